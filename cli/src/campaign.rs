@@ -179,7 +179,7 @@ pub fn report(results: &Path, overview: Option<&Path>, runs: &[Summary], failed:
 
 /// The version of spray.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// See [`Program::commit`]; the build script asks git.
+/// See [`commit`](results::Program::commit); the build script asks git.
 pub const COMMIT: &str = env!("SPRAY_COMMIT");
 
 /// The command's failure for an engine's error.

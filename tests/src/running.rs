@@ -1,7 +1,8 @@
 //! Processes of the command under test, and files for them.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
-use std::io::Read;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
@@ -88,4 +89,33 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Bytes without a pattern, others for another seed.
+pub fn content(seed: u32, bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|n| ((n ^ seed).wrapping_mul(0x9e37_79b9) >> 13) as u8).collect()
+}
+
+/// Sends so many bytes each way over the two ends of a connection, all at once, and compares what arrives.
+pub fn both_ways(ends: [TcpStream; 2], bytes: u32) {
+    let talk = |stream: &TcpStream, send: Vec<u8>, expected: Vec<u8>| {
+        let patience = Some(Duration::from_secs(30));
+        stream.set_read_timeout(patience).unwrap();
+        stream.set_write_timeout(patience).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut to = stream;
+                to.write_all(&send).unwrap();
+                to.shutdown(Shutdown::Write).unwrap();
+            });
+            let (mut from, mut got) = (stream, Vec::new());
+            from.read_to_end(&mut got).unwrap();
+            assert!(got == expected, "{} of {} bytes", got.len(), expected.len());
+        });
+    };
+    let [near, far] = &ends;
+    std::thread::scope(|scope| {
+        scope.spawn(|| talk(near, content(1, bytes), content(2, bytes)));
+        talk(far, content(2, bytes), content(1, bytes));
+    });
 }

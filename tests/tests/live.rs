@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use spray_core::path::BalancerKind;
-use spray_experiments::engine::{Engine, Onlookers};
+use spray_experiments::engine::{Engine, Observers};
 use spray_experiments::live::{Live, NewFlows};
 use spray_experiments::results::{EventKind, RunResult};
 use spray_experiments::scenario::Scenario;
@@ -32,9 +32,9 @@ fn run(
     let testbed = testbed(scenario);
     let prepared = testbed.prepare(scenario, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     let mut hands = Hands { act, seen: Vec::new() };
-    let onlookers = Onlookers { frames: None, live: Some(Live { operator: &mut hands, new_flows }) };
+    let observers = Observers { frames: None, live: Some(Live { operator: &mut hands, new_flows }) };
     let job = (new_flows.get(), scenario.seed);
-    let result = prepared.run_before(job, onlookers, &mut |_| {}, &AtomicBool::new(false));
+    let result = prepared.run_observed(job, observers, &mut |_| {}, &AtomicBool::new(false));
     (result.unwrap_or_else(|error| panic!("{error}")), hands.seen)
 }
 

@@ -1,16 +1,14 @@
 //! `spray tunnel`: TCP of the kernel's over it, while links die, and while an end is started again.
 
-use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use spray_test_support::text;
 use spray_testbed::{Pair, Routers};
 use spray_tests::real_network::{Condition, Contender, transfer};
-use spray_tests::running::Running;
+use spray_tests::running::{Running, both_ways};
 use spray_tests::{spray, turn};
 
 #[test]
@@ -40,30 +38,10 @@ fn end(pair: &Pair, side: usize, rest: &[&str]) -> Running {
 
 /// Sends bytes there and other bytes back by one TCP connection, all at once, and compares them.
 fn exchange(pair: &Pair) {
-    let content = |seed: u32| -> Vec<u8> {
-        (0..3_000_000_u32).map(|n| ((n ^ seed).wrapping_mul(0x9e37_79b9) >> 13) as u8).collect()
-    };
     let listener = pair.run_in(1, || TcpListener::bind("10.9.0.2:5001")).unwrap().unwrap();
     let near = pair.run_in(0, || TcpStream::connect("10.9.0.2:5001")).unwrap().unwrap();
     let (far, _) = listener.accept().unwrap();
-    let talk = |stream: TcpStream, send: Vec<u8>, expected: Vec<u8>| {
-        let patience = Some(Duration::from_secs(30));
-        stream.set_read_timeout(patience).unwrap();
-        stream.set_write_timeout(patience).unwrap();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                (&stream).write_all(&send).unwrap();
-                stream.shutdown(std::net::Shutdown::Write).unwrap();
-            });
-            let mut got = Vec::new();
-            (&stream).read_to_end(&mut got).unwrap();
-            assert!(got == expected, "{} of {} bytes", got.len(), expected.len());
-        });
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(|| talk(near, content(1), content(2)));
-        talk(far, content(2), content(1));
-    });
+    both_ways([near, far], 3_000_000);
 }
 
 #[test]

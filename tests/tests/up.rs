@@ -1,7 +1,7 @@
 //! `spray up`: programs of any kind in hosts that stand, links that fail under them, and what is left afterwards.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
 use spray_test_support::{Folder, text};
 use spray_testbed::leftovers;
-use spray_tests::running::{Running, wait_until};
+use spray_tests::running::{Running, both_ways, content, wait_until};
 use spray_tests::{namespaces_of, scenarios, spray, turn};
 
 /// A fabric that stands until the end of its test.
@@ -93,12 +93,6 @@ impl Drop for Fabric {
     }
 }
 
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(30));
-
-fn content(seed: u32, bytes: u32) -> Vec<u8> {
-    (0..bytes).map(|n| ((n ^ seed).wrapping_mul(0x9e37_79b9) >> 13) as u8).collect()
-}
-
 /// Sends bytes both ways at once over one TCP connection of the kernel's, and compares them.
 fn exchange(fabric: &Fabric, hosts: [usize; 2], v6: bool, bytes: u32) {
     let to = SocketAddr::new(fabric.address(hosts[1], v6), 0);
@@ -106,23 +100,7 @@ fn exchange(fabric: &Fabric, hosts: [usize; 2], v6: bool, bytes: u32) {
     let to = listener.local_addr().unwrap();
     let near = fabric.inside(hosts[0], || TcpStream::connect_timeout(&to, Duration::from_secs(30))).unwrap();
     let (far, _) = listener.accept().unwrap();
-    let talk = |stream: TcpStream, send: Vec<u8>, expected: Vec<u8>| {
-        stream.set_read_timeout(PATIENCE).unwrap();
-        stream.set_write_timeout(PATIENCE).unwrap();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                (&stream).write_all(&send).unwrap();
-                stream.shutdown(std::net::Shutdown::Write).unwrap();
-            });
-            let mut got = Vec::new();
-            (&stream).read_to_end(&mut got).unwrap();
-            assert!(got == expected, "{} of {} bytes", got.len(), expected.len());
-        });
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(|| talk(near, content(1, bytes), content(2, bytes)));
-        talk(far, content(2, bytes), content(1, bytes));
-    });
+    both_ways([near, far], bytes);
 }
 
 /// Sends a datagram from host 0 to host 2; whether it came within `patience`.
@@ -139,7 +117,7 @@ fn datagram(fabric: &Fabric, bytes: u32, patience: Duration) -> bool {
 /// Asks a host for an echo by ICMPv6, as `ping` does.
 fn echo(fabric: &Fabric, from: usize, to: usize) {
     let socket = fabric.inside(from, || Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::ICMPV6)).unwrap());
-    socket.set_read_timeout(PATIENCE).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     // Type, code, the checksum that the kernel writes, identifier, number.
     socket.send_to(&[128, 0, 0, 0, 7, 7, 0, 1], &SocketAddr::new(fabric.address(to, true), 0).into()).unwrap();
     let mut answer = [0; 64];

@@ -29,7 +29,7 @@ pub struct Planned {
     pub job: Job,
     /// The name of its folder.
     pub folder: String,
-    /// What its results follow from, see [`Record::key`].
+    /// What its results follow from, see [`key`](results::Record::key).
     pub(super) key: String,
     /// Whether its folder is there, with these results.
     pub is_done: bool,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-use spray_experiments::engine::{Engine, Onlookers, Prepared, Progress};
+use spray_experiments::engine::{Engine, Observers, Prepared, Progress};
 use spray_experiments::live::Live;
 use spray_experiments::results::{self, Machine, Program, Record, RunResult};
 use spray_experiments::sim::over_cores;
@@ -155,8 +155,9 @@ impl<'a> Work<'a> {
         };
         let live = view.as_mut().zip(new_flows.as_deref());
         let live = live.map(|(operator, new_flows)| Live { operator, new_flows });
-        let onlookers = Onlookers { frames, live };
-        let run = || ready.run_before((job.balancer, job.seed), onlookers, &mut tell, self.stop.flag()).map_err(ended);
+        let observers = Observers { frames, live };
+        let run =
+            || ready.run_observed((job.balancer, job.seed), observers, &mut tell, self.stop.flag()).map_err(ended);
         let span = info_span!("run", run = title).entered();
         // A balancer that panics ends its own run only.
         let caught = catch_unwind(AssertUnwindSafe(run));

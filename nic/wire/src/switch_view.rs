@@ -207,15 +207,7 @@ fn parse_v4(head: &[u8; V4_LEAST], bytes: u32) -> Parsed {
         Ok(len) => len,
         Err(other) => return other,
     };
-    let address = u32_ne(head, v4::DST).to_ne_bytes();
-    let ip = Ip {
-        class: head[v4::TOS],
-        ttl: head[v4::TTL],
-        destination: [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, address[0], address[1], address[2], address[3]])],
-        addresses: u64_le(head, v4::SRC),
-        label: 0,
-    };
-    headers(head, false, bytes, trimmed_len, &ip)
+    headers(head, false, bytes, trimmed_len, &Ip::v4(head))
 }
 
 #[inline(always)]
@@ -226,17 +218,7 @@ fn parse_v6(head: &[u8; V6_LEAST], bytes: u32) -> Parsed {
         Ok(len) => len,
         Err(other) => return other,
     };
-    let ip = Ip {
-        class: (u16_at(head, v6::VERSION_CLASS) >> 4) as u8,
-        ttl: head[v6::HOP_LIMIT],
-        destination: [u64_ne(head, v6::DST), u64_ne(head, v6::DST + 8)],
-        addresses: addresses_v6(
-            [u64_le(head, v6::SRC), u64_le(head, v6::SRC + 8)],
-            [u64_le(head, v6::DST), u64_le(head, v6::DST + 8)],
-        ),
-        label: u32_at(head, v6::VERSION_CLASS) & 0xf_ffff,
-    };
-    headers(head, true, bytes, trimmed_len, &ip)
+    headers(head, true, bytes, trimmed_len, &Ip::v6(head))
 }
 
 /// How long a frame is, by its IP header and in fact.
@@ -274,6 +256,36 @@ struct Ip {
     destination: Address,
     addresses: u64,
     label: u32,
+}
+
+impl Ip {
+    /// From a frame with an IPv4 header, which is within `N` bytes.
+    #[inline(always)]
+    fn v4<const N: usize>(head: &[u8; N]) -> Self {
+        let address = u32_ne(head, v4::DST).to_ne_bytes();
+        Self {
+            class: head[v4::TOS],
+            ttl: head[v4::TTL],
+            destination: [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, address[0], address[1], address[2], address[3]])],
+            addresses: u64_le(head, v4::SRC),
+            label: 0,
+        }
+    }
+
+    /// From a frame with an IPv6 header, which is within `N` bytes.
+    #[inline(always)]
+    fn v6<const N: usize>(head: &[u8; N]) -> Self {
+        Self {
+            class: (u16_at(head, v6::VERSION_CLASS) >> 4) as u8,
+            ttl: head[v6::HOP_LIMIT],
+            destination: [u64_ne(head, v6::DST), u64_ne(head, v6::DST + 8)],
+            addresses: addresses_v6(
+                [u64_le(head, v6::SRC), u64_le(head, v6::SRC + 8)],
+                [u64_le(head, v6::DST), u64_le(head, v6::DST + 8)],
+            ),
+            label: u32_at(head, v6::VERSION_CLASS) & 0xf_ffff,
+        }
+    }
 }
 
 #[inline(always)]

@@ -40,25 +40,25 @@ pub trait Prepared: Sync {
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
-        self.run_before((balancer, seed), Onlookers::default(), tell, stop)
+        self.run_observed((balancer, seed), Observers::default(), tell, stop)
     }
 
-    /// As [`run`](Self::run), while others look on.
+    /// As [`run`](Self::run), while `observers` look on.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    fn run_before(
+    fn run_observed(
         &self,
         job: (BalancerKind, u64),
-        onlookers: Onlookers<'_>,
+        observers: Observers<'_>,
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError>;
 }
 
-/// Who looks on while a scenario runs.
+/// Who observes a run.
 #[derive(Default)]
-pub struct Onlookers<'a> {
+pub struct Observers<'a> {
     /// Sees the frames, see [`watch`](crate::watch). The run is the same.
     pub frames: Option<&'a Shared>,
     /// Sees how the run stands, and may change it.

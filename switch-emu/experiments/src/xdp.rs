@@ -11,7 +11,7 @@ use spray_testbed::{
     Dilation, FabricSpec, FlowOutcome, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedOutcome, TestbedSpec,
 };
 
-use crate::engine::{Engine, EngineError, Onlookers, Prepared, Progress, Tell};
+use crate::engine::{Engine, EngineError, Observers, Prepared, Progress, Tell};
 use crate::live::{NewFlows, Recorded};
 use crate::results::{
     Collect, ConnectionEvs, Ended, EventRow, RunResult, TestbedLosses, TransportTotals, given_up, reported, us,
@@ -78,16 +78,16 @@ struct Ready<'a> {
 }
 
 impl Prepared for Ready<'_> {
-    fn run_before(
+    fn run_observed(
         &self,
         job: (BalancerKind, u64),
-        onlookers: Onlookers<'_>,
+        observers: Observers<'_>,
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
         let mut place = self.engine.standing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut standing = self.set_up(place.take(), tell)?;
-        let result = self.run_on(&mut standing.testbed, (job, onlookers), tell, stop)?;
+        let result = self.run_on(&mut standing.testbed, (job, observers), tell, stop)?;
         *place = Some(standing);
         Ok(result)
     }
@@ -136,7 +136,7 @@ impl Ready<'_> {
     fn run_on(
         &self,
         testbed: &mut Testbed,
-        ((balancer, seed), onlookers): ((BalancerKind, u64), Onlookers<'_>),
+        ((balancer, seed), observers): ((BalancerKind, u64), Observers<'_>),
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, RunError> {
@@ -147,7 +147,7 @@ impl Ready<'_> {
         let events = self.events(seed, until_ps)?;
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let largest_bytes = largest_bytes(flows);
-        let Onlookers { frames, live } = onlookers;
+        let Observers { frames, live } = observers;
         let new_flows = live.as_ref().map(|live| live.new_flows);
         let config = |flow: usize| {
             let balancer = new_flows.map_or(balancer, NewFlows::get);

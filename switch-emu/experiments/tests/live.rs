@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use spray_core::path::BalancerKind;
-use spray_experiments::engine::{Engine, Onlookers};
+use spray_experiments::engine::{Engine, Observers};
 use spray_experiments::live::{Live, NewFlows};
 use spray_experiments::results::{EventKind, RunResult};
 use spray_experiments::scenario::Scenario;
@@ -78,9 +78,9 @@ fn run_changing(text: &str, threads: usize, orders: &[(u64, Order)], to: Balance
     let mut script = Script { orders, change: &change, seen: Vec::new() };
     let live = Some(Live { operator: &mut script, new_flows: &new_flows });
     let prepared = engine.prepare(&scenario, &mut |_| {}).unwrap();
-    let onlookers = Onlookers { frames: None, live };
+    let observers = Observers { frames: None, live };
     let job = (BalancerKind::Reps, 1);
-    let result = prepared.run_before(job, onlookers, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    let result = prepared.run_observed(job, observers, &mut |_| {}, &AtomicBool::new(false)).unwrap();
     (result, script.seen)
 }
 
@@ -172,8 +172,9 @@ fn a_run_ends_when_told_to() {
     let (scenario, engine, new_flows) = (scenario(SCENARIO), Sim::default(), NewFlows::new(BalancerKind::Reps));
     let live = Some(Live { operator: &mut End, new_flows: &new_flows });
     let prepared = engine.prepare(&scenario, &mut |_| {}).unwrap();
-    let onlookers = Onlookers { frames: None, live };
-    let result = prepared.run_before((BalancerKind::Reps, 1), onlookers, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    let observers = Observers { frames: None, live };
+    let result =
+        prepared.run_observed((BalancerKind::Reps, 1), observers, &mut |_| {}, &AtomicBool::new(false)).unwrap();
     let summary = result.summary();
     assert_eq!((summary.flows_completed, summary.flows_total), (0, 8));
 }

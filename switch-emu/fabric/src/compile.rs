@@ -59,10 +59,10 @@ pub fn compile(
 }
 
 /// The links of a network as ports: those that leave a switch in their order, then the hosts' own by the hosts' numbers.
-pub fn ports(network: &Network) -> Vec<usize> {
+pub fn ports(network: &Network) -> impl Iterator<Item = usize> + '_ {
     let leaves_switch = |link: &usize| matches!(network.links[*link].from, Node::Switch(_));
     let of_switches = (0..network.links.len()).filter(leaves_switch);
-    of_switches.chain((0..network.hosts.len()).map(|host| network.uplink(host))).collect()
+    of_switches.chain((0..network.hosts.len()).map(|host| network.uplink(host)))
 }
 
 /// The hosts' own links, as ports that lead to the hosts' switches, with the queue that `queue` gives for their rate: for fabrics whose
@@ -90,7 +90,7 @@ pub fn host_ports(network: &Network, queue: impl Fn(u64) -> Thresholds) -> Vec<P
 /// As [`preload`].
 pub fn reroute(fabric: &mut Fabric, network: &Network, events: &[LinkEvent]) -> Result<(), CompileError> {
     let mut changes = preload(network, events)?;
-    for (port, link) in ports(network).into_iter().enumerate() {
+    for (port, link) in ports(network).enumerate() {
         let of = match fabric.ports.get_mut(port) {
             Some(port) => &mut port.changes,
             None => &mut fabric.hosts[port - fabric.ports.len()].changes,
@@ -122,7 +122,7 @@ pub fn preload(network: &Network, events: &[LinkEvent]) -> Result<Vec<Vec<LinkCh
 
 fn epochs(network: &Network, events: &[LinkEvent]) -> Vec<RouteEpoch> {
     let mut ports_of = vec![0; network.links.len()];
-    ports(network).into_iter().enumerate().for_each(|(port, link)| ports_of[link] = port);
+    ports(network).enumerate().for_each(|(port, link)| ports_of[link] = port);
     let epoch = |valid_from_ps| {
         let mut groups = groups(network, |link| !known_down(events, link, valid_from_ps));
         // Only links that leave a switch are in a group, and each of those is a port.

@@ -100,10 +100,7 @@ impl<'a> Common<'a> {
 
     /// The links in the order of their figures: those of switches, then hosts' own.
     pub(super) fn links(&self) -> impl Iterator<Item = usize> {
-        let network = self.spec.network;
-        let of_switches = |link: &usize| matches!(network.links[*link].from, Node::Switch(_));
-        let hosts = (0..network.hosts.len()).map(|host| network.uplink(host));
-        (0..network.links.len()).filter(of_switches).chain(hosts)
+        spray_fabric::ports(self.spec.network)
     }
 }
 

@@ -57,7 +57,7 @@ pub fn simulate_watched<W: Watch + Clone>(
 ) -> Result<SimOutcome, FlowError> {
     spec.check()?;
     let common = common::Common::new(spec);
-    // For the time of this run only.
+    // The operator is borrowed for this run only.
     let operator = operator.map(|operator| operator as &mut dyn Operator);
     Ok(engine::Engine::new(&common, threads, watch, operator).run())
 }

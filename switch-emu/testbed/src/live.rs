@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use spray_core::flow::FlowConfig;
 use spray_core::path::Ev;
+use spray_fabric::LinkChange;
 use spray_fabric::live::{HostNow, Ledger, LinkNow, Operator, Order, Snapshot};
-use spray_fabric::{LinkChange, Node};
 use spray_nic::Endpoint;
 use spray_nic::device::XskDevice;
 use spray_nic::endpoint::Senders;
@@ -24,8 +24,9 @@ const EVERY_NS: u64 = 100_000_000;
 #[derive(Debug)]
 pub(super) struct Desk {
     hosts: Vec<HostBoard>,
-    /// How often settings have changed, and those of the connections by their first flows.
+    /// How often the operator has changed settings.
     changes: AtomicUsize,
+    /// What they are since then.
     settings: Mutex<Vec<Setting>>,
 }
 
@@ -63,7 +64,7 @@ impl Desk {
         board.frozen.store(frozen, Ordering::Relaxed);
     }
 
-    /// Has a host's connections work by the settings that have changed since it has seen `seen` changes.
+    /// Gives a host's connections the settings of the latest change, if the host has `seen` fewer changes.
     pub fn hear(&self, seen: &mut usize, endpoint: &mut Endpoint<XskDevice>, book: &Book) {
         let changes = self.changes.load(Ordering::Acquire);
         if *seen == changes {
@@ -103,17 +104,13 @@ pub(super) struct Controls<'a> {
 impl<'a> Controls<'a> {
     pub fn new(operator: &'a mut dyn Operator, setup: &'a Setup<'a>, desk: &'a Desk, lead_in_ps: u64) -> Self {
         let network = setup.spec.fabric.network;
-        let mut next = 0;
-        let mut port = |from| {
-            let own = matches!(from, Node::Switch(_)).then_some(next);
-            next += usize::from(own.is_some());
-            own
-        };
-        let ports = network.links.iter().map(|link| port(link.from)).collect();
+        let mut numbers = vec![None; network.links.len()];
+        let switches = spray_fabric::ports(network).take(setup.fabric.ports.len());
+        switches.enumerate().for_each(|(port, link)| numbers[link] = Some(port));
         let (hosts, links) = (vec![HostNow::default(); network.hosts.len()], vec![None; network.links.len()]);
         let shown = Snapshot { hosts, links, ..Snapshot::default() };
         let ledger = Ledger::new(setup.spec.fabric.events);
-        Self { operator, setup, desk, ports, lead_in_ps, ledger, shown, next_ns: 0 }
+        Self { operator, setup, desk, ports: numbers, lead_in_ps, ledger, shown, next_ns: 0 }
     }
 
     /// Shows how the run stands if that is due, and does what is ordered; says whether the run is to end.

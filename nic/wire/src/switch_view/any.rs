@@ -1,7 +1,7 @@
 //! Any IP packet as a switch reads it: for fabrics that carry every program's traffic, ours among it.
 
-use super::words::{u16_at, u32_at, u32_ne, u64_le, u64_ne};
-use super::{Changes, Headers, Ip, Packet, addresses_v6, put_life_v4, put_life_v6};
+use super::words::{u16_at, u32_at};
+use super::{Changes, Headers, Ip, Packet, put_life_v4, put_life_v6};
 use crate::offsets::{self as at, v4, v6};
 
 /// Up to the end of the IP header, without options or extensions, and four bytes more: the ports of TCP and UDP.
@@ -37,17 +37,9 @@ fn foreign_v4(packet: &(impl Packet + ?Sized), head: &[u8; V4_IP]) -> Option<Hea
         Some(longer) if whole && has_ports(head[v4::PROTOCOL]) => u32_at(longer, V4_IP),
         _ => 0,
     };
-    let address = u32_ne(head, v4::DST).to_ne_bytes();
-    let ip = Ip {
-        class: head[v4::TOS],
-        ttl: head[v4::TTL],
-        destination: [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, address[0], address[1], address[2], address[3]])],
-        addresses: u64_le(head, v4::SRC),
-        label: 0,
-    };
     // The identification and the checksum: no two packets of a flow in a row have the same.
     let own = u32::from(u16_at(head, v4::TOTAL_LENGTH + 2)) << 16 | u32::from(u16_at(head, v4::CHECKSUM));
-    Some(foreign(false, bytes, ports, own, &ip))
+    Some(foreign(false, bytes, ports, own, &Ip::v4(head)))
 }
 
 #[inline(always)]
@@ -61,17 +53,7 @@ fn foreign_v6(packet: &(impl Packet + ?Sized), head: &[u8; V6_IP]) -> Option<Hea
         Some(longer) if has_ports(head[v6::NEXT_HEADER]) => u32_at(longer, V6_IP),
         _ => 0,
     };
-    let ip = Ip {
-        class: (u16_at(head, v6::VERSION_CLASS) >> 4) as u8,
-        ttl: head[v6::HOP_LIMIT],
-        destination: [u64_ne(head, v6::DST), u64_ne(head, v6::DST + 8)],
-        addresses: addresses_v6(
-            [u64_le(head, v6::SRC), u64_le(head, v6::SRC + 8)],
-            [u64_le(head, v6::DST), u64_le(head, v6::DST + 8)],
-        ),
-        label: u32_at(head, v6::VERSION_CLASS) & 0xf_ffff,
-    };
-    Some(foreign(true, bytes, ports, ports ^ end, &ip))
+    Some(foreign(true, bytes, ports, ports ^ end, &Ip::v6(head)))
 }
 
 #[inline(always)]

@@ -9,7 +9,7 @@ use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerKind;
 
-use crate::engine::{Engine, EngineError, Onlookers, Prepared, Progress, Tell};
+use crate::engine::{Engine, EngineError, Observers, Prepared, Progress, Tell};
 use crate::live::Recorded;
 use crate::results::{
     Collect, ConnectionEvs, Ended, EventKind, EventRow, PfcFigures, RunResult, SimFigures, TransportTotals, given_up,
@@ -57,14 +57,14 @@ impl Engine for Sim {
 }
 
 impl Prepared for Simulation<'_> {
-    fn run_before(
+    fn run_observed(
         &self,
         (balancer, seed): (BalancerKind, u64),
-        onlookers: Onlookers<'_>,
+        observers: Observers<'_>,
         tell: Tell<'_>,
         _: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
-        let result = self.run_with((balancer, seed), &[], onlookers)?;
+        let result = self.run_with((balancer, seed), &[], observers)?;
         if let Some(deadlock) = result.events.iter().find(|row| row.kind == EventKind::Deadlock) {
             let EventRow { time_us, detail, .. } = deadlock;
             tell(Progress::Remark(format!("deadlock at {time_us:.0} us: these links pause for ever: {detail}")));
@@ -98,14 +98,14 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// [`EngineError::Refused`] when the scenario does not fit the simulator. Flows that do not complete are no error: the result says so.
     pub fn run(&self, balancer: BalancerKind, seed: u64, events: &[LinkEvent]) -> Result<RunResult, EngineError> {
-        self.run_with((balancer, seed), events, Onlookers::default())
+        self.run_with((balancer, seed), events, Observers::default())
     }
 
     fn run_with(
         &self,
         (balancer, seed): (BalancerKind, u64),
         events: &[LinkEvent],
-        onlookers: Onlookers<'_>,
+        observers: Observers<'_>,
     ) -> Result<RunResult, EngineError> {
         let scenario = self.scenario;
         let plan = scenario.plan(seed);
@@ -119,7 +119,7 @@ impl<'a> Simulation<'a> {
         let specs = plan.specs(seed);
         let window_packets = window_packets(scenario, &specs);
         let largest_bytes = largest_bytes(flows);
-        let Onlookers { frames, live } = onlookers;
+        let Observers { frames, live } = observers;
         // The two ends of a connection ask one after the other, and get the same answer.
         let chosen: Vec<OnceLock<BalancerKind>> = live.iter().flat_map(|_| flows).map(|_| OnceLock::new()).collect();
         let new_flows = live.as_ref().map(|live| live.new_flows);

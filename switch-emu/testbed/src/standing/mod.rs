@@ -110,7 +110,7 @@ impl Standing {
             chassis,
             sites,
             network: spec.network.clone(),
-            links: ports(spec.network),
+            links: ports(spec.network).collect(),
             fabric,
             own,
             failures: Failures::new(convergence_ps),
