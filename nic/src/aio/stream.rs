@@ -25,7 +25,8 @@ const WINDOW_MESSAGES: usize = 256;
 /// A stream of bytes each way over one connection, in order.
 ///
 /// Each write becomes a message, so that small writes are better made through a `tokio::io::BufWriter`; nothing waits here for a flush.
-/// Shutting it down ends this side's bytes and leaves the other direction open. Dropping it closes the connection once everything that was
+/// Shutting it down ends this side's bytes and leaves the other direction open; it succeeds once the peer has all of them, also if the peer
+/// has closed the connection since. Dropping it closes the connection once everything that was
 /// written is delivered.
 #[derive(Debug)]
 pub struct Stream {
@@ -72,8 +73,13 @@ impl Stream {
                 Poll::Pending if self.under_way.len() <= messages && self.under_way_bytes <= bytes => break,
                 Poll::Pending => return Poll::Pending,
             };
-            self.under_way_bytes -= self.under_way.pop_front().map_or(0, |(bytes, _)| bytes);
-            outcome.unwrap_or(Err(Error::Stopped)).map_err(broken)?;
+            let bytes = self.under_way.pop_front().map_or(0, |(bytes, _)| bytes);
+            self.under_way_bytes -= bytes;
+            match outcome.unwrap_or(Err(Error::Stopped)) {
+                //= docs/specs/endpoint.md#END-39 which the peer has closed needs no end
+                Err(Error::Closed | Error::Connection(ConnectionError::PeerClosed)) if bytes == 0 => {}
+                outcome => outcome.map_err(broken)?,
+            }
         }
         Poll::Ready(Ok(()))
     }

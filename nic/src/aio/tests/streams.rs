@@ -124,6 +124,35 @@ fn a_writer_waits_for_a_reader_that_does_not_read() {
 }
 
 #[test]
+//= docs/specs/endpoint.md#END-39 which the peer has closed needs no end
+fn who_has_all_may_close_before_the_end_comes() {
+    let network = Running::new(Impairments::delay(US));
+    block_on(async {
+        let (_client, _server, ours, theirs) = both(&network).await;
+        let (mut ours, mut theirs) = (ours.into_stream(), theirs.into_stream());
+        ours.write_all(b"all").await.unwrap();
+        theirs.read_exact(&mut [0; 3]).await.unwrap();
+        drop(theirs);
+        // Reads the close.
+        assert_eq!(ours.read(&mut [0; 3]).await.unwrap(), 0);
+        ours.shutdown().await.unwrap();
+    });
+}
+
+#[test]
+fn bytes_for_a_peer_that_has_closed_are_an_error() {
+    let network = Running::new(Impairments::delay(US));
+    block_on(async {
+        let (_client, _server, ours, theirs) = both(&network).await;
+        let mut ours = ours.into_stream();
+        drop(theirs);
+        assert_eq!(ours.read(&mut [0; 3]).await.unwrap(), 0);
+        ours.write_all(b"more").await.unwrap();
+        assert_eq!(ours.shutdown().await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    });
+}
+
+#[test]
 fn a_stream_ends_with_an_error_when_its_peer_is_gone_and_does_not_panic_after() {
     let network = Running::new(Impairments::delay(US));
     block_on(async {
