@@ -25,9 +25,8 @@ const WINDOW_MESSAGES: usize = 256;
 /// A stream of bytes each way over one connection, in order.
 ///
 /// Each write becomes a message, so that small writes are better made through a `tokio::io::BufWriter`; nothing waits here for a flush.
-/// Shutting it down ends this side's bytes and leaves the other direction open; it succeeds once the peer has all of them, also if the peer
-/// has closed the connection since. Dropping it closes the connection once everything that was
-/// written is delivered.
+/// Shutting it down ends this side's bytes and leaves the other direction open; it succeeds once the peer has all of them, even if the peer
+/// has closed the connection by then. Dropping it closes the connection once everything that was written is delivered.
 #[derive(Debug)]
 pub struct Stream {
     sending: SendHalf,
@@ -76,7 +75,7 @@ impl Stream {
             let bytes = self.under_way.pop_front().map_or(0, |(bytes, _)| bytes);
             self.under_way_bytes -= bytes;
             match outcome.unwrap_or(Err(Error::Stopped)) {
-                //= docs/specs/endpoint.md#END-39 which the peer has closed needs no end
+                //= docs/specs/endpoint.md#END-39 that is no error, as long as all bytes are
                 Err(Error::Closed | Error::Connection(ConnectionError::PeerClosed)) if bytes == 0 => {}
                 outcome => outcome.map_err(broken)?,
             }

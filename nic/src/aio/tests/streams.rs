@@ -124,7 +124,7 @@ fn a_writer_waits_for_a_reader_that_does_not_read() {
 }
 
 #[test]
-//= docs/specs/endpoint.md#END-39 which the peer has closed needs no end
+//= docs/specs/endpoint.md#END-39 that is no error, as long as all bytes are
 fn who_has_all_may_close_before_the_end_comes() {
     let network = Running::new(Impairments::delay(US));
     block_on(async {

@@ -83,6 +83,20 @@ impl XskConfig {
         }
     }
 
+    /// As [`new`](Self::new) with fewer or more frames, a power of two: each ring has half as many slots.
+    #[must_use]
+    pub fn with_frames(interface: impl Into<String>, queue: u32, frames: u32) -> Self {
+        let ring = frames / 2;
+        Self {
+            frames,
+            fill_ring: ring,
+            completion_ring: ring,
+            rx_ring: ring,
+            tx_ring: ring,
+            ..Self::new(interface, queue)
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), OpenError> {
         if !FRAME_SIZES.contains(&self.frame_size) {
             return Err(OpenError::Config(format!("frame_size is {}; 2048 or 4096 are possible", self.frame_size)));

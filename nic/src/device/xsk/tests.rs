@@ -260,14 +260,7 @@ fn a_caller_that_holds_everything_is_told_and_recovers() {
     }
     let small = |interface: &str| {
         let steer = Steer::attach(interface);
-        let config = XskConfig {
-            frames: 128,
-            fill_ring: 64,
-            rx_ring: 64,
-            tx_ring: 64,
-            completion_ring: 64,
-            ..XskConfig::new(interface, 0)
-        };
+        let config = XskConfig::with_frames(interface, 0, 128);
         let device = XskDevice::open(&config).unwrap();
         steer.register(0, device.fd());
         (device, steer)

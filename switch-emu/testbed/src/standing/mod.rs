@@ -275,15 +275,7 @@ impl Opening<'_> {
     fn open(&mut self, program: &mut SwitchProgram, site: &Site, frames: u32) -> Result<(), RunError> {
         for door in &site.doors {
             let Some((switch, port)) = door.switch else { continue };
-            let ring = frames / 2;
-            let config = XskConfig {
-                frames,
-                fill_ring: ring,
-                completion_ring: ring,
-                rx_ring: ring,
-                tx_ring: ring,
-                ..XskConfig::new(door.name.clone(), 0)
-            };
+            let config = XskConfig::with_frames(door.name.clone(), 0, frames);
             let socket = XskDevice::open(&config).map_err(RunError::host(&door.name))?;
             let holder = self.sockets.len();
             let (own, to) = match self.fabric.ports[port].to {
