@@ -73,15 +73,12 @@ pub struct Row {
 /// A change waits for the kernel, and an end for every namespace.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Checks that the user may ask.
+/// Checks that the user may ask: the socket is root's.
 ///
 /// # Errors
 /// 2 without root.
 pub fn check_root() -> Outcome {
-    if nix::unistd::geteuid().is_root() {
-        return Ok(());
-    }
-    Err(Failure::refused("namespaces and XDP need root; run as root (sudo)"))
+    spray_testbed::check_root().map_err(Failure::refused)
 }
 
 /// The fabric that is meant: the one called `name`, or the only one.

@@ -52,10 +52,10 @@ pub fn keep(arguments: &args::Up) -> Outcome {
     if stop.is_set() {
         return Err(Failure::interrupted());
     }
-    let shown = Shown { scenario: file.display().to_string(), ..shown(&socket.0, &standing) };
-    let said = serde_json::to_string(&shown).map_err(Failure::failed)?;
+    let keeper = Keeper { standing, socket, scenario: file.display().to_string() };
+    let said = serde_json::to_string(&keeper.shown()).map_err(Failure::failed)?;
     writeln!(stdout(), "{said}").and_then(|()| leave_terminal()).map_err(Failure::failed)?;
-    Keeper { standing, socket, scenario: shown.scenario }.serve(&listener, &stop)
+    keeper.serve(&listener, &stop)
 }
 
 /// Says what of the scenario is not as in a run.
@@ -133,9 +133,7 @@ impl Keeper {
 
     fn answer(&mut self, question: Question) -> Answer {
         let outcome = match question {
-            Question::Show | Question::Down => {
-                Ok(Answer::Shown(Shown { scenario: self.scenario.clone(), ..shown(&self.socket.0, &self.standing) }))
-            }
+            Question::Show | Question::Down => Ok(Answer::Shown(self.shown())),
             Question::Links(name) => self.links(name.as_deref()),
             Question::Change(name, changes) => self.change(&name, &changes),
         };
@@ -143,6 +141,22 @@ impl Keeper {
             true => Answer::Refused(error.to_string()),
             false => Answer::Failed(error.to_string()),
         })
+    }
+
+    fn shown(&self) -> Shown {
+        let hosts = self.standing.hosts().into_iter().map(|host| HostRow {
+            host: host.name,
+            ipv4: host.addresses[0].to_string(),
+            ipv6: host.addresses[1].to_string(),
+            namespace: host.namespace,
+        });
+        Shown {
+            name: self.socket.0.clone(),
+            scenario: self.scenario.clone(),
+            pid: std::process::id(),
+            hosts: hosts.collect(),
+            lost_frames: self.standing.lost(),
+        }
     }
 
     fn links(&self, name: Option<&str>) -> Result<Answer, RunError> {
@@ -180,22 +194,6 @@ fn write(stream: &mut UnixStream, answer: &Answer) {
     // Who asked may have gone.
     if let Ok(text) = serde_json::to_string(answer) {
         let _ = writeln!(stream, "{text}");
-    }
-}
-
-fn shown(name: &str, standing: &Standing) -> Shown {
-    let hosts = standing.hosts().into_iter().map(|host| HostRow {
-        host: host.name,
-        ipv4: host.addresses[0].to_string(),
-        ipv6: host.addresses[1].to_string(),
-        namespace: host.namespace,
-    });
-    Shown {
-        name: name.into(),
-        scenario: String::new(),
-        pid: std::process::id(),
-        hosts: hosts.collect(),
-        lost_frames: standing.lost(),
     }
 }
 

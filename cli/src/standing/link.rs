@@ -58,23 +58,22 @@ fn line(row: &Row) -> String {
     )
 }
 
-/// A link's state in words.
+/// A link's state, as the changes that lead to it.
 pub(super) fn state(state: &LinkState) -> String {
-    let percent = |ppm: u32| f64::from(ppm) / 1e4;
     let mut words = Vec::new();
     if !state.up {
-        words.push("down".into());
+        words.push(Change(Order::Down).text());
     }
     if state.silent_drop {
-        words.push("silent".into());
+        words.push(Change(Order::Silent).text());
     }
     if state.rate_ppm != 1_000_000 {
-        words.push(format!("rate={}%", percent(state.rate_ppm)));
+        words.push(Change(Order::Rate(state.rate_ppm)).text());
     }
     if state.loss_ppm > 0 {
-        words.push(format!("loss={}%", percent(state.loss_ppm)));
+        words.push(Change(Order::Loss(state.loss_ppm)).text());
     }
-    if words.is_empty() { "up".into() } else { words.join(",") }
+    if words.is_empty() { Change(Order::Up).text() } else { words.join(",") }
 }
 
 /// A change of links, as on the command line.

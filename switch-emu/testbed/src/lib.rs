@@ -50,7 +50,7 @@ pub use bench::quic::Quic;
 pub use error::RunError;
 pub use pair::Pair;
 pub use registry::{answer, clean, control, leftovers, standing};
-pub use rig::MAX_CABLES;
+pub use rig::{MAX_CABLES, check_root};
 pub use routers::{Jitter, Routers};
 pub use spec::{Dilation, FabricSpec, FlowOutcome, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
 pub use standing::{Order, Standing, StandingHost, StandingLink};

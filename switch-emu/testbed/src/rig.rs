@@ -157,11 +157,17 @@ impl Rig {
     }
 }
 
+/// Checks that this process may make namespaces.
+///
+/// # Errors
+/// [`RunError::NotRoot`].
+pub fn check_root() -> Result<(), RunError> {
+    if nix::unistd::geteuid().is_root() { Ok(()) } else { Err(RunError::NotRoot) }
+}
+
 /// Makes the namespaces and cables that `spec` needs, those of hosts first, with `fabric`'s addresses. Everything is up.
 pub(super) fn sites(spec: &FabricSpec<'_>, fabric: &Fabric) -> Result<Vec<Site>, RunError> {
-    if !nix::unistd::geteuid().is_root() {
-        return Err(RunError::NotRoot);
-    }
+    check_root()?;
     let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
     let named = debug_span!("namespaces", count = plan.names.len());
     let mut sites = named.in_scope(|| plan.namespaces(&registry::prefix()))?;
@@ -192,15 +198,7 @@ fn attach_switch(program: &mut SwitchProgram, doors: &[Door]) -> Result<(), RunE
 fn open_host(site: &Site, host: &Host, frames: u32) -> Result<(XskDevice, SteerProgram), RunError> {
     let mut steer = SteerProgram::load(host.mac, &[host.v4.into(), host.v6.into()])?;
     let door = &site.doors[0];
-    let ring = frames / 2;
-    let config = XskConfig {
-        frames,
-        fill_ring: ring,
-        completion_ring: ring,
-        rx_ring: ring,
-        tx_ring: ring,
-        ..XskConfig::new(door.name.clone(), 0)
-    };
+    let config = XskConfig::with_frames(door.name.clone(), 0, frames);
     site.namespace.run(|| {
         steer.attach(door.index)?;
         let device = XskDevice::open(&config).map_err(RunError::host(&host.name))?;
