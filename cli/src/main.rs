@@ -24,6 +24,10 @@ mod figures;
 mod flowcut_memory;
 mod folder;
 mod init;
+#[cfg(feature = "live")]
+mod live;
+#[cfg(not(feature = "live"))]
+#[path = "live/absent.rs"]
 mod live;
 mod metrics;
 #[cfg(feature = "xdp")]

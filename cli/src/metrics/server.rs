@@ -1,17 +1,10 @@
 //! HTTP for metrics: one thread, few connections, nothing but `GET /metrics`.
 
-use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
@@ -21,6 +14,9 @@ use crate::failure::{Failure, Outcome};
 
 /// Most connections at a time; others wait for one of them to end.
 pub(super) const CONNECTIONS: usize = 8;
+/// Most bytes of a request's head, and of its header fields.
+const MOST_BYTES: usize = 8192;
+const MOST_FIELDS: usize = 64;
 /// A connection ends after this time, whatever its client does.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -85,32 +81,56 @@ async fn serve(listener: TcpListener, board: Board) {
     }
 }
 
-/// Answers one client. One that breaks off is its own business.
-async fn talk(stream: TcpStream, board: Board) {
-    let answer = |request: Request<Incoming>| {
-        let answer = answer(&request, &board);
-        async move { Ok::<_, Infallible>(answer) }
+/// Answers one request of a client. One that breaks off is its own business.
+async fn talk(stream: TcpStream, board: Board) -> io::Result<()> {
+    let mut head = Vec::new();
+    let answer = loop {
+        let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+        let mut request = httparse::Request::new(&mut fields);
+        match request.parse(&head) {
+            Ok(httparse::Status::Complete(_)) => break answer(&request, &board),
+            Ok(httparse::Status::Partial) if head.len() < MOST_BYTES => {}
+            _ => break said("400 Bad Request", "this is no request for metrics\n"),
+        }
+        let mut more = [0; 1024];
+        stream.readable().await?;
+        match stream.try_read(&mut more) {
+            Ok(0) => return Ok(()),
+            Ok(bytes) => head.extend_from_slice(&more[..bytes]),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Err(_) => {}
+        }
     };
-    let _ =
-        http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service_fn(answer)).await;
+    let mut rest = answer.as_bytes();
+    while !rest.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
-fn answer(request: &Request<Incoming>, board: &Board) -> Response<Full<Bytes>> {
-    const TEXT: &str = "text/plain; charset=utf-8";
+fn answer(request: &httparse::Request<'_, '_>, board: &Board) -> String {
     const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let (status, kind, body) = match (request.method(), request.uri().path()) {
-        (&Method::GET, "/metrics") => match board.text() {
-            Ok(text) => (StatusCode::OK, METRICS, text),
-            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, TEXT, error.to_string()),
+    let path = request.path.unwrap_or_default().split('?').next();
+    match (request.method, path) {
+        (Some("GET"), Some("/metrics")) => match board.text() {
+            Ok(text) => response("200 OK", METRICS, &text),
+            Err(error) => said("500 Internal Server Error", &error.to_string()),
         },
-        (&Method::GET, _) => (StatusCode::NOT_FOUND, TEXT, "metrics are at /metrics\n".into()),
-        _ => (StatusCode::METHOD_NOT_ALLOWED, TEXT, "GET /metrics\n".into()),
-    };
-    let mut answer = Response::new(Full::new(Bytes::from(body)));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+        (Some("GET"), _) => said("404 Not Found", "metrics are at /metrics\n"),
+        _ => said("405 Method Not Allowed\r\nAllow: GET", "GET /metrics\n"),
     }
-    answer
+}
+
+fn said(status: &str, text: &str) -> String {
+    response(status, "text/plain; charset=utf-8", text)
+}
+
+fn response(status: &str, kind: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
 }

@@ -8,6 +8,7 @@ mod compare_balancers;
 mod doctor;
 mod figures;
 mod flowcut_memory;
+#[cfg(feature = "live")]
 mod live;
 mod output;
 mod sim;

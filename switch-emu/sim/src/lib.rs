@@ -27,10 +27,10 @@ mod tables;
 mod watch;
 
 pub use spec::{Deadlock, FlowOutcome, FrameBytes, Pfc, PortOutcome, PortSamples, SimOutcome, SimSpec};
+use spray_capture::Shared;
 use spray_fabric::FlowError;
 use spray_fabric::live::Operator;
 pub use sweep::over_cores;
-pub use watch::Watch;
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +41,7 @@ mod tests;
 /// # Errors
 /// [`FlowError`] when the spec contradicts itself. Flows that do not complete are no error: the outcome says so.
 pub fn simulate(spec: &SimSpec<'_>, threads: usize) -> Result<SimOutcome, FlowError> {
-    simulate_watched(spec, threads, &(), None)
+    simulate_watched(spec, threads, None, None)
 }
 
 /// As [`simulate`], while `watch` sees every frame at every interface. The interface of a link is that at its near end; behind the links
@@ -49,15 +49,18 @@ pub fn simulate(spec: &SimSpec<'_>, threads: usize) -> Result<SimOutcome, FlowEr
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_watched<W: Watch + Clone>(
+pub fn simulate_watched(
     spec: &SimSpec<'_>,
     threads: usize,
-    watch: &W,
+    watch: Option<&Shared>,
     operator: Option<&mut dyn Operator>,
 ) -> Result<SimOutcome, FlowError> {
     spec.check()?;
     let common = common::Common::new(spec);
     // The operator is borrowed for this run only.
     let operator = operator.map(|operator| operator as &mut dyn Operator);
-    Ok(engine::Engine::new(&common, threads, watch, operator).run())
+    Ok(match watch {
+        None => engine::Engine::new(&common, threads, &(), operator).run(),
+        Some(watch) => engine::Engine::new(&common, threads, watch, operator).run(),
+    })
 }

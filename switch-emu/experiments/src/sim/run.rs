@@ -150,10 +150,7 @@ impl<'a> Simulation<'a> {
         let begun = now();
         let mut recorded = live.map(|live| Recorded::new(live.operator, &events));
         let operator = recorded.as_mut().map(|recorded| recorded as &mut dyn Operator);
-        let outcome = match frames {
-            None => simulate_watched(&spec, self.threads, &(), operator),
-            Some(watch) => simulate_watched(&spec, self.threads, watch, operator),
-        };
+        let outcome = simulate_watched(&spec, self.threads, frames, operator);
         let outcome = outcome.map_err(|error| EngineError::Refused(error.to_string()))?;
         let wall_s = begun.elapsed().as_secs_f64();
         let all = recorded.map_or_else(|| events.clone(), Recorded::into_events);

@@ -1,0 +1,15 @@
+//! What the simulator gives for whole scenarios, against the papers, the published simulators and the switches in memory.
+
+mod baselines;
+mod dragonfly;
+mod fidelity;
+mod flowcut;
+mod hashing;
+mod host_dr;
+mod labels;
+mod live;
+mod reports;
+mod reps_shapes;
+mod routing;
+mod schemes;
+mod switching;
