@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     say::set_manner(say::Manner { json: cli.json, quiet: cli.quiet });
-    let spans = match spans::begin(cli.verbose) {
+    let _spans = match spans::begin(cli.verbose) {
         Ok(spans) => spans,
         Err(failure) => return failure.report(),
     };
@@ -114,7 +114,6 @@ fn main() -> ExitCode {
         #[cfg(feature = "xdp")]
         Command::Doctor => doctor::doctor(),
     };
-    drop(spans);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

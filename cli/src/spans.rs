@@ -24,7 +24,8 @@ use self::collector::Collector;
 
 /// Stands for a collector where the build has none.
 #[cfg(not(feature = "otlp"))]
-type Collector = ();
+#[derive(Debug)]
+pub enum Collector {}
 
 /// The standard names of the collector's address: for everything, and for traces alone.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
