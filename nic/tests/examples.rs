@@ -3,10 +3,9 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use spray_test_support::{Folder, has_root, text};
+use spray_test_support::{Folder, has_root, program, text};
 
 /// Two namespaces joined by a veth; gone when dropped.
 struct Pair([String; 2]);
@@ -32,12 +31,7 @@ impl Pair {
     }
 
     fn start(&self, side: usize, example: &str, arguments: &[&str]) -> Child {
-        let built =
-            Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "spray-nic", "--examples"]).status();
-        assert!(built.is_ok_and(|status| status.success()), "the examples do not build");
-        // Test programs are in `deps`, examples beside that folder.
-        let own = std::env::current_exe().unwrap();
-        let path: PathBuf = own.parent().unwrap().with_file_name("examples").join(example);
+        let path = program(&format!("examples/{example}"), &["--package", "spray-nic", "--examples"]);
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.0[side]]).arg(path).args(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap()

@@ -15,7 +15,7 @@ use spray_experiments::engine::{Engine, EngineError};
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::xdp::Xdp;
-use spray_test_support::{has_root, skip};
+use spray_test_support::{has_root, program, skip};
 use spray_testbed::program::{SteerProgram, check_built};
 
 /// Only one testbed runs at a time. Two would share the cores, and the hosts' clock of each would wait for the other.
@@ -109,13 +109,9 @@ pub fn namespaces_of(pid: u32) -> Vec<String> {
     names.filter(|name| name.starts_with(&format!("spray-{pid}-"))).collect()
 }
 
-/// The `spray` command; builds it if it is missing.
+/// The `spray` command.
 pub fn spray() -> Command {
-    let built = Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "spray"]).status();
-    assert!(built.is_ok_and(|status| status.success()), "the spray command does not build");
-    // Test programs are in `deps`, the command beside that folder.
-    let own = std::env::current_exe().expect("a program has a path");
-    Command::new(own.parent().and_then(Path::parent).expect("cargo's layout").join("spray"))
+    Command::new(program("spray", &["--package", "spray"]))
 }
 
 /// The folder of the libfabric provider, which is built along with the tests.

@@ -1,33 +1,38 @@
 //! All checks, the cheapest first, and one line that counts the tests.
 
 use std::fmt;
+use std::process::Command;
 
 use crate::setup::setup;
 use crate::sh::{self, Failure, Outcome};
 
-/// The tests on real namespaces: one at a time.
-const NAMESPACES: &str = "spray-tests";
 /// What a test that cannot run here writes; see `tests/support`.
 const SKIPPED: &str = "SKIPPED ";
 
-/// `cargo xtask test`: set-up, formatting, clippy, docs, all tests, then those on namespaces, then another kernel.
+/// What it adds to the release profile; the file says why.
+const PROFILE: &str = ".cargo/tests.toml";
+
+/// `cargo xtask test`: set-up, formatting, all tests.
 pub fn test() -> Outcome {
     let programs = setup(sh::is_root())?.kernel_programs;
     if programs {
         crate::ebpf::build()?;
     }
     format()?;
-    lint()?;
-    crate::portable::check()?;
-    doc()?;
+    sh::run(&mut tests(&["--no-run"]))?;
     let mut tally = Tally::default();
-    let tests = ["test", "--workspace", "--exclude", NAMESPACES, "--no-fail-fast"];
-    let namespaces = ["test", "--package", NAMESPACES, "--no-fail-fast", "--", "--test-threads=1"];
-    let mut ok = sh::run_lines(sh::cargo().args(tests), |line| tally.add(line))?;
-    ok &= sh::run_lines(sh::cargo().args(namespaces), |line| tally.add(line))?;
-    ok &= another_kernel(programs, &mut tally);
+    let ok = sh::run_lines(&mut tests(&["--no-fail-fast"]), |line| tally.add(line))?;
     tally.report();
     if ok && tally.failed == 0 { Ok(()) } else { Err(Failure::failed("there are failed tests, named above")) }
+}
+
+/// `cargo test` of the whole workspace, as one resolution of features: what `demo` has built is not built again.
+fn tests(arguments: &[&str]) -> Command {
+    let mut cargo = sh::cargo();
+    cargo.args(["test", "--release", "--config", PROFILE, "--workspace", "--exclude", "spray-benches"]).args(arguments);
+    // Tests that run the workspace's programs need not build them.
+    cargo.env("SPRAY_ALL_BUILT", "1");
+    cargo
 }
 
 /// A kernel that is not the machine's counts as one test. Without the XDP programs there is nothing to try.

@@ -7,6 +7,7 @@ mod skip;
 mod wireshark;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 pub use native::NativeSwitch;
 pub use seal::AnySeal;
@@ -17,6 +18,24 @@ pub use wireshark::{WRONG, tshark};
 #[must_use]
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A program that cargo builds beside the calling test: `spray`, or `examples/echo`. Builds it by `build`, arguments of `cargo build`, unless
+/// `cargo xtask test` calls, which has built all of them alike.
+///
+/// # Panics
+/// When it does not build.
+#[must_use]
+pub fn program(name: &str, build: &[&str]) -> PathBuf {
+    let own = std::env::current_exe().expect("a program has a path");
+    // Test programs are in `deps` of the profile's folder.
+    let folder = own.parent().and_then(Path::parent).expect("cargo's layout");
+    if std::env::var_os("SPRAY_ALL_BUILT").is_none() {
+        let profile: &[&str] = if folder.ends_with("release") { &["--release"] } else { &[] };
+        let status = Command::new(env!("CARGO")).args(["build", "--quiet"]).args(profile).args(build).status();
+        assert!(status.is_ok_and(|status| status.success()), "{name} does not build");
+    }
+    folder.join(name)
 }
 
 /// The output of a process.
