@@ -1,65 +1,53 @@
-//! All checks, the cheapest first, and one line that counts the tests.
+//! All tests, and one line that counts them.
 
 use std::fmt;
 
-use crate::setup::setup;
+use crate::setup;
 use crate::sh::{self, Failure, Outcome};
+use crate::steps::{self, Steps};
 
 /// The tests on real namespaces: one at a time.
 const NAMESPACES: &str = "spray-tests";
 /// What a test that cannot run here writes; see `tests/support`.
 const SKIPPED: &str = "SKIPPED ";
 
-/// `cargo xtask test`: set-up, formatting, clippy, docs, all tests, then those on namespaces, then another kernel.
-pub fn test() -> Outcome {
-    let programs = setup(sh::is_root())?.kernel_programs;
-    if programs {
-        crate::ebpf::build()?;
-    }
-    format()?;
-    lint()?;
-    crate::portable::check()?;
-    doc()?;
+/// `cargo xtask test [--no-skips]`: set-up, formatting, all tests, then those on namespaces.
+pub fn test(arguments: &[String]) -> Outcome {
+    let no_skips = steps::reads_no_skips(arguments)?;
     let mut tally = Tally::default();
-    let tests = ["test", "--workspace", "--exclude", NAMESPACES, "--no-fail-fast"];
-    let namespaces = ["test", "--package", NAMESPACES, "--no-fail-fast", "--", "--test-threads=1"];
-    let mut ok = sh::run_lines(sh::cargo().args(tests), |line| tally.add(line))?;
-    ok &= sh::run_lines(sh::cargo().args(namespaces), |line| tally.add(line))?;
-    ok &= another_kernel(programs, &mut tally);
+    let ended_well = steps::timed(false, |steps| run(steps, no_skips, &mut tally));
     tally.report();
-    if ok && tally.failed == 0 { Ok(()) } else { Err(Failure::failed("there are failed tests, named above")) }
-}
-
-/// A kernel that is not the machine's counts as one test. Without the XDP programs there is nothing to try.
-fn another_kernel(programs: bool, tally: &mut Tally) -> bool {
-    let outcome = if programs {
-        crate::kernels::one_other()
-    } else {
-        Err(Failure::unable("the XDP programs cannot be built here"))
-    };
-    tally.passed += 1;
-    match outcome {
-        Ok(()) => true,
-        Err(Failure { message, code: 2 }) => {
-            tally.skipped.push(format!("another kernel: {message}"));
-            true
-        }
-        Err(Failure { message, .. }) => {
-            eprintln!("another kernel FAILED: {message}");
-            tally.passed -= 1;
-            tally.failed += 1;
-            false
-        }
+    if !ended_well? || tally.failed > 0 {
+        return Err(Failure::failed("there are failed tests, named above"));
     }
+    steps::refuse_skips(no_skips, tally.skipped.len())
 }
 
-fn format() -> Outcome {
+/// Whether all tests ended well.
+fn run(steps: &mut Steps, no_skips: bool, tally: &mut Tally) -> Outcome<bool> {
+    steps.run("set-up", setup::setup)?;
+    steps.run("what tests need", || {
+        setup::for_tests(no_skips);
+        Ok(())
+    })?;
+    steps.run("formatting", format)?;
+    let all = ["test", "--workspace", "--exclude", NAMESPACES, "--no-fail-fast"];
+    let namespaces = ["test", "--package", NAMESPACES, "--no-fail-fast", "--", "--test-threads=1"];
+    steps.run("build of the tests", || {
+        sh::run(sh::cargo().args(["test", "--workspace", "--exclude", NAMESPACES, "--no-run"]))
+    })?;
+    let mut lines = |arguments: &[&str]| {
+        sh::run_lines(sh::cargo().args(arguments).env("PATH", setup::path()), |line| tally.add(line))
+    };
+    let all = steps.run("tests", || lines(&all))?;
+    let namespaces = steps.run("tests on namespaces", || lines(&namespaces))?;
+    Ok(all && namespaces)
+}
+
+/// That the text of all crates is as `cargo fmt` writes it.
+pub fn format() -> Outcome {
     sh::run(sh::cargo().args(["fmt", "--all", "--check"]))?;
     sh::run(sh::cargo().args(["fmt", "--all", "--check", "--manifest-path", "ebpf/Cargo.toml"]))
-}
-
-fn lint() -> Outcome {
-    sh::run(sh::cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
 /// The documentation of all members, with warnings as errors.

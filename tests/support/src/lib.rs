@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod native;
+mod root;
 mod seal;
 mod skip;
 mod wireshark;
@@ -14,9 +15,23 @@ pub use skip::{has_root, skip};
 pub use wireshark::{WRONG, tshark};
 
 /// The repository's root.
+///
+/// # Panics
+/// Outside of the repository.
 #[must_use]
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    root::find().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The program `name` that cargo built along with the calling test.
+///
+/// # Panics
+/// When the test's own path is none of cargo's.
+#[must_use]
+pub fn program(name: &str) -> PathBuf {
+    // Test programs are in `deps`, others beside that folder. A path that is compiled in would name the original of a copied tree.
+    let own = std::env::current_exe().expect("a program has a path");
+    own.parent().and_then(Path::parent).expect("cargo's layout").join(name)
 }
 
 /// The output of a process.
