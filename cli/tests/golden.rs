@@ -67,7 +67,7 @@ fn in_parallel(commands: &[&str]) -> Vec<String> {
 fn hashes(command: &str) -> String {
     let out = Folder::new();
     let [first, last] = SEEDS;
-    let mut spray = Command::new(env!("CARGO_BIN_EXE_spray"));
+    let mut spray = Command::new(spray_test_support::program("spray"));
     spray.current_dir(root()).args(command.split_whitespace()).arg("--seeds").arg(format!("{first}..{last}"));
     let output = spray.arg("--out").arg(out.path()).output().unwrap();
     // 1: some flow did not complete, which is a result like any other.

@@ -32,7 +32,7 @@ const WORDS: [&[u8]; 16] = [
 
 /// The inputs of a target's corpus, in the order of their names.
 fn corpus(target: &Target) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
+    let folder = spray_test_support::root().join("fuzz/corpus").join(target.name);
     let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut files: Vec<_> = files.map(|file| file.expect("readable").path()).collect();
     files.sort();

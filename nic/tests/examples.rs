@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use spray_test_support::{Folder, has_root, program, text};
+use spray_test_support::{Folder, built, has_root, text};
 
 /// Two namespaces joined by a veth; gone when dropped.
 struct Pair([String; 2]);
@@ -31,7 +31,7 @@ impl Pair {
     }
 
     fn start(&self, side: usize, example: &str, arguments: &[&str]) -> Child {
-        let path = program(&format!("examples/{example}"), &["--package", "spray-nic", "--examples"]);
+        let path = built(&format!("examples/{example}"), &["--package", "spray-nic", "--examples"]);
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.0[side]]).arg(path).args(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap()

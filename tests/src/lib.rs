@@ -1,11 +1,11 @@
-//! Helpers of the tests in `tests/`, which run in real namespaces. Without root or without the XDP programs those tests skip.
+//! Helpers of the tests in `tests/`, which run in real namespaces. Without root those tests skip.
 #![forbid(unsafe_code)]
 
 pub mod flood;
 pub mod real_network;
 pub mod running;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,23 +15,19 @@ use spray_experiments::engine::{Engine, EngineError};
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::xdp::Xdp;
-use spray_test_support::{has_root, program, skip};
-use spray_testbed::program::{SteerProgram, check_built};
+use spray_test_support::{built, has_root};
+use spray_testbed::program::SteerProgram;
 
 /// Only one testbed runs at a time. Two would share the cores, and the hosts' clock of each would wait for the other.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Waits for this test's turn. Without root or without the XDP programs it skips, and returns `None`.
+/// Waits for this test's turn. Without root it skips, and returns `None`.
 pub fn turn() -> Option<MutexGuard<'static, ()>> {
     let turn = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     if !has_root() {
         return None;
     }
-    if let Err(missing) = check_built() {
-        skip(&missing.to_string());
-        return None;
-    }
-    // On a machine with root and programs everything else is a failure, not a reason to skip.
+    // On a machine with root everything else is a failure, not a reason to skip.
     SteerProgram::load([0; 6], &[]).unwrap_or_else(|error| panic!("{error}"));
     Some(turn)
 }
@@ -53,7 +49,7 @@ pub fn parse(text: &str) -> Scenario {
 
 /// The folder of the examples.
 pub fn scenarios() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")
+    spray_test_support::root().join("tests/scenarios")
 }
 
 /// A new testbed for `scenario`.
@@ -111,7 +107,7 @@ pub fn namespaces_of(pid: u32) -> Vec<String> {
 
 /// The `spray` command.
 pub fn spray() -> Command {
-    Command::new(program("spray", &["--package", "spray"]))
+    Command::new(built("spray", &["--package", "spray"]))
 }
 
 /// The folder of the libfabric provider, which is built along with the tests.

@@ -5,10 +5,11 @@ use std::process::Command;
 
 use crate::setup::setup;
 use crate::sh::{self, Failure, Outcome};
+use crate::steps;
 
 const WHY_ROOT: &str = "needs root, for network namespaces, links, XDP programs and AF_XDP sockets. \
     Run it as root (`sudo -E env \"PATH=$PATH\" cargo xtask ...`). Without root, `cargo xtask test` runs every test \
-    that touches no kernel object, and `cargo build --release` builds everything but the XDP programs.";
+    that touches no kernel object, and `cargo build --release` builds `spray`, whose simulator needs no rights.";
 
 /// `cargo xtask demo [ARGUMENTS OF spray demo]`
 pub fn demo(arguments: &[String]) -> Outcome {
@@ -38,18 +39,20 @@ fn spray_with(what: &str, options: &[&str], arguments: &[String]) -> Outcome {
     if !sh::is_root() {
         return Err(Failure::unable(format!("`{what}` {WHY_ROOT}")));
     }
-    let program = build_with(options)?;
-    sh::run(Command::new(program).args(arguments))
+    steps::timed(false, |steps| {
+        steps.run("set-up", setup)?;
+        let program = steps.run("build", || compile(options))?;
+        steps.run("run", || sh::run(Command::new(program).args(arguments)))
+    })
 }
 
-/// Sets the machine up, builds the XDP programs and a release `spray` that carries them; returns its path.
+/// Sets the machine up and builds a release `spray`; returns its path.
 pub fn build() -> Outcome<PathBuf> {
-    build_with(&[])
+    setup()?;
+    compile(&[])
 }
 
-fn build_with(options: &[&str]) -> Outcome<PathBuf> {
-    setup(true)?;
-    crate::ebpf::build()?;
+fn compile(options: &[&str]) -> Outcome<PathBuf> {
     sh::run(sh::cargo().args(["build", "--release", "--package", "spray"]).args(options))?;
     Ok(target().join("release/spray"))
 }

@@ -21,9 +21,8 @@ pub fn dist() -> Outcome {
             "packages are made on x86-64 only: elsewhere `cargo xtask build` builds the program",
         ));
     }
-    setup(true)?;
+    setup()?;
     provide(&TOOLS)?;
-    crate::ebpf::build()?;
     let folder = target().join("dist");
     let stage = folder.join("root");
     install(&program(&folder)?, &stage)?;

@@ -1,13 +1,20 @@
-//! Builds the XDP programs in `ebpf/` and puts the objects where the build scripts of `spray-nic` and `spray-testbed` embed them.
+//! Builds the XDP programs in `ebpf/` into the objects that the repository holds, and compares those with what their sources give.
+//!
+//! Objects hold neither the clone's path nor the machine's, so that every clone gives the same bytes with the same compiler and linker.
+
+mod record;
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
+use crate::setup;
 use crate::sh::{self, Failure, Outcome};
 
 const TARGET: &str = "bpfel-unknown-none";
-const PROGRAMS: [&str; 3] = ["switch", "steer", "router"];
+/// The programs' objects in the repository: where those embed them who load them.
+const OBJECTS: [(&str, &str); 3] =
+    [("switch", "ebpf/objects/switch.o"), ("steer", "nic/bpf/steer.o"), ("router", "ebpf/objects/router.o")];
 /// Debian's compiler and its ready-made `core` for BPF.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_VERSION: (u32, u32) = (1, 96);
@@ -20,56 +27,203 @@ const FLAGS: [&str; 5] = [
     "-Cdebuginfo=2",
     "-Ctarget-cpu=v3",
 ];
-
-const ADVICE: &str = "building the XDP programs takes a rustc that knows bpfel-unknown-none. Either\n  \
-    rustup toolchain install nightly --component rust-src\nor, on Debian and Ubuntu as root,\n  \
-    apt-get install rustc-web libstd-rust-web-dev-bpf";
-const LINKER_ADVICE: &str = "building the XDP programs takes bpf-linker. On Debian and Ubuntu, as root:\n  \
-    apt-get install llvm-22-dev libpolly-22-dev libzstd-dev zlib1g-dev\n  \
-    LLVM_PREFIX=/usr/lib/llvm-22 cargo install bpf-linker --no-default-features --features llvm-22";
+/// Set where cargo calls `xtask` in the place of the compiler.
+const AS_RUSTC: &str = "XTASK_AS_RUSTC";
 
 /// Where a compiler for BPF comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compiler {
-    /// A rustup nightly with rust-src, which compiles its own `core`.
-    Nightly,
     /// Debian's `rustc-web` with `libstd-rust-web-dev-bpf`.
     Debian,
+    /// A rustup nightly with rust-src, which compiles its own `core`.
+    Nightly,
 }
 
-/// `cargo xtask build-ebpf`: release objects in `target/ebpf/`; says what to install when something is missing.
+/// `cargo xtask build-ebpf`: builds the objects of the repository anew, with the record of what they are made from.
 pub fn build() -> Outcome {
-    let compiler = compiler()?;
-    if sh::capture("bpf-linker", &["--version"]).is_none() {
-        return Err(Failure::unable(LINKER_ADVICE));
+    let toolchain = compile()?;
+    for (name, kept) in OBJECTS {
+        let kept = sh::root().join(kept);
+        let folder = kept.parent().expect("objects are in folders");
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::copy(built(name), &kept))
+            .map_err(|error| failed(&kept, &error))?;
     }
-    let workspace = sh::root().join("ebpf");
+    record::write(&toolchain, &sources()?)
+}
+
+/// Builds the objects anew and compares them byte by byte with those of the repository. Another compiler or linker than the recorded
+/// one gives other bytes: then they are only loaded.
+pub fn compare() -> Outcome {
+    let toolchain = compile()?;
+    let recorded = record::toolchain()?;
+    if toolchain != recorded {
+        println!(
+            "the objects in the repository are not compared: they are made with\n{recorded}and this machine has\n{toolchain}"
+        );
+        return load();
+    }
+    let same = |name: &str, kept: &str| {
+        let read = |path: PathBuf| fs::read(&path).map_err(|error| failed(&path, &error));
+        Ok(read(built(name))? == read(sh::root().join(kept))?)
+    };
+    for (name, kept) in OBJECTS {
+        if !same(name, kept)? {
+            return Err(Failure::failed(format!("{kept} is not what its sources give: run `cargo xtask build-ebpf`")));
+        }
+    }
+    println!("the objects in the repository are, byte by byte, what their sources give");
+    Ok(())
+}
+
+/// Lets the kernel's verifier look at what was built.
+fn load() -> Outcome {
+    if !sh::is_root() {
+        println!("without root they are not loaded either");
+        return Ok(());
+    }
+    let example = ["run", "--package", "spray-testbed", "--example", "load_objects", "--"];
+    sh::run(sh::cargo().args(example).arg(folder()))
+}
+
+/// Builds all objects into [`folder`], without debugging information but what the kernel reads (BTF). Returns what they are built with.
+fn compile() -> Outcome<String> {
+    setup::for_kernel_programs()?;
+    let compiler = compiler()?;
     let mut cargo = compiler.cargo();
-    cargo.current_dir(&workspace).args(["build", "--release", "--target", TARGET]);
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));
+    cargo.current_dir(workspace()).args(["build", "--release", "--target", TARGET, "--target-dir", "target"]);
+    let own = std::env::current_exe().map_err(|error| Failure::failed(error.to_string()))?;
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags(compiler).join("\x1f")).env("RUSTC_WRAPPER", own).env(AS_RUSTC, "1");
+    // aya's bindings are otherwise those of the machine's processor.
+    cargo.env("AYA_BPF_TARGET_ARCH", "x86_64");
     // The settings of the calling cargo are for another target.
-    for name in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "RUSTC_WRAPPER"] {
+    for name in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET"] {
         cargo.env_remove(name);
     }
     sh::run(&mut cargo)?;
-    PROGRAMS.iter().try_for_each(|name| install(&workspace, name))
+    fs::create_dir_all(folder()).map_err(|error| failed(&folder(), &error))?;
+    for (name, _) in OBJECTS {
+        sh::run(Command::new(strip()).arg("--strip-debug").arg(release().join(name)).arg("-o").arg(built(name)))?;
+    }
+    toolchain(compiler)
+}
+
+/// [`FLAGS`], and what takes this machine's paths out of the objects. Those of our own sources stay relative to `ebpf/`, where the linker
+/// runs, so that it finds the lines that the verifier quotes.
+fn flags(compiler: Compiler) -> Vec<String> {
+    let remap = |from: PathBuf, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+    let nightly = nightly().filter(|_| compiler == Compiler::Nightly).map(|sysroot| remap(sysroot, "/rustc"));
+    let crates = fs::read_dir(setup::cargo_home().join("registry/src")).into_iter().flatten().flatten();
+    let mut flags: Vec<String> = FLAGS.map(String::from).into();
+    flags.extend(nightly);
+    flags.extend(crates.map(|registry| remap(registry.path(), "/crates")));
+    // Of several that fit the last one counts.
+    flags.extend([remap(sh::root(), ".."), remap(workspace(), ".")]);
+    flags
+}
+
+/// What cargo calls in the place of the compiler, if this is such a call: the compiler, with another hash for the crate.
+///
+/// Cargo's own is of the crate's path. It is part of symbols, and these decide in which order functions come.
+pub fn as_rustc() -> Option<ExitCode> {
+    std::env::var_os(AS_RUSTC)?;
+    let crate_name = ["CARGO_CRATE_NAME", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"];
+    let hash = crate_name.map(|name| std::env::var(name).unwrap_or_default()).join("-");
+    let mut arguments = std::env::args().skip(1);
+    let mut rustc = Command::new(arguments.next()?);
+    rustc.args(arguments.map(|argument| match argument.strip_prefix("metadata=") {
+        Some(_) => format!("metadata={hash}"),
+        None => argument,
+    }));
+    let status = rustc.status().inspect_err(|error| eprintln!("error: {rustc:?}: {error}"));
+    let code = status.ok().and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
+    Some(ExitCode::from(code.unwrap_or(1)))
+}
+
+/// Our own sources that the compiler read, relative to the root; manifests and versions of other crates besides.
+fn sources() -> Outcome<Vec<String>> {
+    let root = format!("{}/", sh::root().display());
+    let mut sources = vec!["ebpf/Cargo.lock".to_string()];
+    for (name, _) in OBJECTS {
+        let list = release().join(name).with_extension("d");
+        let text = fs::read_to_string(&list).map_err(|error| failed(&list, &error))?;
+        let (_, read) = text.split_once(": ").unwrap_or_default();
+        for source in read.split_whitespace().filter_map(|path| path.strip_prefix(&root)) {
+            let manifest = source.split_once("/src/").map(|(package, _)| format!("{package}/Cargo.toml"));
+            sources.extend(manifest.into_iter().chain([source.to_string()]));
+        }
+    }
+    sources.sort();
+    sources.dedup();
+    Ok(sources)
+}
+
+/// Versions of everything that writes bytes of the objects, a line each.
+fn toolchain(compiler: Compiler) -> Outcome<String> {
+    let rustc = match compiler {
+        Compiler::Debian => sh::capture(DEBIAN_RUSTC, &["--version"]),
+        Compiler::Nightly => sh::capture("rustup", &["run", "nightly", "rustc", "--version"]),
+    };
+    let linker = sh::capture("bpf-linker", &["--version"]);
+    let strip = sh::capture(strip(), &["--version"]);
+    let llvm = strip.as_ref().and_then(|text| text.split_once("LLVM version ")?.1.lines().next());
+    match (rustc, linker, llvm) {
+        (Some(rustc), Some(linker), Some(llvm)) => Ok(format!("{rustc}\n{linker}\nLLVM {llvm}\n")),
+        _ => Err(Failure::failed("the compiler, the linker or llvm-strip does not say its version")),
+    }
+}
+
+/// Debian has LLVM's tools beside the library that its compiler and our linker use.
+fn strip() -> PathBuf {
+    let debians = Path::new(setup::LLVM_PREFIX).join("bin/llvm-strip");
+    if debians.exists() { debians } else { "llvm-strip".into() }
+}
+
+fn workspace() -> PathBuf {
+    sh::root().join("ebpf")
+}
+
+/// Where cargo puts the programs, with all debugging information.
+fn release() -> PathBuf {
+    workspace().join("target").join(TARGET).join("release")
+}
+
+/// Where objects are that were built anew.
+fn folder() -> PathBuf {
+    sh::root().join("target/ebpf")
+}
+
+fn built(name: &str) -> PathBuf {
+    folder().join(name).with_extension("o")
 }
 
 /// Whether a rustup nightly can build `core` itself, the way that works on any distribution.
 pub fn has_nightly() -> bool {
-    let source = |root: String| Path::new(&root).join("lib/rustlib/src/rust/library/core").is_dir();
-    sh::capture("rustup", &["run", "nightly", "rustc", "--print", "sysroot"]).is_some_and(source)
+    nightly().is_some_and(|sysroot| sysroot.join("lib/rustlib/src/rust/library/core").is_dir())
 }
 
-/// The compiler that this machine has: a nightly with rust-src first.
-fn compiler() -> Outcome<Compiler> {
-    if has_nightly() {
-        return Ok(Compiler::Nightly);
-    }
+fn nightly() -> Option<PathBuf> {
+    sh::capture("rustup", &["run", "nightly", "rustc", "--print", "sysroot"]).map(PathBuf::from)
+}
+
+fn has_debians() -> bool {
     let core = |root: String| Path::new(&root).join("lib/rustlib").join(TARGET).is_dir();
-    let debian = sh::rustc_version(DEBIAN_RUSTC).is_some_and(|version| version >= DEBIAN_VERSION)
-        && sh::capture(DEBIAN_RUSTC, &["--print", "sysroot"]).is_some_and(core);
-    if debian { Ok(Compiler::Debian) } else { Err(Failure::unable(ADVICE)) }
+    sh::rustc_version(DEBIAN_RUSTC).is_some_and(|version| version >= DEBIAN_VERSION)
+        && sh::capture(DEBIAN_RUSTC, &["--print", "sysroot"]).is_some_and(core)
+}
+
+/// The compiler that this machine has: Debian's first, of which the objects in the repository are.
+fn compiler() -> Outcome<Compiler> {
+    match (has_debians(), has_nightly()) {
+        (true, _) => Ok(Compiler::Debian),
+        (false, true) => Ok(Compiler::Nightly),
+        (false, false) => Err(Failure::unable(format!(
+            "there is no rustc of {}.{} or later that knows {TARGET}. {}",
+            DEBIAN_VERSION.0,
+            DEBIAN_VERSION.1,
+            setup::NIGHTLY_WAY
+        ))),
+    }
 }
 
 impl Compiler {
@@ -93,18 +247,6 @@ impl Compiler {
     }
 }
 
-/// Replaces the object only when it changed, so that nothing is rebuilt for the same bytes.
-fn install(workspace: &Path, name: &str) -> Outcome {
-    let built = workspace.join("target").join(TARGET).join("release").join(name);
-    let kept = sh::root().join("target/ebpf").join(name).with_extension("o");
-    let copy = || {
-        let bytes = fs::read(&built)?;
-        if fs::read(&kept).is_ok_and(|old| old == bytes) {
-            return Ok(());
-        }
-        fs::create_dir_all(sh::root().join("target/ebpf"))?;
-        fs::write(&kept, bytes)
-    };
-    copy()
-        .map_err(|error: std::io::Error| Failure::failed(format!("{} -> {}: {error}", built.display(), kept.display())))
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("{}: {error}", path.display()))
 }

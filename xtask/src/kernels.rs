@@ -21,7 +21,7 @@ use report::Row;
 const DEBIANS: [&str; 6] = ["5.10", "6.1", "6.12", "6.18", "7.2", "7.3"];
 /// The oldest kernel that must take the programs, as in `spray doctor`. Older ones refuse pointers as parameters of functions.
 const OLDEST: [u32; 2] = [5, 15];
-/// The kernel that `cargo xtask test` boots beside the machine's own.
+/// The kernel that `cargo xtask ci` boots beside the machine's own.
 const IN_TESTS: &str = "6.1";
 /// Where that one is.
 const ITS_SUITE: &str = "bookworm";
@@ -58,18 +58,14 @@ pub fn kernels(versions: &[String]) -> Outcome {
     if missing.is_empty() { Ok(()) } else { Err(Failure::unable(missing.join("; "))) }
 }
 
-/// The part of `cargo xtask test`: one kernel that is not the machine's, a short run of the binary that the tests built.
+/// The part of `cargo xtask ci`: one kernel that is not the machine's, a short run.
 ///
 /// # Errors
 /// With code 2 it could not be tried here, which the caller reports as skipped.
 pub fn one_other() -> Outcome {
     let not_here = |failure: Failure| Failure::unable(failure.message);
     tools().map_err(not_here)?;
-    // Building it again by itself would take other features of the libraries, and minutes.
-    let program = crate::demo::target().join("debug/spray");
-    if !program.exists() {
-        return Err(Failure::unable(format!("there is no {}, which the tests build", program.display())));
-    }
+    let program = crate::demo::build()?;
     let lists = packages::update("apt-tests", &[ITS_SUITE]).map_err(not_here)?;
     let folder = folder("tests");
     let kernel = lists.fetch(IN_TESTS, &folder).map_err(not_here)?;

@@ -10,6 +10,7 @@ mod portable;
 mod prove;
 mod setup;
 mod sh;
+mod steps;
 mod test;
 
 use std::path::{Path, PathBuf};
@@ -20,15 +21,16 @@ use sh::{Failure, Outcome};
 const USAGE: &str = "cargo xtask COMMAND
 
   demo [ARGUMENTS]    install what is missing, build everything, run `spray demo` (as root)
-  test                set-up, formatting, clippy, docs, all tests; as root also those on network namespaces
-  ci                  test, then a short demo
+  test [--no-skips]   install what is missing, check formatting, build and run all tests; as root also those on network namespaces.
+                      With --no-skips it installs what all tests need (half a gigabyte more), and a test that skips is a failure
+  ci [--no-skips]     clippy, docs, the part without features, the XDP objects built anew and compared, a short demo, another kernel
   setup               only check what must be installed, and install it (Debian or Ubuntu, as root)
   fuzz [TARGET].. [--seconds N]
                       the fuzz targets, guided by coverage, each for so long; says how many executions
   miri                the codec's and the transport's tests under Miri (a nightly with that component)
   deny                licences, sources and known vulnerabilities of all dependencies (cargo-deny)
-  build-ebpf          only build the XDP programs
-  build               set-up, XDP programs and a release `spray`
+  build-ebpf          build the XDP objects in the repository anew, after a change to a switch; installs the compiler and the linker
+  build               set-up and a release `spray`
   bench [ARGUMENTS]   the microbenchmarks, then `spray bench veth` (as root)
   fidelity            the simulator against every row of the reference, into docs/results/fidelity.md
   speed [ARGUMENTS]   `spray bench speed`: every benchmark of the command, with QUIC beside it (as root), into docs/results/speed.md
@@ -41,6 +43,9 @@ const USAGE: &str = "cargo xtask COMMAND
   doc                 the documentation of all crates";
 
 fn main() -> ExitCode {
+    if let Some(code) = ebpf::as_rustc() {
+        return code;
+    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match dispatch(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -53,15 +58,17 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: &[String]) -> Outcome {
     let (command, rest) = arguments.split_first().ok_or_else(|| Failure::unable(format!("which task?\n\n{USAGE}")))?;
-    let takes_arguments = matches!(command.as_str(), "demo" | "bench" | "fuzz" | "kernels" | "real-network" | "speed");
+    let takes_arguments =
+        matches!(command.as_str(), "demo" | "bench" | "ci" | "fuzz" | "kernels" | "real-network" | "speed" | "test");
     if let (false, Some(extra)) = (takes_arguments, rest.first()) {
         return Err(Failure::unable(format!("`{command}` takes no arguments, got `{extra}`\n\n{USAGE}")));
     }
+    sh::find_root()?;
     match command.as_str() {
         "demo" => demo::demo(rest),
-        "test" => test::test(),
-        "ci" => ci::ci(),
-        "setup" => setup::setup(true).map(drop),
+        "test" => test::test(rest),
+        "ci" => ci::ci(rest),
+        "setup" => setup::setup(),
         "build-ebpf" => ebpf::build(),
         "build" => demo::build().map(|program| println!("{}", program.display())),
         "bench" => demo::bench(rest),

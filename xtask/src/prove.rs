@@ -46,9 +46,14 @@ pub fn miri() -> Outcome {
     Ok(())
 }
 
+/// Whether cargo-deny is installed.
+pub fn has_deny() -> bool {
+    sh::capture("cargo", &["deny", "--version"]).is_some()
+}
+
 /// `cargo xtask deny`: what `deny.toml` says, and advisories where their database can be had.
 pub fn deny() -> Outcome {
-    if sh::capture("cargo", &["deny", "--version"]).is_none() {
+    if !has_deny() {
         return Err(Failure::unable("cargo-deny is missing: cargo install --locked cargo-deny"));
     }
     sh::run(sh::cargo().args(["deny", "--all-features", "check", "licenses", "bans", "sources"]))?;

@@ -1,6 +1,7 @@
 //! Checks what must be on the machine. As root on Debian and Ubuntu it installs what is missing, elsewhere it names it.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::sh::{self, Failure, Outcome};
@@ -17,38 +18,87 @@ const FOR_BUILDING: [Package; 9] = [
     &["pkg-config", "pkgconf"],
     &["m4"],
     &["clang"],
-    &["libclang-14-dev", "libclang-dev"],
+    &["libclang-dev", "libclang-14-dev"],
     &["libelf-dev"],
     &["zlib1g-dev"],
 ];
+const FOR_BUILDING_ELSEWHERE: &str =
+    "this system has no apt, and lacks a C compiler, a library or a tool. Install, as root,
+  on Fedora: dnf install gcc gcc-c++ make pkgconf-pkg-config m4 clang clang-devel elfutils-libelf-devel zlib-devel
+  on Arch:   pacman -S --needed gcc make pkgconf m4 clang libelf zlib
+  elsewhere: what these hold; Debian calls them gcc g++ make pkg-config m4 clang libclang-dev libelf-dev zlib1g-dev";
 /// A compiler with a ready-made `core` for BPF, and the LLVM that `bpf-linker` is built with.
 const FOR_KERNEL_PROGRAMS: [Package; 5] =
     [&["rustc-web"], &["libstd-rust-web-dev-bpf"], &["llvm-22-dev"], &["libpolly-22-dev"], &["libzstd-dev"]];
 const BPF_LINKER_VERSION: &str = "0.13.0";
-const LLVM_PREFIX: &str = "/usr/lib/llvm-22";
+/// Where Debian has that LLVM.
+pub const LLVM_PREFIX: &str = "/usr/lib/llvm-22";
+/// What tests run beside our own programs: Wireshark's dissector, libfabric's programs and headers.
+const FOR_TESTS: [Package; 3] = [&["tshark"], &["libfabric-bin"], &["libfabric-dev"]];
+/// The same, of what takes minutes to install: half a gigabyte. Ubuntu has chromium as a snap only.
+const LARGE_FOR_TESTS: [Package; 3] = [&["chromium"], &["prometheus"], &["python3-venv"]];
 
-/// What the machine can do after [`setup`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ready {
-    /// Whether the XDP programs can be built here.
-    pub kernel_programs: bool,
+/// Checks what building takes, and installs what is missing where it may.
+pub fn setup() -> Outcome {
+    check_rustc()?;
+    if has_apt() {
+        return provide(&FOR_BUILDING);
+    }
+    if built_elsewhere() { Ok(()) } else { Err(Failure::unable(FOR_BUILDING_ELSEWHERE)) }
 }
 
-/// Checks everything and installs what is missing, where it may.
-///
-/// Without the means for the kernel programs it still succeeds if `programs` is false.
-pub fn setup(programs: bool) -> Outcome<Ready> {
+/// As [`setup`], for building the XDP programs, which only their authors do.
+pub fn for_kernel_programs() -> Outcome {
+    let advise = |failure: Failure| Failure { message: format!("{}. {NIGHTLY_WAY}", failure.message), ..failure };
     check_rustc()?;
-    provide(&FOR_BUILDING)?;
-    let kernel_programs = match kernel_tools() {
-        Ok(()) => true,
-        Err(failure) if programs => return Err(failure),
-        Err(failure) => {
-            eprintln!("warning: {}", failure.message);
-            false
+    if !crate::ebpf::has_nightly() {
+        provide(&FOR_KERNEL_PROGRAMS).map_err(advise)?;
+    }
+    if has_bpf_linker() {
+        return Ok(());
+    }
+    let mut install = sh::cargo();
+    install.args(["install", "bpf-linker", "--locked", "--version", BPF_LINKER_VERSION]);
+    if Path::new(LLVM_PREFIX).exists() {
+        install.args(["--no-default-features", "--features", "llvm-22"]).env("LLVM_PREFIX", LLVM_PREFIX);
+    }
+    sh::run(&mut install).map_err(advise)
+}
+
+/// Installs what tests run beside our own programs; with `all` also what takes minutes. Tests skip without it, so that nothing here fails.
+pub fn for_tests(all: bool) {
+    let large: &[Package] = if all { &LARGE_FOR_TESTS } else { &[] };
+    for package in FOR_TESTS.iter().chain(large) {
+        if let Err(failure) = provide(&[package]) {
+            eprintln!("warning: tests that need {} will be skipped: {}", package[0], failure.message);
         }
-    };
-    Ok(Ready { kernel_programs })
+    }
+    if let (true, Err(failure)) = (all, polars()) {
+        eprintln!("warning: tests that need polars will be skipped: {}", failure.message);
+    }
+}
+
+/// Python with polars, in an environment of its own: Debian has no package of it.
+fn polars() -> Outcome {
+    let has_polars = |python: &Path| sh::capture(python, &["-c", "import polars"]).is_some();
+    let own = python();
+    if has_polars(Path::new("python3")) || has_polars(&own.join("python3")) {
+        return Ok(());
+    }
+    sh::run(Command::new("python3").args(["-m", "venv"]).arg(own.parent().unwrap_or(&own)))?;
+    sh::run(Command::new(own.join("python3")).args(["-m", "pip", "install", "--quiet", "polars"]))
+}
+
+/// The programs of that environment.
+fn python() -> PathBuf {
+    sh::root().join("target/python/bin")
+}
+
+/// Where tests look for programs.
+pub fn path() -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(python()).chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).unwrap_or(path)
 }
 
 fn check_rustc() -> Outcome {
@@ -63,35 +113,21 @@ fn check_rustc() -> Outcome {
     )))
 }
 
-fn kernel_tools() -> Outcome {
-    if !crate::ebpf::has_nightly() {
-        provide(&FOR_KERNEL_PROGRAMS)?;
-    }
-    if has_bpf_linker() {
-        return Ok(());
-    }
-    if Path::new(LLVM_PREFIX).exists() {
-        let mut install = sh::cargo();
-        install.args(["install", "bpf-linker", "--locked", "--version", BPF_LINKER_VERSION]);
-        install.args(["--no-default-features", "--features", "llvm-22"]).env("LLVM_PREFIX", LLVM_PREFIX);
-        return sh::run(&mut install);
-    }
-    sh::run(sh::cargo().args(["install", "bpf-linker", "--locked", "--version", BPF_LINKER_VERSION]))
+fn has_bpf_linker() -> bool {
+    let candidates = [cargo_home().join("bin/bpf-linker"), "bpf-linker".into()];
+    candidates.into_iter().any(|path| sh::capture(path, &["--version"]).is_some())
 }
 
-fn has_bpf_linker() -> bool {
-    let in_cargo_home = std::env::var_os("CARGO_HOME")
-        .map(Into::into)
-        .or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))
-        .map(|home: std::path::PathBuf| home.join("bin/bpf-linker"));
-    let candidates = in_cargo_home.into_iter().chain(["bpf-linker".into()]);
-    candidates.into_iter().any(|path| sh::capture(path, &["--version"]).is_some())
+/// Where cargo keeps sources and what it installs.
+pub fn cargo_home() -> PathBuf {
+    let home = || std::env::home_dir().unwrap_or_default().join(".cargo");
+    std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
 }
 
 /// Makes sure that one alternative of each package is installed.
 pub fn provide(packages: &[Package]) -> Outcome {
-    if sh::capture("dpkg-query", &["--version"]).is_none() {
-        return if built_elsewhere() { Ok(()) } else { Err(other_system(packages)) };
+    if !has_apt() {
+        return Err(other_system(packages));
     }
     let missing: Vec<Package> =
         packages.iter().copied().filter(|package| !package.iter().any(|p| installed(p))).collect();
@@ -111,6 +147,10 @@ pub fn provide(packages: &[Package]) -> Outcome {
     apt_get(&[&["install", "-y", "--no-install-recommends"], chosen.as_slice()].concat())
 }
 
+fn has_apt() -> bool {
+    sh::capture("dpkg-query", &["--version"]).is_some() && sh::capture("apt-get", &["--version"]).is_some()
+}
+
 fn apt_get(arguments: &[&str]) -> Outcome {
     sh::run(Command::new("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
 }
@@ -125,19 +165,20 @@ fn available(package: &str) -> bool {
 
 /// Other distributions' packages have other names: look for the programs instead.
 fn built_elsewhere() -> bool {
-    ["cc", "make", "m4", "clang"].iter().all(|program| sh::capture(program, &["--version"]).is_some())
+    ["cc", "c++", "make", "m4", "clang"].iter().all(|program| sh::capture(program, &["--version"]).is_some())
         && sh::capture("pkg-config", &["--exists", "libelf", "zlib"]).is_some()
 }
 
 fn other_system(packages: &[Package]) -> Failure {
     let names = packages.iter().map(|package| package[0]).collect::<Vec<_>>().join(", ");
-    Failure::unable(format!("this system has no apt, so install by hand what Debian calls {names}. {NIGHTLY_WAY}"))
+    Failure::unable(format!("this system has no apt, so install by hand what Debian calls {names}"))
 }
 
 fn not_in_apt(missing: &[Package]) -> Failure {
     let names = missing.iter().filter(|p| !p.iter().any(|p| available(p))).map(|p| p[0]).collect::<Vec<_>>().join(", ");
-    Failure::unable(format!("apt does not know {names}. {NIGHTLY_WAY}"))
+    Failure::unable(format!("apt does not know {names}"))
 }
 
-const NIGHTLY_WAY: &str = "To build the XDP programs without Debian's compiler packages: \
-    `rustup toolchain install nightly --component rust-src` and `cargo install bpf-linker`.";
+/// How to build the XDP programs without Debian's packages.
+pub const NIGHTLY_WAY: &str = "Anywhere, the XDP programs are built with `rustup toolchain install nightly --component rust-src`, \
+    `cargo install bpf-linker`, and llvm-strip of LLVM 20 or later";

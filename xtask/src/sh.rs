@@ -29,10 +29,17 @@ impl Failure {
     }
 }
 
-/// The repository's root, wherever the command was called from.
+#[path = "../../tests/support/src/root.rs"]
+mod root;
+
+/// The repository's root.
+pub fn find_root() -> Outcome<PathBuf> {
+    root::find().map_err(Failure::unable)
+}
+
+/// As [`find_root`], which `main` has called first.
 pub fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
+    find_root().expect("main has found it")
 }
 
 /// The cargo that runs this task.

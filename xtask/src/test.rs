@@ -1,70 +1,55 @@
-//! All checks, the cheapest first, and one line that counts the tests.
+//! All tests, and one line that counts them.
 
 use std::fmt;
 use std::process::Command;
 
-use crate::setup::setup;
+use crate::setup;
 use crate::sh::{self, Failure, Outcome};
+use crate::steps::{self, Steps};
 
 /// What a test that cannot run here writes; see `tests/support`.
 const SKIPPED: &str = "SKIPPED ";
 
-/// What it adds to the release profile; the file says why.
+/// What tests add to the release profile; the file says why.
 const PROFILE: &str = ".cargo/tests.toml";
 
-/// `cargo xtask test`: set-up, formatting, all tests.
-pub fn test() -> Outcome {
-    let programs = setup(sh::is_root())?.kernel_programs;
-    if programs {
-        crate::ebpf::build()?;
-    }
-    format()?;
-    sh::run(&mut tests(&["--no-run"]))?;
+/// `cargo xtask test [--no-skips]`: set-up, formatting, all tests.
+pub fn test(arguments: &[String]) -> Outcome {
+    let no_skips = steps::reads_no_skips(arguments)?;
     let mut tally = Tally::default();
-    let ok = sh::run_lines(&mut tests(&["--no-fail-fast"]), |line| tally.add(line))?;
+    let ended_well = steps::timed(false, |steps| run(steps, no_skips, &mut tally));
     tally.report();
-    if ok && tally.failed == 0 { Ok(()) } else { Err(Failure::failed("there are failed tests, named above")) }
+    if !ended_well? || tally.failed > 0 {
+        return Err(Failure::failed("there are failed tests, named above"));
+    }
+    steps::refuse_skips(no_skips, tally.skipped.len())
+}
+
+/// Whether all tests ended well.
+fn run(steps: &mut Steps, no_skips: bool, tally: &mut Tally) -> Outcome<bool> {
+    steps.run("set-up", setup::setup)?;
+    steps.run("what tests need", || {
+        setup::for_tests(no_skips);
+        Ok(())
+    })?;
+    steps.run("formatting", format)?;
+    steps.run("build of the tests", || sh::run(&mut cargo(&["--no-run"])))?;
+    steps.run("tests", || sh::run_lines(&mut cargo(&["--no-fail-fast"]), |line| tally.add(line)))
 }
 
 /// `cargo test` of the whole workspace, as one resolution of features: what `demo` has built is not built again.
-fn tests(arguments: &[&str]) -> Command {
+fn cargo(arguments: &[&str]) -> Command {
     let mut cargo = sh::cargo();
     cargo.args(["test", "--release", "--config", PROFILE, "--workspace", "--exclude", "spray-benches"]).args(arguments);
     // Tests that run the workspace's programs need not build them.
-    cargo.env("SPRAY_ALL_BUILT", "1");
+    cargo.env("SPRAY_ALL_BUILT", "1").env("PATH", setup::path());
     cargo
 }
 
-/// A kernel that is not the machine's counts as one test. Without the XDP programs there is nothing to try.
-fn another_kernel(programs: bool, tally: &mut Tally) -> bool {
-    let outcome = if programs {
-        crate::kernels::one_other()
-    } else {
-        Err(Failure::unable("the XDP programs cannot be built here"))
-    };
-    tally.passed += 1;
-    match outcome {
-        Ok(()) => true,
-        Err(Failure { message, code: 2 }) => {
-            tally.skipped.push(format!("another kernel: {message}"));
-            true
-        }
-        Err(Failure { message, .. }) => {
-            eprintln!("another kernel FAILED: {message}");
-            tally.passed -= 1;
-            tally.failed += 1;
-            false
-        }
-    }
-}
-
-fn format() -> Outcome {
+/// That the text of all crates is as `cargo fmt` writes it.
+pub fn format() -> Outcome {
     sh::run(sh::cargo().args(["fmt", "--all", "--check"]))?;
     sh::run(sh::cargo().args(["fmt", "--all", "--check", "--manifest-path", "ebpf/Cargo.toml"]))
-}
-
-fn lint() -> Outcome {
-    sh::run(sh::cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
 /// The documentation of all members, with warnings as errors.

@@ -4,15 +4,12 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use spray_test_support::root;
+
 /// What begins a citation; the path of the specification follows.
 const MARK: &str = "//= ";
 /// Folders with code that cites.
 const CODE: [&str; 8] = ["benches", "cli", "ebpf/src", "nic", "switch-emu", "tests", "xtask", "deploy"];
-
-/// The repository's root.
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
-}
 
 /// The clauses of a specification by name, each as lower-case words.
 fn clauses(text: &str) -> HashMap<String, String> {

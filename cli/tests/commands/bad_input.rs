@@ -4,8 +4,8 @@ use spray_test_support::{Folder, text};
 
 use super::{refused, spray};
 
-/// A scenario that runs anywhere.
-const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/scenarios/demo-healthy.toml");
+/// A scenario that runs anywhere; tests run in the folder of their package.
+const DEMO: &str = "../tests/scenarios/demo-healthy.toml";
 
 #[test]
 fn no_command_and_unknown_ones_show_the_usage() {

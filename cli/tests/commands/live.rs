@@ -26,7 +26,7 @@ fn a_view_needs_a_terminal_and_one_run() {
 fn keys_reach_the_run() {
     let folder = Folder::new();
     let (scenario, out) = (folder.file("long.toml", LONG), folder.join("out"));
-    let spray = env!("CARGO_BIN_EXE_spray");
+    let spray = spray_test_support::program("spray").display().to_string();
     let command = format!("stty cols 120 rows 34; {spray} run {scenario} --engine sim --live --out {out}");
     let mut script = Command::new("script");
     script.args(["-qec", &command, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -22,7 +22,7 @@ use std::process::{Command, Output};
 use spray_test_support::text;
 
 fn spray(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_spray")).args(arguments).output().unwrap()
+    Command::new(spray_test_support::program("spray")).args(arguments).output().unwrap()
 }
 
 /// Expects exit code 2, nothing on standard output, and all of `parts` in the message.

@@ -183,7 +183,7 @@ fn a_reader_that_leaves_ends_the_command_quietly() {
 
     const SIGPIPE: i32 = 13;
     let folder = Folder::new();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spray"));
+    let mut command = Command::new(spray_test_support::program("spray"));
     command.args(["sim", "--topology", "leaf-spine:2x2x2", "--matrix", "tornado:1", "--out", &folder.join("")]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());

@@ -4,7 +4,7 @@ use crate::refused;
 
 #[test]
 fn the_missing_engine_is_refused_by_the_name_of_its_feature() {
-    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/scenarios/demo-healthy.toml");
+    let scenario = "../tests/scenarios/demo-healthy.toml";
     refused(&["run", scenario], &["feature `xdp`", "--engine sim"]);
     refused(&["compare-balancers", scenario, "--engine", "xdp"], &["feature `xdp`"]);
 }

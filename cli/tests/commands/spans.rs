@@ -13,7 +13,7 @@ const SMALL: &str = "name = \"small\"\n[topology]\nkind = \"leaf-spine\"\nleaves
 fn run(rest: &[&str], endpoint: Option<&str>) -> Output {
     let folder = Folder::new();
     let (scenario, out) = (folder.file("small.toml", SMALL), folder.join("out"));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spray"));
+    let mut command = Command::new(spray_test_support::program("spray"));
     command
         .args(["run", &scenario, "--engine", "sim", "--out", &out])
         .args(rest)

@@ -103,7 +103,7 @@ fn a_signal_keeps_what_is_done_and_tells_how_to_go_on() {
     for signal in ["INT", "TERM", "KILL"] {
         // Long enough for a signal to find it at work.
         let arguments = sweep.arguments(&out, &["--threads", "1", "--set", "workload.bytes=16MiB", "--seeds", "1..9"]);
-        let mut child = Command::new(env!("CARGO_BIN_EXE_spray"));
+        let mut child = Command::new(spray_test_support::program("spray"));
         let mut child = child.args(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let done = || {
             std::fs::read_dir(&out)

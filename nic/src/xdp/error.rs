@@ -4,8 +4,10 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// The program is not in the object.
-    #[error("the XDP program `{0}` is missing: run `cargo xtask build-ebpf`, then build again")]
+    /// The object holds no such program.
+    #[error(
+        "the XDP object has no program `{0}`; it was built from other sources: run `cargo xtask build-ebpf`, then build again"
+    )]
     Missing(&'static str),
     /// The kernel or libbpf refused the program; the log says where.
     #[error("the kernel refused the XDP program `{program}`: {source}\n{log}")]

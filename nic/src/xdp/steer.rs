@@ -10,8 +10,6 @@ use spray_wire::switch_view::addressee;
 use super::ProgramError;
 use super::object::{self, AttachMode};
 
-include!(concat!(env!("OUT_DIR"), "/steer.rs"));
-
 /// The steering program; dropping it detaches it.
 #[derive(Debug)]
 pub struct SteerProgram {
@@ -27,20 +25,19 @@ impl SteerProgram {
     /// Most IP addresses of an interface.
     pub const ADDRESSES: usize = 4;
 
-    /// The object that this library embeds; none where it was built without the XDP programs.
-    pub const OBJECT: Option<&[u8]> = STEER;
+    /// Its object, as the repository holds it.
+    pub const OBJECT: &[u8] = include_bytes!("../../bpf/steer.o");
 
     /// Loads the program, attached nowhere, for an interface with this Ethernet address and these IP addresses: frames to any
     /// others go to the kernel.
     ///
     /// # Errors
-    /// The kernel refuses it (rights, features), there are more than [`SteerProgram::ADDRESSES`], or it is not embedded.
+    /// The kernel refuses it (rights, features), or there are more than [`SteerProgram::ADDRESSES`].
     pub fn load(mac: [u8; 6], addresses: &[IpAddr]) -> Result<Self, ProgramError> {
-        let bytes = Self::OBJECT.ok_or(ProgramError::Missing("steer"))?;
         if addresses.len() > Self::ADDRESSES {
             return Err(ProgramError::Addresses { asked: addresses.len(), most: Self::ADDRESSES });
         }
-        let object = object::load::<ProgramError>("steer", bytes, |_| Ok(()))?;
+        let object = object::load::<ProgramError>("steer", Self::OBJECT, |_| Ok(()))?;
         let maps = ["own", "sockets", "strays"].into_iter().map(|name| Ok((name, map_of(&object, name)?)));
         let maps = maps.collect::<Result<HashMap<_, _>, ProgramError>>()?;
         let this = Self { object, maps, links: Vec::new() };

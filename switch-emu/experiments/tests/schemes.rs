@@ -52,7 +52,7 @@ fn memory(scheme: Scheme) -> String {
 
 #[test]
 fn the_documentation_of_schemes_is_that_of_the_code() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let docs = spray_test_support::root().join("docs");
     let mut specs: Vec<Spec> = Vec::new();
     for entry in std::fs::read_dir(docs.join("specs")).unwrap() {
         let path = entry.unwrap().path();

@@ -14,7 +14,7 @@ fn scenario(packets: u64) -> Scenario {
 
 /// The same with `bytes` a flow, in packets with so much payload.
 fn scenario_of(bytes: u64, payload: u64) -> Scenario {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios/ofan.toml");
+    let file = spray_test_support::root().join("tests/scenarios/ofan.toml");
     let mut document = Document::load(&file).unwrap();
     document.assign("workload.bytes", &bytes.to_string(), "bytes").unwrap();
     document.assign("transport.payload_bytes", &payload.to_string(), "payload_bytes").unwrap();

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod native;
+mod root;
 mod seal;
 mod skip;
 mod wireshark;
@@ -15,27 +16,39 @@ pub use skip::{has_root, skip};
 pub use wireshark::{WRONG, tshark};
 
 /// The repository's root.
+///
+/// # Panics
+/// Outside of the repository.
 #[must_use]
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    root::find().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A program that cargo builds beside the calling test: `spray`, or `examples/echo`. Builds it by `build`, arguments of `cargo build`, unless
-/// `cargo xtask test` calls, which has built all of them alike.
+/// The program `name` that cargo builds along with the calling test's package.
+///
+/// # Panics
+/// When the test's own path is none of cargo's.
+#[must_use]
+pub fn program(name: &str) -> PathBuf {
+    // Test programs are in `deps`, others beside that folder. A path that is compiled in would name the original of a copied tree.
+    let own = std::env::current_exe().expect("a program has a path");
+    own.parent().and_then(Path::parent).expect("cargo's layout").join(name)
+}
+
+/// The program `name` that `cargo build` makes with these arguments. `cargo xtask test` has built all of them alike.
 ///
 /// # Panics
 /// When it does not build.
 #[must_use]
-pub fn program(name: &str, build: &[&str]) -> PathBuf {
-    let own = std::env::current_exe().expect("a program has a path");
-    // Test programs are in `deps` of the profile's folder.
-    let folder = own.parent().and_then(Path::parent).expect("cargo's layout");
+pub fn built(name: &str, arguments: &[&str]) -> PathBuf {
+    let program = program(name);
     if std::env::var_os("SPRAY_ALL_BUILT").is_none() {
-        let profile: &[&str] = if folder.ends_with("release") { &["--release"] } else { &[] };
-        let status = Command::new(env!("CARGO")).args(["build", "--quiet"]).args(profile).args(build).status();
+        let is_release = program.ancestors().any(|folder| folder.ends_with("release"));
+        let profile: &[&str] = if is_release { &["--release"] } else { &[] };
+        let status = Command::new(env!("CARGO")).args(["build", "--quiet"]).args(profile).args(arguments).status();
         assert!(status.is_ok_and(|status| status.success()), "{name} does not build");
     }
-    folder.join(name)
+    program
 }
 
 /// The output of a process.

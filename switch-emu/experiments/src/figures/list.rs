@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn every_file_is_listed_once_and_by_papers() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("figures");
+        let folder = spray_test_support::root().join("switch-emu/experiments/figures");
         let mut there = Vec::new();
         for paper in PAPERS {
             for entry in std::fs::read_dir(folder.join(paper.id)).unwrap().flatten() {

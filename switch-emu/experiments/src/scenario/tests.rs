@@ -1,11 +1,12 @@
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use spray_core::path::BalancerKind;
 
 use super::*;
 use crate::workload::Own;
 use spray_settings::assignment;
+use spray_test_support::root;
 
 const WORKLOAD: &str = "[workload]\nkind = \"tornado\"\nbytes = 1\n";
 
@@ -22,10 +23,6 @@ bytes = "1 MiB"
 
 fn parse(text: &str) -> Result<Scenario, Mistake> {
     Scenario::parse(Path::new("dir/small.toml"), text)
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Assigns what `text` says: `path=value`.

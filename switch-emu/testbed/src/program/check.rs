@@ -1,19 +1,17 @@
 //! Whether the running kernel takes every program.
 
+use std::path::Path;
+use std::{fs, io};
+
 use super::ProgramError;
-use super::object;
+use super::object::{self, Compiled, STEER, SWITCH};
 
 /// Most instructions that the kernel's verifier follows before it refuses a program.
 pub const VERIFIER_LIMIT: u32 = 1_000_000;
 
 /// Every program of ours after the object that holds it: those that links need first, then those of benchmarks.
-pub(super) const PROGRAMS: [(&str, &str); 5] = [
-    ("steer", "steer"),
-    ("switch", "switch"),
-    ("switch", "standing"),
-    ("switch", "bench_switch"),
-    ("switch", "bench_redirect"),
-];
+pub(super) const PROGRAMS: [(Compiled<'_>, &str); 5] =
+    [(STEER, "steer"), (SWITCH, "switch"), (SWITCH, "standing"), (SWITCH, "bench_switch"), (SWITCH, "bench_redirect")];
 
 /// What the kernel says of one program.
 #[derive(Debug)]
@@ -24,25 +22,26 @@ pub struct Checked {
     pub verified: Result<u32, ProgramError>,
 }
 
-/// Looks whether the switches' programs were built when this binary was.
-///
-/// # Errors
-/// One for which [`ProgramError::is_missing`] holds.
-pub fn check_built() -> Result<(), ProgramError> {
-    PROGRAMS.into_iter().try_for_each(|(object, _)| object::bytes(object).map(drop))
+/// Loads every program, each by itself, attached nowhere, and drops it again.
+#[must_use]
+pub fn check_programs() -> Vec<Checked> {
+    PROGRAMS.map(|(compiled, program)| Checked { program, verified: check(compiled, program) }).into()
 }
 
-/// Loads every program, each by itself, attached nowhere, and drops it again.
+/// As [`check_programs`], of objects that are built anew: `folder` has them by name, as `steer.o` and `switch.o`.
 ///
 /// # Errors
-/// [`ProgramError::is_missing`]: there is nothing to load. A refused program is no error here.
-pub fn check_programs() -> Result<Vec<Checked>, ProgramError> {
-    let check = |(object, program)| Ok(Checked { program, verified: check(object, object::bytes(object)?, program) });
+/// When one cannot be read. A refused program is no error here.
+pub fn check_folder(folder: &Path) -> io::Result<Vec<Checked>> {
+    let check = |(compiled, program): (Compiled<'_>, _)| {
+        let bytes = fs::read(folder.join(compiled.name).with_extension("o"))?;
+        Ok(Checked { program, verified: check(Compiled { bytes: &bytes, ..compiled }, program) })
+    };
     PROGRAMS.into_iter().map(check).collect()
 }
 
-pub(super) fn check(object: &'static str, bytes: &[u8], program: &'static str) -> Result<u32, ProgramError> {
-    let loaded = object::load_bytes(object, bytes, |open| {
+pub(super) fn check(compiled: Compiled<'_>, program: &'static str) -> Result<u32, ProgramError> {
+    let loaded = object::load(compiled, |open| {
         object::only(open, &[program]);
         Ok(())
     })?;

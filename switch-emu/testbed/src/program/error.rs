@@ -28,9 +28,4 @@ impl ProgramError {
     pub(super) fn missing(program: &'static str) -> Self {
         xdp::ProgramError::Missing(program).into()
     }
-
-    /// Whether the programs were not built when this binary was.
-    pub fn is_missing(&self) -> bool {
-        matches!(self, Self::Program(xdp::ProgramError::Missing(_)))
-    }
 }

@@ -14,7 +14,7 @@ mod standing;
 mod switch;
 
 pub use bench::HopBench;
-pub use check::{Checked, VERIFIER_LIMIT, check_built, check_programs};
+pub use check::{Checked, VERIFIER_LIMIT, check_folder, check_programs};
 pub use error::ProgramError;
 pub use router::{RouterProgram, Uplink};
 pub use spray_nic::xdp::{AttachMode, SteerProgram};

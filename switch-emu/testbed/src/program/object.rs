@@ -6,36 +6,27 @@ use spray_nic::xdp::{self, SteerProgram};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-mod embedded {
-    include!(concat!(env!("OUT_DIR"), "/ebpf.rs"));
+/// A compiled object.
+#[derive(Clone, Copy)]
+pub(super) struct Compiled<'a> {
+    /// What errors call it.
+    pub(super) name: &'static str,
+    pub(super) bytes: &'a [u8],
 }
+
+/// What the repository holds; `cargo xtask build-ebpf` builds it.
+pub(super) const SWITCH: Compiled<'_> =
+    Compiled { name: "switch", bytes: include_bytes!("../../../../ebpf/objects/switch.o") };
+pub(super) const STEER: Compiled<'_> = Compiled { name: "steer", bytes: SteerProgram::OBJECT };
+pub(super) const ROUTER: Compiled<'_> =
+    Compiled { name: "router", bytes: include_bytes!("../../../../ebpf/objects/router.o") };
 
 /// Opens, lets `prepare` size the maps, and loads.
 pub(super) fn load(
-    name: &'static str,
+    compiled: Compiled<'_>,
     prepare: impl FnOnce(&mut OpenObject) -> Result<(), ProgramError>,
 ) -> Result<Object, ProgramError> {
-    load_bytes(name, bytes(name)?, prepare)
-}
-
-/// The object with this name, as it was built.
-pub(super) fn bytes(name: &'static str) -> Result<&'static [u8], ProgramError> {
-    let bytes = match name {
-        "switch" => embedded::SWITCH,
-        "steer" => SteerProgram::OBJECT,
-        "router" => embedded::ROUTER,
-        _ => None,
-    };
-    bytes.ok_or(xdp::ProgramError::Missing(name).into())
-}
-
-/// As [`load`], of these bytes.
-pub(super) fn load_bytes(
-    name: &'static str,
-    bytes: &[u8],
-    prepare: impl FnOnce(&mut OpenObject) -> Result<(), ProgramError>,
-) -> Result<Object, ProgramError> {
-    xdp::load(name, bytes, prepare)
+    xdp::load(compiled.name, compiled.bytes, prepare)
 }
 
 /// Leaves out all programs but those named.

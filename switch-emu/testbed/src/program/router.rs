@@ -39,7 +39,7 @@ impl RouterProgram {
     /// # Errors
     /// The object is missing, or the kernel refuses it or the interface.
     pub fn attach(ifindex: u32, uplink: &Uplink) -> Result<Self, ProgramError> {
-        let object = object::load("router", |_| Ok(()))?;
+        let object = object::load(object::ROUTER, |_| Ok(()))?;
         let maps = Maps::of(&object)?;
         let program = object.progs().find(|program| program.name() == "router");
         let program = program.ok_or(ProgramError::missing("router"))?;

@@ -36,7 +36,7 @@ impl SwitchProgram {
 
     /// Loads `programs` with these tables; the cables of the ports `outside` leave the chassis.
     pub(super) fn load_tables(tables: Tables, outside: Vec<usize>, programs: &[&str]) -> Result<Self, ProgramError> {
-        let object = object::load("switch", |open| {
+        let object = object::load(object::SWITCH, |open| {
             object::only(open, programs);
             maps::size(open, &tables)
         })?;

@@ -55,10 +55,6 @@ fn run(
     if !spray_test_support::has_root() {
         return None;
     }
-    if let Err(error) = check_built() {
-        spray_test_support::skip(&error.to_string());
-        return None;
-    }
     let network = network();
     let fabric = FabricSpec {
         network: &network,

@@ -73,7 +73,7 @@ fn what_priority_flow_control_does_is_in_the_summary() {
 #[test]
 fn no_packet_times_out_while_links_pause() {
     //= docs/specs/pfc.md#PFC-8 timeouts
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios/lossless.toml");
+    let file = spray_test_support::root().join("tests/scenarios/lossless.toml");
     let lossless = Scenario::load(&file).unwrap();
     let run = |scenario: &Scenario, cc, balancer| {
         let mut scenario = scenario.clone();
@@ -103,7 +103,7 @@ fn no_packet_times_out_while_links_pause() {
 
 #[test]
 fn every_example_of_the_testbed_runs_unchanged() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios");
+    let folder = spray_test_support::root().join("tests/scenarios");
     let mut runs = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,7 +1,8 @@
 //! Every program is loaded, and one that the kernel refuses is told with the verifier's words.
 
 use super::super::check::{PROGRAMS, check};
-use super::super::{VERIFIER_LIMIT, check_programs, object};
+use super::super::object::{Compiled, STEER, SWITCH};
+use super::super::{VERIFIER_LIMIT, check_programs};
 use super::loaded;
 use libbpf_rs::ObjectBuilder;
 
@@ -12,7 +13,7 @@ fn every_program_loads_with_room_to_spare() {
     if loaded().is_none() {
         return;
     }
-    for checked in check_programs().unwrap_or_else(|error| panic!("{error}")) {
+    for checked in check_programs() {
         let verified = checked.verified.unwrap_or_else(|error| panic!("{error}"));
         println!("{}: {verified} instructions verified", checked.program);
         assert!((1..VERIFIER_LIMIT / 10).contains(&verified), "{}: {verified}", checked.program);
@@ -21,11 +22,10 @@ fn every_program_loads_with_room_to_spare() {
 
 #[test]
 fn every_program_of_the_objects_is_checked() {
-    for name in ["switch", "steer"] {
-        let Ok(bytes) = object::bytes(name) else { return };
+    for Compiled { name, bytes } in [SWITCH, STEER] {
         let open = ObjectBuilder::default().open_memory(bytes).expect("an object");
         for program in open.progs() {
-            let checked = PROGRAMS.iter().any(|(object, known)| *object == name && program.name() == *known);
+            let checked = PROGRAMS.iter().any(|(object, known)| object.name == name && program.name() == *known);
             assert!(checked, "{name}: {:?}", program.name());
         }
     }
@@ -37,16 +37,16 @@ fn a_refused_program_is_told_with_the_verifiers_words() {
         return;
     }
     // `exit` becomes a read beyond the stack. Code comes before the types, which begin with their magic number.
-    let mut damaged = object::bytes("switch").expect("it was loaded").to_vec();
+    let mut damaged = SWITCH.bytes.to_vec();
     let code = damaged.windows(4).position(|bytes| bytes == [0x9f, 0xeb, 1, 0]).expect("an object with types");
     for instruction in damaged[..code].as_chunks_mut().0 {
         if *instruction == [0x95, 0, 0, 0, 0, 0, 0, 0] {
             *instruction = [0x79, 0xa0, 8, 0, 0, 0, 0, 0];
         }
     }
-    let error = check("switch", &damaged, "bench_redirect").expect_err("it is damaged").to_string();
+    let error = check(Compiled { bytes: &damaged, ..SWITCH }, "bench_redirect").expect_err("it is damaged").to_string();
     let (first, log) = error.split_once('\n').expect("more than a line");
     assert!(first.starts_with("the kernel refused the XDP program `switch`"), "{first}");
     assert!(log.contains("processed "), "{log}");
-    assert!(check("switch", object::bytes("switch").expect("as above"), "bench_redirect").is_ok());
+    assert!(check(SWITCH, "bench_redirect").is_ok());
 }

@@ -1,18 +1,14 @@
 //! What the objects hand to functions by pointer has no padding: Linux 5.15 refuses bytes of the stack that nobody
 //! wrote. Newer kernels take them, so that loading alone would not notice.
 
-use super::super::object;
+use super::super::object::{Compiled, STEER, SWITCH};
 use libbpf_rs::btf::types::{Array, Composite, Enum, Int, Ptr};
 use libbpf_rs::btf::{Btf, BtfType, HasSize};
 
 /// Every struct of the objects' type information: the parameters of global functions, keys and values of maps.
 #[test]
 fn no_struct_of_the_objects_has_padding() {
-    for name in ["switch", "steer"] {
-        let bytes = match object::bytes(name) {
-            Err(error) if error.is_missing() => return spray_test_support::skip(&error.to_string()),
-            bytes => bytes.unwrap_or_else(|error| panic!("{error}")),
-        };
+    for Compiled { name, bytes } in [SWITCH, STEER] {
         let btf = Btf::from_raw(name, bytes).expect("an object").expect("type information in it");
         let structs: Vec<Composite<'_>> = btf.type_by_kind::<Composite<'_>>().filter(|ty| ty.is_struct).collect();
         let of = |name: &str| structs.iter().any(|ty| ty.name().is_some_and(|found| found == name));

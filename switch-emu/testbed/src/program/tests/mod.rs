@@ -68,7 +68,7 @@ fn fixtures_in_the_kernel() {
     }
 }
 
-/// The program. Without root or without the built program the test skips, and this is `None`.
+/// The program. Without root the test skips, and this is `None`.
 fn loaded() -> Option<SwitchProgram> {
     loaded_for(&fabric())
 }
@@ -78,13 +78,7 @@ fn loaded_for(fabric: &Fabric) -> Option<SwitchProgram> {
     if !spray_test_support::has_root() {
         return None;
     }
-    match SwitchProgram::load(&ChassisSpec::whole(fabric)) {
-        Err(error) if error.is_missing() => {
-            spray_test_support::skip(&error.to_string());
-            None
-        }
-        result => Some(result.unwrap_or_else(|error| panic!("{error}"))),
-    }
+    Some(SwitchProgram::load(&ChassisSpec::whole(fabric)).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// Switch by switch, as with one chassis per switch, a frame fares as in one chassis.

@@ -1,0 +1,109 @@
+//! How long each part of a task took, and what it could not try.
+
+use std::time::{Duration, Instant};
+
+use crate::sh::{Failure, Outcome};
+
+/// The parts of a task so far.
+#[derive(Debug, Default)]
+pub struct Steps {
+    done: Vec<(&'static str, Duration)>,
+    /// Each as `part: why`.
+    skipped: Vec<String>,
+}
+
+/// Does what `task` says, then prints how long each of its parts took and what was skipped, however it ends. With `no_skips` a skip is a
+/// failure.
+pub fn timed<T>(no_skips: bool, task: impl FnOnce(&mut Steps) -> Outcome<T>) -> Outcome<T> {
+    let mut steps = Steps::default();
+    let outcome = task(&mut steps);
+    eprint!("{}", steps.report());
+    let value = outcome?;
+    refuse_skips(no_skips, steps.skipped.len()).map(|()| value)
+}
+
+/// The failure that a skip is with `--no-skips`.
+pub fn refuse_skips(no_skips: bool, skipped: usize) -> Outcome {
+    if no_skips && skipped > 0 {
+        return Err(Failure::failed(format!("{skipped} skipped, named above: with `--no-skips` all must run")));
+    }
+    Ok(())
+}
+
+/// Whether the arguments are `--no-skips`; the only ones that there may be.
+pub fn reads_no_skips(arguments: &[String]) -> Outcome<bool> {
+    match arguments {
+        [] => Ok(false),
+        [flag] if flag == "--no-skips" => Ok(true),
+        [first, rest @ ..] => {
+            let wrong = rest.iter().chain([first]).find(|argument| *argument != "--no-skips").unwrap_or(first);
+            Err(Failure::unable(format!("there is no argument `{wrong}` here; allowed: --no-skips, once")))
+        }
+    }
+}
+
+impl Steps {
+    /// Does one part.
+    #[expect(clippy::disallowed_methods, reason = "it measures how long the part takes")]
+    pub fn run<T>(&mut self, name: &'static str, part: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+        let begin = Instant::now();
+        let outcome = part();
+        self.done.push((name, begin.elapsed()));
+        outcome
+    }
+
+    /// Does one part that not every machine can: one that starts nothing (code 2) is skipped.
+    pub fn run_where_possible(&mut self, name: &'static str, part: impl FnOnce() -> Outcome) -> Outcome {
+        match self.run(name, part) {
+            Err(Failure { message, code: 2 }) => {
+                self.skipped.push(format!("{name}: {message}"));
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// A line for each part, for all of them, and for what was skipped.
+    fn report(&self) -> String {
+        let line = |name: &str, time: Duration| format!("{:>7.1} s  {name}\n", time.as_secs_f64());
+        let mut text: String = self.done.iter().map(|(name, time)| line(name, *time)).collect();
+        if self.done.len() > 1 {
+            text += &line("in all", self.done.iter().map(|(_, time)| time).sum());
+        }
+        text.extend(self.skipped.iter().map(|skipped| format!("skipped {skipped}\n")));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_starts_nothing_is_skipped_and_one_that_fails_is_not() {
+        let mut steps = Steps::default();
+        assert!(steps.run_where_possible("a", || Ok(())).is_ok());
+        assert!(steps.run_where_possible("b", || Err(Failure::unable("no QEMU"))).is_ok());
+        assert!(steps.run_where_possible("c", || Err(Failure::failed("it crashed"))).is_err());
+        assert_eq!(steps.skipped, ["b: no QEMU"]);
+        assert_eq!(steps.done.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn the_report_has_each_part_their_sum_and_what_was_skipped() {
+        let done = vec![("build", Duration::from_millis(61_240)), ("tests", Duration::from_secs(2))];
+        let steps = Steps { done, skipped: vec!["kernel: no QEMU".into()] };
+        assert_eq!(steps.report(), "   61.2 s  build\n    2.0 s  tests\n   63.2 s  in all\nskipped kernel: no QEMU\n");
+    }
+
+    #[test]
+    fn with_no_skips_a_skip_is_a_failure() {
+        let task = |steps: &mut Steps| steps.run_where_possible("b", || Err(Failure::unable("no QEMU")));
+        assert!(timed(false, task).is_ok());
+        assert_eq!(timed(true, task).unwrap_err().code, 1);
+        assert!(refuse_skips(true, 0).is_ok());
+        let read = |words: &[&str]| reads_no_skips(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert!(!read(&[]).unwrap() && read(&["--no-skips"]).unwrap());
+        assert!(read(&["--no-skips", "x"]).unwrap_err().message.contains("`x`"));
+    }
+}
