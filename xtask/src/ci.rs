@@ -11,10 +11,10 @@ pub fn ci(arguments: &[String]) -> Outcome {
 
 fn run(steps: &mut Steps) -> Outcome {
     steps.run("set-up", setup::setup)?;
-    steps.run("formatting", test::format)?;
     steps.run("clippy", lint)?;
     steps.run("documentation", test::doc)?;
     steps.run("without the feature `xdp`", portable::check)?;
+    steps.run_where_possible("tests of further features", test::further_features)?;
     steps.run_where_possible("XDP objects built anew and compared", ebpf::compare)?;
     steps.run_where_possible("a short demo", short_demo)?;
     steps.run_where_possible("another kernel", kernels::one_other)?;
@@ -23,7 +23,9 @@ fn run(steps: &mut Steps) -> Outcome {
 }
 
 fn lint() -> Outcome {
-    sh::run(sh::cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    // In the profile whose build scripts and macros are built already.
+    let all = ["clippy", "--release", "--workspace", "--all-targets", "--features", "spray/live,spray/otlp"];
+    sh::run(sh::cargo().args(all).args(["--", "-D", "warnings"]))
 }
 
 /// As a user would run it.

@@ -1,5 +1,6 @@
 //! From a fresh clone to a running `spray`.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -46,15 +47,29 @@ fn spray_with(what: &str, options: &[&str], arguments: &[String]) -> Outcome {
     })
 }
 
-/// Sets the machine up and builds a release `spray`; returns its path.
+/// What `demo` leaves out, to be built in less time.
+pub const ALL_FEATURES: [&str; 2] = ["--features", "live,otlp"];
+
+/// Sets the machine up and builds a release `spray` as `demo` does; returns its path.
 pub fn build() -> Outcome<PathBuf> {
     setup()?;
     compile(&[])
 }
 
+/// As [`build`], with everything.
+pub fn build_all() -> Outcome<PathBuf> {
+    setup()?;
+    compile(&ALL_FEATURES)
+}
+
+/// Builds a release `spray`; returns its path, which is not cargo's own: there, `cargo xtask test` puts one that checks itself as it runs.
 fn compile(options: &[&str]) -> Outcome<PathBuf> {
     sh::run(sh::cargo().args(["build", "--release", "--package", "spray"]).args(options))?;
-    Ok(target().join("release/spray"))
+    let (built, kept) = (target().join("release/spray"), target().join("spray"));
+    let fresh = kept.with_extension("new");
+    let replace = || fs::copy(&built, &fresh).and_then(|_| fs::rename(&fresh, &kept));
+    replace().map_err(|error| Failure::failed(format!("{} -> {}: {error}", built.display(), kept.display())))?;
+    Ok(kept)
 }
 
 /// Where cargo puts what it builds.

@@ -35,7 +35,9 @@ pub fn dist() -> Outcome {
 fn program(folder: &Path) -> Outcome<PathBuf> {
     let mut build = sh::cargo();
     build
-        .args(["build", "--release", "--package", "spray", "--target", TARGET, "--target-dir"])
+        .args(["build", "--release", "--package", "spray", "--target", TARGET])
+        .args(crate::demo::ALL_FEATURES)
+        .arg("--target-dir")
         .arg(folder.join("build"));
     sh::run(build.env(STATIC, "-Ctarget-feature=+crt-static"))?;
     Ok(folder.join("build").join(TARGET).join("release/spray"))

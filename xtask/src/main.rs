@@ -30,7 +30,7 @@ const USAGE: &str = "cargo xtask COMMAND
   miri                the codec's and the transport's tests under Miri (a nightly with that component)
   deny                licences, sources and known vulnerabilities of all dependencies (cargo-deny)
   build-ebpf          build the XDP objects in the repository anew, after a change to a switch; installs the compiler and the linker
-  build               set-up and a release `spray`
+  build               set-up and a release `spray` with its live view and OpenTelemetry, which the demo's is without
   bench [ARGUMENTS]   the microbenchmarks, then `spray bench veth` (as root)
   fidelity            the simulator against every row of the reference, into docs/results/fidelity.md
   speed [ARGUMENTS]   `spray bench speed`: every benchmark of the command, with QUIC beside it (as root), into docs/results/speed.md
@@ -70,7 +70,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "ci" => ci::ci(rest),
         "setup" => setup::setup(),
         "build-ebpf" => ebpf::build(),
-        "build" => demo::build().map(|program| println!("{}", program.display())),
+        "build" => demo::build_all().map(|program| println!("{}", program.display())),
         "bench" => demo::bench(rest),
         "kernels" => kernels::kernels(rest),
         "fuzz" => fuzz::fuzz(rest),

@@ -10,7 +10,7 @@ const SPRAY: [&str; 3] = ["--package", "spray", "--no-default-features"];
 
 /// Checks `spray` without the feature `xdp`, and that nothing of [`LINUX_ONLY`] is in it.
 pub fn check() -> Outcome {
-    sh::run(sh::cargo().arg("clippy").args(SPRAY).args(["--", "-D", "warnings"]))?;
+    sh::run(sh::cargo().args(["clippy", "--release"]).args(SPRAY).args(["--", "-D", "warnings"]))?;
     let tree = [&["tree", "--edges", "normal,build", "--prefix", "none"], SPRAY.as_slice()].concat();
     let cargo = sh::cargo();
     let tree = sh::capture(cargo.get_program(), &tree).ok_or_else(|| Failure::failed("`cargo tree` failed"))?;

@@ -39,22 +39,40 @@ fn run(steps: &mut Steps, no_skips: bool, tally: &mut Tally) -> Outcome<bool> {
 
 /// `cargo test` of the whole workspace, as one resolution of features: what `demo` has built is not built again.
 fn cargo(arguments: &[&str]) -> Command {
-    let mut cargo = sh::cargo();
-    cargo.args(["test", "--release", "--config", PROFILE, "--workspace", "--exclude", "spray-benches"]).args(arguments);
+    let mut cargo = with_profile(&["--workspace", "--exclude", "spray-benches"]);
     // Tests that run the workspace's programs need not build them.
-    cargo.env("SPRAY_ALL_BUILT", "1").env("PATH", setup::path());
+    cargo.args(arguments).env("SPRAY_ALL_BUILT", "1");
     cargo
 }
 
+fn with_profile(arguments: &[&str]) -> Command {
+    let mut cargo = sh::cargo();
+    cargo.args(["test", "--release", "--config", PROFILE]).args(arguments).env("PATH", setup::path());
+    cargo
+}
+
+/// The tests of what the command has only with further features: the live view and the collector of spans.
+pub fn further_features() -> Outcome {
+    let mut tally = Tally::default();
+    let mut cargo = with_profile(&["--package", "spray", "--no-fail-fast"]);
+    cargo.args(crate::demo::ALL_FEATURES).args(["--", "live", "spans"]);
+    let ended_well = sh::run_lines(&mut cargo, |line| tally.add(line))?;
+    match tally.skipped.first() {
+        _ if !ended_well || tally.failed > 0 => Err(Failure::failed("there are failed tests, named above")),
+        Some(why) => Err(Failure::unable(why)),
+        None => Ok(()),
+    }
+}
+
 /// That the text of all crates is as `cargo fmt` writes it.
-pub fn format() -> Outcome {
+fn format() -> Outcome {
     sh::run(sh::cargo().args(["fmt", "--all", "--check"]))?;
     sh::run(sh::cargo().args(["fmt", "--all", "--check", "--manifest-path", "ebpf/Cargo.toml"]))
 }
 
 /// The documentation of all members, with warnings as errors.
 pub fn doc() -> Outcome {
-    sh::run(sh::cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    sh::run(sh::cargo().args(["doc", "--release", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// Why a test is ignored that another one runs.
