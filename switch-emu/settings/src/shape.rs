@@ -84,11 +84,15 @@ impl Shape {
         Self::Scalar(Scalar::new(schema))
     }
 
-    /// The field at `path`. Numbers in the path are places in lists.
+    /// The field at `path`. Numbers in the path are places in lists; without one, a list of tables counts as one of them.
     pub fn field(&self, path: &str) -> Option<&Field> {
         let mut found = None;
         let mut here = self;
         for name in path.split('.') {
+            let is_place = name.parse::<usize>().is_ok();
+            if let (Self::List(list), false) = (here, is_place) {
+                here = &list.of;
+            }
             here = match here {
                 Self::Table(table) => {
                     found = Some(table.fields.iter().find(|field| field.name == name)?);
