@@ -14,7 +14,7 @@ struct Figure {
     key: &'static str,
     /// Its name in tables, with the unit.
     title: &'static str,
-    of: fn(&Summary) -> f64,
+    of: fn(&Summary) -> Option<f64>,
 }
 
 const FIGURES: [Figure; 10] = [
@@ -22,14 +22,15 @@ const FIGURES: [Figure; 10] = [
     Figure { key: "fct_p99_us", title: "p99 us", of: |s| s.fct_p99_us },
     Figure { key: "fct_max_us", title: "max us", of: |s| s.fct_max_us },
     Figure { key: "makespan_us", title: "makespan us", of: |s| s.makespan_us },
-    Figure { key: "goodput_gbps", title: "Gb/s", of: |s| s.goodput_gbps },
-    Figure { key: "drops", title: "drops", of: |s| (s.drops_queue + s.drops_link + s.drops_random) as f64 },
-    Figure { key: "trims", title: "trims", of: |s| s.trims as f64 },
-    Figure { key: "retransmits", title: "retx", of: |s| s.retransmits as f64 },
-    Figure { key: "reordered_packets", title: "reordered", of: |s| s.reordered_packets as f64 },
+    Figure { key: "goodput_gbps", title: "Gb/s", of: |s| Some(s.goodput_gbps) },
+    Figure { key: "drops", title: "drops", of: |s| Some((s.drops_queue + s.drops_link + s.drops_random) as f64) },
+    Figure { key: "trims", title: "trims", of: |s| Some(s.trims as f64) },
+    Figure { key: "retransmits", title: "retx", of: |s| Some(s.retransmits as f64) },
+    Figure { key: "reordered_packets", title: "reordered", of: |s| Some(s.reordered_packets as f64) },
     DRAIN,
 ];
-const DRAIN: Figure = Figure { key: "drain_percent_of_fct", title: "drain % of FCT", of: |s| s.drain_percent_of_fct };
+const DRAIN: Figure =
+    Figure { key: "drain_percent_of_fct", title: "drain % of FCT", of: |s| Some(s.drain_percent_of_fct) };
 /// Figures that fit into a table on a terminal.
 const SHOWN: [usize; 5] = [0, 1, 2, 3, 4];
 
@@ -40,7 +41,7 @@ struct Group<'a> {
 
 impl Group<'_> {
     fn spread(&self, figure: &Figure) -> Spread {
-        Spread::of(&self.runs.iter().map(|run| (figure.of)(run)).collect::<Vec<_>>())
+        Spread::of(&self.runs.iter().filter_map(|run| (figure.of)(run)).collect::<Vec<_>>())
     }
 
     fn completed(&self) -> usize {
@@ -74,6 +75,7 @@ pub fn sweep_table(runs: &[Summary]) -> String {
     header.extend(["balancer", "runs"]);
     header.extend(titles.iter().map(String::as_str));
     let cell = |spread: Spread| match spread.ci95 {
+        _ if spread.runs == 0 => "-".into(),
         Some(ci) => format!("{:.1} ±{ci:.1} ({:.1})", spread.mean, spread.sd),
         None => format!("{:.1}", spread.mean),
     };
@@ -100,10 +102,12 @@ pub fn sweep_table(runs: &[Summary]) -> String {
 /// # Errors
 /// When the folder or one of the files cannot be written.
 pub fn write_sweep(dir: &Path, runs: &[Summary]) -> Result<(), WriteError> {
+    // A figure that no run has has no spread.
+    let spread = |spread: Spread| json!(Some(spread).filter(|spread| spread.runs > 0));
     let group = |group: &Group<'_>| {
         let one = group.runs[0];
         let figures: serde_json::Map<_, _> =
-            FIGURES.iter().map(|figure| (figure.key.to_string(), json!(group.spread(figure)))).collect();
+            FIGURES.iter().map(|figure| (figure.key.to_string(), spread(group.spread(figure)))).collect();
         let seeds: Vec<u64> = group.runs.iter().map(|run| run.seed).collect();
         json!({
             "condition": one.condition, "axes": one.axes, "balancer": one.balancer, "seeds": seeds,
@@ -123,15 +127,22 @@ pub fn compare_table(pairs: &[(Summary, Summary)]) -> String {
     let header = ["condition", "balancer", "figure", &first.engine, &second.engine, "difference"];
     let mut rows = Vec::new();
     for (a, b) in pairs {
-        let completed = Figure { key: "", title: "flows completed", of: |s| s.flows_completed as f64 };
+        let completed = Figure { key: "", title: "flows completed", of: |s| Some(s.flows_completed as f64) };
         for figure in std::iter::once(&completed).chain(&FIGURES) {
             let (x, y) = ((figure.of)(a), (figure.of)(b));
-            if figure.key == DRAIN.key && (x, y) == (0.0, 0.0) {
+            if figure.key == DRAIN.key && (x, y) == (Some(0.0), Some(0.0)) {
                 continue;
             }
-            let difference = if x == 0.0 { String::from("-") } else { format!("{:+.1} %", (y / x - 1.0) * 100.0) };
-            let difference = if x == y { "0".into() } else { difference };
-            let number = |value: f64| if value.fract() == 0.0 { value.to_string() } else { format!("{value:.1}") };
+            let difference = match (x, y) {
+                (Some(x), Some(y)) if x == y => "0".into(),
+                (Some(x), Some(y)) if x != 0.0 => format!("{:+.1} %", (y / x - 1.0) * 100.0),
+                _ => "-".into(),
+            };
+            let number = |value: Option<f64>| match value {
+                None => "-".into(),
+                Some(value) if value.fract() == 0.0 => value.to_string(),
+                Some(value) => format!("{value:.1}"),
+            };
             let words = [&a.condition, &a.balancer, figure.title].map(String::from);
             rows.push([words.to_vec(), vec![number(x), number(y), difference]].concat());
         }

@@ -10,16 +10,16 @@ const COLUMNS: [Column; 15] = [
     ("condition", |s| s.condition.clone()),
     ("balancer", |s| s.balancer.clone()),
     ("Gb/s", |s| format!("{:.1}", s.goodput_gbps)),
-    ("mean us", |s| format!("{:.1}", s.fct_mean_us)),
-    ("p99 us", |s| format!("{:.1}", s.fct_p99_us)),
-    ("max us", |s| format!("{:.1}", s.fct_max_us)),
+    ("mean us", |s| tenths(s.fct_mean_us)),
+    ("p99 us", |s| tenths(s.fct_p99_us)),
+    ("max us", |s| tenths(s.fct_max_us)),
     ("drops:queue", |s| s.drops_queue.to_string()),
     ("link", |s| s.drops_link.to_string()),
     ("random", |s| s.drops_random.to_string()),
     ("trims", |s| s.trims.to_string()),
     ("retx", |s| s.retransmits.to_string()),
     ("reordered", |s| s.reordered_packets.to_string()),
-    ("recovery us", |s| s.recovery_us.map_or_else(|| "-".into(), |us| format!("{us:.1}"))),
+    ("recovery us", |s| tenths(s.recovery_us)),
     (DRAIN, |s| format!("{:.2}", s.drain_percent_of_fct)),
     ("payload", payload),
 ];
@@ -48,6 +48,11 @@ pub fn table(runs: &[Summary]) -> String {
 pub(crate) fn columns(summaries: &[Summary]) -> Vec<Column> {
     let drained = summaries.iter().any(|s| s.drain_percent_of_fct > 0.0);
     COLUMNS.into_iter().filter(|(title, _)| drained || *title != DRAIN).collect()
+}
+
+/// A value with a digit behind the point; a dash without one.
+fn tenths(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".into(), |value| format!("{value:.1}"))
 }
 
 fn payload(s: &Summary) -> String {
