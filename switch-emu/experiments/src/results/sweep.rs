@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::table::{align, lateness_note, loss_note};
+use super::table::{align, few_flows_note, lateness_note, loss_note};
 use super::{Spread, Summary, WriteError, files, tables};
 
 /// A figure of a run.
@@ -64,21 +64,18 @@ fn groups(runs: &[Summary]) -> Vec<Group<'_>> {
     groups
 }
 
-/// A table with a line per condition, values of the axes and balancer. A cell has a figure's mean over the runs, half of its 95 %
-/// interval, and in brackets its standard deviation.
+/// A table with a line per condition, values of the axes and balancer. A cell has a figure's mean over the runs, and in brackets its 95 %
+/// interval.
 #[must_use]
 pub fn sweep_table(runs: &[Summary]) -> String {
-    let titles = SHOWN.map(|index| format!("{} ±95 % (sd)", FIGURES[index].title));
+    let several = groups(runs).iter().any(|group| group.runs.len() > 1);
+    let interval = if several { " (95 %)" } else { "" };
+    let titles = SHOWN.map(|index| format!("{}{interval}", FIGURES[index].title));
     let axes: Vec<&String> = runs.first().map_or_else(Vec::new, |run| run.axes.keys().collect());
     let mut header = vec!["condition"];
     header.extend(axes.iter().map(|axis| axis.as_str()));
     header.extend(["balancer", "runs"]);
     header.extend(titles.iter().map(String::as_str));
-    let cell = |spread: Spread| match spread.ci95 {
-        _ if spread.runs == 0 => "-".into(),
-        Some(ci) => format!("{:.1} ±{ci:.1} ({:.1})", spread.mean, spread.sd),
-        None => format!("{:.1}", spread.mean),
-    };
     let row = |group: &Group<'_>| {
         let one = group.runs[0];
         let count = match (group.completed(), group.runs.len()) {
@@ -88,12 +85,25 @@ pub fn sweep_table(runs: &[Summary]) -> String {
         let mut row = vec![one.condition.clone()];
         row.extend(axes.iter().map(|axis| one.axes.get(*axis).map(ToString::to_string).unwrap_or_default()));
         row.extend([one.balancer.clone(), count]);
-        row.extend(SHOWN.map(|index| cell(group.spread(&FIGURES[index]))));
+        row.extend(SHOWN.map(|index| group.spread(&FIGURES[index]).text(1)));
         row
     };
     let table = align(&header, 2 + axes.len(), &groups(runs).iter().map(row).collect::<Vec<_>>());
-    let notes = lateness_note(runs).into_iter().chain(runs.iter().filter_map(loss_note));
+    let spreads =
+        groups(runs).iter().flat_map(|group| SHOWN.map(|index| group.spread(&FIGURES[index]))).collect::<Vec<_>>();
+    let few = few_runs_note(&spreads).into_iter().chain(few_flows_note(runs));
+    let notes = few.chain(lateness_note(runs)).chain(runs.iter().filter_map(loss_note));
     table + &notes.map(|note| note + "\n").collect::<String>()
+}
+
+/// A line about intervals that are too wide to tell anything; `None` if none is.
+fn few_runs_note(spreads: &[Spread]) -> Option<String> {
+    let wide = spreads.iter().filter(|spread| spread.is_wide()).count();
+    let runs = spreads.iter().filter(|spread| spread.is_wide()).map(|spread| spread.runs).min()?;
+    Some(format!(
+        "{wide} of {} intervals reach from one value to more than twice it: {runs} runs are too few to tell; more --seeds narrow them",
+        spreads.len()
+    ))
 }
 
 /// Writes into `dir`: the table of runs as `runs.csv` and `runs.parquet`, and `sweep.json` with every figure's spread for each condition,
@@ -169,10 +179,19 @@ mod tests {
         let runs = runs.map(|(balancer, seed, fct)| summary(balancer, seed, fct));
         let table = sweep_table(&runs);
         let lines: Vec<&str> = table.lines().collect();
-        assert_eq!(lines.len(), 5, "{table}");
+        assert_eq!(lines.len(), 6, "{table}");
         assert!(lines[2].contains("healthy") && lines[2].contains("ops") && lines[2].contains(" 3  "), "{table}");
-        assert!(lines[2].contains("110.0 ±24.8 (10.0)"), "{table}");
-        assert!(lines[3].contains("reps") && !lines[3].contains('±'), "{table}");
+        assert!(lines[2].contains("110.0 (87.8 to 137.9)"), "{table}");
+        assert!(lines[3].contains("reps") && !lines[3].contains('('), "{table}");
+    }
+
+    #[test]
+    fn what_is_too_little_to_tell_is_said() {
+        let wide = sweep_table(&[summary("ops", 1, 365.0), summary("ops", 2, 1475.0)]);
+        assert!(wide.contains("5 of 5 intervals reach") && wide.contains("2 runs are too few"), "{wide}");
+        assert!(wide.contains("the p99 of 2 flows hangs on the slowest:"), "{wide}");
+        let close = sweep_table(&[summary("ops", 1, 100.0), summary("ops", 2, 100.0)]);
+        assert!(!close.contains("too few"), "{close}");
     }
 
     #[test]

@@ -208,7 +208,7 @@ const COLLECTIVE_FIGURES: [Figure; 3] = [
     ("step us", |w| w.collectives?.step_mean_us, 1),
 ];
 
-/// A table with a line for each workload under each condition and balancer, with means over the seeds and half of their 95 % intervals;
+/// A table with a line for each workload under each condition and balancer, with means over the seeds and their 95 % intervals;
 /// `None` where the table of runs says it all: runs of one workload without collectives.
 #[must_use]
 pub fn workload_table(runs: &[Summary]) -> Option<String> {
@@ -255,12 +255,7 @@ pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
             own.iter().fold((0, 0), |(done, total), own| (done + own.flows_completed, total + own.flows_total));
         let cell = |(_, of, digits): &Figure| {
             let values: Vec<f64> = own.iter().filter_map(|own| of(own)).collect();
-            let spread = Spread::of(&values);
-            match spread.ci95 {
-                _ if values.is_empty() => "-".into(),
-                Some(ci) => format!("{:.digits$} ±{ci:.digits$}", spread.mean),
-                None => format!("{:.digits$}", spread.mean),
-            }
+            Spread::of(&values).text(*digits)
         };
         let flows = [own[0].balancer.clone(), format!("{done}/{total}")];
         words.iter().cloned().chain(flows).chain(figures.iter().map(cell)).collect::<Vec<String>>()

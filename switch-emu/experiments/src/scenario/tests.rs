@@ -159,7 +159,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (window("window_bytes = 0"), "11:29", "`window_bytes` is 0; allowed: \"auto\", or 1 to"),
         (window("window_bytes = 1.5"), "11:29", "is 1.5; allowed: \"auto\", or 1 to"),
         (window("window_bytes = -1"), "11:29", "is -1; allowed: \"auto\", or 1 to"),
-        (window("window_bytes = \"2 mb\""), "11:29", "is \"2 mb\"; allowed: \"auto\", or 1 to"),
+        (window("window_bytes = \"2 mb\""), "11:29", "is \"2 mb\" (did you mean `2 MB`?); allowed: \"auto\", or 1 to"),
         (window("window_bytes = true"), "11:29", "is true; allowed: \"auto\", or 1 to"),
         (window("window_bytes = [1]"), "11:29", "is [1]; allowed: \"auto\", or 1 to"),
         (window("window_bytes.x = 1"), "11:14", "allowed: \"auto\", or 1 to"),
