@@ -30,7 +30,7 @@ pub use check::did_you_mean;
 pub use document::{Document, assignment};
 pub use mistake::Mistake;
 pub use schema::{file_schema, schema};
-pub use tables::{Meanings, Setting, keys, markdown};
+pub use tables::{Meanings, Setting, Word, keys, markdown};
 
 /// What may stand behind a number of bytes, and how many bytes it means.
 const SUFFIXES: [(&str, u32); 7] = [

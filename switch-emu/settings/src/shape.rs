@@ -123,6 +123,17 @@ impl Shape {
         }
     }
 
+    /// The words that it takes, alone or in a list, if they are described.
+    pub fn described(&self) -> Option<&[(String, String)]> {
+        match self {
+            Self::Scalar(Scalar::Choice(words)) => {
+                words.iter().any(|(_, about)| !about.is_empty()).then_some(words.as_slice())
+            }
+            Self::List(list) => list.of.described(),
+            _ => None,
+        }
+    }
+
     /// What is allowed, for messages and documents.
     pub fn allowed(&self) -> String {
         match self {

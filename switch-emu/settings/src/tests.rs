@@ -386,6 +386,12 @@ fn the_documentation_has_a_table_for_each_table() {
     assert_eq!(meanings.get("transport.reps.bufer"), None);
     assert_eq!(meanings.get("event.factor"), meanings.get("event.0.factor"), "a table that stands alone");
     assert_eq!(meanings.get("event.nonsense"), None);
+    assert_eq!(meanings.named("buffer"), ["transport.reps.buffer"]);
+    let words = meanings.words();
+    let rate = words.iter().find(|own| own.word == "rate").unwrap();
+    assert_eq!((rate.path.as_str(), rate.is_kind, rate.settings.len()), ("event.action", true, 1));
+    assert_eq!(rate.settings[0].name, "factor");
+    assert!(words.iter().any(|own| own.word == "drawn" && own.meaning == "As drawn."), "{words:?}");
 }
 
 #[test]
