@@ -375,7 +375,7 @@ pub struct BenchHostile {
 }
 
 fn flows(text: &str) -> Result<scenario::Seeds, &'static str> {
-    scenario::Seeds::parse(text).ok_or("expected N or A..B with A at most B")
+    scenario::Seeds::parse(text).ok_or("expected N or A..B with the smaller end first, as in 0..3")
 }
 
 fn balancer(name: &str) -> Result<BalancerKind, String> {

@@ -384,7 +384,11 @@ mod tests {
 
     #[test]
     fn help_says_what_the_flag_does() {
-        assert!(help("workload-payload").starts_with("A file with the payload"), "{}", help("workload-payload"));
+        assert!(
+            help("workload-payload").starts_with("A file whose bytes every flow carries"),
+            "{}",
+            help("workload-payload")
+        );
         assert!(
             help("no-trim").starts_with("Sets queue.trimming to false. Whether switches cut"),
             "{}",
