@@ -167,8 +167,8 @@ pub struct Publish {
 pub struct Sweep {
     #[command(flatten)]
     pub run: Run,
-    /// Print the runs and which of them are done, and run nothing
-    #[arg(long, requires = "out")]
+    /// Print the runs and which of them are done in --out, and run nothing
+    #[arg(long)]
     pub plan: bool,
     /// Run only the I-th of N parts of the runs, so that N machines share them; the same command without it collects the results
     #[arg(long, value_name = "I/N", requires = "out", conflicts_with = "plan")]
@@ -375,7 +375,7 @@ pub struct BenchHostile {
 }
 
 fn flows(text: &str) -> Result<scenario::Seeds, &'static str> {
-    scenario::Seeds::parse(text).ok_or("expected N or A..B with A at most B")
+    scenario::Seeds::parse(text).ok_or("expected N or A..B with the smaller end first, as in 0..3")
 }
 
 fn balancer(name: &str) -> Result<BalancerKind, String> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use spray_experiments::bound::{Above, Basis, Bound, above};
-use spray_experiments::results::align;
+use spray_experiments::results::{Spread, align};
 use spray_experiments::scenario::Scenario;
 use spray_fabric::Scheme;
 
@@ -65,12 +65,16 @@ fn about(bound: &Bound) -> String {
 }
 
 fn cells(row: &Above, scenario: &Scenario) -> Vec<String> {
+    let mean = |spread: &Spread, unit: &str| match spread.runs {
+        0 => "-".into(),
+        _ => format!("{:.1}{unit}", spread.mean),
+    };
     let incomplete = if row.incomplete == 0 { String::new() } else { format!("{} flows incomplete", row.incomplete) };
     vec![
         switches(row, scenario),
         row.balancer.to_string(),
-        format!("{:.1}", row.completion_us.mean),
-        format!("{:.1} %", row.above_percent.mean),
+        mean(&row.completion_us, ""),
+        mean(&row.above_percent, " %"),
         incomplete,
     ]
 }

@@ -15,7 +15,7 @@ use spray_experiments::scenario::{Axis, Scenario};
 pub use self::plan::{Job, Planned};
 use crate::args::{self, Engine, Publish};
 use crate::failure::{Failure, Outcome};
-use crate::folder;
+use crate::folder::{self, Writes};
 use crate::metrics::{self, Metrics};
 use crate::say::{self, note, say};
 use crate::sim::args::Seeds;
@@ -114,7 +114,7 @@ impl Campaign {
     /// As [`Campaign::run`]; data that was not delivered is no error here, nor a run that failed.
     pub fn results(&self, out: &Path) -> Outcome<Vec<Ended>> {
         let plan = self.plan(out)?;
-        let mut failed = self.work(&plan, out)?;
+        let mut failed = self.work(&plan, (out, Writes::All))?;
         let end = |(number, planned): (usize, &Planned)| {
             let run = match failed.remove(&number) {
                 Some(why) => Err(why),
@@ -134,7 +134,7 @@ impl Campaign {
         let plan = self.plan(out)?;
         let total = plan.len();
         let mine: Vec<Planned> = plan.into_iter().skip(part - 1).step_by(of).collect();
-        let failed = self.work(&mine, out)?;
+        let failed = self.work(&mine, (out, Writes::Part))?;
         let done = mine.len() - failed.len();
         say!("part {part} of {of}: {done} of its {} runs are done, of {total} in all", mine.len());
         say::object(

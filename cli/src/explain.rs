@@ -10,7 +10,7 @@ use spray_experiments::results::align;
 use spray_experiments::scenario::Settings;
 use spray_experiments::specs::{of_host_scheme, of_switch_scheme};
 use spray_fabric::Scheme;
-use spray_settings::{Meanings, Setting, did_you_mean};
+use spray_settings::{Meanings, Setting, Word, did_you_mean};
 
 use crate::args;
 use crate::failure::{Failure, Outcome};
@@ -26,7 +26,12 @@ pub fn explain(arguments: &args::Explain) -> Outcome {
     let meanings = Meanings::of::<Settings>();
     let Some(name) = arguments.name.as_deref() else { return list(&meanings) };
     let found: Vec<Explained> = schemes(name, &meanings).into_iter().chain(setting(name, &meanings)).collect();
-    let found = if found.is_empty() { specification(name).into_iter().collect() } else { found };
+    let named = || meanings.named(name).into_iter().filter_map(|path| setting(&path, &meanings));
+    let others: [&dyn Fn() -> Vec<Explained>; 3] =
+        [&|| words(name, &meanings), &|| glossary(name).into_iter().chain(named()).collect(), &|| {
+            specification(name).into_iter().collect()
+        }];
+    let found = others.iter().fold(found, |found, other| if found.is_empty() { other() } else { found });
     if found.is_empty() {
         let all = names(&meanings);
         let near = did_you_mean(name, &all.iter().map(String::as_str).collect::<Vec<_>>());
@@ -150,6 +155,54 @@ fn setting(path: &str, meanings: &Meanings) -> Option<Explained> {
     })
 }
 
+/// Kinds and other words of settings with this name, such as `poisson` and `flap`.
+fn words(name: &str, meanings: &Meanings) -> Vec<Explained> {
+    let word = |own: Word| {
+        let (table, field) = own.path.rsplit_once('.').unwrap_or(("", &own.path));
+        Explained {
+            name: own.word.clone(),
+            kind: if own.is_kind { "a kind of a table of a scenario" } else { "a value of a setting" },
+            about: own.meaning,
+            facts: vec![("use", format!("{field} = \"{}\" in [{table}] of a scenario", own.word))],
+            table: table.into(),
+            settings: own.settings,
+            spec: None,
+        }
+    };
+    meanings.words().into_iter().filter(|own| own.word == name).map(word).collect()
+}
+
+static README: &str = include_str!("../../README.md");
+
+/// The glossary: README has it, in a table. A line begins with the word or words, in brackets a short form.
+fn glossary_rows() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let section = README.split("## Glossary").nth(1).unwrap_or_default();
+    let rows = section
+        .lines()
+        .take_while(|line| !line.starts_with("## "))
+        .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+    rows.filter(|(word, _)| !word.is_empty())
+}
+
+/// The words that a line of the glossary is about: `entropy value (EV)` and `leaf, spine` are two each.
+fn glossary_words(title: &'static str) -> impl Iterator<Item = &'static str> {
+    title.split([',', '(', ')']).map(str::trim).filter(|word| !word.is_empty())
+}
+
+fn glossary(name: &str) -> Option<Explained> {
+    let is_meant = |title: &'static str| glossary_words(title).any(|word| word.eq_ignore_ascii_case(name));
+    let (title, about) = glossary_rows().find(|(title, _)| is_meant(title))?;
+    Some(Explained {
+        name: title.into(),
+        kind: "a word of the glossary",
+        about: about.into(),
+        facts: Vec::new(),
+        table: String::new(),
+        settings: Vec::new(),
+        spec: None,
+    })
+}
+
 fn specification(name: &str) -> Option<Explained> {
     let name = spec_names().into_iter().find(|file| *file == name)?;
     Some(Explained {
@@ -171,11 +224,16 @@ fn list(meanings: &Meanings) -> Outcome {
     let about =
         meanings.top().into_iter().map(|name| (name, meanings.get(name).unwrap_or_default())).collect::<Vec<_>>();
     let settings: Vec<(&str, &str)> = about.iter().map(|(name, about)| (*name, about.as_str())).collect();
-    let groups: [(&str, &[(&str, &str)]); 5] = [
+    let kinds: Vec<Word> = meanings.words().into_iter().filter(|own| own.is_kind).collect();
+    let kinds: Vec<(&str, &str)> = kinds.iter().map(|own| (own.word.as_str(), own.meaning.as_str())).collect();
+    let glossary: Vec<(&str, &str)> = glossary_rows().collect();
+    let groups: [(&str, &[(&str, &str)]); 7] = [
         ("balancers", &balancers),
         ("congestion controls", &ccs),
         ("schemes of switches", &switches),
         ("settings", &settings),
+        ("kinds of topologies, workloads, failures", &kinds),
+        ("glossary", &glossary),
         ("specifications", &specs),
     ];
     for (title, names) in groups {
@@ -186,8 +244,10 @@ fn list(meanings: &Meanings) -> Outcome {
     let object = |names: &[(&str, &str)]| -> Vec<Value> {
         names.iter().map(|(name, about)| json!({ "name": name, "about": about })).collect()
     };
-    let all: serde_json::Map<String, Value> =
-        groups.iter().map(|(title, names)| (title.replace(' ', "_"), object(names).into())).collect();
+    let all: serde_json::Map<String, Value> = groups
+        .iter()
+        .map(|(title, names)| (title.replace(", ", "_").replace(' ', "_"), object(names).into()))
+        .collect();
     say::object(&all)
 }
 
@@ -198,7 +258,9 @@ fn names(meanings: &Meanings) -> Vec<String> {
         let inner = meanings.settings(table).into_iter().map(move |setting| format!("{table}.{}", setting.name));
         std::iter::once(table.to_string()).chain(inner)
     });
-    schemes.map(String::from).chain(settings).collect()
+    let words = meanings.words().into_iter().map(|own| own.word);
+    let words = words.chain(glossary_rows().flat_map(|(title, _)| glossary_words(title)).map(String::from));
+    schemes.map(String::from).chain(settings).chain(words).collect()
 }
 
 /// The names of all specifications, in their order.
@@ -234,6 +296,29 @@ mod tests {
         }
         assert!(spec_names().len() > 30);
         assert!(spec_names().into_iter().all(|name| !spec_title(name).is_empty()));
+    }
+
+    #[test]
+    fn kinds_words_of_the_glossary_and_settings_by_their_last_name_are_found() {
+        let meanings = Meanings::of::<Settings>();
+        let poisson = &words("poisson", &meanings)[0];
+        assert!(
+            poisson.about.starts_with("Every host sends messages") && poisson.table == "workload",
+            "{}",
+            poisson.about
+        );
+        assert!(poisson.settings.iter().any(|setting| setting.name == "load"));
+        for name in ["flap", "all-reduce", "leaf-spine"] {
+            assert!(words(name, &meanings).iter().all(|own| !own.about.is_empty()), "{name}");
+            assert!(!words(name, &meanings).is_empty(), "{name}");
+        }
+        let rows: Vec<_> = glossary_rows().collect();
+        assert!(rows.len() >= 12, "{rows:?}");
+        for word in rows.iter().flat_map(|(title, _)| glossary_words(title)) {
+            assert!(glossary(word).is_some_and(|own| own.about.len() > 10), "{word}");
+        }
+        assert_eq!(glossary("ev").unwrap().name, "entropy value (EV)");
+        assert_eq!(meanings.named("dilation"), ["emulation.dilation"]);
     }
 
     #[test]

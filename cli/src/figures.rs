@@ -32,7 +32,7 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     let out = folder::location(arguments.out.as_deref(), "figures");
     let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
     let threads = arguments.threads.map_or_else(cores, usize::from);
-    folder::make(&out)?;
+    let _held = folder::hold(&out, folder::Writes::All)?;
     let stop = Stop::on_signals()?;
     for figure in wanted.iter().filter(|figure| figure.not_shown.is_none()) {
         run(figure, (scale, threads), (&out, &stop))?;

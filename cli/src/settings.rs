@@ -13,7 +13,7 @@ use spray_settings::{Meanings, assignment};
 
 use crate::failure::{Failure, Outcome};
 
-/// Flags with a value: name, name of the value, path of the setting.
+/// Flags with a value, or several with commas between, unless it is a file: name, name of the value, path of the setting.
 const FLAGS: [(&str, &str, &str); 23] = [
     ("balancer", "NAME", "transport.balancer"),
     ("cc", "NAME", "transport.cc"),
@@ -35,10 +35,12 @@ const FLAGS: [(&str, &str, &str); 23] = [
     ("sample-us", "US", "sample_us"),
     ("time-limit-us", "US", "time_limit_us"),
     ("fail-cables", "PERCENT", "simulation.dead_cables_percent"),
-    ("failures", "FILE", "simulation.failures"),
+    ("failures", FILE, "simulation.failures"),
     ("convergence-us", "US", "routing.convergence_us"),
-    ("workload-payload", "FILE", "workload.payload"),
+    ("workload-payload", FILE, "workload.payload"),
 ];
+
+const FILE: &str = "FILE";
 
 /// Flags without a value: name, path of the setting, value that the flag gives it.
 const SWITCHES: [(&str, &str, &str); 4] = [
@@ -157,10 +159,12 @@ impl<const TRANSPORT: bool> Overrides<TRANSPORT> {
         let about = |path: &str| meanings.get(path).unwrap_or_default();
         let takes = |path: &&str| path.starts_with(prefix);
         let flags = FLAGS.iter().filter(|(_, _, path)| takes(path)).map(|(name, value, path)| {
-            Arg::new(*name).long(*name).value_name(*value).help(about(path)).action(ArgAction::Append)
+            let flag = Arg::new(*name).long(*name).value_name(*value).help(about(path)).action(ArgAction::Append);
+            // A file's name may have commas.
+            if *value == FILE { flag } else { flag.value_delimiter(',') }
         });
         let switches = SWITCHES.iter().filter(|(_, path, _)| takes(path)).map(|(name, path, value)| {
-            let help = format!("{}: {value}", about(path).trim_end_matches('.'));
+            let help = format!("Sets {path} to {value}. {}", about(path));
             Arg::new(*name).long(*name).help(help).action(ArgAction::SetTrue)
         });
         let short = SHORT_FORMS.iter().filter(|_| prefix.is_empty()).map(|(name, value, help, _)| {
@@ -188,7 +192,7 @@ impl<const TRANSPORT: bool> Overrides<TRANSPORT> {
             match given(name).as_slice() {
                 [] => {}
                 [value] => overrides.push(path, value, format!("--{name} {value}")),
-                values => overrides.push(path, &listed(values), format!("--{name} {}", values.join(" "))),
+                values => overrides.push(path, &listed(values), format!("--{name} {}", values.join(","))),
             }
         }
         for (name, path, value) in SWITCHES {
@@ -370,6 +374,41 @@ mod tests {
         ] {
             assert!(expand(text).unwrap_err().contains("allowed: "), "{text}");
         }
+    }
+
+    fn help(flag: &str) -> String {
+        let command = Overrides::<false>::arguments(Command::new("run"));
+        let argument = command.get_arguments().find(|argument| argument.get_long() == Some(flag)).unwrap();
+        argument.get_help().unwrap().to_string()
+    }
+
+    #[test]
+    fn help_says_what_the_flag_does() {
+        assert!(
+            help("workload-payload").starts_with("A file whose bytes every flow carries"),
+            "{}",
+            help("workload-payload")
+        );
+        assert!(
+            help("no-trim").starts_with("Sets queue.trimming to false. Whether switches cut"),
+            "{}",
+            help("no-trim")
+        );
+    }
+
+    #[test]
+    fn values_with_commas_are_a_list_but_for_files() {
+        let given = |words: &[&str]| {
+            let command = Overrides::<false>::arguments(Command::new("run"));
+            let matches = command.no_binary_name(true).try_get_matches_from(words).unwrap();
+            let Overrides::<false>(all) = Overrides::from(&matches).unwrap();
+            (all[0].value.clone(), all[0].label.clone())
+        };
+        let list = (r#"["ops", "reps"]"#.to_string(), "--balancer ops,reps".to_string());
+        assert_eq!(given(&["--balancer", "ops,reps"]), list);
+        assert_eq!(given(&["--balancer", "ops", "--balancer=reps"]), list);
+        assert_eq!(given(&["--evs", "32"]).0, "32");
+        assert_eq!(given(&["--failures", "a,b.txt"]).0, "a,b.txt");
     }
 
     #[test]

@@ -171,9 +171,10 @@ fn jobs_beside_each_other_take_as_long_as_in_the_simulator() {
     assert_eq!([&dense.balancer, &experts.balancer], ["reps", "ops"]);
     for (own, sim) in [dense, experts].into_iter().zip(simulated.workloads()) {
         assert_eq!((&own.name, own.flows_total, own.flows_completed), (&sim.name, sim.flows_total, sim.flows_total));
-        let (mean, sim_mean) = (own.fct_mean_us, sim.fct_mean_us);
+        let [mean, sim_mean] = [own, &sim].map(|of| of.fct_mean_us.expect("a complete flow"));
         assert!(within(mean, sim_mean, MEAN_PERCENT), "{}: mean {mean:.1} us, simulated {sim_mean:.1}", own.name);
-        let [cct, sim_cct] = [own, &sim].map(|of| of.collectives.expect("a collective").cct_mean_us);
+        let [cct, sim_cct] =
+            [own, &sim].map(|of| of.collectives.and_then(|all| all.cct_mean_us).expect("a collective"));
         assert!(within(cct, sim_cct, MAX_PERCENT), "{}: CCT {cct:.1} us, simulated {sim_cct:.1}", own.name);
     }
 }

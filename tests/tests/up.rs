@@ -182,9 +182,10 @@ fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
     let Some(_turn) = turn() else { return };
     let fabric = Fabric::up("shell");
     let shell = |host: &str, command: &str| run(&["shell", host, "--name", &fabric.name, "--", "sh", "-c", command]);
-    let (code, said, _) = shell("h1", "cat /etc/hosts; ls /sys/class/net; echo $SPRAY_HOST; exit 7");
+    let machines_own = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+    let (code, said, _) = shell("h1", "cat /etc/hosts /etc/resolv.conf; ls /sys/class/net; echo $SPRAY_HOST; exit 7");
     assert_eq!(code, 7);
-    for part in ["10.0.0.3 h2", "::3 h2", "eth0", "h1"] {
+    for part in ["10.0.0.3 h2", "::3 h2", "nameserver 127.0.0.1", "eth0", "h1"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     for (arguments, why) in [
@@ -200,7 +201,17 @@ fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
         let (code, said, errors) = run(arguments);
         assert!(code == 2 && said.is_empty() && errors.contains(why), "{arguments:?}: {code}: {said}{errors}");
     }
-    fabric.down();
+    assert_eq!(std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default(), machines_own);
+    // Who still runs in a host is named when it goes.
+    let own = ["shell", "h1", "--name", &fabric.name, "--", "sh", "-c", "echo; read end"];
+    let mut left = spray().args(own).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    left.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let (code, _, errors) = run(&["down", &fabric.name]);
+    let told = format!("  {} in h1: sh -c echo; read end", left.id());
+    assert!(code == 0 && errors.contains(&told) && errors.contains(&format!("`kill {}`", left.id())), "{errors}");
+    fabric.assert_gone();
+    drop(left.stdin.take());
+    left.wait().unwrap();
 }
 
 #[test]

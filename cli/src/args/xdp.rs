@@ -194,7 +194,7 @@ pub struct Up {
 
 #[derive(Debug, Args)]
 pub struct Down {
-    /// The fabric to remove; by default the only one that stands
+    /// The fabric to remove; by default the only one that stands, if you set it up
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 }
@@ -207,7 +207,7 @@ pub struct Shell {
     /// A command to run there in place of a shell; this command ends as that one does
     #[arg(value_name = "COMMAND", last = true)]
     pub command: Vec<std::ffi::OsString>,
-    /// The fabric; by default the only one that stands
+    /// The fabric; by default the only one that stands, if you set it up
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 }
@@ -221,7 +221,7 @@ pub struct Link {
     /// `loss=1%` (of frames vanish), or `up`, which ends all that
     #[arg(value_name = "CHANGE")]
     pub changes: Vec<crate::standing::Change>,
-    /// The fabric; by default the only one that stands
+    /// The fabric; by default the only one that stands, if you set it up
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 }

@@ -18,14 +18,15 @@ use super::{COMMIT, Campaign, Job, Planned, VERSION, ended};
 use crate::args;
 use crate::captures::Watching;
 use crate::failure::{Failure, Outcome};
+use crate::folder::{self, Writes};
 use crate::live::{self, View};
 use crate::say::{info, note};
 use crate::stop::Stop;
-use crate::{engines, folder};
 
 impl Campaign {
     /// Runs what is not done of `plan`. Returns why runs failed, by their place in the plan.
-    pub(super) fn work(&self, plan: &[Planned], out: &Path) -> Outcome<HashMap<usize, String>> {
+    /// Meanwhile nobody else `writes` into the folder.
+    pub(super) fn work(&self, plan: &[Planned], (out, writes): (&Path, Writes)) -> Outcome<HashMap<usize, String>> {
         let open: Vec<usize> = (0..plan.len()).filter(|number| !plan[*number].is_done).collect();
         let done = plan.len() - open.len();
         self.check_captures(plan, out)?;
@@ -40,7 +41,7 @@ impl Campaign {
         }
         self.warn();
         // What the runs at the same time do not need goes to each of them.
-        let engine = engines::engine(self.engine, (self.threads / open.len()).max(1))?;
+        let engine = crate::engines::engine(self.engine, (self.threads / open.len()).max(1))?;
         let exclusive = engine.is_exclusive();
         let (show, stop) = (Show::new(plan.len(), done, exclusive), Stop::on_signals()?);
         self.metrics.begin(plan.len(), done)?;
@@ -51,7 +52,14 @@ impl Campaign {
         if exclusive {
             work.prepared = (0..self.scenarios.len()).map(|scenario| work.prepare(scenario)).collect::<Outcome<_>>()?;
         }
-        folder::make(out)?;
+        let _held = folder::hold(out, writes)?;
+        // Between the plan and the lock another process may have ended.
+        if open.iter().any(|number| out.join(&plan[*number].folder).exists()) {
+            return Err(Failure::refused(format!(
+                "another process has just written into {}; try again",
+                out.display()
+            )));
+        }
         let kept = || Kept { done: show.done(), all: plan.len(), out, exclusive };
         let failed = Mutex::new(HashMap::new());
         let run = |index: usize| -> Outcome {

@@ -64,15 +64,16 @@ fn judge(checked: &[Checked]) -> Check {
     let refused = checked.iter().find_map(|checked| Some((checked.program, checked.verified.as_ref().err()?)));
     if let Some((program, error)) = refused {
         let error = error.to_string();
-        return match error.split_once('\n') {
-            Some((first, log)) if !log.trim().is_empty() => Check::fail(
+        let (first, log) = error.split_once('\n').unwrap_or((&error, ""));
+        return match last_lines(log) {
+            log if !log.is_empty() => Check::fail(
                 PROGRAMS,
-                format!("`{program}`: {first}\n{}", last_lines(log)),
+                format!("`{program}`: {first}\n{log}"),
                 "the lines above are the kernel's last words: report them with the output of `uname -r`",
             ),
             _ => Check::fail(
                 PROGRAMS,
-                format!("`{program}`: {}", error.trim()),
+                format!("`{program}`: {}", first.trim()),
                 "run as root, on a kernel with CONFIG_BPF_SYSCALL=y",
             ),
         };
@@ -150,6 +151,12 @@ mod tests {
         assert_eq!(check.status, Status::Fail);
         assert!(check.found.starts_with("`switch`: ") && check.found.ends_with("line 18\nline 19"), "{}", check.found);
         assert_eq!(check.found.lines().count(), 9);
+        // Without root the loader says much, and the kernel nothing.
+        let log = "libbpf: prog 'steer': BPF program load failed: -EPERM\n\n-- END PROG LOAD LOG --\n";
+        let refused = Checked { program: "steer", verified: Err(ProgramError::Fabric(format!("refused\n{log}"))) };
+        let check = judge(&[refused]);
+        assert_eq!((check.found.lines().count(), check.remedy.contains("run as root")), (1, true), "{check:?}");
+        assert!(!check.remedy.contains("last words"), "{check:?}");
         let check = judge(&[fine("steer"), fine("switch")]);
         assert_eq!(check.status, Status::Ok);
         assert!(check.found.ends_with("of 1000000: steer 64, switch 64"), "{}", check.found);

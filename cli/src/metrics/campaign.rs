@@ -132,7 +132,7 @@ mod tests {
     fn runs_are_counted_by_state_and_their_figures_are_those_of_the_summary() {
         let mut state = State { all: 3, done: 1, ..State::default() };
         state.running.insert("reps".into(), (7, 1));
-        let summary = Summary { balancer: "ops".into(), fct_mean_us: 2.5, retransmits: 4, ..Summary::default() };
+        let summary = Summary { balancer: "ops".into(), fct_mean_us: Some(2.5), retransmits: 4, ..Summary::default() };
         state.figures.push_back((labels(&summary), figures(&summary)));
         let metrics = state.metrics();
         let value = |name: &str, at: usize| metrics.iter().find(|metric| metric.name == name).unwrap().values[at].1;

@@ -61,6 +61,7 @@ pub fn cores() -> usize {
 }
 
 fn seeds(text: &str) -> Result<scenario::Seeds, String> {
-    let allowed = || format!("expected N or A..B with A at most B, {} seeds at most", scenario::MAX_SEEDS);
+    let allowed =
+        || format!("expected N or A..B with the smaller end first, as in 1..20, {} seeds at most", scenario::MAX_SEEDS);
     scenario::Seeds::parse(text).ok_or_else(allowed)
 }

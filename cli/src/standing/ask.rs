@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::user;
 use crate::failure::{Failure, Outcome};
 
 /// A question.
@@ -26,7 +27,11 @@ pub enum Question {
 pub enum Answer {
     Shown(Shown),
     Links(Vec<Row>),
-    Removed(Vec<String>),
+    /// What was removed, and programs that were in its hosts: they go on without a network.
+    Removed {
+        namespaces: Vec<String>,
+        programs: Vec<Program>,
+    },
     /// The question was wrong.
     Refused(String),
     /// The machine refuses.
@@ -39,6 +44,9 @@ pub struct Shown {
     pub name: String,
     pub scenario: String,
     pub pid: u32,
+    /// Who set it up.
+    #[serde(default)]
+    pub user: String,
     pub hosts: Vec<HostRow>,
     /// Frames that the machine did not send on in time.
     pub lost_frames: u64,
@@ -50,6 +58,15 @@ pub struct HostRow {
     pub ipv4: String,
     pub ipv6: String,
     pub namespace: String,
+}
+
+/// A program in a host.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    pub pid: u32,
+    pub host: String,
+    /// Its command line.
+    pub command: String,
 }
 
 /// A link, in one direction.
@@ -81,11 +98,33 @@ pub fn check_root() -> Outcome {
     spray_testbed::check_root().map_err(Failure::refused)
 }
 
-/// The fabric that is meant: the one called `name`, or the only one.
+/// The fabric that is meant: the one called `name`, or the only one if this user has set it up.
 ///
 /// # Errors
 /// 2 when it does not stand, or when it is not clear which is meant.
 pub fn meant(name: Option<&str>) -> Outcome<String> {
+    let found = named_or_only(name)?;
+    if name.is_none() {
+        let Shown { user, pid, scenario, .. } = shown(&found)?;
+        if is_anothers(&user, &user::own()) {
+            return Err(Failure::refused(format!(
+                "the only fabric that stands, `{found}`, is of the user {user} (process {pid}, of {scenario}); give its name if it is meant"
+            )));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a fabric that `user` has set up is not that of `own`; nobody knows of one without a user.
+fn is_anothers(user: &str, own: &str) -> bool {
+    !user.is_empty() && user != own
+}
+
+/// The fabric called `name`, or the only one, whoever has set it up.
+///
+/// # Errors
+/// As [`meant`].
+pub fn named_or_only(name: Option<&str>) -> Outcome<String> {
     check_root()?;
     let standing = spray_testbed::standing();
     match (name, standing.as_slice()) {
@@ -135,4 +174,16 @@ fn exchange(name: &str, question: &Question) -> std::io::Result<Answer> {
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
     Ok(serde_json::from_str(&line)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fabric_is_anothers_if_another_user_has_set_it_up() {
+        assert!(is_anothers("alice", "bob"));
+        assert!(!is_anothers("bob", "bob"));
+        assert!(!is_anothers("", "bob"), "of a version that did not say");
+    }
 }

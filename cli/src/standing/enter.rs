@@ -49,7 +49,8 @@ fn interactive(host: &str) -> Command {
     shell
 }
 
-/// Moves this process into a host, as `ip netns exec` does: its network, its /sys, its /etc/hosts.
+/// Moves this process into a host, as `ip netns exec` does: its network, its /sys, its /etc/hosts and
+/// /etc/resolv.conf. The mounts are this process's alone.
 fn enter(host: &HostRow) -> std::io::Result<()> {
     let namespace = File::open(Path::new("/run/netns").join(&host.namespace))?;
     setns(namespace, CloneFlags::CLONE_NEWNET)?;
@@ -58,7 +59,9 @@ fn enter(host: &HostRow) -> std::io::Result<()> {
     // Where a container forbids either, programs do without.
     let _ = umount2("/sys", MntFlags::MNT_DETACH);
     let _ = mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), None::<&str>);
-    let hosts = Path::new("/etc/netns").join(&host.namespace).join("hosts");
-    let _ = mount(Some(&hosts), "/etc/hosts", None::<&str>, MsFlags::MS_BIND, None::<&str>);
+    for name in ["hosts", "resolv.conf"] {
+        let own = Path::new("/etc/netns").join(&host.namespace).join(name);
+        let _ = mount(Some(&own), &Path::new("/etc").join(name), None::<&str>, MsFlags::MS_BIND, None::<&str>);
+    }
     Ok(())
 }

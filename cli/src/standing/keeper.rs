@@ -15,6 +15,7 @@ use spray_testbed::{RunError, Standing, StandingLink};
 use super::ask::{Answer, HostRow, Question, Row, Shown};
 use super::link::{Change, state};
 use super::up::Name;
+use super::user::{own, programs};
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::say::info;
@@ -52,7 +53,7 @@ pub fn keep(arguments: &args::Up) -> Outcome {
     if stop.is_set() {
         return Err(Failure::interrupted());
     }
-    let keeper = Keeper { standing, socket, scenario: file.display().to_string() };
+    let keeper = Keeper { user: own(), standing, socket, scenario: file.display().to_string() };
     let said = serde_json::to_string(&keeper.shown()).map_err(Failure::failed)?;
     writeln!(stdout(), "{said}").and_then(|()| leave_terminal()).map_err(Failure::failed)?;
     keeper.serve(&listener, &stop)
@@ -101,6 +102,8 @@ impl Drop for Socket {
 }
 
 struct Keeper {
+    /// Who set it up.
+    user: String,
     standing: Standing,
     socket: Socket,
     scenario: String,
@@ -118,11 +121,11 @@ impl Keeper {
             let Ok((mut stream, _)) = listener.accept() else { continue };
             let Some(question) = read(&stream) else { continue };
             if matches!(question, Question::Down) {
-                let removed = self.standing.namespaces();
+                let (namespaces, programs) = (self.standing.namespaces(), programs(&self.shown().hosts));
                 let Self { standing, socket, .. } = self;
                 drop(standing);
                 drop(socket);
-                write(&mut stream, &Answer::Removed(removed));
+                write(&mut stream, &Answer::Removed { namespaces, programs });
                 return Ok(());
             }
             let answer = self.answer(question);
@@ -154,6 +157,7 @@ impl Keeper {
             name: self.socket.0.clone(),
             scenario: self.scenario.clone(),
             pid: std::process::id(),
+            user: self.user.clone(),
             hosts: hosts.collect(),
             lost_frames: self.standing.lost(),
         }

@@ -7,12 +7,14 @@
 //! | `ask` | what the commands ask it, and what it answers |
 //! | `link` | links: their state, and changes of it |
 //! | `enter` | a shell or a command in a host |
+//! | `user` | who works at this machine, and which programs are in hosts |
 
 mod ask;
 mod enter;
 mod keeper;
 mod link;
 mod up;
+mod user;
 
 pub use self::enter::shell;
 pub use self::link::{Change, link};

@@ -10,11 +10,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 
-use super::ask::{Answer, Question, Shown, ask, check_root, meant, shown, strange};
+use super::ask::{Answer, Question, Shown, ask, check_root, meant, named_or_only, shown, strange};
 use super::keeper::keep;
 use crate::args;
 use crate::failure::{Failure, Outcome};
-use crate::say::{self, info, say};
+use crate::say::{self, info, note, say};
 use crate::stop::Stop;
 
 /// Sets a fabric up and leaves it standing; without a scenario, says what stands.
@@ -28,7 +28,7 @@ pub fn up(arguments: &args::Up) -> Outcome {
     }
     let shown = match &arguments.scenario {
         Some(_) => begin()?,
-        None => shown(&meant(arguments.name.as_ref().map(|Name(name)| name.as_str()))?)?,
+        None => shown(&named_or_only(arguments.name.as_ref().map(|Name(name)| name.as_str()))?)?,
     };
     tell(&shown)
 }
@@ -39,16 +39,24 @@ pub fn up(arguments: &args::Up) -> Outcome {
 /// 2 when none stands.
 pub fn down(arguments: &args::Down) -> Outcome {
     let name = meant(arguments.name.as_deref())?;
-    let removed = match ask(&name, &Question::Down)? {
-        Answer::Removed(removed) => removed,
+    let (removed, programs) = match ask(&name, &Question::Down)? {
+        Answer::Removed { namespaces, programs } => (namespaces, programs),
         other => return Err(strange(&other)),
     };
     say!("removed {name}: {}", removed.join(", "));
-    say::object(&json!({ "name": name, "removed": removed }))
+    if !programs.is_empty() {
+        note!("spray: programs that ran in its hosts go on, without a network:");
+        programs.iter().for_each(|program| note!("  {} in {}: {}", program.pid, program.host, program.command));
+        let pids: Vec<String> = programs.iter().map(|program| program.pid.to_string()).collect();
+        note!("`kill {}` ends them", pids.join(" "));
+    }
+    say::object(&json!({ "name": name, "removed": removed, "programs": programs }))
 }
 
 fn tell(shown: &Shown) -> Outcome {
-    say!("{} stands, of {}: {} hosts, kept by process {}", shown.name, shown.scenario, shown.hosts.len(), shown.pid);
+    let Shown { name, scenario, hosts, pid, user, .. } = shown;
+    let whose = if user.is_empty() { String::new() } else { format!(" of the user {user}") };
+    say!("{name} stands, of {scenario}: {} hosts, kept by process {pid}{whose}", hosts.len());
     say!("host         IPv4             IPv6                     namespace");
     for host in &shown.hosts {
         say!("{:<12} {:<16} {:<24} {}", host.host, host.ipv4, host.ipv6, host.namespace);

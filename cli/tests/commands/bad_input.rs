@@ -38,7 +38,10 @@ fn unknown_settings_are_answered_with_those_there_are() {
                 "unknown field `height` in [transport.fixed-window]; allowed: window_bytes",
             ),
             ("transport.fixed-window.window_bytes=0", "`window_bytes` is 0; allowed: \"auto\", or 1 to "),
-            ("transport.fixed-window.window_bytes=1 mib", "is 1 mib; allowed: \"auto\", or 1 to "),
+            (
+                "transport.fixed-window.window_bytes=1 mib",
+                "is 1 mib (did you mean `1 MiB`?); allowed: \"auto\", or 1 to ",
+            ),
         ] {
             refused(&[command, &["--set", param][..]].concat(), &[&format!("--set {param}: "), says]);
         }

@@ -83,13 +83,13 @@ pub fn above(
         Ok::<_, String>((summary.makespan_us, summary.flows_total - summary.flows_completed))
     };
     let runs = over_cores(rows * seeds.len(), threads, one)?;
-    let row = |(row, runs): (usize, &[(f64, u64)])| {
-        let above = |((us, _), bound_us): (&(f64, u64), &f64)| 100.0 * (us / bound_us - 1.0);
+    let row = |(row, runs): (usize, &[(Option<f64>, u64)])| {
+        let above = |((us, _), bound_us): (&(Option<f64>, u64), &f64)| Some(100.0 * ((*us)? / bound_us - 1.0));
         Above {
             scheme: schemes[row / balancers.len()],
             balancer: balancers[row % balancers.len()],
-            completion_us: Spread::of(&runs.iter().map(|(us, _)| *us).collect::<Vec<_>>()),
-            above_percent: Spread::of(&runs.iter().zip(&bounds_us).map(above).collect::<Vec<_>>()),
+            completion_us: Spread::of(&runs.iter().filter_map(|(us, _)| *us).collect::<Vec<_>>()),
+            above_percent: Spread::of(&runs.iter().zip(&bounds_us).filter_map(above).collect::<Vec<_>>()),
             incomplete: runs.iter().map(|(_, incomplete)| incomplete).sum(),
         }
     };

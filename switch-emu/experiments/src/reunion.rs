@@ -186,9 +186,9 @@ impl Messages {
             let _ = writeln!(
                 text,
                 "| `{scheme}` | {:.0} | {:.0} | {:.0} | {:.3} % | {:.0} |",
-                mean(&|(run, _)| run.fct_p99_us),
-                mean(&|(run, _)| run.fct_mean_us),
-                mean(&|(run, _)| run.makespan_us),
+                mean(&|(run, _)| run.fct_p99_us.unwrap_or(f64::NAN)),
+                mean(&|(run, _)| run.fct_mean_us.unwrap_or(f64::NAN)),
+                mean(&|(run, _)| run.makespan_us.unwrap_or(f64::NAN)),
                 mean(&|(run, _)| 100.0 * run.reordered_packets as f64 / run.packets_sent as f64),
                 mean(&|(_, moved)| *moved as f64),
             );

@@ -287,8 +287,11 @@ fn plots_that_compare_runs_hold_means_and_intervals_and_follow_the_choices() {
     assert_eq!(bars.len(), 3);
     for bar in bars {
         let (mean, half) = of(bar["name"].as_str().unwrap(), "fct_max_us");
+        let interval = numbers(&bar["interval"]);
         assert_close(bar["value"].as_f64().unwrap(), mean, "mean");
-        assert!((bar["half"].as_f64().unwrap() / half - 1.0).abs() < 1e-3, "{bar}: ±{half}");
+        let factor = (half / mean).exp();
+        assert!((interval[1] / (mean * factor) - 1.0).abs() < 1e-3, "{bar}: ±{half}");
+        assert!((interval[0] * factor / mean - 1.0).abs() < 1e-3, "{bar}: ±{half}");
     }
     for line in all["plots"]["fct: silent uplink"]["series"].as_array().unwrap() {
         let (mean, _) = of(line["name"].as_str().unwrap(), "fct_max_us");

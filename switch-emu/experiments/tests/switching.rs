@@ -91,7 +91,7 @@ fn best_payload(scheme: Scheme, balancer: BalancerKind, bytes: u64, payloads: &[
         let mut scenario = scenario_of(bytes, *payload);
         scenario.network.switching = Switching::all(scheme);
         let simulation = Simulation::new(&scenario);
-        let one = |seed| simulation.run(balancer, seed, &[]).unwrap().summary().makespan_us;
+        let one = |seed| simulation.run(balancer, seed, &[]).unwrap().summary().makespan_us.unwrap();
         (1..=SEEDS).map(one).sum::<f64>() / SEEDS as f64
     };
     let times: Vec<f64> = payloads.iter().map(time_us).collect();

@@ -45,7 +45,7 @@ pub use names::{LinkPattern, fits};
 pub use network::{Link, Network, NetworkError, NetworkSwitch};
 pub use outcome::{PortOutcome, PortSamples, Progress};
 pub use route_table::RouteTable;
-pub use routes::{ShortestPaths, groups, hops};
+pub use routes::{ShortestPaths, fastest, groups, hops};
 pub use spray_pipeline::counters::{ChassisCounters, PortCounters};
 pub use spray_pipeline::flow_hash::{FlowHash, HashFields, HashFunction, HashSeed};
 pub use switching::{Groups, Scheme, Switching, SwitchingError, conweave, reunion};

@@ -1,6 +1,6 @@
 //! Equal-cost shortest paths.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::Network;
 use crate::fabric::Node;
@@ -160,6 +160,49 @@ pub fn groups(network: &Network, usable: impl Fn(usize) -> bool) -> Vec<Vec<Vec<
     };
     let hosts = network.hosts.len();
     (0..network.switches.len()).map(|switch| (0..hosts).map(|host| group(switch, host)).collect()).collect()
+}
+
+/// The shortest paths between two switches that leaves are, without those over which no frame is faster than over another one: latency and
+/// time for a byte are both no less. Each is a list of links; an even fabric has one.
+pub fn fastest(network: &Network, routes: &ShortestPaths, from: usize, to: usize) -> Vec<Vec<usize>> {
+    let Some(leaf) = routes.leaf_number(to) else { return Vec::new() };
+    let mut known = HashMap::from([(to, vec![Way::default()])]);
+    ways(network, routes, (from, leaf), &mut known);
+    let found = known.remove(&from).unwrap_or_default();
+    found.into_iter().map(|way| way.links.into_iter().rev().collect()).collect()
+}
+
+/// Links, the last one first, and what a frame takes over them.
+#[derive(Clone, Default)]
+struct Way {
+    latency_ps: u64,
+    ps_per_byte: f64,
+    links: Vec<usize>,
+}
+
+/// Puts the fastest ways from a switch to a leaf into `known`, and those from all switches between.
+fn ways(network: &Network, routes: &ShortestPaths, (from, leaf): (usize, usize), known: &mut HashMap<usize, Vec<Way>>) {
+    if known.contains_key(&from) {
+        return;
+    }
+    let mut own: Vec<Way> = Vec::new();
+    for index in routes.next(from, leaf) {
+        let index = *index as usize;
+        let Node::Switch(next) = network.links[index].to else { continue };
+        // Every link leads nearer, so that this ends.
+        ways(network, routes, (next, leaf), known);
+        for rest in known.get(&next).into_iter().flatten() {
+            let latency_ps = rest.latency_ps + network.latency_ps(index);
+            let ps_per_byte = rest.ps_per_byte + 8e12 / network.links[index].rate_bps as f64;
+            if own.iter().any(|way| way.latency_ps <= latency_ps && way.ps_per_byte <= ps_per_byte) {
+                continue;
+            }
+            own.retain(|way| way.latency_ps < latency_ps || way.ps_per_byte < ps_per_byte);
+            let links = rest.links.iter().copied().chain([index]).collect();
+            own.push(Way { latency_ps, ps_per_byte, links });
+        }
+    }
+    known.insert(from, own);
 }
 
 /// The links of one shortest path from host `from` to host `to`, the host's own first; empty when `from == to`.

@@ -6,6 +6,7 @@ use crate::document::{Document, Node, Tree, no_entry};
 use crate::mistake::{Mistake, Origin};
 use crate::schema::AUTO;
 use crate::shape::{Field, List, Scalar, Shape, Table};
+use crate::{SUFFIXES, number_and_suffix};
 
 impl Document {
     /// The settings in the form that their types read. Everything that the declaration says is checked.
@@ -30,7 +31,9 @@ impl Document {
             Tree::Scalar(Value::String(word)) => word,
             _ => &node.given,
         };
-        let (hint, allowed) = (did_you_mean(given, &shape.words()), allowed(shape, auto));
+        let hint = Some(did_you_mean(given, &shape.words())).filter(|hint| !hint.is_empty());
+        let hint = hint.unwrap_or_else(|| suffix_hint(given, shape));
+        let allowed = allowed(shape, auto);
         self.mistake_from(&node.at, format!("`{name}` is {}{hint}; allowed: {allowed}", node.given))
     }
 
@@ -40,16 +43,16 @@ impl Document {
             let message = format!("`{}` is {}; allowed: a table", path.last().unwrap_or(&""), node.given);
             return Err(self.mistake_from(&node.at, message));
         };
-        self.check_names(given, table, path)?;
         let variant = self.variant(node, given, table, path)?;
         let goes =
             |field: &&Field| field.only.is_empty() || field.only.iter().any(|only| Some(only) == variant.as_ref());
+        let names: Vec<&str> = table.fields.iter().filter(goes).map(|field| field.name.as_str()).collect();
+        self.check_names(given, table, &names, path)?;
         let mut value = Map::new();
         for (name, node) in given {
             let Some(field) = table.fields.iter().filter(goes).find(|field| field.name == *name) else {
                 let (tag, variant) =
                     (table.tag.as_ref().map_or("", |(tag, _)| tag), variant.as_deref().unwrap_or_default());
-                let names: Vec<_> = table.fields.iter().filter(goes).map(|field| field.name.as_str()).collect();
                 let message = format!("`{name}` does not go with {tag} `{variant}`; allowed: {}", names.join(", "));
                 return Err(self.mistake_from(&node.named_at, message));
             };
@@ -64,12 +67,17 @@ impl Document {
         }
     }
 
-    fn check_names(&self, given: &[(String, Node)], table: &Table, path: &[&str]) -> Result<(), Mistake> {
+    /// Refuses a field that no variant has. `names` are those of this one.
+    fn check_names(
+        &self,
+        given: &[(String, Node)],
+        table: &Table,
+        names: &[&str],
+        path: &[&str],
+    ) -> Result<(), Mistake> {
         let unknown = |(name, _): &&(String, Node)| table.fields.iter().all(|field| field.name != *name);
         let Some((name, node)) = given.iter().find(unknown) else { return Ok(()) };
-        let mut names: Vec<_> = table.fields.iter().map(|field| field.name.as_str()).collect();
-        names.dedup();
-        let hint = did_you_mean(name, &names);
+        let hint = did_you_mean(name, names);
         let message = format!("unknown field `{name}` in {}{hint}; allowed: {}", header(path), names.join(", "));
         Err(self.mistake_from(&node.named_at, message))
     }
@@ -154,6 +162,20 @@ pub fn did_you_mean(given: &str, names: &[&str]) -> String {
     let likeness = |name: &&&str| strsim::jaro_winkler(given, name);
     let nearest = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     nearest.filter(|name| likeness(name) > 0.8).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
+}
+
+/// For a number with a suffix that means no bytes: the one that it is but for its case, or all there are; otherwise empty.
+fn suffix_hint(given: &str, shape: &Shape) -> String {
+    let Some((number, suffix)) = number_and_suffix(given).filter(|(_, suffix)| !suffix.is_empty()) else {
+        return String::new();
+    };
+    match SUFFIXES.iter().find(|(known, _)| known.eq_ignore_ascii_case(suffix)) {
+        Some((known, _)) if *known != suffix => format!(" (did you mean `{number} {known}`?)"),
+        None if matches!(shape, Shape::Scalar(Scalar::Bytes(..))) => {
+            format!(" (suffixes: {})", SUFFIXES.map(|(known, _)| known).join(", "))
+        }
+        _ => String::new(),
+    }
 }
 
 /// The value as text. A value on the command line is text however it is written: `name=5` needs no quotation marks.

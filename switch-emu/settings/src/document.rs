@@ -1,5 +1,6 @@
 //! A file of settings, and assignments that replace parts of it. Each value knows where it comes from.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -48,8 +49,14 @@ impl Document {
     /// When the file cannot be read or is not TOML.
     pub fn load(file: &Path) -> Result<Self, Mistake> {
         let text = std::fs::read_to_string(file).map_err(|error| Mistake {
-            place: format!("{}:1:1", file.display()),
-            message: format!("cannot be read: {error}; allowed: a scenario in TOML"),
+            place: file.display().to_string(),
+            message: match error.kind() {
+                io::ErrorKind::NotFound => {
+                    "there is no such file; `spray init FILE` writes a scenario to begin with".into()
+                }
+                io::ErrorKind::InvalidData => "is not text; allowed: a scenario in TOML".into(),
+                _ => format!("cannot be read: {error}"),
+            },
         })?;
         Self::parse(file, &text)
     }
@@ -62,11 +69,7 @@ impl Document {
         let at = Origin::File(0);
         let root = Node { named_at: at.clone(), at, given: String::new(), value: Tree::Table(Vec::new()) };
         let mut document = Self { file: file.to_path_buf(), text: text.into(), root, axes: Vec::new() };
-        let table = DeTable::parse(text).map_err(|error| {
-            let message = error.message().lines().collect::<Vec<_>>().join("; ");
-            let at = Origin::File(error.span().map_or(0, |span| span.start));
-            document.mistake_from(&at, format!("{message}; allowed: TOML"))
-        })?;
+        let table = DeTable::parse(text).map_err(|error| document.not_toml(&error))?;
         document.root.value = nodes(text, table.get_ref(), None);
         Ok(document)
     }
@@ -129,6 +132,22 @@ impl Document {
             Origin::File(_) => self.file.parent().unwrap_or(Path::new("")),
             Origin::Assignment(_) => Path::new(""),
         }
+    }
+
+    /// What the reader of TOML minds, and how to mend it.
+    fn not_toml(&self, error: &toml::de::Error) -> Mistake {
+        let span = error.span().unwrap_or(0..0);
+        let message = match error.message() {
+            "duplicate key" => {
+                let key = self.text.get(span.clone()).unwrap_or_default();
+                format!("`{key}` is there already; allowed: each field once in its table, and a table under one header")
+            }
+            other => {
+                let other = other.lines().collect::<Vec<_>>().join("; ");
+                format!("not TOML: {other}; allowed: NAME = VALUE and [TABLE], as `spray init` writes them")
+            }
+        };
+        self.mistake_from(&Origin::File(span.start), message)
     }
 
     pub(crate) fn mistake_from(&self, origin: &Origin, message: impl Into<String>) -> Mistake {

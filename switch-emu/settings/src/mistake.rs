@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct Mistake {
-    /// The file with line and column, both from 1, or the assignment.
+    /// The file, with line and column, both from 1, where it could be read; or the assignment.
     pub place: String,
     /// What is wrong, and what is allowed.
     pub message: String,

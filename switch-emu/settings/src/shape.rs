@@ -84,11 +84,15 @@ impl Shape {
         Self::Scalar(Scalar::new(schema))
     }
 
-    /// The field at `path`. Numbers in the path are places in lists.
+    /// The field at `path`. Numbers in the path are places in lists; without one, a list of tables counts as one of them.
     pub fn field(&self, path: &str) -> Option<&Field> {
         let mut found = None;
         let mut here = self;
         for name in path.split('.') {
+            let is_place = name.parse::<usize>().is_ok();
+            if let (Self::List(list), false) = (here, is_place) {
+                here = &list.of;
+            }
             here = match here {
                 Self::Table(table) => {
                     found = Some(table.fields.iter().find(|field| field.name == name)?);
@@ -116,6 +120,17 @@ impl Shape {
             Self::Scalar(Scalar::Choice(words)) => words.iter().map(|(word, _)| word.as_str()).collect(),
             Self::List(list) => list.of.words(),
             _ => Vec::new(),
+        }
+    }
+
+    /// The words that it takes, alone or in a list, if they are described.
+    pub fn described(&self) -> Option<&[(String, String)]> {
+        match self {
+            Self::Scalar(Scalar::Choice(words)) => {
+                words.iter().any(|(_, about)| !about.is_empty()).then_some(words.as_slice())
+            }
+            Self::List(list) => list.of.described(),
+            _ => None,
         }
     }
 

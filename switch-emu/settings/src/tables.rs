@@ -41,6 +41,34 @@ impl Meanings {
         table.map_or_else(Vec::new, |(table, _)| table.fields.iter().map(Setting::of).collect())
     }
 
+    /// The paths of all settings of that name, whatever table they stand in.
+    pub fn named(&self, name: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        walk(&self.0, "", &mut |path, _, field| found.extend((field.name == name).then(|| path.to_string())));
+        found
+    }
+
+    /// All words with a meaning that a setting takes, by the setting.
+    pub fn words(&self) -> Vec<Word> {
+        let mut found = Vec::new();
+        walk(&self.0, "", &mut |path, table, field| {
+            let Some(words) = field.shape.described() else { return };
+            let is_tag = table.tag.as_ref().is_some_and(|(tag, _)| *tag == field.name);
+            for (word, meaning) in words {
+                let own = |field: &&Field| is_tag && field.only.contains(word);
+                let settings = table.fields.iter().filter(own).map(Setting::of).collect();
+                found.push(Word {
+                    word: word.clone(),
+                    path: path.into(),
+                    is_kind: is_tag,
+                    meaning: meaning.clone(),
+                    settings,
+                });
+            }
+        });
+        found
+    }
+
     /// The names of all settings and tables at the top.
     pub fn top(&self) -> Vec<&str> {
         match &self.0 {
@@ -48,6 +76,31 @@ impl Meanings {
             _ => Vec::new(),
         }
     }
+}
+
+/// Calls `visit` with the path, the table and the field of every setting.
+fn walk<'a>(shape: &'a Shape, path: &str, visit: &mut dyn FnMut(&str, &'a Table, &'a Field)) {
+    let Some((table, _)) = inner(shape) else { return };
+    for field in &table.fields {
+        let own = if path.is_empty() { field.name.clone() } else { format!("{path}.{}", field.name) };
+        visit(&own, table, field);
+        walk(&field.shape, &own, visit);
+    }
+}
+
+/// A word that a setting takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// The word.
+    pub word: String,
+    /// The path of the setting.
+    pub path: String,
+    /// Whether it says of which kind a table is.
+    pub is_kind: bool,
+    /// What it means.
+    pub meaning: String,
+    /// The settings that go with this kind and not with all.
+    pub settings: Vec<Setting>,
 }
 
 /// A setting, in words.

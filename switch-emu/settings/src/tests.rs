@@ -240,13 +240,13 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
     let cases = [
         (
             TEXT.replace("leaves", "leafs"),
-            "4:1: unknown field `leafs` in [shape] (did you mean `leaves`?); allowed: kind, leaves, latency_us, file",
+            "4:1: unknown field `leafs` in [shape] (did you mean `leaves`?); allowed: kind, leaves, latency_us",
         ),
         (TEXT.replace("leaves = 2", ""), "2:1: [shape] needs `leaves`; allowed: whole, 1 to 8"),
         (TEXT.replace("leaves = 2", "leaves = 0"), "4:10: `leaves` is 0; allowed: whole, 1 to 8"),
         (TEXT.replace("leaves = 2", "leaves = 1.5"), "4:10: `leaves` is 1.5; allowed: whole, 1 to 8"),
         (TEXT.replace("leaves = 2", "leaves = \"two\""), "4:10: `leaves` is \"two\"; allowed: whole, 1 to 8"),
-        (TEXT.replace("leaves = 2", "leaves = "), "4:10: "),
+        (with("leaves = 3"), "5:1: `leaves` is there already; allowed: each field once in its table"),
         (TEXT.replace("two-tiers", "ring"), "3:8: `kind` is \"ring\"; allowed: \"two-tiers\", \"drawn\""),
         (TEXT.replace("kind = \"two-tiers\"", ""), "2:1: [shape] needs `kind`; allowed: \"two-tiers\", \"drawn\""),
         (with("file = \"f\""), "5:1: `file` does not go with kind `two-tiers`; allowed: kind, leaves, latency_us"),
@@ -270,7 +270,11 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
         (with("[transport]\nshare = 3"), "6:9: `share` is 3; allowed: \"auto\", or 0.5 to 2"),
         (
             with("[transport]\nreps.wait_bytes = \"1 mib\""),
-            "6:19: `wait_bytes` is \"1 mib\"; allowed: \"auto\", or 0 to 1000000",
+            "6:19: `wait_bytes` is \"1 mib\" (did you mean `1 MiB`?); allowed: \"auto\", or 0 to 1000000",
+        ),
+        (
+            with("[transport]\nreps.wait_bytes = \"1 k\""),
+            "6:19: `wait_bytes` is \"1 k\" (suffixes: B, kB, MB, GB, KiB, MiB, GiB); allowed: \"auto\", or 0 to 1000000",
         ),
         (
             with("[transport]\nreps.wait_bytes = \"1 MiB\""),
@@ -285,6 +289,17 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
         let shown = read(&text, &[]).expect_err(&text).to_string();
         assert!(shown.starts_with(&format!("dir/x.toml:{message}")) && shown.contains("allowed: "), "{text}\n{shown}");
     }
+}
+
+/// What is no TOML is said where it is, and what cannot be read has no lines.
+#[test]
+fn files_that_are_no_toml_or_not_there_are_told_apart() {
+    let shown = read(&TEXT.replace("leaves = 2", "leaves = "), &[]).unwrap_err().to_string();
+    assert!(shown.starts_with("dir/x.toml:4:10: not TOML: "), "{shown}");
+    let shown = Document::load(Path::new("/dev/null/x.toml")).unwrap_err().to_string();
+    assert!(shown.starts_with("/dev/null/x.toml: cannot be read: "), "{shown}");
+    let shown = Document::load(Path::new("no/x.toml")).unwrap_err().to_string();
+    assert!(shown.starts_with("no/x.toml: there is no such file; `spray init FILE` writes"), "{shown}");
 }
 
 #[test]
@@ -326,8 +341,6 @@ fn rules_between_fields_point_at_what_was_written() {
     document.assign("shape.leaves", "3", "--leaves 3").unwrap();
     assert_eq!(document.mistake("shape.leaves", "odd").to_string(), "--leaves 3: odd");
     assert!(document.is_assigned("shape") && document.folder("shape.leaves") == Path::new(""));
-    let error = Document::load(Path::new("/nowhere/x.toml")).unwrap_err().to_string();
-    assert!(error.starts_with("/nowhere/x.toml:1:1: cannot be read: "), "{error}");
 }
 
 #[test]
@@ -371,6 +384,14 @@ fn the_documentation_has_a_table_for_each_table() {
     assert_eq!(meanings.get("transport.reps.buffer").as_deref(), Some("Entropy values cached."));
     assert_eq!(meanings.get("event.0.factor").as_deref(), Some("What is left. Only with rate."));
     assert_eq!(meanings.get("transport.reps.bufer"), None);
+    assert_eq!(meanings.get("event.factor"), meanings.get("event.0.factor"), "a table that stands alone");
+    assert_eq!(meanings.get("event.nonsense"), None);
+    assert_eq!(meanings.named("buffer"), ["transport.reps.buffer"]);
+    let words = meanings.words();
+    let rate = words.iter().find(|own| own.word == "rate").unwrap();
+    assert_eq!((rate.path.as_str(), rate.is_kind, rate.settings.len()), ("event.action", true, 1));
+    assert_eq!(rate.settings[0].name, "factor");
+    assert!(words.iter().any(|own| own.word == "drawn" && own.meaning == "As drawn."), "{words:?}");
 }
 
 #[test]

@@ -17,6 +17,10 @@ pub(super) const FOLDER: &str = "/run/netns";
 /// Folders of files that `ip netns exec`, and `spray shell`, put over those in /etc, by namespace.
 const FILES: &str = "/etc/netns";
 
+/// Nobody answers there, which the kernel says at once.
+const NO_NAME_SERVER: &str = "# names of hosts are in /etc/hosts; there is no name server\n\
+                              nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
+
 /// A named network namespace; dropping it removes it with everything in it.
 #[derive(Debug)]
 pub(crate) struct Namespace {
@@ -55,12 +59,14 @@ impl Namespace {
         &self.name
     }
 
-    /// Has programs that enter it by name find `text` in /etc/hosts. Removed with the namespace.
-    pub fn put_hosts(&self, text: &str) -> Result<(), RunError> {
+    /// Has programs that enter it by name find `hosts` in /etc/hosts, and no name server in /etc/resolv.conf: the machine's is out of
+    /// reach. Removed with the namespace.
+    pub fn put_names(&self, hosts: &str) -> Result<(), RunError> {
         let folder = Path::new(FILES).join(&self.name);
         let fail = |source| RunError::Namespace { name: self.name.clone(), doing: "writing its /etc/hosts", source };
         fs::create_dir_all(&folder).map_err(fail)?;
-        fs::write(folder.join("hosts"), text).map_err(fail)
+        fs::write(folder.join("hosts"), hosts).map_err(fail)?;
+        fs::write(folder.join("resolv.conf"), NO_NAME_SERVER).map_err(fail)
     }
 
     /// Its descriptor, for netlink.

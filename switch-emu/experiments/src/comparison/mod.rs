@@ -101,8 +101,8 @@ pub struct Cell {
 
 impl Cell {
     /// A figure's mean and spread over the seeds.
-    pub fn spread(&self, figure: impl Fn(&Summary) -> f64) -> Spread {
-        Spread::of(&self.runs.iter().map(figure).collect::<Vec<_>>())
+    pub fn spread(&self, figure: impl Fn(&Summary) -> Option<f64>) -> Spread {
+        Spread::of(&self.runs.iter().filter_map(figure).collect::<Vec<_>>())
     }
 
     /// Whether every flow of every run completed.

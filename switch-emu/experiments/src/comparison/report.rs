@@ -28,7 +28,7 @@ values. Senders learn of losses from trimmed headers and from the retransmission
 struct Table {
     title: &'static str,
     about: &'static str,
-    of: fn(&Summary) -> f64,
+    of: fn(&Summary) -> Option<f64>,
     digits: usize,
     /// Whether the least value of a column is bold.
     has_best: bool,
@@ -52,21 +52,21 @@ const TABLES: [Table; 5] = [
     Table {
         title: "Drops",
         about: "Frames dropped at full queues, on dead cables and by random loss, ACKs included.",
-        of: |run| (run.drops_queue + run.drops_link + run.drops_random) as f64,
+        of: |run| Some((run.drops_queue + run.drops_link + run.drops_random) as f64),
         digits: 0,
         has_best: false,
     },
     Table {
         title: "Trims",
         about: "Data packets that a switch cut to their headers because the queue was full.",
-        of: |run| run.trims as f64,
+        of: |run| Some(run.trims as f64),
         digits: 0,
         has_best: false,
     },
     Table {
         title: "Reordering",
         about: "Packets that arrived after one with a higher sequence number, in per cent of those sent, without retransmissions.",
-        of: |run| 100.0 * run.reordered_packets as f64 / run.packets_sent.max(1) as f64,
+        of: |run| Some(100.0 * run.reordered_packets as f64 / run.packets_sent.max(1) as f64),
         digits: 2,
         has_best: false,
     },
@@ -106,7 +106,7 @@ impl Table {
         let value = format!("{:.*}", self.digits, spread.mean);
         if self.has_best && !cell.is_complete() {
             let (done, all) =
-                (cell.spread(|run| run.flows_completed as f64), cell.spread(|run| run.flows_total as f64));
+                (cell.spread(|run| Some(run.flows_completed as f64)), cell.spread(|run| Some(run.flows_total as f64)));
             return format!("{:.1} of {:.0} flows", done.mean, all.mean);
         }
         let sd = if spread.sd > 0.0 { format!(" ±{:.*}", self.digits, spread.sd) } else { String::new() };
@@ -123,7 +123,7 @@ fn header() -> String {
 
 /// The table of time that flows spent draining, without schemes that never drain.
 fn drains(balancers: &[BalancerKind], cells: &[Vec<Cell>]) -> String {
-    let table = Table { title: "", about: "", of: |run| run.drain_percent_of_fct, digits: 2, has_best: false };
+    let table = Table { title: "", about: "", of: |run| Some(run.drain_percent_of_fct), digits: 2, has_best: false };
     let is_drained = |index: &usize| cells.iter().any(|row| row[*index].spread(table.of).max > 0.0);
     let drained: Vec<usize> = (0..balancers.len()).filter(is_drained).collect();
     if drained.is_empty() {
@@ -173,7 +173,7 @@ mod tests {
 
     fn cell(mean_us: f64, completed: u64, drain: f64) -> Cell {
         let run = |fct_mean_us| Summary {
-            fct_mean_us,
+            fct_mean_us: Some(fct_mean_us),
             flows_total: 128,
             flows_completed: completed,
             payload_verified: Some(true),

@@ -50,14 +50,14 @@ pub(crate) fn titled(measure: &Measure) -> String {
     if measure.unit.is_empty() { measure.title.clone() } else { format!("{}, {}", measure.title, measure.unit) }
 }
 
-/// A value with half of its interval, and the value of what was tuned.
+/// A value with its interval, and the value of what was tuned.
 fn cell(cell: &Cell, measure: &Measure) -> String {
     let Some(value) = cell.value(&measure.key) else { return "-".into() };
     if value.is_infinite() {
         return format!("{} never end", cell.incomplete);
     }
-    let half = cell.values.get(&measure.key).and_then(|spread| spread.ci95).filter(|half| *half > 0.0);
-    let half = half.map_or_else(String::new, |half| format!(" ±{}", number(half)));
+    let interval = cell.values.get(&measure.key).and_then(|spread| spread.ci95).filter(|[low, high]| low < high);
+    let interval = interval.map_or_else(String::new, |[low, high]| format!(" ({} to {})", number(low), number(high)));
     let tuned = cell.tuned.as_ref().map_or_else(String::new, |value| format!(" (at {value})"));
-    format!("{}{half}{tuned}", number(value))
+    format!("{}{interval}{tuned}", number(value))
 }

@@ -40,11 +40,9 @@ pub(super) fn of_run(run: &RunResult, bound: Option<&Bound>, watched: &[Lines]) 
     ]);
     if let Some(bound) = bound {
         let bound_us = bound.completion_ps as f64 / 1e6;
-        all.extend([
-            ("bound_us".into(), bound_us),
-            ("bound_gbps".into(), bound.rate_bps / 1e9),
-            ("above_percent".into(), 100.0 * (summary.makespan_us / bound_us - 1.0)),
-        ]);
+        all.extend([("bound_us".into(), bound_us), ("bound_gbps".into(), bound.rate_bps / 1e9)]);
+        let above = |us: f64| ("above_percent".into(), 100.0 * (us / bound_us - 1.0));
+        all.extend(summary.makespan_us.map(above));
     }
     all.extend(overloads(run));
     all.extend(unevenness(watched));

@@ -53,11 +53,11 @@ pub(super) struct Group {
     pub values: Vec<Bar>,
 }
 
-/// The height of a bar, and half of the interval around it.
+/// The height of a bar, and the interval around it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Bar {
     pub value: f64,
-    pub interval: Option<f64>,
+    pub interval: Option<[f64; 2]>,
 }
 
 /// The colour of series number `index` for the legend.
@@ -91,10 +91,9 @@ pub(super) fn lines(axes: &Axes<'_>, lines: &[Line]) -> String {
 
 /// Bars side by side in labelled groups, each with its value on top; `bars` is how many a group has.
 pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
-    let top =
-        headroom(groups.iter().flat_map(|g| g.values.iter().map(|bar| bar.value + bar.interval.unwrap_or(0.0))), 1.0);
+    let highest = headroom(groups.iter().flat_map(|g| g.values.iter().map(|bar| top(bar.value, bar.interval))), 1.0);
     svg((HALF, HEIGHT), |area| {
-        let mut chart = chart(area, [10, 32, 62], 0.0..groups.len() as f64, 0.0..top * 1.06)?;
+        let mut chart = chart(area, [10, 32, 62], 0.0..groups.len() as f64, 0.0..highest * 1.06)?;
         let mut mesh = mesh(&mut chart);
         mesh.disable_x_mesh().x_labels(0).y_labels(6).y_desc(y_name).y_label_formatter(&|v| short(*v)).draw()?;
         for (at, group) in groups.iter().enumerate() {
@@ -103,11 +102,11 @@ pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
                 let colour = PALETTE[index % PALETTE.len()].filled();
                 chart.draw_series([Rectangle::new([(left, 0.0), (right, *value)], colour)])?;
                 let middle = f64::midpoint(left, right);
-                if let Some(half) = interval {
-                    let ends = [(middle, (value - half).max(0.0)), (middle, value + half)];
+                if let Some([low, _]) = interval {
+                    let ends = [(middle, low.max(0.0)), (middle, top(*value, *interval))];
                     chart.draw_series([PathElement::new(ends, BLACK.mix(0.7).stroke_width(2))])?;
                 }
-                let label = chart.backend_coord(&(middle, value + interval.unwrap_or(0.0)));
+                let label = chart.backend_coord(&(middle, top(*value, *interval)));
                 area.draw_text(&short(*value), &centred(14.5), (label.0, label.1 - 9))?;
             }
             let below = chart.backend_coord(&(at as f64 + 0.5, 0.0));
@@ -121,13 +120,13 @@ pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
 pub(super) struct Ranked {
     pub name: String,
     pub value: Option<f64>,
-    pub interval: Option<f64>,
+    pub interval: Option<[f64; 2]>,
 }
 
 /// Bars below each other, with the names at the left and the values behind the bars.
 pub(super) fn ranked(unit: &str, bars: &[Ranked]) -> String {
     const LEFT: u32 = 230;
-    let longest = bars.iter().filter_map(|bar| Some(bar.value? + bar.interval.unwrap_or(0.0)));
+    let longest = bars.iter().filter_map(|bar| Some(top(bar.value?, bar.interval)));
     let x = 0.0..headroom(longest, f64::MIN_POSITIVE) * 1.15;
     svg((HALF, 58 + 26 * bars.len() as u32), |area| {
         let mut chart = chart(area, [16, 40, LEFT], x.clone(), 0.0..bars.len() as f64)?;
@@ -145,16 +144,20 @@ pub(super) fn ranked(unit: &str, bars: &[Ranked]) -> String {
                 continue;
             };
             chart.draw_series([Rectangle::new([(0.0, y - 0.35), (value, y + 0.35)], colour)])?;
-            let half = bar.interval.unwrap_or(0.0);
-            if half > 0.0 {
-                let ends = [((value - half).max(0.0), y), (value + half, y)];
+            if let Some([low, _]) = bar.interval.filter(|[low, high]| low < high) {
+                let ends = [(low.max(0.0), y), (top(value, bar.interval), y)];
                 chart.draw_series([PathElement::new(ends, BLACK.mix(0.7).stroke_width(2))])?;
             }
-            let (style, at) = beside(HPos::Left, chart.backend_coord(&(value + half, y)).0 + 8);
+            let (style, at) = beside(HPos::Left, chart.backend_coord(&(top(value, bar.interval), y)).0 + 8);
             area.draw_text(&short(value), &style, at)?;
         }
         Ok(())
     })
+}
+
+/// Where a bar ends with its interval, which is drawn to three times the value: one of few runs may be far longer.
+fn top(value: f64, interval: Option<[f64; 2]>) -> f64 {
+    interval.map_or(value, |[_, high]| high.min(3.0 * value).max(value))
 }
 
 /// A plot of [`bars`] as a separate file: black on white, with the names of the bars above it.

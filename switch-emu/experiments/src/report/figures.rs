@@ -77,17 +77,20 @@ fn statements(figure: &Figure, shown: &Shown) -> String {
 fn plot(figure: &Figure, shown: &Shown, measure: &Measure) -> String {
     let conditions: Vec<_> = figure.conditions(shown.scale).collect();
     let value = |cell: &Cell| cell.value(&measure.key).filter(|value| value.is_finite());
-    let half = |cell: &Cell| cell.values.get(&measure.key).and_then(|spread| spread.ci95);
+    let interval = |cell: &Cell| cell.values.get(&measure.key).and_then(|spread| spread.ci95);
     if figure.has_lines() && conditions.len() > 1 {
         let line = |(series, cells): (&crate::figures::Series, &Vec<Cell>)| {
-            let at = |sign: f64| {
+            // The values, or an end of their intervals.
+            let at = |end: Option<usize>| {
                 let of = move |(condition, cell): (&&crate::figures::Condition, &Cell)| {
-                    Some((condition.x?, (value(cell)? + sign * half(cell).unwrap_or(0.0)).max(0.0)))
+                    let value = value(cell)?;
+                    let end = end.and_then(|end| Some(interval(cell)?[end]));
+                    Some((condition.x?, end.unwrap_or(value).max(0.0)))
                 };
                 conditions.iter().zip(cells).filter_map(of).collect::<Vec<_>>()
             };
-            let band = [at(-1.0), at(1.0).into_iter().rev().collect()].concat();
-            Line { name: series.name.clone(), points: at(0.0), band }
+            let band = [at(Some(0)), at(Some(1)).into_iter().rev().collect()].concat();
+            Line { name: series.name.clone(), points: at(None), band }
         };
         let lines: Vec<Line> = figure.series.iter().zip(&shown.cells).map(line).collect();
         let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
@@ -98,7 +101,7 @@ fn plot(figure: &Figure, shown: &Shown, measure: &Measure) -> String {
         let bar = |(series, cells): (&crate::figures::Series, &Vec<Cell>)| chart::Ranked {
             name: series.name.clone(),
             value: value(&cells[index]),
-            interval: half(&cells[index]),
+            interval: interval(&cells[index]),
         };
         let bars: Vec<chart::Ranked> = figure.series.iter().zip(&shown.cells).map(bar).collect();
         let title =

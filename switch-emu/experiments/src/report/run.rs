@@ -92,7 +92,7 @@ fn notes(s: &Summary) -> String {
 }
 
 fn figures_of(s: &Summary) -> Vec<(&'static str, String)> {
-    let us = |value: f64| format!("{value:.1} us");
+    let us = |value: Option<f64>| value.map_or_else(|| "–".into(), |value| format!("{value:.1} us"));
     vec![
         ("goodput", format!("{:.1} Gb/s", s.goodput_gbps)),
         ("flows completed", format!("{} of {}", s.flows_completed, s.flows_total)),
@@ -111,7 +111,7 @@ fn figures_of(s: &Summary) -> Vec<(&'static str, String)> {
         ("places behind", places(&s.reordering_degrees)),
         ("unexpected packets", s.unexpected_packets.to_string()),
         ("freezes", s.freeze_entries.to_string()),
-        ("recovery", s.recovery_us.map_or_else(|| "–".into(), us)),
+        ("recovery", us(s.recovery_us)),
         ("dilation", format!("{:.0}×", s.dilation)),
         ("late frames", s.late_packets.to_string()),
         ("lateness p99", format!("{:.3} us", s.lateness_p99_us)),

@@ -228,7 +228,7 @@ fn several_workloads_can_be_chosen_and_have_a_table() {
     let named = |run: Finished| {
         let workloads = ["storage", "training"].map(|name| crate::results::WorkloadSummary {
             name: name.into(),
-            fct_p99_us: if name == "storage" { 77.0 } else { 123.0 },
+            fct_p99_us: Some(if name == "storage" { 77.0 } else { 123.0 }),
             ..run.summary.workloads[0].clone()
         });
         Finished { summary: Summary { workloads: workloads.to_vec(), ..run.summary }, ..run }

@@ -21,7 +21,7 @@ struct Row {
     spread: super::Spread,
 }
 
-const COLUMNS: [Column<Row>; 15] = [
+const COLUMNS: [Column<Row>; 16] = [
     text("figure", "The figure, as `--figure` takes it.", |row| row.figure.clone()),
     text("scale", "`full` or `quick`.", |row| row.scale.into()),
     text("series", "What is compared.", |row| row.series.clone()),
@@ -37,7 +37,8 @@ const COLUMNS: [Column<Row>; 15] = [
         Some(row.incomplete)
     }),
     real(["mean", ""], "Mean over the runs.", |row| Some(row.spread.mean)),
-    real(["ci95", ""], "Half of its 95 % confidence interval.", |row| row.spread.ci95),
+    real(["ci95_low", ""], "Where its 95 % confidence interval begins.", |row| Some(row.spread.ci95?[0])),
+    real(["ci95_high", ""], "Where it ends.", |row| Some(row.spread.ci95?[1])),
     real(["sd", ""], "Standard deviation.", |row| Some(row.spread.sd)),
     real(["min", ""], "The least.", |row| Some(row.spread.min)),
     real(["max", ""], "The largest.", |row| Some(row.spread.max)),

@@ -26,7 +26,7 @@ pub struct Matrix {
 struct Column {
     title: &'static str,
     key: &'static str,
-    of: fn(&Summary) -> f64,
+    of: fn(&Summary) -> Option<f64>,
     best: Best,
     digits: usize,
     /// Whether the column is left out if it is 0 for all balancers.
@@ -40,11 +40,11 @@ enum Best {
     Neither,
 }
 
-const fn time(title: &'static str, key: &'static str, of: fn(&Summary) -> f64) -> Column {
+const fn time(title: &'static str, key: &'static str, of: fn(&Summary) -> Option<f64>) -> Column {
     Column { title, key, of, best: Best::Least, digits: 1, optional: false }
 }
 
-const fn count(title: &'static str, key: &'static str, of: fn(&Summary) -> f64) -> Column {
+const fn count(title: &'static str, key: &'static str, of: fn(&Summary) -> Option<f64>) -> Column {
     Column { title, key, of, best: Best::Neither, digits: 0, optional: false }
 }
 
@@ -52,17 +52,17 @@ const COLUMNS: [Column; 14] = [
     time("mean us", "fct_mean_us", |s| s.fct_mean_us),
     time("p99 us", "fct_p99_us", |s| s.fct_p99_us),
     time("max us", "fct_max_us", |s| s.fct_max_us),
-    Column { best: Best::Most, ..time("Gb/s", "goodput_gbps", |s| s.goodput_gbps) },
-    count("drops:queue", "drops_queue", |s| s.drops_queue as f64),
-    count("link", "drops_link", |s| s.drops_link as f64),
-    count("random", "drops_random", |s| s.drops_random as f64),
-    count("trims", "trims", |s| s.trims as f64),
-    count("retx", "retransmits", |s| s.retransmits as f64),
-    count("timeouts", "timeouts", |s| s.timeouts as f64),
-    count("reordered", "reordered_packets", |s| s.reordered_packets as f64),
-    Column { optional: true, ..count("freezes", "freeze_entries", |s| s.freeze_entries as f64) },
-    Column { digits: 2, optional: true, ..count("drain %", "drain_percent_of_fct", |s| s.drain_percent_of_fct) },
-    Column { optional: true, ..count("wrong payload", "payload_wrong", |s| f64::from(u8::from(is_wrong(s)))) },
+    Column { best: Best::Most, ..time("Gb/s", "goodput_gbps", |s| Some(s.goodput_gbps)) },
+    count("drops:queue", "drops_queue", |s| Some(s.drops_queue as f64)),
+    count("link", "drops_link", |s| Some(s.drops_link as f64)),
+    count("random", "drops_random", |s| Some(s.drops_random as f64)),
+    count("trims", "trims", |s| Some(s.trims as f64)),
+    count("retx", "retransmits", |s| Some(s.retransmits as f64)),
+    count("timeouts", "timeouts", |s| Some(s.timeouts as f64)),
+    count("reordered", "reordered_packets", |s| Some(s.reordered_packets as f64)),
+    Column { optional: true, ..count("freezes", "freeze_entries", |s| Some(s.freeze_entries as f64)) },
+    Column { digits: 2, optional: true, ..count("drain %", "drain_percent_of_fct", |s| Some(s.drain_percent_of_fct)) },
+    Column { optional: true, ..count("wrong payload", "payload_wrong", |s| Some(f64::from(u8::from(is_wrong(s))))) },
 ];
 /// The mean completion time, by which balancers are ranked.
 const MERIT: &Column = &COLUMNS[0];
@@ -93,7 +93,7 @@ impl BalancerRuns {
     }
 
     fn spread(&self, column: &Column) -> Spread {
-        Spread::of(&self.runs.iter().map(column.of).collect::<Vec<_>>())
+        Spread::of(&self.runs.iter().filter_map(column.of).collect::<Vec<_>>())
     }
 }
 
@@ -145,9 +145,12 @@ impl Matrix {
         for one in &self.balancers {
             let all = one.runs.len() + one.failures.len();
             let slowdown = self.slowdown(one).map_or_else(String::new, |factor| format!("{factor:.4}"));
-            let figure = |value: f64| if one.runs.is_empty() { String::new() } else { format!("{value:.3}") };
-            let figures: Vec<String> = COLUMNS.iter().map(|column| figure(one.spread(column).mean)).collect();
-            let sd = figure(one.spread(MERIT).sd);
+            let figure = |spread: Spread, of: fn(&Spread) -> f64| {
+                if spread.runs == 0 { String::new() } else { format!("{:.3}", of(&spread)) }
+            };
+            let figures = COLUMNS.iter().map(|column| figure(one.spread(column), |spread| spread.mean));
+            let figures: Vec<String> = figures.collect();
+            let sd = figure(one.spread(MERIT), |spread| spread.sd);
             out += &format!("{},{all},{},{slowdown},{sd},{}\n", one.balancer, one.complete(), figures.join(","));
         }
         out
@@ -167,11 +170,12 @@ impl Matrix {
         let mut row = vec![one.balancer.clone(), one.verdict()];
         for column in columns {
             let spread = one.spread(column);
-            let value = if one.runs.is_empty() { "-".into() } else { format!("{:.*}", column.digits, spread.mean) };
+            let shown = |value: f64, digits| if spread.runs == 0 { "-".into() } else { format!("{value:.digits$}") };
+            let value = shown(spread.mean, column.digits);
             let is_best = one.is_sound() && self.best(column).is_some_and(|best| best == spread.mean);
             row.push(if column.best == Best::Neither { value } else { mark(value, is_best) });
             if column.key == MERIT.key {
-                row.extend(self.has_spread().then(|| format!("{:.1}", spread.sd)));
+                row.extend(self.has_spread().then(|| shown(spread.sd, 1)));
                 row.push(self.slowdown(one).map_or_else(|| "-".into(), |factor| format!("{factor:.3}")));
             }
         }
@@ -181,7 +185,7 @@ impl Matrix {
     /// The columns that are shown.
     fn columns(&self) -> Vec<&'static Column> {
         let runs = || self.balancers.iter().flat_map(|one| &one.runs);
-        COLUMNS.iter().filter(|column| !column.optional || runs().any(|run| (column.of)(run) != 0.0)).collect()
+        COLUMNS.iter().filter(|column| !column.optional || runs().any(|run| (column.of)(run) != Some(0.0))).collect()
     }
 
     fn has_spread(&self) -> bool {
@@ -279,7 +283,7 @@ mod tests {
         assert_eq!(cells(3)[..5], ["ops", "ok", "126.0", "0.0", "1.200"]);
         assert_eq!(cells(4)[..6], ["plb", "1/2", "flows", "10.0", "0.0", "-"], "too good, since half of it");
         assert!(lines[5].starts_with("flowcut") && lines[5].trim_end().ends_with("25.00"));
-        assert_eq!(cells(6)[..4], ["ecmp", "FAILED", "-", "0.0"]);
+        assert_eq!(cells(6)[..4], ["ecmp", "FAILED", "-", "-"]);
         assert!(text.contains("failed: ecmp, seed 1: the machine is on fire\n"), "{text}");
         assert!(text.contains("incomplete: plb, seed 7: 1 of 2 flows"), "{text}");
         assert_eq!(matrix().bad_runs(), 2);

@@ -11,8 +11,12 @@ pub struct Spread {
     pub mean: f64,
     /// Their sample standard deviation (over n - 1); 0 with fewer than two values.
     pub sd: f64,
-    /// Half of the mean's 95 % confidence interval by Student's t; `None` with fewer than two values.
-    pub ci95: Option<f64>,
+    /// The mean's 95 % confidence interval, from the one to the other; `None` with fewer than two values.
+    ///
+    /// Student's t gives how many per cent the mean may be off, on a logarithmic scale: the ends are the mean times and over
+    /// `exp(t sd / (mean sqrt(n)))`. So it never goes below 0, which no time, rate or count does; with little spread it is the usual one. Of
+    /// values of which some are below 0 it is the usual one.
+    pub ci95: Option<[f64; 2]>,
     /// The least.
     pub min: f64,
     /// The largest.
@@ -34,16 +38,39 @@ impl Spread {
             runs: n as u64,
             mean,
             sd,
-            ci95: (n > 1).then(|| student_t975(n - 1) * sd / (n as f64).sqrt()),
+            ci95: (n > 1).then(|| interval(mean, student_t975(n - 1) * sd / (n as f64).sqrt(), values)),
             min: values.iter().copied().fold(f64::INFINITY, f64::min),
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         }
+    }
+
+    /// The mean and its interval, with so many digits behind the point; a dash without values.
+    pub(crate) fn text(&self, digits: usize) -> String {
+        match self.ci95 {
+            _ if self.runs == 0 => "-".into(),
+            Some([low, high]) => format!("{:.digits$} ({low:.digits$} to {high:.digits$})", self.mean),
+            None => format!("{:.digits$}", self.mean),
+        }
+    }
+
+    /// Whether the interval is so wide that its upper end is more than twice the lower one: then the runs are too few to tell.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.ci95.is_some_and(|[low, high]| high > 2.0 * low.max(0.0) && high > low)
     }
 
     /// By how many standard errors of the mean its 95 % interval reaches to either side, with so many values: two or more.
     pub(crate) fn t95(runs: usize) -> f64 {
         student_t975(runs.max(2) - 1)
     }
+}
+
+/// The interval of a mean that may be off by `half`, as [`Spread::ci95`] says.
+fn interval(mean: f64, half: f64, values: &[f64]) -> [f64; 2] {
+    if values.iter().any(|value| *value < 0.0) {
+        return [mean - half, mean + half];
+    }
+    let factor = if half > 0.0 { (half / mean).exp() } else { 1.0 };
+    [mean / factor, mean * factor]
 }
 
 /// The 97.5 % quantile of Student's t distribution, within 0.1 %.
@@ -70,10 +97,29 @@ mod tests {
         let spread = Spread::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
         assert_eq!((spread.mean, spread.min, spread.max), (5.0, 2.0, 9.0));
         assert!((spread.sd - 2.138_089_935).abs() < 1e-9);
-        assert!((spread.ci95.unwrap() - 2.365 * 2.138_089_935 / 8f64.sqrt()).abs() < 1e-9);
+        let factor = (2.365 * 2.138_089_935 / 8f64.sqrt() / 5.0_f64).exp();
+        let [low, high] = spread.ci95.unwrap();
+        assert!((low - 5.0 / factor).abs() < 1e-9 && (high - 5.0 * factor).abs() < 1e-9, "{low} {high}");
         let one = Spread::of(&[3.0]);
         assert_eq!((one.mean, one.sd, one.ci95), (3.0, 0.0, None));
         assert_eq!(Spread::of(&[]).runs, 0);
+    }
+
+    #[test]
+    fn an_interval_of_what_is_never_below_0_is_not_either() {
+        // As seen: 920 +- 1,397.
+        let wide = Spread::of(&[365.0, 1475.0]);
+        let [low, high] = wide.ci95.unwrap();
+        assert!(low > 0.0 && low < 920.0 && high > 920.0 && wide.is_wide(), "{low} {high}");
+        // Little spread: the usual one.
+        let close = Spread::of(&[99.0, 100.0, 101.0]);
+        let [low, high] = close.ci95.unwrap();
+        assert!((high - 102.484).abs() < 0.04 && (low - 97.516).abs() < 0.04 && !close.is_wide(), "{low} {high}");
+        assert_eq!(close.text(1), "100.0 (97.5 to 102.5)");
+        assert_eq!(Spread::of(&[0.0, 0.0]).ci95, Some([0.0, 0.0]));
+        assert!(!Spread::of(&[0.0, 0.0]).is_wide() && Spread::of(&[0.0, 3.0, 0.0]).ci95.unwrap()[0] > 0.0);
+        assert!(Spread::of(&[-3.0, 3.0]).ci95.unwrap()[0] < 0.0);
+        assert_eq!((Spread::of(&[]).text(1), Spread::of(&[3.0]).text(1)), ("-".into(), "3.0".into()));
     }
 
     #[test]

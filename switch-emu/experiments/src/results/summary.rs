@@ -36,16 +36,16 @@ pub struct Summary {
     pub flows_total: u64,
     /// Flows that completed.
     pub flows_completed: u64,
-    /// Mean over the completed flows, as all `fct` figures; 0 when none completed.
-    pub fct_mean_us: f64,
+    /// Mean over the completed flows, as all `fct` figures; null when none completed.
+    pub fct_mean_us: Option<f64>,
     /// Their median.
-    pub fct_p50_us: f64,
+    pub fct_p50_us: Option<f64>,
     /// Their 99th percentile.
-    pub fct_p99_us: f64,
+    pub fct_p99_us: Option<f64>,
     /// The slowest flow's.
-    pub fct_max_us: f64,
-    /// From the first start to the last end.
-    pub makespan_us: f64,
+    pub fct_max_us: Option<f64>,
+    /// From the first start to the last end; null when no flow completed.
+    pub makespan_us: Option<f64>,
     /// Payload of the completed flows over the makespan.
     pub goodput_gbps: f64,
     /// Data packets sent, retransmissions among them.
@@ -190,11 +190,11 @@ impl RunResult {
             axes: self.axes.iter().map(|axis| (axis.path.clone(), axis.value.clone())).collect(),
             flows_total: self.flows.len() as u64,
             flows_completed: fcts.len() as u64,
-            fct_mean_us: round3(fcts.iter().sum::<f64>() / fcts.len().max(1) as f64),
-            fct_p50_us: round3(percentile(&fcts, 0.50)),
-            fct_p99_us: round3(percentile(&fcts, 0.99)),
-            fct_max_us: round3(percentile(&fcts, 1.0)),
-            makespan_us: round3(self.makespan_us()),
+            fct_mean_us: of_some(&fcts, mean),
+            fct_p50_us: of_some(&fcts, |fcts| percentile(fcts, 0.50)),
+            fct_p99_us: of_some(&fcts, |fcts| percentile(fcts, 0.99)),
+            fct_max_us: of_some(&fcts, |fcts| percentile(fcts, 1.0)),
+            makespan_us: of_some(&fcts, |_| self.makespan_us()),
             goodput_gbps: round3(goodput_gbps(self.flows.iter())),
             packets_sent: self.transport.packets_sent,
             retransmits: self.transport.retransmits,
@@ -289,6 +289,16 @@ pub(super) fn goodput_gbps<'a>(flows: impl Iterator<Item = &'a FlowResult> + Clo
 /// Bytes over microseconds as Gb/s; 0 over no time.
 pub(crate) fn gbps(bytes: u64, time_us: f64) -> f64 {
     if time_us > 0.0 { bytes as f64 * 8.0 / (time_us * 1e3) } else { 0.0 }
+}
+
+/// A figure of `values`, rounded; `None` of no values.
+pub(super) fn of_some(values: &[f64], figure: impl FnOnce(&[f64]) -> f64) -> Option<f64> {
+    (!values.is_empty()).then(|| round3(figure(values)))
+}
+
+/// The mean of some values.
+pub(super) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Nearest-rank percentile of ascending values; `share` in 0..=1, 0.0 for no values.

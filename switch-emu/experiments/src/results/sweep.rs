@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::table::{align, lateness_note, loss_note};
+use super::table::{align, few_flows_note, lateness_note, loss_note};
 use super::{Spread, Summary, WriteError, files, tables};
 
 /// A figure of a run.
@@ -14,7 +14,7 @@ struct Figure {
     key: &'static str,
     /// Its name in tables, with the unit.
     title: &'static str,
-    of: fn(&Summary) -> f64,
+    of: fn(&Summary) -> Option<f64>,
 }
 
 const FIGURES: [Figure; 10] = [
@@ -22,14 +22,15 @@ const FIGURES: [Figure; 10] = [
     Figure { key: "fct_p99_us", title: "p99 us", of: |s| s.fct_p99_us },
     Figure { key: "fct_max_us", title: "max us", of: |s| s.fct_max_us },
     Figure { key: "makespan_us", title: "makespan us", of: |s| s.makespan_us },
-    Figure { key: "goodput_gbps", title: "Gb/s", of: |s| s.goodput_gbps },
-    Figure { key: "drops", title: "drops", of: |s| (s.drops_queue + s.drops_link + s.drops_random) as f64 },
-    Figure { key: "trims", title: "trims", of: |s| s.trims as f64 },
-    Figure { key: "retransmits", title: "retx", of: |s| s.retransmits as f64 },
-    Figure { key: "reordered_packets", title: "reordered", of: |s| s.reordered_packets as f64 },
+    Figure { key: "goodput_gbps", title: "Gb/s", of: |s| Some(s.goodput_gbps) },
+    Figure { key: "drops", title: "drops", of: |s| Some((s.drops_queue + s.drops_link + s.drops_random) as f64) },
+    Figure { key: "trims", title: "trims", of: |s| Some(s.trims as f64) },
+    Figure { key: "retransmits", title: "retx", of: |s| Some(s.retransmits as f64) },
+    Figure { key: "reordered_packets", title: "reordered", of: |s| Some(s.reordered_packets as f64) },
     DRAIN,
 ];
-const DRAIN: Figure = Figure { key: "drain_percent_of_fct", title: "drain % of FCT", of: |s| s.drain_percent_of_fct };
+const DRAIN: Figure =
+    Figure { key: "drain_percent_of_fct", title: "drain % of FCT", of: |s| Some(s.drain_percent_of_fct) };
 /// Figures that fit into a table on a terminal.
 const SHOWN: [usize; 5] = [0, 1, 2, 3, 4];
 
@@ -40,7 +41,7 @@ struct Group<'a> {
 
 impl Group<'_> {
     fn spread(&self, figure: &Figure) -> Spread {
-        Spread::of(&self.runs.iter().map(|run| (figure.of)(run)).collect::<Vec<_>>())
+        Spread::of(&self.runs.iter().filter_map(|run| (figure.of)(run)).collect::<Vec<_>>())
     }
 
     fn completed(&self) -> usize {
@@ -63,20 +64,18 @@ fn groups(runs: &[Summary]) -> Vec<Group<'_>> {
     groups
 }
 
-/// A table with a line per condition, values of the axes and balancer. A cell has a figure's mean over the runs, half of its 95 %
-/// interval, and in brackets its standard deviation.
+/// A table with a line per condition, values of the axes and balancer. A cell has a figure's mean over the runs, and in brackets its 95 %
+/// interval.
 #[must_use]
 pub fn sweep_table(runs: &[Summary]) -> String {
-    let titles = SHOWN.map(|index| format!("{} ±95 % (sd)", FIGURES[index].title));
+    let several = groups(runs).iter().any(|group| group.runs.len() > 1);
+    let interval = if several { " (95 %)" } else { "" };
+    let titles = SHOWN.map(|index| format!("{}{interval}", FIGURES[index].title));
     let axes: Vec<&String> = runs.first().map_or_else(Vec::new, |run| run.axes.keys().collect());
     let mut header = vec!["condition"];
     header.extend(axes.iter().map(|axis| axis.as_str()));
     header.extend(["balancer", "runs"]);
     header.extend(titles.iter().map(String::as_str));
-    let cell = |spread: Spread| match spread.ci95 {
-        Some(ci) => format!("{:.1} ±{ci:.1} ({:.1})", spread.mean, spread.sd),
-        None => format!("{:.1}", spread.mean),
-    };
     let row = |group: &Group<'_>| {
         let one = group.runs[0];
         let count = match (group.completed(), group.runs.len()) {
@@ -86,12 +85,25 @@ pub fn sweep_table(runs: &[Summary]) -> String {
         let mut row = vec![one.condition.clone()];
         row.extend(axes.iter().map(|axis| one.axes.get(*axis).map(ToString::to_string).unwrap_or_default()));
         row.extend([one.balancer.clone(), count]);
-        row.extend(SHOWN.map(|index| cell(group.spread(&FIGURES[index]))));
+        row.extend(SHOWN.map(|index| group.spread(&FIGURES[index]).text(1)));
         row
     };
     let table = align(&header, 2 + axes.len(), &groups(runs).iter().map(row).collect::<Vec<_>>());
-    let notes = lateness_note(runs).into_iter().chain(runs.iter().filter_map(loss_note));
+    let spreads =
+        groups(runs).iter().flat_map(|group| SHOWN.map(|index| group.spread(&FIGURES[index]))).collect::<Vec<_>>();
+    let few = few_runs_note(&spreads).into_iter().chain(few_flows_note(runs));
+    let notes = few.chain(lateness_note(runs)).chain(runs.iter().filter_map(loss_note));
     table + &notes.map(|note| note + "\n").collect::<String>()
+}
+
+/// A line about intervals that are too wide to tell anything; `None` if none is.
+fn few_runs_note(spreads: &[Spread]) -> Option<String> {
+    let wide = spreads.iter().filter(|spread| spread.is_wide()).count();
+    let runs = spreads.iter().filter(|spread| spread.is_wide()).map(|spread| spread.runs).min()?;
+    Some(format!(
+        "{wide} of {} intervals reach from one value to more than twice it: {runs} runs are too few to tell; more --seeds narrow them",
+        spreads.len()
+    ))
 }
 
 /// Writes into `dir`: the table of runs as `runs.csv` and `runs.parquet`, and `sweep.json` with every figure's spread for each condition,
@@ -100,10 +112,12 @@ pub fn sweep_table(runs: &[Summary]) -> String {
 /// # Errors
 /// When the folder or one of the files cannot be written.
 pub fn write_sweep(dir: &Path, runs: &[Summary]) -> Result<(), WriteError> {
+    // A figure that no run has has no spread.
+    let spread = |spread: Spread| json!(Some(spread).filter(|spread| spread.runs > 0));
     let group = |group: &Group<'_>| {
         let one = group.runs[0];
         let figures: serde_json::Map<_, _> =
-            FIGURES.iter().map(|figure| (figure.key.to_string(), json!(group.spread(figure)))).collect();
+            FIGURES.iter().map(|figure| (figure.key.to_string(), spread(group.spread(figure)))).collect();
         let seeds: Vec<u64> = group.runs.iter().map(|run| run.seed).collect();
         json!({
             "condition": one.condition, "axes": one.axes, "balancer": one.balancer, "seeds": seeds,
@@ -123,15 +137,22 @@ pub fn compare_table(pairs: &[(Summary, Summary)]) -> String {
     let header = ["condition", "balancer", "figure", &first.engine, &second.engine, "difference"];
     let mut rows = Vec::new();
     for (a, b) in pairs {
-        let completed = Figure { key: "", title: "flows completed", of: |s| s.flows_completed as f64 };
+        let completed = Figure { key: "", title: "flows completed", of: |s| Some(s.flows_completed as f64) };
         for figure in std::iter::once(&completed).chain(&FIGURES) {
             let (x, y) = ((figure.of)(a), (figure.of)(b));
-            if figure.key == DRAIN.key && (x, y) == (0.0, 0.0) {
+            if figure.key == DRAIN.key && (x, y) == (Some(0.0), Some(0.0)) {
                 continue;
             }
-            let difference = if x == 0.0 { String::from("-") } else { format!("{:+.1} %", (y / x - 1.0) * 100.0) };
-            let difference = if x == y { "0".into() } else { difference };
-            let number = |value: f64| if value.fract() == 0.0 { value.to_string() } else { format!("{value:.1}") };
+            let difference = match (x, y) {
+                (Some(x), Some(y)) if x == y => "0".into(),
+                (Some(x), Some(y)) if x != 0.0 => format!("{:+.1} %", (y / x - 1.0) * 100.0),
+                _ => "-".into(),
+            };
+            let number = |value: Option<f64>| match value {
+                None => "-".into(),
+                Some(value) if value.fract() == 0.0 => value.to_string(),
+                Some(value) => format!("{value:.1}"),
+            };
             let words = [&a.condition, &a.balancer, figure.title].map(String::from);
             rows.push([words.to_vec(), vec![number(x), number(y), difference]].concat());
         }
@@ -158,10 +179,19 @@ mod tests {
         let runs = runs.map(|(balancer, seed, fct)| summary(balancer, seed, fct));
         let table = sweep_table(&runs);
         let lines: Vec<&str> = table.lines().collect();
-        assert_eq!(lines.len(), 5, "{table}");
+        assert_eq!(lines.len(), 6, "{table}");
         assert!(lines[2].contains("healthy") && lines[2].contains("ops") && lines[2].contains(" 3  "), "{table}");
-        assert!(lines[2].contains("110.0 ±24.8 (10.0)"), "{table}");
-        assert!(lines[3].contains("reps") && !lines[3].contains('±'), "{table}");
+        assert!(lines[2].contains("110.0 (87.8 to 137.9)"), "{table}");
+        assert!(lines[3].contains("reps") && !lines[3].contains('('), "{table}");
+    }
+
+    #[test]
+    fn what_is_too_little_to_tell_is_said() {
+        let wide = sweep_table(&[summary("ops", 1, 365.0), summary("ops", 2, 1475.0)]);
+        assert!(wide.contains("5 of 5 intervals reach") && wide.contains("2 runs are too few"), "{wide}");
+        assert!(wide.contains("the p99 of 2 flows hangs on the slowest:"), "{wide}");
+        let close = sweep_table(&[summary("ops", 1, 100.0), summary("ops", 2, 100.0)]);
+        assert!(!close.contains("too few"), "{close}");
     }
 
     #[test]

@@ -10,16 +10,16 @@ const COLUMNS: [Column; 15] = [
     ("condition", |s| s.condition.clone()),
     ("balancer", |s| s.balancer.clone()),
     ("Gb/s", |s| format!("{:.1}", s.goodput_gbps)),
-    ("mean us", |s| format!("{:.1}", s.fct_mean_us)),
-    ("p99 us", |s| format!("{:.1}", s.fct_p99_us)),
-    ("max us", |s| format!("{:.1}", s.fct_max_us)),
+    ("mean us", |s| tenths(s.fct_mean_us)),
+    ("p99 us", |s| tenths(s.fct_p99_us)),
+    ("max us", |s| tenths(s.fct_max_us)),
     ("drops:queue", |s| s.drops_queue.to_string()),
     ("link", |s| s.drops_link.to_string()),
     ("random", |s| s.drops_random.to_string()),
     ("trims", |s| s.trims.to_string()),
     ("retx", |s| s.retransmits.to_string()),
     ("reordered", |s| s.reordered_packets.to_string()),
-    ("recovery us", |s| s.recovery_us.map_or_else(|| "-".into(), |us| format!("{us:.1}"))),
+    ("recovery us", |s| tenths(s.recovery_us)),
     (DRAIN, |s| format!("{:.2}", s.drain_percent_of_fct)),
     ("payload", payload),
 ];
@@ -37,7 +37,7 @@ pub fn table(runs: &[Summary]) -> String {
     let header: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
     let row = |s: &Summary| columns.iter().map(|(_, cell)| cell(s)).collect();
     let mut out = align(&header, FIRST_NUMBER, &runs.iter().map(row).collect::<Vec<_>>());
-    for note in lateness_note(runs).into_iter().chain(runs.iter().filter_map(loss_note)) {
+    for note in few_flows_note(runs).into_iter().chain(lateness_note(runs)).chain(runs.iter().filter_map(loss_note)) {
         out += &note;
         out.push('\n');
     }
@@ -50,6 +50,11 @@ pub(crate) fn columns(summaries: &[Summary]) -> Vec<Column> {
     COLUMNS.into_iter().filter(|(title, _)| drained || *title != DRAIN).collect()
 }
 
+/// A value with a digit behind the point; a dash without one.
+fn tenths(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".into(), |value| format!("{value:.1}"))
+}
+
 fn payload(s: &Summary) -> String {
     match (s.flows_completed == s.flows_total, s.payload_verified) {
         (false, _) => format!("{}/{} flows", s.flows_completed, s.flows_total),
@@ -57,6 +62,21 @@ fn payload(s: &Summary) -> String {
         (true, Some(true)) => "verified".into(),
         (true, Some(false)) => "WRONG".into(),
     }
+}
+
+/// How many values a 99th percentile needs: ten beyond it, so 10 / (1 - 0.99).
+const FOR_P99: u64 = 1_000;
+
+/// A line about percentiles that hang on a few flows: with fewer than ten beyond it a percentile says little more than the maximum.
+pub(crate) fn few_flows_note(summaries: &[Summary]) -> Option<String> {
+    let fewest = summaries.iter().map(|s| s.flows_completed).filter(|flows| *flows > 0).min()?;
+    (fewest < FOR_P99).then(|| {
+        let beyond = match fewest.div_ceil(100) {
+            1 => "the slowest".into(),
+            slowest => format!("the slowest {slowest}"),
+        };
+        format!("the p99 of {fewest} flows hangs on {beyond}: it takes {FOR_P99} for ten beyond it")
+    })
 }
 
 /// A line about how late frames were in all `summaries` of an engine on which frames can be late. It is a line and not a

@@ -108,8 +108,11 @@ fn events() -> Vec<EventRow> {
 fn summary_adds_up_flows_and_ports() {
     let s = sample("reps", "silent drop", &[100.0, 200.0, 160.0, 180.0]).summary();
     assert_eq!((s.flows_total, s.flows_completed), (4, 4));
-    assert_eq!((s.fct_mean_us, s.fct_p50_us, s.fct_p99_us, s.fct_max_us), (160.0, 160.0, 200.0, 200.0));
-    assert_eq!((s.makespan_us, s.goodput_gbps), (200.0, 160.0));
+    assert_eq!(
+        (s.fct_mean_us, s.fct_p50_us, s.fct_p99_us, s.fct_max_us),
+        (Some(160.0), Some(160.0), Some(200.0), Some(200.0))
+    );
+    assert_eq!((s.makespan_us, s.goodput_gbps), (Some(200.0), 160.0));
     assert_eq!((s.drops_queue, s.drops_link, s.trims), (3, 9, 3));
     assert!(s.is_complete());
 }
@@ -128,14 +131,33 @@ fn summary_has_the_queues_of_all_ports_and_by_layer() {
 }
 
 #[test]
-fn summary_of_an_unfinished_run_has_no_nan() {
+fn figures_of_a_run_that_completed_nothing_are_not_there_and_win_nowhere() {
     let mut run = sample("ecmp", "healthy", &[100.0, 200.0]);
     for flow in &mut run.flows {
         (flow.end_us, flow.fct_us) = (None, None);
     }
     let s = run.summary();
-    assert_eq!((s.flows_completed, s.fct_mean_us, s.fct_max_us, s.goodput_gbps), (0, 0.0, 0.0, 0.0));
+    assert_eq!((s.flows_completed, s.fct_mean_us, s.fct_max_us, s.goodput_gbps), (0, None, None, 0.0));
+    assert_eq!([s.fct_p50_us, s.fct_p99_us, s.makespan_us], [None; 3]);
     assert!(!s.is_complete());
+    let json = serde_json::to_value(&s).unwrap();
+    assert!(json["fct_mean_us"].is_null() && json["workloads"][0]["slowdown_p99"].is_null(), "{json}");
+    assert_eq!(serde_json::from_value::<Summary>(json).unwrap(), s);
+    // Beside a run that completed: a dash, and how many did.
+    let all = [s, sample("reps", "healthy", &[100.0]).summary()];
+    for table in [table(&all), sweep_table(&all)] {
+        let line: Vec<&str> = table.lines().nth(2).unwrap().split_whitespace().collect();
+        assert!(line.contains(&"-") && line.iter().any(|cell| cell.starts_with("0/")), "{table}");
+        assert!(!line.contains(&"-0.0"), "{table}");
+    }
+    assert!(
+        csv(&run, "workloads").lines().nth(1).unwrap().contains(",2,0,,,,,,0.000,,,,"),
+        "{}",
+        csv(&run, "workloads")
+    );
+    let matrix: Matrix = all.map(|s| (s.balancer.clone(), Ok(s))).into_iter().collect();
+    assert!(matrix.text().lines().nth(2).unwrap().starts_with("ecmp      0/2 flows       -  "), "{}", matrix.text());
+    assert!(matrix.csv().lines().nth(1).unwrap().starts_with("ecmp,1,0,,,,,,0.000,"), "{}", matrix.csv());
 }
 
 #[test]
@@ -287,6 +309,7 @@ condition         balancer   Gb/s  mean us  p99 us  max us  drops:queue  link  r
 ----------------  --------  -----  -------  ------  ------  -----------  ----  ------  -----  ----  ---------  -----------  --------
 healthy           ecmp       80.0    150.0   200.0   200.0            3     9       0      3    31          8         41.5  verified
 half-rate uplink  reps      133.3    110.0   120.0   120.0            3     9       0      3    31          8         41.5  verified
+the p99 of 2 flows hangs on the slowest: it takes 1000 for ten beyond it
 time dilated 400 times; late frames per run: 0; lateness p99 0 us
 ";
     assert_eq!(table(&runs.map(|run| run.summary())), expected);

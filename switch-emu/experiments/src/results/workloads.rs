@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::summary::{goodput_gbps, makespan_us, percentile, round3, sorted_fcts};
+use super::summary::{goodput_gbps, makespan_us, mean, of_some, percentile, round3, sorted_fcts};
 use super::{FlowResult, RunResult, Spread, Summary, align};
 
 /// What came of the flows of one workload, or of a part of one.
@@ -21,26 +21,26 @@ pub struct WorkloadSummary {
     pub flows_total: u64,
     /// Those that completed.
     pub flows_completed: u64,
-    /// Mean completion time of the completed flows, in us; 0 when none completed, as of all that follow.
-    pub fct_mean_us: f64,
+    /// Mean completion time of the completed flows, in us; null when none completed, as all times and ratios that follow.
+    pub fct_mean_us: Option<f64>,
     /// Median of the completion times.
-    pub fct_p50_us: f64,
+    pub fct_p50_us: Option<f64>,
     /// Their 99th percentile.
-    pub fct_p99_us: f64,
+    pub fct_p99_us: Option<f64>,
     /// The longest.
-    pub fct_max_us: f64,
+    pub fct_max_us: Option<f64>,
     /// From the first start to the last end.
-    pub makespan_us: f64,
+    pub makespan_us: Option<f64>,
     /// Payload of the completed flows over the makespan, in Gb/s.
     pub goodput_gbps: f64,
     /// Mean of the flows' completion times over those of the same messages alone in the fabric.
-    pub slowdown_mean: f64,
+    pub slowdown_mean: Option<f64>,
     /// Their 99th percentile.
-    pub slowdown_p99: f64,
+    pub slowdown_p99: Option<f64>,
     /// The slowdown by size of message, in up to ten groups with as many flows each; smaller ones first.
     pub slowdown_by_size: Vec<SizeSlowdown>,
     /// Jain's index of fairness over the flows' rates: 1 when all had the same, 1/n when one of n had everything.
-    pub jain: f64,
+    pub jain: Option<f64>,
     /// Packets sent again.
     pub retransmits: u64,
     /// Packets that arrived after one with a higher sequence number.
@@ -68,14 +68,15 @@ pub struct SizeSlowdown {
 pub struct Collectives {
     /// Those whose flows all completed.
     pub collectives: u64,
-    /// Mean completion time of a collective, from the start of its first message to the end of its last, in us.
-    pub cct_mean_us: f64,
+    /// Mean completion time of a collective, from the start of its first message to the end of its last, in us; null when none completed,
+    /// as all that follow.
+    pub cct_mean_us: Option<f64>,
     /// 99th percentile of these times.
-    pub cct_p99_us: f64,
+    pub cct_p99_us: Option<f64>,
     /// The longest.
-    pub cct_max_us: f64,
+    pub cct_max_us: Option<f64>,
     /// Mean time from the end of a collective to the end of the next, what hosts compute in between included, in us.
-    pub step_mean_us: f64,
+    pub step_mean_us: Option<f64>,
 }
 
 /// Groups of sizes.
@@ -93,18 +94,17 @@ impl WorkloadSummary {
             congestion_control: flows[0].congestion_control.clone(),
             flows_total: flows.len() as u64,
             flows_completed: fcts.len() as u64,
-            fct_mean_us: round3(mean(&fcts)),
-            fct_p50_us: round3(percentile(&fcts, 0.5)),
-            fct_p99_us: round3(percentile(&fcts, 0.99)),
-            fct_max_us: round3(fcts.last().copied().unwrap_or(0.0)),
-            makespan_us: round3(makespan_us(flows.iter().copied())),
+            fct_mean_us: of_some(&fcts, mean),
+            fct_p50_us: of_some(&fcts, |fcts| percentile(fcts, 0.5)),
+            fct_p99_us: of_some(&fcts, |fcts| percentile(fcts, 0.99)),
+            fct_max_us: of_some(&fcts, |fcts| percentile(fcts, 1.0)),
+            makespan_us: of_some(&fcts, |_| makespan_us(flows.iter().copied())),
             goodput_gbps: round3(goodput_gbps(flows.iter().copied())),
-            slowdown_mean: round3(mean(&slowdowns)),
-            slowdown_p99: round3(percentile(&slowdowns, 0.99)),
+            slowdown_mean: of_some(&slowdowns, mean),
+            slowdown_p99: of_some(&slowdowns, |slowdowns| percentile(slowdowns, 0.99)),
             slowdown_by_size: by_size(flows),
-            jain: round3(jain(
-                completed.filter_map(|flow| Some(flow.bytes as f64 / flow.fct_us.filter(|us| *us > 0.0)?)),
-            )),
+            jain: jain(completed.filter_map(|flow| Some(flow.bytes as f64 / flow.fct_us.filter(|us| *us > 0.0)?)))
+                .map(round3),
             retransmits: flows.iter().map(|flow| flow.retransmits).sum(),
             reordered_packets: flows.iter().map(|flow| flow.reordered).sum(),
             collectives: Collectives::of(flows),
@@ -149,10 +149,10 @@ impl Collectives {
         let end = spans.iter().map(|(_, end)| *end).fold(first, f64::max);
         Some(Self {
             collectives: times.len() as u64,
-            cct_mean_us: round3(mean(&times)),
-            cct_p99_us: round3(percentile(&times, 0.99)),
-            cct_max_us: round3(times.last().copied().unwrap_or(0.0)),
-            step_mean_us: round3((end - first) / times.len().max(1) as f64),
+            cct_mean_us: of_some(&times, mean),
+            cct_p99_us: of_some(&times, |times| percentile(times, 0.99)),
+            cct_max_us: of_some(&times, |times| percentile(times, 1.0)),
+            step_mean_us: of_some(&times, |times| (end - first) / times.len() as f64),
         })
     }
 }
@@ -183,16 +183,11 @@ fn by_size(flows: &[&FlowResult]) -> Vec<SizeSlowdown> {
     groups
 }
 
-/// The square of the sum over the sum of the squares, for each value; 0 of none.
-pub(super) fn jain(values: impl Iterator<Item = f64>) -> f64 {
+/// The square of the sum over the sum of the squares, for each value; `None` where all are 0, or there is none.
+pub(super) fn jain(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (count, sum, squares) = values
         .fold((0.0, 0.0, 0.0), |(count, sum, squares), value| (count + 1.0, sum + value, squares + value * value));
-    if squares > 0.0 { sum * sum / (count * squares) } else { 0.0 }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    // The sum of no numbers is -0.
-    values.iter().fold(0.0, |sum, value| sum + value) / values.len().max(1) as f64
+    (squares > 0.0).then(|| sum * sum / (count * squares))
 }
 
 /// A figure of a workload: its title, its value where it has one, and how many digits it has behind the point.
@@ -200,20 +195,20 @@ type Figure = (&'static str, fn(&WorkloadSummary) -> Option<f64>, usize);
 
 const FIGURES: [Figure; 6] = [
     ("Gb/s", |w| Some(w.goodput_gbps), 1),
-    ("mean us", |w| Some(w.fct_mean_us), 1),
-    ("p99 us", |w| Some(w.fct_p99_us), 1),
-    ("max us", |w| Some(w.fct_max_us), 1),
-    ("slowdown p99", |w| Some(w.slowdown_p99), 2),
-    ("Jain", |w| Some(w.jain), 3),
+    ("mean us", |w| w.fct_mean_us, 1),
+    ("p99 us", |w| w.fct_p99_us, 1),
+    ("max us", |w| w.fct_max_us, 1),
+    ("slowdown p99", |w| w.slowdown_p99, 2),
+    ("Jain", |w| w.jain, 3),
 ];
 /// Figures of workloads with collectives.
 const COLLECTIVE_FIGURES: [Figure; 3] = [
-    ("CCT mean us", |w| Some(w.collectives?.cct_mean_us), 1),
-    ("CCT p99 us", |w| Some(w.collectives?.cct_p99_us), 1),
-    ("step us", |w| Some(w.collectives?.step_mean_us), 1),
+    ("CCT mean us", |w| w.collectives?.cct_mean_us, 1),
+    ("CCT p99 us", |w| w.collectives?.cct_p99_us, 1),
+    ("step us", |w| w.collectives?.step_mean_us, 1),
 ];
 
-/// A table with a line for each workload under each condition and balancer, with means over the seeds and half of their 95 % intervals;
+/// A table with a line for each workload under each condition and balancer, with means over the seeds and their 95 % intervals;
 /// `None` where the table of runs says it all: runs of one workload without collectives.
 #[must_use]
 pub fn workload_table(runs: &[Summary]) -> Option<String> {
@@ -260,12 +255,7 @@ pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
             own.iter().fold((0, 0), |(done, total), own| (done + own.flows_completed, total + own.flows_total));
         let cell = |(_, of, digits): &Figure| {
             let values: Vec<f64> = own.iter().filter_map(|own| of(own)).collect();
-            let spread = Spread::of(&values);
-            match spread.ci95 {
-                _ if values.is_empty() => "-".into(),
-                Some(ci) => format!("{:.digits$} ±{ci:.digits$}", spread.mean),
-                None => format!("{:.digits$}", spread.mean),
-            }
+            Spread::of(&values).text(*digits)
         };
         let flows = [own[0].balancer.clone(), format!("{done}/{total}")];
         words.iter().cloned().chain(flows).chain(figures.iter().map(cell)).collect::<Vec<String>>()
@@ -289,10 +279,10 @@ mod tests {
 
     #[test]
     fn jains_index_is_one_when_all_have_the_same_and_a_share_when_one_has_all() {
-        assert_eq!(jain([3.0, 3.0, 3.0].into_iter()), 1.0);
-        assert_eq!(jain([9.0, 0.0, 0.0].into_iter()), 1.0 / 3.0);
-        assert!((jain([1.0, 2.0, 3.0].into_iter()) - 36.0 / 42.0).abs() < 1e-12);
-        assert_eq!(jain(std::iter::empty()), 0.0);
+        assert_eq!(jain([3.0, 3.0, 3.0].into_iter()), Some(1.0));
+        assert_eq!(jain([9.0, 0.0, 0.0].into_iter()), Some(1.0 / 3.0));
+        assert!((jain([1.0, 2.0, 3.0].into_iter()).unwrap() - 36.0 / 42.0).abs() < 1e-12);
+        assert_eq!(jain(std::iter::empty()), None);
     }
 
     #[test]
@@ -307,21 +297,26 @@ mod tests {
         let [a, b] = &run.workloads()[..] else { panic!("two") };
         assert_eq!(
             (a.name.as_str(), a.flows_total, a.flows_completed, a.fct_mean_us, a.fct_max_us),
-            ("a", 2, 2, 20.0, 30.0)
+            ("a", 2, 2, Some(20.0), Some(30.0))
         );
-        assert_eq!((a.makespan_us, a.goodput_gbps, a.slowdown_mean, a.slowdown_p99), (40.0, 0.4, 2.0, 3.0));
+        let slowdowns = (a.slowdown_mean, a.slowdown_p99);
+        assert_eq!((a.makespan_us, a.goodput_gbps, slowdowns), (Some(40.0), 0.4, (Some(2.0), Some(3.0))));
         // Rates of 100 and 33 1/3 bytes a microsecond.
-        assert_eq!(a.jain, 0.8);
-        assert_eq!((b.flows_total, b.flows_completed, b.fct_p99_us, b.jain, b.collectives), (2, 1, 40.0, 1.0, None));
+        assert_eq!(a.jain, Some(0.8));
+        assert_eq!(
+            (b.flows_total, b.flows_completed, b.fct_p99_us, b.jain, b.collectives),
+            (2, 1, Some(40.0), Some(1.0), None)
+        );
         assert!(workload_table(&[run.summary()]).unwrap().lines().nth(3).unwrap().contains("1/2"));
     }
 
     #[test]
-    fn figures_of_what_never_completed_are_zero() {
+    fn figures_of_what_never_completed_are_not_there() {
         let never = FlowResult { fct_us: None, end_us: None, slowdown: None, ..flow("r", 1, [0.0, 1.0], Some(0)) };
         let run = RunResult { flows: vec![never], ..sample("reps", "healthy", &[]) };
         let table = workload_table(&[run.summary()]).unwrap();
-        assert!(table.contains("0/1") && !table.contains("-0.0"), "{table}");
+        let line: Vec<&str> = table.lines().nth(2).unwrap().split_whitespace().collect();
+        assert_eq!(line[3..], ["0/1", "0.0", "-", "-", "-", "-", "-", "-", "-", "-"], "{table}");
         assert_eq!(run.workloads()[0].collectives, Some(Collectives::default()));
     }
 
@@ -341,8 +336,14 @@ mod tests {
         ];
         let run = RunResult { flows, ..sample("reps", "healthy", &[]) };
         let found = run.workloads()[0].collectives.unwrap();
-        let expected =
-            Collectives { collectives: 2, cct_mean_us: 16.0, cct_p99_us: 20.0, cct_max_us: 20.0, step_mean_us: 20.0 };
+        let [cct_mean_us, longest] = [16.0, 20.0].map(Some);
+        let expected = Collectives {
+            collectives: 2,
+            cct_mean_us,
+            cct_p99_us: longest,
+            cct_max_us: longest,
+            step_mean_us: longest,
+        };
         assert_eq!(found, expected);
         let beside = RunResult { flows: vec![flow("s", 1, [0.0, 1.0], None)], ..sample("reps", "healthy", &[]) };
         let table = workload_table(&[run.summary(), beside.summary()]).unwrap();

@@ -1,6 +1,7 @@
 //! What follows from the paths of the fabric: round-trip times, settings of connections, how long a run may last.
 
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use spray_core::cc::CcConfig;
@@ -14,7 +15,7 @@ use spray_wire::Kind;
 
 use super::{Ip, Scenario, Transport};
 use crate::workload::{Class, Flow, Own, Plan, classes};
-use spray_fabric::{Link, LinkAction, LinkEvent, Network, Node, ShortestPaths, Thresholds, hops};
+use spray_fabric::{Link, LinkAction, LinkEvent, Network, Node, ShortestPaths, Thresholds, fastest, hops};
 use spray_pipeline::config::MAX_HOPS;
 use spray_sim::Pfc;
 
@@ -24,6 +25,8 @@ pub struct Paths {
     pub(crate) routes: ShortestPaths,
     longest_ps: OnceLock<u64>,
     drain_ps: OnceLock<u64>,
+    /// See [`fastest`], by the two switches.
+    fastest: Arc<Mutex<HashMap<[usize; 2], Arc<[Vec<usize>]>>>>,
 }
 
 /// Sizes are those of a frame as sockets see it: preamble and checksum of Ethernet do not count.
@@ -66,6 +69,7 @@ impl Scenario {
             routes: ShortestPaths::new(&self.network, |_| true),
             longest_ps: OnceLock::new(),
             drain_ps: OnceLock::new(),
+            fastest: Arc::default(),
         }
     }
 
@@ -212,21 +216,40 @@ impl Scenario {
         self.transport.balancer.iter().copied().chain(own).collect()
     }
 
-    /// The time that a message takes in an empty fabric: its packets one after the other over the slowest link of its path, the first one
-    /// over all of it.
+    /// The least time that a message takes in an empty fabric, whatever paths its packets take and in whatever order: all of them pass
+    /// the slower of the two hosts' links, and each takes the way over all links. The last packet to leave is a full one, or the short
+    /// one, which takes less for the way and may overtake a full one on another path.
     pub fn alone_ps(&self, paths: &Paths, flow: &Flow) -> u64 {
         let payload = u64::from(self.transport.payload_bytes);
-        let packets = flow.bytes.div_ceil(payload).max(1);
         let header = u64::from(self.header_bytes());
-        let first = flow.bytes.min(payload) + header;
-        let rest = flow.bytes + packets * header - first;
-        let (mut way_ps, mut slowest_bps) = (0, u64::MAX);
-        for link in hops(&self.network, &paths.routes, flow.src, flow.dst) {
-            let rate_bps = self.network.links[link].rate_bps;
-            way_ps += self.network.latency_ps(link) + serialisation_floor_ps(first, rate_bps);
-            slowest_bps = slowest_bps.min(rate_bps);
-        }
-        way_ps + serialisation_floor_ps(rest, slowest_bps)
+        let (full, short) = (flow.bytes / payload, flow.bytes % payload);
+        let network = &self.network;
+        let own = [network.uplink(flow.src), network.downlink(flow.dst)];
+        let rate_bps = own.map(|link| network.links[link].rate_bps).into_iter().min().unwrap_or(u64::MAX);
+        let way = |bytes: u64| {
+            let over =
+                |link: &usize| network.latency_ps(*link) + serialisation_floor_ps(bytes, network.links[*link].rate_bps);
+            let between = self.fastest(paths, network.leaf_of(flow.src), network.leaf_of(flow.dst));
+            let between = between.iter().map(|links| links.iter().map(over).sum()).min().unwrap_or(0);
+            own.iter().map(over).sum::<u64>() + between
+        };
+        // A message without a byte has a packet too.
+        let (full_bytes, short_bytes) = (payload + header, short + header);
+        let last_full = match full {
+            0 => 0,
+            full => way(full_bytes) + serialisation_floor_ps((full - 1) * full_bytes, rate_bps),
+        };
+        let last_short = match short {
+            0 if full > 0 => 0,
+            _ => way(short_bytes) + serialisation_floor_ps(full * full_bytes, rate_bps),
+        };
+        last_full.max(last_short)
+    }
+
+    fn fastest(&self, paths: &Paths, from: usize, to: usize) -> Arc<[Vec<usize>]> {
+        let mut known = paths.fastest.lock().unwrap_or_else(PoisonError::into_inner);
+        let find = || fastest(&self.network, &paths.routes, from, to).into();
+        Arc::clone(known.entry([from, to]).or_insert_with(find))
     }
 
     /// The least time that `flows` could take: after the last start, the busiest host's bytes at its link's rate and one base

@@ -72,7 +72,7 @@ impl JsonSchema for Seeds {
             "type": ["integer", "string"],
             "minimum": 0,
             "pattern": "^[0-9]+(\\.\\.[0-9]+)?$",
-            "x-allowed": format!("a number, or a range such as \"1..20\" of at most {MAX_SEEDS}"),
+            "x-allowed": format!("a number, or a range such as \"1..20\", the smaller end first, of at most {MAX_SEEDS}"),
         })
     }
 }

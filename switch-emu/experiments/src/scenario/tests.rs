@@ -105,7 +105,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (MINIMAL.replace("leaves = 2", ""), "2:1", "needs `leaves`; allowed: whole, 1 to 1024"),
         (MINIMAL.replace("leaves = 2", "leaves = 0"), "4:10", "`leaves` is 0; allowed: whole, 1 to 1024"),
         (MINIMAL.replace("leaves = 2", "leaves = \"two\""), "4:10", "is \"two\"; allowed: whole"),
-        (MINIMAL.replace("leaves = 2", "leaves = "), "4:10", "allowed: TOML"),
+        (MINIMAL.replace("leaves = 2", "leaves = "), "4:10", "not TOML: "),
         (
             MINIMAL.replace("\"leaf-spine\"", "\"ring\""),
             "3:8",
@@ -133,7 +133,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
             "11:10",
             "switches with `ugal` take detours over other groups, and the fabric has none; allowed: dragonflies",
         ),
-        (MINIMAL.replace("1 MiB", "1 mib"), "9:9", "is \"1 mib\"; allowed: \"auto\", or 1 to"),
+        (MINIMAL.replace("1 MiB", "1 mib"), "9:9", "is \"1 mib\" (did you mean `1 MiB`?); allowed: \"auto\", or 1 to"),
         (MINIMAL.replace("bytes = \"1 MiB\"", ""), "7:1", "needs `bytes`"),
         (MINIMAL.replace("\"small\"", "\"../small\""), "1:8", "`name` is `../small`; allowed: letters"),
         (
@@ -156,7 +156,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (window("window_bytes = 0"), "11:29", "`window_bytes` is 0; allowed: \"auto\", or 1 to"),
         (window("window_bytes = 1.5"), "11:29", "is 1.5; allowed: \"auto\", or 1 to"),
         (window("window_bytes = -1"), "11:29", "is -1; allowed: \"auto\", or 1 to"),
-        (window("window_bytes = \"2 mb\""), "11:29", "is \"2 mb\"; allowed: \"auto\", or 1 to"),
+        (window("window_bytes = \"2 mb\""), "11:29", "is \"2 mb\" (did you mean `2 MB`?); allowed: \"auto\", or 1 to"),
         (window("window_bytes = true"), "11:29", "is true; allowed: \"auto\", or 1 to"),
         (window("window_bytes = [1]"), "11:29", "is [1]; allowed: \"auto\", or 1 to"),
         (window("window_bytes.x = 1"), "11:14", "allowed: \"auto\", or 1 to"),
@@ -232,6 +232,11 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (format!("{MINIMAL}[routing]\nconvergence_us = -1"), "11:18", "allowed: 0 to 3600000000, or \"never\""),
         (format!("{MINIMAL}[emulation]\ndilation = \"fast\""), "11:12", "allowed: \"auto\", or 1 to 1000000"),
         (format!("{MINIMAL}[emulation]\nchassis = \"box\""), "11:11", "allowed: \"fabric\", \"per-switch\""),
+        (
+            format!("{MINIMAL}staart_us = 1"),
+            "10:1",
+            "(did you mean `start_us`?); allowed: kind, name, hosts, draw_hosts, balancer, cc, dscp, payload, part, bytes, start_us",
+        ),
         (format!("{MINIMAL}flow = []"), "10:1", "does not go with kind `cross-leaf-permutation`"),
         (format!("x = 1\n{MINIMAL}"), "1:1", "unknown field `x` in Top level; allowed: name, "),
         (format!("{MINIMAL}[simulation]\nfct_end = \"sent\""), "11:11", "allowed: \"received\", \"acked\""),
@@ -501,6 +506,7 @@ fn seeds_and_lists_make_several_runs() {
     assert!(message.contains(":2:9: `seed` and `seeds`; allowed: one of the two"), "{message}");
     let message = parse(&format!("seeds = \"9..3\"\n{MINIMAL}")).unwrap_err().to_string();
     assert!(message.contains(":1:9: `seeds` is \"9..3\"; allowed: one or a list of a number, or a range"), "{message}");
+    assert!(message.contains("the smaller end first"), "{message}");
     let mut document = Document::parse(Path::new("s.toml"), &format!("seed = 1\n{MINIMAL}")).unwrap();
     set(&mut document, "seeds=[4, \"6..7\"]").unwrap();
     assert_eq!(Scenario::read(&document).unwrap().seeds, [4, 6, 7], "the command line replaces the file's seed");

@@ -260,7 +260,7 @@ fn give_to_kernel(site: &Site, fabric: &Fabric) -> Result<(), RunError> {
     for host in &fabric.hosts {
         let _ = writeln!(names, "{} {}\n{} {}", host.v4, host.name, host.v6, host.name);
     }
-    site.namespace.put_hosts(&names)
+    site.namespace.put_names(&names)
 }
 
 /// The sockets of all interfaces of switches.

@@ -1,30 +1,30 @@
 // Bars of HTML below each other, in groups: they wrap, can be read aloud, and fit any width.
 "use strict";
 
-// Draws groups of bars with a common scale. `groups` are [{ title, bars: [{ name, colour, parts, value, half, text, href }] }]: a bar is
-// either `value` with half of the interval around it, or `parts`, [{ name, colour, value }], end to end.
+// Draws groups of bars with a common scale. `groups` are [{ title, bars: [{ name, colour, parts, value, interval, text, href }] }]: a bar is
+// either `value` with the interval around it, or `parts`, [{ name, colour, value }], end to end.
 spray.bars = (id, host, { groups, unit }) => {
   const total = (bar) => (bar.parts ? bar.parts.reduce((sum, part) => sum + part.value, 0) : bar.value);
-  const reach = (bar) => (total(bar) || 0) + (bar.half || 0);
+  // An interval of few runs may be far longer than its bar: it is drawn to three times the value.
+  const end = ({ value, interval }) => Math.min(interval[1], 3 * value);
+  const reach = (bar) => Math.max(total(bar) || 0, bar.interval ? end(bar) : 0);
   const most = Math.max(...groups.flatMap((group) => group.bars.map(reach)), 0) || 1;
   const percent = (value) => `${(100 * value) / most}%`;
   const part = ({ colour, value }) =>
     spray.el("span", { class: "bar", style: `width:${percent(value)};background:${spray.colourName(colour)}` });
-  const whisker = ({ value, half }) =>
-    half
-      ? [
-          spray.el("span", {
-            class: "whisker",
-            style: `left:${percent(Math.max(value - half, 0))};width:${percent(value + half - Math.max(value - half, 0))}`,
-          }),
-        ]
-      : [];
+  const hasInterval = ({ interval }) => interval && interval[0] < interval[1];
+  const whisker = (bar) => {
+    if (!hasInterval(bar)) return [];
+    const low = Math.max(bar.interval[0], 0);
+    return [spray.el("span", { class: "whisker", style: `left:${percent(low)};width:${percent(Math.max(end(bar) - low, 0))}` })];
+  };
+  const range = ({ interval }, digits) => `${digits(interval[0])} to ${digits(interval[1])}`;
   const rows = (bar) =>
     (bar.parts || [])
       .filter((own) => own.value)
       .map((own) => ({ colour: spray.colourName(own.colour), name: own.name, value: `${spray.exact(own.value)} ${unit}` }));
   const hover = (bar) => (event) => {
-    const whole = bar.half ? `${spray.exact(bar.value)} ± ${spray.exact(bar.half)} ${unit}` : `${spray.exact(total(bar))} ${unit}`;
+    const whole = hasInterval(bar) ? `${spray.exact(bar.value)} (${range(bar, spray.exact)}) ${unit}` : `${spray.exact(total(bar))} ${unit}`;
     spray.tip.show(event.clientX, event.clientY, bar.name, [
       ...rows(bar),
       { name: bar.parts ? "in all" : bar.note || "", value: whole },
@@ -41,7 +41,7 @@ spray.bars = (id, host, { groups, unit }) => {
       spray.el(
         "span",
         { class: "number" },
-        isThere ? spray.short(total(bar)) + (bar.half ? ` ±${spray.short(bar.half)}` : "") : "none",
+        isThere ? spray.short(total(bar)) + (hasInterval(bar) ? ` (${range(bar, spray.short)})` : "") : "none",
       ),
     );
   };

@@ -5,15 +5,18 @@
 const GROUPS = 24;
 const PLOTS = 12;
 
-// The mean of some values, and half of its 95 % interval, or `null` where there is one value only.
+// The mean of some values, and its 95 % interval as in sweep.json, or `null` where there is one value only.
 const spread = (data, values) => {
   const own = values.filter((value) => value !== null && value !== undefined);
   const n = own.length;
-  if (!n) return { mean: null, half: null };
+  if (!n) return { mean: null, interval: null };
   const mean = own.reduce((sum, value) => sum + value, 0) / n;
-  if (n < 2) return { mean, half: null };
+  if (n < 2) return { mean, interval: null };
   const sd = Math.sqrt(own.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1));
-  return { mean, half: (data.t95[Math.min(n - 2, data.t95.length - 1)] * sd) / Math.sqrt(n) };
+  const half = (data.t95[Math.min(n - 2, data.t95.length - 1)] * sd) / Math.sqrt(n);
+  if (own.some((value) => value < 0)) return { mean, interval: [mean - half, mean + half] };
+  const factor = half > 0 ? Math.exp(half / mean) : 1;
+  return { mean, interval: [mean / factor, mean * factor] };
 };
 
 const valueOf = (state) => (run) =>
@@ -21,12 +24,12 @@ const valueOf = (state) => (run) =>
 
 const drawMeasure = (host, data, cells, state) => {
   const bar = ([balancer, runs]) => {
-    const { mean, half } = spread(data, runs.map(valueOf(state)));
+    const { mean, interval } = spread(data, runs.map(valueOf(state)));
     return {
       name: data.balancers[balancer],
       colour: balancer,
       value: mean,
-      half,
+      interval,
       note: runs.length > 1 ? `mean of ${runs.length} runs` : "one run",
     };
   };
@@ -43,8 +46,8 @@ const tellRest = (host, all, most) => {
 // A line, with its band where there are several runs; `points` are [[x, spread of y]].
 const withBand = (name, colour, points) => {
   const there = points.filter(([, { mean }]) => mean !== null);
-  const edge = (sign) => there.map(([x, { mean, half }]) => [x, Math.max(mean + sign * (half || 0), 0)]);
-  const outline = there.some(([, { half }]) => half !== null) ? [...edge(-1), ...edge(1).reverse()] : null;
+  const edge = (end) => there.map(([x, { mean, interval }]) => [x, Math.max(interval ? interval[end] : mean, 0)]);
+  const outline = there.some(([, { interval }]) => interval) ? [...edge(0), ...edge(1).reverse()] : null;
   return {
     name,
     colour,

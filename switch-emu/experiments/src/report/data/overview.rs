@@ -88,7 +88,8 @@ struct RunPart {
     drops: Vec<(usize, [u64; 5])>,
 }
 
-type Of<T> = fn(&T) -> f64;
+/// `None` where a run has no such figure.
+type Of<T> = fn(&T) -> Option<f64>;
 
 /// A measure of a run, and of one of its workloads where there is such a thing.
 struct Measure {
@@ -105,14 +106,15 @@ const fn measure(
     Measure { data: MeasureData { key, title, unit }, of_run, of_workload }
 }
 
-fn drops(s: &Summary) -> f64 {
-    (s.drops_queue + s.drops_link + s.drops_random) as f64
+fn drops(s: &Summary) -> Option<f64> {
+    Some((s.drops_queue + s.drops_link + s.drops_random) as f64)
 }
 
-/// The mean slowdown over all flows.
-fn slowdown(s: &Summary) -> f64 {
-    let flows: f64 = s.workloads.iter().map(|own| own.flows_completed as f64).sum();
-    s.workloads.iter().map(|own| own.slowdown_mean * own.flows_completed as f64).sum::<f64>() / flows.max(1.0)
+/// The mean slowdown over all completed flows.
+fn slowdown(s: &Summary) -> Option<f64> {
+    let flows: u64 = s.workloads.iter().map(|own| own.flows_completed).sum();
+    let sum = |own: &WorkloadSummary| Some(own.slowdown_mean? * own.flows_completed as f64);
+    (flows > 0).then(|| s.workloads.iter().filter_map(sum).sum::<f64>() / flows as f64)
 }
 
 const MEASURES: [Measure; 14] = [
@@ -120,20 +122,28 @@ const MEASURES: [Measure; 14] = [
     measure(["fct_mean_us", "Mean completion time", "us"], |s| s.fct_mean_us, Some(|w| w.fct_mean_us)),
     measure(["fct_p50_us", "Median completion time", "us"], |s| s.fct_p50_us, Some(|w| w.fct_p50_us)),
     measure(["fct_p99_us", "99th percentile of the completion time", "us"], |s| s.fct_p99_us, Some(|w| w.fct_p99_us)),
-    measure(["goodput_gbps", "Goodput (more is better)", "Gb/s"], |s| s.goodput_gbps, Some(|w| w.goodput_gbps)),
+    measure(
+        ["goodput_gbps", "Goodput (more is better)", "Gb/s"],
+        |s| Some(s.goodput_gbps),
+        Some(|w| Some(w.goodput_gbps)),
+    ),
     measure(["makespan_us", "From the first start to the last end", "us"], |s| s.makespan_us, Some(|w| w.makespan_us)),
     measure(["slowdown_mean", "Mean slowdown", "times"], slowdown, Some(|w| w.slowdown_mean)),
     measure(["drops", "Frames dropped", "frames"], drops, None),
-    measure(["trims", "Frames trimmed", "frames"], |s| s.trims as f64, None),
-    measure(["ecn_marks", "Frames marked", "frames"], |s| s.ecn_marks as f64, None),
-    measure(["retransmits", "Packets sent again", "packets"], |s| s.retransmits as f64, Some(|w| w.retransmits as f64)),
+    measure(["trims", "Frames trimmed", "frames"], |s| Some(s.trims as f64), None),
+    measure(["ecn_marks", "Frames marked", "frames"], |s| Some(s.ecn_marks as f64), None),
+    measure(
+        ["retransmits", "Packets sent again", "packets"],
+        |s| Some(s.retransmits as f64),
+        Some(|w| Some(w.retransmits as f64)),
+    ),
     measure(
         ["reordered_packets", "Packets reordered", "packets"],
-        |s| s.reordered_packets as f64,
-        Some(|w| w.reordered_packets as f64),
+        |s| Some(s.reordered_packets as f64),
+        Some(|w| Some(w.reordered_packets as f64)),
     ),
-    measure(["queue_max_bytes", "Longest queue", "bytes"], |s| s.queue_max_bytes as f64, None),
-    measure(["recovery_us", "Recovery from the first failure", "us"], |s| s.recovery_us.unwrap_or(f64::NAN), None),
+    measure(["queue_max_bytes", "Longest queue", "bytes"], |s| Some(s.queue_max_bytes as f64), None),
+    measure(["recovery_us", "Recovery from the first failure", "us"], |s| s.recovery_us, None),
 ];
 
 impl OverviewData {
@@ -226,7 +236,7 @@ impl Names {
             balancer: place(&self.balancers, &s.balancer).unwrap_or(0),
             seed: place(&self.seeds, &s.seed).unwrap_or(0),
             folder: run.folder.clone(),
-            values: MEASURES.iter().map(|measure| Num((measure.of_run)(s))).collect(),
+            values: MEASURES.iter().map(|measure| number((measure.of_run)(s))).collect(),
             workloads: self.workloads.iter().map(|name| of_workload(s, name)).collect(),
             fct: percents.iter().map_while(|percent| run.fct_us.get(*percent)).map(|us| Num(*us)).collect(),
             goodput: goodput(&run.delivered, end_us, bins),
@@ -236,9 +246,14 @@ impl Names {
     }
 }
 
+/// What has no value is null on the page.
+fn number(value: Option<f64>) -> Num {
+    Num(value.unwrap_or(f64::NAN))
+}
+
 fn of_workload(s: &Summary, name: &str) -> Option<Vec<Num>> {
     let own = s.workloads.iter().find(|own| own.name == name)?;
-    let value = |measure: &Measure| Num(measure.of_workload.map_or(f64::NAN, |of| of(own)));
+    let value = |measure: &Measure| number(measure.of_workload.and_then(|of| of(own)));
     Some(MEASURES.iter().map(value).collect())
 }
 

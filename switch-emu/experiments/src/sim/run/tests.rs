@@ -292,3 +292,24 @@ fn no_link_is_used_by_more_than_its_rate() {
     }
     assert!((0.9..=1.0).contains(&busiest), "flows collide on a link, which is full: {busiest}");
 }
+
+/// The short last packet of a message may overtake a full one on another path, and of uneven paths the fastest counts.
+#[test]
+fn no_message_is_faster_than_it_would_be_alone() {
+    let (mut slowest, mut fastest) = (0.0_f64, f64::INFINITY);
+    for (index, extra) in [1, 700, 0].into_iter().enumerate() {
+        let mut scenario = scenario(Pattern::CrossLeafPermutation(Each { bytes: 3 * 3_000 + extra, start_ps: 0 }));
+        scenario.transport.payload_bytes = 3_000;
+        for link in scenario.network.links.iter_mut().filter(|link| link.is_uplink()).step_by(2 + index) {
+            link.rate_bps *= 2;
+        }
+        for seed in 1..=5 {
+            let result = Simulation::new(&scenario).run(BalancerKind::Ops, seed, &[]).unwrap();
+            for flow in &result.flows {
+                let slowdown = flow.slowdown.unwrap();
+                (slowest, fastest) = (slowest.max(slowdown), fastest.min(slowdown));
+            }
+        }
+    }
+    assert!(fastest >= 1.0 && slowest < 10.0, "{fastest} {slowest}");
+}
