@@ -27,7 +27,7 @@ const FLAGS: [&str; 5] = [
     "-Cdebuginfo=2",
     "-Ctarget-cpu=v3",
 ];
-/// Set where cargo calls `xtask` in the place of the compiler.
+/// The root, where cargo calls `xtask` in the place of the compiler.
 const AS_RUSTC: &str = "XTASK_AS_RUSTC";
 
 /// Where a compiler for BPF comes from.
@@ -91,9 +91,11 @@ fn compile() -> Outcome<String> {
     setup::for_kernel_programs()?;
     let compiler = compiler()?;
     let mut cargo = compiler.cargo();
-    cargo.current_dir(workspace()).args(["build", "--release", "--target", TARGET, "--target-dir", "target"]);
+    cargo.current_dir(workspace()).args(["build", "--release", "--target", TARGET, "--target-dir"]).arg(target());
+    // Cargo does not know what `as_rustc` does, so that nothing may be left of an earlier build.
+    let _ = fs::remove_dir_all(target());
     let own = std::env::current_exe().map_err(|error| Failure::failed(error.to_string()))?;
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags(compiler).join("\x1f")).env("RUSTC_WRAPPER", own).env(AS_RUSTC, "1");
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f")).env("RUSTC_WRAPPER", own).env(AS_RUSTC, sh::root());
     // aya's bindings are otherwise those of the machine's processor.
     cargo.env("AYA_BPF_TARGET_ARCH", "x86_64");
     // The settings of the calling cargo are for another target.
@@ -108,36 +110,37 @@ fn compile() -> Outcome<String> {
     toolchain(compiler)
 }
 
-/// [`FLAGS`], and what takes this machine's paths out of the objects. Those of our own sources stay relative to `ebpf/`, where the linker
-/// runs, so that it finds the lines that the verifier quotes.
-fn flags(compiler: Compiler) -> Vec<String> {
-    let remap = |from: PathBuf, to: &str| format!("--remap-path-prefix={}={to}", from.display());
-    let nightly = nightly().filter(|_| compiler == Compiler::Nightly).map(|sysroot| remap(sysroot, "/rustc"));
-    let crates = fs::read_dir(setup::cargo_home().join("registry/src")).into_iter().flatten().flatten();
-    let mut flags: Vec<String> = FLAGS.map(String::from).into();
-    flags.extend(nightly);
-    flags.extend(crates.map(|registry| remap(registry.path(), "/crates")));
-    // Of several that fit the last one counts.
-    flags.extend([remap(sh::root(), ".."), remap(workspace(), ".")]);
-    flags
-}
-
-/// What cargo calls in the place of the compiler, if this is such a call: the compiler, with another hash for the crate.
+/// What cargo calls in the place of the compiler, if this is such a call: the compiler, so that no path of this machine gets into objects.
 ///
-/// Cargo's own is of the crate's path. It is part of symbols, and these decide in which order functions come.
+/// That of a crate is in cargo's hash of it, which is part of symbols, and these decide in which order functions come.
 pub fn as_rustc() -> Option<ExitCode> {
-    std::env::var_os(AS_RUSTC)?;
+    let root = PathBuf::from(std::env::var_os(AS_RUSTC)?);
+    let mut arguments = std::env::args().skip(1);
+    let program = arguments.next()?;
     let crate_name = ["CARGO_CRATE_NAME", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"];
     let hash = crate_name.map(|name| std::env::var(name).unwrap_or_default()).join("-");
-    let mut arguments = std::env::args().skip(1);
-    let mut rustc = Command::new(arguments.next()?);
+    let mut rustc = Command::new(&program);
     rustc.args(arguments.map(|argument| match argument.strip_prefix("metadata=") {
         Some(_) => format!("metadata={hash}"),
         None => argument,
     }));
-    let status = rustc.status().inspect_err(|error| eprintln!("error: {rustc:?}: {error}"));
+    let status =
+        rustc.args(remaps(&program, &root)).status().inspect_err(|error| eprintln!("error: {rustc:?}: {error}"));
     let code = status.ok().and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
     Some(ExitCode::from(code.unwrap_or(1)))
+}
+
+/// What replaces this machine's paths. Those of our own sources become relative to `ebpf/`, where the linker runs, so that it finds the
+/// lines that the verifier quotes.
+fn remaps(rustc: &str, root: &Path) -> Vec<String> {
+    let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+    let sysroot = PathBuf::from(sh::capture(rustc, &["--print", "sysroot"]).unwrap_or_default());
+    let crates = fs::read_dir(setup::cargo_home().join("registry/src")).into_iter().flatten().flatten();
+    let mut remaps: Vec<String> = crates.map(|registry| remap(&registry.path(), "/crates")).collect();
+    remaps.push(remap(&sysroot.join("lib/rustlib/src/rust"), "/rustc"));
+    // Of several that fit the last one counts.
+    remaps.extend([remap(root, ".."), remap(&root.join("ebpf"), ".")]);
+    remaps
 }
 
 /// Our own sources that the compiler read, relative to the root; manifests and versions of other crates besides.
@@ -183,9 +186,13 @@ fn workspace() -> PathBuf {
     sh::root().join("ebpf")
 }
 
+fn target() -> PathBuf {
+    folder().join("build")
+}
+
 /// Where cargo puts the programs, with all debugging information.
 fn release() -> PathBuf {
-    workspace().join("target").join(TARGET).join("release")
+    target().join(TARGET).join("release")
 }
 
 /// Where objects are that were built anew.
