@@ -1,7 +1,6 @@
 //! Every target over its corpus, and over a fixed number of mutations of it.
 
 use std::fs;
-use std::path::Path;
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
