@@ -1,7 +1,6 @@
 //! `docs/reference/schemes.md`: every balancer and congestion control, from the code's own words.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;

@@ -1,7 +1,5 @@
 //! What theory says of schemes in switches holds (OFAN §6).
 
-use std::path::Path;
-
 use spray_core::path::BalancerKind::{self, Ecmp, HostDr, Ops};
 use spray_experiments::scenario::{Document, Scenario};
 use spray_experiments::sim::Simulation;

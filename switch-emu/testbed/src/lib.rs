@@ -212,12 +212,7 @@ impl Testbed {
         progress(Progress::Phase(format!(
             "{frames_per_s:.0} frames a second, so at the hosts' full rate time runs {dilation:.0} times slower"
         )));
-        if let Some(slower) = slower {
-            progress(Progress::Remark(format!(
-                "this machine is busy: it carries {} times fewer frames than alone, and runs take as much longer. Their results hold",
-                pace::times(slower)
-            )));
-        }
+        pace::expectation(ideal_ps, dilation, slower).into_iter().for_each(|text| progress(Progress::Remark(text)));
         self.dilation = Some(dilation);
         Ok(dilation)
     }

@@ -82,8 +82,33 @@ impl Count {
 /// `ran_ns`, added up, in `elapsed_ns`. `None` if that is not much.
 pub(super) fn slower_than_alone(ran_ns: u64, elapsed_ns: u64, threads: usize) -> Option<f64> {
     let slower = elapsed_ns as f64 * threads as f64 / ran_ns.max(1) as f64;
-    (slower >= MUCH_SLOWER).then_some(slower)
+    (slower >= SHARED).then_some(slower)
 }
+
+/// Threads that get less than half of their cores wait for each other besides: a burst then carries far less than their share of the
+/// machine, and nobody could tell a busy machine from a slow one.
+const SHARED: f64 = 2.0;
+
+/// What to say of a calibration: that others use the machine, and how long a run takes if that is long. `run_ps` is the virtual time of
+/// a run without queues, `dilation` how much slower than it the machine could run alone. `None` if neither is worth a line.
+pub(super) fn expectation(run_ps: u64, dilation: f64, slower: Option<f64>) -> Option<String> {
+    let seconds = run_ps as f64 / 1e12 * dilation * slower.unwrap_or(1.0);
+    let takes = format!("a run takes some {} s or more", seconds.ceil());
+    match slower {
+        Some(slower) => Some(format!(
+            "this machine is busy: others leave so little of it that it carries {} times fewer frames than alone; {takes}, less once they \
+             are done. Results hold",
+            times(slower)
+        )),
+        None if seconds >= LONG_S => Some(format!(
+            "time runs {dilation:.0} times slower than in the fabric, as this machine carries no more: {takes}"
+        )),
+        None => None,
+    }
+}
+
+/// A run that takes so long is announced.
+const LONG_S: f64 = 30.0;
 
 /// `slower` times, for people.
 pub(super) fn times(slower: f64) -> String {
@@ -184,12 +209,22 @@ mod tests {
     #[test]
     fn a_machine_that_others_use_is_told_of() {
         for (ran_ns, threads, slower) in
-            [(S, 1, None), (2 * S, 2, None), (S / 9, 1, None), (S / 10, 1, Some(10.0)), (S / 50, 2, Some(100.0))]
+            [(S, 1, None), (2 * S, 2, None), (S * 3 / 5, 1, None), (S / 5, 1, Some(5.0)), (S / 50, 2, Some(100.0))]
         {
             assert_eq!(slower_than_alone(ran_ns, S, threads), slower, "{ran_ns} ns of {threads}");
         }
         assert!(slower_than_alone(0, S, 1).is_some_and(|slower| slower > 1e6));
         assert_eq!([9.96, 100.4, 5e9].map(times), ["10", "100", "more than 1000"]);
+    }
+
+    #[test]
+    fn how_long_a_run_takes_is_said_where_it_is_long_or_the_machine_busy() {
+        const RUN_PS: u64 = 1_400_000_000;
+        assert_eq!(expectation(RUN_PS, 500.0, None), None);
+        let busy = expectation(RUN_PS, 500.0, Some(16.0)).unwrap();
+        assert!(busy.contains("is busy") && busy.contains("16 times fewer") && busy.contains("some 12 s"), "{busy}");
+        let slow = expectation(RUN_PS, 75_871.0, None).unwrap();
+        assert!(slow.contains("75871 times slower") && slow.contains("some 107 s") && !slow.contains("busy"), "{slow}");
     }
 
     #[test]

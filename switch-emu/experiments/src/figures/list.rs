@@ -171,8 +171,6 @@ pub fn find(name: &str) -> Option<Figure> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::figures::Scale;
     use crate::figures::plan::Settings;

@@ -1,6 +1,5 @@
 use spray_core::cc::CcKind;
 use spray_core::units::{ByteSize, Micros};
-use std::path::Path;
 
 use super::*;
 use crate::results::FlowResult;
