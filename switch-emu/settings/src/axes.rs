@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::document::{Document, Node, Tree};
 use crate::mistake::{Mistake, Origin};
-use crate::schema::schema;
 use crate::shape::{Field, Scalar, Shape};
 
 /// A setting for which a document lists several values, with one of them.
@@ -78,23 +77,17 @@ impl Document {
     ///
     /// # Errors
     /// When there are more than `most` combinations, or a list names a value twice.
-    pub fn variants<T: JsonSchema>(&self, most: usize) -> Result<Vec<Self>, Mistake> {
+    pub fn variants<T: JsonSchema + 'static>(&self, most: usize) -> Result<Vec<Self>, Mistake> {
         let mut lists = Vec::new();
-        each_setting(
-            &self.root,
-            &Shape::new(&schema::<T>()),
-            None,
-            &mut Vec::new(),
-            &mut |path, node, field, shape| {
-                if let (Some(Field { single: false, .. }), Shape::Scalar(_)) = (field, shape)
-                    && let Tree::List(items) = &node.value
-                    && !items.is_empty()
-                    && items.iter().all(|item| matches!(item.value, Tree::Scalar(_)))
-                {
-                    lists.push((path.join("."), node.at.clone(), items.clone()));
-                }
-            },
-        );
+        each_setting(&self.root, &Shape::of::<T>(), None, &mut Vec::new(), &mut |path, node, field, shape| {
+            if let (Some(Field { single: false, .. }), Shape::Scalar(_)) = (field, shape)
+                && let Tree::List(items) = &node.value
+                && !items.is_empty()
+                && items.iter().all(|item| matches!(item.value, Tree::Scalar(_)))
+            {
+                lists.push((path.join("."), node.at.clone(), items.clone()));
+            }
+        });
         let mut variants = vec![self.clone()];
         for (path, at, items) in &lists {
             let runs = variants.len() * items.len();
@@ -128,8 +121,8 @@ impl Document {
     ///
     /// # Errors
     /// As [`Document::read`].
-    pub fn resolved<T: JsonSchema>(&self) -> Result<Value, Mistake> {
-        let shape = Shape::new(&schema::<T>());
+    pub fn resolved<T: JsonSchema + 'static>(&self) -> Result<Value, Mistake> {
+        let shape = Shape::of::<T>();
         let mut files = Vec::new();
         self.each_file(&shape, |path, name| files.push((path, name)));
         let mut found = self.clone();
@@ -144,9 +137,9 @@ impl Document {
     }
 
     /// The files that the settings name, as they are read.
-    pub fn files<T: JsonSchema>(&self) -> Vec<std::path::PathBuf> {
+    pub fn files<T: JsonSchema + 'static>(&self) -> Vec<std::path::PathBuf> {
         let mut files = Vec::new();
-        self.each_file(&Shape::new(&schema::<T>()), |path, name| files.push(self.folder(&path).join(Path::new(&name))));
+        self.each_file(&Shape::of::<T>(), |path, name| files.push(self.folder(&path).join(Path::new(&name))));
         files
     }
 

@@ -11,7 +11,6 @@ use toml::de::{DeTable, DeValue};
 
 use crate::axes::Axis;
 use crate::mistake::{Mistake, Origin};
-use crate::schema::schema;
 use crate::shape::Shape;
 
 /// Settings as the user wrote them, not yet checked against a declaration.
@@ -106,8 +105,8 @@ impl Document {
     ///
     /// # Errors
     /// The first setting that is unknown, missing, of the wrong type or out of its range.
-    pub fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Mistake> {
-        let shape = Shape::new(&schema::<T>());
+    pub fn read<T: DeserializeOwned + JsonSchema + 'static>(&self) -> Result<T, Mistake> {
+        let shape = Shape::of::<T>();
         let value = self.checked(&shape)?;
         serde_path_to_error::deserialize(value).map_err(|error| {
             let path = error.path().to_string().replace('[', ".").replace(']', "");

@@ -1,8 +1,13 @@
 //! The contents of a JSON Schema, in the form that checks and documents use.
 
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::schema::AUTO;
+use crate::schema::{AUTO, schema};
 
 /// What a setting takes.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +66,14 @@ pub(crate) enum Scalar {
 }
 
 impl Shape {
+    /// What `T` takes. It is made once: a large declaration takes milliseconds, and a sweep reads its scenario thousands of times.
+    pub fn of<T: JsonSchema + 'static>() -> Arc<Self> {
+        static MADE: Mutex<Option<HashMap<TypeId, Arc<Shape>>>> = Mutex::new(None);
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let shape = made.get_or_insert_default().entry(TypeId::of::<T>());
+        Arc::clone(shape.or_insert_with(|| Arc::new(Self::new(&schema::<T>()))))
+    }
+
     /// What `schema` takes. It comes from [`crate::schema`].
     pub fn new(schema: &Value) -> Self {
         let any = schema.get("anyOf").and_then(Value::as_array);

@@ -1,28 +1,29 @@
 //! The tables of the documentation.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::check::header;
-use crate::schema::schema;
 use crate::shape::{Field, Scalar, Shape, Table};
 
 /// All settings of `T` in Markdown, with a section for each table.
-pub fn markdown<T: schemars::JsonSchema>() -> String {
+pub fn markdown<T: schemars::JsonSchema + 'static>() -> String {
     let mut text = String::new();
-    if let Shape::Table(table) = Shape::new(&schema::<T>()) {
-        section(&mut text, &table, "", &[]);
+    if let Shape::Table(table) = &*Shape::of::<T>() {
+        section(&mut text, table, "", &[]);
     }
     text
 }
 
 /// What the settings of a declaration mean.
 #[derive(Debug)]
-pub struct Meanings(Shape);
+pub struct Meanings(Arc<Shape>);
 
 impl Meanings {
     /// Those of `T`.
-    pub fn of<T: schemars::JsonSchema>() -> Self {
-        Self(Shape::new(&schema::<T>()))
+    pub fn of<T: schemars::JsonSchema + 'static>() -> Self {
+        Self(Shape::of::<T>())
     }
 
     /// What the setting at `path` means; `None` where there is none.
@@ -71,7 +72,7 @@ impl Meanings {
 
     /// The names of all settings and tables at the top.
     pub fn top(&self) -> Vec<&str> {
-        match &self.0 {
+        match &*self.0 {
             Shape::Table(table) => table.fields.iter().map(|field| field.name.as_str()).collect(),
             _ => Vec::new(),
         }
@@ -133,7 +134,7 @@ impl Setting {
 }
 
 /// The fields of `T` in Markdown, a line for each with its unit and meaning. A field with fields of its own is followed by these.
-pub fn keys<T: schemars::JsonSchema>() -> String {
+pub fn keys<T: schemars::JsonSchema + 'static>() -> String {
     fn lines(text: &mut String, shape: &Shape, prefix: &str) {
         let Shape::Table(table) = shape else { return };
         for field in &table.fields {
@@ -146,7 +147,7 @@ pub fn keys<T: schemars::JsonSchema>() -> String {
         }
     }
     let mut text = String::from("| key | unit | meaning |\n|---|---|---|\n");
-    lines(&mut text, &Shape::new(&schema::<T>()), "");
+    lines(&mut text, &Shape::of::<T>(), "");
     text
 }
 
