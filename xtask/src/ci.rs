@@ -14,6 +14,7 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run("clippy", lint)?;
     steps.run("documentation", test::doc)?;
     steps.run("without the feature `xdp`", portable::check)?;
+    steps.run("slow tests", test::slow)?;
     steps.run_where_possible("tests of further features", test::further_features)?;
     steps.run_where_possible("XDP objects built anew and compared", ebpf::compare)?;
     steps.run_where_possible("a short demo", short_demo)?;

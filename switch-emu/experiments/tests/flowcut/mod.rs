@@ -10,17 +10,17 @@ use spray_fabric::Scheme;
 
 use self::order::{Outcome, random_run};
 
-/// First transmissions of all random runs together; the variable `FLOWCUT_PACKETS` asks for another number, `FLOWCUT_SEED` for
-/// another first seed than 1.
-const PACKETS: u64 = 10_000_000;
+/// First transmissions of all random runs together; the variable `FLOWCUT_PACKETS` asks for another number, as `cargo xtask ci` does for ten
+/// million, and `FLOWCUT_SEED` for another first seed than 1.
+const PACKETS: u64 = 1_000_000;
 /// Runs between looks at how many packets there were.
 const BATCH: u64 = 16;
 
 //= docs/specs/flowcut.md#FLC-5 no reordering
 //= docs/specs/flowcut.md#FLC-45 order and progress in repair
 #[test]
-fn nothing_is_reordered_and_nothing_stays_drained_in_ten_million_packets() {
-    let sum = ten_million_packets(None);
+fn nothing_is_reordered_and_nothing_stays_drained_in_millions_of_packets() {
+    let sum = millions_of_packets(None);
     // The runs were hard enough to mean something, and not too hard.
     assert!(
         sum.drained * 5 > sum.flows && sum.retransmits * 10 > sum.packets && sum.drops * 100 > sum.packets,
@@ -31,14 +31,14 @@ fn nothing_is_reordered_and_nothing_stays_drained_in_ten_million_packets() {
 
 //= docs/specs/flowcut-switch.md#FCS-10 no reordering
 #[test]
-fn ingress_switches_reorder_nothing_in_ten_million_packets() {
-    assert_is_hard(&ten_million_packets(Some(Scheme::FlowcutIngress)));
+fn ingress_switches_reorder_nothing_in_millions_of_packets() {
+    assert_is_hard(&millions_of_packets(Some(Scheme::FlowcutIngress)));
 }
 
 //= docs/specs/flowcut-switch.md#FCS-10 no reordering
 #[test]
-fn switches_reorder_nothing_in_ten_million_packets() {
-    assert_is_hard(&ten_million_packets(Some(Scheme::FlowcutSwitch)));
+fn switches_reorder_nothing_in_millions_of_packets() {
+    assert_is_hard(&millions_of_packets(Some(Scheme::FlowcutSwitch)));
 }
 
 /// Flows that lost packets and went on. A flow on a dead path stays there until nothing of it is on its way, or is given up.
@@ -48,7 +48,7 @@ fn assert_is_hard(sum: &Outcome) {
 }
 
 /// Random runs, with Flowcut in `switches` or at hosts, of which no one reorders a packet or leaves a flow where it is for ever.
-fn ten_million_packets(switches: Option<Scheme>) -> Outcome {
+fn millions_of_packets(switches: Option<Scheme>) -> Outcome {
     let mut sum = Outcome::default();
     let asked = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     while sum.packets < asked("FLOWCUT_PACKETS").unwrap_or(PACKETS) {
@@ -64,6 +64,7 @@ fn ten_million_packets(switches: Option<Scheme>) -> Outcome {
 }
 
 #[test]
+#[ignore = "cargo xtask ci runs it"]
 fn the_published_simulator_s_figures_are_found_and_the_paper_s_rule_is_no_worse() {
     for comparison in compare(10, 2) {
         assert!(comparison.holds(), "{comparison:#?}");
