@@ -12,7 +12,7 @@ mod verdict;
 use super::{HopBench, SwitchProgram};
 use build::fabric;
 use fixtures::{Case, cases};
-use spray_fabric::{ChassisSpec, Fabric, LinkState, Node, Switching};
+use spray_fabric::{ChassisSpec, Fabric, LinkState, Node, Scale, Switching};
 use spray_pipeline::Verdict;
 use spray_test_support::NativeSwitch;
 
@@ -78,7 +78,9 @@ fn loaded_for(fabric: &Fabric) -> Option<SwitchProgram> {
     if !spray_test_support::has_root() {
         return None;
     }
-    match SwitchProgram::load(&ChassisSpec::whole(fabric)) {
+    // With room for as many bins as any test counts in.
+    let bins = Scale::new(0, (1, 1), (1, usize::MAX));
+    match SwitchProgram::load(&ChassisSpec { bins, ..ChassisSpec::whole(fabric) }) {
         Err(error) if error.is_missing() => {
             spray_test_support::skip(&error.to_string());
             None
