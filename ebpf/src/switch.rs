@@ -9,6 +9,7 @@ use aya_ebpf::helpers::{bpf_ktime_get_ns, bpf_xdp_adjust_tail};
 use aya_ebpf::macros::{btf_map, xdp};
 use aya_ebpf::programs::XdpContext;
 use spray_ebpf::{CpuWord, SharedWord, XdpPacket, ingress_ifindex};
+use spray_pipeline::bins::{Bin, Crossing};
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::counters::{ChassisCounters, PortCounters};
 use spray_pipeline::flow_hash::{FlowHash, Key};
@@ -45,6 +46,9 @@ static QUEUES: Array<PortQueues<SharedWord>, 1> = Array::new();
 static COUNTERS: PerCpuArray<PortCounters<CpuWord>, 1> = PerCpuArray::new();
 #[btf_map(name = "chassis")]
 static CHASSIS: PerCpuArray<ChassisCounters<CpuWord>, 1> = PerCpuArray::new();
+/// The cells of each port's bins, port by port; in a fabric that stands there are none.
+#[btf_map(name = "bins")]
+static BINS: Array<Bin<SharedWord>, 1> = Array::new();
 /// Switch behind each interface that frames enter by.
 #[btf_map(name = "ingress")]
 static INGRESS: HashMap<u32, u32, 4096> = HashMap::new();
@@ -128,6 +132,15 @@ impl Tables for Maps {
     #[inline(always)]
     fn chassis(&self) -> Option<&ChassisCounters<CpuWord>> {
         CHASSIS.get(0)
+    }
+    #[inline(always)]
+    fn bin(&self, index: u32) -> Option<&Bin<SharedWord>> {
+        BINS.get(index)
+    }
+    #[inline(always)]
+    fn note(&self, port: u32, crossing: &Crossing) {
+        let Crossing { came_ps, left_ps, waiting, bytes, became } = *crossing;
+        spray_note(port, came_ps, left_ps, u64::from(waiting) << 32 | u64::from(bytes), became);
     }
     #[inline(always)]
     fn digest(&self, hash: u32, key: &Key) -> u64 {
@@ -285,6 +298,15 @@ pub unsafe extern "C" fn spray_cross(frame: *mut Frame, host: u32) -> u32 {
         Ok(()) => 0,
         Err(cause) => cause as u32,
     }
+}
+
+/// [`spray_pipeline::note`] as a global function: what it needs of the stack counts for it alone.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn spray_note(port: u32, came_ps: u64, left_ps: u64, sizes: u64, became: u32) -> u32 {
+    let (waiting, bytes) = ((sizes >> 32) as u32, sizes as u32);
+    spray_pipeline::note(&Maps, port, &Crossing { came_ps, left_ps, waiting, bytes, became });
+    0
 }
 
 /// The host's own link as a global function, for the same reason as [`spray_cross`]. Returns 0 or a [`Cause`].

@@ -180,6 +180,7 @@ impl<D: Device> Endpoint<D> {
         if let Some(tap) = &mut self.link.tap {
             tap.on_received(now_ps, self.link.device.frame(&frame, len));
         }
+        let placed = self.machine.placed_bytes;
         match spray_wire::parse(self.link.device.frame(&frame, len)) {
             Ok(Some(parsed)) => self.machine.on_frame(now_ps, &parsed),
             Ok(None) => self.machine.stats.not_ours += 1,
@@ -188,6 +189,10 @@ impl<D: Device> Endpoint<D> {
                 self.machine.on_sealed(now_ps, bytes);
             }
             Err(error) => self.machine.on_malformed(error),
+        }
+        let placed = self.machine.placed_bytes - placed;
+        if let Some(tap) = self.link.tap.as_mut().filter(|_| placed > 0) {
+            tap.on_placed(now_ps, self.link.device.frame(&frame, len), placed);
         }
         self.link.device.release(frame);
         self.send_control(now_ps);

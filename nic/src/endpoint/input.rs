@@ -128,7 +128,8 @@ impl Machine {
         let arrival =
             Arrival { data: *data, port, marked, hops, trimmed: frame.trimmed, last_port: frame.is_trimmed_last() };
         match self.host.on_data(now_ps, number, connection, &arrival, frame.payload, &mut self.outside) {
-            Accept::New { .. } | Accept::Trimmed | Accept::Trailer | Accept::OutOfOrder => {}
+            Accept::New { .. } => self.placed_bytes += u64::from(data.payload_bytes),
+            Accept::Trimmed | Accept::Trailer | Accept::OutOfOrder => {}
             Accept::Duplicate => self.stats.duplicates += 1,
             Accept::OutOfWindow => self.stats.out_of_window += 1,
             Accept::Invalid => self.stats.invalid += 1,

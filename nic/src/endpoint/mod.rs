@@ -93,6 +93,9 @@ pub trait Tap: Debug + Send {
 
     /// A frame has come at `now_ps`, before anything of it is looked at.
     fn on_received(&mut self, now_ps: u64, frame: &[u8]);
+
+    /// So many `bytes` of the payload of a frame that came had not come before, and are in their place at `now_ps`.
+    fn on_placed(&mut self, _now_ps: u64, _frame: &[u8], _bytes: u64) {}
 }
 
 /// Many connections over one device.

@@ -17,8 +17,6 @@ pub const MAX_PACKETS: u64 = 10_000_000_000;
 /// The longest time that a scenario may name, and the least time that its flows may take: an hour, in ps. Fifty times that, by which
 /// a run ends, is far from the largest number of ps.
 pub const MAX_TIME_PS: u64 = 3_600_000_000_000_000;
-/// Most samples of each port over the least time that the flows take.
-pub const MAX_SAMPLES: u64 = 10_000_000;
 /// Largest topology, matrix or failure file: a line of each flow, and comments.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 

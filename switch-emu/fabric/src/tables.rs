@@ -3,6 +3,7 @@
 use crate::fabric::{Fabric, Node, Port};
 use crate::switching::{Places, Plan, Ways};
 use crate::{Scheme, Switching, Tiers, reunion};
+use spray_pipeline::bins::Scale;
 use spray_pipeline::config::{self as table, Globals, PortConfig};
 use spray_pipeline::routes::{Group, SwitchConfig};
 use spray_pipeline::scheme::MOST_IN_KERNEL;
@@ -25,12 +26,14 @@ pub struct ChassisSpec<'a> {
     pub switch: Option<usize>,
     /// Size of a full data frame on the wire; a queue slot lasts about three of them.
     pub frame_bytes: u32,
+    /// The bins into which ports count what becomes of frames.
+    pub bins: Scale,
 }
 
 impl<'a> ChassisSpec<'a> {
     /// One chassis that plays the whole fabric.
     pub fn whole(fabric: &'a Fabric) -> Self {
-        Self { fabric, switch: None, frame_bytes: DEFAULT_FRAME_BYTES }
+        Self { fabric, switch: None, frame_bytes: DEFAULT_FRAME_BYTES, bins: Scale::default() }
     }
 
     /// Whether a switch is inside this chassis.
@@ -58,6 +61,7 @@ impl<'a> ChassisSpec<'a> {
             Node::Host(_) => table::HOST,
         };
         let mut compiled = PortConfig::new(port.rate_bps, port.latency_ps, &port.queue, next, self.frame_bytes);
+        compiled.counts = self.bins.is_on().into();
         for change in &port.changes {
             compiled.push(port.rate_bps, change);
         }
@@ -99,7 +103,8 @@ impl Tables {
             let scheme = &fabric.switching;
             return Err(TablesError(format!("`{scheme}` in a chassis of one switch; allowed: one of all switches")));
         }
-        let mut tables = Self { globals: globals(fabric), ..Self::default() };
+        let globals = Globals { bins: spec.bins, ..globals(fabric) };
+        let mut tables = Self { globals, ..Self::default() };
         for (number, host) in (0..).zip(&fabric.hosts) {
             tables.hosts.push((host.v4.to_ipv6_mapped().octets(), number));
             tables.hosts.push((host.v6.octets(), number));
@@ -170,7 +175,8 @@ fn globals(fabric: &Fabric) -> Globals {
     for (slot, epoch) in epoch_from_ps.iter_mut().zip(&fabric.routes) {
         *slot = epoch.valid_from_ps.min(table::NEVER);
     }
-    Globals { seed: fabric.seed, epoch_from_ps, switches: fabric.salts.len() as u32, hosts: fabric.hosts.len() as u32 }
+    let (switches, hosts) = (fabric.salts.len() as u32, fabric.hosts.len() as u32);
+    Globals { seed: fabric.seed, epoch_from_ps, switches, hosts, bins: Scale::default() }
 }
 
 fn check(fabric: &Fabric) -> Result<(), TablesError> {

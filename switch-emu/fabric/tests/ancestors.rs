@@ -34,7 +34,7 @@ fn fat_tree() -> Network {
 
 /// The ports that a data frame takes from host to host.
 fn ports(fabric: &Fabric, leaf: usize, from: IpAddr, to: IpAddr, ev: Ev, now_ps: u64) -> Vec<usize> {
-    let switch = NativeSwitch::new(&ChassisSpec { fabric, switch: None, frame_bytes: 4_096 }).unwrap();
+    let switch = NativeSwitch::new(&ChassisSpec { frame_bytes: 4_096, ..ChassisSpec::whole(fabric) }).unwrap();
     let envelope = Envelope {
         src_mac: [2; 6],
         dst_mac: [4; 6],

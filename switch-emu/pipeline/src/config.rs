@@ -1,5 +1,6 @@
 //! What a chassis is told before it runs: plain data, the same bytes in the kernel's maps and in memory.
 
+use crate::bins::Scale;
 use crate::link::{LinkChange, LinkState, PortState};
 use spray_wire::{DSCP_TRIMMED, DSCP_TRIMMED_LAST};
 
@@ -42,6 +43,8 @@ pub struct Globals {
     pub switches: u32,
     /// Number of hosts in the fabric.
     pub hosts: u32,
+    /// The bins of each port.
+    pub bins: Scale,
 }
 
 impl Globals {
@@ -146,7 +149,9 @@ pub struct PortConfig {
     /// The DSCP of frames that are trimmed instead of dropped; 0 = they are dropped.
     pub trim: u32,
     /// 1 = frames are marked as they leave, not by [`PortConfig::cross`].
-    pub mark_departing: u32,
+    pub mark_departing: u16,
+    /// 1 = what becomes of frames is counted into the port's bins.
+    pub counts: u16,
     /// The healthy state from 0, then the timed changes.
     pub states: [PortState; MAX_CHANGES + 1],
 }
@@ -166,7 +171,8 @@ impl PortConfig {
             mark_max: thresholds.mark_max_bytes,
             control_limit: thresholds.control_limit_bytes.min(MAX_LIMIT_BYTES),
             trim: u32::from(thresholds.trim_dscp(next == HOST)),
-            mark_departing: thresholds.mark_departing as u32,
+            mark_departing: thresholds.mark_departing as u16,
+            counts: 0,
             states: [PortState::never(); MAX_CHANGES + 1],
         };
         port.set(rate_bps, &LinkChange { at_ps: 0, state: LinkState::UP });

@@ -22,7 +22,7 @@ macro_rules! counters {
         impl $name {
             /// Adds the figures of another CPU.
             $adds fn $add_words(&mut self, other: &Self) {
-                $(self.$field = $add(self.$field, other.$field);)*
+                $(self.$field = $crate::counters::$add(self.$field, other.$field);)*
             }
         }
     };
@@ -85,11 +85,13 @@ counters! {
     }
 }
 
-fn sum(a: u64, b: u64) -> u64 {
+pub(crate) use counters;
+
+pub(crate) fn sum(a: u64, b: u64) -> u64 {
     a.wrapping_add(b)
 }
 
-fn most(a: u64, b: u64) -> u64 {
+pub(crate) fn most(a: u64, b: u64) -> u64 {
     a.max(b)
 }
 

@@ -1,5 +1,6 @@
 //! The last port of a path, which the host behind it plays: it sees every frame for that port, and knows when it has them in order.
 
+use crate::bins::Crossing;
 use crate::config::{NEVER, PortConfig};
 use crate::counters::PortCounters;
 use crate::fifo::PortFifos;
@@ -43,18 +44,19 @@ impl<W: Word + Default> LastPort<W> {
         self.config.latency_ps
     }
 
-    /// Takes a frame through the port and writes into it what changed. Frames must come in the order of their virtual times.
+    /// Takes a frame through the port and writes into it what changed; `note` is told what the port does with it. Frames must come in the
+    /// order of their virtual times.
     ///
     /// What no switch would take is left as it is, and due at once: the host finds out what is wrong with it.
     //= docs/specs/virtual-queue.md#VQ-13 the last port is its host's
-    pub fn play(&self, packet: &mut (impl Packet + ?Sized)) -> Result<Delivery, Cause> {
+    pub fn play(&self, packet: &mut (impl Packet + ?Sized), note: impl Fn(&Crossing)) -> Result<Delivery, Cause> {
         let Parsed::Ours(headers) = switch_view::parse(packet) else {
             return Ok(Delivery { due_ps: 0, len: packet.frame_bytes() });
         };
         let mut frame = Frame::new(&headers, || self.newest_ps.load());
         self.arrive(&mut frame);
         let random = port::random(&frame, self.number, self.seed);
-        self.config.cross(&mut frame, random, &self.queues, &self.counters)?;
+        self.config.cross(&mut frame, random, &self.queues, &self.counters, |_, crossing| note(crossing))?;
         match crate::write(packet, headers.v6, false, &frame) {
             Some(0) => Ok(Delivery { due_ps: frame.time_ps, len: headers.bytes }),
             Some(len) => Ok(Delivery { due_ps: frame.time_ps, len }),

@@ -9,6 +9,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod bins;
 pub mod config;
 pub mod counters;
 #[cfg(not(target_arch = "bpf"))]
@@ -27,6 +28,7 @@ pub mod standing;
 pub mod trail;
 pub mod word;
 
+use bins::{Bin, Cells, Crossing, Scale};
 use config::{Globals, HOST, MAX_HOPS, PortConfig};
 use counters::{ChassisCounters, PortCounters};
 use flow_hash::{FlowHash, Key};
@@ -123,6 +125,17 @@ pub trait Tables {
     fn counters(&self, port: u32) -> Option<&PortCounters<Self::Count>>;
     /// The chassis's counters.
     fn chassis(&self) -> Option<&ChassisCounters<Self::Count>>;
+    /// A cell of the ports' bins; `index` is by port, then by cell.
+    fn bin(&self, index: u32) -> Option<&Bin<Self::Word>>;
+
+    /// Counts what a port did with a frame into its bins, which there are; a function of its own in the kernel, with its own stack.
+    #[inline(always)]
+    fn note(&self, port: u32, crossing: &Crossing)
+    where
+        Self: Sized,
+    {
+        note(self, port, crossing);
+    }
 
     /// The digest by the [`FlowHash`] of this number; a function of its own in the kernel, with its own stack.
     #[inline(always)]
@@ -392,7 +405,36 @@ pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), 
     }
     let queues = tables.queues(number).ok_or(Cause::NoRoute)?;
     let counters = tables.counters(number).ok_or(Cause::NoRoute)?;
-    port.cross(frame, port::random(frame, number, globals.seed), queues, counters)
+    port.cross(frame, port::random(frame, number, globals.seed), queues, counters, |frame, crossing| {
+        tables.note(frame.port, crossing);
+    })
+}
+
+/// Counts what a port did with a frame into its bins.
+#[inline(always)]
+pub fn note<T: Tables>(tables: &T, port: u32, crossing: &Crossing) {
+    if let Some(Globals { bins, .. }) = tables.globals() {
+        PortCells { tables, scale: bins, port }.crossed(crossing);
+    }
+}
+
+/// The cells of a port among those of all ports.
+struct PortCells<'a, T> {
+    tables: &'a T,
+    scale: &'a Scale,
+    port: u32,
+}
+
+impl<T: Tables> Cells for PortCells<'_, T> {
+    type Word = T::Word;
+    #[inline(always)]
+    fn scale(&self) -> &Scale {
+        self.scale
+    }
+    #[inline(always)]
+    fn bin(&self, cell: u32) -> Option<&Bin<T::Word>> {
+        self.tables.bin(self.port.wrapping_mul(self.scale.cells() as u32).wrapping_add(cell))
+    }
 }
 
 /// Takes a frame over the link of the host that it comes from, its port, to the switch at the end.
@@ -408,7 +450,8 @@ pub fn enter<T: Tables>(tables: &T, frame: &mut Frame) -> Result<(), Cause> {
         counters.drops_ttl.add(1);
         return Err(Cause::Ttl);
     }
-    port.pass(frame, port::random(frame, number, globals.seed), port.limit, queues, counters)
+    let random = port::random(frame, number, globals.seed);
+    port.pass(frame, random, port.limit, queues, counters, |_, _| {})
 }
 
 /// The port by which a frame leaves its switch, and its note of a detour.

@@ -1,6 +1,7 @@
 //! One egress port: link state, queue, marking, trimming, departure.
 
 use crate::Cause;
+use crate::bins::{Crossing, LOST, MARKED, TRIMMED};
 use crate::config::PortConfig;
 use crate::counters::PortCounters;
 use crate::frame::{self, Frame};
@@ -53,7 +54,8 @@ impl PortConfig {
         Waiting { bytes: queues.total().peek(t_ps, &drain), limit: self.limit, ps_per_unit: drain.ps_per_unit }
     }
 
-    /// Takes a frame through the port: on success its time is that of its arrival at the far end.
+    /// Takes a frame through the port: on success its time is that of its arrival at the far end. `note` is told what the port does
+    /// with it.
     #[inline(always)]
     pub fn cross<Q: Queues, C: Word>(
         &self,
@@ -61,8 +63,9 @@ impl PortConfig {
         random: u64,
         queues: &Q,
         counters: &PortCounters<C>,
+        note: impl Fn(&Frame, &Crossing),
     ) -> Result<(), Cause> {
-        self.cross_within(frame, random, self.limit, queues, counters)
+        self.cross_within(frame, random, self.limit, queues, counters, note)
     }
 
     /// As [`PortConfig::cross`], where at most `limit` bytes of data may wait.
@@ -74,14 +77,16 @@ impl PortConfig {
         limit: u32,
         queues: &Q,
         counters: &PortCounters<C>,
+        note: impl Fn(&Frame, &Crossing),
     ) -> Result<(), Cause> {
         //= docs/specs/switch.md#SW-3 ttl at every port
         if frame.ttl <= 1 {
             counters.drops_ttl.add(1);
+            self.tell(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
             return Err(Cause::Ttl);
         }
         frame.ttl -= 1;
-        self.pass(frame, random, limit, queues, counters)
+        self.pass(frame, random, limit, queues, counters, note)
     }
 
     /// As [`PortConfig::cross_within`], without the hop that takes a TTL: over a host's own link.
@@ -93,14 +98,20 @@ impl PortConfig {
         limit: u32,
         queues: &Q,
         counters: &PortCounters<C>,
+        note: impl Fn(&Frame, &Crossing),
     ) -> Result<(), Cause> {
         // Taken apart: functions get the address of `drain`, and what lay beside it would keep its place on the kernel's
         // small stack.
         let Present { drain, state } = self.present(frame.time_ps);
-        state.check(frame.time_ps, frame.is_trimmable(), counters)?;
-        let delay_ps = self.enqueue(frame, (random as u32, limit), &drain, queues, counters)?;
+        if let Err(cause) = state.check(frame.time_ps, frame.is_trimmable(), counters) {
+            self.tell(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
+            return Err(cause);
+        }
+        let became = if ((random >> 32) as u32) < state.loss { LOST } else { 0 };
+        let (delay_ps, became) =
+            self.enqueue(frame, (random as u32, limit, became), &drain, (queues, counters), note)?;
         // A lost frame has used the link all the same: hence after the queue.
-        if ((random >> 32) as u32) < state.loss {
+        if became & LOST != 0 {
             counters.link_drop(&counters.drops_random, frame.time_ps, frame.is_trimmable());
             return Err(Cause::Random);
         }
@@ -132,36 +143,60 @@ impl PortConfig {
         Ok(())
     }
 
-    /// Finds the frame's place, marks, trims or refuses it; returns the time until it has left.
+    /// Finds the frame's place, marks, trims or refuses it; returns the time until it has left. Tells `note` what it
+    /// `became`, with what that is already.
     #[inline(always)]
     fn enqueue<Q: Queues, C: Word>(
         &self,
         frame: &mut Frame,
-        (random, limit): (u32, u32),
+        (random, limit, mut became): (u32, u32, u32),
         drain: &Drain,
-        queues: &Q,
-        counters: &PortCounters<C>,
-    ) -> Result<u64, Cause> {
+        (queues, counters): (&Q, &PortCounters<C>),
+        note: impl Fn(&Frame, &Crossing),
+    ) -> Result<(u64, u32), Cause> {
         let control = queues.control().locate(frame.time_ps, drain);
         let total = queues.total().locate(frame.time_ps, drain);
         if queues.total().is_stale(&total) {
             counters.stale.add(1);
         }
+        let mut room = Ok(());
         if !frame.control {
             let waiting = queues.total().bytes(&total, drain).saturating_sub(queues.control().bytes(&control, drain));
             if waiting + u64::from(frame.len) > u64::from(limit) {
-                self.trim(frame, counters)?;
-            } else if self.mark_departing == 0 {
-                self.mark(&mut frame.ecn, waiting, random, counters);
+                room = self.trim(frame, counters);
+                became |= TRIMMED;
+            } else if self.mark_departing == 0 && self.mark(&mut frame.ecn, waiting, random, counters) {
+                became |= MARKED;
             }
         }
         if frame.control {
-            self.admit_control(frame, drain, queues, &control, counters)?;
+            room = self.admit_control(frame, drain, queues, &control, counters);
+        }
+        if let Err(cause) = room {
+            self.tell(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
+            return Err(cause);
         }
         queues.total().push(&total, frame.len, drain);
         let (delay_ps, own_ps) = (queues.total().delay_ps(&total, frame.len, drain), drain.delay_ps(0, frame.len));
-        counters.queued(queues.total().bytes(&total, drain), frame.len, delay_ps, own_ps);
-        Ok(if frame.control { queues.control().delay_ps(&control, frame.len, drain) } else { delay_ps })
+        let ahead = queues.total().bytes(&total, drain);
+        counters.queued(ahead, frame.len, delay_ps, own_ps);
+        let crossing = Crossing {
+            left_ps: frame.time_ps.wrapping_add(delay_ps),
+            waiting: (ahead as u32).saturating_add(frame.len),
+            bytes: if became & LOST != 0 { 0 } else { frame.len },
+            became,
+            came_ps: frame.time_ps,
+        };
+        let own_class_ps = if frame.control { queues.control().delay_ps(&control, frame.len, drain) } else { delay_ps };
+        self.tell(frame, &crossing, &note);
+        Ok((own_class_ps, became))
+    }
+
+    #[inline(always)]
+    fn tell(&self, frame: &Frame, crossing: &Crossing, note: impl Fn(&Frame, &Crossing)) {
+        if self.counts != 0 {
+            note(frame, crossing);
+        }
     }
 
     /// Finds room among the control class for a frame of it, a freshly trimmed one included.
@@ -196,12 +231,14 @@ impl PortConfig {
         Ok(())
     }
 
-    /// Marks a frame for `waiting` bytes of data: those that it finds, or those that it leaves behind.
+    /// Marks a frame for `waiting` bytes of data: those that it finds, or those that it leaves behind. Returns whether it did.
     #[inline(always)]
-    pub fn mark<C: Word>(&self, ecn: &mut u8, waiting: u64, random: u32, counters: &PortCounters<C>) {
-        if self.marks(waiting, random) && frame::mark(ecn) {
+    pub fn mark<C: Word>(&self, ecn: &mut u8, waiting: u64, random: u32, counters: &PortCounters<C>) -> bool {
+        let marks = self.marks(waiting, random) && frame::mark(ecn);
+        if marks {
             counters.marks.add(1);
         }
+        marks
     }
 
     /// RED: linear between the thresholds, all from the upper one on.

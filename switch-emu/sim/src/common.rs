@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use spray_fabric::{Ancestors, Node, RouteTable, Thresholds};
+use spray_fabric::{Ancestors, Node, RouteTable, Scale, Thresholds};
 use spray_pipeline::routes::Routes;
 use spray_pipeline::word::Word;
 
@@ -38,7 +38,14 @@ pub(super) struct Common<'a> {
     pub port_of_link: Vec<u32>,
     /// By part its first port; behind the last one hosts' own links begin.
     pub first_port: Vec<u32>,
+    /// The bins of each switch's port, and those of payload that arrives.
+    pub bins: Scale,
+    pub arrived: Scale,
 }
+
+/// Most memory that the ports' bins may come to, unless there are so many ports that the least number of bins takes more. A run makes
+/// those of its time only: a sixth of it, if it takes no longer than the first bins do.
+const BINS_BYTES: usize = 256 << 20;
 
 /// Where a port is: its part, and its place among the ports of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +61,7 @@ impl<'a> Common<'a> {
         let (port_of_link, first_port) = number_ports(spec, &partition);
         let queues = spec.queues();
         let routes = RouteTable::new(network, spec.events, spec.seed, |link| port_of_link[link]);
+        let times_ps = (spec.sample_ps, spec.until_ps);
         let mut switches = (0..network.switches.len() as u32).filter_map(|switch| routes.switch(switch));
         Self {
             spec,
@@ -67,6 +75,8 @@ impl<'a> Common<'a> {
             ancestors: OnceLock::new(),
             partition,
             routes,
+            bins: Scale::new(0, times_ps, (network.links.len() - network.hosts.len(), BINS_BYTES)),
+            arrived: Scale::single(0, times_ps),
             port_of_link,
             first_port,
         }

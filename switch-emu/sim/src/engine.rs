@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use spray_core::host::{EvLife, NEVER, WATCHED};
 use spray_fabric::live::Operator;
-use spray_fabric::{Due, LinkState, Node, PortOutcome, Starts, changes, first_flows, reunion};
+use spray_fabric::{Due, LinkState, Node, PortOutcome, PortSamples, Starts, changes, first_flows, reunion};
 use spray_pipeline::routes::Routes;
 use spray_pipeline::scheme::Entries;
 use spray_pipeline::word::Word;
@@ -18,7 +18,6 @@ use super::live::Controls;
 use super::mail::{Exchange, Meeting};
 use super::net::Net;
 use super::part::Part;
-use super::sample::Sampler;
 use super::spec::{FlowOutcome, SimOutcome};
 use super::tables::Switches;
 use super::watch::{Catalogue, Eyes, Watch};
@@ -29,11 +28,10 @@ pub(super) struct Engine<'a, W> {
     threads: usize,
     parts: Vec<Part<'a, W>>,
     exchange: Exchange,
-    sampler: Sampler,
     controls: Option<Controls<'a>>,
     /// Changes of links, the next one last: (time, link, state).
     changes: Vec<(u64, usize, LinkState)>,
-    /// When a link changes or a sample is due.
+    /// When a link changes, or something else that is not an event.
     next_special_ps: u64,
     /// When the run was stopped, if it was.
     stopped_ps: u64,
@@ -76,7 +74,6 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             threads: threads.clamp(1, common.partition.len()),
             parts,
             exchange: Exchange::new(&common.partition),
-            sampler: Sampler::new(spec, common.links().count()),
             controls: operator.map(|operator| Controls::new(common, operator)),
             changes,
             next_special_ps: 0,
@@ -161,11 +158,10 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         if self.common.ancestors.get().is_some_and(|known| known.epoch_starts().contains(&at_ps)) {
             self.parts.iter_mut().for_each(|part| part.tell_all(at_ps));
         }
-        self.sampler.look(at_ps, self.common, &self.parts);
         self.obey(at_ps);
         let change_ps = self.changes.last().map_or(NEVER, |(at_ps, ..)| *at_ps);
         let look_ps = self.controls.as_ref().map_or(NEVER, Controls::next_ps);
-        let next_ps = change_ps.min(self.common.routes.next_epoch_ps()).min(self.sampler.next_ps()).min(look_ps);
+        let next_ps = change_ps.min(self.common.routes.next_epoch_ps()).min(look_ps);
         self.next_special_ps = next_ps.min(self.common.spec.until_ps.max(at_ps + 1));
     }
 
@@ -200,7 +196,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
 
     /// Gathers the figures, and asserts that no frame got lost in the simulator itself.
     fn outcome(self) -> SimOutcome {
-        let Self { common, mut parts, sampler, controls, stopped_ps, .. } = self;
+        let Self { common, mut parts, controls, stopped_ps, .. } = self;
         let end_ps = parts.iter().map(|part| part.now_ps).max().unwrap_or(0).max(stopped_ps);
         if let Some(controls) = controls {
             controls.end(end_ps, common, &parts);
@@ -227,14 +223,13 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         let configs = || (0..).map_while(|switch| common.routes.switch(switch));
         let value = |index: u32| common.words.get(index as usize).map_or(0, Word::load);
         let switches = &parts[0].net.switches;
-        let (samples, delivered) = sampler.finish();
         SimOutcome {
             entries: Entries::of(configs(), value),
             packet_hops: ports.iter().map(|port| port.counters.frames).sum(),
             flows,
             ports,
-            samples,
-            delivered,
+            samples: samples(common, &parts, end_ps),
+            delivered: delivered(common, &parts, end_ps),
             deadlock: switches.deadlock(),
             reunion: reunion::Counts::of(configs(), value),
             conweave: switches.conweave(),
@@ -404,6 +399,24 @@ fn port(switches: &mut Switches<'_>, link: usize, layer: String, end_ps: u64, sp
         pauses,
         paused_ps,
     }
+}
+
+/// What the switches' ports counted over time.
+fn samples<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) -> Vec<PortSamples> {
+    let of = |(port, link)| {
+        let PortPlace { part, place } = common.locate(link);
+        Some(parts[part].net.switches.bins.get(place)?.samples(port, end_ps))
+    };
+    common.links().enumerate().filter_map(of).collect()
+}
+
+/// The payload that had arrived by the end of each bin of time.
+fn delivered<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) -> Vec<(u64, u64)> {
+    let mut sums = vec![0; common.arrived.cells()];
+    for part in parts {
+        sums.iter_mut().zip(part.arrivals.counted()).for_each(|(sum, bytes)| *sum += bytes);
+    }
+    spray_fabric::delivered(&common.arrived, sums.into_iter(), end_ps)
 }
 
 /// Has the entropy values of the first connections counted; `senders` are as in [`begin`].

@@ -19,7 +19,6 @@ mod partition;
 mod pfc;
 mod port;
 mod reorder;
-mod sample;
 mod shared;
 mod spec;
 mod sweep;

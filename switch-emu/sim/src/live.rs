@@ -2,13 +2,12 @@
 
 use spray_core::event::Choice;
 use spray_core::path::Balancer;
-use spray_fabric::LinkChange;
 use spray_fabric::live::{HostNow, Ledger, LinkNow, Operator, Order, Snapshot};
+use spray_fabric::{LinkChange, Node};
 
 use super::common::Common;
 use super::hosts::End;
 use super::part::Part;
-use super::sample::waiting;
 use super::spec::FlowOutcome;
 use super::watch::Watch;
 
@@ -105,4 +104,17 @@ fn sender(host: &mut HostNow, end: &End, own: &[FlowOutcome]) {
     host.retransmits += half.sender.stats().retransmits;
     host.sending += u32::from(!half.sender.is_idle());
     host.frozen += u32::from(!half.sender.is_idle() && half.sender.balancer().next_choice() == Choice::Frozen);
+}
+
+/// Bytes that wait for a link.
+fn waiting<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], link: usize, now_ps: u64) -> u64 {
+    let port = common.port(parts, link);
+    match common.spec.network.links[link].from {
+        Node::Host(host) => {
+            let net = &parts[common.locate(link).part].net;
+            let uplink = &net.uplinks[common.partition.place_of_host[host] as usize];
+            port.bytes_in(uplink.link.free_ps().saturating_sub(now_ps))
+        }
+        Node::Switch(_) => port.waiting_bytes(now_ps),
+    }
 }

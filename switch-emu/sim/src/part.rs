@@ -1,11 +1,12 @@
 //! A part of a run: takes its events in order and lets its hosts and switches act.
 
+use std::cell::Cell;
 use std::hint::black_box;
 
-use spray_core::flow::{Arrival, FlowConfig};
+use spray_core::flow::{Accept, Arrival, FlowConfig};
 use spray_core::host::{Fate, Host, NEVER, Owner, Path, ReceiveHalf, SendHalf};
 use spray_core::rng::{Rng, stream};
-use spray_fabric::Ancestors;
+use spray_fabric::{Ancestors, Arrivals};
 use spray_wire as wire;
 
 use super::arena::{Arena, Kind, Slot, Turn, key, time_ps};
@@ -27,6 +28,8 @@ pub(super) struct Part<'a, W> {
     /// Whether the run ends with the last of them.
     alone: bool,
     pub frames_delivered: u64,
+    /// The payload that has arrived here.
+    pub arrivals: Arrivals<Cell<u64>>,
     /// How much work the part was so far: 2 for each event at a switch, 3 for one at a host, where the transport runs.
     pub work: u64,
 }
@@ -50,6 +53,7 @@ impl<'a, W: Watch> Part<'a, W> {
             hosts: common.partition.hosts[number].iter().zip(&net.uplinks).map(host).collect(),
             alone: common.partition.len() == 1,
             frames_delivered: 0,
+            arrivals: Arrivals::new(common.arrived),
             work: 0,
             ends,
             net,
@@ -186,7 +190,10 @@ impl<'a, W: Watch> Part<'a, W> {
         let data = slot.data(&end.message_of(slot.psn), end.payload_bytes);
         let arrival =
             Arrival { data, port, marked, hops, trimmed: slot.is_trimmed(), last_port: slot.is_trimmed_last() };
-        hosts[end.host as usize].on_data(*now_ps, slot.connection, end, &arrival, (), net);
+        let accept = hosts[end.host as usize].on_data(*now_ps, slot.connection, end, &arrival, (), net);
+        if matches!(accept, Accept::New { .. }) {
+            self.arrivals.add(self.now_ps, u64::from(data.payload_bytes));
+        }
     }
 
     #[inline]
@@ -338,11 +345,6 @@ impl<'a, W: Watch> Part<'a, W> {
     pub(super) fn tell_all(&mut self, at_ps: u64) {
         self.now_ps = at_ps;
         self.ends.iter_mut().for_each(|end| tell(self.common, at_ps, end));
-    }
-
-    /// Payload bytes that receivers here have taken.
-    pub(super) fn bytes_received(&self) -> u64 {
-        self.ends.iter().map(|end| self.bytes_received_at(end)).sum()
     }
 
     /// Payload bytes that the receiver at one of the ends has taken.

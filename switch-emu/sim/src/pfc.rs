@@ -8,11 +8,12 @@ use std::collections::VecDeque;
 use spray_core::link::serialisation_ceil_ps;
 use spray_fabric::{Link, Network, Node, Thresholds};
 use spray_pipeline::Cause;
+use spray_pipeline::bins::{Crossing, LOST};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::word::Word;
 
 use super::arena::Kind;
-use super::port::Port;
+use super::port::{Port, Seen};
 use super::spec::{Deadlock, Pfc as Config, SimSpec};
 
 /// The links of a network whose data nothing drops for want of memory.
@@ -123,19 +124,22 @@ impl Pfc {
         number: u32,
         port: &mut Port,
         frame: &mut Frame,
-        random: u64,
+        (random, seen): (u64, &Seen),
     ) -> Result<(), Cause> {
         let now_ps = frame.time_ps;
         self.thaw(number, port, now_ps);
         if frame.control {
-            return port.cross_control(frame, random);
+            return port.cross_control(frame, random, seen);
         }
         let admitted = self.admitted.get_mut(event as usize).is_some_and(std::mem::take);
         if !admitted && !self.admit(event, frame.len, now_ps) {
             port.counters.drops_queue.add(1);
+            seen.set(Some(Crossing { became: LOST, ..Crossing::at(now_ps) }));
             return Err(Cause::Queue);
         }
-        let crossed = port.cross(frame, random, u32::MAX);
+        let crossed = port.cross(frame, random, u32::MAX, seen);
+        // It leaves when nothing pauses any more.
+        seen.set(seen.get().map(|crossing| Crossing { bytes: 0, ..crossing }));
         match crossed {
             Ok(()) => self.hold(event, number, port, frame.len, frame.time_ps - port.config.latency_ps),
             Err(_) => self.lose(event, frame.len, now_ps),
@@ -218,8 +222,8 @@ impl Pfc {
         self.lanes[number as usize].delay_ps += port.thaw(now_ps);
     }
 
-    /// The first in line may leave by now: returns its event. `port` is that with this number.
-    pub(super) fn leaves(&mut self, number: u32, port: &mut Port, now_ps: u64) -> Option<u32> {
+    /// The first in line may leave by now: returns its event and length. `port` is that with this number.
+    pub(super) fn leaves(&mut self, number: u32, port: &mut Port, now_ps: u64) -> Option<(u32, u32)> {
         self.thaw(number, port, now_ps);
         let lane = &mut self.lanes[number as usize];
         lane.armed = false;
@@ -229,7 +233,7 @@ impl Pfc {
         let Held { event, came_by, len, .. } = first?;
         self.release(came_by, len, now_ps);
         self.comes_by(event, number);
-        Some(event)
+        Some((event, len))
     }
 
     /// A pause reaches the sender of a link: the frame that it is sending goes on.

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use spray_fabric::{DropEvery, LinkChange, LinkState, Node, Thresholds};
 use spray_pipeline::Cause;
+use spray_pipeline::bins::Crossing;
 use spray_pipeline::config::{HOST, NEVER, OUTSIDE, PortConfig};
 use spray_pipeline::counters::PortCounters;
 use spray_pipeline::fifo::PortFifos;
@@ -42,6 +43,9 @@ const _: () = assert!(std::mem::offset_of!(Port, counters) + std::mem::offset_of
 const _: () = assert!(std::mem::offset_of!(Port, place) >= 128);
 const _: () = assert!(std::mem::offset_of!(Port, config) + std::mem::offset_of!(PortConfig, states) + 56 <= 256);
 
+/// What became of a frame at a port that counts over time.
+pub(super) type Seen = Cell<Option<Crossing>>;
+
 /// Losses counted in frames.
 #[derive(Clone, Copy, Debug)]
 struct Periodic {
@@ -66,6 +70,7 @@ impl Port {
         let mut config = PortConfig::new(rate_bps, latency_ps, thresholds, next, most_bytes);
         // The exact queue has no limit of its own.
         (config.limit, config.control_limit) = (thresholds.limit_bytes, thresholds.control_limit_bytes);
+        config.counts = common.bins.is_on().into();
         let (queues, counters) = (PortFifos::default(), PortCounters::default());
         Self {
             config,
@@ -82,18 +87,21 @@ impl Port {
         }
     }
 
+    /// Takes a frame through; `seen` gets what became of it where that is counted over time.
     #[inline]
-    pub(super) fn cross(&self, frame: &mut Frame, random: u64, limit: u32) -> Result<(), Cause> {
-        self.config.cross_within(frame, random, limit, &self.queues, &self.counters)
+    pub(super) fn cross(&self, frame: &mut Frame, random: u64, limit: u32, seen: &Seen) -> Result<(), Cause> {
+        let note = |_: &Frame, crossing: &Crossing| seen.set(Some(*crossing));
+        self.config.cross_within(frame, random, limit, &self.queues, &self.counters, note)
     }
 
     /// Takes a control frame through, which waits for data that goes, but not for data that pauses.
-    pub(super) fn cross_control(&self, frame: &mut Frame, random: u64) -> Result<(), Cause> {
+    pub(super) fn cross_control(&self, frame: &mut Frame, random: u64, seen: &Seen) -> Result<(), Cause> {
         if !self.is_paused() {
-            return self.cross(frame, random, self.config.limit);
+            return self.cross(frame, random, self.config.limit, seen);
         }
         let alone = self.queues.control_alone();
-        let crossed = self.config.cross_within(frame, random, self.config.limit, &alone, &self.counters);
+        let note = |_: &Frame, crossing: &Crossing| seen.set(Some(*crossing));
+        let crossed = self.config.cross_within(frame, random, self.config.limit, &alone, &self.counters, note);
         self.queues.set_control(&alone);
         crossed
     }

@@ -40,7 +40,8 @@ pub struct SimSpec<'a> {
     pub seed: u64,
     /// When the run is stopped if flows are not through by then.
     pub until_ps: u64,
-    /// Time between samples of queues and of delivered bytes; 0 takes none, and costs nothing.
+    /// How long the bins are in which what happens at ports and what arrives is counted, or a power of two times that in a long run; 0
+    /// counts nothing, and costs nothing.
     pub sample_ps: u64,
 }
 
@@ -139,9 +140,9 @@ pub struct SimOutcome {
     pub flows: Vec<FlowOutcome>,
     /// Egress ports of the switches, then the hosts' own links.
     pub ports: Vec<PortOutcome>,
-    /// Queue and traffic of every port over time; empty without sampling.
+    /// What every switch's port counted over time; empty without `sample_ps`.
     pub samples: Vec<PortSamples>,
-    /// Payload bytes delivered so far, (time, bytes); empty without sampling.
+    /// Payload that had arrived by the end of each bin, (time, bytes), from time 0 on; empty without `sample_ps`.
     pub delivered: Vec<(u64, u64)>,
     /// The first deadlock of paused links.
     pub deadlock: Option<Deadlock>,

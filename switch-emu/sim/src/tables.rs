@@ -1,7 +1,10 @@
 //! The switches: their routes, and how a frame crosses one.
 
+use std::cell::Cell;
+
 use spray_capture::Fate;
 use spray_pipeline::Cause;
+use spray_pipeline::bins::{Cells, Crossing, LOST, MARKED};
 use spray_pipeline::flow_hash::Key;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::port;
@@ -16,11 +19,11 @@ use super::arena::{Kind, Slot, Turn, key, time_ps};
 use super::common::{Common, OwnWord};
 use super::hosts::Uplink;
 use super::pfc::{Pfc, Signal};
-use super::port::Port;
+use super::port::{Port, Seen};
 use super::reorder::Reorder;
 use super::spec::Deadlock;
 use super::watch::{Eyes, Watch};
-use spray_fabric::{Node, Scheme};
+use spray_fabric::{Node, PortBins, Scheme};
 
 /// The switches of a part, and their state.
 pub(super) struct Switches<'a> {
@@ -39,6 +42,8 @@ pub(super) struct Switches<'a> {
     pub pfc: Option<Pfc>,
     /// Per event the port that its frame has left without its mark; empty where frames are marked as they come.
     unsettled: Vec<Option<Unsettled>>,
+    /// What the switches' ports count over time, in the order of these; none where nothing is counted.
+    pub bins: Vec<PortBins<Cell<u64>>>,
 }
 
 /// A frame that has left a port without its mark.
@@ -65,8 +70,10 @@ impl<'a> Switches<'a> {
             Port::new(common, (entry.to, way), entry.rate_bps, network.latency_ps(*link), &common.queues[*link])
         };
         let pfc = spec.pfc.map(|config| Pfc::new(spec, &config, &common.port_of_link));
+        let own = if common.bins.is_on() { common.first_port[number + 1] - common.first_port[number] } else { 0 };
         Self {
             common,
+            bins: (0..own).map(|_| PortBins::empty(common.bins)).collect(),
             ports: links.iter().map(port).collect(),
             first: common.first_port[number],
             trail: Trail::default(),
@@ -141,14 +148,22 @@ impl<'a> Switches<'a> {
         let limit = shared.map(|shared| shared.limit(|port| &self.ports[self.place(port)], number, time_ps(slot.key)));
         let port = &mut self.ports[place];
         let mut frame = frame(slot, self.common.trimmed_len);
-        if !port.unchanged {
-            port.lose_periodically(frame.time_ps, frame.is_trimmable())?;
+        if !port.unchanged
+            && let Err(cause) = port.lose_periodically(frame.time_ps, frame.is_trimmable())
+        {
+            self.note(place, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) });
+            return Err(cause);
         }
         let random = port::random(&frame, number, self.common.spec.seed);
+        let seen = Seen::new(None);
         let crossed = match &mut self.pfc {
-            None => port.cross(&mut frame, random, limit.unwrap_or(port.config.limit)),
-            Some(pfc) => pfc.cross(index, number, port, &mut frame, random),
+            None => port.cross(&mut frame, random, limit.unwrap_or(port.config.limit), &seen),
+            Some(pfc) => pfc.cross(index, number, port, &mut frame, (random, &seen)),
         };
+        if let Some(crossing) = seen.get() {
+            self.note(place, &crossing);
+        }
+        let port = &mut self.ports[place];
         if port.config.mark_departing != 0 {
             self.leave_unsettled(index, number, time_ps(slot.key), &frame, crossed);
         }
@@ -170,8 +185,21 @@ impl<'a> Switches<'a> {
     /// The first frame of data at a port may leave; returns its event, with the time at which it reaches the far end.
     pub(super) fn leaves(&mut self, number: u32, now_ps: u64) -> Option<(u32, u64)> {
         let port = &mut self.ports[number as usize];
-        let event = self.pfc.as_mut()?.leaves(number, port, now_ps)?;
-        Some((event, now_ps + port.config.latency_ps))
+        let (event, len) = self.pfc.as_mut()?.leaves(number, port, now_ps)?;
+        let there_ps = now_ps + port.config.latency_ps;
+        if let Some(bins) = self.bins.get_mut(number as usize) {
+            bins.reach(now_ps);
+            bins.left(now_ps, len);
+        }
+        Some((event, there_ps))
+    }
+
+    /// Counts what became of a frame at a port over time, if that is counted.
+    fn note(&mut self, place: usize, crossing: &Crossing) {
+        if let Some(bins) = self.bins.get_mut(place) {
+            bins.reach(crossing.came_ps.max(crossing.left_ps));
+            bins.note(crossing);
+        }
     }
 
     /// A pause or its end has come to the sender of a link, or it is time to look for deadlocks.
@@ -236,9 +264,11 @@ impl<'a> Switches<'a> {
         let left_ps = time_ps(slot.key) - port.config.latency_ps;
         let behind = port.departures.behind(place, left_ps);
         let random = port::share(slot.random, left_ps, number, self.common.spec.seed) as u32;
-        let before = slot.ecn;
-        port.config.mark(&mut slot.ecn, behind, random, &port.counters);
-        slot.ecn != before
+        let marks = port.config.mark(&mut slot.ecn, behind, random, &port.counters);
+        if marks {
+            self.note(at, &Crossing { became: MARKED, ..Crossing::at(left_ps) });
+        }
+        marks
     }
 
     /// Whether frames get their marks as they leave a port.

@@ -19,6 +19,7 @@ mod erasure;
 mod flowcut;
 mod ofan;
 mod ordered_chaos;
+mod over_time;
 mod parts;
 mod pfc;
 mod queues;
@@ -194,8 +195,7 @@ fn sampling_changes_nothing_but_what_is_sampled() {
     assert_eq!(plain.flows, sampled.flows);
     assert!(plain.samples.is_empty() && !sampled.samples.is_empty());
     assert!(sampled.ports.iter().any(|port| port.counters.queue_max > 0));
-    let ascending = sampled.delivered.is_sorted();
-    assert!(ascending && sampled.delivered.last().unwrap().1 <= 8 * 200_000);
+    assert!(plain.delivered.is_empty() && sampled.delivered.is_sorted());
 }
 
 /// Of the first connections every packet is counted once, by how its entropy value was chosen.

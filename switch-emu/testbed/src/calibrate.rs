@@ -19,7 +19,7 @@ use super::hosts::Setup;
 use super::pace::{Count, Counted, slower_than_alone, times};
 use super::plan::Plan;
 use super::rig::Rig;
-use spray_fabric::{FlowSpec, Start};
+use spray_fabric::{FlowSpec, Scale, Start};
 
 use super::{FabricSpec, OPEN_QUEUE, RunError, TestbedSpec};
 
@@ -49,7 +49,7 @@ pub(super) fn measure(
     let fast = FabricSpec { network: &network, events: &[], queue: &|_| OPEN_QUEUE, ..spec.fabric };
     let fabric = fast.compile(0)?;
     rig.drain()?;
-    rig.configure(&fabric, fast.packet_bytes)?;
+    rig.configure(&fabric, fast.packet_bytes, Scale::default())?;
     let pairs = pairs(spec.flows);
     if pairs.is_empty() {
         return Err(RunError::Calibration);

@@ -1,7 +1,7 @@
 //! From what endpoints, programs and samples hold to the result of a run.
 
 use spray_core::host::EvLife;
-use spray_fabric::{Node, Port, PortCounters, PortOutcome};
+use spray_fabric::{Node, Port, PortCounters, PortOutcome, PortSamples};
 use spray_nic::ConnectionId;
 use spray_nic::device::{Device, DeviceStats};
 use spray_nic::endpoint::{ConnectionStats, Lateness};
@@ -10,7 +10,6 @@ use super::drive::Outcome;
 use super::host_port::OwnLink;
 use super::hosts::{Running, Setup};
 use super::rig::Rig;
-use super::sample::Samples;
 use super::{FlowOutcome, Happened, Losses, Report, RunError, Subject, TestbedOutcome};
 
 /// A run that is over.
@@ -22,7 +21,7 @@ pub(super) struct Collect<'a> {
 
 impl Collect<'_> {
     /// The whole outcome.
-    pub fn outcome(&self, rig: &Rig, samples: Samples, losses: Losses) -> Result<TestbedOutcome, RunError> {
+    pub fn outcome(&self, rig: &Rig, delivered: Vec<(u64, u64)>, losses: Losses) -> Result<TestbedOutcome, RunError> {
         let (flows, payload_verified) =
             self.setup.plan.outcomes(|first| self.counted(first).map(Option::unwrap_or_default));
         let mut lateness = Lateness::default();
@@ -32,8 +31,8 @@ impl Collect<'_> {
             entries: rig.program(0).entries(),
             reunion: rig.program(0).reunion(),
             payload_verified,
-            samples: samples.ports,
-            delivered: samples.delivered,
+            samples: self.samples(rig)?,
+            delivered,
             ev_lives: self.ev_lives(),
             lead_in_ps: self.lead_in_ps,
             log: self.log(&flows),
@@ -49,6 +48,21 @@ impl Collect<'_> {
             wall: self.outcome.wall,
             dilation: self.outcome.dilation,
         })
+    }
+
+    /// What the switches' ports have counted over time.
+    fn samples(&self, rig: &Rig) -> Result<Vec<PortSamples>, RunError> {
+        if self.setup.spec.sample_ps == 0 {
+            return Ok(Vec::new());
+        }
+        let end_ps = self.outcome.end_ps;
+        let programs: Vec<_> =
+            rig.chassis.iter().map(|chassis| chassis.program.samples(end_ps)).collect::<Result<_, _>>()?;
+        let of = |(number, port): (usize, &Port)| match &self.setup.ports[number] {
+            Some(played) => played.samples(number, end_ps),
+            None => programs[rig.chassis_of(port.switch)][number].clone(),
+        };
+        Ok(self.setup.fabric.ports.iter().enumerate().map(of).collect())
     }
 
     /// What the two ends of the connection that begins with a flow have counted, as far as it was made.

@@ -90,11 +90,12 @@ pub(super) fn drive<C: Clock + Send>(
     let boards: Vec<_> = (0..threads).map(|_| Board::default()).collect();
     let begun_ns = monotonic_ns();
     let (hosts, watched) = std::thread::scope(|scope| {
-        let spawn = |((share, clock), board)| {
+        let spawn = |(thread, ((share, clock), board))| {
             let stop = &stop;
+            let desk = desk.map(|desk| (desk, thread));
             scope.spawn(move || poll(share, clock, (goal.plan, board, desk), stop))
         };
-        let handles: Vec<_> = shares.into_iter().zip(clocks).zip(&boards).map(spawn).collect();
+        let handles: Vec<_> = shares.into_iter().zip(clocks).zip(&boards).enumerate().map(spawn).collect();
         // Also set when `watch` panics: the scope waits for the threads.
         let stopping = StopOnDrop(&stop);
         let ended = || handles.iter().any(|handle| handle.is_finished());
@@ -160,7 +161,7 @@ fn watch_until_over(
 fn poll<C: Clock>(
     share: Vec<Running>,
     mut clock: C,
-    (plan, board, desk): (&Plan, &Board, Option<&Desk>),
+    (plan, board, desk): (&Plan, &Board, Option<(&Desk, usize)>),
     stop: &AtomicBool,
 ) -> Vec<Running> {
     // Without SCHED_IDLE a run is slower, but right.
@@ -186,11 +187,11 @@ fn poll<C: Clock>(
         if rounds.is_multiple_of(ROUNDS_PER_COUNT) {
             let placed = endpoints.iter().zip(&books).map(|(endpoint, book)| book.placed_bytes(endpoint)).sum();
             board.placed_bytes.store(placed, Ordering::Relaxed);
-            if let Some(desk) = desk {
-                for (((host, endpoint), book), heard) in numbers.iter().zip(endpoints).zip(&books).zip(&mut heard) {
+            if let Some((desk, thread)) = desk {
+                for ((endpoint, book), heard) in endpoints.iter_mut().zip(&books).zip(&mut heard) {
                     desk.hear(heard, endpoint, book);
-                    desk.tell(*host, endpoint);
                 }
+                desk.tell(thread, now_ps, numbers.iter().copied().zip(&*endpoints));
             }
         }
         if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

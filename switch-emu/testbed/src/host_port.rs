@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spray_fabric::{ChassisSpec, Fabric, LinkChange, Network, Node, PortCounters, Thresholds};
+use spray_fabric::{
+    ChassisSpec, Fabric, LinkChange, Network, Node, PortBins, PortCounters, PortSamples, Scale, Thresholds,
+};
 use spray_nic::endpoint;
 use spray_pipeline::Cause;
 use spray_pipeline::config::{OUTSIDE, PortConfig};
@@ -12,44 +14,58 @@ use spray_pipeline::port;
 
 /// One of them.
 #[derive(Clone, Debug)]
-pub(super) struct HostPort(Arc<LastPort<AtomicU64>>);
+pub(super) struct HostPort(Arc<Played>);
+
+#[derive(Debug)]
+struct Played {
+    port: LastPort<AtomicU64>,
+    bins: PortBins<AtomicU64>,
+}
 
 impl HostPort {
-    /// That of every port of `fabric` by its number; `None` for those that lead to switches.
-    pub fn all(fabric: &Fabric, frame_bytes: u32) -> Vec<Option<Self>> {
-        let spec = ChassisSpec { frame_bytes, ..ChassisSpec::whole(fabric) };
+    /// That of every port of `fabric` by its number, which counts into `bins`; `None` for those that lead to switches.
+    pub fn all(fabric: &Fabric, frame_bytes: u32, bins: Scale) -> Vec<Option<Self>> {
+        let spec = ChassisSpec { frame_bytes, bins, ..ChassisSpec::whole(fabric) };
+        let played = |number: usize, port: &spray_fabric::Port| Played {
+            port: LastPort::new(number as u32, fabric.seed, spec.port(port)),
+            bins: PortBins::new(bins),
+        };
         let port = |(number, port): (usize, &spray_fabric::Port)| {
-            matches!(port.to, Node::Host(_))
-                .then(|| Self(Arc::new(LastPort::new(number as u32, fabric.seed, spec.port(port)))))
+            matches!(port.to, Node::Host(_)).then(|| Self(Arc::new(played(number, port))))
         };
         fabric.ports.iter().enumerate().map(port).collect()
     }
 
     pub fn counters(&self) -> PortCounters {
-        self.0.counters()
+        self.0.port.counters()
+    }
+
+    /// What it has counted over time, as the port of this number, in a run that ends at `end_ps`.
+    pub fn samples(&self, number: usize, end_ps: u64) -> PortSamples {
+        self.0.bins.samples(number, end_ps)
     }
 
     /// As [`LastPort::counters_until`].
     pub fn counters_until(&self, end_ps: u64) -> PortCounters {
-        self.0.counters_until(end_ps)
+        self.0.port.counters_until(end_ps)
     }
 
     /// As [`LastPort::queue_bytes`].
     pub fn queue_bytes(&self, now_ps: u64) -> [u64; 2] {
-        self.0.queue_bytes(now_ps)
+        self.0.port.queue_bytes(now_ps)
     }
 }
 
 impl HostPort {
     /// As [`LastPort::play`].
     pub fn take(&self, frame: &mut [u8]) -> Result<Delivery, Cause> {
-        self.0.play(frame)
+        self.0.port.play(frame, |crossing| self.0.bins.note(crossing))
     }
 }
 
 impl endpoint::LastPort for HostPort {
     fn latency_ps(&self) -> u64 {
-        self.0.latency_ps()
+        self.0.port.latency_ps()
     }
 
     fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {

@@ -8,6 +8,7 @@
 //! Scenario time 0 is some round trips after the hosts' clocks start: connections are set up before it. Inside,
 //! all virtual times are that much later, in the programs' tables as well; specs and outcomes are in scenario time.
 
+mod arrivals;
 /// Baselines for `spray bench veth`.
 pub mod bench;
 mod calibrate;
@@ -28,7 +29,6 @@ pub mod program;
 mod registry;
 mod rig;
 mod routers;
-mod sample;
 mod spec;
 mod standing;
 #[cfg(test)]
@@ -37,10 +37,11 @@ mod veth;
 mod watch;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use spray_fabric::live::Operator;
-use spray_fabric::{Fabric, Progress, Thresholds, check_flows, compile};
+use spray_fabric::{Arrivals, Fabric, Progress, Scale, Thresholds, check_flows, compile};
 use spray_nic::clock::{DilatedClock, PatientClock};
 use spray_nic::sys::monotonic_ns;
 use tracing::{debug_span, info_span};
@@ -130,15 +131,17 @@ impl Testbed {
         let lead_in_ps = LEAD_IN_RTTS * spec.base_rtt_ps;
         let fabric = spec.fabric.compile(lead_in_ps)?;
         debug_span!("drain").in_scope(|| self.rig.drain())?;
-        debug_span!("configure").in_scope(|| self.rig.configure(&fabric, spec.fabric.packet_bytes))?;
-        let ports = host_port::HostPort::all(&fabric, spec.fabric.packet_bytes);
+        let times_ps = (spec.sample_ps, spec.until_ps);
+        let bins = self.rig.bins(lead_in_ps, times_ps);
+        debug_span!("configure").in_scope(|| self.rig.configure(&fabric, spec.fabric.packet_bytes, bins))?;
+        let ports = host_port::HostPort::all(&fabric, spec.fabric.packet_bytes, bins);
         let plan = plan::Plan::new(spec, lead_in_ps);
         let links = host_port::OwnLink::all(&fabric, spec.fabric.network);
         let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports, links: &links, plan: &plan };
         let mut hosts = setup.hosts(&mut self.rig, |host| setup.emulated(host))?;
-        if let Some(watch) = spec.watch {
-            hosts = watch::watched(hosts, &setup, watch, lead_in_ps);
-        }
+        let arrived = Scale::single(lead_in_ps, times_ps);
+        let arrivals = arrived.is_on().then(|| Arc::new(Arrivals::new(arrived)));
+        hosts = watch::watched(hosts, &setup, arrivals.as_ref(), lead_in_ps);
         let drops_before = self.rig.interface_drops()?;
         let devices_before = hosts::device_stats(&hosts);
         let hosts = setup.connect(hosts, lead_in_ps)?;
@@ -149,8 +152,7 @@ impl Testbed {
             lead_in_ps,
             until_ps: lead_in_ps.saturating_add(spec.until_ps),
         };
-        let mut sampler = sample::Sampler::new(&setup, lead_in_ps);
-        let desk = operator.as_ref().map(|_| live::Desk::new(fabric.hosts.len()));
+        let desk = operator.as_ref().map(|_| live::Desk::new(setup.threads()));
         let mut controls =
             operator.zip(desk.as_ref()).map(|(by, desk)| live::Controls::new(by, &setup, desk, lead_in_ps));
         let rig = &mut self.rig;
@@ -161,7 +163,6 @@ impl Testbed {
             PatientClock::new(clock, setup.step_ps(), setup.threads()),
             (&goal, desk.as_ref()),
             &mut |report: &drive::Report| {
-                sampler.look(rig, report)?;
                 spec.watch.inspect(|watch| watch::settle(watch, report.now_ps, lead_in_ps));
                 progress(report.progress(&goal));
                 if let Some(slower) = pace.on_report(monotonic_ns(), report.now_ps) {
@@ -178,14 +179,15 @@ impl Testbed {
                 }
             },
         )?;
-        let samples = sampler.finish();
         if let Some(controls) = &mut controls {
             controls.end(&self.rig, &outcome.report)?;
         }
         let drops = self.rig.interface_drops()?.saturating_sub(drops_before);
         let collect = collect::Collect { setup: &setup, lead_in_ps, outcome: &outcome };
         let losses = collect.losses(drops, &devices_before);
-        let result = collect.outcome(&self.rig, samples, losses)?;
+        let counted = arrivals.iter().flat_map(|arrivals| arrivals.counted());
+        let delivered = spray_fabric::delivered(&arrived, counted, outcome.end_ps);
+        let result = collect.outcome(&self.rig, delivered, losses)?;
         spec.watch.inspect(|watch| watch::report(watch, &outcome.hosts, lead_in_ps));
         self.rig.take_back(outcome.hosts);
         Ok(result)

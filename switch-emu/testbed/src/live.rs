@@ -1,6 +1,6 @@
 //! Somebody at the controls of a run: what is shown, and what becomes of orders.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use spray_core::flow::FlowConfig;
@@ -23,7 +23,7 @@ const EVERY_NS: u64 = 100_000_000;
 /// What the threads that poll hosts tell the operator, and are told.
 #[derive(Debug)]
 pub(super) struct Desk {
-    hosts: Vec<HostBoard>,
+    threads: Vec<Mutex<Told>>,
     /// How often the operator has changed settings.
     changes: AtomicUsize,
     /// What they are since then.
@@ -39,29 +39,35 @@ struct Setting {
     paths: Vec<Ev>,
 }
 
-/// What a host tells.
+/// What a thread tells of its hosts, all of it at one time: bytes of one time and the time of another make no rate.
 #[derive(Debug, Default)]
-struct HostBoard {
-    received_bytes: AtomicU64,
-    retransmits: AtomicU64,
-    sending: AtomicU32,
-    frozen: AtomicU32,
+struct Told {
+    now_ps: u64,
+    hosts: Vec<(usize, HostNow)>,
 }
 
 impl Desk {
-    pub fn new(hosts: usize) -> Self {
-        let hosts = (0..hosts).map(|_| HostBoard::default()).collect();
-        Self { hosts, changes: AtomicUsize::new(0), settings: Mutex::default() }
+    pub fn new(threads: usize) -> Self {
+        let threads = (0..threads).map(|_| Mutex::default()).collect();
+        Self { threads, changes: AtomicUsize::new(0), settings: Mutex::default() }
     }
 
-    /// A host tells how it stands.
-    pub fn tell(&self, host: usize, endpoint: &Endpoint<XskDevice>) {
-        let (board, Senders { sending, frozen }) = (&self.hosts[host], endpoint.senders());
-        let (sender, receiver) = endpoint.totals();
-        board.received_bytes.store(receiver.bytes, Ordering::Relaxed);
-        board.retransmits.store(sender.retransmits, Ordering::Relaxed);
-        board.sending.store(sending, Ordering::Relaxed);
-        board.frozen.store(frozen, Ordering::Relaxed);
+    /// A thread tells how its hosts stand at `now_ps`.
+    pub fn tell<'e>(&self, thread: usize, now_ps: u64, hosts: impl Iterator<Item = (usize, &'e Endpoint<XskDevice>)>) {
+        let mut told = self.threads[thread].lock().unwrap_or_else(PoisonError::into_inner);
+        told.now_ps = now_ps;
+        told.hosts.clear();
+        told.hosts.extend(hosts.map(|(host, endpoint)| (host, stands(endpoint))));
+    }
+
+    /// Shows what the threads have told, and since when all of that holds.
+    fn show(&self, hosts: &mut [HostNow]) -> u64 {
+        let show = |told: &Mutex<Told>| {
+            let told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.hosts.iter().for_each(|(host, now)| hosts[*host] = *now);
+            told.now_ps
+        };
+        self.threads.iter().map(show).min().unwrap_or(0)
     }
 
     /// Gives a host's connections the settings of the latest change, if the host has `seen` fewer changes.
@@ -86,6 +92,12 @@ impl Desk {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
         self.changes.fetch_add(1, Ordering::Release);
     }
+}
+
+/// How a host stands.
+fn stands(endpoint: &Endpoint<XskDevice>) -> HostNow {
+    let (Senders { sending, frozen }, (sender, receiver)) = (endpoint.senders(), endpoint.totals());
+    HostNow { received_bytes: receiver.bytes, sending, frozen, retransmits: sender.retransmits }
 }
 
 /// The operator of a run.
@@ -136,16 +148,9 @@ impl<'a> Controls<'a> {
     }
 
     fn show(&mut self, rig: &Rig, report: &Report) -> Result<(), RunError> {
-        self.shown.now_ps = report.now_ps.cast_signed() - self.lead_in_ps.cast_signed();
+        let told_ps = self.desk.show(&mut self.shown.hosts);
+        self.shown.now_ps = told_ps.cast_signed() - self.lead_in_ps.cast_signed();
         self.shown.arrived = report.arrived;
-        for (shown, board) in self.shown.hosts.iter_mut().zip(&self.desk.hosts) {
-            *shown = HostNow {
-                received_bytes: board.received_bytes.load(Ordering::Relaxed),
-                sending: board.sending.load(Ordering::Relaxed),
-                frozen: board.frozen.load(Ordering::Relaxed),
-                retransmits: board.retransmits.load(Ordering::Relaxed),
-            };
-        }
         let at_ps = report.now_ps.saturating_sub(self.lead_in_ps);
         for (link, (shown, port)) in self.shown.links.iter_mut().zip(&self.ports).enumerate() {
             let Some(port) = *port else { continue };

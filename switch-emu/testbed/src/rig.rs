@@ -13,7 +13,7 @@ use super::netns::{Namespace, sysctl};
 use super::registry;
 use super::{FabricSpec, RunError};
 use crate::program::{SteerProgram, SwitchProgram};
-use spray_fabric::{ChassisSpec, Fabric, Host, LinkChange, Network, Node};
+use spray_fabric::{ChassisSpec, Fabric, Host, LinkChange, Network, Node, Scale};
 
 /// Everything that stands while a testbed does. Fields drop in order: sockets, programs, namespaces.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(super) struct Rig {
     pub devices: Vec<Option<XskDevice>>,
     /// The switches' programs.
     pub chassis: Vec<ChassisRig>,
+    /// How many series of bins its programs have room for: of every port in each.
+    pub series: usize,
     _steering: Vec<SteerProgram>,
     sites: Vec<Site>,
 }
@@ -75,9 +77,11 @@ impl Rig {
         let (host_sites, switch_sites) = sites.split_at(hosts);
         let span = debug_span!("switch programs", count = switch_sites.len()).entered();
         let mut chassis = Vec::with_capacity(switch_sites.len());
+        let series = fabric.ports.len() * switch_sites.len();
+        let (frame_bytes, bins) = (spec.packet_bytes, bins(series, 0, (1, 1)));
         for (number, site) in switch_sites.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
-            let mut program = SwitchProgram::load(&ChassisSpec { fabric, switch, frame_bytes: spec.packet_bytes })?;
+            let mut program = SwitchProgram::load(&ChassisSpec { fabric, switch, frame_bytes, bins })?;
             site.namespace.run(|| attach_switch(&mut program, &site.doors))??;
             chassis.push(ChassisRig { program, switch });
         }
@@ -90,15 +94,20 @@ impl Rig {
             devices.push(Some(device));
             steering.push(steer);
         }
-        Ok(Self { devices, chassis, _steering: steering, sites })
+        Ok(Self { devices, chassis, series, _steering: steering, sites })
     }
 
     /// Loads `fabric`, of the same shape, into all switches and clears their queues and counters.
-    pub fn configure(&mut self, fabric: &Fabric, frame_bytes: u32) -> Result<(), RunError> {
+    pub fn configure(&mut self, fabric: &Fabric, frame_bytes: u32, bins: Scale) -> Result<(), RunError> {
         for chassis in &mut self.chassis {
-            chassis.program.configure(&ChassisSpec { fabric, switch: chassis.switch, frame_bytes })?;
+            chassis.program.configure(&ChassisSpec { fabric, switch: chassis.switch, frame_bytes, bins })?;
         }
         Ok(())
+    }
+
+    /// The bins into which ports count from `begin_ps` on, of a length that is asked for, over a span.
+    pub fn bins(&self, begin_ps: u64, times_ps: (u64, u64)) -> Scale {
+        bins(self.series, begin_ps, times_ps)
     }
 
     /// Takes the sockets of a run's hosts back.
@@ -127,10 +136,15 @@ impl Rig {
         Ok(())
     }
 
+    /// The chassis that plays `switch`, by its place.
+    pub fn chassis_of(&self, switch: usize) -> usize {
+        let chassis = self.chassis.iter().position(|chassis| chassis.switch.is_none_or(|own| own == switch));
+        chassis.expect("every switch is in a chassis")
+    }
+
     /// The program that plays `switch`.
     pub fn program(&self, switch: usize) -> &SwitchProgram {
-        let chassis = self.chassis.iter().find(|chassis| chassis.switch.is_none_or(|own| own == switch));
-        &chassis.expect("every switch is in a chassis").program
+        &self.chassis[self.chassis_of(switch)].program
     }
 
     /// Has the link behind a switch's port be in these states, the first of which begins now.
@@ -140,8 +154,8 @@ impl Rig {
         (port, rate_bps): (usize, u64),
         changes: &[LinkChange],
     ) -> Result<(), RunError> {
-        let chassis = self.chassis.iter_mut().find(|chassis| chassis.switch.is_none_or(|own| own == switch));
-        let program = &mut chassis.expect("every switch is in a chassis").program;
+        let chassis = self.chassis_of(switch);
+        let program = &mut self.chassis[chassis].program;
         Ok(program.change_link(port, rate_bps, changes)?)
     }
 
@@ -155,6 +169,13 @@ impl Rig {
         }
         Ok(drops)
     }
+}
+
+/// Most memory of the bins in all programs, as long as no series gets less than the least.
+const BINS_BYTES: usize = 64 << 20;
+
+fn bins(series: usize, begin_ps: u64, times_ps: (u64, u64)) -> Scale {
+    Scale::new(begin_ps, times_ps, (series, BINS_BYTES))
 }
 
 /// Checks that this process may make namespaces.

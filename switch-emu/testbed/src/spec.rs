@@ -48,7 +48,8 @@ pub struct TestbedSpec<'a> {
     pub base_rtt_ps: u64,
     /// When the run is stopped if flows are not through by then.
     pub until_ps: u64,
-    /// Time between samples of queues and of delivered bytes; 0 takes none.
+    /// How long the bins are in which what happens at ports and what arrives is counted, or a power of two times that in a long run; 0
+    /// counts nothing.
     pub sample_ps: u64,
     /// How much slower than scenario time the run goes.
     pub dilation: Dilation,
@@ -83,9 +84,9 @@ pub struct TestbedOutcome {
     pub payload_verified: bool,
     /// Egress ports of the switches.
     pub ports: Vec<PortOutcome>,
-    /// Queue and traffic of the first ports over time, those between switches first; empty without sampling.
+    /// What every switch's port counted over time; empty without `sample_ps`.
     pub samples: Vec<PortSamples>,
-    /// Payload bytes delivered so far, (time, bytes); empty without sampling.
+    /// Payload that had arrived by the end of each bin, (time, bytes), from time 0 on; empty without `sample_ps`.
     pub delivered: Vec<(u64, u64)>,
     /// The entropy values of the first connections, each with its first flow, on the hosts' clock; empty without sampling.
     pub ev_lives: Vec<(usize, EvLife)>,

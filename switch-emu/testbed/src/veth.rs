@@ -23,7 +23,7 @@ use crate::bench::quic::{self, Quic};
 use crate::bench::{Latency, Throughput, bare, cpu, join};
 use crate::frame::{RATE_BPS, RTT_PS, data_frame, data_header_bytes, unpaced};
 use crate::program::AttachMode;
-use spray_fabric::{Fabric, LeafSpine};
+use spray_fabric::{Fabric, LeafSpine, Scale};
 
 mod kernel;
 mod transport;
@@ -75,7 +75,7 @@ impl VethBench {
         };
         let fabric = spec.compile(0)?;
         let mut rig = Rig::with_frames(&spec, &fabric, FRAMES)?;
-        rig.configure(&fabric, packet_bytes)?;
+        rig.configure(&fabric, packet_bytes, Scale::default())?;
         Ok(Self { rig, fabric, payload_bytes, pair: Pair::new()? })
     }
 

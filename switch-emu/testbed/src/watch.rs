@@ -2,12 +2,18 @@
 //!
 //! Other ports are in the XDP programs, which tell nobody of a frame.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
 use spray_capture::{Content, Fate, Shared, Sighting};
+use spray_fabric::Arrivals;
+use spray_nic::Endpoint;
 use spray_nic::endpoint::{LastPort, Tap};
 use spray_pipeline::last_port::Delivery;
 use spray_wire::switch_view::{Headers, Parsed, parse};
 use spray_wire::{Ecn, peek_virtual_time};
 
+use super::arrivals::Counter;
 use super::host_port::HostPort;
 use super::hosts::{Running, Setup};
 
@@ -31,19 +37,30 @@ struct SeenPort {
 /// How far a host may be behind the others, in ps of scenario time.
 const BEHIND_PS: i64 = 100_000_000;
 
-/// Has `watch` see what the hosts do from now on.
-pub(super) fn watched(hosts: Vec<Running>, setup: &Setup<'_>, watch: &Shared, lead_in_ps: u64) -> Vec<Running> {
-    let parses = watch.lock().tracer().is_some();
+/// Has `arrivals` count the payload that arrives from now on, and whoever watches the run see what hosts do.
+pub(super) fn watched(
+    hosts: Vec<Running>,
+    setup: &Setup<'_>,
+    arrivals: Option<&Arc<Arrivals<AtomicU64>>>,
+    lead_in_ps: u64,
+) -> Vec<Running> {
+    let watch = setup.spec.watch.map(|watch| (watch, watch.lock().tracer().is_some()));
     let network = setup.spec.fabric.network;
     let see = |Running { host, mut endpoint, mut book }: Running| {
-        book.complete = true;
         let link = network.uplink(host) as u32;
-        let tap = |interface| HostTap { watch: watch.clone(), parses, interface, lead_in_ps };
-        if let Some(port) = setup.port_to(host) {
+        let tap = watch
+            .map(|(watch, parses)| move |interface| HostTap { watch: watch.clone(), parses, interface, lead_in_ps });
+        book.complete = tap.is_some();
+        if let (Some(tap), Some(port)) = (&tap, setup.port_to(host)) {
             // The other direction of the host's cable.
             endpoint = endpoint.with_port(Box::new(SeenPort { port, tap: tap(link ^ 1) }));
         }
-        Running { host, endpoint: endpoint.with_tap(Box::new(tap(link))), book }
+        let sees: Option<Box<dyn Tap>> = tap.map(|tap| Box::new(tap(link)) as _);
+        let all = match arrivals {
+            Some(arrivals) => Some(Box::new(Counter { arrivals: Arc::clone(arrivals), next: sees }) as _),
+            None => sees,
+        };
+        Running { host, endpoint: all.into_iter().fold(endpoint, Endpoint::with_tap), book }
     };
     hosts.into_iter().map(see).collect()
 }

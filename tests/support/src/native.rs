@@ -1,6 +1,6 @@
 //! A chassis in memory: the pipeline over vectors. Tests compare the kernel program with it.
 
-use spray_fabric::{ChassisCounters, ChassisSpec, PortCounters, Tables, TablesError};
+use spray_fabric::{Bin, ChassisCounters, ChassisSpec, PortCounters, PortSamples, Tables, TablesError};
 use spray_pipeline::Verdict;
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::queue::PortQueues;
@@ -18,6 +18,7 @@ pub struct NativeSwitch {
     words: Vec<AtomicU64>,
     queues: Vec<PortQueues<AtomicU64>>,
     counters: Vec<PortCounters<AtomicU64>>,
+    bins: Vec<Bin<AtomicU64>>,
     chassis: ChassisCounters<AtomicU64>,
     trail: Trail<AtomicU64>,
 }
@@ -35,6 +36,7 @@ impl NativeSwitch {
             words: tables.words.iter().copied().map(AtomicU64::new).collect(),
             queues: (0..ports).map(|_| PortQueues::default()).collect(),
             counters: (0..ports).map(|_| PortCounters::default()).collect(),
+            bins: (0..ports * tables.globals.bins.cells()).map(|_| Bin::default()).collect(),
             chassis: ChassisCounters::default(),
             trail: Trail::default(),
             tables,
@@ -53,6 +55,16 @@ impl NativeSwitch {
     /// When there is no such port.
     pub fn counters(&self, port: usize) -> PortCounters {
         self.counters[port].read()
+    }
+
+    /// What a port has counted over time, in a run that ends at `end_ps`.
+    ///
+    /// # Panics
+    /// When there is no such port, or ports do not count.
+    pub fn samples(&self, port: usize, end_ps: u64) -> PortSamples {
+        let scale = &self.tables.globals.bins;
+        let cells = &self.bins[port * scale.cells()..][..scale.cells()];
+        PortSamples::of(port, scale, cells.iter().map(Bin::read), end_ps)
     }
 
     /// The chassis's counters.
@@ -109,5 +121,8 @@ impl spray_pipeline::Tables for NativeSwitch {
     }
     fn chassis(&self) -> Option<&ChassisCounters<AtomicU64>> {
         Some(&self.chassis)
+    }
+    fn bin(&self, index: u32) -> Option<&Bin<AtomicU64>> {
+        self.bins.get(index as usize)
     }
 }

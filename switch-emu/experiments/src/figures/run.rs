@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use spray_core::units::Gbps;
+use spray_fabric::{Bin, PortOutcome};
 use toml::Value;
 
 use super::file::{Condition, Figure, Scale, Series, Tune};
@@ -229,20 +230,18 @@ impl Figure {
 /// The error of a run that was asked to stop.
 pub const STOPPED: &str = "stopped";
 
-/// The ports of a switch over time. The simulator samples those that lead to other switches.
+/// The ports of a switch that lead to other switches, over time.
 fn watched(run: &RunResult, switch: &str) -> Vec<Lines> {
     let from = format!("{switch}->");
-    let of = run.port_samples.iter().filter(|samples| run.ports[samples.port].name.starts_with(&from));
+    let is_meant = |port: &PortOutcome| port.uplink && port.name.starts_with(&from);
+    let of = run.port_samples.iter().filter(|samples| is_meant(&run.ports[samples.port]));
     let lines = of.map(|samples| {
-        let us = |ps: u64| ps as f64 / 1e6;
-        let rate = |pair: &[(u64, u64, u64)]| {
-            let (from, to) = (pair[0], pair[1]);
-            (us(to.0), (to.2 - from.2) as f64 * 8e3 / (to.0 - from.0).max(1) as f64)
-        };
+        let times = (1..).map(|bin| (bin * samples.bin_ps) as f64 / 1e6).zip(&samples.bins);
+        let gbps = |bin: &Bin| bin.sent_bytes as f64 * 8e3 / samples.bin_ps as f64;
         Lines {
             port: run.ports[samples.port].name.clone(),
-            gbps: samples.samples.windows(2).map(rate).collect(),
-            queue_bytes: samples.samples.iter().map(|(ps, waiting, _)| (us(*ps), *waiting as f64)).collect(),
+            gbps: times.clone().map(|(time, bin)| (time, gbps(bin))).collect(),
+            queue_bytes: times.map(|(time, bin)| (time, bin.queue_max as f64)).collect(),
         }
     });
     lines.collect()

@@ -1,7 +1,7 @@
 //! The pages stand alone, are well formed and show what they should.
 
 use serde_json::{Value, json};
-use spray_fabric::{PortOutcome, PortSamples};
+use spray_fabric::{Bin, PortOutcome, PortSamples};
 
 use super::*;
 use crate::results::tests::sample;
@@ -99,8 +99,9 @@ fn the_page_of_a_large_run_is_small() {
     run.shape = crate::results::Shape::of(&network);
     let port = |link: &crate::results::ShapeLink| PortOutcome { name: link.name.clone(), ..run.ports[0].clone() };
     run.ports = run.shape.links.iter().map(port).collect();
+    let bin = |i: u64| Bin { queue_max: i % 7 * 1500, sent_bytes: 9_000, ..Bin::default() };
     let samples =
-        |port| PortSamples { port, samples: (0..400).map(|i| (i * 1_000_000, i % 7 * 1500, i * 9_000)).collect() };
+        |port| PortSamples { port, bin_ps: 1_000_000, bins: (0..400).map(bin).collect(), ..Default::default() };
     run.port_samples = (0..run.ports.len()).map(samples).collect();
     run.events =
         (0..3_000).map(|i| crate::results::EventRow { time_us: f64::from(i), ..run.events[1].clone() }).collect();

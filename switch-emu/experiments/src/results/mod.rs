@@ -78,9 +78,10 @@ pub struct RunResult {
     pub ports: Vec<PortOutcome>,
     /// The switches and the links between them.
     pub shape: Shape,
-    /// Samples of some of the ports during the run, with indices into `ports`; times are ps and ascend.
+    /// What the switches' ports counted over time, with indices into `ports`.
     pub port_samples: Vec<PortSamples>,
-    /// Payload bytes placed at the receivers, over all flows, each byte once: ascending (time in ps, bytes so far).
+    /// Payload bytes that had arrived at the receivers by the end of each bin of time, over all flows, each byte once: (time in ps, bytes so
+    /// far), from time 0 on.
     pub delivered: Vec<(u64, u64)>,
     /// The entropy values of the first connections, where the run is sampled.
     pub evs: Vec<ConnectionEvs>,

@@ -1,7 +1,7 @@
 //! The tables of a run, column by column. A new column is a new line here.
 
 use spray_capture::Row;
-use spray_fabric::{PortOutcome, PortSamples};
+use spray_fabric::{Bin, PortOutcome, PortSamples};
 use spray_settings::AxisValue;
 
 use super::columns::{Column, Data, Values, count, flag, json_lines, markdown, parquet, real, text};
@@ -124,31 +124,47 @@ const EVENTS: [Column<EventRow>; 8] = [
     text("detail", "Anything else: the links of a `deadlock`, why a connection was given up.", |e| e.detail.clone()),
 ];
 
-/// A sample of the payload that has arrived: time in ps, bytes so far, and those of the sample before.
+/// The payload that has arrived: time in ps, bytes so far, and those of the time before.
 type Delivered = [(u64, u64); 2];
 
-/// `goodput`: a row per sample.
+/// `goodput`: a row per bin of time.
 const GOODPUT: [Column<Delivered>; 3] = [
-    real(["time_us", "us"], "When the sample was taken.", |[_, (at, _)]| Some(us(*at))),
+    real(["time_us", "us"], "When the bin ends; the first row is that of time 0.", |[_, (at, _)]| Some(us(*at))),
     count(
         ["delivered_bytes", "bytes"],
-        "Payload placed at the receivers so far, over all flows, each byte once.",
+        "Payload that had arrived at the receivers by then, over all flows, each byte once.",
         |[_, (_, bytes)]| Some(*bytes),
     ),
-    real(["goodput_gbps", "Gb/s"], "Its rate since the sample before; without a value in the first one.", |[a, b]| {
+    real(["goodput_gbps", "Gb/s"], "Its rate during the bin; without a value in the first row.", |[a, b]| {
         (b.0 > a.0).then(|| gbps(b.1.saturating_sub(a.1), us(b.0 - a.0)))
     }),
 ];
 
-/// A sample of a port: its name, time in ps, bytes that wait, bytes sent.
-type Sampled = (String, (u64, u64, u64));
+/// A bin of a port: its name, when the bin ends in ps, bytes that have left by then, what it counted.
+type PortBin = (String, (u64, u64), Bin);
 
-/// `queues`: a row per sampled port and sample.
-const QUEUES: [Column<Sampled>; 4] = [
-    real(["time_us", "us"], "When the sample was taken.", |(_, (at, _, _))| Some(us(*at))),
-    text("port", "The port, as in `ports`.", |(port, _)| port.clone()),
-    count(["queue_bytes", "bytes"], "Bytes that wait at it.", |(_, (_, queue, _))| Some(*queue)),
-    count(["sent_bytes", "bytes"], "Bytes it has sent so far, headers included.", |(_, (_, _, sent))| Some(*sent)),
+/// `queues`: a row per port and bin of time.
+const QUEUES: [Column<PortBin>; 8] = [
+    real(["time_us", "us"], "When the bin ends.", |(_, (at, _), _)| Some(us(*at))),
+    text("port", "The port, as in `ports`.", |(port, ..)| port.clone()),
+    count(
+        ["queue_bytes", "bytes"],
+        "Most bytes at it during the bin: what a frame that came found, and the frame itself.",
+        |(.., bin)| Some(bin.queue_max),
+    ),
+    real(
+        ["queue_mean_bytes", "bytes"],
+        "These bytes on average over the frames that came during the bin.",
+        |(.., bin)| Some(bin.queue_mean()),
+    ),
+    count(
+        ["sent_bytes", "bytes"],
+        "Bytes that have left it by the end of the bin, headers included.",
+        |(_, (_, sent), _)| Some(*sent),
+    ),
+    count(["marks", "frames"], "Frames that it marked during the bin.", |(.., bin)| Some(bin.marks)),
+    count(["trims", "frames"], "Frames that it cut to their headers.", |(.., bin)| Some(bin.trims)),
+    count(["drops", "frames"], "Frames that went no further, for any reason.", |(.., bin)| Some(bin.drops)),
 ];
 
 /// A bin of a connection's entropy values: the connection, when it begins and ends, and what it holds.
@@ -250,9 +266,10 @@ pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 7] {
     let delivered: Vec<Delivered> = before.zip(&run.delivered).map(|(a, b)| [*a, *b]).collect();
     let of_port = |series: &PortSamples| {
         let name = run.ports.get(series.port).map(|port| port.name.clone()).unwrap_or_default();
-        series.samples.iter().map(move |sample| (name.clone(), *sample)).collect::<Vec<_>>()
+        let ends = series.sent().skip(1).zip(&series.bins);
+        ends.map(|(end, bin)| (name.clone(), end, *bin)).collect::<Vec<_>>()
     };
-    let sampled: Vec<Sampled> = run.port_samples.iter().flat_map(of_port).collect();
+    let bins: Vec<PortBin> = run.port_samples.iter().flat_map(of_port).collect();
     let of_connection = |own: &ConnectionEvs| {
         let time = |bin: usize| own.begin_us + own.bin_us * bin as f64;
         let bins = own.bins.iter().enumerate();
@@ -265,7 +282,7 @@ pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 7] {
         ("ports", with_run(summary, &PORTS, &run.ports)),
         ("events", with_run(summary, &EVENTS, &run.events)),
         ("goodput", with_run(summary, &GOODPUT, &delivered)),
-        ("queues", with_run(summary, &QUEUES, &sampled)),
+        ("queues", with_run(summary, &QUEUES, &bins)),
         ("evs", with_run(summary, &EVS, &evs)),
     ]
 }
@@ -316,8 +333,13 @@ pub fn documentation() -> String {
             markdown(&PORTS),
         ),
         ("events", "A row per thing that happened, by time.", markdown(&EVENTS)),
-        ("goodput", "A row per sample; `sample_us` in the scenario says how often.", markdown(&GOODPUT)),
-        ("queues", "A row per sample of each sampled port.", markdown(&QUEUES)),
+        (
+            "goodput",
+            "A row per bin of time; `sample_us` in the scenario says how long they are. They double when the run is long. The last one \
+             ends with the run or after it.",
+            markdown(&GOODPUT),
+        ),
+        ("queues", "A row per egress port of a switch and bin of time, as in `goodput`.", markdown(&QUEUES)),
         (
             "evs",
             "A row per bin of time of each of the first 8 connections; `sample_us = 0` turns it off. Bins are as long as all of them take \

@@ -1,6 +1,6 @@
 //! The files of a run and the table, against literal text.
 
-use spray_fabric::{HashFunction, HashSeed, Scheme};
+use spray_fabric::{Bin, HashFunction, HashSeed, Scheme};
 
 use spray_settings::AxisValue;
 
@@ -78,12 +78,19 @@ fn ports() -> Vec<PortOutcome> {
 
 fn port_samples(fcts: &[f64]) -> Vec<PortSamples> {
     let end_ps = fcts.iter().copied().fold(100.0, f64::max) * 1e6;
-    let sample = |i: u32, scale: f64| {
-        let queue_bytes = (f64::from(i) / 9.0).sin().abs() * 90_000.0 * scale;
-        let sent_bytes = f64::from(i) * 12_000.0 * scale;
-        ((end_ps * f64::from(i) / 80.0) as u64, queue_bytes as u64, sent_bytes as u64)
+    let bin = |i: u32, scale: f64| {
+        let queue = ((f64::from(i) / 9.0).sin().abs() * 90_000.0 * scale) as u64;
+        Bin {
+            queue_max: queue,
+            queue_sum: 4 * queue,
+            queued: 4,
+            sent_bytes: (12_000.0 * scale) as u64,
+            ..Bin::default()
+        }
     };
-    let series = |port| PortSamples { port, samples: (0..=80).map(|i| sample(i, 1.0 / (1.0 + port as f64))).collect() };
+    let bins = |port| (1..=80).map(|i| bin(i, 1.0 / (1.0 + port as f64))).collect();
+    let bin_ps = (end_ps / 80.0) as u64;
+    let series = |port| PortSamples { port, bin_ps, before: Bin::default(), bins: bins(port) };
     (0..3).map(series).collect()
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use spray_fabric::limits::{MAX_FILE_BYTES, MAX_FLOWS, MAX_PACKETS, MAX_SAMPLES, MAX_TIME_PS, Size};
+use spray_fabric::limits::{MAX_FILE_BYTES, MAX_FLOWS, MAX_PACKETS, MAX_TIME_PS, Size};
 use spray_settings::{Document, Mistake};
 
 use super::{Paths, Scenario};
@@ -84,13 +84,6 @@ pub(super) fn check_run(document: &Document, scenario: &Scenario, paths: &Paths)
     if packets > MAX_PACKETS {
         let rule = "smaller or fewer flows, or a larger `payload_bytes` in [transport]";
         return Err(document.mistake("workload", format!("{packets} packets; allowed: at most {MAX_PACKETS}: {rule}")));
-    }
-    let samples = least_ps.checked_div(scenario.sample_ps).unwrap_or(0);
-    if samples > MAX_SAMPLES {
-        let least = least_ps.div_ceil(MAX_SAMPLES).div_ceil(1_000_000);
-        let message =
-            format!("`sample_us` gives {samples} samples of each port; allowed: {least} or more, or 0 for none");
-        return Err(document.mistake("sample_us", message));
     }
     Ok(())
 }

@@ -41,7 +41,8 @@ pub struct Settings {
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub time_limit_us: Option<Micros>,
-    /// Scenario time between samples of queue lengths and delivered bytes; 0 takes no samples.
+    /// How long the bins of scenario time are in which queues, what leaves ports and delivered bytes are counted; a power of two times that
+    /// in a run that is long for it. 0 counts nothing over time.
     #[serde(default = "sample_us")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub sample_us: Micros,

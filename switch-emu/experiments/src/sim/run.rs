@@ -18,7 +18,7 @@ use crate::results::{
 use crate::scenario::{Paths, Scenario};
 use crate::workload::{Flow, classes, largest_bytes};
 use spray_fabric::live::Operator;
-use spray_fabric::{FlowSpec, LinkEvent, PortOutcome, PortSamples, epoch_starts, first_flows};
+use spray_fabric::{FlowSpec, LinkEvent, PortOutcome, epoch_starts, first_flows};
 use spray_sim::{FlowOutcome, FrameBytes, SimOutcome, SimSpec, simulate_watched};
 
 /// When a flow counts as complete.
@@ -219,12 +219,11 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
     // The switches' ports, and hosts' own links that dropped something.
     let (ports, hosts) = outcome.ports.split_at(outcome.ports.len() - network.hosts.len());
     let dropped = |port: &&PortOutcome| port.counters.drops_link() + port.counters.drops_random > 0;
-    let between = |samples: &&PortSamples| outcome.ports[samples.port].uplink;
     RunResult {
         dilation: 1.0,
         wall_s,
         ports: ports.iter().chain(hosts.iter().filter(dropped)).cloned().collect(),
-        port_samples: outcome.samples.iter().filter(between).cloned().collect(),
+        port_samples: outcome.samples.clone(),
         delivered: outcome.delivered.clone(),
         evs: outcome
             .ev_lives

@@ -312,7 +312,7 @@ fn weights_after_random_failures_count_the_paths_on_both_engines() {
         let dead: HashSet<usize> = events.iter().flat_map(|event| event.links.clone()).collect();
         let table = RouteTable::new(&network, &events, 7, |link| link as u32);
         let fabric = compile(&network, 7, |_| queue, &events).unwrap();
-        let tables = Tables::compile(&ChassisSpec { fabric: &fabric, switch: None, frame_bytes: 4_000 }).unwrap();
+        let tables = Tables::compile(&ChassisSpec { frame_bytes: 4_000, ..ChassisSpec::whole(&fabric) }).unwrap();
         let link_of: Vec<usize> =
             (0..network.links.len()).filter(|link| matches!(network.links[*link].from, Node::Switch(_))).collect();
         for (at_ps, dead) in [(106, &HashSet::new()), (107, &dead), (1_006, &dead), (1_007, &HashSet::new())] {

@@ -39,11 +39,11 @@ fn sum(outcome: &SimOutcome, count: impl Fn(&FlowOutcome) -> u64) -> u64 {
     outcome.flows.iter().map(count).sum()
 }
 
-/// (us, packets waiting) of a port.
+/// (us, most packets waiting) of a port, by the bin.
 fn queue_of(outcome: &SimOutcome, name: &str) -> Vec<(u64, u64)> {
     let port = outcome.ports.iter().position(|port| port.name == name).unwrap();
     let samples = outcome.samples.iter().find(|samples| samples.port == port).unwrap();
-    samples.samples.iter().map(|(at_ps, bytes, _)| (at_ps / US, bytes / 4_150)).collect()
+    (0..).zip(&samples.bins).map(|(bin, counted)| (bin * samples.bin_ps / US, counted.queue_max / 4_150)).collect()
 }
 
 fn last_ps(outcome: &SimOutcome) -> u64 {

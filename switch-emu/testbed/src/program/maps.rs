@@ -3,7 +3,7 @@
 use super::ProgramError;
 use super::object::{Pod, pod_bytes, pod_from};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject};
-use spray_fabric::{ChassisCounters, PortCounters, Scheme, Tables};
+use spray_fabric::{Bin, ChassisCounters, PortCounters, Scheme, Tables};
 use spray_pipeline::config::{self as table, Globals, PortConfig};
 use spray_pipeline::queue::QUEUE_WORDS;
 use spray_pipeline::routes::{Group, SwitchConfig};
@@ -25,6 +25,7 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables) -> Result<(), Program
         ("ports", ports),
         ("queues", ports),
         ("counters", ports),
+        ("bins", ports * tables.globals.bins.cells()),
         ("egress", ports),
         ("doors", ports),
         ("holders", ports),
@@ -150,7 +151,25 @@ impl Maps {
             self.put("queues", &port.to_ne_bytes(), &empty)?;
             self.clear_percpu("counters", port)?;
         }
+        self.clear_bins(tables.ports.len() * tables.globals.bins.cells())?;
         self.clear_percpu("chassis", 0)
+    }
+
+    fn clear_bins(&self, cells: usize) -> Result<(), ProgramError> {
+        let keys: Vec<u8> = (0..cells as u32).flat_map(u32::to_ne_bytes).collect();
+        let zeros = vec![0; cells * size_of::<Bin>()];
+        if cells == 0 {
+            return Ok(());
+        }
+        let cleared = self.map("bins")?.update_batch(&keys, &zeros, cells as u32, MapFlags::ANY, MapFlags::ANY);
+        cleared.map_err(ProgramError::map("bins"))
+    }
+
+    /// The cells of the ports' bins, port by port.
+    pub(super) fn bins(&self) -> Result<Vec<Bin>, ProgramError> {
+        let cells = self.map("bins")?.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY);
+        let cells = cells.map_err(ProgramError::map("bins"))?;
+        cells.map(|(_, value)| pod_from(&value).ok_or_else(|| missing("bins"))).collect()
     }
 
     pub(super) fn read_percpu<T: Pod>(&self, name: &str, index: usize) -> Result<Vec<T>, ProgramError> {
@@ -167,13 +186,16 @@ impl Maps {
     }
 }
 
+/// Values that are read at a time.
+const BATCH: u32 = 4096;
+
 // SAFETY: one integer.
 unsafe impl Pod for u32 {}
 // SAFETY: one integer.
 unsafe impl Pod for u64 {}
 // SAFETY: integers.
 unsafe impl Pod for [[u64; QUEUE_WORDS]; 2] {}
-// SAFETY: (all seven) `repr(C)` structs of integers laid out without padding, pinned by the assertions below.
+// SAFETY: (all eight) `repr(C)` structs of integers laid out without padding, pinned by the assertions below.
 unsafe impl Pod for Globals {}
 // SAFETY: as above.
 unsafe impl Pod for Group {}
@@ -187,9 +209,12 @@ unsafe impl Pod for PortCounters {}
 unsafe impl Pod for ChassisCounters {}
 // SAFETY: as above.
 unsafe impl Pod for Door {}
+// SAFETY: as above.
+unsafe impl Pod for Bin {}
 
-const _: () = assert!(size_of::<Globals>() == 8 + 64 + 8);
+const _: () = assert!(size_of::<Globals>() == 8 + 64 + 8 + 3 * 8);
 const _: () = assert!(size_of::<PortConfig>() == 48 + 9 * 48);
 const _: () = assert!(size_of::<PortCounters>() == 15 * 8);
 const _: () = assert!(size_of::<ChassisCounters>() == 7 * 8);
+const _: () = assert!(size_of::<Bin>() == 7 * 8);
 const _: () = assert!(size_of::<Door>() == 3 * 4);

@@ -4,7 +4,7 @@ use super::ProgramError;
 use super::maps::{self, Maps};
 use super::object;
 use libbpf_rs::{Object, ProgramMut};
-use spray_fabric::{ChassisCounters, ChassisSpec, LinkChange, PortCounters, Tables};
+use spray_fabric::{ChassisCounters, ChassisSpec, LinkChange, PortCounters, PortSamples, Tables};
 use spray_nic::xdp::{self, AttachMode};
 use spray_pipeline::queue::{QUEUE_WORDS, Queue};
 use spray_pipeline::scheme::{Entries, reunion};
@@ -109,6 +109,20 @@ impl SwitchProgram {
     /// [`xdp::ProgramError::Map`] when there is no such port.
     pub fn counters(&self, port: usize) -> Result<PortCounters, ProgramError> {
         self.maps.port_counters(port)
+    }
+
+    /// Reads what each port has counted over time, in a run that ends at `end_ps`; nothing where ports do not count.
+    ///
+    /// # Errors
+    /// [`xdp::ProgramError::Map`] when the kernel refuses.
+    pub fn samples(&self, end_ps: u64) -> Result<Vec<PortSamples>, ProgramError> {
+        let scale = &self.tables.globals.bins;
+        if !scale.is_on() {
+            return Ok(Vec::new());
+        }
+        let cells = self.maps.bins()?;
+        let ports = (0..self.tables.ports.len()).zip(cells.chunks(scale.cells()));
+        Ok(ports.map(|(port, cells)| PortSamples::of(port, scale, cells.iter().copied(), end_ps)).collect())
     }
 
     /// Reads how full the switches' tables of flows became; `None` where they keep none.

@@ -98,7 +98,7 @@ impl Standing {
         let mut chassis = Vec::with_capacity(switches.len());
         for (number, site) in switches.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
-            let spec = ChassisSpec { fabric: &fabric, switch, frame_bytes: spec.packet_bytes };
+            let spec = ChassisSpec { switch, frame_bytes: spec.packet_bytes, ..ChassisSpec::whole(&fabric) };
             let mut program = SwitchProgram::load_standing(&spec, &own)?;
             let frames = if many { FRAMES_OF_MANY } else { FRAMES };
             site.namespace.run(|| opening.open(&mut program, site, frames))??;
@@ -194,7 +194,11 @@ impl Standing {
 
     fn reroute(&mut self) -> Result<(), RunError> {
         for chassis in &mut self.chassis {
-            let spec = ChassisSpec { fabric: &self.fabric, switch: chassis.switch, frame_bytes: self.frame_bytes };
+            let spec = ChassisSpec {
+                switch: chassis.switch,
+                frame_bytes: self.frame_bytes,
+                ..ChassisSpec::whole(&self.fabric)
+            };
             chassis.program.reroute(&spec)?;
         }
         Ok(())

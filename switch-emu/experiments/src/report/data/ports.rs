@@ -24,7 +24,7 @@ pub(super) struct Ports {
     /// Length of a bin.
     pub bin_us: Num,
     pub rows: Vec<Row>,
-    /// How many ports were sampled.
+    /// How many ports count over time.
     pub sampled: usize,
     /// Rows whose lines are shown at first.
     pub shown: Vec<usize>,
@@ -48,25 +48,25 @@ pub(super) struct Place {
     pub counts: [u64; 5],
 }
 
-/// (Time in us, bytes sent so far) of a sampled port.
+/// (Time in us, bytes sent so far) of a port that counts over time.
 pub(super) fn sent(series: &PortSamples) -> Vec<(f64, f64)> {
-    series.samples.iter().map(|(ps, _, bytes)| (us(*ps), *bytes as f64)).collect()
+    series.sent().map(|(ps, bytes)| (us(ps), bytes as f64)).collect()
 }
 
 impl Ports {
     pub(super) fn of(run: &RunResult) -> Self {
         let failed = failed_ports(run);
         let shown = shown(run);
-        let mut series: Vec<&PortSamples> = run.port_samples.iter().filter(|s| !s.samples.is_empty()).collect();
+        let mut series: Vec<&PortSamples> = run.port_samples.iter().filter(|s| !s.bins.is_empty()).collect();
         let sampled = series.len();
         series.sort_by_cached_key(|s| {
             let is_named = shown.contains(&s.port) || failed.contains(&s.port);
-            (!is_named, std::cmp::Reverse(peak(&s.samples)))
+            (!is_named, std::cmp::Reverse(s.peak_bytes()))
         });
         series.truncate(ROWS);
         series.sort_by_key(|s| s.port);
-        let most = series.iter().map(|s| s.samples.len()).max().unwrap_or(0);
-        let bins = most.saturating_sub(1).clamp(1, BINS);
+        let most = series.iter().map(|s| s.bins.len()).max().unwrap_or(0);
+        let bins = most.clamp(1, BINS);
         let bin_us = end_us(run) / bins as f64;
         let rows = series.iter().map(|s| Row::of(&run.ports[s.port], s, bins, bin_us)).collect();
         let row_of = |port: &usize| series.iter().position(|s| s.port == *port);
@@ -77,9 +77,10 @@ impl Ports {
 impl Row {
     fn of(port: &PortOutcome, series: &PortSamples, bins: usize, bin_us: f64) -> Self {
         let mut queues = vec![f64::NAN; bins];
-        for (ps, queue_bytes, _) in &series.samples {
-            let bin = ((us(*ps) / bin_us.max(1e-9)) as usize).min(bins - 1);
-            queues[bin] = queues[bin].max(*queue_bytes as f64 / 1e3);
+        for (number, counted) in (0..).zip(&series.bins) {
+            let middle = us(number * series.bin_ps + series.bin_ps / 2);
+            let bin = ((middle / bin_us.max(1e-9)) as usize).min(bins - 1);
+            queues[bin] = queues[bin].max(counted.queue_max as f64 / 1e3);
         }
         let sent = sent(series);
         let full = port.rate_bps as f64 * bin_us / 8e6;
@@ -138,7 +139,7 @@ fn failed_ports(run: &RunResult) -> HashSet<usize> {
 /// The sampled uplinks of one switch: one at which a link failed, if there is one, else that of the busiest uplink.
 fn shown(run: &RunResult) -> Vec<usize> {
     let switch = interesting_switch(run);
-    let sampled = run.port_samples.iter().filter(|s| !s.samples.is_empty()).map(|s| s.port);
+    let sampled = run.port_samples.iter().filter(|s| !s.bins.is_empty()).map(|s| s.port);
     let is_meant = |port: &usize| {
         let port = &run.ports[*port];
         is_uplink(port) && switch == Some(switch_of(&port.name))
@@ -165,11 +166,6 @@ fn interesting_switch(run: &RunResult) -> Option<&str> {
 /// `leaf0` of `leaf0->spine1`.
 fn switch_of(port: &str) -> &str {
     port.split("->").next().unwrap_or(port)
-}
-
-/// Most bytes waiting in any of the samples.
-fn peak(samples: &[(u64, u64, u64)]) -> u64 {
-    samples.iter().map(|(_, queue_bytes, _)| *queue_bytes).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -207,7 +203,7 @@ mod tests {
         let bytes: f64 = row.load.iter().map(|load| load.0 / 100.0 * 100e9 / 8e6 * bin_us).sum();
         assert!((bytes / (80.0 * 12_000.0) - 1.0).abs() < 0.001, "{bytes}");
         let most = row.queue_kb.iter().map(|queue| queue.0).fold(0.0, f64::max);
-        assert!((most - peak(&run.port_samples[0].samples) as f64 / 1e3).abs() <= 0.05);
+        assert!((most - run.port_samples[0].peak_bytes() as f64 / 1e3).abs() <= 0.05);
     }
 
     #[test]

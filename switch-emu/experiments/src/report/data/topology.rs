@@ -172,7 +172,7 @@ fn times(run: &RunResult) -> Vec<f64> {
     let changes: BTreeSet<u64> =
         changes.filter(|time| *time > 0.0 && *time < end).map(|us| (us * 1e6) as u64).collect();
     let changes = thinned(changes.into_iter().collect(), EVENTS).into_iter().map(crate::results::us);
-    let is_sampled = run.port_samples.iter().any(|series| series.samples.len() > 1);
+    let is_sampled = run.port_samples.iter().any(|series| series.bins.len() > 1);
     let slices = if is_sampled { SLICES } else { 1 };
     let mut times: Vec<f64> = (0..=slices).map(|slice| end * slice as f64 / slices as f64).collect();
     if is_sampled {

@@ -12,7 +12,7 @@ mod verdict;
 use super::{HopBench, SwitchProgram};
 use build::fabric;
 use fixtures::{Case, cases};
-use spray_fabric::{ChassisSpec, Fabric, LinkState, Node, Switching};
+use spray_fabric::{ChassisSpec, Fabric, LinkState, Node, Scale, Switching};
 use spray_pipeline::Verdict;
 use spray_test_support::NativeSwitch;
 
@@ -78,7 +78,10 @@ fn loaded_for(fabric: &Fabric) -> Option<SwitchProgram> {
     if !spray_test_support::has_root() {
         return None;
     }
-    Some(SwitchProgram::load(&ChassisSpec::whole(fabric)).unwrap_or_else(|error| panic!("{error}")))
+    // With room for as many bins as any test counts in.
+    let bins = Scale::new(0, (1, 1), (1, usize::MAX));
+    let spec = ChassisSpec { bins, ..ChassisSpec::whole(fabric) };
+    Some(SwitchProgram::load(&spec).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// Switch by switch, as with one chassis per switch, a frame fares as in one chassis.

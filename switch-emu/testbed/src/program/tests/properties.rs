@@ -7,7 +7,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use spray_fabric::{
-    ChassisSpec, Fabric, FlowHash, HashFields, HashFunction, LinkState, PortCounters, Scheme, Switching, reunion,
+    ChassisSpec, Fabric, FlowHash, HashFields, HashFunction, LinkState, PortCounters, PortSamples, Scale, Scheme,
+    Switching, reunion,
 };
 use spray_pipeline::Verdict;
 use spray_test_support::NativeSwitch;
@@ -152,7 +153,8 @@ fn kernel_and_memory_hash_alike() {
 /// Runs frames through the kernel and memory; returns how many took each of leaf 0's uplinks, and all verdicts.
 fn agree(kernel: &mut SwitchProgram, fabric: Fabric) -> ([u64; 2], Vec<Verdict>) {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let spec = ChassisSpec::whole(&fabric);
+    let bins = Scale::new(START_PS, (1_000_000, 200_000_000), (1, usize::MAX));
+    let spec = ChassisSpec { bins, ..ChassisSpec::whole(&fabric) };
     let scheme = fabric.switching.scheme(0);
     kernel.configure(&spec).expect("a fabric of the same shape");
     let memory = NativeSwitch::new(&spec).expect("a valid fabric");
@@ -164,9 +166,12 @@ fn agree(kernel: &mut SwitchProgram, fabric: Fabric) -> ([u64; 2], Vec<Verdict>)
         verdict
     };
     let verdicts = frames.iter().map(run).collect();
-    for port in 0..fabric.ports.len() {
+    let now_ps = START_PS + 200_000_000;
+    let samples = kernel.samples(now_ps).expect("readable");
+    for (port, samples) in (0..fabric.ports.len()).zip(&samples) {
+        check_samples(samples, &memory.counters(port));
+        assert_eq!(*samples, memory.samples(port, now_ps), "{}", fabric.ports[port].name);
         assert_eq!(kernel.counters(port).expect("a port"), memory.counters(port), "{}", fabric.ports[port].name);
-        let now_ps = START_PS + 200_000_000;
         assert_eq!(kernel.queue_bytes(port, now_ps).expect("a port"), memory.queue_bytes(port, now_ps));
     }
     assert_eq!(kernel.chassis_counters().expect("readable"), memory.chassis_counters());
@@ -174,6 +179,17 @@ fn agree(kernel: &mut SwitchProgram, fabric: Fabric) -> ([u64; 2], Vec<Verdict>)
         check_marks(kernel, fabric.ports.len());
     }
     ([2, 3].map(|port| kernel.counters(port).expect("a port").frames), verdicts)
+}
+
+/// What is counted over time is what is counted in all.
+//= docs/specs/switch.md#SW-24 sums over the bins
+fn check_samples(samples: &PortSamples, counters: &PortCounters) {
+    let mut sum = samples.before;
+    samples.bins.iter().for_each(|bin| sum.add(bin));
+    let found = [sum.sent_bytes, sum.queue_max, sum.queued, sum.marks, sum.trims, sum.drops];
+    let queued = counters.frames + counters.drops_random;
+    let PortCounters { bytes, queue_max, marks, trims, .. } = *counters;
+    assert_eq!(found, [bytes, queue_max, queued, marks, trims, counters.drops()]);
 }
 
 /// The stream was long enough to exercise the queue.

@@ -1,0 +1,101 @@
+use super::*;
+use core::cell::Cell;
+use proptest::prelude::*;
+use std::vec::Vec;
+
+/// The cells of one port in memory.
+struct Port {
+    scale: Scale,
+    bins: Vec<Bin<Cell<u64>>>,
+}
+
+impl Port {
+    fn new(scale: Scale) -> Self {
+        Self { scale, bins: (0..scale.cells()).map(|_| Bin::default()).collect() }
+    }
+}
+
+impl Cells for Port {
+    type Word = Cell<u64>;
+    fn scale(&self) -> &Scale {
+        &self.scale
+    }
+    fn bin(&self, cell: u32) -> Option<&Bin<Cell<u64>>> {
+        self.bins.get(cell as usize)
+    }
+}
+
+/// A scale with 16 bins at first, in ns.
+fn scale() -> Scale {
+    Scale { begin_ps: 5_000, bin_ps: 1_000, first_log2: 4 }
+}
+
+#[test]
+fn cells_are_as_long_as_the_time_that_came_before_asks_for() {
+    let cell = |ns: u64| scale().cell(ns * 1_000);
+    assert_eq!([0, 4, 5, 6, 20].map(cell), [0, 0, 1, 2, 16]);
+    // Then 8 bins of 2 ns, 8 of 4, up to 1024.
+    assert_eq!([21, 22, 23, 36, 37, 40, 41].map(cell), [17, 17, 18, 24, 25, 25, 26]);
+    assert_eq!((scale().cells(), cell(5 + 16_383), cell(5 + 16_384), cell(1 << 40)), (97, 96, 96, 96));
+    assert_eq!(
+        [1, 16, 17, 24, 25].map(|cell| scale().place(cell)),
+        [(0, 0), (0, 15), (1, 8), (1, 15), (2, 8)].map(Some)
+    );
+    assert_eq!(scale().place(0), None);
+}
+
+#[test]
+fn a_scale_has_room_for_the_span_and_not_more_memory_than_it_may() {
+    let scale = Scale::new(0, (20_000_000, 1_000_000_000), (100, 100 << 20));
+    assert_eq!((scale.bin_ps, scale.cells()), (20_000_000, 1_537));
+    let few = Scale::new(0, (20_000_000, 1_000_000_000), (100, 2 << 20));
+    assert!(few.cells() * 56 * 100 <= 2 << 20 && few.cells() * 2 * 56 * 100 > 2 << 20, "{few:?}");
+    let long = Scale::new(7, (1, 3_600_000_000_000_000), (1_000_000, 0));
+    assert!(long.bin_ps.is_power_of_two() && long.cells() == 97);
+    assert!((1..=96).contains(&long.cell(7 + 3_600_000_000_000_000 - 1)));
+    let off = Scale::new(7, (0, 1_000), (1, 1 << 20));
+    assert_eq!((off.is_on(), off.cells(), off), (false, 0, Scale::default()));
+}
+
+proptest! {
+    /// Every time has the cell whose place covers it, and cells are in order of time.
+    #[test]
+    fn the_place_of_a_cell_covers_its_times(t_ps in 0u64..16_389_000, more in 0u64..1_000) {
+        let scale = scale();
+        let cell = scale.cell(t_ps);
+        prop_assert!((cell as usize) < scale.cells() && cell <= scale.cell(t_ps + more));
+        match scale.place(cell) {
+            None => prop_assert!(t_ps < scale.begin_ps),
+            Some((level, bin)) => {
+                let width = scale.bin_ps << level;
+                let from = scale.begin_ps + bin * width;
+                prop_assert!((from..from + width).contains(&t_ps), "{cell}: {from} + {width}");
+            }
+        }
+    }
+
+    /// Against sums over all frames: nothing is counted twice or left out.
+    #[test]
+    fn sums_over_the_cells_are_those_over_the_frames(
+        frames in prop::collection::vec((0u64..2_000_000, 0u64..50_000, 1u32..4_000, 0u32..8), 1..200),
+    ) {
+        let port = Port::new(scale());
+        let mut all = Bin::default();
+        for (came_ps, delay_ps, len, became) in frames {
+            let bytes = if became & LOST != 0 { 0 } else { len };
+            port.crossed(&Crossing { came_ps, left_ps: came_ps + delay_ps, waiting: len, bytes, became });
+            all.add(&Bin {
+                sent_bytes: bytes.into(),
+                queue_max: len.into(),
+                queue_sum: len.into(),
+                queued: 1,
+                marks: (became & MARKED).into(),
+                trims: (became & TRIMMED != 0).into(),
+                drops: (became & LOST != 0).into(),
+            });
+        }
+        let mut sum = Bin::default();
+        port.bins.iter().for_each(|bin| sum.add(&bin.read()));
+        prop_assert_eq!(sum, all);
+    }
+}

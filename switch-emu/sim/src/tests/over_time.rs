@@ -1,0 +1,108 @@
+//! What is counted over time is what is counted in all, and no more than links carry.
+
+use spray_fabric::live::{Answer, Operator, Snapshot};
+use spray_fabric::{Bin, PortCounters};
+
+use super::*;
+
+/// Looks at every link every so often: (time, bytes that wait by link).
+pub(super) struct Looks {
+    pub every_ps: u64,
+    pub seen: Vec<(u64, Vec<u64>)>,
+}
+
+impl Looks {
+    /// (Time, bytes that wait) of a link.
+    pub(super) fn of(&self, link: usize) -> impl Iterator<Item = (u64, u64)> + Clone + '_ {
+        self.seen.iter().map(move |(at_ps, waiting)| (*at_ps, waiting[link]))
+    }
+}
+
+impl Operator for Looks {
+    fn look(&mut self, run: &Snapshot) -> Answer {
+        let waiting = run.links.iter().map(|link| link.unwrap().waiting_bytes).collect();
+        self.seen.push((run.now_ps.cast_unsigned(), waiting));
+        Answer { next_ps: run.now_ps.cast_unsigned() + self.every_ps, ..Answer::default() }
+    }
+}
+
+/// Checks what `outcome` has over time against its totals and its links, whose hosts take frames of 4,150 bytes.
+fn check(network: &Network, outcome: &SimOutcome) {
+    let received: u64 = outcome.flows.iter().map(|flow| flow.receiver.bytes).sum();
+    let (end_ps, delivered) = *outcome.delivered.last().unwrap();
+    assert_eq!((outcome.delivered[0], delivered), ((0, 0), received));
+    assert!(end_ps >= outcome.end_ps, "it ends at {end_ps} of {}", outcome.end_ps);
+    let hosts = network.hosts.len() as u64;
+    for pair in outcome.delivered.windows(2) {
+        let most = (pair[1].0 - pair[0].0) / 20 * hosts + hosts * 4_150;
+        assert!(pair[1].1 - pair[0].1 <= most, "{pair:?}: at most {most}");
+    }
+    assert_eq!(outcome.samples.len(), outcome.ports.len() - network.hosts.len());
+    for samples in &outcome.samples {
+        let (port, mut sum) = (&outcome.ports[samples.port], samples.before);
+        samples.bins.iter().for_each(|bin| sum.add(bin));
+        let Bin { sent_bytes, queue_max, marks, trims, drops, .. } = sum;
+        let all: PortCounters = port.counters;
+        assert_eq!(
+            (sent_bytes, queue_max, marks, trims, drops),
+            (all.bytes, all.queue_max, all.marks, all.trims, all.drops()),
+            "{}",
+            port.name
+        );
+        let most = u128::from(samples.bin_ps) * u128::from(port.rate_bps) / 8_000_000_000_000 + 4_150;
+        let busiest = samples.bins.iter().map(|bin| bin.sent_bytes).max().unwrap_or(0);
+        assert!(u128::from(busiest) <= most, "{}: {busiest} of {most} bytes", port.name);
+        assert!(samples.bins.len() as u64 * samples.bin_ps >= outcome.end_ps);
+    }
+}
+
+//= docs/specs/switch.md#SW-24 bytes that have left
+#[test]
+fn every_byte_has_its_bin_and_no_bin_is_above_what_links_carry() {
+    let network = leaf_spine(4, 4, 4);
+    let dead = |link: &str| LinkEvent {
+        name: link.into(),
+        links: network.links_named(link).unwrap(),
+        at_ps: 20 * US,
+        until_ps: None,
+        action: LinkAction::SilentDrop,
+    };
+    let across: Vec<_> = (0..16).map(|src| flow(src, (src + 4) % 16, 600_000)).collect();
+    let incast: Vec<_> = (4..16).map(|src| flow(src, 0, 150_000)).collect();
+    let events = [dead("leaf0->spine1")];
+    for (flows, events) in [(&across, &events[..0]), (&across, &events[..]), (&incast, &events[..0])] {
+        for balancer in [BalancerKind::Ops, BalancerKind::Reps] {
+            for sample_ps in [US / 10, US, 16 * US] {
+                let config = |_| flow_config(balancer);
+                let spec = SimSpec { events, seed: 3, sample_ps, ..spec(&network, flows, &config) };
+                check(&network, &simulate(&spec, 1).unwrap());
+            }
+        }
+    }
+}
+
+/// What waits while a link pauses leaves later than it would have: then it counts.
+#[test]
+fn a_lossless_network_carries_no_more_than_its_links() {
+    let network = leaf_spine(4, 4, 4);
+    let flows: Vec<_> = (4..16).map(|src| flow(src, 0, 150_000)).collect();
+    let config = |_| flow_config(BalancerKind::Ops);
+    let pfc = Some(Pfc { frame_bytes: 4_150, headroom_bytes: None });
+    let queue = |bps| Thresholds { limit_bytes: 40_000, ..queue(bps) };
+    let outcome =
+        simulate(&SimSpec { pfc, queue: &queue, sample_ps: US, ..spec(&network, &flows, &config) }, 1).unwrap();
+    assert!(outcome.ports.iter().any(|port| port.pauses > 0), "it pauses");
+    check(&network, &outcome);
+}
+
+/// The mark of a frame that gets it as it leaves is in the bin in which it left.
+#[test]
+fn marks_of_frames_that_leave_are_counted_over_time_too() {
+    let network = leaf_spine(4, 4, 4);
+    let flows: Vec<_> = (4..16).map(|src| flow(src, 0, 150_000)).collect();
+    let config = |_| flow_config(BalancerKind::Ops);
+    let queue = |bps| Thresholds { mark_departing: true, ..queue(bps) };
+    let outcome = simulate(&SimSpec { queue: &queue, sample_ps: US, ..spec(&network, &flows, &config) }, 1).unwrap();
+    assert!(outcome.ports.iter().any(|port| port.counters.marks > 0));
+    check(&network, &outcome);
+}
