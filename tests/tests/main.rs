@@ -15,6 +15,7 @@ mod libfabric;
 mod live;
 mod metrics;
 mod ordered_chaos;
+mod over_time;
 mod perf;
 mod privileges;
 mod processes;
