@@ -1,5 +1,7 @@
 //! The files of a run and the table, against literal text.
 
+mod demo;
+
 use spray_fabric::{Bin, HashFunction, HashSeed, Scheme};
 
 use spray_settings::AxisValue;

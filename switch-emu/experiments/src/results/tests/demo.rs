@@ -1,0 +1,156 @@
+//! The demo's table in docs/results/README.md is made from the figures of several demos, docs/results/demo.csv.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::super::Summary;
+
+const HEAD: &str = "run,condition,balancer,dilation,goodput_gbps,fct_mean_us,fct_max_us,drops_link,trims,retransmits,\
+                    reordered_packets,recovery_us\n";
+
+/// A line of the file.
+#[derive(Debug, PartialEq)]
+struct Line {
+    condition: String,
+    balancer: String,
+    /// From `dilation` on.
+    figures: Vec<Option<f64>>,
+}
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+/// The lines of the runs in the results folder of a demo.
+fn lines_of(demo: &Path, number: usize) -> String {
+    let runs = std::fs::read_dir(demo).unwrap().map(|entry| entry.unwrap().path().join("summary.json"));
+    let mut runs: Vec<PathBuf> = runs.filter(|path| path.is_file()).collect();
+    runs.sort();
+    let line = |path: &PathBuf| {
+        let s: Summary = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let is_sound = s.is_complete() && s.late_packets == 0 && s.testbed_losses.total() == 0;
+        assert!(is_sound, "{} tells nothing", path.display());
+        let figures = [
+            Some(s.dilation.round()),
+            Some(s.goodput_gbps),
+            s.fct_mean_us,
+            s.fct_max_us,
+            Some(s.drops_link as f64),
+            Some(s.trims as f64),
+            Some(s.retransmits as f64),
+            Some(s.reordered_packets as f64),
+            s.recovery_us,
+        ];
+        let figures = figures.map(|figure| figure.map_or_else(String::new, |figure| figure.to_string()));
+        format!("{number},{},{},{}\n", s.condition, s.balancer, figures.join(","))
+    };
+    runs.iter().map(line).collect()
+}
+
+fn read(csv: &str) -> Vec<Line> {
+    let line = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        let figures = fields[3..].iter().map(|field| field.parse().ok()).collect();
+        Line { condition: fields[1].into(), balancer: fields[2].into(), figures }
+    };
+    csv.lines().skip(1).map(line).collect()
+}
+
+/// The least and the most of a figure, `None` where no run has it.
+fn range(lines: &[&Line], figure: usize) -> Option<[f64; 2]> {
+    let own: Vec<f64> = lines.iter().filter_map(|line| line.figures[figure]).collect();
+    let least = own.iter().copied().reduce(f64::min)?;
+    Some([least, own.iter().copied().fold(least, f64::max)])
+}
+
+/// `629 to 631`, or one number where both are the same.
+fn words(range: Option<[f64; 2]>) -> String {
+    let Some(ends) = range else { return String::new() };
+    let number = |value: f64| {
+        let digits = format!("{value:.0}");
+        if digits.len() > 3 {
+            format!("{},{}", &digits[..digits.len() - 3], &digits[digits.len() - 3..])
+        } else {
+            digits
+        }
+    };
+    let [least, most] = ends.map(number);
+    if least == most { least } else { format!("{least} to {most}") }
+}
+
+fn section(lines: &[Line]) -> String {
+    let all: Vec<&Line> = lines.iter().collect();
+    let of = |condition: &str, balancer: &str| -> Vec<&Line> {
+        all.iter().copied().filter(|line| line.condition == condition && line.balancer == balancer).collect()
+    };
+    let (mut rows, mut widest, mut runs) = (String::new(), (0.0_f64, String::new()), 0);
+    for condition in ["healthy", "half-rate uplink", "silent uplink"] {
+        for balancer in ["ecmp", "ops", "reps"] {
+            let own = of(condition, balancer);
+            runs = own.len();
+            let [least, most] = range(&own, 1).expect("a goodput");
+            let percent = 100.0 * (most / least - 1.0);
+            if percent > widest.0 {
+                widest = (percent, format!("`{balancer}`, {condition}"));
+            }
+            let cells: Vec<String> = (1..9).map(|figure| words(range(&own, figure))).collect();
+            let _ = writeln!(rows, "| {condition} | {balancer} | {} |", cells.join(" | "));
+        }
+    }
+    format!(
+        "The least and the most of {runs} runs of `spray demo`, seed 1: 8 hosts at 100 Gb/s, 16 MiB each, on a fabric slowed down \
+         {} times. No frame\nwas late, the testbed lost nothing, and every payload was verified. Goodput is the eight payloads over the \
+         time of the slowest flow.\n\n\
+         | condition | balancer | goodput Gb/s | mean FCT us | largest us | dropped by the link | trimmed | sent again | reordered | recovery us |\n\
+         |---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n{rows}\n\
+         Drops count data and ACKs alike; recovery ends with the last data frame that the cable drops. ECMP drops less than REPS because its flows\n\
+         on the dead cable stop. Real packets on real threads do not come in the same order twice: runs with the same seed differ in goodput by up to\n\
+         {:.1} % ({}).\n\n\
+         The figures are those of [demo.csv](demo.csv). Both are made anew by three demos into `D1` to `D3` and\n\
+         `SPRAY_DEMOS=\"D1 D2 D3\" UPDATE_DOCS=1 cargo test -p spray-experiments documentation`, with whole paths.\n\n",
+        words(range(&all, 0)),
+        widest.0,
+        widest.1,
+    )
+}
+
+/// With `UPDATE_DOCS`, the documents follow from the file, and that from the demos in the folders that `SPRAY_DEMOS` names.
+#[test]
+fn the_documentation_of_the_demo_is_that_of_its_runs() {
+    let (file, page) = (docs().join("results/demo.csv"), docs().join("results/README.md"));
+    let updates = std::env::var_os("UPDATE_DOCS").is_some();
+    if let (true, Ok(demos)) = (updates, std::env::var("SPRAY_DEMOS")) {
+        let demos = demos.split_whitespace().zip(1..).map(|(demo, number)| lines_of(Path::new(demo), number));
+        std::fs::write(&file, HEAD.to_string() + &demos.collect::<String>()).unwrap();
+    }
+    let csv = std::fs::read_to_string(&file).unwrap();
+    assert!(csv.starts_with(HEAD), "{csv}");
+    let lines = read(&csv);
+    assert!(lines.len() >= 27, "three demos of nine runs");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (before, rest) = text.split_once("## The demo\n\n").unwrap();
+    let (_, after) = rest.split_once("## ").unwrap();
+    let expected = format!("{before}## The demo\n\n{}## {after}", section(&lines));
+    if updates {
+        std::fs::write(&page, &expected).unwrap();
+    } else {
+        assert!(text == expected, "docs/results/README.md is behind demo.csv (UPDATE_DOCS=1 writes it anew)");
+    }
+    // What the first page says of the dead cable.
+    let reps: Vec<&Line> =
+        lines.iter().filter(|line| line.balancer == "reps" && line.condition == "silent uplink").collect();
+    let said = format!("the dead one after {} us", words(range(&reps, 8)));
+    let first = std::fs::read_to_string(docs().join("../README.md")).unwrap();
+    assert!(first.contains(&said), "README.md does not say `{said}`");
+}
+
+#[test]
+fn ranges_are_one_number_where_they_are() {
+    assert_eq!(words(Some([629.3, 631.0])), "629 to 631");
+    assert_eq!(words(Some([1700.6, 1701.4])), "1,701");
+    assert_eq!(words(None), "");
+    let line = |recovery| Line { condition: "c".into(), balancer: "b".into(), figures: vec![recovery] };
+    let lines = [line(Some(3.0)), line(None), line(Some(2.0))];
+    assert_eq!(range(&lines.iter().collect::<Vec<_>>(), 0), Some([2.0, 3.0]));
+    assert_eq!(read("head\n1,c,b,,2.5\n")[0].figures, [None, Some(2.5)]);
+}
