@@ -22,7 +22,7 @@ fn the_average_queue_is_that_of_close_samples() {
     let (config, events) = (|_| flow_config(BalancerKind::Ops), [slow(15, 300_000), slow(50, 150_000)]);
     let spec = SimSpec { events: &events, seed: 5, ..spec(&network, &flows, &config) };
     let mut looks = Looks { every_ps: US / 20, seen: Vec::new() };
-    let outcome = crate::simulate_watched(&spec, 1, &(), Some(&mut looks)).unwrap();
+    let outcome = crate::simulate_watched(&spec, 1, None, Some(&mut looks)).unwrap();
     assert!(outcome.end_ps > 70 * US, "both changes come while frames wait");
     for (port, link) in
         outcome.ports.iter().zip(spray_fabric::ports(&network)).take(outcome.ports.len() - network.hosts.len())
