@@ -1,0 +1,104 @@
+//! What a run says of its course: every byte has its time, no link carries more than it can, and both engines say the same.
+
+use spray_core::path::BalancerKind;
+use spray_experiments::results::RunResult;
+use spray_experiments::scenario::Scenario;
+use spray_experiments::sim::Simulation;
+use spray_fabric::Node;
+use spray_tests::{in_time, parse, testbed, turn};
+
+/// How far the engines may be apart at any time, in per cent of all that is delivered.
+const APART_PERCENT: f64 = 4.0;
+
+#[test]
+fn a_permutation_is_delivered_at_the_same_times_on_both_engines() {
+    alike(&leaf_spine(4, 4, "kind = \"cross-leaf-permutation\"\nbytes = \"2 MiB\"\n", ""));
+}
+
+#[test]
+fn an_incast_is_delivered_at_the_same_times_on_both_engines() {
+    let workload = "kind = \"incast\"\nreceiver = \"h0\"\nsenders = 7\nbytes = \"512 KiB\"\n";
+    alike(&leaf_spine(4, 4, workload, ""));
+}
+
+#[test]
+fn a_dead_cable_holds_up_the_same_bytes_on_both_engines() {
+    let dead = "[[link_event]]\nlink = \"leaf0->spine1\"\nat_us = 40\naction = \"silent-drop\"\n";
+    alike(&leaf_spine(4, 4, "kind = \"cross-leaf-permutation\"\nbytes = \"2 MiB\"\n", dead));
+}
+
+#[test]
+fn sixty_four_hosts_deliver_at_the_same_times_on_both_engines() {
+    alike(&leaf_spine(8, 32, "kind = \"cross-leaf-permutation\"\nbytes = \"256 KiB\"\n", ""));
+}
+
+/// Two leaves with so many spines and hosts each.
+fn leaf_spine(spines: u32, hosts: u32, workload: &str, rest: &str) -> Scenario {
+    parse(&format!(
+        "name = \"over-time\"\nsample_us = 5\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = {spines}\n\
+         hosts_per_leaf = {hosts}\nhost_gbps = 100\nlatency_us = 1\n[workload]\n{workload}{rest}"
+    ))
+}
+
+/// Runs a scenario on both engines.
+fn alike(scenario: &Scenario) {
+    let Some(_turn) = turn() else { return };
+    let testbed = testbed(scenario);
+    for balancer in [BalancerKind::Ops, BalancerKind::Reps] {
+        let simulated = Simulation::new(scenario).run(balancer, scenario.seed, &[]).unwrap();
+        let emulated = in_time(&testbed, scenario, balancer);
+        for run in [&simulated, &emulated] {
+            is_physical(scenario, run);
+        }
+        let total: u64 = scenario.flows(scenario.seed).iter().map(|flow| flow.bytes).sum();
+        let (apart, at_us) = apart(&emulated, &simulated);
+        let percent = apart * 100.0 / total as f64;
+        println!("{balancer}: at most {percent:.2} % apart, at {at_us:.0} us");
+        assert!(percent <= APART_PERCENT, "{balancer}: {percent:.2} % apart at {at_us:.0} us");
+    }
+}
+
+/// The most bytes by which two runs are apart at the end of a bin of the first, and when.
+fn apart(ours: &RunResult, other: &RunResult) -> (f64, f64) {
+    let at = |time_ps: u64| {
+        let next = other.delivered.partition_point(|(ps, _)| *ps < time_ps);
+        other.delivered.get(next).or(other.delivered.last()).map_or(0.0, |(_, bytes)| *bytes as f64)
+    };
+    let apart = |(ps, bytes): &(u64, u64)| ((*bytes as f64 - at(*ps)).abs(), *ps as f64 / 1e6);
+    ours.delivered.iter().map(apart).max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
+}
+
+/// Checks sums to the byte, the end, and what links carry.
+//= docs/specs/switch.md#SW-24 bytes that have left
+fn is_physical(scenario: &Scenario, run: &RunResult) {
+    let total: u64 = scenario.flows(scenario.seed).iter().map(|flow| flow.bytes).sum();
+    let (end_ps, delivered) = *run.delivered.last().unwrap();
+    assert_eq!((run.delivered[0], delivered), ((0, 0), total), "{}", run.engine);
+    let last_us = run.flows.iter().filter_map(|flow| flow.end_us).fold(0.0, f64::max);
+    assert!(end_ps as f64 / 1e6 >= last_us, "{}: it ends at {end_ps} ps of {last_us} us", run.engine);
+    let packet = u64::from(scenario.packet_bytes());
+    let links = &scenario.network.links;
+    let links = links.iter().filter(|link| matches!(link.to, Node::Host(_)));
+    let receivers = links.clone().count() as u64;
+    let bps: u64 = links.map(|link| link.rate_bps).sum();
+    for pair in run.delivered.windows(2) {
+        let most = u128::from(pair[1].0 - pair[0].0) * u128::from(bps) / 8_000_000_000_000;
+        let bytes = pair[1].1 - pair[0].1;
+        assert!(bytes <= most as u64 + receivers * packet, "{}: {bytes} bytes in {pair:?}", run.engine);
+    }
+    assert_eq!(run.port_samples.len(), run.ports.len(), "{}: every port of a switch", run.engine);
+    for samples in &run.port_samples {
+        let (port, mut sum) = (&run.ports[samples.port], samples.before);
+        samples.bins.iter().for_each(|bin| sum.add(bin));
+        let found = [sum.sent_bytes, sum.queue_max, sum.marks, sum.trims, sum.drops];
+        let counters = &port.counters;
+        let all = [counters.bytes, counters.queue_max, counters.marks, counters.trims, counters.drops()];
+        assert_eq!(found, all, "{}: {}", run.engine, port.name);
+        // Elsewhere frames may pass out of order, and what the queue is wrong by comes on top.
+        let exact = run.engine == "sim" || !port.uplink;
+        let most = (u128::from(samples.bin_ps) * u128::from(port.rate_bps) / 8_000_000_000_000) as u64 + packet;
+        let busiest = samples.bins.iter().map(|bin| bin.sent_bytes).max().unwrap_or(0);
+        println!("{} {}: {busiest} of {most}", run.engine, port.name);
+        assert!(!exact || busiest <= most, "{}: {}: {busiest} bytes of {most} in a bin", run.engine, port.name);
+    }
+}
