@@ -27,7 +27,7 @@ fn a_sweep_over_seeds_and_balancers_leaves_its_files_and_a_table() {
     assert!(output.status.success(), "{warned}");
     assert_eq!(warned.matches("priorities are ignored").count(), 1, "{warned}");
     assert!(
-        said.contains("mean us (95 %)") && said.contains(" flows hangs on the slowest") && said.contains("packet-hops"),
+        said.contains("mean us (95 %)") && said.contains(" flows rests on the slowest") && said.contains("packet-hops"),
         "{said}"
     );
     assert!(run("b", "3").status.success());

@@ -189,7 +189,7 @@ mod tests {
     fn what_is_too_little_to_tell_is_said() {
         let wide = sweep_table(&[summary("ops", 1, 365.0), summary("ops", 2, 1475.0)]);
         assert!(wide.contains("5 of 5 intervals reach") && wide.contains("2 runs are too few"), "{wide}");
-        assert!(wide.contains("the p99 of 2 flows hangs on the slowest:"), "{wide}");
+        assert!(wide.contains("p99 of 2 flows rests on the slowest;"), "{wide}");
         let close = sweep_table(&[summary("ops", 1, 100.0), summary("ops", 2, 100.0)]);
         assert!(!close.contains("too few"), "{close}");
     }

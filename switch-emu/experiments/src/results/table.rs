@@ -75,7 +75,7 @@ pub(crate) fn few_flows_note(summaries: &[Summary]) -> Option<String> {
             1 => "the slowest".into(),
             slowest => format!("the slowest {slowest}"),
         };
-        format!("the p99 of {fewest} flows hangs on {beyond}: it takes {FOR_P99} for ten beyond it")
+        format!("p99 of {fewest} flows rests on {beyond}; a p99 to rely on needs {FOR_P99} flows")
     })
 }
 

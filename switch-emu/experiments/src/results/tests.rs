@@ -318,7 +318,7 @@ condition         balancer   Gb/s  mean us  p99 us  max us  drops:queue  link  r
 ----------------  --------  -----  -------  ------  ------  -----------  ----  ------  -----  ----  ---------  -----------  --------
 healthy           ecmp       80.0    150.0   200.0   200.0            3     9       0      3    31          8         41.5  verified
 half-rate uplink  reps      133.3    110.0   120.0   120.0            3     9       0      3    31          8         41.5  verified
-the p99 of 2 flows hangs on the slowest: it takes 1000 for ten beyond it
+p99 of 2 flows rests on the slowest; a p99 to rely on needs 1000 flows
 time dilated 400 times; late frames per run: 0; lateness p99 0 us
 ";
     assert_eq!(table(&runs.map(|run| run.summary())), expected);
