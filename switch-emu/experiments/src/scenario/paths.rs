@@ -26,8 +26,11 @@ pub struct Paths {
     longest_ps: OnceLock<u64>,
     drain_ps: OnceLock<u64>,
     /// See [`fastest`], by the two switches.
-    fastest: Arc<Mutex<HashMap<[usize; 2], Arc<[Vec<usize>]>>>>,
+    fastest: Arc<Mutex<HashMap<[usize; 2], Fastest>>>,
 }
+
+/// Paths worth taking, each a list of links.
+type Fastest = Arc<[Vec<usize>]>;
 
 /// Sizes are those of a frame as sockets see it: preamble and checksum of Ethernet do not count.
 impl Scenario {
@@ -246,7 +249,7 @@ impl Scenario {
         last_full.max(last_short)
     }
 
-    fn fastest(&self, paths: &Paths, from: usize, to: usize) -> Arc<[Vec<usize>]> {
+    fn fastest(&self, paths: &Paths, from: usize, to: usize) -> Fastest {
         let mut known = paths.fastest.lock().unwrap_or_else(PoisonError::into_inner);
         let find = || fastest(&self.network, &paths.routes, from, to).into();
         Arc::clone(known.entry([from, to]).or_insert_with(find))
