@@ -26,7 +26,7 @@ pub fn bound(arguments: &args::Bound) -> Outcome {
     say!("{}", about(&bound));
     let rows = above(&scenario, &schemes, &seeds, arguments.seeds.threads()).map_err(Failure::refused)?;
     let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scenario)).collect();
-    say!("{}", align(&["switches", "balancer", "last ACK us", "above the bound", ""], 2, &cells));
+    say::tables(&align(&["switches", "balancer", "last ACK us", "above the bound", ""], 2, &cells));
     let rows: Vec<_> = rows.iter().map(|row| object(row, &scenario)).collect();
     say::object(&json!({
         "rate_gbps": bound.rate_bps / 1e9,

@@ -83,9 +83,9 @@ impl Campaign {
         results::write_overview(&out, &done).map_err(Failure::failed)?;
         let is_sweep = summaries.windows(2).any(|pair| pair[0].seed != pair[1].seed || pair[0].axes != pair[1].axes);
         speed(&summaries);
-        say!("{}", if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
+        say::tables(&if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
         if let Some(table) = results::workload_table(&summaries) {
-            say!("{table}");
+            say::tables(&table);
         }
         let (overview, failures) = (out.join("report.html"), self.failures(&ended));
         say!("results   {}", out.display());

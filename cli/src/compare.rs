@@ -7,7 +7,7 @@ use crate::args::{self, Engine};
 use crate::campaign::{self, Campaign};
 use crate::failure::{Failure, Outcome};
 use crate::folder;
-use crate::say::say;
+use crate::say::{self, say};
 use crate::sim::args::Seeds;
 
 /// Runs the scenario on both engines with the same seed and prints every figure side by side.
@@ -31,7 +31,7 @@ pub fn compare(arguments: &args::Compare) -> Outcome {
     campaign::report(&folder, None, &all, &[])?;
     let pairs: Vec<_> = emulated.into_iter().zip(simulated).collect();
     let table = results::compare_table(&pairs);
-    say!("{table}");
+    say::tables(&table);
     let file = folder.join("compare.txt");
     std::fs::write(&file, &table)
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))?;

@@ -10,7 +10,7 @@ use crate::args::{self, Engine};
 use crate::campaign::{self, Campaign, Ended};
 use crate::failure::{Failure, Outcome};
 use crate::folder;
-use crate::say::say;
+use crate::say::{self, say};
 
 /// Runs the scenario with all balancers, or with those asked for, and prints a table that compares them. The table shows runs
 /// that failed; the other runs go on.
@@ -55,7 +55,7 @@ impl Comparison {
         let matrix: Matrix = ended.into_iter().map(row).collect();
         let title = self.title();
         matrix.write(&self.out, &title).map_err(Failure::failed)?;
-        say!("{title}\n\n{}", matrix.text());
+        say::tables(&format!("{title}\n\n{}", matrix.text()));
         self.say_where();
         match matrix.bad_runs() {
             0 => Ok(()),

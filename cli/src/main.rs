@@ -21,6 +21,7 @@ mod engines;
 mod explain;
 mod failure;
 mod figures;
+mod fit;
 mod flowcut_memory;
 mod folder;
 mod init;

@@ -72,6 +72,13 @@ pub fn aside(text: Arguments<'_>) {
     }
 }
 
+/// Prints a result with tables for people, which fit the terminal; nothing where JSON was asked for.
+pub fn tables(text: &str) {
+    if !manner().json {
+        print(crate::fit::to_terminal(text));
+    }
+}
+
 macro_rules! say {
     ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
 }

@@ -167,10 +167,6 @@ fn bombs_are_refused_with_their_limit_and_place() {
             all(fabric, "kind = \"partner-after-partner\"\nsizes = \"hadoop\"\nmessages = 75001\n", ""),
             ["bomb.toml:10:12", "`messages` is 75001 for each of 4 hosts; allowed: at most 75000"],
         ),
-        (
-            all(fabric, "kind = \"tornado\"\nbytes = \"1 GiB\"\n", "sample_us = 0.000001\n"),
-            ["bomb.toml:2:13", "samples of each port; allowed: "],
-        ),
     ] {
         let file = folder.file("bomb.toml", &text);
         refused(&["run", &file, "--engine", "sim"], &says);

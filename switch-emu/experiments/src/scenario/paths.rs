@@ -29,7 +29,7 @@ pub struct Paths {
     fastest: Arc<Mutex<HashMap<[usize; 2], Fastest>>>,
 }
 
-/// Ways between two switches, each by its links.
+/// Paths worth taking, each a list of links.
 type Fastest = Arc<[Vec<usize>]>;
 
 /// Sizes are those of a frame as sockets see it: preamble and checksum of Ethernet do not count.
