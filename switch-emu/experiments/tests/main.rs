@@ -10,6 +10,5 @@ mod labels;
 mod live;
 mod reports;
 mod reps_shapes;
-mod routing;
 mod schemes;
 mod switching;
