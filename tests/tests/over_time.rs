@@ -58,14 +58,16 @@ fn alike(scenario: &Scenario) {
     }
 }
 
-/// The most bytes by which two runs are apart at the end of a bin of the first, and when.
+/// The most bytes by which two runs are apart at a time at which a bin of both ends, and when. Bins are longer in a longer run.
 fn apart(ours: &RunResult, other: &RunResult) -> (f64, f64) {
     let at = |time_ps: u64| {
-        let next = other.delivered.partition_point(|(ps, _)| *ps < time_ps);
-        other.delivered.get(next).or(other.delivered.last()).map_or(0.0, |(_, bytes)| *bytes as f64)
+        let place = other.delivered.binary_search_by_key(&time_ps, |(ps, _)| *ps).ok()?;
+        Some(other.delivered[place].1 as f64)
     };
-    let apart = |(ps, bytes): &(u64, u64)| ((*bytes as f64 - at(*ps)).abs(), *ps as f64 / 1e6);
-    ours.delivered.iter().map(apart).max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
+    let apart = |(ps, bytes): &(u64, u64)| Some(((*bytes as f64 - at(*ps)?).abs(), *ps as f64 / 1e6));
+    let apart: Vec<_> = ours.delivered.iter().filter_map(apart).collect();
+    assert!(apart.len() > 8, "only {} times are those of both runs", apart.len());
+    apart.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
 }
 
 /// Checks sums to the byte, the end, and what links carry.
