@@ -95,7 +95,7 @@ fn stands_until_killed() {
 fn what_a_killed_process_left_is_cleaned() {
     let Some(_turn) = turn() else { return };
     let own = std::env::current_exe().unwrap();
-    let mut child = running(Command::new(own).args(["--exact", "stands_until_killed"]).env(CHILD, "1"));
+    let mut child = running(Command::new(own).args(["--exact", "cleanup::stands_until_killed"]).env(CHILD, "1"));
     assert!(leftovers().iter().all(|name| !namespaces_of(child.id()).contains(name)));
     child.kill().unwrap();
     child.wait().unwrap();
