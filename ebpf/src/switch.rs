@@ -300,12 +300,12 @@ pub unsafe extern "C" fn spray_cross(frame: *mut Frame, host: u32) -> u32 {
     }
 }
 
-/// [`spray_pipeline::note`] as a global function: what it needs of the stack counts for it alone.
+/// [`spray_pipeline::bins::note`] as a global function: what it needs of the stack counts for it alone.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn spray_note(port: u32, came_ps: u64, left_ps: u64, sizes: u64, became: u32) -> u32 {
     let (waiting, bytes) = ((sizes >> 32) as u32, sizes as u32);
-    spray_pipeline::note(&Maps, port, &Crossing { came_ps, left_ps, waiting, bytes, became });
+    spray_pipeline::bins::note(&Maps, port, &Crossing { came_ps, left_ps, waiting, bytes, became });
     0
 }
 

@@ -2,14 +2,16 @@
 //!
 //! There are as many cells as a [`Scale`] says, whatever the run's length: first a cell for everything before time 0, then `2^first_log2`
 //! bins of the width that is asked for, then half as many of twice the width, and so on, [`LEVELS`] times. Nothing is ever moved: a cell's
-//! number follows from the time. Whoever reads the bins makes one of several where bins before are shorter: see [`Scale::place`].
+//! number follows from the time. A reader adds up shorter bins to the width of the longest: see [`Scale::place`].
 
+use crate::Tables;
+use crate::config::Globals;
 use crate::counters::counters;
 use crate::word::Word;
 
 /// How often the width doubles: a run may last `2^LEVELS` times as long as the first bins.
 pub const LEVELS: u32 = 10;
-/// Fewest and most bins of the first width, as powers of two: a plot is as wide.
+/// Fewest and most bins of the first width, as powers of two. A plot shows no more.
 const FEWEST_LOG2: u32 = 4;
 const MOST_LOG2: u32 = 8;
 
@@ -187,6 +189,33 @@ impl<W: Word> Bin<W> {
                 count.add(1);
             }
         }
+    }
+}
+
+/// Counts what a port did with a frame into its bins.
+#[inline(always)]
+pub fn note<T: Tables>(tables: &T, port: u32, crossing: &Crossing) {
+    if let Some(Globals { bins, .. }) = tables.globals() {
+        PortCells { tables, scale: bins, port }.crossed(crossing);
+    }
+}
+
+/// The cells of a port among those of all ports.
+struct PortCells<'a, T> {
+    tables: &'a T,
+    scale: &'a Scale,
+    port: u32,
+}
+
+impl<T: Tables> Cells for PortCells<'_, T> {
+    type Word = T::Word;
+    #[inline(always)]
+    fn scale(&self) -> &Scale {
+        self.scale
+    }
+    #[inline(always)]
+    fn bin(&self, cell: u32) -> Option<&Bin<T::Word>> {
+        self.tables.bin(self.port.wrapping_mul(self.scale.cells() as u32).wrapping_add(cell))
     }
 }
 

@@ -28,7 +28,7 @@ pub mod standing;
 pub mod trail;
 pub mod word;
 
-use bins::{Bin, Cells, Crossing, Scale};
+use bins::{Bin, Crossing};
 use config::{Globals, HOST, MAX_HOPS, PortConfig};
 use counters::{ChassisCounters, PortCounters};
 use flow_hash::{FlowHash, Key};
@@ -134,7 +134,7 @@ pub trait Tables {
     where
         Self: Sized,
     {
-        note(self, port, crossing);
+        bins::note(self, port, crossing);
     }
 
     /// The digest by the [`FlowHash`] of this number; a function of its own in the kernel, with its own stack.
@@ -408,33 +408,6 @@ pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), 
     port.cross(frame, port::random(frame, number, globals.seed), queues, counters, |frame, crossing| {
         tables.note(frame.port, crossing);
     })
-}
-
-/// Counts what a port did with a frame into its bins.
-#[inline(always)]
-pub fn note<T: Tables>(tables: &T, port: u32, crossing: &Crossing) {
-    if let Some(Globals { bins, .. }) = tables.globals() {
-        PortCells { tables, scale: bins, port }.crossed(crossing);
-    }
-}
-
-/// The cells of a port among those of all ports.
-struct PortCells<'a, T> {
-    tables: &'a T,
-    scale: &'a Scale,
-    port: u32,
-}
-
-impl<T: Tables> Cells for PortCells<'_, T> {
-    type Word = T::Word;
-    #[inline(always)]
-    fn scale(&self) -> &Scale {
-        self.scale
-    }
-    #[inline(always)]
-    fn bin(&self, cell: u32) -> Option<&Bin<T::Word>> {
-        self.tables.bin(self.port.wrapping_mul(self.scale.cells() as u32).wrapping_add(cell))
-    }
 }
 
 /// Takes a frame over the link of the host that it comes from, its port, to the switch at the end.
