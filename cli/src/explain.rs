@@ -25,13 +25,17 @@ static SPECS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../docs/specs");
 pub fn explain(arguments: &args::Explain) -> Outcome {
     let meanings = Meanings::of::<Settings>();
     let Some(name) = arguments.name.as_deref() else { return list(&meanings) };
-    let found: Vec<Explained> = schemes(name, &meanings).into_iter().chain(setting(name, &meanings)).collect();
-    let named = || meanings.named(name).into_iter().filter_map(|path| setting(&path, &meanings));
-    let others: [&dyn Fn() -> Vec<Explained>; 3] =
-        [&|| words(name, &meanings), &|| glossary(name).into_iter().chain(named()).collect(), &|| {
-            specification(name).into_iter().collect()
-        }];
-    let found = others.iter().fold(found, |found, other| if found.is_empty() { other() } else { found });
+    let mut found: Vec<Explained> = schemes(name, &meanings).into_iter().chain(setting(name, &meanings)).collect();
+    if found.is_empty() {
+        found = words(name, &meanings);
+    }
+    if found.is_empty() {
+        let settings = meanings.named(name).into_iter().filter_map(|path| setting(&path, &meanings));
+        found = glossary(name).into_iter().chain(settings).collect();
+    }
+    if found.is_empty() {
+        found.extend(specification(name));
+    }
     if found.is_empty() {
         let all = names(&meanings);
         let near = did_you_mean(name, &all.iter().map(String::as_str).collect::<Vec<_>>());

@@ -4,7 +4,7 @@ use crate::sh::{self, Failure, Outcome};
 use crate::steps::{self, Steps};
 use crate::{demo, ebpf, kernels, portable, prove, setup, test};
 
-/// `cargo xtask ci [--no-skips]`: lints, documentation, the part without features, the XDP objects, another kernel, a short demo.
+/// `cargo xtask ci [--no-skips]`: every check that `cargo xtask test` leaves out.
 pub fn ci(arguments: &[String]) -> Outcome {
     steps::timed(steps::reads_no_skips(arguments)?, run)
 }

@@ -47,7 +47,7 @@ fn spray_with(what: &str, options: &[&str], arguments: &[String]) -> Outcome {
     })
 }
 
-/// What `demo` leaves out, to be built in less time.
+/// The features that `demo` is built without, as they take minutes.
 pub const ALL_FEATURES: [&str; 2] = ["--features", "live,otlp"];
 
 /// Sets the machine up and builds a release `spray` as `demo` does; returns its path.
@@ -62,7 +62,8 @@ pub fn build_all() -> Outcome<PathBuf> {
     compile(&ALL_FEATURES)
 }
 
-/// Builds a release `spray`; returns its path, which is not cargo's own: there, `cargo xtask test` puts one that checks itself as it runs.
+/// Builds a release `spray` and copies it to `target/spray`; returns that path. `cargo xtask test` overwrites cargo's own,
+/// `target/release/spray`, with a build that has debug assertions.
 fn compile(options: &[&str]) -> Outcome<PathBuf> {
     sh::run(sh::cargo().args(["build", "--release", "--package", "spray"]).args(options))?;
     let (built, kept) = (target().join("release/spray"), target().join("spray"));

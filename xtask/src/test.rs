@@ -51,7 +51,7 @@ fn with_profile(arguments: &[&str]) -> Command {
     cargo
 }
 
-/// The tests of what the command has only with further features: the live view and the collector of spans.
+/// The tests of the live view and of the collector of spans, which the command has only with further features.
 pub fn further_features() -> Outcome {
     let mut tally = Tally::default();
     let mut cargo = with_profile(&["--package", "spray", "--no-fail-fast"]);
@@ -64,7 +64,8 @@ pub fn further_features() -> Outcome {
     }
 }
 
-/// The tests of whole scenarios that take minutes, and ten times as many packets for those that look for one that is reordered.
+/// The tests of whole scenarios that take minutes. Those that look for a reordered packet send ten million of them here, and one million
+/// in [`test`].
 pub fn slow() -> Outcome {
     let mut cargo = cargo(&["--test", "scenarios", "--", "--include-ignored", "fidelity::", "flowcut::"]);
     sh::run(cargo.env("FLOWCUT_PACKETS", "10000000"))
@@ -81,7 +82,7 @@ pub fn doc() -> Outcome {
     sh::run(sh::cargo().args(["doc", "--release", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Why a test is ignored that another one runs, or that takes too long for here.
+/// Why tests are ignored that run elsewhere: started by another test, or in `cargo xtask ci`.
 const RUN_ELSEWHERE: [&str; 2] = ["ignored, run in a process of its own", "ignored, cargo xtask ci runs it"];
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -97,8 +98,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// Adds `test result: ok. 15 passed; 0 failed; 1 ignored; ...`, `SKIPPED test: why`, and `test x ... ignored, one of `RUN_ELSEWHERE`; ignores every
-    /// other line.
+    /// Adds `test result: ok. 15 passed; 0 failed; 1 ignored; ...`, `SKIPPED test: why`, and `test x ... ignored, why` with a reason of
+    /// [`RUN_ELSEWHERE`]; ignores every other line.
     fn add(&mut self, line: &str) {
         // The harness may have begun the line with the name of a test.
         if let Some((_, skipped)) = line.split_once(SKIPPED) {

@@ -17,6 +17,7 @@ use super::show::Show;
 use super::{COMMIT, Campaign, Job, Planned, VERSION, ended};
 use crate::args;
 use crate::captures::Watching;
+use crate::engines;
 use crate::failure::{Failure, Outcome};
 use crate::folder::{self, Writes};
 use crate::live::{self, View};
@@ -41,7 +42,7 @@ impl Campaign {
         }
         self.warn();
         // What the runs at the same time do not need goes to each of them.
-        let engine = crate::engines::engine(self.engine, (self.threads / open.len()).max(1))?;
+        let engine = engines::engine(self.engine, (self.threads / open.len()).max(1))?;
         let exclusive = engine.is_exclusive();
         let (show, stop) = (Show::new(plan.len(), done, exclusive), Stop::on_signals()?);
         self.metrics.begin(plan.len(), done)?;

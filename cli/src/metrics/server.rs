@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io;
+use tokio::io::{self, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
@@ -82,7 +82,7 @@ async fn serve(listener: TcpListener, board: Board) {
 }
 
 /// Answers one request of a client. One that breaks off is its own business.
-async fn talk(stream: TcpStream, board: Board) -> io::Result<()> {
+async fn talk(mut stream: TcpStream, board: Board) -> io::Result<()> {
     let mut head = Vec::new();
     let answer = loop {
         let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
@@ -92,25 +92,11 @@ async fn talk(stream: TcpStream, board: Board) -> io::Result<()> {
             Ok(httparse::Status::Partial) if head.len() < MOST_BYTES => {}
             _ => break said("400 Bad Request", "this is no request for metrics\n"),
         }
-        let mut more = [0; 1024];
-        stream.readable().await?;
-        match stream.try_read(&mut more) {
-            Ok(0) => return Ok(()),
-            Ok(bytes) => head.extend_from_slice(&more[..bytes]),
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-            Err(_) => {}
+        if stream.read_buf(&mut head).await? == 0 {
+            return Ok(());
         }
     };
-    let mut rest = answer.as_bytes();
-    while !rest.is_empty() {
-        stream.writable().await?;
-        match stream.try_write(rest) {
-            Ok(written) => rest = &rest[written..],
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-            Err(_) => {}
-        }
-    }
-    Ok(())
+    stream.write_all(answer.as_bytes()).await
 }
 
 fn answer(request: &httparse::Request<'_, '_>, board: &Board) -> String {

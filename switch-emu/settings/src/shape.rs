@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -68,10 +68,9 @@ pub(crate) enum Scalar {
 impl Shape {
     /// What `T` takes. It is made once: a large declaration takes milliseconds, and a sweep reads its scenario thousands of times.
     pub fn of<T: JsonSchema + 'static>() -> Arc<Self> {
-        static MADE: Mutex<Option<HashMap<TypeId, Arc<Shape>>>> = Mutex::new(None);
+        static MADE: LazyLock<Mutex<HashMap<TypeId, Arc<Shape>>>> = LazyLock::new(Mutex::default);
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        let shape = made.get_or_insert_default().entry(TypeId::of::<T>());
-        Arc::clone(shape.or_insert_with(|| Arc::new(Self::new(&schema::<T>()))))
+        Arc::clone(made.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(Self::new(&schema::<T>()))))
     }
 
     /// What `schema` takes. It comes from [`crate::schema`].
