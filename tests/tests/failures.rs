@@ -76,7 +76,7 @@ fn a_hosts_own_link_fails_as_others_do() {
 }
 
 /// And totals of reordered packets are those of the flows: retransmissions and duplicates are in neither.
-//= docs/specs/switch.md#SW-24 bytes that have left
+//= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
 //= docs/specs/transport.md#TRN-58 reordering
 #[test]
 fn no_link_is_used_by_more_than_its_rate() {

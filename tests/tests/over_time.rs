@@ -71,7 +71,7 @@ fn apart(ours: &RunResult, other: &RunResult) -> (f64, f64) {
 }
 
 /// Checks sums to the byte, the end, and what links carry.
-//= docs/specs/switch.md#SW-24 bytes that have left
+//= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
 fn is_physical(scenario: &Scenario, run: &RunResult) {
     let total: u64 = scenario.flows(scenario.seed).iter().map(|flow| flow.bytes).sum();
     let (end_ps, delivered) = *run.delivered.last().unwrap();

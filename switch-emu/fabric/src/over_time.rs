@@ -86,7 +86,7 @@ impl PortSamples {
     }
 
     /// The end of each bin in ps, from time 0 on, and the bytes that have left the port by then.
-    //= docs/specs/switch.md#SW-24 bytes that have left
+    //= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
     pub fn sent(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         so_far(self.bin_ps, self.before.sent_bytes, self.bins.iter().map(|bin| bin.sent_bytes))
     }

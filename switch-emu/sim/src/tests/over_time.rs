@@ -56,7 +56,7 @@ fn check(network: &Network, outcome: &SimOutcome) {
     }
 }
 
-//= docs/specs/switch.md#SW-24 bytes that have left
+//= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
 #[test]
 fn every_byte_has_its_bin_and_no_bin_is_above_what_links_carry() {
     let network = leaf_spine(4, 4, 4);

@@ -277,7 +277,7 @@ fn messages_begin_before_the_end_or_are_no_part_of_the_run() {
 }
 
 #[test]
-//= docs/specs/switch.md#SW-24 bytes that have left
+//= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
 fn no_link_is_used_by_more_than_its_rate() {
     let mut scenario = permutation();
     scenario.sample_ps = 1_000_000;

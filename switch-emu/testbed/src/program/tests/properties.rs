@@ -182,7 +182,7 @@ fn agree(kernel: &mut SwitchProgram, fabric: Fabric) -> ([u64; 2], Vec<Verdict>)
 }
 
 /// What is counted over time is what is counted in all.
-//= docs/specs/switch.md#SW-24 sums over the bins
+//= docs/specs/switch.md#SW-24 sums over all bins
 fn check_samples(samples: &PortSamples, counters: &PortCounters) {
     let mut sum = samples.before;
     samples.bins.iter().for_each(|bin| sum.add(bin));
