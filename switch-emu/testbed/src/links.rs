@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
+use std::pin::Pin;
 
 use futures_util::TryStreamExt;
 use rtnetlink::packet_route::address::AddressHeaderFlags;
@@ -24,10 +25,22 @@ pub(super) struct End<'a> {
 }
 
 /// Runs `work` with a netlink connection of the namespace.
-pub(super) fn in_namespace<T, F>(namespace: &Namespace, work: impl FnOnce(Handle) -> F) -> Result<T, RunError>
+pub(super) fn in_namespace<'a, T, F>(namespace: &Namespace, work: impl FnOnce(Handle) -> F + 'a) -> Result<T, RunError>
 where
-    F: Future<Output = Result<T, RunError>>,
+    T: 'a,
+    F: Future<Output = Result<T, RunError>> + 'a,
 {
+    let mut result = None;
+    let into = &mut result;
+    connected(namespace, Box::new(|handle| Box::pin(async move { *into = Some(work(handle).await) })))?;
+    result.expect("`work` has run to its end")
+}
+
+/// What to do with a connection.
+type Work<'a> = Box<dyn FnOnce(Handle) -> Pin<Box<dyn Future<Output = ()> + 'a>> + 'a>;
+
+/// [`in_namespace`] for all types: a runtime is compiled once.
+fn connected(namespace: &Namespace, work: Work<'_>) -> Result<(), RunError> {
     let inside = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
         let runtime = runtime.map_err(|error| RunError::io("starting a runtime for netlink", error))?;
@@ -35,9 +48,9 @@ where
             let (connection, handle, _) =
                 new_connection().map_err(|error| RunError::io("opening a netlink socket", error))?;
             let task = tokio::spawn(connection);
-            let result = work(handle).await;
+            work(handle).await;
             task.abort();
-            result
+            Ok(())
         })
     };
     namespace.run(inside)?

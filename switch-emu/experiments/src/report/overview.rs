@@ -80,8 +80,9 @@ const GOODPUT: (&str, &str, Measure) = ("Goodput (more is better)", "Gb/s", |s| 
 fn lead(summaries: &[Summary], conditions: &[String], balancers: &[String]) -> String {
     let verified = summaries.iter().filter(|s| s.is_complete()).count();
     let what = if summaries.iter().all(|s| s.sim.is_some()) { "All flows completed" } else { "Payload verified" };
+    let runs = if summaries.len() == 1 { "run" } else { "runs" };
     format!(
-        "{} runs: {} under {}. {what} in {verified} of {}. Times are the scenario's own, not the machine's.",
+        "{} {runs}: {} under {}. {what} in {verified} of {}. Times are the scenario's own, not the machine's.",
         summaries.len(),
         balancers.join(", "),
         some(conditions),
