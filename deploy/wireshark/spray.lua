@@ -86,7 +86,6 @@ field("exchange_bytes", ProtoField.uint16, "Bytes of the key exchange's message"
 field("exchange", ProtoField.bytes, "Message of the key exchange")
 field("token", ProtoField.bytes, "Token")
 -- The others.
-field("final_psn", ProtoField.uint64, "One past the last packet", base.DEC)
 field("close_reason", ProtoField.uint32, "Reason", base.DEC, close_reasons)
 field("reset_reason", ProtoField.uint32, "Reason", base.DEC, reset_reasons)
 field("probe_token", ProtoField.uint64, "Token of the probe", base.HEX)
@@ -225,7 +224,7 @@ end
 body[4], body[5] = terms, terms
 
 body[6] = function(t, b)
-    t:add(f.final_psn, b(28, 8))
+    t:add(f.cumulative, b(28, 8))
     t:add(f.close_reason, b(36, 4))
     return close_reasons[b(36, 4):uint()] or ""
 end

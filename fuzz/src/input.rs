@@ -94,7 +94,7 @@ impl<'a> Input<'a> {
                 go_back: self.flag(),
             }),
             4 => Body::Close(Close {
-                final_psn: self.u64(),
+                cumulative: self.u64(),
                 reason: CloseReason::from_u32(u32::from(self.byte() % 4)).unwrap_or_default(),
                 acknowledgement: self.flag(),
             }),

@@ -110,7 +110,7 @@ impl Flood {
         let number = self.number;
         let connection = self.connection ^ (number % 3) as u32;
         let plain = |body| Forged::Plain(connection, number, body);
-        let close = |reason, acknowledgement| Body::Close(Close { final_psn: 0, reason, acknowledgement });
+        let close = |reason, acknowledgement| Body::Close(Close { cumulative: 0, reason, acknowledgement });
         let connect = Connect {
             connection: number as u32,
             cookie: number,

@@ -80,7 +80,7 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
         (Body::Nack(nack), none()),
         (Body::Connect(terms), none()),
         (Body::Accept(exchange), payload[..48].to_vec()),
-        (Body::Close(Close { final_psn: 1 << 50, reason: CloseReason::Timeout, acknowledgement: true }), none()),
+        (Body::Close(Close { cumulative: 1 << 50, reason: CloseReason::Timeout, acknowledgement: true }), none()),
         (Body::Reset(Reset { reason: 7 }), none()),
         (Body::Probe(Probe { token: 99, timestamp_ps: 123_456_789 }), none()),
         (Body::ProbeAck(answer), none()),
@@ -261,7 +261,7 @@ fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
             }
         }
         Body::Close(close) => {
-            say("final_psn", close.final_psn.to_string());
+            say("cumulative", close.cumulative.to_string());
             say("close_reason", (close.reason as u32).to_string());
             say("flags.acknowledgement", flag(close.acknowledgement));
         }

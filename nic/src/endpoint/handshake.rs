@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
-use spray_core::host::{ReceiveHalf, SendHalf};
+use spray_core::host::{Path, ReceiveHalf, SendHalf};
 use spray_wire::{
-    Body, Close, CloseReason, Common, EvPort, Frame, Probe, RESET_UNKNOWN_CONNECTION, Reset, Retry, Terms,
+    Ack, Body, Close, CloseReason, Common, EvPort, Frame, Probe, RESET_UNKNOWN_CONNECTION, Reset, Retry, Terms,
 };
 
 use super::{
@@ -195,6 +195,9 @@ impl Machine {
         if connection.stage == Stage::HalfOpen {
             self.on_proof(now_ps, index);
         }
+        if close.reason == CloseReason::Done {
+            self.on_last_ack(now_ps, index, close.cumulative, port);
+        }
         let Some(connection) = self.table.slot(index) else { return };
         if !close.acknowledgement {
             let answer = connection.close_frame(close.reason, true);
@@ -209,6 +212,16 @@ impl Machine {
             CloseReason::Done => self.fail(now_ps, index, ConnectionError::PeerClosed),
             _ => self.fail(now_ps, index, ConnectionError::Aborted),
         }
+    }
+
+    /// Takes what a Close says of the packets that arrived: its sender sends no other ACK.
+    fn on_last_ack(&mut self, now_ps: u64, index: u32, cumulative: u64, port: EvPort) {
+        let Some(connection) = self.table.slot(index) else { return };
+        let number = connection.id.raw();
+        let ack = Body::Ack(Ack { cumulative, sack_base: cumulative, port, ..Ack::default() });
+        let path = Path { port, hops: 0, marked: false, pause: false };
+        // The Close ends the connection, whatever is left to do.
+        let _ = self.host.on_control(now_ps, number, connection, &ack, &path, &mut self.outside);
     }
 
     /// Takes a Reset: the peer does not know the connection. Only who holds the peer's cookie can say so.
@@ -368,7 +381,7 @@ impl Machine {
         }
         let port = self.any_port();
         let common = Common { connection: connect.connection, cookie: connect.cookie, virtual_time_ps: 0 };
-        let close = Close { final_psn: 0, reason, acknowledgement: false };
+        let close = Close { cumulative: 0, reason, acknowledgement: false };
         self.outside.outlet.push(&peer, common, port, Body::Close(close));
     }
 

@@ -139,8 +139,8 @@ impl Machine {
 
 impl Connection {
     pub(crate) fn close_frame(&self, reason: CloseReason, acknowledgement: bool) -> Body {
-        let final_psn = self.flow.as_ref().map_or(0, |flow| flow.sending.sender.next_psn());
-        Body::Close(Close { final_psn, reason, acknowledgement })
+        let cumulative = self.flow.as_ref().map_or(0, |flow| flow.receiving.receiver.cumulative());
+        Body::Close(Close { cumulative, reason, acknowledgement })
     }
 
     /// Hands messages to the sender in order, as many as it takes.

@@ -39,8 +39,8 @@ impl CloseReason {
 header! {
     /// The end of a connection, or the acknowledgement of its end.
     Close, 40 bytes;
-    /// One past the last sequence number that the sender used.
-    28 final_psn: u64;
+    /// Every packet of the peer's with a lower sequence number was received, as in an [`Ack`](crate::Ack).
+    28 cumulative: u64;
     /// Why.
     36 reason: CloseReason;
     flags:

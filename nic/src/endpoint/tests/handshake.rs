@@ -198,6 +198,27 @@ fn closing_with_the_peers_messages_undelivered_is_an_error_there() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-10 a close says which packets arrived
+#[test]
+fn what_arrived_is_delivered_though_its_acks_are_lost() {
+    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let ours = rig.connect(0, 1);
+    assert!(rig.run(5 * US, 10 * MS, |rig| !rig.accepted(1).is_empty()));
+    let theirs = rig.accepted(1)[0];
+    rig.endpoints[0].send(ours, content(1, 20_000)).unwrap();
+    rig.network.set_sender_impairments(
+        rig.endpoints[1].device(),
+        Impairments { loss_ppm: 1_000_000, ..Impairments::default() },
+    );
+    assert!(rig.run(5 * US, 10 * MS, |rig| !rig.received(1).is_empty()));
+    assert_eq!(rig.delivered(0), 0);
+    rig.network.set_sender_impairments(rig.endpoints[1].device(), Impairments::delay(5 * US));
+    rig.endpoints[1].close(theirs);
+    assert!(rig.run(5 * US, 10 * MS, |rig| rig.closed(0) == 1 && rig.closed(1) == 1));
+    assert_eq!(rig.delivered(0), 1);
+    rig.audit();
+}
+
 #[test]
 fn bad_configurations() {
     let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });

@@ -90,7 +90,7 @@ impl Liar {
             10 => Body::Pull(Pull { credit_bytes: number }),
             11 => Body::PullRequest(PullRequest { demand_bytes: number, pulled_bytes: other }),
             _ if self.below(50) == 0 => {
-                Body::Close(Close { final_psn: number, reason: CloseReason::Done, acknowledgement: true })
+                Body::Close(Close { cumulative: number, reason: CloseReason::Done, acknowledgement: true })
             }
             _ => Body::Accept(Accept { connection: 3, cookie: number, ..asked(3) }),
         }

@@ -93,7 +93,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         (Body::Nack(nack), vec![]),
         (Body::Connect(connect), vec![]),
         (Body::Accept(accept), vec![]),
-        (Body::Close(Close { final_psn: 1 << 50, reason: CloseReason::Timeout, acknowledgement: true }), vec![]),
+        (Body::Close(Close { cumulative: 1 << 50, reason: CloseReason::Timeout, acknowledgement: true }), vec![]),
         (Body::Reset(Reset { reason: 7 }), vec![]),
         (Body::Probe(Probe { token: 99, timestamp_ps: 123_456_789 }), vec![]),
         (Body::ProbeAck(probe_ack), vec![]),
@@ -223,8 +223,8 @@ fn any_control() -> impl Strategy<Value = Body> {
         if is_connect { Body::Connect(terms) } else { Body::Accept(terms) }
     });
     let retry = any::<[u8; 16]>().prop_map(|token| Body::Retry(Retry { token }));
-    let close = (any::<u64>(), 0..5u32, any::<bool>()).prop_map(|(final_psn, reason, acknowledgement)| {
-        Body::Close(Close { final_psn, reason: CloseReason::from_u32(reason).unwrap(), acknowledgement })
+    let close = (any::<u64>(), 0..5u32, any::<bool>()).prop_map(|(cumulative, reason, acknowledgement)| {
+        Body::Close(Close { cumulative, reason: CloseReason::from_u32(reason).unwrap(), acknowledgement })
     });
     let reset = any::<u32>().prop_map(|reason| Body::Reset(Reset { reason }));
     let probe = any::<(u64, u64)>().prop_map(|(token, timestamp_ps)| Body::Probe(Probe { token, timestamp_ps }));
