@@ -65,7 +65,7 @@ pub fn further_features() -> Outcome {
 }
 
 /// The tests of whole scenarios that take minutes. Those that look for a reordered packet send ten million of them here, and one million
-/// in [`test`].
+/// in [`test()`].
 pub fn slow() -> Outcome {
     let mut cargo = cargo(&["--test", "scenarios", "--", "--include-ignored", "fidelity::", "flowcut::"]);
     sh::run(cargo.env("FLOWCUT_PACKETS", "10000000"))
