@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
+use rand_core::RngCore;
+use spray_core::rng;
 use spray_test_support::Folder;
 
-/// A file of `bytes` bytes, different at every place.
+/// A file of `bytes` bytes without a pattern.
 pub fn payload(folder: &Folder, bytes: usize) -> PathBuf {
-    let content: Vec<u8> = (0..bytes as u32 / 4).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
-    folder.file("payload", content).into()
+    folder.file("payload", content(0, bytes)).into()
 }
 
 /// A new folder in `folder`, for what is received.
@@ -92,12 +93,14 @@ impl Drop for Running {
 }
 
 /// Bytes without a pattern, others for another seed.
-pub fn content(seed: u32, bytes: u32) -> Vec<u8> {
-    (0..bytes).map(|n| ((n ^ seed).wrapping_mul(0x9e37_79b9) >> 13) as u8).collect()
+pub fn content(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut content = vec![0; bytes];
+    rng::stream(seed, 0).fill_bytes(&mut content);
+    content
 }
 
 /// Sends so many bytes each way over the two ends of a connection, all at once, and compares what arrives.
-pub fn both_ways(ends: [TcpStream; 2], bytes: u32) {
+pub fn both_ways(ends: [TcpStream; 2], bytes: usize) {
     let talk = |stream: &TcpStream, send: Vec<u8>, expected: Vec<u8>| {
         let patience = Some(Duration::from_secs(30));
         stream.set_read_timeout(patience).unwrap();
