@@ -51,7 +51,7 @@ fn captures_of_hosts_have_the_sums_of_the_results() {
         let Some(rows) = tshark(&file, "", &FIELDS) else { return };
         let count = |is_one: &dyn Fn(&[String]) -> bool| rows.iter().filter(|row| is_one(row)).count() as u64;
         // Data that a host sent, without the trailers of ideal codes.
-        let is_sent = |row: &[String]| row[0].starts_with('h') && row[1..4] == ["2", "1", "0"];
+        let is_sent = |row: &[String]| row[0].starts_with('h') && row[1..4] == ["0x00000002", "1", "0"];
         assert_eq!(count(&is_sent), summary.packets_sent);
         assert_eq!(count(&|row| is_sent(row) && row[4] == "1"), summary.retransmits);
         // Here all queues are in front of hosts, who play these ports.

@@ -94,7 +94,7 @@ impl Drop for Fabric {
 }
 
 /// Sends bytes both ways at once over one TCP connection of the kernel's, and compares them.
-fn exchange(fabric: &Fabric, hosts: [usize; 2], v6: bool, bytes: u32) {
+fn exchange(fabric: &Fabric, hosts: [usize; 2], v6: bool, bytes: usize) {
     let to = SocketAddr::new(fabric.address(hosts[1], v6), 0);
     let listener = fabric.inside(hosts[1], || TcpListener::bind(to)).unwrap();
     let to = listener.local_addr().unwrap();
@@ -104,7 +104,7 @@ fn exchange(fabric: &Fabric, hosts: [usize; 2], v6: bool, bytes: u32) {
 }
 
 /// Sends a datagram from host 0 to host 2; whether it came within `patience`.
-fn datagram(fabric: &Fabric, bytes: u32, patience: Duration) -> bool {
+fn datagram(fabric: &Fabric, bytes: usize, patience: Duration) -> bool {
     let bind = |host| UdpSocket::bind((fabric.address(host, false), 0)).unwrap();
     let (near, far) = (fabric.inside(0, || bind(0)), fabric.inside(2, || bind(2)));
     far.set_read_timeout(Some(patience)).unwrap();
