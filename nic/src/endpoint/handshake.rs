@@ -214,7 +214,7 @@ impl Machine {
         }
     }
 
-    /// Takes what a Close says of the packets that arrived: its sender sends no other ACK.
+    /// Takes a Close for the last ACK of its sender.
     fn on_last_ack(&mut self, now_ps: u64, index: u32, cumulative: u64, port: EvPort) {
         let Some(connection) = self.table.slot(index) else { return };
         let number = connection.id.raw();

@@ -39,7 +39,7 @@ where
 /// What to do with a connection.
 type Work<'a> = Box<dyn FnOnce(Handle) -> Pin<Box<dyn Future<Output = ()> + 'a>> + 'a>;
 
-/// [`in_namespace`] for all types: a runtime is compiled once.
+/// [`in_namespace`] without its type parameters, so that the runtime is compiled once.
 fn connected(namespace: &Namespace, work: Work<'_>) -> Result<(), RunError> {
     let inside = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
