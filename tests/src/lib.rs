@@ -8,7 +8,7 @@ pub mod running;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use spray_core::path::BalancerKind;
 use spray_experiments::engine::{Engine, EngineError};
@@ -19,17 +19,28 @@ use spray_test_support::{built, has_root};
 use spray_testbed::program::SteerProgram;
 
 /// Only one testbed runs at a time. Two would share the cores, and the hosts' clock of each would wait for the other.
-static ONE: Mutex<()> = Mutex::new(());
+static TURN: RwLock<()> = RwLock::new(());
 
-/// Waits for this test's turn. Without root it skips, and returns `None`.
-pub fn turn() -> Option<MutexGuard<'static, ()>> {
-    let turn = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+/// Waits until no other test runs here. Without root it skips, and returns `None`.
+pub fn turn() -> Option<RwLockWriteGuard<'static, ()>> {
+    let turn = TURN.write().unwrap_or_else(PoisonError::into_inner);
+    can_run().then_some(turn)
+}
+
+/// As [`turn`], for tests that measure nothing: they run beside each other.
+pub fn shared_turn() -> Option<RwLockReadGuard<'static, ()>> {
+    let turn = TURN.read().unwrap_or_else(PoisonError::into_inner);
+    can_run().then_some(turn)
+}
+
+/// Whether there is root; says so if not.
+fn can_run() -> bool {
     if !has_root() {
-        return None;
+        return false;
     }
     // On a machine with root everything else is a failure, not a reason to skip.
     SteerProgram::load([0; 6], &[]).unwrap_or_else(|error| panic!("{error}"));
-    Some(turn)
+    true
 }
 
 /// A fabric of two leaves, two spines and two hosts a leaf, on which every host sends `bytes` to the other leaf, and

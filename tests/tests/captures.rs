@@ -9,11 +9,12 @@ use spray_experiments::results::{Summary, trace_json};
 use spray_experiments::scenario::{Ip, Scenario};
 use spray_experiments::watch::{self, Shared};
 use spray_test_support::{Folder, WRONG, tshark};
-use spray_tests::{assert_sound, scenarios, testbed, turn};
+use spray_tests::{assert_sound, parse, scenarios, testbed, turn};
 
-/// An incast, so that the last port marks and trims.
+/// An incast, so that the last port marks and trims; of a quarter of the bytes, as tshark reads some thousand frames a second.
 fn incast() -> Scenario {
-    Scenario::load(&scenarios().join("incast.toml")).unwrap_or_else(|error| panic!("{error}"))
+    let text = std::fs::read_to_string(scenarios().join("incast.toml")).unwrap();
+    parse(&text.replace("1 MiB", "256 KiB"))
 }
 
 fn run(scenario: &Scenario, watch: &Shared) -> Summary {
@@ -47,7 +48,7 @@ fn captures_of_hosts_have_the_sums_of_the_results() {
         let watch = watch::capture(&file, &scenario, 1_000_000).unwrap();
         let summary = run(&scenario, &watch);
         let (written, _) = watch.lock().finish().unwrap();
-        assert!(written.is_some_and(|written| written.frames > 10_000 && written.left_out == 0), "{written:?}");
+        assert!(written.is_some_and(|written| written.frames > 4_000 && written.left_out == 0), "{written:?}");
         let Some(rows) = tshark(&file, "", &FIELDS) else { return };
         let count = |is_one: &dyn Fn(&[String]) -> bool| rows.iter().filter(|row| is_one(row)).count() as u64;
         // Data that a host sent, without the trailers of ideal codes.

@@ -34,7 +34,7 @@ fn dropping_a_testbed_removes_it() {
 #[test]
 fn a_panic_in_the_middle_of_a_run_removes_everything() {
     let Some(_turn) = turn() else { return };
-    let scenario = small("1 MiB", "[emulation]\ndilation = 20000\n");
+    let scenario = small("1 MiB", "[emulation]\ndilation = 5000\n");
     let panicking = AssertUnwindSafe(|| {
         let testbed = testbed(&scenario);
         let stop = AtomicBool::new(false);

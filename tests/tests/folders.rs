@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use spray_test_support::Folder;
 use spray_testbed::Routers;
 use spray_tests::running::{Running, inbox, payload, wait_until};
-use spray_tests::{spray, turn};
+use spray_tests::{shared_turn, spray};
 
 /// Starts a command in a side's namespace.
 fn spawn(routers: &Routers, side: usize, command: &mut Command) -> Running {
@@ -37,7 +37,7 @@ fn report(sending: &mut Running) -> serde_json::Value {
 
 #[test]
 fn a_folder_arrives_and_the_sender_says_what_was_taken() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let routers = Routers::new().unwrap();
     let folder = Folder::new();
     let (tree, out) = (folder.path().join("tree"), inbox(&folder));
@@ -56,7 +56,7 @@ fn a_folder_arrives_and_the_sender_says_what_was_taken() {
 
 #[test]
 fn what_is_not_taken_is_named_and_the_rest_arrives() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let routers = Routers::new().unwrap();
     let folder = Folder::new();
     let (tree, out) = (folder.path().join("tree"), inbox(&folder));
@@ -131,7 +131,7 @@ impl Halfway {
 
 #[test]
 fn after_its_receiver_was_killed_a_transfer_goes_on_where_it_was() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let mut halfway = Halfway::new();
     halfway.receiving.kill();
     assert_eq!(halfway.sending.end().code(), Some(1));
@@ -145,7 +145,7 @@ fn after_its_receiver_was_killed_a_transfer_goes_on_where_it_was() {
 /// The receiver still waits for the old sender when the new one comes.
 #[test]
 fn after_its_sender_was_killed_a_transfer_goes_on_at_once() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let mut halfway = Halfway::new();
     halfway.sending.kill();
     halfway.sending = send(&halfway.routers, &halfway.tree);

@@ -11,7 +11,7 @@ use spray_nic::keys::PrivateKey;
 use spray_test_support::{Folder, skip, text};
 use spray_testbed::{Pair, Routers};
 use spray_tests::running::{Running, wait_until};
-use spray_tests::{provider, turn};
+use spray_tests::{provider, shared_turn};
 
 /// Whether libfabric's programs are there. If not, the calling test skips.
 fn has_programs() -> bool {
@@ -82,7 +82,7 @@ fn check(ends: &[End], sizes: usize) {
 
 #[test]
 fn pingpong_runs_as_it_comes() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     if !has_programs() {
         return;
     }
@@ -98,7 +98,7 @@ fn pingpong_runs_as_it_comes() {
 
 #[test]
 fn pingpong_runs_over_many_paths() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     if !has_programs() {
         return;
     }
@@ -112,7 +112,7 @@ fn pingpong_runs_over_many_paths() {
 
 #[test]
 fn keys_decide_who_talks() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     if !has_programs() {
         return;
     }
@@ -135,7 +135,7 @@ fn keys_decide_who_talks() {
 
 #[test]
 fn an_interface_that_is_taken_is_refused() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     if !has_programs() {
         return;
     }

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use spray_test_support::Folder;
 use spray_testbed::Pair;
 use spray_tests::running::{Running, inbox, payload, wait_until};
-use spray_tests::{spray, turn};
+use spray_tests::{shared_turn, spray};
 
 fn spawn(pair: &Pair, side: usize, command: &mut Command) -> Running {
     command.args(["--interface", Pair::INTERFACE]).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -72,7 +72,7 @@ const READ_SEARCH: &str = "0000000000000004";
 #[test]
 //= docs/specs/endpoint.md#END-29 its capabilities
 fn both_ends_have_no_rights_left_while_a_folder_travels() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
     let (tree, out) = (folder.path().join("tree"), inbox(&folder));
@@ -97,7 +97,7 @@ fn both_ends_have_no_rights_left_while_a_folder_travels() {
 #[test]
 //= docs/specs/endpoint.md#END-29 files of other users
 fn files_of_another_user_are_reached_by_one_capability() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
     let out = inbox(&folder);
@@ -123,7 +123,7 @@ fn files_of_another_user_are_reached_by_one_capability() {
 /// Ctrl-C in the middle: what has arrived stays, and goes on.
 #[test]
 fn a_confined_transfer_that_is_stopped_goes_on() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
     let (file, out) = (payload(&folder, 24 << 20), inbox(&folder));

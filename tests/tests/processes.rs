@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use spray_test_support::Folder;
 use spray_testbed::{Pair, Routers};
 use spray_tests::running::{Running, inbox, payload, wait_until};
-use spray_tests::{spray, turn};
+use spray_tests::{shared_turn, spray};
 
 fn receiver(pair: &Pair, out: &Path, v6: bool) -> Running {
     let mut command = spray();
@@ -28,7 +28,7 @@ fn sender(file: &Path, v6: bool, rest: &[&str]) -> Command {
 
 #[test]
 fn a_file_arrives_as_it_was_sent_with_either_ip_version() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     for v6 in [false, true] {
         let folder = Folder::new();
@@ -44,7 +44,7 @@ fn a_file_arrives_as_it_was_sent_with_either_ip_version() {
 
 #[test]
 fn files_go_to_who_has_the_key_and_to_nobody_else() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new().unwrap(), Folder::new());
     let file = payload(&folder, 8 << 20);
     let keygen = |name: &str| {
@@ -84,7 +84,7 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
 
 #[test]
 fn a_killed_receiver_ends_its_sender_with_an_error_in_bounded_time() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
     let (mut sending, mut receiving) = under_way(&pair, &folder, &["--timeout", "2"]);
@@ -98,7 +98,7 @@ fn a_killed_receiver_ends_its_sender_with_an_error_in_bounded_time() {
 
 #[test]
 fn the_report_says_what_limited_the_transfer_and_how_round_trips_were_spread() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     for (limit, rest) in [
         ("window", &["--cc", "fixed-window", "--set", "transport.fixed-window.window_bytes=4000"][..]),
@@ -144,7 +144,7 @@ fn under_way(pair: &Pair, folder: &Folder, rest: &[&str]) -> (Running, Running) 
 
 #[test]
 fn an_interface_that_is_down_for_a_moment_ends_no_transfer() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
     let (mut sending, mut receiving) = under_way(&pair, &folder, &[]);
@@ -158,7 +158,7 @@ fn an_interface_that_is_down_for_a_moment_ends_no_transfer() {
 
 #[test]
 fn an_interface_that_is_removed_ends_both_ends_and_says_so() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
     let (mut sending, mut receiving) = under_way(&pair, &folder, &[]);
@@ -171,7 +171,7 @@ fn an_interface_that_is_removed_ends_both_ends_and_says_so() {
 
 #[test]
 fn smaller_mtus_are_named_at_the_receiver_and_on_the_way() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let folder = Folder::new();
     let (file, out) = (payload(&folder, 1 << 20), inbox(&folder));
@@ -192,7 +192,7 @@ fn smaller_mtus_are_named_at_the_receiver_and_on_the_way() {
 
 #[test]
 fn one_receiver_serves_several_senders_at_once() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let routers = Routers::new().unwrap();
     routers.add_interface().unwrap();
     let folder = Folder::new();
@@ -225,7 +225,7 @@ fn one_receiver_serves_several_senders_at_once() {
 /// The writer pauses for longer than the timeout: an open connection is kept alive.
 #[test]
 fn a_stream_goes_from_standard_input_to_standard_output() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let mut receive = spray();
     receive.args([
@@ -298,11 +298,16 @@ impl Change {
 
 #[test]
 fn a_transfer_follows_its_next_hop() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     for change in [Change::Address(0), Change::Address(1), Change::Route, Change::Silent(0)] {
         let routers = Routers::new().unwrap();
         let folder = Folder::new();
-        let (file, out) = (payload(&folder, 256 << 20), inbox(&folder));
+        // It takes 0.7 s.
+        let (file, out) = (payload(&folder, 24 << 20), inbox(&folder));
+        let slow = ["--cc", "fixed-rate", "--gbps", "0.3"];
+        // For a second after it has learned of a neighbour, a kernel believes nothing else of it.
+        let believe = || std::fs::write("/proc/sys/net/ipv4/neigh/eth0/locktime", "0").unwrap();
+        (0..2).for_each(|side| routers.run_in(side, believe).unwrap());
         let spawn = |side: usize, command: &mut Command| {
             command.args(["--interface", Routers::INTERFACE, "--timeout", "20"]);
             command.stdout(Stdio::null()).stderr(Stdio::piped());
@@ -310,10 +315,8 @@ fn a_transfer_follows_its_next_hop() {
         };
         let mut receiving = spawn(1, spray().args(["recv", "--insecure", "--out"]).arg(&out)).listening();
         let to = Routers::address(1, 0).to_string();
-        let mut sending = spawn(0, spray().arg("send").arg(&file).args(["--insecure", "--to", &to]));
+        let mut sending = spawn(0, spray().arg("send").arg(&file).args(["--insecure", "--to", &to]).args(slow));
         wait_until("the first of the file", || std::fs::read_dir(&out).unwrap().count() > 0);
-        // For a second after it has learned of a neighbour, the kernel believes nothing else of it.
-        std::thread::sleep(Duration::from_millis(1200));
         change.happen(&routers);
         assert!(sending.is_running(), "it was too fast");
         let (sent, received) = (sending.end(), receiving.end());

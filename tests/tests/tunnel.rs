@@ -9,7 +9,7 @@ use spray_test_support::text;
 use spray_testbed::{Pair, Routers};
 use spray_tests::real_network::{Condition, Contender, transfer};
 use spray_tests::running::{Running, both_ways};
-use spray_tests::{spray, turn};
+use spray_tests::{shared_turn, spray, turn};
 
 #[test]
 fn tcp_through_a_tunnel_goes_on_when_a_link_dies() {
@@ -46,7 +46,7 @@ fn exchange(pair: &Pair) {
 
 #[test]
 fn an_end_that_is_started_again_is_found_again_and_ctrl_c_leaves_nothing() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new().unwrap();
     let connected = "connected to ";
     let mut far = end(&pair, 1, &["--name", "far"]);

@@ -58,11 +58,18 @@ pub fn run(command: &mut Command) -> Outcome {
 
 /// Runs to the end, showing its output line by line and handing each line to `each`; says whether it succeeded.
 pub fn run_lines(command: &mut Command, mut each: impl FnMut(&str)) -> Outcome<bool> {
+    read_lines(command, |line| {
+        println!("{line}");
+        each(line);
+    })
+}
+
+/// As [`run_lines`], without showing them.
+pub fn read_lines(command: &mut Command, mut each: impl FnMut(&str)) -> Outcome<bool> {
     let shown = announce(command);
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(&shown, &error))?;
     if let Some(out) = child.stdout.take() {
         for line in BufReader::new(out).lines().map_while(Result::ok) {
-            println!("{line}");
             each(&line);
         }
     }

@@ -1,7 +1,9 @@
 //! All tests, and one line that counts them.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use crate::setup;
 use crate::sh::{self, Failure, Outcome};
@@ -33,8 +35,106 @@ fn run(steps: &mut Steps, no_skips: bool, tally: &mut Tally) -> Outcome<bool> {
         Ok(())
     })?;
     steps.run("formatting", format)?;
-    steps.run("build of the tests", || sh::run(&mut cargo(&["--no-run"])))?;
-    steps.run("tests", || sh::run_lines(&mut cargo(&["--no-fail-fast"]), |line| tally.add(line)))
+    let binaries = steps.run("build of the tests", build)?;
+    let tally = Mutex::new(tally);
+    let ended_well = steps.run("tests", || side_by_side(&binaries, &tally))?;
+    let documentation = || sh::run_lines(&mut cargo(&["--no-fail-fast", "--doc"]), |line| add(&tally, line));
+    Ok(steps.run("tests in the documentation", documentation)? & ended_well)
+}
+
+/// Binaries whose tests compute and wait for nothing: any priority will do.
+const COMPUTING: [&str; 9] = [
+    "corpus",
+    "golden",
+    "routing",
+    "scenarios",
+    "spray_core",
+    "spray_experiments",
+    "spray_fabric",
+    "spray_pipeline",
+    "spray_sim",
+];
+
+/// Builds all tests.
+fn build() -> Outcome<Vec<Binary>> {
+    let mut binaries = Vec::new();
+    let mut cargo = cargo(&["--no-run", "--message-format", "json-render-diagnostics"]);
+    if !sh::read_lines(&mut cargo, |line| binaries.extend(Binary::built(line)))? {
+        return Err(Failure::failed("the tests do not build"));
+    }
+    binaries.sort();
+    Ok(binaries)
+}
+
+/// Runs the tests one binary after another; beside them, in the time that their waiting leaves, those that compute.
+fn side_by_side(binaries: &[Binary], tally: &Mutex<&mut Tally>) -> Outcome<bool> {
+    let (computing, others): (Vec<_>, Vec<_>) = binaries.iter().partition(|binary| binary.computes());
+    let run = |binaries: Vec<&Binary>| {
+        binaries.into_iter().try_fold(true, |ended_well, binary| Ok(binary.run(tally)? & ended_well))
+    };
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| run(computing));
+        let ended_well = run(others);
+        Ok(beside.join().expect("it does not panic")? & ended_well?)
+    })
+}
+
+/// Tests that `cargo test` has built.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Binary {
+    /// The package's folder, in which they run.
+    folder: PathBuf,
+    name: String,
+    executable: PathBuf,
+}
+
+impl Binary {
+    /// That of a message of cargo's, if the message is of one.
+    fn built(message: &str) -> Option<Self> {
+        let behind = |start: &str| Some(message.split_once(start)?.1);
+        let string = |start: &str| Some(behind(start)?.split_once('"')?.0);
+        if !behind("\"profile\":{")?.split_once('}')?.0.contains("\"test\":true") {
+            return None;
+        }
+        Some(Self {
+            folder: Path::new(string("\"manifest_path\":\"")?).parent()?.into(),
+            name: behind("\"target\":{")?.split_once("\"name\":\"")?.1.split_once('"')?.0.into(),
+            executable: string("\"executable\":\"")?.into(),
+        })
+    }
+
+    fn computes(&self) -> bool {
+        COMPUTING.contains(&self.name.as_str())
+    }
+
+    /// Runs them; says whether they ended well. What those that compute print comes in one piece.
+    fn run(&self, tally: &Mutex<&mut Tally>) -> Outcome<bool> {
+        let mut command = Command::new(&self.executable);
+        if self.computes() {
+            command = Command::new("chrt");
+            command.args(["--idle", "0"]).arg(&self.executable);
+        }
+        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).env("SPRAY_ALL_BUILT", "1");
+        command.env("PATH", setup::path());
+        let mut text = String::new();
+        let ended_well = if self.computes() {
+            sh::read_lines(&mut command, |line| {
+                add(tally, line);
+                text.extend([line, "\n"]);
+            })?
+        } else {
+            sh::run_lines(&mut command, |line| add(tally, line))?
+        };
+        print!("{text}");
+        if !ended_well {
+            println!("{} of {} failed", self.name, self.folder.display());
+        }
+        Ok(ended_well)
+    }
+}
+
+fn add(tally: &Mutex<&mut Tally>, line: &str) {
+    tally.lock().unwrap_or_else(PoisonError::into_inner).add(line);
 }
 
 /// `cargo test` of the whole workspace, as one resolution of features: what `demo` has built is not built again.
@@ -64,9 +164,10 @@ pub fn further_features() -> Outcome {
     }
 }
 
-/// The tests of whole scenarios that take minutes. Those that look for a reordered packet send ten million of them here, and one million
-/// in [`test()`].
+/// The tests of whole scenarios that take minutes. Those that look for a reordered packet send ten million of them here, and 300,000 in
+/// [`test()`]; parsers get four times as many mutations of their inputs.
 pub fn slow() -> Outcome {
+    sh::run(cargo(&["--test", "corpus"]).env("ALL_MUTATIONS", "1"))?;
     let mut cargo = cargo(&["--test", "scenarios", "--", "--include-ignored", "fidelity::", "flowcut::"]);
     sh::run(cargo.env("FLOWCUT_PACKETS", "10000000"))
 }
@@ -140,7 +241,26 @@ impl fmt::Display for Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::Tally;
+    use super::{Binary, Tally};
+
+    #[test]
+    fn what_cargo_says_of_test_binaries_is_read() {
+        let message = |test: bool, executable: &str| {
+            format!(
+                "{{\"reason\":\"compiler-artifact\",\"manifest_path\":\"/w/sim/Cargo.toml\",\"target\":{{\"kind\":[\"lib\"],\
+                 \"name\":\"spray_sim\",\"test\":true}},\"profile\":{{\"opt_level\":\"3\",\"test\":{test}}},\
+                 \"executable\":{executable},\"fresh\":true}}"
+            )
+        };
+        let built = Binary::built(&message(true, "\"/w/target/release/deps/spray_sim-1\"")).unwrap();
+        assert_eq!((built.folder.to_str(), built.name.as_str()), (Some("/w/sim"), "spray_sim"));
+        assert_eq!(built.executable.to_str(), Some("/w/target/release/deps/spray_sim-1"));
+        assert!(built.computes());
+        // The same library for others to link, a program, and the end.
+        assert_eq!(Binary::built(&message(true, "null")), None);
+        assert_eq!(Binary::built(&message(false, "\"/w/target/release/spray\"")), None);
+        assert_eq!(Binary::built("{\"reason\":\"build-finished\",\"success\":true}"), None);
+    }
 
     #[test]
     fn tally_adds_result_lines_only() {

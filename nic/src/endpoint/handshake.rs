@@ -400,6 +400,7 @@ impl Machine {
         }
         self.host.recall(now_ps, connection.peer.number(), &mut sending);
         connection.flow = Some(Box::new(Flow { sending, receiving, receive_buffers: ReceiveBuffers::default() }));
+        self.opened += 1;
         connection.stage = Stage::Open;
         connection.repeat = Repeat::OFF;
         connection.idle_check_ps = now_ps.saturating_add((idle_timeout_ps / 3).max(1));

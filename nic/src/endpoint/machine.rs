@@ -86,6 +86,8 @@ pub(crate) struct Machine {
     pub(crate) stats: EndpointStats,
     /// Payload that has come, each byte once.
     pub(crate) placed_bytes: u64,
+    /// Connections that have opened so far.
+    pub(crate) opened: u64,
     /// Settings of connections that others begin, by their addresses and numbers; the endpoint's own hold for all others.
     pub(crate) expected: HashMap<(IpAddr, u32), FlowConfig>,
     /// The time of the last event. It goes back only in [`Machine::restart_clock`].
@@ -119,6 +121,7 @@ impl Machine {
             tokens: tokens(&config),
             stats: EndpointStats::default(),
             placed_bytes: 0,
+            opened: 0,
             expected: HashMap::new(),
             clock_ps: 0,
             scheduled: BinaryHeap::new(),

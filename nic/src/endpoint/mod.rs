@@ -245,6 +245,12 @@ impl<D: Device> Endpoint<D> {
         connections.for_each(|connection| connection.peer.mac = mac);
     }
 
+    /// Connections that have opened since the endpoint was made.
+    #[cfg(feature = "xdp")]
+    pub(crate) fn opened(&self) -> u64 {
+        self.machine.opened
+    }
+
     /// The addresses of the peers of all open connections; one with several comes several times.
     pub fn peers(&self) -> impl Iterator<Item = IpAddr> {
         self.open_connections().map(|(_, peer)| peer)

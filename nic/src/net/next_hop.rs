@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use super::{NetError, ask};
 use crate::device::Device;
 use crate::endpoint::Endpoint;
+use crate::real::ps;
 
 /// From where an endpoint sends.
 #[derive(Clone, Debug)]
@@ -195,8 +196,9 @@ fn link_address(entry: &NeighbourMessage) -> Option<[u8; 6]> {
 /// A peer, and where frames to it go.
 type Found = (IpAddr, [u8; 6]);
 
-/// How long changes of routes settle before they are looked at.
+/// How long changes of routes or peers settle before they are looked at.
 const SETTLING: Duration = Duration::from_millis(10);
+const SETTLING_PS: u64 = ps(SETTLING);
 /// How often the kernel is asked without having told a change, and made to check that the next hop is still there: frames over AF_XDP
 /// do not make it.
 const TICK_PS: u64 = 2_000_000_000_000;
@@ -209,7 +211,8 @@ pub struct NextHops {
     questions: UnboundedSender<Question>,
     found: mpsc::Receiver<Found>,
     thread: Option<JoinHandle<()>>,
-    told_ps: Option<u64>,
+    /// When the peers were told last, and how many connections had opened by then.
+    told: Option<(u64, u64)>,
 }
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -231,7 +234,7 @@ impl NextHops {
         let asked = Asked { peers: told, questions: asked, prod: source.prod() };
         let work: Work = Box::pin(source.watch(handle, news, asked, finds));
         drop(entered);
-        Ok(Self { work: Some((runtime, work)), peers: Some(peers), questions, found, thread: None, told_ps: None })
+        Ok(Self { work: Some((runtime, work)), peers: Some(peers), questions, found, thread: None, told: None })
     }
 
     /// Begins to follow them, by a thread that opens nothing more.
@@ -251,14 +254,20 @@ impl NextHops {
         Resolver(self.questions.clone())
     }
 
-    /// Gives the endpoint what was found since the last call, and says now and then which peers it has. `now_ps` is the time of its poll.
+    /// Gives the endpoint what was found since the last call, and says which peers it has: now and then, and soon after one has come.
+    /// `now_ps` is the time of its poll.
     pub fn update<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) {
         while let Ok((peer, mac)) = self.found.try_recv() {
             endpoint.set_next_hop(peer, mac);
         }
-        // A clock that begins again is earlier than it was.
-        if self.told_ps.is_none_or(|told_ps| now_ps < told_ps || now_ps - told_ps >= TICK_PS) {
-            self.told_ps = Some(now_ps);
+        let opened = endpoint.opened();
+        let is_due = |(told_ps, by_then)| {
+            let tick_ps = if opened == by_then { TICK_PS } else { SETTLING_PS };
+            // A clock that begins again is earlier than it was.
+            now_ps < told_ps || now_ps - told_ps >= tick_ps
+        };
+        if self.told.is_none_or(is_due) {
+            self.told = Some((now_ps, opened));
             let _ = self.peers.as_ref().map(|channel| channel.send(endpoint.peers().collect()));
         }
     }
@@ -266,7 +275,7 @@ impl NextHops {
 
 impl std::fmt::Debug for NextHops {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NextHops").field("told_ps", &self.told_ps).finish_non_exhaustive()
+        f.debug_struct("NextHops").field("told", &self.told).finish_non_exhaustive()
     }
 }
 
