@@ -18,7 +18,7 @@ use spray_experiments::xdp::Xdp;
 use spray_test_support::{built, has_root};
 use spray_testbed::program::SteerProgram;
 
-/// Only one testbed runs at a time. Two would share the cores, and the hosts' clock of each would wait for the other.
+/// A testbed whose times are looked at runs alone. Two would share the cores, and frames of each would be late.
 static TURN: RwLock<()> = RwLock::new(());
 
 /// Waits until no other test runs here. Without root it skips, and returns `None`.
@@ -27,7 +27,7 @@ pub fn turn() -> Option<RwLockWriteGuard<'static, ()>> {
     can_run().then_some(turn)
 }
 
-/// As [`turn`], for tests that measure nothing: they run beside each other.
+/// As [`turn`], for tests that look at no times: they run beside each other.
 pub fn shared_turn() -> Option<RwLockReadGuard<'static, ()>> {
     let turn = TURN.read().unwrap_or_else(PoisonError::into_inner);
     can_run().then_some(turn)

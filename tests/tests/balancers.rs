@@ -5,7 +5,7 @@ use std::process::Stdio;
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 use spray_test_support::Folder;
-use spray_tests::{assert_sound, run_on, scenarios, small, spray, testbed, turn};
+use spray_tests::{assert_sound, run_on, scenarios, shared_turn, small, spray, testbed};
 
 const BYTES: &str = "256 KiB";
 /// An uplink that drops every frame for a while, which is shorter than the time after which an ECMP flow on it gives up.
@@ -13,7 +13,7 @@ const SILENT: &str = "[[link_event]]\nlink = \"leaf0->spine0\"\nat_us = 10\nunti
 
 #[test]
 fn every_balancer_delivers_over_a_healthy_and_a_failing_fabric() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let (healthy, failing) = (small(BYTES, ""), small(BYTES, SILENT));
     let testbed = testbed(&healthy);
     for balancer in BalancerKind::ALL {
@@ -30,7 +30,7 @@ fn every_balancer_delivers_over_a_healthy_and_a_failing_fabric() {
 
 #[test]
 fn every_congestion_control_delivers() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let scenario = |cc: CcKind| small(BYTES, &format!("[transport]\ncc = \"{cc}\"\n"));
     let testbed = testbed(&scenario(CcKind::Dctcp));
     for cc in CcKind::ALL {
@@ -42,7 +42,7 @@ fn every_congestion_control_delivers() {
 
 #[test]
 fn all_are_compared_on_packets() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let out = Folder::new();
     let mut command = spray();
     command.arg("compare-balancers").arg(scenarios().join("demo-slow-uplink.toml")).arg("--out").arg(out.path());

@@ -9,7 +9,7 @@ use spray_experiments::results::{Summary, trace_json};
 use spray_experiments::scenario::{Ip, Scenario};
 use spray_experiments::watch::{self, Shared};
 use spray_test_support::{Folder, WRONG, tshark};
-use spray_tests::{assert_sound, parse, scenarios, testbed, turn};
+use spray_tests::{assert_sound, parse, scenarios, shared_turn, testbed};
 
 /// An incast, so that the last port marks and trims; of a quarter of the bytes, as tshark reads some thousand frames a second.
 fn incast() -> Scenario {
@@ -40,7 +40,7 @@ const FIELDS: [&str; 6] = [
 
 #[test]
 fn captures_of_hosts_have_the_sums_of_the_results() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     for v6 in [false, true] {
         let (folder, mut scenario) = (Folder::new(), incast());
         scenario.transport.ip = if v6 { Ip::V6 } else { Ip::V4 };
@@ -68,7 +68,7 @@ fn captures_of_hosts_have_the_sums_of_the_results() {
 
 #[test]
 fn traces_of_hosts_have_the_sums_of_the_results() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let scenario = incast();
     let flows = scenario.flows(scenario.seed).len() as u64;
     let all: Vec<u64> = (0..flows).collect();

@@ -3,7 +3,7 @@
 use spray_core::path::BalancerKind;
 use spray_experiments::results::RunResult;
 use spray_experiments::sim::Simulation;
-use spray_tests::{assert_sound, parse, run, turn};
+use spray_tests::{assert_sound, parse, run, shared_turn};
 
 /// Three groups of two switches with two hosts each; every host sends to another group.
 fn detour(scheme: &str, ip: &str, chassis: &str) -> (RunResult, RunResult) {
@@ -25,7 +25,7 @@ fn between(result: &RunResult) -> u64 {
 
 #[test]
 fn every_frame_of_valiant_crosses_two_cables_between_groups() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     for (ip, chassis) in [("4", "fabric"), ("6", "fabric"), ("6", "per-switch")] {
         let (emulated, simulated) = detour("valiant", ip, chassis);
         let hosts = |result: &RunResult| -> u64 {
@@ -40,7 +40,7 @@ fn every_frame_of_valiant_crosses_two_cables_between_groups() {
 
 #[test]
 fn ugal_detours_where_the_shortest_way_is_busy() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let [(minimal, _), (emulated, simulated)] = ["ecmp", "ugal"].map(|scheme| detour(scheme, "4", "fabric"));
     let [minimal, emulated, simulated] = [&minimal, &emulated, &simulated].map(between);
     println!("{minimal} frames over cables between groups, ugal {emulated}, simulated {simulated}");

@@ -1,10 +1,10 @@
 //! Flowcut with real packets: a fabric makes it drain, and packets arrive in order.
 
-use spray_tests::{assert_sound, run, small, turn};
+use spray_tests::{assert_sound, run, shared_turn, small};
 
 #[test]
 fn a_slow_uplink_is_drained_and_left_without_reordering() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let rest = "[transport]\nbalancer = \"flowcut\"\n[queue]\nlimit = \"400 packets\"\nmark_min = \"400 packets\"\n\
                 mark_max = \"400 packets\"\ntrimming = false\n\
                 [[link_event]]\nlink = \"leaf0-spine0\"\naction = \"rate\"\nfactor = 0.1\n";

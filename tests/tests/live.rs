@@ -9,7 +9,7 @@ use spray_experiments::results::{EventKind, RunResult};
 use spray_experiments::scenario::Scenario;
 use spray_fabric::LinkAction;
 use spray_fabric::live::{Answer, Operator, Order, Snapshot};
-use spray_tests::{assert_sound, parse, small, testbed, turn};
+use spray_tests::{assert_sound, parse, shared_turn, small, testbed};
 
 /// Does what `act` says, and notes what it sees.
 struct Hands<'a> {
@@ -42,7 +42,7 @@ fn run(
 /// goes over the cable again.
 #[test]
 fn a_cable_fails_and_heals() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     for balancer in [BalancerKind::Reps, BalancerKind::Ops] {
         fail_and_heal(balancer);
     }
@@ -85,7 +85,7 @@ fn fail_and_heal(balancer: BalancerKind) {
 /// Only flows that have yet to begin take the balancer that is chosen.
 #[test]
 fn new_flows_take_the_new_balancer() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let scenario = parse(
         "name = \"later\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
          [[workload]]\nname = \"now\"\nhosts = [\"h0\", \"h2\"]\nkind = \"permutation\"\nbytes = \"16 MiB\"\n\

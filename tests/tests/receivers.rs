@@ -1,6 +1,6 @@
 //! The receivers of NICs for RDMA with real packets: a fabric that loses and one that reorders, under DCQCN.
 
-use spray_tests::{assert_sound, run, small, turn};
+use spray_tests::{assert_sound, run, shared_turn, small};
 
 fn scenario(receiver: &str, balancer: &str, rest: &str) -> spray_experiments::scenario::Scenario {
     let transport =
@@ -10,7 +10,7 @@ fn scenario(receiver: &str, balancer: &str, rest: &str) -> spray_experiments::sc
 
 #[test]
 fn both_receivers_deliver_every_byte_over_links_that_lose() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let lossy = "[[link_event]]\nlink = \"leaf0-spine0\"\naction = \"loss\"\nprobability = 0.01\n\
                  [[link_event]]\nlink = \"leaf0-spine1\"\naction = \"loss\"\nprobability = 0.01\n";
     for receiver in ["go-back-n", "irn"] {
@@ -23,7 +23,7 @@ fn both_receivers_deliver_every_byte_over_links_that_lose() {
 
 #[test]
 fn reordering_makes_go_back_n_send_packets_again() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let slow = "[[link_event]]\nlink = \"leaf0-spine0\"\naction = \"rate\"\nfactor = 0.5\n";
     let back = run(&scenario("go-back-n", "ops", slow));
     let irn = run(&scenario("irn", "ops", &format!("[transport.irn]\nnacks = 4096\n{slow}")));

@@ -4,7 +4,7 @@ use spray_core::path::BalancerKind;
 use spray_experiments::results::{EventKind, RunResult};
 use spray_experiments::scenario::Scenario;
 use spray_experiments::workload::{Flow, Pattern};
-use spray_tests::{assert_sound, in_time, run, run_on, scenarios, small, testbed, turn};
+use spray_tests::{assert_sound, in_time, run, run_on, scenarios, shared_turn, small, testbed, turn};
 
 const BYTES: &str = "512 KiB";
 /// The size of a flow: the first window, in which a mark or trim counts most, is a small part of it.
@@ -40,7 +40,7 @@ fn a_healthy_fabric_loses_nothing_and_takes_its_time() {
 
 #[test]
 fn one_testbed_runs_balancers_and_fabrics_in_turn() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let scenario = small(BYTES, "");
     let failing = small(BYTES, &event("leaf0->spine0", "action = \"rate\"\nfactor = 0.5"));
     let testbed = testbed(&scenario);
@@ -65,7 +65,7 @@ fn a_link_down_is_dropped_on_until_routing_knows() {
 
 #[test]
 fn a_silent_drop_is_survived_and_seen() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let silent = event("leaf0->spine0", "at_us = 10\nuntil_us = 200\naction = \"silent-drop\"");
     let result = run(&small(BYTES, &silent));
     assert_sound(&result);
@@ -77,7 +77,7 @@ fn a_silent_drop_is_survived_and_seen() {
 
 #[test]
 fn a_slow_link_drops_nothing_by_itself() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let result = run(&small(BYTES, &event("leaf0->spine0", "action = \"rate\"\nfactor = 0.25")));
     assert_sound(&result);
     assert_eq!(sum(&result, |port| port.drops_link()), 0);
@@ -88,7 +88,7 @@ fn a_slow_link_drops_nothing_by_itself() {
 
 #[test]
 fn random_loss_is_made_up_for() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let result = run(&small(BYTES, &event("leaf0->spine0", "action = \"loss\"\nprobability = 0.05")));
     assert_sound(&result);
     assert!(sum(&result, |port| port.drops_random) > 0);
@@ -97,7 +97,7 @@ fn random_loss_is_made_up_for() {
 
 #[test]
 fn a_flapping_link_drops_in_its_bad_times() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let flap = event("leaf0->spine0", "action = \"flap\"\nperiod_us = 20\ndown_us = 5");
     let result = run(&small(BYTES, &flap));
     assert_sound(&result);
@@ -106,7 +106,7 @@ fn a_flapping_link_drops_in_its_bad_times() {
 
 #[test]
 fn each_switch_may_have_a_namespace_of_its_own() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let per_switch = "[emulation]\nchassis = \"per-switch\"\n";
     let silent = event("leaf0->spine0", "at_us = 10\nuntil_us = 200\naction = \"silent-drop\"");
     let result = run(&small(BYTES, &format!("{silent}{per_switch}")));
@@ -119,7 +119,7 @@ fn each_switch_may_have_a_namespace_of_its_own() {
 
 #[test]
 fn ipv6_carries_everything_too() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     for chassis in ["fabric", "per-switch"] {
         let rest = format!("[transport]\nip = 6\nack_every = 4\n[emulation]\nchassis = \"{chassis}\"\n");
         assert_sound(&run(&small(BYTES, &rest)));
@@ -128,7 +128,7 @@ fn ipv6_carries_everything_too() {
 
 #[test]
 fn an_incast_is_trimmed_or_dropped_as_told() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     // A balancer without trailers: these have no payload to cut off, and a full queue drops them.
     let incast = |trimming: bool| {
         let text = format!(
@@ -147,7 +147,7 @@ fn an_incast_is_trimmed_or_dropped_as_told() {
 
 #[test]
 fn a_receiver_that_falls_silent_ends_its_sender_in_bounded_time() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let cut = event("leaf1->h2", "at_us = 20\naction = \"silent-drop\"");
     let scenario = small(BYTES, &format!("[transport]\ngive_up_us = 2000\n{cut}"));
     let result = run(&scenario);
@@ -162,7 +162,7 @@ fn a_receiver_that_falls_silent_ends_its_sender_in_bounded_time() {
 
 #[test]
 fn graphs_topo_files_and_matrices_run() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     for name in ["graph", "fat-tree", "matrix"] {
         let mut scenario = Scenario::load(&scenarios().join(format!("{name}.toml"))).unwrap();
         let flows = scenario.flows(scenario.seed).into_iter().map(|flow| Flow { bytes: 128 << 10, ..flow });

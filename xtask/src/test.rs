@@ -164,8 +164,8 @@ pub fn further_features() -> Outcome {
     }
 }
 
-/// The tests of whole scenarios that take minutes. Those that look for a reordered packet send ten million of them here, and 300,000 in
-/// [`test()`]; parsers get four times as many mutations of their inputs.
+/// The tests of whole scenarios that take minutes. Those that look for a reordered packet send ten million of them here, and one million
+/// in [`test()`]; parsers get four times as many mutations of their inputs.
 pub fn slow() -> Outcome {
     sh::run(cargo(&["--test", "corpus"]).env("ALL_MUTATIONS", "1"))?;
     let mut cargo = cargo(&["--test", "scenarios", "--", "--include-ignored", "fidelity::", "flowcut::"]);

@@ -110,11 +110,17 @@ pub(super) fn drive<C: Clock + Send>(
     let mut hosts: Vec<Running> = hosts;
     hosts.sort_by_key(|running| running.host);
     let wall = Duration::from_nanos(monotonic_ns() - begun_ns);
-    watched.map(|end| {
+    watched.map(|mut end| {
+        end.report.delivered_bytes = placed(&boards);
         let real_ps = (end.at_ns - end.lead_in_ns) as f64 * 1000.0;
         let dilation = real_ps / end.report.now_ps.saturating_sub(goal.lead_in_ps).max(1) as f64;
         Outcome { hosts, end_ps: end.report.now_ps, wall, dilation, report: end.report }
     })
+}
+
+/// Payload placed so far, as the threads have counted it.
+fn placed(boards: &[Board]) -> u64 {
+    boards.iter().map(|board| board.placed_bytes.load(Ordering::Relaxed)).sum()
 }
 
 /// How watching ended.
@@ -136,13 +142,10 @@ fn watch_until_over(
     let mut lead_in_ns = None;
     loop {
         std::thread::sleep(LOOK);
-        let sum = |of: fn(&Board) -> &AtomicU64| -> u64 {
-            boards.iter().map(|board| of(board).load(Ordering::Relaxed)).sum()
-        };
         let Standing { arrived, over } = goal.plan.standing();
         let report = Report {
             now_ps: boards.iter().map(|board| board.now_ps.load(Ordering::Relaxed)).min().unwrap_or(0),
-            delivered_bytes: sum(|board| &board.placed_bytes),
+            delivered_bytes: placed(boards),
             arrived,
         };
         let at_ns = monotonic_ns();
@@ -184,7 +187,8 @@ fn poll<C: Clock>(
         }
         board.now_ps.store(now_ps, Ordering::Relaxed);
         rounds = rounds.wrapping_add(1);
-        if rounds.is_multiple_of(ROUNDS_PER_COUNT) {
+        let is_last = stop.load(Ordering::Relaxed);
+        if is_last || rounds.is_multiple_of(ROUNDS_PER_COUNT) {
             let placed = endpoints.iter().zip(&books).map(|(endpoint, book)| book.placed_bytes(endpoint)).sum();
             board.placed_bytes.store(placed, Ordering::Relaxed);
             if let Some((desk, thread)) = desk {
@@ -194,7 +198,7 @@ fn poll<C: Clock>(
                 desk.tell(thread, now_ps, numbers.iter().copied().zip(&*endpoints));
             }
         }
-        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let hosts = numbers.into_iter().zip(endpoints).zip(books);
     hosts.map(|((host, endpoint), book)| Running { host, endpoint, book }).collect()

@@ -12,15 +12,15 @@ use self::order::{Outcome, random_run};
 
 /// First transmissions of all random runs together; the variable `FLOWCUT_PACKETS` asks for another number, as `cargo xtask ci` does for ten
 /// million, and `FLOWCUT_SEED` for another first seed than 1.
-const PACKETS: u64 = 300_000;
+const PACKETS: u64 = 1_000_000;
 /// Runs between looks at how many packets there were.
 const BATCH: u64 = 16;
 
 //= docs/specs/flowcut.md#FLC-5 no reordering
 //= docs/specs/flowcut.md#FLC-45 order and progress in repair
 #[test]
-fn nothing_is_reordered_and_nothing_stays_drained_in_many_packets() {
-    let sum = many_packets(None);
+fn nothing_is_reordered_and_nothing_stays_drained_in_millions_of_packets() {
+    let sum = millions_of_packets(None);
     // The runs were hard enough to mean something, and not too hard.
     assert!(
         sum.drained * 5 > sum.flows && sum.retransmits * 10 > sum.packets && sum.drops * 100 > sum.packets,
@@ -31,14 +31,14 @@ fn nothing_is_reordered_and_nothing_stays_drained_in_many_packets() {
 
 //= docs/specs/flowcut-switch.md#FCS-10 no reordering
 #[test]
-fn ingress_switches_reorder_nothing_in_many_packets() {
-    assert_is_hard(&many_packets(Some(Scheme::FlowcutIngress)));
+fn ingress_switches_reorder_nothing_in_millions_of_packets() {
+    assert_is_hard(&millions_of_packets(Some(Scheme::FlowcutIngress)));
 }
 
 //= docs/specs/flowcut-switch.md#FCS-10 no reordering
 #[test]
-fn switches_reorder_nothing_in_many_packets() {
-    assert_is_hard(&many_packets(Some(Scheme::FlowcutSwitch)));
+fn switches_reorder_nothing_in_millions_of_packets() {
+    assert_is_hard(&millions_of_packets(Some(Scheme::FlowcutSwitch)));
 }
 
 /// Flows that lost packets and went on. A flow on a dead path stays there until nothing of it is on its way, or is given up.
@@ -48,7 +48,7 @@ fn assert_is_hard(sum: &Outcome) {
 }
 
 /// Random runs, with Flowcut in `switches` or at hosts, of which no one reorders a packet or leaves a flow where it is for ever.
-fn many_packets(switches: Option<Scheme>) -> Outcome {
+fn millions_of_packets(switches: Option<Scheme>) -> Outcome {
     let mut sum = Outcome::default();
     let asked = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     while sum.packets < asked("FLOWCUT_PACKETS").unwrap_or(PACKETS) {

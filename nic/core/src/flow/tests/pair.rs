@@ -102,7 +102,7 @@ pub struct Pair {
     consumption: VecDeque<(u64, u64)>,
 }
 
-/// More than any connection needs: without progress it gives up after `give_up_ps`.
+/// More than any connection needs for its next packet: without progress it gives up after `give_up_ps`.
 const MAX_STEPS: u32 = 2_000_000;
 /// Wake-ups at one time that a sender may need to say all that it has to.
 const MAX_IDLE_WAKES: u32 = 1000;
@@ -156,12 +156,16 @@ impl Pair {
     /// # Errors
     /// What is stuck: nothing would ever wake the sender, or waking it changes nothing.
     pub fn run(&mut self) -> Result<(), String> {
-        let mut idle_wakes = 0;
-        for _ in 0..MAX_STEPS {
+        let (mut idle_wakes, mut steps, mut acked) = (0, 0, 0);
+        while steps < MAX_STEPS {
             self.send_all()?;
             if self.gave_up || self.delivered.len() == self.messages.len() {
                 return Ok(());
             }
+            // Between two packets at the least of rates there is time for many probes.
+            let packets_acked = self.sender.stats().packets_acked;
+            steps = if packets_acked == acked { steps + 1 } else { 0 };
+            acked = packets_acked;
             let next_ps = self.next_ps().ok_or_else(|| format!("nothing wakes it: {}", self.state()))?;
             idle_wakes = if next_ps > self.now_ps { 0 } else { idle_wakes + 1 };
             if idle_wakes > MAX_IDLE_WAKES {
