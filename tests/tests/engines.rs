@@ -8,9 +8,9 @@ use spray_experiments::workload::{Pattern, parse_matrix};
 use spray_fabric::Scheme;
 use spray_tests::{in_time, scenarios, testbed, turn};
 
-/// Largest difference of the engines in mean and largest completion time, in per cent.
+/// Largest difference of the engines in completion times, in per cent: of the mean, and of the slowest flows.
 const MEAN_PERCENT: f64 = 5.0;
-const MAX_PERCENT: f64 = 10.0;
+const SLOW_PERCENT: f64 = 10.0;
 /// Largest difference in the number of reordered packets with `ops`, in per cent. Others adapt to the order of packets, and
 /// come out differently with every seed on either engine.
 const REORDERED_PERCENT: f64 = 10.0;
@@ -39,9 +39,9 @@ fn switches_that_choose_reorder_as_in_the_simulator() {
         scenario.network.switching.schemes = vec![scheme];
         let simulated = Simulation::new(&scenario).run(BalancerKind::Ecmp, scenario.seed, &[]).unwrap();
         let emulated = in_time(&testbed, &scenario, BalancerKind::Ecmp);
-        let [(mean, max), (sim_mean, sim_max)] = [&emulated, &simulated].map(completion);
+        let [(mean, slow), (sim_mean, sim_slow)] = [&emulated, &simulated].map(completion);
         assert!(within(mean, sim_mean, LOCKSTEP_PERCENT), "{scheme}: mean {mean:.1} us, simulated {sim_mean:.1}");
-        assert!(within(max, sim_max, LOCKSTEP_PERCENT), "{scheme}: largest {max:.1} us, simulated {sim_max:.1}");
+        assert!(within(slow, sim_slow, LOCKSTEP_PERCENT), "{scheme}: slowest {slow:.1} us, simulated {sim_slow:.1}");
         let [reordered, sim_reordered] = [&emulated, &simulated].map(reordered);
         let excess = reordered - sim_reordered;
         assert!(excess <= FEW_REORDERED, "{scheme}: {reordered} packets reordered, simulated {sim_reordered}");
@@ -61,9 +61,9 @@ fn agree(file: &str) {
     for balancer in [BalancerKind::Ecmp, BalancerKind::Ops, BalancerKind::Reps] {
         let simulated = simulation.run(balancer, scenario.seed, &[]).unwrap();
         let emulated = in_time(&testbed, &scenario, balancer);
-        let [(mean, max), (sim_mean, sim_max)] = [&emulated, &simulated].map(completion);
+        let [(mean, slow), (sim_mean, sim_slow)] = [&emulated, &simulated].map(completion);
         assert!(within(mean, sim_mean, MEAN_PERCENT), "{balancer}: mean {mean:.1} us, simulated {sim_mean:.1}");
-        assert!(within(max, sim_max, MAX_PERCENT), "{balancer}: largest {max:.1} us, simulated {sim_max:.1}");
+        assert!(within(slow, sim_slow, SLOW_PERCENT), "{balancer}: slowest {slow:.1} us, simulated {sim_slow:.1}");
         let [reordered, sim_reordered] = [&emulated, &simulated].map(reordered);
         let agree = balancer != BalancerKind::Ops || within(reordered, sim_reordered, REORDERED_PERCENT);
         assert!(agree, "{balancer}: {reordered} packets reordered, simulated {sim_reordered}");
@@ -111,9 +111,9 @@ fn hosts_send_one_message_after_the_other_as_in_the_simulator() {
     let simulated = Simulation::new(&scenario).run(ops, scenario.seed, &[]).unwrap();
     let emulated = in_time(&testbed, &scenario, ops);
     assert_eq!((emulated.payload_verified, emulated.flows.len()), (Some(true), 80));
-    let [(mean, max), (sim_mean, sim_max)] = [&emulated, &simulated].map(completion);
+    let [(mean, slow), (sim_mean, sim_slow)] = [&emulated, &simulated].map(completion);
     assert!(within(mean, sim_mean, MEAN_PERCENT), "mean {mean:.1} us, simulated {sim_mean:.1}");
-    assert!(within(max, sim_max, MAX_PERCENT), "largest {max:.1} us, simulated {sim_max:.1}");
+    assert!(within(slow, sim_slow, SLOW_PERCENT), "slowest {slow:.1} us, simulated {sim_slow:.1}");
     for host in &scenario.network.hosts {
         let own: Vec<_> = emulated.flows.iter().filter(|flow| flow.src == *host).collect();
         assert!(own.windows(2).all(|pair| Some(pair[1].start_us) >= pair[0].end_us), "{host}");
@@ -146,9 +146,9 @@ fn a_chain_of_triggers_takes_as_long_as_in_the_simulator() {
     let simulated = Simulation::new(&scenario).run(BalancerKind::Ops, scenario.seed, &[]).unwrap();
     let emulated = in_time(&testbed, &scenario, BalancerKind::Ops);
     assert!(emulated.payload_verified == Some(true) && emulated.flows.len() == steps * hosts);
-    let [(mean, max), (sim_mean, sim_max)] = [&emulated, &simulated].map(completion);
+    let [(mean, slow), (sim_mean, sim_slow)] = [&emulated, &simulated].map(completion);
     assert!(within(mean, sim_mean, MEAN_PERCENT), "mean {mean:.1} us, simulated {sim_mean:.1}");
-    assert!(within(max, sim_max, MAX_PERCENT), "largest {max:.1} us, simulated {sim_max:.1}");
+    assert!(within(slow, sim_slow, SLOW_PERCENT), "slowest {slow:.1} us, simulated {sim_slow:.1}");
     let [end, sim_end] =
         [&emulated, &simulated].map(|run| run.flows.iter().filter_map(|flow| flow.end_us).fold(0.0, f64::max));
     eprintln!("the ring took {end:.1} us, simulated {sim_end:.1}");
@@ -175,7 +175,7 @@ fn jobs_beside_each_other_take_as_long_as_in_the_simulator() {
         assert!(within(mean, sim_mean, MEAN_PERCENT), "{}: mean {mean:.1} us, simulated {sim_mean:.1}", own.name);
         let [cct, sim_cct] =
             [own, &sim].map(|of| of.collectives.and_then(|all| all.cct_mean_us).expect("a collective"));
-        assert!(within(cct, sim_cct, MAX_PERCENT), "{}: CCT {cct:.1} us, simulated {sim_cct:.1}", own.name);
+        assert!(within(cct, sim_cct, SLOW_PERCENT), "{}: CCT {cct:.1} us, simulated {sim_cct:.1}", own.name);
     }
 }
 
@@ -184,8 +184,11 @@ fn reordered(result: &RunResult) -> f64 {
     result.flows.iter().map(|flow| flow.reordered).sum::<u64>() as f64
 }
 
-/// Mean and largest completion time, in us; every flow completed.
+/// Mean completion time, and that of the slowest tenth of the flows, in us; every flow completed. The slowest flow of 80 differs by a
+/// tenth from run to run, as which packets meet in a queue is up to chance.
 fn completion(result: &RunResult) -> (f64, f64) {
-    let times: Vec<f64> = result.flows.iter().map(|flow| flow.fct_us.expect("a complete flow")).collect();
-    (times.iter().sum::<f64>() / times.len() as f64, times.iter().copied().fold(0.0, f64::max))
+    let mut times: Vec<f64> = result.flows.iter().map(|flow| flow.fct_us.expect("a complete flow")).collect();
+    times.sort_by(f64::total_cmp);
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+    (mean(&times), mean(&times[times.len() * 9 / 10..]))
 }
