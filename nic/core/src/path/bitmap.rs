@@ -9,7 +9,9 @@ use alloc::vec;
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, ahead, draw, draw_lasting};
+use super::{
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo, ahead, draw, draw_lasting,
+};
 use crate::event::Publisher;
 use crate::settings::settings;
 
@@ -85,6 +87,7 @@ impl Scheme for Bitmap {
     /// Half a byte for each of 65,535 entropy values, and four bytes of position. With 32 values that is 20 bytes,
     /// with 256 it is 132.
     const STATE_BYTES: usize = 65_535_usize.div_ceil(2) + 2 * size_of::<Ev>();
+    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/bitmap.md#BITMAP-1 A penalty for each EV
     fn make(own: &BitmapConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {

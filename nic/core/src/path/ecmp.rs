@@ -2,7 +2,7 @@
 
 use rand_core::RngCore;
 
-use super::{Balancer, Ev, NoSettings, PathConfig, Scheme, SendInfo, draw_lasting};
+use super::{Balancer, Ev, NoSettings, Offers, PathConfig, Scheme, SendInfo, draw_lasting};
 
 /// Keeps one entropy value for the whole connection, whatever comes back.
 #[derive(Clone, Debug)]
@@ -14,6 +14,7 @@ impl Scheme for Ecmp {
     type Config = NoSettings;
 
     const STATE_BYTES: usize = size_of::<Ev>();
+    const OFFERS: Offers = Offers::NOTHING;
 
     /// Draws the connection's entropy value, from the connection's own seed if it has one.
     fn make(_own: &NoSettings, path: &PathConfig, rng: &mut impl RngCore) -> Self {

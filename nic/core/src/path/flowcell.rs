@@ -6,7 +6,7 @@ mod tests;
 
 use rand_core::RngCore;
 
-use super::{Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, ahead, draw, draw_lasting};
+use super::{Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo, ahead, draw, draw_lasting};
 use crate::event::Publisher;
 use crate::settings::settings;
 use crate::units::ByteSize;
@@ -45,6 +45,7 @@ impl Scheme for Flowcell {
     type Config = FlowcellConfig;
 
     const STATE_BYTES: usize = size_of::<Cell>();
+    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/flowcell.md#FLOWCELL-1 the first EV
     fn make(own: &FlowcellConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {

@@ -19,8 +19,8 @@ pub use self::config::{FlowcutConfig, FlowcutRule};
 use self::rates::Rates;
 use self::rtt::Delay;
 use super::{
-    AckInfo, Admission, Balancer, Ev, HoldBack, LossCause, LossInfo, PathConfig, Scheme, SendInfo, Timer, draw,
-    draw_lasting, draw_other,
+    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo, draw, draw_lasting,
+    draw_other,
 };
 use crate::event::Publisher;
 
@@ -207,6 +207,8 @@ impl Scheme for Flowcut {
     type Config = FlowcutConfig;
 
     const STATE_BYTES: usize = size_of::<Cut>();
+    //= docs/specs/flowcut.md#FLC-43 lowest packet first
+    const OFFERS: Offers = Offers { hold_back: true, lowest_first: true, ..Offers::NOTHING };
 
     fn make(own: &FlowcutConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
         let settings = Settings::new(own, path);
@@ -293,9 +295,13 @@ impl Balancer for Flowcut {
             _ => {}
         }
     }
-}
 
-impl HoldBack for Flowcut {
+    /// The end of a silent drain in which a packet waits.
+    #[inline]
+    fn poll_timeout(&self) -> Option<u64> {
+        (self.state.held && self.is_draining()).then(|| self.deadline_ps())
+    }
+
     #[inline]
     fn admit(&mut self, now_ps: u64, packet: &SendInfo) -> Admission {
         if self.state.active && packet.open_packets == 0 {
@@ -312,22 +318,8 @@ impl HoldBack for Flowcut {
         if packet.retransmit { Admission::Window } else { self.admit_new(packet) }
     }
 
-    //= docs/specs/flowcut.md#FLC-43 lowest packet first
-    #[inline]
-    fn lowest_first(&self) -> bool {
-        true
-    }
-
     #[inline]
     fn is_draining(&self) -> bool {
         self.state.phase == Phase::Draining
-    }
-}
-
-impl Timer for Flowcut {
-    /// The end of a silent drain in which a packet waits.
-    #[inline]
-    fn poll_timeout(&self) -> Option<u64> {
-        (self.state.held && self.is_draining()).then(|| self.deadline_ps())
     }
 }

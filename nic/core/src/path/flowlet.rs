@@ -6,7 +6,7 @@ mod tests;
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo, draw, draw_lasting};
 use crate::event::Publisher;
 use crate::settings::settings;
 use crate::units::Micros;
@@ -46,6 +46,7 @@ impl Scheme for Flowlet {
     type Config = FlowletConfig;
 
     const STATE_BYTES: usize = size_of::<Burst>();
+    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/flowlet.md#FLOWLET-1 the first EV
     fn make(own: &FlowletConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {

@@ -5,7 +5,7 @@ use rand_core::RngCore;
 
 use super::known_paths::KnownPaths;
 use super::labels::Labels;
-use super::{Balancer, Ev, PathConfig, Reachability, Scheme, SendInfo, draw_below};
+use super::{Balancer, Ev, Offers, PathConfig, Scheme, SendInfo, draw_below};
 use crate::rng;
 use crate::settings::settings;
 use crate::units::ByteSize;
@@ -52,6 +52,7 @@ impl Scheme for HostDr {
 
     /// Two positions, and 64 paths.
     const STATE_BYTES: usize = 2 * size_of::<u16>() + 64 * size_of::<Ev>();
+    const OFFERS: Offers = Offers { paths: true, ..Offers::NOTHING };
 
     //= docs/specs/host-dr.md#HDR-6 without a list
     fn make(own: &HostDrConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
@@ -81,9 +82,7 @@ impl Balancer for HostDr {
             self.labels.ev(label)
         })
     }
-}
 
-impl Reachability for HostDr {
     //= docs/specs/host-dr.md#HDR-3 paths that can be reached
     //= docs/specs/host-dr.md#HDR-4 order of the turns
     //= docs/specs/host-dr.md#HDR-5 what is left out

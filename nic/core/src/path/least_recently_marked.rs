@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use rand_core::RngCore;
 
 use super::labels::Labels;
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo};
 use crate::event::Publisher;
 use crate::settings::settings;
 use crate::units::Micros;
@@ -109,6 +109,7 @@ impl Scheme for LeastRecentlyMarked {
 
     /// With 64 labels: a bit, a place in the order and a time of 32 bits each.
     const STATE_BYTES: usize = size_of::<Ev>() + 2 + LABELS as usize * (1 + size_of::<u32>()) + size_of::<u64>();
+    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/least-recently-marked.md#LRM-1 labels
     fn make(own: &LeastRecentlyMarkedConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {

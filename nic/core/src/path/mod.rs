@@ -30,10 +30,7 @@ mod tests;
 use rand_core::RngCore;
 pub use spray_wire::Section;
 
-pub use self::balancer::{
-    Admission, Balancer, EchoFeedback, HoldBack, Memory, Offers, OwnWindows, PacketFeedback, Probing, Reachability,
-    Sections, SendInfo, Timer, Trailer, Transmission,
-};
+pub use self::balancer::{Admission, Balancer, Offers, SendInfo, Trailer, Transmission};
 pub use self::bitmap::{Bitmap, BitmapConfig, BitmapPardon};
 pub use self::ecmp::Ecmp;
 pub use self::flowcell::{Flowcell, FlowcellConfig, FlowcellOrder};
@@ -64,6 +61,14 @@ pub trait Scheme: Balancer + Sized {
 
     /// Bytes that a NIC would hold for each connection, settings left out.
     const STATE_BYTES: usize;
+
+    /// What it may offer.
+    const OFFERS: Offers;
+
+    /// What it offers with its settings. It never changes.
+    fn offers(&self) -> Offers {
+        Self::OFFERS
+    }
 
     /// Makes one for a new connection from its own settings and those of the path. Lasting choices come from
     /// [`PathConfig::seed`] where there is one.

@@ -8,8 +8,7 @@ mod tests;
 use rand_core::RngCore;
 
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, SendInfo, draw,
-    draw_below,
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfig, Scheme, SendInfo, draw, draw_below,
 };
 use crate::event::Publisher;
 use crate::settings::settings;
@@ -51,6 +50,7 @@ impl Scheme for Mprdma {
     type Config = MprdmaConfig;
 
     const STATE_BYTES: usize = size_of::<LastAck>();
+    const OFFERS: Offers = Offers { packet_feedback: true, ..Offers::NOTHING };
 
     fn make(own: &MprdmaConfig, path: &PathConfig, _rng: &mut impl RngCore) -> Self {
         let settings = Settings {
@@ -61,6 +61,10 @@ impl Scheme for Mprdma {
             paper: own.rule == MprdmaRule::Paper,
         };
         Self { state: LastAck::default(), settings }
+    }
+
+    fn offers(&self) -> Offers {
+        Offers { packet_feedback: self.settings.paper, ..Self::OFFERS }
     }
 
     fn adopt(&mut self, fresh: Self) {
@@ -101,13 +105,6 @@ impl Balancer for Mprdma {
             }
             _ => {}
         }
-    }
-}
-
-impl PacketFeedback for Mprdma {
-    #[inline]
-    fn tracks_packets(&self) -> bool {
-        self.settings.paper
     }
 
     /// Keeps the number: the last call for an acknowledgement brings the highest.

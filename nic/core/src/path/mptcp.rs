@@ -6,10 +6,7 @@ use alloc::boxed::Box;
 use rand_core::RngCore;
 
 use super::labels::Labels;
-use super::{
-    AckInfo, Admission, Balancer, Ev, HoldBack, LossCause, LossInfo, OwnWindows, PacketFeedback, PacketInfo,
-    PathConfig, Scheme, SendInfo, Timer,
-};
+use super::{AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfig, Scheme, SendInfo};
 use crate::cc::{AnyCc, CcConfig, CongestionControl};
 use crate::event::Publisher;
 use crate::settings::settings;
@@ -48,7 +45,7 @@ pub struct Mptcp {
     next: u16,
     /// The subflow that lost a packet last; `u16::MAX` if none did.
     loser: u16,
-    /// The subflow that [`HoldBack::admit`] chose for the next packet.
+    /// The subflow that [`Balancer::admit`] chose for the next packet.
     chosen: Option<u16>,
     /// When the pacing of a subflow lets the next packet go.
     paced_until_ps: Option<u64>,
@@ -121,6 +118,7 @@ impl Scheme for Mptcp {
         + 2 * size_of::<u16>()
         + size_of::<u64>()
         + SUBFLOWS as usize * (size_of::<Lane>() - size_of::<AnyCc>() + size_of::<u64>());
+    const OFFERS: Offers = Offers { hold_back: true, packet_feedback: true, ..Offers::NOTHING };
 
     //= docs/specs/subflow.md#MPTCP-1 subflows
     fn make(own: &MptcpConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
@@ -179,9 +177,12 @@ impl Balancer for Mptcp {
             self.loser = label;
         }
     }
-}
 
-impl HoldBack for Mptcp {
+    #[inline]
+    fn poll_timeout(&self) -> Option<u64> {
+        self.paced_until_ps
+    }
+
     //= docs/specs/subflow.md#MPTCP-3 whose turn it is
     #[inline]
     fn admit(&mut self, now_ps: u64, packet: &SendInfo) -> Admission {
@@ -192,9 +193,7 @@ impl HoldBack for Mptcp {
         self.chosen = self.choose(now_ps, packet);
         if self.chosen.is_some() { Admission::Go } else { Admission::Wait }
     }
-}
 
-impl OwnWindows for Mptcp {
     //= docs/specs/subflow.md#MPTCP-1 subflows
     //= docs/specs/subflow.md#MPTCP-6 without windows
     fn on_control(&mut self, config: &CcConfig, starting: bool) {
@@ -206,16 +205,7 @@ impl OwnWindows for Mptcp {
             self.lanes = core::iter::repeat_n(lane, self.labels.count().into()).collect();
         }
     }
-}
 
-impl Timer for Mptcp {
-    #[inline]
-    fn poll_timeout(&self) -> Option<u64> {
-        self.paced_until_ps
-    }
-}
-
-impl PacketFeedback for Mptcp {
     //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
     #[inline]
     fn on_packet_acked(&mut self, _now_ps: u64, packet: &PacketInfo) {

@@ -2,7 +2,7 @@
 
 use rand_core::RngCore;
 
-use super::{Balancer, Ev, NoSettings, PathConfig, Scheme, SendInfo, draw};
+use super::{Balancer, Ev, NoSettings, Offers, PathConfig, Scheme, SendInfo, draw};
 
 /// Draws an entropy value for each packet and learns nothing.
 #[derive(Clone, Debug)]
@@ -14,6 +14,7 @@ impl Scheme for Ops {
     type Config = NoSettings;
 
     const STATE_BYTES: usize = 0;
+    const OFFERS: Offers = Offers::NOTHING;
 
     fn make(_own: &NoSettings, path: &PathConfig, _rng: &mut impl RngCore) -> Self {
         Self { evs: path.ev_count() }

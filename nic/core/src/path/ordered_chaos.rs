@@ -8,8 +8,8 @@ use alloc::vec;
 use rand_core::RngCore;
 
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Scheme, Section, Sections,
-    SendInfo, Timer, Trailer, Transmission, draw_lasting, draw_other,
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfig, Scheme, Section, SendInfo, Trailer,
+    Transmission, draw_lasting, draw_other,
 };
 use crate::event::Publisher;
 use crate::settings::settings;
@@ -110,6 +110,7 @@ impl Scheme for OrderedChaos {
 
     /// With the default number of subflows, 16.
     const STATE_BYTES: usize = size_of::<Schedule>() + SUBFLOWS as usize * size_of::<Subflow>();
+    const OFFERS: Offers = Offers { sections: true, packet_feedback: true, ..Offers::NOTHING };
 
     //= docs/specs/ordered-chaos.md#ORC-1 subflows
     fn make(own: &OrderedChaosConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
@@ -119,6 +120,10 @@ impl Scheme for OrderedChaos {
             subflow.ev = draw_lasting(path, stream as u64, rng);
         }
         Self { state: Box::new(Schedule::new()), subflows, settings }
+    }
+
+    fn offers(&self) -> Offers {
+        Offers { sections: self.settings.detects, ..Self::OFFERS }
     }
 
     fn adopt(&mut self, fresh: Self) {
@@ -176,11 +181,11 @@ impl Balancer for OrderedChaos {
             self.end_interval(now_ps);
         }
     }
-}
 
-impl Sections for OrderedChaos {
-    fn has_sections(&self) -> bool {
-        self.settings.detects
+    #[inline]
+    fn poll_timeout(&self) -> Option<u64> {
+        let at_ps = self.state.next_probe_ps;
+        (self.settings.detects && at_ps != NEVER).then_some(at_ps)
     }
 
     #[inline]
@@ -212,17 +217,7 @@ impl Sections for OrderedChaos {
         }
         None
     }
-}
 
-impl Timer for OrderedChaos {
-    #[inline]
-    fn poll_timeout(&self) -> Option<u64> {
-        let at_ps = self.state.next_probe_ps;
-        (self.settings.detects && at_ps != NEVER).then_some(at_ps)
-    }
-}
-
-impl PacketFeedback for OrderedChaos {
     //= docs/specs/ordered-chaos.md#ORC-3 round-trip times
     #[inline]
     fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo) {

@@ -7,7 +7,7 @@ mod tests;
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo, draw, draw_lasting};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo, draw, draw_lasting};
 use crate::event::Publisher;
 use crate::settings::settings;
 use crate::units::{Micros, Ratio};
@@ -104,6 +104,7 @@ impl Scheme for Plb {
     type Config = PlbConfig;
 
     const STATE_BYTES: usize = size_of::<Rounds>();
+    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/plb.md#PLB-1 the first EV
     fn make(own: &PlbConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {

@@ -7,7 +7,7 @@ use alloc::vec;
 use rand_core::RngCore;
 
 use super::labels::Labels;
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, PathConfig, Scheme, SendInfo};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo};
 use crate::event::Publisher;
 use crate::settings::settings;
 use crate::units::Micros;
@@ -72,6 +72,7 @@ impl Scheme for PowerOfTwo {
 
     /// With 64 labels.
     const STATE_BYTES: usize = size_of::<Ev>() + LABELS as usize * size_of::<Known>();
+    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/power-of-two.md#P2C-1 labels
     fn make(own: &PowerOfTwoConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {

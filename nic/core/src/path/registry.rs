@@ -1,13 +1,10 @@
 //! The list of balancers: their names, and one type that is any of them.
 
-use core::marker::PhantomData;
-
 use rand_core::RngCore;
 
 use super::{
-    Admission, Balancer, EchoFeedback, Ecmp, HoldBack, Memory, Offers, Ops, OwnWindows, PacketFeedback, PathConfig,
-    Probing, Reachability, Remembered, Reps, RepsConfig, Scheme, Section, Sections, SendInfo, Timer, Trailer,
-    Transmission,
+    Admission, Balancer, Ecmp, Offers, Ops, PathConfig, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo,
+    Trailer, Transmission,
 };
 use crate::cc::CcConfig;
 use crate::event::{Choice, Publisher};
@@ -68,9 +65,9 @@ kinds! {
 }
 
 impl BalancerConfig {
-    /// Whether an engine should tell its connections which paths there are; see [`Reachability`].
+    /// Whether an engine should tell its connections which paths there are; see [`Balancer::on_reachable`].
     pub const fn wants_reachability(&self) -> bool {
-        of_scheme!(self, Of => Implements::<Of>::REACHABILITY)
+        of_scheme!(self, Of => Of::OFFERS.paths)
     }
 }
 
@@ -85,123 +82,44 @@ impl AnyBalancer {
     pub fn adopt(&mut self, fresh: Self) {
         pair!((self, fresh), known, fresh => known.adopt(fresh));
     }
+
+    /// What the scheme offers with its settings. The sender asks once, so that it calls no method in vain for each packet.
+    pub fn offers(&self) -> Offers {
+        dispatch!(self, scheme => scheme.offers())
+    }
 }
 
 impl Balancer for AnyBalancer {
     forward! {
-        fn reuses(&self) -> bool;
-        fn next_choice(&self) -> Choice;
         #[inline]
         fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev;
+        fn next_choice(&self) -> Choice;
         #[inline]
         fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher);
         fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher);
+        #[inline]
+        fn poll_timeout(&self) -> Option<u64>;
+        #[inline]
+        fn admit(&mut self, now_ps: u64, packet: &SendInfo) -> Admission;
+        #[inline]
+        fn is_draining(&self) -> bool;
+        fn on_control(&mut self, config: &CcConfig, starting: bool);
+        #[inline]
+        fn section(&self) -> Section;
+        #[inline]
+        fn poll_trailer(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trailer>;
+        #[inline]
+        fn poll_probe(&mut self, now_ps: u64) -> Option<Ev>;
+        fn has_probed(&self) -> bool;
+        fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher);
+        fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]);
+        #[inline]
+        fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo);
+        #[inline]
+        fn on_echo(&mut self, now_ps: u64, ev: Ev, marked: bool);
+        fn remember(&self, now_ps: u64) -> Option<Remembered>;
+        fn recall(&mut self, now_ps: u64, learned: &Remembered);
     }
-}
-
-/// Makes methods of the optional traits. Each calls the scheme's own method if its file implements the trait. If not, it
-/// calls that of `$Absent`, which returns what follows the `=`: for a receiver `&T`, the compiler finds a method of `T`
-/// before one of `&T`.
-macro_rules! optional {
-    ($Absent:ident for $Absentee:ty, $Receiver:ty: $(
-        $(#[$about:meta])*
-        $vis:vis fn $name:ident($this:ident $(, $argument:ident: $Type:ty)*) $(-> $Result:ty)? = $without:expr;
-    )+) => {
-        impl AnyBalancer {
-            $(
-                $(#[$about])*
-                $vis fn $name($this: $Receiver $(, $argument: $Type)*) $(-> $Result)? {
-                    dispatch!($this, scheme => scheme.$name($($argument),*))
-                }
-            )+
-        }
-
-        #[allow(unused_variables)]
-        trait $Absent {
-            $(fn $name(&$this $(, $argument: $Type)*) $(-> $Result)? { $without })+
-        }
-
-        impl<T> $Absent for $Absentee {}
-    };
-}
-
-optional! {
-    Absent for &T, &Self:
-    fn holds_back(self) -> bool = false;
-    fn lowest_first(self) -> bool = false;
-    fn has_sections(self) -> bool = false;
-    fn has_probes(self) -> bool = false;
-    /// See [`Probing::has_probed`].
-    pub fn has_probed(self) -> bool = false;
-    fn wants_gap_rule(self) -> bool = false;
-    fn tracks_packets(self) -> bool = false;
-    /// See [`HoldBack::is_draining`].
-    #[inline]
-    pub fn is_draining(self) -> bool = false;
-    /// See [`Sections::section`].
-    #[inline]
-    pub fn section(self) -> Section = Section::NONE;
-    /// See [`Timer::poll_timeout`].
-    #[inline]
-    pub fn poll_timeout(self) -> Option<u64> = None;
-    /// See [`Memory::remember`].
-    pub fn remember(self, now_ps: u64) -> Option<Remembered> = None;
-}
-
-optional! {
-    AbsentMut for &mut T, &mut Self:
-    /// See [`HoldBack::admit`].
-    #[inline]
-    pub fn admit(self, now_ps: u64, packet: &SendInfo) -> Admission = Admission::Window;
-    /// See [`OwnWindows::on_control`].
-    pub fn on_control(self, config: &CcConfig, starting: bool) = ();
-    /// See [`Sections::poll_trailer`].
-    #[inline]
-    pub fn poll_trailer(self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trailer> = None;
-    /// See [`Probing::poll_probe`].
-    #[inline]
-    pub fn poll_probe(self, now_ps: u64) -> Option<Ev> = None;
-    /// See [`Probing::on_probe_ack`].
-    pub fn on_probe_ack(self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher) = ();
-    /// See [`Memory::recall`].
-    pub fn recall(self, now_ps: u64, learned: &Remembered) = ();
-    /// See [`Reachability::on_reachable`].
-    pub fn on_reachable(self, now_ps: u64, paths: &[Ev]) = ();
-    /// See [`PacketFeedback::on_packet_acked`].
-    #[inline]
-    pub fn on_packet_acked(self, now_ps: u64, packet: &PacketInfo) = ();
-    /// See [`EchoFeedback::on_echo`].
-    #[inline]
-    pub fn on_echo(self, now_ps: u64, ev: Ev, marked: bool) = ();
-}
-
-impl AnyBalancer {
-    /// Which traits the scheme offers with its settings. The sender asks once, so that it calls no method in vain for
-    /// each packet.
-    pub fn offers(&self) -> Offers {
-        Offers {
-            reuses: self.reuses(),
-            hold_back: self.holds_back(),
-            lowest_first: self.lowest_first(),
-            sections: self.has_sections(),
-            probing: self.has_probes(),
-            packet_feedback: self.tracks_packets(),
-            gap_rule: self.wants_gap_rule(),
-        }
-    }
-}
-
-/// Whether a type implements [`Reachability`]: its own constant hides the trait's.
-struct Implements<T>(PhantomData<T>);
-
-trait DoesNot {
-    const REACHABILITY: bool = false;
-}
-
-impl<T> DoesNot for Implements<T> {}
-
-impl<T: Reachability> Implements<T> {
-    const REACHABILITY: bool = true;
 }
 
 #[cfg(test)]
@@ -209,18 +127,9 @@ mod tests {
     use super::*;
     use crate::rng::stream;
 
-    /// A trait that a scheme implements and the registry does not see would be ignored in silence.
     #[test]
-    fn each_kind_offers_what_its_file_implements() {
-        let nothing = Offers {
-            reuses: false,
-            hold_back: false,
-            lowest_first: false,
-            sections: false,
-            probing: false,
-            packet_feedback: false,
-            gap_rule: false,
-        };
+    fn each_kind_offers_what_its_file_says() {
+        let nothing = Offers::NOTHING;
         for kind in BalancerKind::ALL {
             let expected = match kind {
                 BalancerKind::Flowcut => Offers { hold_back: true, lowest_first: true, ..nothing },
@@ -234,14 +143,15 @@ mod tests {
                     probing: true,
                     packet_feedback: true,
                     gap_rule: true,
+                    paths: true,
                     ..nothing
                 },
+                BalancerKind::HostDr => Offers { paths: true, ..nothing },
                 _ => nothing,
             };
             let config = PathConfig::new(kind, 8_000_000, 10);
             assert_eq!(AnyBalancer::new(&config, &mut stream(1, 1)).offers(), expected, "{kind}");
-            let reaches = matches!(kind, BalancerKind::HostDr | BalancerKind::RepsPlus);
-            assert_eq!(config.balancer.wants_reachability(), reaches, "{kind}");
+            assert_eq!(config.balancer.wants_reachability(), expected.paths, "{kind}");
         }
     }
 }

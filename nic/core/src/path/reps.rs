@@ -6,9 +6,7 @@ mod config;
 use rand_core::RngCore;
 
 pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsConfig, RepsRule, ThawCheck};
-use super::{
-    AckInfo, Balancer, EchoFeedback, Ev, LossCause, LossInfo, PathConfig, Probing, Scheme, SendInfo, Timer, draw,
-};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo, draw};
 use crate::event::{Choice, Event, FreezeReason, Publisher};
 use crate::units::{Micros, Ratio};
 
@@ -133,10 +131,15 @@ impl Scheme for Reps {
 
     /// At any depth; the paper's table 1 has 25 at depth 8.
     const STATE_BYTES: usize = size_of::<Buffer>();
+    const OFFERS: Offers = Offers { reuses: true, probing: true, ..Offers::NOTHING };
 
     fn make(own: &RepsConfig, path: &PathConfig, _rng: &mut impl RngCore) -> Self {
         let force = own.force_freezing_us.map_or(Force::Never, |time| Force::After(time.ps()));
         Self { state: Buffer::default(), probe: Probe::default(), force, settings: Settings::new(own, path) }
+    }
+
+    fn offers(&self) -> Offers {
+        Offers { probing: self.settings.probe_interval_ps < u64::MAX, ..Self::OFFERS }
     }
 
     fn adopt(&mut self, fresh: Self) {
@@ -145,10 +148,6 @@ impl Scheme for Reps {
 }
 
 impl Balancer for Reps {
-    fn reuses(&self) -> bool {
-        true
-    }
-
     fn next_choice(&self) -> Choice {
         match (self.state.explores(), self.state.is_frozen()) {
             (true, _) => Choice::Explored,
@@ -197,12 +196,10 @@ impl Balancer for Reps {
             self.check_thaw(now_ps, publisher);
         }
     }
-}
 
-impl Probing for Reps {
     #[inline]
-    fn has_probes(&self) -> bool {
-        self.settings.probe_interval_ps < u64::MAX
+    fn poll_timeout(&self) -> Option<u64> {
+        self.probes().then_some(self.probe.next_ps)
     }
 
     //= docs/specs/reps.md#REPS-17 probing the lost EV
@@ -225,16 +222,7 @@ impl Probing for Reps {
             self.thaw(now_ps, publisher);
         }
     }
-}
 
-impl Timer for Reps {
-    #[inline]
-    fn poll_timeout(&self) -> Option<u64> {
-        self.probes().then_some(self.probe.next_ps)
-    }
-}
-
-impl EchoFeedback for Reps {
     //= docs/specs/reps.md#REPS-4a several EVs in an ACK
     #[inline]
     fn on_echo(&mut self, _now_ps: u64, ev: Ev, marked: bool) {

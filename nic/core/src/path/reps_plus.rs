@@ -18,8 +18,8 @@ use self::settled::Settled;
 use super::known_paths::KnownPaths;
 use super::reps::{MAX_TIMEOUT_PS, TICK_SHIFT};
 use super::{
-    AckInfo, Balancer, EchoFeedback, Ev, LossCause, LossInfo, PacketFeedback, PacketInfo, PathConfig, Reachability,
-    Scheme, Section, Sections, SendInfo, Timer, Trailer, Transmission,
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfig, Remembered, Scheme, Section, SendInfo,
+    Trailer, Transmission,
 };
 use crate::event::{Choice, Publisher};
 use crate::units::NEVER;
@@ -100,6 +100,15 @@ impl Scheme for RepsPlus {
     type Config = RepsPlusConfig;
 
     const STATE_BYTES: usize = size_of::<RecycledEvs>();
+    const OFFERS: Offers = Offers {
+        reuses: true,
+        sections: true,
+        gap_rule: true,
+        probing: true,
+        packet_feedback: true,
+        paths: true,
+        ..Offers::NOTHING
+    };
 
     //= docs/specs/reps-plus.md#RPP-9 where exploring begins
     fn make(own: &RepsPlusConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
@@ -109,6 +118,11 @@ impl Scheme for RepsPlus {
             paths: KnownPaths::default(),
             settings: Settings::new(own, path),
         }
+    }
+
+    fn offers(&self) -> Offers {
+        let Settings { early, whole_acks, .. } = self.settings;
+        Offers { sections: early, gap_rule: early, packet_feedback: whole_acks, ..Self::OFFERS }
     }
 
     fn adopt(&mut self, fresh: Self) {
@@ -121,10 +135,6 @@ impl Scheme for RepsPlus {
 }
 
 impl Balancer for RepsPlus {
-    fn reuses(&self) -> bool {
-        true
-    }
-
     fn next_choice(&self) -> Choice {
         let state = &self.state;
         let has_suspect = state.probe_ps != NEVER;
@@ -185,20 +195,12 @@ impl Balancer for RepsPlus {
             }
         }
     }
-}
-
-impl Sections for RepsPlus {
-    fn has_sections(&self) -> bool {
-        self.settings.early
-    }
-
-    fn wants_gap_rule(&self) -> bool {
-        self.settings.early
-    }
 
     #[inline]
-    fn section(&self) -> Section {
-        Section::NONE
+    fn poll_timeout(&self) -> Option<u64> {
+        let probe_ps = if self.state.probes == PROBES { NEVER } else { self.state.probe_ps };
+        let at_ps = probe_ps.min(self.state.ask_ps);
+        (at_ps != NEVER).then_some(at_ps)
     }
 
     //= docs/specs/reps-plus.md#RPP-16 asking for a packet
@@ -218,29 +220,11 @@ impl Sections for RepsPlus {
         }
         Some(Trailer { psn: oldest.psn, ev: oldest.ev, section: Section::new(0, 0), ack_now: true })
     }
-}
 
-impl Timer for RepsPlus {
-    #[inline]
-    fn poll_timeout(&self) -> Option<u64> {
-        let probe_ps = if self.state.probes == PROBES { NEVER } else { self.state.probe_ps };
-        let at_ps = probe_ps.min(self.state.ask_ps);
-        (at_ps != NEVER).then_some(at_ps)
-    }
-}
-
-impl Reachability for RepsPlus {
     //= docs/specs/reps-plus.md#RPP-8 even exploring
     fn on_reachable(&mut self, _now_ps: u64, paths: &[Ev]) {
         let paths = if self.settings.known_paths { paths } else { &[] };
         self.paths = KnownPaths::new(paths, self.settings.evs, Some(self.state.phase.into()));
-    }
-}
-
-impl PacketFeedback for RepsPlus {
-    #[inline]
-    fn tracks_packets(&self) -> bool {
-        self.settings.whole_acks
     }
 
     //= docs/specs/reps-plus.md#RPP-2 candidates
@@ -255,9 +239,7 @@ impl PacketFeedback for RepsPlus {
             self.settled.push_slow(packet.ev);
         }
     }
-}
 
-impl EchoFeedback for RepsPlus {
     //= docs/specs/reps-plus.md#RPP-4 several EVs in an ACK
     #[inline]
     fn on_echo(&mut self, _now_ps: u64, ev: Ev, marked: bool) {
@@ -267,6 +249,26 @@ impl EchoFeedback for RepsPlus {
         if !marked && !self.settled.is_slow(ev) {
             self.settled.push(ev, self.settings.evs);
         }
+    }
+
+    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
+        self.probe_suspect(now_ps)
+    }
+
+    fn has_probed(&self) -> bool {
+        self.has_probed_suspect()
+    }
+
+    fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, _marked: bool, publisher: &mut impl Publisher) {
+        self.on_answer(now_ps, ev, publisher);
+    }
+
+    fn remember(&self, now_ps: u64) -> Option<Remembered> {
+        self.learned(now_ps)
+    }
+
+    fn recall(&mut self, now_ps: u64, learned: &Remembered) {
+        self.begin_with(now_ps, learned);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rand_core::RngCore;
 
-use super::{Balancer, Ev, NoSettings, PathConfig, Scheme, SendInfo, ahead, draw_lasting};
+use super::{Balancer, Ev, NoSettings, Offers, PathConfig, Scheme, SendInfo, ahead, draw_lasting};
 
 /// Each packet takes the entropy value after the last packet's.
 #[derive(Clone, Debug)]
@@ -16,6 +16,7 @@ impl Scheme for RoundRobin {
 
     /// The next packet's entropy value.
     const STATE_BYTES: usize = size_of::<Ev>();
+    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/round-robin.md#RR-1 the first EV
     fn make(_own: &NoSettings, path: &PathConfig, rng: &mut impl RngCore) -> Self {

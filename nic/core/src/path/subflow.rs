@@ -4,7 +4,7 @@
 use rand_core::RngCore;
 
 use super::labels::Labels;
-use super::{Balancer, Ev, PathConfig, Scheme, SendInfo};
+use super::{Balancer, Ev, Offers, PathConfig, Scheme, SendInfo};
 use crate::settings::settings;
 
 settings! {
@@ -28,6 +28,7 @@ impl Scheme for Subflow {
 
     /// The first label's value, and whose turn it is.
     const STATE_BYTES: usize = size_of::<Ev>() + size_of::<u16>();
+    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/subflow.md#SUB-1 labels
     fn make(own: &SubflowConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {

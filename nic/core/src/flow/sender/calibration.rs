@@ -6,7 +6,7 @@ use crate::cc::{AnyCc, CcConfig, rate_bps};
 use crate::feedback::AckInfo;
 use crate::flow::{FIRST_PACKETS, FlowConfig};
 use crate::loss::{RtoConfig, RttHistogram};
-use crate::path::{AnyBalancer, PathConfig};
+use crate::path::{AnyBalancer, Balancer, PathConfig};
 use crate::rng;
 
 /// What is known of the path, and the settings that follow from it.

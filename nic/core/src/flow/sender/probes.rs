@@ -5,6 +5,7 @@ use spray_wire::{Probe, ProbeAck};
 use super::{Sender, Transmit};
 use crate::event::Publisher;
 use crate::feedback::Ev;
+use crate::path::Balancer;
 
 /// The probes of what the balancer suspects now. They all go over one path.
 #[derive(Clone, Copy, Debug, Default)]

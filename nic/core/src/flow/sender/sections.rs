@@ -5,7 +5,7 @@ use spray_wire::{Data, Nack};
 use super::{Sender, Transmit};
 use crate::event::Publisher;
 use crate::feedback::LossCause;
-use crate::path::{Trailer, Transmission};
+use crate::path::{Balancer, Trailer, Transmission};
 
 impl Sender {
     /// Returns a trailer that is due. Before the first round-trip time a sender that learns its path knows of no time at which

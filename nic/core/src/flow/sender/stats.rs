@@ -2,7 +2,7 @@
 
 use super::Sender;
 use crate::counters::counters;
-use crate::path::LossCause;
+use crate::path::{Balancer, LossCause};
 
 counters! {
     /// Counts of one sender since its construction.

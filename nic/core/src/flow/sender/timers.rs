@@ -4,6 +4,7 @@ use super::{NEVER, Sender};
 use crate::event::{Event, Publisher};
 use crate::feedback::LossCause;
 use crate::loss::Repair;
+use crate::path::Balancer;
 
 impl Sender {
     /// Returns when [`Sender::on_timeout`] and [`Sender::poll_transmit`] have something to do without other input.

@@ -3,7 +3,7 @@
 use super::RepsPlus;
 use crate::event::{Event, FreezeReason, Publisher};
 use crate::path::reps::{MAX_TIMEOUT_PS, ticks};
-use crate::path::{AckInfo, Ev, LossInfo, Probing};
+use crate::path::{AckInfo, Ev, LossInfo};
 use crate::units::NEVER;
 
 impl RepsPlus {
@@ -58,8 +58,9 @@ impl RepsPlus {
 }
 
 //= docs/specs/reps-plus.md#RPP-11 probes
-impl Probing for RepsPlus {
-    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
+impl RepsPlus {
+    /// The suspect, if its next probe is due.
+    pub(super) fn probe_suspect(&mut self, now_ps: u64) -> Option<Ev> {
         let state = &mut self.state;
         if now_ps < state.probe_ps || state.probes == PROBES {
             return None;
@@ -76,11 +77,12 @@ impl Probing for RepsPlus {
         Some(state.suspect)
     }
 
-    fn has_probed(&self) -> bool {
+    pub(super) fn has_probed_suspect(&self) -> bool {
         self.suspect().is_some() && self.state.probes > 0
     }
 
-    fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, _marked: bool, publisher: &mut impl Publisher) {
+    /// A probe of `ev` was answered.
+    pub(super) fn on_answer(&mut self, now_ps: u64, ev: Ev, publisher: &mut impl Publisher) {
         if self.suspect() != Some(ev) {
             return;
         }

@@ -3,12 +3,12 @@
 use super::RepsPlus;
 use super::freezing::FROZEN;
 use crate::path::reps::{TICK_SHIFT, ticks};
-use crate::path::{Ev, MAX_GOOD, Memory, Remembered, Suspect};
+use crate::path::{Ev, MAX_GOOD, Remembered, Suspect};
 use crate::units::NEVER;
 
-impl Memory for RepsPlus {
+impl RepsPlus {
     //= docs/specs/reps-plus.md#RPP-18 begins with what
-    fn remember(&self, now_ps: u64) -> Option<Remembered> {
+    pub(super) fn learned(&self, now_ps: u64) -> Option<Remembered> {
         if !self.settings.remember {
             return None;
         }
@@ -27,7 +27,7 @@ impl Memory for RepsPlus {
     }
 
     //= docs/specs/reps-plus.md#RPP-18 begins with what
-    fn recall(&mut self, now_ps: u64, learned: &Remembered) {
+    pub(super) fn begin_with(&mut self, now_ps: u64, learned: &Remembered) {
         if !self.settings.remember {
             return;
         }
@@ -47,9 +47,7 @@ impl Memory for RepsPlus {
             (state.probes, state.thaw_at) = (FROZEN, ticks(suspect.until_ps));
         }
     }
-}
 
-impl RepsPlus {
     fn remembered_suspect(&self, now_ps: u64) -> Option<Suspect> {
         let (state, failed) = (&self.state, self.is_frozen());
         if state.probe_ps == NEVER {

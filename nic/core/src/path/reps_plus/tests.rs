@@ -9,7 +9,7 @@ use std::vec::Vec;
 use super::*;
 use crate::event::{Event, FreezeReason};
 use crate::path::reps::TICK_SHIFT;
-use crate::path::{BalancerConfig, Probing, Reps, RepsConfig};
+use crate::path::{BalancerConfig, Reps, RepsConfig};
 use crate::rng::{self, Rng};
 use crate::units::Micros;
 
@@ -139,7 +139,7 @@ fn an_ack_vouches_for_the_packets_it_stands_for() {
         assert_eq!(rig.cached(), cached, "{settled:?} {packets} {marked} {marked_packets}");
     }
     let mut rig = Rig::new(|config| config.whole_acks = false);
-    assert!(!rig.plus.tracks_packets());
+    assert!(!rig.plus.offers().packet_feedback);
     rig.plus.on_ack(0, &info(4, false, 4, 0), &mut rig.log);
     assert_eq!(rig.cached(), [4]);
 }
@@ -270,7 +270,7 @@ fn it_asks_for_the_oldest_packet_when_its_ack_is_overdue() {
     assert_eq!(rig.plus.poll_trailer(RTT_PS + 2 * after_ps, None), None);
     assert_eq!(rig.plus.poll_timeout(), None, "nothing is in flight");
     let late = Rig::new(|config| config.early_losses = false).plus;
-    assert!(!late.has_sections() && !late.wants_gap_rule());
+    assert!(!late.offers().sections && !late.offers().gap_rule);
 }
 
 //= docs/specs/reps-plus.md#RPP-15 bytes of state

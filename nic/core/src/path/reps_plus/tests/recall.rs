@@ -1,7 +1,7 @@
 //! What the next connection to the same host begins with (RPP-18).
 
 use super::*;
-use crate::path::{Memory, Remembered};
+use crate::path::Remembered;
 
 impl Rig {
     fn ends(&self, now_ps: u64) -> Option<Remembered> {
