@@ -2,25 +2,29 @@
 //!
 //! Who holds a key may connect to those who list its public half. Endpoints that share one key need no list.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
+use subtle::ConstantTimeEq;
 use thiserror::Error;
+use zeroize::Zeroizing;
 
 /// Bytes of a key.
 const BYTES: usize = 32;
 /// Most bytes of a key's file: the key, and a line about it.
 const MOST_FILE_BYTES: u64 = 4096;
 
-/// The secret half of a key (X25519).
-#[derive(Clone, PartialEq, Eq)]
-pub struct PrivateKey([u8; BYTES]);
+/// The secret half of a key (X25519). Its clones share one place in memory, which is wiped with the last of them; they are compared in
+/// constant time.
+#[derive(Clone)]
+pub struct PrivateKey(Arc<Zeroizing<[u8; BYTES]>>);
 
 /// The public half of a key: the name of whoever holds the other.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,7 +72,8 @@ impl PrivateKey {
         if mode & 0o077 != 0 {
             return Err(KeyFileError::Open { path: path.into(), mode });
         }
-        let mut text = String::new();
+        // With room from the beginning: growing would leave copies behind.
+        let mut text = Zeroizing::new(String::with_capacity(MOST_FILE_BYTES as usize + 1));
         file.take(MOST_FILE_BYTES).read_to_string(&mut text).map_err(cannot)?;
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let key = lines.next().and_then(|line| line.parse().ok()).filter(|_| lines.next().is_none());
@@ -80,8 +85,13 @@ impl PrivateKey {
     /// # Errors
     /// When it has none.
     pub fn generate() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; BYTES];
-        getrandom::fill(&mut bytes)?;
+        Self::written(|bytes| getrandom::fill(bytes))
+    }
+
+    /// The key that `write` writes, at its place.
+    fn written<E>(write: impl FnOnce(&mut [u8; BYTES]) -> Result<(), E>) -> Result<Self, E> {
+        let mut bytes = Arc::new(Zeroizing::new([0; BYTES]));
+        write(Arc::get_mut(&mut bytes).expect("nobody else has it yet"))?;
         Ok(Self(bytes))
     }
 
@@ -89,20 +99,28 @@ impl PrivateKey {
     #[must_use]
     pub fn public(&self) -> PublicKey {
         let mut curve = DefaultResolver.resolve_dh(&DHChoice::Curve25519).expect("the feature is on");
-        curve.set(&self.0);
+        curve.set(self.bytes());
         PublicKey(curve.pubkey().try_into().unwrap_or_default())
     }
 
     /// The key as 64 hexadecimal digits, to be kept in a file that nobody else can read.
     #[must_use]
-    pub fn reveal(&self) -> String {
-        hex(&self.0)
+    pub fn reveal(&self) -> Zeroizing<String> {
+        Zeroizing::new(hex(self.bytes()))
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
+        self.0.as_slice()
     }
 }
+
+impl PartialEq for PrivateKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes().ct_eq(other.bytes()).into()
+    }
+}
+
+impl Eq for PrivateKey {}
 
 impl PublicKey {
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -118,7 +136,7 @@ impl FromStr for PrivateKey {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        unhex(text).map(Self)
+        Self::written(|bytes| unhex(text, bytes))
     }
 }
 
@@ -126,7 +144,8 @@ impl FromStr for PublicKey {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        unhex(text).map(Self)
+        let mut bytes = [0; BYTES];
+        unhex(text, &mut bytes).map(|()| Self(bytes))
     }
 }
 
@@ -172,7 +191,7 @@ impl Keys {
     /// A peer's key that no keys can be exchanged with, if there is one: with some points every secret is the same.
     pub(crate) fn unusable(&self) -> Option<PublicKey> {
         let mut curve = DefaultResolver.resolve_dh(&DHChoice::Curve25519).expect("the feature is on");
-        curve.set(&self.own.0);
+        curve.set(self.own.bytes());
         let is_unusable = |key: &&PublicKey| {
             let mut shared = [0; BYTES];
             curve.dh(&key.0, &mut shared).is_err() || shared == [0; BYTES]
@@ -182,16 +201,20 @@ impl Keys {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::with_capacity(2 * bytes.len());
+    bytes.iter().for_each(|byte| write!(text, "{byte:02x}").expect("a string takes all"));
+    text
 }
 
-fn unhex(text: &str) -> Result<[u8; BYTES], KeyError> {
+/// Reads digits into `bytes`.
+fn unhex(text: &str, bytes: &mut [u8; BYTES]) -> Result<(), KeyError> {
     let digits = text.as_bytes();
     if digits.len() != 2 * BYTES || !digits.iter().all(u8::is_ascii_hexdigit) {
         return Err(KeyError);
     }
     let digit = |at: usize| (digits[at] as char).to_digit(16).unwrap_or_default() as u8;
-    Ok(std::array::from_fn(|at| digit(2 * at) << 4 | digit(2 * at + 1)))
+    bytes.iter_mut().enumerate().for_each(|(at, byte)| *byte = digit(2 * at) << 4 | digit(2 * at + 1));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -236,7 +259,7 @@ mod tests {
     #[test]
     fn a_private_key_is_never_printed() {
         let key = PrivateKey::generate().unwrap();
-        assert!(!format!("{key:?} {:?}", Keys::new(key.clone(), vec![])).contains(&key.reveal()));
+        assert!(!format!("{key:?} {:?}", Keys::new(key.clone(), vec![])).contains(key.reveal().as_str()));
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub fn keygen(arguments: &args::Keygen) -> Outcome {
     let public = key.public();
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&arguments.file);
     let mut file = made.map_err(|error| Failure::refused(format!("cannot make the key's file {path}: {error}")))?;
-    let text = format!("# spray, private key of {public}: keep it to yourself\n{}\n", key.reveal());
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    let written = write!(file, "# spray, private key of {public}: keep it to yourself\n{}\n", key.reveal().as_str());
+    let written = written.and_then(|()| file.sync_all());
     written.map_err(|error| Failure::failed(format!("cannot write the key's file {path}: {error}")))?;
     say!("{public}");
     say::object(&serde_json::json!({ "public_key": public.to_string() }))

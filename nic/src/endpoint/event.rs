@@ -203,6 +203,9 @@ pub enum ConnectError {
     /// The peer's address is not of the endpoint's family.
     #[error("the peer's address is not of the endpoint's IP version")]
     Family,
+    /// The operating system gives no random numbers.
+    #[error("no entropy from the operating system")]
+    Entropy,
     /// The flow parameters given do not suit the device.
     #[error(transparent)]
     Config(#[from] ConfigError),

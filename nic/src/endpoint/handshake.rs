@@ -36,7 +36,8 @@ impl Machine {
             return Err(ConnectError::Family);
         }
         self.make_room();
-        let (cookie, config) = (self.cookie(), config.sanitised());
+        let cookie = self.cookie().ok_or(ConnectError::Entropy)?;
+        let config = config.sanitised();
         let make = |id| Connection::new(id, peer, cookie, Stage::Connecting, config, now_ps);
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
         self.outside.deadlines.set(index, now_ps);
@@ -335,7 +336,9 @@ impl Machine {
     }
 
     fn half_open(&mut self, now_ps: u64, peer: Peer, connect: Terms, responder: Option<Responder>) {
-        let (cookie, config) = (self.cookie(), self.accepting(peer, &connect));
+        // The client tries again.
+        let Some(cookie) = self.cookie() else { return };
+        let config = self.accepting(peer, &connect);
         let repeat =
             Repeat::none_until(now_ps.saturating_add(self.config.handshake.retry_ps.saturating_mul(HALF_OPEN)));
         let make = |id| {

@@ -99,11 +99,12 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn new(config: EndpointConfig) -> Self {
+    /// # Errors
+    /// When the operating system gives no random numbers.
+    pub(crate) fn new(config: EndpointConfig) -> Result<Self, getrandom::Error> {
         let capacity = config.max_connections as usize;
-        let hash_key = hash_key(&config);
-        Self {
-            hash_key,
+        Ok(Self {
+            hash_key: HashKey(secret(&config, HASH_STREAM)?),
             table: Table::new(config.max_connections),
             host: Host::new(config.link_bps, capacity, Xoshiro256PlusPlus::seed_from_u64(config.seed)),
             outside: Outside {
@@ -118,7 +119,7 @@ impl Machine {
             half_open: VecDeque::with_capacity(2 * capacity + 1),
             limit: Answers::default(),
             exchanges: Exchanges::default(),
-            tokens: tokens(&config),
+            tokens: Tokens::new(&secret(&config, TOKEN_STREAM)?),
             stats: EndpointStats::default(),
             placed_bytes: 0,
             opened: 0,
@@ -127,14 +128,15 @@ impl Machine {
             scheduled: BinaryHeap::new(),
             schedules: 0,
             config,
-        }
+        })
     }
 
-    /// A cookie that nobody can guess, from the operating system. Where a run must repeat it comes from the seed.
-    pub(crate) fn cookie(&mut self) -> u64 {
+    /// A cookie that nobody can guess, from the operating system, if that gives random numbers. Where a run must repeat it comes from the
+    /// seed.
+    pub(crate) fn cookie(&mut self) -> Option<u64> {
         match self.config.mode {
-            Mode::Real => getrandom::u64().unwrap_or_else(|_| self.host.rng.next_u64()),
-            Mode::Emulated { .. } => self.host.rng.next_u64(),
+            Mode::Real => getrandom::u64().ok(),
+            Mode::Emulated { .. } => Some(self.host.rng.next_u64()),
         }
     }
 
@@ -219,12 +221,14 @@ impl Machine {
 
     /// Begins the time again at 0. No connection exists, so that nothing else holds times.
     pub(crate) fn restart_clock(&mut self) {
+        // Tokens of the time before are not right again, unless the operating system has no random numbers any more.
+        if let Ok(key) = secret(&self.config, TOKEN_STREAM) {
+            self.tokens = Tokens::new(&key);
+        }
         self.clock_ps = 0;
         self.scheduled.clear();
         self.limit.restart_clock();
         self.exchanges = Exchanges::default();
-        // Tokens of the time before are not right again.
-        self.tokens = tokens(&self.config);
         self.host.restart_clock();
     }
 
@@ -259,27 +263,21 @@ impl Machine {
     }
 }
 
-/// The key of message numbers' hashes.
-//= docs/specs/transport.md#TRN-62 numbers that collide
-fn hash_key(config: &EndpointConfig) -> HashKey {
-    HashKey(secret(config, HASH_STREAM))
-}
-
-/// What tokens are made with.
-fn tokens(config: &EndpointConfig) -> Tokens {
-    Tokens::new(&secret(config, TOKEN_STREAM))
-}
-
 /// Numbers from the operating system, which nobody can guess. Where a run must repeat they come from a stream of the seed, and no
 /// connection's choices change with them.
-fn secret<const WORDS: usize>(config: &EndpointConfig, stream: u64) -> [u64; WORDS] {
+fn secret<const WORDS: usize>(config: &EndpointConfig, stream: u64) -> Result<[u64; WORDS], getrandom::Error> {
+    let mut words = [0; WORDS];
     let mut seeded = spray_core::rng::stream(config.seed, stream);
-    [0; WORDS].map(|_: u64| match config.mode {
-        Mode::Real => getrandom::u64().unwrap_or_else(|_| seeded.next_u64()),
-        Mode::Emulated { .. } => seeded.next_u64(),
-    })
+    for word in &mut words {
+        *word = match config.mode {
+            Mode::Real => getrandom::u64()?,
+            Mode::Emulated { .. } => seeded.next_u64(),
+        };
+    }
+    Ok(words)
 }
 
 /// Streams of the endpoint's seed.
+//= docs/specs/transport.md#TRN-62 numbers that collide
 const HASH_STREAM: u64 = u64::MAX;
 const TOKEN_STREAM: u64 = u64::MAX - 1;

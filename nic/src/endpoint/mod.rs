@@ -125,7 +125,7 @@ impl<D: Device> Endpoint<D> {
         let frames = device.census().total;
         Ok(Self {
             link: Link::new(device, config.mode, if config.mode == Mode::Real { config.coalesce_ps } else { 0 }),
-            machine: Machine::new(config),
+            machine: Machine::new(config).map_err(|error| ConfigError::Entropy(error.to_string()))?,
             held: HeldFrames::new(frames),
             port: None,
             arrivals: Vec::with_capacity(event_loop::RECEIVE_BATCH),
@@ -491,10 +491,8 @@ fn check<D: Device>(config: &EndpointConfig, device: &D) -> Result<(), ConfigErr
     if !(1..=65_536).contains(&config.max_connections) {
         return Err(ConfigError::MaxConnections(config.max_connections));
     }
-    match config.mode {
-        Mode::Emulated { link_bps: 0, .. } => return Err(ConfigError::LinkRate),
-        Mode::Emulated { .. } => {}
-        Mode::Real => drop(getrandom::u64().map_err(|error| ConfigError::Entropy(error.to_string()))?),
+    if matches!(config.mode, Mode::Emulated { link_bps: 0, .. }) {
+        return Err(ConfigError::LinkRate);
     }
     if let Some(key) = config.keys.as_ref().and_then(|keys| keys.unusable()) {
         return Err(ConfigError::Key(key));
