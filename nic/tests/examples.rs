@@ -44,8 +44,8 @@ impl Drop for Pair {
     }
 }
 
-/// A process that does not outlive its test.
-struct Server(Child);
+/// A process that does not outlive its test, and the namespaces that it needs until its end.
+struct Server(Child, Pair);
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -60,11 +60,12 @@ fn run(example: &str, server: &[&str], client: &[&str]) -> Option<(String, Serve
         return None;
     }
     let pair = Pair::new(example);
-    let mut serving = Server(pair.start(1, example, &[&["server", "eth0"], server].concat()));
+    let process = pair.start(1, example, &[&["server", "eth0"], server].concat());
+    let mut serving = Server(process, pair);
     let mut line = String::new();
     BufReader::new(serving.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "listening on 10.78.0.2\n");
-    let asking = pair.start(0, example, &[&["client", "eth0", "10.78.0.2"], client].concat());
+    let asking = serving.1.start(0, example, &[&["client", "eth0", "10.78.0.2"], client].concat());
     let output = asking.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stdout));
     Some((text(&output.stdout), serving))
