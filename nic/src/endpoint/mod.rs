@@ -226,7 +226,7 @@ impl<D: Device> Endpoint<D> {
     }
 
     /// Tells a connection's balancer which entropy values lead to distinct paths to the peer, one for each, where somebody knows;
-    /// it replaces what was told before. See [`Balancer::on_reachable`](spray_core::path::Balancer::on_reachable).
+    /// it replaces what was told before. See [`Balancer::on_reachable`].
     pub fn on_reachable(&mut self, connection: ConnectionId, paths: &[Ev]) {
         let now_ps = self.machine.clock_ps;
         let Some(index) = self.machine.table.find(connection) else { return };

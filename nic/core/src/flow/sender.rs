@@ -253,7 +253,7 @@ impl Sender {
         &self.recovery.rtt
     }
 
-    /// Tells the balancer one entropy value for each distinct path; see [`Balancer::on_reachable`](crate::path::Balancer::on_reachable).
+    /// Tells the balancer one entropy value for each distinct path; see [`Balancer::on_reachable`].
     pub fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]) {
         self.balancer.on_reachable(now_ps, paths);
     }
