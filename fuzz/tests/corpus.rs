@@ -1,5 +1,5 @@
-//! Every target over its corpus, and over a fixed number of mutations of it: a fourth of them without the variable `ALL_MUTATIONS`, with
-//! which `cargo xtask ci` runs them.
+//! Every target over its corpus, and over a fourth of its mutations; over all of them with the variable `ALL_MUTATIONS`, which
+//! `cargo xtask ci` sets.
 
 use std::fs;
 

@@ -33,7 +33,7 @@ pub fn shared_turn() -> Option<RwLockReadGuard<'static, ()>> {
     can_run().then_some(turn)
 }
 
-/// Whether there is root; says so if not.
+/// Whether tests in namespaces can run here; without root it says that the test is skipped.
 fn can_run() -> bool {
     if !has_root() {
         return false;

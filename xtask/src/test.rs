@@ -66,7 +66,7 @@ fn build() -> Outcome<Vec<Binary>> {
     Ok(binaries)
 }
 
-/// Runs the tests one binary after another; beside them, in the time that their waiting leaves, those that compute.
+/// Runs the binaries one after another; beside them those of [`COMPUTING`], which take the time that the others spend waiting.
 fn side_by_side(binaries: &[Binary], tally: &Mutex<&mut Tally>) -> Outcome<bool> {
     let (computing, others): (Vec<_>, Vec<_>) = binaries.iter().partition(|binary| binary.computes());
     let run = |binaries: Vec<&Binary>| {
@@ -79,17 +79,17 @@ fn side_by_side(binaries: &[Binary], tally: &Mutex<&mut Tally>) -> Outcome<bool>
     })
 }
 
-/// Tests that `cargo test` has built.
+/// A binary of tests.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Binary {
-    /// The package's folder, in which they run.
+    /// The package's folder, in which it runs.
     folder: PathBuf,
     name: String,
     executable: PathBuf,
 }
 
 impl Binary {
-    /// That of a message of cargo's, if the message is of one.
+    /// Reads what cargo says of one thing that it has built; `None` unless that is a binary of tests.
     fn built(message: &str) -> Option<Self> {
         let behind = |start: &str| Some(message.split_once(start)?.1);
         let string = |start: &str| Some(behind(start)?.split_once('"')?.0);
@@ -107,7 +107,7 @@ impl Binary {
         COMPUTING.contains(&self.name.as_str())
     }
 
-    /// Runs them; says whether they ended well. What those that compute print comes in one piece.
+    /// Runs it; says whether all its tests ended well. One that computes is shown when it has ended, the others line by line.
     fn run(&self, tally: &Mutex<&mut Tally>) -> Outcome<bool> {
         let mut command = Command::new(&self.executable);
         if self.computes() {
