@@ -146,6 +146,7 @@ fn send(device: &mut MemoryDevice, from: u8, to: u8, body: &Body, payload: &[u8]
         src: from.address,
         dst: to.address,
         src_port: EvPort::new(50_000),
+        dst_port: spray_wire::Ports::DEFAULT.first(),
         dscp: 10,
         ecn: Ecn::Ect0,
         ttl: 64,

@@ -21,6 +21,7 @@ fn envelope(v6: bool) -> Envelope {
         src: address(1),
         dst: address(2),
         src_port: EvPort::new(50_000),
+        dst_port: spray_wire::Ports::DEFAULT.first(),
         dscp: spray_wire::DSCP_DATA,
         ecn: Ecn::Ect0,
         ttl: spray_wire::INITIAL_TTL,
@@ -37,7 +38,7 @@ fn ack() -> Body {
 
 fn frames(criterion: &mut Criterion) {
     let payload: Vec<u8> = (0..PAYLOAD).map(|i| i as u8).collect();
-    let common = Common { connection: 1, cookie: 2, virtual_time_ps: 3 };
+    let common = Common { connection: 1, cookie: 2 };
     let mut group = criterion.benchmark_group("wire");
     for v6 in [false, true] {
         let e = envelope(v6);

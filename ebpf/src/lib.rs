@@ -8,26 +8,26 @@ use aya_ebpf::programs::XdpContext;
 use core::cell::UnsafeCell;
 use core::intrinsics::{AtomicOrdering, atomic_xadd};
 use spray_pipeline::queue::{Drain, Queue};
+use spray_pipeline::shim::{SHIM_BYTES, Shimmed};
 use spray_pipeline::word::Word;
 use spray_wire::switch_view::Packet;
 
-/// The frame under an XDP program.
-#[repr(transparent)]
-pub struct XdpPacket<'a>(pub &'a XdpContext);
+/// The frame under an XDP program, behind so many bytes of another header.
+pub struct XdpPacket<'a, const SKIP: usize = 0>(pub &'a XdpContext);
 
-impl XdpPacket<'_> {
+impl<const SKIP: usize> XdpPacket<'_, SKIP> {
     /// The first `N` bytes, if the frame is that long; the verifier repeats the check.
     #[inline(always)]
     fn start<const N: usize>(&self) -> Option<*mut [u8; N]> {
         let start = self.0.data();
-        if start + N > self.0.data_end() { None } else { Some(start as *mut [u8; N]) }
+        if start + SKIP + N > self.0.data_end() { None } else { Some((start + SKIP) as *mut [u8; N]) }
     }
 }
 
-impl Packet for XdpPacket<'_> {
+impl<const SKIP: usize> Packet for XdpPacket<'_, SKIP> {
     #[inline(always)]
     fn frame_bytes(&self) -> u32 {
-        (self.0.data_end() - self.0.data()) as u32
+        (self.0.data_end() - self.0.data()) as u32 - SKIP as u32
     }
 
     #[inline(always)]
@@ -40,6 +40,20 @@ impl Packet for XdpPacket<'_> {
     fn head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
         // SAFETY: as above; the borrow of self keeps this slice the only one.
         self.start().map(|start| unsafe { &mut *start })
+    }
+}
+
+impl Shimmed for XdpPacket<'_> {
+    #[inline(always)]
+    fn bytes(&self) -> u32 {
+        self.frame_bytes()
+    }
+
+    #[inline(always)]
+    fn split(&mut self) -> Option<(&mut [u8; SHIM_BYTES], impl Packet + '_)> {
+        let shim = self.start()?;
+        // SAFETY: the bytes lie inside the frame, which is this program run's alone; what is behind them begins where they end.
+        Some((unsafe { &mut *shim }, XdpPacket::<SHIM_BYTES>(self.0)))
     }
 }
 

@@ -24,7 +24,7 @@ static STRAYS: PerCpuArray<CpuWord, 1> = PerCpuArray::new();
 /// Entry point on a host's interface.
 #[xdp]
 pub fn steer(context: XdpContext) -> u32 {
-    let (Some(to), Some([a, b, c, d])) = (addressed_to(&XdpPacket(&context)), OWN.get(0)) else { return XDP_PASS };
+    let (Some(to), Some([a, b, c, d])) = (addressed_to(&XdpPacket::<0>(&context)), OWN.get(0)) else { return XDP_PASS };
     if to != *a && to != *b && to != *c && to != *d {
         return XDP_PASS;
     }

@@ -17,13 +17,14 @@ use spray_pipeline::frame::Frame;
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
 use spray_pipeline::scheme::{self, Look, Measure, NO_PORT, OPEN, Part};
+use spray_pipeline::shim::{Shim, Shimmed};
 use spray_pipeline::standing::{Door, Ticket};
 use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, Tables, Verdict, View};
 use spray_wire::offsets::{self, v4};
 use spray_wire::switch_view::{Address, Packet};
-use spray_wire::{DSCP_DATA, UDP_PORT};
+use spray_wire::{DSCP_DATA, Ports};
 
 // Sizes below are least ones; the loader sets those of the fabric.
 #[btf_map(name = "globals")]
@@ -333,7 +334,7 @@ pub fn standing(context: XdpContext) -> u32 {
     let entry = || door().map_or((NO_PORT, NO_PORT), |door| (door.switch, door.own));
     // SAFETY: a helper without arguments.
     let now_ps = || unsafe { bpf_ktime_get_ns() }.wrapping_mul(1000);
-    let mut packet = XdpPacket(&context);
+    let mut packet = XdpPacket::<0>(&context);
     let (verdict, due_ps) = spray_pipeline::process_any(&Maps, &mut packet, entry, now_ps);
     let Verdict::Redirect { port, trimmed_len } = verdict else {
         return if verdict == Verdict::Pass { XDP_PASS } else { XDP_DROP };
@@ -365,28 +366,27 @@ pub fn bench_redirect(context: XdpContext) -> u32 {
 /// one gap later, with another source port and a fresh TTL. That costs a little and counts as the switch's.
 #[xdp]
 pub fn bench_switch(context: XdpContext) -> u32 {
-    if renew(&mut XdpPacket(&context)).is_none() {
+    if renew(&mut XdpPacket::<0>(&context)).is_none() {
         return XDP_ABORTED;
     }
     run(&context)
 }
 
 #[inline(always)]
-fn renew(packet: &mut impl Packet) -> Option<()> {
-    const CLOCK: usize = offsets::virtual_time_offset(false);
+fn renew(packet: &mut impl Shimmed) -> Option<()> {
     let bench = BENCH.get(0)?;
-    let head: &mut [u8; offsets::min_len(false)] = packet.head_mut()?;
     let now_ps = bench.now_ps.load();
     bench.now_ps.store(now_ps.wrapping_add(bench.gap_ps.load()));
     let early_ps = now_ps.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & bench.early_ps.load();
-    head[CLOCK..CLOCK + 8].copy_from_slice(&now_ps.wrapping_sub(early_ps).to_be_bytes());
+    let (shim, mut inner) = packet.split()?;
+    // The switch before it has noted how the last frame goes on.
+    Shim { virtual_time_ps: now_ps.wrapping_sub(early_ps), detour: 0 }.write(shim);
+    let head: &mut [u8; offsets::min_len(false)] = inner.head_mut()?;
     // In the widths that the pipeline reads: narrower stores would stall its loads.
     head[v4::VERSION_IHL..][..2].copy_from_slice(&[v4::VERSION_IHL_PLAIN, DSCP_DATA << 2 | 2]);
     head[v4::TTL..][..2].copy_from_slice(&[64, offsets::PROTOCOL_UDP]);
-    let ports = (now_ps as u32) << 16 | u32::from(UDP_PORT);
+    let ports = (now_ps as u32) << 16 | u32::from(Ports::DEFAULT.first());
     head[offsets::udp_src_port_offset(false)..][..4].copy_from_slice(&ports.to_be_bytes());
-    // The switch before it has noted how the last frame goes on.
-    head[offsets::flags_offset(false)..][..2].copy_from_slice(&[0; 2]);
     Some(())
 }
 
@@ -396,7 +396,7 @@ fn run(context: &XdpContext) -> u32 {
     let Some(ingress) = unsafe { INGRESS.get(ingress_ifindex(context)) }.copied() else { return XDP_PASS };
     // SAFETY: a helper without arguments.
     let now_ps = || unsafe { bpf_ktime_get_ns() }.wrapping_mul(1000);
-    match spray_pipeline::process(&Maps, &mut XdpPacket(context), ingress, now_ps) {
+    match spray_pipeline::process(&Maps, &mut XdpPacket::<0>(context), ingress, now_ps) {
         Verdict::Pass => XDP_PASS,
         Verdict::Drop(_) => XDP_DROP,
         Verdict::Redirect { port, trimmed_len } => redirect(context, port, trimmed_len),

@@ -224,6 +224,7 @@ impl Rig {
             src: address(1 - to),
             dst: address(to),
             src_port: EvPort::new(50_000),
+            dst_port: spray_wire::Ports::DEFAULT.first(),
             dscp: 0,
             ecn: Ecn::NotEct,
             ttl: 64,

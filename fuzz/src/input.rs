@@ -71,6 +71,7 @@ impl<'a> Input<'a> {
             src: address(1 + self.byte() % 4),
             dst: address(1 + self.byte() % 4),
             src_port: self.port(),
+            dst_port: spray_wire::Ports::DEFAULT.first(),
             dscp: self.byte() & 0x3f,
             ecn: Ecn::from_tos(self.byte()),
             ttl: self.byte(),

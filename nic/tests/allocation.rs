@@ -122,6 +122,7 @@ fn emit(out: &mut [u8], port: wire::EvPort, body: &Body, payload: &[u8]) -> usiz
         src,
         dst,
         src_port: port,
+        dst_port: spray_wire::Ports::DEFAULT.first(),
         dscp: wire::DSCP_DATA,
         ecn: Ecn::Ect0,
         ttl: wire::INITIAL_TTL,

@@ -156,7 +156,8 @@ impl Flood {
             if to == Some(&SPOOFED) {
                 self.answered_bytes += bytes as u64;
             } else if from == Some(&Routers::address(0, 0).octets()) {
-                self.connection = spray_wire::peek_packet(frame).map_or(self.connection, |(connection, _)| connection);
+                self.connection = spray_wire::peek_packet(frame, spray_wire::Ports::DEFAULT)
+                    .map_or(self.connection, |(connection, _)| connection);
                 if self.seen.len() == KEPT {
                     self.seen.pop_front();
                 }

@@ -39,7 +39,7 @@ fn can_run() -> bool {
         return false;
     }
     // On a machine with root everything else is a failure, not a reason to skip.
-    SteerProgram::load([0; 6], &[]).unwrap_or_else(|error| panic!("{error}"));
+    SteerProgram::load([0; 6], &[], spray_wire::Ports::DEFAULT).unwrap_or_else(|error| panic!("{error}"));
     true
 }
 

@@ -13,8 +13,12 @@ use crate::sh::{self, Failure, Outcome};
 
 const TARGET: &str = "bpfel-unknown-none";
 /// The programs' objects in the repository: where those embed them who load them.
-const OBJECTS: [(&str, &str); 3] =
-    [("switch", "ebpf/objects/switch.o"), ("steer", "nic/bpf/steer.o"), ("router", "ebpf/objects/router.o")];
+const OBJECTS: [(&str, &str); 4] = [
+    ("switch", "ebpf/objects/switch.o"),
+    ("host", "ebpf/objects/host.o"),
+    ("router", "ebpf/objects/router.o"),
+    ("steer", "nic/bpf/steer.o"),
+];
 /// Debian's compiler and its ready-made `core` for BPF.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_VERSION: (u32, u32) = (1, 96);

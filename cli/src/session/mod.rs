@@ -399,7 +399,8 @@ fn take_over(interface: &Interface, own: IpAddr, arguments: &args::Interface) ->
         _ => BindMode::Auto,
     };
     let config = XskConfig { mode, ..XskConfig::new(name.clone(), 0) };
-    let device = XskInterface::open_with(interface, own, &config, arguments.queue).map_err(Failure::refused)?;
+    let device = XskInterface::open_with(interface, (own, spray_nic::wire::Ports::DEFAULT), &config, arguments.queue)
+        .map_err(Failure::refused)?;
     if device.attach_mode() == AttachMode::Generic {
         note!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");
     }

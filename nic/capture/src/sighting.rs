@@ -1,11 +1,7 @@
 //! A frame that was seen somewhere.
 
-use std::net::IpAddr;
-
-use spray_wire::switch_view::{Changes, cut, write};
-use spray_wire::{
-    Body, Common, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Ecn, Envelope, INITIAL_TTL, emit_in_place, offsets, parse,
-};
+use spray_wire::switch_view::cut;
+use spray_wire::{Body, Common, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Envelope, Ports, emit_in_place, offsets, parse};
 
 /// Bytes kept of a frame: all headers of any frame of ours, and some of the payload.
 pub const SNAP_BYTES: usize = 256;
@@ -40,8 +36,6 @@ pub enum Content {
         common: Common,
         /// What follows.
         body: Body,
-        /// The note of a detour.
-        detour: u8,
     },
     /// A frame of so many bytes that switches send each other; it has no layout.
     Notice(u32),
@@ -58,8 +52,8 @@ pub struct Fate {
     pub dropped: Option<&'static str>,
 }
 
-/// Ethernet type of local experiments (IEEE 802).
-const EXPERIMENT: [u8; 2] = [0x88, 0xb5];
+/// The second Ethernet type of local experiments (IEEE 802).
+const EXPERIMENT: [u8; 2] = [0x88, 0xb6];
 
 impl Sighting {
     /// What the capture says of it beside its bytes, if there is anything to say.
@@ -82,7 +76,7 @@ impl Sighting {
 impl Content {
     /// A frame that is there. `parses` says whether anybody wants to know what it says.
     pub fn of(frame: &[u8], parses: bool) -> Self {
-        let said = if parses { parse(frame).ok().flatten() } else { None };
+        let said = if parses { parse(frame, Ports::DEFAULT).ok().flatten() } else { None };
         let said = said.map(|frame| Box::new((frame.envelope, frame.common, frame.body)));
         Self::Bytes(frame[..frame.len().min(SNAP_BYTES)].into(), frame.len() as u32, said)
     }
@@ -91,7 +85,7 @@ impl Content {
     pub(crate) fn said(&self) -> Option<(&Envelope, &Common, &Body)> {
         match self {
             Self::Bytes(_, _, said) => said.as_deref().map(|(envelope, common, body)| (envelope, common, body)),
-            Self::Made { envelope, common, body, .. } => Some((envelope, common, body)),
+            Self::Made { envelope, common, body } => Some((envelope, common, body)),
             Self::Notice(_) => None,
         }
     }
@@ -100,9 +94,9 @@ impl Content {
     pub(crate) fn bytes<'a>(&'a self, space: &'a mut Vec<u8>) -> (&'a [u8], usize) {
         match self {
             Self::Bytes(bytes, len, _) => (bytes, *len as usize),
-            Self::Made { envelope, common, body, detour } => {
+            Self::Made { envelope, common, body } => {
                 space.resize(body.header_bytes(envelope.is_v6()) + body.payload_bytes(), 0);
-                let len = make(space, envelope, common, body, *detour).unwrap_or(0);
+                let len = make(space, envelope, common, body).unwrap_or(0);
                 (&space[..len], len)
             }
             Self::Notice(len) => {
@@ -114,25 +108,14 @@ impl Content {
     }
 }
 
-/// Makes a frame as its sender does, and then does to it what switches have done. Returns its length.
-fn make(space: &mut [u8], envelope: &Envelope, common: &Common, body: &Body, detour: u8) -> Option<usize> {
-    let cut_to = matches!((body, envelope.dscp), (Body::Data(_), DSCP_TRIMMED | DSCP_TRIMMED_LAST));
-    let is_data = matches!(body, Body::Data(_));
-    let sent = Envelope {
-        dscp: if cut_to { spray_wire::DSCP_DATA } else { envelope.dscp },
-        ecn: if is_data { Ecn::Ect0 } else { Ecn::NotEct },
-        ttl: INITIAL_TTL,
-        ..*envelope
-    };
-    let headers = body.header_bytes(envelope.is_v6());
+/// Makes a frame as switches have left it. Returns its length.
+fn make(space: &mut [u8], envelope: &Envelope, common: &Common, body: &Body) -> Option<usize> {
+    let v6 = envelope.is_v6();
     // Some body of an earlier frame may lie where the payload is.
-    space.get_mut(headers..)?.fill(0);
-    let len = emit_in_place(space, &sent, common, body, body.payload_bytes()).ok()?;
-    let (frame, v6) = (space.get_mut(..len)?, matches!(envelope.dst, IpAddr::V6(_)));
-    let changes = Changes { ttl: envelope.ttl, ecn: envelope.ecn as u8, virtual_time_ps: None, detour };
-    write(frame, v6, &changes)?;
-    if !cut_to {
+    space.get_mut(body.header_bytes(v6)..)?.fill(0);
+    let len = emit_in_place(space, envelope, common, body, body.payload_bytes()).ok()?;
+    if !matches!((body, envelope.dscp), (Body::Data(_), DSCP_TRIMMED | DSCP_TRIMMED_LAST)) {
         return Some(len);
     }
-    cut(frame, v6, envelope.dscp, offsets::trimmed_len(v6) as u32).map(|bytes| bytes as usize)
+    cut(space.get_mut(..len)?, v6, envelope.dscp, offsets::trimmed_len(v6) as u32).map(|bytes| bytes as usize)
 }

@@ -107,12 +107,12 @@ fn frames() -> Vec<Vec<u8>> {
                 dst: if v6 { "fd00::2".parse().unwrap() } else { "10.0.0.2".parse().unwrap() },
                 // An entropy value may be the port of a protocol that Wireshark knows.
                 src_port: EvPort::new([50_000, 53, 67, 123, 161, 514, 1_812, 2_152, 4_500, 1][number % 10]),
+                dst_port: spray_wire::Ports::DEFAULT.first(),
                 dscp: if is_data { DSCP_DATA } else { DSCP_CONTROL },
                 ecn: [Ecn::Ect0, Ecn::Ce, Ecn::NotEct][number % 3],
                 ttl: 64 - number as u8,
             };
-            let common =
-                Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8, virtual_time_ps: 1 + number as u64 };
+            let common = Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8 };
             let frame = build(&envelope, &common, &body, &payload, sealed);
             if is_data && !payload.is_empty() {
                 frames.extend([DSCP_TRIMMED_LAST, spray_wire::DSCP_TRIMMED].map(|dscp| trimmed(&frame, dscp)));

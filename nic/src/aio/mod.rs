@@ -163,7 +163,7 @@ impl Endpoint {
         sockets: &XskConfig,
         options: DriverOptions,
     ) -> Result<Self, Error> {
-        let device = XskInterface::open_with(interface, config.address, sockets, None);
+        let device = XskInterface::open_with(interface, (config.address, config.ports), sockets, None);
         let device = device.map_err(|error| Error::Interface(error.to_string()))?;
         let failed = |error: crate::net::NetError| Error::Interface(error.to_string());
         let source = Source { interface: interface.name.clone(), index: interface.index, address: config.address };

@@ -61,11 +61,12 @@ impl Forger {
             src: self.from.address,
             dst: self.to.address,
             src_port: EvPort::new(50_000),
+            dst_port: spray_wire::Ports::DEFAULT.first(),
             dscp: DSCP_CONTROL,
             ecn: Ecn::NotEct,
             ttl: INITIAL_TTL,
         };
-        let common = |connection, cookie| Common { connection, cookie, virtual_time_ps: 0 };
+        let common = |connection, cookie| Common { connection, cookie };
         let written = match forged {
             Forged::Plain(connection, cookie, body) => {
                 let payload = [7; 4_096];

@@ -3,7 +3,8 @@
 use std::hint::black_box;
 
 use spray_wire::{
-    Ack, Body, Common, DSCP_DATA, Data, Ecn, Envelope, EvPort, INITIAL_TTL, Kind, crc32c, emit, header_bytes, parse,
+    Ack, Body, Common, DSCP_DATA, Data, Ecn, Envelope, EvPort, INITIAL_TTL, Kind, Ports, crc32c, emit, header_bytes,
+    parse,
 };
 
 use super::{BATCH, End, Ends, Load, Stopwatch, host, network};
@@ -99,7 +100,7 @@ impl Frames {
                     place.copy_from_slice(&bytes[HEADERS..]);
                 }
                 Rung::Headers => {
-                    let frame = parse(bytes).expect("built by us").expect("ours");
+                    let frame = parse(bytes, Ports::DEFAULT).expect("built by us").expect("ours");
                     black_box(&frame.body);
                     place.copy_from_slice(frame.payload);
                 }
@@ -118,7 +119,7 @@ impl Frames {
             let bytes = self.sender.frame(&frame, len);
             match self.rung {
                 Rung::Device | Rung::Copying | Rung::Checksum => drop(black_box(bytes[0])),
-                Rung::Headers => drop(black_box(parse(bytes).is_ok())),
+                Rung::Headers => drop(black_box(parse(bytes, Ports::DEFAULT).is_ok())),
             }
             self.sender.release(frame);
         }
@@ -162,6 +163,7 @@ fn envelope(from: u16, to: u16) -> Envelope {
         src: from.address,
         dst: to.address,
         src_port: EvPort::new(50_000),
+        dst_port: Ports::DEFAULT.first(),
         dscp: DSCP_DATA,
         ecn: Ecn::Ect0,
         ttl: INITIAL_TTL,

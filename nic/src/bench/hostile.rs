@@ -146,7 +146,7 @@ impl Victim {
             for arrival in self.arrivals.drain(..) {
                 frames += 1;
                 bytes += u64::from(arrival.len);
-                let seen = parse(self.attacker.frame(&arrival.frame, arrival.len));
+                let seen = parse(self.attacker.frame(&arrival.frame, arrival.len), spray_wire::Ports::DEFAULT);
                 last = seen.ok().flatten().map(|frame| frame.body);
                 self.attacker.release(arrival.frame);
             }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use spray_core::cc::ControlConfig;
 use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerConfig;
+use spray_wire::Ports;
 
 use crate::keys::Keys;
 use crate::real::{self, ps};
@@ -45,6 +46,8 @@ pub struct EndpointConfig {
     pub address: IpAddr,
     /// The Ethernet address that its frames carry as their source.
     pub mac: [u8; 6],
+    /// UDP ports that frames come to and go to: the same on all hosts that talk to each other.
+    pub ports: Ports,
     /// Settings of connections, unless [`Endpoint::connect`](crate::Endpoint::connect) gets others.
     pub flow: FlowConfig,
     /// Rate of the host's link in bits per second, by which it grants credit to senders that ask for some.
@@ -81,6 +84,7 @@ impl EndpointConfig {
         Self {
             address,
             mac,
+            ports: Ports::DEFAULT,
             flow,
             link_bps: flow.cc.link_bps,
             max_connections: 64,

@@ -182,7 +182,7 @@ impl Connection {
     #[inline]
     pub(crate) fn common(&self, seal: Option<&Ticket>) -> Common {
         let cookie = seal.map_or(self.remote.cookie, Ticket::number);
-        Common { connection: self.remote.connection, cookie, virtual_time_ps: 0 }
+        Common { connection: self.remote.connection, cookie }
     }
 
     /// Whether everything of ours is delivered.

@@ -76,7 +76,7 @@ impl<D: Device> Endpoint<D> {
             tap.on_received(now_ps, self.link.device.frame(&frame, len));
         }
         let placed = self.machine.placed_bytes;
-        match spray_wire::parse(self.link.device.frame(&frame, len)) {
+        match spray_wire::parse(self.link.device.frame(&frame, len), self.machine.config.ports) {
             Ok(Some(parsed)) => self.machine.on_frame(now_ps, &parsed),
             Ok(None) => self.machine.stats.not_ours += 1,
             Err(spray_wire::Error::Sealed) => {

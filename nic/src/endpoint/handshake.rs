@@ -58,7 +58,7 @@ impl Machine {
         }
         let (number, cookie) = (connect.connection, connect.cookie);
         if !self.tokens.is_right(now_ps, peer.address, number, cookie, &connect.token) {
-            let common = Common { connection: number, cookie, virtual_time_ps: 0 };
+            let common = Common { connection: number, cookie };
             let token = self.tokens.make(now_ps, peer.address, number, cookie);
             return self.outside.outlet.push(&peer, common, frame.envelope.src_port, Body::Retry(Retry { token }));
         }
@@ -258,7 +258,7 @@ impl Machine {
             return;
         }
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
-        let common = Common { virtual_time_ps: 0, ..frame.common };
+        let common = frame.common;
         let body = Body::Reset(Reset { reason: RESET_UNKNOWN_CONNECTION });
         self.outside.outlet.push(&peer, common, frame.envelope.src_port, body);
     }
@@ -383,7 +383,7 @@ impl Machine {
             return;
         }
         let port = self.any_port();
-        let common = Common { connection: connect.connection, cookie: connect.cookie, virtual_time_ps: 0 };
+        let common = Common { connection: connect.connection, cookie: connect.cookie };
         let close = Close { cumulative: 0, reason, acknowledgement: false };
         self.outside.outlet.push(&peer, common, port, Body::Close(close));
     }

@@ -21,8 +21,8 @@ impl Machine {
     /// Opens a sealed frame in place, and handles it if it is genuine and new.
     //= docs/specs/endpoint.md#END-35 sealed connections
     pub(crate) fn on_sealed(&mut self, now_ps: u64, frame: &mut [u8]) {
-        let (table, stats) = (&mut self.table, &mut self.stats);
-        let opened = wire::open(frame, |sealed| {
+        let (table, stats, ports) = (&mut self.table, &mut self.stats, self.config.ports);
+        let opened = wire::open(frame, ports, |sealed| {
             let connection = table.find(ConnectionId(sealed.connection)).and_then(|index| table.slot(index));
             let Some(connection) = connection else {
                 stats.unknown_connection += 1;
@@ -121,7 +121,7 @@ impl Machine {
         let number = connection.id.raw();
         let (port, hops, marked) = (frame.envelope.src_port, frame.envelope.hops(), frame.envelope.marked());
         let Body::Data(data) = &frame.body else {
-            let path = Path { port, hops, marked, pause: frame.pause };
+            let path = Path { port, hops, marked, pause: frame.is_pause() };
             let fate = self.host.on_control(now_ps, number, connection, &frame.body, &path, &mut self.outside);
             return self.on_fate(now_ps, index, fate);
         };

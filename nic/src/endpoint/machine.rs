@@ -109,7 +109,7 @@ impl Machine {
             table: Table::new(config.max_connections),
             host: Host::new(config.link_bps, capacity, Xoshiro256PlusPlus::seed_from_u64(seed)),
             outside: Outside {
-                outlet: Outlet::new(config.mac, config.address),
+                outlet: Outlet::new(config.mac, config.address, config.ports),
                 data: None,
                 events: VecDeque::with_capacity(2 * capacity),
                 deadlines: Deadlines::new(capacity),

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, net::IpAddr};
 
 use bytes::Bytes;
-use spray_wire::{Body, Common, DSCP_CONTROL, Ecn, Envelope, EvPort, INITIAL_TTL};
+use spray_wire::{Body, Common, DSCP_CONTROL, Ecn, Envelope, EvPort, INITIAL_TTL, Ports};
 
 use super::{Peer, connection::Connection, seal::Ticket};
 
@@ -22,17 +22,18 @@ pub(crate) struct Control {
     pub(crate) seal: Option<Ticket>,
 }
 
-/// The frames to send, and the addresses that they leave from.
+/// The frames to send, the addresses that they leave from, and the ports that they go to.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     mac: [u8; 6],
     address: IpAddr,
+    ports: Ports,
     frames: VecDeque<Control>,
 }
 
 impl Outlet {
-    pub(crate) fn new(mac: [u8; 6], address: IpAddr) -> Self {
-        Self { mac, address, frames: VecDeque::with_capacity(RESERVE) }
+    pub(crate) fn new(mac: [u8; 6], address: IpAddr, ports: Ports) -> Self {
+        Self { mac, address, ports, frames: VecDeque::with_capacity(RESERVE) }
     }
 
     /// Queues a frame of a connection. The handshake's go as they are, others are sealed where the connection has keys.
@@ -75,6 +76,7 @@ impl Outlet {
             src: self.address,
             dst: peer.address,
             src_port,
+            dst_port: self.ports.first(),
             dscp,
             ecn: Ecn::Ect0,
             ttl: INITIAL_TTL,

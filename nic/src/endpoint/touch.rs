@@ -24,7 +24,7 @@ impl<D: Device> Endpoint<D> {
         }
         let mut packets = [None; AHEAD];
         for (packet, arrival) in packets.iter_mut().zip(arrivals) {
-            *packet = peek_packet(self.link.device.frame(&arrival.frame, arrival.len));
+            *packet = peek_packet(self.link.device.frame(&arrival.frame, arrival.len), self.machine.config.ports);
         }
         let packets = packets.into_iter().flatten();
         let mut mix = packets.clone().fold(0, |mix, (number, _)| mix ^ table.touch_entry(slot_of(number)));

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use spray_wire::Ports;
 use spray_wire::switch_view::addressee;
 
 use super::ProgramError;
@@ -28,12 +29,12 @@ impl SteerProgram {
     /// Its object, as the repository holds it.
     pub const OBJECT: &[u8] = include_bytes!("../../bpf/steer.o");
 
-    /// Loads the program, attached nowhere, for an interface with this Ethernet address and these IP addresses: frames to any
-    /// others go to the kernel.
+    /// Loads the program, attached nowhere, for an interface with this Ethernet address, these IP addresses and these ports: frames
+    /// to any others go to the kernel.
     ///
     /// # Errors
     /// The kernel refuses it (rights, features), or there are more than [`SteerProgram::ADDRESSES`].
-    pub fn load(mac: [u8; 6], addresses: &[IpAddr]) -> Result<Self, ProgramError> {
+    pub fn load(mac: [u8; 6], addresses: &[IpAddr], ports: Ports) -> Result<Self, ProgramError> {
         if addresses.len() > Self::ADDRESSES {
             return Err(ProgramError::Addresses { asked: addresses.len(), most: Self::ADDRESSES });
         }
@@ -43,7 +44,7 @@ impl SteerProgram {
         let this = Self { object, maps, links: Vec::new() };
         let mut own = [[0; 3]; Self::ADDRESSES];
         for (place, address) in own.iter_mut().zip(addresses) {
-            *place = addressee(mac, mapped(*address));
+            *place = addressee(mac, mapped(*address), ports);
         }
         let words: Vec<u8> = own.as_flattened().iter().flat_map(|word| word.to_ne_bytes()).collect();
         this.put("own", 0, &words)?;
@@ -129,6 +130,7 @@ mod tests {
             src: address(9, dst.is_ipv6()),
             dst,
             src_port: Ev::new(0).port(MAX_EVS),
+            dst_port: spray_wire::Ports::DEFAULT.first(),
             dscp: spray_wire::DSCP_DATA,
             ecn: Ecn::Ect0,
             ttl: spray_wire::INITIAL_TTL,
@@ -145,7 +147,7 @@ mod tests {
             return;
         }
         let own = [address(1, false), address(1, true)];
-        let steer = SteerProgram::load(MACS[0], &own).unwrap();
+        let steer = SteerProgram::load(MACS[0], &own, Ports::DEFAULT).unwrap();
         assert!(own.iter().all(|own| steer.takes(&frame_to(MACS[0], *own))));
         for v6 in [false, true] {
             assert!(!steer.takes(&frame_to(MACS[1], address(2, v6))), "to another host");
@@ -157,6 +159,9 @@ mod tests {
         strange.truncate(40);
         assert!(!steer.takes(&strange), "cut off");
         let most = [own[0]; SteerProgram::ADDRESSES + 1];
-        assert!(matches!(SteerProgram::load(MACS[0], &most), Err(ProgramError::Addresses { asked: 5, most: 4 })));
+        assert!(matches!(
+            SteerProgram::load(MACS[0], &most, Ports::DEFAULT),
+            Err(ProgramError::Addresses { asked: 5, most: 4 })
+        ));
     }
 }

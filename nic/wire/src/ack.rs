@@ -10,31 +10,31 @@ pub const BITMAP_BITS: u32 = 256;
 /// Offset of the number of echoes.
 const ECHOES: usize = 90;
 /// Offset of the hop echo.
-pub(crate) const HOPS: usize = 86;
+pub(crate) const HOPS: usize = 22;
 
 header! {
     /// An acknowledgement.
-    Ack, 100 bytes;
-    /// Every packet with a lower sequence number was received.
-    28 cumulative: u64;
-    /// Send timestamp of the packet that triggered the ACK, in picoseconds of the sender's clock.
-    36 timestamp_echo_ps: u64;
-    /// Sequence number of bit 0 of the bitmap.
-    44 sack_base: u64;
-    /// Bit `i % 64` of word `i / 64` (least significant first): packet `sack_base + i` was received.
-    52 bitmap: [u64; 4];
+    Ack, 92 bytes;
     /// UDP source port of the packet that triggered the ACK: the EV to credit.
-    84 port: EvPort;
+    20 port: EvPort;
     /// Switches that this packet crossed.
-    86 hops: u8;
+    22 hops: u8;
     /// Data packets received since the last ACK, this one included.
-    87 packets: u8;
-    /// How many of them were marked.
+    23 packets: u8;
+    /// Every packet with a lower sequence number was received.
+    24 cumulative: u64;
+    /// Send timestamp of the packet that triggered the ACK, in picoseconds of the sender's clock.
+    32 timestamp_echo_ps: u64;
+    /// Sequence number of bit 0 of the bitmap.
+    40 sack_base: u64;
+    /// Bit `i % 64` of word `i / 64` (least significant first): packet `sack_base + i` was received.
+    48 bitmap: [u64; 4];
+    /// Message bytes that the sender may send over the connection's life (flow control).
+    80 max_data: u64;
+    /// How many of the packets since the last ACK were marked.
     88 marked_packets: u8;
     /// The packet that triggered the ACK was marked.
     89 marked: bool;
-    /// Message bytes that the sender may send over the connection's life (flow control).
-    92 max_data: u64;
     flags:
     /// The packet that triggered the ACK had been trimmed: its header may have overtaken others.
     1 trimmed;

@@ -35,12 +35,6 @@ pub const fn update_u16(checksum: u16, old: u16, new: u16) -> u16 {
     !fold(!checksum as u64 + !old as u64 + new as u64)
 }
 
-/// Return a checksum after a `u64` at an even offset under it changed: four words in a row.
-#[inline(always)]
-pub const fn update_u64(checksum: u16, old: u64, new: u64) -> u16 {
-    !fold(!checksum as u64 + fold(!old) as u64 + fold(new) as u64)
-}
-
 /// Return a computed UDP checksum as it is written. 0 means "none", so a sum of 0 is written as 0xffff.
 #[inline(always)]
 pub const fn udp(checksum: u16) -> u16 {

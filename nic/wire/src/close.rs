@@ -38,11 +38,11 @@ impl CloseReason {
 
 header! {
     /// The end of a connection, or the acknowledgement of its end.
-    Close, 40 bytes;
-    /// Every packet of the peer's with a lower sequence number was received, as in an [`Ack`](crate::Ack).
-    28 cumulative: u64;
+    Close, 32 bytes;
     /// Why.
-    36 reason: CloseReason;
+    20 reason: CloseReason;
+    /// Every packet of the peer's with a lower sequence number was received, as in an [`Ack`](crate::Ack).
+    24 cumulative: u64;
     flags:
     /// This answers a Close of the peer's.
     1 acknowledgement;
@@ -50,7 +50,7 @@ header! {
 
 header! {
     /// The answer to a frame of an unknown connection, under the cookie of that frame (WIRE-17).
-    Reset, 32 bytes;
+    Reset, 24 bytes;
     /// Why: [`RESET_UNKNOWN_CONNECTION`]; other numbers are for diagnosis only.
-    28 reason: u32;
+    20 reason: u32;
 }

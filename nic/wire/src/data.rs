@@ -2,26 +2,28 @@
 
 use crate::declare::header;
 
+/// Offset of the packet's number. An Ack has its own, of all that arrived, in the same place.
+pub(crate) const PSN: usize = 24;
 /// Offset of the payload's CRC32C, a `u32`. It is sent as 0 until the payload is known.
-pub(crate) const PAYLOAD_CRC: usize = 68;
+pub(crate) const PAYLOAD_CRC: usize = 60;
 
 header! {
     /// The header of a data frame; the payload follows it, unless a switch trimmed the frame.
-    Data, 72 bytes;
-    /// Packet sequence number in the connection, from 0; a retransmission keeps it.
-    28 psn: u64;
-    /// When the sender sent it, by its own clock, in picoseconds; echoed.
-    36 timestamp_ps: u64;
+    Data, 64 bytes;
     /// Message that the payload belongs to.
-    44 message: u32;
+    20 message: u32;
+    /// Packet sequence number in the connection, from 0; a retransmission keeps it.
+    24 psn: u64;
+    /// When the sender sent it, by its own clock, in picoseconds; echoed.
+    32 timestamp_ps: u64;
     /// Where in the message the payload goes, in bytes.
-    48 offset: u64;
+    40 offset: u64;
     /// Length of the whole message, in bytes.
-    56 message_bytes: u64;
+    48 message_bytes: u64;
     /// Length of the payload, in bytes; a trimmed frame keeps the number.
-    64 payload_bytes: u16;
+    56 payload_bytes: u16;
     /// The packets that this one follows on one path, if its sender keeps any in order.
-    66 section: Section;
+    58 section: Section;
     flags:
     /// The sender wants an ACK at once.
     1 ack_now;

@@ -31,7 +31,7 @@ impl Ecn {
     }
 }
 
-/// Addresses and IP fields of a frame; the UDP destination port is always [`UDP_PORT`](crate::UDP_PORT).
+/// Addresses, ports and IP fields of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// Ethernet source.
@@ -44,6 +44,8 @@ pub struct Envelope {
     pub dst: IpAddr,
     /// UDP source port: it stands for the EV.
     pub src_port: EvPort,
+    /// UDP destination port: one of those that its receiver takes frames at.
+    pub dst_port: u16,
     /// Differentiated services codepoint, 0..=63.
     pub dscp: u8,
     /// ECN codepoint.

@@ -10,8 +10,8 @@ use crate::offsets::{
 };
 use crate::switch_view::classify;
 use crate::{
-    Body, Common, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Data, Ecn, Envelope, Error, EvPort, Kind, MAX_ECHOES, UDP_PORT,
-    VERSION, ack, checksum, data, echoes,
+    Body, Common, DSCP_PAUSE, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Data, Ecn, Envelope, Error, EvPort, Kind, MAX_ECHOES,
+    Ports, VERSION, ack, checksum, data, echoes,
 };
 
 const V4_HEADERS: usize = udp_payload_offset(false);
@@ -24,7 +24,7 @@ const DONT_FRAGMENT: u16 = 0x4000;
 pub struct Frame<'a> {
     /// Addresses and IP fields.
     pub envelope: Envelope,
-    /// Connection, cookie and virtual time.
+    /// Connection and cookie.
     pub common: Common,
     /// What it says.
     pub body: Body,
@@ -32,8 +32,6 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
     /// A switch cut the payload off.
     pub trimmed: bool,
-    /// A switch asks the flow's sender to pause: see [`PAUSE`](crate::switch_view::PAUSE).
-    pub pause: bool,
     /// It was sealed: only a holder of its connection's keys can have made it.
     pub sealed: bool,
 }
@@ -43,16 +41,22 @@ impl Frame<'_> {
     pub fn is_trimmed_last(&self) -> bool {
         self.trimmed && self.envelope.dscp == DSCP_TRIMMED_LAST
     }
+
+    /// Whether a switch asks the flow's sender to pause (`docs/specs/flowcut-switch.md`, FCS-5).
+    pub fn is_pause(&self) -> bool {
+        self.envelope.dscp == DSCP_PAUSE
+    }
 }
 
-/// Parse a whole Ethernet frame. `Ok(None)` means that it is not ours. Bytes behind the IP datagram are padding.
+/// Parse a whole Ethernet frame. `Ok(None)` means that it is not ours: that it does not come to one of `ports`, or not by UDP. Bytes behind
+/// the IP datagram are padding.
 ///
 /// # Errors
 ///
 /// The frame is ours but malformed or corrupt: the caller counts and drops it (WIRE-9 to WIRE-12).
 #[inline]
-pub fn parse(frame: &[u8]) -> Result<Option<Frame<'_>>, Error> {
-    let Some(is_v6) = classify(frame) else { return Ok(None) };
+pub fn parse(frame: &[u8], ports: Ports) -> Result<Option<Frame<'_>>, Error> {
+    let Some(is_v6) = classify(frame, ports) else { return Ok(None) };
     let (envelope, udp) = parse_envelope(frame, is_v6)?;
     let ours = udp.get(UDP_BYTES..).ok_or(Error::Truncated)?;
     let (common, kind) = Common::parse::<VERSION>(ours.first_chunk::<COMMON_BYTES>().ok_or(Error::Truncated)?)?;
@@ -62,16 +66,16 @@ pub fn parse(frame: &[u8]) -> Result<Option<Frame<'_>>, Error> {
     }
     let body = Body::parse(kind, header)?;
     let trimmed = check_payload(&envelope, &body, header, payload)?;
-    let pause = ours[field::DETOUR] == crate::switch_view::PAUSE;
-    Ok(Some(Frame { envelope, common, body, payload, trimmed, pause, sealed: false }))
+    Ok(Some(Frame { envelope, common, body, payload, trimmed, sealed: false }))
 }
 
-/// Return the connection's number of a frame of ours, and the number that follows the common header: of the packet in a Data, of
-/// all that arrived in an Ack. `None` if the frame is not ours or too short. It checks nothing.
+/// Return the connection's number of a frame of ours, and the number of the packet in a Data, of all that arrived in an Ack, of other kinds
+/// what stands there. `None` if the frame is not ours or too short. It checks nothing.
 #[inline]
-pub fn peek_packet(frame: &[u8]) -> Option<(u32, u64)> {
-    let head = frame.get(udp_payload_offset(classify(frame)?)..)?.first_chunk::<{ COMMON_BYTES + 8 }>()?;
-    Some((View(head).u32::<{ field::CONNECTION }>(), View(head).u64::<COMMON_BYTES>()))
+pub fn peek_packet(frame: &[u8], ports: Ports) -> Option<(u32, u64)> {
+    const NUMBER: usize = crate::data::PSN;
+    let head = frame.get(udp_payload_offset(classify(frame, ports)?)..)?.first_chunk::<{ NUMBER + 8 }>()?;
+    Some((View(head).u32::<{ field::CONNECTION }>(), View(head).u64::<NUMBER>()))
 }
 
 /// Bytes of our header.
@@ -124,6 +128,7 @@ fn parse_v4(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
         src: IpAddr::V4(Ipv4Addr::from(head.u32::<{ v4::SRC }>())),
         dst: IpAddr::V4(Ipv4Addr::from(head.u32::<{ v4::DST }>())),
         src_port: EvPort::new(head.u16::<{ v4::UDP }>()),
+        dst_port: head.u16::<{ v4::UDP + 2 }>(),
         dscp: tos >> 2,
         ecn: Ecn::from_tos(tos),
         ttl: head.u8::<{ v4::TTL }>(),
@@ -146,6 +151,7 @@ fn parse_v6(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
         src: IpAddr::V6(Ipv6Addr::from(head.array::<{ v6::SRC }, 16>())),
         dst: IpAddr::V6(Ipv6Addr::from(head.array::<{ v6::DST }, 16>())),
         src_port: EvPort::new(head.u16::<{ v6::UDP }>()),
+        dst_port: head.u16::<{ v6::UDP + 2 }>(),
         dscp: tos >> 2,
         ecn: Ecn::from_tos(tos),
         ttl: head.u8::<{ v6::HOP_LIMIT }>(),
@@ -179,16 +185,14 @@ fn udp_sum(addresses: &[u8], udp: &[u8]) -> u64 {
     checksum::add(checksum::add(pseudo, addresses), udp)
 }
 
-/// Bytes that the header's CRC or tag covers before the kind's own fields: addresses, ports, and the common header up to the virtual
-/// time.
-const COVERED_START: usize = 16 + 16 + 2 + 2 + field::VIRTUAL_TIME;
+/// Bytes that the header's CRC or tag covers before the kind's own fields: addresses, ports, and the common header up to itself.
+const COVERED_START: usize = 16 + 16 + 2 + 2 + field::HEADER_CRC;
 /// The most bytes that it covers: those of an Ack with every echo.
 const COVERED_MAX: usize = COVERED_START + Kind::Ack.bytes() + echoes::bytes_of(MAX_ECHOES) - COMMON_BYTES;
 
 /// A copy of what the header's CRC or tag covers, contiguous and aligned: a CRC then takes eight bytes a step instead of one.
 ///
-/// It is both addresses (16 bytes each, IPv4 as v4-mapped), both ports, and the header without its virtual time, the CRC
-/// itself, and with 0 for the note of a detour (WIRE-10).
+/// It is both addresses (16 bytes each, IPv4 as v4-mapped), both ports, and the header without the CRC itself (WIRE-10).
 #[repr(align(8))]
 pub(crate) struct Covered([u8; COVERED_MAX]);
 
@@ -202,9 +206,8 @@ impl Covered {
             .array::<0, 16>(mapped(envelope.src))
             .array::<16, 16>(mapped(envelope.dst))
             .u16::<32>(envelope.src_port.number())
-            .u16::<34>(UDP_PORT)
-            .array::<36, { field::VIRTUAL_TIME }>(*chunk(header)?)
-            .u8::<{ 36 + field::DETOUR }>(0);
+            .u16::<34>(envelope.dst_port)
+            .array::<36, { field::HEADER_CRC }>(*chunk(header)?);
         let rest = header.get(COMMON_BYTES..).ok_or(Error::Truncated)?;
         let end = COVERED_START + rest.len();
         self.0.get_mut(COVERED_START..end).ok_or(Error::Length)?.copy_from_slice(rest);
@@ -330,7 +333,7 @@ fn emit_v4(head: &mut [u8; V4_HEADERS], e: &Envelope, src: Ipv4Addr, dst: Ipv4Ad
         .u16::<{ v4::CHECKSUM }>(0)
         .array::<{ v4::SRC }, 4>(src.octets())
         .array::<{ v4::DST }, 4>(dst.octets());
-    emit_udp::<V4_HEADERS, { v4::UDP }>(&mut writer, e.src_port, udp_bytes);
+    emit_udp::<V4_HEADERS, { v4::UDP }>(&mut writer, e, udp_bytes);
     let checksum = !checksum::fold(checksum::add(0, &writer.0[v4::VERSION_IHL..v4::UDP]));
     writer.u16::<{ v4::CHECKSUM }>(checksum);
 }
@@ -348,14 +351,14 @@ fn emit_v6(head: &mut [u8; V6_HEADERS], e: &Envelope, src: Ipv6Addr, dst: Ipv6Ad
         .u8::<{ v6::HOP_LIMIT }>(e.ttl)
         .array::<{ v6::SRC }, 16>(src.octets())
         .array::<{ v6::DST }, 16>(dst.octets());
-    emit_udp::<V6_HEADERS, { v6::UDP }>(&mut writer, e.src_port, udp_bytes);
+    emit_udp::<V6_HEADERS, { v6::UDP }>(&mut writer, e, udp_bytes);
 }
 
 /// Write the UDP header, which ends the array, with checksum 0.
 #[inline(always)]
-fn emit_udp<const N: usize, const AT: usize>(writer: &mut Writer<'_, N>, src_port: EvPort, length: u16) {
-    let [a, b] = src_port.number().to_be_bytes();
-    let [c, d] = UDP_PORT.to_be_bytes();
+fn emit_udp<const N: usize, const AT: usize>(writer: &mut Writer<'_, N>, e: &Envelope, length: u16) {
+    let [a, b] = e.src_port.number().to_be_bytes();
+    let [c, d] = e.dst_port.to_be_bytes();
     let [e, f] = length.to_be_bytes();
     writer.array::<AT, UDP_BYTES>([a, b, c, d, e, f, 0, 0]);
 }

@@ -6,23 +6,23 @@ use crate::declare::header;
 header! {
     /// A side's terms: a Connect's, whose common header carries connection 0 and cookie 0, or an Accept's. A message of the key
     /// exchange may follow as the frame's payload.
-    Terms, 80 bytes;
+    Terms, 72 bytes;
     /// Number that the peer must put into frames to me.
-    28 connection: u32;
+    20 connection: u32;
     /// Cookie that the peer must put into frames to me.
-    32 cookie: u64;
+    24 cookie: u64;
+    /// Message bytes that I take before I raise the limit in an ACK.
+    32 max_data: u64;
     /// Packets beyond the cumulative acknowledgement that my scoreboard can hold.
     40 window_packets: u32;
     /// Largest payload of one frame that I take, in bytes.
     44 max_payload: u32;
-    /// Message bytes that I take before I raise the limit in an ACK.
-    48 max_data: u64;
     /// I acknowledge once per this many data packets.
-    56 ack_every: u32;
+    48 ack_every: u32;
     /// Length of the key exchange's message that follows, in bytes; 0 where frames are not sealed.
-    60 exchange_bytes: u16;
+    52 exchange_bytes: u16;
     /// What the server's Retry said; zeros in the first Connect and in an Accept.
-    64 token: [u8; 16];
+    56 token: [u8; 16];
 }
 
 /// A client's request.
@@ -34,7 +34,7 @@ pub type Accept = Terms;
 header! {
     /// The server's answer to a Connect without a token of its own, under the client's connection number and cookie: only who
     /// receives it can connect. It is shorter than a Connect.
-    Retry, 44 bytes;
+    Retry, 36 bytes;
     /// What the next Connect must carry.
-    28 token: [u8; 16];
+    20 token: [u8; 16];
 }

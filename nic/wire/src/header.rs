@@ -4,7 +4,7 @@ use crate::bytes::{View, Writer};
 use crate::{Error, Kind, VERSION_SEALED};
 
 /// Bytes of the common header.
-pub const COMMON_BYTES: usize = 28;
+pub const COMMON_BYTES: usize = 20;
 
 /// Byte offsets in the common header; every kind goes on at [`COMMON_BYTES`].
 pub mod field {
@@ -14,16 +14,12 @@ pub mod field {
     pub const KIND: usize = 1;
     /// `u8`, meaning by kind.
     pub const FLAGS: usize = 2;
-    /// `u8`, the note of switches that may take a frame a longer way. The CRC leaves it out, because switches rewrite it.
-    pub const DETOUR: usize = 3;
     /// `u32`, the connection's number at the frame's receiver.
     pub const CONNECTION: usize = 4;
     /// `u64`, what the receiver demands; in a sealed frame the number of the frame.
     pub const COOKIE: usize = 8;
-    /// `u64`, the emulation header. The CRC leaves it out, because switches rewrite it.
-    pub const VIRTUAL_TIME: usize = 16;
     /// `u32`, CRC32C; in a sealed frame the first bytes of the header's tag.
-    pub const HEADER_CRC: usize = 24;
+    pub const HEADER_CRC: usize = 16;
 }
 
 /// The fields of the common header that callers set and read.
@@ -34,8 +30,6 @@ pub struct Common {
     /// What the receiver demands, so that a stranger's frame changes nothing; 0 in a Connect (WIRE-16). In a sealed frame the number of
     /// the frame (WIRE-18).
     pub cookie: u64,
-    /// Scenario time at which the frame arrives where it is, in picoseconds; 0 = not emulated.
-    pub virtual_time_ps: u64,
 }
 
 impl Common {
@@ -49,11 +43,7 @@ impl Common {
             _ => return Err(Error::Version),
         }
         let kind = Kind::from_u8(view.u8::<{ field::KIND }>()).ok_or(Error::Kind)?;
-        let common = Self {
-            connection: view.u32::<{ field::CONNECTION }>(),
-            cookie: view.u64::<{ field::COOKIE }>(),
-            virtual_time_ps: view.u64::<{ field::VIRTUAL_TIME }>(),
-        };
+        let common = Self { connection: view.u32::<{ field::CONNECTION }>(), cookie: view.u64::<{ field::COOKIE }>() };
         Ok((common, kind))
     }
 
@@ -64,7 +54,6 @@ impl Common {
             .array::<{ field::VERSION }, 4>([version, kind as u8, flags, 0])
             .u32::<{ field::CONNECTION }>(self.connection)
             .u64::<{ field::COOKIE }>(self.cookie)
-            .u64::<{ field::VIRTUAL_TIME }>(self.virtual_time_ps)
             .u32::<{ field::HEADER_CRC }>(0);
     }
 }

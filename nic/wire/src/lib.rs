@@ -1,6 +1,6 @@
 //! Frame layouts of the spray transport: checked views and builders, `no_std`.
 //!
-//! A frame is Ethernet, IPv4 or IPv6, UDP to [`UDP_PORT`], then a header of ours that starts with the 28 bytes of
+//! A frame is Ethernet, IPv4 or IPv6, UDP to one of the receiver's [`Ports`], then a header of ours that starts with the 20 bytes of
 //! [`header`] and goes on by kind ([`Body`]); only [`Data`] has a payload. `docs/specs/wire.md` states the layouts and
 //! the rules of acceptance as numbered clauses (`WIRE-n`), which the code cites.
 //!
@@ -37,6 +37,7 @@ mod handshake;
 pub mod header;
 mod nack;
 pub mod offsets;
+mod ports;
 mod probe;
 mod pull;
 #[cfg(feature = "std")]
@@ -59,14 +60,12 @@ pub use frame::{Frame, crc32c, emit, emit_in_place, parse, peek_packet};
 pub use handshake::{Accept, Connect, Retry, Terms};
 pub use header::Common;
 pub use nack::Nack;
+pub use ports::Ports;
 pub use probe::{Probe, ProbeAck};
 pub use pull::{Pull, PullRequest};
 #[cfg(feature = "std")]
 pub use sealed::{Seal, Sealed, emit_sealed, open, seal_bytes};
-pub use switch_view::{peek_virtual_time, set_virtual_time};
 
-/// UDP destination port of every frame of ours.
-pub const UDP_PORT: u16 = 4793;
 /// Version of the layouts, first byte of every header of ours.
 pub const VERSION: u8 = 1;
 /// The first byte of a sealed frame (WIRE-18).
@@ -81,6 +80,9 @@ pub const DSCP_DATA: u8 = 10;
 pub const MAX_DATA_DSCP: u8 = 43;
 /// DSCP of everything but data: ACKs and the handshake go in the control class (EF).
 pub const DSCP_CONTROL: u8 = 46;
+/// DSCP that a switch gives to a control frame against the data of a flow whose sender must pause (`docs/specs/flowcut-switch.md`, FCS-5);
+/// control class too (local use).
+pub const DSCP_PAUSE: u8 = 45;
 /// DSCP that a switch gives to a data frame whose payload it cut off; control class too (VOICE-ADMIT).
 pub const DSCP_TRIMMED: u8 = 44;
 /// DSCP of a data frame that the last port of its path trimmed, where that has one of its own; control class too (local use).

@@ -6,19 +6,19 @@ use crate::declare::header;
 header! {
     /// The receiver's answer to a trimmed frame, to a frame that proves an earlier packet lost, or to one that it drops because an
     /// earlier packet has not arrived.
-    Nack, 52 bytes;
-    /// Sequence number of the packet that was trimmed, is missing, or is expected.
-    28 psn: u64;
-    /// Send timestamp of the answered frame, in picoseconds of the sender's clock.
-    36 timestamp_echo_ps: u64;
-    /// UDP source port of that frame: the EV to blame.
-    44 port: EvPort;
+    Nack, 44 bytes;
+    /// UDP source port of the answered frame: the EV to blame.
+    20 port: EvPort;
     /// Switches that it crossed.
-    46 hops: u8;
+    22 hops: u8;
     /// The frame was marked.
-    47 marked: bool;
+    23 marked: bool;
+    /// Sequence number of the packet that was trimmed, is missing, or is expected.
+    24 psn: u64;
+    /// Send timestamp of the answered frame, in picoseconds of the sender's clock.
+    32 timestamp_echo_ps: u64;
     /// Payload that was cut off, in bytes; 0 where nothing was.
-    48 payload_bytes: u16;
+    40 payload_bytes: u16;
     flags:
     /// The packet was not trimmed but lost: the answered frame was sent after it on the same path and arrived without it.
     1 missing;

@@ -100,10 +100,8 @@ offsets! {
     version_offset = udp_payload_offset + field::VERSION;
     /// Offset of the kind byte, see [`Kind`].
     kind_offset = udp_payload_offset + field::KIND;
-    /// Offset of the flags byte of our header, and behind it of the note of a detour: one word of a checksum.
+    /// Offset of the flags byte of our header.
     flags_offset = udp_payload_offset + field::FLAGS;
-    /// Offset of the `u64` virtual time.
-    virtual_time_offset = udp_payload_offset + field::VIRTUAL_TIME;
     /// Bytes of the shortest frame of ours: all headers up to the end of the common one.
     min_len = udp_payload_offset + crate::header::COMMON_BYTES;
     /// Length of a trimmed frame: Ethernet up to the end of the Data header. A sealed one keeps [`SEAL_BYTES`](crate::SEAL_BYTES) more.

@@ -4,17 +4,17 @@ use crate::declare::header;
 
 header! {
     /// All credit from a receiver so far. A lost Pull does no harm: the next one carries the total.
-    Pull, 36 bytes;
+    Pull, 32 bytes;
     /// Wire bytes of credit since the connection began.
-    28 credit_bytes: u64;
+    24 credit_bytes: u64;
 }
 
 header! {
     /// What a sender asks its receiver for.
-    PullRequest, 44 bytes;
+    PullRequest, 40 bytes;
     /// Wire bytes of credit since the connection began that the sender can use. It leaves out what trimmed frames need: the
     /// receiver sees these itself.
-    28 demand_bytes: u64;
+    24 demand_bytes: u64;
     /// The largest [`Pull::credit_bytes`] that it has seen.
-    36 pulled_bytes: u64;
+    32 pulled_bytes: u64;
 }

@@ -8,8 +8,8 @@ use crate::bytes::{Writer, chunk, chunk_mut};
 use crate::frame::{Covered, emit_envelope, is_cut, our_bytes, parse_envelope, udp_length};
 use crate::header::{COMMON_BYTES, field};
 use crate::offsets::{UDP_BYTES, udp_offset, udp_payload_offset};
-use crate::switch_view::{PAUSE, classify};
-use crate::{Body, Common, Envelope, Error, Frame, Kind, SEAL_BYTES, TAG_BYTES, VERSION_SEALED};
+use crate::switch_view::classify;
+use crate::{Body, Common, Envelope, Error, Frame, Kind, Ports, SEAL_BYTES, TAG_BYTES, VERSION_SEALED};
 
 /// Bytes of the header's tag in the place of the CRC; the rest follows the header.
 const TAG_HEAD: usize = TAG_BYTES - SEAL_BYTES;
@@ -89,8 +89,12 @@ pub fn emit_sealed(
 ///
 /// As [`parse`](crate::parse); [`Error::Tag`] if it is not genuine.
 #[inline]
-pub fn open(frame: &mut [u8], decide: impl FnOnce(Sealed<'_>) -> bool) -> Result<Option<Frame<'_>>, Error> {
-    let Some(is_v6) = classify(frame) else { return Ok(None) };
+pub fn open(
+    frame: &mut [u8],
+    ports: Ports,
+    decide: impl FnOnce(Sealed<'_>) -> bool,
+) -> Result<Option<Frame<'_>>, Error> {
+    let Some(is_v6) = classify(frame, ports) else { return Ok(None) };
     let (envelope, udp) = parse_envelope(frame, is_v6)?;
     let ours = udp.get(UDP_BYTES..).ok_or(Error::Truncated)?;
     let (common, kind) = Common::parse::<VERSION_SEALED>(ours.first_chunk::<COMMON_BYTES>().ok_or(Error::Truncated)?)?;
@@ -126,8 +130,7 @@ pub fn open(frame: &mut [u8], decide: impl FnOnce(Sealed<'_>) -> bool) -> Result
         return Err(Error::Length);
     }
     let payload = frame.get(payload_start..payload_start + bytes).ok_or(Error::Truncated)?;
-    let pause = frame.get(start + field::DETOUR) == Some(&PAUSE);
-    Ok(Some(Frame { envelope, common, body, payload, trimmed, pause, sealed: true }))
+    Ok(Some(Frame { envelope, common, body, payload, trimmed, sealed: true }))
 }
 
 fn split_tag(tag: [u8; TAG_BYTES]) -> ([u8; TAG_HEAD], [u8; SEAL_BYTES]) {

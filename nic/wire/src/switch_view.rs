@@ -1,7 +1,6 @@
 //! What a switch reads of a frame and what it changes: the one parser for the XDP program, the simulator's tests and hosts.
 //!
-//! A switch changes ECN, DSCP, TTL, lengths, checksums, the virtual time and the note of a detour, nothing else (WIRE-14). It checks
-//! no CRC.
+//! A switch changes ECN, DSCP, TTL, lengths and checksums, nothing else (WIRE-14). It checks no CRC.
 //! All functions are generic over [`Packet`]: a host passes a slice, and the XDP program passes its frame, whose bounds the
 //! kernel's verifier must see checked. Nothing here panics, and no loop depends on the frame.
 
@@ -12,10 +11,10 @@ mod words;
 pub use self::addressee::{Addressee, addressed_to, addressee};
 pub use self::any::{parse_foreign, write_foreign};
 use self::words::{put, u16_at, u32_at, u32_ne, u64_at, u64_le, u64_ne};
-use crate::checksum::{fold, udp as nonzero, update_u16, update_u64};
+use crate::checksum::{fold, udp as nonzero, update_u16};
 use crate::header::field;
 use crate::offsets::{self as at, v4, v6};
-use crate::{DSCP_TRIMMED, Kind, SEAL_BYTES, UDP_PORT, VERSION, VERSION_SEALED};
+use crate::{DSCP_CONTROL, DSCP_PAUSE, DSCP_TRIMMED, Kind, Ports, SEAL_BYTES, VERSION, VERSION_SEALED};
 
 /// A frame in memory whose owner can check its bounds.
 pub trait Packet {
@@ -42,6 +41,21 @@ impl Packet for [u8] {
     }
 }
 
+impl<P: Packet + ?Sized> Packet for &mut P {
+    #[inline(always)]
+    fn frame_bytes(&self) -> u32 {
+        (**self).frame_bytes()
+    }
+    #[inline(always)]
+    fn head<const N: usize>(&self) -> Option<&[u8; N]> {
+        (**self).head()
+    }
+    #[inline(always)]
+    fn head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        (**self).head_mut()
+    }
+}
+
 /// An IP address as two words in the order of its bytes in memory. IPv4 is mapped into IPv6.
 pub type Address = [u64; 2];
 
@@ -64,8 +78,6 @@ pub struct Headers {
     pub ports: u32,
     /// Flow label; 0 over IPv4.
     pub label: u32,
-    /// Virtual time in ps; 0 = not emulated.
-    pub virtual_time_ps: u64,
     /// CRC of our header, or the first bytes of its tag.
     pub crc: u32,
     /// Bytes of the Ethernet frame.
@@ -76,14 +88,9 @@ pub struct Headers {
     pub ecn: u8,
     /// DSCP.
     pub dscp: u8,
-    /// Note of a detour, 0 as sent.
-    pub detour: u8,
     /// Bytes that are left of a data frame with a payload when a switch trims it; 0 of every other frame.
     pub trimmed_len: u32,
 }
-
-/// Note of a frame against the data of its flow, whose sender must pause (`docs/specs/flowcut-switch.md`, FCS-5).
-pub const PAUSE: u8 = 255;
 
 /// What a frame says of a packet of its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,20 +108,17 @@ pub struct PacketFields {
 /// Read what data and acknowledgements say of packets; nothing of other kinds, and of frames that are too short.
 #[inline(always)]
 pub fn packet_fields(packet: &(impl Packet + ?Sized), v6: bool) -> PacketFields {
-    if v6 {
-        let acks = packet.head::<{ V6_HEADERS + ACK_HEAD }>().map(|head| fields(head, true));
-        return acks.or_else(|| Some(fields(packet.head::<{ V6_HEADERS + DATA_HEAD }>()?, true))).unwrap_or_default();
-    }
-    let acks = packet.head::<{ V4_HEADERS + ACK_HEAD }>().map(|head| fields(head, false));
-    acks.or_else(|| Some(fields(packet.head::<{ V4_HEADERS + DATA_HEAD }>()?, false))).unwrap_or_default()
+    let fields = if v6 {
+        packet.head::<{ V6_HEADERS + FIELDS_END }>().map(|head| fields(head, true))
+    } else {
+        packet.head::<{ V4_HEADERS + FIELDS_END }>().map(|head| fields(head, false))
+    };
+    fields.unwrap_or_default()
 }
 
-/// Bytes of our header up to an acknowledgement's hop echo, and up to the time at which data was sent.
-const ACK_HEAD: usize = crate::ack::HOPS + 1;
-const DATA_HEAD: usize = STAMP_AT + 8;
-/// Where data and acknowledgements have the number and the time.
-const NUMBER_AT: usize = crate::header::COMMON_BYTES;
-const STAMP_AT: usize = NUMBER_AT + 8;
+/// Where data and acknowledgements have the time, and where what they say of a packet ends.
+const STAMP_AT: usize = crate::data::PSN + 8;
+const FIELDS_END: usize = STAMP_AT + 8;
 
 #[inline(always)]
 fn fields<const N: usize>(head: &[u8; N], v6: bool) -> PacketFields {
@@ -123,11 +127,15 @@ fn fields<const N: usize>(head: &[u8; N], v6: bool) -> PacketFields {
     if !is_ack && kind != Kind::Data as u8 {
         return PacketFields::default();
     }
-    // An acknowledgement is long enough for its hops: [`packet_fields`] tries that length first.
-    let hops = if is_ack && N > ours + crate::ack::HOPS { head[ours + crate::ack::HOPS] } else { 0 };
+    let hops = if is_ack { head[ours + crate::ack::HOPS] } else { 0 };
     //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
     let is_ack = is_ack && head[at::flags_offset(v6)] & 1 == 0;
-    PacketFields { number: u64_at(head, ours + NUMBER_AT), stamp_ps: u64_at(head, ours + STAMP_AT), hops, is_ack }
+    PacketFields {
+        number: u64_at(head, ours + crate::data::PSN),
+        stamp_ps: u64_at(head, ours + STAMP_AT),
+        hops,
+        is_ack,
+    }
 }
 
 /// What [`parse`] finds.
@@ -148,10 +156,8 @@ pub struct Changes {
     pub ttl: u8,
     /// ECN bits.
     pub ecn: u8,
-    /// Virtual time in ps; `None` keeps what the frame says.
-    pub virtual_time_ps: Option<u64>,
-    /// Note of a detour.
-    pub detour: u8,
+    /// Whether a control frame asks the sender of what it goes against to pause: it gets [`DSCP_PAUSE`] or [`DSCP_CONTROL`].
+    pub pause: bool,
 }
 
 /// Ethernet, IP and UDP headers: what [`classify`] needs.
@@ -160,39 +166,46 @@ const V6_HEADERS: usize = at::udp_payload_offset(true);
 const V4_LEAST: usize = at::min_len(false);
 const V6_LEAST: usize = at::min_len(true);
 
-/// Return whether a frame is ours, and if so whether it is IPv6: UDP to our port, not a fragment, without IP options.
+/// Return whether a frame is ours, and if so whether it is IPv6: UDP to one of `ports`, not a fragment, without IP options.
 ///
 /// It looks at nothing behind the UDP header: version and lengths are for [`parse`], CRCs for [`crate::parse`].
 #[inline(always)]
-pub fn classify(packet: &(impl Packet + ?Sized)) -> Option<bool> {
+pub fn classify(packet: &(impl Packet + ?Sized), ports: Ports) -> Option<bool> {
+    let (v6, port) = udp_port(packet)?;
+    ports.contain(port).then_some(v6)
+}
+
+/// Return whether a UDP datagram in one piece, without IP options, is IPv6, and its destination port.
+#[inline(always)]
+fn udp_port(packet: &(impl Packet + ?Sized)) -> Option<(bool, u16)> {
     let head = packet.head::<V4_HEADERS>()?;
     match u16_at(head, at::ETHERTYPE) {
-        at::ETHERTYPE_V4 => is_ours_v4(head).then_some(false),
-        at::ETHERTYPE_V6 => is_ours_v6(packet.head()?).then_some(true),
+        at::ETHERTYPE_V4 => is_udp_v4(head).then(|| (false, u16_at(head, at::udp_dst_port_offset(false)))),
+        at::ETHERTYPE_V6 => {
+            let head = packet.head::<V6_HEADERS>()?;
+            is_udp_v6(head).then(|| (true, u16_at(head, at::udp_dst_port_offset(true))))
+        }
         _ => None,
     }
 }
 
 #[inline(always)]
-fn is_ours_v4(head: &[u8; V4_HEADERS]) -> bool {
+fn is_udp_v4(head: &[u8; V4_HEADERS]) -> bool {
     head[v4::VERSION_IHL] == v4::VERSION_IHL_PLAIN
         && head[v4::PROTOCOL] == at::PROTOCOL_UDP
         && u16_at(head, v4::FRAGMENT) & v4::FRAGMENT_MASK == 0
-        && u16_at(head, at::udp_dst_port_offset(false)) == UDP_PORT
 }
 
 #[inline(always)]
-fn is_ours_v6(head: &[u8; V6_HEADERS]) -> bool {
-    head[v6::VERSION_CLASS] >> 4 == 6
-        && head[v6::NEXT_HEADER] == at::PROTOCOL_UDP
-        && u16_at(head, at::udp_dst_port_offset(true)) == UDP_PORT
+fn is_udp_v6(head: &[u8; V6_HEADERS]) -> bool {
+    head[v6::VERSION_CLASS] >> 4 == 6 && head[v6::NEXT_HEADER] == at::PROTOCOL_UDP
 }
 
 /// Read a frame as a switch does.
 #[inline(always)]
-pub fn parse(packet: &(impl Packet + ?Sized)) -> Parsed {
+pub fn parse(packet: &(impl Packet + ?Sized), ports: Ports) -> Parsed {
     let bytes = packet.frame_bytes();
-    match classify(packet) {
+    match classify(packet, ports) {
         None => Parsed::Foreign,
         Some(false) => packet.head().map_or(Parsed::Malformed, |head| parse_v4(head, bytes)),
         Some(true) => packet.head().map_or(Parsed::Malformed, |head| parse_v6(head, bytes)),
@@ -296,13 +309,11 @@ fn headers<const N: usize>(head: &[u8; N], v6: bool, bytes: u32, trimmed_len: u3
         addresses: ip.addresses,
         ports: u32_at(head, at::udp_src_port_offset(v6)),
         label: ip.label,
-        virtual_time_ps: u64_at(head, at::virtual_time_offset(v6)),
         crc: u32_at(head, at::udp_payload_offset(v6) + field::HEADER_CRC),
         bytes,
         ttl: ip.ttl,
         ecn: ip.class & 3,
         dscp: ip.class >> 2,
-        detour: head[at::flags_offset(v6) + 1],
         trimmed_len,
     })
 }
@@ -326,67 +337,43 @@ pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
 pub fn write(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {
     if v6 {
         let head = packet.head_mut::<V6_LEAST>()?;
-        put_life_v6(head, changes);
-        write_ours(head, true, changes);
+        put_life_v6(head, changes, true);
     } else {
         let head = packet.head_mut::<V4_LEAST>()?;
-        put_life_v4(head, changes);
-        write_ours(head, false, changes);
+        put_life_v4(head, changes, true);
     }
     Some(())
 }
 
-/// Writes TTL and ECN.
+/// The traffic class of a frame, of ours or not, with the changes.
 #[inline(always)]
-fn put_life_v6<const N: usize>(head: &mut [u8; N], changes: &Changes) {
-    let class = u16_at(head, v6::VERSION_CLASS);
-    put(head, v6::VERSION_CLASS, class & !0x30 | u16::from(changes.ecn) << 4);
+fn class(old: u8, changes: &Changes, ours: bool) -> u8 {
+    let dscp = match old >> 2 {
+        DSCP_CONTROL | DSCP_PAUSE if ours && changes.pause => DSCP_PAUSE,
+        DSCP_CONTROL | DSCP_PAUSE if ours => DSCP_CONTROL,
+        other => other,
+    };
+    dscp << 2 | changes.ecn & 3
+}
+
+/// Writes TTL, ECN and the word to pause.
+#[inline(always)]
+fn put_life_v6<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool) {
+    let word = u16_at(head, v6::VERSION_CLASS);
+    put(head, v6::VERSION_CLASS, word & 0xf00f | u16::from(class((word >> 4) as u8, changes, ours)) << 4);
     head[v6::HOP_LIMIT] = changes.ttl;
 }
 
-/// Writes TTL and ECN, and keeps the header's checksum right.
+/// Writes TTL, ECN and the word to pause, and keeps the header's checksum right.
 #[inline(always)]
-fn put_life_v4<const N: usize>(head: &mut [u8; N], changes: &Changes) {
-    let (class, life) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TTL));
-    let new_class = class & !3 | u16::from(changes.ecn);
+fn put_life_v4<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool) {
+    let (word, life) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TTL));
+    let new_word = word & 0xff00 | u16::from(class(word as u8, changes, ours));
     let new_life = life & 0xff | u16::from(changes.ttl) << 8;
-    let checksum = update_u16(update_u16(u16_at(head, v4::CHECKSUM), class, new_class), life, new_life);
-    put(head, v4::VERSION_IHL, new_class);
+    let checksum = update_u16(update_u16(u16_at(head, v4::CHECKSUM), word, new_word), life, new_life);
+    put(head, v4::VERSION_IHL, new_word);
     put(head, v4::TTL, new_life);
     put(head, v4::CHECKSUM, checksum);
-}
-
-#[inline(always)]
-fn write_ours<const N: usize>(head: &mut [u8; N], v6: bool, changes: &Changes) {
-    if let Some(time_ps) = changes.virtual_time_ps {
-        stamp(head, v6, u64_at(head, at::virtual_time_offset(v6)), time_ps);
-    }
-    if changes.detour != head[at::flags_offset(v6) + 1] {
-        note(head, v6, changes.detour);
-    }
-}
-
-/// Replace the note of a detour and keep the UDP checksum right.
-#[inline(always)]
-fn note<const N: usize>(head: &mut [u8; N], v6: bool, detour: u8) {
-    let (checksum, old) = (u16_at(head, at::udp_checksum_offset(v6)), u16_at(head, at::flags_offset(v6)));
-    if checksum != 0 {
-        let new = old & 0xff00 | u16::from(detour);
-        put(head, at::udp_checksum_offset(v6), nonzero(update_u16(checksum, old, new)));
-    }
-    head[at::flags_offset(v6) + 1] = detour;
-}
-
-/// Replace the virtual time `old_ps` and keep the UDP checksum right; 0 stands for no checksum and stays (WIRE-4).
-#[inline(always)]
-fn stamp<const N: usize>(head: &mut [u8; N], v6: bool, old_ps: u64, new_ps: u64) {
-    let checksum = u16_at(head, at::udp_checksum_offset(v6));
-    if checksum != 0 {
-        put(head, at::udp_checksum_offset(v6), nonzero(update_u64(checksum, old_ps, new_ps)));
-    }
-    for (i, byte) in new_ps.to_be_bytes().into_iter().enumerate() {
-        head[at::virtual_time_offset(v6) + i] = byte;
-    }
 }
 
 /// Turn a data frame into its header: set `dscp`, one of those of trimmed frames, lengths and checksums (WIRE-15). Returns the bytes
@@ -460,38 +447,11 @@ pub(crate) fn trimmed_udp_checksum_v6(headers: &[u8; at::trimmed_len(true)], udp
 
 /// Trim a data frame in place (WIRE-15). Returns the bytes that are left of it, or `None`, with the frame as it was, if
 /// it is no data frame of ours or has no payload.
-pub fn trim(frame: &mut [u8]) -> Option<usize> {
-    match parse(frame) {
+pub fn trim(frame: &mut [u8], ports: Ports) -> Option<usize> {
+    match parse(frame, ports) {
         Parsed::Ours(Headers { v6, trimmed_len: bytes @ 1.., .. }) => {
             cut(frame, v6, DSCP_TRIMMED, bytes).map(|bytes| bytes as usize)
         }
         _ => None,
-    }
-}
-
-/// Return the virtual time of a frame in ps, or `None` if the frame is not ours or shorter than the common header.
-///
-/// It checks neither lengths nor CRC: a receiver may hold the frame until that time and parse it then.
-#[inline]
-pub fn peek_virtual_time(frame: &[u8]) -> Option<u64> {
-    match classify(frame)? {
-        false => virtual_time::<V4_LEAST>(frame.head()?, false),
-        true => virtual_time::<V6_LEAST>(frame.head()?, true),
-    }
-}
-
-#[inline]
-fn virtual_time<const N: usize>(head: &[u8; N], v6: bool) -> Option<u64> {
-    matches!(head[at::version_offset(v6)], VERSION | VERSION_SEALED).then(|| u64_at(head, at::virtual_time_offset(v6)))
-}
-
-/// Set the virtual time of a frame in ps, and keep its UDP checksum right; a frame that is not ours stays as it is.
-#[inline]
-pub fn set_virtual_time(frame: &mut [u8], virtual_time_ps: u64) {
-    let (Some(old_ps), Some(v6)) = (peek_virtual_time(frame), classify(frame)) else { return };
-    if let (false, Some(head)) = (v6, frame.head_mut::<V4_LEAST>()) {
-        stamp(head, false, old_ps, virtual_time_ps);
-    } else if let (true, Some(head)) = (v6, frame.head_mut::<V6_LEAST>()) {
-        stamp(head, true, old_ps, virtual_time_ps);
     }
 }

@@ -7,7 +7,7 @@ use spray_pipeline::config::MAX_HOPS;
 use spray_pipeline::flow_hash::Key;
 use spray_pipeline::scheme::hashed;
 use spray_wire::switch_view::{addresses_v4, addresses_v6};
-use spray_wire::{Ev, EvPort, UDP_PORT};
+use spray_wire::{Ev, EvPort, Ports};
 
 use super::{LinkEvent, Network, RouteTable};
 use crate::fabric::Node;
@@ -101,7 +101,7 @@ impl<'a> Ancestors<'a> {
 /// What switches may hash of a frame that a host sends: `port` stands for its EV.
 pub fn flow_key(addresses: u64, port: EvPort) -> Key {
     let label = u32::from(port.number());
-    Key { addresses, ports: label << 16 | u32::from(UDP_PORT), label }
+    Key { addresses, ports: label << 16 | u32::from(Ports::DEFAULT.first()), label }
 }
 
 /// The addresses of frames from one host to another, as [`Key`] has them; 0 for a pair of two families.

@@ -6,6 +6,8 @@ pub use spray_pipeline::config::{MAX_CHANGES, MAX_EPOCHS, Thresholds};
 pub use spray_pipeline::link::{DropEvery, Flap, LinkChange, LinkState};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use spray_pipeline::shim::SHIM_BYTES;
+
 use crate::{Groups, Switching};
 
 /// Hosts, switches, egress ports, and the routes between them.
@@ -27,8 +29,8 @@ pub struct Fabric {
     pub routes: Vec<RouteEpoch>,
 }
 
-/// Largest IP packet that the links of a testbed carry: native XDP on veth takes no more in one page.
-pub const MAX_IP_BYTES: u32 = 3_498;
+/// Largest IP packet that the links of a testbed carry: with its shim, native XDP on veth takes no more in one page.
+pub const MAX_IP_BYTES: u32 = 3_498 - SHIM_BYTES as u32;
 
 /// An end point; switches know it by either address.
 #[derive(Clone, Debug, PartialEq, Eq)]

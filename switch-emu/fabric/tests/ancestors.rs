@@ -41,6 +41,7 @@ fn ports(fabric: &Fabric, leaf: usize, from: IpAddr, to: IpAddr, ev: Ev, now_ps:
         src: from,
         dst: to,
         src_port: ev.port(EVS),
+        dst_port: spray_wire::Ports::DEFAULT.first(),
         dscp: spray_wire::DSCP_DATA,
         ecn: Ecn::Ect0,
         ttl: spray_wire::INITIAL_TTL,

@@ -1,11 +1,15 @@
 //! A frame as the switches of a chassis pass it on: read once at the entry, written once at the exit.
 
 use spray_wire::switch_view::{Changes, Headers};
-use spray_wire::{DSCP_CONTROL, DSCP_TRIMMED, DSCP_TRIMMED_LAST};
+use spray_wire::{DSCP_PAUSE, DSCP_TRIMMED, DSCP_TRIMMED_LAST};
 
 use crate::flow_hash::Key;
+use crate::shim::Shim;
 
 const ECN_CE: u8 = 3;
+
+/// [`Frame::detour`] of a frame against the data of its flow, whose sender must pause (`docs/specs/flowcut-switch.md`, FCS-5).
+pub const PAUSE: u8 = 255;
 
 /// What switches decide by, and what they change.
 ///
@@ -37,7 +41,7 @@ pub struct Frame {
     pub trimmed: u8,
     /// It carries a virtual time.
     pub emulated: bool,
-    /// How it goes through a dragonfly, see [`Arrival::detour`](crate::scheme::Arrival::detour).
+    /// How it goes through a dragonfly, see [`Arrival::detour`](crate::scheme::Arrival::detour), or [`PAUSE`].
     pub detour: u8,
 }
 
@@ -47,11 +51,11 @@ impl Frame {
     /// The frame with these headers; `now_ps` is asked for the time of one that carries no virtual time.
     //= docs/specs/switch.md#SW-13 virtual time after a port
     #[inline(always)]
-    pub fn new(headers: &Headers, now_ps: impl FnOnce() -> u64) -> Self {
-        let emulated = headers.virtual_time_ps != 0;
+    pub fn new(headers: &Headers, shim: Shim, now_ps: impl FnOnce() -> u64) -> Self {
+        let emulated = shim.virtual_time_ps != 0;
         Self {
             flow: 0,
-            time_ps: if emulated { headers.virtual_time_ps } else { now_ps() },
+            time_ps: if emulated { shim.virtual_time_ps } else { now_ps() },
             switch: 0,
             port: 0,
             crc: headers.crc,
@@ -59,18 +63,23 @@ impl Frame {
             trimmed_len: headers.trimmed_len as u16,
             ttl: headers.ttl,
             ecn: headers.ecn,
-            control: matches!(headers.dscp, DSCP_CONTROL | DSCP_TRIMMED | DSCP_TRIMMED_LAST),
+            control: (DSCP_TRIMMED..=DSCP_TRIMMED_LAST).contains(&headers.dscp),
             trimmed: 0,
             emulated,
-            detour: headers.detour,
+            detour: if headers.dscp == DSCP_PAUSE { PAUSE } else { shim.detour },
         }
     }
 
     /// What to write into the frame's headers.
     #[inline(always)]
     pub fn changes(&self) -> Changes {
-        let virtual_time_ps = if self.emulated { Some(self.time_ps) } else { None };
-        Changes { ttl: self.ttl, ecn: self.ecn, virtual_time_ps, detour: self.detour }
+        Changes { ttl: self.ttl, ecn: self.ecn, pause: self.detour == PAUSE }
+    }
+
+    /// What holds of it where it is.
+    #[inline(always)]
+    pub fn shim(&self) -> Shim {
+        Shim { virtual_time_ps: self.time_ps, detour: if self.detour == PAUSE { 0 } else { self.detour } }
     }
 
     /// Whether it is data with a payload that a switch may cut off.

@@ -6,10 +6,12 @@ use crate::counters::PortCounters;
 use crate::fifo::PortFifos;
 use crate::frame::Frame;
 use crate::queue::{Backlog, Queues};
+use crate::shim::{Shim, Shimmed};
 use crate::word::Word;
 use crate::{Cause, port};
 use core::cell::Cell;
-use spray_wire::switch_view::{self, Packet, Parsed};
+use spray_wire::Ports;
+use spray_wire::switch_view::{self, Parsed};
 
 /// A port that leads to a host, with exact queues. Another thread may look at one of atomic words meanwhile.
 #[derive(Debug)]
@@ -49,19 +51,19 @@ impl<W: Word + Default> LastPort<W> {
     ///
     /// What no switch would take is left as it is, and due at once: the host finds out what is wrong with it.
     //= docs/specs/virtual-queue.md#VQ-13 the last port is its host's
-    pub fn play(&self, packet: &mut (impl Packet + ?Sized), note: impl Fn(&Crossing)) -> Result<Delivery, Cause> {
-        let Parsed::Ours(headers) = switch_view::parse(packet) else {
-            return Ok(Delivery { due_ps: 0, len: packet.frame_bytes() });
-        };
-        let mut frame = Frame::new(&headers, || self.newest_ps.load());
+    pub fn play(&self, packet: &mut (impl Shimmed + ?Sized), note: impl Fn(&Crossing)) -> Result<Delivery, Cause> {
+        let unknown = Ok(Delivery { due_ps: 0, len: packet.bytes() });
+        let Some((head, mut inner)) = packet.split() else { return unknown };
+        let Some(shim) = Shim::read(head) else { return unknown };
+        let Parsed::Ours(headers) = switch_view::parse(&inner, Ports::DEFAULT) else { return unknown };
+        let mut frame = Frame::new(&headers, shim, || self.newest_ps.load());
         self.arrive(&mut frame);
         let random = port::random(&frame, self.number, self.seed);
         self.config.cross(&mut frame, random, &self.queues, &self.counters, |_, crossing| note(crossing))?;
-        match crate::write(packet, headers.v6, false, &frame) {
-            Some(0) => Ok(Delivery { due_ps: frame.time_ps, len: headers.bytes }),
-            Some(len) => Ok(Delivery { due_ps: frame.time_ps, len }),
-            None => Err(Cause::Malformed),
-        }
+        let trimmed_len = crate::write(&mut inner, headers.v6, false, &frame).ok_or(Cause::Malformed)?;
+        frame.shim().write(head);
+        let len = if trimmed_len == 0 { headers.bytes } else { trimmed_len };
+        Ok(Delivery { due_ps: frame.time_ps, len: crate::with_shim(len) })
     }
 
     /// Goes on to the frame's time.

@@ -24,6 +24,7 @@ pub mod port;
 pub mod queue;
 pub mod routes;
 pub mod scheme;
+pub mod shim;
 pub mod standing;
 pub mod trail;
 pub mod word;
@@ -36,8 +37,9 @@ use frame::Frame;
 use queue::PortQueues;
 use routes::{Group, Routes, SwitchConfig};
 use scheme::{Arrival, Forwarding, Look, NO_PORT, Part, Scheme, Waiting};
-use spray_wire::DSCP_CONTROL;
+use shim::{SHIM_BYTES, Shim, Shimmed};
 use spray_wire::switch_view::{self, Address, Headers, Packet, PacketFields, Parsed};
+use spray_wire::{DSCP_CONTROL, DSCP_PAUSE, Ports};
 use trail::Trail;
 use word::Word;
 
@@ -231,7 +233,7 @@ impl Cause {
     }
 }
 
-/// Takes a frame that enters the chassis at switch `ingress` as far as it goes.
+/// Takes a frame that enters the chassis at switch `ingress` with its [`Shim`] as far as it goes. Without a shim it is not of the emulation.
 ///
 /// `now_ps` is asked for the arrival time of a frame whose virtual time is 0. The frame is written to only when it is
 /// redirected.
@@ -239,24 +241,45 @@ impl Cause {
 #[inline(always)]
 pub fn process<T: Tables>(
     tables: &T,
-    packet: &mut (impl Packet + ?Sized),
+    packet: &mut (impl Shimmed + ?Sized),
     ingress: u32,
     now_ps: impl FnOnce() -> u64,
 ) -> Verdict {
     let Some(chassis) = tables.chassis() else { return Verdict::Pass };
     chassis.frames.add(1);
-    let headers = match switch_view::parse(packet) {
-        Parsed::Ours(headers) => headers,
-        Parsed::Foreign => {
-            chassis.passed.add(1);
-            return Verdict::Pass;
-        }
-        Parsed::Malformed => {
-            chassis.malformed.add(1);
-            return Verdict::Drop(Cause::Malformed);
-        }
+    let (before, verdict, after) = {
+        let Some((head, mut inner)) = packet.split() else { return pass(chassis) };
+        let Some(shim) = Shim::read(head) else { return pass(chassis) };
+        let headers = match switch_view::parse(&inner, Ports::DEFAULT) {
+            Parsed::Ours(headers) => headers,
+            Parsed::Foreign => return pass(chassis),
+            Parsed::Malformed => {
+                chassis.malformed.add(1);
+                return Verdict::Drop(Cause::Malformed);
+            }
+        };
+        let (verdict, after) = carry(tables, &mut inner, (&headers, shim, false), || (ingress, NO_PORT), now_ps);
+        (shim, verdict, after)
     };
-    carry(tables, packet, &headers, false, || (ingress, NO_PORT), now_ps).0
+    let Verdict::Redirect { port, trimmed_len } = verdict else { return verdict };
+    if let Some((head, _)) = packet.split() {
+        let virtual_time_ps = if before.virtual_time_ps == 0 { 0 } else { after.virtual_time_ps };
+        Shim { virtual_time_ps, ..after }.write(head);
+    }
+    Verdict::Redirect { port, trimmed_len: with_shim(trimmed_len) }
+}
+
+/// Leaves a frame to the kernel.
+#[inline(always)]
+fn pass<C: Word>(chassis: &ChassisCounters<C>) -> Verdict {
+    chassis.passed.add(1);
+    Verdict::Pass
+}
+
+/// A length to cut a frame to, with its shim's; 0: none.
+#[inline(always)]
+const fn with_shim(len: u32) -> u32 {
+    if len == 0 { 0 } else { len + SHIM_BYTES as u32 }
 }
 
 /// As [`process`], in a fabric that stands for anybody's traffic, in real time: all IP packets go as ours do. Hosts play nothing, so
@@ -275,9 +298,8 @@ pub fn process_any<T: Tables>(
 ) -> (Verdict, u64) {
     let Some(chassis) = tables.chassis() else { return (Verdict::Pass, 0) };
     chassis.frames.add(1);
-    let (headers, foreign) = match switch_view::parse(packet) {
-        // Time is real here, whatever a frame says.
-        Parsed::Ours(headers) => (Headers { virtual_time_ps: 0, ..headers }, false),
+    let (headers, foreign) = match switch_view::parse(packet, Ports::DEFAULT) {
+        Parsed::Ours(headers) => (headers, false),
         Parsed::Malformed => {
             chassis.malformed.add(1);
             return (Verdict::Drop(Cause::Malformed), 0);
@@ -290,27 +312,28 @@ pub fn process_any<T: Tables>(
             }
         },
     };
-    carry(tables, packet, &headers, foreign, entry, now_ps)
+    let (verdict, after) = carry(tables, packet, (&headers, Shim::default(), foreign), entry, now_ps);
+    (verdict, after.virtual_time_ps)
 }
 
 /// The number of no host.
 const NOBODY: u32 = u32::MAX;
 
-/// Takes a frame whose headers are read through the chassis. Of a `foreign` one there are no headers of ours to write to.
+/// Takes a frame whose headers are read through the chassis. Of a `foreign` one there are no headers of ours to write to. Also returns what
+/// holds of the frame where it comes out; the virtual time is the real one of a frame without any.
 #[inline(always)]
 fn carry<T: Tables>(
     tables: &T,
     packet: &mut (impl Packet + ?Sized),
-    headers: &Headers,
-    foreign: bool,
+    (headers, shim, foreign): (&Headers, Shim, bool),
     entry: impl FnOnce() -> (u32, u32),
     now_ps: impl FnOnce() -> u64,
-) -> (Verdict, u64) {
-    let Some(chassis) = tables.chassis() else { return (Verdict::Pass, 0) };
+) -> (Verdict, Shim) {
+    let Some(chassis) = tables.chassis() else { return (Verdict::Pass, shim) };
     // Before the frame: the kernel's small stack has room for either.
     // A number in any case: an option's, where there is none, may be anything, and the verifier wants nothing kept that nobody wrote.
     let host = tables.host(&headers.destination).unwrap_or(NOBODY);
-    let mut frame = Frame::new(headers, now_ps);
+    let mut frame = Frame::new(headers, shim, now_ps);
     // Where it comes from: the kernel's small stack has no room for more.
     (frame.switch, frame.port) = entry();
     //= docs/specs/switching.md#SWC-23 what is hashed
@@ -322,7 +345,7 @@ fn carry<T: Tables>(
             && let Some(trail) = tables.trail()
         {
             let fields = if foreign { PacketFields::default() } else { switch_view::packet_fields(packet, headers.v6) };
-            trail.begin(frame.switch, headers.dscp == DSCP_CONTROL, &key, &fields);
+            trail.begin(frame.switch, matches!(headers.dscp, DSCP_CONTROL | DSCP_PAUSE), &key, &fields);
             remembers = true;
         }
     }
@@ -331,10 +354,10 @@ fn carry<T: Tables>(
         Ok(port) => {
             let Some(trimmed_len) = write(packet, headers.v6, foreign, &frame) else {
                 chassis.malformed.add(1);
-                return (Verdict::Drop(Cause::Malformed), 0);
+                return (Verdict::Drop(Cause::Malformed), shim);
             };
             chassis.forwarded.add(1);
-            (Verdict::Redirect { port, trimmed_len }, frame.time_ps)
+            (Verdict::Redirect { port, trimmed_len }, frame.shim())
         }
         Err(cause) => {
             match cause {
@@ -342,7 +365,7 @@ fn carry<T: Tables>(
                 Cause::HopLimit => chassis.hop_limit.add(1),
                 _ => {}
             }
-            (Verdict::Drop(cause), 0)
+            (Verdict::Drop(cause), shim)
         }
     }
 }

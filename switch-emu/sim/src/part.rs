@@ -7,6 +7,7 @@ use spray_core::flow::{Accept, Arrival, FlowConfig};
 use spray_core::host::{Fate, Host, NEVER, Owner, Path, ReceiveHalf, SendHalf};
 use spray_core::rng::{Rng, stream};
 use spray_fabric::{Ancestors, Arrivals};
+use spray_pipeline::frame::PAUSE;
 use spray_wire as wire;
 
 use super::arena::{Arena, Kind, Slot, Turn, key, time_ps};
@@ -440,7 +441,7 @@ fn touch_turn(ends: &[End], host: &Host<Rng>) -> u64 {
 
 #[inline]
 fn path(slot: &Slot) -> Path {
-    let pause = slot.detour == wire::switch_view::PAUSE;
+    let pause = slot.detour == PAUSE;
     Path { port: slot.port, hops: wire::INITIAL_TTL - slot.ttl, marked: slot.ecn == ECN_CE, pause }
 }
 

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use spray_capture::{Content, Fate, Shared, Sighting};
 use spray_fabric::{address, mac};
 use spray_pipeline::Cause;
-use spray_wire::{Body, Common as WireCommon, DSCP_CONTROL, DSCP_DATA, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Ecn, Envelope};
+use spray_pipeline::frame::PAUSE;
+use spray_wire::{
+    Body, Common as WireCommon, DSCP_CONTROL, DSCP_DATA, DSCP_PAUSE, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Ecn, Envelope,
+    Ports,
+};
 
 use super::arena::{Slot, time_ps};
 use super::common::Common;
@@ -93,7 +97,7 @@ impl Catalogue {
         Self { ends: Vec::new(), part_of_host: Vec::new(), links: Vec::new(), v6: false }
     }
 
-    fn content(&self, at_ps: u64, slot: &Slot, body: Option<&Body>, controls: &[Body]) -> Content {
+    fn content(&self, slot: &Slot, body: Option<&Body>, controls: &[Body]) -> Content {
         if slot.is_notice() {
             return Content::Notice(slot.len);
         }
@@ -111,17 +115,19 @@ impl Catalogue {
             src: address(src, self.v6),
             dst: address(dst, self.v6),
             src_port: slot.port,
+            dst_port: Ports::DEFAULT.first(),
             dscp: match body {
                 _ if slot.is_trimmed_last() => DSCP_TRIMMED_LAST,
                 _ if slot.is_trimmed() => DSCP_TRIMMED,
                 Body::Data(_) => *dscp,
+                _ if slot.detour == PAUSE => DSCP_PAUSE,
                 _ => DSCP_CONTROL,
             },
             ecn: Ecn::from_tos(slot.ecn),
             ttl: slot.ttl,
         };
-        let common = WireCommon { connection: end.first.flow, cookie: 0, virtual_time_ps: at_ps.max(1) };
-        Content::Made { envelope, common, body, detour: slot.detour }
+        let common = WireCommon { connection: end.first.flow, cookie: 0 };
+        Content::Made { envelope, common, body }
     }
 }
 
@@ -137,7 +143,7 @@ impl<W: Watch> Eyes<W> {
         if !W::SEES {
             return;
         }
-        let content = self.catalogue.content(at_ps, slot, Some(body), &[]);
+        let content = self.catalogue.content(slot, Some(body), &[]);
         let fate = Fate { dropped: left.err().map(Cause::name), ..Fate::default() };
         let interface = self.catalogue.links[port as usize];
         self.tell(at_ps, interface, true, content, fate, None);
@@ -181,14 +187,14 @@ impl<W: Watch> Eyes<W> {
         let Some(link) = (came_by & !MARKED).checked_sub(1) else { return };
         let marked = marked || came_by & MARKED != 0;
         let at_ps = time_ps(slot.key);
-        let content = self.catalogue.content(at_ps, slot, None, controls);
+        let content = self.catalogue.content(slot, None, controls);
         // The other direction of the same cable.
         self.tell(at_ps, link ^ 1, false, content, Fate { marked, ..Fate::default() }, None);
     }
 
     /// A frame has come to a port, where so many bytes wait.
     pub(super) fn crosses(&mut self, at_ps: u64, port: u32, waiting: u64, slot: &Slot, fate: Fate, controls: &[Body]) {
-        let content = self.catalogue.content(at_ps, slot, None, controls);
+        let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links[port as usize];
         self.tell(at_ps, interface, true, content, fate, Some(waiting));
     }
@@ -196,7 +202,7 @@ impl<W: Watch> Eyes<W> {
     /// A switch knows no port for a frame.
     pub(super) fn is_lost(&mut self, slot: &Slot, controls: &[Body]) {
         let at_ps = time_ps(slot.key);
-        let content = self.catalogue.content(at_ps, slot, None, controls);
+        let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links.len() as u32 + slot.place;
         let fate = Fate { dropped: Some(Cause::NoRoute.name()), ..Fate::default() };
         self.tell(at_ps, interface, true, content, fate, None);

@@ -6,7 +6,8 @@ use spray_core::loss::RtoConfig;
 use spray_core::path::PathConfig;
 use spray_core::units::Gbps;
 use spray_fabric::Host;
-use spray_wire::{Body, Common, Data, Ecn, Envelope, MAX_EVS};
+use spray_pipeline::shim::Shim;
+use spray_wire::{Body, Common, Data, Ecn, Envelope, MAX_EVS, Ports};
 
 /// A plausible round trip through the machine.
 pub(crate) const RTT_PS: u64 = 100_000_000;
@@ -30,7 +31,7 @@ pub(crate) fn unpaced(payload_bytes: u32, header_bytes: u32, window_bytes: u64, 
     }
 }
 
-/// A data frame with `payload_bytes` from one host to another over IPv4, which switches forward.
+/// A data frame with `payload_bytes` from one host to another over IPv4, in real time, with the shim for which switches forward it.
 pub(crate) fn data_frame(from: &Host, to: &Host, payload_bytes: u16) -> Vec<u8> {
     let envelope = Envelope {
         src_mac: from.mac,
@@ -38,6 +39,7 @@ pub(crate) fn data_frame(from: &Host, to: &Host, payload_bytes: u16) -> Vec<u8> 
         src: from.v4.into(),
         dst: to.v4.into(),
         src_port: spray_wire::Ev::new(0).port(MAX_EVS),
+        dst_port: Ports::DEFAULT.first(),
         dscp: spray_wire::DSCP_DATA,
         ecn: Ecn::Ect0,
         ttl: spray_wire::INITIAL_TTL,
@@ -47,7 +49,7 @@ pub(crate) fn data_frame(from: &Host, to: &Host, payload_bytes: u16) -> Vec<u8> 
     let mut frame = vec![0; data_header_bytes() as usize + payload.len()];
     spray_wire::emit(&mut frame, &envelope, &Common::default(), &Body::Data(data), &payload)
         .expect("both addresses are of IPv4, the payload is as long as the header says, and there is room for both");
-    frame
+    [&Shim::default().before(&frame), &*frame].concat()
 }
 
 /// Bytes of a data frame over IPv4 besides its payload.

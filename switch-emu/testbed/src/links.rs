@@ -11,11 +11,13 @@ use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute};
 use rtnetlink::packet_route::neighbour::NeighbourState;
 use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, new_connection};
 
+use spray_pipeline::shim::SHIM_BYTES;
+
 use super::RunError;
 use super::netns::Namespace;
 
-/// MTU of every link: the largest IP packet that native XDP on veth takes in one page.
-pub(super) const MTU: u32 = spray_fabric::MAX_IP_BYTES;
+/// MTU of every link: the most that native XDP on veth takes in one page.
+pub(super) const MTU: u32 = spray_fabric::MAX_IP_BYTES + SHIM_BYTES as u32;
 
 /// One end of a veth pair to be made.
 pub(super) struct End<'a> {

@@ -73,7 +73,7 @@ impl Pair {
         let index =
             links::in_namespace(&self.sides[side], async |handle| links::index(&handle, Self::INTERFACE).await)?;
         let own = [false, true].map(|v6| Self::address(side, v6));
-        let mut program = SteerProgram::load(Self::mac(side), &own)?;
+        let mut program = SteerProgram::load(Self::mac(side), &own, spray_wire::Ports::DEFAULT)?;
         let mode = self.run_in(side, || program.attach(index))??;
         Ok((program, mode))
     }

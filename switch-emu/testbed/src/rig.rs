@@ -12,7 +12,7 @@ use super::links::{self, End};
 use super::netns::{Namespace, sysctl};
 use super::registry;
 use super::{FabricSpec, RunError};
-use crate::program::{SteerProgram, SwitchProgram};
+use crate::program::{HostProgram, SwitchProgram};
 use spray_fabric::{ChassisSpec, Fabric, Host, LinkChange, Network, Node, Scale};
 
 /// Everything that stands while a testbed does. Fields drop in order: sockets, programs, namespaces.
@@ -24,7 +24,7 @@ pub(super) struct Rig {
     pub chassis: Vec<ChassisRig>,
     /// How many series of bins its programs have room for: of every port in each.
     pub series: usize,
-    _steering: Vec<SteerProgram>,
+    _programs: Vec<HostProgram>,
     sites: Vec<Site>,
 }
 
@@ -88,13 +88,13 @@ impl Rig {
         drop(span);
         let _span = debug_span!("sockets", count = hosts).entered();
         let mut devices = Vec::with_capacity(hosts);
-        let mut steering = Vec::with_capacity(hosts);
+        let mut programs = Vec::with_capacity(hosts);
         for (site, host) in host_sites.iter().zip(&fabric.hosts) {
-            let (device, steer) = open_host(site, host, frames)?;
+            let (device, program) = open_host(site, host, frames)?;
             devices.push(Some(device));
-            steering.push(steer);
+            programs.push(program);
         }
-        Ok(Self { devices, chassis, series, _steering: steering, sites })
+        Ok(Self { devices, chassis, series, _programs: programs, sites })
     }
 
     /// Loads `fabric`, of the same shape, into all switches and clears their queues and counters.
@@ -216,16 +216,16 @@ fn attach_switch(program: &mut SwitchProgram, doors: &[Door]) -> Result<(), RunE
     Ok(())
 }
 
-fn open_host(site: &Site, host: &Host, frames: u32) -> Result<(XskDevice, SteerProgram), RunError> {
-    let mut steer = SteerProgram::load(host.mac, &[host.v4.into(), host.v6.into()])?;
+fn open_host(site: &Site, host: &Host, frames: u32) -> Result<(XskDevice, HostProgram), RunError> {
+    let mut program = HostProgram::load()?;
     let door = &site.doors[0];
     let config = XskConfig::with_frames(door.name.clone(), 0, frames);
     site.namespace.run(|| {
-        steer.attach(door.index)?;
+        program.attach(door.index)?;
         let device = XskDevice::open(&config).map_err(RunError::host(&host.name))?;
         // SAFETY: the device is alive, and so is its descriptor for the length of this call.
-        steer.register(0, unsafe { BorrowedFd::borrow_raw(device.fd()) })?;
-        Ok((device, steer))
+        program.register(unsafe { BorrowedFd::borrow_raw(device.fd()) })?;
+        Ok((device, program))
     })?
 }
 

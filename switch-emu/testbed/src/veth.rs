@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use spray_core::flow::FlowConfig;
 use spray_core::path::{BalancerKind, PathConfig};
-use spray_nic::device::XskDevice;
 use spray_nic::driver::{DriverOptions, Idle};
 use spray_nic::{Endpoint, EndpointConfig, Peer};
 
+use super::emulation::EmulatedDevice;
+use super::hosts::HostEndpoint;
 use super::pair::Pair;
 use super::rig::Rig;
 use super::{FabricSpec, OPEN_QUEUE, RunError};
@@ -186,7 +187,7 @@ impl VethBench {
     }
 
     /// Both hosts' endpoints, after what an earlier measurement left has gone.
-    fn endpoints(&mut self, transport: Transport) -> Result<[Endpoint<XskDevice>; 2], RunError> {
+    fn endpoints(&mut self, transport: Transport) -> Result<[HostEndpoint; 2], RunError> {
         self.rig.drain()?;
         Ok([self.endpoint(0, transport)?, self.endpoint(1, transport)?])
     }
@@ -202,13 +203,13 @@ impl VethBench {
         FlowConfig { ack_every, window_packets: 1024, ..unpaced(self.payload_bytes, header_bytes, window_bytes, path) }
     }
 
-    fn endpoint(&mut self, host: usize, transport: Transport) -> Result<Endpoint<XskDevice>, RunError> {
+    fn endpoint(&mut self, host: usize, transport: Transport) -> Result<HostEndpoint, RunError> {
         let own = &self.fabric.hosts[host];
         let device = self.rig.devices[host].take();
         let device = device.ok_or_else(|| RunError::Unsupported("an earlier measurement failed".into()))?;
         let mut config = EndpointConfig::new(own.v4.into(), own.mac, self.flow(transport.ack_every));
         config.coalesce_ps = if transport.coalesces { COALESCE_PS } else { 0 };
-        Endpoint::new(device, config).map_err(RunError::host(&own.name))
+        Endpoint::new(EmulatedDevice::new(device, None), config).map_err(RunError::host(&own.name))
     }
 }
 

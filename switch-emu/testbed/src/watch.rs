@@ -8,8 +8,9 @@ use std::sync::atomic::AtomicU64;
 use spray_capture::{Content, Fate, Shared, Sighting};
 use spray_fabric::Arrivals;
 use spray_pipeline::last_port::Delivery;
+use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::switch_view::{Headers, Parsed, parse};
-use spray_wire::{Ecn, peek_virtual_time};
+use spray_wire::{Ecn, Ports};
 
 use super::arrivals::Counter;
 use super::emulation::LastPort;
@@ -114,18 +115,19 @@ impl LastPort for SeenPort {
     }
 
     fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
-        let came_ps = peek_virtual_time(frame).unwrap_or(0);
+        let came_ps = frame.first_chunk().and_then(Shim::read).unwrap_or_default().virtual_time_ps;
         let waiting = self.port.queue_bytes(came_ps.saturating_add(self.port.latency_ps()))[0];
-        let before = fields(frame);
-        let whole = Content::of(frame, self.tap.parses);
+        let before = fields(inner(frame));
+        let whole = Content::of(inner(frame), self.tap.parses);
         let outcome = self.port.take(frame);
         let (mut fate, mut content) =
             (Fate { dropped: outcome.err().map(|cause| cause.name()), ..Fate::default() }, whole);
         if let Ok(Delivery { len, .. }) = outcome {
+            let frame = inner(frame.get(..len as usize).unwrap_or(frame));
             let after = fields(frame);
             fate.marked = after.map(|(ecn, _)| ecn) != before.map(|(ecn, _)| ecn);
             fate.trimmed = after.map(|(_, dscp)| dscp) != before.map(|(_, dscp)| dscp);
-            content = Content::of(frame.get(..len as usize).unwrap_or(frame), self.tap.parses);
+            content = Content::of(frame, self.tap.parses);
         }
         let at_ps = scenario(came_ps, self.tap.lead_in_ps);
         let interface = self.tap.interface;
@@ -136,9 +138,14 @@ impl LastPort for SeenPort {
     }
 }
 
+/// What is behind the shim.
+fn inner(frame: &[u8]) -> &[u8] {
+    frame.get(SHIM_BYTES..).unwrap_or_default()
+}
+
 /// Mark and DSCP of a frame of ours.
 fn fields(frame: &[u8]) -> Option<(bool, u8)> {
-    match parse(frame) {
+    match parse(frame, Ports::DEFAULT) {
         Parsed::Ours(Headers { ecn, dscp, .. }) => Some((ecn == Ecn::Ce as u8, dscp)),
         _ => None,
     }

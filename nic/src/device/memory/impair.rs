@@ -2,7 +2,7 @@
 
 use rand_core::RngCore;
 use spray_wire::{
-    Ecn, peek_virtual_time, set_virtual_time,
+    DSCP_PAUSE, Ecn, Ports,
     switch_view::{Changes, Parsed, parse, write},
 };
 
@@ -13,9 +13,6 @@ use spray_wire::{
 pub struct Impairments {
     /// Time on the way, in picoseconds.
     pub delay_ps: u64,
-    /// Added to the virtual time of emulated frames, in picoseconds: the latency of a link without a queue. Emulated
-    /// frames are those of ours whose virtual time is not 0.
-    pub virtual_latency_ps: u64,
     /// Most additional time on the way in picoseconds, drawn evenly per frame: frames overtake each other.
     pub jitter_ps: u64,
     /// Chance that a frame vanishes.
@@ -24,9 +21,9 @@ pub struct Impairments {
     pub duplicate_ppm: u32,
     /// Chance that one to four bytes of a frame are changed, anywhere in it.
     pub corrupt_ppm: u32,
-    /// Chance that an ECN-capable frame of ours is marked as having met congestion.
+    /// Chance that an ECN-capable frame of ours, at the default ports, is marked as having met congestion.
     pub mark_ppm: u32,
-    /// Chance that a data frame of ours is trimmed to its headers, as a full switch would.
+    /// Chance that a data frame of ours, at the default ports, is trimmed to its headers, as a full switch would.
     pub trim_ppm: u32,
 }
 
@@ -66,20 +63,9 @@ pub(super) fn corrupt(rng: &mut impl RngCore, frame: &mut [u8]) {
 
 /// Marks a frame of ours that is ECN-capable and unmarked, as a switch would. Returns whether it did.
 pub(super) fn mark(frame: &mut [u8]) -> bool {
-    let Parsed::Ours(headers) = parse(frame) else { return false };
+    let Parsed::Ours(headers) = parse(frame, Ports::DEFAULT) else { return false };
     let ecn = Ecn::Ce as u8;
     let is_markable = headers.ecn != Ecn::NotEct as u8 && headers.ecn != ecn;
-    is_markable
-        && write(frame, headers.v6, &Changes { ttl: headers.ttl, ecn, virtual_time_ps: None, detour: headers.detour })
-            .is_some()
-}
-
-/// Adds to the virtual time of a frame of ours that is emulated.
-pub(super) fn delay_virtually(frame: &mut [u8], latency_ps: u64) {
-    if latency_ps == 0 {
-        return;
-    }
-    if let Some(time_ps) = peek_virtual_time(frame).filter(|&time_ps| time_ps != 0) {
-        set_virtual_time(frame, time_ps.saturating_add(latency_ps));
-    }
+    let pause = headers.dscp == DSCP_PAUSE;
+    is_markable && write(frame, headers.v6, &Changes { ttl: headers.ttl, ecn, pause }).is_some()
 }

@@ -252,9 +252,8 @@ impl Network {
         let empty = self.buffer();
         let mut packet = Packet { bytes: std::mem::replace(frame, empty), len };
         let Port { rng, impairments, .. } = &mut self.ports[from];
-        impair::delay_virtually(packet.frame(), impairments.virtual_latency_ps);
         if impair::chance(rng, impairments.trim_ppm)
-            && let Some(len) = spray_wire::switch_view::trim(packet.frame())
+            && let Some(len) = spray_wire::switch_view::trim(packet.frame(), spray_wire::Ports::DEFAULT)
         {
             packet.len = len;
             self.stats.trimmed += 1;

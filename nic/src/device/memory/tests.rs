@@ -365,7 +365,17 @@ fn marking_spares_what_is_not_capable_marked_already_or_not_ours() {
         for (ecn, marked) in [(Ecn::Ect0, true), (Ecn::Ect1, true), (Ecn::NotEct, false), (Ecn::Ce, false)] {
             let (src, dst) = (src.parse().unwrap(), dst.parse().unwrap());
             let src_port = EvPort::new(50_000);
-            let envelope = Envelope { src_mac: A, dst_mac: B, src, dst, src_port, dscp: 0, ecn, ttl: 64 };
+            let envelope = Envelope {
+                src_mac: A,
+                dst_mac: B,
+                src,
+                dst,
+                src_port,
+                dst_port: spray_wire::Ports::DEFAULT.first(),
+                dscp: 0,
+                ecn,
+                ttl: 64,
+            };
             let mut frame = [0; 200];
             let probe = Body::Probe(Probe::default());
             let len = emit(&mut frame, &envelope, &Default::default(), &probe, &[]).unwrap();
@@ -392,6 +402,7 @@ fn data_frames_are_trimmed_marked_and_delayed_virtually_as_a_switch_would() {
             src: src.parse().unwrap(),
             dst: dst.parse().unwrap(),
             src_port: EvPort::new(50_000),
+            dst_port: spray_wire::Ports::DEFAULT.first(),
             dscp: spray_wire::DSCP_DATA,
             ecn: Ecn::Ect0,
             ttl: 64,

@@ -4,6 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, RawFd};
 
+use spray_wire::Ports;
 use thiserror::Error;
 
 use super::{OpenError, XskConfig, XskQueues};
@@ -45,22 +46,23 @@ pub enum TakeOverError {
 }
 
 impl XskInterface {
-    /// Takes all receive queues of an interface of this thread's network namespace over, for frames to `address`.
+    /// Takes all receive queues of an interface of this thread's network namespace over, for frames to `address` at the
+    /// default ports.
     ///
     /// # Errors
     /// Says what stands in the way, and what to do about it.
     pub fn open(interface: &str, address: IpAddr) -> Result<Self, TakeOverError> {
-        Self::open_with(&Interface::find(interface)?, address, &XskConfig::new(interface, 0), None)
+        Self::open_with(&Interface::find(interface)?, (address, Ports::DEFAULT), &XskConfig::new(interface, 0), None)
     }
 
-    /// As [`open`](Self::open), with other settings of its sockets and, with `queue`, on that queue alone; the NIC must then put UDP port
-    /// 4793 there.
+    /// As [`open`](Self::open), with other settings of its sockets and, with `queue`, on that queue alone; the NIC must then put
+    /// the ports' frames there.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(
         interface: &Interface,
-        address: IpAddr,
+        (address, ports): (IpAddr, Ports),
         config: &XskConfig,
         queue: Option<u32>,
     ) -> Result<Self, TakeOverError> {
@@ -69,7 +71,7 @@ impl XskInterface {
             Some(queue) => XskQueues::open(config, &[queue])?,
             None => XskQueues::open_all(config, SteerProgram::QUEUES)?,
         };
-        let mut steer = SteerProgram::load(interface.mac, &[address])?;
+        let mut steer = SteerProgram::load(interface.mac, &[address], ports)?;
         // Attached after the sockets exist, so that a steered frame finds its socket.
         for queue in queues.queues() {
             steer.register(queue.queue(), queue.as_fd())?;

@@ -31,11 +31,12 @@ impl Stranger {
             src: address(from, rig.v6),
             dst: address(to, rig.v6),
             src_port: EvPort::new(50_000),
+            dst_port: spray_wire::Ports::DEFAULT.first(),
             dscp: 0,
             ecn: Ecn::NotEct,
             ttl: 64,
         };
-        let common = Common { connection, cookie, virtual_time_ps: 0 };
+        let common = Common { connection, cookie };
         let mut frame = [0; 2048];
         let bytes = emit(&mut frame, &envelope, &common, body, &[7; 1024][..body.payload_bytes()]).unwrap();
         self.send_raw(&frame[..bytes]);
@@ -328,6 +329,7 @@ fn garbage_and_truncated_frames_are_counted_and_dropped() {
         src: address(0, false),
         dst: address(1, false),
         src_port: EvPort::new(50_000),
+        dst_port: spray_wire::Ports::DEFAULT.first(),
         dscp: 0,
         ecn: Ecn::NotEct,
         ttl: 64,

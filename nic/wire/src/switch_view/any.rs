@@ -14,7 +14,7 @@ const PROTOCOL_TCP: u8 = 6;
 /// Read the IP packet of a frame that [`parse`](super::parse) calls foreign: `None` if there is none, or not all of it.
 ///
 /// Ports are those of TCP and UDP, and 0 of other protocols, of fragments, and behind options and extension headers. No part of
-/// such a packet is ours, so that there is nothing to trim, no virtual time and no note.
+/// such a packet is ours, so that there is nothing to trim.
 #[inline(always)]
 pub fn parse_foreign(packet: &(impl Packet + ?Sized)) -> Option<Headers> {
     let head = packet.head::<V4_IP>()?;
@@ -69,13 +69,11 @@ fn foreign(v6: bool, bytes: u32, ports: u32, crc: u32, ip: &Ip) -> Headers {
         addresses: ip.addresses,
         ports,
         label: ip.label,
-        virtual_time_ps: 0,
         crc,
         bytes,
         ttl: ip.ttl,
         ecn: ip.class & 3,
         dscp: ip.class >> 2,
-        detour: 0,
         trimmed_len: 0,
     }
 }
@@ -85,9 +83,9 @@ fn foreign(v6: bool, bytes: u32, ports: u32, crc: u32, ip: &Ip) -> Headers {
 #[inline(always)]
 pub fn write_foreign(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {
     if v6 {
-        put_life_v6(packet.head_mut::<V6_IP>()?, changes);
+        put_life_v6(packet.head_mut::<V6_IP>()?, changes, false);
     } else {
-        put_life_v4(packet.head_mut::<V4_IP>()?, changes);
+        put_life_v4(packet.head_mut::<V4_IP>()?, changes, false);
     }
     Some(())
 }

@@ -4,6 +4,7 @@ use std::vec::Vec;
 
 use etherparse::{NetHeaders, PacketBuilder, PacketHeaders};
 
+use crate::Ports;
 use crate::checksum::{add, fold};
 use crate::offsets::v4;
 use crate::switch_view::{Changes, Headers, Parsed, address_words, addresses_v4, parse, parse_foreign, write_foreign};
@@ -11,7 +12,7 @@ use crate::switch_view::{Changes, Headers, Parsed, address_words, addresses_v4, 
 const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 const V6: [[u8; 16]; 2] = [[0xfd; 16], [0xfe; 16]];
 const MAPPED: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2];
-const CHANGES: Changes = Changes { ttl: 17, ecn: 3, virtual_time_ps: None, detour: 0 };
+const CHANGES: Changes = Changes { ttl: 17, ecn: 3, pause: true };
 
 fn tcp(v6: bool) -> Vec<u8> {
     let ethernet = PacketBuilder::ethernet2(MACS[0], MACS[1]);
@@ -22,7 +23,7 @@ fn tcp(v6: bool) -> Vec<u8> {
 }
 
 fn read(frame: &[u8]) -> Headers {
-    assert_eq!(parse(frame), Parsed::Foreign);
+    assert_eq!(parse(frame, Ports::DEFAULT), Parsed::Foreign);
     parse_foreign(frame).unwrap()
 }
 
@@ -32,8 +33,8 @@ fn packets_of_tcp_have_addresses_and_ports() {
     assert_eq!(headers.destination, address_words(MAPPED));
     assert_eq!((headers.addresses, headers.ports), (addresses_v4([10, 0, 0, 1], [10, 0, 0, 2]), 40_000 << 16 | 443));
     assert_eq!((headers.v6, headers.ttl, headers.bytes), (false, 64, 154));
-    // There is nothing of ours to trim or to note.
-    assert_eq!((headers.trimmed_len, headers.virtual_time_ps, headers.detour), (0, 0, 0));
+    // There is nothing of ours to trim.
+    assert_eq!(headers.trimmed_len, 0);
     let headers = read(&tcp(true));
     assert_eq!((headers.v6, headers.destination, headers.ports), (true, address_words(V6[1]), 40_000 << 16 | 443));
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::samples::*;
 use crate::offsets::udp_payload_offset;
-use crate::switch_view::trim;
+use crate::switch_view::{Changes, trim, write as write_changes};
 use crate::*;
 
 fn octets(address: core::net::IpAddr) -> Vec<u8> {
@@ -28,7 +28,7 @@ fn check_read(frame: &[u8], e: &Envelope) {
     let Some(TransportHeader::Udp(udp)) = headers.transport else { panic!("no udp header") };
     let payload = headers.payload.slice();
     assert_eq!(payload, &frame[udp_payload_offset(e.is_v6())..]);
-    assert_eq!((udp.source_port, udp.destination_port), (e.src_port.number(), UDP_PORT));
+    assert_eq!((udp.source_port, udp.destination_port), (e.src_port.number(), e.dst_port));
     assert_eq!(usize::from(udp.length), 8 + payload.len());
     match headers.net.unwrap() {
         NetHeaders::Ipv4(ip, _) => check_v4(&ip, &udp, e, payload.len()),
@@ -77,7 +77,7 @@ fn write(e: &Envelope, ours: &[u8]) -> Vec<u8> {
             IpHeaders::Ipv6(ip, Default::default())
         }
     };
-    let builder = PacketBuilder::ethernet2(e.src_mac, e.dst_mac).ip(ip).udp(e.src_port.number(), UDP_PORT);
+    let builder = PacketBuilder::ethernet2(e.src_mac, e.dst_mac).ip(ip).udp(e.src_port.number(), e.dst_port);
     let mut out = Vec::new();
     builder.write(&mut out, ours).unwrap();
     out
@@ -93,16 +93,18 @@ proptest! {
     fn we_read_its_frames(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
         let frame = build(&e, &c, &body, &payload);
         let theirs = write(&e, &frame[udp_payload_offset(e.is_v6())..]);
-        prop_assert_eq!(parse(&theirs), parse(&frame));
+        prop_assert_eq!(parse(&theirs, Ports::DEFAULT), parse(&frame, Ports::DEFAULT));
     }
 
     #[test]
-    fn it_reads_frames_that_a_switch_rewrote(e in any_envelope(), c in any_common(), time: u64) {
+    fn it_reads_frames_that_a_switch_rewrote(e in any_envelope(), c in any_common(), ttl: u8) {
         let (body, payload) = bodies().swap_remove(0);
         let mut frame = build(&e, &c, &body, &payload);
-        set_virtual_time(&mut frame, time);
+        let changes = Changes { ttl, ecn: e.ecn as u8, pause: false };
+        write_changes(frame.as_mut_slice(), e.is_v6(), &changes).unwrap();
+        let e = Envelope { ttl, dscp: if e.dscp == DSCP_PAUSE { DSCP_CONTROL } else { e.dscp }, ..e };
         check_read(&frame, &e);
-        let len = trim(&mut frame).unwrap();
+        let len = trim(&mut frame, Ports::DEFAULT).unwrap();
         check_read(&frame[..len], &Envelope { dscp: DSCP_TRIMMED, ..e });
     }
 }

@@ -14,14 +14,17 @@ fn meaning<'a>(frame: &Frame<'a>) -> (u32, u64, Body, &'a [u8], core::net::IpAdd
 #[test]
 fn no_byte_of_any_value_changes_what_a_frame_means() {
     for original in frames() {
-        let expected = parse(&original).unwrap().unwrap();
+        let expected = parse(&original, Ports::DEFAULT).unwrap().unwrap();
         let mut frame = original.clone();
         for place in 0..frame.len() {
             for value in 0..=u8::MAX {
                 frame[place] = value;
-                if let Ok(Some(parsed)) = parse(&frame) {
+                if let Ok(Some(parsed)) = parse(&frame, Ports::DEFAULT) {
                     assert_eq!(meaning(&parsed), meaning(&expected), "byte {place} is {value}");
-                    assert!(matches!(switch_view::parse(frame.as_slice()), Parsed::Ours(_)), "byte {place} is {value}");
+                    assert!(
+                        matches!(switch_view::parse(frame.as_slice(), Ports::DEFAULT), Parsed::Ours(_)),
+                        "byte {place} is {value}"
+                    );
                 }
             }
             frame[place] = original[place];
@@ -43,9 +46,9 @@ fn of_all_lengths_only_the_right_ones_are_taken() {
                 frame[24..26].fill(0);
                 let sum = !fold(add(0, &frame[14..34]));
                 frame[24..26].copy_from_slice(&sum.to_be_bytes());
-                let is_ours = matches!(parse(&frame), Ok(Some(_)));
+                let is_ours = matches!(parse(&frame, Ports::DEFAULT), Ok(Some(_)));
                 assert_eq!(is_ours, length == right, "{length} in place of {right}");
-                let is_seen = matches!(switch_view::parse(frame.as_slice()), Parsed::Ours(_));
+                let is_seen = matches!(switch_view::parse(frame.as_slice(), Ports::DEFAULT), Parsed::Ours(_));
                 assert_eq!(is_seen, length == right, "a switch: {length} in place of {right}");
             }
         }

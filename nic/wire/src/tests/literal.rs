@@ -25,47 +25,47 @@ fn ours(v6: bool, hex: &str, payload: &[u8]) -> Vec<u8> {
     let mut covered: Vec<u8> = addresses
         .split(' ')
         .flat_map(|a| u128::from_str_radix(a, 16).unwrap().to_be_bytes())
-        .chain([0xc3, 0x50, 0x12, 0xb9])
+        .chain([0xc3, 0x50, 0xf0, 0x00])
         .collect();
     covered.extend(&bytes[..16]);
-    covered.extend(&bytes[28..]);
-    bytes[24..28].copy_from_slice(&crc32c_bitwise(&covered).to_be_bytes());
+    covered.extend(&bytes[20..]);
+    bytes[16..20].copy_from_slice(&crc32c_bitwise(&covered).to_be_bytes());
     bytes.extend(payload);
     bytes
 }
 
-const COMMON: &str = "a1a2a3a4 b1b2b3b4b5b6b7b8 0102030405060708 HHHHHHHH";
+const COMMON: &str = "a1a2a3a4 b1b2b3b4b5b6b7b8 HHHHHHHH";
 
 /// The body of each sample, after the common header; `PPPPPPPP` stands for the payload's CRC.
 const BODIES: [(&str, &str); 13] = [
-    ("01 01 07 00", "1112131415161718 2122232425262728 31323334 4142434445464748 5152535455565758 014d 5234 PPPPPPPP"),
+    ("01 01 07 00", "31323334 1112131415161718 2122232425262728 4142434445464748 5152535455565758 014d 5234 PPPPPPPP"),
     (
         "01 02 01 00",
-        "1112131415161718 2122232425262728 3132333435363738
+        "4142 05 04 1112131415161718 2122232425262728 3132333435363738
          0100000000000000 0000000000000080 0807060504030201 ffffffffffffffff
-         4142 05 04 03 01 0000 5152535455565758",
+         5152535455565758 03 01 00 00",
     ),
-    ("01 03 05 00", "000000000000004d 2122232425262728 4142 03 01 0bb8 0000"),
+    ("01 03 05 00", "4142 03 01 000000000000004d 2122232425262728 0bb8 0000"),
     (
         "01 04 00 00",
-        "00000001 fffffffffffffffa 00000200 00000bb8 0000010000000000 00000004 0000 0000 6120636c69656e74277320746f6b656e",
+        "00000001 fffffffffffffffa 0000010000000000 00000200 00000bb8 00000004 0000 0000 6120636c69656e74277320746f6b656e",
     ),
     (
         "01 05 00 00",
-        "00000009 0000000000003039 00000100 00000578 0000000000100000 00000001 0000 0000 00000000000000000000000000000000",
+        "00000009 0000000000003039 0000000000100000 00000100 00000578 00000001 0000 0000 00000000000000000000000000000000",
     ),
-    ("01 06 01 00", "0004000000000000 00000002"),
+    ("01 06 01 00", "00000002 0004000000000000"),
     ("01 07 00 00", "00000007"),
-    ("01 08 00 00", "0000000000000063 00000000075bcd15 0000 00 00"),
-    ("01 09 00 00", "0000000000000063 00000000075bcd15 ea60 03 01"),
-    ("01 0a 00 00", "1112131415161718"),
-    ("01 0b 00 00", "0000010000000000 2122232425262728"),
+    ("01 08 00 00", "0000 00 00 0000000000000063 00000000075bcd15"),
+    ("01 09 00 00", "ea60 03 01 0000000000000063 00000000075bcd15"),
+    ("01 0a 00 00", "00000000 1112131415161718"),
+    ("01 0b 00 00", "00000000 0000010000000000 2122232425262728"),
     ("01 0c 00 00", "6120736572766572277320746f6b656e"),
     (
         "01 02 01 00",
-        "1112131415161718 2122232425262728 3132333435363738
+        "4142 05 04 1112131415161718 2122232425262728 3132333435363738
          0100000000000000 0000000000000080 0807060504030201 ffffffffffffffff
-         4142 05 04 03 01 03 00 5152535455565758
+         5152535455565758 03 01 03 00
          0005 6162 7172 8182",
     ),
 ];
@@ -103,7 +103,7 @@ fn every_kind_has_the_specified_bytes() {
 #[test]
 fn header_lengths_are_the_specified_ones() {
     let ours = Kind::ALL.map(Kind::bytes);
-    assert_eq!(ours, [72, 100, 52, 80, 80, 40, 32, 48, 48, 36, 44, 44]);
+    assert_eq!(ours, [64, 92, 44, 72, 72, 32, 24, 40, 40, 32, 40, 36]);
     assert_eq!(Kind::ALL.map(|kind| header_bytes(false, kind)), ours.map(|bytes| 42 + bytes));
     assert_eq!(Kind::ALL.map(|kind| header_bytes(true, kind)), ours.map(|bytes| 62 + bytes));
     assert!(Kind::ALL.iter().all(|kind| Kind::from_u8(*kind as u8) == Some(*kind)));
@@ -118,8 +118,8 @@ fn a_reset_over_ipv4_is_these_bytes() {
     #[rustfmt::skip]
     let mut expected = std::vec![
         2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00, // Ethernet
-        0x45, 46 << 2, 0, 60, 0, 0, 0x40, 0, 64, 17, 0x25, 0xf7, 10, 0, 0, 1, 10, 0, 0, 2, // IPv4
-        0xc3, 0x50, 0x12, 0xb9, 0, 40, 0, 0, // UDP, no checksum
+        0x45, 46 << 2, 0, 52, 0, 0, 0x40, 0, 64, 17, 0x25, 0xff, 10, 0, 0, 1, 10, 0, 0, 2, // IPv4
+        0xc3, 0x50, 0xf0, 0x00, 0, 32, 0, 0, // UDP, no checksum
     ];
     expected.extend(ours(false, &std::format!("01 07 00 00 {COMMON} 00000007"), &[]));
     assert_eq!(frame, expected);
@@ -128,10 +128,10 @@ fn a_reset_over_ipv4_is_these_bytes() {
 #[test]
 fn a_reset_over_ipv6_has_these_headers() {
     let frame = build(&envelope(true), &common(), &Body::Reset(Reset { reason: 7 }), &[]);
-    let mut headers = std::vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x62, 0xa0, 0xc3, 0x50, 0, 40, 17, 64];
+    let mut headers = std::vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x62, 0xa0, 0xc3, 0x50, 0, 32, 17, 64];
     headers
         .extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
-    headers.extend([0xc3, 0x50, 0x12, 0xb9, 0, 40]);
+    headers.extend([0xc3, 0x50, 0xf0, 0x00, 0, 32]);
     assert_eq!(frame[..60], headers);
     assert_ne!(frame[60..62], [0, 0]);
 }

@@ -7,8 +7,6 @@ use proptest::prelude::*;
 
 use crate::*;
 
-pub const VIRTUAL_TIME: u64 = 0x0102_0304_0506_0708;
-
 pub fn envelope(v6: bool) -> Envelope {
     Envelope {
         src_mac: [2, 0, 0, 0, 0, 1],
@@ -16,6 +14,7 @@ pub fn envelope(v6: bool) -> Envelope {
         src: if v6 { "fd00::1".parse().unwrap() } else { "10.0.0.1".parse().unwrap() },
         dst: if v6 { "fd00::2".parse().unwrap() } else { "10.0.0.2".parse().unwrap() },
         src_port: EvPort::new(50_000),
+        dst_port: Ports::DEFAULT.first(),
         dscp: DSCP_DATA,
         ecn: Ecn::Ect0,
         ttl: INITIAL_TTL,
@@ -23,7 +22,7 @@ pub fn envelope(v6: bool) -> Envelope {
 }
 
 pub fn common() -> Common {
-    Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8, virtual_time_ps: VIRTUAL_TIME }
+    Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8 }
 }
 
 /// One body of each kind, and an Ack with echoes, every field different from zero, and the payload that goes with it.
@@ -140,13 +139,15 @@ pub fn any_envelope() -> impl Strategy<Value = Envelope> {
         any::<([u8; 16], [u8; 16])>().prop_map(|(a, b)| (a.into(), b.into())),
     ];
     let tos = (0..64u8, 0..4u8, any::<u8>());
-    (any::<[u8; 6]>(), any::<[u8; 6]>(), addresses, any::<u16>(), tos).prop_map(
-        |(src_mac, dst_mac, (src, dst), src_port, (dscp, ecn, ttl))| Envelope {
+    let ports = (any::<u16>(), 0..Ports::COUNT);
+    (any::<[u8; 6]>(), any::<[u8; 6]>(), addresses, ports, tos).prop_map(
+        |(src_mac, dst_mac, (src, dst), (src_port, to), (dscp, ecn, ttl))| Envelope {
             src_mac,
             dst_mac,
             src,
             dst,
             src_port: EvPort::new(src_port),
+            dst_port: Ports::DEFAULT.first() + to,
             dscp,
             ecn: Ecn::from_tos(ecn),
             ttl,
@@ -155,11 +156,7 @@ pub fn any_envelope() -> impl Strategy<Value = Envelope> {
 }
 
 pub fn any_common() -> impl Strategy<Value = Common> {
-    any::<(u32, u64, u64)>().prop_map(|(connection, cookie, virtual_time_ps)| Common {
-        connection,
-        cookie,
-        virtual_time_ps,
-    })
+    any::<(u32, u64)>().prop_map(|(connection, cookie)| Common { connection, cookie })
 }
 
 fn any_data() -> impl Strategy<Value = (Body, Vec<u8>)> {

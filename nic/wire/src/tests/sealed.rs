@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::samples::*;
 use crate::offsets::{trimmed_len, udp_payload_offset};
-use crate::switch_view::{set_virtual_time, trim};
+use crate::switch_view::trim;
 use crate::*;
 
 /// Tags by a CRC, and payload with every bit turned.
@@ -51,17 +51,13 @@ fn seal(e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Vec<u8> {
 proptest! {
     //= docs/specs/wire.md#WIRE-18 sealed frames
     #[test]
-    fn any_frame_opens_to_itself(e in any_envelope(), c in any_common(), (body, payload) in any_body(), time: u64) {
+    fn any_frame_opens_to_itself(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
         let mut frame = seal(&e, &c, &body, &payload);
         let tag = if body.kind() == Kind::Data { TAG_BYTES } else { 0 };
         prop_assert_eq!(frame.len(), body.header_bytes(e.is_v6()) + SEAL_BYTES + payload.len() + tag);
-        prop_assert_eq!(parse(&frame), Err(Error::Sealed));
-        // What a switch writes does not touch what is sealed.
-        set_virtual_time(&mut frame, time);
-        let common = Common { virtual_time_ps: time, ..c };
-        let expected =
-            Frame { envelope: e, common, body, payload: &payload, trimmed: false, pause: false, sealed: true };
-        prop_assert_eq!(open(&mut frame, opened), Ok(Some(expected)));
+        prop_assert_eq!(parse(&frame, Ports::DEFAULT), Err(Error::Sealed));
+        let expected = Frame { envelope: e, common: c, body, payload: &payload, trimmed: false, sealed: true };
+        prop_assert_eq!(open(&mut frame, Ports::DEFAULT, opened), Ok(Some(expected)));
     }
 
     //= docs/specs/wire.md#WIRE-15 trimming
@@ -69,17 +65,17 @@ proptest! {
     fn a_trimmed_header_proves_itself(e in any_envelope(), c in any_common()) {
         let (body, payload) = bodies().swap_remove(0);
         let mut frame = seal(&e, &c, &body, &payload);
-        let len = trim(&mut frame).unwrap();
+        let len = trim(&mut frame, Ports::DEFAULT).unwrap();
         prop_assert_eq!(len, trimmed_len(e.is_v6()) + SEAL_BYTES);
         frame.truncate(len);
         let envelope = Envelope { dscp: DSCP_TRIMMED, ..e };
         let expected =
-            Frame { envelope, common: c, body, payload: &[], trimmed: true, pause: false, sealed: true };
-        prop_assert_eq!(trim(&mut frame), None);
+            Frame { envelope, common: c, body, payload: &[], trimmed: true, sealed: true };
+        prop_assert_eq!(trim(&mut frame, Ports::DEFAULT), None);
         let mut copy = frame.clone();
-        prop_assert_eq!(open(&mut copy, opened), Ok(Some(expected)));
+        prop_assert_eq!(open(&mut copy, Ports::DEFAULT, opened), Ok(Some(expected)));
         frame[udp_payload_offset(e.is_v6()) + 30] ^= 1;
-        prop_assert!(open(&mut frame, opened).is_err());
+        prop_assert!(open(&mut frame, Ports::DEFAULT, opened).is_err());
     }
 }
 
@@ -94,10 +90,10 @@ fn no_flipped_bit_is_taken() {
                 let mut frame = frame.clone();
                 frame[bit / 8] ^= 1 << (bit % 8);
                 let at = bit / 8 - ours;
-                // Switches write the time and the detour. A whole data frame's payload has a tag that covers the header too.
-                let own_tag = (24..28).contains(&at) || (72..72 + SEAL_BYTES).contains(&at);
-                let free = (16..24).contains(&at) || at == 3 || body.kind() == Kind::Data && own_tag;
-                let result = open(&mut frame, opened);
+                // A whole data frame's payload has a tag that covers the header too.
+                let own_tag = (16..20).contains(&at) || (64..64 + SEAL_BYTES).contains(&at);
+                let free = body.kind() == Kind::Data && own_tag;
+                let result = open(&mut frame, Ports::DEFAULT, opened);
                 // Over IPv6 the UDP checksum finds every one.
                 assert_eq!(result.is_ok(), free && !v6, "{:?} byte {at}", body.kind());
             }
@@ -111,7 +107,11 @@ fn cut_anywhere_it_is_refused_without_a_panic() {
         for (body, payload) in bodies() {
             let frame = seal(&envelope(v6), &common(), &body, &payload);
             for len in 0..frame.len() {
-                assert!(!matches!(open(&mut frame[..len].to_vec(), opened), Ok(Some(_))), "{:?} {len}", body.kind());
+                assert!(
+                    !matches!(open(&mut frame[..len].to_vec(), Ports::DEFAULT, opened), Ok(Some(_))),
+                    "{:?} {len}",
+                    body.kind()
+                );
                 let mut small = vec![0; len];
                 let emitted = emit_sealed(&mut small, &envelope(v6), &common(), &body, payload.len(), &Toy);
                 assert_eq!(emitted, Err(Error::BufferTooSmall), "{:?} {len}", body.kind());
@@ -123,7 +123,7 @@ fn cut_anywhere_it_is_refused_without_a_panic() {
 #[test]
 fn a_plain_frame_is_none_that_opens() {
     for frame in frames() {
-        assert_eq!(open(&mut frame.clone(), |_| true), Err(Error::Version));
+        assert_eq!(open(&mut frame.clone(), Ports::DEFAULT, |_| true), Err(Error::Version));
     }
 }
 
@@ -132,8 +132,8 @@ fn a_message_of_the_key_exchange_follows_the_terms() {
     let message = [7; 96];
     let connect = Body::Connect(Connect { connection: 1, cookie: 2, exchange_bytes: 96, ..Connect::default() });
     let frame = build(&envelope(false), &common(), &connect, &message);
-    assert_eq!(frame.len(), 42 + 80 + 96);
-    assert_eq!(parse(&frame).unwrap().unwrap().payload, message);
+    assert_eq!(frame.len(), 42 + 72 + 96);
+    assert_eq!(parse(&frame, Ports::DEFAULT).unwrap().unwrap().payload, message);
     let short = Body::Connect(Connect { exchange_bytes: 95, ..Connect::default() });
     assert_eq!(emit(&mut [0; 500], &envelope(false), &common(), &short, &message), Err(Error::Length));
 }

@@ -1,11 +1,9 @@
 //! What a switch does to a frame (WIRE-14, WIRE-15).
 
-use std::vec::Vec;
-
 use proptest::prelude::*;
 
 use super::samples::*;
-use crate::checksum::{add, fold, update_u16, update_u64};
+use crate::checksum::{add, fold, update_u16};
 use crate::offsets::*;
 use crate::switch_view::{
     self, PacketFields, Parsed, addressed_to, addressee, classify, packet_fields, trim, trimmed_udp_checksum_v6,
@@ -34,49 +32,49 @@ proptest! {
     /// The first word is never 0 in a header, which keeps both zeros of ones' complement apart (RFC 1624 §4).
     #[test]
     fn incremental_checksum_is_the_whole_one(
-        mut bytes in prop::collection::vec(any::<u8>(), 40..80), at in 1..16usize, word: u16, long: u64,
+        mut bytes in prop::collection::vec(any::<u8>(), 40..80), at in 1..16usize, word: u16,
     ) {
         bytes[0] |= 0x40;
         let before = sum(&bytes);
         let old = u16::from_be_bytes([bytes[2 * at], bytes[2 * at + 1]]);
         bytes[2 * at..2 * at + 2].copy_from_slice(&word.to_be_bytes());
         prop_assert_eq!(update_u16(before, old, word), sum(&bytes));
-        let before = sum(&bytes);
-        let old = u64::from_be_bytes(bytes[2 * at..2 * at + 8].try_into().unwrap());
-        bytes[2 * at..2 * at + 8].copy_from_slice(&long.to_be_bytes());
-        prop_assert_eq!(update_u64(before, old, long), sum(&bytes));
     }
 
+    /// Whatever it writes, hosts take the frame for what it was; only control frames have a sender pause.
     #[test]
-    fn virtual_time_set_later_gives_the_frame_emitted_with_it(
-        e in any_envelope(), c in any_common(), (body, payload) in any_body(), time: u64,
+    fn what_a_switch_writes_keeps_the_frame_valid(
+        e in any_envelope(), c in any_common(), (body, payload) in any_body(), ttl: u8, ecn in 0..4u8, pause: bool,
     ) {
         let mut frame = build(&e, &c, &body, &payload);
-        set_virtual_time(&mut frame, time);
-        prop_assert_eq!(peek_virtual_time(&frame), Some(time));
-        let expected = build(&e, &Common { virtual_time_ps: time, ..c }, &body, &payload);
-        prop_assert_eq!(frame, expected);
+        let changes = switch_view::Changes { ttl, ecn, pause };
+        switch_view::write(frame.as_mut_slice(), e.is_v6(), &changes).unwrap();
+        let control = matches!(e.dscp, DSCP_CONTROL | DSCP_PAUSE);
+        let dscp = if !control { e.dscp } else if pause { DSCP_PAUSE } else { DSCP_CONTROL };
+        let e = Envelope { ttl, ecn: Ecn::from_tos(ecn), dscp, ..e };
+        prop_assert_eq!(&frame, &build(&e, &c, &body, &payload));
+        prop_assert_eq!(parse(&frame, Ports::DEFAULT).unwrap().unwrap().is_pause(), control && pause);
     }
 
     #[test]
     fn a_trimmed_frame_parses_to_its_header(e in any_envelope(), c in any_common()) {
         let (body, payload) = bodies().swap_remove(0);
         let mut frame = build(&e, &c, &body, &payload);
-        let len = trim(&mut frame).unwrap();
+        let len = trim(&mut frame, Ports::DEFAULT).unwrap();
         prop_assert_eq!(len, trimmed_len(e.is_v6()));
         let envelope = Envelope { dscp: DSCP_TRIMMED, ..e };
-        let expected = Frame { envelope, common: c, body, payload: &[], trimmed: true, pause: false, sealed: false };
-        prop_assert_eq!(parse(&frame[..len]), Ok(Some(expected)));
+        let expected = Frame { envelope, common: c, body, payload: &[], trimmed: true, sealed: false };
+        prop_assert_eq!(parse(&frame[..len], Ports::DEFAULT), Ok(Some(expected)));
         // Bytes that are still there count as padding, and a second switch has nothing left to trim.
-        prop_assert_eq!(parse(&frame), Ok(Some(expected)));
+        prop_assert_eq!(parse(&frame, Ports::DEFAULT), Ok(Some(expected)));
         frame.truncate(len);
-        prop_assert_eq!(trim(&mut frame), None);
+        prop_assert_eq!(trim(&mut frame, Ports::DEFAULT), None);
     }
 
     #[test]
     fn trimmed_checksum_ignores_what_the_field_holds(junk: u16) {
         let mut frame = data_frame(true);
-        trim(&mut frame).unwrap();
+        trim(&mut frame, Ports::DEFAULT).unwrap();
         let expected = trimmed_udp_checksum_v6(frame.first_chunk().unwrap(), TRIMMED_UDP_LENGTH, 0);
         let at = udp_checksum_offset(true);
         frame[at..at + 2].copy_from_slice(&junk.to_be_bytes());
@@ -92,19 +90,17 @@ fn offsets_point_at_the_fields() {
         let frame = build(&e, &common(), &body, &payload);
         let u16_at = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
         assert_eq!(u16_at(udp_src_port_offset(v6)), e.src_port.number());
-        assert_eq!(u16_at(udp_dst_port_offset(v6)), UDP_PORT);
+        assert_eq!(u16_at(udp_dst_port_offset(v6)), Ports::DEFAULT.first());
         assert_eq!(usize::from(u16_at(udp_length_offset(v6))), frame.len() - udp_offset(v6));
         assert_eq!(u16_at(udp_checksum_offset(v6)) != 0, v6);
         assert_eq!((frame[version_offset(v6)], frame[kind_offset(v6)]), (VERSION, Kind::Data as u8));
-        let at = virtual_time_offset(v6);
-        assert_eq!(frame[at..at + 8], VIRTUAL_TIME.to_be_bytes());
         assert_eq!(frame[flags_offset(v6)..][..2], [7, 0]);
-        assert_eq!(classify(frame.as_slice()), Some(v6));
+        assert_eq!(classify(frame.as_slice(), Ports::DEFAULT), Some(v6));
         assert_eq!(frame[if v6 { v6::HOP_LIMIT } else { v4::TTL }], 33);
     }
-    assert_eq!((trimmed_len(false), trimmed_len(true)), (114, 134));
-    assert_eq!(TRIMMED_UDP_LENGTH, 80);
-    assert_eq!((min_len(false), min_len(true)), (70, 90));
+    assert_eq!((trimmed_len(false), trimmed_len(true)), (106, 126));
+    assert_eq!(TRIMMED_UDP_LENGTH, 72);
+    assert_eq!((min_len(false), min_len(true)), (62, 82));
 }
 
 #[test]
@@ -112,15 +108,17 @@ fn the_last_port_has_a_dscp_of_its_own() {
     for v6 in [false, true] {
         for (dscp, last) in [(DSCP_TRIMMED, false), (DSCP_TRIMMED_LAST, true)] {
             let mut frame = data_frame(v6);
-            let Parsed::Ours(headers) = switch_view::parse(frame.as_slice()) else { panic!("not ours") };
+            let Parsed::Ours(headers) = switch_view::parse(frame.as_slice(), Ports::DEFAULT) else {
+                panic!("not ours")
+            };
             let len = switch_view::cut(frame.as_mut_slice(), v6, dscp, headers.trimmed_len).unwrap() as usize;
-            let frame = parse(&frame[..len]).unwrap().unwrap();
+            let frame = parse(&frame[..len], Ports::DEFAULT).unwrap().unwrap();
             assert_eq!((frame.trimmed, frame.is_trimmed_last(), frame.envelope.dscp), (true, last, dscp));
         }
         // The DSCP alone cuts nothing off.
         let (body, payload) = bodies().swap_remove(0);
         let frame = build(&Envelope { dscp: DSCP_TRIMMED_LAST, ..envelope(v6) }, &common(), &body, &payload);
-        let frame = parse(&frame).unwrap().unwrap();
+        let frame = parse(&frame, Ports::DEFAULT).unwrap().unwrap();
         assert!(!frame.trimmed && !frame.is_trimmed_last());
     }
 }
@@ -131,7 +129,7 @@ fn only_data_is_trimmed() {
         for (body, payload) in bodies() {
             let frame = build(&envelope(v6), &common(), &body, &payload);
             let mut trimmed = frame.clone();
-            let result = trim(&mut trimmed);
+            let result = trim(&mut trimmed, Ports::DEFAULT);
             assert_eq!(result.is_some(), body.kind() == Kind::Data);
             assert_eq!(trimmed == frame, result.is_none());
         }
@@ -150,18 +148,8 @@ fn hop_and_mark_keep_the_frame_valid() {
     for (at, value) in edits {
         frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
     }
-    let parsed = parse(&frame).unwrap().unwrap();
+    let parsed = parse(&frame, Ports::DEFAULT).unwrap().unwrap();
     assert_eq!((parsed.envelope.hops(), parsed.envelope.marked()), (1, true));
-}
-
-#[test]
-fn peek_needs_the_common_header_only() {
-    for v6 in [false, true] {
-        let frame = data_frame(v6);
-        let peeked: Vec<bool> = (0..frame.len()).map(|len| peek_virtual_time(&frame[..len]).is_some()).collect();
-        let expected: Vec<bool> = (0..frame.len()).map(|len| len >= min_len(v6)).collect();
-        assert_eq!(peeked, expected);
-    }
 }
 
 #[test]
@@ -198,11 +186,15 @@ fn a_frame_is_for_the_interface_that_its_headers_name() {
         };
         for (body, payload) in bodies() {
             let mut frame = build(&to, &common(), &body, &payload);
-            assert_eq!(addressed_to(frame.as_slice()), Some(addressee(to.dst_mac, mapped)));
-            assert_ne!(addressed_to(frame.as_slice()), Some(addressee(to.src_mac, mapped)));
+            assert_eq!(addressed_to(frame.as_slice()), Some(addressee(to.dst_mac, mapped, Ports::DEFAULT)));
+            assert_ne!(addressed_to(frame.as_slice()), Some(addressee(to.src_mac, mapped, Ports::DEFAULT)));
             frame[ETHERTYPE] ^= 1;
             assert_eq!(addressed_to(frame.as_slice()), None);
         }
     }
-    assert_ne!(addressee([0; 6], [0; 16]), [0; 3]);
+    assert_ne!(addressee([0; 6], [0; 16], Ports::DEFAULT), [0; 3]);
+    // The least that another program may send: as empty as an unused place.
+    let mut nobody = data_frame(true);
+    [0..6, 38..54, 56..58].into_iter().for_each(|zeros| nobody[zeros].fill(0));
+    assert_eq!(addressed_to(nobody.as_slice()), None);
 }

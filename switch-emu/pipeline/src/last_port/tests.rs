@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::{HOST, Thresholds};
 use crate::link::{LinkChange, LinkState};
+use crate::shim::SHIM_BYTES;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use proptest::prelude::*;
 use spray_wire::{Ack, Body, Common, DSCP_CONTROL, DSCP_DATA, Data, Ecn, Envelope, EvPort, emit};
@@ -55,6 +56,7 @@ impl Spec {
             src: address(1),
             dst: address(2),
             src_port: EvPort::new(50_000),
+            dst_port: Ports::DEFAULT.first(),
             dscp: if self.payload.is_some() { DSCP_DATA } else { DSCP_CONTROL },
             ecn: self.ecn,
             ttl: self.ttl,
@@ -65,18 +67,27 @@ impl Spec {
                 Body::Data(Data { message_bytes: payload_bytes.into(), payload_bytes, ..Data::default() })
             }
         };
-        let common = Common { virtual_time_ps: self.time_ps, ..Common::default() };
         let mut out = vec![0; 4_096];
         let payload = vec![5; self.payload.unwrap_or(0).into()];
-        let len = emit(&mut out, &envelope, &common, &body, &payload).expect("a frame that fits");
+        let len = emit(&mut out, &envelope, &Common::default(), &body, &payload).expect("a frame that fits");
         out.truncate(len);
-        out
+        [&Shim { virtual_time_ps: self.time_ps, detour: 0 }.before(&out), &*out].concat()
+    }
+
+    /// Its bytes on a link.
+    fn len(&self) -> u64 {
+        (self.frame().len() - SHIM_BYTES) as u64
     }
 
     /// The time that the frame takes on the link and the cable.
     fn way_ps(&self) -> u64 {
-        self.frame().len() as u64 * PS_PER_BYTE + LATENCY_PS
+        self.len() * PS_PER_BYTE + LATENCY_PS
     }
+}
+
+/// The virtual time of a frame.
+fn time_ps(frame: &[u8]) -> u64 {
+    Shim::read(frame.first_chunk().unwrap()).expect("a shim").virtual_time_ps
 }
 
 /// Plays a frame; returns it as it reaches the host.
@@ -84,7 +95,7 @@ fn play(port: &LastPort, spec: &Spec) -> Result<Vec<u8>, Cause> {
     let mut frame = spec.frame();
     let Delivery { due_ps, len } = port.play(frame.as_mut_slice(), |_| {})?;
     frame.truncate(len as usize);
-    assert_eq!(switch_view::peek_virtual_time(&frame), Some(due_ps));
+    assert_eq!(time_ps(&frame), due_ps);
     Ok(frame)
 }
 
@@ -100,16 +111,18 @@ fn an_idle_port_takes_the_time_of_the_frame_and_of_the_cable() {
 fn frames_are_marked_trimmed_and_dropped_as_at_a_switch() {
     for v6 in [false, true] {
         let data = Spec { v6, ..DATA };
-        let (port, len) = (port(&LIMITS), data.frame().len() as u64);
+        let (port, len) = (port(&LIMITS), data.len());
         for ahead in 0..6 {
             let time_ps = START_PS + data.way_ps() + ahead * len * PS_PER_BYTE;
             let ecn = if ahead >= 2 { Ecn::Ce } else { Ecn::Ect0 };
             assert_eq!(play(&port, &data), Ok(Spec { ecn, ttl: 61, time_ps, ..data }.frame()), "behind {ahead}");
         }
         let mut cut = Spec { ttl: 61, ..data }.frame();
-        let bytes = switch_view::trim(&mut cut).expect("a data frame");
-        switch_view::set_virtual_time(&mut cut, START_PS + bytes as u64 * PS_PER_BYTE + LATENCY_PS);
-        assert_eq!(play(&port, &data), Ok(cut[..bytes].to_vec()), "control goes first");
+        let (shim, frame) = cut.split_first_chunk_mut().unwrap();
+        let bytes = switch_view::trim(frame, Ports::DEFAULT).expect("a data frame");
+        let virtual_time_ps = START_PS + bytes as u64 * PS_PER_BYTE + LATENCY_PS;
+        Shim { virtual_time_ps, detour: 0 }.write(shim);
+        assert_eq!(play(&port, &data), Ok(cut[..SHIM_BYTES + bytes].to_vec()), "control goes first");
         let counters = port.counters();
         assert_eq!((counters.frames, counters.marks, counters.trims, counters.control_frames), (7, 4, 1, 1));
     }
@@ -127,13 +140,16 @@ fn a_last_port_may_trim_with_a_dscp_of_its_own() {
         let port = port(&Thresholds { trim_tells_last: true, ..LIMITS });
         let spec = Spec { v6, ..DATA };
         let frames: Vec<_> = (0..8).map(|_| play(&port, &spec).unwrap()).collect();
-        let trimmed = |frame: &Vec<u8>| spray_wire::parse(frame).unwrap().unwrap().is_trimmed_last();
+        let trimmed = |frame: &Vec<u8>| {
+            spray_wire::parse(&frame[SHIM_BYTES..], Ports::DEFAULT).unwrap().unwrap().is_trimmed_last()
+        };
         assert_eq!(frames.iter().filter(|frame| trimmed(frame)).count() as u64, port.counters().trims);
         assert!(port.counters().trims > 0);
         // Such a header goes in the control class, and is not trimmed again.
         let header = frames.iter().find(|frame| trimmed(frame)).unwrap();
-        let Parsed::Ours(headers) = switch_view::parse(header.as_slice()) else { panic!("a frame of ours") };
-        let frame = Frame::new(&headers, || 0);
+        let parsed = switch_view::parse(&header[SHIM_BYTES..], Ports::DEFAULT);
+        let Parsed::Ours(headers) = parsed else { panic!("a frame of ours") };
+        let frame = Frame::new(&headers, Shim::default(), || 0);
         assert!(frame.control && !frame.is_trimmable());
     }
 }
@@ -145,10 +161,10 @@ fn links_change_with_the_time_of_frames() {
     config.push(RATE_BPS, &at(100_000, LinkState { rate_ppm: 500_000, ..LinkState::UP }));
     config.push(RATE_BPS, &at(10_000_000, LinkState { silent_drop: true, ..LinkState::UP }));
     let port: LastPort = LastPort::new(3, 7, config);
-    let len = DATA.frame().len() as u64;
+    let len = DATA.len();
     let due_ps = |time_ps| {
         let frame = play(&port, &Spec { time_ps, ..DATA });
-        frame.map(|frame| switch_view::peek_virtual_time(&frame).expect("ours"))
+        frame.map(|frame| self::time_ps(&frame))
     };
     assert_eq!(due_ps(START_PS), Ok(START_PS + len * PS_PER_BYTE + LATENCY_PS));
     // What is left of the first frame at the change leaves at half the rate, and so does the second.
@@ -163,9 +179,11 @@ fn links_change_with_the_time_of_frames() {
 fn what_is_no_frame_of_ours_is_left_to_the_host() {
     let port = port(&LIMITS);
     for damage in [
+        |frame: &mut Vec<u8>| frame[SHIM_BYTES + 13] = 6,
         |frame: &mut Vec<u8>| frame[13] = 6,
-        |frame: &mut Vec<u8>| frame[39] ^= 1,
-        |frame: &mut Vec<u8>| frame.truncate(60),
+        |frame: &mut Vec<u8>| frame[SHIM_BYTES + 39] ^= 1,
+        |frame: &mut Vec<u8>| frame.truncate(SHIM_BYTES + 60),
+        |frame: &mut Vec<u8>| frame.truncate(20),
     ] {
         let mut frame = DATA.frame();
         damage(&mut frame);
@@ -178,18 +196,18 @@ fn what_is_no_frame_of_ours_is_left_to_the_host() {
 
 #[test]
 fn a_look_at_the_queue_is_a_latency_behind_the_host() {
-    let (port, len) = (port(&LIMITS), DATA.frame().len() as u64);
+    let (port, len) = (port(&LIMITS), DATA.len());
     for _ in 0..3 {
         play(&port, &DATA).expect("room");
     }
     play(&port, &ACK).expect("room");
-    let both = 3 * len + ACK.frame().len() as u64;
+    let both = 3 * len + ACK.len();
     let sent = (1_000_000 / PS_PER_BYTE).min(both);
     for (now_ps, waiting) in
         [(0, both), (LATENCY_PS, both), (LATENCY_PS + 100_000, both - 1_250), (LATENCY_PS + 1_000_000, both - sent)]
     {
         let [total, control] = port.queue_bytes(START_PS + now_ps);
-        assert!(total.abs_diff(waiting) <= 1 && control <= ACK.frame().len() as u64, "{now_ps}: {total}, {control}");
+        assert!(total.abs_diff(waiting) <= 1 && control <= ACK.len(), "{now_ps}: {total}, {control}");
     }
 }
 
@@ -228,12 +246,12 @@ proptest! {
             clock_ps += gap_ps;
             let spec = Spec { time_ps: clock_ps - early_ps, payload, ..DATA };
             let frame = play(&port, &spec).expect("room");
-            let bytes = frame.len() as u64;
+            let bytes = (frame.len() - SHIM_BYTES) as u64;
             late += u64::from(spec.time_ps < newest_ps);
             newest_ps = newest_ps.max(spec.time_ps);
             let of_all_ps = total.admit(newest_ps, bytes);
             let expected_ps = if payload.is_some() { of_all_ps } else { control.admit(newest_ps, bytes) };
-            let due_ps = switch_view::peek_virtual_time(&frame).expect("ours");
+            let due_ps = time_ps(&frame);
             prop_assert!(due_ps.abs_diff(expected_ps + LATENCY_PS) <= 300, "{due_ps} for {expected_ps}");
             prop_assert!(due_ps >= spec.time_ps + LATENCY_PS);
             let class = usize::from(payload.is_some());

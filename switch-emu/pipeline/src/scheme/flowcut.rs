@@ -5,11 +5,10 @@
 //! When the latest of them has arrived, all have.
 
 use spray_flowcut::{Congestion, HOPS, Rule, Sample};
-use spray_wire::switch_view::PAUSE;
 
 use super::{Arrival, Forwarding, Measure, Scheme, detour, hashed, least_loaded};
 use crate::Cause;
-use crate::frame::Frame;
+use crate::frame::{Frame, PAUSE};
 use crate::hash::mix;
 use crate::routes::{Choice, Group, SwitchConfig};
 use crate::trail::Trail;

@@ -75,7 +75,7 @@ fn chi_square(counts: &[u64]) -> u64 {
 /// The choice of a switch with `salt` among `count` ports, for frames from consecutive source ports.
 fn chosen(salt: u32, count: u16, port: u16) -> usize {
     let addresses = spray_wire::switch_view::addresses_v4([10, 0, 0, 1], [10, 0, 0, 2]);
-    let flow = crate::hash::flow(addresses, u32::from(port) << 16 | u32::from(spray_wire::UDP_PORT));
+    let flow = crate::hash::flow(addresses, u32::from(port) << 16 | u32::from(spray_wire::Ports::DEFAULT.first()));
     let switch = OneSwitch::new(Scheme::Ecmp, salt, count);
     let choice = choose(&switch, &Arrival { flow, ..ARRIVAL }).unwrap();
     assert_eq!(choice.port, choice.rank + FIRST);

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_core::link::HostLink;
 use spray_nic::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
+use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::switch_view::{Parsed, parse};
-use spray_wire::{MAX_DATA_DSCP, peek_virtual_time, set_virtual_time};
+use spray_wire::{MAX_DATA_DSCP, Ports};
 
 use super::held::{Held, HeldFrames};
 use super::lateness::Lateness;
@@ -23,9 +24,9 @@ pub(crate) trait LastPort: Debug + Send {
     /// How long a frame is on its way from the port to the host at least.
     fn latency_ps(&self) -> u64;
 
-    /// Takes a frame through the port. Called in the order of virtual times, but for late frames.
+    /// Takes a frame with its shim through the port. Called in the order of virtual times, but for late frames.
     ///
-    /// Returns when it is at the host, and its length then; `None` when it is lost.
+    /// Returns when it is at the host, and the length of both then; `None` when it is lost.
     fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)>;
 }
 
@@ -55,7 +56,9 @@ const MAX_BEFORE_TURN: usize = 512;
 /// Polls without new frames between two flushes, each of which may be a system call.
 const POLLS_PER_FLUSH: u32 = 16;
 
-/// A device whose frames carry virtual times. Without an [`Emulation`] it passes frames as they come, in real time.
+/// A device whose frames have a [`Shim`], which the endpoint does not see. Without an [`Emulation`] it passes frames as they come, in real
+/// time.
+//= docs/specs/emulation.md#EMU-8 the shim
 #[derive(Debug)]
 pub(crate) struct EmulatedDevice<D> {
     inner: D,
@@ -232,11 +235,11 @@ impl Host {
     //= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
     //= docs/specs/emulation.md#EMU-7 frames far ahead
     fn hold<D: Device>(&mut self, inner: &mut D, now_ps: u64, frame: FrameId, len: u32) {
-        let (due_ps, at_port) = match (peek_virtual_time(inner.frame(&frame, len)), &self.emulation.port) {
-            (None, _) => return self.keep(inner, self.now_ps, frame, len, false),
-            (Some(0), _) => (now_ps, false),
-            (Some(time_ps), None) => (time_ps, false),
-            (Some(time_ps), Some(port)) => (time_ps.saturating_add(port.latency_ps()), true),
+        let Some(time_ps) = virtual_time_ps(inner, &frame, len) else { return inner.release(frame) };
+        let (due_ps, at_port) = match (time_ps, &self.emulation.port) {
+            (0, _) => (now_ps, false),
+            (_, None) => (time_ps, false),
+            (_, Some(port)) => (time_ps.saturating_add(port.latency_ps()), true),
         };
         if due_ps.saturating_sub(now_ps) > self.emulation.max_hold_ps {
             self.too_early += 1;
@@ -301,34 +304,47 @@ impl Host {
     }
 }
 
+/// The virtual time of a frame of the emulation.
+fn virtual_time_ps<D: Device>(inner: &D, frame: &FrameId, len: u32) -> Option<u64> {
+    Some(Shim::read(inner.frame(frame, len).first_chunk()?)?.virtual_time_ps)
+}
+
 impl<D: Device> Device for EmulatedDevice<D> {
     /// One frame at a time: each is handled at its own.
     fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
         let Some(host) = &mut self.host else {
-            let received = self.inner.receive(out, budget)?;
-            self.activity += received as u64;
-            return Ok(received);
+            let (before, mut at) = (out.len(), out.len());
+            self.inner.receive(out, budget)?;
+            while let Some(Received { frame, len }) = out.get_mut(at) {
+                if virtual_time_ps(&self.inner, frame, *len).is_some() {
+                    *len -= SHIM_BYTES as u32;
+                    at += 1;
+                } else {
+                    self.inner.release(out.swap_remove(at).frame);
+                }
+            }
+            self.activity += (at - before) as u64;
+            return Ok(at - before);
         };
         if let Some(error) = host.error.take() {
             return Err(error);
         }
-        let Some(received) = host.next_arrival(&mut self.inner) else { return Ok(0) };
-        let frame = self.inner.frame(&received.frame, received.len);
-        let due_ps = peek_virtual_time(frame).filter(|due_ps| *due_ps > 0).unwrap_or(host.now_ps);
-        self.due_ps.store(due_ps.min(host.now_ps), Ordering::Relaxed);
+        let Some(Received { frame, len }) = host.next_arrival(&mut self.inner) else { return Ok(0) };
+        let due_ps = virtual_time_ps(&self.inner, &frame, len).filter(|due_ps| *due_ps > 0);
+        self.due_ps.store(due_ps.unwrap_or(host.now_ps).min(host.now_ps), Ordering::Relaxed);
         if let Some(tap) = &self.tap {
-            tap.on_received(host.now_ps, frame);
+            tap.on_received(host.now_ps, &self.inner.frame(&frame, len)[SHIM_BYTES..]);
         }
-        out.push(received);
+        out.push(Received { frame, len: len - SHIM_BYTES as u32 });
         Ok(1)
     }
 
     fn frame(&self, id: &FrameId, len: u32) -> &[u8] {
-        self.inner.frame(id, len)
+        &self.inner.frame(id, len + SHIM_BYTES as u32)[SHIM_BYTES..]
     }
 
     fn frame_mut(&mut self, id: &FrameId) -> &mut [u8] {
-        self.inner.frame_mut(id)
+        &mut self.inner.frame_mut(id)[SHIM_BYTES..]
     }
 
     fn release(&mut self, id: FrameId) {
@@ -343,24 +359,32 @@ impl<D: Device> Device for EmulatedDevice<D> {
     //= docs/specs/emulation.md#EMU-2 the host's link
     fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId> {
         self.activity += 1;
-        let Some(host) = &mut self.host else { return self.inner.transmit(id, len) };
+        let whole = len + SHIM_BYTES as u32;
+        let Some((shim, space)) = self.inner.frame_mut(&id).split_first_chunk_mut::<SHIM_BYTES>() else {
+            return Err(id);
+        };
+        let frame = space.get_mut(..len as usize).unwrap_or_default();
+        let Some(host) = &mut self.host else {
+            *shim = Shim::default().before(frame);
+            return self.inner.transmit(id, whole);
+        };
         if host.waiting.len() >= 2 * MAX_BEFORE_TURN {
             return Err(id);
         }
-        let frame = self.inner.frame_mut(&id).get_mut(..len as usize).unwrap_or_default();
         let link = &host.emulation.link;
         if let Some(link) = link {
             host.link.set_rate(link.rate_bps(host.now_ps));
         }
         let at_ps = host.link.send(host.now_ps, len.into());
-        set_virtual_time(frame, at_ps);
-        let is_data = matches!(parse(frame), Parsed::Ours(headers) if headers.dscp <= MAX_DATA_DSCP);
-        let carried = link.as_ref().is_none_or(|link| link.carries(host.now_ps, len, is_data));
+        *shim = Shim { virtual_time_ps: at_ps, detour: 0 }.before(frame);
+        let is_data =
+            || matches!(parse(&*frame, Ports::DEFAULT), Parsed::Ours(headers) if headers.dscp <= MAX_DATA_DSCP);
+        let carried = link.as_ref().is_none_or(|link| link.carries(host.now_ps, len, is_data()));
         if let Some(tap) = &self.tap {
             tap.on_sent(host.now_ps, frame, carried);
         }
         if carried {
-            host.waiting.push_back(Waiting { at_ps, frame: id, len });
+            host.waiting.push_back(Waiting { at_ps, frame: id, len: whole });
         } else {
             self.inner.release(id);
         }
@@ -376,7 +400,7 @@ impl<D: Device> Device for EmulatedDevice<D> {
     }
 
     fn max_frame(&self) -> usize {
-        self.inner.max_frame()
+        self.inner.max_frame().saturating_sub(SHIM_BYTES)
     }
 
     /// When the host's link is free; never, as long as there is no room for another frame.

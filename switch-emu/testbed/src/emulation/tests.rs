@@ -13,7 +13,8 @@ use spray_nic::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork, 
 use spray_nic::endpoint::HandshakeConfig;
 use spray_nic::sys::monotonic_ns;
 use spray_nic::{ConnectionId, EndpointConfig, EndpointEvent, Peer};
-use spray_wire::{Body, Common, Ecn, Envelope, EvPort, Kind, Probe, emit, header_bytes};
+use spray_pipeline::shim::{SHIM_BYTES, Shim};
+use spray_wire::{Body, Common, Ecn, Envelope, EvPort, Kind, Ports, Probe, emit, header_bytes};
 
 use super::*;
 
@@ -244,7 +245,7 @@ impl LastPort for Shared {
 
     fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
         let mut port = self.0.lock().unwrap();
-        let time_ps = spray_wire::peek_virtual_time(frame).unwrap();
+        let time_ps = Shim::read(frame.first_chunk().unwrap()).unwrap().virtual_time_ps;
         port.came_ps.push(time_ps);
         port.busy_until_ps = port.busy_until_ps.max(time_ps) + PORT_FRAME_PS;
         let kept = !port.came_ps.len().is_multiple_of(20);
@@ -313,16 +314,19 @@ fn a_time_far_ahead_does_not_hold_a_frame() {
         src: address(0),
         dst: address(1),
         src_port: EvPort::new(1),
+        dst_port: Ports::DEFAULT.first(),
         dscp: 0,
         ecn: Ecn::NotEct,
         ttl: 64,
     };
-    let common = Common { connection: 1, cookie: 2, virtual_time_ps: u64::MAX };
+    let shim = Shim { virtual_time_ps: u64::MAX, detour: 0 };
     for _ in 0..100 {
         let frame = stranger.allocate().unwrap();
         let body = Body::Probe(Probe { token: 1, timestamp_ps: 1 });
-        let bytes = emit(stranger.frame_mut(&frame), &envelope, &common, &body, &[]).unwrap();
-        stranger.transmit(frame, bytes as u32).unwrap();
+        let (head, space) = stranger.frame_mut(&frame).split_at_mut(SHIM_BYTES);
+        let bytes = emit(space, &envelope, &Common::default(), &body, &[]).unwrap();
+        head.copy_from_slice(&shim.before(space));
+        stranger.transmit(frame, (SHIM_BYTES + bytes) as u32).unwrap();
         stranger.flush().unwrap();
     }
     rig.run(US, 10 * US, |_| false);
@@ -423,7 +427,7 @@ fn calls(threads: usize) -> Vec<u64> {
     let (mut times, mut arrivals) = (Vec::new(), Vec::with_capacity(64));
     while silent.receive(&mut arrivals, 64).unwrap() > 0 {
         for Received { frame, len } in arrivals.drain(..) {
-            times.extend(spray_wire::peek_virtual_time(silent.frame(&frame, len)));
+            times.extend(silent.frame(&frame, len).first_chunk().and_then(Shim::read).map(|shim| shim.virtual_time_ps));
             silent.release(frame);
         }
     }

@@ -4,14 +4,20 @@ use std::path::Path;
 use std::{fs, io};
 
 use super::ProgramError;
-use super::object::{self, Compiled, STEER, SWITCH};
+use super::object::{self, Compiled, HOST, STEER, SWITCH};
 
 /// Most instructions that the kernel's verifier follows before it refuses a program.
 pub const VERIFIER_LIMIT: u32 = 1_000_000;
 
 /// Every program of ours after the object that holds it: those that links need first, then those of benchmarks.
-pub(super) const PROGRAMS: [(Compiled<'_>, &str); 5] =
-    [(STEER, "steer"), (SWITCH, "switch"), (SWITCH, "standing"), (SWITCH, "bench_switch"), (SWITCH, "bench_redirect")];
+pub(super) const PROGRAMS: [(Compiled<'_>, &str); 6] = [
+    (STEER, "steer"),
+    (HOST, "host"),
+    (SWITCH, "switch"),
+    (SWITCH, "standing"),
+    (SWITCH, "bench_switch"),
+    (SWITCH, "bench_redirect"),
+];
 
 /// What the kernel says of one program.
 #[derive(Debug)]

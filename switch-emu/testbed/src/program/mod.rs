@@ -7,6 +7,7 @@
 mod bench;
 mod check;
 mod error;
+mod host;
 mod maps;
 mod object;
 mod router;
@@ -16,6 +17,7 @@ mod switch;
 pub use bench::HopBench;
 pub use check::{Checked, VERIFIER_LIMIT, check_folder, check_programs};
 pub use error::ProgramError;
+pub use host::HostProgram;
 pub use router::{RouterProgram, Uplink};
 pub use spray_nic::xdp::{AttachMode, SteerProgram};
 pub use switch::SwitchProgram;

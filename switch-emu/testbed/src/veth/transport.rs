@@ -14,22 +14,18 @@ use super::threads;
 use crate::bench::exchange::MESSAGE_BYTES as SMALL_BYTES;
 use crate::bench::{Arrivals, Latency, StopOnDrop, latency, now, record};
 use crate::frame::RTO_PS;
+use crate::hosts::HostEndpoint;
 
 /// The messages that make load, and how many of them wait.
 pub(super) const MESSAGE_BYTES: usize = 1 << 20;
 const QUEUED_MESSAGES: usize = 8;
 
 /// Sends messages, a few waiting at any time, for `duration`; then waits for what is under way.
-pub(super) fn send(
-    mut endpoint: Endpoint<XskDevice>,
-    peer: Peer,
-    duration: Duration,
-    stop: &AtomicBool,
-) -> (XskDevice, u64) {
+pub(super) fn send(mut endpoint: HostEndpoint, peer: Peer, duration: Duration, stop: &AtomicBool) -> (XskDevice, u64) {
     let _stop = StopOnDrop(stop);
     let _ = threads(true)[0].apply();
     let until_ps = duration.as_nanos() as u64 * 1000;
-    let Ok(connection) = endpoint.connect(1, peer, None) else { return (endpoint.into_device(), 0) };
+    let Ok(connection) = endpoint.connect(1, peer, None) else { return (endpoint.into_device().into_inner(), 0) };
     let mut load = Load::new(connection);
     spin(&mut endpoint, |endpoint, now_ps| {
         while let Some(event) = endpoint.poll_event() {
@@ -46,11 +42,11 @@ pub(super) fn send(
         }
         ControlFlow::Continue(())
     });
-    (endpoint.into_device(), load.queued as u64)
+    (endpoint.into_device().into_inner(), load.queued as u64)
 }
 
 /// Receives messages until told to stop.
-pub(super) fn receive(mut endpoint: Endpoint<XskDevice>, stop: &AtomicBool) -> (XskDevice, Arrivals) {
+pub(super) fn receive(mut endpoint: HostEndpoint, stop: &AtomicBool) -> (XskDevice, Arrivals) {
     let _ = threads(true)[1].apply();
     let mut arrivals = Arrivals::default();
     spin(&mut endpoint, |endpoint, _| {
@@ -62,13 +58,13 @@ pub(super) fn receive(mut endpoint: Endpoint<XskDevice>, stop: &AtomicBool) -> (
         }
         if stop.load(Ordering::Acquire) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    (endpoint.into_device(), arrivals)
+    (endpoint.into_device().into_inner(), arrivals)
 }
 
 /// Sends small messages to the peer for `duration`, each after the answer to the one before, and tells how long the answers took. `loaded`
 /// also keeps large messages waiting.
 pub(super) fn ask(
-    mut endpoint: Endpoint<XskDevice>,
+    mut endpoint: HostEndpoint,
     peer: Peer,
     loaded: bool,
     duration: Duration,
@@ -78,7 +74,7 @@ pub(super) fn ask(
     let _ = threads(true)[0].apply();
     let mut took = latency();
     let until_ps = duration.as_nanos() as u64 * 1000;
-    let Ok(requests) = endpoint.connect(1, peer, None) else { return (endpoint.into_device(), took) };
+    let Ok(requests) = endpoint.connect(1, peer, None) else { return (endpoint.into_device().into_inner(), took) };
     let mut load = loaded.then(|| endpoint.connect(1, peer, None).ok().map(Load::new)).flatten();
     let request = Bytes::from_static(&[0x5a; SMALL_BYTES]);
     let mut asked: Option<Instant> = None;
@@ -99,13 +95,13 @@ pub(super) fn ask(
         load.iter_mut().for_each(|load| load.top_up(endpoint));
         if now_ps < until_ps { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    (endpoint.into_device(), took)
+    (endpoint.into_device().into_inner(), took)
 }
 
 /// Sends every small message back, over a connection of its own, until told to stop.
-pub(super) fn answer(mut endpoint: Endpoint<XskDevice>, peer: Peer, stop: &AtomicBool) -> XskDevice {
+pub(super) fn answer(mut endpoint: HostEndpoint, peer: Peer, stop: &AtomicBool) -> XskDevice {
     let _ = threads(true)[1].apply();
-    let Ok(answers) = endpoint.connect(1, peer, None) else { return endpoint.into_device() };
+    let Ok(answers) = endpoint.connect(1, peer, None) else { return endpoint.into_device().into_inner() };
     spin(&mut endpoint, |endpoint, _| {
         while let Some(event) = endpoint.poll_event() {
             match event {
@@ -119,7 +115,7 @@ pub(super) fn answer(mut endpoint: Endpoint<XskDevice>, peer: Peer, stop: &Atomi
         }
         if stop.load(Ordering::Acquire) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    endpoint.into_device()
+    endpoint.into_device().into_inner()
 }
 
 /// A connection that always has messages to send.
@@ -135,7 +131,7 @@ impl Load {
         Self { connection, payload: Bytes::from(vec![0x5a; MESSAGE_BYTES]), queued: 0, delivered: 0 }
     }
 
-    fn top_up(&mut self, endpoint: &mut Endpoint<XskDevice>) {
+    fn top_up(&mut self, endpoint: &mut HostEndpoint) {
         let is_room = |load: &Self| load.queued < load.delivered + QUEUED_MESSAGES;
         while is_room(self) && endpoint.send(self.connection, self.payload.clone()).is_ok() {
             self.queued += 1;
@@ -144,7 +140,7 @@ impl Load {
 }
 
 /// Polls one endpoint until `between` breaks off.
-fn spin(endpoint: &mut Endpoint<XskDevice>, mut between: impl FnMut(&mut Endpoint<XskDevice>, u64) -> ControlFlow<()>) {
+fn spin(endpoint: &mut HostEndpoint, mut between: impl FnMut(&mut HostEndpoint, u64) -> ControlFlow<()>) {
     run(std::slice::from_mut(endpoint), &mut MonotonicClock::new(), Idle::Spin, |endpoints, now_ps| {
         between(&mut endpoints[0], now_ps)
     });

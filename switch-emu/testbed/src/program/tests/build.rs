@@ -129,6 +129,7 @@ impl Spec {
             src: address(self.from),
             dst: address(self.to),
             src_port: EvPort::new(self.port),
+            dst_port: spray_wire::Ports::DEFAULT.first(),
             dscp,
             ecn: self.ecn,
             ttl: self.ttl,

@@ -1,0 +1,88 @@
+//! The header before each frame in an emulated fabric: what hosts and switches tell each other of the emulation.
+//!
+//! It looks like an Ethernet header of an EtherType for local experiments (IEEE 802, 88-B5), and the frame behind it is whole: hosts put it on
+//! and take it off, and what they send on real networks has none of it.
+
+use spray_wire::switch_view::Packet;
+
+/// Its bytes.
+pub const SHIM_BYTES: usize = 24;
+/// Offsets of its fields behind both Ethernet addresses.
+const ETHERTYPE: usize = 12;
+const DETOUR: usize = 14;
+const VIRTUAL_TIME: usize = 16;
+const EXPERIMENTAL: [u8; 2] = 0x88b5u16.to_be_bytes();
+
+/// What it says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shim {
+    /// Scenario time at which the frame is where it is, in picoseconds; 0: real time.
+    pub virtual_time_ps: u64,
+    /// How the frame goes through a dragonfly, see [`Arrival::detour`](crate::scheme::Arrival::detour).
+    pub detour: u8,
+}
+
+/// A frame with a shim before it.
+pub trait Shimmed {
+    /// Bytes of both.
+    fn bytes(&self) -> u32;
+    /// Returns the shim and the frame; `None` if it ends before that.
+    fn split(&mut self) -> Option<(&mut [u8; SHIM_BYTES], impl Packet + '_)>;
+}
+
+impl Shimmed for [u8] {
+    #[inline(always)]
+    fn bytes(&self) -> u32 {
+        self.len() as u32
+    }
+    #[inline(always)]
+    fn split(&mut self) -> Option<(&mut [u8; SHIM_BYTES], impl Packet + '_)> {
+        self.split_first_chunk_mut()
+    }
+}
+
+impl Shim {
+    /// Reads it; `None` if it is none.
+    //= docs/specs/emulation.md#EMU-8 the shim
+    #[inline(always)]
+    pub fn read(bytes: &[u8; SHIM_BYTES]) -> Option<Self> {
+        let [.., a, b, c, d, e, f, g, h] = *bytes;
+        let is_shim = bytes[ETHERTYPE] == EXPERIMENTAL[0] && bytes[ETHERTYPE + 1] == EXPERIMENTAL[1];
+        let virtual_time_ps = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        is_shim.then_some(Self { virtual_time_ps, detour: bytes[DETOUR] })
+    }
+
+    /// Writes what it says where one is.
+    #[inline(always)]
+    pub fn write(&self, bytes: &mut [u8; SHIM_BYTES]) {
+        bytes[DETOUR] = self.detour;
+        for (at, byte) in self.virtual_time_ps.to_be_bytes().into_iter().enumerate() {
+            bytes[VIRTUAL_TIME + at] = byte;
+        }
+    }
+
+    /// Returns one for `frame`, with its Ethernet addresses.
+    pub fn before(&self, frame: &[u8]) -> [u8; SHIM_BYTES] {
+        let mut bytes = [0; SHIM_BYTES];
+        if let Some(addresses) = frame.get(..ETHERTYPE) {
+            bytes[..ETHERTYPE].copy_from_slice(addresses);
+        }
+        bytes[ETHERTYPE..DETOUR].copy_from_slice(&EXPERIMENTAL);
+        self.write(&mut bytes);
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let shim = Shim { virtual_time_ps: 0x0102_0304_0506_0708, detour: 9 };
+        let bytes = shim.before(&[7; 60]);
+        assert_eq!(bytes[..16], [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 0x88, 0xb5, 9, 0]);
+        assert_eq!((Shim::read(&bytes), bytes[16..].first()), (Some(shim), Some(&1)));
+        assert_eq!(Shim::read(&[0; SHIM_BYTES]), None);
+    }
+}

@@ -1,0 +1,48 @@
+//! The host end of a link: frames of the emulation go to the host's AF_XDP socket, the rest to the kernel.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use libbpf_rs::Object;
+use spray_nic::xdp::{self, AttachMode};
+
+use super::ProgramError;
+use super::maps::Maps;
+use super::object;
+
+/// The program of one host; dropping it detaches it.
+#[derive(Debug)]
+pub struct HostProgram {
+    object: Object,
+    maps: Maps,
+    link: Option<OwnedFd>,
+}
+
+impl HostProgram {
+    /// Loads the program, attached nowhere.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn load() -> Result<Self, ProgramError> {
+        let object = object::load(object::HOST, |_| Ok(()))?;
+        Ok(Self { maps: Maps::of(&object)?, object, link: None })
+    }
+
+    /// Attaches to an interface of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// [`xdp::ProgramError::Attach`], for instance when another program sits there.
+    pub fn attach(&mut self, ifindex: u32) -> Result<AttachMode, ProgramError> {
+        let program = self.object.progs().find(|program| program.name() == "host");
+        let (link, mode) = xdp::attach(program.ok_or(ProgramError::missing("host"))?.as_fd(), ifindex)?;
+        self.link = Some(link);
+        Ok(mode)
+    }
+
+    /// Sends the frames to an AF_XDP socket bound to the interface's only queue.
+    ///
+    /// # Errors
+    /// [`xdp::ProgramError::Map`] when the descriptor is no bound AF_XDP socket.
+    pub fn register(&self, socket: BorrowedFd<'_>) -> Result<(), ProgramError> {
+        self.maps.put("sockets", &0u32.to_ne_bytes(), &(socket.as_raw_fd() as u32).to_ne_bytes())
+    }
+}
