@@ -12,10 +12,11 @@ use spray_experiments::flowcut_memory::Network;
 use spray_experiments::scenario;
 #[cfg(target_os = "linux")]
 use spray_nic::bench::MAX_PAYLOAD_BYTES;
+use spray_tools::captures::Captures;
+use spray_tools::metrics::Publish;
 
 #[cfg(feature = "xdp")]
 pub use self::xdp::*;
-use crate::metrics::Listen;
 use crate::settings::Overrides;
 pub use crate::sim::args::{Seeds, Sim};
 
@@ -65,13 +66,13 @@ pub enum Command {
     FlowcutMemory(FlowcutMemory),
     #[cfg(feature = "xdp")]
     /// Sends files and folders from an AF_XDP interface to a `spray recv`
-    Send(Send),
+    Send(spray_tools::args::Send),
     #[cfg(feature = "xdp")]
     /// Receives files and folders on an AF_XDP interface
-    Recv(Recv),
+    Recv(spray_tools::args::Recv),
     #[cfg(feature = "xdp")]
     /// Joins machines by a TUN device, so that any TCP or UDP program uses all paths between them
-    Tunnel(Tunnel),
+    Tunnel(spray_tools::args::Tunnel),
     #[cfg(feature = "xdp")]
     /// Sets a scenario's fabric up and leaves it standing, for any program to run in its hosts: see docs/standing.md
     Up(Up),
@@ -86,13 +87,13 @@ pub enum Command {
     Down(Down),
     #[cfg(feature = "xdp")]
     /// Waits for `spray perf`
-    Serve(Serve),
+    Serve(spray_tools::args::Serve),
     #[cfg(feature = "xdp")]
     /// Measures goodput and latency between an AF_XDP interface and a `spray serve`
-    Perf(Perf),
+    Perf(spray_tools::args::Perf),
     #[cfg(feature = "xdp")]
     /// Makes a key for `spray send`, `spray recv` and `spray tunnel`, and prints its public half
-    Keygen(Keygen),
+    Keygen(spray_tools::args::Keygen),
     #[cfg(feature = "xdp")]
     /// Checks what this machine can do, and says what is missing
     Doctor,
@@ -155,14 +156,6 @@ pub struct Run {
     pub publish: Publish,
 }
 
-/// Metrics for Prometheus.
-#[derive(Clone, Copy, Debug, Args)]
-pub struct Publish {
-    /// Publish metrics over HTTP while the command runs, at /metrics of this port of the loopback interface or of another address
-    #[arg(long, value_name = "[ADDRESS:]PORT", help_heading = "Output")]
-    pub metrics: Option<Listen>,
-}
-
 #[derive(Debug, Args)]
 pub struct Sweep {
     #[command(flatten)]
@@ -178,17 +171,6 @@ pub struct Sweep {
     pub live: bool,
     #[command(flatten)]
     pub captures: Captures,
-}
-
-/// Captures of frames.
-#[derive(Clone, Debug, Args)]
-pub struct Captures {
-    /// Also capture all frames, for Wireshark, into this folder: see docs/captures.md
-    #[arg(long, value_name = "DIR")]
-    pub pcap: Option<PathBuf>,
-    /// Most frames of a capture: some 200 bytes each
-    #[arg(long, value_name = "N", requires = "pcap", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub pcap_frames: u64,
 }
 
 #[derive(Debug, Args)]

@@ -5,10 +5,12 @@ use spray_experiments::bound::{Above, Basis, Bound, above};
 use spray_experiments::results::{Spread, align};
 use spray_experiments::scenario::Scenario;
 use spray_fabric::Scheme;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::say;
 
 use crate::args;
-use crate::failure::{Failure, Outcome};
-use crate::say::{self, say};
+use crate::fit;
+use crate::settings;
 
 /// Prints the bound, then the completion times of the scenario's balancers over switches with each scheme, or with those that the
 /// command line names.
@@ -16,7 +18,7 @@ use crate::say::{self, say};
 /// # Errors
 /// 2 when the scenario does not allow it.
 pub fn bound(arguments: &args::Bound) -> Outcome {
-    let document = arguments.overrides.load(&arguments.scenario)?;
+    let document = settings::load(&arguments.overrides, &arguments.scenario)?;
     let scenario = Scenario::read(&document).map_err(Failure::refused)?;
     let named =
         ["switch.scheme", "switch.tor", "switch.agg", "switch.core"].iter().any(|path| document.is_assigned(path));
@@ -26,7 +28,7 @@ pub fn bound(arguments: &args::Bound) -> Outcome {
     say!("{}", about(&bound));
     let rows = above(&scenario, &schemes, &seeds, arguments.seeds.threads()).map_err(Failure::refused)?;
     let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scenario)).collect();
-    say::tables(&align(&["switches", "balancer", "last ACK us", "above the bound", ""], 2, &cells));
+    fit::tables(&align(&["switches", "balancer", "last ACK us", "above the bound", ""], 2, &cells));
     let rows: Vec<_> = rows.iter().map(|row| object(row, &scenario)).collect();
     say::object(&json!({
         "rate_gbps": bound.rate_bps / 1e9,

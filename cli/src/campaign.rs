@@ -1,5 +1,6 @@
 //! Runs scenarios for all commands: shows progress, writes a results folder for each run, and prints a table at the end.
 
+pub mod metrics;
 mod plan;
 mod show;
 mod work;
@@ -11,13 +12,15 @@ use serde_json::json;
 use spray_experiments::engine::EngineError;
 use spray_experiments::results::{self, Finished, Summary};
 use spray_experiments::scenario::{Axis, Scenario};
+use spray_tools::captures::Captures;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::metrics::{Metrics, Publish};
+use spray_tools::{note, say};
 
 pub use self::plan::{Job, Planned};
-use crate::args::{self, Engine, Publish};
-use crate::failure::{Failure, Outcome};
+use crate::args::Engine;
+use crate::fit;
 use crate::folder::{self, Writes};
-use crate::metrics::{self, Metrics};
-use crate::say::{self, note, say};
 use crate::sim::args::Seeds;
 
 /// A set of runs: every scenario with each of its balancers and each seed. A run that is done is not run again.
@@ -33,9 +36,9 @@ pub struct Campaign {
     /// Most runs at the same time. An exclusive engine runs one at a time.
     pub threads: usize,
     /// What is said of the runs to who watches.
-    pub metrics: metrics::campaign::Campaign,
+    pub metrics: metrics::Campaign,
     /// What to capture of each run, if anything.
-    pub captures: Option<args::Captures>,
+    pub captures: Option<Captures>,
     /// Whether the run is viewed in the terminal, and steered there. Then it is the only one.
     pub live: bool,
 }
@@ -47,7 +50,7 @@ impl Campaign {
     /// The scenarios on `engine`, with the given seeds or else their own.
     pub fn new(engine: Engine, scenarios: Vec<Scenario>, seeds: &Seeds) -> Self {
         let name = scenarios.first().map(|scenario| scenario.name.clone()).unwrap_or_default();
-        let metrics = metrics::campaign::Campaign::default();
+        let metrics = metrics::Campaign::default();
         Self {
             name,
             engine,
@@ -65,7 +68,7 @@ impl Campaign {
     /// # Errors
     /// 2 when the port cannot be had.
     pub fn publishing(self, publish: &Publish) -> Outcome<Self> {
-        let metrics = metrics::campaign::Campaign::new(Metrics::open(publish.metrics)?);
+        let metrics = metrics::Campaign::new(Metrics::open(publish.metrics)?);
         Ok(Self { metrics, ..self })
     }
 
@@ -83,9 +86,9 @@ impl Campaign {
         results::write_overview(&out, &done).map_err(Failure::failed)?;
         let is_sweep = summaries.windows(2).any(|pair| pair[0].seed != pair[1].seed || pair[0].axes != pair[1].axes);
         speed(&summaries);
-        say::tables(&if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
+        fit::tables(&if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
         if let Some(table) = results::workload_table(&summaries) {
-            say::tables(&table);
+            fit::tables(&table);
         }
         let (overview, failures) = (out.join("report.html"), self.failures(&ended));
         say!("results   {}", out.display());

@@ -2,12 +2,14 @@
 
 use spray_experiments::results::{self, Summary};
 use spray_experiments::scenario::Scenario;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::say;
 
 use crate::args::{self, Engine};
 use crate::campaign::{self, Campaign};
-use crate::failure::{Failure, Outcome};
+use crate::fit;
 use crate::folder;
-use crate::say::{self, say};
+use crate::settings;
 use crate::sim::args::Seeds;
 
 /// Runs the scenario on both engines with the same seed and prints every figure side by side.
@@ -15,7 +17,7 @@ use crate::sim::args::Seeds;
 /// # Errors
 /// 2 when the machine or the scenario does not allow it, 1 when a run does not complete, 130 after Ctrl-C.
 pub fn compare(arguments: &args::Compare) -> Outcome {
-    let document = arguments.overrides.load(&arguments.scenario)?;
+    let document = settings::load(&arguments.overrides, &arguments.scenario)?;
     let scenario = Scenario::read(&document).map_err(Failure::refused)?;
     let folder = folder::location(arguments.common.out.as_deref(), &format!("compare-{}", scenario.name));
     folder::make(&folder)?;
@@ -31,7 +33,7 @@ pub fn compare(arguments: &args::Compare) -> Outcome {
     campaign::report(&folder, None, &all, &[])?;
     let pairs: Vec<_> = emulated.into_iter().zip(simulated).collect();
     let table = results::compare_table(&pairs);
-    say::tables(&table);
+    fit::tables(&table);
     let file = folder.join("compare.txt");
     std::fs::write(&file, &table)
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))?;

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{self, Finished, Matrix, Summary};
 use spray_experiments::scenario::Scenario;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::say;
 
 use crate::args::{self, Engine};
 use crate::campaign::{self, Campaign, Ended};
-use crate::failure::{Failure, Outcome};
+use crate::fit;
 use crate::folder;
-use crate::say::{self, say};
+use crate::settings;
 
 /// Runs the scenario with all balancers, or with those asked for, and prints a table that compares them. The table shows runs
 /// that failed; the other runs go on.
@@ -18,7 +20,7 @@ use crate::say::{self, say};
 /// # Errors
 /// 2 when the machine or the scenario does not allow it, 1 when a run failed or did not complete, 130 after Ctrl-C.
 pub fn compare_balancers(arguments: &args::Run) -> Outcome {
-    let document = arguments.overrides.load(&arguments.scenario)?;
+    let document = settings::load(&arguments.overrides, &arguments.scenario)?;
     let mut scenario = Scenario::read(&document).map_err(Failure::refused)?;
     if !document.is_assigned("transport.balancer") {
         scenario.transport.balancer = BalancerKind::ALL.to_vec();
@@ -55,7 +57,7 @@ impl Comparison {
         let matrix: Matrix = ended.into_iter().map(row).collect();
         let title = self.title();
         matrix.write(&self.out, &title).map_err(Failure::failed)?;
-        say::tables(&format!("{title}\n\n{}", matrix.text()));
+        fit::tables(&format!("{title}\n\n{}", matrix.text()));
         self.say_where();
         match matrix.bad_runs() {
             0 => Ok(()),

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use spray_experiments::scenario::{Document, Scenario};
+use spray_tools::failure::{Failure, Outcome};
 
 use crate::args::{self, Engine};
 use crate::campaign::Campaign;
-use crate::failure::{Failure, Outcome};
 use crate::settings::Overrides;
 use crate::sim::args::Seeds;
 

@@ -2,9 +2,9 @@
 
 use spray_experiments::engine::Engine;
 use spray_experiments::sim::Sim;
+use spray_tools::failure::Outcome;
 
 use crate::args;
-use crate::failure::Outcome;
 
 /// The engine that the user named; a run of the simulator has at most so many threads.
 ///
@@ -24,7 +24,7 @@ fn xdp() -> Outcome<Box<dyn Engine>> {
 
 #[cfg(not(feature = "xdp"))]
 fn xdp() -> Outcome<Box<dyn Engine>> {
-    Err(crate::failure::Failure::refused(
+    Err(spray_tools::failure::Failure::refused(
         "this build has no xdp engine: it was built without the feature `xdp`. Build with `--features xdp` on Linux, or \
          ask for `--engine sim`",
     ))

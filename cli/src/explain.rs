@@ -11,10 +11,10 @@ use spray_experiments::scenario::Settings;
 use spray_experiments::specs::{of_host_scheme, of_switch_scheme};
 use spray_fabric::Scheme;
 use spray_settings::{Meanings, Setting, Word, did_you_mean};
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::say;
 
 use crate::args;
-use crate::failure::{Failure, Outcome};
-use crate::say::{self, say};
 
 static SPECS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../docs/specs");
 

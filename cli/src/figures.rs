@@ -9,14 +9,14 @@ use sha2::{Digest, Sha256};
 use spray_experiments::figures::{self, Claim, Count, Figure, STOPPED, Scale, Shown};
 use spray_experiments::results;
 use spray_settings::did_you_mean;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::stop::Stop;
+use spray_tools::{info, say};
 
 use crate::args;
 use crate::campaign::{COMMIT, VERSION};
-use crate::failure::{Failure, Outcome};
 use crate::folder;
-use crate::say::{self, info, say};
 use crate::sim::args::cores;
-use crate::stop::Stop;
 
 /// Runs the figures that were asked for, by default all, but for those that the folder has already. Prints the values of a single one.
 ///

@@ -5,10 +5,18 @@
 
 use std::io::stdout;
 
+use spray_tools::say::{manner, print};
 use terminal_size::{Width, terminal_size_of};
 
+/// Prints a result with tables for people, which fit the terminal; nothing where JSON was asked for.
+pub fn tables(text: &str) {
+    if !manner().json {
+        print(to_terminal(text));
+    }
+}
+
 /// `text` with its tables in blocks that fit the terminal, if standard output is one.
-pub fn to_terminal(text: &str) -> String {
+fn to_terminal(text: &str) -> String {
     let width = terminal_size_of(stdout()).map(|(Width(columns), _)| usize::from(columns));
     width.filter(|width| *width > 0).map_or_else(|| text.into(), |width| to_width(text, width))
 }

@@ -2,10 +2,10 @@
 
 use spray_experiments::flowcut_memory::{Network, State, readable};
 use spray_experiments::results::align;
+use spray_tools::failure::Outcome;
+use spray_tools::say;
 
 use crate::args;
-use crate::failure::Outcome;
-use crate::say::{self, say};
 
 /// Prints the state of each keeper in the network that `arguments` describe.
 ///

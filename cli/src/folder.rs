@@ -6,8 +6,7 @@ use std::time::SystemTime;
 
 #[cfg(feature = "xdp")]
 use spray_experiments::results::PART;
-
-use crate::failure::{Failure, Outcome};
+use spray_tools::failure::{Failure, Outcome};
 
 /// The folder that the user asked for, otherwise one in `results/` with `name` and the time in its name.
 pub fn location(asked: Option<&Path>, name: &str) -> PathBuf {

@@ -5,10 +5,10 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::json;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::say;
 
 use crate::args;
-use crate::failure::{Failure, Outcome};
-use crate::say::{self, say};
 
 const SCENARIO: &str = include_str!("init.toml");
 

@@ -12,14 +12,11 @@ mod captures;
 mod compare;
 mod compare_balancers;
 #[cfg(feature = "xdp")]
-mod confine;
-#[cfg(feature = "xdp")]
 mod demo;
 #[cfg(feature = "xdp")]
 mod doctor;
 mod engines;
 mod explain;
-mod failure;
 mod figures;
 mod fit;
 mod flowcut_memory;
@@ -30,34 +27,23 @@ mod live;
 #[cfg(not(feature = "live"))]
 #[path = "live/absent.rs"]
 mod live;
-mod metrics;
-#[cfg(feature = "xdp")]
-mod perf;
-mod progress;
 mod run;
-mod say;
-#[cfg(feature = "xdp")]
-mod session;
 mod settings;
 mod shell;
 mod sim;
 mod spans;
 #[cfg(feature = "xdp")]
 mod standing;
-mod stop;
 mod trace;
-#[cfg(feature = "xdp")]
-mod transfer;
-#[cfg(feature = "xdp")]
-mod tunnel;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
+#[cfg(feature = "xdp")]
+use spray_tools::failure;
+use spray_tools::say;
 
 use crate::args::{Cli, Command};
-#[cfg(feature = "xdp")]
-use crate::say::say;
 
 /// Keeps what the simulator holds on few, large pages: at 1,024 hosts most of its time goes to misses in cache and TLB.
 #[cfg(target_os = "linux")]
@@ -93,11 +79,11 @@ fn main() -> ExitCode {
         Command::Clean => clean(),
         Command::Bench(bench) => bench::bench(&bench),
         #[cfg(feature = "xdp")]
-        Command::Send(arguments) => transfer::send(&arguments),
+        Command::Send(arguments) => spray_tools::send(&arguments),
         #[cfg(feature = "xdp")]
-        Command::Recv(arguments) => transfer::recv(&arguments),
+        Command::Recv(arguments) => spray_tools::recv(&arguments),
         #[cfg(feature = "xdp")]
-        Command::Tunnel(arguments) => tunnel::tunnel(&arguments),
+        Command::Tunnel(arguments) => spray_tools::tunnel(&arguments),
         #[cfg(feature = "xdp")]
         Command::Up(arguments) => standing::up(&arguments),
         #[cfg(feature = "xdp")]
@@ -107,11 +93,11 @@ fn main() -> ExitCode {
         #[cfg(feature = "xdp")]
         Command::Down(arguments) => standing::down(&arguments),
         #[cfg(feature = "xdp")]
-        Command::Serve(arguments) => perf::serve(&arguments),
+        Command::Serve(arguments) => spray_tools::serve(&arguments),
         #[cfg(feature = "xdp")]
-        Command::Perf(arguments) => perf::perf(&arguments),
+        Command::Perf(arguments) => spray_tools::perf(&arguments),
         #[cfg(feature = "xdp")]
-        Command::Keygen(arguments) => session::keygen(&arguments),
+        Command::Keygen(arguments) => spray_tools::keygen(&arguments),
         #[cfg(feature = "xdp")]
         Command::Doctor => doctor::doctor(),
     };

@@ -2,12 +2,13 @@
 
 use serde_json::json;
 use spray_experiments::scenario::Scenario;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::say;
 
 use crate::args::{self, Engine};
 use crate::campaign::Campaign;
-use crate::failure::{Failure, Outcome};
 use crate::folder;
-use crate::say::{self, say};
+use crate::settings;
 
 /// Runs a scenario file with the command line's changes.
 ///
@@ -15,7 +16,7 @@ use crate::say::{self, say};
 /// As [`Campaign::run`]; 2 for mistakes in the file. The message names line, column and what is allowed there.
 pub fn run(arguments: &args::Sweep) -> Outcome {
     let args::Sweep { run, plan, part, captures, live } = arguments;
-    let document = run.overrides.load(&run.scenario)?;
+    let document = settings::load(&run.overrides, &run.scenario)?;
     let scenarios = Scenario::read_all(&document).map_err(Failure::refused)?;
     if run.engine == Engine::Xdp && run.seeds.threads.is_some() {
         return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));

@@ -1,216 +1,103 @@
-//! Settings of a scenario on the command line: `--set PATH=VALUE`, and flags that are short for it.
-//!
-//! A flag is a line in one of the tables below. Every command with a scenario has all of them. A flag's help text is the comment at
-//! the declaration of its setting.
+//! Flags that are short for settings of a scenario. Every command with a scenario has all of them.
 
 use std::path::Path;
 
-use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use spray_experiments::scenario::{Document, Settings};
 use spray_fabric::LinkPattern;
-use spray_settings::{Meanings, assignment};
+use spray_settings::Meanings;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::settings::{Expand, FILE, Flags, ShortForm, Switch, Value, quoted};
 
-use crate::failure::{Failure, Outcome};
+/// The changes that a command line makes in a scenario.
+pub type Overrides = spray_tools::settings::Overrides<OfScenario>;
 
-/// Flags with a value, or several with commas between, unless it is a file: name, name of the value, path of the setting.
-const FLAGS: [(&str, &str, &str); 23] = [
-    ("balancer", "NAME", "transport.balancer"),
-    ("cc", "NAME", "transport.cc"),
-    ("evs", "N", "transport.evs"),
-    ("payload", "BYTES", "transport.payload_bytes"),
-    ("ack-every", "PACKETS", "transport.ack_every"),
-    ("ack-evs", "N", "transport.ack_evs"),
-    ("receiver", "NAME", "transport.receiver"),
-    ("sack-gap", "PACKETS", "transport.sack_gap_packets"),
-    ("sack-rule", "RULE", "transport.sack_rule"),
-    ("rto-min-us", "US", "transport.rto_min_us"),
-    ("rto-max-us", "US", "transport.rto_max_us"),
-    ("fixed-gbps", "GBPS", "transport.fixed-rate.rate_gbps"),
-    ("reps-rule", "RULE", "transport.reps.rule"),
-    ("queue", "LENGTH", "queue.limit"),
-    ("mark-min", "LENGTH", "queue.mark_min"),
-    ("mark-max", "LENGTH", "queue.mark_max"),
-    ("dilation", "FACTOR", "emulation.dilation"),
-    ("sample-us", "US", "sample_us"),
-    ("time-limit-us", "US", "time_limit_us"),
-    ("fail-cables", "PERCENT", "simulation.dead_cables_percent"),
-    ("failures", FILE, "simulation.failures"),
-    ("convergence-us", "US", "routing.convergence_us"),
-    ("workload-payload", FILE, "workload.payload"),
-];
-
-const FILE: &str = "FILE";
-
-/// Flags without a value: name, path of the setting, value that the flag gives it.
-const SWITCHES: [(&str, &str, &str); 4] = [
-    ("erasure", "transport.erasure", "true"),
-    ("no-trim", "queue.trimming", "false"),
-    ("no-marking", "queue.marking", "false"),
-    ("acked", "simulation.fct_end", "acked"),
-];
-
-/// Turns the value of a flag into settings and their values. The error says what is allowed.
-type Expand = fn(&str) -> Result<Vec<(&'static str, String)>, String>;
-
-/// Flags whose value is short for a table or for several settings: name, name of the value, help text.
-const SHORT_FORMS: [(&str, &str, &str, Expand); 5] = [
-    (
-        "switch",
-        "NAME|TIER=NAME",
-        "How switches choose among ports of equal cost, all or those of a tier: tor (or leaf), agg (or spine), core; may be repeated",
-        switch,
-    ),
-    (
-        "topology",
-        "F.topo|COUNTS",
-        "The fabric: a `.topo` file, or counts: leaf-spine:LEAVESxSPINESxHOSTS, fat-tree:PODSxTORSxAGGSxCORESxHOSTS, \
-         dragonfly:GROUPSxROUTERSxHOSTSxCABLES, each with @GBPS after it for another rate than 400",
-        topology,
-    ),
-    (
-        "matrix",
-        "F.cm|PATTERN",
-        "The flows: a `.cm` file, or permutation:BYTES, cross-leaf-permutation:BYTES, cross-pod-permutation:BYTES, all-to-all:BYTES, \
-         tornado:BYTES, incast:SENDERS:BYTES",
-        matrix,
-    ),
-    (
-        "link-rate",
-        "LINK=FACTOR",
-        "Reduces links to a share of their rate, as in `leaf0->spine0=0.5`; `leaf0-spine0` is both directions, `leaf*->spine0` those of \
-         all leaves, `spine0` all of a switch; may be repeated",
-        link_rate,
-    ),
-    (
-        "fail",
-        "LINK@FROM..TO",
-        "Lets links drop every frame silently between two times in us, as in `leaf0-spine1@100..200` or `spine*@100..`; without the \
-         second time for good; may be repeated",
-        fail,
-    ),
-];
-
-/// The changes that a command line makes in a scenario. With `TRANSPORT` there are only settings under `transport`, for commands
-/// that have connections but no fabric.
+/// The settings of a scenario.
 #[derive(Clone, Debug, Default)]
-pub struct Overrides<const TRANSPORT: bool = false>(Vec<Assignment>);
+pub struct OfScenario;
 
-#[derive(Clone, Debug)]
-struct Assignment {
-    path: String,
-    value: String,
-    /// As the user wrote it.
-    label: String,
+impl Flags for OfScenario {
+    const VALUES: &'static [Value] = &[
+        ("queue", "LENGTH", "queue.limit"),
+        ("mark-min", "LENGTH", "queue.mark_min"),
+        ("mark-max", "LENGTH", "queue.mark_max"),
+        ("dilation", "FACTOR", "emulation.dilation"),
+        ("sample-us", "US", "sample_us"),
+        ("time-limit-us", "US", "time_limit_us"),
+        ("fail-cables", "PERCENT", "simulation.dead_cables_percent"),
+        ("failures", FILE, "simulation.failures"),
+        ("convergence-us", "US", "routing.convergence_us"),
+        ("workload-payload", FILE, "workload.payload"),
+    ];
+    const SWITCHES: &'static [Switch] = &[
+        ("no-trim", "queue.trimming", "false"),
+        ("no-marking", "queue.marking", "false"),
+        ("acked", "simulation.fct_end", "acked"),
+    ];
+    const SHORT_FORMS: &'static [ShortForm] = &[
+        (
+            "switch",
+            "NAME|TIER=NAME",
+            "How switches choose among ports of equal cost, all or those of a tier: tor (or leaf), agg (or spine), core; may be repeated",
+            switch,
+        ),
+        (
+            "topology",
+            "F.topo|COUNTS",
+            "The fabric: a `.topo` file, or counts: leaf-spine:LEAVESxSPINESxHOSTS, fat-tree:PODSxTORSxAGGSxCORESxHOSTS, \
+             dragonfly:GROUPSxROUTERSxHOSTSxCABLES, each with @GBPS after it for another rate than 400",
+            topology,
+        ),
+        (
+            "matrix",
+            "F.cm|PATTERN",
+            "The flows: a `.cm` file, or permutation:BYTES, cross-leaf-permutation:BYTES, cross-pod-permutation:BYTES, all-to-all:BYTES, \
+             tornado:BYTES, incast:SENDERS:BYTES",
+            matrix,
+        ),
+        (
+            "link-rate",
+            "LINK=FACTOR",
+            "Reduces links to a share of their rate, as in `leaf0->spine0=0.5`; `leaf0-spine0` is both directions, `leaf*->spine0` those of \
+             all leaves, `spine0` all of a switch; may be repeated",
+            link_rate,
+        ),
+        (
+            "fail",
+            "LINK@FROM..TO",
+            "Lets links drop every frame silently between two times in us, as in `leaf0-spine1@100..200` or `spine*@100..`; without the \
+             second time for good; may be repeated",
+            fail,
+        ),
+    ];
+
+    fn meanings() -> Meanings {
+        Meanings::of::<Settings>()
+    }
 }
 
-impl<const TRANSPORT: bool> Overrides<TRANSPORT> {
-    /// Makes the changes.
-    ///
-    /// # Errors
-    /// 2 for an assignment that is not possible.
-    pub fn apply(&self, document: &mut Document) -> Outcome {
-        self.0.iter().try_for_each(|Assignment { path, value, label }| {
-            document.assign(path, value, label).map_err(Failure::refused)
-        })
+/// The overrides of `--topology` with the value `of` and `--matrix` with the value `flows`.
+///
+/// # Errors
+/// 2 for values that are not allowed.
+pub fn fabric(of: &str, flows: &str) -> Outcome<Overrides> {
+    let mut overrides = Overrides::default();
+    for (name, text, expand) in [("topology", of, topology as Expand), ("matrix", flows, matrix)] {
+        overrides.expand(name, text, expand).map_err(Failure::refused)?;
     }
+    Ok(overrides)
+}
 
-    /// The overrides of `--topology` with the value `of` and `--matrix` with the value `flows`.
-    ///
-    /// # Errors
-    /// 2 for values that are not allowed.
-    pub fn fabric(of: &str, flows: &str) -> Outcome<Self> {
-        let mut overrides = Self::default();
-        for (name, text, expand) in [("topology", of, topology as Expand), ("matrix", flows, matrix)] {
-            overrides.expand(name, text, expand).map_err(Failure::refused)?;
-        }
-        Ok(overrides)
-    }
-
-    fn expand(&mut self, name: &str, text: &str, expand: Expand) -> Result<(), String> {
-        let label = format!("--{name} {text}");
-        let assignments = expand(text).map_err(|why| format!("{label}: {why}"))?;
-        assignments.iter().for_each(|(path, value)| self.push(path, value, label.clone()));
-        Ok(())
-    }
-
-    /// Adds an assignment. `label` is the flag that it comes from, as the user wrote it.
-    pub fn push(&mut self, path: &str, value: &str, label: String) {
-        self.0.push(Assignment { path: path.into(), value: value.into(), label });
-    }
-
-    /// Reads the file and makes the changes.
-    ///
-    /// # Errors
-    /// 2 for a file that cannot be read or is not TOML, and for an assignment that is not possible.
-    pub fn load(&self, file: &Path) -> Outcome<Document> {
-        let mut document = match file {
-            file if file == Path::new("-") => from_stdin(file)?,
-            file => Document::load(file).map_err(Failure::refused)?,
-        };
-        self.apply(&mut document)?;
-        Ok(document)
-    }
-
-    /// The flags of all settings that the command has.
-    fn arguments(command: Command) -> Command {
-        let prefix = if TRANSPORT { "transport." } else { "" };
-        let meanings = Meanings::of::<Settings>();
-        let about = |path: &str| meanings.get(path).unwrap_or_default();
-        let takes = |path: &&str| path.starts_with(prefix);
-        let flags = FLAGS.iter().filter(|(_, _, path)| takes(path)).map(|(name, value, path)| {
-            let flag = Arg::new(*name).long(*name).value_name(*value).help(about(path)).action(ArgAction::Append);
-            // A file's name may have commas.
-            if *value == FILE { flag } else { flag.value_delimiter(',') }
-        });
-        let switches = SWITCHES.iter().filter(|(_, path, _)| takes(path)).map(|(name, path, value)| {
-            let help = format!("Sets {path} to {value}. {}", about(path));
-            Arg::new(*name).long(*name).help(help).action(ArgAction::SetTrue)
-        });
-        let short = SHORT_FORMS.iter().filter(|_| prefix.is_empty()).map(|(name, value, help, _)| {
-            Arg::new(*name).long(*name).value_name(*value).help(*help).action(ArgAction::Append)
-        });
-        let set = Arg::new("set").long("set").value_name("PATH=VALUE").action(ArgAction::Append).help(
-            "Sets any field of the scenario, as in transport.reps.buffer=4; may be repeated. docs/reference/settings.md lists them",
-        );
-        command
-            .next_help_heading("Settings")
-            .args(flags)
-            .args(switches)
-            .args(short)
-            .arg(set)
-            .next_help_heading(None::<&str>)
-    }
-
-    fn from(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut overrides = Self::default();
-        let given = |name: &str| -> Vec<String> {
-            let values = matches.try_get_many::<String>(name).ok().flatten();
-            values.into_iter().flatten().cloned().collect()
-        };
-        for (name, _, path) in FLAGS {
-            match given(name).as_slice() {
-                [] => {}
-                [value] => overrides.push(path, value, format!("--{name} {value}")),
-                values => overrides.push(path, &listed(values), format!("--{name} {}", values.join(","))),
-            }
-        }
-        for (name, path, value) in SWITCHES {
-            if matches.try_get_one::<bool>(name).ok().flatten() == Some(&true) {
-                overrides.push(path, value, format!("--{name}"));
-            }
-        }
-        for (name, _, _, expand) in SHORT_FORMS {
-            for text in given(name) {
-                overrides.expand(name, &text, expand).map_err(|why| refused(&why))?;
-            }
-        }
-        for text in given("set") {
-            let (path, value) = assignment(&text).map_err(|mistake| refused(&mistake.to_string()))?;
-            overrides.push(path, value, format!("--set {text}"));
-        }
-        Ok(overrides)
-    }
+/// Reads the file and makes the changes of the command line.
+///
+/// # Errors
+/// 2 for a file that cannot be read or is not TOML, and for an assignment that is not possible.
+pub fn load(overrides: &Overrides, file: &Path) -> Outcome<Document> {
+    let mut document = match file {
+        file if file == Path::new("-") => from_stdin(file)?,
+        file => Document::load(file).map_err(Failure::refused)?,
+    };
+    overrides.apply(&mut document)?;
+    Ok(document)
 }
 
 /// A scenario from standard input, called `-`. Relative paths in it start at the working directory.
@@ -220,42 +107,6 @@ fn from_stdin(file: &Path) -> Outcome<Document> {
         Failure::refused(format!("standard input cannot be read: {error}; allowed: a scenario in TOML"))
     })?;
     Document::parse(file, &text).map_err(Failure::refused)
-}
-
-fn refused(why: &str) -> Error {
-    Error::raw(ErrorKind::ValueValidation, format!("{why}\n"))
-}
-
-impl<const TRANSPORT: bool> FromArgMatches for Overrides<TRANSPORT> {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        Self::from(matches)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        self.0.extend(Self::from(matches)?.0);
-        Ok(())
-    }
-}
-
-impl<const TRANSPORT: bool> Args for Overrides<TRANSPORT> {
-    /// Only the command that runs gets its flags, because their help takes the whole declaration of the settings.
-    fn augment_args(command: Command) -> Command {
-        command.defer(Self::arguments)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-/// A list in TOML.
-fn listed(values: &[String]) -> String {
-    format!("[{}]", values.iter().map(|value| quoted(value)).collect::<Vec<_>>().join(", "))
-}
-
-/// Text in TOML, which has the escapes of JSON.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 const TOPOLOGIES: &str = "a .topo file, leaf-spine:LEAVESxSPINESxHOSTS, fat-tree:PODSxTORSxAGGSxCORESxHOSTS or \
@@ -345,6 +196,8 @@ fn fail(text: &str) -> Result<Vec<(&'static str, String)>, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::{Args, Command};
+
     use super::*;
 
     #[test]
@@ -377,7 +230,8 @@ mod tests {
     }
 
     fn help(flag: &str) -> String {
-        let command = Overrides::<false>::arguments(Command::new("run"));
+        let mut command = Overrides::augment_args(Command::new("run"));
+        command.build();
         let argument = command.get_arguments().find(|argument| argument.get_long() == Some(flag)).unwrap();
         argument.get_help().unwrap().to_string()
     }
@@ -397,24 +251,11 @@ mod tests {
     }
 
     #[test]
-    fn values_with_commas_are_a_list_but_for_files() {
-        let given = |words: &[&str]| {
-            let command = Overrides::<false>::arguments(Command::new("run"));
-            let matches = command.no_binary_name(true).try_get_matches_from(words).unwrap();
-            let Overrides::<false>(all) = Overrides::from(&matches).unwrap();
-            (all[0].value.clone(), all[0].label.clone())
-        };
-        let list = (r#"["ops", "reps"]"#.to_string(), "--balancer ops,reps".to_string());
-        assert_eq!(given(&["--balancer", "ops,reps"]), list);
-        assert_eq!(given(&["--balancer", "ops", "--balancer=reps"]), list);
-        assert_eq!(given(&["--evs", "32"]).0, "32");
-        assert_eq!(given(&["--failures", "a,b.txt"]).0, "a,b.txt");
-    }
-
-    #[test]
     fn every_flag_is_short_for_a_setting_that_there_is() {
-        let meanings = Meanings::of::<Settings>();
-        for path in FLAGS.iter().map(|flag| flag.2).chain(SWITCHES.iter().map(|switch| switch.1)) {
+        let meanings = OfScenario::meanings();
+        for path in
+            OfScenario::VALUES.iter().map(|flag| flag.2).chain(OfScenario::SWITCHES.iter().map(|switch| switch.1))
+        {
             assert!(meanings.get(path).is_some_and(|about| !about.is_empty()), "{path}");
         }
     }

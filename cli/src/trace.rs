@@ -9,14 +9,15 @@ use spray_experiments::engine::{Observers, Progress as News};
 use spray_experiments::results::{trace_json, trace_parquet};
 use spray_experiments::scenario::{Scenario, Seeds};
 use spray_experiments::watch::{self, Row};
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::progress::Progress;
+use spray_tools::stop::Stop;
+use spray_tools::{info, note, say};
 
 use crate::args::{self, Engine};
 use crate::campaign::{Campaign, Job, ended};
 use crate::engines;
-use crate::failure::{Failure, Outcome};
-use crate::progress::Progress;
-use crate::say::{self, info, note, say};
-use crate::stop::Stop;
+use crate::settings;
 
 /// The forms of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ enum Form {
 pub fn trace(arguments: &args::Trace) -> Outcome {
     let args::Trace { scenario, engine, overrides, seeds, flow, out } = arguments;
     let form = form(out)?;
-    let scenarios = Scenario::read_all(&overrides.load(scenario)?).map_err(Failure::refused)?;
+    let scenarios = Scenario::read_all(&settings::load(overrides, scenario)?).map_err(Failure::refused)?;
     let campaign = Campaign::new(*engine, scenarios, seeds);
     let [Job { balancer, seed, .. }] = campaign.jobs()[..] else {
         let runs = campaign.jobs().len();
@@ -44,7 +45,7 @@ pub fn trace(arguments: &args::Trace) -> Outcome {
     let chosen = Seeds::all(flow);
     let watch = watch::tracer(scenario, (balancer, seed), &chosen, *engine == Engine::Sim);
     let watch = watch.map_err(|why| Failure::refused(format!("--flow: {why}")))?;
-    let mut progress = Progress::new();
+    let mut progress = Progress::on_stderr();
     let mut tell = |news: News| match news {
         News::Phase(text) => progress.phase(&text),
         News::Remark(text) => {

@@ -3,11 +3,11 @@
 use serde_json::json;
 use spray_experiments::results::align;
 use spray_nic::bench::{Cost, hostile_costs};
+use spray_tools::failure::Outcome;
+use spray_tools::say;
 
 use super::median;
 use crate::args;
-use crate::failure::Outcome;
-use crate::say::{self, say};
 
 /// Batches of 64 frames of each kind.
 const BATCHES: u64 = 100;

@@ -13,8 +13,9 @@ mod veth;
 #[cfg(feature = "xdp")]
 pub use veth::peers;
 
+use spray_tools::failure::Outcome;
+
 use crate::args::Bench;
-use crate::failure::Outcome;
 
 /// Measures what the arguments name.
 ///

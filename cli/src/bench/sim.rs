@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 use spray_experiments::results::{self, RunResult};
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::Simulation;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::progress::Progress;
+use spray_tools::say;
 
 use super::median;
 use crate::args;
-use crate::failure::{Failure, Outcome};
-use crate::progress::Progress;
-use crate::say::{self, say};
-use crate::settings::Overrides;
+use crate::settings;
 
 /// A fabric and its flows, as `spray sim` takes them, and the tiers of the fabric for another simulator.
 struct Size {
@@ -68,7 +68,7 @@ struct Measured {
 /// # Errors
 /// 1 when a run does not complete, 2 when the other simulator cannot be run.
 pub fn sim(arguments: &args::BenchSim) -> Outcome {
-    let mut progress = Progress::new();
+    let mut progress = Progress::on_stderr();
     let mut all = Vec::new();
     for size in SIZES.iter().filter(|size| size.hosts <= arguments.hosts) {
         all.push(measure(arguments, size, &mut progress)?);
@@ -83,7 +83,7 @@ pub fn sim(arguments: &args::BenchSim) -> Outcome {
 
 /// Runs a size on one thread, on several, and in the other simulator, in turn. Large sizes run once.
 fn measure(arguments: &args::BenchSim, size: &'static Size, progress: &mut Progress) -> Outcome<Measured> {
-    let scenario = crate::sim::published(&Overrides::fabric(size.topology, size.matrix)?)?;
+    let scenario = crate::sim::published(&settings::fabric(size.topology, size.matrix)?)?;
     let on = |threads| Simulation::new(&scenario).on_threads(threads);
     let (one, many) = (on(1), on(arguments.threads as usize));
     let mut found = Measured { size, last: RunResult::default(), one_s: vec![], many_s: vec![], reference_s: vec![] };
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn another_simulator_gets_the_same_fabric_and_flows() {
         for size in SIZES.iter().filter(|size| !size.tiers.is_empty()) {
-            let overrides = Overrides::fabric(size.topology, size.matrix).ok().unwrap();
+            let overrides = settings::fabric(size.topology, size.matrix).ok().unwrap();
             let scenario = crate::sim::published(&overrides).ok().unwrap();
             let network = TopoFile::parse(&topo(size)).unwrap().network();
             let shape = |network: &spray_fabric::Network| {

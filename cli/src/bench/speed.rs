@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::stop::Stop;
+use spray_tools::{info, say};
 
 use super::transport::{MANY_TARGET, QUEUES_TARGET, SMALL_TARGET_NS, TARGET_NS};
 use super::veth;
 use crate::args;
-use crate::failure::{Failure, Outcome};
-use crate::say::{self, info, say};
 use crate::sim::args::cores;
-use crate::stop::Stop;
 
 /// A benchmark that speaks JSON: its arguments, and how its object is shown.
 struct Section {

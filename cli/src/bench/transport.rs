@@ -2,12 +2,12 @@
 
 use spray_experiments::results::align;
 use spray_nic::bench::{Choosing, Ends, Flow, Frames, Hosts, Load, Pair, Rung, memcpy_ns, packets_per_s};
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::progress::Progress;
+use spray_tools::say;
 
 use super::median;
 use crate::args;
-use crate::failure::{Failure, Outcome};
-use crate::progress::Progress;
-use crate::say::{self, say};
 
 /// Most that a packet of full size may cost either end: 100 Gb/s of 3,400-byte payloads leave 272 ns.
 pub const TARGET_NS: f64 = 200.0;
@@ -29,7 +29,7 @@ const HOSTS: u16 = 64;
 /// # Errors
 /// 1 when packets got lost.
 pub fn transport(arguments: &args::BenchTransport) -> Outcome {
-    let mut progress = Progress::new();
+    let mut progress = Progress::on_stderr();
     progress.phase("opening connections");
     let mut rigs = Rigs::new(arguments);
     let mut figures = Figures::default();

@@ -8,13 +8,13 @@ use spray_experiments::results;
 use spray_testbed::Quic;
 use spray_testbed::bench::{Latency, Throughput};
 use spray_testbed::{Kernel, RunError, Transport, VethBench};
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::progress::Progress;
+use spray_tools::say;
+use spray_tools::stop::Stop;
 
 use super::median;
 use crate::args;
-use crate::failure::{Failure, Outcome};
-use crate::progress::Progress;
-use crate::say::{self, say};
-use crate::stop::Stop;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ type Row = (&'static str, &'static str, Figures);
 /// 2 when the machine does not allow it, 1 when a measurement failed, 130 after Ctrl-C.
 pub fn veth(arguments: &args::BenchVeth) -> Outcome {
     let stop = Stop::on_signals()?;
-    let mut progress = Progress::new();
+    let mut progress = Progress::on_stderr();
     progress.phase("setting up namespaces, links and programs");
     let mut bench = VethBench::new(arguments.payload).map_err(failed)?;
     let chosen = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);

@@ -7,9 +7,9 @@ use sha2::Digest;
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{self, Finished, Summary};
 use spray_experiments::scenario::{MAX_RUNS, Scenario};
+use spray_tools::failure::{Failure, Outcome};
 
 use super::{COMMIT, Campaign, VERSION};
-use crate::failure::{Failure, Outcome};
 
 /// One run of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 
 use spray_experiments::engine;
 use spray_experiments::results::RunResult;
-
-use crate::failure::Outcome;
-use crate::progress::{Progress, now};
-use crate::say::info;
+use spray_tools::failure::Outcome;
+use spray_tools::info;
+use spray_tools::progress::{Progress, now};
 
 /// Shows progress. If runs go one at a time, it shows how far each is; otherwise it shows each that has ended.
 pub(super) struct Show {
@@ -28,7 +27,7 @@ pub(super) struct Show {
 impl Show {
     pub(super) fn new(jobs: usize, before: usize, live: bool) -> Self {
         let (ended, done) = (AtomicUsize::new(0), AtomicUsize::new(before));
-        Self { progress: Mutex::new(Progress::new()), begun: now(), ended, done, before, jobs, live }
+        Self { progress: Mutex::new(Progress::on_stderr()), begun: now(), ended, done, before, jobs, live }
     }
 
     /// The results of a run are written.

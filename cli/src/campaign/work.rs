@@ -11,18 +11,18 @@ use spray_experiments::engine::{Engine, Observers, Prepared, Progress};
 use spray_experiments::live::Live;
 use spray_experiments::results::{self, Machine, Program, Record, RunResult};
 use spray_experiments::sim::over_cores;
+use spray_tools::captures::{Captures, Watching};
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::stop::Stop;
+use spray_tools::{info, note};
 use tracing::info_span;
 
 use super::show::Show;
 use super::{COMMIT, Campaign, Job, Planned, VERSION, ended};
-use crate::args;
-use crate::captures::Watching;
+use crate::captures;
 use crate::engines;
-use crate::failure::{Failure, Outcome};
 use crate::folder::{self, Writes};
 use crate::live::{self, View};
-use crate::say::{info, note};
-use crate::stop::Stop;
 
 impl Campaign {
     /// Runs what is not done of `plan`. Returns why runs failed, by their place in the plan.
@@ -92,7 +92,7 @@ impl Campaign {
     /// # Errors
     /// 2 when a run is done and so leaves no capture, or a capture is there already.
     fn check_captures(&self, plan: &[Planned], out: &Path) -> Outcome {
-        let files = |captures: &args::Captures| {
+        let files = |captures: &Captures| {
             plan.iter().filter_map(|planned| Some((planned, captures.file(&planned.folder)?))).collect::<Vec<_>>()
         };
         let files = self.captures.as_ref().map(files).unwrap_or_default();
@@ -103,7 +103,7 @@ impl Campaign {
                 dir.display()
             )));
         }
-        files.iter().try_for_each(|(_, file)| args::Captures::prepare(file))
+        files.iter().try_for_each(|(_, file)| Captures::prepare(file))
     }
 
     fn write(&self, job: &Job, dir: &Path, key: &str, result: &RunResult) -> Outcome {
@@ -148,7 +148,8 @@ impl<'a> Work<'a> {
         let label = show.begin(number, &title);
         let own = if self.engine.is_exclusive() { None } else { Some(self.prepare(job.scenario)?) };
         let ready: &dyn Prepared = own.as_deref().unwrap_or_else(|| &*self.prepared[job.scenario]);
-        let watching = campaign.captures.as_ref().map_or(Ok(None), |captures| captures.begin(folder, scenario))?;
+        let watching =
+            campaign.captures.as_ref().map_or(Ok(None), |captures| captures::begin(captures, folder, scenario))?;
         let frames = watching.as_ref().map(|watching| &watching.watch);
         let about = (campaign.engine.name(), !self.engine.is_exclusive());
         let mut view = campaign.live.then(|| View::new(scenario, about, (job.balancer, job.seed), self.stop));

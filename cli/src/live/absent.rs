@@ -7,9 +7,8 @@ use spray_core::path::BalancerKind;
 use spray_experiments::live::NewFlows;
 use spray_experiments::scenario::Scenario;
 use spray_fabric::live::{Answer, Operator, Snapshot};
-
-use crate::failure::{Failure, Outcome};
-use crate::stop::Stop;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::stop::Stop;
 
 /// Refuses to view anything.
 ///

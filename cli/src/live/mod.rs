@@ -22,13 +22,13 @@ use spray_core::path::BalancerKind;
 use spray_experiments::live::NewFlows;
 use spray_experiments::scenario::Scenario;
 use spray_fabric::live::{Answer, Operator, Order, Snapshot};
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::progress::now;
+use spray_tools::stop::Stop;
 
 use self::model::{Action, Model};
 use self::pace::Pace;
 use self::view::Status;
-use crate::failure::{Failure, Outcome};
-use crate::progress::now;
-use crate::stop::Stop;
 
 /// Refuses to view several runs, and a terminal that is none.
 ///

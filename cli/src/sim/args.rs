@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use spray_experiments::scenario;
+use spray_tools::captures::Captures;
+use spray_tools::metrics::Publish;
 
-use crate::args::{Captures, Publish};
 use crate::settings::Overrides;
 
 #[derive(Debug, Args)]

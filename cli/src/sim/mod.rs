@@ -4,11 +4,11 @@ pub mod args;
 
 use spray_experiments::scenario::{Document, Scenario};
 use spray_experiments::sim::preset;
+use spray_tools::failure::{Failure, Outcome};
 
 use self::args::Sim;
 use crate::args::Engine;
 use crate::campaign::Campaign;
-use crate::failure::{Failure, Outcome};
 use crate::settings::Overrides;
 
 /// Runs what the arguments describe.

@@ -5,9 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use spray_tools::failure::{Failure, Outcome};
 
 use super::user;
-use crate::failure::{Failure, Outcome};
 
 /// A question.
 #[derive(Debug, Serialize, Deserialize)]

@@ -7,10 +7,10 @@ use std::process::Command;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
+use spray_tools::failure::{Failure, Outcome};
 
 use super::ask::{HostRow, meant, shown};
 use crate::args;
-use crate::failure::{Failure, Outcome};
 
 /// Becomes the shell, or the command, in the host.
 ///

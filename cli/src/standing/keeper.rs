@@ -11,15 +11,16 @@ use spray_experiments::engine::EngineError;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::xdp;
 use spray_testbed::{RunError, Standing, StandingLink};
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::info;
+use spray_tools::stop::Stop;
 
 use super::ask::{Answer, HostRow, Question, Row, Shown};
 use super::link::{Change, state};
 use super::up::Name;
 use super::user::{own, programs};
 use crate::args;
-use crate::failure::{Failure, Outcome};
-use crate::say::info;
-use crate::stop::Stop;
+use crate::settings;
 
 /// How long a command may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -35,7 +36,7 @@ pub fn keep(arguments: &args::Up) -> Outcome {
     let _ = nix::unistd::setsid();
     let stop = Stop::on_signals()?;
     let file = arguments.scenario.as_deref().ok_or_else(|| Failure::refused("no scenario"))?;
-    let scenario = Scenario::read(&arguments.overrides.load(file)?).map_err(Failure::refused)?;
+    let scenario = Scenario::read(&settings::load(&arguments.overrides, file)?).map_err(Failure::refused)?;
     let name = match &arguments.name {
         Some(name) => name.clone(),
         None => scenario

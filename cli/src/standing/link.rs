@@ -5,11 +5,11 @@ use std::str::FromStr;
 use serde_json::json;
 use spray_fabric::LinkState;
 use spray_testbed::Order;
+use spray_tools::failure::Outcome;
+use spray_tools::say;
 
 use super::ask::{Answer, Question, Row, ask, meant, strange};
 use crate::args;
-use crate::failure::Outcome;
-use crate::say::{self, say};
 
 /// Lists links, and changes them first if that is asked for.
 ///

@@ -9,13 +9,13 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::stop::Stop;
+use spray_tools::{info, note, say};
 
 use super::ask::{Answer, Question, Shown, ask, check_root, meant, named_or_only, shown, strange};
 use super::keeper::keep;
 use crate::args;
-use crate::failure::{Failure, Outcome};
-use crate::say::{self, info, note, say};
-use crate::stop::Stop;
 
 /// Sets a fabric up and leaves it standing; without a scenario, says what stands.
 ///

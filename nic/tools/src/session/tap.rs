@@ -8,8 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use spray_capture::{Capture, Content, Fate, Shared, Sighting};
 use spray_nic::endpoint;
 
-use crate::args;
-use crate::captures::Watching;
+use crate::captures::{Captures, Watching};
 use crate::failure::{Failure, Outcome};
 use crate::progress::now;
 
@@ -25,9 +24,9 @@ pub struct Tap {
 ///
 /// # Errors
 /// 2 when the file is there already, or cannot be made.
-pub fn begin(captures: &args::Captures, interface: &str) -> Outcome<Option<Watching>> {
+pub fn begin(captures: &Captures, interface: &str) -> Outcome<Option<Watching>> {
     let Some(file) = captures.file("") else { return Ok(None) };
-    args::Captures::prepare(&file)?;
+    Captures::prepare(&file)?;
     let watch = open(&file, interface, captures.pcap_frames)
         .map_err(|error| Failure::refused(format!("--pcap: cannot write {}: {error}", file.display())))?;
     Ok(Some(Watching::new(file, watch)))

@@ -20,7 +20,7 @@ use std::path::Path;
 
 use self::files::Bound;
 use crate::failure::Outcome;
-use crate::say::note;
+use crate::note;
 
 /// The files that a command still has to reach.
 #[derive(Clone, Debug)]

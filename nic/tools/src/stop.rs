@@ -36,7 +36,6 @@ impl Stop {
     }
 
     /// The user wants to stop, and said so otherwise than by a signal.
-    #[cfg(feature = "live")]
     pub fn set(&self) {
         self.0.store(true, std::sync::atomic::Ordering::Relaxed);
     }

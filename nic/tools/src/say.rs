@@ -72,23 +72,20 @@ pub fn aside(text: Arguments<'_>) {
     }
 }
 
-/// Prints a result with tables for people, which fit the terminal; nothing where JSON was asked for.
-pub fn tables(text: &str) {
-    if !manner().json {
-        print(crate::fit::to_terminal(text));
-    }
-}
-
+/// Prints a line of a result for people: see [`say::line`](crate::say::line).
+#[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
 }
 
+/// Prints a warning or an error: see [`say::remark`](crate::say::remark).
+#[macro_export]
 macro_rules! note {
     ($($text:tt)*) => { $crate::say::remark(format_args!($($text)*)) };
 }
 
+/// Prints what is good to know and no more: see [`say::aside`](crate::say::aside).
+#[macro_export]
 macro_rules! info {
     ($($text:tt)*) => { $crate::say::aside(format_args!($($text)*)) };
 }
-
-pub(crate) use {info, note, say};

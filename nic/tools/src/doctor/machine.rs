@@ -60,10 +60,3 @@ pub(super) fn cpus() -> Check {
         cpus => Check::ok("cpus", cpus.to_string()),
     }
 }
-
-pub(super) fn leftovers() -> Check {
-    match spray_testbed::leftovers() {
-        left if left.is_empty() => Check::ok("leftovers", "none"),
-        left => Check::warn("leftovers", left.join(", "), "`spray clean` removes them; no live run uses them"),
-    }
-}

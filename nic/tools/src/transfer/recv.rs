@@ -21,9 +21,10 @@ use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
-use crate::say::{self, manner, note, say};
+use crate::say::manner;
 use crate::session::{Path, Session, Step, strays_line};
 use crate::stop::Stop;
+use crate::{note, say};
 
 /// How long others are told, after the one transfer has arrived, that theirs is not taken.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -61,7 +62,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     }
     session.confine(&Reach::Write(&out.folder().path))?;
     let limits = Limits::new(arguments.interface.timeout);
-    let mut receiving = Receiving::new(out, arguments.keep, limits, Progress::new());
+    let mut receiving = Receiving::new(out, arguments.keep, limits, Progress::on_stderr());
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     let name = &arguments.interface.interface;
     receiving.progress.phase(&format!("listening on {name} as {}{whose}", session.address));
@@ -474,7 +475,7 @@ mod tests {
         let network = MemoryNetwork::new(MemoryConfig::default());
         let mut endpoint = Endpoint::new(network.attach([2; 6]), config).unwrap();
         let (folder, limits) = (Folder::new(), Limits::new(5));
-        let mut receiving = Receiving::new(Out::new(folder.path(), true).unwrap(), true, limits, Progress::new());
+        let mut receiving = Receiving::new(Out::new(folder.path(), true).unwrap(), true, limits, Progress::on_stderr());
         // So many of each address, of which something was taken or not: what is left of them all.
         for (addresses, each, kept, left) in [(1, 9, 0, 3), (1, 9, 1, 3), (30, 1, 0, 8), (30, 1, 1, 16), (16, 1, 1, 16)]
         {

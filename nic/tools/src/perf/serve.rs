@@ -14,10 +14,10 @@ use super::pump::Pump;
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::Outcome;
-use crate::say::{self, note, say};
 use crate::session::{PS_PER_S, Path, Session, Step, strays_line};
 use crate::stop::Stop;
 use crate::transfer::gbps;
+use crate::{note, say};
 
 /// Waits for clients and does what they ask for.
 ///

@@ -25,7 +25,7 @@ pub use self::remote::{Network, Remote};
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
-use crate::say::note;
+use crate::note;
 use crate::session::{Path, Session, Step, strays_line};
 use crate::stop::Stop;
 

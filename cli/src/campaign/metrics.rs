@@ -5,9 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use spray_experiments::engine::Progress;
 use spray_experiments::results::Summary;
-
-use super::{Labels, Metric, Metrics};
-use crate::failure::Outcome;
+use spray_tools::failure::Outcome;
+use spray_tools::metrics::{Labels, Metric, Metrics};
 
 /// Most runs whose figures are served, the last ones.
 const RUNS: usize = 1000;

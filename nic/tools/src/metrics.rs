@@ -4,18 +4,17 @@
 //! |---|---|
 //! | `server` | answers requests for them |
 //! | `session` | those of `send` and `recv` |
-//! | `campaign` | those of runs |
 
-pub mod campaign;
 mod server;
 #[cfg(feature = "xdp")]
-pub mod session;
+pub(crate) mod session;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use clap::Args;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -24,6 +23,14 @@ use prometheus_client::registry::Registry;
 
 use self::server::Server;
 use crate::failure::Outcome;
+
+/// Metrics for Prometheus.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Publish {
+    /// Publish metrics over HTTP while the command runs, at /metrics of this port of the loopback interface or of another address
+    #[arg(long, value_name = "[ADDRESS:]PORT", help_heading = "Output")]
+    pub metrics: Option<Listen>,
+}
 
 /// Where metrics are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use spray_nic::keys::{Keys, PrivateKey};
 
 use crate::args;
 use crate::failure::{Failure, Outcome};
-use crate::say::{self, say};
+use crate::say;
 
 /// Makes a key.
 ///

@@ -150,7 +150,7 @@ fn run_within(
     seed: u64,
 ) -> Vec<Outcome> {
     let network = MemoryNetwork::new(MemoryConfig { seed, impairments, ..MemoryConfig::default() });
-    let mut receiving = Receiving::new(Out::new(out, keep).unwrap(), keep, limits, Progress::new());
+    let mut receiving = Receiving::new(Out::new(out, keep).unwrap(), keep, limits, Progress::on_stderr());
     let all = senders.len();
     let receiver: Role<'_> = Box::new(move |endpoint, now_ps| receiving.step(endpoint, now_ps));
     let mut roles: Vec<Role<'_>> = std::iter::once(receiver).chain(senders).collect();

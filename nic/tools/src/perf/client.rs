@@ -15,9 +15,9 @@ use super::pump::Pump;
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
-use crate::say::{self, note, say};
 use crate::session::{PS_PER_S, Path, Session, Step, strays_line};
 use crate::stop::Stop;
+use crate::{note, say};
 
 /// How much longer than asked for the server may send: its clock begins later.
 const SPARE_S: u32 = 5;

@@ -19,7 +19,6 @@ use spray_core::cc::{CcConfig, CcKind};
 use spray_core::event::{Event, FreezeReason};
 use spray_core::feedback::LossCause;
 use spray_core::flow::FlowConfig;
-use spray_experiments::scenario::{ConnectionPath, Document, Transport};
 use spray_nic::clock::DilatedClock;
 use spray_nic::device::{BindMode, Device, XskConfig, XskInterface};
 use spray_nic::driver::{self, Idle};
@@ -27,6 +26,7 @@ use spray_nic::net::{Interface, NextHops, Resolver, Source};
 use spray_nic::real;
 use spray_nic::xdp::AttachMode;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode, Peer};
+use spray_settings::{ConnectionPath, Document, Transport};
 use tracing::{debug_span, info_span};
 
 use self::tap::Tap;
@@ -36,8 +36,8 @@ use crate::captures::Watching;
 use crate::confine::{Reach, confine};
 use crate::failure::{Failure, Outcome};
 use crate::metrics::{self, Metrics};
+use crate::note;
 use crate::progress::now;
-use crate::say::note;
 use crate::settings::Overrides;
 use crate::stop::Stop;
 use crate::transfer::CONNECTIONS;
@@ -80,7 +80,7 @@ impl Path {
     ///
     /// # Errors
     /// 2 for overrides that are not allowed.
-    pub fn new(overrides: &Overrides<true>) -> Outcome<Self> {
+    pub fn new(overrides: &Overrides) -> Outcome<Self> {
         let defaults = format!("[transport]\nack_every = {0}\nack_evs = {0}\n", real::ACK_EVERY);
         let mut given = Document::parse(FilePath::new("defaults"), &defaults).map_err(Failure::refused)?;
         overrides.apply(&mut given)?;
@@ -422,10 +422,12 @@ mod tests {
     use spray_core::cc::{ControlConfig, FixedRateConfig};
     use spray_core::loss::RtoConfig;
 
+    use spray_settings::Connections;
+
     use super::*;
 
     fn path(arguments: &[&str], rtt_us: Option<f64>, gbps: Option<f64>) -> Path {
-        let command = Overrides::<true>::augment_args(Command::new("send"));
+        let command = Overrides::<Connections>::augment_args(Command::new("send"));
         let matches = command.get_matches_from([&["send"], arguments].concat());
         let overrides = Overrides::from_arg_matches(&matches).unwrap();
         Path { rtt_us, gbps, ..Path::new(&overrides).unwrap() }

@@ -17,9 +17,9 @@ use super::tree::Tree;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
-use crate::say::{self, note, say};
 use crate::session::{Freezes, Path, Session, Step, strays_line};
 use crate::stop::Stop;
+use crate::{note, say};
 
 /// Messages that wait in the connection: enough pieces to keep it busy, few enough to stay in the caches.
 const QUEUED: u64 = 8;
@@ -51,7 +51,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
     let stop = Stop::on_signals()?;
     session.confine(&tree.reach())?;
     tree.skipped.iter().for_each(|(name, what)| note!("spray: skipped {name}: {what}"));
-    let mut progress = Progress::new();
+    let mut progress = Progress::on_stderr();
     progress.phase("connecting");
     let outgoing = Outgoing::start(tree.entries.clone()).map_err(Failure::failed)?;
     let mut sending = Sending::new(tree, outgoing, peer, Duration::from_secs(arguments.interface.timeout + 1));

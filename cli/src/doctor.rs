@@ -1,60 +1,27 @@
-//! What the kernel can do.
+//! `spray doctor`: checks what this machine can do, and says how to mend what is missing.
 
-use std::{fs, io};
-
-use socket2::{Domain, Socket, Type};
 use spray_testbed::program::{Checked, VERIFIER_LIMIT, check_programs};
+use spray_tools::doctor::{self, Check};
+use spray_tools::failure::Outcome;
 
-use super::Check;
-
-/// The first kernel with BPF atomics that return a value, and with BPF links for XDP.
-const OLDEST: (u32, u32) = (5, 15);
-/// The first kernel that the project was developed on. Older ones are tested less.
-const TRIED: (u32, u32) = (6, 1);
-
-pub(super) fn version() -> Check {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
-    let remedy = format!(
-        "a kernel from {}.{} on has everything; {}.{} is the oldest that may do",
-        TRIED.0, TRIED.1, OLDEST.0, OLDEST.1
-    );
-    match parse(&release) {
-        Some(version) if version >= TRIED => Check::ok("kernel", release),
-        Some(version) if version >= OLDEST => Check::warn("kernel", release, remedy),
-        _ => Check::fail("kernel", if release.is_empty() { "unknown".into() } else { release }, remedy),
-    }
+/// Runs all checks and prints them.
+///
+/// # Errors
+/// When a check failed, so that scripts can tell.
+pub fn doctor() -> Outcome {
+    doctor::tell(&all())
 }
 
-/// `(6, 18)` of `6.18.0-rc1+`.
-fn parse(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse().ok());
-    Some((numbers.next()?, numbers.next()?))
-}
-
-pub(super) fn bpf_jit() -> Check {
-    match fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").as_deref().map(str::trim) {
-        Ok("0") => Check::warn("BPF JIT", "off", "`sysctl net.core.bpf_jit_enable=1`: interpreted programs are slow"),
-        Ok(_) => Check::ok("BPF JIT", "on"),
-        Err(_) => {
-            Check::warn("BPF JIT", "unknown", "/proc/sys/net/core/bpf_jit_enable cannot be read: not root, or no BPF")
-        }
-    }
-}
-
-pub(super) fn btf() -> Check {
-    let path = "/sys/kernel/btf/vmlinux";
-    match fs::metadata(path) {
-        Ok(data) => Check::ok("BTF", format!("{path}, {} kB", data.len() / 1000)),
-        Err(_) => Check::warn(
-            "BTF",
-            format!("no {path}"),
-            "a kernel with CONFIG_DEBUG_INFO_BTF=y says more when a program is refused",
-        ),
-    }
+fn all() -> Vec<Check> {
+    let mut checks = Vec::from(doctor::kernel());
+    checks.extend([programs(), veth_xdp()]);
+    checks.extend(doctor::packets());
+    checks.push(leftovers());
+    checks
 }
 
 /// Whether the kernel takes every XDP program that this binary carries.
-pub(super) fn programs() -> Check {
+fn programs() -> Check {
     judge(&check_programs())
 }
 
@@ -94,7 +61,7 @@ fn last_lines(log: &str) -> String {
 }
 
 /// Attaches the steering program to a veth in a namespace of its own.
-pub(super) fn veth_xdp() -> Check {
+fn veth_xdp() -> Check {
     match spray_testbed::probe_veth_xdp() {
         Ok(true) => Check::ok("XDP on veth", "native, in network namespaces of our own"),
         Ok(false) => Check::warn(
@@ -110,17 +77,10 @@ pub(super) fn veth_xdp() -> Check {
     }
 }
 
-pub(super) fn af_xdp() -> Check {
-    let refused = |found: String, remedy: &str| Check::fail("AF_XDP", found, remedy);
-    match Socket::new(Domain::from(libc::AF_XDP), Type::RAW, None) {
-        Ok(_) => Check::ok("AF_XDP", "sockets can be made"),
-        Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
-            refused("not in this kernel".into(), "a kernel with CONFIG_XDP_SOCKETS=y")
-        }
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            refused("not permitted".into(), "run as root, or with CAP_NET_RAW")
-        }
-        Err(error) => refused(error.to_string(), "run as root on a kernel with CONFIG_XDP_SOCKETS=y"),
+fn leftovers() -> Check {
+    match spray_testbed::leftovers() {
+        left if left.is_empty() => Check::ok("leftovers", "none"),
+        left => Check::warn("leftovers", left.join(", "), "`spray clean` removes them; no live run uses them"),
     }
 }
 
@@ -130,15 +90,17 @@ fn first_line(error: &impl ToString) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Status;
-    use super::{Checked, judge, parse};
     use spray_testbed::program::ProgramError;
+    use spray_tools::doctor::Status;
+
+    use super::*;
 
     #[test]
-    fn kernel_versions_are_read() {
-        assert_eq!(parse("6.18.0-rc1+"), Some((6, 18)));
-        assert_eq!(parse("5.10"), Some((5, 10)));
-        assert_eq!(parse(""), None);
+    fn every_failed_check_has_a_remedy() {
+        for check in all() {
+            assert!(check.status == Status::Ok || !check.remedy.is_empty(), "{check:?}");
+            assert!(!check.found.is_empty(), "{check:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use crate::say::note;
+use crate::note;
 
 /// Why a command failed, and its exit code.
 #[derive(Debug)]
@@ -39,7 +39,6 @@ impl Failure {
     }
 
     /// Ctrl-C or a termination signal in the middle of a transfer, of which the receiver may keep a part.
-    #[cfg(feature = "xdp")]
     pub fn stopped() -> Self {
         Self { message: "interrupted".into(), code: INTERRUPTED }
     }

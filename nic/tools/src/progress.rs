@@ -3,7 +3,8 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use crate::say::{manner, note};
+use crate::note;
+use crate::say::manner;
 
 /// Shows what is going on; clears its line when dropped.
 #[derive(Debug)]
@@ -23,12 +24,11 @@ const COLUMNS: usize = 79;
 
 impl Progress {
     /// Progress on this process' stderr.
-    pub fn new() -> Self {
+    pub fn on_stderr() -> Self {
         Self { terminal: stderr().is_terminal(), quiet: manner().quiet, last: None, shown: false }
     }
 
     /// Whether its line is rewritten, rather than followed by the next.
-    #[cfg(feature = "xdp")]
     pub fn is_on_terminal(&self) -> bool {
         self.terminal
     }
