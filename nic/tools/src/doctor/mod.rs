@@ -98,4 +98,12 @@ mod tests {
         let line = Check::fail("rights", "one\ntwo", "three").line();
         assert_eq!(line.lines().nth(1), Some("                      two"));
     }
+
+    #[test]
+    fn every_failed_check_has_a_remedy() {
+        for check in kernel().into_iter().chain(packets()) {
+            assert!(check.status == Status::Ok || !check.remedy.is_empty(), "{check:?}");
+            assert!(!check.found.is_empty(), "{check:?}");
+        }
+    }
 }
