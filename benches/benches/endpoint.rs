@@ -14,7 +14,7 @@ use spray_core::{
     path::{BalancerKind, PathConfig},
 };
 use spray_nic::{
-    Endpoint, EndpointConfig, EndpointEvent, Mode, Peer, bench,
+    Endpoint, EndpointConfig, EndpointEvent, Peer, bench,
     device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received},
 };
 use spray_wire::{Body, Common, Data, Ecn, Envelope, EvPort, Kind, emit, header_bytes, parse};
@@ -42,11 +42,11 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(mode: Mode, ack_every: u32) -> Self {
+    fn new(ack_every: u32) -> Self {
         let network = MemoryNetwork::new(MemoryConfig { frames: 2048, ..MemoryConfig::default() });
         let make = |number| {
             let Peer { address, mac } = host(number);
-            let config = EndpointConfig::new(address, mac, mode, flow(ack_every));
+            let config = EndpointConfig::new(address, mac, flow(ack_every));
             Endpoint::new(network.attach(mac), config).expect("a sound configuration")
         };
         Self { sender: make(1), receiver: make(2), now_ps: 0 }
@@ -75,13 +75,8 @@ fn endpoints(criterion: &mut Criterion) {
     let data = Bytes::from(vec![7; PAYLOAD as usize * PACKETS as usize]);
     let mut group = criterion.benchmark_group("endpoints");
     group.throughput(Throughput::Elements(PACKETS));
-    let emulated = Mode::Emulated { link_bps: LINK_BPS, link_latency_ps: 1_000_000 };
-    for (name, mode, ack_every) in [
-        ("real_ack_every_1", Mode::Real, 1),
-        ("real_ack_every_4", Mode::Real, 4),
-        ("emulated_ack_every_1", emulated, 1),
-    ] {
-        let mut pair = Pair::new(mode, ack_every);
+    for (name, ack_every) in [("ack_every_1", 1), ("ack_every_4", 4)] {
+        let mut pair = Pair::new(ack_every);
         let connection = pair.sender.connect(0, host(2), None).expect("a free slot");
         while !matches!(pair.step(), Some(EndpointEvent::Connected { .. })) {}
         group.bench_function(name, |bencher| bencher.iter(|| pair.transfer(connection, &data)));
@@ -91,7 +86,7 @@ fn endpoints(criterion: &mut Criterion) {
         bencher.iter(|| bare.transfer(&data));
     });
     group.bench_function("idle_poll", |bencher| {
-        let mut pair = Pair::new(Mode::Real, 1);
+        let mut pair = Pair::new(1);
         bencher.iter(|| black_box(pair.sender.poll(1)));
     });
     group.finish();
@@ -162,7 +157,7 @@ fn send(device: &mut MemoryDevice, from: u8, to: u8, body: &Body, payload: &[u8]
 
 fn small(criterion: &mut Criterion) {
     // Messages of sixty bytes show the cost of a message apart from its bytes.
-    let mut pair = Pair::new(Mode::Real, 1);
+    let mut pair = Pair::new(1);
     let connection = pair.sender.connect(0, host(2), None).expect("a free slot");
     while !matches!(pair.step(), Some(EndpointEvent::Connected { .. })) {}
     criterion.bench_function("endpoints/message_of_60_bytes", |bencher| {

@@ -10,7 +10,7 @@ use spray_core::cc::CcConfig;
 use spray_core::flow::FlowConfig;
 use spray_core::path::{BalancerKind, PathConfig};
 use spray_nic::device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
-use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer};
 use spray_wire::offsets::v4;
 use spray_wire::{Common, Ecn, Envelope, EvPort, Kind, emit, header_bytes, parse, switch_view};
 
@@ -71,8 +71,7 @@ fn play(bytes: &[u8]) -> usize {
     let mut input = Input(bytes);
     let choices = input.byte();
     let power = if choices & 1 == 0 { Power::Strange } else { Power::Inside };
-    let mode = if choices & 2 == 0 { Mode::Real } else { Mode::Emulated { link_bps: LINK_BPS, link_latency_ps: US } };
-    let mut rig = Rig::new(mode, choices);
+    let mut rig = Rig::new(choices);
     for _ in 0..OPERATIONS {
         if input.is_empty() {
             break;
@@ -85,7 +84,7 @@ fn play(bytes: &[u8]) -> usize {
 }
 
 impl Rig {
-    fn new(mode: Mode, choices: u8) -> Self {
+    fn new(choices: u8) -> Self {
         let config = MemoryConfig {
             seed: 1,
             frames: 128,
@@ -103,11 +102,11 @@ impl Rig {
             let flow = FlowConfig { window_packets: 256, ..FlowConfig::for_path(PAYLOAD, header, path, cc) };
             let config = EndpointConfig {
                 max_connections: 4,
-                seed: u64::from(host),
+                seed: Some(u64::from(host)),
                 idle_timeout_ps: 5_000 * US,
                 max_queued_messages: 8,
                 event_log: 64,
-                ..EndpointConfig::new(address(host), mac(host), mode, flow)
+                ..EndpointConfig::new(address(host), mac(host), flow)
             };
             Endpoint::new(network.attach(mac(host)), config).expect("a valid configuration")
         };

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use spray_nic::wire::{Kind, header_bytes};
 use spray_nic::{
-    BalancerKind, CcConfig, Endpoint, EndpointConfig, EndpointEvent, FlowConfig, Mode, PathConfig, Peer,
+    BalancerKind, CcConfig, Endpoint, EndpointConfig, EndpointEvent, FlowConfig, PathConfig, Peer,
     device::{Impairments, MemoryConfig, MemoryNetwork},
 };
 
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let host = |number: u8| Peer { address: IpAddr::from([10, 0, 0, number]), mac: [2, 0, 0, 0, 0, number] };
     let endpoint = |number: u8| {
         let Peer { address, mac } = host(number);
-        Endpoint::new(network.attach(mac), EndpointConfig::new(address, mac, Mode::Real, flow))
+        Endpoint::new(network.attach(mac), EndpointConfig::new(address, mac, flow))
     };
     let (mut sender, mut receiver) = (endpoint(1)?, endpoint(2)?);
 

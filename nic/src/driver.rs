@@ -12,7 +12,7 @@ use crate::{
 /// What a driver does between polls when nothing is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
-    /// Keeps polling: the lowest latency. Emulations need it.
+    /// Keeps polling: the lowest latency.
     Spin,
     /// Sleeps until a frame arrives, something is due, or this much time has passed.
     Sleep(Duration),
@@ -38,12 +38,6 @@ impl Default for DriverOptions {
 }
 
 impl DriverOptions {
-    /// For hosts of an emulation: SCHED_IDLE, never sleeping.
-    #[must_use]
-    pub fn emulation() -> Self {
-        Self { idle: Idle::Spin, ..Self::default() }
-    }
-
     /// For real interfaces: normal priority, any CPU, sleeping up to 10 ms when idle.
     #[must_use]
     pub fn real() -> Self {
@@ -64,15 +58,15 @@ impl DriverOptions {
 
 /// Polls endpoints in turn until `between`, which is called after every round with the time, breaks off.
 ///
-/// `between` takes events and sends messages. After 20 hours, once no endpoint has a connection, the clock begins again at 0 if it can.
+/// `between` takes events and sends messages. After 20 hours, once no endpoint has a connection, the clock begins again at 0.
 /// The caller sets the thread's priority with [`DriverOptions::apply`].
 ///
 /// ```
-/// # use spray_nic::{clock::DilatedClock, device::MemoryDevice, driver::{Idle, run}, Endpoint};
+/// # use spray_nic::{clock::MonotonicClock, device::MemoryDevice, driver::{Idle, run}, Endpoint};
 /// # use std::ops::ControlFlow;
 /// # let mut endpoints: Vec<Endpoint<MemoryDevice>> = Vec::new();
 /// let mut rounds = 0;
-/// run(&mut endpoints, &mut DilatedClock::real(), Idle::Spin, |_endpoints, _now_ps| {
+/// run(&mut endpoints, &mut MonotonicClock::new(), Idle::Spin, |_endpoints, _now_ps| {
 ///     rounds += 1;
 ///     if rounds == 10 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 /// });
@@ -100,15 +94,12 @@ pub fn run_waking<D: Device>(
     run_resting(endpoints, clock, rest, between);
 }
 
-/// One round of [`run`] without a pause, for a caller with a loop of its own and a clock that waits for nobody. Returns the time, and how
-/// long until the endpoint wants to be polled again at the latest, in nanoseconds of real time.
+/// One round of [`run`] without a pause, for a caller with a loop of its own. Returns the time, and how long until the endpoint wants to be
+/// polled again at the latest, in nanoseconds.
 pub fn step<D: Device>(endpoint: &mut Endpoint<D>, clock: &mut impl Clock) -> (u64, u64) {
-    let mut now_ps = clock.tick(0);
-    if now_ps >= RESTART_PS && restart_clock(std::slice::from_mut(endpoint), clock) {
-        now_ps = clock.tick(0);
-    }
+    let now_ps = now_ps(std::slice::from_mut(endpoint), clock);
     let next_ps = endpoint.poll(now_ps).unwrap_or(u64::MAX);
-    (now_ps, clock.real_ns(next_ps.saturating_sub(now_ps)))
+    (now_ps, next_ps.saturating_sub(now_ps) / 1000)
 }
 
 /// As [`run`]. `wakes` says what else may end a sleep.
@@ -118,45 +109,34 @@ pub(crate) fn run_resting<D: Device>(
     mut rest: Rest,
     mut between: impl FnMut(&mut [Endpoint<D>], u64) -> ControlFlow<()>,
 ) {
-    let mut now_ps = clock.tick(0);
     loop {
+        let now_ps = now_ps(endpoints, clock);
         let next_ps = poll_all(endpoints, now_ps);
-        let done_ps = take_turns(endpoints);
         if between(endpoints, now_ps).is_break() {
             return;
         }
         let activity = endpoints.iter().map(Endpoint::activity).sum();
-        rest.pause(activity, clock.real_ns(next_ps.saturating_sub(now_ps)));
-        if now_ps >= RESTART_PS && restart_clock(endpoints, clock) {
-            now_ps = clock.tick(0);
-            continue;
-        }
-        now_ps = clock.tick(now_ps.min(next_ps).min(done_ps));
+        rest.pause(activity, next_ps.saturating_sub(now_ps) / 1000);
     }
 }
 
-/// Begins the time again at 0, if the endpoints and the clock let it.
+/// The time, which begins again at 0 if it is late and the endpoints let it.
 //= docs/specs/endpoint.md#END-37 a clock that begins again
-fn restart_clock<D: Device>(endpoints: &mut [Endpoint<D>], clock: &mut impl Clock) -> bool {
-    let restarts = endpoints.iter().all(Endpoint::can_restart_clock) && clock.restart();
-    if restarts {
-        endpoints.iter_mut().for_each(Endpoint::restart_clock);
+fn now_ps<D: Device>(endpoints: &mut [Endpoint<D>], clock: &mut impl Clock) -> u64 {
+    let now_ps = clock.now_ps();
+    if now_ps < RESTART_PS || !endpoints.iter().all(Endpoint::can_restart_clock) {
+        return now_ps;
     }
-    restarts
+    clock.restart();
+    endpoints.iter_mut().for_each(Endpoint::restart_clock);
+    clock.now_ps()
 }
 
 /// From when on a clock begins again: 20 hours. A connection that begins just before has a hundred days left.
 const RESTART_PS: u64 = 1 << 56;
 
-/// Lets endpoints that send in turns do so, as far as endpoints of other threads allow; returns the time up to which all is sent.
-//= docs/specs/endpoint.md#END-16b turns
-fn take_turns<D: Device>(endpoints: &mut [Endpoint<D>]) -> u64 {
-    while endpoints.iter_mut().fold(false, |any, endpoint| endpoint.take_turn() | any) {}
-    endpoints.iter().map(Endpoint::done_ps).min().unwrap_or(u64::MAX)
-}
-
 /// Polls every endpoint once; returns the earliest time at which one wants to be polled again.
-pub fn poll_all<D: Device>(endpoints: &mut [Endpoint<D>], now_ps: u64) -> u64 {
+fn poll_all<D: Device>(endpoints: &mut [Endpoint<D>], now_ps: u64) -> u64 {
     endpoints.iter_mut().map(|endpoint| endpoint.poll(now_ps).unwrap_or(u64::MAX)).min().unwrap_or(u64::MAX)
 }
 

@@ -55,8 +55,7 @@
 //! `nic/examples` has an echo server, a file transfer and a measurement of goodput; `docs/library.md` of the project tells more. Without the
 //! feature `xdp`, which is on by default, the crate needs neither libxdp nor libbpf, and the network in memory is left.
 //!
-//! In [`Mode::Emulated`] an endpoint is a host of an emulated fabric, exact to the picosecond as long as the machine
-//! keeps up. Times inside are picoseconds in a `u64`, whose names end with `_ps`.
+//! Times inside are picoseconds in a `u64`, whose names end with `_ps`.
 
 pub mod aio;
 pub mod bench;
@@ -64,18 +63,16 @@ pub mod clock;
 pub mod device;
 pub mod driver;
 pub mod endpoint;
-mod held;
 pub mod keys;
 #[cfg(feature = "xdp")]
 pub mod net;
 pub mod real;
 pub mod sys;
-pub mod turns;
 #[cfg(feature = "xdp")]
 pub mod xdp;
 
 pub use bytes::Bytes;
-pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Mode, Peer};
+pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Peer};
 /// The rules of a connection: path choice, congestion control, loss recovery, and their settings.
 pub use spray_core as transport;
 pub use spray_core::cc::{CcConfig, CcKind, ControlConfig};

@@ -10,7 +10,7 @@ use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, PathConfig};
 use spray_wire::Kind;
 
-use crate::endpoint::{ConfigError, EndpointConfig, HandshakeConfig, Mode};
+use crate::endpoint::{ConfigError, EndpointConfig, HandshakeConfig};
 
 /// Least retransmission timeout: a general-purpose kernel may keep a thread from the CPU for this long.
 pub const MIN_RTO: Duration = Duration::from_millis(5);
@@ -100,7 +100,7 @@ impl EndpointConfig {
     pub fn real(address: IpAddr, mac: [u8; 6], mtu: u32) -> Result<Self, ConfigError> {
         let header_bytes = header_bytes(address.is_ipv6(), false);
         let payload_bytes = payload_bytes(mtu, header_bytes).map_err(|needed| ConfigError::Mtu { mtu, needed })?;
-        let config = Self::new(address, mac, Mode::Real, flow(payload_bytes, header_bytes));
+        let config = Self::new(address, mac, flow(payload_bytes, header_bytes));
         Ok(Self { link_bps: FIRST_BPS, ..config }.with_give_up(GIVE_UP))
     }
 

@@ -29,7 +29,7 @@ fn packets_and_the_simulator_agree_on_a_slow_uplink() {
 
 /// Switches that choose by a pointer or by queues meet the frames of all hosts in the order of virtual time. On this fabric hosts go in
 /// lockstep: in the simulator hardly a packet is reordered, and a few frames out of order would reorder half of them.
-//= docs/specs/endpoint.md#END-16b turns
+//= docs/specs/emulation.md#EMU-5 turns
 #[test]
 fn switches_that_choose_reorder_as_in_the_simulator() {
     let Some(_turn) = turn() else { return };

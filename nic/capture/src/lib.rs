@@ -9,7 +9,7 @@ mod sighting;
 mod trace;
 mod witness;
 
-pub use pcapng::{Capture, SNAP_BYTES, Written};
-pub use sighting::{Content, Fate, Sighting};
-pub use trace::{Life, Place, Row, Tracer};
-pub use witness::{Rows, Shared, Witness};
+pub use pcapng::{Capture, Written};
+pub use sighting::{Content, Fate, SNAP_BYTES, Sighting};
+pub use trace::{Life, Place, Row, Rows, Tracer};
+pub use witness::{Shared, Witness};

@@ -10,10 +10,8 @@ use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::{DataLink, Endianness, PcapError};
 
-use super::Sighting;
+use super::{SNAP_BYTES, Sighting};
 
-/// Bytes kept of a frame: all headers of any frame of ours, and some of the payload.
-pub const SNAP_BYTES: usize = 256;
 /// Times count nanoseconds.
 const NANOSECONDS: u8 = 9;
 /// Of a frame that came, and of one that goes.

@@ -7,7 +7,8 @@ use spray_wire::{
     Body, Common, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Ecn, Envelope, INITIAL_TTL, emit_in_place, offsets, parse,
 };
 
-use super::SNAP_BYTES;
+/// Bytes kept of a frame: all headers of any frame of ours, and some of the payload.
+pub const SNAP_BYTES: usize = 256;
 
 /// A frame at an interface.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use spray_core::event::Event;
 use spray_core::feedback::LossCause;
 use spray_wire::{Ack, BITMAP_BITS, Body, Common, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Data, Envelope, Nack};
 
-use super::{Rows, Sighting};
+use super::Sighting;
 
 /// Follows the packets of chosen flows.
 #[derive(Debug)]
@@ -25,6 +25,9 @@ pub struct Tracer {
 
 /// Most rows: of some gigabyte.
 const MOST_ROWS: usize = 5_000_000;
+
+/// What a tracer has found: its rows, and how many it has left out.
+pub type Rows = (Vec<Row>, u64);
 
 /// Something in the life of a packet.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spray_core::event::Event;
 
-use super::{Capture, Row, Sighting, Tracer, Written};
+use super::{Capture, Rows, Sighting, Tracer, Written};
 
 /// A witness of several hosts, parts or threads.
 #[derive(Clone, Debug)]
@@ -32,9 +32,6 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// What a tracer has found: its rows, and how many it has left out.
-pub type Rows = (Vec<Row>, u64);
 
 /// Sightings that wait for their turn where all come in order.
 const BATCH: usize = 4_096;

@@ -10,10 +10,10 @@ use spray_nic::sys::monotonic_ns;
 
 use crate::abi::*;
 use crate::call::{self, call_int};
-use crate::domain::Domain;
 use crate::error::Errno;
 use crate::object;
 use crate::queue::Count;
+use crate::shared::Domain;
 
 /// A counter.
 #[repr(C)]

@@ -9,11 +9,11 @@ use spray_nic::sys::monotonic_ns;
 
 use crate::abi::*;
 use crate::call::{self, call, call_int};
-use crate::domain::Domain;
 use crate::engine::{RECEIVES, sending};
 use crate::error::{self, Errno};
 use crate::object;
 use crate::queue::{Completion, Queue};
+use crate::shared::Domain;
 
 /// A completion queue.
 #[repr(C)]

@@ -10,14 +10,14 @@ use crate::av::Av;
 use crate::call::{self, call, call_int};
 use crate::counter::Counter;
 use crate::cq::Cq;
-use crate::domain::Domain;
 use crate::engine::{Bindings, Engine};
 use crate::error::Errno;
 use crate::peers::Peers;
 use crate::progress::Progress;
 use crate::settings::Settings;
+use crate::shared::Domain;
 use crate::side::Side;
-use crate::{address, messages, object, open as interface, say};
+use crate::{address, object, open as interface, say};
 
 /// An endpoint.
 #[repr(C)]
@@ -63,11 +63,14 @@ static CM: fi_ops_cm = fi_ops_cm {
 };
 static NOTHING: fi_ops_missing = fi_ops_missing { size: size_of::<fi_ops_missing>(), all: [missing; 16] };
 
+/// `calls` are those that send and receive.
+///
 /// # Safety
 /// `info` is as `getinfo` made it, and `to`, unless null, may be written to.
 pub(crate) unsafe fn open(
     domain: &Arc<Domain>,
     info: &fi_info,
+    calls: (&'static fi_ops_msg, &'static fi_ops_tagged),
     to: *mut *mut fid_ep,
     context: *mut c_void,
 ) -> Result<c_int, Errno> {
@@ -81,7 +84,7 @@ pub(crate) unsafe fn open(
     let (sends, receives) = (side(tx_flags), side(rx_flags));
     let state = Mutex::new(State { port: own.port(), peers: None, sends, receives, progress: None });
     let fid = object::fid(FI_CLASS_EP, context, &FID);
-    let (msg, tagged) = (&messages::MSG, &messages::TAGGED);
+    let (msg, tagged) = calls;
     let head = fid_ep { fid, ops: &OPS, cm: &CM, msg, rma: &NOTHING, tagged, atomic: &NOTHING, collective: &NOTHING };
     // SAFETY: as the caller promises; an `Ep` begins with its head.
     unsafe { call::open(Ep { head, domain: Arc::clone(domain), caps: info.caps, state }, to) }

@@ -9,6 +9,7 @@
 //! | `call`, `object`, `address`, `error`, `say` | what calls from C, and to it, have in common |
 //! | `settings`, `interfaces`, `getinfo` | what there is, and what applications ask for |
 //! | `fabric`, `domain`, `endpoint`, `messages`, `av`, `cq`, `counter`, `mr` | objects that applications hold, and their calls |
+//! | `shared` | what the objects of a domain share: an interface, and the endpoint that runs on it |
 //! | `open`, `progress` | an interface is taken over, and looked after |
 //! | `engine` | what an endpoint does; it has no C in it |
 //! | `peers`, `queue`, `side` | what the engine and the objects share: peers by number, completions, where they go |
@@ -36,6 +37,7 @@ mod progress;
 mod queue;
 mod say;
 mod settings;
+mod shared;
 mod side;
 
 use std::cell::UnsafeCell;
@@ -59,10 +61,6 @@ static PROVIDER: Provider = Provider(UnsafeCell::new(fi_provider {
     cleanup,
 }));
 
-fn provider() -> *mut fi_provider {
-    PROVIDER.0.get()
-}
-
 extern "C" fn cleanup() {}
 
 /// The provider. libfabric calls this once it has loaded the library.
@@ -70,6 +68,7 @@ extern "C" fn cleanup() {}
 // SAFETY: libfabric gives every provider's library a function of this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn fi_prov_ini() -> *mut fi_provider {
-    say::list_variables();
-    provider()
+    let provider = PROVIDER.0.get();
+    say::begin(provider, &settings::VARIABLES);
+    provider
 }

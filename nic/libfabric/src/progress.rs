@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spray_nic::sys::{monotonic_ns, readable, wait_readable};
 
-use crate::domain::Domain;
+use crate::shared::Domain;
 
 /// From when on the application counts as doing something else.
 const AWAY: Duration = Duration::from_millis(1);

@@ -2,10 +2,10 @@
 #![expect(unsafe_code, reason = "libfabric is called")]
 
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::abi::fi_provider;
-use crate::provider;
-use crate::settings::VARIABLES;
 
 const FI_LOG_WARN: c_int = 0;
 const FI_LOG_INFO: c_int = 2;
@@ -15,6 +15,32 @@ const FI_PARAM_STRING: c_int = 0;
 type Enabled = unsafe extern "C" fn(*const fi_provider, c_int, c_int) -> c_int;
 type Log = unsafe extern "C" fn(*const fi_provider, c_int, c_int, *const c_char, c_int, *const c_char, ...);
 type Define = unsafe extern "C" fn(*const fi_provider, *const c_char, c_int, *const c_char, ...) -> c_int;
+
+/// In whose name libfabric is told; null until it has asked for the provider.
+static PROVIDER: AtomicPtr<fi_provider> = AtomicPtr::new(null_mut());
+
+/// An environment variable, less its beginning `FI_SPRAY_`, as libfabric names it.
+#[derive(Debug)]
+pub struct Variable {
+    /// Its name in lower case.
+    pub name: &'static CStr,
+    /// What it says.
+    pub help: &'static CStr,
+}
+
+/// Everything is told in this provider's name from now on. Has `fi_info -e` list its environment variables.
+pub fn begin(provider: *mut fi_provider, variables: &[Variable]) {
+    PROVIDER.store(provider, Ordering::Relaxed);
+    let Some(define) = find(c"fi_param_define") else { return };
+    // SAFETY: this is the type that libfabric's `fi_prov.h` gives the function of this name.
+    let define = unsafe { std::mem::transmute::<*mut libc::c_void, Define>(define) };
+    for variable in variables {
+        // SAFETY: all strings end with a zero, and `%s` takes the one that follows.
+        unsafe {
+            define(provider, variable.name.as_ptr(), FI_PARAM_STRING, c"%s".as_ptr(), variable.help.as_ptr());
+        }
+    }
+}
 
 /// Tells of what stands in the way: `FI_LOG_LEVEL=warn` shows it.
 pub fn warn(why: impl ToString) {
@@ -29,25 +55,16 @@ pub fn inform(what: impl ToString) {
 fn log(level: c_int, text: &str) {
     let Ok(line) = CString::new(format!("{text}\n")) else { return };
     let (Some(enabled), Some(log)) = (find(c"fi_log_enabled"), find(c"fi_log")) else { return };
+    let provider = PROVIDER.load(Ordering::Relaxed);
+    if provider.is_null() {
+        return;
+    }
     // SAFETY: these are the types that libfabric's `fi_log.h` gives the functions of these names; `%s` takes the one string that follows.
     unsafe {
         let enabled: Enabled = std::mem::transmute::<*mut libc::c_void, Enabled>(enabled);
-        if enabled(provider(), level, FI_LOG_DOMAIN) != 0 {
+        if enabled(provider, level, FI_LOG_DOMAIN) != 0 {
             let log: Log = std::mem::transmute::<*mut libc::c_void, Log>(log);
-            log(provider(), level, FI_LOG_DOMAIN, c"spray".as_ptr(), 0, c"%s".as_ptr(), line.as_ptr());
-        }
-    }
-}
-
-/// Has `fi_info -e` list the environment variables.
-pub fn list_variables() {
-    let Some(define) = find(c"fi_param_define") else { return };
-    // SAFETY: this is the type that libfabric's `fi_prov.h` gives the function of this name.
-    let define = unsafe { std::mem::transmute::<*mut libc::c_void, Define>(define) };
-    for variable in VARIABLES {
-        // SAFETY: all strings end with a zero, and `%s` takes the one that follows.
-        unsafe {
-            define(provider(), variable.name.as_ptr(), FI_PARAM_STRING, c"%s".as_ptr(), variable.help.as_ptr());
+            log(provider, level, FI_LOG_DOMAIN, c"spray".as_ptr(), 0, c"%s".as_ptr(), line.as_ptr());
         }
     }
 }

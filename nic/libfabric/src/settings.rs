@@ -1,25 +1,15 @@
 //! What environment variables say.
 
 use std::env;
-use std::ffi::CStr;
 use std::path::Path;
 
 use spray_nic::BalancerKind;
 use spray_nic::keys::{Keys, PrivateKey, PublicKey};
 
 use crate::error::Errno;
-use crate::say;
+use crate::say::{self, Variable};
 
-/// An environment variable, less its beginning `FI_SPRAY_`, as libfabric names it.
-#[derive(Debug)]
-pub struct Variable {
-    /// Its name in lower case.
-    pub name: &'static CStr,
-    /// What it says.
-    pub help: &'static CStr,
-}
-
-/// All of them.
+/// All variables.
 pub const VARIABLES: [Variable; 6] = [
     Variable {
         name: c"interface",

@@ -15,10 +15,10 @@ use bytes::Bytes;
 
 use super::*;
 use crate::{
-    clock::DilatedClock,
+    clock::{Clock, MonotonicClock},
     device::{Impairments, LinkState, MemoryConfig, MemoryNetwork},
     endpoint::{
-        HandshakeConfig, Mode,
+        HandshakeConfig,
         tests::{MS, US, address, content, flow, mac, peer},
     },
 };
@@ -33,7 +33,7 @@ impl Running {
     fn new(impairments: Impairments) -> Self {
         let network = MemoryNetwork::new(MemoryConfig { impairments, frame_size: 2048, ..MemoryConfig::default() });
         let stop = Arc::new(AtomicBool::new(false));
-        let (clock, thread_network, thread_stop) = (DilatedClock::real(), network.clone(), Arc::clone(&stop));
+        let (clock, thread_network, thread_stop) = (MonotonicClock::new(), network.clone(), Arc::clone(&stop));
         std::thread::spawn(move || {
             while !thread_stop.load(Ordering::Relaxed) {
                 thread_network.advance(clock.now_ps());
@@ -48,7 +48,7 @@ impl Running {
             accept,
             handshake: HandshakeConfig { retry_ps: 2 * MS, attempts: 8 },
             flow: crate::endpoint::tests::slow(flow(false)),
-            ..EndpointConfig::new(address(host, false), mac(host), Mode::Real, flow(false))
+            ..EndpointConfig::new(address(host, false), mac(host), flow(false))
         };
         Endpoint::spawn(self.network.attach(mac(host)), config).unwrap()
     }

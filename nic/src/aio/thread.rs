@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Connection, Error, Handle, Message};
 use crate::{
-    clock::DilatedClock,
+    clock::MonotonicClock,
     device::Device,
     driver::{DriverOptions, Rest, run_resting},
     endpoint::{
@@ -134,7 +134,7 @@ pub(super) fn start<D: Device + Send + 'static>(
         }
         let mut rest = Rest::new(options.idle, std::iter::once(endpoint.device().wake_fd()));
         rest.also_wake_on(server.waker.reader.as_raw_fd());
-        run_resting(&mut [endpoint], &mut DilatedClock::real(), rest, |endpoints, now_ps| {
+        run_resting(&mut [endpoint], &mut MonotonicClock::new(), rest, |endpoints, now_ps| {
             each(&mut endpoints[0], now_ps);
             server.serve(&mut endpoints[0], now_ps)
         });

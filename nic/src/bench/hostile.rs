@@ -5,7 +5,7 @@ use spray_wire::{Accept, Ack, Body, Connect, Data, Nack, Probe, ProbeAck, PullRe
 use super::{End, Forged, Forger, KEY, Load, STEP_PS, Stopwatch, host, network};
 use crate::device::{Device, MemoryDevice, MemoryNetwork, Received};
 use crate::keys::Keys;
-use crate::{Endpoint, EndpointConfig, EndpointEvent, Mode};
+use crate::{Endpoint, EndpointConfig, EndpointEvent};
 
 /// What a kind of hostile frame costs and brings.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,7 +75,7 @@ impl Victim {
         let keys = sealed.then(|| Keys::new(KEY.parse().expect("64 digits"), Vec::new()));
         let endpoint = |number| {
             let host = host(number);
-            let config = EndpointConfig::new(host.address, host.mac, Mode::Real, load.flow());
+            let config = EndpointConfig::new(host.address, host.mac, load.flow());
             let config = EndpointConfig { keys: keys.clone(), ..config };
             Endpoint::new(network.attach(host.mac), config).expect("a sound configuration")
         };

@@ -9,7 +9,7 @@ use super::{End, Ends, KEY, Load, STEP_PS, Stopwatch, host, network};
 use crate::device::{MemoryDevice, MemoryNetwork};
 use crate::endpoint::{Lent, Sink, Source};
 use crate::keys::Keys;
-use crate::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode};
+use crate::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent};
 
 /// Messages that wait at a connection: one is sent, another follows it.
 const QUEUED: usize = 2;
@@ -201,7 +201,7 @@ fn receive(endpoint: &mut Endpoint<MemoryDevice>, now_ps: u64) {
 
 fn endpoint(network: &MemoryNetwork, number: u16, load: &Load) -> Endpoint<MemoryDevice> {
     let host = host(number);
-    let config = EndpointConfig::new(host.address, host.mac, Mode::Real, load.flow());
+    let config = EndpointConfig::new(host.address, host.mac, load.flow());
     // Every end has the same key.
     let keys = load.sealed.then(|| Keys::new(KEY.parse().expect("64 digits"), Vec::new()));
     let config = EndpointConfig { max_connections: load.connections.max(2), keys, ..config };

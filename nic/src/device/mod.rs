@@ -180,6 +180,12 @@ pub trait Device {
     /// space, bound it.
     fn max_frame(&self) -> usize;
 
+    /// From when on the device takes data, in picoseconds by the clock of the endpoint's caller: one that shapes what it sends has the sender
+    /// choose packets and paths no earlier. Control frames may come at any time.
+    fn ready_ps(&self) -> u64 {
+        0
+    }
+
     /// The device's counters. May cost a system call.
     fn stats(&self) -> DeviceStats;
 

@@ -10,22 +10,6 @@ use spray_core::path::BalancerConfig;
 use crate::keys::Keys;
 use crate::real::{self, ps};
 
-/// How an endpoint relates to time and to its link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// A real network: frames are handled when they arrive and leave when window and pacing permit. There are no
-    /// virtual times.
-    Real,
-    /// A host of an emulated fabric (`docs/specs/endpoint.md`): frames are stamped with the virtual time at which their last
-    /// bit reaches the leaf switch, and arrivals are held until their virtual time has come.
-    Emulated {
-        /// Rate of the host's own link in bits per second. Its frames leave one after another.
-        link_bps: u64,
-        /// Propagation delay of the host's link in picoseconds, added once to every frame that leaves.
-        link_latency_ps: u64,
-    },
-}
-
 /// The other host: where frames for it go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
@@ -61,8 +45,6 @@ pub struct EndpointConfig {
     pub address: IpAddr,
     /// The Ethernet address that its frames carry as their source.
     pub mac: [u8; 6],
-    /// Real or emulated time.
-    pub mode: Mode,
     /// Settings of connections, unless [`Endpoint::connect`](crate::Endpoint::connect) gets others.
     pub flow: FlowConfig,
     /// Rate of the host's link in bits per second, by which it grants credit to senders that ask for some.
@@ -71,9 +53,9 @@ pub struct EndpointConfig {
     pub max_connections: u32,
     /// Whether to accept connections of others.
     pub accept: bool,
-    /// Root of all random choices, from the operating system in [`Mode::Real`] so that no two processes choose alike.
-    /// Cookies, tokens and keys come from there besides.
-    pub seed: u64,
+    /// Root of all random choices, for runs that must repeat: cookies and tokens come from it too, so that whoever knows it forges them.
+    /// `None`: from the operating system.
+    pub seed: Option<u64>,
     /// Retransmission of Connect and Close.
     pub handshake: HandshakeConfig,
     /// A connection fails when its peer has been silent for this long, in picoseconds. Keep-alives go at a third of
@@ -81,12 +63,8 @@ pub struct EndpointConfig {
     pub idle_timeout_ps: u64,
     /// Most undelivered messages of one connection. More get [`SendError::Full`](super::SendError::Full).
     pub max_queued_messages: usize,
-    /// How far ahead of its virtual time a frame may arrive, in picoseconds. A frame with a later virtual time is
-    /// dropped: a forged time could hold it for good. Emulated mode only.
-    pub max_hold_ps: u64,
     /// How long a frame may wait for others before the device is told to send, in picoseconds; 64 frames go at once.
     /// Telling a copying socket takes a system call, so bursts are cheaper. 0 tells it after every poll that sent.
-    /// Real mode only.
     pub coalesce_ps: u64,
     /// With keys, connections are only with the holders of others, and every frame of theirs is sealed. Without, anybody may connect,
     /// and nothing is sealed.
@@ -98,21 +76,19 @@ pub struct EndpointConfig {
 impl EndpointConfig {
     /// A configuration with the usual limits: 64 connections, accepting, Connect tried 12 times from the flow's initial RTO on.
     #[must_use]
-    pub fn new(address: IpAddr, mac: [u8; 6], mode: Mode, flow: FlowConfig) -> Self {
+    pub fn new(address: IpAddr, mac: [u8; 6], flow: FlowConfig) -> Self {
         let handshake = HandshakeConfig { retry_ps: flow.rto.initial_ps, attempts: 12 };
         Self {
             address,
             mac,
-            mode,
             flow,
             link_bps: flow.cc.link_bps,
             max_connections: 64,
             accept: true,
-            seed: if mode == Mode::Real { getrandom::u64().unwrap_or_default() } else { 0 },
+            seed: None,
             handshake,
             idle_timeout_ps: 10_000_000_000_000,
             max_queued_messages: 1024,
-            max_hold_ps: 100_000_000_000,
             coalesce_ps: 0,
             keys: None,
             event_log: 0,
@@ -166,26 +142,5 @@ impl EndpointConfig {
         self.flow.max_message_bytes = bytes;
         self.flow.max_data_bytes = bytes.saturating_mul(2);
         self
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::Ipv4Addr;
-
-    use spray_core::cc::CcConfig;
-    use spray_core::path::{BalancerKind, PathConfig};
-
-    use super::*;
-
-    #[test]
-    fn two_processes_on_a_real_network_choose_differently() {
-        let cc = CcConfig::for_path(100_000_000, 10_000_000_000, 1_500);
-        let path = PathConfig::new(BalancerKind::Ecmp, 100_000_000, 84);
-        let flow = FlowConfig::for_path(1_400, 100, path, cc);
-        let seed = |mode| EndpointConfig::new(Ipv4Addr::LOCALHOST.into(), [2, 0, 0, 0, 0, 1], mode, flow).seed;
-        assert_ne!(seed(Mode::Real), seed(Mode::Real));
-        // An emulated run must come out the same again.
-        assert_eq!(seed(Mode::Emulated { link_bps: 1, link_latency_ps: 0 }), 0);
     }
 }

@@ -40,7 +40,7 @@ pub struct LogEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(pub u32);
 
-/// An event of an endpoint. Times are in picoseconds: virtual time in emulated mode, the caller's clock in real mode.
+/// An event of an endpoint. Times are in picoseconds, by the caller's clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndpointEvent {
@@ -169,9 +169,6 @@ pub enum ConfigError {
         /// The least one.
         needed: u32,
     },
-    /// The emulated link has no rate.
-    #[error("link_bps must not be 0")]
-    LinkRate,
     /// The path set is empty or too large.
     #[error("{0} entropy values; 1 to 65535 are possible")]
     Evs(u32),

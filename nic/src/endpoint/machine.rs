@@ -13,7 +13,7 @@ use spray_core::host::{Host, Log, NEVER};
 use spray_wire::{Body, Common, Envelope, EvPort};
 
 use super::{
-    ConnectionId, EndpointConfig, EndpointStats, MessageId, Mode, SendError,
+    ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError,
     buffers::{Content, Pool},
     connection::Stage,
     deadlines::Deadlines,
@@ -103,10 +103,11 @@ impl Machine {
     /// When the operating system gives no random numbers.
     pub(crate) fn new(config: EndpointConfig) -> Result<Self, getrandom::Error> {
         let capacity = config.max_connections as usize;
+        let seed = config.seed.map_or_else(getrandom::u64, Ok)?;
         Ok(Self {
             hash_key: HashKey(secret(&config, HASH_STREAM)?),
             table: Table::new(config.max_connections),
-            host: Host::new(config.link_bps, capacity, Xoshiro256PlusPlus::seed_from_u64(config.seed)),
+            host: Host::new(config.link_bps, capacity, Xoshiro256PlusPlus::seed_from_u64(seed)),
             outside: Outside {
                 outlet: Outlet::new(config.mac, config.address),
                 data: None,
@@ -134,9 +135,9 @@ impl Machine {
     /// A cookie that nobody can guess, from the operating system, if that gives random numbers. Where a run must repeat it comes from the
     /// seed.
     pub(crate) fn cookie(&mut self) -> Option<u64> {
-        match self.config.mode {
-            Mode::Real => getrandom::u64().ok(),
-            Mode::Emulated { .. } => Some(self.host.rng.next_u64()),
+        match self.config.seed {
+            None => getrandom::u64().ok(),
+            Some(_) => Some(self.host.rng.next_u64()),
         }
     }
 
@@ -267,11 +268,11 @@ impl Machine {
 /// connection's choices change with them.
 fn secret<const WORDS: usize>(config: &EndpointConfig, stream: u64) -> Result<[u64; WORDS], getrandom::Error> {
     let mut words = [0; WORDS];
-    let mut seeded = spray_core::rng::stream(config.seed, stream);
+    let mut seeded = config.seed.map(|seed| spray_core::rng::stream(seed, stream));
     for word in &mut words {
-        *word = match config.mode {
-            Mode::Real => getrandom::u64()?,
-            Mode::Emulated { .. } => seeded.next_u64(),
+        *word = match &mut seeded {
+            None => getrandom::u64()?,
+            Some(seeded) => seeded.next_u64(),
         };
     }
     Ok(words)

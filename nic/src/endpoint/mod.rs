@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `machine` | the endpoint without its device, built on a [`spray_core::host::Host`]; `input`, `service` and `handshake` are its parts |
 //! | `outside` | what that host sends frames, reports and bytes through |
-//! | `link` | the device with the host's own link in front of it |
+//! | `link` | the device with what waits for it |
 //! | `table`, `connection` | the bounded connection table and its entries |
 //! | `deadlines` | one timer per connection |
 //! | `buffers` | where payload is read from and written to |
@@ -55,44 +55,20 @@ use spray_wire::{self as wire, CloseReason, Kind};
 pub(crate) use self::outside::MAX_UNREAD;
 use self::{buffers::Content, link::Link, machine::Machine};
 pub use self::{
-    config::{EndpointConfig, HandshakeConfig, Mode, Peer},
+    config::{EndpointConfig, HandshakeConfig, Peer},
     event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, LogEntry, MessageId, SendError},
     in_place::{Lent, Sink, Source},
-    stats::{ConnectionStats, EndpointStats, KindCounts, Lateness, Senders},
+    stats::{ConnectionStats, EndpointStats, KindCounts, Senders},
 };
-use crate::{
-    device::{Device, Received},
-    held::HeldFrames,
-    turns::Turn,
-};
-
-/// The switch port that leads to a host, for an emulated host that plays it. Boxed: who plays switches is not of this crate.
-pub trait LastPort: Debug + Send {
-    /// How long a frame is on its way from the port to the host at least.
-    fn latency_ps(&self) -> u64;
-
-    /// Takes a frame through the port. Called in the order of virtual times, but for late frames.
-    ///
-    /// Returns when it is at the host, and its length then; `None` when it is lost.
-    fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)>;
-}
-
-/// An emulated host's own link, where it changes with time. Boxed: who fails links is not of this crate.
-pub trait FirstLink: Debug + Send {
-    /// Its rate at `now_ps`, in bits a second.
-    fn rate_bps(&self, now_ps: u64) -> u64;
-
-    /// Takes a frame of `len` bytes, with data or not, that a host puts on the link at `now_ps`. Returns whether it arrives.
-    fn carries(&mut self, now_ps: u64, len: u32, data: bool) -> bool;
-}
+use crate::device::{Device, Received};
 
 /// Sees all frames of an endpoint, for a capture. Boxed: what becomes of that is not of this crate.
 pub trait Tap: Debug + Send {
-    /// The endpoint sends a frame at `now_ps`. In emulated mode its own link may lose it; else it is `carried`.
-    fn on_sent(&mut self, now_ps: u64, frame: &[u8], carried: bool);
+    /// The endpoint sends a frame at `now_ps`.
+    fn on_sent(&mut self, _now_ps: u64, _frame: &[u8]) {}
 
     /// A frame has come at `now_ps`, before anything of it is looked at.
-    fn on_received(&mut self, now_ps: u64, frame: &[u8]);
+    fn on_received(&mut self, _now_ps: u64, _frame: &[u8]) {}
 
     /// So many `bytes` of the payload of a frame that came had not come before, and are in their place at `now_ps`.
     fn on_placed(&mut self, _now_ps: u64, _frame: &[u8], _bytes: u64) {}
@@ -105,11 +81,7 @@ pub trait Tap: Debug + Send {
 pub struct Endpoint<D> {
     machine: Machine,
     link: Link<D>,
-    held: HeldFrames,
-    /// In emulated mode, where this host plays its leaf's port.
-    port: Option<Box<dyn LastPort>>,
     arrivals: Vec<Received>,
-    lateness: Lateness,
     polled_ps: u64,
     /// Counts what the user asked for, which the next poll begins.
     asked: u64,
@@ -122,40 +94,13 @@ impl<D: Device> Endpoint<D> {
     /// When the configuration is out of range or its frames do not fit the device.
     pub fn new(device: D, config: EndpointConfig) -> Result<Self, ConfigError> {
         check(&config, &device)?;
-        let frames = device.census().total;
         Ok(Self {
-            link: Link::new(device, config.mode, if config.mode == Mode::Real { config.coalesce_ps } else { 0 }),
+            link: Link::new(device, config.coalesce_ps),
             machine: Machine::new(config).map_err(|error| ConfigError::Entropy(error.to_string()))?,
-            held: HeldFrames::new(frames),
-            port: None,
             arrivals: Vec::with_capacity(event_loop::RECEIVE_BATCH),
-            lateness: Lateness::default(),
             polled_ps: 0,
             asked: 0,
         })
-    }
-
-    /// Has this host play the switch port that leads to it, in emulated mode. Frames come with the time at which they are at
-    /// that port.
-    #[must_use]
-    pub fn with_port(mut self, port: Box<dyn LastPort>) -> Self {
-        self.port = Some(port);
-        self
-    }
-
-    /// Has this host's own link change with time, in emulated mode.
-    #[must_use]
-    pub fn with_link(mut self, link: Box<dyn FirstLink>) -> Self {
-        self.link.set_changing(link);
-        self
-    }
-
-    /// Has this host send in turns with others, in emulated mode. [`run`](crate::driver::run) then lets the endpoints of its thread
-    /// take their turns after each round.
-    #[must_use]
-    pub fn with_turn(mut self, turn: Turn) -> Self {
-        self.link.set_turn(turn);
-        self
     }
 
     /// Has `tap` see every frame that comes and goes.
@@ -288,12 +233,7 @@ impl<D: Device> Endpoint<D> {
         self.polled_ps = self.polled_ps.max(now_ps);
         self.send_control(self.machine.clock_ps);
         self.link.send_waiting();
-        let next_ps = match self.machine.config.mode {
-            Mode::Real => self.poll_real(now_ps),
-            Mode::Emulated { .. } => self.poll_emulated(now_ps),
-        };
-        self.link.handled(now_ps.min(next_ps));
-        let next_ps = next_ps.min(self.link.settle(now_ps));
+        let next_ps = self.turn(now_ps).min(self.link.settle(now_ps));
         if self.link.gone {
             self.machine.fail_all(now_ps, ConnectionError::InterfaceGone);
         }
@@ -303,10 +243,10 @@ impl<D: Device> Endpoint<D> {
     /// Whether [`restart_clock`](Self::restart_clock) would begin the time again.
     #[must_use]
     pub fn can_restart_clock(&self) -> bool {
-        self.machine.config.mode == Mode::Real && self.connections() == 0
+        self.connections() == 0
     }
 
-    /// Begins the time again at 0, for a caller whose clock does. Does nothing in emulated mode, and while connections exist.
+    /// Begins the time again at 0, for a caller whose clock does. Does nothing while connections exist.
     //= docs/specs/endpoint.md#END-37 a clock that begins again
     pub fn restart_clock(&mut self) {
         if self.can_restart_clock() {
@@ -354,7 +294,6 @@ impl<D: Device> Endpoint<D> {
             transmit_stalls: self.link.stalls,
             device_errors: self.link.errors,
             log_overflow: self.machine.outside.log.overflow(),
-            late: self.lateness.late_frames(),
             ..self.machine.stats
         }
     }
@@ -375,12 +314,6 @@ impl<D: Device> Endpoint<D> {
     pub fn open_connections(&self) -> impl Iterator<Item = (ConnectionId, IpAddr)> {
         let open = self.machine.table.iter().filter(|connection| connection.flow.is_some());
         open.map(|connection| (connection.id, connection.peer.address))
-    }
-
-    /// How late frames were handled; emulated mode only.
-    #[must_use]
-    pub fn lateness(&self) -> &Lateness {
-        &self.lateness
     }
 
     /// Connections that exist, half-open ones included.
@@ -408,10 +341,10 @@ impl<D: Device> Endpoint<D> {
         })
     }
 
-    /// Whether no connection has anything undelivered or half received, no message is scheduled and no frame is on hold.
+    /// Whether no connection has anything undelivered or half received, and no message is scheduled.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.held.is_empty() && self.machine.table.iter().all(connection::Connection::is_idle)
+        self.machine.table.iter().all(connection::Connection::is_idle)
     }
 
     /// Whether the device cannot send now: its interface is down. What is queued goes once it is up again.
@@ -438,6 +371,11 @@ impl<D: Device> Endpoint<D> {
         &self.link.device
     }
 
+    /// The device, for its settings. The endpoint loses count of frames that others take from it or hand it.
+    pub fn device_mut(&mut self) -> &mut D {
+        &mut self.link.device
+    }
+
     /// Gives the buffer of a received message back for a later message. With large messages that is cheaper than
     /// fresh memory. Does nothing if other handles to the bytes exist.
     pub fn recycle(&mut self, data: Bytes) {
@@ -462,16 +400,6 @@ impl<D: Device> Endpoint<D> {
         self.machine.on_consumed(connection, bytes);
     }
 
-    /// Sends the frames whose turn it is; returns whether there were any.
-    pub(crate) fn take_turn(&mut self) -> bool {
-        self.link.take_turn()
-    }
-
-    /// The time up to which everything is handled and sent; [`NEVER`] for an endpoint without turns.
-    pub(crate) fn done_ps(&self) -> u64 {
-        self.link.done_ps()
-    }
-
     /// A number that changes whenever a frame comes or goes, or the user asks for something.
     pub(crate) fn activity(&self) -> u64 {
         self.link.received + self.link.sent.total() + self.asked
@@ -479,10 +407,7 @@ impl<D: Device> Endpoint<D> {
 
     /// Ends the endpoint without telling its peers. Returns the device with no frame held.
     #[must_use]
-    pub fn into_device(mut self) -> D {
-        while let Some(held) = self.held.release() {
-            self.link.device.release(held.frame);
-        }
+    pub fn into_device(self) -> D {
         self.link.into_device()
     }
 }
@@ -490,9 +415,6 @@ impl<D: Device> Endpoint<D> {
 fn check<D: Device>(config: &EndpointConfig, device: &D) -> Result<(), ConfigError> {
     if !(1..=65_536).contains(&config.max_connections) {
         return Err(ConfigError::MaxConnections(config.max_connections));
-    }
-    if matches!(config.mode, Mode::Emulated { link_bps: 0, .. }) {
-        return Err(ConfigError::LinkRate);
     }
     if let Some(key) = config.keys.as_ref().and_then(|keys| keys.unusable()) {
         return Err(ConfigError::Key(key));

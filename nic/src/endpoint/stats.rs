@@ -2,7 +2,6 @@
 
 use std::ops::Index;
 
-use hdrhistogram::Histogram;
 use spray_core::flow::{Limits, ReceiverStats, SenderStats};
 use spray_wire::{Body, Kind};
 
@@ -108,16 +107,7 @@ counters! {
         exchanges_limited,
         /// Resets and refusals not sent because of their rate limit.
         reset_limited,
-        /// Frames handled after their virtual time had passed for this host; see [`Lateness`].
-        late,
-        /// Frames that arrived after their virtual time by the clock, whether they were handled late or not.
-        overdue,
-        /// Frames dropped because their virtual time was too far ahead.
-        too_early,
-        /// Arrivals dropped because no more frames could be held. A loss of the testbed, not of the emulated network.
-        hold_overflow,
-        /// Control frames lost because the device had no free frame or no room. A loss of the testbed, not of the
-        /// emulated network.
+        /// Control frames lost because the device had no free frame or no room.
         control_dropped,
         /// Times that data had to wait because the device had no frame free or no room.
         transmit_stalls,
@@ -155,99 +145,21 @@ pub struct ConnectionStats {
     pub limits: Limits,
 }
 
-/// How late the late frames were, in picoseconds of scenario time.
-#[derive(Debug, Clone)]
-pub struct Lateness {
-    histogram: Histogram<u64>,
-    frames: u64,
-}
-
-impl Lateness {
-    /// Largest lateness recorded: 10 s of scenario time. Longer ones count as that.
-    const MAX_PS: u64 = 10_000_000_000_000;
-
-    pub(crate) fn on_time(&mut self) {
-        self.frames += 1;
-    }
-
-    pub(crate) fn late(&mut self, by_ps: u64) {
-        self.frames += 1;
-        self.histogram.saturating_record(by_ps.max(1));
-    }
-
-    /// Adds those of another endpoint.
-    pub fn merge(&mut self, other: &Self) {
-        self.histogram.add(&other.histogram).expect("all have the same bounds");
-        self.frames += other.frames;
-    }
-
-    /// Frames that were held or late.
-    #[must_use]
-    pub fn frames(&self) -> u64 {
-        self.frames
-    }
-
-    /// Late frames.
-    #[must_use]
-    pub fn late_frames(&self) -> u64 {
-        self.histogram.len()
-    }
-
-    /// The lateness that a share `quantile` (0 to 1) of *all* frames did not exceed; 0 if that share was on time.
-    #[must_use]
-    pub fn quantile_ps(&self, quantile: f64) -> u64 {
-        let on_time = self.frames - self.histogram.len();
-        let rank = (quantile * self.frames as f64).ceil() as u64;
-        if self.histogram.is_empty() || rank <= on_time {
-            return 0;
-        }
-        self.histogram.value_at_quantile((rank - on_time) as f64 / self.histogram.len() as f64)
-    }
-
-    /// The largest lateness.
-    #[must_use]
-    pub fn max_ps(&self) -> u64 {
-        self.histogram.max()
-    }
-}
-
-impl Default for Lateness {
-    fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, Self::MAX_PS, 2).expect("constant bounds are valid");
-        Self { histogram, frames: 0 }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_counter_has_a_name_of_its_own() {
-        let mut stats = EndpointStats { late: 7, ..EndpointStats::default() };
+        let mut stats = EndpointStats { invalid: 7, ..EndpointStats::default() };
         (0..3).for_each(|_| stats.sent.count(&Body::Data(Default::default())));
         let mut names: Vec<_> = stats.iter().map(|(name, _)| name).collect();
         assert!(stats.iter().any(|counter| counter == ("sent_data".into(), 3)));
-        assert!(stats.iter().any(|counter| counter == ("late".into(), 7)));
+        assert!(stats.iter().any(|counter| counter == ("invalid".into(), 7)));
         // Two sets of kinds, and every other field.
         assert_eq!(names.len(), size_of::<EndpointStats>() / size_of::<u64>());
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), stats.iter().count());
-    }
-
-    #[test]
-    fn lateness_counts_frames_on_time_as_zero() {
-        let mut lateness = Lateness::default();
-        assert_eq!((lateness.quantile_ps(0.99), lateness.max_ps()), (0, 0));
-        (0..985).for_each(|_| lateness.on_time());
-        (1..=15).for_each(|n| lateness.late(n * 1_000));
-        assert_eq!((lateness.frames(), lateness.late_frames(), lateness.quantile_ps(0.98)), (1000, 15, 0));
-        let p99 = lateness.quantile_ps(0.99);
-        assert!((5_000..5_100).contains(&p99), "{p99}");
-        let mut both = lateness.clone();
-        both.merge(&lateness);
-        assert_eq!((both.frames(), both.late_frames()), (2000, 30));
-        assert!((5_000..5_100).contains(&both.quantile_ps(0.99)));
     }
 }

@@ -9,11 +9,10 @@ use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, PathConfig};
 use spray_core::rng::stream;
-use spray_nic::Mode;
-use spray_nic::clock::DilatedClock;
 use spray_nic::sys::{monotonic_ns, process_cpu_ns};
 
 use super::drive::{self, Goal, Report};
+use super::emulation::{DilatedClock, PatientClock};
 use super::frame::{RATE_BPS, RTO_PS, RTT_PS, unpaced};
 use super::hosts::Setup;
 use super::pace::{Count, Counted, slower_than_alone, times};
@@ -139,7 +138,7 @@ fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[FlowSpec]) -> Flow
 
 /// Payload bytes a second that the machine carries between `setup`'s pairs; `None` if it carries nothing.
 fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool) -> Result<Option<f64>, RunError> {
-    let mut hosts = setup.hosts(rig, |_| Mode::Real)?;
+    let mut hosts = setup.hosts(rig, false)?;
     hosts.iter_mut().for_each(|running| running.book.discard = true);
     let hosts = setup.connect(hosts, 0)?;
     let goal = Goal {
@@ -151,14 +150,14 @@ fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool
     };
     let mut count = Count::new(monotonic_ns(), payload_bytes);
     let mut counted = Counted::Going;
-    let outcome =
-        drive::drive(hosts, vec![DilatedClock::real(); setup.threads()], (&goal, None), &mut |report: &Report| {
-            if stop.load(Ordering::Relaxed) {
-                return Err(RunError::Stopped);
-            }
-            counted = count.on_report(monotonic_ns(), report.delivered_bytes);
-            Ok(if counted == Counted::Going { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-        })?;
+    let clocks = PatientClock::new(DilatedClock::new(monotonic_ns(), 1.0), u64::MAX, setup.threads());
+    let outcome = drive::drive(hosts, clocks, (&goal, None), &mut |report: &Report| {
+        if stop.load(Ordering::Relaxed) {
+            return Err(RunError::Stopped);
+        }
+        counted = count.on_report(monotonic_ns(), report.delivered_bytes);
+        Ok(if counted == Counted::Going { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
     rig.take_back(outcome.hosts);
     let counted = if counted == Counted::Going { count.end() } else { counted };
     Ok(if let Counted::Rate(bytes_per_s) = counted { Some(bytes_per_s) } else { None })

@@ -4,9 +4,10 @@ use spray_core::host::EvLife;
 use spray_fabric::{Node, Port, PortCounters, PortOutcome, PortSamples};
 use spray_nic::ConnectionId;
 use spray_nic::device::{Device, DeviceStats};
-use spray_nic::endpoint::{ConnectionStats, Lateness};
+use spray_nic::endpoint::ConnectionStats;
 
 use super::drive::Outcome;
+use super::emulation::Lateness;
 use super::host_port::OwnLink;
 use super::hosts::{Running, Setup};
 use super::rig::Rig;
@@ -25,7 +26,8 @@ impl Collect<'_> {
         let (flows, payload_verified) =
             self.setup.plan.outcomes(|first| self.counted(first).map(Option::unwrap_or_default));
         let mut lateness = Lateness::default();
-        self.outcome.hosts.iter().for_each(|running| lateness.merge(running.endpoint.lateness()));
+        let of_hosts = self.outcome.hosts.iter().filter_map(|running| running.endpoint.device().lateness());
+        of_hosts.for_each(|of_host| lateness.merge(of_host));
         let epochs = self.setup.fabric.routes.iter().skip(1);
         Ok(TestbedOutcome {
             entries: rig.program(0).entries(),
@@ -141,7 +143,7 @@ impl Collect<'_> {
             losses.rx_ring_full += ring_full;
             losses.fill_ring_empty += fill_empty;
             losses.other += otherwise;
-            losses.other += stats.hold_overflow + stats.control_dropped + stats.too_early + stats.device_errors;
+            losses.other += running.endpoint.device().lost() + stats.control_dropped + stats.device_errors;
         }
         losses.veth = drops.saturating_sub(at_sockets);
         losses

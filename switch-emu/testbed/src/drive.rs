@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use spray_nic::clock::Clock;
-use spray_nic::driver::{DriverOptions, Idle, run};
+use spray_nic::driver::DriverOptions;
 use spray_nic::sys::monotonic_ns;
 
 use super::RunError;
+use super::emulation::{PatientClock, poll_all};
 use super::hosts::Running;
 use super::live::Desk;
 use super::plan::{Plan, Standing};
@@ -76,9 +76,9 @@ const LOOK: Duration = Duration::from_millis(2);
 const ROUNDS_PER_COUNT: u32 = 16;
 
 /// Runs `hosts` by the time of `clocks`, each on a thread of its own, until `goal`, or until `watch` breaks off or fails.
-pub(super) fn drive<C: Clock + Send>(
+pub(super) fn drive(
     hosts: Vec<Running>,
-    clocks: Vec<C>,
+    clocks: Vec<PatientClock>,
     (goal, desk): (&Goal<'_>, Option<&Desk>),
     watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<Outcome, RunError> {
@@ -161,20 +161,22 @@ fn watch_until_over(
 }
 
 /// Polls a share of the hosts until told to stop, and hands them back.
-fn poll<C: Clock>(
+fn poll(
     share: Vec<Running>,
-    mut clock: C,
+    mut clock: PatientClock,
     (plan, board, desk): (&Plan, &Board, Option<(&Desk, usize)>),
     stop: &AtomicBool,
 ) -> Vec<Running> {
     // Without SCHED_IDLE a run is slower, but right.
-    let _ = DriverOptions::emulation().apply();
+    let _ = DriverOptions::default().apply();
     let numbers: Vec<_> = share.iter().map(|running| running.host).collect();
     let (mut endpoints, mut books): (Vec<_>, Vec<_>) =
         share.into_iter().map(|running| (running.endpoint, running.book)).unzip();
     let (mut rounds, is_static) = (0u32, plan.is_static());
     let mut heard = vec![0; numbers.len()];
-    run(&mut endpoints, &mut clock, Idle::Spin, |endpoints, now_ps| {
+    let (mut now_ps, mut activity) = (clock.tick(0), 0);
+    loop {
+        let handled_ps = poll_all(&mut endpoints, now_ps);
         for (endpoint, book) in endpoints.iter_mut().zip(&mut books) {
             book.tell(endpoint, now_ps);
             book.take(endpoint, plan);
@@ -195,11 +197,27 @@ fn poll<C: Clock>(
                 for ((endpoint, book), heard) in endpoints.iter_mut().zip(&books).zip(&mut heard) {
                     desk.hear(heard, endpoint, book);
                 }
-                desk.tell(thread, now_ps, numbers.iter().copied().zip(&*endpoints));
+                desk.tell(thread, now_ps, numbers.iter().copied().zip(&endpoints));
             }
         }
-        if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
+        if is_last {
+            break;
+        }
+        let active = endpoints.iter().map(|endpoint| endpoint.device().activity()).sum();
+        if std::mem::replace(&mut activity, active) == active {
+            rest();
+        }
+        now_ps = clock.tick(handled_ps);
+    }
     let hosts = numbers.into_iter().zip(endpoints).zip(books);
     hosts.map(|((host, endpoint), book)| Running { host, endpoint, book }).collect()
 }
+
+/// Lets others have the core for a moment, in a round without a frame: a busy loop would slow its other hyperthread.
+fn rest() {
+    (0..SPINS).for_each(|_| std::hint::spin_loop());
+    std::thread::yield_now();
+}
+
+/// Pauses of some nanoseconds each.
+const SPINS: u32 = 64;

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use spray_fabric::{
     ChassisSpec, Fabric, LinkChange, Network, Node, PortBins, PortCounters, PortSamples, Scale, Thresholds,
 };
-use spray_nic::endpoint;
 use spray_pipeline::Cause;
 use spray_pipeline::config::{OUTSIDE, PortConfig};
 use spray_pipeline::last_port::{Delivery, LastPort};
 use spray_pipeline::port;
+
+use crate::emulation;
 
 /// One of them.
 #[derive(Clone, Debug)]
@@ -63,7 +64,7 @@ impl HostPort {
     }
 }
 
-impl endpoint::LastPort for HostPort {
+impl emulation::LastPort for HostPort {
     fn latency_ps(&self) -> u64 {
         self.0.port.latency_ps()
     }
@@ -115,17 +116,17 @@ impl OwnLink {
     pub fn counters(&self) -> PortCounters {
         self.0.counters.read()
     }
-}
 
-impl endpoint::FirstLink for OwnLink {
-    fn rate_bps(&self, now_ps: u64) -> u64 {
+    /// Its rate at `now_ps`.
+    pub fn rate_bps(&self, now_ps: u64) -> u64 {
         let now = self.0.changes.iter().rev().find(|change| change.at_ps <= now_ps);
         now.map_or(self.0.rate_bps, |change| {
             (u128::from(self.0.rate_bps) * u128::from(change.state.rate_ppm) / 1_000_000) as u64
         })
     }
 
-    fn carries(&mut self, now_ps: u64, len: u32, data: bool) -> bool {
+    /// Takes a frame of `len` bytes, with data or not, that the host puts on it at `now_ps`. Returns whether it arrives.
+    pub fn carries(&self, now_ps: u64, len: u32, data: bool) -> bool {
         let Inner { number, seed, config, counters, frames, .. } = &*self.0;
         let random = port::share(frames.fetch_add(1, Ordering::Relaxed) as u32, now_ps, *number, *seed);
         config.carry(now_ps, len, data, random, counters).is_ok()

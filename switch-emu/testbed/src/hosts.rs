@@ -11,9 +11,9 @@ use spray_core::host::WATCHED;
 use spray_core::path::{Ev, PathConfig};
 use spray_nic::device::{Device, DeviceStats, XskDevice};
 use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
-use spray_nic::turns::Turns;
-use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer};
 
+use super::emulation::{EmulatedDevice, Emulation, LastPort, Turns};
 use super::host_port::{HostPort, OwnLink};
 use super::plan::Plan;
 use super::rig::Rig;
@@ -33,10 +33,13 @@ pub(super) struct Setup<'a> {
     pub links: &'a [Option<OwnLink>],
 }
 
+/// The endpoint of a host.
+pub(super) type HostEndpoint = Endpoint<EmulatedDevice<XskDevice>>;
+
 /// One host of a run.
 pub(super) struct Running {
     pub host: usize,
-    pub endpoint: Endpoint<XskDevice>,
+    pub endpoint: HostEndpoint,
     pub book: Book,
 }
 
@@ -66,8 +69,8 @@ const LOG_ENTRIES: usize = 4096;
 const CONNECT_PS: u64 = 1_000;
 
 impl<'a> Setup<'a> {
-    /// One endpoint per host, on the rig's sockets, in the mode that `mode` gives each.
-    pub fn hosts(&self, rig: &mut Rig, mode: impl Fn(usize) -> Mode) -> Result<Vec<Running>, RunError> {
+    /// One endpoint per host, on the rig's sockets: `emulated`, or in real time.
+    pub fn hosts(&self, rig: &mut Rig, emulated: bool) -> Result<Vec<Running>, RunError> {
         let max_hold_ps = self.max_hold_ps();
         let turns = Turns::new(rig.devices.len(), self.least_latency_ps());
         let mut hosts = Vec::with_capacity(rig.devices.len());
@@ -81,25 +84,25 @@ impl<'a> Setup<'a> {
             let mut flows = (0..self.spec.flows.len()).filter(first).filter(touches).peekable();
             let flow = (self.spec.flow_config)(flows.peek().copied().unwrap_or(0));
             let network = self.spec.fabric.network;
+            let link = &network.links[network.uplink(host)];
             let config = EndpointConfig {
-                link_bps: network.links[network.uplink(host)].rate_bps,
+                link_bps: link.rate_bps,
                 max_connections: flows.count() as u32 + SPARE_CONNECTIONS,
                 max_queued_messages: self.spec.flows.len().max(1),
-                seed: mix(self.spec.fabric.seed ^ mix(host as u64)),
-                max_hold_ps,
+                seed: Some(mix(self.spec.fabric.seed ^ mix(host as u64))),
                 event_log: LOG_ENTRIES,
-                ..EndpointConfig::new(self.address(own), own.mac, mode(host), flow)
+                ..EndpointConfig::new(self.address(own), own.mac, flow)
             };
-            let mut endpoint = Endpoint::new(device, config).map_err(RunError::host(&own.name))?;
-            if let Some(port) = self.port_to(host) {
-                endpoint = endpoint.with_port(Box::new(port));
-            }
-            if let Some(Some(link)) = self.links.get(host) {
-                endpoint = endpoint.with_link(Box::new(link.clone()));
-            }
-            if matches!(mode(host), Mode::Emulated { .. }) {
-                endpoint = endpoint.with_turn(turns.of(host));
-            }
+            let emulation = emulated.then(|| Emulation {
+                link_bps: link.rate_bps,
+                link_latency_ps: link.latency_ps,
+                link: self.links.get(host).cloned().flatten(),
+                port: self.port_to(host).map(|port| Box::new(port) as Box<dyn LastPort>),
+                max_hold_ps,
+                turn: turns.of(host),
+            });
+            let device = EmulatedDevice::new(device, emulation);
+            let endpoint = Endpoint::new(device, config).map_err(RunError::host(&own.name))?;
             hosts.push(Running { host, endpoint, book: Book::default() });
         }
         Ok(hosts)
@@ -109,13 +112,6 @@ impl<'a> Setup<'a> {
     pub fn port_to(&self, host: usize) -> Option<HostPort> {
         let ports = self.fabric.ports.iter().zip(self.ports);
         ports.into_iter().find(|(port, _)| port.to == Node::Host(host)).and_then(|(_, played)| played.clone())
-    }
-
-    /// A host of the emulated fabric.
-    pub fn emulated(&self, host: usize) -> Mode {
-        let network = self.spec.fabric.network;
-        let link = &network.links[network.uplink(host)];
-        Mode::Emulated { link_bps: link.rate_bps, link_latency_ps: link.latency_ps }
     }
 
     /// Begins the connections, and hands their senders the messages whose times are known.
@@ -248,7 +244,7 @@ const MAX_HOPS: u64 = 8;
 
 impl Book {
     /// Takes what `endpoint` has to report.
-    pub fn take(&mut self, endpoint: &mut Endpoint<XskDevice>, plan: &Plan) {
+    pub fn take(&mut self, endpoint: &mut HostEndpoint, plan: &Plan) {
         while let Some(event) = endpoint.poll_event() {
             match event {
                 EndpointEvent::Accepted { connection, peer, remote, .. } => {
@@ -283,7 +279,7 @@ impl Book {
 
     /// Hands `endpoint` the messages that it is to send, at their times or at once.
     //= docs/specs/triggers.md#TRG-9 at the time that the
-    pub fn start(&mut self, host: usize, endpoint: &mut Endpoint<XskDevice>, plan: &Plan, now_ps: u64) {
+    pub fn start(&mut self, host: usize, endpoint: &mut HostEndpoint, plan: &Plan, now_ps: u64) {
         for (at_ps, flow) in plan.take_due(host) {
             let at_ps = at_ps.max(now_ps);
             // A connection that has failed says so by itself.
@@ -296,14 +292,14 @@ impl Book {
     }
 
     /// Tells `endpoint` what is new by `now_ps`.
-    pub fn tell(&mut self, endpoint: &mut Endpoint<XskDevice>, now_ps: u64) {
+    pub fn tell(&mut self, endpoint: &mut HostEndpoint, now_ps: u64) {
         while let Some((_, connection, paths)) = self.news.pop_if(|(at_ps, ..)| *at_ps <= now_ps) {
             endpoint.on_reachable(connection, &paths);
         }
     }
 
     /// Payload bytes placed so far on the connections that others made to this host.
-    pub fn placed_bytes(&self, endpoint: &Endpoint<XskDevice>) -> u64 {
+    pub fn placed_bytes(&self, endpoint: &HostEndpoint) -> u64 {
         let stats = |connection| endpoint.connection_stats(connection);
         self.accepted.keys().copied().filter_map(stats).map(|stats| stats.receiver.bytes).sum()
     }

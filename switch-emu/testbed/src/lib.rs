@@ -14,6 +14,7 @@ pub mod bench;
 mod calibrate;
 mod collect;
 mod drive;
+mod emulation;
 mod error;
 mod frame;
 mod host_port;
@@ -42,7 +43,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use spray_fabric::live::Operator;
 use spray_fabric::{Arrivals, Fabric, Progress, Scale, Thresholds, check_flows, compile};
-use spray_nic::clock::{DilatedClock, PatientClock};
 use spray_nic::sys::monotonic_ns;
 use tracing::{debug_span, info_span};
 
@@ -58,6 +58,7 @@ pub use standing::{Order, Standing, StandingHost, StandingLink};
 pub use veth::{Kernel, Transport, VethBench, probe_veth_xdp};
 
 use self::drive::Goal;
+use self::emulation::{DilatedClock, PatientClock};
 use self::rig::Rig;
 
 /// Base round trips before scenario time 0, in which connections are set up: a handshake takes two, its first retry comes after five.
@@ -138,7 +139,7 @@ impl Testbed {
         let plan = plan::Plan::new(spec, lead_in_ps);
         let links = host_port::OwnLink::all(&fabric, spec.fabric.network);
         let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports, links: &links, plan: &plan };
-        let mut hosts = setup.hosts(&mut self.rig, |host| setup.emulated(host))?;
+        let mut hosts = setup.hosts(&mut self.rig, true)?;
         let arrived = Scale::single(lead_in_ps, times_ps);
         let arrivals = arrived.is_on().then(|| Arc::new(Arrivals::new(arrived)));
         hosts = watch::watched(hosts, &setup, arrivals.as_ref(), lead_in_ps);

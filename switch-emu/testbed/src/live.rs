@@ -7,14 +7,12 @@ use spray_core::flow::FlowConfig;
 use spray_core::path::Ev;
 use spray_fabric::LinkChange;
 use spray_fabric::live::{HostNow, Ledger, LinkNow, Operator, Order, Snapshot};
-use spray_nic::Endpoint;
-use spray_nic::device::XskDevice;
 use spray_nic::endpoint::Senders;
 use spray_nic::sys::monotonic_ns;
 
 use super::RunError;
 use super::drive::Report;
-use super::hosts::{Book, Setup};
+use super::hosts::{Book, HostEndpoint, Setup};
 use super::rig::Rig;
 
 /// How often the operator looks, in real time: reading all ports' counters takes some of the machine that plays the fabric.
@@ -53,7 +51,7 @@ impl Desk {
     }
 
     /// A thread tells how its hosts stand at `now_ps`.
-    pub fn tell<'e>(&self, thread: usize, now_ps: u64, hosts: impl Iterator<Item = (usize, &'e Endpoint<XskDevice>)>) {
+    pub fn tell<'e>(&self, thread: usize, now_ps: u64, hosts: impl Iterator<Item = (usize, &'e HostEndpoint)>) {
         let mut told = self.threads[thread].lock().unwrap_or_else(PoisonError::into_inner);
         told.now_ps = now_ps;
         told.hosts.clear();
@@ -71,7 +69,7 @@ impl Desk {
     }
 
     /// Gives a host's connections the settings of the latest change, if the host has `seen` fewer changes.
-    pub fn hear(&self, seen: &mut usize, endpoint: &mut Endpoint<XskDevice>, book: &Book) {
+    pub fn hear(&self, seen: &mut usize, endpoint: &mut HostEndpoint, book: &Book) {
         let changes = self.changes.load(Ordering::Acquire);
         if *seen == changes {
             return;
@@ -95,7 +93,7 @@ impl Desk {
 }
 
 /// How a host stands.
-fn stands(endpoint: &Endpoint<XskDevice>) -> HostNow {
+fn stands(endpoint: &HostEndpoint) -> HostNow {
     let (Senders { sending, frozen }, (sender, receiver)) = (endpoint.senders(), endpoint.totals());
     HostNow { received_bytes: receiver.bytes, sending, frozen, retransmits: sender.retransmits }
 }

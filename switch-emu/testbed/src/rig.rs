@@ -113,7 +113,7 @@ impl Rig {
     /// Takes the sockets of a run's hosts back.
     pub fn take_back(&mut self, hosts: Vec<Running>) {
         for running in hosts {
-            self.devices[running.host] = Some(running.endpoint.into_device());
+            self.devices[running.host] = Some(running.endpoint.into_device().into_inner());
         }
     }
 

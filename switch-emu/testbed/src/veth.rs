@@ -12,8 +12,8 @@ use std::time::Duration;
 use spray_core::flow::FlowConfig;
 use spray_core::path::{BalancerKind, PathConfig};
 use spray_nic::device::XskDevice;
-use spray_nic::driver::DriverOptions;
-use spray_nic::{Endpoint, EndpointConfig, Mode, Peer};
+use spray_nic::driver::{DriverOptions, Idle};
+use spray_nic::{Endpoint, EndpointConfig, Peer};
 
 use super::pair::Pair;
 use super::rig::Rig;
@@ -206,7 +206,7 @@ impl VethBench {
         let own = &self.fabric.hosts[host];
         let device = self.rig.devices[host].take();
         let device = device.ok_or_else(|| RunError::Unsupported("an earlier measurement failed".into()))?;
-        let mut config = EndpointConfig::new(own.v4.into(), own.mac, Mode::Real, self.flow(transport.ack_every));
+        let mut config = EndpointConfig::new(own.v4.into(), own.mac, self.flow(transport.ack_every));
         config.coalesce_ps = if transport.coalesces { COALESCE_PS } else { 0 };
         Endpoint::new(device, config).map_err(RunError::host(&own.name))
     }
@@ -216,7 +216,7 @@ impl VethBench {
 /// scheduler that moves them about halves any of the figures; spinning ones under SCHED_IDLE.
 fn threads(idle_priority: bool) -> [DriverOptions; 2] {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    [0, 1].map(|side| DriverOptions { idle_priority, cpu: (cpus > 1).then_some(side), ..DriverOptions::emulation() })
+    [0, 1].map(|side| DriverOptions { idle_priority, cpu: (cpus > 1).then_some(side), idle: Idle::Spin })
 }
 
 /// Tries an XDP program on a veth pair in namespaces of its own: whether the kernel has it run in the driver.

@@ -7,19 +7,18 @@ use std::sync::atomic::AtomicU64;
 
 use spray_capture::{Content, Fate, Shared, Sighting};
 use spray_fabric::Arrivals;
-use spray_nic::Endpoint;
-use spray_nic::endpoint::{LastPort, Tap};
 use spray_pipeline::last_port::Delivery;
 use spray_wire::switch_view::{Headers, Parsed, parse};
 use spray_wire::{Ecn, peek_virtual_time};
 
 use super::arrivals::Counter;
+use super::emulation::LastPort;
 use super::host_port::HostPort;
 use super::hosts::{Running, Setup};
 
 /// Sees the frames of a host.
 #[derive(Debug)]
-struct HostTap {
+pub(crate) struct HostTap {
     watch: Shared,
     /// Somebody wants to know what frames say.
     parses: bool,
@@ -53,14 +52,16 @@ pub(super) fn watched(
         book.complete = tap.is_some();
         if let (Some(tap), Some(port)) = (&tap, setup.port_to(host)) {
             // The other direction of the host's cable.
-            endpoint = endpoint.with_port(Box::new(SeenPort { port, tap: tap(link ^ 1) }));
+            endpoint.device_mut().set_port(Box::new(SeenPort { port, tap: tap(link ^ 1) }));
         }
-        let sees: Option<Box<dyn Tap>> = tap.map(|tap| Box::new(tap(link)) as _);
-        let all = match arrivals {
-            Some(arrivals) => Some(Box::new(Counter { arrivals: Arc::clone(arrivals), next: sees }) as _),
-            None => sees,
-        };
-        Running { host, endpoint: all.into_iter().fold(endpoint, Endpoint::with_tap), book }
+        if let Some(tap) = tap {
+            endpoint.device_mut().set_tap(tap(link));
+        }
+        if let Some(arrivals) = arrivals {
+            let due_ps = endpoint.device().due_ps();
+            endpoint = endpoint.with_tap(Box::new(Counter { arrivals: Arc::clone(arrivals), due_ps }));
+        }
+        Running { host, endpoint, book }
     };
     hosts.into_iter().map(see).collect()
 }
@@ -94,15 +95,15 @@ impl HostTap {
         let sighting = Sighting { at_ps, interface: self.interface, outbound, content, fate, waiting_bytes };
         self.watch.lock().see(sighting, false);
     }
-}
 
-impl Tap for HostTap {
-    fn on_sent(&mut self, now_ps: u64, frame: &[u8], carried: bool) {
+    /// The host sends a frame; its own link may lose it, else it is `carried`.
+    pub fn on_sent(&self, now_ps: u64, frame: &[u8], carried: bool) {
         let dropped = (!carried).then_some("host's link");
         self.see(now_ps, frame, true, Fate { dropped, ..Fate::default() }, None);
     }
 
-    fn on_received(&mut self, now_ps: u64, frame: &[u8]) {
+    /// A frame has come.
+    pub fn on_received(&self, now_ps: u64, frame: &[u8]) {
         self.see(now_ps, frame, false, Fate::default(), None);
     }
 }

@@ -2,7 +2,7 @@
 //! Large-Scale RDMA Deployments", SIGCOMM 2015). Clauses (DQN-n) are in `docs/specs/dcqcn.md`.
 
 use super::fixed_point::{MAX_RATE_BPS, after_gap};
-use super::{AckInfo, CcConfig, CongestionControl, Scheme, part_bytes, part_rate};
+use super::{AckInfo, CcConfigOf, CongestionControl, Scheme, part_bytes, part_rate};
 use crate::feedback::LossCause;
 use crate::link::serialisation_floor_ps;
 use crate::settings::settings;
@@ -181,7 +181,7 @@ impl Scheme for Dcqcn {
         }
     }
 
-    fn make(own: &DcqcnConfig, config: &CcConfig) -> Self {
+    fn make(own: &DcqcnConfig, config: &CcConfigOf<impl Copy>) -> Self {
         let settings = Settings::new(own, config);
         //= docs/specs/dcqcn.md#DQN-1 beginning at the link's rate
         let state = ReactionPoint {
@@ -246,7 +246,7 @@ impl CongestionControl for Dcqcn {
 }
 
 impl Settings {
-    fn new(own: &DcqcnConfig, config: &CcConfig) -> Self {
+    fn new(own: &DcqcnConfig, config: &CcConfigOf<impl Copy>) -> Self {
         let link_bps = config.link_bps.clamp(1, MAX_RATE_BPS);
         let share = |asked: Option<Gbps>, part: u64| asked.map_or(link_bps / part, Gbps::bps).max(1);
         Self {

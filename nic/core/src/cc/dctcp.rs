@@ -2,7 +2,7 @@
 //! Clauses (DCTCP-n) are in `docs/specs/dctcp.md`.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, per_window, window};
-use super::{AckInfo, CcConfig, CongestionControl, Scheme};
+use super::{AckInfo, CcConfigOf, CongestionControl, Scheme};
 use crate::feedback::LossCause;
 use crate::settings::settings;
 
@@ -49,7 +49,7 @@ impl Scheme for Dctcp {
 
     const STATE_BYTES: usize = size_of::<u64>();
 
-    fn make(own: &DctcpConfig, config: &CcConfig) -> Self {
+    fn make(own: &DctcpConfig, config: &CcConfigOf<impl Copy>) -> Self {
         let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
         Self {
             window: window(config.initial_window_bytes, packet_bytes),

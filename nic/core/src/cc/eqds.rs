@@ -10,7 +10,7 @@ mod tests;
 use spray_wire::PullRequest;
 
 pub use self::pacer::{CreditBound, PullPacer};
-use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes, part_bytes};
+use super::{AckInfo, CcConfigOf, CongestionControl, Scheme, bdp_bytes, part_bytes};
 use crate::feedback::LossCause;
 use crate::settings::settings;
 use crate::units::{ByteSize, Ratio};
@@ -76,7 +76,7 @@ impl Scheme for Eqds {
         }
     }
 
-    fn make(own: &EqdsConfig, config: &CcConfig) -> Self {
+    fn make(own: &EqdsConfig, config: &CcConfigOf<impl Copy>) -> Self {
         let packet = u64::from(config.packet_bytes.max(1));
         let bdp = bdp_bytes(config.base_rtt_ps, config.link_bps);
         let or = |asked: Option<ByteSize>, bytes: u64| asked.map_or(bytes, ByteSize::bytes);

@@ -1,7 +1,7 @@
 //! A constant rate, paced packet by packet. Feedback changes nothing.
 
 use super::fixed_point::{Gaps, after_gap};
-use super::{CcConfig, CongestionControl, Scheme, part_rate};
+use super::{CcConfigOf, CongestionControl, Scheme, part_rate};
 use crate::settings::settings;
 use crate::units::Gbps;
 
@@ -17,7 +17,7 @@ settings! {
 /// Paces at a rate below a window that never moves.
 ///
 /// The gap to the next packet counts from the one before, if that was late, or from when it was due for as many packets as
-/// [`CcConfig::catch_up_packets`] says.
+/// [`CcConfigOf::catch_up_packets`] says.
 #[derive(Clone, Debug)]
 pub struct FixedRate {
     /// Earliest time of the next packet.
@@ -38,7 +38,7 @@ impl Scheme for FixedRate {
     }
 
     /// Paces at the configured rate; the window is `max_window_bytes`.
-    fn make(own: &FixedRateConfig, config: &CcConfig) -> Self {
+    fn make(own: &FixedRateConfig, config: &CcConfigOf<impl Copy>) -> Self {
         let rate_bps = own.rate_gbps.map_or(config.link_bps, Gbps::bps);
         Self {
             next_ps: 0,

@@ -1,7 +1,7 @@
 //! A constant window, as simulations of path choice alone use it (Flowcut §III-B). Clauses (FXW-n) are in
 //! `docs/specs/fixed-window.md`.
 
-use super::{CcConfig, CongestionControl, Scheme, part_bytes};
+use super::{CcConfigOf, CongestionControl, Scheme, part_bytes};
 use crate::settings::settings;
 use crate::units::ByteSize;
 
@@ -30,7 +30,7 @@ impl Scheme for FixedWindow {
         FixedWindowConfig { window_bytes: own.window_bytes.map(|bytes| part_bytes(bytes, count, 1)) }
     }
 
-    fn make(own: &FixedWindowConfig, config: &CcConfig) -> Self {
+    fn make(own: &FixedWindowConfig, config: &CcConfigOf<impl Copy>) -> Self {
         //= docs/specs/fixed-window.md#FXW-1 the window
         let window_bytes = own.window_bytes.map_or(config.max_window_bytes, ByteSize::bytes);
         Self { window_bytes: window_bytes.max(u64::from(config.packet_bytes.max(1))) }

@@ -23,7 +23,7 @@ pub use self::fixed_rate::{FixedRate, FixedRateConfig};
 pub use self::fixed_window::{FixedWindow, FixedWindowConfig};
 pub use self::mswift::{MSwift, MSwiftConfig};
 pub use self::nscc::{Nscc, NsccConfig};
-pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig};
+pub use self::registry::{AnyCc, CcConfig, CcKind, CcSchemes, ControlConfig};
 use crate::feedback::{AckInfo, LossCause};
 pub use crate::kinds::UnknownName;
 use crate::units::{ByteSize, Gbps};
@@ -102,18 +102,20 @@ pub trait Scheme: CongestionControl + Sized {
     }
 
     /// Makes one for a new connection from its own settings and those of the path.
-    fn make(own: &Self::Config, config: &CcConfig) -> Self;
+    fn make(own: &Self::Config, config: &CcConfigOf<impl Copy>) -> Self;
 
     /// Takes from `fresh` what the settings make of the path, which is known better now. What the control has learned
     /// stays; but while the connection is `starting`, a larger first window of `fresh` is its window.
     fn adopt(&mut self, fresh: Self, starting: bool);
 }
 
-/// How one connection controls congestion.
+/// How one connection controls congestion, by an `Algorithm` and its settings.
+///
+/// The algorithms do not look at that field, so that none depends on their list; with the list this is [`CcConfig`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CcConfig {
+pub struct CcConfigOf<Algorithm> {
     /// The algorithm and its settings.
-    pub control: ControlConfig,
+    pub control: Algorithm,
     /// Wire bytes of a full packet, headers included: the step of growth and the least window. 1 to 65,535, clamped.
     pub packet_bytes: u32,
     /// Round-trip time of an empty network, in picoseconds.
@@ -128,41 +130,6 @@ pub struct CcConfig {
     /// Most packets by which a paced sender that comes late makes up for it. A general-purpose kernel runs a thread late, or the thread
     /// has other things to do; a simulated sender is never late.
     pub catch_up_packets: u32,
-}
-
-impl CcConfig {
-    /// The reference settings for a path: DCTCP with a window of at most 1.5 bandwidth-delay products (BDP). The
-    /// first window is that, rounded up to whole packets.
-    ///
-    /// At 8.337 us and 400 Gb/s with 4,150-byte packets: BDP 416,850, largest 625,275, initial 151 x 4,150 = 626,650.
-    //= docs/specs/dctcp.md#DCTCP-6 the first window
-    pub const fn for_path(base_rtt_ps: u64, link_bps: u64, packet_bytes: u32) -> Self {
-        let bdp_bytes = bdp_bytes(base_rtt_ps, link_bps);
-        let max_window_bytes = bdp_bytes.saturating_add(bdp_bytes / 2);
-        let packet = if packet_bytes == 0 { 1 } else { packet_bytes as u64 };
-        Self {
-            control: ControlConfig::Dctcp(DctcpConfig { marked_by_trigger: false }),
-            packet_bytes,
-            base_rtt_ps,
-            link_bps,
-            initial_window_bytes: max_window_bytes.div_ceil(packet).saturating_mul(packet),
-            max_window_bytes,
-            catch_up_packets: 0,
-        }
-    }
-
-    /// The settings of one of `count` equal parts of the connection: its share of all windows and rates.
-    pub fn share(&self, count: u16) -> Self {
-        let count = u64::from(count.max(1));
-        let part = |value: u64| (value / count).max(1);
-        Self {
-            link_bps: part(self.link_bps),
-            initial_window_bytes: part(self.initial_window_bytes),
-            max_window_bytes: if self.max_window_bytes == u64::MAX { u64::MAX } else { part(self.max_window_bytes) },
-            control: self.control.share(count),
-            ..*self
-        }
-    }
 }
 
 /// One of `count` equal parts of `bytes`, `least` at least.

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, ONE, per_window, share, ticks, times, window};
 use super::median::Median;
-use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes, part_bytes};
+use super::{AckInfo, CcConfigOf, CongestionControl, Scheme, bdp_bytes, part_bytes};
 use crate::feedback::LossCause;
 use crate::link::serialisation_floor_ps;
 use crate::settings::settings;
@@ -163,7 +163,7 @@ impl Scheme for MSwift {
         MSwiftConfig { queue_bytes: part_bytes(own.queue_bytes, count, 0), ..*own }
     }
 
-    fn make(own: &MSwiftConfig, config: &CcConfig) -> Self {
+    fn make(own: &MSwiftConfig, config: &CcConfigOf<impl Copy>) -> Self {
         let settings = Settings::new(own, config);
         //= docs/specs/mswift.md#MSW-8 first and largest window
         let first_bytes = config.initial_window_bytes.min(target_bytes(own, config));
@@ -236,7 +236,7 @@ impl CongestionControl for MSwift {
 }
 
 impl Settings {
-    fn new(own: &MSwiftConfig, config: &CcConfig) -> Self {
+    fn new(own: &MSwiftConfig, config: &CcConfigOf<impl Copy>) -> Self {
         let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
         let (base, queue) =
             (ticks(config.base_rtt_ps), ticks(serialisation_floor_ps(own.queue_bytes.bytes(), config.link_bps)));
@@ -272,7 +272,7 @@ impl Settings {
 
 /// Bytes in flight at the target delay: the bandwidth-delay product and the queue.
 //= docs/specs/mswift.md#MSW-8 first and largest window
-fn target_bytes(own: &MSwiftConfig, config: &CcConfig) -> u64 {
+fn target_bytes(own: &MSwiftConfig, config: &CcConfigOf<impl Copy>) -> u64 {
     bdp_bytes(config.base_rtt_ps, config.link_bps).saturating_add(own.queue_bytes.bytes())
 }
 

@@ -2,7 +2,7 @@
 //! control), with the constants of its public simulator. Clauses (NSC-n) are in `docs/specs/nscc.md`.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
-use super::{AckInfo, CcConfig, CongestionControl, Scheme, bdp_bytes};
+use super::{AckInfo, CcConfigOf, CongestionControl, Scheme, bdp_bytes};
 use crate::feedback::LossCause;
 use crate::settings::settings;
 use crate::units::{Micros, Ratio};
@@ -228,7 +228,7 @@ impl Scheme for Nscc {
 
     const STATE_BYTES: usize = size_of::<Adaptation>();
 
-    fn make(own: &NsccConfig, config: &CcConfig) -> Self {
+    fn make(own: &NsccConfig, config: &CcConfigOf<impl Copy>) -> Self {
         let settings = Settings::new(own, config);
         let first = window(config.initial_window_bytes, settings.min_window >> FRACTION_BITS);
         Self { state: Adaptation { window: first, ..Adaptation::default() }, settings }
@@ -300,7 +300,7 @@ impl CongestionControl for Nscc {
 }
 
 impl Settings {
-    fn new(own: &NsccConfig, config: &CcConfig) -> Self {
+    fn new(own: &NsccConfig, config: &CcConfigOf<impl Copy>) -> Self {
         let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
         let base_rtt_ps = config.base_rtt_ps.clamp(1, MAX_TIME_PS);
         let target_ps = own.target_delay_us.map_or(base_rtt_ps / 4 * 3, Micros::ps);

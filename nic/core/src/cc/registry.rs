@@ -3,7 +3,8 @@
 use spray_wire::PullRequest;
 
 use super::{
-    CcConfig, CongestionControl, Dcqcn, Dctcp, Eqds, EqdsConfig, FixedRate, FixedWindow, MSwift, Nscc, Scheme,
+    CcConfigOf, CongestionControl, Dcqcn, Dctcp, DctcpConfig, Eqds, EqdsConfig, FixedRate, FixedWindow, MSwift, Nscc,
+    Scheme, bdp_bytes,
 };
 use crate::feedback::{AckInfo, LossCause};
 use crate::kinds::{UnknownName, forward, kinds};
@@ -47,9 +48,47 @@ impl AnyCc {
     }
 }
 
+/// How one connection controls congestion: by one of these.
+pub type CcConfig = CcConfigOf<ControlConfig>;
+
+impl CcConfig {
+    /// The reference settings for a path: DCTCP with a window of at most 1.5 bandwidth-delay products (BDP). The
+    /// first window is that, rounded up to whole packets.
+    ///
+    /// At 8.337 us and 400 Gb/s with 4,150-byte packets: BDP 416,850, largest 625,275, initial 151 x 4,150 = 626,650.
+    //= docs/specs/dctcp.md#DCTCP-6 the first window
+    pub const fn for_path(base_rtt_ps: u64, link_bps: u64, packet_bytes: u32) -> Self {
+        let bdp_bytes = bdp_bytes(base_rtt_ps, link_bps);
+        let max_window_bytes = bdp_bytes.saturating_add(bdp_bytes / 2);
+        let packet = if packet_bytes == 0 { 1 } else { packet_bytes as u64 };
+        Self {
+            control: ControlConfig::Dctcp(DctcpConfig { marked_by_trigger: false }),
+            packet_bytes,
+            base_rtt_ps,
+            link_bps,
+            initial_window_bytes: max_window_bytes.div_ceil(packet).saturating_mul(packet),
+            max_window_bytes,
+            catch_up_packets: 0,
+        }
+    }
+
+    /// The settings of one of `count` equal parts of the connection: its share of all windows and rates.
+    pub fn share(&self, count: u16) -> Self {
+        let count = u64::from(count.max(1));
+        let part = |value: u64| (value / count).max(1);
+        Self {
+            link_bps: part(self.link_bps),
+            initial_window_bytes: part(self.initial_window_bytes),
+            max_window_bytes: if self.max_window_bytes == u64::MAX { u64::MAX } else { part(self.max_window_bytes) },
+            control: self.control.share(count),
+            ..*self
+        }
+    }
+}
+
 impl ControlConfig {
     /// The settings of one of `count` equal parts of a connection: that share of all bytes and rates.
-    pub(super) fn share(&self, count: u64) -> Self {
+    fn share(&self, count: u64) -> Self {
         map!(self, own, Of => <Of as Scheme>::share(own, count))
     }
 

@@ -4,6 +4,7 @@ mod acks;
 mod coded;
 mod go_back;
 mod order;
+mod pending;
 mod pull;
 mod stats;
 
@@ -11,9 +12,9 @@ use alloc::collections::VecDeque;
 
 use spray_wire::{Ack, Data, EvPort, Nack, Section};
 
-use self::acks::Pending;
 use self::order::Order;
 pub use self::order::{Degrees, OrderStats};
+use self::pending::Pending;
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
 use super::messages::{HashKey, Placed, Reassembly};
@@ -88,7 +89,7 @@ pub struct Receiver {
     watch: SectionWatch,
     pending: Pending,
     grant: Grant,
-    pull: pull::PullTarget,
+    pull: PullTarget,
     order: Order,
     stats: ReceiverStats,
 }
@@ -101,6 +102,16 @@ struct Grant {
     consumed: u64,
     /// The grant of the last ACK.
     told: u64,
+}
+
+/// How much credit the sender needs: totals in wire bytes since the connection began.
+#[derive(Clone, Copy, Debug)]
+struct PullTarget {
+    /// The largest demand told.
+    demand: u64,
+    /// Bytes of trimmed frames for which a NACK was queued.
+    trimmed: u64,
+    header_bytes: u64,
 }
 
 impl Receiver {
@@ -135,7 +146,7 @@ impl Receiver {
                 consumed: 0,
                 told: config.max_data_bytes,
             },
-            pull: pull::PullTarget::new(config.header_bytes),
+            pull: PullTarget::new(config.header_bytes),
             order: Order::default(),
             stats: ReceiverStats::default(),
         }
@@ -413,6 +424,17 @@ impl Grant {
     #[inline]
     fn limit(&self) -> u64 {
         self.consumed.saturating_add(self.window_bytes)
+    }
+}
+
+impl PullTarget {
+    fn new(header_bytes: u32) -> Self {
+        Self { demand: 0, trimmed: 0, header_bytes: u64::from(header_bytes) }
+    }
+
+    //= docs/specs/eqds.md#EQDS-10 the target
+    fn on_trimmed(&mut self, payload_bytes: u16) {
+        self.trimmed = self.trimmed.saturating_add(u64::from(payload_bytes) + self.header_bytes);
     }
 }
 

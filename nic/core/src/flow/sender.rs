@@ -3,13 +3,16 @@
 mod calibration;
 mod coded;
 mod credit;
+mod drains;
 mod feedback;
 mod go_back;
 mod grant;
+mod learning;
 mod limits;
 mod liveness;
 mod output;
 mod probes;
+mod probing;
 mod recovery;
 mod retry;
 mod sections;
@@ -258,14 +261,6 @@ impl Sender {
         self.balancer.on_reachable(now_ps, paths);
     }
 
-    /// A switch wants the sender to pause, or to go on. Lost packets are sent again meanwhile; the pause ends with a timeout, and when
-    /// nothing is open any more.
-    //= docs/specs/flowcut-switch.md#FCS-5 draining
-    #[inline]
-    pub fn on_pause(&mut self, pause: bool) {
-        self.paused = pause;
-    }
-
     /// The balancer, for its own figures.
     #[inline]
     pub fn balancer(&self) -> &AnyBalancer {
@@ -276,6 +271,12 @@ impl Sender {
     #[inline]
     pub fn stats(&self) -> &SenderStats {
         &self.stats
+    }
+
+    /// What has kept it from sending since construction.
+    #[inline]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// Begins at another number than 0.
@@ -466,6 +467,13 @@ impl Sender {
             && (!self.window_admits(bytes)
                 || scoreboard.span() >= self.frames.window_packets
                 || self.grant.is_used_up())
+    }
+
+    /// Nothing goes now, for this reason.
+    #[inline]
+    fn wait_for<T>(&mut self, limit: Limit) -> Option<T> {
+        self.limits.present = limit;
+        None
     }
 
     #[inline]

@@ -10,7 +10,7 @@ use alloc::vec;
 use rand_core::RngCore;
 
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo, ahead, draw, draw_lasting,
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo, ahead, draw, draw_lasting,
 };
 use crate::event::Publisher;
 use crate::settings::settings;
@@ -90,7 +90,7 @@ impl Scheme for Bitmap {
     const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/bitmap.md#BITMAP-1 A penalty for each EV
-    fn make(own: &BitmapConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(own: &BitmapConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         let points = |value: u8| value.min(15);
         let evs = path.ev_count();
         let settings = BitmapConfig {

@@ -2,7 +2,7 @@
 
 use rand_core::RngCore;
 
-use super::{Balancer, Ev, NoSettings, Offers, PathConfig, Scheme, SendInfo, draw_lasting};
+use super::{Balancer, Ev, NoSettings, Offers, PathConfigOf, Scheme, SendInfo, draw_lasting};
 
 /// Keeps one entropy value for the whole connection, whatever comes back.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl Scheme for Ecmp {
     const OFFERS: Offers = Offers::NOTHING;
 
     /// Draws the connection's entropy value, from the connection's own seed if it has one.
-    fn make(_own: &NoSettings, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(_own: &NoSettings, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         Self { ev: draw_lasting(path, 0, rng) }
     }
 }

@@ -6,7 +6,7 @@ mod tests;
 
 use rand_core::RngCore;
 
-use super::{Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo, ahead, draw, draw_lasting};
+use super::{Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo, ahead, draw, draw_lasting};
 use crate::event::Publisher;
 use crate::settings::settings;
 use crate::units::ByteSize;
@@ -48,7 +48,7 @@ impl Scheme for Flowcell {
     const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/flowcell.md#FLOWCELL-1 the first EV
-    fn make(own: &FlowcellConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(own: &FlowcellConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         Self {
             state: Cell { sent_bytes: 0, ev: draw_lasting(path, 0, rng) },
             cell_bytes: own.cell_bytes.bytes().min(1 << 31) as u32,

@@ -19,7 +19,7 @@ pub use self::config::{FlowcutConfig, FlowcutRule};
 use self::rates::Rates;
 use self::rtt::Delay;
 use super::{
-    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo, draw, draw_lasting,
+    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo, draw, draw_lasting,
     draw_other,
 };
 use crate::event::Publisher;
@@ -210,7 +210,7 @@ impl Scheme for Flowcut {
     //= docs/specs/flowcut.md#FLC-43 lowest packet first
     const OFFERS: Offers = Offers { hold_back: true, lowest_first: true, ..Offers::NOTHING };
 
-    fn make(own: &FlowcutConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(own: &FlowcutConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         let settings = Settings::new(own, path);
         let state = Cut {
             delay: Delay::new(&settings),

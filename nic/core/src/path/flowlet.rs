@@ -6,7 +6,7 @@ mod tests;
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo, draw, draw_lasting};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo, draw, draw_lasting};
 use crate::event::Publisher;
 use crate::settings::settings;
 use crate::units::Micros;
@@ -49,7 +49,7 @@ impl Scheme for Flowlet {
     const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/flowlet.md#FLOWLET-1 the first EV
-    fn make(own: &FlowletConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(own: &FlowletConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         let by_feedback = own.clock == FlowletClock::Feedback;
         let hold_ps = if by_feedback { path.base_rtt_ps.saturating_mul(5) } else { 0 };
         let settings = Settings {

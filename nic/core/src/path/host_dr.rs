@@ -5,7 +5,7 @@ use rand_core::RngCore;
 
 use super::known_paths::KnownPaths;
 use super::labels::Labels;
-use super::{Balancer, Ev, Offers, PathConfig, Scheme, SendInfo, draw_below};
+use super::{Balancer, Ev, Offers, PathConfigOf, Scheme, SendInfo, draw_below};
 use crate::rng;
 use crate::settings::settings;
 use crate::units::ByteSize;
@@ -55,11 +55,11 @@ impl Scheme for HostDr {
     const OFFERS: Offers = Offers { paths: true, ..Offers::NOTHING };
 
     //= docs/specs/host-dr.md#HDR-6 without a list
-    fn make(own: &HostDrConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(own: &HostDrConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         let seed = path.seed.unwrap_or_else(|| rng.next_u64());
         Self {
             paths: KnownPaths::default(),
-            labels: Labels::new(&PathConfig { seed: Some(seed), ..*path }, own.labels, rng),
+            labels: Labels::new(&PathConfigOf { seed: Some(seed), ..*path }, own.labels, rng),
             turns: [0; 2],
             small_bytes: own.small_bytes.bytes().min(u32::MAX.into()) as u32,
             drawn: own.order == HostDrOrder::Drawn,
@@ -103,7 +103,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::path::BalancerKind;
+    use crate::path::{BalancerKind, PathConfig};
     use crate::rng::stream;
 
     const FULL: SendInfo = packet(4_150);

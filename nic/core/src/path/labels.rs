@@ -6,7 +6,7 @@
 
 use rand_core::RngCore;
 
-use super::{Ev, PathConfig, ahead, draw_lasting};
+use super::{Ev, PathConfigOf, ahead, draw_lasting};
 
 /// Labels `0..count` of one connection.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Labels {
 
 impl Labels {
     /// Makes `count` labels, or as many as there are values. The first is the value that `ecmp` would use.
-    pub(super) fn new(path: &PathConfig, count: u16, rng: &mut impl RngCore) -> Self {
+    pub(super) fn new(path: &PathConfigOf<impl Copy>, count: u16, rng: &mut impl RngCore) -> Self {
         let evs = path.ev_count();
         Self { first: draw_lasting(path, 0, rng), count: count.clamp(1, evs), evs }
     }
@@ -53,7 +53,7 @@ impl Labels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::BalancerKind;
+    use crate::path::{BalancerKind, PathConfig};
     use crate::rng::stream;
 
     #[test]

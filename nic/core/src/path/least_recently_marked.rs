@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use rand_core::RngCore;
 
 use super::labels::Labels;
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo};
 use crate::event::Publisher;
 use crate::settings::settings;
 use crate::units::Micros;
@@ -112,7 +112,7 @@ impl Scheme for LeastRecentlyMarked {
     const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/least-recently-marked.md#LRM-1 labels
-    fn make(own: &LeastRecentlyMarkedConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(own: &LeastRecentlyMarkedConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         let labels = Labels::new(path, own.labels.min(MAX_LABELS), rng);
         let time = |asked: Option<Micros>, rtts| asked.map_or(path.base_rtt_ps.saturating_mul(rtts), Micros::ps);
         let state = Rotation {
@@ -184,7 +184,7 @@ mod tests {
     use rand_core::RngCore;
 
     use super::*;
-    use crate::path::BalancerKind;
+    use crate::path::{BalancerKind, PathConfig};
     use crate::rng::stream;
 
     const RTT_PS: u64 = 1_000;

@@ -45,7 +45,7 @@ pub use self::ops::Ops;
 pub use self::ordered_chaos::{OrderedChaos, OrderedChaosConfig};
 pub use self::plb::{Plb, PlbConfig, PlbRule};
 pub use self::power_of_two::{PowerOfTwo, PowerOfTwoConfig};
-pub use self::registry::{AnyBalancer, BalancerConfig, BalancerKind, Schemes};
+pub use self::registry::{AnyBalancer, BalancerConfig, BalancerKind, PathConfig, Schemes};
 pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, RepsRule, ThawCheck};
 pub use self::reps_plus::{RepsPlus, RepsPlusConfig};
 pub use self::round_robin::RoundRobin;
@@ -71,8 +71,8 @@ pub trait Scheme: Balancer + Sized {
     }
 
     /// Makes one for a new connection from its own settings and those of the path. Lasting choices come from
-    /// [`PathConfig::seed`] where there is one.
-    fn make(own: &Self::Config, path: &PathConfig, rng: &mut impl RngCore) -> Self;
+    /// [`PathConfigOf::seed`] where there is one.
+    fn make(own: &Self::Config, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self;
 
     /// Takes from `fresh` what the settings make of the path, which is known better now. What the balancer has learned
     /// stays.
@@ -84,11 +84,13 @@ settings! {
     pub struct NoSettings {}
 }
 
-/// How one connection chooses paths.
+/// How one connection chooses paths, by an `Algorithm` and its settings.
+///
+/// The algorithms do not look at that field, so that none depends on their list; with the list this is [`PathConfig`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathConfig {
+pub struct PathConfigOf<Algorithm> {
     /// The algorithm and its settings.
-    pub balancer: BalancerConfig,
+    pub balancer: Algorithm,
     /// Size of the set of entropy values, 1 to 65,535; values outside are clamped. The paper has 65,535. With few
     /// values many connections share links, which costs OPS much and REPS little (REPS §4.5.2).
     pub evs: u32,
@@ -103,13 +105,7 @@ pub struct PathConfig {
     pub seed: Option<u64>,
 }
 
-impl PathConfig {
-    /// The paper's settings for a path: 65,535 entropy values, no trimming. A [`BalancerKind`] stands for its published
-    /// settings.
-    pub fn new(balancer: impl Into<BalancerConfig>, base_rtt_ps: u64, bdp_packets: u32) -> Self {
-        Self { balancer: balancer.into(), evs: 65_535, bdp_packets, base_rtt_ps, trimming: false, seed: None }
-    }
-
+impl<Algorithm> PathConfigOf<Algorithm> {
     /// Size of the set of entropy values, brought into its range.
     pub fn ev_count(&self) -> u16 {
         self.evs.clamp(1, 65_535) as u16
@@ -145,13 +141,13 @@ fn ahead(ev: Ev, ahead: u16, evs: u16) -> Ev {
 }
 
 /// Draws 16 bits for a connection, from the same source as [`draw_lasting`].
-pub(crate) fn draw_seed(config: &PathConfig, rng: &mut impl RngCore) -> u16 {
+pub(crate) fn draw_seed(config: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> u16 {
     let bits = config.seed.map_or_else(|| rng.next_u32(), |seed| crate::rng::stream(seed, 0).next_u32());
     (bits >> 16) as u16
 }
 
 /// Draws an entropy value that a connection keeps, from `stream` of its own seed if it has one.
-pub(crate) fn draw_lasting(config: &PathConfig, stream: u64, rng: &mut impl RngCore) -> Ev {
+pub(crate) fn draw_lasting(config: &PathConfigOf<impl Copy>, stream: u64, rng: &mut impl RngCore) -> Ev {
     let evs = config.ev_count();
     config.seed.map_or_else(|| draw(evs, rng), |seed| draw(evs, &mut crate::rng::stream(seed, stream)))
 }

@@ -8,7 +8,7 @@ mod tests;
 use rand_core::RngCore;
 
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfig, Scheme, SendInfo, draw, draw_below,
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfigOf, Scheme, SendInfo, draw, draw_below,
 };
 use crate::event::Publisher;
 use crate::settings::settings;
@@ -52,7 +52,7 @@ impl Scheme for Mprdma {
     const STATE_BYTES: usize = size_of::<LastAck>();
     const OFFERS: Offers = Offers { packet_feedback: true, ..Offers::NOTHING };
 
-    fn make(own: &MprdmaConfig, path: &PathConfig, _rng: &mut impl RngCore) -> Self {
+    fn make(own: &MprdmaConfig, path: &PathConfigOf<impl Copy>, _rng: &mut impl RngCore) -> Self {
         let settings = Settings {
             rtt_ps: path.base_rtt_ps.max(1),
             ooo_packets: own.ooo_packets.into(),

@@ -6,7 +6,9 @@ use alloc::boxed::Box;
 use rand_core::RngCore;
 
 use super::labels::Labels;
-use super::{AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfig, Scheme, SendInfo};
+use super::{
+    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfigOf, Scheme, SendInfo,
+};
 use crate::cc::{AnyCc, CcConfig, CongestionControl};
 use crate::event::Publisher;
 use crate::settings::settings;
@@ -121,7 +123,7 @@ impl Scheme for Mptcp {
     const OFFERS: Offers = Offers { hold_back: true, packet_feedback: true, ..Offers::NOTHING };
 
     //= docs/specs/subflow.md#MPTCP-1 subflows
-    fn make(own: &MptcpConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(own: &MptcpConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         Self {
             labels: Labels::new(path, own.subflows.min(MAX_SUBFLOWS), rng),
             next: 0,

@@ -2,7 +2,7 @@
 
 use rand_core::RngCore;
 
-use super::{Balancer, Ev, NoSettings, Offers, PathConfig, Scheme, SendInfo, draw};
+use super::{Balancer, Ev, NoSettings, Offers, PathConfigOf, Scheme, SendInfo, draw};
 
 /// Draws an entropy value for each packet and learns nothing.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ impl Scheme for Ops {
     const STATE_BYTES: usize = 0;
     const OFFERS: Offers = Offers::NOTHING;
 
-    fn make(_own: &NoSettings, path: &PathConfig, _rng: &mut impl RngCore) -> Self {
+    fn make(_own: &NoSettings, path: &PathConfigOf<impl Copy>, _rng: &mut impl RngCore) -> Self {
         Self { evs: path.ev_count() }
     }
 }

@@ -8,7 +8,7 @@ use alloc::vec;
 use rand_core::RngCore;
 
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfig, Scheme, Section, SendInfo, Trailer,
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfigOf, Scheme, Section, SendInfo, Trailer,
     Transmission, draw_lasting, draw_other,
 };
 use crate::event::Publisher;
@@ -113,7 +113,7 @@ impl Scheme for OrderedChaos {
     const OFFERS: Offers = Offers { sections: true, packet_feedback: true, ..Offers::NOTHING };
 
     //= docs/specs/ordered-chaos.md#ORC-1 subflows
-    fn make(own: &OrderedChaosConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(own: &OrderedChaosConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         let settings = Settings::new(own, path);
         let mut subflows = vec![Subflow::default(); 1 << settings.log2_subflows].into_boxed_slice();
         for (stream, subflow) in subflows.iter_mut().enumerate() {
@@ -430,7 +430,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn new(own: &OrderedChaosConfig, path: &PathConfig) -> Self {
+    fn new(own: &OrderedChaosConfig, path: &PathConfigOf<impl Copy>) -> Self {
         let evs = path.ev_count();
         let subflows = u16::from(own.subflows).clamp(1, Section::MAX_SUBFLOWS as u16).min(evs);
         let interval_ps = own.interval_us.ps().clamp(1, MAX_INTERVAL_PS);

@@ -7,7 +7,7 @@ mod tests;
 
 use rand_core::RngCore;
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo, draw, draw_lasting};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo, draw, draw_lasting};
 use crate::event::Publisher;
 use crate::settings::settings;
 use crate::units::{Micros, Ratio};
@@ -107,7 +107,7 @@ impl Scheme for Plb {
     const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/plb.md#PLB-1 the first EV
-    fn make(own: &PlbConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(own: &PlbConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         let state = Rounds { ev: draw_lasting(path, 0, rng), ..Rounds::default() };
         Self { state, settings: Settings::new(own, path) }
     }
@@ -188,7 +188,7 @@ struct Settings {
 
 impl Settings {
     //= docs/specs/plb.md#PLB-9 rules
-    fn new(own: &PlbConfig, path: &PathConfig) -> Self {
+    fn new(own: &PlbConfig, path: &PathConfigOf<impl Copy>) -> Self {
         let five_rtts_ps = path.base_rtt_ps.saturating_mul(5);
         let bdp_packets = path.bdp_packets.max(1);
         let (share, rounds, idle_rounds, round_packets, hold_ps, suspend_ps) = match own.rule {

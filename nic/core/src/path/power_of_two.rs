@@ -7,7 +7,7 @@ use alloc::vec;
 use rand_core::RngCore;
 
 use super::labels::Labels;
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo};
 use crate::event::Publisher;
 use crate::settings::settings;
 use crate::units::Micros;
@@ -75,7 +75,7 @@ impl Scheme for PowerOfTwo {
     const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/power-of-two.md#P2C-1 labels
-    fn make(own: &PowerOfTwoConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(own: &PowerOfTwoConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         let labels = Labels::new(path, own.labels, rng);
         let half_life_ps = own.half_life_us.map_or(path.base_rtt_ps.saturating_mul(HALF_LIFE_RTTS), Micros::ps);
         let known = vec![Known::default(); labels.count().into()].into_boxed_slice();
@@ -137,7 +137,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::path::BalancerKind;
+    use crate::path::{BalancerKind, PathConfig};
     use crate::rng::{Rng, stream};
 
     /// 8 base RTTs round down to 2^25 ps.

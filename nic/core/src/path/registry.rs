@@ -3,7 +3,7 @@
 use rand_core::RngCore;
 
 use super::{
-    Admission, Balancer, Ecmp, Offers, Ops, PathConfig, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo,
+    Admission, Balancer, Ecmp, Offers, Ops, PathConfigOf, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo,
     Trailer, Transmission,
 };
 use crate::cc::CcConfig;
@@ -64,6 +64,17 @@ kinds! {
     RepsProbing "reps-probing" Reps reps RepsConfig::with_probing;
 }
 
+/// How one connection chooses paths: by one of these.
+pub type PathConfig = PathConfigOf<BalancerConfig>;
+
+impl PathConfig {
+    /// The paper's settings for a path: 65,535 entropy values, no trimming. A [`BalancerKind`] stands for its published
+    /// settings.
+    pub fn new(balancer: impl Into<BalancerConfig>, base_rtt_ps: u64, bdp_packets: u32) -> Self {
+        Self { balancer: balancer.into(), evs: 65_535, bdp_packets, base_rtt_ps, trimming: false, seed: None }
+    }
+}
+
 impl BalancerConfig {
     /// Whether an engine should tell its connections which paths there are; see [`Balancer::on_reachable`].
     pub const fn wants_reachability(&self) -> bool {
@@ -72,7 +83,7 @@ impl BalancerConfig {
 }
 
 impl AnyBalancer {
-    /// Makes the configured balancer. Where [`PathConfig::seed`] is set, lasting choices come from it and not from
+    /// Makes the configured balancer. Where [`PathConfigOf::seed`] is set, lasting choices come from it and not from
     /// `rng`.
     pub fn new(path: &PathConfig, rng: &mut impl RngCore) -> Self {
         make!(&path.balancer, own => (own, path, rng))

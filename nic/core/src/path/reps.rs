@@ -6,7 +6,7 @@ mod config;
 use rand_core::RngCore;
 
 pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsConfig, RepsRule, ThawCheck};
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfig, Scheme, SendInfo, draw};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo, draw};
 use crate::event::{Choice, Event, FreezeReason, Publisher};
 use crate::units::{Micros, Ratio};
 
@@ -133,7 +133,7 @@ impl Scheme for Reps {
     const STATE_BYTES: usize = size_of::<Buffer>();
     const OFFERS: Offers = Offers { reuses: true, probing: true, ..Offers::NOTHING };
 
-    fn make(own: &RepsConfig, path: &PathConfig, _rng: &mut impl RngCore) -> Self {
+    fn make(own: &RepsConfig, path: &PathConfigOf<impl Copy>, _rng: &mut impl RngCore) -> Self {
         let force = own.force_freezing_us.map_or(Force::Never, |time| Force::After(time.ps()));
         Self { state: Buffer::default(), probe: Probe::default(), force, settings: Settings::new(own, path) }
     }
@@ -382,7 +382,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn new(own: &RepsConfig, path: &PathConfig) -> Self {
+    fn new(own: &RepsConfig, path: &PathConfigOf<impl Copy>) -> Self {
         let bdp_packets = path.bdp_packets.min(u32::from(u16::MAX)) as u16;
         let paper = own.rule == RepsRule::Paper;
         let by_rule = if own.rule == RepsRule::UltraEthernet { ULTRA_ETHERNET_EXPLORE } else { bdp_packets };
@@ -408,14 +408,14 @@ impl Settings {
 
 /// The RTT from which on a loss is congestion. Where the network trims, trimming alone tells congestion from failure.
 //= docs/specs/reps.md#REPS-14 networks that trim
-fn congestion_rtt_ps(own: &RepsConfig, path: &PathConfig) -> u64 {
+fn congestion_rtt_ps(own: &RepsConfig, path: &PathConfigOf<impl Copy>) -> u64 {
     if path.trimming || own.congestion_rtt == Ratio::default() {
         return u64::MAX;
     }
     own.congestion_rtt.of(path.base_rtt_ps).max(1)
 }
 
-fn probe_interval_ps(own: &RepsConfig, path: &PathConfig) -> u64 {
+fn probe_interval_ps(own: &RepsConfig, path: &PathConfigOf<impl Copy>) -> u64 {
     let default_ps = path.base_rtt_ps.saturating_mul(PROBE_RTTS);
     own.probe_us.map_or(default_ps, Micros::ps).clamp(1, MAX_TIMEOUT_PS)
 }

@@ -13,13 +13,12 @@ mod tests;
 use rand_core::RngCore;
 
 pub use self::config::RepsPlusConfig;
-use self::freezing::{FROZEN, PROBES};
-use self::settled::Settled;
+use self::settled::{MAX_BUFFER, Settled};
 use super::known_paths::KnownPaths;
 use super::reps::{MAX_TIMEOUT_PS, TICK_SHIFT};
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfig, Remembered, Scheme, Section, SendInfo,
-    Trailer, Transmission,
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfigOf, Remembered, Scheme, Section,
+    SendInfo, Trailer, Transmission,
 };
 use crate::event::{Choice, Publisher};
 use crate::units::NEVER;
@@ -111,7 +110,7 @@ impl Scheme for RepsPlus {
     };
 
     //= docs/specs/reps-plus.md#RPP-9 where exploring begins
-    fn make(own: &RepsPlusConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(own: &RepsPlusConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         Self {
             state: RecycledEvs::new(super::draw_seed(path, rng)),
             settled: Settled::default(),
@@ -346,7 +345,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn new(own: &RepsPlusConfig, path: &PathConfig) -> Self {
+    fn new(own: &RepsPlusConfig, path: &PathConfigOf<impl Copy>) -> Self {
         Self {
             freezing_timeout_ps: own.freezing_timeout_us.ps().min(MAX_TIMEOUT_PS),
             base_rtt_ps: path.base_rtt_ps.clamp(1, MAX_TIMEOUT_PS),
@@ -375,8 +374,10 @@ impl Settings {
     }
 }
 
-/// Most entropy values in the buffer: as many as an ACK of 16 packets brings.
-pub const MAX_BUFFER: usize = 16;
+/// Probes of a suspect that must stay unanswered.
+const PROBES: u8 = 3;
+/// In place of their number: they stayed unanswered.
+const FROZEN: u8 = u8::MAX;
 
 /// The golden ratio's share of 2^16. Its multiples fill a circle evenly, and since it is odd they meet each of 2^16
 /// places once.

@@ -2,7 +2,7 @@
 
 use rand_core::RngCore;
 
-use super::{Balancer, Ev, NoSettings, Offers, PathConfig, Scheme, SendInfo, ahead, draw_lasting};
+use super::{Balancer, Ev, NoSettings, Offers, PathConfigOf, Scheme, SendInfo, ahead, draw_lasting};
 
 /// Each packet takes the entropy value after the last packet's.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ impl Scheme for RoundRobin {
     const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/round-robin.md#RR-1 the first EV
-    fn make(_own: &NoSettings, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(_own: &NoSettings, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         Self { next: draw_lasting(path, 0, rng), evs: path.ev_count() }
     }
 }
@@ -40,7 +40,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::path::{AckInfo, BalancerKind, LossInfo};
+    use crate::path::{AckInfo, BalancerKind, LossInfo, PathConfig};
     use crate::rng::stream;
 
     #[test]

@@ -4,7 +4,7 @@
 use rand_core::RngCore;
 
 use super::labels::Labels;
-use super::{Balancer, Ev, Offers, PathConfig, Scheme, SendInfo};
+use super::{Balancer, Ev, Offers, PathConfigOf, Scheme, SendInfo};
 use crate::settings::settings;
 
 settings! {
@@ -31,7 +31,7 @@ impl Scheme for Subflow {
     const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/subflow.md#SUB-1 labels
-    fn make(own: &SubflowConfig, path: &PathConfig, rng: &mut impl RngCore) -> Self {
+    fn make(own: &SubflowConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
         Self { labels: Labels::new(path, own.subflows, rng), next: 0 }
     }
 }
@@ -52,7 +52,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::path::BalancerKind;
+    use crate::path::{BalancerKind, PathConfig};
     use crate::rng::stream;
 
     #[test]

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use spray_nic::clock::DilatedClock;
+use spray_nic::clock::MonotonicClock;
 use spray_nic::device::Device;
 use spray_nic::endpoint::ConnectionError;
 use spray_nic::sys::monotonic_ns;
@@ -91,7 +91,7 @@ pub struct Send {
 #[derive(Debug)]
 pub struct Engine<D> {
     endpoint: Endpoint<D>,
-    clock: DilatedClock,
+    clock: MonotonicClock,
     ways: Ways,
     bindings: Bindings,
     sending: Sending,
@@ -105,7 +105,7 @@ impl<D: Device> Engine<D> {
     pub fn new(endpoint: Endpoint<D>, ways: Ways, bindings: Bindings, max_message: usize) -> Self {
         Self {
             endpoint,
-            clock: DilatedClock::real(),
+            clock: MonotonicClock::new(),
             ways,
             bindings,
             sending: Sending::default(),

@@ -254,7 +254,7 @@ fn hostile_messages_end_their_connection_and_no_other() {
     bad[3][2] = 255;
     for (number, message) in bad.into_iter().enumerate() {
         let (mut stranger, connection) = stranger(&network, 3 + number as u8);
-        let mut clock = DilatedClock::real();
+        let mut clock = MonotonicClock::new();
         stranger.send(connection, message.into()).unwrap();
         let mut ended = false;
         until(&network, &mut [&mut a, &mut b], |_| {
@@ -278,7 +278,7 @@ fn what_nobody_receives_is_bounded() {
     let network = MemoryNetwork::default();
     let mut b = Host::new(&network, 2);
     let (mut stranger, connection) = stranger(&network, 3);
-    let mut clock = DilatedClock::real();
+    let mut clock = MonotonicClock::new();
     let (mut sent, mut delivered, mut quiet_ns) = (0, 0, monotonic_ns());
     let message = [&Header::default().write()[..], &[1; EACH]].concat();
     until(&network, &mut [&mut b], |_| {

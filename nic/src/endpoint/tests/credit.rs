@@ -7,8 +7,8 @@ use super::*;
 const BYTES: usize = 300_000;
 
 /// Hosts 1 to 3 send to host 0 on credit, and host 0 to host 1 without; returns when all of it had arrived.
-fn incast(mode: Mode, impairments: Impairments) -> (Rig, u64) {
-    let mut rig = Rig::with(4, false, mode, impairments, |host, config| {
+fn incast(impairments: Impairments) -> (Rig, u64) {
+    let mut rig = Rig::with(4, false, impairments, |host, config| {
         if host > 0 {
             config.flow.cc.control = CcKind::Eqds.into();
         }
@@ -34,10 +34,10 @@ fn incast(mode: Mode, impairments: Impairments) -> (Rig, u64) {
 //= docs/specs/eqds.md#EQDS-15 hosts without credit
 #[test]
 fn a_host_shares_its_link_among_its_senders() {
-    let (rig, took_ps) = incast(EMULATED, Impairments::default());
-    // 900 packets at 99 % of 10 Gb/s, handshake and the acknowledgements of the way back included.
+    let (rig, took_ps) = incast(Impairments::delay(US));
+    // 900 packets at 99 % of 10 Gb/s, but for those that each sends at first without credit.
     let link_ps = 900 * u64::from(rig.endpoints[0].config().flow.packet_bytes()) * 800;
-    assert!(took_ps > link_ps && took_ps < link_ps * 115 / 100, "{took_ps} against {link_ps}");
+    assert!(took_ps > link_ps * 9 / 10 && took_ps < link_ps * 115 / 100, "{took_ps} against {link_ps}");
     let stats: Vec<_> = rig.endpoints.iter().map(Endpoint::stats).collect();
     // Each sender had the few packets without credit that went before its first acknowledgement came.
     assert!((870..=897).contains(&stats[0].sent[Kind::Pull]), "{}", stats[0].sent[Kind::Pull]);
@@ -63,7 +63,5 @@ fn whatever_is_lost_everything_arrives() {
         trim_ppm: 100_000,
         ..Impairments::default()
     };
-    for mode in [Mode::Real, EMULATED] {
-        incast(mode, rough).0.audit();
-    }
+    incast(rough).0.audit();
 }

@@ -19,8 +19,8 @@ fn rough() -> Impairments {
 }
 
 /// Every host sends `messages` to the next one and the one after, over a connection each.
-fn all_to_next(v6: bool, mode: Mode, hosts: usize, messages: usize, bytes: usize, impairments: Impairments) -> Rig {
-    let mut rig = Rig::new(hosts, v6, mode, impairments);
+fn all_to_next(v6: bool, hosts: usize, messages: usize, bytes: usize, impairments: Impairments) -> Rig {
+    let mut rig = Rig::new(hosts, v6, impairments);
     for from in 0..hosts {
         for to in [(from + 1) % hosts, (from + 2) % hosts] {
             let connection = rig.connect(from, to);
@@ -52,62 +52,51 @@ fn all_to_next(v6: bool, mode: Mode, hosts: usize, messages: usize, bytes: usize
 #[test]
 fn a_hundred_connections_lose_nothing() {
     const CONNECTIONS: usize = 100;
-    for (mode, impairments) in [(Mode::Real, Impairments::delay(5 * US)), (EMULATED, Impairments::default())] {
-        let mut rig = Rig::with(2, false, mode, impairments, |_, config| config.max_connections = CONNECTIONS as u32);
-        for message in 0..CONNECTIONS {
-            let connection = rig.connect(0, 1);
-            rig.endpoints[0].send(connection, content(message, 5_000 + message)).unwrap();
-        }
-        assert!(rig.run(50 * US, 2_000 * MS, |rig| rig.delivered(0) == CONNECTIONS));
-        let mut received: Vec<Bytes> = rig.received(1).into_iter().map(|(.., data)| data).collect();
-        received.sort_by_key(Bytes::len);
-        assert!(received == (0..CONNECTIONS).map(|seed| content(seed, 5_000 + seed)).collect::<Vec<_>>());
-        rig.audit();
+    let change = |_, config: &mut EndpointConfig| config.max_connections = CONNECTIONS as u32;
+    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), change);
+    for message in 0..CONNECTIONS {
+        let connection = rig.connect(0, 1);
+        rig.endpoints[0].send(connection, content(message, 5_000 + message)).unwrap();
     }
-}
-
-#[test]
-fn faultless_v4_real() {
-    all_to_next(false, Mode::Real, 3, 5, 20_000, Impairments::delay(5 * US)).audit();
-}
-
-#[test]
-fn faultless_v6_emulated() {
-    let rig = all_to_next(true, EMULATED, 3, 5, 20_000, Impairments::default());
-    assert!(rig.endpoints.iter().all(|endpoint| endpoint.lateness().frames() > 100 && endpoint.is_idle()));
+    assert!(rig.run(50 * US, 2_000 * MS, |rig| rig.delivered(0) == CONNECTIONS));
+    let mut received: Vec<Bytes> = rig.received(1).into_iter().map(|(.., data)| data).collect();
+    received.sort_by_key(Bytes::len);
+    assert!(received == (0..CONNECTIONS).map(|seed| content(seed, 5_000 + seed)).collect::<Vec<_>>());
     rig.audit();
 }
 
 #[test]
-fn rough_v4_real() {
-    let rig = all_to_next(false, Mode::Real, 4, 6, 40_000, rough());
+fn faultless_v4() {
+    all_to_next(false, 3, 5, 20_000, Impairments::delay(5 * US)).audit();
+}
+
+#[test]
+fn faultless_v6() {
+    let rig = all_to_next(true, 3, 5, 20_000, Impairments::default());
+    assert!(rig.endpoints.iter().all(Endpoint::is_idle));
+    rig.audit();
+}
+
+#[test]
+fn rough_v4() {
+    let rig = all_to_next(false, 4, 6, 40_000, rough());
     let stats = rig.endpoints[0].stats();
     assert!(stats.checksum > 0 && stats.duplicates > 0 && stats.trimmed > 0, "{stats:?}");
     rig.audit();
 }
 
 #[test]
-fn rough_v6_real() {
-    all_to_next(true, Mode::Real, 4, 6, 40_000, rough()).audit();
-}
-
-#[test]
-fn rough_v4_emulated() {
-    all_to_next(false, EMULATED, 4, 6, 40_000, rough()).audit();
-}
-
-#[test]
-fn rough_v6_emulated() {
-    all_to_next(true, EMULATED, 4, 6, 40_000, rough()).audit();
+fn rough_v6() {
+    all_to_next(true, 4, 6, 40_000, rough()).audit();
 }
 
 /// Acknowledgements with the entropy values of several packets pass through real frames as any.
 //= docs/specs/wire.md#WIRE-8a echoes
 #[test]
 fn several_entropy_values_in_an_ack() {
-    for (v6, mode) in [(false, Mode::Real), (true, EMULATED)] {
+    for v6 in [false, true] {
         for balancer in [BalancerKind::Reps, BalancerKind::RepsPlus] {
-            let mut rig = Rig::with(2, v6, mode, rough(), |_, config| {
+            let mut rig = Rig::with(2, v6, rough(), |_, config| {
                 (config.flow.ack_every, config.flow.ack_evs) = (16, 16);
                 config.flow.path.balancer = balancer.into();
             });
@@ -122,22 +111,20 @@ fn several_entropy_values_in_an_ack() {
 
 #[test]
 fn both_directions_of_one_connection() {
-    for mode in [Mode::Real, EMULATED] {
-        let mut rig = Rig::new(2, false, mode, rough());
-        let ours = rig.connect(0, 1);
-        rig.endpoints[0].send(ours, content(1, 100_000)).unwrap();
-        assert!(rig.run(50 * US, 500 * MS, |rig| !rig.accepted(1).is_empty()));
-        let theirs = rig.accepted(1)[0];
-        rig.endpoints[1].send(theirs, content(2, 120_000)).unwrap();
-        assert!(rig.run(50 * US, 1000 * MS, |rig| rig.delivered(0) == 1 && rig.delivered(1) == 1));
-        assert!(rig.received(1)[0].2 == content(1, 100_000) && rig.received(0)[0].2 == content(2, 120_000));
-        rig.audit();
-    }
+    let mut rig = Rig::new(2, false, rough());
+    let ours = rig.connect(0, 1);
+    rig.endpoints[0].send(ours, content(1, 100_000)).unwrap();
+    assert!(rig.run(50 * US, 500 * MS, |rig| !rig.accepted(1).is_empty()));
+    let theirs = rig.accepted(1)[0];
+    rig.endpoints[1].send(theirs, content(2, 120_000)).unwrap();
+    assert!(rig.run(50 * US, 1000 * MS, |rig| rig.delivered(0) == 1 && rig.delivered(1) == 1));
+    assert!(rig.received(1)[0].2 == content(1, 100_000) && rig.received(0)[0].2 == content(2, 120_000));
+    rig.audit();
 }
 
 #[test]
 fn empty_and_odd_messages() {
-    let mut rig = Rig::new(2, false, Mode::Real, rough());
+    let mut rig = Rig::new(2, false, rough());
     let connection = rig.connect(0, 1);
     let sizes = [0, 1, 999, 1000, 1001, 0, 2000];
     for (seed, &bytes) in sizes.iter().enumerate() {
@@ -156,7 +143,7 @@ fn empty_and_odd_messages() {
 //= docs/specs/endpoint.md#END-12 whole messages
 #[test]
 fn more_messages_than_the_sender_holds_and_more_bytes_than_are_granted() {
-    let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(5 * US), |_, config| {
+    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |_, config| {
         config.flow.max_data_bytes = 50_000;
         config.flow.max_message_bytes = 50_000;
     });
@@ -175,8 +162,7 @@ fn more_messages_than_the_sender_holds_and_more_bytes_than_are_granted() {
 #[test]
 fn a_small_device_stalls_but_loses_nothing() {
     let network = MemoryNetwork::new(MemoryConfig { frames: 24, rx_ring: 8, tx_ring: 4, ..MemoryConfig::default() });
-    let endpoints =
-        (0..2).map(|h| Endpoint::new(network.attach(mac(h)), config(h, false, Mode::Real)).unwrap()).collect();
+    let endpoints = (0..2).map(|h| Endpoint::new(network.attach(mac(h)), config(h, false)).unwrap()).collect();
     let events = vec![Vec::new(); 2];
     let mut rig = Rig { network, endpoints, events, now_ps: 0, v6: false, dead: vec![false; 2] };
     let connection = rig.connect(0, 1);
@@ -188,7 +174,7 @@ fn a_small_device_stalls_but_loses_nothing() {
 
 #[test]
 fn recycled_buffers_carry_no_old_bytes() {
-    let mut rig = Rig::new(2, false, Mode::Real, rough());
+    let mut rig = Rig::new(2, false, rough());
     let connection = rig.connect(0, 1);
     for seed in 0..12 {
         let sent = content(seed, 100_000 - seed * 2_000);
@@ -209,7 +195,7 @@ fn recycled_buffers_carry_no_old_bytes() {
 #[test]
 fn a_sender_that_never_pauses_still_times_out() {
     // Paced, with a window that never fills, and losses found by timeout only.
-    let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(5 * US), |_, config| {
+    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |_, config| {
         config.flow.sack_gap_packets = None;
         config.flow.window_packets = 4096;
         let rate_gbps = Some(Gbps::from_bps(LINK_BPS / 2));
@@ -234,7 +220,7 @@ fn a_sender_that_never_pauses_still_times_out() {
 //= docs/specs/endpoint.md#END-19 coalescing
 #[test]
 fn frames_wait_for_others_no_longer_than_told() {
-    let mut rig = Rig::with(2, false, Mode::Real, Impairments::default(), |_, config| config.coalesce_ps = 10 * US);
+    let mut rig = Rig::with(2, false, Impairments::default(), |_, config| config.coalesce_ps = 10 * US);
     rig.step(US);
     rig.connect(0, 1);
     let arrived = |rig: &Rig| rig.endpoints[1].device().stats().rx;
@@ -255,7 +241,7 @@ fn frames_wait_for_others_no_longer_than_told() {
 
 #[test]
 fn totals_are_those_of_all_connections_and_outlast_them() {
-    let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(5 * US), |_, _| {});
+    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |_, _| {});
     let connections = [rig.connect(0, 1), rig.connect(0, 1)];
     for connection in connections {
         rig.endpoints[0].send(connection, content(1, 100_000)).unwrap();

@@ -8,8 +8,8 @@ use spray_core::host::CLOCK_END_PS;
 
 use super::*;
 
-fn rig(mode: Mode) -> Rig {
-    Rig::with(2, false, mode, Impairments::delay(US), |_, config| config.flow.cc.control = CcKind::Eqds.into())
+fn rig() -> Rig {
+    Rig::with(2, false, Impairments::delay(US), |_, config| config.flow.cc.control = CcKind::Eqds.into())
 }
 
 /// Polls both until nothing is left that goes at once.
@@ -25,10 +25,8 @@ fn settle(rig: &mut Rig, now_ps: u64) {
 //= docs/specs/endpoint.md#END-36 the end of the clock
 #[test]
 fn every_poll_returns_and_connections_fail() {
-    for (mode, end_ps) in
-        [u64::MAX, u64::MAX - 1, CLOCK_END_PS].into_iter().flat_map(|end_ps| [(Mode::Real, end_ps), (EMULATED, end_ps)])
-    {
-        let mut rig = rig(mode);
+    for end_ps in [u64::MAX, u64::MAX - 1, CLOCK_END_PS] {
+        let mut rig = rig();
         assert!(rig.endpoints.iter_mut().all(|endpoint| endpoint.poll(0).is_none()));
         let connection = rig.connect(0, 1);
         rig.endpoints[0].send(connection, content(1, 1_000_000)).unwrap();
@@ -43,15 +41,14 @@ fn every_poll_returns_and_connections_fail() {
         settle(&mut rig, end_ps);
         assert_eq!(rig.failed(0), [ConnectionError::ClockEnded; 2]);
         assert!(rig.endpoints.iter().all(|endpoint| endpoint.connections() == 0));
-        let restarts = mode == Mode::Real;
-        assert!(rig.endpoints.iter().all(|endpoint| endpoint.can_restart_clock() == restarts));
+        assert!(rig.endpoints.iter().all(Endpoint::can_restart_clock));
     }
 }
 
 //= docs/specs/endpoint.md#END-37 a clock that begins again
 #[test]
 fn a_clock_that_begins_again_serves_new_connections() {
-    let mut rig = rig(Mode::Real);
+    let mut rig = rig();
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 100_000)).unwrap();
     assert!(rig.run(US, 100 * MS, |rig| rig.received(1).len() == 1 && rig.delivered(0) == 1));
@@ -114,7 +111,7 @@ impl Sink for Count {
 #[test]
 fn a_message_of_more_than_4_gib_is_on_its_way() {
     const BYTES: u64 = (4 << 30) + 1_000_000;
-    let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(US), |_, config| {
+    let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| {
         (config.flow.max_message_bytes, config.flow.max_data_bytes) = (5 << 30, 5 << 30);
     });
     let count = Arc::new(AtomicU64::new(0));

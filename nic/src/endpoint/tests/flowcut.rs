@@ -23,7 +23,7 @@ fn ev(rig: &Rig, host: usize, connection: ConnectionId) -> Ev {
 #[test]
 fn a_connection_stays_itself_when_its_path_changes() {
     let impairments = Impairments { delay_ps: 5 * US, ..Impairments::default() };
-    let mut rig = Rig::with(2, false, EMULATED, impairments, |_, config| config.flow = flowcut());
+    let mut rig = Rig::with(2, false, impairments, |_, config| config.flow = flowcut());
     let connection = rig.connect(0, 1);
     let mut paths = Vec::new();
     for message in 0..12 {

@@ -12,55 +12,51 @@ fn lossy(loss_ppm: u32) -> Impairments {
 //= docs/specs/endpoint.md#END-10 closing
 #[test]
 fn connect_and_close_under_loss() {
-    for mode in [Mode::Real, EMULATED] {
-        let mut rig = Rig::new(2, false, mode, lossy(200_000));
-        let connections: Vec<_> = (0..8).map(|_| rig.connect(0, 1)).collect();
-        for &connection in &connections {
-            rig.endpoints[0].send(connection, content(1, 5000)).unwrap();
-            rig.endpoints[0].close(connection);
-            assert_eq!(rig.endpoints[0].send(connection, content(1, 1)), Err(SendError::Closing));
-        }
-        assert!(rig.run(50 * US, 1000 * MS, |rig| rig.closed(0) == 8 && rig.closed(1) == 8));
-        assert_eq!((rig.delivered(0), rig.received(1).len()), (8, 8));
-        assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
-        assert!(rig.endpoints.iter().all(|endpoint| endpoint.connections() == 0));
-        let stats = rig.endpoints[0].connection_stats(connections[3]).unwrap();
-        assert!(stats.sender.packets_sent >= 5, "counters outlive the connection");
-        rig.audit();
+    let mut rig = Rig::new(2, false, lossy(200_000));
+    let connections: Vec<_> = (0..8).map(|_| rig.connect(0, 1)).collect();
+    for &connection in &connections {
+        rig.endpoints[0].send(connection, content(1, 5000)).unwrap();
+        rig.endpoints[0].close(connection);
+        assert_eq!(rig.endpoints[0].send(connection, content(1, 1)), Err(SendError::Closing));
     }
+    assert!(rig.run(50 * US, 1000 * MS, |rig| rig.closed(0) == 8 && rig.closed(1) == 8));
+    assert_eq!((rig.delivered(0), rig.received(1).len()), (8, 8));
+    assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
+    assert!(rig.endpoints.iter().all(|endpoint| endpoint.connections() == 0));
+    let stats = rig.endpoints[0].connection_stats(connections[3]).unwrap();
+    assert!(stats.sender.packets_sent >= 5, "counters outlive the connection");
+    rig.audit();
 }
 
 //= docs/specs/endpoint.md#END-38 settings of a connection that is expected
 #[test]
 fn a_connection_that_is_expected_works_by_its_own_settings() {
-    for mode in [Mode::Real, EMULATED] {
-        let mut rig = Rig::new(3, false, mode, Impairments::delay(5 * US));
-        let connections = [rig.connect(0, 1), rig.connect(0, 1)];
-        let seldom = FlowConfig { ack_every: 8, ..flow(false) };
-        let from = peer(0, false).address;
-        rig.endpoints[1].expect(from, connections[1], seldom).unwrap();
-        let huge = FlowConfig { payload_bytes: 60_000, ..flow(false) };
-        assert!(rig.endpoints[1].expect(from, connections[0], huge).is_err(), "frames would not fit");
-        for connection in connections {
-            rig.endpoints[0].send(connection, content(1, 400_000)).unwrap();
-        }
-        assert!(rig.run(50 * US, 100 * MS, |rig| rig.delivered(0) == 2));
-        let remote = |event: &EndpointEvent| match event {
-            EndpointEvent::Accepted { connection, remote, .. } => Some((*remote, *connection)),
-            _ => None,
-        };
-        let accepted: std::collections::HashMap<_, _> = rig.events[1].iter().filter_map(remote).collect();
-        let acks = connections
-            .map(|connection| rig.endpoints[1].connection_stats(accepted[&connection]).unwrap().receiver.acks);
-        assert!(acks[0] >= 400 && acks[1] < 150, "{acks:?}");
-        rig.audit();
+    let mut rig = Rig::new(3, false, Impairments::delay(5 * US));
+    let connections = [rig.connect(0, 1), rig.connect(0, 1)];
+    let seldom = FlowConfig { ack_every: 8, ..flow(false) };
+    let from = peer(0, false).address;
+    rig.endpoints[1].expect(from, connections[1], seldom).unwrap();
+    let huge = FlowConfig { payload_bytes: 60_000, ..flow(false) };
+    assert!(rig.endpoints[1].expect(from, connections[0], huge).is_err(), "frames would not fit");
+    for connection in connections {
+        rig.endpoints[0].send(connection, content(1, 400_000)).unwrap();
     }
+    assert!(rig.run(50 * US, 100 * MS, |rig| rig.delivered(0) == 2));
+    let remote = |event: &EndpointEvent| match event {
+        EndpointEvent::Accepted { connection, remote, .. } => Some((*remote, *connection)),
+        _ => None,
+    };
+    let accepted: std::collections::HashMap<_, _> = rig.events[1].iter().filter_map(remote).collect();
+    let acks =
+        connections.map(|connection| rig.endpoints[1].connection_stats(accepted[&connection]).unwrap().receiver.acks);
+    assert!(acks[0] >= 400 && acks[1] < 150, "{acks:?}");
+    rig.audit();
 }
 
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
 fn a_link_that_comes_back_loses_nothing_and_one_that_is_removed_ends_its_connections() {
-    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 5_000_000)).unwrap();
     rig.run(5 * US, 100 * US, |_| false);
@@ -83,7 +79,7 @@ fn a_link_that_comes_back_loses_nothing_and_one_that_is_removed_ends_its_connect
 //= docs/specs/endpoint.md#END-9 keep-alives
 #[test]
 fn an_idle_connection_stays_open_while_its_peer_lives() {
-    let mut rig = Rig::new(2, false, Mode::Real, lossy(100_000));
+    let mut rig = Rig::new(2, false, lossy(100_000));
     rig.connect(0, 1);
     rig.run(1000 * US, 1000 * MS, |_| false);
     assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
@@ -96,7 +92,7 @@ fn an_idle_connection_stays_open_while_its_peer_lives() {
 //= docs/specs/endpoint.md#END-1 connect is repeated
 #[test]
 fn nobody_answers() {
-    let mut rig = Rig::new(2, false, Mode::Real, lossy(1_000_000));
+    let mut rig = Rig::new(2, false, lossy(1_000_000));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 10)).unwrap();
     // 100 + 200 + 400 + 9 * 800 us.
@@ -113,7 +109,7 @@ fn refused_when_not_accepting_or_full() {
         config.accept = host != 1;
         config.max_connections = if host == 2 { 2 } else { 16 };
     };
-    let mut rig = Rig::with(3, false, Mode::Real, Impairments::delay(5 * US), change);
+    let mut rig = Rig::with(3, false, Impairments::delay(5 * US), change);
     rig.connect(0, 1);
     assert!(rig.run(50 * US, 10 * MS, |rig| rig.failed(0) == [ConnectionError::Refused]));
     rig.connect(0, 2);
@@ -128,24 +124,22 @@ fn refused_when_not_accepting_or_full() {
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
 fn a_dead_receiver_ends_the_sender_in_bounded_time() {
-    for mode in [Mode::Real, EMULATED] {
-        let mut rig = Rig::new(2, false, mode, Impairments::delay(5 * US));
-        let connection = rig.connect(0, 1);
-        rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
-        assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received[Kind::Data] > 300));
-        rig.dead[1] = true;
-        let give_up_ps = flow(false).give_up_ps;
-        assert!(rig.run(100 * US, 2 * give_up_ps, |rig| rig.failed(0) == [ConnectionError::PeerUnresponsive]));
-        rig.dead[1] = false;
-        rig.audit();
-    }
+    let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
+    assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received[Kind::Data] > 300));
+    rig.dead[1] = true;
+    let give_up_ps = flow(false).give_up_ps;
+    assert!(rig.run(100 * US, 2 * give_up_ps, |rig| rig.failed(0) == [ConnectionError::PeerUnresponsive]));
+    rig.dead[1] = false;
+    rig.audit();
 }
 
 //= docs/specs/endpoint.md#END-9 keep-alives
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
 fn a_dead_sender_ends_the_receiver_in_bounded_time() {
-    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
     assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received[Kind::Data] > 300));
@@ -160,12 +154,12 @@ fn a_dead_sender_ends_the_receiver_in_bounded_time() {
 //= docs/specs/endpoint.md#END-8 answers to strangers
 #[test]
 fn a_restarted_receiver_resets_the_sender() {
-    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
     assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received[Kind::Data] > 300));
     let device = rig.endpoints.remove(1).into_device();
-    rig.endpoints.push(Endpoint::new(device, config(1, false, Mode::Real)).unwrap());
+    rig.endpoints.push(Endpoint::new(device, config(1, false)).unwrap());
     assert!(rig.run(50 * US, MS, |rig| rig.failed(0) == [ConnectionError::Reset]));
     let stats = rig.endpoints[1].stats();
     assert!(stats.unknown_connection > 0 && stats.sent[Kind::Reset] <= 65, "{stats:?}");
@@ -174,7 +168,7 @@ fn a_restarted_receiver_resets_the_sender() {
 
 #[test]
 fn abort_fails_both_sides() {
-    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
     assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received[Kind::Data] > 300));
@@ -187,7 +181,7 @@ fn abort_fails_both_sides() {
 //= docs/specs/endpoint.md#END-10 closing
 #[test]
 fn closing_with_the_peers_messages_undelivered_is_an_error_there() {
-    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let ours = rig.connect(0, 1);
     assert!(rig.run(5 * US, 10 * MS, |rig| !rig.accepted(1).is_empty()));
     let theirs = rig.accepted(1)[0];
@@ -201,7 +195,7 @@ fn closing_with_the_peers_messages_undelivered_is_an_error_there() {
 //= docs/specs/endpoint.md#END-10 a close says which packets arrived
 #[test]
 fn what_arrived_is_delivered_though_its_acks_are_lost() {
-    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let ours = rig.connect(0, 1);
     assert!(rig.run(5 * US, 10 * MS, |rig| !rig.accepted(1).is_empty()));
     let theirs = rig.accepted(1)[0];
@@ -223,7 +217,7 @@ fn what_arrived_is_delivered_though_its_acks_are_lost() {
 fn bad_configurations() {
     let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });
     let make = |change: &dyn Fn(&mut EndpointConfig)| {
-        let mut config = config(0, false, EMULATED);
+        let mut config = config(0, false);
         change(&mut config);
         Endpoint::new(network.attach(mac(0)), config).err()
     };
@@ -233,11 +227,10 @@ fn bad_configurations() {
     let grant = ConfigError::Grant { max_data_bytes: 1, max_message_bytes: 64 << 20 };
     assert_eq!(make(&|c| c.flow.max_data_bytes = 1), Some(grant));
     assert_eq!(make(&|c| c.flow.payload_bytes = 0), Some(ConfigError::Payload(0)));
-    assert_eq!(make(&|c| c.mode = Mode::Emulated { link_bps: 0, link_latency_ps: 0 }), Some(ConfigError::LinkRate));
     let error = make(&|c| c.flow.payload_bytes = 2000).unwrap();
     assert_eq!(error, ConfigError::FrameTooLong { needed: 2114, available: 2048 });
     assert!(error.to_string().contains("raise the MTU"));
-    let mut rig = Rig::new(1, false, Mode::Real, Impairments::default());
+    let mut rig = Rig::new(1, false, Impairments::default());
     let wrong = rig.endpoints[0].connect(0, peer(1, true), None);
     assert_eq!(wrong, Err(ConnectError::Family));
 }
@@ -245,7 +238,7 @@ fn bad_configurations() {
 //= docs/specs/endpoint.md#END-7 resets
 #[test]
 fn a_connect_kept_by_the_network_leaves_nothing_behind() {
-    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     // Two Connects with the token are under way, and the second arrives when all is over: the server half-opens, and the client says
     // no.
@@ -264,7 +257,7 @@ fn a_connect_kept_by_the_network_leaves_nothing_behind() {
 
 #[test]
 fn aborting_before_the_peer_answers_is_silent() {
-    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(5 * US));
+    let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].abort(connection);
     rig.run(US, 50 * US, |_| false);

@@ -98,7 +98,7 @@ pub(super) fn one_of_each() -> Vec<Body> {
 fn forged_cookies_change_nothing() {
     for v6 in [false, true] {
         let run = |forge: bool| {
-            let mut rig = Rig::new(2, v6, EMULATED, Impairments::default());
+            let mut rig = Rig::new(2, v6, Impairments::delay(US));
             let mut stranger = Stranger::new(&rig);
             let connection = rig.connect(0, 1);
             rig.endpoints[0].send(connection, content(1, 200_000)).unwrap();
@@ -126,7 +126,7 @@ fn forged_cookies_change_nothing() {
 //= docs/specs/endpoint.md#END-6 number, cookie and address
 #[test]
 fn the_right_cookie_from_another_address_changes_nothing() {
-    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
+    let mut rig = Rig::new(2, false, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     let connection = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| !rig.accepted(1).is_empty()));
@@ -149,7 +149,7 @@ fn a_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
             config.keys = keys.clone();
             config.handshake.retry_ps = 5 * rtt_ps;
         };
-        let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(rtt_ps / 2), change);
+        let mut rig = Rig::with(2, false, Impairments::delay(rtt_ps / 2), change);
         let mut stranger = Stranger::new(&rig);
         let (mut forged, mut number) = (0, 0);
         let mut flood = |rig: &mut Rig, for_ps: u64| {
@@ -194,7 +194,7 @@ fn a_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
 //= docs/specs/endpoint.md#END-5 a full table
 #[test]
 fn connects_that_nothing_follows_are_bounded_and_keep_nobody_out() {
-    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
+    let mut rig = Rig::new(2, false, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     let open = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
@@ -233,7 +233,7 @@ fn with_token(rig: &Rig, connect: Terms) -> Terms {
 //= docs/specs/endpoint.md#END-4a senseless limits
 #[test]
 fn senseless_limits_make_no_connection() {
-    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
+    let mut rig = Rig::new(2, false, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     let fine = Terms { max_payload: 256, ..asked(4) };
     let bad = [
@@ -268,7 +268,7 @@ fn senseless_limits_make_no_connection() {
 //= docs/specs/endpoint.md#END-3 open by a frame
 #[test]
 fn a_repeated_connect_is_one_connection() {
-    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
+    let mut rig = Rig::new(2, false, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(asked(4)));
     rig.run(US, 10 * US, |_| false);
@@ -298,7 +298,7 @@ fn a_repeated_connect_is_one_connection() {
 //= docs/specs/endpoint.md#END-8 answers to strangers
 #[test]
 fn resets_are_limited_and_carry_the_offenders_own_cookie() {
-    let mut rig = Rig::new(2, false, Mode::Real, Impairments::delay(US));
+    let mut rig = Rig::new(2, false, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     for number in 0..300 {
         stranger.send(&rig, STRANGER, 1, 1000 + number, 5, &Body::Probe(Probe { token: 1, timestamp_ps: 2 }));
@@ -316,72 +316,43 @@ fn resets_are_limited_and_carry_the_offenders_own_cookie() {
 
 #[test]
 fn garbage_and_truncated_frames_are_counted_and_dropped() {
-    for mode in [Mode::Real, EMULATED] {
-        let mut rig = Rig::new(2, false, mode, Impairments::delay(US));
-        let mut stranger = Stranger::new(&rig);
-        let connection = rig.connect(0, 1);
-        rig.endpoints[0].send(connection, content(1, 50_000)).unwrap();
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-        let mut whole = [0; 2048];
-        let envelope = Envelope {
-            src_mac: mac(STRANGER),
-            dst_mac: mac(1),
-            src: address(0, false),
-            dst: address(1, false),
-            src_port: EvPort::new(50_000),
-            dscp: 0,
-            ecn: Ecn::NotEct,
-            ttl: 64,
-        };
-        let bodies = one_of_each();
-        for round in 0..400 {
-            let body = bodies[round % bodies.len()];
-            let bytes = emit(&mut whole, &envelope, &Common::default(), &body, &[]).unwrap();
-            match round % 4 {
-                0 => rng.fill_bytes(&mut whole[12..bytes]),
-                1 => rng.fill_bytes(&mut whole[42..bytes]),
-                2 => whole[rng.next_u32() as usize % bytes] ^= 1 << (rng.next_u32() % 8),
-                _ => {}
-            }
-            whole[..6].copy_from_slice(&mac(1));
-            let cut = if round % 4 == 3 { 14 + rng.next_u32() as usize % (bytes - 14) } else { bytes };
-            stranger.send_raw(&whole[..cut]);
-            if round % 10 == 0 {
-                rig.run(US, 2 * US, |_| false);
-                stranger.received();
-            }
-        }
-        assert!(rig.run(10 * US, 300 * MS, |rig| rig.delivered(0) == 1));
-        assert!(rig.received(1).len() == 1 && rig.received(1)[0].2 == content(1, 50_000));
-        let stats = rig.endpoints[1].stats();
-        assert!(stats.malformed > 20 && stats.checksum > 20 && stats.not_ours > 20, "{stats:?}");
-        rig.audit();
-    }
-}
-
-//= docs/specs/endpoint.md#END-18 frames far ahead
-#[test]
-fn a_time_far_ahead_does_not_hold_a_frame() {
-    let mut rig = Rig::new(2, false, EMULATED, Impairments::default());
+    let mut rig = Rig::new(2, false, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
-    let mut frame = [0; 128];
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send(connection, content(1, 50_000)).unwrap();
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    let mut whole = [0; 2048];
     let envelope = Envelope {
         src_mac: mac(STRANGER),
         dst_mac: mac(1),
         src: address(0, false),
         dst: address(1, false),
-        src_port: EvPort::new(1),
+        src_port: EvPort::new(50_000),
         dscp: 0,
         ecn: Ecn::NotEct,
         ttl: 64,
     };
-    let common = Common { connection: 1, cookie: 2, virtual_time_ps: u64::MAX };
-    let bytes = emit(&mut frame, &envelope, &common, &Body::Probe(Probe { token: 1, timestamp_ps: 1 }), &[]).unwrap();
-    for _ in 0..100 {
-        stranger.send_raw(&frame[..bytes]);
+    let bodies = one_of_each();
+    for round in 0..400 {
+        let body = bodies[round % bodies.len()];
+        let bytes = emit(&mut whole, &envelope, &Common::default(), &body, &[]).unwrap();
+        match round % 4 {
+            0 => rng.fill_bytes(&mut whole[12..bytes]),
+            1 => rng.fill_bytes(&mut whole[42..bytes]),
+            2 => whole[rng.next_u32() as usize % bytes] ^= 1 << (rng.next_u32() % 8),
+            _ => {}
+        }
+        whole[..6].copy_from_slice(&mac(1));
+        let cut = if round % 4 == 3 { 14 + rng.next_u32() as usize % (bytes - 14) } else { bytes };
+        stranger.send_raw(&whole[..cut]);
+        if round % 10 == 0 {
+            rig.run(US, 2 * US, |_| false);
+            stranger.received();
+        }
     }
-    rig.run(US, 10 * US, |_| false);
-    assert_eq!(rig.endpoints[1].stats().too_early, 100);
-    assert!(rig.endpoints[1].is_idle());
+    assert!(rig.run(10 * US, 300 * MS, |rig| rig.delivered(0) == 1));
+    assert!(rig.received(1).len() == 1 && rig.received(1)[0].2 == content(1, 50_000));
+    let stats = rig.endpoints[1].stats();
+    assert!(stats.malformed > 20 && stats.checksum > 20 && stats.not_ours > 20, "{stats:?}");
     rig.audit();
 }

@@ -57,9 +57,9 @@ fn rough() -> Impairments {
 //= docs/specs/endpoint.md#END-12b Filled frames
 #[test]
 fn every_byte_comes_once_whatever_the_network_does() {
-    for (v6, mode) in [(false, Mode::Real), (true, EMULATED)] {
+    for v6 in [false, true] {
         let collector = Collector::default();
-        let mut rig = Rig::new(2, v6, mode, rough());
+        let mut rig = Rig::new(2, v6, rough());
         let receiver = rig.endpoints.pop().unwrap();
         rig.endpoints.push(receiver.with_sink(Box::new(collector.clone())));
         let connection = rig.connect(0, 1);
@@ -86,7 +86,7 @@ fn every_byte_comes_once_whatever_the_network_does() {
 //= docs/specs/endpoint.md#END-12a Lent frames
 #[test]
 fn lent_bytes_are_granted_again() {
-    let mut rig = Rig::with(2, false, Mode::Real, Impairments::delay(5 * US), |_, config| {
+    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |_, config| {
         (config.flow.max_data_bytes, config.flow.max_message_bytes) = (8_000, 8_000);
     });
     let receiver = rig.endpoints.pop().unwrap();

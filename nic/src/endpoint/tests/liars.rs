@@ -125,7 +125,7 @@ fn whatever_a_peer_says_it_gets_bounded_answers_and_others_are_served() {
         let change = |_: usize, config: &mut EndpointConfig| {
             (config.flow.max_data_bytes, config.flow.max_message_bytes) = (1 << 20, 1 << 20);
         };
-        let mut rig = Rig::with(2, seed % 2 == 1, Mode::Real, Impairments::delay(US), change);
+        let mut rig = Rig::with(2, seed % 2 == 1, Impairments::delay(US), change);
         let (mut stranger, mut liar) = (Stranger::new(&rig), Liar(Xoshiro256PlusPlus::seed_from_u64(seed)));
         let honest = rig.connect(0, 1);
         rig.endpoints[0].send(honest, content(1, 1_000_000)).unwrap();

@@ -3,7 +3,6 @@
 mod credit;
 mod delivery;
 mod edges;
-mod emulation;
 mod flowcut;
 mod handshake;
 mod hostile;
@@ -30,9 +29,6 @@ pub(crate) const US: u64 = 1_000_000;
 pub(crate) const MS: u64 = 1_000_000_000;
 pub(crate) const LINK_BPS: u64 = 10_000_000_000;
 pub(crate) const PAYLOAD: u32 = 1000;
-
-/// Emulated hosts on 10 Gb/s links of 1 us.
-pub(crate) const EMULATED: Mode = Mode::Emulated { link_bps: LINK_BPS, link_latency_ps: US };
 
 pub(crate) fn address(host: usize, v6: bool) -> IpAddr {
     let host = host as u16 + 1;
@@ -64,13 +60,13 @@ pub(crate) fn slow(flow: FlowConfig) -> FlowConfig {
     FlowConfig { rto, give_up_ps: 500 * MS, ..flow }
 }
 
-pub(crate) fn config(host: usize, v6: bool, mode: Mode) -> EndpointConfig {
+pub(crate) fn config(host: usize, v6: bool) -> EndpointConfig {
     EndpointConfig {
         max_connections: 16,
-        seed: 1000 + host as u64,
+        seed: Some(1000 + host as u64),
         handshake: HandshakeConfig { retry_ps: 100 * US, attempts: 12 },
         idle_timeout_ps: 100 * MS,
-        ..EndpointConfig::new(address(host, v6), mac(host), mode, flow(v6))
+        ..EndpointConfig::new(address(host, v6), mac(host), flow(v6))
     }
 }
 
@@ -91,14 +87,13 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    pub(crate) fn new(hosts: usize, v6: bool, mode: Mode, impairments: Impairments) -> Self {
-        Self::with(hosts, v6, mode, impairments, |_, _| {})
+    pub(crate) fn new(hosts: usize, v6: bool, impairments: Impairments) -> Self {
+        Self::with(hosts, v6, impairments, |_, _| {})
     }
 
     pub(crate) fn with(
         hosts: usize,
         v6: bool,
-        mode: Mode,
         impairments: Impairments,
         mut change: impl FnMut(usize, &mut EndpointConfig),
     ) -> Self {
@@ -106,7 +101,7 @@ impl Rig {
             MemoryNetwork::new(MemoryConfig { seed: 7, frame_size: 2048, impairments, ..MemoryConfig::default() });
         let endpoints: Vec<_> = (0..hosts)
             .map(|host| {
-                let mut config = config(host, v6, mode);
+                let mut config = config(host, v6);
                 change(host, &mut config);
                 Endpoint::new(network.attach(mac(host)), config).unwrap()
             })

@@ -14,7 +14,7 @@ fn key() -> PrivateKey {
 }
 
 fn with_keys(v6: bool, impairments: Impairments, keys: [Option<Keys>; 2]) -> Rig {
-    Rig::with(2, v6, Mode::Real, impairments, |host, config| config.keys.clone_from(&keys[host]))
+    Rig::with(2, v6, impairments, |host, config| config.keys.clone_from(&keys[host]))
 }
 
 fn shared(impairments: Impairments) -> Rig {
@@ -149,8 +149,7 @@ fn a_forged_accept_does_not_end_the_exchange() {
 struct Tap(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl endpoint::Tap for Tap {
-    fn on_sent(&mut self, _now_ps: u64, frame: &[u8], carried: bool) {
-        assert!(carried);
+    fn on_sent(&mut self, _now_ps: u64, frame: &[u8]) {
         self.0.lock().unwrap().push(frame.into());
     }
 
@@ -173,7 +172,7 @@ fn data_frames_have_the_dscp_of_their_connection() {
         let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });
         let taps = [Tap::default(), Tap::default()];
         let mut endpoints = [0, 1].map(|host| {
-            let mut config = config(host, false, Mode::Real);
+            let mut config = config(host, false);
             config.flow.dscp = own[host];
             Endpoint::new(network.attach(mac(host)), config).unwrap().with_tap(Box::new(taps[host].clone()))
         });
@@ -223,7 +222,7 @@ fn who_sees_everything_reads_nothing_and_can_replay_nothing() {
     });
     let (keys, taps) = (Keys::new(key(), vec![]), [Tap::default(), Tap::default()]);
     let mut endpoints = [0, 1].map(|host| {
-        let config = EndpointConfig { keys: Some(keys.clone()), ..config(host, false, Mode::Real) };
+        let config = EndpointConfig { keys: Some(keys.clone()), ..config(host, false) };
         Endpoint::new(network.attach(mac(host)), config).unwrap().with_tap(Box::new(taps[host].clone()))
     });
     let mut stranger = network.attach(mac(9));

@@ -19,13 +19,13 @@ use spray_core::cc::{CcConfig, CcKind};
 use spray_core::event::{Event, FreezeReason};
 use spray_core::feedback::LossCause;
 use spray_core::flow::FlowConfig;
-use spray_nic::clock::DilatedClock;
+use spray_nic::clock::{Clock, MonotonicClock};
 use spray_nic::device::{BindMode, Device, XskConfig, XskInterface};
 use spray_nic::driver::{self, Idle};
 use spray_nic::net::{Interface, NextHops, Resolver, Source};
 use spray_nic::real;
 use spray_nic::xdp::AttachMode;
-use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Mode, Peer};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Peer};
 use spray_settings::{ConnectionPath, Document, Transport};
 use tracing::{debug_span, info_span};
 
@@ -46,7 +46,7 @@ use crate::transfer::format::MESSAGE_BYTES;
 /// An endpoint on a real interface. Dropping it detaches the program and closes the socket.
 pub struct Session {
     endpoint: Endpoint<XskInterface>,
-    clock: DilatedClock,
+    clock: MonotonicClock,
     pub interface: Interface,
     pub address: IpAddr,
     pub flow: FlowConfig,
@@ -148,7 +148,7 @@ impl Session {
         let flow = flow(arguments, &interface, address, path, keys.is_some())?;
         let device = debug_span!("load and attach").in_scope(|| take_over(&interface, address, arguments))?;
         let watching = tap::begin(&arguments.captures, name)?;
-        let mut config = EndpointConfig::new(address, interface.mac, Mode::Real, flow);
+        let mut config = EndpointConfig::new(address, interface.mac, flow);
         config.max_connections = CONNECTIONS;
         config.link_bps = path.link_bps();
         config.event_log = EVENTS;
@@ -164,7 +164,7 @@ impl Session {
         let outage = Outage::new(name, Duration::from_secs(arguments.timeout));
         Ok(Self {
             endpoint,
-            clock: DilatedClock::real(),
+            clock: MonotonicClock::new(),
             interface,
             address,
             flow,

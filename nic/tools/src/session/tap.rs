@@ -55,7 +55,7 @@ impl Tap {
 }
 
 impl endpoint::Tap for Tap {
-    fn on_sent(&mut self, _now_ps: u64, frame: &[u8], _carried: bool) {
+    fn on_sent(&mut self, _now_ps: u64, frame: &[u8]) {
         self.see(frame, true);
     }
 

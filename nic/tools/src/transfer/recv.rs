@@ -460,7 +460,7 @@ mod tests {
     use spray_core::flow::FlowConfig;
     use spray_core::path::{BalancerKind, PathConfig};
     use spray_nic::device::{MemoryConfig, MemoryNetwork};
-    use spray_nic::{EndpointConfig, Mode, Peer};
+    use spray_nic::{EndpointConfig, Peer};
     use spray_test_support::Folder;
 
     use super::*;
@@ -471,7 +471,7 @@ mod tests {
         let path = PathConfig::new(BalancerKind::Reps, 1_000_000, 250);
         let flow = FlowConfig::for_path(3000, 90, path, CcConfig::for_path(1_000_000, 1_000_000_000, 3090));
         let own = "10.0.0.1".parse().unwrap();
-        let config = EndpointConfig { max_connections: 200, ..EndpointConfig::new(own, [2; 6], Mode::Real, flow) };
+        let config = EndpointConfig { max_connections: 200, ..EndpointConfig::new(own, [2; 6], flow) };
         let network = MemoryNetwork::new(MemoryConfig::default());
         let mut endpoint = Endpoint::new(network.attach([2; 6]), config).unwrap();
         let (folder, limits) = (Folder::new(), Limits::new(5));

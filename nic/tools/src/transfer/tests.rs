@@ -15,7 +15,7 @@ use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, PathConfig};
 use spray_nic::device::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork};
-use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Mode, Peer};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer};
 use spray_test_support::Folder;
 
 use super::format::{Answer, Description, EntryKind, PIECE_BYTES, Said};
@@ -60,7 +60,7 @@ fn config(host: usize) -> EndpointConfig {
     let flow = FlowConfig::for_path(3000, 90, path, CcConfig::for_path(RTT_PS, LINK_BPS, 3090));
     let rto = RtoConfig { initial_ps: 20 * MS, min_ps: 10 * MS, max_ps: 100 * MS };
     let flow = FlowConfig { rto, give_up_ps: 500 * MS, ..flow };
-    EndpointConfig { idle_timeout_ps: 500 * MS, ..EndpointConfig::new(address, mac, Mode::Real, flow) }
+    EndpointConfig { idle_timeout_ps: 500 * MS, ..EndpointConfig::new(address, mac, flow) }
 }
 
 fn content(bytes: u64) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use spray_nic::clock::DilatedClock;
+use spray_nic::clock::MonotonicClock;
 use spray_nic::device::XskDevice;
 use spray_nic::driver::{Idle, run};
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Peer};
@@ -145,7 +145,7 @@ impl Load {
 
 /// Polls one endpoint until `between` breaks off.
 fn spin(endpoint: &mut Endpoint<XskDevice>, mut between: impl FnMut(&mut Endpoint<XskDevice>, u64) -> ControlFlow<()>) {
-    run(std::slice::from_mut(endpoint), &mut DilatedClock::real(), Idle::Spin, |endpoints, now_ps| {
+    run(std::slice::from_mut(endpoint), &mut MonotonicClock::new(), Idle::Spin, |endpoints, now_ps| {
         between(&mut endpoints[0], now_ps)
     });
 }

@@ -6,6 +6,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::cc::CcConfig;
 
 const PACKET: u32 = 4_150;
 /// 400 Gb/s and 8.337 us: a bandwidth-delay product of 416,850 bytes, 101 packets.

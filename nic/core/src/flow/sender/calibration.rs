@@ -1,20 +1,18 @@
 //! What a sender learns of its path while it sends: the round-trip time without queues, and how much the path takes.
 //! Clauses (CAL-n) are in `docs/specs/calibration.md`.
 
-use super::Sender;
-use crate::cc::{AnyCc, CcConfig, rate_bps};
+use crate::cc::{CcConfig, rate_bps};
 use crate::feedback::AckInfo;
 use crate::flow::{FIRST_PACKETS, FlowConfig};
 use crate::loss::{RtoConfig, RttHistogram};
-use crate::path::{AnyBalancer, Balancer, PathConfig};
-use crate::rng;
+use crate::path::PathConfig;
 
 /// What is known of the path, and the settings that follow from it.
 #[derive(Clone, Debug)]
 pub(super) struct Calibration {
-    path: PathConfig,
-    cc: CcConfig,
-    rto: RtoConfig,
+    pub(super) path: PathConfig,
+    pub(super) cc: CcConfig,
+    pub(super) rto: RtoConfig,
     /// The balancer sends most packets where others came back from.
     reuses: bool,
     /// Least round-trip times of the present epoch and of the one before; `u64::MAX` where there was none.
@@ -22,7 +20,7 @@ pub(super) struct Calibration {
     epoch_start_ps: u64,
     /// Smoothed round-trip time of acknowledgements without a mark; 0 before the first.
     calm_ps: u64,
-    rtts: RttHistogram,
+    pub(super) rtts: RttHistogram,
     /// The network has marked a packet.
     marks: bool,
     round: Round,
@@ -69,6 +67,29 @@ impl Calibration {
             phase: Phase::Starting(0),
             is_due: false,
         }
+    }
+
+    /// Takes an acknowledgement, and the smoothed round-trip time. `reports` says that a data packet triggered it. Returns whether other
+    /// settings follow from it.
+    #[inline]
+    pub(super) fn learn(&mut self, now_ps: u64, ack: &AckInfo, smoothed_ps: u64, reports: bool) -> bool {
+        self.round.bytes += ack.bytes;
+        if reports {
+            self.on_ack(now_ps, ack, smoothed_ps);
+        }
+        reports && core::mem::take(&mut self.is_due)
+    }
+
+    /// The path takes no more than this.
+    //= docs/specs/calibration.md#CAL-3 the start
+    #[inline]
+    pub(super) fn end_start(&mut self) {
+        self.phase = Phase::Steady;
+    }
+
+    /// Whether the window grows with every round.
+    pub(super) fn is_starting(&self) -> bool {
+        self.phase != Phase::Steady
     }
 
     /// Takes an acknowledgement with its round-trip time, and the smoothed one.
@@ -162,49 +183,6 @@ impl Calibration {
         let bytes = 2 * u64::from(bdp_packets).max(FIRST_PACKETS) * u64::from(self.cc.packet_bytes.max(1));
         self.cc.link_bps = rate_bps(bytes, base_rtt_ps);
         self.is_due = true;
-    }
-}
-
-impl Sender {
-    /// The round-trip times of all acknowledgements that a data packet triggered, where it learns its path.
-    pub fn rtts(&self) -> Option<&RttHistogram> {
-        self.calibration.as_deref().map(|calibration| &calibration.rtts)
-    }
-
-    /// Learns from an acknowledgement. `reports` says that a data packet triggered it. Balancer and congestion control take it
-    /// afterwards, by the settings that follow from it.
-    pub(super) fn learn(&mut self, now_ps: u64, ack: &AckInfo, reports: bool) {
-        let smoothed_ps = self.recovery.rtt.smoothed_ps();
-        let Some(calibration) = self.calibration.as_deref_mut() else { return };
-        calibration.round.bytes += ack.bytes;
-        if reports {
-            calibration.on_ack(now_ps, ack, smoothed_ps);
-            if core::mem::take(&mut calibration.is_due) {
-                self.calibrate();
-            }
-        }
-    }
-
-    /// A packet was lost: the path takes no more than this.
-    //= docs/specs/calibration.md#CAL-3 the start
-    #[inline]
-    pub(super) fn end_start(&mut self) {
-        if let Some(calibration) = self.calibration.as_deref_mut() {
-            calibration.phase = Phase::Steady;
-        }
-    }
-
-    /// Gives balancer, congestion control and retransmission timer the settings that follow from what was learned.
-    #[inline(never)]
-    fn calibrate(&mut self) {
-        let Some(Calibration { path, cc, rto, phase, .. }) = self.calibration.as_deref() else { return };
-        let starting = *phase != Phase::Steady;
-        // What it draws is not adopted. So it draws nothing from the connection's generator: how often the path's figures changed must not
-        // change the paths that are drawn.
-        self.balancer.adopt(AnyBalancer::new(path, &mut rng::stream(0, 0)));
-        self.balancer.on_control(cc, starting);
-        self.cc.adopt(AnyCc::new(cc), starting);
-        self.recovery.set_rto(rto.on_path(cc.base_rtt_ps));
     }
 }
 

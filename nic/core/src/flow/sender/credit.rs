@@ -1,12 +1,52 @@
-//! Credit from the receiver, for congestion controls that use it (EQDS-7, EQDS-14).
+//! What the receiver lets a sender send: its grant (TRN-5, TRN-6), and credit for congestion controls that use it (EQDS-7, EQDS-14).
 
 use rand_core::RngCore;
-use spray_wire::Pull;
+use spray_wire::{Data, Pull};
 
 use super::retry::Awaited;
 use super::{Sender, Transmit};
 use crate::cc::CongestionControl;
-use crate::path::draw;
+use crate::path::{Balancer, draw};
+
+impl Sender {
+    /// Takes the grant of an ACK. A grant never shrinks: a reordered ACK brings an old one.
+    //= docs/specs/transport.md#TRN-5 the receiver's grant
+    #[inline]
+    pub(super) fn on_grant(&mut self, now_ps: u64, max_data: u64) {
+        if self.retry.awaits(Awaited::Grant) {
+            // A peer that answers is alive, however long it holds its grant back.
+            self.liveness.progress_ps = now_ps;
+        }
+        if max_data > self.grant.max {
+            self.grant.max = max_data;
+            self.retry.stop(Awaited::Grant);
+        }
+    }
+
+    /// Begins to wait for a new grant, unless acknowledgements are still to come or the wait has begun.
+    //= docs/specs/transport.md#TRN-6 asking for a grant
+    #[cold]
+    pub(super) fn wait_for_grant(&mut self, now_ps: u64) {
+        if self.recovery.scoreboard.span() == 0 && !self.retry.awaits(Awaited::Grant) {
+            self.retry.start(Awaited::Grant, self.recovery.after_timeout(now_ps, 0));
+            self.liveness.progress_ps = now_ps;
+        }
+    }
+
+    /// Makes an empty data frame with the last settled number. The receiver must answer it; nothing else follows.
+    //= docs/specs/transport.md#TRN-6 asking for a grant
+    pub(super) fn ask_for_grant(&mut self, now_ps: u64, rng: &mut impl RngCore) -> Transmit {
+        let psn = self.recovery.scoreboard.cumulative().wrapping_sub(1);
+        let packet = self.send_info(psn, self.frames.header_bytes, true);
+        let ev = self.balancer.next_ev(now_ps, &packet, rng);
+        let backoff = self.retry.on_asked();
+        self.retry.deadline_ps = self.recovery.after_timeout(now_ps, backoff);
+        self.liveness.on_first_sent(now_ps);
+        self.stats.grant_requests += 1;
+        let data = Data { psn, timestamp_ps: now_ps, ack_now: true, retransmit: true, ..Data::default() };
+        Transmit::Data { data, ev }
+    }
+}
 
 impl Sender {
     /// Takes a pull, which brings credit.

@@ -1,7 +1,5 @@
 //! What a sender waits for while it sends nothing, and for how long.
 
-use super::Sender;
-
 /// What keeps a sender from sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
@@ -28,7 +26,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// How long the sender waited for this, in picoseconds, up to the last [`Sender::poll_transmit`].
+    /// How long the sender waited for this, in picoseconds, up to the last [`Sender::poll_transmit`](super::Sender::poll_transmit).
     pub fn waited_ps(&self, limit: Limit) -> u64 {
         self.waited_ps[limit as usize]
     }
@@ -43,20 +41,5 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { waited_ps: [0; 5], present: Limit::Application }
-    }
-}
-
-impl Sender {
-    /// What has kept it from sending since construction.
-    #[inline]
-    pub fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    /// Nothing goes now, for this reason.
-    #[inline]
-    pub(super) fn wait_for<T>(&mut self, limit: Limit) -> Option<T> {
-        self.limits.present = limit;
-        None
     }
 }

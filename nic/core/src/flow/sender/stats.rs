@@ -1,8 +1,7 @@
 //! What a sender counts.
 
-use super::Sender;
 use crate::counters::counters;
-use crate::path::{Balancer, LossCause};
+use crate::path::LossCause;
 
 counters! {
     /// Counts of one sender since its construction.
@@ -76,37 +75,6 @@ impl SenderStats {
             LossCause::Trimmed => self.nacks += 1,
             LossCause::Missing => self.missing += 1,
             LossCause::GoneBack => self.gone_back += 1,
-        }
-    }
-}
-
-impl Sender {
-    /// Notices the beginning and the end of a drain.
-    #[inline]
-    pub(super) fn watch_drain(&mut self, now_ps: u64) {
-        if self.offers.hold_back || self.paused || self.draining_since_ps.is_some() {
-            self.note_drain(now_ps);
-        }
-    }
-
-    /// Whether a switch's pause holds: it ends when nothing is open any more.
-    #[inline]
-    pub(super) fn is_paused(&self) -> bool {
-        self.paused && self.recovery.scoreboard.span() > 0
-    }
-
-    fn note_drain(&mut self, now_ps: u64) {
-        let is_held_back = self.is_paused() && self.segmenter.unsent_bytes > 0;
-        match (self.draining_since_ps, self.balancer.is_draining() || is_held_back) {
-            (None, true) => {
-                self.draining_since_ps = Some(now_ps);
-                self.stats.drains += 1;
-            }
-            (Some(since_ps), false) => {
-                self.draining_since_ps = None;
-                self.stats.drained_ps += now_ps.saturating_sub(since_ps);
-            }
-            _ => {}
         }
     }
 }

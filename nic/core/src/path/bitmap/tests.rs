@@ -5,7 +5,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::path::BalancerKind;
+use crate::path::{BalancerKind, PathConfig};
 use crate::rng::{self, Rng};
 
 fn bitmap(evs: u32, change: impl FnOnce(&mut BitmapConfig)) -> Bitmap {

@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use super::*;
-use crate::path::{AckInfo, BalancerKind};
+use crate::path::{AckInfo, BalancerKind, PathConfig};
 use crate::rng;
 
 fn flowcell(evs: u32, change: impl FnOnce(&mut FlowcellConfig)) -> Flowcell {

@@ -1,10 +1,10 @@
 //! The settings of `flowcut`, and what they amount to on a path.
 
-use super::rtt::{ONE, fixed, ticks};
-use crate::path::{AckInfo, PathConfig};
+use spray_flowcut::{ONE, Rule, ticks};
+
+use crate::path::{AckInfo, PathConfigOf};
 use crate::settings::settings;
 use crate::units::{ByteSize, Gbps, Micros, Ratio};
-use spray_flowcut::Rule;
 
 settings! {
     /// The settings of [`Flowcut`](super::Flowcut).
@@ -84,7 +84,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn new(own: &FlowcutConfig, path: &PathConfig) -> Self {
+    pub(super) fn new(own: &FlowcutConfig, path: &PathConfigOf<impl Copy>) -> Self {
         let simple = own.rule == FlowcutRule::Simple;
         let timeout_ps = path.base_rtt_ps.max(1).saturating_mul(DRAIN_TIMEOUT_RTTS);
         let kib_ps = |rate: Gbps| (8_192_000_000_000_000 / rate.bps().max(1)).min(u64::from(u32::MAX)) as u32;
@@ -114,6 +114,11 @@ impl Settings {
     pub(super) fn tail_bytes(&self, ack: &AckInfo) -> u64 {
         self.tail_bytes.saturating_add(u64::from(self.tail_packets) * u64::from(ack.packet_bytes))
     }
+}
+
+/// A ratio in units of [`ONE`], at most 65,535.
+fn fixed(ratio: Ratio) -> u32 {
+    u32::try_from(ratio.of(ONE.into())).unwrap_or(u32::MAX)
 }
 
 /// Loss recovery goes first: two retransmission timeouts of five base RTTs, the second one doubled, and as much

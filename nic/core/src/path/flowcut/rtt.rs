@@ -1,13 +1,10 @@
 //! How congested a path is: a connection's own round-trip times, by the rule that it shares with switches ([`spray_flowcut`]) or by that of
 //! the published simulator.
 
-use spray_flowcut::{Congestion, HOPS, Sample, average};
+use spray_flowcut::{Congestion, HOPS, Sample, average, ticks};
 
 use super::config::Settings;
 use crate::path::AckInfo;
-use crate::units::Ratio;
-
-pub(super) use spray_flowcut::{ONE, ticks};
 
 /// What a connection knows of its delays.
 #[derive(Clone, Debug)]
@@ -97,9 +94,4 @@ impl Delay {
             base => u64::from(base) * (hops as u64 + 1) / (fewest as u64 + 1),
         }
     }
-}
-
-/// A ratio in units of [`ONE`], at most 65,535.
-pub(super) fn fixed(ratio: Ratio) -> u32 {
-    u32::try_from(ratio.of(ONE.into())).unwrap_or(u32::MAX)
 }

@@ -4,7 +4,7 @@ mod learned;
 mod twin;
 
 use super::*;
-use crate::path::{BalancerConfig, BalancerKind};
+use crate::path::{BalancerConfig, BalancerKind, PathConfig};
 use crate::rng::{Rng, stream};
 use crate::units::{ByteSize, Gbps, Micros, Ratio};
 use std::vec::Vec;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::path::BalancerKind;
+use crate::path::{BalancerKind, PathConfig};
 use crate::rng::{self, Rng};
 
 const RTT_PS: u64 = 1_000;

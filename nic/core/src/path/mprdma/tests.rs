@@ -1,7 +1,7 @@
 //! Tests of MP-RDMA's path rule; clauses are those of `docs/specs/mprdma.md`.
 
 use super::*;
-use crate::path::BalancerKind;
+use crate::path::{BalancerKind, PathConfig};
 use crate::rng::{self, Rng};
 
 const RTT_PS: u64 = 1_000;

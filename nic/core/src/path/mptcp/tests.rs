@@ -7,7 +7,7 @@ use rand_core::RngCore;
 
 use super::*;
 use crate::cc::{CcKind, bdp_bytes};
-use crate::path::BalancerKind;
+use crate::path::{BalancerKind, PathConfig};
 use crate::rng::{Rng, stream};
 
 const PACKET: u32 = 4_150;

@@ -5,7 +5,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::path::BalancerKind;
+use crate::path::{BalancerKind, PathConfig};
 use crate::rng;
 
 const US: u64 = 1_000_000;

@@ -1,6 +1,6 @@
 //! Which path has failed: probes of a suspect, and freezing once they stay unanswered.
 
-use super::RepsPlus;
+use super::{FROZEN, PROBES, RepsPlus};
 use crate::event::{Event, FreezeReason, Publisher};
 use crate::path::reps::{MAX_TIMEOUT_PS, ticks};
 use crate::path::{AckInfo, Ev, LossInfo};
@@ -94,9 +94,5 @@ impl RepsPlus {
     }
 }
 
-/// Probes that must stay unanswered.
-pub(super) const PROBES: u8 = 3;
-/// In place of their number: they stayed unanswered.
-pub(super) const FROZEN: u8 = u8::MAX;
 /// Probes of a failed path wait so many times longer than those of a suspect.
 const FROZEN_WAITS: u64 = 8;

@@ -1,7 +1,6 @@
 //! What the next connection to the same host begins with.
 
-use super::RepsPlus;
-use super::freezing::FROZEN;
+use super::{FROZEN, RepsPlus};
 use crate::path::reps::{TICK_SHIFT, ticks};
 use crate::path::{Ev, MAX_GOOD, Remembered, Suspect};
 use crate::units::NEVER;

@@ -1,7 +1,9 @@
 //! What an ACK settles, while it is taken.
 
-use super::MAX_BUFFER;
 use crate::path::Ev;
+
+/// Most entropy values in the buffer: as many as an ACK of 16 packets brings.
+pub(super) const MAX_BUFFER: usize = 16;
 
 /// Entropy values of packets that the ACK at hand covers, at most as many as the buffer holds.
 #[derive(Clone, Copy, Debug, Default)]

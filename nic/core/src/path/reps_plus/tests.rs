@@ -9,7 +9,7 @@ use std::vec::Vec;
 use super::*;
 use crate::event::{Event, FreezeReason};
 use crate::path::reps::TICK_SHIFT;
-use crate::path::{BalancerConfig, Reps, RepsConfig};
+use crate::path::{BalancerConfig, PathConfig, Reps, RepsConfig};
 use crate::rng::{self, Rng};
 use crate::units::Micros;
 

@@ -23,7 +23,7 @@ fn config(template: &[u8], window: u32) -> BareConfig<'_> {
         template,
         duration: Duration::from_millis(30),
         window,
-        threads: [DriverOptions { idle_priority: false, ..DriverOptions::emulation() }; 2],
+        threads: [DriverOptions { idle: spray_nic::driver::Idle::Spin, ..DriverOptions::real() }; 2],
     }
 }
 
@@ -78,6 +78,9 @@ fn a_template_too_long_is_refused() {
 fn threads_may_run_at_idle_priority() {
     let (_network, mut sender, mut receiver) = network();
     let frame = template(64);
-    let config = BareConfig { threads: [DriverOptions::emulation(); 2], ..config(&frame, 16) };
+    let config = BareConfig {
+        threads: [DriverOptions { idle: spray_nic::driver::Idle::Spin, ..DriverOptions::default() }; 2],
+        ..config(&frame, 16)
+    };
     run(&mut sender, &mut receiver, &config).expect("lowering one's own priority needs no rights");
 }

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 /// What the hosts of an emulation tell each other: how far each has come.
-//= docs/specs/endpoint.md#END-16b turns
+//= docs/specs/emulation.md#EMU-5 turns
 #[derive(Debug)]
 pub struct Turns {
     ahead_ps: u64,
@@ -25,7 +25,6 @@ pub struct Turn {
 impl Turns {
     /// Those of `hosts` hosts, whose frames have virtual times at least `ahead_ps` after they have left: the least latency of a host's
     /// link.
-    #[must_use]
     pub fn new(hosts: usize, ahead_ps: u64) -> Arc<Self> {
         Arc::new(Self { ahead_ps, next_ps: (0..hosts).map(|_| AtomicU64::new(0)).collect() })
     }
@@ -34,7 +33,6 @@ impl Turns {
     ///
     /// # Panics
     /// When there is no such host.
-    #[must_use]
     pub fn of(self: &Arc<Self>, host: usize) -> Turn {
         assert!(host < self.next_ps.len(), "host {host} of {}", self.next_ps.len());
         Turn { turns: Arc::clone(self), host, handled_ps: 0 }
@@ -44,12 +42,12 @@ impl Turns {
 impl Turn {
     /// Notes that the host has handled everything up to `now_ps`: its later frames leave after that. [`pass`](Self::pass) tells the
     /// others.
-    pub(crate) fn handled(&mut self, now_ps: u64) {
+    pub fn handled(&mut self, now_ps: u64) {
         self.handled_ps = now_ps;
     }
 
     /// The latest virtual time of a frame that the host may send now: no host will send an earlier one any more.
-    pub(crate) fn until_ps(&self) -> u64 {
+    pub fn until_ps(&self) -> u64 {
         let others = self.turns.next_ps.iter().enumerate().filter(|(host, _)| *host != self.host);
         let until = |(host, next_ps): (usize, &AtomicU64)| {
             // Of one time the first host goes first.
@@ -61,13 +59,13 @@ impl Turn {
 
     /// Tells the others how far the host has come; `first_ps` is the virtual time of the first frame that it has yet to send, or
     /// `u64::MAX`.
-    pub(crate) fn pass(&self, first_ps: u64) {
+    pub fn pass(&self, first_ps: u64) {
         let next_ps = first_ps.saturating_sub(self.turns.ahead_ps).min(self.handled_ps);
         self.turns.next_ps[self.host].store(next_ps, Ordering::Release);
     }
 
     /// The time up to which the host has handled and sent everything, as the others know it.
-    pub(crate) fn done_ps(&self) -> u64 {
+    pub fn done_ps(&self) -> u64 {
         self.turns.next_ps[self.host].load(Ordering::Relaxed)
     }
 }

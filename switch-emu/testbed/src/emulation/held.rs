@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use crate::device::FrameId;
+use spray_nic::device::FrameId;
 
 /// A frame on hold; the order is that of its first two fields.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,6 @@ pub(crate) struct HeldFrames {
 
 impl HeldFrames {
     /// Room for `capacity` frames: as many as the device has.
-    #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self { heap: BinaryHeap::with_capacity(capacity), capacity, arrivals: 0 }
     }
@@ -51,7 +50,6 @@ impl HeldFrames {
     }
 
     /// When the first frame is due.
-    #[must_use]
     pub fn next_due_ps(&self) -> Option<u64> {
         self.heap.peek().map(|Reverse(held)| held.due_ps)
     }
@@ -60,12 +58,6 @@ impl HeldFrames {
     pub fn release(&mut self) -> Option<Held> {
         self.heap.pop().map(|Reverse(held)| held)
     }
-
-    /// Whether no frame is on hold.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
-    }
 }
 
 #[cfg(test)]
@@ -73,7 +65,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::device::{Device, MemoryConfig, MemoryNetwork};
+    use spray_nic::device::{Device, MemoryConfig, MemoryNetwork};
 
     proptest! {
         #[test]

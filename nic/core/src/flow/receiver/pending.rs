@@ -1,0 +1,43 @@
+//! What the next ACK will report.
+
+use spray_wire::{Echoes, EvPort};
+
+/// Of the packets since the last ACK.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pending {
+    pub due: bool,
+    pub deadline_ps: Option<u64>,
+    pub packets: u8,
+    pub marked_packets: u8,
+    pub port: EvPort,
+    pub hops: u8,
+    pub marked: bool,
+    pub trimmed: bool,
+    pub timestamp_ps: u64,
+    /// Further packets that the ACK echoes: those before the one that triggers it.
+    pub echoes: Echoes,
+    /// Numbers that arrived since the last ACK lie in `lowest..end`; there are none when the two are equal.
+    pub lowest: u64,
+    pub end: u64,
+}
+
+impl Pending {
+    #[inline]
+    pub(super) fn cover(&mut self, psn: u64) {
+        if self.lowest == self.end {
+            (self.lowest, self.end) = (psn, psn + 1);
+        } else {
+            self.lowest = self.lowest.min(psn);
+            self.end = self.end.max(psn + 1);
+        }
+    }
+
+    /// Whether a bitmap that begins at `base` covers all pending packets.
+    #[inline]
+    pub(super) fn is_covered(&self, base: u64) -> bool {
+        self.lowest == self.end || self.end.saturating_sub(base) <= BITMAP_PACKETS
+    }
+}
+
+/// Packets that an ACK's bitmap covers.
+pub(super) const BITMAP_PACKETS: u64 = spray_wire::BITMAP_BITS as u64;

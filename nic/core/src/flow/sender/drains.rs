@@ -1,0 +1,43 @@
+//! Drains: times at which new packets wait until nothing is in flight, because the balancer or a switch wants it so.
+
+use super::Sender;
+use crate::path::Balancer;
+
+impl Sender {
+    /// A switch wants the sender to pause, or to go on. Lost packets are sent again meanwhile; the pause ends with a timeout, and when
+    /// nothing is open any more.
+    //= docs/specs/flowcut-switch.md#FCS-5 draining
+    #[inline]
+    pub fn on_pause(&mut self, pause: bool) {
+        self.paused = pause;
+    }
+
+    /// Notices the beginning and the end of a drain.
+    #[inline]
+    pub(super) fn watch_drain(&mut self, now_ps: u64) {
+        if self.offers.hold_back || self.paused || self.draining_since_ps.is_some() {
+            self.note_drain(now_ps);
+        }
+    }
+
+    /// Whether a switch's pause holds: it ends when nothing is open any more.
+    #[inline]
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused && self.recovery.scoreboard.span() > 0
+    }
+
+    fn note_drain(&mut self, now_ps: u64) {
+        let is_held_back = self.is_paused() && self.segmenter.unsent_bytes > 0;
+        match (self.draining_since_ps, self.balancer.is_draining() || is_held_back) {
+            (None, true) => {
+                self.draining_since_ps = Some(now_ps);
+                self.stats.drains += 1;
+            }
+            (Some(since_ps), false) => {
+                self.draining_since_ps = None;
+                self.stats.drained_ps += now_ps.saturating_sub(since_ps);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Probes go out, and their answers come back.
+
+use spray_wire::{Probe, ProbeAck};
+
+use super::{Sender, Transmit};
+use crate::event::Publisher;
+use crate::path::Balancer;
+
+impl Sender {
+    /// Takes the answer to a probe. What answers no probe of the present suspect is ignored: it says nothing of how its path is now.
+    //= docs/specs/transport.md#TRN-63 answers to probes
+    pub fn on_probe_ack(&mut self, now_ps: u64, ack: &ProbeAck, publisher: &mut impl Publisher) {
+        if self.liveness.has_failed() || !self.balancer.has_probed() {
+            return;
+        }
+        match ack.port.ev(self.frames.evs.into()) {
+            Some(ev) if self.probes.are_answered_by(ack, ev) => {
+                self.balancer.on_probe_ack(now_ps, ev, ack.marked, publisher);
+            }
+            _ => self.stats.stale_probe_acks += 1,
+        }
+    }
+
+    /// Returns a probe if one is due.
+    pub(super) fn poll_probe(&mut self, now_ps: u64) -> Option<Transmit> {
+        let fresh = !self.balancer.has_probed();
+        let ev = self.balancer.poll_probe(now_ps)?;
+        self.stats.probes_sent += 1;
+        let token = self.probes.on_sent(now_ps, ev, fresh);
+        Some(Transmit::Probe { probe: Probe { token, timestamp_ps: now_ps }, ev })
+    }
+}

@@ -1,0 +1,412 @@
+//! The device of a host in an emulated fabric, around the one that its frames really go through.
+
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spray_core::link::HostLink;
+use spray_nic::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
+use spray_wire::switch_view::{Parsed, parse};
+use spray_wire::{MAX_DATA_DSCP, peek_virtual_time, set_virtual_time};
+
+use super::held::{Held, HeldFrames};
+use super::lateness::Lateness;
+use super::turns::Turn;
+use crate::host_port::OwnLink;
+use crate::watch::HostTap;
+
+/// The switch port that leads to a host which plays it.
+pub(crate) trait LastPort: Debug + Send {
+    /// How long a frame is on its way from the port to the host at least.
+    fn latency_ps(&self) -> u64;
+
+    /// Takes a frame through the port. Called in the order of virtual times, but for late frames.
+    ///
+    /// Returns when it is at the host, and its length then; `None` when it is lost.
+    fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)>;
+}
+
+/// What a host is in its fabric.
+#[derive(Debug)]
+pub(crate) struct Emulation {
+    /// Rate of the host's own link in bits per second. Its frames leave one after another.
+    pub link_bps: u64,
+    /// Propagation delay of that link, added once to every frame that leaves.
+    pub link_latency_ps: u64,
+    /// Where that link changes with time.
+    pub link: Option<OwnLink>,
+    /// The port that leads to the host. Frames come with the time at which they are at that port; without, at the host.
+    pub port: Option<Box<dyn LastPort>>,
+    /// How far ahead of its virtual time a frame may arrive. A frame with a later one is dropped: a forged time could hold it for good.
+    pub max_hold_ps: u64,
+    /// The host's part in the order in which hosts send.
+    pub turn: Turn,
+}
+
+/// Arrivals taken from the device at a time, and most batches in one poll.
+const RECEIVE_BATCH: usize = 64;
+const BATCHES_PER_POLL: u32 = 64;
+/// Data frames that wait for their turn. The hosts are at most the latency of a link apart, in which a link of
+/// 400 Gb/s carries a dozen full frames. Twice as many may wait with control frames.
+const MAX_BEFORE_TURN: usize = 512;
+/// Polls without new frames between two flushes, each of which may be a system call.
+const POLLS_PER_FLUSH: u32 = 16;
+
+/// A device whose frames carry virtual times. Without an [`Emulation`] it passes frames as they come, in real time.
+#[derive(Debug)]
+pub(crate) struct EmulatedDevice<D> {
+    inner: D,
+    host: Option<Host>,
+    /// Who sees the frames of the host.
+    tap: Option<HostTap>,
+    /// When the frame that was handed over last should have been.
+    due_ps: Arc<AtomicU64>,
+    /// Changes whenever a frame comes or goes.
+    activity: u64,
+}
+
+/// The state of an emulated host.
+#[derive(Debug)]
+struct Host {
+    emulation: Emulation,
+    link: HostLink,
+    /// The time of the last event.
+    now_ps: u64,
+    held: HeldFrames,
+    arrivals: Vec<Received>,
+    /// Frames that wait for their turn or for room.
+    waiting: VecDeque<Waiting>,
+    lateness: Lateness,
+    too_early: u64,
+    hold_overflow: u64,
+    unflushed: bool,
+    quiet_polls: u32,
+    /// What the inner device has failed at, until the endpoint asks.
+    error: Option<io::Error>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    at_ps: u64,
+    frame: FrameId,
+    len: u32,
+}
+
+impl<D: Device> EmulatedDevice<D> {
+    pub fn new(inner: D, emulation: Option<Emulation>) -> Self {
+        let frames = inner.census().total;
+        let host = emulation.map(|emulation| Host {
+            link: HostLink::new(emulation.link_bps, emulation.link_latency_ps),
+            emulation,
+            now_ps: 0,
+            held: HeldFrames::new(frames),
+            arrivals: Vec::with_capacity(RECEIVE_BATCH),
+            waiting: VecDeque::with_capacity(2 * MAX_BEFORE_TURN),
+            lateness: Lateness::default(),
+            too_early: 0,
+            hold_overflow: 0,
+            unflushed: false,
+            quiet_polls: 0,
+            error: None,
+        });
+        Self { inner, host, tap: None, due_ps: Arc::default(), activity: 0 }
+    }
+
+    /// Has `tap` see the host's frames.
+    pub fn set_tap(&mut self, tap: HostTap) {
+        self.tap = Some(tap);
+    }
+
+    /// Has `port` stand for the one that leads to the host.
+    pub fn set_port(&mut self, port: Box<dyn LastPort>) {
+        if let Some(host) = &mut self.host {
+            host.emulation.port = Some(port);
+        }
+    }
+
+    /// When the frame that was handed over last should have been: a machine that is behind hands it over later.
+    pub fn due_ps(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.due_ps)
+    }
+
+    pub fn lateness(&self) -> Option<&Lateness> {
+        self.host.as_ref().map(|host| &host.lateness)
+    }
+
+    /// Frames dropped because their virtual time was too far ahead, or because no more could be held.
+    pub fn lost(&self) -> u64 {
+        self.host.as_ref().map_or(0, |host| host.too_early + host.hold_overflow)
+    }
+
+    pub fn is_emulated(&self) -> bool {
+        self.host.is_some()
+    }
+
+    /// The time of the last event.
+    pub fn now_ps(&self) -> u64 {
+        self.host.as_ref().map_or(0, |host| host.now_ps)
+    }
+
+    /// When the first frame on hold is due; `u64::MAX` when there is none.
+    pub fn next_due_ps(&self) -> u64 {
+        self.host.as_ref().and_then(|host| host.held.next_due_ps()).unwrap_or(u64::MAX)
+    }
+
+    /// The time up to which everything is handled and sent, as the others know it.
+    pub fn done_ps(&self) -> u64 {
+        self.host.as_ref().map_or(u64::MAX, |host| host.emulation.turn.done_ps())
+    }
+
+    /// A number that changes whenever a frame comes or goes.
+    pub fn activity(&self) -> u64 {
+        self.activity
+    }
+
+    /// Goes on to an event; returns its time, which is never before that of another.
+    pub fn advance(&mut self, at_ps: u64) -> u64 {
+        let Some(host) = &mut self.host else { return at_ps };
+        host.now_ps = host.now_ps.max(at_ps);
+        host.now_ps
+    }
+
+    /// Puts every frame that has arrived on hold, when the clock says `now_ps`, and sends what may be sent.
+    pub fn collect(&mut self, now_ps: u64) {
+        let (Some(host), inner) = (&mut self.host, &mut self.inner) else { return };
+        for _ in 0..BATCHES_PER_POLL {
+            let received = inner.receive(&mut host.arrivals, RECEIVE_BATCH);
+            host.note(received.map(drop));
+            let batch = host.arrivals.len();
+            self.activity += batch as u64;
+            let mut arrivals = std::mem::take(&mut host.arrivals);
+            arrivals.drain(..).for_each(|Received { frame, len }| host.hold(inner, now_ps, frame, len));
+            host.arrivals = arrivals;
+            if batch > 0 {
+                // The kernel needs the frames back before its fill ring runs empty.
+                host.flush(inner);
+            }
+            if batch < RECEIVE_BATCH {
+                break;
+            }
+        }
+        host.send_waiting(inner);
+    }
+
+    /// Notes that the host has handled everything up to `now_ps`.
+    pub fn handled(&mut self, now_ps: u64) {
+        let (Some(host), inner) = (&mut self.host, &mut self.inner) else { return };
+        host.emulation.turn.handled(now_ps);
+        host.quiet_polls += 1;
+        if host.quiet_polls >= POLLS_PER_FLUSH || inner.census().free == 0 {
+            host.flush(inner);
+        }
+        host.pass_turn(inner);
+    }
+
+    /// Sends the frames whose turn it is, and hands the turn on. Returns whether there were any.
+    //= docs/specs/emulation.md#EMU-5 turns
+    pub fn take_turn(&mut self) -> bool {
+        let (Some(host), inner) = (&mut self.host, &mut self.inner) else { return false };
+        let before = host.waiting.len();
+        if before == 0 {
+            return false;
+        }
+        host.send_waiting(inner);
+        host.pass_turn(inner);
+        host.waiting.len() < before
+    }
+
+    /// Gives back the device, with no frame held.
+    pub fn into_inner(mut self) -> D {
+        if let Some(host) = &mut self.host {
+            std::iter::from_fn(|| host.held.release()).for_each(|held| self.inner.release(held.frame));
+            host.waiting.drain(..).for_each(|waiting| self.inner.release(waiting.frame));
+        }
+        self.inner
+    }
+}
+
+impl Host {
+    //= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
+    //= docs/specs/emulation.md#EMU-7 frames far ahead
+    fn hold<D: Device>(&mut self, inner: &mut D, now_ps: u64, frame: FrameId, len: u32) {
+        let (due_ps, at_port) = match (peek_virtual_time(inner.frame(&frame, len)), &self.emulation.port) {
+            (None, _) => return self.keep(inner, self.now_ps, frame, len, false),
+            (Some(0), _) => (now_ps, false),
+            (Some(time_ps), None) => (time_ps, false),
+            (Some(time_ps), Some(port)) => (time_ps.saturating_add(port.latency_ps()), true),
+        };
+        if due_ps.saturating_sub(now_ps) > self.emulation.max_hold_ps {
+            self.too_early += 1;
+            return inner.release(frame);
+        }
+        self.lateness.record(self.now_ps.saturating_sub(due_ps));
+        self.keep(inner, due_ps.max(self.now_ps), frame, len, at_port);
+    }
+
+    fn keep<D: Device>(&mut self, inner: &mut D, due_ps: u64, frame: FrameId, len: u32, at_port: bool) {
+        if let Err(frame) = self.held.hold(due_ps, frame, len, at_port) {
+            self.hold_overflow += 1;
+            inner.release(frame);
+        }
+    }
+
+    /// The first frame that is due at the host by now, if there is one.
+    //= docs/specs/emulation.md#EMU-4 a port that the host plays
+    fn next_arrival<D: Device>(&mut self, inner: &mut D) -> Option<Received> {
+        while self.held.next_due_ps()? <= self.now_ps {
+            let Held { frame, len, at_port, .. } = self.held.release()?;
+            let Some(port) = self.emulation.port.as_mut().filter(|_| at_port) else {
+                return Some(Received { frame, len });
+            };
+            let bytes = inner.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
+            match port.play(bytes) {
+                Some((due_ps, len)) => self.keep(inner, due_ps.max(self.now_ps), frame, len, false),
+                None => inner.release(frame),
+            }
+        }
+        None
+    }
+
+    /// Gives the inner device the frames that wait, as many as it has room for and as far as it is their turn.
+    fn send_waiting<D: Device>(&mut self, inner: &mut D) {
+        let until_ps = self.emulation.turn.until_ps();
+        while self.waiting.front().is_some_and(|first| first.at_ps <= until_ps) {
+            let Some(Waiting { at_ps, frame, len }) = self.waiting.pop_front() else { return };
+            if let Err(frame) = inner.transmit(frame, len) {
+                return self.waiting.push_front(Waiting { at_ps, frame, len });
+            }
+            self.unflushed = true;
+        }
+    }
+
+    /// Hands the turn on. What was sent is on its way by then, ahead of what others send.
+    fn pass_turn<D: Device>(&mut self, inner: &mut D) {
+        if self.unflushed {
+            self.flush(inner);
+        }
+        self.emulation.turn.pass(self.waiting.front().map_or(u64::MAX, |first| first.at_ps));
+    }
+
+    fn flush<D: Device>(&mut self, inner: &mut D) {
+        (self.unflushed, self.quiet_polls) = (false, 0);
+        let flushed = inner.flush();
+        self.note(flushed);
+    }
+
+    fn note(&mut self, result: io::Result<()>) {
+        self.error = result.err().or(self.error.take());
+    }
+}
+
+impl<D: Device> Device for EmulatedDevice<D> {
+    /// One frame at a time: each is handled at its own.
+    fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
+        let Some(host) = &mut self.host else {
+            let received = self.inner.receive(out, budget)?;
+            self.activity += received as u64;
+            return Ok(received);
+        };
+        if let Some(error) = host.error.take() {
+            return Err(error);
+        }
+        let Some(received) = host.next_arrival(&mut self.inner) else { return Ok(0) };
+        let frame = self.inner.frame(&received.frame, received.len);
+        let due_ps = peek_virtual_time(frame).filter(|due_ps| *due_ps > 0).unwrap_or(host.now_ps);
+        self.due_ps.store(due_ps.min(host.now_ps), Ordering::Relaxed);
+        if let Some(tap) = &self.tap {
+            tap.on_received(host.now_ps, frame);
+        }
+        out.push(received);
+        Ok(1)
+    }
+
+    fn frame(&self, id: &FrameId, len: u32) -> &[u8] {
+        self.inner.frame(id, len)
+    }
+
+    fn frame_mut(&mut self, id: &FrameId) -> &mut [u8] {
+        self.inner.frame_mut(id)
+    }
+
+    fn release(&mut self, id: FrameId) {
+        self.inner.release(id);
+    }
+
+    fn allocate(&mut self) -> Option<FrameId> {
+        self.inner.allocate()
+    }
+
+    /// Puts the frame on the host's link.
+    //= docs/specs/emulation.md#EMU-2 the host's link
+    fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId> {
+        self.activity += 1;
+        let Some(host) = &mut self.host else { return self.inner.transmit(id, len) };
+        if host.waiting.len() >= 2 * MAX_BEFORE_TURN {
+            return Err(id);
+        }
+        let frame = self.inner.frame_mut(&id).get_mut(..len as usize).unwrap_or_default();
+        let link = &host.emulation.link;
+        if let Some(link) = link {
+            host.link.set_rate(link.rate_bps(host.now_ps));
+        }
+        let at_ps = host.link.send(host.now_ps, len.into());
+        set_virtual_time(frame, at_ps);
+        let is_data = matches!(parse(frame), Parsed::Ours(headers) if headers.dscp <= MAX_DATA_DSCP);
+        let carried = link.as_ref().is_none_or(|link| link.carries(host.now_ps, len, is_data));
+        if let Some(tap) = &self.tap {
+            tap.on_sent(host.now_ps, frame, carried);
+        }
+        if carried {
+            host.waiting.push_back(Waiting { at_ps, frame: id, len });
+        } else {
+            self.inner.release(id);
+        }
+        Ok(())
+    }
+
+    /// An emulated host sends in turns, and flushes then.
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.host {
+            Some(host) => host.error.take().map_or(Ok(()), Err),
+            None => self.inner.flush(),
+        }
+    }
+
+    fn max_frame(&self) -> usize {
+        self.inner.max_frame()
+    }
+
+    /// When the host's link is free; never, as long as there is no room for another frame.
+    fn ready_ps(&self) -> u64 {
+        let Some(host) = &self.host else { return 0 };
+        let has_room = host.waiting.len() < MAX_BEFORE_TURN && self.inner.census().free > 0;
+        if has_room { host.link.free_ps() } else { u64::MAX }
+    }
+
+    fn stats(&self) -> DeviceStats {
+        self.inner.stats()
+    }
+
+    fn census(&self) -> FrameCensus {
+        self.inner.census()
+    }
+
+    fn audit(&self) -> Result<(), String> {
+        self.inner.audit()
+    }
+
+    fn is_gone(&self) -> bool {
+        self.inner.is_gone()
+    }
+
+    fn is_deaf(&self) -> bool {
+        self.inner.is_deaf()
+    }
+
+    fn wake_fd(&self) -> Option<RawFd> {
+        self.inner.wake_fd()
+    }
+}

@@ -1,0 +1,441 @@
+//! Emulated hosts are exact: what happens does not depend on when the machine gets round to it.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+
+use bytes::Bytes;
+use spray_core::cc::CcConfig;
+use spray_core::flow::FlowConfig;
+use spray_core::link::serialisation_ceil_ps;
+use spray_core::path::{BalancerKind, PathConfig};
+use spray_nic::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
+use spray_nic::endpoint::HandshakeConfig;
+use spray_nic::sys::monotonic_ns;
+use spray_nic::{ConnectionId, EndpointConfig, EndpointEvent, Peer};
+use spray_wire::{Body, Common, Ecn, Envelope, EvPort, Kind, Probe, emit, header_bytes};
+
+use super::*;
+
+const US: u64 = 1_000_000;
+const MS: u64 = 1_000_000_000;
+const LINK_BPS: u64 = 10_000_000_000;
+const PAYLOAD: u32 = 1000;
+
+type Host = Endpoint<EmulatedDevice<MemoryDevice>>;
+
+fn address(host: usize) -> IpAddr {
+    Ipv4Addr::new(10, 0, 0, host as u8 + 1).into()
+}
+
+fn mac(host: usize) -> [u8; 6] {
+    [2, 0, 0, 0, 0, host as u8]
+}
+
+fn peer(host: usize) -> Peer {
+    Peer { address: address(host), mac: mac(host) }
+}
+
+/// Bytes that differ from message to message and from place to place.
+fn content(seed: usize, bytes: usize) -> Bytes {
+    (0..bytes).map(|at| (at.wrapping_mul(31).wrapping_add(at >> 8).wrapping_add(seed * 7)) as u8).collect()
+}
+
+fn network(impairments: Impairments) -> MemoryNetwork {
+    MemoryNetwork::new(MemoryConfig { seed: 7, frame_size: 2048, impairments, ..MemoryConfig::default() })
+}
+
+/// A host on a link of 10 Gb/s and this latency.
+fn host(network: &MemoryNetwork, number: usize, latency_ps: u64, turns: &Arc<Turns>) -> Host {
+    let (base_rtt_ps, header) = (20 * US, header_bytes(false, Kind::Data) as u32);
+    let path = PathConfig { evs: 1024, ..PathConfig::new(BalancerKind::Reps, base_rtt_ps, 25) };
+    let cc = CcConfig::for_path(base_rtt_ps, LINK_BPS, PAYLOAD + header);
+    let config = EndpointConfig {
+        max_connections: 16,
+        seed: Some(1000 + number as u64),
+        handshake: HandshakeConfig { retry_ps: 100 * US, attempts: 12 },
+        idle_timeout_ps: 100 * MS,
+        ..EndpointConfig::new(address(number), mac(number), FlowConfig::for_path(PAYLOAD, header, path, cc))
+    };
+    let emulation = Emulation {
+        link_bps: LINK_BPS,
+        link_latency_ps: latency_ps,
+        link: None,
+        port: None,
+        max_hold_ps: 100 * MS,
+        turn: turns.of(number),
+    };
+    Endpoint::new(EmulatedDevice::new(network.attach(mac(number)), Some(emulation)), config).unwrap()
+}
+
+/// Hosts, their network, and everything that they reported.
+struct Rig {
+    network: MemoryNetwork,
+    hosts: Vec<Host>,
+    events: Vec<Vec<EndpointEvent>>,
+    now_ps: u64,
+}
+
+impl Rig {
+    fn new(hosts: usize, latency_ps: u64, impairments: Impairments) -> Self {
+        let (network, turns) = (network(impairments), Turns::new(hosts, latency_ps));
+        let endpoints = (0..hosts).map(|number| host(&network, number, latency_ps, &turns)).collect();
+        Self { network, hosts: endpoints, events: vec![Vec::new(); hosts], now_ps: 0 }
+    }
+
+    fn connect(&mut self, from: usize, to: usize) -> ConnectionId {
+        self.hosts[from].connect(self.now_ps, peer(to), None).unwrap()
+    }
+
+    /// Goes on by `tick_ps` at a time until `done` or `limit_ps`.
+    fn run(&mut self, tick_ps: u64, limit_ps: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        let end_ps = self.now_ps + limit_ps;
+        while self.now_ps < end_ps {
+            self.network.advance(self.now_ps);
+            poll_all(&mut self.hosts, self.now_ps);
+            for (host, events) in self.hosts.iter_mut().zip(&mut self.events) {
+                events.extend(std::iter::from_fn(|| host.poll_event()));
+            }
+            if done(self) {
+                return true;
+            }
+            self.now_ps += tick_ps;
+        }
+        false
+    }
+
+    fn received(&self, host: usize) -> Vec<Bytes> {
+        let pick = |event: &EndpointEvent| match event {
+            EndpointEvent::Received { data, .. } => Some(data.clone()),
+            _ => None,
+        };
+        self.events[host].iter().filter_map(pick).collect()
+    }
+
+    fn delivered(&self, host: usize) -> usize {
+        self.events[host].iter().filter(|event| matches!(event, EndpointEvent::Delivered { .. })).count()
+    }
+
+    fn late(&self) -> u64 {
+        self.hosts.iter().map(late).sum()
+    }
+
+    /// Every frame is where it should be, on every device, and none is held by its host.
+    fn audit(self) {
+        for host in self.hosts {
+            let device = host.into_device().into_inner();
+            device.audit().unwrap();
+            assert_eq!(device.census().held, 0);
+        }
+        self.network.audit().unwrap();
+    }
+}
+
+fn late(host: &Host) -> u64 {
+    host.device().lateness().unwrap().late_frames()
+}
+
+/// Lets two hosts connect, then sends `bytes` at `start_ps`; returns the events of both.
+fn transfer(
+    bytes: usize,
+    start_ps: u64,
+    tick_ps: u64,
+    latency_ps: u64,
+    physical: Impairments,
+) -> Vec<Vec<EndpointEvent>> {
+    let mut rig = Rig::new(2, latency_ps, physical);
+    let connection = rig.connect(0, 1);
+    rig.hosts[0].send_at(connection, content(1, bytes), start_ps).unwrap();
+    assert!(rig.run(tick_ps, 500 * MS, |rig| rig.delivered(0) == 1 && rig.received(1).len() == 1));
+    assert!(rig.received(1)[0] == content(1, bytes));
+    assert_eq!(rig.late(), 0);
+    let events = rig.events.clone();
+    rig.audit();
+    events
+}
+
+fn received_ps(events: &[EndpointEvent]) -> (u64, u64) {
+    let pick = |event: &EndpointEvent| match event {
+        EndpointEvent::Received { started_ps, completed_ps, .. } => Some((*started_ps, *completed_ps)),
+        _ => None,
+    };
+    events.iter().find_map(pick).unwrap()
+}
+
+fn delivered_ps(events: &[EndpointEvent]) -> (u64, u64) {
+    let pick = |event: &EndpointEvent| match event {
+        EndpointEvent::Delivered { started_ps, at_ps, .. } => Some((*started_ps, *at_ps)),
+        _ => None,
+    };
+    events.iter().find_map(pick).unwrap()
+}
+
+//= docs/specs/emulation.md#EMU-1 order of events
+//= docs/specs/emulation.md#EMU-2 the host's link
+#[test]
+fn a_flow_takes_as_long_as_its_formula_says() {
+    // Within one window nothing but the link and its latency matters.
+    let (packets, start_ps) = (12, 100 * US);
+    let events = transfer(packets * PAYLOAD as usize, start_ps, US, US, Impairments::default());
+    let header = header_bytes(false, Kind::Data) as u64;
+    let data_ps = packets as u64 * serialisation_ceil_ps(u64::from(PAYLOAD) + header, LINK_BPS);
+    assert_eq!(received_ps(&events[1]), (start_ps, start_ps + data_ps + US));
+    let ack_ps = serialisation_ceil_ps(header_bytes(false, Kind::Ack) as u64, LINK_BPS);
+    assert_eq!(delivered_ps(&events[0]), (start_ps, start_ps + data_ps + US + ack_ps + US));
+}
+
+//= docs/specs/emulation.md#EMU-2 the host's link
+#[test]
+fn a_round_trip_adds_up() {
+    let delivered = transfer(500, 50 * US, US, 8 * US, Impairments::default());
+    let data_ps = serialisation_ceil_ps(500 + header_bytes(false, Kind::Data) as u64, LINK_BPS);
+    let ack_ps = serialisation_ceil_ps(header_bytes(false, Kind::Ack) as u64, LINK_BPS);
+    assert_eq!(delivered_ps(&delivered[0]), (50 * US, 50 * US + data_ps + 8 * US + ack_ps + 8 * US));
+}
+
+//= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
+#[test]
+fn late_polls_and_slow_frames_change_nothing() {
+    // A frame has 4 us of virtual time to get from host to host: polls and real delays together stay below. Losses hit the same
+    // frames in every run, as long as the frames are the same.
+    let fabric = |delay_ps, jitter_ps| Impairments { loss_ppm: 30_000, delay_ps, jitter_ps, ..Impairments::default() };
+    let exact = transfer(400_000, 50 * US, 100_000, 4 * US, fabric(0, 0));
+    assert_eq!(exact, transfer(400_000, 50 * US, 3 * US, 4 * US, fabric(0, 0)));
+    assert_eq!(exact, transfer(400_000, 50 * US, US, 4 * US, fabric(2 * US, 0)));
+    let lossless = |jitter_ps| Impairments { loss_ppm: 0, ..fabric(US, jitter_ps) };
+    let exact = transfer(400_000, 50 * US, 100_000, 4 * US, lossless(0));
+    assert_eq!(exact, transfer(400_000, 50 * US, US, 4 * US, lossless(US)), "overtaking on the way does not show");
+}
+
+#[test]
+fn one_seed_is_one_run() {
+    let lossy = Impairments { loss_ppm: 50_000, jitter_ps: 300_000, ..Impairments::default() };
+    assert_eq!(transfer(100_000, 0, 200_000, US, lossy), transfer(100_000, 0, 200_000, US, lossy));
+}
+
+//= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
+#[test]
+fn late_frames_are_handled_at_once_and_counted() {
+    let mut rig = Rig::new(2, US, Impairments::delay(20 * US));
+    let connection = rig.connect(0, 1);
+    rig.hosts[0].send(connection, content(1, 300_000)).unwrap();
+    assert!(rig.run(US, 500 * MS, |rig| rig.delivered(0) == 1));
+    assert!(rig.late() > 0);
+    rig.audit();
+}
+
+/// A port that sends one frame after another, loses some, and remembers the times at which frames came.
+#[derive(Debug, Default)]
+struct Port {
+    came_ps: Vec<u64>,
+    busy_until_ps: u64,
+}
+
+#[derive(Debug)]
+struct Shared(Arc<Mutex<Port>>);
+
+const PORT_LATENCY_PS: u64 = 2 * US;
+const PORT_FRAME_PS: u64 = 300_000;
+
+impl LastPort for Shared {
+    fn latency_ps(&self) -> u64 {
+        PORT_LATENCY_PS
+    }
+
+    fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
+        let mut port = self.0.lock().unwrap();
+        let time_ps = spray_wire::peek_virtual_time(frame).unwrap();
+        port.came_ps.push(time_ps);
+        port.busy_until_ps = port.busy_until_ps.max(time_ps) + PORT_FRAME_PS;
+        let kept = !port.came_ps.len().is_multiple_of(20);
+        kept.then_some((port.busy_until_ps + PORT_LATENCY_PS, frame.len() as u32))
+    }
+}
+
+/// Two hosts send to a third that plays its port; returns its events and the times at which frames came to the port.
+fn incast(tick_ps: u64, physical: Impairments) -> (Vec<EndpointEvent>, Vec<u64>) {
+    let mut rig = Rig::new(3, 2 * US, physical);
+    let port = Arc::new(Mutex::new(Port::default()));
+    rig.hosts[2].device_mut().set_port(Box::new(Shared(Arc::clone(&port))));
+    for from in 0..2 {
+        // Never at one time: frames of one time go by the order in which they were received.
+        let apart_ps = 1_003 * from as u64;
+        let connection = rig.hosts[from].connect(apart_ps, peer(2), None).unwrap();
+        rig.hosts[from].send_at(connection, content(from, 100_000), 50 * US + apart_ps).unwrap();
+    }
+    assert!(rig.run(tick_ps, 500 * MS, |rig| rig.delivered(0) + rig.delivered(1) == 2 && rig.received(2).len() == 2));
+    assert_eq!(rig.late(), 0);
+    let events = rig.events[2].clone();
+    rig.audit();
+    let came_ps = std::mem::take(&mut port.lock().unwrap().came_ps);
+    (events, came_ps)
+}
+
+//= docs/specs/emulation.md#EMU-4 a port that the host plays
+#[test]
+fn frames_come_to_the_hosts_port_in_the_order_of_their_times() {
+    let fabric = |jitter_ps| Impairments { jitter_ps, ..Impairments::default() };
+    let (events, came_ps) = incast(100_000, fabric(0));
+    assert!(came_ps.len() > 200 && came_ps.is_sorted(), "{came_ps:?}");
+    // What overtakes on the way, and how late hosts are polled, changes nothing.
+    let again = incast(500_000, fabric(US));
+    assert!((&events, &came_ps) == (&again.0, &again.1));
+}
+
+//= docs/specs/endpoint.md#END-15 choosing late
+#[test]
+fn the_link_is_shared_round_robin_and_never_overrun() {
+    let mut rig = Rig::new(5, US, Impairments::default());
+    for to in 1..5 {
+        let connection = rig.connect(0, to);
+        rig.hosts[0].send_at(connection, content(to, 50_000), 100 * US).unwrap();
+    }
+    assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 4));
+    let packet_ps = serialisation_ceil_ps(1000 + header_bytes(false, Kind::Data) as u64, LINK_BPS);
+    let mut ends: Vec<u64> = (1..5).map(|host| received_ps(&rig.events[host]).1).collect();
+    ends.sort_unstable();
+    let last = 100 * US + 200 * packet_ps + US;
+    assert!(ends[3] >= last, "faster than the link: {ends:?} < {last}");
+    assert!(ends[3] < last + 20 * US, "the link was idle: {ends:?} > {last}");
+    assert!(ends[3] - ends[0] <= 40 * packet_ps, "one flow waited for another: {ends:?}");
+    rig.audit();
+}
+
+//= docs/specs/emulation.md#EMU-7 frames far ahead
+#[test]
+fn a_time_far_ahead_does_not_hold_a_frame() {
+    let mut rig = Rig::new(2, US, Impairments::default());
+    let mut stranger = rig.network.attach(mac(9));
+    stranger.flush().unwrap();
+    let envelope = Envelope {
+        src_mac: mac(9),
+        dst_mac: mac(1),
+        src: address(0),
+        dst: address(1),
+        src_port: EvPort::new(1),
+        dscp: 0,
+        ecn: Ecn::NotEct,
+        ttl: 64,
+    };
+    let common = Common { connection: 1, cookie: 2, virtual_time_ps: u64::MAX };
+    for _ in 0..100 {
+        let frame = stranger.allocate().unwrap();
+        let body = Body::Probe(Probe { token: 1, timestamp_ps: 1 });
+        let bytes = emit(stranger.frame_mut(&frame), &envelope, &common, &body, &[]).unwrap();
+        stranger.transmit(frame, bytes as u32).unwrap();
+        stranger.flush().unwrap();
+    }
+    rig.run(US, 10 * US, |_| false);
+    assert_eq!(rig.hosts[1].device().lost(), 100);
+    assert!(rig.hosts[1].is_idle());
+    rig.audit();
+}
+
+const HOSTS: usize = 4;
+const BYTES: usize = 200_000;
+
+fn hosts(network: &MemoryNetwork, turns: &Arc<Turns>) -> Vec<Host> {
+    (0..HOSTS).map(|number| host(network, number, US, turns)).collect()
+}
+
+/// Every host sends to the next; returns when each message was complete, by receiver, and how many frames were late.
+fn ring(threads: usize) -> (Vec<(IpAddr, u64)>, u64) {
+    let network = network(Impairments::default());
+    let mut endpoints = hosts(&network, &Turns::new(HOSTS, US));
+    for (host, endpoint) in endpoints.iter_mut().enumerate() {
+        let connection = endpoint.connect(0, peer((host + 1) % HOSTS), None).unwrap();
+        endpoint.send_at(connection, content(host, BYTES), 20_000_000).unwrap();
+    }
+    // 100 times slower than the machine; steps below the 1 us of a link and the frame itself.
+    let clocks = PatientClock::new(DilatedClock::new(monotonic_ns(), 100.0), 900_000, threads);
+    let (done, barrier) = (AtomicU64::new(0), Barrier::new(threads));
+    let mut shares: Vec<Vec<Host>> = (0..threads).map(|_| Vec::new()).collect();
+    for (host, endpoint) in endpoints.into_iter().enumerate() {
+        shares[host % threads].push(endpoint);
+    }
+    let drive = |share: &mut Vec<Host>, mut clock: PatientClock| {
+        let mut completed = Vec::new();
+        barrier.wait();
+        let mut now_ps = clock.tick(0);
+        while done.load(Ordering::SeqCst) < HOSTS as u64 {
+            network.advance(now_ps);
+            let handled_ps = poll_all(share, now_ps);
+            for endpoint in share.iter_mut() {
+                while let Some(event) = endpoint.poll_event() {
+                    match event {
+                        EndpointEvent::Received { completed_ps, .. } => {
+                            completed.push((endpoint.config().address, completed_ps))
+                        }
+                        EndpointEvent::Delivered { .. } => drop(done.fetch_add(1, Ordering::SeqCst)),
+                        _ => {}
+                    }
+                }
+            }
+            now_ps = clock.tick(handled_ps);
+        }
+        completed
+    };
+    let mut completed: Vec<_> = std::thread::scope(|scope| {
+        let running: Vec<_> =
+            shares.iter_mut().zip(clocks).map(|(share, clock)| scope.spawn(move || drive(share, clock))).collect();
+        running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    completed.sort();
+    let late = shares.iter().flatten().map(late).sum();
+    (completed, late)
+}
+
+//= docs/specs/emulation.md#EMU-6 A clock that waits
+#[test]
+fn threads_and_stalls_do_not_show_in_an_emulation() {
+    let (alone, late) = ring(1);
+    assert_eq!((alone.len(), late), (HOSTS, 0));
+    assert_eq!(ring(1), (alone.clone(), 0));
+    assert_eq!(ring(2), (alone, 0));
+}
+
+/// Hosts call one that is silent, again and again. Returns the virtual times of their frames in the order in which they came there.
+fn calls(threads: usize) -> Vec<u64> {
+    const LONG: u64 = 20_000 * US;
+    let network = network(Impairments::default());
+    let mut shares: Vec<Vec<Host>> = (0..threads).map(|_| Vec::new()).collect();
+    for (host, mut endpoint) in hosts(&network, &Turns::new(HOSTS, US)).into_iter().enumerate() {
+        for call in 0..3 {
+            endpoint.connect(1 + (call * 7 + host as u64 * 3) * US, peer(HOSTS), None).unwrap();
+        }
+        shares[host % threads].push(endpoint);
+    }
+    let mut silent = network.attach(mac(HOSTS));
+    silent.flush().unwrap();
+    std::thread::scope(|scope| {
+        for share in &mut shares {
+            scope.spawn(|| {
+                // A clock that takes so much time with every look.
+                let mut now_ps = 0;
+                while share.iter().any(|host| host.device().done_ps() <= LONG) {
+                    now_ps += 300 * US;
+                    poll_all(share, now_ps);
+                }
+            });
+        }
+    });
+    network.advance(2 * LONG);
+    let (mut times, mut arrivals) = (Vec::new(), Vec::with_capacity(64));
+    while silent.receive(&mut arrivals, 64).unwrap() > 0 {
+        for Received { frame, len } in arrivals.drain(..) {
+            times.extend(spray_wire::peek_virtual_time(silent.frame(&frame, len)));
+            silent.release(frame);
+        }
+    }
+    times
+}
+
+//= docs/specs/emulation.md#EMU-5 turns
+#[test]
+fn hosts_that_send_in_turns_send_in_the_order_of_virtual_time() {
+    let alone = calls(1);
+    assert_eq!(alone.len(), HOSTS * 3 * 12);
+    assert!(alone.is_sorted(), "{alone:?}");
+    assert_eq!(calls(2), alone);
+    assert_eq!(calls(4), alone);
+}

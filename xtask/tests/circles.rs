@@ -1,0 +1,232 @@
+//! No files of a crate import each other, neither directly nor by way of others.
+//!
+//! A file depends on the file that defines what it names, whichever module hands that out: what a module only re-exports is no import
+//! of its own. What is under `#[cfg(test)]` does not count. Calls of methods are not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use spray_test_support::{Folder, root};
+
+/// Crates without circles, by their first file.
+const CRATES: [&str; 4] =
+    ["nic/capture/src/lib.rs", "nic/core/src/lib.rs", "nic/flowcut/src/lib.rs", "nic/libfabric/src/lib.rs"];
+/// Words in front of the name of an item.
+const KEYWORDS: [&str; 9] = ["const", "enum", "fn", "macro_rules", "static", "struct", "trait", "type", "union"];
+/// How many re-exports may stand between a name and its item.
+const DEPTH: usize = 12;
+
+/// A file's module.
+#[derive(Default)]
+struct Module {
+    file: PathBuf,
+    parent: usize,
+    children: BTreeMap<String, usize>,
+    items: BTreeSet<String>,
+    imports: Vec<Import>,
+    /// What the code names outside of imports, each path as its segments.
+    named: BTreeSet<Vec<String>>,
+}
+
+#[derive(Default)]
+struct Import {
+    path: Vec<String>,
+    /// `*` for everything.
+    name: String,
+    is_public: bool,
+}
+
+/// Words, `::` and single characters of a source, without comments, text, lifetimes and what is under `#[cfg(test)]`.
+fn tokens(source: &str) -> Vec<String> {
+    let (mut tokens, mut rest) = (Vec::new(), source);
+    while let Some(first) = rest.chars().next() {
+        let word = |from: usize| rest[from..].find(|c| !is_of_word(c)).map_or(rest.len(), |length| from + length);
+        let behind = |from: usize, end: &str| rest[from..].find(end).map_or(rest.len(), |at| from + at + end.len());
+        let is_end = |at: &usize| rest[..*at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0;
+        let (length, counts) = match rest.as_bytes() {
+            [b'/', b'/', ..] => (behind(2, "\n"), false),
+            [b'"', ..] => {
+                let end = rest.match_indices('"').map(|(at, _)| at).skip(1).find(is_end);
+                (end.map_or(rest.len(), |at| at + 1), false)
+            }
+            [b'\'', b'\\', ..] => (behind(3, "'"), false),
+            [b'\'', _, b'\'', ..] => (3, false),
+            [b'\'', ..] => (word(1), false),
+            [b':', b':', ..] => (2, true),
+            _ => (word(0).max(first.len_utf8()), !first.is_whitespace()),
+        };
+        tokens.extend(counts.then(|| rest[..length].to_string()));
+        rest = &rest[length..];
+    }
+    without_tests(&tokens)
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn without_tests(tokens: &[String]) -> Vec<String> {
+    let (mut kept, mut rest) = (vec![], tokens);
+    while let Some((first, others)) = rest.split_first() {
+        if !rest.iter().take(7).map(String::as_str).eq(["#", "[", "cfg", "(", "test", ")", "]"]) {
+            kept.push(first.clone());
+            rest = others;
+            continue;
+        }
+        let mut open = 0;
+        let ends = |token: &String| {
+            open += i32::from("([{".contains(token)) - i32::from(")]}".contains(token));
+            open == 0 && ";},".contains(token)
+        };
+        rest = rest.iter().position(ends).map_or(&[], |at| &rest[at + 1..]);
+    }
+    kept
+}
+
+/// Reads the tree of imports that begins with `tokens[at]`, below `above`; returns where it ends.
+fn read_import(tokens: &[String], mut at: usize, above: &[String], is_public: bool, found: &mut Vec<Import>) -> usize {
+    let mut path = above.to_vec();
+    while !["{", "}", ",", ";", "as"].contains(&tokens[at].as_str()) {
+        path.extend((tokens[at] != "::").then(|| tokens[at].clone()));
+        at += 1;
+    }
+    if tokens[at] == "{" {
+        while tokens[at] != "}" {
+            at = read_import(tokens, at + 1, &path, is_public, found);
+        }
+        return at + 1;
+    }
+    if path.len() == above.len() {
+        // Behind the last comma.
+        return at;
+    }
+    path.pop_if(|last| last == "self");
+    let mut name = path.last().cloned().unwrap_or_default();
+    if tokens[at] == "as" {
+        name.clone_from(&tokens[at + 1]);
+        at += 2;
+    }
+    path.pop_if(|last| last == "*");
+    found.push(Import { path, name, is_public });
+    at
+}
+
+/// Adds the module of `file` and those below it; returns its number.
+fn read(file: &Path, parent: usize, modules: &mut Vec<Module>) -> usize {
+    let source = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let (number, tokens) = (modules.len(), tokens(&source));
+    let mut module = Module { file: file.into(), parent, ..Module::default() };
+    modules.push(Module::default());
+    let is_root = ["mod.rs", "lib.rs", "main.rs"].iter().any(|name| file.ends_with(name));
+    let folder = if is_root { file.parent().expect("a file is in a folder").into() } else { file.with_extension("") };
+    let mut at = 0;
+    while at < tokens.len() {
+        let next = tokens.get(at + 1).map_or("", String::as_str);
+        if tokens[at] == "use" {
+            let is_public = at > 0 && ["pub", ")"].contains(&tokens[at - 1].as_str());
+            at = read_import(&tokens, at + 1, &[], is_public, &mut module.imports);
+        } else if tokens[at] == "mod" && tokens[at + 2] == ";" {
+            let (file, inner) = (folder.join(next).with_extension("rs"), folder.join(next).join("mod.rs"));
+            module.children.insert(next.into(), read(if file.exists() { &file } else { &inner }, number, modules));
+            at += 2;
+        } else if KEYWORDS.contains(&tokens[at].as_str()) {
+            // No name follows `fn(`, nor the `const` of a pointer.
+            let name = &tokens[at + if next == "!" { 2 } else { 1 }];
+            let is_item = name.starts_with(is_of_word) && at.checked_sub(1).is_none_or(|at| tokens[at] != "*");
+            module.items.extend(is_item.then(|| name.clone()));
+            at += 1;
+        } else {
+            let is_last = |at: &usize| tokens.get(at + 1).is_none_or(|next| next != "::");
+            let last = (at..tokens.len()).step_by(2).find(is_last).unwrap_or(at);
+            module.named.insert(tokens[at..=last].iter().step_by(2).cloned().collect());
+            at = last + 1;
+        }
+    }
+    modules[number] = module;
+    number
+}
+
+/// The module that defines what `path` means in `module`, and whether the path names this module itself. A name that stands behind a
+/// module's is this module's own unless it says otherwise: a macro may make it.
+fn resolve(modules: &[Module], module: usize, path: &[String], is_behind: bool, depth: usize) -> Option<(usize, bool)> {
+    let this = &modules[module];
+    let depth = depth.checked_sub(1)?;
+    let Some((first, rest)) = path.split_first() else { return Some((module, true)) };
+    let go_on = |found: (usize, bool)| if found.1 { resolve(modules, found.0, rest, true, depth) } else { Some(found) };
+    let followed = |import: &Import| resolve(modules, module, &import.path, false, depth);
+    match first.as_str() {
+        "crate" => return go_on((0, true)),
+        "super" => return go_on((this.parent, true)),
+        "self" => return go_on((module, true)),
+        _ => {}
+    }
+    let imports = this.imports.iter().filter(|import| import.name == *first && import.path[0] != *first);
+    let found = imports.filter_map(followed).chain(this.children.get(first).map(|child| (*child, true)));
+    let own = this.items.contains(first).then_some((module, false));
+    // A module and an item may share a name; what is named without further segments is the item.
+    let by_name = found.filter_map(go_on).chain(own).min_by_key(|found| found.1);
+    let all = this.imports.iter().filter(|import| import.name == "*").filter_map(followed);
+    let strictly = |found: (usize, bool)| resolve(modules, found.0, path, false, depth);
+    let by_all = || all.filter(|found| found.1 && found.0 != module).find_map(strictly);
+    let is_named = this.imports.iter().any(|import| import.name == *first) || this.children.contains_key(first);
+    by_name.or_else(by_all).or((is_behind && !is_named).then_some((module, false)))
+}
+
+/// What each file takes from each other file of its crate.
+fn edges(modules: &[Module]) -> BTreeMap<(usize, usize), BTreeSet<String>> {
+    let mut edges = BTreeMap::<_, BTreeSet<_>>::new();
+    for (from, module) in modules.iter().enumerate() {
+        let imports = module.imports.iter().filter(|import| !import.is_public && import.name != "*");
+        for path in module.named.iter().chain(imports.map(|import| &import.path)) {
+            if let Some((to, false)) = resolve(modules, from, path, false, DEPTH).filter(|found| found.0 != from) {
+                edges.entry((from, to)).or_default().insert(path.join("::"));
+            }
+        }
+    }
+    edges
+}
+
+/// The files of each circle, and what they import of each other.
+fn circles(first: &Path) -> Vec<String> {
+    let mut modules = vec![];
+    read(first, 0, &mut modules);
+    let edges = edges(&modules);
+    let mut reach: BTreeSet<(usize, usize)> = edges.keys().copied().collect();
+    let from = |reach: &BTreeSet<_>, from| reach.range((from, 0)..(from + 1, 0)).map(|(_, to)| *to).collect::<Vec<_>>();
+    for between in 0..modules.len() {
+        let onward = from(&reach, between);
+        let sources: Vec<_> = reach.iter().filter(|pair| pair.1 == between).map(|pair| pair.0).collect();
+        reach.extend(sources.into_iter().flat_map(|source| onward.iter().map(move |to| (source, *to))));
+    }
+    let name = |number: usize| modules[number].file.strip_prefix(root()).unwrap_or(&modules[number].file).display();
+    let mut circles = BTreeMap::<usize, String>::new();
+    for ((source, to), names) in edges.iter().filter(|((source, to), _)| reach.contains(&(*to, *source))) {
+        let least = from(&reach, *source).into_iter().find(|at| reach.contains(&(*at, *source)));
+        let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let edge = format!("\n  {} takes {names} from {}", name(*source), name(*to));
+        circles.entry(least.expect("`to` is one")).or_default().push_str(&edge);
+    }
+    circles.into_values().map(|circle| format!("a circle:{circle}")).collect()
+}
+
+#[test]
+fn files_do_not_import_each_other() {
+    let found: Vec<_> = CRATES.iter().flat_map(|first| circles(&root().join(first))).collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn circles_are_found_behind_imports() {
+    let folder = Folder::new();
+    let write = |file: &str, text: &str| fs::write(folder.join(file), text).unwrap();
+    write("lib.rs", "mod a;\nmod b;\nmod c;\n#[cfg(test)]\nmod tests;\npub use self::a::A;\n");
+    write("a.rs", "use crate::b::{self, C as B};\npub struct A(B);\n// crate::c\nconst D: &str = \"crate::c::D\";\n");
+    write("b.rs", "pub use crate::c::*;\nfn b(d: crate::c::D) {}\n");
+    write("c.rs", "pub use super::A;\npub struct C;\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\n");
+    assert_eq!(circles(&folder.path().join("lib.rs")), Vec::<String>::new());
+    write("c.rs", "pub use super::A;\npub struct C(A);\n");
+    let [a, c] = ["a.rs", "c.rs"].map(|file| folder.join(file));
+    let circle = format!("a circle:\n  {a} takes B, crate::b::C from {c}\n  {c} takes A from {a}");
+    assert_eq!(circles(&folder.path().join("lib.rs")), [circle]);
+}
