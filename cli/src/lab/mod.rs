@@ -39,9 +39,6 @@ use self::args::{Experiments, Upkeep};
 
 impl Experiments {
     /// Runs the command.
-    ///
-    /// # Errors
-    /// The command's.
     pub fn run(&self) -> Outcome {
         match self {
             #[cfg(feature = "xdp")]
@@ -64,9 +61,6 @@ impl Experiments {
 #[cfg(feature = "xdp")]
 impl args::Standing {
     /// Runs the command.
-    ///
-    /// # Errors
-    /// The command's.
     pub fn run(&self) -> Outcome {
         match self {
             Self::Up(arguments) => standing::up(arguments),
@@ -79,9 +73,6 @@ impl args::Standing {
 
 impl Upkeep {
     /// Runs the command.
-    ///
-    /// # Errors
-    /// The command's.
     pub fn run(&self) -> Outcome {
         match self {
             #[cfg(feature = "xdp")]
