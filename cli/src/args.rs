@@ -1,25 +1,19 @@
 //! The command line.
 
-#[cfg(feature = "xdp")]
-mod xdp;
-
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use spray_core::path::BalancerKind;
-use spray_experiments::flowcut_memory::Network;
-use spray_experiments::scenario;
-#[cfg(target_os = "linux")]
-use spray_nic::bench::MAX_PAYLOAD_BYTES;
-
+use clap::{Args, Parser, Subcommand};
 #[cfg(feature = "xdp")]
-pub use self::xdp::*;
-use crate::metrics::Listen;
-use crate::settings::Overrides;
-pub use crate::sim::args::{Seeds, Sim};
+use spray_tools::args::{Keygen, Perf, Recv, Send, Serve, Tunnel};
 
-/// A userspace NIC dataplane that sprays packets over many paths, and the emulated fabric to try it in.
+#[cfg(feature = "lab")]
+use crate::lab;
+
+#[cfg_attr(
+    feature = "lab",
+    doc = "A userspace NIC dataplane that sprays packets over many paths, and the emulated fabric to try it in."
+)]
+#[cfg_attr(not(feature = "lab"), doc = "A userspace NIC dataplane that sprays packets over many paths.")]
 #[derive(Debug, Parser)]
 #[command(name = "spray", version, max_term_width = 100)]
 pub struct Cli {
@@ -38,31 +32,9 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    #[cfg(feature = "xdp")]
-    /// Runs the demo: 8 hosts, 2 leaves, 4 spines; ECMP, OPS and REPS; healthy, slow and silently dropping uplinks
-    Demo(Demo),
-    /// Writes a scenario to begin with
-    Init(Init),
-    /// Explains a balancer, a congestion control, a scheme of switches, a setting or a part of the model
-    Explain(Explain),
-    /// Runs a scenario file: all its balancers, seeds and values of its axes; what is done in --out is not run again
-    #[command(visible_alias = "sweep")]
-    Run(Sweep),
-    /// Simulates a topology and a matrix with the settings of the published simulations
-    Sim(Box<Sim>),
-    /// Runs a scenario file once and writes the life of chosen flows' packets: see docs/captures.md
-    Trace(Box<Trace>),
-    #[cfg(feature = "xdp")]
-    /// Runs a scenario file on both engines and prints the differences side by side
-    Compare(Compare),
-    /// Runs a scenario file with every balancer and compares them in one table
-    CompareBalancers(Run),
-    /// Computes how fast a scenario could be at best, and how far each scheme of switches is from that on the simulator
-    Bound(Bound),
-    /// Runs the papers' figures and tables, and holds what the papers say against what comes out
-    Figures(Figures),
-    /// Computes how much state Flowcut needs in switches and NICs, by its paper's model
-    FlowcutMemory(FlowcutMemory),
+    #[cfg(feature = "lab")]
+    #[command(flatten)]
+    Experiments(lab::args::Experiments),
     #[cfg(feature = "xdp")]
     /// Sends files and folders from an AF_XDP interface to a `spray recv`
     Send(Send),
@@ -72,18 +44,9 @@ pub enum Command {
     #[cfg(feature = "xdp")]
     /// Joins machines by a TUN device, so that any TCP or UDP program uses all paths between them
     Tunnel(Tunnel),
-    #[cfg(feature = "xdp")]
-    /// Sets a scenario's fabric up and leaves it standing, for any program to run in its hosts: see docs/standing.md
-    Up(Up),
-    #[cfg(feature = "xdp")]
-    /// Opens a shell, or runs a command, in a host of a fabric that stands
-    Shell(Shell),
-    #[cfg(feature = "xdp")]
-    /// Lists the links of a fabric that stands, or has some fail, slow down or recover
-    Link(Link),
-    #[cfg(feature = "xdp")]
-    /// Removes a fabric that stands
-    Down(Down),
+    #[cfg(all(feature = "lab", feature = "xdp"))]
+    #[command(flatten)]
+    Standing(lab::args::Standing),
     #[cfg(feature = "xdp")]
     /// Waits for `spray perf`
     Serve(Serve),
@@ -96,30 +59,13 @@ pub enum Command {
     #[cfg(feature = "xdp")]
     /// Checks what this machine can do, and says what is missing
     Doctor,
-    #[cfg(feature = "xdp")]
-    /// Removes whatever earlier runs left behind: namespaces, links and programs
-    Clean,
-    /// Measures the transport or the simulator
-    #[command(subcommand)]
-    Bench(Bench),
+    #[cfg(feature = "lab")]
+    #[command(flatten)]
+    Upkeep(lab::args::Upkeep),
     /// Prints what makes a shell complete the command line
     Completions(Completions),
     /// Writes the manual pages, one for each command
     Man(Man),
-}
-
-#[derive(Debug, Args)]
-pub struct Init {
-    /// The file to make, of which none may exist; `-` is standard output
-    #[arg(value_name = "SCENARIO.toml", default_value = "scenario.toml")]
-    pub file: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub struct Explain {
-    /// What to explain, as in `reps`, `dctcp`, `conga`, `queue.mark_min` or `virtual-queue`; without it all names
-    #[arg(value_name = "NAME")]
-    pub name: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -134,258 +80,4 @@ pub struct Man {
     /// The folder to write them to, made if there is none
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub struct Run {
-    /// The scenario, as `spray init` makes one; `-` is standard input
-    #[arg(value_name = "SCENARIO.toml")]
-    pub scenario: PathBuf,
-    /// The engine that runs it
-    #[arg(long, value_enum, default_value_t = Engine::Xdp)]
-    pub engine: Engine,
-    #[command(flatten)]
-    pub overrides: Overrides,
-    #[command(flatten)]
-    pub seeds: Seeds,
-    /// Folder for the results; by default in ./results/, named after the scenario and the time
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    #[command(flatten)]
-    pub publish: Publish,
-}
-
-/// Metrics for Prometheus.
-#[derive(Clone, Copy, Debug, Args)]
-pub struct Publish {
-    /// Publish metrics over HTTP while the command runs, at /metrics of this port of the loopback interface or of another address
-    #[arg(long, value_name = "[ADDRESS:]PORT", help_heading = "Output")]
-    pub metrics: Option<Listen>,
-}
-
-#[derive(Debug, Args)]
-pub struct Sweep {
-    #[command(flatten)]
-    pub run: Run,
-    /// Print the runs and which of them are done in --out, and run nothing
-    #[arg(long)]
-    pub plan: bool,
-    /// Run only the I-th of N parts of the runs, so that N machines share them; the same command without it collects the results
-    #[arg(long, value_name = "I/N", requires = "out", conflicts_with = "plan")]
-    pub part: Option<Part>,
-    /// Show the run in the terminal while it goes, with keys that fail, slow and heal links: see docs/live.md
-    #[arg(long, conflicts_with_all = ["plan", "part", "json"])]
-    pub live: bool,
-    #[command(flatten)]
-    pub captures: Captures,
-}
-
-/// Captures of frames.
-#[derive(Clone, Debug, Args)]
-pub struct Captures {
-    /// Also capture all frames, for Wireshark, into this folder: see docs/captures.md
-    #[arg(long, value_name = "DIR")]
-    pub pcap: Option<PathBuf>,
-    /// Most frames of a capture: some 200 bytes each
-    #[arg(long, value_name = "N", requires = "pcap", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub pcap_frames: u64,
-}
-
-#[derive(Debug, Args)]
-pub struct Trace {
-    /// The scenario, as `spray init` makes one; `-` is standard input
-    #[arg(value_name = "SCENARIO.toml")]
-    pub scenario: PathBuf,
-    /// The engine that runs it
-    #[arg(long, value_enum, default_value_t = Engine::Xdp)]
-    pub engine: Engine,
-    #[command(flatten)]
-    pub overrides: Overrides,
-    #[command(flatten)]
-    pub seeds: Seeds,
-    /// The flows, by their numbers in the table `flows`: numbers, and ranges with both ends, as in 0..3,7
-    #[arg(long, value_name = "A..B", default_value = "0", value_delimiter = ',', value_parser = flows)]
-    pub flow: Vec<scenario::Seeds>,
-    /// The file to write: Parquet or lines of JSON; `-` is lines of JSON on standard output
-    #[arg(long, value_name = "FILE.parquet|FILE.jsonl|-")]
-    pub out: PathBuf,
-}
-
-/// A part of a plan, from 1, and how many there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part(pub (usize, usize));
-
-impl std::str::FromStr for Part {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parts = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
-        parts
-            .filter(|(part, of)| (1..=*of).contains(part))
-            .map(Self)
-            .ok_or("expected I/N with I from 1 to N, as in 3/16")
-    }
-}
-
-#[derive(Debug, Args)]
-pub struct Figures {
-    /// Only this one, as in reps/7, or one in a file of the same form; may be repeated. Without it all of them
-    #[arg(long, value_name = "PAPER/NUMBER|FILE.toml")]
-    pub figure: Vec<String>,
-    /// Smaller runs: all figures within ten minutes on two cores
-    #[arg(long)]
-    pub quick: bool,
-    /// Print their names and titles, and run nothing
-    #[arg(long)]
-    pub list: bool,
-    /// Folder for the results, where figures that are done are not run again; by default in ./results/, with the time in its name
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Most runs at the same time; by default one for each core
-    #[arg(long, value_name = "N")]
-    pub threads: Option<NonZeroUsize>,
-    /// Also write a document with all tables and statements
-    #[arg(long, value_name = "FILE.md")]
-    pub markdown: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub struct Bound {
-    /// The scenario, as `spray init` makes one; `-` is standard input
-    #[arg(value_name = "SCENARIO.toml")]
-    pub scenario: PathBuf,
-    #[command(flatten)]
-    pub overrides: Overrides,
-    #[command(flatten)]
-    pub seeds: Seeds,
-}
-
-#[derive(Debug, Args)]
-pub struct FlowcutMemory {
-    /// Hosts of the network
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
-    pub hosts: u32,
-    /// Rate of a host's link
-    #[arg(long, value_name = "GBPS", default_value_t = 200.0, value_parser = gbps)]
-    pub gbps: f64,
-    /// Longest time from sending a packet to its acknowledgement
-    #[arg(long, value_name = "US", default_value_t = 5.0, value_parser = rtt_us)]
-    pub rtt_us: f64,
-    /// Bytes of a packet
-    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(64..=65_535))]
-    pub mtu_bytes: u32,
-    /// Flows that each host sends
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
-    pub flows_per_host: u32,
-    /// Ports of a switch, each of which may lead to a host
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_535))]
-    pub ports_per_switch: u32,
-}
-
-impl FlowcutMemory {
-    /// The network that the options describe.
-    pub fn network(&self) -> Network {
-        let Self { hosts, gbps, rtt_us, mtu_bytes, flows_per_host, ports_per_switch, .. } = *self;
-        Network { hosts, gbps, rtt_us, mtu_bytes, flows_per_host, ports_per_switch }
-    }
-}
-
-impl Engine {
-    /// Its name, as results have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Xdp => "xdp",
-            Self::Sim => "sim",
-        }
-    }
-}
-
-/// An engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Engine {
-    /// Network namespaces and the XDP switch: real packets
-    Xdp,
-    /// The simulator: the same endpoints and switches under virtual time
-    Sim,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Bench {
-    #[cfg(feature = "xdp")]
-    /// One REPS connection over veth through the switch, against bare AF_XDP frames, the kernel's UDP and TCP, and QUIC
-    Veth(BenchVeth),
-    /// The simulator: packet-hops a second and memory, for fabrics of growing size
-    Sim(BenchSim),
-    #[cfg(target_os = "linux")]
-    /// Hostile frames of every kind: what each costs an endpoint, and what it sends back
-    Hostile(BenchHostile),
-    #[cfg(target_os = "linux")]
-    /// Both ends of a connection over devices in memory: the cost of a packet, in parts, beside the targets
-    Transport(BenchTransport),
-    #[cfg(feature = "xdp")]
-    /// All benchmarks and the demo, into one Markdown document
-    Speed(BenchSpeed),
-}
-
-#[derive(Debug, Args)]
-pub struct BenchSim {
-    /// Largest fabric: 128, 1024, 8192 or 65536 hosts; the largest needs some 5 GB
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(128..=65536))]
-    pub hosts: u32,
-    /// The balancer
-    #[arg(long, value_name = "NAME", default_value_t = BalancerKind::Reps, value_parser = balancer)]
-    pub balancer: BalancerKind,
-    /// Number of threads, beside one
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=1024))]
-    pub threads: u64,
-    /// Another simulator, timed beside this one: a command with `{topology}` for a .topo file and `{matrix}` for a .cm file
-    #[arg(long, value_name = "COMMAND")]
-    pub reference: Option<String>,
-    /// Number of measurements of each fabric; those of more than 1024 hosts are run once
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
-    pub repeat: u32,
-}
-
-#[cfg(target_os = "linux")]
-#[derive(Debug, Args)]
-pub struct BenchTransport {
-    /// Payload of a packet
-    #[arg(long, value_name = "BYTES", default_value_t = 3400, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PAYLOAD_BYTES)))]
-    pub payload: u32,
-    /// Connections that send in turns
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub connections: u32,
-    /// Packets for one ACK
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub ack_every: u32,
-    /// Packets of each measurement
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub packets: u64,
-    /// Number of measurements of each figure
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=101))]
-    pub repeat: u32,
-}
-
-#[cfg(target_os = "linux")]
-#[derive(Debug, Args)]
-pub struct BenchHostile {
-    /// Number of measurements of each kind
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=101))]
-    pub repeat: u32,
-}
-
-fn flows(text: &str) -> Result<scenario::Seeds, &'static str> {
-    scenario::Seeds::parse(text).ok_or("expected N or A..B with the smaller end first, as in 0..3")
-}
-
-fn balancer(name: &str) -> Result<BalancerKind, String> {
-    BalancerKind::named(name).ok_or_else(|| format!("expected one of {}", BalancerKind::names().join(", ")))
-}
-
-fn gbps(text: &str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|gbps| (0.001..=1e5).contains(gbps)).ok_or("expected Gb/s from 0.001 to 100000")
-}
-
-fn rtt_us(text: &str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|us| (0.001..=1e6).contains(us)).ok_or("expected microseconds from 0.001 to 1000000")
 }

@@ -4,60 +4,20 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
-mod bench;
-mod bound;
-mod campaign;
-mod captures;
-#[cfg(feature = "xdp")]
-mod compare;
-mod compare_balancers;
-#[cfg(feature = "xdp")]
-mod confine;
-#[cfg(feature = "xdp")]
-mod demo;
-#[cfg(feature = "xdp")]
-mod doctor;
-mod engines;
-mod explain;
-mod failure;
-mod figures;
-mod fit;
-mod flowcut_memory;
 mod folder;
-mod init;
-#[cfg(feature = "live")]
-mod live;
-#[cfg(not(feature = "live"))]
-#[path = "live/absent.rs"]
-mod live;
-mod metrics;
-#[cfg(feature = "xdp")]
-mod perf;
-mod progress;
-mod run;
-mod say;
-#[cfg(feature = "xdp")]
-mod session;
-mod settings;
+#[cfg(feature = "lab")]
+mod lab;
 mod shell;
-mod sim;
 mod spans;
-#[cfg(feature = "xdp")]
-mod standing;
-mod stop;
-mod trace;
-#[cfg(feature = "xdp")]
-mod transfer;
-#[cfg(feature = "xdp")]
-mod tunnel;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
+#[cfg(feature = "xdp")]
+use spray_tools::doctor;
+use spray_tools::say;
 
 use crate::args::{Cli, Command};
-#[cfg(feature = "xdp")]
-use crate::say::say;
 
 /// Keeps what the simulator holds on few, large pages: at 1,024 hosts most of its time goes to misses in cache and TLB.
 #[cfg(target_os = "linux")]
@@ -74,46 +34,28 @@ fn main() -> ExitCode {
         Err(failure) => return failure.report(),
     };
     let outcome = match cli.command {
+        #[cfg(feature = "lab")]
+        Command::Experiments(command) => command.run(),
         #[cfg(feature = "xdp")]
-        Command::Demo(arguments) => demo::demo(&arguments),
-        Command::Init(arguments) => init::init(&arguments),
-        Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Send(arguments) => spray_tools::send(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::Recv(arguments) => spray_tools::recv(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::Tunnel(arguments) => spray_tools::tunnel(&arguments),
+        #[cfg(all(feature = "lab", feature = "xdp"))]
+        Command::Standing(command) => command.run(),
+        #[cfg(feature = "xdp")]
+        Command::Serve(arguments) => spray_tools::serve(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::Perf(arguments) => spray_tools::perf(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::Keygen(arguments) => spray_tools::keygen(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::Doctor => doctor(),
+        #[cfg(feature = "lab")]
+        Command::Upkeep(command) => command.run(),
         Command::Completions(arguments) => shell::completions(&arguments),
         Command::Man(arguments) => shell::man(&arguments),
-        Command::Run(arguments) => run::run(&arguments),
-        Command::Sim(arguments) => sim::sim(&arguments),
-        Command::Trace(arguments) => trace::trace(&arguments),
-        #[cfg(feature = "xdp")]
-        Command::Compare(arguments) => compare::compare(&arguments),
-        Command::Bound(arguments) => bound::bound(&arguments),
-        Command::Figures(arguments) => figures::figures(&arguments),
-        Command::FlowcutMemory(arguments) => flowcut_memory::flowcut_memory(&arguments),
-        Command::CompareBalancers(arguments) => compare_balancers::compare_balancers(&arguments),
-        #[cfg(feature = "xdp")]
-        Command::Clean => clean(),
-        Command::Bench(bench) => bench::bench(&bench),
-        #[cfg(feature = "xdp")]
-        Command::Send(arguments) => transfer::send(&arguments),
-        #[cfg(feature = "xdp")]
-        Command::Recv(arguments) => transfer::recv(&arguments),
-        #[cfg(feature = "xdp")]
-        Command::Tunnel(arguments) => tunnel::tunnel(&arguments),
-        #[cfg(feature = "xdp")]
-        Command::Up(arguments) => standing::up(&arguments),
-        #[cfg(feature = "xdp")]
-        Command::Shell(arguments) => standing::shell(&arguments),
-        #[cfg(feature = "xdp")]
-        Command::Link(arguments) => standing::link(&arguments),
-        #[cfg(feature = "xdp")]
-        Command::Down(arguments) => standing::down(&arguments),
-        #[cfg(feature = "xdp")]
-        Command::Serve(arguments) => perf::serve(&arguments),
-        #[cfg(feature = "xdp")]
-        Command::Perf(arguments) => perf::perf(&arguments),
-        #[cfg(feature = "xdp")]
-        Command::Keygen(arguments) => session::keygen(&arguments),
-        #[cfg(feature = "xdp")]
-        Command::Doctor => doctor::doctor(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -121,21 +63,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Removes what dead processes left behind.
+/// Checks what this machine can do, and says how to mend what is missing.
 #[cfg(feature = "xdp")]
-fn clean() -> failure::Outcome {
-    let left = spray_testbed::leftovers();
-    let removed = spray_testbed::clean();
-    say::object(&serde_json::json!({ "removed": removed }))?;
-    removed.iter().for_each(|name| say!("removed {name}"));
-    match spray_testbed::leftovers() {
-        still if !still.is_empty() => {
-            Err(failure::Failure::refused(format!("cannot remove {}: run as root", still.join(", "))))
-        }
-        _ if left.is_empty() => {
-            say!("nothing was left behind");
-            Ok(())
-        }
-        _ => Ok(()),
-    }
+fn doctor() -> spray_tools::failure::Outcome {
+    let mut checks = Vec::from(doctor::kernel());
+    #[cfg(feature = "lab")]
+    checks.extend(lab::doctor::programs());
+    checks.extend(doctor::packets());
+    #[cfg(feature = "lab")]
+    checks.push(lab::doctor::leftovers());
+    doctor::tell(&checks)
 }

@@ -2,11 +2,11 @@
 
 use clap::CommandFactory;
 use serde_json::json;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::say;
 
 use crate::args::{self, Cli};
-use crate::failure::{Failure, Outcome};
 use crate::folder;
-use crate::say::{self, say};
 
 /// Prints a script that makes the shell complete the command line.
 ///

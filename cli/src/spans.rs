@@ -6,6 +6,9 @@ mod collector;
 
 use std::time::{Duration, Instant};
 
+use spray_tools::failure::Outcome;
+use spray_tools::note;
+use spray_tools::progress::now;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id};
@@ -14,10 +17,6 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
-
-use crate::failure::Outcome;
-use crate::progress::now;
-use crate::say::note;
 
 #[cfg(feature = "otlp")]
 use self::collector::Collector;

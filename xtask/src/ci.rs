@@ -13,7 +13,7 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run("set-up", setup::setup)?;
     steps.run("clippy", lint)?;
     steps.run("documentation", test::doc)?;
-    steps.run("without the feature `xdp`", portable::check)?;
+    steps.run("without the feature `xdp`, and without `lab`", portable::check)?;
     steps.run("slow tests", test::slow)?;
     steps.run_where_possible("tests of further features", test::further_features)?;
     steps.run_where_possible("XDP objects built anew and compared", ebpf::compare)?;

@@ -23,8 +23,8 @@ const USAGE: &str = "cargo xtask COMMAND
   demo [ARGUMENTS]    install what is missing, build everything, run `spray demo` (as root)
   test [--no-skips]   install what is missing, check formatting, build and run all tests; as root also those on network namespaces.
                       With --no-skips it installs what all tests need (half a gigabyte more), and a test that skips is a failure
-  ci [--no-skips]     what `test` leaves out: clippy, docs, the build without `xdp`, slow tests, tests of further features, the XDP
-                      objects built anew and compared, a short demo, another kernel
+  ci [--no-skips]     what `test` leaves out: clippy, docs, the builds without `xdp` and without `lab`, slow tests, tests of further
+                      features, the XDP objects built anew and compared, a short demo, another kernel
   setup               only check what must be installed, and install it (Debian or Ubuntu, as root)
   fuzz [TARGET].. [--seconds N]
                       the fuzz targets, guided by coverage, each for so long; says how many executions

@@ -1,29 +1,39 @@
-//! The part of the project that runs anywhere: the simulator and its commands, without libbpf, LLVM and root.
+//! The two halves of `spray`, each without the other: the simulator and its commands, which run anywhere, and what real machines run.
 
 use crate::sh::{self, Failure, Outcome};
 
 /// What takes Linux or a C library of its own.
 const LINUX_ONLY: [&str; 8] =
     ["libbpf-rs", "libbpf-sys", "libxdp-sys", "netlink-sys", "nix", "rtnetlink", "spray-testbed", "xsk-rs"];
-/// `spray` with the simulator alone.
-const SPRAY: [&str; 3] = ["--package", "spray", "--no-default-features"];
+/// What the laboratory takes.
+const LABORATORY: [&str; 7] =
+    ["parquet", "plotters", "spray-experiments", "spray-fabric", "spray-pipeline", "spray-sim", "spray-testbed"];
 
-/// Checks `spray` without the feature `xdp`, and that nothing of [`LINUX_ONLY`] is in it.
+/// Checks `spray` with the feature `lab` alone, in which nothing of [`LINUX_ONLY`] is, and with `xdp` alone, in which nothing of
+/// [`LABORATORY`] is.
 pub fn check() -> Outcome {
-    sh::run(sh::cargo().args(["clippy", "--release"]).args(SPRAY).args(["--", "-D", "warnings"]))?;
-    let tree = [&["tree", "--edges", "normal,build", "--prefix", "none"], SPRAY.as_slice()].concat();
+    check_alone("lab", &LINUX_ONLY)?;
+    check_alone("xdp", &LABORATORY)
+}
+
+fn check_alone(feature: &str, unwanted: &[&str]) -> Outcome {
+    let spray = ["--package", "spray", "--no-default-features", "--features", feature];
+    sh::run(sh::cargo().args(["clippy", "--release"]).args(spray).args(["--", "-D", "warnings"]))?;
+    let tree = [&["tree", "--edges", "normal,build", "--prefix", "none"], spray.as_slice()].concat();
     let cargo = sh::cargo();
     let tree = sh::capture(cargo.get_program(), &tree).ok_or_else(|| Failure::failed("`cargo tree` failed"))?;
-    match linux_only(&tree).as_slice() {
+    match those_in(&tree, unwanted).as_slice() {
         [] => Ok(()),
-        found => Err(Failure::failed(format!("`spray` without the feature `xdp` still needs {}", found.join(", ")))),
+        found => {
+            Err(Failure::failed(format!("`spray` with the feature `{feature}` alone still needs {}", found.join(", "))))
+        }
     }
 }
 
-/// The crates of [`LINUX_ONLY`] in what `cargo tree` prints.
-fn linux_only(tree: &str) -> Vec<&str> {
+/// The crates with these names in what `cargo tree` prints.
+fn those_in<'a>(tree: &'a str, names: &[&str]) -> Vec<&'a str> {
     let mut found: Vec<&str> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    found.retain(|name| LINUX_ONLY.contains(name));
+    found.retain(|name| names.contains(name));
     found.sort_unstable();
     found.dedup();
     found
@@ -31,13 +41,13 @@ fn linux_only(tree: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::linux_only;
+    use super::{LINUX_ONLY, those_in};
 
     #[test]
-    fn crates_for_linux_are_found_once() {
+    fn unwanted_crates_are_found_once() {
         let tree =
             "spray v0.1.0 (/somewhere)\nxsk-rs v0.11.0\nserde v1.0.0\nlibbpf-sys v1.5.1+v1.5.1\nxsk-rs v0.11.0 (*)";
-        assert_eq!(linux_only(tree), ["libbpf-sys", "xsk-rs"]);
-        assert_eq!(linux_only("spray v0.1.0\nspray-sim v0.1.0"), [""; 0]);
+        assert_eq!(those_in(tree, &LINUX_ONLY), ["libbpf-sys", "xsk-rs"]);
+        assert_eq!(those_in("spray v0.1.0\nspray-sim v0.1.0", &LINUX_ONLY), [""; 0]);
     }
 }

@@ -14,14 +14,14 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::note;
 use tokio::net::TcpStream;
 use tracing::Subscriber;
 use tracing_opentelemetry::OpenTelemetryLayer;
 use tracing_subscriber::registry::LookupSpan;
 
 use super::ENDPOINTS;
-use crate::failure::{Failure, Outcome};
-use crate::say::note;
 
 /// What a collector has to answer within.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -17,3 +17,6 @@ pub mod watch;
 pub mod workload;
 #[cfg(feature = "xdp")]
 pub mod xdp;
+
+#[cfg(feature = "xdp")]
+pub use spray_testbed as testbed;

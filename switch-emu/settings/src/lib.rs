@@ -13,6 +13,8 @@
 //! A field that takes one value may have a list of values in a file: [`Document::variants`] makes a document for each combination.
 //! A declaration with `#[schemars(extend("x-single" = true))]` refuses such a list. One with `#[schemars(extend("x-file" = true))]` is
 //! the path of a file.
+//!
+//! Connections have the same settings with and without a scenario: [`Transport`] declares them.
 #![forbid(unsafe_code)]
 
 mod axes;
@@ -24,6 +26,7 @@ mod shape;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod transport;
 
 pub use axes::{Axis, AxisValue, toml};
 pub use check::did_you_mean;
@@ -31,6 +34,7 @@ pub use document::{Document, assignment};
 pub use mistake::Mistake;
 pub use schema::{file_schema, schema};
 pub use tables::{Meanings, Setting, Word, keys, markdown};
+pub use transport::{ConnectionPath, Connections, Ip, Transport, one_or_list_of};
 
 /// What may stand behind a number of bytes, and how many bytes it means.
 const SUFFIXES: [(&str, u32); 7] = [

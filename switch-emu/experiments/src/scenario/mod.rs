@@ -17,11 +17,11 @@ mod written;
 
 use std::path::{Path, PathBuf};
 
-pub use paths::{Path as ConnectionPath, Paths};
+pub use paths::Paths;
 pub use queue_length::QueueLength;
 pub use seeds::{MAX_SEEDS, Seeds};
-pub use settings::{Chassis, Emulation, Ip, MarkAt, Queue, Settings, SimulationSettings, Switch, Transport};
-pub use spray_settings::{Axis, AxisValue, Document, Mistake};
+pub use settings::{Chassis, Emulation, MarkAt, Queue, Settings, SimulationSettings, Switch};
+pub use spray_settings::{Axis, AxisValue, ConnectionPath, Document, Ip, Mistake, Transport};
 pub use written::Written;
 
 pub use failure::Convergence;

@@ -4,16 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use spray_core::cc::CcConfig;
-use spray_core::cc::CcKind;
 use spray_core::flow::FlowConfig;
 use spray_core::link::serialisation_floor_ps;
 use spray_core::loss::{RtoConfig, floor_ps};
-use spray_core::path::{BalancerKind, PathConfig};
-use spray_core::units::{ByteSize, Gbps, Micros};
+use spray_core::path::BalancerKind;
+use spray_core::units::ByteSize;
 use spray_wire::Kind;
 
-use super::{Ip, Scenario, Transport};
+use super::{ConnectionPath, Ip, Scenario};
 use crate::workload::{Class, Flow, Own, Plan, classes};
 use spray_fabric::{Link, LinkAction, LinkEvent, Network, Node, ShortestPaths, Thresholds, fastest, hops};
 use spray_pipeline::config::MAX_HOPS;
@@ -119,7 +117,7 @@ impl Scenario {
         largest_bytes: u64,
     ) -> FlowConfig {
         let base_rtt_ps = self.pair_rtt_ps(paths, from, to);
-        let path = Path {
+        let path = ConnectionPath {
             balancer: own.balancer.unwrap_or(balancer),
             base_rtt_ps,
             link_bps: self.network.links[self.network.uplink(from)].rate_bps,
@@ -283,77 +281,6 @@ impl Scenario {
             let least_ps = chained.saturating_mul(self.base_rtt_ps(paths)).saturating_add(ideal_ps);
             least_ps.saturating_mul(50).max(20_000_000_000).saturating_add(plan.compute_ps)
         })
-    }
-}
-
-/// What the settings of a connection follow from.
-#[derive(Debug, Clone, Copy)]
-pub struct Path {
-    /// What chooses paths.
-    pub balancer: BalancerKind,
-    /// Round-trip time of a full packet and its ACK in an empty network.
-    pub base_rtt_ps: u64,
-    /// Rate of the sender's link, in bits per second.
-    pub link_bps: u64,
-    /// Payload of a full packet.
-    pub payload_bytes: u32,
-    /// All headers of a data frame.
-    pub header_bytes: u32,
-    /// Whether switches trim data frames instead of dropping them.
-    pub trimming: bool,
-}
-
-impl Transport {
-    /// The settings of a connection over `path`. Bounds of the retransmission timeout that are not set follow from an empty
-    /// path.
-    pub fn flow_config(&self, path: &Path) -> FlowConfig {
-        self.flow_config_under(self.cc, path)
-    }
-
-    /// The same under another congestion control.
-    fn flow_config_under(&self, control: CcKind, path: &Path) -> FlowConfig {
-        let Path { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming } = *path;
-        let packet_bytes = payload_bytes + header_bytes;
-        let mut cc = CcConfig {
-            control: control.config(&self.cc_schemes),
-            ..CcConfig::for_path(base_rtt_ps, link_bps, packet_bytes)
-        };
-        if control == CcKind::FixedRate {
-            cc.max_window_bytes = u64::MAX;
-        }
-        cc.max_window_bytes = self.max_window_bytes.map_or(cc.max_window_bytes, ByteSize::bytes);
-        cc.initial_window_bytes = self.initial_window_bytes.map_or(cc.initial_window_bytes, ByteSize::bytes);
-        let mut schemes = self.schemes;
-        schemes.flowcut.link_rate_gbps.get_or_insert(Gbps::from_bps(link_bps));
-        let bdp_bytes = spray_core::cc::bdp_bytes(base_rtt_ps, link_bps);
-        let bdp_packets = (bdp_bytes.div_ceil(u64::from(packet_bytes)) as u32).max(1);
-        let path = PathConfig {
-            evs: self.evs,
-            trimming,
-            ..PathConfig::new(balancer.config(&schemes), base_rtt_ps, bdp_packets)
-        };
-        let flow = FlowConfig::for_path(payload_bytes, header_bytes, path, cc);
-        FlowConfig {
-            window_packets: self.window_packets,
-            ack_every: self.ack_every,
-            ack_evs: self.ack_evs,
-            ack_marked: self.ack_marked,
-            ack_delay_ps: self.ack_delay_us.map_or(base_rtt_ps / 4, Micros::ps),
-            rto: self.rto(flow.rto.min_ps),
-            receiver: self.receiver.config(&self.receivers),
-            sack_gap_packets: (self.sack_gap_packets > 0).then_some(self.sack_gap_packets),
-            sack_rule: self.sack_rule,
-            give_up_ps: self.give_up_us.ps(),
-            dscp: self.dscp,
-            ..flow
-        }
-    }
-
-    /// Bounds of the retransmission timeout. `min_ps` is the least one unless the settings say another.
-    pub fn rto(&self, min_ps: u64) -> RtoConfig {
-        let min_ps = self.rto_min_us.map_or(min_ps, Micros::ps);
-        let max_ps = self.rto_max_us.map_or(min_ps.saturating_mul(16), Micros::ps).max(min_ps);
-        RtoConfig { initial_ps: min_ps, min_ps, max_ps }
     }
 }
 

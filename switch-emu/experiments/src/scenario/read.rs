@@ -1,16 +1,13 @@
 //! Turns the settings of a scenario into what the engines run: builds the network, reads files, checks rules between settings.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use spray_settings::{Document, Mistake};
 
-use spray_core::loss::ReceiverKind;
 use spray_core::path::BalancerKind;
 use spray_core::units::Micros;
 
 use super::failure::{FailureSettings, words};
 use super::limits::check_run;
-use super::settings::{ConWeave, Reunion, Settings, Switch, Transport};
+use super::settings::{ConWeave, Reunion, Settings, Switch};
 use super::workload::workloads;
 use super::{Failures, MAX_SEEDS, Paths, QueueLength, Scenario, Seeds, SimulationSettings, Written, read_file};
 use spray_fabric::{
@@ -28,7 +25,7 @@ impl Scenario {
         let of_document = Written::of(document, &settings)?;
         check_name(document, &settings.name)?;
         let seeds = seeds(document, &settings)?;
-        check_transport(document, &settings.transport)?;
+        settings.transport.check(document)?;
         let network = settings.topology.network(document)?;
         let workloads = workloads(document, &settings.workload, &network)?;
         let convergence_ps = settings.routing.convergence_us.ps();
@@ -154,48 +151,6 @@ fn check_name(document: &Document, name: &str) -> Result<(), Mistake> {
     if !name.chars().all(plain) || name.starts_with('.') {
         let rule = "letters, digits, `-`, `_` and `.`, no `.` first, since a folder is named so";
         return Err(document.mistake("name", format!("`name` is `{name}`; allowed: {rule}")));
-    }
-    Ok(())
-}
-
-/// The `[transport]` settings of a connection without a scenario, as `spray send` takes them.
-#[derive(Deserialize, JsonSchema)]
-struct Connections {
-    #[serde(default)]
-    transport: Transport,
-}
-
-impl Transport {
-    /// Reads the `[transport]` settings of `document`, which need not be a whole scenario.
-    ///
-    /// # Errors
-    /// The first mistake, with its place and what is allowed there.
-    pub fn read(document: &Document) -> Result<Self, Mistake> {
-        let Connections { transport } = document.read()?;
-        check_transport(document, &transport)?;
-        if transport.erasure {
-            let message = "`erasure` is an ideal code, which cannot carry real payload; allowed: false";
-            return Err(document.mistake("transport.erasure", message));
-        }
-        Ok(transport)
-    }
-}
-
-fn check_transport(document: &Document, transport: &Transport) -> Result<(), Mistake> {
-    let mistake = |field: &str, message: String| Err(document.mistake(&format!("transport.{field}"), message));
-    if !transport.window_packets.is_power_of_two() {
-        let message = format!("`window_packets` is {}; allowed: powers of two", transport.window_packets);
-        return mistake("window_packets", message);
-    }
-    if transport.erasure && transport.receiver != ReceiverKind::Selective {
-        return mistake(
-            "receiver",
-            "`erasure` repairs losses in its own way; allowed: `receiver = \"selective\"`".into(),
-        );
-    }
-    let bounds = transport.rto_max_us.zip(transport.rto_min_us);
-    if bounds.is_some_and(|(max, min)| max.ps() != 0 && max < min) {
-        return mistake("rto_max_us", "`rto_max_us` is below `rto_min_us`; allowed: not below".into());
     }
     Ok(())
 }

@@ -1,14 +1,11 @@
 //! The settings of a scenario, declared once. The reader, its messages, `--set`, the JSON Schema and the tables of
 //! `docs/reference/settings.md` come from these types. The tables show the comments on fields to users.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use spray_core::cc::{CcKind, CcSchemes};
-use spray_core::flow::DEFAULT_SACK_GAP_PACKETS;
-use spray_core::loss::{ReceiverKind, Receivers, SackRule};
-use spray_core::path::{BalancerKind, Schemes};
 use spray_core::units::{ByteSize, Micros};
 use spray_fabric::{HashFields, HashFunction, HashSeed, Scheme, conweave, reunion};
+use spray_settings::{Transport, one_or_list_of};
 
 use super::failure::{FailureSettings, Routing};
 use super::link_event::LinkEventSettings;
@@ -34,7 +31,7 @@ pub struct Settings {
     pub seed: u64,
     /// In place of `seed`: one run for each of these seeds.
     #[serde(default)]
-    #[schemars(schema_with = "seeds")]
+    #[schemars(schema_with = "one_or_list_of::<Seeds>")]
     pub seeds: Vec<Seeds>,
     /// Scenario time at which a run is stopped; flows that have not completed by then count as incomplete. By default 50 times
     /// the least time that the flows could take, at least 20000.
@@ -83,134 +80,6 @@ fn one() -> u64 {
 
 fn sample_us() -> Micros {
     Micros::new(20)
-}
-
-/// How senders and receivers work.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Transport {
-    /// What chooses the path of each packet. With a list, one run for each.
-    #[schemars(schema_with = "one_or_list")]
-    pub balancer: Vec<BalancerKind>,
-    /// Congestion control.
-    pub cc: CcKind,
-    /// Window before the first feedback. By default 1.5 BDP in whole packets.
-    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
-    pub initial_window_bytes: Option<ByteSize>,
-    /// Largest window. By default 1.5 BDP; under `fixed-rate` no limit.
-    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
-    pub max_window_bytes: Option<ByteSize>,
-    /// IP version.
-    pub ip: Ip,
-    /// DSCP of data packets. Switches here treat all of them alike; a network may not. Control frames have 46.
-    #[schemars(range(min = 0, max = 43))]
-    pub dscp: u8,
-    /// Payload of a full packet. The `xdp` engine takes at most 3398, with IPv6 3378: XDP on veth carries IP packets of at most
-    /// 3,498 bytes.
-    #[schemars(range(min = 64, max = 65_000))]
-    pub payload_bytes: u32,
-    /// Data packets per ACK.
-    #[schemars(range(min = 1, max = 64))]
-    pub ack_every: u32,
-    /// Most entropy values that an ACK echoes: that of the packet that triggered it, then those of the latest other packets that
-    /// it acknowledges.
-    #[schemars(range(min = 1, max = 16))]
-    pub ack_evs: u32,
-    /// Acknowledge a marked packet at once, whatever `ack_every` is, as in the published simulations.
-    pub ack_marked: bool,
-    /// How long an ACK may wait for more packets. By default a quarter of the base RTT.
-    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
-    pub ack_delay_us: Option<Micros>,
-    /// Number of entropy values.
-    #[schemars(range(min = 1, max = 65_535))]
-    pub evs: u32,
-    /// Most packets from the oldest unacknowledged one to the newest; a power of two.
-    #[schemars(range(min = 256, max = 16_384))]
-    pub window_packets: u32,
-    /// What becomes of packets out of order, at both ends.
-    pub receiver: ReceiverKind,
-    /// With the receiver `selective`: a packet counts as lost when this many packets sent after it have arrived, and `sack_rule` holds. With 0 only the
-    /// retransmission timer and trimmed headers tell of losses.
-    #[schemars(range(min = 0, max = 16_384))]
-    pub sack_gap_packets: u32,
-    /// What else must hold before such a packet counts as lost.
-    pub sack_rule: SackRule,
-    /// Send messages in an ideal erasure code: any packets, if they are enough, make up the message. The simulator only.
-    pub erasure: bool,
-    /// Least retransmission timeout, and the first one. By default the base RTT plus the time that full queues take to empty, one for
-    /// each switch on the path and at least four; with `pfc` a full queue is all memory of its switch.
-    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
-    pub rto_min_us: Option<Micros>,
-    /// Largest retransmission timeout. By default 16 times the least; 0 means the least.
-    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
-    pub rto_max_us: Option<Micros>,
-    /// Time without progress after which a connection fails.
-    #[schemars(range(min = 0.000_001, max = 3_600_000_000_u64))]
-    pub give_up_us: Micros,
-    /// Settings of the receivers.
-    #[serde(flatten)]
-    pub receivers: Receivers,
-    /// Settings of the balancers.
-    #[serde(flatten)]
-    pub schemes: Schemes,
-    /// Settings of the congestion controls.
-    #[serde(flatten)]
-    pub cc_schemes: CcSchemes,
-}
-
-impl Default for Transport {
-    fn default() -> Self {
-        Self {
-            balancer: vec![BalancerKind::RepsPlus],
-            cc: CcKind::Dctcp,
-            initial_window_bytes: None,
-            max_window_bytes: None,
-            ip: Ip::V4,
-            dscp: spray_wire::DSCP_DATA,
-            payload_bytes: 3_000,
-            ack_every: 1,
-            ack_evs: 1,
-            ack_marked: false,
-            ack_delay_us: None,
-            evs: 65_535,
-            window_packets: 4_096,
-            receiver: ReceiverKind::Selective,
-            sack_gap_packets: DEFAULT_SACK_GAP_PACKETS,
-            sack_rule: SackRule::Patient,
-            erasure: false,
-            rto_min_us: None,
-            rto_max_us: None,
-            give_up_us: Micros::new(20_000),
-            receivers: Receivers::default(),
-            schemes: Schemes::default(),
-            cc_schemes: CcSchemes::default(),
-        }
-    }
-}
-
-/// Version of the Internet Protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-pub enum Ip {
-    /// IPv4.
-    #[serde(rename = "4")]
-    V4,
-    /// IPv6.
-    #[serde(rename = "6")]
-    V6,
-}
-
-fn one_or_list(generator: &mut SchemaGenerator) -> Schema {
-    one_or_list_of::<BalancerKind>(generator)
-}
-
-fn seeds(generator: &mut SchemaGenerator) -> Schema {
-    one_or_list_of::<Seeds>(generator)
-}
-
-fn one_or_list_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    let one = generator.subschema_for::<T>();
-    json_schema!({ "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }] })
 }
 
 /// The queue of every port.

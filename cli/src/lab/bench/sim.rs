@@ -1,0 +1,285 @@
+//! `spray bench sim`: how fast the simulator is on one thread and on several, how that changes with the size of the fabric, and how long
+//! another simulator takes for the same flows.
+
+use std::fmt::Write;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+use spray_experiments::results::{self, RunResult};
+use spray_experiments::scenario::Scenario;
+use spray_experiments::sim::Simulation;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::progress::Progress;
+use spray_tools::say;
+
+use super::median;
+use crate::lab::args;
+use crate::lab::settings;
+
+/// A fabric and its flows, as `spray sim` takes them, and the tiers of the fabric for another simulator.
+struct Size {
+    hosts: u32,
+    topology: &'static str,
+    matrix: &'static str,
+    tiers: &'static [Tier],
+}
+
+/// Cables down from a switch, up from it, and switches of the tier that share their hosts: a line of a `.topo` file each.
+struct Tier {
+    down: u32,
+    up: u32,
+}
+
+/// They are in ascending order, so that the process' peak memory after each run is that of the run.
+const SIZES: [Size; 4] = [
+    Size {
+        hosts: 128,
+        topology: "leaf-spine:16x8x8",
+        matrix: "permutation:8MiB",
+        tiers: &[Tier { down: 8, up: 8 }, Tier { down: 16, up: 0 }],
+    },
+    Size {
+        hosts: 1_024,
+        topology: "leaf-spine:32x32x32",
+        matrix: "permutation:4MiB",
+        tiers: &[Tier { down: 32, up: 32 }, Tier { down: 32, up: 0 }],
+    },
+    Size { hosts: 8_192, topology: "fat-tree:32x16x16x256x16", matrix: "permutation:1MiB", tiers: &[] },
+    Size { hosts: 65_536, topology: "fat-tree:64x32x32x1024x32", matrix: "permutation:256KiB", tiers: &[] },
+];
+
+/// Two threads are to be so many times as fast as one.
+const TWO_THREADS: f64 = 1.7;
+/// One thread is to be so many times as fast as the published simulator.
+const REFERENCE: f64 = 20.0;
+
+/// What was measured of a size: times in seconds, one for each round.
+struct Measured {
+    size: &'static Size,
+    last: RunResult,
+    one_s: Vec<f64>,
+    many_s: Vec<f64>,
+    reference_s: Vec<f64>,
+}
+
+/// Measures permutations of growing size, and prints medians.
+///
+/// # Errors
+/// 1 when a run does not complete, 2 when the other simulator cannot be run.
+pub fn sim(arguments: &args::BenchSim) -> Outcome {
+    let mut progress = Progress::on_stderr();
+    let mut all = Vec::new();
+    for size in SIZES.iter().filter(|size| size.hosts <= arguments.hosts) {
+        all.push(measure(arguments, size, &mut progress)?);
+    }
+    progress.clear();
+    say::object(&object(arguments, &all))?;
+    let threads = arguments.threads;
+    say!("{} on one thread and on {threads}, medians of {}\n", arguments.balancer, arguments.repeat);
+    say!("{}", table(&all));
+    Ok(())
+}
+
+/// Runs a size on one thread, on several, and in the other simulator, in turn. Large sizes run once.
+fn measure(arguments: &args::BenchSim, size: &'static Size, progress: &mut Progress) -> Outcome<Measured> {
+    let scenario = crate::lab::sim::published(&settings::fabric(size.topology, size.matrix)?)?;
+    let on = |threads| Simulation::new(&scenario).on_threads(threads);
+    let (one, many) = (on(1), on(arguments.threads as usize));
+    let mut found = Measured { size, last: RunResult::default(), one_s: vec![], many_s: vec![], reference_s: vec![] };
+    let rounds = if size.hosts > 1_024 { 1 } else { arguments.repeat };
+    for round in 1..=rounds {
+        progress.phase(&format!("{}: {round}/{rounds}", size.topology));
+        let run = |simulation: &Simulation<'_>| {
+            simulation.run(arguments.balancer, scenario.seed, &[]).map_err(Failure::failed)
+        };
+        found.last = run(&one)?;
+        found.one_s.push(found.last.wall_s);
+        if arguments.threads > 1 {
+            found.many_s.push(run(&many)?.wall_s);
+        }
+        if let Some(command) = arguments.reference.as_deref().filter(|_| !size.tiers.is_empty()) {
+            found.reference_s.push(reference_s(command, &scenario, size)?);
+        }
+        if !found.last.summary().is_complete() {
+            return Err(Failure::failed(format!("{}: not every flow completed", size.topology)));
+        }
+    }
+    Ok(found)
+}
+
+/// How long another simulator takes for the same fabric and flows.
+#[expect(clippy::disallowed_methods, reason = "a measurement")]
+fn reference_s(command: &str, scenario: &Scenario, size: &Size) -> Outcome<f64> {
+    let folder = tempfile::tempdir().map_err(Failure::failed)?;
+    let [topology, matrix] = ["fabric.topo", "flows.cm"].map(|name| folder.path().join(name));
+    std::fs::write(&topology, topo(size)).map_err(Failure::failed)?;
+    std::fs::write(&matrix, cm(scenario)).map_err(Failure::failed)?;
+    let fill = |word: &str| {
+        word.replace("{topology}", &topology.to_string_lossy()).replace("{matrix}", &matrix.to_string_lossy())
+    };
+    let mut words = command.split_whitespace().map(fill);
+    let program = words.next().unwrap_or_default();
+    let begun = Instant::now();
+    let ended = Command::new(&program).args(words).stdin(Stdio::null()).stdout(Stdio::null()).status();
+    let status = ended.map_err(|error| Failure::refused(format!("--reference: `{program}`: {error}")))?;
+    if !status.success() {
+        return Err(Failure::failed(format!("--reference: `{program}` ended with {status}")));
+    }
+    Ok(begun.elapsed().as_secs_f64())
+}
+
+/// The fabric as a `.topo` file.
+fn topo(size: &Size) -> String {
+    let mut out = format!("Nodes {0}\nTiers {1}\nPodsize {0}\n", size.hosts, size.tiers.len());
+    for (number, Tier { down, up }) in size.tiers.iter().enumerate() {
+        let _ = write!(out, "\nTier {number}\nDownlink_speed_Gbps 400\nRadix_Down {down}\n");
+        if *up > 0 {
+            let _ = writeln!(out, "Radix_Up {up}");
+        }
+        out += "Downlink_Latency_ns 1000\nSwitch_Latency_ns 0\n";
+    }
+    out
+}
+
+/// The flows as a `.cm` file.
+fn cm(scenario: &Scenario) -> String {
+    let flows = scenario.flows(scenario.seed);
+    let mut out = format!("Nodes {}\nConnections {}\n", scenario.network.hosts.len(), flows.len());
+    for (id, flow) in (1..).zip(&flows) {
+        let _ = writeln!(out, "{}->{} id {id} start {} size {}", flow.src, flow.dst, flow.start_ps, flow.bytes);
+    }
+    out
+}
+
+impl Measured {
+    fn packet_hops(&self) -> u64 {
+        self.last.sim.map_or(0, |sim| sim.packet_hops)
+    }
+
+    fn hop_ns(&self) -> f64 {
+        median(&self.one_s) * 1e9 / self.packet_hops().max(1) as f64
+    }
+
+    /// How many times as long one thread takes as several, and the other simulator as one thread: medians of each round's ratio.
+    fn ratios(&self) -> [Option<f64>; 2] {
+        let ratio = |above: &[f64], below: &[f64]| {
+            let each: Vec<f64> = above.iter().zip(below).map(|(above, below)| above / below).collect();
+            (!each.is_empty()).then(|| median(&each))
+        };
+        [ratio(&self.one_s, &self.many_s), ratio(&self.reference_s, &self.one_s)]
+    }
+}
+
+/// How much more a packet-hop costs than in the smallest fabric.
+fn growth(all: &[Measured], measured: &Measured) -> f64 {
+    measured.hop_ns() / all.first().map_or(1.0, Measured::hop_ns)
+}
+
+/// One JSON object: a list of the sizes, and what has targets beside it.
+fn object(arguments: &args::BenchSim, all: &[Measured]) -> Value {
+    let mut object = Map::new();
+    let mut put = |name: String, value: Value| object.insert(name, value);
+    put("balancer".into(), arguments.balancer.to_string().into());
+    put("threads".into(), arguments.threads.into());
+    put("repeat".into(), arguments.repeat.into());
+    for measured in all {
+        let hosts = measured.size.hosts;
+        let [threads, reference] = measured.ratios();
+        if let Some(ratio) = threads {
+            put(format!("ratio_threads_{hosts}"), ratio.into());
+            if arguments.threads == 2 {
+                put(format!("ratio_threads_{hosts}_target"), TWO_THREADS.into());
+            }
+        }
+        if let Some(ratio) = reference {
+            put(format!("ratio_reference_{hosts}"), ratio.into());
+            put(format!("ratio_reference_{hosts}_target"), REFERENCE.into());
+        }
+        if hosts == 8_192 {
+            put("growth_8192".into(), growth(all, measured).into());
+            put("wall_s_8192".into(), median(&measured.one_s).into());
+            put("peak_rss_mb_8192".into(), measured.last.sim.map_or(0.0, |sim| sim.peak_rss_mb).into());
+        }
+    }
+    put("sizes".into(), all.iter().map(|measured| row(all, measured)).collect());
+    object.into()
+}
+
+fn row(all: &[Measured], measured: &Measured) -> Value {
+    let Measured { size, last, one_s, many_s, reference_s } = measured;
+    let ends = |of: fn(f64, f64) -> f64| one_s.iter().copied().reduce(of);
+    let some = |list: &[f64]| (!list.is_empty()).then(|| median(list));
+    json!({
+        "hosts": size.hosts,
+        "topology": size.topology,
+        "matrix": size.matrix,
+        "packet_hops": measured.packet_hops(),
+        "wall_s": median(one_s),
+        "wall_s_least": ends(f64::min),
+        "wall_s_most": ends(f64::max),
+        "wall_s_threads": some(many_s),
+        "reference_s": some(reference_s),
+        "packet_hops_per_s": (1e9 / measured.hop_ns()).round() as u64,
+        "hop_ns": measured.hop_ns(),
+        "growth": growth(all, measured),
+        "peak_rss_mb": last.sim.map_or(0.0, |sim| sim.peak_rss_mb),
+    })
+}
+
+fn table(all: &[Measured]) -> String {
+    let header = [
+        "topology",
+        "flows",
+        "packet-hops",
+        "median s",
+        "least",
+        "most",
+        "ns/hop",
+        "of smallest",
+        "threads",
+        "reference",
+        "peak MB",
+    ];
+    let row = |measured: &Measured| {
+        let times = |ratio: Option<f64>| ratio.map_or("-".to_string(), |ratio| format!("{ratio:.2} x"));
+        let ends = |of: fn(f64, f64) -> f64| measured.one_s.iter().copied().reduce(of).unwrap_or_default();
+        let [threads, reference] = measured.ratios();
+        vec![
+            measured.size.topology.into(),
+            measured.size.matrix.into(),
+            measured.packet_hops().to_string(),
+            format!("{:.3}", median(&measured.one_s)),
+            format!("{:.3}", ends(f64::min)),
+            format!("{:.3}", ends(f64::max)),
+            format!("{:.1}", measured.hop_ns()),
+            format!("{:.2}", growth(all, measured)),
+            times(threads),
+            times(reference),
+            format!("{:.0}", measured.last.sim.map_or(0.0, |sim| sim.peak_rss_mb)),
+        ]
+    };
+    results::align(&header, 2, &all.iter().map(row).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spray_experiments::workload::parse_matrix;
+    use spray_fabric::TopoFile;
+
+    #[test]
+    fn another_simulator_gets_the_same_fabric_and_flows() {
+        for size in SIZES.iter().filter(|size| !size.tiers.is_empty()) {
+            let overrides = settings::fabric(size.topology, size.matrix).ok().unwrap();
+            let scenario = crate::lab::sim::published(&overrides).ok().unwrap();
+            let network = TopoFile::parse(&topo(size)).unwrap().network();
+            let shape = |network: &spray_fabric::Network| {
+                let rates: Vec<_> = network.links.iter().map(|link| (link.rate_bps, link.latency_ps)).collect();
+                (network.hosts.len(), network.switches.len(), rates)
+            };
+            assert!(shape(&network) == shape(&scenario.network), "{}", size.topology);
+            assert!(parse_matrix(&cm(&scenario), network.hosts.len()).is_ok(), "{}", size.matrix);
+        }
+    }
+}

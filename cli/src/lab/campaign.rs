@@ -1,0 +1,223 @@
+//! Runs scenarios for all commands: shows progress, writes a results folder for each run, and prints a table at the end.
+
+pub mod metrics;
+mod plan;
+mod show;
+mod work;
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::json;
+use spray_experiments::engine::EngineError;
+use spray_experiments::results::{self, Finished, Summary};
+use spray_experiments::scenario::{Axis, Scenario};
+use spray_tools::captures::Captures;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::metrics::{Metrics, Publish};
+use spray_tools::{note, say};
+
+pub use self::plan::{Job, Planned};
+use crate::lab::args::Engine;
+use crate::lab::fit;
+use crate::lab::folder::{self, Writes};
+use crate::lab::sim::args::Seeds;
+
+/// A set of runs: every scenario with each of its balancers and each seed. A run that is done is not run again.
+pub struct Campaign {
+    /// Names the results folder.
+    pub name: String,
+    /// The engine.
+    pub engine: Engine,
+    /// The scenarios. Neighbours in the list with the same network share what the engine sets up.
+    pub scenarios: Vec<Scenario>,
+    /// The seeds; if there are none, each scenario's own.
+    pub seeds: Vec<u64>,
+    /// Most runs at the same time. An exclusive engine runs one at a time.
+    pub threads: usize,
+    /// What is said of the runs to who watches.
+    pub metrics: metrics::Campaign,
+    /// What to capture of each run, if anything.
+    pub captures: Option<Captures>,
+    /// Whether the run is viewed in the terminal, and steered there. Then it is the only one.
+    pub live: bool,
+}
+
+/// A run of a campaign that has ended: what came of it, or why nothing did.
+pub type Ended = (Job, Result<Finished, String>);
+
+impl Campaign {
+    /// The scenarios on `engine`, with the given seeds or else their own.
+    pub fn new(engine: Engine, scenarios: Vec<Scenario>, seeds: &Seeds) -> Self {
+        let name = scenarios.first().map(|scenario| scenario.name.clone()).unwrap_or_default();
+        let metrics = metrics::Campaign::default();
+        Self {
+            name,
+            engine,
+            scenarios,
+            seeds: seeds.list(),
+            threads: seeds.threads(),
+            metrics,
+            captures: None,
+            live: false,
+        }
+    }
+
+    /// Serves metrics while it runs, if that is asked for.
+    ///
+    /// # Errors
+    /// 2 when the port cannot be had.
+    pub fn publishing(self, publish: &Publish) -> Outcome<Self> {
+        let metrics = metrics::Campaign::new(Metrics::open(publish.metrics)?);
+        Ok(Self { metrics, ..self })
+    }
+
+    /// Runs everything that is not done, writes the results, prints the table.
+    ///
+    /// # Errors
+    /// 2 when the machine or the scenario does not allow it, or `out` has other results; 1 when a run failed or did not deliver what was
+    /// sent; 130 after Ctrl-C. What the engine set up is removed in every case.
+    pub fn run(&self, out: Option<&Path>) -> Outcome {
+        let out = folder::location(out, &self.name);
+        let ended = self.results(&out)?;
+        let done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
+        let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
+        results::write_sweep(&out, &summaries).map_err(Failure::failed)?;
+        results::write_overview(&out, &done).map_err(Failure::failed)?;
+        let is_sweep = summaries.windows(2).any(|pair| pair[0].seed != pair[1].seed || pair[0].axes != pair[1].axes);
+        speed(&summaries);
+        fit::tables(&if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
+        if let Some(table) = results::workload_table(&summaries) {
+            fit::tables(&table);
+        }
+        let (overview, failures) = (out.join("report.html"), self.failures(&ended));
+        say!("results   {}", out.display());
+        say!("overview  {}", overview.display());
+        report(&out, Some(&overview), &summaries, &failures)?;
+        failures.iter().for_each(|Failed { run, why }| note!("spray: {run} failed: {why}"));
+        match failures.len() {
+            0 => verdict(&summaries),
+            failed => Err(Failure::failed(format!(
+                "{failed} of {} runs failed; the same command tries them again",
+                ended.len()
+            ))),
+        }
+    }
+
+    /// The runs that failed, and why.
+    pub fn failures(&self, ended: &[Ended]) -> Vec<Failed> {
+        let failed = |(job, run): &Ended| Some(Failed { run: self.title(job), why: run.as_ref().err()?.clone() });
+        ended.iter().filter_map(failed).collect()
+    }
+
+    /// Runs everything that is not done, and writes each result as soon as its run ends, in a folder of its own under `out`. The results
+    /// are in the order of the plan.
+    ///
+    /// # Errors
+    /// As [`Campaign::run`]; data that was not delivered is no error here, nor a run that failed.
+    pub fn results(&self, out: &Path) -> Outcome<Vec<Ended>> {
+        let plan = self.plan(out)?;
+        let mut failed = self.work(&plan, (out, Writes::All))?;
+        let end = |(number, planned): (usize, &Planned)| {
+            let run = match failed.remove(&number) {
+                Some(why) => Err(why),
+                None => Finished::load(out, &planned.folder),
+            };
+            (planned.job, run)
+        };
+        Ok(plan.iter().enumerate().map(end).collect())
+    }
+
+    /// Runs every `of`-th run of the plan from number `part` on, from 1, and prints how many are done. The same command without a part
+    /// collects the results of all.
+    ///
+    /// # Errors
+    /// As [`Campaign::run`].
+    pub fn run_part(&self, out: &Path, (part, of): (usize, usize)) -> Outcome {
+        let plan = self.plan(out)?;
+        let total = plan.len();
+        let mine: Vec<Planned> = plan.into_iter().skip(part - 1).step_by(of).collect();
+        let failed = self.work(&mine, (out, Writes::Part))?;
+        let done = mine.len() - failed.len();
+        say!("part {part} of {of}: {done} of its {} runs are done, of {total} in all", mine.len());
+        say::object(
+            &json!({ "results": out, "part": part, "of": of, "done": done, "runs": mine.len(), "all": total }),
+        )?;
+        match failed.values().next() {
+            None => Ok(()),
+            Some(why) => Err(Failure::failed(format!("{} runs failed; one of them: {why}", failed.len()))),
+        }
+    }
+
+    /// `silent uplink, evs 64, reps, seed 3`: what tells the run from the others.
+    fn title(&self, job: &Job) -> String {
+        let Scenario { condition, written, seeds, transport, .. } = &self.scenarios[job.scenario];
+        let axis = |axis: &Axis| format!("{} {}", axis.path.rsplit('.').next().unwrap_or(&axis.path), axis.value);
+        let others = self.scenarios.iter().any(|other| other.condition != *condition);
+        let several = if self.seeds.is_empty() { seeds } else { &self.seeds }.len() > 1;
+        let alone = self.scenarios.len() == 1 && !several && transport.balancer.len() == 1;
+        let first = (others || alone).then(|| condition.clone());
+        let axes = written.axes.iter().map(axis);
+        let seed = several.then(|| format!("seed {}", job.seed));
+        first.into_iter().chain(axes).chain([job.balancer.to_string()]).chain(seed).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A run that failed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failed {
+    /// What tells it from the others.
+    pub run: String,
+    /// What went wrong.
+    pub why: String,
+}
+
+/// Says as JSON where the results are, and all figures of the runs.
+///
+/// # Errors
+/// None that a user could meet.
+pub fn report(results: &Path, overview: Option<&Path>, runs: &[Summary], failed: &[Failed]) -> Outcome {
+    say::object(&json!({ "results": results, "overview": overview, "runs": runs, "failed": failed }))
+}
+
+/// The version of spray.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// See [`commit`](results::Program::commit); the build script asks git.
+pub const COMMIT: &str = env!("SPRAY_COMMIT");
+
+/// The command's failure for an engine's error.
+pub fn ended(error: EngineError) -> Failure {
+    match error {
+        EngineError::Stopped => Failure::interrupted(),
+        EngineError::Refused(message) => Failure::refused(message),
+        EngineError::Failed(message) => Failure::failed(message),
+    }
+}
+
+/// Checks that everything was delivered.
+///
+/// # Errors
+/// 1 when it was not.
+pub fn verdict(done: &[Summary]) -> Outcome {
+    match done.iter().filter(|run| !run.is_complete()).count() {
+        0 => Ok(()),
+        bad => Err(Failure::failed(format!("in {bad} of {} runs not everything arrived as it was sent", done.len()))),
+    }
+}
+
+/// Prints how fast the simulator was, if it ran: seconds of each run, on however many threads.
+fn speed(done: &[Summary]) {
+    let figures = || done.iter().filter_map(|run| Some((run.sim?, run.wall_s)));
+    if figures().next().is_none() {
+        return;
+    }
+    let hops: u64 = figures().map(|(sim, _)| sim.packet_hops).sum();
+    let seconds: f64 = figures().map(|(_, wall_s)| wall_s).sum();
+    let peak = figures().map(|(sim, _)| sim.peak_rss_mb).fold(0.0, f64::max);
+    let rate = hops as f64 / seconds.max(1e-9) / 1e6;
+    let millions = hops as f64 / 1e6;
+    say!("{millions:.1} million packet-hops in {seconds:.2} s, {rate:.1} million a second; at most {peak:.0} MB");
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! What a campaign will run, and what of it is done: folders, and what their results follow from.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use sha2::Digest;
+use spray_core::path::BalancerKind;
+use spray_experiments::results::{self, Finished, Summary};
+use spray_experiments::scenario::{MAX_RUNS, Scenario};
+use spray_tools::failure::{Failure, Outcome};
+
+use super::{COMMIT, Campaign, VERSION};
+
+/// One run of a campaign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Index of its scenario.
+    pub scenario: usize,
+    /// Its balancer.
+    pub balancer: BalancerKind,
+    /// Root of its random choices.
+    pub seed: u64,
+}
+
+/// A run of the plan, done or not.
+#[derive(Debug)]
+pub struct Planned {
+    /// What is run.
+    pub job: Job,
+    /// The name of its folder.
+    pub folder: String,
+    /// What its results follow from, see [`key`](results::Record::key).
+    pub(super) key: String,
+    /// Whether its folder is there, with these results.
+    pub is_done: bool,
+}
+
+impl Campaign {
+    /// All runs, and which of them are done in `out`.
+    ///
+    /// # Errors
+    /// 2 when there are too many or none, a file of a scenario cannot be read, or `out` has other results where one is to go.
+    pub fn plan(&self, out: &Path) -> Outcome<Vec<Planned>> {
+        let jobs = self.jobs();
+        if jobs.is_empty() || jobs.len() > MAX_RUNS {
+            return Err(Failure::refused(format!("there are {} runs; allowed: 1 to {MAX_RUNS}", jobs.len())));
+        }
+        self.check_neighbours(out)?;
+        let (mut names, mut files) = (HashSet::new(), HashMap::new());
+        let plan = jobs.into_iter().map(|job| {
+            let folder = self.folder(&job, &mut names);
+            let key = self.key(&job, &mut files)?;
+            let is_done = is_done(&out.join(&folder), &key)?;
+            Ok(Planned { job, folder, key, is_done })
+        });
+        plan.collect()
+    }
+
+    /// Refuses a folder with runs of another scenario or with other axes: its tables would not fit together.
+    fn check_neighbours(&self, out: &Path) -> Outcome {
+        let runs = std::fs::read_dir(out).into_iter().flatten().flatten().map(|entry| entry.path());
+        let summary = |run: PathBuf| std::fs::read(run.join("summary.json")).ok();
+        let Some(summary) = runs.filter(|path| path.join("run.json").is_file()).find_map(summary) else {
+            return Ok(());
+        };
+        let summary: Summary = serde_json::from_slice(&summary).unwrap_or_default();
+        let fits = |Scenario { name, written, .. }: &Scenario| {
+            let paths: HashSet<&String> = written.axes.iter().map(|axis| &axis.path).collect();
+            *name == summary.scenario && paths == summary.axes.keys().collect()
+        };
+        if self.scenarios.iter().any(fits) {
+            return Ok(());
+        }
+        let axes: Vec<&str> = summary.axes.keys().map(String::as_str).collect();
+        let axes = if axes.is_empty() { "no axes".into() } else { format!("the axes {}", axes.join(", ")) };
+        let (out, scenario) = (out.display(), &summary.scenario);
+        Err(Failure::refused(format!(
+            "{out} has results of the scenario `{scenario}` with {axes}; allowed: another folder with --out"
+        )))
+    }
+
+    /// The name of a run's folder, which no other run has.
+    fn folder(&self, job: &Job, names: &mut HashSet<String>) -> String {
+        let Scenario { condition, written, .. } = &self.scenarios[job.scenario];
+        let name = results::folder_name(condition, &written.axes, job.balancer.name(), job.seed);
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        let free = std::iter::once(name.clone()).chain(numbered).find(|name| names.insert(name.clone()));
+        free.unwrap_or(name)
+    }
+
+    fn key(&self, job: &Job, files: &mut HashMap<PathBuf, String>) -> Outcome<String> {
+        let written = &self.scenarios[job.scenario].written;
+        let hash = written.hash(job.balancer, job.seed, files);
+        let hash = hash.map_err(|error| Failure::refused(format!("a file of the scenario cannot be read: {error}")))?;
+        let parts = [self.engine.name(), VERSION, COMMIT].join("\0");
+        // What somebody has steered is not what the scenario gives.
+        let live = if self.live { "\0live" } else { "" };
+        Ok(format!("{:x}", hash.chain_update(parts).chain_update(live).finalize()))
+    }
+
+    /// All runs: scenario by scenario, balancer by balancer, seed by seed.
+    pub fn jobs(&self) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for (scenario, given) in self.scenarios.iter().enumerate() {
+            let seeds = if self.seeds.is_empty() { &given.seeds } else { &self.seeds };
+            let balancers = &given.transport.balancer;
+            let pairs = balancers.iter().flat_map(|balancer| seeds.iter().map(|seed| (*balancer, *seed)));
+            jobs.extend(pairs.map(|(balancer, seed)| Job { scenario, balancer, seed }));
+        }
+        jobs
+    }
+}
+
+/// Whether the folder has the results of the run with this key.
+///
+/// # Errors
+/// 2 when it has anything else: nothing is overwritten.
+fn is_done(dir: &Path, key: &str) -> Outcome<bool> {
+    if !dir.exists() {
+        return Ok(false);
+    }
+    let why = match Finished::record(dir) {
+        Some(record) if record.key == key => return Ok(true),
+        Some(record) if (record.program.version.as_str(), record.program.commit.as_str()) != (VERSION, COMMIT) => {
+            format!("the results of another spray ({} {})", record.program.version, record.program.commit)
+        }
+        Some(_) => "the results of other settings, see its scenario.toml".into(),
+        None => "something else than the results of a run".into(),
+    };
+    let dir = dir.display();
+    Err(Failure::refused(format!(
+        "{dir} has {why}, which would be overwritten; allowed: another folder with --out, or remove this one"
+    )))
+}

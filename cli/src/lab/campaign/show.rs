@@ -1,0 +1,96 @@
+//! The progress of a campaign.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use spray_experiments::engine;
+use spray_experiments::results::RunResult;
+use spray_tools::failure::Outcome;
+use spray_tools::info;
+use spray_tools::progress::{Progress, now};
+
+/// Shows progress. If runs go one at a time, it shows how far each is; otherwise it shows each that has ended.
+pub(super) struct Show {
+    progress: Mutex<Progress>,
+    begun: Instant,
+    /// Runs that have ended now, well or not.
+    ended: AtomicUsize,
+    /// Runs whose results are written.
+    done: AtomicUsize,
+    /// Runs that were done before.
+    before: usize,
+    jobs: usize,
+    live: bool,
+}
+
+impl Show {
+    pub(super) fn new(jobs: usize, before: usize, live: bool) -> Self {
+        let (ended, done) = (AtomicUsize::new(0), AtomicUsize::new(before));
+        Self { progress: Mutex::new(Progress::on_stderr()), begun: now(), ended, done, before, jobs, live }
+    }
+
+    /// The results of a run are written.
+    pub(super) fn count(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many are.
+    pub(super) fn done(&self) -> usize {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// `, about 2m left`, if the other runs take as long as those that have ended; empty before the first end and after the last.
+    fn left(&self) -> String {
+        let ended = self.ended.load(Ordering::Relaxed);
+        let open = self.jobs.saturating_sub(self.before + ended);
+        if ended == 0 || open == 0 {
+            return String::new();
+        }
+        let seconds = now().duration_since(self.begun).as_secs_f64() / ended as f64 * open as f64;
+        format!(", about {} left", humantime::format_duration(Duration::from_secs(seconds.ceil() as u64)))
+    }
+
+    /// A run begins; returns what it is called from now on, as in `[3/9] silent uplink, reps`.
+    pub(super) fn begin(&self, number: usize, title: &str) -> String {
+        let label = format!("[{}/{}] {title}", number + 1, self.jobs);
+        if self.live {
+            self.with(|progress| progress.phase(&format!("{label}{}", self.left())));
+        }
+        label
+    }
+
+    /// An engine reports progress of the run called `label`, or progress that belongs to no run.
+    pub(super) fn news(&self, label: &str, news: &engine::Progress) {
+        use engine::Progress as News;
+        let colon = if label.is_empty() { "" } else { ": " };
+        self.with(|progress| match news {
+            News::Phase(text) => progress.phase(&format!("{label}{colon}{text}")),
+            News::Remark(text) => {
+                progress.clear();
+                info!("spray: {label}{colon}{text}");
+            }
+            News::Running { time_us, delivered_bytes, total_bytes, flows_completed, flows_total } => {
+                let percent = *delivered_bytes as f64 * 100.0 / (*total_bytes).max(1) as f64;
+                progress.update(|| {
+                    format!("{label}: {percent:.0} % delivered, {flows_completed}/{flows_total} flows, {time_us:.0} us")
+                });
+            }
+            _ => {}
+        });
+    }
+
+    /// A run has ended.
+    pub(super) fn end(&self, title: &str, ended: &Outcome<RunResult>) {
+        let count = self.before + self.ended.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.live {
+            return;
+        }
+        let told = ended.as_ref().map_or_else(ToString::to_string, |run| format!("{:.1} s", run.wall_s));
+        self.with(|progress| progress.update(|| format!("[{count}/{}] {title}: {told}{}", self.jobs, self.left())));
+    }
+
+    fn with(&self, tell: impl FnOnce(&mut Progress)) {
+        tell(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}

@@ -1,0 +1,84 @@
+//! `spray compare-balancers`: every balancer under one scenario, on either engine.
+
+use std::path::PathBuf;
+
+use spray_core::path::BalancerKind;
+use spray_experiments::results::{self, Finished, Matrix, Summary};
+use spray_experiments::scenario::Scenario;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::say;
+
+use crate::lab::args::{self, Engine};
+use crate::lab::campaign::{self, Campaign, Ended};
+use crate::lab::fit;
+use crate::lab::folder;
+use crate::lab::settings;
+
+/// Runs the scenario with all balancers, or with those asked for, and prints a table that compares them. The table shows runs
+/// that failed; the other runs go on.
+///
+/// # Errors
+/// 2 when the machine or the scenario does not allow it, 1 when a run failed or did not complete, 130 after Ctrl-C.
+pub fn compare_balancers(arguments: &args::Run) -> Outcome {
+    let document = settings::load(&arguments.overrides, &arguments.scenario)?;
+    let mut scenario = Scenario::read(&document).map_err(Failure::refused)?;
+    if !document.is_assigned("transport.balancer") {
+        scenario.transport.balancer = BalancerKind::ALL.to_vec();
+    }
+    if arguments.engine == Engine::Xdp && arguments.seeds.threads.is_some() {
+        return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
+    }
+    let seeds = arguments.seeds.list_or(&scenario.seeds);
+    let campaign = Campaign { seeds, ..Campaign::new(arguments.engine, vec![scenario], &arguments.seeds) };
+    let campaign = campaign.publishing(&arguments.publish)?;
+    let out = folder::location(arguments.out.as_deref(), "compare-balancers");
+    Comparison { campaign, out }.run()
+}
+
+struct Comparison {
+    /// One scenario.
+    campaign: Campaign,
+    out: PathBuf,
+}
+
+impl Comparison {
+    fn run(&self) -> Outcome {
+        let ended = self.campaign.results(&self.out)?;
+        let done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
+        let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
+        results::write_overview(&self.out, &done).map_err(Failure::failed)?;
+        results::write_sweep(&self.out, &summaries).map_err(Failure::failed)?;
+        let overview = self.out.join("report.html");
+        campaign::report(&self.out, Some(&overview), &summaries, &self.campaign.failures(&ended))?;
+        let runs = ended.len();
+        let row = |(job, run): Ended| {
+            (job.balancer.to_string(), run.map(|run| run.summary).map_err(|why| format!("seed {}: {why}", job.seed)))
+        };
+        let matrix: Matrix = ended.into_iter().map(row).collect();
+        let title = self.title();
+        matrix.write(&self.out, &title).map_err(Failure::failed)?;
+        fit::tables(&format!("{title}\n\n{}", matrix.text()));
+        self.say_where();
+        match matrix.bad_runs() {
+            0 => Ok(()),
+            bad => Err(Failure::failed(format!("{bad} of {runs} runs failed or did not complete"))),
+        }
+    }
+
+    fn title(&self) -> String {
+        let scenario = &self.campaign.scenarios[0];
+        let Scenario { name, condition, transport, .. } = scenario;
+        let (seeds, flows) = (&self.campaign.seeds, scenario.flows(self.campaign.seeds[0]).len());
+        let seeds = match seeds.as_slice() {
+            [seed] => format!("seed {seed}"),
+            seeds => format!("means over {} seeds", seeds.len()),
+        };
+        format!("{name}, {condition}: {flows} flows, {}, {seeds}; * is the best that completed", transport.cc)
+    }
+
+    fn say_where(&self) {
+        say!("results   {}", self.out.display());
+        say!("table     {} (also .csv, .txt)", self.out.join("compare-balancers.md").display());
+        say!("overview  {}", self.out.join("report.html").display());
+    }
+}

@@ -1,0 +1,67 @@
+//! `spray demo`.
+
+use std::path::Path;
+
+use spray_experiments::scenario::{Document, Scenario};
+use spray_tools::failure::{Failure, Outcome};
+
+use crate::lab::args::{self, Engine};
+use crate::lab::campaign::Campaign;
+use crate::lab::settings::Overrides;
+use crate::lab::sim::args::Seeds;
+
+/// The demo's conditions, all on the same fabric.
+const SCENARIOS: [(&str, &str); 3] = [
+    ("demo-healthy.toml", include_str!("../../../tests/scenarios/demo-healthy.toml")),
+    ("demo-slow-uplink.toml", include_str!("../../../tests/scenarios/demo-slow-uplink.toml")),
+    ("demo-silent-drop.toml", include_str!("../../../tests/scenarios/demo-silent-drop.toml")),
+];
+
+/// Every balancer under every condition.
+///
+/// # Errors
+/// As [`Campaign::run`]; 2 when the payload file cannot be read.
+pub fn demo(arguments: &args::Demo) -> Outcome {
+    let mut overrides = arguments.overrides.clone();
+    if let Some(file) = &arguments.file {
+        let label = format!("--file {}", file.display());
+        overrides.push("workload.payload", &file.to_string_lossy(), label.clone());
+        overrides.push("workload.bytes", "auto", label);
+    }
+    if let Some(bytes) = arguments.bytes {
+        overrides.push("workload.bytes", &bytes.to_string(), format!("--bytes {bytes}"));
+    }
+    let seeds = Seeds { seed: arguments.common.seed, seeds: Vec::new(), threads: None };
+    let campaign = Campaign::new(Engine::Xdp, scenarios(&overrides)?, &seeds).publishing(&arguments.publish)?;
+    Campaign { name: "demo".into(), ..campaign }.run(arguments.common.out.as_deref())
+}
+
+/// The demo's conditions with `overrides`.
+///
+/// # Errors
+/// 2 for overrides that are not allowed.
+fn scenarios(overrides: &Overrides) -> Outcome<Vec<Scenario>> {
+    let read = |(file, text): &(&str, &str)| {
+        let mut document = Document::parse(Path::new(file), text).map_err(Failure::refused)?;
+        overrides.apply(&mut document)?;
+        Scenario::read(&document).map_err(Failure::refused)
+    };
+    SCENARIOS.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_conditions_of_one_fabric_with_three_balancers_or_those_asked_for() {
+        let healthy = scenarios(&Overrides::default()).unwrap();
+        assert_eq!(healthy.iter().map(|scenario| scenario.transport.balancer.len()).sum::<usize>(), 9);
+        assert!(healthy.iter().all(|scenario| scenario.network == healthy[0].network));
+        assert_eq!(healthy[0].condition, "healthy");
+        let mut overrides = Overrides::default();
+        overrides.push("transport.balancer", "ops", "--balancer ops".into());
+        let asked = scenarios(&overrides).unwrap();
+        assert_eq!(asked.iter().map(|scenario| scenario.transport.balancer.len()).sum::<usize>(), 3);
+    }
+}

@@ -1,0 +1,127 @@
+//! Tables that are wider than the terminal: they are shown in blocks below each other.
+//!
+//! Each block begins with the table's first columns, those of words, and has as many others as fit. What is no terminal gets lines as long as
+//! they are.
+
+use std::io::stdout;
+
+use spray_tools::say::{manner, print};
+use terminal_size::{Width, terminal_size_of};
+
+/// Prints a result with tables for people, which fit the terminal; nothing where JSON was asked for.
+pub fn tables(text: &str) {
+    if !manner().json {
+        print(to_terminal(text));
+    }
+}
+
+/// `text` with its tables in blocks that fit the terminal, if standard output is one.
+fn to_terminal(text: &str) -> String {
+    let width = terminal_size_of(stdout()).map(|(Width(columns), _)| usize::from(columns));
+    width.filter(|width| *width > 0).map_or_else(|| text.into(), |width| to_width(text, width))
+}
+
+/// `text` with its tables in blocks of at most so many characters a line. A table has a line of dashes below its header.
+fn to_width(text: &str, width: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        let columns = lines.get(at + 1).map(|rule| columns(rule)).unwrap_or_default();
+        let rows = lines[at..].iter().take_while(|line| is_row(line, &columns)).count();
+        if columns.len() < 2 || lines[at..at + rows].iter().all(|line| line.chars().count() <= width) {
+            out.push(lines[at].to_string());
+            at += 1;
+        } else {
+            out.extend(blocks(&lines[at..at + rows], &columns, width));
+            at += rows;
+        }
+    }
+    out.join("\n")
+}
+
+/// Where columns begin and end, by a line of dashes; none by any other line.
+fn columns(rule: &str) -> Vec<[usize; 2]> {
+    if !rule.starts_with('-') || !rule.chars().all(|c| c == '-' || c == ' ') {
+        return Vec::new();
+    }
+    let mut begin = 0;
+    let column = |dashes: &str| {
+        let own = [begin, begin + dashes.len()];
+        begin = own[1] + 2;
+        own
+    };
+    rule.split("  ").map(column).collect()
+}
+
+/// Whether there is nothing between the columns.
+fn is_row(line: &str, columns: &[[usize; 2]]) -> bool {
+    let chars: Vec<char> = line.chars().collect();
+    let is_blank = |[_, end]: &[usize; 2]| chars.iter().skip(*end).take(2).all(|c| *c == ' ');
+    let fits = columns.last().is_some_and(|[_, end]| chars.len() <= *end);
+    fits && !line.trim().is_empty() && columns.iter().all(is_blank)
+}
+
+fn cell(line: &str, [begin, end]: [usize; 2]) -> String {
+    let text: String = line.chars().skip(begin).take(end - begin).collect();
+    format!("{text:<width$}", width = end - begin)
+}
+
+fn blocks(rows: &[&str], columns: &[[usize; 2]], width: usize) -> Vec<String> {
+    // Words stand at the left of their column, in all rows.
+    let is_words = |column: &&[usize; 2]| rows.iter().all(|row| !cell(row, **column).starts_with(' '));
+    let words = columns.iter().take(columns.len() - 1).take_while(is_words).count();
+    let taken = |columns: &[[usize; 2]]| columns.iter().map(|[begin, end]| end - begin + 2).sum::<usize>();
+    // Words that leave no room for anything else are not repeated.
+    let words = (0..=words).rev().find(|words| taken(&columns[..*words]) <= width / 2).unwrap_or(0);
+    let (first, mut rest) = columns.split_at(words);
+    let mut out = Vec::new();
+    while !rest.is_empty() {
+        let fits = |count: &usize| taken(first) + taken(&rest[..*count]) <= width + 2;
+        let count = (1..=rest.len()).rev().find(fits).unwrap_or(1);
+        let (own, others) = rest.split_at(count);
+        let line = |row: &&str| {
+            let cells: Vec<String> = first.iter().chain(own).map(|column| cell(row, *column)).collect();
+            cells.join("  ").trim_end().to_string()
+        };
+        out.extend(rows.iter().map(line));
+        out.extend((!others.is_empty()).then(String::new));
+        rest = others;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use spray_experiments::results::align;
+
+    use super::*;
+
+    #[test]
+    fn a_wide_table_is_shown_in_blocks_that_begin_with_its_words() {
+        let row = |name: &str, values: [&str; 3]| [name].into_iter().chain(values).map(String::from).collect();
+        let rows = [row("ecmp", ["1,234,567", "-", "7"]), row("reps", ["8", "9.5", "10"])];
+        let table = align(&["balancer", "mean us", "p99 us", "Gb/s"], 1, &rows);
+        let text = format!("before\n{table}a note below it, which is longer than the terminal is wide\n");
+        let shown = to_width(&text, 24);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(
+            lines[..5],
+            ["before", "balancer    mean us", "--------  ---------", "ecmp      1,234,567", "reps              8"]
+        );
+        assert_eq!(
+            lines[5..10],
+            [
+                "",
+                "balancer  p99 us  Gb/s",
+                "--------  ------  ----",
+                "ecmp           -     7",
+                "reps         9.5    10"
+            ]
+        );
+        assert_eq!(lines[10..], ["a note below it, which is longer than the terminal is wide"]);
+        assert_eq!(to_width(&text, 100), text.trim_end(), "it fits");
+        // A column that does not fit is shown all the same, once.
+        assert_eq!(to_width(&text, 5).matches("1,234,567").count(), 1);
+    }
+}

@@ -1,0 +1,146 @@
+//! The folder of results.
+
+#[cfg(feature = "xdp")]
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+#[cfg(feature = "xdp")]
+use spray_experiments::results::PART;
+#[cfg(feature = "xdp")]
+use spray_tools::failure::Failure;
+use spray_tools::failure::Outcome;
+
+pub use crate::folder::make;
+
+/// The folder that the user asked for, otherwise one in `results/` with `name` and the time in its name.
+pub fn location(asked: Option<&Path>, name: &str) -> PathBuf {
+    asked.map_or_else(|| Path::new("results").join(format!("{name}-{}", stamp())), Path::to_path_buf)
+}
+
+/// A results folder that this process writes into; others that want to are refused until it ends, however it ends.
+#[derive(Debug)]
+pub struct Held {
+    /// The folder itself is locked, which leaves nothing in it.
+    #[cfg(feature = "xdp")]
+    _lock: nix::fcntl::Flock<fs::File>,
+}
+
+/// How a command writes into a results folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// All of it.
+    All,
+    /// A part of its runs, beside processes that make the others.
+    Part,
+}
+
+/// Makes the results folder, and holds it. Who holds all of it removes what killed runs have left: folders whose names end in `.part`.
+///
+/// # Errors
+/// 2 when it cannot be made, or when another process writes into it: which one is said.
+#[cfg(feature = "xdp")]
+pub fn hold(folder: &Path, writes: Writes) -> Outcome<Held> {
+    use nix::errno::Errno;
+    use nix::fcntl::{Flock, FlockArg};
+    make(folder)?;
+    let failed = |error| Failure::refused(format!("cannot lock the results folder {}: {error}", folder.display()));
+    let how = match writes {
+        Writes::All => FlockArg::LockExclusiveNonblock,
+        Writes::Part => FlockArg::LockSharedNonblock,
+    };
+    let lock = Flock::lock(fs::File::open(folder).map_err(failed)?, how).map_err(|(file, error)| match error {
+        Errno::EWOULDBLOCK => Failure::refused(format!(
+            "{} writes into {}; allowed: another folder with --out, or the same command when it has ended",
+            holder(&file),
+            folder.display()
+        )),
+        error => failed(error.into()),
+    })?;
+    if writes == Writes::All {
+        remove_parts(folder);
+    }
+    Ok(Held { _lock: lock })
+}
+
+/// Without the features that the kernel's locks take, a folder is made and not held.
+#[cfg(not(feature = "xdp"))]
+pub fn hold(folder: &Path, _: Writes) -> Outcome<Held> {
+    make(folder).map(|()| Held {})
+}
+
+/// Who has locked it, in words. The kernel lists locks as `1: FLOCK ADVISORY WRITE 1234 fe:00:5678 0 EOF`: process and file.
+#[cfg(feature = "xdp")]
+fn holder(file: &fs::File) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let unknown = || String::from("a process on another machine or in another container");
+    let (Ok(data), Ok(locks)) = (file.metadata(), fs::read_to_string("/proc/locks")) else { return unknown() };
+    let inode = format!(":{}", data.ino());
+    let pid = locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_it = words.get(1) == Some(&"FLOCK") && words.get(5).is_some_and(|file| file.ends_with(&inode));
+        is_it.then(|| words[4].parse::<u32>().ok())?.filter(|pid| *pid > 0)
+    });
+    let Some(pid) = pid else { return unknown() };
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    format!("process {pid} (`{}`)", String::from_utf8_lossy(&command).trim_end_matches('\0').replace('\0', " "))
+}
+
+/// Removes what runs that were killed had begun to write.
+#[cfg(feature = "xdp")]
+fn remove_parts(folder: &Path) {
+    let is_part = |path: &Path| path.to_string_lossy().ends_with(PART) && path.join("scenario.toml").is_file();
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| is_part(path)).for_each(|path| drop(fs::remove_dir_all(path)));
+}
+
+/// The time as `2026-11-20T08:10:36Z`.
+#[expect(clippy::disallowed_methods, reason = "results tell people when they were made")]
+pub fn date() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}
+
+/// The time as `20261120-081036`, UTC.
+fn stamp() -> String {
+    date().replace(['-', ':', 'Z'], "").replace('T', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(feature = "xdp")]
+    #[test]
+    fn a_folder_is_held_by_one_or_by_parts_and_what_killed_runs_leave_goes() {
+        let own = spray_test_support::Folder::new();
+        let (folder, part) = (own.path(), own.path().join("healthy-ops-seed1.part"));
+        let other = folder.join("mine.part");
+        let fill = || {
+            fs::create_dir_all(&part).and_then(|()| fs::write(part.join("scenario.toml"), "")).unwrap();
+            fs::create_dir_all(&other).unwrap();
+        };
+        fill();
+        let held = hold(folder, Writes::All).unwrap();
+        assert!(!part.exists() && other.exists(), "one is of a run");
+        let refused = hold(folder, Writes::All).unwrap_err().to_string();
+        assert!(refused.starts_with(&format!("process {} (`", std::process::id())), "{refused}");
+        assert!(refused.contains(&folder.display().to_string()) && refused.contains("--out"), "{refused}");
+        assert!(hold(folder, Writes::Part).is_err());
+        drop(held);
+        let parts = [(); 2].map(|()| hold(folder, Writes::Part).unwrap());
+        fill();
+        assert!(hold(folder, Writes::All).is_err());
+        assert!(part.exists(), "it may be under way");
+        drop(parts);
+        hold(folder, Writes::All).unwrap();
+        assert!(!part.exists());
+    }
+
+    #[test]
+    fn a_stamp_is_date_and_time() {
+        let stamp = stamp();
+        let (date, time) = stamp.split_once('-').unwrap();
+        assert_eq!((date.len(), time.len()), (8, 6));
+        assert!((date.to_owned() + time).bytes().all(|digit| digit.is_ascii_digit()), "{stamp}");
+    }
+}

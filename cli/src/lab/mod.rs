@@ -1,0 +1,83 @@
+//! The laboratory's commands: scenarios on either engine, comparisons, figures, fabrics that stand, benchmarks.
+
+pub mod args;
+mod bench;
+mod bound;
+mod campaign;
+mod captures;
+#[cfg(feature = "xdp")]
+mod clean;
+#[cfg(feature = "xdp")]
+mod compare;
+mod compare_balancers;
+#[cfg(feature = "xdp")]
+mod demo;
+#[cfg(feature = "xdp")]
+pub mod doctor;
+mod engines;
+mod explain;
+mod figures;
+mod fit;
+mod flowcut_memory;
+mod folder;
+mod init;
+#[cfg(feature = "live")]
+mod live;
+#[cfg(not(feature = "live"))]
+#[path = "live/absent.rs"]
+mod live;
+mod run;
+mod settings;
+mod sim;
+#[cfg(feature = "xdp")]
+mod standing;
+mod trace;
+
+use spray_tools::failure::Outcome;
+
+use self::args::{Experiments, Upkeep};
+
+impl Experiments {
+    /// Runs the command.
+    pub fn run(&self) -> Outcome {
+        match self {
+            #[cfg(feature = "xdp")]
+            Self::Demo(arguments) => demo::demo(arguments),
+            Self::Init(arguments) => init::init(arguments),
+            Self::Explain(arguments) => explain::explain(arguments),
+            Self::Run(arguments) => run::run(arguments),
+            Self::Sim(arguments) => sim::sim(arguments),
+            Self::Trace(arguments) => trace::trace(arguments),
+            #[cfg(feature = "xdp")]
+            Self::Compare(arguments) => compare::compare(arguments),
+            Self::CompareBalancers(arguments) => compare_balancers::compare_balancers(arguments),
+            Self::Bound(arguments) => bound::bound(arguments),
+            Self::Figures(arguments) => figures::figures(arguments),
+            Self::FlowcutMemory(arguments) => flowcut_memory::flowcut_memory(arguments),
+        }
+    }
+}
+
+#[cfg(feature = "xdp")]
+impl args::Standing {
+    /// Runs the command.
+    pub fn run(&self) -> Outcome {
+        match self {
+            Self::Up(arguments) => standing::up(arguments),
+            Self::Shell(arguments) => standing::shell(arguments),
+            Self::Link(arguments) => standing::link(arguments),
+            Self::Down(arguments) => standing::down(arguments),
+        }
+    }
+}
+
+impl Upkeep {
+    /// Runs the command.
+    pub fn run(&self) -> Outcome {
+        match self {
+            #[cfg(feature = "xdp")]
+            Self::Clean => clean::clean(),
+            Self::Bench(bench) => bench::bench(bench),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `spray run`, also `spray sweep`: a scenario file on either engine, with all its balancers, seeds and values of its axes.
+
+use serde_json::json;
+use spray_experiments::scenario::Scenario;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::say;
+
+use crate::lab::args::{self, Engine};
+use crate::lab::campaign::Campaign;
+use crate::lab::folder;
+use crate::lab::settings;
+
+/// Runs a scenario file with the command line's changes.
+///
+/// # Errors
+/// As [`Campaign::run`]; 2 for mistakes in the file. The message names line, column and what is allowed there.
+pub fn run(arguments: &args::Sweep) -> Outcome {
+    let args::Sweep { run, plan, part, captures, live } = arguments;
+    let document = settings::load(&run.overrides, &run.scenario)?;
+    let scenarios = Scenario::read_all(&document).map_err(Failure::refused)?;
+    if run.engine == Engine::Xdp && run.seeds.threads.is_some() {
+        return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
+    }
+    let captures = Some(captures.clone());
+    let campaign = Campaign { captures, live: *live, ..Campaign::new(run.engine, scenarios, &run.seeds) }
+        .publishing(&run.publish)?;
+    let out = run.out.as_deref();
+    match part {
+        _ if *plan => print_plan(&campaign, &folder::location(out, &campaign.name)),
+        Some(part) => campaign.run_part(&folder::location(out, &campaign.name), part.0),
+        None => campaign.run(out),
+    }
+}
+
+/// Prints a line per run: its number in the plan, whether it is done, its folder.
+fn print_plan(campaign: &Campaign, out: &std::path::Path) -> Outcome {
+    let plan = campaign.plan(out)?;
+    for (index, planned) in plan.iter().enumerate() {
+        say!("{} {} {}", index + 1, if planned.is_done { "done" } else { "open" }, planned.folder);
+    }
+    let runs: Vec<_> = plan.iter().map(|run| json!({ "folder": run.folder, "done": run.is_done })).collect();
+    say::object(&json!({ "results": out, "runs": runs }))
+}

@@ -1,0 +1,67 @@
+//! `spray shell`: a shell or a command in a host of a fabric that stands.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+use spray_tools::failure::{Failure, Outcome};
+
+use super::ask::{HostRow, meant, shown};
+use crate::lab::args;
+
+/// Becomes the shell, or the command, in the host.
+///
+/// # Errors
+/// 2 when nothing stands, there is no such host, or no such command.
+pub fn shell(arguments: &args::Shell) -> Outcome {
+    let name = meant(arguments.name.as_deref())?;
+    let shown = shown(&name)?;
+    let Some(host) = shown.hosts.iter().find(|host| host.host == arguments.host) else {
+        let hosts: Vec<_> = shown.hosts.iter().map(|host| host.host.as_str()).collect();
+        return Err(Failure::refused(format!(
+            "`{name}` has no host `{}`; its hosts: {}",
+            arguments.host,
+            hosts.join(", ")
+        )));
+    };
+    enter(host).map_err(|error| Failure::refused(format!("cannot enter the host {}: {error}", host.host)))?;
+    let mut command = match arguments.command.split_first() {
+        Some((program, rest)) => {
+            let mut command = Command::new(program);
+            command.args(rest);
+            command
+        }
+        None => interactive(&host.host),
+    };
+    let error = command.env("SPRAY_HOST", &host.host).exec();
+    Err(Failure::refused(format!("cannot run {}: {error}", command.get_program().display())))
+}
+
+/// The user's shell, which says at its prompt where it is.
+fn interactive(host: &str) -> Command {
+    let mut shell = Command::new(std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into()));
+    shell.env("PS1", format!("{host}# "));
+    // Bash's own files set PS1 anew.
+    shell.env("PROMPT_COMMAND", format!("PS1=\"({host}) ${{PS1#\\({host}\\) }}\""));
+    shell
+}
+
+/// Moves this process into a host, as `ip netns exec` does: its network, its /sys, its /etc/hosts and
+/// /etc/resolv.conf. The mounts are this process's alone.
+fn enter(host: &HostRow) -> std::io::Result<()> {
+    let namespace = File::open(Path::new("/run/netns").join(&host.namespace))?;
+    setns(namespace, CloneFlags::CLONE_NEWNET)?;
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    mount(None::<&str>, "/", None::<&str>, MsFlags::MS_SLAVE | MsFlags::MS_REC, None::<&str>)?;
+    // Where a container forbids either, programs do without.
+    let _ = umount2("/sys", MntFlags::MNT_DETACH);
+    let _ = mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), None::<&str>);
+    for name in ["hosts", "resolv.conf"] {
+        let own = Path::new("/etc/netns").join(&host.namespace).join(name);
+        let _ = mount(Some(&own), &Path::new("/etc").join(name), None::<&str>, MsFlags::MS_BIND, None::<&str>);
+    }
+    Ok(())
+}

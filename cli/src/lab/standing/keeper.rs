@@ -1,0 +1,222 @@
+//! The process that keeps a fabric: `spray up` begins it, it answers the other commands, and its end removes everything.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write, stdout};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use spray_experiments::engine::EngineError;
+use spray_experiments::scenario::Scenario;
+use spray_experiments::testbed::{RunError, Standing, StandingLink};
+use spray_experiments::xdp;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::info;
+use spray_tools::stop::Stop;
+
+use super::ask::{Answer, HostRow, Question, Row, Shown};
+use super::link::{Change, state};
+use super::up::Name;
+use super::user::{own, programs};
+use crate::lab::args;
+use crate::lab::settings;
+
+/// How long a command may take to say what it wants.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often it is looked whether the process is to end.
+const LOOK_MS: u16 = 100;
+
+/// Sets a fabric up, says so on standard output, and keeps it until it is told to end.
+///
+/// # Errors
+/// 2 when the scenario or the machine cannot be had, 130 when it is stopped before it stands.
+pub fn keep(arguments: &args::Up) -> Outcome {
+    // Ctrl-C in the terminal is for the command, which passes it on, and its end is not the end of this process.
+    let _ = nix::unistd::setsid();
+    let stop = Stop::on_signals()?;
+    let file = arguments.scenario.as_deref().ok_or_else(|| Failure::refused("no scenario"))?;
+    let scenario = Scenario::read(&settings::load(&arguments.overrides, file)?).map_err(Failure::refused)?;
+    let name = match &arguments.name {
+        Some(name) => name.clone(),
+        None => scenario
+            .name
+            .parse::<Name>()
+            .map_err(|why| Failure::refused(format!("the scenario's name: {why}; or give one by --name")))?,
+    };
+    remark(&scenario);
+    let listener = answer(&name.0)?;
+    let socket = Socket(name.0);
+    let standing = xdp::stand(&scenario).map_err(|error| match error {
+        EngineError::Refused(why) => Failure::refused(why),
+        error => Failure::failed(error),
+    })?;
+    if stop.is_set() {
+        return Err(Failure::interrupted());
+    }
+    let keeper = Keeper { user: own(), standing, socket, scenario: file.display().to_string() };
+    let said = serde_json::to_string(&keeper.shown()).map_err(Failure::failed)?;
+    writeln!(stdout(), "{said}").and_then(|()| leave_terminal()).map_err(Failure::failed)?;
+    keeper.serve(&listener, &stop)
+}
+
+/// Says what of the scenario is not as in a run.
+fn remark(scenario: &Scenario) {
+    if !scenario.link_events.is_empty() || scenario.failures.is_some() {
+        info!("the scenario's failures are not played; `spray link LINKS CHANGE` has links fail");
+    }
+    let fastest_bps = scenario.network.links.iter().map(|link| link.rate_bps).max().unwrap_or(0);
+    if fastest_bps > MOST_BPS {
+        let gbps = fastest_bps as f64 / 1e9;
+        info!("time is real, and no machine carries {gbps} Gb/s here: such links never fill; docs/standing.md");
+    }
+}
+
+/// What a machine of some years carries from one host to another.
+const MOST_BPS: u64 = 2_000_000_000;
+
+fn answer(name: &str) -> Outcome<UnixListener> {
+    spray_experiments::testbed::answer(name).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => Failure::refused(format!(
+            "a fabric `{name}` stands already; `spray down {name}` removes it, or give this one another --name"
+        )),
+        _ => Failure::refused(format!("cannot answer for the fabric `{name}`: {error}")),
+    })
+}
+
+/// Lets go of what the command was started with: who reads its output would wait for this process.
+fn leave_terminal() -> std::io::Result<()> {
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    nix::unistd::dup2_stdin(&nothing)?;
+    nix::unistd::dup2_stdout(&nothing)?;
+    nix::unistd::dup2_stderr(&nothing)?;
+    std::env::set_current_dir("/")
+}
+
+/// The file of a fabric's socket.
+struct Socket(String);
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(spray_experiments::testbed::control(&self.0));
+    }
+}
+
+struct Keeper {
+    /// Who set it up.
+    user: String,
+    standing: Standing,
+    socket: Socket,
+    scenario: String,
+}
+
+impl Keeper {
+    fn serve(mut self, listener: &UnixListener, stop: &Stop) -> Outcome {
+        listener.set_nonblocking(true).map_err(Failure::failed)?;
+        while !stop.is_set() {
+            // A signal ends the wait.
+            let _ = poll(&mut [PollFd::new(listener.as_fd(), PollFlags::POLLIN)], PollTimeout::from(LOOK_MS));
+            if self.standing.is_broken() {
+                return Err(Failure::failed("the thread that passes frames on has ended"));
+            }
+            let Ok((mut stream, _)) = listener.accept() else { continue };
+            let Some(question) = read(&stream) else { continue };
+            if matches!(question, Question::Down) {
+                let (namespaces, programs) = (self.standing.namespaces(), programs(&self.shown().hosts));
+                let Self { standing, socket, .. } = self;
+                drop(standing);
+                drop(socket);
+                write(&mut stream, &Answer::Removed { namespaces, programs });
+                return Ok(());
+            }
+            let answer = self.answer(question);
+            write(&mut stream, &answer);
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, question: Question) -> Answer {
+        let outcome = match question {
+            Question::Show | Question::Down => Ok(Answer::Shown(self.shown())),
+            Question::Links(name) => self.links(name.as_deref()),
+            Question::Change(name, changes) => self.change(&name, &changes),
+        };
+        outcome.unwrap_or_else(|error| match error.is_usage() {
+            true => Answer::Refused(error.to_string()),
+            false => Answer::Failed(error.to_string()),
+        })
+    }
+
+    fn shown(&self) -> Shown {
+        let hosts = self.standing.hosts().into_iter().map(|host| HostRow {
+            host: host.name,
+            ipv4: host.addresses[0].to_string(),
+            ipv6: host.addresses[1].to_string(),
+            namespace: host.namespace,
+        });
+        Shown {
+            name: self.socket.0.clone(),
+            scenario: self.scenario.clone(),
+            pid: std::process::id(),
+            user: self.user.clone(),
+            hosts: hosts.collect(),
+            lost_frames: self.standing.lost(),
+        }
+    }
+
+    fn links(&self, name: Option<&str>) -> Result<Answer, RunError> {
+        let links = self.standing.links(name)?;
+        Ok(links.map_or_else(|| unknown(name), |links| Answer::Links(links.iter().map(row).collect())))
+    }
+
+    fn change(&mut self, name: &str, changes: &[String]) -> Result<Answer, RunError> {
+        let orders: Result<Vec<_>, _> =
+            changes.iter().map(|change| change.parse::<Change>().map(|Change(order)| order)).collect();
+        match orders {
+            Err(why) => Ok(Answer::Refused(why)),
+            Ok(orders) if self.standing.order(name, &orders)? => self.links(Some(name)),
+            Ok(_) => Ok(unknown(Some(name))),
+        }
+    }
+}
+
+fn unknown(name: Option<&str>) -> Answer {
+    let name = name.unwrap_or("*");
+    Answer::Refused(format!(
+        "there is no link `{name}`; `spray link` lists those there are, and `leaf0-spine1`, `leaf0->spine*`, `spine1` are names of some"
+    ))
+}
+
+fn read(stream: &UnixStream) -> Option<Question> {
+    stream.set_nonblocking(false).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).ok()?;
+    serde_json::from_str(&line).ok()
+}
+
+fn write(stream: &mut UnixStream, answer: &Answer) {
+    // Who asked may have gone.
+    if let Ok(text) = serde_json::to_string(answer) {
+        let _ = writeln!(stream, "{text}");
+    }
+}
+
+fn row(link: &StandingLink) -> Row {
+    let counters = &link.counters;
+    Row {
+        link: link.name.clone(),
+        mbps: link.rate_bps as f64 / 1e6,
+        state: state(&link.state),
+        frames: counters.frames,
+        bytes: counters.bytes,
+        queue_max_bytes: counters.queue_max,
+        marks: counters.marks,
+        trims: counters.trims,
+        drops_queue: counters.drops_queue,
+        drops_down: counters.drops_down,
+        drops_silent: counters.drops_silent,
+        drops_random: counters.drops_random,
+        drops_ttl: counters.drops_ttl,
+    }
+}

@@ -1,0 +1,143 @@
+//! `spray up` and `spray down`: begins the process that keeps a fabric, and ends it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use spray_tools::failure::{Failure, Outcome};
+use spray_tools::stop::Stop;
+use spray_tools::{info, note, say};
+
+use super::ask::{Answer, Question, Shown, ask, check_root, meant, named_or_only, shown, strange};
+use super::keeper::keep;
+use crate::lab::args;
+
+/// Sets a fabric up and leaves it standing; without a scenario, says what stands.
+///
+/// # Errors
+/// 2 for what cannot be set up, 130 after Ctrl-C, with nothing left behind.
+pub fn up(arguments: &args::Up) -> Outcome {
+    check_root()?;
+    if arguments.keep {
+        return keep(arguments);
+    }
+    let shown = match &arguments.scenario {
+        Some(_) => begin()?,
+        None => shown(&named_or_only(arguments.name.as_ref().map(|Name(name)| name.as_str()))?)?,
+    };
+    tell(&shown)
+}
+
+/// Removes a fabric.
+///
+/// # Errors
+/// 2 when none stands.
+pub fn down(arguments: &args::Down) -> Outcome {
+    let name = meant(arguments.name.as_deref())?;
+    let (removed, programs) = match ask(&name, &Question::Down)? {
+        Answer::Removed { namespaces, programs } => (namespaces, programs),
+        other => return Err(strange(&other)),
+    };
+    say!("removed {name}: {}", removed.join(", "));
+    if !programs.is_empty() {
+        note!("spray: programs that ran in its hosts go on, without a network:");
+        programs.iter().for_each(|program| note!("  {} in {}: {}", program.pid, program.host, program.command));
+        let pids: Vec<String> = programs.iter().map(|program| program.pid.to_string()).collect();
+        note!("`kill {}` ends them", pids.join(" "));
+    }
+    say::object(&json!({ "name": name, "removed": removed, "programs": programs }))
+}
+
+fn tell(shown: &Shown) -> Outcome {
+    let Shown { name, scenario, hosts, pid, user, .. } = shown;
+    let whose = if user.is_empty() { String::new() } else { format!(" of the user {user}") };
+    say!("{name} stands, of {scenario}: {} hosts, kept by process {pid}{whose}", hosts.len());
+    say!("host         IPv4             IPv6                     namespace");
+    for host in &shown.hosts {
+        say!("{:<12} {:<16} {:<24} {}", host.host, host.ipv4, host.ipv6, host.namespace);
+    }
+    if shown.lost_frames > 0 {
+        say!("this machine was too slow for {} frames, which are lost", shown.lost_frames);
+    }
+    let first = shown.hosts.first().map_or("h0", |host| host.host.as_str());
+    info!(
+        "`spray shell {first}` is a shell in a host, `spray link` lists links, `spray down {}` removes it all",
+        shown.name
+    );
+    say::object(shown)
+}
+
+/// Starts this command again as the process that keeps the fabric, and waits until it stands.
+fn begin() -> Outcome<Shown> {
+    let stop = Stop::on_signals()?;
+    let program = std::env::current_exe().map_err(Failure::failed)?;
+    let mut child = Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .arg("--keep")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| Failure::failed(format!("cannot start the process that keeps the fabric: {error}")))?;
+    let line = first_line(&mut child, &stop);
+    let mut said = String::new();
+    // It lets go of both once the fabric stands.
+    let _ = child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
+    if let Ok(shown) = serde_json::from_str(&line) {
+        said.lines().for_each(|line| info!("{line}"));
+        return Ok(shown);
+    }
+    let status = child.wait().map_err(Failure::failed)?;
+    let said = said.trim_end();
+    let said = said.strip_prefix("spray: ").unwrap_or(said);
+    Err(match status.code() {
+        Some(2) => Failure::refused(said),
+        Some(0 | 130) => Failure::interrupted(),
+        _ => Failure::failed(format!("the fabric does not stand: {said}")),
+    })
+}
+
+/// What the process says first, as text; nothing when it ends without a word. Ctrl-C ends it.
+fn first_line(child: &mut Child, stop: &Stop) -> String {
+    let Some(stdout) = child.stdout.take() else { return String::new() };
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = BufReader::new(stdout).read_line(&mut line);
+        let _ = tell.send(line);
+    });
+    let mut is_stopped = false;
+    loop {
+        match told.recv_timeout(Duration::from_millis(50)) {
+            // It stands, and falls at once.
+            Ok(_) if is_stopped => break String::new(),
+            Ok(line) => break line,
+            Err(RecvTimeoutError::Disconnected) => break String::new(),
+            Err(RecvTimeoutError::Timeout) if stop.is_set() && !is_stopped => {
+                is_stopped = true;
+                let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+/// The name of a fabric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name(pub String);
+
+impl FromStr for Name {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if (1..=64).contains(&text.len()) && text.chars().all(fits) && !text.starts_with('.') {
+            return Ok(Self(text.into()));
+        }
+        Err(format!("`{text}` is not 1 to 64 letters, digits, `-`, `_` or `.`"))
+    }
+}

@@ -1,0 +1,228 @@
+//! The arguments of the commands.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use spray_nic::keys::PublicKey;
+
+use crate::captures::Captures;
+use crate::metrics::Publish;
+use crate::settings::Overrides;
+
+/// The arguments of `spray send`.
+#[derive(Debug, Args)]
+pub struct Send {
+    /// The files and folders to send, each under its own name; `-` is standard input
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Where `spray recv` listens
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) to: IpAddr,
+    /// The Ethernet address of the receiver, or of the next router; by default as the kernel's routes and neighbours say
+    #[arg(long, value_name = "MAC")]
+    pub(crate) peer_mac: Option<Mac>,
+    #[command(flatten)]
+    pub(crate) overrides: Overrides,
+    /// The rate of `--cc fixed-rate`; any other connection learns it
+    #[arg(long, value_name = "GBPS", value_parser = rate)]
+    pub(crate) gbps: Option<f64>,
+    /// A first guess at the round-trip time, for the timeout before the first acknowledgement; the connection learns it
+    #[arg(long, value_name = "US", value_parser = microseconds)]
+    pub(crate) rtt_us: Option<f64>,
+    /// The switches trim packets (cut them to their headers) instead of dropping them
+    #[arg(long)]
+    pub(crate) trimming: bool,
+    #[command(flatten)]
+    pub(crate) interface: Interface,
+}
+
+/// The arguments of `spray recv`.
+#[derive(Debug, Args)]
+pub struct Recv {
+    /// A folder, in which everything gets the sender's names, or the one file to write; `-` is standard output, which gets the file as
+    /// it arrives. By default the current folder, if that is neither `/` nor a user's home
+    #[arg(long, value_name = "DIR|FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Keep receiving after the first transfer, from several senders at once if they come so; --out must be a folder
+    #[arg(long)]
+    pub(crate) keep: bool,
+    #[command(flatten)]
+    pub(crate) overrides: Overrides,
+    #[command(flatten)]
+    pub(crate) interface: Interface,
+}
+
+/// The arguments of `spray serve`.
+#[derive(Debug, Args)]
+pub struct Serve {
+    #[command(flatten)]
+    pub(crate) overrides: Overrides,
+    #[command(flatten)]
+    pub(crate) interface: Interface,
+}
+
+/// The arguments of `spray perf`.
+#[derive(Debug, Args)]
+pub struct Perf {
+    /// Where `spray serve` listens
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) server: IpAddr,
+    /// How long
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) time: u32,
+    /// Connections at the same time
+    #[arg(long, short = 'P', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) parallel: u32,
+    /// Time between two lines
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    pub(crate) interval: f64,
+    /// The server sends
+    #[arg(long, short = 'R', conflicts_with_all = ["bidirectional", "latency"])]
+    pub(crate) reverse: bool,
+    /// Both send at the same time
+    #[arg(long, conflicts_with = "latency")]
+    pub(crate) bidirectional: bool,
+    /// Measure round trips of small messages, one at a time on each connection
+    #[arg(long)]
+    pub(crate) latency: bool,
+    /// Size of a message; by default 1 MiB, with --latency 64
+    #[arg(long, short = 'l', value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::perf::MOST_BYTES)))]
+    pub(crate) bytes: Option<u32>,
+    /// The Ethernet address of the server, or of the next router; by default as the kernel's routes and neighbours say
+    #[arg(long, value_name = "MAC")]
+    pub(crate) peer_mac: Option<Mac>,
+    #[command(flatten)]
+    pub(crate) overrides: Overrides,
+    #[command(flatten)]
+    pub(crate) interface: Interface,
+}
+
+/// The arguments of `spray tunnel`.
+#[derive(Debug, Args)]
+pub struct Tunnel {
+    /// The interface to send and receive on
+    #[arg(long, value_name = "IF")]
+    pub(crate) interface: String,
+    /// The other machine's address there. With several, each with the networks behind it: 10.0.0.2=10.9.0.2,10.8.0.0/16
+    #[arg(long, value_name = "ADDRESS[=NETWORK,...]", required = true)]
+    pub(crate) peer: Vec<crate::tunnel::Remote>,
+    /// This machine's address in the tunnel, with its network's prefix; may be repeated
+    #[arg(long, value_name = "ADDRESS/BITS", required = true)]
+    pub(crate) address: Vec<crate::tunnel::Network>,
+    /// The TUN device's name; the kernel puts a number for %d
+    #[arg(long, value_name = "NAME", default_value = "spray%d")]
+    pub(crate) name: String,
+    /// The TUN device's MTU. TCP comes in super-packets of 64 KiB whatever it is
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(576..=65_000))]
+    pub(crate) mtu: u32,
+    /// This side's key, as `spray keygen FILE` makes it; all machines have the same, or --trust each other's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// The public key of another machine, which has its own; may be repeated
+    #[arg(long, value_name = "KEY", requires = "key")]
+    pub(crate) trust: Vec<PublicKey>,
+    /// Without keys: anybody on the network may send, answer and read
+    #[arg(long, conflicts_with = "key")]
+    pub(crate) insecure: bool,
+    /// Take this queue of the interface alone, to which the NIC puts UDP port 4793; by default all queues
+    #[arg(long, value_name = "N")]
+    pub(crate) queue: Option<u32>,
+    /// The address to use; by default the interface's first one of the right family
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) from: Option<IpAddr>,
+    /// Let the kernel copy every frame, which works with every driver
+    #[arg(long)]
+    pub(crate) copy: bool,
+    /// Connect anew after this time without an answer of the peer
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) timeout: u64,
+    #[command(flatten)]
+    pub(crate) overrides: Overrides,
+    #[command(flatten)]
+    pub(crate) publish: Publish,
+    #[command(flatten)]
+    pub(crate) captures: Captures,
+}
+
+/// The arguments of `spray keygen`.
+#[derive(Debug, Args)]
+pub struct Keygen {
+    /// The file to make, for its owner alone; none of that name may exist
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+/// Who may be on the other side.
+#[derive(Debug, Args)]
+pub(crate) struct Trust {
+    /// This side's key, as `spray keygen FILE` makes it; the other side has the same, or is a --peer
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// The public key of the other side, which has its own; a receiver may have several, each with a --peer
+    #[arg(long, value_name = "KEY", requires = "key")]
+    pub(crate) peer: Vec<PublicKey>,
+    /// Without keys: anybody on the network may send, answer and read
+    #[arg(long, conflicts_with = "key")]
+    pub(crate) insecure: bool,
+}
+
+/// The interface that an endpoint takes over, and how.
+#[derive(Debug, Args)]
+pub(crate) struct Interface {
+    /// The interface to send and receive on
+    #[arg(long, value_name = "IF")]
+    pub(crate) interface: String,
+    #[command(flatten)]
+    pub(crate) trust: Trust,
+    /// Take this queue of the interface alone, to which the NIC puts UDP port 4793; by default all queues
+    #[arg(long, value_name = "N")]
+    pub(crate) queue: Option<u32>,
+    /// The address to use; by default the interface's first one of the right family
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) from: Option<IpAddr>,
+    /// Insist on zero-copy: the driver uses our memory directly
+    #[arg(long, conflicts_with = "copy")]
+    pub(crate) zero_copy: bool,
+    /// Let the kernel copy every frame, which works with every driver
+    #[arg(long)]
+    pub(crate) copy: bool,
+    /// Give up after this time without an answer of the peer
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) timeout: u64,
+    #[command(flatten)]
+    pub(crate) publish: Publish,
+    #[command(flatten)]
+    pub(crate) captures: Captures,
+}
+
+/// An Ethernet address such as `02:00:00:00:00:01`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mac(pub [u8; 6]);
+
+impl std::str::FromStr for Mac {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const EXPECTED: &str = "expected six pairs of hexadecimal digits, such as 02:00:00:00:00:01";
+        let mut bytes = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut bytes {
+            let part = parts.next().filter(|part| part.len() == 2).ok_or(EXPECTED)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| EXPECTED)?;
+        }
+        if parts.next().is_some() { Err(EXPECTED) } else { Ok(Self(bytes)) }
+    }
+}
+
+fn rate(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|gbps| (0.001..=1000.0).contains(gbps)).ok_or("expected Gb/s from 0.001 to 1000")
+}
+
+fn microseconds(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|us| (1.0..=1e6).contains(us)).ok_or("expected microseconds from 1 to 1000000")
+}
+
+fn seconds(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|seconds| (0.1..=60.0).contains(seconds)).ok_or("expected seconds from 0.1 to 60")
+}

@@ -1,0 +1,87 @@
+//! `--pcap`: what commands see of frames, in files for Wireshark.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use spray_capture::{Shared, Written};
+
+use crate::failure::{Failure, Outcome};
+use crate::{info, note};
+
+/// The name of a capture.
+const FILE: &str = "frames.pcapng";
+
+/// A capture that is being written.
+pub struct Watching {
+    file: PathBuf,
+    /// What sees the frames.
+    pub watch: Shared,
+}
+
+/// Captures of frames.
+#[derive(Clone, Debug, Args)]
+pub struct Captures {
+    /// Also capture all frames, for Wireshark, into this folder: see docs/captures.md
+    #[arg(long, value_name = "DIR")]
+    pub pcap: Option<PathBuf>,
+    /// Most frames of a capture: some 200 bytes each
+    #[arg(long, value_name = "N", requires = "pcap", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub pcap_frames: u64,
+}
+
+impl Captures {
+    /// The file of a run with this folder; `None` where nobody asked for one.
+    pub fn file(&self, run: &str) -> Option<PathBuf> {
+        self.pcap.as_ref().map(|folder| folder.join(run).join(FILE))
+    }
+
+    /// Makes the folder for a file, which must not be there yet.
+    ///
+    /// # Errors
+    /// 2 when it is, or its folder cannot be made.
+    pub fn prepare(file: &Path) -> Outcome {
+        if file.exists() {
+            let rule = "allowed: another folder with --pcap, or remove this file";
+            return Err(Failure::refused(format!("{} is there already; {rule}", file.display())));
+        }
+        let Some(folder) = file.parent() else { return Ok(()) };
+        fs::create_dir_all(folder)
+            .map_err(|error| Failure::refused(format!("--pcap: cannot make the folder {}: {error}", folder.display())))
+    }
+}
+
+impl Watching {
+    /// Watches for a file that others have begun.
+    pub fn new(file: PathBuf, watch: Shared) -> Self {
+        Self { file, watch }
+    }
+
+    /// Ends the capture. Returns a line about it: how many frames it has, and whether there were more.
+    ///
+    /// # Errors
+    /// 1 when it could not be written.
+    pub fn end(self) -> Outcome<String> {
+        let file = self.file.display();
+        let (written, _) = self
+            .watch
+            .lock()
+            .finish()
+            .map_err(|error| Failure::failed(format!("the capture {file} is not whole: {error}")))?;
+        let Written { frames, left_out } = written.unwrap_or_default();
+        Ok(match left_out {
+            0 => format!("{file}: {frames} frames"),
+            _ => {
+                format!("{file}: the first {frames} frames; {left_out} more did not fit, allow more with --pcap-frames")
+            }
+        })
+    }
+
+    /// Ends the capture of something that goes on or has failed, and tells of it.
+    pub fn close(self) {
+        match self.end() {
+            Ok(line) => info!("spray: capture {line}"),
+            Err(failure) => note!("spray: {failure}"),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The commands that real machines run, `send`, `recv`, `serve`, `perf`, `tunnel`, `keygen` and `doctor`, and what all commands of `spray`
+//! share.
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+#[cfg(feature = "xdp")]
+pub mod args;
+pub mod captures;
+#[cfg(feature = "xdp")]
+mod confine;
+#[cfg(feature = "xdp")]
+pub mod doctor;
+pub mod failure;
+pub mod metrics;
+#[cfg(feature = "xdp")]
+mod perf;
+pub mod progress;
+pub mod say;
+#[cfg(feature = "xdp")]
+mod session;
+pub mod settings;
+pub mod stop;
+#[cfg(feature = "xdp")]
+mod transfer;
+#[cfg(feature = "xdp")]
+mod tunnel;
+
+#[cfg(feature = "xdp")]
+pub use crate::{
+    perf::{perf, serve},
+    session::keygen,
+    transfer::{recv, send},
+    tunnel::tunnel,
+};

@@ -1,0 +1,248 @@
+//! `spray perf`: asks a `spray serve` to measure with it, and says what comes out.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use hdrhistogram::Histogram;
+use serde_json::{Value, json};
+use spray_nic::device::Device;
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Peer};
+
+use super::adjust;
+use super::format::{Message, Request, What, data, ping};
+use super::interval::{HEAD, Interval, Look};
+use super::pump::Pump;
+use crate::args;
+use crate::confine::Reach;
+use crate::failure::{Failure, Outcome};
+use crate::session::{PS_PER_S, Path, Session, Step, strays_line};
+use crate::stop::Stop;
+use crate::{note, say};
+
+/// How much longer than asked for the server may send: its clock begins later.
+const SPARE_S: u32 = 5;
+
+/// Measures, prints intervals while it does, and a sum at the end.
+///
+/// # Errors
+/// 2 when it could not start, 1 when a connection failed, 130 after Ctrl-C.
+pub fn perf(arguments: &args::Perf) -> Outcome {
+    let path = Path::new(&arguments.overrides)?;
+    path.check()?;
+    let mut session = Session::open_with(&arguments.interface, Some(arguments.server), &path, adjust)?;
+    let peer = session.peer(arguments.server, arguments.peer_mac)?;
+    let stop = Stop::on_signals()?;
+    session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
+    let mut client = Client::new(Plan::new(arguments), peer);
+    let outcome = session.run(&stop, |endpoint, now_ps| client.step(endpoint, now_ps));
+    session.end_capture();
+    session.abort(client.connections.keys().copied());
+    strays_line(session.strays()).inspect(|line| note!("spray: {line}"));
+    outcome?;
+    client.report(arguments.server.to_string())
+}
+
+/// Longest round trip that is told from longer ones: an hour, beyond which the connection has failed.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// What is to be measured.
+#[derive(Clone, Copy)]
+pub(super) struct Plan {
+    pub request: Request,
+    /// Connections.
+    pub parallel: u32,
+    pub time_ps: u64,
+    pub interval_ps: u64,
+}
+
+impl Plan {
+    fn new(arguments: &args::Perf) -> Self {
+        let what = match arguments {
+            args::Perf { latency: true, .. } => What::Latency,
+            args::Perf { bidirectional: true, .. } => What::Both,
+            args::Perf { reverse: true, .. } => What::Down,
+            _ => What::Up,
+        };
+        let bytes = arguments.bytes.unwrap_or(if what == What::Latency { 64 } else { 1 << 20 });
+        Self {
+            request: Request { what, bytes, seconds: arguments.time + SPARE_S },
+            parallel: arguments.parallel,
+            time_ps: u64::from(arguments.time) * PS_PER_S,
+            interval_ps: (arguments.interval * PS_PER_S as f64) as u64,
+        }
+    }
+}
+
+pub(super) struct Client {
+    plan: Plan,
+    peer: Peer,
+    connections: HashMap<ConnectionId, Lane>,
+    /// When the last connection was open, with what was counted then.
+    begun: Option<Look>,
+    last: Look,
+    intervals: Vec<Interval>,
+    total: Vec<Interval>,
+    /// Round trips of messages, in ns.
+    round_trips: Histogram<u64>,
+}
+
+/// One connection.
+#[derive(Default)]
+struct Lane {
+    is_open: bool,
+    pump: Option<Pump>,
+    /// When the ping that is under way went.
+    pinged_ps: u64,
+}
+
+impl Client {
+    pub(super) fn new(plan: Plan, peer: Peer) -> Self {
+        Self {
+            plan,
+            peer,
+            connections: HashMap::new(),
+            begun: None,
+            last: Look::default(),
+            intervals: Vec::new(),
+            total: Vec::new(),
+            round_trips: Histogram::new_with_max(LONGEST_NS, 3).expect("the range holds values of three digits"),
+        }
+    }
+
+    /// Does what the last poll of the endpoint has made possible.
+    pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> Step {
+        while self.connections.len() < self.plan.parallel as usize {
+            match endpoint.connect(now_ps, self.peer, None) {
+                Ok(connection) => drop(self.connections.insert(connection, Lane::default())),
+                Err(error) => return ControlFlow::Break(Err(Failure::failed(error))),
+            }
+        }
+        while let Some(event) = endpoint.poll_event() {
+            if let Err(failure) = self.on_event(event, endpoint, now_ps) {
+                return ControlFlow::Break(Err(failure));
+            }
+        }
+        let Some(begun) = self.begun else { return ControlFlow::Continue(()) };
+        for (connection, lane) in &mut self.connections {
+            if let Some(pump) = &mut lane.pump {
+                pump.fill(endpoint, *connection, now_ps);
+            }
+        }
+        let is_over = now_ps >= begun.at_ps() + self.plan.time_ps;
+        if is_over || now_ps >= self.last.at_ps() + self.plan.interval_ps {
+            self.look(endpoint, &begun, is_over, now_ps);
+        }
+        if is_over { ControlFlow::Break(Ok(())) } else { ControlFlow::Continue(()) }
+    }
+
+    fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now_ps: u64) -> Outcome {
+        match event {
+            EndpointEvent::Connected { connection, .. } => {
+                endpoint.send(connection, self.plan.request.encode()).map_err(Failure::failed)?;
+                self.connections.entry(connection).or_default().is_open = true;
+                if self.connections.values().all(|lane| lane.is_open) {
+                    self.begin(endpoint, now_ps)?;
+                }
+            }
+            EndpointEvent::Received { connection, data, .. } => {
+                if Message::decode(&data) == Some(Message::Ping) && self.plan.request.what == What::Latency {
+                    self.on_answer(endpoint, connection, now_ps)?;
+                }
+                endpoint.recycle(data);
+            }
+            EndpointEvent::Delivered { connection, .. } => {
+                let pump = self.connections.get_mut(&connection).and_then(|lane| lane.pump.as_mut());
+                pump.into_iter().for_each(Pump::on_delivered);
+            }
+            EndpointEvent::Failed { error, .. } => {
+                let server = self.peer.address;
+                let hint = if self.begun.is_none() { ": does `spray serve` run there?" } else { "" };
+                return Err(Failure::failed(format!("{server}: {error}{hint}")));
+            }
+            EndpointEvent::Closed { .. } => {
+                return Err(Failure::failed(format!("{} has closed the connection", self.peer.address)));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// All connections are open: the time begins.
+    fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> Outcome {
+        let Request { what, bytes, .. } = self.plan.request;
+        let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        self.last = Look::new(endpoint, &connections, now_ps);
+        self.begun = Some(self.last);
+        for (connection, lane) in &mut self.connections {
+            match what {
+                What::Up | What::Both => lane.pump = Some(Pump::new(data(bytes), now_ps + self.plan.time_ps)),
+                What::Latency => {
+                    lane.pinged_ps = now_ps;
+                    endpoint.send(*connection, ping(bytes)).map_err(Failure::failed)?;
+                }
+                What::Down => {}
+            }
+        }
+        if what != What::Latency {
+            say!("{HEAD}");
+        }
+        Ok(())
+    }
+
+    /// A ping is back: the next one goes.
+    fn on_answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now_ps: u64) -> Outcome {
+        let Some(lane) = self.connections.get_mut(&connection) else { return Ok(()) };
+        self.round_trips.saturating_record(now_ps.saturating_sub(lane.pinged_ps) / 1000);
+        lane.pinged_ps = now_ps;
+        endpoint.send(connection, ping(self.plan.request.bytes)).map(drop).map_err(Failure::failed)
+    }
+
+    fn look<D: Device>(&mut self, endpoint: &Endpoint<D>, begun: &Look, is_over: bool, now_ps: u64) {
+        let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        let look = Look::new(endpoint, &connections, now_ps);
+        let intervals = Interval::between(self.plan.request.what, begun.at_ps(), &self.last, &look);
+        intervals.iter().for_each(|interval| say!("{}", interval.line()));
+        self.intervals.extend(intervals);
+        if is_over {
+            self.total = Interval::between(self.plan.request.what, begun.at_ps(), begun, &look);
+        }
+        self.last = look;
+    }
+
+    fn report(&self, server: String) -> Outcome {
+        if self.plan.request.what == What::Latency {
+            let us = self.latency();
+            say!(
+                "{} round trips of {} bytes: p50 {:.1} us, p90 {:.1}, p99 {:.1}, largest {:.1}",
+                us["count"],
+                self.plan.request.bytes,
+                us["p50"],
+                us["p90"],
+                us["p99"],
+                us["max"]
+            );
+        } else {
+            say!("in all");
+            self.total.iter().for_each(|total| say!("{}", total.line()));
+        }
+        say::object(&self.json(&server))
+    }
+
+    pub(super) fn json(&self, server: &str) -> Value {
+        json!({
+            "server": server,
+            "connections": self.plan.parallel,
+            "message_bytes": self.plan.request.bytes,
+            "seconds": self.plan.time_ps as f64 / PS_PER_S as f64,
+            "intervals": self.intervals,
+            "total": self.total,
+            "latency_us": if self.plan.request.what == What::Latency { self.latency() } else { Value::Null },
+        })
+    }
+
+    fn latency(&self) -> Value {
+        let us = |quantile: f64| self.round_trips.value_at_quantile(quantile) as f64 / 1e3;
+        let (least, most) = (self.round_trips.min() as f64 / 1e3, self.round_trips.max() as f64 / 1e3);
+        json!({ "count": self.round_trips.len(), "min": least, "p50": us(0.5), "p90": us(0.9), "p99": us(0.99), "max": most })
+    }
+}

@@ -1,0 +1,65 @@
+//! A capture of the frames of a session, by the time of day.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use spray_capture::{Capture, Content, Fate, Shared, Sighting};
+use spray_nic::endpoint;
+
+use crate::captures::{Captures, Watching};
+use crate::failure::{Failure, Outcome};
+use crate::progress::now;
+
+/// Sees the frames of an endpoint.
+#[derive(Debug)]
+pub struct Tap {
+    watch: Shared,
+    /// The capture's time 0.
+    begun: Instant,
+}
+
+/// Begins a capture of `interface`, if one was asked for. Its file stays open when the process gives up its ways to others.
+///
+/// # Errors
+/// 2 when the file is there already, or cannot be made.
+pub fn begin(captures: &Captures, interface: &str) -> Outcome<Option<Watching>> {
+    let Some(file) = captures.file("") else { return Ok(None) };
+    Captures::prepare(&file)?;
+    let watch = open(&file, interface, captures.pcap_frames)
+        .map_err(|error| Failure::refused(format!("--pcap: cannot write {}: {error}", file.display())))?;
+    Ok(Some(Watching::new(file, watch)))
+}
+
+#[expect(clippy::disallowed_methods, reason = "times of a capture are for people to read; nothing decides by them")]
+fn open(file: &Path, interface: &str, frames: u64) -> io::Result<Shared> {
+    let output = BufWriter::new(File::create_new(file)?);
+    let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(Shared::new(Some(Capture::new(output, [interface], epoch, frames)?), None))
+}
+
+impl Tap {
+    /// A tap for the capture that begins now.
+    pub fn new(watch: Shared) -> Self {
+        Self { watch, begun: now() }
+    }
+
+    fn see(&self, frame: &[u8], outbound: bool) {
+        // Picoseconds in 63 bits: some 100 days.
+        let at_ps = (now().duration_since(self.begun).as_nanos() as i64).saturating_mul(1_000);
+        let content = Content::of(frame, false);
+        let sighting = Sighting { at_ps, interface: 0, outbound, content, fate: Fate::default(), waiting_bytes: None };
+        self.watch.lock().see(sighting, true);
+    }
+}
+
+impl endpoint::Tap for Tap {
+    fn on_sent(&mut self, _now_ps: u64, frame: &[u8]) {
+        self.see(frame, true);
+    }
+
+    fn on_received(&mut self, _now_ps: u64, frame: &[u8]) {
+        self.see(frame, false);
+    }
+}

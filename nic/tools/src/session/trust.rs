@@ -1,0 +1,81 @@
+//! Who may send and receive: keys from files, or nobody's.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+use spray_nic::keys::{Keys, PrivateKey};
+
+use crate::args;
+use crate::failure::{Failure, Outcome};
+use crate::say;
+
+/// Makes a key.
+///
+/// # Errors
+/// 2 when the file exists or cannot be written.
+pub fn keygen(arguments: &args::Keygen) -> Outcome {
+    let path = arguments.file.display();
+    let key = PrivateKey::generate().map_err(Failure::failed)?;
+    let public = key.public();
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&arguments.file);
+    let mut file = made.map_err(|error| Failure::refused(format!("cannot make the key's file {path}: {error}")))?;
+    let written = write!(file, "# spray, private key of {public}: keep it to yourself\n{}\n", key.reveal().as_str());
+    let written = written.and_then(|()| file.sync_all());
+    written.map_err(|error| Failure::failed(format!("cannot write the key's file {path}: {error}")))?;
+    say!("{public}");
+    say::object(&serde_json::json!({ "public_key": public.to_string() }))
+}
+
+/// The keys that the command line names; `None` for `--insecure`.
+///
+/// # Errors
+/// 2 when it names none and does not say `--insecure`, or the file cannot be read, holds no key, or others can read it.
+pub fn keys(arguments: &args::Trust) -> Outcome<Option<Keys>> {
+    if arguments.insecure {
+        return Ok(None);
+    }
+    let Some(path) = &arguments.key else {
+        return Err(Failure::refused(
+            "no key: make one with `spray keygen FILE`, give it with --key FILE, and the same file to the other side \
+             (or its public key to this one, with --peer). Or say --insecure: then anybody on the network may send and read",
+        ));
+    };
+    let own = PrivateKey::read(path).map_err(Failure::refused)?;
+    Ok(Some(Keys::new(own, arguments.peer.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::PathBuf;
+
+    use spray_test_support::Folder;
+
+    use super::*;
+
+    fn trust(key: Option<PathBuf>, insecure: bool) -> args::Trust {
+        args::Trust { key, peer: Vec::new(), insecure }
+    }
+
+    #[test]
+    fn a_key_is_made_once_for_its_owner_alone() {
+        let folder = Folder::new();
+        let file = folder.path().join("key");
+        keygen(&args::Keygen { file: file.clone() }).unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        let before = fs::read(&file).unwrap();
+        assert!(keygen(&args::Keygen { file: file.clone() }).unwrap_err().to_string().contains("exists"));
+        assert_eq!(fs::read(&file).unwrap(), before);
+        let key = PrivateKey::read(&file).unwrap();
+        assert!(before.starts_with(format!("# spray, private key of {}", key.public()).as_bytes()));
+        assert!(keys(&trust(Some(file), false)).unwrap().is_some());
+    }
+
+    #[test]
+    fn without_a_key_it_takes_a_word() {
+        assert!(keys(&trust(None, false)).unwrap_err().to_string().contains("--insecure"));
+        assert!(keys(&trust(None, true)).unwrap().is_none());
+    }
+}

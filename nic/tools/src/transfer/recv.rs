@@ -1,0 +1,497 @@
+//! `spray recv`.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use spray_nic::device::Device;
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent};
+
+use super::arrivals::{Arrivals, Tally};
+use super::format::{Answer, hex, shown};
+use super::gbps;
+use super::homes::{UNNAMED, check_unnamed};
+use super::incoming::Incoming;
+use super::meter::Meter;
+use super::out::{ONE_TRANSFER, Out, Refusal};
+use super::partial::remove_stale;
+use super::patience::{Limits, Patience};
+use crate::args;
+use crate::confine::Reach;
+use crate::failure::{Failure, Outcome};
+use crate::progress::{Progress, now};
+use crate::say::manner;
+use crate::session::{Path, Session, Step, strays_line};
+use crate::stop::Stop;
+use crate::{note, say};
+
+/// How long others are told, after the one transfer has arrived, that theirs is not taken.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Transfers at once.
+//= docs/specs/endpoint.md#END-27 16 transfers at once
+const TRANSFERS: usize = 16;
+/// Connections that are over and whose senders are being told so: of one address, and those of which nothing was taken.
+//= docs/specs/endpoint.md#END-27 3 of an address
+const ENDED_OF_ADDRESS: usize = 3;
+const REFUSED: usize = 8;
+/// Connections that the endpoint has room for: those that transfer, those that have, those that are refused, and 24 that are not open yet.
+pub const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + 24) as u32;
+/// How often senders are looked at that keep the receiver waiting.
+const CHECK_PS: u64 = 100_000_000_000;
+
+/// Receives one transfer, or with `--keep` one after the other until Ctrl-C.
+///
+/// # Errors
+/// 2 when it could not start, 1 when the transfer failed, 130 after Ctrl-C.
+pub fn recv(arguments: &args::Recv) -> Outcome {
+    let out = match &arguments.out {
+        Some(named) => Out::new(named, arguments.keep)?,
+        None => check_unnamed().and_then(|()| Out::new(UNNAMED.as_ref(), arguments.keep))?,
+    };
+    if out.is_stdout() && manner().json {
+        return Err(Failure::refused("--json and --out -: each takes the standard output; allowed: one of them"));
+    }
+    let mut session = Session::open(&arguments.interface, arguments.interface.from, &Path::new(&arguments.overrides)?)?;
+    session.follow_routes()?;
+    let stop = Stop::on_signals()?;
+    let stale = remove_stale(&out.folder().path);
+    if stale > 0 {
+        note!("spray: removed {stale} unfinished files that nobody goes on with from {}", out.folder().path.display());
+    }
+    session.confine(&Reach::Write(&out.folder().path))?;
+    let limits = Limits::new(arguments.interface.timeout);
+    let mut receiving = Receiving::new(out, arguments.keep, limits, Progress::on_stderr());
+    let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
+    let name = &arguments.interface.interface;
+    receiving.progress.phase(&format!("listening on {name} as {}{whose}", session.address));
+    let outcome = session.run(&stop, |endpoint, now_ps| receiving.step(endpoint, now_ps));
+    session.abort(receiving.transfers.keys().copied());
+    receiving.progress.clear();
+    session.end_capture();
+    strays_line(session.strays()).inspect(|line| note!("spray: {line}"));
+    receiving.end(outcome)
+}
+
+/// A connection, and what has come by it.
+struct Transfer {
+    peer: IpAddr,
+    arrivals: Arrivals,
+    patience: Patience,
+    /// Every entry has its verdict, or the whole transfer is refused: the sender is being told.
+    over: bool,
+}
+
+/// The receiver.
+pub(super) struct Receiving {
+    out: Out,
+    keep: bool,
+    limits: Limits,
+    transfers: HashMap<ConnectionId, Transfer>,
+    /// Those whose connection has ended, and whose last files are going to the disk.
+    orphans: Vec<(IpAddr, Arrivals)>,
+    /// Transfers begun: a number for each.
+    begun: u32,
+    /// Without `keep`: how the transfer ended that something was taken of.
+    taken: Option<Outcome>,
+    /// Some files came by a transfer that broke off.
+    partly: bool,
+    /// Since when there is one and nobody left who waits for its verdicts.
+    done_since: Option<Instant>,
+    /// When senders are next looked at that keep the receiver waiting.
+    check_ps: u64,
+    progress: Progress,
+    meter: Meter,
+}
+
+impl Receiving {
+    pub(super) fn new(out: Out, keep: bool, limits: Limits, progress: Progress) -> Self {
+        let (transfers, orphans) = (HashMap::new(), Vec::new());
+        let (begun, taken, partly, done_since) = (0, None, false, None);
+        let (check_ps, meter) = (0, Meter::new());
+        Self { out, keep, limits, transfers, orphans, begun, taken, partly, done_since, check_ps, progress, meter }
+    }
+
+    /// Does what the last poll of the endpoint, and the disk, have made possible.
+    pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> Step {
+        let mut ended = false;
+        while let Some(event) = endpoint.poll_event() {
+            ended |= self.on_event(event, endpoint, now_ps);
+        }
+        ended |= self.poll_files(endpoint);
+        if now_ps >= self.check_ps {
+            self.check_ps = now_ps + CHECK_PS;
+            self.check_patience(endpoint, now_ps);
+        }
+        let (transfers, meter, terminal) = (&self.transfers, &mut self.meter, self.progress.is_on_terminal());
+        self.progress.update(|| state(transfers, meter, terminal));
+        if self.keep { ControlFlow::Continue(()) } else { self.check_end(ended, endpoint) }
+    }
+
+    /// The end of the command, which may find that a file got its name in the last moment.
+    fn end(mut self, outcome: Outcome) -> Outcome {
+        self.progress.clear();
+        let open = std::mem::take(&mut self.transfers).into_values().filter(|transfer| !transfer.over);
+        let open = open.map(|Transfer { peer, arrivals, .. }| (peer, arrivals));
+        let rest: Vec<_> = open.chain(std::mem::take(&mut self.orphans)).collect();
+        for (peer, mut arrivals) in rest {
+            report_lost(&arrivals.abandon());
+            match arrivals.is_complete() {
+                true => self.on_complete(peer, &arrivals.tally),
+                false => self.on_broken(peer, &arrivals, "the receiver was stopped"),
+            }
+        }
+        match self.taken {
+            Some(taken) if !self.keep => taken,
+            _ => outcome,
+        }
+    }
+
+    /// Takes an event. Returns whether a transfer has ended.
+    fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now_ps: u64) -> bool {
+        match event {
+            EndpointEvent::Accepted { connection, peer, .. } => {
+                self.progress.phase(&format!("connected: {}", peer.address));
+                self.accept(connection, peer.address, endpoint, now_ps);
+            }
+            EndpointEvent::Received { connection, data, .. } => {
+                let mut answers = Vec::new();
+                let taken = match self.transfers.get_mut(&connection) {
+                    Some(transfer) if !transfer.over => {
+                        transfer.patience.on_message(now_ps);
+                        transfer.arrivals.on_message(&data, &self.out, &mut answers)
+                    }
+                    _ => Ok(()),
+                };
+                self.answer(connection, &answers, endpoint);
+                if let Err(refusal) = taken {
+                    self.refuse(connection, &refusal, endpoint);
+                }
+                endpoint.recycle(data);
+            }
+            EndpointEvent::Closed { connection, .. } => {
+                return self.on_end(connection, "the sender closed the connection");
+            }
+            EndpointEvent::Failed { connection, error, .. } => return self.on_end(connection, &error.to_string()),
+            _ => {}
+        }
+        false
+    }
+
+    /// Takes the end of a connection. Returns whether that ended its transfer too: whole files are finished without their sender.
+    fn on_end(&mut self, connection: ConnectionId, why: &str) -> bool {
+        let Some(transfer) = self.transfers.remove(&connection) else { return false };
+        if transfer.over { transfer.patience.has_spoken } else { self.on_gone(transfer, why) }
+    }
+
+    /// Takes a connection that has opened, for which others may have to go.
+    fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now_ps: u64) {
+        let stale = self.transfers.extract_if(|_, transfer| transfer.peer == peer && !transfer.over);
+        for (old, transfer) in stale.collect::<Vec<_>>() {
+            endpoint.abort(old);
+            self.on_gone(transfer, "the sender began anew");
+        }
+        let mut refused = None;
+        if self.transfers.values().filter(|transfer| !transfer.over).count() >= TRANSFERS {
+            let overdue = |transfer: &Transfer| transfer.patience.overdue_ps(now_ps).filter(|_| !transfer.over);
+            let waiting = self.transfers.iter().filter_map(|(&id, transfer)| Some((overdue(transfer)?, id)));
+            //= docs/specs/endpoint.md#END-27 the one gives way
+            match waiting.max_by_key(|&(quiet_ps, _)| quiet_ps) {
+                Some((_, id)) => self.give_up(id, &Refusal::new("it gave way to another sender"), endpoint),
+                None => {
+                    refused = Some(Refusal(format!("the receiver takes from {TRANSFERS} senders at once: try later")))
+                }
+            }
+        }
+        let (arrivals, patience) = (Arrivals::new(self.begun), Patience::new(self.limits, now_ps));
+        self.begun += 1;
+        self.transfers.insert(new, Transfer { peer, arrivals, patience, over: false });
+        refused.inspect(|refusal| self.refuse(new, refusal, endpoint));
+        self.limit_ended(peer, endpoint);
+    }
+
+    /// Forgets the oldest connections that are over, of which there may be only so many: of this address, of those that were refused, and
+    /// of those whose senders wait for verdicts.
+    //= docs/specs/endpoint.md#END-27 the oldest gives way
+    fn limit_ended<D: Device>(&mut self, peer: IpAddr, endpoint: &mut Endpoint<D>) {
+        type Kind<'a> = &'a dyn Fn(&Transfer) -> bool;
+        let is_refused = |it: &Transfer| it.arrivals.tally.kept() == 0;
+        let kinds: [(usize, Kind<'_>); 3] =
+            [(ENDED_OF_ADDRESS, &|it| it.peer == peer), (REFUSED, &is_refused), (TRANSFERS, &|it| !is_refused(it))];
+        for (most, is_of) in kinds {
+            let ended = self.transfers.iter().filter(|(_, it)| it.over && is_of(it));
+            let mut ended: Vec<_> = ended.map(|(&id, it)| (it.arrivals.transfer(), id)).collect();
+            ended.sort_unstable_by_key(|&(begun, _)| std::cmp::Reverse(begun));
+            for (_, id) in ended.split_off(most.min(ended.len())) {
+                endpoint.abort(id);
+                self.transfers.remove(&id);
+            }
+        }
+    }
+
+    /// Ends the transfers whose sender keeps the receiver waiting for too long.
+    fn check_patience<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) {
+        let mut tired = Vec::new();
+        for (&connection, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| !transfer.over) {
+            let bytes = endpoint.connection_stats(connection).map_or(0, |stats| stats.receiver.bytes);
+            let checked = transfer.patience.check(bytes, transfer.arrivals.awaited(), now_ps);
+            tired.extend(checked.err().map(|refusal| (connection, refusal)));
+        }
+        for (connection, refusal) in tired {
+            self.give_up(connection, &refusal, endpoint);
+        }
+    }
+
+    /// Ends a transfer and tells its sender why. What has arrived of it stays, as when it breaks off.
+    fn give_up<D: Device>(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Endpoint<D>) {
+        let Some(transfer) = self.transfers.remove(&connection) else { return };
+        let Transfer { peer, patience, .. } = transfer;
+        let ended = Transfer { peer, patience, arrivals: Arrivals::new(transfer.arrivals.transfer()), over: true };
+        let answer = Answer::Ended { reason: refusal.0.clone() };
+        // If the connection is gone, there is nobody to tell.
+        let _ = endpoint.send(connection, answer.encode().into());
+        endpoint.close(connection);
+        self.on_gone(transfer, &refusal.0);
+        self.transfers.insert(connection, ended);
+    }
+
+    /// Takes the end of a transfer that is not over, with the meaning of [`Receiving::on_end`].
+    fn on_gone(&mut self, transfer: Transfer, why: &str) -> bool {
+        let Transfer { peer, mut arrivals, .. } = transfer;
+        self.progress.clear();
+        report_lost(&arrivals.leave());
+        if arrivals.is_busy() || arrivals.is_complete() {
+            self.orphans.push((peer, arrivals));
+            return false;
+        }
+        self.on_broken(peer, &arrivals, why);
+        true
+    }
+
+    fn on_broken(&mut self, peer: IpAddr, arrivals: &Arrivals, why: &str) {
+        self.out.release(arrivals.transfer());
+        self.partly |= arrivals.tally.kept() > 0;
+        self.progress.clear();
+        let kept = match arrivals.tally.kept() {
+            0 => "none of its files is whole".into(),
+            kept => format!("{kept} files and folders of it are here"),
+        };
+        note!("spray: the transfer from {peer} failed: {why}; {kept}");
+    }
+
+    /// Takes files that have got their name, or will not get it. Returns whether a transfer has ended.
+    fn poll_files<D: Device>(&mut self, endpoint: &mut Endpoint<D>) -> bool {
+        for connection in self.transfers.keys().copied().collect::<Vec<_>>() {
+            let mut answers = Vec::new();
+            let Some(transfer) = self.transfers.get_mut(&connection).filter(|transfer| !transfer.over) else {
+                continue;
+            };
+            let peer = transfer.peer;
+            transfer.arrivals.poll(&mut answers);
+            transfer.over = transfer.arrivals.is_complete();
+            let over = transfer.over.then(|| transfer.arrivals.tally.clone());
+            self.answer(connection, &answers, endpoint);
+            if let Some(tally) = over {
+                // The connection ends when the sender has the verdicts, in bounded time whatever the sender does.
+                endpoint.close(connection);
+                self.on_complete(peer, &tally);
+            }
+        }
+        let mut ended = false;
+        for at in (0..self.orphans.len()).rev() {
+            self.orphans[at].1.poll(&mut Vec::new());
+            if self.orphans[at].1.is_busy() {
+                continue;
+            }
+            let (peer, arrivals) = self.orphans.swap_remove(at);
+            ended = true;
+            match arrivals.is_complete() {
+                true => self.on_complete(peer, &arrivals.tally),
+                false => self.on_broken(peer, &arrivals, "the sender has left"),
+            }
+        }
+        ended
+    }
+
+    /// Every entry has its verdict.
+    fn on_complete(&mut self, peer: IpAddr, tally: &Tally) {
+        self.progress.clear();
+        if tally.kept() == 0 {
+            return;
+        }
+        let seconds = now().duration_since(tally.started).as_secs_f64();
+        let told = summary(tally, &self.out, seconds);
+        if self.out.is_stdout() {
+            note!("{told}")
+        } else {
+            say!("{told}")
+        }
+        let shown = say::object(&object(peer, tally, &self.out, seconds));
+        let outcome = match tally.refused {
+            0 => shown,
+            refused => Err(Failure::failed(format!("{refused} of the transfer's files and folders were refused"))),
+        };
+        self.taken.get_or_insert(outcome);
+    }
+
+    /// Sends the answers, and shows refusals to the user.
+    fn answer<D: Device>(&mut self, connection: ConnectionId, answers: &[Answer], endpoint: &mut Endpoint<D>) {
+        for answer in answers {
+            if let Answer::Refused { reason, .. } | Answer::Ended { reason } = answer {
+                self.progress.clear();
+                note!("spray: refused: {reason}");
+            }
+            // If the connection is gone, there is nobody to tell.
+            let _ = endpoint.send(connection, answer.encode().into());
+        }
+    }
+
+    /// Tells the sender why nothing more is taken of it, and ends the connection once it knows.
+    fn refuse<D: Device>(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Endpoint<D>) {
+        self.answer(connection, &[Answer::Ended { reason: refusal.0.clone() }], endpoint);
+        if let Some(transfer) = self.transfers.get_mut(&connection) {
+            transfer.over = true;
+            transfer.arrivals.discard();
+            self.out.release(transfer.arrivals.transfer());
+        }
+        endpoint.close(connection);
+    }
+
+    /// Without `--keep`: ends with the first transfer that something was taken of, or when one ended without and no other is under way.
+    fn check_end<D: Device>(&mut self, ended: bool, endpoint: &mut Endpoint<D>) -> Step {
+        if self.taken.is_none() {
+            let is_over = ended && self.transfers.is_empty() && self.orphans.is_empty();
+            return if is_over {
+                let what = if self.partly { "the transfer is not whole" } else { "nothing was received" };
+                ControlFlow::Break(Err(Failure::failed(what)))
+            } else {
+                ControlFlow::Continue(())
+            };
+        }
+        let others = self.transfers.iter().filter(|(_, transfer)| !transfer.over).map(|(&id, _)| id);
+        let reason = Refusal::new(ONE_TRANSFER);
+        for other in others.collect::<Vec<_>>() {
+            self.refuse(other, &reason, endpoint);
+        }
+        let is_told = |transfer: &Transfer| transfer.arrivals.tally.kept() == 0;
+        if !self.transfers.values().all(is_told) {
+            return ControlFlow::Continue(());
+        }
+        let since = *self.done_since.get_or_insert_with(now);
+        let is_over = self.transfers.is_empty() || now() > since + FAREWELL;
+        match self.taken.take_if(|_| is_over) {
+            Some(taken) => ControlFlow::Break(taken),
+            None => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Names the files that a transfer has lost.
+fn report_lost(lost: &[Incoming]) {
+    for file in lost {
+        let name = shown(&file.description.path);
+        let all = file.description.bytes().map_or(String::new(), |all| format!(" of {all}"));
+        let end = match file.kept_bytes() {
+            0 => "and were removed".into(),
+            kept => format!("and the first {kept} are kept: who sends it again goes on there"),
+        };
+        note!("spray: {}{all} bytes of {name} had arrived, {end}", file.there_bytes + file.arrived_bytes);
+    }
+}
+
+/// What was received, as JSON.
+fn object(peer: IpAddr, tally: &Tally, out: &Out, seconds: f64) -> serde_json::Value {
+    let one = tally.last.as_ref().filter(|_| tally.kept() == 1);
+    let path = one.map_or_else(|| out.folder().path.clone(), |kept| kept.path.clone());
+    serde_json::json!({
+        "from": peer,
+        "path": path.to_string_lossy(),
+        "files": tally.files,
+        "folders": tally.folders,
+        "refused": tally.refused,
+        "bytes": tally.bytes,
+        "there_bytes": tally.there_bytes,
+        "seconds": seconds,
+        "goodput_gbps": gbps(tally.bytes, seconds),
+        "sha256": one.map(|kept| hex(&kept.sum)),
+    })
+}
+
+/// What was received.
+fn summary(tally: &Tally, out: &Out, seconds: f64) -> String {
+    let (bytes, rate) = (tally.bytes, gbps(tally.bytes, seconds));
+    let line =
+        |what: String, path: String| format!("received {what} into {path} in {seconds:.3} s: {rate:.2} Gb/s goodput");
+    let there = match tally.there_bytes {
+        0 => String::new(),
+        there => format!("\n{there} bytes were there already, from an earlier transfer"),
+    };
+    match &tally.last {
+        Some(kept) if tally.kept() == 1 => {
+            let told = line(format!("{bytes} bytes"), kept.path.display().to_string());
+            format!("{told}{there}\nSHA-256 {}, as the sender's", hex(&kept.sum))
+        }
+        _ => {
+            let what = format!("{} files and {} folders, {bytes} bytes,", tally.files, tally.folders);
+            let told = line(what, out.folder().path.display().to_string());
+            format!("{told}{there}\neach file has the sender's SHA-256")
+        }
+    }
+}
+
+/// What is under way: one file, or all of them together.
+fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter, terminal: bool) -> String {
+    let files: Vec<&Incoming> = transfers.values().flat_map(|transfer| transfer.arrivals.arriving()).collect();
+    let name = match &files[..] {
+        [] => return "waiting".into(),
+        [file] => shown(&file.description.path),
+        files => format!("{} files", files.len()),
+    };
+    let done = files.iter().map(|file| file.there_bytes + file.arrived_bytes).sum();
+    // What a sender says of its files is not to be trusted with a sum.
+    let total = files.iter().try_fold(0_u64, |sum, file| Some(sum.saturating_add(file.description.bytes()?)));
+    meter.line(&name, done, total, now(), terminal)
+}
+
+#[cfg(test)]
+mod tests {
+    use spray_core::cc::CcConfig;
+    use spray_core::flow::FlowConfig;
+    use spray_core::path::{BalancerKind, PathConfig};
+    use spray_nic::device::{MemoryConfig, MemoryNetwork};
+    use spray_nic::{EndpointConfig, Peer};
+    use spray_test_support::Folder;
+
+    use super::*;
+
+    #[test]
+    //= docs/specs/endpoint.md#END-27 3 of an address
+    fn of_connections_that_are_over_the_oldest_give_way() {
+        let path = PathConfig::new(BalancerKind::Reps, 1_000_000, 250);
+        let flow = FlowConfig::for_path(3000, 90, path, CcConfig::for_path(1_000_000, 1_000_000_000, 3090));
+        let own = "10.0.0.1".parse().unwrap();
+        let config = EndpointConfig { max_connections: 200, ..EndpointConfig::new(own, [2; 6], flow) };
+        let network = MemoryNetwork::new(MemoryConfig::default());
+        let mut endpoint = Endpoint::new(network.attach([2; 6]), config).unwrap();
+        let (folder, limits) = (Folder::new(), Limits::new(5));
+        let mut receiving = Receiving::new(Out::new(folder.path(), true).unwrap(), true, limits, Progress::on_stderr());
+        // So many of each address, of which something was taken or not: what is left of them all.
+        for (addresses, each, kept, left) in [(1, 9, 0, 3), (1, 9, 1, 3), (30, 1, 0, 8), (30, 1, 1, 16), (16, 1, 1, 16)]
+        {
+            receiving.transfers.clear();
+            for number in 0..addresses * each {
+                let address = IpAddr::from([10, 0, 1, (number % addresses) as u8]);
+                let id = endpoint.connect(0, Peer { address, mac: [4; 6] }, None).unwrap();
+                let mut arrivals = Arrivals::new(number);
+                arrivals.tally.files = kept;
+                let patience = Patience::new(limits, 0);
+                receiving.transfers.insert(id, Transfer { peer: address, arrivals, patience, over: true });
+                receiving.limit_ended(address, &mut endpoint);
+            }
+            let numbers: Vec<u32> = receiving.transfers.values().map(|it| it.arrivals.transfer()).collect();
+            assert_eq!(numbers.len() as u32, left, "{addresses} addresses, {each} each, {kept} kept");
+            assert!(numbers.iter().all(|&number| number >= addresses * each - left), "{numbers:?}");
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! `spray send`.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use spray_nic::device::Device;
+use spray_nic::endpoint::{ConnectionError, ConnectionStats};
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer};
+
+use super::format::{Answer, Description, EntryKind, HEADER, PIECE_BYTES, Said, Sum, WINDOW, shown};
+use super::meter::Meter;
+use super::outgoing::{Outgoing, Part};
+use super::report::{FileReport, Measured, Report};
+use super::tree::Tree;
+use crate::args;
+use crate::failure::{Failure, Outcome};
+use crate::progress::{Progress, now};
+use crate::session::{Freezes, Path, Session, Step, strays_line};
+use crate::stop::Stop;
+use crate::{note, say};
+
+/// Messages that wait in the connection: enough pieces to keep it busy, few enough to stay in the caches.
+const QUEUED: u64 = 8;
+/// How much longer than the timeout the receiver may take to put a file on its disk.
+const VERDICT_BYTES_PER_S: u64 = 50_000_000;
+/// How often it is looked whether the receiver takes what is sent.
+const CHECK_PS: u64 = 100_000_000_000;
+/// How long closing may take: everything has arrived by then.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// Sends files and folders and waits until the receiver has confirmed the SHA-256 of each file.
+///
+/// # Errors
+/// 2 when it could not start, 1 when the transfer failed or something was not taken, 130 after Ctrl-C.
+pub fn send(arguments: &args::Send) -> Outcome {
+    let path = Path {
+        gbps: arguments.gbps,
+        rtt_us: arguments.rtt_us,
+        trimming: arguments.trimming,
+        ..Path::new(&arguments.overrides)?
+    };
+    path.check()?;
+    if arguments.interface.trust.peer.len() > 1 {
+        return Err(Failure::refused("several --peer: a sender connects to one receiver, and takes its key alone"));
+    }
+    let tree = Tree::of(&arguments.paths)?;
+    let mut session = Session::open(&arguments.interface, Some(arguments.to), &path)?;
+    let peer = session.peer(arguments.to, arguments.peer_mac)?;
+    let stop = Stop::on_signals()?;
+    session.confine(&tree.reach())?;
+    tree.skipped.iter().for_each(|(name, what)| note!("spray: skipped {name}: {what}"));
+    let mut progress = Progress::on_stderr();
+    progress.phase("connecting");
+    let outgoing = Outgoing::start(tree.entries.clone()).map_err(Failure::failed)?;
+    let mut sending = Sending::new(tree, outgoing, peer, Duration::from_secs(arguments.interface.timeout + 1));
+    let outcome = session.run(&stop, |endpoint, now_ps| {
+        let terminal = progress.is_on_terminal();
+        progress.update(|| sending.progress(terminal));
+        let step = sending.step(endpoint, now_ps);
+        for told in sending.notes.drain(..) {
+            progress.clear();
+            note!("spray: {told}");
+        }
+        step
+    });
+    progress.clear();
+    let strays = session.strays();
+    if sending.entries > 1 {
+        sending.failed().for_each(|(path, why)| note!("spray: not sent: {path}: {why}"));
+    }
+    if outcome.is_err() {
+        session.abort(sending.connection);
+        strays_line(strays).inspect(|line| note!("spray: {line}"));
+    }
+    session.end_capture();
+    outcome?;
+    let outcome = sending.outcome();
+    let report = sending.report(session.flow.payload_bytes, session.freezes, strays);
+    say::object(&report)?;
+    if report.has_files() {
+        say!("{report}")
+    }
+    outcome
+}
+
+/// An entry that is described and has no verdict yet.
+struct Pending {
+    description: Description,
+    stage: Stage,
+    /// Bytes that the receiver says it has.
+    there: u64,
+    /// It was asked to begin anew.
+    anew: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The receiver has not said whether it takes it.
+    Described,
+    /// It is read, and goes into the connection.
+    Reading,
+    /// All of it has gone into the connection, and this is its SHA-256.
+    Sent(Sum),
+}
+
+/// Files and folders on their way.
+pub(super) struct Sending {
+    outgoing: Outgoing,
+    peer: Peer,
+    /// How long the receiver may take for an answer, besides the time that its disk needs.
+    timeout: Duration,
+    connection: Option<ConnectionId>,
+    connected: bool,
+    /// What the user is shown: the only thing's name, or how many there are.
+    name: String,
+    /// Entries in all, as far as it is known before they are opened, and the bytes of their files.
+    entries: usize,
+    bytes: Option<u64>,
+    /// Entries that the reader was asked to open and has not.
+    asked: usize,
+    /// The reader has come to the last entry.
+    ended: bool,
+    pending: HashMap<u32, Pending>,
+    /// Messages that the connection holds, and the bytes of files in each.
+    queued: HashMap<MessageId, u64>,
+    pub(super) delivered_bytes: u64,
+    /// Of files that the receiver does not take.
+    refused_bytes: u64,
+    /// That the receiver had already.
+    pub(super) there_bytes: u64,
+    /// What the user is to be told.
+    pub(super) notes: Vec<String>,
+    started: Instant,
+    delivered_at: Instant,
+    /// When the receiver last said anything, or got anything.
+    heard_at: Instant,
+    /// Payload bytes that the receiver had acknowledged at the last look, and when that was no longer the same or nothing waited.
+    acked: (u64, u64),
+    /// When that is next looked at.
+    check_ps: u64,
+    /// The connection's counters at the last delivery. The connection takes its counters with it when it ends.
+    counted: ConnectionStats,
+    files: Vec<FileReport>,
+    folders: u32,
+    skipped: usize,
+    /// Since when every entry has its verdict and the connection closes.
+    closing: Option<Instant>,
+    meter: Meter,
+}
+
+impl Sending {
+    /// `timeout` is how long the receiver may take for its answers, besides the time that its disk needs.
+    pub(super) fn new(tree: Tree, outgoing: Outgoing, peer: Peer, timeout: Duration) -> Self {
+        let name = match &tree.entries[..] {
+            [first, rest @ ..] if rest.iter().all(|entry| !entry.named) => shown(&first.path),
+            entries => format!("{} paths", entries.iter().filter(|entry| entry.named).count()),
+        };
+        let (entries, bytes, skipped) = (tree.entries.len() + tree.failed.len(), tree.bytes(), tree.skipped.len());
+        let now = now();
+        Self {
+            outgoing,
+            peer,
+            timeout,
+            connection: None,
+            connected: false,
+            name,
+            entries,
+            bytes,
+            asked: 0,
+            ended: false,
+            pending: HashMap::new(),
+            queued: HashMap::new(),
+            delivered_bytes: 0,
+            refused_bytes: 0,
+            there_bytes: 0,
+            notes: Vec::new(),
+            started: now,
+            delivered_at: now,
+            heard_at: now,
+            acked: (0, 0),
+            check_ps: 0,
+            counted: ConnectionStats::default(),
+            files: tree.failed.into_iter().map(|(path, why)| FileReport::failed(path, 0, why)).collect(),
+            folders: 0,
+            skipped,
+            closing: None,
+            meter: Meter::new(),
+        }
+    }
+
+    /// Does what the last poll of the endpoint has made possible.
+    pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> Step {
+        let connection = match self.connection {
+            Some(connection) => connection,
+            None => match endpoint.connect(now_ps, self.peer, None) {
+                Ok(connection) => *self.connection.insert(connection),
+                Err(error) => return ControlFlow::Break(Err(Failure::refused(error))),
+            },
+        };
+        while let Some(event) = endpoint.poll_event() {
+            self.on_event(&event, endpoint, connection)?;
+        }
+        if self.closing.is_some_and(|since| now() > since + CLOSING) {
+            return ControlFlow::Break(Ok(()));
+        }
+        if let Err(failure) = self.fill(endpoint, connection) {
+            return ControlFlow::Break(Err(failure));
+        }
+        if self.ended && self.pending.is_empty() && self.queued.is_empty() && self.closing.is_none() {
+            self.closing = Some(now());
+            endpoint.close(connection);
+        }
+        self.check_taking(endpoint, connection, now_ps)?;
+        self.check_patience()
+    }
+
+    /// Says in the end whether everything was taken.
+    pub(super) fn outcome(&self) -> Outcome {
+        let why = match self.failed().collect::<Vec<_>>()[..] {
+            [] => return Ok(()),
+            // A single file's reason is all that there is to say.
+            [(_, why)] if self.entries == 1 => format!("the file was not sent: {why}"),
+            ref failed => format!("{} of {} files and folders were not sent", failed.len(), self.entries),
+        };
+        Err(Failure::failed(why))
+    }
+
+    /// What was not sent, and why.
+    fn failed(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.files.iter().filter_map(FileReport::failure)
+    }
+
+    fn on_event<D: Device>(
+        &mut self,
+        event: &EndpointEvent,
+        endpoint: &mut Endpoint<D>,
+        connection: ConnectionId,
+    ) -> Step {
+        match event {
+            EndpointEvent::Connected { .. } => {
+                self.connected = true;
+                (self.started, self.heard_at) = (now(), now());
+            }
+            EndpointEvent::Delivered { message, .. } => {
+                self.delivered_bytes += self.queued.remove(message).unwrap_or(0);
+                (self.delivered_at, self.heard_at) = (now(), now());
+                self.counted = endpoint.connection_stats(connection).unwrap_or_default();
+            }
+            EndpointEvent::Received { data, .. } => {
+                self.heard_at = now();
+                if let Err(failure) = self.on_answer(Answer::decode(data)) {
+                    return ControlFlow::Break(Err(failure));
+                }
+            }
+            EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } if self.closing.is_some() => {
+                return ControlFlow::Break(Ok(()));
+            }
+            EndpointEvent::Closed { .. } => {
+                // It closes when it has given every verdict.
+                if self.ended && self.pending.is_empty() {
+                    return ControlFlow::Break(Ok(()));
+                }
+                let message = "the receiver closed the connection before it had confirmed everything";
+                return ControlFlow::Break(Err(Failure::failed(message)));
+            }
+            EndpointEvent::Failed { error, .. } => return ControlFlow::Break(Err(self.failure(*error))),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn on_answer(&mut self, answer: Option<Answer>) -> Outcome {
+        const STRANGE: &str = "the receiver's answer is not understood; does it run the same version of spray?";
+        let number = match answer {
+            Some(Answer::Ended { reason }) => return Err(Failure::failed(format!("the receiver refused: {reason}"))),
+            Some(
+                Answer::Ready { number, .. }
+                | Answer::Verified { number, .. }
+                | Answer::Made { number }
+                | Answer::Refused { number, .. },
+            ) => number,
+            None => return Err(Failure::failed(STRANGE)),
+        };
+        let Some(pending) = self.pending.get_mut(&number) else { return Err(Failure::failed(STRANGE)) };
+        match (answer, pending.stage, pending.description.kind) {
+            (Some(Answer::Ready { bytes, sum, .. }), Stage::Described, EntryKind::File { .. } | EntryKind::Stream) => {
+                let all = pending.description.bytes().unwrap_or_default();
+                if bytes > all || bytes < all && bytes % PIECE_BYTES > 0 || pending.anew && bytes > 0 {
+                    return Err(Failure::failed(STRANGE));
+                }
+                if pending.anew {
+                    let path = shown(&pending.description.path);
+                    self.notes.push(format!(
+                        "what the receiver had of {path} was other content; it is sent from the beginning"
+                    ));
+                }
+                (pending.stage, pending.there) = (Stage::Reading, bytes);
+                self.there_bytes += bytes;
+                self.outgoing.read(number, bytes, sum);
+            }
+            (Some(Answer::Made { .. }), Stage::Described, EntryKind::Folder) => {
+                self.folders += 1;
+                self.pending.remove(&number);
+            }
+            (Some(Answer::Verified { sum, .. }), Stage::Sent(ours), _) => {
+                let path = shown(&pending.description.path);
+                if sum != ours {
+                    let message = format!("what the receiver wrote of {path} has another SHA-256 than what was sent");
+                    return Err(Failure::failed(message));
+                }
+                self.files.push(FileReport::verified(path, pending.description.bytes().unwrap_or_default(), sum));
+                self.pending.remove(&number);
+            }
+            (Some(Answer::Refused { reason, .. }), ..) => {
+                self.outgoing.drop_file(number);
+                let (path, bytes) = (shown(&pending.description.path), pending.description.bytes().unwrap_or_default());
+                self.refused_bytes += bytes;
+                self.there_bytes -= pending.there;
+                self.files.push(FileReport::failed(path, bytes, format!("the receiver refused it: {reason}")));
+                self.pending.remove(&number);
+            }
+            _ => return Err(Failure::failed(STRANGE)),
+        }
+        Ok(())
+    }
+
+    /// Has the next entries described, and keeps a few pieces waiting in the connection.
+    fn fill<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Outcome {
+        if !self.connected {
+            return Ok(());
+        }
+        while !self.ended && self.pending.len() + self.asked < WINDOW {
+            self.asked += 1;
+            self.outgoing.open();
+        }
+        while (self.queued.len() as u64) < QUEUED {
+            let Some(part) = self.outgoing.next()? else { break };
+            let Some((message, bytes)) = self.message(part) else { continue };
+            let id = endpoint.send(connection, message).map_err(Failure::failed)?;
+            self.queued.insert(id, bytes);
+        }
+        Ok(())
+    }
+
+    /// The message that a part becomes, if any, and the bytes of files in it.
+    fn message(&mut self, part: Part) -> Option<(Bytes, u64)> {
+        match part {
+            Part::Entry(number, description) => {
+                self.asked -= 1;
+                let message = Said::Entry(number, description.clone()).encode();
+                self.pending.insert(number, Pending { description, stage: Stage::Described, there: 0, anew: false });
+                Some((message.into(), 0))
+            }
+            Part::Failed(path, why) => {
+                self.files.push(FileReport::failed(path, 0, why));
+                None
+            }
+            Part::End(entries) => {
+                self.asked -= 1;
+                let first = !std::mem::replace(&mut self.ended, true);
+                first.then(|| (Said::End(entries).encode().into(), 0))
+            }
+            Part::Piece { number, message } => {
+                let bytes = (message.len() - HEADER) as u64;
+                // It may have been refused in the meantime.
+                self.pending.contains_key(&number).then_some((message, bytes))
+            }
+            Part::Changed(number) => {
+                let pending = self.pending.get_mut(&number)?;
+                self.there_bytes -= std::mem::take(&mut pending.there);
+                (pending.stage, pending.anew) = (Stage::Described, true);
+                Some((Said::Again(number).encode().into(), 0))
+            }
+            Part::Sum { number, bytes, sum } => {
+                let pending = self.pending.get_mut(&number)?;
+                pending.stage = Stage::Sent(sum);
+                pending.description.kind = EntryKind::File { bytes };
+                Some((Said::Sum { number, bytes, sum }.encode().into(), 0))
+            }
+        }
+    }
+
+    /// Ends the transfer when the receiver takes nothing for too long of what waits for it.
+    //= docs/specs/endpoint.md#END-26 none of it is acknowledged within the timeout
+    fn check_taking<D: Device>(&mut self, endpoint: &Endpoint<D>, connection: ConnectionId, now_ps: u64) -> Step {
+        if now_ps < self.check_ps {
+            return ControlFlow::Continue(());
+        }
+        self.check_ps = now_ps + CHECK_PS;
+        let acked = endpoint.connection_stats(connection).map_or(0, |stats| stats.sender.bytes_acked);
+        let (before, since_ps) = self.acked;
+        if self.queued.is_empty() || acked > before {
+            self.acked = (acked, now_ps);
+        } else if u128::from(now_ps - since_ps) > self.timeout.as_nanos() * 1000 {
+            let message =
+                "the receiver takes nothing more, though it is there; the same command goes on from what has arrived";
+            return ControlFlow::Break(Err(Failure::failed(message)));
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Ends the transfer when the receiver owes an answer for too long.
+    fn check_patience(&self) -> Step {
+        let is_reading = self.pending.values().any(|pending| pending.stage == Stage::Reading);
+        if self.pending.is_empty() || is_reading || !self.queued.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let bytes = self.pending.values().filter_map(|pending| pending.description.bytes());
+        let disk = Duration::from_secs(bytes.fold(0, u64::saturating_add) / VERDICT_BYTES_PER_S);
+        if now() > self.heard_at + self.timeout + disk {
+            let message = "everything was delivered, but the receiver did not confirm the SHA-256";
+            return ControlFlow::Break(Err(Failure::failed(message)));
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Why the connection failed, and what it may come from.
+    fn failure(&self, error: ConnectionError) -> Failure {
+        let silent = matches!(error, ConnectionError::PeerUnresponsive | ConnectionError::IdleTimeout);
+        // A description is short: it fits every link.
+        let has_pieces = self.queued.values().any(|&bytes| bytes > 0);
+        let hint = match error {
+            _ if silent && has_pieces && self.delivered_bytes == 0 => {
+                "; short packets arrived and no long one did: a link on the way may have a smaller MTU, try less --payload"
+            }
+            ConnectionError::ConnectTimeout => "; is `spray recv` running there, and does it listen on that address?",
+            ConnectionError::Aborted => "; the receiver was stopped",
+            ConnectionError::Key => {
+                "; both sides take the same --key, or each the other's public key with --peer, or both --insecure"
+            }
+            _ => "",
+        };
+        let again =
+            if self.delivered_bytes >= PIECE_BYTES { "; the same command goes on from what has arrived" } else { "" };
+        Failure::failed(format!("the transfer failed: {error}{hint}{again}"))
+    }
+
+    fn progress(&mut self, terminal: bool) -> String {
+        if !self.connected {
+            return "connecting".into();
+        }
+        let done = self.delivered_bytes + self.refused_bytes + self.there_bytes;
+        self.meter.line(&self.name, done, self.bytes, now(), terminal)
+    }
+
+    /// What was sent, and how.
+    pub(super) fn report(self, own_payload_bytes: u32, freezes: Freezes, strays: u64) -> Report {
+        let measured = Measured {
+            seconds: self.delivered_at.duration_since(self.started).as_secs_f64(),
+            counted: self.counted,
+            own_payload_bytes,
+            freezes,
+            strays,
+            sent_bytes: self.delivered_bytes,
+            there_bytes: self.there_bytes,
+        };
+        Report::new(self.name, self.files, self.folders, self.skipped, &measured)
+    }
+}

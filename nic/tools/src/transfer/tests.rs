@@ -1,0 +1,411 @@
+//! Both ends over a network in memory that reorders, loses and cuts off. Only the files' threads run in real time.
+
+use std::cell::RefCell;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use spray_core::cc::CcConfig;
+use spray_core::flow::FlowConfig;
+use spray_core::loss::RtoConfig;
+use spray_core::path::{BalancerKind, PathConfig};
+use spray_nic::device::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer};
+use spray_test_support::Folder;
+
+use super::format::{Answer, Description, EntryKind, PIECE_BYTES, Said};
+use super::out::Out;
+use super::outgoing::{Outgoing, Source};
+use super::patience::Limits;
+use super::recv::Receiving;
+use super::send::Sending;
+use super::tree::{Entry, Tree};
+use crate::failure::{Failure, Outcome};
+use crate::progress::{Progress, now};
+use crate::session::{Outage, Step};
+
+mod bounds;
+mod folders;
+mod resume;
+
+const US: u64 = 1_000_000;
+const MS: u64 = 1000 * US;
+/// The receiver; the senders come after it.
+const RECEIVER: usize = 0;
+
+type Memory = Endpoint<MemoryDevice>;
+
+/// What a host does after each poll.
+type Role<'a> = Box<dyn FnMut(&mut Memory, u64) -> Step + 'a>;
+
+fn address(host: usize) -> (IpAddr, [u8; 6]) {
+    (Ipv4Addr::new(10, 0, 0, host as u8 + 1).into(), [2, 0, 0, 0, 0, host as u8])
+}
+
+fn receiver() -> Peer {
+    let (address, mac) = address(RECEIVER);
+    Peer { address, mac }
+}
+
+fn config(host: usize) -> EndpointConfig {
+    const RTT_PS: u64 = 4 * MS;
+    const LINK_BPS: u64 = 1_000_000_000;
+    let (address, mac) = address(host);
+    let path = PathConfig::new(BalancerKind::Reps, RTT_PS, 250);
+    let flow = FlowConfig::for_path(3000, 90, path, CcConfig::for_path(RTT_PS, LINK_BPS, 3090));
+    let rto = RtoConfig { initial_ps: 20 * MS, min_ps: 10 * MS, max_ps: 100 * MS };
+    let flow = FlowConfig { rto, give_up_ps: 500 * MS, ..flow };
+    EndpointConfig { idle_timeout_ps: 500 * MS, ..EndpointConfig::new(address, mac, flow) }
+}
+
+fn content(bytes: u64) -> Vec<u8> {
+    (0..bytes).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect()
+}
+
+fn file(path: &str, bytes: u64) -> Description {
+    Description { path: path.into(), kind: EntryKind::File { bytes }, mode: 0o644 }
+}
+
+/// A sender of one file whose content is in memory.
+fn sending(description: Description, content: &[u8]) -> Sending {
+    let Description { path, kind, mode } = description.clone();
+    let entry = Entry { path, kind, mode, source: "".into(), named: true };
+    let source: Source = Box::new(std::io::Cursor::new(content.to_vec()));
+    let outgoing = Outgoing::start_with(std::iter::once(Ok((description, source)))).unwrap();
+    let tree = Tree { entries: vec![entry], ..Tree::default() };
+    Sending::new(tree, outgoing, receiver(), Duration::from_secs(60))
+}
+
+fn role<'a>(mut sending: Sending) -> Role<'a> {
+    Box::new(move |endpoint, now_ps| {
+        sending.step(endpoint, now_ps).map_break(|end| end.and_then(|()| sending.outcome()))
+    })
+}
+
+/// What a sender has told: bytes delivered, bytes that were there, notes.
+type Told = Rc<RefCell<(u64, u64, usize)>>;
+
+fn telling<'a>(mut sending: Sending) -> (Role<'a>, Told) {
+    let told = Told::default();
+    let tell = Rc::clone(&told);
+    let role: Role<'a> = Box::new(move |endpoint, now_ps| {
+        let step = sending.step(endpoint, now_ps).map_break(|end| end.and_then(|()| sending.outcome()));
+        *tell.borrow_mut() = (sending.delivered_bytes, sending.there_bytes, sending.notes.len());
+        step
+    });
+    (role, told)
+}
+
+fn sender<'a>(content: &[u8]) -> Role<'a> {
+    sender_of("x.bin", content)
+}
+
+fn sender_of<'a>(name: &str, content: &[u8]) -> Role<'a> {
+    role(sending(file(name, content.len() as u64), content))
+}
+
+fn say(endpoint: &mut Memory, connection: ConnectionId, message: Bytes) {
+    endpoint.send(connection, message).unwrap();
+}
+
+/// A sender that says these things and closes; it ends when its connection does.
+fn script<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
+    let mut begun = false;
+    Box::new(move |endpoint, now_ps| {
+        if !std::mem::replace(&mut begun, true) {
+            let connection = endpoint.connect(now_ps, receiver(), None).unwrap();
+            messages.iter().for_each(|message| say(endpoint, connection, Bytes::copy_from_slice(message)));
+            endpoint.close(connection);
+        }
+        while let Some(event) = endpoint.poll_event() {
+            match event {
+                EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } => return ControlFlow::Break(Ok(())),
+                _ => {}
+            }
+        }
+        ControlFlow::Continue(())
+    })
+}
+
+/// Runs a receiver into `out` and these senders until all have ended, and returns how. A host that has ended is not polled any more,
+/// as a process that is gone.
+fn run(out: &Path, keep: bool, senders: Vec<Role<'_>>, impairments: Impairments, seed: u64) -> Vec<Outcome> {
+    // Time of the network goes faster than that of the files' threads.
+    const PATIENT: Limits = Limits { first_ps: u64::MAX, bytes_ps: u64::MAX };
+    run_within(PATIENT, out, keep, senders, impairments, seed)
+}
+
+/// As above, by a receiver of these limits.
+fn run_within(
+    limits: Limits,
+    out: &Path,
+    keep: bool,
+    senders: Vec<Role<'_>>,
+    impairments: Impairments,
+    seed: u64,
+) -> Vec<Outcome> {
+    let network = MemoryNetwork::new(MemoryConfig { seed, impairments, ..MemoryConfig::default() });
+    let mut receiving = Receiving::new(Out::new(out, keep).unwrap(), keep, limits, Progress::on_stderr());
+    let all = senders.len();
+    let receiver: Role<'_> = Box::new(move |endpoint, now_ps| receiving.step(endpoint, now_ps));
+    let mut roles: Vec<Role<'_>> = std::iter::once(receiver).chain(senders).collect();
+    let attach = |host: usize| Endpoint::new(network.attach(address(host).1), config(host)).unwrap();
+    let mut endpoints: Vec<Memory> = (0..roles.len()).map(attach).collect();
+    let mut outcomes: Vec<Option<Outcome>> = roles.iter().map(|_| None).collect();
+    for step in 0..100_000_000_u64 {
+        let now_ps = step * 100 * US;
+        network.advance(now_ps);
+        for ((endpoint, role), outcome) in endpoints.iter_mut().zip(&mut roles).zip(&mut outcomes) {
+            if outcome.is_none() {
+                endpoint.poll(now_ps);
+                *outcome = role(endpoint, now_ps).break_value();
+            }
+        }
+        if outcomes[1..].iter().flatten().count() == all && (keep || outcomes[RECEIVER].is_some()) {
+            return outcomes.into_iter().map(|outcome| outcome.unwrap_or(Ok(()))).collect();
+        }
+        // The files' threads work in the meantime.
+        std::thread::yield_now();
+    }
+    panic!("a transfer has not ended");
+}
+
+fn error(outcome: &Outcome) -> String {
+    outcome.as_ref().map_or_else(Failure::to_string, |()| "no error".into())
+}
+
+fn files(folder: &Folder) -> usize {
+    fs::read_dir(folder.path()).unwrap().count()
+}
+
+#[test]
+fn a_file_arrives_over_paths_that_reorder_and_lose() {
+    let impairments = Impairments { delay_ps: 100 * US, jitter_ps: 2 * MS, loss_ppm: 1000, ..Impairments::default() };
+    // A short file is one packet, which could overtake that of the description.
+    for (seed, bytes) in (0..20).map(|seed| (seed, 100)).chain((0..8).map(|seed| (seed, 2 * PIECE_BYTES + 1234))) {
+        let (folder, content) = (Folder::new(), content(bytes));
+        let outcomes = run(folder.path(), false, vec![sender(&content)], impairments, seed);
+        assert!(outcomes.iter().all(Result::is_ok), "seed {seed}, {bytes} bytes: {outcomes:?}");
+        assert!(fs::read(folder.path().join("x.bin")).unwrap() == content);
+        assert_eq!(files(&folder), 1);
+    }
+}
+
+#[test]
+fn a_stream_arrives_over_paths_that_reorder() {
+    let impairments = Impairments { delay_ps: 100 * US, jitter_ps: 2 * MS, ..Impairments::default() };
+    for (seed, bytes) in (0..).zip([0, 100, PIECE_BYTES, 3 * PIECE_BYTES + 77]) {
+        let (folder, content) = (Folder::new(), content(bytes));
+        let stream = Description { path: "x.bin".into(), kind: EntryKind::Stream, mode: 0o644 };
+        let outcomes = run(folder.path(), false, vec![role(sending(stream, &content))], impairments, seed);
+        assert!(outcomes.iter().all(Result::is_ok), "{bytes} bytes: {outcomes:?}");
+        assert!(fs::read(folder.path().join("x.bin")).unwrap() == content);
+    }
+}
+
+#[test]
+fn an_empty_file_arrives() {
+    let folder = Folder::new();
+    let outcomes = run(folder.path(), false, vec![sender(&[])], Impairments::delay(100 * US), 1);
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+    assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), b"");
+}
+
+#[test]
+fn of_two_senders_of_one_name_one_is_confirmed_and_the_other_told_why() {
+    let folder = Folder::new();
+    let contents = [content(PIECE_BYTES), content(PIECE_BYTES + 1)];
+    let senders = contents.iter().map(|content| sender(content)).collect();
+    let outcomes = run(folder.path(), true, senders, Impairments::delay(100 * US), 1);
+    let won = outcomes[1..].iter().position(Result::is_ok).expect("one of them");
+    assert!(error(&outcomes[2 - won]).contains("refused it: x.bin exists already"), "{outcomes:?}");
+    assert!(fs::read(folder.path().join("x.bin")).unwrap() == contents[won]);
+    assert_eq!(files(&folder), 1);
+}
+
+/// Both are whole at the same time, which is when the second used to replace the first.
+#[test]
+fn of_two_senders_for_one_file_one_is_confirmed_and_its_content_is_there() {
+    let folder = Folder::new();
+    for seed in 0..10 {
+        let target = folder.path().join("one");
+        let contents = [content(PIECE_BYTES), content(PIECE_BYTES + 1)];
+        let senders = contents.iter().map(|content| sender(content)).collect();
+        let outcomes = run(&target, false, senders, Impairments::delay(100 * US), seed);
+        let won: Vec<usize> = (0..2).filter(|&place| outcomes[1 + place].is_ok()).collect();
+        assert_eq!(won.len(), 1, "{outcomes:?}");
+        assert!(error(&outcomes[2 - won[0]]).contains("takes only one"), "{outcomes:?}");
+        assert!(fs::read(&target).unwrap() == contents[won[0]]);
+        assert_eq!(files(&folder), 1);
+    }
+}
+
+#[test]
+fn several_senders_at_once_are_all_served() {
+    let folder = Folder::new();
+    let contents: Vec<Vec<u8>> = (0..4).map(|n| content(PIECE_BYTES + n)).collect();
+    let named = contents.iter().enumerate().map(|(n, content)| sender_of(&format!("{n}.bin"), content));
+    let outcomes = run(folder.path(), true, named.collect(), Impairments::delay(100 * US), 1);
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+    for (n, content) in contents.iter().enumerate() {
+        assert!(fs::read(folder.path().join(format!("{n}.bin"))).unwrap() == *content, "{n}");
+    }
+    assert_eq!(files(&folder), 4);
+}
+
+#[test]
+fn without_keep_a_second_sender_is_told_that_one_file_was_wanted() {
+    let folder = Folder::new();
+    let idle: Role<'_> = {
+        let mut connection = None;
+        let mut told = None;
+        Box::new(move |endpoint, now_ps| {
+            connection.get_or_insert_with(|| endpoint.connect(now_ps, receiver(), None).unwrap());
+            while let Some(event) = endpoint.poll_event() {
+                match event {
+                    EndpointEvent::Received { data, .. } => told = Answer::decode(&data),
+                    EndpointEvent::Closed { .. } => {
+                        assert!(
+                            matches!(&told, Some(Answer::Ended { reason }) if reason.contains("--keep")),
+                            "{told:?}"
+                        );
+                        return ControlFlow::Break(Ok(()));
+                    }
+                    _ => {}
+                }
+            }
+            ControlFlow::Continue(())
+        })
+    };
+    let senders = vec![sender(&content(2 * PIECE_BYTES)), idle];
+    let outcomes = run(folder.path(), false, senders, Impairments::delay(100 * US), 1);
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+}
+
+/// A file as messages: its description, its pieces and its end.
+fn messages(description: &Description, content: &[u8]) -> Vec<Vec<u8>> {
+    let pieces = content.chunks(PIECE_BYTES as usize).enumerate();
+    let pieces = pieces.map(|(index, data)| Said::Piece { number: 0, index: index as u64, data }.encode());
+    let sum = Said::Sum { number: 0, bytes: content.len() as u64, sum: Sha256::digest(content).into() };
+    let begin = Said::Entry(0, description.clone()).encode();
+    std::iter::once(begin).chain(pieces).chain([sum.encode(), Said::End(1).encode()]).collect()
+}
+
+/// A sender that is gone as soon as it has heard the verdict: neither its acknowledgement nor its goodbye arrives.
+#[test]
+fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
+    for polls_after_the_verdict in [0, 1] {
+        let (folder, content) = (Folder::new(), content(PIECE_BYTES + 7));
+        let mut begun = None;
+        let mut left = polls_after_the_verdict;
+        let mut rest = messages(&file("x.bin", content.len() as u64), &content);
+        let first = rest.remove(0);
+        let mut heard = false;
+        let gone: Role<'_> = Box::new(move |endpoint, now_ps| {
+            let connection = *begun.get_or_insert_with(|| {
+                let connection = endpoint.connect(now_ps, receiver(), None).unwrap();
+                endpoint.send(connection, first.clone().into()).unwrap();
+                connection
+            });
+            while let Some(event) = endpoint.poll_event() {
+                let EndpointEvent::Received { data, .. } = event else { continue };
+                match Answer::decode(&data) {
+                    Some(Answer::Ready { .. }) => {
+                        rest.drain(..).for_each(|message| say(endpoint, connection, message.into()))
+                    }
+                    answer => heard = matches!(answer, Some(Answer::Verified { .. })),
+                }
+            }
+            if heard && left == 0 {
+                return ControlFlow::Break(Ok(()));
+            }
+            left -= u32::from(heard);
+            ControlFlow::Continue(())
+        });
+        // The rest of what it sends is lost with it.
+        let outcomes = run(folder.path(), false, vec![gone], Impairments::delay(100 * US), 1);
+        assert!(outcomes[RECEIVER].is_ok(), "{outcomes:?}");
+        assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), content);
+    }
+}
+
+#[test]
+fn no_file_and_half_a_file_are_failures_and_leave_what_a_later_transfer_goes_on_with() {
+    let content = content(2 * PIECE_BYTES);
+    let all = messages(&file("x.bin", content.len() as u64), &content);
+    let wrong = Said::Sum { number: 0, bytes: content.len() as u64, sum: [7; 32] }.encode();
+    let short = Said::Piece { number: 0, index: 0, data: &content[1..PIECE_BYTES as usize] }.encode();
+    // With the number of files that are left: those that a later transfer can go on with.
+    let scripts = [
+        (vec![], 0),
+        (all[..1].to_vec(), 0),
+        (all[..2].to_vec(), 1),
+        (vec![all[0].clone(), all[2].clone()], 0),
+        (all[..3].to_vec(), 1),
+        // All of it, but not what it should be.
+        (vec![all[0].clone(), all[1].clone(), all[2].clone(), wrong], 0),
+        (vec![all[0].clone(), all[1].clone(), short], 0),
+        // No description first.
+        (vec![all[1].clone(), all[0].clone()], 0),
+        (vec![content[..100].to_vec()], 0),
+    ];
+    for (messages, left) in scripts {
+        let (folder, lengths) = (Folder::new(), messages.iter().map(Vec::len).collect::<Vec<_>>());
+        let outcomes = run(folder.path(), false, vec![script(messages)], Impairments::delay(100 * US), 1);
+        assert!(error(&outcomes[RECEIVER]).contains("nothing was received"), "{lengths:?}: {outcomes:?}");
+        assert_eq!(files(&folder), left, "{lengths:?}");
+    }
+}
+
+/// What the sender said is whole, and it does not wait for the answer.
+#[test]
+fn a_whole_file_is_kept_when_its_sender_leaves_first() {
+    let (folder, content) = (Folder::new(), content(100));
+    let messages = messages(&file("x.bin", 100), &content);
+    let outcomes = run(folder.path(), false, vec![script(messages)], Impairments::delay(100 * US), 1);
+    assert!(outcomes[RECEIVER].is_ok(), "{outcomes:?}");
+    assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), content);
+}
+
+#[test]
+fn a_sender_is_told_why_it_is_refused() {
+    let folder = Folder::new();
+    fs::write(folder.path().join("x.bin"), "mine").unwrap();
+    let outcomes = run(folder.path(), false, vec![sender(&content(PIECE_BYTES))], Impairments::delay(100 * US), 1);
+    assert!(error(&outcomes[1]).contains("refused it: x.bin exists already"), "{outcomes:?}");
+    assert!(error(&outcomes[RECEIVER]).contains("nothing was received"), "{outcomes:?}");
+    assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), b"mine");
+}
+
+#[test]
+fn an_outage_ends_the_command_when_it_is_longer_than_the_timeout_and_a_removal_at_once() {
+    let network = MemoryNetwork::new(MemoryConfig::default());
+    let mut endpoint = Endpoint::new(network.attach(address(0).1), config(0)).unwrap();
+    let (begun, limit) = (now(), Duration::from_secs(5));
+    let mut outage = Outage::new("eth7", limit);
+    let mut at_ps = 0;
+    // Returns what the check says some time after the start, in an endpoint that wants to send a Connect.
+    let mut check = |seconds: f32, state: LinkState| {
+        network.set_link(0, state);
+        at_ps += MS;
+        endpoint.connect(at_ps, receiver(), None).unwrap();
+        for _ in 0..20 {
+            endpoint.poll(at_ps);
+        }
+        outage.check(&endpoint, begun + Duration::from_secs_f32(seconds)).break_value().map(|outcome| error(&outcome))
+    };
+    for cycle in 0..3 {
+        let start = cycle as f32 * 10.0;
+        assert_eq!(check(start + 1.0, LinkState::Down), None);
+        assert_eq!(check(start + 5.9, LinkState::Down), None, "many short outages are no long one");
+        assert_eq!(check(start + 6.1, LinkState::Up), None);
+    }
+    assert_eq!(check(41.0, LinkState::Down), None);
+    assert!(check(46.1, LinkState::Down).unwrap().contains("eth7 has been down for 5 s"));
+    assert_eq!(check(47.0, LinkState::Removed).unwrap(), "interface eth7 was removed");
+}

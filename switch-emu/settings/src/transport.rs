@@ -1,0 +1,247 @@
+//! The settings of connections: those of `[transport]` in a scenario, and of commands that have connections and no scenario.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use spray_core::cc::{CcConfig, CcKind, CcSchemes};
+use spray_core::flow::{DEFAULT_SACK_GAP_PACKETS, FlowConfig};
+use spray_core::loss::{ReceiverKind, Receivers, RtoConfig, SackRule};
+use spray_core::path::{BalancerKind, PathConfig, Schemes};
+use spray_core::units::{ByteSize, Gbps, Micros};
+
+use crate::{Document, Mistake};
+
+/// How senders and receivers work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Transport {
+    /// What chooses the path of each packet. With a list, one run for each.
+    #[schemars(schema_with = "one_or_list_of::<BalancerKind>")]
+    pub balancer: Vec<BalancerKind>,
+    /// Congestion control.
+    pub cc: CcKind,
+    /// Window before the first feedback. By default 1.5 BDP in whole packets.
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+    pub initial_window_bytes: Option<ByteSize>,
+    /// Largest window. By default 1.5 BDP; under `fixed-rate` no limit.
+    #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
+    pub max_window_bytes: Option<ByteSize>,
+    /// IP version.
+    pub ip: Ip,
+    /// DSCP of data packets. Switches here treat all of them alike; a network may not. Control frames have 46.
+    #[schemars(range(min = 0, max = 43))]
+    pub dscp: u8,
+    /// Payload of a full packet. The `xdp` engine takes at most 3398, with IPv6 3378: XDP on veth carries IP packets of at most
+    /// 3,498 bytes.
+    #[schemars(range(min = 64, max = 65_000))]
+    pub payload_bytes: u32,
+    /// Data packets per ACK.
+    #[schemars(range(min = 1, max = 64))]
+    pub ack_every: u32,
+    /// Most entropy values that an ACK echoes: that of the packet that triggered it, then those of the latest other packets that
+    /// it acknowledges.
+    #[schemars(range(min = 1, max = 16))]
+    pub ack_evs: u32,
+    /// Acknowledge a marked packet at once, whatever `ack_every` is, as in the published simulations.
+    pub ack_marked: bool,
+    /// How long an ACK may wait for more packets. By default a quarter of the base RTT.
+    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+    pub ack_delay_us: Option<Micros>,
+    /// Number of entropy values.
+    #[schemars(range(min = 1, max = 65_535))]
+    pub evs: u32,
+    /// Most packets from the oldest unacknowledged one to the newest; a power of two.
+    #[schemars(range(min = 256, max = 16_384))]
+    pub window_packets: u32,
+    /// What becomes of packets out of order, at both ends.
+    pub receiver: ReceiverKind,
+    /// With the receiver `selective`: a packet counts as lost when this many packets sent after it have arrived, and `sack_rule` holds. With 0 only the
+    /// retransmission timer and trimmed headers tell of losses.
+    #[schemars(range(min = 0, max = 16_384))]
+    pub sack_gap_packets: u32,
+    /// What else must hold before such a packet counts as lost.
+    pub sack_rule: SackRule,
+    /// Send messages in an ideal erasure code: any packets, if they are enough, make up the message. The simulator only.
+    pub erasure: bool,
+    /// Least retransmission timeout, and the first one. By default the base RTT plus the time that full queues take to empty, one for
+    /// each switch on the path and at least four; with `pfc` a full queue is all memory of its switch.
+    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+    pub rto_min_us: Option<Micros>,
+    /// Largest retransmission timeout. By default 16 times the least; 0 means the least.
+    #[schemars(range(min = 0, max = 3_600_000_000_u64))]
+    pub rto_max_us: Option<Micros>,
+    /// Time without progress after which a connection fails.
+    #[schemars(range(min = 0.000_001, max = 3_600_000_000_u64))]
+    pub give_up_us: Micros,
+    /// Settings of the receivers.
+    #[serde(flatten)]
+    pub receivers: Receivers,
+    /// Settings of the balancers.
+    #[serde(flatten)]
+    pub schemes: Schemes,
+    /// Settings of the congestion controls.
+    #[serde(flatten)]
+    pub cc_schemes: CcSchemes,
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        Self {
+            balancer: vec![BalancerKind::RepsPlus],
+            cc: CcKind::Dctcp,
+            initial_window_bytes: None,
+            max_window_bytes: None,
+            ip: Ip::V4,
+            dscp: spray_wire::DSCP_DATA,
+            payload_bytes: 3_000,
+            ack_every: 1,
+            ack_evs: 1,
+            ack_marked: false,
+            ack_delay_us: None,
+            evs: 65_535,
+            window_packets: 4_096,
+            receiver: ReceiverKind::Selective,
+            sack_gap_packets: DEFAULT_SACK_GAP_PACKETS,
+            sack_rule: SackRule::Patient,
+            erasure: false,
+            rto_min_us: None,
+            rto_max_us: None,
+            give_up_us: Micros::new(20_000),
+            receivers: Receivers::default(),
+            schemes: Schemes::default(),
+            cc_schemes: CcSchemes::default(),
+        }
+    }
+}
+
+/// Version of the Internet Protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum Ip {
+    /// IPv4.
+    #[serde(rename = "4")]
+    V4,
+    /// IPv6.
+    #[serde(rename = "6")]
+    V6,
+}
+
+/// The schema of a list that may be written as its one element.
+pub fn one_or_list_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let one = generator.subschema_for::<T>();
+    json_schema!({ "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }] })
+}
+
+/// The `[transport]` settings of a connection without a scenario, as `spray send` takes them.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct Connections {
+    #[serde(default)]
+    transport: Transport,
+}
+
+impl Transport {
+    /// Reads the `[transport]` settings of `document`, which need not be a whole scenario.
+    ///
+    /// # Errors
+    /// The first mistake, with its place and what is allowed there.
+    pub fn read(document: &Document) -> Result<Self, Mistake> {
+        let Connections { transport } = document.read()?;
+        transport.check(document)?;
+        if transport.erasure {
+            let message = "`erasure` is an ideal code, which cannot carry real payload; allowed: false";
+            return Err(document.mistake("transport.erasure", message));
+        }
+        Ok(transport)
+    }
+
+    /// Refuses settings that contradict each other.
+    ///
+    /// # Errors
+    /// As [`Transport::read`].
+    pub fn check(&self, document: &Document) -> Result<(), Mistake> {
+        let mistake = |field: &str, message: String| Err(document.mistake(&format!("transport.{field}"), message));
+        if !self.window_packets.is_power_of_two() {
+            let message = format!("`window_packets` is {}; allowed: powers of two", self.window_packets);
+            return mistake("window_packets", message);
+        }
+        if self.erasure && self.receiver != ReceiverKind::Selective {
+            return mistake(
+                "receiver",
+                "`erasure` repairs losses in its own way; allowed: `receiver = \"selective\"`".into(),
+            );
+        }
+        let bounds = self.rto_max_us.zip(self.rto_min_us);
+        if bounds.is_some_and(|(max, min)| max.ps() != 0 && max < min) {
+            return mistake("rto_max_us", "`rto_max_us` is below `rto_min_us`; allowed: not below".into());
+        }
+        Ok(())
+    }
+
+    /// The settings of a connection over `path`. Bounds of the retransmission timeout that are not set follow from an empty
+    /// path.
+    pub fn flow_config(&self, path: &ConnectionPath) -> FlowConfig {
+        self.flow_config_under(self.cc, path)
+    }
+
+    /// The same under another congestion control.
+    pub fn flow_config_under(&self, control: CcKind, path: &ConnectionPath) -> FlowConfig {
+        let ConnectionPath { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming } = *path;
+        let packet_bytes = payload_bytes + header_bytes;
+        let mut cc = CcConfig {
+            control: control.config(&self.cc_schemes),
+            ..CcConfig::for_path(base_rtt_ps, link_bps, packet_bytes)
+        };
+        if control == CcKind::FixedRate {
+            cc.max_window_bytes = u64::MAX;
+        }
+        cc.max_window_bytes = self.max_window_bytes.map_or(cc.max_window_bytes, ByteSize::bytes);
+        cc.initial_window_bytes = self.initial_window_bytes.map_or(cc.initial_window_bytes, ByteSize::bytes);
+        let mut schemes = self.schemes;
+        schemes.flowcut.link_rate_gbps.get_or_insert(Gbps::from_bps(link_bps));
+        let bdp_bytes = spray_core::cc::bdp_bytes(base_rtt_ps, link_bps);
+        let bdp_packets = (bdp_bytes.div_ceil(u64::from(packet_bytes)) as u32).max(1);
+        let path = PathConfig {
+            evs: self.evs,
+            trimming,
+            ..PathConfig::new(balancer.config(&schemes), base_rtt_ps, bdp_packets)
+        };
+        let flow = FlowConfig::for_path(payload_bytes, header_bytes, path, cc);
+        FlowConfig {
+            window_packets: self.window_packets,
+            ack_every: self.ack_every,
+            ack_evs: self.ack_evs,
+            ack_marked: self.ack_marked,
+            ack_delay_ps: self.ack_delay_us.map_or(base_rtt_ps / 4, Micros::ps),
+            rto: self.rto(flow.rto.min_ps),
+            receiver: self.receiver.config(&self.receivers),
+            sack_gap_packets: (self.sack_gap_packets > 0).then_some(self.sack_gap_packets),
+            sack_rule: self.sack_rule,
+            give_up_ps: self.give_up_us.ps(),
+            dscp: self.dscp,
+            ..flow
+        }
+    }
+
+    /// Bounds of the retransmission timeout. `min_ps` is the least one unless the settings say another.
+    pub fn rto(&self, min_ps: u64) -> RtoConfig {
+        let min_ps = self.rto_min_us.map_or(min_ps, Micros::ps);
+        let max_ps = self.rto_max_us.map_or(min_ps.saturating_mul(16), Micros::ps).max(min_ps);
+        RtoConfig { initial_ps: min_ps, min_ps, max_ps }
+    }
+}
+
+/// What the settings of a connection follow from.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionPath {
+    /// What chooses paths.
+    pub balancer: BalancerKind,
+    /// Round-trip time of a full packet and its ACK in an empty network.
+    pub base_rtt_ps: u64,
+    /// Rate of the sender's link, in bits per second.
+    pub link_bps: u64,
+    /// Payload of a full packet.
+    pub payload_bytes: u32,
+    /// All headers of a data frame.
+    pub header_bytes: u32,
+    /// Whether switches trim data frames instead of dropping them.
+    pub trimming: bool,
+}
