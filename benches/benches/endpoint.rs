@@ -120,7 +120,7 @@ impl Bare {
             let arrived = self.receiver.receive(&mut self.arrivals, 64).expect("memory");
             for arrival in self.arrivals.drain(..) {
                 let bytes = self.receiver.frame(&arrival.frame, arrival.len);
-                let frame = parse(bytes).expect("sound").expect("ours");
+                let frame = parse(bytes, spray_wire::Ports::DEFAULT).expect("sound").expect("ours");
                 self.sink.copy_from_slice(frame.payload);
                 self.receiver.release(arrival.frame);
             }
@@ -130,7 +130,7 @@ impl Bare {
             self.receiver.flush().expect("memory");
             self.sender.receive(&mut self.arrivals, 64).expect("memory");
             for arrival in self.arrivals.drain(..) {
-                black_box(parse(self.sender.frame(&arrival.frame, arrival.len)).is_ok());
+                black_box(parse(self.sender.frame(&arrival.frame, arrival.len), spray_wire::Ports::DEFAULT).is_ok());
                 self.sender.release(arrival.frame);
             }
             self.sender.flush().expect("memory");

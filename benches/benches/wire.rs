@@ -48,7 +48,9 @@ fn frames(criterion: &mut Criterion) {
             let len = emit(&mut frame, &e, &common, &body, payload).expect("fits");
             frame.truncate(len);
             group.throughput(Throughput::Bytes(len as u64));
-            group.bench_function(BenchmarkId::new("parse", &case), |b| b.iter(|| parse(black_box(&frame)).is_ok()));
+            group.bench_function(BenchmarkId::new("parse", &case), |b| {
+                b.iter(|| parse(black_box(&frame), spray_wire::Ports::DEFAULT).is_ok())
+            });
             let mut out = vec![0; 4096];
             group.bench_function(BenchmarkId::new("emit", &case), |b| {
                 b.iter(|| emit(&mut out, black_box(&e), &common, black_box(&body), payload))

@@ -1,4 +1,5 @@
--- Wireshark dissector of spray's frames: UDP to port 4793, as docs/specs/wire.md has them (WIRE-n).
+-- Wireshark dissector of spray's frames: UDP to the ports from 61440 on, as docs/specs/wire.md has them (WIRE-n), and frames of an
+-- emulated fabric with the shim before them (docs/specs/emulation.md, EMU-8).
 --
 -- Install: copy this file to the folder "Personal Lua Plugins" that Help > About Wireshark > Folders names
 -- (on Linux ~/.local/lib/wireshark/plugins/), or give it to one call: tshark -X lua_script:spray.lua -r FILE
@@ -6,10 +7,11 @@
 -- The name `spray` is taken, by a protocol of Sun RPC.
 local spray = Proto("spraynic", "spray NIC transport")
 
-local UDP_PORT = 4793
+local FIRST_PORT, LAST_PORT = 61440, 61503
+local SHIM_TYPE, SHIM_BYTES = 0x88b5, 10
 local SEALED = 2
-local COMMON_BYTES, SEAL_BYTES, TAG_BYTES = 28, 12, 16
-local DSCP_TRIMMED, DSCP_TRIMMED_LAST = 44, 47
+local COMMON_BYTES, SEAL_BYTES, TAG_BYTES = 20, 12, 16
+local DSCP_TRIMMED, DSCP_PAUSE, DSCP_TRIMMED_LAST = 44, 45, 47
 local ECN_CE, INITIAL_TTL = 3, 64
 
 local kinds = {
@@ -18,7 +20,7 @@ local kinds = {
 }
 -- Bytes of our header without echoes, by kind (WIRE-7, WIRE-8).
 local header_bytes = {
-    [1] = 72, [2] = 100, [3] = 52, [4] = 80, [5] = 80, [6] = 40, [7] = 32, [8] = 48, [9] = 48, [10] = 36, [11] = 44, [12] = 44,
+    [1] = 64, [2] = 92, [3] = 44, [4] = 72, [5] = 72, [6] = 32, [7] = 24, [8] = 40, [9] = 40, [10] = 32, [11] = 40, [12] = 36,
 }
 local close_reasons = { [0] = "done", [1] = "aborted", [2] = "timeout", [3] = "refused", [4] = "the keys do not fit" }
 local reset_reasons = { [0] = "unknown connection" }
@@ -31,11 +33,9 @@ local function field(name, make, ...) f[name] = make("spraynic." .. name, ...) e
 field("version", ProtoField.uint8, "Version", base.DEC, versions)
 field("kind", ProtoField.uint8, "Kind", base.DEC, kinds)
 field("flags", ProtoField.uint8, "Flags", base.HEX)
-field("detour", ProtoField.uint8, "Detour", base.DEC)
 field("connection", ProtoField.uint32, "Connection at the receiver", base.DEC)
 field("cookie", ProtoField.uint64, "Cookie", base.HEX)
 field("number", ProtoField.uint64, "Frame number", base.DEC)
-field("virtual_time", ProtoField.uint64, "Virtual time (ps)", base.DEC)
 field("header_crc", ProtoField.uint32, "Header CRC32C", base.HEX)
 field("header_tag", ProtoField.bytes, "Tag of the header")
 -- Flags by kind.
@@ -153,129 +153,129 @@ local flags_of = {
 local body = {}
 
 body[1] = function(t, b)
-    t:add(f.psn, b(28, 8))
-    t:add(f.timestamp, b(36, 8))
-    t:add(f.message, b(44, 4))
-    t:add(f.offset, b(48, 8))
-    t:add(f.message_bytes, b(56, 8))
-    t:add(f.payload_bytes, b(64, 2))
-    local section = t:add(f.section, b(66, 2))
-    local code = bit.rshift(b(66, 2):uint(), 12)
+    t:add(f.psn, b(24, 8))
+    t:add(f.timestamp, b(32, 8))
+    t:add(f.message, b(20, 4))
+    t:add(f.offset, b(40, 8))
+    t:add(f.message_bytes, b(48, 8))
+    t:add(f.payload_bytes, b(56, 2))
+    local section = t:add(f.section, b(58, 2))
+    local code = bit.rshift(b(58, 2):uint(), 12)
     if code == 0 or code > 7 then
         section:append_text(" (says nothing)")
     else
-        section:add(f["section.subflows"], b(66, 2), 2 ^ (code - 1))
-        section:add(f["section.behind"], b(66, 2))
+        section:add(f["section.subflows"], b(58, 2), 2 ^ (code - 1))
+        section:add(f["section.behind"], b(58, 2))
     end
-    t:add(f.payload_crc, b(68, 4))
-    return string.format("psn=%s message=%u offset=%s len=%u", b(28, 8):uint64(), b(44, 4):uint(), b(48, 8):uint64(), b(64, 2):uint())
+    t:add(f.payload_crc, b(60, 4))
+    return string.format("psn=%s message=%u offset=%s len=%u", b(24, 8):uint64(), b(20, 4):uint(), b(40, 8):uint64(), b(56, 2):uint())
 end
 
 body[2] = function(t, b, room)
-    t:add(f.cumulative, b(28, 8))
-    t:add(f.timestamp_echo, b(36, 8))
-    t:add(f.sack_base, b(44, 8))
-    t:add(f.bitmap, b(52, 32))
-    local beyond = selected(b(52, 32):bytes(), b(44, 8):uint64())
-    t:add(f.selected, b(52, 32), beyond):set_generated()
-    t:add(f.port_echo, b(84, 2))
-    t:add(f.hops_echo, b(86, 1))
-    t:add(f.packets, b(87, 1))
+    t:add(f.cumulative, b(24, 8))
+    t:add(f.timestamp_echo, b(32, 8))
+    t:add(f.sack_base, b(40, 8))
+    t:add(f.bitmap, b(48, 32))
+    local beyond = selected(b(48, 32):bytes(), b(40, 8):uint64())
+    t:add(f.selected, b(48, 32), beyond):set_generated()
+    t:add(f.port_echo, b(20, 2))
+    t:add(f.hops_echo, b(22, 1))
+    t:add(f.packets, b(23, 1))
     t:add(f.marked_packets, b(88, 1))
     t:add(f.flags2, b(89, 1)):add(f.mark_echo, b(89, 1))
     local count = b(90, 1):uint()
     local echoes = t:add(f.echoes, b(90, 1))
-    t:add(f.max_data, b(92, 8))
+    t:add(f.max_data, b(80, 8))
     if count > 15 then
         echoes:add_proto_expert_info(e.echoes)
-    elseif count > 0 and b:len() >= 102 + 2 * count then
-        echoes:add(f.echo_marks, b(100, 2))
+    elseif count > 0 and b:len() >= 94 + 2 * count then
+        echoes:add(f.echo_marks, b(92, 2))
         for i = 0, count - 1 do
-            local echo = echoes:add(f.echo_port, b(102 + 2 * i, 2))
-            if bit.band(bit.rshift(b(100, 2):uint(), i), 1) == 1 then echo:append_text(" (marked)") end
+            local echo = echoes:add(f.echo_port, b(94 + 2 * i, 2))
+            if bit.band(bit.rshift(b(92, 2):uint(), i), 1) == 1 then echo:append_text(" (marked)") end
         end
     end
-    local text = string.format("below=%s", b(28, 8):uint64())
+    local text = string.format("below=%s", b(24, 8):uint64())
     return beyond == "" and text or text .. " and " .. beyond
 end
 
 body[3] = function(t, b)
-    t:add(f.psn, b(28, 8))
-    t:add(f.timestamp_echo, b(36, 8))
-    t:add(f.port_echo, b(44, 2))
-    t:add(f.hops_echo, b(46, 1))
-    t:add(f.mark_echo, b(47, 1))
-    t:add(f.payload_bytes, b(48, 2))
+    t:add(f.psn, b(24, 8))
+    t:add(f.timestamp_echo, b(32, 8))
+    t:add(f.port_echo, b(20, 2))
+    t:add(f.hops_echo, b(22, 1))
+    t:add(f.mark_echo, b(23, 1))
+    t:add(f.payload_bytes, b(40, 2))
     t:add_proto_expert_info(e.nack)
-    return string.format("psn=%s", b(28, 8):uint64())
+    return string.format("psn=%s", b(24, 8):uint64())
 end
 
 local function terms(t, b)
-    t:add(f.own_connection, b(28, 4))
-    t:add(f.own_cookie, b(32, 8))
+    t:add(f.own_connection, b(20, 4))
+    t:add(f.own_cookie, b(24, 8))
     t:add(f.window_packets, b(40, 4))
     t:add(f.max_payload, b(44, 4))
-    t:add(f.max_data, b(48, 8))
-    t:add(f.ack_every, b(56, 4))
-    t:add(f.exchange_bytes, b(60, 2))
-    t:add(f.token, b(64, 16))
-    return string.format("connection=%u", b(28, 4):uint())
+    t:add(f.max_data, b(32, 8))
+    t:add(f.ack_every, b(48, 4))
+    t:add(f.exchange_bytes, b(52, 2))
+    t:add(f.token, b(56, 16))
+    return string.format("connection=%u", b(20, 4):uint())
 end
 body[4], body[5] = terms, terms
 
 body[6] = function(t, b)
-    t:add(f.cumulative, b(28, 8))
-    t:add(f.close_reason, b(36, 4))
-    return close_reasons[b(36, 4):uint()] or ""
+    t:add(f.cumulative, b(24, 8))
+    t:add(f.close_reason, b(20, 4))
+    return close_reasons[b(20, 4):uint()] or ""
 end
 
 body[7] = function(t, b)
-    t:add(f.reset_reason, b(28, 4))
-    return reset_reasons[b(28, 4):uint()] or ""
+    t:add(f.reset_reason, b(20, 4))
+    return reset_reasons[b(20, 4):uint()] or ""
 end
 
 body[8] = function(t, b)
-    t:add(f.probe_token, b(28, 8))
-    t:add(f.timestamp, b(36, 8))
+    t:add(f.probe_token, b(24, 8))
+    t:add(f.timestamp, b(32, 8))
     return ""
 end
 
 body[9] = function(t, b)
-    t:add(f.probe_token, b(28, 8))
-    t:add(f.timestamp_echo, b(36, 8))
-    t:add(f.port_echo, b(44, 2))
-    t:add(f.hops_echo, b(46, 1))
-    t:add(f.mark_echo, b(47, 1))
+    t:add(f.probe_token, b(24, 8))
+    t:add(f.timestamp_echo, b(32, 8))
+    t:add(f.port_echo, b(20, 2))
+    t:add(f.hops_echo, b(22, 1))
+    t:add(f.mark_echo, b(23, 1))
     return ""
 end
 
 body[10] = function(t, b)
-    t:add(f.credit_bytes, b(28, 8))
-    return string.format("credit=%s", b(28, 8):uint64())
+    t:add(f.credit_bytes, b(24, 8))
+    return string.format("credit=%s", b(24, 8):uint64())
 end
 
 body[11] = function(t, b)
-    t:add(f.demand_bytes, b(28, 8))
-    t:add(f.pulled_bytes, b(36, 8))
-    return string.format("demand=%s", b(28, 8):uint64())
+    t:add(f.demand_bytes, b(24, 8))
+    t:add(f.pulled_bytes, b(32, 8))
+    return string.format("demand=%s", b(24, 8):uint64())
 end
 
 body[12] = function(t, b)
-    t:add(f.token, b(28, 16))
+    t:add(f.token, b(20, 16))
     return ""
 end
 
 -- What lies behind the header: a payload or a message of the key exchange, and in sealed frames tags.
 local function tail(t, b, kind, at, sealed, cut)
     if sealed and b:len() >= at + SEAL_BYTES then
-        t:add(f.header_tag, b(24, 4)):append_text(" (first bytes)")
+        t:add(f.header_tag, b(16, 4)):append_text(" (first bytes)")
         t:add(f.header_tag, b(at, SEAL_BYTES)):append_text(" (the others)")
         at = at + SEAL_BYTES
     end
     local said = b:reported_len() - at
     local expected = 0
-    if kind == 1 and not cut then expected = b(64, 2):uint() + (sealed and TAG_BYTES or 0) end
-    if kind == 4 or kind == 5 then expected = b(60, 2):uint() end
+    if kind == 1 and not cut then expected = b(56, 2):uint() + (sealed and TAG_BYTES or 0) end
+    if kind == 4 or kind == 5 then expected = b(52, 2):uint() end
     if said ~= expected then t:add_proto_expert_info(e.length) end
     -- A capture may have only the first bytes of a frame.
     local there = b:captured_len() - at
@@ -311,18 +311,16 @@ function spray.dissector(buffer, pinfo, tree)
     end
     local flags = t:add(f.flags, buffer(2, 1))
     for _, flag in ipairs(flags_of[kind] or {}) do flags:add(f["flags." .. flag], buffer(2, 1)) end
-    t:add(f.detour, buffer(3, 1))
-    if buffer(3, 1):uint() == 255 then t:add(f.pause, buffer(3, 1), true):set_generated() end
     t:add(f.connection, buffer(4, 4))
     t:add(sealed and f.number or f.cookie, buffer(8, 8))
-    t:add(f.virtual_time, buffer(16, 8))
-    if sealed then t:add_proto_expert_info(e.sealed) else t:add(f.header_crc, buffer(24, 4)) end
+    if sealed then t:add_proto_expert_info(e.sealed) else t:add(f.header_crc, buffer(16, 4)) end
 
     local dscp, ecn, ttl = ip(ip_dscp, v6_dscp), ip(ip_ecn, v6_ecn), ip(ip_ttl, v6_hops)
     t:add(f.ev, pinfo.src_port):set_generated()
     if ttl and ttl <= INITIAL_TTL then t:add(f.hops, INITIAL_TTL - ttl):set_generated() end
     local marked = ecn == ECN_CE
     t:add(f.marked, marked):set_generated()
+    if dscp == DSCP_PAUSE then t:add(f.pause, true):set_generated() end
     local seal = sealed and SEAL_BYTES or 0
     local cut = kind == 1 and (dscp == DSCP_TRIMMED or dscp == DSCP_TRIMMED_LAST) and buffer:reported_len() == bytes + seal
 
@@ -354,14 +352,29 @@ function spray.dissector(buffer, pinfo, tree)
     return buffer:captured_len()
 end
 
-DissectorTable.get("udp.port"):add(UDP_PORT, spray)
+DissectorTable.get("udp.port"):add(FIRST_PORT .. "-" .. LAST_PORT, spray)
 
 -- The source port is the entropy value, and so any port: also one of a protocol that Wireshark knows, which it would ask first, as it is the
--- lower one. What is to our port and looks like ours is asked for before all ports.
+-- lower one. What is to our ports and looks like ours is asked for before all ports.
 spray:register_heuristic("udp", function(buffer, pinfo, tree)
-    if pinfo.dst_port ~= UDP_PORT or buffer:captured_len() < COMMON_BYTES then return false end
+    if pinfo.dst_port < FIRST_PORT or pinfo.dst_port > LAST_PORT or buffer:captured_len() < COMMON_BYTES then return false end
     if not versions[buffer(0, 1):uint()] or not kinds[buffer(1, 1):uint()] then return false end
     spray.dissector(buffer, pinfo, tree)
     return true
 end)
 if set_preference then set_preference("udp.try_heuristic_first", true) end
+
+-- EMU-8: the shim before a frame in an emulated fabric.
+local shim = Proto("sprayemu", "spray emulation")
+shim.fields.detour = ProtoField.uint8("sprayemu.detour", "Detour", base.DEC)
+shim.fields.virtual_time = ProtoField.uint64("sprayemu.virtual_time", "Virtual time (ps)", base.DEC)
+local ethernet = Dissector.get("eth_withoutfcs")
+
+function shim.dissector(buffer, pinfo, tree)
+    if buffer:captured_len() < SHIM_BYTES then return 0 end
+    local t = tree:add(shim, buffer(0, SHIM_BYTES))
+    t:add(shim.fields.detour, buffer(0, 1))
+    t:add(shim.fields.virtual_time, buffer(2, 8))
+    return SHIM_BYTES + ethernet:call(buffer(SHIM_BYTES):tvb(), pinfo, tree)
+end
+DissectorTable.get("ethertype"):add(SHIM_TYPE, shim)

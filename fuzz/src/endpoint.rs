@@ -12,7 +12,7 @@ use spray_core::path::{BalancerKind, PathConfig};
 use spray_nic::device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer};
 use spray_wire::offsets::v4;
-use spray_wire::{Common, Ecn, Envelope, EvPort, Kind, emit, header_bytes, parse, switch_view};
+use spray_wire::{Common, Ecn, Envelope, EvPort, Kind, Ports, emit, header_bytes, parse, switch_view};
 
 use crate::input::Input;
 
@@ -144,7 +144,7 @@ impl Rig {
             }
             6 => self.with_seen(input, |frame, _| frame),
             7 => self.with_seen(input, |mut frame, _| {
-                let length = switch_view::trim(&mut frame).unwrap_or(frame.len());
+                let length = switch_view::trim(&mut frame, Ports::DEFAULT).unwrap_or(frame.len());
                 frame.truncate(length);
                 frame
             }),
@@ -224,17 +224,16 @@ impl Rig {
             src: address(1 - to),
             dst: address(to),
             src_port: EvPort::new(50_000),
-            dst_port: spray_wire::Ports::DEFAULT.first(),
+            dst_port: Ports::DEFAULT.first(),
             dscp: 0,
             ecn: Ecn::NotEct,
             ttl: 64,
         };
-        let mut common = Common { connection: input.u32(), cookie: input.u64(), virtual_time_ps: self.now_ps };
+        let mut common = Common { connection: input.u32(), cookie: input.u64() };
         if power == Power::Inside && !self.seen.is_empty() {
             let place = usize::from(input.byte()) % self.seen.len();
-            if let Ok(Some(frame)) = parse(&self.seen[place]) {
+            if let Ok(Some(frame)) = parse(&self.seen[place], Ports::DEFAULT) {
                 (envelope, common) = (frame.envelope, frame.common);
-                common.virtual_time_ps = common.virtual_time_ps.wrapping_add(u64::from(input.u16()) * US / 10);
             }
         }
         let (body, payload) = input.body();
@@ -250,7 +249,7 @@ impl Rig {
         }
         let place = usize::from(input.byte()) % self.seen.len();
         let seen = self.seen[place].clone();
-        let Ok(Some(frame)) = parse(&seen) else { return };
+        let Ok(Some(frame)) = parse(&seen, Ports::DEFAULT) else { return };
         let mut payload = frame.payload.to_vec();
         if !payload.is_empty() {
             let place = usize::from(input.u16()) % payload.len();
@@ -259,7 +258,7 @@ impl Rig {
         let mut common = frame.common;
         match input.byte() % 4 {
             0 => common.connection = common.connection.wrapping_add(input.u32()),
-            1 => common.virtual_time_ps = input.u64(),
+            1 => common.cookie = input.u64(),
             _ => {}
         }
         let mut changed = [0; FRAME as usize];

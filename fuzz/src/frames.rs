@@ -4,54 +4,50 @@ use std::sync::OnceLock;
 
 use spray_fabric::{ChassisSpec, Fabric, LeafSpine, Thresholds, compile};
 use spray_pipeline::Verdict;
+use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_test_support::{AnySeal, NativeSwitch};
 use spray_wire::switch_view::{self, Changes, Parsed, addressed_to, classify, packet_fields};
-use spray_wire::{
-    Common, SEAL_BYTES, emit, emit_sealed, open, parse, peek_packet, peek_virtual_time, set_virtual_time,
-};
+use spray_wire::{Common, Ports, SEAL_BYTES, emit, emit_sealed, open, parse, peek_packet};
 
 use crate::input::Input;
 
 /// Any bytes: no reader panics, and the readers agree on what they are.
 pub(crate) fn frame(bytes: &[u8]) {
-    let (ours, seen) = (parse(bytes), switch_view::parse(bytes));
-    let class = classify(bytes);
-    assert_eq!(addressed_to(bytes).is_some(), class.is_some());
-    let _ = (peek_packet(bytes), packet_fields(bytes, false), packet_fields(bytes, true));
+    let (ours, seen) = (parse(bytes, Ports::DEFAULT), switch_view::parse(bytes, Ports::DEFAULT));
+    let class = classify(bytes, Ports::DEFAULT);
+    assert!(class.is_none() || addressed_to(bytes).is_some());
+    let _ = (peek_packet(bytes, Ports::DEFAULT), packet_fields(bytes, false), packet_fields(bytes, true));
     if let Ok(Some(frame)) = ours {
         assert_eq!(class, Some(frame.envelope.dst.is_ipv6()));
         let Parsed::Ours(headers) = seen else { panic!("a host takes it, a switch does not: {seen:?}") };
         assert_eq!((headers.ttl, headers.dscp), (frame.envelope.ttl, frame.envelope.dscp));
-        assert_eq!(headers.virtual_time_ps, frame.common.virtual_time_ps);
-        assert_eq!(peek_virtual_time(bytes), Some(headers.virtual_time_ps));
         again(bytes);
     }
     believed(bytes);
-    let mut stamped = bytes.to_vec();
-    set_virtual_time(&mut stamped, 12_345);
-    assert_eq!(parse(&stamped).is_ok_and(|frame| frame.is_some()), ours.is_ok_and(|frame| frame.is_some()));
 }
 
 /// A sealed frame is refused by who believes no tag. By who believes every tag it is read without a panic, and a switch takes it too.
 fn believed(bytes: &[u8]) {
     let mut copy = bytes.to_vec();
-    assert!(!matches!(open(&mut copy, |_| false), Ok(Some(_))));
-    if let Ok(Some(frame)) = open(&mut copy, |_| true) {
-        let Parsed::Ours(headers) = switch_view::parse(bytes) else { panic!("a host takes it, a switch does not") };
-        assert!(frame.sealed && headers.virtual_time_ps == frame.common.virtual_time_ps);
+    assert!(!matches!(open(&mut copy, Ports::DEFAULT, |_| false), Ok(Some(_))));
+    if let Ok(Some(frame)) = open(&mut copy, Ports::DEFAULT, |_| true) {
+        let Parsed::Ours(headers) = switch_view::parse(bytes, Ports::DEFAULT) else {
+            panic!("a host takes it, a switch does not")
+        };
+        assert!(frame.sealed && headers.ttl == frame.envelope.ttl);
     }
 }
 
 /// A frame that was taken, built again from what it says, says the same.
 fn again(bytes: &[u8]) {
-    let Ok(Some(frame)) = parse(bytes) else { return };
+    let Ok(Some(frame)) = parse(bytes, Ports::DEFAULT) else { return };
     if frame.trimmed {
         return;
     }
     let mut built = vec![0; bytes.len()];
     let length = emit(&mut built, &frame.envelope, &frame.common, &frame.body, frame.payload);
     let length = length.expect("what was read can be written, into no more room");
-    let read = parse(&built[..length]).expect("it was just built").expect("as above");
+    let read = parse(&built[..length], Ports::DEFAULT).expect("it was just built").expect("as above");
     assert_eq!(
         (read.envelope, read.common, read.body, read.payload),
         (frame.envelope, frame.common, frame.body, frame.payload)
@@ -63,7 +59,7 @@ pub(crate) fn codec(bytes: &[u8]) {
     let mut input = Input(bytes);
     let v6 = input.flag();
     let envelope = input.envelope(v6);
-    let common = Common { connection: input.u32(), cookie: input.u64(), virtual_time_ps: input.u64() };
+    let common = Common { connection: input.u32(), cookie: input.u64() };
     let (body, payload) = input.body();
     let mut built = [0; 2_048];
     let at = body.header_bytes(v6) + SEAL_BYTES;
@@ -71,25 +67,24 @@ pub(crate) fn codec(bytes: &[u8]) {
     let length = emit_sealed(&mut built, &envelope, &common, &body, payload.len(), &AnySeal).expect("it has room");
     let mut sealed = built[..length].to_vec();
     let place = usize::from(input.u16()) % length;
-    let read = open(&mut sealed, |_| true).expect("it is whole").expect("it is ours");
+    let read = open(&mut sealed, Ports::DEFAULT, |_| true).expect("it is whole").expect("it is ours");
     assert_eq!((read.envelope, read.common, read.body, read.payload), (envelope, common, body, payload));
     sealed[place] ^= input.byte();
     frame(&sealed);
-    if let Some(length) = switch_view::trim(&mut sealed) {
+    if let Some(length) = switch_view::trim(&mut sealed, Ports::DEFAULT) {
         frame(&sealed[..length]);
     }
     let length = emit(&mut built, &envelope, &common, &body, payload).expect("it has room");
     let built = &mut built[..length];
     frame(built);
-    let read = parse(built).expect("it is whole").expect("it is ours");
+    let read = parse(built, Ports::DEFAULT).expect("it is whole").expect("it is ours");
     assert_eq!((read.envelope, read.common, read.payload), (envelope, common, payload));
     assert_eq!(read.body, body);
     let place = usize::from(input.u16()) % built.len();
     built[place] ^= input.byte();
     frame(built);
-    // A CRC finds every change of one byte. Ethernet addresses, virtual time and the note of a detour are not covered: switches rewrite
-    // them.
-    if let Ok(Some(changed)) = parse(built) {
+    // A CRC finds every change of one byte. Ethernet addresses are not covered.
+    if let Ok(Some(changed)) = parse(built, Ports::DEFAULT) {
         assert_eq!(
             (changed.body, changed.common.connection, changed.common.cookie),
             (body, common.connection, common.cookie)
@@ -127,8 +122,11 @@ pub(crate) fn switch(bytes: &[u8]) {
         }
         now_ps += u64::from(input.u16()) * 1_000;
         let mut frame = made(&mut input, now_ps);
-        let was_ours = matches!(parse(&frame), Ok(Some(_)));
-        let (written, headers) = (frame.clone(), switch_view::parse(frame.as_slice()));
+        let is_ours =
+            |frame: &[u8]| matches!(parse(&frame[SHIM_BYTES.min(frame.len())..], Ports::DEFAULT), Ok(Some(_)));
+        let was_ours = is_ours(&frame);
+        let written = frame.get(SHIM_BYTES..).unwrap_or_default().to_vec();
+        let headers = switch_view::parse(written.as_slice(), Ports::DEFAULT);
         rewrite(written, &headers, &mut input);
         let ingress = usize::from(input.byte() % 4);
         let verdict = chassis.process(&mut frame, ingress, now_ps);
@@ -136,7 +134,7 @@ pub(crate) fn switch(bytes: &[u8]) {
             let length = if trimmed_len > 0 { trimmed_len as usize } else { frame.len() };
             assert!(length <= frame.len());
             frame.truncate(length);
-            assert!(!was_ours || matches!(parse(&frame), Ok(Some(_))), "{:?}", parse(&frame));
+            assert!(!was_ours || is_ours(&frame));
         }
     }
 }
@@ -150,11 +148,12 @@ fn made(input: &mut Input<'_>, now_ps: u64) -> Vec<u8> {
     }
     let envelope = input.envelope(kind & 8 != 0);
     let late_ps = u64::from(input.u16()) * 1_000;
-    let common = Common { connection: 1, cookie: 2, virtual_time_ps: now_ps.saturating_sub(late_ps) };
+    let shim = Shim { virtual_time_ps: now_ps.saturating_sub(late_ps), detour: kind >> 5 };
     let (body, payload) = input.body();
     let mut frame = vec![0; 2_048];
-    let length = emit(&mut frame, &envelope, &common, &body, payload).expect("it has room");
+    let length = emit(&mut frame, &envelope, &Common::default(), &body, payload).expect("it has room");
     frame.truncate(length);
+    let mut frame = [&shim.before(&frame), &*frame].concat();
     if kind & 16 != 0 {
         let place = usize::from(input.u16()) % frame.len();
         frame[place] ^= input.byte();
@@ -165,18 +164,21 @@ fn made(input: &mut Input<'_>, now_ps: u64) -> Vec<u8> {
 /// Whatever a switch writes into a frame that it took, and however it cuts it, a host still takes it if it did before.
 fn rewrite(mut frame: Vec<u8>, headers: &Parsed, input: &mut Input<'_>) {
     let Parsed::Ours(headers) = headers else { return };
-    let was_ours = matches!(parse(&frame), Ok(Some(_)));
-    let changes = Changes {
-        ttl: input.byte(),
-        ecn: input.byte() & 3,
-        virtual_time_ps: input.flag().then(|| input.u64()),
-        detour: input.byte(),
-    };
+    let was_ours = matches!(parse(&frame, Ports::DEFAULT), Ok(Some(_)));
+    let changes = Changes { ttl: input.byte(), ecn: input.byte() & 3, pause: input.flag() };
     switch_view::write(frame.as_mut_slice(), headers.v6, &changes).expect("it was long enough to be read");
-    assert!(!was_ours || matches!(parse(&frame), Ok(Some(_))), "{:?} after {changes:?}", parse(&frame));
-    if let Some(length) = switch_view::trim(&mut frame) {
+    assert!(
+        !was_ours || matches!(parse(&frame, Ports::DEFAULT), Ok(Some(_))),
+        "{:?} after {changes:?}",
+        parse(&frame, Ports::DEFAULT)
+    );
+    if let Some(length) = switch_view::trim(&mut frame, Ports::DEFAULT) {
         assert!(length < frame.len());
         frame.truncate(length);
-        assert!(!was_ours || matches!(parse(&frame), Ok(Some(frame)) if frame.trimmed), "{:?}", parse(&frame));
+        assert!(
+            !was_ours || matches!(parse(&frame, Ports::DEFAULT), Ok(Some(frame)) if frame.trimmed),
+            "{:?}",
+            parse(&frame, Ports::DEFAULT)
+        );
     }
 }

@@ -95,7 +95,10 @@ impl Pair {
     /// Takes the frame of a slot to the receiver, and its ACK, as a frame again, to the sender.
     fn arrive(&mut self, slot: usize) {
         let (frame, length) = &self.line[slot];
-        let Some(frame) = wire::parse(&frame[..*length]).expect("nothing is corrupt") else { return };
+        let Some(frame) = wire::parse(&frame[..*length], spray_wire::Ports::DEFAULT).expect("nothing is corrupt")
+        else {
+            return;
+        };
         let Body::Data(data) = frame.body else { panic!("only data is on the line") };
         let marked = self.rng.next_u32().is_multiple_of(8);
         let port = frame.envelope.src_port;
@@ -107,7 +110,7 @@ impl Pair {
         let mut bytes = [0; 256];
         while let Some(ack) = self.receiver.poll_ack() {
             let length = emit(&mut bytes, port, &Body::Ack(ack), &[]);
-            let back = wire::parse(&bytes[..length]).expect("as built").expect("ours");
+            let back = wire::parse(&bytes[..length], spray_wire::Ports::DEFAULT).expect("as built").expect("ours");
             let Body::Ack(ack) = back.body else { panic!("an ACK comes back as one") };
             self.sender.on_ack(self.now_ps, &ack, &mut ());
         }

@@ -9,7 +9,6 @@ const B: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const C: [u8; 6] = [2, 0, 0, 0, 0, 3];
 const HARSH: Impairments = Impairments {
     delay_ps: 5_000,
-    virtual_latency_ps: 0,
     jitter_ps: 40_000,
     loss_ppm: 200_000,
     duplicate_ppm: 100_000,
@@ -382,7 +381,7 @@ fn marking_spares_what_is_not_capable_marked_already_or_not_ours() {
             let before = frame;
             assert_eq!(impair::mark(&mut frame[..len]), marked, "{ecn:?}");
             assert_eq!(frame != before, marked);
-            let parsed = parse(&frame[..len]).unwrap().expect("its checksums are right");
+            let parsed = parse(&frame[..len], spray_wire::Ports::DEFAULT).unwrap().expect("its checksums are right");
             assert_eq!(parsed.envelope, Envelope { ecn: if marked { Ecn::Ce } else { ecn }, ..envelope });
         }
     }
@@ -390,10 +389,9 @@ fn marking_spares_what_is_not_capable_marked_already_or_not_ours() {
 }
 
 #[test]
-fn data_frames_are_trimmed_marked_and_delayed_virtually_as_a_switch_would() {
+fn data_frames_are_trimmed_and_marked_as_a_switch_would() {
     use spray_wire::{Body, Common, Data, Ecn, Envelope, EvPort, emit, parse};
-    let impairments =
-        Impairments { virtual_latency_ps: 500, trim_ppm: 1_000_000, mark_ppm: 1_000_000, ..Impairments::default() };
+    let impairments = Impairments { trim_ppm: 1_000_000, mark_ppm: 1_000_000, ..Impairments::default() };
     for (src, dst) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
         let (network, mut a, mut b) = pair(MemoryConfig { impairments, ..Default::default() });
         let envelope = Envelope {
@@ -407,7 +405,7 @@ fn data_frames_are_trimmed_marked_and_delayed_virtually_as_a_switch_would() {
             ecn: Ecn::Ect0,
             ttl: 64,
         };
-        let common = Common { connection: 7, cookie: 8, virtual_time_ps: 1_000 };
+        let common = Common { connection: 7, cookie: 8 };
         let data = Data {
             psn: 3,
             timestamp_ps: 900,
@@ -424,10 +422,10 @@ fn data_frames_are_trimmed_marked_and_delayed_virtually_as_a_switch_would() {
         a.flush().unwrap();
         let mut out = Vec::with_capacity(1);
         assert_eq!(b.receive(&mut out, 1).unwrap(), 1);
-        let frame = parse(b.frame(&out[0].frame, out[0].len)).unwrap().unwrap();
+        let frame = parse(b.frame(&out[0].frame, out[0].len), spray_wire::Ports::DEFAULT).unwrap().unwrap();
         assert!(frame.trimmed);
         assert_eq!((frame.body, frame.payload), (Body::Data(data), &[][..]));
-        assert_eq!((frame.envelope.ecn, frame.common.virtual_time_ps), (Ecn::Ce, 1_500));
+        assert_eq!(frame.envelope.ecn, Ecn::Ce);
         assert_eq!((network.stats().trimmed, network.stats().marked), (1, 1));
     }
 }

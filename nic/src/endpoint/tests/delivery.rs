@@ -14,7 +14,6 @@ fn rough() -> Impairments {
         corrupt_ppm: 50_000,
         mark_ppm: 100_000,
         trim_ppm: 50_000,
-        ..Impairments::default()
     }
 }
 

@@ -55,7 +55,9 @@ impl Stranger {
         self.device.receive(&mut self.arrivals, 4096).unwrap();
         let mut bodies = Vec::new();
         for arrival in self.arrivals.drain(..) {
-            let frame = spray_wire::parse(self.device.frame(&arrival.frame, arrival.len)).unwrap().unwrap();
+            let frame = spray_wire::parse(self.device.frame(&arrival.frame, arrival.len), spray_wire::Ports::DEFAULT)
+                .unwrap()
+                .unwrap();
             bodies.push(frame.body);
             self.device.release(arrival.frame);
         }

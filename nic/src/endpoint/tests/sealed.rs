@@ -32,7 +32,6 @@ fn everything() -> Impairments {
         corrupt_ppm: 20_000,
         mark_ppm: 20_000,
         trim_ppm: 20_000,
-        ..Impairments::default()
     }
 }
 
@@ -199,7 +198,7 @@ fn data_frames_have_the_dscp_of_their_connection() {
             let sent = tap.frames().into_iter().filter(|frame| frame[6..12] == mac(host));
             let mut data = 0;
             for bytes in sent {
-                let frame = spray_wire::parse(&bytes).unwrap().unwrap();
+                let frame = spray_wire::parse(&bytes, spray_wire::Ports::DEFAULT).unwrap().unwrap();
                 let is_data = matches!(frame.body, Body::Data(_));
                 data += u32::from(is_data);
                 let dscp = if is_data { expected[host] } else { spray_wire::DSCP_CONTROL };
@@ -263,8 +262,11 @@ fn who_sees_everything_reads_nothing_and_can_replay_nothing() {
     assert_eq!((stats[1].duplicates, endpoints[1].connections()), (0, 1), "nothing of it came to the receiver");
     let frames: Vec<_> = taps.iter().flat_map(Tap::frames).collect();
     let is_plain = |frame: &&Vec<u8>| frame[42] != VERSION_SEALED;
-    let plain: Vec<_> =
-        frames.iter().filter(is_plain).map(|frame| spray_wire::parse(frame).unwrap().unwrap().body).collect();
+    let plain: Vec<_> = frames
+        .iter()
+        .filter(is_plain)
+        .map(|frame| spray_wire::parse(frame, spray_wire::Ports::DEFAULT).unwrap().unwrap().body)
+        .collect();
     let handshake = |body: &Body| matches!(body, Body::Connect(_) | Body::Retry(_) | Body::Accept(_));
     assert!(frames.len() > 200 && plain.len() >= 4 && plain.iter().all(handshake), "{plain:?}");
     let word = &secret[..16];

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use spray_nic::clock::MonotonicClock;
 use spray_nic::device::XskDevice;
 use spray_nic::driver::{Idle, run};
-use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Peer};
+use spray_nic::{ConnectionId, EndpointEvent, Peer};
 
 use super::threads;
 use crate::bench::exchange::MESSAGE_BYTES as SMALL_BYTES;

@@ -1,9 +1,10 @@
 //! Frames and fabrics for the tests.
 
 use spray_fabric::{Fabric, Host, LinkChange, LinkState, Node, Port, RouteEpoch, Thresholds};
+use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_test_support::AnySeal;
 use spray_wire::{
-    Ack, Body, Common, DSCP_CONTROL, DSCP_DATA, Data, Ecn, Envelope, EvPort, emit, emit_sealed, switch_view,
+    Ack, Body, Common, DSCP_CONTROL, DSCP_DATA, Data, Ecn, Envelope, EvPort, Ports, emit, emit_sealed, switch_view,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -117,7 +118,7 @@ impl Spec {
     pub(super) const ACK: Self = Self { ecn: Ecn::NotEct, payload: None, ..Self::DATA };
 
     pub(super) fn len(&self) -> u64 {
-        self.frame().len() as u64
+        (self.frame().len() - SHIM_BYTES) as u64
     }
 
     pub(super) fn frame(&self) -> Vec<u8> {
@@ -134,7 +135,7 @@ impl Spec {
             ecn: self.ecn,
             ttl: self.ttl,
         };
-        let common = Common { connection: 5, cookie: 0x0123_4567_89ab_cdef, virtual_time_ps: self.time_ps };
+        let common = Common { connection: 5, cookie: 0x0123_4567_89ab_cdef };
         let payload: Vec<u8> = (0..self.payload.unwrap_or(0)).map(|i| i as u8).collect();
         let mut out = vec![0; 4_096];
         let len = if self.sealed {
@@ -143,7 +144,7 @@ impl Spec {
             emit(&mut out, &envelope, &common, &self.body(), &payload)
         };
         out.truncate(len.expect("a frame that fits"));
-        out
+        [&Shim { virtual_time_ps: self.time_ps, detour: 0 }.before(&out), &*out].concat()
     }
 
     fn body(&self) -> Body {
@@ -177,10 +178,12 @@ impl Spec {
 
 /// Cuts a frame by the wire crate's own reference.
 pub(super) fn trimmed(mut frame: Vec<u8>) -> Vec<u8> {
-    let len = switch_view::trim(&mut frame).expect("a data frame");
-    frame.truncate(len);
-    let seen = spray_wire::open(&mut frame.clone(), |_| true).map(|frame| frame.is_some_and(|frame| frame.trimmed));
-    let plain = spray_wire::parse(&frame).map(|frame| frame.is_some_and(|frame| frame.trimmed));
+    let len = switch_view::trim(&mut frame[SHIM_BYTES..], Ports::DEFAULT).expect("a data frame");
+    frame.truncate(SHIM_BYTES + len);
+    let mut inner = frame[SHIM_BYTES..].to_vec();
+    let plain = spray_wire::parse(&inner, Ports::DEFAULT).map(|frame| frame.is_some_and(|frame| frame.trimmed));
+    let seen = spray_wire::open(&mut inner, Ports::DEFAULT, |_| true);
+    let seen = seen.map(|frame| frame.is_some_and(|frame| frame.trimmed));
     assert!(seen == Ok(true) || plain == Ok(true));
     frame
 }

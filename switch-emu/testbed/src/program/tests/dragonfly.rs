@@ -7,16 +7,17 @@ use spray_fabric::{
     Cables, ChassisSpec, Dragonfly, Fabric, LinkAction, LinkEvent, Node, Scheme, Switching, Thresholds, compile,
 };
 use spray_pipeline::Verdict;
+use spray_pipeline::shim::SHIM_BYTES;
 use spray_test_support::NativeSwitch;
-use spray_wire::Ecn;
+use spray_wire::{Ecn, Ports};
 use std::collections::HashMap;
 
 /// Switches and hosts of a group.
 const SWITCHES: usize = 3;
 const HOSTS: usize = 6;
 const GROUPS: usize = 4;
-/// Where a frame notes how it goes on: over IPv4 and over IPv6.
-const NOTE: [usize; 2] = [45, 65];
+/// Where a frame's shim notes how it goes on.
+const NOTE: usize = 14;
 
 /// Four groups of three switches with two hosts each, one cable between any two groups; h0 is at switch 0 of group 0.
 fn fabric(scheme: Scheme) -> Fabric {
@@ -92,7 +93,7 @@ impl<'a> Both<'a> {
                 }
             }
         }
-        assert!(matches!(spray_wire::parse(&frame), Ok(Some(_))), "{path:?}");
+        assert!(matches!(spray_wire::parse(&frame[SHIM_BYTES..], Ports::DEFAULT), Ok(Some(_))), "{path:?}");
         path
     }
 
@@ -208,7 +209,7 @@ fn no_note_leads_astray() {
                 let time_ps = START_PS + (u64::from(note) * 12 + switch as u64) * 1_000_000;
                 let mut frame = Spec { to, v6, port: u16::from(note), time_ps, ..Spec::DATA }.frame();
                 // An attacker keeps the checksum right.
-                frame[NOTE[usize::from(v6)]] = note;
+                frame[NOTE] = note;
                 if v6 {
                     let sum = u16::from_be_bytes([frame[60], frame[61]]);
                     let sum = spray_wire::checksum::udp(spray_wire::checksum::update_u16(sum, 0, note.into()));
@@ -245,7 +246,7 @@ fn agree(kernel: &mut SwitchProgram, fabric: &Fabric) -> Vec<Vec<u8>> {
         let time_ps = START_PS + number * 20_000 + (lot >> 20 & 0xff_ffff);
         let mut frame = Spec { to, v6, port: number as u16, time_ps, ..Spec::DATA }.frame();
         if number.is_multiple_of(3) {
-            frame[NOTE[usize::from(v6)]] = (lot >> 48) as u8 % 8;
+            frame[NOTE] = (lot >> 48) as u8 % 8;
         }
         let (verdict, out) = memory.run(&frame);
         assert_eq!(kernel.run(&frame), (verdict, out.clone()), "frame {number}");

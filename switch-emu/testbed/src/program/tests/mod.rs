@@ -119,7 +119,7 @@ fn reset_forgets_queues_and_counters() {
     let frame = build::Spec::DATA.frame();
     (0..10).for_each(|_| drop(program.run(&frame)));
     let waiting = |program: &SwitchProgram| program.queue_bytes(2, build::START_PS).expect("a port");
-    assert_eq!(waiting(&program), [10 * frame.len() as u64, 0]);
+    assert_eq!(waiting(&program), [10 * build::Spec::DATA.len(), 0]);
     assert_eq!(program.counters(2).expect("a port").frames, 10);
     program.reset().expect("writable maps");
     assert_eq!(waiting(&program), [0, 0]);

@@ -11,8 +11,9 @@ use spray_fabric::{
     Switching, reunion,
 };
 use spray_pipeline::Verdict;
+use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_test_support::NativeSwitch;
-use spray_wire::Ecn;
+use spray_wire::{Ecn, Ports};
 use std::collections::{HashMap, HashSet};
 
 /// A frame of ours: any host, any port, times within 120 us in any order.
@@ -27,7 +28,7 @@ fn ours() -> impl Strategy<Value = Vec<u8>> {
 
 /// The same with a few bytes overwritten and the end cut off.
 fn damaged() -> impl Strategy<Value = Vec<u8>> {
-    (ours(), vec((0..140usize, any::<u8>()), 0..4), any::<prop::sample::Index>()).prop_map(|(mut frame, edits, cut)| {
+    (ours(), vec((0..160usize, any::<u8>()), 0..4), any::<prop::sample::Index>()).prop_map(|(mut frame, edits, cut)| {
         edits.into_iter().for_each(|(at, byte)| {
             if let Some(place) = frame.get_mut(at) {
                 *place = byte;
@@ -76,7 +77,8 @@ proptest! {
         for frame in &frames {
             let (verdict, out) = switch.run(frame);
             let Verdict::Redirect { trimmed_len, .. } = verdict else { continue };
-            let (before, after) = (spray_wire::parse(frame), spray_wire::parse(&out));
+            let parse = |frame| spray_wire::parse(frame, Ports::DEFAULT);
+            let (before, after) = (parse(&frame[SHIM_BYTES..]), parse(&out[SHIM_BYTES..]));
             let (Ok(Some(before)), Ok(Some(after))) = (before, after) else {
                 return Err(TestCaseError::fail(format!("{after:?}")));
             };
@@ -84,8 +86,9 @@ proptest! {
             prop_assert_eq!(before.body, after.body);
             prop_assert!(after.trimmed || before.payload == after.payload);
             // To the host under the same leaf there is only the last port, which the host plays.
-            let (hops, time_ps) = (before.envelope.ttl - after.envelope.ttl, before.common.virtual_time_ps);
-            prop_assert!(after.common.virtual_time_ps >= time_ps + u64::from(hops) * LATENCY_PS);
+            let hops = before.envelope.ttl - after.envelope.ttl;
+            let [came_ps, left_ps] = [frame, &out].map(|frame| Shim::read(frame.first_chunk().unwrap()).unwrap().virtual_time_ps);
+            prop_assert!(left_ps >= came_ps + u64::from(hops) * LATENCY_PS);
             prop_assert!(hops == 2 || hops == 0 && frame == &out);
         }
     }

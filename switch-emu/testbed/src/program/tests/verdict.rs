@@ -5,7 +5,9 @@ use super::super::{ProgramError, SwitchProgram};
 use libbpf_rs::ProgramInput;
 use spray_fabric::{ChassisCounters, PortCounters};
 use spray_pipeline::config::HOST;
+use spray_pipeline::shim::SHIM_BYTES;
 use spray_pipeline::{Cause, Verdict};
+use spray_wire::Ports;
 use spray_wire::switch_view::{self, Parsed, address_words};
 
 impl SwitchProgram {
@@ -30,7 +32,7 @@ impl SwitchProgram {
 
     /// The port to the host that `frame` is for, which counts nothing here: the host plays it.
     fn handed_over(&self, frame: &[u8]) -> Option<usize> {
-        let Parsed::Ours(headers) = switch_view::parse(frame) else { return None };
+        let Parsed::Ours(headers) = switch_view::parse(frame.get(SHIM_BYTES..)?, Ports::DEFAULT) else { return None };
         let tables = &self.tables;
         let host = tables.hosts.iter().find(|(address, _)| address_words(*address) == headers.destination)?.1;
         let only = |switch| tables.groups[tables.globals.group_index(0, switch, host) as usize].first;
