@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn addresses_are_read_as_they_were_written() {
-        for text in ["10.0.0.1:4793", "[fd00::1%3]:47592"] {
+        for text in ["10.0.0.1:61440", "[fd00::1%3]:47592"] {
             let address: SocketAddr = text.parse().unwrap();
             let (mut space, mut room) = ([0_u64; 4], 32);
             // SAFETY: there is room for 32 bytes, or for fewer, and what is read was written.
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn hosts_and_ports_are_looked_up() {
-        assert_eq!(look_up(Some("10.0.0.1"), None), Ok("10.0.0.1:4793".parse().unwrap()));
+        assert_eq!(look_up(Some("10.0.0.1"), None), Ok("10.0.0.1:61440".parse().unwrap()));
         assert_eq!(look_up(None, Some("9")), Ok("0.0.0.0:9".parse().unwrap()));
         assert_eq!(look_up(Some("10.0.0.1"), Some("http")), Err(Errno::NO_DATA));
     }

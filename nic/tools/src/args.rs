@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use spray_nic::keys::PublicKey;
+use spray_nic::wire::Ports;
 
 use crate::captures::Captures;
 use crate::metrics::Publish;
@@ -125,9 +126,12 @@ pub struct Tunnel {
     /// Without keys: anybody on the network may send, answer and read
     #[arg(long, conflicts_with = "key")]
     pub(crate) insecure: bool,
-    /// Take this queue of the interface alone, to which the NIC puts UDP port 4793; by default all queues
+    /// Take this queue of the interface alone, to which the NIC puts that UDP port; by default all queues
     #[arg(long, value_name = "N")]
     pub(crate) queue: Option<u32>,
+    /// The first of 64 UDP ports that frames come to, the same on all sides
+    #[arg(long = "port", value_name = "PORT", default_value = "61440", value_parser = ports)]
+    pub(crate) ports: Ports,
     /// The address to use; by default the interface's first one of the right family
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) from: Option<IpAddr>,
@@ -175,9 +179,12 @@ pub(crate) struct Interface {
     pub(crate) interface: String,
     #[command(flatten)]
     pub(crate) trust: Trust,
-    /// Take this queue of the interface alone, to which the NIC puts UDP port 4793; by default all queues
+    /// Take this queue of the interface alone, to which the NIC puts that UDP port; by default all queues
     #[arg(long, value_name = "N")]
     pub(crate) queue: Option<u32>,
+    /// The first of 64 UDP ports that frames come to, the same on all sides
+    #[arg(long = "port", value_name = "PORT", default_value = "61440", value_parser = ports)]
+    pub(crate) ports: Ports,
     /// The address to use; by default the interface's first one of the right family
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) from: Option<IpAddr>,
@@ -194,6 +201,12 @@ pub(crate) struct Interface {
     pub(crate) publish: Publish,
     #[command(flatten)]
     pub(crate) captures: Captures,
+}
+
+/// Reads the first of the ports.
+fn ports(text: &str) -> Result<Ports, String> {
+    let allowed = || format!("allowed: multiples of {} from 1024 to 65472, such as 4992", Ports::COUNT);
+    text.parse().ok().and_then(Ports::new).ok_or_else(allowed)
 }
 
 /// An Ethernet address such as `02:00:00:00:00:01`.

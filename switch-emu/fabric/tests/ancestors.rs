@@ -6,6 +6,7 @@ use spray_fabric::{
     Ancestors, ChassisSpec, Fabric, FatTree, FlowHash, HashFields, HashFunction, Host, LeafSpine, LinkAction,
     LinkEvent, Network, Scheme, Switching, Thresholds, addresses, compile,
 };
+use spray_pipeline::shim::Shim;
 use spray_test_support::NativeSwitch;
 use spray_wire::{Body, Common, Data, Ecn, Envelope, Ev};
 
@@ -49,7 +50,8 @@ fn ports(fabric: &Fabric, leaf: usize, from: IpAddr, to: IpAddr, ev: Ev, now_ps:
     let body = Body::Data(Data { payload_bytes: 100, ..Data::default() });
     let mut frame = [0; 512];
     let length = spray_wire::emit(&mut frame, &envelope, &Common::default(), &body, &[0; 100]).unwrap();
-    switch.process(&mut frame[..length], leaf, now_ps);
+    let mut frame = [&Shim::default().before(&frame), &frame[..length]].concat();
+    switch.process(&mut frame, leaf, now_ps);
     (0..fabric.ports.len()).filter(|port| switch.counters(*port).frames > 0).collect()
 }
 

@@ -164,7 +164,7 @@ impl PortConfig {
             let waiting = queues.total().bytes(&total, drain).saturating_sub(queues.control().bytes(&control, drain));
             if waiting + u64::from(frame.len) > u64::from(limit) {
                 room = self.trim(frame, counters);
-                became |= TRIMMED;
+                became |= if room.is_ok() { TRIMMED } else { 0 };
             } else if self.mark_departing == 0 && self.mark(&mut frame.ecn, waiting, random, counters) {
                 became |= MARKED;
             }
@@ -173,7 +173,7 @@ impl PortConfig {
             room = self.admit_control(frame, drain, queues, &control, counters);
         }
         if let Err(cause) = room {
-            self.tell(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
+            self.tell(frame, &Crossing { became: became | LOST, ..Crossing::at(frame.time_ps) }, &note);
             return Err(cause);
         }
         queues.total().push(&total, frame.len, drain);

@@ -64,7 +64,7 @@ pub const FI_ORDER_SAS: u64 = 1 << 8;
 pub const FI_EP_UNSPEC: u32 = 0;
 pub const FI_EP_RDM: u32 = 3;
 /// A protocol that libfabric has no number for.
-pub const FI_PROTO_SPRAY: u32 = 1 << 31 | 4793;
+pub const FI_PROTO_SPRAY: u32 = 1 << 31 | 61_440;
 pub const FI_TAG_GENERIC: u64 = 0xaaaa_aaaa_aaaa_aaaa;
 
 pub const FI_CLASS_FABRIC: usize = 1;

@@ -37,7 +37,7 @@ impl Host {
         let counts = [Arc::<Count>::default(), Arc::default()];
         let peers = Arc::<Peers>::default();
         for number in 0..4 {
-            peers.insert(([10, 0, 0, number], 4793).into());
+            peers.insert(([10, 0, 0, number], 61440).into());
         }
         let side = |queue: &Arc<Queue>, count: &Arc<Count>| Side {
             queue: Some(Arc::clone(queue)),

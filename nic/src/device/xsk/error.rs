@@ -27,7 +27,7 @@ pub enum OpenError {
     /// Not all queues can be opened, and frames that arrive on the others would be lost.
     #[error(
         "{why}. Any of the {queues} queues of `{interface}` may get the next packet, since each has a source port \
-         of its own: leave one queue (`ethtool -L {interface} {one}`), or have the NIC put UDP port 4793 on one and name that"
+         of its own: leave one queue (`ethtool -L {interface} {one}`), or have the NIC put UDP port 61440 on one and name that"
     )]
     NotAll {
         /// The interface.

@@ -228,7 +228,7 @@ fn bad_configurations() {
     assert_eq!(make(&|c| c.flow.max_data_bytes = 1), Some(grant));
     assert_eq!(make(&|c| c.flow.payload_bytes = 0), Some(ConfigError::Payload(0)));
     let error = make(&|c| c.flow.payload_bytes = 2000).unwrap();
-    assert_eq!(error, ConfigError::FrameTooLong { needed: 2114, available: 2048 });
+    assert_eq!(error, ConfigError::FrameTooLong { needed: 2106, available: 2048 });
     assert!(error.to_string().contains("raise the MTU"));
     let mut rig = Rig::new(1, false, Impairments::default());
     let wrong = rig.endpoints[0].connect(0, peer(1, true), None);

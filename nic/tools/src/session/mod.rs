@@ -149,6 +149,7 @@ impl Session {
         let device = debug_span!("load and attach").in_scope(|| take_over(&interface, address, arguments))?;
         let watching = tap::begin(&arguments.captures, name)?;
         let mut config = EndpointConfig::new(address, interface.mac, flow);
+        config.ports = arguments.ports;
         config.max_connections = CONNECTIONS;
         config.link_bps = path.link_bps();
         config.event_log = EVENTS;
@@ -399,7 +400,7 @@ fn take_over(interface: &Interface, own: IpAddr, arguments: &args::Interface) ->
         _ => BindMode::Auto,
     };
     let config = XskConfig { mode, ..XskConfig::new(name.clone(), 0) };
-    let device = XskInterface::open_with(interface, (own, spray_nic::wire::Ports::DEFAULT), &config, arguments.queue)
+    let device = XskInterface::open_with(interface, (own, arguments.ports), &config, arguments.queue)
         .map_err(Failure::refused)?;
     if device.attach_mode() == AttachMode::Generic {
         note!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");
@@ -412,7 +413,7 @@ pub fn strays_line(strays: u64) -> Option<String> {
     (strays > 0).then(|| {
         format!(
             "{strays} frames arrived on queues without a socket and were lost: leave out --queue, or have the NIC put UDP port \
-             4793 on that queue"
+             61440 (or that of --port) on that queue"
         )
     })
 }

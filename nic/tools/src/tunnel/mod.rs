@@ -122,6 +122,7 @@ fn interface(arguments: &args::Tunnel) -> args::Interface {
         interface: arguments.interface.clone(),
         trust: args::Trust { key: key.clone(), peer: trust.clone(), insecure: *insecure },
         queue: arguments.queue,
+        ports: arguments.ports,
         from: arguments.from,
         zero_copy: false,
         copy: arguments.copy,
