@@ -108,7 +108,7 @@ fn a_scenario_with_long_queues_is_for_the_simulator() {
             ("queue.shared_buffer=12 MB", "`shared_buffer` in [queue] is set"),
             ("queue.pfc=true", "`pfc` in [queue] is on"),
             ("switch.scheme=conweave", "`scheme` in [switch] is `conweave`: an XDP program can neither hold a frame"),
-            ("transport.payload_bytes=3399", "`payload_bytes` in [transport] is 3399; allowed: at most 3398 here"),
+            ("transport.payload_bytes=3383", "`payload_bytes` in [transport] is 3383; allowed: at most 3382 here"),
         ] {
             refused(&["run", &scenario, "--set", set, "--out", &out], &[said, "--engine sim"]);
         }

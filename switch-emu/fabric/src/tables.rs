@@ -10,7 +10,7 @@ use spray_pipeline::scheme::MOST_IN_KERNEL;
 use std::net::Ipv6Addr;
 
 /// Default size of a full frame, by which queue slots are sized: 3,000 bytes of payload and its headers.
-pub const DEFAULT_FRAME_BYTES: u32 = 3_114;
+pub const DEFAULT_FRAME_BYTES: u32 = 3_106;
 
 /// The fabric asks for something that the tables of a chassis cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

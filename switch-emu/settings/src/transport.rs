@@ -30,8 +30,8 @@ pub struct Transport {
     /// DSCP of data packets. Switches here treat all of them alike; a network may not. Control frames have 46.
     #[schemars(range(min = 0, max = 43))]
     pub dscp: u8,
-    /// Payload of a full packet. The `xdp` engine takes at most 3398, with IPv6 3378: XDP on veth carries IP packets of at most
-    /// 3,498 bytes.
+    /// Payload of a full packet. The `xdp` engine takes at most 3382, with IPv6 3362: XDP on veth carries IP packets of at most
+    /// 3,474 bytes.
     #[schemars(range(min = 64, max = 65_000))]
     pub payload_bytes: u32,
     /// Data packets per ACK.

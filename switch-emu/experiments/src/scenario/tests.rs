@@ -36,8 +36,8 @@ fn the_least_scenario_gets_the_papers_defaults() {
     let scenario = parse(MINIMAL).unwrap();
     assert_eq!((scenario.seed, scenario.condition.as_str()), (1, "healthy"));
     assert_eq!(scenario.transport, Transport::default());
-    // 8 links of 1 us, 4 times 3114 bytes and 4 times an ACK at 100 Gb/s.
-    let rtt = 8_000_000 + 4 * 3_114 * 80 + 4 * 142 * 80;
+    // 8 links of 1 us, 4 times 3106 bytes and 4 times an ACK at 100 Gb/s.
+    let rtt = 8_000_000 + 4 * 3_106 * 80 + 4 * 134 * 80;
     assert_eq!(scenario.base_rtt_ps(&scenario.paths()), rtt);
     let queue = scenario.thresholds(&scenario.paths(), 100_000_000_000);
     let bdp = (rtt / 80) as u32;
@@ -46,7 +46,7 @@ fn the_least_scenario_gets_the_papers_defaults() {
     assert_eq!((config.path.evs, config.path.base_rtt_ps, config.path.trimming), (65_535, rtt, true));
     assert_eq!(config.cc.max_window_bytes, u64::from(bdp) + u64::from(bdp) / 2);
     let near = scenario.flow_config(&scenario.paths(), (BalancerKind::Reps, Own::default()), [0, 1], 0);
-    assert_eq!(near.cc.base_rtt_ps, 4_000_000 + 2 * (3_114 + 142) * 80);
+    assert_eq!(near.cc.base_rtt_ps, 4_000_000 + 2 * (3_106 + 134) * 80);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn the_reference_fabric_has_the_reference_round_trip() {
     let text = MINIMAL.replace("hosts_per_leaf = 4", "hosts_per_leaf = 4\nhost_gbps = 400");
     let mut scenario = parse(&text).unwrap();
     scenario.transport.payload_bytes = 4_150 - scenario.header_bytes();
-    let acks = 4 * (142 - 64) * 20;
+    let acks = 4 * (134 - 64) * 20;
     assert_eq!((scenario.base_rtt_ps(&scenario.paths()) - acks) / 1000, 8_337, "8.337 us with 64-byte ACKs");
 }
 

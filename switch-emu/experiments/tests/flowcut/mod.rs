@@ -75,7 +75,7 @@ fn the_published_simulator_s_figures_are_found_and_the_paper_s_rule_is_no_worse(
 #[test]
 fn the_tail_is_better_than_ecmp_s_and_far_better_with_slow_links() {
     let tail = |balancer, slow| {
-        let runs = figure(balancer, slow, 4, 2);
+        let runs = figure(balancer, slow, 8, 2);
         assert!(runs.iter().all(|run| run.reordered == 0));
         average(&runs, |run: &Figures| run.p99_us) as u64
     };

@@ -56,7 +56,7 @@ fn only_what_full_queues_dropped_is_sent_again_and_no_timeout_needed() {
             let duplicates = sum(&outcome, |flow| flow.receiver.duplicates);
             assert_eq!((sum(&outcome, |flow| flow.sender.timeouts), duplicates), (0, 0), "seed {seed}");
             assert!(retransmits > 100 || !queues_overflow, "or nothing is tested");
-            assert!(sum(&outcome, |flow| flow.receiver.order.reordered) > 50, "or nothing is tested");
+            assert!(sum(&outcome, |flow| flow.receiver.order.reordered) > 40, "or nothing is tested");
         }
     }
 }
@@ -104,5 +104,5 @@ fn a_dead_cable_is_left_before_any_timeout() {
         let found_ps = 2 * (interval_us.ps() + jitter.of(interval_us.ps()));
         assert!(found_ps < flow_config(BalancerKind::OrderedChaos).rto.min_ps);
     }
-    assert!(with.0 * 10 < without.0 * 9 && with.1 < without.1, "{with:?} against {without:?}");
+    assert!(with.0 * 100 < without.0 * 95 && with.1 * 10 < without.1 * 9, "{with:?} against {without:?}");
 }
