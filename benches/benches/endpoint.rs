@@ -14,7 +14,7 @@ use spray_core::{
     path::{BalancerKind, PathConfig},
 };
 use spray_nic::{
-    Endpoint, EndpointConfig, EndpointEvent, Peer, bench,
+    Endpoint, EndpointConfig, EndpointEvent, Peer,
     device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received},
 };
 use spray_wire::{Body, Common, Data, Ecn, Envelope, EvPort, Kind, emit, header_bytes, parse};
@@ -176,9 +176,10 @@ fn ends(criterion: &mut Criterion) {
     for (name, payload_bytes, in_place) in
         [("3400_bytes", 3400, false), ("3400_bytes_in_place", 3400, true), ("64_bytes", 64, false)]
     {
-        let mut pair = bench::Pair::new(&bench::Load { in_place, ..bench::Load::new(payload_bytes, 4) });
+        let mut pair =
+            spray_benches::Pair::new(&spray_benches::Load { in_place, ..spray_benches::Load::new(payload_bytes, 4) });
         for end in ["sender", "receiver"] {
-            let pick = |ends: bench::Ends| if end == "sender" { ends.sender_ns } else { ends.receiver_ns };
+            let pick = |ends: spray_benches::Ends| if end == "sender" { ends.sender_ns } else { ends.receiver_ns };
             group.bench_function(format!("{end}/{name}"), |bencher| {
                 bencher.iter_custom(|packets| Duration::from_nanos((pick(pair.run(packets)) * packets as f64) as u64));
             });

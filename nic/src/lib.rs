@@ -58,7 +58,6 @@
 //! Times inside are picoseconds in a `u64`, whose names end with `_ps`.
 
 pub mod aio;
-pub mod bench;
 pub mod clock;
 pub mod device;
 pub mod driver;

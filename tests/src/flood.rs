@@ -10,8 +10,8 @@ use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket, sockopt,
 };
+use spray_benches::{Forged, Forger};
 use spray_nic::Peer;
-use spray_nic::bench::{Forged, Forger};
 use spray_testbed::Routers;
 use spray_wire::{Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, PullRequest, Reset, Terms};
 

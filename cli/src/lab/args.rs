@@ -7,11 +7,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+#[cfg(target_os = "linux")]
+use spray_benches::MAX_PAYLOAD_BYTES;
 use spray_core::path::BalancerKind;
 use spray_experiments::flowcut_memory::Network;
 use spray_experiments::scenario;
-#[cfg(target_os = "linux")]
-use spray_nic::bench::MAX_PAYLOAD_BYTES;
 use spray_tools::captures::Captures;
 use spray_tools::metrics::Publish;
 

@@ -1,4 +1,4 @@
-//! Devices joined in memory: without root or kernel, in virtual time, with the impairments that a test asks for.
+//! Devices joined in memory: without root or kernel, by a clock of the caller's, with the impairments that a test asks for.
 //!
 //! A [`MemoryNetwork`] joins any number of [`MemoryDevice`]s like a switch, without copying their frames: a frame goes to the device with its destination MAC
 //! address, and to all others when that is a group address. Time enters only through [`MemoryNetwork::advance`], so one seed

@@ -1,7 +1,6 @@
 //! One deadline per connection: an indexed binary heap.
 //!
-//! Every change of a deadline moves its entry, so no stale entry causes a wake-up. In emulation a spurious event
-//! could make frames count as late.
+//! Every change of a deadline moves its entry, so no stale entry causes a wake-up.
 
 use spray_core::host::NEVER;
 

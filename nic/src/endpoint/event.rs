@@ -70,7 +70,7 @@ pub enum EndpointEvent {
         message: MessageId,
         /// Its bytes; none where a [`Sink`](super::Sink) took them.
         data: Bytes,
-        /// The earliest send timestamp among its packets, on the *sender's* clock (one common clock in emulation).
+        /// The earliest send timestamp among its packets, on the *sender's* clock.
         started_ps: u64,
         /// When its last packet arrived.
         completed_ps: u64,

@@ -15,7 +15,7 @@ use crate::keys::{Keys, PublicKey};
 /// X25519, AES-256-GCM and SHA-256 for the exchange itself.
 const PATTERN: &str = "Noise_IK_25519_AESGCM_SHA256";
 /// Bytes of the client's message: an ephemeral key, its own key sealed, and a tag.
-pub(crate) const CONNECT_BYTES: usize = 32 + (32 + 16) + 16;
+const CONNECT_BYTES: usize = 32 + (32 + 16) + 16;
 /// Bytes of a side's terms as they are authenticated.
 const TERMS_BYTES: usize = 4 + 8 + 4 + 4 + 8 + 4 + 16;
 /// Bytes of the server's message: an ephemeral key, and its terms sealed.

@@ -1,6 +1,6 @@
 //! Ack: which packets arrived, and what the path of the one that triggered it was like (WIRE-8).
 
-use crate::body::Header as _;
+use crate::declare::Header as _;
 use crate::declare::header;
 use crate::{Error, EvPort, echoes};
 

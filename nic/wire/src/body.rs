@@ -1,59 +1,14 @@
-//! The kinds of frames: the list of them, and what a frame of any kind says.
+//! What a frame of any kind says.
 
+use crate::declare::Header;
+use crate::kind::{Kind, kinds};
 use crate::offsets::udp_payload_offset;
 use crate::{Accept, Ack, Close, Connect, Data, Error, Nack, Probe, ProbeAck, Pull, PullRequest, Reset, Retry};
 
-/// The header of one kind. `header` is ours, from the first byte of the common part on.
-pub(crate) trait Header: Sized {
-    /// Bytes of the header, common part included. An Ack's echoes come on top.
-    const BYTES: usize;
-
-    /// Read the kind's own fields and its flags.
-    fn parse(header: &[u8]) -> Result<Self, Error>;
-
-    /// Write the kind's own fields. CRCs are left 0.
-    fn emit(&self, header: &mut [u8]) -> Result<(), Error>;
-
-    /// Return the flags, which stand in the common part.
-    fn flags(&self) -> u8 {
-        0
-    }
-}
-
-/// Makes [`Kind`] and [`Body`] from one line per kind: its header's type, its byte on the wire (in a row), its name.
-macro_rules! kinds {
+/// Makes [`Body`] from the list of kinds.
+macro_rules! body {
     ($($(#[$about:meta])+ $kind:ident = $byte:literal $name:literal;)+) => {
-        /// What a frame is; the value is the byte on the wire.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        pub enum Kind {
-            $($(#[$about])+ $kind = $byte,)+
-        }
-
         impl Kind {
-            /// Every kind, in the order of their values.
-            pub const ALL: [Self; [$($byte),+].len()] = [$(Self::$kind),+];
-
-            /// Return the kind with this byte on the wire.
-            #[inline]
-            pub const fn from_u8(value: u8) -> Option<Self> {
-                match value {
-                    $($byte => Some(Self::$kind),)+
-                    _ => None,
-                }
-            }
-
-            /// Return its place in [`Kind::ALL`].
-            #[inline]
-            pub const fn index(self) -> usize {
-                self as usize - Self::ALL[0] as usize
-            }
-
-            /// Return its name, for counters.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$kind => $name,)+ }
-            }
-
             /// Return the bytes of our header, common part included, without payload.
             #[inline]
             pub const fn bytes(self) -> usize {
@@ -94,35 +49,7 @@ macro_rules! kinds {
     };
 }
 
-kinds! {
-    /// A piece of a message.
-    Data = 1 "data";
-    /// What the receiver got.
-    Ack = 2 "ack";
-    /// A trimmed frame arrived, or a packet is missing.
-    Nack = 3 "nack";
-    /// A client asks for a connection.
-    Connect = 4 "connect";
-    /// The server's answer.
-    Accept = 5 "accept";
-    /// No more data, or the acknowledgement of that.
-    Close = 6 "close";
-    /// No such connection.
-    Reset = 7 "reset";
-    /// Asks whether a path is alive.
-    Probe = 8 "probe";
-    /// Says that the path of a probe is alive.
-    ProbeAck = 9 "probe_ack";
-    /// Credit from a receiver.
-    Pull = 10 "pull";
-    /// A sender asks for credit.
-    PullRequest = 11 "pull_request";
-    /// The server asks a client to prove its address.
-    Retry = 12 "retry";
-}
-
-/// The bytes on the wire are in a row.
-const _: () = assert!(Kind::ALL[Kind::ALL.len() - 1].index() == Kind::ALL.len() - 1);
+kinds! { body }
 
 impl Body {
     /// Return the bytes of our header, common part and echoes included, without payload.

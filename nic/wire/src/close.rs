@@ -1,6 +1,7 @@
 //! Close and Reset: the two ends of a connection's life.
 
-use crate::declare::header;
+use crate::Error;
+use crate::declare::{header, values};
 
 /// [`Reset::reason`]: the receiver knows no connection of that number.
 pub const RESET_UNKNOWN_CONNECTION: u32 = 0;
@@ -34,6 +35,10 @@ impl CloseReason {
             _ => return None,
         })
     }
+}
+
+values! {
+    CloseReason: u32, value => Self::from_u32(value).ok_or(Error::Value)?, value as u32;
 }
 
 header! {

@@ -3,6 +3,23 @@
 use crate::bytes::{View, Writer};
 use crate::{Error, EvPort};
 
+/// The header of one kind. `header` is ours, from the first byte of the common part on.
+pub(crate) trait Header: Sized {
+    /// Bytes of the header, common part included. An Ack's echoes come on top.
+    const BYTES: usize;
+
+    /// Read the kind's own fields and its flags.
+    fn parse(header: &[u8]) -> Result<Self, Error>;
+
+    /// Write the kind's own fields. CRCs are left 0.
+    fn emit(&self, header: &mut [u8]) -> Result<(), Error>;
+
+    /// Return the flags, which stand in the common part.
+    fn flags(&self) -> u8 {
+        0
+    }
+}
+
 /// A type of fields: how it lies on the wire.
 pub(crate) trait Value: Sized {
     fn read<const AT: usize, const N: usize>(header: View<'_, N>) -> Result<Self, Error>;
@@ -43,15 +60,15 @@ impl Value for [u8; 16] {
 
 macro_rules! values {
     ($($Type:ty: $size:ident, $bits:ident => $read:expr, $write:expr;)+) => {
-        $(impl Value for $Type {
+        $(impl $crate::declare::Value for $Type {
             #[inline(always)]
-            fn read<const AT: usize, const N: usize>(header: View<'_, N>) -> Result<Self, Error> {
+            fn read<const AT: usize, const N: usize>(header: $crate::bytes::View<'_, N>) -> Result<Self, $crate::Error> {
                 let $bits = header.$size::<AT>();
                 Ok($read)
             }
 
             #[inline(always)]
-            fn write<const AT: usize, const N: usize>(self, header: &mut Writer<'_, N>) {
+            fn write<const AT: usize, const N: usize>(self, header: &mut $crate::bytes::Writer<'_, N>) {
                 let $bits = self;
                 header.$size::<AT>($write);
             }
@@ -66,8 +83,6 @@ values! {
     u64: u64, value => value, value;
     bool: u8, value => value & 1 != 0, u8::from(value);
     EvPort: u16, value => EvPort::new(value), value.number();
-    crate::Section: u16, value => Self::from_bits(value), value.to_bits();
-    crate::CloseReason: u32, value => Self::from_u32(value).ok_or(Error::Value)?, value as u32;
 }
 
 /// Makes a header's type from its bytes in all, its fields with their offsets, and its flags with their bits. Bytes behind the
@@ -87,7 +102,7 @@ macro_rules! header {
             $($(#[$about_echoes])* pub $echoes: $crate::Echoes,)?
         }
 
-        impl $crate::body::Header for $Name {
+        impl $crate::declare::Header for $Name {
             const BYTES: usize = $bytes;
 
             #[inline(always)]
@@ -124,4 +139,4 @@ macro_rules! header {
     };
 }
 
-pub(crate) use header;
+pub(crate) use {header, values};

@@ -2,8 +2,8 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::body::Header as _;
 use crate::bytes::{View, Writer, chunk, chunk_mut};
+use crate::declare::Header as _;
 use crate::header::{COMMON_BYTES, field};
 use crate::offsets::{
     ETHERTYPE_V4, ETHERTYPE_V6, PROTOCOL_UDP, UDP_BYTES, udp_checksum_offset, udp_offset, udp_payload_offset, v4, v6,

@@ -1,4 +1,4 @@
-//! What a switch reads of a frame and what it changes: the one parser for the XDP program, the simulator's tests and hosts.
+//! What a switch reads of a frame and what it changes: the one parser for XDP programs and hosts.
 //!
 //! A switch changes ECN, DSCP, TTL, lengths and checksums, nothing else (WIRE-14). It checks no CRC.
 //! All functions are generic over [`Packet`]: a host passes a slice, and the XDP program passes its frame, whose bounds the

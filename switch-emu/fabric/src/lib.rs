@@ -13,6 +13,7 @@ mod failures;
 mod fat_tree;
 mod file_error;
 mod flows;
+mod host_link;
 mod layers;
 mod leaf_spine;
 pub mod limits;
@@ -41,6 +42,7 @@ pub use failures::{DrawError, FailureContext, FailureFile, HowMany, Level, Rando
 pub use fat_tree::FatTree;
 pub use file_error::FileError;
 pub use flows::{Due, FlowError, FlowSpec, Start, Starts, Trigger, TriggerKind, check_flows, first_flows, share_out};
+pub use host_link::HostLink;
 pub use leaf_spine::LeafSpine;
 pub use names::{LinkPattern, fits};
 pub use network::{Link, Network, NetworkError, NetworkSwitch};

@@ -2,7 +2,7 @@
 
 use spray_core::flow::FlowConfig;
 use spray_core::host::{Entry, NEVER, ReceiveHalf, SendHalf};
-use spray_core::link::HostLink;
+use spray_fabric::HostLink;
 use spray_fabric::address;
 
 use super::common::Common;

@@ -1,7 +1,7 @@
 //! What surrounds the simulated hosts of a part: links, switches, and the events under way.
 
 use spray_core::host::{self, Log, NEVER};
-use spray_core::link::HostLink;
+use spray_fabric::HostLink;
 use spray_fabric::{Due, Starts, flow_key};
 use spray_pipeline::Cause;
 use spray_pipeline::hash::mix;

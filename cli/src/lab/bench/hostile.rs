@@ -1,8 +1,8 @@
 //! `spray bench hostile`: what hostile frames cost an endpoint, and what it sends back.
 
 use serde_json::json;
+use spray_benches::{Cost, hostile_costs};
 use spray_experiments::results::align;
-use spray_nic::bench::{Cost, hostile_costs};
 use spray_tools::failure::Outcome;
 use spray_tools::say;
 
@@ -60,7 +60,7 @@ fn amplification(cost: &Cost) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use spray_nic::bench::Hostile;
+    use spray_benches::Hostile;
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! The DCTCP variant of the REPS paper's simulations (REPS §4.1), as MPRDMA's: every acknowledgement moves the window.
+//! The DCTCP variant of the REPS paper (REPS §4.1), as MPRDMA's: every acknowledgement moves the window.
 //! Clauses (DCTCP-n) are in `docs/specs/dctcp.md`.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, per_window, window};
@@ -10,7 +10,7 @@ settings! {
     /// The settings of [`Dctcp`].
     pub struct DctcpConfig {
         /// Whether all bytes of an acknowledgement count as marked when the packet that triggered it is marked, as in the
-        /// published simulations. Otherwise the share of marked packets counts.
+        /// published artifact. Otherwise the share of marked packets counts.
         pub marked_by_trigger: bool = false,
     }
 }

@@ -1,4 +1,4 @@
-//! A constant window, as simulations of path choice alone use it (Flowcut §III-B). Clauses (FXW-n) are in
+//! A constant window, for comparisons of path choice alone (Flowcut §III-B). Clauses (FXW-n) are in
 //! `docs/specs/fixed-window.md`.
 
 use super::{CcConfigOf, CongestionControl, Scheme, part_bytes};

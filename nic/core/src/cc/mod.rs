@@ -128,7 +128,7 @@ pub struct CcConfigOf<Algorithm> {
     /// means no limit.
     pub max_window_bytes: u64,
     /// Most packets by which a paced sender that comes late makes up for it. A general-purpose kernel runs a thread late, or the thread
-    /// has other things to do; a simulated sender is never late.
+    /// has other things to do. 0: it is never late.
     pub catch_up_packets: u32,
 }
 

@@ -1,5 +1,5 @@
 //! NSCC: Ultra Ethernet's sender-based window control by delay and marks (Ultra Ethernet 1.0, network signalled congestion
-//! control), with the constants of its public simulator. Clauses (NSC-n) are in `docs/specs/nscc.md`.
+//! control), with the constants of its public artifact. Clauses (NSC-n) are in `docs/specs/nscc.md`.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
 use super::{AckInfo, CcConfigOf, CongestionControl, Scheme, bdp_bytes};

@@ -29,7 +29,7 @@ pub struct FlowConfig {
     /// Most entropy values that an ACK echoes, 1 to 16: that of the packet that triggered it, then those of the
     /// latest other packets it covers (REPS §4.5.1). The peer must understand such ACKs.
     pub ack_evs: u32,
-    /// Whether a marked packet is acknowledged at once, whatever `ack_every` says, as in the published simulations.
+    /// Whether a marked packet is acknowledged at once, whatever `ack_every` says, as in the published artifact.
     pub ack_marked: bool,
     /// Longest time that a data packet waits for its ACK, in picoseconds; well below `rto.min_ps`.
     pub ack_delay_ps: u64,
@@ -38,7 +38,7 @@ pub struct FlowConfig {
     /// What becomes of packets out of order. Both ends must have the same.
     pub receiver: ReceiverConfig,
     /// So many later transmissions must have arrived before the gap rule declares a packet lost. `None` leaves losses
-    /// to timeouts and trims, as the published simulations do.
+    /// to timeouts and trims, as the published artifact do.
     pub sack_gap_packets: Option<u32>,
     /// What the gap rule demands besides: nothing, or time.
     pub sack_rule: SackRule,

@@ -57,8 +57,8 @@ impl SendHalf {
         untouched
     }
 
-    /// Makes a new half use the ideal erasure code; see [`Repair`](crate::loss::Repair). Only a simulator calls this: no
-    /// payload can travel.
+    /// Makes a new half use the ideal erasure code; see [`Repair`](crate::loss::Repair). No
+    /// payload can travel then.
     //= docs/specs/erasure.md#ERA-6 an ideal code
     pub fn in_ideal_code(self) -> Self {
         Self { sender: self.sender.in_ideal_code(), ..self }

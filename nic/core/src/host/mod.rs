@@ -2,7 +2,7 @@
 //!
 //! A [`Host`] decides what follows from every event of a connection: which frames answer it, when credit is granted,
 //! when the connection gets its turn to send, when its timers run out, and when it ends. The endpoint of `spray-nic`
-//! and the simulator both build their hosts on it. The trait [`Owner`] holds what differs between them: how a frame
+//! is built on it, and so may be others. The trait [`Owner`] holds what differs between them: how a frame
 //! leaves, what a payload is, and how timers are kept.
 //!
 //! | file | content |

@@ -1,7 +1,7 @@
 //! The ideal erasure code: a message is complete when as many bytes arrived as it has, in whichever packets (OFAN §4
 //! "Loss recovery"). Clauses (ERA-n) are in `docs/specs/erasure.md`.
 //!
-//! It stands for a code without overhead. It works only where no payload travels, in simulations.
+//! It stands for a code without overhead. It works only where no payload travels.
 
 use spray_wire::Data;
 

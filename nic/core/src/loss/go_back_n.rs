@@ -1,4 +1,4 @@
-//! Go-back-N as RoCE NICs have it: one NACK for a gap (Mittal et al., SIGCOMM 2018, §2; the receiver of the simulator published with
+//! Go-back-N as RoCE NICs have it: one NACK for a gap (Mittal et al., SIGCOMM 2018, §2; the receiver of the artifact published with
 //! HPCC).
 //! Clauses (GBN-n) are in `docs/specs/go-back-n.md`.
 

@@ -57,7 +57,7 @@ pub const fn floor_ps(base_rtt_ps: u64, drain_ps: u64, switches: u64) -> u64 {
     base_rtt_ps.saturating_add(drain_ps.saturating_mul(queues))
 }
 
-/// Queues that the floor allows for at least: those of the published simulator, for any number of tiers. Two tiers have three.
+/// Queues that the floor allows for at least: those of the published artifact, for any number of tiers. Two tiers have three.
 const LEAST_QUEUES: u64 = 4;
 
 /// How many times the timeout has doubled.

@@ -191,7 +191,7 @@ impl Flowcut {
 
     fn draw(&mut self, rng: &mut impl RngCore) -> Ev {
         let (old, evs) = (self.state.ev, self.settings.evs);
-        //= docs/specs/flowcut.md#FLC-50 the published simulator's rule
+        //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
         if self.settings.simple || evs == 1 {
             return draw(evs, rng);
         }

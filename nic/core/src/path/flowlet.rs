@@ -27,7 +27,7 @@ settings! {
     /// What a flowlet's gap is measured between.
     #[derive(Default)]
     pub enum FlowletClock {
-        /// Feedback, as in REPS's simulator.
+        /// Feedback, as in REPS's artifact.
         #[default]
         Feedback,
         /// Packets sent.

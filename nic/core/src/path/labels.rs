@@ -1,7 +1,7 @@
 //! A connection's few labels: consecutive entropy values that begin at a random one. Switches hash them to unrelated
 //! paths.
 //!
-//! The published simulators choose their subflows so. A label's number follows from its value, so that no table is
+//! The published artifacts choose their subflows so. A label's number follows from its value, so that no table is
 //! kept.
 
 use rand_core::RngCore;

@@ -1,5 +1,5 @@
 //! The path rule of MP-RDMA (Lu et al., NSDI 2018, §4.2 and §4.3): each acknowledgement sends the next packet over
-//! its own path. `artifact` is the rule as REPS's simulator runs it (REPS §4.1). Clauses (MPRDMA-n) are in
+//! its own path. `artifact` is the rule as REPS's artifact runs it (REPS §4.1). Clauses (MPRDMA-n) are in
 //! `docs/specs/mprdma.md`.
 
 #[cfg(test)]
@@ -31,7 +31,7 @@ settings! {
     /// Whose rule `mprdma` follows.
     #[derive(Default)]
     pub enum MprdmaRule {
-        /// That of REPS's simulator.
+        /// That of REPS's artifact.
         #[default]
         Artifact,
         /// MP-RDMA's own.
@@ -144,7 +144,7 @@ fn has_room(ack: &AckInfo) -> bool {
     room.saturating_add(SLACK_BYTES) > 2 * u64::from(ack.packet_bytes)
 }
 
-/// REPS's simulator asks for room for a full packet less its header and two bytes.
+/// REPS's artifact asks for room for a full packet less its header and two bytes.
 const SLACK_BYTES: u64 = 66;
 
 /// What a NIC keeps of a connection.

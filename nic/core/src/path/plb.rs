@@ -45,7 +45,7 @@ settings! {
     /// Whose version of PLB it is.
     #[derive(Default)]
     pub enum PlbRule {
-        /// That of REPS's simulator.
+        /// That of REPS's artifact.
         #[default]
         Reps,
         /// OFAN's.

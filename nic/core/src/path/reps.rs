@@ -420,7 +420,7 @@ fn probe_interval_ps(own: &RepsConfig, path: &PathConfigOf<impl Copy>) -> u64 {
     own.probe_us.map_or(default_ps, Micros::ps).clamp(1, MAX_TIMEOUT_PS)
 }
 
-/// Packets that explore after freezing in the Ultra Ethernet simulator.
+/// Packets that explore after freezing in the Ultra Ethernet artifact.
 const ULTRA_ETHERNET_EXPLORE: u16 = 16;
 
 #[inline]

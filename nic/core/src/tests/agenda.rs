@@ -1,4 +1,4 @@
-//! Virtual time for tests: what is to happen, in order.
+//! Time for tests: what is to happen, in order.
 
 use std::collections::BTreeMap;
 

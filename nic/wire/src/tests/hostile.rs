@@ -5,8 +5,8 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::samples::*;
-use crate::body::Header as _;
 use crate::checksum::{udp, update_u16};
+use crate::declare::Header as _;
 use crate::frame::Covered;
 use crate::offsets::{trimmed_len, udp_payload_offset};
 use crate::switch_view;

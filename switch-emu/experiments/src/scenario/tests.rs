@@ -41,7 +41,7 @@ fn the_least_scenario_gets_the_papers_defaults() {
     assert_eq!(scenario.base_rtt_ps(&scenario.paths()), rtt);
     let queue = scenario.thresholds(&scenario.paths(), 100_000_000_000);
     let bdp = (rtt / 80) as u32;
-    assert_eq!((queue.limit_bytes, queue.mark_min_bytes, queue.mark_max_bytes), (bdp, bdp / 5, bdp / 5 * 4 + 3));
+    assert_eq!((queue.limit_bytes, queue.mark_min_bytes, queue.mark_max_bytes), (bdp, bdp / 5, bdp * 4 / 5));
     let config = scenario.flow_config(&scenario.paths(), (BalancerKind::Reps, Own::default()), [0, 4], 0);
     assert_eq!((config.path.evs, config.path.base_rtt_ps, config.path.trimming), (65_535, rtt, true));
     assert_eq!(config.cc.max_window_bytes, u64::from(bdp) + u64::from(bdp) / 2);

@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spray_core::link::HostLink;
+use spray_fabric::HostLink;
 use spray_nic::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::switch_view::{Parsed, parse};

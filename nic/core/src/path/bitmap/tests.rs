@@ -126,16 +126,16 @@ fn state_takes_half_a_byte_a_value() {
     assert_eq!(bitmap(65_535, |_| ()).state.penalties.len() + 4, Bitmap::STATE_BYTES);
 }
 
-/// REPS's simulator, statement by statement, but for its order: values in turn from a random one on, where it takes them
+/// REPS's artifact, statement by statement, but for its order: values in turn from a random one on, where it takes them
 /// exclusive-or a random mask, which covers a set only if its size is a power of two.
-struct Simulator {
+struct Artifact {
     evs: usize,
     current_ev_index: usize,
     first: usize,
     ev_skip_bitmap: Vec<u32>,
 }
 
-impl Simulator {
+impl Artifact {
     fn process_ev(&mut self, ev: u16, penalty: u32) {
         let Some(entry) = self.ev_skip_bitmap.get_mut(usize::from(ev)) else { return };
         *entry += penalty;
@@ -175,15 +175,15 @@ impl Simulator {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// Clauses 2 to 6: the same as REPS's simulator, draw by draw, for sets that one walk covers.
+    /// Clauses 2 to 6: the same as REPS's artifact, draw by draw, for sets that one walk covers.
     #[test]
-    fn penalties_are_the_simulators(
+    fn penalties_are_the_artifacts(
         evs in 1..=MAX_PASSED,
         ops in prop::collection::vec((0..8u8, any::<u16>()), 1..300),
     ) {
         let mut ours = bitmap(evs.into(), |_| ());
         let size = usize::from(evs);
-        let mut theirs = Simulator { evs: size, current_ev_index: 0, first: 0, ev_skip_bitmap: [0].repeat(size) };
+        let mut theirs = Artifact { evs: size, current_ev_index: 0, first: 0, ev_skip_bitmap: [0].repeat(size) };
         let (mut our_rng, mut their_rng) = (rng::stream(9, 9), rng::stream(9, 9));
         for (op, ev) in ops {
             let ev = ev % (evs + 1);

@@ -55,7 +55,7 @@ settings! {
         /// The normalised round-trip time and its trend, as §II-B has them.
         #[default]
         Paper,
-        /// The published fat-tree simulator's rule: the average of round-trip times against the least one. A drain does
+        /// The published fat-tree artifact's rule: the average of round-trip times against the least one. A drain does
         /// not reset the average.
         Simple,
     }

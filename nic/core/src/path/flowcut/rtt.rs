@@ -1,5 +1,5 @@
 //! How congested a path is: a connection's own round-trip times, by the rule that it shares with switches ([`spray_flowcut`]) or by that of
-//! the published simulator.
+//! the published artifact.
 
 use spray_flowcut::{Congestion, HOPS, Sample, average, ticks};
 
@@ -25,7 +25,7 @@ impl Delay {
 
     /// Forgets everything but the least round-trip times.
     pub(super) fn reset(&mut self, settings: &Settings) {
-        //= docs/specs/flowcut.md#FLC-50 the published simulator's rule
+        //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
         self.path = Congestion::NONE;
         if settings.simple {
             self.path.average = self.simple_base(settings);
@@ -45,7 +45,7 @@ impl Delay {
     #[inline]
     pub(super) fn is_congested(&self, settings: &Settings) -> bool {
         if settings.simple {
-            //= docs/specs/flowcut.md#FLC-50 the published simulator's rule
+            //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
             let limit = u64::from(settings.rule.ratio) * u64::from(self.simple_base(settings));
             return u64::from(self.path.average) << 16 > limit;
         }
@@ -53,7 +53,7 @@ impl Delay {
         self.path.is_slow(&settings.rule) || (!settings.learned && self.path.is_growing(&settings.rule))
     }
 
-    //= docs/specs/flowcut.md#FLC-50 the published simulator's rule
+    //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
     #[inline]
     fn on_simple(&mut self, settings: &Settings, rtt: u32) {
         let least = self.simple_base(settings);

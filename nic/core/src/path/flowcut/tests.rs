@@ -316,7 +316,7 @@ fn a_trimmed_packet_shows_a_path_alive() {
     assert_eq!(never.flowcut.allowed_bytes(), u64::MAX);
 }
 
-//= docs/specs/flowcut.md#FLC-50 the published simulator's rule
+//= docs/specs/flowcut.md#FLC-50 the published artifact's rule
 #[test]
 fn the_simple_rule_keeps_its_average_and_changes_paths_after_drains_only() {
     let mut rig = Rig::new(&config(|own| own.rule = FlowcutRule::Simple));

@@ -87,15 +87,15 @@ fn by_packets_a_pause_in_sending_ends_a_flowlet() {
     }
 }
 
-/// REPS's simulator, statement by statement, for a connection that begins at time zero; draws are counted.
+/// REPS's artifact, statement by statement, for a connection that begins at time zero; draws are counted.
 #[derive(Default)]
-struct Simulator {
+struct Artifact {
     last_pkt: u64,
     timeout_wait: u64,
     draws: u32,
 }
 
-impl Simulator {
+impl Artifact {
     fn next_entropy(&mut self, now: u64) {
         let timeout = RTT_PS / 2;
         if now > self.last_pkt + timeout && now > self.timeout_wait {
@@ -108,10 +108,10 @@ impl Simulator {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// Clauses 2 to 5: the same as REPS's simulator, move by move.
+    /// Clauses 2 to 5: the same as REPS's artifact, move by move.
     #[test]
-    fn feedback_clock_is_the_simulators(ops in prop::collection::vec((0..4u8, 0..2 * RTT_PS), 1..300)) {
-        let (mut ours, mut theirs, mut now_ps) = (flowlet(|_| ()), Simulator::default(), 0);
+    fn feedback_clock_is_the_artifacts(ops in prop::collection::vec((0..4u8, 0..2 * RTT_PS), 1..300)) {
+        let (mut ours, mut theirs, mut now_ps) = (flowlet(|_| ()), Artifact::default(), 0);
         prop_assert!(!ours.moves(0));
         for (op, ps) in ops {
             match op {

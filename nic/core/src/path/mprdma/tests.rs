@@ -81,7 +81,7 @@ fn an_acknowledgement_with_room_for_two_packets_gives_its_path_to_all_that_follo
 }
 
 #[test]
-fn the_simulator_reuses_the_path_of_a_trimmed_packet() {
+fn the_artifact_reuses_the_path_of_a_trimmed_packet() {
     //= docs/specs/mprdma.md#MPRDMA-4 trimmed packets
     let mut rig = mprdma(|_| ());
     rig.loss(3, LossCause::Trimmed);

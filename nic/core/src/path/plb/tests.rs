@@ -127,9 +127,9 @@ fn an_idle_connection_moves_sooner_where_the_variant_says_so() {
     assert!(busy.moves(5 * RTT_PS, 0));
     let mut idle = plb(|plb| plb.rule = PlbRule::Linux);
     assert_eq!(idle.rounds(0, &[5, 5, 5, 5], 0), [false, false, true, false]);
-    let mut simulator = plb(|_| ());
-    simulator.rounds(0, &[0, 1], 0);
-    assert!(!simulator.moves(5 * RTT_PS, 0));
+    let mut artifact = plb(|_| ());
+    artifact.rounds(0, &[0, 1], 0);
+    assert!(!artifact.moves(5 * RTT_PS, 0));
 }
 
 #[test]
@@ -170,9 +170,9 @@ fn trimmed_and_overtaken_packets_count_as_congested() {
     }
 }
 
-/// REPS's simulator, statement by statement; draws are counted.
+/// REPS's artifact, statement by statement; draws are counted.
 #[derive(Default)]
-struct Simulator {
+struct Artifact {
     congested_rounds: u32,
     congested: u64,
     delivered: u64,
@@ -181,7 +181,7 @@ struct Simulator {
     draws: u32,
 }
 
-impl Simulator {
+impl Artifact {
     fn next_entropy(&mut self) {
         let n = 1;
         if self.congested_rounds > n {
@@ -239,10 +239,10 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// Clauses 2 to 7 and 9: the same as REPS's simulator, move by move; it draws on a timeout, we on the send after it.
+    /// Clauses 2 to 7 and 9: the same as REPS's artifact, move by move; it draws on a timeout, we on the send after it.
     #[test]
-    fn reps_variant_is_its_simulators(ops in prop::collection::vec(op(), 1..300)) {
-        let (mut ours, mut theirs, mut now_ps, mut drawn) = (plb(|_| ()), Simulator::default(), 1, 0);
+    fn reps_variant_is_its_artifacts(ops in prop::collection::vec(op(), 1..300)) {
+        let (mut ours, mut theirs, mut now_ps, mut drawn) = (plb(|_| ()), Artifact::default(), 1, 0);
         for op in ops {
             match op {
                 Op::Send => {

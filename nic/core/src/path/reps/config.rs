@@ -54,9 +54,9 @@ settings! {
         /// The paper's algorithm.
         #[default]
         Paper,
-        /// What the authors' published simulator does.
+        /// What the authors' published artifact does.
         Artifact,
-        /// What the Ultra Ethernet simulator does; it demands a network that trims.
+        /// What the Ultra Ethernet artifact does; it demands a network that trims.
         UltraEthernet,
     }
 

@@ -18,7 +18,7 @@ settings! {
         pub whole_acks: bool = true,
         /// Explore in an even sequence. Otherwise exploring draws at random.
         pub even_exploring: bool = true,
-        /// Explore the paths in turn where the engine tells which there are, as the emulated fabrics do.
+        /// Explore the paths in turn where the connection is told which there are.
         pub known_paths: bool = true,
         /// Begin with what the last connection to the same host had learned.
         pub remember: bool = true,

@@ -1,4 +1,4 @@
-//! Go-back-N against the rules of HPCC's published simulator, written down as they are there.
+//! Go-back-N against the rules of HPCC's published artifact, written down as they are there.
 
 use std::vec::Vec;
 
@@ -60,13 +60,13 @@ impl LiteralReceiver {
                 Answer::Nothing
             }
         } else {
-            // The simulator is silent; TRN-51 answers, as InfiniBand does.
+            // The artifact is silent; TRN-51 answers, as InfiniBand does.
             Answer::Ack(self.expected)
         }
     }
 }
 
-/// A sender of the simulator: `RdmaQueuePair` and `RecoverQueue`.
+/// A sender of the artifact: `RdmaQueuePair` and `RecoverQueue`.
 #[derive(Default)]
 struct LiteralSender {
     una: u64,

@@ -5,7 +5,7 @@ use super::*;
 
 /// The published rules as their texts have them, in floating point, and ours over random histories.
 //= docs/specs/flowcut.md#FLC-12 average against threshold
-//= docs/specs/flowcut.md#FLC-50 the published simulator's rule
+//= docs/specs/flowcut.md#FLC-50 the published artifact's rule
 #[test]
 fn random_histories_go_as_the_texts_say() {
     let mut compared = 0;

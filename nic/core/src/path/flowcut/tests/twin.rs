@@ -1,4 +1,4 @@
-//! The paper's rule (§II) and the published simulator's, word for word and in floating point, without loss, hops or timers.
+//! The paper's rule (§II) and the published artifact's, word for word and in floating point, without loss, hops or timers.
 
 use super::FlowcutConfig;
 use super::FlowcutRule;

@@ -7,8 +7,10 @@ use spray_wire::{
     emit, emit_sealed,
 };
 
-use crate::Peer;
-use crate::endpoint::exchange::CONNECT_BYTES;
+use spray_nic::Peer;
+
+/// Bytes of the message of the key exchange that follows a Connect.
+const CONNECT_BYTES: usize = 96;
 
 /// Who sends forged frames to whom.
 #[derive(Debug, Clone, Copy)]

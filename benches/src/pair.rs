@@ -6,10 +6,10 @@ use bytes::Bytes;
 use spray_wire::Kind;
 
 use super::{End, Ends, KEY, Load, STEP_PS, Stopwatch, host, network};
-use crate::device::{MemoryDevice, MemoryNetwork};
-use crate::endpoint::{Lent, Sink, Source};
-use crate::keys::Keys;
-use crate::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent};
+use spray_nic::device::{MemoryDevice, MemoryNetwork};
+use spray_nic::endpoint::{Lent, Sink, Source};
+use spray_nic::keys::Keys;
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent};
 
 /// Messages that wait at a connection: one is sent, another follows it.
 const QUEUED: usize = 2;

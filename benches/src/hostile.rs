@@ -3,9 +3,9 @@
 use spray_wire::{Accept, Ack, Body, Connect, Data, Nack, Probe, ProbeAck, PullRequest, Retry, parse};
 
 use super::{End, Forged, Forger, KEY, Load, STEP_PS, Stopwatch, host, network};
-use crate::device::{Device, MemoryDevice, MemoryNetwork, Received};
-use crate::keys::Keys;
-use crate::{Endpoint, EndpointConfig, EndpointEvent};
+use spray_nic::device::{Device, MemoryDevice, MemoryNetwork, Received};
+use spray_nic::keys::Keys;
+use spray_nic::{Endpoint, EndpointConfig, EndpointEvent};
 
 /// What a kind of hostile frame costs and brings.
 #[derive(Debug, Clone, Copy, PartialEq)]

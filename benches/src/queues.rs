@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use super::{Load, Pair};
-use crate::sys::{monotonic_ns, pin_to_cpu};
+use spray_nic::sys::{monotonic_ns, pin_to_cpu};
 
 /// Has so many queues carry as many packets each at the same time, every one by a thread on a CPU of its own: both ends of
 /// its connections, and the devices between them. Returns the packets that all of them together carried in a second.

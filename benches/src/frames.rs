@@ -8,7 +8,7 @@ use spray_wire::{
 };
 
 use super::{BATCH, End, Ends, Load, Stopwatch, host, network};
-use crate::device::{Device, FrameId, MemoryDevice, Received};
+use spray_nic::device::{Device, FrameId, MemoryDevice, Received};
 
 /// What is done with each frame. Each rung does what the one before does, and one thing more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
