@@ -1,7 +1,6 @@
 //! What holds on real networks, of which nothing is known beforehand: the connection learns its path, and timers allow for a
 //! general-purpose kernel.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use spray_core::cc::CcConfig;
@@ -9,8 +8,6 @@ use spray_core::flow::{FlowConfig, LEAST_PAYLOAD_BYTES};
 use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, PathConfig};
 use spray_wire::Kind;
-
-use crate::endpoint::{ConfigError, EndpointConfig, HandshakeConfig};
 
 /// Least retransmission timeout: a general-purpose kernel may keep a thread from the CPU for this long.
 pub const MIN_RTO: Duration = Duration::from_millis(5);
@@ -42,12 +39,6 @@ pub const fn ps(time: Duration) -> u64 {
 pub fn rto(first_rtt_ps: u64) -> RtoConfig {
     let min_ps = ps(MIN_RTO);
     RtoConfig { initial_ps: RtoConfig::for_path(first_rtt_ps).initial_ps.max(2 * min_ps), min_ps, max_ps: 16 * min_ps }
-}
-
-/// Connect and Close frames of a side that gives up after `give_up`: the twelve of [`EndpointConfig::new`] take that long.
-#[must_use]
-pub fn handshake(give_up: Duration) -> HandshakeConfig {
-    HandshakeConfig { retry_ps: ps(give_up) / 80, attempts: 12 }
 }
 
 /// Bytes of a data frame besides its payload.
@@ -91,50 +82,12 @@ pub fn flow(payload_bytes: u32, header_bytes: u32) -> FlowConfig {
     }
 }
 
-impl EndpointConfig {
-    /// An endpoint on a real network, or on one in memory that behaves like one: what the path is like is learned, and a peer that says
-    /// nothing for [`GIVE_UP`] is given up.
-    ///
-    /// # Errors
-    /// When packets of `mtu` bytes are too short.
-    pub fn real(address: IpAddr, mac: [u8; 6], mtu: u32) -> Result<Self, ConfigError> {
-        let header_bytes = header_bytes(address.is_ipv6(), false);
-        let payload_bytes = payload_bytes(mtu, header_bytes).map_err(|needed| ConfigError::Mtu { mtu, needed })?;
-        let config = Self::new(address, mac, flow(payload_bytes, header_bytes));
-        Ok(Self { link_bps: FIRST_BPS, ..config }.with_give_up(GIVE_UP))
-    }
-
-    /// An endpoint on an interface of this thread's network namespace: the kernel tells its first address, its Ethernet address, its MTU
-    /// and its link's rate.
-    ///
-    /// # Errors
-    /// When there is no such interface, it has no address, or its MTU is too small.
-    #[cfg(feature = "xdp")]
-    pub fn for_interface(name: &str) -> Result<Self, crate::net::NetError> {
-        let interface = crate::net::Interface::find(name)?;
-        Self::on(&interface, interface.own_address(None)?)
-    }
-
-    /// As [`for_interface`](Self::for_interface), with an address of one's choice.
-    ///
-    /// # Errors
-    /// When the MTU is too small.
-    #[cfg(feature = "xdp")]
-    pub fn on(interface: &crate::net::Interface, address: IpAddr) -> Result<Self, crate::net::NetError> {
-        let (name, mtu) = (&interface.name, interface.mtu);
-        let too_small = |error| match error {
-            ConfigError::Mtu { needed, .. } => crate::net::NetError::Mtu { interface: name.clone(), mtu, needed },
-            other => crate::net::NetError::Netlink(other.to_string()),
-        };
-        let config = Self::real(address, interface.mac, mtu).map_err(too_small)?;
-        Ok(Self { link_bps: interface.link_bps.unwrap_or(FIRST_BPS), ..config })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EndpointConfig;
     use crate::device::{MemoryConfig, MemoryNetwork};
+    use crate::endpoint::ConfigError;
     use crate::keys::{Keys, PrivateKey};
 
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];

@@ -9,17 +9,8 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Command, Error, Handle, Notice, Stream};
+use super::channel::{Command, Error, Message, Notice, Opened, Shared};
 use crate::endpoint::{ConnectionError, ConnectionId, ConnectionStats, Peer};
-
-/// A whole message that was received.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    /// Its number among the peer's messages.
-    pub number: u32,
-    /// Its bytes.
-    pub data: Bytes,
-}
 
 /// One connection. Dropping it closes it once everything sent is delivered.
 #[derive(Debug)]
@@ -29,14 +20,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(
-        id: ConnectionId,
-        peer: Peer,
-        handle: Handle,
-        messages: mpsc::Receiver<Message>,
-        error: Arc<OnceLock<ConnectionError>>,
-    ) -> Self {
-        let shared = Arc::new(Shared { id, peer, handle });
+    pub(super) fn new(Opened { shared, messages, error }: Opened) -> Self {
         let receiving = RecvHalf { shared: Arc::clone(&shared), messages, error, taken: 0 };
         Self { sending: SendHalf { shared }, receiving }
     }
@@ -61,13 +45,6 @@ impl Connection {
     #[must_use]
     pub fn split(self) -> (SendHalf, RecvHalf) {
         (self.sending, self.receiving)
-    }
-
-    /// Makes the connection a stream of bytes each way, for `tokio::io`. Both sides must do so, after the same messages: all that were sent
-    /// before must have been received.
-    #[must_use]
-    pub fn into_stream(self) -> Stream {
-        Stream::new(self.sending, self.receiving)
     }
 
     /// Closes the connection. Resolves when everything sent is delivered and the peer knows.
@@ -96,20 +73,6 @@ impl Connection {
     #[must_use]
     pub fn id(&self) -> ConnectionId {
         self.sending.shared.id
-    }
-}
-
-/// What both halves hold. The last one to go closes the connection.
-#[derive(Debug)]
-struct Shared {
-    id: ConnectionId,
-    peer: Peer,
-    handle: Handle,
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.handle.notify(Notice::Dropped { connection: self.id });
     }
 }
 

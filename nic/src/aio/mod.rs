@@ -27,6 +27,7 @@
 //! # }).unwrap();
 //! ```
 
+mod channel;
 mod connection;
 mod stream;
 mod thread;
@@ -40,16 +41,16 @@ use std::{
     sync::Arc,
 };
 
-use thiserror::Error;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc};
 
-pub use self::connection::{Connection, Message, RecvHalf, SendHalf};
+use self::channel::{Command, Handle, Opened, Waker};
+pub use self::channel::{Error, Message};
+pub use self::connection::{Connection, RecvHalf, SendHalf};
 pub use self::stream::Stream;
-use self::thread::{Command, Notice, Waker};
 use crate::{
     device::Device,
     driver::DriverOptions,
-    endpoint::{ConfigError, ConnectError, ConnectionError, EndpointConfig, EndpointStats, Peer, SendError},
+    endpoint::{EndpointConfig, EndpointStats, Peer},
 };
 #[cfg(feature = "xdp")]
 use crate::{
@@ -61,39 +62,6 @@ use crate::{
 const COMMANDS: usize = 1024;
 /// Most accepted connections that wait for [`Endpoint::accept`]. Others are closed.
 const BACKLOG: usize = 128;
-
-/// What can go wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The configuration is out of range.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The connection could not be begun.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// The connection failed.
-    #[error(transparent)]
-    Connection(#[from] ConnectionError),
-    /// The message was not taken.
-    #[error(transparent)]
-    Send(#[from] SendError),
-    /// The driver thread could not be started.
-    #[error("the driver thread cannot start: {0}")]
-    Thread(String),
-    /// The interface could not be taken over.
-    #[error("{0}")]
-    Interface(String),
-    /// It is not known where frames to the peer go.
-    #[error("{0}")]
-    NextHop(String),
-    /// The connection was closed before the message was delivered.
-    #[error("the connection is closed")]
-    Closed,
-    /// The driver thread has ended: the device's interface was removed.
-    #[error("the endpoint has stopped")]
-    Stopped,
-}
 
 /// Whom to connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +100,7 @@ impl From<Peer> for Destination {
 #[derive(Debug)]
 pub struct Endpoint {
     shared: Handle,
-    accepted: Mutex<mpsc::Receiver<Connection>>,
+    accepted: Mutex<mpsc::Receiver<Opened>>,
     local: Peer,
     #[cfg(feature = "xdp")]
     resolver: Option<Resolver>,
@@ -232,7 +200,7 @@ impl Endpoint {
             Destination::Peer(peer) => peer,
             Destination::Address(address) => Peer { address, mac: self.resolve(address).await? },
         };
-        self.shared.ask(|reply| Command::Connect { peer, reply }).await?
+        self.shared.ask(|reply| Command::Connect { peer, reply }).await?.map(Connection::new)
     }
 
     async fn resolve(&self, address: IpAddr) -> Result<[u8; 6], Error> {
@@ -257,7 +225,7 @@ impl Endpoint {
     /// # Errors
     /// When the driver thread has ended.
     pub async fn accept(&self) -> Result<Connection, Error> {
-        self.accepted.lock().await.recv().await.ok_or(Error::Stopped)
+        self.accepted.lock().await.recv().await.map(Connection::new).ok_or(Error::Stopped)
     }
 
     /// The endpoint's counters.
@@ -266,30 +234,5 @@ impl Endpoint {
     /// When the driver thread has ended.
     pub async fn stats(&self) -> Result<EndpointStats, Error> {
         self.shared.ask(|reply| Command::Stats { reply }).await
-    }
-}
-
-/// Sends commands to the driver thread.
-#[derive(Debug, Clone)]
-struct Handle {
-    commands: mpsc::Sender<Command>,
-    notices: mpsc::UnboundedSender<Notice>,
-    waker: Arc<Waker>,
-}
-
-impl Handle {
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Error> {
-        let (reply, answer) = oneshot::channel();
-        self.commands.send(command(reply)).await.map_err(|_| Error::Stopped)?;
-        self.waker.wake();
-        answer.await.map_err(|_| Error::Stopped)
-    }
-
-    /// Sends a command that must not wait: taking a message, or dropping a handle. At most one for each message is
-    /// queued.
-    fn notify(&self, notice: Notice) {
-        if self.notices.send(notice).is_ok() {
-            self.waker.wake();
-        }
     }
 }

@@ -11,7 +11,8 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
-use super::{Error, RecvHalf, SendHalf};
+use super::channel::Error;
+use super::connection::{Connection, RecvHalf, SendHalf};
 use crate::endpoint::{ConnectionError, Peer};
 
 /// Longest message of a stream: what is written at once, if that is less.
@@ -42,8 +43,18 @@ pub struct Stream {
     ended: bool,
 }
 
+impl Connection {
+    /// Makes the connection a stream of bytes each way, for `tokio::io`. Both sides must do so, after the same messages: all that were sent
+    /// before must have been received.
+    #[must_use]
+    pub fn into_stream(self) -> Stream {
+        let (sending, receiving) = self.split();
+        Stream::new(sending, receiving)
+    }
+}
+
 impl Stream {
-    pub(super) fn new(sending: SendHalf, receiving: RecvHalf) -> Self {
+    fn new(sending: SendHalf, receiving: RecvHalf) -> Self {
         let next = receiving.taken();
         Self {
             sending,

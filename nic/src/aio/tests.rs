@@ -18,7 +18,7 @@ use crate::{
     clock::{Clock, MonotonicClock},
     device::{Impairments, LinkState, MemoryConfig, MemoryNetwork},
     endpoint::{
-        HandshakeConfig,
+        ConnectionError, HandshakeConfig, SendError,
         tests::{MS, US, address, content, flow, mac, peer},
     },
 };

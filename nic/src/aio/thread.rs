@@ -2,89 +2,31 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    io::{self, PipeReader, PipeWriter, Read, Write},
+    io,
     ops::ControlFlow,
-    os::fd::AsRawFd,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use super::{Connection, Error, Handle, Message};
+use super::channel::{Command, Error, Handle, Message, Notice, Opened, Reply, Shared, Waker};
 use crate::{
     clock::MonotonicClock,
     device::Device,
     driver::{DriverOptions, Rest, run_resting},
-    endpoint::{
-        ConnectionError, ConnectionId, ConnectionStats, Endpoint, EndpointEvent, EndpointStats, MAX_UNREAD, MessageId,
-        Peer, SendError,
-    },
+    endpoint::{ConnectionError, ConnectionId, Endpoint, EndpointEvent, MAX_UNREAD, MessageId, Peer, SendError},
 };
-
-type Reply<T> = oneshot::Sender<T>;
-
-/// A command of a handle to the thread.
-#[derive(Debug)]
-pub(super) enum Command {
-    Connect { peer: Peer, reply: Reply<Result<Connection, Error>> },
-    Send { connection: ConnectionId, data: Bytes, reply: Reply<Result<(), Error>> },
-    Close { connection: ConnectionId, reply: Reply<Result<(), Error>> },
-    Stats { reply: Reply<EndpointStats> },
-    ConnectionStats { connection: ConnectionId, reply: Reply<Option<ConnectionStats>> },
-}
-
-/// News of a handle for the thread, which needs no answer.
-#[derive(Debug)]
-pub(super) enum Notice {
-    Send { connection: ConnectionId, data: Bytes, reply: Reply<Result<(), Error>> },
-    Consumed { connection: ConnectionId, bytes: u64 },
-    Dropped { connection: ConnectionId },
-}
 
 /// How long connections may take to close after the last handle is gone.
 const LINGER_PS: u64 = 2_000_000_000_000;
-
-/// Wakes the thread out of its sleep.
-#[derive(Debug)]
-pub(super) struct Waker {
-    reader: PipeReader,
-    writer: PipeWriter,
-    woken: AtomicBool,
-}
-
-impl Waker {
-    pub(super) fn new() -> io::Result<Self> {
-        let (reader, writer) = io::pipe()?;
-        Ok(Self { reader, writer, woken: AtomicBool::new(false) })
-    }
-
-    pub(super) fn wake(&self) {
-        if !self.woken.swap(true, Ordering::AcqRel) {
-            // The pipe holds one byte at most and its reader exists, so this neither blocks nor fails.
-            let _ = (&self.writer).write(&[1]);
-        }
-    }
-
-    /// Clears a wake-up, before looking for its reason.
-    fn rearm(&self) {
-        if self.woken.load(Ordering::Acquire) {
-            let _ = (&self.reader).read(&mut [0]);
-            // It swaps, so that the thread sees all commands queued before the last wake-up.
-            self.woken.swap(false, Ordering::AcqRel);
-        }
-    }
-}
 
 /// The thread's ends of the channels.
 #[derive(Debug)]
 pub(super) struct Inputs {
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) notices: mpsc::UnboundedReceiver<Notice>,
-    pub(super) accepted: mpsc::Sender<Connection>,
+    pub(super) accepted: mpsc::Sender<Opened>,
 }
 
 /// The thread's side of a connection's handle.
@@ -108,7 +50,7 @@ struct Server {
     commands: mpsc::WeakSender<Command>,
     notices: mpsc::WeakUnboundedSender<Notice>,
     waker: Arc<Waker>,
-    connecting: HashMap<ConnectionId, (Peer, Reply<Result<Connection, Error>>)>,
+    connecting: HashMap<ConnectionId, (Peer, Reply<Result<Opened, Error>>)>,
     entries: HashMap<ConnectionId, Entry>,
     lingers_until_ps: Option<u64>,
 }
@@ -133,7 +75,7 @@ pub(super) fn start<D: Device + Send + 'static>(
             return;
         }
         let mut rest = Rest::new(options.idle, std::iter::once(endpoint.device().wake_fd()));
-        rest.also_wake_on(server.waker.reader.as_raw_fd());
+        rest.also_wake_on(server.waker.fd());
         run_resting(&mut [endpoint], &mut MonotonicClock::new(), rest, |endpoints, now_ps| {
             each(&mut endpoints[0], now_ps);
             server.serve(&mut endpoints[0], now_ps)
@@ -254,9 +196,9 @@ impl Server {
     }
 
     /// Makes the handle of an open connection; `None` if all handles are dropped.
-    fn open(&mut self, id: ConnectionId, peer: Peer) -> Option<Connection> {
+    fn open(&mut self, id: ConnectionId, peer: Peer) -> Option<Opened> {
         let (commands, notices) = (self.commands.upgrade()?, self.notices.upgrade()?);
-        let shared = Handle { commands, notices, waker: Arc::clone(&self.waker) };
+        let handle = Handle { commands, notices, waker: Arc::clone(&self.waker) };
         let (sender, messages) = mpsc::channel(MAX_UNREAD as usize);
         let error = Arc::new(OnceLock::new());
         let entry = Entry {
@@ -268,7 +210,8 @@ impl Server {
             close_wanted: false,
         };
         self.entries.insert(id, entry);
-        Some(Connection::new(id, peer, shared, messages, error))
+        let shared = Arc::new(Shared { id, peer, handle });
+        Some(Opened { shared, messages, error })
     }
 
     fn on_end(&mut self, connection: ConnectionId, error: Option<ConnectionError>) {

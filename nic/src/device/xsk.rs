@@ -17,7 +17,7 @@ use std::{
 };
 
 use xsk_rs::{
-    FrameDesc, Socket, Umem,
+    CompQueue, FillQueue, FrameDesc, RxQueue, Socket, TxQueue, Umem,
     config::{BindFlags, Interface, LibxdpFlags, SocketConfig, UmemConfig},
 };
 
@@ -38,7 +38,7 @@ pub use error::OpenError;
 pub use interface::{TakeOverError, XskInterface};
 pub use queues::XskQueues;
 
-use rings::Rings;
+use config::{ETHERNET_HEADER, capacity};
 pub(crate) use sys::any_readable;
 
 /// The rate of an interface's link in bits per second, where the driver tells. The interface is of this thread's network namespace.
@@ -51,11 +51,17 @@ pub(crate) fn interface_index(interface: &str) -> Option<u32> {
     CString::new(interface).ok().and_then(|name| sys::interface_index(&name))
 }
 
-/// Bytes that the kernel keeps free before a packet for the XDP program: `XDP_PACKET_HEADROOM`.
-const HEADROOM: u32 = 256;
-const ETHERNET_HEADER: u32 = 14;
 /// Descriptors moved between `Frames` and a ring at a time. 64 of 40 bytes stay in the first-level cache.
 const BATCH: usize = 64;
+/// The four rings of a socket.
+#[derive(Debug)]
+struct Rings {
+    fill: FillQueue,
+    completion: CompQueue,
+    rx: RxQueue,
+    tx: TxQueue,
+}
+
 /// One queue of an interface: an AF_XDP socket with its own frames.
 ///
 /// It is opened in the network namespace of the calling thread. Afterwards any one thread may use it. Where the interface has several
@@ -335,11 +341,6 @@ impl Device for XskDevice {
     fn wake_fd(&self) -> Option<RawFd> {
         Some(self.fd)
     }
-}
-
-/// Bytes of a frame that a packet may take.
-fn capacity(config: &XskConfig) -> u32 {
-    config.frame_size - HEADROOM
 }
 
 fn umem_config(config: &XskConfig) -> Result<UmemConfig, OpenError> {

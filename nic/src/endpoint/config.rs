@@ -8,27 +8,9 @@ use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerConfig;
 use spray_wire::Ports;
 
+use super::event::ConfigError;
 use crate::keys::Keys;
 use crate::real::{self, ps};
-
-/// The other host: where frames for it go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
-    /// Its IP address, of the same family as the endpoint's own.
-    pub address: IpAddr,
-    /// The Ethernet address to send to: the peer's, or that of the next hop.
-    pub mac: [u8; 6],
-}
-
-impl Peer {
-    /// A number that tells its host from others.
-    pub(crate) fn number(&self) -> u64 {
-        match self.address {
-            IpAddr::V4(address) => address.to_bits().into(),
-            IpAddr::V6(address) => (address.to_bits() as u64) ^ (address.to_bits() >> 64) as u64,
-        }
-    }
-}
 
 /// Retransmission of Connect and Close frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +19,14 @@ pub struct HandshakeConfig {
     pub retry_ps: u64,
     /// Frames sent before giving up, the first included; at least 1.
     pub attempts: u32,
+}
+
+impl HandshakeConfig {
+    /// Of a side that gives up after this time: twelve attempts take that long.
+    #[must_use]
+    pub fn within(give_up: Duration) -> Self {
+        Self { retry_ps: ps(give_up) / 80, attempts: 12 }
+    }
 }
 
 /// The settings of an endpoint. Its capacities never change.
@@ -99,6 +89,45 @@ impl EndpointConfig {
         }
     }
 
+    /// An endpoint on a real network, or on one in memory that behaves like one: what the path is like is learned, and a peer that says
+    /// nothing for [`real::GIVE_UP`] is given up.
+    ///
+    /// # Errors
+    /// When packets of `mtu` bytes are too short.
+    pub fn real(address: IpAddr, mac: [u8; 6], mtu: u32) -> Result<Self, ConfigError> {
+        let header_bytes = real::header_bytes(address.is_ipv6(), false);
+        let payload_bytes =
+            real::payload_bytes(mtu, header_bytes).map_err(|needed| ConfigError::Mtu { mtu, needed })?;
+        let config = Self::new(address, mac, real::flow(payload_bytes, header_bytes));
+        Ok(Self { link_bps: real::FIRST_BPS, ..config }.with_give_up(real::GIVE_UP))
+    }
+
+    /// An endpoint on an interface of this thread's network namespace: the kernel tells its first address, its Ethernet address, its MTU
+    /// and its link's rate.
+    ///
+    /// # Errors
+    /// When there is no such interface, it has no address, or its MTU is too small.
+    #[cfg(feature = "xdp")]
+    pub fn for_interface(name: &str) -> Result<Self, crate::net::NetError> {
+        let interface = crate::net::Interface::find(name)?;
+        Self::on(&interface, interface.own_address(None)?)
+    }
+
+    /// As [`for_interface`](Self::for_interface), with an address of one's choice.
+    ///
+    /// # Errors
+    /// When the MTU is too small.
+    #[cfg(feature = "xdp")]
+    pub fn on(interface: &crate::net::Interface, address: IpAddr) -> Result<Self, crate::net::NetError> {
+        let (name, mtu) = (&interface.name, interface.mtu);
+        let too_small = |error| match error {
+            ConfigError::Mtu { needed, .. } => crate::net::NetError::Mtu { interface: name.clone(), mtu, needed },
+            other => crate::net::NetError::Netlink(other.to_string()),
+        };
+        let config = Self::real(address, interface.mac, mtu).map_err(too_small)?;
+        Ok(Self { link_bps: interface.link_bps.unwrap_or(real::FIRST_BPS), ..config })
+    }
+
     /// How packets choose paths; a [`BalancerKind`](spray_core::path::BalancerKind) stands for its published settings.
     #[must_use]
     pub fn with_balancer(mut self, balancer: impl Into<BalancerConfig>) -> Self {
@@ -128,7 +157,7 @@ impl EndpointConfig {
     pub fn with_give_up(mut self, time: Duration) -> Self {
         self.flow.give_up_ps = ps(time);
         self.idle_timeout_ps = ps(time);
-        self.handshake = real::handshake(time);
+        self.handshake = HandshakeConfig::within(time);
         self
     }
 

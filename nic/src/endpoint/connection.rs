@@ -1,6 +1,7 @@
 //! One connection: its peer, the stage of its handshake, and its sender and receiver.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
@@ -13,8 +14,10 @@ use super::{
     buffers::{ReceiveBuffers, SendBuffers},
     exchange::Initiator,
     seal::{Seals, Ticket},
-    table::PeerKey,
 };
+
+/// The peer's name of a connection: its address, and its own number and cookie for the connection.
+pub(crate) type PeerKey = (IpAddr, u32, u64);
 
 /// How far a connection has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use spray_core::event::Event;
 use thiserror::Error;
 
-use super::Peer;
+use super::peer::Peer;
 use crate::keys::PublicKey;
 
 /// Names a connection of one endpoint. The same value names another connection only after 65,536 others have had its

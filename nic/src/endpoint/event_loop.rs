@@ -2,11 +2,9 @@
 
 use spray_core::host::NEVER;
 
-use super::{Endpoint, machine::Payload, outlet::Control, touch};
+use super::{Endpoint, RECEIVE_BATCH, machine::Payload, outlet::Control, touch};
 use crate::device::{Device, FrameId};
 
-/// Arrivals taken from the device at a time.
-pub(super) const RECEIVE_BATCH: usize = 64;
 /// Most batches in one poll: timers are served even in a flood of arrivals.
 const BATCHES_PER_POLL: u32 = 64;
 /// Most frames sent in one poll: acknowledgements are handled in between.

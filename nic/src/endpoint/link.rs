@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use spray_core::host::NEVER;
 use spray_wire::{self as wire, Body, Common, Envelope, SEAL_BYTES};
 
-use super::{KindCounts, Tap, machine::Payload, seal::Ticket};
+use super::{KindCounts, machine::Payload, seal::Ticket, tap::Tap};
 use crate::device::{Device, FrameId};
 
 /// Frames per flush. veth's ring silently drops beyond 256, so a burst must leave the kernel time to empty it.

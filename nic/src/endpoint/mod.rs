@@ -32,17 +32,18 @@ mod link;
 mod machine;
 mod outlet;
 mod outside;
+mod peer;
 mod seal;
 mod service;
 mod stats;
 mod table;
+mod tap;
 mod token;
 mod touch;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::fmt::Debug;
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -55,24 +56,14 @@ use spray_wire::{self as wire, CloseReason, Kind};
 pub(crate) use self::outside::MAX_UNREAD;
 use self::{buffers::Content, link::Link, machine::Machine};
 pub use self::{
-    config::{EndpointConfig, HandshakeConfig, Peer},
+    config::{EndpointConfig, HandshakeConfig},
     event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, LogEntry, MessageId, SendError},
     in_place::{Lent, Sink, Source},
+    peer::Peer,
     stats::{ConnectionStats, EndpointStats, KindCounts, Senders},
+    tap::Tap,
 };
 use crate::device::{Device, Received};
-
-/// Sees all frames of an endpoint, for a capture. Boxed: what becomes of that is not of this crate.
-pub trait Tap: Debug + Send {
-    /// The endpoint sends a frame at `now_ps`.
-    fn on_sent(&mut self, _now_ps: u64, _frame: &[u8]) {}
-
-    /// A frame has come at `now_ps`, before anything of it is looked at.
-    fn on_received(&mut self, _now_ps: u64, _frame: &[u8]) {}
-
-    /// So many `bytes` of the payload of a frame that came had not come before, and are in their place at `now_ps`.
-    fn on_placed(&mut self, _now_ps: u64, _frame: &[u8], _bytes: u64) {}
-}
 
 /// Many connections over one device.
 ///
@@ -97,7 +88,7 @@ impl<D: Device> Endpoint<D> {
         Ok(Self {
             link: Link::new(device, config.coalesce_ps),
             machine: Machine::new(config).map_err(|error| ConfigError::Entropy(error.to_string()))?,
-            arrivals: Vec::with_capacity(event_loop::RECEIVE_BATCH),
+            arrivals: Vec::with_capacity(RECEIVE_BATCH),
             polled_ps: 0,
             asked: 0,
         })
@@ -439,5 +430,7 @@ fn check_flow<D: Device>(flow: &FlowConfig, config: &EndpointConfig, device: &D)
     if needed > available { Err(ConfigError::FrameTooLong { needed, available }) } else { Ok(()) }
 }
 
+/// Arrivals taken from the device at a time.
+const RECEIVE_BATCH: usize = 64;
 /// Payload that fits a UDP datagram with all headers.
 const MAX_PAYLOAD: u32 = 65_000;

@@ -1,16 +1,13 @@
 //! The connection table: a fixed number of slots, reused in the order in which they became free.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    net::IpAddr,
-};
+use std::collections::{HashMap, VecDeque};
 
 use spray_core::flow::{ReceiverStats, SenderStats};
 
-use super::{ConnectionId, ConnectionStats, connection::Connection};
-
-/// The peer's name of a connection: its address, and its own number and cookie for the connection.
-pub(crate) type PeerKey = (IpAddr, u32, u64);
+use super::{
+    ConnectionId, ConnectionStats,
+    connection::{Connection, PeerKey},
+};
 
 /// One slot: a connection, or the counters of the last one.
 #[derive(Debug, Default)]

@@ -8,7 +8,8 @@ use std::{
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::{Impairments, LinkState, MemoryConfig, impair};
+use super::config::{LinkState, MemoryConfig};
+use super::impair::{self, Impairments};
 
 /// Counters of a memory network since it was made.
 ///

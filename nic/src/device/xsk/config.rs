@@ -2,7 +2,16 @@
 
 use std::{error::Error, io, str::FromStr};
 
-use super::{ETHERNET_HEADER, OpenError, capacity};
+use super::OpenError;
+
+/// Bytes that the kernel keeps free before a packet for the XDP program: `XDP_PACKET_HEADROOM`.
+const HEADROOM: u32 = 256;
+pub(super) const ETHERNET_HEADER: u32 = 14;
+
+/// Bytes of a frame that a packet may take.
+pub(super) fn capacity(config: &XskConfig) -> u32 {
+    config.frame_size - HEADROOM
+}
 
 /// Smallest frame that the kernel takes (`XDP_UMEM_MIN_CHUNK_SIZE`), and the largest: a page.
 const FRAME_SIZES: [u32; 2] = [2048, 4096];

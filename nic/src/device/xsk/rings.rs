@@ -2,7 +2,7 @@
 
 use std::io;
 
-use xsk_rs::{CompQueue, FillQueue, FrameDesc, RxQueue, TxQueue};
+use xsk_rs::FrameDesc;
 
 use super::{BATCH, XskDevice, sys};
 use crate::device::frames::Place;
@@ -10,14 +10,6 @@ use crate::device::frames::Place;
 /// Empty receives in a row after which the socket is asked whether its interface is still there. A driver that sleeps for 10 ms between
 /// polls notices within some 1.3 s.
 pub(super) const RECEIVES_PER_CHECK: u32 = 128;
-
-#[derive(Debug)]
-pub(super) struct Rings {
-    pub(super) fill: FillQueue,
-    pub(super) completion: CompQueue,
-    pub(super) rx: RxQueue,
-    pub(super) tx: TxQueue,
-}
 
 impl XskDevice {
     /// The frame that a descriptor of the kernel's lies in.

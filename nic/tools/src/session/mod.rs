@@ -22,6 +22,7 @@ use spray_core::flow::FlowConfig;
 use spray_nic::clock::{Clock, MonotonicClock};
 use spray_nic::device::{BindMode, Device, XskConfig, XskInterface};
 use spray_nic::driver::{self, Idle};
+use spray_nic::endpoint::HandshakeConfig;
 use spray_nic::net::{Interface, NextHops, Resolver, Source};
 use spray_nic::real;
 use spray_nic::xdp::AttachMode;
@@ -156,7 +157,7 @@ impl Session {
         config.keys = keys;
         let give_up = Duration::from_secs(arguments.timeout);
         config.idle_timeout_ps = real::ps(give_up);
-        config.handshake = real::handshake(give_up);
+        config.handshake = HandshakeConfig::within(give_up);
         adjust(&mut config);
         let mut endpoint = Endpoint::new(device, config).map_err(Failure::refused)?;
         if let Some(Watching { watch, .. }) = &watching {

@@ -1,0 +1,15 @@
+//! Who sees all frames.
+
+use std::fmt::Debug;
+
+/// Sees all frames of an endpoint, for a capture. Boxed: what becomes of that is not of this crate.
+pub trait Tap: Debug + Send {
+    /// The endpoint sends a frame at `now_ps`.
+    fn on_sent(&mut self, _now_ps: u64, _frame: &[u8]) {}
+
+    /// A frame has come at `now_ps`, before anything of it is looked at.
+    fn on_received(&mut self, _now_ps: u64, _frame: &[u8]) {}
+
+    /// So many `bytes` of the payload of a frame that came had not come before, and are in their place at `now_ps`.
+    fn on_placed(&mut self, _now_ps: u64, _frame: &[u8], _bytes: u64) {}
+}
