@@ -74,15 +74,8 @@ impl<D: Device> Endpoint<D> {
             tap.on_received(now_ps, self.link.device.frame(&frame, len));
         }
         let placed = self.machine.placed_bytes;
-        match spray_wire::parse(self.link.device.frame(&frame, len), self.machine.config.ports) {
-            Ok(Some(parsed)) => self.machine.on_frame(now_ps, &parsed),
-            Ok(None) => self.machine.stats.not_ours += 1,
-            Err(spray_wire::Error::Sealed) => {
-                let bytes = self.link.device.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
-                self.machine.on_sealed(now_ps, bytes);
-            }
-            Err(error) => self.machine.on_malformed(error),
-        }
+        let bytes = self.link.device.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
+        self.machine.on_bytes(now_ps, bytes);
         let placed = self.machine.placed_bytes - placed;
         if let Some(tap) = self.link.tap.as_mut().filter(|_| placed > 0) {
             tap.on_placed(now_ps, self.link.device.frame(&frame, len), placed);

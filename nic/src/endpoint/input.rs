@@ -7,8 +7,18 @@ use spray_wire::{self as wire, Body, Frame};
 use super::{ConnectionId, connection::Stage, machine::Machine, seal::Verdict};
 
 impl Machine {
+    /// Handles whatever a device has received. In this crate whatever the device: readers of frames are compiled once.
+    pub(crate) fn on_bytes(&mut self, now_ps: u64, bytes: &mut [u8]) {
+        match wire::parse(bytes, self.config.ports) {
+            Ok(Some(frame)) => self.on_frame(now_ps, &frame),
+            Ok(None) => self.stats.not_ours += 1,
+            Err(wire::Error::Sealed) => self.on_sealed(now_ps, bytes),
+            Err(error) => self.on_malformed(error),
+        }
+    }
+
     /// Counts a frame that does not parse.
-    pub(crate) fn on_malformed(&mut self, error: wire::Error) {
+    fn on_malformed(&mut self, error: wire::Error) {
         match error {
             wire::Error::HeaderChecksum
             | wire::Error::PayloadChecksum
@@ -20,7 +30,7 @@ impl Machine {
 
     /// Opens a sealed frame in place, and handles it if it is genuine and new.
     //= docs/specs/endpoint.md#END-35 sealed connections
-    pub(crate) fn on_sealed(&mut self, now_ps: u64, frame: &mut [u8]) {
+    fn on_sealed(&mut self, now_ps: u64, frame: &mut [u8]) {
         let (table, stats, ports) = (&mut self.table, &mut self.stats, self.config.ports);
         let opened = wire::open(frame, ports, |sealed| {
             let connection = table.find(ConnectionId(sealed.connection)).and_then(|index| table.slot(index));
@@ -47,7 +57,7 @@ impl Machine {
     }
 
     /// Handles a frame that arrived at `now_ps`.
-    pub(crate) fn on_frame(&mut self, now_ps: u64, frame: &Frame<'_>) {
+    fn on_frame(&mut self, now_ps: u64, frame: &Frame<'_>) {
         self.stats.received.count(&frame.body);
         self.stats.trimmed += u64::from(frame.trimmed);
         if frame.envelope.dst != self.config.address {

@@ -89,18 +89,7 @@ impl<D: Device> Link<D> {
             return;
         }
         let Some(frame) = self.spare.take() else { return };
-        let start = match seal {
-            None => body.header_bytes(e.is_v6()),
-            Some(_) => body.header_bytes(e.is_v6()) + SEAL_BYTES,
-        };
-        let space = self.device.frame_mut(&frame);
-        if let Some(place) = space.get_mut(start..start + payload.bytes()) {
-            payload.fill(place);
-        }
-        let emitted = match seal {
-            None => wire::emit_in_place(space, e, &common, body, payload.bytes()),
-            Some(seal) => wire::emit_sealed(space, e, &common, body, payload.bytes(), seal),
-        };
+        let emitted = write(self.device.frame_mut(&frame), e, &common, body, payload, seal);
         match emitted {
             Ok(bytes) => {
                 self.sent.count(body);
@@ -198,5 +187,24 @@ impl<D: Device> Link<D> {
             self.spare = self.device.allocate();
         }
         self.spare.is_some()
+    }
+}
+
+/// Writes a frame, whatever device it is of. Returns its bytes.
+fn write(
+    space: &mut [u8],
+    e: &Envelope,
+    common: &Common,
+    body: &Body,
+    payload: Payload<'_>,
+    seal: Option<&Ticket>,
+) -> Result<usize, wire::Error> {
+    let start = body.header_bytes(e.is_v6()) + seal.map_or(0, |_| SEAL_BYTES);
+    if let Some(place) = space.get_mut(start..start + payload.bytes()) {
+        payload.fill(place);
+    }
+    match seal {
+        None => wire::emit_in_place(space, e, common, body, payload.bytes()),
+        Some(seal) => wire::emit_sealed(space, e, common, body, payload.bytes(), seal),
     }
 }
