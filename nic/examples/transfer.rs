@@ -4,10 +4,10 @@
 
 use std::net::IpAddr;
 
-use spray_nic::wire::{Kind, header_bytes};
 use spray_nic::{
-    BalancerKind, CcConfig, Endpoint, EndpointConfig, EndpointEvent, FlowConfig, PathConfig, Peer,
+    BalancerKind, CcConfig, Endpoint, EndpointConfig, EndpointEvent, FlowConfig, Kind, PathConfig, Peer,
     device::{Impairments, MemoryConfig, MemoryNetwork},
+    header_bytes,
 };
 
 const RTT_PS: u64 = 20_000_000;

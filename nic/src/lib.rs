@@ -72,13 +72,13 @@ pub mod xdp;
 
 pub use bytes::Bytes;
 pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Peer};
-/// The rules of a connection: path choice, congestion control, loss recovery, and their settings.
-pub use spray_core as transport;
 pub use spray_core::cc::{CcConfig, CcKind, ControlConfig};
-pub use spray_core::flow::FlowConfig;
-pub use spray_core::path::{BalancerConfig, BalancerKind, PathConfig};
-/// The layout of frames.
-pub use spray_wire as wire;
+pub use spray_core::event::{Choice, Event, FreezeReason};
+pub use spray_core::flow::{FlowConfig, Limits, ReceiverStats, SenderStats};
+pub use spray_core::host::EvLife;
+pub use spray_core::loss::RtoConfig;
+pub use spray_core::path::{BalancerConfig, BalancerKind, Ev, PathConfig};
+pub use spray_wire::{Kind, Ports, header_bytes};
 
 /// The example in the README, as a test.
 #[cfg(doctest)]

@@ -2,7 +2,7 @@
 
 use crate::sh::{self, Failure, Outcome};
 use crate::steps::{self, Steps};
-use crate::{demo, ebpf, kernels, portable, prove, setup, test};
+use crate::{demo, ebpf, kernels, outside, portable, prove, setup, test};
 
 /// `cargo xtask ci [--no-skips]`: every check that `cargo xtask test` leaves out.
 pub fn ci(arguments: &[String]) -> Outcome {
@@ -14,6 +14,7 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run("clippy", lint)?;
     steps.run("documentation", test::doc)?;
     steps.run("without the feature `xdp`, and without `lab`", portable::check)?;
+    steps.run("`spray-nic` from its packages, in a project outside the tree", outside::check)?;
     steps.run("slow tests", test::slow)?;
     steps.run_where_possible("tests of further features", test::further_features)?;
     steps.run_where_possible("XDP objects built anew and compared", ebpf::compare)?;

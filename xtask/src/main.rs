@@ -6,6 +6,7 @@ mod dist;
 mod ebpf;
 mod fuzz;
 mod kernels;
+mod outside;
 mod portable;
 mod prove;
 mod setup;

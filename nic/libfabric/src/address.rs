@@ -106,7 +106,7 @@ pub unsafe fn write(address: SocketAddr, to: *mut c_void, room: *mut usize) -> R
 /// # Errors
 /// When there is none.
 pub fn look_up(node: Option<&str>, service: Option<&str>) -> Result<SocketAddr, Errno> {
-    let port = service.map_or(Ok(spray_nic::wire::Ports::DEFAULT.first()), str::parse).map_err(|_| Errno::NO_DATA)?;
+    let port = service.map_or(Ok(spray_nic::Ports::DEFAULT.first()), str::parse).map_err(|_| Errno::NO_DATA)?;
     let Some(node) = node else { return Ok((Ipv4Addr::UNSPECIFIED, port).into()) };
     let mut found = (node, port).to_socket_addrs().map_err(|_| Errno::NO_DATA)?;
     found.next().ok_or(Errno::NO_DATA)

@@ -180,10 +180,7 @@ fn grant(hints: Option<&Hints<'_>>, named: Option<SocketAddr>, is_source: bool) 
     destination = destination.filter(|destination| !destination.ip().is_unspecified());
     wish.destination = destination.map(|destination| destination.ip());
     let source_port = source.map(|source| source.port()).filter(|&port| port != 0);
-    Ok((
-        wish,
-        Granted::new(hints, settings, source_port.unwrap_or(spray_nic::wire::Ports::DEFAULT.first()), destination),
-    ))
+    Ok((wish, Granted::new(hints, settings, source_port.unwrap_or(spray_nic::Ports::DEFAULT.first()), destination)))
 }
 
 impl Granted {

@@ -89,7 +89,7 @@ fn list() -> Result<Vec<Candidate>, Errno> {
 fn source_towards(destination: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = if destination.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0)).ok()?;
-    socket.connect((destination, spray_nic::wire::Ports::DEFAULT.first())).ok()?;
+    socket.connect((destination, spray_nic::Ports::DEFAULT.first())).ok()?;
     socket.local_addr().ok().map(|address: SocketAddr| address.ip())
 }
 

@@ -30,7 +30,7 @@ pub fn open(
     let interface = Interface::find(name).map_err(net)?;
     let config = configure(EndpointConfig::on(&interface, address).map_err(net)?, settings)?;
     let device =
-        XskInterface::open_with(&interface, (address, spray_nic::wire::Ports::DEFAULT), &XskConfig::new(name, 0), None);
+        XskInterface::open_with(&interface, (address, spray_nic::Ports::DEFAULT), &XskConfig::new(name, 0), None);
     let device = device.map_err(|error| told(&error, take_over_errno(&error)))?;
     let source = Source { interface: interface.name, index: interface.index, address };
     let ways = NextHops::open(source).and_then(Ways::follow).map_err(net)?;

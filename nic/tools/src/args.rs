@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use spray_nic::Ports;
 use spray_nic::keys::PublicKey;
-use spray_nic::wire::Ports;
 
 use crate::captures::Captures;
 use crate::metrics::Publish;

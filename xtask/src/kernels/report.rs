@@ -88,7 +88,7 @@ impl fmt::Display for Row {
 }
 
 /// The names of the columns, in the doctor's order.
-const PROGRAMS: [&str; 5] = ["steer", "switch", "standing", "bench_switch", "bench_redirect"];
+const PROGRAMS: [&str; 6] = ["steer", "host", "switch", "standing", "bench_switch", "bench_redirect"];
 
 /// The page of all rows.
 pub fn document(rows: &[Row]) -> String {
@@ -100,7 +100,7 @@ pub fn document(rows: &[Row]) -> String {
          kernel's verifier follows for each program. It refuses a program at a million. Kernels before 5.12 refuse\n\
          pointers as parameters of functions. *zero-copy*: `spray send --zero-copy` from one virtio NIC to another, refused where the\n\
          driver has none.\n\n\
-         | kernel | steer | switch | standing | bench_switch | bench_redirect | demo | zero-copy |\n|---|--:|--:|--:|--:|--:|---|---|\n",
+         | kernel | steer | host | switch | standing | bench_switch | bench_redirect | demo | zero-copy |\n|---|--:|--:|--:|--:|--:|--:|---|---|\n",
     );
     for row in rows {
         let figure = |name: &str| {
@@ -146,7 +146,9 @@ mod tests {
         let row = Row::read("6.1.0-56", &lines(console));
         assert!(row.is_good(), "{row:?}");
         assert_eq!(row.to_string(), "6.1.0-56: steer 64, switch 8244; verified in 2 of 2 runs; zero-copy refused");
-        assert!(document(&[row]).contains("| 6.1.0-56 | 64 | 8,244 | - | - | - | verified in 2 of 2 runs | refused |"));
+        assert!(
+            document(&[row]).contains("| 6.1.0-56 | 64 | - | 8,244 | - | - | - | verified in 2 of 2 runs | refused |")
+        );
         let failed = console.replace("exit 2", "exit 1");
         assert!(!Row::read("6.1.0-56", &lines(&failed)).is_good(), "it has zero-copy, and no file arrives");
     }
