@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Once;
 
-use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel, libbpf_sys};
+use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut, libbpf_sys};
 
 use super::ProgramError;
 
@@ -58,6 +58,14 @@ pub fn load<E: From<ProgramError>>(
     let mut open = ObjectBuilder::default().open_memory(bytes).map_err(failed)?;
     prepare(&mut open)?;
     open.load().map_err(failed)
+}
+
+/// The entry point of a loaded object, by its name.
+///
+/// # Errors
+/// [`ProgramError::Missing`].
+pub fn program<'a>(object: &'a Object, name: &'static str) -> Result<ProgramMut<'a>, ProgramError> {
+    object.progs_mut().find(|program| program.name() == name).ok_or(ProgramError::Missing(name))
 }
 
 /// Attaches a program to an interface of this thread's network namespace by a BPF link, native mode first. The link lasts as long as the

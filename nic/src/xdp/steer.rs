@@ -56,9 +56,7 @@ impl SteerProgram {
     /// # Errors
     /// [`ProgramError::Attach`], for instance when another program sits there.
     pub fn attach(&mut self, ifindex: u32) -> Result<AttachMode, ProgramError> {
-        let program = self.object.progs().find(|program| program.name() == "steer");
-        let program = program.ok_or(ProgramError::Missing("steer"))?;
-        let (link, mode) = object::attach(program.as_fd(), ifindex)?;
+        let (link, mode) = object::attach(object::program(&self.object, "steer")?.as_fd(), ifindex)?;
         self.links.push(link);
         Ok(mode)
     }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::{fs, io};
 
+use spray_nic::xdp;
+
 use super::ProgramError;
 use super::object::{self, Compiled, HOST, STEER, SWITCH};
 
@@ -51,6 +53,6 @@ pub(super) fn check(compiled: Compiled<'_>, program: &'static str) -> Result<u32
         object::only(open, &[program]);
         Ok(())
     })?;
-    let found = loaded.progs_mut().find(|found| found.name() == program);
-    found.and_then(|found| object::verified_instructions(&found).ok()).ok_or(ProgramError::missing(program))
+    let found = xdp::program(&loaded, program)?;
+    object::verified_instructions(&found).map_err(|_| xdp::ProgramError::Missing(program).into())
 }

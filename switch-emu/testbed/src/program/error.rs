@@ -24,8 +24,4 @@ impl ProgramError {
     pub(super) fn map(map: &str) -> impl Fn(libbpf_rs::Error) -> Self {
         move |source| Self::Program(xdp::ProgramError::map(map)(source))
     }
-
-    pub(super) fn missing(program: &'static str) -> Self {
-        xdp::ProgramError::Missing(program).into()
-    }
 }

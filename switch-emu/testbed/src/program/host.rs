@@ -32,8 +32,7 @@ impl HostProgram {
     /// # Errors
     /// [`xdp::ProgramError::Attach`], for instance when another program sits there.
     pub fn attach(&mut self, ifindex: u32) -> Result<AttachMode, ProgramError> {
-        let program = self.object.progs().find(|program| program.name() == "host");
-        let (link, mode) = xdp::attach(program.ok_or(ProgramError::missing("host"))?.as_fd(), ifindex)?;
+        let (link, mode) = xdp::attach(xdp::program(&self.object, "host")?.as_fd(), ifindex)?;
         self.link = Some(link);
         Ok(mode)
     }

@@ -41,8 +41,7 @@ impl RouterProgram {
     pub fn attach(ifindex: u32, uplink: &Uplink) -> Result<Self, ProgramError> {
         let object = object::load(object::ROUTER, |_| Ok(()))?;
         let maps = Maps::of(&object)?;
-        let program = object.progs().find(|program| program.name() == "router");
-        let program = program.ok_or(ProgramError::missing("router"))?;
+        let program = xdp::program(&object, "router")?;
         let failed = |source| xdp::ProgramError::Load { program: "router", source, log: String::new() };
         let mut hook =
             TcHookBuilder::new(program.as_fd()).ifindex(ifindex as i32).handle(1).priority(1).hook(TC_EGRESS);

@@ -165,7 +165,7 @@ impl SwitchProgram {
 
     /// The program's entry point, by name.
     pub(super) fn program(&self, name: &'static str) -> Result<ProgramMut<'_>, ProgramError> {
-        self.object.progs_mut().find(|program| program.name() == name).ok_or(ProgramError::missing(name))
+        Ok(xdp::program(&self.object, name)?)
     }
 
     /// Test runs arrive on the loopback interface; ports without an interface send there too.
