@@ -126,15 +126,8 @@ pub struct Tunnel {
     /// Without keys: anybody on the network may send, answer and read
     #[arg(long, conflicts_with = "key")]
     pub(crate) insecure: bool,
-    /// Take this queue of the interface alone, to which the NIC puts that UDP port; by default all queues
-    #[arg(long, value_name = "N")]
-    pub(crate) queue: Option<u32>,
-    /// The first of 64 UDP ports that frames come to, the same on all sides
-    #[arg(long = "port", value_name = "PORT", default_value = "61440", value_parser = ports)]
-    pub(crate) ports: Ports,
-    /// The address to use; by default the interface's first one of the right family
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) from: Option<IpAddr>,
+    #[command(flatten)]
+    pub(crate) steered: Steered,
     /// Let the kernel copy every frame, which works with every driver
     #[arg(long)]
     pub(crate) copy: bool,
@@ -179,15 +172,8 @@ pub(crate) struct Interface {
     pub(crate) interface: String,
     #[command(flatten)]
     pub(crate) trust: Trust,
-    /// Take this queue of the interface alone, to which the NIC puts that UDP port; by default all queues
-    #[arg(long, value_name = "N")]
-    pub(crate) queue: Option<u32>,
-    /// The first of 64 UDP ports that frames come to, the same on all sides
-    #[arg(long = "port", value_name = "PORT", default_value = "61440", value_parser = ports)]
-    pub(crate) ports: Ports,
-    /// The address to use; by default the interface's first one of the right family
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) from: Option<IpAddr>,
+    #[command(flatten)]
+    pub(crate) steered: Steered,
     /// Insist on zero-copy: the driver uses our memory directly
     #[arg(long, conflicts_with = "copy")]
     pub(crate) zero_copy: bool,
@@ -201,6 +187,20 @@ pub(crate) struct Interface {
     pub(crate) publish: Publish,
     #[command(flatten)]
     pub(crate) captures: Captures,
+}
+
+/// Which frames of the interface come to the endpoint.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Steered {
+    /// Take this queue of the interface alone, to which the NIC puts that UDP port; by default all queues
+    #[arg(long, value_name = "N")]
+    pub(crate) queue: Option<u32>,
+    /// The first of 64 UDP ports that frames come to, the same on all sides
+    #[arg(long = "port", value_name = "PORT", default_value = "61440", value_parser = ports)]
+    pub(crate) ports: Ports,
+    /// The address to use; by default the interface's first one of the right family
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) from: Option<IpAddr>,
 }
 
 /// Reads the first of the ports.
@@ -236,6 +236,10 @@ fn microseconds(text: &str) -> Result<f64, &'static str> {
     text.parse().ok().filter(|us| (1.0..=1e6).contains(us)).ok_or("expected microseconds from 1 to 1000000")
 }
 
-fn seconds(text: &str) -> Result<f64, &'static str> {
+/// Reads a time of seconds, from a tenth of one to a minute.
+///
+/// # Errors
+/// What is expected, for anything else.
+pub fn seconds(text: &str) -> Result<f64, &'static str> {
     text.parse().ok().filter(|seconds| (0.1..=60.0).contains(seconds)).ok_or("expected seconds from 0.1 to 60")
 }

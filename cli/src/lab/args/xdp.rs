@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use spray_tools::args::seconds;
 use spray_tools::metrics::Publish;
 
 use crate::lab::settings::Overrides;
@@ -124,8 +125,4 @@ pub struct BenchSpeed {
     /// The published simulator, to be measured beside ours by `spray bench sim`: its command, with `{topology}` and `{matrix}`
     #[arg(long, value_name = "COMMAND")]
     pub reference: Option<String>,
-}
-
-fn seconds(text: &str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|seconds| (0.1..=60.0).contains(seconds)).ok_or("expected seconds from 0.1 to 60")
 }

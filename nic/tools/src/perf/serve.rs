@@ -26,7 +26,7 @@ use crate::{note, say};
 pub fn serve(arguments: &args::Serve) -> Outcome {
     let path = Path::new(&arguments.overrides)?;
     path.check()?;
-    let mut session = Session::open_with(&arguments.interface, arguments.interface.from, &path, adjust)?;
+    let mut session = Session::open_with(&arguments.interface, arguments.interface.steered.from, &path, adjust)?;
     session.follow_routes()?;
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;

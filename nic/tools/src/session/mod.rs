@@ -150,7 +150,7 @@ impl Session {
         let device = debug_span!("load and attach").in_scope(|| take_over(&interface, address, arguments))?;
         let watching = tap::begin(&arguments.captures, name)?;
         let mut config = EndpointConfig::new(address, interface.mac, flow);
-        config.ports = arguments.ports;
+        config.ports = arguments.steered.ports;
         config.max_connections = CONNECTIONS;
         config.link_bps = path.link_bps();
         config.event_log = EVENTS;
@@ -335,13 +335,13 @@ impl Outage {
 }
 
 fn own_address(interface: &Interface, arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<IpAddr> {
-    if let (Some(from), Some(peer)) = (arguments.from, peer)
+    if let (Some(from), Some(peer)) = (arguments.steered.from, peer)
         && from.is_ipv4() != peer.is_ipv4()
     {
         return Err(Failure::refused(format!("--from {from} and --to {peer} are not of the same IP version")));
     }
     let or_from = |error| Failure::refused(format!("{error}, or give one with --from"));
-    arguments.from.map_or_else(|| interface.own_address(peer).map_err(or_from), Ok)
+    arguments.steered.from.map_or_else(|| interface.own_address(peer).map_err(or_from), Ok)
 }
 
 /// Connection parameters: the MTU limits the packet size, and the user gives rate and round-trip time of the path.
@@ -401,7 +401,7 @@ fn take_over(interface: &Interface, own: IpAddr, arguments: &args::Interface) ->
         _ => BindMode::Auto,
     };
     let config = XskConfig { mode, ..XskConfig::new(name.clone(), 0) };
-    let device = XskInterface::open_with(interface, (own, arguments.ports), &config, arguments.queue)
+    let device = XskInterface::open_with(interface, (own, arguments.steered.ports), &config, arguments.steered.queue)
         .map_err(Failure::refused)?;
     if device.attach_mode() == AttachMode::Generic {
         note!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");

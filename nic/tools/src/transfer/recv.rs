@@ -53,7 +53,8 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     if out.is_stdout() && manner().json {
         return Err(Failure::refused("--json and --out -: each takes the standard output; allowed: one of them"));
     }
-    let mut session = Session::open(&arguments.interface, arguments.interface.from, &Path::new(&arguments.overrides)?)?;
+    let mut session =
+        Session::open(&arguments.interface, arguments.interface.steered.from, &Path::new(&arguments.overrides)?)?;
     session.follow_routes()?;
     let stop = Stop::on_signals()?;
     let stale = remove_stale(&out.folder().path);

@@ -121,9 +121,7 @@ fn interface(arguments: &args::Tunnel) -> args::Interface {
     args::Interface {
         interface: arguments.interface.clone(),
         trust: args::Trust { key: key.clone(), peer: trust.clone(), insecure: *insecure },
-        queue: arguments.queue,
-        ports: arguments.ports,
-        from: arguments.from,
+        steered: arguments.steered,
         zero_copy: false,
         copy: arguments.copy,
         timeout: arguments.timeout,
