@@ -48,10 +48,10 @@ fn install(program: &Path, stage: &Path) -> Outcome {
     let (share, root) = (stage.join("usr/share"), sh::root());
     let (bin, man, doc) = (stage.join("usr/bin"), share.join("man/man1"), share.join("doc/spray"));
     if stage.exists() {
-        fs::remove_dir_all(stage).map_err(|error| failed(stage, &error))?;
+        fs::remove_dir_all(stage).map_err(|error| Failure::of_file(stage, &error))?;
     }
     for folder in [&bin, &man, &doc] {
-        fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+        fs::create_dir_all(folder).map_err(|error| Failure::of_file(folder, &error))?;
     }
     let spray = bin.join("spray");
     sh::run(Command::new("install").args(["-m", "755", "--strip"]).args([program, &spray]))?;
@@ -88,7 +88,7 @@ fn tarball(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
 fn package(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
     let (file, tree) = (folder.join(format!("spray_{VERSION}_amd64.deb")), folder.join("deb"));
     if tree.exists() {
-        fs::remove_dir_all(&tree).map_err(|error| failed(&tree, &error))?;
+        fs::remove_dir_all(&tree).map_err(|error| Failure::of_file(&tree, &error))?;
     }
     sh::run(Command::new("cp").arg("-r").args([stage, &tree]))?;
     let control = format!(
@@ -120,9 +120,5 @@ fn image(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
 
 fn write(file: &Path, text: &str) -> Outcome {
     let made = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(file, text));
-    made.map_err(|error| failed(file, &error))
-}
-
-fn failed(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("{}: {error}", path.display()))
+    made.map_err(|error| Failure::of_file(file, &error))
 }

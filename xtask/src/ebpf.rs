@@ -51,7 +51,7 @@ pub fn build() -> Outcome {
         let folder = kept.parent().expect("objects are in folders");
         fs::create_dir_all(folder)
             .and_then(|()| fs::copy(built(name), &kept))
-            .map_err(|error| failed(&kept, &error))?;
+            .map_err(|error| Failure::of_file(&kept, &error))?;
     }
     record::write(&toolchain, &sources()?)
 }
@@ -68,7 +68,7 @@ pub fn compare() -> Outcome {
         return load();
     }
     let same = |name: &str, kept: &str| {
-        let read = |path: PathBuf| fs::read(&path).map_err(|error| failed(&path, &error));
+        let read = |path: PathBuf| fs::read(&path).map_err(|error| Failure::of_file(&path, &error));
         Ok(read(built(name))? == read(sh::root().join(kept))?)
     };
     for (name, kept) in OBJECTS {
@@ -107,7 +107,7 @@ fn compile() -> Outcome<String> {
         cargo.env_remove(name);
     }
     sh::run(&mut cargo)?;
-    fs::create_dir_all(folder()).map_err(|error| failed(&folder(), &error))?;
+    fs::create_dir_all(folder()).map_err(|error| Failure::of_file(&folder(), &error))?;
     for (name, _) in OBJECTS {
         sh::run(Command::new(strip()).arg("--strip-debug").arg(release().join(name)).arg("-o").arg(built(name)))?;
     }
@@ -153,7 +153,7 @@ fn sources() -> Outcome<Vec<String>> {
     let mut sources = vec!["ebpf/Cargo.lock".to_string()];
     for (name, _) in OBJECTS {
         let list = release().join(name).with_extension("d");
-        let text = fs::read_to_string(&list).map_err(|error| failed(&list, &error))?;
+        let text = fs::read_to_string(&list).map_err(|error| Failure::of_file(&list, &error))?;
         let (_, read) = text.split_once(": ").unwrap_or_default();
         for source in read.split_whitespace().filter_map(|path| path.strip_prefix(&root)) {
             let manifest = source.split_once("/src/").map(|(package, _)| format!("{package}/Cargo.toml"));
@@ -256,8 +256,4 @@ impl Compiler {
             }
         }
     }
-}
-
-fn failed(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("{}: {error}", path.display()))
 }

@@ -31,14 +31,14 @@ pub fn check() -> Outcome {
     let project = Folder(std::env::temp_dir().join(format!("spray-outside-{}", std::process::id())));
     make(&project.0)?;
     let example = project.0.join("src/main.rs");
-    fs::write(&example, readme_example()?).map_err(|error| failed(&example, &error))?;
+    fs::write(&example, readme_example()?).map_err(|error| Failure::of_file(&example, &error))?;
     cargo(&project.0, &["run"])?;
     cargo(&project.0, &["run", "--example", "echo", "--", "--memory"])
 }
 
 /// A project that takes `spray-nic` from its package, and every other crate as `Cargo.lock` names it.
 fn make(project: &Path) -> Outcome {
-    fs::create_dir_all(project.join("src")).map_err(|error| failed(project, &error))?;
+    fs::create_dir_all(project.join("src")).map_err(|error| Failure::of_file(project, &error))?;
     for name in PACKAGES {
         let file = target().join("package").join(format!("{}.crate", versioned(name)));
         sh::run(Command::new("tar").arg("-xzf").arg(file).arg("-C").arg(project))?;
@@ -53,11 +53,11 @@ fn make(project: &Path) -> Outcome {
         env!("CARGO_PKG_VERSION")
     );
     let file = project.join("Cargo.toml");
-    fs::write(&file, manifest).map_err(|error| failed(&file, &error))?;
+    fs::write(&file, manifest).map_err(|error| Failure::of_file(&file, &error))?;
     let lock = sh::root().join("Cargo.lock");
-    fs::copy(&lock, project.join("Cargo.lock")).map_err(|error| failed(&lock, &error))?;
+    fs::copy(&lock, project.join("Cargo.lock")).map_err(|error| Failure::of_file(&lock, &error))?;
     let examples = project.join(versioned("spray-nic")).join("examples");
-    fs::rename(&examples, project.join("examples")).map_err(|error| failed(&examples, &error))
+    fs::rename(&examples, project.join("examples")).map_err(|error| Failure::of_file(&examples, &error))
 }
 
 fn versioned(name: &str) -> String {
@@ -67,7 +67,7 @@ fn versioned(name: &str) -> String {
 /// The one block of Rust in the README.
 fn readme_example() -> Outcome<String> {
     let file = sh::root().join("README.md");
-    let text = fs::read_to_string(&file).map_err(|error| failed(&file, &error))?;
+    let text = fs::read_to_string(&file).map_err(|error| Failure::of_file(&file, &error))?;
     let block = text.split_once("```rust\n").and_then(|(_, rest)| rest.split_once("```"));
     let (block, _) = block.ok_or_else(|| Failure::failed(format!("{} has no block of Rust", file.display())))?;
     Ok(block.to_string())
@@ -76,8 +76,4 @@ fn readme_example() -> Outcome<String> {
 fn cargo(project: &Path, arguments: &[&str]) -> Outcome {
     let mut cargo = sh::cargo();
     sh::run(cargo.current_dir(project).env("CARGO_TARGET_DIR", target().join("outside")).args(arguments))
-}
-
-fn failed(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("{}: {error}", file.display()))
 }

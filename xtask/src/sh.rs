@@ -23,6 +23,11 @@ impl Failure {
         Self { message: message.into(), code: 1 }
     }
 
+    /// A file or folder could not be read or written.
+    pub fn of_file(path: &Path, error: &std::io::Error) -> Self {
+        Self::failed(format!("{}: {error}", path.display()))
+    }
+
     /// Bad usage, a missing right or something that must be installed first.
     pub fn unable(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: 2 }

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use super::{FLAGS, OBJECTS, failed};
-use crate::sh::{self, Outcome};
+use super::{FLAGS, OBJECTS};
+use crate::sh::{self, Failure, Outcome};
 
 /// Its first lines are the toolchain, then come the flags, and a line for each file.
 const FILE: &str = "ebpf/objects/made-from.txt";
@@ -17,7 +17,7 @@ pub fn write(toolchain: &str, sources: &[String]) -> Outcome {
         text += &format!("{:016x} {file}\n", hash_of(file)?);
     }
     let path = sh::root().join(FILE);
-    fs::write(&path, text).map_err(|error| failed(&path, &error))
+    fs::write(&path, text).map_err(|error| Failure::of_file(&path, &error))
 }
 
 /// Versions of what the objects are built with, a line each.
@@ -27,12 +27,12 @@ pub fn toolchain() -> Outcome<String> {
 
 fn read() -> Outcome<String> {
     let path = sh::root().join(FILE);
-    fs::read_to_string(&path).map_err(|error| failed(&path, &error))
+    fs::read_to_string(&path).map_err(|error| Failure::of_file(&path, &error))
 }
 
 fn hash_of(file: &str) -> Outcome<u64> {
     let path = sh::root().join(file);
-    Ok(hash(compiled(&fs::read(&path).map_err(|error| failed(&path, &error))?)))
+    Ok(hash(compiled(&fs::read(&path).map_err(|error| Failure::of_file(&path, &error))?)))
 }
 
 /// The part of a file that goes into objects. Tests of a file stand at its end, which clippy checks (`items_after_test_module`).
