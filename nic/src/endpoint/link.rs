@@ -14,6 +14,7 @@ const FRAMES_PER_FLUSH: u32 = 64;
 const POLLS_PER_FLUSH: u32 = 16;
 /// Most frames that wait for room in the tx ring. While any waits, senders are not asked for data.
 const MAX_WAITING: usize = 64;
+
 /// Sends frames one after another.
 #[derive(Debug)]
 pub(crate) struct Link<D> {

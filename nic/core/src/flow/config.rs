@@ -38,7 +38,7 @@ pub struct FlowConfig {
     /// What becomes of packets out of order. Both ends must have the same.
     pub receiver: ReceiverConfig,
     /// So many later transmissions must have arrived before the gap rule declares a packet lost. `None` leaves losses
-    /// to timeouts and trims, as the published artifact do.
+    /// to timeouts and trims, as the published artifacts do.
     pub sack_gap_packets: Option<u32>,
     /// What the gap rule demands besides: nothing, or time.
     pub sack_rule: SackRule,
