@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use spray_core::cc::{AnyCc, CcConfig, CcKind, CongestionControl};
+use spray_core::cc::{AnyCc, CcKind, CongestionControl, Path};
 use spray_core::path::{AckInfo, LossCause};
 
 const BASE_RTT_PS: u64 = 8_337_000;
@@ -26,7 +26,11 @@ fn cc(criterion: &mut Criterion) {
         group.bench_function(format!("{kind}, loss"), |bencher| {
             let mut connection = Connection::new(kind);
             bencher.iter(|| {
-                connection.cc.on_loss(connection.now_ps, black_box(PACKET_BYTES), LossCause::Trimmed);
+                connection.cc.on_loss(
+                    connection.path.at(connection.now_ps),
+                    black_box(PACKET_BYTES),
+                    LossCause::Trimmed,
+                );
                 connection.round_trip()
             });
         });
@@ -36,6 +40,7 @@ fn cc(criterion: &mut Criterion) {
 
 /// One connection over a queue that grows and shrinks. A quarter of its packets is marked.
 struct Connection {
+    path: Path,
     cc: AnyCc,
     now_ps: u64,
     packets: u64,
@@ -43,9 +48,8 @@ struct Connection {
 
 impl Connection {
     fn new(kind: CcKind) -> Self {
-        let config =
-            CcConfig { control: kind.into(), ..CcConfig::for_path(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES) };
-        Self { cc: AnyCc::new(&config), now_ps: 0, packets: 0 }
+        let path = Path::new(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES);
+        Self { path, cc: AnyCc::new(&kind.into(), &path), now_ps: 0, packets: 0 }
     }
 
     fn round_trip(&mut self) -> u64 {
@@ -65,9 +69,9 @@ impl Connection {
             in_flight_bytes: 400_000,
             ..AckInfo::default()
         };
-        let pace_ps = self.cc.poll_send(self.now_ps);
-        self.cc.on_send(self.now_ps, black_box(PACKET_BYTES));
-        self.cc.on_ack(self.now_ps, black_box(&ack));
-        pace_ps.wrapping_add(self.cc.window_bytes())
+        let pace_ps = self.cc.poll_send(self.path.at(self.now_ps));
+        self.cc.on_send(self.path.at(self.now_ps), black_box(PACKET_BYTES));
+        self.cc.on_ack(self.path.at(self.now_ps), black_box(&ack));
+        pace_ps.wrapping_add(self.cc.window_bytes(&self.path))
     }
 }

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use spray_core::cc::{AnyCc, CcConfig, CcKind, CongestionControl, CreditBound, EqdsConfig, PullPacer};
+use spray_core::cc::{AnyCc, CcKind, CongestionControl, CreditBound, EqdsConfig, Path, PullPacer};
 
 const BASE_RTT_PS: u64 = 8_337_000;
 const LINK_BPS: u64 = 400_000_000_000;
@@ -29,16 +29,16 @@ fn credit(criterion: &mut Criterion) {
         });
     }
     group.bench_function("packet on a pull's credit", |bencher| {
-        let config = CcConfig { control: CcKind::Eqds.into(), ..CcConfig::for_path(BASE_RTT_PS, LINK_BPS, PACKET) };
-        let mut cc = AnyCc::new(&config);
-        cc.on_queued(1 << 60, true);
+        let path = Path::new(BASE_RTT_PS, LINK_BPS, PACKET);
+        let mut cc = AnyCc::new(&CcKind::Eqds.into(), &path);
+        cc.on_queued(&path, 1 << 60, true);
         let mut credit_bytes = 0;
         bencher.iter(|| {
             credit_bytes += u64::from(PACKET);
-            cc.on_pull(black_box(credit_bytes));
-            black_box(cc.poll_request(false));
+            cc.on_pull(&path, black_box(credit_bytes));
+            black_box(cc.poll_request(&path, false));
             if cc.has_credit() {
-                cc.on_send(0, PACKET);
+                cc.on_send(path.at(0), PACKET);
             }
         });
     });

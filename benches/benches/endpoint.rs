@@ -9,9 +9,8 @@ use std::{hint::black_box, net::IpAddr, time::Duration};
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use spray_core::{
-    cc::CcConfig,
     flow::FlowConfig,
-    path::{BalancerKind, PathConfig},
+    path::{BalancerKind, Path},
 };
 use spray_nic::{
     Endpoint, EndpointConfig, EndpointEvent, Peer,
@@ -30,9 +29,8 @@ fn host(number: u8) -> Peer {
 
 fn flow(ack_every: u32) -> FlowConfig {
     let header = header_bytes(false, Kind::Data) as u32;
-    let path = PathConfig::new(BalancerKind::Reps, RTT_PS, 400);
-    let cc = CcConfig::for_path(RTT_PS, LINK_BPS, PAYLOAD + header);
-    FlowConfig { ack_every, ..FlowConfig::for_path(PAYLOAD, header, path, cc) }
+    let path = Path { bdp_packets: 400, ..Path::new(RTT_PS, LINK_BPS, PAYLOAD + header) };
+    FlowConfig { ack_every, ..FlowConfig::new(BalancerKind::Reps, path, header) }
 }
 
 struct Pair {

@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use spray_core::cc::CcConfig;
 use spray_core::flow::{Arrival, FlowConfig, Receiver, Sender, Transmit};
-use spray_core::path::{BalancerKind, Ev, PathConfig};
+use spray_core::path::{BalancerKind, Ev, Path};
 use spray_core::rng::{self, Rng};
 use spray_wire::{Ack, Data, EvPort};
 
@@ -46,10 +45,9 @@ fn flow(criterion: &mut Criterion) {
 }
 
 fn config(kind: BalancerKind, ack_every: u32) -> FlowConfig {
-    let path = PathConfig::new(kind, BASE_RTT_PS, IN_FLIGHT as u32);
-    let cc = CcConfig::for_path(BASE_RTT_PS, 400_000_000_000, 4150);
+    let path = Path { bdp_packets: IN_FLIGHT as u32, ..Path::new(BASE_RTT_PS, 400_000_000_000, 4150) };
     let unlimited = u64::MAX / 4;
-    let config = FlowConfig::for_path(4086, 64, path, cc);
+    let config = FlowConfig::new(kind, path, 64);
     FlowConfig { window_packets: 512, ack_every, max_data_bytes: unlimited, max_message_bytes: unlimited, ..config }
 }
 

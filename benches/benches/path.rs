@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use rand_core::RngCore;
-use spray_core::cc::CcConfig;
+use spray_core::cc::CcKind;
 use spray_core::path::{
-    AckInfo, Admission, AnyBalancer, Balancer, BalancerKind, Ev, LossCause, LossInfo, PacketInfo, PathConfig,
-    RepsConfig, Schemes, SendInfo,
+    AckInfo, Admission, AnyBalancer, Balancer, BalancerConfig, BalancerKind, Ev, LossCause, LossInfo, OwnBalancer,
+    PacketInfo, Path, Reps, RepsConfig, Scheme, SendInfo,
 };
 use spray_core::rng;
 use spray_core::units::Micros;
@@ -37,6 +37,14 @@ fn path(criterion: &mut Criterion) {
             bencher.iter(|| connection.step());
         });
     }
+    group.bench_function("reps, of another crate", |bencher| {
+        let make = |path: &Path, rng: &mut rng::Rng| -> Box<dyn Balancer> {
+            Box::new(Reps::make(&RepsConfig::default(), path, rng))
+        };
+        let mut connection = Connection::new(OwnBalancer { name: "reps", make });
+        (0..10_000).for_each(|_| connection.step());
+        bencher.iter(|| connection.step());
+    });
     group.bench_function("reps, frozen", |bencher| {
         let mut connection = Connection::frozen();
         bencher.iter(|| connection.step());
@@ -48,6 +56,7 @@ fn path(criterion: &mut Criterion) {
 /// balancer allows it.
 struct Connection {
     balancer: AnyBalancer,
+    path: Path,
     rng: rng::Rng,
     step: u64,
     next_psn: u64,
@@ -59,25 +68,24 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(kind: BalancerKind) -> Self {
-        let mut rng = rng::stream(1, 1);
-        // Longer than any run: a frozen connection stays frozen.
-        let reps = RepsConfig { freezing_timeout_us: Micros::new(1_000_000_000), ..RepsConfig::default() };
-        let balancer = kind.config(&Schemes { reps, ..Schemes::default() });
-        let config = PathConfig::new(balancer, BASE_RTT_PS, WINDOW as u32);
-        let mut balancer = AnyBalancer::new(&config, &mut rng);
-        balancer.on_control(&CcConfig::for_path(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES), true);
-        balancer.on_reachable(0, &[1, 2, 3, 4, 5, 6, 7, 8].map(Ev::new));
+    fn new(balancer: impl Into<BalancerConfig>) -> Self {
+        let (balancer, mut rng) = (balancer.into(), rng::stream(1, 1));
+        let path = Path { bdp_packets: WINDOW as u32, ..Path::new(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES) };
+        let mut balancer = AnyBalancer::new(&balancer, &path, &mut rng);
+        balancer.on_control(&CcKind::Dctcp.into(), &path);
+        balancer.on_reachable(path.at(0), &[1, 2, 3, 4, 5, 6, 7, 8].map(Ev::new));
         let rtts_ps = std::array::from_fn(|_| BASE_RTT_PS + rng.next_u64() % (BASE_RTT_PS / 3));
-        Self { balancer, rng, step: 0, next_psn: 0, in_flight: 0, sent: [None; SLOTS], rtts_ps }
+        Self { balancer, path, rng, step: 0, next_psn: 0, in_flight: 0, sent: [None; SLOTS], rtts_ps }
     }
 
     fn frozen() -> Self {
-        let mut connection = Self::new(BalancerKind::Reps);
+        // Longer than any run: a frozen connection stays frozen.
+        let reps = RepsConfig { freezing_timeout_us: Micros::new(1_000_000_000), ..RepsConfig::default() };
+        let mut connection = Self::new(BalancerConfig::Reps(reps));
         (0..10_000).for_each(|_| connection.step());
         let (ev, bytes) = (Ev::new(9), PACKET_BYTES);
         let loss = LossInfo { ev, bytes, cause: LossCause::Timeout, ..LossInfo::default() };
-        connection.balancer.on_loss(connection.now_ps(), &loss, &mut ());
+        connection.balancer.on_loss(connection.path.at(connection.step * PACKET_PS), &loss, &mut ());
         connection
     }
 
@@ -104,11 +112,11 @@ impl Connection {
             open_packets: self.in_flight,
             unsent_bytes: 1 << 30,
         };
-        let _ = black_box(self.balancer.poll_probe(now_ps));
-        if self.balancer.admit(now_ps, black_box(&packet)) == Admission::Wait {
+        let _ = black_box(self.balancer.poll_probe(self.path.at(now_ps)));
+        if self.balancer.admit(self.path.at(now_ps), black_box(&packet)) == Admission::Wait {
             return None;
         }
-        let ev: Ev = self.balancer.next_ev(now_ps, black_box(&packet), &mut self.rng);
+        let ev: Ev = self.balancer.next_ev(self.path.at(now_ps), black_box(&packet), &mut self.rng);
         self.next_psn += 1;
         self.in_flight += 1;
         Some(PacketInfo {
@@ -125,7 +133,7 @@ impl Connection {
         self.in_flight -= 1;
         let now_ps = self.now_ps();
         if self.balancer.offers().packet_feedback {
-            self.balancer.on_packet_acked(now_ps, black_box(packet));
+            self.balancer.on_packet_acked(self.path.at(now_ps), black_box(packet));
         }
         let marked = packet.psn.is_multiple_of(MARKED_OF);
         let ack = AckInfo {
@@ -142,6 +150,6 @@ impl Connection {
             unsent_bytes: 1 << 30,
             window_bytes: WINDOW * u64::from(PACKET_BYTES),
         };
-        self.balancer.on_ack(now_ps, black_box(&ack), &mut ());
+        self.balancer.on_ack(self.path.at(now_ps), black_box(&ack), &mut ());
     }
 }

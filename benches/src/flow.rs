@@ -5,7 +5,7 @@ use std::hint::black_box;
 use spray_core::{
     feedback::AckInfo,
     flow::{Arrival, FlowConfig, Receiver, Sender, Transmit},
-    path::{AnyBalancer, Balancer, Ev, SendInfo},
+    path::{AnyBalancer, Balancer, Ev, Path, SendInfo},
     rng::{self, Rng},
 };
 use spray_wire::{Ack, Data};
@@ -41,7 +41,7 @@ impl Flow {
             sender,
             receiver: Receiver::new(&config),
             rng,
-            evs: config.path.ev_count(),
+            evs: config.path.evs,
             flight: Vec::with_capacity(BATCH),
             acks: Vec::with_capacity(BATCH),
             now_ps: 0,
@@ -96,6 +96,7 @@ impl Flow {
 #[derive(Debug)]
 pub struct Choosing {
     balancer: AnyBalancer,
+    path: Path,
     rng: Rng,
     packet_bytes: u32,
     ack_every: u16,
@@ -111,7 +112,8 @@ impl Choosing {
         let config = load.flow();
         let mut rng = rng::stream(1, 1);
         Self {
-            balancer: AnyBalancer::new(&config.path, &mut rng),
+            balancer: AnyBalancer::new(&config.balancer, &config.path, &mut rng),
+            path: config.path,
             rng,
             packet_bytes: config.packet_bytes(),
             ack_every: load.ack_every as u16,
@@ -143,7 +145,7 @@ impl Choosing {
             open_packets: 0,
             unsent_bytes: u64::MAX / 4,
         };
-        self.chosen.push(self.balancer.next_ev(self.now_ps, black_box(&packet), &mut self.rng));
+        self.chosen.push(self.balancer.next_ev(self.path.at(self.now_ps), black_box(&packet), &mut self.rng));
         self.psn += 1;
     }
 
@@ -158,7 +160,7 @@ impl Choosing {
                 packet_bytes: self.packet_bytes,
                 ..AckInfo::default()
             };
-            self.balancer.on_ack(self.now_ps, black_box(&info), &mut ());
+            self.balancer.on_ack(self.path.at(self.now_ps), black_box(&info), &mut ());
         }
         self.chosen.clear();
     }

@@ -25,9 +25,8 @@ pub use self::{
 use std::net::IpAddr;
 
 use spray_core::{
-    cc::CcConfig,
     flow::FlowConfig,
-    path::{BalancerKind, PathConfig},
+    path::{BalancerKind, Path},
 };
 use spray_wire::{Kind, header_bytes, seal_bytes};
 
@@ -67,10 +66,9 @@ impl Load {
     fn flow(&self) -> FlowConfig {
         let header = header_bytes(false, Kind::Data) as u32;
         let packet_bytes = self.payload_bytes + header;
-        let path = PathConfig::new(BalancerKind::Reps, RTT_PS, 4 * BATCH as u32);
         let link_bps = 4 * BATCH as u64 * u64::from(packet_bytes) * 8 * (1_000_000_000_000 / RTT_PS);
-        let cc = CcConfig::for_path(RTT_PS, link_bps, packet_bytes);
-        FlowConfig { ack_every: self.ack_every, ..FlowConfig::for_path(self.payload_bytes, header, path, cc) }
+        let path = Path { bdp_packets: 4 * BATCH as u32, ..Path::new(RTT_PS, link_bps, packet_bytes) };
+        FlowConfig { ack_every: self.ack_every, ..FlowConfig::new(BalancerKind::Reps, path, header) }
     }
 }
 

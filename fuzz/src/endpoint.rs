@@ -6,9 +6,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use bytes::Bytes;
-use spray_core::cc::CcConfig;
 use spray_core::flow::FlowConfig;
-use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::path::{BalancerKind, Path};
 use spray_nic::device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer};
 use spray_wire::offsets::v4;
@@ -97,9 +96,9 @@ impl Rig {
         let endpoint = |host: u8| {
             let balancer = [BalancerKind::Reps, BalancerKind::RepsPlus, BalancerKind::Flowcut, BalancerKind::Bitmap];
             let header = header_bytes(false, Kind::Data) as u32;
-            let path = PathConfig { evs: 64, ..PathConfig::new(balancer[usize::from(choices >> 2 & 3)], 20 * US, 60) };
-            let cc = CcConfig::for_path(20 * US, LINK_BPS, PAYLOAD + header);
-            let flow = FlowConfig { window_packets: 256, ..FlowConfig::for_path(PAYLOAD, header, path, cc) };
+            let path = Path { evs: 64, bdp_packets: 60, ..Path::new(20 * US, LINK_BPS, PAYLOAD + header) };
+            let flow = FlowConfig::new(balancer[usize::from(choices >> 2 & 3)], path, header);
+            let flow = FlowConfig { window_packets: 256, ..flow };
             let config = EndpointConfig {
                 max_connections: 4,
                 seed: Some(u64::from(host)),

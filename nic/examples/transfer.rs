@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use spray_nic::{
-    BalancerKind, CcConfig, Endpoint, EndpointConfig, EndpointEvent, FlowConfig, Kind, PathConfig, Peer,
+    BalancerKind, Endpoint, EndpointConfig, EndpointEvent, FlowConfig, Kind, Path, Peer,
     device::{Impairments, MemoryConfig, MemoryNetwork},
     header_bytes,
 };
@@ -25,8 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let network = MemoryNetwork::new(MemoryConfig { impairments, ..MemoryConfig::default() });
     let header = header_bytes(false, Kind::Data) as u32;
-    let path = PathConfig::new(BalancerKind::Reps, RTT_PS, 80);
-    let flow = FlowConfig::for_path(PAYLOAD, header, path, CcConfig::for_path(RTT_PS, LINK_BPS, PAYLOAD + header));
+    let flow = FlowConfig::new(BalancerKind::Reps, Path::new(RTT_PS, LINK_BPS, PAYLOAD + header), header);
     let host = |number: u8| Peer { address: IpAddr::from([10, 0, 0, number]), mac: [2, 0, 0, 0, 0, number] };
     let endpoint = |number: u8| {
         let Peer { address, mac } = host(number);

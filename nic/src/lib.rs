@@ -72,12 +72,12 @@ pub mod xdp;
 
 pub use bytes::Bytes;
 pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Peer};
-pub use spray_core::cc::{CcConfig, CcKind, ControlConfig};
+pub use spray_core::cc::{CcKind, ControlConfig};
 pub use spray_core::event::{Choice, Event, FreezeReason};
 pub use spray_core::flow::{FlowConfig, Limits, ReceiverStats, SenderStats};
 pub use spray_core::host::EvLife;
 pub use spray_core::loss::RtoConfig;
-pub use spray_core::path::{BalancerConfig, BalancerKind, Ev, PathConfig};
+pub use spray_core::path::{BalancerConfig, BalancerKind, Ev, Path};
 pub use spray_wire::{Kind, Ports, header_bytes};
 
 /// The example in the README, as a test.

@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use spray_core::cc::CcConfig;
 use spray_core::flow::{FlowConfig, LEAST_PAYLOAD_BYTES};
 use spray_core::loss::RtoConfig;
-use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::path::{BalancerKind, Path};
 use spray_wire::Kind;
 
 /// Least retransmission timeout: a general-purpose kernel may keep a thread from the CPU for this long.
@@ -67,11 +66,8 @@ pub fn mtu(payload_bytes: u32, header_bytes: u32) -> u32 {
 #[must_use]
 pub fn flow(payload_bytes: u32, header_bytes: u32) -> FlowConfig {
     let first_rtt_ps = ps(FIRST_RTT);
-    let cc = CcConfig::for_path(first_rtt_ps, FIRST_BPS, payload_bytes + header_bytes);
-    let bdp_bytes = spray_core::cc::bdp_bytes(first_rtt_ps, FIRST_BPS);
-    let bdp_packets = bdp_bytes.div_ceil((payload_bytes + header_bytes).into()).max(1) as u32;
-    let path = PathConfig::new(BalancerKind::RepsPlus, first_rtt_ps, bdp_packets);
-    let flow = FlowConfig::for_path(payload_bytes, header_bytes, path, cc);
+    let path = Path::new(first_rtt_ps, FIRST_BPS, payload_bytes + header_bytes);
+    let flow = FlowConfig::new(BalancerKind::RepsPlus, path, header_bytes);
     FlowConfig {
         ack_every: ACK_EVERY,
         ack_evs: ACK_EVERY,

@@ -5,9 +5,8 @@ use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 
 use rand_core::RngCore;
-use spray_core::cc::CcConfig;
 use spray_core::flow::{Arrival, FlowConfig, Receiver, Sender, SenderEvent, Transmit};
-use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::path::{BalancerKind, Path};
 use spray_core::rng::{self, Rng};
 use spray_wire::{self as wire, Body, Common, Ecn, Envelope};
 
@@ -57,9 +56,9 @@ struct Pair {
 impl Pair {
     fn new(balancer: BalancerKind) -> Self {
         let base_rtt_ps = 2 * SLOTS as u64 * STEP_PS;
-        let path = PathConfig { trimming: true, ..PathConfig::new(balancer, base_rtt_ps, SLOTS as u32) };
-        let cc = CcConfig::for_path(base_rtt_ps, 100_000_000_000, 3114);
-        let config = FlowConfig { max_data_bytes: 1 << 50, ..FlowConfig::for_path(PAYLOAD as u32, 114, path, cc) };
+        let known = Path::new(base_rtt_ps, 100_000_000_000, PAYLOAD as u32 + 114);
+        let path = Path { trimming: true, bdp_packets: SLOTS as u32, ..known };
+        let config = FlowConfig { max_data_bytes: 1 << 50, ..FlowConfig::new(balancer, path, 114) };
         let mut rng = rng::stream(5, 5);
         let sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
         let receiver = Receiver::new(&config);

@@ -7,16 +7,16 @@ use core::fmt;
 ///
 /// - `$Kind` names the schemes, and the presets that follow `presets:`: a name for a scheme with some of its settings
 ///   changed, by a function from settings to settings.
-/// - `$Any` is any of the schemes.
-/// - `$Config` is the settings of one scheme, as a connection carries them.
+/// - `$Any` is any of the schemes, or one of another crate: `$Own`.
+/// - `$Config` is the settings of one scheme, as a connection carries them, or how one of another crate is made: `$Make`.
 /// - `$All` is the settings of every scheme under its name, as a scenario holds them.
 ///
 /// Where it stands, `make!` and `dispatch!` make a scheme from its settings and call a method of whichever it is.
 macro_rules! kinds {
     (
         $(#[$about_kind:meta])* $Kind:ident, $what:literal;
-        $(#[$about_any:meta])* $Any:ident;
-        $(#[$about_config:meta])* $Config:ident;
+        $(#[$about_any:meta])* $Any:ident or $Own:ty;
+        $(#[$about_config:meta])* $Config:ident or $Make:ty;
         $(#[$about_all:meta])* $All:ident;
         $($(#[doc = $about:literal])+ $variant:ident $name:literal $(| $alias:literal)? $field:ident $scheme:ty;)+
         $(presets: $(
@@ -103,15 +103,19 @@ macro_rules! kinds {
         }
 
         $(#[$about_any])*
-        #[derive(Clone, Debug)]
+        #[derive(Debug)]
         pub enum $Any {
             $($(#[doc = $about])+ $variant($scheme),)+
+            /// One of another crate.
+            Own($Own),
         }
 
         $(#[$about_config])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $Config {
             $($(#[doc = $about])+ $variant(<$scheme as Scheme>::Config),)+
+            /// One of another crate.
+            Own($Make),
         }
 
         impl From<$Kind> for $Config {
@@ -128,11 +132,14 @@ macro_rules! kinds {
             $($(#[doc = $about])+ #[serde(rename = $name)] pub $field: <$scheme as Scheme>::Config,)+
         }
 
-        /// Maps settings to what their scheme's type says: `of_scheme!(config, Type => value)`.
+        /// Maps settings to what their scheme's type says: `of_scheme!(config, Type => value, otherwise)`.
         #[allow(unused_macros)]
         macro_rules! of_scheme {
-            ($config:expr, $of:ident => $value:expr) => {
-                match $config { $($Config::$variant(_) => { type $of = $scheme; $value })+ }
+            ($config:expr, $of:ident => $value:expr, $otherwise:expr) => {
+                match $config {
+                    $($Config::$variant(_) => { type $of = $scheme; $value })+
+                    $Config::Own(_) => $otherwise,
+                }
             };
         }
 
@@ -140,24 +147,19 @@ macro_rules! kinds {
         #[allow(unused_macros)]
         macro_rules! map {
             ($config:expr, $own:ident, $of:ident => $value:expr) => {
-                match $config { $($Config::$variant($own) => { type $of = $scheme; $Config::$variant($value) })+ }
+                match $config {
+                    $($Config::$variant($own) => { type $of = $scheme; $Config::$variant($value) })+
+                    $Config::Own(make) => $Config::Own(*make),
+                }
             };
         }
 
-        /// Makes the scheme that settings are for: `make!(config, own => (own, more arguments))`.
+        /// Makes the scheme that settings are for: `make!(config, own => (own, more arguments), otherwise)`.
         macro_rules! make {
-            ($config:expr, $own:ident => $arguments:tt) => {
-                match $config { $($Config::$variant($own) => $Any::$variant(Scheme::make $arguments),)+ }
-            };
-        }
-
-        /// Calls a method with two of the same kind, and nothing with two of different kinds:
-        /// `pair!((any, other), one, two => one.method(two))`.
-        macro_rules! pair {
-            ($both:expr, $one:ident, $two:ident => $call:expr) => {
-                match $both {
-                    $(($Any::$variant($one), $Any::$variant($two)) => $call,)+
-                    _ => {}
+            ($config:expr, $own:ident => $arguments:tt, $otherwise:expr) => {
+                match $config {
+                    $($Config::$variant($own) => $Any::$variant(Scheme::make $arguments),)+
+                    $Config::Own($own) => $Any::Own($otherwise),
                 }
             };
         }
@@ -165,7 +167,10 @@ macro_rules! kinds {
         /// Calls a method of whichever kind it is.
         macro_rules! dispatch {
             ($any:expr, $inner:ident => $call:expr) => {
-                match $any { $($Any::$variant($inner) => $call,)+ }
+                match $any {
+                    $($Any::$variant($inner) => $call,)+
+                    $Any::Own($inner) => $call,
+                }
             };
         }
     };

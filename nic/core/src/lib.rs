@@ -18,6 +18,7 @@ pub mod host;
 mod kinds;
 pub mod link;
 pub mod loss;
+pub mod now;
 pub mod path;
 pub mod rng;
 mod settings;

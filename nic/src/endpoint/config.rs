@@ -76,7 +76,7 @@ impl EndpointConfig {
             mac,
             ports: Ports::DEFAULT,
             flow,
-            link_bps: flow.cc.link_bps,
+            link_bps: flow.path.link_bps,
             max_connections: 64,
             accept: true,
             seed: None,
@@ -131,14 +131,14 @@ impl EndpointConfig {
     /// How packets choose paths; a [`BalancerKind`](spray_core::path::BalancerKind) stands for its published settings.
     #[must_use]
     pub fn with_balancer(mut self, balancer: impl Into<BalancerConfig>) -> Self {
-        self.flow.path.balancer = balancer.into();
+        self.flow.balancer = balancer.into();
         self
     }
 
     /// How congestion is controlled; a [`CcKind`](spray_core::cc::CcKind) stands for its published settings.
     #[must_use]
     pub fn with_congestion_control(mut self, control: impl Into<ControlConfig>) -> Self {
-        self.flow.cc.control = control.into();
+        self.flow.cc = control.into();
         self
     }
 

@@ -169,9 +169,9 @@ pub enum ConfigError {
         /// The least one.
         needed: u32,
     },
-    /// The path set is empty or too large.
-    #[error("{0} entropy values; 1 to 65535 are possible")]
-    Evs(u32),
+    /// There is no entropy value.
+    #[error("0 entropy values; 1 to 65535 are possible")]
+    Evs,
     /// The payload does not fit the frame's 16-bit length, or is zero.
     #[error("payload_bytes is {0}; it must be 1 to 65000")]
     Payload(u32),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
-use spray_core::host::{Path, ReceiveHalf, SendHalf};
+use spray_core::host::{Passage, ReceiveHalf, SendHalf};
 use spray_wire::{
     Ack, Body, Close, CloseReason, Common, EvPort, Frame, Probe, RESET_UNKNOWN_CONNECTION, Reset, Retry, Terms,
 };
@@ -220,7 +220,7 @@ impl Machine {
         let Some(connection) = self.table.slot(index) else { return };
         let number = connection.id.raw();
         let ack = Body::Ack(Ack { cumulative, sack_base: cumulative, port, ..Ack::default() });
-        let path = Path { port, hops: 0, marked: false, pause: false };
+        let path = Passage { port, hops: 0, marked: false, pause: false };
         // The Close ends the connection, whatever is left to do.
         let _ = self.host.on_control(now_ps, number, connection, &ack, &path, &mut self.outside);
     }

@@ -1,7 +1,7 @@
 //! What becomes of a frame that arrives.
 
 use spray_core::flow::{Accept, Arrival};
-use spray_core::host::Path;
+use spray_core::host::Passage;
 use spray_wire::{self as wire, Body, Frame};
 
 use super::{ConnectionId, connection::Stage, machine::Machine, seal::Verdict};
@@ -131,7 +131,7 @@ impl Machine {
         let number = connection.id.raw();
         let (port, hops, marked) = (frame.envelope.src_port, frame.envelope.hops(), frame.envelope.marked());
         let Body::Data(data) = &frame.body else {
-            let path = Path { port, hops, marked, pause: frame.is_pause() };
+            let path = Passage { port, hops, marked, pause: frame.is_pause() };
             let fate = self.host.on_control(now_ps, number, connection, &frame.body, &path, &mut self.outside);
             return self.on_fate(now_ps, index, fate);
         };

@@ -7,9 +7,9 @@ use std::{
 };
 
 use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use spray_core::flow::{FlowConfig, HashKey};
 use spray_core::host::{Host, Log, NEVER};
+use spray_core::rng::Rng;
 use spray_wire::{Body, Common, Envelope, EvPort};
 
 use super::{
@@ -76,7 +76,7 @@ type Scheduled = Reverse<(u64, u64, ConnectionId, u32)>;
 pub(crate) struct Machine {
     pub(crate) config: EndpointConfig,
     pub(crate) table: Table,
-    pub(crate) host: Host<Xoshiro256PlusPlus>,
+    pub(crate) host: Host,
     pub(crate) outside: Outside,
     /// Half-open connections, oldest first. Entries that have opened or ended are skipped.
     pub(crate) half_open: VecDeque<ConnectionId>,
@@ -107,7 +107,7 @@ impl Machine {
         Ok(Self {
             hash_key: HashKey(secret(&config, HASH_STREAM)?),
             table: Table::new(config.max_connections),
-            host: Host::new(config.link_bps, capacity, Xoshiro256PlusPlus::seed_from_u64(seed)),
+            host: Host::new(config.link_bps, capacity, Rng::seed_from_u64(seed)),
             outside: Outside {
                 outlet: Outlet::new(config.mac, config.address, config.ports),
                 data: None,
@@ -143,7 +143,7 @@ impl Machine {
 
     /// A random port for frames without a chosen path, so that a retransmission takes another path.
     pub(crate) fn any_port(&mut self) -> EvPort {
-        let evs = self.config.flow.path.ev_count();
+        let evs = self.config.flow.path.evs;
         spray_core::path::draw(evs, &mut self.host.rng).port(evs.into())
     }
 

@@ -414,8 +414,8 @@ fn check<D: Device>(config: &EndpointConfig, device: &D) -> Result<(), ConfigErr
 }
 
 fn check_flow<D: Device>(flow: &FlowConfig, config: &EndpointConfig, device: &D) -> Result<(), ConfigError> {
-    if !(1..=wire::MAX_EVS).contains(&flow.path.evs) {
-        return Err(ConfigError::Evs(flow.path.evs));
+    if flow.path.evs == 0 {
+        return Err(ConfigError::Evs);
     }
     if !(1..=MAX_PAYLOAD).contains(&flow.payload_bytes) {
         return Err(ConfigError::Payload(flow.payload_bytes));

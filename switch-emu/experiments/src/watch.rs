@@ -54,7 +54,7 @@ pub fn tracer(
     for (first, series) in series.into_iter().enumerate().filter(|(_, series)| series.iter().any(|(_, chosen)| *chosen))
     {
         let flow = &flows[first];
-        tracer.follow(series, scenario.connection(&paths, balancer, (&classes, flow), largest_bytes).path.evs);
+        tracer.follow(series, scenario.connection(&paths, balancer, (&classes, flow), largest_bytes).path.evs.into());
         if simulated {
             // The simulator numbers connections by their first flows.
             for host in [flow.src, flow.dst] {

@@ -54,9 +54,9 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// The seed of the flow's lasting choice of a path ([`PathConfig::seed`]): the same on every engine in a run of this seed.
+    /// The seed of the flow's lasting choice of a path ([`Path::seed`]): the same on every engine in a run of this seed.
     ///
-    /// [`PathConfig::seed`]: spray_core::path::PathConfig::seed
+    /// [`Path::seed`]: spray_core::path::Path::seed
     pub fn path_seed(&self, seed: u64) -> u64 {
         stream(seed, PATH_STREAM + u64::from(self.flow)).next_u64()
     }

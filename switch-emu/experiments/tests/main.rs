@@ -8,6 +8,7 @@ mod hashing;
 mod host_dr;
 mod labels;
 mod live;
+mod own;
 mod reports;
 mod reps_shapes;
 mod schemes;

@@ -16,7 +16,7 @@ pub struct FlowSpec {
     /// How the connection works follows from its first flow: balancer, congestion control, path seed. What hosts count for a whole
     /// connection is shared out: a flow has what was counted from the end of the flow that ended before it to its own.
     pub connection: Option<usize>,
-    /// See [`PathConfig::seed`](spray_core::path::PathConfig::seed).
+    /// See [`Path::seed`](spray_core::path::Path::seed).
     pub path_seed: Option<u64>,
     /// When it starts.
     pub start: Start,

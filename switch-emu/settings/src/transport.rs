@@ -2,10 +2,10 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use spray_core::cc::{CcConfig, CcKind, CcSchemes};
+use spray_core::cc::{CcKind, CcSchemes};
 use spray_core::flow::{DEFAULT_SACK_GAP_PACKETS, FlowConfig};
 use spray_core::loss::{ReceiverKind, Receivers, RtoConfig, SackRule};
-use spray_core::path::{BalancerKind, PathConfig, Schemes};
+use spray_core::path::{BalancerKind, Path, Schemes};
 use spray_core::units::{ByteSize, Gbps, Micros};
 
 use crate::{Document, Mistake};
@@ -185,27 +185,20 @@ impl Transport {
     /// The same under another congestion control.
     pub fn flow_config_under(&self, control: CcKind, path: &ConnectionPath) -> FlowConfig {
         let ConnectionPath { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming } = *path;
-        let packet_bytes = payload_bytes + header_bytes;
-        let mut cc = CcConfig {
-            control: control.config(&self.cc_schemes),
-            ..CcConfig::for_path(base_rtt_ps, link_bps, packet_bytes)
+        let known = Path::new(base_rtt_ps, link_bps, payload_bytes + header_bytes);
+        let max_window_bytes = if control == CcKind::FixedRate { u64::MAX } else { known.max_window_bytes };
+        let path = Path {
+            evs: self.evs.clamp(1, 65_535) as u16,
+            trimming,
+            max_window_bytes: self.max_window_bytes.map_or(max_window_bytes, ByteSize::bytes),
+            initial_window_bytes: self.initial_window_bytes.map_or(known.initial_window_bytes, ByteSize::bytes),
+            ..known
         };
-        if control == CcKind::FixedRate {
-            cc.max_window_bytes = u64::MAX;
-        }
-        cc.max_window_bytes = self.max_window_bytes.map_or(cc.max_window_bytes, ByteSize::bytes);
-        cc.initial_window_bytes = self.initial_window_bytes.map_or(cc.initial_window_bytes, ByteSize::bytes);
         let mut schemes = self.schemes;
         schemes.flowcut.link_rate_gbps.get_or_insert(Gbps::from_bps(link_bps));
-        let bdp_bytes = spray_core::cc::bdp_bytes(base_rtt_ps, link_bps);
-        let bdp_packets = (bdp_bytes.div_ceil(u64::from(packet_bytes)) as u32).max(1);
-        let path = PathConfig {
-            evs: self.evs,
-            trimming,
-            ..PathConfig::new(balancer.config(&schemes), base_rtt_ps, bdp_packets)
-        };
-        let flow = FlowConfig::for_path(payload_bytes, header_bytes, path, cc);
+        let flow = FlowConfig::new(balancer.config(&schemes), path, header_bytes);
         FlowConfig {
+            cc: control.config(&self.cc_schemes),
             window_packets: self.window_packets,
             ack_every: self.ack_every,
             ack_evs: self.ack_evs,

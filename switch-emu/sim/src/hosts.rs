@@ -92,7 +92,7 @@ impl End {
     pub(super) fn configure(&mut self, config: &FlowConfig) {
         self.header_bytes = config.header_bytes;
         self.payload_bytes = u64::from(config.sanitised().payload_bytes);
-        self.evs = config.path.evs;
+        self.evs = config.path.evs.into();
         self.number_packets(self.payload_bytes);
     }
 }

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::hint::black_box;
 
 use spray_core::flow::{Accept, Arrival, FlowConfig};
-use spray_core::host::{Fate, Host, NEVER, Owner, Path, ReceiveHalf, SendHalf};
-use spray_core::rng::{Rng, stream};
+use spray_core::host::{Fate, Host, NEVER, Owner, Passage, ReceiveHalf, SendHalf};
+use spray_core::rng::stream;
 use spray_fabric::{Ancestors, Arrivals};
 use spray_pipeline::frame::PAUSE;
 use spray_wire as wire;
@@ -23,7 +23,7 @@ pub(super) struct Part<'a, W> {
     /// When the last event happened.
     pub now_ps: u64,
     pub net: Net<'a, W>,
-    hosts: Vec<Host<Rng>>,
+    hosts: Vec<Host>,
     /// By their numbers.
     pub ends: Vec<End>,
     /// Whether the run ends with the last of them.
@@ -187,7 +187,7 @@ impl<'a, W: Watch> Part<'a, W> {
         if end.receiving.is_none() {
             return;
         }
-        let Path { port, hops, marked, .. } = path(slot);
+        let Passage { port, hops, marked, .. } = path(slot);
         let data = slot.data(&end.message_of(slot.psn), end.payload_bytes);
         let arrival =
             Arrival { data, port, marked, hops, trimmed: slot.is_trimmed(), last_port: slot.is_trimmed_last() };
@@ -385,12 +385,12 @@ fn config(common: &Common<'_>, end: &End) -> FlowConfig {
 
 /// Makes the sender at an end.
 #[cold]
-fn connect(common: &Common<'_>, now_ps: u64, end: &mut End, host: &mut Host<Rng>) {
+fn connect(common: &Common<'_>, now_ps: u64, end: &mut End, host: &mut Host) {
     let config = config(common, end);
     let half = SendHalf::new(&config, config.window_packets, config.max_data_bytes, &mut host.rng);
     end.configure(&config);
     end.sending = Some(Box::new(if common.spec.ideal_code { half.in_ideal_code() } else { half }));
-    if config.path.balancer.wants_reachability() {
+    if config.balancer.wants_reachability() {
         tell(common, now_ps, end);
     }
     if let Some(half) = end.sending.as_deref_mut() {
@@ -434,15 +434,15 @@ fn touch_end(ends: &[End], arena: &Arena, index: u32) -> u64 {
 
 /// Something of the connection whose turn comes next.
 #[inline]
-fn touch_turn(ends: &[End], host: &Host<Rng>) -> u64 {
+fn touch_turn(ends: &[End], host: &Host) -> u64 {
     let next = host.turn(0).and_then(|number| ends[number as usize].sending.as_deref());
     next.map_or(0, |half| half.sender.touch())
 }
 
 #[inline]
-fn path(slot: &Slot) -> Path {
+fn path(slot: &Slot) -> Passage {
     let pause = slot.detour == PAUSE;
-    Path { port: slot.port, hops: wire::INITIAL_TTL - slot.ttl, marked: slot.ecn == ECN_CE, pause }
+    Passage { port: slot.port, hops: wire::INITIAL_TTL - slot.ttl, marked: slot.ecn == ECN_CE, pause }
 }
 
 /// How many events' slots and bodies are fetched at a time: many enough for the fetches to overlap, few enough for the

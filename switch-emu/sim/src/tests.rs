@@ -1,10 +1,9 @@
 //! The simulator against closed formulas, and against itself.
 
 use proptest::prelude::*;
-use spray_core::cc::CcConfig;
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
-use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::path::{BalancerKind, Path};
 
 use super::*;
 use spray_fabric::Thresholds;
@@ -50,14 +49,13 @@ fn queue(_: u64) -> Thresholds {
 
 fn flow_config(balancer: BalancerKind) -> FlowConfig {
     let base_rtt_ps = 8_337_000;
-    let cc = CcConfig::for_path(base_rtt_ps, BPS, 4_150);
-    let path = PathConfig { trimming: true, ..PathConfig::new(balancer, base_rtt_ps, 100) };
+    let path = Path { trimming: true, bdp_packets: 100, ..Path::new(base_rtt_ps, BPS, 4_150) };
     FlowConfig {
         rto: RtoConfig { initial_ps: 41_500_000, min_ps: 41_500_000, max_ps: 664_000_000 },
         sack_gap_packets: None,
         max_data_bytes: 1 << 40,
         max_message_bytes: 1 << 40,
-        ..FlowConfig::for_path(PAYLOAD as u32, 64, path, cc)
+        ..FlowConfig::new(balancer, path, 64)
     }
 }
 
@@ -134,7 +132,7 @@ fn an_incast_drains_at_the_rate_of_its_last_link() {
     // The first packet's way there, then the link until the last one; trimmed headers take their share. It idles only while the
     // windows recover from the first burst: a few round trips.
     let least_ps = 12 * packets * PACKET_PS + 3 * PACKET_PS + 4 * US;
-    let recovery_ps = 4 * flow_config(BalancerKind::Ops).cc.base_rtt_ps;
+    let recovery_ps = 4 * flow_config(BalancerKind::Ops).path.base_rtt_ps;
     assert!(last_ps >= least_ps, "never faster than the link");
     assert!(last_ps < least_ps + trimmed * CONTROL_PS + recovery_ps, "{last_ps} against {least_ps}");
 }

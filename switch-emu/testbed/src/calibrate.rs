@@ -7,13 +7,13 @@ use bytes::Bytes;
 use rand_core::RngCore;
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
-use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::path::{BalancerKind, Path};
 use spray_core::rng::stream;
 use spray_nic::sys::{monotonic_ns, process_cpu_ns};
 
 use super::drive::{self, Goal, Report};
 use super::emulation::{DilatedClock, PatientClock};
-use super::frame::{RATE_BPS, RTO_PS, RTT_PS, unpaced};
+use super::frame::{RATE_BPS, RTO_PS, unpaced};
 use super::hosts::Setup;
 use super::pace::{Count, Counted, slower_than_alone, times};
 use super::plan::Plan;
@@ -125,14 +125,15 @@ fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[FlowSpec]) -> Flow
     let fan_in = |host| pairs.iter().filter(|pair| pair.dst == host || pair.src == host).count() as u64;
     let busiest = pairs.iter().map(|pair| fan_in(pair.dst)).max().unwrap_or(1).max(1);
     let window_bytes = (MAX_FAN_IN_PACKETS / busiest).max(4) * u64::from(packet_bytes);
-    let path = PathConfig { evs: own.path.evs, ..PathConfig::new(BalancerKind::Ops, RTT_PS, 32) };
+    let flow = unpaced(BalancerKind::Ops, own.payload_bytes, own.header_bytes, window_bytes);
     FlowConfig {
         window_packets: own.window_packets,
         ack_every: own.ack_every,
         sack_gap_packets: None,
         rto: PATIENT_RTO,
         give_up_ps: GIVE_UP_PS,
-        ..unpaced(own.payload_bytes, own.header_bytes, window_bytes, path)
+        path: Path { evs: own.path.evs, ..flow.path },
+        ..flow
     }
 }
 

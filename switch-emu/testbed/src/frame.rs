@@ -1,9 +1,9 @@
 //! What measurements of the machine send: connections that nothing holds back, and frames without a transport.
 
-use spray_core::cc::{CcConfig, ControlConfig, FixedRateConfig};
+use spray_core::cc::{ControlConfig, FixedRateConfig};
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
-use spray_core::path::PathConfig;
+use spray_core::path::{BalancerKind, Path};
 use spray_core::units::Gbps;
 use spray_fabric::Host;
 use spray_pipeline::shim::Shim;
@@ -18,16 +18,16 @@ pub(crate) const RATE_BPS: u64 = 1_000_000_000_000;
 
 /// A connection with a fixed window and without pacing, whose timers stay out of the way. In real time all packets of one poll
 /// have one time, so that pacing would let a single one go.
-pub(crate) fn unpaced(payload_bytes: u32, header_bytes: u32, window_bytes: u64, path: PathConfig) -> FlowConfig {
-    let cc = CcConfig {
-        control: ControlConfig::FixedRate(FixedRateConfig { rate_gbps: Some(Gbps::from_bps(u64::MAX)) }),
+pub(crate) fn unpaced(balancer: BalancerKind, payload_bytes: u32, header_bytes: u32, window_bytes: u64) -> FlowConfig {
+    let path = Path {
         initial_window_bytes: window_bytes,
         max_window_bytes: window_bytes,
-        ..CcConfig::for_path(RTT_PS, RATE_BPS, payload_bytes + header_bytes)
+        ..Path::new(RTT_PS, RATE_BPS, payload_bytes + header_bytes)
     };
     FlowConfig {
         rto: RtoConfig { initial_ps: RTO_PS, min_ps: RTO_PS, max_ps: RTO_PS },
-        ..FlowConfig::for_path(payload_bytes, header_bytes, path, cc)
+        cc: ControlConfig::FixedRate(FixedRateConfig { rate_gbps: Some(Gbps::from_bps(u64::MAX)) }),
+        ..FlowConfig::new(balancer, path, header_bytes)
     }
 }
 

@@ -8,7 +8,7 @@ use spray_capture::Shared;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::host::WATCHED;
-use spray_core::path::{Ev, PathConfig};
+use spray_core::path::{Ev, Path};
 use spray_nic::device::{Device, DeviceStats, XskDevice};
 use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer};
@@ -144,9 +144,9 @@ impl<'a> Setup<'a> {
             let from = self.peer(flow.src).address;
             endpoint.expect(from, connection, config).map_err(RunError::host(&self.fabric.hosts[flow.dst].name))?;
             book.expected.insert((from, connection), index);
-            if config.path.balancer.wants_reachability() {
+            if config.balancer.wants_reachability() {
                 let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.spec.fabric.seed));
-                let news = self.news(known, flow, config.path.evs, lead_in_ps);
+                let news = self.news(known, flow, config.path.evs.into(), lead_in_ps);
                 hosts[flow.src].book.news.extend(news.map(|(at_ps, paths)| (at_ps, connection, paths)));
             }
         }
@@ -160,20 +160,20 @@ impl<'a> Setup<'a> {
     /// The settings of the connection that begins with flow `first`, at its sender.
     pub fn config(&self, first: usize) -> FlowConfig {
         let config = (self.spec.flow_config)(first);
-        FlowConfig { path: PathConfig { seed: self.spec.flows[first].path_seed, ..config.path }, ..config }
+        FlowConfig { path: Path { seed: self.spec.flows[first].path_seed, ..config.path }, ..config }
     }
 
     /// One entropy value for each path that a flow has at `at_ps` of scenario time; none where its balancer does not want to know.
     /// `known` is made by the first one that does.
     pub fn paths(&self, flow: usize, config: &FlowConfig, at_ps: u64, known: &mut Option<Ancestors<'a>>) -> Vec<Ev> {
-        if !config.path.balancer.wants_reachability() {
+        if !config.balancer.wants_reachability() {
             return Vec::new();
         }
         let FabricSpec { network, events, seed, .. } = self.spec.fabric;
         let known = known.get_or_insert_with(|| Ancestors::new(network, events, seed));
         let FlowSpec { src, dst, .. } = self.spec.flows[flow];
         let [from, to] = [src, dst].map(|host| self.address(&self.fabric.hosts[host]));
-        known.paths(at_ps, src, dst, spray_fabric::addresses(from, to), config.path.evs)
+        known.paths(at_ps, src, dst, spray_fabric::addresses(from, to), config.path.evs.into())
     }
 
     /// Which paths a flow has, from which time on.

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use spray_core::flow::FlowConfig;
-use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::path::BalancerKind;
 use spray_nic::driver::{DriverOptions, Idle};
 use spray_nic::{Endpoint, EndpointConfig, Peer};
 
@@ -22,7 +22,7 @@ use super::{FabricSpec, OPEN_QUEUE, RunError};
 #[cfg(feature = "quic")]
 use crate::bench::quic::{self, Quic};
 use crate::bench::{Latency, Throughput, bare, cpu, join};
-use crate::frame::{RATE_BPS, RTT_PS, data_frame, data_header_bytes, unpaced};
+use crate::frame::{RATE_BPS, data_frame, data_header_bytes, unpaced};
 use crate::program::AttachMode;
 use spray_fabric::{Fabric, LeafSpine, Scale};
 
@@ -199,8 +199,8 @@ impl VethBench {
     fn flow(&self, ack_every: u32) -> FlowConfig {
         let header_bytes = data_header_bytes();
         let window_bytes = u64::from(WINDOW_PACKETS) * u64::from(self.payload_bytes + header_bytes);
-        let path = PathConfig::new(BalancerKind::Reps, RTT_PS, WINDOW_PACKETS);
-        FlowConfig { ack_every, window_packets: 1024, ..unpaced(self.payload_bytes, header_bytes, window_bytes, path) }
+        let flow = unpaced(BalancerKind::Reps, self.payload_bytes, header_bytes, window_bytes);
+        FlowConfig { ack_every, window_packets: 1024, ..flow }
     }
 
     fn endpoint(&mut self, host: usize, transport: Transport) -> Result<HostEndpoint, RunError> {

@@ -1,10 +1,11 @@
 //! DCQCN: RoCE's rate control by marks, for Reunion's setting (Reunion §4; the rules are those of "Congestion Control for
 //! Large-Scale RDMA Deployments", SIGCOMM 2015). Clauses (DQN-n) are in `docs/specs/dcqcn.md`.
 
-use super::fixed_point::{MAX_RATE_BPS, after_gap};
-use super::{AckInfo, CcConfigOf, CongestionControl, Scheme, part_bytes, part_rate};
+use super::fixed_point::after_gap;
+use super::{AckInfo, CongestionControl, Scheme, part_bytes, part_rate};
 use crate::feedback::LossCause;
 use crate::link::serialisation_floor_ps;
+use crate::now::{Now, OnPath, Path};
 use crate::settings::settings;
 use crate::units::{ByteSize, Gbps, Micros};
 
@@ -51,7 +52,8 @@ settings! {
 #[derive(Clone, Debug)]
 pub struct Dcqcn {
     pub(super) state: ReactionPoint,
-    settings: Settings,
+    own: DcqcnConfig,
+    settings: OnPath<Settings>,
 }
 
 /// The sender's variables, which the paper calls its reaction point.
@@ -77,7 +79,6 @@ pub(super) struct ReactionPoint {
 
 #[derive(Clone, Debug)]
 struct Settings {
-    link_bps: u64,
     min_bps: u64,
     additive_bps: u64,
     hyper_bps: u64,
@@ -86,7 +87,6 @@ struct Settings {
     rate_timer_ps: u64,
     byte_counter: u64,
     window_bytes: u64,
-    catch_up_packets: u64,
     fast_recovery: u32,
     gain: u32,
     losses: bool,
@@ -95,9 +95,9 @@ struct Settings {
 impl Dcqcn {
     /// Takes a mark. It is a notification, unless the last one was too short a time ago.
     //= docs/specs/dcqcn.md#DQN-2 notifications
-    fn on_congestion(&mut self, now_ps: u64) {
-        let Self { state, settings } = self;
-        if state.last_cnp_ps.is_some_and(|last_ps| now_ps.saturating_sub(last_ps) < settings.cnp_interval_ps) {
+    fn on_congestion(&mut self, now: Now<'_>) {
+        let Self { state, settings, .. } = self;
+        if state.last_cnp_ps.is_some_and(|last_ps| now.since(last_ps) < settings.cnp_interval_ps) {
             return;
         }
         //= docs/specs/dcqcn.md#DQN-3 the cut
@@ -105,32 +105,32 @@ impl Dcqcn {
         let cut = ((u128::from(state.rate_bps) * u128::from(state.alpha)) >> (ALPHA_BITS + 1)) as u64;
         state.rate_bps = (state.rate_bps - cut).max(settings.min_bps);
         state.alpha = state.alpha - state.alpha / settings.gain + ALPHA_ONE / settings.gain;
-        (state.last_cnp_ps, state.alpha_ps, state.timer_ps) = (Some(now_ps), now_ps, now_ps);
+        (state.last_cnp_ps, state.alpha_ps, state.timer_ps) = (Some(now.ps), now.ps, now.ps);
         (state.by_timer, state.by_bytes, state.sent_bytes) = (0, 0, 0);
     }
 
     /// Does what timers would have done by now.
     //= docs/specs/dcqcn.md#DQN-7 no timers
     #[inline]
-    fn advance(&mut self, now_ps: u64) {
-        let Self { state, settings } = self;
+    fn advance(&mut self, now: Now<'_>) {
+        let Self { state, settings, .. } = self;
         if state.last_cnp_ps.is_none() {
             return;
         }
-        let alpha_ps = now_ps.saturating_sub(state.alpha_ps);
+        let alpha_ps = now.since(state.alpha_ps);
         if alpha_ps >= settings.alpha_timer_ps {
             self.decay(alpha_ps);
         }
-        let timer_ps = now_ps.saturating_sub(self.state.timer_ps);
+        let timer_ps = now.since(self.state.timer_ps);
         if timer_ps >= self.settings.rate_timer_ps {
-            self.tick(timer_ps);
+            self.tick(timer_ps, now.path.link_bps);
         }
     }
 
     //= docs/specs/dcqcn.md#DQN-4 how alpha falls
     #[cold]
     fn decay(&mut self, since_ps: u64) {
-        let Self { state, settings } = self;
+        let Self { state, settings, .. } = self;
         let times = since_ps / settings.alpha_timer_ps;
         state.alpha_ps = state.alpha_ps.saturating_add(times * settings.alpha_timer_ps);
         let keep = (1u64 << KEEP_BITS) - (1u64 << KEEP_BITS) / u64::from(settings.gain);
@@ -139,18 +139,18 @@ impl Dcqcn {
 
     //= docs/specs/dcqcn.md#DQN-5 when the rate rises
     #[cold]
-    fn tick(&mut self, since_ps: u64) {
+    fn tick(&mut self, since_ps: u64, link_bps: u64) {
         let times = since_ps / self.settings.rate_timer_ps;
         self.state.timer_ps = self.state.timer_ps.saturating_add(times * self.settings.rate_timer_ps);
         for _ in 0..times.min(MAX_TICKS) {
             self.state.by_timer = self.state.by_timer.saturating_add(1);
-            self.increase();
+            self.increase(link_bps);
         }
     }
 
     //= docs/specs/dcqcn.md#DQN-6 how far the rate rises
-    fn increase(&mut self) {
-        let Self { state, settings } = self;
+    fn increase(&mut self, link_bps: u64) {
+        let Self { state, settings, .. } = self;
         let (most, least) = (state.by_timer.max(state.by_bytes), state.by_timer.min(state.by_bytes));
         let step_bps = if least > settings.fast_recovery {
             settings.hyper_bps.saturating_mul(u64::from(least - settings.fast_recovery))
@@ -159,7 +159,7 @@ impl Dcqcn {
         } else {
             0
         };
-        state.target_bps = state.target_bps.saturating_add(step_bps).min(settings.link_bps);
+        state.target_bps = state.target_bps.saturating_add(step_bps).min(link_bps);
         state.rate_bps = state.rate_bps.midpoint(state.target_bps);
     }
 }
@@ -181,76 +181,75 @@ impl Scheme for Dcqcn {
         }
     }
 
-    fn make(own: &DcqcnConfig, config: &CcConfigOf<impl Copy>) -> Self {
-        let settings = Settings::new(own, config);
+    fn make(own: &DcqcnConfig, path: &Path) -> Self {
+        let settings = OnPath::new(path, |path| Settings::new(own, path));
         //= docs/specs/dcqcn.md#DQN-1 beginning at the link's rate
         let state = ReactionPoint {
-            rate_bps: settings.link_bps,
-            target_bps: settings.link_bps,
+            rate_bps: path.link_bps,
+            target_bps: path.link_bps,
             alpha: ALPHA_ONE,
             ..ReactionPoint::default()
         };
-        Self { state, settings }
-    }
-
-    //= docs/specs/dcqcn.md#DQN-10 a learned rate
-    fn adopt(&mut self, fresh: Self, starting: bool) {
-        self.settings = fresh.settings;
-        if starting && self.state.last_cnp_ps.is_none() {
-            (self.state.rate_bps, self.state.target_bps) = (self.settings.link_bps, self.settings.link_bps);
-        }
+        Self { state, own: *own, settings }
     }
 }
 
 impl CongestionControl for Dcqcn {
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo) {
-        self.advance(now_ps);
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
+        self.settings.follow(now.path, |path| Settings::new(&self.own, path));
+        self.advance(now);
         if ack.marked || ack.marked_packets > 0 {
-            self.on_congestion(now_ps);
+            self.on_congestion(now);
         }
     }
 
     //= docs/specs/dcqcn.md#DQN-8 losses
-    fn on_loss(&mut self, now_ps: u64, _bytes: u32, _cause: LossCause) {
+    fn on_loss(&mut self, now: Now<'_>, _bytes: u32, _cause: LossCause) {
         if self.settings.losses {
-            self.advance(now_ps);
-            self.on_congestion(now_ps);
+            self.advance(now);
+            self.on_congestion(now);
         }
     }
 
     #[inline]
-    fn on_send(&mut self, now_ps: u64, bytes: u32) {
-        self.advance(now_ps);
+    fn on_send(&mut self, now: Now<'_>, bytes: u32) {
+        self.advance(now);
         //= docs/specs/dcqcn.md#DQN-9 pacing
         let gap_ps = serialisation_floor_ps(u64::from(bytes), self.state.rate_bps);
-        self.state.next_ps = after_gap(self.state.next_ps, now_ps, gap_ps, self.settings.catch_up_packets);
+        self.state.next_ps = after_gap(self.state.next_ps, now.ps, gap_ps, now.path.catch_up_packets.into());
         //= docs/specs/dcqcn.md#DQN-5 when the rate rises
         self.state.sent_bytes = self.state.sent_bytes.saturating_add(u64::from(bytes));
         if self.state.sent_bytes >= self.settings.byte_counter && self.state.last_cnp_ps.is_some() {
             self.state.sent_bytes = 0;
             self.state.by_bytes = self.state.by_bytes.saturating_add(1);
-            self.increase();
+            self.increase(now.path.link_bps);
         }
     }
 
     #[inline]
-    fn window_bytes(&self) -> u64 {
-        self.settings.window_bytes
+    fn window_bytes(&self, path: &Path) -> u64 {
+        self.settings.window_bytes.max(path.packet_bytes.into())
+    }
+
+    //= docs/specs/dcqcn.md#DQN-10 a learned rate
+    fn on_start(&mut self, path: &Path) {
+        if self.state.last_cnp_ps.is_none() {
+            (self.state.rate_bps, self.state.target_bps) = (path.link_bps, path.link_bps);
+        }
     }
 
     #[inline]
-    fn poll_send(&self, now_ps: u64) -> u64 {
-        self.state.next_ps.max(now_ps)
+    fn poll_send(&self, now: Now<'_>) -> u64 {
+        self.state.next_ps.max(now.ps)
     }
 }
 
 impl Settings {
-    fn new(own: &DcqcnConfig, config: &CcConfigOf<impl Copy>) -> Self {
-        let link_bps = config.link_bps.clamp(1, MAX_RATE_BPS);
+    fn new(own: &DcqcnConfig, path: &Path) -> Self {
+        let link_bps = path.link_bps;
         let share = |asked: Option<Gbps>, part: u64| asked.map_or(link_bps / part, Gbps::bps).max(1);
         Self {
-            link_bps,
             min_bps: share(own.min_rate_gbps, 1000).min(link_bps),
             additive_bps: share(own.additive_gbps, 1000),
             hyper_bps: share(own.hyper_gbps, 100),
@@ -258,8 +257,7 @@ impl Settings {
             alpha_timer_ps: own.alpha_timer_us.ps().max(1),
             rate_timer_ps: own.rate_timer_us.ps().max(1),
             byte_counter: own.counter_bytes.bytes().max(1),
-            window_bytes: own.window_bytes.map_or(u64::MAX, ByteSize::bytes).max(config.packet_bytes.max(1).into()),
-            catch_up_packets: config.catch_up_packets.into(),
+            window_bytes: own.window_bytes.map_or(u64::MAX, ByteSize::bytes),
             fast_recovery: own.fast_recovery.min(1000).into(),
             gain: own.gain.clamp(1, 65_536),
             losses: own.losses,

@@ -2,8 +2,9 @@
 //! Clauses (DCTCP-n) are in `docs/specs/dctcp.md`.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, per_window, window};
-use super::{AckInfo, CcConfigOf, CongestionControl, Scheme};
+use super::{AckInfo, CongestionControl, Scheme};
 use crate::feedback::LossCause;
+use crate::now::{Now, Path};
 use crate::settings::settings;
 
 settings! {
@@ -21,16 +22,13 @@ pub struct Dctcp {
     /// Window in units of 2^-16 bytes, so that growth of less than a byte adds up.
     //= docs/specs/dctcp.md#DCTCP-7 integers
     pub(super) window: u64,
-    min_window: u64,
-    max_window: u64,
-    packet_bytes: u64,
     marked_by_trigger: bool,
 }
 
 impl Dctcp {
     //= docs/specs/dctcp.md#DCTCP-1 growth
-    fn grow(&mut self, bytes: u64) {
-        let growth = per_window(bytes, self.packet_bytes, self.window);
+    fn grow(&mut self, path: &Path, bytes: u64) {
+        let growth = per_window(bytes, path.packet_bytes.into(), self.window);
         self.window = self.window.saturating_add(growth);
     }
 
@@ -39,8 +37,9 @@ impl Dctcp {
     }
 
     //= docs/specs/dctcp.md#DCTCP-4 bounds of the window
-    fn clamp(&mut self) {
-        self.window = self.window.clamp(self.min_window, self.max_window);
+    fn clamp(&mut self, path: &Path) {
+        let packet_bytes = u64::from(path.packet_bytes);
+        self.window = self.window.clamp(packet_bytes << FRACTION_BITS, window(path.max_window_bytes, packet_bytes));
     }
 }
 
@@ -49,26 +48,17 @@ impl Scheme for Dctcp {
 
     const STATE_BYTES: usize = size_of::<u64>();
 
-    fn make(own: &DctcpConfig, config: &CcConfigOf<impl Copy>) -> Self {
-        let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
+    fn make(own: &DctcpConfig, path: &Path) -> Self {
         Self {
-            window: window(config.initial_window_bytes, packet_bytes),
-            min_window: packet_bytes << FRACTION_BITS,
-            max_window: window(config.max_window_bytes, packet_bytes),
-            packet_bytes,
+            window: window(path.initial_window_bytes, path.packet_bytes.into()),
             marked_by_trigger: own.marked_by_trigger,
         }
-    }
-
-    fn adopt(&mut self, fresh: Self, starting: bool) {
-        let window = if starting { self.window.max(fresh.window) } else { self.window };
-        *self = Self { window, ..fresh };
     }
 }
 
 impl CongestionControl for Dctcp {
     //= docs/specs/dctcp.md#DCTCP-2 cut for marks
-    fn on_ack(&mut self, _now_ps: u64, ack: &AckInfo) {
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
         let bytes = ack.bytes.min(MAX_ACKED_BYTES);
         let marked = match self.marked_by_trigger {
             //= docs/specs/dctcp.md#DCTCP-8 the trigger's mark counts for all
@@ -77,21 +67,25 @@ impl CongestionControl for Dctcp {
             false => marked_bytes(ack, bytes),
         };
         if marked < bytes {
-            self.grow(bytes - marked);
+            self.grow(now.path, bytes - marked);
         }
         self.shrink((marked << FRACTION_BITS) / 4);
-        self.clamp();
+        self.clamp(now.path);
     }
 
     //= docs/specs/dctcp.md#DCTCP-3 cut for losses
-    fn on_loss(&mut self, _now_ps: u64, bytes: u32, _cause: LossCause) {
+    fn on_loss(&mut self, now: Now<'_>, bytes: u32, _cause: LossCause) {
         self.shrink(u64::from(bytes) << FRACTION_BITS);
-        self.clamp();
+        self.clamp(now.path);
     }
 
     #[inline]
-    fn window_bytes(&self) -> u64 {
+    fn window_bytes(&self, _path: &Path) -> u64 {
         self.window >> FRACTION_BITS
+    }
+
+    fn on_start(&mut self, path: &Path) {
+        self.window = self.window.max(window(path.initial_window_bytes, path.packet_bytes.into()));
     }
 }
 

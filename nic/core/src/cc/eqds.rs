@@ -10,8 +10,9 @@ mod tests;
 use spray_wire::PullRequest;
 
 pub use self::pacer::{CreditBound, PullPacer};
-use super::{AckInfo, CcConfigOf, CongestionControl, Scheme, bdp_bytes, part_bytes};
+use super::{AckInfo, CongestionControl, Scheme, part_bytes};
 use crate::feedback::LossCause;
+use crate::now::{Now, OnPath, Path};
 use crate::settings::settings;
 use crate::units::{ByteSize, Ratio};
 
@@ -42,8 +43,16 @@ impl EqdsConfig {
 }
 
 /// The sender's part of EQDS. All totals are wire bytes since the connection began.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Eqds {
+    state: Totals,
+    own: EqdsConfig,
+    amounts: OnPath<Amounts>,
+}
+
+/// What a sender keeps.
+#[derive(Clone, Debug, Default)]
+struct Totals {
     /// The credit pulled, and the credit spent. The last packet may overdraw by less than its own bytes.
     pulled: u64,
     spent: u64,
@@ -58,6 +67,11 @@ pub struct Eqds {
     /// The largest demand told, if any was.
     told: u64,
     has_asked: bool,
+}
+
+/// [`EqdsConfig`] on a path.
+#[derive(Clone, Debug)]
+struct Amounts {
     speculative_bytes: u64,
     request_bytes: u64,
 }
@@ -65,7 +79,7 @@ pub struct Eqds {
 impl Scheme for Eqds {
     type Config = EqdsConfig;
 
-    const STATE_BYTES: usize = size_of::<Self>() - 2 * size_of::<u64>();
+    const STATE_BYTES: usize = size_of::<Totals>();
 
     fn share(own: &EqdsConfig, count: u64) -> EqdsConfig {
         EqdsConfig {
@@ -76,24 +90,24 @@ impl Scheme for Eqds {
         }
     }
 
-    fn make(own: &EqdsConfig, config: &CcConfigOf<impl Copy>) -> Self {
-        let packet = u64::from(config.packet_bytes.max(1));
-        let bdp = bdp_bytes(config.base_rtt_ps, config.link_bps);
+    fn make(own: &EqdsConfig, path: &Path) -> Self {
+        Self { state: Totals::default(), own: *own, amounts: OnPath::new(path, |path| Amounts::new(own, path)) }
+    }
+}
+
+impl Amounts {
+    fn new(own: &EqdsConfig, path: &Path) -> Self {
+        let (packet, bdp) = (u64::from(path.packet_bytes), path.bdp_bytes());
         let or = |asked: Option<ByteSize>, bytes: u64| asked.map_or(bytes, ByteSize::bytes);
         Self {
             speculative_bytes: or(own.speculative_bytes, bdp.div_ceil(packet).saturating_mul(packet)),
             //= docs/specs/eqds.md#EQDS-8 asking for more
             request_bytes: or(own.request_bytes, bdp.saturating_mul(3)).max(4 * packet),
-            ..Self::default()
         }
-    }
-
-    fn adopt(&mut self, fresh: Self, _starting: bool) {
-        (self.speculative_bytes, self.request_bytes) = (fresh.speculative_bytes, fresh.request_bytes);
     }
 }
 
-impl Eqds {
+impl Totals {
     /// All credit that the sender can use, without that for trims.
     //= docs/specs/eqds.md#EQDS-6 demand
     #[inline]
@@ -112,36 +126,40 @@ impl Eqds {
 impl CongestionControl for Eqds {
     //= docs/specs/eqds.md#EQDS-3 end of speculation
     #[inline]
-    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo) {
-        self.speculating = false;
+    fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo) {
+        let state = &mut self.state;
+        state.speculating = false;
     }
 
     //= docs/specs/eqds.md#EQDS-3 end of speculation
     //= docs/specs/eqds.md#EQDS-6 demand
     #[inline]
-    fn on_loss(&mut self, _now_ps: u64, bytes: u32, cause: LossCause) {
-        self.speculating = false;
-        let lost = if cause == LossCause::Trimmed { &mut self.trimmed } else { &mut self.wanted };
+    fn on_loss(&mut self, _now: Now<'_>, bytes: u32, cause: LossCause) {
+        let state = &mut self.state;
+        state.speculating = false;
+        let lost = if cause == LossCause::Trimmed { &mut state.trimmed } else { &mut state.wanted };
         *lost = lost.saturating_add(u64::from(bytes));
     }
 
     /// It takes credit like a lost packet.
     #[inline]
     fn on_gone_back(&mut self, bytes: u32) {
-        self.speculating = false;
-        self.wanted = self.wanted.saturating_add(u64::from(bytes));
+        let state = &mut self.state;
+        state.speculating = false;
+        state.wanted = state.wanted.saturating_add(u64::from(bytes));
     }
 
     //= docs/specs/eqds.md#EQDS-1 credit spent
     #[inline]
-    fn on_send(&mut self, _now_ps: u64, bytes: u32) {
-        let total = if self.pulled > self.spent { &mut self.spent } else { &mut self.speculated };
+    fn on_send(&mut self, _now: Now<'_>, bytes: u32) {
+        let state = &mut self.state;
+        let total = if state.pulled > state.spent { &mut state.spent } else { &mut state.speculated };
         *total = total.saturating_add(u64::from(bytes));
     }
 
     /// Unbounded: credit alone limits what is in flight.
     #[inline]
-    fn window_bytes(&self) -> u64 {
+    fn window_bytes(&self, _path: &Path) -> u64 {
         UNBOUNDED
     }
 
@@ -153,54 +171,61 @@ impl CongestionControl for Eqds {
     //= docs/specs/eqds.md#EQDS-2 speculation
     #[inline]
     fn has_credit(&self) -> bool {
-        self.pulled > self.spent || (self.speculating && self.speculated < self.speculation_end)
+        let state = &self.state;
+        state.pulled > state.spent || (state.speculating && state.speculated < state.speculation_end)
     }
 
     //= docs/specs/eqds.md#EQDS-2 speculation
-    fn on_queued(&mut self, bytes: u64, idle: bool) {
+    fn on_queued(&mut self, path: &Path, bytes: u64, idle: bool) {
+        self.amounts.follow(path, |path| Amounts::new(&self.own, path));
+        let (state, amounts) = (&mut self.state, &self.amounts);
         if idle {
-            let left = self.pulled.saturating_sub(self.spent);
-            self.wanted = self.wanted.saturating_sub(left);
-            self.speculating = true;
-            self.speculation_end = self.speculated.saturating_add(self.speculative_bytes.saturating_sub(left));
+            let left = state.pulled.saturating_sub(state.spent);
+            state.wanted = state.wanted.saturating_sub(left);
+            state.speculating = true;
+            state.speculation_end = state.speculated.saturating_add(amounts.speculative_bytes.saturating_sub(left));
         }
-        self.wanted = self.wanted.saturating_add(bytes);
+        state.wanted = state.wanted.saturating_add(bytes);
     }
 
-    fn on_pull(&mut self, credit_bytes: u64) -> bool {
+    fn on_pull(&mut self, path: &Path, credit_bytes: u64) -> bool {
+        self.amounts.follow(path, |path| Amounts::new(&self.own, path));
+        let (state, amounts) = (&mut self.state, &self.amounts);
         //= docs/specs/eqds.md#EQDS-5 totals
-        let sent = self.spent.saturating_add(self.speculated);
-        let honest = credit_bytes.min(self.told.saturating_add(sent));
-        self.speculating = false;
-        if honest <= self.pulled {
+        let sent = state.spent.saturating_add(state.speculated);
+        let honest = credit_bytes.min(state.told.saturating_add(sent));
+        state.speculating = false;
+        if honest <= state.pulled {
             return false;
         }
-        self.pulled = honest;
+        state.pulled = honest;
         //= docs/specs/eqds.md#EQDS-9 credit left over
-        let most = self.spent.saturating_add(self.request_bytes.saturating_mul(2));
-        let over = self.pulled.saturating_sub(most);
-        self.spent = self.spent.saturating_add(over);
-        self.wanted = self.wanted.saturating_add(over);
+        let most = state.spent.saturating_add(amounts.request_bytes.saturating_mul(2));
+        let over = state.pulled.saturating_sub(most);
+        state.spent = state.spent.saturating_add(over);
+        state.wanted = state.wanted.saturating_add(over);
         true
     }
 
     //= docs/specs/eqds.md#EQDS-7 telling the demand
     //= docs/specs/eqds.md#EQDS-8 asking for more
     #[inline]
-    fn poll_request(&mut self, again: bool) -> Option<PullRequest> {
-        if self.wanted == 0 {
+    fn poll_request(&mut self, path: &Path, again: bool) -> Option<PullRequest> {
+        if self.state.wanted == 0 {
             return None;
         }
-        let most = self.spent_unasked(self.spent).saturating_add(self.request_bytes);
-        let demand = self.demand().min(most).max(self.told);
-        let left = self.told.saturating_sub(self.spent_unasked(self.pulled));
-        let due = !self.has_asked || (demand > self.told && left < self.request_bytes / 2);
+        self.amounts.follow(path, |path| Amounts::new(&self.own, path));
+        let (state, amounts) = (&mut self.state, &self.amounts);
+        let most = state.spent_unasked(state.spent).saturating_add(amounts.request_bytes);
+        let demand = state.demand().min(most).max(state.told);
+        let left = state.told.saturating_sub(state.spent_unasked(state.pulled));
+        let due = !state.has_asked || (demand > state.told && left < amounts.request_bytes / 2);
         if !due && !again {
             return None;
         }
-        self.told = demand;
-        self.has_asked = true;
-        Some(PullRequest { demand_bytes: demand, pulled_bytes: self.pulled })
+        state.told = demand;
+        state.has_asked = true;
+        Some(PullRequest { demand_bytes: demand, pulled_bytes: state.pulled })
     }
 }
 

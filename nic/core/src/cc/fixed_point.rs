@@ -1,6 +1,6 @@
 //! The integers that stand for fractions in congestion controls: windows in 2^-16 bytes, shares in 2^-16, times in ticks.
 
-use super::PS_PER_SECOND;
+use crate::link::PS_PER_SECOND;
 use crate::units::Ratio;
 
 /// Bits of a window, or of a share, below one.
@@ -11,9 +11,6 @@ pub(super) const MAX_WINDOW_BYTES: u64 = 1 << 40;
 
 /// Most bytes of one acknowledgement. More cannot be honest, and would overflow the growth.
 pub(super) const MAX_ACKED_BYTES: u64 = u32::MAX as u64;
-
-/// Largest rate, in bits a second: a petabit.
-pub(super) const MAX_RATE_BPS: u64 = 1_000_000_000_000_000;
 
 /// One, as a share.
 pub(super) const ONE: u64 = 1 << FRACTION_BITS;

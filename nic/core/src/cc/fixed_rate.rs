@@ -1,7 +1,8 @@
 //! A constant rate, paced packet by packet. Feedback changes nothing.
 
 use super::fixed_point::{Gaps, after_gap};
-use super::{CcConfigOf, CongestionControl, Scheme, part_rate};
+use super::{CongestionControl, Scheme, part_rate};
+use crate::now::{Now, Path};
 use crate::settings::settings;
 use crate::units::Gbps;
 
@@ -17,14 +18,12 @@ settings! {
 /// Paces at a rate below a window that never moves.
 ///
 /// The gap to the next packet counts from the one before, if that was late, or from when it was due for as many packets as
-/// [`CcConfigOf::catch_up_packets`] says.
+/// [`Path::catch_up_packets`] says.
 #[derive(Clone, Debug)]
 pub struct FixedRate {
     /// Earliest time of the next packet.
     next_ps: u64,
     gaps: Gaps,
-    window_bytes: u64,
-    catch_up_packets: u64,
 }
 
 impl Scheme for FixedRate {
@@ -38,33 +37,25 @@ impl Scheme for FixedRate {
     }
 
     /// Paces at the configured rate; the window is `max_window_bytes`.
-    fn make(own: &FixedRateConfig, config: &CcConfigOf<impl Copy>) -> Self {
-        let rate_bps = own.rate_gbps.map_or(config.link_bps, Gbps::bps);
-        Self {
-            next_ps: 0,
-            gaps: Gaps::new(rate_bps),
-            window_bytes: config.max_window_bytes.max(u64::from(config.packet_bytes.max(1))),
-            catch_up_packets: config.catch_up_packets.into(),
-        }
+    fn make(own: &FixedRateConfig, path: &Path) -> Self {
+        let rate_bps = own.rate_gbps.map_or(path.link_bps, Gbps::bps);
+        Self { next_ps: 0, gaps: Gaps::new(rate_bps) }
     }
-
-    /// It follows its settings, whatever the path is.
-    fn adopt(&mut self, _fresh: Self, _starting: bool) {}
 }
 
 impl CongestionControl for FixedRate {
-    fn on_send(&mut self, now_ps: u64, bytes: u32) {
+    fn on_send(&mut self, now: Now<'_>, bytes: u32) {
         let gap_ps = self.gaps.after(bytes.into());
-        self.next_ps = after_gap(self.next_ps, now_ps, gap_ps, self.catch_up_packets);
+        self.next_ps = after_gap(self.next_ps, now.ps, gap_ps, now.path.catch_up_packets.into());
     }
 
     #[inline]
-    fn window_bytes(&self) -> u64 {
-        self.window_bytes
+    fn window_bytes(&self, path: &Path) -> u64 {
+        path.max_window_bytes.max(path.packet_bytes.into())
     }
 
     #[inline]
-    fn poll_send(&self, now_ps: u64) -> u64 {
-        self.next_ps.max(now_ps)
+    fn poll_send(&self, now: Now<'_>) -> u64 {
+        self.next_ps.max(now.ps)
     }
 }

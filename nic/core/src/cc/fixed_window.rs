@@ -1,7 +1,8 @@
 //! A constant window, for comparisons of path choice alone (Flowcut §III-B). Clauses (FXW-n) are in
 //! `docs/specs/fixed-window.md`.
 
-use super::{CcConfigOf, CongestionControl, Scheme, part_bytes};
+use super::{CongestionControl, Scheme, part_bytes};
+use crate::now::Path;
 use crate::settings::settings;
 use crate::units::ByteSize;
 
@@ -18,7 +19,7 @@ settings! {
 //= docs/specs/fixed-window.md#FXW-2 nothing moves it
 #[derive(Clone, Debug)]
 pub struct FixedWindow {
-    window_bytes: u64,
+    settings: FixedWindowConfig,
 }
 
 impl Scheme for FixedWindow {
@@ -30,19 +31,15 @@ impl Scheme for FixedWindow {
         FixedWindowConfig { window_bytes: own.window_bytes.map(|bytes| part_bytes(bytes, count, 1)) }
     }
 
-    fn make(own: &FixedWindowConfig, config: &CcConfigOf<impl Copy>) -> Self {
-        //= docs/specs/fixed-window.md#FXW-1 the window
-        let window_bytes = own.window_bytes.map_or(config.max_window_bytes, ByteSize::bytes);
-        Self { window_bytes: window_bytes.max(u64::from(config.packet_bytes.max(1))) }
+    fn make(own: &FixedWindowConfig, _path: &Path) -> Self {
+        Self { settings: *own }
     }
-
-    /// It follows its settings, whatever the path is.
-    fn adopt(&mut self, _fresh: Self, _starting: bool) {}
 }
 
 impl CongestionControl for FixedWindow {
+    //= docs/specs/fixed-window.md#FXW-1 the window
     #[inline]
-    fn window_bytes(&self) -> u64 {
-        self.window_bytes
+    fn window_bytes(&self, path: &Path) -> u64 {
+        self.settings.window_bytes.map_or(path.max_window_bytes, ByteSize::bytes).max(path.packet_bytes.into())
     }
 }

@@ -5,9 +5,10 @@ use alloc::boxed::Box;
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, ONE, per_window, share, ticks, times, window};
 use super::median::Median;
-use super::{AckInfo, CcConfigOf, CongestionControl, Scheme, bdp_bytes, part_bytes};
+use super::{AckInfo, CongestionControl, Scheme, part_bytes};
 use crate::feedback::LossCause;
 use crate::link::serialisation_floor_ps;
+use crate::now::{Now, OnPath, Path};
 use crate::settings::settings;
 use crate::units::{ByteSize, Ratio};
 
@@ -57,7 +58,8 @@ settings! {
 pub struct MSwift {
     pub(super) state: DelayWindow,
     delays: Box<Median>,
-    settings: Settings,
+    own: MSwiftConfig,
+    settings: OnPath<Settings>,
 }
 
 /// The window and what moves it.
@@ -77,13 +79,11 @@ pub(super) struct DelayWindow {
 /// [`MSwiftConfig`] on a path: windows in 2^-16 bytes, times in ticks, shares in 2^-16.
 #[derive(Clone, Debug)]
 struct Settings {
-    packet_bytes: u64,
     min_window: u64,
     max_window: u64,
     ai: u64,
     beta: u64,
     max_mdf: u64,
-    base: u32,
     queue: u32,
     queue_hops: u8,
     reset_timeouts: u8,
@@ -97,21 +97,21 @@ impl MSwift {
     /// Target delay in ticks, at the present window, over a path of `hops` switches; 0 stands for `queue_hops`.
     //= docs/specs/mswift.md#MSW-2 target delay
     #[inline]
-    fn target(&self, hops: u8) -> u32 {
-        let Settings { base, queue, queue_hops, .. } = self.settings;
+    fn target(&self, path: &Path, hops: u8) -> u32 {
+        let Settings { queue, queue_hops, .. } = *self.settings;
         let queue = match (hops, queue_hops) {
             (0, _) | (_, 0) => queue,
             _ => (u64::from(queue) * u64::from(hops) / u64::from(queue_hops)).min(u64::from(u32::MAX)) as u32,
         };
-        base.saturating_add(queue).saturating_add(self.flow_term())
+        ticks(path.base_rtt_ps).saturating_add(queue).saturating_add(self.flow_term(path))
     }
 
     /// What a small window adds to the target delay, in ticks.
     //= docs/specs/mswift.md#MSW-3 flow scaling
     #[inline]
-    fn flow_term(&self) -> u32 {
-        let Settings { packet_bytes, flow_range, flow_alpha, flow_from, .. } = self.settings;
-        let root = ((packet_bytes << (3 * FRACTION_BITS)) / self.state.window).isqrt();
+    fn flow_term(&self, path: &Path) -> u32 {
+        let Settings { flow_range, flow_alpha, flow_from, .. } = *self.settings;
+        let root = ((u64::from(path.packet_bytes) << (3 * FRACTION_BITS)) / self.state.window).isqrt();
         match root.checked_sub(flow_from) {
             Some(above) => times(flow_alpha, above).min(u64::from(flow_range)) as u32,
             None => 0,
@@ -120,8 +120,9 @@ impl MSwift {
 
     //= docs/specs/mswift.md#MSW-4 increase
     #[inline]
-    fn grow(&mut self, bytes: u64) {
-        let Settings { packet_bytes, ai, max_window, .. } = self.settings;
+    fn grow(&mut self, path: &Path, bytes: u64) {
+        let Settings { ai, max_window, .. } = *self.settings;
+        let packet_bytes = u64::from(path.packet_bytes);
         let window = self.state.window;
         let growth = match window >= packet_bytes << FRACTION_BITS {
             true => per_window(bytes, packet_bytes, window),
@@ -133,24 +134,24 @@ impl MSwift {
     /// Takes the share `cut` off the window, at most once a round trip.
     //= docs/specs/mswift.md#MSW-6 one decrease a round trip
     #[inline]
-    fn shrink(&mut self, now_ps: u64, cut: u64) {
+    fn shrink(&mut self, now: Now<'_>, cut: u64) {
         let window = self.state.window;
         self.state.window = (window - times(window, cut.min(ONE))).max(self.settings.min_window);
         if self.state.window < window {
-            self.state.last_decrease_ps = Some(now_ps);
+            self.state.last_decrease_ps = Some(now.ps);
         }
     }
 
     //= docs/specs/mswift.md#MSW-6 one decrease a round trip
     #[inline]
-    fn can_decrease(&self, now_ps: u64) -> bool {
+    fn can_decrease(&self, now: Now<'_>) -> bool {
         let rtt_ps = u64::from(self.state.delay) << 10;
-        self.state.last_decrease_ps.is_none_or(|last_ps| now_ps.saturating_sub(last_ps) >= rtt_ps)
+        self.state.last_decrease_ps.is_none_or(|last_ps| now.since(last_ps) >= rtt_ps)
     }
 
     #[inline]
-    fn is_below_a_packet(&self) -> bool {
-        self.state.window < self.settings.packet_bytes << FRACTION_BITS
+    fn is_below_a_packet(&self, path: &Path) -> bool {
+        self.state.window < u64::from(path.packet_bytes) << FRACTION_BITS
     }
 }
 
@@ -163,103 +164,96 @@ impl Scheme for MSwift {
         MSwiftConfig { queue_bytes: part_bytes(own.queue_bytes, count, 0), ..*own }
     }
 
-    fn make(own: &MSwiftConfig, config: &CcConfigOf<impl Copy>) -> Self {
-        let settings = Settings::new(own, config);
-        //= docs/specs/mswift.md#MSW-8 first and largest window
-        let first_bytes = config.initial_window_bytes.min(target_bytes(own, config));
+    fn make(own: &MSwiftConfig, path: &Path) -> Self {
         let state = DelayWindow {
-            window: window(first_bytes, settings.packet_bytes),
+            window: first_window(own, path),
             last_decrease_ps: None,
             next_ps: 0,
-            delay: settings.base,
+            delay: ticks(path.base_rtt_ps),
             timeouts: 0,
         };
-        Self { state, delays: Box::new(Median::new(own.samples)), settings }
-    }
-
-    fn adopt(&mut self, fresh: Self, starting: bool) {
-        self.settings = fresh.settings;
-        if starting {
-            self.state.window = self.state.window.max(fresh.state.window);
-        }
+        let settings = OnPath::new(path, |path| Settings::new(own, path));
+        Self { state, delays: Box::new(Median::new(own.samples)), own: *own, settings }
     }
 }
 
 impl CongestionControl for MSwift {
     //= docs/specs/mswift.md#MSW-5 decrease
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo) {
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
+        self.settings.follow(now.path, |path| Settings::new(&self.own, path));
         //= docs/specs/mswift.md#MSW-1 median delay
         let delay = self.delays.push(ticks(ack.rtt_ps));
         self.state.delay = delay;
         self.state.timeouts = 0;
-        let target = self.target(ack.hops);
+        let target = self.target(now.path, ack.hops);
         if delay < target {
-            self.grow(ack.bytes.min(MAX_ACKED_BYTES));
-        } else if self.can_decrease(now_ps) {
+            self.grow(now.path, ack.bytes.min(MAX_ACKED_BYTES));
+        } else if self.can_decrease(now) {
             let excess = (u64::from(delay - target) << FRACTION_BITS) / u64::from(delay.max(1));
-            self.shrink(now_ps, times(excess, self.settings.beta).min(self.settings.max_mdf));
+            self.shrink(now, times(excess, self.settings.beta).min(self.settings.max_mdf));
         }
     }
 
     //= docs/specs/mswift.md#MSW-7 losses
-    fn on_loss(&mut self, now_ps: u64, _bytes: u32, cause: LossCause) {
-        if !self.can_decrease(now_ps) {
+    fn on_loss(&mut self, now: Now<'_>, _bytes: u32, cause: LossCause) {
+        if !self.can_decrease(now) {
             return;
         }
         self.state.timeouts = if cause == LossCause::Timeout { self.state.timeouts.saturating_add(1) } else { 0 };
         let reset = self.state.timeouts >= self.settings.reset_timeouts;
-        self.shrink(now_ps, if reset { ONE } else { self.settings.max_mdf });
+        self.shrink(now, if reset { ONE } else { self.settings.max_mdf });
     }
 
     //= docs/specs/mswift.md#MSW-9 windows below a packet
     #[inline]
-    fn on_send(&mut self, now_ps: u64, _bytes: u32) {
-        if self.is_below_a_packet() {
+    fn on_send(&mut self, now: Now<'_>, _bytes: u32) {
+        if self.is_below_a_packet(now.path) {
             let rtt_ps = u128::from(self.state.delay) << 10;
-            let packet = u128::from(self.settings.packet_bytes << FRACTION_BITS);
+            let packet = u128::from(u64::from(now.path.packet_bytes) << FRACTION_BITS);
             let gap_ps = rtt_ps * packet / u128::from(self.state.window.max(1));
-            self.state.next_ps = now_ps.saturating_add(u64::try_from(gap_ps).unwrap_or(u64::MAX));
+            self.state.next_ps = now.after(u64::try_from(gap_ps).unwrap_or(u64::MAX));
         }
     }
 
     #[inline]
-    fn window_bytes(&self) -> u64 {
-        (self.state.window >> FRACTION_BITS).max(self.settings.packet_bytes)
+    fn window_bytes(&self, path: &Path) -> u64 {
+        (self.state.window >> FRACTION_BITS).max(path.packet_bytes.into())
+    }
+
+    fn on_start(&mut self, path: &Path) {
+        self.state.window = self.state.window.max(first_window(&self.own, path));
     }
 
     //= docs/specs/mswift.md#MSW-9 windows below a packet
     #[inline]
-    fn poll_send(&self, now_ps: u64) -> u64 {
-        if self.is_below_a_packet() { self.state.next_ps.max(now_ps) } else { now_ps }
+    fn poll_send(&self, now: Now<'_>) -> u64 {
+        if self.is_below_a_packet(now.path) { self.state.next_ps.max(now.ps) } else { now.ps }
     }
 }
 
 impl Settings {
-    fn new(own: &MSwiftConfig, config: &CcConfigOf<impl Copy>) -> Self {
-        let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
-        let (base, queue) =
-            (ticks(config.base_rtt_ps), ticks(serialisation_floor_ps(own.queue_bytes.bytes(), config.link_bps)));
-        let flow_range = own.flow_range.of(base.saturating_add(queue).into());
+    fn new(own: &MSwiftConfig, path: &Path) -> Self {
+        let packet_bytes = u64::from(path.packet_bytes);
+        let queue = ticks(serialisation_floor_ps(own.queue_bytes.bytes(), path.link_bps));
+        let flow_range = own.flow_range.of(ticks(path.base_rtt_ps).saturating_add(queue).into());
         let flow_range = flow_range.min(u64::from(u32::MAX));
         let flow_max_window = match own.flow_max_window {
-            None => (target_bytes(own, config).min(1 << 50) * 1000 / packet_bytes).max(1),
+            None => (target_bytes(own, path).min(1 << 50) * 1000 / packet_bytes).max(1),
             Some(packets) => packets.to_permille(),
         };
         let flow_from = root_of_inverse(flow_max_window);
         let span = root_of_inverse(own.flow_min_window.to_permille()).saturating_sub(flow_from);
         Self {
-            packet_bytes,
             min_window: times(
                 packet_bytes << FRACTION_BITS,
                 share(own.min_window).clamp(share(Ratio::permille(1)), ONE),
             )
             .max(1),
-            max_window: window(config.max_window_bytes, packet_bytes),
+            max_window: window(path.max_window_bytes, packet_bytes),
             ai: share(own.ai),
             beta: share(own.beta),
             max_mdf: share(own.max_mdf),
-            base,
             queue,
             queue_hops: own.queue_hops,
             reset_timeouts: own.reset_timeouts,
@@ -270,10 +264,16 @@ impl Settings {
     }
 }
 
+/// The window before the first feedback.
+//= docs/specs/mswift.md#MSW-8 first and largest window
+fn first_window(own: &MSwiftConfig, path: &Path) -> u64 {
+    window(path.initial_window_bytes.min(target_bytes(own, path)), path.packet_bytes.into())
+}
+
 /// Bytes in flight at the target delay: the bandwidth-delay product and the queue.
 //= docs/specs/mswift.md#MSW-8 first and largest window
-fn target_bytes(own: &MSwiftConfig, config: &CcConfigOf<impl Copy>) -> u64 {
-    bdp_bytes(config.base_rtt_ps, config.link_bps).saturating_add(own.queue_bytes.bytes())
+fn target_bytes(own: &MSwiftConfig, path: &Path) -> u64 {
+    path.bdp_bytes().saturating_add(own.queue_bytes.bytes())
 }
 
 /// `1 / sqrt(packets)` in 2^-16, of thousandths of packets.

@@ -2,8 +2,9 @@
 //! control), with the constants of its public artifact. Clauses (NSC-n) are in `docs/specs/nscc.md`.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
-use super::{AckInfo, CcConfigOf, CongestionControl, Scheme, bdp_bytes};
+use super::{AckInfo, CongestionControl, Scheme};
 use crate::feedback::LossCause;
+use crate::now::{Now, OnPath, Path};
 use crate::settings::settings;
 use crate::units::{Micros, Ratio};
 
@@ -53,7 +54,8 @@ settings! {
 #[derive(Clone, Debug)]
 pub struct Nscc {
     pub(super) state: Adaptation,
-    settings: Settings,
+    own: NsccConfig,
+    settings: OnPath<Settings>,
 }
 
 /// The window and what moves it. Before the first acknowledgement all but the window is zero.
@@ -85,7 +87,6 @@ pub(super) struct Adaptation {
 /// [`NsccConfig`] on a path: windows in 2^-16 bytes, shares in 2^-16, delays in ticks.
 #[derive(Clone, Debug)]
 struct Settings {
-    base_rtt_ps: u64,
     target_ps: u64,
     target: u32,
     quick: u64,
@@ -110,10 +111,10 @@ impl Nscc {
     /// adapt.
     //= docs/specs/nscc.md#NSC-4 quick adapt
     #[inline]
-    fn quick_adapt(&mut self, now_ps: u64, lost: bool, bad: bool, delay: u32) -> bool {
-        let Self { state, settings } = self;
+    fn quick_adapt(&mut self, now: Now<'_>, lost: bool, bad: bool, delay: u32) -> bool {
+        let Self { state, settings, .. } = self;
         let mut done = bad && state.ignored < state.to_ignore;
-        if !done && now_ps > state.quick_end_ps {
+        if !done && now.ps > state.quick_end_ps {
             let reason = state.lost || lost || u64::from(delay) > settings.quick;
             if state.quick_end_ps != 0 && reason && state.achieved < settings.quick_below {
                 let achieved = (state.achieved << FRACTION_BITS).max(settings.min_window);
@@ -123,7 +124,7 @@ impl Nscc {
                 done = true;
             }
             state.achieved = 0;
-            state.quick_end_ps = now_ps.saturating_add(settings.base_rtt_ps).saturating_add(settings.target_ps);
+            state.quick_end_ps = now.after(now.path.base_rtt_ps + settings.target_ps);
         }
         if done {
             (state.increase, state.received) = (0, 0);
@@ -143,7 +144,7 @@ impl Nscc {
         if self.fast_increase(bytes, delay) {
             return;
         }
-        let Settings { target, proportional, .. } = self.settings;
+        let Settings { target, proportional, .. } = *self.settings;
         let room = (u64::from(target - delay) << FRACTION_BITS) / u64::from(target);
         self.increase(times(proportional, room), bytes);
     }
@@ -151,7 +152,7 @@ impl Nscc {
     //= docs/specs/nscc.md#NSC-7 fast increase
     #[inline]
     fn fast_increase(&mut self, bytes: u64, delay: u32) -> bool {
-        let Self { state, settings } = self;
+        let Self { state, settings, .. } = self;
         let clear = delay < settings.fast_below;
         state.clear = if clear { state.clear.saturating_add(bytes) } else { 0 };
         state.is_fast = clear && (state.is_fast || state.clear > state.window >> FRACTION_BITS);
@@ -163,32 +164,32 @@ impl Nscc {
 
     //= docs/specs/nscc.md#NSC-8 multiplicative decrease
     #[inline]
-    fn decrease(&mut self, now_ps: u64) {
-        let Self { state, settings } = self;
+    fn decrease(&mut self, now: Now<'_>) {
+        let Self { state, settings, .. } = self;
         (state.is_fast, state.clear) = (false, 0);
         let target = u64::from(settings.target) << FRACTION_BITS;
-        let since_ps = now_ps.saturating_sub(state.last_decrease_ps);
-        if state.average > target && since_ps > settings.base_rtt_ps {
+        let since_ps = now.since(state.last_decrease_ps);
+        if state.average > target && since_ps > now.path.base_rtt_ps {
             let excess = ((state.average - target) << FRACTION_BITS) / state.average;
             let cut = times(excess, settings.gamma).min(settings.max_decrease);
             state.window -= times(state.window, cut);
-            state.last_decrease_ps = now_ps;
+            state.last_decrease_ps = now.ps;
         }
     }
 
     /// Adds the growth that has accumulated.
     //= docs/specs/nscc.md#NSC-9 when growth is added
-    fn adjust(&mut self, now_ps: u64) {
-        let Self { state, settings } = self;
-        let since_ps = now_ps.saturating_sub(state.last_adjust_ps);
-        if state.received <= settings.adjust_bytes && since_ps <= settings.base_rtt_ps {
+    fn adjust(&mut self, now: Now<'_>) {
+        let Self { state, settings, .. } = self;
+        let since_ps = now.since(state.last_adjust_ps);
+        if state.received <= settings.adjust_bytes && since_ps <= now.path.base_rtt_ps {
             return;
         }
         let grown = (u128::from(state.increase) << FRACTION_BITS) / u128::from(state.window.max(1));
         state.window = state.window.saturating_add(u64::try_from(grown).unwrap_or(u64::MAX));
-        if since_ps >= settings.base_rtt_ps {
+        if since_ps >= now.path.base_rtt_ps {
             state.window = state.window.saturating_add(settings.eta);
-            state.last_adjust_ps = now_ps;
+            state.last_adjust_ps = now.ps;
         }
         (state.increase, state.received) = (0, 0);
         self.limit();
@@ -198,15 +199,15 @@ impl Nscc {
     //= docs/specs/nscc.md#NSC-3 average delay
     #[inline]
     fn average(&mut self, delay: u32) {
-        let Self { state, settings } = self;
+        let Self { state, settings, .. } = self;
         state.average =
             state.average - state.average / settings.average + (u64::from(delay) << FRACTION_BITS) / settings.average;
     }
 
     //= docs/specs/nscc.md#NSC-2 delay
     #[inline]
-    fn delay(&mut self, rtt_ps: u64, marked: bool) -> u32 {
-        let Settings { base_rtt_ps, target, .. } = self.settings;
+    fn delay(&mut self, base_rtt_ps: u64, rtt_ps: u64, marked: bool) -> u32 {
+        let target = self.settings.target;
         let Some(delay_ps) = rtt_ps.checked_sub(base_rtt_ps) else {
             return (self.state.average >> FRACTION_BITS).min(u64::from(u32::MAX)) as u32;
         };
@@ -228,31 +229,25 @@ impl Scheme for Nscc {
 
     const STATE_BYTES: usize = size_of::<Adaptation>();
 
-    fn make(own: &NsccConfig, config: &CcConfigOf<impl Copy>) -> Self {
-        let settings = Settings::new(own, config);
-        let first = window(config.initial_window_bytes, settings.min_window >> FRACTION_BITS);
-        Self { state: Adaptation { window: first, ..Adaptation::default() }, settings }
-    }
-
-    fn adopt(&mut self, fresh: Self, starting: bool) {
-        self.settings = fresh.settings;
-        if starting {
-            self.state.window = self.state.window.max(fresh.state.window);
-        }
+    fn make(own: &NsccConfig, path: &Path) -> Self {
+        let first = window(path.initial_window_bytes, path.packet_bytes.into());
+        let settings = OnPath::new(path, |path| Settings::new(own, path));
+        Self { state: Adaptation { window: first, ..Adaptation::default() }, own: *own, settings }
     }
 }
 
 impl CongestionControl for Nscc {
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo) {
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
+        self.settings.follow(now.path, |path| Settings::new(&self.own, path));
         let bytes = ack.bytes.min(MAX_ACKED_BYTES);
         let state = &mut self.state;
         state.in_flight = ack.in_flight_bytes;
         for count in [&mut state.received, &mut state.achieved, &mut state.ignored] {
             *count = count.saturating_add(bytes).min(MAX_WINDOW_BYTES);
         }
-        let delay = self.delay(ack.rtt_ps, ack.marked);
-        if self.quick_adapt(now_ps, false, ack.marked, delay) {
+        let delay = self.delay(now.path.base_rtt_ps, ack.rtt_ps, ack.marked);
+        if self.quick_adapt(now, false, ack.marked, delay) {
             self.limit();
             return;
         }
@@ -260,22 +255,23 @@ impl CongestionControl for Nscc {
         match (ack.marked, delay >= self.settings.target) {
             (false, true) => self.increase(self.settings.fair, bytes),
             (false, false) => self.proportional_increase(bytes, delay),
-            (true, true) => self.decrease(now_ps),
+            (true, true) => self.decrease(now),
             (true, false) => {}
         }
         self.limit();
-        self.adjust(now_ps);
+        self.adjust(now);
     }
 
     //= docs/specs/nscc.md#NSC-10 losses
-    fn on_loss(&mut self, now_ps: u64, bytes: u32, cause: LossCause) {
+    fn on_loss(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) {
+        self.settings.follow(now.path, |path| Settings::new(&self.own, path));
         self.on_gone_back(bytes);
         let bytes = u64::from(bytes);
         if cause == LossCause::Trimmed {
             self.state.ignored = self.state.ignored.saturating_add(bytes).min(MAX_WINDOW_BYTES);
-            self.average(ticks(self.settings.base_rtt_ps));
+            self.average(ticks(now.path.base_rtt_ps));
             self.state.lost = true;
-            if self.quick_adapt(now_ps, true, true, 0) {
+            if self.quick_adapt(now, true, true, 0) {
                 return;
             }
         }
@@ -289,33 +285,35 @@ impl CongestionControl for Nscc {
     }
 
     #[inline]
-    fn on_send(&mut self, _now_ps: u64, bytes: u32) {
+    fn on_send(&mut self, _now: Now<'_>, bytes: u32) {
         self.state.in_flight = self.state.in_flight.saturating_add(u64::from(bytes));
     }
 
     #[inline]
-    fn window_bytes(&self) -> u64 {
+    fn window_bytes(&self, _path: &Path) -> u64 {
         self.state.window >> FRACTION_BITS
+    }
+
+    fn on_start(&mut self, path: &Path) {
+        self.state.window = self.state.window.max(window(path.initial_window_bytes, path.packet_bytes.into()));
     }
 }
 
 impl Settings {
-    fn new(own: &NsccConfig, config: &CcConfigOf<impl Copy>) -> Self {
-        let packet_bytes = u64::from(config.packet_bytes.clamp(1, 65_535));
-        let base_rtt_ps = config.base_rtt_ps.clamp(1, MAX_TIME_PS);
-        let target_ps = own.target_delay_us.map_or(base_rtt_ps / 4 * 3, Micros::ps);
+    fn new(own: &NsccConfig, path: &Path) -> Self {
+        let packet_bytes = u64::from(path.packet_bytes);
+        let target_ps = own.target_delay_us.map_or(path.base_rtt_ps / 4 * 3, Micros::ps);
         let target = ticks(target_ps).max(1);
         //= docs/specs/nscc.md#NSC-1 scaled constants
-        let bdp = bdp_bytes(base_rtt_ps, config.link_bps).min(MAX_WINDOW_BYTES);
+        let bdp = path.bdp_bytes().min(MAX_WINDOW_BYTES);
         let scaled = |bytes: u64, ratio: Ratio| {
             let product = u128::from(bdp) * u128::from(bytes) * u128::from(ratio.ppm());
             let scaled = (product << FRACTION_BITS) / u128::from(REFERENCE_BDP_BYTES * 1_000_000);
             scaled.min(u128::from(MAX_WINDOW_BYTES << FRACTION_BITS)) as u64
         };
         let delay_scale = (target_ps << FRACTION_BITS) / REFERENCE_RTT_PS;
-        let max_window = window(config.max_window_bytes, packet_bytes);
+        let max_window = window(path.max_window_bytes, packet_bytes);
         Self {
-            base_rtt_ps,
             target_ps,
             target,
             quick: own.quick_delay.of(target.into()),
@@ -338,6 +336,3 @@ impl Settings {
 /// The network that the constants are for: 100 Gb/s and 12 us.
 const REFERENCE_RTT_PS: u64 = 12_000_000;
 const REFERENCE_BDP_BYTES: u64 = 150_000;
-
-/// One second: longer than any path, and short enough for sums and shifts.
-const MAX_TIME_PS: u64 = super::PS_PER_SECOND;

@@ -11,17 +11,18 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::feedback::Ev;
+use crate::link::bdp_bytes;
 
 const BASE_RTT_PS: u64 = 8_337_000;
 const LINK_BPS: u64 = 400_000_000_000;
 const PACKET: u32 = 4150;
 
-fn reference() -> CcConfig {
-    CcConfig::for_path(BASE_RTT_PS, LINK_BPS, PACKET)
+fn reference() -> Path {
+    Path::new(BASE_RTT_PS, LINK_BPS, PACKET)
 }
 
 fn dctcp(initial_window_bytes: u64) -> Dctcp {
-    Dctcp::make(&DctcpConfig::default(), &CcConfig { initial_window_bytes, ..reference() })
+    Dctcp::make(&DctcpConfig::default(), &Path { initial_window_bytes, ..reference() })
 }
 
 fn acks(bytes: u64, packets: u16, marked_packets: u16) -> AckInfo {
@@ -53,47 +54,47 @@ fn the_reference_windows_follow_from_the_path() {
     assert_eq!(reference().initial_window_bytes, 626_650);
     assert_eq!(reference().max_window_bytes, 625_275);
     let mut cc = Dctcp::make(&DctcpConfig::default(), &reference());
-    assert_eq!(cc.window_bytes(), 626_650);
-    cc.on_ack(0, &acks(4150, 1, 0));
-    assert_eq!(cc.window_bytes(), 625_275);
+    assert_eq!(cc.window_bytes(&reference()), 626_650);
+    cc.on_ack(reference().at(0), &acks(4150, 1, 0));
+    assert_eq!(cc.window_bytes(&reference()), 625_275);
 }
 
 #[test]
 fn a_window_of_unmarked_bytes_adds_about_a_packet() {
     //= docs/specs/dctcp.md#DCTCP-1 growth
     let mut cc = dctcp(100 * 4150);
-    (0..100).for_each(|_| cc.on_ack(0, &acks(4150, 1, 0)));
-    let grown = cc.window_bytes() - 100 * 4150;
+    (0..100).for_each(|_| cc.on_ack(reference().at(0), &acks(4150, 1, 0)));
+    let grown = cc.window_bytes(&reference()) - 100 * 4150;
     assert!((4100..=4150).contains(&grown), "{grown}");
 }
 
 #[test]
 fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
     //= docs/specs/dctcp.md#DCTCP-8 the trigger's mark counts for all
-    let config = CcConfig { initial_window_bytes: 100 * 4150, ..reference() };
+    let config = Path { initial_window_bytes: 100 * 4150, ..reference() };
     let mut cc = Dctcp::make(&DctcpConfig { marked_by_trigger: true }, &config);
-    cc.on_ack(0, &acks(8 * 4150, 8, 1));
-    assert_eq!(cc.window_bytes(), 98 * 4150, "a quarter of all eight");
-    cc.on_ack(0, &AckInfo { marked: false, ..acks(8 * 4150, 8, 1) });
-    assert!(cc.window_bytes() > 98 * 4150, "growth, although one was marked");
+    cc.on_ack(reference().at(0), &acks(8 * 4150, 8, 1));
+    assert_eq!(cc.window_bytes(&reference()), 98 * 4150, "a quarter of all eight");
+    cc.on_ack(reference().at(0), &AckInfo { marked: false, ..acks(8 * 4150, 8, 1) });
+    assert!(cc.window_bytes(&reference()) > 98 * 4150, "growth, although one was marked");
 }
 
 #[test]
 fn growth_below_a_byte_adds_up() {
     //= docs/specs/dctcp.md#DCTCP-7 integers
-    let config = CcConfig { packet_bytes: 64, initial_window_bytes: 600_000, ..reference() };
+    let config = Path { packet_bytes: 64, initial_window_bytes: 600_000, ..reference() };
     let mut cc = Dctcp::make(&DctcpConfig::default(), &config);
-    (0..1000).for_each(|_| cc.on_ack(0, &acks(64, 1, 0)));
-    assert_eq!(cc.window_bytes(), 600_006);
+    (0..1000).for_each(|_| cc.on_ack(config.at(0), &acks(64, 1, 0)));
+    assert_eq!(cc.window_bytes(&config), 600_006);
 }
 
 #[test]
 fn a_marked_ack_takes_a_quarter_of_its_bytes() {
     //= docs/specs/dctcp.md#DCTCP-2 cut for marks
     let mut cc = dctcp(400_000);
-    cc.on_ack(0, &acks(4150, 1, 1));
-    cc.on_ack(0, &acks(4150, 1, 1));
-    assert_eq!(cc.window_bytes(), 400_000 - 2075);
+    cc.on_ack(reference().at(0), &acks(4150, 1, 1));
+    cc.on_ack(reference().at(0), &acks(4150, 1, 1));
+    assert_eq!(cc.window_bytes(&reference()), 400_000 - 2075);
 }
 
 #[test]
@@ -102,11 +103,11 @@ fn every_loss_takes_its_bytes_down_to_one_packet() {
     //= docs/specs/dctcp.md#DCTCP-4 bounds of the window
     for cause in [LossCause::Trimmed, LossCause::SackGap, LossCause::Timeout] {
         let mut cc = dctcp(3 * 4150);
-        cc.on_loss(0, PACKET, cause);
-        assert_eq!(cc.window_bytes(), 2 * 4150);
-        cc.on_loss(0, PACKET, cause);
-        cc.on_loss(0, PACKET, cause);
-        assert_eq!(cc.window_bytes(), 4150);
+        cc.on_loss(reference().at(0), PACKET, cause);
+        assert_eq!(cc.window_bytes(&reference()), 2 * 4150);
+        cc.on_loss(reference().at(0), PACKET, cause);
+        cc.on_loss(reference().at(0), PACKET, cause);
+        assert_eq!(cc.window_bytes(&reference()), 4150);
     }
 }
 
@@ -114,13 +115,13 @@ fn every_loss_takes_its_bytes_down_to_one_packet() {
 fn a_coalesced_ack_splits_by_the_marked_share() {
     //= docs/specs/dctcp.md#DCTCP-5 coalesced ACKs
     let (mut one, mut apart) = (dctcp(400_000), dctcp(400_000));
-    one.on_ack(0, &acks(4 * 4150, 4, 1));
-    apart.on_ack(0, &acks(3 * 4150, 3, 0));
-    apart.on_ack(0, &acks(4150, 1, 1));
-    assert_eq!(one.window_bytes(), apart.window_bytes());
+    one.on_ack(reference().at(0), &acks(4 * 4150, 4, 1));
+    apart.on_ack(reference().at(0), &acks(3 * 4150, 3, 0));
+    apart.on_ack(reference().at(0), &acks(4150, 1, 1));
+    assert_eq!(one.window_bytes(&reference()), apart.window_bytes(&reference()));
     let mut lying = dctcp(400_000);
-    lying.on_ack(0, &acks(4 * 4150, 4, 9));
-    assert_eq!(lying.window_bytes(), 400_000 - 4150);
+    lying.on_ack(reference().at(0), &acks(4 * 4150, 4, 9));
+    assert_eq!(lying.window_bytes(&reference()), 400_000 - 4150);
 }
 
 #[test]
@@ -128,12 +129,12 @@ fn a_rate_is_kept_by_a_sender_that_comes_late() {
     // 8 Gb/s, a byte a nanosecond: 4,150 bytes every 4.15 us. The thread comes every 10 us, and once 1 ms late.
     let own = FixedRateConfig { rate_gbps: Some(Gbps::new(8)) };
     for (catch_up_packets, sent) in [(0, 100), (32, 240)] {
-        let control = ControlConfig::FixedRate(own);
-        let mut cc = AnyCc::new(&CcConfig { control, catch_up_packets, ..reference() });
+        let path = Path { catch_up_packets, ..reference() };
+        let mut cc = AnyCc::new(&ControlConfig::FixedRate(own), &path);
         let mut send = |now_ps| {
             let mut packets = 0;
-            while cc.poll_send(now_ps) <= now_ps {
-                cc.on_send(now_ps, 4_150);
+            while cc.poll_send(path.at(now_ps)) <= now_ps {
+                cc.on_send(path.at(now_ps), 4_150);
                 packets += 1;
             }
             packets
@@ -147,12 +148,13 @@ fn a_rate_is_kept_by_a_sender_that_comes_late() {
 #[test]
 fn fixed_rate_paces_without_drift() {
     let own = FixedRateConfig { rate_gbps: Some(Gbps::new(30)) };
-    let mut cc = FixedRate::make(&own, &CcConfig { max_window_bytes: u64::MAX, ..reference() });
-    assert_eq!(cc.window_bytes(), u64::MAX);
+    let path = Path { max_window_bytes: u64::MAX, ..reference() };
+    let mut cc = FixedRate::make(&own, &path);
+    assert_eq!(cc.window_bytes(&path), u64::MAX);
     let mut now_ps = 1_000_000;
     for _ in 0..30_000 {
-        cc.on_send(now_ps, 1000);
-        now_ps = cc.poll_send(now_ps);
+        cc.on_send(reference().at(now_ps), 1000);
+        now_ps = cc.poll_send(reference().at(now_ps));
     }
     // 30 MB at 30 Gb/s; the time of a byte is rounded to 2^-16 ps, 450 ps over all.
     assert!(now_ps.abs_diff(8_000_000_000 + 1_000_000) <= 458, "{now_ps}");
@@ -161,11 +163,11 @@ fn fixed_rate_paces_without_drift() {
 #[test]
 fn a_late_sender_does_not_catch_up() {
     let mut cc = FixedRate::make(&FixedRateConfig { rate_gbps: Some(Gbps::new(8)) }, &reference());
-    cc.on_send(0, 1000);
-    assert_eq!(cc.poll_send(0), 1_000_000);
-    cc.on_send(5_000_000, 1000);
-    assert_eq!(cc.poll_send(5_000_000), 6_000_000);
-    assert_eq!(cc.window_bytes(), 625_275);
+    cc.on_send(reference().at(0), 1000);
+    assert_eq!(cc.poll_send(reference().at(0)), 1_000_000);
+    cc.on_send(reference().at(5_000_000), 1000);
+    assert_eq!(cc.poll_send(reference().at(5_000_000)), 6_000_000);
+    assert_eq!(cc.window_bytes(&reference()), 625_275);
 }
 
 #[test]
@@ -174,11 +176,11 @@ fn a_fixed_window_is_what_was_asked_for() {
     //= docs/specs/fixed-window.md#FXW-2 nothing moves it
     for (asked, window) in [(Some(2_500_000), 2_500_000), (None, 625_275), (Some(1), 4150)] {
         let own = FixedWindowConfig { window_bytes: asked.map(ByteSize::new) };
-        let mut cc = AnyCc::new(&CcConfig { control: ControlConfig::FixedWindow(own), ..reference() });
-        cc.on_ack(1, &acks(4150, 1, 1));
-        cc.on_send(2, PACKET);
-        cc.on_loss(3, PACKET, LossCause::Timeout);
-        assert_eq!((cc.window_bytes(), cc.poll_send(4)), (window, 4), "{asked:?}");
+        let mut cc = AnyCc::new(&ControlConfig::FixedWindow(own), &reference());
+        cc.on_ack(reference().at(1), &acks(4150, 1, 1));
+        cc.on_send(reference().at(2), PACKET);
+        cc.on_loss(reference().at(3), PACKET, LossCause::Timeout);
+        assert_eq!((cc.window_bytes(&reference()), cc.poll_send(reference().at(4))), (window, 4), "{asked:?}");
     }
 }
 
@@ -225,16 +227,16 @@ proptest! {
         feedback in prop::collection::vec((1..=16u16, 0..=16u16, prop::bool::weighted(0.05)), 1..400),
     ) {
         let (initial, max) = (windows.0 * u64::from(packet), windows.1 * u64::from(packet));
-        let config = CcConfig { packet_bytes: packet, initial_window_bytes: initial, max_window_bytes: max, ..reference() };
+        let config = Path { packet_bytes: packet, initial_window_bytes: initial, max_window_bytes: max, ..reference() };
         let mut cc = Dctcp::make(&DctcpConfig::default(), &config);
         let mut literal = Literal { window: initial as f64, packet: packet.into(), max: max as f64 };
         for (packets, marked, lost) in feedback {
             if lost {
-                cc.on_loss(0, packet, LossCause::Timeout);
+                cc.on_loss(config.at(0), packet, LossCause::Timeout);
                 literal.on_loss(packet.into());
             } else {
                 let (marked, bytes) = (marked.min(packets), u64::from(packets) * u64::from(packet));
-                cc.on_ack(0, &acks(bytes, packets, marked));
+                cc.on_ack(config.at(0), &acks(bytes, packets, marked));
                 let marked_bytes = f64::from(marked) * f64::from(packet);
                 literal.on_ack(bytes as f64 - marked_bytes, marked_bytes);
             }
@@ -256,17 +258,17 @@ proptest! {
             ..CcSchemes::default()
         };
         let control = kind.config(&schemes);
-        let config =
-            CcConfig { control, packet_bytes, initial_window_bytes, max_window_bytes, base_rtt_ps, link_bps, catch_up_packets };
-        let mut cc = AnyCc::new(&config);
+        let windows = Path { initial_window_bytes, max_window_bytes, ..reference() };
+        let path = Path { packet_bytes, base_rtt_ps, link_bps, catch_up_packets, ..windows }.sanitised();
+        let mut cc = AnyCc::new(&control, &path);
         for (now_ps, bytes, lost, packets, marked_packets, marked, (rtt_ps, hops, in_flight_bytes)) in feedback {
             let ack = AckInfo { marked, rtt_ps, hops, in_flight_bytes, ..acks(bytes, packets, marked_packets) };
-            cc.on_ack(now_ps, &ack);
-            prop_assert!(cc.window_bytes() >= u64::from(packet_bytes.clamp(1, 65_535)));
-            cc.on_loss(now_ps, lost, LossCause::SackGap);
-            prop_assert!(cc.window_bytes() >= u64::from(packet_bytes.clamp(1, 65_535)));
-            cc.on_send(now_ps, lost);
-            prop_assert!(cc.poll_send(now_ps) >= now_ps);
+            cc.on_ack(path.at(now_ps), &ack);
+            prop_assert!(cc.window_bytes(&path) >= u64::from(path.packet_bytes));
+            cc.on_loss(path.at(now_ps), lost, LossCause::SackGap);
+            prop_assert!(cc.window_bytes(&path) >= u64::from(path.packet_bytes));
+            cc.on_send(path.at(now_ps), lost);
+            prop_assert!(cc.poll_send(path.at(now_ps)) >= now_ps);
         }
     }
 }
@@ -331,7 +333,6 @@ fn a_part_of_a_connection_has_its_share_of_bytes_and_rates() {
         dcqcn: DcqcnConfig { min_rate_gbps: Some(Gbps::new(4)), ..DcqcnConfig::default() },
         ..CcSchemes::default()
     };
-    let shared = |kind: CcKind| CcConfig { control: kind.config(&schemes), ..reference() }.share(4);
     let shares = CcSchemes {
         eqds: EqdsConfig { pull_bytes: Some(ByteSize::new(64)), ..schemes.eqds },
         fixed_rate: FixedRateConfig { rate_gbps: Some(Gbps::new(25)) },
@@ -345,8 +346,8 @@ fn a_part_of_a_connection_has_its_share_of_bytes_and_rates() {
         ..schemes
     };
     for kind in CcKind::ALL {
-        assert_eq!(shared(kind).control, kind.config(&shares));
+        assert_eq!(kind.config(&schemes).share(4), kind.config(&shares));
     }
-    assert_eq!(shared(CcKind::Dctcp).link_bps, LINK_BPS / 4);
-    assert_eq!(CcConfig { max_window_bytes: u64::MAX, ..reference() }.share(4).max_window_bytes, u64::MAX);
+    assert_eq!(reference().share(4).link_bps, LINK_BPS / 4);
+    assert_eq!(Path { max_window_bytes: u64::MAX, ..reference() }.share(4).max_window_bytes, u64::MAX);
 }

@@ -2,9 +2,11 @@
 
 use spray_wire::Terms;
 
-use crate::cc::{CcConfig, ControlConfig, CreditBound, rate_bps};
+use crate::cc::{ControlConfig, CreditBound, DctcpConfig};
+use crate::link::rate_bps;
 use crate::loss::{ReceiverConfig, RtoConfig, SackRule};
-use crate::path::PathConfig;
+use crate::now::Path;
+use crate::path::BalancerConfig;
 use crate::units::Gbps;
 
 /// Settings of one connection, the same type for both of its halves.
@@ -55,21 +57,24 @@ pub struct FlowConfig {
     /// Whether the sender learns the path's base round-trip time and its rate; see [`FlowConfig::learning`].
     pub learns_path: bool,
     /// How paths are chosen.
-    pub path: PathConfig,
+    pub balancer: BalancerConfig,
     /// How congestion is controlled.
-    pub cc: CcConfig,
+    pub cc: ControlConfig,
+    /// What is known of the path, and the bounds that the connection keeps to on it. The size of a packet follows from payload and
+    /// headers.
+    pub path: Path,
 }
 
 impl FlowConfig {
-    /// Settings for a path whose base round-trip time and link rate `cc` holds: an ACK per packet, a window of four
-    /// bandwidth-delay products, SACK-gap detection after [`DEFAULT_SACK_GAP_PACKETS`], messages up to 64 MiB.
-    pub fn for_path(payload_bytes: u32, header_bytes: u32, path: PathConfig, cc: CcConfig) -> Self {
-        let base_rtt_ps = cc.base_rtt_ps;
-        let packet_bytes = u64::from(payload_bytes.saturating_add(header_bytes).max(1));
-        let bdp_packets = crate::cc::bdp_bytes(base_rtt_ps, cc.link_bps).div_ceil(packet_bytes);
+    /// Settings for a path, in whose packets `header_bytes` are not payload: DCTCP, an ACK per packet, a window of four bandwidth-delay
+    /// products, SACK-gap detection after [`DEFAULT_SACK_GAP_PACKETS`], messages up to 64 MiB. A
+    /// [`BalancerKind`](crate::path::BalancerKind) stands for its published settings.
+    pub fn new(balancer: impl Into<BalancerConfig>, path: Path, header_bytes: u32) -> Self {
+        let base_rtt_ps = path.base_rtt_ps;
+        let bdp_packets = path.bdp_bytes().div_ceil(path.packet_bytes.max(1).into());
         let window_packets = bdp_packets.saturating_mul(4).clamp(256, u64::from(MAX_WINDOW_PACKETS)) as u32;
         Self {
-            payload_bytes,
+            payload_bytes: path.packet_bytes.saturating_sub(header_bytes).max(1),
             header_bytes,
             window_packets: window_packets.next_power_of_two(),
             ack_every: 1,
@@ -85,8 +90,9 @@ impl FlowConfig {
             max_message_bytes: 64 << 20,
             dscp: spray_wire::DSCP_DATA,
             learns_path: false,
+            balancer: balancer.into(),
+            cc: ControlConfig::Dctcp(DctcpConfig { marked_by_trigger: false }),
             path,
-            cc,
         }
     }
 
@@ -99,17 +105,20 @@ impl FlowConfig {
         let packet_bytes = u64::from(self.packet_bytes());
         let first_bytes = FIRST_PACKETS * packet_bytes;
         self.learns_path = true;
-        if let ControlConfig::FixedRate(own) = &mut self.cc.control {
-            own.rate_gbps.get_or_insert(Gbps::from_bps(self.cc.link_bps));
+        if let ControlConfig::FixedRate(own) = &mut self.cc {
+            own.rate_gbps.get_or_insert(Gbps::from_bps(self.path.link_bps));
         }
-        if self.cc.max_window_bytes < u64::MAX {
-            self.cc.max_window_bytes = u64::from(self.window_packets) * packet_bytes;
-        }
-        self.cc.initial_window_bytes = first_bytes.min(self.cc.max_window_bytes);
-        self.cc.link_bps = rate_bps(first_bytes, FIRST_RTT_PS);
-        self.cc.catch_up_packets = CATCH_UP_PACKETS;
-        (self.path.base_rtt_ps, self.cc.base_rtt_ps) = (FIRST_RTT_PS, FIRST_RTT_PS);
-        self.path.bdp_packets = FIRST_PACKETS as u32;
+        let unbounded = self.path.max_window_bytes == u64::MAX;
+        let max_window_bytes = if unbounded { u64::MAX } else { u64::from(self.window_packets) * packet_bytes };
+        self.path = Path {
+            base_rtt_ps: FIRST_RTT_PS,
+            link_bps: rate_bps(first_bytes, FIRST_RTT_PS),
+            bdp_packets: FIRST_PACKETS as u32,
+            initial_window_bytes: first_bytes.min(max_window_bytes),
+            max_window_bytes,
+            catch_up_packets: CATCH_UP_PACKETS,
+            ..self.path
+        };
         self
     }
 
@@ -117,6 +126,7 @@ impl FlowConfig {
     pub fn sanitised(mut self) -> Self {
         self.payload_bytes = self.payload_bytes.clamp(1, u32::from(u16::MAX));
         self.header_bytes = self.header_bytes.min(u32::from(u16::MAX));
+        self.path = Path { packet_bytes: self.packet_bytes(), ..self.path }.sanitised();
         self.window_packets = self.window_packets.clamp(1, MAX_WINDOW_PACKETS).next_power_of_two();
         self.ack_every = self.ack_every.clamp(1, MAX_ACK_EVERY);
         self.ack_evs = self.ack_evs.clamp(1, spray_wire::MAX_ECHOES as u32 + 1);

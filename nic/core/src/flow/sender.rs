@@ -23,8 +23,6 @@ mod touch;
 use alloc::boxed::Box;
 use core::mem;
 
-use rand_core::RngCore;
-
 use self::calibration::Calibration;
 use self::grant::Grant;
 pub use self::limits::{Limit, Limits};
@@ -41,7 +39,9 @@ use crate::cc::{AnyCc, CongestionControl};
 use crate::event::{Choice, Event, Publisher};
 use crate::feedback::Ev;
 use crate::loss::{Backoff, ReceiverConfig, RttEstimator};
+use crate::now::Path;
 use crate::path::{self, Admission, AnyBalancer, Balancer, Offers, Remembered, SendInfo};
+use crate::rng::Rng;
 use crate::units::NEVER;
 
 /// The sending half of one connection.
@@ -50,7 +50,7 @@ use crate::units::NEVER;
 /// [`Sender::poll_transmit`] until it returns `None`, [`Sender::poll_event`] likewise, and read
 /// [`Sender::poll_timeout`] last. Time must not go back. Nothing allocates per packet: tables double when more is in flight
 /// or waits than ever before, up to the window, and a sender that learns its path takes new settings. No input panics.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Sender {
     /// Chooses paths.
     balancer: AnyBalancer,
@@ -58,6 +58,8 @@ pub struct Sender {
     /// Limits what is in flight.
     cc: AnyCc,
     uses_credit: bool,
+    /// What balancer and congestion control know of the path.
+    path: Path,
     /// Cuts messages into new packets.
     segmenter: Segmenter,
     /// Packets in flight and lost ones.
@@ -88,9 +90,6 @@ pub struct Sender {
 #[derive(Clone, Copy, Debug)]
 struct Frames {
     header_bytes: u32,
-    /// Wire bytes of a full packet.
-    full_packet_bytes: u32,
-    evs: u16,
     window_packets: u64,
     ack_every: u32,
 }
@@ -100,12 +99,12 @@ const OUTDATED: Backoff = 2;
 
 impl Sender {
     /// Makes a sender. `peer_window_packets` and `peer_max_data` come from the handshake.
-    pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut impl RngCore) -> Self {
+    pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut Rng) -> Self {
         let config = config.sanitised();
         let window_packets = config.window_packets.min(peer_window_packets.max(1)).min(config.cap_packets());
-        let mut balancer = AnyBalancer::new(&config.path, rng);
-        balancer.on_control(&config.cc, true);
-        let cc = AnyCc::new(&config.cc);
+        let mut balancer = AnyBalancer::new(&config.balancer, &config.path, rng);
+        balancer.on_control(&config.cc, &config.path);
+        let cc = AnyCc::new(&config.cc, &config.path);
         let offers = balancer.offers();
         let mut recovery = Recovery::new(&config, window_packets);
         if offers.gap_rule && config.receiver == ReceiverConfig::Selective {
@@ -116,6 +115,7 @@ impl Sender {
             balancer,
             uses_credit: cc.uses_credit(),
             cc,
+            path: config.path,
             segmenter: Segmenter::new(config.payload_bytes as u16),
             recovery,
             grant: Grant { sent: 0, max: peer_max_data },
@@ -123,8 +123,6 @@ impl Sender {
             liveness: Liveness::new(config.give_up_ps),
             frames: Frames {
                 header_bytes: config.header_bytes,
-                full_packet_bytes: config.packet_bytes(),
-                evs: config.path.ev_count(),
                 window_packets: window_packets.into(),
                 ack_every: config.ack_every,
             },
@@ -142,7 +140,7 @@ impl Sender {
 
     /// Works by `config` from now on if nothing has been sent yet; says whether. What waits to be sent stays. A sender that learns its
     /// path keeps what it has.
-    pub(crate) fn begin_anew(&mut self, config: &FlowConfig, rng: &mut impl RngCore) -> bool {
+    pub(crate) fn begin_anew(&mut self, config: &FlowConfig, rng: &mut Rng) -> bool {
         let untouched = self.stats.packets_sent == 0 && self.calibration.is_none();
         if untouched {
             let segmenter = mem::replace(&mut self.segmenter, Segmenter::new(config.payload_bytes as u16));
@@ -154,12 +152,12 @@ impl Sender {
 
     /// What its balancer has learned of the paths to the peer, where that is to be handed on. Call it when the connection ends.
     pub fn remember(&self, now_ps: u64) -> Option<Remembered> {
-        self.balancer.remember(now_ps)
+        self.balancer.remember(self.path.at(now_ps))
     }
 
     /// Hands its balancer what an earlier connection to the peer had learned. Call it before any packet.
     pub fn recall(&mut self, now_ps: u64, learned: &Remembered) {
-        self.balancer.recall(now_ps, learned);
+        self.balancer.recall(self.path.at(now_ps), learned);
     }
 
     /// Queues a message of `bytes` under the caller's number, which the receiver sees.
@@ -175,19 +173,14 @@ impl Sender {
             return Err(Full);
         }
         if self.uses_credit {
-            self.cc.on_queued(self.segmenter.wire_bytes(bytes, self.frames.header_bytes), idle);
+            self.cc.on_queued(&self.path, self.segmenter.wire_bytes(bytes, self.frames.header_bytes), idle);
         }
         Ok(())
     }
 
     /// Returns the next frame to send, or `None` when nothing may go now.
     #[inline]
-    pub fn poll_transmit(
-        &mut self,
-        now_ps: u64,
-        rng: &mut impl RngCore,
-        publisher: &mut impl Publisher,
-    ) -> Option<Transmit> {
+    pub fn poll_transmit(&mut self, now_ps: u64, rng: &mut Rng, publisher: &mut impl Publisher) -> Option<Transmit> {
         if self.liveness.has_failed() {
             return None;
         }
@@ -229,7 +222,7 @@ impl Sender {
     /// The congestion window, in wire bytes.
     #[inline]
     pub fn window_bytes(&self) -> u64 {
-        self.cc.window_bytes()
+        self.cc.window_bytes(&self.path)
     }
 
     /// Wire bytes sent and neither acknowledged nor declared lost.
@@ -258,7 +251,7 @@ impl Sender {
 
     /// Tells the balancer one entropy value for each distinct path; see [`Balancer::on_reachable`].
     pub fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]) {
-        self.balancer.on_reachable(now_ps, paths);
+        self.balancer.on_reachable(self.path.at(now_ps), paths);
     }
 
     /// The balancer, for its own figures.
@@ -294,7 +287,7 @@ impl Sender {
 
     /// Returns a frame that carries no data, if one is due.
     #[inline(never)]
-    fn poll_control(&mut self, now_ps: u64, rng: &mut impl RngCore) -> Option<Transmit> {
+    fn poll_control(&mut self, now_ps: u64, rng: &mut Rng) -> Option<Transmit> {
         //= docs/specs/transport.md#TRN-7 order of sending
         if self.offers.probing
             && let Some(probe) = self.poll_probe(now_ps)
@@ -313,7 +306,7 @@ impl Sender {
     }
 
     #[inline]
-    fn poll_data(&mut self, now_ps: u64, rng: &mut impl RngCore, publisher: &mut impl Publisher) -> Option<Transmit> {
+    fn poll_data(&mut self, now_ps: u64, rng: &mut Rng, publisher: &mut impl Publisher) -> Option<Transmit> {
         let (segment, lost) = self.next_segment(now_ps)?;
         if self.uses_credit && !self.credit_admits(now_ps) {
             return self.wait_for(Limit::Receiver);
@@ -326,7 +319,7 @@ impl Sender {
         }
         //= docs/specs/transport.md#TRN-2 retransmissions
         let ev = self.choose_ev(now_ps, &packet, rng, publisher);
-        self.cc.on_send(now_ps, bytes);
+        self.cc.on_send(self.path.at(now_ps), bytes);
         self.recovery.in_flight_bytes += u64::from(bytes);
         let now_ps = if self.offers.sections { self.stamp(now_ps) } else { now_ps };
         if lost.is_some() {
@@ -345,22 +338,16 @@ impl Sender {
     /// The path of a packet.
     //= docs/specs/transport.md#TRN-41 Knowledge that silence outdates
     #[inline]
-    fn choose_ev(
-        &mut self,
-        now_ps: u64,
-        packet: &SendInfo,
-        rng: &mut impl RngCore,
-        publisher: &mut impl Publisher,
-    ) -> Ev {
+    fn choose_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut Rng, publisher: &mut impl Publisher) -> Ev {
         let is_outdated = self.recovery.backoff >= OUTDATED && self.offers.reuses;
         let wants_choice = publisher.wants_choices();
         let choice = if wants_choice && !is_outdated { self.balancer.next_choice() } else { Choice::Explored };
         let ev = match is_outdated {
-            true => path::draw(self.frames.evs, rng),
-            false => self.balancer.next_ev(now_ps, packet, rng),
+            true => path::draw(self.path.evs, rng),
+            false => self.balancer.next_ev(self.path.at(now_ps), packet, rng),
         };
         if wants_choice {
-            publisher.on_choice(now_ps, ev, self.frames.evs.into(), choice);
+            publisher.on_choice(now_ps, ev, self.path.evs.into(), choice);
         }
         ev
     }
@@ -410,7 +397,7 @@ impl Sender {
     fn holds_back(&mut self, now_ps: u64, packet: &SendInfo) -> Option<Limit> {
         let mut admission = Admission::Window;
         if self.offers.hold_back {
-            admission = self.balancer.admit(now_ps, packet);
+            admission = self.balancer.admit(self.path.at(now_ps), packet);
             self.watch_drain(now_ps);
         }
         match admission {
@@ -424,12 +411,12 @@ impl Sender {
     #[inline]
     fn window_admits(&self, bytes: u32) -> bool {
         let in_flight_bytes = self.recovery.in_flight_bytes;
-        in_flight_bytes == 0 || in_flight_bytes + u64::from(bytes) <= self.cc.window_bytes()
+        in_flight_bytes == 0 || in_flight_bytes + u64::from(bytes) <= self.cc.window_bytes(&self.path)
     }
 
     #[inline]
     fn pace_admits(&mut self, now_ps: u64) -> bool {
-        let at_ps = self.cc.poll_send(now_ps);
+        let at_ps = self.cc.poll_send(self.path.at(now_ps));
         self.paced_until_ps = if at_ps > now_ps { at_ps } else { NEVER };
         at_ps <= now_ps
     }

@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 
-use rand_core::RngCore;
 use spray_wire::{Body, PullRequest};
 
 use super::{Entry, Host, Owner, ReceiveHalf, Table};
@@ -10,7 +9,7 @@ use crate::cc::PullPacer;
 use crate::flow::{Accept, Arrival};
 use crate::path::draw;
 
-impl<R: RngCore> Host<R> {
+impl Host {
     /// When [`Host::grant`] has credit to grant, in picoseconds; `None` while no sender waits for any.
     #[inline]
     pub fn grant_ps(&self) -> Option<u64> {

@@ -1,6 +1,5 @@
 //! What follows from a frame, a timer, or a call of the user.
 
-use rand_core::RngCore;
 use spray_wire::{Body, EvPort, Probe, ProbeAck};
 
 use super::{Entry, Host, Owner, SendHalf};
@@ -8,7 +7,7 @@ use crate::flow::{Accept, Arrival, SenderEvent};
 
 /// What a frame tells of the path that it took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Path {
+pub struct Passage {
     /// UDP source port: the entropy value to echo.
     pub port: EvPort,
     /// Switches that it passed.
@@ -31,7 +30,7 @@ pub enum Fate {
     Failed,
 }
 
-impl<R: RngCore> Host<R> {
+impl Host {
     /// Takes a data frame of an open connection.
     #[inline]
     pub fn on_data<O: Owner>(
@@ -61,7 +60,7 @@ impl<R: RngCore> Host<R> {
         number: u32,
         connection: &mut O::Connection,
         body: &Body,
-        path: &Path,
+        path: &Passage,
         owner: &mut O,
     ) -> Fate {
         match body {
@@ -166,7 +165,7 @@ impl<R: RngCore> Host<R> {
 }
 
 /// The answer to a probe. It goes from the port that the probe came from, as an acknowledgement would.
-fn answer(probe: &Probe, path: &Path) -> Body {
-    let Path { port, hops, marked, .. } = *path;
+fn answer(probe: &Probe, path: &Passage) -> Body {
+    let Passage { port, hops, marked, .. } = *path;
     Body::ProbeAck(ProbeAck { token: probe.token, timestamp_ps: probe.timestamp_ps, port, hops, marked })
 }

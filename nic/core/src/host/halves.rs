@@ -1,10 +1,9 @@
 //! A connection's two halves at one host, and when each wants to be woken.
 
-use rand_core::RngCore;
-
 use super::NEVER;
 use crate::cc::CreditBound;
 use crate::flow::{FlowConfig, HashKey, Receiver, Sender};
+use crate::rng::Rng;
 use crate::units::Ratio;
 
 /// The sending half of a connection, and what the host keeps of it. It talks to the peer's receiving half.
@@ -43,16 +42,16 @@ pub(super) struct Credit {
 
 impl SendHalf {
     /// Makes a sending half. `peer_window_packets` and `peer_max_data` are the peer's limits.
-    pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut impl RngCore) -> Self {
+    pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut Rng) -> Self {
         let sender = Sender::new(config, peer_window_packets, peer_max_data, rng);
-        Self { sender, evs: config.path.ev_count(), ready: false }
+        Self { sender, evs: config.path.evs.max(1), ready: false }
     }
 
     /// Works by `config` from now on if nothing has been sent yet; says whether. For whoever changes settings while connections stand.
-    pub fn begin_anew(&mut self, config: &FlowConfig, rng: &mut impl RngCore) -> bool {
+    pub fn begin_anew(&mut self, config: &FlowConfig, rng: &mut Rng) -> bool {
         let untouched = self.sender.begin_anew(config, rng);
         if untouched {
-            self.evs = config.path.ev_count();
+            self.evs = config.path.evs.max(1);
         }
         untouched
     }
@@ -88,12 +87,12 @@ impl SendHalf {
 impl ReceiveHalf {
     /// Makes a receiving half.
     pub fn new(config: &FlowConfig) -> Self {
-        let eqds = config.cc.control.eqds();
+        let eqds = config.cc.eqds();
         let sane = config.sanitised();
         let pull_bytes = eqds.pull_bytes(sane.packet_bytes());
         Self {
             receiver: Receiver::new(config),
-            evs: config.path.ev_count(),
+            evs: config.path.evs.max(1),
             credit: Credit { entry: None, pull_bytes, rate: eqds.pull_rate, bound: sane.credit_bound() },
         }
     }

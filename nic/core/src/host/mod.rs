@@ -31,11 +31,12 @@ use alloc::vec::Vec;
 use spray_wire::{Body, Data, EvPort};
 
 pub use self::ev_use::{BANDS, BINS, EvLife, WATCHED};
-pub use self::events::{Fate, Path};
+pub use self::events::{Fate, Passage};
 pub use self::halves::{ReceiveHalf, SendHalf};
 pub use self::log::{Log, LogEntry};
 use crate::cc::PullPacer;
 use crate::path::Memories;
+use crate::rng::Rng;
 pub use crate::units::{CLOCK_END_PS, NEVER};
 
 /// What the connections of one host share.
@@ -53,7 +54,7 @@ pub use crate::units::{CLOCK_END_PS, NEVER};
 /// Time must not go back. The owner numbers the connections. A number must not be used again while the old connection
 /// may have a turn in the queue. Nothing allocates per packet, and no input panics.
 #[derive(Debug)]
-pub struct Host<R> {
+pub struct Host {
     /// Connections that may have something to send, in the order of their turns.
     turns: VecDeque<u32>,
     /// Grants credit. Made when the first sender asks for some.
@@ -62,18 +63,18 @@ pub struct Host<R> {
     /// What its connections have learned of the paths to other hosts.
     memories: Memories,
     /// Where the host's random choices come from.
-    pub rng: R,
+    pub rng: Rng,
 }
 
-impl<R> Host<R> {
+impl Host {
     /// A host without connections, on a link of `link_bps` bits per second. Its queue of turns holds `turns`
     /// connections without allocation.
-    pub fn new(link_bps: u64, turns: usize, rng: R) -> Self {
+    pub fn new(link_bps: u64, turns: usize, rng: Rng) -> Self {
         Self { turns: VecDeque::with_capacity(turns), pacer: None, link_bps, memories: Memories::default(), rng }
     }
 }
 
-impl<R> Host<R> {
+impl Host {
     /// Hands a new sending half what earlier connections have learned of the paths to `peer`, a number that tells hosts apart.
     //= docs/specs/reps-plus.md#RPP-18 begins with what
     pub fn recall(&self, now_ps: u64, peer: u64, half: &mut SendHalf) {

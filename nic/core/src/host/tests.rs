@@ -7,11 +7,12 @@ use alloc::vec::Vec;
 use spray_wire::{Ack, Body, Data, EvPort, Probe, PullRequest};
 
 use super::*;
-use crate::cc::{CcConfig, CcKind};
+use crate::cc::CcKind;
 use crate::event::{Event, FreezeReason, Publisher};
 use crate::flow::{Accept, Arrival, FlowConfig};
-use crate::path::{BalancerKind, LossCause, PathConfig};
-use crate::rng::{Rng, stream};
+use crate::now;
+use crate::path::{BalancerKind, LossCause};
+use crate::rng::stream;
 
 const US: u64 = 1_000_000;
 const PAYLOAD: usize = 1000;
@@ -160,7 +161,7 @@ impl<P: Payload> Owner for Outside<P> {
 
 /// A host and its owner.
 struct Station<P: Payload> {
-    host: Host<Rng>,
+    host: Host,
     table: Vec<Connection<P>>,
     outside: Outside<P>,
     done: Vec<u32>,
@@ -210,7 +211,7 @@ impl<P: Payload> Station<P> {
                 Some(host.on_data(now_ps, number, connection, &arrival, piece, outside))
             }
             (body, _) => {
-                let path = Path { port, hops: 1, marked: false, pause: false };
+                let path = Passage { port, hops: 1, marked: false, pause: false };
                 if host.on_control(now_ps, number, connection, &body, &path, outside) == Fate::Done {
                     done.push(number);
                 }
@@ -239,9 +240,8 @@ impl<P: Payload> Station<P> {
 
 fn config(control: CcKind) -> FlowConfig {
     let rtt_ps = 10 * US;
-    let path = PathConfig { trimming: true, ..PathConfig::new(BalancerKind::Reps, rtt_ps, 20) };
-    let cc = CcConfig { control: control.into(), ..CcConfig::for_path(rtt_ps, BPS, PAYLOAD as u32 + 64) };
-    FlowConfig { ack_every: 4, ..FlowConfig::for_path(PAYLOAD as u32, 64, path, cc) }
+    let path = now::Path { trimming: true, bdp_packets: 20, ..now::Path::new(rtt_ps, BPS, PAYLOAD as u32 + 64) };
+    FlowConfig { ack_every: 4, cc: control.into(), ..FlowConfig::new(BalancerKind::Reps, path, 64) }
 }
 
 /// `connections` messages go from one host to another over a wire that loses or trims every 13th packet.

@@ -1,12 +1,11 @@
 //! Whose packet goes next: connections that may have something to send take turns.
 
-use rand_core::RngCore;
 use spray_wire::Body;
 
 use super::{Entry, Host, Owner, Table};
 use crate::flow::Transmit;
 
-impl<R: RngCore> Host<R> {
+impl Host {
     /// Whether a connection may have something to send.
     #[inline]
     pub fn has_turns(&self) -> bool {

@@ -1,18 +1,19 @@
 //! What a balancer is: [`Balancer`], which every scheme implements.
 
-use rand_core::RngCore;
 use spray_wire::Section;
 
 use super::memory::Remembered;
-use crate::cc::CcConfig;
+use crate::cc::ControlConfig;
 use crate::event::{Choice, Publisher};
 use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 
 /// Chooses the entropy value (EV) of every packet of one connection.
 ///
-/// A balancer learns only from what comes back to the sender. It reads no clock: every method takes the present time in
-/// picoseconds, which never goes back. Only [`Balancer::next_ev`] must be there. A scheme that does more says so in its
-/// [`Offers`]; without that the sender does not call the methods in question.
+/// A balancer learns only from what comes back to the sender. It reads no clock: methods take the present time, with what is known of
+/// the path. Only [`Balancer::next_ev`] must be there. A scheme that does more says so in [`Balancer::offers`]; without that the
+/// sender does not call the methods in question.
 ///
 /// # Order of the calls
 ///
@@ -25,37 +26,42 @@ use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
 /// 4. For every lost packet, at any time between these: [`Balancer::on_loss`], after the congestion control.
 /// 5. For every answer to a probe: [`Balancer::on_probe_ack`].
 /// 6. [`Balancer::is_draining`] after 3, 4 and every [`Balancer::admit`]; [`Balancer::poll_timeout`] after all of them.
-pub trait Balancer {
-    /// Returns the EV of the packet that is sent now, within `0..evs`. Called once for every packet sent, repeats and
+pub trait Balancer: core::fmt::Debug + Send + Sync {
+    /// What it does besides choosing. It never changes.
+    fn offers(&self) -> Offers {
+        Offers::NOTHING
+    }
+
+    /// Returns the EV of the packet that is sent now, within `0..now.path.evs`. Called once for every packet sent, repeats and
     /// requests for the peer's grant included, but for those of a silence where the balancer [reuses](Offers::reuses) paths (TRN-41).
-    fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev;
+    fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev;
 
     /// How [`Balancer::next_ev`] will choose, if it is called now. Called for connections that are watched only.
     fn next_choice(&self) -> Choice {
         Choice::Chosen
     }
 
-    /// Takes an ACK. Called once for every ACK that a data packet triggered and whose EV is within `0..evs`.
+    /// Takes an ACK. Called once for every ACK that a data packet triggered and whose EV is within `0..now.path.evs`.
     #[inline]
-    fn on_ack(&mut self, _now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {}
+    fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo, _publisher: &mut dyn Publisher) {}
 
     /// Takes the loss of a packet. Called once for each transmission that is declared lost; the balancer decides whether
     /// it means congestion or a failed path. [`LossCause::GoneBack`](crate::path::LossCause::GoneBack) means neither, and comes only
     /// with [`Offers::packet_feedback`].
     #[inline]
-    fn on_loss(&mut self, _now_ps: u64, _loss: &LossInfo, _publisher: &mut impl Publisher) {}
+    fn on_loss(&mut self, _now: Now<'_>, _loss: &LossInfo, _publisher: &mut dyn Publisher) {}
 
     /// Returns the next time at which [`Balancer::poll_probe`] or [`Balancer::poll_trailer`] has something to send, or at which
     /// [`Balancer::admit`] may change its answer. Called whenever the owner asks the sender for its next timeout.
     #[inline]
-    fn poll_timeout(&self) -> Option<u64> {
+    fn poll_timeout(&self, _path: &Path) -> Option<u64> {
         None
     }
 
     /// With [`Offers::hold_back`]: returns whether the next packet may go. Called whenever the sender looks for something to send. The
     /// packet may still stay after [`Admission::Window`], if the congestion control holds it back.
     #[inline]
-    fn admit(&mut self, _now_ps: u64, _packet: &SendInfo) -> Admission {
+    fn admit(&mut self, _now: Now<'_>, _packet: &SendInfo) -> Admission {
         Admission::Window
     }
 
@@ -65,10 +71,11 @@ pub trait Balancer {
         false
     }
 
-    /// Takes the settings of the connection's congestion control, for windows of the scheme's own. Called before any packet, and again
-    /// when the sender has learned more of the path: the windows then adopt the settings, as
-    /// [`Scheme::adopt`](crate::cc::Scheme::adopt) says of `starting`. May allocate.
-    fn on_control(&mut self, _config: &CcConfig, _starting: bool) {}
+    /// Takes the settings of the connection's congestion control, for windows of the scheme's own. Called before any packet. May allocate.
+    fn on_control(&mut self, _control: &ControlConfig, _path: &Path) {}
+
+    /// For windows of the scheme's own: [`CongestionControl::on_start`](crate::cc::CongestionControl::on_start).
+    fn on_start(&mut self, _path: &Path) {}
 
     /// With [`Offers::sections`]: returns how many packets of its section went before the packet of the last [`Balancer::next_ev`].
     /// Called after each packet.
@@ -80,13 +87,13 @@ pub trait Balancer {
     /// With [`Offers::sections`]: returns a trailer that goes now behind packets on their path, if one is due. `oldest` is the earliest
     /// transmission that is neither acknowledged nor lost.
     #[inline]
-    fn poll_trailer(&mut self, _now_ps: u64, _oldest: Option<&Transmission>) -> Option<Trailer> {
+    fn poll_trailer(&mut self, _now: Now<'_>, _oldest: Option<&Transmission>) -> Option<Trailer> {
         None
     }
 
     /// With [`Offers::probing`]: returns an EV to probe now, if one is due.
     #[inline]
-    fn poll_probe(&mut self, _now_ps: u64) -> Option<Ev> {
+    fn poll_probe(&mut self, _now: Now<'_>) -> Option<Ev> {
         None
     }
 
@@ -96,31 +103,31 @@ pub trait Balancer {
     }
 
     /// Takes the answer to a probe. Called for answers to probes that went since [`Balancer::has_probed`] was last false.
-    fn on_probe_ack(&mut self, _now_ps: u64, _ev: Ev, _marked: bool, _publisher: &mut impl Publisher) {}
+    fn on_probe_ack(&mut self, _now: Now<'_>, _ev: Ev, _marked: bool, _publisher: &mut dyn Publisher) {}
 
-    /// Takes one EV for each path. With [`Offers::paths`] called by an engine that knows the paths, when the connection begins and
-    /// whenever routing changes. May allocate.
-    fn on_reachable(&mut self, _now_ps: u64, _paths: &[Ev]) {}
+    /// Takes one EV for each path. Called by an engine that knows the paths, if the scheme
+    /// [wants them](super::BalancerConfig::wants_reachability), when the connection begins and whenever routing changes. May allocate.
+    fn on_reachable(&mut self, _now: Now<'_>, _paths: &[Ev]) {}
 
     /// With [`Offers::packet_feedback`]: takes a packet that the next [`Balancer::on_ack`]'s ACK acknowledges, whichever packet
     /// triggered that. Called once for each packet.
     #[inline]
-    fn on_packet_acked(&mut self, _now_ps: u64, _packet: &PacketInfo) {}
+    fn on_packet_acked(&mut self, _now: Now<'_>, _packet: &PacketInfo) {}
 
     /// Takes the EV and the mark of another packet that the next [`Balancer::on_ack`]'s ACK stands for, where ACKs are coalesced.
     #[inline]
-    fn on_echo(&mut self, _now_ps: u64, _ev: Ev, _marked: bool) {}
+    fn on_echo(&mut self, _now: Now<'_>, _ev: Ev, _marked: bool) {}
 
     /// What it has learned of the paths to the host, for the next connection there. Called when the connection ends.
-    fn remember(&self, _now_ps: u64) -> Option<Remembered> {
+    fn remember(&self, _now: Now<'_>) -> Option<Remembered> {
         None
     }
 
     /// Takes what an earlier connection to the same host had learned. Called before any packet, if at all.
-    fn recall(&mut self, _now_ps: u64, _learned: &Remembered) {}
+    fn recall(&mut self, _now: Now<'_>, _learned: &Remembered) {}
 }
 
-/// What a balancer does besides choosing, by its scheme and its settings. It never changes.
+/// What a balancer does besides choosing, by its scheme and its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offers {
     /// Packets go where others came back from, so that it is mostly the packets by which a window grows that explore, and a balancer that
@@ -139,8 +146,6 @@ pub struct Offers {
     pub probing: bool,
     /// It learns from every packet that an ACK acknowledges, whichever packet triggered the ACK.
     pub packet_feedback: bool,
-    /// It uses EVs that lead to distinct paths to the destination, where an engine knows them.
-    pub paths: bool,
 }
 
 impl Offers {
@@ -153,7 +158,6 @@ impl Offers {
         gap_rule: false,
         probing: false,
         packet_feedback: false,
-        paths: false,
     };
 
     /// Whether [`Balancer::poll_timeout`] may ever answer.

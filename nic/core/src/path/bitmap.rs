@@ -7,12 +7,10 @@ mod tests;
 use alloc::boxed::Box;
 use alloc::vec;
 
-use rand_core::RngCore;
-
-use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo, ahead, draw, draw_lasting,
-};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, ahead, draw, draw_lasting};
 use crate::event::Publisher;
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 use crate::settings::settings;
 
 settings! {
@@ -51,14 +49,13 @@ pub struct Bitmap {
     state: Penalties,
     /// Its penalties are at most 15.
     settings: BitmapConfig,
-    evs: u16,
 }
 
 impl Bitmap {
     //= docs/specs/bitmap.md#BITMAP-3 what adds to a penalty
     #[inline]
-    fn punish(&mut self, ev: Ev, points: u8) {
-        if ev.index() < self.evs {
+    fn punish(&mut self, path: &Path, ev: Ev, points: u8) {
+        if ev.index() < path.evs {
             self.state.update(ev, |penalty| (penalty + points).min(self.settings.max_penalty));
         }
     }
@@ -67,16 +64,16 @@ impl Bitmap {
     //= docs/specs/bitmap.md#BITMAP-4 skipping
     //= docs/specs/bitmap.md#BITMAP-5 skips of one packet
     #[cold]
-    fn pass_over(&mut self, rng: &mut impl RngCore) {
-        for passed in 0..MAX_PASSED.min(self.evs) {
-            let ev = self.state.current(self.evs);
+    fn pass_over(&mut self, evs: u16, rng: &mut Rng) {
+        for passed in 0..MAX_PASSED.min(evs) {
+            let ev = self.state.current(evs);
             if self.state.penalty(ev) == 0 {
                 return;
             }
             if passed == 0 || self.settings.pardon == BitmapPardon::Each {
                 self.state.update(ev, |penalty| penalty.saturating_sub(1));
             }
-            self.state.advance(self.evs, rng);
+            self.state.advance(evs, rng);
         }
     }
 }
@@ -87,12 +84,10 @@ impl Scheme for Bitmap {
     /// Half a byte for each of 65,535 entropy values, and four bytes of position. With 32 values that is 20 bytes,
     /// with 256 it is 132.
     const STATE_BYTES: usize = 65_535_usize.div_ceil(2) + 2 * size_of::<Ev>();
-    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/bitmap.md#BITMAP-1 A penalty for each EV
-    fn make(own: &BitmapConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
+    fn make(own: &BitmapConfig, path: &Path, rng: &mut Rng) -> Self {
         let points = |value: u8| value.min(15);
-        let evs = path.ev_count();
         let settings = BitmapConfig {
             max_penalty: points(own.max_penalty),
             mark_penalty: points(own.mark_penalty),
@@ -100,18 +95,18 @@ impl Scheme for Bitmap {
             timeout_penalty: points(own.timeout_penalty),
             ..*own
         };
-        let penalties = vec![0; usize::from(evs).div_ceil(2)].into_boxed_slice();
-        Self { state: Penalties { penalties, turn: 0, first: draw_lasting(path, 0, rng) }, settings, evs }
+        let penalties = vec![0; usize::from(path.evs).div_ceil(2)].into_boxed_slice();
+        Self { state: Penalties { penalties, turn: 0, first: draw_lasting(path, 0, rng) }, settings }
     }
 }
 
 impl Balancer for Bitmap {
     //= docs/specs/bitmap.md#BITMAP-2 taking turns
     #[inline]
-    fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
-        let evs = self.evs;
+    fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
+        let evs = now.path.evs;
         if self.state.penalty(self.state.current(evs)) > 0 {
-            self.pass_over(rng);
+            self.pass_over(evs, rng);
         }
         let ev = self.state.current(evs);
         self.state.advance(evs, rng);
@@ -119,15 +114,15 @@ impl Balancer for Bitmap {
     }
 
     #[inline]
-    fn on_ack(&mut self, _now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         if ack.marked {
-            self.punish(ack.ev, self.settings.mark_penalty);
+            self.punish(now.path, ack.ev, self.settings.mark_penalty);
         }
     }
 
-    fn on_loss(&mut self, _now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
-        let timeout = loss.cause == LossCause::Timeout;
-        self.punish(loss.ev, if timeout { self.settings.timeout_penalty } else { self.settings.loss_penalty });
+    fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
+        let BitmapConfig { timeout_penalty, loss_penalty, .. } = self.settings;
+        self.punish(now.path, loss.ev, if loss.cause == LossCause::Timeout { timeout_penalty } else { loss_penalty });
     }
 }
 
@@ -155,7 +150,7 @@ impl Penalties {
     /// Goes on to the next value. A new turn begins at a random one.
     //= docs/specs/bitmap.md#BITMAP-6 where a turn begins
     #[inline]
-    fn advance(&mut self, evs: u16, rng: &mut impl RngCore) {
+    fn advance(&mut self, evs: u16, rng: &mut Rng) {
         self.turn += 1;
         if self.turn >= evs {
             self.turn = 0;

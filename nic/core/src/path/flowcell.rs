@@ -4,10 +4,10 @@
 #[cfg(test)]
 mod tests;
 
-use rand_core::RngCore;
-
-use super::{Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo, ahead, draw, draw_lasting};
+use super::{Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, ahead, draw, draw_lasting};
 use crate::event::Publisher;
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 use crate::settings::settings;
 use crate::units::ByteSize;
 
@@ -37,7 +37,6 @@ settings! {
 pub struct Flowcell {
     state: Cell,
     cell_bytes: u32,
-    evs: u16,
     in_turn: bool,
 }
 
@@ -45,14 +44,12 @@ impl Scheme for Flowcell {
     type Config = FlowcellConfig;
 
     const STATE_BYTES: usize = size_of::<Cell>();
-    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/flowcell.md#FLOWCELL-1 the first EV
-    fn make(own: &FlowcellConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
+    fn make(own: &FlowcellConfig, path: &Path, rng: &mut Rng) -> Self {
         Self {
             state: Cell { sent_bytes: 0, ev: draw_lasting(path, 0, rng) },
             cell_bytes: own.cell_bytes.bytes().min(1 << 31) as u32,
-            evs: path.ev_count(),
             in_turn: own.order == FlowcellOrder::InTurn,
         }
     }
@@ -61,18 +58,18 @@ impl Scheme for Flowcell {
 impl Balancer for Flowcell {
     //= docs/specs/flowcell.md#FLOWCELL-2 A full flowcell
     #[inline]
-    fn next_ev(&mut self, _now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+    fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
         let after = self.state.sent_bytes.saturating_add(packet.bytes);
         let is_full = self.state.sent_bytes > 0 && after > self.cell_bytes;
         if is_full {
-            self.state.ev = self.ev_after(rng);
+            self.state.ev = self.ev_after(now.path.evs, rng);
         }
         self.state.sent_bytes = if is_full { packet.bytes } else { after };
         self.state.ev
     }
 
     //= docs/specs/flowcell.md#FLOWCELL-4 timeouts
-    fn on_loss(&mut self, _now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+    fn on_loss(&mut self, _now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
         if loss.cause == LossCause::Timeout {
             self.state.sent_bytes = u32::MAX;
         }
@@ -82,8 +79,8 @@ impl Balancer for Flowcell {
 impl Flowcell {
     //= docs/specs/flowcell.md#FLOWCELL-3 the next EV
     #[inline]
-    fn ev_after(&self, rng: &mut impl RngCore) -> Ev {
-        if self.in_turn { ahead(self.state.ev, 1, self.evs) } else { draw(self.evs, rng) }
+    fn ev_after(&self, evs: u16, rng: &mut Rng) -> Ev {
+        if self.in_turn { ahead(self.state.ev, 1, evs) } else { draw(evs, rng) }
     }
 }
 

@@ -12,17 +12,16 @@ mod rtt;
 #[cfg(test)]
 mod tests;
 
-use rand_core::RngCore;
-
 use self::config::Settings;
 pub use self::config::{FlowcutConfig, FlowcutRule};
 use self::rates::Rates;
 use self::rtt::Delay;
 use super::{
-    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo, draw, draw_lasting,
-    draw_other,
+    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, Scheme, SendInfo, draw, draw_lasting, draw_other,
 };
 use crate::event::Publisher;
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 
 /// Flowcut for one connection.
 #[derive(Clone, Debug)]
@@ -90,7 +89,7 @@ impl Flowcut {
 
     /// Ends the flowcut: everything sent is acknowledged, so only duplicates can still come over the old path.
     //= docs/specs/flowcut.md#FLC-3 end of a flowcut
-    fn end_flowcut(&mut self) {
+    fn end_flowcut(&mut self, path: &Path) {
         let state = &mut self.state;
         state.active = false;
         state.rates.begin_round();
@@ -104,44 +103,44 @@ impl Flowcut {
         state.phase = Phase::Open;
         state.overlapping = false;
         if !self.settings.simple {
-            state.delay.reset(&self.settings);
+            state.delay.reset(&self.settings, path);
         }
     }
 
     /// Whether the path is congested, and a drain would pay.
     #[inline]
-    fn is_worth_leaving(&self, ack: &AckInfo) -> bool {
+    fn is_worth_leaving(&self, path: &Path, ack: &AckInfo) -> bool {
         let Self { settings, state } = self;
         //= docs/specs/flowcut.md#FLC-25 no drain near the end
-        if ack.unsent_bytes < settings.tail_bytes(ack) {
+        if ack.unsent_bytes < settings.tail_bytes(path, ack) {
             return false;
         }
         //= docs/specs/flowcut.md#FLC-17 paths compared
         let is_trial = || state.rates.is_alone() && ack.unsent_bytes / TRIAL_SHARE >= ack.in_flight_bytes;
-        state.delay.is_congested(settings)
-            && (!settings.learned || state.rates.is_behind(settings.rule.ratio) || is_trial())
+        state.delay.is_congested(settings, path)
+            && (!path.learned || state.rates.is_behind(settings.rule.ratio) || is_trial())
     }
 
     //= docs/specs/flowcut.md#FLC-20 beginning to drain
-    fn begin_drain(&mut self, now_ps: u64) {
+    fn begin_drain(&mut self, now: Now<'_>) {
         let state = &mut self.state;
         state.phase = Phase::Draining;
         state.allowance_bytes = self.settings.credit_bytes;
-        state.heard_ps = now_ps;
+        state.heard_ps = now.ps;
         state.held = false;
     }
 
     /// Goes on over the old path, since the acknowledgements that the drain waits for do not come.
     //= docs/specs/flowcut.md#FLC-24 A silent drain
-    fn resume(&mut self) {
+    fn resume(&mut self, path: &Path) {
         self.state.phase = Phase::Open;
-        self.state.delay.reset(&self.settings);
+        self.state.delay.reset(&self.settings, path);
     }
 
     /// Gives a dead path up. Open packets go again over another one, one by one.
     //= docs/specs/flowcut.md#FLC-41 A dead path
     #[cold]
-    fn abandon(&mut self) {
+    fn abandon(&mut self, path: &Path) {
         let state = &mut self.state;
         state.phase = Phase::Repairing;
         state.fresh = true;
@@ -149,19 +148,19 @@ impl Flowcut {
         state.silent_rounds = 0;
         state.rates.on_dead();
         if !self.settings.simple {
-            state.delay.reset(&self.settings);
+            state.delay.reset(&self.settings, path);
         }
     }
 
     /// When a drain without feedback ends.
     #[inline]
-    fn deadline_ps(&self) -> u64 {
-        self.state.heard_ps.saturating_add(self.settings.drain_timeout_ps)
+    fn deadline_ps(&self, path: &Path) -> u64 {
+        self.state.heard_ps.saturating_add(self.settings.drain_timeout_ps(path))
     }
 
     /// Whether a new packet may go.
     #[inline]
-    fn admit_new(&mut self, packet: &SendInfo) -> Admission {
+    fn admit_new(&mut self, path: &Path, packet: &SendInfo) -> Admission {
         let (state, most) = (&mut self.state, u64::from(self.settings.resume_packets));
         //= docs/specs/flowcut.md#FLC-28 bound of reordering
         if state.overlapping {
@@ -176,7 +175,7 @@ impl Flowcut {
         }
         //= docs/specs/flowcut.md#FLC-27 early resumption
         if most > 0 && !state.overlapping && packet.open_packets <= most {
-            self.end_flowcut();
+            self.end_flowcut(path);
             self.state.overlapping = true;
             self.state.boundary_psn = packet.psn;
             return Admission::Window;
@@ -189,8 +188,8 @@ impl Flowcut {
         Admission::Wait
     }
 
-    fn draw(&mut self, rng: &mut impl RngCore) -> Ev {
-        let (old, evs) = (self.state.ev, self.settings.evs);
+    fn draw(&mut self, evs: u16, rng: &mut Rng) -> Ev {
+        let old = self.state.ev;
         //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
         if self.settings.simple || evs == 1 {
             return draw(evs, rng);
@@ -207,13 +206,11 @@ impl Scheme for Flowcut {
     type Config = FlowcutConfig;
 
     const STATE_BYTES: usize = size_of::<Cut>();
-    //= docs/specs/flowcut.md#FLC-43 lowest packet first
-    const OFFERS: Offers = Offers { hold_back: true, lowest_first: true, ..Offers::NOTHING };
 
-    fn make(own: &FlowcutConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
-        let settings = Settings::new(own, path);
+    fn make(own: &FlowcutConfig, path: &Path, rng: &mut Rng) -> Self {
+        let settings = Settings::new(own);
         let state = Cut {
-            delay: Delay::new(&settings),
+            delay: Delay::new(&settings, path),
             rates: Rates::default(),
             heard_ps: 0,
             round_ps: 0,
@@ -230,20 +227,19 @@ impl Scheme for Flowcut {
         };
         Self { settings, state }
     }
-
-    //= docs/specs/flowcut.md#FLC-16 A base that nobody told
-    fn adopt(&mut self, fresh: Self) {
-        self.settings = fresh.settings;
-        self.settings.learned = true;
-    }
 }
 
 impl Balancer for Flowcut {
+    //= docs/specs/flowcut.md#FLC-43 lowest packet first
+    fn offers(&self) -> Offers {
+        Offers { hold_back: true, lowest_first: true, ..Offers::NOTHING }
+    }
+
     //= docs/specs/flowcut.md#FLC-1 one path for a flowcut
     #[inline]
-    fn next_ev(&mut self, _now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+    fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
         if self.state.fresh {
-            self.state.ev = self.draw(rng);
+            self.state.ev = self.draw(now.path.evs, rng);
             self.state.fresh = false;
             self.state.rates.begin_path();
         }
@@ -257,39 +253,39 @@ impl Balancer for Flowcut {
     }
 
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         let state = &mut self.state;
-        state.heard_ps = now_ps;
+        state.heard_ps = now.ps;
         //= docs/specs/flowcut.md#FLC-14 ACKs of other paths
         if ack.ev == state.ev {
             state.silent_rounds = 0;
-            state.delay.on_ack(&self.settings, ack);
-            if self.settings.learned && state.phase != Phase::Repairing {
-                state.rates.on_ack(now_ps, ack);
+            state.delay.on_ack(&self.settings, now.path, ack);
+            if now.path.learned && state.phase != Phase::Repairing {
+                state.rates.on_ack(now, ack);
             }
-            if state.phase == Phase::Open && self.is_worth_leaving(ack) {
-                self.begin_drain(now_ps);
+            if state.phase == Phase::Open && self.is_worth_leaving(now.path, ack) {
+                self.begin_drain(now);
             }
         }
         //= docs/specs/flowcut.md#FLC-21 end of a drain
         if ack.open_packets == 0 && self.state.active {
-            self.end_flowcut();
+            self.end_flowcut(now.path);
         }
     }
 
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+    fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
         let state = &mut self.state;
         if loss.ev != state.ev {
             return;
         }
         match loss.cause {
-            LossCause::Trimmed => (state.heard_ps, state.silent_rounds) = (now_ps, 0),
+            LossCause::Trimmed => (state.heard_ps, state.silent_rounds) = (now.ps, 0),
             //= docs/specs/flowcut.md#FLC-40 silent rounds
             LossCause::Timeout if loss.sent_ps >= state.round_ps => {
-                state.round_ps = now_ps;
+                state.round_ps = now.ps;
                 state.silent_rounds = state.silent_rounds.saturating_add(1);
                 if (1..=state.silent_rounds).contains(&self.settings.dead_rounds) {
-                    self.abandon();
+                    self.abandon(now.path);
                 }
             }
             _ => {}
@@ -298,24 +294,24 @@ impl Balancer for Flowcut {
 
     /// The end of a silent drain in which a packet waits.
     #[inline]
-    fn poll_timeout(&self) -> Option<u64> {
-        (self.state.held && self.is_draining()).then(|| self.deadline_ps())
+    fn poll_timeout(&self, path: &Path) -> Option<u64> {
+        (self.state.held && self.is_draining()).then(|| self.deadline_ps(path))
     }
 
     #[inline]
-    fn admit(&mut self, now_ps: u64, packet: &SendInfo) -> Admission {
+    fn admit(&mut self, now: Now<'_>, packet: &SendInfo) -> Admission {
         if self.state.active && packet.open_packets == 0 {
-            self.end_flowcut();
+            self.end_flowcut(now.path);
         }
         match self.state.phase {
             //= docs/specs/flowcut.md#FLC-42 repair
             Phase::Repairing if packet.in_flight_bytes == 0 => return Admission::Window,
             Phase::Repairing => return Admission::Wait,
-            Phase::Draining if now_ps >= self.deadline_ps() => self.resume(),
+            Phase::Draining if now.ps >= self.deadline_ps(now.path) => self.resume(now.path),
             Phase::Draining | Phase::Open => {}
         }
         //= docs/specs/flowcut.md#FLC-23 retransmissions during a drain
-        if packet.retransmit { Admission::Window } else { self.admit_new(packet) }
+        if packet.retransmit { Admission::Window } else { self.admit_new(now.path, packet) }
     }
 
     #[inline]

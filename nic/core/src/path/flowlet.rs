@@ -4,10 +4,10 @@
 #[cfg(test)]
 mod tests;
 
-use rand_core::RngCore;
-
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo, draw, draw_lasting};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, draw, draw_lasting};
 use crate::event::Publisher;
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 use crate::settings::settings;
 use crate::units::Micros;
 
@@ -39,30 +39,17 @@ settings! {
 #[derive(Clone, Debug)]
 pub struct Flowlet {
     state: Burst,
-    settings: Settings,
+    settings: FlowletConfig,
 }
 
 impl Scheme for Flowlet {
     type Config = FlowletConfig;
 
     const STATE_BYTES: usize = size_of::<Burst>();
-    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/flowlet.md#FLOWLET-1 the first EV
-    fn make(own: &FlowletConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
-        let by_feedback = own.clock == FlowletClock::Feedback;
-        let hold_ps = if by_feedback { path.base_rtt_ps.saturating_mul(5) } else { 0 };
-        let settings = Settings {
-            gap_ps: own.gap_us.map_or(path.base_rtt_ps / 2, Micros::ps),
-            hold_ps: own.hold_us.map_or(hold_ps, Micros::ps),
-            by_feedback,
-            evs: path.ev_count(),
-        };
-        Self { state: Burst { last_ps: u64::MAX, held_until_ps: 0, ev: draw_lasting(path, 0, rng) }, settings }
-    }
-
-    fn adopt(&mut self, fresh: Self) {
-        self.settings = fresh.settings;
+    fn make(own: &FlowletConfig, path: &Path, rng: &mut Rng) -> Self {
+        Self { state: Burst { last_ps: u64::MAX, held_until_ps: 0, ev: draw_lasting(path, 0, rng) }, settings: *own }
     }
 }
 
@@ -71,37 +58,39 @@ impl Balancer for Flowlet {
     //= docs/specs/flowlet.md#FLOWLET-3 holding on
     //= docs/specs/flowlet.md#FLOWLET-4 the clock
     #[inline]
-    fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+    fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let Self { state, settings } = self;
-        let is_first = state.last_ps == u64::MAX;
-        if !is_first && now_ps.saturating_sub(state.last_ps) > settings.gap_ps && now_ps > state.held_until_ps {
-            state.ev = draw(settings.evs, rng);
-            state.held_until_ps = now_ps.saturating_add(settings.hold_ps);
+        let (is_first, by_feedback) = (state.last_ps == u64::MAX, settings.clock == FlowletClock::Feedback);
+        let gap_ps = settings.gap_us.map_or(now.path.base_rtt_ps / 2, Micros::ps);
+        if !is_first && now.since(state.last_ps) > gap_ps && now.ps > state.held_until_ps {
+            state.ev = draw(now.path.evs, rng);
+            let hold_ps = if by_feedback { 5 * now.path.base_rtt_ps } else { 0 };
+            state.held_until_ps = now.after(settings.hold_us.map_or(hold_ps, Micros::ps));
         }
-        if is_first || !settings.by_feedback {
-            state.last_ps = now_ps;
+        if is_first || !by_feedback {
+            state.last_ps = now.ps;
         }
         state.ev
     }
 
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, _ack: &AckInfo, _publisher: &mut impl Publisher) {
-        self.on_feedback(now_ps);
+    fn on_ack(&mut self, now: Now<'_>, _ack: &AckInfo, _publisher: &mut dyn Publisher) {
+        self.on_feedback(now);
     }
 
     //= docs/specs/flowlet.md#FLOWLET-5 losses
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+    fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
         if loss.cause != LossCause::Timeout {
-            self.on_feedback(now_ps);
+            self.on_feedback(now);
         }
     }
 }
 
 impl Flowlet {
     #[inline]
-    fn on_feedback(&mut self, now_ps: u64) {
-        if self.settings.by_feedback {
-            self.state.last_ps = now_ps;
+    fn on_feedback(&mut self, now: Now<'_>) {
+        if self.settings.clock == FlowletClock::Feedback {
+            self.state.last_ps = now.ps;
         }
     }
 }
@@ -113,13 +102,4 @@ struct Burst {
     last_ps: u64,
     held_until_ps: u64,
     ev: Ev,
-}
-
-/// What a NIC keeps once for all connections.
-#[derive(Clone, Copy, Debug)]
-struct Settings {
-    gap_ps: u64,
-    hold_ps: u64,
-    by_feedback: bool,
-    evs: u16,
 }

@@ -5,8 +5,10 @@ use rand_core::RngCore;
 
 use super::known_paths::KnownPaths;
 use super::labels::Labels;
-use super::{Balancer, Ev, Offers, PathConfigOf, Scheme, SendInfo, draw_below};
+use super::{Balancer, Ev, Scheme, SendInfo, draw_below};
+use crate::now::{Now, Path};
 use crate::rng;
+use crate::rng::Rng;
 use crate::settings::settings;
 use crate::units::ByteSize;
 
@@ -43,7 +45,6 @@ pub struct HostDr {
     turns: [u16; 2],
     small_bytes: u32,
     drawn: bool,
-    evs: u16,
     seed: u64,
 }
 
@@ -52,18 +53,17 @@ impl Scheme for HostDr {
 
     /// Two positions, and 64 paths.
     const STATE_BYTES: usize = 2 * size_of::<u16>() + 64 * size_of::<Ev>();
-    const OFFERS: Offers = Offers { paths: true, ..Offers::NOTHING };
+    const WANTS_PATHS: bool = true;
 
     //= docs/specs/host-dr.md#HDR-6 without a list
-    fn make(own: &HostDrConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
+    fn make(own: &HostDrConfig, path: &Path, rng: &mut Rng) -> Self {
         let seed = path.seed.unwrap_or_else(|| rng.next_u64());
         Self {
             paths: KnownPaths::default(),
-            labels: Labels::new(&PathConfigOf { seed: Some(seed), ..*path }, own.labels, rng),
+            labels: Labels::new(&Path { seed: Some(seed), ..*path }, own.labels, rng),
             turns: [0; 2],
             small_bytes: own.small_bytes.bytes().min(u32::MAX.into()) as u32,
             drawn: own.order == HostDrOrder::Drawn,
-            evs: path.ev_count(),
             seed,
         }
     }
@@ -74,7 +74,7 @@ impl Balancer for HostDr {
     //= docs/specs/host-dr.md#HDR-1 turning switches in turn
     //= docs/specs/host-dr.md#HDR-2 classes of packets
     #[inline]
-    fn next_ev(&mut self, _now_ps: u64, packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
+    fn next_ev(&mut self, _now: Now<'_>, packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let turn = &mut self.turns[usize::from(packet.bytes <= self.small_bytes)];
         self.paths.in_turn(turn).unwrap_or_else(|| {
             let label = *turn;
@@ -86,9 +86,9 @@ impl Balancer for HostDr {
     //= docs/specs/host-dr.md#HDR-3 paths that can be reached
     //= docs/specs/host-dr.md#HDR-4 order of the turns
     //= docs/specs/host-dr.md#HDR-5 what is left out
-    fn on_reachable(&mut self, _now_ps: u64, paths: &[Ev]) {
+    fn on_reachable(&mut self, now: Now<'_>, paths: &[Ev]) {
         let order = self.drawn.then_some(self.seed);
-        self.paths = KnownPaths::new(paths, self.evs, order);
+        self.paths = KnownPaths::new(paths, now.path.evs, order);
         let count = if self.paths.is_empty() { self.labels.count() } else { self.paths.count() };
         let starts = &mut rng::stream(self.seed, STARTS);
         self.turns = self.turns.map(|_| draw_below(count, starts));
@@ -103,8 +103,8 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::path::{BalancerKind, PathConfig};
     use crate::rng::stream;
+    use crate::tests::{On, path_of};
 
     const FULL: SendInfo = packet(4_150);
     const SMALL: SendInfo = packet(64);
@@ -113,18 +113,18 @@ mod tests {
         SendInfo { psn: 0, bytes, retransmit: false, in_flight_bytes: 0, open_packets: 0, unsent_bytes: 1 }
     }
 
-    fn balancer(seed: u64, order: HostDrOrder) -> HostDr {
+    fn balancer(seed: u64, order: HostDrOrder) -> On<HostDr> {
         let own = HostDrConfig { order, ..HostDrConfig::default() };
-        let path = PathConfig { evs: 1_000, seed: Some(seed), ..PathConfig::new(BalancerKind::HostDr, 8_000_000, 10) };
-        HostDr::make(&own, &path, &mut stream(0, 0))
+        let path = Path { evs: 1_000, seed: Some(seed), ..path_of(8_000_000, 10) };
+        On { scheme: HostDr::make(&own, &path, &mut stream(0, 0)), path }
     }
 
-    fn sends(balancer: &mut HostDr, packet: &SendInfo, count: usize) -> Vec<u16> {
-        (0..count).map(|_| balancer.next_ev(0, packet, &mut stream(0, 0)).index()).collect()
+    fn sends(balancer: &mut On<HostDr>, packet: &SendInfo, count: usize) -> Vec<u16> {
+        (0..count).map(|_| balancer.scheme.next_ev(balancer.path.at(0), packet, &mut stream(0, 0)).index()).collect()
     }
 
-    fn tell(balancer: &mut HostDr, paths: &[u16]) {
-        balancer.on_reachable(0, &paths.iter().copied().map(Ev::new).collect::<Vec<_>>());
+    fn tell(balancer: &mut On<HostDr>, paths: &[u16]) {
+        balancer.scheme.on_reachable(balancer.path.at(0), &paths.iter().copied().map(Ev::new).collect::<Vec<_>>());
     }
 
     #[test]

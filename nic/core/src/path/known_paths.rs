@@ -3,10 +3,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use rand_core::RngCore;
-
 use super::{Ev, draw_below};
 use crate::rng;
+use crate::rng::Rng;
 
 /// Paths that take turns; none where the engine told none.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +42,7 @@ impl KnownPaths {
 }
 
 /// Shuffles. Every order is equally likely.
-fn shuffle(paths: &mut [Ev], rng: &mut impl RngCore) {
+fn shuffle(paths: &mut [Ev], rng: &mut Rng) {
     for last in (1..paths.len()).rev() {
         paths.swap(last, draw_below(last as u16 + 1, rng).into());
     }

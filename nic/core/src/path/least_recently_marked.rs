@@ -4,11 +4,11 @@
 
 use alloc::boxed::Box;
 
-use rand_core::RngCore;
-
 use super::labels::Labels;
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo};
 use crate::event::Publisher;
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 use crate::settings::settings;
 use crate::units::Micros;
 
@@ -36,8 +36,7 @@ const LABELS: u16 = 64;
 #[derive(Clone, Debug)]
 pub struct LeastRecentlyMarked {
     labels: Labels,
-    memory_ps: u64,
-    loss_memory_ps: u64,
+    settings: LeastRecentlyMarkedConfig,
     state: Box<Rotation>,
 }
 
@@ -56,6 +55,12 @@ struct Rotation {
 }
 
 impl LeastRecentlyMarked {
+    /// How long a mark counts.
+    #[inline]
+    fn memory_ps(&self, path: &Path) -> u64 {
+        self.settings.memory_us.map_or(path.base_rtt_ps * MEMORY_RTTS, Micros::ps)
+    }
+
     /// Has `label` sit out until `until_ps`.
     //= docs/specs/least-recently-marked.md#LRM-2 marked labels
     fn mark(&mut self, label: u16, until_ps: u64) {
@@ -91,9 +96,9 @@ impl Rotation {
     //= docs/specs/least-recently-marked.md#LRM-3 clean again
     //= docs/specs/least-recently-marked.md#LRM-5 no clean label
     #[inline]
-    fn forgive_due(&mut self, now_ps: u64) {
+    fn forgive_due(&mut self, now: Now<'_>) {
         let marked = usize::from(self.marked);
-        let due = |label: &&u8| self.until_ps[usize::from(**label)] <= now_ps;
+        let due = |label: &&u8| self.until_ps[usize::from(**label)] <= now.ps;
         let mut count = self.order[..marked].iter().take_while(due).count();
         if count == 0 && self.clean == 0 {
             count = marked.div_ceil(2);
@@ -109,12 +114,10 @@ impl Scheme for LeastRecentlyMarked {
 
     /// With 64 labels: a bit, a place in the order and a time of 32 bits each.
     const STATE_BYTES: usize = size_of::<Ev>() + 2 + LABELS as usize * (1 + size_of::<u32>()) + size_of::<u64>();
-    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/least-recently-marked.md#LRM-1 labels
-    fn make(own: &LeastRecentlyMarkedConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
+    fn make(own: &LeastRecentlyMarkedConfig, path: &Path, rng: &mut Rng) -> Self {
         let labels = Labels::new(path, own.labels.min(MAX_LABELS), rng);
-        let time = |asked: Option<Micros>, rtts| asked.map_or(path.base_rtt_ps.saturating_mul(rtts), Micros::ps);
         let state = Rotation {
             clean: u64::MAX >> (MAX_LABELS - labels.count()),
             next: 0,
@@ -122,26 +125,17 @@ impl Scheme for LeastRecentlyMarked {
             order: [0; MAX_LABELS as usize],
             until_ps: [0; MAX_LABELS as usize],
         };
-        Self {
-            labels,
-            memory_ps: time(own.memory_us, MEMORY_RTTS),
-            loss_memory_ps: time(own.loss_memory_us, LOSS_MEMORY_RTTS),
-            state: Box::new(state),
-        }
-    }
-
-    fn adopt(&mut self, fresh: Self) {
-        (self.memory_ps, self.loss_memory_ps) = (fresh.memory_ps, fresh.loss_memory_ps);
+        Self { labels, settings: *own, state: Box::new(state) }
     }
 }
 
 impl Balancer for LeastRecentlyMarked {
     //= docs/specs/least-recently-marked.md#LRM-4 clean labels in turn
     #[inline]
-    fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
+    fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let state = &mut *self.state;
         if state.marked > 0 {
-            state.forgive_due(now_ps);
+            state.forgive_due(now);
         }
         let ahead = state.clean & (u64::MAX << state.next);
         let label = if ahead == 0 { state.clean } else { ahead }.trailing_zeros() as u16;
@@ -150,21 +144,21 @@ impl Balancer for LeastRecentlyMarked {
     }
 
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         if ack.marked
             && let Some(label) = self.labels.label(ack.ev)
         {
-            self.mark(label, now_ps.saturating_add(self.memory_ps));
+            self.mark(label, now.after(self.memory_ps(now.path)));
         }
     }
 
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+    fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
         let memory_ps = match loss.cause {
-            LossCause::Trimmed => self.memory_ps,
-            _ => self.loss_memory_ps,
+            LossCause::Trimmed => self.memory_ps(now.path),
+            _ => self.settings.loss_memory_us.map_or(now.path.base_rtt_ps * LOSS_MEMORY_RTTS, Micros::ps),
         };
         if let Some(label) = self.labels.label(loss.ev) {
-            self.mark(label, now_ps.saturating_add(memory_ps));
+            self.mark(label, now.after(memory_ps));
         }
     }
 }
@@ -184,32 +178,32 @@ mod tests {
     use rand_core::RngCore;
 
     use super::*;
-    use crate::path::{BalancerKind, PathConfig};
     use crate::rng::stream;
+    use crate::tests::{On, path_of};
 
     const RTT_PS: u64 = 1_000;
 
-    fn balancer(labels: u16) -> LeastRecentlyMarked {
+    fn balancer(labels: u16) -> On<LeastRecentlyMarked> {
         let memory_us = Some(Micros::from_ps(4 * RTT_PS));
         let own = LeastRecentlyMarkedConfig { labels, memory_us, loss_memory_us: None };
-        let path = PathConfig::new(BalancerKind::LeastRecentlyMarked, RTT_PS, 10);
-        LeastRecentlyMarked::make(&own, &path, &mut stream(3, 3))
+        let path = path_of(RTT_PS, 10);
+        On { scheme: LeastRecentlyMarked::make(&own, &path, &mut stream(3, 3)), path }
     }
 
-    fn send(balancer: &mut LeastRecentlyMarked, now_ps: u64, count: usize) -> Vec<u16> {
-        let mut send = || balancer.next_ev(now_ps, &SendInfo::default(), &mut stream(0, 0));
+    fn send(balancer: &mut On<LeastRecentlyMarked>, now_ps: u64, count: usize) -> Vec<u16> {
+        let mut send = || balancer.scheme.next_ev(balancer.path.at(now_ps), &SendInfo::default(), &mut stream(0, 0));
         let evs: Vec<_> = (0..count).map(|_| send()).collect();
         evs.into_iter().map(|ev| balancer.labels.label(ev).unwrap()).collect()
     }
 
-    fn ack(balancer: &mut LeastRecentlyMarked, now_ps: u64, label: u16, marked: bool) {
+    fn ack(balancer: &mut On<LeastRecentlyMarked>, now_ps: u64, label: u16, marked: bool) {
         let ev = balancer.labels.ev(label);
-        balancer.on_ack(now_ps, &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
+        balancer.scheme.on_ack(balancer.path.at(now_ps), &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
     }
 
-    fn lose(balancer: &mut LeastRecentlyMarked, now_ps: u64, label: u16, cause: LossCause) {
+    fn lose(balancer: &mut On<LeastRecentlyMarked>, now_ps: u64, label: u16, cause: LossCause) {
         let ev = balancer.labels.ev(label);
-        balancer.on_loss(now_ps, &LossInfo { ev, cause, ..LossInfo::default() }, &mut ());
+        balancer.scheme.on_loss(balancer.path.at(now_ps), &LossInfo { ev, cause, ..LossInfo::default() }, &mut ());
     }
 
     #[test]

@@ -45,13 +45,15 @@ pub use self::ops::Ops;
 pub use self::ordered_chaos::{OrderedChaos, OrderedChaosConfig};
 pub use self::plb::{Plb, PlbConfig, PlbRule};
 pub use self::power_of_two::{PowerOfTwo, PowerOfTwoConfig};
-pub use self::registry::{AnyBalancer, BalancerConfig, BalancerKind, PathConfig, Schemes};
+pub use self::registry::{AnyBalancer, BalancerConfig, BalancerKind, OwnBalancer, Schemes};
 pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, RepsRule, ThawCheck};
 pub use self::reps_plus::{RepsPlus, RepsPlusConfig};
 pub use self::round_robin::RoundRobin;
 pub use self::subflow::{Subflow, SubflowConfig};
 pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo};
 pub use crate::kinds::UnknownName;
+pub use crate::now::{Now, Path};
+use crate::rng::Rng;
 use crate::settings::settings;
 
 /// A balancer that can be made from a connection's settings.
@@ -62,21 +64,11 @@ pub trait Scheme: Balancer + Sized {
     /// Bytes that a NIC would hold for each connection, settings left out.
     const STATE_BYTES: usize;
 
-    /// What it may offer.
-    const OFFERS: Offers;
+    /// It uses EVs that lead to distinct paths to the destination, where an engine knows them.
+    const WANTS_PATHS: bool = false;
 
-    /// What it offers with its settings. It never changes.
-    fn offers(&self) -> Offers {
-        Self::OFFERS
-    }
-
-    /// Makes one for a new connection from its own settings and those of the path. Lasting choices come from
-    /// [`PathConfigOf::seed`] where there is one.
-    fn make(own: &Self::Config, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self;
-
-    /// Takes from `fresh` what the settings make of the path, which is known better now. What the balancer has learned
-    /// stays.
-    fn adopt(&mut self, _fresh: Self) {}
+    /// Makes one for a new connection. Lasting choices come from [`Path::seed`] where there is one.
+    fn make(own: &Self::Config, path: &Path, rng: &mut Rng) -> Self;
 }
 
 settings! {
@@ -84,37 +76,9 @@ settings! {
     pub struct NoSettings {}
 }
 
-/// How one connection chooses paths, by an `Algorithm` and its settings.
-///
-/// The algorithms do not look at that field, so that none depends on their list; with the list this is [`PathConfig`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathConfigOf<Algorithm> {
-    /// The algorithm and its settings.
-    pub balancer: Algorithm,
-    /// Size of the set of entropy values, 1 to 65,535; values outside are clamped. The paper has 65,535. With few
-    /// values many connections share links, which costs OPS much and REPS little (REPS §4.5.2).
-    pub evs: u32,
-    /// Packets in one bandwidth-delay product (NUM_PKTS_BDP), at most 65,535. So many explore after freezing.
-    pub bdp_packets: u32,
-    /// Round-trip time of an empty network, in picoseconds.
-    pub base_rtt_ps: u64,
-    /// The network trims. Every other loss then means a failed path (REPS appendix A).
-    pub trimming: bool,
-    /// Seed of a connection's lasting choices, such as `ecmp`'s path, so that every engine makes the same ones.
-    /// `None` draws them from the generator at hand.
-    pub seed: Option<u64>,
-}
-
-impl<Algorithm> PathConfigOf<Algorithm> {
-    /// Size of the set of entropy values, brought into its range.
-    pub fn ev_count(&self) -> u16 {
-        self.evs.clamp(1, 65_535) as u16
-    }
-}
-
 /// Draws an entropy value uniformly from `0..evs`: the one place that random values come from.
 #[inline]
-pub fn draw(evs: u16, rng: &mut impl RngCore) -> Ev {
+pub fn draw(evs: u16, rng: &mut Rng) -> Ev {
     Ev::new(draw_below(evs, rng))
 }
 
@@ -122,13 +86,13 @@ pub fn draw(evs: u16, rng: &mut impl RngCore) -> Ev {
 ///
 /// It multiplies where the paper takes a remainder. No value is more likely than another by over 2^-16 of itself.
 #[inline]
-fn draw_below(count: u16, rng: &mut impl RngCore) -> u16 {
+fn draw_below(count: u16, rng: &mut Rng) -> u16 {
     ((u64::from(rng.next_u32()) * u64::from(count)) >> 32) as u16
 }
 
 /// Draws an entropy value uniformly from `0..evs` without `old`. There must be two at least.
 #[inline]
-fn draw_other(old: Ev, evs: u16, rng: &mut impl RngCore) -> Ev {
+fn draw_other(old: Ev, evs: u16, rng: &mut Rng) -> Ev {
     let other = draw(evs - 1, rng);
     if other < old { other } else { Ev::new(other.index() + 1) }
 }
@@ -141,13 +105,12 @@ fn ahead(ev: Ev, ahead: u16, evs: u16) -> Ev {
 }
 
 /// Draws 16 bits for a connection, from the same source as [`draw_lasting`].
-pub(crate) fn draw_seed(config: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> u16 {
-    let bits = config.seed.map_or_else(|| rng.next_u32(), |seed| crate::rng::stream(seed, 0).next_u32());
+pub(crate) fn draw_seed(path: &Path, rng: &mut Rng) -> u16 {
+    let bits = path.seed.map_or_else(|| rng.next_u32(), |seed| crate::rng::stream(seed, 0).next_u32());
     (bits >> 16) as u16
 }
 
 /// Draws an entropy value that a connection keeps, from `stream` of its own seed if it has one.
-pub(crate) fn draw_lasting(config: &PathConfigOf<impl Copy>, stream: u64, rng: &mut impl RngCore) -> Ev {
-    let evs = config.ev_count();
-    config.seed.map_or_else(|| draw(evs, rng), |seed| draw(evs, &mut crate::rng::stream(seed, stream)))
+pub(crate) fn draw_lasting(path: &Path, stream: u64, rng: &mut Rng) -> Ev {
+    path.seed.map_or_else(|| draw(path.evs, rng), |seed| draw(path.evs, &mut crate::rng::stream(seed, stream)))
 }

@@ -5,12 +5,10 @@
 #[cfg(test)]
 mod tests;
 
-use rand_core::RngCore;
-
-use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfigOf, Scheme, SendInfo, draw, draw_below,
-};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Scheme, SendInfo, draw, draw_below};
 use crate::event::Publisher;
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 use crate::settings::settings;
 use crate::units::Ratio;
 
@@ -50,43 +48,36 @@ impl Scheme for Mprdma {
     type Config = MprdmaConfig;
 
     const STATE_BYTES: usize = size_of::<LastAck>();
-    const OFFERS: Offers = Offers { packet_feedback: true, ..Offers::NOTHING };
 
-    fn make(own: &MprdmaConfig, path: &PathConfigOf<impl Copy>, _rng: &mut impl RngCore) -> Self {
+    fn make(own: &MprdmaConfig, _path: &Path, _rng: &mut Rng) -> Self {
         let settings = Settings {
-            rtt_ps: path.base_rtt_ps.max(1),
             ooo_packets: own.ooo_packets.into(),
             probe_permille: own.probe_share.to_permille().min(1_000) as u16,
-            evs: path.ev_count(),
             paper: own.rule == MprdmaRule::Paper,
         };
         Self { state: LastAck::default(), settings }
     }
-
-    fn offers(&self) -> Offers {
-        Offers { packet_feedback: self.settings.paper, ..Self::OFFERS }
-    }
-
-    fn adopt(&mut self, fresh: Self) {
-        self.settings = fresh.settings;
-    }
 }
 
 impl Balancer for Mprdma {
+    fn offers(&self) -> Offers {
+        Offers { packet_feedback: self.settings.paper, ..Offers::NOTHING }
+    }
+
     //= docs/specs/mprdma.md#MPRDMA-1 exploring at first
     #[inline]
-    fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
-        if self.state.reuses && !(self.settings.paper && self.probes(now_ps, rng)) {
+    fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
+        if self.state.reuses && !(self.settings.paper && self.probes(now, rng)) {
             self.state.ev
         } else {
-            draw(self.settings.evs, rng)
+            draw(now.path.evs, rng)
         }
     }
 
     #[inline]
-    fn on_ack(&mut self, _now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         let reuses = if self.settings.paper { self.is_in_time() } else { has_room(ack) };
-        if reuses && ack.ev.index() < self.settings.evs {
+        if reuses && ack.ev.index() < now.path.evs {
             self.state.ev = ack.ev;
             self.state.reuses = true;
         } else if !self.settings.paper {
@@ -96,11 +87,11 @@ impl Balancer for Mprdma {
 
     //= docs/specs/mprdma.md#MPRDMA-4 trimmed packets
     //= docs/specs/mprdma.md#MPRDMA-5 timeouts
-    fn on_loss(&mut self, _now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+    fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
         let Self { state, settings } = self;
         match loss.cause {
             LossCause::Timeout if loss.ev == state.ev => state.reuses = false,
-            LossCause::Trimmed if state.reuses && !settings.paper && loss.ev.index() < settings.evs => {
+            LossCause::Trimmed if state.reuses && !settings.paper && loss.ev.index() < now.path.evs => {
                 state.ev = loss.ev
             }
             _ => {}
@@ -109,7 +100,7 @@ impl Balancer for Mprdma {
 
     /// Keeps the number: the last call for an acknowledgement brings the highest.
     #[inline]
-    fn on_packet_acked(&mut self, _now_ps: u64, packet: &PacketInfo) {
+    fn on_packet_acked(&mut self, _now: Now<'_>, packet: &PacketInfo) {
         self.state.acked = packet.psn;
     }
 }
@@ -126,11 +117,11 @@ impl Mprdma {
     /// Whether this packet, the first of a round trip, explores.
     //= docs/specs/mprdma.md#MPRDMA-7 looking for better paths
     #[inline]
-    fn probes(&mut self, now_ps: u64, rng: &mut impl RngCore) -> bool {
-        if now_ps < self.state.probe_ps || self.settings.probe_permille == 0 {
+    fn probes(&mut self, now: Now<'_>, rng: &mut Rng) -> bool {
+        if now.ps < self.state.probe_ps || self.settings.probe_permille == 0 {
             return false;
         }
-        self.state.probe_ps = now_ps.saturating_add(self.settings.rtt_ps);
+        self.state.probe_ps = now.after(now.path.base_rtt_ps);
         draw_below(1_000, rng) < self.settings.probe_permille
     }
 }
@@ -164,9 +155,7 @@ struct LastAck {
 /// What a NIC keeps once for all connections.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
-    rtt_ps: u64,
     ooo_packets: u64,
     probe_permille: u16,
-    evs: u16,
     paper: bool,
 }

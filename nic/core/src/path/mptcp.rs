@@ -3,14 +3,12 @@
 
 use alloc::boxed::Box;
 
-use rand_core::RngCore;
-
 use super::labels::Labels;
-use super::{
-    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfigOf, Scheme, SendInfo,
-};
-use crate::cc::{AnyCc, CcConfig, CongestionControl};
+use super::{AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Scheme, SendInfo};
+use crate::cc::{AnyCc, CongestionControl, ControlConfig};
 use crate::event::Publisher;
+use crate::now::{Now, OnPath, Path};
+use crate::rng::Rng;
 use crate::settings::settings;
 
 settings! {
@@ -40,7 +38,7 @@ const MAX_SUBFLOWS: u16 = 64;
 const SUBFLOWS: u16 = 8;
 
 /// Spreads packets over subflows. Each has its own window, kept by the connection's kind of congestion control.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Mptcp {
     labels: Labels,
     /// Whose turn it is.
@@ -58,10 +56,12 @@ pub struct Mptcp {
     sent: u64,
     /// The subflows' windows. Empty where the connection's own control decides.
     lanes: Box<[Lane]>,
+    /// A subflow's share of the path.
+    share: Box<OnPath<Path>>,
 }
 
 /// What a subflow keeps.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Lane {
     cc: AnyCc,
     /// Wire bytes in flight.
@@ -75,21 +75,23 @@ struct Lane {
 impl Mptcp {
     /// The subflow that takes a packet now. The search begins at the one whose turn it is.
     #[inline]
-    fn choose(&mut self, now_ps: u64, packet: &SendInfo) -> Option<u16> {
+    fn choose(&mut self, now: Now<'_>, packet: &SendInfo) -> Option<u16> {
         if packet.in_flight_bytes == 0 {
             // A request for a grant counted as in flight. Nobody acknowledges it.
             self.lanes.iter_mut().for_each(|lane| lane.in_flight = 0);
         }
         //= docs/specs/subflow.md#MPTCP-4 equal shares
         let share = (self.equal && !packet.retransmit).then(|| self.sent.saturating_add(packet.unsent_bytes));
+        self.share.follow(now.path, |path| path.share(self.labels.count()));
+        let now = self.share.at(now.ps);
         let mut label = self.next;
         let (mut second_best, mut paced_ps) = (None, u64::MAX);
         for _ in 0..self.labels.count() {
             let lane = &self.lanes[usize::from(label)];
             let waits = share.is_some_and(|all| lane.sent.saturating_mul(self.labels.count().into()) >= all.max(1));
-            if !waits && lane.has_room(packet.bytes) {
-                let at_ps = lane.cc.poll_send(now_ps);
-                if at_ps > now_ps {
+            if !waits && lane.has_room(&self.share, packet.bytes) {
+                let at_ps = lane.cc.poll_send(now);
+                if at_ps > now.ps {
                     paced_ps = paced_ps.min(at_ps);
                 } else if packet.retransmit && label == self.loser {
                     second_best = Some(label);
@@ -105,10 +107,14 @@ impl Mptcp {
 }
 
 impl Lane {
+    fn new(cc: AnyCc) -> Self {
+        Self { cc, in_flight: 0, acked: 0, sent: 0 }
+    }
+
     //= docs/specs/subflow.md#MPTCP-2 room on a subflow
     #[inline]
-    fn has_room(&self, bytes: u32) -> bool {
-        self.in_flight == 0 || self.in_flight + u64::from(bytes) <= self.cc.window_bytes()
+    fn has_room(&self, path: &Path, bytes: u32) -> bool {
+        self.in_flight == 0 || self.in_flight + u64::from(bytes) <= self.cc.window_bytes(path)
     }
 }
 
@@ -120,12 +126,11 @@ impl Scheme for Mptcp {
         + 2 * size_of::<u16>()
         + size_of::<u64>()
         + SUBFLOWS as usize * (size_of::<Lane>() - size_of::<AnyCc>() + size_of::<u64>());
-    const OFFERS: Offers = Offers { hold_back: true, packet_feedback: true, ..Offers::NOTHING };
 
     //= docs/specs/subflow.md#MPTCP-1 subflows
-    fn make(own: &MptcpConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
+    fn make(own: &MptcpConfig, path: &Path, rng: &mut Rng) -> Self {
+        let labels = Labels::new(path, own.subflows.min(MAX_SUBFLOWS), rng);
         Self {
-            labels: Labels::new(path, own.subflows.min(MAX_SUBFLOWS), rng),
             next: 0,
             loser: u16::MAX,
             chosen: None,
@@ -134,17 +139,23 @@ impl Scheme for Mptcp {
             settled: 0,
             sent: 0,
             lanes: Box::default(),
+            share: Box::new(OnPath::new(path, |path| path.share(labels.count()))),
+            labels,
         }
     }
 }
 
 impl Balancer for Mptcp {
+    fn offers(&self) -> Offers {
+        Offers { hold_back: true, packet_feedback: true, ..Offers::NOTHING }
+    }
+
     #[inline]
-    fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
+    fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let label = self.chosen.take().unwrap_or(self.next);
         self.next = self.labels.after(label);
         if let Some(lane) = self.lanes.get_mut(usize::from(label)) {
-            lane.cc.on_send(now_ps, packet.bytes);
+            lane.cc.on_send(self.share.at(now.ps), packet.bytes);
             lane.in_flight += u64::from(packet.bytes);
             if !packet.retransmit {
                 lane.sent = lane.sent.saturating_add(packet.bytes.into());
@@ -156,61 +167,63 @@ impl Balancer for Mptcp {
 
     //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         let trigger = self.labels.label(ack.ev).map_or(0, |label| 1 << label);
         let mut lanes = core::mem::take(&mut self.settled) | trigger;
+        self.share.follow(now.path, |path| path.share(self.labels.count()));
         while lanes > 0 {
             if let Some(lane) = self.lanes.get_mut(lanes.trailing_zeros() as usize) {
                 let part = AckInfo { bytes: lane.acked, in_flight_bytes: lane.in_flight, ..*ack };
                 lane.acked = 0;
-                lane.cc.on_ack(now_ps, &part);
+                lane.cc.on_ack(self.share.at(now.ps), &part);
             }
             lanes &= lanes - 1;
         }
     }
 
     //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+    fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
         let Some(label) = self.labels.label(loss.ev) else { return };
         let Some(lane) = self.lanes.get_mut(usize::from(label)) else { return };
         lane.in_flight = lane.in_flight.saturating_sub(loss.bytes.into());
-        lane.cc.on_loss(now_ps, loss.bytes, loss.cause);
+        lane.cc.on_loss(self.share.at(now.ps), loss.bytes, loss.cause);
         if !matches!(loss.cause, LossCause::Trimmed | LossCause::GoneBack) {
             self.loser = label;
         }
     }
 
     #[inline]
-    fn poll_timeout(&self) -> Option<u64> {
+    fn poll_timeout(&self, _path: &Path) -> Option<u64> {
         self.paced_until_ps
     }
 
     //= docs/specs/subflow.md#MPTCP-3 whose turn it is
     #[inline]
-    fn admit(&mut self, now_ps: u64, packet: &SendInfo) -> Admission {
+    fn admit(&mut self, now: Now<'_>, packet: &SendInfo) -> Admission {
         if self.lanes.is_empty() {
             return Admission::Window;
         }
         self.paced_until_ps = None;
-        self.chosen = self.choose(now_ps, packet);
+        self.chosen = self.choose(now, packet);
         if self.chosen.is_some() { Admission::Go } else { Admission::Wait }
     }
 
     //= docs/specs/subflow.md#MPTCP-1 subflows
     //= docs/specs/subflow.md#MPTCP-6 without windows
-    fn on_control(&mut self, config: &CcConfig, starting: bool) {
-        let cc = AnyCc::new(&config.share(self.labels.count()));
-        if !self.lanes.is_empty() {
-            self.lanes.iter_mut().for_each(|lane| lane.cc.adopt(cc.clone(), starting));
-        } else if !cc.uses_credit() {
-            let lane = Lane { cc, in_flight: 0, acked: 0, sent: 0 };
-            self.lanes = core::iter::repeat_n(lane, self.labels.count().into()).collect();
-        }
+    fn on_control(&mut self, control: &ControlConfig, _path: &Path) {
+        let control = control.share(self.labels.count().into());
+        let lanes = (0..self.labels.count()).map(|_| Lane::new(AnyCc::new(&control, &self.share)));
+        self.lanes = lanes.filter(|lane| !lane.cc.uses_credit()).collect();
+    }
+
+    fn on_start(&mut self, path: &Path) {
+        self.share.follow(path, |path| path.share(self.labels.count()));
+        self.lanes.iter_mut().for_each(|lane| lane.cc.on_start(&self.share));
     }
 
     //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
     #[inline]
-    fn on_packet_acked(&mut self, _now_ps: u64, packet: &PacketInfo) {
+    fn on_packet_acked(&mut self, _now: Now<'_>, packet: &PacketInfo) {
         let Some(label) = self.labels.label(packet.ev) else { return };
         let Some(lane) = self.lanes.get_mut(usize::from(label)) else { return };
         if !packet.was_lost {

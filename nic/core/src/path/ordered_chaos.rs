@@ -5,15 +5,16 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-use rand_core::RngCore;
-
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfigOf, Scheme, Section, SendInfo, Trailer,
-    Transmission, draw_lasting, draw_other,
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Scheme, Section, SendInfo, Trailer, Transmission,
+    draw_lasting, draw_other,
 };
 use crate::event::Publisher;
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 use crate::settings::settings;
 use crate::units::{Micros, NEVER, Ratio};
+use rand_core::RngCore;
 
 #[cfg(test)]
 mod tests;
@@ -110,10 +111,9 @@ impl Scheme for OrderedChaos {
 
     /// With the default number of subflows, 16.
     const STATE_BYTES: usize = size_of::<Schedule>() + SUBFLOWS as usize * size_of::<Subflow>();
-    const OFFERS: Offers = Offers { sections: true, packet_feedback: true, ..Offers::NOTHING };
 
     //= docs/specs/ordered-chaos.md#ORC-1 subflows
-    fn make(own: &OrderedChaosConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
+    fn make(own: &OrderedChaosConfig, path: &Path, rng: &mut Rng) -> Self {
         let settings = Settings::new(own, path);
         let mut subflows = vec![Subflow::default(); 1 << settings.log2_subflows].into_boxed_slice();
         for (stream, subflow) in subflows.iter_mut().enumerate() {
@@ -121,24 +121,20 @@ impl Scheme for OrderedChaos {
         }
         Self { state: Box::new(Schedule::new()), subflows, settings }
     }
-
-    fn offers(&self) -> Offers {
-        Offers { sections: self.settings.detects, ..Self::OFFERS }
-    }
-
-    fn adopt(&mut self, fresh: Self) {
-        self.settings = fresh.settings;
-    }
 }
 
 impl Balancer for OrderedChaos {
+    fn offers(&self) -> Offers {
+        Offers { sections: self.settings.detects, packet_feedback: true, ..Offers::NOTHING }
+    }
+
     //= docs/specs/ordered-chaos.md#ORC-2 packets of a subflow
     #[inline]
-    fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+    fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
         let index = self.index(packet.psn);
-        self.arm(now_ps, rng);
+        self.arm(now, rng);
         if self.state.moving & bit(index) != 0 {
-            self.take_path(index, rng);
+            self.take_path(index, now.path.evs, rng);
         }
         if packet.retransmit {
             //= docs/specs/ordered-chaos.md#ORC-14 trailers of retransmissions
@@ -151,23 +147,23 @@ impl Balancer for OrderedChaos {
     }
 
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         if ack.open_packets == 0 {
             self.state.rest();
         }
-        if now_ps >= self.state.next_move_ps {
-            self.end_interval(now_ps);
+        if now.ps >= self.state.next_move_ps {
+            self.end_interval(now);
         }
     }
 
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+    fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
         if loss.cause == LossCause::GoneBack {
             return;
         }
         let index = self.index(loss.psn);
         if loss.cause != LossCause::Timeout {
             //= docs/specs/ordered-chaos.md#ORC-3 round-trip times
-            let is_present = self.subflows[index].sample(loss.ev, now_ps.saturating_sub(loss.sent_ps));
+            let is_present = self.subflows[index].sample(loss.ev, now.since(loss.sent_ps));
             // A NACK shows that the path carries packets. The gap rule is only the sender's guess.
             if is_present && loss.cause != LossCause::SackGap {
                 self.state.heard |= bit(index);
@@ -177,13 +173,13 @@ impl Balancer for OrderedChaos {
             self.leave_path(index);
             self.state.fleeing |= bit(index);
         }
-        if now_ps >= self.state.next_move_ps {
-            self.end_interval(now_ps);
+        if now.ps >= self.state.next_move_ps {
+            self.end_interval(now);
         }
     }
 
     #[inline]
-    fn poll_timeout(&self) -> Option<u64> {
+    fn poll_timeout(&self, _path: &Path) -> Option<u64> {
         let at_ps = self.state.next_probe_ps;
         (self.settings.detects && at_ps != NEVER).then_some(at_ps)
     }
@@ -194,16 +190,16 @@ impl Balancer for OrderedChaos {
     }
 
     #[inline]
-    fn poll_trailer(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trailer> {
+    fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>) -> Option<Trailer> {
         if let Some(psn) = self.state.repeated.take() {
             //= docs/specs/ordered-chaos.md#ORC-14 trailers of retransmissions
             return Some(self.ask_for(psn, self.subflows[self.index(psn)].ev, false));
         }
-        if now_ps >= self.state.next_probe_ps {
-            self.end_probe_interval(now_ps);
+        if now.ps >= self.state.next_probe_ps {
+            self.end_probe_interval(now);
             //= docs/specs/ordered-chaos.md#ORC-15 trailers of the oldest packet
             let is_old =
-                |oldest: &&Transmission| oldest.sent_ps.saturating_add(self.settings.probe_interval_ps) <= now_ps;
+                |oldest: &&Transmission| now.since(oldest.sent_ps) >= self.settings.probe_interval_ps(now.path);
             if let Some(oldest) = oldest.filter(is_old) {
                 return Some(self.ask_for(oldest.psn, oldest.ev, true));
             }
@@ -220,11 +216,11 @@ impl Balancer for OrderedChaos {
 
     //= docs/specs/ordered-chaos.md#ORC-3 round-trip times
     #[inline]
-    fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo) {
+    fn on_packet_acked(&mut self, now: Now<'_>, packet: &PacketInfo) {
         let index = self.index(packet.psn);
         let subflow = &mut self.subflows[index];
         subflow.open = subflow.open.saturating_sub(1);
-        if !packet.was_lost && subflow.sample(packet.ev, now_ps.saturating_sub(packet.sent_ps)) {
+        if !packet.was_lost && subflow.sample(packet.ev, now.since(packet.sent_ps)) {
             self.state.heard |= bit(index);
         }
     }
@@ -245,13 +241,13 @@ impl OrderedChaos {
     /// hand.
     //= docs/specs/ordered-chaos.md#ORC-4 intervals
     #[inline]
-    fn arm(&mut self, now_ps: u64, rng: &mut impl RngCore) {
+    fn arm(&mut self, now: Now<'_>, rng: &mut Rng) {
         let Self { state, settings, .. } = self;
         if state.next_probe_ps == NEVER {
-            state.next_probe_ps = now_ps.saturating_add(settings.probe_interval_ps);
+            state.next_probe_ps = now.after(settings.probe_interval_ps(now.path));
         }
         if state.next_move_ps == NEVER {
-            state.next_move_ps = now_ps.saturating_add(settings.interval_ps);
+            state.next_move_ps = now.after(settings.interval_ps);
         }
         if state.is_plain {
             state.is_plain = false;
@@ -285,9 +281,9 @@ impl OrderedChaos {
 
     /// Gives a subflow another path, where its next section begins.
     //= docs/specs/ordered-chaos.md#ORC-6 moving
-    fn take_path(&mut self, index: usize, rng: &mut impl RngCore) {
+    fn take_path(&mut self, index: usize, evs: u16, rng: &mut Rng) {
         let (state, subflow) = (&mut self.state, &mut self.subflows[index]);
-        let (old, evs) = (subflow.ev, self.settings.evs);
+        let old = subflow.ev;
         //= docs/specs/ordered-chaos.md#ORC-9 A path known to be good
         let known = state.best.filter(|best| state.fleeing & bit(index) != 0 && *best != old);
         if let Some(best) = known {
@@ -312,7 +308,7 @@ impl OrderedChaos {
 
     /// Moves the worst subflow and the silent ones, and begins a new interval.
     //= docs/specs/ordered-chaos.md#ORC-5 the worst subflow moves
-    fn end_interval(&mut self, now_ps: u64) {
+    fn end_interval(&mut self, now: Now<'_>) {
         let means = || self.subflows.iter().enumerate().filter_map(|(index, subflow)| Some((subflow.mean()?, index)));
         // Of equals the first is the worst.
         let worst = means().rev().max_by_key(|(mean, _)| *mean);
@@ -325,20 +321,20 @@ impl OrderedChaos {
         for subflow in &mut self.subflows {
             (subflow.rtt_sum, subflow.samples) = (0, 0);
         }
-        if self.settings.moves_silent && now_ps >= self.state.next_quiet_ps {
-            self.end_listening(now_ps);
+        if self.settings.moves_silent && now.ps >= self.state.next_quiet_ps {
+            self.end_listening(now);
         }
-        self.state.next_move_ps = now_ps.saturating_add(self.settings.interval_ps);
+        self.state.next_move_ps = now.after(self.settings.interval_ps);
         self.state.is_plain = true;
     }
 
     /// Moves the subflows that heard nothing for two listening times.
     //= docs/specs/ordered-chaos.md#ORC-8 silence
-    fn end_listening(&mut self, now_ps: u64) {
+    fn end_listening(&mut self, now: Now<'_>) {
         let quiet = self.open() & !self.state.heard;
         let silent = quiet & self.state.quiet;
         (self.state.quiet, self.state.heard) = (quiet & !silent, 0);
-        self.state.next_quiet_ps = now_ps.saturating_add(self.settings.listening_ps);
+        self.state.next_quiet_ps = now.after(now.path.base_rtt_ps);
         self.state.fleeing |= silent;
         for index in 0..self.subflows.len() {
             if silent & bit(index) != 0 {
@@ -349,14 +345,14 @@ impl OrderedChaos {
 
     /// Makes trailers due for the subflows that sent something since their last one.
     //= docs/specs/ordered-chaos.md#ORC-13 trailers now and then
-    fn end_probe_interval(&mut self, now_ps: u64) {
+    fn end_probe_interval(&mut self, now: Now<'_>) {
         let open = self.open();
         if self.settings.probe_packets == 0 {
             self.state.due |= open & self.state.fresh;
         }
         self.state.next_probe_ps = match open {
             0 => NEVER,
-            _ => now_ps.saturating_add(self.settings.probe_interval_ps),
+            _ => now.after(self.settings.probe_interval_ps(now.path)),
         };
     }
 
@@ -417,12 +413,10 @@ impl Subflow {
 struct Settings {
     interval_ps: u64,
     jitter_ps: u64,
-    /// Least listening time.
-    listening_ps: u64,
     threshold_permille: u64,
-    probe_interval_ps: u64,
+    /// By default a base round-trip time.
+    probe_us: Option<Micros>,
     probe_packets: u64,
-    evs: u16,
     log2_subflows: u8,
     moves_silent: bool,
     detects: bool,
@@ -430,23 +424,24 @@ struct Settings {
 }
 
 impl Settings {
-    fn new(own: &OrderedChaosConfig, path: &PathConfigOf<impl Copy>) -> Self {
-        let evs = path.ev_count();
-        let subflows = u16::from(own.subflows).clamp(1, Section::MAX_SUBFLOWS as u16).min(evs);
+    fn new(own: &OrderedChaosConfig, path: &Path) -> Self {
+        let subflows = u16::from(own.subflows).clamp(1, Section::MAX_SUBFLOWS as u16).min(path.evs);
         let interval_ps = own.interval_us.ps().clamp(1, MAX_INTERVAL_PS);
         Self {
             interval_ps,
             jitter_ps: (interval_ps / 1000).saturating_mul(own.jitter.to_permille().min(1000)),
-            listening_ps: path.base_rtt_ps.min(MAX_INTERVAL_PS),
             threshold_permille: own.threshold.to_permille().min(1 << 20),
-            probe_interval_ps: own.probe_us.map_or(path.base_rtt_ps, Micros::ps).clamp(1, MAX_INTERVAL_PS),
+            probe_us: own.probe_us,
             probe_packets: own.probe_packets.into(),
-            evs,
             log2_subflows: subflows.ilog2() as u8,
             moves_silent: own.silence,
             detects: own.detection,
             probes_repeated: own.probe_retransmissions,
         }
+    }
+
+    fn probe_interval_ps(&self, path: &Path) -> u64 {
+        self.probe_us.map_or(path.base_rtt_ps, Micros::ps).clamp(1, MAX_INTERVAL_PS)
     }
 }
 

@@ -5,10 +5,11 @@
 #[cfg(test)]
 mod tests;
 
-use rand_core::RngCore;
-
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo, draw, draw_lasting};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, draw, draw_lasting};
 use crate::event::Publisher;
+use crate::link::PS_PER_SECOND;
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 use crate::settings::settings;
 use crate::units::{Micros, Ratio};
 
@@ -68,33 +69,34 @@ impl Plb {
     //= docs/specs/plb.md#PLB-3 rounds
     //= docs/specs/plb.md#PLB-4 congested rounds
     #[inline]
-    fn count(&mut self, now_ps: u64, packets: u16, congested: u16) {
+    fn count(&mut self, now: Now<'_>, packets: u16, congested: u16) {
         let Self { state, settings } = self;
         state.delivered = state.delivered.saturating_add(packets.into());
         state.congested = state.congested.saturating_add(congested.into());
-        if settings.ends_round(now_ps, state) {
+        if settings.ends_round(now, state) {
             state.rounds = if settings.is_congested(state) { state.rounds.saturating_add(1) } else { 0 };
             (state.delivered, state.congested) = (0, 0);
-            state.round_end_ps = now_ps.saturating_add(settings.round_ps);
+            state.round_end_ps = now.after(settings.round_us.map_or(now.path.base_rtt_ps, Micros::ps));
         }
     }
 
     //= docs/specs/plb.md#PLB-5 A new EV
     //= docs/specs/plb.md#PLB-6 moving while idle
     #[inline]
-    fn is_congested_for_long(&self, now_ps: u64, packet: &SendInfo) -> bool {
+    fn is_congested_for_long(&self, now: Now<'_>, packet: &SendInfo) -> bool {
         let Self { state, settings } = self;
         let enough = if packet.in_flight_bytes == 0 { settings.idle_rounds } else { settings.rounds };
-        state.rounds >= enough && now_ps >= state.suspended_until_ps
+        state.rounds >= enough && now.ps >= state.suspended_until_ps
     }
 
     //= docs/specs/plb.md#PLB-7 timeouts
     //= docs/specs/plb.md#PLB-8 suspended after a timeout
-    fn on_timeout(&mut self, now_ps: u64) {
+    fn on_timeout(&mut self, now: Now<'_>) {
         let Self { state, settings } = self;
-        state.suspended_until_ps = now_ps.saturating_add(settings.suspend_ps);
-        if now_ps > state.hold_until_ps {
-            state.hold_until_ps = now_ps.saturating_add(settings.timeout_hold_ps);
+        state.suspended_until_ps = now.after(settings.suspend_ps);
+        if now.ps > state.hold_until_ps {
+            state.hold_until_ps =
+                now.after(settings.timeout_hold_us.map_or(now.path.base_rtt_ps * settings.hold_rtts, Micros::ps));
             state.move_away();
         }
     }
@@ -104,42 +106,37 @@ impl Scheme for Plb {
     type Config = PlbConfig;
 
     const STATE_BYTES: usize = size_of::<Rounds>();
-    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/plb.md#PLB-1 the first EV
-    fn make(own: &PlbConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
+    fn make(own: &PlbConfig, path: &Path, rng: &mut Rng) -> Self {
         let state = Rounds { ev: draw_lasting(path, 0, rng), ..Rounds::default() };
-        Self { state, settings: Settings::new(own, path) }
-    }
-
-    fn adopt(&mut self, fresh: Self) {
-        self.settings = fresh.settings;
+        Self { state, settings: Settings::new(own) }
     }
 }
 
 impl Balancer for Plb {
     #[inline]
-    fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
-        if self.is_congested_for_long(now_ps, packet) {
+    fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
+        if self.is_congested_for_long(now, packet) {
             self.state.move_away();
         }
         if self.state.moves {
             self.state.moves = false;
-            self.state.ev = draw(self.settings.evs, rng);
+            self.state.ev = draw(now.path.evs, rng);
         }
         self.state.ev
     }
 
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
-        self.count(now_ps, ack.packets, ack.marked_packets);
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
+        self.count(now, ack.packets, ack.marked_packets);
     }
 
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+    fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
         if loss.cause == LossCause::Timeout {
-            self.on_timeout(now_ps);
+            self.on_timeout(now);
         } else {
-            self.count(now_ps, 1, 1);
+            self.count(now, 1, 1);
         }
     }
 }
@@ -173,13 +170,15 @@ impl Rounds {
 /// What a NIC keeps once for all connections; nothing is left at `auto`.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
-    round_ps: u64,
-    timeout_hold_ps: u64,
+    /// By default a base round-trip time.
+    round_us: Option<Micros>,
+    /// By default so many base round-trip times.
+    timeout_hold_us: Option<Micros>,
+    hold_rtts: u64,
     suspend_ps: u64,
-    /// 0 measures rounds by time.
-    round_packets: u32,
+    /// 0 measures rounds by time. By default that of a bandwidth-delay product.
+    round_packets: Option<u32>,
     marked_ppm: u32,
-    evs: u16,
     rounds: u8,
     idle_rounds: u8,
     /// A round whose share equals the limit is congested too.
@@ -188,22 +187,20 @@ struct Settings {
 
 impl Settings {
     //= docs/specs/plb.md#PLB-9 rules
-    fn new(own: &PlbConfig, path: &PathConfigOf<impl Copy>) -> Self {
-        let five_rtts_ps = path.base_rtt_ps.saturating_mul(5);
-        let bdp_packets = path.bdp_packets.max(1);
-        let (share, rounds, idle_rounds, round_packets, hold_ps, suspend_ps) = match own.rule {
-            PlbRule::Reps => (0, 2, None, 0, five_rtts_ps, 0),
-            PlbRule::Ofan => (400, 1, None, bdp_packets, 0, 0),
-            PlbRule::Linux => (500, 12, Some(3), 0, 0, 60 * PS_PER_SECOND),
+    fn new(own: &PlbConfig) -> Self {
+        let (share, rounds, idle_rounds, round_packets, hold_rtts, suspend_ps) = match own.rule {
+            PlbRule::Reps => (0, 2, None, Some(0), 5, 0),
+            PlbRule::Ofan => (400, 1, None, None, 0, 0),
+            PlbRule::Linux => (500, 12, Some(3), Some(0), 0, 60 * PS_PER_SECOND),
         };
         let rounds = own.rounds.unwrap_or(rounds).max(1);
         Self {
-            round_ps: own.round_us.map_or(path.base_rtt_ps, Micros::ps),
-            timeout_hold_ps: own.timeout_hold_us.map_or(hold_ps, Micros::ps),
+            round_us: own.round_us,
+            timeout_hold_us: own.timeout_hold_us,
+            hold_rtts,
             suspend_ps: own.suspend_us.map_or(suspend_ps, Micros::ps),
-            round_packets: own.round_packets.unwrap_or(round_packets).min(1 << 24),
+            round_packets: own.round_packets.or(round_packets),
             marked_ppm: own.marked_share.unwrap_or(Ratio::permille(share)).ppm().min(1_000_000) as u32,
-            evs: path.ev_count(),
             rounds,
             idle_rounds: own.idle_rounds.or(idle_rounds).unwrap_or(rounds).max(1),
             inclusive: own.rule == PlbRule::Linux,
@@ -211,8 +208,11 @@ impl Settings {
     }
 
     #[inline]
-    fn ends_round(&self, now_ps: u64, state: &Rounds) -> bool {
-        if self.round_packets > 0 { state.delivered >= self.round_packets } else { now_ps > state.round_end_ps }
+    fn ends_round(&self, now: Now<'_>, state: &Rounds) -> bool {
+        match self.round_packets.unwrap_or(now.path.bdp_packets.max(1)).min(MAX_ROUND_PACKETS) {
+            0 => now.ps > state.round_end_ps,
+            packets => state.delivered >= packets,
+        }
     }
 
     #[inline]
@@ -223,4 +223,5 @@ impl Settings {
     }
 }
 
-const PS_PER_SECOND: u64 = 1_000_000_000_000;
+/// Rounds of so many packets end before their counts overflow.
+const MAX_ROUND_PACKETS: u32 = 1 << 24;

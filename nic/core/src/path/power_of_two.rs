@@ -7,8 +7,10 @@ use alloc::vec;
 use rand_core::RngCore;
 
 use super::labels::Labels;
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo};
 use crate::event::Publisher;
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 use crate::settings::settings;
 use crate::units::Micros;
 
@@ -29,8 +31,8 @@ settings! {
 #[derive(Clone, Debug)]
 pub struct PowerOfTwo {
     labels: Labels,
-    /// Logarithm of the half-life in ps.
-    tick_shift: u32,
+    /// By default it follows from the path.
+    half_life: Option<Micros>,
     known: Box<[Known]>,
 }
 
@@ -47,8 +49,9 @@ impl PowerOfTwo {
     /// The score of a label as of now. It is written back, since half-lives wrap after 256.
     //= docs/specs/power-of-two.md#P2C-4 scores halve
     #[inline]
-    fn age(&mut self, now_ps: u64, label: u16) -> &mut Known {
-        let tick = (now_ps >> self.tick_shift) as u8;
+    fn age(&mut self, now: Now<'_>, label: u16) -> &mut Known {
+        let half_life_ps = self.half_life.map_or(now.path.base_rtt_ps * HALF_LIFE_RTTS, Micros::ps);
+        let tick = (now.ps >> half_life_ps.max(1).ilog2()) as u8;
         let known = &mut self.known[usize::from(label)];
         let passed = tick.wrapping_sub(known.tick);
         *known = Known { score: if passed < 8 { known.score >> passed } else { 0 }, tick };
@@ -58,7 +61,7 @@ impl PowerOfTwo {
     /// Two different labels, or the only one twice.
     //= docs/specs/power-of-two.md#P2C-2 the better of two
     #[inline]
-    fn draw_two(&self, rng: &mut impl RngCore) -> [u16; 2] {
+    fn draw_two(&self, rng: &mut Rng) -> [u16; 2] {
         let (bits, count) = (rng.next_u64(), u64::from(self.labels.count()));
         let first = (((bits >> 32) * count) >> 32) as u16;
         let second = (((bits & 0xffff_ffff) * (count - 1)) >> 32) as u16;
@@ -72,35 +75,29 @@ impl Scheme for PowerOfTwo {
 
     /// With 64 labels.
     const STATE_BYTES: usize = size_of::<Ev>() + LABELS as usize * size_of::<Known>();
-    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/power-of-two.md#P2C-1 labels
-    fn make(own: &PowerOfTwoConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
+    fn make(own: &PowerOfTwoConfig, path: &Path, rng: &mut Rng) -> Self {
         let labels = Labels::new(path, own.labels, rng);
-        let half_life_ps = own.half_life_us.map_or(path.base_rtt_ps.saturating_mul(HALF_LIFE_RTTS), Micros::ps);
         let known = vec![Known::default(); labels.count().into()].into_boxed_slice();
-        Self { labels, tick_shift: half_life_ps.max(1).ilog2(), known }
-    }
-
-    fn adopt(&mut self, fresh: Self) {
-        self.tick_shift = fresh.tick_shift;
+        Self { labels, half_life: own.half_life_us, known }
     }
 }
 
 impl Balancer for PowerOfTwo {
     //= docs/specs/power-of-two.md#P2C-2 the better of two
     #[inline]
-    fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+    fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let [first, second] = self.draw_two(rng);
-        let better = self.age(now_ps, second).score < self.age(now_ps, first).score;
+        let better = self.age(now, second).score < self.age(now, first).score;
         self.labels.ev(if better { second } else { first })
     }
 
     //= docs/specs/power-of-two.md#P2C-3 scores
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, _publisher: &mut impl Publisher) {
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         let Some(label) = self.labels.label(ack.ev) else { return };
-        let known = self.age(now_ps, label);
+        let known = self.age(now, label);
         if ack.marked {
             known.mark();
         } else {
@@ -109,9 +106,9 @@ impl Balancer for PowerOfTwo {
     }
 
     //= docs/specs/power-of-two.md#P2C-3 scores
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+    fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
         let Some(label) = self.labels.label(loss.ev) else { return };
-        let known = self.age(now_ps, label);
+        let known = self.age(now, label);
         match loss.cause {
             LossCause::Trimmed => known.mark(),
             _ => known.score = u8::MAX,
@@ -137,27 +134,28 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::path::{BalancerKind, PathConfig};
     use crate::rng::{Rng, stream};
+    use crate::tests::{On, path_of};
 
     /// 8 base RTTs round down to 2^25 ps.
     const HALF_LIFE_PS: u64 = 1 << 25;
 
-    fn balancer(labels: u16) -> (PowerOfTwo, Rng) {
+    fn balancer(labels: u16) -> (On<PowerOfTwo>, Rng) {
         let own = PowerOfTwoConfig { labels, half_life_us: None };
         let mut rng = stream(3, 3);
-        (PowerOfTwo::make(&own, &PathConfig::new(BalancerKind::PowerOfTwo, 8_000_000, 10), &mut rng), rng)
+        let path = path_of(8_000_000, 10);
+        (On { scheme: PowerOfTwo::make(&own, &path, &mut rng), path }, rng)
     }
 
-    fn ack(balancer: &mut PowerOfTwo, now_ps: u64, label: u16, marked: bool) {
+    fn ack(balancer: &mut On<PowerOfTwo>, now_ps: u64, label: u16, marked: bool) {
         let ev = balancer.labels.ev(label);
-        balancer.on_ack(now_ps, &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
+        balancer.scheme.on_ack(balancer.path.at(now_ps), &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
     }
 
-    fn counts(balancer: &mut PowerOfTwo, rng: &mut Rng, now_ps: u64) -> Vec<u32> {
+    fn counts(balancer: &mut On<PowerOfTwo>, rng: &mut Rng, now_ps: u64) -> Vec<u32> {
         let mut counts = std::vec![0; balancer.labels.count().into()];
         for _ in 0..10_000 {
-            let ev = balancer.next_ev(now_ps, &SendInfo::default(), rng);
+            let ev = balancer.scheme.next_ev(balancer.path.at(now_ps), &SendInfo::default(), rng);
             counts[usize::from(balancer.labels.label(ev).unwrap())] += 1;
         }
         counts
@@ -201,19 +199,24 @@ mod tests {
         }
         let lost = |cause| LossInfo { ev: balancer.labels.ev(2), cause, ..LossInfo::default() };
         let (trimmed, timeout) = (lost(LossCause::Trimmed), lost(LossCause::Timeout));
-        balancer.on_loss(0, &trimmed, &mut ());
+        balancer.scheme.on_loss(balancer.path.at(0), &trimmed, &mut ());
         assert_eq!(score(&balancer), 117);
-        balancer.on_loss(0, &timeout, &mut ());
+        balancer.scheme.on_loss(balancer.path.at(0), &timeout, &mut ());
         assert_eq!(score(&balancer), 255);
         for (half_lives, expected) in [(0, 255), (1, 127), (3, 31), (7, 1), (8, 0), (255, 0)] {
-            balancer.on_loss(HALF_LIFE_PS - 1, &timeout, &mut ());
-            let known = balancer.age(HALF_LIFE_PS - 1 + half_lives * HALF_LIFE_PS, 2);
+            balancer.scheme.on_loss(balancer.path.at(HALF_LIFE_PS - 1), &timeout, &mut ());
+            let On { scheme, path } = &mut balancer;
+            let known = scheme.age(path.at(HALF_LIFE_PS - 1 + half_lives * HALF_LIFE_PS), 2);
             assert_eq!(known.score, expected, "after {half_lives}");
             *known = Known::default();
         }
         ack(&mut balancer, 0, 2, false);
         assert_eq!(score(&balancer), 0);
-        balancer.on_ack(0, &AckInfo { ev: Ev::new(60_000), marked: true, ..AckInfo::default() }, &mut ());
+        balancer.scheme.on_ack(
+            balancer.path.at(0),
+            &AckInfo { ev: Ev::new(60_000), marked: true, ..AckInfo::default() },
+            &mut (),
+        );
         assert!(balancer.known.iter().all(|known| known.score == 0), "what is no label changes nothing");
     }
 }

@@ -1,23 +1,25 @@
 //! The list of balancers: their names, and one type that is any of them.
 
-use rand_core::RngCore;
+use alloc::boxed::Box;
 
 use super::{
-    Admission, Balancer, Ecmp, Offers, Ops, PathConfigOf, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo,
-    Trailer, Transmission,
+    Admission, Balancer, Ecmp, Offers, Ops, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo, Trailer,
+    Transmission,
 };
-use crate::cc::CcConfig;
+use crate::cc::ControlConfig;
 use crate::event::{Choice, Publisher};
 use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
 use crate::kinds::{UnknownName, forward, kinds};
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 
 kinds! {
     /// Names the balancers.
     BalancerKind, "balancer";
-    /// Any of the balancers, dispatched without allocation or vtable.
-    AnyBalancer;
+    /// Any of the balancers, dispatched without a vtable, but for those of other crates.
+    AnyBalancer or Box<dyn Balancer>;
     /// The settings of one balancer.
-    BalancerConfig;
+    BalancerConfig or OwnBalancer;
     /// The settings of every balancer, under its name.
     Schemes;
     /// One entropy value for the whole connection.
@@ -64,72 +66,75 @@ kinds! {
     RepsProbing "reps-probing" Reps reps RepsConfig::with_probing;
 }
 
-/// How one connection chooses paths: by one of these.
-pub type PathConfig = PathConfigOf<BalancerConfig>;
+/// How a connection makes a balancer of another crate.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnBalancer {
+    /// Its name, for tables.
+    pub name: &'static str,
+    /// Makes one for a new connection.
+    pub make: fn(&Path, &mut Rng) -> Box<dyn Balancer>,
+}
 
-impl PathConfig {
-    /// The paper's settings for a path: 65,535 entropy values, no trimming. A [`BalancerKind`] stands for its published
-    /// settings.
-    pub fn new(balancer: impl Into<BalancerConfig>, base_rtt_ps: u64, bdp_packets: u32) -> Self {
-        Self { balancer: balancer.into(), evs: 65_535, bdp_packets, base_rtt_ps, trimming: false, seed: None }
+impl PartialEq for OwnBalancer {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && core::ptr::fn_addr_eq(self.make, other.make)
+    }
+}
+
+impl Eq for OwnBalancer {}
+
+impl From<OwnBalancer> for BalancerConfig {
+    fn from(own: OwnBalancer) -> Self {
+        Self::Own(own)
     }
 }
 
 impl BalancerConfig {
     /// Whether an engine should tell its connections which paths there are; see [`Balancer::on_reachable`].
     pub const fn wants_reachability(&self) -> bool {
-        of_scheme!(self, Of => Of::OFFERS.paths)
+        of_scheme!(self, Of => Of::WANTS_PATHS, true)
     }
 }
 
 impl AnyBalancer {
-    /// Makes the configured balancer. Where [`PathConfigOf::seed`] is set, lasting choices come from it and not from
-    /// `rng`.
-    pub fn new(path: &PathConfig, rng: &mut impl RngCore) -> Self {
-        make!(&path.balancer, own => (own, path, rng))
-    }
-
-    /// Takes from `fresh`, a balancer of the same kind, what its settings make of the path; see [`Scheme::adopt`].
-    pub fn adopt(&mut self, fresh: Self) {
-        pair!((self, fresh), known, fresh => known.adopt(fresh));
-    }
-
-    /// What the scheme offers with its settings. The sender asks once, so that it calls no method in vain for each packet.
-    pub fn offers(&self) -> Offers {
-        dispatch!(self, scheme => scheme.offers())
+    /// Makes the configured balancer. Where [`Path::seed`] is set, lasting choices come from it and not from `rng`.
+    pub fn new(config: &BalancerConfig, path: &Path, rng: &mut Rng) -> Self {
+        make!(config, own => (own, path, rng), (own.make)(path, rng))
     }
 }
 
 impl Balancer for AnyBalancer {
     forward! {
+        fn offers(&self) -> Offers;
         #[inline]
-        fn next_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut impl RngCore) -> Ev;
+        fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev;
         fn next_choice(&self) -> Choice;
         #[inline]
-        fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher);
-        fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher);
+        fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher);
+        fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, publisher: &mut dyn Publisher);
         #[inline]
-        fn poll_timeout(&self) -> Option<u64>;
+        fn poll_timeout(&self, path: &Path) -> Option<u64>;
         #[inline]
-        fn admit(&mut self, now_ps: u64, packet: &SendInfo) -> Admission;
+        fn admit(&mut self, now: Now<'_>, packet: &SendInfo) -> Admission;
         #[inline]
         fn is_draining(&self) -> bool;
-        fn on_control(&mut self, config: &CcConfig, starting: bool);
+        fn on_control(&mut self, control: &ControlConfig, path: &Path);
+        fn on_start(&mut self, path: &Path);
         #[inline]
         fn section(&self) -> Section;
         #[inline]
-        fn poll_trailer(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trailer>;
+        fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>) -> Option<Trailer>;
         #[inline]
-        fn poll_probe(&mut self, now_ps: u64) -> Option<Ev>;
+        fn poll_probe(&mut self, now: Now<'_>) -> Option<Ev>;
         fn has_probed(&self) -> bool;
-        fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher);
-        fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]);
+        fn on_probe_ack(&mut self, now: Now<'_>, ev: Ev, marked: bool, publisher: &mut dyn Publisher);
+        fn on_reachable(&mut self, now: Now<'_>, paths: &[Ev]);
         #[inline]
-        fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo);
+        fn on_packet_acked(&mut self, now: Now<'_>, packet: &PacketInfo);
         #[inline]
-        fn on_echo(&mut self, now_ps: u64, ev: Ev, marked: bool);
-        fn remember(&self, now_ps: u64) -> Option<Remembered>;
-        fn recall(&mut self, now_ps: u64, learned: &Remembered);
+        fn on_echo(&mut self, now: Now<'_>, ev: Ev, marked: bool);
+        fn remember(&self, now: Now<'_>) -> Option<Remembered>;
+        fn recall(&mut self, now: Now<'_>, learned: &Remembered);
     }
 }
 
@@ -154,15 +159,14 @@ mod tests {
                     probing: true,
                     packet_feedback: true,
                     gap_rule: true,
-                    paths: true,
                     ..nothing
                 },
-                BalancerKind::HostDr => Offers { paths: true, ..nothing },
                 _ => nothing,
             };
-            let config = PathConfig::new(kind, 8_000_000, 10);
-            assert_eq!(AnyBalancer::new(&config, &mut stream(1, 1)).offers(), expected, "{kind}");
-            assert_eq!(config.balancer.wants_reachability(), expected.paths, "{kind}");
+            let (config, path) = (BalancerConfig::from(kind), Path::new(8_000_000, 10_000_000_000, 1_000));
+            assert_eq!(AnyBalancer::new(&config, &path, &mut stream(1, 1)).offers(), expected, "{kind}");
+            let wants_paths = matches!(kind, BalancerKind::RepsPlus | BalancerKind::HostDr);
+            assert_eq!(config.wants_reachability(), wants_paths, "{kind}");
         }
     }
 }

@@ -3,11 +3,11 @@
 
 mod config;
 
-use rand_core::RngCore;
-
 pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsConfig, RepsRule, ThawCheck};
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PathConfigOf, Scheme, SendInfo, draw};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, Scheme, SendInfo, draw};
 use crate::event::{Choice, Event, FreezeReason, Publisher};
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 use crate::units::{Micros, Ratio};
 
 /// Recycled entropy packet spraying.
@@ -48,9 +48,9 @@ impl Reps {
     ///
     /// The paper caches before it thaws. Here thawing comes first, since it may empty the buffer and `ev` must stay.
     #[inline]
-    fn on_good_path(&mut self, now_ps: u64, ev: Ev, publisher: &mut impl Publisher) {
-        self.check_thaw(now_ps, publisher);
-        if ev.index() < self.settings.evs {
+    fn on_good_path(&mut self, now: Now<'_>, ev: Ev, publisher: &mut dyn Publisher) {
+        self.check_thaw(now, publisher);
+        if ev.index() < now.path.evs {
             self.state.cache(ev, self.settings.depth);
         }
     }
@@ -59,70 +59,70 @@ impl Reps {
     //= docs/specs/reps.md#REPS-12 thawing
     //= docs/specs/reps.md#REPS-13 the timer's width
     #[inline]
-    fn check_thaw(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
+    fn check_thaw(&mut self, now: Now<'_>, publisher: &mut dyn Publisher) {
         if self.state.is_frozen()
             && self.settings.timed_exit
             && self.force != Force::Frozen
-            && self.state.freezing_is_over(now_ps)
+            && self.state.freezing_is_over(now.ps)
         {
-            self.thaw(now_ps, publisher);
+            self.thaw(now, publisher);
         }
     }
 
     /// Freezes for good once the time of a forced freeze has come.
     //= docs/specs/reps.md#REPS-25 forced freezing
     #[cold]
-    fn check_force(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
+    fn check_force(&mut self, now: Now<'_>, publisher: &mut dyn Publisher) {
         if let Force::After(ps) = self.force {
-            self.force = Force::At(now_ps.saturating_add(ps));
+            self.force = Force::At(now.after(ps));
         }
         if let Force::At(at_ps) = self.force
-            && at_ps <= now_ps
+            && at_ps <= now.ps
         {
             if !self.state.is_frozen() {
-                self.state.freeze(now_ps);
-                publisher.on_event(now_ps, Event::FreezeEntered { reason: FreezeReason::Setting });
+                self.state.freeze(now.ps);
+                publisher.on_event(now.ps, Event::FreezeEntered { reason: FreezeReason::Setting });
             }
             self.state.explore = 0;
             self.force = Force::Frozen;
         }
     }
 
-    fn thaw(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
+    fn thaw(&mut self, now: Now<'_>, publisher: &mut dyn Publisher) {
         if self.settings.empty_on_thaw {
             self.state = Buffer::default();
         }
         self.state.set_frozen(false);
-        self.state.explore = self.settings.explore_packets;
-        publisher.on_event(now_ps, Event::FreezeExited);
+        self.state.explore = self.settings.explore_packets.unwrap_or(now.path.bdp_packets as u16);
+        publisher.on_event(now.ps, Event::FreezeExited);
     }
 
     /// Takes a failed path: algorithm 1, lines 21-26.
     //= docs/specs/reps.md#REPS-10 freezing on a failure
     //= docs/specs/reps.md#REPS-11 failures that change nothing
-    fn on_failure(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
+    fn on_failure(&mut self, now: Now<'_>, loss: &LossInfo, publisher: &mut dyn Publisher) {
         //= docs/specs/reps.md#REPS-24 without freezing
         if self.state.is_frozen() || self.state.explore > 0 || !self.settings.freezing {
             return;
         }
-        self.state.freeze(now_ps.saturating_add(self.settings.freezing_timeout_ps));
-        let next_ps = now_ps.saturating_add(self.settings.probe_interval_ps);
+        self.state.freeze(now.after(self.settings.freezing_timeout_ps));
+        let next_ps = now.after(self.settings.probe_interval_ps(now.path));
         self.probe = Probe { lost: loss.ev, asked: false, next_ps };
-        publisher.on_event(now_ps, Event::FreezeEntered { reason: FreezeReason::Loss(loss.cause) });
+        publisher.on_event(now.ps, Event::FreezeEntered { reason: FreezeReason::Loss(loss.cause) });
     }
 
     /// Whether a loss that was not trimmed means a failed path rather than congestion (REPS appendix A).
     //= docs/specs/reps.md#REPS-15 networks that do not trim
     //= docs/specs/reps.md#REPS-16 declared losses
-    fn is_failure(&self, loss: &LossInfo) -> bool {
+    fn is_failure(&self, path: &Path, loss: &LossInfo) -> bool {
         if loss.cause == LossCause::SackGap && self.settings.failure_signal == FailureSignal::TimeoutOnly {
             return false;
         }
-        loss.max_rtt_ps < self.settings.congestion_rtt_ps
+        loss.max_rtt_ps < self.settings.congestion_rtt_ps(path)
     }
 
     fn probes(&self) -> bool {
-        self.settings.probe_interval_ps < u64::MAX && self.state.is_frozen() && self.force != Force::Frozen
+        self.settings.probing && self.state.is_frozen() && self.force != Force::Frozen
     }
 }
 
@@ -131,23 +131,18 @@ impl Scheme for Reps {
 
     /// At any depth; the paper's table 1 has 25 at depth 8.
     const STATE_BYTES: usize = size_of::<Buffer>();
-    const OFFERS: Offers = Offers { reuses: true, probing: true, ..Offers::NOTHING };
 
-    fn make(own: &RepsConfig, path: &PathConfigOf<impl Copy>, _rng: &mut impl RngCore) -> Self {
+    fn make(own: &RepsConfig, path: &Path, _rng: &mut Rng) -> Self {
         let force = own.force_freezing_us.map_or(Force::Never, |time| Force::After(time.ps()));
-        Self { state: Buffer::default(), probe: Probe::default(), force, settings: Settings::new(own, path) }
-    }
-
-    fn offers(&self) -> Offers {
-        Offers { probing: self.settings.probe_interval_ps < u64::MAX, ..Self::OFFERS }
-    }
-
-    fn adopt(&mut self, fresh: Self) {
-        self.settings = fresh.settings;
+        Self { state: Buffer::default(), probe: Probe::default(), force, settings: Settings::new(own, path.trimming) }
     }
 }
 
 impl Balancer for Reps {
+    fn offers(&self) -> Offers {
+        Offers { reuses: true, probing: self.settings.probing, ..Offers::NOTHING }
+    }
+
     fn next_choice(&self) -> Choice {
         match (self.state.explores(), self.state.is_frozen()) {
             (true, _) => Choice::Explored,
@@ -160,11 +155,11 @@ impl Balancer for Reps {
     //= docs/specs/reps.md#REPS-5 when a packet explores
     //= docs/specs/reps.md#REPS-6 the explore counter
     #[inline]
-    fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+    fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let state = &mut self.state;
         if state.explores() {
             state.explore = state.explore.saturating_sub(1);
-            return draw(self.settings.evs, rng);
+            return draw(now.path.evs, rng);
         }
         if state.is_frozen() && self.settings.frozen_walk == FrozenWalk::AllSlots {
             return state.walk_all();
@@ -176,38 +171,38 @@ impl Balancer for Reps {
     //= docs/specs/reps.md#REPS-2 marked ACKs
     //= docs/specs/reps.md#REPS-4 coalesced ACKs
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
         if self.force != Force::Never {
-            self.check_force(now_ps, publisher);
+            self.check_force(now, publisher);
         }
         if !ack.marked {
-            self.on_good_path(now_ps, ack.ev, publisher);
+            self.on_good_path(now, ack.ev, publisher);
         } else if self.settings.thaw_check == ThawCheck::AnyFeedback {
-            self.check_thaw(now_ps, publisher);
+            self.check_thaw(now, publisher);
         }
     }
 
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, publisher: &mut impl Publisher) {
+    fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, publisher: &mut dyn Publisher) {
         if loss.cause != LossCause::Trimmed {
-            if self.is_failure(loss) {
-                self.on_failure(now_ps, loss, publisher);
+            if self.is_failure(now.path, loss) {
+                self.on_failure(now, loss, publisher);
             }
         } else if self.settings.thaw_check == ThawCheck::AnyFeedback {
-            self.check_thaw(now_ps, publisher);
+            self.check_thaw(now, publisher);
         }
     }
 
     #[inline]
-    fn poll_timeout(&self) -> Option<u64> {
+    fn poll_timeout(&self, _path: &Path) -> Option<u64> {
         self.probes().then_some(self.probe.next_ps)
     }
 
     //= docs/specs/reps.md#REPS-17 probing the lost EV
-    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
-        if !self.probes() || now_ps < self.probe.next_ps {
+    fn poll_probe(&mut self, now: Now<'_>) -> Option<Ev> {
+        if !self.probes() || now.ps < self.probe.next_ps {
             return None;
         }
-        self.probe.next_ps = now_ps.saturating_add(self.settings.probe_interval_ps);
+        self.probe.next_ps = now.after(self.settings.probe_interval_ps(now.path));
         self.probe.asked = true;
         Some(self.probe.lost)
     }
@@ -217,16 +212,16 @@ impl Balancer for Reps {
     }
 
     //= docs/specs/reps.md#REPS-18 answers to probes
-    fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, marked: bool, publisher: &mut impl Publisher) {
+    fn on_probe_ack(&mut self, now: Now<'_>, ev: Ev, marked: bool, publisher: &mut dyn Publisher) {
         if self.probes() && ev == self.probe.lost && !marked {
-            self.thaw(now_ps, publisher);
+            self.thaw(now, publisher);
         }
     }
 
     //= docs/specs/reps.md#REPS-4a several EVs in an ACK
     #[inline]
-    fn on_echo(&mut self, _now_ps: u64, ev: Ev, marked: bool) {
-        if !marked && ev.index() < self.settings.evs {
+    fn on_echo(&mut self, now: Now<'_>, ev: Ev, marked: bool) {
+        if !marked && ev.index() < now.path.evs {
             self.state.cache(ev, self.settings.depth);
         }
     }
@@ -366,13 +361,13 @@ enum Force {
 #[derive(Clone, Debug)]
 struct Settings {
     freezing_timeout_ps: u64,
-    /// A loss after an RTT of at least this is congestion.
-    congestion_rtt_ps: u64,
-    /// `u64::MAX`: no probes.
-    probe_interval_ps: u64,
-    explore_packets: u16,
-    evs: u16,
+    congestion_rtt: Ratio,
+    /// By default it follows from the path.
+    probe_us: Option<Micros>,
+    /// By default a bandwidth-delay product.
+    explore_packets: Option<u16>,
     depth: u8,
+    probing: bool,
     freezing: bool,
     timed_exit: bool,
     empty_on_thaw: bool,
@@ -382,21 +377,20 @@ struct Settings {
 }
 
 impl Settings {
-    fn new(own: &RepsConfig, path: &PathConfigOf<impl Copy>) -> Self {
-        let bdp_packets = path.bdp_packets.min(u32::from(u16::MAX)) as u16;
+    fn new(own: &RepsConfig, trimming: bool) -> Self {
         let paper = own.rule == RepsRule::Paper;
-        let by_rule = if own.rule == RepsRule::UltraEthernet { ULTRA_ETHERNET_EXPLORE } else { bdp_packets };
+        let by_rule = (own.rule == RepsRule::UltraEthernet).then_some(ULTRA_ETHERNET_EXPLORE);
         Self {
             freezing_timeout_ps: own.freezing_timeout_us.ps().min(MAX_TIMEOUT_PS),
-            congestion_rtt_ps: congestion_rtt_ps(own, path),
-            probe_interval_ps: if own.probing { probe_interval_ps(own, path) } else { u64::MAX },
-            explore_packets: own.explore_packets.unwrap_or(by_rule),
-            evs: path.ev_count(),
+            congestion_rtt: own.congestion_rtt,
+            probe_us: own.probe_us,
+            explore_packets: own.explore_packets.or(by_rule),
+            probing: own.probing,
             depth: own.buffer.clamp(1, MAX_BUFFER),
             freezing: own.freezing,
             timed_exit: !own.probing || own.timed_exit,
             empty_on_thaw: own.empty_on_thaw.unwrap_or(!paper),
-            failure_signal: own.failure_signal.unwrap_or(match paper && path.trimming {
+            failure_signal: own.failure_signal.unwrap_or(match paper && trimming {
                 true => FailureSignal::AnyLoss,
                 false => FailureSignal::TimeoutOnly,
             }),
@@ -404,20 +398,19 @@ impl Settings {
             frozen_walk: own.frozen_walk.unwrap_or(if paper { FrozenWalk::ValidFirst } else { FrozenWalk::AllSlots }),
         }
     }
-}
 
-/// The RTT from which on a loss is congestion. Where the network trims, trimming alone tells congestion from failure.
-//= docs/specs/reps.md#REPS-14 networks that trim
-fn congestion_rtt_ps(own: &RepsConfig, path: &PathConfigOf<impl Copy>) -> u64 {
-    if path.trimming || own.congestion_rtt == Ratio::default() {
-        return u64::MAX;
+    /// The RTT from which on a loss is congestion. Where the network trims, trimming alone tells congestion from failure.
+    //= docs/specs/reps.md#REPS-14 networks that trim
+    fn congestion_rtt_ps(&self, path: &Path) -> u64 {
+        if path.trimming || self.congestion_rtt == Ratio::default() {
+            return u64::MAX;
+        }
+        self.congestion_rtt.of(path.base_rtt_ps).max(1)
     }
-    own.congestion_rtt.of(path.base_rtt_ps).max(1)
-}
 
-fn probe_interval_ps(own: &RepsConfig, path: &PathConfigOf<impl Copy>) -> u64 {
-    let default_ps = path.base_rtt_ps.saturating_mul(PROBE_RTTS);
-    own.probe_us.map_or(default_ps, Micros::ps).clamp(1, MAX_TIMEOUT_PS)
+    fn probe_interval_ps(&self, path: &Path) -> u64 {
+        self.probe_us.map_or(path.base_rtt_ps * PROBE_RTTS, Micros::ps).clamp(1, MAX_TIMEOUT_PS)
+    }
 }
 
 /// Packets that explore after freezing in the Ultra Ethernet artifact.

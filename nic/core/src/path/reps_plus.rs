@@ -10,17 +10,17 @@ mod settled;
 #[cfg(test)]
 mod tests;
 
-use rand_core::RngCore;
-
 pub use self::config::RepsPlusConfig;
 use self::settled::{MAX_BUFFER, Settled};
 use super::known_paths::KnownPaths;
 use super::reps::{MAX_TIMEOUT_PS, TICK_SHIFT};
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, PathConfigOf, Remembered, Scheme, Section,
-    SendInfo, Trailer, Transmission,
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Remembered, Scheme, Section, SendInfo, Trailer,
+    Transmission,
 };
 use crate::event::{Choice, Publisher};
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 use crate::units::NEVER;
 
 /// REPS that hears more from an ACK, explores evenly, finds losses before the timer, and freezes on evidence.
@@ -54,9 +54,9 @@ impl RepsPlus {
     /// The next path in turn, where the engine has told them. Otherwise the next of an even sequence, or a random value.
     //= docs/specs/reps-plus.md#RPP-8 even exploring
     #[inline]
-    fn explore(&mut self, rng: &mut impl RngCore) -> Ev {
+    fn explore(&mut self, evs: u16, rng: &mut Rng) -> Ev {
         if !self.settings.even {
-            return super::draw(self.settings.evs, rng);
+            return super::draw(evs, rng);
         }
         // Acknowledgements of a told value may all come back over the path that has failed: others are tried too.
         if self.state.probe_ps == NEVER
@@ -65,7 +65,7 @@ impl RepsPlus {
             return ev;
         }
         self.state.phase = self.state.phase.wrapping_add(GOLDEN);
-        Ev::new(((u32::from(self.state.phase) * u32::from(self.settings.evs)) >> 16) as u16)
+        Ev::new(((u32::from(self.state.phase) * u32::from(evs)) >> 16) as u16)
     }
 
     /// Caches the entropy values of the other packets that the ACK covers, as many as it shows to be unmarked.
@@ -99,41 +99,26 @@ impl Scheme for RepsPlus {
     type Config = RepsPlusConfig;
 
     const STATE_BYTES: usize = size_of::<RecycledEvs>();
-    const OFFERS: Offers = Offers {
-        reuses: true,
-        sections: true,
-        gap_rule: true,
-        probing: true,
-        packet_feedback: true,
-        paths: true,
-        ..Offers::NOTHING
-    };
+    const WANTS_PATHS: bool = true;
 
     //= docs/specs/reps-plus.md#RPP-9 where exploring begins
-    fn make(own: &RepsPlusConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
+    fn make(own: &RepsPlusConfig, path: &Path, rng: &mut Rng) -> Self {
         Self {
             state: RecycledEvs::new(super::draw_seed(path, rng)),
             settled: Settled::default(),
             paths: KnownPaths::default(),
-            settings: Settings::new(own, path),
+            settings: Settings::new(own),
         }
-    }
-
-    fn offers(&self) -> Offers {
-        let Settings { early, whole_acks, .. } = self.settings;
-        Offers { sections: early, gap_rule: early, packet_feedback: whole_acks, ..Self::OFFERS }
-    }
-
-    fn adopt(&mut self, fresh: Self) {
-        if fresh.settings.base_rtt_ps != self.settings.base_rtt_ps {
-            // It came from the old round-trip time. The next packet sets it anew.
-            self.state.ask_ps = NEVER;
-        }
-        self.settings = fresh.settings;
     }
 }
 
 impl Balancer for RepsPlus {
+    fn offers(&self) -> Offers {
+        let Settings { early, whole_acks, .. } = self.settings;
+        let (sections, gap_rule, packet_feedback) = (early, early, whole_acks);
+        Offers { reuses: true, probing: true, sections, gap_rule, packet_feedback, ..Offers::NOTHING }
+    }
+
     fn next_choice(&self) -> Choice {
         let state = &self.state;
         let has_suspect = state.probe_ps != NEVER;
@@ -149,14 +134,14 @@ impl Balancer for RepsPlus {
     //= docs/specs/reps-plus.md#RPP-6 exploring or reusing
     //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
     #[inline]
-    fn next_ev(&mut self, now_ps: u64, _packet: &SendInfo, rng: &mut impl RngCore) -> Ev {
+    fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let state = &mut self.state;
         if state.ask_ps == NEVER {
-            state.ask_ps = now_ps.saturating_add(self.settings.overdue_ps());
+            state.ask_ps = now.after(overdue_ps(now.path));
         }
         if state.explore > 0 {
             state.explore -= 1;
-            return self.explore(rng);
+            return self.explore(now.path.evs, rng);
         }
         if state.valid > 0 {
             return state.oldest(self.settings.depth);
@@ -164,30 +149,30 @@ impl Balancer for RepsPlus {
         if state.probe_ps != NEVER && state.filled > 0 {
             return state.walk(self.settings.depth);
         }
-        self.explore(rng)
+        self.explore(now.path.evs, rng)
     }
 
     //= docs/specs/reps-plus.md#RPP-1 caching the trigger's EV
     //= docs/specs/reps-plus.md#RPP-17 slow paths
     //= docs/specs/reps-plus.md#RPP-5 A longer buffer
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
         if self.state.probe_ps != NEVER {
-            self.judge(now_ps, ack, publisher);
+            self.judge(now, ack, publisher);
         }
         if ack.packets > 1 {
             self.cache_others(ack);
         }
         self.settled.clear();
-        if !ack.marked && ack.rtt_ps < self.settings.slow_ps() && ack.ev.index() < self.settings.evs {
+        if !ack.marked && ack.rtt_ps < slow_ps(now.path) && ack.ev.index() < now.path.evs {
             self.state.cache(ack.ev, self.settings.depth);
         }
     }
 
-    fn on_loss(&mut self, now_ps: u64, loss: &LossInfo, _publisher: &mut impl Publisher) {
+    fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
         //= docs/specs/reps-plus.md#RPP-10 a suspect
         if matches!(loss.cause, LossCause::Timeout | LossCause::SackGap) {
-            self.suspect_path(now_ps, loss);
+            self.suspect_path(now, loss);
             //= docs/specs/reps-plus.md#RPP-14 losses while frozen
             if self.is_frozen() {
                 self.state.forget(loss.ev, self.settings.depth);
@@ -196,44 +181,44 @@ impl Balancer for RepsPlus {
     }
 
     #[inline]
-    fn poll_timeout(&self) -> Option<u64> {
+    fn poll_timeout(&self, _path: &Path) -> Option<u64> {
         let probe_ps = if self.state.probes == PROBES { NEVER } else { self.state.probe_ps };
         let at_ps = probe_ps.min(self.state.ask_ps);
         (at_ps != NEVER).then_some(at_ps)
     }
 
     //= docs/specs/reps-plus.md#RPP-16 asking for a packet
-    fn poll_trailer(&mut self, now_ps: u64, oldest: Option<&Transmission>) -> Option<Trailer> {
-        let Self { state, settings, .. } = self;
-        if now_ps < state.ask_ps {
+    fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>) -> Option<Trailer> {
+        let state = &mut self.state;
+        if now.ps < state.ask_ps {
             return None;
         }
         let Some(oldest) = oldest else {
             state.ask_ps = NEVER;
             return None;
         };
-        let due_ps = oldest.sent_ps.saturating_add(settings.overdue_ps());
-        state.ask_ps = if now_ps < due_ps { due_ps } else { now_ps.saturating_add(settings.overdue_ps()) };
-        if now_ps < due_ps {
+        let due_ps = oldest.sent_ps.saturating_add(overdue_ps(now.path));
+        state.ask_ps = if now.ps < due_ps { due_ps } else { now.after(overdue_ps(now.path)) };
+        if now.ps < due_ps {
             return None;
         }
         Some(Trailer { psn: oldest.psn, ev: oldest.ev, section: Section::new(0, 0), ack_now: true })
     }
 
     //= docs/specs/reps-plus.md#RPP-8 even exploring
-    fn on_reachable(&mut self, _now_ps: u64, paths: &[Ev]) {
+    fn on_reachable(&mut self, now: Now<'_>, paths: &[Ev]) {
         let paths = if self.settings.known_paths { paths } else { &[] };
-        self.paths = KnownPaths::new(paths, self.settings.evs, Some(self.state.phase.into()));
+        self.paths = KnownPaths::new(paths, now.path.evs, Some(self.state.phase.into()));
     }
 
     //= docs/specs/reps-plus.md#RPP-2 candidates
     #[inline]
-    fn on_packet_acked(&mut self, now_ps: u64, packet: &PacketInfo) {
+    fn on_packet_acked(&mut self, now: Now<'_>, packet: &PacketInfo) {
         if !packet.reported {
             return;
         }
-        if now_ps.saturating_sub(packet.sent_ps) < self.settings.slow_ps() {
-            self.settled.push(packet.ev, self.settings.evs);
+        if now.since(packet.sent_ps) < slow_ps(now.path) {
+            self.settled.push(packet.ev, now.path.evs);
         } else {
             self.settled.push_slow(packet.ev);
         }
@@ -241,33 +226,33 @@ impl Balancer for RepsPlus {
 
     //= docs/specs/reps-plus.md#RPP-4 several EVs in an ACK
     #[inline]
-    fn on_echo(&mut self, _now_ps: u64, ev: Ev, marked: bool) {
+    fn on_echo(&mut self, now: Now<'_>, ev: Ev, marked: bool) {
         if !self.settled.echoed {
             (self.settled.len, self.settled.echoed) = (0, true);
         }
         if !marked && !self.settled.is_slow(ev) {
-            self.settled.push(ev, self.settings.evs);
+            self.settled.push(ev, now.path.evs);
         }
     }
 
-    fn poll_probe(&mut self, now_ps: u64) -> Option<Ev> {
-        self.probe_suspect(now_ps)
+    fn poll_probe(&mut self, now: Now<'_>) -> Option<Ev> {
+        self.probe_suspect(now)
     }
 
     fn has_probed(&self) -> bool {
         self.has_probed_suspect()
     }
 
-    fn on_probe_ack(&mut self, now_ps: u64, ev: Ev, _marked: bool, publisher: &mut impl Publisher) {
-        self.on_answer(now_ps, ev, publisher);
+    fn on_probe_ack(&mut self, now: Now<'_>, ev: Ev, _marked: bool, publisher: &mut dyn Publisher) {
+        self.on_answer(now, ev, publisher);
     }
 
-    fn remember(&self, now_ps: u64) -> Option<Remembered> {
-        self.learned(now_ps)
+    fn remember(&self, now: Now<'_>) -> Option<Remembered> {
+        self.learned(now)
     }
 
-    fn recall(&mut self, now_ps: u64, learned: &Remembered) {
-        self.begin_with(now_ps, learned);
+    fn recall(&mut self, now: Now<'_>, learned: &Remembered) {
+        self.begin_with(now, learned);
     }
 }
 
@@ -333,9 +318,6 @@ impl RecycledEvs {
 #[derive(Clone, Debug)]
 struct Settings {
     freezing_timeout_ps: u64,
-    base_rtt_ps: u64,
-    explore_packets: u16,
-    evs: u16,
     depth: u8,
     whole_acks: bool,
     even: bool,
@@ -345,12 +327,9 @@ struct Settings {
 }
 
 impl Settings {
-    fn new(own: &RepsPlusConfig, path: &PathConfigOf<impl Copy>) -> Self {
+    fn new(own: &RepsPlusConfig) -> Self {
         Self {
             freezing_timeout_ps: own.freezing_timeout_us.ps().min(MAX_TIMEOUT_PS),
-            base_rtt_ps: path.base_rtt_ps.clamp(1, MAX_TIMEOUT_PS),
-            explore_packets: path.bdp_packets.min(u32::from(u16::MAX)) as u16,
-            evs: path.ev_count(),
             depth: own.buffer.clamp(1, MAX_BUFFER as u8),
             whole_acks: own.whole_acks,
             even: own.even_exploring,
@@ -359,19 +338,19 @@ impl Settings {
             remember: own.remember,
         }
     }
+}
 
-    /// Round-trip time from which on a path is too slow to be used again: every queue of two tiers is full, or a link has lost
-    /// most of its rate.
-    #[inline]
-    fn slow_ps(&self) -> u64 {
-        4 * self.base_rtt_ps
-    }
+/// Round-trip time from which on a path is too slow to be used again: every queue of two tiers is full, or a link has lost
+/// most of its rate.
+#[inline]
+const fn slow_ps(path: &Path) -> u64 {
+    4 * path.base_rtt_ps
+}
 
-    /// Age from which on a packet's ACK is overdue.
-    #[inline]
-    fn overdue_ps(&self) -> u64 {
-        (self.base_rtt_ps + self.base_rtt_ps / 4).max(1)
-    }
+/// Age from which on a packet's ACK is overdue.
+#[inline]
+const fn overdue_ps(path: &Path) -> u64 {
+    path.base_rtt_ps + path.base_rtt_ps / 4
 }
 
 /// Probes of a suspect that must stay unanswered.

@@ -1,14 +1,13 @@
 //! Round robin: every entropy value in turn, whatever comes back. Clauses (RR-n) are in `docs/specs/round-robin.md`.
 
-use rand_core::RngCore;
-
-use super::{Balancer, Ev, NoSettings, Offers, PathConfigOf, Scheme, SendInfo, ahead, draw_lasting};
+use super::{Balancer, Ev, NoSettings, Scheme, SendInfo, ahead, draw_lasting};
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 
 /// Each packet takes the entropy value after the last packet's.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     next: Ev,
-    evs: u16,
 }
 
 impl Scheme for RoundRobin {
@@ -16,11 +15,10 @@ impl Scheme for RoundRobin {
 
     /// The next packet's entropy value.
     const STATE_BYTES: usize = size_of::<Ev>();
-    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/round-robin.md#RR-1 the first EV
-    fn make(_own: &NoSettings, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
-        Self { next: draw_lasting(path, 0, rng), evs: path.ev_count() }
+    fn make(_own: &NoSettings, path: &Path, rng: &mut Rng) -> Self {
+        Self { next: draw_lasting(path, 0, rng) }
     }
 }
 
@@ -28,9 +26,9 @@ impl Scheme for RoundRobin {
 impl Balancer for RoundRobin {
     //= docs/specs/round-robin.md#RR-2 the next EV
     #[inline]
-    fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
+    fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let ev = self.next;
-        self.next = ahead(ev, 1, self.evs);
+        self.next = ahead(ev, 1, now.path.evs);
         ev
     }
 }
@@ -40,19 +38,20 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::path::{AckInfo, BalancerKind, LossInfo, PathConfig};
+    use crate::path::{AckInfo, LossInfo};
     use crate::rng::stream;
+    use crate::tests::path_of;
 
     #[test]
     fn every_value_comes_once_a_round_from_a_lasting_start() {
         //= docs/specs/round-robin.md#RR-1 the first EV
         //= docs/specs/round-robin.md#RR-2 the next EV
         for evs in [1, 2, 32, 65_535] {
-            let path = PathConfig { evs, seed: Some(7), ..PathConfig::new(BalancerKind::RoundRobin, 8_000_000, 10) };
+            let path = Path { evs, seed: Some(7), ..path_of(8_000_000, 10) };
             let mut rng = stream(1, 1);
             let mut balancer = RoundRobin::make(&NoSettings {}, &path, &mut rng);
             let mut round =
-                || (0..evs).map(|_| balancer.next_ev(0, &SendInfo::default(), &mut rng)).collect::<Vec<_>>();
+                || (0..evs).map(|_| balancer.next_ev(path.at(0), &SendInfo::default(), &mut rng)).collect::<Vec<_>>();
             let first = round();
             assert_eq!(round(), first);
             let mut sorted = first.clone();
@@ -60,20 +59,20 @@ mod tests {
             sorted.dedup();
             assert_eq!(sorted.len(), evs as usize);
             let mut again = RoundRobin::make(&NoSettings {}, &path, &mut stream(2, 2));
-            assert_eq!(again.next_ev(0, &SendInfo::default(), &mut rng), first[0], "the seed decides alone");
+            assert_eq!(again.next_ev(path.at(0), &SendInfo::default(), &mut rng), first[0], "the seed decides alone");
         }
     }
 
     #[test]
     fn feedback_changes_nothing() {
         //= docs/specs/round-robin.md#RR-3 no feedback
-        let path = PathConfig::new(BalancerKind::RoundRobin, 8_000_000, 10);
+        let path = path_of(8_000_000, 10);
         let mut rng = stream(1, 1);
         let mut balancer = RoundRobin::make(&NoSettings {}, &path, &mut rng);
-        let first = balancer.next_ev(0, &SendInfo::default(), &mut rng);
-        balancer.on_ack(1, &AckInfo { ev: first, marked: true, ..AckInfo::default() }, &mut ());
-        balancer.on_loss(2, &LossInfo { ev: first, ..LossInfo::default() }, &mut ());
-        let second = balancer.next_ev(3, &SendInfo::default(), &mut rng);
-        assert_eq!(second.index(), (first.index() + 1) % path.ev_count());
+        let first = balancer.next_ev(path.at(0), &SendInfo::default(), &mut rng);
+        balancer.on_ack(path.at(1), &AckInfo { ev: first, marked: true, ..AckInfo::default() }, &mut ());
+        balancer.on_loss(path.at(2), &LossInfo { ev: first, ..LossInfo::default() }, &mut ());
+        let second = balancer.next_ev(path.at(3), &SendInfo::default(), &mut rng);
+        assert_eq!(second.index(), (first.index() + 1) % path.evs);
     }
 }

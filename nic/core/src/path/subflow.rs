@@ -1,10 +1,10 @@
 //! Subflows: a connection uses a few labels in turn, and switches hash each to a lasting path (OFAN §3.2, table 2).
 //! Clauses (SUB-n) are in `docs/specs/subflow.md`.
 
-use rand_core::RngCore;
-
 use super::labels::Labels;
-use super::{Balancer, Ev, Offers, PathConfigOf, Scheme, SendInfo};
+use super::{Balancer, Ev, Scheme, SendInfo};
+use crate::now::{Now, Path};
+use crate::rng::Rng;
 use crate::settings::settings;
 
 settings! {
@@ -28,10 +28,9 @@ impl Scheme for Subflow {
 
     /// The first label's value, and whose turn it is.
     const STATE_BYTES: usize = size_of::<Ev>() + size_of::<u16>();
-    const OFFERS: Offers = Offers::NOTHING;
 
     //= docs/specs/subflow.md#SUB-1 labels
-    fn make(own: &SubflowConfig, path: &PathConfigOf<impl Copy>, rng: &mut impl RngCore) -> Self {
+    fn make(own: &SubflowConfig, path: &Path, rng: &mut Rng) -> Self {
         Self { labels: Labels::new(path, own.subflows, rng), next: 0 }
     }
 }
@@ -40,7 +39,7 @@ impl Scheme for Subflow {
 impl Balancer for Subflow {
     //= docs/specs/subflow.md#SUB-2 labels in turn
     #[inline]
-    fn next_ev(&mut self, _now_ps: u64, _packet: &SendInfo, _rng: &mut impl RngCore) -> Ev {
+    fn next_ev(&mut self, _now: Now<'_>, _packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let label = self.next;
         self.next = self.labels.after(label);
         self.labels.ev(label)
@@ -52,8 +51,8 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::path::{BalancerKind, PathConfig};
     use crate::rng::stream;
+    use crate::tests::path_of;
 
     #[test]
     fn labels_are_distinct_last_and_take_turns() {
@@ -62,10 +61,10 @@ mod tests {
         //= docs/specs/subflow.md#SUB-3 no feedback
         for (evs, subflows, distinct) in [(65_535, 4, 4), (256, 8, 8), (3, 8, 3), (1, 8, 1)] {
             let own = SubflowConfig { subflows };
-            let path = PathConfig { evs, seed: Some(7), ..PathConfig::new(BalancerKind::Subflow, 8_000_000, 10) };
+            let path = Path { evs, seed: Some(7), ..path_of(8_000_000, 10) };
             let mut rng = stream(1, 1);
             let mut balancer = Subflow::make(&own, &path, &mut rng);
-            let mut send = || balancer.next_ev(0, &SendInfo::default(), &mut rng);
+            let mut send = || balancer.next_ev(path.at(0), &SendInfo::default(), &mut rng);
             let first: Vec<_> = (0..distinct).map(|_| send()).collect();
             let mut sorted = first.clone();
             sorted.sort_unstable();
@@ -73,7 +72,7 @@ mod tests {
             assert_eq!(sorted.len(), distinct);
             assert!((0..5).all(|_| (0..distinct).all(|label| send() == first[label])));
             let mut again = Subflow::make(&own, &path, &mut stream(2, 2));
-            assert_eq!(again.next_ev(0, &SendInfo::default(), &mut rng), first[0], "the seed decides alone");
+            assert_eq!(again.next_ev(path.at(0), &SendInfo::default(), &mut rng), first[0], "the seed decides alone");
         }
     }
 }

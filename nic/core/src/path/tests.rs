@@ -13,6 +13,7 @@ use std::vec::Vec;
 use super::*;
 use crate::event::{Event, FreezeReason};
 use crate::rng::{self, Rng};
+use crate::tests::Given;
 use crate::units::{Micros, Ratio};
 
 /// The unit of the exit time: histories in whole units see no rounding.
@@ -21,24 +22,24 @@ const BASE_RTT_PS: u64 = 8_337_000;
 const FREEZING_TIMEOUT: Micros = Micros::from_ps(10 * TICK_PS);
 const FROZEN_BY_TIMEOUT: Event = Event::FreezeEntered { reason: FreezeReason::Loss(LossCause::Timeout) };
 
-fn config(balancer: BalancerKind) -> PathConfig {
-    PathConfig { trimming: true, ..PathConfig::new(balancer, BASE_RTT_PS, 100) }
+fn config(balancer: BalancerKind) -> Given {
+    Given { trimming: true, ..Given::new(balancer, BASE_RTT_PS, 100) }
 }
 
-fn reps_config(change: impl FnOnce(&mut RepsConfig)) -> PathConfig {
+fn reps_config(change: impl FnOnce(&mut RepsConfig)) -> Given {
     let mut reps = RepsConfig { freezing_timeout_us: FREEZING_TIMEOUT, ..RepsConfig::default() };
     change(&mut reps);
-    PathConfig { balancer: BalancerConfig::Reps(reps), ..config(BalancerKind::Reps) }
+    Given { balancer: BalancerConfig::Reps(reps), ..config(BalancerKind::Reps) }
 }
 
 /// The settings of REPS under another of its names.
-fn reps_named(kind: BalancerKind, change: impl FnOnce(&mut RepsConfig)) -> PathConfig {
+fn reps_named(kind: BalancerKind, change: impl FnOnce(&mut RepsConfig)) -> Given {
     let config = reps_config(change);
     let schemes = Schemes { reps: *own(&config), ..Schemes::default() };
-    PathConfig { balancer: kind.config(&schemes), ..config }
+    Given { balancer: kind.config(&schemes), ..config }
 }
 
-fn own(config: &PathConfig) -> &RepsConfig {
+fn own(config: &Given) -> &RepsConfig {
     let BalancerConfig::Reps(reps) = &config.balancer else { panic!("{:?} is not REPS", config.balancer) };
     reps
 }
@@ -66,15 +67,17 @@ const PACKET: SendInfo =
 
 /// A balancer with a generator and a log, driven by short calls.
 struct Rig {
+    path: Path,
     reps: Reps,
     rng: Rng,
     log: Vec<(u64, Event)>,
 }
 
 impl Rig {
-    fn new(config: &PathConfig) -> Self {
+    fn new(config: &Given) -> Self {
         let mut rng = rng::stream(1, 2);
-        Self { reps: Reps::make(own(config), config, &mut rng), rng, log: Vec::new() }
+        let path = config.path();
+        Self { reps: Reps::make(own(config), &path, &mut rng), path, rng, log: Vec::new() }
     }
 
     fn paper() -> Self {
@@ -87,11 +90,11 @@ impl Rig {
     }
 
     fn ack(&mut self, now_ps: u64, ev: u16, marked: bool) {
-        self.reps.on_ack(now_ps, &ack(ev, marked), &mut self.log);
+        self.reps.on_ack(self.path.at(now_ps), &ack(ev, marked), &mut self.log);
     }
 
     fn loss(&mut self, now_ps: u64, loss: LossInfo) {
-        self.reps.on_loss(now_ps, &loss, &mut self.log);
+        self.reps.on_loss(self.path.at(now_ps), &loss, &mut self.log);
     }
 
     fn timeout(&mut self, now_ps: u64) {
@@ -105,7 +108,7 @@ impl Rig {
 
     fn send(&mut self) -> Option<u16> {
         let before = self.rng.clone();
-        let ev = self.reps.next_ev(0, &PACKET, &mut self.rng);
+        let ev = self.reps.next_ev(self.path.at(0), &PACKET, &mut self.rng);
         (before == self.rng).then_some(ev.index())
     }
 }
@@ -119,18 +122,18 @@ fn state_fits_the_papers_table() {
 #[test]
 fn ecmp_keeps_the_ev_it_drew() {
     //= docs/specs/reps.md#REPS-21 ECMP
-    let mut rng = rng::stream(3, 0);
-    let mut ecmp = AnyBalancer::new(&config(BalancerKind::Ecmp), &mut rng);
-    let first = ecmp.next_ev(0, &PACKET, &mut rng);
-    ecmp.on_loss(1, &loss(first.index(), LossCause::Timeout), &mut ());
-    ecmp.on_ack(2, &ack(first.index(), true), &mut ());
-    assert!((0..100).all(|_| ecmp.next_ev(3, &PACKET, &mut rng) == first));
-    let others =
-        (0..8).map(|stream| Ecmp::make(&NoSettings {}, &config(BalancerKind::Ecmp), &mut rng::stream(3, stream)));
-    assert!(others.map(|mut other| other.next_ev(0, &PACKET, &mut rng)).any(|ev| ev != first));
+    let (mut rng, path) = (rng::stream(3, 0), config(BalancerKind::Ecmp).path());
+    let mut ecmp = AnyBalancer::new(&BalancerKind::Ecmp.into(), &path, &mut rng);
+    let first = ecmp.next_ev(path.at(0), &PACKET, &mut rng);
+    ecmp.on_loss(path.at(1), &loss(first.index(), LossCause::Timeout), &mut ());
+    ecmp.on_ack(path.at(2), &ack(first.index(), true), &mut ());
+    assert!((0..100).all(|_| ecmp.next_ev(path.at(3), &PACKET, &mut rng) == first));
+    let others = (0..8).map(|stream| Ecmp::make(&NoSettings {}, &path, &mut rng::stream(3, stream)));
+    assert!(others.map(|mut other| other.next_ev(path.at(0), &PACKET, &mut rng)).any(|ev| ev != first));
     let seeded = |seed, stream| {
-        let config = PathConfig { seed: Some(seed), ..config(BalancerKind::Ecmp) };
-        Ecmp::make(&NoSettings {}, &config, &mut rng::stream(3, stream)).next_ev(0, &PACKET, &mut rng::stream(0, 0))
+        let path = Path { seed: Some(seed), ..path };
+        let mut ecmp = Ecmp::make(&NoSettings {}, &path, &mut rng::stream(3, stream));
+        ecmp.next_ev(path.at(0), &PACKET, &mut rng::stream(0, 0))
     };
     assert_eq!(seeded(9, 0), seeded(9, 1), "a connection's own seed decides alone");
     assert!((10..18).any(|seed| seeded(seed, 0) != seeded(9, 0)));
@@ -139,10 +142,10 @@ fn ecmp_keeps_the_ev_it_drew() {
 #[test]
 fn ops_draws_evenly() {
     //= docs/specs/reps.md#REPS-22 OPS
-    let mut rng = rng::stream(4, 0);
-    let mut ops = Ops::make(&NoSettings {}, &PathConfig { evs: 16, ..config(BalancerKind::Ops) }, &mut rng);
+    let (mut rng, path) = (rng::stream(4, 0), Path { evs: 16, ..config(BalancerKind::Ops).path() });
+    let mut ops = Ops::make(&NoSettings {}, &path, &mut rng);
     let mut counts = [0u32; 16];
-    (0..16_000).for_each(|_| counts[usize::from(ops.next_ev(0, &PACKET, &mut rng).index())] += 1);
+    (0..16_000).for_each(|_| counts[usize::from(ops.next_ev(path.at(0), &PACKET, &mut rng).index())] += 1);
     assert!(counts.iter().all(|&count| (850..1150).contains(&count)), "{counts:?}");
 }
 
@@ -180,7 +183,7 @@ fn a_full_buffer_loses_its_oldest_ev() {
 #[test]
 fn an_ev_outside_the_set_is_not_cached() {
     //= docs/specs/reps.md#REPS-4 coalesced ACKs
-    let mut rig = Rig::new(&PathConfig { evs: 32, ..reps_config(|_| ()) }).acks(&[32, 65_535, 31]);
+    let mut rig = Rig::new(&Given { evs: 32, ..reps_config(|_| ()) }).acks(&[32, 65_535, 31]);
     assert_eq!(rig.reps.cached_evs(), [31].map(Ev::new));
     assert_eq!(rig.sends(2), [Some(31), None]);
 }

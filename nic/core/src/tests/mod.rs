@@ -1,3 +1,56 @@
 //! What tests of several modules share.
 
+use core::ops::{Deref, DerefMut};
+
+use crate::now::Path;
+use crate::path::BalancerConfig;
+
 pub mod agenda;
+
+/// A path with 400 Gb/s and full packets of 4,150 bytes.
+pub(crate) fn path_of(base_rtt_ps: u64, bdp_packets: u32) -> Path {
+    Path { bdp_packets, ..Path::new(base_rtt_ps, 400_000_000_000, 4_150) }.sanitised()
+}
+
+/// A balancer's settings and its path, as a test gives them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given {
+    pub(crate) balancer: BalancerConfig,
+    pub(crate) evs: u16,
+    pub(crate) bdp_packets: u32,
+    pub(crate) base_rtt_ps: u64,
+    pub(crate) trimming: bool,
+    pub(crate) seed: Option<u64>,
+}
+
+impl Given {
+    pub(crate) fn new(balancer: impl Into<BalancerConfig>, base_rtt_ps: u64, bdp_packets: u32) -> Self {
+        Self { balancer: balancer.into(), evs: 65_535, bdp_packets, base_rtt_ps, trimming: false, seed: None }
+    }
+
+    pub(crate) fn path(&self) -> Path {
+        let Self { evs, bdp_packets, base_rtt_ps, trimming, seed, .. } = *self;
+        Path { evs, trimming, seed, ..path_of(base_rtt_ps, bdp_packets) }.sanitised()
+    }
+}
+
+/// A scheme on a path.
+#[derive(Clone, Debug)]
+pub(crate) struct On<S> {
+    pub(crate) scheme: S,
+    pub(crate) path: Path,
+}
+
+impl<S> Deref for On<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.scheme
+    }
+}
+
+impl<S> DerefMut for On<S> {
+    fn deref_mut(&mut self) -> &mut S {
+        &mut self.scheme
+    }
+}

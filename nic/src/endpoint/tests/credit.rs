@@ -10,7 +10,7 @@ const BYTES: usize = 300_000;
 fn incast(impairments: Impairments) -> (Rig, u64) {
     let mut rig = Rig::with(4, false, impairments, |host, config| {
         if host > 0 {
-            config.flow.cc.control = CcKind::Eqds.into();
+            config.flow.cc = CcKind::Eqds.into();
         }
     });
     let connections: Vec<_> = [(1, 0), (2, 0), (3, 0), (0, 1)].map(|(from, to)| (from, rig.connect(from, to))).into();

@@ -97,7 +97,7 @@ fn several_entropy_values_in_an_ack() {
         for balancer in [BalancerKind::Reps, BalancerKind::RepsPlus] {
             let mut rig = Rig::with(2, v6, rough(), |_, config| {
                 (config.flow.ack_every, config.flow.ack_evs) = (16, 16);
-                config.flow.path.balancer = balancer.into();
+                config.flow.balancer = balancer.into();
             });
             let connection = rig.connect(0, 1);
             rig.endpoints[0].send(connection, content(1, 200_000)).unwrap();
@@ -198,7 +198,7 @@ fn a_sender_that_never_pauses_still_times_out() {
         config.flow.sack_gap_packets = None;
         config.flow.window_packets = 4096;
         let rate_gbps = Some(Gbps::from_bps(LINK_BPS / 2));
-        config.flow.cc.control = ControlConfig::FixedRate(FixedRateConfig { rate_gbps });
+        config.flow.cc = ControlConfig::FixedRate(FixedRateConfig { rate_gbps });
     });
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();

@@ -9,7 +9,7 @@ use spray_core::host::CLOCK_END_PS;
 use super::*;
 
 fn rig() -> Rig {
-    Rig::with(2, false, Impairments::delay(US), |_, config| config.flow.cc.control = CcKind::Eqds.into())
+    Rig::with(2, false, Impairments::delay(US), |_, config| config.flow.cc = CcKind::Eqds.into())
 }
 
 /// Polls both until nothing is left that goes at once.

@@ -6,7 +6,7 @@ use super::*;
 
 fn flowcut() -> FlowConfig {
     let mut flow = flow(false);
-    flow.path.balancer = BalancerKind::Flowcut.into();
+    flow.balancer = BalancerKind::Flowcut.into();
     flow
 }
 

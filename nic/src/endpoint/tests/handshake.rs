@@ -223,7 +223,7 @@ fn bad_configurations() {
     };
     assert_eq!(make(&|_| {}), None);
     assert_eq!(make(&|c| c.max_connections = 0), Some(ConfigError::MaxConnections(0)));
-    assert_eq!(make(&|c| c.flow.path.evs = 70_000), Some(ConfigError::Evs(70_000)));
+    assert_eq!(make(&|c| c.flow.path.evs = 0), Some(ConfigError::Evs));
     let grant = ConfigError::Grant { max_data_bytes: 1, max_message_bytes: 64 << 20 };
     assert_eq!(make(&|c| c.flow.max_data_bytes = 1), Some(grant));
     assert_eq!(make(&|c| c.flow.payload_bytes = 0), Some(ConfigError::Payload(0)));

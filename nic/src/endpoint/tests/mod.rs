@@ -15,10 +15,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::Bytes;
 use spray_core::{
-    cc::CcConfig,
     flow::FlowConfig,
     loss::RtoConfig,
-    path::{BalancerKind, PathConfig},
+    path::{BalancerKind, Path},
 };
 use spray_wire::{Kind, header_bytes};
 
@@ -50,8 +49,8 @@ pub(crate) fn peer(host: usize, v6: bool) -> Peer {
 pub(crate) fn flow(v6: bool) -> FlowConfig {
     let base_rtt_ps = 20 * US;
     let header = header_bytes(v6, Kind::Data) as u32;
-    let path = PathConfig { evs: 1024, ..PathConfig::new(BalancerKind::Reps, base_rtt_ps, 25) };
-    FlowConfig::for_path(PAYLOAD, header, path, CcConfig::for_path(base_rtt_ps, LINK_BPS, PAYLOAD + header))
+    let path = Path { evs: 1024, bdp_packets: 25, ..Path::new(base_rtt_ps, LINK_BPS, PAYLOAD + header) };
+    FlowConfig::new(BalancerKind::Reps, path, header)
 }
 
 /// For tests in real time on a busy machine: round trips of milliseconds.

@@ -1,6 +1,6 @@
 //! What connections are told of their paths.
 
-use spray_core::path::{Balancer, Ev, SendInfo};
+use spray_core::path::{AnyBalancer, Balancer, Ev, SendInfo};
 use spray_core::rng::stream;
 
 use super::*;
@@ -10,9 +10,10 @@ fn next(rig: &mut Rig, id: ConnectionId) -> Vec<Ev> {
     let table = &mut rig.endpoints[0].machine.table;
     let index = table.find(id).unwrap();
     let flow = table.slot(index).unwrap().flow.as_ref().expect("an open connection");
-    let (mut balancer, mut rng) = (flow.sending.sender.balancer().clone(), stream(1, 1));
+    let AnyBalancer::HostDr(balancer) = flow.sending.sender.balancer() else { panic!("another balancer") };
+    let (mut balancer, mut rng, path) = (balancer.clone(), stream(1, 1), super::flow(false).path);
     let full = SendInfo { bytes: 1_000, unsent_bytes: 1, ..SendInfo::default() };
-    let mut evs: Vec<_> = (0..200).map(|_| balancer.next_ev(0, &full, &mut rng)).collect();
+    let mut evs: Vec<_> = (0..200).map(|_| balancer.next_ev(path.at(0), &full, &mut rng)).collect();
     evs.sort_unstable();
     evs.dedup();
     evs
@@ -21,7 +22,7 @@ fn next(rig: &mut Rig, id: ConnectionId) -> Vec<Ev> {
 #[test]
 fn news_of_paths_reaches_the_balancer_before_and_after_the_handshake() {
     let mut rig = Rig::with(2, false, Impairments::default(), |_, config| {
-        config.flow.path.balancer = BalancerKind::HostDr.into();
+        config.flow.balancer = BalancerKind::HostDr.into();
     });
     let connection = rig.connect(0, 1);
     rig.endpoints[0].on_reachable(connection, &[7, 5, 6].map(Ev::new));

@@ -15,7 +15,7 @@ use std::os::fd::RawFd;
 use std::path::Path as FilePath;
 use std::time::{Duration, Instant};
 
-use spray_core::cc::{CcConfig, CcKind};
+use spray_core::cc::CcKind;
 use spray_core::event::{Event, FreezeReason};
 use spray_core::feedback::LossCause;
 use spray_core::flow::FlowConfig;
@@ -379,11 +379,12 @@ fn connection(path: &Path, payload_bytes: u32, header_bytes: u32, timeout_s: u64
     let flow = path.transport.flow_config(&connection);
     let window_packets = path.or("transport.window_packets", flow.window_packets, real::WINDOW_PACKETS);
     let learned = FlowConfig { window_packets, ..flow }.learning();
-    let max_window_bytes = path.or("transport.max_window_bytes", flow.cc.max_window_bytes, learned.cc.max_window_bytes);
-    let first_bytes = learned.cc.initial_window_bytes.min(max_window_bytes);
-    let initial_window_bytes = path.or("transport.initial_window_bytes", flow.cc.initial_window_bytes, first_bytes);
+    let max_window_bytes =
+        path.or("transport.max_window_bytes", flow.path.max_window_bytes, learned.path.max_window_bytes);
+    let first_bytes = learned.path.initial_window_bytes.min(max_window_bytes);
+    let initial_window_bytes = path.or("transport.initial_window_bytes", flow.path.initial_window_bytes, first_bytes);
     FlowConfig {
-        cc: CcConfig { max_window_bytes, initial_window_bytes, ..learned.cc },
+        path: spray_nic::Path { max_window_bytes, initial_window_bytes, ..learned.path },
         ack_delay_ps: path.or("transport.ack_delay_us", flow.ack_delay_ps, real::ps(real::ACK_DELAY)),
         give_up_ps: path.or("transport.give_up_us", flow.give_up_ps, timeout_s * PS_PER_S),
         rto: path.or("transport.rto_min_us", flow.rto, real::rto(base_rtt_ps)),
@@ -461,7 +462,7 @@ mod tests {
     fn a_fixed_rate_is_the_one_that_is_typed() {
         let path = path(&["--cc=fixed-rate"], None, Some(0.8));
         path.check().unwrap();
-        let ControlConfig::FixedRate(FixedRateConfig { rate_gbps }) = connection(&path, 1_400, 64, 5).cc.control else {
+        let ControlConfig::FixedRate(FixedRateConfig { rate_gbps }) = connection(&path, 1_400, 64, 5).cc else {
             panic!("another control")
         };
         assert_eq!(rate_gbps.unwrap().bps(), 800_000_000);
@@ -479,7 +480,7 @@ mod tests {
     #[test]
     fn the_first_window_is_within_the_largest() {
         let path = path(&["--set=transport.max_window_bytes=10000"], None, None);
-        let cc = connection(&path, 1_400, 64, 5).cc;
-        assert_eq!((cc.initial_window_bytes, cc.max_window_bytes), (10_000, 10_000));
+        let known = connection(&path, 1_400, 64, 5).path;
+        assert_eq!((known.initial_window_bytes, known.max_window_bytes), (10_000, 10_000));
     }
 }

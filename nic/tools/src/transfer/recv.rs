@@ -457,9 +457,8 @@ fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter, termina
 
 #[cfg(test)]
 mod tests {
-    use spray_core::cc::CcConfig;
     use spray_core::flow::FlowConfig;
-    use spray_core::path::{BalancerKind, PathConfig};
+    use spray_core::path::{BalancerKind, Path};
     use spray_nic::device::{MemoryConfig, MemoryNetwork};
     use spray_nic::{EndpointConfig, Peer};
     use spray_test_support::Folder;
@@ -469,8 +468,8 @@ mod tests {
     #[test]
     //= docs/specs/endpoint.md#END-27 3 of an address
     fn of_connections_that_are_over_the_oldest_give_way() {
-        let path = PathConfig::new(BalancerKind::Reps, 1_000_000, 250);
-        let flow = FlowConfig::for_path(3000, 90, path, CcConfig::for_path(1_000_000, 1_000_000_000, 3090));
+        let path = Path { bdp_packets: 250, ..Path::new(1_000_000, 1_000_000_000, 3090) };
+        let flow = FlowConfig::new(BalancerKind::Reps, path, 90);
         let own = "10.0.0.1".parse().unwrap();
         let config = EndpointConfig { max_connections: 200, ..EndpointConfig::new(own, [2; 6], flow) };
         let network = MemoryNetwork::new(MemoryConfig::default());

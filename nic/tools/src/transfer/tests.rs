@@ -10,10 +10,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use spray_core::cc::CcConfig;
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
-use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::path::{self, BalancerKind};
 use spray_nic::device::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer};
 use spray_test_support::Folder;
@@ -56,8 +55,8 @@ fn config(host: usize) -> EndpointConfig {
     const RTT_PS: u64 = 4 * MS;
     const LINK_BPS: u64 = 1_000_000_000;
     let (address, mac) = address(host);
-    let path = PathConfig::new(BalancerKind::Reps, RTT_PS, 250);
-    let flow = FlowConfig::for_path(3000, 90, path, CcConfig::for_path(RTT_PS, LINK_BPS, 3090));
+    let path = path::Path { bdp_packets: 250, ..path::Path::new(RTT_PS, LINK_BPS, 3090) };
+    let flow = FlowConfig::new(BalancerKind::Reps, path, 90);
     let rto = RtoConfig { initial_ps: 20 * MS, min_ps: 10 * MS, max_ps: 100 * MS };
     let flow = FlowConfig { rto, give_up_ps: 500 * MS, ..flow };
     EndpointConfig { idle_timeout_ps: 500 * MS, ..EndpointConfig::new(address, mac, flow) }

@@ -27,6 +27,8 @@ pub use written::Written;
 pub use failure::Convergence;
 
 use crate::workload::Workload;
+use spray_core::cc::{CcKind, OwnCc};
+use spray_core::path::{BalancerKind, OwnBalancer};
 use spray_fabric::{DrawError, FailureContext, FailureFile, FileError, LinkAction, LinkEvent, Network, Thresholds};
 
 /// A checked scenario. Times are ps of scenario time, rates bits a second.
@@ -50,6 +52,8 @@ pub struct Scenario {
     pub workloads: Vec<Workload>,
     /// How senders and receivers work.
     pub transport: Transport,
+    /// Algorithms of other crates, in place of those of the run.
+    pub own: OwnAlgorithms,
     /// The queues of every port.
     pub queue: Queue,
     /// Changes of links during a run.
@@ -66,6 +70,27 @@ pub struct Scenario {
     pub workload_place: String,
     /// The settings that it was made of.
     pub written: Written,
+}
+
+/// Algorithms of other crates, which have no name in a file. A program that reads a scenario puts them there.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct OwnAlgorithms {
+    /// Chooses the paths of all packets.
+    pub balancer: Option<OwnBalancer>,
+    /// Controls the congestion of all connections.
+    pub cc: Option<OwnCc>,
+}
+
+impl OwnAlgorithms {
+    /// The name of what chooses paths where a scenario says `kind`.
+    pub fn balancer_name(&self, kind: BalancerKind) -> &'static str {
+        self.balancer.map_or(kind.name(), |own| own.name)
+    }
+
+    /// The name of what controls congestion where a scenario says `kind`.
+    pub fn cc_name(&self, kind: CcKind) -> &'static str {
+        self.cc.map_or(kind.name(), |own| own.name)
+    }
 }
 
 /// Most runs of a sweep: combinations of values, balancers and seeds.
@@ -163,7 +188,7 @@ impl Queue {
         let bytes = |length, limit: u32| match length {
             QueueLength::Bytes(bytes) => bytes.min(u64::from(u32::MAX)) as u32,
             QueueLength::Packets(packets) => clamp(packets * f64::from(packet_bytes)),
-            QueueLength::Bdp(bdp) => clamp(bdp * spray_core::cc::bdp_bytes(base_rtt_ps, rate_bps) as f64),
+            QueueLength::Bdp(bdp) => clamp(bdp * spray_core::link::bdp_bytes(base_rtt_ps, rate_bps) as f64),
             QueueLength::Percent(percent) => clamp(percent / 100.0 * f64::from(limit)),
         };
         let limit_bytes = bytes(self.limit, 0).max(packet_bytes);

@@ -132,6 +132,8 @@ impl Scenario {
             max_data_bytes: largest.saturating_mul(2),
             max_message_bytes: largest,
             dscp: own.dscp.unwrap_or(flow.dscp),
+            balancer: self.own.balancer.map_or(flow.balancer, Into::into),
+            cc: self.own.cc.map_or(flow.cc, Into::into),
             ..flow
         }
     }

@@ -9,7 +9,9 @@ use super::failure::{FailureSettings, words};
 use super::limits::check_run;
 use super::settings::{ConWeave, Reunion, Settings, Switch};
 use super::workload::workloads;
-use super::{Failures, MAX_SEEDS, Paths, QueueLength, Scenario, Seeds, SimulationSettings, Written, read_file};
+use super::{
+    Failures, MAX_SEEDS, OwnAlgorithms, Paths, QueueLength, Scenario, Seeds, SimulationSettings, Written, read_file,
+};
 use spray_fabric::{
     CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, LinkAction, LinkPattern, Network,
     RandomFailure, Switching, conweave, preload, reunion,
@@ -48,6 +50,7 @@ impl Scenario {
             network,
             workloads,
             transport: settings.transport,
+            own: OwnAlgorithms::default(),
             queue: settings.queue,
             link_events,
             convergence_ps,

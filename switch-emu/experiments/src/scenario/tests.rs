@@ -44,9 +44,9 @@ fn the_least_scenario_gets_the_papers_defaults() {
     assert_eq!((queue.limit_bytes, queue.mark_min_bytes, queue.mark_max_bytes), (bdp, bdp / 5, bdp * 4 / 5));
     let config = scenario.flow_config(&scenario.paths(), (BalancerKind::Reps, Own::default()), [0, 4], 0);
     assert_eq!((config.path.evs, config.path.base_rtt_ps, config.path.trimming), (65_535, rtt, true));
-    assert_eq!(config.cc.max_window_bytes, u64::from(bdp) + u64::from(bdp) / 2);
+    assert_eq!(config.path.max_window_bytes, u64::from(bdp) + u64::from(bdp) / 2);
     let near = scenario.flow_config(&scenario.paths(), (BalancerKind::Reps, Own::default()), [0, 1], 0);
-    assert_eq!(near.cc.base_rtt_ps, 4_000_000 + 2 * (3_106 + 134) * 80);
+    assert_eq!(near.path.base_rtt_ps, 4_000_000 + 2 * (3_106 + 134) * 80);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn the_least_timeout_covers_the_queue_of_every_switch_on_the_path() {
     let limit = u64::from(scenario.thresholds(&paths, 400_000_000_000).limit_bytes);
     for (to, queues) in [(1, 4), (2, 4), (4, 5)] {
         let config = scenario.flow_config(&paths, (BalancerKind::Reps, Own::default()), [0, to], 0);
-        let floor_ps = config.cc.base_rtt_ps + queues * limit * 20;
+        let floor_ps = config.path.base_rtt_ps + queues * limit * 20;
         assert_eq!((config.rto.min_ps, config.rto.initial_ps), (floor_ps, floor_ps), "to host {to}");
     }
 }

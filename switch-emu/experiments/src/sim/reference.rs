@@ -9,7 +9,9 @@ use spray_core::units::{ByteSize, Micros};
 use spray_fabric::{Network, TopoFile};
 
 use super::FctEnd;
-use crate::scenario::{Convergence, Document, Emulation, Queue, Scenario, SimulationSettings, Transport, Written};
+use crate::scenario::{
+    Convergence, Document, Emulation, OwnAlgorithms, Queue, Scenario, SimulationSettings, Transport, Written,
+};
 use crate::workload::{Pattern, Workload, parse_matrix};
 
 /// A scenario with the settings of the published simulations that lacks a name, a fabric and a workload.
@@ -45,6 +47,7 @@ pub fn reference(name: &str, network: Network, pattern: Pattern) -> Scenario {
         network,
         workloads: vec![Workload::new(pattern)],
         transport: preset.transport,
+        own: OwnAlgorithms::default(),
         queue: preset.queue,
         link_events: Vec::new(),
         convergence_ps: Convergence::default().ps(),

@@ -11,8 +11,8 @@ const BASE_RTT_PS: u64 = 8_337_000;
 fn guessing(balancer: BalancerKind, control: ControlConfig, factor: Option<f64>) -> FlowConfig {
     let wrong = |value: u64| (value as f64 * factor.unwrap_or(1.0)) as u64;
     let mut config = flow_config(balancer);
-    config.cc = CcConfig { control, ..CcConfig::for_path(wrong(BASE_RTT_PS), wrong(BPS), 4_150) };
-    config.path = PathConfig::new(balancer, wrong(BASE_RTT_PS), wrong(100) as u32);
+    config.cc = control;
+    config.path = Path { bdp_packets: wrong(100) as u32, ..Path::new(wrong(BASE_RTT_PS), wrong(BPS), 4_150) };
     config.window_packets = 1024;
     if factor.is_some() {
         // The least timeout of real connections is that of a host, and nothing of the path.
@@ -37,7 +37,7 @@ fn mean_us(config: FlowConfig, slow: bool, packets: u64, seed: u64) -> f64 {
 }
 
 fn dctcp() -> ControlConfig {
-    flow_config(BalancerKind::Reps).cc.control
+    flow_config(BalancerKind::Reps).cc
 }
 
 /// The mean of [`mean_us`] over seeds.

@@ -257,7 +257,7 @@ fn flows_differ_in_balancer_and_control() {
     let config = |flow: usize| {
         let mut config =
             flow_config([BalancerKind::Ecmp, BalancerKind::Ops, BalancerKind::Reps, BalancerKind::Ecmp][flow]);
-        config.cc.control = [CcKind::Dctcp, CcKind::Eqds, CcKind::Nscc, CcKind::FixedRate][flow].into();
+        config.cc = [CcKind::Dctcp, CcKind::Eqds, CcKind::Nscc, CcKind::FixedRate][flow].into();
         config
     };
     let outcome = simulate(&spec(&network, &flows, &config), 1).unwrap();

@@ -7,9 +7,9 @@ use super::*;
 /// Runs `flows` over a leaf-spine of 32 hosts; returns the slowest flow's time in us, and how many packets were trimmed and timed out.
 fn outcome(kind: CcKind, flows: &[FlowSpec]) -> (u64, u64, u64) {
     let mut config = flow_config(BalancerKind::Reps);
-    config.cc.control = kind.into();
+    config.cc = kind.into();
     if kind == CcKind::FixedRate {
-        config.cc.max_window_bytes = u64::MAX;
+        config.path.max_window_bytes = u64::MAX;
     }
     let network = leaf_spine(4, 8, 8);
     let outcome = simulate(&spec(&network, flows, &|_| config), 1).unwrap();

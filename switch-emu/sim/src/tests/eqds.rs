@@ -19,7 +19,7 @@ fn simulate_with(
             * US;
     let config = |_| {
         let mut config = flow_config(balancer);
-        config.cc.control = CcKind::Eqds.into();
+        config.cc = CcKind::Eqds.into();
         config.path.trimming = trim;
         config.give_up_ps = give_up_ps;
         config

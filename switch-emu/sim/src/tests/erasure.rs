@@ -16,7 +16,7 @@ fn lossy(ppm: u32, seed: u64, ideal_code: bool, change: impl Fn(&mut FlowConfig)
     let event = LinkEvent { name: "all".into(), links: between, at_ps: 0, until_ps: None, action };
     let flows: Vec<_> = (0..32).map(|src| flow(src, (src + 8) % 32, PACKETS * PAYLOAD)).collect();
     let mut config = flow_config(BalancerKind::Ops);
-    (config.cc.control, config.cc.max_window_bytes) = (CcKind::FixedRate.into(), u64::MAX);
+    (config.cc, config.path.max_window_bytes) = (CcKind::FixedRate.into(), u64::MAX);
     change(&mut config);
     simulate(&SimSpec { events: &[event], ideal_code, seed, ..spec(&network, &flows, &|_| config) }, 1).unwrap()
 }

@@ -43,14 +43,18 @@ fn fat_tree(k: usize) -> Network {
 fn completion_ps(network: &Network, flows: &[FlowSpec], balancer: BalancerKind, seed: u64) -> u64 {
     let base_rtt_ps = 2 * HOPS * LINK_PS + HOPS * (DATA + ACK) * PS_PER_BYTE;
     let frame_bytes = (DATA + GAP) as u32;
-    let mut cc = CcConfig::for_path(base_rtt_ps, OFAN_BPS, frame_bytes);
-    (cc.initial_window_bytes, cc.max_window_bytes) = (1 << 30, 1 << 30);
-    let path = PathConfig { trimming: true, ..PathConfig::new(balancer, base_rtt_ps, 160) };
+    let path = Path {
+        trimming: true,
+        bdp_packets: 160,
+        initial_window_bytes: 1 << 30,
+        max_window_bytes: 1 << 30,
+        ..Path::new(base_rtt_ps, OFAN_BPS, frame_bytes)
+    };
     let flow = FlowConfig {
         sack_gap_packets: None,
         max_data_bytes: 1 << 40,
         max_message_bytes: 1 << 40,
-        ..FlowConfig::for_path(4_096, frame_bytes - 4_096, path, cc)
+        ..FlowConfig::new(balancer, path, frame_bytes - 4_096)
     };
     let deep = Thresholds {
         limit_bytes: 8_000_000,

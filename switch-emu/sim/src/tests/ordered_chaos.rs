@@ -93,7 +93,7 @@ fn a_dead_cable_is_left_before_any_timeout() {
         for (silence, total) in [(true, &mut with), (false, &mut without)] {
             let mut config = flow_config(BalancerKind::OrderedChaos);
             let chaos = OrderedChaosConfig { silence, ..OrderedChaosConfig::default() };
-            config.path.balancer = BalancerConfig::OrderedChaos(chaos);
+            config.balancer = BalancerConfig::OrderedChaos(chaos);
             let outcome = run_with(&ring(2_000), &events, false, seed, &config);
             let dead = outcome.ports.iter().find(|port| port.name == "leaf0->spine0").unwrap();
             total.0 += dead.counters.drops_link();

@@ -65,7 +65,7 @@ fn threads_change_nothing_with_credit_and_marks_at_departure() {
     let flows: Vec<_> = (64..128).map(|src| flow(src, 3, 100_000)).chain(across(&network, 200_000)).collect();
     let config = |_| {
         let mut config = flow_config(BalancerKind::Reps);
-        config.cc.control = CcKind::Eqds.into();
+        config.cc = CcKind::Eqds.into();
         config
     };
     let queue = |bps| Thresholds { mark_departing: true, shared_bytes: 2_000_000, ..queue(bps) };

@@ -13,8 +13,8 @@ const FRAME: u64 = 4_150;
 /// Everybody sends as fast as its link takes it, and repeats nothing.
 fn blast(balancer: BalancerKind) -> FlowConfig {
     let mut config = flow_config(balancer);
-    config.cc.control = CcKind::FixedWindow.into();
-    (config.cc.initial_window_bytes, config.cc.max_window_bytes) = (1 << 40, 1 << 40);
+    config.cc = CcKind::FixedWindow.into();
+    (config.path.initial_window_bytes, config.path.max_window_bytes) = (1 << 40, 1 << 40);
     config.rto = RtoConfig { initial_ps: 1 << 50, min_ps: 1 << 50, max_ps: 1 << 50 };
     FlowConfig { window_packets: 1 << 14, ..config }
 }

@@ -16,7 +16,7 @@ fn permutation(receiver: ReceiverConfig, balancer: BalancerKind, ppm: u32, seed:
     let event = LinkEvent { name: "all".into(), links: between, at_ps: 0, until_ps: None, action };
     let flows: Vec<_> = (0..16).map(|src| flow(src, (src + 4) % 16, PACKETS * PAYLOAD)).collect();
     let mut config = FlowConfig { receiver, ..flow_config(balancer) };
-    (config.cc.control, config.path.trimming) = (CcKind::Dcqcn.into(), false);
+    (config.cc, config.path.trimming) = (CcKind::Dcqcn.into(), false);
     // Queues that do not overflow: what is lost is lost on links.
     let queue = |_| Thresholds { limit_bytes: 1 << 28, mark_min_bytes: 83_000, mark_max_bytes: 332_000, ..queue(0) };
     let events: &[LinkEvent] = if ppm > 0 { &[event] } else { &[] };

@@ -10,7 +10,7 @@ use super::*;
 struct Row {
     ack_every: u32,
     ack_evs: u32,
-    evs: u32,
+    evs: u16,
     loss_ppm: u32,
     dead: bool,
     slow: bool,
@@ -54,7 +54,7 @@ fn runs(row: Row, balancer: BalancerKind) -> Vec<SimOutcome> {
         config.path.trimming = row.trim;
         // As in the published simulations.
         config.ack_marked = true;
-        config.cc.control = ControlConfig::Dctcp(DctcpConfig { marked_by_trigger: true });
+        config.cc = ControlConfig::Dctcp(DctcpConfig { marked_by_trigger: true });
         FlowConfig { ack_every: row.ack_every, ack_evs: row.ack_evs, ack_delay_ps: 2 * US, ..config }
     };
     let run = |seed| {

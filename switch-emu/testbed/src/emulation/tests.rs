@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 
 use bytes::Bytes;
-use spray_core::cc::CcConfig;
 use spray_core::flow::FlowConfig;
 use spray_core::link::serialisation_ceil_ps;
-use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::path::{BalancerKind, Path};
 use spray_nic::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
 use spray_nic::endpoint::HandshakeConfig;
 use spray_nic::sys::monotonic_ns;
@@ -49,14 +48,13 @@ fn network(impairments: Impairments) -> MemoryNetwork {
 /// A host on a link of 10 Gb/s and this latency.
 fn host(network: &MemoryNetwork, number: usize, latency_ps: u64, turns: &Arc<Turns>) -> Host {
     let (base_rtt_ps, header) = (20 * US, header_bytes(false, Kind::Data) as u32);
-    let path = PathConfig { evs: 1024, ..PathConfig::new(BalancerKind::Reps, base_rtt_ps, 25) };
-    let cc = CcConfig::for_path(base_rtt_ps, LINK_BPS, PAYLOAD + header);
+    let path = Path { evs: 1024, bdp_packets: 25, ..Path::new(base_rtt_ps, LINK_BPS, PAYLOAD + header) };
     let config = EndpointConfig {
         max_connections: 16,
         seed: Some(1000 + number as u64),
         handshake: HandshakeConfig { retry_ps: 100 * US, attempts: 12 },
         idle_timeout_ps: 100 * MS,
-        ..EndpointConfig::new(address(number), mac(number), FlowConfig::for_path(PAYLOAD, header, path, cc))
+        ..EndpointConfig::new(address(number), mac(number), FlowConfig::new(BalancerKind::Reps, path, header))
     };
     let emulation = Emulation {
         link_bps: LINK_BPS,

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use rand_core::RngCore;
-use spray_core::cc::{CcConfig, CcKind};
+use spray_core::cc::CcKind;
 use spray_core::flow::FlowConfig;
-use spray_core::path::{BalancerKind, PathConfig};
+use spray_core::path::{BalancerKind, Path};
 use spray_core::rng::stream;
 use spray_fabric::{FlowSpec, LinkAction, LinkEvent, Network, Start, Trigger, TriggerKind};
 
@@ -16,9 +16,8 @@ const RTT_PS: u64 = 10 * US;
 const PAYLOAD: u32 = 3_000;
 
 fn flow_config(balancer: BalancerKind) -> FlowConfig {
-    let path = PathConfig::new(balancer, RTT_PS, 48);
-    let cc = CcConfig::for_path(RTT_PS, BPS, PAYLOAD + 114);
-    FlowConfig { give_up_ps: u64::MAX, ..FlowConfig::for_path(PAYLOAD, 114, path, cc) }
+    let path = Path { bdp_packets: 48, ..Path::new(RTT_PS, BPS, PAYLOAD + 114) };
+    FlowConfig { give_up_ps: u64::MAX, ..FlowConfig::new(balancer, path, 114) }
 }
 
 fn queue(_: u64) -> Thresholds {
@@ -155,7 +154,7 @@ fn many_messages_go_on_a_connection_and_flows_differ() {
     let config = |flow: usize| {
         let mut config = flow_config(balancers[flow]);
         config.ack_every = [1, 4, 1][flow];
-        config.cc.control = [CcKind::Dctcp, CcKind::Eqds, CcKind::Nscc][flow].into();
+        config.cc = [CcKind::Dctcp, CcKind::Eqds, CcKind::Nscc][flow].into();
         config
     };
     let Some(outcome) = run(&flows, &triggers, &[loss], &config) else { return };

@@ -6,14 +6,17 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::cc::CcConfig;
 
 const PACKET: u32 = 4_150;
 /// 400 Gb/s and 8.337 us: a bandwidth-delay product of 416,850 bytes, 101 packets.
 const BDP_PACKETS: u64 = 101;
 
+fn path() -> Path {
+    Path::new(8_337_000, 400_000_000_000, PACKET)
+}
+
 fn sender() -> Eqds {
-    Eqds::make(&EqdsConfig::default(), &CcConfig::for_path(8_337_000, 400_000_000_000, PACKET))
+    Eqds::make(&EqdsConfig::default(), &path())
 }
 
 /// Sends full packets as long as it may, and returns how many.
@@ -21,7 +24,7 @@ fn drain(cc: &mut Eqds) -> u64 {
     let packets = (0..100_000).take_while(|_| {
         let goes = cc.has_credit();
         if goes {
-            cc.on_send(0, PACKET);
+            cc.on_send(path().at(0), PACKET);
         }
         goes
     });
@@ -33,7 +36,7 @@ fn packets(count: u64) -> u64 {
 }
 
 fn demand(cc: &mut Eqds) -> Option<u64> {
-    cc.poll_request(false).map(|request| request.demand_bytes)
+    cc.poll_request(&path(), false).map(|request| request.demand_bytes)
 }
 
 //= docs/specs/eqds.md#EQDS-2 speculation
@@ -42,11 +45,11 @@ fn demand(cc: &mut Eqds) -> Option<u64> {
 fn the_first_window_goes_without_credit() {
     let mut cc = sender();
     assert_eq!(demand(&mut cc), None, "nothing to send");
-    cc.on_queued(packets(200), true);
+    cc.on_queued(&path(), packets(200), true);
     assert_eq!(demand(&mut cc), Some(packets(200 - BDP_PACKETS)));
     assert_eq!(drain(&mut cc), BDP_PACKETS);
     assert_eq!(demand(&mut cc), None, "told already");
-    assert!(cc.on_pull(packets(10)) && !cc.on_pull(packets(9)) && !cc.on_pull(packets(10)));
+    assert!(cc.on_pull(&path(), packets(10)) && !cc.on_pull(&path(), packets(9)) && !cc.on_pull(&path(), packets(10)));
     assert_eq!(drain(&mut cc), 10);
 }
 
@@ -54,14 +57,14 @@ fn the_first_window_goes_without_credit() {
 #[test]
 fn a_packet_may_overdraw_and_the_next_waits_for_that() {
     let mut cc = sender();
-    cc.on_queued(packets(200), true);
+    cc.on_queued(&path(), packets(200), true);
     let _ = demand(&mut cc);
     drain(&mut cc);
-    cc.on_pull(1);
+    cc.on_pull(&path(), 1);
     assert_eq!(drain(&mut cc), 1);
-    cc.on_pull(packets(1));
+    cc.on_pull(&path(), packets(1));
     assert_eq!(drain(&mut cc), 0);
-    cc.on_pull(packets(1) + 1);
+    cc.on_pull(&path(), packets(1) + 1);
     assert_eq!(drain(&mut cc), 1);
 }
 
@@ -70,16 +73,16 @@ fn a_packet_may_overdraw_and_the_next_waits_for_that() {
 fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
     type Feedback = fn(&mut Eqds);
     let kinds: [(Feedback, u64); 4] = [
-        (|cc| cc.on_ack(0, &AckInfo::default()), 0),
-        (|cc| cc.on_loss(0, PACKET, LossCause::Trimmed), 0),
-        (|cc| cc.on_loss(0, PACKET, LossCause::Timeout), 1),
-        (|cc| assert!(!cc.on_pull(0)), 0),
+        (|cc| cc.on_ack(path().at(0), &AckInfo::default()), 0),
+        (|cc| cc.on_loss(path().at(0), PACKET, LossCause::Trimmed), 0),
+        (|cc| cc.on_loss(path().at(0), PACKET, LossCause::Timeout), 1),
+        (|cc| assert!(!cc.on_pull(&path(), 0)), 0),
     ];
     for (feedback, again) in kinds {
         let mut cc = sender();
-        cc.on_queued(packets(150), true);
+        cc.on_queued(&path(), packets(150), true);
         assert_eq!(demand(&mut cc), Some(packets(150 - BDP_PACKETS)));
-        (0..20).for_each(|_| cc.on_send(0, PACKET));
+        (0..20).for_each(|_| cc.on_send(path().at(0), PACKET));
         feedback(&mut cc);
         assert!(!cc.has_credit());
         // What was asked for at first is no longer enough, and little of it is left to come.
@@ -91,14 +94,14 @@ fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
 #[test]
 fn trims_are_the_receivers_to_count_other_losses_ours() {
     let mut cc = sender();
-    cc.on_queued(packets(50), true);
+    cc.on_queued(&path(), packets(50), true);
     assert_eq!((demand(&mut cc), drain(&mut cc)), (Some(0), BDP_PACKETS));
-    (0..7).for_each(|_| cc.on_loss(0, PACKET, LossCause::Trimmed));
+    (0..7).for_each(|_| cc.on_loss(path().at(0), PACKET, LossCause::Trimmed));
     // 101 packets went, 50 of them queued: the sender would have stopped there.
-    cc.speculated = packets(50);
+    cc.state.speculated = packets(50);
     assert_eq!(demand(&mut cc), None);
-    cc.on_loss(0, PACKET, LossCause::SackGap);
-    cc.on_loss(0, PACKET, LossCause::Timeout);
+    cc.on_loss(path().at(0), PACKET, LossCause::SackGap);
+    cc.on_loss(path().at(0), PACKET, LossCause::Timeout);
     assert_eq!(demand(&mut cc), Some(packets(2)));
 }
 
@@ -106,7 +109,7 @@ fn trims_are_the_receivers_to_count_other_losses_ours() {
 #[test]
 fn a_long_message_is_asked_for_piece_by_piece() {
     let mut cc = sender();
-    cc.on_queued(packets(100_000), true);
+    cc.on_queued(&path(), packets(100_000), true);
     let window = 3 * 416_850;
     assert_eq!(demand(&mut cc), Some(window));
     drain(&mut cc);
@@ -114,7 +117,7 @@ fn a_long_message_is_asked_for_piece_by_piece() {
     while pulled + u64::from(PACKET) <= packets(50_000) {
         pulled += u64::from(PACKET);
         assert!(pulled <= told, "the receiver always has something left to grant");
-        cc.on_pull(pulled);
+        cc.on_pull(&path(), pulled);
         assert_eq!(drain(&mut cc), 1);
         if let Some(now) = demand(&mut cc) {
             assert_eq!(now, pulled + window);
@@ -128,15 +131,15 @@ fn a_long_message_is_asked_for_piece_by_piece() {
 #[test]
 fn credit_left_over_counts_towards_the_next_speculation() {
     let mut cc = sender();
-    cc.on_queued(packets(150), true);
+    cc.on_queued(&path(), packets(150), true);
     let _ = demand(&mut cc);
     assert_eq!(drain(&mut cc), BDP_PACKETS);
-    cc.on_loss(0, PACKET, LossCause::Timeout);
+    cc.on_loss(path().at(0), PACKET, LossCause::Timeout);
     let _ = demand(&mut cc);
-    cc.on_pull(packets(50));
+    cc.on_pull(&path(), packets(50));
     // The packet declared lost had arrived: 49 go, and credit for one is left.
-    (0..49).for_each(|_| cc.on_send(0, PACKET));
-    cc.on_queued(packets(300), true);
+    (0..49).for_each(|_| cc.on_send(path().at(0), PACKET));
+    cc.on_queued(&path(), packets(300), true);
     assert_eq!(drain(&mut cc), BDP_PACKETS);
     assert_eq!(demand(&mut cc), Some(packets(50 + 300 - BDP_PACKETS)));
 }
@@ -146,19 +149,19 @@ fn credit_left_over_counts_towards_the_next_speculation() {
 #[test]
 fn more_credit_than_there_can_be_is_not_believed() {
     let mut cc = sender();
-    cc.on_queued(packets(200), true);
+    cc.on_queued(&path(), packets(200), true);
     assert_eq!(demand(&mut cc), Some(packets(99)));
     drain(&mut cc);
-    cc.on_pull(u64::MAX);
+    cc.on_pull(&path(), u64::MAX);
     // What was asked for, and as much again as if every packet so far had been trimmed.
-    assert_eq!(cc.pulled, packets(200));
+    assert_eq!(cc.state.pulled, packets(200));
     assert_eq!(drain(&mut cc), 200);
     let mut cc = sender();
-    cc.on_queued(packets(10_000), true);
+    cc.on_queued(&path(), packets(10_000), true);
     let _ = demand(&mut cc);
     drain(&mut cc);
-    (0..2_000).for_each(|_| cc.on_send(0, PACKET));
-    cc.on_pull(packets(2_101));
+    (0..2_000).for_each(|_| cc.on_send(path().at(0), PACKET));
+    cc.on_pull(&path(), packets(2_101));
     assert_eq!(drain(&mut cc), (2 * 3 * 416_850u64).div_ceil(u64::from(PACKET)));
 }
 
@@ -365,13 +368,13 @@ fn any_numbers_do_no_harm() {
     pacer.on_request(0, entry, u64::MAX);
     assert!(pacer.poll_pull(u64::MAX).is_some());
     let mut cc = sender();
-    cc.on_queued(u64::MAX, true);
-    cc.on_send(0, u32::MAX);
-    cc.on_loss(0, u32::MAX, LossCause::Trimmed);
-    let _ = cc.poll_request(true);
-    cc.on_pull(u64::MAX);
-    cc.on_queued(u64::MAX, true);
-    let _ = cc.poll_request(true);
+    cc.on_queued(&path(), u64::MAX, true);
+    cc.on_send(path().at(0), u32::MAX);
+    cc.on_loss(path().at(0), u32::MAX, LossCause::Trimmed);
+    let _ = cc.poll_request(&path(), true);
+    cc.on_pull(&path(), u64::MAX);
+    cc.on_queued(&path(), u64::MAX, true);
+    let _ = cc.poll_request(&path(), true);
 }
 
 #[test]

@@ -23,7 +23,8 @@ enum Feedback {
 
 struct Loop {
     flows: Vec<Flow>,
-    config: CcConfig,
+    path: Path,
+    control: ControlConfig,
     slot: u64,
     /// When the queue has sent all that it holds, in slots.
     free_at: u64,
@@ -36,11 +37,12 @@ struct Loop {
 
 impl Loop {
     fn new(kind: CcKind, starts: &[u64]) -> Self {
-        let config = CcConfig { control: kind.into(), ..reference() };
-        let flow = |&starts: &u64| Flow { cc: AnyCc::new(&config), in_flight: 0, delivered: 0, starts };
+        let (control, path) = (kind.into(), reference());
+        let flow = |&starts: &u64| Flow { cc: AnyCc::new(&control, &path), in_flight: 0, delivered: 0, starts };
         Self {
             flows: starts.iter().map(flow).collect(),
-            config,
+            path,
+            control,
             slot: 0,
             free_at: 0,
             longest: 0,
@@ -74,11 +76,11 @@ impl Loop {
 
     fn send(&mut self, now_ps: u64, index: usize) {
         let flow = &mut self.flows[index];
-        let fits = flow.in_flight == 0 || (flow.in_flight + 1) * u64::from(PACKET) <= flow.cc.window_bytes();
-        if flow.starts > self.slot || !fits || flow.cc.poll_send(now_ps) > now_ps {
+        let fits = flow.in_flight == 0 || (flow.in_flight + 1) * u64::from(PACKET) <= flow.cc.window_bytes(&self.path);
+        if flow.starts > self.slot || !fits || flow.cc.poll_send(self.path.at(now_ps)) > now_ps {
             return;
         }
-        flow.cc.on_send(now_ps, PACKET);
+        flow.cc.on_send(self.path.at(now_ps), PACKET);
         flow.in_flight += 1;
         let waits = self.free_at.saturating_sub(self.slot);
         self.longest = self.longest.max(waits);
@@ -107,18 +109,18 @@ impl Loop {
                     in_flight_bytes: flow.in_flight * u64::from(PACKET),
                     ..acks(PACKET.into(), 1, u16::from(marked))
                 };
-                flow.cc.on_ack(now_ps, &info);
+                flow.cc.on_ack(self.path.at(now_ps), &info);
             }
             Feedback::Trim { flow } => {
                 let flow = &mut self.flows[flow];
                 flow.in_flight -= 1;
-                flow.cc.on_loss(now_ps, PACKET, LossCause::Trimmed);
+                flow.cc.on_loss(self.path.at(now_ps), PACKET, LossCause::Trimmed);
             }
         }
-        let most = self.config.max_window_bytes.max(self.config.initial_window_bytes);
+        let most = self.path.max_window_bytes.max(self.path.initial_window_bytes);
         for flow in &self.flows {
-            let window = flow.cc.window_bytes();
-            let unbounded = matches!(self.config.control, ControlConfig::Dcqcn(_));
+            let window = flow.cc.window_bytes(&self.path);
+            let unbounded = matches!(self.control, ControlConfig::Dcqcn(_));
             assert!(window >= u64::from(PACKET) && (window <= most || unbounded), "{window}");
         }
     }

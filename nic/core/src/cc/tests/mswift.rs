@@ -9,8 +9,8 @@ use crate::units::ByteSize;
 /// 10 us and 400 Gb/s, in times that are whole ticks: 500,000 bytes, and 113,000 take 2.26 us.
 const RTT_PS: u64 = 10_000 << 10;
 
-fn path() -> CcConfig {
-    CcConfig::for_path(RTT_PS, LINK_BPS, PACKET)
+fn path() -> Path {
+    Path::new(RTT_PS, LINK_BPS, PACKET)
 }
 
 fn make(set: impl FnOnce(&mut MSwiftConfig)) -> MSwift {
@@ -40,7 +40,7 @@ struct Literal {
 }
 
 impl Literal {
-    fn new(config: &CcConfig) -> Self {
+    fn new(config: &Path) -> Self {
         let packet = f64::from(config.packet_bytes);
         let target_bytes = config.base_rtt_ps as f64 * config.link_bps as f64 / 8e12 + 113_000.0;
         let ticks = |ps: f64| (ps / 1024.0).floor(); // MSW-10
@@ -113,12 +113,12 @@ impl Literal {
 fn it_begins_with_the_window_of_the_target_delay() {
     //= docs/specs/mswift.md#MSW-8 first and largest window
     let bdp = bdp_bytes(RTT_PS, LINK_BPS);
-    assert_eq!(make(|_| ()).window_bytes(), bdp + 113_000);
+    assert_eq!(make(|_| ()).window_bytes(&path()), bdp + 113_000);
     assert_eq!(
-        MSwift::make(&MSwiftConfig::default(), &CcConfig { initial_window_bytes: 100_000, ..path() }).window_bytes(),
+        MSwift::make(&MSwiftConfig::default(), &Path { initial_window_bytes: 100_000, ..path() }).window_bytes(&path()),
         100_000
     );
-    assert_eq!(make(|own| own.queue_bytes = ByteSize::new(1 << 30)).window_bytes(), path().initial_window_bytes);
+    assert_eq!(make(|own| own.queue_bytes = ByteSize::new(1 << 30)).window_bytes(&path()), path().initial_window_bytes);
 }
 
 #[test]
@@ -127,9 +127,9 @@ fn the_target_follows_the_hops() {
     // 113,000 bytes are 2.26 us: over five switches a delay of 11.5 us beyond the base of 10.24 is below the target, over two not.
     let grows = |hops: u8, queue_hops: u8| {
         let mut cc = make(|own| own.queue_hops = queue_hops);
-        let before = cc.window_bytes();
-        cc.on_ack(RTT_PS, &AckInfo { hops, ..ack(RTT_PS + 1_500_000, 4150) });
-        cc.window_bytes() > before
+        let before = cc.window_bytes(&path());
+        cc.on_ack(path().at(RTT_PS), &AckInfo { hops, ..ack(RTT_PS + 1_500_000, 4150) });
+        cc.window_bytes(&path()) > before
     };
     assert_eq!([1, 2, 3, 4, 5, 10].map(|hops| grows(hops, 5)), [false, false, false, true, true, true]);
     assert_eq!([1, 2, 3, 4, 5, 10].map(|hops| grows(hops, 0)), [true; 6]);
@@ -142,9 +142,9 @@ fn a_few_slow_paths_do_not_count() {
         let mut cc = make(|own| own.samples = samples);
         (0..64).for_each(|n| {
             let late = n % 16 >= 16 - slow;
-            cc.on_ack(RTT_PS + n, &ack(if late { 5 * RTT_PS } else { RTT_PS }, 4150));
+            cc.on_ack(path().at(RTT_PS + n), &ack(if late { 5 * RTT_PS } else { RTT_PS }, 4150));
         });
-        cc.window_bytes() < bdp_bytes(RTT_PS, LINK_BPS)
+        cc.window_bytes(&path()) < bdp_bytes(RTT_PS, LINK_BPS)
     };
     assert_eq!([1, 7, 9].map(|slow| shrinks(16, slow)), [false, false, true]);
     assert!(shrinks(1, 1), "Swift itself follows the latest");
@@ -158,17 +158,17 @@ fn a_window_below_a_packet_is_paced() {
     let mut now_ps = 0;
     for _ in 0..4 {
         now_ps += RTT_PS;
-        cc.on_loss(now_ps, PACKET, LossCause::Timeout);
-        cc.on_loss(now_ps + 1, PACKET, LossCause::Timeout);
+        cc.on_loss(path().at(now_ps), PACKET, LossCause::Timeout);
+        cc.on_loss(path().at(now_ps + 1), PACKET, LossCause::Timeout);
     }
-    assert!((500_000 / 16..700_000 / 16).contains(&cc.window_bytes()), "{}", cc.window_bytes());
-    cc.on_loss(now_ps + RTT_PS, PACKET, LossCause::Timeout);
-    assert_eq!(cc.window_bytes(), u64::from(PACKET));
-    cc.on_send(now_ps, PACKET);
-    let wait_ps = cc.poll_send(now_ps) - now_ps;
+    assert!((500_000 / 16..700_000 / 16).contains(&cc.window_bytes(&path())), "{}", cc.window_bytes(&path()));
+    cc.on_loss(path().at(now_ps + RTT_PS), PACKET, LossCause::Timeout);
+    assert_eq!(cc.window_bytes(&path()), u64::from(PACKET));
+    cc.on_send(path().at(now_ps), PACKET);
+    let wait_ps = cc.poll_send(path().at(now_ps)) - now_ps;
     assert!(wait_ps.abs_diff(100 * RTT_PS) < RTT_PS, "a hundredth of a packet: {wait_ps}");
-    (0..200).for_each(|_| cc.on_ack(now_ps, &ack(RTT_PS, 4150)));
-    assert_eq!(cc.poll_send(now_ps), now_ps, "not once the window is a packet again");
+    (0..200).for_each(|_| cc.on_ack(path().at(now_ps), &ack(RTT_PS, 4150)));
+    assert_eq!(cc.poll_send(path().at(now_ps)), now_ps, "not once the window is a packet again");
 }
 
 proptest! {
@@ -181,7 +181,7 @@ proptest! {
         initial in 10_000..2_000_000u64,
         feedback in prop::collection::vec((0..40_000u64, 9_000..80_000u64, 1..=8u8, 1..=4u64, 0..40u8), 1..400),
     ) {
-        let config = CcConfig { packet_bytes, initial_window_bytes: initial, ..path() };
+        let config = Path { packet_bytes, initial_window_bytes: initial, ..path() };
         let (mut cc, mut literal) = (MSwift::make(&MSwiftConfig::default(), &config), Literal::new(&config));
         let mut now_ps = 0;
         for (step, delay, hops, packets, event) in feedback {
@@ -190,11 +190,11 @@ proptest! {
             let mut margin = f64::MAX;
             let cause = [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed].get(usize::from(event));
             if let Some(&cause) = cause {
-                cc.on_loss(now_ps, packet_bytes, cause);
+                cc.on_loss(config.at(now_ps), packet_bytes, cause);
                 literal.on_loss(now, cause);
             } else {
                 let info = AckInfo { hops, ..ack(delay << 10, packets * u64::from(packet_bytes)) };
-                cc.on_ack(now_ps, &info);
+                cc.on_ack(config.at(now_ps), &info);
                 margin = literal.on_ack(now, delay as f64, hops, packets as f64);
             }
             let ours = cc.state.window as f64 / 65_536.0 / f64::from(packet_bytes);

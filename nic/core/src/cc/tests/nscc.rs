@@ -8,13 +8,13 @@ use crate::units::Micros;
 const RTT_PS: u64 = 12_000_000;
 const PACKET_BYTES: u64 = 4_000;
 
-fn path() -> CcConfig {
-    CcConfig::for_path(RTT_PS, 100_000_000_000, PACKET_BYTES as u32)
+fn path() -> Path {
+    Path::new(RTT_PS, 100_000_000_000, PACKET_BYTES as u32)
 }
 
 fn at(window_bytes: u64) -> Nscc {
     let own = NsccConfig { target_delay_us: Some(Micros::from_ps(RTT_PS)), ..NsccConfig::default() };
-    Nscc::make(&own, &CcConfig { initial_window_bytes: window_bytes, ..path() })
+    Nscc::make(&own, &Path { initial_window_bytes: window_bytes, ..path() })
 }
 
 fn ack(delay_ps: u64, marked: bool, bytes: u64) -> AckInfo {
@@ -29,9 +29,9 @@ fn four_cases_of_mark_and_delay() {
     // A round trip of acknowledgements at a window of 100,000 bytes, too early for the slow growth of 0.15 packets.
     let grown = |delay_ps: u64, marked: bool| {
         let mut cc = at(100_000);
-        (0..25).for_each(|_| cc.on_ack(RTT_PS - 1, &ack(delay_ps, marked, PACKET_BYTES)));
+        (0..25).for_each(|_| cc.on_ack(path().at(RTT_PS - 1), &ack(delay_ps, marked, PACKET_BYTES)));
         // The ninth, the eighteenth and so on adjust, so that 18 count by now.
-        (cc.window_bytes() as i64 - 100_000) * 25 / 18
+        (cc.window_bytes(&path()) as i64 - 100_000) * 25 / 18
     };
     let is = |got: i64, packets: f64| (got as f64 / 4_000.0 - packets).abs() < 0.35;
     assert!(is(grown(RTT_PS, false), 5.0), "fair: {}", grown(RTT_PS, false));
@@ -45,12 +45,12 @@ fn four_cases_of_mark_and_delay() {
 fn a_window_without_delay_begins_fast_increase() {
     //= docs/specs/nscc.md#NSC-7 fast increase
     let mut cc = at(40_000);
-    (0..10).for_each(|n| cc.on_ack(n, &ack(0, false, PACKET_BYTES)));
-    let before = cc.window_bytes();
-    (10..20).for_each(|n| cc.on_ack(n, &ack(999_000, false, PACKET_BYTES)));
-    let fast = cc.window_bytes() - before;
+    (0..10).for_each(|n| cc.on_ack(path().at(n), &ack(0, false, PACKET_BYTES)));
+    let before = cc.window_bytes(&path());
+    (10..20).for_each(|n| cc.on_ack(path().at(n), &ack(999_000, false, PACKET_BYTES)));
+    let fast = cc.window_bytes(&path()) - before;
     assert!((9_000..=14_000).contains(&fast), "a quarter of what is acknowledged, {fast}");
-    cc.on_ack(20, &ack(1_001_000, false, PACKET_BYTES));
+    cc.on_ack(path().at(20), &ack(1_001_000, false, PACKET_BYTES));
     assert!(!cc.state.is_fast);
 }
 
@@ -65,9 +65,9 @@ fn marks_with_delay_shrink_by_the_average_once_a_round_trip() {
     // 3 targets: the average passes 1 after about a third of 80.
     while cuts < 3 {
         now_ps += RTT_PS / 16;
-        let before = cc.window_bytes();
-        cc.on_ack(now_ps, &ack(3 * RTT_PS, true, 100));
-        cuts += u32::from(cc.window_bytes() < before);
+        let before = cc.window_bytes(&path());
+        cc.on_ack(path().at(now_ps), &ack(3 * RTT_PS, true, 100));
+        cuts += u32::from(cc.window_bytes(&path()) < before);
         steps += 1;
         assert!(steps < 200);
     }
@@ -80,32 +80,32 @@ fn quick_adapt_sets_the_window_to_what_got_through() {
     //= docs/specs/nscc.md#NSC-10 losses
     let mut cc = at(150_000);
     let period_ps = 2 * RTT_PS;
-    cc.on_ack(RTT_PS, &ack(0, false, PACKET_BYTES));
+    cc.on_ack(path().at(RTT_PS), &ack(0, false, PACKET_BYTES));
     // Two packets get through in a period, and a trim comes after its end.
     let info = |bytes| AckInfo { in_flight_bytes: 100_000, ..ack(RTT_PS, true, bytes) };
-    cc.on_ack(RTT_PS + period_ps / 2, &info(2 * PACKET_BYTES));
-    cc.on_loss(RTT_PS + period_ps + 1, 4_000, LossCause::Trimmed);
-    assert_eq!(cc.window_bytes(), 2 * PACKET_BYTES);
+    cc.on_ack(path().at(RTT_PS + period_ps / 2), &info(2 * PACKET_BYTES));
+    cc.on_loss(path().at(RTT_PS + period_ps + 1), 4_000, LossCause::Trimmed);
+    assert_eq!(cc.window_bytes(&path()), 2 * PACKET_BYTES);
     // Bad news of what was in flight then are old.
     for n in 0..23 {
-        cc.on_loss(RTT_PS + period_ps + 2 + n, 4_000, LossCause::Trimmed);
-        assert_eq!(cc.window_bytes(), 2 * PACKET_BYTES, "{n}");
+        cc.on_loss(path().at(RTT_PS + period_ps + 2 + n), 4_000, LossCause::Trimmed);
+        assert_eq!(cc.window_bytes(&path()), 2 * PACKET_BYTES, "{n}");
     }
-    cc.on_loss(RTT_PS + period_ps + 100, 4_000, LossCause::Trimmed);
-    assert_eq!(cc.window_bytes(), PACKET_BYTES, "the flight is over");
+    cc.on_loss(path().at(RTT_PS + period_ps + 100), 4_000, LossCause::Trimmed);
+    assert_eq!(cc.window_bytes(&path()), PACKET_BYTES, "the flight is over");
 }
 
 #[test]
 fn much_that_gets_through_forbids_quick_adapt() {
     //= docs/specs/nscc.md#NSC-4 quick adapt
     let mut cc = at(150_000);
-    cc.on_ack(RTT_PS, &ack(RTT_PS, false, PACKET_BYTES));
-    cc.on_ack(2 * RTT_PS, &ack(RTT_PS, false, 225_000 / 8));
-    let before = cc.window_bytes();
-    cc.on_loss(4 * RTT_PS, 4_000, LossCause::Trimmed);
-    assert_eq!(cc.window_bytes(), before - 4_000);
-    cc.on_loss(4 * RTT_PS, 4_000, LossCause::Timeout);
-    assert_eq!(cc.window_bytes(), before - 8_000);
+    cc.on_ack(path().at(RTT_PS), &ack(RTT_PS, false, PACKET_BYTES));
+    cc.on_ack(path().at(2 * RTT_PS), &ack(RTT_PS, false, 225_000 / 8));
+    let before = cc.window_bytes(&path());
+    cc.on_loss(path().at(4 * RTT_PS), 4_000, LossCause::Trimmed);
+    assert_eq!(cc.window_bytes(&path()), before - 4_000);
+    cc.on_loss(path().at(4 * RTT_PS), 4_000, LossCause::Timeout);
+    assert_eq!(cc.window_bytes(&path()), before - 8_000);
 }
 
 /// The text in floating point: times in ps, bytes.
@@ -134,7 +134,7 @@ struct Literal {
 }
 
 impl Literal {
-    fn new(config: &CcConfig) -> Self {
+    fn new(config: &Path) -> Self {
         let base = config.base_rtt_ps as f64;
         let target = (config.base_rtt_ps / 4 * 3) as f64;
         let bdp = bdp_bytes(config.base_rtt_ps, config.link_bps) as f64;
@@ -256,22 +256,22 @@ proptest! {
             (0..3_000_000u64, 0..60_000_000u64, any::<bool>(), 1..=8u64, 0..1_000_000u64, 0..60u8), 1..400,
         ),
     ) {
-        let base = CcConfig::for_path(rtt_us * 1_024_000, link_gbps * 1_000_000_000, packet_bytes);
-        let config = CcConfig { initial_window_bytes: initial, ..base };
+        let base = Path::new(rtt_us * 1_024_000, link_gbps * 1_000_000_000, packet_bytes);
+        let config = Path { initial_window_bytes: initial, ..base };
         let (mut cc, mut literal) = (Nscc::make(&NsccConfig::default(), &config), Literal::new(&config));
         let mut now_ps = 1;
         for (step, late_ps, marked, packets, in_flight_bytes, event) in feedback {
             now_ps += step;
             let cause = [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed, LossCause::Trimmed].get(usize::from(event));
             if let Some(&cause) = cause {
-                cc.on_loss(now_ps, packet_bytes, cause);
+                cc.on_loss(config.at(now_ps), packet_bytes, cause);
                 literal.on_loss(now_ps as f64, packet_bytes.into(), cause);
             } else {
                 // Every fourth is early: within a microsecond of the base or before it.
                 let rtt_ps = if late_ps % 4 == 0 { base.base_rtt_ps + late_ps % 1_500_000 - 50_000 } else { base.base_rtt_ps + late_ps };
                 let bytes = packets * u64::from(packet_bytes);
                 let info = AckInfo { rtt_ps, in_flight_bytes, ..acks(bytes, 1, u16::from(marked)) };
-                cc.on_ack(now_ps, &info);
+                cc.on_ack(config.at(now_ps), &info);
                 literal.on_ack(now_ps as f64, rtt_ps as f64, marked, bytes as f64, in_flight_bytes as f64);
             }
             let ours = cc.state.window as f64 / 65_536.0;

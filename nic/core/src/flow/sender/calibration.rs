@@ -1,17 +1,15 @@
 //! What a sender learns of its path while it sends: the round-trip time without queues, and how much the path takes.
 //! Clauses (CAL-n) are in `docs/specs/calibration.md`.
 
-use crate::cc::{CcConfig, rate_bps};
 use crate::feedback::AckInfo;
 use crate::flow::{FIRST_PACKETS, FlowConfig};
+use crate::link::rate_bps;
 use crate::loss::{RtoConfig, RttHistogram};
-use crate::path::PathConfig;
+use crate::now::Path;
 
-/// What is known of the path, and the settings that follow from it.
+/// What acknowledgements tell of the path. What follows is in the sender's [`Path`].
 #[derive(Clone, Debug)]
 pub(super) struct Calibration {
-    pub(super) path: PathConfig,
-    pub(super) cc: CcConfig,
     pub(super) rto: RtoConfig,
     /// The balancer sends most packets where others came back from.
     reuses: bool,
@@ -27,7 +25,7 @@ pub(super) struct Calibration {
     /// Wire bytes that the best of the latest rounds delivered in one base round-trip time.
     best_bytes: u64,
     phase: Phase,
-    /// `path` or `cc` has changed since balancer and congestion control got them.
+    /// The path has changed since the sender was told.
     is_due: bool,
 }
 
@@ -50,11 +48,9 @@ enum Phase {
 }
 
 impl Calibration {
-    /// `reuses` says whether the balancer [reuses](crate::path::Balancer::reuses) paths.
+    /// `reuses` says whether the balancer [reuses](crate::path::Offers::reuses) paths.
     pub(super) fn new(config: &FlowConfig, reuses: bool) -> Self {
         Self {
-            path: config.path,
-            cc: config.cc,
             rto: config.rto,
             reuses,
             least_ps: [u64::MAX; 2],
@@ -69,13 +65,20 @@ impl Calibration {
         }
     }
 
-    /// Takes an acknowledgement, and the smoothed round-trip time. `reports` says that a data packet triggered it. Returns whether other
-    /// settings follow from it.
+    /// Takes an acknowledgement, and the smoothed round-trip time. `reports` says that a data packet triggered it. Returns whether the
+    /// path has changed.
     #[inline]
-    pub(super) fn learn(&mut self, now_ps: u64, ack: &AckInfo, smoothed_ps: u64, reports: bool) -> bool {
+    pub(super) fn learn(
+        &mut self,
+        now_ps: u64,
+        path: &mut Path,
+        ack: &AckInfo,
+        smoothed_ps: u64,
+        reports: bool,
+    ) -> bool {
         self.round.bytes += ack.bytes;
         if reports {
-            self.on_ack(now_ps, ack, smoothed_ps);
+            self.on_ack(now_ps, path, ack, smoothed_ps);
         }
         reports && core::mem::take(&mut self.is_due)
     }
@@ -94,7 +97,7 @@ impl Calibration {
 
     /// Takes an acknowledgement with its round-trip time, and the smoothed one.
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, ack: &AckInfo, smoothed_ps: u64) {
+    fn on_ack(&mut self, now_ps: u64, path: &mut Path, ack: &AckInfo, smoothed_ps: u64) {
         self.take_rtt(now_ps, ack);
         self.round.is_late |= ack.rtt_ps >= self.base_rtt_ps().saturating_mul(LATE_RTTS);
         if ack.marked || ack.marked_packets > 0 {
@@ -102,7 +105,7 @@ impl Calibration {
             self.phase = Phase::Steady;
         }
         if now_ps.saturating_sub(self.round.start_ps) >= smoothed_ps.max(1) {
-            self.end_round(now_ps);
+            self.end_round(now_ps, path);
         }
     }
 
@@ -132,29 +135,29 @@ impl Calibration {
     /// Learns from what the round delivered, and begins the next one.
     //= docs/specs/calibration.md#CAL-2 rounds
     #[inline(never)]
-    fn end_round(&mut self, now_ps: u64) {
+    fn end_round(&mut self, now_ps: u64, path: &mut Path) {
         let next = Round { start_ps: now_ps, ..Round::default() };
         let Round { start_ps, bytes, is_late } = core::mem::replace(&mut self.round, next);
         let base_rtt_ps = self.base_rtt_ps();
         if start_ps == 0 {
             // The first acknowledgement takes the place of the guess, however near that was: the path takes the first window.
-            return self.settle(base_rtt_ps, FIRST_PACKETS as u32);
+            return self.settle(path, base_rtt_ps, FIRST_PACKETS as u32);
         }
         let elapsed_ps = u128::from((now_ps - start_ps).max(1));
         let bytes_per_rtt = (u128::from(bytes) * u128::from(base_rtt_ps) / elapsed_ps).min(u128::from(u64::MAX)) as u64;
         if let Phase::Starting(idle) = self.phase {
-            self.grow(idle, bytes, bytes_per_rtt, is_late && self.reuses);
+            self.grow(path, idle, bytes, bytes_per_rtt, is_late && self.reuses);
         }
         // An eighth is forgotten with every round, so that a path that has become slower is known as such.
         self.best_bytes = bytes_per_rtt.max(self.best_bytes - self.best_bytes / 8);
-        let packet = u64::from(self.cc.packet_bytes.max(1));
-        self.judge(base_rtt_ps, (self.best_bytes / packet).clamp(1, u64::from(u16::MAX)) as u32);
+        let packet = u64::from(path.packet_bytes);
+        self.judge(path, base_rtt_ps, (self.best_bytes / packet).clamp(1, u64::from(u16::MAX)) as u32);
     }
 
     /// The start goes on for another round, if this one delivered more than those before. With `careful` the window grows little.
     //= docs/specs/calibration.md#CAL-3 the start
     //= docs/specs/calibration.md#CAL-6 A careful start
-    fn grow(&mut self, idle: u8, bytes: u64, bytes_per_rtt: u64, careful: bool) {
+    fn grow(&mut self, path: &mut Path, idle: u8, bytes: u64, bytes_per_rtt: u64, careful: bool) {
         let best_bytes = self.best_bytes;
         let (more_bytes, least_gain) = if careful { (bytes / 4, best_bytes / 8) } else { (bytes, best_bytes / 4) };
         self.phase = match idle {
@@ -162,26 +165,25 @@ impl Calibration {
             IDLE_ROUNDS.. => Phase::Steady,
             idle => Phase::Starting(idle + 1),
         };
-        let window_bytes = bytes.saturating_add(more_bytes).min(self.cc.max_window_bytes);
-        self.cc.initial_window_bytes = self.cc.initial_window_bytes.max(window_bytes);
+        let window_bytes = bytes.saturating_add(more_bytes).min(path.max_window_bytes);
+        path.initial_window_bytes = path.initial_window_bytes.max(window_bytes);
         self.is_due = true;
     }
 
     /// New settings are due when what is known differs by an eighth.
     //= docs/specs/calibration.md#CAL-4 what follows
-    fn judge(&mut self, base_rtt_ps: u64, bdp_packets: u32) {
+    fn judge(&mut self, path: &mut Path, base_rtt_ps: u64, bdp_packets: u32) {
         let differs = |known: u64, new: u64| known.abs_diff(new) > known / 8;
-        if differs(self.path.base_rtt_ps, base_rtt_ps) || differs(self.path.bdp_packets.into(), bdp_packets.into()) {
-            self.settle(base_rtt_ps, bdp_packets);
+        if differs(path.base_rtt_ps, base_rtt_ps) || differs(path.bdp_packets.into(), bdp_packets.into()) {
+            self.settle(path, base_rtt_ps, bdp_packets);
         }
     }
 
-    fn settle(&mut self, base_rtt_ps: u64, bdp_packets: u32) {
-        (self.path.base_rtt_ps, self.cc.base_rtt_ps) = (base_rtt_ps, base_rtt_ps);
-        self.path.bdp_packets = bdp_packets;
+    fn settle(&mut self, path: &mut Path, base_rtt_ps: u64, bdp_packets: u32) {
         // Twice what arrived, since a rate that is all that arrived could never rise.
-        let bytes = 2 * u64::from(bdp_packets).max(FIRST_PACKETS) * u64::from(self.cc.packet_bytes.max(1));
-        self.cc.link_bps = rate_bps(bytes, base_rtt_ps);
+        let bytes = 2 * u64::from(bdp_packets).max(FIRST_PACKETS) * u64::from(path.packet_bytes);
+        let (link_bps, version) = (rate_bps(bytes, base_rtt_ps), path.version.wrapping_add(1));
+        *path = Path { base_rtt_ps, bdp_packets, link_bps, learned: true, version, ..*path }.sanitised();
         self.is_due = true;
     }
 }
@@ -198,14 +200,15 @@ mod tests {
     use super::*;
     use crate::feedback::Ev;
     use crate::path::BalancerKind;
+    use crate::tests::On;
 
     const US: u64 = 1_000_000;
     const PACKET: u64 = 1_000;
 
-    fn calibration() -> Calibration {
-        let cc = CcConfig::for_path(100 * US, 10_000_000_000, PACKET as u32);
-        let path = PathConfig::new(BalancerKind::Reps, 100 * US, 125);
-        Calibration::new(&FlowConfig::for_path(936, 64, path, cc).learning(), true)
+    fn calibration() -> On<Calibration> {
+        let path = Path::new(100 * US, 10_000_000_000, PACKET as u32);
+        let config = FlowConfig::new(BalancerKind::Reps, path, 64).learning();
+        On { scheme: Calibration::new(&config, true), path: config.path }
     }
 
     fn ack(rtt_ps: u64, marked: bool) -> AckInfo {
@@ -213,10 +216,10 @@ mod tests {
     }
 
     /// So many rounds of 50 us with one acknowledgement each.
-    fn rounds(calibration: &mut Calibration, from: u64, packets: &[u64]) {
+    fn rounds(calibration: &mut On<Calibration>, from: u64, packets: &[u64]) {
         for (round, packets) in (from..).zip(packets) {
             calibration.round.bytes += packets * PACKET;
-            calibration.on_ack(round * 50 * US, &ack(50 * US, false), 50 * US);
+            calibration.scheme.on_ack(round * 50 * US, &mut calibration.path, &ack(50 * US, false), 50 * US);
         }
     }
 
@@ -224,9 +227,9 @@ mod tests {
     fn the_window_doubles_until_rounds_bring_no_more() {
         //= docs/specs/calibration.md#CAL-3 the start
         let mut calibration = calibration();
-        assert_eq!(calibration.cc.initial_window_bytes, 32 * PACKET);
+        assert_eq!(calibration.path.initial_window_bytes, 32 * PACKET);
         rounds(&mut calibration, 1, &[1, 32, 64, 128]);
-        assert_eq!(calibration.cc.initial_window_bytes, 256 * PACKET);
+        assert_eq!(calibration.path.initial_window_bytes, 256 * PACKET);
         rounds(&mut calibration, 5, &[130, 130, 130]);
         assert!(matches!(calibration.phase, Phase::Starting(3)));
         rounds(&mut calibration, 8, &[130]);
@@ -239,24 +242,25 @@ mod tests {
     fn the_start_ends_at_the_largest_window() {
         //= docs/specs/calibration.md#CAL-3 the start
         let mut calibration = calibration();
-        calibration.cc.max_window_bytes = 50 * PACKET;
+        calibration.path.max_window_bytes = 50 * PACKET;
         rounds(&mut calibration, 1, &[1, 32, 50]);
-        assert_eq!(calibration.cc.initial_window_bytes, 50 * PACKET);
+        assert_eq!(calibration.path.initial_window_bytes, 50 * PACKET);
     }
 
     #[test]
     fn the_window_grows_by_a_quarter_where_a_packet_is_late() {
         //= docs/specs/calibration.md#CAL-6 A careful start
         for (reuses, grown) in [(true, 50), (false, 80)] {
-            let mut calibration = Calibration { reuses, ..calibration() };
+            let mut calibration = calibration();
+            calibration.reuses = reuses;
             rounds(&mut calibration, 1, &[1, 32]);
             calibration.round.bytes += 8 * PACKET;
-            calibration.on_ack(120 * US, &ack(150 * US, false), 50 * US);
+            calibration.scheme.on_ack(120 * US, &mut calibration.path, &ack(150 * US, false), 50 * US);
             rounds(&mut calibration, 3, &[32]);
-            assert_eq!(calibration.cc.initial_window_bytes, grown.max(64) * PACKET, "{reuses}");
+            assert_eq!(calibration.path.initial_window_bytes, grown.max(64) * PACKET, "{reuses}");
             // The next one doubles again.
             rounds(&mut calibration, 4, &[50]);
-            assert_eq!(calibration.cc.initial_window_bytes, 100 * PACKET, "{reuses}");
+            assert_eq!(calibration.path.initial_window_bytes, 100 * PACKET, "{reuses}");
         }
     }
 
@@ -267,7 +271,7 @@ mod tests {
             let mut calibration = calibration();
             rounds(&mut calibration, 1, &[1, 40]);
             let rtt_ps = if late { 150 * US } else { 50 * US };
-            calibration.on_ack(120 * US, &ack(rtt_ps, false), 50 * US);
+            calibration.scheme.on_ack(120 * US, &mut calibration.path, &ack(rtt_ps, false), 50 * US);
             rounds(&mut calibration, 3, &[46]);
             assert_eq!(calibration.phase, phase, "{late}");
         }
@@ -279,14 +283,14 @@ mod tests {
         let mut calibration = calibration();
         rounds(&mut calibration, 1, &[1, 100]);
         // 100 packets of 1,000 bytes in 50 us are 16 Gb/s.
-        assert_eq!(calibration.cc.link_bps, 32_000_000_000);
+        assert_eq!(calibration.path.link_bps, 32_000_000_000);
     }
 
     #[test]
     fn a_mark_ends_the_start() {
         //= docs/specs/calibration.md#CAL-3 the start
         let mut calibration = calibration();
-        calibration.on_ack(50 * US, &ack(50 * US, true), 50 * US);
+        calibration.scheme.on_ack(50 * US, &mut calibration.path, &ack(50 * US, true), 50 * US);
         assert_eq!(calibration.phase, Phase::Steady);
     }
 
@@ -294,10 +298,12 @@ mod tests {
     fn unmarked_packets_tell_the_base_rtt_where_the_network_marks() {
         //= docs/specs/calibration.md#CAL-1 base round-trip time
         let mut calibration = calibration();
-        calibration.on_ack(50 * US, &ack(20 * US, false), 50 * US);
-        (2..200).for_each(|round| calibration.on_ack(round * 50 * US, &ack(80 * US, false), 50 * US));
+        calibration.scheme.on_ack(50 * US, &mut calibration.path, &ack(20 * US, false), 50 * US);
+        (2..200).for_each(|round| {
+            calibration.scheme.on_ack(round * 50 * US, &mut calibration.path, &ack(80 * US, false), 50 * US)
+        });
         assert_eq!(calibration.base_rtt_ps(), 20 * US);
-        calibration.on_ack(10_000 * US, &ack(500 * US, true), 50 * US);
+        calibration.scheme.on_ack(10_000 * US, &mut calibration.path, &ack(500 * US, true), 50 * US);
         assert!((79 * US..=80 * US).contains(&calibration.base_rtt_ps()), "{}", calibration.base_rtt_ps());
     }
 
@@ -305,11 +311,11 @@ mod tests {
     fn what_was_least_long_ago_is_forgotten() {
         //= docs/specs/calibration.md#CAL-1 base round-trip time
         let mut calibration = calibration();
-        calibration.on_ack(1, &ack(20 * US, false), 50 * US);
+        calibration.scheme.on_ack(1, &mut calibration.path, &ack(20 * US, false), 50 * US);
         for second in 1..=11 {
             let known_ps = calibration.base_rtt_ps();
             assert_eq!(known_ps, if second <= 10 { 20 * US } else { 90 * US }, "{second}");
-            calibration.on_ack(second * 1_000_000 * US, &ack(90 * US, false), 50 * US);
+            calibration.scheme.on_ack(second * 1_000_000 * US, &mut calibration.path, &ack(90 * US, false), 50 * US);
         }
     }
 }

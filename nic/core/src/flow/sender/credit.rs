@@ -1,12 +1,12 @@
 //! What the receiver lets a sender send: its grant (TRN-5, TRN-6), and credit for congestion controls that use it (EQDS-7, EQDS-14).
 
-use rand_core::RngCore;
 use spray_wire::{Data, Pull};
 
 use super::retry::Awaited;
 use super::{Sender, Transmit};
 use crate::cc::CongestionControl;
 use crate::path::{Balancer, draw};
+use crate::rng::Rng;
 
 impl Sender {
     /// Takes the grant of an ACK. A grant never shrinks: a reordered ACK brings an old one.
@@ -35,10 +35,10 @@ impl Sender {
 
     /// Makes an empty data frame with the last settled number. The receiver must answer it; nothing else follows.
     //= docs/specs/transport.md#TRN-6 asking for a grant
-    pub(super) fn ask_for_grant(&mut self, now_ps: u64, rng: &mut impl RngCore) -> Transmit {
+    pub(super) fn ask_for_grant(&mut self, now_ps: u64, rng: &mut Rng) -> Transmit {
         let psn = self.recovery.scoreboard.cumulative().wrapping_sub(1);
         let packet = self.send_info(psn, self.frames.header_bytes, true);
-        let ev = self.balancer.next_ev(now_ps, &packet, rng);
+        let ev = self.balancer.next_ev(self.path.at(now_ps), &packet, rng);
         let backoff = self.retry.on_asked();
         self.retry.deadline_ps = self.recovery.after_timeout(now_ps, backoff);
         self.liveness.on_first_sent(now_ps);
@@ -58,7 +58,7 @@ impl Sender {
         if self.recovery.scoreboard.span() == 0 {
             self.liveness.progress_ps = now_ps;
         }
-        if self.cc.on_pull(pull.credit_bytes) {
+        if self.cc.on_pull(&self.path, pull.credit_bytes) {
             self.stats.pulls += 1;
             self.retry.stop(Awaited::Credit);
         }
@@ -66,15 +66,15 @@ impl Sender {
 
     /// Returns a request for credit if one is due. It goes over a random path.
     //= docs/specs/eqds.md#EQDS-7 telling the demand
-    pub(super) fn poll_pull_request(&mut self, now_ps: u64, rng: &mut impl RngCore) -> Option<Transmit> {
+    pub(super) fn poll_pull_request(&mut self, now_ps: u64, rng: &mut Rng) -> Option<Transmit> {
         let is_due = self.retry.is_due(Awaited::Credit);
-        let request = self.cc.poll_request(is_due)?;
+        let request = self.cc.poll_request(&self.path, is_due)?;
         if is_due {
             let backoff = self.retry.on_asked();
             self.retry.deadline_ps = self.recovery.after_timeout(now_ps, backoff);
         }
         self.stats.pull_requests += 1;
-        Some(Transmit::PullRequest { request, ev: draw(self.frames.evs, rng) })
+        Some(Transmit::PullRequest { request, ev: draw(self.path.evs, rng) })
     }
 
     /// Whether credit lets a packet go. If not, begins to wait for credit.

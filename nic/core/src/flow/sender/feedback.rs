@@ -107,9 +107,10 @@ impl Sender {
     fn settle(&mut self, now_ps: u64, ack: &Ack, repairs: &mut Repairs) -> Tally {
         let mut tally = Tally::default();
         let min_rtt_ps = self.rtt().min_ps();
-        let Self { recovery, segmenter, frames, balancer, offers, .. } = self;
+        let Self { recovery, segmenter, frames, balancer, offers, path, .. } = self;
+        let now = path.at(now_ps);
         let header_bytes = frames.header_bytes;
-        let reported = ack.packets > 0 && ack.port.ev(frames.evs.into()).is_some();
+        let reported = ack.packets > 0 && ack.port.ev(path.evs.into()).is_some();
         let mut settled = |packet: Settled| {
             let Settled { psn, record } = packet;
             let bytes = u32::from(record.payload_bytes) + header_bytes;
@@ -124,7 +125,7 @@ impl Sender {
             if offers.packet_feedback {
                 let was_lost = record.lost().is_some();
                 let info = PacketInfo { psn, ev: record.ev, bytes, sent_ps: record.sent_ps, was_lost, reported };
-                balancer.on_packet_acked(now_ps, &info);
+                balancer.on_packet_acked(now, &info);
             }
             //= docs/specs/transport.md#TRN-24 delivered messages
             tally.messages += u64::from(segmenter.settle(record.message, now_ps));
@@ -170,7 +171,7 @@ impl Sender {
         if !reports && tally.packets == 0 {
             return;
         }
-        let ev = ack.port.ev(self.frames.evs.into());
+        let ev = ack.port.ev(self.path.evs.into());
         let packets = u16::from(ack.packets.max(1));
         let mut info = AckInfo {
             ev: ev.unwrap_or_default(),
@@ -180,7 +181,7 @@ impl Sender {
             bytes: wire_bytes,
             rtt_ps,
             hops: ack.hops,
-            packet_bytes: tally.echoed.map_or(self.frames.full_packet_bytes, |payload| self.wire_bytes(payload)),
+            packet_bytes: tally.echoed.map_or(self.path.packet_bytes, |payload| self.wire_bytes(payload)),
             in_flight_bytes: self.recovery.in_flight_bytes,
             open_packets: self.recovery.scoreboard.span(),
             unsent_bytes: self.segmenter.unsent_bytes,
@@ -189,17 +190,17 @@ impl Sender {
         if self.calibration.is_some() {
             self.learn(now_ps, &info, reports);
         }
-        self.cc.on_ack(now_ps, &info);
+        self.cc.on_ack(self.path.at(now_ps), &info);
         if !reports {
             return;
         }
-        info.window_bytes = self.cc.window_bytes();
+        info.window_bytes = self.cc.window_bytes(&self.path);
         self.stats.marked_acks += u64::from(info.marked);
         if !ack.echoes.is_empty() {
             self.on_echoes(now_ps, ack);
         }
         match ev {
-            Some(_) => self.balancer.on_ack(now_ps, &info, publisher),
+            Some(_) => self.balancer.on_ack(self.path.at(now_ps), &info, publisher),
             None => self.stats.foreign_evs += 1,
         }
         self.watch_drain(now_ps);
@@ -209,8 +210,8 @@ impl Sender {
     #[inline(never)]
     fn on_echoes(&mut self, now_ps: u64, ack: &Ack) {
         for (port, marked) in ack.echoes.iter() {
-            match port.ev(self.frames.evs.into()) {
-                Some(ev) => self.balancer.on_echo(now_ps, ev, marked),
+            match port.ev(self.path.evs.into()) {
+                Some(ev) => self.balancer.on_echo(self.path.at(now_ps), ev, marked),
                 None => self.stats.foreign_evs += 1,
             }
         }
@@ -249,7 +250,7 @@ impl Sender {
         self.end_start();
         match cause {
             LossCause::GoneBack => self.cc.on_gone_back(bytes),
-            _ => self.cc.on_loss(now_ps, bytes, cause),
+            _ => self.cc.on_loss(self.path.at(now_ps), bytes, cause),
         }
         let loss = LossInfo {
             psn,
@@ -262,7 +263,7 @@ impl Sender {
         };
         //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
         if cause != LossCause::GoneBack || self.offers.packet_feedback {
-            self.balancer.on_loss(now_ps, &loss, publisher);
+            self.balancer.on_loss(self.path.at(now_ps), &loss, publisher);
         }
         self.watch_drain(now_ps);
     }

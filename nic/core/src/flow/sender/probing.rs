@@ -13,9 +13,9 @@ impl Sender {
         if self.liveness.has_failed() || !self.balancer.has_probed() {
             return;
         }
-        match ack.port.ev(self.frames.evs.into()) {
+        match ack.port.ev(self.path.evs.into()) {
             Some(ev) if self.probes.are_answered_by(ack, ev) => {
-                self.balancer.on_probe_ack(now_ps, ev, ack.marked, publisher);
+                self.balancer.on_probe_ack(self.path.at(now_ps), ev, ack.marked, publisher);
             }
             _ => self.stats.stale_probe_acks += 1,
         }
@@ -24,7 +24,7 @@ impl Sender {
     /// Returns a probe if one is due.
     pub(super) fn poll_probe(&mut self, now_ps: u64) -> Option<Transmit> {
         let fresh = !self.balancer.has_probed();
-        let ev = self.balancer.poll_probe(now_ps)?;
+        let ev = self.balancer.poll_probe(self.path.at(now_ps))?;
         self.stats.probes_sent += 1;
         let token = self.probes.on_sent(now_ps, ev, fresh);
         Some(Transmit::Probe { probe: Probe { token, timestamp_ps: now_ps }, ev })

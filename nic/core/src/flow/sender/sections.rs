@@ -16,7 +16,7 @@ impl Sender {
         }
         let oldest = self.recovery.scoreboard.oldest();
         let oldest = oldest.map(|(psn, record)| Transmission { psn, ev: record.ev, sent_ps: record.sent_ps });
-        let trailer = self.balancer.poll_trailer(now_ps, oldest.as_ref())?;
+        let trailer = self.balancer.poll_trailer(self.path.at(now_ps), oldest.as_ref())?;
         Some(self.follow(now_ps, &trailer))
     }
 

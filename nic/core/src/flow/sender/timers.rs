@@ -81,7 +81,7 @@ impl Sender {
     #[inline(never)]
     fn balancer_deadline_ps(&self) -> u64 {
         let is_to_come = |at_ps: &u64| self.asked_ps.is_none_or(|asked_ps| *at_ps > asked_ps);
-        self.balancer.poll_timeout().filter(is_to_come).unwrap_or(NEVER)
+        self.balancer.poll_timeout(&self.path).filter(is_to_come).unwrap_or(NEVER)
     }
 
     #[inline]

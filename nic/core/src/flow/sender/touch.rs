@@ -7,9 +7,11 @@ impl Sender {
     /// Reads something of every part that an acknowledgement or a turn works on, and returns a mix of it.
     #[inline]
     pub fn touch(&self) -> u64 {
-        let Self { cc, segmenter, recovery, liveness, grant, frames, stats, offers, .. } = self;
+        let Self { cc, path, segmenter, recovery, liveness, grant, frames, stats, offers, .. } = self;
         let oldest_ps = recovery.scoreboard.oldest().map_or(0, |(_, record)| record.sent_ps);
-        cc.window_bytes()
+        cc.window_bytes(path)
+            ^ path.base_rtt_ps
+            ^ u64::from(path.evs)
             ^ oldest_ps
             ^ recovery.in_flight_bytes
             ^ recovery.rtt.min_ps()

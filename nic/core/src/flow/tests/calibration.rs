@@ -9,12 +9,11 @@ const RTT_PS: u64 = 100 * US;
 
 /// Settings for a path whose round-trip time the user takes for `typed_ps`.
 fn typed(typed_ps: u64) -> FlowConfig {
-    let cc = CcConfig::for_path(typed_ps, 10_000_000_000, PAYLOAD + HEADER);
-    let path = PathConfig::new(BalancerKind::Ecmp, typed_ps, 12);
+    let path = Path { bdp_packets: 12, ..Path::new(typed_ps, 10_000_000_000, PAYLOAD + HEADER) };
     FlowConfig {
         rto: RtoConfig { initial_ps: 10 * typed_ps, min_ps: 50 * US, max_ps: 800 * US },
         sack_gap_packets: None,
-        ..FlowConfig::for_path(PAYLOAD, HEADER, path, cc)
+        ..FlowConfig::new(BalancerKind::Ecmp, path, HEADER)
     }
     .learning()
 }
@@ -55,7 +54,7 @@ fn the_timeout_follows_the_measured_round_trip_time() {
 fn no_window_is_larger_than_the_largest() {
     //= docs/specs/calibration.md#CAL-3 the start
     let mut config = typed(RTT_PS);
-    config.cc.max_window_bytes = 24 * u64::from(PAYLOAD + HEADER);
+    config.path.max_window_bytes = 24 * u64::from(PAYLOAD + HEADER);
     let (mut sender, mut rng) = calibrated(&config);
     assert_eq!(sender.window_bytes(), 24 * u64::from(PAYLOAD + HEADER));
     sender.send_message(2, 100_000).unwrap();
@@ -70,10 +69,11 @@ fn what_was_typed_is_not_kept() {
     assert_eq!(settings(RTT_PS / 10).learning(), kept);
     assert_eq!(settings(RTT_PS * 10).learning(), kept);
     // But for a rate that the control is to keep.
-    let paced = FlowConfig { cc: CcConfig { link_bps: 7_000_000_000, ..fixed(1 << 20, 1) }, ..typed(RTT_PS) };
-    assert_eq!(paced.learning().cc.control, paced.cc.control);
-    let control = ControlConfig::FixedRate(FixedRateConfig { rate_gbps: None });
-    let told = FlowConfig { cc: CcConfig { control, ..paced.cc }, ..paced }.learning();
+    let mut paced = fixed(typed(RTT_PS), 1 << 20, 1);
+    paced.path.link_bps = 7_000_000_000;
+    assert_eq!(paced.learning().cc, paced.cc);
+    let cc = ControlConfig::FixedRate(FixedRateConfig { rate_gbps: None });
+    let told = FlowConfig { cc, ..paced }.learning();
     let rate_gbps = Some(Gbps::from_bps(7_000_000_000));
-    assert_eq!(told.cc.control, ControlConfig::FixedRate(FixedRateConfig { rate_gbps }));
+    assert_eq!(told.cc, ControlConfig::FixedRate(FixedRateConfig { rate_gbps }));
 }

@@ -137,7 +137,7 @@ fn grants_lost_with_their_acks_are_asked_for() {
 #[test]
 fn credit_lost_is_asked_for_again() {
     let mut config = config();
-    config.cc.control = CcKind::Eqds.into();
+    config.cc = CcKind::Eqds.into();
     let channel = Channel { ack_loss: 500, loss: 100, ..CLEAN };
     let done = run(config, channel, &[30_000; 20], 7);
     let stats = done.sender.stats();
@@ -149,7 +149,7 @@ fn credit_lost_is_asked_for_again() {
 #[test]
 fn credit_paces_a_clean_channel_at_the_link_rate() {
     let mut config = config();
-    config.cc.control = CcKind::Eqds.into();
+    config.cc = CcKind::Eqds.into();
     let done = run(config, CLEAN, &[1_000_000], 8);
     // 1,000 packets of 1,100 bytes at 99 % of 10 Gb/s, and two round trips: to ask, and for the last acknowledgement.
     let ideal_ps = 1_000 * 1_100 * 8 * 100 / 99 * 100;
@@ -167,7 +167,7 @@ fn credit_paces_a_clean_channel_at_the_link_rate() {
 #[test]
 fn losses_use_no_credit_up() {
     let mut config = config();
-    config.cc.control = CcKind::Eqds.into();
+    config.cc = CcKind::Eqds.into();
     config.give_up_ps = 1_000_000 * US;
     let took_ps = |channel, bound: Option<CreditBound>| -> u64 {
         let took = (0..20).map(|seed| {
@@ -231,17 +231,17 @@ proptest! {
         config.receiver = RECEIVERS[receiver].into();
         config.max_data_bytes = grant.max(20_000);
         config.max_message_bytes = 20_000;
-        config.cc.initial_window_bytes = cc_packets * 1100;
-        config.cc.max_window_bytes = cc_packets * 1100;
+        config.path.initial_window_bytes = cc_packets * 1100;
+        config.path.max_window_bytes = cc_packets * 1100;
         match cc {
-            0 => config.cc = fixed(cc_packets * 1100, 1_000_000_000),
+            0 => config = fixed(config, cc_packets * 1100, 1_000_000_000),
             1 => {
                 let eqds = EqdsConfig {
                     speculative_bytes: Some(ByteSize::new((cc_packets - 1) * 1100)),
                     request_bytes: Some(ByteSize::new(cc_packets * 500)),
                     ..EqdsConfig::default()
                 };
-                config.cc.control = ControlConfig::Eqds(eqds);
+                config.cc = ControlConfig::Eqds(eqds);
             }
             _ => {}
         }

@@ -19,8 +19,8 @@ const MOST: usize = 3_000;
 #[test]
 fn every_loop_ends_at_the_end_of_the_clock() {
     for (balancer, cc) in BalancerKind::ALL.into_iter().flat_map(|balancer| CcKind::ALL.map(|cc| (balancer, cc))) {
-        let mut config = FlowConfig { path: PathConfig::new(balancer, BASE_RTT_PS, 12), ..config() };
-        config.cc.control = cc.into();
+        let mut config = FlowConfig { balancer: balancer.into(), ..config() };
+        config.cc = cc.into();
         let mut rng = rng::stream(1, 1);
         let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
         let mut receiver = Receiver::new(&config);

@@ -50,7 +50,7 @@ fn check(pair: &Pair, messages: &[u64]) {
 
 /// A hundred packets a round trip at a constant rate.
 fn coded(rule: SackRule) -> FlowConfig {
-    FlowConfig { sack_rule: rule, window_packets: 512, cc: fixed(1 << 30, 80_000_000_000), ..config() }
+    FlowConfig { sack_rule: rule, window_packets: 512, ..fixed(config(), 1 << 30, 80_000_000_000) }
 }
 
 #[test]

@@ -66,21 +66,20 @@ fn draw(field: &Value, rng: &mut impl RngCore) -> Value {
 }
 
 /// Everything that may be set, within its range.
-fn config(balancer: BalancerKind, cc: CcKind, evs: u32, seed: u64) -> FlowConfig {
+fn config(balancer: BalancerKind, cc: CcKind, evs: u16, seed: u64) -> FlowConfig {
     let mut rng = rng::stream(seed, 7);
     let (mut schemes, mut cc_schemes) = (Schemes::default(), CcSchemes::default());
     if !seed.is_multiple_of(4) {
         schemes = scatter(balancer.settings_name(), &mut rng);
         cc_schemes = scatter(cc.settings_name(), &mut rng);
     }
-    let path = PathConfig {
+    let path = Path {
         evs,
+        bdp_packets: 12,
         trimming: rng.next_u32().is_multiple_of(2),
         seed: (rng.next_u32().is_multiple_of(2)).then(|| rng.next_u64()),
-        ..PathConfig::new(balancer.config(&schemes), BASE_RTT_PS, 12)
+        ..Path::new(BASE_RTT_PS, 10_000_000_000, PAYLOAD + HEADER)
     };
-    let base = CcConfig::for_path(BASE_RTT_PS, 10_000_000_000, PAYLOAD + HEADER);
-    let cc = CcConfig { control: cc.config(&cc_schemes), ..base };
     FlowConfig {
         window_packets: 1 << (rng.next_u32() % 8),
         ack_every: 1 + rng.next_u32() % 16,
@@ -92,12 +91,13 @@ fn config(balancer: BalancerKind, cc: CcKind, evs: u32, seed: u64) -> FlowConfig
         receiver: RECEIVERS[rng.next_u32() as usize % 3].into(),
         max_data_bytes: 200_000,
         max_message_bytes: 20_000,
-        ..FlowConfig::for_path(PAYLOAD, HEADER, path, cc)
+        cc: cc.config(&cc_schemes),
+        ..FlowConfig::new(balancer.config(&schemes), path, HEADER)
     }
 }
 
-fn evs() -> impl Strategy<Value = u32> {
-    prop_oneof![2 => Just(65_535u32), 1 => Just(1), 1 => 2u32..9, 2 => 1u32..=65_535]
+fn evs() -> impl Strategy<Value = u16> {
+    prop_oneof![2 => Just(65_535u16), 1 => Just(1), 1 => 2u16..9, 2 => 1u16..=65_535]
 }
 
 fn channel() -> impl Strategy<Value = Channel> {

@@ -67,9 +67,8 @@ struct Outcome {
 
 impl Fabric {
     fn new(balancer: BalancerKind, condition: Condition, gap: Option<u32>, trims: bool, seed: u64) -> Self {
-        let mut path = PathConfig::new(balancer, RTT_PS, 27);
-        path.trimming = trims;
-        let mut config = FlowConfig::for_path(4086, 64, path, CcConfig::for_path(RTT_PS, 100_000_000_000, 4150));
+        let path = Path { bdp_packets: 27, trimming: trims, ..Path::new(RTT_PS, 100_000_000_000, 4150) };
+        let mut config = FlowConfig::new(balancer, path, 64);
         config.sack_gap_packets = gap;
         let mut rng = rng::stream(seed, 0);
         let hosts = (0..HOSTS)

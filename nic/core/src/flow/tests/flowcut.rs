@@ -12,7 +12,7 @@ use crate::path::{BalancerConfig, FlowcutConfig, FlowcutRule};
 use crate::rng::{Rng, stream};
 use crate::units::{ByteSize, Micros, Ratio};
 
-const EVS: u32 = 3;
+const EVS: u16 = 3;
 
 /// Both ends, a queue for each path, and one for what comes back, which loses order and frames.
 struct Paths {
@@ -30,7 +30,7 @@ impl Paths {
         let mut config = open_config();
         let mut own = FlowcutConfig { tail_bytes: Some(ByteSize::new(0)), ..FlowcutConfig::default() };
         change(&mut config, &mut own);
-        config.path = PathConfig { evs: EVS, ..PathConfig::new(BalancerConfig::Flowcut(own), BASE_RTT_PS, 12) };
+        (config.balancer, config.path.evs) = (BalancerConfig::Flowcut(own), EVS);
         config.give_up_ps = u64::MAX / 4;
         let mut rng = stream(seed, 3);
         let sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
@@ -51,7 +51,8 @@ impl Paths {
     /// The next packet of a path arrives.
     fn deliver(&mut self, path: usize) {
         let Some((data, ev)) = self.data[path].pop_front() else { return };
-        let arrival = Arrival { data, port: ev.port(EVS), marked: false, hops: 3, trimmed: false, last_port: false };
+        let arrival =
+            Arrival { data, port: ev.port(EVS.into()), marked: false, hops: 3, trimmed: false, last_port: false };
         self.receiver.on_data(self.now_ps, &arrival);
         while let Some((_, bytes)) = self.receiver.message_completed() {
             self.receiver.consumed(bytes);

@@ -91,7 +91,7 @@ proptest! {
     fn no_feedback_harms_a_sender(ops in prop::collection::vec(op(), 1..300), window in 0u32..9, on_credit: bool) {
         let mut config = FlowConfig { window_packets: 1 << window, give_up_ps: u64::MAX, ..config() };
         if on_credit {
-            config.cc.control = CcKind::Eqds.into();
+            config.cc = CcKind::Eqds.into();
         }
         let mut rng = rng::stream(1, 2);
         let mut sender = Sender::new(&config, 1 << window, 1_000_000, &mut rng);

@@ -29,16 +29,16 @@ fn drain(sender: &mut Sender, rng: &mut Rng, now_ps: u64) -> usize {
 #[test]
 fn time_counts_for_what_holds_the_next_packet_back() {
     let open = open_config();
-    let own_windows = FlowConfig { path: PathConfig::new(BalancerKind::Mptcp, BASE_RTT_PS, 12), ..config() };
-    let with_cc = |cc: CcConfig| FlowConfig { cc, ..open_config() };
-    let eqds = CcConfig { control: CcKind::Eqds.config(&Default::default()), ..open.cc };
+    let own_windows = FlowConfig { balancer: BalancerKind::Mptcp.into(), ..config() };
+    let mut eqds = FlowConfig { cc: CcKind::Eqds.into(), ..open_config() };
+    eqds.path.initial_window_bytes = 12_000;
     let (any, unlimited) = (64, u64::MAX);
     for (limit, config, window_packets, max_data) in [
         (Limit::Window, config(), any, unlimited),
         (Limit::Window, open, 8, unlimited),
-        (Limit::Pacing, with_cc(fixed(1 << 30, 100_000_000)), any, unlimited),
+        (Limit::Pacing, fixed(open_config(), 1 << 30, 100_000_000), any, unlimited),
         (Limit::Receiver, open, any, 5_000),
-        (Limit::Receiver, with_cc(CcConfig { initial_window_bytes: 12_000, ..eqds }), any, unlimited),
+        (Limit::Receiver, eqds, any, unlimited),
         (Limit::Balancer, own_windows, any, unlimited),
     ] {
         let (mut sender, mut rng) = sender(&config, window_packets, max_data);

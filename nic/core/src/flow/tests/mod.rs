@@ -9,6 +9,7 @@ mod fabric;
 mod flowcut;
 mod hostile;
 mod limits;
+mod own;
 mod pair;
 mod probes;
 mod rdma;
@@ -20,10 +21,11 @@ mod silence;
 mod terms;
 
 use super::*;
-use crate::cc::{CcConfig, CcKind};
+use crate::cc::CcKind;
 use crate::cc::{ControlConfig, FixedRateConfig};
 use crate::loss::{ReceiverKind, RtoConfig};
-use crate::path::{BalancerKind, PathConfig};
+use crate::now::Path;
+use crate::path::BalancerKind;
 use crate::units::Gbps;
 
 const RECEIVERS: [ReceiverKind; 3] = [ReceiverKind::Selective, ReceiverKind::GoBackN, ReceiverKind::Irn];
@@ -34,27 +36,25 @@ const HEADER: u32 = 100;
 
 /// 10 Gb/s and 10 us: a bandwidth-delay product of 12,500 bytes.
 fn config() -> FlowConfig {
-    let cc = CcConfig::for_path(BASE_RTT_PS, 10_000_000_000, PAYLOAD + HEADER);
+    let path = Path { bdp_packets: 12, ..Path::new(BASE_RTT_PS, 10_000_000_000, PAYLOAD + HEADER) };
     FlowConfig {
         window_packets: 64,
         rto: RtoConfig { initial_ps: 100 * US, min_ps: 50 * US, max_ps: 800 * US },
-        ..FlowConfig::for_path(PAYLOAD, HEADER, PathConfig::new(BalancerKind::Reps, BASE_RTT_PS, 12), cc)
+        ..FlowConfig::new(BalancerKind::Reps, path, HEADER)
     }
 }
 
 /// A window that never closes, so that only the rule under test holds packets back.
 fn open_config() -> FlowConfig {
     let mut config = config();
-    config.cc.initial_window_bytes = 1 << 30;
-    config.cc.max_window_bytes = 1 << 30;
+    config.path.initial_window_bytes = 1 << 30;
+    config.path.max_window_bytes = 1 << 30;
     config
 }
 
-fn fixed(window_bytes: u64, rate_bps: u64) -> CcConfig {
-    CcConfig {
-        control: ControlConfig::FixedRate(FixedRateConfig { rate_gbps: Some(Gbps::from_bps(rate_bps)) }),
-        initial_window_bytes: window_bytes,
-        max_window_bytes: window_bytes,
-        ..config().cc
-    }
+/// Paces below a window that does not move.
+fn fixed(config: FlowConfig, window_bytes: u64, rate_bps: u64) -> FlowConfig {
+    let cc = ControlConfig::FixedRate(FixedRateConfig { rate_gbps: Some(Gbps::from_bps(rate_bps)) });
+    let path = Path { initial_window_bytes: window_bytes, max_window_bytes: window_bytes, ..config.path };
+    FlowConfig { cc, path, ..config }
 }

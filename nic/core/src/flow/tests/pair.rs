@@ -11,7 +11,7 @@ use spray_wire::{Ack, Data, Nack, ProbeAck, Pull, PullRequest};
 
 use super::*;
 use crate::cc::{CreditBound, PullPacer};
-use crate::path::Ev;
+use crate::path::{Balancer, Ev};
 use crate::rng::{self, Rng};
 use crate::tests::agenda::Agenda;
 
@@ -133,7 +133,7 @@ impl Pair {
             rng,
             wire: Agenda::default(),
             busy_ps: BTreeMap::new(),
-            pacer: PullPacer::new(config.cc.link_bps, config.cc.control.eqds().pull_rate),
+            pacer: PullPacer::new(config.path.link_bps, config.cc.eqds().pull_rate),
             pull_entry: None,
             bound: config.sanitised().credit_bound(),
             messages: messages.to_vec(),
@@ -147,7 +147,8 @@ impl Pair {
     /// As if routing had named up to 20 paths.
     pub fn name_paths(&mut self) {
         let count = self.rng.next_u32() % 20;
-        let paths: Vec<Ev> = (0..count).map(|_| Ev::new((self.rng.next_u32() % self.config.path.evs) as u16)).collect();
+        let paths: Vec<Ev> =
+            (0..count).map(|_| Ev::new((self.rng.next_u32() % u32::from(self.config.path.evs)) as u16)).collect();
         self.sender.on_reachable(0, &paths);
     }
 
@@ -221,7 +222,7 @@ impl Pair {
             Frame::Pull(pull) => self.sender.on_pull(now_ps, &pull),
             Frame::ProbeAck(ack) => self.sender.on_probe_ack(now_ps, &ack, &mut ()),
             Frame::Probe(token, timestamp_ps, ev) => {
-                let port = ev.port(self.config.path.evs);
+                let port = ev.port(self.config.path.evs.into());
                 let marked = self.happens(self.channel.mark);
                 self.send_back(Frame::ProbeAck(ProbeAck { token, timestamp_ps, port, marked, ..ProbeAck::default() }));
             }
@@ -350,7 +351,7 @@ impl Pair {
 
     fn transmit(&mut self, transmit: Transmit) -> Result<(), String> {
         let (Transmit::Probe { ev, .. } | Transmit::PullRequest { ev, .. } | Transmit::Data { ev, .. }) = transmit;
-        if u32::from(ev.index()) >= self.config.path.evs {
+        if ev.index() >= self.config.path.evs {
             return Err(format!("entropy value {ev:?} of {}", self.config.path.evs));
         }
         let lost = self.is_dead(ev) || self.happens(self.channel.loss);
@@ -363,7 +364,7 @@ impl Pair {
     }
 
     fn send_data(&mut self, data: Data, ev: Ev, lost: bool) {
-        let port = ev.port(self.config.path.evs);
+        let port = ev.port(self.config.path.evs.into());
         let can_be_trimmed = !(self.channel.in_order && data.trailer);
         let (marked, trimmed) = (self.happens(self.channel.mark), can_be_trimmed && self.happens(self.channel.trim));
         let frame =

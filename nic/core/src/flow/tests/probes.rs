@@ -13,18 +13,14 @@ struct Rig {
     rng: Rng,
     events: std::vec::Vec<(u64, Event)>,
     now_ps: u64,
-    evs: u32,
+    evs: u16,
 }
 
 impl Rig {
-    fn new(evs: u32) -> Self {
+    fn new(evs: u16) -> Self {
         let reps = RepsConfig { timed_exit: true, ..RepsConfig::default().with_probing() };
         let mut config = FlowConfig { give_up_ps: 1 << 60, ack_every: 1, ..open_config() };
-        config.path = PathConfig {
-            balancer: BalancerConfig::Reps(reps),
-            evs,
-            ..PathConfig::new(BalancerKind::Reps, BASE_RTT_PS, 0)
-        };
+        (config.balancer, config.path.evs, config.path.bdp_packets) = (BalancerConfig::Reps(reps), evs, 0);
         let mut rng = rng::stream(1, 1);
         let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
         sender.send_message(0, 60_000_000).unwrap();
@@ -69,7 +65,7 @@ impl Rig {
     /// Whether the sender thaws by this answer.
     fn thaws(&mut self, (probe, ev): (Probe, Ev)) -> bool {
         let Probe { token, timestamp_ps } = probe;
-        let answer = ProbeAck { token, timestamp_ps, port: ev.port(self.evs), ..ProbeAck::default() };
+        let answer = ProbeAck { token, timestamp_ps, port: ev.port(self.evs.into()), ..ProbeAck::default() };
         self.sender.on_probe_ack(self.now_ps, &answer, &mut self.events);
         !self.is_frozen()
     }

@@ -64,7 +64,7 @@ fn every_byte_arrives_once_under_every_congestion_control() {
     for cc in CcKind::ALL {
         for (kind, seed) in RECEIVERS[1..].iter().flat_map(|kind| (0..4).map(move |seed| (*kind, seed))) {
             let mut config = with(kind.into());
-            (config.cc.control, config.give_up_ps) = (cc.into(), 1_000_000 * US);
+            (config.cc, config.give_up_ps) = (cc.into(), 1_000_000 * US);
             let lossy = Channel { loss: 50, ack_loss: 50, duplicate: 20, trim: 20, mark: 50, ..reordering(seed % 2) };
             let messages: Vec<u64> = (0..40).map(|message| message * 509).collect();
             let done = run(config, lossy, &messages, seed);

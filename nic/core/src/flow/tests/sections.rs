@@ -8,8 +8,7 @@ use spray_wire::{Data, EvPort, Nack};
 
 use super::pair::{Channel, Pair};
 use super::*;
-use crate::path::LossCause;
-use crate::path::{BalancerConfig, OrderedChaosConfig};
+use crate::path::{Balancer, BalancerConfig, LossCause, OrderedChaosConfig};
 use crate::rng;
 use crate::units::Micros;
 
@@ -34,7 +33,7 @@ fn chaos(ack_every: u32, subflows: u8, interval_us: u64) -> FlowConfig {
     config.give_up_ps = 10_000_000 * US;
     let interval_us = Micros::new(interval_us);
     let chaos = OrderedChaosConfig { subflows, interval_us, ..OrderedChaosConfig::default() };
-    config.path.balancer = BalancerConfig::OrderedChaos(chaos);
+    config.balancer = BalancerConfig::OrderedChaos(chaos);
     config
 }
 

@@ -8,7 +8,7 @@ use spray_wire::{Ack, Data, Ev, EvPort, Nack, ProbeAck};
 use super::*;
 use crate::event::Event;
 use crate::loss::SackRule;
-use crate::path::{AnyBalancer, BalancerKind, LossCause, PathConfig};
+use crate::path::{AnyBalancer, LossCause};
 use crate::rng::{self, Rng};
 
 /// A sender with its random numbers and the events it published.
@@ -163,8 +163,8 @@ fn the_window_bounds_what_is_in_flight() {
 #[test]
 fn one_packet_goes_whatever_the_window() {
     let mut config = config();
-    config.cc = fixed(10, 1 << 40);
-    config.cc.packet_bytes = 1;
+    config = fixed(config, 10, 1 << 40);
+    config.path.packet_bytes = 1;
     let mut rig = Rig::new(config);
     rig.sender.send_message(1, 5000).unwrap();
     assert_eq!(rig.psns(0), [0]);
@@ -326,7 +326,7 @@ fn echoes_outside_the_set_are_counted_and_ignored() {
 #[test]
 fn pacing_sets_the_timer() {
     let mut config = config();
-    config.cc = fixed(1 << 30, 8_800_000_000);
+    config = fixed(config, 1 << 30, 8_800_000_000);
     let mut rig = Rig::new(config);
     rig.sender.send_message(1, 10_000).unwrap();
     let mut now_ps = 0;
@@ -356,7 +356,7 @@ fn all_ev_ports_are_accepted_at_the_largest_set() {
 #[test]
 fn every_echo_of_an_ack_is_recycled() {
     let mut config = open_config();
-    config.path = PathConfig { evs: 16, ..PathConfig::new(BalancerKind::Reps, 10 * US, 10) };
+    (config.path.evs, config.path.bdp_packets) = (16, 10);
     let mut rig = Rig::new(config);
     rig.sender.send_message(1, 30_000).unwrap();
     rig.drain(0);

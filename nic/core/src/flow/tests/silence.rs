@@ -7,7 +7,7 @@ use crate::path::{BalancerKind, Ev};
 use crate::rng;
 use crate::units::NEVER;
 
-const EVS: u32 = 256;
+const EVS: u16 = 256;
 /// Paths, by the last bits of an entropy value.
 const PATHS: u16 = 4;
 const ONE_WAY_PS: u64 = 5 * US;
@@ -27,7 +27,7 @@ fn is_on(path: Option<u16>, ev: Ev) -> bool {
 /// Sends a message of one packet, then, when its path has died, another. Returns whether that is delivered.
 fn second_message_arrives(kind: BalancerKind, dead: Dead, seed: u64) -> bool {
     let mut config = config();
-    config.path = PathConfig { evs: EVS, ..PathConfig::new(kind, BASE_RTT_PS, 12) };
+    (config.balancer, config.path.evs) = (kind.into(), EVS);
     config.give_up_ps = 100 * config.rto.max_ps;
     let mut rng = rng::stream(seed, 5);
     let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
@@ -46,8 +46,14 @@ fn second_message_arrives(kind: BalancerKind, dead: Dead, seed: u64) -> bool {
             arrivals.retain(|(_, ev)| dead != Dead::Forward || !is_on(dead_path, *ev));
             now_ps += ONE_WAY_PS;
             for (data, ev) in arrivals {
-                let arrival =
-                    Arrival { data, port: ev.port(EVS), marked: false, hops: 3, trimmed: false, last_port: false };
+                let arrival = Arrival {
+                    data,
+                    port: ev.port(EVS.into()),
+                    marked: false,
+                    hops: 3,
+                    trimmed: false,
+                    last_port: false,
+                };
                 receiver.on_data(now_ps, &arrival);
             }
             receiver.on_timeout(now_ps);
@@ -56,7 +62,7 @@ fn second_message_arrives(kind: BalancerKind, dead: Dead, seed: u64) -> bool {
             }
             now_ps += ONE_WAY_PS;
             while let Some(ack) = receiver.poll_ack() {
-                let ev = ack.port.ev(EVS).unwrap();
+                let ev = ack.port.ev(EVS.into()).unwrap();
                 if dead != Dead::Back || !is_on(dead_path, ev) {
                     sender.on_ack(now_ps, &ack, &mut ());
                 }

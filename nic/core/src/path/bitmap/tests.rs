@@ -5,39 +5,43 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::path::{BalancerKind, PathConfig};
 use crate::rng::{self, Rng};
+use crate::tests::{On, path_of};
 
-fn bitmap(evs: u32, change: impl FnOnce(&mut BitmapConfig)) -> Bitmap {
-    let path = PathConfig { evs, seed: Some(5), ..PathConfig::new(BalancerKind::Bitmap, 1_000, 10) };
+fn bitmap(evs: u16, change: impl FnOnce(&mut BitmapConfig)) -> On<Bitmap> {
+    let path = Path { evs, seed: Some(5), ..path_of(1_000, 10) };
     let mut own = BitmapConfig::default();
     change(&mut own);
-    let mut bitmap = Bitmap::make(&own, &path, &mut rng::stream(1, 0));
-    bitmap.state.first = Ev::new(0);
-    bitmap
+    let mut scheme = Bitmap::make(&own, &path, &mut rng::stream(1, 0));
+    scheme.state.first = Ev::new(0);
+    On { scheme, path }
 }
 
-fn sends(bitmap: &mut Bitmap, count: usize) -> Vec<u16> {
+fn sends(bitmap: &mut On<Bitmap>, count: usize) -> Vec<u16> {
     sends_with(bitmap, count, &mut rng::stream(2, 0))
 }
 
-fn sends_with(bitmap: &mut Bitmap, count: usize, rng: &mut Rng) -> Vec<u16> {
-    (0..count).map(|_| bitmap.next_ev(0, &SendInfo::default(), rng).index()).collect()
+fn sends_with(bitmap: &mut On<Bitmap>, count: usize, rng: &mut Rng) -> Vec<u16> {
+    (0..count).map(|_| bitmap.scheme.next_ev(bitmap.path.at(0), &SendInfo::default(), rng).index()).collect()
 }
 
-fn ack(bitmap: &mut Bitmap, ev: u16, marked: bool) {
-    bitmap.on_ack(0, &AckInfo { ev: Ev::new(ev), marked, packets: 1, ..AckInfo::default() }, &mut ());
+fn ack(bitmap: &mut On<Bitmap>, ev: u16, marked: bool) {
+    bitmap.scheme.on_ack(
+        bitmap.path.at(0),
+        &AckInfo { ev: Ev::new(ev), marked, packets: 1, ..AckInfo::default() },
+        &mut (),
+    );
 }
 
-fn loss(bitmap: &mut Bitmap, ev: u16, cause: LossCause) {
-    bitmap.on_loss(0, &LossInfo { ev: Ev::new(ev), cause, ..LossInfo::default() }, &mut ());
+fn loss(bitmap: &mut On<Bitmap>, ev: u16, cause: LossCause) {
+    bitmap.scheme.on_loss(bitmap.path.at(0), &LossInfo { ev: Ev::new(ev), cause, ..LossInfo::default() }, &mut ());
 }
 
 #[test]
 fn values_go_in_turn_from_a_lasting_start() {
     //= docs/specs/bitmap.md#BITMAP-1 A penalty for each EV
     //= docs/specs/bitmap.md#BITMAP-2 taking turns
-    let config = |seed| PathConfig { evs: 7, seed: Some(seed), ..PathConfig::new(BalancerKind::Bitmap, 1_000, 10) };
+    let config = |seed| Path { evs: 7, seed: Some(seed), ..path_of(1_000, 10) };
     let starts: Vec<u16> = (0..40)
         .map(|seed| Bitmap::make(&BitmapConfig::default(), &config(seed), &mut rng::stream(1, 0)).state.first.index())
         .collect();
@@ -189,7 +193,7 @@ proptest! {
             let ev = ev % (evs + 1);
             match op {
                 0..4 => {
-                    let sent = ours.next_ev(0, &SendInfo::default(), &mut our_rng).index();
+                    let sent = ours.scheme.next_ev(ours.path.at(0), &SendInfo::default(), &mut our_rng).index();
                     prop_assert_eq!(sent, theirs.next_entropy(&mut their_rng));
                     prop_assert_eq!(&our_rng, &their_rng);
                 }

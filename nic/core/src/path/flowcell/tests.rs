@@ -3,21 +3,25 @@
 use std::vec::Vec;
 
 use super::*;
-use crate::path::{AckInfo, BalancerKind, PathConfig};
+use crate::path::AckInfo;
 use crate::rng;
+use crate::tests::{On, path_of};
 
-fn flowcell(evs: u32, change: impl FnOnce(&mut FlowcellConfig)) -> Flowcell {
-    let path = PathConfig { evs, seed: Some(7), ..PathConfig::new(BalancerKind::Flowcell, 1_000, 10) };
+fn flowcell(evs: u16, change: impl FnOnce(&mut FlowcellConfig)) -> On<Flowcell> {
+    let path = Path { evs, seed: Some(7), ..path_of(1_000, 10) };
     let mut own = FlowcellConfig::default();
     change(&mut own);
-    Flowcell::make(&own, &path, &mut rng::stream(1, 0))
+    On { scheme: Flowcell::make(&own, &path, &mut rng::stream(1, 0)), path }
 }
 
 /// How far from the first entropy value each packet's is.
-fn steps(flowcell: &mut Flowcell, sizes: &[u32]) -> Vec<u16> {
-    let (first, evs) = (flowcell.state.ev.index(), flowcell.evs);
+fn steps(flowcell: &mut On<Flowcell>, sizes: &[u32]) -> Vec<u16> {
+    let (first, evs) = (flowcell.state.ev.index(), flowcell.path.evs);
     let mut send = |bytes: &u32| {
-        flowcell.next_ev(0, &SendInfo { bytes: *bytes, ..SendInfo::default() }, &mut rng::stream(2, 0)).index()
+        flowcell
+            .scheme
+            .next_ev(flowcell.path.at(0), &SendInfo { bytes: *bytes, ..SendInfo::default() }, &mut rng::stream(2, 0))
+            .index()
     };
     sizes.iter().map(|bytes| (send(bytes) + evs - first) % evs).collect()
 }
@@ -49,7 +53,9 @@ fn paths_go_in_turn_around_the_set_or_are_drawn() {
     let mut rng = rng::stream(3, 0);
     let mut counts = [0; 5];
     for _ in 0..5_000 {
-        counts[usize::from(random.next_ev(0, &SendInfo { bytes: 1, ..SendInfo::default() }, &mut rng).index())] += 1;
+        counts[usize::from(
+            random.scheme.next_ev(random.path.at(0), &SendInfo { bytes: 1, ..SendInfo::default() }, &mut rng).index(),
+        )] += 1;
     }
     assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
 }
@@ -60,8 +66,8 @@ fn a_timeout_ends_a_flowcell_and_nothing_else_does() {
     let mut flowcell = flowcell(64, |_| ());
     for (cause, step) in [(LossCause::Trimmed, 0), (LossCause::SackGap, 0), (LossCause::Timeout, 1)] {
         assert_eq!(steps(&mut flowcell, &[100]), [0]);
-        flowcell.on_loss(0, &LossInfo { cause, ..LossInfo::default() }, &mut ());
-        flowcell.on_ack(0, &AckInfo { marked: true, ..AckInfo::default() }, &mut ());
+        flowcell.scheme.on_loss(flowcell.path.at(0), &LossInfo { cause, ..LossInfo::default() }, &mut ());
+        flowcell.scheme.on_ack(flowcell.path.at(0), &AckInfo { marked: true, ..AckInfo::default() }, &mut ());
         assert_eq!(steps(&mut flowcell, &[100, 100]), [step; 2], "{cause:?}");
     }
 }

@@ -1,8 +1,9 @@
-//! The settings of `flowcut`, and what they amount to on a path.
+//! The settings of `flowcut`.
 
-use spray_flowcut::{ONE, Rule, ticks};
+use spray_flowcut::{ONE, Rule};
 
-use crate::path::{AckInfo, PathConfigOf};
+use crate::now::Path;
+use crate::path::AckInfo;
 use crate::settings::settings;
 use crate::units::{ByteSize, Gbps, Micros, Ratio};
 
@@ -61,40 +62,32 @@ settings! {
     }
 }
 
-/// The settings on one path, in the units of the arithmetic.
+/// The settings in the units of the arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
-    /// [`FlowcutConfig::tail_bytes`] as bytes, and as full packets that are added to them.
-    tail_bytes: u64,
-    tail_packets: u32,
-    pub(super) drain_timeout_ps: u64,
+    /// By default, bandwidth-delay products of the path.
+    tail_bytes: Option<u64>,
+    /// By default it follows from the path.
+    drain_timeout_us: Option<Micros>,
     pub(super) credit_bytes: u64,
     pub(super) resume_packets: u32,
-    /// Round-trip time of the empty network, in ticks; 0 where it is not known.
-    pub(super) base: u32,
     /// Where the trend is off, its threshold is larger than any trend.
     pub(super) rule: Rule,
     /// Serialisation of 1,024 bytes, in ps.
     pub(super) kib_ps: u32,
-    pub(super) evs: u16,
     pub(super) dead_rounds: u8,
     pub(super) simple: bool,
-    /// `base` was learned from the connection's own round-trip times.
-    pub(super) learned: bool,
 }
 
 impl Settings {
-    pub(super) fn new(own: &FlowcutConfig, path: &PathConfigOf<impl Copy>) -> Self {
+    pub(super) fn new(own: &FlowcutConfig) -> Self {
         let simple = own.rule == FlowcutRule::Simple;
-        let timeout_ps = path.base_rtt_ps.max(1).saturating_mul(DRAIN_TIMEOUT_RTTS);
         let kib_ps = |rate: Gbps| (8_192_000_000_000_000 / rate.bps().max(1)).min(u64::from(u32::MAX)) as u32;
         Self {
-            tail_bytes: own.tail_bytes.map_or(0, ByteSize::bytes),
-            tail_packets: if simple || own.tail_bytes.is_some() { 0 } else { path.bdp_packets },
-            drain_timeout_ps: own.drain_timeout_us.map_or(timeout_ps, Micros::ps),
+            tail_bytes: own.tail_bytes.map(ByteSize::bytes).or(simple.then_some(0)),
+            drain_timeout_us: own.drain_timeout_us,
             credit_bytes: own.credit_bytes.bytes(),
             resume_packets: own.resume_packets.into(),
-            base: ticks(path.base_rtt_ps),
             rule: Rule {
                 ratio: fixed(own.rtt_ratio),
                 weight: fixed(own.weight).min(ONE),
@@ -102,17 +95,21 @@ impl Settings {
                 trend_weight: fixed(own.trend_weight).min(ONE),
             },
             kib_ps: own.link_rate_gbps.map_or(0, kib_ps),
-            evs: path.ev_count(),
             dead_rounds: own.dead_timeouts,
             simple,
-            learned: false,
         }
     }
 
     /// No drain begins with fewer payload bytes left to send.
     #[inline]
-    pub(super) fn tail_bytes(&self, ack: &AckInfo) -> u64 {
-        self.tail_bytes.saturating_add(u64::from(self.tail_packets) * u64::from(ack.packet_bytes))
+    pub(super) fn tail_bytes(&self, path: &Path, ack: &AckInfo) -> u64 {
+        self.tail_bytes.unwrap_or(u64::from(path.bdp_packets) * u64::from(ack.packet_bytes))
+    }
+
+    /// How long a drain hears nothing before it ends.
+    #[inline]
+    pub(super) fn drain_timeout_ps(&self, path: &Path) -> u64 {
+        self.drain_timeout_us.map_or(path.base_rtt_ps * DRAIN_TIMEOUT_RTTS, Micros::ps)
     }
 }
 

@@ -1,5 +1,6 @@
 //! How much paths deliver, where nobody told what they take.
 
+use crate::now::Now;
 use crate::path::AckInfo;
 
 /// What the present path delivers, and what those before it did, in bytes per 2^30 ps.
@@ -23,15 +24,15 @@ pub(super) struct Rates {
 impl Rates {
     /// Takes an acknowledgement of the present path.
     #[inline]
-    pub(super) fn on_ack(&mut self, now_ps: u64, ack: &AckInfo) {
+    pub(super) fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
         if self.round_ps == 0 {
-            self.round_ps = now_ps.max(1);
+            self.round_ps = now.ps.max(1);
             return;
         }
         self.bytes = self.bytes.saturating_add(u32::try_from(ack.bytes).unwrap_or(u32::MAX));
-        let elapsed_ps = now_ps.saturating_sub(self.round_ps);
+        let elapsed_ps = now.since(self.round_ps);
         if u64::from(self.bytes) >= ROUND_PACKETS * u64::from(ack.packet_bytes) && elapsed_ps >= ack.rtt_ps.max(1) {
-            self.end_round(now_ps, elapsed_ps);
+            self.end_round(now, elapsed_ps);
         }
     }
 
@@ -82,10 +83,10 @@ impl Rates {
     }
 
     #[inline(never)]
-    fn end_round(&mut self, now_ps: u64, elapsed_ps: u64) {
+    fn end_round(&mut self, now: Now<'_>, elapsed_ps: u64) {
         let rate = ((u128::from(self.bytes) << 30) / u128::from(elapsed_ps.max(1))).clamp(1, u32::MAX.into()) as u32;
         self.present = if self.present == 0 { rate } else { self.present / 2 + rate.div_ceil(2) };
-        (self.round_ps, self.bytes) = (now_ps, 0);
+        (self.round_ps, self.bytes) = (now.ps, 0);
         self.rounds += 1;
         if self.rounds >= self.lasting {
             (self.rounds, self.left[LAST]) = (0, 0);

@@ -4,6 +4,7 @@
 use spray_flowcut::{Congestion, HOPS, Sample, average, ticks};
 
 use super::config::Settings;
+use crate::now::Path;
 use crate::path::AckInfo;
 
 /// What a connection knows of its delays.
@@ -17,46 +18,46 @@ pub(super) struct Delay {
 }
 
 impl Delay {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings, path: &Path) -> Self {
         let mut delay = Self { least: [0; HOPS], path: Congestion::NONE };
-        delay.reset(settings);
+        delay.reset(settings, path);
         delay
     }
 
     /// Forgets everything but the least round-trip times.
-    pub(super) fn reset(&mut self, settings: &Settings) {
+    pub(super) fn reset(&mut self, settings: &Settings, path: &Path) {
         //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
         self.path = Congestion::NONE;
         if settings.simple {
-            self.path.average = self.simple_base(settings);
+            self.path.average = self.simple_base(path);
         }
     }
 
     #[inline]
-    pub(super) fn on_ack(&mut self, settings: &Settings, ack: &AckInfo) {
+    pub(super) fn on_ack(&mut self, settings: &Settings, path: &Path, ack: &AckInfo) {
         if settings.simple {
-            self.on_simple(settings, ticks(ack.rtt_ps).max(1));
+            self.on_simple(settings, path, ticks(ack.rtt_ps).max(1));
         } else {
-            let normalised = self.normalise(settings, ack);
+            let normalised = self.normalise(settings, path, ack);
             self.path.on_sample(&settings.rule, normalised);
         }
     }
 
     #[inline]
-    pub(super) fn is_congested(&self, settings: &Settings) -> bool {
+    pub(super) fn is_congested(&self, settings: &Settings, path: &Path) -> bool {
         if settings.simple {
             //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
-            let limit = u64::from(settings.rule.ratio) * u64::from(self.simple_base(settings));
+            let limit = u64::from(settings.rule.ratio) * u64::from(self.simple_base(path));
             return u64::from(self.path.average) << 16 > limit;
         }
         //= docs/specs/flowcut.md#FLC-16 A base that nobody told
-        self.path.is_slow(&settings.rule) || (!settings.learned && self.path.is_growing(&settings.rule))
+        self.path.is_slow(&settings.rule) || (!path.learned && self.path.is_growing(&settings.rule))
     }
 
     //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
     #[inline]
-    fn on_simple(&mut self, settings: &Settings, rtt: u32) {
-        let least = self.simple_base(settings);
+    fn on_simple(&mut self, settings: &Settings, path: &Path, rtt: u32) {
+        let least = self.simple_base(path);
         self.least[0] = if least == 0 { rtt } else { least.min(rtt) };
         let before = if self.path.average == 0 { rtt } else { self.path.average };
         self.path.average = average(settings.rule.weight, i64::from(rtt), i64::from(before)) as u32;
@@ -64,14 +65,14 @@ impl Delay {
 
     /// The least round-trip time seen; before any, that of the empty network.
     #[inline]
-    fn simple_base(&self, settings: &Settings) -> u32 {
-        if self.least[0] == 0 { settings.base } else { self.least[0] }
+    fn simple_base(&self, path: &Path) -> u32 {
+        if self.least[0] == 0 { ticks(path.base_rtt_ps) } else { self.least[0] }
     }
 
     /// Keeps the least time for this hop count. Returns the normalised round-trip time: the sample over the least
     /// possible.
     #[inline]
-    fn normalise(&mut self, settings: &Settings, ack: &AckInfo) -> u32 {
+    fn normalise(&mut self, settings: &Settings, path: &Path, ack: &AckInfo) -> u32 {
         let sample = Sample::new(ack.rtt_ps, ack.packet_bytes, settings.kib_ps, ack.hops);
         let (hops, queueless) = (sample.hops(), sample.queueless());
         //= docs/specs/flowcut.md#FLC-10 least round-trip time
@@ -79,19 +80,16 @@ impl Delay {
         *least = if *least == 0 { queueless } else { (*least).min(queueless) };
         let seen = sample.reference(*least);
         //= docs/specs/flowcut.md#FLC-16 A base that nobody told
-        sample.over(if settings.learned { seen } else { seen.min(self.expected(settings, hops)) })
+        sample.over(if path.learned { seen } else { seen.min(self.expected(path, hops)) })
     }
 
     /// The round-trip time of a full packet over so many switches in the empty network. It is that of the shortest
     /// path seen, in proportion to the links.
     //= docs/specs/flowcut.md#FLC-15 A table for each connection
     #[inline]
-    fn expected(&self, settings: &Settings, hops: usize) -> u64 {
+    fn expected(&self, path: &Path, hops: usize) -> u64 {
         let fewest = self.least.iter().position(|least| *least != 0).unwrap_or(hops);
-        match settings.base {
-            0 => u64::MAX,
-            base if fewest == hops => u64::from(base),
-            base => u64::from(base) * (hops as u64 + 1) / (fewest as u64 + 1),
-        }
+        let base = u64::from(ticks(path.base_rtt_ps));
+        if fewest == hops { base } else { base * (hops as u64 + 1) / (fewest as u64 + 1) }
     }
 }

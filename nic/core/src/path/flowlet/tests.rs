@@ -3,12 +3,13 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::path::{BalancerKind, PathConfig};
 use crate::rng::{self, Rng};
+use crate::tests::path_of;
 
 const RTT_PS: u64 = 1_000;
 
 struct Rig {
+    path: Path,
     flowlet: Flowlet,
     rng: Rng,
 }
@@ -17,22 +18,23 @@ fn flowlet(change: impl FnOnce(&mut FlowletConfig)) -> Rig {
     let mut own = FlowletConfig::default();
     change(&mut own);
     let mut rng = rng::stream(1, 0);
-    Rig { flowlet: Flowlet::make(&own, &PathConfig::new(BalancerKind::Flowlet, RTT_PS, 10), &mut rng), rng }
+    let path = path_of(RTT_PS, 10);
+    Rig { flowlet: Flowlet::make(&own, &path, &mut rng), path, rng }
 }
 
 impl Rig {
     fn ack(&mut self, now_ps: u64) {
-        self.flowlet.on_ack(now_ps, &AckInfo::default(), &mut ());
+        self.flowlet.on_ack(self.path.at(now_ps), &AckInfo::default(), &mut ());
     }
 
     fn loss(&mut self, now_ps: u64, cause: LossCause) {
-        self.flowlet.on_loss(now_ps, &LossInfo { cause, ..LossInfo::default() }, &mut ());
+        self.flowlet.on_loss(self.path.at(now_ps), &LossInfo { cause, ..LossInfo::default() }, &mut ());
     }
 
     /// Whether the packet sent now takes a new path.
     fn moves(&mut self, now_ps: u64) -> bool {
         let (before, ev) = (self.rng.clone(), self.flowlet.state.ev);
-        let next = self.flowlet.next_ev(now_ps, &SendInfo::default(), &mut self.rng);
+        let next = self.flowlet.next_ev(self.path.at(now_ps), &SendInfo::default(), &mut self.rng);
         let moves = before != self.rng;
         assert!(moves || next == ev);
         moves

@@ -1,12 +1,13 @@
 //! Tests of MP-RDMA's path rule; clauses are those of `docs/specs/mprdma.md`.
 
 use super::*;
-use crate::path::{BalancerKind, PathConfig};
 use crate::rng::{self, Rng};
+use crate::tests::path_of;
 
 const RTT_PS: u64 = 1_000;
 
 struct Rig {
+    path: Path,
     mprdma: Mprdma,
     rng: Rng,
 }
@@ -15,7 +16,8 @@ fn mprdma(change: impl FnOnce(&mut MprdmaConfig)) -> Rig {
     let mut own = MprdmaConfig::default();
     change(&mut own);
     let mut rng = rng::stream(1, 0);
-    Rig { mprdma: Mprdma::make(&own, &PathConfig::new(BalancerKind::Mprdma, RTT_PS, 10), &mut rng), rng }
+    let path = path_of(RTT_PS, 10);
+    Rig { mprdma: Mprdma::make(&own, &path, &mut rng), path, rng }
 }
 
 fn paper() -> Rig {
@@ -34,24 +36,24 @@ impl Rig {
             in_flight_bytes,
             ..AckInfo::default()
         };
-        self.mprdma.on_ack(0, &ack, &mut ());
+        self.mprdma.on_ack(self.path.at(0), &ack, &mut ());
     }
 
     /// One of packet `psn`, with no room to speak of.
     fn ack_of(&mut self, psn: u64, ev: u16) {
         let packet = PacketInfo { psn, ev: Ev::new(ev), bytes: 4_150, sent_ps: 0, was_lost: false, reported: true };
-        self.mprdma.on_packet_acked(0, &packet);
+        self.mprdma.on_packet_acked(self.path.at(0), &packet);
         self.ack(ev, 4_150);
     }
 
     fn loss(&mut self, ev: u16, cause: LossCause) {
-        self.mprdma.on_loss(0, &LossInfo { ev: Ev::new(ev), cause, ..LossInfo::default() }, &mut ());
+        self.mprdma.on_loss(self.path.at(0), &LossInfo { ev: Ev::new(ev), cause, ..LossInfo::default() }, &mut ());
     }
 
     /// The next packet's entropy value, or that it is drawn.
     fn send(&mut self) -> Option<u16> {
         let before = self.rng.clone();
-        let ev = self.mprdma.next_ev(0, &SendInfo::default(), &mut self.rng);
+        let ev = self.mprdma.next_ev(self.path.at(0), &SendInfo::default(), &mut self.rng);
         (before == self.rng).then_some(ev.index())
     }
 }
@@ -136,7 +138,8 @@ fn by_the_papers_rule_one_packet_in_a_hundred_round_trips_probes() {
     let mut probes = 0;
     for round in 0..20_000 {
         for packet in 0..3 {
-            let ev = rig.mprdma.next_ev(round * RTT_PS + packet, &SendInfo::default(), &mut rig.rng).index();
+            let ev =
+                rig.mprdma.next_ev(rig.path.at(round * RTT_PS + packet), &SendInfo::default(), &mut rig.rng).index();
             probes += u32::from(ev != 7);
             assert!(packet == 0 || ev == 7);
         }
@@ -152,10 +155,10 @@ fn only_the_papers_rule_asks_for_packets() {
 
 #[test]
 fn an_entropy_value_outside_the_set_is_not_taken_up() {
-    let path = PathConfig { evs: 4, ..PathConfig::new(BalancerKind::Mprdma, RTT_PS, 10) };
+    let path = Path { evs: 4, ..path_of(RTT_PS, 10) };
     for rule in [MprdmaRule::Artifact, MprdmaRule::Paper] {
         let own = MprdmaConfig { rule, probe_share: Ratio::default(), ..MprdmaConfig::default() };
-        let mut rig = Rig { mprdma: Mprdma::make(&own, &path, &mut rng::stream(1, 0)), rng: rng::stream(2, 0) };
+        let mut rig = Rig { mprdma: Mprdma::make(&own, &path, &mut rng::stream(1, 0)), path, rng: rng::stream(2, 0) };
         rig.ack(4, 10_000);
         assert_eq!(rig.send(), None);
         rig.ack(3, 10_000);

@@ -6,20 +6,21 @@ use std::vec::Vec;
 use rand_core::RngCore;
 
 use super::*;
-use crate::cc::{CcKind, bdp_bytes};
-use crate::path::{BalancerKind, PathConfig};
+use crate::cc::CcKind;
+use crate::link::bdp_bytes;
 use crate::rng::{Rng, stream};
 
 const PACKET: u32 = 4_150;
 const RTT_PS: u64 = 8_337_000;
 const BPS: u64 = 400_000_000_000;
 
-fn path() -> PathConfig {
-    PathConfig { seed: Some(1), ..PathConfig::new(BalancerKind::Mptcp, RTT_PS, 100) }
+fn path() -> Path {
+    Path { seed: Some(1), ..Path::new(RTT_PS, BPS, PACKET) }
 }
 
 /// What a sender keeps, around one balancer.
 struct Rig {
+    path: Path,
     mptcp: Mptcp,
     rng: Rng,
     in_flight: VecDeque<PacketInfo>,
@@ -28,15 +29,15 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(subflows: u16, split: MptcpSplit, cc: &CcConfig) -> Self {
+    fn new(subflows: u16, split: MptcpSplit, cc: impl Into<ControlConfig>, path: Path) -> Self {
         let mut rng = stream(2, 2);
-        let mut mptcp = Mptcp::make(&MptcpConfig { subflows, split }, &path(), &mut rng);
-        mptcp.on_control(cc, true);
-        Self { mptcp, rng, in_flight: VecDeque::new(), unsent: 1 << 40, now_ps: 0 }
+        let mut mptcp = Mptcp::make(&MptcpConfig { subflows, split }, &path, &mut rng);
+        mptcp.on_control(&cc.into(), &path);
+        Self { path, mptcp, rng, in_flight: VecDeque::new(), unsent: 1 << 40, now_ps: 0 }
     }
 
     fn dctcp(subflows: u16, split: MptcpSplit) -> Self {
-        Self::new(subflows, split, &CcConfig::for_path(RTT_PS, BPS, PACKET))
+        Self::new(subflows, split, CcKind::Dctcp, path())
     }
 
     fn info(&self, retransmit: bool) -> SendInfo {
@@ -47,10 +48,10 @@ impl Rig {
     /// Sends a packet if it may go; its subflow.
     fn send(&mut self, retransmit: bool) -> Option<u16> {
         let info = self.info(retransmit);
-        if self.mptcp.admit(self.now_ps, &info) != Admission::Go {
+        if self.mptcp.admit(self.path.at(self.now_ps), &info) != Admission::Go {
             return None;
         }
-        let ev = self.mptcp.next_ev(self.now_ps, &info, &mut self.rng);
+        let ev = self.mptcp.next_ev(self.path.at(self.now_ps), &info, &mut self.rng);
         self.in_flight.push_back(PacketInfo {
             psn: 0,
             ev,
@@ -77,20 +78,20 @@ impl Rig {
 
     fn ack(&mut self, label: u16, marked: bool) {
         let packet = self.take(label);
-        self.mptcp.on_packet_acked(self.now_ps, &packet);
+        self.mptcp.on_packet_acked(self.path.at(self.now_ps), &packet);
         let (bytes, marked_packets) = (PACKET.into(), marked.into());
         let ack = AckInfo { ev: packet.ev, marked, packets: 1, marked_packets, bytes, ..AckInfo::default() };
-        self.mptcp.on_ack(self.now_ps, &ack, &mut ());
+        self.mptcp.on_ack(self.path.at(self.now_ps), &ack, &mut ());
     }
 
     fn lose(&mut self, label: u16, cause: LossCause) {
         let packet = self.take(label);
         let loss = LossInfo { ev: packet.ev, bytes: PACKET, cause, ..LossInfo::default() };
-        self.mptcp.on_loss(self.now_ps, &loss, &mut ());
+        self.mptcp.on_loss(self.path.at(self.now_ps), &loss, &mut ());
     }
 
     fn windows(&self) -> Vec<u64> {
-        self.mptcp.lanes.iter().map(|lane| lane.cc.window_bytes()).collect()
+        self.mptcp.lanes.iter().map(|lane| lane.cc.window_bytes(&self.mptcp.share)).collect()
     }
 }
 
@@ -153,11 +154,7 @@ fn equal_subflows_send_equally_and_free_ones_as_they_can() {
         rig.unsent = 100 * u64::from(PACKET);
         let mut counts = [0; 4];
         // Subflow 0 acknowledges nothing until the others can do no more.
-        rig.mptcp.lanes[0].cc = AnyCc::new(&CcConfig {
-            max_window_bytes: 1,
-            initial_window_bytes: 1,
-            ..CcConfig::for_path(RTT_PS, BPS, PACKET)
-        });
+        rig.mptcp.lanes[0].cc = AnyCc::new(&CcKind::Dctcp.into(), &Path { initial_window_bytes: 1, ..path() });
         while rig.unsent > 0 {
             match rig.send(false) {
                 Some(label) => {
@@ -176,15 +173,11 @@ fn equal_subflows_send_equally_and_free_ones_as_they_can() {
 #[test]
 fn a_paced_subflow_says_when() {
     //= docs/specs/subflow.md#MPTCP-2 room on a subflow
-    let cc = CcConfig {
-        control: CcKind::FixedRate.into(),
-        max_window_bytes: u64::MAX,
-        ..CcConfig::for_path(RTT_PS, BPS, PACKET)
-    };
-    let mut rig = Rig::new(2, MptcpSplit::Equal, &cc);
+    let path = Path { max_window_bytes: u64::MAX, ..path() };
+    let mut rig = Rig::new(2, MptcpSplit::Equal, CcKind::FixedRate, path);
     assert_eq!(rig.send_all(), [0, 1]);
     let each_ps = 2 * u64::from(PACKET) * 20;
-    assert_eq!(rig.mptcp.poll_timeout(), Some(each_ps));
+    assert_eq!(rig.mptcp.poll_timeout(&rig.path), Some(each_ps));
     rig.now_ps = each_ps;
     assert_eq!(rig.send_all(), [0, 1]);
 }
@@ -196,10 +189,10 @@ fn a_coalesced_ack_is_shared_out() {
     assert_eq!([(); 4].map(|()| rig.send(false)), [0, 1, 0, 1].map(Some));
     let before = rig.windows();
     let packets: Vec<_> = [0, 1, 0, 1].map(|label| rig.take(label)).into();
-    packets.iter().for_each(|packet| rig.mptcp.on_packet_acked(0, packet));
+    packets.iter().for_each(|packet| rig.mptcp.on_packet_acked(rig.path.at(0), packet));
     let (ev, bytes) = (packets[3].ev, 4 * u64::from(PACKET));
     let ack = AckInfo { ev, marked: true, packets: 4, marked_packets: 2, bytes, ..AckInfo::default() };
-    rig.mptcp.on_ack(0, &ack, &mut ());
+    rig.mptcp.on_ack(rig.path.at(0), &ack, &mut ());
     let lost = |label: usize| before[label] - rig.windows()[label];
     assert!(lost(0) == lost(1) && lost(0) > u64::from(PACKET) / 8, "half of each subflow's bytes count as marked");
 }
@@ -207,12 +200,12 @@ fn a_coalesced_ack_is_shared_out() {
 #[test]
 fn without_windows_of_their_own_labels_take_turns() {
     //= docs/specs/subflow.md#MPTCP-6 without windows
-    let mut rng = stream(4, 4);
-    let mut mptcp = Mptcp::make(&MptcpConfig { subflows: 3, split: MptcpSplit::Equal }, &path(), &mut rng);
+    let (mut rng, path) = (stream(4, 4), path());
+    let mut mptcp = Mptcp::make(&MptcpConfig { subflows: 3, split: MptcpSplit::Equal }, &path, &mut rng);
     let info = SendInfo { bytes: PACKET, unsent_bytes: 1 << 20, ..SendInfo::default() };
     let labels = [(); 5].map(|()| {
-        assert_eq!(mptcp.admit(0, &info), Admission::Window);
-        let ev = mptcp.next_ev(0, &info, &mut rng);
+        assert_eq!(mptcp.admit(path.at(0), &info), Admission::Window);
+        let ev = mptcp.next_ev(path.at(0), &info, &mut rng);
         mptcp.labels.label(ev).unwrap()
     });
     assert_eq!(labels, [0, 1, 2, 0, 1]);
@@ -221,21 +214,21 @@ fn without_windows_of_their_own_labels_take_turns() {
 /// With one subflow it is the connection's own window, whatever happens.
 #[test]
 fn one_subflow_is_a_plain_connection() {
+    let path = path();
     for kind in [CcKind::Dctcp, CcKind::FixedWindow, CcKind::FixedRate] {
-        let config = CcConfig { control: kind.into(), ..CcConfig::for_path(RTT_PS, BPS, PACKET) };
-        let (mut rig, mut cc) = (Rig::new(1, MptcpSplit::Equal, &config), AnyCc::new(&config));
+        let (mut rig, mut cc) = (Rig::new(1, MptcpSplit::Equal, kind, path), AnyCc::new(&kind.into(), &path));
         let mut random = stream(5, 5);
         let mut open = 0;
         for _ in 0..50_000 {
             let bits = random.next_u32();
             let packets = rig.in_flight.len() as u64;
-            let fits = packets == 0 || (packets + 1) * u64::from(PACKET) <= cc.window_bytes();
-            let goes = fits && cc.poll_send(rig.now_ps) <= rig.now_ps;
+            let fits = packets == 0 || (packets + 1) * u64::from(PACKET) <= cc.window_bytes(&path);
+            let goes = fits && cc.poll_send(path.at(rig.now_ps)) <= rig.now_ps;
             match bits % 8 {
                 0..4 => {
                     assert_eq!(rig.send(false).is_some(), goes, "{kind} {packets}");
                     if goes {
-                        cc.on_send(rig.now_ps, PACKET);
+                        cc.on_send(path.at(rig.now_ps), PACKET);
                         open += 1;
                     }
                 }
@@ -243,11 +236,14 @@ fn one_subflow_is_a_plain_connection() {
                     let marked = bits & 8 == 0;
                     rig.ack(0, marked);
                     let (bytes, marked_packets) = (PACKET.into(), marked.into());
-                    cc.on_ack(rig.now_ps, &AckInfo { marked, packets: 1, marked_packets, bytes, ..AckInfo::default() });
+                    cc.on_ack(
+                        path.at(rig.now_ps),
+                        &AckInfo { marked, packets: 1, marked_packets, bytes, ..AckInfo::default() },
+                    );
                 }
                 7 if packets > 0 => {
                     rig.lose(0, LossCause::SackGap);
-                    cc.on_loss(rig.now_ps, PACKET, LossCause::SackGap);
+                    cc.on_loss(path.at(rig.now_ps), PACKET, LossCause::SackGap);
                 }
                 _ => {}
             }

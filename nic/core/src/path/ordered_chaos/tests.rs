@@ -5,14 +5,15 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::path::{BalancerKind, PathConfig};
 use crate::rng;
+use crate::tests::path_of;
 
 const US: u64 = 1_000_000;
 const RTT: u64 = 8 * US;
 const BYTES: u32 = 1_000;
 
 struct Rig {
+    path: Path,
     balancer: OrderedChaos,
     rng: rng::Rng,
     now_ps: u64,
@@ -24,17 +25,17 @@ struct Rig {
 
 impl Rig {
     fn new(change: impl FnOnce(&mut OrderedChaosConfig)) -> Self {
-        let path = PathConfig::new(BalancerKind::OrderedChaos, RTT, 100);
+        let path = path_of(RTT, 100);
         let mut own = OrderedChaosConfig { subflows: 4, jitter: Ratio::default(), ..OrderedChaosConfig::default() };
         change(&mut own);
         let mut rng = rng::stream(7, 0);
         let balancer = OrderedChaos::make(&own, &path, &mut rng);
-        Self { balancer, rng, now_ps: 0, next_psn: 0, unsent: 1 << 40, oldest: None }
+        Self { path, balancer, rng, now_ps: 0, next_psn: 0, unsent: 1 << 40, oldest: None }
     }
 
     fn trailers(&mut self) -> Vec<(u64, Ev, u16)> {
         let mut trailers = Vec::new();
-        while let Some(trailer) = self.balancer.poll_trailer(self.now_ps, self.oldest.as_ref()) {
+        while let Some(trailer) = self.balancer.poll_trailer(self.path.at(self.now_ps), self.oldest.as_ref()) {
             trailers.push((trailer.psn, trailer.ev, trailer.section.get().unwrap().1));
         }
         trailers
@@ -46,7 +47,7 @@ impl Rig {
         self.next_psn += 1;
         let packet = SendInfo { psn, bytes: BYTES, unsent_bytes: self.unsent, ..SendInfo::default() };
         self.unsent -= u64::from(BYTES);
-        let ev = self.balancer.next_ev(self.now_ps, &packet, &mut self.rng);
+        let ev = self.balancer.next_ev(self.path.at(self.now_ps), &packet, &mut self.rng);
         (ev, self.balancer.section())
     }
 
@@ -58,21 +59,21 @@ impl Rig {
 
     fn resend(&mut self, psn: u64) -> Ev {
         let packet = SendInfo { psn, bytes: BYTES, retransmit: true, unsent_bytes: 1 << 40, ..SendInfo::default() };
-        self.balancer.next_ev(self.now_ps, &packet, &mut self.rng)
+        self.balancer.next_ev(self.path.at(self.now_ps), &packet, &mut self.rng)
     }
 
     fn ack(&mut self, psn: u64, ev: Ev, rtt_ps: u64) {
         let sent_ps = self.now_ps.saturating_sub(rtt_ps);
         let packet = PacketInfo { psn, ev, bytes: BYTES, sent_ps, was_lost: false, reported: true };
-        self.balancer.on_packet_acked(self.now_ps, &packet);
+        self.balancer.on_packet_acked(self.path.at(self.now_ps), &packet);
         let ack = AckInfo { ev, packets: 1, rtt_ps, unsent_bytes: self.unsent, open_packets: 1, ..AckInfo::default() };
-        self.balancer.on_ack(self.now_ps, &ack, &mut ());
+        self.balancer.on_ack(self.path.at(self.now_ps), &ack, &mut ());
     }
 
     fn lose(&mut self, psn: u64, ev: Ev, cause: LossCause) {
         let loss =
             LossInfo { psn, ev, bytes: BYTES, cause, sent_ps: self.now_ps.saturating_sub(RTT), ..LossInfo::default() };
-        self.balancer.on_loss(self.now_ps, &loss, &mut ());
+        self.balancer.on_loss(self.path.at(self.now_ps), &loss, &mut ());
     }
 
     fn evs(&self) -> Vec<Ev> {
@@ -102,11 +103,11 @@ fn packets_take_turns_on_the_subflows_paths() {
     assert_eq!(rig.resend(6), evs[2], "on the path that its subflow has now");
     assert_eq!(rig.balancer.section(), Section::NONE, "it says nothing of others");
     for (wanted, evs, subflows) in [(5, 100, 4), (64, 10, 8), (1, 100, 1), (16, 1, 1), (64, 65_535, 64)] {
-        let path = PathConfig { evs, ..PathConfig::new(BalancerKind::OrderedChaos, RTT, 100) };
+        let path = Path { evs, ..path_of(RTT, 100) };
         let own = OrderedChaosConfig { subflows: wanted, ..OrderedChaosConfig::default() };
         let balancer = OrderedChaos::make(&own, &path, &mut rng::stream(1, 0));
         assert_eq!(balancer.subflows.len(), subflows);
-        assert!(balancer.evs().all(|ev| u32::from(ev.index()) < evs));
+        assert!(balancer.evs().all(|ev| ev.index() < evs));
     }
 }
 
@@ -155,7 +156,7 @@ fn a_threshold_keeps_what_is_not_much_worse() {
         rig.now_ps = 15 * US;
         // In units of what is stored, so that the quarter is exact.
         rig.balancer.on_packet_acked(
-            rig.now_ps,
+            rig.path.at(rig.now_ps),
             &PacketInfo {
                 psn: 0,
                 ev: evs[0],
@@ -260,9 +261,9 @@ fn probes_follow_for_the_time_or_by_number() {
     //= docs/specs/ordered-chaos.md#ORC-13 trailers now and then
     let mut rig = Rig::new(|config| config.interval_us = Micros::new(1_000));
     let evs = rig.evs();
-    assert_eq!(rig.balancer.poll_timeout(), None, "nothing in flight");
+    assert_eq!(rig.balancer.poll_timeout(&rig.path), None, "nothing in flight");
     rig.send_many(6);
-    assert_eq!(rig.balancer.poll_timeout(), Some(RTT), "a base round-trip time");
+    assert_eq!(rig.balancer.poll_timeout(&rig.path), Some(RTT), "a base round-trip time");
     assert!(rig.trailers().is_empty());
     rig.now_ps = RTT;
     assert_eq!(rig.trailers(), [(4, evs[0], 1), (5, evs[1], 1), (2, evs[2], 0), (3, evs[3], 0)]);
@@ -281,7 +282,7 @@ fn probes_follow_for_the_time_or_by_number() {
     (0..7).for_each(|psn| rig.ack(psn, evs[psn as usize % 4], RTT));
     rig.now_ps = 5 * RTT;
     assert!(rig.trailers().is_empty());
-    assert_eq!(rig.balancer.poll_timeout(), None, "nothing in flight");
+    assert_eq!(rig.balancer.poll_timeout(&rig.path), None, "nothing in flight");
 
     let mut rig = Rig::new(|config| config.probe_packets = 3);
     let mut probed = Vec::new();
@@ -298,10 +299,10 @@ fn intervals_differ_by_their_jitter() {
     //= docs/specs/ordered-chaos.md#ORC-4 intervals
     let mut lengths = Vec::new();
     for seed in 0..200 {
-        let config = PathConfig::new(BalancerKind::OrderedChaos, RTT, 100);
+        let path = path_of(RTT, 100);
         let mut rng = rng::stream(seed, 0);
-        let mut balancer = OrderedChaos::make(&OrderedChaosConfig::default(), &config, &mut rng);
-        balancer.next_ev(0, &SendInfo::default(), &mut rng);
+        let mut balancer = OrderedChaos::make(&OrderedChaosConfig::default(), &path, &mut rng);
+        balancer.next_ev(path.at(0), &SendInfo::default(), &mut rng);
         lengths.push(balancer.state.next_move_ps);
     }
     let (least, most) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());

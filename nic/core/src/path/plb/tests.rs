@@ -5,8 +5,8 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::path::{BalancerKind, PathConfig};
 use crate::rng::{self, Rng};
+use crate::tests::path_of;
 
 const RTT_PS: u64 = 1_000;
 
@@ -14,10 +14,12 @@ fn plb(change: impl FnOnce(&mut PlbConfig)) -> Rig {
     let mut own = PlbConfig::default();
     change(&mut own);
     let mut rng = rng::stream(1, 0);
-    Rig { plb: Plb::make(&own, &PathConfig::new(BalancerKind::Plb, RTT_PS, 10), &mut rng), rng }
+    let path = path_of(RTT_PS, 10);
+    Rig { plb: Plb::make(&own, &path, &mut rng), path, rng }
 }
 
 struct Rig {
+    path: Path,
     plb: Plb,
     rng: Rng,
 }
@@ -25,17 +27,18 @@ struct Rig {
 impl Rig {
     fn acks(&mut self, now_ps: u64, packets: u16, marked_packets: u16) {
         let ack = AckInfo { packets, marked_packets, ..AckInfo::default() };
-        self.plb.on_ack(now_ps, &ack, &mut ());
+        self.plb.on_ack(self.path.at(now_ps), &ack, &mut ());
     }
 
     fn loss(&mut self, now_ps: u64, cause: LossCause) {
-        self.plb.on_loss(now_ps, &LossInfo { cause, ..LossInfo::default() }, &mut ());
+        self.plb.on_loss(self.path.at(now_ps), &LossInfo { cause, ..LossInfo::default() }, &mut ());
     }
 
     /// Whether the packet sent now takes a new path.
     fn moves(&mut self, now_ps: u64, in_flight_bytes: u64) -> bool {
         let (before, ev) = (self.rng.clone(), self.plb.state.ev);
-        let next = self.plb.next_ev(now_ps, &SendInfo { in_flight_bytes, ..SendInfo::default() }, &mut self.rng);
+        let next =
+            self.plb.next_ev(self.path.at(now_ps), &SendInfo { in_flight_bytes, ..SendInfo::default() }, &mut self.rng);
         let moves = before != self.rng;
         assert!(moves || next == ev);
         moves
@@ -58,17 +61,10 @@ impl Rig {
 fn a_connection_begins_on_its_own_lasting_path() {
     //= docs/specs/plb.md#PLB-1 the first EV
     let made = |seed| {
-        let config = PathConfig { seed: Some(seed), ..PathConfig::new(BalancerKind::Plb, RTT_PS, 10) };
+        let config = Path { seed: Some(seed), ..path_of(RTT_PS, 10) };
         Plb::make(&PlbConfig::default(), &config, &mut rng::stream(seed, 3)).state.ev
     };
-    assert_eq!(
-        made(1),
-        draw_lasting(
-            &PathConfig { seed: Some(1), ..PathConfig::new(BalancerKind::Ecmp, 1, 1) },
-            0,
-            &mut rng::stream(0, 0)
-        )
-    );
+    assert_eq!(made(1), draw_lasting(&Path { seed: Some(1), ..path_of(1, 1) }, 0, &mut rng::stream(0, 0)));
     assert_ne!(made(1), made(2));
 }
 

@@ -1,7 +1,8 @@
 //! Which path has failed: probes of a suspect, and freezing once they stay unanswered.
 
-use super::{FROZEN, PROBES, RepsPlus};
+use super::{FROZEN, PROBES, RepsPlus, overdue_ps};
 use crate::event::{Event, FreezeReason, Publisher};
+use crate::now::Now;
 use crate::path::reps::{MAX_TIMEOUT_PS, ticks};
 use crate::path::{AckInfo, Ev, LossInfo};
 use crate::units::NEVER;
@@ -9,60 +10,60 @@ use crate::units::NEVER;
 impl RepsPlus {
     /// Freezes if the suspect's path has failed, and ends freezing once its time is over.
     #[inline(never)]
-    pub(super) fn judge(&mut self, now_ps: u64, ack: &AckInfo, publisher: &mut impl Publisher) {
+    pub(super) fn judge(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
         let state = &self.state;
         //= docs/specs/reps-plus.md#RPP-13 thawing
-        if state.is_frozen() && ticks(now_ps).wrapping_sub(state.thaw_at) as i32 > 0 {
-            return self.clear(now_ps, publisher);
+        if state.is_frozen() && ticks(now.ps).wrapping_sub(state.thaw_at) as i32 > 0 {
+            return self.clear(now, publisher);
         }
         //= docs/specs/reps-plus.md#RPP-12 freezing
-        let sent_ps = now_ps.saturating_sub(ack.rtt_ps);
-        if state.probes == PROBES && now_ps >= state.probe_ps && sent_ps >= state.probe_ps - state.wait_ps() / 2 {
-            self.freeze(now_ps, publisher);
+        let sent_ps = now.since(ack.rtt_ps);
+        if state.probes == PROBES && now.ps >= state.probe_ps && sent_ps >= state.probe_ps - state.wait_ps() / 2 {
+            self.freeze(now, publisher);
         }
     }
 
     /// Suspects nothing any more, and so is not frozen.
-    fn clear(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
+    fn clear(&mut self, now: Now<'_>, publisher: &mut dyn Publisher) {
         if self.is_frozen() {
-            publisher.on_event(now_ps, Event::FreezeExited);
+            publisher.on_event(now.ps, Event::FreezeExited);
         }
         (self.state.probes, self.state.probe_ps) = (0, NEVER);
     }
 
     /// Begins to probe the path of a lost packet, unless it probes another.
     //= docs/specs/reps-plus.md#RPP-10 a suspect
-    pub(super) fn suspect_path(&mut self, now_ps: u64, loss: &LossInfo) {
+    pub(super) fn suspect_path(&mut self, now: Now<'_>, loss: &LossInfo) {
         let state = &mut self.state;
         if state.probe_ps != NEVER {
             return;
         }
         let rtt_ps = loss.max_rtt_ps.min(MAX_TIMEOUT_PS);
-        let wait_ps = (rtt_ps + rtt_ps / 8).max(self.settings.overdue_ps());
+        let wait_ps = (rtt_ps + rtt_ps / 8).max(overdue_ps(now.path));
         state.suspect = loss.ev;
         state.wait = (ticks(wait_ps) + 1).min(u32::from(u16::MAX)) as u16;
         state.probes = 0;
-        state.probe_ps = now_ps;
+        state.probe_ps = now.ps;
     }
 
     /// The suspect's path has failed.
-    fn freeze(&mut self, now_ps: u64, publisher: &mut impl Publisher) {
+    fn freeze(&mut self, now: Now<'_>, publisher: &mut dyn Publisher) {
         let state = &mut self.state;
         state.forget(state.suspect, self.settings.depth);
         state.probes = FROZEN;
         state.explore = 0;
-        state.probe_ps = now_ps.saturating_add(FROZEN_WAITS * state.wait_ps());
-        state.thaw_at = ticks(now_ps.saturating_add(self.settings.freezing_timeout_ps));
-        publisher.on_event(now_ps, Event::FreezeEntered { reason: FreezeReason::Probes });
+        state.probe_ps = now.after(FROZEN_WAITS * state.wait_ps());
+        state.thaw_at = ticks(now.after(self.settings.freezing_timeout_ps));
+        publisher.on_event(now.ps, Event::FreezeEntered { reason: FreezeReason::Probes });
     }
 }
 
 //= docs/specs/reps-plus.md#RPP-11 probes
 impl RepsPlus {
     /// The suspect, if its next probe is due.
-    pub(super) fn probe_suspect(&mut self, now_ps: u64) -> Option<Ev> {
+    pub(super) fn probe_suspect(&mut self, now: Now<'_>) -> Option<Ev> {
         let state = &mut self.state;
-        if now_ps < state.probe_ps || state.probes == PROBES {
+        if now.ps < state.probe_ps || state.probes == PROBES {
             return None;
         }
         if !state.is_frozen() {
@@ -73,7 +74,7 @@ impl RepsPlus {
             PROBES => state.wait_ps(),
             _ => state.wait_ps() / 2,
         };
-        state.probe_ps = now_ps.saturating_add(wait_ps);
+        state.probe_ps = now.after(wait_ps);
         Some(state.suspect)
     }
 
@@ -82,15 +83,15 @@ impl RepsPlus {
     }
 
     /// A probe of `ev` was answered.
-    pub(super) fn on_answer(&mut self, now_ps: u64, ev: Ev, publisher: &mut impl Publisher) {
+    pub(super) fn on_answer(&mut self, now: Now<'_>, ev: Ev, publisher: &mut dyn Publisher) {
         if self.suspect() != Some(ev) {
             return;
         }
         //= docs/specs/reps-plus.md#RPP-13 thawing
         if self.is_frozen() {
-            self.state.explore = self.settings.explore_packets;
+            self.state.explore = now.path.bdp_packets as u16;
         }
-        self.clear(now_ps, publisher);
+        self.clear(now, publisher);
     }
 }
 

@@ -8,10 +8,11 @@ use std::vec::Vec;
 
 use rand_core::RngCore;
 
-use crate::cc::{AnyCc, CcConfig, CcKind, CongestionControl};
+use crate::cc::{AnyCc, CcKind, CongestionControl};
 use crate::event::Event;
+use crate::now;
 use crate::path::{
-    AckInfo, AnyBalancer, Balancer, BalancerKind, Ev, LossCause, LossInfo, PathConfig, RepsConfig, Schemes, SendInfo,
+    AckInfo, AnyBalancer, Balancer, BalancerKind, Ev, LossCause, LossInfo, RepsConfig, Schemes, SendInfo,
 };
 use crate::rng;
 use crate::tests::agenda::Agenda;
@@ -40,6 +41,7 @@ enum Feedback {
 }
 
 struct Fabric {
+    path: now::Path,
     balancer: AnyBalancer,
     cc: AnyCc,
     in_flight: u64,
@@ -57,23 +59,22 @@ impl Fabric {
         let freezing_timeout_us = Micros::from_ps(FREEZING_SLOTS * SLOT_PS);
         let reps = RepsConfig { freezing_timeout_us, ..RepsConfig::default() };
         let balancer = kind.config(&Schemes { reps, ..Schemes::default() });
-        let mut config = PathConfig::new(balancer, (DELAY_SLOTS + 6) * SLOT_PS, DELAY_SLOTS as u32);
-        config.trimming = true;
-        let path = Path { slots_per_packet: 6, free_at: 0, packets: 0, longest_wait: 0, dead: false };
+        let lane = Path { slots_per_packet: 6, free_at: 0, packets: 0, longest_wait: 0, dead: false };
         // The sender's link carries one packet per slot.
         let link_bps = u64::from(PACKET_BYTES) * 8 * 1_000_000_000_000 / SLOT_PS;
-        let fixed_rate = cc == CcKind::FixedRate;
-        let mut cc = CcConfig { control: cc.into(), ..CcConfig::for_path(config.base_rtt_ps, link_bps, PACKET_BYTES) };
-        if fixed_rate {
-            cc.max_window_bytes = u64::MAX;
+        let known = now::Path::new((DELAY_SLOTS + 6) * SLOT_PS, link_bps, PACKET_BYTES);
+        let mut path = now::Path { trimming: true, bdp_packets: DELAY_SLOTS as u32, ..known };
+        if cc == CcKind::FixedRate {
+            path.max_window_bytes = u64::MAX;
         }
         Self {
-            balancer: AnyBalancer::new(&config, &mut rng),
-            cc: AnyCc::new(&cc),
+            balancer: AnyBalancer::new(&balancer, &path, &mut rng),
+            cc: AnyCc::new(&cc.into(), &path),
+            path,
             in_flight: 0,
             salt: rng.next_u64() | 1,
             rng,
-            paths: [path; PATHS],
+            paths: [lane; PATHS],
             slot: 0,
             feedback: Agenda::default(),
             log: Vec::new(),
@@ -94,7 +95,7 @@ impl Fabric {
         while let Some(feedback) = self.feedback.take_due(now_ps) {
             self.take(now_ps, feedback);
         }
-        if (self.in_flight + 1) * u64::from(PACKET_BYTES) <= self.cc.window_bytes() {
+        if (self.in_flight + 1) * u64::from(PACKET_BYTES) <= self.cc.window_bytes(&self.path) {
             self.send(now_ps);
         }
         self.slot += 1;
@@ -103,7 +104,7 @@ impl Fabric {
     fn send(&mut self, now_ps: u64) {
         self.in_flight += 1;
         let packet = SendInfo { psn: self.slot, bytes: PACKET_BYTES, retransmit: false, ..SendInfo::default() };
-        let ev = self.balancer.next_ev(now_ps, &packet, &mut self.rng);
+        let ev = self.balancer.next_ev(self.path.at(now_ps), &packet, &mut self.rng);
         let path = &mut self.paths[path_of(ev, self.salt)];
         path.packets += 1;
         let (at, feedback) = path.carry(self.slot, ev);
@@ -125,8 +126,8 @@ impl Fabric {
                     hops: 3,
                     ..AckInfo::default()
                 };
-                self.cc.on_ack(now_ps, &ack);
-                self.balancer.on_ack(now_ps, &ack, &mut self.log);
+                self.cc.on_ack(self.path.at(now_ps), &ack);
+                self.balancer.on_ack(self.path.at(now_ps), &ack, &mut self.log);
             }
             Feedback::Loss { ev } => {
                 let loss = LossInfo {
@@ -136,8 +137,8 @@ impl Fabric {
                     max_rtt_ps: 0,
                     ..LossInfo::default()
                 };
-                self.cc.on_loss(now_ps, PACKET_BYTES, loss.cause);
-                self.balancer.on_loss(now_ps, &loss, &mut self.log);
+                self.cc.on_loss(self.path.at(now_ps), PACKET_BYTES, loss.cause);
+                self.balancer.on_loss(self.path.at(now_ps), &loss, &mut self.log);
             }
         }
     }

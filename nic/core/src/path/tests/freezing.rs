@@ -86,7 +86,7 @@ fn the_exit_time_is_never_early_and_less_than_a_unit_late_across_its_wrap() {
 fn a_trimmed_packet_is_congestion_with_trimming_and_without() {
     //= docs/specs/reps.md#REPS-14 networks that trim
     for trimming in [true, false] {
-        let mut rig = Rig::new(&PathConfig { trimming, ..reps_config(|_| ()) });
+        let mut rig = Rig::new(&Given { trimming, ..reps_config(|_| ()) });
         rig.loss(0, loss(1, LossCause::Trimmed));
         assert!(!rig.reps.is_frozen());
     }
@@ -108,19 +108,19 @@ fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
     //= docs/specs/reps.md#REPS-15 networks that do not trim
     let threshold_ps = BASE_RTT_PS * 1650 / 1000;
     for (max_rtt_ps, frozen) in [(0, true), (threshold_ps - 1, true), (threshold_ps, false)] {
-        let mut rig = Rig::new(&PathConfig { trimming: false, ..reps_config(|_| ()) });
+        let mut rig = Rig::new(&Given { trimming: false, ..reps_config(|_| ()) });
         rig.loss(0, LossInfo { max_rtt_ps, ..loss(1, LossCause::Timeout) });
         assert_eq!(rig.reps.is_frozen(), frozen);
     }
     let config = reps_config(|reps| reps.congestion_rtt = Ratio::default());
-    let mut rig = Rig::new(&PathConfig { trimming: false, ..config });
+    let mut rig = Rig::new(&Given { trimming: false, ..config });
     rig.loss(0, LossInfo { max_rtt_ps: 10 * BASE_RTT_PS, ..loss(1, LossCause::Timeout) });
     assert!(rig.reps.is_frozen());
 }
 
 #[test]
 fn a_bdp_beyond_the_counter_saturates() {
-    let mut rig = Rig::new(&PathConfig { bdp_packets: 1 << 20, ..reps_config(|_| ()) });
+    let mut rig = Rig::new(&Given { bdp_packets: 1 << 20, ..reps_config(|_| ()) });
     rig.timeout(0);
     rig.ack(11 * TICK_PS, 1, false);
     assert_eq!(rig.reps.exploring(), 65_535);

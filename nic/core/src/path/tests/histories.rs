@@ -72,7 +72,7 @@ proptest! {
     ) {
         let freezing_timeout_us = Micros::from_ps(timeout_ticks * TICK_PS);
         let reps = RepsConfig { buffer: depth, freezing_timeout_us, ..RepsConfig::default() };
-        let path = PathConfig { evs: u32::from(evs), bdp_packets, ..config(BalancerKind::Reps) };
+        let path = Given { evs, bdp_packets, ..config(BalancerKind::Reps) }.path();
         let mut ours = Reps::make(&reps, &path, &mut rng::stream(1, 2));
         let mut paper = PaperReps::new(depth, evs, bdp_packets.into(), timeout_ticks * TICK_PS);
         let (mut our_rng, mut paper_rng) = (rng::stream(9, 9), rng::stream(9, 9));
@@ -80,19 +80,19 @@ proptest! {
         for op in ops {
             match op {
                 Op::Send(count) => for _ in 0..count {
-                    prop_assert_eq!(ours.next_ev(now_ps, &PACKET, &mut our_rng).index(), paper.on_send(&mut paper_rng));
+                    prop_assert_eq!(ours.next_ev(path.at(now_ps), &PACKET, &mut our_rng).index(), paper.on_send(&mut paper_rng));
                 },
                 Op::Ack { ev, marked } => {
-                    ours.on_ack(now_ps, &ack(ev % evs, marked), &mut ());
+                    ours.on_ack(path.at(now_ps), &ack(ev % evs, marked), &mut ());
                     paper.on_ack(now_ps, ev % evs, marked);
                 }
                 Op::Loss { ev, cause, max_rtt_ps } => {
-                    ours.on_loss(now_ps, &LossInfo { ev: Ev::new(ev), bytes: 1, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
+                    ours.on_loss(path.at(now_ps), &LossInfo { ev: Ev::new(ev), bytes: 1, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
                     if cause != LossCause::Trimmed {
                         paper.on_failure_detection(now_ps);
                     }
                 }
-                Op::Probe { ev, marked } => ours.on_probe_ack(now_ps, Ev::new(ev), marked, &mut ()),
+                Op::Probe { ev, marked } => ours.on_probe_ack(path.at(now_ps), Ev::new(ev), marked, &mut ()),
                 Op::Wait { ps } => now_ps += ps,
             }
             prop_assert_eq!(ours.is_frozen(), paper.is_freezing_mode);
@@ -110,39 +110,38 @@ proptest! {
     #[test]
     fn no_history_leaves_the_set(
         ops in prop::collection::vec(op(prop_oneof![0..30 * TICK_PS, any::<u64>()]), 1..200),
-        (evs, reps, trimming) in (prop_oneof![0..6u32, any::<u32>()], any_reps_config(), any::<bool>()),
+        (evs, reps, trimming) in (prop_oneof![0..6u16, any::<u16>()], any_reps_config(), any::<bool>()),
         (base_rtt_ps, bdp_packets) in (prop_oneof![Just(BASE_RTT_PS), any::<u64>()], any::<u32>()),
     ) {
         for balancer in BalancerKind::ALL {
             let balancer = balancer.config(&Schemes { reps, ..Schemes::default() });
-            let config = PathConfig { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None };
+            let path = Given { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None }.path();
             let mut rng = rng::stream(5, 5);
-            let mut any = AnyBalancer::new(&config, &mut rng);
+            let mut any = AnyBalancer::new(&balancer, &path, &mut rng);
             let mut now_ps = 0u64;
-            let largest = evs.clamp(1, 65_535);
             for &op in &ops {
                 match op {
                     Op::Send(count) => for _ in 0..count {
                         let cached = frozen_evs(&any);
                         let (choice, known) = (any.next_choice(), known_evs(&any));
-                        let ev = any.next_ev(now_ps, &PACKET, &mut rng);
+                        let ev = any.next_ev(path.at(now_ps), &PACKET, &mut rng);
                         let is_new = matches!(choice, Choice::Chosen | Choice::Explored);
                         prop_assert!(is_new || known.is_none_or(|known| known.contains(&ev)), "{choice:?}, {ev:?}");
-                        prop_assert!(u32::from(ev.index()) < largest);
+                        prop_assert!(ev.index() < path.evs);
                         prop_assert!(cached.is_empty() || cached.contains(&ev));
                     },
                     Op::Ack { ev, marked } => {
-                        any.on_ack(now_ps, &AckInfo { packets: ev, hops: 255, ..ack(ev, marked) }, &mut ());
+                        any.on_ack(path.at(now_ps), &AckInfo { packets: ev, hops: 255, ..ack(ev, marked) }, &mut ());
                     }
                     Op::Loss { ev, cause, max_rtt_ps } => {
-                        let ev = Ev::new((u32::from(ev) % largest) as u16);
-                        any.on_loss(now_ps, &LossInfo { ev, bytes: u32::MAX, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
+                        let ev = Ev::new(ev % path.evs);
+                        any.on_loss(path.at(now_ps), &LossInfo { ev, bytes: u32::MAX, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
                     }
                     Op::Probe { ev, marked } => {
-                        let probe = any.poll_probe(now_ps);
-                        prop_assert!(probe.is_none_or(|ev| u32::from(ev.index()) < largest));
-                        prop_assert!(any.poll_probe(now_ps).is_none() || now_ps == u64::MAX);
-                        any.on_probe_ack(now_ps, probe.unwrap_or(Ev::new(ev)), marked, &mut ());
+                        let probe = any.poll_probe(path.at(now_ps));
+                        prop_assert!(probe.is_none_or(|ev| ev.index() < path.evs));
+                        prop_assert!(any.poll_probe(path.at(now_ps)).is_none() || now_ps == u64::MAX);
+                        any.on_probe_ack(path.at(now_ps), probe.unwrap_or(Ev::new(ev)), marked, &mut ());
                     }
                     Op::Wait { ps } => now_ps = now_ps.saturating_add(ps),
                 }

@@ -3,7 +3,7 @@
 use std::vec;
 use std::vec::Vec;
 
-use rand_core::RngCore;
+use crate::rng::Rng;
 
 #[derive(Clone, Debug, Default)]
 pub struct Slot {
@@ -84,7 +84,7 @@ impl PaperReps {
         self.reps_buffer.iter().all(|slot| slot.cached_ev.is_none())
     }
 
-    pub fn on_send(&mut self, rng: &mut impl RngCore) -> u16 {
+    pub fn on_send(&mut self, rng: &mut Rng) -> u16 {
         if self.is_empty() || (self.number_of_valid_evs == 0 && !self.is_freezing_mode) || self.explore_counter > 0 {
             self.explore_counter = self.explore_counter.saturating_sub(1); // 2:17
             // 2:16, with the draw of the code under test so that the sequences can be compared.

@@ -8,22 +8,22 @@ fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
     //= docs/specs/reps.md#REPS-18 answers to probes
     let mut rig =
         Rig::new(&reps_config(|reps| (reps.probing, reps.probe_us) = (true, Some(Micros::from_ps(1000))))).acks(&[1]);
-    assert_eq!(rig.reps.poll_timeout(), None);
+    assert_eq!(rig.reps.poll_timeout(&rig.path), None);
     rig.timeout(500);
-    assert_eq!(rig.reps.poll_timeout(), Some(1500));
-    assert_eq!(rig.reps.poll_probe(1499), None);
-    assert_eq!(rig.reps.poll_probe(1500), Some(Ev::new(99)));
-    assert_eq!(rig.reps.poll_probe(1500), None);
-    assert_eq!(rig.reps.poll_timeout(), Some(2500));
+    assert_eq!(rig.reps.poll_timeout(&rig.path), Some(1500));
+    assert_eq!(rig.reps.poll_probe(rig.path.at(1499)), None);
+    assert_eq!(rig.reps.poll_probe(rig.path.at(1500)), Some(Ev::new(99)));
+    assert_eq!(rig.reps.poll_probe(rig.path.at(1500)), None);
+    assert_eq!(rig.reps.poll_timeout(&rig.path), Some(2500));
     rig.ack(1000 * TICK_PS, 1, false);
-    rig.reps.on_probe_ack(1600, Ev::new(98), false, &mut rig.log);
-    rig.reps.on_probe_ack(1600, Ev::new(99), true, &mut rig.log);
+    rig.reps.on_probe_ack(rig.path.at(1600), Ev::new(98), false, &mut rig.log);
+    rig.reps.on_probe_ack(rig.path.at(1600), Ev::new(99), true, &mut rig.log);
     assert!(rig.reps.is_frozen());
-    rig.reps.on_probe_ack(1700, Ev::new(99), false, &mut rig.log);
+    rig.reps.on_probe_ack(rig.path.at(1700), Ev::new(99), false, &mut rig.log);
     assert!(!rig.reps.is_frozen());
     assert_eq!(rig.reps.exploring(), 100);
-    assert_eq!(rig.reps.poll_timeout(), None);
-    rig.reps.on_probe_ack(1800, Ev::new(99), false, &mut rig.log);
+    assert_eq!(rig.reps.poll_timeout(&rig.path), None);
+    rig.reps.on_probe_ack(rig.path.at(1800), Ev::new(99), false, &mut rig.log);
     assert_eq!(rig.log, [(500, FROZEN_BY_TIMEOUT), (1700, Event::FreezeExited)]);
 }
 
@@ -74,12 +74,12 @@ fn reps_probing_probes_by_itself() {
     //= docs/specs/reps.md#REPS-26 with probing
     let mut rig = Rig::new(&reps_named(BalancerKind::RepsProbing, |_| ())).acks(&[1]);
     rig.timeout(0);
-    assert_eq!(rig.reps.poll_timeout(), Some(PROBE_RTTS * BASE_RTT_PS));
+    assert_eq!(rig.reps.poll_timeout(&rig.path), Some(PROBE_RTTS * BASE_RTT_PS));
     rig.ack(1000 * TICK_PS, 1, false);
     assert!(rig.reps.is_frozen(), "its time does not end it");
     let mut rig = Rig::new(&reps_named(BalancerKind::RepsProbing, |reps| reps.probe_us = Some(Micros::from_ps(77))));
     rig.timeout(0);
-    assert_eq!(rig.reps.poll_timeout(), Some(77));
+    assert_eq!(rig.reps.poll_timeout(&rig.path), Some(77));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use crate::flow::FlowConfig;
+use crate::now::Path;
 use crate::path::{AckInfo, Admission, AnyBalancer, Balancer, Ev, LossCause, LossInfo, PacketInfo, SendInfo};
 use crate::rng::{self, Rng};
 
@@ -71,7 +72,7 @@ const MAX_WAKES: u32 = 100;
 /// The balancer and what is in flight.
 pub struct History {
     balancer: AnyBalancer,
-    evs: u32,
+    path: Path,
     rng: Rng,
     now_ps: u64,
     next_psn: u64,
@@ -84,9 +85,10 @@ pub struct History {
 impl History {
     pub fn new(flow: &FlowConfig, seed: u64) -> Self {
         let mut rng = rng::stream(seed, 1);
-        let mut balancer = AnyBalancer::new(&flow.path, &mut rng);
-        balancer.on_control(&flow.cc, true);
-        Self { balancer, evs: flow.path.evs, rng, now_ps: 0, next_psn: 0, in_flight: vec![], lost: vec![] }
+        let path = flow.sanitised().path;
+        let mut balancer = AnyBalancer::new(&flow.balancer, &path, &mut rng);
+        balancer.on_control(&flow.cc, &path);
+        Self { balancer, path, rng, now_ps: 0, next_psn: 0, in_flight: vec![], lost: vec![] }
     }
 
     /// Lets a step happen.
@@ -96,7 +98,7 @@ impl History {
     pub fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::Wait(ns) => self.now_ps += ns * 1000,
-            Step::Wake => self.now_ps = self.balancer.poll_timeout().unwrap_or(0).clamp(self.now_ps, 1 << 60),
+            Step::Wake => self.now_ps = self.balancer.poll_timeout(&self.path).unwrap_or(0).clamp(self.now_ps, 1 << 60),
             Step::Send(packets) => {
                 for _ in 0..*packets {
                     if !self.send()? {
@@ -108,19 +110,19 @@ impl History {
             Step::Lose(place, cause) => self.lose(usize::from(*place), *cause),
             Step::Stray(ev, answer) => {
                 let info = self.ack_info(self.within(*ev), *answer);
-                self.balancer.on_ack(self.now_ps, &info, &mut ());
+                self.balancer.on_ack(self.path.at(self.now_ps), &info, &mut ());
             }
             Step::StrayLoss(ev, psn) => {
                 let loss = LossInfo { psn: *psn, ev: self.within(*ev), bytes: PACKET_BYTES, ..LossInfo::default() };
-                self.balancer.on_loss(self.now_ps, &loss, &mut ());
+                self.balancer.on_loss(self.path.at(self.now_ps), &loss, &mut ());
             }
             Step::ProbeAck(ev, marked) => {
                 let ev = self.within(*ev);
-                self.balancer.on_probe_ack(self.now_ps, ev, *marked, &mut ());
+                self.balancer.on_probe_ack(self.path.at(self.now_ps), ev, *marked, &mut ());
             }
             Step::Reachable(paths) => {
                 let paths: Vec<Ev> = paths.iter().map(|ev| self.within(*ev)).collect();
-                self.balancer.on_reachable(self.now_ps, &paths);
+                self.balancer.on_reachable(self.path.at(self.now_ps), &paths);
             }
         }
         self.keeps_its_word()?;
@@ -130,7 +132,7 @@ impl History {
     /// A balancer that says that it has no timers sets none, and one that holds nothing back never drains.
     fn keeps_its_word(&self) -> Result<(), String> {
         let balancer = &self.balancer;
-        if !balancer.offers().timer() && balancer.poll_timeout().is_some() {
+        if !balancer.offers().timer() && balancer.poll_timeout(&self.path).is_some() {
             return Err("wants to be woken without having timers".into());
         }
         if !balancer.offers().hold_back && balancer.is_draining() {
@@ -154,7 +156,7 @@ impl History {
             if self.send()? {
                 return Ok(());
             }
-            let wake_ps = self.balancer.poll_timeout();
+            let wake_ps = self.balancer.poll_timeout(&self.path);
             let wake_ps = wake_ps.ok_or_else(|| format!("waits for nothing at {} ps", self.now_ps))?;
             self.now_ps = wake_ps.max(self.now_ps + 1);
         }
@@ -164,8 +166,8 @@ impl History {
     fn probes(&mut self) -> Result<(), String> {
         let sections = self.balancer.offers().sections;
         for _ in 0..1000 {
-            let trailer = if sections { self.balancer.poll_trailer(self.now_ps, None) } else { None };
-            match (self.balancer.poll_probe(self.now_ps), trailer) {
+            let trailer = if sections { self.balancer.poll_trailer(self.path.at(self.now_ps), None) } else { None };
+            match (self.balancer.poll_probe(self.path.at(self.now_ps)), trailer) {
                 (None, None) => return Ok(()),
                 (Some(_), _) if !self.balancer.offers().probing => return Err("probes without offering it".into()),
                 (probe, trailer) => {
@@ -188,13 +190,13 @@ impl History {
             open_packets: self.open_packets(),
             unsent_bytes: 1 << 20,
         };
-        match self.balancer.admit(self.now_ps, &packet) {
+        match self.balancer.admit(self.path.at(self.now_ps), &packet) {
             Admission::Window => {}
             _ if !self.balancer.offers().hold_back => return Err("decides without holding packets back".into()),
             Admission::Go => {}
             Admission::Wait => return Ok(false),
         }
-        let ev = self.balancer.next_ev(self.now_ps, &packet, &mut self.rng);
+        let ev = self.balancer.next_ev(self.path.at(self.now_ps), &packet, &mut self.rng);
         self.check(ev)?;
         let _ = self.balancer.section();
         let sent = PacketInfo {
@@ -215,7 +217,8 @@ impl History {
     }
 
     fn check(&self, ev: Ev) -> Result<(), String> {
-        if u32::from(ev.index()) < self.evs { Ok(()) } else { Err(format!("entropy value {ev:?} of {}", self.evs)) }
+        let evs = self.path.evs;
+        if ev.index() < evs { Ok(()) } else { Err(format!("entropy value {ev:?} of {evs}")) }
     }
 
     fn ack(&mut self, place: usize, answer: Answer) {
@@ -227,10 +230,10 @@ impl History {
         let packet = from.remove(place % from.len());
         let packet = PacketInfo { was_lost: late, ..packet };
         if self.balancer.offers().packet_feedback {
-            self.balancer.on_packet_acked(self.now_ps, &packet);
+            self.balancer.on_packet_acked(self.path.at(self.now_ps), &packet);
         }
         let info = self.ack_info(packet.ev, answer);
-        self.balancer.on_ack(self.now_ps, &info, &mut ());
+        self.balancer.on_ack(self.path.at(self.now_ps), &info, &mut ());
     }
 
     fn lose(&mut self, place: usize, cause: u8) {
@@ -251,7 +254,7 @@ impl History {
             in_flight_bytes: self.in_flight_bytes(),
             sent_ps: packet.sent_ps,
         };
-        self.balancer.on_loss(self.now_ps, &loss, &mut ());
+        self.balancer.on_loss(self.path.at(self.now_ps), &loss, &mut ());
     }
 
     fn ack_info(&self, ev: Ev, answer: Answer) -> AckInfo {
@@ -273,7 +276,7 @@ impl History {
 
     /// A value of the set: nothing else comes from engines, and senders let nothing else through.
     fn within(&self, index: u16) -> Ev {
-        Ev::new((u32::from(index) % self.evs) as u16)
+        Ev::new(index % self.path.evs)
     }
 
     fn in_flight_bytes(&self) -> u64 {

@@ -1,5 +1,7 @@
 //! Random histories.
 
+use rand_core::RngCore;
+
 use super::twin::Twin;
 use super::*;
 
@@ -70,9 +72,9 @@ fn no_history_is_too_odd() {
             credit_bytes: ByteSize::new(odd()),
             dead_timeouts: odd() as u8,
         };
-        let config = PathConfig { evs: odd() as u32, ..PathConfig::new(BalancerKind::Flowcut, odd(), odd() as u32) };
+        let path = Given { evs: odd() as u16, ..Given::new(BalancerKind::Flowcut, odd(), odd() as u32) }.path();
         let mut rng = stream(seed, 79);
-        let mut flowcut = Flowcut::make(&own, &config, &mut rng);
+        let mut flowcut = Flowcut::make(&own, &path, &mut rng);
         for _ in 0..300 {
             let info = SendInfo {
                 psn: odd(),
@@ -83,9 +85,9 @@ fn no_history_is_too_odd() {
                 unsent_bytes: odd(),
             };
             let now_ps = odd();
-            if flowcut.admit(now_ps, &info) != Admission::Wait {
-                let ev = flowcut.next_ev(now_ps, &info, &mut rng);
-                assert!(u32::from(ev.index()) < config.evs.clamp(1, 65_535));
+            if flowcut.admit(path.at(now_ps), &info) != Admission::Wait {
+                let ev = flowcut.next_ev(path.at(now_ps), &info, &mut rng);
+                assert!(ev.index() < path.evs);
             }
             let ack = AckInfo {
                 ev: Ev::new(odd() as u16),
@@ -96,14 +98,14 @@ fn no_history_is_too_odd() {
                 unsent_bytes: odd(),
                 ..AckInfo::default()
             };
-            flowcut.on_ack(odd(), &ack, &mut ());
+            flowcut.on_ack(path.at(odd()), &ack, &mut ());
             let cause = [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed][odd() as usize % 3];
             flowcut.on_loss(
-                odd(),
+                path.at(odd()),
                 &LossInfo { ev: flowcut.ev(), cause, sent_ps: odd(), ..LossInfo::default() },
                 &mut (),
             );
-            let _ = (flowcut.poll_timeout(), flowcut.allowed_bytes(), flowcut.is_draining());
+            let _ = (flowcut.poll_timeout(&path), flowcut.allowed_bytes(), flowcut.is_draining());
         }
     }
 }

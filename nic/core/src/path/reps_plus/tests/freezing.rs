@@ -13,7 +13,7 @@ fn a_loss_that_nothing_explains_makes_a_suspect() {
     ];
     for (cause, suspect) in table {
         let mut rig = Rig::new(|_| ());
-        rig.plus.on_loss(5, &LossInfo { cause, ..lost(7) }, &mut rig.log);
+        rig.plus.on_loss(rig.path.at(5), &LossInfo { cause, ..lost(7) }, &mut rig.log);
         assert_eq!(rig.plus.suspect(), suspect, "{cause:?}");
         rig.lose(6, 8);
         assert_eq!(rig.plus.suspect(), suspect.or(Some(Ev::new(8))), "one at a time");
@@ -32,7 +32,7 @@ fn three_unanswered_probes_freeze_once_later_packets_are_acknowledged() {
     let wait_ps = 11 << TICK_SHIFT;
     let third_ps = RTT_PS + wait_ps;
     assert_eq!(rig.probes(20 * RTT_PS), [(RTT_PS, 7), (RTT_PS + wait_ps / 2, 7), (third_ps, 7)]);
-    assert_eq!(rig.plus.poll_timeout(), None, "what follows waits for an ACK");
+    assert_eq!(rig.plus.poll_timeout(&rig.path), None, "what follows waits for an ACK");
     rig.news(third_ps + wait_ps - 1, third_ps + wait_ps / 2);
     assert!(!rig.plus.is_frozen(), "the answer may be on its way");
     rig.news(third_ps + 9 * wait_ps, third_ps + wait_ps / 2 - 1);
@@ -46,7 +46,7 @@ fn three_unanswered_probes_freeze_once_later_packets_are_acknowledged() {
 #[test]
 fn probes_wait_for_the_largest_round_trip_time_seen_lately() {
     let mut rig = Rig::new(|_| ());
-    rig.plus.on_loss(0, &LossInfo { max_rtt_ps: 16 * RTT_PS, ..lost(7) }, &mut rig.log);
+    rig.plus.on_loss(rig.path.at(0), &LossInfo { max_rtt_ps: 16 * RTT_PS, ..lost(7) }, &mut rig.log);
     let half_ps = (16 * 9 + 1) << (TICK_SHIFT - 1);
     assert_eq!(rig.probes(1 << 40), [(0, 7), (half_ps, 7), (2 * half_ps, 7)]);
 }
@@ -58,8 +58,8 @@ fn an_answer_clears_the_suspect() {
         let mut rig = Rig::new(|_| ());
         rig.lose(0, 7);
         (0..answered).for_each(|_| {
-            let at_ps = rig.plus.poll_timeout().unwrap();
-            assert!(rig.plus.poll_probe(at_ps).is_some());
+            let at_ps = rig.plus.poll_timeout(&rig.path).unwrap();
+            assert!(rig.plus.poll_probe(rig.path.at(at_ps)).is_some());
         });
         rig.answer(RTT_PS, 8);
         assert!(rig.plus.suspect().is_some(), "another's");

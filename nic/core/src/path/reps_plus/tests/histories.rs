@@ -182,18 +182,18 @@ proptest! {
                     let ack = AckInfo { rtt_ps: age * TICK_PS, ..ack };
                     for &(ev, slow) in &settled {
                         let age_ps = 4 * RTT_PS - u64::from(!slow);
-                        rig.plus.on_packet_acked(now_ps, &PacketInfo { sent_ps: now_ps - age_ps, ..packet(ev) });
+                        rig.plus.on_packet_acked(rig.path.at(now_ps), &PacketInfo { sent_ps: now_ps - age_ps, ..packet(ev) });
                     }
-                    echoes.iter().for_each(|&(ev, marked)| rig.plus.on_echo(now_ps, Ev::new(ev), marked));
-                    rig.plus.on_ack(now_ps, &ack, &mut rig.log);
+                    echoes.iter().for_each(|&(ev, marked)| rig.plus.on_echo(rig.path.at(now_ps), Ev::new(ev), marked));
+                    rig.plus.on_ack(rig.path.at(now_ps), &ack, &mut rig.log);
                     twin.on_ack(now_ps, now_ps - age * TICK_PS, &settled, &echoes, &ack);
                 }
                 Step::Loss { ev, max_rtt } => {
                     let loss = LossInfo { max_rtt_ps: max_rtt * TICK_PS, ..lost(ev) };
-                    rig.plus.on_loss(now_ps, &loss, &mut rig.log);
+                    rig.plus.on_loss(rig.path.at(now_ps), &loss, &mut rig.log);
                     twin.on_loss(now_ps, ev, max_rtt * TICK_PS);
                 }
-                Step::Probe => prop_assert_eq!(rig.plus.poll_probe(now_ps).map(Ev::index), twin.poll_probe(now_ps)),
+                Step::Probe => prop_assert_eq!(rig.plus.poll_probe(rig.path.at(now_ps)).map(Ev::index), twin.poll_probe(now_ps)),
                 Step::Answer(ev) => {
                     rig.answer(now_ps, ev);
                     twin.on_answer(ev);
@@ -213,21 +213,21 @@ proptest! {
         seed: u64,
     ) {
         let config = config(|config| (config.buffer, config.even_exploring) = (8, false));
-        let mut plus = make(&config, &mut rng::stream(1, 1));
-        let mut reps = Reps::make(&RepsConfig::default(), &config, &mut rng::stream(1, 1));
+        let (mut plus, path) = (make(&config, &mut rng::stream(1, 1)), config.path());
+        let mut reps = Reps::make(&RepsConfig::default(), &path, &mut rng::stream(1, 1));
         let (mut ours, mut theirs) = (rng::stream(seed, 0), rng::stream(seed, 0));
         for (sends, ev, marked) in steps {
             if sends {
                 let (ours, theirs) = (&mut ours, &mut theirs);
-                prop_assert_eq!(plus.next_ev(0, &SendInfo::default(), ours), reps.next_ev(0, &SendInfo::default(), theirs));
+                prop_assert_eq!(plus.next_ev(path.at(0), &SendInfo::default(), ours), reps.next_ev(path.at(0), &SendInfo::default(), theirs));
                 continue;
             }
             // Settled along with it, for want of an ACK that was lost.
-            plus.on_packet_acked(0, &packet(ev / 2));
-            plus.on_packet_acked(0, &packet(ev));
+            plus.on_packet_acked(path.at(0), &packet(ev / 2));
+            plus.on_packet_acked(path.at(0), &packet(ev));
             let ack = info(ev, marked, 1, u16::from(marked));
-            plus.on_ack(0, &ack, &mut ());
-            reps.on_ack(0, &ack, &mut ());
+            plus.on_ack(path.at(0), &ack, &mut ());
+            reps.on_ack(path.at(0), &ack, &mut ());
         }
     }
 }

@@ -1,0 +1,52 @@
+//! A balancer of one's own against `ecmp`, `ops` and `reps`, over a fabric of which a cable fails silently: in the simulator, and as root
+//! also on packets between network namespaces.
+//!
+//! `cargo run --release -p spray-experiments --example own_balancer`
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use spray_core::event::Publisher;
+use spray_core::path::{AckInfo, Balancer, BalancerKind, Ev, LossInfo, Now, OwnBalancer, SendInfo, draw};
+use spray_core::rng::Rng;
+use spray_experiments::engine::Engine;
+use spray_experiments::scenario::Scenario;
+use spray_experiments::{sim::Sim, xdp::Xdp};
+
+/// Keeps a path until a packet comes back marked, or is lost.
+#[derive(Debug, Default)]
+struct Sticky {
+    ev: Option<Ev>,
+}
+
+impl Balancer for Sticky {
+    fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
+        *self.ev.get_or_insert_with(|| draw(now.path.evs, rng))
+    }
+
+    fn on_ack(&mut self, _now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
+        self.ev = self.ev.filter(|ev| *ev != ack.ev || !ack.marked);
+    }
+
+    fn on_loss(&mut self, _now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
+        self.ev = self.ev.filter(|ev| *ev != loss.ev);
+    }
+}
+
+const STICKY: OwnBalancer = OwnBalancer { name: "sticky", make: |_, _| Box::<Sticky>::default() };
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut scenario = Scenario::load(Path::new("tests/scenarios/demo-silent-drop.toml"))?;
+    for engine in [&Sim::default() as &dyn Engine, &Xdp::default()] {
+        for kind in [Some(BalancerKind::Ecmp), Some(BalancerKind::Ops), Some(BalancerKind::Reps), None] {
+            scenario.own.balancer = if kind.is_none() { Some(STICKY) } else { None };
+            let ready = engine.prepare(&scenario, &mut |_| ())?;
+            let kind = kind.unwrap_or(BalancerKind::Ops);
+            let result = ready.run(kind, 1, &mut |_| (), &AtomicBool::new(false))?;
+            let times_us: Vec<f64> = result.flows.iter().filter_map(|flow| flow.fct_us).collect();
+            let mean_us = times_us.iter().sum::<f64>() / times_us.len() as f64;
+            println!("{} {:6} {} flows, mean FCT {mean_us:.0} us", result.engine, result.balancer, times_us.len());
+        }
+    }
+    Ok(())
+}
