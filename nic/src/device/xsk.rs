@@ -1,8 +1,8 @@
 //! AF_XDP sockets, through `xsk-rs` and libxdp.
 //!
 //! Rings are named as the kernel does (*fill*, *completion*, *rx*, *tx*; see the kernel's `Documentation/networking/af_xdp.rst`).
-//! A socket receives only what an XDP program on the interface hands it. [`XskInterface`] comes with that program; for a program of
-//! your own, put [`XskDevice::fd`] into its XSKMAP.
+//! A socket receives only what an XDP program on the interface hands it. [`Host::open`](crate::Host::open) comes with that program; for
+//! a program of your own, put [`XskDevice::fd`] into its XSKMAP.
 //!
 //! In `xsk-rs` it is unsafe to touch a frame that somebody else owns, or to hand it to the kernel. Here `Frames`
 //! records who owns each frame, and every use of a handle checks it, so safe code cannot break the rule.

@@ -1,6 +1,7 @@
 //! Where frames to a peer go: the next router, or the peer itself. The kernel's routes and neighbours tell (netlink), at the start and
 //! whenever they change.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -114,7 +115,7 @@ impl Source {
     /// A socket whose packets leave by the interface, whatever other routes there are. Where there is none, no next hop will be found,
     /// which is told.
     fn prod(&self) -> Option<Socket> {
-        let open = || -> std::io::Result<Socket> {
+        let open = || -> io::Result<Socket> {
             let socket = Socket::new(Domain::for_address((self.address, 0).into()), Type::DGRAM, None)?;
             socket.bind_device(Some(self.interface.as_bytes()))?;
             socket.bind(&SocketAddr::new(self.address, 0).into())?;
@@ -241,7 +242,7 @@ impl NextHops {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(&mut self) -> Result<(), NetError> {
+    pub fn start(&mut self) -> io::Result<()> {
         let Some((runtime, work)) = self.work.take() else { return Ok(()) };
         let thread = std::thread::Builder::new().name("spray-routes".into()).spawn(move || runtime.block_on(work));
         self.thread = Some(thread?);
@@ -289,7 +290,7 @@ impl Drop for NextHops {
     }
 }
 
-/// Tells the next hops of peers, by the thread of a [`NextHops`] that was started.
+/// Tells the next hops of peers, by the thread with which a [`Host`](crate::Host) follows routes.
 #[derive(Clone, Debug)]
 pub struct Resolver(UnboundedSender<Question>);
 
@@ -297,7 +298,7 @@ impl Resolver {
     /// The Ethernet address to which frames to `peer` go.
     ///
     /// # Errors
-    /// When there is no route, the next hop does not answer within two seconds, or the [`NextHops`] is gone.
+    /// When there is no route, the next hop does not answer within two seconds, or the host is gone.
     pub async fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
         self.ask(peer).await.map_err(|_| NetError::Netlink("nobody follows routes any more".into()))?
     }

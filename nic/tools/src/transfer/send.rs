@@ -17,7 +17,7 @@ use super::tree::Tree;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
-use crate::session::{Freezes, Path, Session, Step, strays_line};
+use crate::session::{Freezes, Path, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
@@ -39,6 +39,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
         gbps: arguments.gbps,
         rtt_us: arguments.rtt_us,
         trimming: arguments.trimming,
+        next_hop: arguments.peer_mac,
         ..Path::new(&arguments.overrides)?
     };
     path.check()?;
@@ -47,7 +48,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
     }
     let tree = Tree::of(&arguments.paths)?;
     let mut session = Session::open(&arguments.interface, Some(arguments.to), &path)?;
-    let peer = session.peer(arguments.to, arguments.peer_mac)?;
+    let peer = session.peer(arguments.to)?;
     let stop = Stop::on_signals()?;
     session.confine(&tree.reach())?;
     tree.skipped.iter().for_each(|(name, what)| note!("spray: skipped {name}: {what}"));
@@ -70,14 +71,15 @@ pub fn send(arguments: &args::Send) -> Outcome {
     if sending.entries > 1 {
         sending.failed().for_each(|(path, why)| note!("spray: not sent: {path}: {why}"));
     }
-    if outcome.is_err() {
-        session.abort(sending.connection);
-        strays_line(strays).inspect(|line| note!("spray: {line}"));
+    match outcome {
+        Ok(()) => session.close(CLOSING),
+        Err(failure) => {
+            session.end();
+            return Err(failure);
+        }
     }
-    session.end_capture();
-    outcome?;
     let outcome = sending.outcome();
-    let report = sending.report(session.flow.payload_bytes, session.freezes, strays);
+    let report = sending.report(session.config().flow.payload_bytes, session.freezes, strays);
     say::object(&report)?;
     if report.has_files() {
         say!("{report}")
