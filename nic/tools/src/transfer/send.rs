@@ -147,8 +147,6 @@ pub(super) struct Sending {
     files: Vec<FileReport>,
     folders: u32,
     skipped: usize,
-    /// Since when every entry has its verdict and the connection closes.
-    closing: Option<Instant>,
     meter: Meter,
 }
 
@@ -187,12 +185,11 @@ impl Sending {
             files: tree.failed.into_iter().map(|(path, why)| FileReport::failed(path, 0, why)).collect(),
             folders: 0,
             skipped,
-            closing: None,
             meter: Meter::new(),
         }
     }
 
-    /// Does what the last poll of the endpoint has made possible.
+    /// Does what the last poll of the endpoint has made possible. It ends once every entry has its verdict, with the connection open.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> Step {
         let connection = match self.connection {
             Some(connection) => connection,
@@ -204,15 +201,11 @@ impl Sending {
         while let Some(event) = endpoint.poll_event() {
             self.on_event(&event, endpoint, connection)?;
         }
-        if self.closing.is_some_and(|since| now() > since + CLOSING) {
-            return ControlFlow::Break(Ok(()));
-        }
         if let Err(failure) = self.fill(endpoint, connection) {
             return ControlFlow::Break(Err(failure));
         }
-        if self.ended && self.pending.is_empty() && self.queued.is_empty() && self.closing.is_none() {
-            self.closing = Some(now());
-            endpoint.close(connection);
+        if self.ended && self.pending.is_empty() && self.queued.is_empty() {
+            return ControlFlow::Break(Ok(()));
         }
         self.check_taking(endpoint, connection, now_ps)?;
         self.check_patience()
@@ -255,9 +248,6 @@ impl Sending {
                 if let Err(failure) = self.on_answer(Answer::decode(data)) {
                     return ControlFlow::Break(Err(failure));
                 }
-            }
-            EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } if self.closing.is_some() => {
-                return ControlFlow::Break(Ok(()));
             }
             EndpointEvent::Closed { .. } => {
                 // It closes when it has given every verdict.
