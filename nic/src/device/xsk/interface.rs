@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, RawFd};
 use spray_wire::Ports;
 use thiserror::Error;
 
-use super::{OpenError, XskConfig, XskQueues};
+use super::{OpenError, XskConfig, queues::XskQueues};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use crate::endpoint::ConfigError;
 use crate::net::{Interface, NetError};
