@@ -77,8 +77,7 @@ pub fn run<D: Device>(
     idle: Idle,
     mut between: impl FnMut(&mut [Endpoint<D>], u64) -> ControlFlow<()>,
 ) {
-    let wakers: Vec<_> = endpoints.iter().map(|endpoint| endpoint.device().wake_fd()).collect();
-    let mut rest = Rest::new(idle, &wakers);
+    let mut rest = Rest::new(idle, &*endpoints, &[]);
     loop {
         let (now_ps, due_ns) = round(endpoints, clock);
         if between(endpoints, now_ps).is_break() {
@@ -92,7 +91,7 @@ pub fn run<D: Device>(
 /// at the latest, in nanoseconds.
 pub(crate) fn round<D: Device>(endpoints: &mut [Endpoint<D>], clock: &mut impl Clock) -> (u64, u64) {
     let now_ps = now_ps(endpoints, clock);
-    let next_ps = poll_all(endpoints, now_ps);
+    let next_ps = endpoints.iter_mut().filter_map(|endpoint| endpoint.poll(now_ps)).min().unwrap_or(u64::MAX);
     (now_ps, next_ps.saturating_sub(now_ps) / 1000)
 }
 
@@ -110,11 +109,6 @@ fn now_ps<D: Device>(endpoints: &mut [Endpoint<D>], clock: &mut impl Clock) -> u
 
 /// From when on a clock begins again: 20 hours. A connection that begins just before has a hundred days left.
 const RESTART_PS: u64 = 1 << 56;
-
-/// Polls every endpoint once; returns the earliest time at which one wants to be polled again.
-fn poll_all<D: Device>(endpoints: &mut [Endpoint<D>], now_ps: u64) -> u64 {
-    endpoints.iter_mut().map(|endpoint| endpoint.poll(now_ps).unwrap_or(u64::MAX)).min().unwrap_or(u64::MAX)
-}
 
 /// Decides when a driver sleeps, and does.
 #[derive(Debug)]
@@ -137,15 +131,16 @@ const MIN_SLEEP_NS: u64 = 100_000;
 const BLIND_SLEEP: Duration = Duration::from_micros(50);
 
 impl Rest {
-    pub(crate) fn new(idle: Idle, wakers: &[Option<RawFd>]) -> Self {
+    /// For a driver of these endpoints, which also wakes when one of `also` is readable.
+    pub(crate) fn new<'a, D: Device + 'a>(
+        idle: Idle,
+        endpoints: impl IntoIterator<Item = &'a Endpoint<D>>,
+        also: &[RawFd],
+    ) -> Self {
+        let wakers: Vec<_> = endpoints.into_iter().map(|endpoint| endpoint.device().wake_fd()).collect();
         let blind = wakers.contains(&None).then_some(BLIND_SLEEP);
-        let fds = wakers.iter().flatten().copied().map(sys::readable).collect();
+        let fds = wakers.into_iter().flatten().chain(also.iter().copied()).map(sys::readable).collect();
         Self { idle, fds, blind, activity: 0, quiet_rounds: 0 }
-    }
-
-    /// Also wakes when this descriptor is readable.
-    pub(crate) fn also_wake_on(&mut self, fd: RawFd) {
-        self.fds.push(sys::readable(fd));
     }
 
     /// Sleeps if nothing has happened for some rounds and nothing is due for `due_ns`.

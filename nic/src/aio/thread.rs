@@ -74,7 +74,8 @@ pub(super) fn start<D: Device + Send + 'static>(
         if started.send(applied).is_err() || failed {
             return;
         }
-        host.drive(options.idle, &[server.waker.fd()], |endpoint, now_ps| server.serve(endpoint, now_ps));
+        // It was started.
+        let _ = host.run(options.idle, &[server.waker.fd()], |endpoint, now_ps| server.serve(endpoint, now_ps));
         host.outlast(LINGER, |endpoint, now_ps| {
             let _ = server.serve(endpoint, now_ps);
         });

@@ -50,18 +50,19 @@ impl<D: Device> Host<D> {
     /// When the thread cannot be started.
     pub fn start(&mut self) -> io::Result<()> {
         #[cfg(feature = "xdp")]
-        if let Some(routes) = &mut self.routes {
-            routes.start()?;
-        }
+        self.routes.as_mut().map_or(Ok(()), crate::net::NextHops::start)?;
         Ok(())
     }
 
     /// One round of [`run`](Self::run) without a pause, for a caller with a loop of its own. Returns the time in picoseconds, and how long
     /// until the endpoint wants to be polled again at the latest, in nanoseconds.
     pub fn poll(&mut self) -> (u64, u64) {
-        let times = driver::round(std::slice::from_mut(&mut self.endpoint), &mut self.clock);
-        self.take_routes(times.0);
-        times
+        let (now_ps, due_ns) = driver::round(std::slice::from_mut(&mut self.endpoint), &mut self.clock);
+        #[cfg(feature = "xdp")]
+        if let Some(routes) = &mut self.routes {
+            routes.update(&mut self.endpoint, now_ps);
+        }
+        (now_ps, due_ns)
     }
 
     /// Polls the endpoint until `between`, which is called after every round with the time in picoseconds, breaks off. Where nothing is
@@ -74,11 +75,17 @@ impl<D: Device> Host<D> {
         &mut self,
         idle: Idle,
         also: &[RawFd],
-        between: impl FnMut(&mut Endpoint<D>, u64) -> ControlFlow<()>,
+        mut between: impl FnMut(&mut Endpoint<D>, u64) -> ControlFlow<()>,
     ) -> io::Result<()> {
         self.start()?;
-        self.drive(idle, also, between);
-        Ok(())
+        let mut rest = driver::Rest::new(idle, [&self.endpoint], also);
+        loop {
+            let (now_ps, due_ns) = self.poll();
+            if between(&mut self.endpoint, now_ps).is_break() {
+                return Ok(());
+            }
+            rest.pause(self.endpoint.activity(), due_ns);
+        }
     }
 
     /// Closes every connection, once what was sent is delivered, and polls until all have ended, at most for `limit`. What is left then is
@@ -94,44 +101,17 @@ impl<D: Device> Host<D> {
         self.poll();
     }
 
-    /// As [`run`](Self::run), by a host that was started or needs no routes.
-    pub(crate) fn drive(
-        &mut self,
-        idle: Idle,
-        also: &[RawFd],
-        mut between: impl FnMut(&mut Endpoint<D>, u64) -> ControlFlow<()>,
-    ) {
-        let mut rest = driver::Rest::new(idle, &[self.endpoint.device().wake_fd()]);
-        also.iter().for_each(|&fd| rest.also_wake_on(fd));
-        loop {
-            let (now_ps, due_ns) = self.poll();
-            if between(&mut self.endpoint, now_ps).is_break() {
-                return;
-            }
-            rest.pause(self.endpoint.activity(), due_ns);
-        }
-    }
-
     /// Polls, and calls `step` after every round, until every connection has ended, at most for `limit`. What is left then is aborted.
     /// Returns whether all had ended.
     pub(crate) fn outlast(&mut self, limit: Duration, mut step: impl FnMut(&mut Endpoint<D>, u64)) -> bool {
         let (until_ps, mut is_over) = (self.clock.now_ps().saturating_add(ps(limit)), false);
-        self.drive(Idle::Sleep(NAP), &[], |endpoint, now_ps| {
+        // Where it cannot be started, nothing is waited for.
+        let _ = self.run(Idle::Sleep(NAP), &[], |endpoint, now_ps| {
             step(endpoint, now_ps);
             is_over = !endpoint.has_connections();
             if is_over || now_ps >= until_ps { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         self.abort();
         is_over
-    }
-
-    /// Has the endpoint send where the kernel's routes lead by now.
-    fn take_routes(&mut self, now_ps: u64) {
-        #[cfg(feature = "xdp")]
-        if let Some(routes) = &mut self.routes {
-            routes.update(&mut self.endpoint, now_ps);
-        }
-        #[cfg(not(feature = "xdp"))]
-        let _ = now_ps;
     }
 }

@@ -66,7 +66,7 @@ impl Host<XskInterface> {
     /// As [`open`](Self::open).
     pub fn open_with(config: HostConfig) -> Result<Self, TakeOverError> {
         let HostConfig { interface, endpoint, sockets, queue, follows_routes } = config;
-        let source = source(&interface, endpoint.address);
+        let source = Source { interface: interface.clone(), address: endpoint.address };
         let device = XskInterface::open(interface, (endpoint.address, endpoint.ports), sockets, queue)?;
         let routes = follows_routes.then(|| NextHops::open(source)).transpose()?;
         Ok(Self { routes, ..Self::new(device, endpoint)? })
@@ -78,9 +78,8 @@ impl Host<XskInterface> {
     /// # Errors
     /// When there is no route, or the next hop does not answer within two seconds.
     pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
-        let own = self.endpoint.config().address;
-        let mac = source(self.endpoint.device().interface(), own).resolve(address)?;
-        Ok(Peer { address, mac })
+        let (interface, own) = (self.endpoint.device().interface().clone(), self.endpoint.config().address);
+        Ok(Peer { address, mac: Source { interface, address: own }.resolve(address)? })
     }
 }
 
@@ -90,8 +89,4 @@ impl<D> Host<D> {
     pub fn resolver(&self) -> Option<Resolver> {
         self.routes.as_ref().map(NextHops::resolver)
     }
-}
-
-fn source(interface: &Interface, address: IpAddr) -> Source {
-    Source { interface: interface.name.clone(), index: interface.index, address }
 }

@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use super::{NetError, ask};
+use super::{Interface, NetError, ask};
 use crate::device::Device;
 use crate::endpoint::Endpoint;
 use crate::real::ps;
@@ -27,10 +27,8 @@ use crate::real::ps;
 /// From where an endpoint sends.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The interface's name.
-    pub interface: String,
-    /// Its number.
-    pub index: u32,
+    /// The interface.
+    pub interface: Interface,
     /// The endpoint's IP address.
     pub address: IpAddr,
 }
@@ -56,13 +54,13 @@ impl Source {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         let what = if hop == peer { "the peer itself".into() } else { format!("the router on the way to {peer}") };
-        Err(NetError::Silent { hop, what, interface: self.interface.clone() })
+        Err(NetError::Silent { hop, what, interface: self.interface.name.clone() })
     }
 
     /// Where the kernel's routes send packets to `peer` over the interface: a router, or the peer itself.
     async fn next_hop(&self, handle: &Handle, peer: IpAddr) -> Result<IpAddr, NetError> {
         let no_route = |why: &str| NetError::NoRoute {
-            interface: self.interface.clone(),
+            interface: self.interface.name.clone(),
             from: self.address,
             to: peer,
             why: why.into(),
@@ -85,14 +83,14 @@ impl Source {
                 RouteMessageBuilder::<Ipv4Addr>::new()
                     .destination_prefix(peer, 32)
                     .source_prefix(own, 32)
-                    .output_interface(self.index)
+                    .output_interface(self.interface.index)
                     .build(),
             ),
             (IpAddr::V6(own), IpAddr::V6(peer)) => Some(
                 RouteMessageBuilder::<Ipv6Addr>::new()
                     .destination_prefix(peer, 128)
                     .source_prefix(own, 128)
-                    .output_interface(self.index)
+                    .output_interface(self.interface.index)
                     .build(),
             ),
             _ => None,
@@ -105,7 +103,7 @@ impl Source {
         let mut table = handle.neighbours().get().set_address_family(family).execute();
         let mut mac = None;
         while let Some(entry) = table.try_next().await.map_err(NetError::netlink)? {
-            if entry.header.ifindex == self.index && destination(&entry) == Some(hop) {
+            if entry.header.ifindex == self.interface.index && destination(&entry) == Some(hop) {
                 mac = mac.or_else(|| link_address(&entry));
             }
         }
@@ -117,7 +115,7 @@ impl Source {
     fn prod(&self) -> Option<Socket> {
         let open = || -> io::Result<Socket> {
             let socket = Socket::new(Domain::for_address((self.address, 0).into()), Type::DGRAM, None)?;
-            socket.bind_device(Some(self.interface.as_bytes()))?;
+            socket.bind_device(Some(self.interface.name.as_bytes()))?;
             socket.bind(&SocketAddr::new(self.address, 0).into())?;
             socket.set_nonblocking(true)?;
             Ok(socket)
