@@ -19,10 +19,7 @@ async fn serve(endpoint: Endpoint, to: &str) -> Outcome {
     let bytes = copy(&mut stream, &mut file).await?;
     file.sync_all().await?;
     stream.write_u64(bytes).await?;
-    // The client ends as soon as it has read that number, and may not acknowledge any more that it has.
-    if let Err(error) = stream.shutdown().await {
-        eprintln!("the client ended first: {error}");
-    }
+    stream.shutdown().await?;
     println!("received {bytes} bytes");
     Ok(())
 }
@@ -34,6 +31,9 @@ async fn ask(endpoint: Endpoint, to: Destination, from: &str) -> Outcome {
     let written = stream.read_u64().await?;
     assert_eq!(written, bytes, "the server wrote as much");
     println!("sent {bytes} bytes");
+    drop(stream);
+    // The server hears that its answer has arrived.
+    endpoint.close().await;
     Ok(())
 }
 

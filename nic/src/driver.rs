@@ -75,49 +75,24 @@ pub fn run<D: Device>(
     endpoints: &mut [Endpoint<D>],
     clock: &mut impl Clock,
     idle: Idle,
-    between: impl FnMut(&mut [Endpoint<D>], u64) -> ControlFlow<()>,
-) {
-    let rest = Rest::new(idle, endpoints.iter().map(|endpoint| endpoint.device().wake_fd()));
-    run_resting(endpoints, clock, rest, between);
-}
-
-/// As [`run`], and sleeps no longer than until one of `also` is readable.
-pub fn run_waking<D: Device>(
-    endpoints: &mut [Endpoint<D>],
-    clock: &mut impl Clock,
-    idle: Idle,
-    also: &[RawFd],
-    between: impl FnMut(&mut [Endpoint<D>], u64) -> ControlFlow<()>,
-) {
-    let mut rest = Rest::new(idle, endpoints.iter().map(|endpoint| endpoint.device().wake_fd()));
-    also.iter().for_each(|&fd| rest.also_wake_on(fd));
-    run_resting(endpoints, clock, rest, between);
-}
-
-/// One round of [`run`] without a pause, for a caller with a loop of its own. Returns the time, and how long until the endpoint wants to be
-/// polled again at the latest, in nanoseconds.
-pub fn step<D: Device>(endpoint: &mut Endpoint<D>, clock: &mut impl Clock) -> (u64, u64) {
-    let now_ps = now_ps(std::slice::from_mut(endpoint), clock);
-    let next_ps = endpoint.poll(now_ps).unwrap_or(u64::MAX);
-    (now_ps, next_ps.saturating_sub(now_ps) / 1000)
-}
-
-/// As [`run`]. `wakes` says what else may end a sleep.
-pub(crate) fn run_resting<D: Device>(
-    endpoints: &mut [Endpoint<D>],
-    clock: &mut impl Clock,
-    mut rest: Rest,
     mut between: impl FnMut(&mut [Endpoint<D>], u64) -> ControlFlow<()>,
 ) {
+    let mut rest = Rest::new(idle, &*endpoints, &[]);
     loop {
-        let now_ps = now_ps(endpoints, clock);
-        let next_ps = poll_all(endpoints, now_ps);
+        let (now_ps, due_ns) = round(endpoints, clock);
         if between(endpoints, now_ps).is_break() {
             return;
         }
-        let activity = endpoints.iter().map(Endpoint::activity).sum();
-        rest.pause(activity, next_ps.saturating_sub(now_ps) / 1000);
+        rest.pause(endpoints.iter().map(Endpoint::activity).sum(), due_ns);
     }
+}
+
+/// One round of [`run`] without a pause. Returns the time in picoseconds, and how long until one of the endpoints wants to be polled again
+/// at the latest, in nanoseconds.
+pub(crate) fn round<D: Device>(endpoints: &mut [Endpoint<D>], clock: &mut impl Clock) -> (u64, u64) {
+    let now_ps = now_ps(endpoints, clock);
+    let next_ps = endpoints.iter_mut().filter_map(|endpoint| endpoint.poll(now_ps)).min().unwrap_or(u64::MAX);
+    (now_ps, next_ps.saturating_sub(now_ps) / 1000)
 }
 
 /// The time, which begins again at 0 if it is late and the endpoints let it.
@@ -134,11 +109,6 @@ fn now_ps<D: Device>(endpoints: &mut [Endpoint<D>], clock: &mut impl Clock) -> u
 
 /// From when on a clock begins again: 20 hours. A connection that begins just before has a hundred days left.
 const RESTART_PS: u64 = 1 << 56;
-
-/// Polls every endpoint once; returns the earliest time at which one wants to be polled again.
-fn poll_all<D: Device>(endpoints: &mut [Endpoint<D>], now_ps: u64) -> u64 {
-    endpoints.iter_mut().map(|endpoint| endpoint.poll(now_ps).unwrap_or(u64::MAX)).min().unwrap_or(u64::MAX)
-}
 
 /// Decides when a driver sleeps, and does.
 #[derive(Debug)]
@@ -161,16 +131,16 @@ const MIN_SLEEP_NS: u64 = 100_000;
 const BLIND_SLEEP: Duration = Duration::from_micros(50);
 
 impl Rest {
-    pub(crate) fn new(idle: Idle, wakers: impl Iterator<Item = Option<RawFd>>) -> Self {
-        let wakers: Vec<Option<RawFd>> = wakers.collect();
+    /// For a driver of these endpoints, which also wakes when one of `also` is readable.
+    pub(crate) fn new<'a, D: Device + 'a>(
+        idle: Idle,
+        endpoints: impl IntoIterator<Item = &'a Endpoint<D>>,
+        also: &[RawFd],
+    ) -> Self {
+        let wakers: Vec<_> = endpoints.into_iter().map(|endpoint| endpoint.device().wake_fd()).collect();
         let blind = wakers.contains(&None).then_some(BLIND_SLEEP);
-        let fds = wakers.into_iter().flatten().map(sys::readable).collect();
+        let fds = wakers.into_iter().flatten().chain(also.iter().copied()).map(sys::readable).collect();
         Self { idle, fds, blind, activity: 0, quiet_rounds: 0 }
-    }
-
-    /// Also wakes when this descriptor is readable.
-    pub(crate) fn also_wake_on(&mut self, fd: RawFd) {
-        self.fds.push(sys::readable(fd));
     }
 
     /// Sleeps if nothing has happened for some rounds and nothing is due for `due_ns`.

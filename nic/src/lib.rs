@@ -38,18 +38,19 @@
 //! # Ways to use it
 //!
 //! - [`aio`]: handles for tokio, with a thread behind them; `Connection::split` parts the directions, `into_stream` makes a stream;
+//! - [`Host`], an endpoint with all that it takes to run, on a thread of the caller's;
 //! - [`driver::run`], which polls many endpoints on one thread by a clock;
 //! - [`Endpoint`] itself, polled with whatever time the caller has.
 //!
 //! | what | where |
 //! |---|---|
-//! | a real interface | [`device::XskInterface`]: sockets on all its queues, and the XDP program that steers frames into them |
+//! | a real interface | `Host::open`: sockets on all its queues, the XDP program that steers frames into them, the kernel's routes |
 //! | a network in memory that loses, delays, doubles, reorders and corrupts | [`device::MemoryNetwork`] |
-//! | settings learned from the interface | [`EndpointConfig::for_interface`], and its methods `with_...` |
+//! | settings | `HostConfig`, which learns from the interface, and the methods `with_...` of [`EndpointConfig`] |
 //! | how paths are chosen | [`BalancerKind`], [`EndpointConfig::with_balancer`] |
 //! | how congestion is controlled | [`CcKind`], [`EndpointConfig::with_congestion_control`] |
 //! | who may connect, and sealed frames | [`keys`], [`EndpointConfig::with_keys`] |
-//! | where frames go | [`net`]: the kernel's routes and neighbours |
+//! | waiting for connections to end | [`Host::close`], [`aio::Endpoint::close`] |
 //! | payload that stays in the frames | [`Endpoint::with_sink`], [`Endpoint::send_from`] |
 //!
 //! `nic/examples` has an echo server, a file transfer and a measurement of goodput; `docs/library.md` of the project tells more. Without the
@@ -62,16 +63,20 @@ pub mod clock;
 pub mod device;
 pub mod driver;
 pub mod endpoint;
+mod host;
 pub mod keys;
 #[cfg(feature = "xdp")]
 pub mod net;
-pub mod real;
+mod real;
 pub mod sys;
 #[cfg(feature = "xdp")]
 pub mod xdp;
 
 pub use bytes::Bytes;
 pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Peer};
+pub use host::Host;
+#[cfg(feature = "xdp")]
+pub use host::HostConfig;
 pub use spray_core::cc::{CcKind, ControlConfig};
 pub use spray_core::event::{Choice, Event, FreezeReason};
 pub use spray_core::flow::{FlowConfig, Limits, ReceiverStats, SenderStats};

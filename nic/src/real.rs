@@ -53,13 +53,7 @@ pub fn header_bytes(v6: bool, sealed: bool) -> u32 {
 /// The least MTU, when they are too few.
 pub fn payload_bytes(mtu: u32, header_bytes: u32) -> Result<u32, u32> {
     let room = (mtu + ETHERNET_HEADER).saturating_sub(header_bytes);
-    if room < LEAST_PAYLOAD_BYTES { Err(crate::real::mtu(0, header_bytes)) } else { Ok(room) }
-}
-
-/// The MTU that so much payload takes, or the least one.
-#[must_use]
-pub fn mtu(payload_bytes: u32, header_bytes: u32) -> u32 {
-    payload_bytes.max(LEAST_PAYLOAD_BYTES) + header_bytes - ETHERNET_HEADER
+    if room < LEAST_PAYLOAD_BYTES { Err(LEAST_PAYLOAD_BYTES + header_bytes - ETHERNET_HEADER) } else { Ok(room) }
 }
 
 /// A connection over a path of which nothing is known.

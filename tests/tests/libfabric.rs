@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use spray_nic::device::XskInterface;
+use spray_nic::Host;
 use spray_nic::keys::PrivateKey;
 use spray_test_support::{Folder, skip, text};
 use spray_testbed::{Pair, Routers};
@@ -141,7 +141,7 @@ fn an_interface_that_is_taken_is_refused() {
     }
     let pair = Pair::new().unwrap();
     let server = Pair::address(1, false);
-    let _taken = pair.run_in(1, || XskInterface::open(Pair::INTERFACE, server)).unwrap().unwrap();
+    let _taken = pair.run_in(1, || Host::open(Pair::INTERFACE)).unwrap().unwrap();
     let start = |side, mut command: Command| Running(pair.run_in(side, || command.spawn()).unwrap().unwrap());
     let [(client_is_well, ..), (server_is_well, _, errors)] = play(start, server, &["-I", "1"]);
     assert!(!client_is_well && !server_is_well && errors.contains("interface eth0 is busy"), "{errors}");

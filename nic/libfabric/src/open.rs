@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use spray_nic::device::{OpenError, TakeOverError, XskConfig, XskInterface};
-use spray_nic::net::{Interface, NetError, NextHops, Source};
-use spray_nic::{Endpoint, EndpointConfig};
+use spray_nic::device::{OpenError, TakeOverError, XskInterface};
+use spray_nic::net::{Interface, NetError};
+use spray_nic::{EndpointConfig, Host, HostConfig};
 
 use crate::engine::ways::Ways;
 use crate::engine::{Bindings, Engine, header, sending};
@@ -27,16 +27,13 @@ pub fn open(
         Errno(errno)
     };
     let net = |error: NetError| told(&error, net_errno(&error));
-    let interface = Interface::find(name).map_err(net)?;
-    let config = configure(EndpointConfig::on(&interface, address).map_err(net)?, settings)?;
-    let device =
-        XskInterface::open_with(&interface, (address, spray_nic::Ports::DEFAULT), &XskConfig::new(name, 0), None);
-    let device = device.map_err(|error| told(&error, take_over_errno(&error)))?;
-    let source = Source { interface: interface.name, index: interface.index, address };
-    let ways = NextHops::open(source).and_then(Ways::follow).map_err(net)?;
-    let endpoint = Endpoint::new(device, config).map_err(|error| told(&error, libc::EINVAL))?;
+    let mut config = Interface::find(name).and_then(|interface| HostConfig::on(interface, address)).map_err(net)?;
+    config.endpoint = configure(config.endpoint, settings)?;
+    let mut host = Host::open_with(config).map_err(|error| told(&error, take_over_errno(&error)))?;
+    host.start().map_err(|error| told(&error, libc::EAGAIN))?;
+    let ways = host.resolver().map(Ways::Kernel).ok_or(Errno::BAD_STATE)?;
     say::inform(format!("{name} is taken over as {address}"));
-    Ok(Engine::new(endpoint, ways, bindings, settings.max_message))
+    Ok(Engine::new(host, ways, bindings, settings.max_message))
 }
 
 /// Each peer may have a connection here and be had one to, and while one of them begins anew, two.
@@ -59,6 +56,7 @@ fn net_errno(error: &NetError) -> i32 {
 fn take_over_errno(error: &TakeOverError) -> i32 {
     match error {
         TakeOverError::Net(error) => net_errno(error),
+        TakeOverError::Config(_) => libc::EINVAL,
         TakeOverError::Open(OpenError::QueueBusy { .. }) | TakeOverError::Attach { .. } => libc::EBUSY,
         _ if !nix::unistd::geteuid().is_root() => libc::EPERM,
         _ => libc::ENODEV,

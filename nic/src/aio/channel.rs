@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, PipeReader, PipeWriter, Read, Write},
+    net::IpAddr,
     os::fd::{AsRawFd, RawFd},
     sync::{
         Arc, OnceLock,
@@ -18,7 +19,7 @@ use crate::endpoint::{
 };
 
 /// What can go wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The configuration is out of range.
@@ -35,13 +36,21 @@ pub enum Error {
     Send(#[from] SendError),
     /// The driver thread could not be started.
     #[error("the driver thread cannot start: {0}")]
-    Thread(String),
+    Thread(#[source] io::Error),
     /// The interface could not be taken over.
-    #[error("{0}")]
-    Interface(String),
-    /// It is not known where frames to the peer go.
-    #[error("{0}")]
-    NextHop(String),
+    #[cfg(feature = "xdp")]
+    #[error(transparent)]
+    Interface(#[from] crate::device::TakeOverError),
+    /// The kernel does not tell where frames to the peer go.
+    #[cfg(feature = "xdp")]
+    #[error(transparent)]
+    NextHop(crate::net::NetError),
+    /// Nobody tells where frames to the peer go.
+    #[error(
+        "where frames to {0} go is not known: an endpoint on a device of its own follows no routes; connect to a Peer, with the Ethernet \
+         address of the next hop"
+    )]
+    NoRoutes(IpAddr),
     /// The connection was closed before the message was delivered.
     #[error("the connection is closed")]
     Closed,

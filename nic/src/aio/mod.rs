@@ -36,12 +36,11 @@ mod thread;
 mod tests;
 
 use std::{
-    io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     sync::Arc,
 };
 
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 use self::channel::{Command, Handle, Opened, Waker};
 pub use self::channel::{Error, Message};
@@ -51,11 +50,7 @@ use crate::{
     device::Device,
     driver::DriverOptions,
     endpoint::{EndpointConfig, EndpointStats, Peer},
-};
-#[cfg(feature = "xdp")]
-use crate::{
-    device::{XskConfig, XskInterface},
-    net::{Interface, NextHops, Resolver, Source},
+    host::Host,
 };
 
 /// Most commands that wait for the driver thread. Callers wait when there are more.
@@ -66,7 +61,7 @@ const BACKLOG: usize = 128;
 /// Whom to connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
-    /// A host, to which frames go as the kernel's routes say. For an endpoint of [`Endpoint::open`].
+    /// A host, to which frames go as the kernel's routes say. For an endpoint on a real interface.
     Address(IpAddr),
     /// A host with the Ethernet address to which frames for it go.
     Peer(Peer),
@@ -96,102 +91,65 @@ impl From<Peer> for Destination {
     }
 }
 
-/// An endpoint on a thread of its own. The thread lives until this handle and all its connections are dropped.
+/// A [`Host`] on a thread of its own. The thread lives until this handle and all its connections are dropped, and up to two seconds longer,
+/// until all that was sent is delivered.
 #[derive(Debug)]
 pub struct Endpoint {
     shared: Handle,
     accepted: Mutex<mpsc::Receiver<Opened>>,
+    /// Closed once the thread has ended.
+    ended: oneshot::Receiver<()>,
     local: Peer,
     #[cfg(feature = "xdp")]
-    resolver: Option<Resolver>,
+    resolver: Option<crate::net::Resolver>,
 }
 
 impl Endpoint {
-    /// Takes an interface of this thread's network namespace over and starts an endpoint on its first address, with the settings of
-    /// [`EndpointConfig::for_interface`], on a thread that sleeps when idle. Needs root, or the rights that errors name.
+    /// Takes an interface of this thread's network namespace over by [`Host::open`], and starts the host on a thread that sleeps when idle.
     ///
     /// # Errors
     /// Says what stands in the way, and what to do about it.
     #[cfg(feature = "xdp")]
     pub fn open(interface: &str) -> Result<Self, Error> {
-        let failed = |error: crate::net::NetError| Error::Interface(error.to_string());
-        let found = Interface::find(interface).map_err(failed)?;
-        let config = found.own_address(None).and_then(|address| EndpointConfig::on(&found, address)).map_err(failed)?;
-        Self::open_with(&found, config, &XskConfig::new(interface, 0), DriverOptions::real())
+        Self::start(Host::open(interface)?, DriverOptions::real())
     }
 
-    /// As [`open`](Self::open), with settings of one's choice.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    #[cfg(feature = "xdp")]
-    pub fn open_with(
-        interface: &Interface,
-        config: EndpointConfig,
-        sockets: &XskConfig,
-        options: DriverOptions,
-    ) -> Result<Self, Error> {
-        let device = XskInterface::open_with(interface, (config.address, config.ports), sockets, None);
-        let device = device.map_err(|error| Error::Interface(error.to_string()))?;
-        let failed = |error: crate::net::NetError| Error::Interface(error.to_string());
-        let source = Source { interface: interface.name.clone(), index: interface.index, address: config.address };
-        let mut next_hops = NextHops::open(source).map_err(failed)?;
-        next_hops.start().map_err(failed)?;
-        let resolver = next_hops.resolver();
-        let mut endpoint =
-            Self::start(device, config, options, move |endpoint, now_ps| next_hops.update(endpoint, now_ps))?;
-        endpoint.resolver = Some(resolver);
-        Ok(endpoint)
-    }
-
-    /// Starts an endpoint in real time on a device, on a SCHED_IDLE thread that sleeps when idle. It follows no routes:
+    /// Starts a host on a device of one's own in real time, on a SCHED_IDLE thread that sleeps when idle. It follows no routes:
     /// [`connect`](Self::connect) takes a [`Peer`].
     ///
     /// # Errors
     /// When the configuration is out of range, or the thread cannot be started.
     pub fn spawn<D: Device + Send + 'static>(device: D, config: EndpointConfig) -> Result<Self, Error> {
-        Self::spawn_with(device, config, DriverOptions::default())
+        Self::start(Host::new(device, config)?, DriverOptions::default())
     }
 
-    /// As [`spawn`](Self::spawn), on a thread that runs as `options` say.
+    /// Starts a host on a thread that runs as `options` say.
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn).
-    pub fn spawn_with<D: Device + Send + 'static>(
-        device: D,
-        config: EndpointConfig,
-        options: DriverOptions,
-    ) -> Result<Self, Error> {
-        Self::start(device, config, options, |_, _| {})
-    }
-
-    /// Starts the thread, which calls `each` after every round with the endpoint and the time.
-    fn start<D: Device + Send + 'static>(
-        device: D,
-        config: EndpointConfig,
-        options: DriverOptions,
-        each: impl FnMut(&mut crate::Endpoint<D>, u64) + Send + 'static,
-    ) -> Result<Self, Error> {
-        let local = Peer { address: config.address, mac: config.mac };
-        let endpoint = crate::Endpoint::new(device, config)?;
-        let failed = |error: io::Error| Error::Thread(error.to_string());
-        let waker = Arc::new(Waker::new().map_err(failed)?);
+    /// When the thread cannot be started as they say.
+    pub fn start<D: Device + Send + 'static>(mut host: Host<D>, options: DriverOptions) -> Result<Self, Error> {
+        host.start().map_err(Error::Thread)?;
+        let EndpointConfig { address, mac, .. } = *host.endpoint.config();
+        #[cfg(feature = "xdp")]
+        let resolver = host.resolver();
+        let waker = Arc::new(Waker::new().map_err(Error::Thread)?);
         let (commands, commands_in) = mpsc::channel(COMMANDS);
         let (notices, notices_in) = mpsc::unbounded_channel();
         let (accepted, accepted_in) = mpsc::channel(BACKLOG);
         let shared = Handle { commands, notices, waker };
         let inputs = thread::Inputs { commands: commands_in, notices: notices_in, accepted };
-        thread::start(endpoint, inputs, &shared, options, each).map_err(failed)?;
+        let ended = thread::start(host, inputs, &shared, options).map_err(Error::Thread)?;
         Ok(Self {
             shared,
             accepted: Mutex::new(accepted_in),
-            local,
+            ended,
+            local: Peer { address, mac },
             #[cfg(feature = "xdp")]
-            resolver: None,
+            resolver,
         })
     }
 
-    /// Connects to a host: an IP address where the endpoint was made by [`open`](Self::open), a [`Peer`] anywhere.
+    /// Connects to a host: an IP address where the endpoint follows the kernel's routes, a [`Peer`] anywhere.
     ///
     /// # Errors
     /// When the next hop is not known, the table is full, or the peer refuses or does not answer.
@@ -206,12 +164,9 @@ impl Endpoint {
     async fn resolve(&self, address: IpAddr) -> Result<[u8; 6], Error> {
         #[cfg(feature = "xdp")]
         if let Some(resolver) = &self.resolver {
-            return resolver.resolve(address).await.map_err(|error| Error::NextHop(error.to_string()));
+            return resolver.resolve(address).await.map_err(Error::NextHop);
         }
-        Err(Error::NextHop(format!(
-            "where frames to {address} go is not known: an endpoint on a device of its own follows no routes; connect to a Peer, with the \
-             Ethernet address of the next hop"
-        )))
+        Err(Error::NoRoutes(address))
     }
 
     /// The endpoint's own addresses: what a host on the same link connects to.
@@ -234,5 +189,17 @@ impl Endpoint {
     /// When the driver thread has ended.
     pub async fn stats(&self) -> Result<EndpointStats, Error> {
         self.shared.ask(|reply| Command::Stats { reply }).await
+    }
+
+    /// Ends the endpoint: resolves once all its handles are dropped, its connections have ended, for which they have two seconds, and the
+    /// interface is given back.
+    pub async fn close(self) {
+        let Self { shared, accepted, ended, .. } = self;
+        drop(accepted);
+        let waker = Arc::clone(&shared.waker);
+        drop(shared);
+        waker.wake();
+        // Nothing is ever sent.
+        let _ = ended.await;
     }
 }

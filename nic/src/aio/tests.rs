@@ -95,8 +95,8 @@ fn many_messages_both_ways_over_a_rough_network() {
         assert!(ours.stats().await.unwrap().unwrap().sender.retransmits > 0);
         assert!(client.stats().await.unwrap().sent[spray_wire::Kind::Data] >= 400);
         ours.close().await.unwrap();
-        assert_eq!(theirs.recv().await, Ok(None));
-        assert_eq!(theirs.send(content(0, 1)).await, Err(Error::Closed));
+        assert!(theirs.recv().await.unwrap().is_none());
+        assert!(matches!(theirs.send(content(0, 1)).await, Err(Error::Closed)));
     });
 }
 
@@ -133,11 +133,10 @@ fn a_removed_interface_ends_everything_that_waits() {
         let (ours, mut theirs) = (ours.unwrap(), theirs.unwrap());
         // The server, the second port, only waits: for a message, and for another client.
         network.network.set_link(1, LinkState::Removed);
-        let gone = Error::Connection(ConnectionError::InterfaceGone);
         let (message, client_error) = tokio::join!(theirs.recv(), server.accept());
-        assert_eq!(message, Err(gone));
-        assert_eq!(client_error.err(), Some(Error::Stopped));
-        assert_eq!(server.connect(peer(0, false)).await.err(), Some(Error::Stopped));
+        assert!(matches!(message, Err(Error::Connection(ConnectionError::InterfaceGone))));
+        assert!(matches!(client_error, Err(Error::Stopped)));
+        assert!(matches!(server.connect(peer(0, false)).await, Err(Error::Stopped)));
         drop(ours);
     });
 }
@@ -147,18 +146,44 @@ fn errors_reach_the_handles() {
     let network = Running::new(Impairments::delay(US));
     block_on(async {
         let (client, server) = (network.spawn(0, true), network.spawn(1, false));
-        let refused = client.connect(peer(1, false)).await.err();
-        assert_eq!(refused, Some(Error::Connection(ConnectionError::Refused)));
-        let nobody = client.connect(peer(7, false)).await.err();
-        assert_eq!(nobody, Some(Error::Connection(ConnectionError::ConnectTimeout)));
+        let refused = client.connect(peer(1, false)).await;
+        assert!(matches!(refused, Err(Error::Connection(ConnectionError::Refused))));
+        let nobody = client.connect(peer(7, false)).await;
+        assert!(matches!(nobody, Err(Error::Connection(ConnectionError::ConnectTimeout))));
+        let unknown = client.connect(address(1, false)).await;
+        assert!(matches!(unknown, Err(Error::NoRoutes(whose)) if whose == address(1, false)));
         let (theirs, ours) = tokio::join!(server.connect(peer(0, false)), client.accept());
         let (theirs, mut ours) = (theirs.unwrap(), ours.unwrap());
         let too_long = ours.send(vec![0; 65 << 20].into()).await;
         assert!(matches!(too_long, Err(Error::Send(SendError::Size { .. }))));
         network.network.set_impairments(Impairments { loss_ppm: 1_000_000, ..Impairments::default() });
         let unheard = ours.send(content(1, 10)).await;
-        assert_eq!(unheard, Err(Error::Connection(ConnectionError::PeerUnresponsive)));
-        assert_eq!(ours.recv().await, Err(Error::Connection(ConnectionError::PeerUnresponsive)));
+        assert!(matches!(unheard, Err(Error::Connection(ConnectionError::PeerUnresponsive))));
+        assert!(matches!(ours.recv().await, Err(Error::Connection(ConnectionError::PeerUnresponsive))));
         drop(theirs);
+    });
+}
+
+/// Its handles are dropped while messages wait for room in the endpoint, and for their delivery.
+#[test]
+fn an_endpoint_that_is_closed_has_delivered_what_was_sent() {
+    let network = Running::new(Impairments::delay(100 * US));
+    block_on(async {
+        let (client, server) = (network.spawn(0, false), network.spawn(1, true));
+        let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
+        let (half, _) = ours.unwrap().split();
+        let unsent: Vec<_> = (0..1500).map(|seed| half.submit(content(seed, 500))).collect();
+        drop(half);
+        let receive = async {
+            let (mut theirs, mut received) = (theirs.unwrap(), 0);
+            while theirs.recv().await.unwrap().is_some() {
+                received += 1;
+            }
+            received
+        };
+        assert_eq!(tokio::join!(client.close(), receive).1, 1500);
+        for delivered in unsent {
+            delivered.await.unwrap().unwrap();
+        }
     });
 }

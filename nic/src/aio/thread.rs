@@ -5,21 +5,22 @@ use std::{
     io,
     ops::ControlFlow,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::channel::{Command, Error, Handle, Message, Notice, Opened, Reply, Shared, Waker};
 use crate::{
-    clock::MonotonicClock,
     device::Device,
-    driver::{DriverOptions, Rest, run_resting},
+    driver::DriverOptions,
     endpoint::{ConnectionError, ConnectionId, Endpoint, EndpointEvent, MAX_UNREAD, MessageId, Peer, SendError},
+    host::Host,
 };
 
 /// How long connections may take to close after the last handle is gone.
-const LINGER_PS: u64 = 2_000_000_000_000;
+const LINGER: Duration = Duration::from_secs(2);
 
 /// The thread's ends of the channels.
 #[derive(Debug)]
@@ -52,36 +53,36 @@ struct Server {
     waker: Arc<Waker>,
     connecting: HashMap<ConnectionId, (Peer, Reply<Result<Opened, Error>>)>,
     entries: HashMap<ConnectionId, Entry>,
-    lingers_until_ps: Option<u64>,
 }
 
-/// Starts the thread, which calls `each` after every round. Fails if it cannot get the priority or CPU asked for.
+/// Starts the thread. Fails if it cannot get the priority or CPU asked for. What it returns closes when the thread has ended.
 pub(super) fn start<D: Device + Send + 'static>(
-    endpoint: Endpoint<D>,
+    mut host: Host<D>,
     inputs: Inputs,
     handle: &Handle,
     options: DriverOptions,
-    mut each: impl FnMut(&mut Endpoint<D>, u64) + Send + 'static,
-) -> io::Result<()> {
+) -> io::Result<oneshot::Receiver<()>> {
     let (commands, notices) = (handle.commands.downgrade(), handle.notices.downgrade());
     let waker = Arc::clone(&handle.waker);
     let (connecting, entries) = (HashMap::new(), HashMap::new());
-    let mut server = Server { inputs, commands, notices, waker, connecting, entries, lingers_until_ps: None };
+    let mut server = Server { inputs, commands, notices, waker, connecting, entries };
     let (started, result) = std::sync::mpsc::sync_channel(1);
+    let (ends, ended) = oneshot::channel();
     std::thread::Builder::new().name("spray-driver".into()).spawn(move || {
         let applied = options.apply();
         let failed = applied.is_err();
         if started.send(applied).is_err() || failed {
             return;
         }
-        let mut rest = Rest::new(options.idle, std::iter::once(endpoint.device().wake_fd()));
-        rest.also_wake_on(server.waker.fd());
-        run_resting(&mut [endpoint], &mut MonotonicClock::new(), rest, |endpoints, now_ps| {
-            each(&mut endpoints[0], now_ps);
-            server.serve(&mut endpoints[0], now_ps)
+        // It was started.
+        let _ = host.run(options.idle, &[server.waker.fd()], |endpoint, now_ps| server.serve(endpoint, now_ps));
+        host.outlast(LINGER, |endpoint, now_ps| {
+            let _ = server.serve(endpoint, now_ps);
         });
+        drop((server, host, ends));
     })?;
-    result.recv().unwrap_or(Ok(()))
+    result.recv().unwrap_or(Ok(()))?;
+    Ok(ended)
 }
 
 impl Server {
@@ -104,9 +105,9 @@ impl Server {
                 Err(mpsc::error::TryRecvError::Disconnected) => break,
             }
         }
-        let until_ps = *self.lingers_until_ps.get_or_insert(now_ps.saturating_add(LINGER_PS));
-        let done = self.entries.is_empty() || now_ps >= until_ps;
-        if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        // Nobody waits for them any more.
+        self.connecting.drain().for_each(|(connection, _)| endpoint.abort(connection));
+        ControlFlow::Break(())
     }
 
     fn on_command<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64, command: Command) {
@@ -162,9 +163,11 @@ impl Server {
         match event {
             EndpointEvent::Connected { connection, .. } => self.on_connected(endpoint, connection),
             EndpointEvent::Accepted { connection, peer, .. } => {
-                let handle = self.open(connection, peer);
-                // Without room, or without a taker, the handle is dropped, which closes the connection.
-                drop(handle.map(|handle| self.inputs.accepted.try_send(handle)));
+                match self.open(connection, peer) {
+                    // Without room, or without a taker, the handle is dropped, which closes the connection.
+                    Some(handle) => drop(self.inputs.accepted.try_send(handle)),
+                    None => endpoint.abort(connection),
+                }
             }
             EndpointEvent::Received { connection, message, data, .. } => {
                 let bytes = data.len() as u64;

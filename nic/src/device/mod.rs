@@ -15,7 +15,7 @@ pub mod xsk;
 
 pub use memory::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats};
 #[cfg(feature = "xdp")]
-pub use xsk::{BindMode, OpenError, TakeOverError, XskConfig, XskDevice, XskInterface, XskQueues};
+pub use xsk::{BindMode, OpenError, TakeOverError, XskConfig, XskDevice, XskInterface};
 
 /// A frame of one device that the caller holds.
 ///

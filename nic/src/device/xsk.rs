@@ -1,8 +1,8 @@
 //! AF_XDP sockets, through `xsk-rs` and libxdp.
 //!
 //! Rings are named as the kernel does (*fill*, *completion*, *rx*, *tx*; see the kernel's `Documentation/networking/af_xdp.rst`).
-//! A socket receives only what an XDP program on the interface hands it. [`XskInterface`] comes with that program; for a program of
-//! your own, put [`XskDevice::fd`] into its XSKMAP.
+//! A socket receives only what an XDP program on the interface hands it. [`Host::open`](crate::Host::open) comes with that program; for
+//! a program of your own, put [`XskDevice::fd`] into its XSKMAP.
 //!
 //! In `xsk-rs` it is unsafe to touch a frame that somebody else owns, or to hand it to the kernel. Here `Frames`
 //! records who owns each frame, and every use of a handle checks it, so safe code cannot break the rule.
@@ -36,7 +36,6 @@ mod sys;
 pub use config::{BindMode, XskConfig};
 pub use error::OpenError;
 pub use interface::{TakeOverError, XskInterface};
-pub use queues::XskQueues;
 
 use config::{ETHERNET_HEADER, capacity};
 pub(crate) use sys::any_readable;
@@ -65,7 +64,7 @@ struct Rings {
 /// One queue of an interface: an AF_XDP socket with its own frames.
 ///
 /// It is opened in the network namespace of the calling thread. Afterwards any one thread may use it. Where the interface has several
-/// queues, packets of one connection come by all of them: [`XskQueues`] has them all.
+/// queues, packets of one connection come by all of them: [`Host::open`](crate::Host::open) takes them all.
 #[derive(Debug)]
 pub struct XskDevice {
     /// A cell: `xsk-rs` needs exclusive access even to count, and [`Device::audit`] counts behind a shared borrow.

@@ -90,7 +90,7 @@ impl EndpointConfig {
     }
 
     /// An endpoint on a real network, or on one in memory that behaves like one: what the path is like is learned, and a peer that says
-    /// nothing for [`real::GIVE_UP`] is given up.
+    /// nothing for 5 s is given up. `HostConfig` has one for an interface.
     ///
     /// # Errors
     /// When packets of `mtu` bytes are too short.
@@ -100,32 +100,6 @@ impl EndpointConfig {
             real::payload_bytes(mtu, header_bytes).map_err(|needed| ConfigError::Mtu { mtu, needed })?;
         let config = Self::new(address, mac, real::flow(payload_bytes, header_bytes));
         Ok(Self { link_bps: real::FIRST_BPS, ..config }.with_give_up(real::GIVE_UP))
-    }
-
-    /// An endpoint on an interface of this thread's network namespace: the kernel tells its first address, its Ethernet address, its MTU
-    /// and its link's rate.
-    ///
-    /// # Errors
-    /// When there is no such interface, it has no address, or its MTU is too small.
-    #[cfg(feature = "xdp")]
-    pub fn for_interface(name: &str) -> Result<Self, crate::net::NetError> {
-        let interface = crate::net::Interface::find(name)?;
-        Self::on(&interface, interface.own_address(None)?)
-    }
-
-    /// As [`for_interface`](Self::for_interface), with an address of one's choice.
-    ///
-    /// # Errors
-    /// When the MTU is too small.
-    #[cfg(feature = "xdp")]
-    pub fn on(interface: &crate::net::Interface, address: IpAddr) -> Result<Self, crate::net::NetError> {
-        let (name, mtu) = (&interface.name, interface.mtu);
-        let too_small = |error| match error {
-            ConfigError::Mtu { needed, .. } => crate::net::NetError::Mtu { interface: name.clone(), mtu, needed },
-            other => crate::net::NetError::Netlink(other.to_string()),
-        };
-        let config = Self::real(address, interface.mac, mtu).map_err(too_small)?;
-        Ok(Self { link_bps: interface.link_bps.unwrap_or(real::FIRST_BPS), ..config })
     }
 
     /// How packets choose paths; a [`BalancerKind`](spray_core::path::BalancerKind) stands for its published settings.
@@ -158,6 +132,13 @@ impl EndpointConfig {
         self.flow.give_up_ps = ps(time);
         self.idle_timeout_ps = ps(time);
         self.handshake = HandshakeConfig::within(time);
+        self
+    }
+
+    /// A first guess at the round-trip time, for the timeout before the first acknowledgement; the connection learns it.
+    #[must_use]
+    pub fn with_first_rtt(mut self, time: Duration) -> Self {
+        self.flow.rto = real::rto(ps(time));
         self
     }
 

@@ -113,7 +113,7 @@ pub enum ConnectionError {
     /// No Accept came in time, and none could have: nothing hands frames to this side's AF_XDP socket.
     #[error(
         "the peer did not answer the connection request, and no answer could arrive: no XDP program on this interface steers frames into \
-         the socket. Open the interface with XskInterface, which comes with one, or attach your own with the socket in its XSKMAP"
+         the socket. Open the interface with Host::open, which comes with one, or attach your own with the socket in its XSKMAP"
     )]
     NothingArrives,
     /// The peer accepts no connections, or no more of them.

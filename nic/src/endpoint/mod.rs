@@ -54,7 +54,7 @@ use spray_core::path::{Balancer, Ev};
 use spray_wire::{self as wire, CloseReason, Kind};
 
 pub(crate) use self::outside::MAX_UNREAD;
-use self::{buffers::Content, link::Link, machine::Machine};
+use self::{buffers::Content, connection::Stage, link::Link, machine::Machine};
 pub use self::{
     config::{EndpointConfig, HandshakeConfig},
     event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, LogEntry, MessageId, SendError},
@@ -203,12 +203,24 @@ impl<D: Device> Endpoint<D> {
         self.machine.nudge(index);
     }
 
+    /// Closes every connection, as [`close`](Self::close) does one.
+    pub fn close_all(&mut self) {
+        let all: Vec<ConnectionId> = self.machine.table.iter().map(|connection| connection.id).collect();
+        all.into_iter().for_each(|connection| self.close(connection));
+    }
+
     /// Ends a connection at once and tells the peer. [`EndpointEvent::Failed`] will follow on both sides.
     pub fn abort(&mut self, connection: ConnectionId) {
         if let Some(index) = self.machine.table.find(connection) {
             self.asked += 1;
             self.machine.give_up(self.polled_ps, index, ConnectionError::Aborted, CloseReason::Aborted);
         }
+    }
+
+    /// Ends every connection at once, as [`abort`](Self::abort) does one.
+    pub fn abort_all(&mut self) {
+        self.asked += 1;
+        self.machine.give_up_all(self.polled_ps, ConnectionError::Aborted);
     }
 
     /// Handles arrivals, does what is due up to `now_ps`, and sends frames. From [`CLOCK_END_PS`] on every connection fails.
@@ -219,7 +231,7 @@ impl<D: Device> Endpoint<D> {
         //= docs/specs/endpoint.md#END-36 the end of the clock
         let now_ps = now_ps.min(CLOCK_END_PS);
         if now_ps == CLOCK_END_PS {
-            self.machine.end_clock(now_ps);
+            self.machine.give_up_all(now_ps, ConnectionError::ClockEnded);
         }
         self.polled_ps = self.polled_ps.max(now_ps);
         self.send_control(self.machine.clock_ps);
@@ -311,6 +323,11 @@ impl<D: Device> Endpoint<D> {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.machine.table.len()
+    }
+
+    /// Whether there are connections, other than those whose peers have yet to prove themselves.
+    pub(crate) fn has_connections(&self) -> bool {
+        self.machine.table.iter().any(|connection| connection.stage != Stage::HalfOpen)
     }
 
     /// Has a connection that has yet to send something choose paths and control congestion by `flow`; says whether it does. Its payload

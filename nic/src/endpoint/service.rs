@@ -71,13 +71,12 @@ impl Machine {
         }
     }
 
-    /// Ends every connection, since the clock ends, and tells the peers.
-    //= docs/specs/endpoint.md#END-36 the end of the clock
-    pub(crate) fn end_clock(&mut self, now_ps: u64) {
+    /// Ends every connection with an error, and tells the peers.
+    pub(crate) fn give_up_all(&mut self, now_ps: u64, error: ConnectionError) {
         for index in 0..self.config.max_connections {
             match self.table.slot(index).map(|connection| connection.stage) {
                 Some(Stage::HalfOpen) => drop(self.remove(index)),
-                Some(_) => self.give_up(now_ps, index, ConnectionError::ClockEnded, CloseReason::Aborted),
+                Some(_) => self.give_up(now_ps, index, error, CloseReason::Aborted),
                 None => {}
             }
         }

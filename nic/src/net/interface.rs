@@ -88,7 +88,7 @@ impl Interface {
     }
 
     /// The address to send from: the first one of the family of `like`; link-local ones come last.
-    pub fn address_like(&self, like: Option<IpAddr>) -> Option<IpAddr> {
+    fn address_like(&self, like: Option<IpAddr>) -> Option<IpAddr> {
         let fits = |address: &&IpAddr| like.is_none_or(|like| like.is_ipv4() == address.is_ipv4());
         let is_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
         let mut fitting = self.addresses.iter().filter(fits);

@@ -11,7 +11,8 @@ use rtnetlink::Handle;
 use thiserror::Error;
 
 pub use interface::Interface;
-pub use next_hop::{NextHops, Resolver, Source};
+pub use next_hop::Resolver;
+pub(crate) use next_hop::{NextHops, Source};
 pub use tun::Tun;
 
 /// Why the kernel's answer is none to go by.

@@ -1,6 +1,7 @@
 //! Where frames to a peer go: the next router, or the peer itself. The kernel's routes and neighbours tell (netlink), at the start and
 //! whenever they change.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use super::{NetError, ask};
+use super::{Interface, NetError, ask};
 use crate::device::Device;
 use crate::endpoint::Endpoint;
 use crate::real::ps;
@@ -26,10 +27,8 @@ use crate::real::ps;
 /// From where an endpoint sends.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The interface's name.
-    pub interface: String,
-    /// Its number.
-    pub index: u32,
+    /// The interface.
+    pub interface: Interface,
     /// The endpoint's IP address.
     pub address: IpAddr,
 }
@@ -55,13 +54,13 @@ impl Source {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         let what = if hop == peer { "the peer itself".into() } else { format!("the router on the way to {peer}") };
-        Err(NetError::Silent { hop, what, interface: self.interface.clone() })
+        Err(NetError::Silent { hop, what, interface: self.interface.name.clone() })
     }
 
     /// Where the kernel's routes send packets to `peer` over the interface: a router, or the peer itself.
     async fn next_hop(&self, handle: &Handle, peer: IpAddr) -> Result<IpAddr, NetError> {
         let no_route = |why: &str| NetError::NoRoute {
-            interface: self.interface.clone(),
+            interface: self.interface.name.clone(),
             from: self.address,
             to: peer,
             why: why.into(),
@@ -84,14 +83,14 @@ impl Source {
                 RouteMessageBuilder::<Ipv4Addr>::new()
                     .destination_prefix(peer, 32)
                     .source_prefix(own, 32)
-                    .output_interface(self.index)
+                    .output_interface(self.interface.index)
                     .build(),
             ),
             (IpAddr::V6(own), IpAddr::V6(peer)) => Some(
                 RouteMessageBuilder::<Ipv6Addr>::new()
                     .destination_prefix(peer, 128)
                     .source_prefix(own, 128)
-                    .output_interface(self.index)
+                    .output_interface(self.interface.index)
                     .build(),
             ),
             _ => None,
@@ -104,7 +103,7 @@ impl Source {
         let mut table = handle.neighbours().get().set_address_family(family).execute();
         let mut mac = None;
         while let Some(entry) = table.try_next().await.map_err(NetError::netlink)? {
-            if entry.header.ifindex == self.index && destination(&entry) == Some(hop) {
+            if entry.header.ifindex == self.interface.index && destination(&entry) == Some(hop) {
                 mac = mac.or_else(|| link_address(&entry));
             }
         }
@@ -114,9 +113,9 @@ impl Source {
     /// A socket whose packets leave by the interface, whatever other routes there are. Where there is none, no next hop will be found,
     /// which is told.
     fn prod(&self) -> Option<Socket> {
-        let open = || -> std::io::Result<Socket> {
+        let open = || -> io::Result<Socket> {
             let socket = Socket::new(Domain::for_address((self.address, 0).into()), Type::DGRAM, None)?;
-            socket.bind_device(Some(self.interface.as_bytes()))?;
+            socket.bind_device(Some(self.interface.name.as_bytes()))?;
             socket.bind(&SocketAddr::new(self.address, 0).into())?;
             socket.set_nonblocking(true)?;
             Ok(socket)
@@ -241,7 +240,7 @@ impl NextHops {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(&mut self) -> Result<(), NetError> {
+    pub fn start(&mut self) -> io::Result<()> {
         let Some((runtime, work)) = self.work.take() else { return Ok(()) };
         let thread = std::thread::Builder::new().name("spray-routes".into()).spawn(move || runtime.block_on(work));
         self.thread = Some(thread?);
@@ -289,7 +288,7 @@ impl Drop for NextHops {
     }
 }
 
-/// Tells the next hops of peers, by the thread of a [`NextHops`] that was started.
+/// Tells the next hops of peers, by the thread with which a [`Host`](crate::Host) follows routes.
 #[derive(Clone, Debug)]
 pub struct Resolver(UnboundedSender<Question>);
 
@@ -297,7 +296,7 @@ impl Resolver {
     /// The Ethernet address to which frames to `peer` go.
     ///
     /// # Errors
-    /// When there is no route, the next hop does not answer within two seconds, or the [`NextHops`] is gone.
+    /// When there is no route, the next hop does not answer within two seconds, or the host is gone.
     pub async fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
         self.ask(peer).await.map_err(|_| NetError::Netlink("nobody follows routes any more".into()))?
     }

@@ -1,7 +1,6 @@
 //! XDP programs: loading them, attaching them, and the one that steers frames of the transport into AF_XDP sockets.
 //!
-//! [`device::XskInterface`](crate::device::XskInterface) does all of it for an interface. Programs of other objects are loaded by the
-//! same functions.
+//! [`Host::open`](crate::Host::open) does all of it for an interface. Programs of other objects are loaded by the same functions.
 
 mod error;
 mod object;

@@ -28,11 +28,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use spray_nic::clock::MonotonicClock;
 use spray_nic::device::Device;
 use spray_nic::endpoint::ConnectionError;
 use spray_nic::sys::monotonic_ns;
-use spray_nic::{ConnectionId, Endpoint, EndpointEvent, driver};
+use spray_nic::{ConnectionId, EndpointEvent, Host};
 
 use self::buffers::Buffers;
 use self::header::Header;
@@ -90,8 +89,7 @@ pub struct Send {
 /// An endpoint that is enabled.
 #[derive(Debug)]
 pub struct Engine<D> {
-    endpoint: Endpoint<D>,
-    clock: MonotonicClock,
+    host: Host<D>,
     ways: Ways,
     bindings: Bindings,
     sending: Sending,
@@ -102,10 +100,9 @@ pub struct Engine<D> {
 
 impl<D: Device> Engine<D> {
     /// An endpoint for messages of up to `max_message` bytes; it is to take [`header::BYTES`] more.
-    pub fn new(endpoint: Endpoint<D>, ways: Ways, bindings: Bindings, max_message: usize) -> Self {
+    pub fn new(host: Host<D>, ways: Ways, bindings: Bindings, max_message: usize) -> Self {
         Self {
-            endpoint,
-            clock: MonotonicClock::new(),
+            host,
             ways,
             bindings,
             sending: Sending::default(),
@@ -122,7 +119,7 @@ impl<D: Device> Engine<D> {
     pub fn send(&mut self, send: &Send) -> Result<(), Errno> {
         let side = &self.bindings.sends;
         let to = self.bindings.peers.get(send.to).ok_or(Errno::INVALID)?.ip();
-        let own = self.endpoint.config().address;
+        let own = self.host.endpoint.config().address;
         if to.is_ipv4() != own.is_ipv4() || to == own {
             return Err(Errno(libc::EADDRNOTAVAIL));
         }
@@ -133,7 +130,7 @@ impl<D: Device> Engine<D> {
             return Err(Errno::AGAIN);
         }
         let operation = self.operation(send);
-        let was_idle = self.sending.send(&mut self.endpoint, &self.ways, to, message(send), operation)?;
+        let was_idle = self.sending.send(&mut self.host.endpoint, &self.ways, to, message(send), operation)?;
         if operation.is_done && operation.is_told {
             self.bindings.sends.done(operation.entry, true);
         }
@@ -182,10 +179,9 @@ impl<D: Device> Engine<D> {
         if attended {
             self.attended_ns = monotonic_ns();
         }
-        let (now_ps, due_ns) = driver::step(&mut self.endpoint, &mut self.clock);
-        self.ways.update(&mut self.endpoint, now_ps);
-        self.sending.connect(&mut self.endpoint, now_ps, &self.bindings.sends);
-        while let Some(event) = self.endpoint.next_event() {
+        let (now_ps, due_ns) = self.host.poll();
+        self.sending.connect(&mut self.host.endpoint, now_ps, &self.bindings.sends);
+        while let Some(event) = self.host.endpoint.next_event() {
             self.on_event(event);
         }
         // The answer to a question for the next hop ends no sleep.
@@ -199,7 +195,7 @@ impl<D: Device> Engine<D> {
 
     /// What is readable when frames have arrived.
     pub fn wake_fd(&self) -> Option<RawFd> {
-        self.endpoint.device().wake_fd()
+        self.host.endpoint.device().wake_fd()
     }
 
     /// Where receives find who they are for.
@@ -209,8 +205,7 @@ impl<D: Device> Engine<D> {
 
     /// Ends the endpoint: waits until what was sent is delivered, and for peers to hear that what they sent is.
     pub fn close(mut self) {
-        let all: Vec<ConnectionId> = self.sending.connections().collect();
-        all.into_iter().for_each(|connection| self.endpoint.close(connection));
+        self.sending.connections().for_each(|connection| self.host.endpoint.close(connection));
         let begun_ns = monotonic_ns();
         let elapsed = || Duration::from_nanos(monotonic_ns() - begun_ns);
         let is_open = |engine: &Self| engine.sending.connections().next().is_some() || engine.sending.is_asking();
@@ -219,9 +214,7 @@ impl<D: Device> Engine<D> {
             let mut fds: Vec<_> = self.wake_fd().map(spray_nic::sys::readable).into_iter().collect();
             spray_nic::sys::wait_readable(&mut fds, Duration::from_nanos(due_ns));
         }
-        let rest: Vec<ConnectionId> = self.sending.connections().chain(self.receiving.connections()).collect();
-        rest.into_iter().for_each(|connection| self.endpoint.abort(connection));
-        driver::step(&mut self.endpoint, &mut self.clock);
+        self.host.abort();
     }
 
     fn operation(&self, send: &Send) -> Operation {
@@ -255,7 +248,7 @@ impl<D: Device> Engine<D> {
         });
         taken.into_iter().for_each(|arrival| self.consume(arrival));
         if put.is_err() {
-            self.endpoint.abort(connection);
+            self.host.endpoint.abort(connection);
         }
     }
 
@@ -266,8 +259,8 @@ impl<D: Device> Engine<D> {
     }
 
     fn consume(&mut self, arrival: Arrival<ConnectionId>) {
-        self.endpoint.consumed(arrival.connection, arrival.message.len() as u64);
-        self.endpoint.recycle(arrival.message);
+        self.host.endpoint.consumed(arrival.connection, arrival.message.len() as u64);
+        self.host.endpoint.recycle(arrival.message);
     }
 }
 

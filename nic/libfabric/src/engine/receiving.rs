@@ -78,11 +78,6 @@ impl Receiving {
     pub fn is_empty(&self) -> bool {
         self.peers.is_empty()
     }
-
-    /// The connections.
-    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> {
-        self.peers.keys().copied()
-    }
 }
 
 /// What is told of a message that has found its receive, before its bytes are looked at.

@@ -52,8 +52,8 @@ impl Host {
             is_directed: true,
             context: 77,
         };
-        let endpoint = Endpoint::new(network.attach(mac(number)), config(number)).unwrap();
-        Self { engine: Engine::new(endpoint, Ways::ByNumber, bindings, MAX_MESSAGE), sent, received, counts, peers }
+        let host = spray_nic::Host::new(network.attach(mac(number)), config(number)).unwrap();
+        Self { engine: Engine::new(host, Ways::ByNumber, bindings, MAX_MESSAGE), sent, received, counts, peers }
     }
 
     fn send(&mut self, to: u8, tag: Option<u64>, bytes: &[u8], context: usize) -> Result<(), Errno> {
@@ -237,12 +237,12 @@ fn a_peer_that_is_gone_fails_what_is_sent_to_it_until_it_is_back() {
     until(&network, &mut [&mut a], |hosts| hosts[0].counts[0].failed.load(Relaxed) == 2);
 }
 
-/// Somebody with an endpoint, and messages of its own making.
-fn stranger(network: &MemoryNetwork, number: u8) -> (Endpoint<MemoryDevice>, ConnectionId) {
-    let mut endpoint = Endpoint::new(network.attach(mac(number)), config(number)).unwrap();
+/// Somebody with messages of its own making.
+fn stranger(network: &MemoryNetwork, number: u8) -> (spray_nic::Host<MemoryDevice>, ConnectionId) {
+    let mut host = spray_nic::Host::new(network.attach(mac(number)), config(number)).unwrap();
     let to = Peer { address: [10, 0, 0, 2].into(), mac: mac(2) };
-    let connection = endpoint.connect(0, to, None).unwrap();
-    (endpoint, connection)
+    let connection = host.endpoint.connect(0, to, None).unwrap();
+    (host, connection)
 }
 
 #[test]
@@ -254,13 +254,12 @@ fn hostile_messages_end_their_connection_and_no_other() {
     bad[3][2] = 255;
     for (number, message) in bad.into_iter().enumerate() {
         let (mut stranger, connection) = stranger(&network, 3 + number as u8);
-        let mut clock = MonotonicClock::new();
-        stranger.send(connection, message.into()).unwrap();
+        stranger.endpoint.send(connection, message.into()).unwrap();
         let mut ended = false;
         until(&network, &mut [&mut a, &mut b], |_| {
-            driver::step(&mut stranger, &mut clock);
+            stranger.poll();
             let end = |event| matches!(event, EndpointEvent::Failed { error: ConnectionError::Aborted, .. });
-            ended |= std::iter::from_fn(|| stranger.poll_event()).any(end);
+            ended |= std::iter::from_fn(|| stranger.endpoint.poll_event()).any(end);
             ended
         });
         let mut place = [0; 4];
@@ -278,16 +277,15 @@ fn what_nobody_receives_is_bounded() {
     let network = MemoryNetwork::default();
     let mut b = Host::new(&network, 2);
     let (mut stranger, connection) = stranger(&network, 3);
-    let mut clock = MonotonicClock::new();
     let (mut sent, mut delivered, mut quiet_ns) = (0, 0, monotonic_ns());
     let message = [&Header::default().write()[..], &[1; EACH]].concat();
     until(&network, &mut [&mut b], |_| {
-        driver::step(&mut stranger, &mut clock);
-        while stranger.send(connection, message.clone().into()).is_ok() {
+        stranger.poll();
+        while stranger.endpoint.send(connection, message.clone().into()).is_ok() {
             sent += 1;
         }
         let is_delivered = |event: &EndpointEvent| matches!(event, EndpointEvent::Delivered { .. });
-        let more = std::iter::from_fn(|| stranger.poll_event()).filter(is_delivered).count();
+        let more = std::iter::from_fn(|| stranger.endpoint.poll_event()).filter(is_delivered).count();
         delivered += more;
         if more > 0 {
             quiet_ns = monotonic_ns();
@@ -302,9 +300,9 @@ fn what_nobody_receives_is_bounded() {
         b.receive(None, None, &mut place, number);
         let done = number as u64 + 1;
         until(&network, &mut [&mut b], |hosts| {
-            driver::step(&mut stranger, &mut clock);
-            while stranger.poll_event().is_some() {}
-            let _ = stranger.send(connection, message.clone().into());
+            stranger.poll();
+            while stranger.endpoint.poll_event().is_some() {}
+            let _ = stranger.endpoint.send(connection, message.clone().into());
             hosts[0].counts[1].done.load(Relaxed) == done
         });
         read(&b.received);

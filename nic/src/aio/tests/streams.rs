@@ -1,5 +1,6 @@
 //! Halves and streams.
 
+use std::io;
 use std::pin::pin;
 use std::task::Poll;
 
@@ -66,7 +67,7 @@ fn the_connection_lives_as_long_as_one_half() {
         drop(sending);
         theirs.send("still there".into()).await.unwrap();
         drop(receiving);
-        assert_eq!(theirs.recv().await, Ok(None));
+        assert!(theirs.recv().await.unwrap().is_none());
     });
 }
 

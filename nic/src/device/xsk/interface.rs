@@ -7,19 +7,21 @@ use std::os::fd::{AsFd, RawFd};
 use spray_wire::Ports;
 use thiserror::Error;
 
-use super::{OpenError, XskConfig, XskQueues};
+use super::{OpenError, XskConfig, queues::XskQueues};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
+use crate::endpoint::ConfigError;
 use crate::net::{Interface, NetError};
 use crate::xdp::{AttachMode, ProgramError, SteerProgram};
 
-/// An interface with the steering program on it: frames of the transport to its address arrive here, all others in the kernel. Dropping it
-/// detaches the program and closes the sockets.
+/// An interface with the steering program on it, the device of [`Host::open`](crate::Host::open): frames of the transport to its
+/// address arrive here, all others in the kernel. Dropping it detaches the program and closes the sockets.
 #[derive(Debug)]
 pub struct XskInterface {
     // Fields drop in order: without a program no frame looks for a socket.
     steer: SteerProgram,
     queues: XskQueues,
     mode: AttachMode,
+    interface: Interface,
 }
 
 /// Why an interface could not be taken over.
@@ -43,33 +45,25 @@ pub enum TakeOverError {
         /// What the kernel said.
         source: ProgramError,
     },
+    /// The endpoint's configuration is out of range, or its frames do not fit the interface.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
 }
 
 impl XskInterface {
-    /// Takes all receive queues of an interface of this thread's network namespace over, for frames to `address` at the
-    /// default ports.
-    ///
-    /// # Errors
-    /// Says what stands in the way, and what to do about it.
-    pub fn open(interface: &str, address: IpAddr) -> Result<Self, TakeOverError> {
-        Self::open_with(&Interface::find(interface)?, (address, Ports::DEFAULT), &XskConfig::new(interface, 0), None)
-    }
-
-    /// As [`open`](Self::open), with other settings of its sockets and, with `queue`, on that queue alone; the NIC must then put
-    /// the ports' frames there.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_with(
-        interface: &Interface,
+    /// Takes an interface of this thread's network namespace over, for frames to `address` at these ports: all its receive queues, or
+    /// `queue` alone.
+    pub(crate) fn open(
+        interface: Interface,
         (address, ports): (IpAddr, Ports),
-        config: &XskConfig,
+        sockets: XskConfig,
         queue: Option<u32>,
     ) -> Result<Self, TakeOverError> {
         interface.check_free()?;
+        let sockets = XskConfig { interface: interface.name.clone(), ..sockets };
         let queues = match queue {
-            Some(queue) => XskQueues::open(config, &[queue])?,
-            None => XskQueues::open_all(config, SteerProgram::QUEUES)?,
+            Some(queue) => XskQueues::open(&sockets, &[queue])?,
+            None => XskQueues::open_all(&sockets, SteerProgram::QUEUES)?,
         };
         let mut steer = SteerProgram::load(interface.mac, &[address], ports)?;
         // Attached after the sockets exist, so that a steered frame finds its socket.
@@ -78,7 +72,7 @@ impl XskInterface {
         }
         let failed = |source| TakeOverError::Attach { interface: interface.name.clone(), source };
         let mode = steer.attach(interface.index).map_err(failed)?;
-        Ok(Self { steer, queues, mode })
+        Ok(Self { steer, queues, mode, interface })
     }
 
     /// How the program sits on the interface; [`AttachMode::Generic`] is slower and worth a warning.
@@ -93,10 +87,10 @@ impl XskInterface {
         self.steer.strays().unwrap_or(0)
     }
 
-    /// The interface's name.
+    /// The interface, as it was when it was taken over.
     #[must_use]
-    pub fn interface(&self) -> &str {
-        self.queues.interface()
+    pub fn interface(&self) -> &Interface {
+        &self.interface
     }
 }
 

@@ -80,12 +80,6 @@ impl XskQueues {
         &self.queues
     }
 
-    /// The interface's name.
-    #[must_use]
-    pub fn interface(&self) -> &str {
-        self.queues[0].interface()
-    }
-
     /// The queue that a handle belongs to, and that queue's own handle.
     fn find(&self, id: &FrameId) -> (usize, FrameId) {
         ((id.0 / self.frames) as usize, FrameId(id.0 % self.frames))

@@ -15,9 +15,9 @@ use super::pump::Pump;
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
-use crate::session::{PS_PER_S, Path, Session, Step, strays_line};
+use crate::say;
+use crate::session::{PS_PER_S, Path, Session, Step};
 use crate::stop::Stop;
-use crate::{note, say};
 
 /// How much longer than asked for the server may send: its clock begins later.
 const SPARE_S: u32 = 5;
@@ -27,17 +27,15 @@ const SPARE_S: u32 = 5;
 /// # Errors
 /// 2 when it could not start, 1 when a connection failed, 130 after Ctrl-C.
 pub fn perf(arguments: &args::Perf) -> Outcome {
-    let path = Path::new(&arguments.overrides)?;
+    let path = Path { next_hop: arguments.peer_mac, ..Path::new(&arguments.overrides)? };
     path.check()?;
     let mut session = Session::open_with(&arguments.interface, Some(arguments.server), &path, adjust)?;
-    let peer = session.peer(arguments.server, arguments.peer_mac)?;
+    let peer = session.peer(arguments.server)?;
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let mut client = Client::new(Plan::new(arguments), peer);
     let outcome = session.run(&stop, |endpoint, now_ps| client.step(endpoint, now_ps));
-    session.end_capture();
-    session.abort(client.connections.keys().copied());
-    strays_line(session.strays()).inspect(|line| note!("spray: {line}"));
+    session.end();
     outcome?;
     client.report(arguments.server.to_string())
 }

@@ -14,7 +14,7 @@ use super::pump::Pump;
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::Outcome;
-use crate::session::{PS_PER_S, Path, Session, Step, strays_line};
+use crate::session::{PS_PER_S, Path, Session, Step};
 use crate::stop::Stop;
 use crate::transfer::gbps;
 use crate::{note, say};
@@ -27,16 +27,13 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     let path = Path::new(&arguments.overrides)?;
     path.check()?;
     let mut session = Session::open_with(&arguments.interface, arguments.interface.steered.from, &path, adjust)?;
-    session.follow_routes()?;
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
-    note!("listening on {} as {}{whose}", arguments.interface.interface, session.address);
+    note!("listening on {} as {}{whose}", arguments.interface.interface, session.config().address);
     let mut server = Server::default();
     let outcome = session.run(&stop, |endpoint, now_ps| server.step(endpoint, now_ps));
-    session.end_capture();
-    session.abort(server.clients.keys().copied());
-    strays_line(session.strays()).inspect(|line| note!("spray: {line}"));
+    session.end();
     outcome
 }
 

@@ -1,5 +1,4 @@
-//! An interface taken over for the length of a command, such as `spray send` or `spray tunnel`: steering program, AF_XDP socket, endpoint and
-//! clock.
+//! A host on an interface for the length of a command, such as `spray send` or `spray tunnel`.
 //!
 //! | file | content |
 //! |---|---|
@@ -19,14 +18,12 @@ use spray_core::cc::CcKind;
 use spray_core::event::{Event, FreezeReason};
 use spray_core::feedback::LossCause;
 use spray_core::flow::FlowConfig;
-use spray_nic::clock::{Clock, MonotonicClock};
-use spray_nic::device::{BindMode, Device, XskConfig, XskInterface};
-use spray_nic::driver::{self, Idle};
-use spray_nic::endpoint::HandshakeConfig;
-use spray_nic::net::{Interface, NextHops, Resolver, Source};
-use spray_nic::real;
+use spray_nic::device::{BindMode, Device, XskInterface};
+use spray_nic::driver::Idle;
+use spray_nic::keys::Keys;
+use spray_nic::net::{Interface, Resolver};
 use spray_nic::xdp::AttachMode;
-use spray_nic::{ConnectionId, Endpoint, EndpointConfig, Peer};
+use spray_nic::{Endpoint, EndpointConfig, Host, HostConfig, Peer};
 use spray_settings::{ConnectionPath, Document, Transport};
 use tracing::{debug_span, info_span};
 
@@ -44,19 +41,15 @@ use crate::stop::Stop;
 use crate::transfer::CONNECTIONS;
 use crate::transfer::format::MESSAGE_BYTES;
 
-/// An endpoint on a real interface. Dropping it detaches the program and closes the socket.
+/// A host on a real interface. Dropping it detaches the program and closes the socket.
 pub struct Session {
-    endpoint: Endpoint<XskInterface>,
-    clock: MonotonicClock,
-    pub interface: Interface,
-    pub address: IpAddr,
-    pub flow: FlowConfig,
+    host: Host<XskInterface>,
+    /// The Ethernet address that the user gave for the next hop.
+    next_hop: Option<args::Mac>,
     pub freezes: Freezes,
     /// What else ends a sleep, when it is readable.
     pub wakers: Vec<RawFd>,
     outage: Outage,
-    /// Unless the user gave the next hop.
-    next_hops: Option<NextHops>,
     metrics: metrics::session::Session,
     watching: Option<Watching>,
 }
@@ -73,25 +66,20 @@ pub struct Path {
     pub gbps: Option<f64>,
     pub rtt_us: Option<f64>,
     pub trimming: bool,
+    /// The Ethernet address of the next hop, instead of the kernel's routes.
+    pub next_hop: Option<args::Mac>,
 }
 
 impl Path {
-    /// By default nothing is known of the path, which does not trim. An ACK stands for four packets and echoes the entropy
-    /// values of all of them. `overrides` change the settings.
+    /// Nothing is known of the path, which does not trim. `overrides` change the library's settings.
     ///
     /// # Errors
     /// 2 for overrides that are not allowed.
     pub fn new(overrides: &Overrides) -> Outcome<Self> {
-        let defaults = format!("[transport]\nack_every = {0}\nack_evs = {0}\n", real::ACK_EVERY);
-        let mut given = Document::parse(FilePath::new("defaults"), &defaults).map_err(Failure::refused)?;
+        let mut given = Document::parse(FilePath::new("defaults"), "").map_err(Failure::refused)?;
         overrides.apply(&mut given)?;
         let transport = Transport::read(&given).map_err(Failure::refused)?;
-        Ok(Self { transport, given, gbps: None, rtt_us: None, trimming: false })
-    }
-
-    /// The rate of the host's link, as far as it is known.
-    fn link_bps(&self) -> u64 {
-        self.gbps.map_or(real::FIRST_BPS, |gbps| (gbps * 1e9) as u64)
+        Ok(Self { transport, given, gbps: None, rtt_us: None, trimming: false, next_hop: None })
     }
 
     /// Refuses a control that needs a rate and has none. No default would be right, and what was learned is what it sends.
@@ -114,7 +102,6 @@ impl Path {
 
 /// Picoseconds of a second.
 pub const PS_PER_S: u64 = 1_000_000_000_000;
-const PS_PER_US: f64 = 1e6;
 /// Events between two steps, of which freezes are counted. A retransmission is one too, so the log takes those of a poll.
 const EVENTS: usize = 4096;
 /// Longest sleep, and so the longest time until Ctrl-C is seen.
@@ -143,75 +130,41 @@ impl Session {
         let _span = info_span!("open", interface = %name).entered();
         let metrics = metrics::session::Session::new(Metrics::open(arguments.publish.metrics)?);
         let keys = trust::keys(&arguments.trust)?;
-        let interface = Interface::find(name).map_err(Failure::refused)?;
-        let address = own_address(&interface, arguments, peer)?;
-        interface.check_free().map_err(Failure::refused)?;
-        let flow = flow(arguments, &interface, address, path, keys.is_some())?;
-        let device = debug_span!("load and attach").in_scope(|| take_over(&interface, address, arguments))?;
+        let mut config = configure(arguments, peer, path, keys)?;
+        adjust(&mut config.endpoint);
+        let mut host = debug_span!("load and attach").in_scope(|| Host::open_with(config)).map_err(Failure::refused)?;
+        if host.endpoint.device().attach_mode() == AttachMode::Generic {
+            note!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");
+        }
         let watching = tap::begin(&arguments.captures, name)?;
-        let mut config = EndpointConfig::new(address, interface.mac, flow);
-        config.ports = arguments.steered.ports;
-        config.max_connections = CONNECTIONS;
-        config.link_bps = path.link_bps();
-        config.event_log = EVENTS;
-        config.keys = keys;
-        let give_up = Duration::from_secs(arguments.timeout);
-        config.idle_timeout_ps = real::ps(give_up);
-        config.handshake = HandshakeConfig::within(give_up);
-        adjust(&mut config);
-        let mut endpoint = Endpoint::new(device, config).map_err(Failure::refused)?;
         if let Some(Watching { watch, .. }) = &watching {
-            endpoint = endpoint.with_tap(Box::new(Tap::new(watch.clone())));
+            host.endpoint = host.endpoint.with_tap(Box::new(Tap::new(watch.clone())));
         }
         let outage = Outage::new(name, Duration::from_secs(arguments.timeout));
-        Ok(Self {
-            endpoint,
-            clock: MonotonicClock::new(),
-            interface,
-            address,
-            flow,
-            freezes: Freezes::default(),
-            wakers: Vec::new(),
-            outage,
-            next_hops: None,
-            metrics,
-            watching,
-        })
+        let (freezes, wakers) = (Freezes::default(), Vec::new());
+        Ok(Self { host, next_hop: path.next_hop, freezes, wakers, outage, metrics, watching })
     }
 
-    /// From where it sends, for the kernel's routes.
-    pub fn source(&self) -> Source {
-        let interface = self.endpoint.device().interface().into();
-        Source { interface, index: self.interface.index, address: self.address }
-    }
-
-    /// While it runs, frames go where the kernel's routes and neighbours say.
-    ///
-    /// # Errors
-    /// When the kernel does not tell them.
-    pub fn follow_routes(&mut self) -> Outcome {
-        self.next_hops = Some(NextHops::open(self.source()).map_err(Failure::refused)?);
-        Ok(())
+    /// The endpoint's settings.
+    pub fn config(&self) -> &EndpointConfig {
+        self.host.endpoint.config()
     }
 
     /// The peer at an address, by way of the Ethernet address that the user gave, or else of the next hop that the kernel knows.
     ///
     /// # Errors
     /// 2 when there is no way there.
-    pub fn peer(&mut self, address: IpAddr, mac: Option<args::Mac>) -> Outcome<Peer> {
-        let mac = match mac {
-            Some(mac) => mac.0,
-            None => {
-                self.follow_routes()?;
-                self.source().resolve(address).map_err(by_hand)?
-            }
-        };
-        Ok(Peer { address, mac })
+    pub fn peer(&self, address: IpAddr) -> Outcome<Peer> {
+        match self.next_hop {
+            Some(args::Mac(mac)) => Ok(Peer { address, mac }),
+            // With that flag the kernel need not know.
+            None => self.host.peer(address).map_err(|error| Failure::refused(format!("{error} (--peer-mac)"))),
+        }
     }
 
-    /// Asks for next hops while it runs; `None` before [`Session::follow_routes`].
+    /// Asks for next hops while it runs; `None` where the user gave one.
     pub fn resolver(&self) -> Option<Resolver> {
-        self.next_hops.as_ref().map(NextHops::resolver)
+        self.host.resolver()
     }
 
     /// Waits for an interface that is down for as long as it takes.
@@ -231,55 +184,47 @@ impl Session {
 
     /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
     pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<XskInterface>, u64) -> Step) -> Outcome {
-        let (mut end, outage, freezes) = (Ok(()), &mut self.outage, &mut self.freezes);
-        let (next_hops, metrics) = (&mut self.next_hops, &mut self.metrics);
+        let Self { host, freezes, wakers, outage, metrics, .. } = self;
+        let mut end = Ok(());
         metrics.start()?;
-        next_hops.as_mut().map_or(Ok(()), NextHops::start).map_err(Failure::failed)?;
-        driver::run_waking(
-            std::slice::from_mut(&mut self.endpoint),
-            &mut self.clock,
-            Idle::Sleep(NAP),
-            &self.wakers,
-            |endpoints, now_ps| {
-                let (endpoint, now) = (&mut endpoints[0], now());
-                if let Some(next_hops) = next_hops {
-                    next_hops.update(endpoint, now_ps);
-                }
-                endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
-                metrics.update(endpoint, freezes, |endpoint| endpoint.device().strays(), now);
-                let step = match stop.is_set() {
-                    true => ControlFlow::Break(Err(Failure::stopped())),
-                    false => match outage.check(endpoint, now) {
-                        ControlFlow::Continue(()) => step(endpoint, now_ps),
-                        broken => broken,
-                    },
-                };
-                step.map_break(|outcome| end = outcome)
-            },
-        );
+        let ran = host.run(Idle::Sleep(NAP), wakers, |endpoint, now_ps| {
+            let now = now();
+            endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
+            metrics.update(endpoint, freezes, |endpoint| endpoint.device().strays(), now);
+            let step = match stop.is_set() {
+                true => ControlFlow::Break(Err(Failure::stopped())),
+                false => match outage.check(endpoint, now) {
+                    ControlFlow::Continue(()) => step(endpoint, now_ps),
+                    broken => broken,
+                },
+            };
+            step.map_break(|outcome| end = outcome)
+        });
+        ran.map_err(|error| Failure::failed(format!("cannot follow the kernel's routes: {error}")))?;
         end
     }
 
     /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
     pub fn strays(&self) -> u64 {
-        self.endpoint.device().strays()
+        self.host.endpoint.device().strays()
     }
 
-    /// Ends the capture, if there is one, and tells of it.
-    pub fn end_capture(&mut self) {
+    /// Ends all connections once what was sent is delivered, for which they have so long, and the capture.
+    pub fn close(&mut self, limit: Duration) {
+        self.host.close(limit);
+        self.end_capture();
+    }
+
+    /// Ends all connections at once, tells their peers, and ends the capture. Tells of strays.
+    pub fn end(&mut self) {
+        self.host.abort();
+        self.end_capture();
+        strays_line(self.strays()).inspect(|line| note!("spray: {line}"));
+    }
+
+    fn end_capture(&mut self) {
         self.watching.take().into_iter().for_each(Watching::close);
     }
-
-    /// Aborts `connections` and tells their peers.
-    pub fn abort(&mut self, connections: impl IntoIterator<Item = ConnectionId>) {
-        connections.into_iter().for_each(|connection| self.endpoint.abort(connection));
-        self.endpoint.poll(self.clock.now_ps());
-    }
-}
-
-/// The library's error, with the flag that goes without the kernel's answer.
-fn by_hand(error: impl std::fmt::Display) -> Failure {
-    Failure::refused(format!("{error} (--peer-mac)"))
 }
 
 /// Times that a balancer froze (REPS §3.2), and why: for a loss by timeout, for one by a gap, for unanswered probes.
@@ -334,6 +279,33 @@ impl Outage {
     }
 }
 
+/// The library's settings for the interface, with what the command line gives.
+fn configure(
+    arguments: &args::Interface,
+    peer: Option<IpAddr>,
+    path: &Path,
+    keys: Option<Keys>,
+) -> Outcome<HostConfig> {
+    let interface = Interface::find(&arguments.interface).map_err(Failure::refused)?;
+    let address = own_address(&interface, arguments, peer)?;
+    let mut config = HostConfig::on(interface, address).map_err(Failure::refused)?;
+    if let Some(keys) = keys {
+        config.endpoint = config.endpoint.with_keys(keys);
+    }
+    let give_up = Duration::from_secs(arguments.timeout);
+    config.endpoint = with_path(path, config.endpoint.with_give_up(give_up), &config.interface)?;
+    config.endpoint.ports = arguments.steered.ports;
+    config.endpoint.max_connections = CONNECTIONS;
+    config.endpoint.event_log = EVENTS;
+    config.sockets.mode = match (arguments.zero_copy, arguments.copy) {
+        (true, _) => BindMode::ZeroCopy,
+        (_, true) => BindMode::Copy,
+        _ => BindMode::Auto,
+    };
+    (config.queue, config.follows_routes) = (arguments.steered.queue, path.next_hop.is_none());
+    Ok(config)
+}
+
 fn own_address(interface: &Interface, arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<IpAddr> {
     if let (Some(from), Some(peer)) = (arguments.steered.from, peer)
         && from.is_ipv4() != peer.is_ipv4()
@@ -344,70 +316,55 @@ fn own_address(interface: &Interface, arguments: &args::Interface, peer: Option<
     arguments.steered.from.map_or_else(|| interface.own_address(peer).map_err(or_from), Ok)
 }
 
-/// Connection parameters: the MTU limits the packet size, and the user gives rate and round-trip time of the path.
-fn flow(
-    arguments: &args::Interface,
-    interface: &Interface,
-    own: IpAddr,
-    path: &Path,
-    sealed: bool,
-) -> Outcome<FlowConfig> {
-    let header_bytes = real::header_bytes(own.is_ipv6(), sealed);
-    let room = real::payload_bytes(interface.mtu, header_bytes);
-    let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room.unwrap_or_default());
-    if room.is_err() || room.is_ok_and(|room| payload_bytes > room) {
-        let needed = real::mtu(payload_bytes, header_bytes);
-        let name = &interface.name;
+/// The endpoint's settings with those that the user gives for its connections. The library's packets fill those of the interface.
+fn with_path(path: &Path, config: EndpointConfig, interface: &Interface) -> Outcome<EndpointConfig> {
+    let (Interface { name, mtu, .. }, room) = (interface, config.flow.payload_bytes);
+    let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
+    if payload_bytes > room {
+        let needed = mtu + payload_bytes - room;
         return Err(Failure::refused(format!(
-            "the MTU of {name} is {}, too small for {payload_bytes} bytes of payload: needed is {needed} \
-             (`ip link set {name} mtu {needed}`), or less --payload",
-            interface.mtu
+            "the MTU of {name} is {mtu}, too small for {payload_bytes} bytes of payload: needed is {needed} \
+             (`ip link set {name} mtu {needed}`), or less --payload"
         )));
     }
-    Ok(connection(path, payload_bytes, header_bytes, arguments.timeout))
+    let mut config = match path.rtt_us {
+        Some(rtt_us) => config.with_first_rtt(Duration::from_secs_f64(rtt_us / 1e6)),
+        None => config,
+    };
+    config.link_bps = path.gbps.map_or(config.link_bps, |gbps| (gbps * 1e9) as u64);
+    config.flow = connection(path, FlowConfig { payload_bytes, ..config.flow }, config.link_bps);
+    Ok(config)
 }
 
-/// The settings of a connection that learns its path. What the user says of the path is not kept, but for the rate of `fixed-rate` and the
-/// first timeout.
+/// The settings of a connection that learns its path: the library's, but for what the user gives. What the user says of the path is not kept,
+/// but for the rate of `fixed-rate` and the first timeout.
 //= docs/specs/calibration.md#CAL-5 guesses
-fn connection(path: &Path, payload_bytes: u32, header_bytes: u32, timeout_s: u64) -> FlowConfig {
-    let link_bps = path.link_bps();
-    let base_rtt_ps = path.rtt_us.map_or(real::ps(real::FIRST_RTT), |rtt_us| (rtt_us * PS_PER_US) as u64);
-    let balancer = path.transport.balancer[0];
-    let trimming = path.trimming;
-    let connection = ConnectionPath { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming };
-    let flow = path.transport.flow_config(&connection);
-    let window_packets = path.or("transport.window_packets", flow.window_packets, real::WINDOW_PACKETS);
-    let learned = FlowConfig { window_packets, ..flow }.learning();
+fn connection(path: &Path, library: FlowConfig, link_bps: u64) -> FlowConfig {
+    let FlowConfig { payload_bytes, header_bytes, .. } = library;
+    let given = path.transport.flow_config(&ConnectionPath {
+        balancer: path.transport.balancer[0],
+        base_rtt_ps: library.path.base_rtt_ps,
+        link_bps,
+        payload_bytes,
+        header_bytes,
+        trimming: path.trimming,
+    });
+    let window_packets = path.or("transport.window_packets", given.window_packets, library.window_packets);
+    let learned = FlowConfig { window_packets, ..given }.learning();
     let max_window_bytes =
-        path.or("transport.max_window_bytes", flow.path.max_window_bytes, learned.path.max_window_bytes);
+        path.or("transport.max_window_bytes", given.path.max_window_bytes, learned.path.max_window_bytes);
     let first_bytes = learned.path.initial_window_bytes.min(max_window_bytes);
-    let initial_window_bytes = path.or("transport.initial_window_bytes", flow.path.initial_window_bytes, first_bytes);
+    let initial_window_bytes = path.or("transport.initial_window_bytes", given.path.initial_window_bytes, first_bytes);
     FlowConfig {
         path: spray_nic::Path { max_window_bytes, initial_window_bytes, ..learned.path },
-        ack_delay_ps: path.or("transport.ack_delay_us", flow.ack_delay_ps, real::ps(real::ACK_DELAY)),
-        give_up_ps: path.or("transport.give_up_us", flow.give_up_ps, timeout_s * PS_PER_S),
-        rto: path.or("transport.rto_min_us", flow.rto, real::rto(base_rtt_ps)),
+        ack_every: path.or("transport.ack_every", given.ack_every, library.ack_every),
+        ack_evs: path.or("transport.ack_evs", given.ack_evs, library.ack_evs),
+        ack_delay_ps: path.or("transport.ack_delay_us", given.ack_delay_ps, library.ack_delay_ps),
+        give_up_ps: path.or("transport.give_up_us", given.give_up_ps, library.give_up_ps),
+        rto: path.or("transport.rto_min_us", given.rto, library.rto),
         max_message_bytes: MESSAGE_BYTES,
         ..learned
     }
-}
-
-/// Opens the interface; only frames to `own` are steered away from the kernel.
-fn take_over(interface: &Interface, own: IpAddr, arguments: &args::Interface) -> Outcome<XskInterface> {
-    let name = &arguments.interface;
-    let mode = match (arguments.zero_copy, arguments.copy) {
-        (true, _) => BindMode::ZeroCopy,
-        (_, true) => BindMode::Copy,
-        _ => BindMode::Auto,
-    };
-    let config = XskConfig { mode, ..XskConfig::new(name.clone(), 0) };
-    let device = XskInterface::open_with(interface, (own, arguments.steered.ports), &config, arguments.steered.queue)
-        .map_err(Failure::refused)?;
-    if device.attach_mode() == AttachMode::Generic {
-        note!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");
-    }
-    Ok(device)
 }
 
 /// The line about frames that came by a queue without a socket, if there were any.
@@ -437,34 +394,47 @@ mod tests {
         Path { rtt_us, gbps, ..Path::new(&overrides).unwrap() }
     }
 
+    fn library() -> EndpointConfig {
+        EndpointConfig::real([10, 0, 0, 1].into(), [2; 6], 1500).unwrap()
+    }
+
+    fn flow(path: &Path) -> FlowConfig {
+        with_path(path, library(), &Interface::default()).unwrap().flow
+    }
+
     #[test]
     fn what_is_typed_of_the_path_changes_only_the_first_timeout() {
         //= docs/specs/calibration.md#CAL-5 guesses
-        let none = connection(&path(&[], None, None), 1_400, 64, 5);
+        let none = flow(&path(&[], None, None));
         assert_eq!(none.rto.min_ps, 5_000 * 1_000_000);
         for (rtt_us, gbps) in [(84.2, 0.08), (842.0, 0.8), (8_420.0, 8.0)] {
-            let typed = connection(&path(&[], Some(rtt_us), Some(gbps)), 1_400, 64, 5);
+            let typed = flow(&path(&[], Some(rtt_us), Some(gbps)));
             let initial_ps = typed.rto.initial_ps;
             assert_eq!(initial_ps, ((rtt_us * 10e6) as u64).max(10_000 * 1_000_000));
             assert_eq!(FlowConfig { rto: RtoConfig { initial_ps, ..none.rto }, ..none }, typed, "{rtt_us}");
         }
     }
 
-    /// What the library takes for a real network is what the commands take.
     #[test]
-    fn the_librarys_defaults_are_these() {
-        let ours = connection(&path(&[], None, None), 1_400, 64, 5);
-        let theirs = real::flow(1_400, 64);
-        assert_eq!(FlowConfig { max_message_bytes: theirs.max_message_bytes, ..ours }, theirs);
+    fn without_settings_the_librarys_hold() {
+        assert_eq!(flow(&path(&[], None, None)), FlowConfig { max_message_bytes: MESSAGE_BYTES, ..library().flow });
+    }
+
+    #[test]
+    fn what_is_given_holds_whatever_the_defaults_are() {
+        let given =
+            flow(&path(&["--ack-every=1", "--payload=1000", "--set=transport.window_packets=4096"], None, None));
+        assert_eq!((given.ack_every, given.ack_evs), (1, library().flow.ack_evs));
+        assert_eq!((given.payload_bytes, given.window_packets), (1000, 4096));
+        let too_long = with_path(&path(&["--payload=9000"], None, None), library(), &Interface::default());
+        assert!(too_long.unwrap_err().to_string().contains("too small for 9000 bytes of payload"));
     }
 
     #[test]
     fn a_fixed_rate_is_the_one_that_is_typed() {
         let path = path(&["--cc=fixed-rate"], None, Some(0.8));
         path.check().unwrap();
-        let ControlConfig::FixedRate(FixedRateConfig { rate_gbps }) = connection(&path, 1_400, 64, 5).cc else {
-            panic!("another control")
-        };
+        let ControlConfig::FixedRate(FixedRateConfig { rate_gbps }) = flow(&path).cc else { panic!("another control") };
         assert_eq!(rate_gbps.unwrap().bps(), 800_000_000);
     }
 
@@ -474,13 +444,13 @@ mod tests {
     fn no_message_is_longer_than_a_piece() {
         use crate::transfer::format::{PIECE_BYTES, begin_piece};
         let longest = begin_piece(0, 0, PIECE_BYTES).len() as u64 + PIECE_BYTES;
-        assert_eq!(connection(&path(&[], None, None), 1_400, 64, 5).max_message_bytes, longest);
+        assert_eq!(flow(&path(&[], None, None)).max_message_bytes, longest);
     }
 
     #[test]
     fn the_first_window_is_within_the_largest() {
         let path = path(&["--set=transport.max_window_bytes=10000"], None, None);
-        let known = connection(&path, 1_400, 64, 5).path;
+        let known = flow(&path).path;
         assert_eq!((known.initial_window_bytes, known.max_window_bytes), (10_000, 10_000));
     }
 }

@@ -22,7 +22,7 @@ use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
 use crate::say::manner;
-use crate::session::{Path, Session, Step, strays_line};
+use crate::session::{Path, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
@@ -55,7 +55,6 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     }
     let mut session =
         Session::open(&arguments.interface, arguments.interface.steered.from, &Path::new(&arguments.overrides)?)?;
-    session.follow_routes()?;
     let stop = Stop::on_signals()?;
     let stale = remove_stale(&out.folder().path);
     if stale > 0 {
@@ -66,12 +65,10 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     let mut receiving = Receiving::new(out, arguments.keep, limits, Progress::on_stderr());
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     let name = &arguments.interface.interface;
-    receiving.progress.phase(&format!("listening on {name} as {}{whose}", session.address));
+    receiving.progress.phase(&format!("listening on {name} as {}{whose}", session.config().address));
     let outcome = session.run(&stop, |endpoint, now_ps| receiving.step(endpoint, now_ps));
-    session.abort(receiving.transfers.keys().copied());
     receiving.progress.clear();
-    session.end_capture();
-    strays_line(session.strays()).inspect(|line| note!("spray: {line}"));
+    session.end();
     receiving.end(outcome)
 }
 

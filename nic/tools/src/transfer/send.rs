@@ -17,7 +17,7 @@ use super::tree::Tree;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
-use crate::session::{Freezes, Path, Session, Step, strays_line};
+use crate::session::{Freezes, Path, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
@@ -39,6 +39,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
         gbps: arguments.gbps,
         rtt_us: arguments.rtt_us,
         trimming: arguments.trimming,
+        next_hop: arguments.peer_mac,
         ..Path::new(&arguments.overrides)?
     };
     path.check()?;
@@ -47,7 +48,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
     }
     let tree = Tree::of(&arguments.paths)?;
     let mut session = Session::open(&arguments.interface, Some(arguments.to), &path)?;
-    let peer = session.peer(arguments.to, arguments.peer_mac)?;
+    let peer = session.peer(arguments.to)?;
     let stop = Stop::on_signals()?;
     session.confine(&tree.reach())?;
     tree.skipped.iter().for_each(|(name, what)| note!("spray: skipped {name}: {what}"));
@@ -70,14 +71,15 @@ pub fn send(arguments: &args::Send) -> Outcome {
     if sending.entries > 1 {
         sending.failed().for_each(|(path, why)| note!("spray: not sent: {path}: {why}"));
     }
-    if outcome.is_err() {
-        session.abort(sending.connection);
-        strays_line(strays).inspect(|line| note!("spray: {line}"));
+    match outcome {
+        Ok(()) => session.close(CLOSING),
+        Err(failure) => {
+            session.end();
+            return Err(failure);
+        }
     }
-    session.end_capture();
-    outcome?;
     let outcome = sending.outcome();
-    let report = sending.report(session.flow.payload_bytes, session.freezes, strays);
+    let report = sending.report(session.config().flow.payload_bytes, session.freezes, strays);
     say::object(&report)?;
     if report.has_files() {
         say!("{report}")
@@ -145,8 +147,6 @@ pub(super) struct Sending {
     files: Vec<FileReport>,
     folders: u32,
     skipped: usize,
-    /// Since when every entry has its verdict and the connection closes.
-    closing: Option<Instant>,
     meter: Meter,
 }
 
@@ -185,12 +185,11 @@ impl Sending {
             files: tree.failed.into_iter().map(|(path, why)| FileReport::failed(path, 0, why)).collect(),
             folders: 0,
             skipped,
-            closing: None,
             meter: Meter::new(),
         }
     }
 
-    /// Does what the last poll of the endpoint has made possible.
+    /// Does what the last poll of the endpoint has made possible. It ends once every entry has its verdict, with the connection open.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> Step {
         let connection = match self.connection {
             Some(connection) => connection,
@@ -202,15 +201,11 @@ impl Sending {
         while let Some(event) = endpoint.poll_event() {
             self.on_event(&event, endpoint, connection)?;
         }
-        if self.closing.is_some_and(|since| now() > since + CLOSING) {
-            return ControlFlow::Break(Ok(()));
-        }
         if let Err(failure) = self.fill(endpoint, connection) {
             return ControlFlow::Break(Err(failure));
         }
-        if self.ended && self.pending.is_empty() && self.queued.is_empty() && self.closing.is_none() {
-            self.closing = Some(now());
-            endpoint.close(connection);
+        if self.ended && self.pending.is_empty() && self.queued.is_empty() {
+            return ControlFlow::Break(Ok(()));
         }
         self.check_taking(endpoint, connection, now_ps)?;
         self.check_patience()
@@ -253,9 +248,6 @@ impl Sending {
                 if let Err(failure) = self.on_answer(Answer::decode(data)) {
                     return ControlFlow::Break(Err(failure));
                 }
-            }
-            EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } if self.closing.is_some() => {
-                return ControlFlow::Break(Ok(()));
             }
             EndpointEvent::Closed { .. } => {
                 // It closes when it has given every verdict.

@@ -80,22 +80,31 @@ fn sending(description: Description, content: &[u8]) -> Sending {
     Sending::new(tree, outgoing, receiver(), Duration::from_secs(60))
 }
 
-fn role<'a>(mut sending: Sending) -> Role<'a> {
-    Box::new(move |endpoint, now_ps| {
-        sending.step(endpoint, now_ps).map_break(|end| end.and_then(|()| sending.outcome()))
-    })
+fn role<'a>(sending: Sending) -> Role<'a> {
+    telling(sending).0
 }
 
 /// What a sender has told: bytes delivered, bytes that were there, notes.
 type Told = Rc<RefCell<(u64, u64, usize)>>;
 
+/// A sender that closes its connection once it has ended well, as the command does.
 fn telling<'a>(mut sending: Sending) -> (Role<'a>, Told) {
     let told = Told::default();
-    let tell = Rc::clone(&told);
+    let (tell, mut is_closing) = (Rc::clone(&told), false);
     let role: Role<'a> = Box::new(move |endpoint, now_ps| {
-        let step = sending.step(endpoint, now_ps).map_break(|end| end.and_then(|()| sending.outcome()));
-        *tell.borrow_mut() = (sending.delivered_bytes, sending.there_bytes, sending.notes.len());
-        step
+        if !is_closing {
+            let step = sending.step(endpoint, now_ps);
+            *tell.borrow_mut() = (sending.delivered_bytes, sending.there_bytes, sending.notes.len());
+            is_closing = matches!(step, ControlFlow::Break(Ok(())));
+            if !is_closing {
+                return step;
+            }
+            endpoint.close_all();
+        }
+        match endpoint.connections() {
+            0 => ControlFlow::Break(sending.outcome()),
+            _ => ControlFlow::Continue(()),
+        }
     });
     (role, told)
 }

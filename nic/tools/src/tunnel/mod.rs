@@ -26,7 +26,7 @@ use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::note;
-use crate::session::{Path, Session, Step, strays_line};
+use crate::session::{Path, Session, Step};
 use crate::stop::Stop;
 
 /// Packets that wait in the TUN device before it drops: what TCP sees as its bottleneck's queue.
@@ -52,11 +52,10 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
         config.flow.max_data_bytes = GRANT_BYTES;
     };
     let mut session = Session::open_with(&interface(arguments), Some(arguments.peer[0].address), &path, adjust)?;
-    let own = session.address;
+    let own = session.config().address;
     if let Some(same) = arguments.peer.iter().find(|peer| peer.address == own) {
         return Err(Failure::refused(format!("--peer {} is this machine itself", same.address)));
     }
-    session.follow_routes()?;
     session.outlast_outages();
     let resolver = session.resolver().ok_or_else(|| Failure::failed("the kernel's routes are not followed"))?;
     let tun = open(arguments)?;
@@ -68,8 +67,7 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
     let links = arguments.peer.iter().map(|remote| Link::new(remote.clone(), own)).collect();
     let mut tunnel = Tunnel { tun, links, resolver, wants: true, buffer: vec![0; MESSAGE].into() };
     let outcome = session.run(&stop, |endpoint, now_ps| tunnel.step(endpoint, now_ps));
-    session.abort(tunnel.links.iter().filter_map(Link::connection));
-    strays_line(session.strays()).inspect(|line| note!("spray: {line}"));
+    session.end();
     for Link { remote, counted, .. } in &tunnel.links {
         note!(
             "spray: {}: {} packets out, {} in; {} dropped without a connection or room, {} refused",

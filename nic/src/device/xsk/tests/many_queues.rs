@@ -1,6 +1,7 @@
 //! Several queues of an interface.
 
 use super::*;
+use crate::device::xsk::queues::XskQueues;
 
 #[test]
 fn each_queue_is_a_device() {

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::aio;
-use crate::device::XskInterface;
-use crate::endpoint::{ConnectionError, EndpointConfig};
-use crate::net::Interface;
+use crate::device::TakeOverError;
+use crate::endpoint::ConnectionError;
+use crate::net::{Interface, NetError};
+use crate::{Host, HostConfig};
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -34,6 +35,7 @@ fn the_interface_and_the_peers_address_are_enough() {
             assert_eq!(connection.recv().await.unwrap().unwrap().data, "got it");
             let error = endpoint.connect(IpAddr::from([10, 77, 0, 9])).await.unwrap_err();
             assert!(error.to_string().contains("10.77.0.9, the peer itself, does not answer"), "{error}");
+            assert!(matches!(error, aio::Error::NextHop(NetError::Silent { .. })), "{error:?}");
             connection.close().await.unwrap();
         });
         over.wait();
@@ -41,20 +43,20 @@ fn the_interface_and_the_peers_address_are_enough() {
     let server = |interface: &str| {
         number(interface, 2);
         let endpoint = aio::Endpoint::open(interface).unwrap();
-        let taken = aio::Endpoint::open(interface).unwrap_err().to_string();
-        assert!(taken.contains("is busy: XDP program"), "{taken}");
+        let taken = aio::Endpoint::open(interface).unwrap_err();
+        assert!(taken.to_string().contains("is busy: XDP program"), "{taken}");
+        assert!(matches!(taken, aio::Error::Interface(TakeOverError::Net(NetError::Busy { .. }))), "{taken:?}");
         ready.wait();
         block_on(async {
             let mut connection = endpoint.accept().await.unwrap();
             assert_eq!(connection.recv().await.unwrap().unwrap().data, vec![7; 1_000_000]);
             connection.send("got it".into()).await.unwrap();
-            assert_eq!(connection.recv().await, Ok(None));
+            assert!(connection.recv().await.unwrap().is_none());
+            drop(connection);
+            endpoint.close().await;
         });
-        drop(endpoint);
         over.wait();
-        // The thread ends a little later, and the program with it.
-        eventually("a free interface", || Interface::find(interface).unwrap().xdp_program.is_none());
-        drop(XskInterface::open(interface, [10, 77, 0, 2].into()).unwrap());
+        drop(Host::open(interface).unwrap());
         assert!(Interface::find(interface).unwrap().check_free().is_ok(), "nothing is left behind");
     };
     joined(MTU, client, server);
@@ -68,14 +70,14 @@ fn a_socket_without_a_program_says_what_is_missing() {
     let other = |interface: &str| up(interface, MTU);
     let deaf = |interface: &str| {
         number(interface, 1);
-        let config = EndpointConfig::for_interface(interface).unwrap().with_give_up(Duration::from_millis(200));
+        let config = HostConfig::of(interface).unwrap().endpoint.with_give_up(Duration::from_millis(200));
         assert_eq!((config.link_bps, config.address), (10_000_000_000, IpAddr::from([10, 77, 0, 1])), "as veth says");
         let device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
         let endpoint = aio::Endpoint::spawn(device, config).unwrap();
         let peer = crate::Peer { address: [10, 77, 0, 2].into(), mac: [2, 0, 0, 0, 0, 2] };
         let error = block_on(endpoint.connect(peer)).unwrap_err();
-        assert_eq!(error, aio::Error::Connection(ConnectionError::NothingArrives));
-        assert!(error.to_string().contains("XskInterface"));
+        assert!(error.to_string().contains("Host::open"));
+        assert!(matches!(error, aio::Error::Connection(ConnectionError::NothingArrives)));
     };
     joined(MTU, other, deaf);
 }
@@ -116,6 +118,42 @@ fn a_message_after_a_pause_goes_at_once() {
         block_on(async {
             let mut connection = endpoint.accept().await.unwrap();
             while connection.recv().await.unwrap().is_some() {}
+        });
+        over.wait();
+    };
+    joined(MTU, client, server);
+}
+
+/// A host that is polled, and waits until its peer has all that it sends.
+#[test]
+fn a_host_that_is_closed_has_delivered_what_was_sent() {
+    if !has_root() {
+        return;
+    }
+    let (ready, over) = (Meeting::default(), Meeting::default());
+    let client = |interface: &str| {
+        number(interface, 1);
+        ready.wait();
+        let mut host = Host::open(interface).unwrap();
+        let peer = host.peer([10, 77, 0, 2].into()).unwrap();
+        let connection = host.endpoint.connect(0, peer, None).unwrap();
+        host.endpoint.send(connection, vec![7; 1_000_000].into()).unwrap();
+        assert!(host.close(Duration::from_secs(10)) && host.close(Duration::ZERO));
+        // Nobody answers: what is left at the limit is aborted.
+        let (now_ps, _) = host.poll();
+        host.endpoint.connect(now_ps, crate::Peer { mac: [2; 6], ..peer }, None).unwrap();
+        assert!(!host.close(Duration::from_millis(20)));
+        assert_eq!(host.endpoint.connections(), 0);
+        over.wait();
+    };
+    let server = |interface: &str| {
+        number(interface, 2);
+        let endpoint = aio::Endpoint::open(interface).unwrap();
+        ready.wait();
+        block_on(async {
+            let mut connection = endpoint.accept().await.unwrap();
+            assert_eq!(connection.recv().await.unwrap().unwrap().data, vec![7; 1_000_000]);
+            assert!(connection.recv().await.unwrap().is_none());
         });
         over.wait();
     };

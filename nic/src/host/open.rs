@@ -1,0 +1,92 @@
+//! Interfaces become hosts.
+
+use std::net::IpAddr;
+
+use super::Host;
+use crate::device::{TakeOverError, XskConfig, XskInterface};
+use crate::endpoint::{ConfigError, EndpointConfig, Peer};
+use crate::net::{Interface, NetError, NextHops, Resolver, Source};
+
+/// What [`Host::open_with`] opens, and how.
+#[derive(Debug, Clone)]
+pub struct HostConfig {
+    /// The interface.
+    pub interface: Interface,
+    /// The endpoint. Frames to its address and ports come to it, all others to the kernel.
+    pub endpoint: EndpointConfig,
+    /// The sockets: sizes of rings, copy or zero-copy. The interface's name and the queue in it do not count.
+    pub sockets: XskConfig,
+    /// The only queue to take, to which the NIC must put the ports' frames; by default all queues.
+    pub queue: Option<u32>,
+    /// Whether frames go where the kernel's routes lead, and follow their changes. Without, they go to the Ethernet addresses that peers have.
+    pub follows_routes: bool,
+}
+
+impl HostConfig {
+    /// The defaults for an interface of this thread's network namespace, at its first address: those of [`EndpointConfig::real`] for its
+    /// Ethernet address, MTU and link's rate; all queues, zero-copy where the driver has it, and the kernel's routes.
+    ///
+    /// # Errors
+    /// When there is no such interface, it has no address, or its MTU is too small.
+    pub fn of(interface: &str) -> Result<Self, NetError> {
+        let interface = Interface::find(interface)?;
+        let address = interface.own_address(None)?;
+        Self::on(interface, address)
+    }
+
+    /// As [`of`](Self::of), at an address of one's choice.
+    ///
+    /// # Errors
+    /// When the MTU is too small.
+    pub fn on(interface: Interface, address: IpAddr) -> Result<Self, NetError> {
+        let mut endpoint =
+            EndpointConfig::real(address, interface.mac, interface.mtu).map_err(|error| match error {
+                ConfigError::Mtu { mtu, needed } => NetError::Mtu { interface: interface.name.clone(), mtu, needed },
+                other => NetError::Netlink(other.to_string()),
+            })?;
+        endpoint.link_bps = interface.link_bps.unwrap_or(endpoint.link_bps);
+        let sockets = XskConfig::new(interface.name.clone(), 0);
+        Ok(Self { interface, endpoint, sockets, queue: None, follows_routes: true })
+    }
+}
+
+impl Host<XskInterface> {
+    /// Takes an interface of this thread's network namespace over, with the defaults of [`HostConfig::of`]. Needs root, or the rights
+    /// that errors name.
+    ///
+    /// # Errors
+    /// Says what stands in the way, and what to do about it.
+    pub fn open(interface: &str) -> Result<Self, TakeOverError> {
+        Self::open_with(HostConfig::of(interface)?)
+    }
+
+    /// As [`open`](Self::open), with settings of one's choice. It starts no thread.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(config: HostConfig) -> Result<Self, TakeOverError> {
+        let HostConfig { interface, endpoint, sockets, queue, follows_routes } = config;
+        let source = Source { interface: interface.clone(), address: endpoint.address };
+        let device = XskInterface::open(interface, (endpoint.address, endpoint.ports), sockets, queue)?;
+        let routes = follows_routes.then(|| NextHops::open(source)).transpose()?;
+        Ok(Self { routes, ..Self::new(device, endpoint)? })
+    }
+
+    /// The peer at an address, with the Ethernet address to which the kernel's routes send what goes there. Where the kernel does not know
+    /// that, it is made to ask.
+    ///
+    /// # Errors
+    /// When there is no route, or the next hop does not answer within two seconds.
+    pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
+        let (interface, own) = (self.endpoint.device().interface().clone(), self.endpoint.config().address);
+        Ok(Peer { address, mac: Source { interface, address: own }.resolve(address)? })
+    }
+}
+
+impl<D> Host<D> {
+    /// Tells next hops, from any thread, once the host has been started; `None` where it follows no routes.
+    #[must_use]
+    pub fn resolver(&self) -> Option<Resolver> {
+        self.routes.as_ref().map(NextHops::resolver)
+    }
+}
