@@ -49,15 +49,17 @@
 //! | settings | `HostConfig`, which learns from the interface, and the methods `with_...` of [`EndpointConfig`] |
 //! | how paths are chosen | [`BalancerKind`], [`EndpointConfig::with_balancer`] |
 //! | how congestion is controlled | [`CcKind`], [`EndpointConfig::with_congestion_control`] |
+//! | a balancer or congestion control of one's own | `OwnBalancer` and `OwnCc` of the crate `spray-core` go wherever a kind goes |
 //! | who may connect, and sealed frames | [`keys`], [`EndpointConfig::with_keys`] |
 //! | waiting for connections to end | [`Host::close`], [`aio::Endpoint::close`] |
 //! | payload that stays in the frames | [`Endpoint::with_sink`], [`Endpoint::send_from`] |
 //!
-//! `nic/examples` has an echo server, a file transfer and a measurement of goodput; `docs/library.md` of the project tells more. Without the
-//! feature `xdp`, which is on by default, the crate needs neither libxdp nor libbpf, and the network in memory is left.
+//! `nic/examples` has an echo server, a file transfer and a measurement of goodput; `docs/library.md` of the project tells more. Two features are
+//! on by default. Without `xdp` the crate needs neither libxdp nor libbpf, and the network in memory is left; without `tokio` there is no [`aio`].
 //!
 //! Times inside are picoseconds in a `u64`, whose names end with `_ps`.
 
+#[cfg(feature = "tokio")]
 pub mod aio;
 pub mod clock;
 pub mod device;

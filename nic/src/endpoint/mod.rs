@@ -53,6 +53,7 @@ use spray_core::host::{self, CLOCK_END_PS, NEVER};
 use spray_core::path::{Balancer, Ev};
 use spray_wire::{self as wire, CloseReason, Kind};
 
+#[cfg(feature = "tokio")]
 pub(crate) use self::outside::MAX_UNREAD;
 use self::{buffers::Content, connection::Stage, link::Link, machine::Machine};
 pub use self::{
