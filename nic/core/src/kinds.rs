@@ -169,7 +169,7 @@ macro_rules! kinds {
             ($any:expr, $inner:ident => $call:expr) => {
                 match $any {
                     $($Any::$variant($inner) => $call,)+
-                    $Any::Own($inner) => $call,
+                    $Any::Own($inner) => $crate::kinds::outlined(|| $call),
                 }
             };
         }
@@ -208,6 +208,13 @@ macro_rules! forward {
 }
 
 pub(crate) use forward;
+
+/// Calls what another crate has brought, out of the way of our own: those then need no registers saved.
+#[cold]
+#[inline(never)]
+pub(crate) fn outlined<R>(call: impl FnOnce() -> R) -> R {
+    call()
+}
 
 /// A name that is not in the list; its message is the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

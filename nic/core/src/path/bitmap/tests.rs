@@ -185,7 +185,7 @@ proptest! {
         evs in 1..=MAX_PASSED,
         ops in prop::collection::vec((0..8u8, any::<u16>()), 1..300),
     ) {
-        let mut ours = bitmap(evs.into(), |_| ());
+        let mut ours = bitmap(evs, |_| ());
         let size = usize::from(evs);
         let mut theirs = Artifact { evs: size, current_ev_index: 0, first: 0, ev_skip_bitmap: [0].repeat(size) };
         let (mut our_rng, mut their_rng) = (rng::stream(9, 9), rng::stream(9, 9));
