@@ -8,8 +8,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use rand_core::RngCore;
 use spray_core::cc::CcKind;
 use spray_core::path::{
-    AckInfo, Admission, AnyBalancer, Balancer, BalancerConfig, BalancerKind, Ev, LossCause, LossInfo, OwnBalancer,
-    PacketInfo, Path, Reps, RepsConfig, Scheme, SendInfo,
+    AckInfo, Admission, AnyBalancer, Balancer, BalancerConfig, BalancerKind, Ev, LossCause, LossInfo, MakeBalancer,
+    OwnBalancer, PacketInfo, Path, Reps, RepsConfig, Scheme, SendInfo,
 };
 use spray_core::rng;
 use spray_core::units::Micros;
@@ -38,9 +38,7 @@ fn path(criterion: &mut Criterion) {
         });
     }
     group.bench_function("reps, of another crate", |bencher| {
-        let make = |path: &Path, rng: &mut rng::Rng| -> Box<dyn Balancer> {
-            Box::new(Reps::make(&RepsConfig::default(), path, rng))
-        };
+        let make: &MakeBalancer = &|path, rng| Box::new(Reps::make(&RepsConfig::default(), path, rng));
         let mut connection = Connection::new(OwnBalancer { name: "reps", make });
         (0..10_000).for_each(|_| connection.step());
         bencher.iter(|| connection.step());

@@ -33,7 +33,7 @@ impl Balancer for Sticky {
     }
 }
 
-const STICKY: OwnBalancer = OwnBalancer { name: "sticky", make: |_, _| Box::<Sticky>::default() };
+const STICKY: OwnBalancer = OwnBalancer { name: "sticky", make: &|_, _| Box::<Sticky>::default() };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut scenario = Scenario::load(Path::new("tests/scenarios/demo-silent-drop.toml"))?;

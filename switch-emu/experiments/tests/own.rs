@@ -26,9 +26,9 @@ fn a_run_is_the_same_and_has_the_names_of_what_ran() {
     scenario.own = OwnAlgorithms {
         balancer: Some(OwnBalancer {
             name: "my-reps",
-            make: |path, rng| Box::new(Reps::make(&RepsConfig::default(), path, rng)),
+            make: &|path, rng| Box::new(Reps::make(&RepsConfig::default(), path, rng)),
         }),
-        cc: Some(OwnCc { name: "my-nscc", make: |path| Box::new(Nscc::make(&NsccConfig::default(), path)) }),
+        cc: Some(OwnCc { name: "my-nscc", make: &|path| Box::new(Nscc::make(&NsccConfig::default(), path)) }),
     };
     let theirs = Simulation::new(&scenario).run(BalancerKind::Ops, 1, &[]).unwrap();
     assert_eq!((theirs.balancer.as_str(), theirs.congestion_control.as_str()), ("my-reps", "my-nscc"));

@@ -23,7 +23,7 @@ pub use self::fixed_rate::{FixedRate, FixedRateConfig};
 pub use self::fixed_window::{FixedWindow, FixedWindowConfig};
 pub use self::mswift::{MSwift, MSwiftConfig};
 pub use self::nscc::{Nscc, NsccConfig};
-pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig, OwnCc};
+pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig, MakeCc, OwnCc};
 use crate::feedback::{AckInfo, LossCause};
 pub use crate::kinds::UnknownName;
 pub use crate::now::{Now, Path};

@@ -1,6 +1,7 @@
 //! The list of congestion controls: their names, and one type that is any of them.
 
 use alloc::boxed::Box;
+use core::fmt;
 
 use spray_wire::PullRequest;
 
@@ -37,17 +38,26 @@ kinds! {
 }
 
 /// How a connection makes a congestion control of another crate.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct OwnCc {
     /// Its name, for tables.
     pub name: &'static str,
-    /// Makes one for a new connection.
-    pub make: fn(&Path) -> Box<dyn CongestionControl>,
+    /// Makes one for a new connection. A closure that holds settings lasts as long by `Box::leak`.
+    pub make: &'static MakeCc,
+}
+
+/// Makes a congestion control for a new connection over a path.
+pub type MakeCc = dyn Fn(&Path) -> Box<dyn CongestionControl> + Send + Sync;
+
+impl fmt::Debug for OwnCc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
 }
 
 impl PartialEq for OwnCc {
     fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && core::ptr::fn_addr_eq(self.make, other.make)
+        self.name == other.name && core::ptr::addr_eq(self.make, other.make)
     }
 }
 

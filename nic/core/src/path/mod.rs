@@ -45,7 +45,7 @@ pub use self::ops::Ops;
 pub use self::ordered_chaos::{OrderedChaos, OrderedChaosConfig};
 pub use self::plb::{Plb, PlbConfig, PlbRule};
 pub use self::power_of_two::{PowerOfTwo, PowerOfTwoConfig};
-pub use self::registry::{AnyBalancer, BalancerConfig, BalancerKind, OwnBalancer, Schemes};
+pub use self::registry::{AnyBalancer, BalancerConfig, BalancerKind, MakeBalancer, OwnBalancer, Schemes};
 pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, RepsRule, ThawCheck};
 pub use self::reps_plus::{RepsPlus, RepsPlusConfig};
 pub use self::round_robin::RoundRobin;

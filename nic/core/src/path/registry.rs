@@ -1,6 +1,7 @@
 //! The list of balancers: their names, and one type that is any of them.
 
 use alloc::boxed::Box;
+use core::fmt;
 
 use super::{
     Admission, Balancer, Ecmp, Offers, Ops, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo, Trailer,
@@ -67,17 +68,26 @@ kinds! {
 }
 
 /// How a connection makes a balancer of another crate.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct OwnBalancer {
     /// Its name, for tables.
     pub name: &'static str,
-    /// Makes one for a new connection.
-    pub make: fn(&Path, &mut Rng) -> Box<dyn Balancer>,
+    /// Makes one for a new connection. A closure that holds settings lasts as long by `Box::leak`.
+    pub make: &'static MakeBalancer,
+}
+
+/// Makes a balancer for a new connection over a path, with the generator that its random choices come from.
+pub type MakeBalancer = dyn Fn(&Path, &mut Rng) -> Box<dyn Balancer> + Send + Sync;
+
+impl fmt::Debug for OwnBalancer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
 }
 
 impl PartialEq for OwnBalancer {
     fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && core::ptr::fn_addr_eq(self.make, other.make)
+        self.name == other.name && core::ptr::addr_eq(self.make, other.make)
     }
 }
 

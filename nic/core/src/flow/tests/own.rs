@@ -11,10 +11,10 @@ use crate::path::{self, OwnBalancer, RepsPlus, RepsPlusConfig};
 fn what_another_crate_brings_is_called_as_our_own() {
     let own_balancer = OwnBalancer {
         name: "ours",
-        make: |path, rng| Box::new(<RepsPlus as path::Scheme>::make(&RepsPlusConfig::default(), path, rng)),
+        make: &|path, rng| Box::new(<RepsPlus as path::Scheme>::make(&RepsPlusConfig::default(), path, rng)),
     };
     let own_cc =
-        OwnCc { name: "ours", make: |path| Box::new(<Nscc as cc::Scheme>::make(&NsccConfig::default(), path)) };
+        OwnCc { name: "ours", make: &|path| Box::new(<Nscc as cc::Scheme>::make(&NsccConfig::default(), path)) };
     let ours = FlowConfig { balancer: BalancerKind::RepsPlus.into(), cc: CcKind::Nscc.into(), ..config() };
     let theirs = FlowConfig { balancer: own_balancer.into(), cc: own_cc.into(), ..config() };
     for learns_path in [false, true] {
