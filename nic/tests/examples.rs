@@ -3,45 +3,14 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
-use spray_test_support::{Folder, built, has_root, text};
+use spray_test_support::{Folder, Pair, built, has_root, text};
 
-/// Two namespaces joined by a veth; gone when dropped.
-struct Pair([String; 2]);
-
-impl Pair {
-    fn new(name: &str) -> Self {
-        // `spray clean` knows what begins so.
-        let pair = Self([0, 1].map(|side| format!("spray-{}-{name}{side}", std::process::id())));
-        let [near, far] = &pair.0;
-        for line in [
-            format!("netns add {near}"),
-            format!("netns add {far}"),
-            format!("-n {near} link add eth0 mtu 3498 type veth peer name eth0 mtu 3498 netns {far}"),
-            format!("-n {near} address add 10.78.0.1/24 dev eth0"),
-            format!("-n {far} address add 10.78.0.2/24 dev eth0"),
-            format!("-n {near} link set eth0 up"),
-            format!("-n {far} link set eth0 up"),
-        ] {
-            let status = Command::new("ip").args(line.split(' ')).status().unwrap();
-            assert!(status.success(), "ip {line}");
-        }
-        pair
-    }
-
-    fn start(&self, side: usize, example: &str, arguments: &[&str]) -> Child {
-        let path = built(&format!("examples/{example}"), &["--package", "spray-nic", "--examples"]);
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.0[side]]).arg(path).args(arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap()
-    }
-}
-
-impl Drop for Pair {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|name| drop(Command::new("ip").args(["netns", "del", name]).status()));
-    }
+fn start(pair: &Pair, side: usize, example: &str, arguments: &[&str]) -> Child {
+    let path = built(&format!("examples/{example}"), &["--package", "spray-nic", "--examples"]);
+    let mut command = pair.command(side, &path);
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap()
 }
 
 /// A process that does not outlive its test, and the namespaces that it needs until its end.
@@ -59,13 +28,13 @@ fn run(example: &str, server: &[&str], client: &[&str]) -> Option<(String, Serve
     if !has_root() {
         return None;
     }
-    let pair = Pair::new(example);
-    let process = pair.start(1, example, &[&["server", "eth0"], server].concat());
+    let pair = Pair::new(example).unwrap();
+    let process = start(&pair, 1, example, &[&["server", "eth0"], server].concat());
     let mut serving = Server(process, pair);
     let mut line = String::new();
     BufReader::new(serving.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "listening on 10.78.0.2\n");
-    let asking = serving.1.start(0, example, &[&["client", "eth0", "10.78.0.2"], client].concat());
+    let asking = start(&serving.1, 0, example, &[&["client", "eth0", "10.78.0.2"], client].concat());
     let output = asking.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stdout));
     Some((text(&output.stdout), serving))

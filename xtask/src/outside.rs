@@ -2,10 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
+use self::pair::Pair;
 use crate::demo::target;
 use crate::sh::{self, Failure, Outcome};
+
+#[path = "../../tests/support/src/pair.rs"]
+mod pair;
 
 /// `spray-nic` and what it needs of ours.
 const PACKAGES: [&str; 4] = ["spray-wire", "spray-flowcut", "spray-core", "spray-nic"];
@@ -21,21 +25,13 @@ impl Drop for Folder {
     }
 }
 
-/// Two network namespaces, joined by a veth `eth0`, and the server in the second one. They are gone after the step, also after a failed one.
-struct Pair {
-    names: [String; 2],
-    server: Option<Child>,
-}
+/// A server that does not outlive the step, also a failed one.
+struct Server(Child);
 
-impl Drop for Pair {
+impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(server) = &mut self.server {
-            let _ = server.kill();
-            let _ = server.wait();
-        }
-        for name in &self.names {
-            let _ = Command::new("ip").args(["netns", "del", name]).stderr(Stdio::null()).status();
-        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -62,29 +58,10 @@ pub fn check() -> Outcome {
 
 /// Runs `echo` between two network namespaces.
 fn over_veth(echo: &Path) -> Outcome {
-    // `spray clean` knows what begins so.
-    let names = [0, 1].map(|side| format!("spray-{}-outside{side}", std::process::id()));
-    let mut pair = Pair { names, server: None };
-    let [near, far] = &pair.names;
-    for line in [
-        format!("netns add {near}"),
-        format!("netns add {far}"),
-        format!("-n {near} link add eth0 mtu 3000 type veth peer name eth0 mtu 3000 netns {far}"),
-        format!("-n {near} address add 10.79.0.1/24 dev eth0"),
-        format!("-n {far} address add 10.79.0.2/24 dev eth0"),
-        format!("-n {near} link set eth0 up"),
-        format!("-n {far} link set eth0 up"),
-    ] {
-        sh::run(Command::new("ip").args(line.split(' ')))?;
-    }
-    let within = |name: &str| {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", name]).arg(echo);
-        command
-    };
-    let server = within(far).args(["server", "eth0"]).spawn();
-    pair.server = Some(server.map_err(|error| Failure::of_file(echo, &error))?);
-    sh::run(within(&pair.names[0]).args(["client", "eth0", "10.79.0.2"]))
+    let pair = Pair::new("outside").map_err(Failure::failed)?;
+    let server = pair.command(1, echo).args(["server", "eth0"]).spawn();
+    let _server = Server(server.map_err(|error| Failure::of_file(echo, &error))?);
+    sh::run(pair.command(0, echo).args(["client", "eth0", "10.78.0.2"]))
 }
 
 /// A project that takes `spray-nic` from its package, and every other crate as `Cargo.lock` names it.

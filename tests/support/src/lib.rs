@@ -1,7 +1,9 @@
-//! Helpers for tests of several crates: to skip a test, a folder for its files, the repository's root, a switch in memory, a seal, Wireshark.
+//! Helpers for tests of several crates: to skip a test, a folder for its files, the repository's root, a switch in memory, a pair of namespaces,
+//! a seal, Wireshark.
 #![forbid(unsafe_code)]
 
 mod native;
+mod pair;
 mod root;
 mod seal;
 mod skip;
@@ -11,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub use native::NativeSwitch;
+pub use pair::Pair;
 pub use seal::AnySeal;
 pub use skip::{has_root, skip};
 pub use wireshark::{WRONG, tshark};
