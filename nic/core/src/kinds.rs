@@ -118,6 +118,12 @@ macro_rules! kinds {
             Own($Make),
         }
 
+        impl From<$Make> for $Config {
+            fn from(own: $Make) -> Self {
+                Self::Own(own)
+            }
+        }
+
         impl From<$Kind> for $Config {
             /// The published settings.
             fn from(kind: $Kind) -> Self {
@@ -215,6 +221,36 @@ pub(crate) use forward;
 pub(crate) fn outlined<R>(call: impl FnOnce() -> R) -> R {
     call()
 }
+
+/// How a connection makes an algorithm of another crate, by a function of type `Make`.
+pub struct Own<Make: ?Sized + 'static> {
+    /// Its name, for tables.
+    pub name: &'static str,
+    /// Makes one for a new connection. A closure that holds settings lasts as long by `Box::leak`.
+    pub make: &'static Make,
+}
+
+impl<Make: ?Sized> Clone for Own<Make> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Make: ?Sized> Copy for Own<Make> {}
+
+impl<Make: ?Sized> fmt::Debug for Own<Make> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl<Make: ?Sized> PartialEq for Own<Make> {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && core::ptr::addr_eq(self.make, other.make)
+    }
+}
+
+impl<Make: ?Sized> Eq for Own<Make> {}
 
 /// A name that is not in the list; its message is the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -113,6 +113,7 @@ impl Dcqcn {
     //= docs/specs/dcqcn.md#DQN-7 no timers
     #[inline]
     fn advance(&mut self, now: Now<'_>) {
+        self.settings.follow(now.path, |path| Settings::new(&self.own, path));
         let Self { state, settings, .. } = self;
         if state.last_cnp_ps.is_none() {
             return;
@@ -197,7 +198,6 @@ impl Scheme for Dcqcn {
 impl CongestionControl for Dcqcn {
     #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
-        self.settings.follow(now.path, |path| Settings::new(&self.own, path));
         self.advance(now);
         if ack.marked || ack.marked_packets > 0 {
             self.on_congestion(now);

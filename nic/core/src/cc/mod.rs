@@ -25,7 +25,7 @@ pub use self::mswift::{MSwift, MSwiftConfig};
 pub use self::nscc::{Nscc, NsccConfig};
 pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig, MakeCc, OwnCc};
 use crate::feedback::{AckInfo, LossCause};
-pub use crate::kinds::UnknownName;
+pub use crate::kinds::{Own, UnknownName};
 pub use crate::now::{Now, Path};
 use crate::units::{ByteSize, Gbps};
 

@@ -1,13 +1,12 @@
 //! The list of congestion controls: their names, and one type that is any of them.
 
 use alloc::boxed::Box;
-use core::fmt;
 
 use spray_wire::PullRequest;
 
 use super::{CongestionControl, Dcqcn, Dctcp, Eqds, EqdsConfig, FixedRate, FixedWindow, MSwift, Nscc, Scheme};
 use crate::feedback::{AckInfo, LossCause};
-use crate::kinds::{UnknownName, forward, kinds};
+use crate::kinds::{Own, UnknownName, forward, kinds};
 use crate::now::{Now, Path};
 
 kinds! {
@@ -38,36 +37,10 @@ kinds! {
 }
 
 /// How a connection makes a congestion control of another crate.
-#[derive(Clone, Copy)]
-pub struct OwnCc {
-    /// Its name, for tables.
-    pub name: &'static str,
-    /// Makes one for a new connection. A closure that holds settings lasts as long by `Box::leak`.
-    pub make: &'static MakeCc,
-}
+pub type OwnCc = Own<MakeCc>;
 
 /// Makes a congestion control for a new connection over a path.
 pub type MakeCc = dyn Fn(&Path) -> Box<dyn CongestionControl> + Send + Sync;
-
-impl fmt::Debug for OwnCc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl PartialEq for OwnCc {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && core::ptr::addr_eq(self.make, other.make)
-    }
-}
-
-impl Eq for OwnCc {}
-
-impl From<OwnCc> for ControlConfig {
-    fn from(own: OwnCc) -> Self {
-        Self::Own(own)
-    }
-}
 
 impl AnyCc {
     /// Makes the configured congestion control.

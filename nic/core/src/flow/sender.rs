@@ -254,6 +254,12 @@ impl Sender {
         self.balancer.on_reachable(self.path.at(now_ps), paths);
     }
 
+    /// What is known of the path.
+    #[inline]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The balancer, for its own figures.
     #[inline]
     pub fn balancer(&self) -> &AnyBalancer {

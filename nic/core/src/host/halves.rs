@@ -11,8 +11,6 @@ use crate::units::Ratio;
 pub struct SendHalf {
     /// The sender.
     pub sender: Sender,
-    /// Size of the set of entropy values.
-    pub(super) evs: u16,
     /// The connection is in the queue of turns.
     pub(super) ready: bool,
 }
@@ -44,16 +42,12 @@ impl SendHalf {
     /// Makes a sending half. `peer_window_packets` and `peer_max_data` are the peer's limits.
     pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut Rng) -> Self {
         let sender = Sender::new(config, peer_window_packets, peer_max_data, rng);
-        Self { sender, evs: config.path.evs.max(1), ready: false }
+        Self { sender, ready: false }
     }
 
     /// Works by `config` from now on if nothing has been sent yet; says whether. For whoever changes settings while connections stand.
     pub fn begin_anew(&mut self, config: &FlowConfig, rng: &mut Rng) -> bool {
-        let untouched = self.sender.begin_anew(config, rng);
-        if untouched {
-            self.evs = config.path.evs.max(1);
-        }
-        untouched
+        self.sender.begin_anew(config, rng)
     }
 
     /// Makes a new half use the ideal erasure code; see [`Repair`](crate::loss::Repair). No
@@ -92,7 +86,7 @@ impl ReceiveHalf {
         let pull_bytes = eqds.pull_bytes(sane.packet_bytes());
         Self {
             receiver: Receiver::new(config),
-            evs: config.path.evs.max(1),
+            evs: sane.path.evs,
             credit: Credit { entry: None, pull_bytes, rate: eqds.pull_rate, bound: sane.credit_bound() },
         }
     }

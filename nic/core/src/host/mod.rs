@@ -72,9 +72,7 @@ impl Host {
     pub fn new(link_bps: u64, turns: usize, rng: Rng) -> Self {
         Self { turns: VecDeque::with_capacity(turns), pacer: None, link_bps, memories: Memories::default(), rng }
     }
-}
 
-impl Host {
     /// Hands a new sending half what earlier connections have learned of the paths to `peer`, a number that tells hosts apart.
     //= docs/specs/reps-plus.md#RPP-18 begins with what
     pub fn recall(&self, now_ps: u64, peer: u64, half: &mut SendHalf) {

@@ -28,7 +28,7 @@ impl Host {
             let Some(connection) = table.entry(number) else { continue };
             let Some(half) = connection.sending() else { continue };
             let transmit = half.sender.poll_transmit(now_ps, &mut self.rng, &mut owner.log().of(number));
-            let evs = half.evs.into();
+            let evs = half.sender.path().evs.into();
             half.ready = transmit.is_some();
             if transmit.is_some() {
                 self.turns.push_back(number);

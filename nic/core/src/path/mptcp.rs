@@ -73,6 +73,12 @@ struct Lane {
 }
 
 impl Mptcp {
+    /// Works its share of the path out anew, if that has changed.
+    #[inline]
+    fn follow(&mut self, path: &Path) {
+        self.share.follow(path, |path| path.share(self.labels.count()));
+    }
+
     /// The subflow that takes a packet now. The search begins at the one whose turn it is.
     #[inline]
     fn choose(&mut self, now: Now<'_>, packet: &SendInfo) -> Option<u16> {
@@ -82,7 +88,7 @@ impl Mptcp {
         }
         //= docs/specs/subflow.md#MPTCP-4 equal shares
         let share = (self.equal && !packet.retransmit).then(|| self.sent.saturating_add(packet.unsent_bytes));
-        self.share.follow(now.path, |path| path.share(self.labels.count()));
+        self.follow(now.path);
         let now = self.share.at(now.ps);
         let mut label = self.next;
         let (mut second_best, mut paced_ps) = (None, u64::MAX);
@@ -170,7 +176,7 @@ impl Balancer for Mptcp {
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         let trigger = self.labels.label(ack.ev).map_or(0, |label| 1 << label);
         let mut lanes = core::mem::take(&mut self.settled) | trigger;
-        self.share.follow(now.path, |path| path.share(self.labels.count()));
+        self.follow(now.path);
         while lanes > 0 {
             if let Some(lane) = self.lanes.get_mut(lanes.trailing_zeros() as usize) {
                 let part = AckInfo { bytes: lane.acked, in_flight_bytes: lane.in_flight, ..*ack };
@@ -217,7 +223,7 @@ impl Balancer for Mptcp {
     }
 
     fn on_start(&mut self, path: &Path) {
-        self.share.follow(path, |path| path.share(self.labels.count()));
+        self.follow(path);
         self.lanes.iter_mut().for_each(|lane| lane.cc.on_start(&self.share));
     }
 

@@ -1,7 +1,6 @@
 //! The list of balancers: their names, and one type that is any of them.
 
 use alloc::boxed::Box;
-use core::fmt;
 
 use super::{
     Admission, Balancer, Ecmp, Offers, Ops, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo, Trailer,
@@ -10,7 +9,7 @@ use super::{
 use crate::cc::ControlConfig;
 use crate::event::{Choice, Publisher};
 use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
-use crate::kinds::{UnknownName, forward, kinds};
+use crate::kinds::{Own, UnknownName, forward, kinds};
 use crate::now::{Now, Path};
 use crate::rng::Rng;
 
@@ -68,36 +67,10 @@ kinds! {
 }
 
 /// How a connection makes a balancer of another crate.
-#[derive(Clone, Copy)]
-pub struct OwnBalancer {
-    /// Its name, for tables.
-    pub name: &'static str,
-    /// Makes one for a new connection. A closure that holds settings lasts as long by `Box::leak`.
-    pub make: &'static MakeBalancer,
-}
+pub type OwnBalancer = Own<MakeBalancer>;
 
 /// Makes a balancer for a new connection over a path, with the generator that its random choices come from.
 pub type MakeBalancer = dyn Fn(&Path, &mut Rng) -> Box<dyn Balancer> + Send + Sync;
-
-impl fmt::Debug for OwnBalancer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl PartialEq for OwnBalancer {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && core::ptr::addr_eq(self.make, other.make)
-    }
-}
-
-impl Eq for OwnBalancer {}
-
-impl From<OwnBalancer> for BalancerConfig {
-    fn from(own: OwnBalancer) -> Self {
-        Self::Own(own)
-    }
-}
 
 impl BalancerConfig {
     /// Whether an engine should tell its connections which paths there are; see [`Balancer::on_reachable`].

@@ -199,8 +199,8 @@ fn the_average_crosses_the_ratio_when_arithmetic_says() {
     let at_once = config(|own| (own.trend, own.weight) = (Ratio::default(), Ratio::permille(1_000)));
     assert_eq!(acks_until_drained(&at_once, 4 * BASE_RTT_PS + 20_000), Some(1));
     // Where the base RTT is longer, what was seen first is the least.
-    let unknown = Given { base_rtt_ps: 1_000 * BASE_RTT_PS, ..config(|own| own.trend = Ratio::default()) };
-    assert_eq!(acks_until_drained(&unknown, 50 * BASE_RTT_PS), None);
+    let longer = Given { base_rtt_ps: 1_000 * BASE_RTT_PS, ..config(|own| own.trend = Ratio::default()) };
+    assert_eq!(acks_until_drained(&longer, 50 * BASE_RTT_PS), None);
 }
 
 //= docs/specs/flowcut.md#FLC-13 trend against threshold
