@@ -92,7 +92,7 @@ impl Connection {
         let first = self.flight.front().map_or(data.psn + 1, |(next, _)| next.psn.min(data.psn + 1));
         let ack = Ack {
             cumulative: first,
-            timestamp_echo_ps: data.timestamp_ps,
+            timestamp_echo: data.timestamp,
             sack_base: first,
             bitmap: [if first < data.psn { 2 } else { 0 }, 0, 0, 0],
             port: ev.port(EVS),
@@ -145,10 +145,10 @@ impl Source {
             trimmed: false,
             last_port: false,
         };
-        black_box(self.receiver.on_data(self.data.timestamp_ps, black_box(&arrival)));
+        black_box(self.receiver.on_data(self.data.timestamp, black_box(&arrival)));
         black_box(self.receiver.poll_ack());
         self.data.psn += 1;
         self.data.offset += 4086;
-        self.data.timestamp_ps += PACKET_PS;
+        self.data.timestamp += PACKET_PS;
     }
 }

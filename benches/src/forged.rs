@@ -87,7 +87,7 @@ impl Forger {
                 emit(space, &envelope, &common(0, 0), &Body::Connect(connect), &[9; CONNECT_BYTES])
             }
             Forged::Corrupt | Forged::Foreign => {
-                let probe = Body::Probe(Probe { token: 1, timestamp_ps: 2 });
+                let probe = Body::Probe(Probe { token: 1, timestamp: 2 });
                 emit(space, &envelope, &common(9, 9), &probe, &[])
             }
         };

@@ -121,7 +121,7 @@ impl Victim {
         self.step();
         let Some(Body::Accept(accept)) = self.answers().2 else { panic!("no Accept") };
         self.own = accept;
-        let proof = Body::Probe(Probe { token: 1, timestamp_ps: 0 });
+        let proof = Body::Probe(Probe { token: 1, timestamp: 0 });
         self.send(&Forged::Plain(self.own.connection, self.own.cookie, proof));
         self.step();
         self.answers();
@@ -205,7 +205,7 @@ pub fn hostile_costs(batches: u64) -> Vec<Cost> {
     let (honest, own, asked) = (victim.honest, victim.own, victim.asked);
     let mut suffer =
         |name, sender, make: &dyn Fn(u64) -> Forged| costs.push(victim.suffer(name, sender, batches, make));
-    let probe = Body::Probe(Probe { token: 1, timestamp_ps: 2 });
+    let probe = Body::Probe(Probe { token: 1, timestamp: 2 });
     suffer("of another protocol", Hostile::Stranger, &|_| Forged::Foreign);
     suffer("corrupt", Hostile::Stranger, &|_| Forged::Corrupt);
     suffer("of an unknown connection", Hostile::Stranger, &|_| Forged::Plain(0xffff, 5, probe));

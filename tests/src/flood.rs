@@ -132,7 +132,7 @@ impl Flood {
             6 => plain(close(CloseReason::Done, false)),
             7 => plain(close(CloseReason::Aborted, true)),
             8 => plain(Body::Reset(Reset { reason: 0 })),
-            9 => plain(Body::Probe(Probe { token: number, timestamp_ps: 0 })),
+            9 => plain(Body::Probe(Probe { token: number, timestamp: 0 })),
             10 => plain(Body::PullRequest(PullRequest { demand_bytes: u64::MAX, pulled_bytes: 0 })),
             11 => plain(Body::Data(data)),
             12 => Forged::Sealed(connection, number, PAYLOAD_BYTES),

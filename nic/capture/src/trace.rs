@@ -207,7 +207,7 @@ impl Tracer {
             at_ps: sighting.at_ps,
             flow: packet.flow,
             packet: data.psn,
-            attempt: packet.attempt(data.timestamp_ps),
+            attempt: packet.attempt(data.timestamp),
             ev: envelope.src_port.ev(evs).map(|ev| ev.index()),
             event: Life::Sent,
             place: port.clone(),
@@ -316,7 +316,7 @@ impl Connection {
         let last = self.flows.len().saturating_sub(1);
         let (flow, chosen) = self.flows[(data.message as usize).min(last)];
         let new = Packet { flow, chosen, sent_ps: Vec::new(), arrived: false, acked: false };
-        self.packets.entry(data.psn).or_insert(new).sent_ps.push(data.timestamp_ps);
+        self.packets.entry(data.psn).or_insert(new).sent_ps.push(data.timestamp);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::Time;
 use crate::feedback::{Ev, LossCause};
 
 /// Something that an algorithm did or noticed.
@@ -69,10 +70,10 @@ impl Choice {
     }
 }
 
-/// Where events go. `()` drops them at no cost; a `Vec<(now_ps, Event)>` keeps them.
+/// Where events go. `()` drops them at no cost; a `Vec<(now, Event)>` keeps them.
 pub trait Publisher {
-    /// Takes one event that happened at `now_ps` (picoseconds of scenario time).
-    fn on_event(&mut self, now_ps: u64, event: Event);
+    /// Takes one event that happened at `now`.
+    fn on_event(&mut self, now: Time, event: Event);
 
     /// Whether it is to be told of the entropy value of each data packet.
     #[inline]
@@ -81,15 +82,15 @@ pub trait Publisher {
     }
 
     /// Takes the entropy value of the data packet that is sent now, one of `evs`. Called if it wants to be told.
-    fn on_choice(&mut self, _now_ps: u64, _ev: Ev, _evs: u32, _choice: Choice) {}
+    fn on_choice(&mut self, _now: Time, _ev: Ev, _evs: u32, _choice: Choice) {}
 }
 
 impl Publisher for () {
-    fn on_event(&mut self, _now_ps: u64, _event: Event) {}
+    fn on_event(&mut self, _now: Time, _event: Event) {}
 }
 
-impl Publisher for Vec<(u64, Event)> {
-    fn on_event(&mut self, now_ps: u64, event: Event) {
-        self.push((now_ps, event));
+impl Publisher for Vec<(Time, Event)> {
+    fn on_event(&mut self, now: Time, event: Event) {
+        self.push((now, event));
     }
 }

@@ -1,5 +1,7 @@
 //! Feedback from the network, as path choice and congestion control see it.
 
+use crate::Time;
+
 pub use spray_wire::Ev;
 
 /// One acknowledgement, as path choice and congestion control see it.
@@ -41,7 +43,7 @@ pub struct PacketInfo {
     /// Bytes of the whole frame on the wire.
     pub bytes: u32,
     /// When it was last sent, in picoseconds.
-    pub sent_ps: u64,
+    pub sent_at: Time,
     /// It was declared lost and is not sent again yet.
     pub was_lost: bool,
     /// [`Balancer::on_ack`](crate::path::Balancer::on_ack) follows: the ACK tells how its packets fared.
@@ -81,5 +83,5 @@ pub struct LossInfo {
     /// Wire bytes in flight afterwards: sent, neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
     /// When the lost transmission was made, in picoseconds.
-    pub sent_ps: u64,
+    pub sent_at: Time,
 }

@@ -1,7 +1,7 @@
 //! Sans-IO transport: path choice, congestion control, loss detection, sender and receiver.
 //!
-//! Time (`_ps`, picoseconds of scenario time) and randomness come in as arguments; nothing reads a clock, and nothing
-//! allocates per packet. Methods named `on_*` take feedback, `poll_*` hand out what is to be done.
+//! Time and randomness come in as arguments; nothing reads a clock, and nothing allocates per packet. Methods named `on_*` take
+//! feedback, `poll_*` hand out what is to be done.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -25,3 +25,5 @@ mod settings;
 #[cfg(test)]
 mod tests;
 pub mod units;
+
+pub use spray_wire::Time;

@@ -2,13 +2,14 @@
 
 use core::ops::Deref;
 
+use crate::Time;
 use crate::link::bdp_bytes;
 
 /// The present. Time never goes back.
 #[derive(Clone, Copy, Debug)]
 pub struct Now<'a> {
-    /// The time in picoseconds.
-    pub ps: u64,
+    /// The time.
+    pub time: Time,
     /// What is known of the path.
     pub path: &'a Path,
 }
@@ -49,14 +50,14 @@ pub struct Path {
 impl Now<'_> {
     /// The time `ps` picoseconds from now.
     #[inline]
-    pub const fn after(self, ps: u64) -> u64 {
-        self.ps.saturating_add(ps)
+    pub const fn after(self, ps: u64) -> Time {
+        self.time.after(ps)
     }
 
-    /// How long ago `at_ps` was, in picoseconds; 0 for what is to come.
+    /// How long ago `at` was, in picoseconds; 0 for what is to come.
     #[inline]
-    pub const fn since(self, at_ps: u64) -> u64 {
-        self.ps.saturating_sub(at_ps)
+    pub const fn since(self, at: Time) -> u64 {
+        self.time.since(at)
     }
 }
 
@@ -111,10 +112,10 @@ impl Path {
         }
     }
 
-    /// The time `ps`, in picoseconds, on this path.
+    /// A time on this path.
     #[inline]
-    pub const fn at(&self, ps: u64) -> Now<'_> {
-        Now { ps, path: self }
+    pub const fn at(&self, time: Time) -> Now<'_> {
+        Now { time, path: self }
     }
 
     /// Bytes of one bandwidth-delay product.

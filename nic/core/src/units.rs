@@ -10,12 +10,6 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// Later than any time, in picoseconds: no deadline.
-pub const NEVER: u64 = u64::MAX;
-
-/// The end of an endpoint's clock, after 106 days. Deadlines that are set before it still come before [`NEVER`].
-pub const CLOCK_END_PS: u64 = 1 << 63;
-
 /// A quantity that is written as a decimal of a large unit and held as an integer of a small one.
 macro_rules! quantity {
     (

@@ -122,7 +122,7 @@ pub(crate) struct Piece<'a> {
     pub(crate) message: u32,
     pub(crate) message_bytes: u64,
     pub(crate) offset: u64,
-    pub(crate) timestamp_ps: u64,
+    pub(crate) timestamp: u64,
     pub(crate) payload: &'a [u8],
 }
 
@@ -155,7 +155,7 @@ impl ReceiveBuffers {
         let Some(end) = offset.checked_add(piece.payload.len()) else { return false };
         let Some(place) = incoming.data.get_mut(offset..end) else { return false };
         place.copy_from_slice(piece.payload);
-        incoming.started_ps = incoming.started_ps.min(piece.timestamp_ps);
+        incoming.started_ps = incoming.started_ps.min(piece.timestamp);
         true
     }
 
@@ -163,7 +163,7 @@ impl ReceiveBuffers {
     pub(crate) fn lend(&mut self, piece: &Piece<'_>) -> bool {
         let incoming = self.find(piece.message, piece.message_bytes, |_| Vec::new());
         let end = piece.offset.checked_add(piece.payload.len() as u64);
-        incoming.started_ps = incoming.started_ps.min(piece.timestamp_ps);
+        incoming.started_ps = incoming.started_ps.min(piece.timestamp);
         end.is_some_and(|end| end <= incoming.bytes)
     }
 
@@ -223,8 +223,8 @@ mod tests {
     #[test]
     fn receive_buffers_places_interleaved_messages() {
         let (mut receive_buffers, mut pool) = (ReceiveBuffers::default(), Pool::default());
-        let mut place = |message, message_bytes, offset, payload, timestamp_ps| {
-            receive_buffers.place(&Piece { message, message_bytes, offset, timestamp_ps, payload }, &mut pool)
+        let mut place = |message, message_bytes, offset, payload, timestamp| {
+            receive_buffers.place(&Piece { message, message_bytes, offset, timestamp, payload }, &mut pool)
         };
         assert!(place(7, 6, 3, &b"def"[..], 20));
         assert!(place(8, 2, 0, b"xy", 30));
@@ -245,7 +245,7 @@ mod tests {
                 message: 7,
                 message_bytes: 5 << 30,
                 offset,
-                timestamp_ps: 1,
+                timestamp: 1,
                 payload: &[0; 8],
             })
         };

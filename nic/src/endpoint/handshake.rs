@@ -163,7 +163,7 @@ impl Machine {
         }
         let Some(connection) = self.table.slot(index) else { return };
         //= docs/specs/endpoint.md#END-3 open by a frame
-        let probe = Probe { token: KEEP_ALIVE, timestamp_ps: now_ps };
+        let probe = Probe { token: KEEP_ALIVE, timestamp: now_ps };
         self.outside.outlet.push_to(connection, port, Body::Probe(probe));
         self.service(now_ps, index);
     }

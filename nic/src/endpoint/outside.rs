@@ -68,8 +68,8 @@ impl host::Owner for Outside {
     #[inline]
     fn place(&mut self, connection: &mut Connection, data: &Data, payload: &[u8]) -> bool {
         let Some(flow) = connection.flow.as_deref_mut() else { return false };
-        let Data { message, message_bytes, offset, timestamp_ps, .. } = *data;
-        let piece = Piece { message, message_bytes, offset, timestamp_ps, payload };
+        let Data { message, message_bytes, offset, timestamp, .. } = *data;
+        let piece = Piece { message, message_bytes, offset, timestamp, payload };
         let Some(sink) = &mut self.sink else { return flow.receive_buffers.place(&piece, &mut self.pool) };
         if !flow.receive_buffers.lend(&piece) {
             return false;

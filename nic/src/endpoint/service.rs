@@ -130,7 +130,7 @@ impl Machine {
         let from_ps = if asks { now_ps } else { connection.heard_ps };
         connection.idle_check_ps = from_ps.saturating_add((timeout / 3).max(1));
         if asks {
-            let probe = Probe { token: KEEP_ALIVE, timestamp_ps: now_ps };
+            let probe = Probe { token: KEEP_ALIVE, timestamp: now_ps };
             self.outside.outlet.push_to(connection, port, Body::Probe(probe));
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::declare::Header as _;
 use crate::declare::header;
-use crate::{Error, EvPort, echoes};
+use crate::{Error, EvPort, Time, echoes};
 
 /// Packets that the selective bitmap covers.
 pub const BITMAP_BITS: u32 = 256;
@@ -23,8 +23,8 @@ header! {
     23 packets: u8;
     /// Every packet with a lower sequence number was received.
     24 cumulative: u64;
-    /// Send timestamp of the packet that triggered the ACK, in picoseconds of the sender's clock.
-    32 timestamp_echo_ps: u64;
+    /// Send timestamp of the packet that triggered the ACK, by the sender's clock.
+    32 timestamp_echo: Time;
     /// Sequence number of bit 0 of the bitmap.
     40 sack_base: u64;
     /// Bit `i % 64` of word `i / 64` (least significant first): packet `sack_base + i` was received.

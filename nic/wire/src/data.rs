@@ -1,5 +1,6 @@
 //! Data: a piece of a message, placed by its offset (WIRE-7).
 
+use crate::Time;
 use crate::declare::{header, values};
 
 /// Offset of the packet's number. An Ack has its own, of all that arrived, in the same place.
@@ -18,8 +19,8 @@ header! {
     20 message: u32;
     /// Packet sequence number in the connection, from 0; a retransmission keeps it.
     24 psn: u64;
-    /// When the sender sent it, by its own clock, in picoseconds; echoed.
-    32 timestamp_ps: u64;
+    /// When the sender sent it, by its own clock; echoed.
+    32 timestamp: Time;
     /// Where in the message the payload goes, in bytes.
     40 offset: u64;
     /// Length of the whole message, in bytes.

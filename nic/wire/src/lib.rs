@@ -44,6 +44,7 @@ mod pull;
 #[cfg(feature = "std")]
 mod sealed;
 pub mod switch_view;
+mod time;
 
 #[cfg(all(test, feature = "std"))]
 mod tests;
@@ -67,6 +68,7 @@ pub use probe::{Probe, ProbeAck};
 pub use pull::{Pull, PullRequest};
 #[cfg(feature = "std")]
 pub use sealed::{Seal, Sealed, emit_sealed, open, seal_bytes};
+pub use time::Time;
 
 /// Version of the layouts, first byte of every header of ours.
 pub const VERSION: u8 = 1;

@@ -1,6 +1,6 @@
 //! Nack: a frame arrived trimmed, a packet is missing from its section, or the sender is to go back.
 
-use crate::EvPort;
+use crate::{EvPort, Time};
 use crate::declare::header;
 
 header! {
@@ -15,8 +15,8 @@ header! {
     23 marked: bool;
     /// Sequence number of the packet that was trimmed, is missing, or is expected.
     24 psn: u64;
-    /// Send timestamp of the answered frame, in picoseconds of the sender's clock.
-    32 timestamp_echo_ps: u64;
+    /// Send timestamp of the answered frame, by the sender's clock.
+    32 timestamp_echo: Time;
     /// Payload that was cut off, in bytes; 0 where nothing was.
     40 payload_bytes: u16;
     flags:

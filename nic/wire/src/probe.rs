@@ -1,6 +1,6 @@
 //! Probe and ProbeAck: is the path of an EV alive?
 
-use crate::EvPort;
+use crate::{EvPort, Time};
 use crate::declare::header;
 
 header! {
@@ -8,8 +8,8 @@ header! {
     Probe, 40 bytes;
     /// The sender's own number for the probe; echoed.
     24 token: u64;
-    /// When it was sent, in picoseconds of the sender's clock; echoed.
-    32 timestamp_ps: u64;
+    /// When it was sent, by the sender's clock; echoed.
+    32 timestamp: Time;
 }
 
 header! {
@@ -23,6 +23,6 @@ header! {
     23 marked: bool;
     /// Token of the probe.
     24 token: u64;
-    /// Timestamp of the probe, in picoseconds.
-    32 timestamp_ps: u64;
+    /// Timestamp of the probe.
+    32 timestamp: Time;
 }

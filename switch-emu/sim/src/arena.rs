@@ -166,7 +166,7 @@ impl Slot {
         let asks = self.payload_bytes == 0 && message.bytes > 0;
         Data {
             psn: self.psn,
-            timestamp_ps: self.sent_ps,
+            timestamp: self.sent_ps,
             message: if asks { 0 } else { message.number },
             offset: if asks { 0 } else { (self.psn - message.first_psn) * full_bytes },
             message_bytes: if asks { 0 } else { message.bytes },

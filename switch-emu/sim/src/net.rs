@@ -386,8 +386,8 @@ impl<W: Watch> host::Owner for Net<'_, W> {
             return;
         }
         let fields = match &body {
-            Body::Ack(Ack { cumulative, timestamp_echo_ps, hops, trimmed, .. }) => {
-                PacketFields { number: *cumulative, stamp_ps: *timestamp_echo_ps, hops: *hops, is_ack: !trimmed }
+            Body::Ack(Ack { cumulative, timestamp_echo, hops, trimmed, .. }) => {
+                PacketFields { number: *cumulative, stamp_ps: *timestamp_echo, hops: *hops, is_ack: !trimmed }
             }
             _ => PacketFields::default(),
         };
@@ -410,7 +410,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
             return;
         }
         let event = self.insert(Slot {
-            sent_ps: data.timestamp_ps,
+            sent_ps: data.timestamp,
             psn: data.psn,
             payload_bytes: data.payload_bytes,
             ecn: ECN_ECT0,
@@ -421,7 +421,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
         });
         self.switches.left_host(event, link);
         self.eyes.leaves(event, number);
-        let fields = PacketFields { number: data.psn, stamp_ps: data.timestamp_ps, ..PacketFields::default() };
+        let fields = PacketFields { number: data.psn, stamp_ps: data.timestamp, ..PacketFields::default() };
         self.switches.begin_trail(event, (start.place, false), || (flow_key(end.addresses, port), fields));
     }
 

@@ -3,6 +3,7 @@
 
 use super::fixed_point::after_gap;
 use super::{AckInfo, CongestionControl, Scheme, part_bytes, part_rate};
+use crate::Time;
 use crate::feedback::LossCause;
 use crate::link::serialisation_floor_ps;
 use crate::now::{Now, OnPath, Path};
@@ -62,14 +63,14 @@ pub(super) struct ReactionPoint {
     /// The present rate, and the one that recovery leads back to, in bits a second.
     pub(super) rate_bps: u64,
     pub(super) target_bps: u64,
-    last_cnp_ps: Option<u64>,
+    last_cnp: Option<Time>,
     /// When alpha and the timer's count last moved.
-    alpha_ps: u64,
-    timer_ps: u64,
+    alpha_at: Time,
+    timer_at: Time,
     /// Bytes sent since the byte counter's last increase.
     sent_bytes: u64,
     /// Earliest time of the next packet.
-    next_ps: u64,
+    next_at: Time,
     /// Share of marks, in 2^-30.
     pub(super) alpha: u32,
     /// Increases by timer and by bytes since the last cut.
@@ -97,7 +98,7 @@ impl Dcqcn {
     //= docs/specs/dcqcn.md#DQN-2 notifications
     fn on_congestion(&mut self, now: Now<'_>) {
         let Self { state, settings, .. } = self;
-        if state.last_cnp_ps.is_some_and(|last_ps| now.since(last_ps) < settings.cnp_interval_ps) {
+        if state.last_cnp.is_some_and(|last_ps| now.since(last_ps) < settings.cnp_interval_ps) {
             return;
         }
         //= docs/specs/dcqcn.md#DQN-3 the cut
@@ -105,7 +106,7 @@ impl Dcqcn {
         let cut = ((u128::from(state.rate_bps) * u128::from(state.alpha)) >> (ALPHA_BITS + 1)) as u64;
         state.rate_bps = (state.rate_bps - cut).max(settings.min_bps);
         state.alpha = state.alpha - state.alpha / settings.gain + ALPHA_ONE / settings.gain;
-        (state.last_cnp_ps, state.alpha_ps, state.timer_ps) = (Some(now.ps), now.ps, now.ps);
+        (state.last_cnp, state.alpha_at, state.timer_at) = (Some(now.time), now.time, now.time);
         (state.by_timer, state.by_bytes, state.sent_bytes) = (0, 0, 0);
     }
 
@@ -115,14 +116,14 @@ impl Dcqcn {
     fn advance(&mut self, now: Now<'_>) {
         self.settings.follow(now.path, |path| Settings::new(&self.own, path));
         let Self { state, settings, .. } = self;
-        if state.last_cnp_ps.is_none() {
+        if state.last_cnp.is_none() {
             return;
         }
-        let alpha_ps = now.since(state.alpha_ps);
+        let alpha_ps = now.since(state.alpha_at);
         if alpha_ps >= settings.alpha_timer_ps {
             self.decay(alpha_ps);
         }
-        let timer_ps = now.since(self.state.timer_ps);
+        let timer_ps = now.since(self.state.timer_at);
         if timer_ps >= self.settings.rate_timer_ps {
             self.tick(timer_ps, now.path.link_bps);
         }
@@ -133,7 +134,7 @@ impl Dcqcn {
     fn decay(&mut self, since_ps: u64) {
         let Self { state, settings, .. } = self;
         let times = since_ps / settings.alpha_timer_ps;
-        state.alpha_ps = state.alpha_ps.saturating_add(times * settings.alpha_timer_ps);
+        state.alpha_at = state.alpha_at.after(times * settings.alpha_timer_ps);
         let keep = (1u64 << KEEP_BITS) - (1u64 << KEEP_BITS) / u64::from(settings.gain);
         state.alpha = ((u128::from(state.alpha) * u128::from(power(keep, times))) >> KEEP_BITS) as u32;
     }
@@ -142,7 +143,7 @@ impl Dcqcn {
     #[cold]
     fn tick(&mut self, since_ps: u64, link_bps: u64) {
         let times = since_ps / self.settings.rate_timer_ps;
-        self.state.timer_ps = self.state.timer_ps.saturating_add(times * self.settings.rate_timer_ps);
+        self.state.timer_at = self.state.timer_at.after(times * self.settings.rate_timer_ps);
         for _ in 0..times.min(MAX_TICKS) {
             self.state.by_timer = self.state.by_timer.saturating_add(1);
             self.increase(link_bps);
@@ -217,10 +218,10 @@ impl CongestionControl for Dcqcn {
         self.advance(now);
         //= docs/specs/dcqcn.md#DQN-9 pacing
         let gap_ps = serialisation_floor_ps(u64::from(bytes), self.state.rate_bps);
-        self.state.next_ps = after_gap(self.state.next_ps, now.ps, gap_ps, now.path.catch_up_packets.into());
+        self.state.next_at = after_gap(self.state.next_at, now.time, gap_ps, now.path.catch_up_packets.into());
         //= docs/specs/dcqcn.md#DQN-5 when the rate rises
         self.state.sent_bytes = self.state.sent_bytes.saturating_add(u64::from(bytes));
-        if self.state.sent_bytes >= self.settings.byte_counter && self.state.last_cnp_ps.is_some() {
+        if self.state.sent_bytes >= self.settings.byte_counter && self.state.last_cnp.is_some() {
             self.state.sent_bytes = 0;
             self.state.by_bytes = self.state.by_bytes.saturating_add(1);
             self.increase(now.path.link_bps);
@@ -234,14 +235,14 @@ impl CongestionControl for Dcqcn {
 
     //= docs/specs/dcqcn.md#DQN-10 a learned rate
     fn on_start(&mut self, path: &Path) {
-        if self.state.last_cnp_ps.is_none() {
+        if self.state.last_cnp.is_none() {
             (self.state.rate_bps, self.state.target_bps) = (path.link_bps, path.link_bps);
         }
     }
 
     #[inline]
-    fn poll_send(&self, now: Now<'_>) -> u64 {
-        self.state.next_ps.max(now.ps)
+    fn poll_send(&self, now: Now<'_>) -> Time {
+        self.state.next_at.max(now.time)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The integers that stand for fractions in congestion controls: windows in 2^-16 bytes, shares in 2^-16, times in ticks.
 
+use crate::Time;
 use crate::link::PS_PER_SECOND;
 use crate::units::Ratio;
 
@@ -49,40 +50,43 @@ pub(super) fn per_window(bytes: u64, per: u64, window: u64) -> u64 {
     }
 }
 
-/// The time after a packet that was due at `due_ps` and goes at `now_ps`, when the next one is due `gap_ps` later. A sender that comes late
+/// The time after a packet that was due at `due` and goes at `now`, when the next one is due `gap_ps` later. A sender that comes late
 /// makes up for it with so many packets at most.
 #[inline]
-pub(super) fn after_gap(due_ps: u64, now_ps: u64, gap_ps: u64, catch_up_packets: u64) -> u64 {
-    let earliest_ps = now_ps.saturating_sub(gap_ps.saturating_mul(catch_up_packets));
-    due_ps.max(earliest_ps).saturating_add(gap_ps)
+pub(super) fn after_gap(due: Time, now: Time, gap_ps: u64, catch_up_packets: u64) -> Time {
+    let earliest = now.before(gap_ps.saturating_mul(catch_up_packets));
+    due.max(earliest).after(gap_ps)
 }
 
-/// Gaps between packets at a constant rate. What a gap leaves out of a picosecond is in the next one.
+/// A step of [`Time`] in 2^-16 ps.
+const STEP: u64 = Time::STEP_PS << FRACTION_BITS;
+
+/// Gaps between packets at a constant rate, at most 281 s, of whole steps of [`Time`]. What a gap leaves out of a step is in the next one.
 #[derive(Clone, Debug)]
 pub(super) struct Gaps {
     /// Time of one byte in units of 2^-16 ps.
     byte_time: u64,
-    /// In 2^-16 ps.
-    fraction: u16,
+    /// In 2^-16 ps: less than a step.
+    rest: u32,
 }
 
 impl Gaps {
     /// Of a rate in bits per second; 0 counts as 1.
     pub(super) fn new(rate_bps: u64) -> Self {
-        Self { byte_time: ((8 * PS_PER_SECOND) << FRACTION_BITS) / rate_bps.max(1), fraction: 0 }
+        Self { byte_time: ((8 * PS_PER_SECOND) << FRACTION_BITS) / rate_bps.max(1), rest: 0 }
     }
 
     /// The time of `bytes`, in picoseconds.
     #[inline]
     pub(super) fn after(&mut self, bytes: u64) -> u64 {
-        let gap = u128::from(bytes) * u128::from(self.byte_time) + u128::from(self.fraction);
-        self.fraction = gap as u16;
-        u64::try_from(gap >> FRACTION_BITS).unwrap_or(u64::MAX)
+        let gap = bytes.saturating_mul(self.byte_time).saturating_add(self.rest.into());
+        self.rest = (gap % STEP) as u32;
+        gap / STEP * Time::STEP_PS
     }
 
-    /// Forgets the fraction: a pause goes before the next packet.
+    /// Forgets the rest: a pause goes before the next packet.
     #[inline]
     pub(super) fn restart(&mut self) {
-        self.fraction = 0;
+        self.rest = 0;
     }
 }

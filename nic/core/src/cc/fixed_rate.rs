@@ -2,6 +2,7 @@
 
 use super::fixed_point::{Gaps, after_gap};
 use super::{CongestionControl, Scheme, part_rate};
+use crate::Time;
 use crate::now::{Now, Path};
 use crate::settings::settings;
 use crate::units::Gbps;
@@ -22,15 +23,15 @@ settings! {
 #[derive(Clone, Debug)]
 pub struct FixedRate {
     /// Earliest time of the next packet.
-    next_ps: u64,
+    next_at: Time,
     gaps: Gaps,
 }
 
 impl Scheme for FixedRate {
     type Config = FixedRateConfig;
 
-    /// The time of the next packet, with its fraction.
-    const STATE_BYTES: usize = size_of::<(u64, u16)>();
+    /// The time of the next packet, and what the last gap left out.
+    const STATE_BYTES: usize = size_of::<(Time, u32)>();
 
     fn share(own: &FixedRateConfig, count: u64) -> FixedRateConfig {
         FixedRateConfig { rate_gbps: own.rate_gbps.map(|rate| part_rate(rate, count)) }
@@ -39,14 +40,14 @@ impl Scheme for FixedRate {
     /// Paces at the configured rate; the window is `max_window_bytes`.
     fn make(own: &FixedRateConfig, path: &Path) -> Self {
         let rate_bps = own.rate_gbps.map_or(path.link_bps, Gbps::bps);
-        Self { next_ps: 0, gaps: Gaps::new(rate_bps) }
+        Self { next_at: Time::ZERO, gaps: Gaps::new(rate_bps) }
     }
 }
 
 impl CongestionControl for FixedRate {
     fn on_send(&mut self, now: Now<'_>, bytes: u32) {
         let gap_ps = self.gaps.after(bytes.into());
-        self.next_ps = after_gap(self.next_ps, now.ps, gap_ps, now.path.catch_up_packets.into());
+        self.next_at = after_gap(self.next_at, now.time, gap_ps, now.path.catch_up_packets.into());
     }
 
     #[inline]
@@ -55,7 +56,7 @@ impl CongestionControl for FixedRate {
     }
 
     #[inline]
-    fn poll_send(&self, now: Now<'_>) -> u64 {
-        self.next_ps.max(now.ps)
+    fn poll_send(&self, now: Now<'_>) -> Time {
+        self.next_at.max(now.time)
     }
 }

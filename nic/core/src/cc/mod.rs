@@ -24,6 +24,7 @@ pub use self::fixed_window::{FixedWindow, FixedWindowConfig};
 pub use self::mswift::{MSwift, MSwiftConfig};
 pub use self::nscc::{Nscc, NsccConfig};
 pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig, MakeCc, OwnCc};
+use crate::Time;
 use crate::feedback::{AckInfo, LossCause};
 pub use crate::kinds::{Own, UnknownName};
 pub use crate::now::{Now, Path};
@@ -63,10 +64,10 @@ pub trait CongestionControl: core::fmt::Debug + Send + Sync {
     /// the acknowledgement that tells is taken.
     fn on_start(&mut self, _path: &Path) {}
 
-    /// Returns the earliest time at which the next packet may go, `now.ps` where nothing paces.
+    /// Returns the earliest time at which the next packet may go, `now.time` where nothing paces.
     #[inline]
-    fn poll_send(&self, now: Now<'_>) -> u64 {
-        now.ps
+    fn poll_send(&self, now: Now<'_>) -> Time {
+        now.time
     }
 
     /// Whether the receiver's credit decides what goes. If not, none of the methods below is called.

@@ -6,6 +6,7 @@ use alloc::boxed::Box;
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, ONE, per_window, share, ticks, times, window};
 use super::median::Median;
 use super::{AckInfo, CongestionControl, Scheme, part_bytes};
+use crate::Time;
 use crate::feedback::LossCause;
 use crate::link::serialisation_floor_ps;
 use crate::now::{Now, OnPath, Path};
@@ -67,9 +68,9 @@ pub struct MSwift {
 pub(super) struct DelayWindow {
     /// Window in 2^-16 bytes.
     pub(super) window: u64,
-    last_decrease_ps: Option<u64>,
+    last_decrease: Option<Time>,
     /// Earliest time of the next packet, while the window is below one.
-    next_ps: u64,
+    next_at: Time,
     /// Median of the latest delays, in ticks.
     delay: u32,
     /// Timeouts in a row.
@@ -138,7 +139,7 @@ impl MSwift {
         let window = self.state.window;
         self.state.window = (window - times(window, cut.min(ONE))).max(self.settings.min_window);
         if self.state.window < window {
-            self.state.last_decrease_ps = Some(now.ps);
+            self.state.last_decrease = Some(now.time);
         }
     }
 
@@ -146,7 +147,7 @@ impl MSwift {
     #[inline]
     fn can_decrease(&self, now: Now<'_>) -> bool {
         let rtt_ps = u64::from(self.state.delay) << 10;
-        self.state.last_decrease_ps.is_none_or(|last_ps| now.since(last_ps) >= rtt_ps)
+        self.state.last_decrease.is_none_or(|last_ps| now.since(last_ps) >= rtt_ps)
     }
 
     #[inline]
@@ -167,8 +168,8 @@ impl Scheme for MSwift {
     fn make(own: &MSwiftConfig, path: &Path) -> Self {
         let state = DelayWindow {
             window: first_window(own, path),
-            last_decrease_ps: None,
-            next_ps: 0,
+            last_decrease: None,
+            next_at: Time::ZERO,
             delay: ticks(path.base_rtt_ps),
             timeouts: 0,
         };
@@ -212,7 +213,7 @@ impl CongestionControl for MSwift {
             let rtt_ps = u128::from(self.state.delay) << 10;
             let packet = u128::from(u64::from(now.path.packet_bytes) << FRACTION_BITS);
             let gap_ps = rtt_ps * packet / u128::from(self.state.window.max(1));
-            self.state.next_ps = now.after(u64::try_from(gap_ps).unwrap_or(u64::MAX));
+            self.state.next_at = now.after(u64::try_from(gap_ps).unwrap_or(u64::MAX));
         }
     }
 
@@ -227,8 +228,8 @@ impl CongestionControl for MSwift {
 
     //= docs/specs/mswift.md#MSW-9 windows below a packet
     #[inline]
-    fn poll_send(&self, now: Now<'_>) -> u64 {
-        if self.is_below_a_packet(now.path) { self.state.next_ps.max(now.ps) } else { now.ps }
+    fn poll_send(&self, now: Now<'_>) -> Time {
+        if self.is_below_a_packet(now.path) { self.state.next_at.max(now.time) } else { now.time }
     }
 }
 

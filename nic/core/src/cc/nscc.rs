@@ -3,6 +3,7 @@
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
 use super::{AckInfo, CongestionControl, Scheme};
+use crate::Time;
 use crate::feedback::LossCause;
 use crate::now::{Now, OnPath, Path};
 use crate::settings::settings;
@@ -73,9 +74,9 @@ pub(super) struct Adaptation {
     /// Bytes that were in flight at the last quick adapt.
     to_ignore: u64,
     in_flight: u64,
-    quick_end_ps: u64,
-    last_adjust_ps: u64,
-    last_decrease_ps: u64,
+    quick_end: Time,
+    last_adjust: Time,
+    last_decrease: Time,
     /// Average delay in 2^-16 ticks.
     pub(super) average: u64,
     /// Bytes acknowledged in a row with hardly any delay.
@@ -114,9 +115,9 @@ impl Nscc {
     fn quick_adapt(&mut self, now: Now<'_>, lost: bool, bad: bool, delay: u32) -> bool {
         let Self { state, settings, .. } = self;
         let mut done = bad && state.ignored < state.to_ignore;
-        if !done && now.ps > state.quick_end_ps {
+        if !done && now.time > state.quick_end {
             let reason = state.lost || lost || u64::from(delay) > settings.quick;
-            if state.quick_end_ps != 0 && reason && state.achieved < settings.quick_below {
+            if state.quick_end != Time::ZERO && reason && state.achieved < settings.quick_below {
                 let achieved = (state.achieved << FRACTION_BITS).max(settings.min_window);
                 state.window = state.window.min(achieved);
                 (state.to_ignore, state.ignored) = (state.in_flight, 0);
@@ -124,7 +125,7 @@ impl Nscc {
                 done = true;
             }
             state.achieved = 0;
-            state.quick_end_ps = now.after(now.path.base_rtt_ps + settings.target_ps);
+            state.quick_end = now.after(now.path.base_rtt_ps + settings.target_ps);
         }
         if done {
             (state.increase, state.received) = (0, 0);
@@ -168,12 +169,12 @@ impl Nscc {
         let Self { state, settings, .. } = self;
         (state.is_fast, state.clear) = (false, 0);
         let target = u64::from(settings.target) << FRACTION_BITS;
-        let since_ps = now.since(state.last_decrease_ps);
+        let since_ps = now.since(state.last_decrease);
         if state.average > target && since_ps > now.path.base_rtt_ps {
             let excess = ((state.average - target) << FRACTION_BITS) / state.average;
             let cut = times(excess, settings.gamma).min(settings.max_decrease);
             state.window -= times(state.window, cut);
-            state.last_decrease_ps = now.ps;
+            state.last_decrease = now.time;
         }
     }
 
@@ -181,7 +182,7 @@ impl Nscc {
     //= docs/specs/nscc.md#NSC-9 when growth is added
     fn adjust(&mut self, now: Now<'_>) {
         let Self { state, settings, .. } = self;
-        let since_ps = now.since(state.last_adjust_ps);
+        let since_ps = now.since(state.last_adjust);
         if state.received <= settings.adjust_bytes && since_ps <= now.path.base_rtt_ps {
             return;
         }
@@ -189,7 +190,7 @@ impl Nscc {
         state.window = state.window.saturating_add(u64::try_from(grown).unwrap_or(u64::MAX));
         if since_ps >= now.path.base_rtt_ps {
             state.window = state.window.saturating_add(settings.eta);
-            state.last_adjust_ps = now.ps;
+            state.last_adjust = now.time;
         }
         (state.increase, state.received) = (0, 0);
         self.limit();

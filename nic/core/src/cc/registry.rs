@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use spray_wire::PullRequest;
 
 use super::{CongestionControl, Dcqcn, Dctcp, Eqds, EqdsConfig, FixedRate, FixedWindow, MSwift, Nscc, Scheme};
+use crate::Time;
 use crate::feedback::{AckInfo, LossCause};
 use crate::kinds::{Own, UnknownName, forward, kinds};
 use crate::now::{Now, Path};
@@ -74,7 +75,7 @@ impl CongestionControl for AnyCc {
         fn window_bytes(&self, path: &Path) -> u64;
         fn on_start(&mut self, path: &Path);
         #[inline]
-        fn poll_send(&self, now: Now<'_>) -> u64;
+        fn poll_send(&self, now: Now<'_>) -> Time;
         #[inline]
         fn uses_credit(&self) -> bool;
         #[inline]

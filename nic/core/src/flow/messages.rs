@@ -11,6 +11,7 @@ use spray_wire::Data;
 
 pub(super) use self::coded::Coded;
 use super::config::MESSAGE_SLOTS;
+use crate::Time;
 
 /// The next new packet's place in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ struct Outgoing {
     first_psn: u64,
     /// Packets not acknowledged yet, sent or not.
     open_packets: u64,
-    delivered_ps: u64,
+    delivered_at: Time,
 }
 
 /// The sender's messages, in the order in which they were handed over.
@@ -144,24 +145,24 @@ impl Segmenter {
 
     /// Records that a packet of the message in `slot` is acknowledged. Returns whether it was the message's last one.
     #[inline]
-    pub(super) fn settle(&mut self, slot: u16, now_ps: u64) -> bool {
+    pub(super) fn settle(&mut self, slot: u16, now: Time) -> bool {
         let outgoing = &mut self.slots[usize::from(slot)];
         outgoing.open_packets -= 1;
         if outgoing.open_packets > 0 {
             return false;
         }
-        outgoing.delivered_ps = now_ps;
+        outgoing.delivered_at = now;
         // No more than there are slots: each is in the queue at most once before it is free again.
         self.delivered.push_back(slot);
         true
     }
 
     /// Returns a delivered message and the time of its last acknowledgement, and frees its slot.
-    pub(super) fn poll_delivered(&mut self) -> Option<(u32, u64)> {
+    pub(super) fn poll_delivered(&mut self) -> Option<(u32, Time)> {
         let slot = self.delivered.pop_front()?;
         let outgoing = &mut self.slots[usize::from(slot)];
         outgoing.free = true;
-        let delivered = (outgoing.message, outgoing.delivered_ps);
+        let delivered = (outgoing.message, outgoing.delivered_at);
         while self.oldest != self.cutting && self.slots[slot_of(self.oldest)].free {
             self.oldest = self.oldest.wrapping_add(1);
         }

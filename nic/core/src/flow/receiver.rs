@@ -18,6 +18,7 @@ use self::pending::Pending;
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
 use super::messages::{HashKey, Placed, Reassembly};
+use crate::Time;
 use crate::loss::{Arrived, Bits, Evidence, GoBackN, ReceiverConfig, Repair, SectionWatch};
 
 /// A data frame as it came off the wire.
@@ -160,28 +161,28 @@ impl Receiver {
 
     /// Takes a data frame whose checksums and cookie hold.
     #[inline]
-    pub fn on_data(&mut self, now_ps: u64, arrival: &Arrival) -> Accept {
+    pub fn on_data(&mut self, now: Time, arrival: &Arrival) -> Accept {
         if arrival.data.trailer {
             self.on_trailer(arrival);
             return Accept::Trailer;
         }
         self.stats.frames += 1;
         let accept = match self.repair {
-            Repair::Resend => self.on_packet(now_ps, arrival),
-            Repair::IdealCode => self.on_coded(now_ps, arrival),
-            Repair::GoBack => self.on_in_order(now_ps, arrival),
+            Repair::Resend => self.on_packet(now, arrival),
+            Repair::IdealCode => self.on_coded(now, arrival),
+            Repair::GoBack => self.on_in_order(now, arrival),
         };
         match accept {
             Accept::New { .. } | Accept::Trailer => {}
             Accept::Duplicate => {
                 self.stats.duplicates += 1;
-                self.on_duplicate(now_ps, arrival);
+                self.on_duplicate(now, arrival);
             }
             Accept::Trimmed => self.on_trimmed(arrival),
-            Accept::OutOfOrder => self.on_out_of_order(now_ps, arrival),
+            Accept::OutOfOrder => self.on_out_of_order(now, arrival),
             Accept::OutOfWindow => {
                 self.stats.out_of_window += 1;
-                self.on_arrival(now_ps, arrival, true);
+                self.on_arrival(now, arrival, true);
             }
             Accept::Invalid => self.stats.invalid += 1,
         }
@@ -200,7 +201,7 @@ impl Receiver {
         self.grant.told = self.grant.limit();
         let ack = Ack {
             cumulative: self.cumulative,
-            timestamp_echo_ps: pending.timestamp_ps,
+            timestamp_echo: pending.timestamp,
             sack_base: base,
             bitmap: self.bitmap(base),
             port: pending.port,
@@ -244,16 +245,16 @@ impl Receiver {
 
     /// Returns when a delayed ACK falls due.
     #[inline]
-    pub fn poll_timeout(&self) -> Option<u64> {
-        self.pending.deadline_ps
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.pending.deadline
     }
 
     /// Makes a delayed ACK due when its time has come. Calling early does no harm.
     #[inline]
-    pub fn on_timeout(&mut self, now_ps: u64) {
-        if self.pending.deadline_ps.is_some_and(|at_ps| at_ps <= now_ps) {
+    pub fn on_timeout(&mut self, now: Time) {
+        if self.pending.deadline.is_some_and(|at| at <= now) {
             self.pending.due = true;
-            self.pending.deadline_ps = None;
+            self.pending.deadline = None;
         }
     }
 
@@ -302,7 +303,7 @@ impl Receiver {
 
     /// Takes a data frame: the first one of each packet counts for its message.
     #[inline]
-    fn on_packet(&mut self, now_ps: u64, arrival: &Arrival) -> Accept {
+    fn on_packet(&mut self, now: Time, arrival: &Arrival) -> Accept {
         let data = &arrival.data;
         //= docs/specs/transport.md#TRN-51 duplicates
         if data.psn < self.cumulative {
@@ -331,7 +332,7 @@ impl Receiver {
             Placed::Part => {}
             Placed::Complete => self.on_complete(data),
         }
-        self.on_new(now_ps, arrival);
+        self.on_new(now, arrival);
         Accept::New { place: bytes > 0 }
     }
 
@@ -345,7 +346,7 @@ impl Receiver {
     }
 
     #[inline]
-    fn on_new(&mut self, now_ps: u64, arrival: &Arrival) {
+    fn on_new(&mut self, now: Time, arrival: &Arrival) {
         let psn = arrival.data.psn;
         self.stats.packets += 1;
         self.stats.bytes += u64::from(arrival.data.payload_bytes);
@@ -356,7 +357,7 @@ impl Receiver {
         self.cumulative = self.received.remove_run(self.cumulative, self.highest);
         self.pending.cover(psn);
         //= docs/specs/irn.md#IRN-1 the receiver
-        self.on_arrival(now_ps, arrival, self.ack_gaps && psn >= self.cumulative);
+        self.on_arrival(now, arrival, self.ack_gaps && psn >= self.cumulative);
         //= docs/specs/ordered-chaos.md#ORC-21 evidence
         if arrival.data.section != Section::NONE && !arrival.data.retransmit {
             self.check_section(arrival, false);
@@ -394,12 +395,12 @@ impl Receiver {
     }
 
     //= docs/specs/transport.md#TRN-51 duplicates
-    fn on_duplicate(&mut self, now_ps: u64, arrival: &Arrival) {
+    fn on_duplicate(&mut self, now: Time, arrival: &Arrival) {
         if arrival.data.psn >= self.cumulative {
             // The sender missed the ACK that covered it, so this ACK covers it too.
             self.pending.cover(arrival.data.psn);
         }
-        self.on_arrival(now_ps, arrival, true);
+        self.on_arrival(now, arrival, true);
     }
 
     //= docs/specs/transport.md#TRN-56 NACKs
@@ -442,7 +443,7 @@ impl PullTarget {
 fn nack(arrival: &Arrival, psn: u64, payload_bytes: u16, missing: bool) -> Nack {
     Nack {
         psn,
-        timestamp_echo_ps: arrival.data.timestamp_ps,
+        timestamp_echo: arrival.data.timestamp,
         port: arrival.port,
         hops: arrival.hops,
         marked: arrival.marked,

@@ -35,6 +35,7 @@ use self::retry::{Awaited, Retry};
 pub use self::stats::SenderStats;
 use super::config::FlowConfig;
 use super::messages::{Segment, Segmenter};
+use crate::Time;
 use crate::cc::{AnyCc, CongestionControl};
 use crate::event::{Choice, Event, Publisher};
 use crate::feedback::Ev;
@@ -42,7 +43,6 @@ use crate::loss::{Backoff, ReceiverConfig, RttEstimator};
 use crate::now::Path;
 use crate::path::{self, Admission, AnyBalancer, Balancer, Offers, Remembered, SendInfo};
 use crate::rng::Rng;
-use crate::units::NEVER;
 
 /// The sending half of one connection.
 ///
@@ -70,15 +70,15 @@ pub struct Sender {
     retry: Retry,
     liveness: Liveness,
     frames: Frames,
-    /// When the congestion control lets the packet go that it holds back; `NEVER` if it holds none.
-    paced_until_ps: u64,
+    /// When the congestion control lets the packet go that it holds back; [`Time::NEVER`] if it holds none.
+    paced_until: Time,
     /// When there was last nothing to send. The balancer's wake-ups up to then are done.
-    asked_ps: Option<u64>,
+    asked_at: Option<Time>,
     /// A switch wants it to pause.
     paused: bool,
     /// Timestamp of the last frame with a section. Each is later than the one before.
-    stamp_ps: u64,
-    draining_since_ps: Option<u64>,
+    stamp: Time,
+    draining_since: Option<Time>,
     probes: Probes,
     /// What it learns of the path, where it is to learn.
     calibration: Option<Box<Calibration>>,
@@ -126,11 +126,11 @@ impl Sender {
                 window_packets: window_packets.into(),
                 ack_every: config.ack_every,
             },
-            paced_until_ps: NEVER,
-            asked_ps: None,
+            paced_until: Time::NEVER,
+            asked_at: None,
             paused: false,
-            stamp_ps: 0,
-            draining_since_ps: None,
+            stamp: Time::ZERO,
+            draining_since: None,
             probes: Probes::default(),
             calibration: config.learns_path.then(|| Box::new(Calibration::new(&config, offers.reuses))),
             stats: SenderStats::default(),
@@ -151,13 +151,13 @@ impl Sender {
     }
 
     /// What its balancer has learned of the paths to the peer, where that is to be handed on. Call it when the connection ends.
-    pub fn remember(&self, now_ps: u64) -> Option<Remembered> {
-        self.balancer.remember(self.path.at(now_ps))
+    pub fn remember(&self, now: Time) -> Option<Remembered> {
+        self.balancer.remember(self.path.at(now))
     }
 
     /// Hands its balancer what an earlier connection to the peer had learned. Call it before any packet.
-    pub fn recall(&mut self, now_ps: u64, learned: &Remembered) {
-        self.balancer.recall(self.path.at(now_ps), learned);
+    pub fn recall(&mut self, now: Time, learned: &Remembered) {
+        self.balancer.recall(self.path.at(now), learned);
     }
 
     /// Queues a message of `bytes` under the caller's number, which the receiver sees.
@@ -180,29 +180,29 @@ impl Sender {
 
     /// Returns the next frame to send, or `None` when nothing may go now.
     #[inline]
-    pub fn poll_transmit(&mut self, now_ps: u64, rng: &mut Rng, publisher: &mut impl Publisher) -> Option<Transmit> {
+    pub fn poll_transmit(&mut self, now: Time, rng: &mut Rng, publisher: &mut impl Publisher) -> Option<Transmit> {
         if self.liveness.has_failed() {
             return None;
         }
-        if let Some(asked_ps) = self.asked_ps {
-            self.limits.on_waited(asked_ps, now_ps);
+        if let Some(asked_at) = self.asked_at {
+            self.limits.on_waited(asked_at, now);
         }
         if self.may_have_control() {
-            let control = self.poll_control(now_ps, rng);
+            let control = self.poll_control(now, rng);
             if control.is_some() {
-                self.asked_ps = None;
+                self.asked_at = None;
                 return control;
             }
         }
-        let transmit = self.poll_data(now_ps, rng, publisher);
-        self.asked_ps = if transmit.is_none() { Some(now_ps) } else { None };
+        let transmit = self.poll_data(now, rng, publisher);
+        self.asked_at = if transmit.is_none() { Some(now) } else { None };
         transmit
     }
 
     /// Returns the next event, or `None`.
     pub fn poll_event(&mut self) -> Option<SenderEvent> {
-        if let Some((message, at_ps)) = self.segmenter.poll_delivered() {
-            return Some(SenderEvent::MessageDelivered { message, at_ps });
+        if let Some((message, at)) = self.segmenter.poll_delivered() {
+            return Some(SenderEvent::MessageDelivered { message, at });
         }
         self.liveness.take_failure().then_some(SenderEvent::Failed)
     }
@@ -250,8 +250,8 @@ impl Sender {
     }
 
     /// Tells the balancer one entropy value for each distinct path; see [`Balancer::on_reachable`].
-    pub fn on_reachable(&mut self, now_ps: u64, paths: &[Ev]) {
-        self.balancer.on_reachable(self.path.at(now_ps), paths);
+    pub fn on_reachable(&mut self, now: Time, paths: &[Ev]) {
+        self.balancer.on_reachable(self.path.at(now), paths);
     }
 
     /// What is known of the path.
@@ -293,48 +293,48 @@ impl Sender {
 
     /// Returns a frame that carries no data, if one is due.
     #[inline(never)]
-    fn poll_control(&mut self, now_ps: u64, rng: &mut Rng) -> Option<Transmit> {
+    fn poll_control(&mut self, now: Time, rng: &mut Rng) -> Option<Transmit> {
         //= docs/specs/transport.md#TRN-7 order of sending
         if self.offers.probing
-            && let Some(probe) = self.poll_probe(now_ps)
+            && let Some(probe) = self.poll_probe(now)
         {
             return Some(probe);
         }
         if self.offers.sections
-            && let Some(trailer) = self.poll_trailer(now_ps)
+            && let Some(trailer) = self.poll_trailer(now)
         {
             return Some(trailer);
         }
         if self.retry.is_due(Awaited::Grant) {
-            return Some(self.ask_for_grant(now_ps, rng));
+            return Some(self.ask_for_grant(now, rng));
         }
-        if self.uses_credit { self.poll_pull_request(now_ps, rng) } else { None }
+        if self.uses_credit { self.poll_pull_request(now, rng) } else { None }
     }
 
     #[inline]
-    fn poll_data(&mut self, now_ps: u64, rng: &mut Rng, publisher: &mut impl Publisher) -> Option<Transmit> {
-        let (segment, lost) = self.next_segment(now_ps)?;
-        if self.uses_credit && !self.credit_admits(now_ps) {
+    fn poll_data(&mut self, now: Time, rng: &mut Rng, publisher: &mut impl Publisher) -> Option<Transmit> {
+        let (segment, lost) = self.next_segment(now)?;
+        if self.uses_credit && !self.credit_admits(now) {
             return self.wait_for(Limit::Receiver);
         }
         let bytes = self.wire_bytes(segment.payload_bytes);
         let psn = lost.unwrap_or(self.next_psn());
         let packet = self.send_info(psn, bytes, lost.is_some());
-        if let Some(limit) = self.holds_back(now_ps, &packet) {
+        if let Some(limit) = self.holds_back(now, &packet) {
             return self.wait_for(limit);
         }
         //= docs/specs/transport.md#TRN-2 retransmissions
-        let ev = self.choose_ev(now_ps, &packet, rng, publisher);
-        self.cc.on_send(self.path.at(now_ps), bytes);
+        let ev = self.choose_ev(now, &packet, rng, publisher);
+        self.cc.on_send(self.path.at(now), bytes);
         self.recovery.in_flight_bytes += u64::from(bytes);
-        let now_ps = if self.offers.sections { self.stamp(now_ps) } else { now_ps };
+        let now = if self.offers.sections { self.stamp(now) } else { now };
         if lost.is_some() {
-            self.send_again(now_ps, ev, publisher);
+            self.send_again(now, ev, publisher);
         } else {
-            self.send_new(now_ps, ev, &segment);
+            self.send_new(now, ev, &segment);
         }
         let ack_now = lost.is_some() || segment.is_last() || self.stalls_after(bytes);
-        let mut data = data(now_ps, psn, &segment, ack_now, lost.is_some());
+        let mut data = data(now, psn, &segment, ack_now, lost.is_some());
         if self.offers.sections {
             data.section = self.balancer.section();
         }
@@ -344,16 +344,16 @@ impl Sender {
     /// The path of a packet.
     //= docs/specs/transport.md#TRN-41 Knowledge that silence outdates
     #[inline]
-    fn choose_ev(&mut self, now_ps: u64, packet: &SendInfo, rng: &mut Rng, publisher: &mut impl Publisher) -> Ev {
+    fn choose_ev(&mut self, now: Time, packet: &SendInfo, rng: &mut Rng, publisher: &mut impl Publisher) -> Ev {
         let is_outdated = self.recovery.backoff >= OUTDATED && self.offers.reuses;
         let wants_choice = publisher.wants_choices();
         let choice = if wants_choice && !is_outdated { self.balancer.next_choice() } else { Choice::Explored };
         let ev = match is_outdated {
             true => path::draw(self.path.evs, rng),
-            false => self.balancer.next_ev(self.path.at(now_ps), packet, rng),
+            false => self.balancer.next_ev(self.path.at(now), packet, rng),
         };
         if wants_choice {
-            publisher.on_choice(now_ps, ev, self.path.evs.into(), choice);
+            publisher.on_choice(now, ev, self.path.evs.into(), choice);
         }
         ev
     }
@@ -361,7 +361,7 @@ impl Sender {
     /// The segment that goes next if the windows let it, with its number if it was sent before. Lost packets go
     /// before new ones. A new one needs a free sequence number and room in the peer's grant.
     #[inline]
-    fn next_segment(&mut self, now_ps: u64) -> Option<(Segment, Option<u64>)> {
+    fn next_segment(&mut self, now: Time) -> Option<(Segment, Option<u64>)> {
         if self.offers.lowest_first {
             self.recovery.scoreboard.lowest_lost_first();
         }
@@ -370,7 +370,7 @@ impl Sender {
         }
         let Some(segment) = self.segmenter.next() else { return self.wait_for(Limit::Application) };
         //= docs/specs/flowcut-switch.md#FCS-5 draining
-        self.watch_drain(now_ps);
+        self.watch_drain(now);
         if self.is_paused() {
             return self.wait_for(Limit::Balancer);
         }
@@ -380,7 +380,7 @@ impl Sender {
         }
         //= docs/specs/transport.md#TRN-5 the receiver's grant
         if !self.grant.admits(segment.payload_bytes) {
-            self.wait_for_grant(now_ps);
+            self.wait_for_grant(now);
             return self.wait_for(Limit::Receiver);
         }
         Some((segment, None))
@@ -400,16 +400,16 @@ impl Sender {
 
     /// What does not let a packet go: the balancer, the congestion window unless the balancer has its own, or pacing.
     #[inline]
-    fn holds_back(&mut self, now_ps: u64, packet: &SendInfo) -> Option<Limit> {
+    fn holds_back(&mut self, now: Time, packet: &SendInfo) -> Option<Limit> {
         let mut admission = Admission::Window;
         if self.offers.hold_back {
-            admission = self.balancer.admit(self.path.at(now_ps), packet);
-            self.watch_drain(now_ps);
+            admission = self.balancer.admit(self.path.at(now), packet);
+            self.watch_drain(now);
         }
         match admission {
             Admission::Wait => Some(Limit::Balancer),
             Admission::Window if !self.window_admits(packet.bytes) => Some(Limit::Window),
-            Admission::Window | Admission::Go => (!self.pace_admits(now_ps)).then_some(Limit::Pacing),
+            Admission::Window | Admission::Go => (!self.pace_admits(now)).then_some(Limit::Pacing),
         }
     }
 
@@ -421,20 +421,20 @@ impl Sender {
     }
 
     #[inline]
-    fn pace_admits(&mut self, now_ps: u64) -> bool {
-        let at_ps = self.cc.poll_send(self.path.at(now_ps));
-        self.paced_until_ps = if at_ps > now_ps { at_ps } else { NEVER };
-        at_ps <= now_ps
+    fn pace_admits(&mut self, now: Time) -> bool {
+        let at = self.cc.poll_send(self.path.at(now));
+        self.paced_until = if at > now { at } else { Time::NEVER };
+        at <= now
     }
 
     #[inline]
-    fn send_new(&mut self, now_ps: u64, ev: Ev, segment: &Segment) {
+    fn send_new(&mut self, now: Time, ev: Ev, segment: &Segment) {
         let Recovery { scoreboard, backoff, .. } = &mut self.recovery;
         if scoreboard.span() == 0 {
-            self.liveness.progress_ps = now_ps;
-            self.liveness.on_first_sent(now_ps);
+            self.liveness.progress_at = now;
+            self.liveness.on_first_sent(now);
         }
-        let psn = scoreboard.send_new(now_ps, ev, *backoff, segment.slot, segment.payload_bytes);
+        let psn = scoreboard.send_new(now, ev, *backoff, segment.slot, segment.payload_bytes);
         self.segmenter.cut(segment, psn);
         self.grant.sent += u64::from(segment.payload_bytes);
         self.retry.stop(Awaited::Grant);
@@ -443,12 +443,12 @@ impl Sender {
     }
 
     #[inline(never)]
-    fn send_again(&mut self, now_ps: u64, ev: Ev, publisher: &mut impl Publisher) {
+    fn send_again(&mut self, now: Time, ev: Ev, publisher: &mut impl Publisher) {
         let Recovery { scoreboard, backoff, .. } = &mut self.recovery;
-        let Some((psn, cause)) = scoreboard.send_lost(now_ps, ev, *backoff) else { return };
+        let Some((psn, cause)) = scoreboard.send_lost(now, ev, *backoff) else { return };
         self.stats.packets_sent += 1;
         self.stats.retransmits += 1;
-        publisher.on_event(now_ps, Event::Retransmit { psn, cause });
+        publisher.on_event(now, Event::Retransmit { psn, cause });
     }
 
     /// Whether this packet closes a window while too few packets are in flight to make the receiver send an ACK.

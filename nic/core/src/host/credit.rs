@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use spray_wire::{Body, PullRequest};
 
 use super::{Entry, Host, Owner, ReceiveHalf, Table};
+use crate::Time;
 use crate::cc::PullPacer;
 use crate::flow::{Accept, Arrival};
 use crate::path::draw;
@@ -12,7 +13,7 @@ use crate::path::draw;
 impl Host {
     /// When [`Host::grant`] has credit to grant, in picoseconds; `None` while no sender waits for any.
     #[inline]
-    pub fn grant_ps(&self) -> Option<u64> {
+    pub fn grant_at(&self) -> Option<Time> {
         self.pacer.as_deref()?.poll_timeout()
     }
 
@@ -22,13 +23,13 @@ impl Host {
     }
 
     /// Grants the next credit, if its time has come. The pull goes over a random path.
-    pub fn grant<O: Owner>(&mut self, now_ps: u64, table: &mut impl Table<O::Connection>, owner: &mut O) {
-        let Some((number, pull)) = self.pacer.as_deref_mut().and_then(|pacer| pacer.poll_pull(now_ps)) else { return };
+    pub fn grant<O: Owner>(&mut self, now: Time, table: &mut impl Table<O::Connection>, owner: &mut O) {
+        let Some((number, pull)) = self.pacer.as_deref_mut().and_then(|pacer| pacer.poll_pull(now)) else { return };
         let Some(connection) = table.entry(number) else { return };
         let Some(ReceiveHalf { evs, .. }) = connection.receiving() else { return };
         let evs = *evs;
         let port = draw(evs, &mut self.rng).port(evs.into());
-        owner.send(now_ps, number, connection, port, Body::Pull(pull));
+        owner.send(now, number, connection, port, Body::Pull(pull));
     }
 
     /// Forgets when credit was granted last. No connection is open.
@@ -47,7 +48,7 @@ impl Host {
     //= docs/specs/eqds.md#EQDS-15 hosts without credit
     pub(super) fn on_pull_request<O: Owner>(
         &mut self,
-        now_ps: u64,
+        now: Time,
         number: u32,
         connection: &mut O::Connection,
         request: &PullRequest,
@@ -58,8 +59,8 @@ impl Host {
         let link_bps = self.link_bps;
         let pacer = self.pacer.get_or_insert_with(|| Box::new(PullPacer::new(link_bps, credit.rate)));
         let entry = *credit.entry.get_or_insert_with(|| pacer.open(number, credit.pull_bytes, credit.bound));
-        pacer.on_request(now_ps, entry, request.pulled_bytes);
-        self.want_credit(now_ps, connection, owner);
+        pacer.on_request(now, entry, request.pulled_bytes);
+        self.want_credit(now, connection, owner);
     }
 
     /// Tells the pacer of a data frame, which credit may have called for.
@@ -67,7 +68,7 @@ impl Host {
     #[inline]
     pub(super) fn take_back<O: Owner>(
         &mut self,
-        now_ps: u64,
+        now: Time,
         connection: &mut O::Connection,
         arrival: &Arrival,
         accept: Accept,
@@ -76,18 +77,18 @@ impl Host {
         let Some(pacer) = self.pacer.as_deref_mut() else { return };
         let Some(ReceiveHalf { receiver, credit, .. }) = connection.receiving() else { return };
         let Some(entry) = credit.entry else { return };
-        if pacer.on_arrival(now_ps, entry, receiver.credit_back(arrival, accept)) || arrival.trimmed {
-            self.want_credit(now_ps, connection, owner);
+        if pacer.on_arrival(now, entry, receiver.credit_back(arrival, accept)) || arrival.trimmed {
+            self.want_credit(now, connection, owner);
         }
     }
 
     /// Tells the pacer what a sender needs: it asked, or one of its packets was trimmed or made room.
-    fn want_credit<O: Owner>(&mut self, now_ps: u64, connection: &mut O::Connection, owner: &mut O) {
+    fn want_credit<O: Owner>(&mut self, now: Time, connection: &mut O::Connection, owner: &mut O) {
         let Some(ReceiveHalf { receiver, credit, .. }) = connection.receiving() else { return };
         let (Some(pacer), Some(entry)) = (self.pacer.as_deref_mut(), credit.entry) else { return };
-        pacer.on_target(now_ps, entry, receiver.pull_target());
-        if let Some(at_ps) = pacer.poll_timeout() {
-            owner.arm_grant(now_ps, connection, at_ps);
+        pacer.on_target(now, entry, receiver.pull_target());
+        if let Some(at) = pacer.poll_timeout() {
+            owner.arm_grant(now, connection, at);
         }
     }
 }

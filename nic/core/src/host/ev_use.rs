@@ -3,6 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::Time;
 use crate::event::Choice;
 use crate::feedback::Ev;
 
@@ -21,7 +22,7 @@ pub struct EvLife {
     /// The connection's number.
     pub connection: u32,
     /// When its first bin begins.
-    pub begin_ps: u64,
+    pub begin: Time,
     /// How long each bin is.
     pub bin_ps: u64,
     counts: Vec<Counts>,
@@ -31,9 +32,9 @@ pub struct EvLife {
 type Counts = [u32; Choice::ALL.len()];
 
 impl EvLife {
-    /// Watches the connection `number` from `begin_ps` on; what it sends before counts as sent then. Allocates all that it ever needs.
-    fn new(number: u32, begin_ps: u64) -> Self {
-        Self { connection: number, begin_ps, bin_ps: FIRST_BIN_PS, counts: vec![Counts::default(); BINS * BANDS] }
+    /// Watches the connection `number` from `begin` on; what it sends before counts as sent then. Allocates all that it ever needs.
+    fn new(number: u32, begin: Time) -> Self {
+        Self { connection: number, begin, bin_ps: FIRST_BIN_PS, counts: vec![Counts::default(); BINS * BANDS] }
     }
 
     /// Packets of a bin, by band.
@@ -45,8 +46,8 @@ impl EvLife {
         &self.counts[bin * BANDS..(bin + 1) * BANDS]
     }
 
-    fn count(&mut self, now_ps: u64, ev: Ev, evs: u32, choice: Choice) {
-        let since_ps = now_ps.saturating_sub(self.begin_ps);
+    fn count(&mut self, now: Time, ev: Ev, evs: u32, choice: Choice) {
+        let since_ps = now.since(self.begin);
         while since_ps / self.bin_ps >= BINS as u64 {
             self.halve();
         }
@@ -78,8 +79,8 @@ impl EvUse {
         Self(Vec::new())
     }
 
-    pub(super) fn watch(&mut self, number: u32, begin_ps: u64) {
-        self.0.push(EvLife::new(number, begin_ps));
+    pub(super) fn watch(&mut self, number: u32, begin: Time) {
+        self.0.push(EvLife::new(number, begin));
     }
 
     #[inline]
@@ -87,9 +88,9 @@ impl EvUse {
         self.0.iter().any(|life| life.connection == number)
     }
 
-    pub(super) fn count(&mut self, number: u32, now_ps: u64, ev: Ev, evs: u32, choice: Choice) {
+    pub(super) fn count(&mut self, number: u32, now: Time, ev: Ev, evs: u32, choice: Choice) {
         if let Some(life) = self.0.iter_mut().find(|life| life.connection == number) {
-            life.count(now_ps, ev, evs, choice);
+            life.count(now, ev, evs, choice);
         }
     }
 
@@ -107,17 +108,17 @@ mod tests {
     fn bins_hold_every_packet_once_whatever_their_length() {
         let (mut life, mut all) = (EvLife::new(3, 5_000_000), Vec::new());
         for i in 0..5_000_u64 {
-            let (now_ps, ev) = (i * i * 100, (i * 7919 % 1000) as u16);
+            let (now, ev) = (i * i * 100, (i * 7919 % 1000) as u16);
             let choice = Choice::ALL[(i % 4) as usize];
-            life.count(now_ps, Ev::new(ev), 1000, choice);
-            all.push((now_ps, usize::from(ev) * BANDS / 1000, choice));
+            life.count(now, Ev::new(ev), 1000, choice);
+            all.push((now, usize::from(ev) * BANDS / 1000, choice));
         }
         assert!(life.bin_ps > FIRST_BIN_PS && life.bin_ps.is_multiple_of(FIRST_BIN_PS));
         for bin in 0..BINS {
             for band in 0..BANDS {
                 let mut expected = Counts::default();
-                let is_here = |(now_ps, of, _): &&(u64, usize, Choice)| {
-                    now_ps.saturating_sub(5_000_000) / life.bin_ps == bin as u64 && *of == band
+                let is_here = |(now, of, _): &&(u64, usize, Choice)| {
+                    now.since(5_000_000) / life.bin_ps == bin as u64 && *of == band
                 };
                 all.iter().filter(is_here).for_each(|(.., choice)| expected[*choice as usize] += 1);
                 assert_eq!(life.bin(bin)[band], expected, "bin {bin}, band {band}");

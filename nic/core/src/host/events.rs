@@ -3,6 +3,7 @@
 use spray_wire::{Body, EvPort, Probe, ProbeAck};
 
 use super::{Entry, Host, Owner, SendHalf};
+use crate::Time;
 use crate::flow::{Accept, Arrival, SenderEvent};
 
 /// What a frame tells of the path that it took.
@@ -35,7 +36,7 @@ impl Host {
     #[inline]
     pub fn on_data<O: Owner>(
         &mut self,
-        now_ps: u64,
+        now: Time,
         number: u32,
         connection: &mut O::Connection,
         arrival: &Arrival,
@@ -43,12 +44,12 @@ impl Host {
         owner: &mut O,
     ) -> Accept {
         let Some(half) = connection.receiving() else { return Accept::Invalid };
-        let mut accept = half.receiver.on_data(now_ps, arrival);
+        let mut accept = half.receiver.on_data(now, arrival);
         if accept == (Accept::New { place: true }) && !owner.place(connection, &arrival.data, payload) {
             accept = Accept::Invalid;
         }
-        self.take_back(now_ps, connection, arrival, accept, owner);
-        self.serve_receiver(now_ps, number, connection, owner);
+        self.take_back(now, connection, arrival, accept, owner);
+        self.serve_receiver(now, number, connection, owner);
         accept
     }
 
@@ -56,7 +57,7 @@ impl Host {
     #[inline]
     pub fn on_control<O: Owner>(
         &mut self,
-        now_ps: u64,
+        now: Time,
         number: u32,
         connection: &mut O::Connection,
         body: &Body,
@@ -64,40 +65,40 @@ impl Host {
         owner: &mut O,
     ) -> Fate {
         match body {
-            Body::PullRequest(request) => self.on_pull_request(now_ps, number, connection, request, owner),
+            Body::PullRequest(request) => self.on_pull_request(now, number, connection, request, owner),
             Body::Probe(probe) if connection.receiving().is_some() => {
-                owner.send(now_ps, number, connection, path.port, answer(probe, path));
+                owner.send(now, number, connection, path.port, answer(probe, path));
             }
             _ => {}
         }
         let Some(SendHalf { sender, .. }) = connection.sending() else { return Fate::Open };
         sender.on_pause(path.pause);
         match body {
-            Body::Ack(ack) => sender.on_ack(now_ps, ack, &mut owner.log().of(number)),
-            Body::Nack(nack) => sender.on_nack(now_ps, nack, &mut owner.log().of(number)),
-            Body::ProbeAck(answer) => sender.on_probe_ack(now_ps, answer, &mut owner.log().of(number)),
-            Body::Pull(pull) => sender.on_pull(now_ps, pull),
+            Body::Ack(ack) => sender.on_ack(now, ack, &mut owner.log().of(number)),
+            Body::Nack(nack) => sender.on_nack(now, nack, &mut owner.log().of(number)),
+            Body::ProbeAck(answer) => sender.on_probe_ack(now, answer, &mut owner.log().of(number)),
+            Body::Pull(pull) => sender.on_pull(now, pull),
             Body::PullRequest(_) | Body::Probe(_) => return Fate::Open,
             Body::Data(_) | Body::Connect(_) | Body::Accept(_) | Body::Close(_) | Body::Retry(_) | Body::Reset(_) => {
                 return Fate::Open;
             }
         }
-        self.serve_sender(now_ps, number, connection, owner)
+        self.serve_sender(now, number, connection, owner)
     }
 
     /// Does what may follow from an event at a connection's sender: its reports, new messages, a turn, its timer.
     #[inline]
     pub fn serve_sender<O: Owner>(
         &mut self,
-        now_ps: u64,
+        now: Time,
         number: u32,
         connection: &mut O::Connection,
         owner: &mut O,
     ) -> Fate {
         while let Some(event) = connection.sending().and_then(|half| half.sender.poll_event()) {
             match event {
-                SenderEvent::MessageDelivered { message, at_ps } => {
-                    owner.on_delivered(number, connection, message, at_ps);
+                SenderEvent::MessageDelivered { message, at } => {
+                    owner.on_delivered(number, connection, message, at);
                 }
                 SenderEvent::Failed => return Fate::Failed,
             }
@@ -109,63 +110,57 @@ impl Host {
         if !core::mem::replace(&mut half.ready, true) {
             self.turns.push_back(number);
         }
-        owner.arm_sender(now_ps, number, connection, false);
+        owner.arm_sender(now, number, connection, false);
         Fate::Open
     }
 
     /// Does what may follow from an event at a connection's receiver: messages, NACKs, ACKs, its timer.
     #[inline]
-    pub fn serve_receiver<O: Owner>(
-        &mut self,
-        now_ps: u64,
-        number: u32,
-        connection: &mut O::Connection,
-        owner: &mut O,
-    ) {
-        owner.take_messages(now_ps, number, connection);
+    pub fn serve_receiver<O: Owner>(&mut self, now: Time, number: u32, connection: &mut O::Connection, owner: &mut O) {
+        owner.take_messages(now, number, connection);
         while let Some(nack) = connection.receiving().and_then(|half| half.receiver.poll_nack()) {
-            owner.send(now_ps, number, connection, nack.port, Body::Nack(nack));
+            owner.send(now, number, connection, nack.port, Body::Nack(nack));
         }
         while let Some(ack) = connection.receiving().and_then(|half| half.receiver.poll_ack()) {
-            owner.send(now_ps, number, connection, ack.port, Body::Ack(ack));
+            owner.send(now, number, connection, ack.port, Body::Ack(ack));
         }
-        owner.arm_receiver(now_ps, number, connection);
+        owner.arm_receiver(now, number, connection);
     }
 
     /// Does what is due at the sender's deadline. Calling early gives the sender a turn.
     pub fn on_sender_deadline<O: Owner>(
         &mut self,
-        now_ps: u64,
+        now: Time,
         number: u32,
         connection: &mut O::Connection,
         owner: &mut O,
     ) -> Fate {
         if let Some(half) = connection.sending()
-            && half.is_due(now_ps)
+            && half.is_due(now)
         {
-            half.sender.on_timeout(now_ps, &mut owner.log().of(number));
+            half.sender.on_timeout(now, &mut owner.log().of(number));
         }
-        self.serve_sender(now_ps, number, connection, owner)
+        self.serve_sender(now, number, connection, owner)
     }
 
     /// Does what is due at the receiver's deadline. Calling early does no harm.
     #[inline]
     pub fn on_receiver_deadline<O: Owner>(
         &mut self,
-        now_ps: u64,
+        now: Time,
         number: u32,
         connection: &mut O::Connection,
         owner: &mut O,
     ) {
         if let Some(half) = connection.receiving() {
-            half.receiver.on_timeout(now_ps);
+            half.receiver.on_timeout(now);
         }
-        self.serve_receiver(now_ps, number, connection, owner);
+        self.serve_receiver(now, number, connection, owner);
     }
 }
 
 /// The answer to a probe. It goes from the port that the probe came from, as an acknowledgement would.
 fn answer(probe: &Probe, path: &Passage) -> Body {
     let Passage { port, hops, marked, .. } = *path;
-    Body::ProbeAck(ProbeAck { token: probe.token, timestamp_ps: probe.timestamp_ps, port, hops, marked })
+    Body::ProbeAck(ProbeAck { token: probe.token, timestamp: probe.timestamp, port, hops, marked })
 }

@@ -1,6 +1,6 @@
 //! A connection's two halves at one host, and when each wants to be woken.
 
-use super::NEVER;
+use crate::Time;
 use crate::cc::CreditBound;
 use crate::flow::{FlowConfig, HashKey, Receiver, Sender};
 use crate::rng::Rng;
@@ -57,24 +57,24 @@ impl SendHalf {
         Self { sender: self.sender.in_ideal_code(), ..self }
     }
 
-    /// When the sender has to be served without any other event, in picoseconds; [`NEVER`] if nothing is to come.
+    /// When the sender has to be served without any other event, in picoseconds; [`Time::NEVER`] if nothing is to come.
     ///
     /// A sender that is due and in the queue waits for its turn. One that is due and not in the queue has just had
     /// its turn and could do nothing; it is served again 1 us later, since at once would be for ever.
     #[inline]
-    pub fn deadline_ps(&self, now_ps: u64) -> u64 {
+    pub fn deadline(&self, now: Time) -> Time {
         match self.sender.poll_timeout() {
-            None => NEVER,
-            Some(at_ps) if at_ps > now_ps => at_ps,
-            Some(_) if self.ready => NEVER,
-            Some(_) => now_ps.saturating_add(STUCK_PS),
+            None => Time::NEVER,
+            Some(at) if at > now => at,
+            Some(_) if self.ready => Time::NEVER,
+            Some(_) => now.after(STUCK_PS),
         }
     }
 
     /// Whether the sender's time has come.
     #[inline]
-    pub fn is_due(&self, now_ps: u64) -> bool {
-        self.sender.poll_timeout().is_some_and(|at_ps| at_ps <= now_ps)
+    pub fn is_due(&self, now: Time) -> bool {
+        self.sender.poll_timeout().is_some_and(|at| at <= now)
     }
 }
 
@@ -103,11 +103,11 @@ impl ReceiveHalf {
         Self { receiver: self.receiver.in_ideal_code(), ..self }
     }
 
-    /// When the receiver has to be served without any other event, in picoseconds; [`NEVER`] if no acknowledgement
+    /// When the receiver has to be served without any other event, in picoseconds; [`Time::NEVER`] if no acknowledgement
     /// waits.
     #[inline]
-    pub fn deadline_ps(&self) -> u64 {
-        self.receiver.poll_timeout().unwrap_or(NEVER)
+    pub fn deadline(&self) -> Time {
+        self.receiver.poll_timeout().unwrap_or(Time::NEVER)
     }
 }
 

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::ev_use::{EvLife, EvUse};
+use crate::Time;
 use crate::event::{Choice, Event, Publisher};
 use crate::feedback::Ev;
 
@@ -10,7 +11,7 @@ use crate::feedback::Ev;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry {
     /// When it happened, in picoseconds.
-    pub at_ps: u64,
+    pub at: Time,
     /// The connection's number.
     pub connection: u32,
     /// What happened.
@@ -49,9 +50,9 @@ impl Log {
         OfConnection { log: self, number }
     }
 
-    /// Counts the entropy values of connection `number` from now on, in bins of time of which the first begins at `begin_ps`.
-    pub fn watch(&mut self, number: u32, begin_ps: u64) {
-        self.evs.watch(number, begin_ps);
+    /// Counts the entropy values of connection `number` from now on, in bins of time of which the first begins at `begin`.
+    pub fn watch(&mut self, number: u32, begin: Time) {
+        self.evs.watch(number, begin);
     }
 
     /// What came of [`Log::watch`].
@@ -78,13 +79,13 @@ pub struct OfConnection<'a> {
 }
 
 impl Publisher for OfConnection<'_> {
-    fn on_event(&mut self, at_ps: u64, event: Event) {
+    fn on_event(&mut self, at: Time, event: Event) {
         let Log { entries, capacity, retransmits, overflow, .. } = &mut *self.log;
         if !*retransmits && matches!(event, Event::Retransmit { .. }) {
             return;
         }
         if entries.len() < *capacity {
-            entries.push(LogEntry { at_ps, connection: self.number, event });
+            entries.push(LogEntry { at, connection: self.number, event });
         } else {
             *overflow += u64::from(*capacity > 0);
         }
@@ -95,7 +96,7 @@ impl Publisher for OfConnection<'_> {
         self.log.evs.watches(self.number)
     }
 
-    fn on_choice(&mut self, now_ps: u64, ev: Ev, evs: u32, choice: Choice) {
-        self.log.evs.count(self.number, now_ps, ev, evs, choice);
+    fn on_choice(&mut self, now: Time, ev: Ev, evs: u32, choice: Choice) {
+        self.log.evs.count(self.number, now, ev, evs, choice);
     }
 }

@@ -34,10 +34,10 @@ pub use self::ev_use::{BANDS, BINS, EvLife, WATCHED};
 pub use self::events::{Fate, Passage};
 pub use self::halves::{ReceiveHalf, SendHalf};
 pub use self::log::{Log, LogEntry};
+use crate::Time;
 use crate::cc::PullPacer;
 use crate::path::Memories;
 use crate::rng::Rng;
-pub use crate::units::{CLOCK_END_PS, NEVER};
 
 /// What the connections of one host share.
 ///
@@ -47,7 +47,7 @@ pub use crate::units::{CLOCK_END_PS, NEVER};
 /// | [`Host::on_sender_deadline`], [`Host::on_receiver_deadline`] | the deadline of [`SendHalf`] or [`ReceiveHalf`] has come |
 /// | [`Host::serve_sender`], [`Host::serve_receiver`] | the user did something |
 /// | [`Host::transmit`] | the link is free and [`Host::has_turns`] |
-/// | [`Host::grant`] | [`Host::grant_ps`] has come |
+/// | [`Host::grant`] | [`Host::grant_at`] has come |
 /// | [`Host::recall`] | a sending half begins |
 /// | [`Host::remember`], [`Host::close`] | a connection ends |
 ///
@@ -75,16 +75,16 @@ impl Host {
 
     /// Hands a new sending half what earlier connections have learned of the paths to `peer`, a number that tells hosts apart.
     //= docs/specs/reps-plus.md#RPP-18 begins with what
-    pub fn recall(&self, now_ps: u64, peer: u64, half: &mut SendHalf) {
+    pub fn recall(&self, now: Time, peer: u64, half: &mut SendHalf) {
         if let Some(learned) = self.memories.of(peer) {
-            half.sender.recall(now_ps, learned);
+            half.sender.recall(now, learned);
         }
     }
 
     /// Keeps what a sending half that ends has learned of the paths to `peer`.
     //= docs/specs/reps-plus.md#RPP-18 begins with what
-    pub fn remember(&mut self, now_ps: u64, peer: u64, half: &SendHalf) {
-        if let Some(learned) = half.sender.remember(now_ps) {
+    pub fn remember(&mut self, now: Time, peer: u64, half: &SendHalf) {
+        if let Some(learned) = half.sender.remember(now) {
             self.memories.keep(peer, learned);
         }
     }
@@ -101,34 +101,34 @@ pub trait Owner {
     fn log(&mut self) -> &mut Log;
 
     /// Sends a frame without payload from UDP port `port`, at once and ahead of data.
-    fn send(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, port: EvPort, body: Body);
+    fn send(&mut self, now: Time, number: u32, connection: &mut Self::Connection, port: EvPort, body: Body);
 
     /// Sends a data frame from UDP port `port`. The link is free for it.
-    fn send_data(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, port: EvPort, data: &Data);
+    fn send_data(&mut self, now: Time, number: u32, connection: &mut Self::Connection, port: EvPort, data: &Data);
 
     /// Puts the payload of a packet in its place. Returns `false` if it does not fit its message.
     fn place(&mut self, connection: &mut Self::Connection, data: &Data, payload: Self::Payload<'_>) -> bool;
 
     /// Takes complete messages from the connection's receiver, as many as there is room for.
-    fn take_messages(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection);
+    fn take_messages(&mut self, now: Time, number: u32, connection: &mut Self::Connection);
 
-    /// Reports that the peer acknowledged a whole message at `at_ps`.
-    fn on_delivered(&mut self, number: u32, connection: &mut Self::Connection, message: u32, at_ps: u64);
+    /// Reports that the peer acknowledged a whole message at `at`.
+    fn on_delivered(&mut self, number: u32, connection: &mut Self::Connection, message: u32, at: Time);
 
     /// Hands the messages that wait to the connection's sender. Returns `false` if nothing is left to do and the
     /// connection is to end.
     fn submit(&mut self, connection: &mut Self::Connection) -> bool;
 
-    /// Sets the timer to [`SendHalf::deadline_ps`]. With `sent`, a packet was just sent: a deadline that was set
+    /// Sets the timer to [`SendHalf::deadline`]. With `sent`, a packet was just sent: a deadline that was set
     /// before is then no later than the new one, so an owner whose timers cannot be moved may leave its timer.
-    fn arm_sender(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection, sent: bool);
+    fn arm_sender(&mut self, now: Time, number: u32, connection: &mut Self::Connection, sent: bool);
 
-    /// Sets the timer to [`ReceiveHalf::deadline_ps`].
-    fn arm_receiver(&mut self, now_ps: u64, number: u32, connection: &mut Self::Connection);
+    /// Sets the timer to [`ReceiveHalf::deadline`].
+    fn arm_receiver(&mut self, now: Time, number: u32, connection: &mut Self::Connection);
 
-    /// Sets the host's timer for [`Host::grant`] to `at_ps`. An owner that reads [`Host::grant_ps`] itself does
+    /// Sets the host's timer for [`Host::grant`] to `at`. An owner that reads [`Host::grant_at`] itself does
     /// nothing.
-    fn arm_grant(&mut self, _now_ps: u64, _connection: &mut Self::Connection, _at_ps: u64) {}
+    fn arm_grant(&mut self, _now: Time, _connection: &mut Self::Connection, _at: Time) {}
 }
 
 /// An entry of the owner's table of connections.

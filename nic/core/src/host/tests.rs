@@ -313,12 +313,12 @@ fn connections_take_turns_packet_by_packet() {
 #[test]
 fn a_probe_is_answered_on_the_port_that_it_came_on() {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
-    let probe = Body::Probe(Probe { token: 9, timestamp_ps: 5 });
+    let probe = Body::Probe(Probe { token: 9, timestamp: 5 });
     let asked = EvPort::new(4711);
     station.arrive(20, (0, asked, probe, None), false);
     let (number, port, answer, _) = station.outside.out.pop_front().unwrap();
     let Body::ProbeAck(answer) = answer else { panic!("{answer:?}") };
-    assert_eq!((number, port, answer.port, answer.token, answer.timestamp_ps, answer.hops), (0, asked, asked, 9, 5, 1));
+    assert_eq!((number, port, answer.port, answer.token, answer.timestamp, answer.hops), (0, asked, asked, 9, 5, 1));
 }
 
 #[test]

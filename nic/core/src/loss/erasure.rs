@@ -6,7 +6,7 @@
 use spray_wire::Data;
 
 use super::{Patience, RttEstimator};
-use crate::units::NEVER;
+use crate::Time;
 
 /// How a connection makes losses good: what differs with the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,14 +29,14 @@ impl Repair {
         }
     }
 
-    /// When a transmission made at `sent_ps` is lost for its age alone; [`NEVER`] without a code, and before any
+    /// When a transmission made at `sent_at` is lost for its age alone; [`Time::NEVER`] without a code, and before any
     /// round-trip time is known.
     //= docs/specs/erasure.md#ERA-4
     #[inline]
-    pub fn overdue_ps(self, sent_ps: u64, patience: &Patience, rtt: &RttEstimator) -> u64 {
+    pub fn overdue(self, sent_at: Time, patience: &Patience, rtt: &RttEstimator) -> Time {
         match self {
-            Self::Resend | Self::GoBack => NEVER,
-            Self::IdealCode => patience.time_ps(rtt).map_or(NEVER, |patience_ps| sent_ps.saturating_add(patience_ps)),
+            Self::Resend | Self::GoBack => Time::NEVER,
+            Self::IdealCode => patience.time_ps(rtt).map_or(Time::NEVER, |patience_ps| sent_at.after(patience_ps)),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! HPCC).
 //! Clauses (GBN-n) are in `docs/specs/go-back-n.md`.
 
+use crate::Time;
 use crate::settings::settings;
 use crate::units::Micros;
 
@@ -19,7 +20,7 @@ settings! {
 pub(crate) struct GoBackN {
     interval_ps: u64,
     /// The packet that was expected then, and the time from which on it may be told again.
-    told: Option<(u64, u64)>,
+    told: Option<(u64, Time)>,
 }
 
 impl GoBackN {
@@ -29,10 +30,10 @@ impl GoBackN {
 
     /// Takes a packet above the `expected` one, which is dropped. Returns whether a NACK is due.
     //= docs/specs/go-back-n.md#GBN-2 one NACK for a gap
-    pub(crate) fn on_dropped(&mut self, now_ps: u64, expected: u64) -> bool {
-        let is_told = self.told.is_some_and(|(psn, again_ps)| psn == expected && now_ps < again_ps);
+    pub(crate) fn on_dropped(&mut self, now: Time, expected: u64) -> bool {
+        let is_told = self.told.is_some_and(|(psn, again)| psn == expected && now < again);
         if !is_told {
-            self.told = Some((expected, now_ps.saturating_add(self.interval_ps)));
+            self.told = Some((expected, now.after(self.interval_ps)));
         }
         !is_told
     }

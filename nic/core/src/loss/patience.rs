@@ -2,6 +2,7 @@
 //! 8985 §6.2).
 
 use super::RttEstimator;
+use crate::Time;
 
 /// The waiting time of the gap rule. It grows with each mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,12 +12,12 @@ pub struct Patience {
     least: u8,
     /// Confirmed losses since the last mistake.
     right: u8,
-    raised_ps: u64,
+    raised_at: Time,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { quarters: LEAST_QUARTERS, least: LEAST_QUARTERS, right: 0, raised_ps: 0 }
+        Self { quarters: LEAST_QUARTERS, least: LEAST_QUARTERS, right: 0, raised_at: Time::ZERO }
     }
 }
 
@@ -34,11 +35,11 @@ impl Patience {
     }
 
     /// Takes a mistake: a packet that the gap rule declared lost had arrived. Mistakes of one round trip count once.
-    pub fn on_mistake(&mut self, now_ps: u64, rtt: &RttEstimator) {
+    pub fn on_mistake(&mut self, now: Time, rtt: &RttEstimator) {
         self.right = 0;
-        if self.quarters == self.least || now_ps.saturating_sub(self.raised_ps) >= rtt.smoothed_ps() {
+        if self.quarters == self.least || now.since(self.raised_at) >= rtt.smoothed_ps() {
             self.quarters = (self.quarters + 1).min(MAX_QUARTERS);
-            self.raised_ps = now_ps;
+            self.raised_at = now;
         }
     }
 

@@ -1,14 +1,15 @@
 //! The record of one packet in flight, and lists that run through records.
 
 use super::Backoff;
+use crate::Time;
 use crate::feedback::{Ev, LossCause};
 
 /// What the sender keeps of a packet that is sent and not acknowledged. It lies within one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub struct Record {
-    /// When it was last sent, in picoseconds.
-    pub sent_ps: u64,
+    /// When it was last sent.
+    pub sent_at: Time,
     /// How many transmissions the connection made before the packet's last one.
     pub(super) order: u64,
     pub(super) previous: u32,
@@ -28,7 +29,7 @@ const _: () = assert!(size_of::<Record>() == 32);
 
 impl Record {
     pub(super) const EMPTY: Self = Self {
-        sent_ps: 0,
+        sent_at: Time::ZERO,
         order: 0,
         previous: NONE,
         next: NONE,
@@ -67,8 +68,8 @@ impl Record {
     /// packet was declared lost or sent again since.
     //= docs/specs/transport.md#TRN-36 trimmed packets
     #[inline]
-    pub fn is_current(&self, timestamp_echo_ps: u64) -> bool {
-        self.is_outstanding() && self.sent_ps == timestamp_echo_ps
+    pub fn is_current(&self, timestamp_echo: Time) -> bool {
+        self.is_outstanding() && self.sent_at == timestamp_echo
     }
 }
 

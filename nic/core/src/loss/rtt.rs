@@ -1,22 +1,24 @@
 //! Smoothed round-trip time and its variation (RFC 6298 §2), and the largest one seen lately.
 
+use crate::Time;
+
 /// Estimates a connection's round-trip time from samples, in picoseconds, with integers only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttEstimator {
     srtt_ps: u64,
     rttvar_ps: u64,
     min_ps: u64,
-    epoch_start_ps: u64,
+    epoch_start: Time,
     epoch_max_ps: u64,
     last_epoch_max_ps: u64,
 }
 
 impl RttEstimator {
-    /// Takes a round-trip time measured at `now_ps`, brought into the range of 1 ps to [`MAX_SAMPLE_PS`].
-    pub fn on_sample(&mut self, now_ps: u64, rtt_ps: u64) {
+    /// Takes a round-trip time measured at `now`, brought into the range of 1 ps to [`MAX_SAMPLE_PS`].
+    pub fn on_sample(&mut self, now: Time, rtt_ps: u64) {
         let rtt_ps = rtt_ps.clamp(1, MAX_SAMPLE_PS);
         self.smooth(rtt_ps);
-        self.track_max(now_ps, rtt_ps);
+        self.track_max(now, rtt_ps);
     }
 
     /// The smoothed round-trip time (SRTT); 0 before the first sample.
@@ -61,12 +63,12 @@ impl RttEstimator {
     }
 
     //= docs/specs/transport.md#TRN-33 largest recent round-trip time
-    fn track_max(&mut self, now_ps: u64, rtt_ps: u64) {
-        let age_ps = now_ps.saturating_sub(self.epoch_start_ps);
+    fn track_max(&mut self, now: Time, rtt_ps: u64) {
+        let age_ps = now.since(self.epoch_start);
         if age_ps >= self.srtt_ps {
             let gone = age_ps >= 2 * self.srtt_ps;
             self.last_epoch_max_ps = if gone { 0 } else { self.epoch_max_ps };
-            self.epoch_start_ps = now_ps;
+            self.epoch_start = now;
             self.epoch_max_ps = 0;
         }
         self.epoch_max_ps = self.epoch_max_ps.max(rtt_ps);

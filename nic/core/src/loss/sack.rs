@@ -2,6 +2,7 @@
 //! recovery"; §8.2 has 6 for all-to-all, 32 for permutations).
 
 use super::{Patience, RttEstimator, Scoreboard};
+use crate::Time;
 use crate::settings::settings;
 
 settings! {
@@ -34,22 +35,16 @@ impl SackGap {
         scoreboard.oldest_behind(u64::from(self.packets?)).filter(|_| self.rule == SackRule::Plain)
     }
 
-    /// When a transmission made at `sent_ps` counts as lost by the patient rule, if `arrived_after` later ones have
+    /// When a transmission made at `sent_at` counts as lost by the patient rule, if `arrived_after` later ones have
     /// arrived. `None`: they are too few to declare it lost.
     #[inline]
-    pub fn deadline_ps(
-        &self,
-        arrived_after: u64,
-        sent_ps: u64,
-        patience: &Patience,
-        rtt: &RttEstimator,
-    ) -> Option<u64> {
+    pub fn deadline(&self, arrived_after: u64, sent_at: Time, patience: &Patience, rtt: &RttEstimator) -> Option<Time> {
         if arrived_after < u64::from(self.packets?) {
             return None;
         }
         match self.rule {
             //= docs/specs/transport.md#TRN-35 gap rule
-            SackRule::Patient => patience.time_ps(rtt).map(|patience_ps| sent_ps.saturating_add(patience_ps)),
+            SackRule::Patient => patience.time_ps(rtt).map(|patience_ps| sent_at.after(patience_ps)),
             SackRule::Plain => None,
         }
     }

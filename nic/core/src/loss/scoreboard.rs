@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use super::Backoff;
 use super::bits::{Bits, ones};
 use super::record::{Fate, List, Record};
+use crate::Time;
 use crate::feedback::{Ev, LossCause};
 
 /// A packet that is newly acknowledged.
@@ -76,7 +77,7 @@ impl Scoreboard {
     ///
     /// The caller keeps [`Scoreboard::span`] below [`Scoreboard::capacity`].
     #[inline]
-    pub fn send_new(&mut self, now_ps: u64, ev: Ev, backoff: Backoff, message: u16, payload_bytes: u16) -> u64 {
+    pub fn send_new(&mut self, now: Time, ev: Ev, backoff: Backoff, message: u16, payload_bytes: u16) -> u64 {
         debug_assert!(self.span() < self.capacity());
         if self.span() == self.records.len() as u64 {
             self.grow();
@@ -86,7 +87,7 @@ impl Scoreboard {
         self.next_psn += 1;
         let record = &mut self.records[slot as usize];
         (record.message, record.payload_bytes) = (message, payload_bytes);
-        self.transmit(slot, now_ps, ev, backoff, Fate::OUTSTANDING);
+        self.transmit(slot, now, ev, backoff, Fate::OUTSTANDING);
         psn
     }
 
@@ -107,12 +108,12 @@ impl Scoreboard {
 
     /// Records that the first lost packet is sent again. Returns its number and why it was lost.
     #[inline]
-    pub fn send_lost(&mut self, now_ps: u64, ev: Ev, backoff: Backoff) -> Option<(u64, LossCause)> {
+    pub fn send_lost(&mut self, now: Time, ev: Ev, backoff: Backoff) -> Option<(u64, LossCause)> {
         let (psn, record) = self.first_lost()?;
         let cause = record.lost()?;
         let slot = self.slot(psn);
         self.lost.remove(&mut self.records, slot);
-        self.transmit(slot, now_ps, ev, backoff, Fate::resent_for(cause));
+        self.transmit(slot, now, ev, backoff, Fate::resent_for(cause));
         Some((psn, cause))
     }
 
@@ -291,9 +292,9 @@ impl Scoreboard {
     }
 
     #[inline]
-    fn transmit(&mut self, slot: u32, now_ps: u64, ev: Ev, backoff: Backoff, fate: Fate) {
+    fn transmit(&mut self, slot: u32, now: Time, ev: Ev, backoff: Backoff, fate: Fate) {
         let record = &mut self.records[slot as usize];
-        record.sent_ps = now_ps;
+        record.sent_at = now;
         record.order = self.transmissions;
         record.ev = ev;
         record.backoff = backoff;

@@ -3,6 +3,7 @@
 use spray_wire::Section;
 
 use super::memory::Remembered;
+use crate::Time;
 use crate::cc::ControlConfig;
 use crate::event::{Choice, Publisher};
 use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
@@ -54,7 +55,7 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     /// Returns the next time at which [`Balancer::poll_probe`] or [`Balancer::poll_trailer`] has something to send, or at which
     /// [`Balancer::admit`] may change its answer. Called whenever the owner asks the sender for its next timeout.
     #[inline]
-    fn poll_timeout(&self, _path: &Path) -> Option<u64> {
+    fn poll_timeout(&self, _path: &Path) -> Option<Time> {
         None
     }
 
@@ -202,7 +203,7 @@ pub struct Transmission {
     /// The entropy value that it carries.
     pub ev: Ev,
     /// When it was made, in picoseconds.
-    pub sent_ps: u64,
+    pub sent_at: Time,
 }
 
 /// A frame without payload that follows the packets of a section down their path.

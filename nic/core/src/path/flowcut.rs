@@ -19,6 +19,7 @@ use self::rtt::Delay;
 use super::{
     AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, Scheme, SendInfo, draw, draw_lasting, draw_other,
 };
+use crate::Time;
 use crate::event::Publisher;
 use crate::now::{Now, Path};
 use crate::rng::Rng;
@@ -37,9 +38,9 @@ struct Cut {
     /// What paths deliver, where the connection learns its path.
     rates: Rates,
     /// When feedback last came, or the drain began, in ps.
-    heard_ps: u64,
+    heard_at: Time,
     /// When the last silent round was counted. A timeout of an earlier transmission belongs to that round.
-    round_ps: u64,
+    round_at: Time,
     /// Wire bytes of new packets that may still go during this drain.
     allowance_bytes: u64,
     /// While `overlapping`: the first packet of the present path.
@@ -126,7 +127,7 @@ impl Flowcut {
         let state = &mut self.state;
         state.phase = Phase::Draining;
         state.allowance_bytes = self.settings.credit_bytes;
-        state.heard_ps = now.ps;
+        state.heard_at = now.time;
         state.held = false;
     }
 
@@ -154,8 +155,8 @@ impl Flowcut {
 
     /// When a drain without feedback ends.
     #[inline]
-    fn deadline_ps(&self, path: &Path) -> u64 {
-        self.state.heard_ps.saturating_add(self.settings.drain_timeout_ps(path))
+    fn deadline(&self, path: &Path) -> Time {
+        self.state.heard_at.after(self.settings.drain_timeout_ps(path))
     }
 
     /// Whether a new packet may go.
@@ -212,8 +213,8 @@ impl Scheme for Flowcut {
         let state = Cut {
             delay: Delay::new(&settings, path),
             rates: Rates::default(),
-            heard_ps: 0,
-            round_ps: 0,
+            heard_at: Time::ZERO,
+            round_at: Time::ZERO,
             allowance_bytes: 0,
             boundary_psn: 0,
             //= docs/specs/flowcut.md#FLC-2 the first path
@@ -255,7 +256,7 @@ impl Balancer for Flowcut {
     #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         let state = &mut self.state;
-        state.heard_ps = now.ps;
+        state.heard_at = now.time;
         //= docs/specs/flowcut.md#FLC-14 ACKs of other paths
         if ack.ev == state.ev {
             state.silent_rounds = 0;
@@ -279,10 +280,10 @@ impl Balancer for Flowcut {
             return;
         }
         match loss.cause {
-            LossCause::Trimmed => (state.heard_ps, state.silent_rounds) = (now.ps, 0),
+            LossCause::Trimmed => (state.heard_at, state.silent_rounds) = (now.time, 0),
             //= docs/specs/flowcut.md#FLC-40 silent rounds
-            LossCause::Timeout if loss.sent_ps >= state.round_ps => {
-                state.round_ps = now.ps;
+            LossCause::Timeout if loss.sent_at >= state.round_at => {
+                state.round_at = now.time;
                 state.silent_rounds = state.silent_rounds.saturating_add(1);
                 if (1..=state.silent_rounds).contains(&self.settings.dead_rounds) {
                     self.abandon(now.path);
@@ -294,8 +295,8 @@ impl Balancer for Flowcut {
 
     /// The end of a silent drain in which a packet waits.
     #[inline]
-    fn poll_timeout(&self, path: &Path) -> Option<u64> {
-        (self.state.held && self.is_draining()).then(|| self.deadline_ps(path))
+    fn poll_timeout(&self, path: &Path) -> Option<Time> {
+        (self.state.held && self.is_draining()).then(|| self.deadline(path))
     }
 
     #[inline]
@@ -307,7 +308,7 @@ impl Balancer for Flowcut {
             //= docs/specs/flowcut.md#FLC-42 repair
             Phase::Repairing if packet.in_flight_bytes == 0 => return Admission::Window,
             Phase::Repairing => return Admission::Wait,
-            Phase::Draining if now.ps >= self.deadline_ps(now.path) => self.resume(now.path),
+            Phase::Draining if now.time >= self.deadline(now.path) => self.resume(now.path),
             Phase::Draining | Phase::Open => {}
         }
         //= docs/specs/flowcut.md#FLC-23 retransmissions during a drain

@@ -5,6 +5,7 @@
 mod tests;
 
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, draw, draw_lasting};
+use crate::Time;
 use crate::event::Publisher;
 use crate::now::{Now, Path};
 use crate::rng::Rng;
@@ -49,7 +50,10 @@ impl Scheme for Flowlet {
 
     //= docs/specs/flowlet.md#FLOWLET-1 the first EV
     fn make(own: &FlowletConfig, path: &Path, rng: &mut Rng) -> Self {
-        Self { state: Burst { last_ps: u64::MAX, held_until_ps: 0, ev: draw_lasting(path, 0, rng) }, settings: *own }
+        Self {
+            state: Burst { last_at: Time::NEVER, held_until: Time::ZERO, ev: draw_lasting(path, 0, rng) },
+            settings: *own,
+        }
     }
 }
 
@@ -60,15 +64,15 @@ impl Balancer for Flowlet {
     #[inline]
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let Self { state, settings } = self;
-        let (is_first, by_feedback) = (state.last_ps == u64::MAX, settings.clock == FlowletClock::Feedback);
+        let (is_first, by_feedback) = (state.last_at == Time::NEVER, settings.clock == FlowletClock::Feedback);
         let gap_ps = settings.gap_us.map_or(now.path.base_rtt_ps / 2, Micros::ps);
-        if !is_first && now.since(state.last_ps) > gap_ps && now.ps > state.held_until_ps {
+        if !is_first && now.since(state.last_at) > gap_ps && now.time > state.held_until {
             state.ev = draw(now.path.evs, rng);
             let hold_ps = if by_feedback { 5 * now.path.base_rtt_ps } else { 0 };
-            state.held_until_ps = now.after(settings.hold_us.map_or(hold_ps, Micros::ps));
+            state.held_until = now.after(settings.hold_us.map_or(hold_ps, Micros::ps));
         }
         if is_first || !by_feedback {
-            state.last_ps = now.ps;
+            state.last_at = now.time;
         }
         state.ev
     }
@@ -90,7 +94,7 @@ impl Flowlet {
     #[inline]
     fn on_feedback(&mut self, now: Now<'_>) {
         if self.settings.clock == FlowletClock::Feedback {
-            self.state.last_ps = now.ps;
+            self.state.last_at = now.time;
         }
     }
 }
@@ -98,8 +102,8 @@ impl Flowlet {
 /// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
-    /// When the last packet or feedback came, as `clock` has it; `u64::MAX` before the first packet.
-    last_ps: u64,
-    held_until_ps: u64,
+    /// When the last packet or feedback came, as `clock` has it; [`Time::NEVER`] before the first packet.
+    last_at: Time,
+    held_until: Time,
     ev: Ev,
 }

@@ -6,6 +6,7 @@ use alloc::boxed::Box;
 
 use super::labels::Labels;
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo};
+use crate::Time;
 use crate::event::Publisher;
 use crate::now::{Now, Path};
 use crate::rng::Rng;
@@ -51,7 +52,7 @@ struct Rotation {
     /// The labels that sit out, in the order of their return.
     order: [u8; MAX_LABELS as usize],
     /// When each of them returns, by label.
-    until_ps: [u64; MAX_LABELS as usize],
+    until: [Time; MAX_LABELS as usize],
 }
 
 impl LeastRecentlyMarked {
@@ -61,9 +62,9 @@ impl LeastRecentlyMarked {
         self.settings.memory_us.map_or(path.base_rtt_ps * MEMORY_RTTS, Micros::ps)
     }
 
-    /// Has `label` sit out until `until_ps`.
+    /// Has `label` sit out until `until`.
     //= docs/specs/least-recently-marked.md#LRM-2 marked labels
-    fn mark(&mut self, label: u16, until_ps: u64) {
+    fn mark(&mut self, label: u16, until: Time) {
         let state = &mut *self.state;
         let (label, mut place) = (label as u8, usize::from(state.marked));
         if state.clean & (1 << label) == 0 {
@@ -73,8 +74,8 @@ impl LeastRecentlyMarked {
         }
         state.marked = place as u8 + 1;
         state.clean &= !(1 << label);
-        state.until_ps[usize::from(label)] = until_ps;
-        while place > 0 && state.until_ps[usize::from(state.order[place - 1])] > until_ps {
+        state.until[usize::from(label)] = until;
+        while place > 0 && state.until[usize::from(state.order[place - 1])] > until {
             state.order[place] = state.order[place - 1];
             place -= 1;
         }
@@ -98,7 +99,7 @@ impl Rotation {
     #[inline]
     fn forgive_due(&mut self, now: Now<'_>) {
         let marked = usize::from(self.marked);
-        let due = |label: &&u8| self.until_ps[usize::from(**label)] <= now.ps;
+        let due = |label: &&u8| self.until[usize::from(**label)] <= now.time;
         let mut count = self.order[..marked].iter().take_while(due).count();
         if count == 0 && self.clean == 0 {
             count = marked.div_ceil(2);
@@ -123,7 +124,7 @@ impl Scheme for LeastRecentlyMarked {
             next: 0,
             marked: 0,
             order: [0; MAX_LABELS as usize],
-            until_ps: [0; MAX_LABELS as usize],
+            until: [Time::ZERO; MAX_LABELS as usize],
         };
         Self { labels, settings: *own, state: Box::new(state) }
     }
@@ -190,20 +191,20 @@ mod tests {
         On { scheme: LeastRecentlyMarked::make(&own, &path, &mut stream(3, 3)), path }
     }
 
-    fn send(balancer: &mut On<LeastRecentlyMarked>, now_ps: u64, count: usize) -> Vec<u16> {
-        let mut send = || balancer.scheme.next_ev(balancer.path.at(now_ps), &SendInfo::default(), &mut stream(0, 0));
+    fn send(balancer: &mut On<LeastRecentlyMarked>, now: Time, count: usize) -> Vec<u16> {
+        let mut send = || balancer.scheme.next_ev(balancer.path.at(now), &SendInfo::default(), &mut stream(0, 0));
         let evs: Vec<_> = (0..count).map(|_| send()).collect();
         evs.into_iter().map(|ev| balancer.labels.label(ev).unwrap()).collect()
     }
 
-    fn ack(balancer: &mut On<LeastRecentlyMarked>, now_ps: u64, label: u16, marked: bool) {
+    fn ack(balancer: &mut On<LeastRecentlyMarked>, now: Time, label: u16, marked: bool) {
         let ev = balancer.labels.ev(label);
-        balancer.scheme.on_ack(balancer.path.at(now_ps), &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
+        balancer.scheme.on_ack(balancer.path.at(now), &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
     }
 
-    fn lose(balancer: &mut On<LeastRecentlyMarked>, now_ps: u64, label: u16, cause: LossCause) {
+    fn lose(balancer: &mut On<LeastRecentlyMarked>, now: Time, label: u16, cause: LossCause) {
         let ev = balancer.labels.ev(label);
-        balancer.scheme.on_loss(balancer.path.at(now_ps), &LossInfo { ev, cause, ..LossInfo::default() }, &mut ());
+        balancer.scheme.on_loss(balancer.path.at(now), &LossInfo { ev, cause, ..LossInfo::default() }, &mut ());
     }
 
     #[test]
@@ -227,8 +228,8 @@ mod tests {
         //= docs/specs/least-recently-marked.md#LRM-2 marked labels
         //= docs/specs/least-recently-marked.md#LRM-5 no clean label
         let mut balancer = balancer(4);
-        for (at_ps, label) in [(1, 3), (2, 0), (3, 2), (4, 1), (5, 3)] {
-            ack(&mut balancer, at_ps, label, true);
+        for (at, label) in [(1, 3), (2, 0), (3, 2), (4, 1), (5, 3)] {
+            ack(&mut balancer, at, label, true);
         }
         assert_eq!(send(&mut balancer, 6, 4), [0, 2, 0, 2]);
         ack(&mut balancer, 7, 0, true);
@@ -243,21 +244,21 @@ mod tests {
 
     /// The clauses by sorting all labels for every packet.
     struct Literal {
-        until_ps: Vec<(u64, u64)>,
+        until: Vec<(u64, u64)>,
         marked: Vec<bool>,
         next: usize,
         marks: u64,
     }
 
     impl Literal {
-        fn send(&mut self, now_ps: u64) -> u16 {
+        fn send(&mut self, now: Time) -> u16 {
             let count = self.marked.len();
             for label in 0..count {
-                self.marked[label] &= self.until_ps[label].0 > now_ps;
+                self.marked[label] &= self.until[label].0 > now;
             }
             if self.marked.iter().all(|marked| *marked) {
                 let mut order: Vec<_> = (0..count).collect();
-                order.sort_by_key(|label| self.until_ps[*label]);
+                order.sort_by_key(|label| self.until[*label]);
                 order[..count.div_ceil(2)].iter().for_each(|label| self.marked[*label] = false);
             }
             let label = (0..count).map(|step| (self.next + step) % count).find(|label| !self.marked[*label]).unwrap();
@@ -265,9 +266,9 @@ mod tests {
             label as u16
         }
 
-        fn mark(&mut self, label: u16, until_ps: u64) {
+        fn mark(&mut self, label: u16, until: Time) {
             self.marks += 1;
-            self.until_ps[usize::from(label)] = (until_ps, self.marks);
+            self.until[usize::from(label)] = (until, self.marks);
             self.marked[usize::from(label)] = true;
         }
     }
@@ -278,21 +279,21 @@ mod tests {
             let mut ours = balancer(labels);
             let count = labels as usize;
             let mut literal =
-                Literal { until_ps: std::vec![(0, 0); count], marked: std::vec![false; count], next: 0, marks: 0 };
-            let (mut rng, mut now_ps) = (stream(seed, 0), 0);
+                Literal { until: std::vec![(0, 0); count], marked: std::vec![false; count], next: 0, marks: 0 };
+            let (mut rng, mut now) = (stream(seed, 0), 0);
             for _ in 0..20_000 {
                 let (bits, label) = (rng.next_u32(), (rng.next_u32() % u32::from(labels)) as u16);
-                now_ps += u64::from(bits >> 16 & 63);
+                now += u64::from(bits >> 16 & 63);
                 match bits % 8 {
                     0..3 => {
-                        ack(&mut ours, now_ps, label, true);
-                        literal.mark(label, now_ps + 4 * RTT_PS);
+                        ack(&mut ours, now, label, true);
+                        literal.mark(label, now + 4 * RTT_PS);
                     }
                     3 if bits.is_multiple_of(64) => {
-                        lose(&mut ours, now_ps, label, LossCause::Timeout);
-                        literal.mark(label, now_ps + 64 * RTT_PS);
+                        lose(&mut ours, now, label, LossCause::Timeout);
+                        literal.mark(label, now + 64 * RTT_PS);
                     }
-                    _ => assert_eq!(send(&mut ours, now_ps, 1), [literal.send(now_ps)]),
+                    _ => assert_eq!(send(&mut ours, now, 1), [literal.send(now)]),
                 }
             }
         }

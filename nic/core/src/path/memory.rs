@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::Ev;
+use crate::Time;
 
 /// What a connection has learned of the paths to its destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct Suspect {
     /// Probes stayed unanswered: it has failed.
     pub failed: bool,
     /// When this is forgotten.
-    pub until_ps: u64,
+    pub until: Time,
 }
 
 /// Most entropy values of a [`Remembered`].

@@ -6,6 +6,7 @@
 mod tests;
 
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Scheme, SendInfo, draw, draw_below};
+use crate::Time;
 use crate::event::Publisher;
 use crate::now::{Now, Path};
 use crate::rng::Rng;
@@ -118,10 +119,10 @@ impl Mprdma {
     //= docs/specs/mprdma.md#MPRDMA-7 looking for better paths
     #[inline]
     fn probes(&mut self, now: Now<'_>, rng: &mut Rng) -> bool {
-        if now.ps < self.state.probe_ps || self.settings.probe_permille == 0 {
+        if now.time < self.state.probe_at || self.settings.probe_permille == 0 {
             return false;
         }
-        self.state.probe_ps = now.after(now.path.base_rtt_ps);
+        self.state.probe_at = now.after(now.path.base_rtt_ps);
         draw_below(1_000, rng) < self.settings.probe_permille
     }
 }
@@ -146,7 +147,7 @@ struct LastAck {
     /// Highest packet number acknowledged.
     highest: u64,
     /// When the next round trip begins.
-    probe_ps: u64,
+    probe_at: Time,
     ev: Ev,
     /// Packets carry `ev`; otherwise each draws a value.
     reuses: bool,

@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 
 use super::labels::Labels;
 use super::{AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Scheme, SendInfo};
+use crate::Time;
 use crate::cc::{AnyCc, CongestionControl, ControlConfig};
 use crate::event::Publisher;
 use crate::now::{Now, OnPath, Path};
@@ -48,7 +49,7 @@ pub struct Mptcp {
     /// The subflow that [`Balancer::admit`] chose for the next packet.
     chosen: Option<u16>,
     /// When the pacing of a subflow lets the next packet go.
-    paced_until_ps: Option<u64>,
+    paced_until: Option<Time>,
     equal: bool,
     /// A bit for each subflow of which the acknowledgement at hand acknowledges packets.
     settled: u64,
@@ -89,16 +90,16 @@ impl Mptcp {
         //= docs/specs/subflow.md#MPTCP-4 equal shares
         let share = (self.equal && !packet.retransmit).then(|| self.sent.saturating_add(packet.unsent_bytes));
         self.follow(now.path);
-        let now = self.share.at(now.ps);
+        let now = self.share.at(now.time);
         let mut label = self.next;
-        let (mut second_best, mut paced_ps) = (None, u64::MAX);
+        let (mut second_best, mut paced) = (None, Time::NEVER);
         for _ in 0..self.labels.count() {
             let lane = &self.lanes[usize::from(label)];
             let waits = share.is_some_and(|all| lane.sent.saturating_mul(self.labels.count().into()) >= all.max(1));
             if !waits && lane.has_room(&self.share, packet.bytes) {
-                let at_ps = lane.cc.poll_send(now);
-                if at_ps > now.ps {
-                    paced_ps = paced_ps.min(at_ps);
+                let at = lane.cc.poll_send(now);
+                if at > now.time {
+                    paced = paced.min(at);
                 } else if packet.retransmit && label == self.loser {
                     second_best = Some(label);
                 } else {
@@ -107,7 +108,7 @@ impl Mptcp {
             }
             label = self.labels.after(label);
         }
-        self.paced_until_ps = (paced_ps != u64::MAX).then_some(paced_ps);
+        self.paced_until = (paced != Time::NEVER).then_some(paced);
         second_best
     }
 }
@@ -140,7 +141,7 @@ impl Scheme for Mptcp {
             next: 0,
             loser: u16::MAX,
             chosen: None,
-            paced_until_ps: None,
+            paced_until: None,
             equal: own.split == MptcpSplit::Equal,
             settled: 0,
             sent: 0,
@@ -161,7 +162,7 @@ impl Balancer for Mptcp {
         let label = self.chosen.take().unwrap_or(self.next);
         self.next = self.labels.after(label);
         if let Some(lane) = self.lanes.get_mut(usize::from(label)) {
-            lane.cc.on_send(self.share.at(now.ps), packet.bytes);
+            lane.cc.on_send(self.share.at(now.time), packet.bytes);
             lane.in_flight += u64::from(packet.bytes);
             if !packet.retransmit {
                 lane.sent = lane.sent.saturating_add(packet.bytes.into());
@@ -181,7 +182,7 @@ impl Balancer for Mptcp {
             if let Some(lane) = self.lanes.get_mut(lanes.trailing_zeros() as usize) {
                 let part = AckInfo { bytes: lane.acked, in_flight_bytes: lane.in_flight, ..*ack };
                 lane.acked = 0;
-                lane.cc.on_ack(self.share.at(now.ps), &part);
+                lane.cc.on_ack(self.share.at(now.time), &part);
             }
             lanes &= lanes - 1;
         }
@@ -192,15 +193,15 @@ impl Balancer for Mptcp {
         let Some(label) = self.labels.label(loss.ev) else { return };
         let Some(lane) = self.lanes.get_mut(usize::from(label)) else { return };
         lane.in_flight = lane.in_flight.saturating_sub(loss.bytes.into());
-        lane.cc.on_loss(self.share.at(now.ps), loss.bytes, loss.cause);
+        lane.cc.on_loss(self.share.at(now.time), loss.bytes, loss.cause);
         if !matches!(loss.cause, LossCause::Trimmed | LossCause::GoneBack) {
             self.loser = label;
         }
     }
 
     #[inline]
-    fn poll_timeout(&self, _path: &Path) -> Option<u64> {
-        self.paced_until_ps
+    fn poll_timeout(&self, _path: &Path) -> Option<Time> {
+        self.paced_until
     }
 
     //= docs/specs/subflow.md#MPTCP-3 whose turn it is
@@ -209,7 +210,7 @@ impl Balancer for Mptcp {
         if self.lanes.is_empty() {
             return Admission::Window;
         }
-        self.paced_until_ps = None;
+        self.paced_until = None;
         self.chosen = self.choose(now, packet);
         if self.chosen.is_some() { Admission::Go } else { Admission::Wait }
     }

@@ -9,11 +9,12 @@ use super::{
     AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Scheme, Section, SendInfo, Trailer, Transmission,
     draw_lasting, draw_other,
 };
+use crate::Time;
 use crate::event::Publisher;
 use crate::now::{Now, Path};
 use crate::rng::Rng;
 use crate::settings::settings;
-use crate::units::{Micros, NEVER, Ratio};
+use crate::units::{Micros, Ratio};
 use rand_core::RngCore;
 
 #[cfg(test)]
@@ -65,9 +66,9 @@ struct Schedule {
     /// The number of the next new packet.
     next_psn: u64,
     /// When the worst subflow moves.
-    next_move_ps: u64,
+    next_move: Time,
     /// When trailers are next due by time.
-    next_probe_ps: u64,
+    next_probe_at: Time,
     /// Subflows whose trailer goes before anything else.
     due: u64,
     /// Subflows that sent something since their last trailer.
@@ -81,7 +82,7 @@ struct Schedule {
     /// Subflows that heard something in the present one.
     heard: u64,
     /// When the present listening time may end.
-    next_quiet_ps: u64,
+    next_quiet: Time,
     /// The path with the least mean, in the last interval that had samples.
     best: Option<Ev>,
     /// A packet that was just sent again: its trailer goes before anything else.
@@ -151,7 +152,7 @@ impl Balancer for OrderedChaos {
         if ack.open_packets == 0 {
             self.state.rest();
         }
-        if now.ps >= self.state.next_move_ps {
+        if now.time >= self.state.next_move {
             self.end_interval(now);
         }
     }
@@ -163,7 +164,7 @@ impl Balancer for OrderedChaos {
         let index = self.index(loss.psn);
         if loss.cause != LossCause::Timeout {
             //= docs/specs/ordered-chaos.md#ORC-3 round-trip times
-            let is_present = self.subflows[index].sample(loss.ev, now.since(loss.sent_ps));
+            let is_present = self.subflows[index].sample(loss.ev, now.since(loss.sent_at));
             // A NACK shows that the path carries packets. The gap rule is only the sender's guess.
             if is_present && loss.cause != LossCause::SackGap {
                 self.state.heard |= bit(index);
@@ -173,15 +174,15 @@ impl Balancer for OrderedChaos {
             self.leave_path(index);
             self.state.fleeing |= bit(index);
         }
-        if now.ps >= self.state.next_move_ps {
+        if now.time >= self.state.next_move {
             self.end_interval(now);
         }
     }
 
     #[inline]
-    fn poll_timeout(&self, _path: &Path) -> Option<u64> {
-        let at_ps = self.state.next_probe_ps;
-        (self.settings.detects && at_ps != NEVER).then_some(at_ps)
+    fn poll_timeout(&self, _path: &Path) -> Option<Time> {
+        let at = self.state.next_probe_at;
+        (self.settings.detects && at != Time::NEVER).then_some(at)
     }
 
     #[inline]
@@ -195,11 +196,11 @@ impl Balancer for OrderedChaos {
             //= docs/specs/ordered-chaos.md#ORC-14 trailers of retransmissions
             return Some(self.ask_for(psn, self.subflows[self.index(psn)].ev, false));
         }
-        if now.ps >= self.state.next_probe_ps {
+        if now.time >= self.state.next_probe_at {
             self.end_probe_interval(now);
             //= docs/specs/ordered-chaos.md#ORC-15 trailers of the oldest packet
             let is_old =
-                |oldest: &&Transmission| now.since(oldest.sent_ps) >= self.settings.probe_interval_ps(now.path);
+                |oldest: &&Transmission| now.since(oldest.sent_at) >= self.settings.probe_interval_ps(now.path);
             if let Some(oldest) = oldest.filter(is_old) {
                 return Some(self.ask_for(oldest.psn, oldest.ev, true));
             }
@@ -220,7 +221,7 @@ impl Balancer for OrderedChaos {
         let index = self.index(packet.psn);
         let subflow = &mut self.subflows[index];
         subflow.open = subflow.open.saturating_sub(1);
-        if !packet.was_lost && subflow.sample(packet.ev, now.since(packet.sent_ps)) {
+        if !packet.was_lost && subflow.sample(packet.ev, now.since(packet.sent_at)) {
             self.state.heard |= bit(index);
         }
     }
@@ -243,17 +244,17 @@ impl OrderedChaos {
     #[inline]
     fn arm(&mut self, now: Now<'_>, rng: &mut Rng) {
         let Self { state, settings, .. } = self;
-        if state.next_probe_ps == NEVER {
-            state.next_probe_ps = now.after(settings.probe_interval_ps(now.path));
+        if state.next_probe_at == Time::NEVER {
+            state.next_probe_at = now.after(settings.probe_interval_ps(now.path));
         }
-        if state.next_move_ps == NEVER {
-            state.next_move_ps = now.after(settings.interval_ps);
+        if state.next_move == Time::NEVER {
+            state.next_move = now.after(settings.interval_ps);
         }
         if state.is_plain {
             state.is_plain = false;
             let jitter_ps = (u128::from(rng.next_u32()) * 2 * u128::from(settings.jitter_ps)) >> 32;
-            let at_ps = state.next_move_ps.saturating_add(jitter_ps as u64);
-            state.next_move_ps = at_ps.saturating_sub(settings.jitter_ps);
+            let at = state.next_move.after(jitter_ps as u64);
+            state.next_move = at.before(settings.jitter_ps);
         }
     }
 
@@ -321,10 +322,10 @@ impl OrderedChaos {
         for subflow in &mut self.subflows {
             (subflow.rtt_sum, subflow.samples) = (0, 0);
         }
-        if self.settings.moves_silent && now.ps >= self.state.next_quiet_ps {
+        if self.settings.moves_silent && now.time >= self.state.next_quiet {
             self.end_listening(now);
         }
-        self.state.next_move_ps = now.after(self.settings.interval_ps);
+        self.state.next_move = now.after(self.settings.interval_ps);
         self.state.is_plain = true;
     }
 
@@ -334,7 +335,7 @@ impl OrderedChaos {
         let quiet = self.open() & !self.state.heard;
         let silent = quiet & self.state.quiet;
         (self.state.quiet, self.state.heard) = (quiet & !silent, 0);
-        self.state.next_quiet_ps = now.after(now.path.base_rtt_ps);
+        self.state.next_quiet = now.after(now.path.base_rtt_ps);
         self.state.fleeing |= silent;
         for index in 0..self.subflows.len() {
             if silent & bit(index) != 0 {
@@ -350,8 +351,8 @@ impl OrderedChaos {
         if self.settings.probe_packets == 0 {
             self.state.due |= open & self.state.fresh;
         }
-        self.state.next_probe_ps = match open {
-            0 => NEVER,
+        self.state.next_probe_at = match open {
+            0 => Time::NEVER,
             _ => now.after(self.settings.probe_interval_ps(now.path)),
         };
     }
@@ -381,12 +382,12 @@ impl OrderedChaos {
 
 impl Schedule {
     fn new() -> Self {
-        Self { next_move_ps: NEVER, next_probe_ps: NEVER, is_plain: true, ..Self::default() }
+        Self { next_move: Time::NEVER, next_probe_at: Time::NEVER, is_plain: true, ..Self::default() }
     }
 
     /// Nothing is in flight: no trailer has anything to tell.
     fn rest(&mut self) {
-        (self.due, self.fresh, self.repeated, self.next_probe_ps) = (0, 0, None, NEVER);
+        (self.due, self.fresh, self.repeated, self.next_probe_at) = (0, 0, None, Time::NEVER);
     }
 }
 

@@ -6,6 +6,7 @@
 mod tests;
 
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, draw, draw_lasting};
+use crate::Time;
 use crate::event::Publisher;
 use crate::link::PS_PER_SECOND;
 use crate::now::{Now, Path};
@@ -76,7 +77,7 @@ impl Plb {
         if settings.ends_round(now, state) {
             state.rounds = if settings.is_congested(state) { state.rounds.saturating_add(1) } else { 0 };
             (state.delivered, state.congested) = (0, 0);
-            state.round_end_ps = now.after(settings.round_us.map_or(now.path.base_rtt_ps, Micros::ps));
+            state.round_end = now.after(settings.round_us.map_or(now.path.base_rtt_ps, Micros::ps));
         }
     }
 
@@ -86,16 +87,16 @@ impl Plb {
     fn is_congested_for_long(&self, now: Now<'_>, packet: &SendInfo) -> bool {
         let Self { state, settings } = self;
         let enough = if packet.in_flight_bytes == 0 { settings.idle_rounds } else { settings.rounds };
-        state.rounds >= enough && now.ps >= state.suspended_until_ps
+        state.rounds >= enough && now.time >= state.suspended_until
     }
 
     //= docs/specs/plb.md#PLB-7 timeouts
     //= docs/specs/plb.md#PLB-8 suspended after a timeout
     fn on_timeout(&mut self, now: Now<'_>) {
         let Self { state, settings } = self;
-        state.suspended_until_ps = now.after(settings.suspend_ps);
-        if now.ps > state.hold_until_ps {
-            state.hold_until_ps =
+        state.suspended_until = now.after(settings.suspend_ps);
+        if now.time > state.hold_until {
+            state.hold_until =
                 now.after(settings.timeout_hold_us.map_or(now.path.base_rtt_ps * settings.hold_rtts, Micros::ps));
             state.move_away();
         }
@@ -145,11 +146,11 @@ impl Balancer for Plb {
 #[derive(Clone, Copy, Debug, Default)]
 struct Rounds {
     /// With rounds by time: feedback later than this ends the round.
-    round_end_ps: u64,
+    round_end: Time,
     /// Timeouts up to this time change nothing.
-    hold_until_ps: u64,
+    hold_until: Time,
     /// Congestion before this time changes nothing.
-    suspended_until_ps: u64,
+    suspended_until: Time,
     /// Packets of this round that came back.
     delivered: u32,
     /// How many of them were marked or lost.
@@ -210,7 +211,7 @@ impl Settings {
     #[inline]
     fn ends_round(&self, now: Now<'_>, state: &Rounds) -> bool {
         match self.round_packets.unwrap_or(now.path.bdp_packets.max(1)).min(MAX_ROUND_PACKETS) {
-            0 => now.ps > state.round_end_ps,
+            0 => now.time > state.round_end,
             packets => state.delivered >= packets,
         }
     }

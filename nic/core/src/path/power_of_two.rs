@@ -41,19 +41,19 @@ pub struct PowerOfTwo {
 struct Known {
     /// How congested the label was: 0 is not at all, 255 lost a packet.
     score: u8,
-    /// The half-life in which the score was written, counted from time 0 and wrapping.
-    tick: u8,
+    /// The half-life in which the score was written, counted from time 0.
+    tick: u64,
 }
 
 impl PowerOfTwo {
-    /// The score of a label as of now. It is written back, since half-lives wrap after 256.
+    /// The score of a label as of now, which is written back.
     //= docs/specs/power-of-two.md#P2C-4 scores halve
     #[inline]
     fn age(&mut self, now: Now<'_>, label: u16) -> &mut Known {
         let half_life_ps = self.half_life.map_or(now.path.base_rtt_ps * HALF_LIFE_RTTS, Micros::ps);
-        let tick = (now.ps >> half_life_ps.max(1).ilog2()) as u8;
+        let tick = now.time.intervals(half_life_ps.max(1).ilog2());
         let known = &mut self.known[usize::from(label)];
-        let passed = tick.wrapping_sub(known.tick);
+        let passed = tick.saturating_sub(known.tick);
         *known = Known { score: if passed < 8 { known.score >> passed } else { 0 }, tick };
         known
     }
@@ -147,15 +147,15 @@ mod tests {
         (On { scheme: PowerOfTwo::make(&own, &path, &mut rng), path }, rng)
     }
 
-    fn ack(balancer: &mut On<PowerOfTwo>, now_ps: u64, label: u16, marked: bool) {
+    fn ack(balancer: &mut On<PowerOfTwo>, now: Time, label: u16, marked: bool) {
         let ev = balancer.labels.ev(label);
-        balancer.scheme.on_ack(balancer.path.at(now_ps), &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
+        balancer.scheme.on_ack(balancer.path.at(now), &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
     }
 
-    fn counts(balancer: &mut On<PowerOfTwo>, rng: &mut Rng, now_ps: u64) -> Vec<u32> {
+    fn counts(balancer: &mut On<PowerOfTwo>, rng: &mut Rng, now: Time) -> Vec<u32> {
         let mut counts = std::vec![0; balancer.labels.count().into()];
         for _ in 0..10_000 {
-            let ev = balancer.scheme.next_ev(balancer.path.at(now_ps), &SendInfo::default(), rng);
+            let ev = balancer.scheme.next_ev(balancer.path.at(now), &SendInfo::default(), rng);
             counts[usize::from(balancer.labels.label(ev).unwrap())] += 1;
         }
         counts

@@ -6,6 +6,7 @@ use super::{
     Admission, Balancer, Ecmp, Offers, Ops, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo, Trailer,
     Transmission,
 };
+use crate::Time;
 use crate::cc::ControlConfig;
 use crate::event::{Choice, Publisher};
 use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
@@ -96,7 +97,7 @@ impl Balancer for AnyBalancer {
         fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher);
         fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, publisher: &mut dyn Publisher);
         #[inline]
-        fn poll_timeout(&self, path: &Path) -> Option<u64>;
+        fn poll_timeout(&self, path: &Path) -> Option<Time>;
         #[inline]
         fn admit(&mut self, now: Now<'_>, packet: &SendInfo) -> Admission;
         #[inline]

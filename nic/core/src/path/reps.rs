@@ -5,6 +5,7 @@ mod config;
 
 pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsConfig, RepsRule, ThawCheck};
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, Scheme, SendInfo, draw};
+use crate::Time;
 use crate::event::{Choice, Event, FreezeReason, Publisher};
 use crate::now::{Now, Path};
 use crate::rng::Rng;
@@ -18,6 +19,8 @@ use crate::units::{Micros, Ratio};
 #[derive(Clone, Debug)]
 pub struct Reps {
     state: Buffer,
+    /// `exitFreezingMode`.
+    exit_freezing: Time,
     probe: Probe,
     force: Force,
     settings: Settings,
@@ -57,13 +60,12 @@ impl Reps {
 
     /// Leaves freezing mode if its time is over: algorithm 1, lines 15-18.
     //= docs/specs/reps.md#REPS-12 thawing
-    //= docs/specs/reps.md#REPS-13 the timer's width
     #[inline]
     fn check_thaw(&mut self, now: Now<'_>, publisher: &mut dyn Publisher) {
         if self.state.is_frozen()
             && self.settings.timed_exit
             && self.force != Force::Frozen
-            && self.state.freezing_is_over(now.ps)
+            && now.time > self.exit_freezing
         {
             self.thaw(now, publisher);
         }
@@ -76,12 +78,12 @@ impl Reps {
         if let Force::After(ps) = self.force {
             self.force = Force::At(now.after(ps));
         }
-        if let Force::At(at_ps) = self.force
-            && at_ps <= now.ps
+        if let Force::At(at) = self.force
+            && at <= now.time
         {
             if !self.state.is_frozen() {
-                self.state.freeze(now.ps);
-                publisher.on_event(now.ps, Event::FreezeEntered { reason: FreezeReason::Setting });
+                self.state.freeze();
+                publisher.on_event(now.time, Event::FreezeEntered { reason: FreezeReason::Setting });
             }
             self.state.explore = 0;
             self.force = Force::Frozen;
@@ -94,7 +96,7 @@ impl Reps {
         }
         self.state.set_frozen(false);
         self.state.explore = self.settings.explore_packets.unwrap_or(now.path.bdp_packets as u16);
-        publisher.on_event(now.ps, Event::FreezeExited);
+        publisher.on_event(now.time, Event::FreezeExited);
     }
 
     /// Takes a failed path: algorithm 1, lines 21-26.
@@ -105,10 +107,11 @@ impl Reps {
         if self.state.is_frozen() || self.state.explore > 0 || !self.settings.freezing {
             return;
         }
-        self.state.freeze(now.after(self.settings.freezing_timeout_ps));
-        let next_ps = now.after(self.settings.probe_interval_ps(now.path));
-        self.probe = Probe { lost: loss.ev, asked: false, next_ps };
-        publisher.on_event(now.ps, Event::FreezeEntered { reason: FreezeReason::Loss(loss.cause) });
+        self.state.freeze();
+        self.exit_freezing = now.after(self.settings.freezing_timeout_ps);
+        let next_at = now.after(self.settings.probe_interval_ps(now.path));
+        self.probe = Probe { lost: loss.ev, asked: false, next_at };
+        publisher.on_event(now.time, Event::FreezeEntered { reason: FreezeReason::Loss(loss.cause) });
     }
 
     /// Whether a loss that was not trimmed means a failed path rather than congestion (REPS appendix A).
@@ -129,12 +132,18 @@ impl Reps {
 impl Scheme for Reps {
     type Config = RepsConfig;
 
-    /// At any depth; the paper's table 1 has 25 at depth 8.
-    const STATE_BYTES: usize = size_of::<Buffer>();
+    /// At any depth; the paper's table 1 has 25 at depth 8. The exit time counts with the paper's 32 bits.
+    const STATE_BYTES: usize = size_of::<Buffer>() + size_of::<u32>();
 
     fn make(own: &RepsConfig, path: &Path, _rng: &mut Rng) -> Self {
         let force = own.force_freezing_us.map_or(Force::Never, |time| Force::After(time.ps()));
-        Self { state: Buffer::default(), probe: Probe::default(), force, settings: Settings::new(own, path.trimming) }
+        Self {
+            state: Buffer::default(),
+            exit_freezing: Time::ZERO,
+            probe: Probe::default(),
+            force,
+            settings: Settings::new(own, path.trimming),
+        }
     }
 }
 
@@ -193,16 +202,16 @@ impl Balancer for Reps {
     }
 
     #[inline]
-    fn poll_timeout(&self, _path: &Path) -> Option<u64> {
-        self.probes().then_some(self.probe.next_ps)
+    fn poll_timeout(&self, _path: &Path) -> Option<Time> {
+        self.probes().then_some(self.probe.next_at)
     }
 
     //= docs/specs/reps.md#REPS-17 probing the lost EV
     fn poll_probe(&mut self, now: Now<'_>) -> Option<Ev> {
-        if !self.probes() || now.ps < self.probe.next_ps {
+        if !self.probes() || now.time < self.probe.next_at {
             return None;
         }
-        self.probe.next_ps = now.after(self.settings.probe_interval_ps(now.path));
+        self.probe.next_at = now.after(self.settings.probe_interval_ps(now.path));
         self.probe.asked = true;
         Some(self.probe.lost)
     }
@@ -233,8 +242,6 @@ impl Balancer for Reps {
 struct Buffer {
     /// `repsBuffer[i].cachedEV`; slots from `filled` on were never written.
     cached: [Ev; MAX_BUFFER as usize],
-    /// `exitFreezingMode` in ticks of 2^20 ps (1.05 us), wrapping after 75 minutes.
-    exit_freezing: u32,
     /// `exploreCounter`, 16 bits wide so that a BDP of more than 255 packets fits.
     explore: u16,
     /// Bits 0-2 `head`, bits 3-5 the cursor of [`FrozenWalk::AllSlots`], bit 6 `isFreezingMode`.
@@ -244,7 +251,7 @@ struct Buffer {
 }
 
 //= docs/specs/reps.md#REPS-1a bytes of state
-const _: () = assert!(size_of::<Buffer>() <= 25, "REPS table 1: 193 bits at depth 8");
+const _: () = assert!(Reps::STATE_BYTES <= 25, "REPS table 1: 193 bits at depth 8");
 
 impl Buffer {
     /// Writes `ev` at the head: algorithm 1, lines 9-14.
@@ -293,17 +300,10 @@ impl Buffer {
         self.cached[usize::from(cursor)]
     }
 
-    /// Enters freezing mode until `exit_ps`.
-    fn freeze(&mut self, exit_ps: u64) {
+    /// Enters freezing mode.
+    fn freeze(&mut self) {
         self.set_frozen(true);
-        self.exit_freezing = ticks(exit_ps);
         self.cursors &= !(7 << 3);
-    }
-
-    /// Whether `now_ps` is past the exit time. The answer is never early and at most a tick late.
-    #[inline]
-    fn freezing_is_over(&self, now_ps: u64) -> bool {
-        (ticks(now_ps).wrapping_sub(self.exit_freezing) as i32) > 0
     }
 
     #[inline]
@@ -343,7 +343,7 @@ struct Probe {
     lost: Ev,
     /// A probe went in this freeze.
     asked: bool,
-    next_ps: u64,
+    next_at: Time,
 }
 
 /// Whether and when an experiment forces freezing.
@@ -352,7 +352,7 @@ enum Force {
     Never,
     /// So long after the first acknowledgement.
     After(u64),
-    At(u64),
+    At(Time),
     /// The connection froze, for good.
     Frozen,
 }
@@ -381,7 +381,7 @@ impl Settings {
         let paper = own.rule == RepsRule::Paper;
         let by_rule = (own.rule == RepsRule::UltraEthernet).then_some(ULTRA_ETHERNET_EXPLORE);
         Self {
-            freezing_timeout_ps: own.freezing_timeout_us.ps().min(MAX_TIMEOUT_PS),
+            freezing_timeout_ps: own.freezing_timeout_us.ps(),
             congestion_rtt: own.congestion_rtt,
             probe_us: own.probe_us,
             explore_packets: own.explore_packets.or(by_rule),
@@ -409,24 +409,12 @@ impl Settings {
     }
 
     fn probe_interval_ps(&self, path: &Path) -> u64 {
-        self.probe_us.map_or(path.base_rtt_ps * PROBE_RTTS, Micros::ps).clamp(1, MAX_TIMEOUT_PS)
+        self.probe_us.map_or(path.base_rtt_ps * PROBE_RTTS, Micros::ps).max(1)
     }
 }
 
 /// Packets that explore after freezing in the Ultra Ethernet artifact.
 const ULTRA_ETHERNET_EXPLORE: u16 = 16;
 
-#[inline]
-pub(super) const fn ticks(ps: u64) -> u32 {
-    (ps >> TICK_SHIFT) as u32
-}
-
 /// Bit of `Buffer::cursors`.
 const FROZEN: u8 = 1 << 6;
-
-/// A tick of 2^20 ps is short against round trips of several us, and freezing timeouts of 100 us and more. Half the range of
-/// 2^32 ticks outlasts any idle connection.
-pub(super) const TICK_SHIFT: u32 = 20;
-
-/// Half the range of ticks. A later exit time would look like the past.
-pub(super) const MAX_TIMEOUT_PS: u64 = (i32::MAX as u64) << TICK_SHIFT;

@@ -13,15 +13,14 @@ mod tests;
 pub use self::config::RepsPlusConfig;
 use self::settled::{MAX_BUFFER, Settled};
 use super::known_paths::KnownPaths;
-use super::reps::{MAX_TIMEOUT_PS, TICK_SHIFT};
 use super::{
     AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Remembered, Scheme, Section, SendInfo, Trailer,
     Transmission,
 };
+use crate::Time;
 use crate::event::{Choice, Publisher};
 use crate::now::{Now, Path};
 use crate::rng::Rng;
-use crate::units::NEVER;
 
 /// REPS that hears more from an ACK, explores evenly, finds losses before the timer, and freezes on evidence.
 ///
@@ -43,7 +42,7 @@ impl RepsPlus {
 
     /// The entropy value whose packet was lost and whose path is being probed.
     pub fn suspect(&self) -> Option<Ev> {
-        (self.state.probe_ps != NEVER).then_some(self.state.suspect)
+        (self.state.probe_at != Time::NEVER).then_some(self.state.suspect)
     }
 
     /// Cached entropy values that have not been used since.
@@ -59,7 +58,7 @@ impl RepsPlus {
             return super::draw(evs, rng);
         }
         // Acknowledgements of a told value may all come back over the path that has failed: others are tried too.
-        if self.state.probe_ps == NEVER
+        if self.state.probe_at == Time::NEVER
             && let Some(ev) = self.paths.in_turn(&mut self.state.phase)
         {
             return ev;
@@ -121,7 +120,7 @@ impl Balancer for RepsPlus {
 
     fn next_choice(&self) -> Choice {
         let state = &self.state;
-        let has_suspect = state.probe_ps != NEVER;
+        let has_suspect = state.probe_at != Time::NEVER;
         if state.explore > 0 || (state.valid == 0 && !(has_suspect && state.filled > 0)) {
             Choice::Explored
         } else if has_suspect {
@@ -136,8 +135,8 @@ impl Balancer for RepsPlus {
     #[inline]
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let state = &mut self.state;
-        if state.ask_ps == NEVER {
-            state.ask_ps = now.after(overdue_ps(now.path));
+        if state.ask_at == Time::NEVER {
+            state.ask_at = now.after(overdue_ps(now.path));
         }
         if state.explore > 0 {
             state.explore -= 1;
@@ -146,7 +145,7 @@ impl Balancer for RepsPlus {
         if state.valid > 0 {
             return state.oldest(self.settings.depth);
         }
-        if state.probe_ps != NEVER && state.filled > 0 {
+        if state.probe_at != Time::NEVER && state.filled > 0 {
             return state.walk(self.settings.depth);
         }
         self.explore(now.path.evs, rng)
@@ -157,7 +156,7 @@ impl Balancer for RepsPlus {
     //= docs/specs/reps-plus.md#RPP-5 A longer buffer
     #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
-        if self.state.probe_ps != NEVER {
+        if self.state.probe_at != Time::NEVER {
             self.judge(now, ack, publisher);
         }
         if ack.packets > 1 {
@@ -181,25 +180,25 @@ impl Balancer for RepsPlus {
     }
 
     #[inline]
-    fn poll_timeout(&self, _path: &Path) -> Option<u64> {
-        let probe_ps = if self.state.probes == PROBES { NEVER } else { self.state.probe_ps };
-        let at_ps = probe_ps.min(self.state.ask_ps);
-        (at_ps != NEVER).then_some(at_ps)
+    fn poll_timeout(&self, _path: &Path) -> Option<Time> {
+        let probe_at = if self.state.probes == PROBES { Time::NEVER } else { self.state.probe_at };
+        let at = probe_at.min(self.state.ask_at);
+        (at != Time::NEVER).then_some(at)
     }
 
     //= docs/specs/reps-plus.md#RPP-16 asking for a packet
     fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>) -> Option<Trailer> {
         let state = &mut self.state;
-        if now.ps < state.ask_ps {
+        if now.time < state.ask_at {
             return None;
         }
         let Some(oldest) = oldest else {
-            state.ask_ps = NEVER;
+            state.ask_at = Time::NEVER;
             return None;
         };
-        let due_ps = oldest.sent_ps.saturating_add(overdue_ps(now.path));
-        state.ask_ps = if now.ps < due_ps { due_ps } else { now.after(overdue_ps(now.path)) };
-        if now.ps < due_ps {
+        let due = oldest.sent_at.after(overdue_ps(now.path));
+        state.ask_at = if now.time < due { due } else { now.after(overdue_ps(now.path)) };
+        if now.time < due {
             return None;
         }
         Some(Trailer { psn: oldest.psn, ev: oldest.ev, section: Section::new(0, 0), ack_now: true })
@@ -217,7 +216,7 @@ impl Balancer for RepsPlus {
         if !packet.reported {
             return;
         }
-        if now.since(packet.sent_ps) < slow_ps(now.path) {
+        if now.since(packet.sent_at) < slow_ps(now.path) {
             self.settled.push(packet.ev, now.path.evs);
         } else {
             self.settled.push_slow(packet.ev);
@@ -261,11 +260,11 @@ impl Balancer for RepsPlus {
 struct RecycledEvs {
     /// Slots from `filled` on were never written; the `valid` ones before `head` are unused.
     cached: [Ev; MAX_BUFFER],
-    /// When the next probe goes, or the last one counts as unanswered; `NEVER` without a suspect.
-    probe_ps: u64,
-    /// When the oldest packet is looked at again; `NEVER` while nothing is in flight.
-    ask_ps: u64,
-    /// When freezing is over, in ticks of 2^20 ps (1.05 us), wrapping after 75 minutes.
+    /// When the next probe goes, or the last one counts as unanswered; [`Time::NEVER`] without a suspect.
+    probe_at: Time,
+    /// When the oldest packet is looked at again; [`Time::NEVER`] while nothing is in flight.
+    ask_at: Time,
+    /// When freezing is over, in ticks, wrapping after 75 minutes; each probe of a frozen path looks at it.
     thaw_at: u32,
     /// The value whose packet was lost.
     suspect: Ev,
@@ -289,8 +288,8 @@ impl RecycledEvs {
     const fn new(phase: u16) -> Self {
         Self {
             cached: [Ev::new(0); MAX_BUFFER],
-            probe_ps: NEVER,
-            ask_ps: NEVER,
+            probe_at: Time::NEVER,
+            ask_at: Time::NEVER,
             thaw_at: 0,
             suspect: Ev::new(0),
             wait: 0,
@@ -306,6 +305,11 @@ impl RecycledEvs {
     #[inline]
     const fn is_frozen(&self) -> bool {
         self.probes == FROZEN
+    }
+
+    /// Whether the time of freezing is over: never early, and at most a tick late.
+    const fn is_freezing_over(&self, now: Time) -> bool {
+        (ticks(now).wrapping_sub(self.thaw_at) as i32) > 0
     }
 
     /// Time that the answer to a probe may take.
@@ -339,6 +343,18 @@ impl Settings {
         }
     }
 }
+
+/// The ticks of a time.
+#[inline]
+const fn ticks(time: Time) -> u32 {
+    time.intervals(TICK_SHIFT) as u32
+}
+
+/// A tick of 2^20 ps (1.05 us) is short against round trips of several us, and freezing timeouts of 100 us and more.
+const TICK_SHIFT: u32 = 20;
+
+/// Half the range of ticks. A later end of freezing would look like the past.
+const MAX_TIMEOUT_PS: u64 = (i32::MAX as u64) << TICK_SHIFT;
 
 /// Round-trip time from which on a path is too slow to be used again: every queue of two tiers is full, or a link has lost
 /// most of its rate.

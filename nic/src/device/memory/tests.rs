@@ -408,7 +408,7 @@ fn data_frames_are_trimmed_and_marked_as_a_switch_would() {
         let common = Common { connection: 7, cookie: 8 };
         let data = Data {
             psn: 3,
-            timestamp_ps: 900,
+            timestamp: 900,
             message: 1,
             offset: 0,
             message_bytes: 100,

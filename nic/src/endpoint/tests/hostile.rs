@@ -88,7 +88,7 @@ pub(super) fn one_of_each() -> Vec<Body> {
         Body::Retry(Retry { token: [7; 16] }),
         Body::Close(Close { cumulative: 0, reason: CloseReason::Done, acknowledgement: false }),
         Body::Close(Close { cumulative: 0, reason: CloseReason::Aborted, acknowledgement: true }),
-        Body::Probe(Probe { token: u64::MAX, timestamp_ps: 0 }),
+        Body::Probe(Probe { token: u64::MAX, timestamp: 0 }),
         Body::ProbeAck(ProbeAck { token: u64::MAX, ..ProbeAck::default() }),
         Body::Pull(Pull { credit_bytes: u64::MAX }),
         Body::PullRequest(PullRequest { demand_bytes: u64::MAX, pulled_bytes: 0 }),
@@ -286,7 +286,7 @@ fn a_repeated_connect_is_one_connection() {
     let Body::Accept(accept) = answers[0] else { panic!("{answers:?}") };
     assert!(answers.len() == 10 && answers.iter().all(|&answer| answer == Body::Accept(accept)));
     assert_eq!((rig.endpoints[1].connections(), rig.accepted(1).len()), (1, 0));
-    let probe = Body::Probe(Probe { token: 1, timestamp_ps: 2 });
+    let probe = Body::Probe(Probe { token: 1, timestamp: 2 });
     stranger.send(&rig, STRANGER, 1, accept.connection, accept.cookie, &probe);
     rig.run(US, 10 * US, |_| false);
     assert_eq!(rig.accepted(1).len(), 1);
@@ -304,7 +304,7 @@ fn resets_are_limited_and_carry_the_offenders_own_cookie() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     for number in 0..300 {
-        stranger.send(&rig, STRANGER, 1, 1000 + number, 5, &Body::Probe(Probe { token: 1, timestamp_ps: 2 }));
+        stranger.send(&rig, STRANGER, 1, 1000 + number, 5, &Body::Probe(Probe { token: 1, timestamp: 2 }));
     }
     rig.run(US, 10 * US, |_| false);
     let resets = stranger.received().len();

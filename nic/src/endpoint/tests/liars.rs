@@ -46,7 +46,7 @@ impl Liar {
                 let bytes = [0, 1, 900, 1000][self.below(4) as usize];
                 Body::Data(Data {
                     psn: number,
-                    timestamp_ps: other,
+                    timestamp: other,
                     message: self.below(40),
                     offset: u64::from(self.below(4)) * 1000,
                     message_bytes: [0, 900, 4_000, 1 << 20, u64::MAX][self.below(5) as usize],
@@ -62,7 +62,7 @@ impl Liar {
                 (0..self.below(MAX_ECHOES as u32)).for_each(|_| echoes.push(self.port(), self.flag(), MAX_ECHOES));
                 Body::Ack(Ack {
                     cumulative: number,
-                    timestamp_echo_ps: other,
+                    timestamp_echo: other,
                     sack_base: self.number(),
                     bitmap: [self.0.next_u64(); 4],
                     port,
@@ -77,15 +77,15 @@ impl Liar {
             }
             7 => Body::Nack(Nack {
                 psn: number,
-                timestamp_echo_ps: other,
+                timestamp_echo: other,
                 port,
                 missing: self.flag(),
                 go_back: self.flag(),
                 ..Nack::default()
             }),
-            8 => Body::Probe(Probe { token: number, timestamp_ps: other }),
+            8 => Body::Probe(Probe { token: number, timestamp: other }),
             9 => {
-                Body::ProbeAck(ProbeAck { token: number, timestamp_ps: other, port, hops: small, marked: self.flag() })
+                Body::ProbeAck(ProbeAck { token: number, timestamp: other, port, hops: small, marked: self.flag() })
             }
             10 => Body::Pull(Pull { credit_bytes: number }),
             11 => Body::PullRequest(PullRequest { demand_bytes: number, pulled_bytes: other }),
@@ -111,7 +111,7 @@ fn let_in(rig: &mut Rig, stranger: &mut Stranger, number: u32) -> Option<(u32, u
         Body::Accept(accept) => Some(*accept),
         _ => None,
     })?;
-    let proof = Body::Probe(Probe { token: 1, timestamp_ps: 0 });
+    let proof = Body::Probe(Probe { token: 1, timestamp: 0 });
     stranger.send(rig, STRANGER, 1, accept.connection, accept.cookie, &proof);
     Some((accept.connection, accept.cookie))
 }

@@ -320,7 +320,7 @@ fn a_time_far_ahead_does_not_hold_a_frame() {
     let shim = Shim { virtual_time_ps: u64::MAX, detour: 0 };
     for _ in 0..100 {
         let frame = stranger.allocate().unwrap();
-        let body = Body::Probe(Probe { token: 1, timestamp_ps: 1 });
+        let body = Body::Probe(Probe { token: 1, timestamp: 1 });
         let (head, space) = stranger.frame_mut(&frame).split_at_mut(SHIM_BYTES);
         let bytes = emit(space, &envelope, &Common::default(), &body, &[]).unwrap();
         head.copy_from_slice(&shim.before(space));

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use spray_wire::Pull;
 
+use crate::Time;
 use crate::cc::fixed_point::{Gaps, after_gap};
 use crate::units::Ratio;
 
@@ -19,7 +20,7 @@ pub struct PullPacer {
     /// The entries that wait for a pull, each once.
     queue: VecDeque<u32>,
     /// Earliest time of the next pull.
-    next_ps: u64,
+    next_at: Time,
     gaps: Gaps,
 }
 
@@ -37,7 +38,7 @@ struct Entry {
     room: u64,
     bound: CreditBound,
     /// From when on a request may have credit beyond the room.
-    beyond_ps: u64,
+    beyond: Time,
 }
 
 /// How much credit a connection may have been granted that has not come back as arrivals.
@@ -68,7 +69,7 @@ impl PullPacer {
     /// Makes a pacer for a link of `link_bps`, of which it grants the share `rate`.
     pub fn new(link_bps: u64, rate: Ratio) -> Self {
         let gaps = Gaps::new(rate.of(link_bps));
-        Self { entries: Vec::new(), free: Vec::new(), queue: VecDeque::new(), next_ps: 0, gaps }
+        Self { entries: Vec::new(), free: Vec::new(), queue: VecDeque::new(), next_at: Time::ZERO, gaps }
     }
 
     /// Takes in a connection and returns its entry. The caller knows the connection as `owner`; each of its pulls
@@ -85,7 +86,7 @@ impl PullPacer {
             target: 0,
             room: bound.bytes,
             bound,
-            beyond_ps: 0,
+            beyond: Time::ZERO,
         };
         if let Some(index) = self.free.pop() {
             self.entries[index as usize] = entry;
@@ -109,11 +110,11 @@ impl PullPacer {
     /// Takes the total that a connection may be granted by now. It never shrinks.
     //= docs/specs/eqds.md#EQDS-10 the target
     #[inline]
-    pub fn on_target(&mut self, now_ps: u64, index: u32, target_bytes: u64) {
+    pub fn on_target(&mut self, now: Time, index: u32, target_bytes: u64) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
         entry.target = entry.target.max(target_bytes);
         if entry.can_grant() {
-            self.enqueue(now_ps, index);
+            self.enqueue(now, index);
         }
     }
 
@@ -121,16 +122,16 @@ impl PullPacer {
     /// told again. If not, and the room is used up, there may be room for one pull more.
     //= docs/specs/eqds.md#EQDS-13 repeating a total
     //= docs/specs/eqds.md#EQDS-17 beyond the room
-    pub fn on_request(&mut self, now_ps: u64, index: u32, pulled_bytes: u64) {
+    pub fn on_request(&mut self, now: Time, index: u32, pulled_bytes: u64) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
         if pulled_bytes < entry.granted {
             entry.repeat = true;
-            self.enqueue(now_ps, index);
-        } else if entry.room == 0 && entry.beyond_ps <= now_ps {
+            self.enqueue(now, index);
+        } else if entry.room == 0 && entry.beyond <= now {
             entry.room = entry.pull_bytes;
-            entry.beyond_ps = now_ps.saturating_add(entry.bound.retry_ps);
+            entry.beyond = now.after(entry.bound.retry_ps);
             if entry.can_grant() {
-                self.enqueue(now_ps, index);
+                self.enqueue(now, index);
             }
         }
     }
@@ -138,29 +139,29 @@ impl PullPacer {
     /// Makes room for `bytes` more, since something arrived. Returns whether a connection that had none waits now.
     //= docs/specs/eqds.md#EQDS-16 credit that does not come back
     #[inline]
-    pub fn on_arrival(&mut self, now_ps: u64, index: u32, bytes: u64) -> bool {
+    pub fn on_arrival(&mut self, now: Time, index: u32, bytes: u64) -> bool {
         let Some(entry) = self.entries.get_mut(index as usize) else { return false };
         let had_room = entry.room > 0;
         entry.room = entry.room.saturating_add(bytes).min(entry.bound.bytes);
         let wakes = !had_room && entry.can_grant();
         if wakes {
-            self.enqueue(now_ps, index);
+            self.enqueue(now, index);
         }
         wakes
     }
 
     /// When [`PullPacer::poll_pull`] next returns a pull; `None` while no connection waits.
     #[inline]
-    pub fn poll_timeout(&self) -> Option<u64> {
-        (!self.queue.is_empty()).then_some(self.next_ps)
+    pub fn poll_timeout(&self) -> Option<Time> {
+        (!self.queue.is_empty()).then_some(self.next_at)
     }
 
     /// Returns the next pull and its owner, if its time has come.
     //= docs/specs/eqds.md#EQDS-11 one queue
     //= docs/specs/eqds.md#EQDS-12 spacing of pulls
     #[inline]
-    pub fn poll_pull(&mut self, now_ps: u64) -> Option<(u32, Pull)> {
-        while self.next_ps <= now_ps {
+    pub fn poll_pull(&mut self, now: Time) -> Option<(u32, Pull)> {
+        while self.next_at <= now {
             let index = self.queue.pop_front()?;
             let entry = &mut self.entries[index as usize];
             if entry.standing != Standing::Waiting {
@@ -176,7 +177,7 @@ impl PullPacer {
             if more {
                 self.append(index);
             }
-            self.advance(now_ps, bytes.max(LEAST_PULL_BYTES));
+            self.advance(now, bytes.max(LEAST_PULL_BYTES));
             return Some((owner, Pull { credit_bytes }));
         }
         None
@@ -184,13 +185,13 @@ impl PullPacer {
 
     /// Puts a connection at the end of the queue, unless it waits already.
     #[inline]
-    fn enqueue(&mut self, now_ps: u64, index: u32) {
+    fn enqueue(&mut self, now: Time, index: u32) {
         if self.entries[index as usize].standing != Standing::Content {
             return;
         }
-        if self.queue.is_empty() && self.next_ps < now_ps {
+        if self.queue.is_empty() && self.next_at < now {
             // Time in which nobody waited is lost.
-            self.next_ps = now_ps;
+            self.next_at = now;
             self.gaps.restart();
         }
         self.append(index);
@@ -210,9 +211,9 @@ impl PullPacer {
     /// Moves the next pull's time on by the time of `bytes`. A caller that comes late makes up for it, within bounds.
     //= docs/specs/eqds.md#EQDS-12 spacing of pulls
     #[inline]
-    fn advance(&mut self, now_ps: u64, bytes: u64) {
+    fn advance(&mut self, now: Time, bytes: u64) {
         let gap_ps = self.gaps.after(bytes);
-        self.next_ps = after_gap(self.next_ps, now_ps, gap_ps, CATCH_UP_PULLS);
+        self.next_at = after_gap(self.next_at, now, gap_ps, CATCH_UP_PULLS);
     }
 }
 

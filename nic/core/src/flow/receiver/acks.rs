@@ -2,12 +2,13 @@
 
 use super::pending::{BITMAP_PACKETS, Pending};
 use super::{Arrival, Receiver};
+use crate::Time;
 
 impl Receiver {
     /// Counts a packet towards the next ACK, which will echo it.
     //= docs/specs/transport.md#TRN-54 when an ACK is due
     #[inline]
-    pub(super) fn on_arrival(&mut self, now_ps: u64, arrival: &Arrival, at_once: bool) {
+    pub(super) fn on_arrival(&mut self, now: Time, arrival: &Arrival, at_once: bool) {
         let pending = &mut self.pending;
         //= docs/specs/transport.md#TRN-59 further echoes
         if pending.packets > 0 {
@@ -17,16 +18,16 @@ impl Receiver {
         pending.hops = arrival.hops;
         pending.marked = arrival.marked;
         pending.trimmed = arrival.trimmed;
-        pending.timestamp_ps = arrival.data.timestamp_ps;
+        pending.timestamp = arrival.data.timestamp;
         self.stats.marked += u64::from(arrival.marked);
         pending.packets = pending.packets.saturating_add(1);
         pending.marked_packets = pending.marked_packets.saturating_add(u8::from(arrival.marked));
         pending.due |= at_once || arrival.data.ack_now || pending.packets >= self.ack_every;
         pending.due |= self.ack_marked && arrival.marked;
         if pending.due {
-            pending.deadline_ps = None;
-        } else if pending.deadline_ps.is_none() {
-            pending.deadline_ps = Some(now_ps.saturating_add(self.ack_delay_ps));
+            pending.deadline = None;
+        } else if pending.deadline.is_none() {
+            pending.deadline = Some(now.after(self.ack_delay_ps));
         }
     }
 
@@ -59,7 +60,7 @@ impl Receiver {
         pending.echoes.clear();
         pending.marked_packets = 0;
         pending.marked = false;
-        pending.deadline_ps = None;
+        pending.deadline = None;
         pending.lowest = pending.lowest.max(covered).min(pending.end);
         pending.due = pending.lowest < pending.end;
     }

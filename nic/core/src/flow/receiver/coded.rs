@@ -1,6 +1,7 @@
 //! Arrivals of messages in an ideal erasure code: `docs/specs/erasure.md`.
 
 use super::{Accept, Arrival, COMPLETED_SLOTS, Receiver};
+use crate::Time;
 use crate::flow::messages::Coded;
 use crate::loss::{Repair, Span};
 
@@ -13,7 +14,7 @@ impl Receiver {
 
     /// Takes a data frame. It counts for its message even if its number arrived before.
     //= docs/specs/erasure.md#ERA-2 what counts for a message
-    pub(super) fn on_coded(&mut self, now_ps: u64, arrival: &Arrival) -> Accept {
+    pub(super) fn on_coded(&mut self, now: Time, arrival: &Arrival) -> Accept {
         let data = &arrival.data;
         let filled = self.has_received(data.psn);
         //= docs/specs/transport.md#TRN-50 beyond the window
@@ -34,9 +35,9 @@ impl Receiver {
             Coded::Rejected => return Accept::Invalid,
             Coded::Part | Coded::Complete(_) if filled => {
                 self.stats.packets += 1;
-                self.on_arrival(now_ps, arrival, false);
+                self.on_arrival(now, arrival, false);
             }
-            Coded::Part | Coded::Complete(_) => self.on_new(now_ps, arrival),
+            Coded::Part | Coded::Complete(_) => self.on_new(now, arrival),
         }
         if let Coded::Complete(span) = coded {
             self.on_complete(data);

@@ -1,19 +1,20 @@
 //! What the next ACK will report.
 
+use crate::Time;
 use spray_wire::{Echoes, EvPort};
 
 /// Of the packets since the last ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pending {
     pub due: bool,
-    pub deadline_ps: Option<u64>,
+    pub deadline: Option<Time>,
     pub packets: u8,
     pub marked_packets: u8,
     pub port: EvPort,
     pub hops: u8,
     pub marked: bool,
     pub trimmed: bool,
-    pub timestamp_ps: u64,
+    pub timestamp: Time,
     /// Further packets that the ACK echoes: those before the one that triggers it.
     pub echoes: Echoes,
     /// Numbers that arrived since the last ACK lie in `lowest..end`; there are none when the two are equal.

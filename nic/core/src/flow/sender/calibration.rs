@@ -1,6 +1,7 @@
 //! What a sender learns of its path while it sends: the round-trip time without queues, and how much the path takes.
 //! Clauses (CAL-n) are in `docs/specs/calibration.md`.
 
+use crate::Time;
 use crate::feedback::AckInfo;
 use crate::flow::{FIRST_PACKETS, FlowConfig};
 use crate::link::rate_bps;
@@ -15,7 +16,7 @@ pub(super) struct Calibration {
     reuses: bool,
     /// Least round-trip times of the present epoch and of the one before; `u64::MAX` where there was none.
     least_ps: [u64; 2],
-    epoch_start_ps: u64,
+    epoch_start: Time,
     /// Smoothed round-trip time of acknowledgements without a mark; 0 before the first.
     calm_ps: u64,
     pub(super) rtts: RttHistogram,
@@ -32,7 +33,7 @@ pub(super) struct Calibration {
 /// What arrived since the round began. A round lasts one smoothed round-trip time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    start_ps: u64,
+    start: Time,
     bytes: u64,
     /// A packet took long.
     is_late: bool,
@@ -54,7 +55,7 @@ impl Calibration {
             rto: config.rto,
             reuses,
             least_ps: [u64::MAX; 2],
-            epoch_start_ps: 0,
+            epoch_start: Time::ZERO,
             calm_ps: 0,
             rtts: RttHistogram::default(),
             marks: false,
@@ -68,17 +69,10 @@ impl Calibration {
     /// Takes an acknowledgement, and the smoothed round-trip time. `reports` says that a data packet triggered it. Returns whether the
     /// path has changed.
     #[inline]
-    pub(super) fn learn(
-        &mut self,
-        now_ps: u64,
-        path: &mut Path,
-        ack: &AckInfo,
-        smoothed_ps: u64,
-        reports: bool,
-    ) -> bool {
+    pub(super) fn learn(&mut self, now: Time, path: &mut Path, ack: &AckInfo, smoothed_ps: u64, reports: bool) -> bool {
         self.round.bytes += ack.bytes;
         if reports {
-            self.on_ack(now_ps, path, ack, smoothed_ps);
+            self.on_ack(now, path, ack, smoothed_ps);
         }
         reports && core::mem::take(&mut self.is_due)
     }
@@ -97,25 +91,25 @@ impl Calibration {
 
     /// Takes an acknowledgement with its round-trip time, and the smoothed one.
     #[inline]
-    fn on_ack(&mut self, now_ps: u64, path: &mut Path, ack: &AckInfo, smoothed_ps: u64) {
-        self.take_rtt(now_ps, ack);
+    fn on_ack(&mut self, now: Time, path: &mut Path, ack: &AckInfo, smoothed_ps: u64) {
+        self.take_rtt(now, ack);
         self.round.is_late |= ack.rtt_ps >= self.base_rtt_ps().saturating_mul(LATE_RTTS);
         if ack.marked || ack.marked_packets > 0 {
             self.marks = true;
             self.phase = Phase::Steady;
         }
-        if now_ps.saturating_sub(self.round.start_ps) >= smoothed_ps.max(1) {
-            self.end_round(now_ps, path);
+        if now.since(self.round.start) >= smoothed_ps.max(1) {
+            self.end_round(now, path);
         }
     }
 
     /// Takes a round-trip time.
     //= docs/specs/calibration.md#CAL-1 base round-trip time
-    fn take_rtt(&mut self, now_ps: u64, ack: &AckInfo) {
+    fn take_rtt(&mut self, now: Time, ack: &AckInfo) {
         self.rtts.on_sample(ack.rtt_ps);
-        if now_ps.saturating_sub(self.epoch_start_ps) >= EPOCH_PS {
+        if now.since(self.epoch_start) >= EPOCH_PS {
             self.least_ps = [u64::MAX, self.least_ps[0]];
-            self.epoch_start_ps = now_ps;
+            self.epoch_start = now;
         }
         self.least_ps[0] = self.least_ps[0].min(ack.rtt_ps);
         if !ack.marked {
@@ -135,15 +129,15 @@ impl Calibration {
     /// Learns from what the round delivered, and begins the next one.
     //= docs/specs/calibration.md#CAL-2 rounds
     #[inline(never)]
-    fn end_round(&mut self, now_ps: u64, path: &mut Path) {
-        let next = Round { start_ps: now_ps, ..Round::default() };
-        let Round { start_ps, bytes, is_late } = core::mem::replace(&mut self.round, next);
+    fn end_round(&mut self, now: Time, path: &mut Path) {
+        let next = Round { start: now, ..Round::default() };
+        let Round { start, bytes, is_late } = core::mem::replace(&mut self.round, next);
         let base_rtt_ps = self.base_rtt_ps();
-        if start_ps == 0 {
+        if start == Time::ZERO {
             // The first acknowledgement takes the place of the guess, however near that was: the path takes the first window.
             return self.settle(path, base_rtt_ps, FIRST_PACKETS as u32);
         }
-        let elapsed_ps = u128::from((now_ps - start_ps).max(1));
+        let elapsed_ps = u128::from(now.since(start).max(1));
         let bytes_per_rtt = (u128::from(bytes) * u128::from(base_rtt_ps) / elapsed_ps).min(u128::from(u64::MAX)) as u64;
         if let Phase::Starting(idle) = self.phase {
             self.grow(path, idle, bytes, bytes_per_rtt, is_late && self.reuses);

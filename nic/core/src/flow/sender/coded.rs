@@ -3,6 +3,7 @@
 use spray_wire::Ack;
 
 use super::Sender;
+use crate::Time;
 use crate::loss::Repair;
 
 impl Sender {
@@ -25,15 +26,15 @@ impl Sender {
     /// by then.
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     #[cold]
-    pub(super) fn pass_over(&mut self, now_ps: u64, ack: &Ack) {
+    pub(super) fn pass_over(&mut self, now: Time, ack: &Ack) {
         while self.recovery.scoreboard.next_psn() < ack.cumulative
             && let Some(segment) = self.segmenter.next()
         {
             self.segmenter.cut(&segment, self.recovery.scoreboard.skip());
             self.grant.sent += u64::from(segment.payload_bytes);
             self.stats.packets_spared += 1;
-            self.stats.messages_delivered += u64::from(self.segmenter.settle(segment.slot, now_ps));
-            self.liveness.progress_ps = now_ps;
+            self.stats.messages_delivered += u64::from(self.segmenter.settle(segment.slot, now));
+            self.liveness.progress_at = now;
         }
     }
 }

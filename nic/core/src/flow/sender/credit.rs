@@ -4,6 +4,7 @@ use spray_wire::{Data, Pull};
 
 use super::retry::Awaited;
 use super::{Sender, Transmit};
+use crate::Time;
 use crate::cc::CongestionControl;
 use crate::path::{Balancer, draw};
 use crate::rng::Rng;
@@ -12,10 +13,10 @@ impl Sender {
     /// Takes the grant of an ACK. A grant never shrinks: a reordered ACK brings an old one.
     //= docs/specs/transport.md#TRN-5 the receiver's grant
     #[inline]
-    pub(super) fn on_grant(&mut self, now_ps: u64, max_data: u64) {
+    pub(super) fn on_grant(&mut self, now: Time, max_data: u64) {
         if self.retry.awaits(Awaited::Grant) {
             // A peer that answers is alive, however long it holds its grant back.
-            self.liveness.progress_ps = now_ps;
+            self.liveness.progress_at = now;
         }
         if max_data > self.grant.max {
             self.grant.max = max_data;
@@ -26,37 +27,37 @@ impl Sender {
     /// Begins to wait for a new grant, unless acknowledgements are still to come or the wait has begun.
     //= docs/specs/transport.md#TRN-6 asking for a grant
     #[cold]
-    pub(super) fn wait_for_grant(&mut self, now_ps: u64) {
+    pub(super) fn wait_for_grant(&mut self, now: Time) {
         if self.recovery.scoreboard.span() == 0 && !self.retry.awaits(Awaited::Grant) {
-            self.retry.start(Awaited::Grant, self.recovery.after_timeout(now_ps, 0));
-            self.liveness.progress_ps = now_ps;
+            self.retry.start(Awaited::Grant, self.recovery.after_timeout(now, 0));
+            self.liveness.progress_at = now;
         }
     }
 
     /// Makes an empty data frame with the last settled number. The receiver must answer it; nothing else follows.
     //= docs/specs/transport.md#TRN-6 asking for a grant
-    pub(super) fn ask_for_grant(&mut self, now_ps: u64, rng: &mut Rng) -> Transmit {
+    pub(super) fn ask_for_grant(&mut self, now: Time, rng: &mut Rng) -> Transmit {
         let psn = self.recovery.scoreboard.cumulative().wrapping_sub(1);
         let packet = self.send_info(psn, self.frames.header_bytes, true);
-        let ev = self.balancer.next_ev(self.path.at(now_ps), &packet, rng);
+        let ev = self.balancer.next_ev(self.path.at(now), &packet, rng);
         let backoff = self.retry.on_asked();
-        self.retry.deadline_ps = self.recovery.after_timeout(now_ps, backoff);
-        self.liveness.on_first_sent(now_ps);
+        self.retry.deadline = self.recovery.after_timeout(now, backoff);
+        self.liveness.on_first_sent(now);
         self.stats.grant_requests += 1;
-        let data = Data { psn, timestamp_ps: now_ps, ack_now: true, retransmit: true, ..Data::default() };
+        let data = Data { psn, timestamp: now, ack_now: true, retransmit: true, ..Data::default() };
         Transmit::Data { data, ev }
     }
 }
 
 impl Sender {
     /// Takes a pull, which brings credit.
-    pub fn on_pull(&mut self, now_ps: u64, pull: &Pull) {
+    pub fn on_pull(&mut self, now: Time, pull: &Pull) {
         if self.liveness.has_failed() || !self.uses_credit {
             return;
         }
         //= docs/specs/eqds.md#EQDS-14 A sender without credit
         if self.recovery.scoreboard.span() == 0 {
-            self.liveness.progress_ps = now_ps;
+            self.liveness.progress_at = now;
         }
         if self.cc.on_pull(&self.path, pull.credit_bytes) {
             self.stats.pulls += 1;
@@ -66,12 +67,12 @@ impl Sender {
 
     /// Returns a request for credit if one is due. It goes over a random path.
     //= docs/specs/eqds.md#EQDS-7 telling the demand
-    pub(super) fn poll_pull_request(&mut self, now_ps: u64, rng: &mut Rng) -> Option<Transmit> {
+    pub(super) fn poll_pull_request(&mut self, now: Time, rng: &mut Rng) -> Option<Transmit> {
         let is_due = self.retry.is_due(Awaited::Credit);
         let request = self.cc.poll_request(&self.path, is_due)?;
         if is_due {
             let backoff = self.retry.on_asked();
-            self.retry.deadline_ps = self.recovery.after_timeout(now_ps, backoff);
+            self.retry.deadline = self.recovery.after_timeout(now, backoff);
         }
         self.stats.pull_requests += 1;
         Some(Transmit::PullRequest { request, ev: draw(self.path.evs, rng) })
@@ -79,14 +80,14 @@ impl Sender {
 
     /// Whether credit lets a packet go. If not, begins to wait for credit.
     //= docs/specs/eqds.md#EQDS-14 A sender without credit
-    pub(super) fn credit_admits(&mut self, now_ps: u64) -> bool {
+    pub(super) fn credit_admits(&mut self, now: Time) -> bool {
         if self.cc.has_credit() {
             return true;
         }
         if !self.retry.awaits(Awaited::Credit) {
-            self.retry.start(Awaited::Credit, self.recovery.after_timeout(now_ps, 0));
+            self.retry.start(Awaited::Credit, self.recovery.after_timeout(now, 0));
             if self.recovery.scoreboard.span() == 0 {
-                self.liveness.progress_ps = now_ps;
+                self.liveness.progress_at = now;
             }
         }
         false

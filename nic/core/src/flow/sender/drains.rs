@@ -1,6 +1,7 @@
 //! Drains: times at which new packets wait until nothing is in flight, because the balancer or a switch wants it so.
 
 use super::Sender;
+use crate::Time;
 use crate::path::Balancer;
 
 impl Sender {
@@ -14,9 +15,9 @@ impl Sender {
 
     /// Notices the beginning and the end of a drain.
     #[inline]
-    pub(super) fn watch_drain(&mut self, now_ps: u64) {
-        if self.offers.hold_back || self.paused || self.draining_since_ps.is_some() {
-            self.note_drain(now_ps);
+    pub(super) fn watch_drain(&mut self, now: Time) {
+        if self.offers.hold_back || self.paused || self.draining_since.is_some() {
+            self.note_drain(now);
         }
     }
 
@@ -26,16 +27,16 @@ impl Sender {
         self.paused && self.recovery.scoreboard.span() > 0
     }
 
-    fn note_drain(&mut self, now_ps: u64) {
+    fn note_drain(&mut self, now: Time) {
         let is_held_back = self.is_paused() && self.segmenter.unsent_bytes > 0;
-        match (self.draining_since_ps, self.balancer.is_draining() || is_held_back) {
+        match (self.draining_since, self.balancer.is_draining() || is_held_back) {
             (None, true) => {
-                self.draining_since_ps = Some(now_ps);
+                self.draining_since = Some(now);
                 self.stats.drains += 1;
             }
-            (Some(since_ps), false) => {
-                self.draining_since_ps = None;
-                self.stats.drained_ps += now_ps.saturating_sub(since_ps);
+            (Some(since), false) => {
+                self.draining_since = None;
+                self.stats.drained_ps += now.since(since);
             }
             _ => {}
         }

@@ -3,6 +3,7 @@
 use spray_wire::{Ack, Nack};
 
 use super::Sender;
+use crate::Time;
 use crate::cc::CongestionControl;
 use crate::event::Publisher;
 use crate::feedback::{AckInfo, LossCause, LossInfo, PacketInfo};
@@ -38,13 +39,13 @@ impl Repairs {
     /// Judges an acknowledged packet that was once declared lost: was it lost?
     //= docs/specs/transport.md#TRN-38 patience
     #[cold]
-    fn on_repaired(&mut self, now_ps: u64, record: &Record, min_rtt_ps: u64, wire_bytes: u64) {
+    fn on_repaired(&mut self, now: Time, record: &Record, min_rtt_ps: u64, wire_bytes: u64) {
         self.packets += 1;
         let late = record.lost().is_some();
         if late {
             self.late_bytes += wire_bytes;
         }
-        let spurious = record.resent().is_some() && now_ps.saturating_sub(record.sent_ps) < min_rtt_ps;
+        let spurious = record.resent().is_some() && now.since(record.sent_at) < min_rtt_ps;
         self.late += u64::from(late);
         self.spurious += u64::from(spurious);
         if record.lost().or(record.resent()) == Some(LossCause::SackGap) {
@@ -58,7 +59,7 @@ impl Repairs {
 impl Sender {
     /// Takes an acknowledgement.
     #[inline]
-    pub fn on_ack(&mut self, now_ps: u64, ack: &Ack, publisher: &mut impl Publisher) {
+    pub fn on_ack(&mut self, now: Time, ack: &Ack, publisher: &mut impl Publisher) {
         if self.liveness.has_failed() {
             return;
         }
@@ -68,47 +69,47 @@ impl Sender {
             return;
         }
         let mut repairs = Repairs::default();
-        let tally = self.settle(now_ps, ack, &mut repairs);
+        let tally = self.settle(now, ack, &mut repairs);
         self.stats.acks += 1;
-        let wire_bytes = self.on_tally(now_ps, &tally, &repairs);
+        let wire_bytes = self.on_tally(now, &tally, &repairs);
         if ack.cumulative > self.next_psn() {
-            self.pass_over(now_ps, ack);
+            self.pass_over(now, ack);
         }
-        self.on_grant(now_ps, ack.max_data);
+        self.on_grant(now, ack.max_data);
         if let Some(irn) = &mut self.recovery.irn {
             irn.on_ack(ack, &self.recovery.scoreboard);
         }
-        self.credit(now_ps, ack, &tally, wire_bytes, publisher);
-        self.detect_gaps(now_ps, publisher);
+        self.credit(now, ack, &tally, wire_bytes, publisher);
+        self.detect_gaps(now, publisher);
     }
 
     /// Takes a NACK: a packet was trimmed, or it is missing.
-    pub fn on_nack(&mut self, now_ps: u64, nack: &Nack, publisher: &mut impl Publisher) {
+    pub fn on_nack(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
         if self.liveness.has_failed() {
             return;
         }
         if nack.go_back {
-            return self.on_go_back(now_ps, nack, publisher);
+            return self.on_go_back(now, nack, publisher);
         }
         if nack.missing {
-            return self.on_missing(now_ps, nack, publisher);
+            return self.on_missing(now, nack, publisher);
         }
         //= docs/specs/transport.md#TRN-36 trimmed packets
-        if !self.recovery.scoreboard.record(nack.psn).is_some_and(|record| record.is_current(nack.timestamp_echo_ps)) {
+        if !self.recovery.scoreboard.record(nack.psn).is_some_and(|record| record.is_current(nack.timestamp_echo)) {
             self.stats.stale_nacks += 1;
             return;
         }
         self.stats.nacks_last += u64::from(nack.last_port);
-        self.lose(now_ps, nack.psn, LossCause::Trimmed, publisher);
+        self.lose(now, nack.psn, LossCause::Trimmed, publisher);
     }
 
     //= docs/specs/transport.md#TRN-21 settling packets
     #[inline]
-    fn settle(&mut self, now_ps: u64, ack: &Ack, repairs: &mut Repairs) -> Tally {
+    fn settle(&mut self, now: Time, ack: &Ack, repairs: &mut Repairs) -> Tally {
         let mut tally = Tally::default();
         let min_rtt_ps = self.rtt().min_ps();
         let Self { recovery, segmenter, frames, balancer, offers, path, .. } = self;
-        let now = path.at(now_ps);
+        let now = path.at(now);
         let header_bytes = frames.header_bytes;
         let reported = ack.packets > 0 && ack.port.ev(path.evs.into()).is_some();
         let mut settled = |packet: Settled| {
@@ -117,18 +118,18 @@ impl Sender {
             tally.packets += 1;
             tally.payload_bytes += u64::from(record.payload_bytes);
             if record.was_lost() {
-                repairs.on_repaired(now_ps, &record, min_rtt_ps, bytes.into());
+                repairs.on_repaired(now.time, &record, min_rtt_ps, bytes.into());
             }
-            if record.sent_ps == ack.timestamp_echo_ps {
+            if record.sent_at == ack.timestamp_echo {
                 tally.echoed = Some(record.payload_bytes);
             }
             if offers.packet_feedback {
                 let was_lost = record.lost().is_some();
-                let info = PacketInfo { psn, ev: record.ev, bytes, sent_ps: record.sent_ps, was_lost, reported };
+                let info = PacketInfo { psn, ev: record.ev, bytes, sent_at: record.sent_at, was_lost, reported };
                 balancer.on_packet_acked(now, &info);
             }
             //= docs/specs/transport.md#TRN-24 delivered messages
-            tally.messages += u64::from(segmenter.settle(record.message, now_ps));
+            tally.messages += u64::from(segmenter.settle(record.message, now.time));
         };
         recovery.scoreboard.settle(ack.cumulative, ack.sack_base, &ack.bitmap, &mut settled);
         tally
@@ -136,36 +137,36 @@ impl Sender {
 
     /// Settles what an acknowledgement covers. Returns its wire bytes.
     #[inline]
-    fn on_tally(&mut self, now_ps: u64, tally: &Tally, repairs: &Repairs) -> u64 {
+    fn on_tally(&mut self, now: Time, tally: &Tally, repairs: &Repairs) -> u64 {
         if tally.packets == 0 {
             return 0;
         }
         let wire_bytes = tally.payload_bytes + tally.packets * u64::from(self.frames.header_bytes);
         self.recovery.in_flight_bytes -= wire_bytes - repairs.late_bytes;
-        self.liveness.progress_ps = now_ps;
+        self.liveness.progress_at = now;
         //= docs/specs/transport.md#TRN-32 backoff
         self.recovery.backoff = 0;
         self.stats.packets_acked += tally.packets;
         self.stats.bytes_acked += tally.payload_bytes;
         self.stats.messages_delivered += tally.messages;
         if repairs.packets > 0 {
-            self.on_repairs(now_ps, repairs);
+            self.on_repairs(now, repairs);
         }
         wire_bytes
     }
 
     //= docs/specs/transport.md#TRN-38 patience
     #[cold]
-    fn on_repairs(&mut self, now_ps: u64, repairs: &Repairs) {
+    fn on_repairs(&mut self, now: Time, repairs: &Repairs) {
         self.stats.late_acks += repairs.late;
         self.stats.spurious_retransmits += repairs.spurious;
-        self.recovery.learn(now_ps, repairs.gap_mistakes > 0, repairs.gap_confirmations);
+        self.recovery.learn(now, repairs.gap_mistakes > 0, repairs.gap_confirmations);
     }
 
     /// Gives the ACK to congestion control and balancer.
     #[inline]
-    fn credit(&mut self, now_ps: u64, ack: &Ack, tally: &Tally, wire_bytes: u64, publisher: &mut impl Publisher) {
-        let rtt_ps = self.sample_rtt(now_ps, ack);
+    fn credit(&mut self, now: Time, ack: &Ack, tally: &Tally, wire_bytes: u64, publisher: &mut impl Publisher) {
+        let rtt_ps = self.sample_rtt(now, ack);
         //= docs/specs/transport.md#TRN-23 feedback of an ACK
         let reports = ack.packets > 0;
         if !reports && tally.packets == 0 {
@@ -188,30 +189,30 @@ impl Sender {
             window_bytes: 0,
         };
         if self.calibration.is_some() {
-            self.learn(now_ps, &info, reports);
+            self.learn(now, &info, reports);
         }
-        self.cc.on_ack(self.path.at(now_ps), &info);
+        self.cc.on_ack(self.path.at(now), &info);
         if !reports {
             return;
         }
         info.window_bytes = self.cc.window_bytes(&self.path);
         self.stats.marked_acks += u64::from(info.marked);
         if !ack.echoes.is_empty() {
-            self.on_echoes(now_ps, ack);
+            self.on_echoes(now, ack);
         }
         match ev {
-            Some(_) => self.balancer.on_ack(self.path.at(now_ps), &info, publisher),
+            Some(_) => self.balancer.on_ack(self.path.at(now), &info, publisher),
             None => self.stats.foreign_evs += 1,
         }
-        self.watch_drain(now_ps);
+        self.watch_drain(now);
     }
 
     //= docs/specs/transport.md#TRN-25 several echoes
     #[inline(never)]
-    fn on_echoes(&mut self, now_ps: u64, ack: &Ack) {
+    fn on_echoes(&mut self, now: Time, ack: &Ack) {
         for (port, marked) in ack.echoes.iter() {
             match port.ev(self.path.evs.into()) {
-                Some(ev) => self.balancer.on_echo(self.path.at(now_ps), ev, marked),
+                Some(ev) => self.balancer.on_echo(self.path.at(now), ev, marked),
                 None => self.stats.foreign_evs += 1,
             }
         }
@@ -221,11 +222,11 @@ impl Sender {
     /// never zero.
     //= docs/specs/transport.md#TRN-22 round-trip times
     #[inline]
-    fn sample_rtt(&mut self, now_ps: u64, ack: &Ack) -> u64 {
+    fn sample_rtt(&mut self, now: Time, ack: &Ack) -> u64 {
         if ack.packets > 0 {
-            if (self.liveness.started_ps..=now_ps).contains(&ack.timestamp_echo_ps) {
-                let rtt_ps = (now_ps - ack.timestamp_echo_ps).max(1);
-                self.recovery.on_rtt_sample(now_ps, rtt_ps);
+            if (self.liveness.started_at..=now).contains(&ack.timestamp_echo) {
+                let rtt_ps = now.since(ack.timestamp_echo).max(1);
+                self.recovery.on_rtt_sample(now, rtt_ps);
                 return rtt_ps;
             }
             self.stats.invalid_echoes += 1;
@@ -236,7 +237,7 @@ impl Sender {
     /// Declares a packet lost: reports it to congestion control and balancer, and queues it to be sent again.
     //= docs/specs/transport.md#TRN-37 reports of losses
     #[inline(never)]
-    pub(super) fn lose(&mut self, now_ps: u64, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {
+    pub(super) fn lose(&mut self, now: Time, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {
         let Some(&record) = self.recovery.scoreboard.record(psn) else { return };
         //= docs/specs/transport.md#TRN-36 trimmed packets
         let first = cause == LossCause::Trimmed || self.recovery.repair == Repair::GoBack;
@@ -250,7 +251,7 @@ impl Sender {
         self.end_start();
         match cause {
             LossCause::GoneBack => self.cc.on_gone_back(bytes),
-            _ => self.cc.on_loss(self.path.at(now_ps), bytes, cause),
+            _ => self.cc.on_loss(self.path.at(now), bytes, cause),
         }
         let loss = LossInfo {
             psn,
@@ -259,12 +260,12 @@ impl Sender {
             cause,
             max_rtt_ps: self.rtt().recent_max_ps(),
             in_flight_bytes: self.recovery.in_flight_bytes,
-            sent_ps: record.sent_ps,
+            sent_at: record.sent_at,
         };
         //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
         if cause != LossCause::GoneBack || self.offers.packet_feedback {
-            self.balancer.on_loss(self.path.at(now_ps), &loss, publisher);
+            self.balancer.on_loss(self.path.at(now), &loss, publisher);
         }
-        self.watch_drain(now_ps);
+        self.watch_drain(now);
     }
 }

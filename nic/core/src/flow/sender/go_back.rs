@@ -3,6 +3,7 @@
 use spray_wire::{Ack, Nack};
 
 use super::Sender;
+use crate::Time;
 use crate::event::Publisher;
 use crate::feedback::LossCause;
 use crate::loss::Repair;
@@ -10,27 +11,27 @@ use crate::loss::Repair;
 impl Sender {
     /// Takes a NACK of a receiver that keeps nothing out of order.
     //= docs/specs/go-back-n.md#GBN-4 going back
-    pub(super) fn on_go_back(&mut self, now_ps: u64, nack: &Nack, publisher: &mut impl Publisher) {
+    pub(super) fn on_go_back(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
         if nack.psn > self.next_psn() {
             self.stats.invalid_acks += 1;
         } else if self.recovery.repair != Repair::GoBack || nack.psn < self.recovery.scoreboard.cumulative() {
             self.stats.stale_nacks += 1;
         } else {
-            self.on_ack(now_ps, &told_by(nack), publisher);
-            self.go_back(now_ps, LossCause::Missing, publisher);
+            self.on_ack(now, &told_by(nack), publisher);
+            self.go_back(now, LossCause::Missing, publisher);
         }
     }
 
     /// Declares lost, by this cause, the lowest packet that is not acknowledged. All others that are in flight go again with it, in
     /// their order.
     //= docs/specs/go-back-n.md#GBN-4 going back
-    pub(super) fn go_back(&mut self, now_ps: u64, cause: LossCause, publisher: &mut impl Publisher) {
+    pub(super) fn go_back(&mut self, now: Time, cause: LossCause, publisher: &mut impl Publisher) {
         let board = &self.recovery.scoreboard;
         let first = board.cumulative();
         // Those that wait to be sent again are the highest: the sender went back and has not come so far again.
         let end = board.first_lost().map_or(board.next_psn(), |(psn, _)| psn);
         for psn in (first..end).rev() {
-            self.lose(now_ps, psn, if psn == first { cause } else { LossCause::GoneBack }, publisher);
+            self.lose(now, psn, if psn == first { cause } else { LossCause::GoneBack }, publisher);
         }
     }
 }
@@ -41,7 +42,7 @@ fn told_by(nack: &Nack) -> Ack {
     Ack {
         cumulative: nack.psn,
         sack_base: nack.psn,
-        timestamp_echo_ps: nack.timestamp_echo_ps,
+        timestamp_echo: nack.timestamp_echo,
         port: nack.port,
         hops: nack.hops,
         packets: 1,

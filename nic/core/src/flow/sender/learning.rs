@@ -1,6 +1,7 @@
 //! A sender that learns its path works by what it has learned.
 
 use super::Sender;
+use crate::Time;
 use crate::cc::CongestionControl;
 use crate::feedback::AckInfo;
 use crate::loss::RttHistogram;
@@ -14,10 +15,10 @@ impl Sender {
 
     /// Learns from an acknowledgement. `reports` says that a data packet triggered it. Balancer and congestion control take it
     /// afterwards.
-    pub(super) fn learn(&mut self, now_ps: u64, ack: &AckInfo, reports: bool) {
+    pub(super) fn learn(&mut self, now: Time, ack: &AckInfo, reports: bool) {
         let smoothed_ps = self.recovery.rtt.smoothed_ps();
         let Some(calibration) = self.calibration.as_deref_mut() else { return };
-        if calibration.learn(now_ps, &mut self.path, ack, smoothed_ps, reports) {
+        if calibration.learn(now, &mut self.path, ack, smoothed_ps, reports) {
             self.calibrate();
         }
     }

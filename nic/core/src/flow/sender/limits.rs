@@ -1,5 +1,7 @@
 //! What a sender waits for while it sends nothing, and for how long.
 
+use crate::Time;
+
 /// What keeps a sender from sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
@@ -31,10 +33,10 @@ impl Limits {
         self.waited_ps[limit as usize]
     }
 
-    /// A wait goes on at `now_ps`, or ends.
+    /// A wait goes on at `now`, or ends.
     #[inline]
-    pub(super) fn on_waited(&mut self, since_ps: u64, now_ps: u64) {
-        self.waited_ps[self.present as usize] += now_ps.saturating_sub(since_ps);
+    pub(super) fn on_waited(&mut self, since: Time, now: Time) {
+        self.waited_ps[self.present as usize] += now.since(since);
     }
 }
 

@@ -1,12 +1,14 @@
 //! Whether the peer is alive: a sender gives up when it makes no progress (TRN-9).
 
+use crate::Time;
+
 /// When the sender last made progress, and whether it has given up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Liveness {
-    /// When the first packet was sent: no timestamp echo is older. `NEVER` before.
-    pub started_ps: u64,
+    /// When the first packet was sent: no timestamp echo is older. [`Time::NEVER`] before.
+    pub started_at: Time,
     /// When a packet was last newly acknowledged, or waiting began.
-    pub progress_ps: u64,
+    pub progress_at: Time,
     give_up_ps: u64,
     failure: Failure,
 }
@@ -20,12 +22,12 @@ enum Failure {
 
 impl Liveness {
     pub(super) fn new(give_up_ps: u64) -> Self {
-        Self { started_ps: super::NEVER, progress_ps: 0, give_up_ps, failure: Failure::None }
+        Self { started_at: Time::NEVER, progress_at: Time::ZERO, give_up_ps, failure: Failure::None }
     }
 
     #[inline]
-    pub(super) fn on_first_sent(&mut self, now_ps: u64) {
-        self.started_ps = self.started_ps.min(now_ps);
+    pub(super) fn on_first_sent(&mut self, now: Time) {
+        self.started_at = self.started_at.min(now);
     }
 
     #[inline]
@@ -48,7 +50,7 @@ impl Liveness {
 
     /// When a sender that waits gives up.
     #[inline]
-    pub(super) fn deadline_ps(&self) -> u64 {
-        self.progress_ps.saturating_add(self.give_up_ps)
+    pub(super) fn deadline(&self) -> Time {
+        self.progress_at.after(self.give_up_ps)
     }
 }

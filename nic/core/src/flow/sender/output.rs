@@ -2,6 +2,7 @@
 
 use spray_wire::{Data, Probe, PullRequest};
 
+use crate::Time;
 use crate::feedback::Ev;
 use crate::flow::messages::Segment;
 
@@ -54,7 +55,7 @@ pub enum SenderEvent {
         /// The message.
         message: u32,
         /// When the last acknowledgement came, in picoseconds.
-        at_ps: u64,
+        at: Time,
     },
     /// Nothing was newly acknowledged for `give_up_ps`. The sender has failed: it sends nothing and takes nothing.
     Failed,
@@ -62,10 +63,10 @@ pub enum SenderEvent {
 
 /// The header of a packet.
 #[inline]
-pub(super) fn data(now_ps: u64, psn: u64, segment: &Segment, ack_now: bool, retransmit: bool) -> Data {
+pub(super) fn data(now: Time, psn: u64, segment: &Segment, ack_now: bool, retransmit: bool) -> Data {
     Data {
         psn,
-        timestamp_ps: now_ps,
+        timestamp: now,
         message: segment.message,
         offset: segment.offset,
         message_bytes: segment.message_bytes,

@@ -2,6 +2,7 @@
 
 use spray_wire::ProbeAck;
 
+use crate::Time;
 use crate::feedback::Ev;
 
 /// The probes of what the balancer suspects now. They all go over one path.
@@ -9,19 +10,19 @@ use crate::feedback::Ev;
 pub(super) struct Probes {
     /// Token and time of the first and of the latest; tokens count up from 1.
     first: u64,
-    first_ps: u64,
+    first_at: Time,
     latest: u64,
-    latest_ps: u64,
+    latest_at: Time,
     ev: Ev,
 }
 
 impl Probes {
     /// Notes a probe that goes now and returns its token. With `fresh` it is the first of a new suspect.
-    pub(super) fn on_sent(&mut self, now_ps: u64, ev: Ev, fresh: bool) -> u64 {
+    pub(super) fn on_sent(&mut self, now: Time, ev: Ev, fresh: bool) -> u64 {
         self.latest += 1;
-        self.latest_ps = now_ps;
+        self.latest_at = now;
         if fresh || ev != self.ev {
-            (self.first, self.first_ps, self.ev) = (self.latest, now_ps, ev);
+            (self.first, self.first_at, self.ev) = (self.latest, now, ev);
         }
         self.latest
     }
@@ -30,8 +31,8 @@ impl Probes {
     pub(super) fn are_answered_by(&self, ack: &ProbeAck, ev: Ev) -> bool {
         let sent = (self.first.max(1)..=self.latest).contains(&ack.token) && ev == self.ev;
         let timely = match ack.token == self.latest {
-            true => ack.timestamp_ps == self.latest_ps,
-            false => (self.first_ps..self.latest_ps).contains(&ack.timestamp_ps),
+            true => ack.timestamp == self.latest_at,
+            false => (self.first_at..self.latest_at).contains(&ack.timestamp),
         };
         sent && timely
     }

@@ -3,30 +3,31 @@
 use spray_wire::{Probe, ProbeAck};
 
 use super::{Sender, Transmit};
+use crate::Time;
 use crate::event::Publisher;
 use crate::path::Balancer;
 
 impl Sender {
     /// Takes the answer to a probe. What answers no probe of the present suspect is ignored: it says nothing of how its path is now.
     //= docs/specs/transport.md#TRN-63 answers to probes
-    pub fn on_probe_ack(&mut self, now_ps: u64, ack: &ProbeAck, publisher: &mut impl Publisher) {
+    pub fn on_probe_ack(&mut self, now: Time, ack: &ProbeAck, publisher: &mut impl Publisher) {
         if self.liveness.has_failed() || !self.balancer.has_probed() {
             return;
         }
         match ack.port.ev(self.path.evs.into()) {
             Some(ev) if self.probes.are_answered_by(ack, ev) => {
-                self.balancer.on_probe_ack(self.path.at(now_ps), ev, ack.marked, publisher);
+                self.balancer.on_probe_ack(self.path.at(now), ev, ack.marked, publisher);
             }
             _ => self.stats.stale_probe_acks += 1,
         }
     }
 
     /// Returns a probe if one is due.
-    pub(super) fn poll_probe(&mut self, now_ps: u64) -> Option<Transmit> {
+    pub(super) fn poll_probe(&mut self, now: Time) -> Option<Transmit> {
         let fresh = !self.balancer.has_probed();
-        let ev = self.balancer.poll_probe(self.path.at(now_ps))?;
+        let ev = self.balancer.poll_probe(self.path.at(now))?;
         self.stats.probes_sent += 1;
-        let token = self.probes.on_sent(now_ps, ev, fresh);
-        Some(Transmit::Probe { probe: Probe { token, timestamp_ps: now_ps }, ev })
+        let token = self.probes.on_sent(now, ev, fresh);
+        Some(Transmit::Probe { probe: Probe { token, timestamp: now }, ev })
     }
 }

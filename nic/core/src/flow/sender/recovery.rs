@@ -1,6 +1,6 @@
 //! Loss recovery: which packets are in flight, how long their feedback may take, and when they count as lost.
 
-use super::NEVER;
+use crate::Time;
 use crate::flow::{DEFAULT_SACK_GAP_PACKETS, FlowConfig};
 use crate::loss::{
     Backoff, Irn, Patience, ReceiverConfig, Record, Repair, RtoConfig, RttEstimator, SackGap, Scoreboard,
@@ -60,8 +60,8 @@ impl Recovery {
     }
 
     #[inline]
-    pub(super) fn on_rtt_sample(&mut self, now_ps: u64, rtt_ps: u64) {
-        self.rtt.on_sample(now_ps, rtt_ps);
+    pub(super) fn on_rtt_sample(&mut self, now: Time, rtt_ps: u64) {
+        self.rtt.on_sample(now, rtt_ps);
         self.timeout_ps = self.rto.timeout_ps(&self.rtt);
     }
 
@@ -77,9 +77,9 @@ impl Recovery {
     /// Adapts the gap rule's patience to its mistakes and confirmations. Mistakes of one ACK count once.
     //= docs/specs/transport.md#TRN-38 patience
     #[cold]
-    pub(super) fn learn(&mut self, now_ps: u64, was_mistaken: bool, confirmations: u64) {
+    pub(super) fn learn(&mut self, now: Time, was_mistaken: bool, confirmations: u64) {
         if was_mistaken {
-            self.patience.on_mistake(now_ps, &self.rtt);
+            self.patience.on_mistake(now, &self.rtt);
         }
         (0..confirmations).for_each(|_| self.patience.on_confirmation());
     }
@@ -93,18 +93,18 @@ impl Recovery {
         }
     }
 
-    /// When a timeout that starts at `start_ps` runs out.
+    /// When a timeout that starts at `start` runs out.
     #[inline]
-    pub(super) fn after_timeout(&self, start_ps: u64, backoff: Backoff) -> u64 {
+    pub(super) fn after_timeout(&self, start: Time, backoff: Backoff) -> Time {
         //= docs/specs/transport.md#TRN-32 backoff
         let timeout_ps = if backoff == 0 { self.timeout_ps } else { self.rto.backed_off_ps(&self.rtt, backoff) };
-        start_ps.saturating_add(timeout_ps)
+        start.after(timeout_ps)
     }
 
     /// When the oldest transmission counts as lost, by timeout or by the gap rule.
     #[inline]
-    pub(super) fn deadline_ps(&self) -> u64 {
-        self.scoreboard.oldest().map_or(NEVER, |(_, oldest)| self.expiry_ps(oldest).min(self.gap_deadline_ps(oldest)))
+    pub(super) fn deadline(&self) -> Time {
+        self.scoreboard.oldest().map_or(Time::NEVER, |(_, oldest)| self.expiry(oldest).min(self.gap_deadline(oldest)))
     }
 
     /// The oldest transmission, if the plain gap rule declares it and all others before the latest arrival lost.
@@ -116,9 +116,9 @@ impl Recovery {
     /// The oldest transmission, if the gap rule declares it lost.
     //= docs/specs/transport.md#TRN-35 gap rule
     #[inline]
-    pub(super) fn overtaken(&self, now_ps: u64) -> Option<u64> {
+    pub(super) fn overtaken(&self, now: Time) -> Option<u64> {
         let (psn, oldest) = self.scoreboard.oldest()?;
-        (self.gap_deadline_ps(oldest) <= now_ps).then_some(psn)
+        (self.gap_deadline(oldest) <= now).then_some(psn)
     }
 
     /// The next packet that IRN's recovery finds lost.
@@ -129,9 +129,9 @@ impl Recovery {
 
     /// The oldest transmission, if its timeout ran out. This may raise the backoff.
     //= docs/specs/transport.md#TRN-34 a timeout of its own
-    pub(super) fn take_expired(&mut self, now_ps: u64) -> Option<u64> {
+    pub(super) fn take_expired(&mut self, now: Time) -> Option<u64> {
         let (psn, oldest) = self.scoreboard.oldest()?;
-        if self.expiry_ps(oldest) > now_ps {
+        if self.expiry(oldest) > now {
             return None;
         }
         //= docs/specs/transport.md#TRN-32 backoff
@@ -147,19 +147,19 @@ impl Recovery {
 
     /// When a transmission times out.
     #[inline]
-    fn expiry_ps(&self, record: &Record) -> u64 {
+    fn expiry(&self, record: &Record) -> Time {
         match &self.irn {
-            Some(irn) => record.sent_ps.saturating_add(irn.timeout_ps(self.scoreboard.span())),
-            None => self.after_timeout(record.sent_ps, record.backoff.min(self.backoff)),
+            Some(irn) => record.sent_at.after(irn.timeout_ps(self.scoreboard.span())),
+            None => self.after_timeout(record.sent_at, record.backoff.min(self.backoff)),
         }
     }
 
     /// When the oldest transmission counts as lost by the gap rule or, in a code, for its age.
     #[inline]
-    fn gap_deadline_ps(&self, oldest: &Record) -> u64 {
+    fn gap_deadline(&self, oldest: &Record) -> Time {
         let Self { sack_gap, scoreboard, patience, rtt, repair, .. } = self;
         let arrived_after = scoreboard.arrived_after(oldest);
-        let gap_ps = sack_gap.deadline_ps(arrived_after, oldest.sent_ps, patience, rtt).unwrap_or(NEVER);
-        gap_ps.min(repair.overdue_ps(oldest.sent_ps, patience, rtt))
+        let gap_ps = sack_gap.deadline(arrived_after, oldest.sent_at, patience, rtt).unwrap_or(Time::NEVER);
+        gap_ps.min(repair.overdue(oldest.sent_at, patience, rtt))
     }
 }

@@ -1,6 +1,6 @@
 //! The retry timer: a sender that waits for a grant or for credit asks again, since the answer may have been lost.
 
-use super::NEVER;
+use crate::Time;
 use crate::loss::Backoff;
 
 /// What a sender waits for.
@@ -16,18 +16,18 @@ pub(super) enum Awaited {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retry {
     awaited: Option<Awaited>,
-    /// When to ask again; `NEVER` while the sender does not wait.
-    pub deadline_ps: u64,
+    /// When to ask again; [`Time::NEVER`] while the sender does not wait.
+    pub deadline: Time,
     due: bool,
     backoff: Backoff,
 }
 
 impl Retry {
-    pub(super) const IDLE: Self = Self { awaited: None, deadline_ps: NEVER, due: false, backoff: 0 };
+    pub(super) const IDLE: Self = Self { awaited: None, deadline: Time::NEVER, due: false, backoff: 0 };
 
-    /// Begins to wait; the sender asks again at `deadline_ps`.
-    pub(super) fn start(&mut self, awaited: Awaited, deadline_ps: u64) {
-        *self = Self { awaited: Some(awaited), deadline_ps, ..Self::IDLE };
+    /// Begins to wait; the sender asks again at `deadline`.
+    pub(super) fn start(&mut self, awaited: Awaited, deadline: Time) {
+        *self = Self { awaited: Some(awaited), deadline, ..Self::IDLE };
     }
 
     /// Ends the wait, if the sender waits for this.

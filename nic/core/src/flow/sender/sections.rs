@@ -3,6 +3,7 @@
 use spray_wire::{Data, Nack};
 
 use super::{Sender, Transmit};
+use crate::Time;
 use crate::event::Publisher;
 use crate::feedback::LossCause;
 use crate::path::{Balancer, Trailer, Transmission};
@@ -10,43 +11,43 @@ use crate::path::{Balancer, Trailer, Transmission};
 impl Sender {
     /// Returns a trailer that is due. Before the first round-trip time a sender that learns its path knows of no time at which
     /// one would be.
-    pub(super) fn poll_trailer(&mut self, now_ps: u64) -> Option<Transmit> {
+    pub(super) fn poll_trailer(&mut self, now: Time) -> Option<Transmit> {
         if self.calibration.is_some() && self.rtt().smoothed_ps() == 0 {
             return None;
         }
         let oldest = self.recovery.scoreboard.oldest();
-        let oldest = oldest.map(|(psn, record)| Transmission { psn, ev: record.ev, sent_ps: record.sent_ps });
-        let trailer = self.balancer.poll_trailer(self.path.at(now_ps), oldest.as_ref())?;
-        Some(self.follow(now_ps, &trailer))
+        let oldest = oldest.map(|(psn, record)| Transmission { psn, ev: record.ev, sent_at: record.sent_at });
+        let trailer = self.balancer.poll_trailer(self.path.at(now), oldest.as_ref())?;
+        Some(self.follow(now, &trailer))
     }
 
     /// Makes a trailer: it follows the packets of a section.
     //= docs/specs/ordered-chaos.md#ORC-20 trailers on the wire
-    fn follow(&mut self, now_ps: u64, trailer: &Trailer) -> Transmit {
+    fn follow(&mut self, now: Time, trailer: &Trailer) -> Transmit {
         self.stats.trailers_sent += 1;
         let Trailer { psn, ev, section, ack_now } = *trailer;
-        let timestamp_ps = self.stamp(now_ps);
-        Transmit::Data { data: Data { psn, timestamp_ps, trailer: true, section, ack_now, ..Data::default() }, ev }
+        let timestamp = self.stamp(now);
+        Transmit::Data { data: Data { psn, timestamp, trailer: true, section, ack_now, ..Data::default() }, ev }
     }
 
     /// A timestamp: the time, or a little later, so that no two frames have the same. It then tells which frame was
     /// sent first.
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     #[inline]
-    pub(super) fn stamp(&mut self, now_ps: u64) -> u64 {
-        self.stamp_ps = now_ps.max(self.stamp_ps.saturating_add(1));
-        self.stamp_ps
+    pub(super) fn stamp(&mut self, now: Time) -> Time {
+        self.stamp = now.max(self.stamp.next());
+        self.stamp
     }
 
     /// Takes a NACK for a missing packet. The packet is lost if its last transmission came before the frame that the
     /// NACK echoes.
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
-    pub(super) fn on_missing(&mut self, now_ps: u64, nack: &Nack, publisher: &mut impl Publisher) {
-        let sent_ps = self.recovery.scoreboard.record(nack.psn).map(|record| record.sent_ps);
-        let known = self.offers.sections && nack.timestamp_echo_ps <= self.stamp_ps;
-        let before = sent_ps.is_some_and(|sent_ps| sent_ps < nack.timestamp_echo_ps);
+    pub(super) fn on_missing(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
+        let sent_at = self.recovery.scoreboard.record(nack.psn).map(|record| record.sent_at);
+        let known = self.offers.sections && nack.timestamp_echo <= self.stamp;
+        let before = sent_at.is_some_and(|sent_at| sent_at < nack.timestamp_echo);
         if known && before && self.recovery.scoreboard.is_outstanding(nack.psn) {
-            self.lose(now_ps, nack.psn, LossCause::Missing, publisher);
+            self.lose(now, nack.psn, LossCause::Missing, publisher);
         } else {
             self.stats.stale_nacks += 1;
         }

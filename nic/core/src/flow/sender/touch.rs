@@ -8,15 +8,15 @@ impl Sender {
     #[inline]
     pub fn touch(&self) -> u64 {
         let Self { cc, path, segmenter, recovery, liveness, grant, frames, stats, offers, .. } = self;
-        let oldest_ps = recovery.scoreboard.oldest().map_or(0, |(_, record)| record.sent_ps);
+        let oldest = recovery.scoreboard.oldest().map_or(0, |(_, record)| record.message.into());
         cc.window_bytes(path)
             ^ path.base_rtt_ps
             ^ u64::from(path.evs)
-            ^ oldest_ps
+            ^ oldest
             ^ recovery.in_flight_bytes
             ^ recovery.rtt.min_ps()
             ^ segmenter.unsent_bytes
-            ^ liveness.progress_ps
+            ^ liveness.progress_at.ps()
             ^ grant.sent
             ^ u64::from(frames.header_bytes)
             ^ u64::from(offers.packet_feedback)

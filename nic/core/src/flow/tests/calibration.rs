@@ -25,7 +25,7 @@ fn calibrated(config: &FlowConfig) -> (Sender, Rng) {
     sender.send_message(1, 20_000).unwrap();
     assert_eq!(core::iter::from_fn(|| sender.poll_transmit(US, &mut rng, &mut ())).count(), 20);
     for psn in 1..=20 {
-        let ack = Ack { cumulative: psn, sack_base: psn, timestamp_echo_ps: US, packets: 1, ..Ack::default() };
+        let ack = Ack { cumulative: psn, sack_base: psn, timestamp_echo: US, packets: 1, ..Ack::default() };
         sender.on_ack(US + RTT_PS, &Ack { port: EvPort::new(7), ..ack }, &mut ());
     }
     (sender, rng)

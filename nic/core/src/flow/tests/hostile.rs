@@ -18,13 +18,13 @@ fn ack() -> impl Strategy<Value = Ack> {
     let rest = (any::<u16>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<bool>());
     let others = prop::collection::vec(any::<(u16, bool)>(), 0..=MAX_ECHOES);
     (number(), number(), number(), bitmap, number(), rest, others).prop_map(
-        |(cumulative, timestamp_echo_ps, sack_base, bitmap, max_data, rest, others)| {
+        |(cumulative, timestamp_echo, sack_base, bitmap, max_data, rest, others)| {
             let (port, hops, packets, marked_packets, marked) = rest;
             let mut echoes = Echoes::default();
             others.into_iter().for_each(|(port, marked)| echoes.push(EvPort::new(port), marked, MAX_ECHOES));
             Ack {
                 cumulative,
-                timestamp_echo_ps,
+                timestamp_echo,
                 sack_base,
                 bitmap,
                 port: EvPort::new(port),
@@ -59,11 +59,11 @@ fn op() -> impl Strategy<Value = Op> {
         2 => number().prop_map(Op::Send),
         4 => Just(Op::Transmit),
         4 => ack().prop_map(Op::Ack),
-        2 => nack.prop_map(|(psn, timestamp_echo_ps, port)| {
-            Op::Nack(Nack { psn, timestamp_echo_ps, port: EvPort::new(port), ..Nack::default() })
+        2 => nack.prop_map(|(psn, timestamp_echo, port)| {
+            Op::Nack(Nack { psn, timestamp_echo, port: EvPort::new(port), ..Nack::default() })
         }),
-        1 => probe_ack.prop_map(|(token, timestamp_ps, port)| {
-            Op::ProbeAck(ProbeAck { token, timestamp_ps, port: EvPort::new(port), ..ProbeAck::default() })
+        1 => probe_ack.prop_map(|(token, timestamp, port)| {
+            Op::ProbeAck(ProbeAck { token, timestamp, port: EvPort::new(port), ..ProbeAck::default() })
         }),
         2 => number().prop_map(Op::Pull),
         2 => (0u64..200_000_000).prop_map(Op::Timeout),
@@ -74,9 +74,9 @@ fn op() -> impl Strategy<Value = Op> {
 fn data() -> impl Strategy<Value = Arrival> {
     let place = (0u32..6, number(), number(), prop_oneof![Just(0u16), Just(1000), 0u16..10, any::<u16>()]);
     (number(), number(), place, any::<bool>(), any::<bool>(), any::<u16>()).prop_map(
-        |(psn, timestamp_ps, (message, offset, message_bytes, payload_bytes), ack_now, trimmed, port)| {
+        |(psn, timestamp, (message, offset, message_bytes, payload_bytes), ack_now, trimmed, port)| {
             let data =
-                Data { psn, timestamp_ps, message, offset, message_bytes, payload_bytes, ack_now, ..Data::default() };
+                Data { psn, timestamp, message, offset, message_bytes, payload_bytes, ack_now, ..Data::default() };
             let trimmed = trimmed && port % 4 == 0;
             Arrival { data, port: EvPort::new(port), marked: ack_now, hops: 1, trimmed, last_port: false }
         },

@@ -92,9 +92,9 @@ fn a_sender_that_learns_its_path_knows_how_round_trip_times_are_spread() {
     assert!(drain(&mut sender, &mut rng, US) >= 20);
     for psn in 0..20 {
         let now_ps = if psn == 0 { 101 * US } else { (101 + psn) * US };
-        let timestamp_echo_ps = if psn == 0 { US } else { now_ps - 10 * US };
+        let timestamp_echo = if psn == 0 { US } else { now_ps - 10 * US };
         let (cumulative, port) = (psn + 1, EvPort::new(7));
-        let ack = Ack { cumulative, sack_base: cumulative, timestamp_echo_ps, packets: 1, port, ..Ack::default() };
+        let ack = Ack { cumulative, sack_base: cumulative, timestamp_echo, packets: 1, port, ..Ack::default() };
         sender.on_ack(now_ps, &ack, &mut ());
     }
     let rtts = sender.rtts().unwrap();

@@ -221,10 +221,10 @@ impl Pair {
             Frame::Nack(nack) => self.sender.on_nack(now_ps, &nack, &mut ()),
             Frame::Pull(pull) => self.sender.on_pull(now_ps, &pull),
             Frame::ProbeAck(ack) => self.sender.on_probe_ack(now_ps, &ack, &mut ()),
-            Frame::Probe(token, timestamp_ps, ev) => {
+            Frame::Probe(token, timestamp, ev) => {
                 let port = ev.port(self.config.path.evs.into());
                 let marked = self.happens(self.channel.mark);
-                self.send_back(Frame::ProbeAck(ProbeAck { token, timestamp_ps, port, marked, ..ProbeAck::default() }));
+                self.send_back(Frame::ProbeAck(ProbeAck { token, timestamp, port, marked, ..ProbeAck::default() }));
             }
             Frame::PullRequest(request) => self.grant(request),
             Frame::Data(arrival) => self.receive(&arrival),
@@ -357,7 +357,7 @@ impl Pair {
         let lost = self.is_dead(ev) || self.happens(self.channel.loss);
         match transmit {
             Transmit::Data { data, .. } => self.send_data(data, ev, lost),
-            Transmit::Probe { probe, .. } => self.send(Frame::Probe(probe.token, probe.timestamp_ps, ev), lost),
+            Transmit::Probe { probe, .. } => self.send(Frame::Probe(probe.token, probe.timestamp, ev), lost),
             Transmit::PullRequest { request, .. } => self.send(Frame::PullRequest(request), lost),
         }
         Ok(())

@@ -64,8 +64,8 @@ impl Rig {
 
     /// Whether the sender thaws by this answer.
     fn thaws(&mut self, (probe, ev): (Probe, Ev)) -> bool {
-        let Probe { token, timestamp_ps } = probe;
-        let answer = ProbeAck { token, timestamp_ps, port: ev.port(self.evs.into()), ..ProbeAck::default() };
+        let Probe { token, timestamp } = probe;
+        let answer = ProbeAck { token, timestamp, port: ev.port(self.evs.into()), ..ProbeAck::default() };
         self.sender.on_probe_ack(self.now_ps, &answer, &mut self.events);
         !self.is_frozen()
     }
@@ -77,21 +77,21 @@ impl Rig {
 fn only_an_answer_to_a_probe_of_this_freeze_thaws() {
     let mut rig = Rig::new(1024);
     rig.freeze();
-    let early = (Probe { token: 1, timestamp_ps: rig.now_ps }, Ev::new(5));
+    let early = (Probe { token: 1, timestamp: rig.now_ps }, Ev::new(5));
     assert!(!rig.thaws(early), "no probe went yet");
     let (probe, ev) = rig.probe();
     for wrong in [
         (Probe { token: 0, ..probe }, ev),
         (Probe { token: probe.token + 1, ..probe }, ev),
-        (Probe { timestamp_ps: probe.timestamp_ps - 1, ..probe }, ev),
-        (Probe { timestamp_ps: probe.timestamp_ps + 1, ..probe }, ev),
+        (Probe { timestamp: probe.timestamp - 1, ..probe }, ev),
+        (Probe { timestamp: probe.timestamp + 1, ..probe }, ev),
         (probe, Ev::new(ev.index() ^ 1)),
     ] {
         assert!(!rig.thaws(wrong), "{wrong:?}");
     }
     assert_eq!(rig.sender.stats().stale_probe_acks, 5);
     let second = rig.probe();
-    assert!(!rig.thaws((Probe { timestamp_ps: second.0.timestamp_ps, ..probe }, ev)), "the time of another probe");
+    assert!(!rig.thaws((Probe { timestamp: second.0.timestamp, ..probe }, ev)), "the time of another probe");
     assert!(rig.thaws((probe, ev)), "an answer may come after the next probe went");
     assert!(rig.thaws(second), "it stays thawed");
 }

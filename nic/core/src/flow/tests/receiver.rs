@@ -12,7 +12,7 @@ fn packet(psn: u64) -> Data {
     // One message of a thousand packets, so that nothing completes.
     Data {
         psn,
-        timestamp_ps: psn.wrapping_add(100),
+        timestamp: psn.wrapping_add(100),
         message: 1,
         offset: psn.wrapping_mul(1000),
         message_bytes: 1_000_000,
@@ -62,7 +62,7 @@ fn one_ack_for_so_many_packets() {
         if psn % 3 == 2 {
             assert_eq!((acks.len(), acks[0].cumulative, acks[0].packets), (1, psn + 1, 3));
             assert_eq!(
-                (acks[0].port.number(), acks[0].hops, acks[0].timestamp_echo_ps),
+                (acks[0].port.number(), acks[0].hops, acks[0].timestamp_echo),
                 (1000 + psn as u16, 3, 100 + psn)
             );
         } else {
@@ -202,7 +202,7 @@ fn a_trimmed_frame_is_answered_by_a_nack_and_a_known_one_by_an_ack() {
     assert_eq!(rig.receiver.on_data(0, &trimmed(5)), Accept::Trimmed);
     assert_eq!(rig.acks(), []);
     let nack = rig.receiver.poll_nack().unwrap();
-    assert_eq!((nack.psn, nack.timestamp_echo_ps, nack.port.number(), nack.hops), (5, 105, 1005, 3));
+    assert_eq!((nack.psn, nack.timestamp_echo, nack.port.number(), nack.hops), (5, 105, 1005, 3));
     assert_eq!((nack.marked, nack.payload_bytes), (true, 1000));
     assert_eq!(rig.receiver.poll_nack(), None);
     assert_eq!(rig.take(0, packet(5)), NEW);

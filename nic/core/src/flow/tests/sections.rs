@@ -88,10 +88,10 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     while let Some(Transmit::Data { data: sent, .. }) = sender.poll_transmit(5, &mut rng, &mut ()) {
         data.push(sent);
     }
-    let stamps: Vec<u64> = data.iter().map(|data| data.timestamp_ps).collect();
+    let stamps: Vec<u64> = data.iter().map(|data| data.timestamp).collect();
     assert!(stamps.is_sorted_by(|a, b| a < b) && stamps[0] == 5, "each later than the one before: {stamps:?}");
     let first = |psn| stamps[data.iter().position(|data| data.psn == psn && !data.trailer).unwrap()];
-    let nack = |psn, timestamp_echo_ps| Nack { psn, timestamp_echo_ps, missing: true, ..Nack::default() };
+    let nack = |psn, timestamp_echo| Nack { psn, timestamp_echo, missing: true, ..Nack::default() };
     for stale in [nack(1, first(1)), nack(1, 0), nack(1, u64::MAX), nack(1 << 60, first(5)), nack(10, first(5))] {
         sender.on_nack(US, &stale, &mut ());
     }
@@ -106,7 +106,7 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     // The trailer behind it is news.
     let Some(Transmit::Data { data: trailer, .. }) = sender.poll_transmit(US, &mut rng, &mut ()) else { panic!() };
     assert!(trailer.trailer && trailer.psn == 1 && trailer.payload_bytes == 0);
-    sender.on_nack(2 * US, &nack(1, trailer.timestamp_ps), &mut ());
+    sender.on_nack(2 * US, &nack(1, trailer.timestamp), &mut ());
     assert_eq!(sender.stats().missing, 2);
     // A sender that keeps no sections takes no such news.
     let mut sender = Sender::new(&super::config(), 64, u64::MAX, &mut rng);
@@ -123,7 +123,7 @@ fn a_trailer_is_no_packet() {
     //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
     let mut receiver = Receiver::new(&FlowConfig { window_packets: 64, ..config() });
     let section = spray_wire::Section::new(2, 2);
-    let trailer = |psn| Data { psn, timestamp_ps: 77, trailer: true, section, ..Data::default() };
+    let trailer = |psn| Data { psn, timestamp: 77, trailer: true, section, ..Data::default() };
     let mut take = |data: Data, trimmed| {
         let arrival = Arrival { data, port: EvPort::new(9), marked: true, hops: 2, trimmed, last_port: false };
         assert_eq!(receiver.on_data(0, &arrival), Accept::Trailer);
@@ -133,7 +133,7 @@ fn a_trailer_is_no_packet() {
     let (nacks, ack) = take(trailer(9), false);
     let told = |psn| Nack {
         psn,
-        timestamp_echo_ps: 77,
+        timestamp_echo: 77,
         port: EvPort::new(9),
         hops: 2,
         marked: true,

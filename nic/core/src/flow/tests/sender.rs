@@ -70,7 +70,7 @@ impl Rig {
 
 fn selective(psn: u64, sent_ps: u64) -> Ack {
     Ack {
-        timestamp_echo_ps: sent_ps,
+        timestamp_echo: sent_ps,
         sack_base: psn,
         bitmap: [1, 0, 0, 0],
         packets: 1,
@@ -83,7 +83,7 @@ fn cumulative(below: u64, sent_ps: u64) -> Ack {
     Ack {
         cumulative: below,
         sack_base: below,
-        timestamp_echo_ps: sent_ps,
+        timestamp_echo: sent_ps,
         packets: 1,
         port: EvPort::new(7),
         ..Ack::default()
@@ -100,7 +100,7 @@ fn messages_become_packets_in_order() {
     let packets: Vec<_> = rig
         .drain(3)
         .iter()
-        .map(|d| (d.psn, d.message, d.offset, d.payload_bytes, d.message_bytes, d.ack_now, d.timestamp_ps))
+        .map(|d| (d.psn, d.message, d.offset, d.payload_bytes, d.message_bytes, d.ack_now, d.timestamp))
         .collect();
     assert_eq!(
         packets,

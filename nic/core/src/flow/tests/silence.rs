@@ -5,7 +5,6 @@ use std::vec::Vec;
 use super::*;
 use crate::path::{BalancerKind, Ev};
 use crate::rng;
-use crate::units::NEVER;
 
 const EVS: u16 = 256;
 /// Paths, by the last bits of an entropy value.

@@ -1,5 +1,6 @@
 //! How much paths deliver, where nobody told what they take.
 
+use crate::Time;
 use crate::now::Now;
 use crate::path::AckInfo;
 
@@ -7,8 +8,8 @@ use crate::path::AckInfo;
 //= docs/specs/flowcut.md#FLC-17 paths compared
 #[derive(Clone, Debug)]
 pub(super) struct Rates {
-    /// When the round began; 0 before its first ACK.
-    round_ps: u64,
+    /// When the round began; [`Time::ZERO`] before its first ACK.
+    round_at: Time,
     /// Wire bytes that were acknowledged since the round began.
     bytes: u32,
     /// Of paths that were left, the latest first; 0 where there was none.
@@ -25,12 +26,12 @@ impl Rates {
     /// Takes an acknowledgement of the present path.
     #[inline]
     pub(super) fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
-        if self.round_ps == 0 {
-            self.round_ps = now.ps.max(1);
+        if self.round_at == Time::ZERO {
+            self.round_at = now.time.max(Time::ZERO.next());
             return;
         }
         self.bytes = self.bytes.saturating_add(u32::try_from(ack.bytes).unwrap_or(u32::MAX));
-        let elapsed_ps = now.since(self.round_ps);
+        let elapsed_ps = now.since(self.round_at);
         if u64::from(self.bytes) >= ROUND_PACKETS * u64::from(ack.packet_bytes) && elapsed_ps >= ack.rtt_ps.max(1) {
             self.end_round(now, elapsed_ps);
         }
@@ -38,7 +39,7 @@ impl Rates {
 
     /// What comes next does not follow on what came before.
     pub(super) fn begin_round(&mut self) {
-        (self.round_ps, self.bytes) = (0, 0);
+        (self.round_at, self.bytes) = (Time::ZERO, 0);
     }
 
     /// Another path takes the place of the present one.
@@ -86,7 +87,7 @@ impl Rates {
     fn end_round(&mut self, now: Now<'_>, elapsed_ps: u64) {
         let rate = ((u128::from(self.bytes) << 30) / u128::from(elapsed_ps.max(1))).clamp(1, u32::MAX.into()) as u32;
         self.present = if self.present == 0 { rate } else { self.present / 2 + rate.div_ceil(2) };
-        (self.round_ps, self.bytes) = (now.ps, 0);
+        (self.round_at, self.bytes) = (now.time, 0);
         self.rounds += 1;
         if self.rounds >= self.lasting {
             (self.rounds, self.left[LAST]) = (0, 0);
@@ -97,7 +98,7 @@ impl Rates {
 
 impl Default for Rates {
     fn default() -> Self {
-        Self { round_ps: 0, bytes: 0, left: [0; PATHS], present: 0, rounds: 0, lasting: FIRST_ROUNDS }
+        Self { round_at: Time::ZERO, bytes: 0, left: [0; PATHS], present: 0, rounds: 0, lasting: FIRST_ROUNDS }
     }
 }
 

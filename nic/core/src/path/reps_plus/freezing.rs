@@ -1,11 +1,10 @@
 //! Which path has failed: probes of a suspect, and freezing once they stay unanswered.
 
-use super::{FROZEN, PROBES, RepsPlus, overdue_ps};
+use super::{FROZEN, MAX_TIMEOUT_PS, PROBES, RepsPlus, TICK_SHIFT, overdue_ps, ticks};
+use crate::Time;
 use crate::event::{Event, FreezeReason, Publisher};
 use crate::now::Now;
-use crate::path::reps::{MAX_TIMEOUT_PS, ticks};
 use crate::path::{AckInfo, Ev, LossInfo};
-use crate::units::NEVER;
 
 impl RepsPlus {
     /// Freezes if the suspect's path has failed, and ends freezing once its time is over.
@@ -13,12 +12,13 @@ impl RepsPlus {
     pub(super) fn judge(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
         let state = &self.state;
         //= docs/specs/reps-plus.md#RPP-13 thawing
-        if state.is_frozen() && ticks(now.ps).wrapping_sub(state.thaw_at) as i32 > 0 {
+        if state.is_frozen() && state.is_freezing_over(now.time) {
             return self.clear(now, publisher);
         }
         //= docs/specs/reps-plus.md#RPP-12 freezing
-        let sent_ps = now.since(ack.rtt_ps);
-        if state.probes == PROBES && now.ps >= state.probe_ps && sent_ps >= state.probe_ps - state.wait_ps() / 2 {
+        let sent_at = now.time.before(ack.rtt_ps);
+        if state.probes == PROBES && now.time >= state.probe_at && sent_at >= state.probe_at.before(state.wait_ps() / 2)
+        {
             self.freeze(now, publisher);
         }
     }
@@ -26,24 +26,24 @@ impl RepsPlus {
     /// Suspects nothing any more, and so is not frozen.
     fn clear(&mut self, now: Now<'_>, publisher: &mut dyn Publisher) {
         if self.is_frozen() {
-            publisher.on_event(now.ps, Event::FreezeExited);
+            publisher.on_event(now.time, Event::FreezeExited);
         }
-        (self.state.probes, self.state.probe_ps) = (0, NEVER);
+        (self.state.probes, self.state.probe_at) = (0, Time::NEVER);
     }
 
     /// Begins to probe the path of a lost packet, unless it probes another.
     //= docs/specs/reps-plus.md#RPP-10 a suspect
     pub(super) fn suspect_path(&mut self, now: Now<'_>, loss: &LossInfo) {
         let state = &mut self.state;
-        if state.probe_ps != NEVER {
+        if state.probe_at != Time::NEVER {
             return;
         }
         let rtt_ps = loss.max_rtt_ps.min(MAX_TIMEOUT_PS);
         let wait_ps = (rtt_ps + rtt_ps / 8).max(overdue_ps(now.path));
         state.suspect = loss.ev;
-        state.wait = (ticks(wait_ps) + 1).min(u32::from(u16::MAX)) as u16;
+        state.wait = ((wait_ps >> TICK_SHIFT) as u32 + 1).min(u32::from(u16::MAX)) as u16;
         state.probes = 0;
-        state.probe_ps = now.ps;
+        state.probe_at = now.time;
     }
 
     /// The suspect's path has failed.
@@ -52,9 +52,9 @@ impl RepsPlus {
         state.forget(state.suspect, self.settings.depth);
         state.probes = FROZEN;
         state.explore = 0;
-        state.probe_ps = now.after(FROZEN_WAITS * state.wait_ps());
+        state.probe_at = now.after(FROZEN_WAITS * state.wait_ps());
         state.thaw_at = ticks(now.after(self.settings.freezing_timeout_ps));
-        publisher.on_event(now.ps, Event::FreezeEntered { reason: FreezeReason::Probes });
+        publisher.on_event(now.time, Event::FreezeEntered { reason: FreezeReason::Probes });
     }
 }
 
@@ -63,18 +63,21 @@ impl RepsPlus {
     /// The suspect, if its next probe is due.
     pub(super) fn probe_suspect(&mut self, now: Now<'_>) -> Option<Ev> {
         let state = &mut self.state;
-        if now.ps < state.probe_ps || state.probes == PROBES {
+        if now.time < state.probe_at || state.probes == PROBES {
             return None;
         }
         if !state.is_frozen() {
             state.probes += 1;
+        } else if state.is_freezing_over(now.time) {
+            // It stays so, however long nothing is sent.
+            state.thaw_at = ticks(now.time).wrapping_sub(1);
         }
         let wait_ps = match state.probes {
             FROZEN => FROZEN_WAITS * state.wait_ps(),
             PROBES => state.wait_ps(),
             _ => state.wait_ps() / 2,
         };
-        state.probe_ps = now.after(wait_ps);
+        state.probe_at = now.after(wait_ps);
         Some(state.suspect)
     }
 

@@ -1,10 +1,9 @@
 //! What the next connection to the same host begins with.
 
-use super::{FROZEN, RepsPlus};
+use super::{FROZEN, RepsPlus, TICK_SHIFT, ticks};
+use crate::Time;
 use crate::now::Now;
-use crate::path::reps::{TICK_SHIFT, ticks};
 use crate::path::{Ev, MAX_GOOD, Remembered, Suspect};
-use crate::units::NEVER;
 
 impl RepsPlus {
     //= docs/specs/reps-plus.md#RPP-18 begins with what
@@ -39,27 +38,27 @@ impl RepsPlus {
         // Beside a suspect nothing explores. Few values would lead all packets over few paths, for good.
         let paths = if self.paths.is_empty() { MAX_GOOD } else { self.paths.count().into() };
         let is_enough = 2 * usize::from(self.state.filled) >= paths.min(self.settings.depth.into());
-        let suspect = learned.suspect.filter(|suspect| now.ps < suspect.until_ps && known(&suspect.ev));
+        let suspect = learned.suspect.filter(|suspect| now.time < suspect.until && known(&suspect.ev));
         let Some(suspect) = suspect.filter(|_| is_enough) else { return };
         let state = &mut self.state;
-        (state.suspect, state.wait, state.probe_ps) = (suspect.ev, suspect.wait, now.ps);
+        (state.suspect, state.wait, state.probe_at) = (suspect.ev, suspect.wait, now.time);
         if suspect.failed {
-            (state.probes, state.thaw_at) = (FROZEN, ticks(suspect.until_ps));
+            (state.probes, state.thaw_at) = (FROZEN, ticks(suspect.until));
         }
     }
 
     fn remembered_suspect(&self, now: Now<'_>) -> Option<Suspect> {
         let (state, failed) = (&self.state, self.is_frozen());
-        if state.probe_ps == NEVER {
+        if state.probe_at == Time::NEVER {
             return None;
         }
         let left_ps = match failed {
-            true => u64::from(state.thaw_at.wrapping_sub(ticks(now.ps))) << TICK_SHIFT,
+            true => u64::from(state.thaw_at.wrapping_sub(ticks(now.time))) << TICK_SHIFT,
             false => self.settings.freezing_timeout_ps,
         };
         // A freezing time that is over has wrapped.
         let left_ps = if left_ps > self.settings.freezing_timeout_ps { 0 } else { left_ps };
-        let until_ps = now.after(left_ps);
-        Some(Suspect { ev: state.suspect, wait: state.wait, failed, until_ps })
+        let until = now.after(left_ps);
+        Some(Suspect { ev: state.suspect, wait: state.wait, failed, until })
     }
 }

@@ -151,7 +151,7 @@ impl Spec {
         match self.payload {
             Some(payload_bytes) => Body::Data(Data {
                 psn: 9,
-                timestamp_ps: self.stamp_ps,
+                timestamp: self.stamp_ps,
                 message: 1,
                 offset: 0,
                 message_bytes: u64::from(payload_bytes),
@@ -161,7 +161,7 @@ impl Spec {
             }),
             None => Body::Ack(Ack {
                 cumulative: 8,
-                timestamp_echo_ps: self.stamp_ps,
+                timestamp_echo: self.stamp_ps,
                 sack_base: 8,
                 bitmap: [1, 0, 0, 0],
                 port: EvPort::new(50_000),

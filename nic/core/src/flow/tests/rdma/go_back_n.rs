@@ -20,7 +20,7 @@ fn config() -> FlowConfig {
 fn arrival(psn: u64) -> Arrival {
     let data = Data {
         psn,
-        timestamp_ps: psn + 1,
+        timestamp: psn + 1,
         message: 1,
         offset: psn * 1000,
         message_bytes: 1_000_000,
@@ -132,7 +132,7 @@ impl Ends {
         let (now_ps, una, highest) = (self.now_ps, self.literal.una, self.literal.highest);
         let ahead = |ahead: u8| (una + u64::from(ahead)).min(highest);
         let nack =
-            |psn| Nack { psn, timestamp_echo_ps: now_ps - 1, port: EvPort::new(7), go_back: true, ..Nack::default() };
+            |psn| Nack { psn, timestamp_echo: now_ps - 1, port: EvPort::new(7), go_back: true, ..Nack::default() };
         match op {
             Op::Send(packets) => (0..packets).try_for_each(|_| self.send())?,
             Op::Ack(packets) => {
@@ -213,7 +213,7 @@ fn a_nack_acknowledges_and_reports_the_packet_that_was_dropped() {
     let nack = receiver.poll_nack().unwrap();
     let expected = Nack {
         psn: 1,
-        timestamp_echo_ps: 4,
+        timestamp_echo: 4,
         port: EvPort::new(1000),
         hops: 3,
         marked: true,
@@ -223,8 +223,7 @@ fn a_nack_acknowledges_and_reports_the_packet_that_was_dropped() {
     assert_eq!(nack, expected);
     let mut ends = Ends::new();
     (0..4).for_each(|_| ends.send().unwrap());
-    let nack =
-        Nack { psn: 2, timestamp_echo_ps: ends.now_ps, go_back: true, marked: true, port: EvPort::new(7), ..nack };
+    let nack = Nack { psn: 2, timestamp_echo: ends.now_ps, go_back: true, marked: true, port: EvPort::new(7), ..nack };
     ends.sender.on_nack(ends.now_ps + 9 * US, &nack, &mut ());
     let stats = ends.sender.stats();
     assert_eq!((stats.packets_acked, stats.missing, stats.gone_back, stats.marked_acks), (2, 1, 1, 1));
@@ -240,7 +239,7 @@ fn only_the_missing_packet_shrinks_the_window() {
     let mut ends = Ends::new();
     (0..100).for_each(|_| ends.send().unwrap());
     let before = ends.sender.window_bytes();
-    let nack = Nack { psn: 0, timestamp_echo_ps: ends.now_ps, go_back: true, port: EvPort::new(7), ..Nack::default() };
+    let nack = Nack { psn: 0, timestamp_echo: ends.now_ps, go_back: true, port: EvPort::new(7), ..Nack::default() };
     ends.sender.on_nack(ends.now_ps + US, &nack, &mut ());
     assert_eq!(before - ends.sender.window_bytes(), 1100, "DCTCP takes a lost packet's bytes");
     assert_eq!(ends.sender.stats().gone_back, 99);
@@ -264,6 +263,6 @@ fn a_sender_that_does_not_go_back_ignores_the_nack() {
     let mut sender = Sender::new(&open_config(), 64, u64::MAX, &mut rng);
     sender.send_message(1, 5000).unwrap();
     while sender.poll_transmit(US, &mut rng, &mut ()).is_some() {}
-    sender.on_nack(2 * US, &Nack { psn: 1, timestamp_echo_ps: US, go_back: true, ..Nack::default() }, &mut ());
+    sender.on_nack(2 * US, &Nack { psn: 1, timestamp_echo: US, go_back: true, ..Nack::default() }, &mut ());
     assert_eq!((sender.stats().stale_nacks, sender.stats().packets_acked), (1, 0));
 }

@@ -23,7 +23,7 @@ fn only_what_timed_out_goes_again() {
     for data in again {
         let original = first[data.psn as usize];
         assert!(data.retransmit && data.ack_now);
-        assert_eq!(data, Data { timestamp_ps: 50 * US, ack_now: true, retransmit: true, ..original });
+        assert_eq!(data, Data { timestamp: 50 * US, ack_now: true, retransmit: true, ..original });
     }
     assert_eq!(rig.events.iter().filter(|(_, e)| matches!(e, Event::Timeout { .. })).count(), 2);
     let retransmit = Event::Retransmit { psn: 2, cause: LossCause::Timeout };
@@ -139,7 +139,7 @@ fn a_trimmed_packet_goes_again_first_and_once() {
     assert_eq!(rig.psns(5 * US), [3]);
     rig.sender.on_nack(6 * US, &nack, &mut rig.events);
     assert_eq!(rig.sender.stats().stale_nacks, 2, "of the first transmission, not the second");
-    rig.sender.on_nack(6 * US, &Nack { timestamp_echo_ps: 5 * US, ..nack }, &mut rig.events);
+    rig.sender.on_nack(6 * US, &Nack { timestamp_echo: 5 * US, ..nack }, &mut rig.events);
     assert_eq!(rig.sender.stats().nacks, 2);
 }
 
