@@ -1,14 +1,12 @@
 //! The time that drivers go by.
 
 use crate::sys::monotonic_ns;
+use spray_core::Time;
 
 /// Tells a driver the time.
 pub trait Clock {
-    /// The time in picoseconds; it goes back only by [`restart`](Self::restart).
-    fn now_ps(&self) -> u64;
-
-    /// Begins again at 0.
-    fn restart(&mut self);
+    /// The time. It never goes back.
+    fn now(&self) -> Time;
 }
 
 /// The machine's monotonic clock since it was made.
@@ -32,11 +30,7 @@ impl Default for MonotonicClock {
 }
 
 impl Clock for MonotonicClock {
-    fn now_ps(&self) -> u64 {
-        (monotonic_ns() - self.epoch_ns) * 1000
-    }
-
-    fn restart(&mut self) {
-        *self = Self::new();
+    fn now(&self) -> Time {
+        Time::from_ns(monotonic_ns() - self.epoch_ns)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{io, ops::ControlFlow, os::fd::RawFd, time::Duration};
 
+use spray_core::Time;
+
 use crate::{
     clock::Clock,
     device::Device,
@@ -58,15 +60,14 @@ impl DriverOptions {
 
 /// Polls endpoints in turn until `between`, which is called after every round with the time, breaks off.
 ///
-/// `between` takes events and sends messages. After 20 hours, once no endpoint has a connection, the clock begins again at 0.
-/// The caller sets the thread's priority with [`DriverOptions::apply`].
+/// `between` takes events and sends messages. The caller sets the thread's priority with [`DriverOptions::apply`].
 ///
 /// ```
 /// # use spray_nic::{clock::MonotonicClock, device::MemoryDevice, driver::{Idle, run}, Endpoint};
 /// # use std::ops::ControlFlow;
 /// # let mut endpoints: Vec<Endpoint<MemoryDevice>> = Vec::new();
 /// let mut rounds = 0;
-/// run(&mut endpoints, &mut MonotonicClock::new(), Idle::Spin, |_endpoints, _now_ps| {
+/// run(&mut endpoints, &mut MonotonicClock::new(), Idle::Spin, |_endpoints, _now| {
 ///     rounds += 1;
 ///     if rounds == 10 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 /// });
@@ -75,40 +76,25 @@ pub fn run<D: Device>(
     endpoints: &mut [Endpoint<D>],
     clock: &mut impl Clock,
     idle: Idle,
-    mut between: impl FnMut(&mut [Endpoint<D>], u64) -> ControlFlow<()>,
+    mut between: impl FnMut(&mut [Endpoint<D>], Time) -> ControlFlow<()>,
 ) {
     let mut rest = Rest::new(idle, &*endpoints, &[]);
     loop {
-        let (now_ps, due_ns) = round(endpoints, clock);
-        if between(endpoints, now_ps).is_break() {
+        let (now, due_ns) = round(endpoints, clock);
+        if between(endpoints, now).is_break() {
             return;
         }
         rest.pause(endpoints.iter().map(Endpoint::activity).sum(), due_ns);
     }
 }
 
-/// One round of [`run`] without a pause. Returns the time in picoseconds, and how long until one of the endpoints wants to be polled again
+/// One round of [`run`] without a pause. Returns the time, and how long until one of the endpoints wants to be polled again
 /// at the latest, in nanoseconds.
-pub(crate) fn round<D: Device>(endpoints: &mut [Endpoint<D>], clock: &mut impl Clock) -> (u64, u64) {
-    let now_ps = now_ps(endpoints, clock);
-    let next_ps = endpoints.iter_mut().filter_map(|endpoint| endpoint.poll(now_ps)).min().unwrap_or(u64::MAX);
-    (now_ps, next_ps.saturating_sub(now_ps) / 1000)
+pub(crate) fn round<D: Device>(endpoints: &mut [Endpoint<D>], clock: &mut impl Clock) -> (Time, u64) {
+    let now = clock.now();
+    let next_at = endpoints.iter_mut().filter_map(|endpoint| endpoint.poll(now)).min().unwrap_or(Time::NEVER);
+    (now, next_at.since(now) / 1000)
 }
-
-/// The time, which begins again at 0 if it is late and the endpoints let it.
-//= docs/specs/endpoint.md#END-37 a clock that begins again
-fn now_ps<D: Device>(endpoints: &mut [Endpoint<D>], clock: &mut impl Clock) -> u64 {
-    let now_ps = clock.now_ps();
-    if now_ps < RESTART_PS || !endpoints.iter().all(Endpoint::can_restart_clock) {
-        return now_ps;
-    }
-    clock.restart();
-    endpoints.iter_mut().for_each(Endpoint::restart_clock);
-    clock.now_ps()
-}
-
-/// From when on a clock begins again: 20 hours. A connection that begins just before has a hundred days left.
-const RESTART_PS: u64 = 1 << 56;
 
 /// Decides when a driver sleeps, and does.
 #[derive(Debug)]

@@ -57,7 +57,7 @@
 //! `nic/examples` has an echo server, a file transfer and a measurement of goodput; `docs/library.md` of the project tells more. Two features are
 //! on by default. Without `xdp` the crate needs neither libxdp nor libbpf, and the network in memory is left; without `tokio` there is no [`aio`].
 //!
-//! Times inside are picoseconds in a `u64`, whose names end with `_ps`.
+//! A point in time is a [`Time`]; how long something takes is a `u64` of picoseconds, whose name ends with `_ps`.
 
 #[cfg(feature = "tokio")]
 pub mod aio;
@@ -79,6 +79,7 @@ pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Messag
 pub use host::Host;
 #[cfg(feature = "xdp")]
 pub use host::HostConfig;
+pub use spray_core::Time;
 pub use spray_core::cc::{CcKind, ControlConfig};
 pub use spray_core::event::{Choice, Event, FreezeReason};
 pub use spray_core::flow::{FlowConfig, Limits, ReceiverStats, SenderStats};

@@ -36,7 +36,7 @@ impl Running {
         let (clock, thread_network, thread_stop) = (MonotonicClock::new(), network.clone(), Arc::clone(&stop));
         std::thread::spawn(move || {
             while !thread_stop.load(Ordering::Relaxed) {
-                thread_network.advance(clock.now_ps());
+                thread_network.advance(clock.now());
                 std::thread::sleep(Duration::from_micros(20));
             }
         });

@@ -1,5 +1,6 @@
 //! The driver thread behind the handles.
 
+use spray_core::Time;
 use std::{
     collections::{HashMap, VecDeque},
     io,
@@ -75,9 +76,9 @@ pub(super) fn start<D: Device + Send + 'static>(
             return;
         }
         // It was started.
-        let _ = host.run(options.idle, &[server.waker.fd()], |endpoint, now_ps| server.serve(endpoint, now_ps));
-        host.outlast(LINGER, |endpoint, now_ps| {
-            let _ = server.serve(endpoint, now_ps);
+        let _ = host.run(options.idle, &[server.waker.fd()], |endpoint, now| server.serve(endpoint, now));
+        host.outlast(LINGER, |endpoint, now| {
+            let _ = server.serve(endpoint, now);
         });
         drop((server, host, ends));
     })?;
@@ -86,7 +87,7 @@ pub(super) fn start<D: Device + Send + 'static>(
 }
 
 impl Server {
-    fn serve<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> ControlFlow<()> {
+    fn serve<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> ControlFlow<()> {
         while let Some(event) = endpoint.next_event() {
             self.on_event(endpoint, event);
         }
@@ -100,7 +101,7 @@ impl Server {
         }
         loop {
             match self.inputs.commands.try_recv() {
-                Ok(command) => self.on_command(endpoint, now_ps, command),
+                Ok(command) => self.on_command(endpoint, now, command),
                 Err(mpsc::error::TryRecvError::Empty) => return ControlFlow::Continue(()),
                 Err(mpsc::error::TryRecvError::Disconnected) => break,
             }
@@ -110,9 +111,9 @@ impl Server {
         ControlFlow::Break(())
     }
 
-    fn on_command<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64, command: Command) {
+    fn on_command<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time, command: Command) {
         match command {
-            Command::Connect { peer, reply } => match endpoint.connect(now_ps, peer, None) {
+            Command::Connect { peer, reply } => match endpoint.connect(now, peer, None) {
                 Ok(connection) => drop(self.connecting.insert(connection, (peer, reply))),
                 Err(error) => drop(reply.send(Err(error.into()))),
             },

@@ -5,6 +5,7 @@
 //! gives one run. The handle is cheap to clone, and threads may share it. Each sender draws from a generator of its own, so the fate of
 //! its frames does not depend on how the threads interleave.
 
+use spray_core::Time;
 use std::{
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -71,21 +72,21 @@ impl MemoryNetwork {
         device
     }
 
-    /// Moves time on to `now_ps` and delivers what is due by then. Time does not go back: an earlier `now_ps` delivers nothing new.
-    pub fn advance(&self, now_ps: u64) {
-        self.lock().advance(now_ps);
+    /// Moves time on to `now` and delivers what is due by then. Time does not go back: an earlier `now` delivers nothing new.
+    pub fn advance(&self, now: Time) {
+        self.lock().advance(now);
     }
 
-    /// The network's time in picoseconds.
+    /// The network's time.
     #[must_use]
-    pub fn now_ps(&self) -> u64 {
-        self.lock().now_ps()
+    pub fn now(&self) -> Time {
+        self.lock().now()
     }
 
     /// When the next frame in flight is due; `None` when none is in flight.
     #[must_use]
-    pub fn next_due_ps(&self) -> Option<u64> {
-        self.lock().next_due_ps()
+    pub fn next_due(&self) -> Option<Time> {
+        self.lock().next_due()
     }
 
     /// Changes the impairments of frames that any device sends from now on.

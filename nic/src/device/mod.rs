@@ -6,6 +6,7 @@
 //!
 //! Nothing allocates per frame. The kernel is told of new frames once per [`Device::flush`], not once per frame.
 
+use spray_core::Time;
 use std::{io, iter::Sum, os::fd::RawFd};
 
 mod frames;
@@ -180,10 +181,10 @@ pub trait Device {
     /// space, bound it.
     fn max_frame(&self) -> usize;
 
-    /// From when on the device takes data, in picoseconds by the clock of the endpoint's caller: one that shapes what it sends has the sender
+    /// From when on the device takes data, by the clock of the endpoint's caller: one that shapes what it sends has the sender
     /// choose packets and paths no earlier. Control frames may come at any time.
-    fn ready_ps(&self) -> u64 {
-        0
+    fn ready_at(&self) -> Time {
+        Time::ZERO
     }
 
     /// The device's counters. May cost a system call.

@@ -34,8 +34,8 @@ fn an_idle_driver_sleeps_until_something_is_due() {
 struct Late(Cell<u64>);
 
 impl Clock for Late {
-    fn now_ps(&self) -> u64 {
-        self.0.update(|now_ps| now_ps + US);
+    fn now(&self) -> Time {
+        self.0.update(|now| now + US);
         self.0.get()
     }
 
@@ -50,19 +50,19 @@ fn a_driver_begins_its_clock_again_while_nothing_is_connected() {
     let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });
     let config = config(0, false);
     let mut endpoints = vec![Endpoint::new(network.attach(mac(0)), config).unwrap()];
-    let started_ps = RESTART_PS - 1_000 * US;
-    endpoints[0].connect(started_ps, peer(5, false), None).unwrap();
-    let (mut last_ps, mut failed_ps, mut restarted) = (0, None, false);
-    run(&mut endpoints, &mut Late(Cell::new(started_ps)), Idle::Spin, |endpoints, now_ps| {
-        if now_ps < last_ps {
-            assert!(failed_ps.is_some_and(|at_ps| at_ps >= RESTART_PS), "not while a connection exists: {failed_ps:?}");
+    let started_at = RESTART_PS - 1_000 * US;
+    endpoints[0].connect(started_at, peer(5, false), None).unwrap();
+    let (mut last, mut failed_at, mut restarted) = (0, None, false);
+    run(&mut endpoints, &mut Late(Cell::new(started_at)), Idle::Spin, |endpoints, now| {
+        if now < last {
+            assert!(failed_at.is_some_and(|at| at >= RESTART_PS), "not while a connection exists: {failed_at:?}");
             restarted = true;
         }
-        last_ps = now_ps;
+        last = now;
         if matches!(endpoints[0].poll_event(), Some(EndpointEvent::Failed { .. })) {
-            failed_ps = Some(now_ps);
+            failed_at = Some(now);
         }
         if restarted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    assert!(restarted && last_ps < 10 * US);
+    assert!(restarted && last < 10 * US);
 }

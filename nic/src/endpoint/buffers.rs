@@ -1,6 +1,7 @@
 //! The bytes of messages: those sent are read from the user's buffers, those received are written to buffers that the
 //! user gets.
 
+use spray_core::Time;
 use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
@@ -37,7 +38,7 @@ impl Content {
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) content: Content,
-    pub(crate) started_ps: u64,
+    pub(crate) started_at: Time,
 }
 
 /// The undelivered messages of one connection, by number.
@@ -52,9 +53,9 @@ pub(crate) struct SendBuffers {
 
 impl SendBuffers {
     /// Takes a message and returns its number.
-    pub(crate) fn push(&mut self, content: Content, started_ps: u64) -> u32 {
+    pub(crate) fn push(&mut self, content: Content, started_at: Time) -> u32 {
         let message = self.first.wrapping_add(self.messages.len() as u32);
-        self.messages.push_back(Some(Outgoing { content, started_ps }));
+        self.messages.push_back(Some(Outgoing { content, started_at }));
         self.undelivered += 1;
         message
     }
@@ -122,7 +123,7 @@ pub(crate) struct Piece<'a> {
     pub(crate) message: u32,
     pub(crate) message_bytes: u64,
     pub(crate) offset: u64,
-    pub(crate) timestamp: u64,
+    pub(crate) timestamp: Time,
     pub(crate) payload: &'a [u8],
 }
 
@@ -133,7 +134,7 @@ pub(crate) struct Incoming {
     bytes: u64,
     /// Empty where the payload is lent.
     pub(crate) data: Vec<u8>,
-    pub(crate) started_ps: u64,
+    pub(crate) started_at: Time,
 }
 
 /// The unfinished messages of one connection. The receiver's limits bound their number and length.
@@ -155,7 +156,7 @@ impl ReceiveBuffers {
         let Some(end) = offset.checked_add(piece.payload.len()) else { return false };
         let Some(place) = incoming.data.get_mut(offset..end) else { return false };
         place.copy_from_slice(piece.payload);
-        incoming.started_ps = incoming.started_ps.min(piece.timestamp);
+        incoming.started_at = incoming.started_at.min(piece.timestamp);
         true
     }
 
@@ -163,7 +164,7 @@ impl ReceiveBuffers {
     pub(crate) fn lend(&mut self, piece: &Piece<'_>) -> bool {
         let incoming = self.find(piece.message, piece.message_bytes, |_| Vec::new());
         let end = piece.offset.checked_add(piece.payload.len() as u64);
-        incoming.started_ps = incoming.started_ps.min(piece.timestamp);
+        incoming.started_at = incoming.started_at.min(piece.timestamp);
         end.is_some_and(|end| end <= incoming.bytes)
     }
 
@@ -182,7 +183,7 @@ impl ReceiveBuffers {
     fn find(&mut self, message: u32, bytes: u64, take: impl FnOnce(u64) -> Vec<u8>) -> &mut Incoming {
         if self.current.as_ref().is_none_or(|(current, _)| *current != message) {
             let found = self.messages.remove(&message);
-            let fresh = || Incoming { bytes, data: take(bytes), started_ps: u64::MAX };
+            let fresh = || Incoming { bytes, data: take(bytes), started_at: Time::NEVER };
             if let Some((current, incoming)) = self.current.replace((message, found.unwrap_or_else(fresh))) {
                 self.messages.insert(current, incoming);
             }
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!(numbers, [0, 1, 2, 3]);
         assert_eq!(first_byte(&send_buffers.remove(1).unwrap()), 1);
         assert!(send_buffers.remove(1).is_none());
-        assert_eq!(send_buffers.remove(0).unwrap().started_ps, 0);
+        assert_eq!(send_buffers.remove(0).unwrap().started_at, 0);
         assert!(send_buffers.get(0).is_none() && send_buffers.get(4).is_none());
         assert_eq!(first_byte(send_buffers.get(3).unwrap()), 3);
         assert_eq!(send_buffers.push(Content::Bytes(Bytes::new()), 9), 4);
@@ -232,7 +233,7 @@ mod tests {
         assert!(!place(7, 6, 4, b"beyond", 10));
         assert!(!place(7, 6, u64::MAX, b"beyond", 10));
         let seven = receive_buffers.finish(7).unwrap();
-        assert_eq!((&seven.data[..], seven.started_ps), (&b"abcdef"[..], 10));
+        assert_eq!((&seven.data[..], seven.started_at), (&b"abcdef"[..], 10));
         assert_eq!(receive_buffers.finish(8).unwrap().data, b"xy");
         assert!(receive_buffers.is_empty() && receive_buffers.finish(8).is_none());
     }
@@ -241,13 +242,7 @@ mod tests {
     fn lent_pieces_may_lie_beyond_4_gib() {
         let mut receive_buffers = ReceiveBuffers::default();
         let mut lend = |offset| {
-            receive_buffers.lend(&Piece {
-                message: 7,
-                message_bytes: 5 << 30,
-                offset,
-                timestamp: 1,
-                payload: &[0; 8],
-            })
+            receive_buffers.lend(&Piece { message: 7, message_bytes: 5 << 30, offset, timestamp: 1, payload: &[0; 8] })
         };
         assert!(lend(0) && lend(u64::from(u32::MAX) - 4) && lend(1 << 32) && lend((5 << 30) - 8));
         assert!(!lend((5 << 30) - 7) && !lend(u64::MAX));

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use bytes::Bytes;
+use spray_core::Time;
 use spray_core::flow::FlowConfig;
-use spray_core::host::{NEVER, ReceiveHalf, SendHalf};
+use spray_core::host::{ReceiveHalf, SendHalf};
 use spray_core::path::Ev;
 use spray_wire::{Body, Common, Terms};
 
@@ -36,29 +37,29 @@ pub(crate) enum Stage {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Repeat {
     sent: u32,
-    pub(crate) at_ps: u64,
+    pub(crate) at: Time,
 }
 
 impl Repeat {
-    pub(crate) const OFF: Self = Self { sent: 0, at_ps: NEVER };
+    pub(crate) const OFF: Self = Self { sent: 0, at: Time::NEVER };
 
-    /// The first frame is due at `now_ps`.
-    pub(crate) fn start(now_ps: u64) -> Self {
-        Self { sent: 0, at_ps: now_ps }
+    /// The first frame is due at `now`.
+    pub(crate) fn start(now: Time) -> Self {
+        Self { sent: 0, at: now }
     }
 
-    /// Nothing is repeated, and all is over at `at_ps`.
-    pub(crate) fn none_until(at_ps: u64) -> Self {
-        Self { sent: u32::MAX, at_ps }
+    /// Nothing is repeated, and all is over at `at`.
+    pub(crate) fn none_until(at: Time) -> Self {
+        Self { sent: u32::MAX, at }
     }
 
     /// Counts a frame that goes now and sets the time of the next. Returns `false` if all attempts are used up.
     //= docs/specs/endpoint.md#END-1 connect is repeated
-    pub(crate) fn again(&mut self, now_ps: u64, config: &HandshakeConfig) -> bool {
+    pub(crate) fn again(&mut self, now: Time, config: &HandshakeConfig) -> bool {
         if self.sent >= config.attempts {
             return false;
         }
-        self.at_ps = now_ps.saturating_add(config.retry_ps.saturating_mul(1 << self.sent.min(3)).max(1));
+        self.at = now.after(config.retry_ps.saturating_mul(1 << self.sent.min(3)).max(1));
         self.sent += 1;
         true
     }
@@ -104,20 +105,13 @@ pub(crate) struct Connection {
     /// The EVs of distinct paths that the sender gets once it exists; see [`Sender::on_reachable`].
     pub(crate) reachable: Box<[Ev]>,
     /// When the peer was last heard.
-    pub(crate) heard_ps: u64,
+    pub(crate) heard_at: Time,
     /// When to check next how long the peer has been silent.
-    pub(crate) idle_check_ps: u64,
+    pub(crate) idle_check: Time,
 }
 
 impl Connection {
-    pub(crate) fn new(
-        id: ConnectionId,
-        peer: Peer,
-        cookie: u64,
-        stage: Stage,
-        config: FlowConfig,
-        now_ps: u64,
-    ) -> Self {
+    pub(crate) fn new(id: ConnectionId, peer: Peer, cookie: u64, stage: Stage, config: FlowConfig, now: Time) -> Self {
         Self {
             id,
             peer,
@@ -130,14 +124,14 @@ impl Connection {
             backlog: VecDeque::new(),
             unread: 0,
             close_wanted: false,
-            repeat: Repeat::start(now_ps),
+            repeat: Repeat::start(now),
             token: [0; 16],
             initiator: None,
             answer: Bytes::new(),
             seals: None,
             reachable: Box::default(),
-            heard_ps: now_ps,
-            idle_check_ps: NEVER,
+            heard_at: now,
+            idle_check: Time::NEVER,
         }
     }
 
@@ -218,11 +212,11 @@ impl Connection {
     }
 
     /// When something has to be done even if no frame arrives.
-    pub(crate) fn deadline_ps(&self, now_ps: u64) -> u64 {
-        let handshake = self.repeat.at_ps.min(self.idle_check_ps);
+    pub(crate) fn deadline(&self, now: Time) -> Time {
+        let handshake = self.repeat.at.min(self.idle_check);
         match self.flow.as_deref() {
             Some(Flow { sending, receiving, .. }) if self.stage == Stage::Open => {
-                handshake.min(receiving.deadline_ps()).min(sending.deadline_ps(now_ps))
+                handshake.min(receiving.deadline()).min(sending.deadline(now))
             }
             _ => handshake,
         }

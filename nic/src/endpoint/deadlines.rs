@@ -2,7 +2,7 @@
 //!
 //! Every change of a deadline moves its entry, so no stale entry causes a wake-up.
 
-use spray_core::host::NEVER;
+use spray_core::Time;
 
 const ABSENT: u32 = u32::MAX;
 
@@ -11,7 +11,7 @@ const ABSENT: u32 = u32::MAX;
 pub(crate) struct Deadlines {
     heap: Vec<u32>,
     position: Vec<u32>,
-    deadline_ps: Vec<u64>,
+    deadline: Vec<Time>,
 }
 
 impl Deadlines {
@@ -19,13 +19,13 @@ impl Deadlines {
         Self {
             heap: Vec::with_capacity(capacity),
             position: vec![ABSENT; capacity],
-            deadline_ps: vec![NEVER; capacity],
+            deadline: vec![Time::NEVER; capacity],
         }
     }
 
-    /// The earliest deadline, [`NEVER`] without any.
-    pub(crate) fn next_ps(&self) -> u64 {
-        self.heap.first().map_or(NEVER, |&index| self.deadline_ps[index as usize])
+    /// The earliest deadline, [`Time::NEVER`] without any.
+    pub(crate) fn next_at(&self) -> Time {
+        self.heap.first().map_or(Time::NEVER, |&index| self.deadline[index as usize])
     }
 
     /// Whose deadline is the earliest.
@@ -33,19 +33,19 @@ impl Deadlines {
         self.heap.first().copied()
     }
 
-    /// A connection's deadline, [`NEVER`] without one.
-    pub(crate) fn of(&self, index: u32) -> u64 {
-        self.deadline_ps[index as usize]
+    /// A connection's deadline, [`Time::NEVER`] without one.
+    pub(crate) fn of(&self, index: u32) -> Time {
+        self.deadline[index as usize]
     }
 
-    /// Sets a connection's deadline; [`NEVER`] removes it.
-    pub(crate) fn set(&mut self, index: u32, deadline_ps: u64) {
-        let old = std::mem::replace(&mut self.deadline_ps[index as usize], deadline_ps);
-        match (old == deadline_ps, old == NEVER, deadline_ps == NEVER) {
+    /// Sets a connection's deadline; [`Time::NEVER`] removes it.
+    pub(crate) fn set(&mut self, index: u32, deadline: Time) {
+        let old = std::mem::replace(&mut self.deadline[index as usize], deadline);
+        match (old == deadline, old == Time::NEVER, deadline == Time::NEVER) {
             (true, ..) => {}
             (_, true, _) => self.insert(index),
             (_, _, true) => self.remove(index),
-            _ if deadline_ps < old => self.rise(self.position[index as usize] as usize),
+            _ if deadline < old => self.rise(self.position[index as usize] as usize),
             _ => self.sink(self.position[index as usize] as usize),
         }
     }
@@ -92,7 +92,7 @@ impl Deadlines {
     }
 
     fn before(&self, a: usize, b: usize) -> bool {
-        let key = |at: usize| (self.deadline_ps[self.heap[at] as usize], self.heap[at]);
+        let key = |at: usize| (self.deadline[self.heap[at] as usize], self.heap[at]);
         key(a) < key(b)
     }
 
@@ -111,15 +111,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_scan(ops in prop::collection::vec((0u32..12, prop_oneof![0u64..40, Just(NEVER)]), 1..200)) {
+        fn agrees_with_a_scan(ops in prop::collection::vec((0u32..12, prop_oneof![0u64..40, Just(Time::NEVER)]), 1..200)) {
             let mut heap = Deadlines::new(12);
-            let mut oracle = [NEVER; 12];
+            let mut oracle = [Time::NEVER; 12];
             for (index, deadline) in ops {
                 heap.set(index, deadline);
                 oracle[index as usize] = deadline;
                 let least = (0..12u32).map(|i| (oracle[i as usize], i)).min().unwrap();
-                prop_assert_eq!(heap.next_ps(), least.0);
-                prop_assert_eq!(heap.first(), (least.0 != NEVER).then_some(least.1));
+                prop_assert_eq!(heap.next_at(), least.0);
+                prop_assert_eq!(heap.first(), (least.0 != Time::NEVER).then_some(least.1));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What an endpoint tells its user, and the errors of its calls.
 
 use bytes::Bytes;
+use spray_core::Time;
 use spray_core::event::Event;
 use thiserror::Error;
 
@@ -29,7 +30,7 @@ impl ConnectionId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogEntry {
     /// When it happened, in picoseconds of the endpoint's time.
-    pub at_ps: u64,
+    pub at: Time,
     /// Its connection.
     pub connection: ConnectionId,
     /// What happened.
@@ -49,7 +50,7 @@ pub enum EndpointEvent {
         /// The connection.
         connection: ConnectionId,
         /// When its Accept arrived.
-        at_ps: u64,
+        at: Time,
     },
     /// A peer has connected, and proved that it receives frames sent to its address.
     Accepted {
@@ -60,7 +61,7 @@ pub enum EndpointEvent {
         /// The connection at the peer, as its [`Endpoint::connect`](crate::Endpoint::connect) returned it.
         remote: ConnectionId,
         /// When the proof arrived.
-        at_ps: u64,
+        at: Time,
     },
     /// A whole message arrived. Each message is reported once.
     Received {
@@ -71,9 +72,9 @@ pub enum EndpointEvent {
         /// Its bytes; none where a [`Sink`](super::Sink) took them.
         data: Bytes,
         /// The earliest send timestamp among its packets, on the *sender's* clock.
-        started_ps: u64,
+        started_at: Time,
         /// When its last packet arrived.
-        completed_ps: u64,
+        completed_at: Time,
     },
     /// The peer has acknowledged a whole message.
     Delivered {
@@ -82,16 +83,16 @@ pub enum EndpointEvent {
         /// Its number, as `send` returned it.
         message: MessageId,
         /// When it was handed to the connection.
-        started_ps: u64,
+        started_at: Time,
         /// When the last acknowledgement arrived.
-        at_ps: u64,
+        at: Time,
     },
     /// Either side closed the connection, and everything of ours is delivered.
     Closed {
         /// The connection, now gone.
         connection: ConnectionId,
         /// When.
-        at_ps: u64,
+        at: Time,
     },
     /// The connection failed. Messages that were not reported as delivered may have arrived or not.
     Failed {
@@ -100,7 +101,7 @@ pub enum EndpointEvent {
         /// Why.
         error: ConnectionError,
         /// When.
-        at_ps: u64,
+        at: Time,
     },
 }
 
@@ -140,9 +141,6 @@ pub enum ConnectionError {
     /// The device's interface was removed.
     #[error("the interface was removed")]
     InterfaceGone,
-    /// The endpoint's clock came to its end while the connection was open.
-    #[error("the connection outlived the endpoint's clock, which ends after 106 days")]
-    ClockEnded,
 }
 
 /// Why an endpoint cannot be made.

@@ -1,6 +1,6 @@
 //! The event loop of an endpoint: arrivals, timers, frames to send.
 
-use spray_core::host::NEVER;
+use spray_core::Time;
 
 use super::{Endpoint, RECEIVE_BATCH, machine::Payload, outlet::Control, touch};
 use crate::device::{Device, FrameId};
@@ -15,9 +15,9 @@ impl<D: Device> Endpoint<D> {
     ///
     /// Returns when to call again.
     //= docs/specs/endpoint.md#END-13 order of events
-    pub(super) fn turn(&mut self, now_ps: u64) -> u64 {
-        self.machine.clock_ps = self.machine.clock_ps.max(now_ps);
-        let now_ps = self.machine.clock_ps;
+    pub(super) fn turn(&mut self, now: Time) -> Time {
+        self.machine.clock = self.machine.clock.max(now);
+        let now = self.machine.clock;
         for _ in 0..BATCHES_PER_POLL {
             let received = self.receive();
             let mut arrivals = std::mem::take(&mut self.arrivals);
@@ -25,7 +25,7 @@ impl<D: Device> Endpoint<D> {
                 let batch = arrivals.len().min(touch::AHEAD);
                 self.touch_arrivals(&arrivals[..batch]);
                 for arrival in arrivals.drain(..batch) {
-                    self.handle(now_ps, arrival.frame, arrival.len);
+                    self.handle(now, arrival.frame, arrival.len);
                 }
             }
             self.arrivals = arrivals;
@@ -35,27 +35,27 @@ impl<D: Device> Endpoint<D> {
             // The kernel needs the frames back before its fill ring runs empty.
             self.link.flush();
         }
-        while self.machine.next_timer_ps() <= now_ps {
-            self.machine.on_timer(now_ps);
-            self.send_control(now_ps);
+        while self.machine.next_timer() <= now {
+            self.machine.on_timer(now);
+            self.send_control(now);
         }
-        let may_send = |endpoint: &Self| endpoint.machine.host.has_turns() && endpoint.link.device.ready_ps() <= now_ps;
+        let may_send = |endpoint: &Self| endpoint.machine.host.has_turns() && endpoint.link.device.ready_at() <= now;
         for _ in 0..FRAMES_PER_POLL {
             if !may_send(self) || !self.link.can_send() {
                 break;
             }
-            self.transmit(now_ps);
+            self.transmit(now);
         }
-        let send_ps = if self.machine.host.has_turns() { self.link.device.ready_ps().max(now_ps) } else { NEVER };
-        send_ps.min(self.machine.next_timer_ps())
+        let send_at = if self.machine.host.has_turns() { self.link.device.ready_at().max(now) } else { Time::NEVER };
+        send_at.min(self.machine.next_timer())
     }
 
     /// Sends the control frames that the last event left in the outlet.
-    pub(super) fn send_control(&mut self, now_ps: u64) {
+    pub(super) fn send_control(&mut self, now: Time) {
         let outlet = &mut self.machine.outside.outlet;
         while let Some(control) = outlet.first() {
             let Control { envelope, common, body, exchange, seal } = control;
-            self.link.send(now_ps, envelope, *common, body, Payload::Exchange(exchange), seal.as_ref());
+            self.link.send(now, envelope, *common, body, Payload::Exchange(exchange), seal.as_ref());
             outlet.remove_first();
         }
     }
@@ -69,25 +69,25 @@ impl<D: Device> Endpoint<D> {
         self.arrivals.len()
     }
 
-    fn handle(&mut self, now_ps: u64, frame: FrameId, len: u32) {
+    fn handle(&mut self, now: Time, frame: FrameId, len: u32) {
         if let Some(tap) = &mut self.link.tap {
-            tap.on_received(now_ps, self.link.device.frame(&frame, len));
+            tap.on_received(now, self.link.device.frame(&frame, len));
         }
         let placed = self.machine.placed_bytes;
         let bytes = self.link.device.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
-        self.machine.on_bytes(now_ps, bytes);
+        self.machine.on_bytes(now, bytes);
         let placed = self.machine.placed_bytes - placed;
         if let Some(tap) = self.link.tap.as_mut().filter(|_| placed > 0) {
-            tap.on_placed(now_ps, self.link.device.frame(&frame, len), placed);
+            tap.on_placed(now, self.link.device.frame(&frame, len), placed);
         }
         self.link.device.release(frame);
-        self.send_control(now_ps);
+        self.send_control(now);
     }
 
-    fn transmit(&mut self, now_ps: u64) {
-        if let Some(data) = self.machine.poll_data(now_ps) {
-            self.link.send(now_ps, &data.envelope, data.common, data.body, data.payload, data.seal.as_ref());
+    fn transmit(&mut self, now: Time) {
+        if let Some(data) = self.machine.poll_data(now) {
+            self.link.send(now, &data.envelope, data.common, data.body, data.payload, data.seal.as_ref());
         }
-        self.send_control(now_ps);
+        self.send_control(now);
     }
 }

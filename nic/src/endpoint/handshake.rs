@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use bytes::Bytes;
+use spray_core::Time;
 use spray_core::flow::FlowConfig;
 use spray_core::host::{Passage, ReceiveHalf, SendHalf};
 use spray_wire::{
@@ -25,56 +26,51 @@ const COMPARED: usize = 64;
 const HALF_OPEN: u64 = 16;
 
 impl Machine {
-    /// Takes a slot for a connection to `peer`. Its Connect goes at `now_ps`.
-    pub(crate) fn connect(
-        &mut self,
-        now_ps: u64,
-        peer: Peer,
-        config: FlowConfig,
-    ) -> Result<ConnectionId, ConnectError> {
+    /// Takes a slot for a connection to `peer`. Its Connect goes at `now`.
+    pub(crate) fn connect(&mut self, now: Time, peer: Peer, config: FlowConfig) -> Result<ConnectionId, ConnectError> {
         if peer.address.is_ipv4() != self.config.address.is_ipv4() {
             return Err(ConnectError::Family);
         }
         self.make_room();
         let cookie = self.cookie().ok_or(ConnectError::Entropy)?;
         let config = config.sanitised();
-        let make = |id| Connection::new(id, peer, cookie, Stage::Connecting, config, now_ps);
+        let make = |id| Connection::new(id, peer, cookie, Stage::Connecting, config, now);
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
-        self.outside.deadlines.set(index, now_ps);
+        self.outside.deadlines.set(index, now);
         Ok(self.table.slot(index).ok_or(ConnectError::TableFull)?.id)
     }
 
     /// Answers a connection request. Nothing is kept until the client has proved its address and its key, and nothing but a slot until
     /// a frame of the connection comes.
     //= docs/specs/endpoint.md#END-2 the address first
-    pub(crate) fn on_connect(&mut self, now_ps: u64, frame: &Frame<'_>, connect: Terms) {
+    pub(crate) fn on_connect(&mut self, now: Time, frame: &Frame<'_>, connect: Terms) {
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
         if !self.accepting(peer, &connect).accepts(&connect) {
             self.stats.malformed += 1;
             return;
         }
         if !self.config.accept {
-            return self.refuse(now_ps, peer, connect, CloseReason::Refused);
+            return self.refuse(now, peer, connect, CloseReason::Refused);
         }
         let (number, cookie) = (connect.connection, connect.cookie);
-        if !self.tokens.is_right(now_ps, peer.address, number, cookie, &connect.token) {
+        if !self.tokens.is_right(now, peer.address, number, cookie, &connect.token) {
             let common = Common { connection: number, cookie };
-            let token = self.tokens.make(now_ps, peer.address, number, cookie);
+            let token = self.tokens.make(now, peer.address, number, cookie);
             return self.outside.outlet.push(&peer, common, frame.envelope.src_port, Body::Retry(Retry { token }));
         }
         if let Some(index) = self.table.find_peer(&(peer.address, number, cookie)) {
             return self.answer_again(index);
         }
-        let responder = match self.read_exchange(now_ps, peer, &connect, frame.payload) {
+        let responder = match self.read_exchange(now, peer, &connect, frame.payload) {
             Ok(responder) => responder,
             Err(None) => return,
-            Err(Some(reason)) => return self.refuse(now_ps, peer, connect, reason),
+            Err(Some(reason)) => return self.refuse(now, peer, connect, reason),
         };
         self.make_room();
         if self.table.is_full() {
-            return self.refuse(now_ps, peer, connect, CloseReason::Refused);
+            return self.refuse(now, peer, connect, CloseReason::Refused);
         }
-        self.half_open(now_ps, peer, connect, responder);
+        self.half_open(now, peer, connect, responder);
     }
 
     /// How the connection works that a Connect asks for.
@@ -90,7 +86,7 @@ impl Machine {
     //= docs/specs/endpoint.md#END-34 exchanges are limited
     fn read_exchange(
         &mut self,
-        now_ps: u64,
+        now: Time,
         peer: Peer,
         connect: &Terms,
         message: &[u8],
@@ -101,7 +97,7 @@ impl Machine {
         if message.is_empty() {
             return Err(Some(CloseReason::Key));
         }
-        if !self.exchanges.allow(now_ps, peer.address) {
+        if !self.exchanges.allow(now, peer.address) {
             self.stats.exchanges_limited += 1;
             return Err(None);
         }
@@ -113,7 +109,7 @@ impl Machine {
 
     /// Takes the server's token: connects again, now with it and with the key exchange's message.
     //= docs/specs/endpoint.md#END-2 the address first
-    pub(crate) fn on_retry(&mut self, now_ps: u64, index: u32, retry: Retry) {
+    pub(crate) fn on_retry(&mut self, now: Time, index: u32, retry: Retry) {
         let (port, config, own) = (self.any_port(), self.config.handshake, self.config.address);
         let keys = self.config.keys.as_ref();
         let Some(connection) = self.table.slot(index) else { return };
@@ -121,7 +117,7 @@ impl Machine {
             self.stats.unexpected += 1;
             return;
         }
-        if !connection.repeat.again(now_ps, &config) {
+        if !connection.repeat.again(now, &config) {
             return;
         }
         connection.token = retry.token;
@@ -131,11 +127,11 @@ impl Machine {
         }
         let body = connection.connect_frame();
         self.outside.outlet.push_to(connection, port, body);
-        self.reschedule(now_ps, index);
+        self.reschedule(now, index);
     }
 
     /// Takes the peer's limits. The answer proves our address to the peer.
-    pub(crate) fn on_accept(&mut self, now_ps: u64, index: u32, accept: Terms, message: &[u8]) {
+    pub(crate) fn on_accept(&mut self, now: Time, index: u32, accept: Terms, message: &[u8]) {
         let port = self.any_port();
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::Connecting {
@@ -155,34 +151,34 @@ impl Machine {
             connection.remote = accept;
             let (id, key) = (connection.id, connection.peer_key());
             self.table.name(key, index);
-            self.open(now_ps, index);
-            self.outside.events.push_back(EndpointEvent::Connected { connection: id, at_ps: now_ps });
+            self.open(now, index);
+            self.outside.events.push_back(EndpointEvent::Connected { connection: id, at: now });
         } else if connection.remote.cookie != accept.cookie {
             self.stats.unexpected += 1;
             return;
         }
         let Some(connection) = self.table.slot(index) else { return };
         //= docs/specs/endpoint.md#END-3 open by a frame
-        let probe = Probe { token: KEEP_ALIVE, timestamp: now_ps };
+        let probe = Probe { token: KEEP_ALIVE, timestamp: now };
         self.outside.outlet.push_to(connection, port, Body::Probe(probe));
-        self.service(now_ps, index);
+        self.service(now, index);
     }
 
     /// Opens a half-open connection: a frame of the connection came, so the Connect was no replay.
     //= docs/specs/endpoint.md#END-3 open by a frame
-    pub(crate) fn on_proof(&mut self, now_ps: u64, index: u32) {
-        self.open(now_ps, index);
+    pub(crate) fn on_proof(&mut self, now: Time, index: u32) {
+        self.open(now, index);
         if let Some(connection) = self.table.slot(index) {
             let (id, peer, remote) = (connection.id, connection.peer, ConnectionId(connection.remote.connection));
-            let accepted = EndpointEvent::Accepted { connection: id, peer, remote, at_ps: now_ps };
+            let accepted = EndpointEvent::Accepted { connection: id, peer, remote, at: now };
             self.outside.events.push_back(accepted);
         }
-        self.service(now_ps, index);
+        self.service(now, index);
     }
 
     /// Takes a Close: the peer closes, or answers our Close.
     //= docs/specs/endpoint.md#END-10 closing
-    pub(crate) fn on_close(&mut self, now_ps: u64, index: u32, close: Close, port: EvPort) {
+    pub(crate) fn on_close(&mut self, now: Time, index: u32, close: Close, port: EvPort) {
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::Connecting {
             let error = match close.reason {
@@ -190,14 +186,14 @@ impl Machine {
                 CloseReason::Key => ConnectionError::Key,
                 _ => ConnectionError::Aborted,
             };
-            self.fail(now_ps, index, error);
+            self.fail(now, index, error);
             return;
         }
         if connection.stage == Stage::HalfOpen {
-            self.on_proof(now_ps, index);
+            self.on_proof(now, index);
         }
         if close.reason == CloseReason::Done {
-            self.on_last_ack(now_ps, index, close.cumulative, port);
+            self.on_last_ack(now, index, close.cumulative, port);
         }
         let Some(connection) = self.table.slot(index) else { return };
         if !close.acknowledgement {
@@ -208,26 +204,26 @@ impl Machine {
             return;
         }
         match close.reason {
-            _ if connection.stage == Stage::Closing => self.finish(now_ps, index),
-            CloseReason::Done if connection.is_delivered() => self.finish(now_ps, index),
-            CloseReason::Done => self.fail(now_ps, index, ConnectionError::PeerClosed),
-            _ => self.fail(now_ps, index, ConnectionError::Aborted),
+            _ if connection.stage == Stage::Closing => self.finish(now, index),
+            CloseReason::Done if connection.is_delivered() => self.finish(now, index),
+            CloseReason::Done => self.fail(now, index, ConnectionError::PeerClosed),
+            _ => self.fail(now, index, ConnectionError::Aborted),
         }
     }
 
     /// Takes a Close for the last ACK of its sender.
-    fn on_last_ack(&mut self, now_ps: u64, index: u32, cumulative: u64, port: EvPort) {
+    fn on_last_ack(&mut self, now: Time, index: u32, cumulative: u64, port: EvPort) {
         let Some(connection) = self.table.slot(index) else { return };
         let number = connection.id.raw();
         let ack = Body::Ack(Ack { cumulative, sack_base: cumulative, port, ..Ack::default() });
         let path = Passage { port, hops: 0, marked: false, pause: false };
         // The Close ends the connection, whatever is left to do.
-        let _ = self.host.on_control(now_ps, number, connection, &ack, &path, &mut self.outside);
+        let _ = self.host.on_control(now, number, connection, &ack, &path, &mut self.outside);
     }
 
     /// Takes a Reset: the peer does not know the connection. Only who holds the peer's cookie can say so.
     //= docs/specs/endpoint.md#END-7 resets
-    pub(crate) fn on_reset(&mut self, now_ps: u64, frame: &Frame<'_>) {
+    pub(crate) fn on_reset(&mut self, now: Time, frame: &Frame<'_>) {
         let key = (frame.envelope.src, frame.common.connection, frame.common.cookie);
         let Some(index) = self.table.find_peer(&key) else {
             self.stats.unknown_connection += 1;
@@ -239,8 +235,8 @@ impl Machine {
             return;
         }
         match connection.map(|connection| connection.stage) {
-            Some(Stage::Closing) => self.finish(now_ps, index),
-            Some(Stage::Open) => self.fail(now_ps, index, ConnectionError::Reset),
+            Some(Stage::Closing) => self.finish(now, index),
+            Some(Stage::Open) => self.fail(now, index, ConnectionError::Reset),
             // Our Accept answered a Connect that the network delivered late.
             Some(Stage::HalfOpen) => drop(self.remove(index)),
             Some(Stage::Connecting) | None => self.stats.unexpected += 1,
@@ -249,11 +245,11 @@ impl Machine {
 
     /// Answers a frame of an unknown connection with a Reset under the frame's own cookie, within the rate limit.
     //= docs/specs/endpoint.md#END-8 answers to strangers
-    pub(crate) fn send_reset(&mut self, now_ps: u64, frame: &Frame<'_>) {
+    pub(crate) fn send_reset(&mut self, now: Time, frame: &Frame<'_>) {
         if matches!(frame.body, Body::Close(Close { acknowledgement: true, .. }) | Body::Retry(_)) {
             return;
         }
-        if !self.limit.allow(now_ps) {
+        if !self.limit.allow(now) {
             self.stats.reset_limited += 1;
             return;
         }
@@ -265,20 +261,20 @@ impl Machine {
 
     /// Begins the close handshake. Everything of ours is delivered by now.
     //= docs/specs/endpoint.md#END-10 closing
-    pub(crate) fn start_close(&mut self, now_ps: u64, index: u32) {
+    pub(crate) fn start_close(&mut self, now: Time, index: u32) {
         if let Some(connection) = self.table.slot(index) {
             connection.stage = Stage::Closing;
-            connection.repeat = Repeat::start(now_ps);
-            self.retransmit_handshake(now_ps, index);
-            self.reschedule(now_ps, index);
+            connection.repeat = Repeat::start(now);
+            self.retransmit_handshake(now, index);
+            self.reschedule(now, index);
         }
     }
 
     /// Repeats the frame whose answer the handshake waits for, or gives up.
-    pub(crate) fn retransmit_handshake(&mut self, now_ps: u64, index: u32) {
+    pub(crate) fn retransmit_handshake(&mut self, now: Time, index: u32) {
         let (port, config) = (self.any_port(), self.config.handshake);
         let Some(connection) = self.table.slot(index) else { return };
-        let goes_on = connection.repeat.again(now_ps, &config);
+        let goes_on = connection.repeat.again(now, &config);
         let (stage, id) = (connection.stage, connection.id);
         let body = match stage {
             Stage::Connecting => Some(connection.connect_frame()),
@@ -295,9 +291,9 @@ impl Machine {
             return;
         }
         match stage {
-            Stage::Connecting => self.fail(now_ps, index, ConnectionError::ConnectTimeout),
+            Stage::Connecting => self.fail(now, index, ConnectionError::ConnectTimeout),
             // All our data was acknowledged: a peer that is gone now is no failure.
-            Stage::Closing => self.finish(now_ps, index),
+            Stage::Closing => self.finish(now, index),
             Stage::HalfOpen | Stage::Open => {
                 self.stats.half_open_expired += 1;
                 self.remove(index);
@@ -335,14 +331,13 @@ impl Machine {
         waiting.min_by_key(|(_, address)| Reverse(count(**address))).map(|(at, _)| at)
     }
 
-    fn half_open(&mut self, now_ps: u64, peer: Peer, connect: Terms, responder: Option<Responder>) {
+    fn half_open(&mut self, now: Time, peer: Peer, connect: Terms, responder: Option<Responder>) {
         // The client tries again.
         let Some(cookie) = self.cookie() else { return };
         let config = self.accepting(peer, &connect);
-        let repeat =
-            Repeat::none_until(now_ps.saturating_add(self.config.handshake.retry_ps.saturating_mul(HALF_OPEN)));
+        let repeat = Repeat::none_until(now.after(self.config.handshake.retry_ps.saturating_mul(HALF_OPEN)));
         let make = |id| {
-            let connection = Connection::new(id, peer, cookie, Stage::HalfOpen, config, now_ps);
+            let connection = Connection::new(id, peer, cookie, Stage::HalfOpen, config, now);
             Connection { remote: connect, repeat, ..connection }
         };
         let Some(index) = self.table.insert(make) else { return };
@@ -364,7 +359,7 @@ impl Machine {
             self.half_open.push_back(connection.id);
         }
         self.answer_again(index);
-        self.reschedule(now_ps, index);
+        self.reschedule(now, index);
     }
 
     /// Answers a Connect, in the same way each time.
@@ -376,9 +371,9 @@ impl Machine {
         }
     }
 
-    fn refuse(&mut self, now_ps: u64, peer: Peer, connect: Terms, reason: CloseReason) {
+    fn refuse(&mut self, now: Time, peer: Peer, connect: Terms, reason: CloseReason) {
         self.stats.refused += 1;
-        if !self.limit.allow(now_ps) {
+        if !self.limit.allow(now) {
             self.stats.reset_limited += 1;
             return;
         }
@@ -389,7 +384,7 @@ impl Machine {
     }
 
     /// Makes sender and receiver, within the limits of both sides.
-    fn open(&mut self, now_ps: u64, index: u32) {
+    fn open(&mut self, now: Time, index: u32) {
         let (idle_timeout_ps, key) = (self.config.idle_timeout_ps, self.hash_key);
         let Some(connection) = self.table.slot(index) else { return };
         let remote = connection.remote;
@@ -399,13 +394,13 @@ impl Machine {
         let mut sending = SendHalf::new(config, remote.window_packets, remote.max_data, &mut self.host.rng);
         let receiving = ReceiveHalf::new(config).with_hash_key(key);
         if !connection.reachable.is_empty() {
-            sending.sender.on_reachable(now_ps, &connection.reachable);
+            sending.sender.on_reachable(now, &connection.reachable);
         }
-        self.host.recall(now_ps, connection.peer.number(), &mut sending);
+        self.host.recall(now, connection.peer.number(), &mut sending);
         connection.flow = Some(Box::new(Flow { sending, receiving, receive_buffers: ReceiveBuffers::default() }));
         self.opened += 1;
         connection.stage = Stage::Open;
         connection.repeat = Repeat::OFF;
-        connection.idle_check_ps = now_ps.saturating_add((idle_timeout_ps / 3).max(1));
+        connection.idle_check = now.after((idle_timeout_ps / 3).max(1));
     }
 }

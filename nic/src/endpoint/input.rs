@@ -1,5 +1,6 @@
 //! What becomes of a frame that arrives.
 
+use spray_core::Time;
 use spray_core::flow::{Accept, Arrival};
 use spray_core::host::Passage;
 use spray_wire::{self as wire, Body, Frame};
@@ -8,11 +9,11 @@ use super::{ConnectionId, connection::Stage, machine::Machine, seal::Verdict};
 
 impl Machine {
     /// Handles whatever a device has received. In this crate whatever the device: readers of frames are compiled once.
-    pub(crate) fn on_bytes(&mut self, now_ps: u64, bytes: &mut [u8]) {
+    pub(crate) fn on_bytes(&mut self, now: Time, bytes: &mut [u8]) {
         match wire::parse(bytes, self.config.ports) {
-            Ok(Some(frame)) => self.on_frame(now_ps, &frame),
+            Ok(Some(frame)) => self.on_frame(now, &frame),
             Ok(None) => self.stats.not_ours += 1,
-            Err(wire::Error::Sealed) => self.on_sealed(now_ps, bytes),
+            Err(wire::Error::Sealed) => self.on_sealed(now, bytes),
             Err(error) => self.on_malformed(error),
         }
     }
@@ -30,7 +31,7 @@ impl Machine {
 
     /// Opens a sealed frame in place, and handles it if it is genuine and new.
     //= docs/specs/endpoint.md#END-35 sealed connections
-    fn on_sealed(&mut self, now_ps: u64, frame: &mut [u8]) {
+    fn on_sealed(&mut self, now: Time, frame: &mut [u8]) {
         let (table, stats, ports) = (&mut self.table, &mut self.stats, self.config.ports);
         let opened = wire::open(frame, ports, |sealed| {
             let connection = table.find(ConnectionId(sealed.connection)).and_then(|index| table.slot(index));
@@ -49,15 +50,15 @@ impl Machine {
             verdict == Verdict::Genuine
         });
         match opened {
-            Ok(Some(frame)) => self.on_frame(now_ps, &frame),
+            Ok(Some(frame)) => self.on_frame(now, &frame),
             Ok(None) => self.stats.not_ours += 1,
             Err(wire::Error::Tag) => {}
             Err(error) => self.on_malformed(error),
         }
     }
 
-    /// Handles a frame that arrived at `now_ps`.
-    fn on_frame(&mut self, now_ps: u64, frame: &Frame<'_>) {
+    /// Handles a frame that arrived at `now`.
+    fn on_frame(&mut self, now: Time, frame: &Frame<'_>) {
         self.stats.received.count(&frame.body);
         self.stats.trimmed += u64::from(frame.trimmed);
         if frame.envelope.dst != self.config.address {
@@ -65,11 +66,11 @@ impl Machine {
             return;
         }
         match &frame.body {
-            Body::Connect(connect) => self.on_connect(now_ps, frame, *connect),
-            Body::Reset(_) => self.on_reset(now_ps, frame),
+            Body::Connect(connect) => self.on_connect(now, frame, *connect),
+            Body::Reset(_) => self.on_reset(now, frame),
             _ => {
-                if let Some(index) = self.authenticate(now_ps, frame) {
-                    self.on_authentic(now_ps, index, frame);
+                if let Some(index) = self.authenticate(now, frame) {
+                    self.on_authentic(now, index, frame);
                 }
             }
         }
@@ -77,10 +78,10 @@ impl Machine {
 
     /// The slot of a frame's connection, if the frame carries the connection's cookie and comes from its peer.
     //= docs/specs/endpoint.md#END-6 number, cookie and address
-    fn authenticate(&mut self, now_ps: u64, frame: &Frame<'_>) -> Option<u32> {
+    fn authenticate(&mut self, now: Time, frame: &Frame<'_>) -> Option<u32> {
         let Some(index) = self.table.find(ConnectionId(frame.common.connection)) else {
             self.stats.unknown_connection += 1;
-            self.send_reset(now_ps, frame);
+            self.send_reset(now, frame);
             return None;
         };
         let connection = self.table.slot(index)?;
@@ -96,19 +97,19 @@ impl Machine {
                 return None;
             }
         }
-        connection.heard_ps = now_ps;
+        connection.heard_at = now;
         Some(index)
     }
 
-    fn on_authentic(&mut self, now_ps: u64, index: u32, frame: &Frame<'_>) {
+    fn on_authentic(&mut self, now: Time, index: u32, frame: &Frame<'_>) {
         let Some(connection) = self.table.slot(index) else { return };
         match (connection.stage, &frame.body) {
-            (_, Body::Close(close)) => self.on_close(now_ps, index, *close, frame.envelope.src_port),
-            (Stage::Connecting, Body::Retry(retry)) => self.on_retry(now_ps, index, *retry),
+            (_, Body::Close(close)) => self.on_close(now, index, *close, frame.envelope.src_port),
+            (Stage::Connecting, Body::Retry(retry)) => self.on_retry(now, index, *retry),
             (Stage::Connecting | Stage::Open, Body::Accept(accept)) => {
-                self.on_accept(now_ps, index, *accept, frame.payload);
+                self.on_accept(now, index, *accept, frame.payload);
             }
-            (Stage::Open, _) => self.on_open(now_ps, index, frame),
+            (Stage::Open, _) => self.on_open(now, index, frame),
             (
                 Stage::HalfOpen,
                 Body::Data(_)
@@ -118,26 +119,26 @@ impl Machine {
                 | Body::ProbeAck(_)
                 | Body::PullRequest(_),
             ) => {
-                self.on_proof(now_ps, index);
-                self.on_open(now_ps, index, frame);
+                self.on_proof(now, index);
+                self.on_open(now, index, frame);
             }
             (Stage::Connecting | Stage::HalfOpen | Stage::Closing, _) => self.stats.unexpected += 1,
         }
     }
 
     /// Handles a frame of an open connection.
-    fn on_open(&mut self, now_ps: u64, index: u32, frame: &Frame<'_>) {
+    fn on_open(&mut self, now: Time, index: u32, frame: &Frame<'_>) {
         let Some(connection) = self.table.slot(index) else { return };
         let number = connection.id.raw();
         let (port, hops, marked) = (frame.envelope.src_port, frame.envelope.hops(), frame.envelope.marked());
         let Body::Data(data) = &frame.body else {
             let path = Passage { port, hops, marked, pause: frame.is_pause() };
-            let fate = self.host.on_control(now_ps, number, connection, &frame.body, &path, &mut self.outside);
-            return self.on_fate(now_ps, index, fate);
+            let fate = self.host.on_control(now, number, connection, &frame.body, &path, &mut self.outside);
+            return self.on_fate(now, index, fate);
         };
         let arrival =
             Arrival { data: *data, port, marked, hops, trimmed: frame.trimmed, last_port: frame.is_trimmed_last() };
-        match self.host.on_data(now_ps, number, connection, &arrival, frame.payload, &mut self.outside) {
+        match self.host.on_data(now, number, connection, &arrival, frame.payload, &mut self.outside) {
             Accept::New { .. } => self.placed_bytes += u64::from(data.payload_bytes),
             Accept::Trimmed | Accept::Trailer | Accept::OutOfOrder => {}
             Accept::Duplicate => self.stats.duplicates += 1,

@@ -1,5 +1,6 @@
 //! Rate limits of what strangers can have an endpoint do.
 
+use spray_core::Time;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
@@ -7,7 +8,7 @@ use std::net::IpAddr;
 #[derive(Debug)]
 pub(crate) struct RateLimit<const BURST: u32, const INTERVAL_PS: u64> {
     tokens: u32,
-    refilled_ps: u64,
+    refilled_at: Time,
 }
 
 /// Of answers to frames without a valid cookie: at once enough for a whole table of peers to learn of a restart, then one a millisecond.
@@ -15,24 +16,19 @@ pub(crate) type Answers = RateLimit<64, 1_000_000_000>;
 
 impl<const BURST: u32, const INTERVAL_PS: u64> Default for RateLimit<BURST, INTERVAL_PS> {
     fn default() -> Self {
-        Self { tokens: BURST, refilled_ps: 0 }
+        Self { tokens: BURST, refilled_at: Time::ZERO }
     }
 }
 
 impl<const BURST: u32, const INTERVAL_PS: u64> RateLimit<BURST, INTERVAL_PS> {
     /// Whether it may happen now. If so, it is counted.
-    pub(crate) fn allow(&mut self, now_ps: u64) -> bool {
-        let fresh = now_ps.saturating_sub(self.refilled_ps) / INTERVAL_PS;
-        self.refilled_ps += fresh * INTERVAL_PS;
+    pub(crate) fn allow(&mut self, now: Time) -> bool {
+        let fresh = now.since(self.refilled_at) / INTERVAL_PS;
+        self.refilled_at = self.refilled_at.after(fresh * INTERVAL_PS);
         self.tokens = (u64::from(self.tokens).saturating_add(fresh)).min(u64::from(BURST)) as u32;
         let allowed = self.tokens > 0;
         self.tokens -= u32::from(allowed);
         allowed
-    }
-
-    /// The time begins again at 0.
-    pub(crate) fn restart_clock(&mut self) {
-        self.refilled_ps = 0;
     }
 }
 
@@ -57,9 +53,9 @@ impl Default for Exchanges {
 
 impl Exchanges {
     /// Whether a client at `source` may have keys exchanged now. If so, it is counted.
-    pub(crate) fn allow(&mut self, now_ps: u64, source: IpAddr) -> bool {
+    pub(crate) fn allow(&mut self, now: Time, source: IpAddr) -> bool {
         let place = self.hash.hash_one(source) as usize % SOURCES;
-        self.sources[place].allow(now_ps) && self.all.allow(now_ps)
+        self.sources[place].allow(now) && self.all.allow(now)
     }
 }
 
@@ -81,14 +77,14 @@ mod tests {
     #[test]
     fn one_source_does_not_use_up_the_exchanges_of_others() {
         let mut exchanges = Exchanges::default();
-        let second_ps = 1_000 * INTERVAL_PS;
+        let second_at = 1_000 * INTERVAL_PS;
         let source = |host: u8| IpAddr::from([10, 0, 0, host]);
         let mut allowed = 0;
         for tick in 0..100_000 {
-            allowed += u32::from(exchanges.allow(tick * second_ps / 100_000, source(1)));
+            allowed += u32::from(exchanges.allow(tick * second_at / 100_000, source(1)));
         }
         assert!((24..=26).contains(&allowed), "{allowed}");
-        let others = (2..40).filter(|&host| exchanges.allow(second_ps, source(host))).count();
+        let others = (2..40).filter(|&host| exchanges.allow(second_at, source(host))).count();
         assert!(others >= 30, "{others} of 38: a few may share the first one's hash");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use spray_core::host::NEVER;
+use spray_core::Time;
 use spray_wire::{self as wire, Body, Common, Envelope, SEAL_BYTES};
 
 use super::{KindCounts, machine::Payload, seal::Ticket, tap::Tap};
@@ -38,7 +38,7 @@ pub(crate) struct Link<D> {
     unflushed: u32,
     quiet_polls: u32,
     /// When the first of the unflushed frames was queued.
-    unflushed_since_ps: u64,
+    unflushed_since: Time,
     coalesce_ps: u64,
 }
 
@@ -58,7 +58,7 @@ impl<D: Device> Link<D> {
             tap: None,
             unflushed: 0,
             quiet_polls: 0,
-            unflushed_since_ps: 0,
+            unflushed_since: Time::ZERO,
             coalesce_ps,
         }
     }
@@ -78,7 +78,7 @@ impl<D: Device> Link<D> {
     /// Sends a frame, if the device has room for it.
     pub(crate) fn send(
         &mut self,
-        now_ps: u64,
+        now: Time,
         e: &Envelope,
         common: Common,
         body: &Body,
@@ -95,7 +95,7 @@ impl<D: Device> Link<D> {
             Ok(bytes) => {
                 self.sent.count(body);
                 if let Some(tap) = &mut self.tap {
-                    tap.on_sent(now_ps, self.device.frame(&frame, bytes as u32));
+                    tap.on_sent(now, self.device.frame(&frame, bytes as u32));
                 }
                 self.queue(frame, bytes as u32);
             }
@@ -115,12 +115,6 @@ impl<D: Device> Link<D> {
         }
     }
 
-    /// The time begins again at 0: nothing waits since an earlier one.
-    pub(crate) fn restart_clock(&mut self) {
-        self.flush();
-        self.unflushed_since_ps = 0;
-    }
-
     /// Counts an error of the device.
     pub(crate) fn on_error(&mut self) {
         self.errors += 1;
@@ -132,21 +126,21 @@ impl<D: Device> Link<D> {
     ///
     /// Returns when to call again for queued frames that wait.
     //= docs/specs/endpoint.md#END-19 coalescing
-    pub(crate) fn settle(&mut self, now_ps: u64) -> u64 {
+    pub(crate) fn settle(&mut self, now: Time) -> Time {
         self.quiet_polls += 1;
         if self.unflushed == 0 {
-            self.unflushed_since_ps = now_ps;
+            self.unflushed_since = now;
             if self.quiet_polls >= POLLS_PER_FLUSH {
                 self.flush();
             }
-            return NEVER;
+            return Time::NEVER;
         }
-        let due_ps = self.unflushed_since_ps.saturating_add(self.coalesce_ps);
-        if due_ps <= now_ps {
+        let due = self.unflushed_since.after(self.coalesce_ps);
+        if due <= now {
             self.flush();
-            return NEVER;
+            return Time::NEVER;
         }
-        due_ps
+        due
     }
 
     /// Gives the device the frames that wait, as many as it has room for.

@@ -7,8 +7,9 @@ use std::{
 };
 
 use rand_core::{RngCore, SeedableRng};
+use spray_core::Time;
 use spray_core::flow::{FlowConfig, HashKey};
-use spray_core::host::{Host, Log, NEVER};
+use spray_core::host::{Host, Log};
 use spray_core::rng::Rng;
 use spray_wire::{Body, Common, Envelope, EvPort};
 
@@ -69,7 +70,7 @@ impl Payload<'_> {
 }
 
 /// A message that is handed to its connection at a time: (time, order of calls, connection, message).
-type Scheduled = Reverse<(u64, u64, ConnectionId, u32)>;
+type Scheduled = Reverse<(Time, u64, ConnectionId, u32)>;
 
 /// Everything but the device.
 #[derive(Debug)]
@@ -90,8 +91,8 @@ pub(crate) struct Machine {
     pub(crate) opened: u64,
     /// Settings of connections that others begin, by their addresses and numbers; the endpoint's own hold for all others.
     pub(crate) expected: HashMap<(IpAddr, u32), FlowConfig>,
-    /// The time of the last event. It goes back only in [`Machine::restart_clock`].
-    pub(crate) clock_ps: u64,
+    /// The time of the last event.
+    pub(crate) clock: Time,
     /// What the connections' receivers hash message numbers with.
     pub(crate) hash_key: HashKey,
     scheduled: BinaryHeap<Scheduled>,
@@ -125,7 +126,7 @@ impl Machine {
             placed_bytes: 0,
             opened: 0,
             expected: HashMap::new(),
-            clock_ps: 0,
+            clock: Time::ZERO,
             scheduled: BinaryHeap::new(),
             schedules: 0,
             config,
@@ -147,8 +148,8 @@ impl Machine {
         spray_core::path::draw(evs, &mut self.host.rng).port(evs.into())
     }
 
-    /// Takes a message that is handed to its connection at `at_ps`, or at the last event's time if that is later.
-    pub(crate) fn schedule(&mut self, id: ConnectionId, content: Content, at_ps: u64) -> Result<MessageId, SendError> {
+    /// Takes a message that is handed to its connection at `at`, or at the last event's time if that is later.
+    pub(crate) fn schedule(&mut self, id: ConnectionId, content: Content, at: Time) -> Result<MessageId, SendError> {
         let limit = self.config.max_queued_messages;
         let index = self.table.find(id).ok_or(SendError::Unknown)?;
         let connection = self.table.slot(index).ok_or(SendError::Unknown)?;
@@ -162,36 +163,36 @@ impl Machine {
         if connection.send_buffers.len() >= limit {
             return Err(SendError::Full);
         }
-        let message = connection.send_buffers.push(content, at_ps);
-        self.scheduled.push(Reverse((at_ps, self.schedules, id, message)));
+        let message = connection.send_buffers.push(content, at);
+        self.scheduled.push(Reverse((at, self.schedules, id, message)));
         self.schedules += 1;
         Ok(MessageId(message))
     }
 
     /// When a timer or a scheduled message is next due.
-    pub(crate) fn next_timer_ps(&self) -> u64 {
-        self.outside.deadlines.next_ps().min(self.next_scheduled_ps()).min(self.next_grant_ps())
+    pub(crate) fn next_timer(&self) -> Time {
+        self.outside.deadlines.next_at().min(self.next_scheduled()).min(self.next_grant())
     }
 
-    /// Does one of the things due at `now_ps`.
-    pub(crate) fn on_timer(&mut self, now_ps: u64) {
-        if self.outside.deadlines.next_ps() <= now_ps {
+    /// Does one of the things due at `now`.
+    pub(crate) fn on_timer(&mut self, now: Time) {
+        if self.outside.deadlines.next_at() <= now {
             if let Some(index) = self.outside.deadlines.first() {
-                self.on_deadline(now_ps, index);
+                self.on_deadline(now, index);
             }
-        } else if self.next_scheduled_ps() <= now_ps
-            && let Some(Reverse((at_ps, _, id, message))) = self.scheduled.pop()
+        } else if self.next_scheduled() <= now
+            && let Some(Reverse((at, _, id, message))) = self.scheduled.pop()
         {
-            self.start_message(now_ps, at_ps, id, message);
+            self.start_message(now, at, id, message);
         } else {
-            self.host.grant(now_ps, &mut self.table, &mut self.outside);
+            self.host.grant(now, &mut self.table, &mut self.outside);
         }
     }
 
     /// The next data frame, by the connections' turns. Probes that are due on the way go to the outlet.
-    pub(crate) fn poll_data(&mut self, now_ps: u64) -> Option<DataFrame<'_>> {
+    pub(crate) fn poll_data(&mut self, now: Time) -> Option<DataFrame<'_>> {
         self.outside.data = None;
-        self.host.transmit(now_ps, &mut self.table, &mut self.outside);
+        self.host.transmit(now, &mut self.table, &mut self.outside);
         self.touch_turns();
         let (id, port, body) = self.outside.data.as_ref()?;
         let Body::Data(data) = body else { return None };
@@ -220,47 +221,34 @@ impl Machine {
         }
     }
 
-    /// Begins the time again at 0. No connection exists, so that nothing else holds times.
-    pub(crate) fn restart_clock(&mut self) {
-        // Tokens of the time before are not right again, unless the operating system has no random numbers any more.
-        if let Ok(key) = secret(&self.config, TOKEN_STREAM) {
-            self.tokens = Tokens::new(&key);
-        }
-        self.clock_ps = 0;
-        self.scheduled.clear();
-        self.limit.restart_clock();
-        self.exchanges = Exchanges::default();
-        self.host.restart_clock();
-    }
-
     /// Sets a connection's deadline anew.
-    pub(crate) fn reschedule(&mut self, now_ps: u64, index: u32) {
+    pub(crate) fn reschedule(&mut self, now: Time, index: u32) {
         if let Some(connection) = self.table.slot(index) {
-            self.outside.reschedule(now_ps, connection);
+            self.outside.reschedule(now, connection);
         }
     }
 
     /// Makes a connection due at the last event's time, because of a call of the user.
     pub(crate) fn nudge(&mut self, index: u32) {
-        self.outside.deadlines.set(index, self.clock_ps);
+        self.outside.deadlines.set(index, self.clock);
     }
 
-    fn next_grant_ps(&self) -> u64 {
-        self.host.grant_ps().unwrap_or(NEVER)
+    fn next_grant(&self) -> Time {
+        self.host.grant_at().unwrap_or(Time::NEVER)
     }
 
-    fn next_scheduled_ps(&self) -> u64 {
-        self.scheduled.peek().map_or(NEVER, |Reverse((at_ps, ..))| *at_ps)
+    fn next_scheduled(&self) -> Time {
+        self.scheduled.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
     }
 
-    fn start_message(&mut self, now_ps: u64, at_ps: u64, id: ConnectionId, message: u32) {
+    fn start_message(&mut self, now: Time, at: Time, id: ConnectionId, message: u32) {
         let Some(index) = self.table.find(id) else { return };
         let Some(connection) = self.table.slot(index) else { return };
         if let Some(outgoing) = connection.send_buffers.get_mut(message) {
-            outgoing.started_ps = at_ps.min(now_ps);
+            outgoing.started_at = at.min(now);
         }
         connection.backlog.push_back(message);
-        self.service(now_ps, index);
+        self.service(now, index);
     }
 }
 

@@ -47,9 +47,10 @@ pub(crate) mod tests;
 use std::net::IpAddr;
 
 use bytes::Bytes;
+use spray_core::Time;
 use spray_core::event::Choice;
 use spray_core::flow::{FlowConfig, ReceiverStats, SenderStats};
-use spray_core::host::{self, CLOCK_END_PS, NEVER};
+use spray_core::host;
 use spray_core::path::{Balancer, Ev};
 use spray_wire::{self as wire, CloseReason, Kind};
 
@@ -74,7 +75,7 @@ pub struct Endpoint<D> {
     machine: Machine,
     link: Link<D>,
     arrivals: Vec<Received>,
-    polled_ps: u64,
+    polled_at: Time,
     /// Counts what the user asked for, which the next poll begins.
     asked: u64,
 }
@@ -90,7 +91,7 @@ impl<D: Device> Endpoint<D> {
             link: Link::new(device, config.coalesce_ps),
             machine: Machine::new(config).map_err(|error| ConfigError::Entropy(error.to_string()))?,
             arrivals: Vec::with_capacity(RECEIVE_BATCH),
-            polled_ps: 0,
+            polled_at: Time::ZERO,
             asked: 0,
         })
     }
@@ -110,18 +111,18 @@ impl<D: Device> Endpoint<D> {
         self
     }
 
-    /// Begins a connection to `peer` at `now_ps`; [`EndpointEvent::Connected`] or [`EndpointEvent::Failed`] will follow.
+    /// Begins a connection to `peer` at `now`; [`EndpointEvent::Connected`] or [`EndpointEvent::Failed`] will follow.
     ///
     /// Messages may be sent at once; they wait until the connection is open. Without `flow` the endpoint's own
     /// settings hold.
     ///
     /// # Errors
     /// When no slot is free, or the parameters do not fit.
-    pub fn connect(&mut self, now_ps: u64, peer: Peer, flow: Option<FlowConfig>) -> Result<ConnectionId, ConnectError> {
+    pub fn connect(&mut self, now: Time, peer: Peer, flow: Option<FlowConfig>) -> Result<ConnectionId, ConnectError> {
         let flow = flow.unwrap_or(self.machine.config.flow);
         check_flow(&flow, &self.machine.config, &self.link.device)?;
         self.asked += 1;
-        self.machine.connect(now_ps, peer, flow)
+        self.machine.connect(now, peer, flow)
     }
 
     /// Has the connection `remote` of the endpoint at `peer` work by `flow` at this end, in place of the endpoint's own settings: for
@@ -141,16 +142,16 @@ impl<D: Device> Endpoint<D> {
     /// # Errors
     /// When the connection does not exist or is closing, when too much is waiting, or when the message is too long.
     pub fn send(&mut self, connection: ConnectionId, data: Bytes) -> Result<MessageId, SendError> {
-        self.send_at(connection, data, self.polled_ps)
+        self.send_at(connection, data, self.polled_at)
     }
 
-    /// As [`send`](Self::send), beginning at `at_ps`: for workloads whose times are known beforehand.
+    /// As [`send`](Self::send), beginning at `at`: for workloads whose times are known beforehand.
     ///
     /// # Errors
     /// As [`send`](Self::send).
-    pub fn send_at(&mut self, connection: ConnectionId, data: Bytes, at_ps: u64) -> Result<MessageId, SendError> {
+    pub fn send_at(&mut self, connection: ConnectionId, data: Bytes, at: Time) -> Result<MessageId, SendError> {
         self.asked += 1;
-        self.machine.schedule(connection, Content::Bytes(data), at_ps)
+        self.machine.schedule(connection, Content::Bytes(data), at)
     }
 
     /// As [`send`](Self::send), for a message that `source` writes into the frames.
@@ -159,20 +160,20 @@ impl<D: Device> Endpoint<D> {
     /// As [`send`](Self::send).
     pub fn send_from(&mut self, connection: ConnectionId, source: Box<dyn Source>) -> Result<MessageId, SendError> {
         self.asked += 1;
-        self.machine.schedule(connection, Content::Source(source), self.polled_ps)
+        self.machine.schedule(connection, Content::Source(source), self.polled_at)
     }
 
     /// Tells a connection's balancer which entropy values lead to distinct paths to the peer, one for each, where somebody knows;
     /// it replaces what was told before. See [`Balancer::on_reachable`].
     pub fn on_reachable(&mut self, connection: ConnectionId, paths: &[Ev]) {
-        let now_ps = self.machine.clock_ps;
+        let now = self.machine.clock;
         let Some(index) = self.machine.table.find(connection) else { return };
         let Some(connection) = self.machine.table.slot(index) else { return };
         let Some(flow) = connection.flow.as_mut() else {
             connection.reachable = paths.into();
             return;
         };
-        flow.sending.sender.on_reachable(now_ps, paths);
+        flow.sending.sender.on_reachable(now, paths);
         self.machine.nudge(index);
     }
 
@@ -214,50 +215,29 @@ impl<D: Device> Endpoint<D> {
     pub fn abort(&mut self, connection: ConnectionId) {
         if let Some(index) = self.machine.table.find(connection) {
             self.asked += 1;
-            self.machine.give_up(self.polled_ps, index, ConnectionError::Aborted, CloseReason::Aborted);
+            self.machine.give_up(self.polled_at, index, ConnectionError::Aborted, CloseReason::Aborted);
         }
     }
 
     /// Ends every connection at once, as [`abort`](Self::abort) does one.
     pub fn abort_all(&mut self) {
         self.asked += 1;
-        self.machine.give_up_all(self.polled_ps, ConnectionError::Aborted);
+        self.machine.give_up_all(self.polled_at, ConnectionError::Aborted);
     }
 
-    /// Handles arrivals, does what is due up to `now_ps`, and sends frames. From [`CLOCK_END_PS`] on every connection fails.
+    /// Handles arrivals, does what is due up to `now`, and sends frames.
     ///
     /// Returns the latest time of the next call; call earlier if the device has arrivals. `None`: nothing will happen
     /// without an arrival or the user.
-    pub fn poll(&mut self, now_ps: u64) -> Option<u64> {
-        //= docs/specs/endpoint.md#END-36 the end of the clock
-        let now_ps = now_ps.min(CLOCK_END_PS);
-        if now_ps == CLOCK_END_PS {
-            self.machine.give_up_all(now_ps, ConnectionError::ClockEnded);
-        }
-        self.polled_ps = self.polled_ps.max(now_ps);
-        self.send_control(self.machine.clock_ps);
+    pub fn poll(&mut self, now: Time) -> Option<Time> {
+        self.polled_at = self.polled_at.max(now);
+        self.send_control(self.machine.clock);
         self.link.send_waiting();
-        let next_ps = self.turn(now_ps).min(self.link.settle(now_ps));
+        let next_at = self.turn(now).min(self.link.settle(now));
         if self.link.gone {
-            self.machine.fail_all(now_ps, ConnectionError::InterfaceGone);
+            self.machine.fail_all(now, ConnectionError::InterfaceGone);
         }
-        (next_ps != NEVER).then_some(next_ps)
-    }
-
-    /// Whether [`restart_clock`](Self::restart_clock) would begin the time again.
-    #[must_use]
-    pub fn can_restart_clock(&self) -> bool {
-        self.connections() == 0
-    }
-
-    /// Begins the time again at 0, for a caller whose clock does. Does nothing while connections exist.
-    //= docs/specs/endpoint.md#END-37 a clock that begins again
-    pub fn restart_clock(&mut self) {
-        if self.can_restart_clock() {
-            self.machine.restart_clock();
-            self.link.restart_clock();
-            self.polled_ps = 0;
-        }
+        (next_at != Time::NEVER).then_some(next_at)
     }
 
     /// Returns the next event, oldest first. Taking a received message lets the peer send as many bytes more.
@@ -272,16 +252,16 @@ impl<D: Device> Endpoint<D> {
     /// Entries of the event log since the last call; see [`EndpointConfig::event_log`].
     pub fn drain_log(&mut self) -> impl Iterator<Item = LogEntry> {
         let entry = |entry: host::LogEntry| LogEntry {
-            at_ps: entry.at_ps,
+            at: entry.at,
             connection: ConnectionId(entry.connection),
             event: entry.event,
         };
         self.machine.outside.log.drain().map(entry)
     }
 
-    /// Counts the entropy values of `connection` from now on, in bins of time of which the first begins at `begin_ps`.
-    pub fn watch(&mut self, connection: ConnectionId, begin_ps: u64) {
-        self.machine.outside.log.watch(connection.0, begin_ps);
+    /// Counts the entropy values of `connection` from now on, in bins of time of which the first begins at `begin`.
+    pub fn watch(&mut self, connection: ConnectionId, begin: Time) {
+        self.machine.outside.log.watch(connection.0, begin);
     }
 
     /// What came of [`Endpoint::watch`].

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use spray_core::Time;
 use spray_core::host::{self, Entry, Log, ReceiveHalf, SendHalf};
 use spray_wire::{Body, Data, EvPort};
 
@@ -38,10 +39,10 @@ impl Outside {
     /// Updates a connection's timer. A deadline that has come stays until it is handled, since a late poll may handle
     /// frames before timers.
     #[inline]
-    pub(crate) fn reschedule(&mut self, now_ps: u64, connection: &Connection) {
+    pub(crate) fn reschedule(&mut self, now: Time, connection: &Connection) {
         let slot = connection.id.slot();
-        if self.deadlines.of(slot) > now_ps {
-            self.deadlines.set(slot, connection.deadline_ps(now_ps));
+        if self.deadlines.of(slot) > now {
+            self.deadlines.set(slot, connection.deadline(now));
         }
     }
 }
@@ -56,12 +57,12 @@ impl host::Owner for Outside {
     }
 
     #[inline]
-    fn send(&mut self, _now_ps: u64, _number: u32, connection: &mut Connection, port: EvPort, body: Body) {
+    fn send(&mut self, _now: Time, _number: u32, connection: &mut Connection, port: EvPort, body: Body) {
         self.outlet.push_to(connection, port, body);
     }
 
     #[inline]
-    fn send_data(&mut self, _now_ps: u64, number: u32, _connection: &mut Connection, port: EvPort, data: &Data) {
+    fn send_data(&mut self, _now: Time, number: u32, _connection: &mut Connection, port: EvPort, data: &Data) {
         self.data = Some((ConnectionId(number), port, Body::Data(*data)));
     }
 
@@ -80,29 +81,29 @@ impl host::Owner for Outside {
         true
     }
 
-    fn take_messages(&mut self, now_ps: u64, _number: u32, connection: &mut Connection) {
+    fn take_messages(&mut self, now: Time, _number: u32, connection: &mut Connection) {
         let Some(Flow { receiving, receive_buffers, .. }) = connection.flow.as_deref_mut() else { return };
         while connection.unread < MAX_UNREAD
             && let Some((message, _)) = receiving.receiver.message_completed()
         {
             connection.unread += 1;
             // A message without bytes has no packet with a place.
-            let (data, started_ps) =
-                receive_buffers.finish(message).map_or((Vec::new(), now_ps), |whole| (whole.data, whole.started_ps));
+            let (data, started_at) =
+                receive_buffers.finish(message).map_or((Vec::new(), now), |whole| (whole.data, whole.started_at));
             self.events.push_back(EndpointEvent::Received {
                 connection: connection.id,
                 message: MessageId(message),
                 data: Bytes::from(data),
-                started_ps,
-                completed_ps: now_ps,
+                started_at,
+                completed_at: now,
             });
         }
     }
 
-    fn on_delivered(&mut self, _number: u32, connection: &mut Connection, message: u32, at_ps: u64) {
+    fn on_delivered(&mut self, _number: u32, connection: &mut Connection, message: u32, at: Time) {
         let Some(sent) = connection.send_buffers.remove(message) else { return };
-        let (connection, started_ps) = (connection.id, sent.started_ps);
-        self.events.push_back(EndpointEvent::Delivered { connection, message: MessageId(message), started_ps, at_ps });
+        let (connection, started_at) = (connection.id, sent.started_at);
+        self.events.push_back(EndpointEvent::Delivered { connection, message: MessageId(message), started_at, at });
     }
 
     fn submit(&mut self, connection: &mut Connection) -> bool {
@@ -111,13 +112,13 @@ impl host::Owner for Outside {
     }
 
     #[inline]
-    fn arm_sender(&mut self, now_ps: u64, _number: u32, connection: &mut Connection, _sent: bool) {
-        self.reschedule(now_ps, connection);
+    fn arm_sender(&mut self, now: Time, _number: u32, connection: &mut Connection, _sent: bool) {
+        self.reschedule(now, connection);
     }
 
     #[inline]
-    fn arm_receiver(&mut self, now_ps: u64, _number: u32, connection: &mut Connection) {
-        self.reschedule(now_ps, connection);
+    fn arm_receiver(&mut self, now: Time, _number: u32, connection: &mut Connection) {
+        self.reschedule(now, connection);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What follows at a connection after an event, and when nothing comes: the host's rules, the end, the next deadline.
 
-use spray_core::host::{Fate, NEVER};
+use spray_core::Time;
+use spray_core::host::Fate;
 use spray_wire::{Body, Close, CloseReason, Probe};
 
 use super::{
@@ -14,42 +15,42 @@ pub(crate) const KEEP_ALIVE: u64 = u64::MAX;
 
 impl Machine {
     /// Does what is due at a connection, and what follows from a call of its user.
-    pub(crate) fn service(&mut self, now_ps: u64, index: u32) {
+    pub(crate) fn service(&mut self, now: Time, index: u32) {
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage != Stage::Open {
-            return self.outside.reschedule(now_ps, connection);
+            return self.outside.reschedule(now, connection);
         }
         let number = connection.id.raw();
-        self.host.on_receiver_deadline(now_ps, number, connection, &mut self.outside);
-        let fate = self.host.on_sender_deadline(now_ps, number, connection, &mut self.outside);
-        self.on_fate(now_ps, index, fate);
+        self.host.on_receiver_deadline(now, number, connection, &mut self.outside);
+        let fate = self.host.on_sender_deadline(now, number, connection, &mut self.outside);
+        self.on_fate(now, index, fate);
     }
 
     /// Ends a connection that its host reports as finished or failed.
-    pub(crate) fn on_fate(&mut self, now_ps: u64, index: u32, fate: Fate) {
+    pub(crate) fn on_fate(&mut self, now: Time, index: u32, fate: Fate) {
         match fate {
             Fate::Open => {}
-            Fate::Done => self.start_close(now_ps, index),
-            Fate::Failed => self.give_up(now_ps, index, ConnectionError::PeerUnresponsive, CloseReason::Timeout),
+            Fate::Done => self.start_close(now, index),
+            Fate::Failed => self.give_up(now, index, ConnectionError::PeerUnresponsive, CloseReason::Timeout),
         }
     }
 
     /// Does what is due at a connection's deadline.
-    pub(crate) fn on_deadline(&mut self, now_ps: u64, index: u32) {
-        self.outside.deadlines.set(index, NEVER);
+    pub(crate) fn on_deadline(&mut self, now: Time, index: u32) {
+        self.outside.deadlines.set(index, Time::NEVER);
         let Some(connection) = self.table.slot(index) else { return };
-        let idle_check_ps = connection.idle_check_ps;
-        if connection.repeat.at_ps <= now_ps {
-            self.retransmit_handshake(now_ps, index);
+        let idle_check = connection.idle_check;
+        if connection.repeat.at <= now {
+            self.retransmit_handshake(now, index);
         }
-        if idle_check_ps <= now_ps {
-            self.check_idle(now_ps, index);
+        if idle_check <= now {
+            self.check_idle(now, index);
         }
-        self.service(now_ps, index);
+        self.service(now, index);
     }
 
     /// Ends a connection with an error and tells the peer why.
-    pub(crate) fn give_up(&mut self, now_ps: u64, index: u32, error: ConnectionError, reason: CloseReason) {
+    pub(crate) fn give_up(&mut self, now: Time, index: u32, error: ConnectionError, reason: CloseReason) {
         let port = self.any_port();
         if let Some(connection) = self.table.slot(index)
             && connection.flow.is_some()
@@ -57,58 +58,58 @@ impl Machine {
             let close = connection.close_frame(reason, false);
             self.outside.outlet.push_to(connection, port, close);
         }
-        self.fail(now_ps, index, error);
+        self.fail(now, index, error);
     }
 
     /// Ends every connection with an error, and forgets the half-open ones.
-    pub(crate) fn fail_all(&mut self, now_ps: u64, error: ConnectionError) {
+    pub(crate) fn fail_all(&mut self, now: Time, error: ConnectionError) {
         for index in 0..self.config.max_connections {
             match self.table.slot(index).map(|connection| connection.stage) {
                 Some(Stage::HalfOpen) => drop(self.remove(index)),
-                Some(_) => self.fail(now_ps, index, error),
+                Some(_) => self.fail(now, index, error),
                 None => {}
             }
         }
     }
 
     /// Ends every connection with an error, and tells the peers.
-    pub(crate) fn give_up_all(&mut self, now_ps: u64, error: ConnectionError) {
+    pub(crate) fn give_up_all(&mut self, now: Time, error: ConnectionError) {
         for index in 0..self.config.max_connections {
             match self.table.slot(index).map(|connection| connection.stage) {
                 Some(Stage::HalfOpen) => drop(self.remove(index)),
-                Some(_) => self.give_up(now_ps, index, error, CloseReason::Aborted),
+                Some(_) => self.give_up(now, index, error, CloseReason::Aborted),
                 None => {}
             }
         }
     }
 
     /// Ends a connection with an error.
-    pub(crate) fn fail(&mut self, now_ps: u64, index: u32, error: ConnectionError) {
-        if let Some(connection) = self.end(now_ps, index) {
-            let event = EndpointEvent::Failed { connection: connection.id, error, at_ps: now_ps };
+    pub(crate) fn fail(&mut self, now: Time, index: u32, error: ConnectionError) {
+        if let Some(connection) = self.end(now, index) {
+            let event = EndpointEvent::Failed { connection: connection.id, error, at: now };
             self.outside.events.push_back(event);
         }
     }
 
     /// Ends a connection that was closed.
-    pub(crate) fn finish(&mut self, now_ps: u64, index: u32) {
-        if let Some(connection) = self.end(now_ps, index) {
-            self.outside.events.push_back(EndpointEvent::Closed { connection: connection.id, at_ps: now_ps });
+    pub(crate) fn finish(&mut self, now: Time, index: u32) {
+        if let Some(connection) = self.end(now, index) {
+            self.outside.events.push_back(EndpointEvent::Closed { connection: connection.id, at: now });
         }
     }
 
     /// Frees the slot of a connection that was open; the next one to its peer begins with what it has learned.
-    fn end(&mut self, now_ps: u64, index: u32) -> Option<Box<Connection>> {
+    fn end(&mut self, now: Time, index: u32) -> Option<Box<Connection>> {
         let connection = self.remove(index)?;
         if let Some(flow) = connection.flow.as_deref() {
-            self.host.remember(now_ps, connection.peer.number(), &flow.sending);
+            self.host.remember(now, connection.peer.number(), &flow.sending);
         }
         Some(connection)
     }
 
     /// Frees a connection's slot. A turn that it still has is passed over: its number is not used again soon.
     pub(crate) fn remove(&mut self, index: u32) -> Option<Box<Connection>> {
-        self.outside.deadlines.set(index, NEVER);
+        self.outside.deadlines.set(index, Time::NEVER);
         let connection = self.table.remove(index)?;
         if let Some(flow) = connection.flow.as_deref() {
             self.host.close(&flow.receiving);
@@ -118,19 +119,19 @@ impl Machine {
 
     /// Fails a connection whose peer has been silent too long. Sends a keep-alive after a third of that time.
     //= docs/specs/endpoint.md#END-9 keep-alives
-    fn check_idle(&mut self, now_ps: u64, index: u32) {
+    fn check_idle(&mut self, now: Time, index: u32) {
         let (timeout, port) = (self.config.idle_timeout_ps, self.any_port());
         let Some(connection) = self.table.slot(index) else { return };
-        let silent = now_ps.saturating_sub(connection.heard_ps);
+        let silent = now.since(connection.heard_at);
         if silent >= timeout {
-            self.give_up(now_ps, index, ConnectionError::IdleTimeout, CloseReason::Timeout);
+            self.give_up(now, index, ConnectionError::IdleTimeout, CloseReason::Timeout);
             return;
         }
         let asks = silent >= timeout / 3;
-        let from_ps = if asks { now_ps } else { connection.heard_ps };
-        connection.idle_check_ps = from_ps.saturating_add((timeout / 3).max(1));
+        let from = if asks { now } else { connection.heard_at };
+        connection.idle_check = from.after((timeout / 3).max(1));
         if asks {
-            let probe = Probe { token: KEEP_ALIVE, timestamp: now_ps };
+            let probe = Probe { token: KEEP_ALIVE, timestamp: now };
             self.outside.outlet.push_to(connection, port, Body::Probe(probe));
         }
     }

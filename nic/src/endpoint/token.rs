@@ -1,11 +1,12 @@
 //! Tokens: a client proves that it receives what is sent to its address before anything is kept for it.
 
+use spray_core::Time;
 use std::net::IpAddr;
 
 use ring::hmac;
 
-/// How long a token is given out. It is taken for as long again.
-const PERIOD_PS: u64 = 8_000_000_000_000;
+/// How long a token is given out: 2^43 ps, which are 8.8 s. It is taken for as long again.
+const PERIOD: u32 = 43;
 
 /// The maker of tokens, and their judge. It keeps nothing about clients.
 #[derive(Debug)]
@@ -19,13 +20,13 @@ impl Tokens {
 
     /// The token that a client must show for the connection that it numbers so.
     //= docs/specs/endpoint.md#END-2 the address first
-    pub(crate) fn make(&self, now_ps: u64, client: IpAddr, connection: u32, cookie: u64) -> [u8; 16] {
-        self.of(now_ps / PERIOD_PS, client, connection, cookie)
+    pub(crate) fn make(&self, now: Time, client: IpAddr, connection: u32, cookie: u64) -> [u8; 16] {
+        self.of(now.intervals(PERIOD), client, connection, cookie)
     }
 
-    /// Whether this is its token, and not too old: from 8 to 16 s.
-    pub(crate) fn is_right(&self, now_ps: u64, client: IpAddr, connection: u32, cookie: u64, token: &[u8; 16]) -> bool {
-        let period = now_ps / PERIOD_PS;
+    /// Whether this is its token, and not too old: from 8.8 to 17.6 s.
+    pub(crate) fn is_right(&self, now: Time, client: IpAddr, connection: u32, cookie: u64, token: &[u8; 16]) -> bool {
+        let period = now.intervals(PERIOD);
         [Some(period), period.checked_sub(1)].into_iter().flatten().any(|period| {
             // What is compared takes the same time wherever they differ.
             let right = self.of(period, client, connection, cookie);

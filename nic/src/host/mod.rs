@@ -3,6 +3,7 @@
 #[cfg(feature = "xdp")]
 mod open;
 
+use spray_core::Time;
 use std::{io, ops::ControlFlow, os::fd::RawFd, time::Duration};
 
 #[cfg(feature = "xdp")]
@@ -54,20 +55,19 @@ impl<D: Device> Host<D> {
         Ok(())
     }
 
-    /// One round of [`run`](Self::run) without a pause, for a caller with a loop of its own. Returns the time in picoseconds, and how long
+    /// One round of [`run`](Self::run) without a pause, for a caller with a loop of its own. Returns the time, and how long
     /// until the endpoint wants to be polled again at the latest, in nanoseconds.
-    pub fn poll(&mut self) -> (u64, u64) {
-        let (now_ps, due_ns) = driver::round(std::slice::from_mut(&mut self.endpoint), &mut self.clock);
+    pub fn poll(&mut self) -> (Time, u64) {
+        let (now, due_ns) = driver::round(std::slice::from_mut(&mut self.endpoint), &mut self.clock);
         #[cfg(feature = "xdp")]
         if let Some(routes) = &mut self.routes {
-            routes.update(&mut self.endpoint, now_ps);
+            routes.update(&mut self.endpoint, now);
         }
-        (now_ps, due_ns)
+        (now, due_ns)
     }
 
-    /// Polls the endpoint until `between`, which is called after every round with the time in picoseconds, breaks off. Where nothing is
-    /// due it does as `idle` says, and sleeps no longer than until one of `also` is readable. After 20 hours, once there is no connection,
-    /// the time begins again at 0.
+    /// Polls the endpoint until `between`, which is called after every round with the time, breaks off. Where nothing is
+    /// due it does as `idle` says, and sleeps no longer than until one of `also` is readable.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -75,13 +75,13 @@ impl<D: Device> Host<D> {
         &mut self,
         idle: Idle,
         also: &[RawFd],
-        mut between: impl FnMut(&mut Endpoint<D>, u64) -> ControlFlow<()>,
+        mut between: impl FnMut(&mut Endpoint<D>, Time) -> ControlFlow<()>,
     ) -> io::Result<()> {
         self.start()?;
         let mut rest = driver::Rest::new(idle, [&self.endpoint], also);
         loop {
-            let (now_ps, due_ns) = self.poll();
-            if between(&mut self.endpoint, now_ps).is_break() {
+            let (now, due_ns) = self.poll();
+            if between(&mut self.endpoint, now).is_break() {
                 return Ok(());
             }
             rest.pause(self.endpoint.activity(), due_ns);
@@ -103,13 +103,13 @@ impl<D: Device> Host<D> {
 
     /// Polls, and calls `step` after every round, until every connection has ended, at most for `limit`. What is left then is aborted.
     /// Returns whether all had ended.
-    pub(crate) fn outlast(&mut self, limit: Duration, mut step: impl FnMut(&mut Endpoint<D>, u64)) -> bool {
-        let (until_ps, mut is_over) = (self.clock.now_ps().saturating_add(ps(limit)), false);
+    pub(crate) fn outlast(&mut self, limit: Duration, mut step: impl FnMut(&mut Endpoint<D>, Time)) -> bool {
+        let (until, mut is_over) = (self.clock.now().after(ps(limit)), false);
         // Where it cannot be started, nothing is waited for.
-        let _ = self.run(Idle::Sleep(NAP), &[], |endpoint, now_ps| {
-            step(endpoint, now_ps);
+        let _ = self.run(Idle::Sleep(NAP), &[], |endpoint, now| {
+            step(endpoint, now);
             is_over = !endpoint.has_connections();
-            if is_over || now_ps >= until_ps { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if is_over || now >= until { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         self.abort();
         is_over

@@ -1,6 +1,7 @@
 //! Where frames to a peer go: the next router, or the peer itself. The kernel's routes and neighbours tell (netlink), at the start and
 //! whenever they change.
 
+use spray_core::Time;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
@@ -211,7 +212,7 @@ pub struct NextHops {
     found: mpsc::Receiver<Found>,
     thread: Option<JoinHandle<()>>,
     /// When the peers were told last, and how many connections had opened by then.
-    told: Option<(u64, u64)>,
+    told: Option<(Time, u64)>,
 }
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -254,19 +255,18 @@ impl NextHops {
     }
 
     /// Gives the endpoint what was found since the last call, and says which peers it has: now and then, and soon after one has come.
-    /// `now_ps` is the time of its poll.
-    pub fn update<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) {
+    /// `now` is the time of its poll.
+    pub fn update<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         while let Ok((peer, mac)) = self.found.try_recv() {
             endpoint.set_next_hop(peer, mac);
         }
         let opened = endpoint.opened();
-        let is_due = |(told_ps, by_then)| {
+        let is_due = |(told_at, by_then)| {
             let tick_ps = if opened == by_then { TICK_PS } else { SETTLING_PS };
-            // A clock that begins again is earlier than it was.
-            now_ps < told_ps || now_ps - told_ps >= tick_ps
+            now.since(told_at) >= tick_ps
         };
         if self.told.is_none_or(is_due) {
-            self.told = Some((now_ps, opened));
+            self.told = Some((now, opened));
             let _ = self.peers.as_ref().map(|channel| channel.send(endpoint.peers().collect()));
         }
     }

@@ -1,5 +1,6 @@
 //! The state that the devices of a memory network share.
 
+use spray_core::Time;
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
@@ -67,7 +68,7 @@ pub(super) struct Packet {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Flight {
-    due_ps: u64,
+    due: Time,
     /// Frames due at one time arrive in the order they were sent in.
     sequence: u64,
     to: usize,
@@ -77,7 +78,7 @@ struct Flight {
 #[derive(Debug)]
 pub(super) struct Network {
     seed: u64,
-    now_ps: u64,
+    now: Time,
     sequence: u64,
     in_flight_limit: usize,
     frame_size: usize,
@@ -93,7 +94,7 @@ impl Network {
     pub(super) fn new(config: &MemoryConfig) -> Self {
         Self {
             seed: config.seed,
-            now_ps: 0,
+            now: Time::ZERO,
             sequence: 0,
             in_flight_limit: config.in_flight as usize,
             frame_size: config.frame_size as usize,
@@ -138,12 +139,12 @@ impl Network {
         self.ports[port].link
     }
 
-    pub(super) fn now_ps(&self) -> u64 {
-        self.now_ps
+    pub(super) fn now(&self) -> Time {
+        self.now
     }
 
-    pub(super) fn next_due_ps(&self) -> Option<u64> {
-        self.flights.peek().map(|Reverse(flight)| flight.due_ps)
+    pub(super) fn next_due(&self) -> Option<Time> {
+        self.flights.peek().map(|Reverse(flight)| flight.due)
     }
 
     pub(super) fn post(&mut self, port: usize, frames: usize) {
@@ -167,14 +168,14 @@ impl Network {
         self.spare.push(bytes);
     }
 
-    pub(super) fn advance(&mut self, now_ps: u64) {
-        self.now_ps = self.now_ps.max(now_ps);
+    pub(super) fn advance(&mut self, now: Time) {
+        self.now = self.now.max(now);
         self.deliver();
     }
 
     /// Delivers frames that are due to their devices.
     pub(super) fn deliver(&mut self) {
-        while self.next_due_ps().is_some_and(|due_ps| due_ps <= self.now_ps) {
+        while self.next_due().is_some_and(|due| due <= self.now) {
             let Some(Reverse(Flight { to, packet, .. })) = self.flights.pop() else { break };
             self.arrive(to, packet);
         }
@@ -266,12 +267,12 @@ impl Network {
             impair::corrupt(rng, packet.frame());
             self.stats.corrupted += 1;
         }
-        let due_ps = self.now_ps + impairments.delay_ps + impair::up_to(rng, impairments.jitter_ps);
-        if due_ps <= self.now_ps {
+        let due = self.now.after(impairments.delay_ps + impair::up_to(rng, impairments.jitter_ps));
+        if due <= self.now {
             // All frames that were due before are delivered.
             return self.arrive(to, packet);
         }
-        self.flights.push(Reverse(Flight { due_ps, sequence: self.sequence, to, packet }));
+        self.flights.push(Reverse(Flight { due, sequence: self.sequence, to, packet }));
         self.sequence += 1;
     }
 

@@ -79,12 +79,12 @@ fn nothing_moves_before_the_flush_nor_before_it_is_due() {
     network.advance(10_000);
     assert_eq!(drain(&mut b), [0; 0]);
     a.flush().unwrap();
-    assert_eq!(network.next_due_ps(), Some(11_000));
+    assert_eq!(network.next_due(), Some(11_000));
     network.advance(10_999);
     assert_eq!(drain(&mut b), [0; 0]);
     network.advance(11_000);
     assert_eq!(drain(&mut b), [7]);
-    assert_eq!(network.next_due_ps(), None);
+    assert_eq!(network.next_due(), None);
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn play(ops: &[Op], impairments: Impairments, seed: u64) -> (NetworkStats, Vec<D
     let macs = [A, B, C, [0xff; 6]];
     let mut devices: Vec<MemoryDevice> = macs[..3].iter().map(|&mac| network.attach(mac)).collect();
     let mut held: Vec<Vec<Received>> = (0..3).map(|_| Vec::with_capacity(64)).collect();
-    let (mut seen, mut now_ps) = (Vec::new(), 0);
+    let (mut seen, mut now) = (Vec::new(), 0);
     for op in ops {
         match *op {
             Op::Send { from, to, len } => drop(send(&mut devices[from], macs[to], len as u8, len)),
@@ -319,8 +319,8 @@ fn play(ops: &[Op], impairments: Impairments, seed: u64) -> (NetworkStats, Vec<D
             }
             Op::Release { .. } => {}
             Op::Advance(step_ps) => {
-                now_ps += step_ps;
-                network.advance(now_ps);
+                now += step_ps;
+                network.advance(now);
             }
         }
         network.audit().unwrap();

@@ -19,7 +19,7 @@ fn incast(impairments: Impairments) -> (Rig, u64) {
     }
     let all = |rig: &mut Rig| rig.received(0).len() == 3 && rig.received(1).len() == 1;
     assert!(rig.run(50 * US, 2_000 * MS, all), "{:?}", rig.endpoints.iter().map(Endpoint::stats).collect::<Vec<_>>());
-    let took_ps = rig.now_ps;
+    let took_ps = rig.now;
     let mut received: Vec<_> = rig.received(0).into_iter().map(|(.., data)| data).collect();
     received.sort();
     assert!(received == [1, 2, 3].map(|from| content(from, BYTES)), "other bytes than were sent");
@@ -47,7 +47,7 @@ fn a_host_shares_its_link_among_its_senders() {
     assert_eq!((stats[0].sent[Kind::PullRequest], stats[1].received[Kind::PullRequest]), (0, 0));
     assert!(rig.endpoints[1..].iter().all(|endpoint| !endpoint.machine.host.grants_credit()));
     let host = &rig.endpoints[0].machine.host;
-    assert!(host.grants_credit() && host.grant_ps().is_none(), "nobody waits any more");
+    assert!(host.grants_credit() && host.grant_at().is_none(), "nobody waits any more");
     rig.audit();
 }
 

@@ -13,10 +13,10 @@ fn rig() -> Rig {
 }
 
 /// Polls both until nothing is left that goes at once.
-fn settle(rig: &mut Rig, now_ps: u64) {
+fn settle(rig: &mut Rig, now: Time) {
     for _ in 0..50 {
         for (host, endpoint) in rig.endpoints.iter_mut().enumerate() {
-            endpoint.poll(now_ps);
+            endpoint.poll(now);
             rig.events[host].extend(std::iter::from_fn(|| endpoint.poll_event()));
         }
     }
@@ -25,20 +25,20 @@ fn settle(rig: &mut Rig, now_ps: u64) {
 //= docs/specs/endpoint.md#END-36 the end of the clock
 #[test]
 fn every_poll_returns_and_connections_fail() {
-    for end_ps in [u64::MAX, u64::MAX - 1, CLOCK_END_PS] {
+    for end in [u64::MAX, u64::MAX - 1, CLOCK_END_PS] {
         let mut rig = rig();
         assert!(rig.endpoints.iter_mut().all(|endpoint| endpoint.poll(0).is_none()));
         let connection = rig.connect(0, 1);
         rig.endpoints[0].send(connection, content(1, 1_000_000)).unwrap();
         assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
-        settle(&mut rig, end_ps);
+        settle(&mut rig, end);
         assert_eq!(
             (rig.failed(0), rig.failed(1)),
             (vec![ConnectionError::ClockEnded], vec![ConnectionError::ClockEnded])
         );
         // A new one fails too.
-        rig.endpoints[0].connect(end_ps, peer(1, false), None).unwrap();
-        settle(&mut rig, end_ps);
+        rig.endpoints[0].connect(end, peer(1, false), None).unwrap();
+        settle(&mut rig, end);
         assert_eq!(rig.failed(0), [ConnectionError::ClockEnded; 2]);
         assert!(rig.endpoints.iter().all(|endpoint| endpoint.connections() == 0));
         assert!(rig.endpoints.iter().all(Endpoint::can_restart_clock));
@@ -53,19 +53,19 @@ fn a_clock_that_begins_again_serves_new_connections() {
     rig.endpoints[0].send(connection, content(1, 100_000)).unwrap();
     assert!(rig.run(US, 100 * MS, |rig| rig.received(1).len() == 1 && rig.delivered(0) == 1));
     rig.endpoints.iter_mut().for_each(Endpoint::restart_clock);
-    assert!(rig.endpoints[0].polled_ps > 0, "a connection exists");
+    assert!(rig.endpoints[0].polled_at > 0, "a connection exists");
     settle(&mut rig, u64::MAX);
     rig.endpoints.iter_mut().for_each(Endpoint::restart_clock);
     // What was under way is no longer known; the network's own clock goes on.
     for step in 0..1_000 {
-        let now_ps = step * US;
-        rig.network.advance(rig.now_ps + now_ps);
+        let now = step * US;
+        rig.network.advance(rig.now + now);
         if step == 10 {
-            let again = rig.endpoints[0].connect(now_ps, peer(1, false), None).unwrap();
+            let again = rig.endpoints[0].connect(now, peer(1, false), None).unwrap();
             rig.endpoints[0].send(again, content(2, 100_000)).unwrap();
         }
         for (host, endpoint) in rig.endpoints.iter_mut().enumerate() {
-            endpoint.poll(now_ps);
+            endpoint.poll(now);
             rig.events[host].extend(std::iter::from_fn(|| endpoint.poll_event()));
         }
     }

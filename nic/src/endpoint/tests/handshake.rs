@@ -244,9 +244,9 @@ fn a_connect_kept_by_the_network_leaves_nothing_behind() {
     // no.
     assert!(rig.run(US, MS, |rig| rig.endpoints[0].stats().sent[Kind::Connect] == 2));
     rig.network.set_impairments(Impairments::delay(5 * MS));
-    let now_ps = rig.now_ps;
-    rig.endpoints[0].machine.retransmit_handshake(now_ps, 0);
-    rig.step(now_ps + 1);
+    let now = rig.now;
+    rig.endpoints[0].machine.retransmit_handshake(now, 0);
+    rig.step(now + 1);
     rig.network.set_impairments(Impairments::delay(5 * US));
     rig.endpoints[0].close(connection);
     assert!(rig.run(5 * US, MS, |rig| rig.closed(0) == 1 && rig.closed(1) == 1));

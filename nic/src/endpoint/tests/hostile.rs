@@ -156,9 +156,9 @@ fn a_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
         let mut stranger = Stranger::new(&rig);
         let (mut forged, mut number) = (0, 0);
         let mut flood = |rig: &mut Rig, for_ps: u64| {
-            let end_ps = rig.now_ps + for_ps;
+            let end = rig.now + for_ps;
             rig.run(US, for_ps + US, |rig| {
-                while number * 10 * US < rig.now_ps {
+                while number * 10 * US < rig.now {
                     number += 1;
                     // From anywhere, with any number: no two are alike, and no token is right.
                     let token = [number as u8; 16];
@@ -167,17 +167,17 @@ fn a_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
                     forged += 1;
                 }
                 stranger.received();
-                rig.now_ps >= end_ps
+                rig.now >= end
             })
         };
         flood(&mut rig, 20 * MS);
-        let (connection, began_ps) = (rig.connect(0, 1), rig.now_ps);
+        let (connection, began_ps) = (rig.connect(0, 1), rig.now);
         flood(&mut rig, 3 * rtt_ps);
         let connected = rig.events[0].iter().find_map(|event| match event {
-            EndpointEvent::Connected { connection: id, at_ps } if *id == connection => Some(*at_ps),
+            EndpointEvent::Connected { connection: id, at } if *id == connection => Some(*at),
             _ => None,
         });
-        assert!(connected.is_some_and(|at_ps| at_ps <= began_ps + 2 * rtt_ps + 10 * US), "{connected:?} {began_ps}");
+        assert!(connected.is_some_and(|at| at <= began_ps + 2 * rtt_ps + 10 * US), "{connected:?} {began_ps}");
         assert_eq!(rig.accepted(1).len(), 1, "within three round trips");
         let stats = rig.endpoints[1].stats();
         assert!(forged > 2_000 && stats.received[Kind::Connect] > 2_000);
@@ -228,8 +228,8 @@ fn connects_that_nothing_follows_are_bounded_and_keep_nobody_out() {
 
 /// The Connect with the token that host 1 gives the stranger.
 fn with_token(rig: &Rig, connect: Terms) -> Terms {
-    let (address, now_ps) = (address(STRANGER, rig.v6), rig.endpoints[1].machine.clock_ps);
-    let token = rig.endpoints[1].machine.tokens.make(now_ps, address, connect.connection, connect.cookie);
+    let (address, now) = (address(STRANGER, rig.v6), rig.endpoints[1].machine.clock);
+    let token = rig.endpoints[1].machine.tokens.make(now, address, connect.connection, connect.cookie);
     Terms { token, ..connect }
 }
 
@@ -253,7 +253,7 @@ fn senseless_limits_make_no_connection() {
     assert!(stranger.received().is_empty());
     // An Accept under our own cookie from a peer that wants one byte a packet.
     let connection =
-        rig.endpoints[0].connect(rig.now_ps, Peer { mac: mac(STRANGER), ..peer(STRANGER, false) }, None).unwrap();
+        rig.endpoints[0].connect(rig.now, Peer { mac: mac(STRANGER), ..peer(STRANGER, false) }, None).unwrap();
     rig.run(US, 10 * US, |_| false);
     let Body::Connect(ours) = stranger.received()[0] else { panic!() };
     let accept = |max_payload| Body::Accept(Accept { max_payload, connection: 9, cookie: 8, ..fine });

@@ -79,7 +79,7 @@ pub(crate) struct Rig {
     pub(crate) network: MemoryNetwork,
     pub(crate) endpoints: Vec<Endpoint<MemoryDevice>>,
     pub(crate) events: Vec<Vec<EndpointEvent>>,
-    pub(crate) now_ps: u64,
+    pub(crate) now: Time,
     pub(crate) v6: bool,
     /// Hosts that are no longer polled.
     pub(crate) dead: Vec<bool>,
@@ -105,35 +105,35 @@ impl Rig {
                 Endpoint::new(network.attach(mac(host)), config).unwrap()
             })
             .collect();
-        Self { network, endpoints, events: vec![Vec::new(); hosts], now_ps: 0, v6, dead: vec![false; hosts] }
+        Self { network, endpoints, events: vec![Vec::new(); hosts], now: 0, v6, dead: vec![false; hosts] }
     }
 
     pub(crate) fn connect(&mut self, from: usize, to: usize) -> ConnectionId {
         let peer = peer(to, self.v6);
-        self.endpoints[from].connect(self.now_ps, peer, None).unwrap()
+        self.endpoints[from].connect(self.now, peer, None).unwrap()
     }
 
-    /// Moves on to `now_ps`; returns when something is next due.
-    pub(crate) fn step(&mut self, now_ps: u64) -> u64 {
-        self.now_ps = now_ps;
-        self.network.advance(now_ps);
-        let mut next_ps = NEVER;
+    /// Moves on to `now`; returns when something is next due.
+    pub(crate) fn step(&mut self, now: Time) -> u64 {
+        self.now = now;
+        self.network.advance(now);
+        let mut next_at = Time::NEVER;
         for (host, endpoint) in self.endpoints.iter_mut().enumerate().filter(|(host, _)| !self.dead[*host]) {
-            next_ps = next_ps.min(endpoint.poll(now_ps).unwrap_or(NEVER));
+            next_at = next_at.min(endpoint.poll(now).unwrap_or(Time::NEVER));
             self.events[host].extend(std::iter::from_fn(|| endpoint.poll_event()));
         }
-        next_ps.min(self.network.next_due_ps().unwrap_or(NEVER)).max(now_ps + 1)
+        next_at.min(self.network.next_due().unwrap_or(Time::NEVER)).max(now + 1)
     }
 
     /// Goes from one due time to the next, at most `tick_ps` apart and at least 100 ns, until `done` or `limit_ps`.
     pub(crate) fn run(&mut self, tick_ps: u64, limit_ps: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
-        let end_ps = self.now_ps + limit_ps;
-        while self.now_ps < end_ps {
-            let next_ps = self.step(self.now_ps);
+        let end = self.now + limit_ps;
+        while self.now < end {
+            let next_at = self.step(self.now);
             if done(self) {
                 return true;
             }
-            self.now_ps = next_ps.clamp(self.now_ps + 100_000.min(tick_ps), self.now_ps + tick_ps);
+            self.now = next_at.clamp(self.now + 100_000.min(tick_ps), self.now + tick_ps);
         }
         false
     }

@@ -148,11 +148,11 @@ fn a_forged_accept_does_not_end_the_exchange() {
 struct Tap(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl endpoint::Tap for Tap {
-    fn on_sent(&mut self, _now_ps: u64, frame: &[u8]) {
+    fn on_sent(&mut self, _now: Time, frame: &[u8]) {
         self.0.lock().unwrap().push(frame.into());
     }
 
-    fn on_received(&mut self, _now_ps: u64, frame: &[u8]) {
+    fn on_received(&mut self, _now: Time, frame: &[u8]) {
         self.0.lock().unwrap().push(frame.into());
     }
 }
@@ -230,10 +230,10 @@ fn who_sees_everything_reads_nothing_and_can_replay_nothing() {
     endpoints[0].send(connection, secret.clone()).unwrap();
     let (mut received, mut replayed) = (Vec::new(), false);
     for step in 0..20_000u64 {
-        let now_ps = step * US;
-        network.advance(now_ps);
+        let now = step * US;
+        network.advance(now);
         for endpoint in &mut endpoints {
-            endpoint.poll(now_ps);
+            endpoint.poll(now);
             while let Some(event) = endpoint.poll_event() {
                 match event {
                     EndpointEvent::Received { data, .. } => received.push(data),

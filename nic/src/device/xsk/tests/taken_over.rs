@@ -140,8 +140,8 @@ fn a_host_that_is_closed_has_delivered_what_was_sent() {
         host.endpoint.send(connection, vec![7; 1_000_000].into()).unwrap();
         assert!(host.close(Duration::from_secs(10)) && host.close(Duration::ZERO));
         // Nobody answers: what is left at the limit is aborted.
-        let (now_ps, _) = host.poll();
-        host.endpoint.connect(now_ps, crate::Peer { mac: [2; 6], ..peer }, None).unwrap();
+        let (now, _) = host.poll();
+        host.endpoint.connect(now, crate::Peer { mac: [2; 6], ..peer }, None).unwrap();
         assert!(!host.close(Duration::from_millis(20)));
         assert_eq!(host.endpoint.connections(), 0);
         over.wait();
