@@ -132,7 +132,8 @@ fn fields<const N: usize>(head: &[u8; N], v6: bool) -> PacketFields {
     let is_ack = is_ack && head[at::flags_offset(v6)] & 1 == 0;
     PacketFields {
         number: u64_at(head, ours + crate::data::PSN),
-        stamp_ps: u64_at(head, ours + STAMP_AT),
+        // A count of steps of `Time`; beyond 64 bits no emulation gets.
+        stamp_ps: u64_at(head, ours + STAMP_AT).wrapping_mul(crate::Time::STEP_PS),
         hops,
         is_ack,
     }

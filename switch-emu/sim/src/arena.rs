@@ -1,6 +1,6 @@
 //! Where events live: one cache line each, taken from and given back to a list of free ones.
 
-use spray_wire::{Body, DSCP_TRIMMED_LAST, Data, EvPort, Section};
+use spray_wire::{Body, DSCP_TRIMMED_LAST, Data, EvPort, Section, Time};
 
 use super::messages::Message;
 
@@ -70,7 +70,7 @@ pub(super) struct Slot {
     /// Digest of the frame's five-tuple.
     pub flow: u64,
     /// When a data frame was sent.
-    pub sent_ps: u64,
+    pub sent_at: Time,
     /// Sequence number of a data frame, index of a control frame's body.
     pub psn: u64,
     /// The frame's share of random decisions: its number.
@@ -101,7 +101,7 @@ impl Slot {
     pub(super) const EMPTY: Self = Self {
         key: 0,
         flow: 0,
-        sent_ps: 0,
+        sent_at: Time::ZERO,
         psn: 0,
         random: 0,
         place: 0,
@@ -166,7 +166,7 @@ impl Slot {
         let asks = self.payload_bytes == 0 && message.bytes > 0;
         Data {
             psn: self.psn,
-            timestamp: self.sent_ps,
+            timestamp: self.sent_at,
             message: if asks { 0 } else { message.number },
             offset: if asks { 0 } else { (self.psn - message.first_psn) * full_bytes },
             message_bytes: if asks { 0 } else { message.bytes },

@@ -4,9 +4,11 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use spray_core::host::{EvLife, NEVER, WATCHED};
+use spray_core::Time;
+use spray_core::host::{EvLife, WATCHED};
 use spray_fabric::live::Operator;
 use spray_fabric::{Due, LinkState, Node, PortOutcome, PortSamples, Starts, changes, first_flows, reunion};
+use spray_pipeline::config::NEVER;
 use spray_pipeline::routes::Routes;
 use spray_pipeline::scheme::Entries;
 use spray_pipeline::word::Word;
@@ -197,7 +199,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
     /// Gathers the figures, and asserts that no frame got lost in the simulator itself.
     fn outcome(self) -> SimOutcome {
         let Self { common, mut parts, controls, stopped_ps, .. } = self;
-        let end_ps = parts.iter().map(|part| part.now_ps).max().unwrap_or(0).max(stopped_ps);
+        let end_ps = parts.iter().map(|part| part.net.now_ps).max().unwrap_or(0).max(stopped_ps);
         if let Some(controls) = controls {
             controls.end(end_ps, common, &parts);
         }
@@ -426,7 +428,7 @@ fn watch_evs<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: 
         let place = (common.part_of_host(flow.src) as usize, *end);
         if watched.len() < WATCHED && !watched.contains(&place) {
             watched.push(place);
-            parts[place.0].net.log.watch(*end, 0);
+            parts[place.0].net.log.watch(*end, Time::ZERO);
         }
     }
 }
@@ -448,7 +450,7 @@ fn events<W: Watch>(parts: &mut [Part<'_, W>]) -> Vec<(u64, u32, spray_core::eve
     for part in parts {
         let Part { ends, net: Net { log, outcomes, .. }, .. } = part;
         let flow = |at_ps, number: u32| ends[number as usize].flow_at(at_ps, outcomes);
-        events.extend(log.drain().map(|entry| (entry.at_ps, flow(entry.at_ps, entry.connection), entry.event)));
+        events.extend(log.drain().map(|entry| (entry.at.ps(), flow(entry.at.ps(), entry.connection), entry.event)));
     }
     events.sort_by_key(|(at_ps, ..)| *at_ps);
     events

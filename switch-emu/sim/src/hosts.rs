@@ -1,9 +1,10 @@
 //! What the simulator keeps of hosts and connections beside [`spray_core::host`].
 
 use spray_core::flow::FlowConfig;
-use spray_core::host::{Entry, NEVER, ReceiveHalf, SendHalf};
+use spray_core::host::{Entry, ReceiveHalf, SendHalf};
 use spray_fabric::HostLink;
 use spray_fabric::address;
+use spray_pipeline::config::NEVER;
 
 use super::common::Common;
 use super::messages::{Message, Series};

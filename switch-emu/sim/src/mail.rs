@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use spray_core::host::NEVER;
+use spray_pipeline::config::NEVER;
 use spray_wire::Body;
 
 use super::arena::{Kind, Slot, Turn};

@@ -1,9 +1,11 @@
 //! What surrounds the simulated hosts of a part: links, switches, and the events under way.
 
-use spray_core::host::{self, Log, NEVER};
+use spray_core::Time;
+use spray_core::host::{self, Log};
 use spray_fabric::HostLink;
 use spray_fabric::{Due, Starts, flow_key};
 use spray_pipeline::Cause;
+use spray_pipeline::config::NEVER;
 use spray_pipeline::hash::mix;
 use spray_wire::switch_view::PacketFields;
 use spray_wire::{self as wire, Ack, Body, Data, EvPort};
@@ -22,6 +24,8 @@ use super::watch::{Eyes, Watch};
 /// The owner of the hosts, in the words of [`spray_core::host`].
 pub(super) struct Net<'a, W> {
     spec: &'a SimSpec<'a>,
+    /// When the last event happened.
+    pub now_ps: u64,
     /// The part's number.
     number: u32,
     pub queue: Calendar,
@@ -52,6 +56,12 @@ pub(super) struct Net<'a, W> {
 }
 
 impl<'a, W: Watch> Net<'a, W> {
+    /// When the last event happened, as hosts count time: in steps of 125 ps, rounded down.
+    #[inline]
+    pub(super) fn now(&self) -> Time {
+        Time::from_ps(self.now_ps)
+    }
+
     /// What surrounds the hosts of part `number`, in which these connections end.
     pub(super) fn new(
         common: &'a Common<'a>,
@@ -68,6 +78,7 @@ impl<'a, W: Watch> Net<'a, W> {
         Self {
             spec,
             number: number as u32,
+            now_ps: 0,
             queue: Calendar::new(shift, cells),
             arena: Arena::default(),
             switches,
@@ -207,7 +218,7 @@ impl<'a, W: Watch> Net<'a, W> {
         let Some(half) = end.receiving.as_deref_mut() else { return };
         half.receiver.consumed(bytes);
         let outcome = &mut self.outcomes[(end.outcome + message) as usize];
-        outcome.received_ps = Some(now_ps);
+        outcome.received_ps = Some(self.now().ps());
         if has_several {
             outcome.receiver = *half.receiver.stats();
         }
@@ -370,7 +381,8 @@ impl<W: Watch> host::Owner for Net<'_, W> {
     }
 
     #[inline]
-    fn send(&mut self, now_ps: u64, _number: u32, end: &mut End, port: EvPort, body: Body) {
+    fn send(&mut self, _now: Time, _number: u32, end: &mut End, port: EvPort, body: Body) {
+        let now_ps = self.now_ps;
         let frames = &self.spec.frames;
         let len = match &body {
             Body::Ack(ack) => frames.ack + ack.echoes.bytes() as u32,
@@ -387,7 +399,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
         }
         let fields = match &body {
             Body::Ack(Ack { cumulative, timestamp_echo, hops, trimmed, .. }) => {
-                PacketFields { number: *cumulative, stamp_ps: *timestamp_echo, hops: *hops, is_ack: !trimmed }
+                PacketFields { number: *cumulative, stamp_ps: timestamp_echo.ps(), hops: *hops, is_ack: !trimmed }
             }
             _ => PacketFields::default(),
         };
@@ -398,7 +410,8 @@ impl<W: Watch> host::Owner for Net<'_, W> {
     }
 
     #[inline]
-    fn send_data(&mut self, now_ps: u64, _number: u32, end: &mut End, port: EvPort, data: &Data) {
+    fn send_data(&mut self, _now: Time, _number: u32, end: &mut End, port: EvPort, data: &Data) {
+        let now_ps = self.now_ps;
         let len = u32::from(data.payload_bytes) + end.header_bytes;
         let (start, left) = self.leave(now_ps, end, port, len);
         let Uplink { number, port: link, .. } = self.uplinks[end.host as usize];
@@ -410,7 +423,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
             return;
         }
         let event = self.insert(Slot {
-            sent_ps: data.timestamp,
+            sent_at: data.timestamp,
             psn: data.psn,
             payload_bytes: data.payload_bytes,
             ecn: ECN_ECT0,
@@ -421,7 +434,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
         });
         self.switches.left_host(event, link);
         self.eyes.leaves(event, number);
-        let fields = PacketFields { number: data.psn, stamp_ps: data.timestamp, ..PacketFields::default() };
+        let fields = PacketFields { number: data.psn, stamp_ps: data.timestamp.ps(), ..PacketFields::default() };
         self.switches.begin_trail(event, (start.place, false), || (flow_key(end.addresses, port), fields));
     }
 
@@ -431,26 +444,26 @@ impl<W: Watch> host::Owner for Net<'_, W> {
     }
 
     #[inline]
-    fn take_messages(&mut self, now_ps: u64, _number: u32, end: &mut End) {
+    fn take_messages(&mut self, _now: Time, _number: u32, end: &mut End) {
         while let Some((message, bytes)) =
             end.receiving.as_deref_mut().and_then(|half| half.receiver.message_completed())
         {
-            self.received(now_ps, end, message, bytes);
+            self.received(self.now_ps, end, message, bytes);
         }
     }
 
-    fn on_delivered(&mut self, _number: u32, end: &mut End, message: u32, at_ps: u64) {
+    fn on_delivered(&mut self, _number: u32, end: &mut End, message: u32, at: Time) {
         end.open -= 1;
         self.open -= 1;
         let outcome = &mut self.outcomes[(end.outcome + message) as usize];
-        outcome.acked_ps = Some(at_ps);
+        outcome.acked_ps = Some(at.ps());
         if end.has_several()
             && let Some(half) = end.sending.as_deref()
         {
             outcome.sender = *half.sender.stats();
         }
         if let Some(trigger) = self.spec.flows[end.message(message).flow as usize].on_sent {
-            self.signal(at_ps, trigger);
+            self.signal(self.now_ps, trigger);
         }
     }
 
@@ -464,12 +477,12 @@ impl<W: Watch> host::Owner for Net<'_, W> {
     }
 
     #[inline]
-    fn arm_sender(&mut self, now_ps: u64, number: u32, end: &mut End, sent: bool) {
-        if sent && end.timer_ps != host::NEVER {
+    fn arm_sender(&mut self, now: Time, number: u32, end: &mut End, sent: bool) {
+        if sent && end.timer_ps != NEVER {
             return;
         }
         let Some(half) = end.sending.as_deref() else { return };
-        let at_ps = half.deadline_ps(now_ps);
+        let at_ps = half.deadline(now).ps();
         if at_ps < end.timer_ps {
             end.timer_ps = at_ps;
             self.schedule(at_ps, Turn::Timer, Kind::SenderTimer, number);
@@ -477,9 +490,9 @@ impl<W: Watch> host::Owner for Net<'_, W> {
     }
 
     #[inline]
-    fn arm_receiver(&mut self, _now_ps: u64, number: u32, end: &mut End) {
+    fn arm_receiver(&mut self, _now: Time, number: u32, end: &mut End) {
         let Some(half) = end.receiving.as_deref() else { return };
-        let at_ps = half.deadline_ps();
+        let at_ps = half.deadline().ps().max(self.now_ps);
         if at_ps < end.timer_ps {
             end.timer_ps = at_ps;
             self.schedule(at_ps, Turn::Timer, Kind::ReceiverTimer, number);
@@ -487,8 +500,8 @@ impl<W: Watch> host::Owner for Net<'_, W> {
     }
 
     #[inline]
-    fn arm_grant(&mut self, now_ps: u64, end: &mut End, at_ps: u64) {
-        Net::arm_grant(self, now_ps, end.host, at_ps);
+    fn arm_grant(&mut self, _now: Time, end: &mut End, at: Time) {
+        Net::arm_grant(self, self.now_ps, end.host, at.ps());
     }
 }
 

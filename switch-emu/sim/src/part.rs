@@ -3,10 +3,12 @@
 use std::cell::Cell;
 use std::hint::black_box;
 
+use spray_core::Time;
 use spray_core::flow::{Accept, Arrival, FlowConfig};
-use spray_core::host::{Fate, Host, NEVER, Owner, Passage, ReceiveHalf, SendHalf};
+use spray_core::host::{Fate, Host, Owner, Passage, ReceiveHalf, SendHalf};
 use spray_core::rng::stream;
 use spray_fabric::{Ancestors, Arrivals};
+use spray_pipeline::config::NEVER;
 use spray_pipeline::frame::PAUSE;
 use spray_wire as wire;
 
@@ -20,8 +22,6 @@ use super::watch::{Eyes, Watch};
 /// Some switches and hosts, and everything that is to happen there.
 pub(super) struct Part<'a, W> {
     common: &'a Common<'a>,
-    /// When the last event happened.
-    pub now_ps: u64,
     pub net: Net<'a, W>,
     hosts: Vec<Host>,
     /// By their numbers.
@@ -50,7 +50,6 @@ impl<'a, W: Watch> Part<'a, W> {
         };
         Self {
             common,
-            now_ps: 0,
             hosts: common.partition.hosts[number].iter().zip(&net.uplinks).map(host).collect(),
             alone: common.partition.len() == 1,
             frames_delivered: 0,
@@ -75,7 +74,7 @@ impl<'a, W: Watch> Part<'a, W> {
             fetched -= 1;
             let at_switch = matches!(self.net.arena.slots[slot as usize].kind, Kind::AtSwitch | Kind::AtPort);
             self.work += if at_switch { 2 } else { 3 };
-            self.now_ps = time_ps(key);
+            self.net.now_ps = time_ps(key);
             self.handle(slot);
         }
         self.net.settle_until(end_ps);
@@ -113,20 +112,20 @@ impl<'a, W: Watch> Part<'a, W> {
                 let at = slot.place;
                 self.net.forward(index);
                 if self.common.has_more {
-                    self.net.let_go(self.now_ps);
+                    self.net.let_go(self.net.now_ps);
                     self.net.insert_signals();
-                    self.net.send_notices(self.now_ps, at);
+                    self.net.send_notices(self.net.now_ps, at);
                 }
             }
             Kind::Leaves => {
                 let port = self.take(index).place;
-                self.net.leaves(self.now_ps, port);
+                self.net.leaves(self.net.now_ps, port);
             }
             Kind::Pause | Kind::Resume | Kind::Watch => self.signalled(index),
             Kind::LetGo => {
                 let Slot { place: switch, connection: queue, .. } = self.take(index);
-                self.net.switches.look_at_queue(switch, queue, self.now_ps);
-                self.net.let_go(self.now_ps);
+                self.net.switches.look_at_queue(switch, queue, self.net.now_ps);
+                self.net.let_go(self.net.now_ps);
                 self.net.insert_signals();
             }
             Kind::AtHost => self.arrive(index),
@@ -144,7 +143,7 @@ impl<'a, W: Watch> Part<'a, W> {
             }
             Kind::Signal => {
                 let trigger = self.take(index).connection as usize;
-                self.net.signal(self.now_ps, trigger);
+                self.net.signal(self.net.now_ps, trigger);
             }
             Kind::Over => {
                 let number = self.take(index).connection;
@@ -157,7 +156,7 @@ impl<'a, W: Watch> Part<'a, W> {
     #[cold]
     fn signalled(&mut self, index: u32) {
         let Slot { kind, place: port, .. } = self.take(index);
-        self.net.switches.signalled(kind, port, self.now_ps);
+        self.net.switches.signalled(kind, port, self.net.now_ps);
         self.net.insert_signals();
         let host = (port as usize).checked_sub(self.net.switches.ports.len() - self.hosts.len());
         if let (Kind::Resume, Some(host)) = (kind, host) {
@@ -182,7 +181,8 @@ impl<'a, W: Watch> Part<'a, W> {
     #[inline]
     fn data_arrives(&mut self, slot: &Slot) {
         self.receives(slot.connection);
-        let Self { hosts, ends, net, now_ps, .. } = self;
+        let Self { hosts, ends, net, .. } = self;
+        let now = net.now();
         let end = &mut ends[slot.connection as usize];
         if end.receiving.is_none() {
             return;
@@ -191,20 +191,21 @@ impl<'a, W: Watch> Part<'a, W> {
         let data = slot.data(&end.message_of(slot.psn), end.payload_bytes);
         let arrival =
             Arrival { data, port, marked, hops, trimmed: slot.is_trimmed(), last_port: slot.is_trimmed_last() };
-        let accept = hosts[end.host as usize].on_data(*now_ps, slot.connection, end, &arrival, (), net);
+        let accept = hosts[end.host as usize].on_data(now, slot.connection, end, &arrival, (), net);
         if matches!(accept, Accept::New { .. }) {
-            self.arrivals.add(self.now_ps, u64::from(data.payload_bytes));
+            self.arrivals.add(self.net.now_ps, u64::from(data.payload_bytes));
         }
     }
 
     #[inline]
     fn control_arrives(&mut self, slot: &Slot) {
         self.receives(slot.connection);
-        let Self { hosts, ends, net, now_ps, .. } = self;
+        let Self { hosts, ends, net, .. } = self;
+        let now = net.now();
         let body = net.arena.drop_control(slot);
         let end = &mut ends[slot.connection as usize];
         let host = &mut hosts[end.host as usize];
-        let fate = host.on_control(*now_ps, slot.connection, end, &body, &path(slot), net);
+        let fate = host.on_control(now, slot.connection, end, &body, &path(slot), net);
         self.after_sender(slot.connection, fate);
     }
 
@@ -234,18 +235,19 @@ impl<'a, W: Watch> Part<'a, W> {
 
     /// A host's link may be free: sends the next data packet, and asks for another turn.
     fn turn(&mut self, number: u32) {
-        let Self { hosts, ends, net, now_ps, .. } = self;
+        let Self { hosts, ends, net, .. } = self;
+        let now = net.now();
         let host = &mut hosts[number as usize];
         //= docs/specs/pfc.md#PFC-5 what a pause stops
         if net.switches.ports[net.uplinks[number as usize].port as usize].is_paused() {
             return;
         }
-        if net.uplinks[number as usize].link.free_ps() <= *now_ps {
-            host.transmit(*now_ps, ends, net);
+        if net.uplinks[number as usize].link.free_ps() <= net.now_ps {
+            host.transmit(now, ends, net);
         }
         let uplink = &mut net.uplinks[number as usize];
         if host.has_turns() && !std::mem::replace(&mut uplink.turn_armed, true) {
-            let at_ps = uplink.link.free_ps().max(*now_ps);
+            let at_ps = uplink.link.free_ps().max(net.now_ps);
             net.schedule_host(at_ps, Turn::Transmit, Kind::Transmit, number);
         }
     }
@@ -260,10 +262,10 @@ impl<'a, W: Watch> Part<'a, W> {
         }
         end.timer_ps = NEVER;
         let Some(half) = end.sending.as_deref() else { return };
-        if !half.is_due(at_ps) {
-            return net.arm_sender(at_ps, number, end, false);
+        if !half.is_due(net.now()) {
+            return net.arm_sender(net.now(), number, end, false);
         }
-        let fate = hosts[end.host as usize].on_sender_deadline(at_ps, number, end, net);
+        let fate = hosts[end.host as usize].on_sender_deadline(net.now(), number, end, net);
         self.after_sender(number, fate);
     }
 
@@ -274,38 +276,40 @@ impl<'a, W: Watch> Part<'a, W> {
         let end = &mut ends[number as usize];
         if end.timer_ps == at_ps {
             end.timer_ps = NEVER;
-            hosts[end.host as usize].on_receiver_deadline(at_ps, number, end, net);
+            hosts[end.host as usize].on_receiver_deadline(net.now(), number, end, net);
         }
     }
 
     /// The time of a host's next grant of credit has come.
     fn grant(&mut self, index: u32) {
         let number = self.take(index).place;
-        let Self { hosts, ends, net, now_ps, .. } = self;
+        let Self { hosts, ends, net, .. } = self;
+        let now = net.now();
         let host = &mut hosts[number as usize];
         net.uplinks[number as usize].grant_armed = false;
-        host.grant(*now_ps, ends, net);
-        if let Some(at_ps) = host.grant_ps() {
-            net.arm_grant(*now_ps, number, at_ps);
+        host.grant(now, ends, net);
+        if let Some(at) = host.grant_at() {
+            net.arm_grant(net.now_ps, number, at.ps());
         }
     }
 
     /// The next message of a connection starts.
     fn start(&mut self, number: u32) {
-        let Self { common, hosts, ends, net, now_ps, .. } = self;
+        let Self { common, hosts, ends, net, .. } = self;
+        let now_ps = net.now_ps;
         let end = &mut ends[number as usize];
         //= docs/specs/triggers.md#TRG-8 those included that have yet to start
         if end.over {
             return;
         }
-        net.outcomes[(end.outcome + end.started) as usize].started_ps = Some(*now_ps);
+        net.outcomes[(end.outcome + end.started) as usize].started_ps = Some(now_ps);
         end.started += 1;
         let host = &mut hosts[end.host as usize];
         //= docs/specs/triggers.md#TRG-6 lasts until its last message
         if end.sending.is_none() {
-            connect(common, *now_ps, end, host);
+            connect(common, now_ps, end, host);
         }
-        let fate = host.serve_sender(*now_ps, number, end, net);
+        let fate = host.serve_sender(net.now(), number, end, net);
         self.after_sender(number, fate);
     }
 
@@ -325,7 +329,7 @@ impl<'a, W: Watch> Part<'a, W> {
         if self.alone {
             self.over(peer);
         } else {
-            self.net.tell_over(self.now_ps, &self.ends[number as usize]);
+            self.net.tell_over(self.net.now_ps, &self.ends[number as usize]);
         }
     }
 
@@ -335,7 +339,7 @@ impl<'a, W: Watch> Part<'a, W> {
         self.net.note(end);
         end.over = true;
         if let Some(half) = end.sending.take() {
-            self.hosts[end.host as usize].remember(self.now_ps, end.peer_host.into(), &half);
+            self.hosts[end.host as usize].remember(self.net.now(), end.peer_host.into(), &half);
         }
         if let Some(half) = end.receiving.take() {
             self.hosts[end.host as usize].close(&half);
@@ -344,7 +348,7 @@ impl<'a, W: Watch> Part<'a, W> {
 
     /// Tells all senders which paths there are by the routes in force at `at_ps`.
     pub(super) fn tell_all(&mut self, at_ps: u64) {
-        self.now_ps = at_ps;
+        self.net.now_ps = at_ps;
         self.ends.iter_mut().for_each(|end| tell(self.common, at_ps, end));
     }
 
@@ -394,7 +398,7 @@ fn connect(common: &Common<'_>, now_ps: u64, end: &mut End, host: &mut Host) {
         tell(common, now_ps, end);
     }
     if let Some(half) = end.sending.as_deref_mut() {
-        host.recall(now_ps, end.peer_host.into(), half);
+        host.recall(Time::from_ps(now_ps), end.peer_host.into(), half);
     }
 }
 
@@ -415,7 +419,7 @@ fn tell(common: &Common<'_>, now_ps: u64, end: &mut End) {
     let ancestors = common.ancestors.get_or_init(|| Ancestors::new(spec.network, spec.events, spec.seed));
     let setting = &spec.flows[end.first.flow as usize];
     let paths = ancestors.paths(now_ps, setting.src, setting.dst, end.addresses, end.evs);
-    half.sender.on_reachable(now_ps, &paths);
+    half.sender.on_reachable(Time::from_ps(now_ps), &paths);
 }
 
 /// Something of what a frame will touch at its host.

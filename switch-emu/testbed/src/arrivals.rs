@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_fabric::Arrivals;
+use spray_nic::Time;
 use spray_nic::endpoint::Tap;
 
 /// Counts what arrives at a host among what arrives at all.
@@ -16,7 +17,7 @@ pub(super) struct Counter {
 
 impl Tap for Counter {
     /// A frame that the machine has made late arrives when it should have.
-    fn on_placed(&mut self, _now_ps: u64, _frame: &[u8], bytes: u64) {
+    fn on_placed(&mut self, _now: Time, _frame: &[u8], bytes: u64) {
         self.arrivals.add(self.due_ps.load(Ordering::Relaxed), bytes);
     }
 }

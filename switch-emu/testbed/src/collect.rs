@@ -178,11 +178,10 @@ impl Collect<'_> {
                 Report { at_ps, subject, what }
             };
             let entries = running.book.log.iter();
-            log.extend(entries.map(|entry| report(entry.at_ps, entry.connection, Happened::Event(entry.event))));
+            log.extend(entries.map(|entry| report(entry.at.ps(), entry.connection, Happened::Event(entry.event))));
             let failed = running.book.failed.iter();
             log.extend(
-                failed
-                    .map(|(connection, error, at_ps)| report(*at_ps, *connection, Happened::Failed(error.to_string()))),
+                failed.map(|(connection, error, at)| report(at.ps(), *connection, Happened::Failed(error.to_string()))),
             );
         }
         log

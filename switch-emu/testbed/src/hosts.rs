@@ -11,7 +11,7 @@ use spray_core::host::WATCHED;
 use spray_core::path::{Ev, Path};
 use spray_nic::device::{Device, DeviceStats, XskDevice};
 use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
-use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 
 use super::emulation::{EmulatedDevice, Emulation, LastPort, Turns};
 use super::host_port::{HostPort, OwnLink};
@@ -53,7 +53,7 @@ pub(super) struct Book {
     expected: HashMap<(IpAddr, ConnectionId), usize>,
     /// Connections that others have begun, and their first flows.
     pub accepted: HashMap<ConnectionId, usize>,
-    pub failed: Vec<(ConnectionId, ConnectionError, u64)>,
+    pub failed: Vec<(ConnectionId, ConnectionError, Time)>,
     pub log: Vec<LogEntry>,
     /// The paths that connections are to be told, and when; the next one last.
     pub news: Vec<(u64, ConnectionId, Vec<Ev>)>,
@@ -66,7 +66,7 @@ pub(super) struct Book {
 /// Entries of an endpoint's log between two polls, which handle a few hundred events at most.
 const LOG_ENTRIES: usize = 4096;
 /// When the hosts begin to connect: virtual time 0 means that a frame is not emulated.
-const CONNECT_PS: u64 = 1_000;
+const CONNECT: Time = Time::from_ns(1);
 
 impl<'a> Setup<'a> {
     /// One endpoint per host, on the rig's sockets: `emulated`, or in real time.
@@ -129,7 +129,7 @@ impl<'a> Setup<'a> {
                 continue;
             }
             let own = self.config(index);
-            let connection = hosts[flow.src].endpoint.connect(CONNECT_PS, self.peer(flow.dst), Some(own));
+            let connection = hosts[flow.src].endpoint.connect(CONNECT, self.peer(flow.dst), Some(own));
             let connection = connection.map_err(RunError::host(name))?;
             if let Some(tracer) = self.spec.watch.map(Shared::lock).as_mut().and_then(|watch| watch.tracer()) {
                 tracer.know(self.peer(flow.src).address, connection.raw(), index);
@@ -137,7 +137,7 @@ impl<'a> Setup<'a> {
             hosts[flow.src].book.first.insert(connection, index);
             hosts[flow.src].book.own.insert(index, connection);
             if self.spec.sample_ps > 0 && watched < WATCHED {
-                hosts[flow.src].endpoint.watch(connection, lead_in_ps);
+                hosts[flow.src].endpoint.watch(connection, Time::from_ps(lead_in_ps));
                 watched += 1;
             }
             let Running { endpoint, book, .. } = &mut hosts[flow.dst];
@@ -251,24 +251,24 @@ impl Book {
                     let first = self.expected.get(&(peer.address, remote));
                     self.accepted.extend(first.map(|first| (connection, *first)));
                 }
-                EndpointEvent::Received { connection, message, data, completed_ps, .. } => {
+                EndpointEvent::Received { connection, message, data, completed_at, .. } => {
                     let Some(&first) = self.accepted.get(&connection) else {
                         plan.on_stranger();
                         continue;
                     };
                     let order = endpoint.connection_stats(connection).unwrap_or_default().receiver.order;
                     let looked_at = (!self.discard).then_some(&data);
-                    plan.on_received((first, message.0), completed_ps, looked_at, order);
+                    plan.on_received((first, message.0), completed_at.ps(), looked_at, order);
                     endpoint.recycle(data);
                 }
-                EndpointEvent::Delivered { connection, message, at_ps, .. } => {
+                EndpointEvent::Delivered { connection, message, at, .. } => {
                     let Some(&first) = self.first.get(&connection) else { continue };
                     let stats = endpoint.connection_stats(connection).unwrap_or_default();
-                    plan.on_delivered((first, message.0), at_ps, &stats);
+                    plan.on_delivered((first, message.0), at.ps(), &stats);
                 }
-                EndpointEvent::Failed { connection, error, at_ps } => {
+                EndpointEvent::Failed { connection, error, at } => {
                     self.first.get(&connection).into_iter().for_each(|first| plan.on_failed(*first));
-                    self.failed.push((connection, error, at_ps));
+                    self.failed.push((connection, error, at));
                 }
                 _ => {}
             }
@@ -284,7 +284,7 @@ impl Book {
             let at_ps = at_ps.max(now_ps);
             // A connection that has failed says so by itself.
             if let Some(connection) = self.own.get(&plan.first(flow))
-                && endpoint.send_at(*connection, plan.payload(flow).clone(), at_ps).is_ok()
+                && endpoint.send_at(*connection, plan.payload(flow).clone(), Time::from_ps(at_ps)).is_ok()
             {
                 plan.on_started(flow, at_ps);
             }

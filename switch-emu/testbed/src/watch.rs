@@ -79,7 +79,7 @@ pub(super) fn report(watch: &Shared, hosts: &[Running], lead_in_ps: u64) {
     for book in hosts.iter().map(|running| &running.book) {
         for entry in &book.log {
             if let Some(first) = book.first.get(&entry.connection) {
-                watch.report(scenario(entry.at_ps, lead_in_ps), *first, &entry.event);
+                watch.report(scenario(entry.at.ps(), lead_in_ps), *first, &entry.event);
             }
         }
     }

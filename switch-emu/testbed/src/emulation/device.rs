@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_fabric::HostLink;
+use spray_nic::Time;
 use spray_nic::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::switch_view::{Parsed, parse};
@@ -168,11 +169,17 @@ impl<D: Device> EmulatedDevice<D> {
         self.activity
     }
 
-    /// Goes on to an event; returns its time, which is never before that of another.
-    pub fn advance(&mut self, at_ps: u64) -> u64 {
-        let Some(host) = &mut self.host else { return at_ps };
-        host.now_ps = host.now_ps.max(at_ps);
-        host.now_ps
+    /// When the endpoint's next event happens, which it waits for until `next`, to the picosecond: links become free within its steps.
+    pub fn exactly(&self, next: Time) -> u64 {
+        let free_ps = self.host.as_ref().map_or(0, |host| host.link.free_ps());
+        if free_ps > self.now_ps() && next == step_after(free_ps) { free_ps } else { next.ps() }
+    }
+
+    /// Goes on to an event, whose time is never before that of another.
+    pub fn advance(&mut self, at_ps: u64) {
+        if let Some(host) = &mut self.host {
+            host.now_ps = host.now_ps.max(at_ps);
+        }
     }
 
     /// Puts every frame that has arrived on hold, when the clock says `now_ps`, and sends what may be sent.
@@ -404,10 +411,14 @@ impl<D: Device> Device for EmulatedDevice<D> {
     }
 
     /// When the host's link is free; never, as long as there is no room for another frame.
-    fn ready_ps(&self) -> u64 {
-        let Some(host) = &self.host else { return 0 };
+    fn ready_at(&self) -> Time {
+        let Some(host) = &self.host else { return Time::ZERO };
         let has_room = host.waiting.len() < MAX_BEFORE_TURN && self.inner.census().free > 0;
-        if has_room { host.link.free_ps() } else { u64::MAX }
+        match has_room {
+            true if host.link.free_ps() <= host.now_ps => Time::ZERO,
+            true => step_after(host.link.free_ps()),
+            false => Time::NEVER,
+        }
     }
 
     fn stats(&self) -> DeviceStats {
@@ -433,4 +444,9 @@ impl<D: Device> Device for EmulatedDevice<D> {
     fn wake_fd(&self) -> Option<RawFd> {
         self.inner.wake_fd()
     }
+}
+
+/// The first step of endpoints' time that is no earlier.
+const fn step_after(ps: u64) -> Time {
+    Time::ZERO.after(ps)
 }

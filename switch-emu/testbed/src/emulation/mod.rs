@@ -20,8 +20,8 @@ mod turns;
 #[cfg(test)]
 mod tests;
 
-use spray_nic::Endpoint;
 use spray_nic::device::Device;
+use spray_nic::{Endpoint, Time};
 
 pub(crate) use self::clock::{DilatedClock, PatientClock};
 pub(crate) use self::device::{EmulatedDevice, Emulation, LastPort};
@@ -39,18 +39,22 @@ const EVENTS_PER_POLL: u32 = 256;
 //= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
 pub(crate) fn poll<D: Device>(endpoint: &mut Endpoint<EmulatedDevice<D>>, now_ps: u64) -> u64 {
     if !endpoint.device().is_emulated() {
-        return endpoint.poll(now_ps).unwrap_or(u64::MAX);
+        return endpoint.poll(Time::from_ps(now_ps)).map_or(u64::MAX, Time::ps);
     }
+    let poll = |endpoint: &mut Endpoint<EmulatedDevice<D>>| {
+        let next = endpoint.poll(Time::from_ps(endpoint.device().now_ps()));
+        next.map_or(u64::MAX, |next| endpoint.device().exactly(next))
+    };
     endpoint.device_mut().collect(now_ps);
     // What the user has asked for since is done at the time of the last event.
-    let mut next_ps = endpoint.poll(endpoint.device().now_ps()).unwrap_or(u64::MAX);
+    let mut next_ps = poll(endpoint);
     for _ in 0..EVENTS_PER_POLL {
         let at_ps = next_ps.min(endpoint.device().next_due_ps());
         if at_ps > now_ps {
             break;
         }
-        let at_ps = endpoint.device_mut().advance(at_ps);
-        next_ps = endpoint.poll(at_ps).unwrap_or(u64::MAX);
+        endpoint.device_mut().advance(at_ps);
+        next_ps = poll(endpoint);
     }
     let next_ps = next_ps.min(endpoint.device().next_due_ps());
     endpoint.device_mut().handled(now_ps.min(next_ps));

@@ -13,7 +13,7 @@ use spray_nic::endpoint::HandshakeConfig;
 use spray_nic::sys::monotonic_ns;
 use spray_nic::{ConnectionId, EndpointConfig, EndpointEvent, Peer};
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
-use spray_wire::{Body, Common, Ecn, Envelope, EvPort, Kind, Ports, Probe, emit, header_bytes};
+use spray_wire::{Body, Common, Ecn, Envelope, EvPort, Kind, Ports, Probe, Time, emit, header_bytes};
 
 use super::*;
 
@@ -83,14 +83,14 @@ impl Rig {
     }
 
     fn connect(&mut self, from: usize, to: usize) -> ConnectionId {
-        self.hosts[from].connect(self.now_ps, peer(to), None).unwrap()
+        self.hosts[from].connect(Time::from_ps(self.now_ps), peer(to), None).unwrap()
     }
 
     /// Goes on by `tick_ps` at a time until `done` or `limit_ps`.
     fn run(&mut self, tick_ps: u64, limit_ps: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end_ps = self.now_ps + limit_ps;
         while self.now_ps < end_ps {
-            self.network.advance(self.now_ps);
+            self.network.advance(Time::from_ps(self.now_ps));
             poll_all(&mut self.hosts, self.now_ps);
             for (host, events) in self.hosts.iter_mut().zip(&mut self.events) {
                 events.extend(std::iter::from_fn(|| host.poll_event()));
@@ -144,7 +144,7 @@ fn transfer(
 ) -> Vec<Vec<EndpointEvent>> {
     let mut rig = Rig::new(2, latency_ps, physical);
     let connection = rig.connect(0, 1);
-    rig.hosts[0].send_at(connection, content(1, bytes), start_ps).unwrap();
+    rig.hosts[0].send_at(connection, content(1, bytes), Time::from_ps(start_ps)).unwrap();
     assert!(rig.run(tick_ps, 500 * MS, |rig| rig.delivered(0) == 1 && rig.received(1).len() == 1));
     assert!(rig.received(1)[0] == content(1, bytes));
     assert_eq!(rig.late(), 0);
@@ -155,7 +155,7 @@ fn transfer(
 
 fn received_ps(events: &[EndpointEvent]) -> (u64, u64) {
     let pick = |event: &EndpointEvent| match event {
-        EndpointEvent::Received { started_ps, completed_ps, .. } => Some((*started_ps, *completed_ps)),
+        EndpointEvent::Received { started_at, completed_at, .. } => Some((started_at.ps(), completed_at.ps())),
         _ => None,
     };
     events.iter().find_map(pick).unwrap()
@@ -163,7 +163,7 @@ fn received_ps(events: &[EndpointEvent]) -> (u64, u64) {
 
 fn delivered_ps(events: &[EndpointEvent]) -> (u64, u64) {
     let pick = |event: &EndpointEvent| match event {
-        EndpointEvent::Delivered { started_ps, at_ps, .. } => Some((*started_ps, *at_ps)),
+        EndpointEvent::Delivered { started_at, at, .. } => Some((started_at.ps(), at.ps())),
         _ => None,
     };
     events.iter().find_map(pick).unwrap()
@@ -258,9 +258,9 @@ fn incast(tick_ps: u64, physical: Impairments) -> (Vec<EndpointEvent>, Vec<u64>)
     rig.hosts[2].device_mut().set_port(Box::new(Shared(Arc::clone(&port))));
     for from in 0..2 {
         // Never at one time: frames of one time go by the order in which they were received.
-        let apart_ps = 1_003 * from as u64;
-        let connection = rig.hosts[from].connect(apart_ps, peer(2), None).unwrap();
-        rig.hosts[from].send_at(connection, content(from, 100_000), 50 * US + apart_ps).unwrap();
+        let apart_ps = 1_125 * from as u64;
+        let connection = rig.hosts[from].connect(Time::from_ps(apart_ps), peer(2), None).unwrap();
+        rig.hosts[from].send_at(connection, content(from, 100_000), Time::from_ps(50 * US + apart_ps)).unwrap();
     }
     assert!(rig.run(tick_ps, 500 * MS, |rig| rig.delivered(0) + rig.delivered(1) == 2 && rig.received(2).len() == 2));
     assert_eq!(rig.late(), 0);
@@ -287,7 +287,7 @@ fn the_link_is_shared_round_robin_and_never_overrun() {
     let mut rig = Rig::new(5, US, Impairments::default());
     for to in 1..5 {
         let connection = rig.connect(0, to);
-        rig.hosts[0].send_at(connection, content(to, 50_000), 100 * US).unwrap();
+        rig.hosts[0].send_at(connection, content(to, 50_000), Time::from_ps(100 * US)).unwrap();
     }
     assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 4));
     let packet_ps = serialisation_ceil_ps(1000 + header_bytes(false, Kind::Data) as u64, LINK_BPS);
@@ -320,7 +320,7 @@ fn a_time_far_ahead_does_not_hold_a_frame() {
     let shim = Shim { virtual_time_ps: u64::MAX, detour: 0 };
     for _ in 0..100 {
         let frame = stranger.allocate().unwrap();
-        let body = Body::Probe(Probe { token: 1, timestamp: 1 });
+        let body = Body::Probe(Probe { token: 1, timestamp: Time::ZERO });
         let (head, space) = stranger.frame_mut(&frame).split_at_mut(SHIM_BYTES);
         let bytes = emit(space, &envelope, &Common::default(), &body, &[]).unwrap();
         head.copy_from_slice(&shim.before(space));
@@ -345,8 +345,8 @@ fn ring(threads: usize) -> (Vec<(IpAddr, u64)>, u64) {
     let network = network(Impairments::default());
     let mut endpoints = hosts(&network, &Turns::new(HOSTS, US));
     for (host, endpoint) in endpoints.iter_mut().enumerate() {
-        let connection = endpoint.connect(0, peer((host + 1) % HOSTS), None).unwrap();
-        endpoint.send_at(connection, content(host, BYTES), 20_000_000).unwrap();
+        let connection = endpoint.connect(Time::ZERO, peer((host + 1) % HOSTS), None).unwrap();
+        endpoint.send_at(connection, content(host, BYTES), Time::from_ps(20 * US)).unwrap();
     }
     // 100 times slower than the machine; steps below the 1 us of a link and the frame itself.
     let clocks = PatientClock::new(DilatedClock::new(monotonic_ns(), 100.0), 900_000, threads);
@@ -360,13 +360,13 @@ fn ring(threads: usize) -> (Vec<(IpAddr, u64)>, u64) {
         barrier.wait();
         let mut now_ps = clock.tick(0);
         while done.load(Ordering::SeqCst) < HOSTS as u64 {
-            network.advance(now_ps);
+            network.advance(Time::from_ps(now_ps));
             let handled_ps = poll_all(share, now_ps);
             for endpoint in share.iter_mut() {
                 while let Some(event) = endpoint.poll_event() {
                     match event {
-                        EndpointEvent::Received { completed_ps, .. } => {
-                            completed.push((endpoint.config().address, completed_ps))
+                        EndpointEvent::Received { completed_at, .. } => {
+                            completed.push((endpoint.config().address, completed_at.ps()))
                         }
                         EndpointEvent::Delivered { .. } => drop(done.fetch_add(1, Ordering::SeqCst)),
                         _ => {}
@@ -403,7 +403,7 @@ fn calls(threads: usize) -> Vec<u64> {
     let mut shares: Vec<Vec<Host>> = (0..threads).map(|_| Vec::new()).collect();
     for (host, mut endpoint) in hosts(&network, &Turns::new(HOSTS, US)).into_iter().enumerate() {
         for call in 0..3 {
-            endpoint.connect(1 + (call * 7 + host as u64 * 3) * US, peer(HOSTS), None).unwrap();
+            endpoint.connect(Time::from_ps((call * 7 + host as u64 * 3) * US), peer(HOSTS), None).unwrap();
         }
         shares[host % threads].push(endpoint);
     }
@@ -421,7 +421,7 @@ fn calls(threads: usize) -> Vec<u64> {
             });
         }
     });
-    network.advance(2 * LONG);
+    network.advance(Time::from_ps(2 * LONG));
     let (mut times, mut arrivals) = (Vec::new(), Vec::with_capacity(64));
     while silent.receive(&mut arrivals, 64).unwrap() > 0 {
         for Received { frame, len } in arrivals.drain(..) {

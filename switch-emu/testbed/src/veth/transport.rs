@@ -8,7 +8,7 @@ use bytes::Bytes;
 use spray_nic::clock::MonotonicClock;
 use spray_nic::device::XskDevice;
 use spray_nic::driver::{Idle, run};
-use spray_nic::{ConnectionId, EndpointEvent, Peer};
+use spray_nic::{ConnectionId, EndpointEvent, Peer, Time};
 
 use super::threads;
 use crate::bench::exchange::MESSAGE_BYTES as SMALL_BYTES;
@@ -24,10 +24,12 @@ const QUEUED_MESSAGES: usize = 8;
 pub(super) fn send(mut endpoint: HostEndpoint, peer: Peer, duration: Duration, stop: &AtomicBool) -> (XskDevice, u64) {
     let _stop = StopOnDrop(stop);
     let _ = threads(true)[0].apply();
-    let until_ps = duration.as_nanos() as u64 * 1000;
-    let Ok(connection) = endpoint.connect(1, peer, None) else { return (endpoint.into_device().into_inner(), 0) };
+    let until = Time::from_ns(duration.as_nanos() as u64);
+    let Ok(connection) = endpoint.connect(Time::ZERO, peer, None) else {
+        return (endpoint.into_device().into_inner(), 0);
+    };
     let mut load = Load::new(connection);
-    spin(&mut endpoint, |endpoint, now_ps| {
+    spin(&mut endpoint, |endpoint, time| {
         while let Some(event) = endpoint.poll_event() {
             match event {
                 EndpointEvent::Delivered { .. } => load.delivered += 1,
@@ -35,9 +37,9 @@ pub(super) fn send(mut endpoint: HostEndpoint, peer: Peer, duration: Duration, s
                 _ => {}
             }
         }
-        if now_ps < until_ps {
+        if time < until {
             load.top_up(endpoint);
-        } else if load.delivered == load.queued || now_ps >= until_ps + RTO_PS {
+        } else if load.delivered == load.queued || time >= until.after(RTO_PS) {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -73,12 +75,14 @@ pub(super) fn ask(
     let _stop = StopOnDrop(stop);
     let _ = threads(true)[0].apply();
     let mut took = latency();
-    let until_ps = duration.as_nanos() as u64 * 1000;
-    let Ok(requests) = endpoint.connect(1, peer, None) else { return (endpoint.into_device().into_inner(), took) };
-    let mut load = loaded.then(|| endpoint.connect(1, peer, None).ok().map(Load::new)).flatten();
+    let until = Time::from_ns(duration.as_nanos() as u64);
+    let Ok(requests) = endpoint.connect(Time::ZERO, peer, None) else {
+        return (endpoint.into_device().into_inner(), took);
+    };
+    let mut load = loaded.then(|| endpoint.connect(Time::ZERO, peer, None).ok().map(Load::new)).flatten();
     let request = Bytes::from_static(&[0x5a; SMALL_BYTES]);
     let mut asked: Option<Instant> = None;
-    spin(&mut endpoint, |endpoint, now_ps| {
+    spin(&mut endpoint, |endpoint, time| {
         while let Some(event) = endpoint.poll_event() {
             match event {
                 EndpointEvent::Delivered { connection, .. } if connection != requests => {
@@ -93,7 +97,7 @@ pub(super) fn ask(
             asked = Some(now());
         }
         load.iter_mut().for_each(|load| load.top_up(endpoint));
-        if now_ps < until_ps { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if time < until { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     (endpoint.into_device().into_inner(), took)
 }
@@ -101,7 +105,7 @@ pub(super) fn ask(
 /// Sends every small message back, over a connection of its own, until told to stop.
 pub(super) fn answer(mut endpoint: HostEndpoint, peer: Peer, stop: &AtomicBool) -> XskDevice {
     let _ = threads(true)[1].apply();
-    let Ok(answers) = endpoint.connect(1, peer, None) else { return endpoint.into_device().into_inner() };
+    let Ok(answers) = endpoint.connect(Time::ZERO, peer, None) else { return endpoint.into_device().into_inner() };
     spin(&mut endpoint, |endpoint, _| {
         while let Some(event) = endpoint.poll_event() {
             match event {
@@ -140,8 +144,8 @@ impl Load {
 }
 
 /// Polls one endpoint until `between` breaks off.
-fn spin(endpoint: &mut HostEndpoint, mut between: impl FnMut(&mut HostEndpoint, u64) -> ControlFlow<()>) {
-    run(std::slice::from_mut(endpoint), &mut MonotonicClock::new(), Idle::Spin, |endpoints, now_ps| {
-        between(&mut endpoints[0], now_ps)
+fn spin(endpoint: &mut HostEndpoint, mut between: impl FnMut(&mut HostEndpoint, Time) -> ControlFlow<()>) {
+    run(std::slice::from_mut(endpoint), &mut MonotonicClock::new(), Idle::Spin, |endpoints, now| {
+        between(&mut endpoints[0], now)
     });
 }

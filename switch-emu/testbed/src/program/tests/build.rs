@@ -4,7 +4,8 @@ use spray_fabric::{Fabric, Host, LinkChange, LinkState, Node, Port, RouteEpoch, 
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_test_support::AnySeal;
 use spray_wire::{
-    Ack, Body, Common, DSCP_CONTROL, DSCP_DATA, Data, Ecn, Envelope, EvPort, Ports, emit, emit_sealed, switch_view,
+    Ack, Body, Common, DSCP_CONTROL, DSCP_DATA, Data, Ecn, Envelope, EvPort, Ports, Time, emit, emit_sealed,
+    switch_view,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -151,7 +152,7 @@ impl Spec {
         match self.payload {
             Some(payload_bytes) => Body::Data(Data {
                 psn: 9,
-                timestamp: self.stamp_ps,
+                timestamp: Time::from_ps(self.stamp_ps),
                 message: 1,
                 offset: 0,
                 message_bytes: u64::from(payload_bytes),
@@ -161,7 +162,7 @@ impl Spec {
             }),
             None => Body::Ack(Ack {
                 cumulative: 8,
-                timestamp_echo: self.stamp_ps,
+                timestamp_echo: Time::from_ps(self.stamp_ps),
                 sack_base: 8,
                 bitmap: [1, 0, 0, 0],
                 port: EvPort::new(50_000),
