@@ -449,8 +449,8 @@ fn events<W: Watch>(parts: &mut [Part<'_, W>]) -> Vec<(u64, u32, spray_core::eve
     let mut events = Vec::new();
     for part in parts {
         let Part { ends, net: Net { log, outcomes, .. }, .. } = part;
-        let flow = |at_ps, number: u32| ends[number as usize].flow_at(at_ps, outcomes);
-        events.extend(log.drain().map(|entry| (entry.at.ps(), flow(entry.at.ps(), entry.connection), entry.event)));
+        let flow = |at, number: u32| ends[number as usize].flow_at(at, outcomes);
+        events.extend(log.drain().map(|entry| (entry.at.ps(), flow(entry.at, entry.connection), entry.event)));
     }
     events.sort_by_key(|(at_ps, ..)| *at_ps);
     events

@@ -1,5 +1,6 @@
 //! The messages of a connection: which of them a packet belongs to, and which flows they are.
 
+use spray_core::Time;
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_fabric::share_out;
 
@@ -94,9 +95,9 @@ impl End {
         if self.receives { outcome.received_ps } else { outcome.acked_ps }
     }
 
-    /// The flow that something at `at_ps` concerns.
-    pub(super) fn flow_at(&self, at_ps: u64, outcomes: &[FlowOutcome]) -> u32 {
-        let goes_on = |outcome: &FlowOutcome| self.ended_ps(outcome).is_none_or(|ended_ps| ended_ps >= at_ps);
+    /// The flow that something at `at` concerns.
+    pub(super) fn flow_at(&self, at: Time, outcomes: &[FlowOutcome]) -> u32 {
+        let goes_on = |outcome: &FlowOutcome| self.ended_ps(outcome).is_none_or(|end_ps| Time::from_ps(end_ps) >= at);
         let number = self.own(outcomes).iter().position(goes_on).map_or(self.messages() - 1, |number| number as u32);
         self.message(number).flow
     }

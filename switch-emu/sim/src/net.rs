@@ -218,7 +218,7 @@ impl<'a, W: Watch> Net<'a, W> {
         let Some(half) = end.receiving.as_deref_mut() else { return };
         half.receiver.consumed(bytes);
         let outcome = &mut self.outcomes[(end.outcome + message) as usize];
-        outcome.received_ps = Some(self.now().ps());
+        outcome.received_ps = Some(now_ps);
         if has_several {
             outcome.receiver = *half.receiver.stats();
         }
@@ -452,11 +452,11 @@ impl<W: Watch> host::Owner for Net<'_, W> {
         }
     }
 
-    fn on_delivered(&mut self, _number: u32, end: &mut End, message: u32, at: Time) {
+    fn on_delivered(&mut self, _number: u32, end: &mut End, message: u32, _at: Time) {
         end.open -= 1;
         self.open -= 1;
         let outcome = &mut self.outcomes[(end.outcome + message) as usize];
-        outcome.acked_ps = Some(at.ps());
+        outcome.acked_ps = Some(self.now_ps);
         if end.has_several()
             && let Some(half) = end.sending.as_deref()
         {
