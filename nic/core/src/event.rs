@@ -1,6 +1,7 @@
 //! What the algorithms report: typed events instead of log lines.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::Time;
 use crate::feedback::{Ev, LossCause};
@@ -83,6 +84,12 @@ pub trait Publisher {
 
     /// Takes the entropy value of the data packet that is sent now, one of `evs`. Called if it wants to be told.
     fn on_choice(&mut self, _now: Time, _ev: Ev, _evs: u32, _choice: Choice) {}
+}
+
+/// Sees how one connection chooses the entropy values of its data packets.
+pub trait ChoiceTap: fmt::Debug + Send {
+    /// The value `ev`, one of `evs`, is chosen for a data packet that is sent now.
+    fn on_choice(&mut self, now: Time, ev: Ev, evs: u32, choice: Choice);
 }
 
 impl Publisher for () {

@@ -48,7 +48,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use spray_core::Time;
-use spray_core::event::Choice;
+use spray_core::event::{Choice, ChoiceTap};
 use spray_core::flow::{FlowConfig, ReceiverStats, SenderStats};
 use spray_core::host;
 use spray_core::path::{Balancer, Ev};
@@ -259,14 +259,9 @@ impl<D: Device> Endpoint<D> {
         self.machine.outside.log.drain().map(entry)
     }
 
-    /// Counts the entropy values of `connection` from now on, in bins of time of which the first begins at `begin`.
-    pub fn watch(&mut self, connection: ConnectionId, begin: Time) {
-        self.machine.outside.log.watch(connection.0, begin);
-    }
-
-    /// What came of [`Endpoint::watch`].
-    pub fn ev_lives(&self) -> impl Iterator<Item = (ConnectionId, &host::EvLife)> {
-        self.machine.outside.log.ev_lives().iter().map(|life| (ConnectionId(life.connection), life))
+    /// Has `tap` see which entropy values `connection` chooses from now on, and how.
+    pub fn tap_choices(&mut self, connection: ConnectionId, tap: Box<dyn ChoiceTap>) {
+        self.machine.outside.log.tap_choices(connection.0, tap);
     }
 
     /// The endpoint's counters.

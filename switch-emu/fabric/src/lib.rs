@@ -7,6 +7,7 @@ mod ancestors;
 mod cables;
 mod compile;
 mod dragonfly;
+mod ev_life;
 mod event;
 mod fabric;
 mod failures;
@@ -33,6 +34,7 @@ pub use ancestors::{Ancestors, addresses, flow_key};
 pub use cables::Cables;
 pub use compile::{CompileError, address, compile, host_ports, mac, mix, ports, preload, reroute, salt};
 pub use dragonfly::Dragonfly;
+pub use ev_life::{BANDS, BINS, EvLife, EvWatch, WATCHED};
 pub use event::{LinkAction, LinkEvent, changes, epoch_starts, known_down};
 pub use fabric::{
     DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, Node, Port,

@@ -4,10 +4,9 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use spray_core::Time;
-use spray_core::host::{EvLife, WATCHED};
 use spray_fabric::live::Operator;
 use spray_fabric::{Due, LinkState, Node, PortOutcome, PortSamples, Starts, changes, first_flows, reunion};
+use spray_fabric::{EvWatch, WATCHED};
 use spray_pipeline::config::NEVER;
 use spray_pipeline::routes::Routes;
 use spray_pipeline::scheme::Entries;
@@ -31,6 +30,7 @@ pub(super) struct Engine<'a, W> {
     parts: Vec<Part<'a, W>>,
     exchange: Exchange,
     controls: Option<Controls<'a>>,
+    watched: Vec<(u32, EvWatch)>,
     /// Changes of links, the next one last: (time, link, state).
     changes: Vec<(u64, usize, LinkState)>,
     /// When a link changes, or something else that is not an event.
@@ -67,15 +67,14 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         changes.sort_by_key(|(at_ps, link, _)| Reverse((*at_ps, *link)));
         let (ends, senders) = ends(common);
         let mut parts: Vec<_> = links.iter().zip(ends).enumerate().map(part).collect();
-        if spec.sample_ps > 0 {
-            watch_evs(common, &mut parts, &senders);
-        }
+        let watched = if spec.sample_ps > 0 { watch_evs(common, &mut parts, &senders) } else { Vec::new() };
         begin(common, &mut parts, senders);
         Self {
             common,
             threads: threads.clamp(1, common.partition.len()),
             parts,
             exchange: Exchange::new(&common.partition),
+            watched,
             controls: operator.map(|operator| Controls::new(common, operator)),
             changes,
             next_special_ps: 0,
@@ -198,7 +197,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
 
     /// Gathers the figures, and asserts that no frame got lost in the simulator itself.
     fn outcome(self) -> SimOutcome {
-        let Self { common, mut parts, controls, stopped_ps, .. } = self;
+        let Self { common, mut parts, controls, watched, stopped_ps, .. } = self;
         let end_ps = parts.iter().map(|part| part.net.now_ps).max().unwrap_or(0).max(stopped_ps);
         if let Some(controls) = controls {
             controls.end(end_ps, common, &parts);
@@ -236,7 +235,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             reunion: reunion::Counts::of(configs(), value),
             conweave: switches.conweave(),
             events: events(&mut parts),
-            ev_lives: ev_lives(&parts),
+            ev_lives: watched.iter().map(|(flow, watch)| (*flow, watch.life())).collect(),
             end_ps,
             frames_sent,
             frames_delivered,
@@ -421,27 +420,19 @@ fn delivered<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) 
     spray_fabric::delivered(&common.arrived, sums.into_iter(), end_ps)
 }
 
-/// Has the entropy values of the first connections counted; `senders` are as in [`begin`].
-fn watch_evs<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: &[u32]) {
-    let mut watched = Vec::new();
-    for (flow, end) in common.spec.flows.iter().zip(senders) {
-        let place = (common.part_of_host(flow.src) as usize, *end);
-        if watched.len() < WATCHED && !watched.contains(&place) {
-            watched.push(place);
-            parts[place.0].net.log.watch(*end, Time::ZERO);
+/// Has the entropy values of the first connections counted, each of which is known by its first flow; `senders` are as in [`begin`].
+fn watch_evs<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: &[u32]) -> Vec<(u32, EvWatch)> {
+    let (mut places, mut watched) = (Vec::new(), Vec::new());
+    for (flow, (spec, end)) in (0..).zip(common.spec.flows.iter().zip(senders)) {
+        let place = (common.part_of_host(spec.src) as usize, *end);
+        if places.len() < WATCHED && !places.contains(&place) {
+            places.push(place);
+            let watch = EvWatch::new(0);
+            parts[place.0].net.log.tap_choices(*end, Box::new(watch.clone()));
+            watched.push((flow, watch));
         }
     }
-}
-
-/// The entropy values of the connections that were watched, each with its first flow, in the order of these.
-fn ev_lives<W: Watch>(parts: &[Part<'_, W>]) -> Vec<(u32, EvLife)> {
-    let mut lives = Vec::new();
-    for Part { ends, net: Net { log, .. }, .. } in parts {
-        let flow = |life: &EvLife| ends[life.connection as usize].message(0).flow;
-        lives.extend(log.ev_lives().iter().map(|life| (flow(life), life.clone())));
-    }
-    lives.sort_by_key(|(flow, _)| *flow);
-    lives
+    watched
 }
 
 /// What the senders of all parts reported, in order of time.

@@ -1,7 +1,7 @@
 //! What a run is made of, and what comes out of it.
 
 use spray_core::flow::FlowConfig;
-use spray_core::host::EvLife;
+use spray_fabric::EvLife;
 
 use spray_fabric::{
     FlowError, FlowSpec, Link, LinkChange, LinkEvent, Network, Thresholds, Trigger, changes, check_flows, conweave,

@@ -200,7 +200,7 @@ fn sampling_changes_nothing_but_what_is_sampled() {
 #[test]
 fn watched_connections_have_all_of_their_packets() {
     use spray_core::event::Choice;
-    use spray_core::host::{BINS, WATCHED};
+    use spray_fabric::{BINS, WATCHED};
     let network = leaf_spine(2, 2, 5);
     let flows: Vec<_> = (0..10).map(|src| flow(src, (src + 5) % 10, 400_000)).collect();
     let links = (0..network.links.len()).filter(|link| network.links[*link].name == "leaf0->spine0").collect();

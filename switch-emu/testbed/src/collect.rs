@@ -1,6 +1,6 @@
 //! From what endpoints, programs and samples hold to the result of a run.
 
-use spray_core::host::EvLife;
+use spray_fabric::EvLife;
 use spray_fabric::{Node, Port, PortCounters, PortOutcome, PortSamples};
 use spray_nic::ConnectionId;
 use spray_nic::device::{Device, DeviceStats};
@@ -151,12 +151,8 @@ impl Collect<'_> {
 
     /// The entropy values of the connections that were watched.
     fn ev_lives(&self) -> Vec<(usize, EvLife)> {
-        let of_host = |running: &Running| {
-            let first = |connection| running.book.first.get(&connection).copied();
-            let lives = running.endpoint.ev_lives();
-            lives.filter_map(|(connection, life)| Some((first(connection)?, life.clone()))).collect::<Vec<_>>()
-        };
-        let mut lives: Vec<_> = self.outcome.hosts.iter().flat_map(of_host).collect();
+        let watched = self.outcome.hosts.iter().flat_map(|running| &running.book.watched);
+        let mut lives: Vec<_> = watched.map(|(flow, watch)| (*flow, watch.life())).collect();
         lives.sort_by_key(|(flow, _)| *flow);
         lives
     }

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use spray_capture::Shared;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
-use spray_core::host::WATCHED;
 use spray_core::path::{Ev, Path};
+use spray_fabric::{EvWatch, WATCHED};
 use spray_nic::device::{Device, DeviceStats, XskDevice};
 use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
@@ -53,6 +53,8 @@ pub(super) struct Book {
     expected: HashMap<(IpAddr, ConnectionId), usize>,
     /// Connections that others have begun, and their first flows.
     pub accepted: HashMap<ConnectionId, usize>,
+    /// The entropy values of the connections that are watched, by their first flows.
+    pub watched: Vec<(usize, EvWatch)>,
     pub failed: Vec<(ConnectionId, ConnectionError, Time)>,
     pub log: Vec<LogEntry>,
     /// The paths that connections are to be told, and when; the next one last.
@@ -137,7 +139,9 @@ impl<'a> Setup<'a> {
             hosts[flow.src].book.first.insert(connection, index);
             hosts[flow.src].book.own.insert(index, connection);
             if self.spec.sample_ps > 0 && watched < WATCHED {
-                hosts[flow.src].endpoint.watch(connection, Time::from_ps(lead_in_ps));
+                let watch = EvWatch::new(lead_in_ps);
+                hosts[flow.src].endpoint.tap_choices(connection, Box::new(watch.clone()));
+                hosts[flow.src].book.watched.push((index, watch));
                 watched += 1;
             }
             let Running { endpoint, book, .. } = &mut hosts[flow.dst];

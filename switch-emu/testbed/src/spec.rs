@@ -6,7 +6,7 @@ use bytes::Bytes;
 use spray_capture::Shared;
 use spray_core::event::Event;
 use spray_core::flow::{FlowConfig, OrderStats};
-use spray_core::host::EvLife;
+use spray_fabric::EvLife;
 use spray_fabric::{FlowSpec, LinkEvent, Network, PortOutcome, PortSamples, Thresholds, Trigger};
 use spray_nic::endpoint::ConnectionStats;
 use spray_pipeline::scheme::{Entries, reunion};

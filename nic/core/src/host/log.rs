@@ -1,10 +1,10 @@
 //! The events that the algorithms of a host's connections report, each with its connection.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::ev_use::{EvLife, EvUse};
 use crate::Time;
-use crate::event::{Choice, Event, Publisher};
+use crate::event::{Choice, ChoiceTap, Event, Publisher};
 use crate::feedback::Ev;
 
 /// One event of one connection.
@@ -25,23 +25,23 @@ pub struct Log {
     capacity: usize,
     retransmits: bool,
     overflow: u64,
-    evs: EvUse,
+    taps: Vec<(u32, Box<dyn ChoiceTap>)>,
 }
 
 impl Log {
     /// Keeps the first `capacity` events and counts the others. With 0 it neither keeps nor counts.
     pub fn bounded(capacity: usize) -> Self {
-        Self { entries: Vec::with_capacity(capacity), capacity, retransmits: true, overflow: 0, evs: EvUse::new() }
+        Self { entries: Vec::with_capacity(capacity), capacity, retransmits: true, overflow: 0, taps: Vec::new() }
     }
 
     /// Keeps everything but retransmissions, which the senders count.
     pub const fn unbounded() -> Self {
-        Self { entries: Vec::new(), capacity: usize::MAX, retransmits: false, overflow: 0, evs: EvUse::new() }
+        Self { entries: Vec::new(), capacity: usize::MAX, retransmits: false, overflow: 0, taps: Vec::new() }
     }
 
     /// Keeps everything.
     pub const fn complete() -> Self {
-        Self { entries: Vec::new(), capacity: usize::MAX, retransmits: true, overflow: 0, evs: EvUse::new() }
+        Self { entries: Vec::new(), capacity: usize::MAX, retransmits: true, overflow: 0, taps: Vec::new() }
     }
 
     /// A publisher that logs the events of connection `number`.
@@ -50,14 +50,9 @@ impl Log {
         OfConnection { log: self, number }
     }
 
-    /// Counts the entropy values of connection `number` from now on, in bins of time of which the first begins at `begin`.
-    pub fn watch(&mut self, number: u32, begin: Time) {
-        self.evs.watch(number, begin);
-    }
-
-    /// What came of [`Log::watch`].
-    pub fn ev_lives(&self) -> &[EvLife] {
-        self.evs.lives()
+    /// Has `tap` see the choices of connection `number` from now on.
+    pub fn tap_choices(&mut self, number: u32, tap: Box<dyn ChoiceTap>) {
+        self.taps.push((number, tap));
     }
 
     /// Takes all entries out.
@@ -93,10 +88,11 @@ impl Publisher for OfConnection<'_> {
 
     #[inline]
     fn wants_choices(&self) -> bool {
-        self.log.evs.watches(self.number)
+        self.log.taps.iter().any(|(number, _)| *number == self.number)
     }
 
     fn on_choice(&mut self, now: Time, ev: Ev, evs: u32, choice: Choice) {
-        self.log.evs.count(self.number, now, ev, evs, choice);
+        let taps = self.log.taps.iter_mut().filter(|(number, _)| *number == self.number);
+        taps.for_each(|(_, tap)| tap.on_choice(now, ev, evs, choice));
     }
 }

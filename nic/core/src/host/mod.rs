@@ -12,10 +12,8 @@
 //! | `turns` | whose packet goes next |
 //! | `credit` | the credit that the host grants to those that send to it |
 //! | `log` | the algorithms' events, each under its connection |
-//! | `ev_use` | the entropy values of connections that are watched |
 
 mod credit;
-mod ev_use;
 mod events;
 mod halves;
 mod log;
@@ -30,7 +28,6 @@ use alloc::vec::Vec;
 
 use spray_wire::{Body, Data, EvPort};
 
-pub use self::ev_use::{BANDS, BINS, EvLife, WATCHED};
 pub use self::events::{Fate, Passage};
 pub use self::halves::{ReceiveHalf, SendHalf};
 pub use self::log::{Log, LogEntry};

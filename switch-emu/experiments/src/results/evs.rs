@@ -1,7 +1,7 @@
 //! The entropy values of the connections that are watched: how they were chosen over time, and which they were.
 
 use spray_core::event::Choice;
-use spray_core::host::{BANDS, BINS, EvLife};
+use spray_fabric::{BANDS, BINS, EvLife};
 
 use super::us;
 

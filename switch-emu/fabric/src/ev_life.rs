@@ -1,11 +1,10 @@
 //! Which entropy values some connections use, and how they were chosen, in bins of time.
 
-use alloc::vec;
-use alloc::vec::Vec;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::Time;
-use crate::event::Choice;
-use crate::feedback::Ev;
+use spray_core::Time;
+use spray_core::event::{Choice, ChoiceTap};
+use spray_core::feedback::Ev;
 
 /// Bins of time. Each is as long as all of them take that have passed: when the last is full, two become one.
 pub const BINS: usize = 96;
@@ -19,10 +18,8 @@ const FIRST_BIN_PS: u64 = 1_000_000;
 /// The entropy values of one connection: data packets by bin of time, band and [`Choice`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvLife {
-    /// The connection's number.
-    pub connection: u32,
     /// When its first bin begins.
-    pub begin: Time,
+    pub begin_ps: u64,
     /// How long each bin is.
     pub bin_ps: u64,
     counts: Vec<Counts>,
@@ -32,9 +29,8 @@ pub struct EvLife {
 type Counts = [u32; Choice::ALL.len()];
 
 impl EvLife {
-    /// Watches the connection `number` from `begin` on; what it sends before counts as sent then. Allocates all that it ever needs.
-    fn new(number: u32, begin: Time) -> Self {
-        Self { connection: number, begin, bin_ps: FIRST_BIN_PS, counts: vec![Counts::default(); BINS * BANDS] }
+    fn new(begin_ps: u64) -> Self {
+        Self { begin_ps, bin_ps: FIRST_BIN_PS, counts: vec![Counts::default(); BINS * BANDS] }
     }
 
     /// Packets of a bin, by band.
@@ -46,8 +42,8 @@ impl EvLife {
         &self.counts[bin * BANDS..(bin + 1) * BANDS]
     }
 
-    fn count(&mut self, now: Time, ev: Ev, evs: u32, choice: Choice) {
-        let since_ps = now.since(self.begin);
+    fn count(&mut self, now_ps: u64, ev: Ev, evs: u32, choice: Choice) {
+        let since_ps = now_ps.saturating_sub(self.begin_ps);
         while since_ps / self.bin_ps >= BINS as u64 {
             self.halve();
         }
@@ -64,38 +60,33 @@ impl EvLife {
             let (bin, band) = (place / BANDS, place % BANDS);
             let of = |bin: usize| self.counts.get(bin * BANDS + band).copied().unwrap_or_default();
             let (a, b) = (of(2 * bin), of(2 * bin + 1));
-            self.counts[place] = core::array::from_fn(|choice| a[choice].saturating_add(b[choice]));
+            self.counts[place] = std::array::from_fn(|choice| a[choice].saturating_add(b[choice]));
         }
         self.bin_ps *= 2;
     }
 }
 
-/// The connections that are watched.
-#[derive(Debug)]
-pub(super) struct EvUse(Vec<EvLife>);
+/// Counts the entropy values of a connection, which others read when it has ended.
+#[derive(Clone, Debug)]
+pub struct EvWatch(Arc<Mutex<EvLife>>);
 
-impl EvUse {
-    pub(super) const fn new() -> Self {
-        Self(Vec::new())
+impl EvWatch {
+    /// The first bin begins at `begin_ps`; what the connection sends before counts as sent then. Allocates all that it ever needs.
+    #[must_use]
+    pub fn new(begin_ps: u64) -> Self {
+        Self(Arc::new(Mutex::new(EvLife::new(begin_ps))))
     }
 
-    pub(super) fn watch(&mut self, number: u32, begin: Time) {
-        self.0.push(EvLife::new(number, begin));
+    /// What it has counted.
+    #[must_use]
+    pub fn life(&self) -> EvLife {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
 
-    #[inline]
-    pub(super) fn watches(&self, number: u32) -> bool {
-        self.0.iter().any(|life| life.connection == number)
-    }
-
-    pub(super) fn count(&mut self, number: u32, now: Time, ev: Ev, evs: u32, choice: Choice) {
-        if let Some(life) = self.0.iter_mut().find(|life| life.connection == number) {
-            life.count(now, ev, evs, choice);
-        }
-    }
-
-    pub(super) fn lives(&self) -> &[EvLife] {
-        &self.0
+impl ChoiceTap for EvWatch {
+    fn on_choice(&mut self, now: Time, ev: Ev, evs: u32, choice: Choice) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).count(now.ps(), ev, evs, choice);
     }
 }
 
@@ -106,19 +97,19 @@ mod tests {
     /// Against a list of all packets.
     #[test]
     fn bins_hold_every_packet_once_whatever_their_length() {
-        let (mut life, mut all) = (EvLife::new(3, 5_000_000), Vec::new());
+        let (mut life, mut all) = (EvLife::new(5_000_000), Vec::new());
         for i in 0..5_000_u64 {
-            let (now, ev) = (i * i * 100, (i * 7919 % 1000) as u16);
+            let (now_ps, ev) = (i * i * 100, (i * 7919 % 1000) as u16);
             let choice = Choice::ALL[(i % 4) as usize];
-            life.count(now, Ev::new(ev), 1000, choice);
-            all.push((now, usize::from(ev) * BANDS / 1000, choice));
+            life.count(now_ps, Ev::new(ev), 1000, choice);
+            all.push((now_ps, usize::from(ev) * BANDS / 1000, choice));
         }
         assert!(life.bin_ps > FIRST_BIN_PS && life.bin_ps.is_multiple_of(FIRST_BIN_PS));
         for bin in 0..BINS {
             for band in 0..BANDS {
                 let mut expected = Counts::default();
-                let is_here = |(now, of, _): &&(u64, usize, Choice)| {
-                    now.since(5_000_000) / life.bin_ps == bin as u64 && *of == band
+                let is_here = |(now_ps, of, _): &&(u64, usize, Choice)| {
+                    now_ps.saturating_sub(5_000_000) / life.bin_ps == bin as u64 && *of == band
                 };
                 all.iter().filter(is_here).for_each(|(.., choice)| expected[*choice as usize] += 1);
                 assert_eq!(life.bin(bin)[band], expected, "bin {bin}, band {band}");
