@@ -178,9 +178,10 @@ fn a_flow_takes_as_long_as_its_formula_says() {
     let events = transfer(packets * PAYLOAD as usize, start_ps, US, US, Impairments::default());
     let header = header_bytes(false, Kind::Data) as u64;
     let data_ps = packets as u64 * serialisation_ceil_ps(u64::from(PAYLOAD) + header, LINK_BPS);
-    assert_eq!(received_ps(&events[1]), (start_ps, start_ps + data_ps + US));
+    let in_steps = |ps| Time::from_ps(ps).ps();
+    assert_eq!(received_ps(&events[1]), (start_ps, in_steps(start_ps + data_ps + US)));
     let ack_ps = serialisation_ceil_ps(header_bytes(false, Kind::Ack) as u64, LINK_BPS);
-    assert_eq!(delivered_ps(&events[0]), (start_ps, start_ps + data_ps + US + ack_ps + US));
+    assert_eq!(delivered_ps(&events[0]), (start_ps, in_steps(start_ps + data_ps + US + ack_ps + US)));
 }
 
 //= docs/specs/emulation.md#EMU-2 the host's link
