@@ -102,13 +102,14 @@ impl EvUse {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::at;
 
     /// Against a list of all packets.
     #[test]
     fn bins_hold_every_packet_once_whatever_their_length() {
-        let (mut life, mut all) = (EvLife::new(3, 5_000_000), Vec::new());
+        let (mut life, mut all) = (EvLife::new(3, at(5_000_000)), Vec::new());
         for i in 0..5_000_u64 {
-            let (now, ev) = (i * i * 100, (i * 7919 % 1000) as u16);
+            let (now, ev) = (at(i * i * 125), (i * 7919 % 1000) as u16);
             let choice = Choice::ALL[(i % 4) as usize];
             life.count(now, Ev::new(ev), 1000, choice);
             all.push((now, usize::from(ev) * BANDS / 1000, choice));
@@ -117,8 +118,8 @@ mod tests {
         for bin in 0..BINS {
             for band in 0..BANDS {
                 let mut expected = Counts::default();
-                let is_here = |(now, of, _): &&(u64, usize, Choice)| {
-                    now.since(5_000_000) / life.bin_ps == bin as u64 && *of == band
+                let is_here = |(now, of, _): &&(Time, usize, Choice)| {
+                    now.since(at(5_000_000)) / life.bin_ps == bin as u64 && *of == band
                 };
                 all.iter().filter(is_here).for_each(|(.., choice)| expected[*choice as usize] += 1);
                 assert_eq!(life.bin(bin)[band], expected, "bin {bin}, band {band}");
