@@ -181,7 +181,11 @@ fn a_fixed_window_is_what_was_asked_for() {
         cc.on_ack(reference().at_ps(1_000), &acks(4150, 1, 1));
         cc.on_send(reference().at_ps(2_000), PACKET);
         cc.on_loss(reference().at_ps(3_000), PACKET, LossCause::Timeout);
-        assert_eq!((cc.window_bytes(&reference()), cc.poll_send(reference().at_ps(4_000))), (window, at(4_000)), "{asked:?}");
+        assert_eq!(
+            (cc.window_bytes(&reference()), cc.poll_send(reference().at_ps(4_000))),
+            (window, at(4_000)),
+            "{asked:?}"
+        );
     }
 }
 

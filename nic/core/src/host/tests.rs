@@ -319,7 +319,10 @@ fn a_probe_is_answered_on_the_port_that_it_came_on() {
     station.arrive(at(20_000), (0, asked, probe, None), false);
     let (number, port, answer, _) = station.outside.out.pop_front().unwrap();
     let Body::ProbeAck(answer) = answer else { panic!("{answer:?}") };
-    assert_eq!((number, port, answer.port, answer.token, answer.timestamp, answer.hops), (0, asked, asked, 9, at(5_000), 1));
+    assert_eq!(
+        (number, port, answer.port, answer.token, answer.timestamp, answer.hops),
+        (0, asked, asked, 9, at(5_000), 1)
+    );
 }
 
 #[test]
@@ -402,7 +405,10 @@ fn frames_for_a_connection_that_has_ended_do_nothing() {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     station.table[0].halves = None;
     let data = Data { message_bytes: 9, payload_bytes: 9, ..Data::default() };
-    assert_eq!(station.arrive(Time::ZERO, (0, EvPort::new(1), Body::Data(data), Some(())), false), Some(Accept::Invalid));
+    assert_eq!(
+        station.arrive(Time::ZERO, (0, EvPort::new(1), Body::Data(data), Some(())), false),
+        Some(Accept::Invalid)
+    );
     for body in [Body::Ack(Ack::default()), Body::Probe(Probe::default()), Body::PullRequest(PullRequest::default())] {
         station.arrive(Time::ZERO, (0, EvPort::new(1), body, None), false);
     }

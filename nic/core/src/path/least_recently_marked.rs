@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
     use crate::rng::stream;
-    use crate::tests::{On, path_of, at_step};
+    use crate::tests::{On, at_step, path_of};
 
     /// Times are in steps of [`Time`].
     const RTT: u64 = 1_000;
@@ -194,7 +194,8 @@ mod tests {
     }
 
     fn send(balancer: &mut On<LeastRecentlyMarked>, now: u64, count: usize) -> Vec<u16> {
-        let mut send = || balancer.scheme.next_ev(balancer.path.at(at_step(now)), &SendInfo::default(), &mut stream(0, 0));
+        let mut send =
+            || balancer.scheme.next_ev(balancer.path.at(at_step(now)), &SendInfo::default(), &mut stream(0, 0));
         let evs: Vec<_> = (0..count).map(|_| send()).collect();
         evs.into_iter().map(|ev| balancer.labels.label(ev).unwrap()).collect()
     }
@@ -206,7 +207,11 @@ mod tests {
 
     fn lose(balancer: &mut On<LeastRecentlyMarked>, now: u64, label: u16, cause: LossCause) {
         let ev = balancer.labels.ev(label);
-        balancer.scheme.on_loss(balancer.path.at(at_step(now)), &LossInfo { ev, cause, ..LossInfo::default() }, &mut ());
+        balancer.scheme.on_loss(
+            balancer.path.at(at_step(now)),
+            &LossInfo { ev, cause, ..LossInfo::default() },
+            &mut (),
+        );
     }
 
     #[test]

@@ -309,7 +309,12 @@ mod tests {
         for second in 1..=11 {
             let known_ps = calibration.base_rtt_ps();
             assert_eq!(known_ps, if second <= 10 { 20 * US } else { 90 * US }, "{second}");
-            calibration.scheme.on_ack(at(second * 1_000_000 * US), &mut calibration.path, &ack(90 * US, false), 50 * US);
+            calibration.scheme.on_ack(
+                at(second * 1_000_000 * US),
+                &mut calibration.path,
+                &ack(90 * US, false),
+                50 * US,
+            );
         }
     }
 }

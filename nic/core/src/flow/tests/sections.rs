@@ -95,7 +95,9 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     assert!(stamps.is_sorted_by(|a, b| a < b) && stamps[0] == FIRST, "each later than the one before: {stamps:?}");
     let first = |psn| stamps[data.iter().position(|data| data.psn == psn && !data.trailer).unwrap()];
     let nack = |psn, timestamp_echo| Nack { psn, timestamp_echo, missing: true, ..Nack::default() };
-    for stale in [nack(1, first(1)), nack(1, Time::ZERO), nack(1, Time::NEVER), nack(1 << 60, first(5)), nack(10, first(5))] {
+    for stale in
+        [nack(1, first(1)), nack(1, Time::ZERO), nack(1, Time::NEVER), nack(1 << 60, first(5)), nack(10, first(5))]
+    {
         sender.on_nack(at(US), &stale, &mut ());
     }
     assert_eq!((sender.stats().stale_nacks, sender.stats().missing), (5, 0));

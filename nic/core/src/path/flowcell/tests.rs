@@ -54,7 +54,10 @@ fn paths_go_in_turn_around_the_set_or_are_drawn() {
     let mut counts = [0; 5];
     for _ in 0..5_000 {
         counts[usize::from(
-            random.scheme.next_ev(random.path.at_ps(0), &SendInfo { bytes: 1, ..SendInfo::default() }, &mut rng).index(),
+            random
+                .scheme
+                .next_ev(random.path.at_ps(0), &SendInfo { bytes: 1, ..SendInfo::default() }, &mut rng)
+                .index(),
         )] += 1;
     }
     assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");

@@ -10,7 +10,8 @@ use crate::tests::{Given, at, at_step};
 use crate::units::{ByteSize, Gbps, Micros, Ratio};
 use std::vec::Vec;
 
-const BASE_RTT_PS: u64 = 10 << 20;
+/// An eighth of it is whole steps of time and whole ticks of 2^10 ps.
+const BASE_RTT_PS: u64 = 10_000 << 10;
 const BYTES: u32 = 4_160;
 
 fn config(change: impl FnOnce(&mut FlowcutConfig)) -> Given {

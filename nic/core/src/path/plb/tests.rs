@@ -39,8 +39,11 @@ impl Rig {
     /// Whether the packet sent now takes a new path.
     fn moves(&mut self, now: u64, in_flight_bytes: u64) -> bool {
         let (before, ev) = (self.rng.clone(), self.plb.state.ev);
-        let next =
-            self.plb.next_ev(self.path.at(at_step(now)), &SendInfo { in_flight_bytes, ..SendInfo::default() }, &mut self.rng);
+        let next = self.plb.next_ev(
+            self.path.at(at_step(now)),
+            &SendInfo { in_flight_bytes, ..SendInfo::default() },
+            &mut self.rng,
+        );
         let moves = before != self.rng;
         assert!(moves || next == ev);
         moves

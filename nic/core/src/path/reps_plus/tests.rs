@@ -137,7 +137,11 @@ fn an_ack_vouches_for_the_packets_it_stands_for() {
     for (settled, packets, marked, marked_packets, cached) in table {
         let mut rig = Rig::new(|_| ());
         settled.iter().for_each(|&ev| rig.plus.on_packet_acked(rig.path.at_ps(0), &packet(ev)));
-        rig.plus.on_ack(rig.path.at_ps(0), &info(*settled.last().unwrap(), marked, packets, marked_packets), &mut rig.log);
+        rig.plus.on_ack(
+            rig.path.at_ps(0),
+            &info(*settled.last().unwrap(), marked, packets, marked_packets),
+            &mut rig.log,
+        );
         assert_eq!(rig.cached(), cached, "{settled:?} {packets} {marked} {marked_packets}");
     }
     let mut rig = Rig::new(|config| config.whole_acks = false);

@@ -204,14 +204,8 @@ impl History {
         let ev = self.balancer.next_ev(self.path.at(self.now), &packet, &mut self.rng);
         self.check(ev)?;
         let _ = self.balancer.section();
-        let sent = PacketInfo {
-            psn: packet.psn,
-            ev,
-            bytes: PACKET_BYTES,
-            sent_at: self.now,
-            was_lost: false,
-            reported: true,
-        };
+        let sent =
+            PacketInfo { psn: packet.psn, ev, bytes: PACKET_BYTES, sent_at: self.now, was_lost: false, reported: true };
         match again {
             Some(_) => drop(self.lost.remove(0)),
             None => self.next_psn += 1,

@@ -132,8 +132,13 @@ impl Ends {
         self.now = self.now.after(US);
         let (now, una, highest) = (self.now, self.literal.una, self.literal.highest);
         let ahead = |ahead: u8| (una + u64::from(ahead)).min(highest);
-        let nack =
-            |psn| Nack { psn, timestamp_echo: now.before(Time::STEP_PS), port: EvPort::new(7), go_back: true, ..Nack::default() };
+        let nack = |psn| Nack {
+            psn,
+            timestamp_echo: now.before(Time::STEP_PS),
+            port: EvPort::new(7),
+            go_back: true,
+            ..Nack::default()
+        };
         match op {
             Op::Send(packets) => (0..packets).try_for_each(|_| self.send())?,
             Op::Ack(packets) => {
