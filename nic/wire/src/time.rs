@@ -58,12 +58,89 @@ impl Time {
     /// How many times 2^`shift` picoseconds have passed since the origin.
     #[inline]
     pub const fn intervals(self, shift: u32) -> u64 {
-        (self.0 as u128 * Self::STEP_PS as u128 >> shift) as u64
+        ((self.0 as u128 * Self::STEP_PS as u128) >> shift) as u64
     }
 
     /// The next time that can be told from this one.
     #[inline]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_PS: u64 = 24 * 3_600 * 1_000_000_000_000;
+
+    #[test]
+    fn whole_steps_are_exact_and_others_are_rounded_away_from_the_present() {
+        for ps in [0, 125, 1_000, 8_337_000, DAY_PS, u64::MAX / 125 * 125] {
+            let time = Time::from_ps(ps);
+            assert_eq!(
+                (time.ps(), Time::ZERO.after(ps), time.before(ps), time.since(Time::ZERO)),
+                (ps, time, Time::ZERO, ps)
+            );
+            assert_eq!((time.next().since(time), time.next() > time), (125, true));
+        }
+        assert_eq!([0, 124, 125, 249, 250].map(|ps| Time::from_ps(ps).ps()), [0, 0, 125, 125, 250]);
+        let time = Time::from_ps(1_000);
+        assert_eq!(
+            [0, 1, 125, 126, 250, 251].map(|ps| time.after(ps).ps()),
+            [1_000, 1_125, 1_125, 1_250, 1_250, 1_375]
+        );
+        assert_eq!([0, 1, 124, 125, 249, 250].map(|ps| time.before(ps).ps()), [1_000, 1_000, 1_000, 875, 875, 750]);
+        assert_eq!(Time::from_ns(8_337), Time::from_ps(8_337_000));
+    }
+
+    #[test]
+    fn times_end_at_the_origin_and_at_never() {
+        let time = Time::from_ns(1);
+        assert_eq!((time.before(1_125), time.before(u64::MAX), Time::ZERO.since(time)), (Time::ZERO, Time::ZERO, 0));
+        assert_eq!(Time::default(), Time::ZERO);
+        assert_eq!(
+            (Time::from_ps(u64::MAX), time.after(u64::MAX), Time::from_ns(u64::MAX)),
+            (Time::NEVER, Time::NEVER, Time::NEVER)
+        );
+        assert_eq!((Time::NEVER.after(1), Time::NEVER.next(), Time::NEVER.ps()), (Time::NEVER, Time::NEVER, u64::MAX));
+        let last = Time::NEVER.before(125);
+        assert_eq!(
+            (last < Time::NEVER, last.after(125), last.after(126), last.next()),
+            (true, Time::NEVER, Time::NEVER, Time::NEVER)
+        );
+        // The longest that there is: anything later is a time, and not `NEVER`.
+        assert!(Time::from_ps(u64::MAX - 1) < Time::from_ps(u64::MAX) && Time::ZERO.after(u64::MAX - 1) < Time::NEVER);
+    }
+
+    #[test]
+    fn a_time_after_70_years_is_like_any_other() {
+        let time = Time::from_ns(70 * 365 * 24 * 3_600 * 1_000_000_000);
+        assert!(time > Time::ZERO.after(u64::MAX - 1) && time < Time::NEVER);
+        assert!(time < time.next() && time.next() < time.after(126) && time.before(125) < time);
+        assert_eq!(
+            (time.after(8_337_000).since(time), time.since(time.before(DAY_PS)), time.since(time)),
+            (8_337_000, DAY_PS, 0)
+        );
+        assert_eq!(time.after(DAY_PS).before(DAY_PS), time);
+        // Of how long ago something was, 213 days can be told.
+        let long = time.before(DAY_PS * 213);
+        assert_eq!(time.since(long), DAY_PS * 213);
+        assert_eq!(
+            (time.since(long.before(DAY_PS)), time.since(Time::ZERO), time.ps()),
+            (u64::MAX, u64::MAX, u64::MAX)
+        );
+        assert_eq!(Time::NEVER.since(time), u64::MAX);
+    }
+
+    #[test]
+    fn intervals_are_counted_from_the_origin() {
+        for (ps, shift, intervals) in
+            [(0, 0, 0), (125, 0, 125), (1_048_500, 20, 0), (1_048_625, 20, 1), (DAY_PS, 20, DAY_PS >> 20)]
+        {
+            assert_eq!(Time::from_ps(ps).intervals(shift), intervals, "{ps} {shift}");
+        }
+        // Steps of 2^20 ps, 125 of which are 2^20 steps of time.
+        assert_eq!((Time::NEVER.intervals(20), Time(1 << 63).intervals(20)), ((125 << 44) - 1, 125 << 43));
     }
 }

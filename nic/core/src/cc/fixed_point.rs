@@ -90,3 +90,36 @@ impl Gaps {
         self.rest = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_whole_steps_of_time_and_lose_nothing() {
+        for rate_bps in [1_000_000, 7_777_777_777, 30_000_000_000, 400_000_000_000, 800_000_000_000] {
+            let mut gaps = Gaps::new(rate_bps);
+            let (mut sum_ps, mut bytes) = (0, 0);
+            for packet in 0..10_000 {
+                bytes += packet % 97;
+                let gap_ps = gaps.after(packet % 97);
+                assert!(gap_ps.is_multiple_of(Time::STEP_PS));
+                sum_ps += gap_ps;
+                // Of each byte less than 2^-16 ps is lost, and of all less than a step is still to come.
+                let exact_ps = (u128::from(bytes) * 8 * u128::from(PS_PER_SECOND) / u128::from(rate_bps)) as u64;
+                let late_ps = exact_ps - sum_ps;
+                assert!(late_ps <= Time::STEP_PS + (bytes >> FRACTION_BITS), "{rate_bps}: {late_ps}");
+            }
+            gaps.restart();
+            assert_eq!(gaps.after(0), 0);
+        }
+    }
+
+    #[test]
+    fn the_longest_gap_is_281_seconds() {
+        for (rate_bps, bytes) in [(0, u64::MAX), (1, 36), (1, 1 << 40), (1_000_000_000_000_000, u64::MAX)] {
+            assert_eq!(Gaps::new(rate_bps).after(bytes) / PS_PER_SECOND, 281, "{bytes} at {rate_bps}");
+        }
+        assert_eq!(Gaps::new(1).after(35), 280 * PS_PER_SECOND);
+    }
+}

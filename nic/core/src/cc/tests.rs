@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::feedback::Ev;
 use crate::link::bdp_bytes;
+use crate::tests::{at, at_step};
 
 const BASE_RTT_PS: u64 = 8_337_000;
 const LINK_BPS: u64 = 400_000_000_000;
@@ -55,7 +56,7 @@ fn the_reference_windows_follow_from_the_path() {
     assert_eq!(reference().max_window_bytes, 625_275);
     let mut cc = Dctcp::make(&DctcpConfig::default(), &reference());
     assert_eq!(cc.window_bytes(&reference()), 626_650);
-    cc.on_ack(reference().at(0), &acks(4150, 1, 0));
+    cc.on_ack(reference().at_ps(0), &acks(4150, 1, 0));
     assert_eq!(cc.window_bytes(&reference()), 625_275);
 }
 
@@ -63,7 +64,7 @@ fn the_reference_windows_follow_from_the_path() {
 fn a_window_of_unmarked_bytes_adds_about_a_packet() {
     //= docs/specs/dctcp.md#DCTCP-1 growth
     let mut cc = dctcp(100 * 4150);
-    (0..100).for_each(|_| cc.on_ack(reference().at(0), &acks(4150, 1, 0)));
+    (0..100).for_each(|_| cc.on_ack(reference().at_ps(0), &acks(4150, 1, 0)));
     let grown = cc.window_bytes(&reference()) - 100 * 4150;
     assert!((4100..=4150).contains(&grown), "{grown}");
 }
@@ -73,9 +74,9 @@ fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
     //= docs/specs/dctcp.md#DCTCP-8 the trigger's mark counts for all
     let config = Path { initial_window_bytes: 100 * 4150, ..reference() };
     let mut cc = Dctcp::make(&DctcpConfig { marked_by_trigger: true }, &config);
-    cc.on_ack(reference().at(0), &acks(8 * 4150, 8, 1));
+    cc.on_ack(reference().at_ps(0), &acks(8 * 4150, 8, 1));
     assert_eq!(cc.window_bytes(&reference()), 98 * 4150, "a quarter of all eight");
-    cc.on_ack(reference().at(0), &AckInfo { marked: false, ..acks(8 * 4150, 8, 1) });
+    cc.on_ack(reference().at_ps(0), &AckInfo { marked: false, ..acks(8 * 4150, 8, 1) });
     assert!(cc.window_bytes(&reference()) > 98 * 4150, "growth, although one was marked");
 }
 
@@ -84,7 +85,7 @@ fn growth_below_a_byte_adds_up() {
     //= docs/specs/dctcp.md#DCTCP-7 integers
     let config = Path { packet_bytes: 64, initial_window_bytes: 600_000, ..reference() };
     let mut cc = Dctcp::make(&DctcpConfig::default(), &config);
-    (0..1000).for_each(|_| cc.on_ack(config.at(0), &acks(64, 1, 0)));
+    (0..1000).for_each(|_| cc.on_ack(config.at_ps(0), &acks(64, 1, 0)));
     assert_eq!(cc.window_bytes(&config), 600_006);
 }
 
@@ -92,8 +93,8 @@ fn growth_below_a_byte_adds_up() {
 fn a_marked_ack_takes_a_quarter_of_its_bytes() {
     //= docs/specs/dctcp.md#DCTCP-2 cut for marks
     let mut cc = dctcp(400_000);
-    cc.on_ack(reference().at(0), &acks(4150, 1, 1));
-    cc.on_ack(reference().at(0), &acks(4150, 1, 1));
+    cc.on_ack(reference().at_ps(0), &acks(4150, 1, 1));
+    cc.on_ack(reference().at_ps(0), &acks(4150, 1, 1));
     assert_eq!(cc.window_bytes(&reference()), 400_000 - 2075);
 }
 
@@ -103,10 +104,10 @@ fn every_loss_takes_its_bytes_down_to_one_packet() {
     //= docs/specs/dctcp.md#DCTCP-4 bounds of the window
     for cause in [LossCause::Trimmed, LossCause::SackGap, LossCause::Timeout] {
         let mut cc = dctcp(3 * 4150);
-        cc.on_loss(reference().at(0), PACKET, cause);
+        cc.on_loss(reference().at_ps(0), PACKET, cause);
         assert_eq!(cc.window_bytes(&reference()), 2 * 4150);
-        cc.on_loss(reference().at(0), PACKET, cause);
-        cc.on_loss(reference().at(0), PACKET, cause);
+        cc.on_loss(reference().at_ps(0), PACKET, cause);
+        cc.on_loss(reference().at_ps(0), PACKET, cause);
         assert_eq!(cc.window_bytes(&reference()), 4150);
     }
 }
@@ -115,12 +116,12 @@ fn every_loss_takes_its_bytes_down_to_one_packet() {
 fn a_coalesced_ack_splits_by_the_marked_share() {
     //= docs/specs/dctcp.md#DCTCP-5 coalesced ACKs
     let (mut one, mut apart) = (dctcp(400_000), dctcp(400_000));
-    one.on_ack(reference().at(0), &acks(4 * 4150, 4, 1));
-    apart.on_ack(reference().at(0), &acks(3 * 4150, 3, 0));
-    apart.on_ack(reference().at(0), &acks(4150, 1, 1));
+    one.on_ack(reference().at_ps(0), &acks(4 * 4150, 4, 1));
+    apart.on_ack(reference().at_ps(0), &acks(3 * 4150, 3, 0));
+    apart.on_ack(reference().at_ps(0), &acks(4150, 1, 1));
     assert_eq!(one.window_bytes(&reference()), apart.window_bytes(&reference()));
     let mut lying = dctcp(400_000);
-    lying.on_ack(reference().at(0), &acks(4 * 4150, 4, 9));
+    lying.on_ack(reference().at_ps(0), &acks(4 * 4150, 4, 9));
     assert_eq!(lying.window_bytes(&reference()), 400_000 - 4150);
 }
 
@@ -133,8 +134,8 @@ fn a_rate_is_kept_by_a_sender_that_comes_late() {
         let mut cc = AnyCc::new(&ControlConfig::FixedRate(own), &path);
         let mut send = |now_ps| {
             let mut packets = 0;
-            while cc.poll_send(path.at(now_ps)) <= now_ps {
-                cc.on_send(path.at(now_ps), 4_150);
+            while cc.poll_send(path.at_ps(now_ps)) <= at(now_ps) {
+                cc.on_send(path.at_ps(now_ps), 4_150);
                 packets += 1;
             }
             packets
@@ -151,22 +152,22 @@ fn fixed_rate_paces_without_drift() {
     let path = Path { max_window_bytes: u64::MAX, ..reference() };
     let mut cc = FixedRate::make(&own, &path);
     assert_eq!(cc.window_bytes(&path), u64::MAX);
-    let mut now_ps = 1_000_000;
+    let mut now = at(1_000_000);
     for _ in 0..30_000 {
-        cc.on_send(reference().at(now_ps), 1000);
-        now_ps = cc.poll_send(reference().at(now_ps));
+        cc.on_send(reference().at(now), 1000);
+        now = cc.poll_send(reference().at(now));
     }
-    // 30 MB at 30 Gb/s; the time of a byte is rounded to 2^-16 ps, 450 ps over all.
-    assert!(now_ps.abs_diff(8_000_000_000 + 1_000_000) <= 458, "{now_ps}");
+    // 30 MB at 30 Gb/s; the time of a byte is rounded to 2^-16 ps, 450 ps over all, and the sum to a step of time.
+    assert!(now.ps().abs_diff(8_000_000_000 + 1_000_000) <= 458 + Time::STEP_PS, "{now:?}");
 }
 
 #[test]
 fn a_late_sender_does_not_catch_up() {
     let mut cc = FixedRate::make(&FixedRateConfig { rate_gbps: Some(Gbps::new(8)) }, &reference());
-    cc.on_send(reference().at(0), 1000);
-    assert_eq!(cc.poll_send(reference().at(0)), 1_000_000);
-    cc.on_send(reference().at(5_000_000), 1000);
-    assert_eq!(cc.poll_send(reference().at(5_000_000)), 6_000_000);
+    cc.on_send(reference().at_ps(0), 1000);
+    assert_eq!(cc.poll_send(reference().at_ps(0)), at(1_000_000));
+    cc.on_send(reference().at_ps(5_000_000), 1000);
+    assert_eq!(cc.poll_send(reference().at_ps(5_000_000)), at(6_000_000));
     assert_eq!(cc.window_bytes(&reference()), 625_275);
 }
 
@@ -177,10 +178,14 @@ fn a_fixed_window_is_what_was_asked_for() {
     for (asked, window) in [(Some(2_500_000), 2_500_000), (None, 625_275), (Some(1), 4150)] {
         let own = FixedWindowConfig { window_bytes: asked.map(ByteSize::new) };
         let mut cc = AnyCc::new(&ControlConfig::FixedWindow(own), &reference());
-        cc.on_ack(reference().at(1), &acks(4150, 1, 1));
-        cc.on_send(reference().at(2), PACKET);
-        cc.on_loss(reference().at(3), PACKET, LossCause::Timeout);
-        assert_eq!((cc.window_bytes(&reference()), cc.poll_send(reference().at(4))), (window, 4), "{asked:?}");
+        cc.on_ack(reference().at_ps(1_000), &acks(4150, 1, 1));
+        cc.on_send(reference().at_ps(2_000), PACKET);
+        cc.on_loss(reference().at_ps(3_000), PACKET, LossCause::Timeout);
+        assert_eq!(
+            (cc.window_bytes(&reference()), cc.poll_send(reference().at_ps(4_000))),
+            (window, at(4_000)),
+            "{asked:?}"
+        );
     }
 }
 
@@ -232,11 +237,11 @@ proptest! {
         let mut literal = Literal { window: initial as f64, packet: packet.into(), max: max as f64 };
         for (packets, marked, lost) in feedback {
             if lost {
-                cc.on_loss(config.at(0), packet, LossCause::Timeout);
+                cc.on_loss(config.at_ps(0), packet, LossCause::Timeout);
                 literal.on_loss(packet.into());
             } else {
                 let (marked, bytes) = (marked.min(packets), u64::from(packets) * u64::from(packet));
-                cc.on_ack(config.at(0), &acks(bytes, packets, marked));
+                cc.on_ack(config.at_ps(0), &acks(bytes, packets, marked));
                 let marked_bytes = f64::from(marked) * f64::from(packet);
                 literal.on_ack(bytes as f64 - marked_bytes, marked_bytes);
             }
@@ -261,14 +266,15 @@ proptest! {
         let windows = Path { initial_window_bytes, max_window_bytes, ..reference() };
         let path = Path { packet_bytes, base_rtt_ps, link_bps, catch_up_packets, ..windows }.sanitised();
         let mut cc = AnyCc::new(&control, &path);
-        for (now_ps, bytes, lost, packets, marked_packets, marked, (rtt_ps, hops, in_flight_bytes)) in feedback {
+        for (steps, bytes, lost, packets, marked_packets, marked, (rtt_ps, hops, in_flight_bytes)) in feedback {
+            let now = path.at(at_step(steps));
             let ack = AckInfo { marked, rtt_ps, hops, in_flight_bytes, ..acks(bytes, packets, marked_packets) };
-            cc.on_ack(path.at(now_ps), &ack);
+            cc.on_ack(now, &ack);
             prop_assert!(cc.window_bytes(&path) >= u64::from(path.packet_bytes));
-            cc.on_loss(path.at(now_ps), lost, LossCause::SackGap);
+            cc.on_loss(now, lost, LossCause::SackGap);
             prop_assert!(cc.window_bytes(&path) >= u64::from(path.packet_bytes));
-            cc.on_send(path.at(now_ps), lost);
-            prop_assert!(cc.poll_send(path.at(now_ps)) >= now_ps);
+            cc.on_send(now, lost);
+            prop_assert!(cc.poll_send(now) >= now.time);
         }
     }
 }

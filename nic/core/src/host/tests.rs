@@ -13,6 +13,7 @@ use crate::flow::{Accept, Arrival, FlowConfig};
 use crate::now;
 use crate::path::{BalancerKind, LossCause};
 use crate::rng::stream;
+use crate::tests::at;
 
 const US: u64 = 1_000_000;
 const PAYLOAD: usize = 1000;
@@ -98,9 +99,9 @@ struct Outside<P: Payload> {
     log: Log,
     out: VecDeque<Flying<P>>,
     received: Vec<(u32, u64)>,
-    sender_timer_ps: Vec<u64>,
-    receiver_timer_ps: Vec<u64>,
-    grant_armed_ps: Option<u64>,
+    sender_timer: Vec<Time>,
+    receiver_timer: Vec<Time>,
+    grant_armed: Option<Time>,
 }
 
 impl<P: Payload> Owner for Outside<P> {
@@ -111,11 +112,11 @@ impl<P: Payload> Owner for Outside<P> {
         &mut self.log
     }
 
-    fn send(&mut self, _now_ps: u64, number: u32, _connection: &mut Connection<P>, port: EvPort, body: Body) {
+    fn send(&mut self, _now: Time, number: u32, _connection: &mut Connection<P>, port: EvPort, body: Body) {
         self.out.push_back((number, port, body, None));
     }
 
-    fn send_data(&mut self, _now_ps: u64, number: u32, connection: &mut Connection<P>, port: EvPort, data: &Data) {
+    fn send_data(&mut self, _now: Time, number: u32, connection: &mut Connection<P>, port: EvPort, data: &Data) {
         let piece = connection.outgoing.cut(data);
         self.out.push_back((number, port, Body::Data(*data), Some(piece)));
     }
@@ -124,7 +125,7 @@ impl<P: Payload> Owner for Outside<P> {
         connection.incoming.put(data, payload)
     }
 
-    fn take_messages(&mut self, _now_ps: u64, number: u32, connection: &mut Connection<P>) {
+    fn take_messages(&mut self, _now: Time, number: u32, connection: &mut Connection<P>) {
         let Some(half) = connection.receiving() else { return };
         while let Some((_, bytes)) = half.receiver.message_completed() {
             half.receiver.consumed(bytes);
@@ -132,7 +133,7 @@ impl<P: Payload> Owner for Outside<P> {
         }
     }
 
-    fn on_delivered(&mut self, _number: u32, connection: &mut Connection<P>, _message: u32, _at_ps: u64) {
+    fn on_delivered(&mut self, _number: u32, connection: &mut Connection<P>, _message: u32, _at: Time) {
         connection.delivered = true;
     }
 
@@ -144,18 +145,18 @@ impl<P: Payload> Owner for Outside<P> {
         !connection.delivered
     }
 
-    fn arm_sender(&mut self, now_ps: u64, number: u32, connection: &mut Connection<P>, _sent: bool) {
+    fn arm_sender(&mut self, now: Time, number: u32, connection: &mut Connection<P>, _sent: bool) {
         let Some((half, _)) = connection.halves.as_ref() else { return };
-        self.sender_timer_ps[number as usize] = half.deadline_ps(now_ps);
+        self.sender_timer[number as usize] = half.deadline(now);
     }
 
-    fn arm_receiver(&mut self, _now_ps: u64, number: u32, connection: &mut Connection<P>) {
+    fn arm_receiver(&mut self, _now: Time, number: u32, connection: &mut Connection<P>) {
         let Some((_, half)) = connection.halves.as_ref() else { return };
-        self.receiver_timer_ps[number as usize] = half.deadline_ps();
+        self.receiver_timer[number as usize] = half.deadline();
     }
 
-    fn arm_grant(&mut self, _now_ps: u64, _connection: &mut Connection<P>, at_ps: u64) {
-        self.grant_armed_ps = Some(at_ps);
+    fn arm_grant(&mut self, _now: Time, _connection: &mut Connection<P>, at: Time) {
+        self.grant_armed = Some(at);
     }
 }
 
@@ -186,33 +187,33 @@ impl<P: Payload> Station<P> {
             log: Log::bounded(1 << 16),
             out: VecDeque::new(),
             received: Vec::new(),
-            sender_timer_ps: vec![NEVER; connections],
-            receiver_timer_ps: vec![NEVER; connections],
-            grant_armed_ps: None,
+            sender_timer: vec![Time::NEVER; connections],
+            receiver_timer: vec![Time::NEVER; connections],
+            grant_armed: None,
         };
         Self { host, table, outside, done: Vec::new() }
     }
 
-    fn serve(&mut self, now_ps: u64, number: u32) {
+    fn serve(&mut self, now: Time, number: u32) {
         let Self { host, table, outside, done } = self;
-        match host.on_sender_deadline(now_ps, number, &mut table[number as usize], outside) {
+        match host.on_sender_deadline(now, number, &mut table[number as usize], outside) {
             Fate::Open => {}
             Fate::Done => done.push(number),
             Fate::Failed => panic!("connection {number} failed"),
         }
     }
 
-    fn arrive(&mut self, now_ps: u64, (number, port, body, piece): Flying<P>, trimmed: bool) -> Option<Accept> {
+    fn arrive(&mut self, now: Time, (number, port, body, piece): Flying<P>, trimmed: bool) -> Option<Accept> {
         let Self { host, table, outside, done } = self;
         let connection = &mut table[number as usize];
         match (body, piece) {
             (Body::Data(data), Some(piece)) => {
                 let arrival = Arrival { data, port, marked: false, hops: 1, trimmed, last_port: false };
-                Some(host.on_data(now_ps, number, connection, &arrival, piece, outside))
+                Some(host.on_data(now, number, connection, &arrival, piece, outside))
             }
             (body, _) => {
                 let path = Passage { port, hops: 1, marked: false, pause: false };
-                if host.on_control(now_ps, number, connection, &body, &path, outside) == Fate::Done {
+                if host.on_control(now, number, connection, &body, &path, outside) == Fate::Done {
                     done.push(number);
                 }
                 None
@@ -221,20 +222,20 @@ impl<P: Payload> Station<P> {
     }
 
     /// Does what is due, and puts at most one data packet on the wire.
-    fn step(&mut self, now_ps: u64) {
+    fn step(&mut self, now: Time) {
         for number in 0..self.table.len() as u32 {
-            if self.outside.sender_timer_ps[number as usize] <= now_ps && !self.done.contains(&number) {
-                self.serve(now_ps, number);
+            if self.outside.sender_timer[number as usize] <= now && !self.done.contains(&number) {
+                self.serve(now, number);
             }
-            if self.outside.receiver_timer_ps[number as usize] <= now_ps {
+            if self.outside.receiver_timer[number as usize] <= now {
                 let Self { host, table, outside, .. } = self;
-                host.on_receiver_deadline(now_ps, number, &mut table[number as usize], outside);
+                host.on_receiver_deadline(now, number, &mut table[number as usize], outside);
             }
         }
-        while self.host.grant_ps().is_some_and(|at_ps| at_ps <= now_ps) {
-            self.host.grant(now_ps, &mut self.table, &mut self.outside);
+        while self.host.grant_at().is_some_and(|at| at <= now) {
+            self.host.grant(now, &mut self.table, &mut self.outside);
         }
-        self.host.transmit(now_ps, &mut self.table, &mut self.outside);
+        self.host.transmit(now, &mut self.table, &mut self.outside);
     }
 }
 
@@ -249,22 +250,22 @@ fn transfer<P: Payload>(connections: usize, bytes: usize, control: CcKind) -> (S
     let config = config(control);
     let mut sender = Station::<P>::new(1, connections, Some(bytes), &config);
     let mut receiver = Station::<P>::new(2, connections, None, &config);
-    (0..connections as u32).for_each(|number| sender.serve(0, number));
-    let (mut now_ps, mut packets) = (0, 0);
+    (0..connections as u32).for_each(|number| sender.serve(Time::ZERO, number));
+    let (mut now, mut packets) = (Time::ZERO, 0);
     while sender.done.len() < connections {
-        now_ps += US / 10;
-        assert!(now_ps < 100_000 * US, "{:?} of {connections} after 100 ms", sender.done);
-        sender.step(now_ps);
-        receiver.step(now_ps);
+        now = now.after(US / 10);
+        assert!(now < at(100_000 * US), "{:?} of {connections} after 100 ms", sender.done);
+        sender.step(now);
+        receiver.step(now);
         for frame in core::mem::take(&mut sender.outside.out) {
             packets += u64::from(frame.3.is_some());
             let trimmed = frame.3.is_some() && packets % 26 == 0;
             if frame.3.is_none() || packets % 13 != 0 || trimmed {
-                receiver.arrive(now_ps, frame, trimmed);
+                receiver.arrive(now, frame, trimmed);
             }
         }
         for frame in core::mem::take(&mut receiver.outside.out) {
-            sender.arrive(now_ps, frame, false);
+            sender.arrive(now, frame, false);
         }
     }
     (sender, receiver)
@@ -297,15 +298,15 @@ fn messages_that_are_only_counted_take_the_same_course() {
 #[test]
 fn connections_take_turns_packet_by_packet() {
     let mut station = Station::<usize>::new(1, 3, Some(10 * PAYLOAD), &config(CcKind::Dctcp));
-    (0..3).for_each(|number| station.serve(0, number));
+    (0..3).for_each(|number| station.serve(Time::ZERO, number));
     assert_eq!(station.host.turn(0), Some(0));
-    (0..6).for_each(|_| station.host.transmit(0, &mut station.table, &mut station.outside));
+    (0..6).for_each(|_| station.host.transmit(Time::ZERO, &mut station.table, &mut station.outside));
     let order: Vec<u32> = station.outside.out.iter().map(|(number, ..)| *number).collect();
     assert_eq!(order, [0, 1, 2, 0, 1, 2]);
     // One that has ended loses its turn, and the others go on.
     station.table[0].halves = None;
     station.outside.out.clear();
-    (0..3).for_each(|_| station.host.transmit(0, &mut station.table, &mut station.outside));
+    (0..3).for_each(|_| station.host.transmit(Time::ZERO, &mut station.table, &mut station.outside));
     let order: Vec<u32> = station.outside.out.iter().map(|(number, ..)| *number).collect();
     assert_eq!(order, [1, 2, 1]);
 }
@@ -313,12 +314,15 @@ fn connections_take_turns_packet_by_packet() {
 #[test]
 fn a_probe_is_answered_on_the_port_that_it_came_on() {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
-    let probe = Body::Probe(Probe { token: 9, timestamp: 5 });
+    let probe = Body::Probe(Probe { token: 9, timestamp: at(5_000) });
     let asked = EvPort::new(4711);
-    station.arrive(20, (0, asked, probe, None), false);
+    station.arrive(at(20_000), (0, asked, probe, None), false);
     let (number, port, answer, _) = station.outside.out.pop_front().unwrap();
     let Body::ProbeAck(answer) = answer else { panic!("{answer:?}") };
-    assert_eq!((number, port, answer.port, answer.token, answer.timestamp, answer.hops), (0, asked, asked, 9, 5, 1));
+    assert_eq!(
+        (number, port, answer.port, answer.token, answer.timestamp, answer.hops),
+        (0, asked, asked, 9, at(5_000), 1)
+    );
 }
 
 #[test]
@@ -326,14 +330,14 @@ fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
     let mut station = Station::<usize>::new(1, 2, None, &config(CcKind::Dctcp));
     assert!(station.host.pacer.is_none());
     let ask = |demand_bytes| Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
-    station.arrive(0, (0, EvPort::new(1), ask(10_000), None), false);
-    station.arrive(0, (1, EvPort::new(1), ask(3_000), None), false);
-    assert_eq!((station.outside.grant_armed_ps, station.host.grant_ps()), (Some(0), Some(0)));
+    station.arrive(Time::ZERO, (0, EvPort::new(1), ask(10_000), None), false);
+    station.arrive(Time::ZERO, (1, EvPort::new(1), ask(3_000), None), false);
+    assert_eq!((station.outside.grant_armed, station.host.grant_at()), (Some(Time::ZERO), Some(Time::ZERO)));
     let mut granted = [0, 0];
-    let mut now_ps = 0;
-    while let Some(at_ps) = station.host.grant_ps() {
-        now_ps = at_ps;
-        station.host.grant(now_ps, &mut station.table, &mut station.outside);
+    let mut now = Time::ZERO;
+    while let Some(at) = station.host.grant_at() {
+        now = at;
+        station.host.grant(now, &mut station.table, &mut station.outside);
         for (number, _, body, _) in station.outside.out.drain(..) {
             let Body::Pull(pull) = body else { panic!("{body:?}") };
             granted[number as usize] = pull.credit_bytes;
@@ -341,12 +345,12 @@ fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
     }
     assert_eq!(granted, [10_000, 3_000]);
     // 13 grants and two remainders at 99 % of 100 Gb/s.
-    assert!((700_000..1_200_000).contains(&now_ps), "{now_ps}");
-    station.arrive(now_ps, (0, EvPort::new(1), ask(20_000), None), false);
+    assert!((at(700_000)..at(1_200_000)).contains(&now), "{now:?}");
+    station.arrive(now, (0, EvPort::new(1), ask(20_000), None), false);
     let (_, half) = station.table[0].halves.take().unwrap();
     station.host.close(&half);
-    station.host.grant(now_ps + US, &mut station.table, &mut station.outside);
-    assert!(station.outside.out.is_empty() && station.host.grant_ps().is_none());
+    station.host.grant(now.after(US), &mut station.table, &mut station.outside);
+    assert!(station.outside.out.is_empty() && station.host.grant_at().is_none());
 }
 
 /// Pulls in 100 ms for a connection that asks for all there is, again every `again_ps`, and sends what `send` says.
@@ -354,15 +358,16 @@ fn pulls(again_ps: u64, send: Option<Data>) -> usize {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     let (mut pulls, mut pulled_bytes, mut asks_ps) = (0, 0, 0);
     for now_ps in (0..100_000 * US).step_by(US as usize / 10) {
+        let now = at(now_ps);
         if now_ps >= asks_ps {
             let ask = PullRequest { demand_bytes: u64::MAX, pulled_bytes };
-            station.arrive(now_ps, (0, EvPort::new(1), Body::PullRequest(ask), None), false);
+            station.arrive(now, (0, EvPort::new(1), Body::PullRequest(ask), None), false);
             asks_ps += again_ps;
             if let Some(data) = send {
-                station.arrive(now_ps, (0, EvPort::new(1), Body::Data(data), Some(())), true);
+                station.arrive(now, (0, EvPort::new(1), Body::Data(data), Some(())), true);
             }
         }
-        station.step(now_ps);
+        station.step(now);
         for (.., body, _) in station.outside.out.drain(..) {
             if let Body::Pull(pull) = body {
                 (pulls, pulled_bytes) = (pulls + 1, pull.credit_bytes);
@@ -400,9 +405,12 @@ fn frames_for_a_connection_that_has_ended_do_nothing() {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     station.table[0].halves = None;
     let data = Data { message_bytes: 9, payload_bytes: 9, ..Data::default() };
-    assert_eq!(station.arrive(0, (0, EvPort::new(1), Body::Data(data), Some(())), false), Some(Accept::Invalid));
+    assert_eq!(
+        station.arrive(Time::ZERO, (0, EvPort::new(1), Body::Data(data), Some(())), false),
+        Some(Accept::Invalid)
+    );
     for body in [Body::Ack(Ack::default()), Body::Probe(Probe::default()), Body::PullRequest(PullRequest::default())] {
-        station.arrive(0, (0, EvPort::new(1), body, None), false);
+        station.arrive(Time::ZERO, (0, EvPort::new(1), body, None), false);
     }
     assert!(station.outside.out.is_empty() && !station.host.has_turns());
 }
@@ -410,14 +418,14 @@ fn frames_for_a_connection_that_has_ended_do_nothing() {
 #[test]
 fn the_log_keeps_each_event_under_its_connection() {
     let mut log = Log::bounded(2);
-    log.of(3).on_event(10, Event::FreezeEntered { reason: FreezeReason::Setting });
-    log.of(4).on_event(20, Event::FreezeExited);
-    log.of(3).on_event(30, Event::FreezeExited);
+    log.of(3).on_event(at(10_000), Event::FreezeEntered { reason: FreezeReason::Setting });
+    log.of(4).on_event(at(20_000), Event::FreezeExited);
+    log.of(3).on_event(at(30_000), Event::FreezeExited);
     assert_eq!(log.overflow(), 1);
-    let entries: Vec<_> = log.drain().map(|entry| (entry.at_ps, entry.connection)).collect();
-    assert_eq!(entries, [(10, 3), (20, 4)]);
+    let entries: Vec<_> = log.drain().map(|entry| (entry.at, entry.connection)).collect();
+    assert_eq!(entries, [(at(10_000), 3), (at(20_000), 4)]);
     let mut log = Log::unbounded();
-    log.of(1).on_event(1, Event::Retransmit { psn: 0, cause: LossCause::Timeout });
-    log.of(1).on_event(2, Event::Timeout { psn: 0 });
+    log.of(1).on_event(at(1_000), Event::Retransmit { psn: 0, cause: LossCause::Timeout });
+    log.of(1).on_event(at(2_000), Event::Timeout { psn: 0 });
     assert_eq!(log.drain().count(), 1);
 }

@@ -120,11 +120,11 @@ mod tests {
     }
 
     fn sends(balancer: &mut On<HostDr>, packet: &SendInfo, count: usize) -> Vec<u16> {
-        (0..count).map(|_| balancer.scheme.next_ev(balancer.path.at(0), packet, &mut stream(0, 0)).index()).collect()
+        (0..count).map(|_| balancer.scheme.next_ev(balancer.path.at_ps(0), packet, &mut stream(0, 0)).index()).collect()
     }
 
     fn tell(balancer: &mut On<HostDr>, paths: &[u16]) {
-        balancer.scheme.on_reachable(balancer.path.at(0), &paths.iter().copied().map(Ev::new).collect::<Vec<_>>());
+        balancer.scheme.on_reachable(balancer.path.at_ps(0), &paths.iter().copied().map(Ev::new).collect::<Vec<_>>());
     }
 
     #[test]

@@ -180,9 +180,11 @@ mod tests {
 
     use super::*;
     use crate::rng::stream;
-    use crate::tests::{On, path_of};
+    use crate::tests::{On, at_step, path_of};
 
-    const RTT_PS: u64 = 1_000;
+    /// Times are in steps of [`Time`].
+    const RTT: u64 = 1_000;
+    const RTT_PS: u64 = RTT * Time::STEP_PS;
 
     fn balancer(labels: u16) -> On<LeastRecentlyMarked> {
         let memory_us = Some(Micros::from_ps(4 * RTT_PS));
@@ -191,20 +193,25 @@ mod tests {
         On { scheme: LeastRecentlyMarked::make(&own, &path, &mut stream(3, 3)), path }
     }
 
-    fn send(balancer: &mut On<LeastRecentlyMarked>, now: Time, count: usize) -> Vec<u16> {
-        let mut send = || balancer.scheme.next_ev(balancer.path.at(now), &SendInfo::default(), &mut stream(0, 0));
+    fn send(balancer: &mut On<LeastRecentlyMarked>, now: u64, count: usize) -> Vec<u16> {
+        let mut send =
+            || balancer.scheme.next_ev(balancer.path.at(at_step(now)), &SendInfo::default(), &mut stream(0, 0));
         let evs: Vec<_> = (0..count).map(|_| send()).collect();
         evs.into_iter().map(|ev| balancer.labels.label(ev).unwrap()).collect()
     }
 
-    fn ack(balancer: &mut On<LeastRecentlyMarked>, now: Time, label: u16, marked: bool) {
+    fn ack(balancer: &mut On<LeastRecentlyMarked>, now: u64, label: u16, marked: bool) {
         let ev = balancer.labels.ev(label);
-        balancer.scheme.on_ack(balancer.path.at(now), &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
+        balancer.scheme.on_ack(balancer.path.at(at_step(now)), &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
     }
 
-    fn lose(balancer: &mut On<LeastRecentlyMarked>, now: Time, label: u16, cause: LossCause) {
+    fn lose(balancer: &mut On<LeastRecentlyMarked>, now: u64, label: u16, cause: LossCause) {
         let ev = balancer.labels.ev(label);
-        balancer.scheme.on_loss(balancer.path.at(now), &LossInfo { ev, cause, ..LossInfo::default() }, &mut ());
+        balancer.scheme.on_loss(
+            balancer.path.at(at_step(now)),
+            &LossInfo { ev, cause, ..LossInfo::default() },
+            &mut (),
+        );
     }
 
     #[test]
@@ -218,9 +225,9 @@ mod tests {
         ack(&mut balancer, 100, 3, false);
         assert_eq!(send(&mut balancer, 100, 4), [3, 0, 1, 3]);
         lose(&mut balancer, 200, 0, LossCause::Timeout);
-        assert_eq!(send(&mut balancer, 100 + 4 * RTT_PS - 1, 3), [1, 3, 1]);
-        assert_eq!(send(&mut balancer, 100 + 4 * RTT_PS, 4), [2, 3, 1, 2]);
-        assert_eq!(send(&mut balancer, 200 + 64 * RTT_PS, 4), [3, 0, 1, 2]);
+        assert_eq!(send(&mut balancer, 100 + 4 * RTT - 1, 3), [1, 3, 1]);
+        assert_eq!(send(&mut balancer, 100 + 4 * RTT, 4), [2, 3, 1, 2]);
+        assert_eq!(send(&mut balancer, 200 + 64 * RTT, 4), [3, 0, 1, 2]);
     }
 
     #[test]
@@ -239,7 +246,7 @@ mod tests {
         lose(&mut balancer, 10, 1, LossCause::SackGap);
         lose(&mut balancer, 11, 3, LossCause::Trimmed);
         assert_eq!(send(&mut balancer, 12, 3), [0, 2, 0]);
-        assert_eq!(send(&mut balancer, 11 + 4 * RTT_PS, 4), [2, 3, 0, 2]);
+        assert_eq!(send(&mut balancer, 11 + 4 * RTT, 4), [2, 3, 0, 2]);
     }
 
     /// The clauses by sorting all labels for every packet.
@@ -251,7 +258,7 @@ mod tests {
     }
 
     impl Literal {
-        fn send(&mut self, now: Time) -> u16 {
+        fn send(&mut self, now: u64) -> u16 {
             let count = self.marked.len();
             for label in 0..count {
                 self.marked[label] &= self.until[label].0 > now;
@@ -266,7 +273,7 @@ mod tests {
             label as u16
         }
 
-        fn mark(&mut self, label: u16, until: Time) {
+        fn mark(&mut self, label: u16, until: u64) {
             self.marks += 1;
             self.until[usize::from(label)] = (until, self.marks);
             self.marked[usize::from(label)] = true;
@@ -287,11 +294,11 @@ mod tests {
                 match bits % 8 {
                     0..3 => {
                         ack(&mut ours, now, label, true);
-                        literal.mark(label, now + 4 * RTT_PS);
+                        literal.mark(label, now + 4 * RTT);
                     }
                     3 if bits.is_multiple_of(64) => {
                         lose(&mut ours, now, label, LossCause::Timeout);
-                        literal.mark(label, now + 64 * RTT_PS);
+                        literal.mark(label, now + 64 * RTT);
                     }
                     _ => assert_eq!(send(&mut ours, now, 1), [literal.send(now)]),
                 }

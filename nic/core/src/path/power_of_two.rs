@@ -147,15 +147,15 @@ mod tests {
         (On { scheme: PowerOfTwo::make(&own, &path, &mut rng), path }, rng)
     }
 
-    fn ack(balancer: &mut On<PowerOfTwo>, now: Time, label: u16, marked: bool) {
+    fn ack(balancer: &mut On<PowerOfTwo>, now_ps: u64, label: u16, marked: bool) {
         let ev = balancer.labels.ev(label);
-        balancer.scheme.on_ack(balancer.path.at(now), &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
+        balancer.scheme.on_ack(balancer.path.at_ps(now_ps), &AckInfo { ev, marked, ..AckInfo::default() }, &mut ());
     }
 
-    fn counts(balancer: &mut On<PowerOfTwo>, rng: &mut Rng, now: Time) -> Vec<u32> {
+    fn counts(balancer: &mut On<PowerOfTwo>, rng: &mut Rng, now_ps: u64) -> Vec<u32> {
         let mut counts = std::vec![0; balancer.labels.count().into()];
         for _ in 0..10_000 {
-            let ev = balancer.scheme.next_ev(balancer.path.at(now), &SendInfo::default(), rng);
+            let ev = balancer.scheme.next_ev(balancer.path.at_ps(now_ps), &SendInfo::default(), rng);
             counts[usize::from(balancer.labels.label(ev).unwrap())] += 1;
         }
         counts
@@ -188,6 +188,19 @@ mod tests {
     }
 
     #[test]
+    fn a_label_that_was_lost_and_long_unused_is_clean() {
+        //= docs/specs/power-of-two.md#P2C-4 scores halve
+        for half_lives in [8, 255, 256, 257, 512, 1 << 16, 1 << 32] {
+            let (mut balancer, mut rng) = balancer(2);
+            let lost = LossInfo { ev: balancer.labels.ev(0), cause: LossCause::Timeout, ..LossInfo::default() };
+            balancer.scheme.on_loss(balancer.path.at_ps(0), &lost, &mut ());
+            assert_eq!(counts(&mut balancer, &mut rng, 0), [0, 10_000]);
+            let counts = counts(&mut balancer, &mut rng, half_lives * HALF_LIFE_PS + 125);
+            assert!(counts[0].abs_diff(counts[1]) < 400, "after {half_lives}: {counts:?}");
+        }
+    }
+
+    #[test]
     fn scores_follow_the_table() {
         //= docs/specs/power-of-two.md#P2C-3 scores
         //= docs/specs/power-of-two.md#P2C-4 scores halve
@@ -199,21 +212,21 @@ mod tests {
         }
         let lost = |cause| LossInfo { ev: balancer.labels.ev(2), cause, ..LossInfo::default() };
         let (trimmed, timeout) = (lost(LossCause::Trimmed), lost(LossCause::Timeout));
-        balancer.scheme.on_loss(balancer.path.at(0), &trimmed, &mut ());
+        balancer.scheme.on_loss(balancer.path.at_ps(0), &trimmed, &mut ());
         assert_eq!(score(&balancer), 117);
-        balancer.scheme.on_loss(balancer.path.at(0), &timeout, &mut ());
+        balancer.scheme.on_loss(balancer.path.at_ps(0), &timeout, &mut ());
         assert_eq!(score(&balancer), 255);
-        for (half_lives, expected) in [(0, 255), (1, 127), (3, 31), (7, 1), (8, 0), (255, 0)] {
-            balancer.scheme.on_loss(balancer.path.at(HALF_LIFE_PS - 1), &timeout, &mut ());
+        for (half_lives, expected) in [(0, 255), (1, 127), (3, 31), (7, 1), (8, 0), (255, 0), (256, 0), (512, 0)] {
+            balancer.scheme.on_loss(balancer.path.at_ps(HALF_LIFE_PS - 1), &timeout, &mut ());
             let On { scheme, path } = &mut balancer;
-            let known = scheme.age(path.at(HALF_LIFE_PS - 1 + half_lives * HALF_LIFE_PS), 2);
+            let known = scheme.age(path.at_ps(HALF_LIFE_PS - 1 + half_lives * HALF_LIFE_PS), 2);
             assert_eq!(known.score, expected, "after {half_lives}");
             *known = Known::default();
         }
         ack(&mut balancer, 0, 2, false);
         assert_eq!(score(&balancer), 0);
         balancer.scheme.on_ack(
-            balancer.path.at(0),
+            balancer.path.at_ps(0),
             &AckInfo { ev: Ev::new(60_000), marked: true, ..AckInfo::default() },
             &mut (),
         );

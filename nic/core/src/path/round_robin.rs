@@ -50,8 +50,9 @@ mod tests {
             let path = Path { evs, seed: Some(7), ..path_of(8_000_000, 10) };
             let mut rng = stream(1, 1);
             let mut balancer = RoundRobin::make(&NoSettings {}, &path, &mut rng);
-            let mut round =
-                || (0..evs).map(|_| balancer.next_ev(path.at(0), &SendInfo::default(), &mut rng)).collect::<Vec<_>>();
+            let mut round = || {
+                (0..evs).map(|_| balancer.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng)).collect::<Vec<_>>()
+            };
             let first = round();
             assert_eq!(round(), first);
             let mut sorted = first.clone();
@@ -59,7 +60,11 @@ mod tests {
             sorted.dedup();
             assert_eq!(sorted.len(), evs as usize);
             let mut again = RoundRobin::make(&NoSettings {}, &path, &mut stream(2, 2));
-            assert_eq!(again.next_ev(path.at(0), &SendInfo::default(), &mut rng), first[0], "the seed decides alone");
+            assert_eq!(
+                again.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng),
+                first[0],
+                "the seed decides alone"
+            );
         }
     }
 
@@ -69,10 +74,10 @@ mod tests {
         let path = path_of(8_000_000, 10);
         let mut rng = stream(1, 1);
         let mut balancer = RoundRobin::make(&NoSettings {}, &path, &mut rng);
-        let first = balancer.next_ev(path.at(0), &SendInfo::default(), &mut rng);
-        balancer.on_ack(path.at(1), &AckInfo { ev: first, marked: true, ..AckInfo::default() }, &mut ());
-        balancer.on_loss(path.at(2), &LossInfo { ev: first, ..LossInfo::default() }, &mut ());
-        let second = balancer.next_ev(path.at(3), &SendInfo::default(), &mut rng);
+        let first = balancer.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng);
+        balancer.on_ack(path.at_ps(1), &AckInfo { ev: first, marked: true, ..AckInfo::default() }, &mut ());
+        balancer.on_loss(path.at_ps(2), &LossInfo { ev: first, ..LossInfo::default() }, &mut ());
+        let second = balancer.next_ev(path.at_ps(3), &SendInfo::default(), &mut rng);
         assert_eq!(second.index(), (first.index() + 1) % path.evs);
     }
 }

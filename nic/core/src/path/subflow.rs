@@ -64,7 +64,7 @@ mod tests {
             let path = Path { evs, seed: Some(7), ..path_of(8_000_000, 10) };
             let mut rng = stream(1, 1);
             let mut balancer = Subflow::make(&own, &path, &mut rng);
-            let mut send = || balancer.next_ev(path.at(0), &SendInfo::default(), &mut rng);
+            let mut send = || balancer.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng);
             let first: Vec<_> = (0..distinct).map(|_| send()).collect();
             let mut sorted = first.clone();
             sorted.sort_unstable();
@@ -72,7 +72,11 @@ mod tests {
             assert_eq!(sorted.len(), distinct);
             assert!((0..5).all(|_| (0..distinct).all(|label| send() == first[label])));
             let mut again = Subflow::make(&own, &path, &mut stream(2, 2));
-            assert_eq!(again.next_ev(path.at(0), &SendInfo::default(), &mut rng), first[0], "the seed decides alone");
+            assert_eq!(
+                again.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng),
+                first[0],
+                "the seed decides alone"
+            );
         }
     }
 }

@@ -11,13 +11,14 @@ use std::string::ToString;
 use std::vec::Vec;
 
 use super::*;
+use crate::Time;
 use crate::event::{Event, FreezeReason};
 use crate::rng::{self, Rng};
-use crate::tests::Given;
+use crate::tests::{Given, at, at_step};
 use crate::units::{Micros, Ratio};
 
-/// The unit of the exit time: histories in whole units see no rounding.
-const TICK_PS: u64 = 1 << 20;
+/// A unit of time.
+const TICK_PS: u64 = 1_000_000;
 const BASE_RTT_PS: u64 = 8_337_000;
 const FREEZING_TIMEOUT: Micros = Micros::from_ps(10 * TICK_PS);
 const FROZEN_BY_TIMEOUT: Event = Event::FreezeEntered { reason: FreezeReason::Loss(LossCause::Timeout) };
@@ -70,7 +71,7 @@ struct Rig {
     path: Path,
     reps: Reps,
     rng: Rng,
-    log: Vec<(u64, Event)>,
+    log: Vec<(Time, Event)>,
 }
 
 impl Rig {
@@ -90,11 +91,11 @@ impl Rig {
     }
 
     fn ack(&mut self, now_ps: u64, ev: u16, marked: bool) {
-        self.reps.on_ack(self.path.at(now_ps), &ack(ev, marked), &mut self.log);
+        self.reps.on_ack(self.path.at_ps(now_ps), &ack(ev, marked), &mut self.log);
     }
 
     fn loss(&mut self, now_ps: u64, loss: LossInfo) {
-        self.reps.on_loss(self.path.at(now_ps), &loss, &mut self.log);
+        self.reps.on_loss(self.path.at_ps(now_ps), &loss, &mut self.log);
     }
 
     fn timeout(&mut self, now_ps: u64) {
@@ -108,7 +109,7 @@ impl Rig {
 
     fn send(&mut self) -> Option<u16> {
         let before = self.rng.clone();
-        let ev = self.reps.next_ev(self.path.at(0), &PACKET, &mut self.rng);
+        let ev = self.reps.next_ev(self.path.at_ps(0), &PACKET, &mut self.rng);
         (before == self.rng).then_some(ev.index())
     }
 }
@@ -124,16 +125,16 @@ fn ecmp_keeps_the_ev_it_drew() {
     //= docs/specs/reps.md#REPS-21 ECMP
     let (mut rng, path) = (rng::stream(3, 0), config(BalancerKind::Ecmp).path());
     let mut ecmp = AnyBalancer::new(&BalancerKind::Ecmp.into(), &path, &mut rng);
-    let first = ecmp.next_ev(path.at(0), &PACKET, &mut rng);
-    ecmp.on_loss(path.at(1), &loss(first.index(), LossCause::Timeout), &mut ());
-    ecmp.on_ack(path.at(2), &ack(first.index(), true), &mut ());
-    assert!((0..100).all(|_| ecmp.next_ev(path.at(3), &PACKET, &mut rng) == first));
+    let first = ecmp.next_ev(path.at_ps(0), &PACKET, &mut rng);
+    ecmp.on_loss(path.at_ps(1_000), &loss(first.index(), LossCause::Timeout), &mut ());
+    ecmp.on_ack(path.at_ps(2_000), &ack(first.index(), true), &mut ());
+    assert!((0..100).all(|_| ecmp.next_ev(path.at_ps(3_000), &PACKET, &mut rng) == first));
     let others = (0..8).map(|stream| Ecmp::make(&NoSettings {}, &path, &mut rng::stream(3, stream)));
-    assert!(others.map(|mut other| other.next_ev(path.at(0), &PACKET, &mut rng)).any(|ev| ev != first));
+    assert!(others.map(|mut other| other.next_ev(path.at_ps(0), &PACKET, &mut rng)).any(|ev| ev != first));
     let seeded = |seed, stream| {
         let path = Path { seed: Some(seed), ..path };
         let mut ecmp = Ecmp::make(&NoSettings {}, &path, &mut rng::stream(3, stream));
-        ecmp.next_ev(path.at(0), &PACKET, &mut rng::stream(0, 0))
+        ecmp.next_ev(path.at_ps(0), &PACKET, &mut rng::stream(0, 0))
     };
     assert_eq!(seeded(9, 0), seeded(9, 1), "a connection's own seed decides alone");
     assert!((10..18).any(|seed| seeded(seed, 0) != seeded(9, 0)));
@@ -145,7 +146,7 @@ fn ops_draws_evenly() {
     let (mut rng, path) = (rng::stream(4, 0), Path { evs: 16, ..config(BalancerKind::Ops).path() });
     let mut ops = Ops::make(&NoSettings {}, &path, &mut rng);
     let mut counts = [0u32; 16];
-    (0..16_000).for_each(|_| counts[usize::from(ops.next_ev(path.at(0), &PACKET, &mut rng).index())] += 1);
+    (0..16_000).for_each(|_| counts[usize::from(ops.next_ev(path.at_ps(0), &PACKET, &mut rng).index())] += 1);
     assert!(counts.iter().all(|&count| (850..1150).contains(&count)), "{counts:?}");
 }
 

@@ -2,14 +2,32 @@
 
 use core::ops::{Deref, DerefMut};
 
-use crate::now::Path;
+use crate::Time;
+use crate::now::{Now, Path};
 use crate::path::BalancerConfig;
 
 pub mod agenda;
 
+/// A time, in picoseconds.
+pub(crate) const fn at(ps: u64) -> Time {
+    Time::from_ps(ps)
+}
+
+/// The time that is so many of its least steps after the origin: any number makes one.
+pub(crate) const fn at_step(steps: u64) -> Time {
+    Time::from_ns(steps / 8).after(steps % 8 * Time::STEP_PS)
+}
+
 /// A path with 400 Gb/s and full packets of 4,150 bytes.
 pub(crate) fn path_of(base_rtt_ps: u64, bdp_packets: u32) -> Path {
     Path { bdp_packets, ..Path::new(base_rtt_ps, 400_000_000_000, 4_150) }.sanitised()
+}
+
+impl Path {
+    /// A time on this path, in picoseconds.
+    pub(crate) fn at_ps(&self, ps: u64) -> Now<'_> {
+        self.at(at(ps))
+    }
 }
 
 /// A balancer's settings and its path, as a test gives them.

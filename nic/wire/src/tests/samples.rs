@@ -25,12 +25,20 @@ pub fn common() -> Common {
     Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8 }
 }
 
+/// The time of data, ACK and NACK among [`bodies`], as it lies on the wire.
+pub const STAMP: u64 = 0x2122_2324_2526_2728;
+
+/// The time that lies on the wire as this number.
+pub fn time(count: u64) -> Time {
+    Time::from_ns(count / 8).after(count % 8 * Time::STEP_PS)
+}
+
 /// One body of each kind, and an Ack with echoes, every field different from zero, and the payload that goes with it.
 pub fn bodies() -> Vec<(Body, Vec<u8>)> {
     let payload: Vec<u8> = (0..333).map(|i| (i * 7) as u8).collect();
     let data = Data {
         psn: 0x1112_1314_1516_1718,
-        timestamp: 0x2122_2324_2526_2728,
+        timestamp: time(STAMP),
         message: 0x3132_3334,
         offset: 0x4142_4344_4546_4748,
         message_bytes: 0x5152_5354_5556_5758,
@@ -42,7 +50,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
     };
     let ack = Ack {
         cumulative: 0x1112_1314_1516_1718,
-        timestamp_echo: 0x2122_2324_2526_2728,
+        timestamp_echo: time(STAMP),
         sack_base: 0x3132_3334_3536_3738,
         bitmap: [1, 1 << 63, 0x0102_0304_0506_0708, u64::MAX],
         port: EvPort::new(0x4142),
@@ -57,7 +65,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
     let plain = Ack { echoes: Echoes::default(), ..ack };
     let nack = Nack {
         psn: 77,
-        timestamp_echo: 0x2122_2324_2526_2728,
+        timestamp_echo: time(STAMP),
         port: EvPort::new(0x4142),
         hops: 3,
         marked: true,
@@ -85,7 +93,8 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         ack_every: 1,
         ..Accept::default()
     };
-    let probe_ack = ProbeAck { token: 99, timestamp: 123_456_789, port: EvPort::new(60_000), hops: 3, marked: true };
+    let probe_ack =
+        ProbeAck { token: 99, timestamp: time(123_456_789), port: EvPort::new(60_000), hops: 3, marked: true };
     vec![
         (Body::Data(data), payload),
         (Body::Ack(plain), vec![]),
@@ -94,7 +103,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         (Body::Accept(accept), vec![]),
         (Body::Close(Close { cumulative: 1 << 50, reason: CloseReason::Timeout, acknowledgement: true }), vec![]),
         (Body::Reset(Reset { reason: 7 }), vec![]),
-        (Body::Probe(Probe { token: 99, timestamp: 123_456_789 }), vec![]),
+        (Body::Probe(Probe { token: 99, timestamp: time(123_456_789) }), vec![]),
         (Body::ProbeAck(probe_ack), vec![]),
         (Body::Pull(Pull { credit_bytes: 0x1112_1314_1516_1718 }), vec![]),
         (Body::PullRequest(PullRequest { demand_bytes: 1 << 40, pulled_bytes: 0x2122_2324_2526_2728 }), vec![]),
@@ -164,7 +173,7 @@ fn any_data() -> impl Strategy<Value = (Body, Vec<u8>)> {
     (any::<(u64, u64, u32, u64, u64, [bool; 3], u16)>(), payload).prop_map(|(f, payload)| {
         let data = Data {
             psn: f.0,
-            timestamp: f.1,
+            timestamp: time(f.1),
             message: f.2,
             offset: f.3,
             message_bytes: f.4,
@@ -184,7 +193,7 @@ fn any_control() -> impl Strategy<Value = Body> {
         let [hops, packets, marked_packets] = f.5;
         Body::Ack(Ack {
             cumulative: f.0,
-            timestamp_echo: f.1,
+            timestamp_echo: time(f.1),
             sack_base: f.2,
             bitmap: f.3,
             port: EvPort::new(f.4),
@@ -199,7 +208,7 @@ fn any_control() -> impl Strategy<Value = Body> {
     });
     let nack = any::<(u64, u64, u16, u8, [bool; 4], u16)>().prop_map(|f| {
         let [marked, missing, last_port, go_back] = f.4;
-        let (psn, timestamp_echo) = (f.0, f.1);
+        let (psn, timestamp_echo) = (f.0, time(f.1));
         Body::Nack(Nack {
             psn,
             timestamp_echo,
@@ -224,9 +233,10 @@ fn any_control() -> impl Strategy<Value = Body> {
         Body::Close(Close { cumulative, reason: CloseReason::from_u32(reason).unwrap(), acknowledgement })
     });
     let reset = any::<u32>().prop_map(|reason| Body::Reset(Reset { reason }));
-    let probe = any::<(u64, u64)>().prop_map(|(token, timestamp)| Body::Probe(Probe { token, timestamp }));
+    let probe =
+        any::<(u64, u64)>().prop_map(|(token, timestamp)| Body::Probe(Probe { token, timestamp: time(timestamp) }));
     let probe_ack = any::<(u64, u64, u16, u8, bool)>().prop_map(|f| {
-        Body::ProbeAck(ProbeAck { token: f.0, timestamp: f.1, port: EvPort::new(f.2), hops: f.3, marked: f.4 })
+        Body::ProbeAck(ProbeAck { token: f.0, timestamp: time(f.1), port: EvPort::new(f.2), hops: f.3, marked: f.4 })
     });
     let pull = any::<u64>().prop_map(|credit_bytes| Body::Pull(Pull { credit_bytes }));
     let request = any::<(u64, u64)>()

@@ -159,11 +159,11 @@ fn switches_read_which_packet_a_frame_is_of() {
             let mut frame = build(&envelope(v6), &common(), &body, &payload);
             let fields = packet_fields(frame.as_slice(), v6);
             let expected = match &body {
-                Body::Data(Data { psn, timestamp, .. }) => {
-                    PacketFields { number: *psn, stamp_ps: *timestamp, ..PacketFields::default() }
+                Body::Data(Data { psn, .. }) => {
+                    PacketFields { number: *psn, stamp_ps: STAMP, ..PacketFields::default() }
                 }
-                Body::Ack(Ack { cumulative, timestamp_echo, hops, trimmed, .. }) => {
-                    PacketFields { number: *cumulative, stamp_ps: *timestamp_echo, hops: *hops, is_ack: !trimmed }
+                Body::Ack(Ack { cumulative, hops, trimmed, .. }) => {
+                    PacketFields { number: *cumulative, stamp_ps: STAMP, hops: *hops, is_ack: !trimmed }
                 }
                 _ => PacketFields::default(),
             };

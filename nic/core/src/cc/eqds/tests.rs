@@ -6,6 +6,8 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::Time;
+use crate::tests::at;
 
 const PACKET: u32 = 4_150;
 /// 400 Gb/s and 8.337 us: a bandwidth-delay product of 416,850 bytes, 101 packets.
@@ -24,7 +26,7 @@ fn drain(cc: &mut Eqds) -> u64 {
     let packets = (0..100_000).take_while(|_| {
         let goes = cc.has_credit();
         if goes {
-            cc.on_send(path().at(0), PACKET);
+            cc.on_send(path().at_ps(0), PACKET);
         }
         goes
     });
@@ -73,16 +75,16 @@ fn a_packet_may_overdraw_and_the_next_waits_for_that() {
 fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
     type Feedback = fn(&mut Eqds);
     let kinds: [(Feedback, u64); 4] = [
-        (|cc| cc.on_ack(path().at(0), &AckInfo::default()), 0),
-        (|cc| cc.on_loss(path().at(0), PACKET, LossCause::Trimmed), 0),
-        (|cc| cc.on_loss(path().at(0), PACKET, LossCause::Timeout), 1),
+        (|cc| cc.on_ack(path().at_ps(0), &AckInfo::default()), 0),
+        (|cc| cc.on_loss(path().at_ps(0), PACKET, LossCause::Trimmed), 0),
+        (|cc| cc.on_loss(path().at_ps(0), PACKET, LossCause::Timeout), 1),
         (|cc| assert!(!cc.on_pull(&path(), 0)), 0),
     ];
     for (feedback, again) in kinds {
         let mut cc = sender();
         cc.on_queued(&path(), packets(150), true);
         assert_eq!(demand(&mut cc), Some(packets(150 - BDP_PACKETS)));
-        (0..20).for_each(|_| cc.on_send(path().at(0), PACKET));
+        (0..20).for_each(|_| cc.on_send(path().at_ps(0), PACKET));
         feedback(&mut cc);
         assert!(!cc.has_credit());
         // What was asked for at first is no longer enough, and little of it is left to come.
@@ -96,12 +98,12 @@ fn trims_are_the_receivers_to_count_other_losses_ours() {
     let mut cc = sender();
     cc.on_queued(&path(), packets(50), true);
     assert_eq!((demand(&mut cc), drain(&mut cc)), (Some(0), BDP_PACKETS));
-    (0..7).for_each(|_| cc.on_loss(path().at(0), PACKET, LossCause::Trimmed));
+    (0..7).for_each(|_| cc.on_loss(path().at_ps(0), PACKET, LossCause::Trimmed));
     // 101 packets went, 50 of them queued: the sender would have stopped there.
     cc.state.speculated = packets(50);
     assert_eq!(demand(&mut cc), None);
-    cc.on_loss(path().at(0), PACKET, LossCause::SackGap);
-    cc.on_loss(path().at(0), PACKET, LossCause::Timeout);
+    cc.on_loss(path().at_ps(0), PACKET, LossCause::SackGap);
+    cc.on_loss(path().at_ps(0), PACKET, LossCause::Timeout);
     assert_eq!(demand(&mut cc), Some(packets(2)));
 }
 
@@ -134,11 +136,11 @@ fn credit_left_over_counts_towards_the_next_speculation() {
     cc.on_queued(&path(), packets(150), true);
     let _ = demand(&mut cc);
     assert_eq!(drain(&mut cc), BDP_PACKETS);
-    cc.on_loss(path().at(0), PACKET, LossCause::Timeout);
+    cc.on_loss(path().at_ps(0), PACKET, LossCause::Timeout);
     let _ = demand(&mut cc);
     cc.on_pull(&path(), packets(50));
     // The packet declared lost had arrived: 49 go, and credit for one is left.
-    (0..49).for_each(|_| cc.on_send(path().at(0), PACKET));
+    (0..49).for_each(|_| cc.on_send(path().at_ps(0), PACKET));
     cc.on_queued(&path(), packets(300), true);
     assert_eq!(drain(&mut cc), BDP_PACKETS);
     assert_eq!(demand(&mut cc), Some(packets(50 + 300 - BDP_PACKETS)));
@@ -160,10 +162,14 @@ fn more_credit_than_there_can_be_is_not_believed() {
     cc.on_queued(&path(), packets(10_000), true);
     let _ = demand(&mut cc);
     drain(&mut cc);
-    (0..2_000).for_each(|_| cc.on_send(path().at(0), PACKET));
+    (0..2_000).for_each(|_| cc.on_send(path().at_ps(0), PACKET));
     cc.on_pull(&path(), packets(2_101));
     assert_eq!(drain(&mut cc), (2 * 3 * 416_850u64).div_ceil(u64::from(PACKET)));
 }
+
+/// How far a time may be from the exact one, by rounding: a pacer that makes up for a pause counts 16 gaps back from the present, each
+/// of whole steps.
+const ROUNDING_PS: u128 = 18 * Time::STEP_PS as u128;
 
 /// The literal pacer: a list of those that wait, and time as an exact fraction.
 struct Literal {
@@ -230,7 +236,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (0usize..5, 0u64..100_000).prop_map(|(index, bytes)| Op::Target(index, bytes)),
         1 => (0usize..5, 0u64..20_000).prop_map(|(index, bytes)| Op::Request(index, bytes)),
         1 => (0usize..5, 0u64..20_000).prop_map(|(index, bytes)| Op::Arrival(index, bytes)),
-        6 => (0u64..400_000).prop_map(Op::Poll),
+        6 => (0u64..3_200).prop_map(|steps| Op::Poll(steps * Time::STEP_PS)),
     ]
 }
 
@@ -249,7 +255,7 @@ proptest! {
         pulls in prop::collection::vec((1u64..9_000, 0u64..60_000, 0u64..3_000_000), 5..6),
         (gbps, share) in (1u64..800, 500u64..=1_000),
     ) {
-        // Bytes take a whole number of 2^-16 ps or very nearly; a difference shows as a time off by one.
+        // Bytes take a whole number of 2^-16 ps or very nearly, and gaps whole steps of time.
         let mut pacer = PullPacer::new(gbps * 1_000_000_000, Ratio::permille(share));
         let bps = u128::from(gbps) * u128::from(share) * 1_000_000;
         let entry = |&(pull, bytes, retry_ps): &(u64, u64, u64)| {
@@ -266,12 +272,12 @@ proptest! {
         for op in ops {
             match op {
                 Op::Target(index, bytes) => {
-                    pacer.on_target(now_ps, index as u32, bytes);
+                    pacer.on_target(at(now_ps), index as u32, bytes);
                     literal.entries[index].target = literal.entries[index].target.max(bytes);
                     literal.want(now_ps, index);
                 }
                 Op::Request(index, pulled) => {
-                    pacer.on_request(now_ps, index as u32, pulled);
+                    pacer.on_request(at(now_ps), index as u32, pulled);
                     let entry = &mut literal.entries[index];
                     if pulled < entry.granted {
                         entry.repeat = true;
@@ -281,7 +287,7 @@ proptest! {
                     literal.want(now_ps, index);
                 }
                 Op::Arrival(index, bytes) => {
-                    pacer.on_arrival(now_ps, index as u32, bytes);
+                    pacer.on_arrival(at(now_ps), index as u32, bytes);
                     let entry = &mut literal.entries[index];
                     entry.room = (entry.room + bytes).min(entry.bound.bytes);
                     literal.want(now_ps, index);
@@ -289,12 +295,12 @@ proptest! {
                 Op::Poll(by_ps) => {
                     now_ps += by_ps;
                     // Rounding must not decide: look where both agree that it is time, or that it is not.
-                    let close = literal.next.abs_diff(u128::from(now_ps) * bps) < 50 * bps;
-                    now_ps += if close { 100 } else { 0 };
+                    let close = literal.next.abs_diff(u128::from(now_ps) * bps) < ROUNDING_PS * bps;
+                    now_ps += if close { 2 * ROUNDING_PS as u64 } else { 0 };
                     loop {
-                        let found = pacer.poll_pull(now_ps).map(|(owner, pull)| (owner, pull.credit_bytes));
+                        let found = pacer.poll_pull(at(now_ps)).map(|(owner, pull)| (owner, pull.credit_bytes));
                         prop_assert_eq!(found, literal.poll(now_ps));
-                        if found.is_none() || literal.next.abs_diff(u128::from(now_ps) * bps) < 50 * bps {
+                        if found.is_none() || literal.next.abs_diff(u128::from(now_ps) * bps) < ROUNDING_PS * bps {
                             break;
                         }
                     }
@@ -302,7 +308,7 @@ proptest! {
             }
             match pacer.poll_timeout() {
                 None => prop_assert!(literal.waiting.is_empty()),
-                Some(at_ps) => prop_assert!(at_ps.abs_diff((literal.next / bps) as u64) < 50),
+                Some(at) => prop_assert!(u128::from(at.ps()).abs_diff(literal.next / bps) < ROUNDING_PS),
             }
         }
     }
@@ -314,13 +320,13 @@ fn pulls_go_round_and_stop_where_demand_ends() {
     let mut pacer = PullPacer::new(400_000_000_000, Ratio::permille(1_000));
     let entries: Vec<u32> = (0..3).map(|owner| pacer.open(10 + owner, 4_000, CreditBound::NONE)).collect();
     for (entry, target) in entries.iter().zip([12_000, 4_100, 20_000]) {
-        pacer.on_target(500, *entry, target);
+        pacer.on_target(at(500), *entry, target);
     }
     let mut order = Vec::new();
-    while let Some(at_ps) = pacer.poll_timeout() {
-        assert!(at_ps == 500 || pacer.poll_pull(at_ps - 1).is_none());
-        let (owner, pull) = pacer.poll_pull(at_ps).unwrap();
-        order.push((at_ps, owner, pull.credit_bytes));
+    while let Some(due) = pacer.poll_timeout() {
+        assert!(due == at(500) || pacer.poll_pull(due.before(Time::STEP_PS)).is_none());
+        let (owner, pull) = pacer.poll_pull(due).unwrap();
+        order.push((due.ps(), owner, pull.credit_bytes));
     }
     let turn = 80_000;
     let expected = [
@@ -337,8 +343,8 @@ fn pulls_go_round_and_stop_where_demand_ends() {
     ];
     assert_eq!(order, expected);
     // The link is taken until 9 turns have gone by, whoever asks.
-    pacer.on_target(600, entries[0], 13_000);
-    assert_eq!(pacer.poll_timeout(), Some(500 + 9 * turn + 2_000));
+    pacer.on_target(at(625), entries[0], 13_000);
+    assert_eq!(pacer.poll_timeout(), Some(at(500 + 9 * turn + 2_000)));
 }
 
 #[test]
@@ -346,17 +352,17 @@ fn entries_are_used_again_and_the_closed_get_nothing() {
     let mut pacer = PullPacer::new(100_000_000_000, Ratio::permille(990));
     let first = pacer.open(1, 100, CreditBound::NONE);
     let second = pacer.open(2, 100, CreditBound::NONE);
-    pacer.on_target(0, first, 1_000);
-    pacer.on_target(0, second, 1_000);
+    pacer.on_target(Time::ZERO, first, 1_000);
+    pacer.on_target(Time::ZERO, second, 1_000);
     pacer.close(first);
     pacer.close(first);
     let third = pacer.open(3, 100, CreditBound::NONE);
     assert!(third != first, "still in the chain");
-    let (owner, _) = pacer.poll_pull(0).unwrap();
+    let (owner, _) = pacer.poll_pull(Time::ZERO).unwrap();
     assert_eq!(owner, 2);
     assert_eq!(pacer.open(4, 100, CreditBound::NONE), first);
-    pacer.on_target(0, 99, 5);
-    pacer.on_request(0, 99, 5);
+    pacer.on_target(Time::ZERO, 99, 5);
+    pacer.on_request(Time::ZERO, 99, 5);
     pacer.close(99);
 }
 
@@ -364,13 +370,13 @@ fn entries_are_used_again_and_the_closed_get_nothing() {
 fn any_numbers_do_no_harm() {
     let mut pacer = PullPacer::new(0, Ratio::default());
     let entry = pacer.open(0, 0, CreditBound::NONE);
-    pacer.on_target(u64::MAX, entry, u64::MAX);
-    pacer.on_request(0, entry, u64::MAX);
-    assert!(pacer.poll_pull(u64::MAX).is_some());
+    pacer.on_target(Time::NEVER, entry, u64::MAX);
+    pacer.on_request(Time::ZERO, entry, u64::MAX);
+    assert!(pacer.poll_pull(Time::NEVER).is_some());
     let mut cc = sender();
     cc.on_queued(&path(), u64::MAX, true);
-    cc.on_send(path().at(0), u32::MAX);
-    cc.on_loss(path().at(0), u32::MAX, LossCause::Trimmed);
+    cc.on_send(path().at_ps(0), u32::MAX);
+    cc.on_loss(path().at_ps(0), u32::MAX, LossCause::Trimmed);
     let _ = cc.poll_request(&path(), true);
     cc.on_pull(&path(), u64::MAX);
     cc.on_queued(&path(), u64::MAX, true);

@@ -24,13 +24,13 @@ fn it_begins_at_the_links_rate_and_stays_there() {
     //= docs/specs/dcqcn.md#DQN-1 beginning at the link's rate
     //= docs/specs/dcqcn.md#DQN-9 pacing
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
-    let mut now_ps = 0;
+    let mut now = Time::ZERO;
     for _ in 0..20_000 {
-        cc.on_send(path().at(now_ps), 1_000);
-        cc.on_ack(path().at(now_ps), &mark(false));
-        now_ps = cc.poll_send(path().at(now_ps));
+        cc.on_send(path().at(now), 1_000);
+        cc.on_ack(path().at(now), &mark(false));
+        now = cc.poll_send(path().at(now));
     }
-    assert_eq!(now_ps, 20_000 * 80_000);
+    assert_eq!(now, at(20_000 * 80_000));
     assert_eq!(cc.state.alpha, 1 << 30, "alpha's timer waits for the first notification");
     assert_eq!(cc.window_bytes(&path()), u64::MAX);
 }
@@ -40,19 +40,19 @@ fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
     //= docs/specs/dcqcn.md#DQN-2 notifications
     //= docs/specs/dcqcn.md#DQN-3 the cut
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
-    cc.on_ack(path().at(10 * US), &mark(true));
+    cc.on_ack(path().at_ps(10 * US), &mark(true));
     assert_eq!(rates(&cc), (50_000, 100_000));
-    (11..60).for_each(|us| cc.on_ack(path().at(us * US), &mark(true)));
+    (11..60).for_each(|us| cc.on_ack(path().at_ps(us * US), &mark(true)));
     assert_eq!(rates(&cc), (50_000, 100_000));
-    cc.on_ack(path().at(60 * US), &mark(true));
+    cc.on_ack(path().at_ps(60 * US), &mark(true));
     assert_eq!(rates(&cc), (25_000, 50_000), "alpha is still 1");
-    cc.on_loss(path().at(111 * US), 1_000, LossCause::Timeout);
+    cc.on_loss(path().at_ps(111 * US), 1_000, LossCause::Timeout);
     assert_eq!(rates(&cc), (12_500, 25_000), "losses too");
     //= docs/specs/dcqcn.md#DQN-8 losses
     cc.on_gone_back(1_000);
     assert_eq!(rates(&cc), (12_500, 25_000), "but not what only goes again with a lost packet");
     let mut cc = Dcqcn::make(&DcqcnConfig { losses: false, ..DcqcnConfig::default() }, &path());
-    cc.on_loss(path().at(0), 1_000, LossCause::Timeout);
+    cc.on_loss(path().at_ps(0), 1_000, LossCause::Timeout);
     assert_eq!(rates(&cc).0, 100_000);
 }
 
@@ -61,10 +61,10 @@ fn time_brings_the_rate_back() {
     //= docs/specs/dcqcn.md#DQN-5 when the rate rises
     //= docs/specs/dcqcn.md#DQN-6 how far the rate rises
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
-    cc.on_ack(path().at(0), &mark(true));
-    cc.on_ack(path().at(51 * US), &mark(true));
+    cc.on_ack(path().at_ps(0), &mark(true));
+    cc.on_ack(path().at_ps(51 * US), &mark(true));
     let after = |cc: &mut Dcqcn, timers: u64| {
-        cc.on_ack(path().at(51 * US + timers * 55 * US), &mark(false));
+        cc.on_ack(path().at_ps(51 * US + timers * 55 * US), &mark(false));
         rates(cc)
     };
     assert_eq!(after(&mut cc, 1), (37_500, 50_000));
@@ -80,17 +80,17 @@ fn time_and_bytes_together_rise_faster_and_faster() {
     //= docs/specs/dcqcn.md#DQN-6 how far the rate rises
     let own = DcqcnConfig { counter_bytes: ByteSize::new(1_000), ..DcqcnConfig::default() };
     let mut cc = Dcqcn::make(&own, &path());
-    cc.on_ack(path().at(0), &mark(true));
-    cc.on_ack(path().at(51 * US), &mark(true));
-    (0..6).for_each(|_| cc.on_send(path().at(51 * US), 1_000));
+    cc.on_ack(path().at_ps(0), &mark(true));
+    cc.on_ack(path().at_ps(51 * US), &mark(true));
+    (0..6).for_each(|_| cc.on_send(path().at_ps(51 * US), 1_000));
     assert_eq!(rates(&cc).1, 50_100, "six by bytes, none by time");
-    cc.on_ack(path().at(51 * US + 5 * 55 * US), &mark(false));
+    cc.on_ack(path().at_ps(51 * US + 5 * 55 * US), &mark(false));
     assert_eq!(rates(&cc).1, 50_600, "five more by time: additive");
-    cc.on_ack(path().at(51 * US + 6 * 55 * US), &mark(false));
+    cc.on_ack(path().at_ps(51 * US + 6 * 55 * US), &mark(false));
     assert_eq!(rates(&cc).1, 51_600, "both past five: a hundredth of the link");
-    cc.on_send(path().at(51 * US + 6 * 55 * US), 1_000);
+    cc.on_send(path().at_ps(51 * US + 6 * 55 * US), 1_000);
     assert_eq!(rates(&cc).1, 52_600, "the lesser count decides");
-    cc.on_ack(path().at(51 * US + 7 * 55 * US), &mark(false));
+    cc.on_ack(path().at_ps(51 * US + 7 * 55 * US), &mark(false));
     assert_eq!(rates(&cc).1, 54_600, "two steps");
 }
 
@@ -98,8 +98,8 @@ fn time_and_bytes_together_rise_faster_and_faster() {
 fn alpha_decays_by_time() {
     //= docs/specs/dcqcn.md#DQN-4 how alpha falls
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
-    cc.on_ack(path().at(0), &mark(true));
-    cc.on_ack(path().at(55 * US * 256), &mark(false));
+    cc.on_ack(path().at_ps(0), &mark(true));
+    cc.on_ack(path().at_ps(55 * US * 256), &mark(false));
     let alpha = f64::from(cc.state.alpha) / f64::from(1 << 30);
     assert!((alpha - (255.0 / 256.0f64).powi(256)).abs() < 1e-6, "{alpha}");
 }
@@ -188,22 +188,22 @@ proptest! {
     #[test]
     fn dcqcn_is_the_text_without_timers(
         counter in 1_000..200_000u64,
-        steps in prop::collection::vec((0..200 * US, 0..4u8, 1..50_000u32), 1..300),
+        steps in prop::collection::vec((0..200 * US / Time::STEP_PS, 0..4u8, 1..50_000u32), 1..300),
     ) {
         let own = DcqcnConfig { counter_bytes: ByteSize::new(counter), ..DcqcnConfig::default() };
         let (mut cc, mut literal) = (Dcqcn::make(&own, &path()), Literal::new(counter));
         let mut now_ps = 0;
         for (step, event, bytes) in steps {
-            now_ps += step;
+            now_ps += step * Time::STEP_PS;
             literal.run(now_ps);
             match event {
                 0 | 1 => {
-                    cc.on_send(path().at(now_ps), bytes);
+                    cc.on_send(path().at_ps(now_ps), bytes);
                     literal.on_send(bytes.into());
                 }
-                2 => cc.on_ack(path().at(now_ps), &mark(false)),
+                2 => cc.on_ack(path().at_ps(now_ps), &mark(false)),
                 _ => {
-                    cc.on_ack(path().at(now_ps), &mark(true));
+                    cc.on_ack(path().at_ps(now_ps), &mark(true));
                     literal.on_mark(now_ps);
                 }
             }

@@ -64,7 +64,7 @@ impl Loop {
 
     fn step(&mut self) {
         let now_ps = self.slot * SLOT_PS;
-        while let Some(feedback) = self.feedback.take_due(now_ps) {
+        while let Some(feedback) = self.feedback.take_due(at(now_ps)) {
             self.take(now_ps, feedback);
         }
         let count = self.flows.len();
@@ -77,10 +77,10 @@ impl Loop {
     fn send(&mut self, now_ps: u64, index: usize) {
         let flow = &mut self.flows[index];
         let fits = flow.in_flight == 0 || (flow.in_flight + 1) * u64::from(PACKET) <= flow.cc.window_bytes(&self.path);
-        if flow.starts > self.slot || !fits || flow.cc.poll_send(self.path.at(now_ps)) > now_ps {
+        if flow.starts > self.slot || !fits || flow.cc.poll_send(self.path.at_ps(now_ps)) > at(now_ps) {
             return;
         }
-        flow.cc.on_send(self.path.at(now_ps), PACKET);
+        flow.cc.on_send(self.path.at_ps(now_ps), PACKET);
         flow.in_flight += 1;
         let waits = self.free_at.saturating_sub(self.slot);
         self.longest = self.longest.max(waits);
@@ -94,7 +94,7 @@ impl Loop {
             self.mark -= if marked { LIMIT * 3 / 5 } else { 0 };
             (waits, Feedback::Ack { flow: index, sent_ps: now_ps, marked })
         };
-        self.feedback.put(now_ps + after * SLOT_PS + BASE_RTT_PS, feedback);
+        self.feedback.put(at(now_ps + after * SLOT_PS + BASE_RTT_PS), feedback);
     }
 
     fn take(&mut self, now_ps: u64, feedback: Feedback) {
@@ -109,12 +109,12 @@ impl Loop {
                     in_flight_bytes: flow.in_flight * u64::from(PACKET),
                     ..acks(PACKET.into(), 1, u16::from(marked))
                 };
-                flow.cc.on_ack(self.path.at(now_ps), &info);
+                flow.cc.on_ack(self.path.at_ps(now_ps), &info);
             }
             Feedback::Trim { flow } => {
                 let flow = &mut self.flows[flow];
                 flow.in_flight -= 1;
-                flow.cc.on_loss(self.path.at(now_ps), PACKET, LossCause::Trimmed);
+                flow.cc.on_loss(self.path.at_ps(now_ps), PACKET, LossCause::Trimmed);
             }
         }
         let most = self.path.max_window_bytes.max(self.path.initial_window_bytes);

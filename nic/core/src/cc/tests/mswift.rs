@@ -9,6 +9,9 @@ use crate::units::ByteSize;
 /// 10 us and 400 Gb/s, in times that are whole ticks: 500,000 bytes, and 113,000 take 2.26 us.
 const RTT_PS: u64 = 10_000 << 10;
 
+/// So many ticks are whole steps of time.
+const STEP_PS: u64 = 125 << 10;
+
 fn path() -> Path {
     Path::new(RTT_PS, LINK_BPS, PACKET)
 }
@@ -128,7 +131,7 @@ fn the_target_follows_the_hops() {
     let grows = |hops: u8, queue_hops: u8| {
         let mut cc = make(|own| own.queue_hops = queue_hops);
         let before = cc.window_bytes(&path());
-        cc.on_ack(path().at(RTT_PS), &AckInfo { hops, ..ack(RTT_PS + 1_500_000, 4150) });
+        cc.on_ack(path().at_ps(RTT_PS), &AckInfo { hops, ..ack(RTT_PS + 1_500_000, 4150) });
         cc.window_bytes(&path()) > before
     };
     assert_eq!([1, 2, 3, 4, 5, 10].map(|hops| grows(hops, 5)), [false, false, false, true, true, true]);
@@ -142,7 +145,7 @@ fn a_few_slow_paths_do_not_count() {
         let mut cc = make(|own| own.samples = samples);
         (0..64).for_each(|n| {
             let late = n % 16 >= 16 - slow;
-            cc.on_ack(path().at(RTT_PS + n), &ack(if late { 5 * RTT_PS } else { RTT_PS }, 4150));
+            cc.on_ack(path().at_ps(RTT_PS + n * Time::STEP_PS), &ack(if late { 5 * RTT_PS } else { RTT_PS }, 4150));
         });
         cc.window_bytes(&path()) < bdp_bytes(RTT_PS, LINK_BPS)
     };
@@ -158,17 +161,17 @@ fn a_window_below_a_packet_is_paced() {
     let mut now_ps = 0;
     for _ in 0..4 {
         now_ps += RTT_PS;
-        cc.on_loss(path().at(now_ps), PACKET, LossCause::Timeout);
-        cc.on_loss(path().at(now_ps + 1), PACKET, LossCause::Timeout);
+        cc.on_loss(path().at_ps(now_ps), PACKET, LossCause::Timeout);
+        cc.on_loss(path().at_ps(now_ps + Time::STEP_PS), PACKET, LossCause::Timeout);
     }
     assert!((500_000 / 16..700_000 / 16).contains(&cc.window_bytes(&path())), "{}", cc.window_bytes(&path()));
-    cc.on_loss(path().at(now_ps + RTT_PS), PACKET, LossCause::Timeout);
+    cc.on_loss(path().at_ps(now_ps + RTT_PS), PACKET, LossCause::Timeout);
     assert_eq!(cc.window_bytes(&path()), u64::from(PACKET));
-    cc.on_send(path().at(now_ps), PACKET);
-    let wait_ps = cc.poll_send(path().at(now_ps)) - now_ps;
+    cc.on_send(path().at_ps(now_ps), PACKET);
+    let wait_ps = cc.poll_send(path().at_ps(now_ps)).since(at(now_ps));
     assert!(wait_ps.abs_diff(100 * RTT_PS) < RTT_PS, "a hundredth of a packet: {wait_ps}");
-    (0..200).for_each(|_| cc.on_ack(path().at(now_ps), &ack(RTT_PS, 4150)));
-    assert_eq!(cc.poll_send(path().at(now_ps)), now_ps, "not once the window is a packet again");
+    (0..200).for_each(|_| cc.on_ack(path().at_ps(now_ps), &ack(RTT_PS, 4150)));
+    assert_eq!(cc.poll_send(path().at_ps(now_ps)), at(now_ps), "not once the window is a packet again");
 }
 
 proptest! {
@@ -179,22 +182,22 @@ proptest! {
     fn mswift_is_the_text_in_integers(
         packet_bytes in 500..=9000u32,
         initial in 10_000..2_000_000u64,
-        feedback in prop::collection::vec((0..40_000u64, 9_000..80_000u64, 1..=8u8, 1..=4u64, 0..40u8), 1..400),
+        feedback in prop::collection::vec((0..320u64, 9_000..80_000u64, 1..=8u8, 1..=4u64, 0..40u8), 1..400),
     ) {
         let config = Path { packet_bytes, initial_window_bytes: initial, ..path() };
         let (mut cc, mut literal) = (MSwift::make(&MSwiftConfig::default(), &config), Literal::new(&config));
         let mut now_ps = 0;
         for (step, delay, hops, packets, event) in feedback {
-            now_ps += step << 10;
+            now_ps += step * STEP_PS;
             let now = (now_ps >> 10) as f64;
             let mut margin = f64::MAX;
             let cause = [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed].get(usize::from(event));
             if let Some(&cause) = cause {
-                cc.on_loss(config.at(now_ps), packet_bytes, cause);
+                cc.on_loss(config.at_ps(now_ps), packet_bytes, cause);
                 literal.on_loss(now, cause);
             } else {
                 let info = AckInfo { hops, ..ack(delay << 10, packets * u64::from(packet_bytes)) };
-                cc.on_ack(config.at(now_ps), &info);
+                cc.on_ack(config.at_ps(now_ps), &info);
                 margin = literal.on_ack(now, delay as f64, hops, packets as f64);
             }
             let ours = cc.state.window as f64 / 65_536.0 / f64::from(packet_bytes);

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use crate::feedback::Ev;
     use crate::path::BalancerKind;
-    use crate::tests::On;
+    use crate::tests::{On, at};
 
     const US: u64 = 1_000_000;
     const PACKET: u64 = 1_000;
@@ -213,7 +213,7 @@ mod tests {
     fn rounds(calibration: &mut On<Calibration>, from: u64, packets: &[u64]) {
         for (round, packets) in (from..).zip(packets) {
             calibration.round.bytes += packets * PACKET;
-            calibration.scheme.on_ack(round * 50 * US, &mut calibration.path, &ack(50 * US, false), 50 * US);
+            calibration.scheme.on_ack(at(round * 50 * US), &mut calibration.path, &ack(50 * US, false), 50 * US);
         }
     }
 
@@ -249,7 +249,7 @@ mod tests {
             calibration.reuses = reuses;
             rounds(&mut calibration, 1, &[1, 32]);
             calibration.round.bytes += 8 * PACKET;
-            calibration.scheme.on_ack(120 * US, &mut calibration.path, &ack(150 * US, false), 50 * US);
+            calibration.scheme.on_ack(at(120 * US), &mut calibration.path, &ack(150 * US, false), 50 * US);
             rounds(&mut calibration, 3, &[32]);
             assert_eq!(calibration.path.initial_window_bytes, grown.max(64) * PACKET, "{reuses}");
             // The next one doubles again.
@@ -265,7 +265,7 @@ mod tests {
             let mut calibration = calibration();
             rounds(&mut calibration, 1, &[1, 40]);
             let rtt_ps = if late { 150 * US } else { 50 * US };
-            calibration.scheme.on_ack(120 * US, &mut calibration.path, &ack(rtt_ps, false), 50 * US);
+            calibration.scheme.on_ack(at(120 * US), &mut calibration.path, &ack(rtt_ps, false), 50 * US);
             rounds(&mut calibration, 3, &[46]);
             assert_eq!(calibration.phase, phase, "{late}");
         }
@@ -284,7 +284,7 @@ mod tests {
     fn a_mark_ends_the_start() {
         //= docs/specs/calibration.md#CAL-3 the start
         let mut calibration = calibration();
-        calibration.scheme.on_ack(50 * US, &mut calibration.path, &ack(50 * US, true), 50 * US);
+        calibration.scheme.on_ack(at(50 * US), &mut calibration.path, &ack(50 * US, true), 50 * US);
         assert_eq!(calibration.phase, Phase::Steady);
     }
 
@@ -292,12 +292,12 @@ mod tests {
     fn unmarked_packets_tell_the_base_rtt_where_the_network_marks() {
         //= docs/specs/calibration.md#CAL-1 base round-trip time
         let mut calibration = calibration();
-        calibration.scheme.on_ack(50 * US, &mut calibration.path, &ack(20 * US, false), 50 * US);
+        calibration.scheme.on_ack(at(50 * US), &mut calibration.path, &ack(20 * US, false), 50 * US);
         (2..200).for_each(|round| {
-            calibration.scheme.on_ack(round * 50 * US, &mut calibration.path, &ack(80 * US, false), 50 * US)
+            calibration.scheme.on_ack(at(round * 50 * US), &mut calibration.path, &ack(80 * US, false), 50 * US)
         });
         assert_eq!(calibration.base_rtt_ps(), 20 * US);
-        calibration.scheme.on_ack(10_000 * US, &mut calibration.path, &ack(500 * US, true), 50 * US);
+        calibration.scheme.on_ack(at(10_000 * US), &mut calibration.path, &ack(500 * US, true), 50 * US);
         assert!((79 * US..=80 * US).contains(&calibration.base_rtt_ps()), "{}", calibration.base_rtt_ps());
     }
 
@@ -305,11 +305,16 @@ mod tests {
     fn what_was_least_long_ago_is_forgotten() {
         //= docs/specs/calibration.md#CAL-1 base round-trip time
         let mut calibration = calibration();
-        calibration.scheme.on_ack(1, &mut calibration.path, &ack(20 * US, false), 50 * US);
+        calibration.scheme.on_ack(at(1_000), &mut calibration.path, &ack(20 * US, false), 50 * US);
         for second in 1..=11 {
             let known_ps = calibration.base_rtt_ps();
             assert_eq!(known_ps, if second <= 10 { 20 * US } else { 90 * US }, "{second}");
-            calibration.scheme.on_ack(second * 1_000_000 * US, &mut calibration.path, &ack(90 * US, false), 50 * US);
+            calibration.scheme.on_ack(
+                at(second * 1_000_000 * US),
+                &mut calibration.path,
+                &ack(90 * US, false),
+                50 * US,
+            );
         }
     }
 }

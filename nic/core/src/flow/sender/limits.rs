@@ -36,7 +36,8 @@ impl Limits {
     /// A wait goes on at `now`, or ends.
     #[inline]
     pub(super) fn on_waited(&mut self, since: Time, now: Time) {
-        self.waited_ps[self.present as usize] += now.since(since);
+        let waited_ps = &mut self.waited_ps[self.present as usize];
+        *waited_ps = waited_ps.saturating_add(now.since(since));
     }
 }
 

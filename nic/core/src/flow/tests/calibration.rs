@@ -23,10 +23,10 @@ fn calibrated(config: &FlowConfig) -> (Sender, Rng) {
     let mut rng = stream(1, 1);
     let mut sender = Sender::new(config, 64, u64::MAX, &mut rng);
     sender.send_message(1, 20_000).unwrap();
-    assert_eq!(core::iter::from_fn(|| sender.poll_transmit(US, &mut rng, &mut ())).count(), 20);
+    assert_eq!(core::iter::from_fn(|| sender.poll_transmit(at(US), &mut rng, &mut ())).count(), 20);
     for psn in 1..=20 {
-        let ack = Ack { cumulative: psn, sack_base: psn, timestamp_echo: US, packets: 1, ..Ack::default() };
-        sender.on_ack(US + RTT_PS, &Ack { port: EvPort::new(7), ..ack }, &mut ());
+        let ack = Ack { cumulative: psn, sack_base: psn, timestamp_echo: at(US), packets: 1, ..Ack::default() };
+        sender.on_ack(at(US + RTT_PS), &Ack { port: EvPort::new(7), ..ack }, &mut ());
     }
     (sender, rng)
 }
@@ -39,8 +39,8 @@ fn the_timeout_follows_the_measured_round_trip_time() {
         config.rto.min_ps = min_ps;
         let (mut sender, mut rng) = calibrated(&config);
         sender.send_message(2, 1_000).unwrap();
-        assert!(sender.poll_transmit(300 * US, &mut rng, &mut ()).is_some());
-        sender.poll_timeout().unwrap() - 300 * US
+        assert!(sender.poll_transmit(at(300 * US), &mut rng, &mut ()).is_some());
+        sender.poll_timeout().unwrap().since(at(300 * US))
     };
     for typed_ps in [RTT_PS / 10, RTT_PS, RTT_PS * 10] {
         // The base round-trip time and four full queues.
@@ -58,7 +58,7 @@ fn no_window_is_larger_than_the_largest() {
     let (mut sender, mut rng) = calibrated(&config);
     assert_eq!(sender.window_bytes(), 24 * u64::from(PAYLOAD + HEADER));
     sender.send_message(2, 100_000).unwrap();
-    assert_eq!(core::iter::from_fn(|| sender.poll_transmit(300 * US, &mut rng, &mut ())).count(), 24);
+    assert_eq!(core::iter::from_fn(|| sender.poll_transmit(at(300 * US), &mut rng, &mut ())).count(), 24);
 }
 
 #[test]

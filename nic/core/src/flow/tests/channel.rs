@@ -73,7 +73,7 @@ fn a_clean_channel_needs_no_retransmission() {
         assert_eq!(done.sender.stats().retransmits, 0);
         assert_eq!(done.receiver.stats().duplicates, 0);
         // The channel has no serialisation: a window of 17 packets a round trip.
-        assert!(done.now_ps < 1_004 / 17 * 11 * US + 100 * US, "{ack_every}: {} us", done.now_ps / US);
+        assert!(done.now.ps() < 1_004 / 17 * 11 * US + 100 * US, "{ack_every}: {} us", done.now.ps() / US);
     }
 }
 
@@ -93,7 +93,7 @@ fn gaps_are_found_before_the_timeout() {
     let with = run(config(), channel, &[2_000_000], 3);
     let without = run(FlowConfig { sack_gap_packets: None, ..config() }, channel, &[2_000_000], 3);
     assert!(with.sender.stats().sack_gaps > 10 && without.sender.stats().sack_gaps == 0);
-    assert!(with.now_ps < without.now_ps, "{} against {} us", with.now_ps / US, without.now_ps / US);
+    assert!(with.now.ps() < without.now.ps(), "{} against {} us", with.now.ps() / US, without.now.ps() / US);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn credit_paces_a_clean_channel_at_the_link_rate() {
     let done = run(config, CLEAN, &[1_000_000], 8);
     // 1,000 packets of 1,100 bytes at 99 % of 10 Gb/s, and two round trips: to ask, and for the last acknowledgement.
     let ideal_ps = 1_000 * 1_100 * 8 * 100 / 99 * 100;
-    assert!(done.now_ps < ideal_ps + 21 * US, "{} us against {}", done.now_ps / US, ideal_ps / US);
+    assert!(done.now.ps() < ideal_ps + 21 * US, "{} us against {}", done.now.ps() / US, ideal_ps / US);
     let stats = done.sender.stats();
     assert_eq!((stats.retransmits, stats.timeouts), (0, 0));
     // The first 13 packets went without credit; one request for each half of three bandwidth-delay products, about.
@@ -176,7 +176,7 @@ fn losses_use_no_credit_up() {
             pair.run().unwrap_or_else(|stuck| panic!("seed {seed}: {stuck}"));
             pair.drain();
             check(&pair, &[200_000; 10]);
-            pair.now_ps
+            pair.now.ps()
         });
         took.sum()
     };

@@ -4,10 +4,18 @@ use std::vec::Vec;
 
 use super::pair::{Channel, Pair};
 use super::*;
-use crate::host::NEVER;
 use crate::rng;
+use crate::tests::at_step;
 
-const TIMES: [u64; 5] = [1 << 63, NEVER - 2 * US, NEVER - 1_000, NEVER - 1, NEVER];
+/// Beyond what picoseconds can tell, and to the last of all times.
+const TIMES: [Time; 6] = [
+    at_step((u64::MAX - 1) / Time::STEP_PS),
+    at_step(1 << 63),
+    Time::NEVER.before(2 * US),
+    Time::NEVER.before(1_000),
+    Time::NEVER.before(1),
+    Time::NEVER,
+];
 
 fn arrival(data: spray_wire::Data) -> Arrival {
     Arrival { data, port: spray_wire::EvPort::new(50_000), marked: false, hops: 1, trimmed: false, last_port: false }
@@ -24,23 +32,23 @@ fn every_loop_ends_at_the_end_of_the_clock() {
         let mut rng = rng::stream(1, 1);
         let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
         let mut receiver = Receiver::new(&config);
-        for (number, now_ps) in TIMES.into_iter().enumerate() {
+        for (number, now) in TIMES.into_iter().enumerate() {
             sender.send_message(number as u32, 100_000).unwrap();
             for frames in 0.. {
-                assert!(frames < MOST, "{balancer:?} and {cc:?} at {now_ps}");
-                match sender.poll_transmit(now_ps, &mut rng, &mut ()) {
+                assert!(frames < MOST, "{balancer:?} and {cc:?} at {now:?}");
+                match sender.poll_transmit(now, &mut rng, &mut ()) {
                     None => break,
                     Some(Transmit::Data { data, .. }) if frames % 2 == 0 => {
-                        let _ = receiver.on_data(now_ps, &arrival(data));
+                        let _ = receiver.on_data(now, &arrival(data));
                     }
                     Some(_) => {}
                 }
                 while let Some(ack) = receiver.poll_ack() {
-                    sender.on_ack(now_ps, &ack, &mut ());
+                    sender.on_ack(now, &ack, &mut ());
                 }
             }
-            receiver.on_timeout(now_ps);
-            sender.on_timeout(now_ps, &mut ());
+            receiver.on_timeout(now);
+            sender.on_timeout(now, &mut ());
             let _ = (sender.poll_timeout(), receiver.poll_timeout());
             while sender.poll_event().is_some() {}
             while let Some((_, bytes)) = receiver.message_completed() {
@@ -97,17 +105,17 @@ fn a_message_of_more_than_4_gib_has_every_byte_once() {
     sender.send_message(7, bytes).unwrap();
     let packets = bytes.div_ceil(payload_bytes.into());
     let mut seen = std::vec![false; packets as usize];
-    let (mut now_ps, mut sent, mut completed) = (0, 0u64, None);
+    let (mut now, mut sent, mut completed) = (Time::ZERO, 0u64, None);
     while completed.is_none() {
-        now_ps += US;
-        sender.on_timeout(now_ps, &mut ());
-        while let Some(Transmit::Data { data, .. }) = sender.poll_transmit(now_ps, &mut rng, &mut ()) {
+        now = now.after(US);
+        sender.on_timeout(now, &mut ());
+        while let Some(Transmit::Data { data, .. }) = sender.poll_transmit(now, &mut rng, &mut ()) {
             sent += 1;
             // One in 101 is lost, whichever it is.
             if sent % 101 == 0 {
                 continue;
             }
-            if receiver.on_data(now_ps, &arrival(data)) == (Accept::New { place: true }) {
+            if receiver.on_data(now, &arrival(data)) == (Accept::New { place: true }) {
                 let packet = data.offset / u64::from(payload_bytes);
                 assert_eq!(data.offset % u64::from(payload_bytes), 0);
                 assert_eq!(u64::from(data.payload_bytes), (bytes - data.offset).min(payload_bytes.into()));
@@ -116,9 +124,9 @@ fn a_message_of_more_than_4_gib_has_every_byte_once() {
             completed = completed.or(receiver.message_completed());
         }
         while let Some(ack) = receiver.poll_ack() {
-            sender.on_ack(now_ps, &ack, &mut ());
+            sender.on_ack(now, &ack, &mut ());
         }
-        assert!(!sender.has_failed() && now_ps < 10_000_000 * US, "{:?}", sender.stats());
+        assert!(!sender.has_failed() && now < at(10_000_000 * US), "{:?}", sender.stats());
     }
     assert_eq!(completed, Some((7, bytes)));
     assert!(seen.into_iter().all(|seen| seen));

@@ -24,7 +24,7 @@ fn run(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> (Pa
 fn finish(mut pair: Pair) -> (Pair, u64) {
     pair.run().unwrap_or_else(|stuck| panic!("{stuck}"));
     assert!(!pair.gave_up);
-    let end_ps = pair.now_ps;
+    let end_ps = pair.now.ps();
     pair.drain();
     (pair, end_ps)
 }
@@ -112,12 +112,12 @@ fn an_acknowledgement_of_more_than_was_handed_over_is_refused() {
         let sender = Sender::new(&coded(SackRule::Patient), 512, u64::MAX, &mut rng);
         let mut sender = if is_coded { sender.in_ideal_code() } else { sender };
         sender.send_message(7, 20 * u64::from(PAYLOAD)).unwrap();
-        let mut now_ps = 0;
+        let mut now = Time::ZERO;
         while sender.next_psn() < 10 {
-            sender.poll_transmit(now_ps, &mut rng, &mut ());
-            now_ps += US;
+            sender.poll_transmit(now, &mut rng, &mut ());
+            now = now.after(US);
         }
-        sender.on_ack(now_ps, &Ack { cumulative, packets: 1, ..Ack::default() }, &mut ());
+        sender.on_ack(now, &Ack { cumulative, packets: 1, ..Ack::default() }, &mut ());
         assert_eq!(sender.stats().invalid_acks, u64::from(!taken), "{is_coded} {cumulative}");
         assert_eq!(sender.next_psn(), if taken { cumulative } else { 10 });
         assert_eq!(sender.poll_event().is_some(), cumulative == 20);
@@ -161,7 +161,7 @@ proptest! {
         let mut receiver = Receiver::new(&config).in_ideal_code();
         for (data, trimmed) in frames {
             let arrival = Arrival { data, port: Ev::new(1).port(65_535), marked: false, hops: 1, trimmed, last_port: false };
-            receiver.on_data(1, &arrival);
+            receiver.on_data(at(US), &arrival);
             while let Some((_, bytes)) = receiver.message_completed() {
                 receiver.consumed(bytes);
             }

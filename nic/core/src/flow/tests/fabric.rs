@@ -39,16 +39,16 @@ enum Event {
 struct Host {
     sender: Sender,
     receiver: Receiver,
-    free_ps: u64,
-    delivered_ps: Option<u64>,
+    free_at: Time,
+    delivered_at: Option<Time>,
 }
 
 struct Fabric {
     condition: Condition,
     trims: bool,
-    now_ps: u64,
+    now: Time,
     hosts: Vec<Host>,
-    busy_ps: [u64; PATHS],
+    busy_until: [Time; PATHS],
     rng: Rng,
     events: Agenda<Event>,
     drops: u64,
@@ -75,19 +75,19 @@ impl Fabric {
             .map(|_| {
                 let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
                 sender.send_message(0, 4 << 20).unwrap();
-                Host { sender, receiver: Receiver::new(&config), free_ps: 0, delivered_ps: None }
+                Host { sender, receiver: Receiver::new(&config), free_at: Time::ZERO, delivered_at: None }
             })
             .collect();
         let events = Agenda::default();
-        Self { condition, trims, now_ps: 0, hosts, busy_ps: [0; PATHS], rng, events, drops: 0 }
+        Self { condition, trims, now: Time::ZERO, hosts, busy_until: [Time::ZERO; PATHS], rng, events, drops: 0 }
     }
 
     fn run(mut self) -> Outcome {
-        (0..HOSTS).for_each(|host| self.events.put(0, Event::Free(host)));
-        while self.hosts.iter().any(|host| host.delivered_ps.is_none()) {
-            self.now_ps = self.events.next_ps().expect("stuck");
-            assert!(self.now_ps < 100_000_000_000, "not done after 100 ms");
-            let event = self.events.take_due(self.now_ps).expect("it is due");
+        (0..HOSTS).for_each(|host| self.events.put(Time::ZERO, Event::Free(host)));
+        while self.hosts.iter().any(|host| host.delivered_at.is_none()) {
+            self.now = self.events.next().expect("stuck");
+            assert!(self.now < at(100_000_000_000), "not done after 100 ms");
+            let event = self.events.take_due(self.now).expect("it is due");
             self.on_event(event);
         }
         self.outcome()
@@ -99,36 +99,36 @@ impl Fabric {
             Event::AtQueue(host, data, ev) => self.queue(host, data, ev),
             Event::AtReceiver(host, arrival) => self.receive(host, arrival),
             Event::Ack(host, ack) => {
-                self.hosts[host].sender.on_ack(self.now_ps, &ack, &mut ());
+                self.hosts[host].sender.on_ack(self.now, &ack, &mut ());
                 self.send(host);
             }
             Event::Nack(host, nack) => {
-                self.hosts[host].sender.on_nack(self.now_ps, &nack, &mut ());
+                self.hosts[host].sender.on_nack(self.now, &nack, &mut ());
                 self.send(host);
             }
             Event::Timer(host) => {
-                self.hosts[host].sender.on_timeout(self.now_ps, &mut ());
+                self.hosts[host].sender.on_timeout(self.now, &mut ());
                 self.send(host);
             }
         }
     }
 
     fn send(&mut self, index: usize) {
-        let (now_ps, host) = (self.now_ps, &mut self.hosts[index]);
-        while let Some(SenderEvent::MessageDelivered { at_ps, .. }) = host.sender.poll_event() {
-            host.delivered_ps = Some(at_ps);
+        let (now, host) = (self.now, &mut self.hosts[index]);
+        while let Some(SenderEvent::MessageDelivered { at, .. }) = host.sender.poll_event() {
+            host.delivered_at = Some(at);
         }
-        if host.free_ps > now_ps {
+        if host.free_at > now {
             return;
         }
-        if let Some(Transmit::Data { data, ev }) = host.sender.poll_transmit(now_ps, &mut self.rng, &mut ()) {
-            host.free_ps = now_ps + 4150 * BYTE_PS;
-            let free_ps = host.free_ps;
-            self.events.put(free_ps + 1_000_000, Event::AtQueue(index, data, ev));
-            self.events.put(free_ps, Event::Free(index));
+        if let Some(Transmit::Data { data, ev }) = host.sender.poll_transmit(now, &mut self.rng, &mut ()) {
+            host.free_at = now.after(4150 * BYTE_PS);
+            let free_at = host.free_at;
+            self.events.put(free_at.after(1_000_000), Event::AtQueue(index, data, ev));
+            self.events.put(free_at, Event::Free(index));
         }
-        if let Some(at_ps) = self.hosts[index].sender.poll_timeout() {
-            self.events.put(at_ps.max(now_ps + 1), Event::Timer(index));
+        if let Some(at) = self.hosts[index].sender.poll_timeout() {
+            self.events.put(at.max(now.next()), Event::Timer(index));
         }
     }
 
@@ -136,9 +136,9 @@ impl Fabric {
         let hash = (u64::from(ev.index()) * 4 + host as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let path = hash as usize % PATHS;
         let slowed = self.condition == Condition::Slow && path == 0;
-        let dead = self.condition == Condition::Dead && path == 0 && (60 * US..260 * US).contains(&self.now_ps);
+        let dead = self.condition == Condition::Dead && path == 0 && (at(60 * US)..at(260 * US)).contains(&self.now);
         let byte_ps = if slowed { 2 * BYTE_PS } else { BYTE_PS };
-        let backlog = self.busy_ps[path].saturating_sub(self.now_ps) / byte_ps;
+        let backlog = self.busy_until[path].since(self.now) / byte_ps;
         let full = backlog + 4150 > QUEUE_BYTES;
         self.drops += u64::from(dead || full);
         if dead || (full && !self.trims) {
@@ -147,33 +147,33 @@ impl Fabric {
         let (min, max) = (QUEUE_BYTES / 5, QUEUE_BYTES * 4 / 5);
         let marked = backlog > min && self.rng.next_u64() % (max - min) < backlog - min;
         let arrival = Arrival { data, port: ev.port(65_535), marked, hops: 3, trimmed: full, last_port: false };
-        let mut at_ps = self.now_ps;
+        let mut leaves = self.now;
         if !full {
-            self.busy_ps[path] = self.busy_ps[path].max(self.now_ps) + 4150 * byte_ps;
-            at_ps = self.busy_ps[path];
+            self.busy_until[path] = self.busy_until[path].max(self.now).after(4150 * byte_ps);
+            leaves = self.busy_until[path];
         }
-        self.events.put(at_ps + 3_000_000, Event::AtReceiver(host, arrival));
+        self.events.put(leaves.after(3_000_000), Event::AtReceiver(host, arrival));
     }
 
     fn receive(&mut self, host: usize, arrival: Arrival) {
         let receiver = &mut self.hosts[host].receiver;
-        receiver.on_data(self.now_ps, &arrival);
+        receiver.on_data(self.now, &arrival);
         let _ = receiver.message_completed();
         let ack = receiver.poll_ack();
         let nack = receiver.poll_nack();
-        let at_ps = self.now_ps + 4_000_000;
+        let back = self.now.after(4_000_000);
         if let Some(ack) = ack {
-            self.events.put(at_ps, Event::Ack(host, ack));
+            self.events.put(back, Event::Ack(host, ack));
         }
         if let Some(nack) = nack {
-            self.events.put(at_ps, Event::Nack(host, nack));
+            self.events.put(back, Event::Nack(host, nack));
         }
     }
 
     fn outcome(&self) -> Outcome {
         let sum = |count: &dyn Fn(&SenderStats) -> u64| self.hosts.iter().map(|host| count(host.sender.stats())).sum();
         Outcome {
-            finished_us: self.hosts.iter().filter_map(|host| host.delivered_ps).max().unwrap_or(0) / US,
+            finished_us: self.hosts.iter().filter_map(|host| host.delivered_at).max().unwrap_or(Time::ZERO).ps() / US,
             timeouts: sum(&|stats| stats.timeouts),
             gaps: sum(&|stats| stats.sack_gaps),
             mistakes: sum(&|stats| stats.late_acks + stats.spurious_retransmits),

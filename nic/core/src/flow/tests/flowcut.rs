@@ -20,7 +20,7 @@ struct Paths {
     receiver: Receiver,
     data: [VecDeque<(Data, Ev)>; EVS as usize],
     acks: Vec<Ack>,
-    now_ps: u64,
+    now: Time,
     rng: Rng,
     sent: Vec<(u64, Ev, bool)>,
 }
@@ -35,12 +35,12 @@ impl Paths {
         let mut rng = stream(seed, 3);
         let sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
         let receiver = Receiver::new(&config);
-        Self { sender, receiver, data: Default::default(), acks: Vec::new(), now_ps: 0, rng, sent: Vec::new() }
+        Self { sender, receiver, data: Default::default(), acks: Vec::new(), now: Time::ZERO, rng, sent: Vec::new() }
     }
 
     /// Sends what may go.
     fn send(&mut self) {
-        while let Some(transmit) = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ()) {
+        while let Some(transmit) = self.sender.poll_transmit(self.now, &mut self.rng, &mut ()) {
             if let Transmit::Data { data, ev } = transmit {
                 self.sent.push((data.psn, ev, data.retransmit));
                 self.data[usize::from(ev.index())].push_back((data, ev));
@@ -53,7 +53,7 @@ impl Paths {
         let Some((data, ev)) = self.data[path].pop_front() else { return };
         let arrival =
             Arrival { data, port: ev.port(EVS.into()), marked: false, hops: 3, trimmed: false, last_port: false };
-        self.receiver.on_data(self.now_ps, &arrival);
+        self.receiver.on_data(self.now, &arrival);
         while let Some((_, bytes)) = self.receiver.message_completed() {
             self.receiver.consumed(bytes);
         }
@@ -68,13 +68,13 @@ impl Paths {
 
     fn take_ack(&mut self, index: usize) {
         let ack = self.acks.remove(index);
-        self.sender.on_ack(self.now_ps, &ack, &mut ());
+        self.sender.on_ack(self.now, &ack, &mut ());
     }
 
     fn wait(&mut self, ps: u64) {
-        self.now_ps += ps;
-        self.sender.on_timeout(self.now_ps, &mut ());
-        self.receiver.on_timeout(self.now_ps);
+        self.now = self.now.after(ps);
+        self.sender.on_timeout(self.now, &mut ());
+        self.receiver.on_timeout(self.now);
         self.collect_acks();
     }
 

@@ -7,17 +7,23 @@ use spray_wire::{Ack, Data, Echoes, EvPort, MAX_ECHOES, Nack, ProbeAck, Pull};
 
 use super::*;
 use crate::rng;
+use crate::tests::at_step;
 
 /// Numbers near where trouble is: small, near the limits, anything.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![5 => 0u64..100, 2 => 0u64..5000, 1 => Just(u64::MAX), 1 => u64::MAX - 300.., 1 => any::<u64>()]
 }
 
+/// Times at such numbers of steps.
+fn time() -> impl Strategy<Value = Time> {
+    number().prop_map(at_step)
+}
+
 fn ack() -> impl Strategy<Value = Ack> {
     let bitmap = prop::array::uniform4(prop_oneof![Just(0), Just(1), any::<u64>()]);
     let rest = (any::<u16>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<bool>());
     let others = prop::collection::vec(any::<(u16, bool)>(), 0..=MAX_ECHOES);
-    (number(), number(), number(), bitmap, number(), rest, others).prop_map(
+    (number(), time(), number(), bitmap, number(), rest, others).prop_map(
         |(cumulative, timestamp_echo, sack_base, bitmap, max_data, rest, others)| {
             let (port, hops, packets, marked_packets, marked) = rest;
             let mut echoes = Echoes::default();
@@ -53,8 +59,8 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let nack = (number(), number(), any::<u16>());
-    let probe_ack = (number(), number(), any::<u16>());
+    let nack = (number(), time(), any::<u16>());
+    let probe_ack = (number(), time(), any::<u16>());
     prop_oneof![
         2 => number().prop_map(Op::Send),
         4 => Just(Op::Transmit),
@@ -73,7 +79,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 fn data() -> impl Strategy<Value = Arrival> {
     let place = (0u32..6, number(), number(), prop_oneof![Just(0u16), Just(1000), 0u16..10, any::<u16>()]);
-    (number(), number(), place, any::<bool>(), any::<bool>(), any::<u16>()).prop_map(
+    (number(), time(), place, any::<bool>(), any::<bool>(), any::<u16>()).prop_map(
         |(psn, timestamp, (message, offset, message_bytes, payload_bytes), ack_now, trimmed, port)| {
             let data =
                 Data { psn, timestamp, message, offset, message_bytes, payload_bytes, ack_now, ..Data::default() };
@@ -95,23 +101,23 @@ proptest! {
         }
         let mut rng = rng::stream(1, 2);
         let mut sender = Sender::new(&config, 1 << window, 1_000_000, &mut rng);
-        let mut now_ps = 0;
+        let mut now = Time::ZERO;
         let (mut queued, mut events) = (0u32, Vec::new());
         for op in ops {
             match op {
                 Op::Send(bytes) => queued += u32::from(sender.send_message(queued, bytes).is_ok()),
                 Op::Transmit => {
                     for _ in 0..20 {
-                        let _ = sender.poll_transmit(now_ps, &mut rng, &mut ());
+                        let _ = sender.poll_transmit(now, &mut rng, &mut ());
                     }
                 }
-                Op::Ack(ack) => sender.on_ack(now_ps, &ack, &mut ()),
-                Op::Nack(nack) => sender.on_nack(now_ps, &nack, &mut ()),
-                Op::ProbeAck(ack) => sender.on_probe_ack(now_ps, &ack, &mut ()),
-                Op::Pull(credit_bytes) => sender.on_pull(now_ps, &Pull { credit_bytes }),
+                Op::Ack(ack) => sender.on_ack(now, &ack, &mut ()),
+                Op::Nack(nack) => sender.on_nack(now, &nack, &mut ()),
+                Op::ProbeAck(ack) => sender.on_probe_ack(now, &ack, &mut ()),
+                Op::Pull(credit_bytes) => sender.on_pull(now, &Pull { credit_bytes }),
                 Op::Timeout(by_ps) => {
-                    now_ps += by_ps;
-                    sender.on_timeout(now_ps, &mut ());
+                    now = now.after(by_ps);
+                    sender.on_timeout(now, &mut ());
                 }
                 Op::Poll => events.extend(core::iter::from_fn(|| sender.poll_event())),
             }
@@ -142,7 +148,7 @@ proptest! {
         let mut receiver = Receiver::new(&config);
         let mut completed_bytes = 0;
         for (i, arrival) in arrivals.iter().enumerate() {
-            let _ = receiver.on_data(i as u64, arrival);
+            let _ = receiver.on_data(at_step(i as u64), arrival);
             for _ in 0..2 + 512 / 256 {
                 if let Some(ack) = receiver.poll_ack() {
                     prop_assert!(ack.cumulative <= receiver.cumulative());

@@ -23,7 +23,7 @@ fn sender(config: &FlowConfig, window_packets: u32, max_data: u64) -> (Sender, R
 
 /// Polls until nothing goes; returns how many frames went.
 fn drain(sender: &mut Sender, rng: &mut Rng, now_ps: u64) -> usize {
-    core::iter::from_fn(|| sender.poll_transmit(now_ps, rng, &mut ())).count()
+    core::iter::from_fn(|| sender.poll_transmit(at(now_ps), rng, &mut ())).count()
 }
 
 #[test]
@@ -62,11 +62,11 @@ fn time_between_two_packets_is_the_hosts() {
     let (mut sender, mut rng) = sender(&open_config(), 64, u64::MAX);
     sender.send_message(1, 3_000).unwrap();
     for now_us in [0, 10, 20] {
-        assert!(sender.poll_transmit(now_us * US, &mut rng, &mut ()).is_some());
+        assert!(sender.poll_transmit(at(now_us * US), &mut rng, &mut ()).is_some());
     }
-    assert!(sender.poll_transmit(30 * US, &mut rng, &mut ()).is_none());
+    assert!(sender.poll_transmit(at(30 * US), &mut rng, &mut ()).is_none());
     assert_eq!(waited_us(&sender), [0; 5]);
-    assert!(sender.poll_transmit(31 * US, &mut rng, &mut ()).is_none());
+    assert!(sender.poll_transmit(at(31 * US), &mut rng, &mut ()).is_none());
     assert_eq!(waited_us(&sender), only(Limit::Application, 1));
 }
 
@@ -76,11 +76,11 @@ fn a_wait_ends_with_the_packet_that_goes() {
     sender.send_message(1, 2_000).unwrap();
     assert_eq!(drain(&mut sender, &mut rng, 0), 1);
     let ack = Ack { cumulative: 1, sack_base: 1, packets: 1, port: EvPort::new(7), ..Ack::default() };
-    sender.on_ack(10 * US, &ack, &mut ());
+    sender.on_ack(at(10 * US), &ack, &mut ());
     // The link is busy for 2 us: the sender is asked when it is free.
-    assert!(sender.poll_transmit(12 * US, &mut rng, &mut ()).is_some());
-    sender.on_ack(30 * US, &Ack { cumulative: 2, sack_base: 2, ..ack }, &mut ());
-    assert!(sender.poll_transmit(30 * US, &mut rng, &mut ()).is_none());
+    assert!(sender.poll_transmit(at(12 * US), &mut rng, &mut ()).is_some());
+    sender.on_ack(at(30 * US), &Ack { cumulative: 2, sack_base: 2, ..ack }, &mut ());
+    assert!(sender.poll_transmit(at(30 * US), &mut rng, &mut ()).is_none());
     assert_eq!(waited_us(&sender), only(Limit::Window, 12));
 }
 
@@ -92,10 +92,10 @@ fn a_sender_that_learns_its_path_knows_how_round_trip_times_are_spread() {
     assert!(drain(&mut sender, &mut rng, US) >= 20);
     for psn in 0..20 {
         let now_ps = if psn == 0 { 101 * US } else { (101 + psn) * US };
-        let timestamp_echo = if psn == 0 { US } else { now_ps - 10 * US };
+        let timestamp_echo = at(if psn == 0 { US } else { now_ps - 10 * US });
         let (cumulative, port) = (psn + 1, EvPort::new(7));
         let ack = Ack { cumulative, sack_base: cumulative, timestamp_echo, packets: 1, port, ..Ack::default() };
-        sender.on_ack(now_ps, &ack, &mut ());
+        sender.on_ack(at(now_ps), &ack, &mut ());
     }
     let rtts = sender.rtts().unwrap();
     let near = |permille, us| rtts.permille_ps(permille).abs_diff(us * US) < us * US / 16;

@@ -21,11 +21,13 @@ mod silence;
 mod terms;
 
 use super::*;
+use crate::Time;
 use crate::cc::CcKind;
 use crate::cc::{ControlConfig, FixedRateConfig};
 use crate::loss::{ReceiverKind, RtoConfig};
 use crate::now::Path;
 use crate::path::BalancerKind;
+use crate::tests::at;
 use crate::units::Gbps;
 
 const RECEIVERS: [ReceiverKind; 3] = [ReceiverKind::Selective, ReceiverKind::GoBackN, ReceiverKind::Irn];

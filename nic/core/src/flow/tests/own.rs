@@ -23,7 +23,7 @@ fn what_another_crate_brings_is_called_as_our_own() {
             let channel = Channel { loss: 20, mark: 100, jitter_ps: 5 * US, ..Channel::default() };
             let mut pair = Pair::new(config, channel, &[400_000, 0, 7_000], 3);
             pair.run().unwrap();
-            (pair.now_ps, *pair.sender.stats(), *pair.sender.limits())
+            (pair.now, *pair.sender.stats(), *pair.sender.limits())
         });
         assert!(ends[0].1.retransmits > 0 && ends[0].1.marked_acks > 0, "{:?}", ends[0]);
         assert_eq!(ends[0], ends[1], "learning: {learns_path}");

@@ -57,7 +57,7 @@ enum Frame {
     Data(Arrival),
     Ack(Ack),
     Nack(Nack),
-    Probe(u64, u64, Ev),
+    Probe(u64, Time, Ev),
     ProbeAck(ProbeAck),
     Pull(Pull),
     PullRequest(PullRequest),
@@ -78,7 +78,7 @@ pub struct Pair {
     pub config: FlowConfig,
     pub sender: Sender,
     pub receiver: Receiver,
-    pub now_ps: u64,
+    pub now: Time,
     pub fate: Fate,
     /// Messages that the receiver completed, with their bytes.
     pub completed: Vec<(u32, u64)>,
@@ -90,7 +90,7 @@ pub struct Pair {
     rng: Rng,
     wire: Agenda<Frame>,
     /// When the last packet of each entropy value arrives.
-    busy_ps: BTreeMap<Ev, u64>,
+    busy_until: BTreeMap<Ev, Time>,
     /// Grants credit for the receiver's host, once it is asked.
     pacer: PullPacer,
     pull_entry: Option<u32>,
@@ -99,7 +99,7 @@ pub struct Pair {
     queued: usize,
     buffers: BTreeMap<u32, Vec<u8>>,
     /// When the application consumes how many bytes.
-    consumption: VecDeque<(u64, u64)>,
+    consumption: VecDeque<(Time, u64)>,
 }
 
 /// More than any connection needs for its next packet: without progress it gives up after `give_up_ps`.
@@ -123,7 +123,7 @@ impl Pair {
         Self {
             sender: Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng),
             receiver: Receiver::new(&config),
-            now_ps: 0,
+            now: Time::ZERO,
             fate: Fate::default(),
             completed: vec![],
             delivered: vec![],
@@ -132,7 +132,7 @@ impl Pair {
             channel,
             rng,
             wire: Agenda::default(),
-            busy_ps: BTreeMap::new(),
+            busy_until: BTreeMap::new(),
             pacer: PullPacer::new(config.path.link_bps, config.cc.eqds().pull_rate),
             pull_entry: None,
             bound: config.sanitised().credit_bound(),
@@ -149,7 +149,7 @@ impl Pair {
         let count = self.rng.next_u32() % 20;
         let paths: Vec<Ev> =
             (0..count).map(|_| Ev::new((self.rng.next_u32() % u32::from(self.config.path.evs)) as u16)).collect();
-        self.sender.on_reachable(0, &paths);
+        self.sender.on_reachable(Time::ZERO, &paths);
     }
 
     /// Runs until every message is delivered or the sender gives up.
@@ -167,12 +167,12 @@ impl Pair {
             let packets_acked = self.sender.stats().packets_acked;
             steps = if packets_acked == acked { steps + 1 } else { 0 };
             acked = packets_acked;
-            let next_ps = self.next_ps().ok_or_else(|| format!("nothing wakes it: {}", self.state()))?;
-            idle_wakes = if next_ps > self.now_ps { 0 } else { idle_wakes + 1 };
+            let next = self.next().ok_or_else(|| format!("nothing wakes it: {}", self.state()))?;
+            idle_wakes = if next > self.now { 0 } else { idle_wakes + 1 };
             if idle_wakes > MAX_IDLE_WAKES {
-                return Err(format!("woken for {next_ps} again and again: {}", self.state()));
+                return Err(format!("woken for {next:?} again and again: {}", self.state()));
             }
-            self.now_ps = next_ps.max(self.now_ps);
+            self.now = next.max(self.now);
             self.advance();
         }
         Err(format!("never ends: {}", self.state()))
@@ -180,34 +180,34 @@ impl Pair {
 
     /// Delivers what is still under way.
     pub fn drain(&mut self) {
-        while let Some(next_ps) = self.wire.next_ps() {
-            self.now_ps = next_ps.max(self.now_ps);
+        while let Some(next) = self.wire.next() {
+            self.now = next.max(self.now);
             self.advance();
         }
     }
 
     fn state(&self) -> String {
-        let Self { now_ps, sender, delivered, queued, messages, .. } = self;
+        let Self { now, sender, delivered, queued, messages, .. } = self;
         let (delivered, all) = (delivered.len(), messages.len());
         let (in_flight, stats) = (sender.in_flight_bytes(), sender.stats());
         format!(
-            "at {now_ps} ps, {delivered} of {queued} messages and of {all} in all, {in_flight} bytes in flight, {stats:?}"
+            "at {now:?}, {delivered} of {queued} messages and of {all} in all, {in_flight} bytes in flight, {stats:?}"
         )
     }
 
-    fn next_ps(&self) -> Option<u64> {
-        let consumption_ps = self.consumption.front().map(|(at_ps, _)| *at_ps);
+    fn next(&self) -> Option<Time> {
+        let consumption = self.consumption.front().map(|(at, _)| *at);
         let ends = [self.sender.poll_timeout(), self.receiver.poll_timeout()];
-        [self.wire.next_ps(), consumption_ps, self.pacer.poll_timeout()].into_iter().chain(ends).flatten().min()
+        [self.wire.next(), consumption, self.pacer.poll_timeout()].into_iter().chain(ends).flatten().min()
     }
 
     fn advance(&mut self) {
-        while let Some(frame) = self.wire.take_due(self.now_ps) {
+        while let Some(frame) = self.wire.take_due(self.now) {
             self.deliver(frame);
         }
-        self.sender.on_timeout(self.now_ps, &mut ());
-        self.receiver.on_timeout(self.now_ps);
-        while let Some((_, pull)) = self.pacer.poll_pull(self.now_ps) {
+        self.sender.on_timeout(self.now, &mut ());
+        self.receiver.on_timeout(self.now);
+        while let Some((_, pull)) = self.pacer.poll_pull(self.now) {
             self.send_back(Frame::Pull(pull));
         }
         self.answer();
@@ -215,12 +215,12 @@ impl Pair {
     }
 
     fn deliver(&mut self, frame: Frame) {
-        let now_ps = self.now_ps;
+        let now = self.now;
         match frame {
-            Frame::Ack(ack) => self.sender.on_ack(now_ps, &ack, &mut ()),
-            Frame::Nack(nack) => self.sender.on_nack(now_ps, &nack, &mut ()),
-            Frame::Pull(pull) => self.sender.on_pull(now_ps, &pull),
-            Frame::ProbeAck(ack) => self.sender.on_probe_ack(now_ps, &ack, &mut ()),
+            Frame::Ack(ack) => self.sender.on_ack(now, &ack, &mut ()),
+            Frame::Nack(nack) => self.sender.on_nack(now, &nack, &mut ()),
+            Frame::Pull(pull) => self.sender.on_pull(now, &pull),
+            Frame::ProbeAck(ack) => self.sender.on_probe_ack(now, &ack, &mut ()),
             Frame::Probe(token, timestamp, ev) => {
                 let port = ev.port(self.config.path.evs.into());
                 let marked = self.happens(self.channel.mark);
@@ -232,14 +232,14 @@ impl Pair {
     }
 
     fn receive(&mut self, arrival: &Arrival) {
-        let accept = self.receiver.on_data(self.now_ps, arrival);
+        let accept = self.receiver.on_data(self.now, arrival);
         assert!(!matches!(accept, Accept::Invalid), "our own sender's frames are valid: {arrival:?}");
         if accept == (Accept::New { place: true }) {
             self.place(&arrival.data);
         }
         if let Some(entry) = self.pull_entry {
-            self.pacer.on_arrival(self.now_ps, entry, self.receiver.credit_back(arrival, accept));
-            self.pacer.on_target(self.now_ps, entry, self.receiver.pull_target());
+            self.pacer.on_arrival(self.now, entry, self.receiver.credit_back(arrival, accept));
+            self.pacer.on_target(self.now, entry, self.receiver.pull_target());
         }
         self.answer();
     }
@@ -254,8 +254,8 @@ impl Pair {
         self.receiver.on_pull_request(&request);
         let pull_bytes = u64::from(self.config.packet_bytes());
         let entry = *self.pull_entry.get_or_insert_with(|| self.pacer.open(0, pull_bytes, self.bound));
-        self.pacer.on_request(self.now_ps, entry, request.pulled_bytes);
-        self.pacer.on_target(self.now_ps, entry, self.receiver.pull_target());
+        self.pacer.on_request(self.now, entry, request.pulled_bytes);
+        self.pacer.on_target(self.now, entry, self.receiver.pull_target());
     }
 
     /// Sends what the receiver has to say, and takes what it completed.
@@ -263,8 +263,8 @@ impl Pair {
         while let Some((message, bytes)) = self.receiver.message_completed() {
             self.complete(message, bytes);
         }
-        while let Some(&(at_ps, bytes)) = self.consumption.front()
-            && at_ps <= self.now_ps
+        while let Some(&(at, bytes)) = self.consumption.front()
+            && at <= self.now
         {
             self.consumption.pop_front();
             self.receiver.consumed(bytes);
@@ -286,7 +286,7 @@ impl Pair {
         }
         assert!(self.completed.iter().all(|(earlier, _)| *earlier != message), "completed twice");
         self.completed.push((message, bytes));
-        self.consumption.push_back((self.now_ps + self.channel.lag_ps, bytes));
+        self.consumption.push_back((self.now.after(self.channel.lag_ps), bytes));
     }
 
     fn send_all(&mut self) -> Result<(), String> {
@@ -312,7 +312,7 @@ impl Pair {
                 return Err(format!("sends without end: {transmit:?}, {}", self.state()));
             }
             self.transmit(transmit)?;
-            self.now_ps += self.channel.gap_ps;
+            self.now = self.now.after(self.channel.gap_ps);
         }
         Ok(())
     }
@@ -321,7 +321,7 @@ impl Pair {
     fn poll(&mut self) -> Option<Transmit> {
         let before_bytes = self.sender.in_flight_bytes();
         let window_bytes = self.sender.window_bytes();
-        let transmit = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ())?;
+        let transmit = self.sender.poll_transmit(self.now, &mut self.rng, &mut ())?;
         let after_bytes = self.sender.in_flight_bytes();
         //= docs/specs/transport.md#TRN-3 bytes in flight stay within the window
         assert!(self.sender.stats().bytes_sent <= self.receiver.max_data());
@@ -377,16 +377,16 @@ impl Pair {
         } else if trimmed {
             self.put(frame, lost, 0);
         } else if !lost {
-            let arrival_ps = self.now_ps + self.delay_ps(self.channel.jitter_ps);
-            let busy_ps = self.busy_ps.entry(ev).or_default();
-            *busy_ps = (*busy_ps + 1).max(arrival_ps);
-            self.wire.put(*busy_ps, frame);
+            let delay_ps = self.delay_ps(self.channel.jitter_ps);
+            let busy_until = self.busy_until.entry(ev).or_default();
+            *busy_until = busy_until.next().max(self.now.after(delay_ps));
+            self.wire.put(*busy_until, frame);
         }
     }
 
     fn is_dead(&self, ev: Ev) -> bool {
         let path = u32::from(ev.index()).wrapping_mul(0x9e37_79b9) >> 29;
-        let out = |outage: Outage| (outage.at_ps..outage.until_ps).contains(&self.now_ps);
+        let out = |outage: Outage| (at(outage.at_ps)..at(outage.until_ps)).contains(&self.now);
         self.channel.outage.is_some_and(out) && path < self.channel.dead_paths
     }
 
@@ -403,8 +403,8 @@ impl Pair {
     fn put(&mut self, frame: Frame, lost: bool, jitter_ps: u64) -> u64 {
         let copies = u64::from(self.happens(self.channel.duplicate));
         for _ in 0..copies + u64::from(!lost) {
-            let at_ps = self.now_ps + self.delay_ps(jitter_ps);
-            self.wire.put(at_ps, frame.clone());
+            let delay_ps = self.delay_ps(jitter_ps);
+            self.wire.put(self.now.after(delay_ps), frame.clone());
         }
         copies
     }

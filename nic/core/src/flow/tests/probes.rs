@@ -11,8 +11,8 @@ use crate::rng::{self, Rng};
 struct Rig {
     sender: Sender,
     rng: Rng,
-    events: std::vec::Vec<(u64, Event)>,
-    now_ps: u64,
+    events: std::vec::Vec<(Time, Event)>,
+    now: Time,
     evs: u16,
 }
 
@@ -24,15 +24,15 @@ impl Rig {
         let mut rng = rng::stream(1, 1);
         let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
         sender.send_message(0, 60_000_000).unwrap();
-        Self { sender, rng, events: std::vec![], now_ps: 0, evs }
+        Self { sender, rng, events: std::vec![], now: Time::ZERO, evs }
     }
 
     /// Lets packets time out until the sender freezes.
     fn freeze(&mut self) {
         for _ in 0..10_000 {
-            while self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut self.events).is_some() {}
-            self.now_ps = self.sender.poll_timeout().unwrap().max(self.now_ps + 1);
-            self.sender.on_timeout(self.now_ps, &mut self.events);
+            while self.sender.poll_transmit(self.now, &mut self.rng, &mut self.events).is_some() {}
+            self.now = self.sender.poll_timeout().unwrap().max(self.now.next());
+            self.sender.on_timeout(self.now, &mut self.events);
             if self.is_frozen() {
                 return;
             }
@@ -52,9 +52,9 @@ impl Rig {
     /// The next probe, with its path.
     fn probe(&mut self) -> (Probe, Ev) {
         for _ in 0..10_000 {
-            self.now_ps += US;
+            self.now = self.now.after(US);
             if let Some(Transmit::Probe { probe, ev }) =
-                self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut self.events)
+                self.sender.poll_transmit(self.now, &mut self.rng, &mut self.events)
             {
                 return (probe, ev);
             }
@@ -66,7 +66,7 @@ impl Rig {
     fn thaws(&mut self, (probe, ev): (Probe, Ev)) -> bool {
         let Probe { token, timestamp } = probe;
         let answer = ProbeAck { token, timestamp, port: ev.port(self.evs.into()), ..ProbeAck::default() };
-        self.sender.on_probe_ack(self.now_ps, &answer, &mut self.events);
+        self.sender.on_probe_ack(self.now, &answer, &mut self.events);
         !self.is_frozen()
     }
 }
@@ -77,14 +77,14 @@ impl Rig {
 fn only_an_answer_to_a_probe_of_this_freeze_thaws() {
     let mut rig = Rig::new(1024);
     rig.freeze();
-    let early = (Probe { token: 1, timestamp: rig.now_ps }, Ev::new(5));
+    let early = (Probe { token: 1, timestamp: rig.now }, Ev::new(5));
     assert!(!rig.thaws(early), "no probe went yet");
     let (probe, ev) = rig.probe();
     for wrong in [
         (Probe { token: 0, ..probe }, ev),
         (Probe { token: probe.token + 1, ..probe }, ev),
-        (Probe { timestamp: probe.timestamp - 1, ..probe }, ev),
-        (Probe { timestamp: probe.timestamp + 1, ..probe }, ev),
+        (Probe { timestamp: probe.timestamp.before(Time::STEP_PS), ..probe }, ev),
+        (Probe { timestamp: probe.timestamp.next(), ..probe }, ev),
         (probe, Ev::new(ev.index() ^ 1)),
     ] {
         assert!(!rig.thaws(wrong), "{wrong:?}");

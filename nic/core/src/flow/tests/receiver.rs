@@ -3,6 +3,7 @@ use std::vec::Vec;
 use spray_wire::{Ack, Data, EvPort};
 
 use super::*;
+use crate::tests::at_step;
 
 struct Rig {
     receiver: Receiver,
@@ -12,7 +13,7 @@ fn packet(psn: u64) -> Data {
     // One message of a thousand packets, so that nothing completes.
     Data {
         psn,
-        timestamp: psn.wrapping_add(100),
+        timestamp: sent_at(psn),
         message: 1,
         offset: psn.wrapping_mul(1000),
         message_bytes: 1_000_000,
@@ -21,13 +22,17 @@ fn packet(psn: u64) -> Data {
     }
 }
 
+fn sent_at(psn: u64) -> Time {
+    at_step(psn.wrapping_add(100))
+}
+
 impl Rig {
     fn new(config: FlowConfig) -> Self {
         Self { receiver: Receiver::new(&config) }
     }
 
     fn take(&mut self, now_ps: u64, data: Data) -> Accept {
-        self.receiver.on_data(now_ps, &arrival(data))
+        self.receiver.on_data(at(now_ps), &arrival(data))
     }
 
     fn acks(&mut self) -> Vec<Ack> {
@@ -63,7 +68,7 @@ fn one_ack_for_so_many_packets() {
             assert_eq!((acks.len(), acks[0].cumulative, acks[0].packets), (1, psn + 1, 3));
             assert_eq!(
                 (acks[0].port.number(), acks[0].hops, acks[0].timestamp_echo),
-                (1000 + psn as u16, 3, 100 + psn)
+                (1000 + psn as u16, 3, sent_at(psn))
             );
         } else {
             assert_eq!(acks, []);
@@ -94,10 +99,10 @@ fn the_rest_is_acknowledged_after_the_delay() {
     let mut rig = Rig::new(FlowConfig { ack_every: 4, ack_delay_ps: 7 * US, ..config() });
     rig.take(US, packet(0));
     rig.take(2 * US, packet(1));
-    assert_eq!(rig.receiver.poll_timeout(), Some(8 * US));
-    rig.receiver.on_timeout(8 * US - 1);
+    assert_eq!(rig.receiver.poll_timeout(), Some(at(8 * US)));
+    rig.receiver.on_timeout(at(8 * US - Time::STEP_PS));
     assert_eq!(rig.acks(), []);
-    rig.receiver.on_timeout(8 * US);
+    rig.receiver.on_timeout(at(8 * US));
     assert_eq!((rig.acks()[0].packets, rig.receiver.poll_timeout()), (2, None));
 }
 
@@ -105,11 +110,11 @@ fn the_rest_is_acknowledged_after_the_delay() {
 fn marks_are_counted_per_ack() {
     let mut rig = Rig::new(FlowConfig { ack_every: 4, ..config() });
     for (psn, marked) in [(0, true), (1, false), (2, true), (3, false)] {
-        rig.receiver.on_data(0, &Arrival { marked, ..arrival(packet(psn)) });
+        rig.receiver.on_data(Time::ZERO, &Arrival { marked, ..arrival(packet(psn)) });
     }
     let ack = rig.acks()[0];
     assert_eq!((ack.packets, ack.marked_packets, ack.marked), (4, 2, false));
-    rig.receiver.on_data(0, &Arrival { marked: true, ..arrival(packet(3)) });
+    rig.receiver.on_data(Time::ZERO, &Arrival { marked: true, ..arrival(packet(3)) });
     let ack = rig.acks()[0];
     assert_eq!((ack.packets, ack.marked_packets, ack.marked), (1, 1, true));
 }
@@ -120,7 +125,7 @@ fn an_ack_of_a_duplicate_says_that_it_was_trimmed() {
     let mut rig = Rig::new(config());
     rig.take(0, packet(0));
     assert!(!rig.acks()[0].trimmed);
-    assert_eq!(rig.receiver.on_data(0, &Arrival { trimmed: true, ..arrival(packet(0)) }), Accept::Duplicate);
+    assert_eq!(rig.receiver.on_data(Time::ZERO, &Arrival { trimmed: true, ..arrival(packet(0)) }), Accept::Duplicate);
     assert!(rig.acks()[0].trimmed);
     rig.take(0, packet(0));
     assert!(!rig.acks()[0].trimmed);
@@ -161,7 +166,7 @@ fn a_marked_packet_is_acknowledged_at_once_where_asked_for() {
         let mut rig = Rig::new(FlowConfig { ack_every: 8, ack_marked, ..config() });
         rig.take(0, packet(0));
         assert!(rig.acks().is_empty());
-        rig.receiver.on_data(0, &Arrival { marked: true, ..arrival(packet(1)) });
+        rig.receiver.on_data(Time::ZERO, &Arrival { marked: true, ..arrival(packet(1)) });
         assert_eq!(rig.acks().len(), acks);
     }
 }
@@ -199,18 +204,18 @@ fn pending_packets_too_far_apart_take_several_acks() {
 fn a_trimmed_frame_is_answered_by_a_nack_and_a_known_one_by_an_ack() {
     let mut rig = Rig::new(config());
     let trimmed = |psn| Arrival { trimmed: true, marked: true, ..arrival(packet(psn)) };
-    assert_eq!(rig.receiver.on_data(0, &trimmed(5)), Accept::Trimmed);
+    assert_eq!(rig.receiver.on_data(Time::ZERO, &trimmed(5)), Accept::Trimmed);
     assert_eq!(rig.acks(), []);
     let nack = rig.receiver.poll_nack().unwrap();
-    assert_eq!((nack.psn, nack.timestamp_echo, nack.port.number(), nack.hops), (5, 105, 1005, 3));
+    assert_eq!((nack.psn, nack.timestamp_echo, nack.port.number(), nack.hops), (5, sent_at(5), 1005, 3));
     assert_eq!((nack.marked, nack.payload_bytes), (true, 1000));
     assert_eq!(rig.receiver.poll_nack(), None);
     assert_eq!(rig.take(0, packet(5)), NEW);
     rig.acks();
-    assert_eq!(rig.receiver.on_data(0, &trimmed(5)), Accept::Duplicate);
+    assert_eq!(rig.receiver.on_data(Time::ZERO, &trimmed(5)), Accept::Duplicate);
     assert_eq!((rig.acks().len(), rig.receiver.poll_nack()), (1, None));
     for _ in 0..1000 {
-        rig.receiver.on_data(0, &trimmed(6));
+        rig.receiver.on_data(Time::ZERO, &trimmed(6));
     }
     assert_eq!(core::iter::from_fn(|| rig.receiver.poll_nack()).count(), 64);
     assert_eq!(rig.receiver.stats().nacks_dropped, 1000 - 64);

@@ -77,6 +77,9 @@ proptest! {
     }
 }
 
+/// When the first packets go.
+const FIRST: Time = at(1_000);
+
 #[test]
 fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
@@ -85,34 +88,36 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     let mut sender = Sender::new(&config, 64, u64::MAX, &mut rng);
     sender.send_message(1, 10_000).unwrap();
     let mut data = Vec::new();
-    while let Some(Transmit::Data { data: sent, .. }) = sender.poll_transmit(5, &mut rng, &mut ()) {
+    while let Some(Transmit::Data { data: sent, .. }) = sender.poll_transmit(FIRST, &mut rng, &mut ()) {
         data.push(sent);
     }
-    let stamps: Vec<u64> = data.iter().map(|data| data.timestamp).collect();
-    assert!(stamps.is_sorted_by(|a, b| a < b) && stamps[0] == 5, "each later than the one before: {stamps:?}");
+    let stamps: Vec<Time> = data.iter().map(|data| data.timestamp).collect();
+    assert!(stamps.is_sorted_by(|a, b| a < b) && stamps[0] == FIRST, "each later than the one before: {stamps:?}");
     let first = |psn| stamps[data.iter().position(|data| data.psn == psn && !data.trailer).unwrap()];
     let nack = |psn, timestamp_echo| Nack { psn, timestamp_echo, missing: true, ..Nack::default() };
-    for stale in [nack(1, first(1)), nack(1, 0), nack(1, u64::MAX), nack(1 << 60, first(5)), nack(10, first(5))] {
-        sender.on_nack(US, &stale, &mut ());
+    for stale in
+        [nack(1, first(1)), nack(1, Time::ZERO), nack(1, Time::NEVER), nack(1 << 60, first(5)), nack(10, first(5))]
+    {
+        sender.on_nack(at(US), &stale, &mut ());
     }
     assert_eq!((sender.stats().stale_nacks, sender.stats().missing), (5, 0));
-    sender.on_nack(US, &nack(1, first(5)), &mut ());
+    sender.on_nack(at(US), &nack(1, first(5)), &mut ());
     assert_eq!(sender.stats().missing, 1);
     // Sent again, it is told to be missing by what was sent before: that is no news.
-    let Some(Transmit::Data { data: again, .. }) = sender.poll_transmit(US, &mut rng, &mut ()) else { panic!() };
+    let Some(Transmit::Data { data: again, .. }) = sender.poll_transmit(at(US), &mut rng, &mut ()) else { panic!() };
     assert!(again.retransmit && again.psn == 1);
-    sender.on_nack(2 * US, &nack(1, *stamps.last().unwrap()), &mut ());
+    sender.on_nack(at(2 * US), &nack(1, *stamps.last().unwrap()), &mut ());
     assert_eq!((sender.stats().missing, sender.stats().stale_nacks), (1, 6));
     // The trailer behind it is news.
-    let Some(Transmit::Data { data: trailer, .. }) = sender.poll_transmit(US, &mut rng, &mut ()) else { panic!() };
+    let Some(Transmit::Data { data: trailer, .. }) = sender.poll_transmit(at(US), &mut rng, &mut ()) else { panic!() };
     assert!(trailer.trailer && trailer.psn == 1 && trailer.payload_bytes == 0);
-    sender.on_nack(2 * US, &nack(1, trailer.timestamp), &mut ());
+    sender.on_nack(at(2 * US), &nack(1, trailer.timestamp), &mut ());
     assert_eq!(sender.stats().missing, 2);
     // A sender that keeps no sections takes no such news.
     let mut sender = Sender::new(&super::config(), 64, u64::MAX, &mut rng);
     sender.send_message(1, 10_000).unwrap();
-    while sender.poll_transmit(5, &mut rng, &mut ()).is_some() {}
-    sender.on_nack(US, &nack(1, 6), &mut ());
+    while sender.poll_transmit(FIRST, &mut rng, &mut ()).is_some() {}
+    sender.on_nack(at(US), &nack(1, FIRST.next()), &mut ());
     assert_eq!((sender.stats().missing, sender.stats().stale_nacks), (0, 1));
     assert!(!sender.balancer().offers().sections && LossCause::Missing != LossCause::Trimmed);
 }
@@ -123,17 +128,17 @@ fn a_trailer_is_no_packet() {
     //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
     let mut receiver = Receiver::new(&FlowConfig { window_packets: 64, ..config() });
     let section = spray_wire::Section::new(2, 2);
-    let trailer = |psn| Data { psn, timestamp: 77, trailer: true, section, ..Data::default() };
+    let trailer = |psn| Data { psn, timestamp: at(US), trailer: true, section, ..Data::default() };
     let mut take = |data: Data, trimmed| {
         let arrival = Arrival { data, port: EvPort::new(9), marked: true, hops: 2, trimmed, last_port: false };
-        assert_eq!(receiver.on_data(0, &arrival), Accept::Trailer);
+        assert_eq!(receiver.on_data(Time::ZERO, &arrival), Accept::Trailer);
         let nacks: Vec<Nack> = core::iter::from_fn(|| receiver.poll_nack()).collect();
         (nacks, receiver.poll_ack())
     };
     let (nacks, ack) = take(trailer(9), false);
     let told = |psn| Nack {
         psn,
-        timestamp_echo: 77,
+        timestamp_echo: at(US),
         port: EvPort::new(9),
         hops: 2,
         marked: true,

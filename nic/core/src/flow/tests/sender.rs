@@ -15,7 +15,7 @@ use crate::rng::{self, Rng};
 struct Rig {
     sender: Sender,
     rng: Rng,
-    events: Vec<(u64, Event)>,
+    events: Vec<(Time, Event)>,
 }
 
 impl Rig {
@@ -29,7 +29,7 @@ impl Rig {
     }
 
     fn poll(&mut self, now_ps: u64) -> Option<Data> {
-        match self.sender.poll_transmit(now_ps, &mut self.rng, &mut self.events)? {
+        match self.sender.poll_transmit(at(now_ps), &mut self.rng, &mut self.events)? {
             Transmit::Data { data, .. } => Some(data),
             Transmit::Probe { .. } | Transmit::PullRequest { .. } => panic!("neither probes nor credit are configured"),
         }
@@ -44,7 +44,7 @@ impl Rig {
     }
 
     fn ack(&mut self, now_ps: u64, ack: Ack) {
-        self.sender.on_ack(now_ps, &ack, &mut self.events);
+        self.sender.on_ack(at(now_ps), &ack, &mut self.events);
     }
 
     /// Acknowledges single packets sent at `sent_ps`, each by its own ACK.
@@ -55,7 +55,12 @@ impl Rig {
     }
 
     fn timeout(&mut self, now_ps: u64) {
-        self.sender.on_timeout(now_ps, &mut self.events);
+        self.sender.on_timeout(at(now_ps), &mut self.events);
+    }
+
+    /// When it wants to be woken.
+    fn wakes_ps(&self) -> Option<u64> {
+        self.sender.poll_timeout().map(Time::ps)
     }
 
     fn events(&mut self) -> Vec<SenderEvent> {
@@ -70,7 +75,7 @@ impl Rig {
 
 fn selective(psn: u64, sent_ps: u64) -> Ack {
     Ack {
-        timestamp_echo: sent_ps,
+        timestamp_echo: at(sent_ps),
         sack_base: psn,
         bitmap: [1, 0, 0, 0],
         packets: 1,
@@ -83,7 +88,7 @@ fn cumulative(below: u64, sent_ps: u64) -> Ack {
     Ack {
         cumulative: below,
         sack_base: below,
-        timestamp_echo: sent_ps,
+        timestamp_echo: at(sent_ps),
         packets: 1,
         port: EvPort::new(7),
         ..Ack::default()
@@ -98,23 +103,23 @@ fn messages_become_packets_in_order() {
         rig.sender.send_message(message, bytes).unwrap();
     }
     let packets: Vec<_> = rig
-        .drain(3)
+        .drain(3_000)
         .iter()
-        .map(|d| (d.psn, d.message, d.offset, d.payload_bytes, d.message_bytes, d.ack_now, d.timestamp))
+        .map(|d| (d.psn, d.message, d.offset, d.payload_bytes, d.message_bytes, d.ack_now, d.timestamp.ps()))
         .collect();
     assert_eq!(
         packets,
         [
-            (0, 9, 0, 1000, 2500, false, 3),
-            (1, 9, 1000, 1000, 2500, false, 3),
-            (2, 9, 2000, 500, 2500, true, 3),
-            (3, 4, 0, 0, 0, true, 3),
-            (4, 5, 0, 1000, 1000, true, 3),
+            (0, 9, 0, 1000, 2500, false, 3_000),
+            (1, 9, 1000, 1000, 2500, false, 3_000),
+            (2, 9, 2000, 500, 2500, true, 3_000),
+            (3, 4, 0, 0, 0, true, 3_000),
+            (4, 5, 0, 1000, 1000, true, 3_000),
         ]
     );
     assert!(!rig.sender.is_idle());
-    rig.ack(8, cumulative(5, 3));
-    let delivered = |message| SenderEvent::MessageDelivered { message, at_ps: 8 };
+    rig.ack(8_000, cumulative(5, 3_000));
+    let delivered = |message| SenderEvent::MessageDelivered { message, at: at(8_000) };
     assert_eq!(rig.events(), [delivered(9), delivered(4), delivered(5)]);
     assert!(rig.sender.is_idle());
     assert_eq!(rig.sender.poll_timeout(), None);
@@ -126,10 +131,10 @@ fn delivery_is_reported_once_and_in_order_of_completion() {
     let mut rig = Rig::new(open_config());
     (0..3).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
     rig.drain(0);
-    rig.ack_each(5, 0, [2, 2, 0]);
-    rig.ack(6, cumulative(1, 0));
+    rig.ack_each(5_000, 0, [2, 2, 0]);
+    rig.ack(6_000, cumulative(1, 0));
     let messages: Vec<_> = rig.events();
-    assert_eq!(messages, [2, 0].map(|message| SenderEvent::MessageDelivered { message, at_ps: 5 }));
+    assert_eq!(messages, [2, 0].map(|message| SenderEvent::MessageDelivered { message, at: at(5_000) }));
 }
 
 #[test]
@@ -194,17 +199,17 @@ fn a_sender_without_grant_waits_and_asks() {
     let mut rig = Rig::with_peer(config, 64, 2000);
     rig.sender.send_message(1, 5000).unwrap();
     assert_eq!(rig.psns(0), [0, 1]);
-    assert_eq!(rig.sender.poll_timeout(), Some(100 * US), "retransmission timeout");
+    assert_eq!(rig.wakes_ps(), Some(100 * US), "retransmission timeout");
     let stale = Ack { max_data: 100, ..cumulative(2, 0) };
     rig.ack(10 * US, stale);
     assert_eq!(rig.psns(10 * US), [0; 0]);
-    let asked_ps = rig.sender.poll_timeout().unwrap();
+    let asked_ps = rig.wakes_ps().unwrap();
     assert_eq!(asked_ps, 60 * US);
     rig.timeout(asked_ps);
     let asks = rig.drain(asked_ps);
     assert_eq!(asks.len(), 1);
     assert_eq!((asks[0].psn, asks[0].payload_bytes, asks[0].ack_now, asks[0].retransmit), (1, 0, true, true));
-    let next_ps = rig.sender.poll_timeout().unwrap();
+    let next_ps = rig.wakes_ps().unwrap();
     assert_eq!(next_ps - asked_ps, 100 * US, "asks back off");
     rig.ack(asked_ps + 10 * US, Ack { max_data: 5000, ..cumulative(2, asked_ps) });
     assert_eq!(rig.psns(asked_ps + 10 * US), [2, 3, 4]);
@@ -229,7 +234,7 @@ fn a_silent_peer_fails_a_waiting_sender_and_an_answering_one_does_not() {
         let mut rig = Rig::with_peer(config, 64, 0);
         rig.sender.send_message(1, 10).unwrap();
         rig.drain(0);
-        while let Some(at_ps) = rig.sender.poll_timeout().filter(|&at_ps| at_ps < 20_000 * US) {
+        while let Some(at_ps) = rig.wakes_ps().filter(|&at_ps| at_ps < 20_000 * US) {
             rig.timeout(at_ps);
             if !rig.drain(at_ps).is_empty() && answers {
                 rig.ack(at_ps, cumulative(0, at_ps));
@@ -248,7 +253,7 @@ fn no_progress_ends_in_failure_at_a_known_time() {
     rig.drain(0);
     rig.ack(10 * US, cumulative(1, 0));
     let mut now_ps = 0;
-    while let Some(at_ps) = rig.sender.poll_timeout() {
+    while let Some(at_ps) = rig.wakes_ps() {
         now_ps = at_ps.max(now_ps);
         rig.timeout(now_ps);
         rig.drain(now_ps);
@@ -319,7 +324,7 @@ fn echoes_outside_the_set_are_counted_and_ignored() {
     assert_eq!(rig.sender.stats().foreign_evs, 0);
     rig.ack(10 * US, Ack { port: Ev::new(16).port(16), ..cumulative(2, 0) });
     assert_eq!((rig.sender.stats().foreign_evs, rig.sender.stats().packets_acked), (1, 2));
-    rig.sender.on_probe_ack(10 * US, &ProbeAck { token: 1, ..ProbeAck::default() }, &mut rig.events);
+    rig.sender.on_probe_ack(at(10 * US), &ProbeAck { token: 1, ..ProbeAck::default() }, &mut rig.events);
     assert_eq!(rig.sender.stats().foreign_evs, 1, "answers to no probe are not even looked at");
 }
 
@@ -333,7 +338,7 @@ fn pacing_sets_the_timer() {
     let mut sent = 0;
     while sent < 10 {
         sent += rig.drain(now_ps).len();
-        now_ps = rig.sender.poll_timeout().unwrap();
+        now_ps = rig.wakes_ps().unwrap();
         rig.timeout(now_ps);
     }
     // 1100 bytes at 8.8 Gb/s take 1 us; the first may go at once.

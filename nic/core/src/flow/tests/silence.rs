@@ -31,19 +31,19 @@ fn second_message_arrives(kind: BalancerKind, dead: Dead, seed: u64) -> bool {
     let mut rng = rng::stream(seed, 5);
     let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
     let mut receiver = Receiver::new(&config);
-    let (mut now_ps, mut first, mut dead_path) = (0, None, None);
+    let (mut now, mut first, mut dead_path) = (Time::ZERO, None, None);
     for message in 0..2 {
         sender.send_message(message, u64::from(PAYLOAD)).unwrap();
         loop {
             let mut arrivals = Vec::new();
-            while let Some(transmit) = sender.poll_transmit(now_ps, &mut rng, &mut ()) {
+            while let Some(transmit) = sender.poll_transmit(now, &mut rng, &mut ()) {
                 if let Transmit::Data { data, ev } = transmit {
                     first.get_or_insert(ev.index() % PATHS);
                     arrivals.push((data, ev));
                 }
             }
             arrivals.retain(|(_, ev)| dead != Dead::Forward || !is_on(dead_path, *ev));
-            now_ps += ONE_WAY_PS;
+            now = now.after(ONE_WAY_PS);
             for (data, ev) in arrivals {
                 let arrival = Arrival {
                     data,
@@ -53,17 +53,17 @@ fn second_message_arrives(kind: BalancerKind, dead: Dead, seed: u64) -> bool {
                     trimmed: false,
                     last_port: false,
                 };
-                receiver.on_data(now_ps, &arrival);
+                receiver.on_data(now, &arrival);
             }
-            receiver.on_timeout(now_ps);
+            receiver.on_timeout(now);
             while let Some((_, bytes)) = receiver.message_completed() {
                 receiver.consumed(bytes);
             }
-            now_ps += ONE_WAY_PS;
+            now = now.after(ONE_WAY_PS);
             while let Some(ack) = receiver.poll_ack() {
                 let ev = ack.port.ev(EVS.into()).unwrap();
                 if dead != Dead::Back || !is_on(dead_path, ev) {
-                    sender.on_ack(now_ps, &ack, &mut ());
+                    sender.on_ack(now, &ack, &mut ());
                 }
             }
             match sender.poll_event() {
@@ -72,9 +72,9 @@ fn second_message_arrives(kind: BalancerKind, dead: Dead, seed: u64) -> bool {
                 None => {}
             }
             let wakes = [sender.poll_timeout(), receiver.poll_timeout()];
-            now_ps = now_ps.max(wakes.into_iter().flatten().min().unwrap_or(NEVER));
-            sender.on_timeout(now_ps, &mut ());
-            receiver.on_timeout(now_ps);
+            now = now.max(wakes.into_iter().flatten().min().unwrap_or(Time::NEVER));
+            sender.on_timeout(now, &mut ());
+            receiver.on_timeout(now);
         }
         dead_path = first;
     }

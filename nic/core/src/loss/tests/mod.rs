@@ -8,7 +8,9 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::Time;
 use crate::feedback::{Ev, LossCause};
+use crate::tests::{at, at_step};
 use oracle::{Op, Oracle};
 
 /// RFC 6298 §2, word for word, in floating point.
@@ -50,7 +52,7 @@ proptest! {
     fn rtt_follows_the_rfc(samples in prop::collection::vec(1u64..1_000_000_000, 1..200)) {
         let (mut rtt, mut literal) = (RttEstimator::default(), LiteralRtt::default());
         for (i, &sample) in samples.iter().enumerate() {
-            rtt.on_sample(i as u64 * US, sample);
+            rtt.on_sample(at(i as u64 * US), sample);
             literal.on_sample(sample as f64);
             let (ours, theirs) = (rtt.timeout_ps().unwrap() as f64, literal.rto());
             // Integer division loses under 8 ps a step in SRTT, which decays, and 4 x that in RTTVAR.
@@ -63,8 +65,8 @@ proptest! {
     fn no_sample_overflows(samples in prop::collection::vec((any::<u64>(), any::<u64>()), 1..50)) {
         let mut rtt = RttEstimator::default();
         let config = RtoConfig { initial_ps: 1, min_ps: 1, max_ps: u64::MAX };
-        for (now_ps, sample) in samples {
-            rtt.on_sample(now_ps, sample);
+        for (steps, sample) in samples {
+            rtt.on_sample(at_step(steps), sample);
             prop_assert!(rtt.smoothed_ps() > 0);
             for backoff in [0, 1, 31, 64, 255] {
                 prop_assert!(config.backed_off_ps(&rtt, backoff) >= config.timeout_ps(&rtt));
@@ -81,7 +83,7 @@ fn timeout_has_floor_ceiling_and_backoff() {
     let mut rtt = RttEstimator::default();
     assert_eq!(config.timeout_ps(&rtt), 100 * US);
     for i in 0..100 {
-        rtt.on_sample(i * 10 * US, 10 * US);
+        rtt.on_sample(at(i * 10 * US), 10 * US);
     }
     let timeouts: Vec<u64> = (0..5).map(|backoff| config.backed_off_ps(&rtt, backoff)).collect();
     assert_eq!(timeouts, [40 * US, 80 * US, 160 * US, 200 * US, 200 * US]);
@@ -91,10 +93,10 @@ fn timeout_has_floor_ceiling_and_backoff() {
 #[test]
 fn largest_rtt_is_forgotten_after_two() {
     let mut rtt = RttEstimator::default();
-    let mut now_ps = 0;
+    let mut now = Time::ZERO;
     let mut sample = |rtt: &mut RttEstimator, sample_ps| {
-        now_ps += 5 * US;
-        rtt.on_sample(now_ps, sample_ps);
+        now = now.after(5 * US);
+        rtt.on_sample(now, sample_ps);
     };
     sample(&mut rtt, 30 * US);
     sample(&mut rtt, 10 * US);
@@ -120,7 +122,7 @@ fn the_floor_covers_every_full_queue() {
 fn run(packets: u32, ops: &[Op]) {
     let (mut board, mut oracle) = (Scoreboard::new(packets), Oracle::new(board_capacity(packets)));
     for (time, op) in ops.iter().enumerate() {
-        oracle.apply(&mut board, time as u64, *op);
+        oracle.apply(&mut board, at_step(time as u64), *op);
         oracle.compare(&board);
     }
 }
@@ -134,17 +136,17 @@ fn board_capacity(packets: u32) -> u64 {
 fn lists_keep_their_order_when_records_grow() {
     let mut board = Scoreboard::new(1024);
     assert_eq!(board.capacity(), 1024);
-    let send = |board: &mut Scoreboard, now_ps| board.send_new(now_ps, Ev::new(0), 0, 0, 1);
-    (0..50).for_each(|now_ps| assert_eq!(send(&mut board, now_ps), now_ps));
+    let send = |board: &mut Scoreboard, steps| board.send_new(at_step(steps), Ev::new(0), 0, 0, 1);
+    (0..50).for_each(|psn| assert_eq!(send(&mut board, psn), psn));
     for psn in [40, 7, 23] {
         assert!(board.on_lost(psn, LossCause::Missing, Lost::Last));
     }
     board.settle(5, 5, &[1 << 10, 0, 0, 0], &mut |_| {});
     // 1,000 in flight: four times doubled.
-    (50..1_005).for_each(|now_ps| assert_eq!(send(&mut board, now_ps), now_ps));
+    (50..1_005).for_each(|psn| assert_eq!(send(&mut board, psn), psn));
     assert_eq!((board.span(), board.lost(), board.cumulative()), (1_000, 3, 5));
     for psn in [40, 7, 23] {
-        assert_eq!(board.send_lost(2_000, Ev::new(0), 0).map(|(psn, _)| psn), Some(psn));
+        assert_eq!(board.send_lost(at_step(2_000), Ev::new(0), 0).map(|(psn, _)| psn), Some(psn));
     }
     let outstanding = (5..1_005).filter(|psn| ![40, 7, 23, 15].contains(psn)).chain([40, 7, 23]);
     for psn in outstanding {
@@ -172,7 +174,7 @@ proptest! {
 fn claims_of_packets_never_sent_are_seen() {
     let mut board = Scoreboard::new(64);
     (0..10).for_each(|i| {
-        board.send_new(i, Ev::new(0), 0, 0, 1);
+        board.send_new(at_step(i), Ev::new(0), 0, 0, 1);
     });
     assert!(board.covers(0, &[0x3ff, 0, 0, 0]));
     assert!(!board.covers(0, &[0x400, 0, 0, 0]));
@@ -187,13 +189,13 @@ fn claims_of_packets_never_sent_are_seen() {
 fn a_trimmed_packet_goes_ahead_of_those_timed_out() {
     let mut board = Scoreboard::new(64);
     (0..4).for_each(|i| {
-        board.send_new(i, Ev::new(0), 0, 0, 1);
+        board.send_new(at_step(i), Ev::new(0), 0, 0, 1);
     });
     assert!(board.on_lost(0, LossCause::Timeout, Lost::Last));
     assert!(board.on_lost(1, LossCause::Timeout, Lost::Last));
     assert!(board.on_lost(3, LossCause::Trimmed, Lost::First));
     assert!(!board.on_lost(3, LossCause::Timeout, Lost::Last), "lost already");
-    let order: Vec<_> = core::iter::from_fn(|| board.send_lost(9, Ev::new(0), 0)).collect();
+    let order: Vec<_> = core::iter::from_fn(|| board.send_lost(at_step(9), Ev::new(0), 0)).collect();
     assert_eq!(order, [(3, LossCause::Trimmed), (0, LossCause::Timeout), (1, LossCause::Timeout)]);
     assert_eq!(board.oldest().map(|(psn, _)| psn), Some(2));
 }
@@ -204,12 +206,12 @@ fn patience_grows_once_a_round_trip_and_wears_off() {
     let mut rtt = RttEstimator::default();
     let mut patience = Patience::default();
     assert_eq!(patience.time_ps(&rtt), None);
-    rtt.on_sample(0, 8 * US);
+    rtt.on_sample(Time::ZERO, 8 * US);
     let time_us = |patience: &Patience, rtt: &RttEstimator| patience.time_ps(rtt).unwrap() / US;
     assert_eq!(time_us(&patience, &rtt), 9 + 12);
-    (0..5).for_each(|_| patience.on_mistake(10 * US, &rtt));
+    (0..5).for_each(|_| patience.on_mistake(at(10 * US), &rtt));
     assert_eq!(time_us(&patience, &rtt), 9 + 14);
-    (2..100).for_each(|i| patience.on_mistake(10 * i * US, &rtt));
+    (2..100).for_each(|i| patience.on_mistake(at(10 * i * US), &rtt));
     assert_eq!(time_us(&patience, &rtt), 9 + 32);
     (0..16).for_each(|_| patience.on_confirmation());
     assert_eq!(time_us(&patience, &rtt), 9 + 30);

@@ -6,6 +6,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::super::{Lost, Scoreboard};
+use crate::Time;
 use crate::feedback::{Ev, LossCause};
 
 #[derive(Clone, Copy, Debug)]
@@ -60,10 +61,10 @@ impl Oracle {
         Self { packets, arrived, lost, cumulative: 0, next: 0, transmissions: 0, capacity }
     }
 
-    pub fn apply(&mut self, board: &mut Scoreboard, now_ps: u64, op: Op) {
+    pub fn apply(&mut self, board: &mut Scoreboard, now: Time, op: Op) {
         match op {
-            Op::Send(count) => (0..count).for_each(|_| self.send(board, now_ps)),
-            Op::SendLost => self.send_lost(board, now_ps),
+            Op::Send(count) => (0..count).for_each(|_| self.send(board, now)),
+            Op::SendLost => self.send_lost(board, now),
             Op::Cumulative(ahead) => self.acknowledge(board, self.cumulative + u64::from(ahead), 0, [0; 4]),
             // Up to 100 below the cumulative number, so that old and straddling bitmaps occur.
             Op::Selective(ahead, bits) => {
@@ -78,18 +79,18 @@ impl Oracle {
         }
     }
 
-    fn send(&mut self, board: &mut Scoreboard, now_ps: u64) {
+    fn send(&mut self, board: &mut Scoreboard, now: Time) {
         if self.next - self.cumulative == self.capacity {
             return;
         }
-        assert_eq!(board.send_new(now_ps, Ev::new(self.next as u16), 0, 1, 2), self.next);
+        assert_eq!(board.send_new(now, Ev::new(self.next as u16), 0, 1, 2), self.next);
         self.packets.insert(self.next, Packet { is: Is::Outstanding, order: self.transmissions });
         self.next += 1;
         self.transmissions += 1;
     }
 
-    fn send_lost(&mut self, board: &mut Scoreboard, now_ps: u64) {
-        let sent = board.send_lost(now_ps, Ev::new(0), 0).map(|(psn, _)| psn);
+    fn send_lost(&mut self, board: &mut Scoreboard, now: Time) {
+        let sent = board.send_lost(now, Ev::new(0), 0).map(|(psn, _)| psn);
         let expected = (!self.lost.is_empty()).then(|| self.lost.remove(0));
         assert_eq!(sent, expected);
         if let Some(psn) = sent {

@@ -22,19 +22,19 @@ fn sends(bitmap: &mut On<Bitmap>, count: usize) -> Vec<u16> {
 }
 
 fn sends_with(bitmap: &mut On<Bitmap>, count: usize, rng: &mut Rng) -> Vec<u16> {
-    (0..count).map(|_| bitmap.scheme.next_ev(bitmap.path.at(0), &SendInfo::default(), rng).index()).collect()
+    (0..count).map(|_| bitmap.scheme.next_ev(bitmap.path.at_ps(0), &SendInfo::default(), rng).index()).collect()
 }
 
 fn ack(bitmap: &mut On<Bitmap>, ev: u16, marked: bool) {
     bitmap.scheme.on_ack(
-        bitmap.path.at(0),
+        bitmap.path.at_ps(0),
         &AckInfo { ev: Ev::new(ev), marked, packets: 1, ..AckInfo::default() },
         &mut (),
     );
 }
 
 fn loss(bitmap: &mut On<Bitmap>, ev: u16, cause: LossCause) {
-    bitmap.scheme.on_loss(bitmap.path.at(0), &LossInfo { ev: Ev::new(ev), cause, ..LossInfo::default() }, &mut ());
+    bitmap.scheme.on_loss(bitmap.path.at_ps(0), &LossInfo { ev: Ev::new(ev), cause, ..LossInfo::default() }, &mut ());
 }
 
 #[test]
@@ -193,7 +193,7 @@ proptest! {
             let ev = ev % (evs + 1);
             match op {
                 0..4 => {
-                    let sent = ours.scheme.next_ev(ours.path.at(0), &SendInfo::default(), &mut our_rng).index();
+                    let sent = ours.scheme.next_ev(ours.path.at_ps(0), &SendInfo::default(), &mut our_rng).index();
                     prop_assert_eq!(sent, theirs.next_entropy(&mut their_rng));
                     prop_assert_eq!(&our_rng, &their_rng);
                 }

@@ -20,7 +20,7 @@ fn steps(flowcell: &mut On<Flowcell>, sizes: &[u32]) -> Vec<u16> {
     let mut send = |bytes: &u32| {
         flowcell
             .scheme
-            .next_ev(flowcell.path.at(0), &SendInfo { bytes: *bytes, ..SendInfo::default() }, &mut rng::stream(2, 0))
+            .next_ev(flowcell.path.at_ps(0), &SendInfo { bytes: *bytes, ..SendInfo::default() }, &mut rng::stream(2, 0))
             .index()
     };
     sizes.iter().map(|bytes| (send(bytes) + evs - first) % evs).collect()
@@ -54,7 +54,10 @@ fn paths_go_in_turn_around_the_set_or_are_drawn() {
     let mut counts = [0; 5];
     for _ in 0..5_000 {
         counts[usize::from(
-            random.scheme.next_ev(random.path.at(0), &SendInfo { bytes: 1, ..SendInfo::default() }, &mut rng).index(),
+            random
+                .scheme
+                .next_ev(random.path.at_ps(0), &SendInfo { bytes: 1, ..SendInfo::default() }, &mut rng)
+                .index(),
         )] += 1;
     }
     assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
@@ -66,8 +69,8 @@ fn a_timeout_ends_a_flowcell_and_nothing_else_does() {
     let mut flowcell = flowcell(64, |_| ());
     for (cause, step) in [(LossCause::Trimmed, 0), (LossCause::SackGap, 0), (LossCause::Timeout, 1)] {
         assert_eq!(steps(&mut flowcell, &[100]), [0]);
-        flowcell.scheme.on_loss(flowcell.path.at(0), &LossInfo { cause, ..LossInfo::default() }, &mut ());
-        flowcell.scheme.on_ack(flowcell.path.at(0), &AckInfo { marked: true, ..AckInfo::default() }, &mut ());
+        flowcell.scheme.on_loss(flowcell.path.at_ps(0), &LossInfo { cause, ..LossInfo::default() }, &mut ());
+        flowcell.scheme.on_ack(flowcell.path.at_ps(0), &AckInfo { marked: true, ..AckInfo::default() }, &mut ());
         assert_eq!(steps(&mut flowcell, &[100, 100]), [step; 2], "{cause:?}");
     }
 }

@@ -6,11 +6,12 @@ mod twin;
 use super::*;
 use crate::path::{BalancerConfig, BalancerKind};
 use crate::rng::{Rng, stream};
-use crate::tests::Given;
+use crate::tests::{Given, at, at_step};
 use crate::units::{ByteSize, Gbps, Micros, Ratio};
 use std::vec::Vec;
 
-const BASE_RTT_PS: u64 = 10 << 20;
+/// An eighth of it is whole steps of time and whole ticks of 2^10 ps.
+const BASE_RTT_PS: u64 = 10_000 << 10;
 const BYTES: u32 = 4_160;
 
 fn config(change: impl FnOnce(&mut FlowcutConfig)) -> Given {
@@ -60,7 +61,7 @@ impl Rig {
     /// Whether a new packet may go.
     fn may(&mut self) -> bool {
         let info = self.info();
-        self.flowcut.admit(self.path.at(self.now_ps), &info) != Admission::Wait
+        self.flowcut.admit(self.path.at_ps(self.now_ps), &info) != Admission::Wait
     }
 
     /// Sends a new packet and returns its path; `None` when it is held.
@@ -68,7 +69,7 @@ impl Rig {
         let info = self.info();
         let may = self.may();
         may.then(|| {
-            let ev = self.flowcut.next_ev(self.path.at(self.now_ps), &info, &mut self.rng);
+            let ev = self.flowcut.next_ev(self.path.at_ps(self.now_ps), &info, &mut self.rng);
             self.next_psn += 1;
             self.open.push(ev);
             ev
@@ -95,12 +96,12 @@ impl Rig {
             unsent_bytes: self.unsent_bytes,
             ..AckInfo::default()
         };
-        self.flowcut.on_ack(self.path.at(self.now_ps), &ack, &mut ());
+        self.flowcut.on_ack(self.path.at_ps(self.now_ps), &ack, &mut ());
     }
 
     fn timeout(&mut self, sent_ps: u64) {
-        let loss = LossInfo { ev: self.flowcut.ev(), sent_ps, bytes: BYTES, ..LossInfo::default() };
-        self.flowcut.on_loss(self.path.at(self.now_ps), &loss, &mut ());
+        let loss = LossInfo { ev: self.flowcut.ev(), sent_at: at(sent_ps), bytes: BYTES, ..LossInfo::default() };
+        self.flowcut.on_loss(self.path.at_ps(self.now_ps), &loss, &mut ());
     }
 
     /// Fills the path with ten packets and lets it drain.
@@ -122,7 +123,7 @@ fn a_path_lasts_until_nothing_is_open() {
     let config = config(|_| ());
     let mut rig = Rig::new(&config);
     let mut ecmp = crate::path::Ecmp::make(&crate::path::NoSettings {}, &rig.path, &mut stream(9, 9));
-    let ecmp = ecmp.next_ev(rig.path.at(0), &SendInfo::default(), &mut stream(9, 9));
+    let ecmp = ecmp.next_ev(rig.path.at_ps(0), &SendInfo::default(), &mut stream(9, 9));
     let first: Vec<_> = (0..20).map(|_| rig.send()).collect();
     assert!(first.iter().all(|ev| *ev == Some(ecmp)), "the first window takes ecmp's path");
     for _ in 0..100 {
@@ -165,8 +166,8 @@ fn a_congested_path_drains_and_is_left() {
     let old = rig.drain();
     assert!(rig.open.len() > 3 && !rig.may());
     let again = SendInfo { retransmit: true, ..rig.info() };
-    assert_eq!(rig.flowcut.admit(rig.path.at(rig.now_ps), &again), Admission::Window);
-    assert_eq!(rig.flowcut.next_ev(rig.path.at(rig.now_ps), &again, &mut stream(2, 2)), old);
+    assert_eq!(rig.flowcut.admit(rig.path.at_ps(rig.now_ps), &again), Admission::Window);
+    assert_eq!(rig.flowcut.next_ev(rig.path.at_ps(rig.now_ps), &again, &mut stream(2, 2)), old);
     while rig.open.len() > 1 {
         rig.ack(BASE_RTT_PS);
         assert!(rig.flowcut.is_draining() && !rig.may());
@@ -235,7 +236,7 @@ fn hops_and_serialisation_are_told_apart() {
     let mut ack = |hops: u8, bytes: u32, rtt_ps: u64| {
         let ack =
             AckInfo { ev: path, rtt_ps, hops, packet_bytes: bytes, packets: 1, open_packets: 9, ..AckInfo::default() };
-        rig.flowcut.on_ack(rig.path.at(0), &ack, &mut ());
+        rig.flowcut.on_ack(rig.path.at_ps(0), &ack, &mut ());
         rig.flowcut.is_draining()
     };
     let (near, far) = (4_000_000, 9_000_000);
@@ -286,10 +287,10 @@ fn a_silent_path_is_left_and_what_was_open_goes_one_by_one() {
         bytes: BYTES,
         ..SendInfo::default()
     };
-    let admit = |rig: &mut Rig, in_flight_bytes| rig.flowcut.admit(rig.path.at(rig.now_ps), &again(in_flight_bytes));
+    let admit = |rig: &mut Rig, in_flight_bytes| rig.flowcut.admit(rig.path.at_ps(rig.now_ps), &again(in_flight_bytes));
     assert_eq!([admit(&mut rig, 1), admit(&mut rig, 0)], [Admission::Wait, Admission::Window]);
     let mut rng = stream(3, 3);
-    let new = rig.flowcut.next_ev(rig.path.at(0), &again(0), &mut rng);
+    let new = rig.flowcut.next_ev(rig.path.at_ps(0), &again(0), &mut rng);
     assert_ne!(new, old);
     // Still one at a time, and after the last the path stays.
     assert_eq!([admit(&mut rig, 1), admit(&mut rig, 0)], [Admission::Wait, Admission::Window]);
@@ -303,7 +304,7 @@ fn a_trimmed_packet_shows_a_path_alive() {
     let mut rig = Rig::new(&config(|own| own.dead_timeouts = 1));
     let ev = rig.send().unwrap();
     let loss = LossInfo { ev, cause: LossCause::Trimmed, ..LossInfo::default() };
-    rig.flowcut.on_loss(rig.path.at(0), &loss, &mut ());
+    rig.flowcut.on_loss(rig.path.at_ps(0), &loss, &mut ());
     assert_eq!(rig.flowcut.allowed_bytes(), u64::MAX);
     rig.timeout(0);
     assert_eq!(rig.flowcut.allowed_bytes(), 0);

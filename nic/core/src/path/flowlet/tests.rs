@@ -4,9 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::rng::{self, Rng};
-use crate::tests::path_of;
+use crate::tests::{at_step, path_of};
 
-const RTT_PS: u64 = 1_000;
+/// Times are in steps of [`Time`].
+const RTT: u64 = 1_000;
+const RTT_PS: u64 = RTT * Time::STEP_PS;
 
 struct Rig {
     path: Path,
@@ -23,18 +25,18 @@ fn flowlet(change: impl FnOnce(&mut FlowletConfig)) -> Rig {
 }
 
 impl Rig {
-    fn ack(&mut self, now_ps: u64) {
-        self.flowlet.on_ack(self.path.at(now_ps), &AckInfo::default(), &mut ());
+    fn ack(&mut self, now: u64) {
+        self.flowlet.on_ack(self.path.at(at_step(now)), &AckInfo::default(), &mut ());
     }
 
-    fn loss(&mut self, now_ps: u64, cause: LossCause) {
-        self.flowlet.on_loss(self.path.at(now_ps), &LossInfo { cause, ..LossInfo::default() }, &mut ());
+    fn loss(&mut self, now: u64, cause: LossCause) {
+        self.flowlet.on_loss(self.path.at(at_step(now)), &LossInfo { cause, ..LossInfo::default() }, &mut ());
     }
 
     /// Whether the packet sent now takes a new path.
-    fn moves(&mut self, now_ps: u64) -> bool {
+    fn moves(&mut self, now: u64) -> bool {
         let (before, ev) = (self.rng.clone(), self.flowlet.state.ev);
-        let next = self.flowlet.next_ev(self.path.at(now_ps), &SendInfo::default(), &mut self.rng);
+        let next = self.flowlet.next_ev(self.path.at(at_step(now)), &SendInfo::default(), &mut self.rng);
         let moves = before != self.rng;
         assert!(moves || next == ev);
         moves
@@ -61,8 +63,8 @@ fn a_path_is_held_after_a_change() {
     let mut rig = flowlet(|_| ());
     assert!(!rig.moves(0));
     assert!(rig.moves(501));
-    assert!(!rig.moves(501 + 5 * RTT_PS));
-    assert!(rig.moves(502 + 5 * RTT_PS));
+    assert!(!rig.moves(501 + 5 * RTT));
+    assert!(rig.moves(502 + 5 * RTT));
 }
 
 #[test]
@@ -80,12 +82,13 @@ fn losses_that_the_network_reports_are_feedback() {
 fn by_packets_a_pause_in_sending_ends_a_flowlet() {
     //= docs/specs/flowlet.md#FLOWLET-2 A gap
     //= docs/specs/flowlet.md#FLOWLET-4 the clock
-    let mut rig =
-        flowlet(|flowlet| (flowlet.clock, flowlet.gap_us) = (FlowletClock::Packets, Some(Micros::from_ps(300))));
+    let mut rig = flowlet(|flowlet| {
+        (flowlet.clock, flowlet.gap_us) = (FlowletClock::Packets, Some(Micros::from_ps(300 * Time::STEP_PS)))
+    });
     let sent = [(10, false), (310, false), (600, false), (901, true), (1_201, false), (1_502, true), (1_803, true)];
-    for (now_ps, moves) in sent {
-        rig.ack(now_ps);
-        assert_eq!(rig.moves(now_ps), moves, "at {now_ps}");
+    for (now, moves) in sent {
+        rig.ack(now);
+        assert_eq!(rig.moves(now), moves, "at {now}");
     }
 }
 
@@ -99,10 +102,10 @@ struct Artifact {
 
 impl Artifact {
     fn next_entropy(&mut self, now: u64) {
-        let timeout = RTT_PS / 2;
+        let timeout = RTT / 2;
         if now > self.last_pkt + timeout && now > self.timeout_wait {
             self.draws += 1;
-            self.timeout_wait = now + 5 * RTT_PS;
+            self.timeout_wait = now + 5 * RTT;
         }
     }
 }
@@ -112,22 +115,22 @@ proptest! {
 
     /// Clauses 2 to 5: the same as REPS's artifact, move by move.
     #[test]
-    fn feedback_clock_is_the_artifacts(ops in prop::collection::vec((0..4u8, 0..2 * RTT_PS), 1..300)) {
-        let (mut ours, mut theirs, mut now_ps) = (flowlet(|_| ()), Artifact::default(), 0);
+    fn feedback_clock_is_the_artifacts(ops in prop::collection::vec((0..4u8, 0..2 * RTT), 1..300)) {
+        let (mut ours, mut theirs, mut now) = (flowlet(|_| ()), Artifact::default(), 0);
         prop_assert!(!ours.moves(0));
-        for (op, ps) in ops {
+        for (op, steps) in ops {
             match op {
                 0 => {
                     let drawn = theirs.draws;
-                    theirs.next_entropy(now_ps);
-                    prop_assert_eq!(ours.moves(now_ps), theirs.draws > drawn);
+                    theirs.next_entropy(now);
+                    prop_assert_eq!(ours.moves(now), theirs.draws > drawn);
                 }
                 1 => {
-                    ours.ack(now_ps);
-                    theirs.last_pkt = now_ps;
+                    ours.ack(now);
+                    theirs.last_pkt = now;
                 }
-                2 => ours.loss(now_ps, LossCause::Timeout),
-                _ => now_ps += ps,
+                2 => ours.loss(now, LossCause::Timeout),
+                _ => now += steps,
             }
         }
     }

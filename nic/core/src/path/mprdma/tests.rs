@@ -36,24 +36,25 @@ impl Rig {
             in_flight_bytes,
             ..AckInfo::default()
         };
-        self.mprdma.on_ack(self.path.at(0), &ack, &mut ());
+        self.mprdma.on_ack(self.path.at_ps(0), &ack, &mut ());
     }
 
     /// One of packet `psn`, with no room to speak of.
     fn ack_of(&mut self, psn: u64, ev: u16) {
-        let packet = PacketInfo { psn, ev: Ev::new(ev), bytes: 4_150, sent_ps: 0, was_lost: false, reported: true };
-        self.mprdma.on_packet_acked(self.path.at(0), &packet);
+        let packet =
+            PacketInfo { psn, ev: Ev::new(ev), bytes: 4_150, sent_at: Time::ZERO, was_lost: false, reported: true };
+        self.mprdma.on_packet_acked(self.path.at_ps(0), &packet);
         self.ack(ev, 4_150);
     }
 
     fn loss(&mut self, ev: u16, cause: LossCause) {
-        self.mprdma.on_loss(self.path.at(0), &LossInfo { ev: Ev::new(ev), cause, ..LossInfo::default() }, &mut ());
+        self.mprdma.on_loss(self.path.at_ps(0), &LossInfo { ev: Ev::new(ev), cause, ..LossInfo::default() }, &mut ());
     }
 
     /// The next packet's entropy value, or that it is drawn.
     fn send(&mut self) -> Option<u16> {
         let before = self.rng.clone();
-        let ev = self.mprdma.next_ev(self.path.at(0), &SendInfo::default(), &mut self.rng);
+        let ev = self.mprdma.next_ev(self.path.at_ps(0), &SendInfo::default(), &mut self.rng);
         (before == self.rng).then_some(ev.index())
     }
 }
@@ -138,8 +139,10 @@ fn by_the_papers_rule_one_packet_in_a_hundred_round_trips_probes() {
     let mut probes = 0;
     for round in 0..20_000 {
         for packet in 0..3 {
-            let ev =
-                rig.mprdma.next_ev(rig.path.at(round * RTT_PS + packet), &SendInfo::default(), &mut rig.rng).index();
+            let ev = rig
+                .mprdma
+                .next_ev(rig.path.at_ps(round * RTT_PS + packet * Time::STEP_PS), &SendInfo::default(), &mut rig.rng)
+                .index();
             probes += u32::from(ev != 7);
             assert!(packet == 0 || ev == 7);
         }

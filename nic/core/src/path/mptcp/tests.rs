@@ -9,6 +9,7 @@ use super::*;
 use crate::cc::CcKind;
 use crate::link::bdp_bytes;
 use crate::rng::{Rng, stream};
+use crate::tests::at;
 
 const PACKET: u32 = 4_150;
 const RTT_PS: u64 = 8_337_000;
@@ -48,15 +49,15 @@ impl Rig {
     /// Sends a packet if it may go; its subflow.
     fn send(&mut self, retransmit: bool) -> Option<u16> {
         let info = self.info(retransmit);
-        if self.mptcp.admit(self.path.at(self.now_ps), &info) != Admission::Go {
+        if self.mptcp.admit(self.path.at_ps(self.now_ps), &info) != Admission::Go {
             return None;
         }
-        let ev = self.mptcp.next_ev(self.path.at(self.now_ps), &info, &mut self.rng);
+        let ev = self.mptcp.next_ev(self.path.at_ps(self.now_ps), &info, &mut self.rng);
         self.in_flight.push_back(PacketInfo {
             psn: 0,
             ev,
             bytes: PACKET,
-            sent_ps: self.now_ps,
+            sent_at: at(self.now_ps),
             was_lost: false,
             reported: true,
         });
@@ -78,16 +79,16 @@ impl Rig {
 
     fn ack(&mut self, label: u16, marked: bool) {
         let packet = self.take(label);
-        self.mptcp.on_packet_acked(self.path.at(self.now_ps), &packet);
+        self.mptcp.on_packet_acked(self.path.at_ps(self.now_ps), &packet);
         let (bytes, marked_packets) = (PACKET.into(), marked.into());
         let ack = AckInfo { ev: packet.ev, marked, packets: 1, marked_packets, bytes, ..AckInfo::default() };
-        self.mptcp.on_ack(self.path.at(self.now_ps), &ack, &mut ());
+        self.mptcp.on_ack(self.path.at_ps(self.now_ps), &ack, &mut ());
     }
 
     fn lose(&mut self, label: u16, cause: LossCause) {
         let packet = self.take(label);
         let loss = LossInfo { ev: packet.ev, bytes: PACKET, cause, ..LossInfo::default() };
-        self.mptcp.on_loss(self.path.at(self.now_ps), &loss, &mut ());
+        self.mptcp.on_loss(self.path.at_ps(self.now_ps), &loss, &mut ());
     }
 
     fn windows(&self) -> Vec<u64> {
@@ -177,7 +178,7 @@ fn a_paced_subflow_says_when() {
     let mut rig = Rig::new(2, MptcpSplit::Equal, CcKind::FixedRate, path);
     assert_eq!(rig.send_all(), [0, 1]);
     let each_ps = 2 * u64::from(PACKET) * 20;
-    assert_eq!(rig.mptcp.poll_timeout(&rig.path), Some(each_ps));
+    assert_eq!(rig.mptcp.poll_timeout(&rig.path), Some(at(each_ps)));
     rig.now_ps = each_ps;
     assert_eq!(rig.send_all(), [0, 1]);
 }
@@ -189,10 +190,10 @@ fn a_coalesced_ack_is_shared_out() {
     assert_eq!([(); 4].map(|()| rig.send(false)), [0, 1, 0, 1].map(Some));
     let before = rig.windows();
     let packets: Vec<_> = [0, 1, 0, 1].map(|label| rig.take(label)).into();
-    packets.iter().for_each(|packet| rig.mptcp.on_packet_acked(rig.path.at(0), packet));
+    packets.iter().for_each(|packet| rig.mptcp.on_packet_acked(rig.path.at_ps(0), packet));
     let (ev, bytes) = (packets[3].ev, 4 * u64::from(PACKET));
     let ack = AckInfo { ev, marked: true, packets: 4, marked_packets: 2, bytes, ..AckInfo::default() };
-    rig.mptcp.on_ack(rig.path.at(0), &ack, &mut ());
+    rig.mptcp.on_ack(rig.path.at_ps(0), &ack, &mut ());
     let lost = |label: usize| before[label] - rig.windows()[label];
     assert!(lost(0) == lost(1) && lost(0) > u64::from(PACKET) / 8, "half of each subflow's bytes count as marked");
 }
@@ -204,8 +205,8 @@ fn without_windows_of_their_own_labels_take_turns() {
     let mut mptcp = Mptcp::make(&MptcpConfig { subflows: 3, split: MptcpSplit::Equal }, &path, &mut rng);
     let info = SendInfo { bytes: PACKET, unsent_bytes: 1 << 20, ..SendInfo::default() };
     let labels = [(); 5].map(|()| {
-        assert_eq!(mptcp.admit(path.at(0), &info), Admission::Window);
-        let ev = mptcp.next_ev(path.at(0), &info, &mut rng);
+        assert_eq!(mptcp.admit(path.at_ps(0), &info), Admission::Window);
+        let ev = mptcp.next_ev(path.at_ps(0), &info, &mut rng);
         mptcp.labels.label(ev).unwrap()
     });
     assert_eq!(labels, [0, 1, 2, 0, 1]);
@@ -223,12 +224,12 @@ fn one_subflow_is_a_plain_connection() {
             let bits = random.next_u32();
             let packets = rig.in_flight.len() as u64;
             let fits = packets == 0 || (packets + 1) * u64::from(PACKET) <= cc.window_bytes(&path);
-            let goes = fits && cc.poll_send(path.at(rig.now_ps)) <= rig.now_ps;
+            let goes = fits && cc.poll_send(path.at_ps(rig.now_ps)) <= at(rig.now_ps);
             match bits % 8 {
                 0..4 => {
                     assert_eq!(rig.send(false).is_some(), goes, "{kind} {packets}");
                     if goes {
-                        cc.on_send(path.at(rig.now_ps), PACKET);
+                        cc.on_send(path.at_ps(rig.now_ps), PACKET);
                         open += 1;
                     }
                 }
@@ -237,13 +238,13 @@ fn one_subflow_is_a_plain_connection() {
                     rig.ack(0, marked);
                     let (bytes, marked_packets) = (PACKET.into(), marked.into());
                     cc.on_ack(
-                        path.at(rig.now_ps),
+                        path.at_ps(rig.now_ps),
                         &AckInfo { marked, packets: 1, marked_packets, bytes, ..AckInfo::default() },
                     );
                 }
                 7 if packets > 0 => {
                     rig.lose(0, LossCause::SackGap);
-                    cc.on_loss(path.at(rig.now_ps), PACKET, LossCause::SackGap);
+                    cc.on_loss(path.at_ps(rig.now_ps), PACKET, LossCause::SackGap);
                 }
                 _ => {}
             }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::rng;
-use crate::tests::path_of;
+use crate::tests::{at, path_of};
 
 const US: u64 = 1_000_000;
 const RTT: u64 = 8 * US;
@@ -35,7 +35,7 @@ impl Rig {
 
     fn trailers(&mut self) -> Vec<(u64, Ev, u16)> {
         let mut trailers = Vec::new();
-        while let Some(trailer) = self.balancer.poll_trailer(self.path.at(self.now_ps), self.oldest.as_ref()) {
+        while let Some(trailer) = self.balancer.poll_trailer(self.path.at_ps(self.now_ps), self.oldest.as_ref()) {
             trailers.push((trailer.psn, trailer.ev, trailer.section.get().unwrap().1));
         }
         trailers
@@ -47,7 +47,7 @@ impl Rig {
         self.next_psn += 1;
         let packet = SendInfo { psn, bytes: BYTES, unsent_bytes: self.unsent, ..SendInfo::default() };
         self.unsent -= u64::from(BYTES);
-        let ev = self.balancer.next_ev(self.path.at(self.now_ps), &packet, &mut self.rng);
+        let ev = self.balancer.next_ev(self.path.at_ps(self.now_ps), &packet, &mut self.rng);
         (ev, self.balancer.section())
     }
 
@@ -59,21 +59,21 @@ impl Rig {
 
     fn resend(&mut self, psn: u64) -> Ev {
         let packet = SendInfo { psn, bytes: BYTES, retransmit: true, unsent_bytes: 1 << 40, ..SendInfo::default() };
-        self.balancer.next_ev(self.path.at(self.now_ps), &packet, &mut self.rng)
+        self.balancer.next_ev(self.path.at_ps(self.now_ps), &packet, &mut self.rng)
     }
 
     fn ack(&mut self, psn: u64, ev: Ev, rtt_ps: u64) {
-        let sent_ps = self.now_ps.saturating_sub(rtt_ps);
-        let packet = PacketInfo { psn, ev, bytes: BYTES, sent_ps, was_lost: false, reported: true };
-        self.balancer.on_packet_acked(self.path.at(self.now_ps), &packet);
+        let sent_at = at(self.now_ps).before(rtt_ps);
+        let packet = PacketInfo { psn, ev, bytes: BYTES, sent_at, was_lost: false, reported: true };
+        self.balancer.on_packet_acked(self.path.at_ps(self.now_ps), &packet);
         let ack = AckInfo { ev, packets: 1, rtt_ps, unsent_bytes: self.unsent, open_packets: 1, ..AckInfo::default() };
-        self.balancer.on_ack(self.path.at(self.now_ps), &ack, &mut ());
+        self.balancer.on_ack(self.path.at_ps(self.now_ps), &ack, &mut ());
     }
 
     fn lose(&mut self, psn: u64, ev: Ev, cause: LossCause) {
         let loss =
-            LossInfo { psn, ev, bytes: BYTES, cause, sent_ps: self.now_ps.saturating_sub(RTT), ..LossInfo::default() };
-        self.balancer.on_loss(self.path.at(self.now_ps), &loss, &mut ());
+            LossInfo { psn, ev, bytes: BYTES, cause, sent_at: at(self.now_ps).before(RTT), ..LossInfo::default() };
+        self.balancer.on_loss(self.path.at_ps(self.now_ps), &loss, &mut ());
     }
 
     fn evs(&self) -> Vec<Ev> {
@@ -154,19 +154,19 @@ fn a_threshold_keeps_what_is_not_much_worse() {
         let evs = rig.evs();
         rig.send_many(8);
         rig.now_ps = 15 * US;
-        // In units of what is stored, so that the quarter is exact.
+        // In units of what is stored, and of steps of time, so that the quarter is exact.
         rig.balancer.on_packet_acked(
-            rig.path.at(rig.now_ps),
+            rig.path.at_ps(rig.now_ps),
             &PacketInfo {
                 psn: 0,
                 ev: evs[0],
                 bytes: BYTES,
-                sent_ps: rig.now_ps - 4096 * 1024,
+                sent_at: at(rig.now_ps).before(4_000 * 1024),
                 was_lost: false,
                 reported: true,
             },
         );
-        rig.ack(1, evs[1], 5120 * 1024);
+        rig.ack(1, evs[1], 5_000 * 1024);
         assert_eq!(!rig.moved_by_sending().is_empty(), moves, "{threshold}");
     }
 }
@@ -263,7 +263,7 @@ fn probes_follow_for_the_time_or_by_number() {
     let evs = rig.evs();
     assert_eq!(rig.balancer.poll_timeout(&rig.path), None, "nothing in flight");
     rig.send_many(6);
-    assert_eq!(rig.balancer.poll_timeout(&rig.path), Some(RTT), "a base round-trip time");
+    assert_eq!(rig.balancer.poll_timeout(&rig.path), Some(at(RTT)), "a base round-trip time");
     assert!(rig.trailers().is_empty());
     rig.now_ps = RTT;
     assert_eq!(rig.trailers(), [(4, evs[0], 1), (5, evs[1], 1), (2, evs[2], 0), (3, evs[3], 0)]);
@@ -272,10 +272,10 @@ fn probes_follow_for_the_time_or_by_number() {
     assert_eq!(rig.trailers(), [(6, evs[2], 1)], "only what sent something since");
     // A transmission that has waited for so long is asked for, over its own path.
     //= docs/specs/ordered-chaos.md#ORC-15 trailers of the oldest packet
-    for (sent_ps, asked) in [(2 * RTT, true), (2 * RTT + 1, false)] {
+    for (sent_ps, asked) in [(2 * RTT, true), (2 * RTT + Time::STEP_PS, false)] {
         rig.now_ps = 3 * RTT;
-        rig.balancer.state.next_probe_ps = rig.now_ps;
-        rig.oldest = Some(Transmission { psn: 1, ev: Ev::new(777), sent_ps });
+        rig.balancer.state.next_probe_at = at(rig.now_ps);
+        rig.oldest = Some(Transmission { psn: 1, ev: Ev::new(777), sent_at: at(sent_ps) });
         assert_eq!(rig.trailers(), if asked { vec![(1, Ev::new(777), 0)] } else { vec![] });
     }
     rig.oldest = None;
@@ -302,8 +302,8 @@ fn intervals_differ_by_their_jitter() {
         let path = path_of(RTT, 100);
         let mut rng = rng::stream(seed, 0);
         let mut balancer = OrderedChaos::make(&OrderedChaosConfig::default(), &path, &mut rng);
-        balancer.next_ev(path.at(0), &SendInfo::default(), &mut rng);
-        lengths.push(balancer.state.next_move_ps);
+        balancer.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng);
+        lengths.push(balancer.state.next_move.ps());
     }
     let (least, most) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());
     assert!((11_250_000..11_500_000).contains(least) && (18_500_000..=18_750_000).contains(most), "{least} {most}");
@@ -346,7 +346,7 @@ proptest! {
     //= docs/specs/ordered-chaos.md#ORC-5 the worst subflow moves
     #[test]
     fn the_worst_is_whom_the_published_rule_finds(
-        feedback in prop::collection::vec((0usize..4, 1u64..40, 0u64..6 * US), 1..400)
+        feedback in prop::collection::vec((0usize..4, 1u64..40, 0u64..6 * US / Time::STEP_PS), 1..400)
     ) {
         let mut rig = Rig::new(|config| config.silence = false);
         rig.send_many(4);
@@ -354,9 +354,9 @@ proptest! {
         rig.now_ps = 41 * US;
         twin.next_update = 15 * US;
         for (subflow, kilo, pause) in feedback {
-            rig.now_ps += pause;
-            // In units of what is stored, so that both round alike.
-            let rtt = kilo * 1024 * 1024;
+            rig.now_ps += pause * Time::STEP_PS;
+            // In units of what is stored, and of steps of time, so that both round alike.
+            let rtt = kilo * 1000 * 1024;
             let ev = rig.evs()[subflow];
             rig.ack(subflow as u64, ev, rtt);
             let expected: Vec<usize> = twin.process(rig.now_ps, subflow, rtt, 15 * US).into_iter().collect();

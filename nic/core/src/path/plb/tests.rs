@@ -6,9 +6,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::rng::{self, Rng};
-use crate::tests::path_of;
+use crate::tests::{at_step, path_of};
 
-const RTT_PS: u64 = 1_000;
+/// Times are in steps of [`Time`].
+const RTT: u64 = 1_000;
+const RTT_PS: u64 = RTT * Time::STEP_PS;
 
 fn plb(change: impl FnOnce(&mut PlbConfig)) -> Rig {
     let mut own = PlbConfig::default();
@@ -25,33 +27,36 @@ struct Rig {
 }
 
 impl Rig {
-    fn acks(&mut self, now_ps: u64, packets: u16, marked_packets: u16) {
+    fn acks(&mut self, now: u64, packets: u16, marked_packets: u16) {
         let ack = AckInfo { packets, marked_packets, ..AckInfo::default() };
-        self.plb.on_ack(self.path.at(now_ps), &ack, &mut ());
+        self.plb.on_ack(self.path.at(at_step(now)), &ack, &mut ());
     }
 
-    fn loss(&mut self, now_ps: u64, cause: LossCause) {
-        self.plb.on_loss(self.path.at(now_ps), &LossInfo { cause, ..LossInfo::default() }, &mut ());
+    fn loss(&mut self, now: u64, cause: LossCause) {
+        self.plb.on_loss(self.path.at(at_step(now)), &LossInfo { cause, ..LossInfo::default() }, &mut ());
     }
 
     /// Whether the packet sent now takes a new path.
-    fn moves(&mut self, now_ps: u64, in_flight_bytes: u64) -> bool {
+    fn moves(&mut self, now: u64, in_flight_bytes: u64) -> bool {
         let (before, ev) = (self.rng.clone(), self.plb.state.ev);
-        let next =
-            self.plb.next_ev(self.path.at(now_ps), &SendInfo { in_flight_bytes, ..SendInfo::default() }, &mut self.rng);
+        let next = self.plb.next_ev(
+            self.path.at(at_step(now)),
+            &SendInfo { in_flight_bytes, ..SendInfo::default() },
+            &mut self.rng,
+        );
         let moves = before != self.rng;
         assert!(moves || next == ev);
         moves
     }
 
     /// Rounds of ten packets, so many marked in each; whether each is followed by a move.
-    fn rounds(&mut self, from_ps: u64, marked: &[u16], in_flight_bytes: u64) -> Vec<bool> {
+    fn rounds(&mut self, from: u64, marked: &[u16], in_flight_bytes: u64) -> Vec<bool> {
         let rounds = marked.iter().zip(1..);
         rounds
             .map(|(&marked, round)| {
-                let now_ps = from_ps + round * (RTT_PS + 1);
-                self.acks(now_ps, 10, marked);
-                self.moves(now_ps, in_flight_bytes)
+                let now = from + round * (RTT + 1);
+                self.acks(now, 10, marked);
+                self.moves(now, in_flight_bytes)
             })
             .collect()
     }
@@ -109,10 +114,10 @@ fn a_round_by_time_ends_with_the_first_feedback_after_it() {
     let mut rig = plb(|plb| plb.rounds = Some(1));
     rig.acks(5, 1, 1);
     assert!(rig.moves(5, 1), "the first feedback of all ends a round");
-    rig.acks(5 + RTT_PS, 1, 1);
-    assert!(!rig.moves(5 + RTT_PS, 1));
-    rig.acks(6 + RTT_PS, 1, 0);
-    assert!(rig.moves(6 + RTT_PS, 1));
+    rig.acks(5 + RTT, 1, 1);
+    assert!(!rig.moves(5 + RTT, 1));
+    rig.acks(6 + RTT, 1, 0);
+    assert!(rig.moves(6 + RTT, 1));
 }
 
 #[test]
@@ -120,12 +125,12 @@ fn an_idle_connection_moves_sooner_where_the_variant_says_so() {
     //= docs/specs/plb.md#PLB-6 moving while idle
     let mut busy = plb(|plb| plb.rule = PlbRule::Linux);
     assert_eq!(busy.rounds(0, &[5, 5, 5, 5], 1), [false; 4]);
-    assert!(busy.moves(5 * RTT_PS, 0));
+    assert!(busy.moves(5 * RTT, 0));
     let mut idle = plb(|plb| plb.rule = PlbRule::Linux);
     assert_eq!(idle.rounds(0, &[5, 5, 5, 5], 0), [false, false, true, false]);
     let mut artifact = plb(|_| ());
     artifact.rounds(0, &[0, 1], 0);
-    assert!(!artifact.moves(5 * RTT_PS, 0));
+    assert!(!artifact.moves(5 * RTT, 0));
 }
 
 #[test]
@@ -134,10 +139,10 @@ fn timeouts_move_at_once_but_not_in_bursts() {
     let mut rig = plb(|_| ());
     rig.loss(10, LossCause::Timeout);
     assert!(rig.moves(10, 0) && !rig.moves(10, 0));
-    rig.loss(10 + 5 * RTT_PS, LossCause::Timeout);
-    assert!(!rig.moves(10 + 5 * RTT_PS, 0), "within five RTTs");
-    rig.loss(11 + 5 * RTT_PS, LossCause::Timeout);
-    assert!(rig.moves(11 + 5 * RTT_PS, 0));
+    rig.loss(10 + 5 * RTT, LossCause::Timeout);
+    assert!(!rig.moves(10 + 5 * RTT, 0), "within five RTTs");
+    rig.loss(11 + 5 * RTT, LossCause::Timeout);
+    assert!(rig.moves(11 + 5 * RTT, 0));
 }
 
 #[test]
@@ -147,10 +152,10 @@ fn a_timeout_suspends_moves_for_congestion_as_in_linux() {
     rig.loss(1, LossCause::Timeout);
     assert!(rig.moves(1, 1));
     assert_eq!(rig.rounds(1, &[10; 20], 1), [false; 20]);
-    rig.loss(30 * RTT_PS, LossCause::Timeout);
-    assert!(rig.moves(30 * RTT_PS, 1), "not for timeouts");
-    assert_eq!(rig.rounds(30 * RTT_PS, &[10; 20], 1), [false; 20]);
-    assert!(rig.moves(131 * RTT_PS, 1));
+    rig.loss(30 * RTT, LossCause::Timeout);
+    assert!(rig.moves(30 * RTT, 1), "not for timeouts");
+    assert_eq!(rig.rounds(30 * RTT, &[10; 20], 1), [false; 20]);
+    assert!(rig.moves(131 * RTT, 1));
 }
 
 #[test]
@@ -160,7 +165,7 @@ fn trimmed_and_overtaken_packets_count_as_congested() {
     rig.acks(0, 1, 0);
     rig.acks(1, 9, 0);
     for cause in [LossCause::Trimmed, LossCause::SackGap] {
-        rig.plb.state.round_end_ps = 0;
+        rig.plb.state.round_end = Time::ZERO;
         rig.loss(2, cause);
         assert!(rig.moves(2, 1), "{cause:?}");
     }
@@ -200,13 +205,13 @@ impl Artifact {
                 self.congested_rounds = 0;
             }
             (self.delivered, self.congested) = (0, 0);
-            self.last_rtt = now + RTT_PS;
+            self.last_rtt = now + RTT;
         }
     }
 
     fn rtx_timer_expired(&mut self, now: u64) {
         if now > self.timeout_wait {
-            self.timeout_wait = now + 5 * RTT_PS;
+            self.timeout_wait = now + 5 * RTT;
             self.congested_rounds = 0;
             self.draws += 1;
         }
@@ -219,7 +224,7 @@ enum Op {
     Ack { marked: bool },
     Trimmed,
     Timeout,
-    Wait { ps: u64 },
+    Wait { steps: u64 },
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -228,7 +233,7 @@ fn op() -> impl Strategy<Value = Op> {
         4 => prop::bool::weighted(0.3).prop_map(|marked| Op::Ack { marked }),
         1 => Just(Op::Trimmed),
         1 => Just(Op::Timeout),
-        3 => prop_oneof![Just(RTT_PS), 0..7 * RTT_PS].prop_map(|ps| Op::Wait { ps }),
+        3 => prop_oneof![Just(RTT), 0..7 * RTT].prop_map(|steps| Op::Wait { steps }),
     ]
 }
 
@@ -238,27 +243,27 @@ proptest! {
     /// Clauses 2 to 7 and 9: the same as REPS's artifact, move by move; it draws on a timeout, we on the send after it.
     #[test]
     fn reps_variant_is_its_artifacts(ops in prop::collection::vec(op(), 1..300)) {
-        let (mut ours, mut theirs, mut now_ps, mut drawn) = (plb(|_| ()), Artifact::default(), 1, 0);
+        let (mut ours, mut theirs, mut now, mut drawn) = (plb(|_| ()), Artifact::default(), 1, 0);
         for op in ops {
             match op {
                 Op::Send => {
                     theirs.next_entropy();
-                    prop_assert_eq!(ours.moves(now_ps, 0), theirs.draws > drawn);
+                    prop_assert_eq!(ours.moves(now, 0), theirs.draws > drawn);
                     drawn = theirs.draws;
                 }
                 Op::Ack { marked } => {
-                    ours.acks(now_ps, 1, marked.into());
-                    theirs.process_ev(now_ps, !marked);
+                    ours.acks(now, 1, marked.into());
+                    theirs.process_ev(now, !marked);
                 }
                 Op::Trimmed => {
-                    ours.loss(now_ps, LossCause::Trimmed);
-                    theirs.process_ev(now_ps, false);
+                    ours.loss(now, LossCause::Trimmed);
+                    theirs.process_ev(now, false);
                 }
                 Op::Timeout => {
-                    ours.loss(now_ps, LossCause::Timeout);
-                    theirs.rtx_timer_expired(now_ps);
+                    ours.loss(now, LossCause::Timeout);
+                    theirs.rtx_timer_expired(now);
                 }
-                Op::Wait { ps } => now_ps += ps,
+                Op::Wait { steps } => now += steps,
             }
         }
     }

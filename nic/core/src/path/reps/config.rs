@@ -13,7 +13,7 @@ settings! {
         pub buffer: u8 = MAX_BUFFER,
         /// Freeze after failures. `reps-no-freezing` turns it off, which leaves REPS's core logic (REPS §3.1).
         pub freezing: bool = true,
-        /// Least time spent frozen (FREEZING_TIMEOUT). Freezing may last 1.05 us longer.
+        /// Least time spent frozen (FREEZING_TIMEOUT).
         // About as long as routing takes to exclude a dead link (REPS §3.2).
         #[schemars(range(min = 0, max = 2_251_799_812_u64))]
         pub freezing_timeout_us: Micros = Micros::new(10_000),

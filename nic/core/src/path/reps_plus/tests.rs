@@ -8,14 +8,15 @@ use std::vec::Vec;
 
 use super::*;
 use crate::event::{Event, FreezeReason};
-use crate::path::reps::TICK_SHIFT;
 use crate::path::{BalancerConfig, Reps, RepsConfig};
 use crate::rng::{self, Rng};
-use crate::tests::Given;
+use crate::tests::{Given, at};
 use crate::units::Micros;
 
-const RTT_PS: u64 = 8 << TICK_SHIFT;
+const RTT_PS: u64 = 8_000_000;
 const TIMEOUT_PS: u64 = 1000 << TICK_SHIFT;
+/// Time that probes may take where round trips are not longer than without queues: five quarters of 8 us are 9 whole ticks, and one more.
+const WAIT_PS: u64 = 10 << TICK_SHIFT;
 const EVS: u16 = 1000;
 const BDP: u16 = 5;
 
@@ -35,7 +36,7 @@ fn info(ev: u16, marked: bool, packets: u16, marked_packets: u16) -> AckInfo {
 }
 
 fn packet(ev: u16) -> PacketInfo {
-    PacketInfo { psn: 0, ev: Ev::new(ev), bytes: 4150, sent_ps: 0, was_lost: false, reported: true }
+    PacketInfo { psn: 0, ev: Ev::new(ev), bytes: 4150, sent_at: Time::ZERO, was_lost: false, reported: true }
 }
 
 fn lost(ev: u16) -> LossInfo {
@@ -47,7 +48,7 @@ struct Rig {
     path: Path,
     plus: RepsPlus,
     rng: Rng,
-    log: Vec<(u64, Event)>,
+    log: Vec<(Time, Event)>,
 }
 
 impl Rig {
@@ -60,32 +61,32 @@ impl Rig {
     /// An ACK of the packets with these values, the last of which triggered it.
     fn ack(&mut self, now_ps: u64, evs: &[u16], marked: bool, marked_packets: u16) {
         evs.iter().for_each(|&ev| {
-            self.plus.on_packet_acked(self.path.at(now_ps), &PacketInfo { sent_ps: now_ps, ..packet(ev) })
+            self.plus.on_packet_acked(self.path.at_ps(now_ps), &PacketInfo { sent_at: at(now_ps), ..packet(ev) })
         });
         let ev = *evs.last().unwrap();
-        self.plus.on_ack(self.path.at(now_ps), &info(ev, marked, evs.len() as u16, marked_packets), &mut self.log);
+        self.plus.on_ack(self.path.at_ps(now_ps), &info(ev, marked, evs.len() as u16, marked_packets), &mut self.log);
     }
 
     fn lose(&mut self, now_ps: u64, ev: u16) {
-        self.plus.on_loss(self.path.at(now_ps), &lost(ev), &mut self.log);
+        self.plus.on_loss(self.path.at_ps(now_ps), &lost(ev), &mut self.log);
     }
 
-    /// An ACK, marked so that nothing is cached, of a packet sent at `sent_ps`.
-    fn news(&mut self, now_ps: u64, sent_ps: u64) {
-        let ack = AckInfo { rtt_ps: now_ps - sent_ps, ..info(0, true, 1, 1) };
-        self.plus.on_ack(self.path.at(now_ps), &ack, &mut self.log);
+    /// An ACK, marked so that nothing is cached, of a packet sent at `sent`.
+    fn news(&mut self, now: Time, sent: Time) {
+        let ack = AckInfo { rtt_ps: now.since(sent), ..info(0, true, 1, 1) };
+        self.plus.on_ack(self.path.at(now), &ack, &mut self.log);
     }
 
     fn answer(&mut self, now_ps: u64, ev: u16) {
-        self.plus.on_probe_ack(self.path.at(now_ps), Ev::new(ev), true, &mut self.log);
+        self.plus.on_probe_ack(self.path.at_ps(now_ps), Ev::new(ev), true, &mut self.log);
     }
 
-    /// Sends every probe that is due by `until_ps`, each in time.
-    fn probes(&mut self, until_ps: u64) -> Vec<(u64, u16)> {
+    /// Sends every probe that is due by `until`, each in time.
+    fn probes(&mut self, until: Time) -> Vec<(Time, u16)> {
         let mut sent = Vec::new();
-        while let Some(at_ps) = self.plus.poll_timeout(&self.path).filter(|at_ps| *at_ps <= until_ps) {
-            sent.extend(self.plus.poll_probe(self.path.at(at_ps)).map(|ev| (at_ps, ev.index())));
-            assert_eq!(self.plus.poll_trailer(self.path.at(at_ps), None), None);
+        while let Some(at) = self.plus.poll_timeout(&self.path).filter(|at| *at <= until) {
+            sent.extend(self.plus.poll_probe(self.path.at(at)).map(|ev| (at, ev.index())));
+            assert_eq!(self.plus.poll_trailer(self.path.at(at), None), None);
         }
         sent
     }
@@ -93,15 +94,15 @@ impl Rig {
     /// Loses a packet with `ev` and freezes for it. Returns when.
     fn freeze(&mut self, now_ps: u64, ev: u16) -> u64 {
         self.lose(now_ps, ev);
-        self.probes(now_ps + 4 * RTT_PS);
+        self.probes(at(now_ps + 4 * RTT_PS));
         let verdict_ps = now_ps + 10 * RTT_PS;
-        self.news(verdict_ps, verdict_ps - RTT_PS);
+        self.news(at(verdict_ps), at(verdict_ps - RTT_PS));
         assert!(self.plus.is_frozen());
         verdict_ps
     }
 
     fn send(&mut self) -> u16 {
-        self.plus.next_ev(self.path.at(0), &SendInfo::default(), &mut self.rng).index()
+        self.plus.next_ev(self.path.at_ps(0), &SendInfo::default(), &mut self.rng).index()
     }
 
     /// What is sent from the cache.
@@ -135,13 +136,17 @@ fn an_ack_vouches_for_the_packets_it_stands_for() {
     ];
     for (settled, packets, marked, marked_packets, cached) in table {
         let mut rig = Rig::new(|_| ());
-        settled.iter().for_each(|&ev| rig.plus.on_packet_acked(rig.path.at(0), &packet(ev)));
-        rig.plus.on_ack(rig.path.at(0), &info(*settled.last().unwrap(), marked, packets, marked_packets), &mut rig.log);
+        settled.iter().for_each(|&ev| rig.plus.on_packet_acked(rig.path.at_ps(0), &packet(ev)));
+        rig.plus.on_ack(
+            rig.path.at_ps(0),
+            &info(*settled.last().unwrap(), marked, packets, marked_packets),
+            &mut rig.log,
+        );
         assert_eq!(rig.cached(), cached, "{settled:?} {packets} {marked} {marked_packets}");
     }
     let mut rig = Rig::new(|config| config.whole_acks = false);
     assert!(!rig.plus.offers().packet_feedback);
-    rig.plus.on_ack(rig.path.at(0), &info(4, false, 4, 0), &mut rig.log);
+    rig.plus.on_ack(rig.path.at_ps(0), &info(4, false, 4, 0), &mut rig.log);
     assert_eq!(rig.cached(), [4]);
 }
 
@@ -149,11 +154,11 @@ fn an_ack_vouches_for_the_packets_it_stands_for() {
 #[test]
 fn echoes_take_the_place_of_records() {
     let mut rig = Rig::new(|_| ());
-    (1..=4).for_each(|ev| rig.plus.on_packet_acked(rig.path.at(0), &packet(ev)));
+    (1..=4).for_each(|ev| rig.plus.on_packet_acked(rig.path.at_ps(0), &packet(ev)));
     for (ev, marked) in [(7, false), (8, true), (9, false), (EVS, false)] {
-        rig.plus.on_echo(rig.path.at(0), Ev::new(ev), marked);
+        rig.plus.on_echo(rig.path.at_ps(0), Ev::new(ev), marked);
     }
-    rig.plus.on_ack(rig.path.at(0), &info(10, false, 4, 3), &mut rig.log);
+    rig.plus.on_ack(rig.path.at_ps(0), &info(10, false, 4, 3), &mut rig.log);
     assert_eq!(rig.cached(), [7, 9, 10]);
     rig.ack(0, &[1, 2], false, 0);
     assert_eq!(rig.cached(), [1, 2], "the next ACK has none");
@@ -181,7 +186,7 @@ fn exploring_is_even() {
         let (mut plus, path) = (make(&config, &mut rng), config.path());
         let mut counts = std::vec![0u32; usize::from(evs)];
         for _ in 0..u32::from(evs) * 3 {
-            counts[usize::from(plus.next_ev(path.at(0), &SendInfo::default(), &mut rng).index())] += 1;
+            counts[usize::from(plus.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng).index())] += 1;
         }
         let (least, most) = (*counts.iter().min().unwrap(), *counts.iter().max().unwrap());
         assert!(least >= 1 && most <= 5, "{evs}: {least} to {most}");
@@ -194,7 +199,7 @@ fn connections_begin_exploring_at_places_of_their_own() {
     let first = |seed| {
         let config = Given { seed: Some(seed), ..config(|_| ()) };
         let mut plus = make(&config, &mut rng::stream(9, 9));
-        plus.next_ev(config.path().at(0), &SendInfo::default(), &mut rng::stream(5, 5)).index()
+        plus.next_ev(config.path().at_ps(0), &SendInfo::default(), &mut rng::stream(5, 5)).index()
     };
     assert_eq!(first(1), first(1));
     let mut firsts: Vec<u16> = (0..64).map(first).collect();
@@ -206,22 +211,22 @@ fn connections_begin_exploring_at_places_of_their_own() {
 //= docs/specs/reps-plus.md#RPP-17 slow paths
 #[test]
 fn the_value_of_a_packet_that_took_four_round_trips_is_not_cached() {
-    let slow = |ev| PacketInfo { sent_ps: 0, ..packet(ev) };
-    let fast = |ev| PacketInfo { sent_ps: 1, ..packet(ev) };
+    let slow = |ev| PacketInfo { sent_at: Time::ZERO, ..packet(ev) };
+    let fast = |ev| PacketInfo { sent_at: Time::ZERO.next(), ..packet(ev) };
     let now_ps = 4 * RTT_PS;
     let mut rig = Rig::new(|_| ());
     [fast(1), slow(2), fast(3), slow(4)]
         .iter()
-        .for_each(|packet| rig.plus.on_packet_acked(rig.path.at(now_ps), packet));
+        .for_each(|packet| rig.plus.on_packet_acked(rig.path.at_ps(now_ps), packet));
     let ack = AckInfo { rtt_ps: now_ps, ..info(4, false, 4, 0) };
-    rig.plus.on_ack(rig.path.at(now_ps), &ack, &mut rig.log);
+    rig.plus.on_ack(rig.path.at_ps(now_ps), &ack, &mut rig.log);
     assert_eq!(rig.cached(), [1, 3]);
     // Of echoes the record tells.
     [fast(1), slow(2), fast(3), fast(4)]
         .iter()
-        .for_each(|packet| rig.plus.on_packet_acked(rig.path.at(now_ps), packet));
-    (1..4).for_each(|ev| rig.plus.on_echo(rig.path.at(now_ps), Ev::new(ev), false));
-    rig.plus.on_ack(rig.path.at(now_ps), &AckInfo { rtt_ps: now_ps - 1, ..ack }, &mut rig.log);
+        .for_each(|packet| rig.plus.on_packet_acked(rig.path.at_ps(now_ps), packet));
+    (1..4).for_each(|ev| rig.plus.on_echo(rig.path.at_ps(now_ps), Ev::new(ev), false));
+    rig.plus.on_ack(rig.path.at_ps(now_ps), &AckInfo { rtt_ps: now_ps - 1, ..ack }, &mut rig.log);
     assert_eq!(rig.cached(), [1, 3, 4]);
     rig.ack(now_ps, &[2, 4], false, 0);
     assert_eq!(rig.cached(), [2, 4], "the next ACK knows nothing of them");
@@ -232,8 +237,8 @@ fn the_value_of_a_packet_that_took_four_round_trips_is_not_cached() {
 #[test]
 fn what_an_ack_without_a_report_settles_is_no_candidate() {
     let mut rig = Rig::new(|_| ());
-    (1..=4).for_each(|ev| rig.plus.on_packet_acked(rig.path.at(0), &PacketInfo { reported: false, ..packet(ev) }));
-    rig.plus.on_ack(rig.path.at(0), &info(10, false, 4, 0), &mut rig.log);
+    (1..=4).for_each(|ev| rig.plus.on_packet_acked(rig.path.at_ps(0), &PacketInfo { reported: false, ..packet(ev) }));
+    rig.plus.on_ack(rig.path.at_ps(0), &info(10, false, 4, 0), &mut rig.log);
     assert_eq!(rig.cached(), [10]);
 }
 
@@ -242,7 +247,7 @@ fn what_an_ack_without_a_report_settles_is_no_candidate() {
 fn exploring_takes_the_paths_that_it_is_told_in_turn() {
     let mut rig = Rig::new(|_| ());
     let told = [700, 20, 3, 41, EVS];
-    rig.plus.on_reachable(rig.path.at(0), &told.map(Ev::new));
+    rig.plus.on_reachable(rig.path.at_ps(0), &told.map(Ev::new));
     let turns: Vec<u16> = (0..8).map(|_| rig.send()).collect();
     assert_eq!(turns[..4], turns[4..], "each in its turn");
     let mut turn = turns[..4].to_vec();
@@ -252,7 +257,7 @@ fn exploring_takes_the_paths_that_it_is_told_in_turn() {
     rig.lose(RTT_PS, 700);
     assert!((0..8).any(|_| !told.contains(&rig.send())));
     let mut rig = Rig::new(|config| config.known_paths = false);
-    rig.plus.on_reachable(rig.path.at(0), &told.map(Ev::new));
+    rig.plus.on_reachable(rig.path.at_ps(0), &told.map(Ev::new));
     assert!((0..8).any(|_| !told.contains(&rig.send())));
 }
 
@@ -263,17 +268,17 @@ fn it_asks_for_the_oldest_packet_when_its_ack_is_overdue() {
     assert_eq!(rig.plus.poll_timeout(&rig.path), None, "nothing was sent");
     rig.send();
     let after_ps = RTT_PS + RTT_PS / 4;
-    assert_eq!(rig.plus.poll_timeout(&rig.path), Some(after_ps));
-    let old = |psn, sent_ps| Transmission { psn, ev: Ev::new(5), sent_ps };
-    assert_eq!(rig.plus.poll_trailer(rig.path.at(after_ps - 1), Some(&old(0, 0))), None);
+    assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(after_ps)));
+    let old = |psn, sent_ps| Transmission { psn, ev: Ev::new(5), sent_at: at(sent_ps) };
+    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(after_ps - 1), Some(&old(0, 0))), None);
     // By then it was acknowledged, and another is the oldest.
-    assert_eq!(rig.plus.poll_trailer(rig.path.at(after_ps), Some(&old(3, RTT_PS))), None);
-    assert_eq!(rig.plus.poll_timeout(&rig.path), Some(RTT_PS + after_ps));
-    let trailer = rig.plus.poll_trailer(rig.path.at(RTT_PS + after_ps), Some(&old(3, RTT_PS))).unwrap();
+    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(after_ps), Some(&old(3, RTT_PS))), None);
+    assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(RTT_PS + after_ps)));
+    let trailer = rig.plus.poll_trailer(rig.path.at_ps(RTT_PS + after_ps), Some(&old(3, RTT_PS))).unwrap();
     assert_eq!((trailer.psn, trailer.ev, trailer.ack_now), (3, Ev::new(5), true));
     assert_eq!(trailer.section.get(), Some((1, 0)), "of this packet alone");
-    assert_eq!(rig.plus.poll_timeout(&rig.path), Some(RTT_PS + 2 * after_ps), "once in that time");
-    assert_eq!(rig.plus.poll_trailer(rig.path.at(RTT_PS + 2 * after_ps), None), None);
+    assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(RTT_PS + 2 * after_ps)), "once in that time");
+    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(RTT_PS + 2 * after_ps), None), None);
     assert_eq!(rig.plus.poll_timeout(&rig.path), None, "nothing is in flight");
     let late = Rig::new(|config| config.early_losses = false).plus;
     assert!(!late.offers().sections && !late.offers().gap_rule);

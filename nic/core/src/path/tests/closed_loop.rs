@@ -8,6 +8,7 @@ use std::vec::Vec;
 
 use rand_core::RngCore;
 
+use crate::Time;
 use crate::cc::{AnyCc, CcKind, CongestionControl};
 use crate::event::Event;
 use crate::now;
@@ -16,6 +17,7 @@ use crate::path::{
 };
 use crate::rng;
 use crate::tests::agenda::Agenda;
+use crate::tests::at;
 use crate::units::Micros;
 
 const PATHS: usize = 8;
@@ -50,7 +52,7 @@ struct Fabric {
     salt: u64,
     slot: u64,
     feedback: Agenda<Feedback>,
-    log: Vec<(u64, Event)>,
+    log: Vec<(Time, Event)>,
 }
 
 impl Fabric {
@@ -92,7 +94,7 @@ impl Fabric {
 
     fn step(&mut self) {
         let now_ps = self.slot * SLOT_PS;
-        while let Some(feedback) = self.feedback.take_due(now_ps) {
+        while let Some(feedback) = self.feedback.take_due(at(now_ps)) {
             self.take(now_ps, feedback);
         }
         if (self.in_flight + 1) * u64::from(PACKET_BYTES) <= self.cc.window_bytes(&self.path) {
@@ -104,11 +106,11 @@ impl Fabric {
     fn send(&mut self, now_ps: u64) {
         self.in_flight += 1;
         let packet = SendInfo { psn: self.slot, bytes: PACKET_BYTES, retransmit: false, ..SendInfo::default() };
-        let ev = self.balancer.next_ev(self.path.at(now_ps), &packet, &mut self.rng);
+        let ev = self.balancer.next_ev(self.path.at_ps(now_ps), &packet, &mut self.rng);
         let path = &mut self.paths[path_of(ev, self.salt)];
         path.packets += 1;
-        let (at, feedback) = path.carry(self.slot, ev);
-        self.feedback.put(at * SLOT_PS, feedback);
+        let (slot, feedback) = path.carry(self.slot, ev);
+        self.feedback.put(at(slot * SLOT_PS), feedback);
     }
 
     fn take(&mut self, now_ps: u64, feedback: Feedback) {
@@ -126,8 +128,8 @@ impl Fabric {
                     hops: 3,
                     ..AckInfo::default()
                 };
-                self.cc.on_ack(self.path.at(now_ps), &ack);
-                self.balancer.on_ack(self.path.at(now_ps), &ack, &mut self.log);
+                self.cc.on_ack(self.path.at_ps(now_ps), &ack);
+                self.balancer.on_ack(self.path.at_ps(now_ps), &ack, &mut self.log);
             }
             Feedback::Loss { ev } => {
                 let loss = LossInfo {
@@ -137,8 +139,8 @@ impl Fabric {
                     max_rtt_ps: 0,
                     ..LossInfo::default()
                 };
-                self.cc.on_loss(self.path.at(now_ps), PACKET_BYTES, loss.cause);
-                self.balancer.on_loss(self.path.at(now_ps), &loss, &mut self.log);
+                self.cc.on_loss(self.path.at_ps(now_ps), PACKET_BYTES, loss.cause);
+                self.balancer.on_loss(self.path.at_ps(now_ps), &loss, &mut self.log);
             }
         }
     }

@@ -10,7 +10,7 @@ fn a_frozen_connection_walks_what_it_knows() {
     rig.sends(6);
     rig.timeout(0);
     assert_eq!(rig.sends(10), [7, 8, 1, 2, 3, 4, 5, 6, 7, 8].map(Some));
-    assert_eq!(rig.log, [(0, FROZEN_BY_TIMEOUT)]);
+    assert_eq!(rig.log, [(at(0), FROZEN_BY_TIMEOUT)]);
 }
 
 #[test]
@@ -65,20 +65,35 @@ fn thawing_needs_an_unmarked_ack_after_the_timeout_and_keeps_the_buffer() {
     assert_eq!(rig.sends(5), [Some(1), Some(2), Some(3), Some(4), None]);
     rig.timeout(12 * TICK_PS);
     let events = [(0, FROZEN_BY_TIMEOUT), (11 * TICK_PS, Event::FreezeExited), (12 * TICK_PS, FROZEN_BY_TIMEOUT)];
-    assert_eq!(rig.log, events);
+    assert_eq!(rig.log, events.map(|(ps, event)| (at(ps), event)));
 }
 
+/// Whenever it froze, and however long it has idled since.
 #[test]
-fn the_exit_time_is_never_early_and_less_than_a_unit_late_across_its_wrap() {
-    //= docs/specs/reps.md#REPS-13 the timer's width
-    for start_ps in [0, 123_456_789, (1 << 52) - 3 * TICK_PS - 5, (1 << 52) - 1, u64::MAX / 2] {
-        let timeout_ps = 10 * TICK_PS + 777;
-        let mut rig = Rig::new(&reps_config(|reps| reps.freezing_timeout_us = Micros::from_ps(timeout_ps))).acks(&[1]);
-        rig.timeout(start_ps);
-        rig.ack(start_ps + timeout_ps, 1, false);
-        assert!(rig.reps.is_frozen());
-        rig.ack(start_ps + timeout_ps + TICK_PS, 1, false);
-        assert!(!rig.reps.is_frozen());
+fn the_exit_time_is_exact_and_does_not_run_out() {
+    //= docs/specs/reps.md#REPS-12 thawing
+    const HOUR_PS: u64 = 3_600 * 1_000_000 * TICK_PS;
+    let timeout_ps = 10 * TICK_PS + 750;
+    let idle = |hours| core::iter::repeat_n(HOUR_PS, hours);
+    for start in [Time::ZERO, at((1 << 52) - 3 * TICK_PS), at(u64::MAX / 2), at_step(1 << 62), at_step(1 << 63)] {
+        let frozen = || {
+            let config = reps_config(|reps| reps.freezing_timeout_us = Micros::from_ps(timeout_ps));
+            let mut rig = Rig::new(&config).acks(&[1]);
+            rig.reps.on_loss(rig.path.at(start), &loss(99, LossCause::Timeout), &mut rig.log);
+            assert!(rig.reps.is_frozen());
+            rig
+        };
+        let exit = start.after(timeout_ps);
+        let thaws = |rig: &mut Rig, now: Time| {
+            rig.reps.on_ack(rig.path.at(now), &ack(1, false), &mut rig.log);
+            !rig.reps.is_frozen()
+        };
+        let mut rig = frozen();
+        assert!(!thaws(&mut rig, exit) && thaws(&mut rig, exit.next()));
+        for hours in [1, 2, 3, 24, 365 * 24, 30 * 365 * 24] {
+            let late = idle(hours).fold(exit, Time::after);
+            assert!(thaws(&mut frozen(), late), "{hours} hours after {start:?}");
+        }
     }
 }
 

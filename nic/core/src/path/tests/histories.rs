@@ -68,7 +68,7 @@ proptest! {
     fn reps_is_the_papers_algorithm(
         ops in prop::collection::vec(op((0..30u64).prop_map(|ticks| ticks * TICK_PS)), 1..300),
         (depth, evs, bdp_packets, timeout_ticks) in (1..=8u8, ev_count(), 0..40u32, 0..25u64),
-        start_ticks in prop_oneof![Just(0u64), Just((1 << 32) - 100)],
+        start in prop_oneof![Just(Time::ZERO), any::<u64>().prop_map(|steps| at_step(steps / 2))],
     ) {
         let freezing_timeout_us = Micros::from_ps(timeout_ticks * TICK_PS);
         let reps = RepsConfig { buffer: depth, freezing_timeout_us, ..RepsConfig::default() };
@@ -76,23 +76,24 @@ proptest! {
         let mut ours = Reps::make(&reps, &path, &mut rng::stream(1, 2));
         let mut paper = PaperReps::new(depth, evs, bdp_packets.into(), timeout_ticks * TICK_PS);
         let (mut our_rng, mut paper_rng) = (rng::stream(9, 9), rng::stream(9, 9));
-        let mut now_ps = start_ticks * TICK_PS;
+        // The paper's time begins with the history.
+        let mut now_ps = 0;
         for op in ops {
             match op {
                 Op::Send(count) => for _ in 0..count {
-                    prop_assert_eq!(ours.next_ev(path.at(now_ps), &PACKET, &mut our_rng).index(), paper.on_send(&mut paper_rng));
+                    prop_assert_eq!(ours.next_ev(path.at(start.after(now_ps)), &PACKET, &mut our_rng).index(), paper.on_send(&mut paper_rng));
                 },
                 Op::Ack { ev, marked } => {
-                    ours.on_ack(path.at(now_ps), &ack(ev % evs, marked), &mut ());
+                    ours.on_ack(path.at(start.after(now_ps)), &ack(ev % evs, marked), &mut ());
                     paper.on_ack(now_ps, ev % evs, marked);
                 }
                 Op::Loss { ev, cause, max_rtt_ps } => {
-                    ours.on_loss(path.at(now_ps), &LossInfo { ev: Ev::new(ev), bytes: 1, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
+                    ours.on_loss(path.at(start.after(now_ps)), &LossInfo { ev: Ev::new(ev), bytes: 1, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
                     if cause != LossCause::Trimmed {
                         paper.on_failure_detection(now_ps);
                     }
                 }
-                Op::Probe { ev, marked } => ours.on_probe_ack(path.at(now_ps), Ev::new(ev), marked, &mut ()),
+                Op::Probe { ev, marked } => ours.on_probe_ack(path.at(start.after(now_ps)), Ev::new(ev), marked, &mut ()),
                 Op::Wait { ps } => now_ps += ps,
             }
             prop_assert_eq!(ours.is_frozen(), paper.is_freezing_mode);
@@ -109,7 +110,7 @@ proptest! {
     /// A frozen connection never explores while anything is cached, under every option.
     #[test]
     fn no_history_leaves_the_set(
-        ops in prop::collection::vec(op(prop_oneof![0..30 * TICK_PS, any::<u64>()]), 1..200),
+        ops in prop::collection::vec(op(prop_oneof![20 => 0..30 * TICK_PS, 20 => any::<u64>(), 1 => Just(u64::MAX)]), 1..200),
         (evs, reps, trimming) in (prop_oneof![0..6u16, any::<u16>()], any_reps_config(), any::<bool>()),
         (base_rtt_ps, bdp_packets) in (prop_oneof![Just(BASE_RTT_PS), any::<u64>()], any::<u32>()),
     ) {
@@ -118,32 +119,32 @@ proptest! {
             let path = Given { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None }.path();
             let mut rng = rng::stream(5, 5);
             let mut any = AnyBalancer::new(&balancer, &path, &mut rng);
-            let mut now_ps = 0u64;
+            let mut now = Time::ZERO;
             for &op in &ops {
                 match op {
                     Op::Send(count) => for _ in 0..count {
                         let cached = frozen_evs(&any);
                         let (choice, known) = (any.next_choice(), known_evs(&any));
-                        let ev = any.next_ev(path.at(now_ps), &PACKET, &mut rng);
+                        let ev = any.next_ev(path.at(now), &PACKET, &mut rng);
                         let is_new = matches!(choice, Choice::Chosen | Choice::Explored);
                         prop_assert!(is_new || known.is_none_or(|known| known.contains(&ev)), "{choice:?}, {ev:?}");
                         prop_assert!(ev.index() < path.evs);
                         prop_assert!(cached.is_empty() || cached.contains(&ev));
                     },
                     Op::Ack { ev, marked } => {
-                        any.on_ack(path.at(now_ps), &AckInfo { packets: ev, hops: 255, ..ack(ev, marked) }, &mut ());
+                        any.on_ack(path.at(now), &AckInfo { packets: ev, hops: 255, ..ack(ev, marked) }, &mut ());
                     }
                     Op::Loss { ev, cause, max_rtt_ps } => {
                         let ev = Ev::new(ev % path.evs);
-                        any.on_loss(path.at(now_ps), &LossInfo { ev, bytes: u32::MAX, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
+                        any.on_loss(path.at(now), &LossInfo { ev, bytes: u32::MAX, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
                     }
                     Op::Probe { ev, marked } => {
-                        let probe = any.poll_probe(path.at(now_ps));
+                        let probe = any.poll_probe(path.at(now));
                         prop_assert!(probe.is_none_or(|ev| ev.index() < path.evs));
-                        prop_assert!(any.poll_probe(path.at(now_ps)).is_none() || now_ps == u64::MAX);
-                        any.on_probe_ack(path.at(now_ps), probe.unwrap_or(Ev::new(ev)), marked, &mut ());
+                        prop_assert!(any.poll_probe(path.at(now)).is_none() || now == Time::NEVER);
+                        any.on_probe_ack(path.at(now), probe.unwrap_or(Ev::new(ev)), marked, &mut ());
                     }
-                    Op::Wait { ps } => now_ps = now_ps.saturating_add(ps),
+                    Op::Wait { ps } => now = now.after(ps),
                 }
             }
         }

@@ -10,21 +10,21 @@ fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
         Rig::new(&reps_config(|reps| (reps.probing, reps.probe_us) = (true, Some(Micros::from_ps(1000))))).acks(&[1]);
     assert_eq!(rig.reps.poll_timeout(&rig.path), None);
     rig.timeout(500);
-    assert_eq!(rig.reps.poll_timeout(&rig.path), Some(1500));
-    assert_eq!(rig.reps.poll_probe(rig.path.at(1499)), None);
-    assert_eq!(rig.reps.poll_probe(rig.path.at(1500)), Some(Ev::new(99)));
-    assert_eq!(rig.reps.poll_probe(rig.path.at(1500)), None);
-    assert_eq!(rig.reps.poll_timeout(&rig.path), Some(2500));
+    assert_eq!(rig.reps.poll_timeout(&rig.path), Some(at(1500)));
+    assert_eq!(rig.reps.poll_probe(rig.path.at_ps(1499)), None);
+    assert_eq!(rig.reps.poll_probe(rig.path.at_ps(1500)), Some(Ev::new(99)));
+    assert_eq!(rig.reps.poll_probe(rig.path.at_ps(1500)), None);
+    assert_eq!(rig.reps.poll_timeout(&rig.path), Some(at(2500)));
     rig.ack(1000 * TICK_PS, 1, false);
-    rig.reps.on_probe_ack(rig.path.at(1600), Ev::new(98), false, &mut rig.log);
-    rig.reps.on_probe_ack(rig.path.at(1600), Ev::new(99), true, &mut rig.log);
+    rig.reps.on_probe_ack(rig.path.at_ps(1600), Ev::new(98), false, &mut rig.log);
+    rig.reps.on_probe_ack(rig.path.at_ps(1600), Ev::new(99), true, &mut rig.log);
     assert!(rig.reps.is_frozen());
-    rig.reps.on_probe_ack(rig.path.at(1700), Ev::new(99), false, &mut rig.log);
+    rig.reps.on_probe_ack(rig.path.at_ps(1700), Ev::new(99), false, &mut rig.log);
     assert!(!rig.reps.is_frozen());
     assert_eq!(rig.reps.exploring(), 100);
     assert_eq!(rig.reps.poll_timeout(&rig.path), None);
-    rig.reps.on_probe_ack(rig.path.at(1800), Ev::new(99), false, &mut rig.log);
-    assert_eq!(rig.log, [(500, FROZEN_BY_TIMEOUT), (1700, Event::FreezeExited)]);
+    rig.reps.on_probe_ack(rig.path.at_ps(1800), Ev::new(99), false, &mut rig.log);
+    assert_eq!(rig.log, [(at(500), FROZEN_BY_TIMEOUT), (at(1700), Event::FreezeExited)]);
 }
 
 #[test]
@@ -62,9 +62,9 @@ fn forced_freezing_begins_at_its_time_and_never_ends() {
     rig.timeout(7 * TICK_PS);
     rig.ack(1000 * TICK_PS, 3, false);
     assert_eq!(rig.sends(7), [1, 2, 3, 1, 2, 3, 1].map(Some));
-    assert_eq!(rig.log, [(6 * TICK_PS, Event::FreezeEntered { reason: FreezeReason::Setting })]);
+    assert_eq!(rig.log, [(at(6 * TICK_PS), Event::FreezeEntered { reason: FreezeReason::Setting })]);
     let mut rig = Rig::new(&reps_config(|reps| reps.force_freezing_us = Some(Micros::default())));
-    rig.ack(7, 1, true);
+    rig.ack(7_000, 1, true);
     assert!(rig.reps.is_frozen(), "from the first feedback on");
     assert_eq!(rig.send(), None, "with nothing cached it explores");
 }
@@ -74,12 +74,12 @@ fn reps_probing_probes_by_itself() {
     //= docs/specs/reps.md#REPS-26 with probing
     let mut rig = Rig::new(&reps_named(BalancerKind::RepsProbing, |_| ())).acks(&[1]);
     rig.timeout(0);
-    assert_eq!(rig.reps.poll_timeout(&rig.path), Some(PROBE_RTTS * BASE_RTT_PS));
+    assert_eq!(rig.reps.poll_timeout(&rig.path), Some(at(PROBE_RTTS * BASE_RTT_PS)));
     rig.ack(1000 * TICK_PS, 1, false);
     assert!(rig.reps.is_frozen(), "its time does not end it");
-    let mut rig = Rig::new(&reps_named(BalancerKind::RepsProbing, |reps| reps.probe_us = Some(Micros::from_ps(77))));
+    let mut rig = Rig::new(&reps_named(BalancerKind::RepsProbing, |reps| reps.probe_us = Some(Micros::from_ps(750))));
     rig.timeout(0);
-    assert_eq!(rig.reps.poll_timeout(&rig.path), Some(77));
+    assert_eq!(rig.reps.poll_timeout(&rig.path), Some(at(750)));
 }
 
 #[test]

@@ -7,10 +7,12 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
+use crate::Time;
 use crate::flow::FlowConfig;
 use crate::now::Path;
 use crate::path::{AckInfo, Admission, AnyBalancer, Balancer, Ev, LossCause, LossInfo, PacketInfo, SendInfo};
 use crate::rng::{self, Rng};
+use crate::tests::at_step;
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -74,7 +76,7 @@ pub struct History {
     balancer: AnyBalancer,
     path: Path,
     rng: Rng,
-    now_ps: u64,
+    now: Time,
     next_psn: u64,
     /// In the order of their numbers.
     in_flight: Vec<PacketInfo>,
@@ -88,7 +90,7 @@ impl History {
         let path = flow.sanitised().path;
         let mut balancer = AnyBalancer::new(&flow.balancer, &path, &mut rng);
         balancer.on_control(&flow.cc, &path);
-        Self { balancer, path, rng, now_ps: 0, next_psn: 0, in_flight: vec![], lost: vec![] }
+        Self { balancer, path, rng, now: Time::ZERO, next_psn: 0, in_flight: vec![], lost: vec![] }
     }
 
     /// Lets a step happen.
@@ -97,8 +99,11 @@ impl History {
     /// What the balancer must not have done.
     pub fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
-            Step::Wait(ns) => self.now_ps += ns * 1000,
-            Step::Wake => self.now_ps = self.balancer.poll_timeout(&self.path).unwrap_or(0).clamp(self.now_ps, 1 << 60),
+            Step::Wait(ns) => self.now = self.now.after(ns * 1000),
+            Step::Wake => {
+                let wake = self.balancer.poll_timeout(&self.path).unwrap_or(Time::ZERO);
+                self.now = wake.min(at_step(1 << 60)).max(self.now);
+            }
             Step::Send(packets) => {
                 for _ in 0..*packets {
                     if !self.send()? {
@@ -110,19 +115,19 @@ impl History {
             Step::Lose(place, cause) => self.lose(usize::from(*place), *cause),
             Step::Stray(ev, answer) => {
                 let info = self.ack_info(self.within(*ev), *answer);
-                self.balancer.on_ack(self.path.at(self.now_ps), &info, &mut ());
+                self.balancer.on_ack(self.path.at(self.now), &info, &mut ());
             }
             Step::StrayLoss(ev, psn) => {
                 let loss = LossInfo { psn: *psn, ev: self.within(*ev), bytes: PACKET_BYTES, ..LossInfo::default() };
-                self.balancer.on_loss(self.path.at(self.now_ps), &loss, &mut ());
+                self.balancer.on_loss(self.path.at(self.now), &loss, &mut ());
             }
             Step::ProbeAck(ev, marked) => {
                 let ev = self.within(*ev);
-                self.balancer.on_probe_ack(self.path.at(self.now_ps), ev, *marked, &mut ());
+                self.balancer.on_probe_ack(self.path.at(self.now), ev, *marked, &mut ());
             }
             Step::Reachable(paths) => {
                 let paths: Vec<Ev> = paths.iter().map(|ev| self.within(*ev)).collect();
-                self.balancer.on_reachable(self.path.at(self.now_ps), &paths);
+                self.balancer.on_reachable(self.path.at(self.now), &paths);
             }
         }
         self.keeps_its_word()?;
@@ -148,7 +153,7 @@ impl History {
     pub fn finish(mut self) -> Result<(), String> {
         let answer = Answer { marked: false, rtt_ps: 10_000_000, packets: 1, hops: 3 };
         while !self.in_flight.is_empty() || !self.lost.is_empty() {
-            self.now_ps += 1000;
+            self.now = self.now.after(1000);
             self.ack(0, answer);
         }
         for _ in 0..MAX_WAKES {
@@ -156,9 +161,9 @@ impl History {
             if self.send()? {
                 return Ok(());
             }
-            let wake_ps = self.balancer.poll_timeout(&self.path);
-            let wake_ps = wake_ps.ok_or_else(|| format!("waits for nothing at {} ps", self.now_ps))?;
-            self.now_ps = wake_ps.max(self.now_ps + 1);
+            let wake = self.balancer.poll_timeout(&self.path);
+            let wake = wake.ok_or_else(|| format!("waits for nothing at {:?}", self.now))?;
+            self.now = wake.max(self.now.next());
         }
         Err(format!("still waits after {MAX_WAKES} wake-ups, with nothing in flight"))
     }
@@ -166,8 +171,8 @@ impl History {
     fn probes(&mut self) -> Result<(), String> {
         let sections = self.balancer.offers().sections;
         for _ in 0..1000 {
-            let trailer = if sections { self.balancer.poll_trailer(self.path.at(self.now_ps), None) } else { None };
-            match (self.balancer.poll_probe(self.path.at(self.now_ps)), trailer) {
+            let trailer = if sections { self.balancer.poll_trailer(self.path.at(self.now), None) } else { None };
+            match (self.balancer.poll_probe(self.path.at(self.now)), trailer) {
                 (None, None) => return Ok(()),
                 (Some(_), _) if !self.balancer.offers().probing => return Err("probes without offering it".into()),
                 (probe, trailer) => {
@@ -190,23 +195,17 @@ impl History {
             open_packets: self.open_packets(),
             unsent_bytes: 1 << 20,
         };
-        match self.balancer.admit(self.path.at(self.now_ps), &packet) {
+        match self.balancer.admit(self.path.at(self.now), &packet) {
             Admission::Window => {}
             _ if !self.balancer.offers().hold_back => return Err("decides without holding packets back".into()),
             Admission::Go => {}
             Admission::Wait => return Ok(false),
         }
-        let ev = self.balancer.next_ev(self.path.at(self.now_ps), &packet, &mut self.rng);
+        let ev = self.balancer.next_ev(self.path.at(self.now), &packet, &mut self.rng);
         self.check(ev)?;
         let _ = self.balancer.section();
-        let sent = PacketInfo {
-            psn: packet.psn,
-            ev,
-            bytes: PACKET_BYTES,
-            sent_ps: self.now_ps,
-            was_lost: false,
-            reported: true,
-        };
+        let sent =
+            PacketInfo { psn: packet.psn, ev, bytes: PACKET_BYTES, sent_at: self.now, was_lost: false, reported: true };
         match again {
             Some(_) => drop(self.lost.remove(0)),
             None => self.next_psn += 1,
@@ -230,10 +229,10 @@ impl History {
         let packet = from.remove(place % from.len());
         let packet = PacketInfo { was_lost: late, ..packet };
         if self.balancer.offers().packet_feedback {
-            self.balancer.on_packet_acked(self.path.at(self.now_ps), &packet);
+            self.balancer.on_packet_acked(self.path.at(self.now), &packet);
         }
         let info = self.ack_info(packet.ev, answer);
-        self.balancer.on_ack(self.path.at(self.now_ps), &info, &mut ());
+        self.balancer.on_ack(self.path.at(self.now), &info, &mut ());
     }
 
     fn lose(&mut self, place: usize, cause: u8) {
@@ -252,9 +251,9 @@ impl History {
             cause: causes[usize::from(cause % 5)],
             max_rtt_ps: u64::from(cause) * 1_000_000,
             in_flight_bytes: self.in_flight_bytes(),
-            sent_ps: packet.sent_ps,
+            sent_at: packet.sent_at,
         };
-        self.balancer.on_loss(self.path.at(self.now_ps), &loss, &mut ());
+        self.balancer.on_loss(self.path.at(self.now), &loss, &mut ());
     }
 
     fn ack_info(&self, ev: Ev, answer: Answer) -> AckInfo {

@@ -8,6 +8,7 @@ use spray_wire::{Ack, Data, EvPort, Nack};
 use super::*;
 use crate::loss::GoBackNConfig;
 use crate::rng;
+use crate::tests::at_step;
 use crate::units::Micros;
 
 const INTERVAL_US: u64 = 40;
@@ -20,7 +21,7 @@ fn config() -> FlowConfig {
 fn arrival(psn: u64) -> Arrival {
     let data = Data {
         psn,
-        timestamp: psn + 1,
+        timestamp: at_step(psn + 1),
         message: 1,
         offset: psn * 1000,
         message_bytes: 1_000_000,
@@ -114,7 +115,7 @@ fn op() -> impl Strategy<Value = Op> {
 struct Ends {
     sender: Sender,
     rng: rng::Rng,
-    now_ps: u64,
+    now: Time,
     literal: LiteralSender,
 }
 
@@ -124,34 +125,39 @@ impl Ends {
         let config = FlowConfig { window_packets: 4096, give_up_ps: u64::MAX / 2, ..config() };
         let mut sender = Sender::new(&config, 4096, u64::MAX, &mut rng);
         sender.send_message(1, 1 << 30).unwrap();
-        Self { sender, rng, now_ps: US, literal: LiteralSender::default() }
+        Self { sender, rng, now: at(US), literal: LiteralSender::default() }
     }
 
     fn step(&mut self, op: Op) -> Result<(), TestCaseError> {
-        self.now_ps += US;
-        let (now_ps, una, highest) = (self.now_ps, self.literal.una, self.literal.highest);
+        self.now = self.now.after(US);
+        let (now, una, highest) = (self.now, self.literal.una, self.literal.highest);
         let ahead = |ahead: u8| (una + u64::from(ahead)).min(highest);
-        let nack =
-            |psn| Nack { psn, timestamp_echo: now_ps - 1, port: EvPort::new(7), go_back: true, ..Nack::default() };
+        let nack = |psn| Nack {
+            psn,
+            timestamp_echo: now.before(Time::STEP_PS),
+            port: EvPort::new(7),
+            go_back: true,
+            ..Nack::default()
+        };
         match op {
             Op::Send(packets) => (0..packets).try_for_each(|_| self.send())?,
             Op::Ack(packets) => {
                 let cumulative = ahead(packets);
-                self.sender.on_ack(now_ps, &Ack { cumulative, sack_base: cumulative, ..Ack::default() }, &mut ());
+                self.sender.on_ack(now, &Ack { cumulative, sack_base: cumulative, ..Ack::default() }, &mut ());
                 self.literal.acknowledge(cumulative);
             }
             Op::Nack(packets) => {
                 let expected = ahead(packets);
-                self.sender.on_nack(now_ps, &nack(expected), &mut ());
+                self.sender.on_nack(now, &nack(expected), &mut ());
                 self.literal.acknowledge(expected);
                 self.literal.recover();
             }
             Op::Stale(_) if una == 0 => {}
-            Op::Stale(packets) => self.sender.on_nack(now_ps, &nack(una.saturating_sub(packets.into())), &mut ()),
+            Op::Stale(packets) => self.sender.on_nack(now, &nack(una.saturating_sub(packets.into())), &mut ()),
             Op::Timeout => {
                 if self.literal.next > una {
-                    self.now_ps = self.sender.poll_timeout().unwrap().max(now_ps);
-                    self.sender.on_timeout(self.now_ps, &mut ());
+                    self.now = self.sender.poll_timeout().unwrap().max(now);
+                    self.sender.on_timeout(self.now, &mut ());
                     self.literal.recover();
                 }
             }
@@ -160,7 +166,7 @@ impl Ends {
     }
 
     fn send(&mut self) -> Result<(), TestCaseError> {
-        let sent = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ());
+        let sent = self.sender.poll_transmit(self.now, &mut self.rng, &mut ());
         let Some(Transmit::Data { data, .. }) = sent else { return Err(TestCaseError::fail("nothing to send")) };
         let again = self.literal.next < self.literal.highest;
         prop_assert_eq!((data.psn, data.retransmit), (self.literal.send(), again));
@@ -178,7 +184,7 @@ proptest! {
         for (ahead, after_us) in arrivals {
             now_ps += after_us * US;
             let psn = (literal.expected + ahead).saturating_sub(4).min(literal.expected + 8);
-            let kept = receiver.on_data(now_ps, &arrival(psn)) == Accept::New { place: true };
+            let kept = receiver.on_data(at(now_ps), &arrival(psn)) == Accept::New { place: true };
             prop_assert_eq!(kept, psn == literal.expected);
             let expected = literal.check_seq(now_ps, psn);
             let acks: Vec<_> = core::iter::from_fn(|| receiver.poll_ack()).collect();
@@ -208,12 +214,12 @@ proptest! {
 #[test]
 fn a_nack_acknowledges_and_reports_the_packet_that_was_dropped() {
     let mut receiver = Receiver::new(&config());
-    receiver.on_data(0, &arrival(0));
-    assert_eq!(receiver.on_data(0, &arrival(3)), Accept::OutOfOrder);
+    receiver.on_data(Time::ZERO, &arrival(0));
+    assert_eq!(receiver.on_data(Time::ZERO, &arrival(3)), Accept::OutOfOrder);
     let nack = receiver.poll_nack().unwrap();
     let expected = Nack {
         psn: 1,
-        timestamp_echo: 4,
+        timestamp_echo: at_step(4),
         port: EvPort::new(1000),
         hops: 3,
         marked: true,
@@ -223,13 +229,13 @@ fn a_nack_acknowledges_and_reports_the_packet_that_was_dropped() {
     assert_eq!(nack, expected);
     let mut ends = Ends::new();
     (0..4).for_each(|_| ends.send().unwrap());
-    let nack = Nack { psn: 2, timestamp_echo: ends.now_ps, go_back: true, marked: true, port: EvPort::new(7), ..nack };
-    ends.sender.on_nack(ends.now_ps + 9 * US, &nack, &mut ());
+    let nack = Nack { psn: 2, timestamp_echo: ends.now, go_back: true, marked: true, port: EvPort::new(7), ..nack };
+    ends.sender.on_nack(ends.now.after(9 * US), &nack, &mut ());
     let stats = ends.sender.stats();
     assert_eq!((stats.packets_acked, stats.missing, stats.gone_back, stats.marked_acks), (2, 1, 1, 1));
     assert_eq!((ends.sender.rtt().min_ps(), ends.sender.in_flight_bytes()), (9 * US, 0));
     // A claim about packets that were never sent.
-    ends.sender.on_nack(ends.now_ps, &Nack { psn: 5, ..nack }, &mut ());
+    ends.sender.on_nack(ends.now, &Nack { psn: 5, ..nack }, &mut ());
     assert_eq!(ends.sender.stats().invalid_acks, 1);
 }
 
@@ -239,8 +245,8 @@ fn only_the_missing_packet_shrinks_the_window() {
     let mut ends = Ends::new();
     (0..100).for_each(|_| ends.send().unwrap());
     let before = ends.sender.window_bytes();
-    let nack = Nack { psn: 0, timestamp_echo: ends.now_ps, go_back: true, port: EvPort::new(7), ..Nack::default() };
-    ends.sender.on_nack(ends.now_ps + US, &nack, &mut ());
+    let nack = Nack { psn: 0, timestamp_echo: ends.now, go_back: true, port: EvPort::new(7), ..Nack::default() };
+    ends.sender.on_nack(ends.now.after(US), &nack, &mut ());
     assert_eq!(before - ends.sender.window_bytes(), 1100, "DCTCP takes a lost packet's bytes");
     assert_eq!(ends.sender.stats().gone_back, 99);
 }
@@ -251,7 +257,7 @@ fn trimmed_frames_are_dropped_without_an_answer() {
     let mut receiver = Receiver::new(&config());
     for psn in [0, 2] {
         let trimmed = Arrival { trimmed: true, ..arrival(psn) };
-        assert_eq!(receiver.on_data(0, &trimmed), Accept::Trimmed);
+        assert_eq!(receiver.on_data(Time::ZERO, &trimmed), Accept::Trimmed);
     }
     assert_eq!((receiver.poll_ack(), receiver.poll_nack(), receiver.stats().trimmed), (None, None, 2));
 }
@@ -262,7 +268,7 @@ fn a_sender_that_does_not_go_back_ignores_the_nack() {
     let mut rng = rng::stream(1, 1);
     let mut sender = Sender::new(&open_config(), 64, u64::MAX, &mut rng);
     sender.send_message(1, 5000).unwrap();
-    while sender.poll_transmit(US, &mut rng, &mut ()).is_some() {}
-    sender.on_nack(2 * US, &Nack { psn: 1, timestamp_echo: US, go_back: true, ..Nack::default() }, &mut ());
+    while sender.poll_transmit(at(US), &mut rng, &mut ()).is_some() {}
+    sender.on_nack(at(2 * US), &Nack { psn: 1, timestamp_echo: at(US), go_back: true, ..Nack::default() }, &mut ());
     assert_eq!((sender.stats().stale_nacks, sender.stats().packets_acked), (1, 0));
 }

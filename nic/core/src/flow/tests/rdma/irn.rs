@@ -65,7 +65,7 @@ impl Literal {
 struct Rig {
     sender: Sender,
     rng: rng::Rng,
-    now_ps: u64,
+    now: Time,
 }
 
 impl Rig {
@@ -73,12 +73,12 @@ impl Rig {
         let (mut rng, config) = (rng::stream(1, 1), config(own));
         let mut sender = Sender::new(&config, 256, u64::MAX, &mut rng);
         sender.send_message(1, 1 << 30).unwrap();
-        Self { sender, rng, now_ps: US }
+        Self { sender, rng, now: at(US) }
     }
 
     fn drain(&mut self) -> Vec<u64> {
-        self.now_ps += US;
-        core::iter::from_fn(|| match self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ())? {
+        self.now = self.now.after(US);
+        core::iter::from_fn(|| match self.sender.poll_transmit(self.now, &mut self.rng, &mut ())? {
             Transmit::Data { data, .. } => Some(data.psn),
             other => panic!("{other:?}"),
         })
@@ -89,7 +89,7 @@ impl Rig {
         let mut bitmap = [0; 4];
         sacked.iter().for_each(|psn| bitmap[((psn - cumulative) / 64) as usize] |= 1 << ((psn - cumulative) % 64));
         let ack = Ack { cumulative, sack_base: cumulative, bitmap, ..Ack::default() };
-        self.sender.on_ack(self.now_ps, &ack, &mut ());
+        self.sender.on_ack(self.now, &ack, &mut ());
     }
 }
 
@@ -154,12 +154,12 @@ fn few_packets_in_flight_have_the_low_timeout() {
         let (mut rng, config) = (rng::stream(1, 1), config(own));
         let mut sender = Sender::new(&config, 256, u64::MAX, &mut rng);
         sender.send_message(1, packets * 1000).unwrap();
-        while sender.poll_transmit(US, &mut rng, &mut ()).is_some() {}
+        while sender.poll_transmit(at(US), &mut rng, &mut ()).is_some() {}
         for round in 1..4 {
-            let at_ps = US + round * timeout_us * US;
-            assert_eq!(sender.poll_timeout(), Some(at_ps), "no backoff");
-            sender.on_timeout(at_ps, &mut ());
-            while sender.poll_transmit(at_ps, &mut rng, &mut ()).is_some() {}
+            let due = at(US + round * timeout_us * US);
+            assert_eq!(sender.poll_timeout(), Some(due), "no backoff");
+            sender.on_timeout(due, &mut ());
+            while sender.poll_transmit(due, &mut rng, &mut ()).is_some() {}
             assert_eq!(sender.stats().timeouts, round * packets);
         }
     }
@@ -174,10 +174,10 @@ fn few_packets_in_flight_have_the_low_timeout() {
 fn a_timeout_begins_a_recovery() {
     let own = IrnConfig { rto_high_us: Some(Micros::new(70)), rto_low_us: Some(Micros::new(70)), ..plain() };
     let mut rig = Rig::new(own);
-    let first_ps = rig.now_ps + US;
+    let first = rig.now.after(US);
     rig.drain();
-    rig.now_ps = first_ps + 70 * US;
-    rig.sender.on_timeout(rig.now_ps, &mut ());
+    rig.now = first.after(70 * US);
+    rig.sender.on_timeout(rig.now, &mut ());
     assert_eq!(rig.drain(), (0..CAP).collect::<Vec<_>>());
     rig.ack(0, &[9]);
     assert_eq!(rig.drain(), [0; 0]);
@@ -204,7 +204,7 @@ fn a_packet_out_of_order_is_acknowledged_at_once() {
     };
     let mut receiver = Receiver::new(&FlowConfig { ack_every: 16, ..config(plain()) });
     let mut acks = |psn| {
-        assert_eq!(receiver.on_data(0, &arrival(psn)), Accept::New { place: true });
+        assert_eq!(receiver.on_data(Time::ZERO, &arrival(psn)), Accept::New { place: true });
         receiver.poll_ack().map(|ack| (ack.cumulative, (0..20).filter(|psn| ack.selected(*psn)).collect::<Vec<_>>()))
     };
     assert_eq!([0, 1].map(&mut acks), [None, None]);

@@ -13,8 +13,8 @@ fn only_what_timed_out_goes_again() {
     (4..6).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
     rig.drain(40 * US);
     rig.ack_each(10 * US, 0, [1, 3]);
-    assert_eq!(rig.sender.poll_timeout(), Some(50 * US));
-    rig.timeout(50 * US - 1);
+    assert_eq!(rig.wakes_ps(), Some(50 * US));
+    rig.timeout(50 * US - Time::STEP_PS);
     assert_eq!(rig.lost(), (0, 0, 0));
     rig.timeout(50 * US);
     let again = rig.drain(50 * US);
@@ -23,11 +23,11 @@ fn only_what_timed_out_goes_again() {
     for data in again {
         let original = first[data.psn as usize];
         assert!(data.retransmit && data.ack_now);
-        assert_eq!(data, Data { timestamp: 50 * US, ack_now: true, retransmit: true, ..original });
+        assert_eq!(data, Data { timestamp: at(50 * US), ack_now: true, retransmit: true, ..original });
     }
     assert_eq!(rig.events.iter().filter(|(_, e)| matches!(e, Event::Timeout { .. })).count(), 2);
     let retransmit = Event::Retransmit { psn: 2, cause: LossCause::Timeout };
-    assert!(rig.events.contains(&(50 * US, retransmit)));
+    assert!(rig.events.contains(&(at(50 * US), retransmit)));
 }
 
 //= docs/specs/transport.md#TRN-32 backoff
@@ -39,7 +39,7 @@ fn timeouts_in_a_row_back_off_and_progress_resets_them() {
     let mut gaps = vec![];
     let mut now_ps = 0;
     for _ in 0..5 {
-        let at_ps = rig.sender.poll_timeout().unwrap();
+        let at_ps = rig.wakes_ps().unwrap();
         gaps.push((at_ps - now_ps) / US);
         now_ps = at_ps;
         rig.timeout(now_ps);
@@ -47,7 +47,7 @@ fn timeouts_in_a_row_back_off_and_progress_resets_them() {
     }
     assert_eq!(gaps, [100, 200, 400, 800, 800]);
     rig.ack(now_ps + 10 * US, selective(1, now_ps));
-    assert_eq!(rig.sender.poll_timeout(), Some(now_ps + 50 * US));
+    assert_eq!(rig.wakes_ps(), Some(now_ps + 50 * US));
 }
 
 /// Sends `count` packets at 0, 1, 2, ... us.
@@ -83,11 +83,12 @@ fn reordering_within_a_round_trip_is_no_loss() {
     let mut rig = Rig::new(FlowConfig { sack_gap_packets: Some(2), ..open_config() });
     (0..10).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
     rig.drain(0);
-    (1..10).for_each(|psn| rig.ack(10 * US + psn, selective(psn, 0)));
+    (1..10).for_each(|psn| rig.ack(10 * US + psn * Time::STEP_PS, selective(psn, 0)));
     assert_eq!(rig.lost(), (0, 0, 0));
-    let deadline_ps = rig.sender.poll_timeout().unwrap();
+    let deadline_ps = rig.wakes_ps().unwrap();
     let smoothed_ps = rig.sender.rtt().smoothed_ps();
-    assert_eq!(deadline_ps, smoothed_ps + smoothed_ps / 8 + 6 * (smoothed_ps / 4));
+    let patience_ps = smoothed_ps + smoothed_ps / 8 + 6 * (smoothed_ps / 4);
+    assert_eq!(at(deadline_ps), at(0).after(patience_ps));
     rig.timeout(deadline_ps);
     assert_eq!(rig.lost(), (0, 1, 0), "no further ACK is needed");
 }
@@ -105,7 +106,7 @@ fn a_slow_path_seen_lately_is_waited_out() {
     rig.ack_each(36 * US, 26 * US, [0, 3, 4, 5]);
     rig.ack_each(36 * US, 26 * US, [7, 8, 9]);
     let extra_ps = 6 * (rig.sender.rtt().smoothed_ps() / 4);
-    assert_eq!(rig.sender.poll_timeout(), Some((26 + 25) * US + extra_ps));
+    assert_eq!(rig.sender.poll_timeout(), Some(at((26 + 25) * US).after(extra_ps)));
 }
 
 //= docs/specs/transport.md#TRN-35 gap rule
@@ -128,7 +129,7 @@ fn a_trimmed_packet_goes_again_first_and_once() {
     let before = (rig.sender.window_bytes(), rig.sender.in_flight_bytes());
     let nack = Nack { psn: 3, ..Nack::default() };
     for _ in 0..2 {
-        rig.sender.on_nack(5 * US, &nack, &mut rig.events);
+        rig.sender.on_nack(at(5 * US), &nack, &mut rig.events);
     }
     //= docs/specs/transport.md#TRN-37 reports of losses
     assert_eq!((rig.sender.window_bytes(), rig.sender.in_flight_bytes()), (before.0 - 1100, before.1 - 1100));
@@ -137,9 +138,9 @@ fn a_trimmed_packet_goes_again_first_and_once() {
     assert_eq!(rig.psns(5 * US), [0; 0]);
     rig.ack(5 * US, selective(0, 0));
     assert_eq!(rig.psns(5 * US), [3]);
-    rig.sender.on_nack(6 * US, &nack, &mut rig.events);
+    rig.sender.on_nack(at(6 * US), &nack, &mut rig.events);
     assert_eq!(rig.sender.stats().stale_nacks, 2, "of the first transmission, not the second");
-    rig.sender.on_nack(6 * US, &Nack { timestamp_echo: 5 * US, ..nack }, &mut rig.events);
+    rig.sender.on_nack(at(6 * US), &Nack { timestamp_echo: at(5 * US), ..nack }, &mut rig.events);
     assert_eq!(rig.sender.stats().nacks, 2);
 }
 
@@ -164,7 +165,7 @@ fn an_ack_in_time_saves_a_packet_declared_lost() {
     let mut rig = Rig::new(config());
     rig.sender.send_message(1, 100_000).unwrap();
     rig.drain(0);
-    rig.sender.on_nack(5 * US, &Nack { psn: 3, ..Nack::default() }, &mut rig.events);
+    rig.sender.on_nack(at(5 * US), &Nack { psn: 3, ..Nack::default() }, &mut rig.events);
     rig.ack(6 * US, selective(3, 0));
     assert_eq!(rig.sender.stats().late_acks, 1);
     assert!(rig.drain(6 * US).iter().all(|data| !data.retransmit));
@@ -182,7 +183,7 @@ fn a_packet_mistaken_for_lost_teaches_patience() {
         (0..6).for_each(|i| rig.sender.send_message((first + i) as u32, 1000).unwrap());
         rig.drain(start_ps);
         rig.ack_each(start_ps + 8 * US, start_ps, first + 1..first + 6);
-        let lost_ps = rig.sender.poll_timeout().unwrap();
+        let lost_ps = rig.wakes_ps().unwrap();
         waits.push((lost_ps - start_ps) / 1000);
         rig.timeout(lost_ps);
         // Even rounds: the first transmission's ACK comes just before, odd ones: just after it is sent again.
@@ -230,7 +231,7 @@ proptest! {
         // Transmissions, as the paper numbers packets: the packet of each, and what is known of it.
         let mut sent: Vec<_> = rig.psns(0).iter().map(|&psn| (psn, Is::Missing)).collect();
         for (i, &psn) in acks.iter().enumerate() {
-            let now_ps = 10 * US + i as u64;
+            let now_ps = 10 * US + i as u64 * Time::STEP_PS;
             rig.ack(now_ps, selective(psn, 0));
             // Of a packet that was sent again nobody knows which transmission arrived.
             let is_one = sent.iter().filter(|(of, _)| *of == psn).count() == 1;

@@ -29,10 +29,10 @@ fn a_drain_without_acks_ends_on_the_old_path() {
     let old = rig.drain();
     assert_eq!(rig.flowcut.poll_timeout(&rig.path), None, "nothing waits yet");
     assert!(!rig.may());
-    assert_eq!(rig.flowcut.poll_timeout(&rig.path), Some(107_000_000));
+    assert_eq!(rig.flowcut.poll_timeout(&rig.path), Some(at(107_000_000)));
     rig.now_ps = 50_000_000;
     rig.ack(BASE_RTT_PS);
-    assert_eq!(rig.flowcut.poll_timeout(&rig.path), Some(150_000_000), "what comes back puts it off");
+    assert_eq!(rig.flowcut.poll_timeout(&rig.path), Some(at(150_000_000)), "what comes back puts it off");
     rig.now_ps = 150_000_000;
     assert_eq!(rig.send(), Some(old));
     assert_eq!((rig.flowcut.is_draining(), rig.flowcut.poll_timeout(&rig.path)), (false, None));
@@ -54,7 +54,7 @@ fn the_last_packets_are_not_worth_a_drain() {
             unsent_bytes,
             ..AckInfo::default()
         };
-        (0..9).for_each(|_| rig.flowcut.on_ack(rig.path.at(0), &ack, &mut ()));
+        (0..9).for_each(|_| rig.flowcut.on_ack(rig.path.at_ps(0), &ack, &mut ()));
         rig.flowcut.is_draining()
     };
     assert!(drains(Some(1_000), 1_000) && !drains(Some(1_000), 999) && drains(Some(0), 0));

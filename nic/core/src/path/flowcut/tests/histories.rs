@@ -84,9 +84,9 @@ fn no_history_is_too_odd() {
                 open_packets: odd(),
                 unsent_bytes: odd(),
             };
-            let now_ps = odd();
-            if flowcut.admit(path.at(now_ps), &info) != Admission::Wait {
-                let ev = flowcut.next_ev(path.at(now_ps), &info, &mut rng);
+            let now = path.at(at_step(odd()));
+            if flowcut.admit(now, &info) != Admission::Wait {
+                let ev = flowcut.next_ev(now, &info, &mut rng);
                 assert!(ev.index() < path.evs);
             }
             let ack = AckInfo {
@@ -98,11 +98,11 @@ fn no_history_is_too_odd() {
                 unsent_bytes: odd(),
                 ..AckInfo::default()
             };
-            flowcut.on_ack(path.at(odd()), &ack, &mut ());
+            flowcut.on_ack(path.at(at_step(odd())), &ack, &mut ());
             let cause = [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed][odd() as usize % 3];
             flowcut.on_loss(
-                path.at(odd()),
-                &LossInfo { ev: flowcut.ev(), cause, sent_ps: odd(), ..LossInfo::default() },
+                path.at(at_step(odd())),
+                &LossInfo { ev: flowcut.ev(), cause, sent_at: at_step(odd()), ..LossInfo::default() },
                 &mut (),
             );
             let _ = (flowcut.poll_timeout(&path), flowcut.allowed_bytes(), flowcut.is_draining());

@@ -13,9 +13,9 @@ fn a_loss_that_nothing_explains_makes_a_suspect() {
     ];
     for (cause, suspect) in table {
         let mut rig = Rig::new(|_| ());
-        rig.plus.on_loss(rig.path.at(5), &LossInfo { cause, ..lost(7) }, &mut rig.log);
+        rig.plus.on_loss(rig.path.at_ps(5_000), &LossInfo { cause, ..lost(7) }, &mut rig.log);
         assert_eq!(rig.plus.suspect(), suspect, "{cause:?}");
-        rig.lose(6, 8);
+        rig.lose(6_000, 8);
         assert_eq!(rig.plus.suspect(), suspect.or(Some(Ev::new(8))), "one at a time");
         assert_eq!(rig.log, []);
     }
@@ -28,17 +28,19 @@ fn three_unanswered_probes_freeze_once_later_packets_are_acknowledged() {
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &[1, 7, 3], false, 0);
     rig.lose(RTT_PS, 7);
-    // Five quarters of 8 ticks are 10, and one more.
-    let wait_ps = 11 << TICK_SHIFT;
-    let third_ps = RTT_PS + wait_ps;
-    assert_eq!(rig.probes(20 * RTT_PS), [(RTT_PS, 7), (RTT_PS + wait_ps / 2, 7), (third_ps, 7)]);
+    let first = at(RTT_PS);
+    let second = first.after(WAIT_PS / 2);
+    let third = second.after(WAIT_PS / 2);
+    assert_eq!(rig.probes(at(20 * RTT_PS)), [(first, 7), (second, 7), (third, 7)]);
     assert_eq!(rig.plus.poll_timeout(&rig.path), None, "what follows waits for an ACK");
-    rig.news(third_ps + wait_ps - 1, third_ps + wait_ps / 2);
+    let verdict = third.after(WAIT_PS);
+    let later = verdict.before(WAIT_PS / 2);
+    rig.news(verdict.before(Time::STEP_PS), later);
     assert!(!rig.plus.is_frozen(), "the answer may be on its way");
-    rig.news(third_ps + 9 * wait_ps, third_ps + wait_ps / 2 - 1);
+    rig.news(verdict.after(8 * WAIT_PS), later.before(Time::STEP_PS));
     assert!(!rig.plus.is_frozen(), "no later packet has come back: all may be late");
-    rig.news(third_ps + wait_ps, third_ps + wait_ps / 2);
-    assert_eq!(rig.log, [(third_ps + wait_ps, Event::FreezeEntered { reason: FreezeReason::Probes })]);
+    rig.news(verdict, later);
+    assert_eq!(rig.log, [(verdict, Event::FreezeEntered { reason: FreezeReason::Probes })]);
     assert_eq!(rig.cached(), [1, 3], "the failed value is gone");
 }
 
@@ -46,9 +48,11 @@ fn three_unanswered_probes_freeze_once_later_packets_are_acknowledged() {
 #[test]
 fn probes_wait_for_the_largest_round_trip_time_seen_lately() {
     let mut rig = Rig::new(|_| ());
-    rig.plus.on_loss(rig.path.at(0), &LossInfo { max_rtt_ps: 16 * RTT_PS, ..lost(7) }, &mut rig.log);
-    let half_ps = (16 * 9 + 1) << (TICK_SHIFT - 1);
-    assert_eq!(rig.probes(1 << 40), [(0, 7), (half_ps, 7), (2 * half_ps, 7)]);
+    rig.plus.on_loss(rig.path.at_ps(0), &LossInfo { max_rtt_ps: 16 * RTT_PS, ..lost(7) }, &mut rig.log);
+    // Nine eighths of 128 us are 137 whole ticks, and one more.
+    let half_ps = 138 << (TICK_SHIFT - 1);
+    let second = Time::ZERO.after(half_ps);
+    assert_eq!(rig.probes(at(1 << 40)), [(Time::ZERO, 7), (second, 7), (second.after(half_ps), 7)]);
 }
 
 //= docs/specs/reps-plus.md#RPP-11 probes
@@ -58,16 +62,16 @@ fn an_answer_clears_the_suspect() {
         let mut rig = Rig::new(|_| ());
         rig.lose(0, 7);
         (0..answered).for_each(|_| {
-            let at_ps = rig.plus.poll_timeout(&rig.path).unwrap();
-            assert!(rig.plus.poll_probe(rig.path.at(at_ps)).is_some());
+            let at = rig.plus.poll_timeout(&rig.path).unwrap();
+            assert!(rig.plus.poll_probe(rig.path.at(at)).is_some());
         });
         rig.answer(RTT_PS, 8);
         assert!(rig.plus.suspect().is_some(), "another's");
         rig.answer(RTT_PS, 7);
         assert_eq!(rig.plus.suspect(), None);
-        rig.news(90 * RTT_PS, 80 * RTT_PS);
+        rig.news(at(90 * RTT_PS), at(80 * RTT_PS));
         assert!(!rig.plus.is_frozen() && rig.log.is_empty());
-        assert_eq!(rig.probes(u64::MAX - 1), []);
+        assert_eq!(rig.probes(Time::NEVER.before(Time::STEP_PS)), []);
     }
 }
 
@@ -84,8 +88,8 @@ fn beside_a_suspect_and_while_frozen_it_reuses_the_buffer() {
         rig.ack(0, &[1, 2, 3], false, 0);
         assert_eq!(rig.cached(), [1, 2, 3], "what is valid first");
         if !rig.plus.is_frozen() {
-            rig.probes(9 * RTT_PS);
-            rig.news(20 * RTT_PS, 19 * RTT_PS);
+            rig.probes(at(9 * RTT_PS));
+            rig.news(at(20 * RTT_PS), at(19 * RTT_PS));
             assert!(rig.plus.is_frozen());
         }
     }
@@ -101,13 +105,13 @@ fn freezing_ends_with_an_answer_or_its_time() {
     let tick_ps = 1 << TICK_SHIFT;
     let mut rig = Rig::new(|_| ());
     let frozen_ps = rig.freeze(0, 7);
-    let probes = rig.probes(frozen_ps + 100 * RTT_PS);
+    let probes = rig.probes(at(frozen_ps + 100 * RTT_PS));
     assert!(probes.iter().all(|(_, ev)| *ev == 7));
-    let gaps: Vec<u64> = probes.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
-    assert!(!gaps.is_empty() && gaps.iter().all(|gap_ps| *gap_ps == 8 * (11 << TICK_SHIFT)), "{gaps:?}");
+    let gaps: Vec<u64> = probes.windows(2).map(|pair| pair[1].0.since(pair[0].0)).collect();
+    assert!(!gaps.is_empty() && gaps.iter().all(|gap_ps| *gap_ps == Time::ZERO.after(8 * WAIT_PS).ps()), "{gaps:?}");
     rig.ack(frozen_ps, &[4, 5], false, 0);
     rig.answer(frozen_ps + RTT_PS, 7);
-    assert_eq!(rig.log[1..], [(frozen_ps + RTT_PS, Event::FreezeExited)]);
+    assert_eq!(rig.log[1..], [(at(frozen_ps + RTT_PS), Event::FreezeExited)]);
     (0..BDP).for_each(|_| assert!(![4, 5].contains(&rig.send()), "the path is back: it explores first"));
     assert_eq!(rig.cached(), [4, 5]);
 
@@ -116,8 +120,27 @@ fn freezing_ends_with_an_answer_or_its_time() {
     rig.ack(end_ps, &[4], false, 0);
     assert!(rig.plus.is_frozen(), "not yet over");
     rig.ack(end_ps + tick_ps, &[5], false, 0);
-    assert_eq!(rig.log[1..], [(end_ps + tick_ps, Event::FreezeExited)]);
+    assert_eq!(rig.log[1..], [(at(end_ps + tick_ps), Event::FreezeExited)]);
     assert_eq!(rig.cached(), [4, 5], "nothing says that the path is back: no exploring first");
+}
+
+/// Its 32 bits of ticks wrap after 75 minutes. Probes go on meanwhile, as it asks for.
+//= docs/specs/reps-plus.md#RPP-13 thawing
+#[test]
+fn a_frozen_connection_that_idles_for_hours_thaws_at_its_first_ack() {
+    const MINUTE_PS: u64 = 60 * 1_000_000 * 1_000_000;
+    for minutes in [1, 20, 37, 38, 50, 74, 76, 100, 125, 180] {
+        let mut rig = Rig::new(|_| ());
+        // Round trips of 10 ms: a probe each 90 ms.
+        rig.plus.on_loss(rig.path.at_ps(0), &LossInfo { max_rtt_ps: 10_000_000_000, ..lost(7) }, &mut rig.log);
+        rig.probes(at(MINUTE_PS / 600));
+        rig.news(at(MINUTE_PS / 60), at(MINUTE_PS / 60 - RTT_PS));
+        assert!(rig.plus.is_frozen());
+        let end_ps = minutes * MINUTE_PS;
+        assert!(rig.probes(at(end_ps)).len() as u64 > 600 * (minutes - 1) && rig.plus.is_frozen());
+        rig.ack(end_ps, &[4], false, 0);
+        assert!(!rig.plus.is_frozen(), "after {minutes} minutes");
+    }
 }
 
 //= docs/specs/reps-plus.md#RPP-14 losses while frozen

@@ -14,9 +14,10 @@ struct Twin {
     head: usize,
     explore: u16,
     /// The suspect, how many probes went, and when the next one goes, or the last one counts as unanswered.
-    suspect: Option<(u16, u8, u64)>,
+    suspect: Option<(u16, u8, Time)>,
     frozen: bool,
-    wait: u64,
+    wait_ps: u64,
+    /// When freezing is over, in ticks.
     end: u64,
     phase: u16,
 }
@@ -44,18 +45,18 @@ impl Twin {
     }
 
     /// `settled` says of each value whether its packet was slow.
-    fn on_ack(&mut self, now: u64, sent: u64, settled: &[(u16, bool)], echoes: &[(u16, bool)], ack: &AckInfo) {
-        if self.frozen && now > self.end {
+    fn on_ack(&mut self, now: Time, sent: Time, settled: &[(u16, bool)], echoes: &[(u16, bool)], ack: &AckInfo) {
+        if self.frozen && now.intervals(TICK_SHIFT) > self.end {
             (self.frozen, self.suspect) = (false, None);
         }
         if let Some((ev, 3, at)) = self.suspect
             && !self.frozen
-            && 2 * now >= 2 * at
-            && 2 * sent >= 2 * at - self.wait
+            && now >= at
+            && sent >= at.before(self.wait_ps / 2)
         {
             self.forget(ev);
-            (self.frozen, self.explore, self.end) = (true, 0, now + TIMEOUT_PS);
-            self.suspect = Some((ev, 3, now + 8 * self.wait));
+            (self.frozen, self.explore, self.end) = (true, 0, now.after(TIMEOUT_PS).intervals(TICK_SHIFT));
+            self.suspect = Some((ev, 3, now.after(8 * self.wait_ps)));
         }
         let counts = |(ev, slow): &&(u16, bool)| *slow || *ev < EVS;
         let known: Vec<(u16, bool)> = settled.iter().filter(counts).copied().take(MAX_BUFFER).collect();
@@ -74,15 +75,15 @@ impl Twin {
         if ack.packets > 1 {
             others.into_iter().for_each(|ev| self.cache(ev));
         }
-        if !ack.marked && now - sent < 4 * RTT_PS && ack.ev.index() < EVS {
+        if !ack.marked && now.since(sent) < 4 * RTT_PS && ack.ev.index() < EVS {
             self.cache(ack.ev.index());
         }
     }
 
-    fn on_loss(&mut self, now: u64, ev: u16, max_rtt: u64) {
+    fn on_loss(&mut self, now: Time, ev: u16, max_rtt_ps: u64) {
         if self.suspect.is_none() {
             // Whole ticks, and one more.
-            self.wait = ((max_rtt * 9 / 8).max(RTT_PS * 5 / 4) / TICK_PS + 1) * TICK_PS;
+            self.wait_ps = (((max_rtt_ps * 9 / 8).max(RTT_PS * 5 / 4) >> TICK_SHIFT) + 1) << TICK_SHIFT;
             self.suspect = Some((ev, 0, now));
         }
         if self.frozen {
@@ -90,15 +91,15 @@ impl Twin {
         }
     }
 
-    fn poll_probe(&mut self, now: u64) -> Option<u16> {
+    fn poll_probe(&mut self, now: Time) -> Option<u16> {
         let (ev, sent, at) = self.suspect?;
         if now < at || (sent == 3 && !self.frozen) {
             return None;
         }
         self.suspect = Some(match (self.frozen, sent) {
-            (true, _) => (ev, 3, now + 8 * self.wait),
-            (false, 2) => (ev, 3, now + self.wait),
-            (false, _) => (ev, sent + 1, now + self.wait / 2),
+            (true, _) => (ev, 3, now.after(8 * self.wait_ps)),
+            (false, 2) => (ev, 3, now.after(self.wait_ps)),
+            (false, _) => (ev, sent + 1, now.after(self.wait_ps / 2)),
         });
         Some(ev)
     }
@@ -125,7 +126,8 @@ impl Twin {
     }
 }
 
-const TICK_PS: u64 = 1 << TICK_SHIFT;
+/// The unit of histories: an eighth of a round trip.
+const UNIT_PS: u64 = RTT_PS / 8;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -168,37 +170,37 @@ proptest! {
         let mut rig = Rig::new(|config| config.buffer = depth as u8);
         let mut twin = Twin {
             depth: depth as usize, valid: VecDeque::new(), slots: Vec::new(), head: 0, explore: 0,
-            suspect: None, frozen: false, wait: 0, end: 0, phase: rig.plus.state.phase,
+            suspect: None, frozen: false, wait_ps: 0, end: 0, phase: rig.plus.state.phase,
         };
-        let mut tick = 100;
+        let mut units = 100;
         for step in steps {
-            let now_ps = tick * TICK_PS;
+            let now = at(units * UNIT_PS);
             match step {
                 Step::Send(count) => for _ in 0..count {
                     prop_assert_eq!(rig.send(), twin.next_ev());
                 },
                 Step::Ack { settled, echoes, marked, marks, packets, age } => {
                     let ack = info(settled.last().unwrap().0, marked, packets, (marks + u16::from(marked)).min(packets));
-                    let ack = AckInfo { rtt_ps: age * TICK_PS, ..ack };
+                    let ack = AckInfo { rtt_ps: age * UNIT_PS, ..ack };
                     for &(ev, slow) in &settled {
-                        let age_ps = 4 * RTT_PS - u64::from(!slow);
-                        rig.plus.on_packet_acked(rig.path.at(now_ps), &PacketInfo { sent_ps: now_ps - age_ps, ..packet(ev) });
+                        let age_ps = 4 * RTT_PS - if slow { 0 } else { Time::STEP_PS };
+                        rig.plus.on_packet_acked(rig.path.at(now), &PacketInfo { sent_at: now.before(age_ps), ..packet(ev) });
                     }
-                    echoes.iter().for_each(|&(ev, marked)| rig.plus.on_echo(rig.path.at(now_ps), Ev::new(ev), marked));
-                    rig.plus.on_ack(rig.path.at(now_ps), &ack, &mut rig.log);
-                    twin.on_ack(now_ps, now_ps - age * TICK_PS, &settled, &echoes, &ack);
+                    echoes.iter().for_each(|&(ev, marked)| rig.plus.on_echo(rig.path.at(now), Ev::new(ev), marked));
+                    rig.plus.on_ack(rig.path.at(now), &ack, &mut rig.log);
+                    twin.on_ack(now, now.before(age * UNIT_PS), &settled, &echoes, &ack);
                 }
                 Step::Loss { ev, max_rtt } => {
-                    let loss = LossInfo { max_rtt_ps: max_rtt * TICK_PS, ..lost(ev) };
-                    rig.plus.on_loss(rig.path.at(now_ps), &loss, &mut rig.log);
-                    twin.on_loss(now_ps, ev, max_rtt * TICK_PS);
+                    let loss = LossInfo { max_rtt_ps: max_rtt * UNIT_PS, ..lost(ev) };
+                    rig.plus.on_loss(rig.path.at(now), &loss, &mut rig.log);
+                    twin.on_loss(now, ev, max_rtt * UNIT_PS);
                 }
-                Step::Probe => prop_assert_eq!(rig.plus.poll_probe(rig.path.at(now_ps)).map(Ev::index), twin.poll_probe(now_ps)),
+                Step::Probe => prop_assert_eq!(rig.plus.poll_probe(rig.path.at(now)).map(Ev::index), twin.poll_probe(now)),
                 Step::Answer(ev) => {
-                    rig.answer(now_ps, ev);
+                    rig.answer(now.ps(), ev);
                     twin.on_answer(ev);
                 }
-                Step::Wait(ticks) => tick += ticks,
+                Step::Wait(more) => units += more,
             }
             let seen = (rig.plus.is_frozen(), rig.plus.suspect().map(Ev::index), usize::from(rig.plus.valid_evs()));
             prop_assert_eq!(seen, (twin.frozen, twin.suspect.map(|(ev, ..)| ev), twin.valid.len()));
@@ -219,15 +221,15 @@ proptest! {
         for (sends, ev, marked) in steps {
             if sends {
                 let (ours, theirs) = (&mut ours, &mut theirs);
-                prop_assert_eq!(plus.next_ev(path.at(0), &SendInfo::default(), ours), reps.next_ev(path.at(0), &SendInfo::default(), theirs));
+                prop_assert_eq!(plus.next_ev(path.at_ps(0), &SendInfo::default(), ours), reps.next_ev(path.at_ps(0), &SendInfo::default(), theirs));
                 continue;
             }
             // Settled along with it, for want of an ACK that was lost.
-            plus.on_packet_acked(path.at(0), &packet(ev / 2));
-            plus.on_packet_acked(path.at(0), &packet(ev));
+            plus.on_packet_acked(path.at_ps(0), &packet(ev / 2));
+            plus.on_packet_acked(path.at_ps(0), &packet(ev));
             let ack = info(ev, marked, 1, u16::from(marked));
-            plus.on_ack(path.at(0), &ack, &mut ());
-            reps.on_ack(path.at(0), &ack, &mut ());
+            plus.on_ack(path.at_ps(0), &ack, &mut ());
+            reps.on_ack(path.at_ps(0), &ack, &mut ());
         }
     }
 }

@@ -5,12 +5,12 @@ use crate::path::Remembered;
 
 impl Rig {
     fn ends(&self, now_ps: u64) -> Option<Remembered> {
-        self.plus.remember(self.path.at(now_ps))
+        self.plus.remember(self.path.at_ps(now_ps))
     }
 
     fn begins(now_ps: u64, learned: &Remembered) -> Self {
         let mut rig = Self::new(|_| {});
-        rig.plus.recall(rig.path.at(now_ps), learned);
+        rig.plus.recall(rig.path.at_ps(now_ps), learned);
         rig
     }
 }
@@ -47,7 +47,7 @@ fn what_has_learned_nothing_hands_on_nothing() {
     let mut off = Rig::new(|own| own.remember = false);
     off.ack(RTT_PS, &[7], false, 0);
     assert_eq!(off.ends(RTT_PS), None);
-    off.plus.recall(off.path.at(RTT_PS), &with_values(3).ends(RTT_PS).unwrap());
+    off.plus.recall(off.path.at_ps(RTT_PS), &with_values(3).ends(RTT_PS).unwrap());
     assert_eq!(off.plus.valid_evs(), 1);
 }
 
@@ -61,7 +61,7 @@ fn a_suspect_goes_along_and_is_probed_at_once() {
     let mut second = Rig::begins(3 * RTT_PS, &learned);
     assert_eq!(second.plus.suspect(), Some(Ev::new(105)));
     assert!(!second.plus.is_frozen());
-    assert_eq!(second.plus.poll_probe(second.path.at(3 * RTT_PS)), Some(Ev::new(105)));
+    assert_eq!(second.plus.poll_probe(second.path.at_ps(3 * RTT_PS)), Some(Ev::new(105)));
     // With all values used it walks the buffer and does not explore.
     let sent: Vec<u16> = (0..40).map(|_| second.send()).collect();
     assert!(sent.iter().all(|ev| (100..112).contains(ev) && *ev != 105), "{sent:?}");
@@ -81,9 +81,9 @@ fn a_frozen_connection_s_successor_is_frozen_for_the_rest_of_its_time() {
     let mut second = Rig::begins(frozen_ps + TIMEOUT_PS / 2, &learned);
     assert!(second.plus.is_frozen());
     let end_ps = frozen_ps + TIMEOUT_PS;
-    second.news(end_ps - 2 * RTT_PS, end_ps - 3 * RTT_PS);
+    second.news(at(end_ps - 2 * RTT_PS), at(end_ps - 3 * RTT_PS));
     assert!(second.plus.is_frozen());
-    second.news(end_ps + RTT_PS, end_ps);
+    second.news(at(end_ps + RTT_PS), at(end_ps));
     assert!(!second.plus.is_frozen());
     assert_eq!(second.log.last().map(|(_, event)| *event), Some(Event::FreezeExited));
 }
@@ -97,9 +97,9 @@ fn few_values_go_without_the_suspect() {
         let mut second = Rig::new(|_| {});
         if paths > 0 {
             let paths: Vec<Ev> = (0..paths).map(Ev::new).collect();
-            second.plus.on_reachable(second.path.at(0), &paths);
+            second.plus.on_reachable(second.path.at_ps(0), &paths);
         }
-        second.plus.recall(second.path.at(RTT_PS), &first.ends(RTT_PS).unwrap());
+        second.plus.recall(second.path.at_ps(RTT_PS), &first.ends(RTT_PS).unwrap());
         second.plus.suspect().is_some()
     };
     assert_eq!([begins(7, 0), begins(8, 0)], [false, true]);
@@ -112,6 +112,6 @@ fn values_beyond_the_set_are_left_out() {
     let learned = with_values(3).ends(RTT_PS).unwrap();
     let mut few = Rig::new(|_| {});
     few.path.evs = 102;
-    few.plus.recall(few.path.at(RTT_PS), &learned);
+    few.plus.recall(few.path.at_ps(RTT_PS), &learned);
     assert_eq!(few.plus.valid_evs(), 2);
 }
