@@ -33,29 +33,25 @@ pub struct PowerOfTwo {
     labels: Labels,
     /// By default it follows from the path.
     half_life: Option<Micros>,
-    known: Box<[Known]>,
-}
-
-/// What is known of a label.
-#[derive(Clone, Copy, Debug, Default)]
-struct Known {
-    /// How congested the label was: 0 is not at all, 255 lost a packet.
-    score: u8,
-    /// The half-life in which the score was written, counted from time 0.
+    /// How congested each label was: 0 is not at all, 255 lost a packet.
+    scores: Box<[u8]>,
+    /// The half-life up to which they have halved, counted from time 0.
     tick: u64,
 }
 
 impl PowerOfTwo {
-    /// The score of a label as of now, which is written back.
+    /// The scores as of now.
     //= docs/specs/power-of-two.md#P2C-4 scores halve
     #[inline]
-    fn age(&mut self, now: Now<'_>, label: u16) -> &mut Known {
+    fn scores(&mut self, now: Now<'_>) -> &mut [u8] {
         let half_life_ps = self.half_life.map_or(now.path.base_rtt_ps * HALF_LIFE_RTTS, Micros::ps);
         let tick = now.time.intervals(half_life_ps.max(1).ilog2());
-        let known = &mut self.known[usize::from(label)];
-        let passed = tick.saturating_sub(known.tick);
-        *known = Known { score: if passed < 8 { known.score >> passed } else { 0 }, tick };
-        known
+        if tick != self.tick {
+            let passed = tick.saturating_sub(self.tick).min(8) as u32;
+            self.scores.iter_mut().for_each(|score| *score = score.checked_shr(passed).unwrap_or(0));
+            self.tick = tick;
+        }
+        &mut self.scores
     }
 
     /// Two different labels, or the only one twice.
@@ -74,13 +70,13 @@ impl Scheme for PowerOfTwo {
     type Config = PowerOfTwoConfig;
 
     /// With 64 labels.
-    const STATE_BYTES: usize = size_of::<Ev>() + LABELS as usize * size_of::<Known>();
+    const STATE_BYTES: usize = size_of::<Ev>() + LABELS as usize + size_of::<u64>();
 
     //= docs/specs/power-of-two.md#P2C-1 labels
     fn make(own: &PowerOfTwoConfig, path: &Path, rng: &mut Rng) -> Self {
         let labels = Labels::new(path, own.labels, rng);
-        let known = vec![Known::default(); labels.count().into()].into_boxed_slice();
-        Self { labels, half_life: own.half_life_us, known }
+        let scores = vec![0; labels.count().into()].into_boxed_slice();
+        Self { labels, half_life: own.half_life_us, scores, tick: 0 }
     }
 }
 
@@ -89,7 +85,8 @@ impl Balancer for PowerOfTwo {
     #[inline]
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let [first, second] = self.draw_two(rng);
-        let better = self.age(now, second).score < self.age(now, first).score;
+        let scores = self.scores(now);
+        let better = scores[usize::from(second)] < scores[usize::from(first)];
         self.labels.ev(if better { second } else { first })
     }
 
@@ -97,30 +94,28 @@ impl Balancer for PowerOfTwo {
     #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         let Some(label) = self.labels.label(ack.ev) else { return };
-        let known = self.age(now, label);
+        let score = &mut self.scores(now)[usize::from(label)];
         if ack.marked {
-            known.mark();
+            mark(score);
         } else {
-            known.score -= known.score.div_ceil(4);
+            *score -= score.div_ceil(4);
         }
     }
 
     //= docs/specs/power-of-two.md#P2C-3 scores
     fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
         let Some(label) = self.labels.label(loss.ev) else { return };
-        let known = self.age(now, label);
+        let score = &mut self.scores(now)[usize::from(label)];
         match loss.cause {
-            LossCause::Trimmed => known.mark(),
-            _ => known.score = u8::MAX,
+            LossCause::Trimmed => mark(score),
+            _ => *score = u8::MAX,
         }
     }
 }
 
-impl Known {
-    #[inline]
-    fn mark(&mut self) {
-        self.score += (u8::MAX - self.score).div_ceil(4);
-    }
+#[inline]
+fn mark(score: &mut u8) {
+    *score += (u8::MAX - *score).div_ceil(4);
 }
 
 /// Long enough that a score averages over some round trips, short enough that a label is tried again a millisecond
@@ -205,7 +200,7 @@ mod tests {
         //= docs/specs/power-of-two.md#P2C-3 scores
         //= docs/specs/power-of-two.md#P2C-4 scores halve
         let (mut balancer, _) = balancer(4);
-        let score = |balancer: &PowerOfTwo| balancer.known[2].score;
+        let score = |balancer: &PowerOfTwo| balancer.scores[2];
         for (marked, expected) in [(true, 64), (true, 112), (false, 84), (true, 127), (false, 95), (false, 71)] {
             ack(&mut balancer, 0, 2, marked);
             assert_eq!(score(&balancer), expected);
@@ -219,9 +214,8 @@ mod tests {
         for (half_lives, expected) in [(0, 255), (1, 127), (3, 31), (7, 1), (8, 0), (255, 0), (256, 0), (512, 0)] {
             balancer.scheme.on_loss(balancer.path.at_ps(HALF_LIFE_PS - 1), &timeout, &mut ());
             let On { scheme, path } = &mut balancer;
-            let known = scheme.age(path.at_ps(HALF_LIFE_PS - 1 + half_lives * HALF_LIFE_PS), 2);
-            assert_eq!(known.score, expected, "after {half_lives}");
-            *known = Known::default();
+            let scores = scheme.scores(path.at_ps(HALF_LIFE_PS - 1 + half_lives * HALF_LIFE_PS));
+            assert_eq!(std::mem::take(&mut scores[2]), expected, "after {half_lives}");
         }
         ack(&mut balancer, 0, 2, false);
         assert_eq!(score(&balancer), 0);
@@ -230,6 +224,6 @@ mod tests {
             &AckInfo { ev: Ev::new(60_000), marked: true, ..AckInfo::default() },
             &mut (),
         );
-        assert!(balancer.known.iter().all(|known| known.score == 0), "what is no label changes nothing");
+        assert!(balancer.scores.iter().all(|score| *score == 0), "what is no label changes nothing");
     }
 }
