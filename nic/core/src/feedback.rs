@@ -42,7 +42,7 @@ pub struct PacketInfo {
     pub ev: Ev,
     /// Bytes of the whole frame on the wire.
     pub bytes: u32,
-    /// When it was last sent, in picoseconds.
+    /// When it was last sent.
     pub sent_at: Time,
     /// It was declared lost and is not sent again yet.
     pub was_lost: bool,
@@ -82,6 +82,6 @@ pub struct LossInfo {
     pub max_rtt_ps: u64,
     /// Wire bytes in flight afterwards: sent, neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
-    /// When the lost transmission was made, in picoseconds.
+    /// When the lost transmission was made.
     pub sent_at: Time,
 }

@@ -202,7 +202,7 @@ pub struct Transmission {
     pub psn: u64,
     /// The entropy value that it carries.
     pub ev: Ev,
-    /// When it was made, in picoseconds.
+    /// When it was made.
     pub sent_at: Time,
 }
 

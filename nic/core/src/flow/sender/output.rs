@@ -54,7 +54,7 @@ pub enum SenderEvent {
     MessageDelivered {
         /// The message.
         message: u32,
-        /// When the last acknowledgement came, in picoseconds.
+        /// When the last acknowledgement came.
         at: Time,
     },
     /// Nothing was newly acknowledged for `give_up_ps`. The sender has failed: it sends nothing and takes nothing.
