@@ -1,7 +1,7 @@
 //! Nack: a frame arrived trimmed, a packet is missing from its section, or the sender is to go back.
 
-use crate::{EvPort, Time};
 use crate::declare::header;
+use crate::{EvPort, Time};
 
 header! {
     /// The receiver's answer to a trimmed frame, to a frame that proves an earlier packet lost, or to one that it drops because an

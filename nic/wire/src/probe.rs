@@ -1,7 +1,7 @@
 //! Probe and ProbeAck: is the path of an EV alive?
 
-use crate::{EvPort, Time};
 use crate::declare::header;
+use crate::{EvPort, Time};
 
 header! {
     /// A probe; the EV under test is the frame's UDP source port. It is as long as its answer.

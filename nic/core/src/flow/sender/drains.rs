@@ -36,7 +36,7 @@ impl Sender {
             }
             (Some(since), false) => {
                 self.draining_since = None;
-                self.stats.drained_ps += now.since(since);
+                self.stats.drained_ps = self.stats.drained_ps.saturating_add(now.since(since));
             }
             _ => {}
         }

@@ -28,7 +28,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// How long the sender waited for this, in picoseconds, up to the last [`Sender::poll_transmit`](super::Sender::poll_transmit).
+    /// How long the sender waited for this, in picoseconds, up to the last [`Sender::poll_transmit`](super::Sender::poll_transmit);
+    /// `u64::MAX`, which is 213 days, for all that is longer.
     pub fn waited_ps(&self, limit: Limit) -> u64 {
         self.waited_ps[limit as usize]
     }
@@ -36,7 +37,8 @@ impl Limits {
     /// A wait goes on at `now`, or ends.
     #[inline]
     pub(super) fn on_waited(&mut self, since: Time, now: Time) {
-        self.waited_ps[self.present as usize] += now.since(since);
+        let waited_ps = &mut self.waited_ps[self.present as usize];
+        *waited_ps = waited_ps.saturating_add(now.since(since));
     }
 }
 
