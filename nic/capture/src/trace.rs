@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use spray_core::event::Event;
 use spray_core::feedback::LossCause;
-use spray_wire::{Ack, BITMAP_BITS, Body, Common, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Data, Envelope, Nack};
+use spray_wire::{Ack, BITMAP_BITS, Body, Common, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Data, Envelope, Nack, Time};
 
 use super::Sighting;
 
@@ -134,7 +134,7 @@ struct Packet {
     flow: usize,
     chosen: bool,
     /// When each transmission was sent.
-    sent_ps: Vec<u64>,
+    sent_at: Vec<Time>,
     arrived: bool,
     acked: bool,
 }
@@ -315,15 +315,15 @@ impl Connection {
     fn send(&mut self, data: &Data) {
         let last = self.flows.len().saturating_sub(1);
         let (flow, chosen) = self.flows[(data.message as usize).min(last)];
-        let new = Packet { flow, chosen, sent_ps: Vec::new(), arrived: false, acked: false };
-        self.packets.entry(data.psn).or_insert(new).sent_ps.push(data.timestamp);
+        let new = Packet { flow, chosen, sent_at: Vec::new(), arrived: false, acked: false };
+        self.packets.entry(data.psn).or_insert(new).sent_at.push(data.timestamp);
     }
 }
 
 impl Packet {
     /// Which transmission had this time.
-    fn attempt(&self, sent_ps: u64) -> u32 {
-        self.sent_ps.iter().rposition(|at_ps| *at_ps == sent_ps).map_or(0, |place| place as u32 + 1)
+    fn attempt(&self, sent_at: Time) -> u32 {
+        self.sent_at.iter().rposition(|at| *at == sent_at).map_or(0, |place| place as u32 + 1)
     }
 
     fn row(&self, at_ps: i64, packet: u64, event: Life, place: &str, detail: &str) -> Row {
