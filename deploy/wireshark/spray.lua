@@ -49,7 +49,7 @@ field("flags.go_back", ProtoField.bool, "Everything from there on again", 8, nil
 field("flags.acknowledgement", ProtoField.bool, "Acknowledges a Close", 8, nil, 1)
 -- Packets and messages.
 field("psn", ProtoField.uint64, "Packet sequence number", base.DEC)
-field("timestamp", ProtoField.uint64, "Sent at (ps of the sender's clock)", base.DEC)
+field("timestamp", ProtoField.uint64, "Sent at (1/8 ns of the sender's clock)", base.DEC)
 field("message", ProtoField.uint32, "Message", base.DEC)
 field("offset", ProtoField.uint64, "Offset in the message", base.DEC)
 field("message_bytes", ProtoField.uint64, "Bytes of the message", base.DEC)
@@ -62,7 +62,7 @@ field("payload", ProtoField.bytes, "Payload")
 field("payload_tag", ProtoField.bytes, "Tag of the payload")
 -- Acknowledgements.
 field("cumulative", ProtoField.uint64, "All below were received", base.DEC)
-field("timestamp_echo", ProtoField.uint64, "Timestamp echo (ps)", base.DEC)
+field("timestamp_echo", ProtoField.uint64, "Timestamp echo (1/8 ns)", base.DEC)
 field("sack_base", ProtoField.uint64, "Packet of bit 0", base.DEC)
 field("bitmap", ProtoField.bytes, "Bitmap")
 field("selected", ProtoField.string, "Received beyond")

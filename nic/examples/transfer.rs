@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use spray_nic::{
-    BalancerKind, Endpoint, EndpointConfig, EndpointEvent, FlowConfig, Kind, Path, Peer,
+    BalancerKind, Endpoint, EndpointConfig, EndpointEvent, FlowConfig, Kind, Path, Peer, Time,
     device::{Impairments, MemoryConfig, MemoryNetwork},
     header_bytes,
 };
@@ -33,19 +33,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let (mut sender, mut receiver) = (endpoint(1)?, endpoint(2)?);
 
-    let connection = sender.connect(0, host(2), None)?;
+    let connection = sender.connect(Time::ZERO, host(2), None)?;
     let sent: Vec<u8> = (0..10_000_000u32).map(|at| (at >> 3) as u8).collect();
     sender.send(connection, sent.clone().into())?;
 
-    let mut now_ps = 0;
+    let mut now = Time::ZERO;
     let elapsed_ps = loop {
-        now_ps += 1_000_000;
-        network.advance(now_ps);
-        sender.poll(now_ps);
-        receiver.poll(now_ps);
-        if let Some(EndpointEvent::Received { data, completed_ps, .. }) = receiver.poll_event() {
+        now = now.after(1_000_000);
+        network.advance(now);
+        sender.poll(now);
+        receiver.poll(now);
+        if let Some(EndpointEvent::Received { data, completed_at, .. }) = receiver.poll_event() {
             assert!(data == sent, "every byte in its place");
-            break completed_ps;
+            break completed_at.ps();
         }
     };
     let stats = sender.connection_stats(connection).unwrap_or_default().sender;

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 
 use rand_core::RngCore;
+use spray_core::Time;
 use spray_core::flow::{Arrival, FlowConfig, Receiver, Sender, SenderEvent, Transmit};
 use spray_core::path::{BalancerKind, Path};
 use spray_core::rng::{self, Rng};
@@ -48,7 +49,7 @@ struct Pair {
     receiver: Receiver,
     rng: Rng,
     line: Vec<([u8; 4096], usize)>,
-    now_ps: u64,
+    now: Time,
     messages: u32,
     delivered: u32,
 }
@@ -62,16 +63,16 @@ impl Pair {
         let mut rng = rng::stream(5, 5);
         let sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
         let receiver = Receiver::new(&config);
-        Self { sender, receiver, rng, line: vec![([0; 4096], 0); SLOTS], now_ps: 0, messages: 0, delivered: 0 }
+        Self { sender, receiver, rng, line: vec![([0; 4096], 0); SLOTS], now: Time::ZERO, messages: 0, delivered: 0 }
     }
 
     fn step(&mut self, number: usize) {
-        self.now_ps += STEP_PS;
+        self.now = self.now.after(STEP_PS);
         while self.messages < self.delivered + 4 && self.sender.send_message(self.messages, MESSAGE).is_ok() {
             self.messages += 1;
         }
-        if self.sender.poll_timeout().is_some_and(|due_ps| due_ps <= self.now_ps) {
-            self.sender.on_timeout(self.now_ps, &mut ());
+        if self.sender.poll_timeout().is_some_and(|due| due <= self.now) {
+            self.sender.on_timeout(self.now, &mut ());
         }
         while let Some(event) = self.sender.poll_event() {
             match event {
@@ -79,11 +80,11 @@ impl Pair {
                 SenderEvent::Failed => panic!("the line loses one frame in twenty only"),
             }
         }
-        self.receiver.on_timeout(self.now_ps);
+        self.receiver.on_timeout(self.now);
         let slot = number % SLOTS;
         self.arrive(slot);
         self.line[slot].1 = 0;
-        if let Some(Transmit::Data { data, ev }) = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ()) {
+        if let Some(Transmit::Data { data, ev }) = self.sender.poll_transmit(self.now, &mut self.rng, &mut ()) {
             let port = ev.port(EVS);
             if !self.rng.next_u32().is_multiple_of(20) {
                 self.line[slot].1 = emit(&mut self.line[slot].0, port, &Body::Data(data), &[7; PAYLOAD]);
@@ -102,7 +103,7 @@ impl Pair {
         let marked = self.rng.next_u32().is_multiple_of(8);
         let port = frame.envelope.src_port;
         let arrival = Arrival { data, port, marked, hops: 3, trimmed: false, last_port: false };
-        self.receiver.on_data(self.now_ps, &arrival);
+        self.receiver.on_data(self.now, &arrival);
         while let Some((_, bytes)) = self.receiver.message_completed() {
             self.receiver.consumed(bytes);
         }
@@ -111,7 +112,7 @@ impl Pair {
             let length = emit(&mut bytes, port, &Body::Ack(ack), &[]);
             let back = wire::parse(&bytes[..length], spray_wire::Ports::DEFAULT).expect("as built").expect("ours");
             let Body::Ack(ack) = back.body else { panic!("an ACK comes back as one") };
-            self.sender.on_ack(self.now_ps, &ack, &mut ());
+            self.sender.on_ack(self.now, &ack, &mut ());
         }
     }
 }

@@ -11,7 +11,7 @@ use spray_test_support::{AnySeal, Folder, WRONG, tshark};
 use spray_wire::{
     Ack, Body, Close, CloseReason, Common, DSCP_CONTROL, DSCP_DATA, DSCP_TRIMMED_LAST, Data, Echoes, Ecn, Envelope,
     EvPort, Kind, MAX_ECHOES, Nack, Probe, ProbeAck, Pull, PullRequest, Reset, Retry, SEAL_BYTES, Seal, Section,
-    TAG_BYTES, Terms, emit, emit_sealed, open, parse, switch_view,
+    TAG_BYTES, Terms, Time, emit, emit_sealed, open, parse, switch_view,
 };
 
 /// One body of each kind, an Ack with echoes and one without, a handshake with a key exchange's message, a trailer.
@@ -19,7 +19,7 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
     let payload: Vec<u8> = (0..133).map(|i| (i * 7) as u8).collect();
     let data = Data {
         psn: 0x1112_1314_1516_1718,
-        timestamp: 0x2122_2324_2526_2728,
+        timestamp: counted(0x0122_2324_2526_2728),
         message: 0x3132_3334,
         offset: 0x4142_4344_4546_4748,
         message_bytes: 0x5152_5354_5556_5758,
@@ -36,7 +36,7 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
         .for_each(|(port, marked)| echoes.push(EvPort::new(port), marked, MAX_ECHOES));
     let ack = Ack {
         cumulative: 1_000,
-        timestamp_echo: 0x2122_2324_2526_2728,
+        timestamp_echo: counted(0x0122_2324_2526_2728),
         sack_base: 1_001,
         bitmap: [0b1011, 1 << 63, 0x0102_0304_0506_0708, 1 << 63],
         port: EvPort::new(0x4142),
@@ -50,7 +50,7 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
     };
     let nack = Nack {
         psn: 77,
-        timestamp_echo: 0x2122_2324_2526_2728,
+        timestamp_echo: counted(0x0122_2324_2526_2728),
         port: EvPort::new(0x4142),
         hops: 3,
         marked: true,
@@ -70,7 +70,8 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
         token: *b"a client's token",
     };
     let exchange = Terms { exchange_bytes: 48, ..terms };
-    let answer = ProbeAck { token: 99, timestamp: 123_456_789, port: EvPort::new(60_000), hops: 3, marked: true };
+    let answer =
+        ProbeAck { token: 99, timestamp: counted(123_456_789), port: EvPort::new(60_000), hops: 3, marked: true };
     let none = Vec::new;
     vec![
         (Body::Data(data), payload.clone()),
@@ -82,12 +83,17 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
         (Body::Accept(exchange), payload[..48].to_vec()),
         (Body::Close(Close { cumulative: 1 << 50, reason: CloseReason::Timeout, acknowledgement: true }), none()),
         (Body::Reset(Reset { reason: 7 }), none()),
-        (Body::Probe(Probe { token: 99, timestamp: 123_456_789 }), none()),
+        (Body::Probe(Probe { token: 99, timestamp: counted(123_456_789) }), none()),
         (Body::ProbeAck(answer), none()),
         (Body::Pull(Pull { credit_bytes: 0x1112_1314_1516_1718 }), none()),
         (Body::PullRequest(PullRequest { demand_bytes: 1 << 40, pulled_bytes: 0x2122_2324_2526_2728 }), none()),
         (Body::Retry(Retry { token: *b"a server's token" }), none()),
     ]
+}
+
+/// The time of so many eighths of a nanosecond.
+fn counted(eighths: u64) -> Time {
+    Time::from_ns(eighths / 8).after(eighths % 8 * Time::STEP_PS)
 }
 
 /// Frames with every body, over IPv4 and IPv6, plain and sealed; Data also trimmed.
@@ -193,7 +199,7 @@ fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
     match &frame.body {
         Body::Data(data) => {
             say("psn", data.psn.to_string());
-            say("timestamp", data.timestamp.to_string());
+            say("timestamp", (data.timestamp.ps() / Time::STEP_PS).to_string());
             say("message", data.message.to_string());
             say("offset", data.offset.to_string());
             say("message_bytes", data.message_bytes.to_string());
@@ -219,7 +225,7 @@ fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
         }
         Body::Ack(ack) => {
             say("cumulative", ack.cumulative.to_string());
-            say("timestamp_echo", ack.timestamp_echo.to_string());
+            say("timestamp_echo", (ack.timestamp_echo.ps() / Time::STEP_PS).to_string());
             say("sack_base", ack.sack_base.to_string());
             say("selected", runs((0..300).map(|i| ack.sack_base + i).filter(|psn| ack.selected(*psn))));
             say("port_echo", ack.port.number().to_string());
@@ -239,7 +245,7 @@ fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
         }
         Body::Nack(nack) => {
             say("psn", nack.psn.to_string());
-            say("timestamp_echo", nack.timestamp_echo.to_string());
+            say("timestamp_echo", (nack.timestamp_echo.ps() / Time::STEP_PS).to_string());
             say("port_echo", nack.port.number().to_string());
             say("hops_echo", nack.hops.to_string());
             say("mark_echo", flag(nack.marked));
@@ -269,11 +275,11 @@ fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
         Body::Reset(reset) => say("reset_reason", reset.reason.to_string()),
         Body::Probe(probe) => {
             say("probe_token", format!("0x{:016x}", probe.token));
-            say("timestamp", probe.timestamp.to_string());
+            say("timestamp", (probe.timestamp.ps() / Time::STEP_PS).to_string());
         }
         Body::ProbeAck(answer) => {
             say("probe_token", format!("0x{:016x}", answer.token));
-            say("timestamp_echo", answer.timestamp.to_string());
+            say("timestamp_echo", (answer.timestamp.ps() / Time::STEP_PS).to_string());
             say("port_echo", answer.port.number().to_string());
             say("hops_echo", answer.hops.to_string());
             say("mark_echo", flag(answer.marked));

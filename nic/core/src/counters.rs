@@ -40,7 +40,7 @@ macro_rules! counters {
 
             /// Adds what was counted elsewhere.
             pub fn add(&mut self, other: &Self) {
-                $(self.$field += other.$field;)+
+                $(self.$field = self.$field.saturating_add(other.$field);)+
                 $(self.$part.add(&other.$part);)?
             }
 

@@ -209,22 +209,24 @@ mod tests {
     #[test]
     fn send_buffers_numbers_in_sequence_and_removes_in_any_order() {
         let mut send_buffers = SendBuffers::default();
-        let numbers: Vec<u32> =
-            (0..4u8).map(|n| send_buffers.push(Content::Bytes(Bytes::copy_from_slice(&[n])), u64::from(n))).collect();
+        let numbers: Vec<u32> = (0..4u8)
+            .map(|n| send_buffers.push(Content::Bytes(Bytes::copy_from_slice(&[n])), Time::from_ns(n.into())))
+            .collect();
         assert_eq!(numbers, [0, 1, 2, 3]);
         assert_eq!(first_byte(&send_buffers.remove(1).unwrap()), 1);
         assert!(send_buffers.remove(1).is_none());
-        assert_eq!(send_buffers.remove(0).unwrap().started_at, 0);
+        assert_eq!(send_buffers.remove(0).unwrap().started_at, Time::ZERO);
         assert!(send_buffers.get(0).is_none() && send_buffers.get(4).is_none());
         assert_eq!(first_byte(send_buffers.get(3).unwrap()), 3);
-        assert_eq!(send_buffers.push(Content::Bytes(Bytes::new()), 9), 4);
+        assert_eq!(send_buffers.push(Content::Bytes(Bytes::new()), Time::from_ns(9)), 4);
         assert_eq!(send_buffers.len(), 3);
     }
 
     #[test]
     fn receive_buffers_places_interleaved_messages() {
         let (mut receive_buffers, mut pool) = (ReceiveBuffers::default(), Pool::default());
-        let mut place = |message, message_bytes, offset, payload, timestamp| {
+        let mut place = |message, message_bytes, offset, payload, ns| {
+            let timestamp = Time::from_ns(ns);
             receive_buffers.place(&Piece { message, message_bytes, offset, timestamp, payload }, &mut pool)
         };
         assert!(place(7, 6, 3, &b"def"[..], 20));
@@ -233,7 +235,7 @@ mod tests {
         assert!(!place(7, 6, 4, b"beyond", 10));
         assert!(!place(7, 6, u64::MAX, b"beyond", 10));
         let seven = receive_buffers.finish(7).unwrap();
-        assert_eq!((&seven.data[..], seven.started_at), (&b"abcdef"[..], 10));
+        assert_eq!((&seven.data[..], seven.started_at), (&b"abcdef"[..], Time::from_ns(10)));
         assert_eq!(receive_buffers.finish(8).unwrap().data, b"xy");
         assert!(receive_buffers.is_empty() && receive_buffers.finish(8).is_none());
     }
@@ -242,7 +244,13 @@ mod tests {
     fn lent_pieces_may_lie_beyond_4_gib() {
         let mut receive_buffers = ReceiveBuffers::default();
         let mut lend = |offset| {
-            receive_buffers.lend(&Piece { message: 7, message_bytes: 5 << 30, offset, timestamp: 1, payload: &[0; 8] })
+            receive_buffers.lend(&Piece {
+                message: 7,
+                message_bytes: 5 << 30,
+                offset,
+                timestamp: Time::ZERO,
+                payload: &[0; 8],
+            })
         };
         assert!(lend(0) && lend(u64::from(u32::MAX) - 4) && lend(1 << 32) && lend((5 << 30) - 8));
         assert!(!lend((5 << 30) - 7) && !lend(u64::MAX));

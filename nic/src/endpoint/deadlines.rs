@@ -111,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_scan(ops in prop::collection::vec((0u32..12, prop_oneof![0u64..40, Just(Time::NEVER)]), 1..200)) {
+        fn agrees_with_a_scan(ops in prop::collection::vec((0u32..12, prop_oneof![(0u64..40).prop_map(Time::from_ns), Just(Time::NEVER)]), 1..200)) {
             let mut heap = Deadlines::new(12);
             let mut oracle = [Time::NEVER; 12];
             for (index, deadline) in ops {

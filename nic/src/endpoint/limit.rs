@@ -24,7 +24,9 @@ impl<const BURST: u32, const INTERVAL_PS: u64> RateLimit<BURST, INTERVAL_PS> {
     /// Whether it may happen now. If so, it is counted.
     pub(crate) fn allow(&mut self, now: Time) -> bool {
         let fresh = now.since(self.refilled_at) / INTERVAL_PS;
-        self.refilled_at = self.refilled_at.after(fresh * INTERVAL_PS);
+        // Once it is full nothing counts that was before, however long that is.
+        let full = fresh >= u64::from(BURST);
+        self.refilled_at = if full { now } else { self.refilled_at.after(fresh * INTERVAL_PS) };
         self.tokens = (u64::from(self.tokens).saturating_add(fresh)).min(u64::from(BURST)) as u32;
         let allowed = self.tokens > 0;
         self.tokens -= u32::from(allowed);
@@ -67,24 +69,24 @@ mod tests {
 
     #[test]
     fn a_burst_and_then_one_per_interval() {
-        let mut limit = Answers::default();
-        assert_eq!((0..1000).filter(|_| limit.allow(5)).count(), 64);
-        assert!(!limit.allow(INTERVAL_PS - 1));
-        assert!(limit.allow(INTERVAL_PS) && !limit.allow(INTERVAL_PS));
-        assert_eq!((0..1000).filter(|_| limit.allow(1000 * INTERVAL_PS)).count(), 64);
+        let (mut limit, at) = (Answers::default(), Time::from_ps);
+        assert_eq!((0..1000).filter(|_| limit.allow(at(5_000))).count(), 64);
+        assert!(!limit.allow(at(INTERVAL_PS).before(Time::STEP_PS)));
+        assert!(limit.allow(at(INTERVAL_PS)) && !limit.allow(at(INTERVAL_PS)));
+        assert_eq!((0..1000).filter(|_| limit.allow(at(1000 * INTERVAL_PS))).count(), 64);
     }
 
     #[test]
     fn one_source_does_not_use_up_the_exchanges_of_others() {
         let mut exchanges = Exchanges::default();
-        let second_at = 1_000 * INTERVAL_PS;
+        let second_ps = 1_000 * INTERVAL_PS;
         let source = |host: u8| IpAddr::from([10, 0, 0, host]);
         let mut allowed = 0;
         for tick in 0..100_000 {
-            allowed += u32::from(exchanges.allow(tick * second_at / 100_000, source(1)));
+            allowed += u32::from(exchanges.allow(Time::from_ps(tick * second_ps / 100_000), source(1)));
         }
         assert!((24..=26).contains(&allowed), "{allowed}");
-        let others = (2..40).filter(|&host| exchanges.allow(second_at, source(host))).count();
+        let others = (2..40).filter(|&host| exchanges.allow(Time::from_ps(second_ps), source(host))).count();
         assert!(others >= 30, "{others} of 38: a few may share the first one's hash");
     }
 }

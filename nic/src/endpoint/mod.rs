@@ -229,7 +229,9 @@ impl<D: Device> Endpoint<D> {
     ///
     /// Returns the latest time of the next call; call earlier if the device has arrivals. `None`: nothing will happen
     /// without an arrival or the user.
+    //= docs/specs/endpoint.md#END-36 no age limit
     pub fn poll(&mut self, now: Time) -> Option<Time> {
+        let now = now.min(LAST);
         self.polled_at = self.polled_at.max(now);
         self.send_control(self.machine.clock);
         self.link.send_waiting();
@@ -423,6 +425,8 @@ fn check_flow<D: Device>(flow: &FlowConfig, config: &EndpointConfig, device: &D)
     if needed > available { Err(ConfigError::FrameTooLong { needed, available }) } else { Ok(()) }
 }
 
+/// The last time that an endpoint takes for the present: what is due at `Time::NEVER` is not due then.
+const LAST: Time = Time::NEVER.before(Time::STEP_PS);
 /// Arrivals taken from the device at a time.
 const RECEIVE_BATCH: usize = 64;
 /// Payload that fits a UDP datagram with all headers.

@@ -55,15 +55,22 @@ mod tests {
     //= docs/specs/endpoint.md#END-2 the address first
     #[test]
     fn a_token_is_for_one_client_one_connection_and_some_seconds() {
+        const PERIOD_PS: u64 = 1 << PERIOD;
+        let at = |ps| Time::ZERO.after(ps);
         let tokens = |secret| Tokens::new(&[secret; 4]);
         let (ours, client, other) = (tokens(1), IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let token = ours.make(5, client, 7, 8);
-        assert!(ours.is_right(5, client, 7, 8, &token) && ours.is_right(2 * PERIOD_PS - 1, client, 7, 8, &token));
-        assert!(!ours.is_right(2 * PERIOD_PS, client, 7, 8, &token));
-        assert!(!ours.is_right(5, other, 7, 8, &token) && !ours.is_right(5, client, 6, 8, &token));
-        assert!(!ours.is_right(5, client, 7, 9, &token) && !tokens(2).is_right(5, client, 7, 8, &token));
-        assert!(!ours.is_right(5, client, 7, 8, &[0; 16]));
-        let late = ours.make(3 * PERIOD_PS, client, 7, 8);
-        assert!(!ours.is_right(PERIOD_PS, client, 7, 8, &late));
+        let token = ours.make(at(5_000), client, 7, 8);
+        assert!(
+            ours.is_right(at(5_000), client, 7, 8, &token)
+                && ours.is_right(at(2 * PERIOD_PS).before(1_000), client, 7, 8, &token)
+        );
+        assert!(!ours.is_right(at(2 * PERIOD_PS), client, 7, 8, &token));
+        assert!(!ours.is_right(at(5_000), other, 7, 8, &token) && !ours.is_right(at(5_000), client, 6, 8, &token));
+        assert!(
+            !ours.is_right(at(5_000), client, 7, 9, &token) && !tokens(2).is_right(at(5_000), client, 7, 8, &token)
+        );
+        assert!(!ours.is_right(at(5_000), client, 7, 8, &[0; 16]));
+        let late = ours.make(at(3 * PERIOD_PS), client, 7, 8);
+        assert!(!ours.is_right(at(PERIOD_PS), client, 7, 8, &late));
     }
 }

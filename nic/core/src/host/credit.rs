@@ -32,11 +32,6 @@ impl Host {
         owner.send(now, number, connection, port, Body::Pull(pull));
     }
 
-    /// Forgets when credit was granted last. No connection is open.
-    pub fn restart_clock(&mut self) {
-        self.pacer = None;
-    }
-
     /// Ends a connection's share of credit.
     pub fn close(&mut self, half: &ReceiveHalf) {
         if let (Some(pacer), Some(entry)) = (self.pacer.as_deref_mut(), half.credit.entry) {

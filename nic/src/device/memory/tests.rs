@@ -76,13 +76,13 @@ fn frames_arrive_in_order_and_unchanged_without_impairments() {
 fn nothing_moves_before_the_flush_nor_before_it_is_due() {
     let (network, mut a, mut b) = pair(MemoryConfig { impairments: Impairments::delay(1_000), ..Default::default() });
     send(&mut a, B, 7, 64);
-    network.advance(10_000);
+    network.advance(Time::from_ps(10_000));
     assert_eq!(drain(&mut b), [0; 0]);
     a.flush().unwrap();
-    assert_eq!(network.next_due(), Some(11_000));
-    network.advance(10_999);
+    assert_eq!(network.next_due(), Some(Time::from_ps(11_000)));
+    network.advance(Time::from_ps(11_000).before(Time::STEP_PS));
     assert_eq!(drain(&mut b), [0; 0]);
-    network.advance(11_000);
+    network.advance(Time::from_ps(11_000));
     assert_eq!(drain(&mut b), [7]);
     assert_eq!(network.next_due(), None);
 }
@@ -161,7 +161,7 @@ fn impairments_happen_as_often_as_asked() {
     for round in 0..total / 100 {
         (0..100).for_each(|_| assert!(send(&mut a, B, 0, 80)));
         a.flush().unwrap();
-        network.advance((round + 1) * 50_000);
+        network.advance(Time::from_ps((round + 1) * 50_000));
         drain(&mut b);
     }
     let stats = network.stats();
@@ -180,7 +180,7 @@ fn jitter_reorders() {
     let (network, mut a, mut b) = pair(MemoryConfig { impairments, ..Default::default() });
     (0..100).for_each(|fill| assert!(send(&mut a, B, fill, 64)));
     a.flush().unwrap();
-    network.advance(1_000_000);
+    network.advance(Time::from_ps(1_000_000));
     let mut fills = drain(&mut b);
     assert!(!fills.is_sorted());
     fills.sort_unstable();
@@ -215,7 +215,7 @@ fn what_happens_to_one_senders_frames_does_not_depend_on_another() {
                 c.flush().unwrap();
             }
         }
-        network.advance(1_000_000);
+        network.advance(Time::from_ps(1_000_000));
         drain(&mut b)
     };
     assert_eq!(fates(false), fates(true));
@@ -300,7 +300,7 @@ fn play(ops: &[Op], impairments: Impairments, seed: u64) -> (NetworkStats, Vec<D
     let macs = [A, B, C, [0xff; 6]];
     let mut devices: Vec<MemoryDevice> = macs[..3].iter().map(|&mac| network.attach(mac)).collect();
     let mut held: Vec<Vec<Received>> = (0..3).map(|_| Vec::with_capacity(64)).collect();
-    let (mut seen, mut now) = (Vec::new(), 0);
+    let (mut seen, mut now) = (Vec::new(), Time::ZERO);
     for op in ops {
         match *op {
             Op::Send { from, to, len } => drop(send(&mut devices[from], macs[to], len as u8, len)),
@@ -319,7 +319,7 @@ fn play(ops: &[Op], impairments: Impairments, seed: u64) -> (NetworkStats, Vec<D
             }
             Op::Release { .. } => {}
             Op::Advance(step_ps) => {
-                now += step_ps;
+                now = now.after(step_ps);
                 network.advance(now);
             }
         }
@@ -408,7 +408,7 @@ fn data_frames_are_trimmed_and_marked_as_a_switch_would() {
         let common = Common { connection: 7, cookie: 8 };
         let data = Data {
             psn: 3,
-            timestamp: 900,
+            timestamp: Time::from_ns(900),
             message: 1,
             offset: 0,
             message_bytes: 100,

@@ -43,7 +43,7 @@ fn clock() -> Instant {
 
 /// Fails when a count stands still for ten seconds. Does not limit the whole: on a busy machine SCHED_IDLE threads get little.
 struct Patience {
-    last: Time,
+    last: u64,
     since: Instant,
 }
 

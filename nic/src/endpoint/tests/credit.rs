@@ -19,7 +19,7 @@ fn incast(impairments: Impairments) -> (Rig, u64) {
     }
     let all = |rig: &mut Rig| rig.received(0).len() == 3 && rig.received(1).len() == 1;
     assert!(rig.run(50 * US, 2_000 * MS, all), "{:?}", rig.endpoints.iter().map(Endpoint::stats).collect::<Vec<_>>());
-    let took_ps = rig.now;
+    let took_ps = rig.now.ps();
     let mut received: Vec<_> = rig.received(0).into_iter().map(|(.., data)| data).collect();
     received.sort();
     assert!(received == [1, 2, 3].map(|from| content(from, BYTES)), "other bytes than were sent");

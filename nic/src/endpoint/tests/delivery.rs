@@ -163,7 +163,7 @@ fn a_small_device_stalls_but_loses_nothing() {
     let network = MemoryNetwork::new(MemoryConfig { frames: 24, rx_ring: 8, tx_ring: 4, ..MemoryConfig::default() });
     let endpoints = (0..2).map(|h| Endpoint::new(network.attach(mac(h)), config(h, false)).unwrap()).collect();
     let events = vec![Vec::new(); 2];
-    let mut rig = Rig { network, endpoints, events, now: 0, v6: false, dead: vec![false; 2] };
+    let mut rig = Rig { network, endpoints, events, now: Time::ZERO, v6: false, dead: vec![false; 2] };
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(3, 300_000)).unwrap();
     assert!(rig.run(10 * US, 2000 * MS, |rig| rig.delivered(0) == 1));
@@ -206,10 +206,10 @@ fn a_sender_that_never_pauses_still_times_out() {
     rig.network.set_impairments(Impairments { delay_ps: 5 * US, loss_ppm: 500_000, ..Impairments::default() });
     rig.run(US, 20 * US, |_| false);
     rig.network.set_impairments(Impairments::delay(5 * US));
-    let lost_ps = rig.now;
+    let lost_at = rig.now;
     let again = |rig: &mut Rig| rig.endpoints[0].connection_stats(connection).unwrap().sender.retransmits > 0;
     assert!(rig.run(US, 10 * MS, again));
-    let waited_ps = rig.now - lost_ps;
+    let waited_ps = rig.now.since(lost_at);
     assert!(waited_ps < 2 * flow(false).rto.initial_ps, "{waited_ps}");
     assert_eq!(rig.delivered(0), 0, "it was still sending");
     assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 1));
@@ -220,15 +220,15 @@ fn a_sender_that_never_pauses_still_times_out() {
 #[test]
 fn frames_wait_for_others_no_longer_than_told() {
     let mut rig = Rig::with(2, false, Impairments::default(), |_, config| config.coalesce_ps = 10 * US);
-    rig.step(US);
+    rig.step(Time::from_ps(US));
     rig.connect(0, 1);
     let arrived = |rig: &Rig| rig.endpoints[1].device().stats().rx;
     for now_us in 2..=10 {
-        let next_at = rig.step(now_us * US);
+        let next_at = rig.step(Time::from_ps(now_us * US));
         assert_eq!(arrived(&rig), 0, "at {now_us} us");
-        assert!(next_at <= 11 * US, "the endpoint asks to be polled in time");
+        assert!(next_at <= Time::from_ps(11 * US), "the endpoint asks to be polled in time");
     }
-    rig.step(11 * US);
+    rig.step(Time::from_ps(11 * US));
     assert_eq!(arrived(&rig), 1);
     assert!(
         rig.run(US, 1000 * US, |rig| rig.events[0]

@@ -1,75 +1,130 @@
-//! The edges of numbers: the end of the clock, and messages beyond 4 GiB.
+//! The edges of numbers: clocks of many years, and messages beyond 4 GiB.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_core::cc::CcKind;
-use spray_core::host::CLOCK_END_PS;
+use spray_wire::{Body, Probe, Retry, Terms};
 
+use super::hostile::{STRANGER, Stranger, asked, with_token};
 use super::*;
 
 fn rig() -> Rig {
     Rig::with(2, false, Impairments::delay(US), |_, config| config.flow.cc = CcKind::Eqds.into())
 }
 
-/// Polls both until nothing is left that goes at once.
-fn settle(rig: &mut Rig, now: Time) {
-    for _ in 0..50 {
-        for (host, endpoint) in rig.endpoints.iter_mut().enumerate() {
-            endpoint.poll(now);
-            rig.events[host].extend(std::iter::from_fn(|| endpoint.poll_event()));
-        }
-    }
+/// Picoseconds of a day.
+const DAY_PS: u64 = 86_400 * 1_000_000_000_000;
+
+/// The time so many years of 365 days after the origin.
+fn years(count: u64) -> Time {
+    Time::from_ns(count * 365 * (DAY_PS / 1_000))
 }
 
-//= docs/specs/endpoint.md#END-36 the end of the clock
+//= docs/specs/endpoint.md#END-36 no age limit
 #[test]
-fn every_poll_returns_and_connections_fail() {
-    for end in [u64::MAX, u64::MAX - 1, CLOCK_END_PS] {
+fn a_connection_lives_for_300_days_on_a_clock_of_60_years() {
+    let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| {
+        config.flow.cc = CcKind::Eqds.into();
+        // Eight hours between keep-alives.
+        config.idle_timeout_ps = DAY_PS;
+    });
+    rig.now = years(60);
+    let connection = rig.connect(0, 1);
+    for month in 0..=10 {
+        let now = rig.now;
+        rig.endpoints[0].send_at(connection, content(month, 100_000), now).unwrap();
+        assert!(rig.run(US, 10 * MS, |rig| rig.received(1).len() == month + 1 && rig.delivered(0) == month + 1));
+        assert!(rig.received(1)[month].2 == content(month, 100_000));
+        if month < 10 {
+            let from = rig.now;
+            assert!(!rig.run(DAY_PS, 30 * DAY_PS, |_| false));
+            assert!(rig.now >= from.after(30 * DAY_PS), "it is polled when it wants to be, and time goes on");
+        }
+    }
+    assert!(rig.now >= years(60).after(150 * DAY_PS).after(150 * DAY_PS));
+    let alive: u64 = rig.endpoints.iter().map(|endpoint| endpoint.stats().sent[Kind::Probe]).sum();
+    assert!((890..1_000).contains(&alive), "three times a day, by one side or the other: {alive}");
+    assert_eq!((rig.endpoints[0].connections(), rig.endpoints[1].connections()), (1, 1));
+    for (host, Times { started_at, completed_at }) in [(0, last(&rig.events[0])), (1, last(&rig.events[1]))] {
+        assert!(started_at < completed_at && completed_at.since(started_at) < 10 * MS, "at {host}");
+    }
+    rig.endpoints[0].close(connection);
+    assert!(rig.run(US, 10 * MS, |rig| rig.closed(0) == 1 && rig.closed(1) == 1));
+    rig.audit();
+}
+
+struct Times {
+    started_at: Time,
+    completed_at: Time,
+}
+
+/// When the last message of these events began and ended.
+fn last(events: &[EndpointEvent]) -> Times {
+    let times = |event: &EndpointEvent| match *event {
+        EndpointEvent::Received { started_at, completed_at, .. } => Some(Times { started_at, completed_at }),
+        EndpointEvent::Delivered { started_at, at, .. } => Some(Times { started_at, completed_at: at }),
+        _ => None,
+    };
+    events.iter().rev().find_map(times).unwrap()
+}
+
+//= docs/specs/endpoint.md#END-36 no age limit
+#[test]
+fn an_endpoint_that_was_alone_for_ten_years_serves_and_refuses_as_ever() {
+    let mut rig = rig();
+    let mut stranger = Stranger::new(&rig);
+    let flood = |rig: &mut Rig, stranger: &mut Stranger| {
+        for number in 0..300 {
+            let probe = Body::Probe(Probe { token: 1, timestamp: rig.now });
+            stranger.send(rig, STRANGER, 1, 1000 + number, 5, &probe);
+        }
+        rig.run(US, 10 * US, |_| false);
+        stranger.received().len()
+    };
+    assert_eq!(flood(&mut rig, &mut stranger), 64);
+    let early = Terms { exchange_bytes: 0, ..asked(3) };
+    let early = with_token(&rig, early);
+    for since in [Time::ZERO, years(10)] {
+        assert!(rig.endpoints.iter_mut().all(|endpoint| endpoint.poll(since).is_none()), "nothing is due");
+    }
+    rig.now = years(10);
+    // One burst, as at the beginning, and no token of before.
+    assert_eq!(flood(&mut rig, &mut stranger), 64);
+    stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(early));
+    rig.run(US, 10 * US, |_| false);
+    assert_eq!((rig.endpoints[1].connections(), stranger.received()), (0, vec![retry(&rig, early)]));
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send(connection, content(1, 100_000)).unwrap();
+    assert!(rig.run(US, 10 * MS, |rig| rig.received(1).len() == 1 && rig.delivered(0) == 1));
+    assert_eq!(rig.endpoints[0].stats().received[Kind::Retry], 1);
+    rig.audit();
+}
+
+/// What host 1 answers the stranger's Connect.
+fn retry(rig: &Rig, connect: Terms) -> Body {
+    Body::Retry(Retry { token: with_token(rig, connect).token })
+}
+
+/// The last times that there are: nothing is reached any more, and nothing hangs.
+//= docs/specs/endpoint.md#END-36 no age limit
+#[test]
+fn every_poll_returns() {
+    for end in [Time::NEVER, Time::NEVER.before(Time::STEP_PS), Time::NEVER.before(MS)] {
         let mut rig = rig();
-        assert!(rig.endpoints.iter_mut().all(|endpoint| endpoint.poll(0).is_none()));
+        assert!(rig.endpoints.iter_mut().all(|endpoint| endpoint.poll(Time::ZERO).is_none()));
         let connection = rig.connect(0, 1);
         rig.endpoints[0].send(connection, content(1, 1_000_000)).unwrap();
         assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
-        settle(&mut rig, end);
-        assert_eq!(
-            (rig.failed(0), rig.failed(1)),
-            (vec![ConnectionError::ClockEnded], vec![ConnectionError::ClockEnded])
-        );
-        // A new one fails too.
+        for _ in 0..50 {
+            rig.step(end);
+        }
         rig.endpoints[0].connect(end, peer(1, false), None).unwrap();
-        settle(&mut rig, end);
-        assert_eq!(rig.failed(0), [ConnectionError::ClockEnded; 2]);
-        assert!(rig.endpoints.iter().all(|endpoint| endpoint.connections() == 0));
-        assert!(rig.endpoints.iter().all(Endpoint::can_restart_clock));
-    }
-}
-
-//= docs/specs/endpoint.md#END-37 a clock that begins again
-#[test]
-fn a_clock_that_begins_again_serves_new_connections() {
-    let mut rig = rig();
-    let connection = rig.connect(0, 1);
-    rig.endpoints[0].send(connection, content(1, 100_000)).unwrap();
-    assert!(rig.run(US, 100 * MS, |rig| rig.received(1).len() == 1 && rig.delivered(0) == 1));
-    rig.endpoints.iter_mut().for_each(Endpoint::restart_clock);
-    assert!(rig.endpoints[0].polled_at > 0, "a connection exists");
-    settle(&mut rig, u64::MAX);
-    rig.endpoints.iter_mut().for_each(Endpoint::restart_clock);
-    // What was under way is no longer known; the network's own clock goes on.
-    for step in 0..1_000 {
-        let now = step * US;
-        rig.network.advance(rig.now + now);
-        if step == 10 {
-            let again = rig.endpoints[0].connect(now, peer(1, false), None).unwrap();
-            rig.endpoints[0].send(again, content(2, 100_000)).unwrap();
+        for _ in 0..50 {
+            rig.step(end);
         }
-        for (host, endpoint) in rig.endpoints.iter_mut().enumerate() {
-            endpoint.poll(now);
-            rig.events[host].extend(std::iter::from_fn(|| endpoint.poll_event()));
-        }
+        assert!(rig.endpoints.iter_mut().all(|endpoint| endpoint.poll(end).is_none_or(|next| next >= end)));
     }
-    assert_eq!((rig.received(1).len(), rig.delivered(0)), (2, 2), "{:?}", rig.endpoints[1].stats());
 }
 
 /// A message that is nowhere in memory.

@@ -231,7 +231,7 @@ fn bad_configurations() {
     assert_eq!(error, ConfigError::FrameTooLong { needed: 2106, available: 2048 });
     assert!(error.to_string().contains("raise the MTU"));
     let mut rig = Rig::new(1, false, Impairments::default());
-    let wrong = rig.endpoints[0].connect(0, peer(1, true), None);
+    let wrong = rig.endpoints[0].connect(Time::ZERO, peer(1, true), None);
     assert_eq!(wrong, Err(ConnectError::Family));
 }
 
@@ -246,7 +246,7 @@ fn a_connect_kept_by_the_network_leaves_nothing_behind() {
     rig.network.set_impairments(Impairments::delay(5 * MS));
     let now = rig.now;
     rig.endpoints[0].machine.retransmit_handshake(now, 0);
-    rig.step(now + 1);
+    rig.step(now.next());
     rig.network.set_impairments(Impairments::delay(5 * US));
     rig.endpoints[0].close(connection);
     assert!(rig.run(5 * US, MS, |rig| rig.closed(0) == 1 && rig.closed(1) == 1));

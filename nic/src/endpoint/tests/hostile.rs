@@ -88,7 +88,7 @@ pub(super) fn one_of_each() -> Vec<Body> {
         Body::Retry(Retry { token: [7; 16] }),
         Body::Close(Close { cumulative: 0, reason: CloseReason::Done, acknowledgement: false }),
         Body::Close(Close { cumulative: 0, reason: CloseReason::Aborted, acknowledgement: true }),
-        Body::Probe(Probe { token: u64::MAX, timestamp: 0 }),
+        Body::Probe(Probe { token: u64::MAX, timestamp: Time::ZERO }),
         Body::ProbeAck(ProbeAck { token: u64::MAX, ..ProbeAck::default() }),
         Body::Pull(Pull { credit_bytes: u64::MAX }),
         Body::PullRequest(PullRequest { demand_bytes: u64::MAX, pulled_bytes: 0 }),
@@ -156,9 +156,9 @@ fn a_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
         let mut stranger = Stranger::new(&rig);
         let (mut forged, mut number) = (0, 0);
         let mut flood = |rig: &mut Rig, for_ps: u64| {
-            let end = rig.now + for_ps;
+            let end = rig.now.after(for_ps);
             rig.run(US, for_ps + US, |rig| {
-                while number * 10 * US < rig.now {
+                while number * 10 * US < rig.now.ps() {
                     number += 1;
                     // From anywhere, with any number: no two are alike, and no token is right.
                     let token = [number as u8; 16];
@@ -171,13 +171,13 @@ fn a_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
             })
         };
         flood(&mut rig, 20 * MS);
-        let (connection, began_ps) = (rig.connect(0, 1), rig.now);
+        let (connection, began_at) = (rig.connect(0, 1), rig.now);
         flood(&mut rig, 3 * rtt_ps);
         let connected = rig.events[0].iter().find_map(|event| match event {
             EndpointEvent::Connected { connection: id, at } if *id == connection => Some(*at),
             _ => None,
         });
-        assert!(connected.is_some_and(|at| at <= began_ps + 2 * rtt_ps + 10 * US), "{connected:?} {began_ps}");
+        assert!(connected.is_some_and(|at| at <= began_at.after(2 * rtt_ps + 10 * US)), "{connected:?} {began_at:?}");
         assert_eq!(rig.accepted(1).len(), 1, "within three round trips");
         let stats = rig.endpoints[1].stats();
         assert!(forged > 2_000 && stats.received[Kind::Connect] > 2_000);
@@ -227,7 +227,7 @@ fn connects_that_nothing_follows_are_bounded_and_keep_nobody_out() {
 }
 
 /// The Connect with the token that host 1 gives the stranger.
-fn with_token(rig: &Rig, connect: Terms) -> Terms {
+pub(super) fn with_token(rig: &Rig, connect: Terms) -> Terms {
     let (address, now) = (address(STRANGER, rig.v6), rig.endpoints[1].machine.clock);
     let token = rig.endpoints[1].machine.tokens.make(now, address, connect.connection, connect.cookie);
     Terms { token, ..connect }
@@ -286,7 +286,7 @@ fn a_repeated_connect_is_one_connection() {
     let Body::Accept(accept) = answers[0] else { panic!("{answers:?}") };
     assert!(answers.len() == 10 && answers.iter().all(|&answer| answer == Body::Accept(accept)));
     assert_eq!((rig.endpoints[1].connections(), rig.accepted(1).len()), (1, 0));
-    let probe = Body::Probe(Probe { token: 1, timestamp: 2 });
+    let probe = Body::Probe(Probe { token: 1, timestamp: Time::from_ns(2) });
     stranger.send(&rig, STRANGER, 1, accept.connection, accept.cookie, &probe);
     rig.run(US, 10 * US, |_| false);
     assert_eq!(rig.accepted(1).len(), 1);
@@ -304,7 +304,14 @@ fn resets_are_limited_and_carry_the_offenders_own_cookie() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     for number in 0..300 {
-        stranger.send(&rig, STRANGER, 1, 1000 + number, 5, &Body::Probe(Probe { token: 1, timestamp: 2 }));
+        stranger.send(
+            &rig,
+            STRANGER,
+            1,
+            1000 + number,
+            5,
+            &Body::Probe(Probe { token: 1, timestamp: Time::from_ns(2) }),
+        );
     }
     rig.run(US, 10 * US, |_| false);
     let resets = stranger.received().len();

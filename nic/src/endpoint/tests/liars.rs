@@ -40,13 +40,14 @@ impl Liar {
     /// A frame, and as many bytes of payload as it says.
     fn says(&mut self) -> Body {
         let (number, other, port) = (self.number(), self.number(), self.port());
+        let timestamp = Time::from_ns(other / 8).after(other % 8 * Time::STEP_PS);
         let small = self.0.next_u32() as u8;
         match self.below(13) {
             0..4 => {
                 let bytes = [0, 1, 900, 1000][self.below(4) as usize];
                 Body::Data(Data {
                     psn: number,
-                    timestamp: other,
+                    timestamp,
                     message: self.below(40),
                     offset: u64::from(self.below(4)) * 1000,
                     message_bytes: [0, 900, 4_000, 1 << 20, u64::MAX][self.below(5) as usize],
@@ -62,7 +63,7 @@ impl Liar {
                 (0..self.below(MAX_ECHOES as u32)).for_each(|_| echoes.push(self.port(), self.flag(), MAX_ECHOES));
                 Body::Ack(Ack {
                     cumulative: number,
-                    timestamp_echo: other,
+                    timestamp_echo: timestamp,
                     sack_base: self.number(),
                     bitmap: [self.0.next_u64(); 4],
                     port,
@@ -77,14 +78,14 @@ impl Liar {
             }
             7 => Body::Nack(Nack {
                 psn: number,
-                timestamp_echo: other,
+                timestamp_echo: timestamp,
                 port,
                 missing: self.flag(),
                 go_back: self.flag(),
                 ..Nack::default()
             }),
-            8 => Body::Probe(Probe { token: number, timestamp: other }),
-            9 => Body::ProbeAck(ProbeAck { token: number, timestamp: other, port, hops: small, marked: self.flag() }),
+            8 => Body::Probe(Probe { token: number, timestamp }),
+            9 => Body::ProbeAck(ProbeAck { token: number, timestamp, port, hops: small, marked: self.flag() }),
             10 => Body::Pull(Pull { credit_bytes: number }),
             11 => Body::PullRequest(PullRequest { demand_bytes: number, pulled_bytes: other }),
             _ if self.below(50) == 0 => {
@@ -109,7 +110,7 @@ fn let_in(rig: &mut Rig, stranger: &mut Stranger, number: u32) -> Option<(u32, u
         Body::Accept(accept) => Some(*accept),
         _ => None,
     })?;
-    let proof = Body::Probe(Probe { token: 1, timestamp: 0 });
+    let proof = Body::Probe(Probe { token: 1, timestamp: Time::ZERO });
     stranger.send(rig, STRANGER, 1, accept.connection, accept.cookie, &proof);
     Some((accept.connection, accept.cookie))
 }
@@ -145,7 +146,7 @@ fn whatever_a_peer_says_it_gets_bounded_answers_and_others_are_served() {
                 }
                 let now = rig.now;
                 rig.run(US, 3 * US, |_| false);
-                assert!(rig.now >= now + 3 * US, "time goes on");
+                assert!(rig.now >= now.after(3 * US), "time goes on");
                 heard += stranger.received().len() as u64;
                 if rig.endpoints[1].machine.table.find(ConnectionId(connection)).is_none() {
                     break;

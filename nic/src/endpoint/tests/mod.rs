@@ -105,7 +105,7 @@ impl Rig {
                 Endpoint::new(network.attach(mac(host)), config).unwrap()
             })
             .collect();
-        Self { network, endpoints, events: vec![Vec::new(); hosts], now: 0, v6, dead: vec![false; hosts] }
+        Self { network, endpoints, events: vec![Vec::new(); hosts], now: Time::ZERO, v6, dead: vec![false; hosts] }
     }
 
     pub(crate) fn connect(&mut self, from: usize, to: usize) -> ConnectionId {
@@ -114,7 +114,7 @@ impl Rig {
     }
 
     /// Moves on to `now`; returns when something is next due.
-    pub(crate) fn step(&mut self, now: Time) -> u64 {
+    pub(crate) fn step(&mut self, now: Time) -> Time {
         self.now = now;
         self.network.advance(now);
         let mut next_at = Time::NEVER;
@@ -122,18 +122,18 @@ impl Rig {
             next_at = next_at.min(endpoint.poll(now).unwrap_or(Time::NEVER));
             self.events[host].extend(std::iter::from_fn(|| endpoint.poll_event()));
         }
-        next_at.min(self.network.next_due().unwrap_or(Time::NEVER)).max(now + 1)
+        next_at.min(self.network.next_due().unwrap_or(Time::NEVER)).max(now.next())
     }
 
     /// Goes from one due time to the next, at most `tick_ps` apart and at least 100 ns, until `done` or `limit_ps`.
     pub(crate) fn run(&mut self, tick_ps: u64, limit_ps: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
-        let end = self.now + limit_ps;
+        let end = self.now.after(limit_ps);
         while self.now < end {
             let next_at = self.step(self.now);
             if done(self) {
                 return true;
             }
-            self.now = next_at.clamp(self.now + 100_000.min(tick_ps), self.now + tick_ps);
+            self.now = next_at.clamp(self.now.after(100_000.min(tick_ps)), self.now.after(tick_ps));
         }
         false
     }

@@ -13,7 +13,7 @@ fn next(rig: &mut Rig, id: ConnectionId) -> Vec<Ev> {
     let AnyBalancer::HostDr(balancer) = flow.sending.sender.balancer() else { panic!("another balancer") };
     let (mut balancer, mut rng, path) = (balancer.clone(), stream(1, 1), super::flow(false).path);
     let full = SendInfo { bytes: 1_000, unsent_bytes: 1, ..SendInfo::default() };
-    let mut evs: Vec<_> = (0..200).map(|_| balancer.next_ev(path.at(0), &full, &mut rng)).collect();
+    let mut evs: Vec<_> = (0..200).map(|_| balancer.next_ev(path.at(Time::ZERO), &full, &mut rng)).collect();
     evs.sort_unstable();
     evs.dedup();
     evs

@@ -175,13 +175,14 @@ fn data_frames_have_the_dscp_of_their_connection() {
             config.flow.dscp = own[host];
             Endpoint::new(network.attach(mac(host)), config).unwrap().with_tap(Box::new(taps[host].clone()))
         });
-        let connection = endpoints[0].connect(0, peer(1, false), None).unwrap();
+        let connection = endpoints[0].connect(Time::ZERO, peer(1, false), None).unwrap();
         endpoints[0].send(connection, content(1, 20_000)).unwrap();
         let mut received = 0;
         for step in 0..2_000u64 {
-            network.advance(step * US);
+            let now = Time::from_ps(step * US);
+            network.advance(now);
             for host in [0, 1] {
-                endpoints[host].poll(step * US);
+                endpoints[host].poll(now);
                 while let Some(event) = endpoints[host].poll_event() {
                     match event {
                         EndpointEvent::Accepted { connection, .. } => {
@@ -226,11 +227,11 @@ fn who_sees_everything_reads_nothing_and_can_replay_nothing() {
     });
     let mut stranger = network.attach(mac(9));
     let secret = Bytes::from(b"the weights of a model that nobody else has trained, ".repeat(4_000));
-    let connection = endpoints[0].connect(0, peer(1, false), None).unwrap();
+    let connection = endpoints[0].connect(Time::ZERO, peer(1, false), None).unwrap();
     endpoints[0].send(connection, secret.clone()).unwrap();
     let (mut received, mut replayed) = (Vec::new(), false);
     for step in 0..20_000u64 {
-        let now = step * US;
+        let now = Time::from_ps(step * US);
         network.advance(now);
         for endpoint in &mut endpoints {
             endpoint.poll(now);

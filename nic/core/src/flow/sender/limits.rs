@@ -28,7 +28,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// How long the sender waited for this, in picoseconds, up to the last [`Sender::poll_transmit`](super::Sender::poll_transmit).
+    /// How long the sender waited for this, in picoseconds, up to the last [`Sender::poll_transmit`](super::Sender::poll_transmit);
+    /// `u64::MAX`, which is 213 days, for all that is longer.
     pub fn waited_ps(&self, limit: Limit) -> u64 {
         self.waited_ps[limit as usize]
     }

@@ -136,7 +136,7 @@ fn a_host_that_is_closed_has_delivered_what_was_sent() {
         ready.wait();
         let mut host = Host::open(interface).unwrap();
         let peer = host.peer([10, 77, 0, 2].into()).unwrap();
-        let connection = host.endpoint.connect(0, peer, None).unwrap();
+        let connection = host.endpoint.connect(crate::Time::ZERO, peer, None).unwrap();
         host.endpoint.send(connection, vec![7; 1_000_000].into()).unwrap();
         assert!(host.close(Duration::from_secs(10)) && host.close(Duration::ZERO));
         // Nobody answers: what is left at the limit is aborted.
