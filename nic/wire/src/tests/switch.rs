@@ -160,10 +160,10 @@ fn switches_read_which_packet_a_frame_is_of() {
             let fields = packet_fields(frame.as_slice(), v6);
             let expected = match &body {
                 Body::Data(Data { psn, .. }) => {
-                    PacketFields { number: *psn, stamp_ps: STAMP, ..PacketFields::default() }
+                    PacketFields { number: *psn, stamp_ps: STAMP.wrapping_mul(125), ..PacketFields::default() }
                 }
                 Body::Ack(Ack { cumulative, hops, trimmed, .. }) => {
-                    PacketFields { number: *cumulative, stamp_ps: STAMP, hops: *hops, is_ack: !trimmed }
+                    PacketFields { number: *cumulative, stamp_ps: STAMP.wrapping_mul(125), hops: *hops, is_ack: !trimmed }
                 }
                 _ => PacketFields::default(),
             };
