@@ -189,7 +189,7 @@ impl Balancer for RepsPlus {
     //= docs/specs/reps-plus.md#RPP-16 asking for a packet
     fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>) -> Option<Trailer> {
         let state = &mut self.state;
-        if now.time < state.ask_at {
+        if now.time < state.ask_at || state.ask_at == Time::NEVER {
             return None;
         }
         let Some(oldest) = oldest else {

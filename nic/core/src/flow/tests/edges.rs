@@ -13,7 +13,7 @@ const TIMES: [Time; 6] = [
     at_step(1 << 63),
     Time::NEVER.before(2 * US),
     Time::NEVER.before(1_000),
-    Time::NEVER.before(1),
+    Time::NEVER.before(Time::STEP_PS),
     Time::NEVER,
 ];
 
