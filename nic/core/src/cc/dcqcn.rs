@@ -98,7 +98,7 @@ impl Dcqcn {
     //= docs/specs/dcqcn.md#DQN-2 notifications
     fn on_congestion(&mut self, now: Now<'_>) {
         let Self { state, settings, .. } = self;
-        if state.last_cnp.is_some_and(|last_ps| now.since(last_ps) < settings.cnp_interval_ps) {
+        if state.last_cnp.is_some_and(|last| now.since(last) < settings.cnp_interval_ps) {
             return;
         }
         //= docs/specs/dcqcn.md#DQN-3 the cut

@@ -147,7 +147,7 @@ impl MSwift {
     #[inline]
     fn can_decrease(&self, now: Now<'_>) -> bool {
         let rtt_ps = u64::from(self.state.delay) << 10;
-        self.state.last_decrease.is_none_or(|last_ps| now.since(last_ps) >= rtt_ps)
+        self.state.last_decrease.is_none_or(|last| now.since(last) >= rtt_ps)
     }
 
     #[inline]

@@ -162,9 +162,12 @@ fn switches_read_which_packet_a_frame_is_of() {
                 Body::Data(Data { psn, .. }) => {
                     PacketFields { number: *psn, stamp_ps: STAMP.wrapping_mul(125), ..PacketFields::default() }
                 }
-                Body::Ack(Ack { cumulative, hops, trimmed, .. }) => {
-                    PacketFields { number: *cumulative, stamp_ps: STAMP.wrapping_mul(125), hops: *hops, is_ack: !trimmed }
-                }
+                Body::Ack(Ack { cumulative, hops, trimmed, .. }) => PacketFields {
+                    number: *cumulative,
+                    stamp_ps: STAMP.wrapping_mul(125),
+                    hops: *hops,
+                    is_ack: !trimmed,
+                },
                 _ => PacketFields::default(),
             };
             assert_eq!(fields, expected, "{body:?}");
