@@ -4,6 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use spray_core::Time;
 use spray_core::cc::{AnyCc, CcKind, CongestionControl, Path};
 use spray_core::path::{AckInfo, LossCause};
 
@@ -26,11 +27,7 @@ fn cc(criterion: &mut Criterion) {
         group.bench_function(format!("{kind}, loss"), |bencher| {
             let mut connection = Connection::new(kind);
             bencher.iter(|| {
-                connection.cc.on_loss(
-                    connection.path.at(connection.now_ps),
-                    black_box(PACKET_BYTES),
-                    LossCause::Trimmed,
-                );
+                connection.cc.on_loss(connection.path.at(connection.now), black_box(PACKET_BYTES), LossCause::Trimmed);
                 connection.round_trip()
             });
         });
@@ -42,18 +39,18 @@ fn cc(criterion: &mut Criterion) {
 struct Connection {
     path: Path,
     cc: AnyCc,
-    now_ps: u64,
+    now: Time,
     packets: u64,
 }
 
 impl Connection {
     fn new(kind: CcKind) -> Self {
         let path = Path::new(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES);
-        Self { path, cc: AnyCc::new(&kind.into(), &path), now_ps: 0, packets: 0 }
+        Self { path, cc: AnyCc::new(&kind.into(), &path), now: Time::ZERO, packets: 0 }
     }
 
-    fn round_trip(&mut self) -> u64 {
-        self.now_ps += PACKET_PS;
+    fn round_trip(&mut self) -> (Time, u64) {
+        self.now = self.now.after(PACKET_PS);
         self.packets += 1;
         // Delays vary from 0 to one base RTT, without a pattern that a processor could predict.
         let noise = self.packets.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 41;
@@ -69,9 +66,9 @@ impl Connection {
             in_flight_bytes: 400_000,
             ..AckInfo::default()
         };
-        let pace_ps = self.cc.poll_send(self.path.at(self.now_ps));
-        self.cc.on_send(self.path.at(self.now_ps), black_box(PACKET_BYTES));
-        self.cc.on_ack(self.path.at(self.now_ps), black_box(&ack));
-        pace_ps.wrapping_add(self.cc.window_bytes(&self.path))
+        let paced = self.cc.poll_send(self.path.at(self.now));
+        self.cc.on_send(self.path.at(self.now), black_box(PACKET_BYTES));
+        self.cc.on_ack(self.path.at(self.now), black_box(&ack));
+        (paced, self.cc.window_bytes(&self.path))
     }
 }

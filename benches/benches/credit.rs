@@ -4,6 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use spray_core::Time;
 use spray_core::cc::{AnyCc, CcKind, CongestionControl, CreditBound, EqdsConfig, Path, PullPacer};
 
 const BASE_RTT_PS: u64 = 8_337_000;
@@ -20,11 +21,11 @@ fn credit(criterion: &mut Criterion) {
             let mut pacer = PullPacer::new(LINK_BPS, EqdsConfig::default().pull_rate);
             for owner in 0..senders {
                 let entry = pacer.open(owner, PACKET.into(), CreditBound::NONE);
-                pacer.on_target(0, entry, u64::MAX);
+                pacer.on_target(Time::ZERO, entry, u64::MAX);
             }
             bencher.iter(|| {
-                let at_ps = pacer.poll_timeout().unwrap_or(0);
-                black_box(pacer.poll_pull(at_ps))
+                let at = pacer.poll_timeout().unwrap_or(Time::ZERO);
+                black_box(pacer.poll_pull(at))
             });
         });
     }
@@ -38,7 +39,7 @@ fn credit(criterion: &mut Criterion) {
             cc.on_pull(&path, black_box(credit_bytes));
             black_box(cc.poll_request(&path, false));
             if cc.has_credit() {
-                cc.on_send(path.at(0), PACKET);
+                cc.on_send(path.at(Time::ZERO), PACKET);
             }
         });
     });

@@ -13,7 +13,7 @@ use spray_core::{
     path::{BalancerKind, Path},
 };
 use spray_nic::{
-    Endpoint, EndpointConfig, EndpointEvent, Peer,
+    Endpoint, EndpointConfig, EndpointEvent, Peer, Time,
     device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received},
 };
 use spray_wire::{Body, Common, Data, Ecn, Envelope, EvPort, Kind, emit, header_bytes, parse};
@@ -36,7 +36,7 @@ fn flow(ack_every: u32) -> FlowConfig {
 struct Pair {
     sender: Endpoint<MemoryDevice>,
     receiver: Endpoint<MemoryDevice>,
-    now_ps: u64,
+    now: Time,
 }
 
 impl Pair {
@@ -47,14 +47,14 @@ impl Pair {
             let config = EndpointConfig::new(address, mac, flow(ack_every));
             Endpoint::new(network.attach(mac), config).expect("a sound configuration")
         };
-        Self { sender: make(1), receiver: make(2), now_ps: 0 }
+        Self { sender: make(1), receiver: make(2), now: Time::ZERO }
     }
 
     /// Polls both sides once, a little later.
     fn step(&mut self) -> Option<EndpointEvent> {
-        self.now_ps += 1_000_000;
-        self.sender.poll(self.now_ps);
-        self.receiver.poll(self.now_ps);
+        self.now = self.now.after(1_000_000);
+        self.sender.poll(self.now);
+        self.receiver.poll(self.now);
         while let Some(event) = self.receiver.poll_event() {
             if let EndpointEvent::Received { data, .. } = event {
                 self.receiver.recycle(data);
@@ -75,7 +75,7 @@ fn endpoints(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(PACKETS));
     for (name, ack_every) in [("ack_every_1", 1), ("ack_every_4", 4)] {
         let mut pair = Pair::new(ack_every);
-        let connection = pair.sender.connect(0, host(2), None).expect("a free slot");
+        let connection = pair.sender.connect(Time::ZERO, host(2), None).expect("a free slot");
         while !matches!(pair.step(), Some(EndpointEvent::Connected { .. })) {}
         group.bench_function(name, |bencher| bencher.iter(|| pair.transfer(connection, &data)));
     }
@@ -85,7 +85,7 @@ fn endpoints(criterion: &mut Criterion) {
     });
     group.bench_function("idle_poll", |bencher| {
         let mut pair = Pair::new(1);
-        bencher.iter(|| black_box(pair.sender.poll(1)));
+        bencher.iter(|| black_box(pair.sender.poll(Time::from_ns(1))));
     });
     group.finish();
 }
@@ -157,7 +157,7 @@ fn send(device: &mut MemoryDevice, from: u8, to: u8, body: &Body, payload: &[u8]
 fn small(criterion: &mut Criterion) {
     // Messages of sixty bytes show the cost of a message apart from its bytes.
     let mut pair = Pair::new(1);
-    let connection = pair.sender.connect(0, host(2), None).expect("a free slot");
+    let connection = pair.sender.connect(Time::ZERO, host(2), None).expect("a free slot");
     while !matches!(pair.step(), Some(EndpointEvent::Connected { .. })) {}
     criterion.bench_function("endpoints/message_of_60_bytes", |bencher| {
         bencher.iter_batched(

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use spray_core::Time;
 use spray_core::flow::{Arrival, FlowConfig, Receiver, Sender, Transmit};
 use spray_core::path::{BalancerKind, Ev, Path};
 use spray_core::rng::{self, Rng};
@@ -56,7 +57,7 @@ struct Connection {
     sender: Sender,
     receiver: Receiver,
     rng: Rng,
-    now_ps: u64,
+    now: Time,
     flight: VecDeque<(Data, Ev)>,
     acks: VecDeque<Ack>,
 }
@@ -69,15 +70,15 @@ impl Connection {
         sender.send_message(1, u64::MAX / 8).expect("an empty queue");
         let receiver = Receiver::new(&config);
         let (flight, acks) = Default::default();
-        let mut connection = Self { sender, receiver, rng, now_ps: 0, flight, acks };
+        let mut connection = Self { sender, receiver, rng, now: Time::ZERO, flight, acks };
         (0..IN_FLIGHT).for_each(|_| connection.send());
         connection
     }
 
     #[inline]
     fn send(&mut self) {
-        self.now_ps += PACKET_PS;
-        match self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ()) {
+        self.now = self.now.after(PACKET_PS);
+        match self.sender.poll_transmit(self.now, &mut self.rng, &mut ()) {
             Some(Transmit::Data { data, ev }) => self.flight.push_back((data, ev)),
             Some(Transmit::Probe { .. } | Transmit::PullRequest { .. }) | None => {}
         }
@@ -101,7 +102,7 @@ impl Connection {
             max_data: u64::MAX / 4,
             ..Ack::default()
         };
-        self.sender.on_ack(self.now_ps, black_box(&ack), &mut ());
+        self.sender.on_ack(self.now, black_box(&ack), &mut ());
         black_box(self.sender.poll_timeout());
     }
 
@@ -111,13 +112,13 @@ impl Connection {
         if let Some((data, ev)) = self.flight.pop_front() {
             let arrival =
                 Arrival { data, port: ev.port(EVS), marked: false, hops: 3, trimmed: false, last_port: false };
-            black_box(self.receiver.on_data(self.now_ps, black_box(&arrival)));
+            black_box(self.receiver.on_data(self.now, black_box(&arrival)));
         }
         while let Some(ack) = self.receiver.poll_ack() {
             self.acks.push_back(ack);
         }
         while let Some(ack) = self.acks.pop_front() {
-            self.sender.on_ack(self.now_ps, black_box(&ack), &mut ());
+            self.sender.on_ack(self.now, black_box(&ack), &mut ());
         }
         black_box((self.sender.poll_timeout(), self.receiver.poll_timeout()));
     }
@@ -149,6 +150,6 @@ impl Source {
         black_box(self.receiver.poll_ack());
         self.data.psn += 1;
         self.data.offset += 4086;
-        self.data.timestamp += PACKET_PS;
+        self.data.timestamp = self.data.timestamp.after(PACKET_PS);
     }
 }

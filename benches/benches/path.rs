@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use rand_core::RngCore;
+use spray_core::Time;
 use spray_core::cc::CcKind;
 use spray_core::path::{
     AckInfo, Admission, AnyBalancer, Balancer, BalancerConfig, BalancerKind, Ev, LossCause, LossInfo, MakeBalancer,
@@ -71,7 +72,7 @@ impl Connection {
         let path = Path { bdp_packets: WINDOW as u32, ..Path::new(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES) };
         let mut balancer = AnyBalancer::new(&balancer, &path, &mut rng);
         balancer.on_control(&CcKind::Dctcp.into(), &path);
-        balancer.on_reachable(path.at(0), &[1, 2, 3, 4, 5, 6, 7, 8].map(Ev::new));
+        balancer.on_reachable(path.at(Time::ZERO), &[1, 2, 3, 4, 5, 6, 7, 8].map(Ev::new));
         let rtts_ps = std::array::from_fn(|_| BASE_RTT_PS + rng.next_u64() % (BASE_RTT_PS / 3));
         Self { balancer, path, rng, step: 0, next_psn: 0, in_flight: 0, sent: [None; SLOTS], rtts_ps }
     }
@@ -83,12 +84,12 @@ impl Connection {
         (0..10_000).for_each(|_| connection.step());
         let (ev, bytes) = (Ev::new(9), PACKET_BYTES);
         let loss = LossInfo { ev, bytes, cause: LossCause::Timeout, ..LossInfo::default() };
-        connection.balancer.on_loss(connection.path.at(connection.step * PACKET_PS), &loss, &mut ());
+        connection.balancer.on_loss(connection.path.at(connection.now()), &loss, &mut ());
         connection
     }
 
-    fn now_ps(&self) -> u64 {
-        self.step * PACKET_PS
+    fn now(&self) -> Time {
+        Time::from_ps(self.step * PACKET_PS)
     }
 
     fn step(&mut self) {
@@ -101,7 +102,7 @@ impl Connection {
     }
 
     fn send(&mut self) -> Option<PacketInfo> {
-        let now_ps = self.now_ps();
+        let now = self.now();
         let packet = SendInfo {
             psn: self.next_psn,
             bytes: PACKET_BYTES,
@@ -110,18 +111,18 @@ impl Connection {
             open_packets: self.in_flight,
             unsent_bytes: 1 << 30,
         };
-        let _ = black_box(self.balancer.poll_probe(self.path.at(now_ps)));
-        if self.balancer.admit(self.path.at(now_ps), black_box(&packet)) == Admission::Wait {
+        let _ = black_box(self.balancer.poll_probe(self.path.at(now)));
+        if self.balancer.admit(self.path.at(now), black_box(&packet)) == Admission::Wait {
             return None;
         }
-        let ev: Ev = self.balancer.next_ev(self.path.at(now_ps), black_box(&packet), &mut self.rng);
+        let ev: Ev = self.balancer.next_ev(self.path.at(now), black_box(&packet), &mut self.rng);
         self.next_psn += 1;
         self.in_flight += 1;
         Some(PacketInfo {
             psn: packet.psn,
             ev: black_box(ev),
             bytes: PACKET_BYTES,
-            sent_ps: now_ps,
+            sent_at: now,
             was_lost: false,
             reported: true,
         })
@@ -129,9 +130,9 @@ impl Connection {
 
     fn ack(&mut self, packet: &PacketInfo) {
         self.in_flight -= 1;
-        let now_ps = self.now_ps();
+        let now = self.now();
         if self.balancer.offers().packet_feedback {
-            self.balancer.on_packet_acked(self.path.at(now_ps), black_box(packet));
+            self.balancer.on_packet_acked(self.path.at(now), black_box(packet));
         }
         let marked = packet.psn.is_multiple_of(MARKED_OF);
         let ack = AckInfo {
@@ -148,6 +149,6 @@ impl Connection {
             unsent_bytes: 1 << 30,
             window_bytes: WINDOW * u64::from(PACKET_BYTES),
         };
-        self.balancer.on_ack(self.path.at(now_ps), black_box(&ack), &mut ());
+        self.balancer.on_ack(self.path.at(now), black_box(&ack), &mut ());
     }
 }

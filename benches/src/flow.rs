@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use spray_core::{
+    Time,
     feedback::AckInfo,
     flow::{Arrival, FlowConfig, Receiver, Sender, Transmit},
     path::{AnyBalancer, Balancer, Ev, Path, SendInfo},
@@ -22,7 +23,7 @@ pub struct Flow {
     evs: u16,
     flight: Vec<(Data, Ev)>,
     acks: Vec<Ack>,
-    now_ps: u64,
+    now: Time,
 }
 
 impl Flow {
@@ -44,7 +45,7 @@ impl Flow {
             evs: config.path.evs,
             flight: Vec::with_capacity(BATCH),
             acks: Vec::with_capacity(BATCH),
-            now_ps: 0,
+            now: Time::ZERO,
         }
     }
 
@@ -53,7 +54,7 @@ impl Flow {
         let mut watch = Stopwatch::start();
         let mut sent = 0;
         while sent < packets {
-            self.now_ps += STEP_PS;
+            self.now = self.now.after(STEP_PS);
             self.send();
             sent += self.flight.len() as u64;
             watch.lap(End::Sender);
@@ -67,7 +68,7 @@ impl Flow {
 
     fn send(&mut self) {
         while self.flight.len() < BATCH
-            && let Some(Transmit::Data { data, ev }) = self.sender.poll_transmit(self.now_ps, &mut self.rng, &mut ())
+            && let Some(Transmit::Data { data, ev }) = self.sender.poll_transmit(self.now, &mut self.rng, &mut ())
         {
             self.flight.push((data, ev));
             black_box(self.sender.poll_timeout());
@@ -78,7 +79,7 @@ impl Flow {
         for (data, ev) in self.flight.drain(..) {
             let port = ev.port(self.evs.into());
             let arrival = Arrival { data, port, marked: false, hops: 3, trimmed: false, last_port: false };
-            black_box(self.receiver.on_data(self.now_ps, black_box(&arrival)));
+            black_box(self.receiver.on_data(self.now, black_box(&arrival)));
             self.acks.extend(self.receiver.poll_ack());
             black_box((self.receiver.poll_nack(), self.receiver.poll_timeout()));
         }
@@ -86,7 +87,7 @@ impl Flow {
 
     fn acknowledge(&mut self) {
         for ack in self.acks.drain(..) {
-            self.sender.on_ack(self.now_ps, black_box(&ack), &mut ());
+            self.sender.on_ack(self.now, black_box(&ack), &mut ());
             black_box(self.sender.poll_timeout());
         }
     }
@@ -101,7 +102,7 @@ pub struct Choosing {
     packet_bytes: u32,
     ack_every: u16,
     chosen: Vec<Ev>,
-    now_ps: u64,
+    now: Time,
     psn: u64,
 }
 
@@ -118,7 +119,7 @@ impl Choosing {
             packet_bytes: config.packet_bytes(),
             ack_every: load.ack_every as u16,
             chosen: Vec::with_capacity(BATCH),
-            now_ps: 0,
+            now: Time::ZERO,
             psn: 0,
         }
     }
@@ -128,7 +129,7 @@ impl Choosing {
         let first = self.psn;
         let mut watch = Stopwatch::start();
         while self.psn - first < packets {
-            self.now_ps += STEP_PS;
+            self.now = self.now.after(STEP_PS);
             (0..BATCH).for_each(|_| self.choose());
             self.acknowledge();
         }
@@ -145,7 +146,7 @@ impl Choosing {
             open_packets: 0,
             unsent_bytes: u64::MAX / 4,
         };
-        self.chosen.push(self.balancer.next_ev(self.path.at(self.now_ps), black_box(&packet), &mut self.rng));
+        self.chosen.push(self.balancer.next_ev(self.path.at(self.now), black_box(&packet), &mut self.rng));
         self.psn += 1;
     }
 
@@ -160,7 +161,7 @@ impl Choosing {
                 packet_bytes: self.packet_bytes,
                 ..AckInfo::default()
             };
-            self.balancer.on_ack(self.path.at(self.now_ps), black_box(&info), &mut ());
+            self.balancer.on_ack(self.path.at(self.now), black_box(&info), &mut ());
         }
         self.chosen.clear();
     }

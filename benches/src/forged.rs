@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use spray_wire::{
     Body, Common, Connect, DSCP_CONTROL, Data, Ecn, Envelope, EvPort, INITIAL_TTL, Probe, SEAL_BYTES, Seal, TAG_BYTES,
-    emit, emit_sealed,
+    Time, emit, emit_sealed,
 };
 
 use spray_nic::Peer;
@@ -87,7 +87,7 @@ impl Forger {
                 emit(space, &envelope, &common(0, 0), &Body::Connect(connect), &[9; CONNECT_BYTES])
             }
             Forged::Corrupt | Forged::Foreign => {
-                let probe = Body::Probe(Probe { token: 1, timestamp: 2 });
+                let probe = Body::Probe(Probe { token: 1, timestamp: Time::from_ns(2) });
                 emit(space, &envelope, &common(9, 9), &probe, &[])
             }
         };

@@ -5,7 +5,7 @@ use spray_wire::{Accept, Ack, Body, Connect, Data, Nack, Probe, ProbeAck, PullRe
 use super::{End, Forged, Forger, KEY, Load, STEP_PS, Stopwatch, host, network};
 use spray_nic::device::{Device, MemoryDevice, MemoryNetwork, Received};
 use spray_nic::keys::Keys;
-use spray_nic::{Endpoint, EndpointConfig, EndpointEvent};
+use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Time};
 
 /// What a kind of hostile frame costs and brings.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,7 +60,7 @@ struct Victim {
     client: Endpoint<MemoryDevice>,
     attacker: MemoryDevice,
     arrivals: Vec<Received>,
-    now_ps: u64,
+    now: Time,
     /// The number of the honest connection at the endpoint.
     honest: u32,
     /// The endpoint's terms for the attacker's connection.
@@ -82,12 +82,12 @@ impl Victim {
         let (client, endpoint) = (endpoint(1), endpoint(2));
         let attacker = network.attach(host(3).mac);
         let (arrivals, asked) = (Vec::with_capacity(4 * BATCH), connect([0; 16]));
-        let (now_ps, honest, own) = (0, 0, Accept::default());
-        let mut victim = Self { network, endpoint, client, attacker, arrivals, now_ps, honest, own, asked };
-        victim.client.connect(0, host(2), None).expect("a free slot");
+        let (now, honest, own) = (Time::ZERO, 0, Accept::default());
+        let mut victim = Self { network, endpoint, client, attacker, arrivals, now, honest, own, asked };
+        victim.client.connect(Time::ZERO, host(2), None).expect("a free slot");
         victim.honest = loop {
             victim.step();
-            victim.client.poll(victim.now_ps);
+            victim.client.poll(victim.now);
             if let Some(EndpointEvent::Accepted { connection, .. }) = victim.endpoint.poll_event() {
                 break connection.raw();
             }
@@ -102,9 +102,9 @@ impl Victim {
     /// Lets what was sent arrive.
     fn step(&mut self) {
         self.attacker.flush().expect("memory");
-        self.now_ps += STEP_PS;
-        self.network.advance(self.now_ps);
-        self.endpoint.poll(self.now_ps);
+        self.now = self.now.after(STEP_PS);
+        self.network.advance(self.now);
+        self.endpoint.poll(self.now);
     }
 
     /// Asks for a token, as anybody can who receives at his address.
@@ -121,7 +121,7 @@ impl Victim {
         self.step();
         let Some(Body::Accept(accept)) = self.answers().2 else { panic!("no Accept") };
         self.own = accept;
-        let proof = Body::Probe(Probe { token: 1, timestamp: 0 });
+        let proof = Body::Probe(Probe { token: 1, timestamp: Time::ZERO });
         self.send(&Forged::Plain(self.own.connection, self.own.cookie, proof));
         self.step();
         self.answers();
@@ -141,7 +141,7 @@ impl Victim {
     fn answers(&mut self) -> (u64, u64, Option<Body>) {
         let (mut frames, mut bytes, mut last) = (0, 0, None);
         self.attacker.flush().expect("memory");
-        self.network.advance(self.now_ps);
+        self.network.advance(self.now);
         while self.attacker.receive(&mut self.arrivals, BATCH).expect("memory") > 0 {
             for arrival in self.arrivals.drain(..) {
                 frames += 1;
@@ -163,10 +163,10 @@ impl Victim {
                 bytes = self.send(&make(batch * BATCH as u64 + at));
             }
             self.attacker.flush().expect("memory");
-            self.now_ps += STEP_PS;
-            self.network.advance(self.now_ps);
+            self.now = self.now.after(STEP_PS);
+            self.network.advance(self.now);
             watch.lap(End::Sender);
-            self.endpoint.poll(self.now_ps);
+            self.endpoint.poll(self.now);
             watch.lap(End::Receiver);
             while self.endpoint.poll_event().is_some() {}
             let (more, more_bytes, _) = self.answers();
@@ -205,7 +205,7 @@ pub fn hostile_costs(batches: u64) -> Vec<Cost> {
     let (honest, own, asked) = (victim.honest, victim.own, victim.asked);
     let mut suffer =
         |name, sender, make: &dyn Fn(u64) -> Forged| costs.push(victim.suffer(name, sender, batches, make));
-    let probe = Body::Probe(Probe { token: 1, timestamp: 2 });
+    let probe = Body::Probe(Probe { token: 1, timestamp: Time::from_ns(2) });
     suffer("of another protocol", Hostile::Stranger, &|_| Forged::Foreign);
     suffer("corrupt", Hostile::Stranger, &|_| Forged::Corrupt);
     suffer("of an unknown connection", Hostile::Stranger, &|_| Forged::Plain(0xffff, 5, probe));

@@ -9,7 +9,7 @@ use super::{End, Ends, KEY, Load, STEP_PS, Stopwatch, host, network};
 use spray_nic::device::{MemoryDevice, MemoryNetwork};
 use spray_nic::endpoint::{Lent, Sink, Source};
 use spray_nic::keys::Keys;
-use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Time};
 
 /// Messages that wait at a connection: one is sent, another follows it.
 const QUEUED: usize = 2;
@@ -55,7 +55,7 @@ impl Sink for Look {
 pub struct Pair {
     sender: Sending,
     receiver: Endpoint<MemoryDevice>,
-    now_ps: u64,
+    now: Time,
 }
 
 impl Pair {
@@ -67,10 +67,10 @@ impl Pair {
     pub fn new(load: &Load) -> Self {
         let network = network();
         let sender = Sending::new(&network, 1, load);
-        let mut pair = Self { sender, receiver: endpoint(&network, 2, load), now_ps: 0 };
+        let mut pair = Self { sender, receiver: endpoint(&network, 2, load), now: Time::ZERO };
         let mut watch = Stopwatch::start();
         for _ in 0..load.connections {
-            let connection = pair.sender.endpoint.connect(pair.now_ps, host(2), None).expect("a free slot");
+            let connection = pair.sender.endpoint.connect(pair.now, host(2), None).expect("a free slot");
             pair.sender.fill(connection);
             let connected = |endpoint: &Endpoint<_>| endpoint.stats().received[Kind::Accept];
             let before = connected(&pair.sender.endpoint);
@@ -108,10 +108,10 @@ impl Pair {
     }
 
     fn step(&mut self, watch: &mut Stopwatch) {
-        self.now_ps += STEP_PS;
-        self.sender.poll(self.now_ps);
+        self.now = self.now.after(STEP_PS);
+        self.sender.poll(self.now);
         watch.lap(End::Sender);
-        receive(&mut self.receiver, self.now_ps);
+        receive(&mut self.receiver, self.now);
         watch.lap(End::Receiver);
     }
 }
@@ -120,7 +120,7 @@ impl Pair {
 #[derive(Debug)]
 pub struct Hosts {
     hosts: Vec<Sending>,
-    now_ps: u64,
+    now: Time,
 }
 
 impl Hosts {
@@ -134,10 +134,10 @@ impl Hosts {
         let mut hosts: Vec<Sending> = (0..hosts).map(|number| Sending::new(&network, number, load)).collect();
         let count = hosts.len() as u16;
         for (number, sending) in (1..).zip(&mut hosts) {
-            let connection = sending.endpoint.connect(0, host(number % count), None).expect("a free slot");
+            let connection = sending.endpoint.connect(Time::ZERO, host(number % count), None).expect("a free slot");
             sending.fill(connection);
         }
-        Self { hosts, now_ps: 0 }
+        Self { hosts, now: Time::ZERO }
     }
 
     /// Sends at least so many packets; what each cost both of its ends together, in nanoseconds.
@@ -145,9 +145,9 @@ impl Hosts {
         let first = self.packets();
         let mut watch = Stopwatch::start();
         while self.packets() - first < packets {
-            self.now_ps += STEP_PS;
+            self.now = self.now.after(STEP_PS);
             for sending in &mut self.hosts {
-                sending.poll(self.now_ps);
+                sending.poll(self.now);
             }
         }
         watch.lap(End::Sender);
@@ -165,8 +165,8 @@ impl Sending {
         Self { endpoint: endpoint(network, number, load), message, in_place: load.in_place }
     }
 
-    fn poll(&mut self, now_ps: u64) {
-        self.endpoint.poll(now_ps);
+    fn poll(&mut self, now: Time) {
+        self.endpoint.poll(now);
         while let Some(event) = self.endpoint.poll_event() {
             match event {
                 EndpointEvent::Delivered { connection, .. } => self.send(connection),
@@ -190,8 +190,8 @@ impl Sending {
     }
 }
 
-fn receive(endpoint: &mut Endpoint<MemoryDevice>, now_ps: u64) {
-    endpoint.poll(now_ps);
+fn receive(endpoint: &mut Endpoint<MemoryDevice>, now: Time) {
+    endpoint.poll(now);
     while let Some(event) = endpoint.poll_event() {
         if let EndpointEvent::Received { data, .. } = event {
             endpoint.recycle(data);

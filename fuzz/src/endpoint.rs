@@ -9,7 +9,7 @@ use bytes::Bytes;
 use spray_core::flow::FlowConfig;
 use spray_core::path::{BalancerKind, Path};
 use spray_nic::device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
-use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 use spray_wire::offsets::v4;
 use spray_wire::{Common, Ecn, Envelope, EvPort, Kind, Ports, emit, header_bytes, parse, switch_view};
 
@@ -47,7 +47,7 @@ struct Rig {
     seen: Vec<Vec<u8>>,
     connections: Vec<(usize, ConnectionId)>,
     received: usize,
-    now_ps: u64,
+    now: Time,
 }
 
 /// Whether the one in the middle may change frames or send some with cookies that it saw, and how far the hosts then hold: without a
@@ -120,7 +120,7 @@ impl Rig {
             seen: Vec::new(),
             connections: Vec::new(),
             received: 0,
-            now_ps: US,
+            now: Time::from_ps(US),
         }
     }
 
@@ -171,7 +171,7 @@ impl Rig {
     fn connect(&mut self, input: &mut Input<'_>) {
         let from = usize::from(input.byte() & 1);
         let to = Peer { address: address(1 - from as u8), mac: mac(MIDDLE) };
-        if let Ok(connection) = self.endpoints[from].connect(self.now_ps, to, None) {
+        if let Ok(connection) = self.endpoints[from].connect(self.now, to, None) {
             self.connections.push((from, connection));
         }
     }
@@ -278,12 +278,12 @@ impl Rig {
 
     /// Moves time on, and takes what comes to the middle.
     fn step(&mut self, by_ps: u64) {
-        self.now_ps += by_ps;
-        self.network.advance(self.now_ps);
+        self.now = self.now.after(by_ps);
+        self.network.advance(self.now);
         for endpoint in &mut self.endpoints {
-            endpoint.poll(self.now_ps);
+            endpoint.poll(self.now);
         }
-        self.network.advance(self.now_ps);
+        self.network.advance(self.now);
         self.middle.receive(&mut self.arrivals, 64).expect("its link is up");
         for arrival in self.arrivals.drain(..) {
             let mut frame = self.middle.frame(&arrival.frame, arrival.len).to_vec();

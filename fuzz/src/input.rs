@@ -2,7 +2,7 @@
 
 use spray_wire::{
     Ack, Body, Close, CloseReason, Data, Echoes, Ecn, Envelope, EvPort, Nack, Probe, ProbeAck, Pull, PullRequest,
-    Reset, Section,
+    Reset, Section, Time,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -60,6 +60,12 @@ impl<'a> Input<'a> {
         EvPort::new(self.u16())
     }
 
+    /// Any time that a frame can carry.
+    fn time(&mut self) -> Time {
+        let count = self.u64();
+        Time::from_ns(count / 8).after(count % 8 * Time::STEP_PS)
+    }
+
     pub fn envelope(&mut self, v6: bool) -> Envelope {
         let address = |number: u8| match v6 {
             true => IpAddr::V6(Ipv6Addr::new(0xfd53, 0x5052, 0x4159, 0, 0, 0, 0, u16::from(number))),
@@ -85,7 +91,7 @@ impl<'a> Input<'a> {
             2 => Body::Ack(self.ack()),
             3 => Body::Nack(Nack {
                 psn: self.u64(),
-                timestamp_echo_ps: self.u64(),
+                timestamp_echo: self.time(),
                 port: self.port(),
                 hops: self.byte(),
                 marked: self.flag(),
@@ -100,10 +106,10 @@ impl<'a> Input<'a> {
                 acknowledgement: self.flag(),
             }),
             5 => Body::Reset(Reset { reason: self.u32() }),
-            6 => Body::Probe(Probe { token: self.u64(), timestamp_ps: self.u64() }),
+            6 => Body::Probe(Probe { token: self.u64(), timestamp: self.time() }),
             7 => Body::ProbeAck(ProbeAck {
                 token: self.u64(),
-                timestamp_ps: self.u64(),
+                timestamp: self.time(),
                 port: self.port(),
                 hops: self.byte(),
                 marked: self.flag(),
@@ -117,7 +123,7 @@ impl<'a> Input<'a> {
     fn data(&mut self) -> (Body, &'a [u8]) {
         let data = Data {
             psn: self.u64(),
-            timestamp_ps: self.u64(),
+            timestamp: self.time(),
             message: self.u32(),
             offset: self.u64(),
             message_bytes: self.u64(),
@@ -139,7 +145,7 @@ impl<'a> Input<'a> {
         }
         Ack {
             cumulative: self.u64(),
-            timestamp_echo_ps: self.u64(),
+            timestamp_echo: self.time(),
             sack_base: self.u64(),
             bitmap: [self.u64(), self.u64(), self.u64(), self.u64()],
             port: self.port(),

@@ -13,7 +13,7 @@ use nix::sys::socket::{
 use spray_benches::{Forged, Forger};
 use spray_nic::Peer;
 use spray_testbed::Routers;
-use spray_wire::{Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, PullRequest, Reset, Terms};
+use spray_wire::{Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, PullRequest, Reset, Terms, Time};
 
 /// The address that the flood says that it comes from: one of the receiver's subnet that nobody has.
 pub const SPOOFED: [u8; 4] = [10, 2, 0, 99];
@@ -132,7 +132,7 @@ impl Flood {
             6 => plain(close(CloseReason::Done, false)),
             7 => plain(close(CloseReason::Aborted, true)),
             8 => plain(Body::Reset(Reset { reason: 0 })),
-            9 => plain(Body::Probe(Probe { token: number, timestamp: 0 })),
+            9 => plain(Body::Probe(Probe { token: number, timestamp: Time::ZERO })),
             10 => plain(Body::PullRequest(PullRequest { demand_bytes: u64::MAX, pulled_bytes: 0 })),
             11 => plain(Body::Data(data)),
             12 => Forged::Sealed(connection, number, PAYLOAD_BYTES),

@@ -179,8 +179,8 @@ impl<D: Device> Engine<D> {
         if attended {
             self.attended_ns = monotonic_ns();
         }
-        let (now_ps, due_ns) = self.host.poll();
-        self.sending.connect(&mut self.host.endpoint, now_ps, &self.bindings.sends);
+        let (now, due_ns) = self.host.poll();
+        self.sending.connect(&mut self.host.endpoint, now, &self.bindings.sends);
         while let Some(event) = self.host.endpoint.next_event() {
             self.on_event(event);
         }

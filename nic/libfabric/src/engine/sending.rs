@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use spray_nic::device::Device;
 use spray_nic::endpoint::{SendError, Source};
-use spray_nic::{ConnectionId, Endpoint, MessageId, Peer};
+use spray_nic::{ConnectionId, Endpoint, MessageId, Peer, Time};
 use tokio::sync::oneshot::error::TryRecvError;
 
 use super::buffers::Buffers;
@@ -115,7 +115,7 @@ impl Sending {
     }
 
     /// Connects where the next hop has become known.
-    pub fn connect<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64, side: &Side) {
+    pub fn connect<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time, side: &Side) {
         if self.asking == 0 {
             return;
         }
@@ -130,7 +130,7 @@ impl Sending {
                     continue;
                 }
             };
-            match endpoint.connect(now_ps, Peer { address, mac }, None) {
+            match endpoint.connect(now, Peer { address, mac }, None) {
                 Ok(connection) => {
                     self.asking -= 1;
                     self.connections.insert(connection, address);

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use spray_nic::device::{Impairments, MemoryDevice, MemoryNetwork};
-use spray_nic::{EndpointConfig, Peer};
+use spray_nic::{EndpointConfig, Peer, Time};
 
 use super::*;
 use crate::abi::{FI_ADDR_NOTAVAIL, FI_COMPLETION};
@@ -86,7 +86,7 @@ fn until(network: &MemoryNetwork, hosts: &mut [&mut Host], mut is_so: impl FnMut
     let begun_ns = monotonic_ns();
     while !is_so(hosts) {
         assert!(monotonic_ns() - begun_ns < PATIENCE.as_nanos() as u64, "it does not come to pass");
-        network.advance(monotonic_ns() * 1000);
+        network.advance(Time::from_ns(monotonic_ns()));
         for host in hosts.iter_mut() {
             host.engine.progress(true);
         }
@@ -241,7 +241,7 @@ fn a_peer_that_is_gone_fails_what_is_sent_to_it_until_it_is_back() {
 fn stranger(network: &MemoryNetwork, number: u8) -> (spray_nic::Host<MemoryDevice>, ConnectionId) {
     let mut host = spray_nic::Host::new(network.attach(mac(number)), config(number)).unwrap();
     let to = Peer { address: [10, 0, 0, 2].into(), mac: mac(2) };
-    let connection = host.endpoint.connect(0, to, None).unwrap();
+    let connection = host.endpoint.connect(Time::ZERO, to, None).unwrap();
     (host, connection)
 }
 

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 use spray_nic::device::Device;
-use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Peer};
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Peer, Time};
 
 use super::adjust;
 use super::format::{Message, Request, What, data, ping};
@@ -34,7 +34,7 @@ pub fn perf(arguments: &args::Perf) -> Outcome {
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let mut client = Client::new(Plan::new(arguments), peer);
-    let outcome = session.run(&stop, |endpoint, now_ps| client.step(endpoint, now_ps));
+    let outcome = session.run(&stop, |endpoint, now| client.step(endpoint, now));
     session.end();
     outcome?;
     client.report(arguments.server.to_string())
@@ -90,7 +90,7 @@ struct Lane {
     is_open: bool,
     pump: Option<Pump>,
     /// When the ping that is under way went.
-    pinged_ps: u64,
+    pinged_at: Time,
 }
 
 impl Client {
@@ -108,43 +108,43 @@ impl Client {
     }
 
     /// Does what the last poll of the endpoint has made possible.
-    pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> Step {
+    pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         while self.connections.len() < self.plan.parallel as usize {
-            match endpoint.connect(now_ps, self.peer, None) {
+            match endpoint.connect(now, self.peer, None) {
                 Ok(connection) => drop(self.connections.insert(connection, Lane::default())),
                 Err(error) => return ControlFlow::Break(Err(Failure::failed(error))),
             }
         }
         while let Some(event) = endpoint.poll_event() {
-            if let Err(failure) = self.on_event(event, endpoint, now_ps) {
+            if let Err(failure) = self.on_event(event, endpoint, now) {
                 return ControlFlow::Break(Err(failure));
             }
         }
         let Some(begun) = self.begun else { return ControlFlow::Continue(()) };
         for (connection, lane) in &mut self.connections {
             if let Some(pump) = &mut lane.pump {
-                pump.fill(endpoint, *connection, now_ps);
+                pump.fill(endpoint, *connection, now);
             }
         }
-        let is_over = now_ps >= begun.at_ps() + self.plan.time_ps;
-        if is_over || now_ps >= self.last.at_ps() + self.plan.interval_ps {
-            self.look(endpoint, &begun, is_over, now_ps);
+        let is_over = now >= begun.at().after(self.plan.time_ps);
+        if is_over || now >= self.last.at().after(self.plan.interval_ps) {
+            self.look(endpoint, &begun, is_over, now);
         }
         if is_over { ControlFlow::Break(Ok(())) } else { ControlFlow::Continue(()) }
     }
 
-    fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now_ps: u64) -> Outcome {
+    fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
         match event {
             EndpointEvent::Connected { connection, .. } => {
                 endpoint.send(connection, self.plan.request.encode()).map_err(Failure::failed)?;
                 self.connections.entry(connection).or_default().is_open = true;
                 if self.connections.values().all(|lane| lane.is_open) {
-                    self.begin(endpoint, now_ps)?;
+                    self.begin(endpoint, now)?;
                 }
             }
             EndpointEvent::Received { connection, data, .. } => {
                 if Message::decode(&data) == Some(Message::Ping) && self.plan.request.what == What::Latency {
-                    self.on_answer(endpoint, connection, now_ps)?;
+                    self.on_answer(endpoint, connection, now)?;
                 }
                 endpoint.recycle(data);
             }
@@ -166,16 +166,16 @@ impl Client {
     }
 
     /// All connections are open: the time begins.
-    fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> Outcome {
+    fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
         let Request { what, bytes, .. } = self.plan.request;
         let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
-        self.last = Look::new(endpoint, &connections, now_ps);
+        self.last = Look::new(endpoint, &connections, now);
         self.begun = Some(self.last);
         for (connection, lane) in &mut self.connections {
             match what {
-                What::Up | What::Both => lane.pump = Some(Pump::new(data(bytes), now_ps + self.plan.time_ps)),
+                What::Up | What::Both => lane.pump = Some(Pump::new(data(bytes), now.after(self.plan.time_ps))),
                 What::Latency => {
-                    lane.pinged_ps = now_ps;
+                    lane.pinged_at = now;
                     endpoint.send(*connection, ping(bytes)).map_err(Failure::failed)?;
                 }
                 What::Down => {}
@@ -188,21 +188,21 @@ impl Client {
     }
 
     /// A ping is back: the next one goes.
-    fn on_answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now_ps: u64) -> Outcome {
+    fn on_answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) -> Outcome {
         let Some(lane) = self.connections.get_mut(&connection) else { return Ok(()) };
-        self.round_trips.saturating_record(now_ps.saturating_sub(lane.pinged_ps) / 1000);
-        lane.pinged_ps = now_ps;
+        self.round_trips.saturating_record(now.since(lane.pinged_at) / 1000);
+        lane.pinged_at = now;
         endpoint.send(connection, ping(self.plan.request.bytes)).map(drop).map_err(Failure::failed)
     }
 
-    fn look<D: Device>(&mut self, endpoint: &Endpoint<D>, begun: &Look, is_over: bool, now_ps: u64) {
+    fn look<D: Device>(&mut self, endpoint: &Endpoint<D>, begun: &Look, is_over: bool, now: Time) {
         let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
-        let look = Look::new(endpoint, &connections, now_ps);
-        let intervals = Interval::between(self.plan.request.what, begun.at_ps(), &self.last, &look);
+        let look = Look::new(endpoint, &connections, now);
+        let intervals = Interval::between(self.plan.request.what, begun.at(), &self.last, &look);
         intervals.iter().for_each(|interval| say!("{}", interval.line()));
         self.intervals.extend(intervals);
         if is_over {
-            self.total = Interval::between(self.plan.request.what, begun.at_ps(), begun, &look);
+            self.total = Interval::between(self.plan.request.what, begun.at(), begun, &look);
         }
         self.last = look;
     }

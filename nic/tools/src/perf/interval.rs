@@ -3,7 +3,7 @@
 use serde::Serialize;
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_nic::device::Device;
-use spray_nic::{ConnectionId, Endpoint};
+use spray_nic::{ConnectionId, Endpoint, Time};
 
 use super::format::What;
 use crate::session::PS_PER_S;
@@ -12,7 +12,7 @@ use crate::transfer::gbps;
 /// What all connections have counted at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
-    at_ps: u64,
+    at: Time,
     sender: SenderStats,
     receiver: ReceiverStats,
     rtt_p50_us: f64,
@@ -21,19 +21,19 @@ pub struct Look {
 
 impl Look {
     /// Looks at `connections`, whose round-trip times are shown as the largest of each.
-    pub fn new<D: Device>(endpoint: &Endpoint<D>, connections: &[ConnectionId], at_ps: u64) -> Self {
+    pub fn new<D: Device>(endpoint: &Endpoint<D>, connections: &[ConnectionId], at: Time) -> Self {
         let (sender, receiver) = endpoint.totals();
         let stats = connections.iter().filter_map(|connection| endpoint.connection_stats(*connection));
         let rtt = |us: (f64, f64), (p50_ps, p99_ps): (u64, u64)| {
             (us.0.max(p50_ps as f64 / 1e6), us.1.max(p99_ps as f64 / 1e6))
         };
         let (rtt_p50_us, rtt_p99_us) = stats.map(|stats| (stats.rtt_p50_ps, stats.rtt_p99_ps)).fold((0.0, 0.0), rtt);
-        Self { at_ps, sender, receiver, rtt_p50_us, rtt_p99_us }
+        Self { at, sender, receiver, rtt_p50_us, rtt_p99_us }
     }
 
     /// When it was.
-    pub fn at_ps(&self) -> u64 {
-        self.at_ps
+    pub fn at(&self) -> Time {
+        self.at
     }
 }
 
@@ -66,16 +66,16 @@ pub struct Interval {
 pub const HEAD: &str = "seconds        way       Gb/s  sent again  marked  RTT p50 us  p99 us  reordered";
 
 impl Interval {
-    /// The ways that `what` has, from one look to a later one; times count from `begun_ps`.
-    pub fn between(what: What, begun_ps: u64, from: &Look, to: &Look) -> Vec<Self> {
-        let up = matches!(what, What::Up | What::Both).then(|| Self::up(begun_ps, from, to));
-        let down = matches!(what, What::Down | What::Both).then(|| Self::down(begun_ps, from, to));
+    /// The ways that `what` has, from one look to a later one; times count from `begun_at`.
+    pub fn between(what: What, begun_at: Time, from: &Look, to: &Look) -> Vec<Self> {
+        let up = matches!(what, What::Up | What::Both).then(|| Self::up(begun_at, from, to));
+        let down = matches!(what, What::Down | What::Both).then(|| Self::down(begun_at, from, to));
         up.into_iter().chain(down).collect()
     }
 
-    fn new(way: &'static str, begun_ps: u64, from: &Look, to: &Look, bytes: u64) -> Self {
-        let seconds = |ps: u64| ps.saturating_sub(begun_ps) as f64 / PS_PER_S as f64;
-        let (from_s, until_s) = (seconds(from.at_ps), seconds(to.at_ps));
+    fn new(way: &'static str, begun_at: Time, from: &Look, to: &Look, bytes: u64) -> Self {
+        let seconds = |at: Time| at.since(begun_at) as f64 / PS_PER_S as f64;
+        let (from_s, until_s) = (seconds(from.at), seconds(to.at));
         Self {
             from_s,
             until_s,
@@ -90,20 +90,20 @@ impl Interval {
         }
     }
 
-    fn up(begun_ps: u64, from: &Look, to: &Look) -> Self {
+    fn up(begun_at: Time, from: &Look, to: &Look) -> Self {
         let counted = from.sender.until(&to.sender);
         Self {
             retransmits: Some(counted.retransmits),
             marked_share: Some(counted.marked_acks as f64 / counted.acks.max(1) as f64),
             rtt_p50_us: Some(to.rtt_p50_us),
             rtt_p99_us: Some(to.rtt_p99_us),
-            ..Self::new("up", begun_ps, from, to, counted.bytes_acked)
+            ..Self::new("up", begun_at, from, to, counted.bytes_acked)
         }
     }
 
-    fn down(begun_ps: u64, from: &Look, to: &Look) -> Self {
+    fn down(begun_at: Time, from: &Look, to: &Look) -> Self {
         let counted = from.receiver.until(&to.receiver);
-        Self { reordered: Some(counted.order.reordered), ..Self::new("down", begun_ps, from, to, counted.bytes) }
+        Self { reordered: Some(counted.order.reordered), ..Self::new("down", begun_at, from, to, counted.bytes) }
     }
 
     /// A line for a terminal.

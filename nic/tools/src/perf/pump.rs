@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use spray_nic::device::Device;
-use spray_nic::{ConnectionId, Endpoint};
+use spray_nic::{ConnectionId, Endpoint, Time};
 
 /// Messages that wait in a connection, at least this many bytes and one message more: what is in flight, several times over.
 const QUEUED_BYTES: usize = 16 << 20;
@@ -14,19 +14,19 @@ const QUEUED: usize = 512;
 pub struct Pump {
     message: Bytes,
     queued: usize,
-    /// Until when, in ps.
-    until_ps: u64,
+    /// Until when.
+    until: Time,
 }
 
 impl Pump {
-    pub fn new(message: Bytes, until_ps: u64) -> Self {
-        Self { message, queued: 0, until_ps }
+    pub fn new(message: Bytes, until: Time) -> Self {
+        Self { message, queued: 0, until }
     }
 
     /// Gives the connection messages, if there is room and time.
-    pub fn fill<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now_ps: u64) {
+    pub fn fill<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
         let enough = (QUEUED_BYTES / self.message.len() + 2).min(QUEUED);
-        while now_ps < self.until_ps && self.queued < enough {
+        while now < self.until && self.queued < enough {
             if endpoint.send(connection, self.message.clone()).is_err() {
                 return;
             }

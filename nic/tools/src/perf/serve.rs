@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use serde_json::json;
 use spray_nic::device::Device;
-use spray_nic::{ConnectionId, Endpoint, EndpointEvent};
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Time};
 
 use super::adjust;
 use super::format::{Message, What, data};
@@ -32,7 +32,7 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     note!("listening on {} as {}{whose}", arguments.interface.interface, session.config().address);
     let mut server = Server::default();
-    let outcome = session.run(&stop, |endpoint, now_ps| server.step(endpoint, now_ps));
+    let outcome = session.run(&stop, |endpoint, now| server.step(endpoint, now));
     session.end();
     outcome
 }
@@ -47,7 +47,7 @@ pub(super) struct Server {
 struct Client {
     peer: IpAddr,
     /// When its request came.
-    begun_ps: u64,
+    begun_at: Time,
     pump: Option<Pump>,
     /// A request has come.
     asked: bool,
@@ -55,27 +55,27 @@ struct Client {
 
 impl Server {
     /// Does what the last poll of the endpoint has made possible.
-    pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> Step {
+    pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         while let Some(event) = endpoint.poll_event() {
-            self.on_event(event, endpoint, now_ps);
+            self.on_event(event, endpoint, now);
         }
         for (connection, client) in &mut self.clients {
             if let Some(pump) = &mut client.pump {
-                pump.fill(endpoint, *connection, now_ps);
+                pump.fill(endpoint, *connection, now);
             }
         }
         ControlFlow::Continue(())
     }
 
-    fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now_ps: u64) {
+    fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) {
         match event {
             EndpointEvent::Accepted { connection, peer, .. } => {
-                let client = Client { peer: peer.address, begun_ps: now_ps, pump: None, asked: false };
+                let client = Client { peer: peer.address, begun_at: now, pump: None, asked: false };
                 self.clients.insert(connection, client);
             }
             EndpointEvent::Received { connection, data, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };
-                if client.take(&data, endpoint, connection, now_ps).is_none() {
+                if client.take(&data, endpoint, connection, now).is_none() {
                     note!("spray: {} says what no `spray perf` says; its connection is closed", client.peer);
                     endpoint.abort(connection);
                 }
@@ -87,7 +87,7 @@ impl Server {
             }
             EndpointEvent::Closed { connection, .. } | EndpointEvent::Failed { connection, .. } => {
                 if let Some(client) = self.clients.remove(&connection).filter(|client| client.asked) {
-                    client.tell(endpoint, connection, now_ps);
+                    client.tell(endpoint, connection, now);
                 }
             }
             _ => {}
@@ -102,15 +102,15 @@ impl Client {
         message: &[u8],
         endpoint: &mut Endpoint<D>,
         connection: ConnectionId,
-        now_ps: u64,
+        now: Time,
     ) -> Option<()> {
         match Message::decode(message)? {
             Message::Request(_) if self.asked => None,
             Message::Request(request) => {
-                (self.asked, self.begun_ps) = (true, now_ps);
-                let until_ps = now_ps.saturating_add(u64::from(request.seconds) * PS_PER_S);
+                (self.asked, self.begun_at) = (true, now);
+                let until = now.after(u64::from(request.seconds) * PS_PER_S);
                 let sends = matches!(request.what, What::Down | What::Both);
-                self.pump = sends.then(|| Pump::new(data(request.bytes), until_ps));
+                self.pump = sends.then(|| Pump::new(data(request.bytes), until));
                 Some(())
             }
             Message::Data => Some(()),
@@ -120,9 +120,9 @@ impl Client {
     }
 
     /// Says what has gone each way, once the connection has ended.
-    fn tell<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now_ps: u64) {
+    fn tell<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) {
         let stats = endpoint.connection_stats(connection).unwrap_or_default();
-        let seconds = now_ps.saturating_sub(self.begun_ps) as f64 / PS_PER_S as f64;
+        let seconds = now.since(self.begun_at) as f64 / PS_PER_S as f64;
         let (received, sent, peer) = (stats.receiver.bytes, stats.sender.bytes_acked, self.peer);
         say!(
             "{peer}: {seconds:.1} s, received {received} bytes ({:.2} Gb/s), sent {sent} ({:.2} Gb/s)",

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use spray_nic::device::{MemoryDevice, MemoryNetwork};
-use spray_nic::{Endpoint, EndpointConfig, Peer};
+use spray_nic::{Endpoint, EndpointConfig, Peer, Time};
 
 use super::adjust;
 use super::client::{Client, Plan};
@@ -26,15 +26,15 @@ fn measure(what: What, bytes: u32) -> serde_json::Value {
     let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
     let request = Request { what, bytes, seconds: 60 };
     let plan = Plan { request, parallel: 2, time_ps: 20 * MS, interval_ps: 5 * MS };
-    let (mut asks, mut answers, mut now_ps) = (Client::new(plan, peer), Server::default(), 0);
+    let (mut asks, mut answers, mut now) = (Client::new(plan, peer), Server::default(), Time::ZERO);
     loop {
-        now_ps += 5 * US;
-        assert!(now_ps < 1000 * MS, "it goes on and on");
-        network.advance(now_ps);
-        client.poll(now_ps);
-        server.poll(now_ps);
-        assert!(answers.step(&mut server, now_ps).is_continue());
-        if let ControlFlow::Break(outcome) = asks.step(&mut client, now_ps) {
+        now = now.after(5 * US);
+        assert!(now.ps() < 1000 * MS, "it goes on and on");
+        network.advance(now);
+        client.poll(now);
+        server.poll(now);
+        assert!(answers.step(&mut server, now).is_continue());
+        if let ControlFlow::Break(outcome) = asks.step(&mut client, now) {
             outcome.unwrap();
             return asks.json("server");
         }

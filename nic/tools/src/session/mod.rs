@@ -23,7 +23,7 @@ use spray_nic::driver::Idle;
 use spray_nic::keys::Keys;
 use spray_nic::net::{Interface, Resolver};
 use spray_nic::xdp::AttachMode;
-use spray_nic::{Endpoint, EndpointConfig, Host, HostConfig, Peer};
+use spray_nic::{Endpoint, EndpointConfig, Host, HostConfig, Peer, Time};
 use spray_settings::{ConnectionPath, Document, Transport};
 use tracing::{debug_span, info_span};
 
@@ -183,18 +183,18 @@ impl Session {
     }
 
     /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
-    pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<XskInterface>, u64) -> Step) -> Outcome {
+    pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<XskInterface>, Time) -> Step) -> Outcome {
         let Self { host, freezes, wakers, outage, metrics, .. } = self;
         let mut end = Ok(());
         metrics.start()?;
-        let ran = host.run(Idle::Sleep(NAP), wakers, |endpoint, now_ps| {
+        let ran = host.run(Idle::Sleep(NAP), wakers, |endpoint, at| {
             let now = now();
             endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
             metrics.update(endpoint, freezes, |endpoint| endpoint.device().strays(), now);
             let step = match stop.is_set() {
                 true => ControlFlow::Break(Err(Failure::stopped())),
                 false => match outage.check(endpoint, now) {
-                    ControlFlow::Continue(()) => step(endpoint, now_ps),
+                    ControlFlow::Continue(()) => step(endpoint, at),
                     broken => broken,
                 },
             };

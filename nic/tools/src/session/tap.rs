@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use spray_capture::{Capture, Content, Fate, Shared, Sighting};
-use spray_nic::endpoint;
+use spray_nic::{Time, endpoint};
 
 use crate::captures::{Captures, Watching};
 use crate::failure::{Failure, Outcome};
@@ -55,11 +55,11 @@ impl Tap {
 }
 
 impl endpoint::Tap for Tap {
-    fn on_sent(&mut self, _now_ps: u64, frame: &[u8]) {
+    fn on_sent(&mut self, _now: Time, frame: &[u8]) {
         self.see(frame, true);
     }
 
-    fn on_received(&mut self, _now_ps: u64, frame: &[u8]) {
+    fn on_received(&mut self, _now: Time, frame: &[u8]) {
         self.see(frame, false);
     }
 }

@@ -1,5 +1,7 @@
 //! How long a receiver waits for a sender. Times are the session's.
 
+use spray_nic::Time;
+
 use super::out::Refusal;
 
 /// The limits of all transfers of a receiver, in picoseconds.
@@ -44,34 +46,34 @@ pub struct Patience {
     pub has_spoken: bool,
     /// Payload bytes that had arrived at the last look, and when the last of them came, or there was no need to wait.
     bytes: u64,
-    bytes_at_ps: u64,
+    bytes_at: Time,
     /// When the last whole message came, or there was no need to wait.
-    message_at_ps: u64,
+    message_at: Time,
 }
 
 impl Patience {
-    pub fn new(limits: Limits, now_ps: u64) -> Self {
-        Self { limits, has_spoken: false, bytes: 0, bytes_at_ps: now_ps, message_at_ps: now_ps }
+    pub fn new(limits: Limits, now: Time) -> Self {
+        Self { limits, has_spoken: false, bytes: 0, bytes_at: now, message_at: now }
     }
 
     /// A message came that was of use.
-    pub fn on_message(&mut self, now_ps: u64) {
-        (self.has_spoken, self.message_at_ps) = (true, now_ps);
+    pub fn on_message(&mut self, now: Time) {
+        (self.has_spoken, self.message_at) = (true, now);
     }
 
     /// Looks at the payload bytes that have arrived in all, and at what is awaited, if the sender is waited for.
     ///
     /// # Errors
     /// When it took too long.
-    pub fn check(&mut self, bytes: u64, awaited: Option<Awaited>, now_ps: u64) -> Result<(), Refusal> {
+    pub fn check(&mut self, bytes: u64, awaited: Option<Awaited>, now: Time) -> Result<(), Refusal> {
         if bytes > self.bytes {
-            (self.bytes, self.bytes_at_ps) = (bytes, now_ps);
+            (self.bytes, self.bytes_at) = (bytes, now);
         }
         let Some(Awaited { compared_bytes, is_stream }) = awaited else {
-            (self.bytes_at_ps, self.message_at_ps) = (now_ps, now_ps);
+            (self.bytes_at, self.message_at) = (now, now);
             return Ok(());
         };
-        let (quiet_ps, unsaid_ps) = (self.quiet_ps(now_ps), now_ps.saturating_sub(self.message_at_ps));
+        let (quiet_ps, unsaid_ps) = (self.quiet_ps(now), now.since(self.message_at));
         if !self.has_spoken {
             //= docs/specs/endpoint.md#END-25 has said nothing
             return within(unsaid_ps, self.limits.first_ps, "no message came");
@@ -86,13 +88,13 @@ impl Patience {
     /// For how long the sender may give way to another: it has said nothing yet, or nothing of use for too long for one whose writer
     /// does not pause.
     //= docs/specs/endpoint.md#END-27 owes something
-    pub fn overdue_ps(&self, now_ps: u64) -> Option<u64> {
-        let quiet_ps = self.quiet_ps(now_ps);
+    pub fn overdue_ps(&self, now: Time) -> Option<u64> {
+        let quiet_ps = self.quiet_ps(now);
         (!self.has_spoken || quiet_ps > self.limits.bytes_ps).then_some(quiet_ps)
     }
 
-    fn quiet_ps(&self, now_ps: u64) -> u64 {
-        now_ps.saturating_sub(self.bytes_at_ps)
+    fn quiet_ps(&self, now: Time) -> u64 {
+        now.since(self.bytes_at)
     }
 }
 
@@ -109,21 +111,25 @@ mod tests {
 
     const S: u64 = PS_PER_S;
 
+    fn at(seconds: u64) -> Time {
+        Time::from_ns(seconds * 1_000_000_000)
+    }
+
     fn waiting(awaited: Awaited, seconds: u64) -> bool {
-        let mut patience = Patience::new(Limits::new(5), 0);
-        patience.on_message(0);
-        patience.check(7, Some(awaited), 0).unwrap();
-        patience.check(7, Some(awaited), seconds * S).is_ok()
+        let mut patience = Patience::new(Limits::new(5), Time::ZERO);
+        patience.on_message(Time::ZERO);
+        patience.check(7, Some(awaited), Time::ZERO).unwrap();
+        patience.check(7, Some(awaited), at(seconds)).is_ok()
     }
 
     #[test]
     //= docs/specs/endpoint.md#END-25 10 s after its connection opened
     fn who_says_nothing_is_waited_for_ten_seconds() {
-        let mut patience = Patience::new(Limits::new(60), S);
-        assert!(patience.check(5, Some(Awaited::default()), 11 * S).is_ok());
-        assert!(patience.check(9, Some(Awaited::default()), 11 * S + 1).is_err(), "half a message is none");
-        patience.on_message(11 * S);
-        assert!(patience.check(9, Some(Awaited::default()), 12 * S).is_ok());
+        let mut patience = Patience::new(Limits::new(60), at(1));
+        assert!(patience.check(5, Some(Awaited::default()), at(11)).is_ok());
+        assert!(patience.check(9, Some(Awaited::default()), at(11).next()).is_err(), "half a message is none");
+        patience.on_message(at(11));
+        assert!(patience.check(9, Some(Awaited::default()), at(12)).is_ok());
     }
 
     #[test]
@@ -135,27 +141,27 @@ mod tests {
         let stream = Awaited { compared_bytes: 0, is_stream: true };
         assert!(waiting(stream, 3605) && !waiting(stream, 3606));
         // A byte a second is a sign of life for so long.
-        let mut patience = Patience::new(Limits::new(5), 0);
-        patience.on_message(0);
-        let ended = (1..1000).find(|&s| patience.check(s, Some(Awaited::default()), s * S).is_err());
+        let mut patience = Patience::new(Limits::new(5), Time::ZERO);
+        patience.on_message(Time::ZERO);
+        let ended = (1..1000).find(|&s| patience.check(s, Some(Awaited::default()), at(s)).is_err());
         assert_eq!(ended, Some(301));
     }
 
     #[test]
     fn what_the_receiver_takes_for_itself_does_not_count() {
-        let mut patience = Patience::new(Limits::new(5), 0);
-        patience.on_message(0);
-        patience.check(7, None, 1000 * S).unwrap();
-        assert!(patience.check(7, Some(Awaited::default()), 1005 * S).is_ok());
-        assert!(patience.check(7, Some(Awaited::default()), 1006 * S).is_err());
+        let mut patience = Patience::new(Limits::new(5), Time::ZERO);
+        patience.on_message(Time::ZERO);
+        patience.check(7, None, at(1000)).unwrap();
+        assert!(patience.check(7, Some(Awaited::default()), at(1005)).is_ok());
+        assert!(patience.check(7, Some(Awaited::default()), at(1006)).is_err());
     }
 
     #[test]
     //= docs/specs/endpoint.md#END-27 owes something
     fn who_is_silent_gives_way_at_once_and_others_after_the_timeout() {
-        let mut patience = Patience::new(Limits::new(5), 0);
-        assert_eq!(patience.overdue_ps(S), Some(S));
-        patience.on_message(0);
-        assert_eq!((patience.overdue_ps(5 * S), patience.overdue_ps(6 * S)), (None, Some(6 * S)));
+        let mut patience = Patience::new(Limits::new(5), Time::ZERO);
+        assert_eq!(patience.overdue_ps(at(1)), Some(S));
+        patience.on_message(Time::ZERO);
+        assert_eq!((patience.overdue_ps(at(5)), patience.overdue_ps(at(6))), (None, Some(6 * S)));
     }
 }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use spray_nic::device::Device;
-use spray_nic::{ConnectionId, Endpoint, EndpointEvent};
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Time};
 
 use super::arrivals::{Arrivals, Tally};
 use super::format::{Answer, hex, shown};
@@ -66,7 +66,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     let name = &arguments.interface.interface;
     receiving.progress.phase(&format!("listening on {name} as {}{whose}", session.config().address));
-    let outcome = session.run(&stop, |endpoint, now_ps| receiving.step(endpoint, now_ps));
+    let outcome = session.run(&stop, |endpoint, now| receiving.step(endpoint, now));
     receiving.progress.clear();
     session.end();
     receiving.end(outcome)
@@ -98,7 +98,7 @@ pub(super) struct Receiving {
     /// Since when there is one and nobody left who waits for its verdicts.
     done_since: Option<Instant>,
     /// When senders are next looked at that keep the receiver waiting.
-    check_ps: u64,
+    check_at: Time,
     progress: Progress,
     meter: Meter,
 }
@@ -107,20 +107,20 @@ impl Receiving {
     pub(super) fn new(out: Out, keep: bool, limits: Limits, progress: Progress) -> Self {
         let (transfers, orphans) = (HashMap::new(), Vec::new());
         let (begun, taken, partly, done_since) = (0, None, false, None);
-        let (check_ps, meter) = (0, Meter::new());
-        Self { out, keep, limits, transfers, orphans, begun, taken, partly, done_since, check_ps, progress, meter }
+        let (check_at, meter) = (Time::ZERO, Meter::new());
+        Self { out, keep, limits, transfers, orphans, begun, taken, partly, done_since, check_at, progress, meter }
     }
 
     /// Does what the last poll of the endpoint, and the disk, have made possible.
-    pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> Step {
+    pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         let mut ended = false;
         while let Some(event) = endpoint.poll_event() {
-            ended |= self.on_event(event, endpoint, now_ps);
+            ended |= self.on_event(event, endpoint, now);
         }
         ended |= self.poll_files(endpoint);
-        if now_ps >= self.check_ps {
-            self.check_ps = now_ps + CHECK_PS;
-            self.check_patience(endpoint, now_ps);
+        if now >= self.check_at {
+            self.check_at = now.after(CHECK_PS);
+            self.check_patience(endpoint, now);
         }
         let (transfers, meter, terminal) = (&self.transfers, &mut self.meter, self.progress.is_on_terminal());
         self.progress.update(|| state(transfers, meter, terminal));
@@ -147,17 +147,17 @@ impl Receiving {
     }
 
     /// Takes an event. Returns whether a transfer has ended.
-    fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now_ps: u64) -> bool {
+    fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) -> bool {
         match event {
             EndpointEvent::Accepted { connection, peer, .. } => {
                 self.progress.phase(&format!("connected: {}", peer.address));
-                self.accept(connection, peer.address, endpoint, now_ps);
+                self.accept(connection, peer.address, endpoint, now);
             }
             EndpointEvent::Received { connection, data, .. } => {
                 let mut answers = Vec::new();
                 let taken = match self.transfers.get_mut(&connection) {
                     Some(transfer) if !transfer.over => {
-                        transfer.patience.on_message(now_ps);
+                        transfer.patience.on_message(now);
                         transfer.arrivals.on_message(&data, &self.out, &mut answers)
                     }
                     _ => Ok(()),
@@ -184,7 +184,7 @@ impl Receiving {
     }
 
     /// Takes a connection that has opened, for which others may have to go.
-    fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now_ps: u64) {
+    fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now: Time) {
         let stale = self.transfers.extract_if(|_, transfer| transfer.peer == peer && !transfer.over);
         for (old, transfer) in stale.collect::<Vec<_>>() {
             endpoint.abort(old);
@@ -192,7 +192,7 @@ impl Receiving {
         }
         let mut refused = None;
         if self.transfers.values().filter(|transfer| !transfer.over).count() >= TRANSFERS {
-            let overdue = |transfer: &Transfer| transfer.patience.overdue_ps(now_ps).filter(|_| !transfer.over);
+            let overdue = |transfer: &Transfer| transfer.patience.overdue_ps(now).filter(|_| !transfer.over);
             let waiting = self.transfers.iter().filter_map(|(&id, transfer)| Some((overdue(transfer)?, id)));
             //= docs/specs/endpoint.md#END-27 the one gives way
             match waiting.max_by_key(|&(quiet_ps, _)| quiet_ps) {
@@ -202,7 +202,7 @@ impl Receiving {
                 }
             }
         }
-        let (arrivals, patience) = (Arrivals::new(self.begun), Patience::new(self.limits, now_ps));
+        let (arrivals, patience) = (Arrivals::new(self.begun), Patience::new(self.limits, now));
         self.begun += 1;
         self.transfers.insert(new, Transfer { peer, arrivals, patience, over: false });
         refused.inspect(|refusal| self.refuse(new, refusal, endpoint));
@@ -229,11 +229,11 @@ impl Receiving {
     }
 
     /// Ends the transfers whose sender keeps the receiver waiting for too long.
-    fn check_patience<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) {
+    fn check_patience<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         let mut tired = Vec::new();
         for (&connection, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| !transfer.over) {
             let bytes = endpoint.connection_stats(connection).map_or(0, |stats| stats.receiver.bytes);
-            let checked = transfer.patience.check(bytes, transfer.arrivals.awaited(), now_ps);
+            let checked = transfer.patience.check(bytes, transfer.arrivals.awaited(), now);
             tired.extend(checked.err().map(|refusal| (connection, refusal)));
         }
         for (connection, refusal) in tired {
@@ -479,10 +479,10 @@ mod tests {
             receiving.transfers.clear();
             for number in 0..addresses * each {
                 let address = IpAddr::from([10, 0, 1, (number % addresses) as u8]);
-                let id = endpoint.connect(0, Peer { address, mac: [4; 6] }, None).unwrap();
+                let id = endpoint.connect(Time::ZERO, Peer { address, mac: [4; 6] }, None).unwrap();
                 let mut arrivals = Arrivals::new(number);
                 arrivals.tally.files = kept;
-                let patience = Patience::new(limits, 0);
+                let patience = Patience::new(limits, Time::ZERO);
                 receiving.transfers.insert(id, Transfer { peer: address, arrivals, patience, over: true });
                 receiving.limit_ended(address, &mut endpoint);
             }

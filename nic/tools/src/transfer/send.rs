@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use spray_nic::device::Device;
 use spray_nic::endpoint::{ConnectionError, ConnectionStats};
-use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer};
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
 
 use super::format::{Answer, Description, EntryKind, HEADER, PIECE_BYTES, Said, Sum, WINDOW, shown};
 use super::meter::Meter;
@@ -56,10 +56,10 @@ pub fn send(arguments: &args::Send) -> Outcome {
     progress.phase("connecting");
     let outgoing = Outgoing::start(tree.entries.clone()).map_err(Failure::failed)?;
     let mut sending = Sending::new(tree, outgoing, peer, Duration::from_secs(arguments.interface.timeout + 1));
-    let outcome = session.run(&stop, |endpoint, now_ps| {
+    let outcome = session.run(&stop, |endpoint, now| {
         let terminal = progress.is_on_terminal();
         progress.update(|| sending.progress(terminal));
-        let step = sending.step(endpoint, now_ps);
+        let step = sending.step(endpoint, now);
         for told in sending.notes.drain(..) {
             progress.clear();
             note!("spray: {told}");
@@ -139,9 +139,9 @@ pub(super) struct Sending {
     /// When the receiver last said anything, or got anything.
     heard_at: Instant,
     /// Payload bytes that the receiver had acknowledged at the last look, and when that was no longer the same or nothing waited.
-    acked: (u64, u64),
+    acked: (u64, Time),
     /// When that is next looked at.
-    check_ps: u64,
+    check_at: Time,
     /// The connection's counters at the last delivery. The connection takes its counters with it when it ends.
     counted: ConnectionStats,
     files: Vec<FileReport>,
@@ -179,8 +179,8 @@ impl Sending {
             started: now,
             delivered_at: now,
             heard_at: now,
-            acked: (0, 0),
-            check_ps: 0,
+            acked: (0, Time::ZERO),
+            check_at: Time::ZERO,
             counted: ConnectionStats::default(),
             files: tree.failed.into_iter().map(|(path, why)| FileReport::failed(path, 0, why)).collect(),
             folders: 0,
@@ -190,10 +190,10 @@ impl Sending {
     }
 
     /// Does what the last poll of the endpoint has made possible. It ends once every entry has its verdict, with the connection open.
-    pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> Step {
+    pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         let connection = match self.connection {
             Some(connection) => connection,
-            None => match endpoint.connect(now_ps, self.peer, None) {
+            None => match endpoint.connect(now, self.peer, None) {
                 Ok(connection) => *self.connection.insert(connection),
                 Err(error) => return ControlFlow::Break(Err(Failure::refused(error))),
             },
@@ -207,7 +207,7 @@ impl Sending {
         if self.ended && self.pending.is_empty() && self.queued.is_empty() {
             return ControlFlow::Break(Ok(()));
         }
-        self.check_taking(endpoint, connection, now_ps)?;
+        self.check_taking(endpoint, connection, now)?;
         self.check_patience()
     }
 
@@ -376,16 +376,16 @@ impl Sending {
 
     /// Ends the transfer when the receiver takes nothing for too long of what waits for it.
     //= docs/specs/endpoint.md#END-26 none of it is acknowledged within the timeout
-    fn check_taking<D: Device>(&mut self, endpoint: &Endpoint<D>, connection: ConnectionId, now_ps: u64) -> Step {
-        if now_ps < self.check_ps {
+    fn check_taking<D: Device>(&mut self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Step {
+        if now < self.check_at {
             return ControlFlow::Continue(());
         }
-        self.check_ps = now_ps + CHECK_PS;
+        self.check_at = now.after(CHECK_PS);
         let acked = endpoint.connection_stats(connection).map_or(0, |stats| stats.sender.bytes_acked);
-        let (before, since_ps) = self.acked;
+        let (before, since) = self.acked;
         if self.queued.is_empty() || acked > before {
-            self.acked = (acked, now_ps);
-        } else if u128::from(now_ps - since_ps) > self.timeout.as_nanos() * 1000 {
+            self.acked = (acked, now);
+        } else if u128::from(now.since(since)) > self.timeout.as_nanos() * 1000 {
             let message =
                 "the receiver takes nothing more, though it is there; the same command goes on from what has arrived";
             return ControlFlow::Break(Err(Failure::failed(message)));

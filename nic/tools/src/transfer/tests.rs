@@ -14,7 +14,7 @@ use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
 use spray_core::path::{self, BalancerKind};
 use spray_nic::device::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork};
-use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 use spray_test_support::Folder;
 
 use super::format::{Answer, Description, EntryKind, PIECE_BYTES, Said};
@@ -40,7 +40,7 @@ const RECEIVER: usize = 0;
 type Memory = Endpoint<MemoryDevice>;
 
 /// What a host does after each poll.
-type Role<'a> = Box<dyn FnMut(&mut Memory, u64) -> Step + 'a>;
+type Role<'a> = Box<dyn FnMut(&mut Memory, Time) -> Step + 'a>;
 
 fn address(host: usize) -> (IpAddr, [u8; 6]) {
     (Ipv4Addr::new(10, 0, 0, host as u8 + 1).into(), [2, 0, 0, 0, 0, host as u8])
@@ -91,9 +91,9 @@ type Told = Rc<RefCell<(u64, u64, usize)>>;
 fn telling<'a>(mut sending: Sending) -> (Role<'a>, Told) {
     let told = Told::default();
     let (tell, mut is_closing) = (Rc::clone(&told), false);
-    let role: Role<'a> = Box::new(move |endpoint, now_ps| {
+    let role: Role<'a> = Box::new(move |endpoint, now| {
         if !is_closing {
-            let step = sending.step(endpoint, now_ps);
+            let step = sending.step(endpoint, now);
             *tell.borrow_mut() = (sending.delivered_bytes, sending.there_bytes, sending.notes.len());
             is_closing = matches!(step, ControlFlow::Break(Ok(())));
             if !is_closing {
@@ -124,9 +124,9 @@ fn say(endpoint: &mut Memory, connection: ConnectionId, message: Bytes) {
 /// A sender that says these things and closes; it ends when its connection does.
 fn script<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     let mut begun = false;
-    Box::new(move |endpoint, now_ps| {
+    Box::new(move |endpoint, now| {
         if !std::mem::replace(&mut begun, true) {
-            let connection = endpoint.connect(now_ps, receiver(), None).unwrap();
+            let connection = endpoint.connect(now, receiver(), None).unwrap();
             messages.iter().for_each(|message| say(endpoint, connection, Bytes::copy_from_slice(message)));
             endpoint.close(connection);
         }
@@ -160,18 +160,18 @@ fn run_within(
     let network = MemoryNetwork::new(MemoryConfig { seed, impairments, ..MemoryConfig::default() });
     let mut receiving = Receiving::new(Out::new(out, keep).unwrap(), keep, limits, Progress::on_stderr());
     let all = senders.len();
-    let receiver: Role<'_> = Box::new(move |endpoint, now_ps| receiving.step(endpoint, now_ps));
+    let receiver: Role<'_> = Box::new(move |endpoint, now| receiving.step(endpoint, now));
     let mut roles: Vec<Role<'_>> = std::iter::once(receiver).chain(senders).collect();
     let attach = |host: usize| Endpoint::new(network.attach(address(host).1), config(host)).unwrap();
     let mut endpoints: Vec<Memory> = (0..roles.len()).map(attach).collect();
     let mut outcomes: Vec<Option<Outcome>> = roles.iter().map(|_| None).collect();
     for step in 0..100_000_000_u64 {
-        let now_ps = step * 100 * US;
-        network.advance(now_ps);
+        let now = Time::from_ps(step * 100 * US);
+        network.advance(now);
         for ((endpoint, role), outcome) in endpoints.iter_mut().zip(&mut roles).zip(&mut outcomes) {
             if outcome.is_none() {
-                endpoint.poll(now_ps);
-                *outcome = role(endpoint, now_ps).break_value();
+                endpoint.poll(now);
+                *outcome = role(endpoint, now).break_value();
             }
         }
         if outcomes[1..].iter().flatten().count() == all && (keep || outcomes[RECEIVER].is_some()) {
@@ -272,8 +272,8 @@ fn without_keep_a_second_sender_is_told_that_one_file_was_wanted() {
     let idle: Role<'_> = {
         let mut connection = None;
         let mut told = None;
-        Box::new(move |endpoint, now_ps| {
-            connection.get_or_insert_with(|| endpoint.connect(now_ps, receiver(), None).unwrap());
+        Box::new(move |endpoint, now| {
+            connection.get_or_insert_with(|| endpoint.connect(now, receiver(), None).unwrap());
             while let Some(event) = endpoint.poll_event() {
                 match event {
                     EndpointEvent::Received { data, .. } => told = Answer::decode(&data),
@@ -314,9 +314,9 @@ fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
         let mut rest = messages(&file("x.bin", content.len() as u64), &content);
         let first = rest.remove(0);
         let mut heard = false;
-        let gone: Role<'_> = Box::new(move |endpoint, now_ps| {
+        let gone: Role<'_> = Box::new(move |endpoint, now| {
             let connection = *begun.get_or_insert_with(|| {
-                let connection = endpoint.connect(now_ps, receiver(), None).unwrap();
+                let connection = endpoint.connect(now, receiver(), None).unwrap();
                 endpoint.send(connection, first.clone().into()).unwrap();
                 connection
             });
@@ -396,14 +396,14 @@ fn an_outage_ends_the_command_when_it_is_longer_than_the_timeout_and_a_removal_a
     let mut endpoint = Endpoint::new(network.attach(address(0).1), config(0)).unwrap();
     let (begun, limit) = (now(), Duration::from_secs(5));
     let mut outage = Outage::new("eth7", limit);
-    let mut at_ps = 0;
+    let mut at = Time::ZERO;
     // Returns what the check says some time after the start, in an endpoint that wants to send a Connect.
     let mut check = |seconds: f32, state: LinkState| {
         network.set_link(0, state);
-        at_ps += MS;
-        endpoint.connect(at_ps, receiver(), None).unwrap();
+        at = at.after(MS);
+        endpoint.connect(at, receiver(), None).unwrap();
         for _ in 0..20 {
-            endpoint.poll(at_ps);
+            endpoint.poll(at);
         }
         outage.check(&endpoint, begun + Duration::from_secs_f32(seconds)).break_value().map(|outcome| error(&outcome))
     };

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use spray_nic::device::Device;
 use spray_nic::net::{NetError, Resolver};
-use spray_nic::{ConnectionId, Endpoint, MessageId, Peer};
+use spray_nic::{ConnectionId, Endpoint, MessageId, Peer, Time};
 use tokio::sync::oneshot::{Receiver, error::TryRecvError};
 
 use super::lanes::{Lanes, Numbers};
@@ -39,7 +39,7 @@ pub struct Link {
     queued: HashMap<MessageId, u32>,
     queued_bytes: u64,
     room_bytes: u64,
-    look_ps: u64,
+    look_at: Time,
     pub counted: Counted,
 }
 
@@ -58,7 +58,7 @@ pub struct Counted {
 enum State {
     /// Waits for the peer to connect, or for the time to do so.
     Closed {
-        until_ps: u64,
+        until: Time,
     },
     Resolving(Receiver<Result<[u8; 6], NetError>>),
     Connecting(ConnectionId),
@@ -71,7 +71,7 @@ impl Link {
         Self {
             remote,
             connects,
-            state: State::Closed { until_ps: 0 },
+            state: State::Closed { until: Time::ZERO },
             retry_ps: RETRY_PS[0],
             told: None,
             numbers: Numbers::new(),
@@ -79,7 +79,7 @@ impl Link {
             queued: HashMap::new(),
             queued_bytes: 0,
             room_bytes: ROOM_BYTES[0],
-            look_ps: 0,
+            look_at: Time::ZERO,
             counted: Counted::default(),
         }
     }
@@ -102,26 +102,26 @@ impl Link {
     }
 
     /// Connects when it is time to; looks how much the connection has room for. Returns what the user is to be told.
-    pub fn poll<D: Device>(&mut self, endpoint: &mut Endpoint<D>, resolver: &Resolver, now_ps: u64) -> Option<String> {
+    pub fn poll<D: Device>(&mut self, endpoint: &mut Endpoint<D>, resolver: &Resolver, now: Time) -> Option<String> {
         match &mut self.state {
-            State::Closed { until_ps } if self.connects && now_ps >= *until_ps => {
+            State::Closed { until } if self.connects && now >= *until => {
                 self.state = State::Resolving(resolver.ask(self.remote.address));
                 None
             }
             State::Resolving(answer) => match answer.try_recv() {
                 Err(TryRecvError::Empty) => None,
-                Err(TryRecvError::Closed) => self.fail("nobody follows routes any more", now_ps),
-                Ok(Err(error)) => self.fail(error, now_ps),
-                Ok(Ok(mac)) => match endpoint.connect(now_ps, Peer { address: self.remote.address, mac }, None) {
+                Err(TryRecvError::Closed) => self.fail("nobody follows routes any more", now),
+                Ok(Err(error)) => self.fail(error, now),
+                Ok(Ok(mac)) => match endpoint.connect(now, Peer { address: self.remote.address, mac }, None) {
                     Ok(connection) => {
                         self.state = State::Connecting(connection);
                         None
                     }
-                    Err(error) => self.fail(error, now_ps),
+                    Err(error) => self.fail(error, now),
                 },
             },
-            State::Open(connection) if now_ps >= self.look_ps => {
-                self.look_ps = now_ps + LOOK_PS;
+            State::Open(connection) if now >= self.look_at => {
+                self.look_at = now.after(LOOK_PS);
                 let window_bytes = endpoint.connection_stats(*connection).map_or(0, |stats| stats.window_bytes);
                 self.room_bytes = window_bytes.saturating_mul(2).clamp(ROOM_BYTES[0], ROOM_BYTES[1]);
                 None
@@ -146,7 +146,7 @@ impl Link {
     /// A connection is open: everything about the one before is over.
     pub fn begin(&mut self, connection: ConnectionId) -> Option<String> {
         self.state = State::Open(connection);
-        (self.retry_ps, self.told, self.look_ps) = (RETRY_PS[0], None, 0);
+        (self.retry_ps, self.told, self.look_at) = (RETRY_PS[0], None, Time::ZERO);
         (self.numbers, self.lanes) = (Numbers::new(), Lanes::new());
         self.queued.clear();
         self.queued_bytes = 0;
@@ -154,9 +154,9 @@ impl Link {
     }
 
     /// The connection has ended, or did not begin. Returns what the user is to be told: every failure once.
-    pub fn fail(&mut self, why: impl ToString, now_ps: u64) -> Option<String> {
+    pub fn fail(&mut self, why: impl ToString, now: Time) -> Option<String> {
         let was_open = self.open().is_some();
-        self.state = State::Closed { until_ps: now_ps.saturating_add(self.retry_ps) };
+        self.state = State::Closed { until: now.after(self.retry_ps) };
         self.retry_ps = (2 * self.retry_ps).min(RETRY_PS[1]);
         let why = why.to_string();
         let is_new = was_open || self.told.as_ref() != Some(&why);

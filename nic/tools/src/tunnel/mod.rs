@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 
 use spray_nic::device::Device;
 use spray_nic::net::{Resolver, Tun};
-use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Time};
 
 use self::link::Link;
 use self::packet::{HEADER, MESSAGE};
@@ -66,7 +66,7 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
     note!("spray: listening on {} as {own}{whose}; packets go by {}", arguments.interface, tun.name());
     let links = arguments.peer.iter().map(|remote| Link::new(remote.clone(), own)).collect();
     let mut tunnel = Tunnel { tun, links, resolver, wants: true, buffer: vec![0; MESSAGE].into() };
-    let outcome = session.run(&stop, |endpoint, now_ps| tunnel.step(endpoint, now_ps));
+    let outcome = session.run(&stop, |endpoint, now| tunnel.step(endpoint, now));
     session.end();
     for Link { remote, counted, .. } in &tunnel.links {
         note!(
@@ -154,12 +154,12 @@ struct Tunnel {
 
 impl Tunnel {
     /// Does what the last poll of the endpoint has made possible.
-    fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now_ps: u64) -> Step {
+    fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         while let Some(event) = endpoint.poll_event() {
-            tell(self.on_event(event, endpoint, now_ps));
+            tell(self.on_event(event, endpoint, now));
         }
         for link in &mut self.links {
-            tell(link.poll(endpoint, &self.resolver, now_ps));
+            tell(link.poll(endpoint, &self.resolver, now));
         }
         match self.read(endpoint) {
             Ok(()) => ControlFlow::Continue(()),
@@ -196,7 +196,7 @@ impl Tunnel {
     }
 
     /// Takes an event. Returns what the user is to be told.
-    fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now_ps: u64) -> Option<String> {
+    fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) -> Option<String> {
         match event {
             EndpointEvent::Connected { connection, .. } => self.link(connection)?.begin(connection),
             EndpointEvent::Accepted { connection, peer, .. } => {
@@ -216,8 +216,8 @@ impl Tunnel {
                 self.link(connection)?.on_delivered(message);
                 None
             }
-            EndpointEvent::Closed { connection, .. } => self.link(connection)?.fail("it closed the tunnel", now_ps),
-            EndpointEvent::Failed { connection, error, .. } => self.link(connection)?.fail(error, now_ps),
+            EndpointEvent::Closed { connection, .. } => self.link(connection)?.fail("it closed the tunnel", now),
+            EndpointEvent::Failed { connection, error, .. } => self.link(connection)?.fail(error, now),
             _ => None,
         }
     }

@@ -8,9 +8,9 @@ const S: u64 = 1000 * MS;
 fn idle<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     let mut connection = None;
     let mut told = None;
-    Box::new(move |endpoint, now_ps| {
+    Box::new(move |endpoint, now| {
         if connection.is_none() {
-            let made = *connection.insert(endpoint.connect(now_ps, receiver(), None).unwrap());
+            let made = *connection.insert(endpoint.connect(now, receiver(), None).unwrap());
             messages.iter().for_each(|message| say(endpoint, made, Bytes::copy_from_slice(message)));
         }
         while let Some(event) = endpoint.poll_event() {
@@ -21,7 +21,7 @@ fn idle<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
                     }
                 }
                 EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } => {
-                    let why = told.take().unwrap_or_else(|| format!("not told, after {} s", now_ps / S));
+                    let why = told.take().unwrap_or_else(|| format!("not told, after {} s", now.ps() / S));
                     return ControlFlow::Break(Err(Failure::failed(why)));
                 }
                 _ => {}
@@ -33,7 +33,7 @@ fn idle<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
 
 /// A sender that begins later.
 fn later<'a>(mut role: Role<'a>, at_ps: u64) -> Role<'a> {
-    Box::new(move |endpoint, now_ps| if now_ps < at_ps { ControlFlow::Continue(()) } else { role(endpoint, now_ps) })
+    Box::new(move |endpoint, now| if now.ps() < at_ps { ControlFlow::Continue(()) } else { role(endpoint, now) })
 }
 
 const LIMITS: Limits = Limits { first_ps: 10 * S, bytes_ps: 20 * S };
@@ -104,16 +104,17 @@ fn a_receiver_that_takes_nothing_is_left() {
     let mut sending = sending(file("x.bin", content.len() as u64), &content);
     let mut is_ready = false;
     for now_ps in (0..200 * S).step_by(100 * US as usize) {
-        network.advance(now_ps);
-        receiver.poll(now_ps);
-        sender.poll(now_ps);
+        let now = Time::from_ps(now_ps);
+        network.advance(now);
+        receiver.poll(now);
+        sender.poll(now);
         while !is_ready && let Some(event) = receiver.poll_event() {
             if let EndpointEvent::Received { connection, .. } = event {
                 is_ready = true;
                 say(&mut receiver, connection, Answer::Ready { number: 0, bytes: 0, sum: [0; 32] }.encode().into());
             }
         }
-        if let ControlFlow::Break(outcome) = sending.step(&mut sender, now_ps) {
+        if let ControlFlow::Break(outcome) = sending.step(&mut sender, now) {
             assert!(error(&outcome).contains("takes nothing more"), "{outcome:?}");
             assert!((60 * S..90 * S).contains(&now_ps), "{now_ps}");
             return;

@@ -5,8 +5,8 @@ use super::*;
 /// A sender of a file that is gone as soon as so many bytes are delivered.
 fn cut_off<'a>(description: Description, content: &[u8], after: u64) -> Role<'a> {
     let mut sending = sending(description, content);
-    Box::new(move |endpoint, now_ps| {
-        let step = sending.step(endpoint, now_ps);
+    Box::new(move |endpoint, now| {
+        let step = sending.step(endpoint, now);
         if sending.delivered_bytes >= after { ControlFlow::Break(Err(Failure::failed("cut off"))) } else { step }
     })
 }
