@@ -29,7 +29,7 @@ impl ConnectionId {
 /// One event of one connection's algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogEntry {
-    /// When it happened, in picoseconds of the endpoint's time.
+    /// When it happened, by the endpoint's time.
     pub at: Time,
     /// Its connection.
     pub connection: ConnectionId,
@@ -41,7 +41,7 @@ pub struct LogEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(pub u32);
 
-/// An event of an endpoint. Times are in picoseconds, by the caller's clock.
+/// An event of an endpoint. Times are by the caller's clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndpointEvent {

@@ -58,7 +58,7 @@ impl Time {
     /// How many times 2^`shift` picoseconds have passed since the origin.
     #[inline]
     pub const fn intervals(self, shift: u32) -> u64 {
-        (self.0 as u128 * Self::STEP_PS as u128 >> shift) as u64
+        ((self.0 as u128 * Self::STEP_PS as u128) >> shift) as u64
     }
 
     /// The next time that can be told from this one.

@@ -11,7 +11,7 @@ use crate::flow::{Accept, Arrival};
 use crate::path::draw;
 
 impl Host {
-    /// When [`Host::grant`] has credit to grant, in picoseconds; `None` while no sender waits for any.
+    /// When [`Host::grant`] has credit to grant; `None` while no sender waits for any.
     #[inline]
     pub fn grant_at(&self) -> Option<Time> {
         self.pacer.as_deref()?.poll_timeout()

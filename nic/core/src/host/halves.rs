@@ -57,7 +57,7 @@ impl SendHalf {
         Self { sender: self.sender.in_ideal_code(), ..self }
     }
 
-    /// When the sender has to be served without any other event, in picoseconds; [`Time::NEVER`] if nothing is to come.
+    /// When the sender has to be served without any other event; [`Time::NEVER`] if nothing is to come.
     ///
     /// A sender that is due and in the queue waits for its turn. One that is due and not in the queue has just had
     /// its turn and could do nothing; it is served again 1 us later, since at once would be for ever.
@@ -103,7 +103,7 @@ impl ReceiveHalf {
         Self { receiver: self.receiver.in_ideal_code(), ..self }
     }
 
-    /// When the receiver has to be served without any other event, in picoseconds; [`Time::NEVER`] if no acknowledgement
+    /// When the receiver has to be served without any other event; [`Time::NEVER`] if no acknowledgement
     /// waits.
     #[inline]
     pub fn deadline(&self) -> Time {

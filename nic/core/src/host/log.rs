@@ -10,7 +10,7 @@ use crate::feedback::Ev;
 /// One event of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// When it happened, in picoseconds.
+    /// When it happened.
     pub at: Time,
     /// The connection's number.
     pub connection: u32,
