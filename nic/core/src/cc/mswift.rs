@@ -14,7 +14,7 @@ use crate::settings::settings;
 use crate::units::{ByteSize, Ratio};
 
 settings! {
-    /// The settings of [`MSwift`].
+    /// The settings of mSwift.
     pub struct MSwiftConfig {
         /// The delay is the median over this many acknowledgements. 1 makes it Swift.
         #[schemars(range(min = 1, max = 16))]

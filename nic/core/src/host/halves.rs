@@ -50,7 +50,7 @@ impl SendHalf {
         self.sender.begin_anew(config, rng)
     }
 
-    /// Makes a new half use the ideal erasure code; see [`Repair`](crate::loss::Repair). No
+    /// Makes a new half use the ideal erasure code. No
     /// payload can travel then.
     //= docs/specs/erasure.md#ERA-6 an ideal code
     pub fn in_ideal_code(self) -> Self {

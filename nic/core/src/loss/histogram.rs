@@ -17,7 +17,7 @@ const PART_SHIFT: u32 = 4;
 const BUCKETS: usize = bucket(MAX_SAMPLE_PS) + 1;
 
 impl RttHistogram {
-    /// Takes a round-trip time in picoseconds; one above [`MAX_SAMPLE_PS`] counts as that.
+    /// Takes a round-trip time in picoseconds; one above 36 hours counts as that.
     #[inline]
     pub fn on_sample(&mut self, rtt_ps: u64) {
         let count = &mut self.counts[bucket(rtt_ps.min(MAX_SAMPLE_PS))];

@@ -8,7 +8,7 @@ use crate::settings::settings;
 use crate::units::Micros;
 
 settings! {
-    /// The settings of [`Irn`].
+    /// The settings of IRN.
     pub struct IrnConfig {
         /// Most packets in flight, from the oldest unacknowledged one to the newest. By default one bandwidth-delay product.
         #[schemars(range(min = 1, max = 65_536))]

@@ -14,7 +14,7 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// Takes a round-trip time measured at `now`, brought into the range of 1 ps to [`MAX_SAMPLE_PS`].
+    /// Takes a round-trip time measured at `now`, brought into the range of 1 ps to 36 hours.
     pub fn on_sample(&mut self, now: Time, rtt_ps: u64) {
         let rtt_ps = rtt_ps.clamp(1, MAX_SAMPLE_PS);
         self.smooth(rtt_ps);
