@@ -21,7 +21,7 @@ pub use self::dctcp::{Dctcp, DctcpConfig};
 pub use self::eqds::{CreditBound, Eqds, EqdsConfig, PullPacer};
 pub use self::fixed_rate::{FixedRate, FixedRateConfig};
 pub use self::fixed_window::{FixedWindow, FixedWindowConfig};
-use self::mswift::MSwift;
+pub(crate) use self::mswift::MSwift;
 pub use self::mswift::MSwiftConfig;
 pub use self::nscc::{Nscc, NsccConfig};
 pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig, MakeCc, OwnCc};

@@ -49,7 +49,7 @@ pub use self::power_of_two::{PowerOfTwo, PowerOfTwoConfig};
 pub use self::registry::{AnyBalancer, BalancerConfig, BalancerKind, MakeBalancer, OwnBalancer, Schemes};
 pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, RepsConfig, RepsRule, ThawCheck};
 pub use self::reps_plus::{RepsPlus, RepsPlusConfig};
-use self::round_robin::RoundRobin;
+pub(crate) use self::round_robin::RoundRobin;
 pub use self::subflow::{Subflow, SubflowConfig};
 pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo};
 pub use crate::kinds::{Own, UnknownName};
