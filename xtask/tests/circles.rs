@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use spray_test_support::{Folder, root};
 
 /// Crates without circles, by their first file.
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 7] = [
     "nic/capture/src/lib.rs",
     "nic/core/src/lib.rs",
     "nic/flowcut/src/lib.rs",
     "nic/libfabric/src/lib.rs",
     "nic/src/lib.rs",
+    "nic/tools/src/lib.rs",
     "nic/wire/src/lib.rs",
 ];
 /// Words in front of the name of an item.
@@ -169,9 +170,11 @@ fn resolve(modules: &[Module], module: usize, path: &[String], is_behind: bool, 
     }
     let imports = this.imports.iter().filter(|import| import.name == *first && import.path[0] != *first);
     let found = imports.filter_map(followed).chain(this.children.get(first).map(|child| (*child, true)));
-    let own = this.items.contains(first).then_some((module, false));
+    let mut found: Vec<_> = found.collect();
     // A module and an item may share a name; what is named without further segments is the item.
-    let by_name = found.filter_map(go_on).chain(own).min_by_key(|found| found.1);
+    found.sort_by_key(|(_, is_module)| *is_module == rest.is_empty());
+    let own = this.items.contains(first).then_some((module, false));
+    let by_name = found.into_iter().filter_map(go_on).chain(own).min_by_key(|found| found.1);
     let all = this.imports.iter().filter(|import| import.name == "*").filter_map(followed);
     let strictly = |found: (usize, bool)| resolve(modules, found.0, path, false, depth);
     let by_all = || all.filter(|found| found.1 && found.0 != module).find_map(strictly);

@@ -7,8 +7,16 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, make_bitflags,
 };
 
-use super::Reach;
 use crate::failure::{Failure, Outcome};
+
+/// The files that a command still has to reach.
+#[derive(Clone, Debug)]
+pub enum Reach<'a> {
+    /// What its user named, with all that is in these folders, to read; and each file in them that will be read.
+    Read { named: Vec<&'a Path>, files: Vec<&'a Path> },
+    /// A folder, with all that is in it, to write.
+    Write(&'a Path),
+}
 
 /// How far the kernel bounds the files that this thread reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

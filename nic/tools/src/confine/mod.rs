@@ -16,20 +16,10 @@ mod rights;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-
 use self::files::Bound;
+pub use self::files::Reach;
 use crate::failure::Outcome;
 use crate::note;
-
-/// The files that a command still has to reach.
-#[derive(Clone, Debug)]
-pub enum Reach<'a> {
-    /// What its user named, with all that is in these folders, to read; and each file in them that will be read.
-    Read { named: Vec<&'a Path>, files: Vec<&'a Path> },
-    /// A folder, with all that is in it, to write.
-    Write(&'a Path),
-}
 
 /// Gives up all that a command does not need which reaches these files and has its sockets open. What an old kernel does not have is
 /// told, and goes on without it.

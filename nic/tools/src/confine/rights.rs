@@ -7,8 +7,7 @@ use caps::{CapSet, Capability, CapsHashSet};
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat};
 
-use super::Reach;
-use super::files::Bound;
+use super::files::{Bound, Reach};
 use crate::failure::{Failure, Outcome};
 
 /// From now on, no program that is executed gives this thread rights that it does not have.

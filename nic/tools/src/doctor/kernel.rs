@@ -4,7 +4,7 @@ use std::{fs, io};
 
 use socket2::{Domain, Socket, Type};
 
-use super::Check;
+use super::check::Check;
 
 /// The first kernel with BPF atomics that return a value, and with BPF links for XDP.
 const OLDEST: (u32, u32) = (5, 15);

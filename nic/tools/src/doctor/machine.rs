@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::Check;
+use super::check::Check;
 
 /// Capability bits (`linux/capability.h`) and their names, in the order in which `spray` needs them.
 const CAPABILITIES: [(u32, &str); 5] =

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
-use super::Board;
+use super::board::Board;
 use crate::failure::{Failure, Outcome};
 
 /// Most connections at a time; others wait for one of them to end.

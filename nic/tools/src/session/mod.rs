@@ -5,6 +5,7 @@
 //! | `trust` | keys, and the command that makes them |
 //! | `tap` | a capture of the frames |
 
+mod freezes;
 mod tap;
 mod trust;
 
@@ -15,8 +16,6 @@ use std::path::Path as FilePath;
 use std::time::{Duration, Instant};
 
 use spray_core::cc::CcKind;
-use spray_core::event::{Event, FreezeReason};
-use spray_core::feedback::LossCause;
 use spray_core::flow::FlowConfig;
 use spray_nic::device::{BindMode, Device, XskInterface};
 use spray_nic::driver::Idle;
@@ -27,6 +26,7 @@ use spray_nic::{Endpoint, EndpointConfig, Host, HostConfig, Peer, Time};
 use spray_settings::{ConnectionPath, Document, Transport};
 use tracing::{debug_span, info_span};
 
+pub use self::freezes::Freezes;
 use self::tap::Tap;
 pub use self::trust::keygen;
 use crate::args;
@@ -38,7 +38,6 @@ use crate::note;
 use crate::progress::now;
 use crate::settings::Overrides;
 use crate::stop::Stop;
-use crate::transfer::CONNECTIONS;
 use crate::transfer::format::MESSAGE_BYTES;
 
 /// A host on a real interface. Dropping it detaches the program and closes the socket.
@@ -227,28 +226,6 @@ impl Session {
     }
 }
 
-/// Times that a balancer froze (REPS §3.2), and why: for a loss by timeout, for one by a gap, for unanswered probes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Freezes {
-    pub all: u64,
-    pub by_timeout: u64,
-    pub by_gap: u64,
-    pub by_probes: u64,
-}
-
-impl Freezes {
-    pub fn take(&mut self, event: &Event) {
-        let Event::FreezeEntered { reason } = event else { return };
-        self.all += 1;
-        match reason {
-            FreezeReason::Loss(LossCause::Timeout) => self.by_timeout += 1,
-            FreezeReason::Loss(_) => self.by_gap += 1,
-            FreezeReason::Probes => self.by_probes += 1,
-            FreezeReason::Setting => {}
-        }
-    }
-}
-
 /// How long the interface has not sent. A short outage is waited out: cables are replugged, and interfaces reconfigured.
 pub(super) struct Outage {
     interface: String,
@@ -295,7 +272,6 @@ fn configure(
     let give_up = Duration::from_secs(arguments.timeout);
     config.endpoint = with_path(path, config.endpoint.with_give_up(give_up), &config.interface)?;
     config.endpoint.ports = arguments.steered.ports;
-    config.endpoint.max_connections = CONNECTIONS;
     config.endpoint.event_log = EVENTS;
     config.sockets.mode = match (arguments.zero_copy, arguments.copy) {
         (true, _) => BindMode::ZeroCopy,

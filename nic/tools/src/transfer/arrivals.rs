@@ -7,8 +7,9 @@ use std::time::Instant;
 use super::format::{Answer, Description, EntryKind, Said, WINDOW};
 use super::incoming::Incoming;
 use super::keeper::{Kept, News};
-use super::out::{Out, Refusal};
+use super::out::Out;
 use super::patience::Awaited;
+use super::refusal::Refusal;
 use crate::progress::now;
 
 /// One transfer.

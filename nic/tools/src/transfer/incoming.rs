@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::format::{Description, EntryKind, PIECE_BYTES, Sum, piece_bytes, pieces};
 use super::keeper::{Content, Keeper, Kept, News, Order};
-use super::out::{Out, Refusal};
+use super::out::Out;
 use super::partial::Partial;
 use super::patience::Awaited;
+use super::refusal::Refusal;
 
 /// A file on its way in.
 #[derive(Debug)]

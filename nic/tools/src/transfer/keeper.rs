@@ -11,8 +11,9 @@ use std::thread::JoinHandle;
 use sha2::{Digest, Sha256};
 
 use super::format::{Sum, hex};
-use super::out::{Goal, Refusal};
+use super::out::Goal;
 use super::partial::Partial;
+use super::refusal::Refusal;
 
 /// A file that has its name, and the SHA-256 of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,6 +26,7 @@ mod outgoing;
 mod partial;
 mod patience;
 mod recv;
+mod refusal;
 mod report;
 mod send;
 mod tree;
@@ -33,7 +34,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-pub use self::recv::{CONNECTIONS, recv};
+pub use self::recv::recv;
 pub use self::send::send;
 
 /// `12.3 MB` and the like.

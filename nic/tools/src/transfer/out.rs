@@ -12,17 +12,8 @@ use nix::fcntl::OFlag;
 use super::folder::{Folder, is_file};
 use super::format::Description;
 use super::partial::{Partial, folder_of, is_partial};
+use super::refusal::Refusal;
 use crate::failure::{Failure, Outcome};
-
-/// Why something is not taken, in words for the sender and for the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal(pub String);
-
-impl Refusal {
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-}
 
 /// Where files go.
 #[derive(Debug)]

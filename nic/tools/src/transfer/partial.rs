@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 
 use super::folder::{Folder, is_file};
 use super::format::{PIECE_BYTES, hex};
-use super::out::Refusal;
+use super::refusal::Refusal;
 
 const PREFIX: &str = ".spray-";
 const SUFFIX: &str = ".partial";

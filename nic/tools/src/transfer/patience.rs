@@ -2,7 +2,7 @@
 
 use spray_nic::Time;
 
-use super::out::Refusal;
+use super::refusal::Refusal;
 
 /// The limits of all transfers of a receiver, in picoseconds.
 #[derive(Clone, Copy, Debug)]

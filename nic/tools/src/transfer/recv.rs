@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use spray_nic::device::Device;
-use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Time};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Time};
 
 use super::arrivals::{Arrivals, Tally};
 use super::format::{Answer, hex, shown};
@@ -14,9 +14,10 @@ use super::gbps;
 use super::homes::{UNNAMED, check_unnamed};
 use super::incoming::Incoming;
 use super::meter::Meter;
-use super::out::{ONE_TRANSFER, Out, Refusal};
+use super::out::{ONE_TRANSFER, Out};
 use super::partial::remove_stale;
 use super::patience::{Limits, Patience};
+use super::refusal::Refusal;
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
@@ -37,7 +38,7 @@ const TRANSFERS: usize = 16;
 const ENDED_OF_ADDRESS: usize = 3;
 const REFUSED: usize = 8;
 /// Connections that the endpoint has room for: those that transfer, those that have, those that are refused, and 24 that are not open yet.
-pub const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + 24) as u32;
+const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + 24) as u32;
 /// How often senders are looked at that keep the receiver waiting.
 const CHECK_PS: u64 = 100_000_000_000;
 
@@ -53,8 +54,9 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     if out.is_stdout() && manner().json {
         return Err(Failure::refused("--json and --out -: each takes the standard output; allowed: one of them"));
     }
-    let mut session =
-        Session::open(&arguments.interface, arguments.interface.steered.from, &Path::new(&arguments.overrides)?)?;
+    let path = Path::new(&arguments.overrides)?;
+    let has_room = |config: &mut EndpointConfig| config.max_connections = CONNECTIONS;
+    let mut session = Session::open_with(&arguments.interface, arguments.interface.steered.from, &path, has_room)?;
     let stop = Stop::on_signals()?;
     let stale = remove_stale(&out.folder().path);
     if stale > 0 {

@@ -1,0 +1,26 @@
+//! How often balancers froze.
+
+use spray_core::feedback::LossCause;
+use spray_nic::{Event, FreezeReason};
+
+/// Times that a balancer froze (REPS §3.2), and why: for a loss by timeout, for one by a gap, for unanswered probes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Freezes {
+    pub all: u64,
+    pub by_timeout: u64,
+    pub by_gap: u64,
+    pub by_probes: u64,
+}
+
+impl Freezes {
+    pub fn take(&mut self, event: &Event) {
+        let Event::FreezeEntered { reason } = event else { return };
+        self.all += 1;
+        match reason {
+            FreezeReason::Loss(LossCause::Timeout) => self.by_timeout += 1,
+            FreezeReason::Loss(_) => self.by_gap += 1,
+            FreezeReason::Probes => self.by_probes += 1,
+            FreezeReason::Setting => {}
+        }
+    }
+}
