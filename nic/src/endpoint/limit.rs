@@ -24,7 +24,7 @@ impl<const BURST: u32, const INTERVAL_PS: u64> RateLimit<BURST, INTERVAL_PS> {
     /// Whether it may happen now. If so, it is counted.
     pub(crate) fn allow(&mut self, now: Time) -> bool {
         let fresh = now.since(self.refilled_at) / INTERVAL_PS;
-        // Once it is full nothing counts that was before, however long that is.
+        // A full bucket counts from now.
         let full = fresh >= u64::from(BURST);
         self.refilled_at = if full { now } else { self.refilled_at.after(fresh * INTERVAL_PS) };
         self.tokens = (u64::from(self.tokens).saturating_add(fresh)).min(u64::from(BURST)) as u32;

@@ -132,7 +132,7 @@ fn fields<const N: usize>(head: &[u8; N], v6: bool) -> PacketFields {
     let is_ack = is_ack && head[at::flags_offset(v6)] & 1 == 0;
     PacketFields {
         number: u64_at(head, ours + crate::data::PSN),
-        // What does not fit 64 bits is not told from what does.
+        // A timestamp counts steps of `Time`. The product wraps after 213 days.
         stamp_ps: u64_at(head, ours + STAMP_AT).wrapping_mul(crate::Time::STEP_PS),
         hops,
         is_ack,

@@ -37,7 +37,7 @@ impl Time {
         self.0.saturating_mul(Self::STEP_PS)
     }
 
-    /// The time `ps` picoseconds later, rounded up to an eighth of a nanosecond; [`NEVER`](Self::NEVER) for the 124 numbers up to `u64::MAX`.
+    /// The time `ps` picoseconds later, rounded up to an eighth of a nanosecond. `u64::MAX` and the 123 numbers below it lead to [`NEVER`](Self::NEVER).
     #[inline]
     pub const fn after(self, ps: u64) -> Self {
         match ps.checked_add(Self::STEP_PS - 1) {

@@ -203,9 +203,9 @@ impl<'a, W: Watch> Net<'a, W> {
     }
 
     /// A trigger gets a signal, which may start flows.
-    pub(super) fn signal(&mut self, now_ps: u64, trigger: usize) {
+    pub(super) fn signal(&mut self, trigger: usize) {
         let mut starts = std::mem::take(&mut self.starts);
-        starts.signal(now_ps, trigger, &mut |at_ps, due| match due {
+        starts.signal(self.now_ps, trigger, &mut |at_ps, due| match due {
             Due::Flow(flow) => self.schedule(at_ps, Turn::Start, Kind::Start, self.senders[flow]),
             Due::Signal(trigger) => self.schedule(at_ps, Turn::Start, Kind::Signal, trigger as u32),
         });
@@ -213,17 +213,17 @@ impl<'a, W: Watch> Net<'a, W> {
     }
 
     /// The receiver has the last byte of a message.
-    fn received(&mut self, now_ps: u64, end: &mut End, message: u32, bytes: u64) {
+    fn received(&mut self, end: &mut End, message: u32, bytes: u64) {
         let has_several = end.has_several();
         let Some(half) = end.receiving.as_deref_mut() else { return };
         half.receiver.consumed(bytes);
         let outcome = &mut self.outcomes[(end.outcome + message) as usize];
-        outcome.received_ps = Some(now_ps);
+        outcome.received_ps = Some(self.now_ps);
         if has_several {
             outcome.receiver = *half.receiver.stats();
         }
         if let Some(trigger) = self.spec.flows[end.message(message).flow as usize].on_received {
-            self.signal(now_ps, trigger);
+            self.signal(trigger);
         }
     }
 
@@ -252,15 +252,15 @@ impl<'a, W: Watch> Net<'a, W> {
 
     /// Puts the next grant of a host among the events, unless one is there already.
     #[inline]
-    pub(super) fn arm_grant(&mut self, now_ps: u64, host: u32, at_ps: u64) {
+    pub(super) fn arm_grant(&mut self, host: u32, at_ps: u64) {
         if !std::mem::replace(&mut self.uplinks[host as usize].grant_armed, true) {
-            self.schedule_host(at_ps.max(now_ps), Turn::Timer, Kind::Grant, host);
+            self.schedule_host(at_ps.max(self.now_ps), Turn::Timer, Kind::Grant, host);
         }
     }
 
     /// Tells the other end of a connection, in another part, that the connection is over.
-    pub(super) fn tell_over(&mut self, now_ps: u64, end: &End) {
-        let at_ps = now_ps + self.switches.common.partition.lookahead_ps;
+    pub(super) fn tell_over(&mut self, end: &End) {
+        let at_ps = self.now_ps + self.switches.common.partition.lookahead_ps;
         self.over.push(Over { part: end.peer_part, end: end.peer, at_ps });
         self.out_ps = self.out_ps.min(at_ps);
     }
@@ -275,11 +275,11 @@ impl<'a, W: Watch> Net<'a, W> {
     /// Puts a frame on its host's link, behind the one in progress; returns its arrival at the first switch, and whether the link
     /// loses it.
     #[inline]
-    fn leave(&mut self, now_ps: u64, end: &End, port: EvPort, len: u32) -> (Slot, Result<(), Cause>) {
+    fn leave(&mut self, end: &End, port: EvPort, len: u32) -> (Slot, Result<(), Cause>) {
         let random = self.next_random();
         let uplink = &mut self.uplinks[end.host as usize];
-        let at_ps = uplink.link.send(now_ps, u64::from(len));
-        let left = self.switches.leave_host(uplink, now_ps, len, !end.receives, random);
+        let at_ps = uplink.link.send(self.now_ps, u64::from(len));
+        let left = self.switches.leave_host(uplink, self.now_ps, len, !end.receives, random);
         let slot = Slot {
             key: key(at_ps, Turn::Arrival),
             flow: self.spec.network.switching.hash.digest(&flow_key(end.addresses, port)),
@@ -309,11 +309,11 @@ impl<'a, W: Watch> Net<'a, W> {
     //= docs/specs/reunion.md#REU-17 a frame of its own
     //= docs/specs/conweave.md#CWV-12 frames of their own
     #[inline]
-    pub(super) fn send_notices(&mut self, now_ps: u64, at: u32) {
+    pub(super) fn send_notices(&mut self, at: u32) {
         while let Some((host, notice)) = self.switches.poll_notice(at) {
             let random = self.next_random();
             let event = self.insert(Slot {
-                key: key(now_ps, Turn::Arrival),
+                key: key(self.now_ps, Turn::Arrival),
                 flow: mix(u64::from(random)),
                 random,
                 to: host,
@@ -331,14 +331,14 @@ impl<'a, W: Watch> Net<'a, W> {
 
     /// Sends what has waited in a reordering queue on its way, and puts the times of such queues among the events.
     #[inline]
-    pub(super) fn let_go(&mut self, now_ps: u64) {
+    pub(super) fn let_go(&mut self) {
         while let Some((event, port)) = self.switches.reorder.released() {
             let slot = &mut self.arena.slots[event as usize];
-            (slot.key, slot.kind, slot.place) = (key(now_ps, Turn::Arrival), Kind::AtPort, port);
+            (slot.key, slot.kind, slot.place) = (key(self.now_ps, Turn::Arrival), Kind::AtPort, port);
             self.forward(event);
         }
         while let Some(Timer { at_ps, switch, queue }) = self.switches.reorder.timer() {
-            let at_ps = at_ps.max(now_ps);
+            let at_ps = at_ps.max(self.now_ps);
             self.insert(Slot {
                 key: key(at_ps, Turn::Timer),
                 kind: Kind::LetGo,
@@ -350,8 +350,8 @@ impl<'a, W: Watch> Net<'a, W> {
     }
 
     /// The first frame of data at a port may leave.
-    pub(super) fn leaves(&mut self, now_ps: u64, port: u32) {
-        if let Some((event, at_ps)) = self.switches.leaves(port, now_ps) {
+    pub(super) fn leaves(&mut self, port: u32) {
+        if let Some((event, at_ps)) = self.switches.leaves(port, self.now_ps) {
             let slot = &mut self.arena.slots[event as usize];
             slot.key = key(at_ps, Turn::Arrival);
             self.queue.insert(slot.key, event);
@@ -382,7 +382,6 @@ impl<W: Watch> host::Owner for Net<'_, W> {
 
     #[inline]
     fn send(&mut self, _now: Time, _number: u32, end: &mut End, port: EvPort, body: Body) {
-        let now_ps = self.now_ps;
         let frames = &self.spec.frames;
         let len = match &body {
             Body::Ack(ack) => frames.ack + ack.echoes.bytes() as u32,
@@ -391,9 +390,9 @@ impl<W: Watch> host::Owner for Net<'_, W> {
             Body::PullRequest(_) => frames.pull_request,
             _ => frames.probe,
         };
-        let (start, left) = self.leave(now_ps, end, port, len);
+        let (start, left) = self.leave(end, port, len);
         let link = self.uplinks[end.host as usize].number;
-        self.eyes.sends(now_ps, link, &start, &body, &left);
+        self.eyes.sends(self.now_ps, link, &start, &body, &left);
         if left.is_err() {
             return;
         }
@@ -411,13 +410,12 @@ impl<W: Watch> host::Owner for Net<'_, W> {
 
     #[inline]
     fn send_data(&mut self, _now: Time, _number: u32, end: &mut End, port: EvPort, data: &Data) {
-        let now_ps = self.now_ps;
         let len = u32::from(data.payload_bytes) + end.header_bytes;
-        let (start, left) = self.leave(now_ps, end, port, len);
+        let (start, left) = self.leave(end, port, len);
         let Uplink { number, port: link, .. } = self.uplinks[end.host as usize];
         if W::SEES {
             let sent = Slot { ecn: ECN_ECT0, ..start };
-            self.eyes.sends(now_ps, number, &sent, &Body::Data(*data), &left);
+            self.eyes.sends(self.now_ps, number, &sent, &Body::Data(*data), &left);
         }
         if left.is_err() {
             return;
@@ -448,7 +446,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
         while let Some((message, bytes)) =
             end.receiving.as_deref_mut().and_then(|half| half.receiver.message_completed())
         {
-            self.received(self.now_ps, end, message, bytes);
+            self.received(end, message, bytes);
         }
     }
 
@@ -463,7 +461,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
             outcome.sender = *half.sender.stats();
         }
         if let Some(trigger) = self.spec.flows[end.message(message).flow as usize].on_sent {
-            self.signal(self.now_ps, trigger);
+            self.signal(trigger);
         }
     }
 
@@ -501,7 +499,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
 
     #[inline]
     fn arm_grant(&mut self, _now: Time, end: &mut End, at: Time) {
-        Net::arm_grant(self, self.now_ps, end.host, at.ps());
+        Net::arm_grant(self, end.host, at.ps());
     }
 }
 

@@ -112,20 +112,20 @@ impl<'a, W: Watch> Part<'a, W> {
                 let at = slot.place;
                 self.net.forward(index);
                 if self.common.has_more {
-                    self.net.let_go(self.net.now_ps);
+                    self.net.let_go();
                     self.net.insert_signals();
-                    self.net.send_notices(self.net.now_ps, at);
+                    self.net.send_notices(at);
                 }
             }
             Kind::Leaves => {
                 let port = self.take(index).place;
-                self.net.leaves(self.net.now_ps, port);
+                self.net.leaves(port);
             }
             Kind::Pause | Kind::Resume | Kind::Watch => self.signalled(index),
             Kind::LetGo => {
                 let Slot { place: switch, connection: queue, .. } = self.take(index);
                 self.net.switches.look_at_queue(switch, queue, self.net.now_ps);
-                self.net.let_go(self.net.now_ps);
+                self.net.let_go();
                 self.net.insert_signals();
             }
             Kind::AtHost => self.arrive(index),
@@ -143,7 +143,7 @@ impl<'a, W: Watch> Part<'a, W> {
             }
             Kind::Signal => {
                 let trigger = self.take(index).connection as usize;
-                self.net.signal(self.net.now_ps, trigger);
+                self.net.signal(trigger);
             }
             Kind::Over => {
                 let number = self.take(index).connection;
@@ -289,7 +289,7 @@ impl<'a, W: Watch> Part<'a, W> {
         net.uplinks[number as usize].grant_armed = false;
         host.grant(now, ends, net);
         if let Some(at) = host.grant_at() {
-            net.arm_grant(net.now_ps, number, at.ps());
+            net.arm_grant(number, at.ps());
         }
     }
 
@@ -329,7 +329,7 @@ impl<'a, W: Watch> Part<'a, W> {
         if self.alone {
             self.over(peer);
         } else {
-            self.net.tell_over(self.net.now_ps, &self.ends[number as usize]);
+            self.net.tell_over(&self.ends[number as usize]);
         }
     }
 

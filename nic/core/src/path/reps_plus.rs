@@ -264,7 +264,7 @@ struct RecycledEvs {
     probe_at: Time,
     /// When the oldest packet is looked at again; [`Time::NEVER`] while nothing is in flight.
     ask_at: Time,
-    /// When freezing is over, in ticks, wrapping after 75 minutes; each probe of a frozen path looks at it.
+    /// When freezing ends, in ticks, which wrap after 75 minutes. Each probe of a frozen path renews an end that has passed.
     thaw_at: u32,
     /// The value whose packet was lost.
     suspect: Ev,

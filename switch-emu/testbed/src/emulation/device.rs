@@ -169,7 +169,8 @@ impl<D: Device> EmulatedDevice<D> {
         self.activity
     }
 
-    /// When the endpoint's next event happens, which it waits for until `next`, to the picosecond: links become free within its steps.
+    /// When to poll an endpoint that asks for `next`, a step of its time, in picoseconds. If it waits for the link, that is when the link
+    /// becomes free, which may be within the step.
     pub fn exactly(&self, next: Time) -> u64 {
         let free_ps = self.host.as_ref().map_or(0, |host| host.link.free_ps());
         if free_ps > self.now_ps() && next == step_after(free_ps) { free_ps } else { next.ps() }

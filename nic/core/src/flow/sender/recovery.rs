@@ -159,7 +159,7 @@ impl Recovery {
     fn gap_deadline(&self, oldest: &Record) -> Time {
         let Self { sack_gap, scoreboard, patience, rtt, repair, .. } = self;
         let arrived_after = scoreboard.arrived_after(oldest);
-        let gap_ps = sack_gap.deadline(arrived_after, oldest.sent_at, patience, rtt).unwrap_or(Time::NEVER);
-        gap_ps.min(repair.overdue(oldest.sent_at, patience, rtt))
+        let gap = sack_gap.deadline(arrived_after, oldest.sent_at, patience, rtt).unwrap_or(Time::NEVER);
+        gap.min(repair.overdue(oldest.sent_at, patience, rtt))
     }
 }

@@ -69,7 +69,7 @@ impl RepsPlus {
         if !state.is_frozen() {
             state.probes += 1;
         } else if state.is_freezing_over(now.time) {
-            // It stays so, however long nothing is sent.
+            // Ticks wrap: an end that has passed would come again.
             state.thaw_at = ticks(now.time).wrapping_sub(1);
         }
         let wait_ps = match state.probes {
