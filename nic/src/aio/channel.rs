@@ -41,6 +41,10 @@ pub enum Error {
     #[cfg(feature = "xdp")]
     #[error(transparent)]
     Interface(#[from] crate::device::TakeOverError),
+    /// The UDP sockets could not be opened.
+    #[cfg(feature = "udp")]
+    #[error(transparent)]
+    Udp(#[from] crate::device::UdpError),
     /// The kernel does not tell where frames to the peer go.
     #[cfg(feature = "xdp")]
     #[error(transparent)]

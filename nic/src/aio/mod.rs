@@ -100,6 +100,8 @@ pub struct Endpoint {
     /// Closed once the thread has ended.
     ended: oneshot::Receiver<()>,
     local: Peer,
+    /// The device finds peers by their addresses.
+    finds_ways: bool,
     #[cfg(feature = "xdp")]
     resolver: Option<crate::net::Resolver>,
 }
@@ -112,6 +114,16 @@ impl Endpoint {
     #[cfg(feature = "xdp")]
     pub fn open(interface: &str) -> Result<Self, Error> {
         Self::start(Host::open(interface)?, DriverOptions::real())
+    }
+
+    /// Opens UDP sockets of an address of this machine by [`Host::open_udp`], as any user, and starts the host on a thread that sleeps when
+    /// idle.
+    ///
+    /// # Errors
+    /// Says what stands in the way, and what to do about it.
+    #[cfg(feature = "udp")]
+    pub fn open_udp(address: impl Into<IpAddr>) -> Result<Self, Error> {
+        Self::start(Host::open_udp(address.into())?, DriverOptions::real())
     }
 
     /// Starts a host on a device of one's own in real time, on a SCHED_IDLE thread that sleeps when idle. It follows no routes:
@@ -130,6 +142,7 @@ impl Endpoint {
     pub fn start<D: Device + Send + 'static>(mut host: Host<D>, options: DriverOptions) -> Result<Self, Error> {
         host.start().map_err(Error::Thread)?;
         let EndpointConfig { address, mac, .. } = *host.endpoint.config();
+        let finds_ways = host.endpoint.device().finds_ways();
         #[cfg(feature = "xdp")]
         let resolver = host.resolver();
         let waker = Arc::new(Waker::new().map_err(Error::Thread)?);
@@ -144,12 +157,13 @@ impl Endpoint {
             accepted: Mutex::new(accepted_in),
             ended,
             local: Peer { address, mac },
+            finds_ways,
             #[cfg(feature = "xdp")]
             resolver,
         })
     }
 
-    /// Connects to a host: an IP address where the endpoint follows the kernel's routes, a [`Peer`] anywhere.
+    /// Connects to a host: an IP address where the endpoint follows the kernel's routes or is on UDP sockets, a [`Peer`] anywhere.
     ///
     /// # Errors
     /// When the next hop is not known, the table is full, or the peer refuses or does not answer.
@@ -162,6 +176,9 @@ impl Endpoint {
     }
 
     async fn resolve(&self, address: IpAddr) -> Result<[u8; 6], Error> {
+        if self.finds_ways {
+            return Ok([0; 6]);
+        }
         #[cfg(feature = "xdp")]
         if let Some(resolver) = &self.resolver {
             return resolver.resolve(address).await.map_err(Error::NextHop);

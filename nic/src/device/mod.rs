@@ -11,10 +11,18 @@ use std::{io, iter::Sum, os::fd::RawFd};
 
 mod frames;
 pub mod memory;
+#[cfg(all(feature = "udp", feature = "xdp"))]
+mod nic;
+#[cfg(feature = "udp")]
+pub mod udp;
 #[cfg(feature = "xdp")]
 pub mod xsk;
 
 pub use memory::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats};
+#[cfg(all(feature = "udp", feature = "xdp"))]
+pub use nic::Nic;
+#[cfg(feature = "udp")]
+pub use udp::{UdpConfig, UdpDevice, UdpError};
 #[cfg(feature = "xdp")]
 pub use xsk::{BindMode, OpenError, TakeOverError, XskConfig, XskDevice, XskInterface};
 
@@ -180,6 +188,16 @@ pub trait Device {
     /// The longest frame in bytes that can be sent. The MTU (the largest IP packet) with the Ethernet header, and a frame's
     /// space, bound it.
     fn max_frame(&self) -> usize;
+
+    /// Entropy values that the device can send by, from the first on: connections use no others.
+    fn evs(&self) -> u16 {
+        u16::MAX
+    }
+
+    /// Whether the device finds the way to an IP address by itself: then peers' Ethernet addresses do not count.
+    fn finds_ways(&self) -> bool {
+        false
+    }
 
     /// From when on the device takes data, by the clock of the endpoint's caller: one that shapes what it sends has the sender
     /// choose packets and paths no earlier. Control frames may come at any time.

@@ -85,7 +85,8 @@ impl<D: Device> Endpoint<D> {
     ///
     /// # Errors
     /// When the configuration is out of range or its frames do not fit the device.
-    pub fn new(device: D, config: EndpointConfig) -> Result<Self, ConfigError> {
+    pub fn new(device: D, mut config: EndpointConfig) -> Result<Self, ConfigError> {
+        config.flow = within(config.flow, &device);
         check(&config, &device)?;
         Ok(Self {
             link: Link::new(device, config.coalesce_ps),
@@ -119,7 +120,7 @@ impl<D: Device> Endpoint<D> {
     /// # Errors
     /// When no slot is free, or the parameters do not fit.
     pub fn connect(&mut self, now: Time, peer: Peer, flow: Option<FlowConfig>) -> Result<ConnectionId, ConnectError> {
-        let flow = flow.unwrap_or(self.machine.config.flow);
+        let flow = flow.map_or(self.machine.config.flow, |flow| within(flow, &self.link.device));
         check_flow(&flow, &self.machine.config, &self.link.device)?;
         self.asked += 1;
         self.machine.connect(now, peer, flow)
@@ -132,6 +133,7 @@ impl<D: Device> Endpoint<D> {
     /// When the parameters do not fit.
     //= docs/specs/endpoint.md#END-38 settings of a connection that is expected
     pub fn expect(&mut self, peer: IpAddr, remote: ConnectionId, flow: FlowConfig) -> Result<(), ConnectError> {
+        let flow = within(flow, &self.link.device);
         check_flow(&flow, &self.machine.config, &self.link.device)?;
         self.machine.expected.insert((peer, remote.raw()), flow);
         Ok(())
@@ -312,8 +314,9 @@ impl<D: Device> Endpoint<D> {
     /// size and limits must be those that it has.
     pub fn begin_anew(&mut self, connection: ConnectionId, flow: &FlowConfig) -> bool {
         let Machine { table, host, .. } = &mut self.machine;
+        let flow = within(*flow, &self.link.device);
         let found = table.find(connection).and_then(|slot| table.slot(slot)).and_then(|own| own.flow.as_deref_mut());
-        found.is_some_and(|own| own.sending.begin_anew(flow, &mut host.rng))
+        found.is_some_and(|own| own.sending.begin_anew(&flow, &mut host.rng))
     }
 
     /// What its senders do now.
@@ -396,6 +399,12 @@ impl<D: Device> Endpoint<D> {
     pub fn into_device(self) -> D {
         self.link.into_device()
     }
+}
+
+/// The settings of a connection, with no more entropy values than the device can send by.
+fn within<D: Device>(mut flow: FlowConfig, device: &D) -> FlowConfig {
+    flow.path.evs = flow.path.evs.min(device.evs());
+    flow
 }
 
 fn check<D: Device>(config: &EndpointConfig, device: &D) -> Result<(), ConfigError> {

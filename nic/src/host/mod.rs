@@ -2,6 +2,8 @@
 
 #[cfg(feature = "xdp")]
 mod open;
+#[cfg(feature = "udp")]
+mod udp;
 
 use spray_core::Time;
 use std::{io, ops::ControlFlow, os::fd::RawFd, time::Duration};

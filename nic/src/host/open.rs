@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::Host;
-use crate::device::{TakeOverError, XskConfig, XskInterface};
+use crate::device::{Device, TakeOverError, XskConfig, XskInterface};
 use crate::endpoint::{ConfigError, EndpointConfig, Peer};
 use crate::net::{Interface, NetError, NextHops, Resolver, Source};
 
@@ -65,11 +65,7 @@ impl Host<XskInterface> {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(config: HostConfig) -> Result<Self, TakeOverError> {
-        let HostConfig { interface, endpoint, sockets, queue, follows_routes } = config;
-        let source = Source { interface: interface.clone(), address: endpoint.address };
-        let device = XskInterface::open(interface, (endpoint.address, endpoint.ports), sockets, queue)?;
-        let routes = follows_routes.then(|| NextHops::open(source)).transpose()?;
-        Ok(Self { routes, ..Self::new(device, endpoint)? })
+        Self::open_as(config, |device| device)
     }
 
     /// The peer at an address, with the Ethernet address to which the kernel's routes send what goes there. Where the kernel does not know
@@ -78,8 +74,21 @@ impl Host<XskInterface> {
     /// # Errors
     /// When there is no route, or the next hop does not answer within two seconds.
     pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
-        let (interface, own) = (self.endpoint.device().interface().clone(), self.endpoint.config().address);
-        Ok(Peer { address, mac: Source { interface, address: own }.resolve(address)? })
+        peer(self.endpoint.device(), self.endpoint.config().address, address)
+    }
+}
+
+impl<D: Device> Host<D> {
+    /// As [`Host::open_with`], on what `wrap` makes of the device.
+    ///
+    /// # Errors
+    /// As [`Host::open_with`].
+    pub fn open_as(config: HostConfig, wrap: impl FnOnce(XskInterface) -> D) -> Result<Self, TakeOverError> {
+        let HostConfig { interface, endpoint, sockets, queue, follows_routes } = config;
+        let source = Source { interface: interface.clone(), address: endpoint.address };
+        let device = XskInterface::open(interface, (endpoint.address, endpoint.ports), sockets, queue)?;
+        let routes = follows_routes.then(|| NextHops::open(source)).transpose()?;
+        Ok(Self { routes, ..Self::new(wrap(device), endpoint)? })
     }
 }
 
@@ -89,4 +98,21 @@ impl<D> Host<D> {
     pub fn resolver(&self) -> Option<Resolver> {
         self.routes.as_ref().map(NextHops::resolver)
     }
+}
+
+#[cfg(feature = "udp")]
+impl Host<crate::device::Nic> {
+    /// The peer at an address: as that of an interface that is taken over, or just there, where the device is UDP sockets.
+    ///
+    /// # Errors
+    /// As on an interface.
+    pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
+        let interface = self.endpoint.device().xdp();
+        interface.map_or(Ok(Peer::at(address)), |device| peer(device, self.endpoint.config().address, address))
+    }
+}
+
+fn peer(device: &XskInterface, own: IpAddr, address: IpAddr) -> Result<Peer, NetError> {
+    let source = Source { interface: device.interface().clone(), address: own };
+    Ok(Peer { address, mac: source.resolve(address)? })
 }

@@ -272,6 +272,20 @@ pub fn emit_in_place(
     Ok(out.len())
 }
 
+/// Write Ethernet, IP and UDP headers before a UDP payload of `bytes` that lies in `out` already, at
+/// [`udp_payload_offset`]: for whoever gets payload from a socket. Return the frame's length.
+///
+/// # Errors
+///
+/// As [`emit`].
+pub fn envelop(out: &mut [u8], e: &Envelope, bytes: usize) -> Result<usize, Error> {
+    let udp_bytes =
+        u16::try_from(UDP_BYTES + bytes).ok().filter(|bytes| *bytes <= u16::MAX - 20).ok_or(Error::Length)?;
+    let out = out.get_mut(..udp_payload_offset(e.is_v6()) + bytes).ok_or(Error::BufferTooSmall)?;
+    emit_envelope(out, e, udp_bytes)?;
+    Ok(out.len())
+}
+
 /// Write Ethernet, IP and UDP headers around what lies behind them, to the end of `out`.
 #[inline(always)]
 pub(crate) fn emit_envelope(out: &mut [u8], e: &Envelope, udp_bytes: u16) -> Result<(), Error> {

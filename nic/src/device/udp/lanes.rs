@@ -1,0 +1,244 @@
+//! A socket for each entropy value, with the frames that wait for it. Frames in a row of equal length to one peer go in one call (GSO).
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use quinn_udp::{EcnCodepoint, Transmit, UdpSocketState};
+use spray_wire::offsets::{ETHERTYPE, ETHERTYPE_V6, udp_offset, udp_payload_offset, v4, v6};
+use spray_wire::{Ev, EvPort};
+
+use super::options::{self, TooLong};
+use crate::device::DeviceStats;
+
+/// Most frames that wait for one socket: what a few flushes bring if all have one entropy value.
+const QUEUE: usize = 256;
+/// Most bytes of frames that go in one call: what UDP can carry.
+const BATCH_BYTES: usize = 65_000;
+
+/// All sockets that send.
+pub(super) struct Lanes {
+    lanes: Box<[Lane]>,
+    /// Those with frames that wait.
+    busy: Vec<u16>,
+    /// What quinn-udp knows of the sockets, which are all alike: the last one holds. A call that failed spoils it.
+    states: Vec<UdpSocketState>,
+    /// Payloads side by side.
+    batch: Box<[u8]>,
+    /// Most frames of a call.
+    segments: usize,
+    is_v6: bool,
+    may_fragment: bool,
+}
+
+/// A socket and what waits for it.
+#[derive(Debug)]
+struct Lane {
+    socket: UdpSocket,
+    queue: VecDeque<Outgoing>,
+}
+
+/// A frame that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outgoing {
+    frame: u32,
+    to: SocketAddr,
+    ecn: Option<EcnCodepoint>,
+    start: usize,
+    end: usize,
+}
+
+impl Outgoing {
+    /// Reads where a frame goes, and from which port. `None` when it is none of ours.
+    pub(super) fn read(bytes: &[u8], frame: u32) -> Option<(EvPort, Self)> {
+        let u16_at = |at| array(bytes, at).map(u16::from_be_bytes);
+        let is_v6 = u16_at(ETHERTYPE)? == ETHERTYPE_V6;
+        let udp = udp_offset(is_v6);
+        let (to, tos): (IpAddr, u16) = match is_v6 {
+            true => (Ipv6Addr::from(array::<16>(bytes, v6::DST)?).into(), u16_at(v6::VERSION_CLASS)? >> 4),
+            false => (Ipv4Addr::from(array::<4>(bytes, v4::DST)?).into(), (*bytes.get(v4::TOS)?).into()),
+        };
+        let to = SocketAddr::new(to, u16_at(udp + 2)?);
+        let (ecn, start) = (EcnCodepoint::from_bits(tos as u8 & 3), udp_payload_offset(is_v6));
+        // Whatever the frame is padded with stays here.
+        let end = (udp + usize::from(u16_at(udp + 4)?)).min(bytes.len());
+        (start < end).then_some((EvPort::new(u16_at(udp)?), Self { frame, to, ecn, start, end }))
+    }
+
+    fn bytes(&self) -> usize {
+        self.end - self.start
+    }
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+impl Lanes {
+    /// # Errors
+    /// When a socket cannot be prepared.
+    pub(super) fn new(sockets: Vec<UdpSocket>, address: IpAddr) -> io::Result<Self> {
+        let is_v6 = address.is_ipv6();
+        let mut states = Vec::with_capacity(sockets.len());
+        for socket in &sockets {
+            states.push(UdpSocketState::new(socket.into())?);
+            options::handle_too_long(socket, is_v6, TooLong::Refused)?;
+        }
+        let lane = |socket| Lane { socket, queue: VecDeque::with_capacity(QUEUE) };
+        Ok(Self {
+            busy: Vec::with_capacity(sockets.len()),
+            segments: states.last().map_or(1, UdpSocketState::max_gso_segments),
+            states,
+            lanes: sockets.into_iter().map(lane).collect(),
+            batch: vec![0; BATCH_BYTES].into(),
+            is_v6,
+            may_fragment: false,
+        })
+    }
+
+    pub(super) fn count(&self) -> u16 {
+        self.lanes.len() as u16
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_segments(&mut self, most: usize) {
+        self.segments = self.segments.min(most);
+    }
+
+    pub(super) fn may_fragment(&self) -> bool {
+        self.may_fragment
+    }
+
+    /// The socket for frames from this port.
+    pub(super) fn of(&self, port: EvPort) -> Option<u16> {
+        port.ev(self.lanes.len() as u32).map(Ev::index)
+    }
+
+    /// Has a frame wait for the next flush; `false` when too many wait there.
+    pub(super) fn push(&mut self, lane: u16, outgoing: Outgoing) -> bool {
+        let queue = &mut self.lanes[usize::from(lane)].queue;
+        if queue.len() == QUEUE {
+            return false;
+        }
+        if queue.is_empty() {
+            self.busy.push(lane);
+        }
+        queue.push_back(outgoing);
+        true
+    }
+
+    pub(super) fn queued(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.queue.len()).sum()
+    }
+
+    /// Sends what waits, as far as the sockets have room. Calls `done` for each frame that is sent or given up.
+    pub(super) fn flush<'a>(
+        &mut self,
+        frame_at: impl Fn(u32) -> &'a [u8],
+        stats: &mut DeviceStats,
+        mut done: impl FnMut(u32),
+    ) {
+        for at in (0..self.busy.len()).rev() {
+            let lane = self.busy[at];
+            while self.send(lane, &frame_at, stats, &mut done) {}
+            if self.lanes[usize::from(lane)].queue.is_empty() {
+                self.busy.swap_remove(at);
+            }
+        }
+    }
+
+    /// Sends the first frames that wait for a socket. Whether to go on with it.
+    fn send<'a>(
+        &mut self,
+        lane: u16,
+        frame_at: &impl Fn(u32) -> &'a [u8],
+        stats: &mut DeviceStats,
+        done: &mut impl FnMut(u32),
+    ) -> bool {
+        let Lane { socket, queue } = &self.lanes[usize::from(lane)];
+        let (Some(first), Some(state)) = (queue.front(), self.states.last()) else { return false };
+        let count = alike(queue, self.segments);
+        let contents = gather(&mut self.batch, queue.range(..count), frame_at);
+        let segment_size = (count > 1).then_some(first.bytes());
+        let transmit = Transmit { destination: first.to, ecn: first.ecn, contents, segment_size, src_ip: None };
+        stats.kicks += 1;
+        match state.try_send(socket.into(), &transmit) {
+            Ok(()) => stats.tx_completed += count as u64,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                stats.kicks_deferred += 1;
+                return false;
+            }
+            // Sent again otherwise.
+            Err(error) if self.give_way(&error, count) => return true,
+            Err(_) => stats.tx_dropped += count as u64,
+        }
+        let queue = &mut self.lanes[usize::from(lane)].queue;
+        queue.drain(..count).for_each(|outgoing| done(outgoing.frame));
+        true
+    }
+
+    /// Does without what the kernel refuses: batches, where the interface or an old kernel has none, and frames in one piece, where the
+    /// path's MTU has fallen. Whether there was something to do without.
+    pub(super) fn give_way(&mut self, error: &io::Error, count: usize) -> bool {
+        let is_too_long = error.raw_os_error() == Some(libc::EMSGSIZE);
+        let is_refused = matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO));
+        if is_refused && self.states.len() > 1 {
+            // With it quinn-udp would leave the ECN bits out of all later frames.
+            self.states.pop();
+        }
+        if count > 1 && (is_too_long || is_refused) {
+            self.segments = 1;
+            return true;
+        }
+        let gives_way = is_too_long && !self.may_fragment;
+        if gives_way {
+            (self.may_fragment, self.segments) = (true, 1);
+            for lane in &self.lanes {
+                // Where that fails, frames go on failing, and are dropped.
+                let _ = options::handle_too_long(&lane.socket, self.is_v6, TooLong::Fragmented);
+            }
+        }
+        gives_way
+    }
+}
+
+/// How many of the first frames can go in one call: those to one peer with one mark that are as long as the first, and a shorter last one.
+fn alike(queue: &VecDeque<Outgoing>, most: usize) -> usize {
+    let Some(first) = queue.front() else { return 0 };
+    let (mut count, mut bytes, mut is_over) = (1, first.bytes(), false);
+    for next in queue.iter().skip(1).take(most.saturating_sub(1)) {
+        bytes += next.bytes();
+        let fits =
+            next.to == first.to && next.ecn == first.ecn && next.bytes() <= first.bytes() && bytes <= BATCH_BYTES;
+        if is_over || !fits {
+            break;
+        }
+        is_over = next.bytes() < first.bytes();
+        count += 1;
+    }
+    count
+}
+
+/// Puts the payloads of frames side by side; one alone stays where it is.
+fn gather<'b, 'f: 'b, 'q>(
+    batch: &'b mut [u8],
+    mut frames: impl ExactSizeIterator<Item = &'q Outgoing>,
+    frame_at: &impl Fn(u32) -> &'f [u8],
+) -> &'b [u8] {
+    let payload = |outgoing: &Outgoing| &frame_at(outgoing.frame)[outgoing.start..outgoing.end];
+    if frames.len() == 1 {
+        return frames.next().map_or(&[], payload);
+    }
+    let mut end = 0;
+    for outgoing in frames {
+        batch[end..end + outgoing.bytes()].copy_from_slice(payload(outgoing));
+        end += outgoing.bytes();
+    }
+    &batch[..end]
+}
+
+impl std::fmt::Debug for Lanes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lanes").field("lanes", &self.lanes).field("segments", &self.segments).finish_non_exhaustive()
+    }
+}
