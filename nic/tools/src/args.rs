@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use spray_nic::Ports;
 use spray_nic::keys::PublicKey;
 
@@ -102,9 +102,8 @@ pub struct Perf {
 /// The arguments of `spray tunnel`.
 #[derive(Debug, Args)]
 pub struct Tunnel {
-    /// The interface to send and receive on
-    #[arg(long, value_name = "IF")]
-    pub(crate) interface: String,
+    #[command(flatten)]
+    pub(crate) way: Way,
     /// The other machine's address there. With several, each with the networks behind it: 10.0.0.2=10.9.0.2,10.8.0.0/16
     #[arg(long, value_name = "ADDRESS[=NETWORK,...]", required = true)]
     pub(crate) peer: Vec<crate::tunnel::Remote>,
@@ -164,12 +163,32 @@ pub(crate) struct Trust {
     pub(crate) insecure: bool,
 }
 
+/// Where an endpoint's frames enter and leave.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Way {
+    /// The interface to send and receive on. `--device udp` needs none: routes tell the address
+    #[arg(long, value_name = "IF", required_unless_present = "device", required_if_eq("device", "xdp"))]
+    pub(crate) interface: Option<String>,
+    /// What to send and receive by, the same on all sides; by default xdp
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<Device>,
+}
+
+/// What an endpoint sends and receives by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Device {
+    /// AF_XDP sockets on all queues of the interface, as root
+    #[default]
+    Xdp,
+    /// UDP sockets of the kernel, as any user and in any container
+    Udp,
+}
+
 /// The interface that an endpoint takes over, and how.
 #[derive(Debug, Args)]
 pub(crate) struct Interface {
-    /// The interface to send and receive on
-    #[arg(long, value_name = "IF")]
-    pub(crate) interface: String,
+    #[command(flatten)]
+    pub(crate) way: Way,
     #[command(flatten)]
     pub(crate) trust: Trust,
     #[command(flatten)]
@@ -198,7 +217,7 @@ pub(crate) struct Steered {
     /// The first of 64 UDP ports that frames come to, the same on all sides
     #[arg(long = "port", value_name = "PORT", default_value = "61440", value_parser = ports)]
     pub(crate) ports: Ports,
-    /// The address to use; by default the interface's first one of the right family
+    /// The address to use; by default the interface's first one of the right family, or that of the route
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) from: Option<IpAddr>,
 }

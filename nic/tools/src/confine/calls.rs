@@ -30,6 +30,8 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_sendto,
     libc::SYS_recvfrom,
     libc::SYS_getsockopt,
+    libc::SYS_sendmsg,
+    libc::SYS_recvmmsg,
     // Those of `--metrics` come to a socket that listens already.
     libc::SYS_accept4,
     libc::SYS_shutdown,
@@ -102,8 +104,23 @@ fn allowed(writes: bool) -> Result<BpfProgram, BackendError> {
         let condition = SeccompCondition::new(place, Length::Dword, is, value)?;
         rules.entry(call).or_default().push(SeccompRule::new(vec![condition])?);
     }
+    for (level, option) in FRAGMENTS {
+        let both = [(1, level), (2, option)];
+        let both = both.map(|(place, value)| SeccompCondition::new(place, Length::Dword, Is::Eq, value as u64));
+        rules
+            .entry(libc::SYS_setsockopt)
+            .or_default()
+            .push(SeccompRule::new(both.into_iter().collect::<Result<_, _>>()?)?);
+    }
     compile(rules, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
 }
+
+/// The options of a socket, with their levels, that have the kernel send packets in fragments, once the MTU of a path has fallen.
+const FRAGMENTS: [(libc::c_int, libc::c_int); 3] = [
+    (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
+    (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
+    (libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG),
+];
 
 /// Calls that are allowed with some values of an argument: which call, which argument, and what it must be.
 fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {

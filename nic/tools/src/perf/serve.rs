@@ -30,7 +30,7 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
-    note!("listening on {} as {}{whose}", arguments.interface.interface, session.config().address);
+    note!("listening on {} as {}{whose}", session.device_name(), session.config().address);
     let mut server = Server::default();
     let outcome = session.run(&stop, |endpoint, now| server.step(endpoint, now));
     session.end();

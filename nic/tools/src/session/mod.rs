@@ -2,10 +2,12 @@
 //!
 //! | file | content |
 //! |---|---|
+//! | `open` | the device that the command line asks for, and its endpoint's settings |
 //! | `trust` | keys, and the command that makes them |
 //! | `tap` | a capture of the frames |
 
 mod freezes;
+mod open;
 mod tap;
 mod trust;
 
@@ -17,14 +19,12 @@ use std::time::{Duration, Instant};
 
 use spray_core::cc::CcKind;
 use spray_core::flow::FlowConfig;
-use spray_nic::device::{BindMode, Device, XskInterface};
+use spray_nic::device::{Device, Nic, XskInterface};
 use spray_nic::driver::Idle;
-use spray_nic::keys::Keys;
-use spray_nic::net::{Interface, Resolver};
-use spray_nic::xdp::AttachMode;
-use spray_nic::{Endpoint, EndpointConfig, Host, HostConfig, Peer, Time};
+use spray_nic::net::Resolver;
+use spray_nic::{Endpoint, EndpointConfig, Host, Peer, Time};
 use spray_settings::{ConnectionPath, Document, Transport};
-use tracing::{debug_span, info_span};
+use tracing::info_span;
 
 pub use self::freezes::Freezes;
 use self::tap::Tap;
@@ -40,9 +40,11 @@ use crate::settings::Overrides;
 use crate::stop::Stop;
 use crate::transfer::format::MESSAGE_BYTES;
 
-/// A host on a real interface. Dropping it detaches the program and closes the socket.
+/// A host on a real network. Dropping it closes the sockets, and detaches the program of an interface that was taken over.
 pub struct Session {
-    host: Host<XskInterface>,
+    host: Host<Nic>,
+    /// What users know the device by.
+    name: String,
     /// The Ethernet address that the user gave for the next hop.
     next_hop: Option<args::Mac>,
     pub freezes: Freezes,
@@ -125,23 +127,18 @@ impl Session {
         path: &Path,
         adjust: impl FnOnce(&mut EndpointConfig),
     ) -> Outcome<Self> {
-        let name = &arguments.interface;
+        let name = open::name(&arguments.way);
         let _span = info_span!("open", interface = %name).entered();
         let metrics = metrics::session::Session::new(Metrics::open(arguments.publish.metrics)?);
         let keys = trust::keys(&arguments.trust)?;
-        let mut config = configure(arguments, peer, path, keys)?;
-        adjust(&mut config.endpoint);
-        let mut host = debug_span!("load and attach").in_scope(|| Host::open_with(config)).map_err(Failure::refused)?;
-        if host.endpoint.device().attach_mode() == AttachMode::Generic {
-            note!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");
-        }
-        let watching = tap::begin(&arguments.captures, name)?;
+        let mut host = open::host(arguments, peer, path, keys, adjust)?;
+        let watching = tap::begin(&arguments.captures, &name)?;
         if let Some(Watching { watch, .. }) = &watching {
             host.endpoint = host.endpoint.with_tap(Box::new(Tap::new(watch.clone())));
         }
-        let outage = Outage::new(name, Duration::from_secs(arguments.timeout));
+        let outage = Outage::new(&name, Duration::from_secs(arguments.timeout));
         let (freezes, wakers) = (Freezes::default(), Vec::new());
-        Ok(Self { host, next_hop: path.next_hop, freezes, wakers, outage, metrics, watching })
+        Ok(Self { host, name, next_hop: path.next_hop, freezes, wakers, outage, metrics, watching })
     }
 
     /// The endpoint's settings.
@@ -161,7 +158,12 @@ impl Session {
         }
     }
 
-    /// Asks for next hops while it runs; `None` where the user gave one.
+    /// What users know the device by.
+    pub fn device_name(&self) -> &str {
+        &self.name
+    }
+
+    /// Asks for next hops while it runs; `None` where the user gave one, or the device finds them.
     pub fn resolver(&self) -> Option<Resolver> {
         self.host.resolver()
     }
@@ -182,14 +184,14 @@ impl Session {
     }
 
     /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
-    pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<XskInterface>, Time) -> Step) -> Outcome {
+    pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step) -> Outcome {
         let Self { host, freezes, wakers, outage, metrics, .. } = self;
         let mut end = Ok(());
         metrics.start()?;
         let ran = host.run(Idle::Sleep(NAP), wakers, |endpoint, at| {
             let now = now();
             endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
-            metrics.update(endpoint, freezes, |endpoint| endpoint.device().strays(), now);
+            metrics.update(endpoint, freezes, |endpoint| strays(endpoint), now);
             let step = match stop.is_set() {
                 true => ControlFlow::Break(Err(Failure::stopped())),
                 false => match outage.check(endpoint, now) {
@@ -205,7 +207,7 @@ impl Session {
 
     /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
     pub fn strays(&self) -> u64 {
-        self.host.endpoint.device().strays()
+        strays(&self.host.endpoint)
     }
 
     /// Ends all connections once what was sent is delivered, for which they have so long, and the capture.
@@ -219,11 +221,22 @@ impl Session {
         self.host.abort();
         self.end_capture();
         strays_line(self.strays()).inspect(|line| note!("spray: {line}"));
+        let fragmented = matches!(self.host.endpoint.device(), Nic::Udp(device) if device.has_fragmented());
+        if fragmented {
+            note!(
+                "spray: warning: the path takes shorter packets than were sent, which went in fragments: give less --payload"
+            );
+        }
     }
 
     fn end_capture(&mut self) {
         self.watching.take().into_iter().for_each(Watching::close);
     }
+}
+
+/// Frames of a steered interface that were lost, see [`Session::strays`].
+fn strays(endpoint: &Endpoint<Nic>) -> u64 {
+    endpoint.device().xdp().map_or(0, XskInterface::strays)
 }
 
 /// How long the interface has not sent. A short outage is waited out: cables are replugged, and interfaces reconfigured.
@@ -254,62 +267,6 @@ impl Outage {
         let (seconds, hint) = (limit.as_secs(), format!("`ip link set {name} up`"));
         ControlFlow::Break(Err(Failure::failed(format!("interface {name} has been down for {seconds} s: {hint}"))))
     }
-}
-
-/// The library's settings for the interface, with what the command line gives.
-fn configure(
-    arguments: &args::Interface,
-    peer: Option<IpAddr>,
-    path: &Path,
-    keys: Option<Keys>,
-) -> Outcome<HostConfig> {
-    let interface = Interface::find(&arguments.interface).map_err(Failure::refused)?;
-    let address = own_address(&interface, arguments, peer)?;
-    let mut config = HostConfig::on(interface, address).map_err(Failure::refused)?;
-    if let Some(keys) = keys {
-        config.endpoint = config.endpoint.with_keys(keys);
-    }
-    let give_up = Duration::from_secs(arguments.timeout);
-    config.endpoint = with_path(path, config.endpoint.with_give_up(give_up), &config.interface)?;
-    config.endpoint.ports = arguments.steered.ports;
-    config.endpoint.event_log = EVENTS;
-    config.sockets.mode = match (arguments.zero_copy, arguments.copy) {
-        (true, _) => BindMode::ZeroCopy,
-        (_, true) => BindMode::Copy,
-        _ => BindMode::Auto,
-    };
-    (config.queue, config.follows_routes) = (arguments.steered.queue, path.next_hop.is_none());
-    Ok(config)
-}
-
-fn own_address(interface: &Interface, arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<IpAddr> {
-    if let (Some(from), Some(peer)) = (arguments.steered.from, peer)
-        && from.is_ipv4() != peer.is_ipv4()
-    {
-        return Err(Failure::refused(format!("--from {from} and --to {peer} are not of the same IP version")));
-    }
-    let or_from = |error| Failure::refused(format!("{error}, or give one with --from"));
-    arguments.steered.from.map_or_else(|| interface.own_address(peer).map_err(or_from), Ok)
-}
-
-/// The endpoint's settings with those that the user gives for its connections. The library's packets fill those of the interface.
-fn with_path(path: &Path, config: EndpointConfig, interface: &Interface) -> Outcome<EndpointConfig> {
-    let (Interface { name, mtu, .. }, room) = (interface, config.flow.payload_bytes);
-    let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
-    if payload_bytes > room {
-        let needed = mtu + payload_bytes - room;
-        return Err(Failure::refused(format!(
-            "the MTU of {name} is {mtu}, too small for {payload_bytes} bytes of payload: needed is {needed} \
-             (`ip link set {name} mtu {needed}`), or less --payload"
-        )));
-    }
-    let mut config = match path.rtt_us {
-        Some(rtt_us) => config.with_first_rtt(Duration::from_secs_f64(rtt_us / 1e6)),
-        None => config,
-    };
-    config.link_bps = path.gbps.map_or(config.link_bps, |gbps| (gbps * 1e9) as u64);
-    config.flow = connection(path, FlowConfig { payload_bytes, ..config.flow }, config.link_bps);
-    Ok(config)
 }
 
 /// The settings of a connection that learns its path: the library's, but for what the user gives. What the user says of the path is not kept,
@@ -361,6 +318,7 @@ mod tests {
 
     use spray_settings::Connections;
 
+    use super::open::{Room, with_path};
     use super::*;
 
     fn path(arguments: &[&str], rtt_us: Option<f64>, gbps: Option<f64>) -> Path {
@@ -375,7 +333,7 @@ mod tests {
     }
 
     fn flow(path: &Path) -> FlowConfig {
-        with_path(path, library(), &Interface::default()).unwrap().flow
+        with_path(path, library(), &Room::default()).unwrap().flow
     }
 
     #[test]
@@ -402,7 +360,7 @@ mod tests {
             flow(&path(&["--ack-every=1", "--payload=1000", "--set=transport.window_packets=4096"], None, None));
         assert_eq!((given.ack_every, given.ack_evs), (1, library().flow.ack_evs));
         assert_eq!((given.payload_bytes, given.window_packets), (1000, 4096));
-        let too_long = with_path(&path(&["--payload=9000"], None, None), library(), &Interface::default());
+        let too_long = with_path(&path(&["--payload=9000"], None, None), library(), &Room::default());
         assert!(too_long.unwrap_err().to_string().contains("too small for 9000 bytes of payload"));
     }
 

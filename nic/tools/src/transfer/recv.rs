@@ -66,8 +66,8 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     let limits = Limits::new(arguments.interface.timeout);
     let mut receiving = Receiving::new(out, arguments.keep, limits, Progress::on_stderr());
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
-    let name = &arguments.interface.interface;
-    receiving.progress.phase(&format!("listening on {name} as {}{whose}", session.config().address));
+    let (name, address) = (session.device_name(), session.config().address);
+    receiving.progress.phase(&format!("listening on {name} as {address}{whose}"));
     let outcome = session.run(&stop, |endpoint, now| receiving.step(endpoint, now));
     receiving.progress.clear();
     session.end();

@@ -102,9 +102,17 @@ impl Link {
     }
 
     /// Connects when it is time to; looks how much the connection has room for. Returns what the user is to be told.
-    pub fn poll<D: Device>(&mut self, endpoint: &mut Endpoint<D>, resolver: &Resolver, now: Time) -> Option<String> {
+    pub fn poll<D: Device>(
+        &mut self,
+        endpoint: &mut Endpoint<D>,
+        resolver: Option<&Resolver>,
+        now: Time,
+    ) -> Option<String> {
         match &mut self.state {
             State::Closed { until } if self.connects && now >= *until => {
+                let Some(resolver) = resolver else {
+                    return self.connect(endpoint, Peer::at(self.remote.address), now);
+                };
                 self.state = State::Resolving(resolver.ask(self.remote.address));
                 None
             }
@@ -112,13 +120,7 @@ impl Link {
                 Err(TryRecvError::Empty) => None,
                 Err(TryRecvError::Closed) => self.fail("nobody follows routes any more", now),
                 Ok(Err(error)) => self.fail(error, now),
-                Ok(Ok(mac)) => match endpoint.connect(now, Peer { address: self.remote.address, mac }, None) {
-                    Ok(connection) => {
-                        self.state = State::Connecting(connection);
-                        None
-                    }
-                    Err(error) => self.fail(error, now),
-                },
+                Ok(Ok(mac)) => self.connect(endpoint, Peer { address: self.remote.address, mac }, now),
             },
             State::Open(connection) if now >= self.look_at => {
                 self.look_at = now.after(LOOK_PS);
@@ -127,6 +129,16 @@ impl Link {
                 None
             }
             _ => None,
+        }
+    }
+
+    fn connect<D: Device>(&mut self, endpoint: &mut Endpoint<D>, peer: Peer, now: Time) -> Option<String> {
+        match endpoint.connect(now, peer, None) {
+            Ok(connection) => {
+                self.state = State::Connecting(connection);
+                None
+            }
+            Err(error) => self.fail(error, now),
         }
     }
 

@@ -57,13 +57,13 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
         return Err(Failure::refused(format!("--peer {} is this machine itself", same.address)));
     }
     session.outlast_outages();
-    let resolver = session.resolver().ok_or_else(|| Failure::failed("the kernel's routes are not followed"))?;
+    let resolver = session.resolver();
     let tun = open(arguments)?;
     session.wakers.push(tun.wake_fd());
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.insecure { ", for anybody (--insecure)" } else { "" };
-    note!("spray: listening on {} as {own}{whose}; packets go by {}", arguments.interface, tun.name());
+    note!("spray: listening on {} as {own}{whose}; packets go by {}", session.device_name(), tun.name());
     let links = arguments.peer.iter().map(|remote| Link::new(remote.clone(), own)).collect();
     let mut tunnel = Tunnel { tun, links, resolver, wants: true, buffer: vec![0; MESSAGE].into() };
     let outcome = session.run(&stop, |endpoint, now| tunnel.step(endpoint, now));
@@ -117,7 +117,7 @@ fn check(arguments: &args::Tunnel) -> Outcome {
 fn interface(arguments: &args::Tunnel) -> args::Interface {
     let args::Tunnel { key, trust, insecure, .. } = arguments;
     args::Interface {
-        interface: arguments.interface.clone(),
+        way: arguments.way.clone(),
         trust: args::Trust { key: key.clone(), peer: trust.clone(), insecure: *insecure },
         steered: arguments.steered,
         zero_copy: false,
@@ -146,7 +146,8 @@ fn open(arguments: &args::Tunnel) -> Outcome<Tun> {
 struct Tunnel {
     tun: Tun,
     links: Vec<Link>,
-    resolver: Resolver,
+    /// Tells next hops, where the device does not find them.
+    resolver: Option<Resolver>,
     /// Whether a packet ends a sleep.
     wants: bool,
     buffer: Box<[u8]>,
@@ -159,7 +160,7 @@ impl Tunnel {
             tell(self.on_event(event, endpoint, now));
         }
         for link in &mut self.links {
-            tell(link.poll(endpoint, &self.resolver, now));
+            tell(link.poll(endpoint, self.resolver.as_ref(), now));
         }
         match self.read(endpoint) {
             Ok(()) => ControlFlow::Continue(()),

@@ -1,0 +1,160 @@
+//! The device that the command line asks for, and the settings of the endpoint on it.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use spray_core::flow::FlowConfig;
+use spray_nic::device::{BindMode, Nic, UdpConfig};
+use spray_nic::keys::Keys;
+use spray_nic::net::Interface;
+use spray_nic::xdp::AttachMode;
+use spray_nic::{EndpointConfig, Host, HostConfig};
+use tracing::debug_span;
+
+use super::{EVENTS, Path, connection};
+use crate::args::{self, Device, Way};
+use crate::failure::{Failure, Outcome};
+use crate::note;
+
+/// What users know a device by.
+pub fn name(way: &Way) -> String {
+    way.interface.clone().unwrap_or_else(|| "UDP".into())
+}
+
+/// Opens the device, and an endpoint on it with settings that `adjust` changes.
+///
+/// # Errors
+/// 2 when the kernel does not let us, or something that was given does not fit.
+pub fn host(
+    arguments: &args::Interface,
+    peer: Option<IpAddr>,
+    path: &Path,
+    keys: Option<Keys>,
+    adjust: impl FnOnce(&mut EndpointConfig),
+) -> Outcome<Host<Nic>> {
+    check_families(arguments.steered.from, peer)?;
+    if arguments.way.device == Some(Device::Udp) {
+        let (sockets, mut endpoint) = udp(arguments, peer, path, keys)?;
+        adjust(&mut endpoint);
+        return Host::open_udp_as(sockets, endpoint, Nic::Udp).map_err(Failure::refused);
+    }
+    let mut config = xdp(arguments, peer, path, keys)?;
+    adjust(&mut config.endpoint);
+    let host = debug_span!("load and attach").in_scope(|| Host::open_as(config, Nic::Xdp)).map_err(Failure::refused)?;
+    if host.endpoint.device().xdp().is_some_and(|device| device.attach_mode() == AttachMode::Generic) {
+        let name = name(&arguments.way);
+        note!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");
+    }
+    Ok(host)
+}
+
+/// The library's settings for the interface, with what the command line gives.
+fn xdp(arguments: &args::Interface, peer: Option<IpAddr>, path: &Path, keys: Option<Keys>) -> Outcome<HostConfig> {
+    let interface = Interface::find(&name(&arguments.way)).map_err(Failure::refused)?;
+    let address = own_address(&interface, arguments.steered.from, peer)?;
+    let mut config = HostConfig::on(interface, address).map_err(Failure::refused)?;
+    let room = Room { interface: Some(&config.interface.name), mtu: config.interface.mtu };
+    config.endpoint = endpoint(config.endpoint, arguments, path, keys, &room)?;
+    config.sockets.mode = match (arguments.zero_copy, arguments.copy) {
+        (true, _) => BindMode::ZeroCopy,
+        (_, true) => BindMode::Copy,
+        _ => BindMode::Auto,
+    };
+    (config.queue, config.follows_routes) = (arguments.steered.queue, path.next_hop.is_none());
+    Ok(config)
+}
+
+/// The same for UDP sockets.
+fn udp(
+    arguments: &args::Interface,
+    peer: Option<IpAddr>,
+    path: &Path,
+    keys: Option<Keys>,
+) -> Outcome<(UdpConfig, EndpointConfig)> {
+    let args::Interface { steered, zero_copy, copy, .. } = arguments;
+    if *zero_copy || *copy || steered.queue.is_some() || path.next_hop.is_some() {
+        return Err(Failure::refused("--device udp goes without --queue, --copy, --zero-copy and --peer-mac"));
+    }
+    let mut sockets = sockets(arguments, peer)?;
+    sockets.ports = steered.ports;
+    sockets.evs = path.or("transport.evs", path.transport.evs.min(u32::from(u16::MAX)) as u16, sockets.evs);
+    let room = Room { interface: arguments.way.interface.as_deref(), mtu: sockets.mtu };
+    let config = sockets.endpoint().map_err(Failure::refused)?;
+    Ok((sockets, endpoint(config, arguments, path, keys, &room)?))
+}
+
+/// The address and the MTU: of the interface, or else of the route, and the address that was given.
+fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConfig> {
+    let from = arguments.steered.from;
+    if let Some(name) = &arguments.way.interface {
+        let interface = Interface::find(name).map_err(Failure::refused)?;
+        let address = own_address(&interface, from, peer)?;
+        return Ok(UdpConfig { mtu: interface.mtu.min(UdpConfig::LARGEST_MTU), ..UdpConfig::at(address) });
+    }
+    // Who listens has no peer: what stands for one is the address that was given.
+    match (from, peer.filter(|peer| Some(*peer) != from)) {
+        (Some(from), None) => Ok(UdpConfig::at(from)),
+        (from, Some(peer)) => UdpConfig::towards(peer)
+            .map(|sockets| UdpConfig { address: from.unwrap_or(sockets.address), ..sockets })
+            .map_err(Failure::refused),
+        (None, None) => UdpConfig::of_default_route().map_err(|error| Failure::refused(format!("{error} (--from)"))),
+    }
+}
+
+/// The endpoint's settings with those that both devices have.
+fn endpoint(
+    mut config: EndpointConfig,
+    arguments: &args::Interface,
+    path: &Path,
+    keys: Option<Keys>,
+    room: &Room<'_>,
+) -> Outcome<EndpointConfig> {
+    if let Some(keys) = keys {
+        config = config.with_keys(keys);
+    }
+    let config = with_path(path, config.with_give_up(Duration::from_secs(arguments.timeout)), room)?;
+    Ok(EndpointConfig { ports: arguments.steered.ports, event_log: EVENTS, ..config })
+}
+
+fn check_families(from: Option<IpAddr>, peer: Option<IpAddr>) -> Outcome {
+    match (from, peer) {
+        (Some(from), Some(peer)) if from.is_ipv4() != peer.is_ipv4() => {
+            Err(Failure::refused(format!("--from {from} and --to {peer} are not of the same IP version")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn own_address(interface: &Interface, from: Option<IpAddr>, peer: Option<IpAddr>) -> Outcome<IpAddr> {
+    let or_from = |error| Failure::refused(format!("{error}, or give one with --from"));
+    from.map_or_else(|| interface.own_address(peer).map_err(or_from), Ok)
+}
+
+/// What bounds a packet.
+#[derive(Debug, Default)]
+pub(super) struct Room<'a> {
+    /// The interface whose MTU it is, where users know one.
+    pub interface: Option<&'a str>,
+    pub mtu: u32,
+}
+
+/// The endpoint's settings with those that the user gives for its connections. The library's packets fill those of the interface.
+pub(super) fn with_path(path: &Path, config: EndpointConfig, bound: &Room<'_>) -> Outcome<EndpointConfig> {
+    let (Room { interface, mtu }, room) = (bound, config.flow.payload_bytes);
+    let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
+    if payload_bytes > room {
+        let needed = mtu + payload_bytes - room;
+        let whose = interface.unwrap_or("the path");
+        let how = interface.map_or(String::new(), |name| format!(" (`ip link set {name} mtu {needed}`)"));
+        return Err(Failure::refused(format!(
+            "the MTU of {whose} is {mtu}, too small for {payload_bytes} bytes of payload: needed is {needed}{how}, or less --payload"
+        )));
+    }
+    let mut config = match path.rtt_us {
+        Some(rtt_us) => config.with_first_rtt(Duration::from_secs_f64(rtt_us / 1e6)),
+        None => config,
+    };
+    config.link_bps = path.gbps.map_or(config.link_bps, |gbps| (gbps * 1e9) as u64);
+    config.flow = connection(path, FlowConfig { payload_bytes, ..config.flow }, config.link_bps);
+    Ok(config)
+}
