@@ -24,4 +24,5 @@ mod real_network;
 mod receivers;
 mod transfer;
 mod tunnel;
+mod udp;
 mod up;

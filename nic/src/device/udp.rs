@@ -8,8 +8,9 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
 
+use spray_wire::frame::envelop;
 use spray_wire::offsets::udp_payload_offset;
-use spray_wire::{Ecn, Envelope, EvPort, INITIAL_TTL, envelop};
+use spray_wire::{Ecn, Envelope, EvPort, INITIAL_TTL};
 
 use super::frames::{Frames, Place};
 use super::{Device, DeviceStats, FrameCensus, FrameId, Received};

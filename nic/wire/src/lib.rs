@@ -58,7 +58,7 @@ pub use envelope::{Ecn, Envelope};
 pub use error::Error;
 pub use ev::{Ev, EvPort, MAX_EVS};
 #[cfg(feature = "std")]
-pub use frame::{Frame, crc32c, emit, emit_in_place, envelop, parse, peek_packet};
+pub use frame::{Frame, crc32c, emit, emit_in_place, parse, peek_packet};
 pub use handshake::{Accept, Connect, Retry, Terms};
 pub use header::Common;
 pub use kind::Kind;

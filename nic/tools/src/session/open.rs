@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use spray_core::flow::FlowConfig;
 use spray_nic::device::{BindMode, Nic, UdpConfig};
 use spray_nic::keys::Keys;
 use spray_nic::net::Interface;
@@ -11,10 +10,13 @@ use spray_nic::xdp::AttachMode;
 use spray_nic::{EndpointConfig, Host, HostConfig};
 use tracing::debug_span;
 
-use super::{EVENTS, Path, connection};
+use super::path::{Path, Room, with_path};
 use crate::args::{self, Device, Way};
 use crate::failure::{Failure, Outcome};
 use crate::note;
+
+/// Events between two steps, of which freezes are counted. A retransmission is one too, so the log takes those of a poll.
+const EVENTS: usize = 4096;
 
 /// What users know a device by.
 pub fn name(way: &Way) -> String {
@@ -128,33 +130,4 @@ fn check_families(from: Option<IpAddr>, peer: Option<IpAddr>) -> Outcome {
 fn own_address(interface: &Interface, from: Option<IpAddr>, peer: Option<IpAddr>) -> Outcome<IpAddr> {
     let or_from = |error| Failure::refused(format!("{error}, or give one with --from"));
     from.map_or_else(|| interface.own_address(peer).map_err(or_from), Ok)
-}
-
-/// What bounds a packet.
-#[derive(Debug, Default)]
-pub(super) struct Room<'a> {
-    /// The interface whose MTU it is, where users know one.
-    pub interface: Option<&'a str>,
-    pub mtu: u32,
-}
-
-/// The endpoint's settings with those that the user gives for its connections. The library's packets fill those of the interface.
-pub(super) fn with_path(path: &Path, config: EndpointConfig, bound: &Room<'_>) -> Outcome<EndpointConfig> {
-    let (Room { interface, mtu }, room) = (bound, config.flow.payload_bytes);
-    let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
-    if payload_bytes > room {
-        let needed = mtu + payload_bytes - room;
-        let whose = interface.unwrap_or("the path");
-        let how = interface.map_or(String::new(), |name| format!(" (`ip link set {name} mtu {needed}`)"));
-        return Err(Failure::refused(format!(
-            "the MTU of {whose} is {mtu}, too small for {payload_bytes} bytes of payload: needed is {needed}{how}, or less --payload"
-        )));
-    }
-    let mut config = match path.rtt_us {
-        Some(rtt_us) => config.with_first_rtt(Duration::from_secs_f64(rtt_us / 1e6)),
-        None => config,
-    };
-    config.link_bps = path.gbps.map_or(config.link_bps, |gbps| (gbps * 1e9) as u64);
-    config.flow = connection(path, FlowConfig { payload_bytes, ..config.flow }, config.link_bps);
-    Ok(config)
 }

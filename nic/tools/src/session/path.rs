@@ -1,0 +1,195 @@
+//! What the command line says of the path, and the settings of connections over it.
+
+use std::path::Path as FilePath;
+use std::time::Duration;
+
+use spray_core::cc::CcKind;
+use spray_core::flow::FlowConfig;
+use spray_nic::EndpointConfig;
+use spray_settings::{ConnectionPath, Document, Transport};
+
+use crate::args;
+use crate::failure::{Failure, Outcome};
+use crate::settings::Overrides;
+use crate::transfer::format::MESSAGE_BYTES;
+
+/// What a connection must know about the path and the kernel does not know.
+pub struct Path {
+    pub transport: Transport,
+    /// Settings that the command line gives.
+    pub given: Document,
+    /// First guesses, for where the connection has not learned the path yet.
+    pub gbps: Option<f64>,
+    pub rtt_us: Option<f64>,
+    pub trimming: bool,
+    /// The Ethernet address of the next hop, instead of the kernel's routes.
+    pub next_hop: Option<args::Mac>,
+}
+
+impl Path {
+    /// Nothing is known of the path, which does not trim. `overrides` change the library's settings.
+    ///
+    /// # Errors
+    /// 2 for overrides that are not allowed.
+    pub fn new(overrides: &Overrides) -> Outcome<Self> {
+        let mut given = Document::parse(FilePath::new("defaults"), "").map_err(Failure::refused)?;
+        overrides.apply(&mut given)?;
+        let transport = Transport::read(&given).map_err(Failure::refused)?;
+        Ok(Self { transport, given, gbps: None, rtt_us: None, trimming: false, next_hop: None })
+    }
+
+    /// Refuses a control that needs a rate and has none. No default would be right, and what was learned is what it sends.
+    ///
+    /// # Errors
+    /// 2 for a control without its rate.
+    pub fn check(&self) -> Outcome {
+        let own = &self.transport.cc_schemes.fixed_rate;
+        if self.transport.cc == CcKind::FixedRate && own.rate_gbps.is_none() && self.gbps.is_none() {
+            return Err(Failure::refused("--cc fixed-rate needs a rate: give one with --gbps"));
+        }
+        Ok(())
+    }
+
+    /// The value of a setting where the command line gives it, or `default`.
+    pub(super) fn or<T>(&self, path: &str, value: T, default: T) -> T {
+        if self.given.is_assigned(path) { value } else { default }
+    }
+}
+
+/// What bounds a packet.
+#[derive(Debug, Default)]
+pub(super) struct Room<'a> {
+    /// The interface whose MTU it is, where users know one.
+    pub interface: Option<&'a str>,
+    pub mtu: u32,
+}
+
+/// The endpoint's settings with those that the user gives for its connections. The library's packets fill those of the interface.
+pub(super) fn with_path(path: &Path, config: EndpointConfig, bound: &Room<'_>) -> Outcome<EndpointConfig> {
+    let (Room { interface, mtu }, room) = (bound, config.flow.payload_bytes);
+    let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
+    if payload_bytes > room {
+        let needed = mtu + payload_bytes - room;
+        let whose = interface.unwrap_or("the path");
+        let how = interface.map_or(String::new(), |name| format!(" (`ip link set {name} mtu {needed}`)"));
+        return Err(Failure::refused(format!(
+            "the MTU of {whose} is {mtu}, too small for {payload_bytes} bytes of payload: needed is {needed}{how}, or less --payload"
+        )));
+    }
+    let mut config = match path.rtt_us {
+        Some(rtt_us) => config.with_first_rtt(Duration::from_secs_f64(rtt_us / 1e6)),
+        None => config,
+    };
+    config.link_bps = path.gbps.map_or(config.link_bps, |gbps| (gbps * 1e9) as u64);
+    config.flow = connection(path, FlowConfig { payload_bytes, ..config.flow }, config.link_bps);
+    Ok(config)
+}
+
+/// The settings of a connection that learns its path: the library's, but for what the user gives. What the user says of the path is not kept,
+/// but for the rate of `fixed-rate` and the first timeout.
+//= docs/specs/calibration.md#CAL-5 guesses
+fn connection(path: &Path, library: FlowConfig, link_bps: u64) -> FlowConfig {
+    let FlowConfig { payload_bytes, header_bytes, .. } = library;
+    let given = path.transport.flow_config(&ConnectionPath {
+        balancer: path.transport.balancer[0],
+        base_rtt_ps: library.path.base_rtt_ps,
+        link_bps,
+        payload_bytes,
+        header_bytes,
+        trimming: path.trimming,
+    });
+    let window_packets = path.or("transport.window_packets", given.window_packets, library.window_packets);
+    let learned = FlowConfig { window_packets, ..given }.learning();
+    let max_window_bytes =
+        path.or("transport.max_window_bytes", given.path.max_window_bytes, learned.path.max_window_bytes);
+    let first_bytes = learned.path.initial_window_bytes.min(max_window_bytes);
+    let initial_window_bytes = path.or("transport.initial_window_bytes", given.path.initial_window_bytes, first_bytes);
+    FlowConfig {
+        path: spray_nic::Path { max_window_bytes, initial_window_bytes, ..learned.path },
+        ack_every: path.or("transport.ack_every", given.ack_every, library.ack_every),
+        ack_evs: path.or("transport.ack_evs", given.ack_evs, library.ack_evs),
+        ack_delay_ps: path.or("transport.ack_delay_us", given.ack_delay_ps, library.ack_delay_ps),
+        give_up_ps: path.or("transport.give_up_us", given.give_up_ps, library.give_up_ps),
+        rto: path.or("transport.rto_min_us", given.rto, library.rto),
+        max_message_bytes: MESSAGE_BYTES,
+        ..learned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command, FromArgMatches};
+    use spray_core::cc::{ControlConfig, FixedRateConfig};
+    use spray_core::loss::RtoConfig;
+
+    use spray_settings::Connections;
+
+    use super::*;
+
+    fn path(arguments: &[&str], rtt_us: Option<f64>, gbps: Option<f64>) -> Path {
+        let command = Overrides::<Connections>::augment_args(Command::new("send"));
+        let matches = command.get_matches_from([&["send"], arguments].concat());
+        let overrides = Overrides::from_arg_matches(&matches).unwrap();
+        Path { rtt_us, gbps, ..Path::new(&overrides).unwrap() }
+    }
+
+    fn library() -> EndpointConfig {
+        EndpointConfig::real([10, 0, 0, 1].into(), [2; 6], 1500).unwrap()
+    }
+
+    fn flow(path: &Path) -> FlowConfig {
+        with_path(path, library(), &Room::default()).unwrap().flow
+    }
+
+    #[test]
+    fn what_is_typed_of_the_path_changes_only_the_first_timeout() {
+        //= docs/specs/calibration.md#CAL-5 guesses
+        let none = flow(&path(&[], None, None));
+        assert_eq!(none.rto.min_ps, 5_000 * 1_000_000);
+        for (rtt_us, gbps) in [(84.2, 0.08), (842.0, 0.8), (8_420.0, 8.0)] {
+            let typed = flow(&path(&[], Some(rtt_us), Some(gbps)));
+            let initial_ps = typed.rto.initial_ps;
+            assert_eq!(initial_ps, ((rtt_us * 10e6) as u64).max(10_000 * 1_000_000));
+            assert_eq!(FlowConfig { rto: RtoConfig { initial_ps, ..none.rto }, ..none }, typed, "{rtt_us}");
+        }
+    }
+
+    #[test]
+    fn without_settings_the_librarys_hold() {
+        assert_eq!(flow(&path(&[], None, None)), FlowConfig { max_message_bytes: MESSAGE_BYTES, ..library().flow });
+    }
+
+    #[test]
+    fn what_is_given_holds_whatever_the_defaults_are() {
+        let given =
+            flow(&path(&["--ack-every=1", "--payload=1000", "--set=transport.window_packets=4096"], None, None));
+        assert_eq!((given.ack_every, given.ack_evs), (1, library().flow.ack_evs));
+        assert_eq!((given.payload_bytes, given.window_packets), (1000, 4096));
+        let too_long = with_path(&path(&["--payload=9000"], None, None), library(), &Room::default());
+        assert!(too_long.unwrap_err().to_string().contains("too small for 9000 bytes of payload"));
+    }
+
+    #[test]
+    fn a_fixed_rate_is_the_one_that_is_typed() {
+        let path = path(&["--cc=fixed-rate"], None, Some(0.8));
+        path.check().unwrap();
+        let ControlConfig::FixedRate(FixedRateConfig { rate_gbps }) = flow(&path).cc else { panic!("another control") };
+        assert_eq!(rate_gbps.unwrap().bps(), 800_000_000);
+    }
+
+    /// A peer may announce no more than what a sender sends: the receiver makes room for a message with its first packet.
+    #[test]
+    //= docs/specs/endpoint.md#END-21 No message is longer
+    fn no_message_is_longer_than_a_piece() {
+        use crate::transfer::format::{PIECE_BYTES, begin_piece};
+        let longest = begin_piece(0, 0, PIECE_BYTES).len() as u64 + PIECE_BYTES;
+        assert_eq!(flow(&path(&[], None, None)).max_message_bytes, longest);
+    }
+
+    #[test]
+    fn the_first_window_is_within_the_largest() {
+        let path = path(&["--set=transport.max_window_bytes=10000"], None, None);
+        let known = flow(&path).path;
+        assert_eq!((known.initial_window_bytes, known.max_window_bytes), (10_000, 10_000));
+    }
+}

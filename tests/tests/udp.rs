@@ -1,0 +1,109 @@
+//! The commands over UDP sockets, on loopback addresses, without any right.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use spray_test_support::{Folder, text};
+use spray_tests::running::{Running, content};
+use spray_tests::spray;
+
+/// Root runs them as the user that has no rights.
+const NOBODY: u32 = 65_534;
+
+/// A folder of that user's, with our program in it, and an address that no other test has.
+struct Place {
+    folder: Folder,
+    program: PathBuf,
+    address: String,
+}
+
+impl Place {
+    fn new(number: u8) -> Self {
+        let folder = Folder::new();
+        let program = folder.path().join("spray");
+        fs::copy(spray().get_program(), &program).unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let [high, low] = (std::process::id() as u16).to_be_bytes();
+        let place = Self { folder, program, address: format!("127.{}.{low}.{number}", 192 | high & 31) };
+        let inbox = place.inbox();
+        fs::create_dir(&inbox).unwrap();
+        if nix::unistd::geteuid().is_root() {
+            chown(inbox, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        place
+    }
+
+    fn inbox(&self) -> PathBuf {
+        self.folder.path().join("in")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(arguments).current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if nix::unistd::geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    }
+
+    fn listening(&self, arguments: &[&str]) -> Running {
+        let rest = ["--device", "udp", "--from", &self.address, "--insecure", "--timeout", "60"];
+        Running(self.command(&[arguments, &rest].concat()).spawn().unwrap()).listening()
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+}
+
+#[test]
+fn a_file_goes_from_any_user_to_any_other() {
+    let place = Place::new(1);
+    let sent = content(1, 5_000_000);
+    let file = place.folder.file("file", &sent);
+    let inbox = place.inbox();
+    let mut receiver = place.listening(&["recv", "--out", inbox.to_str().unwrap()]);
+    let to = ["--device", "udp", "--to", &place.address, "--insecure", "--timeout", "60"];
+    let sender = place.output(&[&["send", &file, "--balancer", "reps"], &to[..]].concat());
+    assert!(sender.status.success(), "{}", text(&sender.stderr));
+    assert!(receiver.end().success());
+    assert!(fs::read(inbox.join("file")).unwrap() == sent);
+    for said in [text(&sender.stderr), receiver.said()] {
+        assert!(!said.contains("warning"), "{said}");
+    }
+}
+
+#[test]
+fn goodput_and_round_trips_are_measured() {
+    let place = Place::new(2);
+    let _server = place.listening(&["serve"]);
+    for way in [&["--time", "1"][..], &["--time", "1", "-R"], &["--time", "1", "--latency"]] {
+        let rest = ["perf", &place.address, "--device", "udp", "--insecure", "--json", "--timeout", "60"];
+        let output = place.output(&[&rest, way].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(measured.is_object(), "{measured}");
+    }
+}
+
+#[test]
+fn what_udp_sockets_do_not_have_is_refused() {
+    let place = Place::new(3);
+    for (given, expected) in [
+        (&["--device", "xdp"][..], "--interface"),
+        (&[], "--interface"),
+        (&["--device", "udp", "--queue", "1"], "goes without --queue"),
+        (&["--device", "udp", "--peer-mac", "02:00:00:00:00:01"], "goes without --queue"),
+        (&["--device", "udp", "--from", "203.0.113.7"], "cannot receive at UDP port 61440 of 203.0.113.7"),
+        (&["--device", "udp", "--payload", "60000"], "or less --payload"),
+    ] {
+        let file = place.folder.file("file", "content");
+        let output = place.output(&[&["send", &file, "--to", &place.address, "--insecure"], given].concat());
+        assert_eq!(output.status.code(), Some(2), "{given:?}");
+        assert!(text(&output.stderr).contains(expected), "{given:?}: {}", text(&output.stderr));
+    }
+}
