@@ -14,11 +14,13 @@ use spray_tests::spray;
 /// Root runs them as the user that has no rights.
 const NOBODY: u32 = 65_534;
 
-/// A folder of that user's, with our program in it, and an address that no other test has.
+/// A folder of that user's, with our program in it, and addresses that no other test has.
 struct Place {
     folder: Folder,
     program: PathBuf,
     address: String,
+    /// That of the side that connects.
+    from: String,
 }
 
 impl Place {
@@ -28,7 +30,8 @@ impl Place {
         fs::copy(spray().get_program(), &program).unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let [high, low] = (std::process::id() as u16).to_be_bytes();
-        let place = Self { folder, program, address: format!("127.{}.{low}.{number}", 192 | high & 31) };
+        let address = |side| format!("127.{}.{low}.{}", 192 | high & 31, 2 * number + side);
+        let place = Self { folder, program, address: address(0), from: address(1) };
         let inbox = place.inbox();
         fs::create_dir(&inbox).unwrap();
         if nix::unistd::geteuid().is_root() {
@@ -67,7 +70,7 @@ fn a_file_goes_from_any_user_to_any_other() {
     let file = place.folder.file("file", &sent);
     let inbox = place.inbox();
     let mut receiver = place.listening(&["recv", "--out", inbox.to_str().unwrap()]);
-    let to = ["--device", "udp", "--to", &place.address, "--insecure", "--timeout", "60"];
+    let to = ["--device", "udp", "--from", &place.from, "--to", &place.address, "--insecure", "--timeout", "60"];
     let sender = place.output(&[&["send", &file, "--balancer", "reps"], &to[..]].concat());
     assert!(sender.status.success(), "{}", text(&sender.stderr));
     assert!(receiver.end().success());
@@ -82,8 +85,9 @@ fn goodput_and_round_trips_are_measured() {
     let place = Place::new(2);
     let _server = place.listening(&["serve"]);
     for way in [&["--time", "1"][..], &["--time", "1", "-R"], &["--time", "1", "--latency"]] {
-        let rest = ["perf", &place.address, "--device", "udp", "--insecure", "--json", "--timeout", "60"];
-        let output = place.output(&[&rest, way].concat());
+        let by = ["--device", "udp", "--from", &place.from, "--insecure", "--json", "--timeout", "60"];
+        let rest = [&["perf", &place.address], &by[..]].concat();
+        let output = place.output(&[&rest[..], way].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
         let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(measured.is_object(), "{measured}");
