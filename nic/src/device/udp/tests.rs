@@ -81,7 +81,8 @@ fn every_frame_arrives_once_from_the_port_of_its_entropy_value_with_its_mark() {
         a.flush().unwrap();
         let mut received = drain(&mut b, Ports::DEFAULT);
         let key = |(ev, ecn, payload): &(u16, Ecn, Vec<u8>)| (*ev, *ecn as u8, payload.clone());
-        (sent.sort_by_key(key), received.sort_by_key(key));
+        sent.sort_by_key(key);
+        received.sort_by_key(key);
         assert!(sent == received, "{} of {}", received.len(), sent.len());
         let stats = a.stats();
         assert_eq!((stats.tx_completed, stats.tx_dropped, b.stats().rx), (200, 0, 200));
