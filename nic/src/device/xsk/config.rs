@@ -1,11 +1,11 @@
 //! The settings of an AF_XDP device, and the translation of the kernel's refusals.
 
-use std::{error::Error, io, str::FromStr};
+use std::{io, str::FromStr};
 
 use super::OpenError;
 
 /// Bytes that the kernel keeps free before a packet for the XDP program: `XDP_PACKET_HEADROOM`.
-const HEADROOM: u32 = 256;
+pub(super) const HEADROOM: u32 = 256;
 pub(super) const ETHERNET_HEADER: u32 = 14;
 
 /// Bytes of a frame that a packet may take.
@@ -144,8 +144,7 @@ impl XskConfig {
         OpenError::Io { doing, interface: self.interface.clone(), queue: self.queue, source }
     }
 
-    pub(super) fn umem_failed(&self, error: &dyn Error) -> OpenError {
-        let source = os_error(error);
+    pub(super) fn umem_failed(&self, source: io::Error) -> OpenError {
         match source.raw_os_error() {
             // The kernel says ENOBUFS when the memlock limit is what stands in the way.
             Some(libc::ENOMEM | libc::ENOBUFS) => {
@@ -157,8 +156,7 @@ impl XskConfig {
         }
     }
 
-    pub(super) fn bind_failed(&self, error: &dyn Error, zero_copy: bool) -> OpenError {
-        let source = os_error(error);
+    pub(super) fn bind_failed(&self, source: io::Error, zero_copy: bool) -> OpenError {
         let (interface, queue) = (self.interface.clone(), self.queue);
         match source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => OpenError::NotPermitted { interface },
@@ -172,10 +170,4 @@ impl XskConfig {
             _ => self.failed("binding", source),
         }
     }
-}
-
-/// The system's error, which xsk-rs keeps as the source of its own.
-fn os_error(error: &dyn Error) -> io::Error {
-    let code = error.source().and_then(|source| source.downcast_ref::<io::Error>()).and_then(io::Error::raw_os_error);
-    code.map_or_else(|| io::Error::other(error.to_string()), io::Error::from_raw_os_error)
 }

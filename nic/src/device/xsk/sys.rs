@@ -1,4 +1,4 @@
-//! System calls that xsk-rs does not make, or whose outcome it hides.
+//! System calls on AF_XDP sockets that are set up, and about interfaces.
 
 use std::{
     ffi::CString,
@@ -6,12 +6,6 @@ use std::{
     os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
     ptr,
 };
-
-/// `XDP_MAX_TX_SKB_BUDGET` of `linux/if_xdp.h`, from Linux 6.17; libc does not have it yet.
-const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
-/// `XDP_OPTIONS` and its one flag.
-const XDP_OPTIONS: libc::c_int = 8;
-const XDP_OPTIONS_ZEROCOPY: u32 = 1;
 
 /// The outcome of a kick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +33,7 @@ pub(super) fn kick(fd: RawFd) -> io::Result<Kick> {
     }
 }
 
-/// Wakes the receiving side: `recvfrom` with no buffer, as libxdp's documentation prescribes for a fill ring that asks for it.
+/// Wakes the receiving side: `recvfrom` with no buffer, for a fill ring that asks for it.
 pub(super) fn wake_receive(fd: RawFd) -> io::Result<()> {
     // SAFETY: a null buffer of length 0 and null address pointers are valid arguments of `recvfrom`; the kernel writes nothing.
     let got = unsafe { libc::recvfrom(fd, ptr::null_mut(), 0, libc::MSG_DONTWAIT, ptr::null_mut(), ptr::null_mut()) };
@@ -51,30 +45,6 @@ pub(super) fn wake_receive(fd: RawFd) -> io::Result<()> {
         Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR) => Ok(()),
         _ => Err(error),
     }
-}
-
-/// Lets one kick in copy mode take `frames` frames rather than 32. Kernels before 6.17 refuse; they need more kicks.
-pub(super) fn raise_kick_budget(fd: RawFd, frames: u32) -> bool {
-    // SAFETY: the pointer and length describe a live `u32`, which `setsockopt` only reads.
-    let outcome = unsafe {
-        libc::setsockopt(
-            fd,
-            libc::SOL_XDP,
-            XDP_MAX_TX_SKB_BUDGET,
-            (&raw const frames).cast(),
-            mem::size_of::<u32>() as libc::socklen_t,
-        )
-    };
-    outcome == 0
-}
-
-/// Whether the socket was bound in zero-copy mode.
-pub(super) fn is_zero_copy(fd: RawFd) -> io::Result<bool> {
-    let mut flags = 0_u32;
-    let mut length = mem::size_of::<u32>() as libc::socklen_t;
-    // SAFETY: the pointers describe a live `u32` (the whole of `struct xdp_options`) and its length, both writable.
-    let outcome = unsafe { libc::getsockopt(fd, libc::SOL_XDP, XDP_OPTIONS, (&raw mut flags).cast(), &raw mut length) };
-    if outcome == 0 { Ok(flags & XDP_OPTIONS_ZEROCOPY != 0) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The MTU of an interface of this thread's network namespace, in bytes.
