@@ -11,14 +11,8 @@ const RUSTC: (u32, u32) = (1, 88);
 /// Alternatives: any of them will do. The first one that apt knows is installed.
 pub type Package = &'static [&'static str];
 /// For the C library that loads programs (libbpf).
-const FOR_BUILDING: [Package; 6] = [
-    &["gcc"],
-    &["g++"],
-    &["make"],
-    &["pkg-config", "pkgconf"],
-    &["libelf-dev"],
-    &["zlib1g-dev"],
-];
+const FOR_BUILDING: [Package; 6] =
+    [&["gcc"], &["g++"], &["make"], &["pkg-config", "pkgconf"], &["libelf-dev"], &["zlib1g-dev"]];
 const FOR_BUILDING_ELSEWHERE: &str =
     "this system has no apt, and lacks a C compiler, a library or a tool. Install, as root,
   on Fedora: dnf install gcc gcc-c++ make pkgconf-pkg-config elfutils-libelf-devel zlib-devel

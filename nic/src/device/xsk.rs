@@ -109,8 +109,11 @@ impl XskDevice {
         Self::bind(config, name, mtu, zero_copy)
     }
 
-    // The order is what drivers need: they fill a zero-copy queue from the fill ring while it is being bound.
+    /// The order is what drivers need: many fill a zero-copy queue from the fill ring while it is being bound, and only then.
     fn bind(config: &XskConfig, name: &CString, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
+        // A driver that does not tell how long its ring is gets what is usual.
+        let nic_ring = if zero_copy { sys::nic_rx_ring(name).unwrap_or(0) } else { 0 };
+        let config = &config.filling(nic_ring);
         let umem = Umem::new(config.frames, config.frame_size).map_err(|error| config.umem_failed(error))?;
         let socket = Socket::new(&umem, config).map_err(|error| config.umem_failed(error))?;
         // Older kernels refuse. There a flush needs a system call for each 32 frames.
@@ -133,7 +136,13 @@ impl XskDevice {
         device.refill();
         let index = sys::interface_index(name).ok_or_else(|| config.no_interface())?;
         device.socket.bind(index, config, zero_copy).map_err(|error| config.bind_failed(error, zero_copy))?;
-        Ok(device)
+        match sys::kick(device.fd()) {
+            // Some drivers take the socket and only then say that they cannot serve it.
+            Err(error) if zero_copy && error.raw_os_error() != Some(libc::ENETDOWN) => {
+                Err(config.no_zero_copy(format!("its driver takes the socket, but does not send: {error}")))
+            }
+            _ => Ok(device),
+        }
     }
 
     /// The socket's file descriptor, for the XSKMAP of the steering program. It closes with the device.

@@ -1,6 +1,6 @@
 //! Interfaces become hosts.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 use super::Host;
 use crate::device::{TakeOverError, XskConfig, XskInterface};
@@ -66,7 +66,7 @@ impl Host<XskInterface> {
     /// As [`open`](Self::open).
     pub fn open_with(config: HostConfig) -> Result<Self, TakeOverError> {
         let HostConfig { interface, endpoint, sockets, queue, follows_routes } = config;
-        let source = Source { interface: interface.clone(), address: endpoint.address };
+        let source = source(&interface, &endpoint);
         let device = XskInterface::open(interface, (endpoint.address, endpoint.ports), sockets, queue)?;
         let routes = follows_routes.then(|| NextHops::open(source)).transpose()?;
         Ok(Self { routes, ..Self::new(device, endpoint)? })
@@ -76,11 +76,18 @@ impl Host<XskInterface> {
     /// that, it is made to ask.
     ///
     /// # Errors
-    /// When there is no route, or the next hop does not answer within two seconds.
+    /// When there is no route, or no link or no answer of the next hop for as long as a connection waits for its peer
+    /// ([`EndpointConfig::with_give_up`]).
     pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
-        let (interface, own) = (self.endpoint.device().interface().clone(), self.endpoint.config().address);
-        Ok(Peer { address, mac: Source { interface, address: own }.resolve(address)? })
+        let source = source(self.endpoint.device().interface(), self.endpoint.config());
+        Ok(Peer { address, mac: source.resolve(address)? })
     }
+}
+
+/// From where the endpoint of this configuration sends.
+fn source(interface: &Interface, endpoint: &EndpointConfig) -> Source {
+    let patience = Duration::from_micros(endpoint.flow.give_up_ps / 1_000_000);
+    Source { interface: interface.clone(), address: endpoint.address, patience }
 }
 
 impl<D> Host<D> {

@@ -72,7 +72,7 @@ pub enum NetError {
     },
     /// The next hop does not say its Ethernet address.
     #[error(
-        "{hop}, {what}, does not answer on {interface}: is the cable in, and are the addresses right? `ip neighbour` tells whom the \
+        "{hop}, {what}, does not answer on {interface}: are the addresses right? `ip neighbour` tells whom the \
          kernel knows; the next hop's Ethernet address may also be given by hand"
     )]
     Silent {
@@ -83,6 +83,9 @@ pub enum NetError {
         /// The interface.
         interface: String,
     },
+    /// The interface is up, but has no link.
+    #[error("{0} has no link: is the cable in? `ip link show {0}` says NO-CARRIER as long as there is none")]
+    NoLink(String),
     /// The kernel does not answer.
     #[error("asking the kernel about its network: {0}")]
     Netlink(String),

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
 use rtnetlink::packet_route::AddressFamily;
+use rtnetlink::packet_route::link::LinkFlags;
 use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia};
 use rtnetlink::{Handle, MulticastGroup, RouteMessageBuilder, new_multicast_connection};
@@ -32,30 +33,50 @@ pub struct Source {
     pub interface: Interface,
     /// The endpoint's IP address.
     pub address: IpAddr,
+    /// How long to wait for the link, and for the next hop's answer.
+    pub patience: Duration,
 }
 
+/// How often links and neighbours are looked at while one is waited for.
+const LOOK: Duration = Duration::from_millis(100);
+
 impl Source {
-    /// The Ethernet address to which frames to `peer` go. Where the kernel does not know it, the kernel is made to ask.
+    /// The Ethernet address to which frames to `peer` go. Where the kernel does not know it, the kernel is made to ask, as soon as there is a
+    /// link: attaching a program resets that of some NICs.
     ///
     /// # Errors
-    /// When there is no route, or the next hop does not answer within two seconds.
+    /// When there is no route, or until the end of the source's patience no link, or no answer of the next hop.
     pub fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
         ask(async |handle| self.resolve_by(&handle, self.prod().as_ref(), peer).await)
     }
 
     async fn resolve_by(&self, handle: &Handle, prod: Option<&Socket>, peer: IpAddr) -> Result<[u8; 6], NetError> {
         let hop = self.next_hop(handle, peer).await?;
-        for attempt in 0..20 {
-            if let Some(mac) = self.neighbour(handle, hop).await? {
+        let mut has_link = true;
+        for attempt in 0..=self.patience.as_millis() / LOOK.as_millis() {
+            has_link = self.has_link(handle).await?;
+            // What is known from before the link went says nothing of it now.
+            if let (true, Some(mac)) = (has_link, self.neighbour(handle, hop).await?) {
                 return Ok(mac);
             }
             if attempt % 5 == 0 {
                 provoke(prod, peer);
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(LOOK).await;
+        }
+        let interface = self.interface.name.clone();
+        if !has_link {
+            return Err(NetError::NoLink(interface));
         }
         let what = if hop == peer { "the peer itself".into() } else { format!("the router on the way to {peer}") };
-        Err(NetError::Silent { hop, what, interface: self.interface.name.clone() })
+        Err(NetError::Silent { hop, what, interface })
+    }
+
+    /// Whether the interface's cable is in and its link has come up.
+    async fn has_link(&self, handle: &Handle) -> Result<bool, NetError> {
+        let mut links = handle.link().get().match_index(self.interface.index).execute();
+        let link = links.try_next().await.map_err(NetError::netlink)?;
+        Ok(link.is_some_and(|link| link.header.flags.contains(LinkFlags::LowerUp)))
     }
 
     /// Where the kernel's routes send packets to `peer` over the interface: a router, or the peer itself.
@@ -296,7 +317,7 @@ impl Resolver {
     /// The Ethernet address to which frames to `peer` go.
     ///
     /// # Errors
-    /// When there is no route, the next hop does not answer within two seconds, or the host is gone.
+    /// When there is no route, the next hop does not answer for as long as a connection waits for its peer, or the host is gone.
     pub async fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
         self.ask(peer).await.map_err(|_| NetError::Netlink("nobody follows routes any more".into()))?
     }

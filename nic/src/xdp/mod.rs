@@ -7,7 +7,7 @@ mod object;
 mod steer;
 
 pub use error::ProgramError;
-pub use object::{AttachMode, attach, load, program};
+pub use object::{AttachMode, Attachment, attach, load, program};
 pub use steer::SteerProgram;
 
 pub(crate) use object::is_attached;

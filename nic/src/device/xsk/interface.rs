@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, RawFd};
 use spray_wire::Ports;
 use thiserror::Error;
 
-use super::{OpenError, XskConfig, queues::XskQueues};
+use super::{BindMode, OpenError, XskConfig, XskDevice, queues::XskQueues};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use crate::endpoint::ConfigError;
 use crate::net::{Interface, NetError};
@@ -45,6 +45,19 @@ pub enum TakeOverError {
         /// What the kernel said.
         source: ProgramError,
     },
+    /// Zero-copy was insisted on, and the driver does not take the steering program.
+    #[error(
+        "no zero-copy on {interface}: its driver does not take an XDP program, it says: {why}. Many drivers take one with a smaller MTU \
+         (`ip link set {interface} mtu 1500`, it has {mtu}), with fewer queues or without LRO; without --zero-copy the kernel copies"
+    )]
+    Generic {
+        /// The interface.
+        interface: String,
+        /// Its MTU.
+        mtu: u32,
+        /// What the driver says.
+        why: String,
+    },
     /// The endpoint's configuration is out of range, or its frames do not fit the interface.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -60,19 +73,38 @@ impl XskInterface {
         queue: Option<u32>,
     ) -> Result<Self, TakeOverError> {
         interface.check_free()?;
-        let sockets = XskConfig { interface: interface.name.clone(), ..sockets };
+        let name = interface.name.clone();
+        let mut steer = SteerProgram::load(interface.mac, &[address], ports)?;
+        // Drivers prepare for sockets by the program. Frames that come before a socket does go to the kernel.
+        let failed = |source| TakeOverError::Attach { interface: name.clone(), source };
+        let mode = steer.attach(interface.index).map_err(failed)?;
+        let sockets = XskConfig { mode: bind_mode(&interface, sockets.mode, &steer)?, interface: name, ..sockets };
         let queues = match queue {
             Some(queue) => XskQueues::open(&sockets, &[queue])?,
             None => XskQueues::open_all(&sockets, SteerProgram::QUEUES)?,
         };
-        let mut steer = SteerProgram::load(interface.mac, &[address], ports)?;
-        // Attached after the sockets exist, so that a steered frame finds its socket.
         for queue in queues.queues() {
             steer.register(queue.queue(), queue.as_fd())?;
         }
-        let failed = |source| TakeOverError::Attach { interface: interface.name.clone(), source };
-        let mode = steer.attach(interface.index).map_err(failed)?;
         Ok(Self { steer, queues, mode, interface })
+    }
+
+    /// Whether the driver reads and writes our frames itself, on all queues; otherwise the kernel copies.
+    #[must_use]
+    pub fn zero_copy(&self) -> bool {
+        self.queues.queues().iter().all(XskDevice::zero_copy)
+    }
+
+    /// How many of the interface's queues have a socket.
+    #[must_use]
+    pub fn queues(&self) -> usize {
+        self.queues.queues().len()
+    }
+
+    /// Why the driver did not take the program natively, in the kernel's words; `None` where it did.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        self.steer.refusal()
     }
 
     /// How the program sits on the interface; [`AttachMode::Generic`] is slower and worth a warning.
@@ -91,6 +123,17 @@ impl XskInterface {
     #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.interface
+    }
+}
+
+/// How to bind behind a program that is attached: a driver that has refused it does not take part in zero-copy either.
+fn bind_mode(interface: &Interface, asked: BindMode, steer: &SteerProgram) -> Result<BindMode, TakeOverError> {
+    let Some(why) = steer.refusal() else { return Ok(asked) };
+    match asked {
+        BindMode::ZeroCopy => {
+            Err(TakeOverError::Generic { interface: interface.name.clone(), mtu: interface.mtu, why: why.into() })
+        }
+        _ => Ok(BindMode::Copy),
     }
 }
 

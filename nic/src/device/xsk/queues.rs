@@ -16,7 +16,7 @@ use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 #[derive(Debug)]
 pub struct XskQueues {
     queues: Box<[XskDevice]>,
-    /// Frames of each queue. Frame `i` of queue `n` has the number `n * frames + i`.
+    /// Most frames of a queue. Frame `i` of queue `n` has the number `n * frames + i`.
     frames: u32,
     /// The queue to receive from next: each is the first one in turn, so that none starves.
     next: usize,
@@ -71,7 +71,8 @@ impl XskQueues {
         }
         let wake = (devices.len() > 1).then(|| sys::any_readable(devices.iter().map(XskDevice::fd))).transpose();
         let wake = wake.map_err(|error| (0, config.failed("waiting for several queues", error)))?;
-        Ok(Self { queues: devices.into(), frames: config.frames, next: 0, wake })
+        let frames = devices.iter().map(|device| device.config.frames).max().unwrap_or(config.frames);
+        Ok(Self { queues: devices.into(), frames, next: 0, wake })
     }
 
     /// The queues, in the order of opening.

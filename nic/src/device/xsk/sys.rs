@@ -132,6 +132,32 @@ pub(super) fn channels(name: &CString) -> io::Result<Channels> {
     Ok(channels)
 }
 
+/// Sizes of a NIC's own rings in slots: `struct ethtool_ringparam` of `linux/ethtool.h`, which libc does not have.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct NicRings {
+    command: u32,
+    most: [u32; 4],
+    rx: u32,
+    others: [u32; 3],
+}
+
+/// Slots of the receive ring that each queue of the NIC has.
+///
+/// # Errors
+/// `ENODEV` when there is no such interface, `EOPNOTSUPP` when its driver does not tell.
+pub(super) fn nic_rx_ring(name: &CString) -> io::Result<u32> {
+    /// `ETHTOOL_GRINGPARAM` of `linux/ethtool.h`.
+    const GET_RINGS: u32 = 0x10;
+    let mut rings = NicRings { command: GET_RINGS, ..NicRings::default() };
+    let mut request = interface_request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut rings).cast();
+    // SAFETY: SIOCETHTOOL reads the name, which ends in a NUL within its array, and the command; that one writes the structure, which
+    // is live and has the kernel's layout.
+    unsafe { ask_interface(SIOCETHTOOL, &mut request) }?;
+    Ok(rings.rx)
+}
+
 /// A request about the interface of that name.
 fn interface_request(name: &CString) -> io::Result<libc::ifreq> {
     let bytes = name.as_bytes_with_nul();

@@ -2,10 +2,12 @@
 //!
 //! | file | content |
 //! |---|---|
+//! | `taken` | how packets get from the NIC to the endpoint and back |
 //! | `trust` | keys, and the command that makes them |
 //! | `tap` | a capture of the frames |
 
 mod freezes;
+mod taken;
 mod tap;
 mod trust;
 
@@ -21,12 +23,12 @@ use spray_nic::device::{BindMode, Device, XskInterface};
 use spray_nic::driver::Idle;
 use spray_nic::keys::Keys;
 use spray_nic::net::{Interface, Resolver};
-use spray_nic::xdp::AttachMode;
 use spray_nic::{Endpoint, EndpointConfig, Host, HostConfig, Peer, Time};
 use spray_settings::{ConnectionPath, Document, Transport};
 use tracing::{debug_span, info_span};
 
 pub use self::freezes::Freezes;
+pub use self::taken::Taken;
 use self::tap::Tap;
 pub use self::trust::keygen;
 use crate::args;
@@ -132,9 +134,7 @@ impl Session {
         let mut config = configure(arguments, peer, path, keys)?;
         adjust(&mut config.endpoint);
         let mut host = debug_span!("load and attach").in_scope(|| Host::open_with(config)).map_err(Failure::refused)?;
-        if host.endpoint.device().attach_mode() == AttachMode::Generic {
-            note!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");
-        }
+        note!("spray: {name}: {}", Taken::of(host.endpoint.device()));
         let watching = tap::begin(&arguments.captures, name)?;
         if let Some(Watching { watch, .. }) = &watching {
             host.endpoint = host.endpoint.with_tap(Box::new(Tap::new(watch.clone())));
@@ -159,6 +159,11 @@ impl Session {
             // With that flag the kernel need not know.
             None => self.host.peer(address).map_err(|error| Failure::refused(format!("{error} (--peer-mac)"))),
         }
+    }
+
+    /// How the interface was taken over.
+    pub fn taken(&self) -> Taken {
+        Taken::of(self.host.endpoint.device())
     }
 
     /// Asks for next hops while it runs; `None` where the user gave one.

@@ -23,7 +23,7 @@ use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
 use crate::say::manner;
-use crate::session::{Path, Session, Step};
+use crate::session::{Path, Session, Step, Taken};
 use crate::stop::Stop;
 use crate::{note, say};
 
@@ -65,6 +65,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     session.confine(&Reach::Write(&out.folder().path))?;
     let limits = Limits::new(arguments.interface.timeout);
     let mut receiving = Receiving::new(out, arguments.keep, limits, Progress::on_stderr());
+    receiving.interface = Some(session.taken());
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     let name = &arguments.interface.interface;
     receiving.progress.phase(&format!("listening on {name} as {}{whose}", session.config().address));
@@ -103,6 +104,8 @@ pub(super) struct Receiving {
     check_at: Time,
     progress: Progress,
     meter: Meter,
+    /// What `--json` says of it.
+    interface: Option<Taken>,
 }
 
 impl Receiving {
@@ -110,7 +113,22 @@ impl Receiving {
         let (transfers, orphans) = (HashMap::new(), Vec::new());
         let (begun, taken, partly, done_since) = (0, None, false, None);
         let (check_at, meter) = (Time::ZERO, Meter::new());
-        Self { out, keep, limits, transfers, orphans, begun, taken, partly, done_since, check_at, progress, meter }
+        let interface = None;
+        Self {
+            out,
+            keep,
+            limits,
+            transfers,
+            orphans,
+            begun,
+            taken,
+            partly,
+            done_since,
+            check_at,
+            progress,
+            meter,
+            interface,
+        }
     }
 
     /// Does what the last poll of the endpoint, and the disk, have made possible.
@@ -327,7 +345,9 @@ impl Receiving {
         } else {
             say!("{told}")
         }
-        let shown = say::object(&object(peer, tally, &self.out, seconds));
+        let mut told = object(peer, tally, &self.out, seconds);
+        told["interface"] = serde_json::json!(self.interface);
+        let shown = say::object(&told);
         let outcome = match tally.refused {
             0 => shown,
             refused => Err(Failure::failed(format!("{refused} of the transfer's files and folders were refused"))),

@@ -1,0 +1,64 @@
+//! How packets get from the NIC to the endpoint and back.
+
+use std::fmt;
+
+use serde::Serialize;
+use spray_nic::device::XskInterface;
+use spray_nic::xdp::AttachMode;
+
+/// How an interface was taken over: a line on standard error, and an object of `--json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Taken {
+    name: String,
+    /// `native` in the driver, `generic` behind it.
+    xdp: &'static str,
+    /// What the driver said when it did not take the program natively.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+    /// The driver uses our memory directly; otherwise the kernel copies.
+    zero_copy: bool,
+    /// Queues that have a socket, all of them served by one thread.
+    queues: usize,
+}
+
+impl Taken {
+    pub fn of(device: &XskInterface) -> Self {
+        Self {
+            name: device.interface().name.clone(),
+            xdp: if device.attach_mode() == AttachMode::Native { "native" } else { "generic" },
+            refused: device.refusal().map(Into::into),
+            zero_copy: device.zero_copy(),
+            queues: device.queues(),
+        }
+    }
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let copy = if self.zero_copy { "zero-copy" } else { "copied by the kernel" };
+        let queues = if self.queues == 1 { "one queue" } else { "queues on one thread" };
+        let count = if self.queues == 1 { String::new() } else { format!("{} ", self.queues) };
+        write!(f, "{} XDP, {copy}, {count}{queues}", self.xdp)?;
+        let Some(why) = &self.refused else { return Ok(()) };
+        write!(
+            f,
+            ". Warning: that is slow. The driver does not take an XDP program, it says: {why}. Many take one with a smaller MTU, fewer \
+             queues or without LRO"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Taken;
+
+    #[test]
+    fn the_line_says_how_and_why() {
+        let native = Taken { name: "eth0".into(), xdp: "native", refused: None, zero_copy: true, queues: 4 };
+        assert_eq!(native.to_string(), "native XDP, zero-copy, 4 queues on one thread");
+        let refused = Some("MTU too large".into());
+        let generic = Taken { xdp: "generic", refused, zero_copy: false, queues: 1, ..native };
+        assert!(generic.to_string().starts_with("generic XDP, copied by the kernel, one queue. Warning"));
+        assert!(generic.to_string().contains("it says: MTU too large. Many take one with a smaller MTU"));
+    }
+}
