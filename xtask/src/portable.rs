@@ -3,7 +3,7 @@
 use crate::sh::{self, Failure, Outcome};
 
 /// What takes Linux or a C library of its own.
-const LINUX_ONLY: [&str; 8] = ["libbpf-rs", "libbpf-sys", "netlink-sys", "nix", "rtnetlink", "spray-testbed"];
+const LINUX_ONLY: [&str; 6] = ["libbpf-rs", "libbpf-sys", "netlink-sys", "nix", "rtnetlink", "spray-testbed"];
 /// What the laboratory takes.
 const LABORATORY: [&str; 7] =
     ["parquet", "plotters", "spray-experiments", "spray-fabric", "spray-pipeline", "spray-sim", "spray-testbed"];
