@@ -2,6 +2,7 @@
 
 mod interface;
 mod next_hop;
+mod revival;
 mod tun;
 
 use std::io;

@@ -11,16 +11,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
-use rtnetlink::packet_route::AddressFamily;
+use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::link::LinkFlags;
 use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia};
+use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::{Handle, MulticastGroup, RouteMessageBuilder, new_multicast_connection};
 use socket2::{Domain, Socket, Type};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
+use super::revival::Revival;
 use super::{Interface, NetError, ask};
 use crate::device::Device;
 use crate::endpoint::Endpoint;
@@ -146,7 +148,14 @@ impl Source {
     }
 
     /// Looks the next hop of every peer up when asked to, and when there is news of routes or neighbours.
-    async fn watch(self, handle: Handle, mut news: impl Stream + Unpin, mut asked: Asked, found: mpsc::Sender<Found>) {
+    async fn watch(
+        self,
+        handle: Handle,
+        mut news: impl Stream<Item = (Told, impl Sized)> + Unpin,
+        mut asked: Asked,
+        found: mpsc::Sender<Found>,
+    ) {
+        let mut link = Link { index: self.interface.index, is_up: true, was_set_down: false };
         let prod = asked.prod.map(Arc::new);
         let mut watched = Vec::new();
         loop {
@@ -164,17 +173,23 @@ impl Source {
                     tokio::spawn(async move { drop(reply.send(source.resolve_by(&handle, prod.as_deref(), peer).await)) });
                     continue;
                 }
-                Some(_) = news.next() => {
+                Some((told, _)) = news.next() => {
+                    let mut comes_up = link.comes_up(&told);
                     // Changes come in groups, and a lookup answers for all of them.
                     tokio::time::sleep(SETTLING).await;
-                    while let Some(Some(_)) = news.next().now_or_never() {}
+                    while let Some(Some((told, _))) = news.next().now_or_never() {
+                        comes_up = link.comes_up(&told).or(comes_up);
+                    }
+                    if let Some(was_set_down) = comes_up {
+                        drop(found.send(Found::Link { was_set_down }));
+                    }
                 }
             }
             for &peer in &watched {
                 // Without a route or an answer, the old next hop may still be right.
                 let Ok(hop) = self.next_hop(&handle, peer).await else { continue };
                 match self.neighbour(&handle, hop).await {
-                    Ok(Some(mac)) => drop(found.send((peer, mac))),
+                    Ok(Some(mac)) => drop(found.send(Found::Hop(peer, mac))),
                     _ => provoke(prod.as_deref(), peer),
                 }
             }
@@ -214,8 +229,38 @@ fn link_address(entry: &NeighbourMessage) -> Option<[u8; 6]> {
     })
 }
 
-/// A peer, and where frames to it go.
-type Found = (IpAddr, [u8; 6]);
+/// What the thread has learned.
+enum Found {
+    /// A peer, and where frames to it go.
+    Hop(IpAddr, [u8; 6]),
+    /// The interface's link has come up again, after somebody had set it down or by itself.
+    Link { was_set_down: bool },
+}
+
+/// A message of the kernel's about links, routes or neighbours.
+type Told = NetlinkMessage<RouteNetlinkMessage>;
+
+/// What is known of the interface's link.
+struct Link {
+    index: u32,
+    is_up: bool,
+    /// Somebody has set it down since it was up last.
+    was_set_down: bool,
+}
+
+impl Link {
+    /// Whether that says that it was down, and is up now: then with whether it had been set down.
+    fn comes_up(&mut self, told: &Told) -> Option<bool> {
+        let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = &told.payload else { return None };
+        if link.header.index != self.index {
+            return None;
+        }
+        let flags = link.header.flags;
+        self.was_set_down |= !flags.contains(LinkFlags::Up);
+        let was_up = std::mem::replace(&mut self.is_up, flags.contains(LinkFlags::LowerUp));
+        (self.is_up && !was_up).then(|| std::mem::take(&mut self.was_set_down))
+    }
+}
 
 /// How long changes of routes or peers settle before they are looked at.
 const SETTLING: Duration = Duration::from_millis(10);
@@ -234,6 +279,7 @@ pub struct NextHops {
     thread: Option<JoinHandle<()>>,
     /// When the peers were told last, and how many connections had opened by then.
     told: Option<(Time, u64)>,
+    revival: Revival,
 }
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -244,8 +290,8 @@ impl NextHops {
     /// # Errors
     /// When the kernel refuses.
     pub fn open(source: Source) -> Result<Self, NetError> {
-        const GROUPS: [MulticastGroup; 3] =
-            [MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
+        const GROUPS: [MulticastGroup; 4] =
+            [MulticastGroup::Link, MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let entered = runtime.enter();
         let (connection, handle, news) = new_multicast_connection(&GROUPS)?;
@@ -255,7 +301,15 @@ impl NextHops {
         let asked = Asked { peers: told, questions: asked, prod: source.prod() };
         let work: Work = Box::pin(source.watch(handle, news, asked, finds));
         drop(entered);
-        Ok(Self { work: Some((runtime, work)), peers: Some(peers), questions, found, thread: None, told: None })
+        Ok(Self {
+            work: Some((runtime, work)),
+            peers: Some(peers),
+            questions,
+            found,
+            thread: None,
+            told: None,
+            revival: Revival::default(),
+        })
     }
 
     /// Begins to follow them, by a thread that opens nothing more.
@@ -278,9 +332,13 @@ impl NextHops {
     /// Gives the endpoint what was found since the last call, and says which peers it has: now and then, and soon after one has come.
     /// `now` is the time of its poll.
     pub fn update<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
-        while let Ok((peer, mac)) = self.found.try_recv() {
-            endpoint.set_next_hop(peer, mac);
+        while let Ok(found) = self.found.try_recv() {
+            match found {
+                Found::Hop(peer, mac) => endpoint.set_next_hop(peer, mac),
+                Found::Link { was_set_down } => self.revival.on_link_up(now, was_set_down, endpoint.device()),
+            }
         }
+        self.revival.update(now, endpoint.device_mut());
         let opened = endpoint.opened();
         let is_due = |(told_at, by_then)| {
             let tick_ps = if opened == by_then { TICK_PS } else { SETTLING_PS };

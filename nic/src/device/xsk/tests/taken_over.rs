@@ -1,11 +1,13 @@
 //! Interfaces taken over by the library alone, and one where the program was forgotten.
 
 use std::net::IpAddr;
+use std::ops::ControlFlow;
+use std::process::Command;
 
 use super::*;
 use crate::aio;
 use crate::device::TakeOverError;
-use crate::driver::DriverOptions;
+use crate::driver::{DriverOptions, Idle};
 use crate::endpoint::ConnectionError;
 use crate::net::{Interface, NetError};
 use crate::{Host, HostConfig};
@@ -231,4 +233,47 @@ fn a_driver_that_refuses_a_program_says_why() {
         over.wait();
     };
     joined(MTU, other, refused);
+}
+
+/// Some drivers forget the program when they are set down: it is attached anew, without the rights to load one.
+#[test]
+fn the_program_is_attached_anew_when_nothing_arrives_after_the_interface_was_down() {
+    if !has_root() {
+        return;
+    }
+    let (ready, over) = (Meeting::default(), Meeting::default());
+    let other = |interface: &str| {
+        up(interface, MTU);
+        ready.wait();
+        over.wait();
+    };
+    let host = |interface: &str| {
+        number(interface, 1);
+        ready.wait();
+        let mut host = Host::open(interface).unwrap();
+        let links = || Command::new("ip").args(["-d", "link", "show", interface]).output().unwrap().stdout;
+        let id = || {
+            let shown = String::from_utf8(links()).unwrap();
+            shown.split_whitespace().skip_while(|word| *word != "prog/xdp").nth(2).map(String::from)
+        };
+        assert!(id().is_some());
+        let mut polls = |host: &mut Host<_>, for_: Duration| {
+            let begun = clock();
+            host.run(Idle::Sleep(Duration::from_millis(10)), &[], |_, _| match begun.elapsed() < for_ {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
+            .unwrap();
+        };
+        polls(&mut host, Duration::from_millis(100));
+        let before = host.endpoint.device().attachments();
+        ip(&format!("link set {interface} down"));
+        polls(&mut host, Duration::from_millis(100));
+        up(interface, MTU);
+        polls(&mut host, Duration::from_millis(1000));
+        assert_eq!(host.endpoint.device().attachments(), before + 1);
+        assert!(id().is_some());
+        over.wait();
+    };
+    joined(MTU, other, host);
 }
