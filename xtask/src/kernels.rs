@@ -4,9 +4,9 @@
 //! The machine needs no KVM and no root: packages are downloaded with a private configuration of apt, and unpacked, not
 //! installed.
 
-mod boot;
-mod initrd;
-mod packages;
+pub mod boot;
+pub mod initrd;
+pub mod packages;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use std::process::Command;
 
 use crate::setup;
 use crate::sh::{self, Failure, Outcome};
-use packages::Kernel;
+use boot::Machine;
+use packages::{Flavour, Kernel};
 use report::Row;
 
 /// What is tried when no version is named: the oldest that Debian still has, its stable ones, the newest.
@@ -25,6 +26,9 @@ const OLDEST: [u32; 2] = [5, 15];
 const IN_TESTS: &str = "6.1";
 /// Where that one is.
 const ITS_SUITE: &str = "bookworm";
+
+/// veth pairs, and a NIC of the virtual machine with what it rests on.
+pub const MODULES: [&str; 4] = ["veth.ko", "failover.ko", "net_failover.ko", "virtio_net.ko"];
 
 /// What runs in the virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +48,7 @@ pub fn kernels(versions: &[String]) -> Outcome {
     let (mut rows, mut missing) = (Vec::new(), Vec::new());
     for version in &versions {
         let folder = folder(version);
-        match lists.fetch(version, &folder) {
+        match lists.fetch(version, Flavour::Cloud, &MODULES, &folder) {
             Ok(kernel) => rows.push(try_kernel(&kernel, &folder, &program, Extent::Demo)?),
             Err(failure) => missing.push(failure.message),
         }
@@ -68,7 +72,7 @@ pub fn one_other() -> Outcome {
     let program = crate::demo::build()?;
     let lists = packages::update("apt-tests", &[ITS_SUITE]).map_err(not_here)?;
     let folder = folder("tests");
-    let kernel = lists.fetch(IN_TESTS, &folder).map_err(not_here)?;
+    let kernel = lists.fetch(IN_TESTS, Flavour::Cloud, &MODULES, &folder).map_err(not_here)?;
     verdict(&[try_kernel(&kernel, &folder, &program, Extent::Short)?])
 }
 
@@ -77,7 +81,7 @@ fn folder(version: &str) -> PathBuf {
 }
 
 /// QEMU, a static shell for the initrd, and what unpacks modules.
-fn tools() -> Outcome {
+pub fn tools() -> Outcome {
     const TOOLS: [setup::Package; 4] = [&["qemu-system-x86"], &["busybox-static", "busybox"], &["xz-utils"], &["dpkg"]];
     if !cfg!(target_arch = "x86_64") {
         return Err(Failure::unable("the other kernels are booted for x86-64 only, which this machine is not"));
@@ -89,11 +93,11 @@ fn tools() -> Outcome {
 }
 
 fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, extent: Extent) -> Outcome<Row> {
-    let (initrd, stripped) = (folder.join("initrd"), folder.join("spray"));
-    // The initrd is unpacked into the virtual machine's memory.
-    sh::run(Command::new("strip").arg("--strip-debug").arg(program).arg("-o").arg(&stripped))?;
-    initrd::write(&initrd, kernel, &stripped, command(extent))?;
-    let console = boot::boot(&kernel.image, &initrd, extent)?;
+    let (initrd, stripped) = (folder.join("initrd"), stripped(program, folder)?);
+    initrd::write(&initrd, kernel, &stripped, &initrd::tries(command(extent)))?;
+    let seconds = if extent == Extent::Short { 180 } else { 1200 };
+    let machine = Machine { qemu: vec!["qemu-system-x86_64".into()], nic: boot::VIRTIO, seconds };
+    let console = boot::boot(&machine, &kernel.image, &initrd)?;
     // Some hundred megabytes.
     let _ = std::fs::remove_dir_all(kernel.folder());
     let log = folder.join("console.txt");
@@ -101,6 +105,13 @@ fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, extent: Extent) ->
     let row = Row::read(&kernel.release, &console);
     println!("{row}\n  its console is in {}", log.display());
     Ok(row)
+}
+
+/// A copy of `spray` without what debuggers want: the initrd is unpacked into the virtual machine's memory.
+pub fn stripped(program: &Path, folder: &Path) -> Outcome<PathBuf> {
+    let stripped = folder.join("spray");
+    sh::run(Command::new("strip").arg("--strip-debug").arg(program).arg("-o").arg(&stripped))?;
+    Ok(stripped)
 }
 
 /// What the virtual machine runs.
@@ -125,7 +136,7 @@ fn verdict(rows: &[Row]) -> Outcome {
 }
 
 /// Makes an empty folder.
-fn fresh(folder: &Path) -> Outcome<PathBuf> {
+pub fn fresh(folder: &Path) -> Outcome<PathBuf> {
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).map_err(|error| Failure::failed(format!("{}: {error}", folder.display())))?;
     Ok(folder.into())

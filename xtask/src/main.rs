@@ -6,6 +6,7 @@ mod dist;
 mod ebpf;
 mod fuzz;
 mod kernels;
+mod nics;
 mod outside;
 mod portable;
 mod prove;
@@ -41,6 +42,7 @@ const USAGE: &str = "cargo xtask COMMAND
   results             all balancers under all conditions, and what each decision costs, into docs/results/host-schemes.md
   figures             the papers' figures at quick size, or at full size where target/figures has that, into docs/results/papers.md
   kernels [VERSION].. boots Debian's kernels in QEMU, loads every program and runs the demo, into docs/results/kernels.md
+  nics [DRIVER]..     boots a kernel in QEMU for each NIC that it emulates and sends files over it, into docs/results/nics.md
   dist                a static `spray` as tarball, Debian package and container image, into target/dist (as root)
   doc                 the documentation of all crates";
 
@@ -60,8 +62,10 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: &[String]) -> Outcome {
     let (command, rest) = arguments.split_first().ok_or_else(|| Failure::unable(format!("which task?\n\n{USAGE}")))?;
-    let takes_arguments =
-        matches!(command.as_str(), "demo" | "bench" | "ci" | "fuzz" | "kernels" | "real-network" | "speed" | "test");
+    let takes_arguments = matches!(
+        command.as_str(),
+        "demo" | "bench" | "ci" | "fuzz" | "kernels" | "nics" | "real-network" | "speed" | "test"
+    );
     if let (false, Some(extra)) = (takes_arguments, rest.first()) {
         return Err(Failure::unable(format!("`{command}` takes no arguments, got `{extra}`\n\n{USAGE}")));
     }
@@ -75,6 +79,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "build" => demo::build_all().map(|program| println!("{}", program.display())),
         "bench" => demo::bench(rest),
         "kernels" => kernels::kernels(rest),
+        "nics" => nics::nics(rest),
         "fuzz" => fuzz::fuzz(rest),
         "miri" => prove::miri(),
         "deny" => prove::deny(),

@@ -30,8 +30,8 @@ bytes = \"200 kB\"
 balancer = [\"reps\"]
 ";
 
-/// Writes the archive; `run` is the command that sends packets.
-pub fn write(file: &Path, kernel: &Kernel, program: &Path, run: &str) -> Outcome {
+/// Writes the archive; `script` is what runs in the machine, with `$there` a process in another network namespace, where the second NIC is.
+pub fn write(file: &Path, kernel: &Kernel, program: &Path, script: &str) -> Outcome {
     let busybox = ["/bin/busybox", "/usr/bin/busybox"].map(PathBuf::from).into_iter().find(|path| path.exists());
     let busybox =
         busybox.ok_or_else(|| Failure::unable("there is no busybox. As root: apt-get install busybox-static"))?;
@@ -46,33 +46,15 @@ pub fn write(file: &Path, kernel: &Kernel, program: &Path, run: &str) -> Outcome
         }
     }
     for (number, file) in kernel.modules.iter().enumerate() {
-        archive.file(&format!("{number}.ko"), &module(file)?, 0o644);
+        archive.file(&format!("{number:02}.ko"), &module(file)?, 0o644);
     }
     archive.file("scenario.toml", SCENARIO.as_bytes(), 0o644);
-    archive.file("init", script(run).as_bytes(), 0o755);
+    archive.file("init", format!("{BEGIN}{script}\necho '{END}'\npoweroff -f\n").as_bytes(), 0o755);
     fs::write(file, archive.bytes()).map_err(|error| Failure::failed(format!("{}: {error}", file.display())))
 }
 
-/// A file from one NIC of the virtual machine to the other, which is in a namespace of its own. Ends with how `spray send` ended.
-const ZERO_COPY_TRANSFER: &str = "unshare -n sleep 1000 &
-there=$!
-sleep 1
-ip link set eth1 netns $there
-ip address add 10.0.0.1/24 dev eth0
-ip link set eth0 up
-nsenter -t $there -n ip address add 10.0.0.2/24 dev eth1
-nsenter -t $there -n ip link set eth1 up
-nsenter -t $there -n spray recv --insecure --interface eth1 --out /tmp --zero-copy &
-receiver=$!
-sleep 3
-head -c 2000000 /dev/urandom > /file
-spray send /file --insecure --interface eth0 --to 10.0.0.2 --zero-copy --timeout 20
-echo \"exit $?\"
-kill $there $receiver 2> /dev/null";
-
-fn script(run: &str) -> String {
-    format!(
-        "#!/bin/busybox sh
+/// What every machine begins with: a file system, modules, and its two NICs with an address each, the second one in a namespace of its own.
+const BEGIN: &str = "#!/bin/busybox sh
 /bin/busybox mkdir -p /etc
 /bin/busybox --install -s /bin
 export PATH=/bin
@@ -83,15 +65,29 @@ mount -t tmpfs none /tmp
 mount -t tmpfs none /run
 for module in /*.ko; do insmod $module; done
 ip link set lo up
-echo '{DOCTOR}'
+unshare -n sleep 10000 &
+there=$!
+sleep 1
+ip link set eth1 netns $there
+on() { nsenter -t $there -n \"$@\"; }
+ip address add 10.0.0.1/24 dev eth0
+ip link set eth0 up
+on ip address add 10.0.0.2/24 dev eth1
+on ip link set eth1 up
+";
+
+/// Loads every program, runs `run`, and sends a file from one NIC to the other. Ends with how `spray send` ended.
+pub fn tries(run: &str) -> String {
+    format!(
+        "echo '{DOCTOR}'
 spray doctor
 echo '{RUN}'
 {{ {run}; echo \"exit $?\"; }} 2>&1 | cat
 echo '{ZERO_COPY}'
-{{ {ZERO_COPY_TRANSFER}; }} 2>&1 | cat
-echo '{END}'
-poweroff -f
-"
+on spray recv --insecure --interface eth1 --out /tmp --zero-copy 2>&1 &
+sleep 3
+head -c 2000000 /dev/urandom > /file
+{{ spray send /file --insecure --interface eth0 --to 10.0.0.2 --zero-copy --timeout 20; echo \"exit $?\"; }} 2>&1 | cat"
     )
 }
 

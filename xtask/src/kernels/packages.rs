@@ -10,8 +10,28 @@ use crate::sh::{self, Failure, Outcome};
 pub const SUITES: [&str; 8] =
     ["bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports", "forky", "sid", "experimental"];
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// The kernels for virtual machines: small, and with all that the programs need.
-const FLAVOUR: &str = "cloud-amd64";
+/// Which of a version's kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// For virtual machines: small, and with all that the programs need.
+    Cloud,
+    /// For any machine: with the drivers of real NICs.
+    Full,
+}
+
+impl Flavour {
+    /// The end of a release's name.
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Cloud => "-cloud-amd64",
+            Self::Full => "-amd64",
+        }
+    }
+
+    fn has(self, release: &str) -> bool {
+        release.strip_suffix(self.suffix()).is_some_and(|rest| !rest.ends_with("-cloud") && !rest.ends_with("-rt"))
+    }
+}
 
 /// A kernel, unpacked.
 #[derive(Debug)]
@@ -31,9 +51,6 @@ impl Kernel {
         &self.unpacked
     }
 }
-
-/// veth pairs, and a NIC of the virtual machine with what it rests on.
-const MODULES: [&str; 4] = ["veth.ko", "failover.ko", "net_failover.ko", "virtio_net.ko"];
 
 /// What apt knows of some suites, in a private folder.
 #[derive(Debug)]
@@ -75,13 +92,13 @@ fn mirror() -> Outcome<String> {
 }
 
 impl Lists {
-    /// Downloads and unpacks the newest kernel whose version begins with `version`.
-    pub fn fetch(&self, version: &str, into: &Path) -> Outcome<Kernel> {
+    /// Downloads and unpacks the newest kernel whose version begins with `version`, with these modules.
+    pub fn fetch(&self, version: &str, flavour: Flavour, modules: &[&str], into: &Path) -> Outcome<Kernel> {
         let output = self.apt("apt-cache").args(["pkgnames", "linux-"]).output();
         let names = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-        let mut releases = releases(&names, version).into_iter();
+        let mut releases = releases(&names, version, flavour).into_iter();
         let Some((release, packages)) = releases.find(|(_, packages)| self.download(packages, into).is_ok()) else {
-            return Err(Failure::unable(format!("apt has no kernel {version} for virtual machines (`{FLAVOUR}`)")));
+            return Err(Failure::unable(format!("apt has no kernel {version}{}", flavour.suffix())));
         };
         let unpacked = super::fresh(&into.join("unpacked"))?;
         for package in packages {
@@ -93,7 +110,7 @@ impl Lists {
             let found = find(&unpacked, &|name| name.starts_with(what));
             found.ok_or_else(|| Failure::failed(format!("the packages of {release} hold no {what}")))
         };
-        let modules = MODULES.iter().map(|module| part(module)).collect::<Outcome<_>>()?;
+        let modules = modules.iter().map(|module| part(module)).collect::<Outcome<_>>()?;
         let image = part("vmlinuz")?;
         Ok(Kernel { image, modules, release, unpacked })
     }
@@ -108,6 +125,19 @@ impl Lists {
         sh::run(self.apt("apt-get").arg("download").args(packages).current_dir(into))
     }
 
+    /// Downloads the newest of these packages and unpacks them into one folder, installing nothing.
+    pub fn unpack(&self, packages: &[&str], suite: &str, into: &Path) -> Outcome {
+        std::fs::create_dir_all(into).map_err(|error| Failure::of_file(into, &error))?;
+        let wanted: Vec<String> = packages.iter().map(|package| format!("{package}/{suite}")).collect();
+        sh::run(self.apt("apt-get").arg("download").args(&wanted).current_dir(into))?;
+        for package in packages {
+            let file = find(into, &|name| name.starts_with(&format!("{package}_")) && name.ends_with(".deb"));
+            let file = file.ok_or_else(|| Failure::failed(format!("{package} was not downloaded")))?;
+            sh::run(Command::new("dpkg-deb").arg("-x").args([&file, &into.to_path_buf()]))?;
+        }
+        Ok(())
+    }
+
     fn apt(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.env("APT_CONFIG", self.folder.join("apt.conf"));
@@ -118,11 +148,11 @@ impl Lists {
 /// The releases of `version`, newest first, each with the packages that hold its image and its modules.
 ///
 /// Up to 7.1 one package holds both, from then on there are two.
-fn releases(names: &str, version: &str) -> Vec<(String, Vec<String>)> {
+fn releases(names: &str, version: &str, flavour: Flavour) -> Vec<(String, Vec<String>)> {
     let of = |what: &str| -> Vec<String> {
         let releases = names.lines().filter_map(|name| name.strip_prefix(what)).filter(|release| {
             let rest = release.strip_prefix(version);
-            rest.is_some_and(|rest| rest.starts_with(['.', '-', '+', '~'])) && release.ends_with(FLAVOUR)
+            rest.is_some_and(|rest| rest.starts_with(['.', '-', '+', '~'])) && flavour.has(release)
         });
         releases.map(String::from).collect()
     };
@@ -157,7 +187,7 @@ fn find(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{numbers, releases};
+    use super::{Flavour, numbers, releases};
 
     #[test]
     fn the_newest_release_comes_first_with_its_packages() {
@@ -165,15 +195,19 @@ mod tests {
             linux-image-6.12.117+deb12-cloud-amd64-dbg\nlinux-image-6.12.117+deb12-amd64\nlinux-image-6.1.0-56-cloud-amd64\n\
             linux-image-6.12-cloud-amd64\nlinux-image-7.2.6+deb13-cloud-amd64\nlinux-binary-7.2.6+deb13-cloud-amd64\n\
             linux-binary-7.2.13+deb14-cloud-amd64\nlinux-modules-7.2.13+deb14-cloud-amd64";
-        let found = |version| -> Vec<String> { releases(names, version).into_iter().map(|(name, _)| name).collect() };
+        let found = |version| -> Vec<String> {
+            releases(names, version, Flavour::Cloud).into_iter().map(|(name, _)| name).collect()
+        };
         assert_eq!(found("6.12"), ["6.12.117+deb12-cloud-amd64", "6.12.43+deb12-cloud-amd64"]);
         assert_eq!(found("6.1"), ["6.1.0-56-cloud-amd64"]);
         assert_eq!(found("9"), [""; 0]);
         // Without its modules a kernel cannot make veth pairs.
-        let (release, packages) = releases(names, "7.2").remove(0);
+        let (release, packages) = releases(names, "7.2", Flavour::Cloud).remove(0);
         assert_eq!(release, "7.2.13+deb14-cloud-amd64");
         assert_eq!(packages, ["linux-binary-7.2.13+deb14-cloud-amd64", "linux-modules-7.2.13+deb14-cloud-amd64"]);
-        assert_eq!(releases(names, "7.2").len(), 1);
+        assert_eq!(releases(names, "7.2", Flavour::Cloud).len(), 1);
+        let (full, _) = releases(names, "6.12", Flavour::Full).remove(0);
+        assert_eq!(full, "6.12.117+deb12-amd64");
     }
 
     #[test]
