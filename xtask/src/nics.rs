@@ -1,6 +1,7 @@
 //! Emulated NICs: boots a kernel in QEMU for each driver, and sends files from one of two NICs to the other: copied, by zero-copy, while the
 //! receiver's link goes down and up, with an MTU that some drivers refuse XDP for, and beside another process.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::kernels::boot::{self, Machine};
@@ -149,7 +150,7 @@ impl Row {
     fn read(driver: &'static str, console: &[String]) -> Self {
         let part = |(mark, _): (&str, _)| {
             let lines: Vec<&str> =
-                console.iter().map(String::as_str).skip_while(|line| line.trim() != mark).skip(1).collect();
+                console.iter().map(String::as_str).skip_while(|line| !line.ends_with(mark)).skip(1).collect();
             let end = lines.iter().position(|line| line.starts_with("@@")).unwrap_or(lines.len());
             let find = |what: &str| {
                 lines[..end].iter().rev().find_map(|line| line.split_once(what).map(|(_, rest)| rest.to_string()))
@@ -205,10 +206,13 @@ fn document(release: &str, rows: &[Row]) -> String {
         let cells: Vec<String> = (0..PARTS.len()).map(|at| row.cell(at)).collect();
         let _ = writeln!(text, "| {} | {} |", row.driver, cells.join(" | "));
     }
+    let mut said = BTreeSet::new();
     for row in rows {
         for (part, (_, name)) in row.parts.iter().zip(PARTS) {
             let words = part.error.iter().chain(part.taken.iter().filter(|taken| taken.contains("Warning")));
-            words.for_each(|words| text += &format!("\n{}, {name}: {words}\n", row.driver));
+            // What several say stands here once.
+            let new = words.filter(|words| said.insert(words.as_str()));
+            new.for_each(|words| text += &format!("\n{}, {name}: {words}\n", row.driver));
         }
     }
     text
