@@ -161,3 +161,68 @@ impl<T: Copy> Consumer<T> {
         self.ring.producer().load(Ordering::Acquire).wrapping_sub(self.next)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::VecDeque,
+        fs::File,
+        os::fd::{AsRawFd, FromRawFd},
+        os::unix::fs::FileExt,
+    };
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SLOTS: u32 = 8;
+    const OFFSETS: libc::xdp_ring_offset = libc::xdp_ring_offset { producer: 0, consumer: 64, flags: 128, desc: 192 };
+
+    /// A ring in a file, both of whose indices begin at `first`: we are the kernel as well.
+    fn both_ends(first: u32) -> (Producer<u64>, Consumer<u64>) {
+        // SAFETY: the name ends in a NUL; the result is checked below.
+        let fd = unsafe { libc::memfd_create(c"ring".as_ptr(), 0) };
+        assert!(fd >= 0, "memfd: {}", io::Error::last_os_error());
+        // SAFETY: the call above just made it.
+        let file = unsafe { File::from_raw_fd(fd) };
+        file.set_len(4096).unwrap();
+        for index in [OFFSETS.producer, OFFSETS.consumer] {
+            file.write_all_at(&first.to_ne_bytes(), index).unwrap();
+        }
+        let at = Location { socket: file.as_raw_fd(), page: 0, slots: SLOTS, offsets: OFFSETS };
+        (Producer::map(&at).unwrap(), Consumer::map(&at).unwrap())
+    }
+
+    proptest! {
+        /// A queue of eight places, also where the indices wrap.
+        #[test]
+        fn a_ring_is_a_bounded_queue(first in prop_oneof![Just(0), Just(u32::MAX - 3), any::<u32>()],
+                                     steps in prop::collection::vec((any::<bool>(), 0..12_u32), 1..200)) {
+            let (mut producer, mut consumer) = both_ends(first);
+            let (mut queue, mut next) = (VecDeque::new(), 0_u64);
+            for (puts, count) in steps {
+                if puts {
+                    let room = producer.room(count);
+                    prop_assert_eq!(room, count.min(SLOTS - queue.len() as u32));
+                    producer.put(room, || { next += 1; queue.push_back(next); next });
+                } else {
+                    let mut got = Vec::new();
+                    prop_assert_eq!(consumer.take(count, |one| got.push(one)) as usize, got.len());
+                    let expected: Vec<u64> = queue.drain(..queue.len().min(count as usize)).collect();
+                    prop_assert_eq!(got, expected);
+                }
+                prop_assert_eq!(producer.waiting() as usize, queue.len());
+                prop_assert_eq!(consumer.waiting() as usize, queue.len());
+                prop_assert!(!producer.needs_wakeup());
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "no room for 9 descriptors")]
+    fn more_than_there_is_room_for_is_refused() {
+        let (mut producer, _consumer) = both_ends(0);
+        producer.room(9);
+        producer.put(9, || 0);
+    }
+}

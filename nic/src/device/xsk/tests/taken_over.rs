@@ -257,7 +257,7 @@ fn the_program_is_attached_anew_when_nothing_arrives_after_the_interface_was_dow
             shown.split_whitespace().skip_while(|word| *word != "prog/xdp").nth(2).map(String::from)
         };
         assert!(id().is_some());
-        let mut polls = |host: &mut Host<_>, for_: Duration| {
+        let polls = |host: &mut Host<_>, for_: Duration| {
             let begun = clock();
             host.run(Idle::Sleep(Duration::from_millis(10)), &[], |_, _| match begun.elapsed() < for_ {
                 true => ControlFlow::Continue(()),
