@@ -58,7 +58,7 @@ impl Source {
         for attempt in 0..=self.patience.as_millis() / LOOK.as_millis() {
             has_link = self.has_link(handle).await?;
             // What is known from before the link went says nothing of it now.
-            if let (true, Some(mac)) = (has_link, self.neighbour(handle, hop).await?) {
+            if has_link && let Some(mac) = self.neighbour(handle, hop).await? {
                 return Ok(mac);
             }
             if attempt % 5 == 0 {
@@ -335,10 +335,15 @@ impl NextHops {
         while let Ok(found) = self.found.try_recv() {
             match found {
                 Found::Hop(peer, mac) => endpoint.set_next_hop(peer, mac),
-                Found::Link { was_set_down } => self.revival.on_link_up(now, was_set_down, endpoint.device()),
+                Found::Link { was_set_down } => {
+                    self.revival.on_link_up(now, was_set_down, endpoint.device().stats().rx)
+                }
             }
         }
-        self.revival.update(now, endpoint.device_mut());
+        if self.revival.is_due(now, || endpoint.device().stats().rx) {
+            // What could not be attached is noticed by its silence, like a peer that is gone.
+            let _ = endpoint.device_mut().revive();
+        }
         let opened = endpoint.opened();
         let is_due = |(told_at, by_then)| {
             let tick_ps = if opened == by_then { TICK_PS } else { SETTLING_PS };

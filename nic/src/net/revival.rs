@@ -6,8 +6,6 @@
 
 use spray_core::Time;
 
-use crate::device::Device;
-
 /// How long nothing may arrive over a link that has come up.
 const SILENCE_PS: u64 = 500_000_000_000;
 /// How long a driver may take to bring its link up again after a program was attached.
@@ -23,89 +21,32 @@ pub(super) struct Revival {
 }
 
 impl Revival {
-    /// The link has come up, after somebody had set it down (which no driver does by itself) or not.
-    pub(super) fn on_link_up<D: Device>(&mut self, now: Time, was_set_down: bool, device: &D) {
+    /// The link has come up, after somebody had set it down (which no driver does by itself) or not; `rx` frames have arrived so far.
+    pub(super) fn on_link_up(&mut self, now: Time, was_set_down: bool, rx: u64) {
         if was_set_down || self.attached_at.is_some_and(|at| now.since(at) >= RESET_PS) {
-            self.silent = Some((now, device.stats().rx));
+            self.silent = Some((now, rx));
         }
     }
 
-    /// Attaches anew, if it is time. Cheap where it is not.
-    pub(super) fn update<D: Device>(&mut self, now: Time, device: &mut D) {
+    /// Whether it is time to attach anew; `rx` counts the frames that have arrived, and is seldom asked.
+    pub(super) fn is_due(&mut self, now: Time, rx: impl FnOnce() -> u64) -> bool {
         self.attached_at.get_or_insert(now);
-        let Some((since, rx)) = self.silent else { return };
+        let Some((since, before)) = self.silent else { return false };
         if now.since(since) < SILENCE_PS {
-            return;
+            return false;
         }
         self.silent = None;
-        if device.stats().rx == rx {
+        let is_deaf = rx() == before;
+        if is_deaf {
             self.attached_at = Some(now);
-            // What could not be attached is noticed by its silence, like a peer that is gone.
-            let _ = device.revive();
         }
+        is_deaf
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{DeviceStats, FrameCensus, FrameId, Received};
-
-    /// A device that counts.
-    #[derive(Default)]
-    struct Counting {
-        rx: u64,
-        revived: u32,
-    }
-
-    impl Device for Counting {
-        fn stats(&self) -> DeviceStats {
-            DeviceStats { rx: self.rx, ..DeviceStats::default() }
-        }
-
-        fn revive(&mut self) -> std::io::Result<()> {
-            self.revived += 1;
-            Ok(())
-        }
-
-        fn receive(&mut self, _: &mut Vec<Received>, _: usize) -> std::io::Result<usize> {
-            Ok(0)
-        }
-
-        fn frame(&self, _: &FrameId, _: u32) -> &[u8] {
-            &[]
-        }
-
-        fn frame_mut(&mut self, _: &FrameId) -> &mut [u8] {
-            &mut []
-        }
-
-        fn release(&mut self, _: FrameId) {}
-
-        fn allocate(&mut self) -> Option<FrameId> {
-            None
-        }
-
-        fn transmit(&mut self, id: FrameId, _: u32) -> Result<(), FrameId> {
-            Err(id)
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-
-        fn max_frame(&self) -> usize {
-            0
-        }
-
-        fn census(&self) -> FrameCensus {
-            FrameCensus::default()
-        }
-
-        fn audit(&self) -> Result<(), String> {
-            Ok(())
-        }
-    }
 
     fn ms(ms: u64) -> Time {
         Time::ZERO.after(ms * 1_000_000_000)
@@ -113,26 +54,19 @@ mod tests {
 
     #[test]
     fn a_deaf_device_is_revived_once_and_one_that_hears_is_not() {
-        let (mut device, mut revival) = (Counting::default(), Revival::default());
-        revival.update(ms(0), &mut device);
-        revival.on_link_up(ms(2_000), false, &device);
-        revival.update(ms(9_000), &mut device);
-        assert_eq!(device.revived, 0, "attaching has reset the link");
-        revival.on_link_up(ms(20_000), false, &device);
-        revival.update(ms(20_400), &mut device);
-        assert_eq!(device.revived, 0, "not yet");
-        revival.update(ms(20_500), &mut device);
-        revival.update(ms(25_000), &mut device);
-        assert_eq!(device.revived, 1);
-        revival.on_link_up(ms(22_000), false, &device);
-        revival.update(ms(29_000), &mut device);
-        assert_eq!(device.revived, 1, "attaching anew has reset the link");
-        revival.on_link_up(ms(31_000), true, &device);
-        revival.update(ms(32_000), &mut device);
-        assert_eq!(device.revived, 2, "somebody has set it down");
-        revival.on_link_up(ms(60_000), false, &device);
-        device.rx += 1;
-        revival.update(ms(61_000), &mut device);
-        assert_eq!(device.revived, 2, "something has arrived");
+        let mut revival = Revival::default();
+        assert!(!revival.is_due(ms(0), || 7));
+        revival.on_link_up(ms(2_000), false, 7);
+        assert!(!revival.is_due(ms(9_000), || 7), "attaching has reset the link");
+        revival.on_link_up(ms(20_000), false, 7);
+        assert!(!revival.is_due(ms(20_400), || 7), "not yet");
+        assert!(revival.is_due(ms(20_500), || 7));
+        assert!(!revival.is_due(ms(25_000), || 7), "once");
+        revival.on_link_up(ms(22_000), false, 7);
+        assert!(!revival.is_due(ms(29_000), || 7), "attaching anew has reset the link");
+        revival.on_link_up(ms(31_000), true, 7);
+        assert!(revival.is_due(ms(32_000), || 7), "somebody has set it down");
+        revival.on_link_up(ms(60_000), false, 7);
+        assert!(!revival.is_due(ms(61_000), || 8), "something has arrived");
     }
 }

@@ -22,8 +22,6 @@ pub struct XskInterface {
     queues: XskQueues,
     mode: AttachMode,
     interface: Interface,
-    /// How often the program was attached.
-    attachments: u32,
 }
 
 /// Why an interface could not be taken over.
@@ -88,7 +86,7 @@ impl XskInterface {
         for queue in queues.queues() {
             steer.register(queue.queue(), queue.as_fd())?;
         }
-        Ok(Self { steer, queues, mode, interface, attachments: 1 })
+        Ok(Self { steer, queues, mode, interface })
     }
 
     /// Whether the driver reads and writes our frames itself, on all queues; otherwise the kernel copies.
@@ -113,12 +111,6 @@ impl XskInterface {
     #[must_use]
     pub fn attach_mode(&self) -> AttachMode {
         self.mode
-    }
-
-    /// How often the program was attached: more than once where the driver had forgotten it.
-    #[must_use]
-    pub fn attachments(&self) -> u32 {
-        self.attachments
     }
 
     /// Frames of the transport that came by a queue without a socket and are lost; 0 when the kernel does not tell.
@@ -199,7 +191,6 @@ impl Device for XskInterface {
     }
 
     fn revive(&mut self) -> io::Result<()> {
-        self.attachments += 1;
         self.steer.detach();
         self.steer.attach(self.interface.index).map(drop).map_err(io::Error::other)
     }

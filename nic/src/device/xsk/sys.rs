@@ -85,12 +85,9 @@ pub(super) fn link_bps(name: &CString) -> io::Result<u64> {
     /// `ETHTOOL_GSET` of `linux/ethtool.h`, and what it says where the rate is not known.
     const GET_SETTINGS: u32 = 1;
     const UNKNOWN: u32 = u32::MAX;
-    let mut settings = LinkSettings { command: GET_SETTINGS, ..LinkSettings::default() };
-    let mut request = interface_request(name)?;
-    request.ifr_ifru.ifru_data = (&raw mut settings).cast();
-    // SAFETY: SIOCETHTOOL reads the name, which ends in a NUL within its array, and the command; that one writes the structure, which
-    // is live and has the kernel's layout.
-    unsafe { ask_interface(SIOCETHTOOL, &mut request) }?;
+    let asked = LinkSettings { command: GET_SETTINGS, ..LinkSettings::default() };
+    // SAFETY: the structure is that command's.
+    let settings = unsafe { ask_driver(name, asked) }?;
     match u32::from(settings.speed) | u32::from(settings.speed_high) << 16 {
         0 | UNKNOWN => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
         mbps => Ok(u64::from(mbps) * 1_000_000),
@@ -123,13 +120,8 @@ pub(super) struct Channels {
 pub(super) fn channels(name: &CString) -> io::Result<Channels> {
     /// `ETHTOOL_GCHANNELS` of `linux/ethtool.h`.
     const GET_CHANNELS: u32 = 0x3c;
-    let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
-    let mut request = interface_request(name)?;
-    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
-    // SAFETY: SIOCETHTOOL reads the name, which ends in a NUL within its array, and the command; that one writes the structure, which
-    // is live and has the kernel's layout.
-    unsafe { ask_interface(SIOCETHTOOL, &mut request) }?;
-    Ok(channels)
+    // SAFETY: the structure is that command's.
+    unsafe { ask_driver(name, Channels { command: GET_CHANNELS, ..Channels::default() }) }
 }
 
 /// Sizes of a NIC's own rings in slots: `struct ethtool_ringparam` of `linux/ethtool.h`, which libc does not have.
@@ -149,13 +141,21 @@ struct NicRings {
 pub(super) fn nic_rx_ring(name: &CString) -> io::Result<u32> {
     /// `ETHTOOL_GRINGPARAM` of `linux/ethtool.h`.
     const GET_RINGS: u32 = 0x10;
-    let mut rings = NicRings { command: GET_RINGS, ..NicRings::default() };
+    // SAFETY: the structure is that command's.
+    unsafe { ask_driver(name, NicRings { command: GET_RINGS, ..NicRings::default() }) }.map(|rings| rings.rx)
+}
+
+/// Asks an interface's driver by ethtool: the structure begins with a command, which writes the rest of it.
+///
+/// # Safety
+/// The structure must be the one of its command, in the kernel's layout.
+unsafe fn ask_driver<T: Copy>(name: &CString, mut asked: T) -> io::Result<T> {
     let mut request = interface_request(name)?;
-    request.ifr_ifru.ifru_data = (&raw mut rings).cast();
+    request.ifr_ifru.ifru_data = (&raw mut asked).cast();
     // SAFETY: SIOCETHTOOL reads the name, which ends in a NUL within its array, and the command; that one writes the structure, which
-    // is live and has the kernel's layout.
+    // is live and, by this function's contract, of its layout.
     unsafe { ask_interface(SIOCETHTOOL, &mut request) }?;
-    Ok(rings.rx)
+    Ok(asked)
 }
 
 /// A request about the interface of that name.

@@ -44,10 +44,6 @@ impl Map {
         // SAFETY: as checked above, it lies within the mapping.
         unsafe { self.start.add(at) }.cast()
     }
-
-    pub(super) fn start(&self) -> NonNull<u8> {
-        self.start
-    }
 }
 
 impl Drop for Map {
@@ -71,7 +67,7 @@ impl Umem {
     }
 
     pub(super) fn start(&self) -> u64 {
-        self.map.start().as_ptr() as u64
+        self.map.start.as_ptr() as u64
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -95,7 +91,8 @@ impl Umem {
     /// The kernel neither reads nor writes this frame as long as the result lives.
     #[inline]
     pub(super) unsafe fn frame_mut(&mut self, index: u32, at: usize) -> &mut [u8] {
-        let (len, begin) = (self.frame_size - at, self.begin_of(index, at, self.frame_size - at));
+        let len = self.frame_size - at;
+        let begin = self.begin_of(index, at, len);
         // SAFETY: as in `frame`; `&mut self` excludes other borrowers, the contract the kernel.
         unsafe { std::slice::from_raw_parts_mut(self.map.start.as_ptr().add(begin), len) }
     }

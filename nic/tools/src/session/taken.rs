@@ -36,9 +36,11 @@ impl Taken {
 impl fmt::Display for Taken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let copy = if self.zero_copy { "zero-copy" } else { "copied by the kernel" };
-        let queues = if self.queues == 1 { "one queue" } else { "queues on one thread" };
-        let count = if self.queues == 1 { String::new() } else { format!("{} ", self.queues) };
-        write!(f, "{} XDP, {copy}, {count}{queues}", self.xdp)?;
+        let queues = match self.queues {
+            1 => "one queue".into(),
+            queues => format!("{queues} queues on one thread"),
+        };
+        write!(f, "{} XDP, {copy}, {queues}", self.xdp)?;
         let Some(why) = &self.refused else { return Ok(()) };
         write!(
             f,

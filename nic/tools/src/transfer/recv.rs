@@ -345,14 +345,31 @@ impl Receiving {
         } else {
             say!("{told}")
         }
-        let mut told = object(peer, tally, &self.out, seconds);
-        told["interface"] = serde_json::json!(self.interface);
-        let shown = say::object(&told);
+        let shown = say::object(&self.object(peer, tally, seconds));
         let outcome = match tally.refused {
             0 => shown,
             refused => Err(Failure::failed(format!("{refused} of the transfer's files and folders were refused"))),
         };
         self.taken.get_or_insert(outcome);
+    }
+
+    /// What was received, as JSON.
+    fn object(&self, peer: IpAddr, tally: &Tally, seconds: f64) -> serde_json::Value {
+        let one = tally.last.as_ref().filter(|_| tally.kept() == 1);
+        let path = one.map_or_else(|| self.out.folder().path.clone(), |kept| kept.path.clone());
+        serde_json::json!({
+            "from": peer,
+            "path": path.to_string_lossy(),
+            "files": tally.files,
+            "folders": tally.folders,
+            "refused": tally.refused,
+            "bytes": tally.bytes,
+            "there_bytes": tally.there_bytes,
+            "seconds": seconds,
+            "goodput_gbps": gbps(tally.bytes, seconds),
+            "sha256": one.map(|kept| hex(&kept.sum)),
+            "interface": self.interface,
+        })
     }
 
     /// Sends the answers, and shows refusals to the user.
@@ -418,24 +435,6 @@ fn report_lost(lost: &[Incoming]) {
         };
         note!("spray: {}{all} bytes of {name} had arrived, {end}", file.there_bytes + file.arrived_bytes);
     }
-}
-
-/// What was received, as JSON.
-fn object(peer: IpAddr, tally: &Tally, out: &Out, seconds: f64) -> serde_json::Value {
-    let one = tally.last.as_ref().filter(|_| tally.kept() == 1);
-    let path = one.map_or_else(|| out.folder().path.clone(), |kept| kept.path.clone());
-    serde_json::json!({
-        "from": peer,
-        "path": path.to_string_lossy(),
-        "files": tally.files,
-        "folders": tally.folders,
-        "refused": tally.refused,
-        "bytes": tally.bytes,
-        "there_bytes": tally.there_bytes,
-        "seconds": seconds,
-        "goodput_gbps": gbps(tally.bytes, seconds),
-        "sha256": one.map(|kept| hex(&kept.sum)),
-    })
 }
 
 /// What was received.
