@@ -13,6 +13,7 @@ mod setup;
 mod sh;
 mod steps;
 mod test;
+mod vm;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
