@@ -122,6 +122,7 @@ step_first() {
 
 step_copy() {
     transfer --copy
+    usual=$modes
     verdict $modes
 }
 
@@ -165,12 +166,16 @@ step_down_there() { outage away eth1; }
 step_mtu() {
     fresh 3800
     transfer
+    local told=$(grep -hi 'mtu.*too large\|mtu.*native' /tmp/send /tmp/recv | head -n 1)
+    local how="$modes, $([ $sent = 0 ] && echo verified || echo failed)"
     if [ $sent = 0 ] && [ "$modes" = native ]; then
-        good "verified, native"
-    elif grep -qi mtu /tmp/send /tmp/recv; then
-        good "$modes, $([ $sent = 0 ] && echo verified || echo "exit $sent"), told of the MTU"
+        good "$how"
+    elif [ -n "$told" ] && [ $sent != 1 ]; then
+        good "$how, told of the MTU"
+    elif [ $sent = 0 ] && [ "$usual" = generic ]; then
+        none "$how, as with any MTU"
     else
-        bad "$modes, $([ $sent = 0 ] && echo verified || echo failed), nobody told of the MTU: \`$(head -qn 1 /tmp/send | tr '|' '/')\`"
+        bad "$how, nobody told of the MTU: \`$(head -qn 1 /tmp/send | tr '|' '/') ... $(said send)\`"
     fi
     fresh
 }
@@ -202,7 +207,8 @@ step_bare() {
     channels $QUEUES
     fresh
     local ours=$(sed -n 's/^@@ good \([0-9]*\) .*/\1/p' /tmp/ours)
-    [ $code = 0 ] && [ -n "$ours" ] && good "$(awk -v ours=$ours '/frames/ { r = ours * 1e6 / 8 / 1408; printf "%.2f (%d of %d frames a second)", r / $1, r, $1 }' /tmp/bare)" \
+    [ -n "$ours" ] || { bad "ours do not arrive on one queue: \`$(grep -m 1 spray: /tmp/serve)\`"; return; }
+    [ $code = 0 ] && good "$(awk -v ours=$ours '/frames/ { r = ours * 1e6 / 8 / 1408; printf "%.2f (%d of %d frames a second)", r / $1, r, $1 }' /tmp/bare)" \
         || bad "\`$(said bare)\`"
 }
 

@@ -97,13 +97,6 @@ impl End {
 }
 
 impl End {
-    fn words(&self) -> Option<&str> {
-        match self {
-            Self::Good(words) | Self::Bad(words) | Self::None(words) => Some(words),
-            Self::Missing => None,
-        }
-    }
-
     /// Without what a command said.
     fn short(&self) -> String {
         let all = self.to_string();
@@ -138,7 +131,8 @@ pub fn document(rows: &[Row], release: &str) -> String {
         "# Emulated NICs\n\n\
          Written by `cargo xtask nics`. Each row is a virtual machine with two NICs of a kind, whose driver is that of Linux\n\
          {release}; QEMU emulates them and two processors in software, and a bridge of TAP devices joins them. The second NIC is in\n\
-         a namespace of its own. The numbers in the names are queues; `rss`: the device hashes. Rates compare only within a row.\n\n\
+         a namespace of its own. The numbers in the names are queues; `rss`: the device hashes. Rates compare only within a row,\n\
+         and even there they scatter by half. A row is of the last run of its kind.\n\n\
          | NIC | {headings} |\n|---|{}\n",
         "---|".repeat(COLUMNS.len())
     );
@@ -157,7 +151,8 @@ fn said(rows: &[Row]) -> String {
     let all = rows.iter().flat_map(|row| row.ends.iter().map(move |(step, end)| (row, step, end)));
     let lines: Vec<String> = all
         .filter_map(|(row, step, end)| {
-            let (_, words) = end.words()?.split_once(QUOTED)?;
+            let End::Bad(words) = end else { return None };
+            let (_, words) = words.split_once(QUOTED)?;
             Some(format!("{}, {step}: {}", row.name, words.strip_suffix('`').unwrap_or(words)))
         })
         .collect();

@@ -11,9 +11,8 @@ use crate::sh::{self, Outcome};
 /// offloads that merge frames or leave checksums open.
 pub const VIRTIO: &str = "disable-legacy=on,iommu_platform=on,csum=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off";
 
-/// What all machines have. Without a display QEMU looks for no modules of one.
-const PARTS: &str =
-    "-accel tcg,thread=multi -cpu max -smp 2 -m 2048 -no-reboot -display none -vga none -serial stdio -monitor none";
+/// What all machines have.
+const PARTS: &str = "-accel tcg,thread=multi -cpu max -smp 2 -m 2048 -nographic -no-reboot";
 
 /// What QEMU makes.
 #[derive(Debug)]
