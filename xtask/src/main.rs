@@ -14,6 +14,7 @@ mod setup;
 mod sh;
 mod steps;
 mod test;
+mod vm;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -26,7 +27,7 @@ const USAGE: &str = "cargo xtask COMMAND
   test [--no-skips]   install what is missing, check formatting, build and run all tests; as root also those on network namespaces.
                       With --no-skips it installs what all tests need (half a gigabyte more), and a test that skips is a failure
   ci [--no-skips]     what `test` leaves out: clippy, docs, the builds without `xdp` and without `lab`, slow tests, tests of further
-                      features, the XDP objects built anew and compared, a short demo, another kernel
+                      features, the XDP objects built anew and compared, a short demo, another kernel, emulated NICs
   setup               only check what must be installed, and install it (Debian or Ubuntu, as root)
   fuzz [TARGET].. [--seconds N]
                       the fuzz targets, guided by coverage, each for so long; says how many executions
@@ -42,7 +43,7 @@ const USAGE: &str = "cargo xtask COMMAND
   results             all balancers under all conditions, and what each decision costs, into docs/results/host-schemes.md
   figures             the papers' figures at quick size, or at full size where target/figures has that, into docs/results/papers.md
   kernels [VERSION].. boots Debian's kernels in QEMU, loads every program and runs the demo, into docs/results/kernels.md
-  nics [DRIVER]..     boots a kernel in QEMU for each NIC that it emulates and sends files over it, into docs/results/nics.md
+  nics [NAME]..       `spray` on emulated NICs in QEMU (as root), into docs/results/nics.md; a NAME runs the rows that begin so
   dist                a static `spray` as tarball, Debian package and container image, into target/dist (as root)
   doc                 the documentation of all crates";
 
