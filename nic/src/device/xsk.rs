@@ -25,6 +25,7 @@ use super::{
     Device, DeviceStats, FrameCensus, FrameId, Received,
     frames::{Frames, Place},
 };
+use crate::net::ethtool::{Ethtool, interface_index};
 
 mod config;
 mod error;
@@ -39,16 +40,6 @@ pub use interface::{TakeOverError, XskInterface};
 
 use config::{ETHERNET_HEADER, capacity};
 pub(crate) use sys::any_readable;
-
-/// The rate of an interface's link in bits per second, where the driver tells. The interface is of this thread's network namespace.
-pub(crate) fn link_bps(interface: &str) -> Option<u64> {
-    CString::new(interface).ok().and_then(|name| sys::link_bps(&name).ok())
-}
-
-/// The number of an interface of this thread's network namespace.
-pub(crate) fn interface_index(interface: &str) -> Option<u32> {
-    CString::new(interface).ok().and_then(|name| sys::interface_index(&name))
-}
 
 /// Descriptors moved between `Frames` and a ring at a time. 64 of 40 bytes stay in the first-level cache.
 const BATCH: usize = 64;
@@ -97,9 +88,11 @@ impl XskDevice {
     pub fn open(config: &XskConfig) -> Result<Self, OpenError> {
         config.check()?;
         let name = CString::new(config.interface.as_str()).map_err(|_| config.no_interface())?;
-        let mtu = sys::interface_mtu(&name).map_err(|error| match error.raw_os_error() {
-            Some(libc::ENODEV) => config.no_interface(),
-            _ => config.failed("asking for the MTU", error),
+        let mtu = Ethtool::open(&config.interface).and_then(|ethtool| ethtool.mtu()).map_err(|error| {
+            match error.raw_os_error() {
+                Some(libc::ENODEV) => config.no_interface(),
+                _ => config.failed("asking for the MTU", error),
+            }
         })?;
         config.check_mtu(mtu)?;
         match config.mode {
