@@ -241,7 +241,7 @@ const QUIRKS: &[Quirk] = &[
     ),
     quirk(
         "gve",
-        |set| ["1.0", "1.1", "1.2", "1.3"].iter().any(|begin| set.has_version(begin)),
+        |set| ["1.1.", "1.2.", "1.3."].iter().any(|begin| set.has_version(begin)),
         Weight::Warning,
         "versions before 1.4.7 have no XDP on NICs with the queue format DQO_RDA, and 1.3.4 stops sending for good",
         "1.4.7 or later, or a newer kernel's",
