@@ -1,0 +1,165 @@
+//! What sockets on the interface can do in fact: each queue is bound in each mode, told to send nothing, and echoes go to a peer.
+
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use socket2::SockRef;
+use spray_nic::Ports;
+use spray_nic::device::{BindMode, OpenError, XskConfig, XskDevice};
+use spray_nic::net::Interface;
+use spray_nic::xdp::{AttachMode, SteerProgram};
+
+use super::check::Check;
+use super::echo::{Echo, REQUESTS};
+use super::link::is_of_no_use;
+use super::subject::Subject;
+
+/// Probes, unless that would disturb another program.
+pub(super) fn checks(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
+    let interface = &subject.interface;
+    let why_not = match () {
+        () if is_of_no_use(interface) => "the interface is not the one to use",
+        () if !interface.up => "the interface is down",
+        () if interface.xdp_program.is_some() => "another program is on the interface",
+        () if subject.queues() > SteerProgram::QUEUES => "there are too many queues",
+        () => return run(subject, peer),
+    };
+    vec![Check::warn("probe", format!("left out: {why_not}"), "mend what stands above, then run the doctor again")]
+}
+
+fn run(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
+    let before = &subject.interface;
+    // As many as the program compares; which, does not matter to a probe.
+    let addresses = &before.addresses[..before.addresses.len().min(SteerProgram::ADDRESSES)];
+    let attached = SteerProgram::load(before.mac, addresses, Ports::DEFAULT)
+        .and_then(|mut steer| steer.attach(before.index).map(|mode| (steer, mode)));
+    let (steer, mode) = match attached {
+        Ok(attached) => attached,
+        Err(error) => {
+            return vec![Check::fail(
+                "attach",
+                error.to_string(),
+                "run as root; the lines above may tell what the driver minds",
+            )];
+        }
+    };
+    let mut checks = vec![attach(mode, subject)];
+    wait_for_carrier(before);
+    checks.extend(echoes(subject, peer));
+    drop(steer);
+    checks.push(resets(before));
+    checks
+}
+
+fn attach(mode: AttachMode, subject: &Subject) -> Check {
+    let also = if subject.driver.name == "veth" { " (of a veth, the other side's MTU counts)" } else { "" };
+    match mode {
+        AttachMode::Native => Check::ok("attach", "native: the program runs in the driver"),
+        _ => Check::warn(
+            "attach",
+            "generic: the driver has refused the program, and frames take the kernel's slow path",
+            format!("its reasons are an MTU that is too long{also}, too many queues, or LRO: see above, and `dmesg`"),
+        ),
+    }
+}
+
+/// Both modes on each queue, with echoes where there is a peer.
+fn echoes(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut unreachable =
+        |error: String| checks.push(Check::fail("peer", error, "give the address of a host that answers `ping`"));
+    let echo = peer.and_then(|peer| Echo::open(&subject.interface, peer).map_err(&mut unreachable).ok());
+    for (check, mode) in [("copy", BindMode::Copy), ("zero-copy", BindMode::ZeroCopy)] {
+        let outcomes =
+            (0..subject.queues()).map(|queue| (queue, try_queue(subject, queue, mode, echo.as_ref()))).collect();
+        checks.push(told(check, outcomes, echo.is_some(), subject));
+    }
+    checks
+}
+
+/// What went wrong with a queue.
+enum Trouble {
+    /// The driver has no such mode.
+    NoMode,
+    /// It cannot be opened, or used.
+    Failed(String),
+}
+
+fn try_queue(subject: &Subject, queue: u32, mode: BindMode, echo: Option<&Echo>) -> Result<(), Trouble> {
+    let opened = XskDevice::open(&XskConfig { mode, ..XskConfig::new(subject.name(), queue) });
+    let mut device = opened.map_err(|error| match error {
+        OpenError::NoZeroCopy { .. } => Trouble::NoMode,
+        error => Trouble::Failed(error.to_string()),
+    })?;
+    // Some drivers let a socket bind, and refuse to send (firedancer#273, #4266).
+    match SockRef::from(&device.as_fd()).send_with_flags(&[], libc::MSG_DONTWAIT) {
+        Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS)) => {
+            return Err(Trouble::Failed(format!("it binds, and does not send: {error}")));
+        }
+        _ => {}
+    }
+    echo.map_or(Ok(()), |echo| echo.run(&mut device)).map_err(Trouble::Failed)
+}
+
+fn told(check: &'static str, outcomes: Vec<(u32, Result<(), Trouble>)>, echoed: bool, subject: &Subject) -> Check {
+    let all = outcomes.len();
+    if outcomes.iter().all(|(_, outcome)| matches!(outcome, Err(Trouble::NoMode))) {
+        return no_mode(check, subject);
+    }
+    let failed = outcomes.into_iter().filter_map(|(queue, outcome)| match outcome {
+        Ok(()) => None,
+        Err(Trouble::NoMode) => Some(format!("queue {queue}: the driver has no {check} mode on it")),
+        Err(Trouble::Failed(why)) => Some(format!("queue {queue}: {why}")),
+    });
+    let failed: Vec<String> = failed.collect();
+    if failed.is_empty() {
+        let answers = if echoed { format!(", {REQUESTS} echoes of each came back") } else { String::new() };
+        return Check::ok(check, format!("{all} of {all} queues bind and send{answers}"));
+    }
+    match check {
+        "copy" => {
+            Check::fail(check, failed.join("\n"), "every driver can do this: the lines above may tell what is wrong")
+        }
+        _ => Check::warn(check, failed.join("\n"), "give --copy to spray's commands"),
+    }
+}
+
+/// Without zero-copy; a driver that declares it has a reason, which the kernel does not tell.
+fn no_mode(check: &'static str, subject: &Subject) -> Check {
+    match subject.declared {
+        Some(declared) if declared.zero_copy() => Check::warn(
+            check,
+            "the driver declares it, and refuses every queue",
+            "see MTU, queues and rings above, and `dmesg`; --copy does without",
+        ),
+        _ => Check::ok(check, "the driver has none: the kernel copies"),
+    }
+}
+
+/// Some drivers take the link down for seconds when a program or a socket comes.
+fn resets(before: &Interface) -> Check {
+    wait_for_carrier(before);
+    let now = Interface::find(&before.name).map_or(before.carrier_changes, |now| now.carrier_changes);
+    match now.saturating_sub(before.carrier_changes) {
+        0 => Check::ok("link resets", "none while sockets came and went"),
+        changes => Check::warn(
+            "link resets",
+            format!(
+                "the link changed {changes} times while sockets came and went: what is sent then is lost (ipgen#46)"
+            ),
+            "begin with the receiver, and let a switch's port come up at once (portfast)",
+        ),
+    }
+}
+
+/// Waits until the link is there again, if it was before, for ten seconds at most.
+pub(super) fn wait_for_carrier(before: &Interface) {
+    let is_back = || !before.carrier || Interface::find(&before.name).is_ok_and(|now| now.carrier);
+    for _ in 0..100 {
+        if is_back() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
