@@ -1,11 +1,15 @@
 //! What the NIC or the kernel does to frames before the program sees them.
 
+use spray_nic::net::ethtool::Pause;
+
 use super::change::Change;
 use super::check::Check;
 use super::subject::Subject;
 
 pub(super) fn checks(subject: &Subject) -> Vec<Check> {
-    vec![merging(subject), generic_merging(subject), vlan(subject), pause(subject)]
+    let pause = subject.ethtool.pause().map(|settings| pause(settings, subject.name()));
+    let pause = pause.unwrap_or_else(|_| Check::ok("pause", "the driver has no pause frames"));
+    vec![merging(subject), generic_merging(subject), vlan(subject), pause]
 }
 
 /// Features that make one packet of several.
@@ -68,17 +72,58 @@ fn vlan(subject: &Subject) -> Check {
 }
 
 /// Only who runs the fabric knows whether it is meant to be lossless.
-fn pause(subject: &Subject) -> Check {
-    match subject.ethtool.pause() {
-        Ok(pause) if pause.rx || pause.tx => Check::warn(
-            "pause",
-            "pause frames stop all traffic when one receiver is slow",
-            format!(
-                "`ethtool -A {} autoneg off rx off tx off`, unless the fabric is meant to be lossless",
-                subject.name()
-            ),
-        ),
-        Ok(_) => Check::ok("pause", "off"),
-        Err(_) => Check::ok("pause", "the driver has no pause frames"),
+fn pause(settings: Pause, name: &str) -> Check {
+    if !settings.rx && !settings.tx {
+        return Check::ok("pause", "off");
+    }
+    let remedy = format!("`ethtool -A {name} autoneg off rx off tx off`, unless the fabric is meant to be lossless");
+    Check::warn("pause", "on: pause frames stop all traffic when one receiver is slow", remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use spray_nic::net::Interface;
+    use spray_nic::net::declared::Declared;
+    use spray_nic::net::ethtool::Feature;
+
+    use super::super::check::Status;
+    use super::*;
+
+    /// Loopback, as if it had these features.
+    fn with(names: &[&str]) -> Subject {
+        let on = |name: &&str| Feature { name: (*name).into(), on: true, fixed: false };
+        Subject { features: names.iter().map(on).collect(), ..Subject::find("lo").unwrap() }
+    }
+
+    #[test]
+    fn whatever_merges_packets_is_turned_off() {
+        let check = merging(&with(&["rx-lro", "rx-gro", "rx-gro-hw"]));
+        assert_eq!((check.status, check.remedy.as_str()), (Status::Warn, "`ethtool -K lo rx-lro off rx-gro-hw off`"));
+        assert_eq!(check.changes, ["rx-lro", "rx-gro-hw"].map(Change::turn_off));
+        let mut subject = with(&["rx-gro"]);
+        for (xdp, status) in [(0, Status::Warn), (1, Status::Ok)] {
+            subject.declared = Some(Declared { xdp, ..Declared::default() });
+            assert_eq!(generic_merging(&subject).status, status);
+        }
+    }
+
+    #[test]
+    fn tags_that_the_nic_takes_off_matter_where_there_are_vlans() {
+        let mut subject = with(&["rx-vlan-filter"]);
+        assert_eq!(vlan(&subject).status, Status::Ok);
+        let mut tagged = Interface::default();
+        (tagged.name, tagged.kind, tagged.lower) = ("lo.5".into(), Some("vlan".into()), Some(1));
+        subject.all.push(tagged);
+        let check = vlan(&subject);
+        assert!(check.status == Status::Warn && check.found.starts_with("lo.5 on it, and rx-vlan-filter"), "{check:?}");
+        subject.features.clear();
+        assert_eq!(vlan(&subject).status, Status::Ok);
+    }
+
+    #[test]
+    fn pause_frames_are_told_and_left_alone() {
+        let check = pause(Pause { tx: true, ..Pause::default() }, "eth0");
+        assert!(check.status == Status::Warn && check.changes.is_empty(), "{check:?}");
+        assert_eq!(pause(Pause::default(), "eth0").status, Status::Ok);
     }
 }
