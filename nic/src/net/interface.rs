@@ -8,7 +8,7 @@ use rtnetlink::packet_route::address::AddressAttribute;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, Prop, XdpAttached};
 
 use super::ethtool::link_bps;
-use super::{NetError, Source, ask};
+use super::{NetError, ask};
 use crate::xdp::AttachMode;
 
 /// An interface of this network namespace.
@@ -105,14 +105,6 @@ impl Interface {
     pub fn own_address(&self, like: Option<IpAddr>) -> Result<IpAddr, NetError> {
         let version = if like.is_some_and(|peer| peer.is_ipv6()) { "IPv6" } else { "IP" };
         self.address_like(like).ok_or_else(|| NetError::NoAddress { interface: self.name.clone(), version })
-    }
-
-    /// The Ethernet address to which frames to `peer` go, from the address that [`own_address`](Self::own_address) tells.
-    ///
-    /// # Errors
-    /// When there is no such address or no route, or the next hop does not answer within two seconds.
-    pub fn next_hop(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
-        Source { interface: self.clone(), address: self.own_address(Some(peer))? }.resolve(peer)
     }
 
     fn take(&mut self, attribute: &LinkAttribute) {

@@ -69,3 +69,9 @@ impl Check {
         format!("{status}  {:14}  {found}{remedy}", self.check)
     }
 }
+
+/// Checks of one topic.
+pub(super) struct Group {
+    pub(super) title: &'static str,
+    pub(super) checks: Vec<Check>,
+}

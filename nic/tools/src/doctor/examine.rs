@@ -3,11 +3,11 @@
 use std::io;
 
 use super::change::Change;
-use super::check::Check;
+use super::check::{Check, Group};
 use super::link::is_of_no_use;
 use super::memory::Memory;
 use super::subject::Subject;
-use super::{Group, driver, link, offloads, placement, probe, programs, queues};
+use super::{driver, link, offloads, placement, probe, programs, queues};
 use crate::args::Doctor;
 use crate::failure::{Failure, Outcome};
 

@@ -18,16 +18,11 @@ mod subject;
 
 use serde::Serialize;
 
+use self::check::Group;
 pub use self::check::{Check, Status};
 use crate::args::Doctor;
 use crate::failure::{Failure, Outcome};
 use crate::say;
-
-/// Checks of one topic.
-struct Group {
-    title: &'static str,
-    checks: Vec<Check>,
-}
 
 /// A check as it is told in JSON.
 #[derive(Serialize)]

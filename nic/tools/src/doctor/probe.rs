@@ -8,6 +8,7 @@ use socket2::SockRef;
 use spray_nic::Ports;
 use spray_nic::device::{BindMode, OpenError, XskConfig, XskDevice};
 use spray_nic::net::Interface;
+use spray_nic::net::drivers::{self, Kernel, Trust};
 use spray_nic::xdp::{AttachMode, SteerProgram};
 
 use super::check::Check;
@@ -71,11 +72,21 @@ fn echoes(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
         |error: String| checks.push(Check::fail("peer", error, "give the address of a host that answers `ping`"));
     let echo = peer.and_then(|peer| Echo::open(&subject.interface, peer).map_err(&mut unreachable).ok());
     for (check, mode) in [("copy", BindMode::Copy), ("zero-copy", BindMode::ZeroCopy)] {
-        let outcomes =
-            (0..subject.queues()).map(|queue| (queue, try_queue(subject, queue, mode, echo.as_ref()))).collect();
-        checks.push(told(check, outcomes, echo.is_some(), subject));
+        let attempt = |queue| (queue, try_queue(subject, queue, mode, echo.as_ref()));
+        checks.push(match danger(&subject.driver.name, subject.kernel, mode) {
+            Some(why) => Check::warn(check, format!("left out: {why}"), "give --copy to spray's commands"),
+            None => told(check, (0..subject.queues()).map(attempt).collect(), echo.is_some(), subject),
+        });
     }
     checks
+}
+
+/// Why not even a probe tries a mode: what others found may take the NIC away, or the machine.
+fn danger(driver: &str, kernel: Kernel, mode: BindMode) -> Option<String> {
+    match (mode, drivers::zero_copy(driver, kernel)) {
+        (BindMode::ZeroCopy, Trust::Broken { why, source }) => Some(format!("{why} ({source})")),
+        _ => None,
+    }
 }
 
 /// What went wrong with a queue.
@@ -161,5 +172,34 @@ pub(super) fn wait_for_carrier(before: &Interface) {
             return;
         }
         std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Status;
+    use super::*;
+
+    #[test]
+    fn what_took_nics_away_is_not_even_probed() {
+        assert!(danger("ice", (6, 1), BindMode::ZeroCopy).is_some_and(|why| why.contains("ethernet-linux-ice#58")));
+        assert_eq!(danger("ice", (6, 12), BindMode::ZeroCopy), None);
+        assert_eq!(danger("ice", (6, 1), BindMode::Copy), None);
+    }
+
+    /// No driver at hand shares memory with sockets.
+    #[test]
+    fn queues_that_differ_are_told_one_by_one() {
+        let subject = Subject::find("lo").unwrap();
+        let outcomes = || vec![(0, Ok(())), (1, Err(Trouble::Failed("it binds, and does not send".into())))];
+        let copy = told("copy", outcomes(), false, &subject);
+        assert_eq!((copy.status, copy.found.as_str()), (Status::Fail, "queue 1: it binds, and does not send"));
+        let zero = told("zero-copy", vec![(0, Ok(())), (1, Err(Trouble::NoMode))], false, &subject);
+        assert_eq!(
+            (zero.status, zero.found.as_str()),
+            (Status::Warn, "queue 1: the driver has no zero-copy mode on it")
+        );
+        let all = told("zero-copy", vec![(0, Ok(())), (1, Ok(()))], true, &subject);
+        assert_eq!(all.found, "2 of 2 queues bind and send, 16 echoes of each came back");
     }
 }
