@@ -4,7 +4,6 @@ use std::io;
 
 use super::change::Change;
 use super::check::{Check, Group};
-use super::link::is_of_no_use;
 use super::memory::Memory;
 use super::subject::Subject;
 use super::{driver, link, offloads, placement, probe, programs, queues};
@@ -44,6 +43,9 @@ fn find(name: &str) -> Outcome<Subject> {
 fn facts(subject: &Subject) -> Vec<Group> {
     let group = |title, checks| Group { title, checks };
     let mut link = link::checks(subject);
+    if link::is_of_no_use(&subject.interface) {
+        return vec![group("Interface", link)];
+    }
     link.push(programs::check(subject));
     vec![
         group("Interface", link),
@@ -74,11 +76,8 @@ fn fix(subject: &Subject) -> Outcome<Vec<Check>> {
     Ok(checks)
 }
 
-/// What is safe to change, of an interface that is the one to use.
+/// What is safe to change.
 fn changes(subject: &Subject) -> Vec<Change> {
-    if is_of_no_use(&subject.interface) {
-        return Vec::new();
-    }
     facts(subject).into_iter().flat_map(|group| group.checks).flat_map(|check| check.changes).collect()
 }
 

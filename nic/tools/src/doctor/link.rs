@@ -8,6 +8,9 @@ use super::check::Check;
 use super::subject::Subject;
 
 pub(super) fn checks(subject: &Subject) -> Vec<Check> {
+    if is_of_no_use(&subject.interface) {
+        return vec![names(subject), kind(subject)];
+    }
     vec![names(subject), kind(subject), master(subject), state(subject), addresses(subject), mtu(subject)]
 }
 

@@ -97,12 +97,10 @@ enum Trouble {
     Failed(String),
 }
 
+/// Opens a queue and sends by it. A driver that wants to be woken but does not say so (bpf-examples#117) is tried a second time.
 fn try_queue(subject: &Subject, queue: u32, mode: BindMode, echo: Option<&Echo>) -> Result<(), Trouble> {
-    let opened = XskDevice::open(&XskConfig { mode, ..XskConfig::new(subject.name(), queue) });
-    let mut device = opened.map_err(|error| match error {
-        OpenError::NoZeroCopy { .. } => Trouble::NoMode,
-        error => Trouble::Failed(error.to_string()),
-    })?;
+    let asked = XskConfig { mode, ..XskConfig::new(subject.name(), queue) };
+    let mut device = open(&asked)?;
     // Some drivers let a socket bind, and refuse to send (firedancer#273, #4266).
     match SockRef::from(&device.as_fd()).send_with_flags(&[], libc::MSG_DONTWAIT) {
         Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS)) => {
@@ -110,7 +108,24 @@ fn try_queue(subject: &Subject, queue: u32, mode: BindMode, echo: Option<&Echo>)
         }
         _ => {}
     }
-    echo.map_or(Ok(()), |echo| echo.run(&mut device)).map_err(Trouble::Failed)
+    let Some(echo) = echo else { return Ok(()) };
+    echo.run(&mut device).map_err(|why| {
+        drop(device);
+        let awake =
+            open(&XskConfig { need_wakeup: false, ..asked }).is_ok_and(|mut device| echo.run(&mut device).is_ok());
+        Trouble::Failed(if awake {
+            format!("{why}; all did without the option that lets the driver sleep")
+        } else {
+            why
+        })
+    })
+}
+
+fn open(config: &XskConfig) -> Result<XskDevice, Trouble> {
+    XskDevice::open(config).map_err(|error| match error {
+        OpenError::NoZeroCopy { .. } => Trouble::NoMode,
+        error => Trouble::Failed(error.to_string()),
+    })
 }
 
 fn told(check: &'static str, outcomes: Vec<(u32, Result<(), Trouble>)>, echoed: bool, subject: &Subject) -> Check {

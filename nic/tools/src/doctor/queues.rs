@@ -61,8 +61,11 @@ fn rings(rings: RingSizes, ours: u32, zero_copy: bool, name: &str) -> Check {
 
 fn hashing(flow: UdpFlow, fields: HashFields, queues: u32, name: &str) -> Check {
     let check = title(flow);
-    if fields.has_ports() || queues == 1 {
+    if fields.has_ports() {
         return Check::ok(check, format!("by {fields}"));
+    }
+    if queues == 1 {
+        return Check::ok(check, "nothing to spread: there is one queue");
     }
     let to = HashFields::ADDRESSES_AND_PORTS;
     let found =
@@ -80,7 +83,10 @@ const fn title(flow: UdpFlow) -> &'static str {
 }
 
 fn table(subject: &Subject) -> Check {
-    let Ok(table) = subject.ethtool.indirection() else { return Check::ok("RSS table", "the driver has none") };
+    let table = subject.ethtool.indirection().unwrap_or_default();
+    if table.queues.is_empty() {
+        return Check::ok("RSS table", "the driver has none");
+    }
     let mut used = table.queues.clone();
     used.sort_unstable();
     used.dedup();

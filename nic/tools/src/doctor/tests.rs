@@ -149,6 +149,16 @@ fn a_peer_that_does_not_answer_is_told_and_queues_are_probed_nevertheless() {
 }
 
 #[test]
+fn echoes_that_do_not_come_back_are_counted() {
+    on_veth(|| {
+        ip("neighbour add 10.79.0.9 lladdr 02:00:00:00:00:09 dev eth0");
+        let checks = doctor("eth0", |arguments| arguments.peer = "10.79.0.9".parse().ok());
+        let found = "queue 0: 0 of 16 echoes came back within a second\nqueue 1: 0 of 16";
+        expect(&checks, "copy", Status::Fail, (found, "the lines above"));
+    });
+}
+
+#[test]
 fn another_program_is_named_with_its_owner_and_left_alone() {
     on_veth(|| {
         let eth0 = Interface::find("eth0").unwrap();
