@@ -9,7 +9,6 @@
 
 use std::{
     collections::VecDeque,
-    ffi::CString,
     io,
     os::fd::{AsFd, BorrowedFd, RawFd},
     time::Duration,
@@ -19,6 +18,7 @@ use super::{
     Device, DeviceStats, FrameCensus, FrameId, Received,
     frames::{Frames, Place},
 };
+use crate::net::ethtool::{Ethtool, interface_index};
 
 mod config;
 mod error;
@@ -38,16 +38,6 @@ use config::{ETHERNET_HEADER, HEADROOM, capacity};
 use socket::Socket;
 pub(crate) use sys::any_readable;
 use umem::Umem;
-
-/// The rate of an interface's link in bits per second, where the driver tells. The interface is of this thread's network namespace.
-pub(crate) fn link_bps(interface: &str) -> Option<u64> {
-    CString::new(interface).ok().and_then(|name| sys::link_bps(&name).ok())
-}
-
-/// The number of an interface of this thread's network namespace.
-pub(crate) fn interface_index(interface: &str) -> Option<u32> {
-    CString::new(interface).ok().and_then(|name| sys::interface_index(&name))
-}
 
 /// One queue of an interface: an AF_XDP socket with its own frames.
 ///
@@ -81,17 +71,18 @@ impl XskDevice {
     /// Each [`OpenError`] says what to do about it.
     pub fn open(config: &XskConfig) -> Result<Self, OpenError> {
         config.check()?;
-        let name = CString::new(config.interface.as_str()).map_err(|_| config.no_interface())?;
-        let mtu = sys::interface_mtu(&name).map_err(|error| match error.raw_os_error() {
-            Some(libc::ENODEV) => config.no_interface(),
-            _ => config.failed("asking for the MTU", error),
+        let mtu = Ethtool::open(&config.interface).and_then(|ethtool| ethtool.mtu()).map_err(|error| {
+            match error.raw_os_error() {
+                Some(libc::ENODEV) => config.no_interface(),
+                _ => config.failed("asking for the MTU", error),
+            }
         })?;
         config.check_mtu(mtu)?;
         match config.mode {
-            BindMode::Copy => Self::bind_patiently(config, &name, mtu, false),
-            BindMode::ZeroCopy => Self::bind_patiently(config, &name, mtu, true),
-            BindMode::Auto => match Self::bind_patiently(config, &name, mtu, true) {
-                Err(OpenError::NoZeroCopy { .. }) => Self::bind_patiently(config, &name, mtu, false),
+            BindMode::Copy => Self::bind_patiently(config, mtu, false),
+            BindMode::ZeroCopy => Self::bind_patiently(config, mtu, true),
+            BindMode::Auto => match Self::bind_patiently(config, mtu, true) {
+                Err(OpenError::NoZeroCopy { .. }) => Self::bind_patiently(config, mtu, false),
                 other => other,
             },
         }
@@ -99,20 +90,24 @@ impl XskDevice {
 
     /// Binds, and waits up to 200 ms for a busy queue: the kernel releases the queue of a closed socket a little
     /// later, from a work queue.
-    fn bind_patiently(config: &XskConfig, name: &CString, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
+    fn bind_patiently(config: &XskConfig, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
         for _ in 0..20 {
-            match Self::bind(config, name, mtu, zero_copy) {
+            match Self::bind(config, mtu, zero_copy) {
                 Err(OpenError::QueueBusy { .. }) => std::thread::sleep(Duration::from_millis(10)),
                 other => return other,
             }
         }
-        Self::bind(config, name, mtu, zero_copy)
+        Self::bind(config, mtu, zero_copy)
     }
 
     /// The order is what drivers need: many fill a zero-copy queue from the fill ring while it is being bound, and only then.
-    fn bind(config: &XskConfig, name: &CString, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
+    fn bind(config: &XskConfig, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
         // A driver that does not tell how long its ring is gets what is usual.
-        let nic_ring = if zero_copy { sys::nic_rx_ring(name).unwrap_or(0) } else { 0 };
+        let nic_ring = if zero_copy {
+            Ethtool::open(&config.interface).and_then(|nic| nic.rings()).map_or(0, |rings| rings.rx)
+        } else {
+            0
+        };
         let config = &config.filling(nic_ring);
         let umem = Umem::new(config.frames, config.frame_size).map_err(|error| config.umem_failed(error))?;
         let socket = Socket::new(&umem, config).map_err(|error| config.umem_failed(error))?;
@@ -134,7 +129,7 @@ impl XskDevice {
             stats: DeviceStats::default(),
         };
         device.refill();
-        let index = sys::interface_index(name).ok_or_else(|| config.no_interface())?;
+        let index = interface_index(&config.interface).ok_or_else(|| config.no_interface())?;
         device.socket.bind(index, config, zero_copy).map_err(|error| config.bind_failed(error, zero_copy))?;
         match sys::kick(device.fd()) {
             // Some drivers take the socket and only then say that they cannot serve it.

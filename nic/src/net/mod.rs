@@ -1,5 +1,8 @@
-//! The kernel's side of the network: interfaces, where frames to a peer go, and TUN devices.
+//! The kernel's side of the network: interfaces and what their drivers can do, where frames to a peer go, and TUN devices.
 
+pub mod declared;
+pub mod drivers;
+pub mod ethtool;
 mod interface;
 mod next_hop;
 mod revival;
@@ -116,3 +119,6 @@ fn ask<T: Send>(exchange: impl AsyncFnOnce(Handle) -> Result<T, NetError> + Send
     };
     std::thread::scope(|scope| scope.spawn(ask).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -214,6 +214,17 @@ fn provoke(prod: Option<&Socket>, peer: IpAddr) {
     let _ = prod.map(|socket| socket.send_to(&[0], &SocketAddr::new(peer, DISCARD).into()));
 }
 
+impl Interface {
+    /// The Ethernet address to which frames to `peer` go, from the address that [`own_address`](Self::own_address) tells.
+    ///
+    /// # Errors
+    /// When there is no such address or no route, or the next hop does not answer within two seconds.
+    pub fn next_hop(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
+        let patience = Duration::from_secs(2);
+        Source { interface: self.clone(), address: self.own_address(Some(peer))?, patience }.resolve(peer)
+    }
+}
+
 fn destination(entry: &NeighbourMessage) -> Option<IpAddr> {
     entry.attributes.iter().find_map(|attribute| match attribute {
         NeighbourAttribute::Destination(NeighbourAddress::Inet(v4)) => Some(IpAddr::V4(*v4)),

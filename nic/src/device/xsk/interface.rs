@@ -10,6 +10,8 @@ use thiserror::Error;
 use super::{BindMode, OpenError, XskConfig, XskDevice, queues::XskQueues};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use crate::endpoint::ConfigError;
+use crate::net::drivers::{self, Trust};
+use crate::net::ethtool::Ethtool;
 use crate::net::{Interface, NetError};
 use crate::xdp::{AttachMode, ProgramError, SteerProgram};
 
@@ -21,6 +23,7 @@ pub struct XskInterface {
     steer: SteerProgram,
     queues: XskQueues,
     mode: AttachMode,
+    distrust: Option<String>,
     interface: Interface,
 }
 
@@ -47,14 +50,12 @@ pub enum TakeOverError {
     },
     /// Zero-copy was insisted on, and the driver does not take the steering program.
     #[error(
-        "no zero-copy on {interface}: its driver does not take an XDP program, it says: {why}. Many drivers take one with a smaller MTU \
-         (`ip link set {interface} mtu 1500`, it has {mtu}), with fewer queues or without LRO; without --zero-copy the kernel copies"
+        "no zero-copy on {interface}: its driver does not take an XDP program, it says: {why}. `spray doctor {interface}` tells what \
+         drivers mind, and --fix mends most of it; without --zero-copy the kernel copies"
     )]
     Generic {
         /// The interface.
         interface: String,
-        /// Its MTU.
-        mtu: u32,
         /// What the driver says.
         why: String,
     },
@@ -78,7 +79,9 @@ impl XskInterface {
         // Drivers prepare for sockets by the program. Frames that come before a socket does go to the kernel.
         let failed = |source| TakeOverError::Attach { interface: name.clone(), source };
         let mode = steer.attach(interface.index).map_err(failed)?;
-        let sockets = XskConfig { mode: bind_mode(&interface, sockets.mode, &steer)?, interface: name, ..sockets };
+        let distrust = if sockets.mode == BindMode::Auto { distrust(&name) } else { None };
+        let asked = if distrust.is_some() { BindMode::Copy } else { sockets.mode };
+        let sockets = XskConfig { mode: bind_mode(&interface, asked, &steer)?, interface: name, ..sockets };
         let queues = match queue {
             Some(queue) => XskQueues::open(&sockets, &[queue])?,
             None => XskQueues::open_all(&sockets, SteerProgram::QUEUES)?,
@@ -86,7 +89,7 @@ impl XskInterface {
         for queue in queues.queues() {
             steer.register(queue.queue(), queue.as_fd())?;
         }
-        Ok(Self { steer, queues, mode, interface })
+        Ok(Self { steer, queues, mode, distrust, interface })
     }
 
     /// Whether the driver reads and writes our frames itself, on all queues; otherwise the kernel copies.
@@ -105,6 +108,12 @@ impl XskInterface {
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         self.steer.refusal()
+    }
+
+    /// Why zero-copy was not tried, where it is known to break with this driver on this kernel and nobody insisted on it.
+    #[must_use]
+    pub fn distrust(&self) -> Option<&str> {
+        self.distrust.as_deref()
     }
 
     /// How the program sits on the interface; [`AttachMode::Generic`] is slower and worth a warning.
@@ -126,13 +135,20 @@ impl XskInterface {
     }
 }
 
+/// Why zero-copy is not even tried unless somebody insists on it: it is known to break with this driver on this kernel.
+fn distrust(interface: &str) -> Option<String> {
+    let driver = Ethtool::open(interface).and_then(|nic| nic.driver()).ok()?.name;
+    match drivers::zero_copy(&driver, drivers::running()?) {
+        Trust::Broken { why, source } => Some(format!("{why} ({driver}; {source})")),
+        _ => None,
+    }
+}
+
 /// How to bind behind a program that is attached: a driver that has refused it does not take part in zero-copy either.
 fn bind_mode(interface: &Interface, asked: BindMode, steer: &SteerProgram) -> Result<BindMode, TakeOverError> {
     let Some(why) = steer.refusal() else { return Ok(asked) };
     match asked {
-        BindMode::ZeroCopy => {
-            Err(TakeOverError::Generic { interface: interface.name.clone(), mtu: interface.mtu, why: why.into() })
-        }
+        BindMode::ZeroCopy => Err(TakeOverError::Generic { interface: interface.name.clone(), why: why.into() }),
         _ => Ok(BindMode::Copy),
     }
 }

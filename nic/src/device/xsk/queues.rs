@@ -1,13 +1,13 @@
 //! Several queues of an interface as one device.
 
 use std::{
-    ffi::CString,
     io,
     os::fd::{AsRawFd, OwnedFd, RawFd},
 };
 
 use super::{OpenError, XskConfig, XskDevice, sys};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
+use crate::net::ethtool::{Channels, Ethtool};
 
 /// Several queues of an interface: frames arrive on all of them and leave by the first.
 ///
@@ -94,11 +94,10 @@ impl XskQueues {
 
 /// How many receive queues an interface has, and the arguments of `ethtool -L` that leave one. A driver that does not tell has one.
 fn receive_queues(config: &XskConfig) -> Result<(u32, &'static str), OpenError> {
-    let name = CString::new(config.interface.as_str()).map_err(|_| config.no_interface())?;
-    let channels = match sys::channels(&name) {
+    let channels = match Ethtool::open(&config.interface).and_then(|ethtool| ethtool.channels()) {
         Ok(channels) => channels,
         Err(error) => match error.raw_os_error() {
-            Some(libc::EOPNOTSUPP) => sys::Channels::default(),
+            Some(libc::EOPNOTSUPP) => Channels::default(),
             Some(libc::ENODEV) => return Err(config.no_interface()),
             _ => return Err(config.failed("asking for the number of queues", error)),
         },
@@ -108,7 +107,7 @@ fn receive_queues(config: &XskConfig) -> Result<(u32, &'static str), OpenError> 
         (_, 0) => "combined 1",
         _ => "combined 1 rx 0",
     };
-    Ok(((channels.combined + channels.rx).max(1), one))
+    Ok((channels.receiving().max(1), one))
 }
 
 /// The settings of each of `queues` queues.

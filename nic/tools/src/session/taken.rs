@@ -17,6 +17,9 @@ pub struct Taken {
     refused: Option<String>,
     /// The driver uses our memory directly; otherwise the kernel copies.
     zero_copy: bool,
+    /// Why zero-copy was not tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distrust: Option<String>,
     /// Queues that have a socket, all of them served by one thread.
     queues: usize,
 }
@@ -28,6 +31,7 @@ impl Taken {
             xdp: if device.attach_mode() == AttachMode::Native { "native" } else { "generic" },
             refused: device.refusal().map(Into::into),
             zero_copy: device.zero_copy(),
+            distrust: device.distrust().map(Into::into),
             queues: device.queues(),
         }
     }
@@ -41,11 +45,15 @@ impl fmt::Display for Taken {
             queues => format!("{queues} queues on one thread"),
         };
         write!(f, "{} XDP, {copy}, {queues}", self.xdp)?;
+        if let (Some(why), None) = (&self.distrust, &self.refused) {
+            write!(f, ". Zero-copy is not tried: {why}; --zero-copy insists on it")?;
+        }
         let Some(why) = &self.refused else { return Ok(()) };
         write!(
             f,
-            ". Warning: that is slow. The driver does not take an XDP program, it says: {why}. Many take one with a smaller MTU, fewer \
-             queues or without LRO"
+            ". Warning: that is slow. The driver does not take an XDP program, it says: {why}. `spray doctor {}` tells \
+             what drivers mind, and --fix mends most of it",
+            self.name
         )
     }
 }
@@ -56,11 +64,18 @@ mod tests {
 
     #[test]
     fn the_line_says_how_and_why() {
-        let native = Taken { name: "eth0".into(), xdp: "native", refused: None, zero_copy: true, queues: 4 };
+        let native =
+            Taken { name: "eth0".into(), xdp: "native", refused: None, zero_copy: true, distrust: None, queues: 4 };
         assert_eq!(native.to_string(), "native XDP, zero-copy, 4 queues on one thread");
         let refused = Some("MTU too large".into());
-        let generic = Taken { xdp: "generic", refused, zero_copy: false, queues: 1, ..native };
+        let generic = Taken { xdp: "generic", refused, zero_copy: false, queues: 1, ..native.clone() };
         assert!(generic.to_string().starts_with("generic XDP, copied by the kernel, one queue. Warning"));
-        assert!(generic.to_string().contains("it says: MTU too large. Many take one with a smaller MTU"));
+        let distrusted = Taken { zero_copy: false, distrust: Some("it hangs (x#1)".into()), ..native };
+        assert!(
+            distrusted
+                .to_string()
+                .ends_with("4 queues on one thread. Zero-copy is not tried: it hangs (x#1); --zero-copy insists on it")
+        );
+        assert!(generic.to_string().contains("it says: MTU too large. `spray doctor eth0` tells"));
     }
 }
