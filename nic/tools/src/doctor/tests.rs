@@ -187,7 +187,12 @@ fn a_driver_that_refuses_the_program_is_told() {
         for interface in ["eth1", "eth2"] {
             ip(&format!("link set {interface} mtu 9000 up"));
         }
-        expect(&doctor("eth1", |_| {}), "attach", Status::Warn, ("generic", "the other side's MTU counts"));
+        expect(
+            &doctor("eth1", |_| {}),
+            "attach",
+            Status::Warn,
+            ("veth: Peer MTU is too large", "the other side's counts"),
+        );
     });
 }
 
