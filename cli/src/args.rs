@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 #[cfg(feature = "xdp")]
-use spray_tools::args::{Keygen, Perf, Recv, Send, Serve, Tunnel};
+use spray_tools::args::{Doctor, Keygen, Perf, Recv, Send, Serve, Tunnel};
 
 #[cfg(feature = "lab")]
 use crate::lab;
@@ -57,8 +57,8 @@ pub enum Command {
     /// Makes a key for `spray send`, `spray recv` and `spray tunnel`, and prints its public half
     Keygen(Keygen),
     #[cfg(feature = "xdp")]
-    /// Checks what this machine can do, and says what is missing
-    Doctor,
+    /// Checks what this machine and an interface can do, and says what is missing
+    Doctor(Doctor),
     #[cfg(feature = "lab")]
     #[command(flatten)]
     Upkeep(lab::args::Upkeep),

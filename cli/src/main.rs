@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "xdp")]
         Command::Keygen(arguments) => spray_tools::keygen(&arguments),
         #[cfg(feature = "xdp")]
-        Command::Doctor => doctor(),
+        Command::Doctor(arguments) => doctor(&arguments),
         #[cfg(feature = "lab")]
         Command::Upkeep(command) => command.run(),
         Command::Completions(arguments) => shell::completions(&arguments),
@@ -63,14 +63,20 @@ fn main() -> ExitCode {
     }
 }
 
-/// Checks what this machine can do, and says how to mend what is missing.
+/// Checks what this machine can do, and an interface, and says how to mend what is missing.
 #[cfg(feature = "xdp")]
-fn doctor() -> spray_tools::failure::Outcome {
+fn doctor(arguments: &spray_tools::args::Doctor) -> spray_tools::failure::Outcome {
     let mut checks = Vec::from(doctor::kernel());
     #[cfg(feature = "lab")]
-    checks.extend(lab::doctor::programs());
+    let of_the_laboratory = !arguments.has_interface();
+    #[cfg(feature = "lab")]
+    if of_the_laboratory {
+        checks.extend(lab::doctor::programs());
+    }
     checks.extend(doctor::packets());
     #[cfg(feature = "lab")]
-    checks.push(lab::doctor::leftovers());
-    doctor::tell(&checks)
+    if of_the_laboratory {
+        checks.push(lab::doctor::leftovers());
+    }
+    doctor::tell(checks, arguments)
 }

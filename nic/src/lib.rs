@@ -55,7 +55,7 @@
 //! | payload that stays in the frames | [`Endpoint::with_sink`], [`Endpoint::send_from`] |
 //!
 //! `nic/examples` has an echo server, a file transfer and a measurement of goodput; `docs/library.md` of the project tells more. Two features are
-//! on by default. Without `xdp` the crate needs neither libxdp nor libbpf, and the network in memory is left; without `tokio` there is no [`aio`].
+//! on by default. Without `xdp` the crate needs no libbpf, and the network in memory is left; without `tokio` there is no [`aio`].
 //!
 //! A point in time is a [`Time`]; how long something takes is a `u64` of picoseconds, whose name ends with `_ps`.
 

@@ -2,7 +2,7 @@
 
 use crate::sh::{self, Failure, Outcome};
 use crate::steps::{self, Steps};
-use crate::{demo, ebpf, kernels, outside, portable, prove, setup, test};
+use crate::{demo, ebpf, kernels, nics, outside, portable, prove, setup, test};
 
 /// `cargo xtask ci [--no-skips]`: every check that `cargo xtask test` leaves out.
 pub fn ci(arguments: &[String]) -> Outcome {
@@ -20,6 +20,7 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run_where_possible("XDP objects built anew and compared", ebpf::compare)?;
     steps.run_where_possible("a short demo", short_demo)?;
     steps.run_where_possible("another kernel", kernels::one_other)?;
+    steps.run_where_possible("emulated NICs", nics::two)?;
     // It takes minutes to build, and its database of advisories cannot be had everywhere.
     if prove::has_deny() { steps.run("licences, sources and advisories", prove::deny) } else { Ok(()) }
 }

@@ -73,6 +73,12 @@ fn compile(options: &[&str]) -> Outcome<PathBuf> {
     Ok(kept)
 }
 
+/// Builds an example of a package; returns its path.
+pub fn example(package: &str, name: &str) -> Outcome<PathBuf> {
+    sh::run(sh::cargo().args(["build", "--release", "--package", package, "--example", name]))?;
+    Ok(target().join("release/examples").join(name))
+}
+
 /// Where cargo puts what it builds.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| sh::root().join("target"), Into::into)

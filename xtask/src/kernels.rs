@@ -1,26 +1,30 @@
 //! Other kernels: boots Debian's in QEMU under software emulation, loads every program there and sends real packets, also over
 //! zero-copy sockets where the kernel's virtio driver has them.
 //!
-//! The machine needs no KVM and no root: packages are downloaded with a private configuration of apt, and unpacked, not
-//! installed.
+//! The machine needs no KVM and no root.
 
-mod boot;
-mod initrd;
-mod packages;
 mod report;
+mod script;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::setup;
 use crate::sh::{self, Failure, Outcome};
-use packages::Kernel;
+use crate::vm;
+use crate::vm::boot::{Machine, VIRTIO};
+use crate::vm::initrd::{self, Content};
+use crate::vm::packages::{self, CLOUD, Kernel, Wanted};
+use crate::vm::tools::Tools;
 use report::Row;
 
+/// Debian's releases and what it prepares: where kernels of different ages are.
+const SUITES: [&str; 8] =
+    ["bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports", "forky", "sid", "experimental"];
 /// What is tried when no version is named: the oldest that Debian still has, its stable ones, the newest.
 const DEBIANS: [&str; 6] = ["5.10", "6.1", "6.12", "6.18", "7.2", "7.3"];
 /// The oldest kernel that must take the programs, as in `spray doctor`. Older ones refuse pointers as parameters of functions.
 const OLDEST: [u32; 2] = [5, 15];
+/// The machine's own will do.
+const QEMU: [crate::setup::Package; 1] = [&["qemu-system-x86"]];
 /// The kernel that `cargo xtask ci` boots beside the machine's own.
 const IN_TESTS: &str = "6.1";
 /// Where that one is.
@@ -38,13 +42,13 @@ enum Extent {
 /// `cargo xtask kernels VERSION...`: tries each kernel and writes `docs/results/kernels.md`.
 pub fn kernels(versions: &[String]) -> Outcome {
     let versions = if versions.is_empty() { DEBIANS.map(String::from).to_vec() } else { versions.to_vec() };
-    tools()?;
+    vm::provide(&QEMU)?;
     let program = crate::demo::build()?;
-    let lists = packages::update("apt", &packages::SUITES)?;
+    let lists = packages::update("apt", &SUITES)?;
     let (mut rows, mut missing) = (Vec::new(), Vec::new());
     for version in &versions {
         let folder = folder(version);
-        match lists.fetch(version, &folder) {
+        match lists.fetch(wanted(version), &folder) {
             Ok(kernel) => rows.push(try_kernel(&kernel, &folder, &program, Extent::Demo)?),
             Err(failure) => missing.push(failure.message),
         }
@@ -64,11 +68,11 @@ pub fn kernels(versions: &[String]) -> Outcome {
 /// With code 2 it could not be tried here, which the caller reports as skipped.
 pub fn one_other() -> Outcome {
     let not_here = |failure: Failure| Failure::unable(failure.message);
-    tools().map_err(not_here)?;
+    vm::provide(&QEMU).map_err(not_here)?;
     let program = crate::demo::build()?;
     let lists = packages::update("apt-tests", &[ITS_SUITE]).map_err(not_here)?;
     let folder = folder("tests");
-    let kernel = lists.fetch(IN_TESTS, &folder).map_err(not_here)?;
+    let kernel = lists.fetch(wanted(IN_TESTS), &folder).map_err(not_here)?;
     verdict(&[try_kernel(&kernel, &folder, &program, Extent::Short)?])
 }
 
@@ -76,24 +80,19 @@ fn folder(version: &str) -> PathBuf {
     sh::root().join("target/kernels").join(version)
 }
 
-/// QEMU, a static shell for the initrd, and what unpacks modules.
-fn tools() -> Outcome {
-    const TOOLS: [setup::Package; 4] = [&["qemu-system-x86"], &["busybox-static", "busybox"], &["xz-utils"], &["dpkg"]];
-    if !cfg!(target_arch = "x86_64") {
-        return Err(Failure::unable("the other kernels are booted for x86-64 only, which this machine is not"));
-    }
-    if sh::capture("apt-get", &["--version"]).is_none() {
-        return Err(Failure::unable("the other kernels are Debian's packages: this takes apt"));
-    }
-    setup::provide(&TOOLS)
+/// With veth pairs, and a NIC of the virtual machine with what it rests on.
+fn wanted(version: &str) -> Wanted<'_> {
+    Wanted { version, flavour: CLOUD, modules: &["veth", "failover", "net_failover", "virtio_net"] }
 }
 
 fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, extent: Extent) -> Outcome<Row> {
-    let (initrd, stripped) = (folder.join("initrd"), folder.join("spray"));
+    let (initrd, tools) = (folder.join("initrd"), Tools::default());
     // The initrd is unpacked into the virtual machine's memory.
-    sh::run(Command::new("strip").arg("--strip-debug").arg(program).arg("-o").arg(&stripped))?;
-    initrd::write(&initrd, kernel, &stripped, command(extent))?;
-    let console = boot::boot(&kernel.image, &initrd, extent)?;
+    let spray = vm::stripped(program, &folder.join("spray"))?;
+    let (programs, files) = ([("bin/spray", spray)], [("scenario.toml", script::SCENARIO)]);
+    let script = script::script(extent);
+    initrd::write(&initrd, &Content { kernel, programs: &programs, tools: &tools, files: &files, script: &script })?;
+    let console = boot(&kernel.image, &initrd, &tools, extent)?;
     // Some hundred megabytes.
     let _ = std::fs::remove_dir_all(kernel.folder());
     let log = folder.join("console.txt");
@@ -103,12 +102,26 @@ fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, extent: Extent) ->
     Ok(row)
 }
 
-/// What the virtual machine runs.
-fn command(extent: Extent) -> &'static str {
-    match extent {
-        Extent::Short => "spray run /scenario.toml --out /tmp/run",
-        Extent::Demo => "spray demo --bytes 4000000 --out /tmp/run",
+/// Returns the lines of the console. A hub joins the two NICs.
+fn boot(image: &Path, initrd: &Path, tools: &Tools, extent: Extent) -> Outcome<Vec<String>> {
+    // Two to twenty times what it takes on two cores; a kernel that hangs ends the machine.
+    let seconds = match extent {
+        Extent::Short => 180,
+        Extent::Demo => 1200,
+    };
+    let nics: Vec<String> = (0..2).flat_map(nic).collect();
+    let machine = Machine { tools, image, initrd, words: "", nics: &nics, wires: None, seconds, shown: true };
+    let console = machine.boot()?;
+    if console.ended {
+        return Ok(console.lines);
     }
+    let last = console.lines[console.lines.len().saturating_sub(20)..].join("\n");
+    Err(Failure::failed(format!("the virtual machine did not come to its end in {seconds} s:\n{last}")))
+}
+
+fn nic(number: usize) -> [String; 4] {
+    let device = format!("virtio-net-pci,netdev=hub{number},mac=02:00:00:00:00:0{number},{VIRTIO}");
+    ["-netdev".into(), format!("hubport,id=hub{number},hubid=0"), "-device".into(), device]
 }
 
 fn verdict(rows: &[Row]) -> Outcome {
@@ -122,11 +135,4 @@ fn verdict(rows: &[Row]) -> Outcome {
         "these kernels refuse a program, did not verify the payload or failed over zero-copy sockets: {}",
         bad.join(", ")
     )))
-}
-
-/// Makes an empty folder.
-fn fresh(folder: &Path) -> Outcome<PathBuf> {
-    let _ = std::fs::remove_dir_all(folder);
-    std::fs::create_dir_all(folder).map_err(|error| Failure::failed(format!("{}: {error}", folder.display())))?;
-    Ok(folder.into())
 }

@@ -6,6 +6,7 @@ mod dist;
 mod ebpf;
 mod fuzz;
 mod kernels;
+mod nics;
 mod outside;
 mod portable;
 mod prove;
@@ -13,6 +14,7 @@ mod setup;
 mod sh;
 mod steps;
 mod test;
+mod vm;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -25,7 +27,7 @@ const USAGE: &str = "cargo xtask COMMAND
   test [--no-skips]   install what is missing, check formatting, build and run all tests; as root also those on network namespaces.
                       With --no-skips it installs what all tests need (half a gigabyte more), and a test that skips is a failure
   ci [--no-skips]     what `test` leaves out: clippy, docs, the builds without `xdp` and without `lab`, slow tests, tests of further
-                      features, the XDP objects built anew and compared, a short demo, another kernel
+                      features, the XDP objects built anew and compared, a short demo, another kernel, emulated NICs
   setup               only check what must be installed, and install it (Debian or Ubuntu, as root)
   fuzz [TARGET].. [--seconds N]
                       the fuzz targets, guided by coverage, each for so long; says how many executions
@@ -41,6 +43,7 @@ const USAGE: &str = "cargo xtask COMMAND
   results             all balancers under all conditions, and what each decision costs, into docs/results/host-schemes.md
   figures             the papers' figures at quick size, or at full size where target/figures has that, into docs/results/papers.md
   kernels [VERSION].. boots Debian's kernels in QEMU, loads every program and runs the demo, into docs/results/kernels.md
+  nics [NAME]..       `spray` on emulated NICs in QEMU (as root), into docs/results/nics.md; a NAME runs the rows that begin so
   dist                a static `spray` as tarball, Debian package and container image, into target/dist (as root)
   doc                 the documentation of all crates";
 
@@ -60,8 +63,10 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: &[String]) -> Outcome {
     let (command, rest) = arguments.split_first().ok_or_else(|| Failure::unable(format!("which task?\n\n{USAGE}")))?;
-    let takes_arguments =
-        matches!(command.as_str(), "demo" | "bench" | "ci" | "fuzz" | "kernels" | "real-network" | "speed" | "test");
+    let takes_arguments = matches!(
+        command.as_str(),
+        "demo" | "bench" | "ci" | "fuzz" | "kernels" | "nics" | "real-network" | "speed" | "test"
+    );
     if let (false, Some(extra)) = (takes_arguments, rest.first()) {
         return Err(Failure::unable(format!("`{command}` takes no arguments, got `{extra}`\n\n{USAGE}")));
     }
@@ -75,6 +80,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "build" => demo::build_all().map(|program| println!("{}", program.display())),
         "bench" => demo::bench(rest),
         "kernels" => kernels::kernels(rest),
+        "nics" => nics::nics(rest),
         "fuzz" => fuzz::fuzz(rest),
         "miri" => prove::miri(),
         "deny" => prove::deny(),

@@ -10,23 +10,14 @@ use crate::sh::{self, Failure, Outcome};
 const RUSTC: (u32, u32) = (1, 88);
 /// Alternatives: any of them will do. The first one that apt knows is installed.
 pub type Package = &'static [&'static str];
-/// For the C libraries under the AF_XDP sockets and the loader (libxdp, libbpf), and their bindings.
-const FOR_BUILDING: [Package; 9] = [
-    &["gcc"],
-    &["g++"],
-    &["make"],
-    &["pkg-config", "pkgconf"],
-    &["m4"],
-    &["clang"],
-    &["libclang-dev", "libclang-14-dev"],
-    &["libelf-dev"],
-    &["zlib1g-dev"],
-];
+/// For the C library that loads programs (libbpf).
+const FOR_BUILDING: [Package; 6] =
+    [&["gcc"], &["g++"], &["make"], &["pkg-config", "pkgconf"], &["libelf-dev"], &["zlib1g-dev"]];
 const FOR_BUILDING_ELSEWHERE: &str =
     "this system has no apt, and lacks a C compiler, a library or a tool. Install, as root,
-  on Fedora: dnf install gcc gcc-c++ make pkgconf-pkg-config m4 clang clang-devel elfutils-libelf-devel zlib-devel
-  on Arch:   pacman -S --needed gcc make pkgconf m4 clang libelf zlib
-  elsewhere: what these hold; Debian calls them gcc g++ make pkg-config m4 clang libclang-dev libelf-dev zlib1g-dev";
+  on Fedora: dnf install gcc gcc-c++ make pkgconf-pkg-config elfutils-libelf-devel zlib-devel
+  on Arch:   pacman -S --needed gcc make pkgconf libelf zlib
+  elsewhere: what these hold; Debian calls them gcc g++ make pkg-config libelf-dev zlib1g-dev";
 /// A compiler with a ready-made `core` for BPF, and the LLVM that `bpf-linker` is built with.
 const FOR_KERNEL_PROGRAMS: [Package; 5] =
     [&["rustc-web"], &["libstd-rust-web-dev-bpf"], &["llvm-22-dev"], &["libpolly-22-dev"], &["libzstd-dev"]];
@@ -165,7 +156,7 @@ fn available(package: &str) -> bool {
 
 /// Other distributions' packages have other names: look for the programs instead.
 fn built_elsewhere() -> bool {
-    ["cc", "c++", "make", "m4", "clang"].iter().all(|program| sh::capture(program, &["--version"]).is_some())
+    ["cc", "c++", "make"].iter().all(|program| sh::capture(program, &["--version"]).is_some())
         && sh::capture("pkg-config", &["--exists", "libelf", "zlib"]).is_some()
 }
 

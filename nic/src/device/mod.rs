@@ -228,6 +228,14 @@ pub trait Device {
         false
     }
 
+    /// Tells the driver anew what it may have forgotten while its link was down: nothing arrives since then.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn revive(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// A file descriptor that becomes readable when frames arrive, for `poll` and `tokio`; `None` when there is none.
     fn wake_fd(&self) -> Option<RawFd> {
         None

@@ -1,65 +1,43 @@
-//! AF_XDP sockets, through `xsk-rs` and libxdp.
+//! AF_XDP sockets.
 //!
 //! Rings are named as the kernel does (*fill*, *completion*, *rx*, *tx*; see the kernel's `Documentation/networking/af_xdp.rst`).
 //! A socket receives only what an XDP program on the interface hands it. [`Host::open`](crate::Host::open) comes with that program; for
-//! a program of your own, put [`XskDevice::fd`] into its XSKMAP.
+//! a program of your own, attach it first, since drivers prepare for sockets by it, and put [`XskDevice::fd`] into its XSKMAP.
 //!
-//! In `xsk-rs` it is unsafe to touch a frame that somebody else owns, or to hand it to the kernel. Here `Frames`
-//! records who owns each frame, and every use of a handle checks it, so safe code cannot break the rule.
+//! It is unsafe to touch a frame that somebody else owns, or to hand it to the kernel. Here `Frames` records who owns each frame, and
+//! every use of a handle checks it, so safe code cannot break the rule.
 
 use std::{
-    cell::RefCell,
-    ffi::CString,
+    collections::VecDeque,
     io,
-    num::NonZeroU32,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
+    os::fd::{AsFd, BorrowedFd, RawFd},
     time::Duration,
-};
-
-use xsk_rs::{
-    CompQueue, FillQueue, FrameDesc, RxQueue, Socket, TxQueue, Umem,
-    config::{BindFlags, Interface, LibxdpFlags, SocketConfig, UmemConfig},
 };
 
 use super::{
     Device, DeviceStats, FrameCensus, FrameId, Received,
     frames::{Frames, Place},
 };
+use crate::net::ethtool::{Ethtool, interface_index};
 
 mod config;
 mod error;
 mod interface;
 mod queues;
+mod ring;
 mod rings;
+mod socket;
 mod sys;
+mod umem;
 
 pub use config::{BindMode, XskConfig};
 pub use error::OpenError;
 pub use interface::{TakeOverError, XskInterface};
 
-use config::{ETHERNET_HEADER, capacity};
+use config::{ETHERNET_HEADER, HEADROOM, capacity};
+use socket::Socket;
 pub(crate) use sys::any_readable;
-
-/// The rate of an interface's link in bits per second, where the driver tells. The interface is of this thread's network namespace.
-pub(crate) fn link_bps(interface: &str) -> Option<u64> {
-    CString::new(interface).ok().and_then(|name| sys::link_bps(&name).ok())
-}
-
-/// The number of an interface of this thread's network namespace.
-pub(crate) fn interface_index(interface: &str) -> Option<u32> {
-    CString::new(interface).ok().and_then(|name| sys::interface_index(&name))
-}
-
-/// Descriptors moved between `Frames` and a ring at a time. 64 of 40 bytes stay in the first-level cache.
-const BATCH: usize = 64;
-/// The four rings of a socket.
-#[derive(Debug)]
-struct Rings {
-    fill: FillQueue,
-    completion: CompQueue,
-    rx: RxQueue,
-    tx: TxQueue,
-}
+use umem::Umem;
 
 /// One queue of an interface: an AF_XDP socket with its own frames.
 ///
@@ -67,17 +45,14 @@ struct Rings {
 /// queues, packets of one connection come by all of them: [`Host::open`](crate::Host::open) takes them all.
 #[derive(Debug)]
 pub struct XskDevice {
-    /// A cell: `xsk-rs` needs exclusive access even to count, and [`Device::audit`] counts behind a shared borrow.
-    rings: RefCell<Rings>,
+    // Fields drop in order: the socket, and with it the kernel's use of the memory, ends before the memory.
+    socket: Socket,
     umem: Umem,
-    /// Descriptors as last received or written; `homes` are the original ones.
-    descriptors: Box<[FrameDesc]>,
-    homes: Box<[FrameDesc]>,
+    /// Where in each frame its packet begins: an XDP program may have moved the start of one that arrived.
+    begins: Box<[u16]>,
     frames: Frames,
     /// Frames that [`Device::transmit`] has taken. The next flush puts them into the tx ring.
-    pending: Vec<FrameDesc>,
-    scratch: Box<[FrameDesc; BATCH]>,
-    fd: RawFd,
+    pending: VecDeque<libc::xdp_desc>,
     config: XskConfig,
     mtu: u32,
     zero_copy: bool,
@@ -96,17 +71,18 @@ impl XskDevice {
     /// Each [`OpenError`] says what to do about it.
     pub fn open(config: &XskConfig) -> Result<Self, OpenError> {
         config.check()?;
-        let name = CString::new(config.interface.as_str()).map_err(|_| config.no_interface())?;
-        let mtu = sys::interface_mtu(&name).map_err(|error| match error.raw_os_error() {
-            Some(libc::ENODEV) => config.no_interface(),
-            _ => config.failed("asking for the MTU", error),
+        let mtu = Ethtool::open(&config.interface).and_then(|ethtool| ethtool.mtu()).map_err(|error| {
+            match error.raw_os_error() {
+                Some(libc::ENODEV) => config.no_interface(),
+                _ => config.failed("asking for the MTU", error),
+            }
         })?;
         config.check_mtu(mtu)?;
         match config.mode {
-            BindMode::Copy => Self::bind_patiently(config, &name, mtu, false),
-            BindMode::ZeroCopy => Self::bind_patiently(config, &name, mtu, true),
-            BindMode::Auto => match Self::bind_patiently(config, &name, mtu, true) {
-                Err(OpenError::NoZeroCopy { .. }) => Self::bind_patiently(config, &name, mtu, false),
+            BindMode::Copy => Self::bind_patiently(config, mtu, false),
+            BindMode::ZeroCopy => Self::bind_patiently(config, mtu, true),
+            BindMode::Auto => match Self::bind_patiently(config, mtu, true) {
+                Err(OpenError::NoZeroCopy { .. }) => Self::bind_patiently(config, mtu, false),
                 other => other,
             },
         }
@@ -114,44 +90,35 @@ impl XskDevice {
 
     /// Binds, and waits up to 200 ms for a busy queue: the kernel releases the queue of a closed socket a little
     /// later, from a work queue.
-    fn bind_patiently(config: &XskConfig, name: &CString, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
+    fn bind_patiently(config: &XskConfig, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
         for _ in 0..20 {
-            match Self::bind(config, name, mtu, zero_copy) {
+            match Self::bind(config, mtu, zero_copy) {
                 Err(OpenError::QueueBusy { .. }) => std::thread::sleep(Duration::from_millis(10)),
                 other => return other,
             }
         }
-        Self::bind(config, name, mtu, zero_copy)
+        Self::bind(config, mtu, zero_copy)
     }
 
-    fn bind(config: &XskConfig, name: &CString, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
-        let frames = NonZeroU32::new(config.frames).ok_or_else(|| OpenError::Config("no frames".into()))?;
-        let (umem, mut homes) =
-            Umem::new(umem_config(config)?, frames, false).map_err(|error| config.umem_failed(&error))?;
-        let socket_config = socket_config(config, zero_copy)?;
-        // SAFETY: the contract concerns a UMEM shared by several sockets; this one was made above and gets this one socket.
-        let opened = unsafe { Socket::new(socket_config, &umem, &Interface::new(name.clone()), config.queue) };
-        let (tx, rx, pair) = opened.map_err(|error| config.bind_failed(&error, zero_copy))?;
-        let (fill, completion) =
-            pair.expect("a UMEM that no other socket shares comes with its fill and completion rings");
-        let fd = tx.fd().as_raw_fd();
+    /// The order is what drivers need: many fill a zero-copy queue from the fill ring while it is being bound, and only then.
+    fn bind(config: &XskConfig, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
+        // A driver that does not tell how long its ring is gets what is usual.
+        let nic_ring = if zero_copy {
+            Ethtool::open(&config.interface).and_then(|nic| nic.rings()).map_or(0, |rings| rings.rx)
+        } else {
+            0
+        };
+        let config = &config.filling(nic_ring);
+        let umem = Umem::new(config.frames, config.frame_size).map_err(|error| config.umem_failed(error))?;
+        let socket = Socket::new(&umem, config).map_err(|error| config.umem_failed(error))?;
         // Older kernels refuse. There a flush needs a system call for each 32 frames.
-        let _supported = sys::raise_kick_budget(fd, config.tx_ring);
-        let zero_copy = sys::is_zero_copy(fd).map_err(|error| config.failed("asking for the mode", error))?;
-        for home in &mut homes {
-            // SAFETY: the descriptor is of this UMEM, and the kernel has been given no frame yet.
-            let mut data = unsafe { umem.data_mut(home) };
-            data.cursor().set_pos(capacity(config) as usize);
-        }
+        let _supported = socket.raise_kick_budget(config.tx_ring);
         let mut device = Self {
-            rings: RefCell::new(Rings { fill, completion, rx, tx }),
+            socket,
             umem,
-            descriptors: homes.clone().into(),
-            homes: homes.into(),
+            begins: vec![HEADROOM as u16; config.frames as usize].into(),
             frames: Frames::new(config.frames),
-            pending: Vec::with_capacity(config.tx_ring as usize),
-            scratch: Box::new([FrameDesc::default(); BATCH]),
-            fd,
+            pending: VecDeque::with_capacity(config.tx_ring as usize),
             config: config.clone(),
             mtu,
             zero_copy,
@@ -162,13 +129,21 @@ impl XskDevice {
             stats: DeviceStats::default(),
         };
         device.refill();
-        Ok(device)
+        let index = interface_index(&config.interface).ok_or_else(|| config.no_interface())?;
+        device.socket.bind(index, config, zero_copy).map_err(|error| config.bind_failed(error, zero_copy))?;
+        match sys::kick(device.fd()) {
+            // Some drivers take the socket and only then say that they cannot serve it.
+            Err(error) if zero_copy && error.raw_os_error() != Some(libc::ENETDOWN) => {
+                Err(config.no_zero_copy(format!("its driver takes the socket, but does not send: {error}")))
+            }
+            _ => Ok(device),
+        }
     }
 
     /// The socket's file descriptor, for the XSKMAP of the steering program. It closes with the device.
     #[must_use]
     pub fn fd(&self) -> RawFd {
-        self.fd
+        self.socket.fd()
     }
 
     /// The queue of the interface.
@@ -192,62 +167,41 @@ impl XskDevice {
 
 impl AsFd for XskDevice {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the socket in `rings` keeps the descriptor open for as long as `self` lives, which the borrow cannot outlive.
-        unsafe { BorrowedFd::borrow_raw(self.fd) }
+        // SAFETY: `socket` keeps the descriptor open for as long as `self` lives, which the borrow cannot outlive.
+        unsafe { BorrowedFd::borrow_raw(self.fd()) }
     }
 }
 
 impl Device for XskDevice {
     fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
         let budget = budget.min(out.capacity() - out.len());
-        let mut received = 0;
-        while received < budget {
-            let batch = (budget - received).min(BATCH);
-            // SAFETY: the rx ring holds frames of this UMEM only.
-            let count = unsafe { self.rings.get_mut().rx.consume(&mut self.scratch[..batch]) };
-            for at in 0..count {
-                let descriptor = self.scratch[at];
-                let index = self.index_of(&descriptor);
-                self.frames.shift(index, Place::Fill, Place::Held);
-                self.descriptors[index as usize] = descriptor;
-                let len = descriptor.lengths().data();
-                self.stats.rx_bytes += len as u64;
-                out.push(Received { frame: FrameId(index), len: len as u32 });
-            }
-            received += count;
-            if count < batch {
-                break;
-            }
-        }
-        self.stats.rx += received as u64;
+        let Self { socket, frames, begins, stats, config, .. } = self;
+        let received = socket.rx.take(budget as u32, |descriptor| {
+            let (index, begin) = place_of(descriptor.addr, config.frame_size);
+            frames.shift(index, Place::Fill, Place::Held);
+            begins[index as usize] = begin;
+            stats.rx_bytes += u64::from(descriptor.len);
+            out.push(Received { frame: FrameId(index), len: descriptor.len });
+        });
+        self.stats.rx += u64::from(received);
         if received == 0 {
             self.check_seldom()?;
         } else {
             self.empty_receives = 0;
         }
-        Ok(received)
+        Ok(received as usize)
     }
 
     fn frame(&self, id: &FrameId, len: u32) -> &[u8] {
         let index = self.frames.held(id);
-        // SAFETY: the descriptor is of this UMEM and the caller holds its frame, so the kernel does not touch it; a mutable view of it
-        // needs `&mut self`, so there is none now.
-        let data = unsafe { self.umem.data(&self.descriptors[index as usize]) };
-        &data.contents()[..len as usize]
+        // SAFETY: the caller holds this frame, so the kernel does not touch it; a mutable view of it needs `&mut self`, so there is none now.
+        unsafe { self.umem.frame(index, self.begins[index as usize].into(), len as usize) }
     }
 
     fn frame_mut(&mut self, id: &FrameId) -> &mut [u8] {
         let index = self.frames.held(id);
-        let frame_size = self.config.frame_size as usize;
-        let descriptor = &mut self.descriptors[index as usize];
-        let space = frame_size - descriptor.addr() % frame_size;
-        // SAFETY: the descriptor is of this UMEM and the caller holds its frame, so the kernel does not touch it; `&mut self` excludes
-        // every other view of it.
-        let mut data = unsafe { self.umem.data_mut(descriptor) };
-        data.cursor().set_pos(space);
-        let contents = data.contents_mut();
-        // SAFETY: the same bytes with the lifetime of `&mut self`, which `data`, a local, cannot lend: the UMEM lives as long as `self`.
-        unsafe { std::slice::from_raw_parts_mut(contents.as_mut_ptr(), contents.len()) }
+        // SAFETY: the caller holds this frame, so the kernel does not touch it.
+        unsafe { self.umem.frame_mut(index, self.begins[index as usize].into()) }
     }
 
     fn release(&mut self, id: FrameId) {
@@ -257,11 +211,7 @@ impl Device for XskDevice {
 
     fn allocate(&mut self) -> Option<FrameId> {
         let index = self.frames.take(Place::Held)?;
-        let at = index as usize;
-        // The received packet may begin elsewhere within its frame, if an XDP program moved its start.
-        if self.descriptors[at].addr() != self.homes[at].addr() {
-            self.descriptors[at] = self.homes[at];
-        }
+        self.begins[index as usize] = HEADROOM as u16;
         Some(FrameId(index))
     }
 
@@ -272,12 +222,9 @@ impl Device for XskDevice {
             self.stats.tx_ring_full += 1;
             return Err(id);
         }
-        let descriptor = &mut self.descriptors[index as usize];
-        // SAFETY: the descriptor is of this UMEM and the caller holds its frame; `&mut self` excludes every other view of it.
-        let mut data = unsafe { self.umem.data_mut(descriptor) };
-        data.cursor().set_pos(len as usize);
         self.frames.shift(index, Place::Held, Place::Tx);
-        self.pending.push(*descriptor);
+        let addr = self.address_of(index);
+        self.pending.push_back(libc::xdp_desc { addr, len, options: 0 });
         self.stats.tx += 1;
         self.stats.tx_bytes += u64::from(len);
         Ok(())
@@ -294,9 +241,9 @@ impl Device for XskDevice {
             self.reap();
         }
         self.refill();
-        if self.config.need_wakeup && self.rings.get_mut().fill.needs_wakeup() {
+        if self.config.need_wakeup && self.socket.fill.needs_wakeup() {
             self.stats.wakeups += 1;
-            sys::wake_receive(self.fd)?;
+            sys::wake_receive(self.fd())?;
         }
         Ok(())
     }
@@ -307,13 +254,13 @@ impl Device for XskDevice {
 
     fn stats(&self) -> DeviceStats {
         // A socket whose interface is gone may give no statistics. Our own counts still hold.
-        let Ok(kernel) = self.rings.borrow().tx.fd().xdp_statistics() else { return self.stats };
+        let Ok(kernel) = self.socket.statistics() else { return self.stats };
         DeviceStats {
-            rx_dropped_ring_full: kernel.rx_ring_full(),
-            rx_dropped: kernel.rx_dropped(),
-            fill_empty: kernel.rx_fill_ring_empty_descs(),
-            rx_invalid: kernel.rx_invalid_descs(),
-            tx_invalid: kernel.tx_invalid_descs(),
+            rx_dropped_ring_full: kernel.rx_ring_full,
+            rx_dropped: kernel.rx_dropped,
+            fill_empty: kernel.rx_fill_ring_empty_descs,
+            rx_invalid: kernel.rx_invalid_descs,
+            tx_invalid: kernel.tx_invalid_descs,
             ..self.stats
         }
     }
@@ -338,30 +285,14 @@ impl Device for XskDevice {
     }
 
     fn wake_fd(&self) -> Option<RawFd> {
-        Some(self.fd)
+        Some(self.fd())
     }
 }
 
-fn umem_config(config: &XskConfig) -> Result<UmemConfig, OpenError> {
-    let invalid = |error: &dyn std::error::Error| OpenError::Config(error.to_string());
-    UmemConfig::builder()
-        .frame_size(config.frame_size.try_into().map_err(|error| invalid(&error))?)
-        .fill_queue_size(config.fill_ring.try_into().map_err(|error| invalid(&error))?)
-        .comp_queue_size(config.completion_ring.try_into().map_err(|error| invalid(&error))?)
-        .build()
-        .map_err(|error| invalid(&error))
-}
-
-fn socket_config(config: &XskConfig, zero_copy: bool) -> Result<SocketConfig, OpenError> {
-    let invalid = |error: &dyn std::error::Error| OpenError::Config(error.to_string());
-    let mut flags = if zero_copy { BindFlags::XDP_ZEROCOPY } else { BindFlags::XDP_COPY };
-    flags.set(BindFlags::XDP_USE_NEED_WAKEUP, config.need_wakeup);
-    Ok(SocketConfig::builder()
-        .rx_queue_size(config.rx_ring.try_into().map_err(|error| invalid(&error))?)
-        .tx_queue_size(config.tx_ring.try_into().map_err(|error| invalid(&error))?)
-        .libxdp_flags(LibxdpFlags::XSK_LIBXDP_FLAGS_INHIBIT_PROG_LOAD)
-        .bind_flags(flags)
-        .build())
+/// The frame that an address of the kernel's lies in, and where in it.
+#[inline]
+fn place_of(address: u64, frame_size: u32) -> (u32, u16) {
+    ((address / u64::from(frame_size)) as u32, (address % u64::from(frame_size)) as u16)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Interfaces become hosts.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 use super::Host;
 use crate::device::{Device, TakeOverError, XskConfig, XskInterface};
@@ -72,9 +72,10 @@ impl Host<XskInterface> {
     /// that, it is made to ask.
     ///
     /// # Errors
-    /// When there is no route, or the next hop does not answer within two seconds.
+    /// When there is no route, or no link or no answer of the next hop for as long as a connection waits for its peer
+    /// ([`EndpointConfig::with_give_up`]).
     pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
-        peer(self.endpoint.device(), self.endpoint.config().address, address)
+        peer(self.endpoint.device(), self.endpoint.config(), address)
     }
 }
 
@@ -85,11 +86,17 @@ impl<D: Device> Host<D> {
     /// As [`Host::open_with`].
     pub fn open_as(config: HostConfig, wrap: impl FnOnce(XskInterface) -> D) -> Result<Self, TakeOverError> {
         let HostConfig { interface, endpoint, sockets, queue, follows_routes } = config;
-        let source = Source { interface: interface.clone(), address: endpoint.address };
+        let source = source(&interface, &endpoint);
         let device = XskInterface::open(interface, (endpoint.address, endpoint.ports), sockets, queue)?;
         let routes = follows_routes.then(|| NextHops::open(source)).transpose()?;
         Ok(Self { routes, ..Self::new(wrap(device), endpoint)? })
     }
+}
+
+/// From where the endpoint of this configuration sends.
+fn source(interface: &Interface, endpoint: &EndpointConfig) -> Source {
+    let patience = Duration::from_micros(endpoint.flow.give_up_ps / 1_000_000);
+    Source { interface: interface.clone(), address: endpoint.address, patience }
 }
 
 impl<D> Host<D> {
@@ -108,11 +115,10 @@ impl Host<crate::device::Nic> {
     /// As on an interface.
     pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
         let interface = self.endpoint.device().xdp();
-        interface.map_or(Ok(Peer::at(address)), |device| peer(device, self.endpoint.config().address, address))
+        interface.map_or(Ok(Peer::at(address)), |device| peer(device, self.endpoint.config(), address))
     }
 }
 
-fn peer(device: &XskInterface, own: IpAddr, address: IpAddr) -> Result<Peer, NetError> {
-    let source = Source { interface: device.interface().clone(), address: own };
-    Ok(Peer { address, mac: source.resolve(address)? })
+fn peer(device: &XskInterface, own: &EndpointConfig, address: IpAddr) -> Result<Peer, NetError> {
+    Ok(Peer { address, mac: source(device.interface(), own).resolve(address)? })
 }

@@ -3,18 +3,22 @@
 use std::net::IpAddr;
 
 use futures_util::TryStreamExt;
+use rtnetlink::packet_core::DefaultNla;
 use rtnetlink::packet_route::address::AddressAttribute;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkXdp};
+use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, Prop, XdpAttached};
 
+use super::ethtool::link_bps;
 use super::{NetError, ask};
-use crate::device::xsk::link_bps;
+use crate::xdp::AttachMode;
 
 /// An interface of this network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Interface {
-    /// Its name.
+    /// Its name, whatever other name it was found by.
     pub name: String,
+    /// Its other names.
+    pub altnames: Vec<String>,
     /// Its number.
     pub index: u32,
     /// Its Ethernet address.
@@ -23,38 +27,63 @@ pub struct Interface {
     pub mtu: u32,
     /// Whether it is set up.
     pub up: bool,
+    /// Whether its cable carries a signal.
+    pub carrier: bool,
+    /// How often that has changed.
+    pub carrier_changes: u32,
+    /// What it is, where it is no NIC: `bond`, `bridge`, `vlan`, `veth`, ... as `ip -d link` names it.
+    pub kind: Option<String>,
+    /// The number of the bond, bridge or other interface that it is a part of.
+    pub master: Option<u32>,
+    /// The number of the interface below it, for instance of a VLAN; of a veth's peer, which may be of another namespace.
+    pub lower: Option<u32>,
     /// The rate of its link in bits per second, where the driver tells.
     pub link_bps: Option<u64>,
     /// Its IP addresses.
     pub addresses: Vec<IpAddr>,
     /// The XDP program that is attached to it.
     pub xdp_program: Option<u32>,
+    /// How that sits on it, where the kernel says.
+    pub xdp_mode: Option<AttachMode>,
 }
 
 impl Interface {
-    /// Looks an interface of the calling thread's network namespace up.
+    /// Looks an interface of the calling thread's network namespace up, by its name or one of its other names.
     ///
     /// # Errors
     /// When there is none of that name, or the kernel does not answer.
     pub fn find(name: &str) -> Result<Self, NetError> {
         ask(async |handle| {
-            let mut links = handle.link().get().match_name(name).execute();
+            // A number of 0 is none: the attribute says which one is meant.
+            let mut question = handle.link().get().match_index(0);
+            question.message_mut().attributes.push(named(name));
+            let mut links = question.execute();
             let link = links.try_next().await.ok().flatten();
-            let link = link.ok_or_else(|| NetError::NoInterface(name.into()))?;
-            let mut found = Self {
-                name: name.into(),
-                index: link.header.index,
-                up: link.header.flags.contains(LinkFlags::Up),
-                link_bps: link_bps(name),
-                ..Self::default()
-            };
-            link.attributes.iter().for_each(|attribute| found.take(attribute));
+            let mut found = Self::from(&link.ok_or_else(|| NetError::NoInterface(name.into()))?);
+            found.link_bps = link_bps(&found.name);
             let mut addresses = handle.address().get().set_link_index_filter(found.index).execute();
             while let Some(message) = addresses.try_next().await.map_err(NetError::netlink)? {
                 found.addresses.extend(message.attributes.iter().find_map(own_address));
             }
             Ok(found)
         })
+    }
+
+    /// All interfaces of the calling thread's network namespace, without their addresses and rates.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn all() -> Result<Vec<Self>, NetError> {
+        ask(async |handle| {
+            let links = handle.link().get().execute();
+            links.map_ok(|link| Self::from(&link)).try_collect().await.map_err(NetError::netlink)
+        })
+    }
+
+    /// Those of `all` that are parts of it, such as the NICs of a bond.
+    pub fn members<'a>(&self, all: &'a [Self]) -> impl Iterator<Item = &'a Self> {
+        let index = self.index;
+        all.iter().filter(move |other| other.master == Some(index))
     }
 
     /// Checks that it is up, and that no XDP program sits on it.
@@ -81,8 +110,18 @@ impl Interface {
     fn take(&mut self, attribute: &LinkAttribute) {
         match attribute {
             LinkAttribute::Address(bytes) => self.mac = bytes.as_slice().try_into().unwrap_or_default(),
+            LinkAttribute::IfName(name) => self.name.clone_from(name),
+            LinkAttribute::PropList(names) => self.altnames.extend(names.iter().filter_map(altname)),
             LinkAttribute::Mtu(mtu) => self.mtu = *mtu,
-            LinkAttribute::Xdp(parts) => self.xdp_program = parts.iter().find_map(program),
+            LinkAttribute::Carrier(carrier) => self.carrier = *carrier != 0,
+            LinkAttribute::CarrierChanges(changes) => self.carrier_changes = *changes,
+            LinkAttribute::LinkInfo(parts) => self.kind = parts.iter().find_map(kind),
+            LinkAttribute::Controller(index) => self.master = Some(*index),
+            LinkAttribute::Link(index) => self.lower = Some(*index),
+            LinkAttribute::Xdp(parts) => {
+                self.xdp_program = parts.iter().find_map(program);
+                self.xdp_mode = parts.iter().find_map(mode);
+            }
             _ => {}
         }
     }
@@ -93,6 +132,46 @@ impl Interface {
         let is_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
         let mut fitting = self.addresses.iter().filter(fits);
         fitting.clone().find(|address| !is_local(address)).or_else(|| fitting.next()).copied()
+    }
+}
+
+impl From<&LinkMessage> for Interface {
+    fn from(link: &LinkMessage) -> Self {
+        let up = link.header.flags.contains(LinkFlags::Up);
+        let mut found = Self { index: link.header.index, up, ..Self::default() };
+        link.attributes.iter().for_each(|attribute| found.take(attribute));
+        found
+    }
+}
+
+/// The attribute by which the kernel finds an interface of that name. Only other names may be longer than 15 bytes.
+fn named(name: &str) -> LinkAttribute {
+    const ALTNAME: u16 = 53;
+    if name.len() < libc::IFNAMSIZ {
+        return LinkAttribute::IfName(name.into());
+    }
+    LinkAttribute::Other(DefaultNla::new(ALTNAME, [name.as_bytes(), b"\0"].concat()))
+}
+
+fn altname(property: &Prop) -> Option<String> {
+    match property {
+        Prop::AltIfName(name) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+fn kind(part: &LinkInfo) -> Option<String> {
+    match part {
+        LinkInfo::Kind(kind) => Some(kind.to_string()),
+        _ => None,
+    }
+}
+
+fn mode(part: &LinkXdp) -> Option<AttachMode> {
+    match part {
+        LinkXdp::Attached(XdpAttached::Driver) => Some(AttachMode::Native),
+        LinkXdp::Attached(XdpAttached::SocketBuffer) => Some(AttachMode::Generic),
+        _ => None,
     }
 }
 
@@ -122,6 +201,16 @@ mod tests {
         assert_eq!(lo.index, 1);
         assert_eq!(lo.address_like(Some("127.0.0.2".parse().unwrap())), Some("127.0.0.1".parse().unwrap()));
         assert_eq!(lo.xdp_program, None);
+    }
+
+    #[test]
+    fn all_have_names_and_members_name_their_master() {
+        assert!(Interface::all().unwrap().iter().any(|found| found.name == "lo" && found.index == 1));
+        let part = |name: &str, master| Interface { name: name.into(), master, ..Interface::default() };
+        let all = [part("eth0", Some(7)), part("eth1", None), part("eth2", Some(7))];
+        let bond = Interface { index: 7, ..Interface::default() };
+        let names: Vec<_> = bond.members(&all).map(|member| member.name.as_str()).collect();
+        assert_eq!(names, ["eth0", "eth2"]);
     }
 
     #[test]

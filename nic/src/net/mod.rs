@@ -1,7 +1,11 @@
-//! The kernel's side of the network: interfaces, where frames to a peer go, and TUN devices.
+//! The kernel's side of the network: interfaces and what their drivers can do, where frames to a peer go, and TUN devices.
 
+pub mod declared;
+pub mod drivers;
+pub mod ethtool;
 mod interface;
 mod next_hop;
+mod revival;
 mod tun;
 
 use std::io;
@@ -72,7 +76,7 @@ pub enum NetError {
     },
     /// The next hop does not say its Ethernet address.
     #[error(
-        "{hop}, {what}, does not answer on {interface}: is the cable in, and are the addresses right? `ip neighbour` tells whom the \
+        "{hop}, {what}, does not answer on {interface}: are the addresses right? `ip neighbour` tells whom the \
          kernel knows; the next hop's Ethernet address may also be given by hand"
     )]
     Silent {
@@ -83,6 +87,9 @@ pub enum NetError {
         /// The interface.
         interface: String,
     },
+    /// The interface is up, but has no link.
+    #[error("{0} has no link: is the cable in? `ip link show {0}` says NO-CARRIER as long as there is none")]
+    NoLink(String),
     /// The kernel does not answer.
     #[error("asking the kernel about its network: {0}")]
     Netlink(String),
@@ -112,3 +119,6 @@ fn ask<T: Send>(exchange: impl AsyncFnOnce(Handle) -> Result<T, NetError> + Send
     };
     std::thread::scope(|scope| scope.spawn(ask).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
+
+#[cfg(test)]
+mod tests;

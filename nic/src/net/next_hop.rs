@@ -11,15 +11,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
-use rtnetlink::packet_route::AddressFamily;
+use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_route::link::LinkFlags;
 use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia};
+use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::{Handle, MulticastGroup, RouteMessageBuilder, new_multicast_connection};
 use socket2::{Domain, Socket, Type};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
+use super::revival::Revival;
 use super::{Interface, NetError, ask};
 use crate::device::Device;
 use crate::endpoint::Endpoint;
@@ -32,30 +35,50 @@ pub struct Source {
     pub interface: Interface,
     /// The endpoint's IP address.
     pub address: IpAddr,
+    /// How long to wait for the link, and for the next hop's answer.
+    pub patience: Duration,
 }
 
+/// How often links and neighbours are looked at while one is waited for.
+const LOOK: Duration = Duration::from_millis(100);
+
 impl Source {
-    /// The Ethernet address to which frames to `peer` go. Where the kernel does not know it, the kernel is made to ask.
+    /// The Ethernet address to which frames to `peer` go. Where the kernel does not know it, the kernel is made to ask, as soon as there is a
+    /// link: attaching a program resets that of some NICs.
     ///
     /// # Errors
-    /// When there is no route, or the next hop does not answer within two seconds.
+    /// When there is no route, or until the end of the source's patience no link, or no answer of the next hop.
     pub fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
         ask(async |handle| self.resolve_by(&handle, self.prod().as_ref(), peer).await)
     }
 
     async fn resolve_by(&self, handle: &Handle, prod: Option<&Socket>, peer: IpAddr) -> Result<[u8; 6], NetError> {
         let hop = self.next_hop(handle, peer).await?;
-        for attempt in 0..20 {
-            if let Some(mac) = self.neighbour(handle, hop).await? {
+        let mut has_link = true;
+        for attempt in 0..=self.patience.as_millis() / LOOK.as_millis() {
+            has_link = self.has_link(handle).await?;
+            // What is known from before the link went says nothing of it now.
+            if has_link && let Some(mac) = self.neighbour(handle, hop).await? {
                 return Ok(mac);
             }
             if attempt % 5 == 0 {
                 provoke(prod, peer);
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(LOOK).await;
+        }
+        let interface = self.interface.name.clone();
+        if !has_link {
+            return Err(NetError::NoLink(interface));
         }
         let what = if hop == peer { "the peer itself".into() } else { format!("the router on the way to {peer}") };
-        Err(NetError::Silent { hop, what, interface: self.interface.name.clone() })
+        Err(NetError::Silent { hop, what, interface })
+    }
+
+    /// Whether the interface's cable is in and its link has come up.
+    async fn has_link(&self, handle: &Handle) -> Result<bool, NetError> {
+        let mut links = handle.link().get().match_index(self.interface.index).execute();
+        let link = links.try_next().await.map_err(NetError::netlink)?;
+        Ok(link.is_some_and(|link| link.header.flags.contains(LinkFlags::LowerUp)))
     }
 
     /// Where the kernel's routes send packets to `peer` over the interface: a router, or the peer itself.
@@ -125,7 +148,14 @@ impl Source {
     }
 
     /// Looks the next hop of every peer up when asked to, and when there is news of routes or neighbours.
-    async fn watch(self, handle: Handle, mut news: impl Stream + Unpin, mut asked: Asked, found: mpsc::Sender<Found>) {
+    async fn watch(
+        self,
+        handle: Handle,
+        mut news: impl Stream<Item = (Told, impl Sized)> + Unpin,
+        mut asked: Asked,
+        found: mpsc::Sender<Found>,
+    ) {
+        let mut link = Link { index: self.interface.index, is_up: true, was_set_down: false };
         let prod = asked.prod.map(Arc::new);
         let mut watched = Vec::new();
         loop {
@@ -143,17 +173,23 @@ impl Source {
                     tokio::spawn(async move { drop(reply.send(source.resolve_by(&handle, prod.as_deref(), peer).await)) });
                     continue;
                 }
-                Some(_) = news.next() => {
+                Some((told, _)) = news.next() => {
+                    let mut comes_up = link.comes_up(&told);
                     // Changes come in groups, and a lookup answers for all of them.
                     tokio::time::sleep(SETTLING).await;
-                    while let Some(Some(_)) = news.next().now_or_never() {}
+                    while let Some(Some((told, _))) = news.next().now_or_never() {
+                        comes_up = link.comes_up(&told).or(comes_up);
+                    }
+                    if let Some(was_set_down) = comes_up {
+                        drop(found.send(Found::Link { was_set_down }));
+                    }
                 }
             }
             for &peer in &watched {
                 // Without a route or an answer, the old next hop may still be right.
                 let Ok(hop) = self.next_hop(&handle, peer).await else { continue };
                 match self.neighbour(&handle, hop).await {
-                    Ok(Some(mac)) => drop(found.send((peer, mac))),
+                    Ok(Some(mac)) => drop(found.send(Found::Hop(peer, mac))),
                     _ => provoke(prod.as_deref(), peer),
                 }
             }
@@ -178,6 +214,17 @@ fn provoke(prod: Option<&Socket>, peer: IpAddr) {
     let _ = prod.map(|socket| socket.send_to(&[0], &SocketAddr::new(peer, DISCARD).into()));
 }
 
+impl Interface {
+    /// The Ethernet address to which frames to `peer` go, from the address that [`own_address`](Self::own_address) tells.
+    ///
+    /// # Errors
+    /// When there is no such address or no route, or the next hop does not answer within two seconds.
+    pub fn next_hop(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
+        let patience = Duration::from_secs(2);
+        Source { interface: self.clone(), address: self.own_address(Some(peer))?, patience }.resolve(peer)
+    }
+}
+
 fn destination(entry: &NeighbourMessage) -> Option<IpAddr> {
     entry.attributes.iter().find_map(|attribute| match attribute {
         NeighbourAttribute::Destination(NeighbourAddress::Inet(v4)) => Some(IpAddr::V4(*v4)),
@@ -193,8 +240,38 @@ fn link_address(entry: &NeighbourMessage) -> Option<[u8; 6]> {
     })
 }
 
-/// A peer, and where frames to it go.
-type Found = (IpAddr, [u8; 6]);
+/// What the thread has learned.
+enum Found {
+    /// A peer, and where frames to it go.
+    Hop(IpAddr, [u8; 6]),
+    /// The interface's link has come up again, after somebody had set it down or by itself.
+    Link { was_set_down: bool },
+}
+
+/// A message of the kernel's about links, routes or neighbours.
+type Told = NetlinkMessage<RouteNetlinkMessage>;
+
+/// What is known of the interface's link.
+struct Link {
+    index: u32,
+    is_up: bool,
+    /// Somebody has set it down since it was up last.
+    was_set_down: bool,
+}
+
+impl Link {
+    /// Whether that says that it was down, and is up now: then with whether it had been set down.
+    fn comes_up(&mut self, told: &Told) -> Option<bool> {
+        let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = &told.payload else { return None };
+        if link.header.index != self.index {
+            return None;
+        }
+        let flags = link.header.flags;
+        self.was_set_down |= !flags.contains(LinkFlags::Up);
+        let was_up = std::mem::replace(&mut self.is_up, flags.contains(LinkFlags::LowerUp));
+        (self.is_up && !was_up).then(|| std::mem::take(&mut self.was_set_down))
+    }
+}
 
 /// How long changes of routes or peers settle before they are looked at.
 const SETTLING: Duration = Duration::from_millis(10);
@@ -213,6 +290,7 @@ pub struct NextHops {
     thread: Option<JoinHandle<()>>,
     /// When the peers were told last, and how many connections had opened by then.
     told: Option<(Time, u64)>,
+    revival: Revival,
 }
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -223,8 +301,8 @@ impl NextHops {
     /// # Errors
     /// When the kernel refuses.
     pub fn open(source: Source) -> Result<Self, NetError> {
-        const GROUPS: [MulticastGroup; 3] =
-            [MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
+        const GROUPS: [MulticastGroup; 4] =
+            [MulticastGroup::Link, MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let entered = runtime.enter();
         let (connection, handle, news) = new_multicast_connection(&GROUPS)?;
@@ -234,7 +312,15 @@ impl NextHops {
         let asked = Asked { peers: told, questions: asked, prod: source.prod() };
         let work: Work = Box::pin(source.watch(handle, news, asked, finds));
         drop(entered);
-        Ok(Self { work: Some((runtime, work)), peers: Some(peers), questions, found, thread: None, told: None })
+        Ok(Self {
+            work: Some((runtime, work)),
+            peers: Some(peers),
+            questions,
+            found,
+            thread: None,
+            told: None,
+            revival: Revival::default(),
+        })
     }
 
     /// Begins to follow them, by a thread that opens nothing more.
@@ -257,8 +343,17 @@ impl NextHops {
     /// Gives the endpoint what was found since the last call, and says which peers it has: now and then, and soon after one has come.
     /// `now` is the time of its poll.
     pub fn update<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
-        while let Ok((peer, mac)) = self.found.try_recv() {
-            endpoint.set_next_hop(peer, mac);
+        while let Ok(found) = self.found.try_recv() {
+            match found {
+                Found::Hop(peer, mac) => endpoint.set_next_hop(peer, mac),
+                Found::Link { was_set_down } => {
+                    self.revival.on_link_up(now, was_set_down, endpoint.device().stats().rx)
+                }
+            }
+        }
+        if self.revival.is_due(now, || endpoint.device().stats().rx) {
+            // What could not be attached is noticed by its silence, like a peer that is gone.
+            let _ = endpoint.device_mut().revive();
         }
         let opened = endpoint.opened();
         let is_due = |(told_at, by_then)| {
@@ -296,7 +391,7 @@ impl Resolver {
     /// The Ethernet address to which frames to `peer` go.
     ///
     /// # Errors
-    /// When there is no route, the next hop does not answer within two seconds, or the host is gone.
+    /// When there is no route, the next hop does not answer for as long as a connection waits for its peer, or the host is gone.
     pub async fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
         self.ask(peer).await.map_err(|_| NetError::Netlink("nobody follows routes any more".into()))?
     }

@@ -8,8 +8,9 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use rtnetlink::LinkUnspec;
 
+use super::ethtool::interface_index;
 use super::{NetError, ask};
-use crate::device::xsk::{any_readable, interface_index};
+use crate::device::xsk::any_readable;
 
 /// A TUN device. Every packet in and out begins with a [`virtio_net_hdr`](Self::HEADER) in little-endian order. Dropping it removes it.
 #[derive(Debug)]

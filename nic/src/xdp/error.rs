@@ -25,7 +25,7 @@ pub enum ProgramError {
         /// The interface.
         ifindex: u32,
         /// Error in native mode.
-        native: std::io::Error,
+        native: String,
         /// Error in generic mode.
         generic: std::io::Error,
     },

@@ -3,11 +3,13 @@
 //! [`Host::open`](crate::Host::open) does all of it for an interface. Programs of other objects are loaded by the same functions.
 
 mod error;
+mod info;
 mod object;
 mod steer;
 
 pub use error::ProgramError;
-pub use object::{AttachMode, attach, load, program};
+pub use info::{ProgramInfo, compiles};
+pub use object::{AttachMode, Attachment, attach, load, program};
 pub use steer::SteerProgram;
 
 pub(crate) use object::is_attached;

@@ -68,20 +68,50 @@ pub fn program<'a>(object: &'a Object, name: &'static str) -> Result<ProgramMut<
     object.progs_mut().find(|program| program.name() == name).ok_or(ProgramError::Missing(name))
 }
 
-/// Attaches a program to an interface of this thread's network namespace by a BPF link, native mode first. The link lasts as long as the
-/// returned descriptor.
+/// A program on an interface, from which it goes when this is dropped.
+#[derive(Debug)]
+pub struct Attachment {
+    _link: OwnedFd,
+    /// How it sits there.
+    pub mode: AttachMode,
+    /// Why the driver did not take it natively, in the kernel's words; `None` where it did.
+    pub refusal: Option<String>,
+}
+
+/// Attaches a program to an interface of this thread's network namespace by a BPF link, native mode first.
 ///
 /// # Errors
 /// [`ProgramError::Attach`], for instance when another program sits there or the MTU is too large for XDP.
-pub fn attach(program: BorrowedFd<'_>, ifindex: u32) -> Result<(OwnedFd, AttachMode), ProgramError> {
+pub fn attach(program: BorrowedFd<'_>, ifindex: u32) -> Result<Attachment, ProgramError> {
     const DRIVER: u32 = 1 << 2;
     const GENERIC: u32 = 1 << 1;
-    match link(program, ifindex, DRIVER) {
-        Ok(fd) => Ok((fd, AttachMode::Native)),
-        Err(native) => link(program, ifindex, GENERIC)
-            .map(|fd| (fd, AttachMode::Generic))
-            .map_err(|generic| ProgramError::Attach { ifindex, native, generic }),
+    let native = match link(program, ifindex, DRIVER) {
+        Ok(link) => return Ok(Attachment { _link: link, mode: AttachMode::Native, refusal: None }),
+        Err(error) => drivers_words(program, ifindex).unwrap_or_else(|| error.to_string()),
+    };
+    link(program, ifindex, GENERIC)
+        .map_err(|generic| ProgramError::Attach { ifindex, native: native.clone(), generic })
+        .map(|link| Attachment { _link: link, mode: AttachMode::Generic, refusal: Some(native) })
+}
+
+/// What the driver says when it refuses a program: links lose its words, netlink brings them, and libbpf prints them.
+fn drivers_words(program: BorrowedFd<'_>, ifindex: u32) -> Option<String> {
+    const FLAGS: u32 = libbpf_sys::XDP_FLAGS_UPDATE_IF_NOEXIST | libbpf_sys::XDP_FLAGS_DRV_MODE;
+    const SAID: &str = "Kernel error message: ";
+    capture_log();
+    // SAFETY: plain numbers; options may be null.
+    let refused = unsafe { libbpf_sys::bpf_xdp_attach(ifindex as i32, program.as_raw_fd(), FLAGS, std::ptr::null()) };
+    if refused == 0 {
+        // SAFETY: as above. It was attached just now, by the line above.
+        unsafe {
+            libbpf_sys::bpf_xdp_detach(
+                ifindex as i32,
+                FLAGS & !libbpf_sys::XDP_FLAGS_UPDATE_IF_NOEXIST,
+                std::ptr::null(),
+            )
+        };
     }
+    LOG.with_borrow(|log| Some(log.rsplit_once(SAID)?.1.lines().next()?.trim().to_string()))
 }
 
 fn link(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd> {

@@ -2,21 +2,21 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use spray_wire::Ports;
 use spray_wire::switch_view::addressee;
 
 use super::ProgramError;
-use super::object::{self, AttachMode};
+use super::object::{self, AttachMode, Attachment};
 
 /// The steering program; dropping it detaches it.
 #[derive(Debug)]
 pub struct SteerProgram {
     object: Object,
     maps: HashMap<&'static str, MapHandle>,
-    links: Vec<OwnedFd>,
+    attached: Vec<Attachment>,
 }
 
 impl SteerProgram {
@@ -41,7 +41,7 @@ impl SteerProgram {
         let object = object::load::<ProgramError>("steer", Self::OBJECT, |_| Ok(()))?;
         let maps = ["own", "sockets", "strays"].into_iter().map(|name| Ok((name, map_of(&object, name)?)));
         let maps = maps.collect::<Result<HashMap<_, _>, ProgramError>>()?;
-        let this = Self { object, maps, links: Vec::new() };
+        let this = Self { object, maps, attached: Vec::new() };
         let mut own = [[0; 3]; Self::ADDRESSES];
         for (place, address) in own.iter_mut().zip(addresses) {
             *place = addressee(mac, mapped(*address), ports);
@@ -56,9 +56,21 @@ impl SteerProgram {
     /// # Errors
     /// [`ProgramError::Attach`], for instance when another program sits there.
     pub fn attach(&mut self, ifindex: u32) -> Result<AttachMode, ProgramError> {
-        let (link, mode) = object::attach(object::program(&self.object, "steer")?.as_fd(), ifindex)?;
-        self.links.push(link);
+        let attached = object::attach(object::program(&self.object, "steer")?.as_fd(), ifindex)?;
+        let mode = attached.mode;
+        self.attached.push(attached);
         Ok(mode)
+    }
+
+    /// Takes the program off all interfaces.
+    pub fn detach(&mut self) {
+        self.attached.clear();
+    }
+
+    /// Why the driver of the interface that was attached to last did not take the program natively; `None` where it did.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        self.attached.last()?.refusal.as_deref()
     }
 
     /// Sends the frames of a receive queue to an AF_XDP socket bound to that queue.

@@ -149,6 +149,34 @@ pub struct Keygen {
     pub(crate) file: PathBuf,
 }
 
+/// The arguments of `spray doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// An interface to examine as well: its driver, settings and place, and by sockets on each of its queues
+    #[arg(value_name = "IF")]
+    pub(crate) interface: Option<String>,
+    /// A host behind it that answers echo requests, which are sent by each queue
+    #[arg(long, value_name = "ADDRESS", requires = "interface")]
+    pub(crate) peer: Option<IpAddr>,
+    /// Change what is safe to change; --undo restores it, also after a crash. Some drivers take the link down for seconds for it
+    #[arg(long, requires = "interface", conflicts_with = "undo")]
+    pub(crate) fix: bool,
+    /// Restore what the interface was like before the first --fix
+    #[arg(long, requires = "interface")]
+    pub(crate) undo: bool,
+    /// Open no sockets and attach no program, which takes the link down for seconds with some drivers
+    #[arg(long, requires = "interface", conflicts_with = "peer")]
+    pub(crate) no_probe: bool,
+}
+
+impl Doctor {
+    /// Whether an interface is to be examined.
+    #[must_use]
+    pub fn has_interface(&self) -> bool {
+        self.interface.is_some()
+    }
+}
+
 /// Who may be on the other side.
 #[derive(Debug, Args)]
 pub(crate) struct Trust {

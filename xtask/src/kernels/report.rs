@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::initrd::{DOCTOR, END, RUN, ZERO_COPY};
+use super::script::{DOCTOR, RUN, ZERO_COPY};
+use crate::vm::initrd::END;
 
 /// One kernel.
 #[derive(Debug, Default, PartialEq, Eq)]

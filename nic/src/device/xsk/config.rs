@@ -1,11 +1,11 @@
 //! The settings of an AF_XDP device, and the translation of the kernel's refusals.
 
-use std::{error::Error, io, str::FromStr};
+use std::{io, str::FromStr};
 
 use super::OpenError;
 
 /// Bytes that the kernel keeps free before a packet for the XDP program: `XDP_PACKET_HEADROOM`.
-const HEADROOM: u32 = 256;
+pub(super) const HEADROOM: u32 = 256;
 pub(super) const ETHERNET_HEADER: u32 = 14;
 
 /// Bytes of a frame that a packet may take.
@@ -15,6 +15,9 @@ pub(super) fn capacity(config: &XskConfig) -> u32 {
 
 /// Smallest frame that the kernel takes (`XDP_UMEM_MIN_CHUNK_SIZE`), and the largest: a page.
 const FRAME_SIZES: [u32; 2] = [2048, 4096];
+
+/// Longest receive ring that is filled: that of the NICs with the longest ones.
+const MOST_NIC_SLOTS: u32 = 16_384;
 
 /// The kernel's internal "not supported", which some drivers let out.
 const ENOTSUPP: i32 = 524;
@@ -106,6 +109,18 @@ impl XskConfig {
         }
     }
 
+    /// The settings with a fill ring that fills a NIC's receive ring of that many slots: some drivers never come back to a slot that
+    /// they found no frame for.
+    pub(super) fn filling(&self, nic_ring: u32) -> Self {
+        let fill_ring = self.fill_ring.max(nic_ring.min(MOST_NIC_SLOTS).next_power_of_two());
+        Self {
+            frames: self.frames + (fill_ring - self.fill_ring),
+            fill_ring,
+            rx_ring: self.rx_ring.max(fill_ring),
+            ..self.clone()
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), OpenError> {
         if !FRAME_SIZES.contains(&self.frame_size) {
             return Err(OpenError::Config(format!("frame_size is {}; 2048 or 4096 are possible", self.frame_size)));
@@ -140,12 +155,15 @@ impl XskConfig {
         OpenError::NoInterface { interface: self.interface.clone() }
     }
 
+    pub(super) fn no_zero_copy(&self, why: String) -> OpenError {
+        OpenError::NoZeroCopy { interface: self.interface.clone(), queue: self.queue, why }
+    }
+
     pub(super) fn failed(&self, doing: &'static str, source: io::Error) -> OpenError {
         OpenError::Io { doing, interface: self.interface.clone(), queue: self.queue, source }
     }
 
-    pub(super) fn umem_failed(&self, error: &dyn Error) -> OpenError {
-        let source = os_error(error);
+    pub(super) fn umem_failed(&self, source: io::Error) -> OpenError {
         match source.raw_os_error() {
             // The kernel says ENOBUFS when the memlock limit is what stands in the way.
             Some(libc::ENOMEM | libc::ENOBUFS) => {
@@ -157,8 +175,7 @@ impl XskConfig {
         }
     }
 
-    pub(super) fn bind_failed(&self, error: &dyn Error, zero_copy: bool) -> OpenError {
-        let source = os_error(error);
+    pub(super) fn bind_failed(&self, source: io::Error, zero_copy: bool) -> OpenError {
         let (interface, queue) = (self.interface.clone(), self.queue);
         match source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => OpenError::NotPermitted { interface },
@@ -167,15 +184,11 @@ impl XskConfig {
             Some(libc::EAFNOSUPPORT) => OpenError::NoAfXdp,
             // Rings and frames were checked before. Only the queue can be invalid, or with zero-copy the driver's own
             // limits.
-            Some(libc::EOPNOTSUPP | ENOTSUPP | libc::EINVAL) if zero_copy => OpenError::NoZeroCopy { interface, queue },
+            Some(libc::EOPNOTSUPP | ENOTSUPP | libc::EINVAL) if zero_copy => {
+                self.no_zero_copy("its driver has none, or none with this set-up".into())
+            }
             Some(libc::EINVAL) => OpenError::NoQueue { interface, queue },
             _ => self.failed("binding", source),
         }
     }
-}
-
-/// The system's error, which xsk-rs keeps as the source of its own.
-fn os_error(error: &dyn Error) -> io::Error {
-    let code = error.source().and_then(|source| source.downcast_ref::<io::Error>()).and_then(io::Error::raw_os_error);
-    code.map_or_else(|| io::Error::other(error.to_string()), io::Error::from_raw_os_error)
 }

@@ -69,13 +69,15 @@ pub enum OpenError {
     },
     /// The driver has no zero-copy, or none with this setup.
     #[error(
-        "`{interface}` does not support zero-copy on queue {queue}; use copy mode, or `auto` to take what there is"
+        "`{interface}` does not support zero-copy on queue {queue}: {why}; use copy mode, or `auto` to take what there is"
     )]
     NoZeroCopy {
         /// The interface.
         interface: String,
         /// The queue.
         queue: u32,
+        /// What was refused.
+        why: String,
     },
     /// A frame of the interface would not fit.
     #[error(

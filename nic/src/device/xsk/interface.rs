@@ -7,9 +7,11 @@ use std::os::fd::{AsFd, RawFd};
 use spray_wire::Ports;
 use thiserror::Error;
 
-use super::{OpenError, XskConfig, queues::XskQueues};
+use super::{BindMode, OpenError, XskConfig, XskDevice, queues::XskQueues};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use crate::endpoint::ConfigError;
+use crate::net::drivers::{self, Trust};
+use crate::net::ethtool::Ethtool;
 use crate::net::{Interface, NetError};
 use crate::xdp::{AttachMode, ProgramError, SteerProgram};
 
@@ -21,6 +23,7 @@ pub struct XskInterface {
     steer: SteerProgram,
     queues: XskQueues,
     mode: AttachMode,
+    distrust: Option<String>,
     interface: Interface,
 }
 
@@ -45,6 +48,17 @@ pub enum TakeOverError {
         /// What the kernel said.
         source: ProgramError,
     },
+    /// Zero-copy was insisted on, and the driver does not take the steering program.
+    #[error(
+        "no zero-copy on {interface}: its driver does not take an XDP program, it says: {why}. `spray doctor {interface}` tells what \
+         drivers mind, and --fix mends most of it; without --zero-copy the kernel copies"
+    )]
+    Generic {
+        /// The interface.
+        interface: String,
+        /// What the driver says.
+        why: String,
+    },
     /// The endpoint's configuration is out of range, or its frames do not fit the interface.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -60,19 +74,46 @@ impl XskInterface {
         queue: Option<u32>,
     ) -> Result<Self, TakeOverError> {
         interface.check_free()?;
-        let sockets = XskConfig { interface: interface.name.clone(), ..sockets };
+        let name = interface.name.clone();
+        let mut steer = SteerProgram::load(interface.mac, &[address], ports)?;
+        // Drivers prepare for sockets by the program. Frames that come before a socket does go to the kernel.
+        let failed = |source| TakeOverError::Attach { interface: name.clone(), source };
+        let mode = steer.attach(interface.index).map_err(failed)?;
+        let distrust = if sockets.mode == BindMode::Auto { distrust(&name) } else { None };
+        let asked = if distrust.is_some() { BindMode::Copy } else { sockets.mode };
+        let sockets = XskConfig { mode: bind_mode(&interface, asked, &steer)?, interface: name, ..sockets };
         let queues = match queue {
             Some(queue) => XskQueues::open(&sockets, &[queue])?,
             None => XskQueues::open_all(&sockets, SteerProgram::QUEUES)?,
         };
-        let mut steer = SteerProgram::load(interface.mac, &[address], ports)?;
-        // Attached after the sockets exist, so that a steered frame finds its socket.
         for queue in queues.queues() {
             steer.register(queue.queue(), queue.as_fd())?;
         }
-        let failed = |source| TakeOverError::Attach { interface: interface.name.clone(), source };
-        let mode = steer.attach(interface.index).map_err(failed)?;
-        Ok(Self { steer, queues, mode, interface })
+        Ok(Self { steer, queues, mode, distrust, interface })
+    }
+
+    /// Whether the driver reads and writes our frames itself, on all queues; otherwise the kernel copies.
+    #[must_use]
+    pub fn zero_copy(&self) -> bool {
+        self.queues.queues().iter().all(XskDevice::zero_copy)
+    }
+
+    /// How many of the interface's queues have a socket.
+    #[must_use]
+    pub fn queues(&self) -> usize {
+        self.queues.queues().len()
+    }
+
+    /// Why the driver did not take the program natively, in the kernel's words; `None` where it did.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        self.steer.refusal()
+    }
+
+    /// Why zero-copy was not tried, where it is known to break with this driver on this kernel and nobody insisted on it.
+    #[must_use]
+    pub fn distrust(&self) -> Option<&str> {
+        self.distrust.as_deref()
     }
 
     /// How the program sits on the interface; [`AttachMode::Generic`] is slower and worth a warning.
@@ -91,6 +132,24 @@ impl XskInterface {
     #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.interface
+    }
+}
+
+/// Why zero-copy is not even tried unless somebody insists on it: it is known to break with this driver on this kernel.
+fn distrust(interface: &str) -> Option<String> {
+    let driver = Ethtool::open(interface).and_then(|nic| nic.driver()).ok()?.name;
+    match drivers::zero_copy(&driver, drivers::running()?) {
+        Trust::Broken { why, source } => Some(format!("{why} ({driver}; {source})")),
+        _ => None,
+    }
+}
+
+/// How to bind behind a program that is attached: a driver that has refused it does not take part in zero-copy either.
+fn bind_mode(interface: &Interface, asked: BindMode, steer: &SteerProgram) -> Result<BindMode, TakeOverError> {
+    let Some(why) = steer.refusal() else { return Ok(asked) };
+    match asked {
+        BindMode::ZeroCopy => Err(TakeOverError::Generic { interface: interface.name.clone(), why: why.into() }),
+        _ => Ok(BindMode::Copy),
     }
 }
 
@@ -145,6 +204,11 @@ impl Device for XskInterface {
 
     fn is_deaf(&self) -> bool {
         self.queues.is_deaf()
+    }
+
+    fn revive(&mut self) -> io::Result<()> {
+        self.steer.detach();
+        self.steer.attach(self.interface.index).map(drop).map_err(io::Error::other)
     }
 
     fn wake_fd(&self) -> Option<RawFd> {

@@ -1,13 +1,13 @@
 //! Several queues of an interface as one device.
 
 use std::{
-    ffi::CString,
     io,
     os::fd::{AsRawFd, OwnedFd, RawFd},
 };
 
 use super::{OpenError, XskConfig, XskDevice, sys};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
+use crate::net::ethtool::{Channels, Ethtool};
 
 /// Several queues of an interface: frames arrive on all of them and leave by the first.
 ///
@@ -16,7 +16,7 @@ use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 #[derive(Debug)]
 pub struct XskQueues {
     queues: Box<[XskDevice]>,
-    /// Frames of each queue. Frame `i` of queue `n` has the number `n * frames + i`.
+    /// Most frames of a queue. Frame `i` of queue `n` has the number `n * frames + i`.
     frames: u32,
     /// The queue to receive from next: each is the first one in turn, so that none starves.
     next: usize,
@@ -71,7 +71,8 @@ impl XskQueues {
         }
         let wake = (devices.len() > 1).then(|| sys::any_readable(devices.iter().map(XskDevice::fd))).transpose();
         let wake = wake.map_err(|error| (0, config.failed("waiting for several queues", error)))?;
-        Ok(Self { queues: devices.into(), frames: config.frames, next: 0, wake })
+        let frames = devices.iter().map(|device| device.config.frames).max().unwrap_or(config.frames);
+        Ok(Self { queues: devices.into(), frames, next: 0, wake })
     }
 
     /// The queues, in the order of opening.
@@ -93,11 +94,10 @@ impl XskQueues {
 
 /// How many receive queues an interface has, and the arguments of `ethtool -L` that leave one. A driver that does not tell has one.
 fn receive_queues(config: &XskConfig) -> Result<(u32, &'static str), OpenError> {
-    let name = CString::new(config.interface.as_str()).map_err(|_| config.no_interface())?;
-    let channels = match sys::channels(&name) {
+    let channels = match Ethtool::open(&config.interface).and_then(|ethtool| ethtool.channels()) {
         Ok(channels) => channels,
         Err(error) => match error.raw_os_error() {
-            Some(libc::EOPNOTSUPP) => sys::Channels::default(),
+            Some(libc::EOPNOTSUPP) => Channels::default(),
             Some(libc::ENODEV) => return Err(config.no_interface()),
             _ => return Err(config.failed("asking for the number of queues", error)),
         },
@@ -107,7 +107,7 @@ fn receive_queues(config: &XskConfig) -> Result<(u32, &'static str), OpenError> 
         (_, 0) => "combined 1",
         _ => "combined 1 rx 0",
     };
-    Ok(((channels.combined + channels.rx).max(1), one))
+    Ok((channels.receiving().max(1), one))
 }
 
 /// The settings of each of `queues` queues.

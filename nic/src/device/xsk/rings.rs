@@ -2,9 +2,7 @@
 
 use std::io;
 
-use xsk_rs::FrameDesc;
-
-use super::{BATCH, XskDevice, sys};
+use super::{XskDevice, place_of, sys};
 use crate::device::frames::Place;
 
 /// Empty receives in a row after which the socket is asked whether its interface is still there. A driver that sleeps for 10 ms between
@@ -12,80 +10,54 @@ use crate::device::frames::Place;
 pub(super) const RECEIVES_PER_CHECK: u32 = 128;
 
 impl XskDevice {
-    /// The frame that a descriptor of the kernel's lies in.
-    pub(super) fn index_of(&self, descriptor: &FrameDesc) -> u32 {
-        (descriptor.addr() / self.config.frame_size as usize) as u32
+    /// Where a frame's packet begins, as the kernel counts.
+    pub(super) fn address_of(&self, index: u32) -> u64 {
+        u64::from(index) * u64::from(self.config.frame_size) + u64::from(self.begins[index as usize])
     }
 
     /// Puts free frames into the fill ring, except for those kept for sending.
     pub(super) fn refill(&mut self) {
-        let rings = self.rings.get_mut();
-        loop {
-            // Frames in the rx ring still count as filled. So the rx ring, which has at least as many slots, cannot
-            // overflow.
-            let room = self.config.fill_ring.saturating_sub(self.frames.count(Place::Fill));
-            let spare = self.frames.count(Place::Free).saturating_sub(self.tx_reserve);
-            let wanted = room.min(spare).min(BATCH as u32);
-            // The kernel shows a batch in rx a moment before it frees the fill slots.
-            let batch = wanted.min(rings.fill.nb_free(wanted)) as usize;
-            if batch == 0 {
-                return;
-            }
-            for slot in &mut self.scratch[..batch] {
-                let index = self.frames.take(Place::Fill).expect("no more than the free frames are taken");
-                *slot = self.descriptors[index as usize];
-            }
-            // SAFETY: these frames are of this UMEM and were free: nobody else has them, and nobody touches them while in the ring.
-            let produced = unsafe { rings.fill.produce(&self.scratch[..batch]) };
-            assert!(produced == batch, "the fill ring has no room for {batch} frames after saying that it has");
-        }
+        // Frames in the rx ring still count as filled. So the rx ring, which has at least as many slots, cannot overflow.
+        let room = self.config.fill_ring.saturating_sub(self.frames.count(Place::Fill));
+        let spare = self.frames.count(Place::Free).saturating_sub(self.tx_reserve);
+        // The kernel shows a batch in rx a moment before it frees the fill slots.
+        let batch = self.socket.fill.room(room.min(spare));
+        let (frames, size) = (&mut self.frames, u64::from(self.config.frame_size));
+        self.socket.fill.put(batch, || {
+            let index = frames.take(Place::Fill).expect("no more than the free frames are taken");
+            // The kernel leaves its headroom by itself.
+            u64::from(index) * size
+        });
     }
 
     /// Takes back the frames that were sent.
     pub(super) fn reap(&mut self) {
-        while self.frames.count(Place::Tx) as usize > self.pending.len() {
-            // SAFETY: the completion ring holds frames of this UMEM only.
-            let count = unsafe { self.rings.get_mut().completion.consume(&mut self.scratch[..]) };
-            for at in 0..count {
-                let index = self.index_of(&self.scratch[at]);
-                self.frames.shift(index, Place::Tx, Place::Free);
-            }
-            self.stats.tx_completed += count as u64;
-            if count < BATCH {
-                return;
-            }
-        }
+        let (frames, size) = (&mut self.frames, self.config.frame_size);
+        let count = self.socket.completion.take(u32::MAX, |address| {
+            frames.shift(place_of(address, size).0, Place::Tx, Place::Free);
+        });
+        self.stats.tx_completed += u64::from(count);
     }
 
     /// Puts pending frames into the tx ring, as many as it has room for.
     pub(super) fn submit(&mut self) {
-        let tx = &mut self.rings.get_mut().tx;
-        let pending = self.pending.len() as u32;
-        // A driver may complete frames a moment before it frees their tx slots. Frames that do not fit wait for the
-        // next flush.
-        let batch = pending.min(tx.nb_free(pending)) as usize;
-        // SAFETY: these frames are of this UMEM and in place Tx: the caller gave them up, and nobody touches them until completion.
-        let produced = unsafe { tx.produce(&self.pending[..batch]) };
-        assert!(produced == batch, "the tx ring has no room for {batch} frames after saying that it has");
-        self.pending.drain(..batch);
-    }
-
-    /// Frames in the tx ring that the kernel has not taken yet.
-    fn unsent(&mut self) -> u32 {
-        self.config.tx_ring - self.rings.get_mut().tx.nb_free_exact()
+        // A driver may complete frames a moment before it frees their tx slots. Frames that do not fit wait for the next flush.
+        let batch = self.socket.tx.room(self.pending.len() as u32);
+        let pending = &mut self.pending;
+        self.socket.tx.put(batch, || pending.pop_front().expect("no more than are pending"));
     }
 
     /// Kicks until the kernel has taken all frames, or takes no more for now.
     pub(super) fn kick(&mut self) -> io::Result<()> {
-        let mut unsent = self.unsent();
+        let mut unsent = self.socket.tx.waiting();
         while unsent > 0 {
             // In copy mode the kernel sends only within this call. In zero-copy mode the ring's flag says whether the
             // driver sleeps.
-            if self.zero_copy && self.config.need_wakeup && !self.rings.get_mut().tx.needs_wakeup() {
+            if self.zero_copy && self.config.need_wakeup && !self.socket.tx.needs_wakeup() {
                 return Ok(());
             }
             self.stats.kicks += 1;
-            let outcome = sys::kick(self.fd)?;
+            let outcome = sys::kick(self.fd())?;
             if self.zero_copy {
                 self.stats.kicks_deferred += u64::from(outcome != sys::Kick::Done);
                 return Ok(());
@@ -93,7 +65,7 @@ impl XskDevice {
             // In copy mode EBUSY means that the driver dropped the frame; the frame still completes.
             self.stats.tx_dropped += u64::from(outcome == sys::Kick::Busy);
             self.reap();
-            let left = self.unsent();
+            let left = self.socket.tx.waiting();
             if left == unsent {
                 self.stats.kicks_deferred += 1;
                 return Ok(());
@@ -116,21 +88,20 @@ impl XskDevice {
 
     /// Fails with `ENETDOWN` once the interface was removed: that is the only error that the kernel leaves on the socket.
     pub(super) fn check_interface(&mut self) -> io::Result<()> {
-        self.gone |= sys::pending_error(self.fd).is_err();
+        self.gone |= sys::pending_error(self.fd()).is_err();
         if self.gone { Err(io::Error::from_raw_os_error(libc::ENETDOWN)) } else { Ok(()) }
     }
 
     /// Compares the rings with `Frames`. The kernel holds frames that are in no ring.
     pub(super) fn audit_rings(&self) -> Result<(), String> {
-        let mut rings = self.rings.borrow_mut();
-        let (rx, fill) = (rings.rx.nb_avail_exact(), self.config.fill_ring - rings.fill.nb_free_exact());
+        let (rx, fill) = (self.socket.rx.waiting(), self.socket.fill.waiting());
         if rx + fill > self.frames.count(Place::Fill) {
             return Err(format!(
                 "{fill} frames in the fill ring and {rx} in rx, {} by place",
                 self.frames.count(Place::Fill)
             ));
         }
-        let (completed, tx) = (rings.completion.nb_avail_exact(), self.config.tx_ring - rings.tx.nb_free_exact());
+        let (completed, tx) = (self.socket.completion.waiting(), self.socket.tx.waiting());
         let pending = self.pending.len() as u32;
         if pending + tx + completed > self.frames.count(Place::Tx) {
             return Err(format!(

@@ -1,17 +1,10 @@
-//! System calls that xsk-rs does not make, or whose outcome it hides.
+//! System calls on AF_XDP sockets that are set up.
 
 use std::{
-    ffi::CString,
     io, mem,
     os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
     ptr,
 };
-
-/// `XDP_MAX_TX_SKB_BUDGET` of `linux/if_xdp.h`, from Linux 6.17; libc does not have it yet.
-const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
-/// `XDP_OPTIONS` and its one flag.
-const XDP_OPTIONS: libc::c_int = 8;
-const XDP_OPTIONS_ZEROCOPY: u32 = 1;
 
 /// The outcome of a kick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +32,7 @@ pub(super) fn kick(fd: RawFd) -> io::Result<Kick> {
     }
 }
 
-/// Wakes the receiving side: `recvfrom` with no buffer, as libxdp's documentation prescribes for a fill ring that asks for it.
+/// Wakes the receiving side: `recvfrom` with no buffer, for a fill ring that asks for it.
 pub(super) fn wake_receive(fd: RawFd) -> io::Result<()> {
     // SAFETY: a null buffer of length 0 and null address pointers are valid arguments of `recvfrom`; the kernel writes nothing.
     let got = unsafe { libc::recvfrom(fd, ptr::null_mut(), 0, libc::MSG_DONTWAIT, ptr::null_mut(), ptr::null_mut()) };
@@ -51,144 +44,6 @@ pub(super) fn wake_receive(fd: RawFd) -> io::Result<()> {
         Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR) => Ok(()),
         _ => Err(error),
     }
-}
-
-/// Lets one kick in copy mode take `frames` frames rather than 32. Kernels before 6.17 refuse; they need more kicks.
-pub(super) fn raise_kick_budget(fd: RawFd, frames: u32) -> bool {
-    // SAFETY: the pointer and length describe a live `u32`, which `setsockopt` only reads.
-    let outcome = unsafe {
-        libc::setsockopt(
-            fd,
-            libc::SOL_XDP,
-            XDP_MAX_TX_SKB_BUDGET,
-            (&raw const frames).cast(),
-            mem::size_of::<u32>() as libc::socklen_t,
-        )
-    };
-    outcome == 0
-}
-
-/// Whether the socket was bound in zero-copy mode.
-pub(super) fn is_zero_copy(fd: RawFd) -> io::Result<bool> {
-    let mut flags = 0_u32;
-    let mut length = mem::size_of::<u32>() as libc::socklen_t;
-    // SAFETY: the pointers describe a live `u32` (the whole of `struct xdp_options`) and its length, both writable.
-    let outcome = unsafe { libc::getsockopt(fd, libc::SOL_XDP, XDP_OPTIONS, (&raw mut flags).cast(), &raw mut length) };
-    if outcome == 0 { Ok(flags & XDP_OPTIONS_ZEROCOPY != 0) } else { Err(io::Error::last_os_error()) }
-}
-
-/// The MTU of an interface of this thread's network namespace, in bytes.
-///
-/// # Errors
-/// `ENODEV` when there is no such interface.
-pub(super) fn interface_mtu(name: &CString) -> io::Result<u32> {
-    let mut request = interface_request(name)?;
-    // SAFETY: SIOCGIFMTU reads the name, which ends in a NUL within its array, and writes the union's `int`.
-    unsafe { ask_interface(libc::SIOCGIFMTU, &mut request) }?;
-    // SAFETY: the ioctl above succeeded and so wrote this member.
-    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
-    u32::try_from(mtu).map_err(io::Error::other)
-}
-
-/// `SIOCETHTOOL` of `linux/sockios.h`.
-const SIOCETHTOOL: libc::Ioctl = 0x8946;
-
-/// The settings of an interface's link: `struct ethtool_cmd` of `linux/ethtool.h`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-struct LinkSettings {
-    command: u32,
-    modes: [u32; 2],
-    speed: u16,
-    rest: [u8; 6],
-    packets: [u32; 2],
-    speed_high: u16,
-    more: [u8; 2],
-    reserved: [u32; 3],
-}
-
-/// The rate of the link of an interface of this thread's network namespace, in bits per second.
-///
-/// # Errors
-/// `ENODEV` when there is no such interface, `EOPNOTSUPP` when its driver does not tell, or there is no link.
-pub(super) fn link_bps(name: &CString) -> io::Result<u64> {
-    /// `ETHTOOL_GSET` of `linux/ethtool.h`, and what it says where the rate is not known.
-    const GET_SETTINGS: u32 = 1;
-    const UNKNOWN: u32 = u32::MAX;
-    let mut settings = LinkSettings { command: GET_SETTINGS, ..LinkSettings::default() };
-    let mut request = interface_request(name)?;
-    request.ifr_ifru.ifru_data = (&raw mut settings).cast();
-    // SAFETY: SIOCETHTOOL reads the name, which ends in a NUL within its array, and the command; that one writes the structure, which
-    // is live and has the kernel's layout.
-    unsafe { ask_interface(SIOCETHTOOL, &mut request) }?;
-    match u32::from(settings.speed) | u32::from(settings.speed_high) << 16 {
-        0 | UNKNOWN => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
-        mbps => Ok(u64::from(mbps) * 1_000_000),
-    }
-}
-
-/// The number of an interface of this thread's network namespace.
-pub(super) fn interface_index(name: &CString) -> Option<u32> {
-    // SAFETY: the name is a live string that ends in a NUL.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    (index > 0).then_some(index)
-}
-
-/// Queues of an interface, by what they are for: `struct ethtool_channels` of `linux/ethtool.h`, which libc does not have.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Channels {
-    command: u32,
-    most: [u32; 4],
-    pub(super) rx: u32,
-    pub(super) tx: u32,
-    other: u32,
-    pub(super) combined: u32,
-}
-
-/// The queues that an interface of this thread's network namespace has now.
-///
-/// # Errors
-/// `ENODEV` when there is no such interface, `EOPNOTSUPP` when its driver does not tell.
-pub(super) fn channels(name: &CString) -> io::Result<Channels> {
-    /// `ETHTOOL_GCHANNELS` of `linux/ethtool.h`.
-    const GET_CHANNELS: u32 = 0x3c;
-    let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
-    let mut request = interface_request(name)?;
-    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
-    // SAFETY: SIOCETHTOOL reads the name, which ends in a NUL within its array, and the command; that one writes the structure, which
-    // is live and has the kernel's layout.
-    unsafe { ask_interface(SIOCETHTOOL, &mut request) }?;
-    Ok(channels)
-}
-
-/// A request about the interface of that name.
-fn interface_request(name: &CString) -> io::Result<libc::ifreq> {
-    let bytes = name.as_bytes_with_nul();
-    if bytes.len() > libc::IFNAMSIZ {
-        return Err(io::Error::from_raw_os_error(libc::ENODEV));
-    }
-    // SAFETY: `ifreq` is a plain C structure for which all zeroes is a value.
-    let mut request: libc::ifreq = unsafe { mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
-        *to = *from as libc::c_char;
-    }
-    Ok(request)
-}
-
-/// # Safety
-/// The request must hold what this ioctl reads, and be valid for what it writes.
-unsafe fn ask_interface(ioctl: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: plain arguments; the result is checked below.
-    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call above just made this descriptor, and nothing else owns it.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    // SAFETY: by this function's contract; `request` outlives the call.
-    let outcome = unsafe { libc::ioctl(socket.as_raw_fd(), ioctl, &raw mut *request) };
-    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// A descriptor that is readable while any of `fds` is.

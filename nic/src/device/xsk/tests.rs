@@ -221,7 +221,7 @@ fn a_full_tx_ring_goes_out_in_one_flush_whatever_the_kernel_takes_per_call() {
     let sender = |interface: &str| {
         let (mut device, _steer) = open(interface);
         // 32 frames a call, as every kernel before 6.17 takes; where this cannot be set, that is the kernel's number anyway.
-        let _set = sys::raise_kick_budget(device.fd(), 32);
+        let _set = device.socket.raise_kick_budget(32);
         done.wait();
         let sent = (0..4096).filter(|&sequence| send(&mut device, sequence, 1000)).count();
         assert_eq!(sent, 2048, "half the frames are in the fill ring, the other half sent");

@@ -126,6 +126,7 @@ const FRAGMENTS: [(libc::c_int, libc::c_int); 3] = [
 fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
     /// Of the kernel's `linux/bpf.h`.
     const BPF_MAP_LOOKUP_ELEM: u64 = 1;
+    const BPF_LINK_CREATE: u64 = 28;
     const NAMESPACES: i32 = libc::CLONE_NEWNS
         | libc::CLONE_NEWCGROUP
         | libc::CLONE_NEWUTS
@@ -148,6 +149,8 @@ fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
         (libc::SYS_ioctl, 1, Is::Eq, libc::TCGETS),
         // The steering program's count of frames that were lost.
         (libc::SYS_bpf, 0, Is::Eq, BPF_MAP_LOOKUP_ELEM),
+        // To attach it anew after the link was down.
+        (libc::SYS_bpf, 0, Is::Eq, BPF_LINK_CREATE),
         // To end by a signal, as an abort and a closed pipe do.
         (libc::SYS_tgkill, 0, Is::Eq, std::process::id().into()),
         (libc::SYS_openat, 3, no(SPECIAL), 0),

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::change::Change;
+
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -25,22 +27,34 @@ pub struct Check {
     pub found: String,
     /// What to do about it; empty when nothing needs doing.
     pub remedy: String,
+    /// What `--fix` does about it.
+    #[serde(skip)]
+    pub(super) changes: Vec<Change>,
 }
 
 impl Check {
     /// All is well.
     pub fn ok(check: &'static str, found: impl Into<String>) -> Self {
-        Self { check, status: Status::Ok, found: found.into(), remedy: String::new() }
+        Self::new(check, Status::Ok, found.into(), String::new())
     }
 
     /// It works, but could work better.
     pub fn warn(check: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { check, status: Status::Warn, found: found.into(), remedy: remedy.into() }
+        Self::new(check, Status::Warn, found.into(), remedy.into())
     }
 
     /// Some part of `spray` cannot work.
     pub fn fail(check: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { check, status: Status::Fail, found: found.into(), remedy: remedy.into() }
+        Self::new(check, Status::Fail, found.into(), remedy.into())
+    }
+
+    /// The same, with what `--fix` does about it.
+    pub(super) fn mended_by(self, changes: impl IntoIterator<Item = Change>) -> Self {
+        Self { changes: changes.into_iter().collect(), ..self }
+    }
+
+    fn new(check: &'static str, status: Status, found: String, remedy: String) -> Self {
+        Self { check, status, found, remedy, changes: Vec::new() }
     }
 
     pub(super) fn line(&self) -> String {
@@ -49,8 +63,15 @@ impl Check {
             Status::Warn => "warn",
             Status::Fail => "fail",
         };
-        let remedy = if self.remedy.is_empty() { String::new() } else { format!("\n{:22}-> {}", "", self.remedy) };
+        let fix = if self.changes.is_empty() { "" } else { "; --fix does it" };
+        let remedy = if self.remedy.is_empty() { String::new() } else { format!("\n{:22}-> {}{fix}", "", self.remedy) };
         let found = self.found.replace('\n', &format!("\n{:22}", ""));
         format!("{status}  {:14}  {found}{remedy}", self.check)
     }
+}
+
+/// Checks of one topic.
+pub(super) struct Group {
+    pub(super) title: &'static str,
+    pub(super) checks: Vec<Check>,
 }

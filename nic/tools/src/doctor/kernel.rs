@@ -3,6 +3,7 @@
 use std::{fs, io};
 
 use socket2::{Domain, Socket, Type};
+use spray_nic::net::drivers;
 
 use super::check::Check;
 
@@ -12,31 +13,39 @@ const OLDEST: (u32, u32) = (5, 15);
 const TRIED: (u32, u32) = (6, 1);
 
 pub(super) fn version() -> Check {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
+    let release = release();
     let remedy = format!(
         "a kernel from {}.{} on has everything; {}.{} is the oldest that may do",
         TRIED.0, TRIED.1, OLDEST.0, OLDEST.1
     );
-    match parse(&release) {
+    match drivers::kernel(&release) {
         Some(version) if version >= TRIED => Check::ok("kernel", release),
         Some(version) if version >= OLDEST => Check::warn("kernel", release, remedy),
         _ => Check::fail("kernel", if release.is_empty() { "unknown".into() } else { release }, remedy),
     }
 }
 
-/// `(6, 18)` of `6.18.0-rc1+`.
-fn parse(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse().ok());
-    Some((numbers.next()?, numbers.next()?))
+/// What `uname -r` says.
+pub(super) fn release() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string()
 }
 
+/// Whether programs are compiled. The setting is to be seen in the first network namespace only, and by root; elsewhere a program tells.
 pub(super) fn bpf_jit() -> Check {
-    match fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").as_deref().map(str::trim) {
-        Ok("0") => Check::warn("BPF JIT", "off", "`sysctl net.core.bpf_jit_enable=1`: interpreted programs are slow"),
-        Ok(_) => Check::ok("BPF JIT", "on"),
-        Err(_) => {
-            Check::warn("BPF JIT", "unknown", "/proc/sys/net/core/bpf_jit_enable cannot be read: not root, or no BPF")
+    let setting = fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").ok();
+    let is_on = setting.map(|text| text.trim() != "0").or_else(spray_nic::xdp::compiles);
+    match is_on {
+        Some(true) => Check::ok("BPF JIT", "on"),
+        Some(false) => {
+            let remedy =
+                "`sysctl net.core.bpf_jit_enable=1` in the first network namespace: interpreted programs are slow";
+            Check::warn("BPF JIT", "off", remedy)
         }
+        None => Check::warn(
+            "BPF JIT",
+            "unknown",
+            "neither can /proc/sys/net/core/bpf_jit_enable be read nor a program be loaded: not root, or no BPF",
+        ),
     }
 }
 
@@ -63,17 +72,5 @@ pub(super) fn af_xdp() -> Check {
             refused("not permitted".into(), "run as root, or with CAP_NET_RAW")
         }
         Err(error) => refused(error.to_string(), "run as root on a kernel with CONFIG_XDP_SOCKETS=y"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse;
-
-    #[test]
-    fn kernel_versions_are_read() {
-        assert_eq!(parse("6.18.0-rc1+"), Some((6, 18)));
-        assert_eq!(parse("5.10"), Some((5, 10)));
-        assert_eq!(parse(""), None);
     }
 }

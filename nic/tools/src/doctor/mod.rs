@@ -1,26 +1,66 @@
 //! Checks what this machine can do, and says how to mend what is missing.
 
+mod change;
 mod check;
+mod driver;
+mod echo;
+mod examine;
 mod kernel;
+mod link;
 mod machine;
+mod memory;
+mod offloads;
+mod placement;
+mod probe;
+mod programs;
+mod queues;
+mod subject;
 
+use serde::Serialize;
+
+use self::check::Group;
 pub use self::check::{Check, Status};
+use crate::args::Doctor;
 use crate::failure::{Failure, Outcome};
 use crate::say;
 
-/// Prints checks.
+/// A check as it is told in JSON.
+#[derive(Serialize)]
+struct Told<'a> {
+    topic: &'static str,
+    #[serde(flatten)]
+    check: &'a Check,
+}
+
+/// Prints what was found of the machine, and then of the interface that the arguments name.
 ///
 /// # Errors
-/// When one failed, so that scripts can tell.
-pub fn tell(checks: &[Check]) -> Outcome {
-    say::object(&checks)?;
-    checks.iter().for_each(|check| say!("{}", check.line()));
-    match checks.iter().filter(|check| check.status == Status::Fail).count() {
+/// When a check failed, so that scripts can tell, or there is no such interface.
+pub fn tell(machine: Vec<Check>, arguments: &Doctor) -> Outcome {
+    let mut groups = vec![Group { title: "Machine", checks: machine }];
+    if let Some(name) = &arguments.interface {
+        groups.extend(examine::examine(name, arguments)?);
+    }
+    let told = groups.iter().flat_map(|group| group.checks.iter().map(|check| Told { topic: group.title, check }));
+    say::object(&told.collect::<Vec<_>>())?;
+    let alone = groups.len() == 1;
+    groups.iter().for_each(|group| print(group, alone));
+    let statuses: Vec<Status> = groups.iter().flat_map(|group| &group.checks).map(|check| check.status).collect();
+    match statuses.iter().filter(|status| **status == Status::Fail).count() {
         0 => Ok(()),
         failed => {
-            Err(Failure::failed(format!("{failed} of {} checks failed; the remedies stand below them", checks.len())))
+            Err(Failure::failed(format!("{failed} of {} checks failed; the remedies stand below them", statuses.len())))
         }
     }
+}
+
+/// Prints a topic, with its title if it is not the only one.
+fn print(group: &Group, alone: bool) {
+    if !alone {
+        let gap = if group.title == "Machine" { "" } else { "\n" };
+        say!("{gap}{}", group.title);
+    }
+    group.checks.iter().for_each(|check| say!("{}", check.line()));
 }
 
 /// The kernel and the rights that it gives.
@@ -34,23 +74,4 @@ pub fn packets() -> [Check; 4] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_hold_status_finding_and_remedy() {
-        assert_eq!(Check::ok("kernel", "6.18").line(), "ok    kernel          6.18");
-        let line = Check::fail("rights", "not root", "run as root").line();
-        assert_eq!(line, "fail  rights          not root\n                      -> run as root");
-        let line = Check::fail("rights", "one\ntwo", "three").line();
-        assert_eq!(line.lines().nth(1), Some("                      two"));
-    }
-
-    #[test]
-    fn every_failed_check_has_a_remedy() {
-        for check in kernel().into_iter().chain(packets()) {
-            assert!(check.status == Status::Ok || !check.remedy.is_empty(), "{check:?}");
-            assert!(!check.found.is_empty(), "{check:?}");
-        }
-    }
-}
+mod tests;

@@ -16,7 +16,7 @@ use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::say;
-use crate::session::{PS_PER_S, Path, Session, Step};
+use crate::session::{PS_PER_S, Path, Session, Step, Taken};
 use crate::stop::Stop;
 
 /// How much longer than asked for the server may send: its clock begins later.
@@ -37,7 +37,7 @@ pub fn perf(arguments: &args::Perf) -> Outcome {
     let outcome = session.run(&stop, |endpoint, now| client.step(endpoint, now));
     session.end();
     outcome?;
-    client.report(arguments.server.to_string())
+    client.report(&arguments.server.to_string(), &session.taken())
 }
 
 /// Longest round trip that is told from longer ones: an hour, beyond which the connection has failed.
@@ -207,7 +207,7 @@ impl Client {
         self.last = look;
     }
 
-    fn report(&self, server: String) -> Outcome {
+    fn report(&self, server: &str, taken: &Taken) -> Outcome {
         if self.plan.request.what == What::Latency {
             let us = self.latency();
             say!(
@@ -223,7 +223,9 @@ impl Client {
             say!("in all");
             self.total.iter().for_each(|total| say!("{}", total.line()));
         }
-        say::object(&self.json(&server))
+        let mut object = self.json(server);
+        object["interface"] = json!(taken);
+        say::object(&object)
     }
 
     pub(super) fn json(&self, server: &str) -> Value {

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `open` | the device that the command line asks for |
 //! | `path` | what is said of the path, and the settings of connections over it |
+//! | `taken` | how packets get from the NIC to the endpoint and back |
 //! | `trust` | keys, and the command that makes them |
 //! | `tap` | a capture of the frames |
 
 mod freezes;
 mod open;
 mod path;
+mod taken;
 mod tap;
 mod trust;
 
@@ -26,6 +28,7 @@ use tracing::info_span;
 
 pub use self::freezes::Freezes;
 pub use self::path::Path;
+pub use self::taken::Taken;
 use self::tap::Tap;
 pub use self::trust::keygen;
 use crate::args;
@@ -84,6 +87,7 @@ impl Session {
         let metrics = metrics::session::Session::new(Metrics::open(arguments.publish.metrics)?);
         let keys = trust::keys(&arguments.trust)?;
         let mut host = open::host(arguments, peer, path, keys, adjust)?;
+        note!("spray: {name}: {}", Taken::of(host.endpoint.device()));
         let watching = tap::begin(&arguments.captures, &name)?;
         if let Some(Watching { watch, .. }) = &watching {
             host.endpoint = host.endpoint.with_tap(Box::new(Tap::new(watch.clone())));
@@ -113,6 +117,11 @@ impl Session {
     /// What users know the device by.
     pub fn device_name(&self) -> &str {
         &self.name
+    }
+
+    /// How packets get to the network and back.
+    pub fn taken(&self) -> Taken {
+        Taken::of(self.host.endpoint.device())
     }
 
     /// Asks for next hops while it runs; `None` where the user gave one, or the device finds them.

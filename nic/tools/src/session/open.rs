@@ -3,17 +3,16 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use spray_nic::device::{BindMode, Nic, UdpConfig};
+use caps::{CapSet, Capability};
+use spray_nic::device::{BindMode, Nic, TakeOverError, UdpConfig};
 use spray_nic::keys::Keys;
 use spray_nic::net::Interface;
-use spray_nic::xdp::AttachMode;
 use spray_nic::{EndpointConfig, Host, HostConfig};
 use tracing::debug_span;
 
 use super::path::{Path, Room, with_path};
 use crate::args::{self, Device, Way};
 use crate::failure::{Failure, Outcome};
-use crate::note;
 
 /// Events between two steps, of which freezes are counted. A retransmission is one too, so the log takes those of a poll.
 const EVENTS: usize = 4096;
@@ -42,12 +41,14 @@ pub fn host(
     }
     let mut config = xdp(arguments, peer, path, keys)?;
     adjust(&mut config.endpoint);
-    let host = debug_span!("load and attach").in_scope(|| Host::open_as(config, Nic::Xdp)).map_err(Failure::refused)?;
-    if host.endpoint.device().xdp().is_some_and(|device| device.attach_mode() == AttachMode::Generic) {
-        let name = name(&arguments.way);
-        note!("spray: warning: the driver of {name} has no native XDP; the generic way is slower");
-    }
-    Ok(host)
+    debug_span!("load and attach").in_scope(|| Host::open_as(config, Nic::Xdp)).map_err(without_rights)
+}
+
+/// Whoever has no rights has another way.
+fn without_rights(error: TakeOverError) -> Failure {
+    let has_rights = caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap_or(true);
+    let otherwise = if has_rights { "" } else { ". Without rights: --device udp, on all hosts" };
+    Failure::refused(format!("{error}{otherwise}"))
 }
 
 /// The library's settings for the interface, with what the command line gives.

@@ -23,7 +23,7 @@ use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
 use crate::say::manner;
-use crate::session::{Path, Session, Step};
+use crate::session::{Path, Session, Step, Taken};
 use crate::stop::Stop;
 use crate::{note, say};
 
@@ -65,6 +65,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     session.confine(&Reach::Write(&out.folder().path))?;
     let limits = Limits::new(arguments.interface.timeout);
     let mut receiving = Receiving::new(out, arguments.keep, limits, Progress::on_stderr());
+    receiving.interface = Some(session.taken());
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     let (name, address) = (session.device_name(), session.config().address);
     receiving.progress.phase(&format!("listening on {name} as {address}{whose}"));
@@ -103,6 +104,8 @@ pub(super) struct Receiving {
     check_at: Time,
     progress: Progress,
     meter: Meter,
+    /// What `--json` says of it.
+    interface: Option<Taken>,
 }
 
 impl Receiving {
@@ -110,7 +113,22 @@ impl Receiving {
         let (transfers, orphans) = (HashMap::new(), Vec::new());
         let (begun, taken, partly, done_since) = (0, None, false, None);
         let (check_at, meter) = (Time::ZERO, Meter::new());
-        Self { out, keep, limits, transfers, orphans, begun, taken, partly, done_since, check_at, progress, meter }
+        let interface = None;
+        Self {
+            out,
+            keep,
+            limits,
+            transfers,
+            orphans,
+            begun,
+            taken,
+            partly,
+            done_since,
+            check_at,
+            progress,
+            meter,
+            interface,
+        }
     }
 
     /// Does what the last poll of the endpoint, and the disk, have made possible.
@@ -327,12 +345,31 @@ impl Receiving {
         } else {
             say!("{told}")
         }
-        let shown = say::object(&object(peer, tally, &self.out, seconds));
+        let shown = say::object(&self.object(peer, tally, seconds));
         let outcome = match tally.refused {
             0 => shown,
             refused => Err(Failure::failed(format!("{refused} of the transfer's files and folders were refused"))),
         };
         self.taken.get_or_insert(outcome);
+    }
+
+    /// What was received, as JSON.
+    fn object(&self, peer: IpAddr, tally: &Tally, seconds: f64) -> serde_json::Value {
+        let one = tally.last.as_ref().filter(|_| tally.kept() == 1);
+        let path = one.map_or_else(|| self.out.folder().path.clone(), |kept| kept.path.clone());
+        serde_json::json!({
+            "from": peer,
+            "path": path.to_string_lossy(),
+            "files": tally.files,
+            "folders": tally.folders,
+            "refused": tally.refused,
+            "bytes": tally.bytes,
+            "there_bytes": tally.there_bytes,
+            "seconds": seconds,
+            "goodput_gbps": gbps(tally.bytes, seconds),
+            "sha256": one.map(|kept| hex(&kept.sum)),
+            "interface": self.interface,
+        })
     }
 
     /// Sends the answers, and shows refusals to the user.
@@ -398,24 +435,6 @@ fn report_lost(lost: &[Incoming]) {
         };
         note!("spray: {}{all} bytes of {name} had arrived, {end}", file.there_bytes + file.arrived_bytes);
     }
-}
-
-/// What was received, as JSON.
-fn object(peer: IpAddr, tally: &Tally, out: &Out, seconds: f64) -> serde_json::Value {
-    let one = tally.last.as_ref().filter(|_| tally.kept() == 1);
-    let path = one.map_or_else(|| out.folder().path.clone(), |kept| kept.path.clone());
-    serde_json::json!({
-        "from": peer,
-        "path": path.to_string_lossy(),
-        "files": tally.files,
-        "folders": tally.folders,
-        "refused": tally.refused,
-        "bytes": tally.bytes,
-        "there_bytes": tally.there_bytes,
-        "seconds": seconds,
-        "goodput_gbps": gbps(tally.bytes, seconds),
-        "sha256": one.map(|kept| hex(&kept.sum)),
-    })
 }
 
 /// What was received.

@@ -8,7 +8,7 @@ use spray_nic::endpoint::ConnectionStats;
 
 use super::format::{Sum, hex};
 use super::gbps;
-use crate::session::{Freezes, strays_line};
+use crate::session::{Freezes, Taken, strays_line};
 
 /// What the sender measured.
 pub struct Measured {
@@ -18,6 +18,7 @@ pub struct Measured {
     /// Payload that the sender's own MTU would take.
     pub own_payload_bytes: u32,
     pub freezes: Freezes,
+    pub interface: Option<Taken>,
     /// Frames that came by a queue without a socket.
     pub strays: u64,
     /// Bytes of files that the receiver got.
@@ -104,6 +105,7 @@ pub struct Report {
     limited_by: Shares,
     /// Arrived by a queue of the interface that no socket has, and were lost.
     frames_without_socket: u64,
+    interface: Option<Taken>,
 }
 
 /// What limited the sender: shares of the time, which add up to 1.
@@ -160,8 +162,9 @@ const PS_PER_S: f64 = 1e12;
 
 impl Report {
     /// `name` is what the user knows the transfer by.
-    pub fn new(name: String, files: Vec<FileReport>, folders: u32, skipped: usize, measured: &Measured) -> Self {
-        let Measured { seconds, counted, own_payload_bytes, freezes, strays, sent_bytes, there_bytes } = *measured;
+    pub fn new(name: String, files: Vec<FileReport>, folders: u32, skipped: usize, measured: Measured) -> Self {
+        let Measured { seconds, counted, own_payload_bytes, freezes, interface, strays, sent_bytes, there_bytes } =
+            measured;
         let sender = &counted.sender;
         let verified = || files.iter().filter(|file| file.verified);
         let us = |ps: u64| ps as f64 / PS_PER_US;
@@ -199,6 +202,7 @@ impl Report {
             drained_us: us(sender.drained_ps),
             limited_by: Shares::new(&counted.limits, seconds),
             frames_without_socket: strays,
+            interface,
         }
     }
 
@@ -291,11 +295,12 @@ mod tests {
             counted,
             own_payload_bytes: 1400,
             freezes,
+            interface: None,
             strays: 0,
             sent_bytes: 1_000_000,
             there_bytes: 0,
         };
-        Report::new("x".into(), vec![FileReport::verified("x".into(), 1_000_000, [0xab; 32])], 0, 0, &measured)
+        Report::new("x".into(), vec![FileReport::verified("x".into(), 1_000_000, [0xab; 32])], 0, 0, measured)
     }
 
     #[test]

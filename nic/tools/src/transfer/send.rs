@@ -17,7 +17,7 @@ use super::tree::Tree;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
-use crate::session::{Freezes, Path, Session, Step};
+use crate::session::{Path, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
@@ -79,7 +79,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
         }
     }
     let outcome = sending.outcome();
-    let report = sending.report(session.config().flow.payload_bytes, session.freezes, strays);
+    let report = sending.report(&session, strays);
     say::object(&report)?;
     if report.has_files() {
         say!("{report}")
@@ -438,16 +438,17 @@ impl Sending {
     }
 
     /// What was sent, and how.
-    pub(super) fn report(self, own_payload_bytes: u32, freezes: Freezes, strays: u64) -> Report {
+    pub(super) fn report(self, session: &Session, strays: u64) -> Report {
         let measured = Measured {
             seconds: self.delivered_at.duration_since(self.started).as_secs_f64(),
             counted: self.counted,
-            own_payload_bytes,
-            freezes,
+            own_payload_bytes: session.config().flow.payload_bytes,
+            freezes: session.freezes,
+            interface: Some(session.taken()),
             strays,
             sent_bytes: self.delivered_bytes,
             there_bytes: self.there_bytes,
         };
-        Report::new(self.name, self.files, self.folders, self.skipped, &measured)
+        Report::new(self.name, self.files, self.folders, self.skipped, measured)
     }
 }

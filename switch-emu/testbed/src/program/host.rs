@@ -1,9 +1,9 @@
 //! The host end of a link: frames of the emulation go to the host's AF_XDP socket, the rest to the kernel.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use libbpf_rs::Object;
-use spray_nic::xdp::{self, AttachMode};
+use spray_nic::xdp::{self, AttachMode, Attachment};
 
 use super::ProgramError;
 use super::maps::Maps;
@@ -14,7 +14,7 @@ use super::object;
 pub struct HostProgram {
     object: Object,
     maps: Maps,
-    link: Option<OwnedFd>,
+    attached: Option<Attachment>,
 }
 
 impl HostProgram {
@@ -24,7 +24,7 @@ impl HostProgram {
     /// The kernel refuses it.
     pub fn load() -> Result<Self, ProgramError> {
         let object = object::load(object::HOST, |_| Ok(()))?;
-        Ok(Self { maps: Maps::of(&object)?, object, link: None })
+        Ok(Self { maps: Maps::of(&object)?, object, attached: None })
     }
 
     /// Attaches to an interface of the calling thread's network namespace.
@@ -32,8 +32,9 @@ impl HostProgram {
     /// # Errors
     /// [`xdp::ProgramError::Attach`], for instance when another program sits there.
     pub fn attach(&mut self, ifindex: u32) -> Result<AttachMode, ProgramError> {
-        let (link, mode) = xdp::attach(xdp::program(&self.object, "host")?.as_fd(), ifindex)?;
-        self.link = Some(link);
+        let attached = xdp::attach(xdp::program(&self.object, "host")?.as_fd(), ifindex)?;
+        let mode = attached.mode;
+        self.attached = Some(attached);
         Ok(mode)
     }
 

@@ -5,10 +5,10 @@ use super::maps::{self, Maps};
 use super::object;
 use libbpf_rs::{Object, ProgramMut};
 use spray_fabric::{ChassisCounters, ChassisSpec, LinkChange, PortCounters, PortSamples, Tables};
-use spray_nic::xdp::{self, AttachMode};
+use spray_nic::xdp::{self, AttachMode, Attachment};
 use spray_pipeline::queue::{QUEUE_WORDS, Queue};
 use spray_pipeline::scheme::{Entries, reunion};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 /// A loaded switch program; dropping it detaches it.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct SwitchProgram {
     pub(super) tables: Tables,
     /// Ports whose cable leaves the chassis.
     pub(super) outside: Vec<usize>,
-    links: Vec<OwnedFd>,
+    attached: Vec<Attachment>,
 }
 
 impl SwitchProgram {
@@ -42,7 +42,7 @@ impl SwitchProgram {
         })?;
         let maps = Maps::of(&object)?;
         maps.write(&tables)?;
-        Ok(Self { object, maps, tables, outside, links: Vec::new() })
+        Ok(Self { object, maps, tables, outside, attached: Vec::new() })
     }
 
     /// Replaces the tables and clears queues and counters, for another run over a fabric of the same shape.
@@ -88,8 +88,9 @@ impl SwitchProgram {
     }
 
     pub(super) fn attach_program(&mut self, name: &'static str, ifindex: u32) -> Result<AttachMode, ProgramError> {
-        let (link, mode) = xdp::attach(self.program(name)?.as_fd(), ifindex)?;
-        self.links.push(link);
+        let attached = xdp::attach(self.program(name)?.as_fd(), ifindex)?;
+        let mode = attached.mode;
+        self.attached.push(attached);
         Ok(mode)
     }
 

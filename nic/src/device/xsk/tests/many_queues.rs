@@ -137,3 +137,15 @@ fn many_queues_share_the_frames_of_eight() {
     );
     assert_eq!(of(4096), (128, 64, 64), "a batch at least");
 }
+
+#[test]
+fn the_fill_ring_fills_the_nics_ring() {
+    let config = XskConfig::new("spray-none", 0);
+    let of = |nic_ring| {
+        let XskConfig { frames, fill_ring, rx_ring, .. } = config.filling(nic_ring);
+        (frames, fill_ring, rx_ring)
+    };
+    assert_eq!([of(0), of(512), of(2048)], [(4096, 2048, 2048); 3]);
+    assert_eq!([of(3000), of(4096)], [(6144, 4096, 4096); 2]);
+    assert_eq!(of(u32::MAX), (18_432, 16_384, 16_384), "a driver may say anything");
+}

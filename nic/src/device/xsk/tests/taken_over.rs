@@ -1,10 +1,15 @@
 //! Interfaces taken over by the library alone, and one where the program was forgotten.
 
 use std::net::IpAddr;
+use std::ops::ControlFlow;
+use std::process::Command;
+
+use libbpf_rs::query::LinkInfoIter;
 
 use super::*;
 use crate::aio;
 use crate::device::TakeOverError;
+use crate::driver::{DriverOptions, Idle};
 use crate::endpoint::ConnectionError;
 use crate::net::{Interface, NetError};
 use crate::{Host, HostConfig};
@@ -27,7 +32,9 @@ fn the_interface_and_the_peers_address_are_enough() {
     let client = |interface: &str| {
         number(interface, 1);
         ready.wait();
-        let endpoint = aio::Endpoint::open(interface).unwrap();
+        let mut config = HostConfig::of(interface).unwrap();
+        config.endpoint = config.endpoint.with_give_up(Duration::from_secs(2));
+        let endpoint = aio::Endpoint::start(Host::open_with(config).unwrap(), DriverOptions::real()).unwrap();
         block_on(async {
             // The kernel asks for the neighbour; the other side's answers it.
             let mut connection = endpoint.connect(IpAddr::from([10, 77, 0, 2])).await.unwrap();
@@ -158,4 +165,119 @@ fn a_host_that_is_closed_has_delivered_what_was_sent() {
         over.wait();
     };
     joined(MTU, client, server);
+}
+
+/// A link that comes up later than the command that uses it.
+#[test]
+fn a_link_is_waited_for_and_its_absence_told() {
+    if !has_root() {
+        return;
+    }
+    let (ready, over) = (Meeting::default(), Meeting::default());
+    let client = |interface: &str| {
+        number(interface, 1);
+        let mut config = HostConfig::of(interface).unwrap();
+        config.endpoint = config.endpoint.with_give_up(Duration::from_millis(300));
+        let host = Host::open_with(config.clone()).unwrap();
+        ready.wait();
+        let error = host.peer([10, 77, 0, 2].into()).unwrap_err();
+        assert!(matches!(error, NetError::NoLink(_)), "{error}");
+        drop(host);
+        config.endpoint = config.endpoint.with_give_up(Duration::from_secs(20));
+        let host = Host::open_with(config).unwrap();
+        ready.wait();
+        let begun = clock();
+        host.peer([10, 77, 0, 2].into()).unwrap();
+        let waited = begun.elapsed();
+        assert!(waited > Duration::from_millis(2500), "the link needed three seconds, not {waited:?}");
+        over.wait();
+    };
+    let server = |interface: &str| {
+        number(interface, 2);
+        ip(&format!("link set {interface} down"));
+        ready.wait();
+        ready.wait();
+        std::thread::sleep(Duration::from_secs(3));
+        up(interface, MTU);
+        over.wait();
+    };
+    joined(MTU, client, server);
+}
+
+/// The driver's reason arrives, and what it means for the mode.
+#[test]
+fn a_driver_that_refuses_a_program_says_why() {
+    if !has_root() {
+        return;
+    }
+    let (ready, over) = (Meeting::default(), Meeting::default());
+    let other = |interface: &str| {
+        up(interface, 9000);
+        ready.wait();
+        over.wait();
+    };
+    let refused = |interface: &str| {
+        number(interface, 1);
+        ready.wait();
+        // Frames of 9,000 bytes do not fit a page, and veth knows what its peer may send.
+        up(interface, MTU);
+        let mut config = HostConfig::of(interface).unwrap();
+        let host = Host::open_with(config.clone()).unwrap();
+        let device = host.endpoint.device();
+        assert_eq!(device.attach_mode(), crate::xdp::AttachMode::Generic);
+        assert!(device.refusal().unwrap().ends_with("Peer MTU is too large to set XDP"), "{:?}", device.refusal());
+        assert!(!device.zero_copy());
+        drop(host);
+        config.sockets.mode = BindMode::ZeroCopy;
+        let error = Host::open_with(config).unwrap_err();
+        assert!(matches!(error, TakeOverError::Generic { .. }), "{error}");
+        assert!(error.to_string().contains("Peer MTU is too large"), "{error}");
+        over.wait();
+    };
+    joined(MTU, other, refused);
+}
+
+/// Some drivers forget the program when they are set down: it is attached anew, without the rights to load one.
+#[test]
+fn the_program_is_attached_anew_when_nothing_arrives_after_the_interface_was_down() {
+    if !has_root() {
+        return;
+    }
+    let (ready, over) = (Meeting::default(), Meeting::default());
+    let other = |interface: &str| {
+        up(interface, MTU);
+        ready.wait();
+        over.wait();
+    };
+    let host = |interface: &str| {
+        number(interface, 1);
+        ready.wait();
+        let mut host = Host::open(interface).unwrap();
+        let links = || {
+            let shown = Command::new("ip").args(["-d", "link", "show", interface]).output().unwrap().stdout;
+            let shown = String::from_utf8(shown).unwrap();
+            let mut words = shown.split_whitespace().skip_while(|word| *word != "prog/xdp").skip(2);
+            let program: u32 = words.next().expect("a program is attached").parse().unwrap();
+            LinkInfoIter::default().filter(|link| link.prog_id == program).map(|link| link.id).collect::<Vec<_>>()
+        };
+        let polls = |host: &mut Host<_>, for_: Duration| {
+            let begun = clock();
+            host.run(Idle::Sleep(Duration::from_millis(10)), &[], |_, _| match begun.elapsed() < for_ {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
+            .unwrap();
+        };
+        polls(&mut host, Duration::from_millis(100));
+        let before = links();
+        ip(&format!("link set {interface} down"));
+        polls(&mut host, Duration::from_millis(100));
+        up(interface, MTU);
+        polls(&mut host, Duration::from_millis(1000));
+        let after = links();
+        assert_eq!((before.len(), after.len()), (1, 1));
+        assert_ne!(before, after, "by another link");
+        over.wait();
+    };
+    joined(MTU, other, host);
 }

@@ -1,4 +1,4 @@
-//! The file system of the virtual machine: a shell, `spray` with its libraries, modules and a script, as a `newc`
+//! The file system of a virtual machine: a shell, programs with their libraries, modules and a script, as a `newc`
 //! archive (`Documentation/driver-api/early-userspace/buffer-format.rst` of the kernel).
 
 use std::collections::BTreeMap;
@@ -6,32 +6,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Kernel;
-use crate::sh::{self, Failure, Outcome};
+use super::packages::Kernel;
+use super::tools::Tools;
+use crate::sh::{Failure, Outcome};
 
-/// What the script prints before and after the parts that [`super::report`] reads.
-pub const DOCTOR: &str = "@@ doctor";
-pub const RUN: &str = "@@ run";
-pub const ZERO_COPY: &str = "@@ zero-copy";
-pub const END: &str = "@@ end";
+/// What a virtual machine has in its file system.
+#[derive(Debug)]
+pub struct Content<'a> {
+    pub kernel: &'a Kernel,
+    /// Programs by path, beside the shell's own.
+    pub programs: &'a [(&'a str, PathBuf)],
+    /// Where their libraries are.
+    pub tools: &'a Tools,
+    /// Further files by path.
+    pub files: &'a [(&'a str, &'a str)],
+    /// What it runs before it turns itself off.
+    pub script: &'a str,
+}
 
-const SCENARIO: &str = "name = \"kernels\"
-[topology]
-kind = \"leaf-spine\"
-leaves = 2
-spines = 2
-hosts_per_leaf = 2
-host_gbps = 100
-latency_us = 1
-[workload]
-kind = \"cross-leaf-permutation\"
-bytes = \"200 kB\"
-[transport]
-balancer = [\"reps\"]
-";
-
-/// Writes the archive; `run` is the command that sends packets.
-pub fn write(file: &Path, kernel: &Kernel, program: &Path, run: &str) -> Outcome {
+/// Writes the archive.
+pub fn write(file: &Path, content: &Content<'_>) -> Outcome {
     let busybox = ["/bin/busybox", "/usr/bin/busybox"].map(PathBuf::from).into_iter().find(|path| path.exists());
     let busybox =
         busybox.ok_or_else(|| Failure::unable("there is no busybox. As root: apt-get install busybox-static"))?;
@@ -39,71 +33,41 @@ pub fn write(file: &Path, kernel: &Kernel, program: &Path, run: &str) -> Outcome
     for folder in ["proc", "sys", "dev", "tmp", "run"] {
         archive.folder(folder);
     }
-    for (name, from) in [("bin/busybox", busybox.as_path()), ("bin/spray", program)] {
-        archive.file(name, &read(from)?, 0o755);
-        for library in libraries(from) {
-            archive.file(library.trim_start_matches('/'), &read(Path::new(&library))?, 0o755);
+    for (path, from) in content.programs.iter().chain(&[("bin/busybox", busybox)]) {
+        archive.file(path, &read(from)?, 0o755);
+        for (library, path) in content.tools.libraries_of(from)? {
+            archive.file(&path, &read(&library)?, 0o755);
         }
     }
-    for (number, file) in kernel.modules.iter().enumerate() {
+    for (number, file) in content.kernel.modules.iter().enumerate() {
         archive.file(&format!("{number}.ko"), &module(file)?, 0o644);
     }
-    archive.file("scenario.toml", SCENARIO.as_bytes(), 0o644);
-    archive.file("init", script(run).as_bytes(), 0o755);
-    fs::write(file, archive.bytes()).map_err(|error| Failure::failed(format!("{}: {error}", file.display())))
+    for (path, text) in content.files {
+        archive.file(path, text.as_bytes(), 0o644);
+    }
+    archive.file("init", format!("{BEGIN}{}{LAST}", content.script).as_bytes(), 0o755);
+    fs::write(file, archive.bytes()).map_err(|error| Failure::of_file(file, &error))
 }
 
-/// A file from one NIC of the virtual machine to the other, which is in a namespace of its own. Ends with how `spray send` ended.
-const ZERO_COPY_TRANSFER: &str = "unshare -n sleep 1000 &
-there=$!
-sleep 1
-ip link set eth1 netns $there
-ip address add 10.0.0.1/24 dev eth0
-ip link set eth0 up
-nsenter -t $there -n ip address add 10.0.0.2/24 dev eth1
-nsenter -t $there -n ip link set eth1 up
-nsenter -t $there -n spray recv --insecure --interface eth1 --out /tmp --zero-copy &
-receiver=$!
-sleep 3
-head -c 2000000 /dev/urandom > /file
-spray send /file --insecure --interface eth0 --to 10.0.0.2 --zero-copy --timeout 20
-echo \"exit $?\"
-kill $there $receiver 2> /dev/null";
-
-fn script(run: &str) -> String {
-    format!(
-        "#!/bin/busybox sh
+const BEGIN: &str = "#!/bin/busybox sh
 /bin/busybox mkdir -p /etc
 /bin/busybox --install -s /bin
-export PATH=/bin
+export PATH=/bin:/sbin
 mount -t proc none /proc
 mount -t sysfs none /sys
 mount -t devtmpfs none /dev
 mount -t tmpfs none /tmp
 mount -t tmpfs none /run
-for module in /*.ko; do insmod $module; done
+for module in /?.ko /??.ko; do [ -f $module ] && insmod $module; done
 ip link set lo up
-echo '{DOCTOR}'
-spray doctor
-echo '{RUN}'
-{{ {run}; echo \"exit $?\"; }} 2>&1 | cat
-echo '{ZERO_COPY}'
-{{ {ZERO_COPY_TRANSFER}; }} 2>&1 | cat
-echo '{END}'
-poweroff -f
-"
-    )
-}
+";
+
+/// What the machine prints when all is done.
+pub const END: &str = "@@ end";
+const LAST: &str = "echo '@@ end'\npoweroff -f\n";
 
 fn read(path: &Path) -> Outcome<Vec<u8>> {
     fs::read(path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
-}
-
-/// The shared libraries of a program, none if it is static.
-fn libraries(program: &Path) -> Vec<String> {
-    let output = sh::capture("ldd", &[&program.to_string_lossy()]).unwrap_or_default();
-    let paths = output.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
-    paths.map(String::from).collect()
 }
 
 /// A module's bytes; newer kernels' are compressed.

@@ -6,12 +6,11 @@ use std::process::Command;
 
 use crate::sh::{self, Failure, Outcome};
 
-/// Debian's releases and what it prepares: where kernels of different ages are.
-pub const SUITES: [&str; 8] =
-    ["bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports", "forky", "sid", "experimental"];
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// The kernels for virtual machines: small, and with all that the programs need.
-const FLAVOUR: &str = "cloud-amd64";
+/// The kernels for virtual machines: small, and with all that the programs need. Of NICs they know virtio's and VMware's.
+pub const CLOUD: &str = "cloud-amd64";
+/// The kernels for all machines, with every driver.
+pub const FULL: &str = "amd64";
 
 /// A kernel, unpacked.
 #[derive(Debug)]
@@ -32,8 +31,13 @@ impl Kernel {
     }
 }
 
-/// veth pairs, and a NIC of the virtual machine with what it rests on.
-const MODULES: [&str; 4] = ["veth.ko", "failover.ko", "net_failover.ko", "virtio_net.ko"];
+/// Which kernel: the newest whose version begins so, of this flavour, with these modules in the order of loading.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    pub version: &'a str,
+    pub flavour: &'a str,
+    pub modules: &'a [&'a str],
+}
 
 /// What apt knows of some suites, in a private folder.
 #[derive(Debug)]
@@ -75,13 +79,14 @@ fn mirror() -> Outcome<String> {
 }
 
 impl Lists {
-    /// Downloads and unpacks the newest kernel whose version begins with `version`.
-    pub fn fetch(&self, version: &str, into: &Path) -> Outcome<Kernel> {
+    /// Downloads and unpacks a kernel.
+    pub fn fetch(&self, wanted: Wanted<'_>, into: &Path) -> Outcome<Kernel> {
+        let Wanted { version, flavour, modules } = wanted;
         let output = self.apt("apt-cache").args(["pkgnames", "linux-"]).output();
         let names = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-        let mut releases = releases(&names, version).into_iter();
+        let mut releases = releases(&names, version, flavour).into_iter();
         let Some((release, packages)) = releases.find(|(_, packages)| self.download(packages, into).is_ok()) else {
-            return Err(Failure::unable(format!("apt has no kernel {version} for virtual machines (`{FLAVOUR}`)")));
+            return Err(Failure::unable(format!("apt has no kernel {version} (`{flavour}`)")));
         };
         let unpacked = super::fresh(&into.join("unpacked"))?;
         for package in packages {
@@ -93,7 +98,7 @@ impl Lists {
             let found = find(&unpacked, &|name| name.starts_with(what));
             found.ok_or_else(|| Failure::failed(format!("the packages of {release} hold no {what}")))
         };
-        let modules = MODULES.iter().map(|module| part(module)).collect::<Outcome<_>>()?;
+        let modules = modules.iter().map(|module| part(&format!("{module}.ko"))).collect::<Outcome<_>>()?;
         let image = part("vmlinuz")?;
         Ok(Kernel { image, modules, release, unpacked })
     }
@@ -108,6 +113,18 @@ impl Lists {
         sh::run(self.apt("apt-get").arg("download").args(packages).current_dir(into))
     }
 
+    /// Downloads these packages of a suite with all that they need, but what the machine has, into [`archives`](Self::archives).
+    pub fn download_missing(&self, suite: &str, packages: &[&str]) -> Outcome {
+        let options =
+            ["install", "-qq", "--yes", "--download-only", "--no-install-recommends", "--target-release", suite];
+        sh::run(self.apt("apt-get").args(options).args(packages))
+    }
+
+    /// Where they are.
+    pub fn archives(&self) -> PathBuf {
+        self.folder.join("cache/archives")
+    }
+
     fn apt(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.env("APT_CONFIG", self.folder.join("apt.conf"));
@@ -118,11 +135,13 @@ impl Lists {
 /// The releases of `version`, newest first, each with the packages that hold its image and its modules.
 ///
 /// Up to 7.1 one package holds both, from then on there are two.
-fn releases(names: &str, version: &str) -> Vec<(String, Vec<String>)> {
+fn releases(names: &str, version: &str, flavour: &str) -> Vec<(String, Vec<String>)> {
     let of = |what: &str| -> Vec<String> {
         let releases = names.lines().filter_map(|name| name.strip_prefix(what)).filter(|release| {
             let rest = release.strip_prefix(version);
-            rest.is_some_and(|rest| rest.starts_with(['.', '-', '+', '~'])) && release.ends_with(FLAVOUR)
+            let numbers = release.strip_suffix(flavour).and_then(|rest| rest.strip_suffix('-'));
+            rest.is_some_and(|rest| rest.starts_with(['.', '-', '+', '~']))
+                && numbers.is_some_and(|numbers| numbers.ends_with(|last: char| last.is_ascii_digit()))
         });
         releases.map(String::from).collect()
     };
@@ -144,6 +163,13 @@ pub fn numbers(release: &str) -> Vec<u32> {
     release.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
 
+/// The files of a folder.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    files
+}
+
 /// The first file below `folder` whose name fits.
 fn find(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
     fs::read_dir(folder).ok()?.flatten().find_map(|entry| {
@@ -157,7 +183,7 @@ fn find(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{numbers, releases};
+    use super::{CLOUD, FULL, numbers, releases};
 
     #[test]
     fn the_newest_release_comes_first_with_its_packages() {
@@ -165,15 +191,19 @@ mod tests {
             linux-image-6.12.117+deb12-cloud-amd64-dbg\nlinux-image-6.12.117+deb12-amd64\nlinux-image-6.1.0-56-cloud-amd64\n\
             linux-image-6.12-cloud-amd64\nlinux-image-7.2.6+deb13-cloud-amd64\nlinux-binary-7.2.6+deb13-cloud-amd64\n\
             linux-binary-7.2.13+deb14-cloud-amd64\nlinux-modules-7.2.13+deb14-cloud-amd64";
-        let found = |version| -> Vec<String> { releases(names, version).into_iter().map(|(name, _)| name).collect() };
+        let all = |version, flavour| -> Vec<String> {
+            releases(names, version, flavour).into_iter().map(|(name, _)| name).collect()
+        };
+        let found = |version| all(version, CLOUD);
         assert_eq!(found("6.12"), ["6.12.117+deb12-cloud-amd64", "6.12.43+deb12-cloud-amd64"]);
         assert_eq!(found("6.1"), ["6.1.0-56-cloud-amd64"]);
         assert_eq!(found("9"), [""; 0]);
+        assert_eq!(all("6.12", FULL), ["6.12.117+deb12-amd64"]);
         // Without its modules a kernel cannot make veth pairs.
-        let (release, packages) = releases(names, "7.2").remove(0);
+        let (release, packages) = releases(names, "7.2", CLOUD).remove(0);
         assert_eq!(release, "7.2.13+deb14-cloud-amd64");
         assert_eq!(packages, ["linux-binary-7.2.13+deb14-cloud-amd64", "linux-modules-7.2.13+deb14-cloud-amd64"]);
-        assert_eq!(releases(names, "7.2").len(), 1);
+        assert_eq!(releases(names, "7.2", CLOUD).len(), 1);
     }
 
     #[test]

@@ -1,0 +1,197 @@
+//! What is known of drivers: how long their frames may be with native XDP, on which kernels others trust them, and what breaks.
+//!
+//! All of it is from public threads and sources, which each row names; none was repeated on hardware here. Nothing here asks a driver.
+
+mod quirks;
+
+pub use quirks::{Quirk, Setting, Weight, quirks};
+
+/// A kernel's version: `(6, 1)` of `6.1.0-13-amd64`.
+pub type Kernel = (u32, u32);
+
+/// Reads a version from what `uname -r` says.
+#[must_use]
+pub fn kernel(release: &str) -> Option<Kernel> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+/// The version of the kernel that runs.
+#[must_use]
+pub fn running() -> Option<Kernel> {
+    kernel(&std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?)
+}
+
+/// Whether something works, by what others say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Others run it every day.
+    Known,
+    /// Nothing is known: a probe has to tell.
+    Untried,
+    /// It breaks.
+    Broken {
+        /// How.
+        why: &'static str,
+        /// Who says so.
+        source: &'static str,
+    },
+}
+
+/// The longest MTU with which a driver takes a program in native mode whose frames are one buffer; `None` where nothing is known.
+#[must_use]
+pub fn mtu_limit(driver: &str) -> Option<u32> {
+    MTU_LIMITS.iter().find(|(names, _)| names.contains(&driver)).map(|(_, limit)| *limit)
+}
+
+/// Whether native XDP of a driver works on a kernel.
+#[must_use]
+pub fn native(driver: &str, kernel: Kernel) -> Trust {
+    first(NATIVE, driver, kernel)
+}
+
+/// Whether AF_XDP sockets without copies work with a driver on a kernel.
+#[must_use]
+pub fn zero_copy(driver: &str, kernel: Kernel) -> Trust {
+    match native(driver, kernel) {
+        // Without the program in the driver, no frame comes without a copy.
+        broken @ Trust::Broken { .. } => broken,
+        _ => first(ZERO_COPY, driver, kernel),
+    }
+}
+
+/// Limits by the names that drivers tell: ebpf-docs, `BPF_PROG_TYPE_XDP`, of Linux 6.8; ice also ethernet-linux-ice#34, bnxt_en also
+/// cilium#35426, ena also cilium#12138. That of veth, which ebpf-docs gives as 3520, is without the Ethernet header. vmxnet3 takes programs up
+/// to 3494, but receives no frame beyond its first buffer, of 3,072 bytes (tried in a virtual machine with Linux 6.18).
+const MTU_LIMITS: &[(&[&str], u32)] = &[
+    (&["veth", "virtio_net", "mana", "hv_netvsc"], 3506),
+    (&["sfc"], 3508),
+    (&["bnxt_en", "ionic"], 3502),
+    (&["ena", "mlx4_en", "mlx5_core"], 3498),
+    (&["vmxnet3"], 3050),
+    (&["ixgbe", "ixgbevf"], 3050),
+    (&["ice", "i40e", "igb"], 3046),
+    (&["atlantic"], 2048),
+    (&["gve"], 2032),
+    (&["nicvf", "rvu_nicpf", "rvu_nicvf"], 1508),
+    (&["igc", "st_gmac", "st_xgmac", "stmmaceth", "netsec", "tun"], 1500),
+];
+
+/// What holds for a driver from one kernel on, before another.
+struct Rule {
+    driver: &'static str,
+    from: Kernel,
+    until: Kernel,
+    trust: Trust,
+}
+
+const FIRST: Kernel = (0, 0);
+const EVER: Kernel = (u32::MAX, 0);
+const LIST: &str = "firedancer, fd_config_auto.c @0533934";
+
+const fn known(driver: &'static str, from: Kernel, until: Kernel) -> Rule {
+    Rule { driver, from, until, trust: Trust::Known }
+}
+
+const fn broken(
+    driver: &'static str,
+    (from, until): (Kernel, Kernel),
+    why: &'static str,
+    source: &'static str,
+) -> Rule {
+    Rule { driver, from, until, trust: Trust::Broken { why, source } }
+}
+
+const NO_NATIVE: &str = "it has no native XDP";
+
+const NATIVE: &[Rule] = &[
+    known("mlx5_core", (5, 15), (6, 4)),
+    broken("mlx5_core", ((6, 4), (6, 5)), "others trust 5.15 to 6.3 and from 6.5 on, but not 6.4", LIST),
+    known("mlx5_core", (6, 5), EVER),
+    known("i40e", (5, 19), EVER),
+    broken("ice", (FIRST, (4, 19)), "XDP is broken in 4.18, RHEL 8's", "firedancer#273"),
+    broken(
+        "igb",
+        ((6, 14), (6, 15)),
+        "frames that native XDP passes to the kernel fill the receive ring",
+        "xdp-tutorial#466",
+    ),
+    broken("e1000", (FIRST, EVER), NO_NATIVE, "xdp-tools#469"),
+    broken("e1000e", (FIRST, EVER), NO_NATIVE, "xdp-tools#469"),
+    broken("team", (FIRST, EVER), NO_NATIVE, "cilium#22970"),
+];
+
+const ZERO_COPY: &[Rule] = &[
+    known("mlx5_core", (6, 1), EVER),
+    broken(
+        "mlx5_core",
+        (FIRST, (6, 1)),
+        "queues of sockets without copies are numbered after the others",
+        "odp#1574, onload#39",
+    ),
+    known("i40e", (5, 19), EVER),
+    broken("i40e", (FIRST, (5, 19)), "sockets bind, and sending fails", "firedancer#4266, fd_config_auto.c @0533934"),
+    broken(
+        "ice",
+        (FIRST, (6, 11)),
+        "opening sockets while frames are sent may take the NIC away until the next boot; mended in the summer of 2024",
+        "ethernet-linux-ice#58, #61, #62",
+    ),
+    broken("ixgbe", ((6, 18), (6, 19)), "frames are held until the socket is closed, on an X540", "xdp-tutorial#471"),
+    broken(
+        "ena",
+        (FIRST, EVER),
+        "only drivers outside of the kernel have it; 2.13.1 corrupts memory, and waking reaches the wrong queue",
+        "amzn-drivers#330, #221, onload#305",
+    ),
+    broken("st_gmac", (FIRST, EVER), RAN_DRY, "analogdevicesinc/linux#3517"),
+    broken("st_xgmac", (FIRST, EVER), RAN_DRY, "analogdevicesinc/linux#3517"),
+];
+
+const RAN_DRY: &str = "a queue whose fill ring once ran dry never receives again";
+
+fn first(rules: &[Rule], driver: &str, kernel: Kernel) -> Trust {
+    let holds = |rule: &&Rule| rule.driver == driver && (rule.from..rule.until).contains(&kernel);
+    rules.iter().find(holds).map_or(Trust::Untried, |rule| rule.trust)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_versions_are_read() {
+        assert_eq!(kernel("6.18.0-rc1+"), Some((6, 18)));
+        assert_eq!(kernel("5.10"), Some((5, 10)));
+        assert_eq!(kernel(""), None);
+    }
+
+    #[test]
+    fn limits_are_those_of_the_smallest_buffer() {
+        let limits = ["mlx5_core", "ice", "ixgbe", "gve", "igc", "8139too"].map(mtu_limit);
+        assert_eq!(limits, [Some(3498), Some(3046), Some(3050), Some(2032), Some(1500), None]);
+    }
+
+    #[test]
+    fn trust_is_of_a_driver_on_a_kernel() {
+        let is_broken = |trust| matches!(trust, Trust::Broken { .. });
+        let table = [
+            ("mlx5_core", (5, 14), Trust::Untried, true),
+            ("mlx5_core", (5, 15), Trust::Known, true),
+            ("mlx5_core", (6, 1), Trust::Known, false),
+            ("mlx5_core", (6, 5), Trust::Known, false),
+            ("i40e", (5, 18), Trust::Untried, true),
+            ("i40e", (6, 18), Trust::Known, false),
+            ("ice", (6, 1), Trust::Untried, true),
+            ("ice", (6, 12), Trust::Untried, false),
+            ("veth", (6, 18), Trust::Untried, false),
+        ];
+        for (driver, kernel, natively, without) in table {
+            assert_eq!(native(driver, kernel), natively, "{driver} {kernel:?}");
+            assert_eq!(is_broken(zero_copy(driver, kernel)), without, "{driver} {kernel:?}");
+        }
+        assert!(is_broken(native("mlx5_core", (6, 4))) && is_broken(zero_copy("mlx5_core", (6, 4))));
+        assert_eq!(zero_copy("mlx5_core", (6, 3)), Trust::Known);
+        assert_eq!(zero_copy("bnxt_en", (6, 18)), Trust::Untried);
+    }
+}

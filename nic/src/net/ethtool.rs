@@ -1,0 +1,298 @@
+//! What the driver of an interface tells and takes: the requests of `ethtool`, as ioctls, which every kernel answers.
+//!
+//! The netlink family of the same purpose lacks hash fields and private flags on the kernels that spray runs on.
+
+mod features;
+mod hashing;
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use socket2::{Domain, Socket, Type};
+
+pub use features::Feature;
+pub use hashing::{HashFields, IndirectionTable, UdpFlow};
+
+/// `SIOCETHTOOL` of `linux/sockios.h`.
+const SIOCETHTOOL: libc::Ioctl = 0x8946;
+
+/// Words for the answer to any command whose structure has one size. The largest, `struct ethtool_rxnfc`, has 48.
+const WORDS: usize = 64;
+
+/// Asks the driver of an interface of the network namespace in which it was opened.
+#[derive(Debug)]
+pub struct Ethtool {
+    socket: Socket,
+    name: CString,
+}
+
+/// Which driver an interface has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DriverInfo {
+    /// The driver's name, such as `mlx5_core`.
+    pub name: String,
+    /// Its version: that of the kernel, unless the driver was built outside of it.
+    pub version: String,
+    /// The version of the firmware.
+    pub firmware: String,
+    /// Where the device is, such as `0000:3b:00.0`; empty where it is nowhere.
+    pub bus: String,
+}
+
+/// How many queues an interface has, by what they are for, and how many it may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Channels {
+    /// Queues that only receive.
+    pub rx: u32,
+    /// Queues that only send.
+    pub tx: u32,
+    /// Queues of other use.
+    pub other: u32,
+    /// Queues that do both.
+    pub combined: u32,
+    /// The most there may be of `rx`, `tx`, `other` and `combined`.
+    pub most: [u32; 4],
+}
+
+impl Channels {
+    /// Queues on which frames arrive.
+    #[must_use]
+    pub const fn receiving(&self) -> u32 {
+        self.rx + self.combined
+    }
+}
+
+/// The slots of a queue's rings in the NIC, and how many it may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RingSizes {
+    /// To receive.
+    pub rx: u32,
+    /// To send.
+    pub tx: u32,
+    /// The most there may be to receive.
+    pub most_rx: u32,
+    /// The most there may be to send.
+    pub most_tx: u32,
+}
+
+/// Whether pause frames stop the other side, and this one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pause {
+    /// Both sides agree on it.
+    pub negotiated: bool,
+    /// Pause frames that arrive stop sending.
+    pub rx: bool,
+    /// Pause frames are sent.
+    pub tx: bool,
+}
+
+impl Ethtool {
+    /// For an interface of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// `ENODEV` when no interface can have that name; whether there is one is told by the requests.
+    pub fn open(interface: &str) -> io::Result<Self> {
+        let no_device = || io::Error::from_raw_os_error(libc::ENODEV);
+        let name = CString::new(interface).map_err(|_| no_device())?;
+        if name.as_bytes_with_nul().len() > libc::IFNAMSIZ {
+            return Err(no_device());
+        }
+        Ok(Self { socket: Socket::new(Domain::IPV4, Type::DGRAM, None)?, name })
+    }
+
+    /// Its driver.
+    ///
+    /// # Errors
+    /// `ENODEV` when there is no such interface, `EOPNOTSUPP` when it has no driver that tells.
+    pub fn driver(&self) -> io::Result<DriverInfo> {
+        const COMMAND: u32 = 3;
+        let words = self.get(COMMAND)?;
+        let text = |part: usize| text_of(&words[1 + 8 * part..9 + 8 * part]);
+        Ok(DriverInfo { name: text(0), version: text(1), firmware: text(2), bus: text(3) })
+    }
+
+    /// The queues it has now.
+    ///
+    /// # Errors
+    /// As [`driver`](Self::driver).
+    pub fn channels(&self) -> io::Result<Channels> {
+        const COMMAND: u32 = 0x3c;
+        let [_, most_rx, most_tx, most_other, most_combined, rx, tx, other, combined, ..] = self.get(COMMAND)?;
+        Ok(Channels { rx, tx, other, combined, most: [most_rx, most_tx, most_other, most_combined] })
+    }
+
+    /// Gives it other queues. Most drivers reset the link for it.
+    ///
+    /// # Errors
+    /// When the driver refuses, or rights are missing.
+    pub fn set_channels(&self, to: &Channels) -> io::Result<()> {
+        const COMMAND: u32 = 0x3d;
+        self.set(COMMAND, &[0, 0, 0, 0, to.rx, to.tx, to.other, to.combined])
+    }
+
+    /// The sizes of its rings.
+    ///
+    /// # Errors
+    /// As [`driver`](Self::driver).
+    pub fn rings(&self) -> io::Result<RingSizes> {
+        let [_, most_rx, _, _, most_tx, rx, _, _, tx, ..] = self.get(GET_RINGS)?;
+        Ok(RingSizes { rx, tx, most_rx, most_tx })
+    }
+
+    /// Gives its rings other sizes. Most drivers reset the link for it.
+    ///
+    /// # Errors
+    /// When the driver refuses, or rights are missing.
+    pub fn set_rings(&self, rx: u32, tx: u32) -> io::Result<()> {
+        const COMMAND: u32 = 0x11;
+        let mut words = self.get(GET_RINGS)?;
+        (words[5], words[8]) = (rx, tx);
+        self.set(COMMAND, &words[1..9])
+    }
+
+    /// Whether it takes and sends pause frames.
+    ///
+    /// # Errors
+    /// As [`driver`](Self::driver).
+    pub fn pause(&self) -> io::Result<Pause> {
+        const COMMAND: u32 = 0x12;
+        let [_, negotiated, rx, tx, ..] = self.get(COMMAND)?;
+        Ok(Pause { negotiated: negotiated != 0, rx: rx != 0, tx: tx != 0 })
+    }
+
+    /// The rate of its link in bits per second.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` also when there is no link.
+    pub fn link_bps(&self) -> io::Result<u64> {
+        const COMMAND: u32 = 1;
+        const UNKNOWN: u32 = u32::MAX;
+        let words = self.get(COMMAND)?;
+        // `struct ethtool_cmd` has the lower half of the rate at byte 12 and the upper one at byte 28.
+        match first_half(words[3]) | first_half(words[7]) << 16 {
+            0 | UNKNOWN => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
+            mbps => Ok(u64::from(mbps) * 1_000_000),
+        }
+    }
+
+    /// Its MTU in bytes.
+    ///
+    /// # Errors
+    /// `ENODEV` when there is no such interface.
+    pub fn mtu(&self) -> io::Result<u32> {
+        let mut request = self.request();
+        // SAFETY: SIOCGIFMTU reads the name, which ends in a NUL within its array, and writes the union's `int`.
+        unsafe { self.ioctl(libc::SIOCGIFMTU, &mut request) }?;
+        // SAFETY: the ioctl above succeeded and so wrote this member.
+        let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+        u32::try_from(mtu).map_err(io::Error::other)
+    }
+
+    /// Gives it another MTU. Some drivers reset the link for it.
+    ///
+    /// # Errors
+    /// When the driver refuses, or rights are missing.
+    pub fn set_mtu(&self, mtu: u32) -> io::Result<()> {
+        let mut request = self.request();
+        request.ifr_ifru.ifru_mtu = i32::try_from(mtu).map_err(io::Error::other)?;
+        // SAFETY: SIOCSIFMTU reads the name, which ends in a NUL within its array, and the union's `int`, which was just written.
+        unsafe { self.ioctl(libc::SIOCSIFMTU, &mut request) }
+    }
+
+    /// What a command without arguments answers; the first word is the command.
+    fn get(&self, command: u32) -> io::Result<[u32; WORDS]> {
+        let mut words = [0; WORDS];
+        self.ask(command, &mut words)?;
+        Ok(words)
+    }
+
+    /// Sends a command whose structure has one size.
+    fn set(&self, command: u32, arguments: &[u32]) -> io::Result<()> {
+        let mut words = [0; WORDS];
+        words[1..=arguments.len()].copy_from_slice(arguments);
+        self.ask(command, &mut words)
+    }
+
+    /// Sends a command, for which the first word is left, with its arguments. The answer takes their place.
+    fn ask(&self, command: u32, words: &mut [u32]) -> io::Result<()> {
+        words[0] = command;
+        let mut request = self.request();
+        request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+        // SAFETY: SIOCETHTOOL reads the name, which ends in a NUL within its array, and the command; that one reads and writes its
+        // structure, for which the callers' words are live and long enough: `WORDS` for those of one size, otherwise as many entries as
+        // the kernel said.
+        unsafe { self.ioctl(SIOCETHTOOL, &mut request) }
+    }
+
+    /// A request about the interface.
+    fn request(&self) -> libc::ifreq {
+        // SAFETY: `ifreq` is a plain C structure for which all zeroes is a value.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(self.name.as_bytes_with_nul()) {
+            *to = *from as libc::c_char;
+        }
+        request
+    }
+
+    /// # Safety
+    /// The request must hold what this ioctl reads, and be valid for what it writes.
+    unsafe fn ioctl(&self, ioctl: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+        // SAFETY: by this function's contract; `request` outlives the call.
+        let outcome = unsafe { libc::ioctl(self.socket.as_raw_fd(), ioctl, &raw mut *request) };
+        if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+/// `ETHTOOL_GRINGPARAM`.
+const GET_RINGS: u32 = 0x10;
+
+/// The `u16` in the first two bytes of a word.
+fn first_half(word: u32) -> u32 {
+    let [a, b, ..] = word.to_ne_bytes();
+    u16::from_ne_bytes([a, b]).into()
+}
+
+/// The text in these words, up to its NUL.
+fn text_of(words: &[u32]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|&byte| byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The rate of an interface's link in bits per second, where its driver tells.
+pub(crate) fn link_bps(interface: &str) -> Option<u64> {
+    Ethtool::open(interface).and_then(|ethtool| ethtool.link_bps()).ok()
+}
+
+/// The number of an interface of this thread's network namespace.
+pub(crate) fn interface_index(interface: &str) -> Option<u32> {
+    let name = CString::new(interface).ok()?;
+    // SAFETY: the name is a live string that ends in a NUL.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    (index > 0).then_some(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_that_is_not_there_is_enodev() {
+        for name in ["spray-nope", "a name longer than the kernel's", "a\0b"] {
+            let asked = Ethtool::open(name).and_then(|ethtool| ethtool.channels());
+            assert_eq!(asked.unwrap_err().raw_os_error(), Some(libc::ENODEV), "{name}");
+        }
+    }
+
+    #[test]
+    fn loopback_tells_its_mtu_and_features_and_no_rings() {
+        let lo = Ethtool::open("lo").unwrap();
+        assert!(lo.mtu().unwrap() > 1500);
+        assert_eq!(lo.rings().unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
+        assert!(lo.link_bps().is_err() && link_bps("lo").is_none());
+        let features = lo.features().unwrap();
+        let lockless = features.iter().find(|feature| feature.name == "loopback").expect("what makes it lo");
+        assert!(lockless.on && lockless.fixed);
+    }
+}

@@ -1,0 +1,78 @@
+//! What the kernel tells of a loaded program.
+
+use std::ffi::c_char;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use libbpf_rs::libbpf_sys;
+
+use super::{SteerProgram, object};
+
+/// A program that is loaded, whoever did it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProgramInfo {
+    /// Its number.
+    pub id: u32,
+    /// Its name; empty where its loader gave none.
+    pub name: String,
+    /// Whether the machine runs it itself, rather than the kernel interprets it.
+    pub is_compiled: bool,
+}
+
+impl ProgramInfo {
+    /// Asks for the program of this number.
+    ///
+    /// # Errors
+    /// `ENOENT` when there is none, `EPERM` without rights.
+    pub fn of(id: u32) -> io::Result<Self> {
+        // SAFETY: a plain number; the result is checked below.
+        let fd = unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) };
+        if fd < 0 {
+            return Err(io::Error::from_raw_os_error(-fd));
+        }
+        // SAFETY: the kernel has just handed out this descriptor and nobody else knows it.
+        Self::by(unsafe { OwnedFd::from_raw_fd(fd) }.as_fd())
+    }
+
+    fn by(program: BorrowedFd<'_>) -> io::Result<Self> {
+        let mut info = libbpf_sys::bpf_prog_info::default();
+        let mut length = size_of_val(&info) as u32;
+        // SAFETY: `info` is live and of that length, and asks for no instructions: its pointers are null and its counts 0.
+        let code =
+            unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut info).cast(), &raw mut length) };
+        if code < 0 {
+            return Err(io::Error::from_raw_os_error(-code));
+        }
+        Ok(Self { id: info.id, name: text(&info.name), is_compiled: info.jited_prog_len > 0 })
+    }
+}
+
+fn text(name: &[c_char]) -> String {
+    name.iter().take_while(|&&byte| byte != 0).map(|&byte| char::from(byte as u8)).collect()
+}
+
+/// Whether the kernel compiles programs, by loading one; `None` when it does not take it.
+#[must_use]
+pub fn compiles() -> Option<bool> {
+    let object = object::load::<super::ProgramError>("steer", SteerProgram::OBJECT, |_| Ok(())).ok()?;
+    let program = object::program(&object, "steer").ok()?;
+    ProgramInfo::by(program.as_fd()).ok().map(|info| info.is_compiled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loaded_program_is_told_by_its_number() {
+        if !spray_test_support::has_root() {
+            return;
+        }
+        let object = object::load::<crate::xdp::ProgramError>("steer", SteerProgram::OBJECT, |_| Ok(())).unwrap();
+        let own = ProgramInfo::by(object::program(&object, "steer").unwrap().as_fd()).unwrap();
+        assert_eq!((ProgramInfo::of(own.id).unwrap(), own.name.as_str()), (own.clone(), "steer"));
+        assert_eq!(compiles(), Some(own.is_compiled));
+        assert!(ProgramInfo::of(u32::MAX).is_err());
+    }
+}

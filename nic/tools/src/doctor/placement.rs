@@ -1,0 +1,141 @@
+//! Where the NIC, its interrupts and this process are, and what lies between the NIC and memory.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use super::check::Check;
+use super::subject::{Subject, processes, text};
+
+pub(super) fn checks(subject: &Subject) -> Vec<Check> {
+    vec![node(subject), interrupts(subject), balancing(), iommu(subject), polling(subject)]
+}
+
+/// CPUs of the NUMA node of the NIC, where the machine has several nodes.
+fn own_cpus(subject: &Subject) -> Option<(String, BTreeSet<u32>)> {
+    let node = subject.device_file("numa_node").filter(|node| node != "-1")?;
+    let several = Path::new("/sys/devices/system/node/node1").exists();
+    let cpus = several.then(|| text(format!("/sys/devices/system/node/node{node}/cpulist"))).flatten()?;
+    Some((node, list(&cpus)))
+}
+
+fn node(subject: &Subject) -> Check {
+    let Some((node, cpus)) = own_cpus(subject) else {
+        return Check::ok("NUMA", "one node, or no device of this machine's");
+    };
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+    let names = ranges(&cpus);
+    if list(allowed.trim()).is_subset(&cpus) {
+        return Check::ok("NUMA", format!("node {node}, CPUs {names}, to which this process is bound"));
+    }
+    let found = format!("the NIC is at node {node}, CPUs {names}; a thread elsewhere reaches its memory more slowly");
+    Check::warn("NUMA", found, format!("`taskset -c {names} spray ...`"))
+}
+
+fn interrupts(subject: &Subject) -> Check {
+    let numbers: Vec<String> = subject.device.iter().flat_map(|device| names_in(&device.join("msi_irqs"))).collect();
+    let cpus = |number: &String| {
+        let path = Path::new("/proc/irq").join(number);
+        text(path.join("effective_affinity_list")).or_else(|| text(path.join("smp_affinity_list")))
+    };
+    let cpus: BTreeSet<u32> = numbers.iter().filter_map(cpus).flat_map(|cpus| list(&cpus)).collect();
+    if numbers.is_empty() {
+        return Check::ok("interrupts", "none of its own");
+    }
+    let found = format!("{} on CPUs {}", numbers.len(), ranges(&cpus));
+    match own_cpus(subject) {
+        Some((node, own)) if !cpus.is_subset(&own) => {
+            let remedy = format!(
+                "`echo CPU > /proc/irq/NUMBER/smp_affinity_list` with a CPU of {} each, for {}",
+                ranges(&own),
+                numbers.join(", ")
+            );
+            Check::warn("interrupts", format!("{found}, not all at node {node} as the NIC is"), remedy)
+        }
+        _ => Check::ok("interrupts", found),
+    }
+}
+
+fn balancing() -> Check {
+    if processes().any(|(_, name)| name == "irqbalance") {
+        return Check::warn(
+            "irqbalance",
+            "runs, and moves interrupts onto the cores of the command",
+            "`systemctl stop irqbalance`, or IRQBALANCE_BANNED_CPULIST in its settings",
+        );
+    }
+    Check::ok("irqbalance", "does not run")
+}
+
+fn iommu(subject: &Subject) -> Check {
+    match subject.device_file("iommu_group/type").as_deref() {
+        None => Check::ok("IOMMU", "none between the device and memory"),
+        Some("identity") => Check::ok("IOMMU", "passes addresses through"),
+        Some(kind) => Check::warn(
+            "IOMMU",
+            format!("{kind}: every buffer is mapped, which costs a part of the rate"),
+            "`iommu=pt` on the kernel's command line, where devices are trusted",
+        ),
+    }
+}
+
+/// The settings alone put interrupts off for all programs, and poll for none.
+fn polling(subject: &Subject) -> Check {
+    const FILES: [&str; 2] = ["napi_defer_hard_irqs", "gro_flush_timeout"];
+    let values = FILES.map(|file| subject.interface_file(file));
+    let [Some(defer), Some(timeout)] = values else {
+        return Check::ok("busy polling", "unknown: /sys is another network namespace's");
+    };
+    let found = format!("napi_defer_hard_irqs {defer}, gro_flush_timeout {timeout} ns");
+    if (defer.as_str(), timeout.as_str()) == ("0", "0") {
+        return Check::ok("busy polling", format!("{found}: interrupts come at once"));
+    }
+    let name = subject.name();
+    Check::warn(
+        "busy polling",
+        format!("{found}: without a socket that polls (SO_PREFER_BUSY_POLL, Linux 5.11) frames only come later"),
+        format!("`for f in {}; do echo 0 > /sys/class/net/{name}/$f; done`, unless programs poll", FILES.join(" ")),
+    )
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_by_key(|name| name.parse::<u32>().unwrap_or(u32::MAX));
+    names
+}
+
+/// The numbers of `0-3,8`.
+fn list(text: &str) -> BTreeSet<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    };
+    text.split(',').filter_map(range).flatten().collect()
+}
+
+/// `0-3,8` of numbers.
+fn ranges(numbers: &BTreeSet<u32>) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => parts.push((number, number)),
+        }
+    }
+    let part = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    parts.iter().map(part).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_read_and_written() {
+        for text in ["0-3,8", "5", "0,2,4-5", ""] {
+            assert_eq!(ranges(&list(text)), text);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The queues of the NIC: how many, how long their rings are, and what spreads packets over them.
+
+use spray_nic::device::XskConfig;
+use spray_nic::net::ethtool::{Channels, HashFields, RingSizes, UdpFlow};
+use spray_nic::xdp::SteerProgram;
+
+use super::change::{Change, Setting};
+use super::check::Check;
+use super::subject::Subject;
+
+pub(super) fn checks(subject: &Subject) -> Vec<Check> {
+    let (ethtool, name) = (&subject.ethtool, subject.name());
+    let zero_copy = subject.declared.is_some_and(|declared| declared.zero_copy());
+    let ours = XskConfig::new("", 0).fill_ring;
+    let by_flow = |flow| {
+        let fields = ethtool.hash_fields(flow).map(|fields| hashing(flow, fields, subject.queues(), name));
+        fields.unwrap_or_else(|_| Check::ok(title(flow), "the driver does not tell by what it spreads packets"))
+    };
+    let rings = ethtool.rings().map(|sizes| rings(sizes, ours, zero_copy, name));
+    let rings = rings.unwrap_or_else(|_| Check::ok("rings", "the driver has none to set"));
+    let [v4, v6] = UdpFlow::ALL.map(by_flow);
+    vec![queues(subject.channels, name), rings, v4, v6, table(subject)]
+}
+
+fn queues(channels: Channels, name: &str) -> Check {
+    let queues = channels.receiving().max(1);
+    if queues > SteerProgram::QUEUES {
+        let kind = if channels.combined > 0 { "combined" } else { "rx" };
+        let remedy = format!("`ethtool -L {name} {kind} {}` or less", SteerProgram::QUEUES);
+        return Check::fail("queues", format!("{queues}, and {} can be served", SteerProgram::QUEUES), remedy);
+    }
+    if channels.combined == 0 && channels.rx > channels.tx && channels.tx > 0 {
+        let found =
+            format!("{} receive and {} send: some sockets cannot send (firedancer#1427)", channels.rx, channels.tx);
+        return Check::warn("queues", found, format!("`ethtool -L {name} rx N tx N`, as many of each"));
+    }
+    let most = channels.most[0].max(channels.most[3]).max(queues);
+    let small = if queues > 8 { "; beyond 8, each socket has fewer frames" } else { "" };
+    Check::ok("queues", format!("{queues} of {most} at most{small}"))
+}
+
+/// The rings of the NIC, beside those of our sockets, which have `ours` slots. A longer one than ours loses buffers in some drivers that
+/// share memory with sockets (agave#6836).
+fn rings(rings: RingSizes, ours: u32, zero_copy: bool, name: &str) -> Check {
+    let found = format!("rx {} tx {}, of {} and {} at most", rings.rx, rings.tx, rings.most_rx, rings.most_tx);
+    let long = rings.rx > ours && zero_copy;
+    let rx = if long { ours } else { rings.rx.max(ours.min(rings.most_rx)) };
+    let tx = rings.tx.max(ours.min(rings.most_tx));
+    let (from, to) = (Setting::Rings { rx: rings.rx, tx: rings.tx }, Setting::Rings { rx, tx });
+    if from == to {
+        return Check::ok("rings", found);
+    }
+    let why = if long {
+        format!("sockets fill {ours}, and some drivers lose buffers where theirs are longer (agave#6836)")
+    } else {
+        "a burst overflows short ones".into()
+    };
+    let remedy = format!("`ethtool -G {name} rx {rx} tx {tx}`");
+    Check::warn("rings", format!("{found}; {why}"), remedy).mended_by([Change { from, to }])
+}
+
+fn hashing(flow: UdpFlow, fields: HashFields, queues: u32, name: &str) -> Check {
+    let check = title(flow);
+    if fields.has_ports() {
+        return Check::ok(check, format!("by {fields}"));
+    }
+    if queues == 1 {
+        return Check::ok(check, "nothing to spread: there is one queue");
+    }
+    let to = HashFields::ADDRESSES_AND_PORTS;
+    let found =
+        format!("by {fields}, without the ports: all packets between two hosts come to one queue (firedancer#5253)");
+    let remedy = format!("`ethtool -N {name} rx-flow-hash {} {to}`", flow.name());
+    let [from, to] = [fields, to].map(|fields| Setting::hash_fields(flow, fields));
+    Check::warn(check, found, remedy).mended_by([Change { from, to }])
+}
+
+const fn title(flow: UdpFlow) -> &'static str {
+    match flow {
+        UdpFlow::V4 => "RSS udp4",
+        UdpFlow::V6 => "RSS udp6",
+    }
+}
+
+fn table(subject: &Subject) -> Check {
+    let table = subject.ethtool.indirection().unwrap_or_default();
+    if table.queues.is_empty() {
+        return Check::ok("RSS table", "the driver has none");
+    }
+    let mut used = table.queues.clone();
+    used.sort_unstable();
+    used.dedup();
+    let function = if table.function & 1 == 1 { "Toeplitz" } else { "another hash than Toeplitz" };
+    let entries = table.queues.len();
+    Check::ok("RSS table", format!("{entries} entries for {} of {} queues, {function}", used.len(), subject.queues()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Status;
+    use super::*;
+
+    #[test]
+    fn queues_without_a_socket_or_without_sending_are_told() {
+        let channels =
+            |rx, tx, combined| Channels { rx, tx, combined, most: [128, 128, 0, 128], ..Channels::default() };
+        let check = queues(channels(0, 0, 96), "eth0");
+        assert_eq!((check.status, check.remedy.as_str()), (Status::Fail, "`ethtool -L eth0 combined 64` or less"));
+        assert_eq!(queues(channels(4, 2, 0), "eth0").status, Status::Warn);
+        assert_eq!(queues(channels(4, 4, 0), "eth0").found, "4 of 128 at most");
+        assert_eq!(queues(Channels::default(), "eth0").found, "1 of 1 at most");
+    }
+
+    #[test]
+    fn rings_become_as_long_as_ours_and_are_longer_only_where_frames_are_copied() {
+        let of = |rx, tx, zero_copy| rings(RingSizes { rx, tx, most_rx: 8192, most_tx: 1024 }, 2048, zero_copy, "eth0");
+        let to = |check: &Check| check.changes.first().map(|change| change.to.clone());
+        assert_eq!(to(&of(512, 512, false)), Some(Setting::Rings { rx: 2048, tx: 1024 }));
+        assert_eq!(to(&of(4096, 512, true)), Some(Setting::Rings { rx: 2048, tx: 1024 }));
+        assert!(of(4096, 512, true).found.ends_with("(agave#6836)"));
+        assert_eq!(of(512, 512, false).remedy, "`ethtool -G eth0 rx 2048 tx 1024`");
+        assert_eq!((to(&of(4096, 1024, false)), to(&of(2048, 1024, true))), (None, None));
+    }
+
+    #[test]
+    fn packets_are_spread_by_their_ports() {
+        let of = |fields, queues| hashing(UdpFlow::V6, HashFields(fields), queues, "eth0");
+        let check = of(0x30, 4);
+        assert_eq!((check.status, check.remedy.as_str()), (Status::Warn, "`ethtool -N eth0 rx-flow-hash udp6 sdfn`"));
+        let settings = [0x30, 0xf0].map(|fields| Setting::hash_fields(UdpFlow::V6, HashFields(fields)));
+        assert_eq!([check.changes[0].from.clone(), check.changes[0].to.clone()], settings);
+        assert_eq!((of(0x30, 1).status, of(0xf0, 4).status), (Status::Ok, Status::Ok));
+    }
+}

@@ -1,0 +1,123 @@
+//! All that is known of the interface that is examined, asked once.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use spray_nic::net::declared::Declared;
+use spray_nic::net::drivers::{self, Kernel};
+use spray_nic::net::ethtool::{Channels, DriverInfo, Ethtool, Feature};
+use spray_nic::net::{Interface, NetError};
+
+/// The interface, its driver and its device.
+#[derive(Debug)]
+pub(super) struct Subject {
+    /// The name it was asked for by.
+    pub(super) asked: String,
+    pub(super) interface: Interface,
+    /// All interfaces of its network namespace.
+    pub(super) all: Vec<Interface>,
+    pub(super) ethtool: Ethtool,
+    pub(super) driver: DriverInfo,
+    pub(super) kernel: Kernel,
+    /// `None` where the kernel does not tell.
+    pub(super) declared: Option<Declared>,
+    pub(super) channels: Channels,
+    pub(super) features: Vec<Feature>,
+    /// Its folder in /sys, where the device is one of this machine's.
+    pub(super) device: Option<PathBuf>,
+}
+
+impl Subject {
+    /// Asks for an interface of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// When there is none of that name, or the kernel does not answer.
+    pub(super) fn find(name: &str) -> Result<Self, NetError> {
+        let interface = Interface::find(name)?;
+        let ethtool = Ethtool::open(&interface.name)?;
+        let driver = ethtool.driver().unwrap_or_default();
+        Ok(Self {
+            asked: name.into(),
+            all: Interface::all()?,
+            kernel: drivers::running().unwrap_or_default(),
+            declared: Declared::of(interface.index).ok(),
+            channels: ethtool.channels().unwrap_or_default(),
+            features: ethtool.features()?,
+            device: device(&driver, &interface),
+            interface,
+            ethtool,
+            driver,
+        })
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.interface.name
+    }
+
+    /// Queues on which frames arrive; one where the driver does not tell.
+    pub(super) fn queues(&self) -> u32 {
+        self.channels.receiving().max(1)
+    }
+
+    /// Whether a feature is on.
+    pub(super) fn is_on(&self, feature: &str) -> bool {
+        self.features.iter().any(|found| found.name == feature && found.on)
+    }
+
+    /// Those of `features` that are on and can be turned off.
+    pub(super) fn on<'a>(&self, features: &[&'a str]) -> Vec<&'a str> {
+        let can = |name: &str| self.features.iter().any(|found| found.name == name && found.on && !found.fixed);
+        features.iter().copied().filter(|name| can(name)).collect()
+    }
+
+    /// The interface below it, where that is of this namespace.
+    pub(super) fn lower(&self) -> Option<&Interface> {
+        self.all.iter().find(|other| Some(other.index) == self.interface.lower)
+    }
+
+    /// The interface that it is a part of.
+    pub(super) fn master(&self) -> Option<&Interface> {
+        self.all.iter().find(|other| Some(other.index) == self.interface.master)
+    }
+
+    /// A file of the device in /sys, without the line's end.
+    pub(super) fn device_file(&self, name: &str) -> Option<String> {
+        self.device.as_ref().and_then(|device| text(device.join(name)))
+    }
+
+    /// A file of the interface in /sys, without the line's end. /sys may be another network namespace's, with an interface of that name.
+    pub(super) fn interface_file(&self, name: &str) -> Option<String> {
+        let folder = own_folder(&self.interface)?;
+        text(folder.join(name))
+    }
+}
+
+/// The text of a small file, without the line's end.
+pub(super) fn text(path: impl AsRef<Path>) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_string())
+}
+
+fn own_folder(interface: &Interface) -> Option<PathBuf> {
+    let folder = Path::new("/sys/class/net").join(&interface.name);
+    let is_same = |file, expected: String| text(folder.join(file)).is_some_and(|found| found == expected);
+    let mac = interface.mac.map(|byte| format!("{byte:02x}")).join(":");
+    (is_same("ifindex", interface.index.to_string()) && is_same("address", mac)).then_some(folder)
+}
+
+/// The device's folder: by where the driver says that it is, or that of the interface.
+fn device(driver: &DriverInfo, interface: &Interface) -> Option<PathBuf> {
+    let by_bus = Path::new("/sys/bus/pci/devices").join(&driver.bus);
+    if !driver.bus.is_empty() && by_bus.exists() {
+        return Some(by_bus);
+    }
+    own_folder(interface).map(|folder| folder.join("device")).filter(|device| device.exists())
+}
+
+/// The names of processes that run, with their numbers.
+pub(super) fn processes() -> impl Iterator<Item = (u32, String)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(io::Result::ok);
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter_map(|pid| Some((pid, text(format!("/proc/{pid}/comm"))?)))
+}

@@ -1,0 +1,112 @@
+//! How packets get from the NIC to the endpoint and back.
+
+use std::fmt;
+
+use serde::Serialize;
+use spray_nic::device::{Device, Nic, XskInterface};
+use spray_nic::xdp::AttachMode;
+
+/// How packets get to the network and back: a line on standard error, and an object of `--json`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Taken {
+    Xdp(Interface),
+    Udp {
+        /// Always `UDP`.
+        name: &'static str,
+        /// A socket for each entropy value.
+        sockets: u16,
+    },
+}
+
+impl Taken {
+    pub fn of(device: &Nic) -> Self {
+        match device {
+            Nic::Xdp(device) => Self::Xdp(Interface::of(device)),
+            Nic::Udp(device) => Self::Udp { name: "UDP", sockets: device.evs() },
+        }
+    }
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Xdp(interface) => interface.fmt(f),
+            Self::Udp { sockets, .. } => write!(f, "{sockets} sockets of the kernel, one for each entropy value"),
+        }
+    }
+}
+
+/// How an interface was taken over.
+#[derive(Clone, Debug, Serialize)]
+pub struct Interface {
+    name: String,
+    /// `native` in the driver, `generic` behind it.
+    xdp: &'static str,
+    /// What the driver said when it did not take the program natively.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+    /// The driver uses our memory directly; otherwise the kernel copies.
+    zero_copy: bool,
+    /// Why zero-copy was not tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distrust: Option<String>,
+    /// Queues that have a socket, all of them served by one thread.
+    queues: usize,
+}
+
+impl Interface {
+    fn of(device: &XskInterface) -> Self {
+        Self {
+            name: device.interface().name.clone(),
+            xdp: if device.attach_mode() == AttachMode::Native { "native" } else { "generic" },
+            refused: device.refusal().map(Into::into),
+            zero_copy: device.zero_copy(),
+            distrust: device.distrust().map(Into::into),
+            queues: device.queues(),
+        }
+    }
+}
+
+impl fmt::Display for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let copy = if self.zero_copy { "zero-copy" } else { "copied by the kernel" };
+        let queues = match self.queues {
+            1 => "one queue".into(),
+            queues => format!("{queues} queues on one thread"),
+        };
+        write!(f, "{} XDP, {copy}, {queues}", self.xdp)?;
+        if let (Some(why), None) = (&self.distrust, &self.refused) {
+            write!(f, ". Zero-copy is not tried: {why}; --zero-copy insists on it")?;
+        }
+        let Some(why) = &self.refused else { return Ok(()) };
+        write!(
+            f,
+            ". Warning: that is slow. The driver does not take an XDP program, it says: {why}. `spray doctor {}` tells \
+             what drivers mind, and --fix mends most of it",
+            self.name
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Interface;
+
+    #[test]
+    fn the_line_says_how_and_why() {
+        let native =
+            Interface { name: "eth0".into(), xdp: "native", refused: None, zero_copy: true, distrust: None, queues: 4 };
+        assert_eq!(native.to_string(), "native XDP, zero-copy, 4 queues on one thread");
+        let refused = Some("MTU too large".into());
+        let generic = Interface { xdp: "generic", refused, zero_copy: false, queues: 1, ..native.clone() };
+        assert!(generic.to_string().starts_with("generic XDP, copied by the kernel, one queue. Warning"));
+        let distrusted = Interface { zero_copy: false, distrust: Some("it hangs (x#1)".into()), ..native };
+        assert!(
+            distrusted
+                .to_string()
+                .ends_with("4 queues on one thread. Zero-copy is not tried: it hangs (x#1); --zero-copy insists on it")
+        );
+        assert!(generic.to_string().contains("it says: MTU too large. `spray doctor eth0` tells"));
+    }
+}

@@ -1,0 +1,153 @@
+//! Emulated NICs: virtual machines in which `spray` runs on real drivers, two NICs of a kind in each.
+
+mod report;
+mod rows;
+
+use std::path::{Path, PathBuf};
+
+use crate::sh::{self, Failure, Outcome};
+use crate::vm::boot::{Console, Machine};
+use crate::vm::initrd::{self, Content};
+use crate::vm::packages::{self, FULL, Wanted};
+use crate::vm::tools::Tools;
+use crate::{demo, vm};
+use report::{COLUMNS, Row};
+use rows::{Kind, ROWS};
+
+/// The kernel: the oldest that has zero-copy for igb and virtio.
+const KERNEL: Wanted<'_> = Wanted {
+    version: "6.18",
+    flavour: FULL,
+    // What the drivers need comes before them.
+    modules: &["dca", "i2c-algo-bit", "igb", "e1000e", "vmxnet3", "failover", "net_failover", "virtio_net", "veth"],
+};
+/// Where that is, QEMU with igb, and what it needs.
+const SUITES: [&str; 3] = ["bookworm", "bookworm-backports", "trixie-backports"];
+const QEMU_SUITE: &str = "bookworm-backports";
+const UNPACKED: [&str; 3] = ["qemu-system-x86", "ipxe-qemu", "ethtool"];
+/// What runs in `cargo xtask ci`: the rows, and the columns.
+const IN_TESTS: [&str; 2] = ["igb", "virtio-net 2 rss"];
+const STEPS_IN_TESTS: [&str; 3] = ["doctor", "copy", "zero_copy"];
+/// Longer than a row whose every step runs into its limit.
+const SECONDS: u32 = 420;
+
+/// `cargo xtask nics [NAME..]`: tries the rows whose name begins so, or all. `docs/results/nics.md` gets these and, from the consoles that
+/// are kept, the last runs of the others.
+pub fn nics(names: &[String]) -> Outcome {
+    let chosen = |row: &&Kind| names.is_empty() || names.iter().any(|name| row.name.starts_with(name.as_str()));
+    let kinds: Vec<&Kind> = ROWS.iter().filter(chosen).collect();
+    if kinds.is_empty() {
+        return Err(Failure::unable(format!(
+            "there is no such row; there are {}",
+            ROWS.map(|row| row.name).join(", ")
+        )));
+    }
+    let rig = Rig::new(true)?;
+    let (steps, consoles) = (COLUMNS.map(|column| column.step), folder().join("consoles"));
+    kinds.iter().try_for_each(|kind| rig.try_kind(kind, &steps, &consoles).map(|_| ()))?;
+    let rows: Vec<Row> = ROWS.iter().filter_map(|kind| kept(kind, &steps, &consoles)).collect();
+    let (file, text) = (sh::root().join("docs/results/nics.md"), report::document(&rows, &rig.release));
+    std::fs::write(&file, &text).map_err(|error| Failure::of_file(&file, &error))?;
+    print!("{text}");
+    println!("{}", file.display());
+    Ok(())
+}
+
+/// The part of `cargo xtask ci`: files over two drivers.
+///
+/// # Errors
+/// With code 2 it could not be tried here, which the caller reports as skipped.
+pub fn two() -> Outcome {
+    let rig = Rig::new(false).map_err(|failure| Failure::unable(failure.message))?;
+    let kinds = ROWS.iter().filter(|row| IN_TESTS.contains(&row.name));
+    let consoles = folder().join("tests");
+    let rows: Vec<Row> = kinds.map(|kind| rig.try_kind(kind, &STEPS_IN_TESTS, &consoles)).collect::<Outcome<_>>()?;
+    let bad: Vec<String> = rows.iter().filter(|row| !row.is_good()).map(Row::to_string).collect();
+    if bad.is_empty() { Ok(()) } else { Err(Failure::failed(bad.join("\n"))) }
+}
+
+/// What all machines have in common.
+struct Rig {
+    tools: Tools,
+    image: PathBuf,
+    initrd: PathBuf,
+    release: String,
+}
+
+impl Rig {
+    /// Downloads, unpacks and builds; `bare` frames are a program of their own.
+    fn new(bare: bool) -> Outcome<Self> {
+        vm::provide(&[&["iproute2"]])?;
+        try_wires()?;
+        let lists = packages::update("apt-nics", &SUITES)?;
+        let folder = folder();
+        let tools = Tools::fetch(&lists, QEMU_SUITE, &UNPACKED, &folder.join("tools"))?;
+        let kernel = lists.fetch(KERNEL, &folder)?;
+        let (initrd, image) = (folder.join("initrd"), folder.join("vmlinuz"));
+        let script = include_str!("nics/guest.sh");
+        let content =
+            Content { kernel: &kernel, programs: &programs(&tools, &folder, bare)?, tools: &tools, files: &[], script };
+        initrd::write(&initrd, &content)?;
+        std::fs::copy(&kernel.image, &image).map_err(|error| Failure::of_file(&image, &error))?;
+        // Half a gigabyte.
+        let _ = std::fs::remove_dir_all(kernel.folder());
+        Ok(Self { tools, image, initrd, release: kernel.release })
+    }
+
+    /// Runs the steps on two NICs of a kind, and keeps the console in a folder.
+    fn try_kind(&self, kind: &Kind, steps: &[&str], consoles: &Path) -> Outcome<Row> {
+        let console = self.boot(kind, steps)?;
+        let log = log(kind, consoles);
+        let write = || std::fs::create_dir_all(consoles).and_then(|()| std::fs::write(&log, console.lines.join("\n")));
+        write().map_err(|error| Failure::of_file(&log, &error))?;
+        let row = Row::read(kind.name, steps, &console.lines);
+        println!("{row}\n  its console is in {}", log.display());
+        Ok(row)
+    }
+
+    fn boot(&self, kind: &Kind, steps: &[&str]) -> Outcome<Console> {
+        let machine = Machine {
+            tools: &self.tools,
+            image: &self.image,
+            initrd: &self.initrd,
+            words: &format!("QUEUES={} STEPS={}", kind.queues, steps.join(",")),
+            nics: &kind.arguments(),
+            wires: Some(&kind.wires()),
+            seconds: SECONDS,
+            shown: false,
+        };
+        machine.boot()
+    }
+}
+
+/// A row of an earlier run, if its console is kept.
+fn kept(kind: &Kind, steps: &[&str], consoles: &Path) -> Option<Row> {
+    let console = std::fs::read_to_string(log(kind, consoles)).ok()?;
+    Some(Row::read(kind.name, steps, &console.lines().map(String::from).collect::<Vec<_>>()))
+}
+
+fn log(kind: &Kind, consoles: &Path) -> PathBuf {
+    consoles.join(format!("{}.txt", kind.name.replace(' ', "-")))
+}
+
+fn folder() -> PathBuf {
+    sh::root().join("target/nics")
+}
+
+/// By path, what the script calls.
+fn programs(tools: &Tools, folder: &Path, bare: bool) -> Outcome<Vec<(&'static str, PathBuf)>> {
+    let mut programs = vec![("sbin/ip", tools.program("ip")), ("sbin/ethtool", tools.program("ethtool"))];
+    // The initrd is unpacked into the virtual machine's memory.
+    programs.push(("bin/spray", vm::stripped(&demo::build()?, &folder.join("spray"))?));
+    if bare {
+        let built = demo::example("spray-testbed", "bare_nics")?;
+        programs.push(("bin/bare", vm::stripped(&built, &folder.join("bare"))?));
+    }
+    Ok(programs)
+}
+
+/// Whether this machine makes what the NICs hang on.
+fn try_wires() -> Outcome {
+    let wires = sh::capture("unshare", &["--net", "sh", "-ec", &rows::wires("multi_queue")]);
+    wires.map(|_| ()).ok_or_else(|| Failure::unable("TAP devices and a bridge cannot be made here: this takes root"))
+}

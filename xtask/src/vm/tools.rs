@@ -1,0 +1,75 @@
+//! Programs that are unpacked, not installed: a newer QEMU than the machine's, and what is missing beside it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::packages::{self, Lists};
+use crate::sh::{self, Failure, Outcome};
+
+/// Where Debian's packages have libraries.
+const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+
+/// Programs of some packages; those that the machine has already, newer or the same, are the machine's.
+#[derive(Debug, Default)]
+pub struct Tools {
+    folder: Option<PathBuf>,
+}
+
+impl Tools {
+    /// Downloads these packages from `suite`, with those that they need and the machine lacks, and unpacks them into `into`.
+    pub fn fetch(lists: &Lists, suite: &str, packages: &[&str], into: &Path) -> Outcome<Self> {
+        lists.download_missing(suite, packages)?;
+        let folder = super::fresh(into)?;
+        for file in
+            packages::files(&lists.archives()).iter().filter(|file| file.extension().is_some_and(|e| e == "deb"))
+        {
+            sh::run(Command::new("dpkg-deb").arg("-x").args([file, &folder]))?;
+        }
+        Ok(Self { folder: Some(folder) })
+    }
+
+    /// A program's path, or its name if it is the machine's.
+    pub fn program(&self, name: &str) -> PathBuf {
+        let unpacked = self
+            .folder
+            .iter()
+            .flat_map(|folder| ["usr/bin", "usr/sbin", "sbin"].map(|bin| folder.join(bin).join(name)));
+        let installed = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"].map(|bin| Path::new(bin).join(name));
+        unpacked.chain(installed).find(|path| path.exists()).unwrap_or_else(|| name.into())
+    }
+
+    /// Sets where a command finds the unpacked libraries, QEMU's modules among them.
+    pub fn prepare(&self, command: &mut Command) {
+        if let Some(libraries) = self.libraries() {
+            command.env("QEMU_MODULE_DIR", libraries.join("qemu")).env("LD_LIBRARY_PATH", libraries);
+        }
+    }
+
+    /// What QEMU must be told of where its files are.
+    pub fn arguments(&self) -> Vec<PathBuf> {
+        let folders = self.folder.iter().flat_map(|folder| {
+            ["usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"].map(|data| folder.join(data))
+        });
+        folders.filter(|folder| folder.exists()).flat_map(|folder| ["-L".into(), folder]).collect()
+    }
+
+    /// The shared libraries of a program, none if it is static: where they are, and where programs look for them.
+    pub fn libraries_of(&self, program: &Path) -> Outcome<Vec<(PathBuf, String)>> {
+        let mut ldd = Command::new("ldd");
+        self.prepare(ldd.arg(program));
+        let output = ldd.output().map_err(|error| Failure::unable(format!("`ldd` could not be run: {error}")))?;
+        let output = String::from_utf8_lossy(&output.stdout).into_owned();
+        let paths = output.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+        Ok(paths.map(|path| (path.into(), self.installed(path))).collect())
+    }
+
+    /// The path that an unpacked file would have if it were installed, without the first slash.
+    fn installed(&self, path: &str) -> String {
+        let inside = self.folder.as_ref().and_then(|folder| Path::new(path).strip_prefix(folder).ok());
+        inside.map_or(path, |inside| inside.to_str().unwrap_or(path)).trim_start_matches('/').into()
+    }
+
+    fn libraries(&self) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.join(LIBRARIES))
+    }
+}
