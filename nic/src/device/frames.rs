@@ -67,6 +67,16 @@ impl Frames {
         id.0
     }
 
+    /// Takes a frame back that the caller holds.
+    ///
+    /// # Panics
+    /// On a handle of another device.
+    #[inline]
+    pub(super) fn release(&mut self, id: &FrameId) {
+        let index = self.held(id);
+        self.shift(index, Place::Held, Place::Free);
+    }
+
     #[inline]
     pub(super) fn count(&self, place: Place) -> u32 {
         self.counts[place as usize]

@@ -146,8 +146,7 @@ impl Device for UdpDevice {
     }
 
     fn release(&mut self, id: FrameId) {
-        let index = self.frames.held(&id);
-        self.frames.shift(index, Place::Held, Place::Free);
+        self.frames.release(&id);
     }
 
     fn allocate(&mut self) -> Option<FrameId> {

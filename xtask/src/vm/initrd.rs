@@ -45,7 +45,7 @@ pub fn write(file: &Path, content: &Content<'_>) -> Outcome {
     for (path, text) in content.files {
         archive.file(path, text.as_bytes(), 0o644);
     }
-    archive.file("init", format!("{BEGIN}{}{LAST}", content.script).as_bytes(), 0o755);
+    archive.file("init", format!("{BEGIN}{}echo '{END}'\npoweroff -f\n", content.script).as_bytes(), 0o755);
     fs::write(file, archive.bytes()).map_err(|error| Failure::of_file(file, &error))
 }
 
@@ -64,7 +64,6 @@ ip link set lo up
 
 /// What the machine prints when all is done.
 pub const END: &str = "@@ end";
-const LAST: &str = "echo '@@ end'\npoweroff -f\n";
 
 fn read(path: &Path) -> Outcome<Vec<u8>> {
     fs::read(path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
