@@ -19,7 +19,7 @@ use crate::{
     device::{Impairments, LinkState, MemoryConfig, MemoryNetwork},
     endpoint::{
         ConnectionError, HandshakeConfig, SendError,
-        tests::{MS, US, address, content, flow, mac, peer},
+        tests::{US, address, content, flow, mac, peer},
     },
 };
 
@@ -27,10 +27,16 @@ use crate::{
 struct Running {
     network: MemoryNetwork,
     stop: Arc<AtomicBool>,
+    give_up: Duration,
 }
 
 impl Running {
+    /// Its hosts give up so late that a machine that stands still for a second ends nothing.
     fn new(impairments: Impairments) -> Self {
+        Self::giving_up(impairments, Duration::from_secs(20))
+    }
+
+    fn giving_up(impairments: Impairments, give_up: Duration) -> Self {
         let network = MemoryNetwork::new(MemoryConfig { impairments, frame_size: 2048, ..MemoryConfig::default() });
         let stop = Arc::new(AtomicBool::new(false));
         let (clock, thread_network, thread_stop) = (MonotonicClock::new(), network.clone(), Arc::clone(&stop));
@@ -40,15 +46,16 @@ impl Running {
                 std::thread::sleep(Duration::from_micros(20));
             }
         });
-        Self { network, stop }
+        Self { network, stop, give_up }
     }
 
     fn spawn(&self, host: usize, accept: bool) -> Endpoint {
+        let mut flow = crate::endpoint::tests::slow(flow(false));
+        flow.give_up_ps = u64::try_from(self.give_up.as_nanos()).unwrap() * 1000;
         let config = EndpointConfig {
             accept,
-            handshake: HandshakeConfig { retry_ps: 2 * MS, attempts: 8 },
-            flow: crate::endpoint::tests::slow(flow(false)),
-            ..EndpointConfig::new(address(host, false), mac(host), flow(false))
+            handshake: HandshakeConfig::within(self.give_up),
+            ..EndpointConfig::new(address(host, false), mac(host), flow)
         };
         Endpoint::spawn(self.network.attach(mac(host)), config).unwrap()
     }
@@ -143,7 +150,7 @@ fn a_removed_interface_ends_everything_that_waits() {
 
 #[test]
 fn errors_reach_the_handles() {
-    let network = Running::new(Impairments::delay(US));
+    let network = Running::giving_up(Impairments::delay(US), Duration::from_millis(200));
     block_on(async {
         let (client, server) = (network.spawn(0, true), network.spawn(1, false));
         let refused = client.connect(peer(1, false)).await;

@@ -155,7 +155,7 @@ fn bytes_for_a_peer_that_has_closed_are_an_error() {
 
 #[test]
 fn a_stream_ends_with_an_error_when_its_peer_is_gone_and_does_not_panic_after() {
-    let network = Running::new(Impairments::delay(US));
+    let network = Running::giving_up(Impairments::delay(US), Duration::from_millis(500));
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
         let (mut ours, _theirs) = (ours.into_stream(), theirs.into_stream());
