@@ -10,13 +10,12 @@ use super::subject::Subject;
 
 pub(super) fn checks(subject: &Subject) -> Vec<Check> {
     let (ethtool, name) = (&subject.ethtool, subject.name());
-    let zero_copy = subject.declared.is_some_and(|declared| declared.zero_copy());
     let ours = XskConfig::new("", 0).fill_ring;
     let by_flow = |flow| {
         let fields = ethtool.hash_fields(flow).map(|fields| hashing(flow, fields, subject.queues(), name));
         fields.unwrap_or_else(|_| Check::ok(title(flow), "the driver does not tell by what it spreads packets"))
     };
-    let rings = ethtool.rings().map(|sizes| rings(sizes, ours, zero_copy, name));
+    let rings = ethtool.rings().map(|sizes| rings(sizes, ours, name));
     let rings = rings.unwrap_or_else(|_| Check::ok("rings", "the driver has none to set"));
     let [v4, v6] = UdpFlow::ALL.map(by_flow);
     vec![queues(subject.channels, name), rings, v4, v6, table(subject)]
@@ -39,24 +38,18 @@ fn queues(channels: Channels, name: &str) -> Check {
     Check::ok("queues", format!("{queues} of {most} at most{small}"))
 }
 
-/// The rings of the NIC, beside those of our sockets, which have `ours` slots. A longer one than ours loses buffers in some drivers that
-/// share memory with sockets (agave#6836).
-fn rings(rings: RingSizes, ours: u32, zero_copy: bool, name: &str) -> Check {
+/// The rings of the NIC, which become at least as long as those of our sockets, of `ours` slots. Where they are longer, the sockets' grow
+/// with them.
+fn rings(rings: RingSizes, ours: u32, name: &str) -> Check {
     let found = format!("rx {} tx {}, of {} and {} at most", rings.rx, rings.tx, rings.most_rx, rings.most_tx);
-    let long = rings.rx > ours && zero_copy;
-    let rx = if long { ours } else { rings.rx.max(ours.min(rings.most_rx)) };
+    let rx = rings.rx.max(ours.min(rings.most_rx));
     let tx = rings.tx.max(ours.min(rings.most_tx));
     let (from, to) = (Setting::Rings { rx: rings.rx, tx: rings.tx }, Setting::Rings { rx, tx });
     if from == to {
         return Check::ok("rings", found);
     }
-    let why = if long {
-        format!("sockets fill {ours}, and some drivers lose buffers where theirs are longer (agave#6836)")
-    } else {
-        "a burst overflows short ones".into()
-    };
     let remedy = format!("`ethtool -G {name} rx {rx} tx {tx}`");
-    Check::warn("rings", format!("{found}; {why}"), remedy).mended_by([Change { from, to }])
+    Check::warn("rings", format!("{found}; a burst overflows short ones"), remedy).mended_by([Change { from, to }])
 }
 
 fn hashing(flow: UdpFlow, fields: HashFields, queues: u32, name: &str) -> Check {
@@ -112,14 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn rings_become_as_long_as_ours_and_are_longer_only_where_frames_are_copied() {
-        let of = |rx, tx, zero_copy| rings(RingSizes { rx, tx, most_rx: 8192, most_tx: 1024 }, 2048, zero_copy, "eth0");
+    fn rings_become_at_least_as_long_as_ours() {
+        let of = |rx, tx| rings(RingSizes { rx, tx, most_rx: 8192, most_tx: 1024 }, 2048, "eth0");
         let to = |check: &Check| check.changes.first().map(|change| change.to.clone());
-        assert_eq!(to(&of(512, 512, false)), Some(Setting::Rings { rx: 2048, tx: 1024 }));
-        assert_eq!(to(&of(4096, 512, true)), Some(Setting::Rings { rx: 2048, tx: 1024 }));
-        assert!(of(4096, 512, true).found.ends_with("(agave#6836)"));
-        assert_eq!(of(512, 512, false).remedy, "`ethtool -G eth0 rx 2048 tx 1024`");
-        assert_eq!((to(&of(4096, 1024, false)), to(&of(2048, 1024, true))), (None, None));
+        assert_eq!(to(&of(512, 512)), Some(Setting::Rings { rx: 2048, tx: 1024 }));
+        assert_eq!(to(&of(4096, 512)), Some(Setting::Rings { rx: 4096, tx: 1024 }));
+        assert_eq!(of(512, 512).remedy, "`ethtool -G eth0 rx 2048 tx 1024`");
+        assert_eq!((to(&of(4096, 1024)), to(&of(2048, 1024))), (None, None));
     }
 
     #[test]
