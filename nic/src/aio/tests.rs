@@ -51,7 +51,7 @@ impl Running {
 
     fn spawn(&self, host: usize, accept: bool) -> Endpoint {
         let mut flow = crate::endpoint::tests::slow(flow(false));
-        flow.give_up_ps = u64::try_from(self.give_up.as_nanos()).unwrap() * 1000;
+        flow.give_up_ps = crate::real::ps(self.give_up);
         let config = EndpointConfig {
             accept,
             handshake: HandshakeConfig::within(self.give_up),
