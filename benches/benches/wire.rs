@@ -38,7 +38,7 @@ fn ack() -> Body {
 
 fn frames(criterion: &mut Criterion) {
     let payload: Vec<u8> = (0..PAYLOAD).map(|i| i as u8).collect();
-    let common = Common { connection: 1, cookie: 2 };
+    let common = Common { connection: 1, cookie: 2, ..Common::default() };
     let mut group = criterion.benchmark_group("wire");
     for v6 in [false, true] {
         let e = envelope(v6);

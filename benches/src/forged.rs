@@ -68,7 +68,7 @@ impl Forger {
             ecn: Ecn::NotEct,
             ttl: INITIAL_TTL,
         };
-        let common = |connection, cookie| Common { connection, cookie };
+        let common = |connection, cookie| Common { connection, cookie, ..Common::default() };
         let written = match forged {
             Forged::Plain(connection, cookie, body) => {
                 let payload = [7; 4_096];

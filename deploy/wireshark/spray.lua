@@ -33,6 +33,7 @@ local function field(name, make, ...) f[name] = make("spraynic." .. name, ...) e
 field("version", ProtoField.uint8, "Version", base.DEC, versions)
 field("kind", ProtoField.uint8, "Kind", base.DEC, kinds)
 field("flags", ProtoField.uint8, "Flags", base.HEX)
+field("shard", ProtoField.uint8, "Which of its ports the sender takes frames at", base.DEC)
 field("connection", ProtoField.uint32, "Connection at the receiver", base.DEC)
 field("cookie", ProtoField.uint64, "Cookie", base.HEX)
 field("number", ProtoField.uint64, "Frame number", base.DEC)
@@ -311,6 +312,7 @@ function spray.dissector(buffer, pinfo, tree)
     end
     local flags = t:add(f.flags, buffer(2, 1))
     for _, flag in ipairs(flags_of[kind] or {}) do flags:add(f["flags." .. flag], buffer(2, 1)) end
+    t:add(f.shard, buffer(3, 1))
     t:add(f.connection, buffer(4, 4))
     t:add(sealed and f.number or f.cookie, buffer(8, 8))
     if sealed then t:add_proto_expert_info(e.sealed) else t:add(f.header_crc, buffer(16, 4)) end

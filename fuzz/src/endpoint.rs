@@ -228,7 +228,7 @@ impl Rig {
             ecn: Ecn::NotEct,
             ttl: 64,
         };
-        let mut common = Common { connection: input.u32(), cookie: input.u64() };
+        let mut common = Common { connection: input.u32(), cookie: input.u64(), ..Common::default() };
         if power == Power::Inside && !self.seen.is_empty() {
             let place = usize::from(input.byte()) % self.seen.len();
             if let Ok(Some(frame)) = parse(&self.seen[place], Ports::DEFAULT) {

@@ -59,7 +59,7 @@ pub(crate) fn codec(bytes: &[u8]) {
     let mut input = Input(bytes);
     let v6 = input.flag();
     let envelope = input.envelope(v6);
-    let common = Common { connection: input.u32(), cookie: input.u64() };
+    let common = Common { connection: input.u32(), cookie: input.u64(), ..Common::default() };
     let (body, payload) = input.body();
     let mut built = [0; 2_048];
     let at = body.header_bytes(v6) + SEAL_BYTES;

@@ -75,7 +75,7 @@ pub mod sys;
 pub mod xdp;
 
 pub use bytes::Bytes;
-pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Peer};
+pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Peer, Shard};
 pub use host::Host;
 #[cfg(feature = "xdp")]
 pub use host::HostConfig;

@@ -118,7 +118,7 @@ fn frames() -> Vec<Vec<u8>> {
                 ecn: [Ecn::Ect0, Ecn::Ce, Ecn::NotEct][number % 3],
                 ttl: 64 - number as u8,
             };
-            let common = Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8 };
+            let common = Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8, ..Common::default() };
             let frame = build(&envelope, &common, &body, &payload, sealed);
             if is_data && !payload.is_empty() {
                 frames.extend([DSCP_TRIMMED_LAST, spray_wire::DSCP_TRIMMED].map(|dscp| trimmed(&frame, dscp)));

@@ -8,7 +8,7 @@ use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerConfig;
 use spray_wire::Ports;
 
-use super::event::ConfigError;
+use super::{event::ConfigError, shard::Shard};
 use crate::keys::Keys;
 use crate::real::{self, ps};
 
@@ -38,6 +38,8 @@ pub struct EndpointConfig {
     pub mac: [u8; 6],
     /// UDP ports that frames come to and go to: the same on all hosts that talk to each other.
     pub ports: Ports,
+    /// Which of its host's endpoints it is.
+    pub shard: Shard,
     /// Settings of connections, unless [`Endpoint::connect`](crate::Endpoint::connect) gets others.
     pub flow: FlowConfig,
     /// Rate of the host's link in bits per second, by which it grants credit to senders that ask for some.
@@ -75,6 +77,7 @@ impl EndpointConfig {
             address,
             mac,
             ports: Ports::DEFAULT,
+            shard: Shard::WHOLE,
             flow,
             link_bps: flow.path.link_bps,
             max_connections: 64,

@@ -8,7 +8,7 @@ use spray_core::Time;
 use spray_core::flow::FlowConfig;
 use spray_core::host::{ReceiveHalf, SendHalf};
 use spray_core::path::Ev;
-use spray_wire::{Body, Common, Terms};
+use spray_wire::{Body, Terms};
 
 use super::{
     ConnectionId, ConnectionStats, HandshakeConfig, Peer,
@@ -79,6 +79,8 @@ pub(crate) struct Flow {
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) peer: Peer,
+    /// To which of the peer's ports frames go.
+    pub(crate) port: u8,
     /// Our cookie: the peer must put it into its frames.
     pub(crate) cookie: u64,
     /// The peer's number for this connection, its cookie and its limits; zeros before its Connect or Accept.
@@ -115,6 +117,7 @@ impl Connection {
         Self {
             id,
             peer,
+            port: 0,
             cookie,
             remote: Terms::default(),
             stage,
@@ -173,13 +176,6 @@ impl Connection {
     #[inline]
     pub(crate) fn ticket(&mut self) -> Option<Ticket> {
         self.seals.as_mut().map(|seals| seals.sealer.next())
-    }
-
-    /// The fields that every frame to the peer carries.
-    #[inline]
-    pub(crate) fn common(&self, seal: Option<&Ticket>) -> Common {
-        let cookie = seal.map_or(self.remote.cookie, Ticket::number);
-        Common { connection: self.remote.connection, cookie }
     }
 
     /// Whether everything of ours is delivered.

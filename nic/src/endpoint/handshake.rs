@@ -33,8 +33,8 @@ impl Machine {
         }
         self.make_room();
         let cookie = self.cookie().ok_or(ConnectError::Entropy)?;
-        let config = config.sanitised();
-        let make = |id| Connection::new(id, peer, cookie, Stage::Connecting, config, now);
+        let (config, port) = (config.sanitised(), self.aim());
+        let make = |id| Connection { port, ..Connection::new(id, peer, cookie, Stage::Connecting, config, now) };
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
         self.outside.deadlines.set(index, now);
         Ok(self.table.slot(index).ok_or(ConnectError::TableFull)?.id)
@@ -49,14 +49,14 @@ impl Machine {
             self.stats.malformed += 1;
             return;
         }
+        let named = Common { connection: connect.connection, cookie: connect.cookie, shard: frame.common.shard };
         if !self.config.accept {
-            return self.refuse(now, peer, connect, CloseReason::Refused);
+            return self.refuse(now, peer, named, CloseReason::Refused);
         }
         let (number, cookie) = (connect.connection, connect.cookie);
         if !self.tokens.is_right(now, peer.address, number, cookie, &connect.token) {
-            let common = Common { connection: number, cookie };
             let token = self.tokens.make(now, peer.address, number, cookie);
-            return self.outside.outlet.push(&peer, common, frame.envelope.src_port, Body::Retry(Retry { token }));
+            return self.outside.outlet.push(&peer, named, frame.envelope.src_port, Body::Retry(Retry { token }));
         }
         if let Some(index) = self.table.find_peer(&(peer.address, number, cookie)) {
             return self.answer_again(index);
@@ -64,13 +64,13 @@ impl Machine {
         let responder = match self.read_exchange(now, peer, &connect, frame.payload) {
             Ok(responder) => responder,
             Err(None) => return,
-            Err(Some(reason)) => return self.refuse(now, peer, connect, reason),
+            Err(Some(reason)) => return self.refuse(now, peer, named, reason),
         };
         self.make_room();
         if self.table.is_full() {
-            return self.refuse(now, peer, connect, CloseReason::Refused);
+            return self.refuse(now, peer, named, CloseReason::Refused);
         }
-        self.half_open(now, peer, connect, responder);
+        self.half_open(now, peer, (connect, frame.common.shard), responder);
     }
 
     /// How the connection works that a Connect asks for.
@@ -131,7 +131,7 @@ impl Machine {
     }
 
     /// Takes the peer's limits. The answer proves our address to the peer.
-    pub(crate) fn on_accept(&mut self, now: Time, index: u32, accept: Terms, message: &[u8]) {
+    pub(crate) fn on_accept(&mut self, now: Time, index: u32, (accept, port_of_peer): (Terms, u8), message: &[u8]) {
         let port = self.any_port();
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::Connecting {
@@ -148,7 +148,7 @@ impl Machine {
                 connection.initiator = None;
                 connection.seals = Some(Box::new(Seals::new(&secrets)));
             }
-            connection.remote = accept;
+            (connection.remote, connection.port) = (accept, port_of_peer);
             let (id, key) = (connection.id, connection.peer_key());
             self.table.name(key, index);
             self.open(now, index);
@@ -254,9 +254,8 @@ impl Machine {
             return;
         }
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
-        let common = frame.common;
         let body = Body::Reset(Reset { reason: RESET_UNKNOWN_CONNECTION });
-        self.outside.outlet.push(&peer, common, frame.envelope.src_port, body);
+        self.outside.outlet.push(&peer, frame.common, frame.envelope.src_port, body);
     }
 
     /// Begins the close handshake. Everything of ours is delivered by now.
@@ -331,14 +330,20 @@ impl Machine {
         waiting.min_by_key(|(_, address)| Reverse(count(**address))).map(|(at, _)| at)
     }
 
-    fn half_open(&mut self, now: Time, peer: Peer, connect: Terms, responder: Option<Responder>) {
+    fn half_open(
+        &mut self,
+        now: Time,
+        peer: Peer,
+        (connect, port): (Terms, u8),
+        responder: Option<Responder>,
+    ) {
         // The client tries again.
         let Some(cookie) = self.cookie() else { return };
         let config = self.accepting(peer, &connect);
         let repeat = Repeat::none_until(now.after(self.config.handshake.retry_ps.saturating_mul(HALF_OPEN)));
         let make = |id| {
             let connection = Connection::new(id, peer, cookie, Stage::HalfOpen, config, now);
-            Connection { remote: connect, repeat, ..connection }
+            Connection { remote: connect, port, repeat, ..connection }
         };
         let Some(index) = self.table.insert(make) else { return };
         if let Some(responder) = responder {
@@ -371,16 +376,15 @@ impl Machine {
         }
     }
 
-    fn refuse(&mut self, now: Time, peer: Peer, connect: Terms, reason: CloseReason) {
+    fn refuse(&mut self, now: Time, peer: Peer, named: Common, reason: CloseReason) {
         self.stats.refused += 1;
         if !self.limit.allow(now) {
             self.stats.reset_limited += 1;
             return;
         }
         let port = self.any_port();
-        let common = Common { connection: connect.connection, cookie: connect.cookie };
         let close = Close { cumulative: 0, reason, acknowledgement: false };
-        self.outside.outlet.push(&peer, common, port, Body::Close(close));
+        self.outside.outlet.push(&peer, named, port, Body::Close(close));
     }
 
     /// Makes sender and receiver, within the limits of both sides.

@@ -107,7 +107,7 @@ impl Machine {
             (_, Body::Close(close)) => self.on_close(now, index, *close, frame.envelope.src_port),
             (Stage::Connecting, Body::Retry(retry)) => self.on_retry(now, index, *retry),
             (Stage::Connecting | Stage::Open, Body::Accept(accept)) => {
-                self.on_accept(now, index, *accept, frame.payload);
+                self.on_accept(now, index, (*accept, frame.common.shard), frame.payload);
             }
             (Stage::Open, _) => self.on_open(now, index, frame),
             (

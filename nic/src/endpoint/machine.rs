@@ -97,6 +97,8 @@ pub(crate) struct Machine {
     pub(crate) hash_key: HashKey,
     scheduled: BinaryHeap<Scheduled>,
     schedules: u64,
+    /// Connections that were begun here.
+    begun: u64,
 }
 
 impl Machine {
@@ -110,7 +112,7 @@ impl Machine {
             table: Table::new(config.max_connections),
             host: Host::new(config.link_bps, capacity, Rng::seed_from_u64(seed)),
             outside: Outside {
-                outlet: Outlet::new(config.mac, config.address, config.ports),
+                outlet: Outlet::new(&config),
                 data: None,
                 events: VecDeque::with_capacity(2 * capacity),
                 deadlines: Deadlines::new(capacity),
@@ -129,6 +131,7 @@ impl Machine {
             clock: Time::ZERO,
             scheduled: BinaryHeap::new(),
             schedules: 0,
+            begun: 0,
             config,
         })
     }
@@ -140,6 +143,13 @@ impl Machine {
             None => getrandom::u64().ok(),
             Some(_) => Some(self.host.rng.next_u64()),
         }
+    }
+
+    /// To which of the peer's ports the next Connect goes. Where a run must repeat that does not depend on our address.
+    pub(crate) fn aim(&mut self) -> u8 {
+        let EndpointConfig { shard, address, seed, .. } = self.config;
+        self.begun += 1;
+        if seed.is_some() { shard.number() } else { shard.aim(address, self.begun - 1) }
     }
 
     /// A random port for frames without a chosen path, so that a retransmission takes another path.
@@ -198,7 +208,7 @@ impl Machine {
         let Body::Data(data) = body else { return None };
         let connection = self.table.slot(self.table.find(*id)?)?;
         let seal = connection.ticket();
-        let common = connection.common(seal.as_ref());
+        let common = self.outside.outlet.common(connection, seal.as_ref());
         let payload = match data.payload_bytes {
             0 => Payload::None,
             bytes => {
@@ -206,7 +216,7 @@ impl Machine {
                 Payload::Piece { content, offset: data.offset, bytes: bytes.into() }
             }
         };
-        let envelope = self.outside.outlet.data_envelope(&connection.peer, *port, connection.config.dscp);
+        let envelope = self.outside.outlet.data_envelope(&connection.peer, connection.port, *port, connection.config.dscp);
         Some(DataFrame { envelope, common, body, payload, seal })
     }
 

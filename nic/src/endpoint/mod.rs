@@ -35,6 +35,7 @@ mod outside;
 mod peer;
 mod seal;
 mod service;
+mod shard;
 mod stats;
 mod table;
 mod tap;
@@ -62,6 +63,7 @@ pub use self::{
     event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, LogEntry, MessageId, SendError},
     in_place::{Lent, Sink, Source},
     peer::Peer,
+    shard::Shard,
     stats::{ConnectionStats, EndpointStats, KindCounts, Senders},
     tap::Tap,
 };

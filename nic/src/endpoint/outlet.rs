@@ -5,7 +5,7 @@ use std::{collections::VecDeque, net::IpAddr};
 use bytes::Bytes;
 use spray_wire::{Body, Common, DSCP_CONTROL, Ecn, Envelope, EvPort, INITIAL_TTL, Ports};
 
-use super::{Peer, connection::Connection, seal::Ticket};
+use super::{EndpointConfig, Peer, connection::Connection, seal::Ticket};
 
 /// Room for the frames of one event: a handful at most. They are sent after each event.
 const RESERVE: usize = 64;
@@ -22,18 +22,20 @@ pub(crate) struct Control {
     pub(crate) seal: Option<Ticket>,
 }
 
-/// The frames to send, the addresses that they leave from, and the ports that they go to.
+/// The frames to send, what they say of their sender, and the ports that they go to.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     mac: [u8; 6],
     address: IpAddr,
     ports: Ports,
+    shard: u8,
     frames: VecDeque<Control>,
 }
 
 impl Outlet {
-    pub(crate) fn new(mac: [u8; 6], address: IpAddr, ports: Ports) -> Self {
-        Self { mac, address, ports, frames: VecDeque::with_capacity(RESERVE) }
+    pub(crate) fn new(config: &EndpointConfig) -> Self {
+        let EndpointConfig { mac, address, ports, shard, .. } = *config;
+        Self { mac, address, ports, shard: shard.number(), frames: VecDeque::with_capacity(RESERVE) }
     }
 
     /// Queues a frame of a connection. The handshake's go as they are, others are sealed where the connection has keys.
@@ -44,19 +46,28 @@ impl Outlet {
         } else {
             seal = connection.ticket();
         }
-        let envelope = self.control_envelope(&connection.peer, src_port);
-        let common = connection.common(seal.as_ref());
+        let envelope = self.control_envelope(&connection.peer, connection.port, src_port);
+        let common = self.common(connection, seal.as_ref());
         self.frames.push_back(Control { envelope, common, body, exchange, seal });
     }
 
-    /// Queues a frame of no connection.
-    pub(crate) fn push(&mut self, peer: &Peer, common: Common, src_port: EvPort, body: Body) {
-        let envelope = self.control_envelope(peer, src_port);
+    /// Queues a frame of no connection that answers one with the common header `to`: it goes where that came from, with the same number and
+    /// cookie.
+    pub(crate) fn push(&mut self, peer: &Peer, to: Common, src_port: EvPort, body: Body) {
+        let envelope = self.control_envelope(peer, to.shard, src_port);
+        let common = Common { shard: self.shard, ..to };
         self.frames.push_back(Control { envelope, common, body, exchange: Bytes::new(), seal: None });
     }
 
-    fn control_envelope(&self, peer: &Peer, src_port: EvPort) -> Envelope {
-        Envelope { ecn: Ecn::NotEct, ..self.data_envelope(peer, src_port, DSCP_CONTROL) }
+    /// The fields that every frame to a connection's peer carries.
+    #[inline]
+    pub(crate) fn common(&self, connection: &Connection, seal: Option<&Ticket>) -> Common {
+        let cookie = seal.map_or(connection.remote.cookie, Ticket::number);
+        Common { connection: connection.remote.connection, cookie, shard: self.shard }
+    }
+
+    fn control_envelope(&self, peer: &Peer, port: u8, src_port: EvPort) -> Envelope {
+        Envelope { ecn: Ecn::NotEct, ..self.data_envelope(peer, port, src_port, DSCP_CONTROL) }
     }
 
     #[inline]
@@ -68,15 +79,16 @@ impl Outlet {
         self.frames.pop_front();
     }
 
+    /// What is around a data frame to that one of the peer's ports.
     #[inline]
-    pub(crate) fn data_envelope(&self, peer: &Peer, src_port: EvPort, dscp: u8) -> Envelope {
+    pub(crate) fn data_envelope(&self, peer: &Peer, port: u8, src_port: EvPort, dscp: u8) -> Envelope {
         Envelope {
             src_mac: self.mac,
             dst_mac: peer.mac,
             src: self.address,
             dst: peer.address,
             src_port,
-            dst_port: self.ports.first(),
+            dst_port: self.ports.at(port),
             dscp,
             ecn: Ecn::Ect0,
             ttl: INITIAL_TTL,

@@ -14,6 +14,8 @@ pub mod field {
     pub const KIND: usize = 1;
     /// `u8`, meaning by kind.
     pub const FLAGS: usize = 2;
+    /// `u8`, which of its [`Ports`](crate::Ports) the sender takes frames at.
+    pub const SHARD: usize = 3;
     /// `u32`, the connection's number at the frame's receiver.
     pub const CONNECTION: usize = 4;
     /// `u64`, what the receiver demands; in a sealed frame the number of the frame.
@@ -30,6 +32,8 @@ pub struct Common {
     /// What the receiver demands, so that a stranger's frame changes nothing; 0 in a Connect (WIRE-16). In a sealed frame the number of
     /// the frame (WIRE-18).
     pub cookie: u64,
+    /// Which of its [`Ports`](crate::Ports) the frame's sender takes frames of this connection at, 0..64 (WIRE-1).
+    pub shard: u8,
 }
 
 impl Common {
@@ -43,7 +47,11 @@ impl Common {
             _ => return Err(Error::Version),
         }
         let kind = Kind::from_u8(view.u8::<{ field::KIND }>()).ok_or(Error::Kind)?;
-        let common = Self { connection: view.u32::<{ field::CONNECTION }>(), cookie: view.u64::<{ field::COOKIE }>() };
+        let common = Self {
+            connection: view.u32::<{ field::CONNECTION }>(),
+            cookie: view.u64::<{ field::COOKIE }>(),
+            shard: view.u8::<{ field::SHARD }>(),
+        };
         Ok((common, kind))
     }
 
@@ -51,7 +59,7 @@ impl Common {
     #[inline(always)]
     pub(crate) fn emit(&self, bytes: &mut [u8; COMMON_BYTES], version: u8, kind: Kind, flags: u8) {
         Writer(bytes)
-            .array::<{ field::VERSION }, 4>([version, kind as u8, flags, 0])
+            .array::<{ field::VERSION }, 4>([version, kind as u8, flags, self.shard])
             .u32::<{ field::CONNECTION }>(self.connection)
             .u64::<{ field::COOKIE }>(self.cookie)
             .u32::<{ field::HEADER_CRC }>(0);

@@ -23,6 +23,18 @@ impl Ports {
         self.0
     }
 
+    /// Return the one with this number, of which the lowest six bits count.
+    #[inline(always)]
+    pub const fn at(self, number: u8) -> u16 {
+        self.0 | number as u16 & (Self::COUNT - 1)
+    }
+
+    /// Return which of them `port` is, if it is one.
+    #[inline(always)]
+    pub const fn number(self, port: u16) -> Option<u8> {
+        if self.contain(port) { Some((port - self.0) as u8) } else { None }
+    }
+
     /// Return those that `port` is one of.
     #[inline(always)]
     pub const fn around(port: u16) -> Self {
@@ -51,6 +63,10 @@ mod tests {
         let contained = (0..=u16::MAX).filter(|port| Ports::DEFAULT.contain(*port));
         assert!(contained.eq(61_440..61_504));
         assert!((0..=u16::MAX).filter_map(Ports::new).map(Ports::first).eq((1024..=65_472).step_by(64)));
+        let numbers = (0..=u16::MAX).filter_map(|port| Ports::DEFAULT.number(port));
+        assert!(numbers.eq(0..64));
+        assert!((0..64).all(|number| Ports::DEFAULT.number(Ports::DEFAULT.at(number)) == Some(number)));
+        assert_eq!(Ports::DEFAULT.at(65), 61_441);
         assert_eq!(Ports::around(5_000), Ports::new(4_992).unwrap());
     }
 }

@@ -126,7 +126,7 @@ impl Catalogue {
             ecn: Ecn::from_tos(slot.ecn),
             ttl: slot.ttl,
         };
-        let common = WireCommon { connection: end.first.flow, cookie: 0 };
+        let common = WireCommon { connection: end.first.flow, ..WireCommon::default() };
         Content::Made { envelope, common, body }
     }
 }

@@ -405,7 +405,7 @@ fn data_frames_are_trimmed_and_marked_as_a_switch_would() {
             ecn: Ecn::Ect0,
             ttl: 64,
         };
-        let common = Common { connection: 7, cookie: 8 };
+        let common = Common { connection: 7, cookie: 8, ..Common::default() };
         let data = Data {
             psn: 3,
             timestamp: Time::from_ns(900),

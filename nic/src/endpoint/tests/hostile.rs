@@ -36,7 +36,7 @@ impl Stranger {
             ecn: Ecn::NotEct,
             ttl: 64,
         };
-        let common = Common { connection, cookie };
+        let common = Common { connection, cookie, ..Common::default() };
         let mut frame = [0; 2048];
         let bytes = emit(&mut frame, &envelope, &common, body, &[7; 1024][..body.payload_bytes()]).unwrap();
         self.send_raw(&frame[..bytes]);

@@ -22,7 +22,7 @@ pub fn envelope(v6: bool) -> Envelope {
 }
 
 pub fn common() -> Common {
-    Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8 }
+    Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8, shard: 0 }
 }
 
 /// The time of data, ACK and NACK among [`bodies`], as it lies on the wire.
@@ -165,7 +165,7 @@ pub fn any_envelope() -> impl Strategy<Value = Envelope> {
 }
 
 pub fn any_common() -> impl Strategy<Value = Common> {
-    any::<(u32, u64)>().prop_map(|(connection, cookie)| Common { connection, cookie })
+    any::<(u32, u64, u8)>().prop_map(|(connection, cookie, shard)| Common { connection, cookie, shard })
 }
 
 fn any_data() -> impl Strategy<Value = (Body, Vec<u8>)> {

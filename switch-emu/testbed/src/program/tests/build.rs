@@ -136,7 +136,7 @@ impl Spec {
             ecn: self.ecn,
             ttl: self.ttl,
         };
-        let common = Common { connection: 5, cookie: 0x0123_4567_89ab_cdef };
+        let common = Common { connection: 5, cookie: 0x0123_4567_89ab_cdef, ..Common::default() };
         let payload: Vec<u8> = (0..self.payload.unwrap_or(0)).map(|i| i as u8).collect();
         let mut out = vec![0; 4_096];
         let len = if self.sealed {

@@ -1,0 +1,91 @@
+//! A host that consists of several endpoints.
+
+use std::net::IpAddr;
+
+use spray_wire::Ports;
+
+/// Which of the endpoints of its host an endpoint is: each has a thread of its own, connections of its own, and some of the host's ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    number: u8,
+    count: u8,
+}
+
+impl Shard {
+    /// The only endpoint of its host.
+    pub const WHOLE: Self = Self { number: 0, count: 1 };
+
+    /// Most endpoints of a host: one for each of its ports.
+    pub const MOST: usize = Ports::COUNT as usize;
+
+    /// All of a host's, of which there are `count`, 1 to [`Shard::MOST`]; others are brought within.
+    pub fn all(count: usize) -> impl Iterator<Item = Self> {
+        let count = count.clamp(1, Self::MOST) as u8;
+        (0..count).map(move |number| Self { number, count })
+    }
+
+    /// Its number, from 0.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        self.number
+    }
+
+    /// How many its host has.
+    #[must_use]
+    pub fn count(self) -> u8 {
+        self.count
+    }
+
+    /// The number of the endpoint that takes what comes to this one of the host's ports.
+    //= docs/specs/endpoint.md#END-39 Several endpoints of a host
+    #[inline]
+    #[must_use]
+    pub fn taking(self, port: u8) -> u8 {
+        port % self.count
+    }
+
+    /// To which of a peer's ports the Connect of this endpoint's connection `made` goes, if it has made as many before. Endpoints of one host
+    /// take turns, so that its connections spread over those of the peer, and hosts begin at different ports.
+    //= docs/specs/endpoint.md#END-39 Several endpoints of a host
+    pub(crate) fn aim(self, own: IpAddr, made: u64) -> u8 {
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        let address = match own {
+            IpAddr::V4(address) => address.to_bits().into(),
+            IpAddr::V6(address) => address.to_bits() as u64,
+        };
+        let first = address.wrapping_mul(GOLDEN) >> 58;
+        let turn = made.wrapping_mul(self.count.into()).wrapping_add(self.number.into());
+        (first.wrapping_add(turn) % u64::from(Ports::COUNT)) as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_of_a_host_spread_over_the_endpoints_of_its_peer() {
+        let own = [10, 0, 0, 7].into();
+        for (ours, theirs) in [(1, 2), (2, 2), (4, 2), (2, 8), (8, 64)] {
+            let server = Shard::all(theirs).next().unwrap();
+            let each = 64 / ours as u64;
+            let aims = Shard::all(ours).flat_map(|shard| (0..each).map(move |made| shard.aim(own, made)));
+            let mut taken = vec![0; theirs];
+            aims.for_each(|port| taken[usize::from(server.taking(port))] += 1);
+            assert!(taken.iter().all(|&connections| connections == 64 / theirs), "{ours} to {theirs}: {taken:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_begin_at_different_ports() {
+        let first = |host| Shard::WHOLE.aim([10, 0, 0, host].into(), 0);
+        let firsts: std::collections::HashSet<u8> = (1..=64).map(first).collect();
+        assert!(firsts.len() >= 32, "{}", firsts.len());
+    }
+
+    #[test]
+    fn there_are_one_to_sixty_four() {
+        assert_eq!(Shard::all(0).collect::<Vec<_>>(), [Shard::WHOLE]);
+        assert_eq!(Shard::all(100).count(), 64);
+    }
+}
