@@ -71,6 +71,7 @@ pub mod keys;
 pub mod net;
 mod real;
 pub mod sys;
+mod waker;
 #[cfg(feature = "xdp")]
 pub mod xdp;
 

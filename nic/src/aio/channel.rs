@@ -1,13 +1,9 @@
 //! What handles and the driver thread say to each other.
 
 use std::{
-    io::{self, PipeReader, PipeWriter, Read, Write},
+    io,
     net::IpAddr,
-    os::fd::{AsRawFd, RawFd},
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
@@ -17,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::endpoint::{
     ConfigError, ConnectError, ConnectionError, ConnectionId, ConnectionStats, EndpointStats, Peer, SendError,
 };
+use crate::waker::Waker;
 
 /// What can go wrong.
 #[derive(Debug, Error)]
@@ -112,42 +109,6 @@ pub(super) struct Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.handle.notify(Notice::Dropped { connection: self.id });
-    }
-}
-
-/// Wakes the thread out of its sleep.
-#[derive(Debug)]
-pub(super) struct Waker {
-    reader: PipeReader,
-    writer: PipeWriter,
-    woken: AtomicBool,
-}
-
-impl Waker {
-    /// Readable when somebody wakes.
-    pub(super) fn fd(&self) -> RawFd {
-        self.reader.as_raw_fd()
-    }
-
-    pub(super) fn new() -> io::Result<Self> {
-        let (reader, writer) = io::pipe()?;
-        Ok(Self { reader, writer, woken: AtomicBool::new(false) })
-    }
-
-    pub(super) fn wake(&self) {
-        if !self.woken.swap(true, Ordering::AcqRel) {
-            // The pipe holds one byte at most and its reader exists, so this neither blocks nor fails.
-            let _ = (&self.writer).write(&[1]);
-        }
-    }
-
-    /// Clears a wake-up, before looking for its reason.
-    pub(super) fn rearm(&self) {
-        if self.woken.load(Ordering::Acquire) {
-            let _ = (&self.reader).read(&mut [0]);
-            // It swaps, so that the thread sees all commands queued before the last wake-up.
-            self.woken.swap(false, Ordering::AcqRel);
-        }
     }
 }
 

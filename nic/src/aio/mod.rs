@@ -42,7 +42,7 @@ use std::{
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use self::channel::{Command, Handle, Opened, Waker};
+use self::channel::{Command, Handle, Opened};
 pub use self::channel::{Error, Message};
 pub use self::connection::{Connection, RecvHalf, SendHalf};
 pub use self::stream::Stream;
@@ -51,6 +51,7 @@ use crate::{
     driver::DriverOptions,
     endpoint::{EndpointConfig, EndpointStats, Peer},
     host::Host,
+    waker::Waker,
 };
 
 /// Most commands that wait for the driver thread. Callers wait when there are more.

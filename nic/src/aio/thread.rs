@@ -12,12 +12,13 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use super::channel::{Command, Error, Handle, Message, Notice, Opened, Reply, Shared, Waker};
+use super::channel::{Command, Error, Handle, Message, Notice, Opened, Reply, Shared};
 use crate::{
     device::Device,
     driver::DriverOptions,
     endpoint::{ConnectionError, ConnectionId, Endpoint, EndpointEvent, MAX_UNREAD, MessageId, Peer, SendError},
     host::Host,
+    waker::Waker,
 };
 
 /// How long connections may take to close after the last handle is gone.

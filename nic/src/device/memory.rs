@@ -6,6 +6,7 @@
 //! its frames does not depend on how the threads interleave.
 
 use spray_core::Time;
+use spray_wire::Ports;
 use std::{
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,14 +14,16 @@ use std::{
 
 use super::{
     Device, DeviceStats, FrameCensus, FrameId, Received,
+    exchange::{Desk, Exchange},
     frames::{Frames, Place},
 };
+use crate::endpoint::Shard;
 
 mod config;
 mod impair;
 mod network;
 
-pub use config::{LinkState, MemoryConfig};
+pub use config::{LinkState, MemoryConfig, Steering};
 pub use impair::Impairments;
 pub use network::NetworkStats;
 
@@ -32,9 +35,12 @@ const ETHERNET_HEADER: usize = 14;
 /// A network in memory, shared by its devices.
 #[derive(Debug, Clone)]
 pub struct MemoryNetwork {
-    shared: Arc<Mutex<Network>>,
+    shared: Shared,
     config: MemoryConfig,
 }
+
+/// What leads to each queue of a host, by the queue's number: hosts have equally many.
+type Shared = Arc<[Mutex<Network>]>;
 
 impl Default for MemoryNetwork {
     /// One that carries every frame at once.
@@ -47,17 +53,47 @@ impl MemoryNetwork {
     /// A network without devices, at time zero.
     #[must_use]
     pub fn new(config: MemoryConfig) -> Self {
-        Self { shared: Arc::new(Mutex::new(Network::new(&config))), config }
+        let queues = 0..config.queues.clamp(1, Shard::MOST as u32);
+        Self { shared: queues.map(|queue| Mutex::new(Network::new(&config, queue))).collect(), config }
     }
 
-    /// Adds a device that receives frames sent to `mac`. Its port number is the count of devices added before it.
+    /// Adds a device that receives frames sent to `mac`. Its port number is the count of devices added before it. On a network whose hosts have
+    /// several queues it has only the first.
     #[must_use]
     pub fn attach(&self, mac: [u8; 6]) -> MemoryDevice {
-        let port = self.lock().attach(mac);
+        let port = self.add(mac);
+        self.device(port, 0, None)
+    }
+
+    /// Adds a host that receives frames sent to `mac`: a device for each queue, for the shards of its endpoint in their order. What
+    /// comes by the wrong queue is handed over.
+    ///
+    /// # Errors
+    /// When the operating system gives no pipes to wake sleepers by.
+    pub fn attach_shards(&self, mac: [u8; 6]) -> io::Result<Vec<MemoryDevice>> {
+        let (port, queues) = (self.add(mac), self.shared.len());
+        let exchange = Arc::new(Exchange::new(queues, queues * self.config.frames as usize)?);
+        let desk = |shard| Desk::new(shard, Ports::DEFAULT, Arc::clone(&exchange));
+        Ok(Shard::all(queues).enumerate().map(|(queue, shard)| self.device(port, queue, Some(desk(shard)))).collect())
+    }
+
+    fn add(&self, mac: [u8; 6]) -> usize {
+        // The first lock keeps hosts in one order everywhere.
+        let mut first = lock(&self.shared[0]);
+        for queue in &self.shared[1..] {
+            lock(queue).attach(mac);
+        }
+        first.attach(mac)
+    }
+
+    fn device(&self, port: usize, queue: usize, desk: Option<Desk<Packet>>) -> MemoryDevice {
         let frame_size = self.config.frame_size as usize;
         let mut device = MemoryDevice {
             shared: Arc::clone(&self.shared),
             port,
+            queue,
+            steering: self.config.steering,
+            desk,
             frames: Frames::new(self.config.frames),
             memory: (0..self.config.frames).map(|_| vec![0; frame_size].into()).collect(),
             mtu: (self.config.mtu as usize).min(frame_size - ETHERNET_HEADER),
@@ -66,6 +102,7 @@ impl MemoryNetwork {
             tx_reserve: self.config.frames / 4,
             queued: Vec::with_capacity(self.config.tx_ring as usize),
             filled: Vec::with_capacity(self.config.rx_ring as usize),
+            arrived: 0,
             stats: DeviceStats::default(),
         };
         device.refill();
@@ -74,29 +111,29 @@ impl MemoryNetwork {
 
     /// Moves time on to `now` and delivers what is due by then. Time does not go back: an earlier `now` delivers nothing new.
     pub fn advance(&self, now: Time) {
-        self.lock().advance(now);
+        self.each(|network| network.advance(now)).for_each(drop);
     }
 
     /// The network's time.
     #[must_use]
     pub fn now(&self) -> Time {
-        self.lock().now()
+        lock(&self.shared[0]).now()
     }
 
     /// When the next frame in flight is due; `None` when none is in flight.
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
-        self.lock().next_due()
+        self.each(|network| network.next_due()).flatten().min()
     }
 
     /// Changes the impairments of frames that any device sends from now on.
     pub fn set_impairments(&self, impairments: Impairments) {
-        self.lock().set_impairments(None, impairments);
+        self.each(|network| network.set_impairments(None, impairments)).for_each(drop);
     }
 
-    /// Changes the impairments of frames that one device sends from now on.
+    /// Changes the impairments of frames that one device's host sends from now on.
     pub fn set_sender_impairments(&self, sender: &MemoryDevice, impairments: Impairments) {
-        self.lock().set_impairments(Some(sender.port), impairments);
+        self.each(|network| network.set_impairments(Some(sender.port), impairments)).for_each(drop);
     }
 
     /// Takes the interface of the device with port number `port` down, up, or away.
@@ -104,13 +141,13 @@ impl MemoryNetwork {
     /// # Panics
     /// When there is no such port.
     pub fn set_link(&self, port: usize, state: LinkState) {
-        self.lock().set_link(port, state);
+        self.each(|network| network.set_link(port, state)).for_each(drop);
     }
 
     /// The network's counters.
     #[must_use]
     pub fn stats(&self) -> NetworkStats {
-        self.lock().stats()
+        self.each(|network| network.stats()).sum()
     }
 
     /// Checks that every frame is counted: see [`NetworkStats`].
@@ -118,11 +155,12 @@ impl MemoryNetwork {
     /// # Errors
     /// Says which counts do not add up.
     pub fn audit(&self) -> Result<(), String> {
-        self.lock().audit()
+        self.each(|network| network.audit()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Network> {
-        lock(&self.shared)
+    fn each<T>(&self, what: impl FnMut(&mut Network) -> T) -> impl Iterator<Item = T> {
+        let mut what = what;
+        self.shared.iter().map(move |network| what(&mut lock(network)))
     }
 }
 
@@ -134,8 +172,12 @@ fn lock(shared: &Mutex<Network>) -> MutexGuard<'_, Network> {
 /// A device of a [`MemoryNetwork`].
 #[derive(Debug)]
 pub struct MemoryDevice {
-    shared: Arc<Mutex<Network>>,
+    shared: Shared,
     port: usize,
+    queue: usize,
+    steering: Steering,
+    /// Where it meets the devices of its host's other shards.
+    desk: Option<Desk<Packet>>,
     frames: Frames,
     /// The buffer of each frame. A frame that is sent leaves its buffer to the receiver and gets another.
     memory: Box<[Box<[u8]>]>,
@@ -146,6 +188,8 @@ pub struct MemoryDevice {
     tx_reserve: u32,
     queued: Vec<(u32, u32)>,
     filled: Vec<u32>,
+    /// Frames that came to its queue, those for others included.
+    arrived: u64,
     stats: DeviceStats,
 }
 
@@ -157,28 +201,78 @@ impl MemoryDevice {
             self.filled.push(index);
             posted += 1;
         }
-        lock(&self.shared).post(self.port, posted);
+        self.network().post(self.port, posted);
+    }
+
+    fn network(&self) -> MutexGuard<'_, Network> {
+        lock(&self.shared[self.queue])
+    }
+
+    /// Takes a packet that others have handed over, if there is one and a frame for it.
+    fn take_handed(&mut self) -> Option<(u32, Packet)> {
+        let desk = self.desk.as_mut()?;
+        if self.frames.count(Place::Free) <= self.tx_reserve {
+            return None;
+        }
+        let index = self.frames.take(Place::Held)?;
+        let Some(packet) = desk.take() else {
+            self.frames.shift(index, Place::Held, Place::Free);
+            return None;
+        };
+        Some((index, packet))
+    }
+
+    /// Puts a packet into a frame, whose buffer goes to the network.
+    fn place(&mut self, index: u32, packet: Packet, out: &mut Vec<Received>) -> Box<[u8]> {
+        let Packet { bytes, len } = packet;
+        self.stats.rx_bytes += len as u64;
+        out.push(Received { frame: FrameId(index), len: len as u32 });
+        std::mem::replace(&mut self.memory[index as usize], bytes)
     }
 }
 
 impl Device for MemoryDevice {
     fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
-        let budget = budget.min(out.capacity() - out.len());
-        let mut network = lock(&self.shared);
+        let (begun, end) = (out.len(), out.len() + budget.min(out.capacity() - out.len()));
+        let shared = Arc::clone(&self.shared);
+        let mut network = lock(&shared[self.queue]);
         if network.link(self.port) == LinkState::Removed {
             return Err(io::ErrorKind::NetworkDown.into());
         }
-        let mut received = 0;
-        while received < budget {
-            let Some(Packet { bytes, len }) = network.pop(self.port) else { break };
+        while out.len() < end
+            && let Some((index, packet)) = self.take_handed()
+        {
+            network.recycle(self.place(index, packet, out));
+        }
+        let (mut arrived, mut handed_over) = (0, 0);
+        while out.len() < end
+            && let Some(packet) = network.pop(self.port)
+        {
+            arrived += 1;
+            let whose = self.desk.as_ref().and_then(|desk| desk.whose(&packet.bytes[..packet.len]));
+            if let (Some(desk), Some(shard)) = (&mut self.desk, whose) {
+                handed_over += 1;
+                // The frame that it had taken is ready for another.
+                network.post(self.port, 1);
+                if let Err(packet) = desk.hand(shard, packet) {
+                    self.stats.rx_dropped_ring_full += 1;
+                    network.recycle(packet.bytes);
+                }
+                continue;
+            }
             let index = self.filled.pop().expect("a delivery took a posted frame, and posted frames are in `filled`");
             self.frames.shift(index, Place::Fill, Place::Held);
-            network.recycle(std::mem::replace(&mut self.memory[index as usize], bytes));
-            out.push(Received { frame: FrameId(index), len: len as u32 });
-            self.stats.rx_bytes += len as u64;
-            received += 1;
+            network.recycle(self.place(index, packet, out));
         }
+        drop(network);
+        let received = out.len() - begun;
         self.stats.rx += received as u64;
+        self.arrived += arrived;
+        self.stats.handed_over += handed_over;
+        if let Some(desk) = &mut self.desk {
+            desk.count(self.arrived);
+            desk.wake();
+        }
         Ok(received)
     }
 
@@ -214,14 +308,26 @@ impl Device for MemoryDevice {
 
     fn flush(&mut self) -> io::Result<()> {
         if !self.queued.is_empty() {
-            let mut network = lock(&self.shared);
-            if network.link(self.port) != LinkState::Up {
+            if self.network().link(self.port) != LinkState::Up {
                 return Err(io::ErrorKind::NetworkDown.into());
             }
+            let shared = Arc::clone(&self.shared);
+            let mut network = None;
             for &(index, len) in &self.queued {
-                network.send(self.port, &mut self.memory[index as usize], len as usize);
+                let frame = &mut self.memory[index as usize];
+                let queue = self.steering.queue(&frame[..len as usize], shared.len());
+                // Most frames go where the one before went.
+                let (_, network) = match network.take() {
+                    Some((locked, guard)) if locked == queue => network.insert((queue, guard)),
+                    other => {
+                        drop(other);
+                        network.insert((queue, lock(&shared[queue])))
+                    }
+                };
+                network.send(self.port, frame, len as usize);
                 self.frames.shift(index, Place::Tx, Place::Free);
             }
+            drop(network);
             self.stats.tx_completed += self.queued.len() as u64;
             self.stats.kicks += 1;
             self.queued.clear();
@@ -231,7 +337,7 @@ impl Device for MemoryDevice {
     }
 
     fn is_gone(&self) -> bool {
-        lock(&self.shared).link(self.port) == LinkState::Removed
+        self.network().link(self.port) == LinkState::Removed
     }
 
     fn max_frame(&self) -> usize {
@@ -239,7 +345,7 @@ impl Device for MemoryDevice {
     }
 
     fn stats(&self) -> DeviceStats {
-        let dropped = lock(&self.shared).port_drops(self.port);
+        let dropped = self.network().port_drops(self.port);
         DeviceStats { rx_dropped: dropped, fill_empty: dropped, ..self.stats }
     }
 
@@ -260,7 +366,7 @@ impl Device for MemoryDevice {
                 self.frames.count(Place::Tx)
             ));
         }
-        let (posted, waiting) = lock(&self.shared).port_frames(self.port);
+        let (posted, waiting) = self.network().port_frames(self.port);
         if posted + waiting != fill {
             return Err(format!("{posted} frames posted and {waiting} arrived, {fill} in the fill ring"));
         }

@@ -9,6 +9,7 @@
 use spray_core::Time;
 use std::{io, iter::Sum, os::fd::RawFd};
 
+mod exchange;
 mod frames;
 pub mod memory;
 #[cfg(all(feature = "udp", feature = "xdp"))]
@@ -18,7 +19,7 @@ pub mod udp;
 #[cfg(feature = "xdp")]
 pub mod xsk;
 
-pub use memory::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats};
+pub use memory::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats, Steering};
 #[cfg(all(feature = "udp", feature = "xdp"))]
 pub use nic::Nic;
 #[cfg(feature = "udp")]
@@ -64,6 +65,8 @@ pub struct DeviceStats {
     pub tx_bytes: u64,
     /// Frames that came back after they were sent.
     pub tx_completed: u64,
+    /// Arrivals for other shards of the host, which got them.
+    pub handed_over: u64,
     /// Arrivals dropped because the rx ring was full: the caller receives too slowly.
     pub rx_dropped_ring_full: u64,
     /// Arrivals dropped for any other reason (no frame to copy into, or longer than one).
@@ -96,6 +99,7 @@ impl Sum for DeviceStats {
             tx: sum.tx + one.tx,
             tx_bytes: sum.tx_bytes + one.tx_bytes,
             tx_completed: sum.tx_completed + one.tx_completed,
+            handed_over: sum.handed_over + one.handed_over,
             rx_dropped_ring_full: sum.rx_dropped_ring_full + one.rx_dropped_ring_full,
             rx_dropped: sum.rx_dropped + one.rx_dropped,
             fill_empty: sum.fill_empty + one.fill_empty,
@@ -234,6 +238,11 @@ pub trait Device {
     /// When the kernel refuses.
     fn revive(&mut self) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Frames that have arrived at the whole interface, for whichever shard of the host.
+    fn heard(&self) -> u64 {
+        self.stats().rx
     }
 
     /// A file descriptor that becomes readable when frames arrive, for `poll` and `tokio`; `None` when there is none.

@@ -103,6 +103,14 @@ impl Device for Nic {
         either!(self, device => device.is_deaf())
     }
 
+    fn revive(&mut self) -> io::Result<()> {
+        either!(self, device => device.revive())
+    }
+
+    fn heard(&self) -> u64 {
+        either!(self, device => device.heard())
+    }
+
     fn wake_fd(&self) -> Option<RawFd> {
         either!(self, device => device.wake_fd())
     }

@@ -11,6 +11,7 @@ use std::{
     collections::VecDeque,
     io,
     os::fd::{AsFd, BorrowedFd, RawFd},
+    sync::Arc,
     time::Duration,
 };
 
@@ -26,6 +27,7 @@ mod interface;
 mod queues;
 mod ring;
 mod rings;
+mod sharing;
 mod socket;
 mod sys;
 mod umem;
@@ -47,7 +49,7 @@ use umem::Umem;
 pub struct XskDevice {
     // Fields drop in order: the socket, and with it the kernel's use of the memory, ends before the memory.
     socket: Socket,
-    umem: Umem,
+    umem: Arc<Umem>,
     /// Where in each frame its packet begins: an XDP program may have moved the start of one that arrived.
     begins: Box<[u16]>,
     frames: Frames,
@@ -115,7 +117,7 @@ impl XskDevice {
         let _supported = socket.raise_kick_budget(config.tx_ring);
         let mut device = Self {
             socket,
-            umem,
+            umem: Arc::new(umem),
             begins: vec![HEADROOM as u16; config.frames as usize].into(),
             frames: Frames::new(config.frames),
             pending: VecDeque::with_capacity(config.tx_ring as usize),

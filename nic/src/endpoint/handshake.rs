@@ -330,13 +330,7 @@ impl Machine {
         waiting.min_by_key(|(_, address)| Reverse(count(**address))).map(|(at, _)| at)
     }
 
-    fn half_open(
-        &mut self,
-        now: Time,
-        peer: Peer,
-        (connect, port): (Terms, u8),
-        responder: Option<Responder>,
-    ) {
+    fn half_open(&mut self, now: Time, peer: Peer, (connect, port): (Terms, u8), responder: Option<Responder>) {
         // The client tries again.
         let Some(cookie) = self.cookie() else { return };
         let config = self.accepting(peer, &connect);

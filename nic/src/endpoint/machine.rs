@@ -216,7 +216,8 @@ impl Machine {
                 Payload::Piece { content, offset: data.offset, bytes: bytes.into() }
             }
         };
-        let envelope = self.outside.outlet.data_envelope(&connection.peer, connection.port, *port, connection.config.dscp);
+        let envelope =
+            self.outside.outlet.data_envelope(&connection.peer, connection.port, *port, connection.config.dscp);
         Some(DataFrame { envelope, common, body, payload, seal })
     }
 

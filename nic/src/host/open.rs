@@ -4,7 +4,7 @@ use std::{net::IpAddr, time::Duration};
 
 use super::Host;
 use crate::device::{Device, TakeOverError, XskConfig, XskInterface};
-use crate::endpoint::{ConfigError, EndpointConfig, Peer};
+use crate::endpoint::{ConfigError, EndpointConfig, Peer, Shard};
 use crate::net::{Interface, NetError, NextHops, Resolver, Source};
 
 /// What [`Host::open_with`] opens, and how.
@@ -18,6 +18,8 @@ pub struct HostConfig {
     pub sockets: XskConfig,
     /// The only queue to take, to which the NIC must put the ports' frames; by default all queues.
     pub queue: Option<u32>,
+    /// Endpoints, each with some of the queues and for a thread of its own; where there are fewer queues, as many. See [`Host::open_shards`].
+    pub shards: usize,
     /// Whether frames go where the kernel's routes lead, and follow their changes. Without, they go to the Ethernet addresses that peers have.
     pub follows_routes: bool,
 }
@@ -46,7 +48,7 @@ impl HostConfig {
             })?;
         endpoint.link_bps = interface.link_bps.unwrap_or(endpoint.link_bps);
         let sockets = XskConfig::new(interface.name.clone(), 0);
-        Ok(Self { interface, endpoint, sockets, queue: None, follows_routes: true })
+        Ok(Self { interface, endpoint, sockets, queue: None, shards: 1, follows_routes: true })
     }
 }
 
@@ -84,12 +86,31 @@ impl<D: Device> Host<D> {
     ///
     /// # Errors
     /// As [`Host::open_with`].
-    pub fn open_as(config: HostConfig, wrap: impl FnOnce(XskInterface) -> D) -> Result<Self, TakeOverError> {
-        let HostConfig { interface, endpoint, sockets, queue, follows_routes } = config;
+    pub fn open_as(config: HostConfig, wrap: impl FnMut(XskInterface) -> D) -> Result<Self, TakeOverError> {
+        let mut shards = Self::open_shards(HostConfig { shards: 1, ..config }, wrap)?;
+        Ok(shards.remove(0))
+    }
+
+    /// As [`open_as`](Self::open_as), with a host for each of the configuration's shards: each is for a thread of its own, has connections of
+    /// its own, and all have one address. Connections of peers come to each in turn. The first one has to run.
+    ///
+    /// # Errors
+    /// As [`Host::open_with`].
+    pub fn open_shards(
+        config: HostConfig,
+        mut wrap: impl FnMut(XskInterface) -> D,
+    ) -> Result<Vec<Self>, TakeOverError> {
+        let HostConfig { interface, endpoint, sockets, queue, shards, follows_routes } = config;
         let source = source(&interface, &endpoint);
-        let device = XskInterface::open(interface, (endpoint.address, endpoint.ports), sockets, queue)?;
-        let routes = follows_routes.then(|| NextHops::open(source)).transpose()?;
-        Ok(Self { routes, ..Self::new(wrap(device), endpoint)? })
+        let devices = XskInterface::open(interface, (endpoint.address, endpoint.ports), sockets, queue, shards)?;
+        let count = devices.len();
+        let routes = if follows_routes { NextHops::open(source, count)? } else { Vec::new() };
+        let mut routes = routes.into_iter();
+        let host = |(device, shard)| {
+            let endpoint = EndpointConfig { shard, ..endpoint.clone() };
+            Ok(Self { routes: routes.next(), ..Self::new(wrap(device), endpoint)? })
+        };
+        devices.into_iter().zip(Shard::all(count)).map(host).collect()
     }
 }
 

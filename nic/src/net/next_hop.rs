@@ -2,11 +2,12 @@
 //! whenever they change.
 
 use spray_core::Time;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -153,17 +154,17 @@ impl Source {
         handle: Handle,
         mut news: impl Stream<Item = (Told, impl Sized)> + Unpin,
         mut asked: Asked,
-        found: mpsc::Sender<Found>,
+        found: Vec<mpsc::Sender<Found>>,
     ) {
         let mut link = Link { index: self.interface.index, is_up: true, was_set_down: false };
         let prod = asked.prod.map(Arc::new);
-        let mut watched = Vec::new();
+        let mut watched = vec![Vec::new(); found.len()];
         loop {
             tokio::select! {
                 told = asked.peers.recv() => match told {
-                    Some(told) => {
-                        watched = told;
-                        watched.iter().for_each(|&peer| provoke(prod.as_deref(), peer));
+                    Some((shard, peers)) => {
+                        peers.iter().for_each(|&peer| provoke(prod.as_deref(), peer));
+                        watched[shard] = peers;
                     }
                     None => return,
                 },
@@ -181,15 +182,17 @@ impl Source {
                         comes_up = link.comes_up(&told).or(comes_up);
                     }
                     if let Some(was_set_down) = comes_up {
-                        drop(found.send(Found::Link { was_set_down }));
+                        // One of an interface's shards attaches anew.
+                        drop(found[0].send(Found::Link { was_set_down }));
                     }
                 }
             }
-            for &peer in &watched {
+            let peers: BTreeSet<IpAddr> = watched.iter().flatten().copied().collect();
+            for peer in peers {
                 // Without a route or an answer, the old next hop may still be right.
                 let Ok(hop) = self.next_hop(&handle, peer).await else { continue };
                 match self.neighbour(&handle, hop).await {
-                    Ok(Some(mac)) => drop(found.send(Found::Hop(peer, mac))),
+                    Ok(Some(mac)) => found.iter().for_each(|shard| drop(shard.send(Found::Hop(peer, mac)))),
                     _ => provoke(prod.as_deref(), peer),
                 }
             }
@@ -199,7 +202,8 @@ impl Source {
 
 /// What the thread that follows routes is asked by.
 struct Asked {
-    peers: UnboundedReceiver<Vec<IpAddr>>,
+    /// By the number of the shard that has them.
+    peers: UnboundedReceiver<(usize, Vec<IpAddr>)>,
     questions: UnboundedReceiver<Question>,
     prod: Option<Socket>,
 }
@@ -280,14 +284,16 @@ const SETTLING_PS: u64 = ps(SETTLING);
 /// do not make it.
 const TICK_PS: u64 = 2_000_000_000_000;
 
-/// Keeps the next hops of an endpoint's connections up to date, by a thread that follows the kernel's routes and neighbours.
+/// Keeps the next hops of an endpoint's connections up to date, by a thread that follows the kernel's routes and neighbours for all endpoints
+/// of a host.
 pub struct NextHops {
     /// What the thread is to do, until it is started.
     work: Option<(Runtime, Work)>,
-    peers: Option<UnboundedSender<Vec<IpAddr>>>,
+    shard: usize,
+    peers: Option<UnboundedSender<(usize, Vec<IpAddr>)>>,
     questions: UnboundedSender<Question>,
     found: mpsc::Receiver<Found>,
-    thread: Option<JoinHandle<()>>,
+    thread: Arc<OnceLock<Ended>>,
     /// When the peers were told last, and how many connections had opened by then.
     told: Option<(Time, u64)>,
     revival: Revival,
@@ -295,42 +301,55 @@ pub struct NextHops {
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// A thread that has ended once this is dropped.
+struct Ended(Option<JoinHandle<()>>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // A panic has already been reported.
+        let _ = self.0.take().map(JoinHandle::join);
+    }
+}
+
 impl NextHops {
-    /// Opens all that it takes to follow routes and neighbours of the calling thread's network namespace.
+    /// Opens all that it takes to follow routes and neighbours of the calling thread's network namespace, for so many shards of a host.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn open(source: Source) -> Result<Self, NetError> {
+    pub fn open(source: Source, shards: usize) -> Result<Vec<Self>, NetError> {
         const GROUPS: [MulticastGroup; 4] =
             [MulticastGroup::Link, MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let entered = runtime.enter();
         let (connection, handle, news) = new_multicast_connection(&GROUPS)?;
         runtime.spawn(connection);
-        let ((peers, told), (questions, asked), (finds, found)) =
-            (unbounded_channel(), unbounded_channel(), mpsc::channel());
+        let ((peers, told), (questions, asked)) = (unbounded_channel(), unbounded_channel());
+        let (finds, founds): (Vec<_>, Vec<_>) = (0..shards).map(|_| mpsc::channel()).unzip();
         let asked = Asked { peers: told, questions: asked, prod: source.prod() };
         let work: Work = Box::pin(source.watch(handle, news, asked, finds));
         drop(entered);
-        Ok(Self {
-            work: Some((runtime, work)),
-            peers: Some(peers),
-            questions,
+        let (mut work, thread) = (Some((runtime, work)), Arc::default());
+        let of = |(shard, found)| Self {
+            work: work.take(),
+            shard,
+            peers: Some(peers.clone()),
+            questions: questions.clone(),
             found,
-            thread: None,
+            thread: Arc::clone(&thread),
             told: None,
             revival: Revival::default(),
-        })
+        };
+        Ok(founds.into_iter().enumerate().map(of).collect())
     }
 
-    /// Begins to follow them, by a thread that opens nothing more.
+    /// Begins to follow them, by a thread that opens nothing more: that of the first shard.
     ///
     /// # Errors
     /// When the thread cannot be started.
     pub fn start(&mut self) -> io::Result<()> {
         let Some((runtime, work)) = self.work.take() else { return Ok(()) };
-        let thread = std::thread::Builder::new().name("spray-routes".into()).spawn(move || runtime.block_on(work));
-        self.thread = Some(thread?);
+        let thread = std::thread::Builder::new().name("spray-routes".into()).spawn(move || runtime.block_on(work))?;
+        let _ = self.thread.set(Ended(Some(thread)));
         Ok(())
     }
 
@@ -346,12 +365,10 @@ impl NextHops {
         while let Ok(found) = self.found.try_recv() {
             match found {
                 Found::Hop(peer, mac) => endpoint.set_next_hop(peer, mac),
-                Found::Link { was_set_down } => {
-                    self.revival.on_link_up(now, was_set_down, endpoint.device().stats().rx)
-                }
+                Found::Link { was_set_down } => self.revival.on_link_up(now, was_set_down, endpoint.device().heard()),
             }
         }
-        if self.revival.is_due(now, || endpoint.device().stats().rx) {
+        if self.revival.is_due(now, || endpoint.device().heard()) {
             // What could not be attached is noticed by its silence, like a peer that is gone.
             let _ = endpoint.device_mut().revive();
         }
@@ -362,7 +379,7 @@ impl NextHops {
         };
         if self.told.is_none_or(is_due) {
             self.told = Some((now, opened));
-            let _ = self.peers.as_ref().map(|channel| channel.send(endpoint.peers().collect()));
+            let _ = self.peers.as_ref().map(|channel| channel.send((self.shard, endpoint.peers().collect())));
         }
     }
 }
@@ -375,11 +392,8 @@ impl std::fmt::Debug for NextHops {
 
 impl Drop for NextHops {
     fn drop(&mut self) {
+        // The thread ends when nobody can ask any more, and the last shard waits for that.
         self.peers = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic has already been reported.
-            let _ = thread.join();
-        }
     }
 }
 

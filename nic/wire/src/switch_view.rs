@@ -178,7 +178,7 @@ pub fn classify(packet: &(impl Packet + ?Sized), ports: Ports) -> Option<bool> {
 
 /// Return whether a UDP datagram in one piece, without IP options, is IPv6, and its destination port.
 #[inline(always)]
-fn udp_port(packet: &(impl Packet + ?Sized)) -> Option<(bool, u16)> {
+pub fn udp_port(packet: &(impl Packet + ?Sized)) -> Option<(bool, u16)> {
     let head = packet.head::<V4_HEADERS>()?;
     match u16_at(head, at::ETHERTYPE) {
         at::ETHERTYPE_V4 => is_udp_v4(head).then(|| (false, u16_at(head, at::udp_dst_port_offset(false)))),

@@ -1,5 +1,7 @@
 //! The settings of a network in memory.
 
+use spray_wire::{Ports, switch_view};
+
 use super::impair::Impairments;
 
 /// The state of a device's interface.
@@ -14,11 +16,50 @@ pub enum LinkState {
     Removed,
 }
 
+/// How a host's NIC puts frames on its queues.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Steering {
+    /// By a rule for each of the transport's destination ports: each shard's frames come to its queue.
+    #[default]
+    Rules,
+    /// By a hash of the source port, as NICs do by themselves: frames of every connection come to all queues.
+    Hash,
+}
+
+impl Steering {
+    /// The queue of a frame, of `queues`; other frames than the transport's go to the first.
+    pub(super) fn queue(self, frame: &[u8], queues: usize) -> usize {
+        if queues == 1 {
+            return 0;
+        }
+        let Some(key) = self.key(frame) else { return 0 };
+        key as usize % queues
+    }
+
+    fn key(self, frame: &[u8]) -> Option<u64> {
+        /// Spreads neighbouring ports.
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        let (v6, port) = switch_view::udp_port(frame)?;
+        match self {
+            Self::Rules => Some(u64::from(port % Ports::COUNT)),
+            Self::Hash => {
+                let at = spray_wire::offsets::udp_src_port_offset(v6);
+                let source = u16::from_be_bytes(*frame.get(at..)?.first_chunk()?);
+                Some(u64::from(source).wrapping_mul(GOLDEN) >> 32)
+            }
+        }
+    }
+}
+
 /// The settings of a [`MemoryNetwork`](super::MemoryNetwork).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryConfig {
     /// Root of all randomness.
     pub seed: u64,
+    /// Receive queues of each host: devices of [`MemoryNetwork::attach_shards`](super::MemoryNetwork::attach_shards). 1 to 64.
+    pub queues: u32,
+    /// How frames find their queue.
+    pub steering: Steering,
     /// Frames of each device.
     pub frames: u32,
     /// Bytes of each frame.
@@ -40,6 +81,8 @@ impl Default for MemoryConfig {
     fn default() -> Self {
         Self {
             seed: 0,
+            queues: 1,
+            steering: Steering::default(),
             frames: 1024,
             frame_size: 4096,
             rx_ring: 512,

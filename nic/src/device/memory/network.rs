@@ -4,6 +4,7 @@ use spray_core::Time;
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
+    iter::Sum,
 };
 
 use rand_core::SeedableRng;
@@ -42,6 +43,26 @@ pub struct NetworkStats {
     pub marked: u64,
     /// Frames trimmed to their headers.
     pub trimmed: u64,
+}
+
+/// The counters of several networks together.
+impl Sum for NetworkStats {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            sent: sum.sent + one.sent,
+            copies: sum.copies + one.copies,
+            lost: sum.lost + one.lost,
+            unroutable: sum.unroutable + one.unroutable,
+            overflow: sum.overflow + one.overflow,
+            no_buffer: sum.no_buffer + one.no_buffer,
+            in_flight: sum.in_flight + one.in_flight,
+            delivered: sum.delivered + one.delivered,
+            duplicated: sum.duplicated + one.duplicated,
+            corrupted: sum.corrupted + one.corrupted,
+            marked: sum.marked + one.marked,
+            trimmed: sum.trimmed + one.trimmed,
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -91,9 +112,10 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(config: &MemoryConfig) -> Self {
+    /// What leads to this one of all hosts' queues.
+    pub(super) fn new(config: &MemoryConfig, queue: u32) -> Self {
         Self {
-            seed: config.seed,
+            seed: config.seed.wrapping_add(u64::from(queue) << 32),
             now: Time::ZERO,
             sequence: 0,
             in_flight_limit: config.in_flight as usize,

@@ -295,6 +295,7 @@ fn play(ops: &[Op], impairments: Impairments, seed: u64) -> (NetworkStats, Vec<D
         mtu: 242,
         in_flight: 50,
         impairments,
+        ..MemoryConfig::default()
     };
     let network = MemoryNetwork::new(config);
     let macs = [A, B, C, [0xff; 6]];

@@ -262,10 +262,17 @@ fn what_strangers_send_changes_nothing() {
     };
     let mut frame = [0; 200];
     let data = Body::Data(Data::default());
-    let len = emit(&mut frame, &envelope, &Common { connection: 77, cookie: 5, ..Common::default() }, &data, &[]).unwrap();
+    let len =
+        emit(&mut frame, &envelope, &Common { connection: 77, cookie: 5, ..Common::default() }, &data, &[]).unwrap();
     spray(&frame[udp_payload_offset(false)..len]);
     let mut reset = [0; 200];
-    let len = emit(&mut reset, &envelope, &Common { connection: 77, cookie: 5, ..Common::default() }, &Body::Reset(Reset::default()), &[]);
+    let len = emit(
+        &mut reset,
+        &envelope,
+        &Common { connection: 77, cookie: 5, ..Common::default() },
+        &Body::Reset(Reset::default()),
+        &[],
+    );
     spray(&reset[udp_payload_offset(false)..len.unwrap()]);
     let (now, _) = a.poll();
     let connection = a.endpoint.connect(now, Peer::at(to), None).unwrap();

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spray_wire::Ports;
 use thiserror::Error;
@@ -16,15 +17,26 @@ use crate::net::{Interface, NetError};
 use crate::xdp::{AttachMode, ProgramError, SteerProgram};
 
 /// An interface with the steering program on it, the device of [`Host::open`](crate::Host::open): frames of the transport to its
-/// address arrive here, all others in the kernel. Dropping it detaches the program and closes the sockets.
+/// address arrive here, all others in the kernel. Or a shard of one, with some of its queues. Dropping the last shard detaches the program; each
+/// closes its sockets.
 #[derive(Debug)]
 pub struct XskInterface {
     // Fields drop in order: without a program no frame looks for a socket.
-    steer: SteerProgram,
+    taken: Arc<Taken>,
     queues: XskQueues,
+}
+
+/// What the shards of an interface have in common.
+#[derive(Debug)]
+struct Taken {
+    steer: Mutex<SteerProgram>,
     mode: AttachMode,
+    refusal: Option<String>,
     distrust: Option<String>,
     interface: Interface,
+    zero_copy: bool,
+    queues: usize,
+    shards: usize,
 }
 
 /// Why an interface could not be taken over.
@@ -66,13 +78,14 @@ pub enum TakeOverError {
 
 impl XskInterface {
     /// Takes an interface of this thread's network namespace over, for frames to `address` at these ports: all its receive queues, or
-    /// `queue` alone.
+    /// `queue` alone, dealt out to so many shards, or one for each queue where there are fewer queues.
     pub(crate) fn open(
         interface: Interface,
         (address, ports): (IpAddr, Ports),
         sockets: XskConfig,
         queue: Option<u32>,
-    ) -> Result<Self, TakeOverError> {
+        shards: usize,
+    ) -> Result<Vec<Self>, TakeOverError> {
         interface.check_free()?;
         let name = interface.name.clone();
         let mut steer = SteerProgram::load(interface.mac, &[address], ports)?;
@@ -82,56 +95,78 @@ impl XskInterface {
         let distrust = if sockets.mode == BindMode::Auto { distrust(&name) } else { None };
         let asked = if distrust.is_some() { BindMode::Copy } else { sockets.mode };
         let sockets = XskConfig { mode: bind_mode(&interface, asked, &steer)?, interface: name, ..sockets };
-        let queues = match queue {
-            Some(queue) => XskQueues::open(&sockets, &[queue])?,
-            None => XskQueues::open_all(&sockets, SteerProgram::QUEUES)?,
+        let shards = match queue {
+            Some(queue) => XskQueues::open(&sockets, &[queue], (shards, ports))?,
+            None => XskQueues::open_all(&sockets, SteerProgram::QUEUES, (shards, ports))?,
         };
-        for queue in queues.queues() {
-            steer.register(queue.queue(), queue.as_fd())?;
-        }
-        Ok(Self { steer, queues, mode, distrust, interface })
+        let queues = || shards.iter().flat_map(XskQueues::queues);
+        queues().try_for_each(|queue| steer.register(queue.queue(), queue.as_fd()))?;
+        let taken = Arc::new(Taken {
+            refusal: steer.refusal().map(Into::into),
+            steer: Mutex::new(steer),
+            mode,
+            distrust,
+            interface,
+            zero_copy: queues().all(XskDevice::zero_copy),
+            queues: queues().count(),
+            shards: shards.len(),
+        });
+        Ok(shards.into_iter().map(|queues| Self { taken: Arc::clone(&taken), queues }).collect())
     }
 
     /// Whether the driver reads and writes our frames itself, on all queues; otherwise the kernel copies.
     #[must_use]
     pub fn zero_copy(&self) -> bool {
-        self.queues.queues().iter().all(XskDevice::zero_copy)
+        self.taken.zero_copy
     }
 
     /// How many of the interface's queues have a socket.
     #[must_use]
     pub fn queues(&self) -> usize {
-        self.queues.queues().len()
+        self.taken.queues
+    }
+
+    /// To how many shards they are dealt out.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.taken.shards
     }
 
     /// Why the driver did not take the program natively, in the kernel's words; `None` where it did.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
-        self.steer.refusal()
+        self.taken.refusal.as_deref()
     }
 
     /// Why zero-copy was not tried, where it is known to break with this driver on this kernel and nobody insisted on it.
     #[must_use]
     pub fn distrust(&self) -> Option<&str> {
-        self.distrust.as_deref()
+        self.taken.distrust.as_deref()
     }
 
     /// How the program sits on the interface; [`AttachMode::Generic`] is slower and worth a warning.
     #[must_use]
     pub fn attach_mode(&self) -> AttachMode {
-        self.mode
+        self.taken.mode
     }
 
     /// Frames of the transport that came by a queue without a socket and are lost; 0 when the kernel does not tell.
     #[must_use]
     pub fn strays(&self) -> u64 {
-        self.steer.strays().unwrap_or(0)
+        self.taken.steer().strays().unwrap_or(0)
     }
 
     /// The interface, as it was when it was taken over.
     #[must_use]
     pub fn interface(&self) -> &Interface {
-        &self.interface
+        &self.taken.interface
+    }
+}
+
+impl Taken {
+    /// A thread that panicked has left the program as it was.
+    fn steer(&self) -> MutexGuard<'_, SteerProgram> {
+        self.steer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -207,8 +242,13 @@ impl Device for XskInterface {
     }
 
     fn revive(&mut self) -> io::Result<()> {
-        self.steer.detach();
-        self.steer.attach(self.interface.index).map(drop).map_err(io::Error::other)
+        let mut steer = self.taken.steer();
+        steer.detach();
+        steer.attach(self.taken.interface.index).map(drop).map_err(io::Error::other)
+    }
+
+    fn heard(&self) -> u64 {
+        self.queues.heard()
     }
 
     fn wake_fd(&self) -> Option<RawFd> {

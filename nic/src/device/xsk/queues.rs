@@ -3,25 +3,38 @@
 use std::{
     io,
     os::fd::{AsRawFd, OwnedFd, RawFd},
+    sync::Arc,
 };
 
-use super::{OpenError, XskConfig, XskDevice, sys};
+use spray_wire::Ports;
+
+use super::{OpenError, XskConfig, XskDevice, sharing::Sharing, sys};
+use crate::device::exchange::{Desk, Exchange};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
+use crate::endpoint::Shard;
 use crate::net::ethtool::{Channels, Ethtool};
 
 /// Several queues of an interface: frames arrive on all of them and leave by the first.
 ///
 /// A NIC puts a packet on a queue by a hash of its ports, and each packet of a sprayed connection has a source port of its own. So all
-/// queues need a socket, unless a rule in the NIC puts all of these packets on one.
+/// queues need a socket, unless a rule in the NIC puts all of these packets on one. The queues may be dealt out to several shards: then each
+/// hands what is for another one over.
 #[derive(Debug)]
 pub struct XskQueues {
     queues: Box<[XskDevice]>,
-    /// Most frames of a queue. Frame `i` of queue `n` has the number `n * frames + i`.
+    /// Most frames of a queue. Frame `i` of the interface's queue of place `n` has the number `n * frames + i`.
     frames: u32,
+    /// Shards that have queues; ours are those of places `number`, `number + shards`, ...
+    shards: usize,
+    number: usize,
     /// The queue to receive from next: each is the first one in turn, so that none starves.
     next: usize,
-    /// Readable while any queue is; `None` with a single one.
+    /// Readable while any queue is, or another shard has something for us; `None` with a single queue.
     wake: Option<OwnedFd>,
+    /// With several shards.
+    sharing: Option<Sharing>,
+    /// What a queue has received, before it is looked at.
+    arrivals: Vec<Received>,
 }
 
 /// Queues that get rings and frames in full size. With more, each gets less, so that all frames together take no more.
@@ -30,7 +43,8 @@ const FULL_SIZE: usize = 8;
 const MIN_RING: u32 = 64;
 
 impl XskQueues {
-    /// Opens these queues of an interface in this thread's network namespace; `config` gives everything but the queue.
+    /// Opens these queues of an interface in this thread's network namespace, and deals them out to so many shards, of no more than there are
+    /// queues; `config` gives everything but the queue.
     ///
     /// The settings hold for each of up to eight queues. Of more queues each has a half, a quarter, ... of the ring slots and frames.
     ///
@@ -39,21 +53,21 @@ impl XskQueues {
     ///
     /// # Panics
     /// Without any queue.
-    pub fn open(config: &XskConfig, queues: &[u32]) -> Result<Self, OpenError> {
-        Self::open_each(config, queues).map_err(|(_, error)| error)
+    pub fn open(config: &XskConfig, queues: &[u32], shards: (usize, Ports)) -> Result<Vec<Self>, OpenError> {
+        Self::open_each(config, queues, shards).map_err(|(_, error)| error)
     }
 
-    /// Opens all receive queues of an interface, `most` at most; the first one sends.
+    /// As [`open`](Self::open), for all receive queues of an interface, `most` at most; a shard's first one sends.
     ///
     /// # Errors
     /// [`OpenError::NotAll`] when one of several cannot be opened or there are too many, otherwise as [`XskDevice::open`].
-    pub fn open_all(config: &XskConfig, most: u32) -> Result<Self, OpenError> {
+    pub fn open_all(config: &XskConfig, most: u32, shards: (usize, Ports)) -> Result<Vec<Self>, OpenError> {
         let (queues, one) = receive_queues(config)?;
         let not_all = |why: String| OpenError::NotAll { interface: config.interface.clone(), queues, one, why };
         if queues > most {
             return Err(not_all(format!("`{}` has {queues} queues, and {most} can be served", config.interface)));
         }
-        Self::open_each(config, &(0..queues).collect::<Vec<_>>()).map_err(|(at, error)| match at {
+        Self::open_each(config, &(0..queues).collect::<Vec<_>>(), shards).map_err(|(at, error)| match at {
             // With one queue it would be the same.
             0 => error,
             _ => not_all(error.to_string()),
@@ -61,7 +75,11 @@ impl XskQueues {
     }
 
     /// As [`open`](Self::open); an error comes with the number of queues that were opened before it.
-    fn open_each(config: &XskConfig, queues: &[u32]) -> Result<Self, (usize, OpenError)> {
+    fn open_each(
+        config: &XskConfig,
+        queues: &[u32],
+        (shards, ports): (usize, Ports),
+    ) -> Result<Vec<Self>, (usize, OpenError)> {
         assert!(!queues.is_empty(), "a device has at least one queue");
         let config = share(config, queues.len());
         let mut devices = Vec::with_capacity(queues.len());
@@ -69,10 +87,39 @@ impl XskQueues {
             let device = XskDevice::open(&XskConfig { queue, ..config.clone() });
             devices.push(device.map_err(|error| (at, error))?);
         }
-        let wake = (devices.len() > 1).then(|| sys::any_readable(devices.iter().map(XskDevice::fd))).transpose();
-        let wake = wake.map_err(|error| (0, config.failed("waiting for several queues", error)))?;
-        let frames = devices.iter().map(|device| device.config.frames).max().unwrap_or(config.frames);
-        Ok(Self { queues: devices.into(), frames, next: 0, wake })
+        let shards = shards.clamp(1, devices.len());
+        Self::deal(devices, shards, ports).map_err(|error| (0, config.failed("waiting for several queues", error)))
+    }
+
+    /// Deals queues out to shards.
+    fn deal(devices: Vec<XskDevice>, shards: usize, ports: Ports) -> io::Result<Vec<Self>> {
+        let frames = devices.iter().map(|device| device.config.frames).max().unwrap_or(1);
+        let memories: Arc<[_]> = devices.iter().map(|device| Arc::clone(&device.umem)).collect();
+        let exchange = match shards {
+            1 => None,
+            // Every frame is in one inbox at most, so none is ever full.
+            _ => Some(Arc::new(Exchange::new(shards, memories.len() * frames as usize)?)),
+        };
+        let mut hands: Vec<Vec<XskDevice>> = (0..shards).map(|_| Vec::new()).collect();
+        devices.into_iter().enumerate().for_each(|(place, device)| hands[place % shards].push(device));
+        let hands = hands.into_iter().zip(Shard::all(shards));
+        hands
+            .map(|(queues, shard)| {
+                let sharing = exchange.as_ref().map(|exchange| {
+                    let desk = Desk::new(shard, ports, Arc::clone(exchange));
+                    Sharing::new(desk, Arc::clone(&memories), frames)
+                });
+                let wakers = queues.iter().map(XskDevice::fd).chain(sharing.as_ref().map(Sharing::wake_fd));
+                let wake = if queues.len() + usize::from(sharing.is_some()) > 1 {
+                    Some(sys::any_readable(wakers)?)
+                } else {
+                    None
+                };
+                let (queues, number) = (queues.into(), usize::from(shard.number()));
+                let arrivals = Vec::with_capacity(BATCH);
+                Ok(Self { queues, frames, shards, number, next: 0, wake, sharing, arrivals })
+            })
+            .collect()
     }
 
     /// The queues, in the order of opening.
@@ -81,16 +128,57 @@ impl XskQueues {
         &self.queues
     }
 
-    /// The queue that a handle belongs to, and that queue's own handle.
-    fn find(&self, id: &FrameId) -> (usize, FrameId) {
-        ((id.0 / self.frames) as usize, FrameId(id.0 % self.frames))
+    /// Our queue that a handle belongs to, and that queue's own handle; `None` for a frame of another shard's.
+    #[inline]
+    fn find(&self, id: &FrameId) -> Option<(usize, FrameId)> {
+        let (place, index) = ((id.0 / self.frames) as usize, FrameId(id.0 % self.frames));
+        if self.shards == 1 {
+            return Some((place, index));
+        }
+        (place % self.shards == self.number).then_some((place / self.shards, index))
     }
 
     /// The number of a queue's handle among all.
+    #[inline]
     fn number(&self, queue: usize, id: &FrameId) -> u32 {
-        queue as u32 * self.frames + id.0
+        (queue * self.shards + self.number) as u32 * self.frames + id.0
+    }
+
+    /// Takes what a queue has received, and passes on what is for other shards.
+    fn receive_from(&mut self, queue: usize, out: &mut Vec<Received>, budget: usize) -> io::Result<()> {
+        let first = self.number(queue, &FrameId(0));
+        let Self { queues, sharing, arrivals, .. } = self;
+        let (device, at) = (&mut queues[queue], out.len());
+        let Some(sharing) = sharing else {
+            let received = device.receive(out, budget);
+            out[at..].iter_mut().for_each(|arrival| arrival.frame.0 += first);
+            return received.map(drop);
+        };
+        let received = device.receive(arrivals, budget.min(BATCH));
+        for Received { frame, len } in arrivals.drain(..) {
+            let (number, begin) = (first + frame.0, device.begins[frame.index()]);
+            if !sharing.pass_on(number, begin, device.frame(&frame, len)) {
+                out.push(Received { frame: FrameId(number), len });
+            }
+        }
+        received.map(drop)
+    }
+
+    /// Takes what other shards have handed over, and frames of ours that come back.
+    fn take_handed(&mut self, out: &mut Vec<Received>, budget: usize) {
+        let Self { queues, sharing, frames, shards, .. } = self;
+        let Some(sharing) = sharing else { return };
+        sharing.take_handed(out, budget, |number| {
+            queues[(number / *frames) as usize / *shards].release(FrameId(number % *frames));
+        });
     }
 }
+
+/// Why a frame of no queue of ours has somebody who lends it.
+const OTHERS: &str = "a single shard has all queues";
+
+/// Frames that a queue of several shards receives at a time.
+const BATCH: usize = 64;
 
 /// How many receive queues an interface has, and the arguments of `ethtool -L` that leave one. A driver that does not tell has one.
 fn receive_queues(config: &XskConfig) -> Result<(u32, &'static str), OpenError> {
@@ -127,47 +215,68 @@ pub(super) fn share(config: &XskConfig, queues: usize) -> XskConfig {
 impl Device for XskQueues {
     fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
         let (begun, first, count) = (out.len(), self.next, self.queues.len());
+        let budget = budget.min(out.capacity() - begun);
         self.next = (first + 1) % count;
+        self.take_handed(out, budget);
         for queue in (first..count).chain(0..first) {
-            let at = out.len();
-            if at - begun == budget {
+            let room = budget - (out.len() - begun);
+            if room == 0 {
                 break;
             }
-            let received = self.queues[queue].receive(out, budget - (at - begun));
-            for arrival in &mut out[at..] {
-                arrival.frame = FrameId(self.number(queue, &arrival.frame));
-            }
-            received?;
+            self.receive_from(queue, out, room)?;
         }
+        self.sharing.iter_mut().for_each(Sharing::settle);
         Ok(out.len() - begun)
     }
 
     fn frame(&self, id: &FrameId, len: u32) -> &[u8] {
-        let (queue, id) = self.find(id);
-        self.queues[queue].frame(&id, len)
+        match (self.find(id), &self.sharing) {
+            (Some((queue, id)), _) => self.queues[queue].frame(&id, len),
+            (None, sharing) => sharing.as_ref().expect(OTHERS).frame(id, len),
+        }
     }
 
     fn frame_mut(&mut self, id: &FrameId) -> &mut [u8] {
-        let (queue, id) = self.find(id);
-        self.queues[queue].frame_mut(&id)
+        match (self.find(id), &mut self.sharing) {
+            (Some((queue, id)), _) => self.queues[queue].frame_mut(&id),
+            (None, sharing) => sharing.as_mut().expect(OTHERS).frame_mut(id),
+        }
     }
 
     fn release(&mut self, id: FrameId) {
-        let (queue, id) = self.find(&id);
-        self.queues[queue].release(id);
+        match (self.find(&id), &mut self.sharing) {
+            (Some((queue, id)), _) => self.queues[queue].release(id),
+            (None, sharing) => sharing.as_mut().expect(OTHERS).give_back(&id),
+        }
     }
 
     fn allocate(&mut self) -> Option<FrameId> {
-        // Frames of the first queue have the same numbers here and there.
-        self.queues[0].allocate()
+        let id = self.queues[0].allocate()?;
+        Some(FrameId(self.number(0, &id)))
     }
 
     fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId> {
-        let (queue, id) = self.find(&id);
-        self.queues[queue].transmit(id, len).map_err(|id| FrameId(self.number(queue, &id)))
+        if let Some((queue, id)) = self.find(&id) {
+            return self.queues[queue].transmit(id, len).map_err(|id| FrameId(self.number(queue, &id)));
+        }
+        // The queue of another shard's frame is not ours to send by: a copy goes.
+        let Some(copy) = self.queues[0].allocate() else { return Err(id) };
+        let sharing = self.sharing.as_mut().expect(OTHERS);
+        self.queues[0].frame_mut(&copy)[..len as usize].copy_from_slice(sharing.frame(&id, len));
+        match self.queues[0].transmit(copy, len) {
+            Ok(()) => {
+                sharing.give_back(&id);
+                Ok(())
+            }
+            Err(copy) => {
+                self.queues[0].release(copy);
+                Err(id)
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.sharing.iter_mut().for_each(Sharing::settle);
         // Every queue gets its turn, whatever another says.
         self.queues.iter_mut().map(Device::flush).fold(Ok(()), Result::and)
     }
@@ -177,7 +286,12 @@ impl Device for XskQueues {
     }
 
     fn stats(&self) -> DeviceStats {
-        self.queues.iter().map(Device::stats).sum()
+        let stats: DeviceStats = self.queues.iter().map(Device::stats).sum();
+        DeviceStats { handed_over: self.sharing.as_ref().map_or(0, Sharing::handed_over), ..stats }
+    }
+
+    fn heard(&self) -> u64 {
+        self.sharing.as_ref().map_or_else(|| self.stats().rx, Sharing::heard)
     }
 
     fn census(&self) -> FrameCensus {

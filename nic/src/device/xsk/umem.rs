@@ -11,6 +11,8 @@ pub(super) struct Map {
 
 // SAFETY: the pages belong to the process, not to a thread, and a `Map` lends no reference to them by itself.
 unsafe impl Send for Map {}
+// SAFETY: as above; who makes references answers for there being no others.
+unsafe impl Sync for Map {}
 
 impl Map {
     /// Pages of our own, all zeros.
@@ -88,12 +90,13 @@ impl Umem {
     /// A frame's bytes from `at` on, to write.
     ///
     /// # Safety
-    /// The kernel neither reads nor writes this frame as long as the result lives.
+    /// Nobody else reads or writes this frame as long as the result lives: neither the kernel nor another borrower.
     #[inline]
-    pub(super) unsafe fn frame_mut(&mut self, index: u32, at: usize) -> &mut [u8] {
+    #[expect(clippy::mut_from_ref, reason = "frames have owners of their own, whom `Frames` knows")]
+    pub(super) unsafe fn frame_mut(&self, index: u32, at: usize) -> &mut [u8] {
         let len = self.frame_size - at;
         let begin = self.begin_of(index, at, len);
-        // SAFETY: as in `frame`; `&mut self` excludes other borrowers, the contract the kernel.
+        // SAFETY: as in `frame`; the contract excludes other borrowers and the kernel.
         unsafe { std::slice::from_raw_parts_mut(self.map.start.as_ptr().add(begin), len) }
     }
 

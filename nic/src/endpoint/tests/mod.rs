@@ -10,6 +10,7 @@ mod in_place;
 mod liars;
 mod reachable;
 mod sealed;
+mod shards;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

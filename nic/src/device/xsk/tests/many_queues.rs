@@ -1,7 +1,13 @@
 //! Several queues of an interface.
 
 use super::*;
+use spray_wire::{Body, Common, Ecn, Envelope, EvPort, Ports, Probe};
+
 use crate::device::xsk::queues::XskQueues;
+
+fn open_all(interface: &str, most: u32, shards: usize) -> Result<Vec<XskQueues>, OpenError> {
+    XskQueues::open_all(&XskConfig::new(interface, 0), most, (shards, Ports::DEFAULT))
+}
 
 #[test]
 fn each_queue_is_a_device() {
@@ -51,7 +57,7 @@ fn queues_together_are_one_device() {
     let left = |interface: &str| {
         let steer = Steer::attach(interface);
         let second = XskDevice::open(&XskConfig::new(interface, 1)).unwrap();
-        let busy = XskQueues::open_all(&XskConfig::new(interface, 0), 64).unwrap_err().to_string();
+        let busy = open_all(interface, 64, 1).unwrap_err().to_string();
         assert!(
             busy.starts_with("queue 1 of `spray-d0` is in use") && busy.contains("`ethtool -L spray-d0 rx 1`"),
             "{busy}"
@@ -79,9 +85,9 @@ fn queues_together_are_one_device() {
     };
     let right = |interface: &str| {
         let steer = Steer::attach(interface);
-        let many = XskQueues::open_all(&XskConfig::new(interface, 0), 1).unwrap_err().to_string();
+        let many = open_all(interface, 1, 1).unwrap_err().to_string();
         assert!(many.starts_with("`spray-d1` has 2 queues, and 1 can be served."), "{many}");
-        let mut device = XskQueues::open_all(&XskConfig::new(interface, 0), 2).unwrap();
+        let mut device = open_all(interface, 2, 1).unwrap().remove(0);
         assert_eq!(device.queues().len(), 2);
         device.queues().iter().for_each(|queue| steer.register(queue.queue(), queue.fd()));
         assert_eq!(device.census().total, 2 * 4096);
@@ -119,6 +125,155 @@ fn queues_together_are_one_device() {
         });
         assert_eq!((device.census().held, device.stats().tx), (0, 210));
         device.audit().unwrap();
+        met.wait();
+    };
+    joined(MTU, left, right);
+}
+
+/// A frame of the transport to one of the ports, with a number in it.
+fn write_to(port: u8, number: u64, space: &mut [u8]) -> u32 {
+    let envelope = Envelope {
+        src_mac: [2, 0, 0, 0, 0, 1],
+        dst_mac: [0xff; 6],
+        src: [10, 0, 0, 1].into(),
+        dst: [10, 0, 0, 2].into(),
+        src_port: EvPort::new(50_000),
+        dst_port: Ports::DEFAULT.at(port),
+        dscp: 0,
+        ecn: Ecn::NotEct,
+        ttl: 64,
+    };
+    let probe = Body::Probe(Probe { token: number, timestamp: crate::Time::ZERO });
+    spray_wire::emit(space, &envelope, &Common::default(), &probe, &[]).unwrap() as u32
+}
+
+fn number_in(frame: &[u8]) -> u64 {
+    match spray_wire::parse(frame, Ports::DEFAULT).unwrap().unwrap().body {
+        Body::Probe(Probe { token, .. }) => token,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn shards_hand_each_other_what_came_by_the_wrong_queue() {
+    /// Frames that one queue brings to one port in a round: those of three fit the ring of veth.
+    const EACH: u64 = 60;
+    /// More than the frames of a queue: those that were handed over have to come back.
+    const ROUNDS: u64 = 80;
+    if !has_root() {
+        return;
+    }
+    let met = Meeting::default();
+    let left = |interface: &str| {
+        let steer = Steer::attach(interface);
+        let mut devices = [0, 1].map(|queue| XskDevice::open(&XskConfig::new(interface, queue)).unwrap());
+        devices.iter().for_each(|device| steer.register(device.queue(), device.fd()));
+        met.wait();
+        for round in 0..ROUNDS {
+            for device in &mut devices {
+                for (port, number) in (0..3).flat_map(|port| (0..EACH).map(move |number| (port, number))) {
+                    let frame = device.allocate().unwrap();
+                    let len = write_to(port, round * EACH + number, device.frame_mut(&frame));
+                    device.transmit(frame, len).unwrap();
+                }
+                eventually("everything to go", || {
+                    device.flush().unwrap();
+                    device.census().tx == 0
+                });
+            }
+            met.wait();
+        }
+    };
+    let right = |interface: &str| {
+        let steer = Steer::attach(interface);
+        let mut shards = open_all(interface, 2, 2).unwrap();
+        assert_eq!(open_all_shards(&shards), [1, 1]);
+        shards.iter().flat_map(XskQueues::queues).for_each(|queue| steer.register(queue.queue(), queue.fd()));
+        met.wait();
+        for round in 0..ROUNDS {
+            // Ports 0 and 2 are the first shard's, by either queue, and port 1 the other's.
+            let mut out = [(); 2].map(|()| Vec::with_capacity(6 * EACH as usize));
+            eventually("each shard's frames", || {
+                for (shard, out) in shards.iter_mut().zip(&mut out) {
+                    shard.receive(out, 256).unwrap();
+                    shard.flush().unwrap();
+                }
+                [out[0].len(), out[1].len()].map(|frames| frames as u64) == [4 * EACH, 2 * EACH]
+            });
+            for (shard, out) in shards.iter_mut().zip(out) {
+                for Received { frame, len } in out {
+                    let number = number_in(shard.frame(&frame, len));
+                    assert!((round * EACH..(round + 1) * EACH).contains(&number), "{number}");
+                    shard.frame_mut(&frame)[0] = 0;
+                    if number == 0 {
+                        // Whichever queue it came by.
+                        shard.transmit(frame, len).unwrap();
+                    } else {
+                        shard.release(frame);
+                    }
+                }
+                shard.flush().unwrap();
+            }
+            met.wait();
+        }
+        eventually("every frame to be back", || {
+            shards.iter_mut().for_each(|shard| drop((shard.receive(&mut Vec::with_capacity(1), 1), shard.flush())));
+            shards.iter().all(|shard| shard.census().held == 0)
+        });
+        shards.iter().for_each(|shard| shard.audit().unwrap());
+        let handed_over: Vec<u64> = shards.iter().map(|shard| shard.stats().handed_over).collect();
+        assert_eq!(handed_over, [ROUNDS * EACH, 2 * ROUNDS * EACH]);
+        assert!(shards.iter().all(|shard| shard.heard() == 6 * ROUNDS * EACH));
+        // What is handed to a shard that has ended is dropped, and its frame kept.
+        drop(shards.pop());
+        let mut out = Vec::with_capacity(64);
+        assert_eq!(shards[0].receive(&mut out, 64).unwrap(), 0);
+    };
+    joined(MTU, left, right);
+}
+
+/// How many queues each has.
+fn open_all_shards(shards: &[XskQueues]) -> Vec<usize> {
+    shards.iter().map(|shard| shard.queues().len()).collect()
+}
+
+#[test]
+fn a_shard_that_sleeps_is_woken_by_another() {
+    if !has_root() {
+        return;
+    }
+    let met = Meeting::default();
+    let left = |interface: &str| {
+        let steer = Steer::attach(interface);
+        let mut device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
+        steer.register(0, device.fd());
+        met.wait();
+        let frame = device.allocate().unwrap();
+        let len = write_to(1, 7, device.frame_mut(&frame));
+        device.transmit(frame, len).unwrap();
+        device.flush().unwrap();
+        met.wait();
+    };
+    let right = |interface: &str| {
+        let steer = Steer::attach(interface);
+        let mut shards = open_all(interface, 2, 2).unwrap();
+        shards.iter().flat_map(XskQueues::queues).for_each(|queue| steer.register(queue.queue(), queue.fd()));
+        let mut out = Vec::with_capacity(1);
+        for _ in 0..100 {
+            assert_eq!(shards[1].receive(&mut out, 1).unwrap(), 0);
+        }
+        met.wait();
+        let [first, second] = &mut shards[..] else { panic!("two") };
+        let wake = |shard: &XskQueues| {
+            let mut fds = [crate::sys::readable(shard.wake_fd().unwrap())];
+            crate::sys::wait_readable(&mut fds, Duration::from_secs(10));
+            assert_ne!(fds[0].revents, 0);
+        };
+        wake(first);
+        assert_eq!(first.receive(&mut Vec::with_capacity(1), 1).unwrap(), 0);
+        wake(second);
+        assert_eq!(second.receive(&mut out, 1).unwrap(), 1);
+        assert_eq!(number_in(second.frame(&out[0].frame, out[0].len)), 7);
         met.wait();
     };
     joined(MTU, left, right);

@@ -1,0 +1,148 @@
+//! Shards of a host hand each other the frames that came by the wrong queue.
+//!
+//! A NIC puts frames on its queues by rules or hashes that need not know which shard a frame is for. Whoever finds one for another shard
+//! puts it into that shard's inbox, and wakes it if it sleeps.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crossbeam_queue::ArrayQueue;
+use spray_wire::{Ports, switch_view};
+
+use crate::endpoint::Shard;
+use crate::waker::Waker;
+
+/// The inboxes of a host's shards.
+#[derive(Debug)]
+pub(super) struct Exchange<P> {
+    inboxes: Box<[Inbox<P>]>,
+}
+
+/// What others have for a shard. A cache line of its own, since all of them write to it.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Inbox<P> {
+    parcels: ArrayQueue<P>,
+    waker: Waker,
+    /// Frames that came to the shard's queues so far.
+    arrived: AtomicU64,
+    /// The shard has ended, and takes nothing more.
+    is_closed: AtomicBool,
+}
+
+impl<P> Exchange<P> {
+    /// For so many shards, each of whose inboxes holds `room` frames.
+    pub(super) fn new(shards: usize, room: usize) -> io::Result<Self> {
+        let inbox = |_| {
+            Ok(Inbox {
+                parcels: ArrayQueue::new(room.max(1)),
+                waker: Waker::new()?,
+                arrived: AtomicU64::new(0),
+                is_closed: AtomicBool::new(false),
+            })
+        };
+        Ok(Self { inboxes: (0..shards).map(inbox).collect::<io::Result<_>>()? })
+    }
+
+    /// Frames that came to the queues of all shards.
+    pub(super) fn arrived(&self) -> u64 {
+        self.inboxes.iter().map(|inbox| inbox.arrived.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// A shard's place at the exchange.
+#[derive(Debug)]
+pub(super) struct Desk<P> {
+    shard: Shard,
+    ports: Ports,
+    exchange: Arc<Exchange<P>>,
+    /// Looks into the inbox in a row that found nothing.
+    quiet: u32,
+    /// Shards that have been handed something since they were woken last, a bit each.
+    to_wake: u64,
+}
+
+/// Looks in a row after which a shard that may go to sleep has itself woken: fewer than rounds before a driver sleeps.
+const QUIET_LOOKS: u32 = 64;
+
+impl<P> Desk<P> {
+    pub(super) fn new(shard: Shard, ports: Ports, exchange: Arc<Exchange<P>>) -> Self {
+        Self { shard, ports, exchange, quiet: 0, to_wake: 0 }
+    }
+
+    pub(super) fn shard(&self) -> Shard {
+        self.shard
+    }
+
+    /// The other shard that a frame is for; `None` if it is ours, or no frame of the transport.
+    //= docs/specs/endpoint.md#END-39 Several endpoints of a host
+    #[inline]
+    pub(super) fn whose(&self, frame: &[u8]) -> Option<u8> {
+        let port = self.ports.number(switch_view::udp_port(frame)?.1)?;
+        Some(self.shard.taking(port)).filter(|shard| *shard != self.shard.number())
+    }
+
+    /// Hands a frame over, or back; [`wake`](Self::wake) tells its new owner.
+    ///
+    /// # Errors
+    /// The frame, when the inbox is full or its shard has ended.
+    #[inline]
+    pub(super) fn hand(&mut self, shard: u8, parcel: P) -> Result<(), P> {
+        let inbox = &self.exchange.inboxes[usize::from(shard)];
+        if inbox.is_closed.load(Ordering::Relaxed) {
+            return Err(parcel);
+        }
+        inbox.parcels.push(parcel)?;
+        self.to_wake |= 1 << shard;
+        Ok(())
+    }
+
+    /// Wakes the shards that have been handed something.
+    #[inline]
+    pub(super) fn wake(&mut self) {
+        while self.to_wake != 0 {
+            self.exchange.inboxes[self.to_wake.trailing_zeros() as usize].waker.wake();
+            self.to_wake &= self.to_wake - 1;
+        }
+    }
+
+    /// The next frame from others.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<P> {
+        let inbox = &self.exchange.inboxes[usize::from(self.shard.number())];
+        let mut parcel = inbox.parcels.pop();
+        if parcel.is_some() {
+            self.quiet = 0;
+            return parcel;
+        }
+        self.quiet = self.quiet.saturating_add(1);
+        if self.quiet == QUIET_LOOKS {
+            // Whoever hands one over from now on wakes us.
+            inbox.waker.rearm();
+            parcel = inbox.parcels.pop();
+        }
+        parcel
+    }
+
+    /// Takes nothing more from others.
+    pub(super) fn close(&self) {
+        self.exchange.inboxes[usize::from(self.shard.number())].is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells the other shards how many frames have come to our queues so far.
+    pub(super) fn count(&self, arrived: u64) {
+        self.exchange.inboxes[usize::from(self.shard.number())].arrived.store(arrived, Ordering::Relaxed);
+    }
+
+    /// Frames that came to the queues of all shards.
+    pub(super) fn arrived(&self) -> u64 {
+        self.exchange.arrived()
+    }
+
+    /// Readable when there is a frame for a shard that may sleep.
+    pub(super) fn wake_fd(&self) -> RawFd {
+        self.exchange.inboxes[usize::from(self.shard.number())].waker.fd()
+    }
+}

@@ -1,0 +1,158 @@
+//! Shards of one interface read each other's frames where they lie: a frame is handed over by its descriptor, without a copy, and goes back
+//! to the queue that it came by.
+
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use super::umem::Umem;
+use crate::device::exchange::Desk;
+use crate::device::{FrameId, Received};
+
+/// A frame on its way to another shard, or back.
+#[derive(Debug)]
+pub(super) struct Parcel {
+    /// Its number among the frames of all queues.
+    number: u32,
+    len: u32,
+    /// Where in it the packet begins.
+    begin: u16,
+}
+
+/// What a shard needs to read frames of the others' queues.
+#[derive(Debug)]
+pub(super) struct Sharing {
+    desk: Desk<Parcel>,
+    /// The memory of each queue. It outlives the queue's socket where somebody still reads.
+    memories: Arc<[Arc<Umem>]>,
+    /// Most frames of a queue. Frame `i` of queue `n` has the number `n * frames + i`.
+    frames: u32,
+    /// Where the packet begins in each frame of another shard's that is held here, by its number, and [`ABSENT`] for all others.
+    begins: Box<[u16]>,
+    /// Frames that came to our queues.
+    arrived: u64,
+    handed_over: u64,
+}
+
+/// The frame is not here. No packet begins there: a frame is 4,096 bytes at most.
+const ABSENT: u16 = u16::MAX;
+
+impl Sharing {
+    pub(super) fn new(desk: Desk<Parcel>, memories: Arc<[Arc<Umem>]>, frames: u32) -> Self {
+        let begins = vec![ABSENT; memories.len() * frames as usize].into();
+        Self { desk, memories, frames, begins, arrived: 0, handed_over: 0 }
+    }
+
+    /// Whether this shard takes frames out of the interface's queue of that place.
+    #[inline]
+    pub(super) fn has_queue(&self, place: usize) -> bool {
+        self.owner(place) == self.desk.shard().number()
+    }
+
+    /// The shard that takes frames out of a queue.
+    #[inline]
+    fn owner(&self, place: usize) -> u8 {
+        (place % usize::from(self.desk.shard().count())) as u8
+    }
+
+    /// Hands a frame of ours to the shard that it is for, if that is another one; says whether it did.
+    #[inline]
+    pub(super) fn pass_on(&mut self, number: u32, begin: u16, packet: &[u8]) -> bool {
+        self.arrived += 1;
+        let Some(shard) = self.desk.whose(packet) else { return false };
+        let parcel = Parcel { number, len: packet.len() as u32, begin };
+        // One that has ended takes nothing.
+        let passed = self.desk.hand(shard, parcel).is_ok();
+        self.handed_over += u64::from(passed);
+        passed
+    }
+
+    /// Takes what others have for us, `budget` frames at most. Frames of ours that come back go to `home`, by their numbers.
+    #[inline]
+    pub(super) fn take_handed(&mut self, out: &mut Vec<Received>, budget: usize, mut home: impl FnMut(u32)) {
+        let mut room = budget.min(out.capacity() - out.len());
+        while room > 0
+            && let Some(Parcel { number, len, begin }) = self.desk.take()
+        {
+            if self.has_queue((number / self.frames) as usize) {
+                home(number);
+                continue;
+            }
+            self.begins[number as usize] = begin;
+            out.push(Received { frame: FrameId(number), len });
+            room -= 1;
+        }
+    }
+
+    /// A packet in a frame of another shard's that is held here.
+    #[inline]
+    pub(super) fn frame(&self, id: &FrameId, len: u32) -> &[u8] {
+        let (memory, index, begin) = self.find(id);
+        // SAFETY: the frame's owner holds it for us until we hand it back, so neither the kernel nor that shard touches it; a mutable view of
+        // it needs `&mut self`.
+        unsafe { memory.frame(index, begin, len as usize) }
+    }
+
+    /// The same, with the rest of its frame.
+    #[inline]
+    pub(super) fn frame_mut(&mut self, id: &FrameId) -> &mut [u8] {
+        let (memory, index, begin) = self.find(id);
+        // SAFETY: as above; `&mut self` excludes other views of ours.
+        unsafe { memory.frame_mut(index, begin) }
+    }
+
+    /// # Panics
+    /// When the frame is not held here.
+    #[inline]
+    fn find(&self, id: &FrameId) -> (&Umem, u32, usize) {
+        let begin = self.begins[id.index()];
+        assert!(begin != ABSENT, "frame {} of another shard is not held here", id.0);
+        (&self.memories[(id.0 / self.frames) as usize], id.0 % self.frames, begin.into())
+    }
+
+    /// Gives a frame back to the shard of its queue.
+    ///
+    /// # Panics
+    /// When the frame is not held here.
+    #[inline]
+    pub(super) fn give_back(&mut self, id: &FrameId) {
+        self.find(id);
+        self.begins[id.index()] = ABSENT;
+        let parcel = Parcel { number: id.0, len: 0, begin: 0 };
+        // Where that shard has ended, nobody misses it.
+        let _ = self.desk.hand(self.owner((id.0 / self.frames) as usize), parcel);
+    }
+
+    /// Wakes those who have been handed something, and tells them what has come.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        self.desk.count(self.arrived);
+        self.desk.wake();
+    }
+
+    /// Frames that came to the interface, for whichever shard.
+    pub(super) fn heard(&self) -> u64 {
+        self.desk.arrived()
+    }
+
+    /// Frames that came to our queues for other shards.
+    pub(super) fn handed_over(&self) -> u64 {
+        self.handed_over
+    }
+
+    pub(super) fn wake_fd(&self) -> RawFd {
+        self.desk.wake_fd()
+    }
+}
+
+impl Drop for Sharing {
+    fn drop(&mut self) {
+        self.desk.close();
+        while let Some(Parcel { number, .. }) = self.desk.take() {
+            if !self.has_queue((number / self.frames) as usize) {
+                self.begins[number as usize] = 0;
+                self.give_back(&FrameId(number));
+            }
+        }
+        self.desk.wake();
+    }
+}

@@ -1,0 +1,94 @@
+//! Hosts that consist of several endpoints.
+
+use super::*;
+use crate::device::Steering;
+
+const SHARDS: usize = 3;
+const CONNECTIONS: usize = 4;
+
+/// The endpoints of two hosts, the second one's after the first one's.
+fn rig(steering: Steering) -> Rig {
+    let network = MemoryNetwork::new(MemoryConfig {
+        frame_size: 2048,
+        queues: SHARDS as u32,
+        steering,
+        impairments: Impairments { delay_ps: 5 * US, loss_ppm: 10_000, ..Impairments::default() },
+        ..MemoryConfig::default()
+    });
+    let host = |number| {
+        let devices = network.attach_shards(mac(number)).unwrap();
+        let shards = devices.into_iter().zip(Shard::all(SHARDS));
+        shards.map(move |(device, shard)| {
+            let config = EndpointConfig { shard, seed: None, ..config(number, false) };
+            Endpoint::new(device, config).unwrap()
+        })
+    };
+    let endpoints: Vec<_> = (0..2).flat_map(host).collect();
+    let count = endpoints.len();
+    let (events, dead) = (vec![Vec::new(); count], vec![false; count]);
+    Rig { network, endpoints, events, now: Time::ZERO, v6: false, dead }
+}
+
+/// Every shard opens connections and sends a message by each. Returns the frames that were handed over, and the messages that each
+/// shard of the second host received.
+fn exchange(steering: Steering) -> (u64, Vec<usize>) {
+    let mut rig = rig(steering);
+    for shard in 0..SHARDS {
+        for number in 0..CONNECTIONS {
+            let connection = rig.endpoints[shard].connect(rig.now, peer(1, false), None).unwrap();
+            rig.endpoints[shard].send(connection, content(number, 30_000)).unwrap();
+        }
+    }
+    let all = |rig: &Rig| (0..SHARDS).map(|shard| rig.delivered(shard)).sum::<usize>() == SHARDS * CONNECTIONS;
+    assert!(rig.run(10 * US, 1000 * MS, |rig| all(rig)), "{:?}", rig.endpoints[0].stats());
+    assert!((0..2 * SHARDS).all(|shard| rig.failed(shard).is_empty()));
+    let unknown = rig.endpoints.iter().map(|endpoint| endpoint.stats().unknown_connection).sum::<u64>();
+    assert_eq!(unknown, 0, "no frame comes to a shard that it is not for");
+    for endpoint in &mut rig.endpoints[..SHARDS] {
+        endpoint.close_all();
+    }
+    let closed = |rig: &Rig| (0..2 * SHARDS).map(|shard| rig.closed(shard)).sum::<usize>();
+    assert!(rig.run(10 * US, 1000 * MS, |rig| closed(rig) == 2 * SHARDS * CONNECTIONS));
+    let handed_over = rig.endpoints.iter().map(|endpoint| endpoint.device().stats().handed_over).sum();
+    let received = (SHARDS..2 * SHARDS).map(|shard| rig.received(shard).len()).collect();
+    rig.audit();
+    (handed_over, received)
+}
+
+//= docs/specs/endpoint.md#END-39 Several endpoints of a host
+#[test]
+fn frames_reach_their_shard_by_whichever_queue() {
+    let (handed_over, received) = exchange(Steering::Hash);
+    assert!(handed_over > 100, "two of three come by the wrong queue: {handed_over}");
+    assert_eq!(received, [CONNECTIONS; SHARDS], "connections spread over the shards");
+}
+
+//= docs/specs/endpoint.md#END-39 Several endpoints of a host
+#[test]
+fn nothing_is_handed_over_where_the_nic_goes_by_the_port() {
+    // 64 ports are no multiple of three, but every port has its queue.
+    assert_eq!(exchange(Steering::Rules), (0, vec![CONNECTIONS; SHARDS]));
+}
+
+#[test]
+fn the_answer_to_a_stranger_comes_to_the_shard_that_asked() {
+    let mut rig = rig(Steering::Hash);
+    let connections: Vec<_> =
+        (0..SHARDS).map(|shard| rig.endpoints[shard].connect(Time::ZERO, peer(1, false), None).unwrap()).collect();
+    assert!(rig.run(10 * US, 100 * MS, |rig| (SHARDS..2 * SHARDS).all(|shard| rig.accepted(shard).len() == 1)));
+    // The peer starts anew and knows nobody.
+    for shard in SHARDS..2 * SHARDS {
+        let device = std::mem::replace(&mut rig.endpoints[shard], lonely()).into_device();
+        let own = EndpointConfig { shard: Shard::all(SHARDS).nth(shard - SHARDS).unwrap(), ..config(1, false) };
+        rig.endpoints[shard] = Endpoint::new(device, own).unwrap();
+    }
+    for (shard, connection) in connections.into_iter().enumerate() {
+        rig.endpoints[shard].send(connection, content(0, 100)).unwrap();
+    }
+    let is_told = |rig: &Rig| (0..SHARDS).all(|shard| rig.failed(shard) == [ConnectionError::Reset]);
+    assert!(rig.run(10 * US, 10 * MS, |rig| is_told(rig)), "before any timeout");
+}
+
+fn lonely() -> Endpoint<MemoryDevice> {
+    Endpoint::new(MemoryNetwork::default().attach(mac(9)), config(9, false)).unwrap()
+}

@@ -1,0 +1,41 @@
+//! Wakes a thread that sleeps on file descriptors.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Wakes a thread out of its sleep.
+#[derive(Debug)]
+pub(crate) struct Waker {
+    reader: PipeReader,
+    writer: PipeWriter,
+    woken: AtomicBool,
+}
+
+impl Waker {
+    /// Readable when somebody wakes.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.reader.as_raw_fd()
+    }
+
+    pub(crate) fn new() -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        Ok(Self { reader, writer, woken: AtomicBool::new(false) })
+    }
+
+    pub(crate) fn wake(&self) {
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            // The pipe holds one byte at most and its reader exists, so this neither blocks nor fails.
+            let _ = (&self.writer).write(&[1]);
+        }
+    }
+
+    /// Clears a wake-up, before looking for its reason.
+    pub(crate) fn rearm(&self) {
+        if self.woken.load(Ordering::Acquire) {
+            let _ = (&self.reader).read(&mut [0]);
+            // It swaps, so that the thread sees all commands queued before the last wake-up.
+            self.woken.swap(false, Ordering::AcqRel);
+        }
+    }
+}
