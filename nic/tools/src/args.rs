@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use spray_nic::Ports;
+use spray_nic::device::BusyPoll;
 use spray_nic::keys::PublicKey;
 
 use crate::captures::Captures;
@@ -130,6 +131,9 @@ pub struct Tunnel {
     /// Let the kernel copy every frame, which works with every driver
     #[arg(long)]
     pub(crate) copy: bool,
+    /// Drive the NIC from the command's own thread, with its interrupts off: on, off, or auto, where others have published that it wins
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value = "auto")]
+    pub(crate) busy_poll: BusyPoll,
     /// Connect anew after this time without an answer of the peer
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) timeout: u64,
@@ -227,6 +231,9 @@ pub(crate) struct Interface {
     /// Let the kernel copy every frame, which works with every driver
     #[arg(long)]
     pub(crate) copy: bool,
+    /// Drive the NIC from the command's own thread, with its interrupts off: on, off, or auto, where others have published that it wins
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value = "auto")]
+    pub(crate) busy_poll: BusyPoll,
     /// Give up after this time without an answer of the peer
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) timeout: u64,

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, RawFd};
 use spray_wire::Ports;
 use thiserror::Error;
 
+use super::busy::Deferral;
 use super::{BindMode, OpenError, XskConfig, XskDevice, queues::XskQueues};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use crate::endpoint::ConfigError;
@@ -21,6 +22,7 @@ use crate::xdp::{AttachMode, ProgramError, SteerProgram};
 pub struct XskInterface {
     // Fields drop in order: without a program no frame looks for a socket.
     steer: SteerProgram,
+    deferral: Option<Deferral>,
     queues: XskQueues,
     mode: AttachMode,
     distrust: Option<String>,
@@ -82,20 +84,29 @@ impl XskInterface {
         let distrust = if sockets.mode == BindMode::Auto { distrust(&name) } else { None };
         let asked = if distrust.is_some() { BindMode::Copy } else { sockets.mode };
         let sockets = XskConfig { mode: bind_mode(&interface, asked, &steer)?, interface: name, ..sockets };
-        let queues = match queue {
-            Some(queue) => XskQueues::open(&sockets, &[queue])?,
-            None => XskQueues::open_all(&sockets, SteerProgram::QUEUES)?,
+        let open = || match queue {
+            Some(queue) => XskQueues::open(&sockets, &[queue]),
+            None => XskQueues::open_all(&sockets, SteerProgram::QUEUES),
         };
+        let polls = |queues: &XskQueues| queues.queues().iter().any(XskDevice::busy_polls);
+        let (queues, deferral) = Deferral::around(&interface, &sockets, open, polls)?;
         for queue in queues.queues() {
             steer.register(queue.queue(), queue.as_fd())?;
         }
-        Ok(Self { steer, queues, mode, distrust, interface })
+        Ok(Self { steer, deferral, queues, mode, distrust, interface })
     }
 
     /// Whether the driver reads and writes our frames itself, on all queues; otherwise the kernel copies.
     #[must_use]
     pub fn zero_copy(&self) -> bool {
         self.queues.queues().iter().all(XskDevice::zero_copy)
+    }
+
+    /// Whether the thread that uses it runs the driver's routines itself, and whether interrupts are off meanwhile.
+    #[must_use]
+    pub fn busy_polls(&self) -> Option<bool> {
+        let polls = self.queues.queues().iter().any(XskDevice::busy_polls);
+        polls.then_some(self.deferral.is_some())
     }
 
     /// How many of the interface's queues have a socket.
