@@ -8,6 +8,7 @@ use std::{
 
 use super::{rings::RECEIVES_PER_CHECK, *};
 
+mod busy;
 mod interfaces;
 mod many_queues;
 mod rig;
