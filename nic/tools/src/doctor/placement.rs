@@ -94,7 +94,7 @@ fn polling(subject: &Subject) -> Check {
     let name = subject.name();
     Check::warn(
         "busy polling",
-        format!("{found}: without a socket that polls (SO_PREFER_BUSY_POLL, Linux 5.11) frames only come later"),
+        format!("{found}: without a socket that polls, as of a command with --busy-poll, frames only come later"),
         format!("`for f in {}; do echo 0 > /sys/class/net/{name}/$f; done`, unless programs poll", FILES.join(" ")),
     )
 }
