@@ -173,6 +173,26 @@ pub struct Doctor {
     pub(crate) no_probe: bool,
 }
 
+/// The arguments of `spray report-hardware`.
+#[derive(Debug, Args)]
+pub struct ReportHardware {
+    /// The interface to report on
+    #[arg(value_name = "IF")]
+    pub(crate) interface: String,
+    /// A host behind it that answers echo requests and runs `spray serve`, to measure with: as `spray perf` does, in copy and zero-copy mode
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) peer: Option<IpAddr>,
+    /// The file to write; by default spray-hardware-IF.md
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// How long each of the twelve measurements takes
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, requires = "peer", value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub(crate) seconds: u32,
+    /// The key of `spray serve`; by default it runs with --insecure
+    #[arg(long, value_name = "FILE", requires = "peer")]
+    pub(crate) key: Option<PathBuf>,
+}
+
 impl Doctor {
     /// Whether an interface is to be examined.
     #[must_use]

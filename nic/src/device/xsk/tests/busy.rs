@@ -12,7 +12,13 @@ fn own_sys() {
     // SAFETY: takes a flag only, and changes this thread alone; all strings end in a NUL.
     let outcome = unsafe {
         libc::unshare(libc::CLONE_NEWNS)
-            | libc::mount(c"none".as_ptr(), c"/".as_ptr(), std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE, std::ptr::null())
+            | libc::mount(
+                c"none".as_ptr(),
+                c"/".as_ptr(),
+                std::ptr::null(),
+                libc::MS_REC | libc::MS_PRIVATE,
+                std::ptr::null(),
+            )
             | libc::mount(c"sysfs".as_ptr(), c"/sys".as_ptr(), c"sysfs".as_ptr(), 0, std::ptr::null())
     };
     assert_eq!(outcome, 0, "{}", io::Error::last_os_error());
