@@ -151,7 +151,7 @@ impl XskDevice {
             return Ok(false);
         }
         match (busy::prefer(self.fd()), self.config.busy_poll) {
-            (Err(error), BusyPoll::On) => Err(self.config.failed("busy polling (Linux 5.11)", error)),
+            (Err(error), BusyPoll::On) => Err(self.config.failed("busy polling", error)),
             (outcome, _) => Ok(outcome.is_ok()),
         }
     }

@@ -32,10 +32,10 @@ fn wins(interface: &str) -> bool {
     is_known && thread::available_parallelism().is_ok_and(|cpus| cpus.get() > queues)
 }
 
-/// Has the system calls on a socket poll the driver.
+/// Has the system calls on a socket that is bound poll the driver.
 ///
 /// # Errors
-/// `ENOPROTOOPT` before Linux 5.11, `EPERM` without `CAP_NET_ADMIN`.
+/// `ENOPROTOOPT` before Linux 5.11, `EPERM` without `CAP_NET_ADMIN`; in words where the kernel would poll nothing.
 pub(super) fn prefer(socket: RawFd) -> io::Result<()> {
     /// Of `asm-generic/socket.h`.
     const SO_PREFER_BUSY_POLL: libc::c_int = 69;
@@ -47,7 +47,26 @@ pub(super) fn prefer(socket: RawFd) -> io::Result<()> {
         // SAFETY: the pointer and length describe a live `int`, which the call only reads.
         let outcome = unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, option, value.cast(), length) };
         if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    })
+    })?;
+    match drivers::running() {
+        Some(kernel) if kernel >= NAPI_AT_BIND && napi(socket) == 0 => Err(io::Error::other(
+            "nothing would be polled: the driver does not tell this kernel who serves the queue (netif_queue_set_napi)",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The first kernel that looks a queue's NAPI up when a socket is bound (5ef44b3cb43b, and b95ed5517354 for copy mode in 6.16), if the driver has
+/// named it. Before, the first frame brought it.
+const NAPI_AT_BIND: drivers::Kernel = (6, 13);
+
+/// What the kernel polls for a socket; 0 for nothing.
+fn napi(socket: RawFd) -> libc::c_uint {
+    let (mut napi, mut length) = (0, mem::size_of::<libc::c_uint>() as libc::socklen_t);
+    let option = libc::SO_INCOMING_NAPI_ID;
+    // SAFETY: the pointers describe a live `int` and its length, both writable; where the call fails, 0 stays.
+    unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, option, (&raw mut napi).cast(), &raw mut length) };
+    napi
 }
 
 /// What puts interrupts off, in the interface's folder of /sys: how many polls that find nothing, and after how many nanoseconds without a

@@ -55,7 +55,7 @@ pub enum BusyPoll {
     /// [`busy_polling_wins`](crate::net::drivers::busy_polling_wins) knows it, and with more CPUs than queues.
     #[default]
     Auto,
-    /// With any driver and in any mode, or opening fails.
+    /// In any mode, or opening fails: the driver may be none that can be polled, or the kernel older than 5.11.
     On,
     /// Never.
     Off,

@@ -8,9 +8,9 @@ use std::{
 
 use super::{rings::RECEIVES_PER_CHECK, *};
 
-mod busy;
 mod interfaces;
 mod many_queues;
+mod polled;
 mod rig;
 mod taken_over;
 

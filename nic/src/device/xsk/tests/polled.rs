@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
+use super::super::busy::{self, Deferral};
 use super::*;
-use crate::device::BusyPoll;
-use crate::net::Interface;
-use crate::{Host, HostConfig};
+use crate::net::{Interface, drivers};
 
 /// Shows this thread the /sys of its network namespace.
 fn own_sys() {
@@ -29,35 +28,70 @@ fn values(interface: &str) -> [String; 2] {
     ["napi_defer_hard_irqs", "gro_flush_timeout"].map(|file| std::fs::read_to_string(folder.join(file)).unwrap())
 }
 
-fn open_polling(interface: &str) -> Host<XskInterface> {
-    let mut config = HostConfig::of(interface).unwrap();
-    config.sockets.busy_poll = BusyPoll::On;
-    Host::open_with(config).unwrap()
+/// Puts interrupts off for an interface, as if its sockets polled.
+fn begin(interface: &str) -> Option<Deferral> {
+    let (found, asked) = (Interface::find(interface).unwrap(), polling(interface));
+    Deferral::around(&found, &asked, || Ok::<_, OpenError>(()), |()| true).unwrap().1
+}
+
+fn polling(interface: &str) -> XskConfig {
+    XskConfig { busy_poll: BusyPoll::On, ..XskConfig::new(interface, 0) }
+}
+
+fn eventually_off(interface: &str) {
+    eventually("interrupts as before", || values(interface) == ["0\n", "0\n"]);
 }
 
 #[test]
-fn interrupts_are_off_for_as_long_as_the_sockets_poll() {
+fn interrupts_come_back_however_the_process_ends() {
     if !has_root() {
         return;
     }
     let test = |interface: &str| {
-        ip(&format!("address add 10.77.0.1/24 dev {interface}"));
-        let host = open_polling(interface);
-        assert_eq!(host.endpoint.device().busy_polls(), Some(false), "/sys is another namespace's");
-        drop(host);
+        assert!(begin(interface).is_none(), "/sys is another namespace's");
         own_sys();
-        let host = open_polling(interface);
-        assert_eq!(host.endpoint.device().busy_polls(), Some(true));
+        let deferral = begin(interface);
         assert_eq!(values(interface), ["2\n", "200000\n"]);
-        drop(host);
+        drop(deferral);
         assert_eq!(values(interface), ["0\n", "0\n"]);
-        // By default not with a driver of which nobody says that it wins.
-        drop(Host::open(interface).map(|host| assert_eq!(host.endpoint.device().busy_polls(), None)).unwrap());
+        // Sockets that turn out not to poll leave them as they are.
+        let found = Interface::find(interface).unwrap();
+        let none = Deferral::around(&found, &polling(interface), || Ok::<_, OpenError>(()), |()| false);
+        assert!(none.unwrap().1.is_none() && values(interface) == ["0\n", "0\n"]);
+        // SAFETY: the child only does what this thread has just done, and then ends.
+        match unsafe { libc::fork() } {
+            0 => {
+                let _deferral = begin(interface);
+                let were_set = values(interface) == ["2\n", "200000\n"];
+                // SAFETY: plain arguments.
+                unsafe { libc::kill(libc::getpid(), if were_set { libc::SIGKILL } else { libc::SIGABRT }) };
+            }
+            child => {
+                let mut status = 0;
+                // SAFETY: the pointer is to a live `int`.
+                unsafe { libc::waitpid(child, &raw mut status, 0) };
+                assert_eq!(status, libc::SIGKILL);
+                eventually_off(interface);
+            }
+        }
         // What somebody else has set stays.
-        let own = Interface::find(interface).unwrap().folder().unwrap().join("gro_flush_timeout");
-        std::fs::write(own, "7").unwrap();
-        drop(open_polling(interface));
+        std::fs::write(found.folder().unwrap().join("gro_flush_timeout"), "7").unwrap();
+        assert!(begin(interface).is_none());
         assert_eq!(values(interface), ["0\n", "7\n"]);
+    };
+    joined(MTU, |interface| up(interface, MTU), test);
+}
+
+/// From Linux 6.13, and before that nobody knows.
+#[test]
+fn a_driver_that_cannot_be_polled_is_refused_only_who_insists() {
+    if !has_root() || drivers::running() < Some((6, 13)) {
+        return;
+    }
+    let test = |interface: &str| {
+        let refused = XskDevice::open(&polling(interface)).unwrap_err().to_string();
+        assert!(refused.contains("nothing would be polled"), "{refused}");
+        assert!(!XskDevice::open(&XskConfig::new(interface, 0)).unwrap().busy_polls());
     };
     joined(MTU, |interface| up(interface, MTU), test);
 }
@@ -73,9 +107,10 @@ fn a_thread_that_polls_receives_everything() {
     let open = |interface: &str| {
         yield_to_softirq();
         let steer = Steer::attach(interface);
-        let config = XskConfig { busy_poll: BusyPoll::On, ..XskConfig::new(interface, 0) };
-        let device = XskDevice::open(&config).unwrap();
-        assert!(device.busy_polls());
+        let mut device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
+        // A veth cannot be polled, but takes the calls.
+        let _nothing = busy::prefer(device.fd());
+        device.polls = true;
         steer.register(0, device.fd());
         ready.wait();
         (device, steer)
