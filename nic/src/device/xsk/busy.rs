@@ -56,7 +56,7 @@ pub(super) fn prefer(socket: RawFd) -> io::Result<()> {
     }
 }
 
-/// The first kernel that looks a queue's NAPI up when a socket is bound (5ef44b3cb43b, and b95ed5517354 for copy mode in 6.16), if the driver has
+/// The first kernel that looks a queue's NAPI up when a socket is bound (5ef44b3cb43b, and b95ed5517354 for copy mode in 6.15), if the driver has
 /// named it. Before, the first frame brought it.
 const NAPI_AT_BIND: drivers::Kernel = (6, 13);
 
