@@ -32,7 +32,8 @@ pub fn report_hardware(arguments: &ReportHardware) -> Outcome {
     let path = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("spray-hardware-{}.md", interface.name)));
     let told = |error| format!("{}: {error}", path.display());
     let mut file = File::create(&path).map_err(|error| Failure::refused(told(error)))?;
-    let addresses = Addresses::of(&interface, arguments.peer);
+    let driver = Ethtool::open(&interface.name).and_then(|ethtool| ethtool.driver()).unwrap_or_default();
+    let addresses = Addresses::of(&interface, &driver);
     let text = addresses.shorten(&document(&interface, arguments)?);
     file.write_all(text.as_bytes()).map_err(|error| Failure::failed(told(error)))?;
     say!("{}: look through it, and send it back", path.display());
