@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 #[cfg(feature = "xdp")]
-use spray_tools::args::{Doctor, Keygen, Perf, Recv, Send, Serve, Tunnel};
+use spray_tools::args::{Doctor, Keygen, Perf, Recv, ReportHardware, Send, Serve, Tunnel};
 
 #[cfg(feature = "lab")]
 use crate::lab;
@@ -59,6 +59,9 @@ pub enum Command {
     #[cfg(feature = "xdp")]
     /// Checks what this machine and an interface can do, and says what is missing
     Doctor(Doctor),
+    #[cfg(feature = "xdp")]
+    /// Examines and measures an interface, and writes one file to send to the developers
+    ReportHardware(ReportHardware),
     #[cfg(feature = "lab")]
     #[command(flatten)]
     Upkeep(lab::args::Upkeep),

@@ -52,6 +52,8 @@ fn main() -> ExitCode {
         Command::Keygen(arguments) => spray_tools::keygen(&arguments),
         #[cfg(feature = "xdp")]
         Command::Doctor(arguments) => doctor(&arguments),
+        #[cfg(feature = "xdp")]
+        Command::ReportHardware(arguments) => spray_tools::report_hardware(&arguments),
         #[cfg(feature = "lab")]
         Command::Upkeep(command) => command.run(),
         Command::Completions(arguments) => shell::completions(&arguments),

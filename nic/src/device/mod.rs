@@ -25,7 +25,7 @@ pub use nic::Nic;
 #[cfg(feature = "udp")]
 pub use udp::{UdpConfig, UdpDevice, UdpError};
 #[cfg(feature = "xdp")]
-pub use xsk::{BindMode, OpenError, TakeOverError, XskConfig, XskDevice, XskInterface};
+pub use xsk::{BindMode, BusyPoll, OpenError, TakeOverError, XskConfig, XskDevice, XskInterface};
 
 /// A frame of one device that the caller holds.
 ///

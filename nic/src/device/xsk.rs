@@ -21,6 +21,7 @@ use super::{
 };
 use crate::net::ethtool::{Ethtool, interface_index};
 
+mod busy;
 mod config;
 mod error;
 mod interface;
@@ -32,7 +33,7 @@ mod socket;
 mod sys;
 mod umem;
 
-pub use config::{BindMode, XskConfig};
+pub use config::{BindMode, BusyPoll, XskConfig};
 pub use error::OpenError;
 pub use interface::{TakeOverError, XskInterface};
 
@@ -58,6 +59,8 @@ pub struct XskDevice {
     config: XskConfig,
     mtu: u32,
     zero_copy: bool,
+    /// System calls on the socket poll the driver.
+    polls: bool,
     tx_limit: u32,
     tx_reserve: u32,
     empty_receives: u32,
@@ -124,6 +127,7 @@ impl XskDevice {
             config: config.clone(),
             mtu,
             zero_copy,
+            polls: false,
             tx_limit: config.tx_ring.min(config.completion_ring),
             tx_reserve: config.frames / 8,
             empty_receives: 0,
@@ -133,6 +137,7 @@ impl XskDevice {
         device.refill();
         let index = interface_index(&config.interface).ok_or_else(|| config.no_interface())?;
         device.socket.bind(index, config, zero_copy).map_err(|error| config.bind_failed(error, zero_copy))?;
+        device.polls = device.prefer_polling()?;
         match sys::kick(device.fd()) {
             // Some drivers take the socket and only then say that they cannot serve it.
             Err(error) if zero_copy && error.raw_os_error() != Some(libc::ENETDOWN) => {
@@ -140,6 +145,23 @@ impl XskDevice {
             }
             _ => Ok(device),
         }
+    }
+
+    /// Has system calls on the socket poll the driver, where that is wanted. Only who insists on it is told that the kernel refuses.
+    fn prefer_polling(&self) -> Result<bool, OpenError> {
+        if !busy::is_wanted(&self.config, self.zero_copy) {
+            return Ok(false);
+        }
+        match (busy::prefer(self.fd()), self.config.busy_poll) {
+            (Err(error), BusyPoll::On) => Err(self.config.failed("busy polling", error)),
+            (outcome, _) => Ok(outcome.is_ok()),
+        }
+    }
+
+    /// Whether the thread that uses it runs the driver's routines itself: busy polling.
+    #[must_use]
+    pub fn busy_polls(&self) -> bool {
+        self.polls
     }
 
     /// The socket's file descriptor, for the XSKMAP of the steering program. It closes with the device.
@@ -176,16 +198,12 @@ impl AsFd for XskDevice {
 
 impl Device for XskDevice {
     fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
-        let budget = budget.min(out.capacity() - out.len());
-        let Self { socket, frames, begins, stats, config, .. } = self;
-        let received = socket.rx.take(budget as u32, |descriptor| {
-            let (index, begin) = place_of(descriptor.addr, config.frame_size);
-            frames.shift(index, Place::Fill, Place::Held);
-            begins[index as usize] = begin;
-            stats.rx_bytes += u64::from(descriptor.len);
-            out.push(Received { frame: FrameId(index), len: descriptor.len });
-        });
-        self.stats.rx += u64::from(received);
+        let budget = (budget.min(out.capacity() - out.len())) as u32;
+        let mut received = self.take(out, budget);
+        if received == 0 && self.polls {
+            sys::wake_receive(self.fd())?;
+            received = self.take(out, budget);
+        }
         if received == 0 {
             self.check_seldom()?;
         } else {

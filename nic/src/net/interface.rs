@@ -1,6 +1,8 @@
 //! Interfaces, as the kernel knows them (netlink).
 
+use std::fs;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 use futures_util::TryStreamExt;
 use rtnetlink::packet_core::DefaultNla;
@@ -105,6 +107,16 @@ impl Interface {
     pub fn own_address(&self, like: Option<IpAddr>) -> Result<IpAddr, NetError> {
         let version = if like.is_some_and(|peer| peer.is_ipv6()) { "IPv6" } else { "IP" };
         self.address_like(like).ok_or_else(|| NetError::NoAddress { interface: self.name.clone(), version })
+    }
+
+    /// Its folder in /sys. `None` where /sys is another network namespace's, even if that has an interface of the name.
+    #[must_use]
+    pub fn folder(&self) -> Option<PathBuf> {
+        let folder = Path::new("/sys/class/net").join(&self.name);
+        let is_so =
+            |file, expected: String| fs::read_to_string(folder.join(file)).is_ok_and(|found| found.trim() == expected);
+        let mac = self.mac.map(|byte| format!("{byte:02x}")).join(":");
+        (is_so("ifindex", self.index.to_string()) && is_so("address", mac)).then_some(folder)
     }
 
     fn take(&mut self, attribute: &LinkAttribute) {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use spray_nic::Ports;
+use spray_nic::device::BusyPoll;
 use spray_nic::keys::PublicKey;
 
 use crate::captures::Captures;
@@ -130,6 +131,9 @@ pub struct Tunnel {
     /// Let the kernel copy every frame, which works with every driver
     #[arg(long)]
     pub(crate) copy: bool,
+    /// Drive the NIC from the command's own thread, with its interrupts off: on, off, or auto, where others have published that it wins
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value = "auto")]
+    pub(crate) busy_poll: BusyPoll,
     /// Connect anew after this time without an answer of the peer
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) timeout: u64,
@@ -167,6 +171,26 @@ pub struct Doctor {
     /// Open no sockets and attach no program, which takes the link down for seconds with some drivers
     #[arg(long, requires = "interface", conflicts_with = "peer")]
     pub(crate) no_probe: bool,
+}
+
+/// The arguments of `spray report-hardware`.
+#[derive(Debug, Args)]
+pub struct ReportHardware {
+    /// The interface to report on
+    #[arg(value_name = "IF")]
+    pub(crate) interface: String,
+    /// A host behind it that answers echo requests and runs `spray serve`, to measure with: as `spray perf` does, in copy and zero-copy mode
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) peer: Option<IpAddr>,
+    /// The file to write; by default spray-hardware-IF.md
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// How long each of the twelve measurements takes
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, requires = "peer", value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub(crate) seconds: u32,
+    /// The key of `spray serve`; by default it runs with --insecure
+    #[arg(long, value_name = "FILE", requires = "peer")]
+    pub(crate) key: Option<PathBuf>,
 }
 
 impl Doctor {
@@ -227,6 +251,9 @@ pub(crate) struct Interface {
     /// Let the kernel copy every frame, which works with every driver
     #[arg(long)]
     pub(crate) copy: bool,
+    /// Drive the NIC from the command's own thread, with its interrupts off: on, off, or auto, where others have published that it wins
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value = "auto")]
+    pub(crate) busy_poll: BusyPoll,
     /// Give up after this time without an answer of the peer
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) timeout: u64,

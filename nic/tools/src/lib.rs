@@ -1,4 +1,4 @@
-//! The commands that real machines run, `send`, `recv`, `serve`, `perf`, `tunnel`, `keygen` and `doctor`, and what all commands of `spray`
+//! The commands that real machines run, `send`, `recv`, `serve`, `perf`, `tunnel`, `keygen`, `doctor` and `report-hardware`, and what all commands of `spray`
 //! share.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -11,6 +11,8 @@ mod confine;
 #[cfg(feature = "xdp")]
 pub mod doctor;
 pub mod failure;
+#[cfg(feature = "xdp")]
+mod hardware;
 pub mod metrics;
 #[cfg(feature = "xdp")]
 mod perf;
@@ -27,6 +29,7 @@ mod tunnel;
 
 #[cfg(feature = "xdp")]
 pub use crate::{
+    hardware::report_hardware,
     perf::{perf, serve},
     session::keygen,
     transfer::{recv, send},

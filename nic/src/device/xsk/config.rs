@@ -47,6 +47,33 @@ impl FromStr for BindMode {
     }
 }
 
+/// Whether the thread that uses a socket also runs the driver's routines, with interrupts off: busy polling. It saves the second core that
+/// they take otherwise, and costs a system call for each look at an empty ring.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BusyPoll {
+    /// Where others have published that it wins: without copies, with drivers of which
+    /// [`busy_polling_wins`](crate::net::drivers::busy_polling_wins) knows it, and with more CPUs than queues.
+    #[default]
+    Auto,
+    /// In any mode, or opening fails: the driver may be none that can be polled, or the kernel older than 5.11.
+    On,
+    /// Never.
+    Off,
+}
+
+impl FromStr for BusyPoll {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "on" => Ok(Self::On),
+            "off" => Ok(Self::Off),
+            other => Err(format!("unknown `{other}`; one of auto, on, off")),
+        }
+    }
+}
+
 /// The settings of an [`XskDevice`](super::XskDevice).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct XskConfig {
@@ -70,6 +97,8 @@ pub struct XskConfig {
     pub mode: BindMode,
     /// Whether the driver sleeps until it is woken, rather than polls: better where we share cores with it.
     pub need_wakeup: bool,
+    /// Busy polling.
+    pub busy_poll: BusyPoll,
 }
 
 impl XskConfig {
@@ -92,6 +121,7 @@ impl XskConfig {
             tx_ring: 2048,
             mode: BindMode::Auto,
             need_wakeup: true,
+            busy_poll: BusyPoll::Auto,
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use spray_wire::Ports;
 use thiserror::Error;
 
+use super::busy::Deferral;
 use super::{BindMode, OpenError, XskConfig, XskDevice, queues::XskQueues};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use crate::endpoint::ConfigError;
@@ -30,6 +31,7 @@ pub struct XskInterface {
 #[derive(Debug)]
 struct Taken {
     steer: Mutex<SteerProgram>,
+    deferral: Option<Deferral>,
     mode: AttachMode,
     refusal: Option<String>,
     distrust: Option<String>,
@@ -95,15 +97,18 @@ impl XskInterface {
         let distrust = if sockets.mode == BindMode::Auto { distrust(&name) } else { None };
         let asked = if distrust.is_some() { BindMode::Copy } else { sockets.mode };
         let sockets = XskConfig { mode: bind_mode(&interface, asked, &steer)?, interface: name, ..sockets };
-        let shards = match queue {
-            Some(queue) => XskQueues::open(&sockets, &[queue], (shards, ports))?,
-            None => XskQueues::open_all(&sockets, SteerProgram::QUEUES, (shards, ports))?,
+        let open = || match queue {
+            Some(queue) => XskQueues::open(&sockets, &[queue], (shards, ports)),
+            None => XskQueues::open_all(&sockets, SteerProgram::QUEUES, (shards, ports)),
         };
+        let polls = |shards: &Vec<XskQueues>| shards.iter().flat_map(XskQueues::queues).any(XskDevice::busy_polls);
+        let (shards, deferral) = Deferral::around(&interface, &sockets, open, polls)?;
         let queues = || shards.iter().flat_map(XskQueues::queues);
         queues().try_for_each(|queue| steer.register(queue.queue(), queue.as_fd()))?;
         let taken = Arc::new(Taken {
             refusal: steer.refusal().map(Into::into),
             steer: Mutex::new(steer),
+            deferral,
             mode,
             distrust,
             interface,
@@ -118,6 +123,13 @@ impl XskInterface {
     #[must_use]
     pub fn zero_copy(&self) -> bool {
         self.taken.zero_copy
+    }
+
+    /// Whether the thread that uses it runs the driver's routines itself, and whether interrupts are off meanwhile.
+    #[must_use]
+    pub fn busy_polls(&self) -> Option<bool> {
+        let polls = self.queues.queues().iter().any(XskDevice::busy_polls);
+        polls.then_some(self.taken.deferral.is_some())
     }
 
     /// How many of the interface's queues have a socket.

@@ -4,6 +4,7 @@ use std::io;
 
 use super::{XskDevice, place_of, sys};
 use crate::device::frames::Place;
+use crate::device::{FrameId, Received};
 
 /// Empty receives in a row after which the socket is asked whether its interface is still there. A driver that sleeps for 10 ms between
 /// polls notices within some 1.3 s.
@@ -30,6 +31,21 @@ impl XskDevice {
         });
     }
 
+    /// Takes frames that have arrived, and says how many.
+    #[inline]
+    pub(super) fn take(&mut self, out: &mut Vec<Received>, most: u32) -> u32 {
+        let Self { socket, frames, begins, stats, config, .. } = self;
+        let received = socket.rx.take(most, |descriptor| {
+            let (index, begin) = place_of(descriptor.addr, config.frame_size);
+            frames.shift(index, Place::Fill, Place::Held);
+            begins[index as usize] = begin;
+            stats.rx_bytes += u64::from(descriptor.len);
+            out.push(Received { frame: FrameId(index), len: descriptor.len });
+        });
+        stats.rx += u64::from(received);
+        received
+    }
+
     /// Takes back the frames that were sent.
     pub(super) fn reap(&mut self) {
         let (frames, size) = (&mut self.frames, self.config.frame_size);
@@ -52,8 +68,8 @@ impl XskDevice {
         let mut unsent = self.socket.tx.waiting();
         while unsent > 0 {
             // In copy mode the kernel sends only within this call. In zero-copy mode the ring's flag says whether the
-            // driver sleeps.
-            if self.zero_copy && self.config.need_wakeup && !self.socket.tx.needs_wakeup() {
+            // driver sleeps; a driver that we poll sends within this call, whatever the flag says.
+            if self.zero_copy && !self.polls && self.config.need_wakeup && !self.socket.tx.needs_wakeup() {
                 return Ok(());
             }
             self.stats.kicks += 1;

@@ -10,6 +10,7 @@ use super::{rings::RECEIVES_PER_CHECK, *};
 
 mod interfaces;
 mod many_queues;
+mod polled;
 mod rig;
 mod taken_over;
 

@@ -71,7 +71,7 @@ impl Check {
 }
 
 /// Checks of one topic.
-pub(super) struct Group {
-    pub(super) title: &'static str,
-    pub(super) checks: Vec<Check>,
+pub(crate) struct Group {
+    pub(crate) title: &'static str,
+    pub(crate) checks: Vec<Check>,
 }

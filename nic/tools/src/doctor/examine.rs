@@ -14,7 +14,7 @@ use crate::failure::{Failure, Outcome};
 ///
 /// # Errors
 /// When there is no such interface, or what was there before cannot be kept or read.
-pub(super) fn examine(name: &str, arguments: &Doctor) -> Outcome<Vec<Group>> {
+pub(crate) fn examine(name: &str, arguments: &Doctor) -> Outcome<Vec<Group>> {
     let subject = find(name)?;
     let mut groups = Vec::new();
     let subject = match (arguments.fix, arguments.undo) {

@@ -57,6 +57,10 @@ pub(super) fn memory() -> Check {
 pub(super) fn cpus() -> Check {
     match std::thread::available_parallelism().map_or(1, usize::from) {
         1 => Check::warn("cpus", "1", "with one CPU runs take longer and frames come late: use two or more"),
-        cpus => Check::ok("cpus", cpus.to_string()),
+        cpus => {
+            let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+            let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+            Check::ok("cpus", format!("{cpus}{}", model.map_or(String::new(), |(_, name)| format!(", {name}"))))
+        }
     }
 }

@@ -18,8 +18,9 @@ mod subject;
 
 use serde::Serialize;
 
-use self::check::Group;
+pub(crate) use self::check::Group;
 pub use self::check::{Check, Status};
+pub(crate) use self::examine::examine;
 use crate::args::Doctor;
 use crate::failure::{Failure, Outcome};
 use crate::say;
@@ -39,7 +40,7 @@ struct Told<'a> {
 pub fn tell(machine: Vec<Check>, arguments: &Doctor) -> Outcome {
     let mut groups = vec![Group { title: "Machine", checks: machine }];
     if let Some(name) = &arguments.interface {
-        groups.extend(examine::examine(name, arguments)?);
+        groups.extend(examine(name, arguments)?);
     }
     let told = groups.iter().flat_map(|group| group.checks.iter().map(|check| Told { topic: group.title, check }));
     say::object(&told.collect::<Vec<_>>())?;

@@ -8,7 +8,7 @@ use super::check::Check;
 use super::subject::{Subject, processes, text};
 
 pub(super) fn checks(subject: &Subject) -> Vec<Check> {
-    vec![node(subject), interrupts(subject), balancing(), iommu(subject), polling(subject)]
+    vec![node(subject), bus(subject), interrupts(subject), balancing(), iommu(subject), polling(subject)]
 }
 
 /// CPUs of the NUMA node of the NIC, where the machine has several nodes.
@@ -31,6 +31,29 @@ fn node(subject: &Subject) -> Check {
     }
     let found = format!("the NIC is at node {node}, CPUs {names}; a thread elsewhere reaches its memory more slowly");
     Check::warn("NUMA", found, format!("`taskset -c {names} spray ...`"))
+}
+
+/// What the slot carries each way, and what the NIC could.
+fn bus(subject: &Subject) -> Check {
+    let speed = |which: &str| {
+        let gts = subject.device_file(&format!("{which}_link_speed"))?.split(' ').next()?.parse().ok()?;
+        let lanes = subject.device_file(&format!("{which}_link_width"))?.parse().ok()?;
+        Some((gts, lanes))
+    };
+    let (Some(now), Some(most)) = (speed("current"), speed("max")) else {
+        return Check::ok("PCIe", "not on that bus, or it does not tell");
+    };
+    let found = format!("{} GT/s x{}: {:.0} Gb/s each way before its own headers", now.0, now.1, pcie_gbps(now));
+    if pcie_gbps(now) < pcie_gbps(most) {
+        let found = format!("{found}, and the NIC can {} GT/s x{}", most.0, most.1);
+        return Check::warn("PCIe", found, "another slot, if the link's rate is more than that");
+    }
+    Check::ok("PCIe", found)
+}
+
+/// Bits that so many GT/s and lanes carry: two of ten are lost up to 5 GT/s, and two of 130 above.
+fn pcie_gbps((gts, lanes): (f64, u32)) -> f64 {
+    gts * f64::from(lanes) * if gts <= 5.0 { 0.8 } else { 128.0 / 130.0 }
 }
 
 fn interrupts(subject: &Subject) -> Check {
@@ -94,7 +117,7 @@ fn polling(subject: &Subject) -> Check {
     let name = subject.name();
     Check::warn(
         "busy polling",
-        format!("{found}: without a socket that polls (SO_PREFER_BUSY_POLL, Linux 5.11) frames only come later"),
+        format!("{found}: without a socket that polls, as of a command with --busy-poll, frames only come later"),
         format!("`for f in {}; do echo 0 > /sys/class/net/{name}/$f; done`, unless programs poll", FILES.join(" ")),
     )
 }
@@ -131,6 +154,11 @@ fn ranges(numbers: &BTreeSet<u32>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slots_carry_what_their_lanes_do() {
+        assert_eq!([(5.0, 8), (8.0, 8), (16.0, 16)].map(|slot| pcie_gbps(slot).round()), [32.0, 63.0, 252.0]);
+    }
 
     #[test]
     fn lists_of_cpus_are_read_and_written() {

@@ -84,8 +84,12 @@ fn table(subject: &Subject) -> Check {
     used.sort_unstable();
     used.dedup();
     let function = if table.function & 1 == 1 { "Toeplitz" } else { "another hash than Toeplitz" };
-    let entries = table.queues.len();
-    Check::ok("RSS table", format!("{entries} entries for {} of {} queues, {function}", used.len(), subject.queues()))
+    let key = match table.key.len() {
+        0 => "its key hidden".into(),
+        bytes => format!("its key of {bytes} bytes readable"),
+    };
+    let (entries, used, queues) = (table.queues.len(), used.len(), subject.queues());
+    Check::ok("RSS table", format!("{entries} entries for {used} of {queues} queues, {function}, {key}"))
 }
 
 #[cfg(test)]

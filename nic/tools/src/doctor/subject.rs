@@ -87,10 +87,9 @@ impl Subject {
         self.device.as_ref().and_then(|device| text(device.join(name)))
     }
 
-    /// A file of the interface in /sys, without the line's end. /sys may be another network namespace's, with an interface of that name.
+    /// A file of the interface in /sys, without the line's end.
     pub(super) fn interface_file(&self, name: &str) -> Option<String> {
-        let folder = own_folder(&self.interface)?;
-        text(folder.join(name))
+        self.interface.folder().and_then(|folder| text(folder.join(name)))
     }
 }
 
@@ -99,20 +98,13 @@ pub(super) fn text(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_string())
 }
 
-fn own_folder(interface: &Interface) -> Option<PathBuf> {
-    let folder = Path::new("/sys/class/net").join(&interface.name);
-    let is_same = |file, expected: String| text(folder.join(file)).is_some_and(|found| found == expected);
-    let mac = interface.mac.map(|byte| format!("{byte:02x}")).join(":");
-    (is_same("ifindex", interface.index.to_string()) && is_same("address", mac)).then_some(folder)
-}
-
 /// The device's folder: by where the driver says that it is, or that of the interface.
 fn device(driver: &DriverInfo, interface: &Interface) -> Option<PathBuf> {
     let by_bus = Path::new("/sys/bus/pci/devices").join(&driver.bus);
     if !driver.bus.is_empty() && by_bus.exists() {
         return Some(by_bus);
     }
-    own_folder(interface).map(|folder| folder.join("device")).filter(|device| device.exists())
+    interface.folder().map(|folder| folder.join("device")).filter(|device| device.exists())
 }
 
 /// The names of processes that run, with their numbers.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use caps::{CapSet, Capability};
-use spray_nic::device::{BindMode, Nic, TakeOverError, UdpConfig};
+use spray_nic::device::{BindMode, BusyPoll, Nic, TakeOverError, UdpConfig};
 use spray_nic::keys::Keys;
 use spray_nic::net::Interface;
 use spray_nic::{EndpointConfig, Host, HostConfig};
@@ -63,6 +63,7 @@ fn xdp(arguments: &args::Interface, peer: Option<IpAddr>, path: &Path, keys: Opt
         (_, true) => BindMode::Copy,
         _ => BindMode::Auto,
     };
+    config.sockets.busy_poll = arguments.busy_poll;
     (config.queue, config.follows_routes) = (arguments.steered.queue, path.next_hop.is_none());
     Ok(config)
 }
@@ -74,9 +75,12 @@ fn udp(
     path: &Path,
     keys: Option<Keys>,
 ) -> Outcome<(UdpConfig, EndpointConfig)> {
-    let args::Interface { steered, zero_copy, copy, .. } = arguments;
-    if *zero_copy || *copy || steered.queue.is_some() || path.next_hop.is_some() {
-        return Err(Failure::refused("--device udp goes without --queue, --copy, --zero-copy and --peer-mac"));
+    let args::Interface { steered, zero_copy, copy, busy_poll, .. } = arguments;
+    let polls = *busy_poll == BusyPoll::On;
+    if *zero_copy || *copy || polls || steered.queue.is_some() || path.next_hop.is_some() {
+        return Err(Failure::refused(
+            "--device udp goes without --queue, --copy, --zero-copy, --busy-poll and --peer-mac",
+        ));
     }
     let mut sockets = sockets(arguments, peer)?;
     sockets.ports = steered.ports;

@@ -51,6 +51,9 @@ pub struct Interface {
     /// Why zero-copy was not tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     distrust: Option<String>,
+    /// Whether the command's thread drives the NIC, and if so, whether interrupts are off meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    busy_polls_alone: Option<bool>,
     /// Queues that have a socket, all of them served by one thread.
     queues: usize,
 }
@@ -63,6 +66,7 @@ impl Interface {
             refused: device.refusal().map(Into::into),
             zero_copy: device.zero_copy(),
             distrust: device.distrust().map(Into::into),
+            busy_polls_alone: device.busy_polls(),
             queues: device.queues(),
         }
     }
@@ -75,7 +79,12 @@ impl fmt::Display for Interface {
             1 => "one queue".into(),
             queues => format!("{queues} queues on one thread"),
         };
-        write!(f, "{} XDP, {copy}, {queues}", self.xdp)?;
+        let polls = match self.busy_polls_alone {
+            None => "",
+            Some(true) => ", busy polling",
+            Some(false) => ", busy polling beside interrupts",
+        };
+        write!(f, "{} XDP, {copy}, {queues}{polls}", self.xdp)?;
         if let (Some(why), None) = (&self.distrust, &self.refused) {
             write!(f, ". Zero-copy is not tried: {why}; --zero-copy insists on it")?;
         }
@@ -95,9 +104,19 @@ mod tests {
 
     #[test]
     fn the_line_says_how_and_why() {
-        let native =
-            Interface { name: "eth0".into(), xdp: "native", refused: None, zero_copy: true, distrust: None, queues: 4 };
+        let (name, busy_polls_alone) = ("eth0".into(), None);
+        let native = Interface {
+            name,
+            xdp: "native",
+            refused: None,
+            zero_copy: true,
+            distrust: None,
+            busy_polls_alone,
+            queues: 4,
+        };
         assert_eq!(native.to_string(), "native XDP, zero-copy, 4 queues on one thread");
+        let polling = Interface { busy_polls_alone: Some(true), ..native.clone() };
+        assert_eq!(polling.to_string(), "native XDP, zero-copy, 4 queues on one thread, busy polling");
         let refused = Some("MTU too large".into());
         let generic = Interface { xdp: "generic", refused, zero_copy: false, queues: 1, ..native.clone() };
         assert!(generic.to_string().starts_with("generic XDP, copied by the kernel, one queue. Warning"));

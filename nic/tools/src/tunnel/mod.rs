@@ -122,6 +122,7 @@ fn interface(arguments: &args::Tunnel) -> args::Interface {
         steered: arguments.steered,
         zero_copy: false,
         copy: arguments.copy,
+        busy_poll: arguments.busy_poll,
         timeout: arguments.timeout,
         publish: arguments.publish,
         captures: arguments.captures.clone(),

@@ -1,0 +1,170 @@
+//! Preferred busy polling: the thread that uses a socket runs the driver's receive and send routines itself, in the system calls it
+//! makes, and the NIC's interrupts stay off for as long as it does (`Documentation/networking/napi.rst`, *IRQ mitigation*).
+//!
+//! It takes two things. The socket asks for it ([`prefer`]); then each `recvfrom` and `sendto` polls the driver once, and that is the only
+//! way frames come in and, without copies, go out. And the interface puts interrupts off ([`Deferral`]): without that the driver turns
+//! them on again after each poll, and the kernel's own thread competes for the queue.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::{fs, io, mem, thread};
+
+use super::{BindMode, BusyPoll, XskConfig};
+use crate::net::ethtool::Ethtool;
+use crate::net::{Interface, drivers};
+
+/// Whether the sockets of these settings are to poll, if they turn out to be without copies or not.
+pub(super) fn is_wanted(config: &XskConfig, zero_copy: bool) -> bool {
+    match config.busy_poll {
+        BusyPoll::On => true,
+        BusyPoll::Off => false,
+        BusyPoll::Auto => zero_copy && wins(&config.interface),
+    }
+}
+
+/// Whether it is known to win: others have published so for the driver, and no thread that polls shares its core.
+fn wins(interface: &str) -> bool {
+    let Ok(nic) = Ethtool::open(interface) else { return false };
+    let driver = nic.driver().unwrap_or_default().name;
+    let is_known = drivers::running().is_some_and(|kernel| drivers::busy_polling_wins(&driver, kernel));
+    let queues = nic.channels().unwrap_or_default().receiving().max(1) as usize;
+    is_known && thread::available_parallelism().is_ok_and(|cpus| cpus.get() > queues)
+}
+
+/// Has the system calls on a socket that is bound poll the driver.
+///
+/// # Errors
+/// `ENOPROTOOPT` before Linux 5.11, `EPERM` without `CAP_NET_ADMIN`; in words where the kernel would poll nothing.
+pub(super) fn prefer(socket: RawFd) -> io::Result<()> {
+    /// Of `asm-generic/socket.h`.
+    const SO_PREFER_BUSY_POLL: libc::c_int = 69;
+    const SO_BUSY_POLL_BUDGET: libc::c_int = 70;
+    // A call never waits here, so that any time but zero is the same. 64 frames a poll are what a driver takes from the kernel itself.
+    let options = [(SO_PREFER_BUSY_POLL, 1), (libc::SO_BUSY_POLL, 20), (SO_BUSY_POLL_BUDGET, 64)];
+    options.into_iter().try_for_each(|(option, value): (_, libc::c_int)| {
+        let (value, length) = (&raw const value, mem::size_of::<libc::c_int>() as libc::socklen_t);
+        // SAFETY: the pointer and length describe a live `int`, which the call only reads.
+        let outcome = unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, option, value.cast(), length) };
+        if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    })?;
+    match drivers::running() {
+        Some(kernel) if kernel >= NAPI_AT_BIND && napi(socket) == 0 => Err(io::Error::other(
+            "nothing would be polled: the driver does not tell this kernel who serves the queue (netif_queue_set_napi)",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The first kernel that looks a queue's NAPI up when a socket is bound (5ef44b3cb43b, and b95ed5517354 for copy mode in 6.15), if the driver has
+/// named it. Before, the first frame brought it.
+const NAPI_AT_BIND: drivers::Kernel = (6, 13);
+
+/// What the kernel polls for a socket; 0 for nothing.
+fn napi(socket: RawFd) -> libc::c_uint {
+    let (mut napi, mut length) = (0, mem::size_of::<libc::c_uint>() as libc::socklen_t);
+    let option = libc::SO_INCOMING_NAPI_ID;
+    // SAFETY: the pointers describe a live `int` and its length, both writable; where the call fails, 0 stays.
+    unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, option, (&raw mut napi).cast(), &raw mut length) };
+    napi
+}
+
+/// What puts interrupts off, in the interface's folder of /sys: how many polls that find nothing, and after how many nanoseconds without a
+/// poll the kernel makes one itself. The values are those that the kernel's patches and DPDK's driver recommend.
+const DEFERRAL: [(&str, &str); 2] = [("napi_defer_hard_irqs", "2"), ("gro_flush_timeout", "200000")];
+
+/// An interface that puts interrupts off. Dropping this puts back what was before, and so does the end of the process, however it ends: a
+/// child waits for it, since a process that has given up its rights cannot.
+#[derive(Debug)]
+pub(super) struct Deferral {
+    keeper: libc::pid_t,
+    /// The keeper's sign: it closes with the process.
+    sign: Option<OwnedFd>,
+}
+
+impl Deferral {
+    /// Around `open`, which opens sockets: keeps interrupts off from before until what it returns is dropped, if the sockets may poll and
+    /// `polls` says that they do.
+    pub(super) fn around<T, E>(
+        interface: &Interface,
+        config: &XskConfig,
+        open: impl FnOnce() -> Result<T, E>,
+        polls: impl FnOnce(&T) -> bool,
+    ) -> Result<(T, Option<Self>), E> {
+        // Before there are sockets, since the child would keep them alive for a moment.
+        let deferral = is_wanted(config, config.mode != BindMode::Copy).then(|| Self::begin(interface)).flatten();
+        let opened = open()?;
+        let deferral = deferral.filter(|_| polls(&opened));
+        Ok((opened, deferral))
+    }
+
+    /// `None` where somebody has set the values already, and where /sys is another namespace's or cannot be written: sockets poll there
+    /// all the same, only with interrupts beside.
+    fn begin(interface: &Interface) -> Option<Self> {
+        let folder = interface.folder()?;
+        let files: Vec<(PathBuf, String)> = DEFERRAL
+            .iter()
+            .map(|(name, _)| Some((folder.join(name), fs::read_to_string(folder.join(name)).ok()?)))
+            .collect::<Option<_>>()?;
+        if files.iter().any(|(_, before)| before.trim() != "0") {
+            return None;
+        }
+        let deferral = Self::keep(&files).ok()?;
+        let set = files.iter().zip(DEFERRAL).try_for_each(|((path, _), (_, value))| fs::write(path, value));
+        set.is_ok().then_some(deferral)
+    }
+
+    /// Starts the child that writes these texts to these files at the end.
+    fn keep(files: &[(PathBuf, String)]) -> io::Result<Self> {
+        let path = |path: &PathBuf| CString::new(path.as_os_str().as_encoded_bytes()).map_err(io::Error::other);
+        let texts = files.iter().map(|(file, text)| Ok((path(file)?, text.as_bytes())));
+        let texts = texts.collect::<io::Result<Vec<_>>>()?;
+        let mut ends = [0; 2];
+        // SAFETY: `ends` has room for the two descriptors; the result is checked.
+        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call above just made both, and nothing else owns them.
+        let [wait, sign] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
+        // SAFETY: the child calls nothing but what a child of a process with threads may call, and never returns.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            // SAFETY: this is the child.
+            0 => unsafe { restore_at_the_end(wait.as_raw_fd(), &texts) },
+            keeper => Ok(Self { keeper, sign: Some(sign) }),
+        }
+    }
+}
+
+impl Drop for Deferral {
+    fn drop(&mut self) {
+        self.sign = None;
+        // SAFETY: it waits for our child, and wants to know nothing. A process without the right to wait goes on.
+        unsafe { libc::waitpid(self.keeper, std::ptr::null_mut(), 0) };
+    }
+}
+
+/// The child: waits until the other end of the pipe is closed everywhere, and writes each text to its file. Signals that end the parent do
+/// not end it; it has no file of the parent's open, so that nobody waits for it.
+///
+/// # Safety
+/// Only for a process that `fork` has just made: it closes all files but `wait`. It calls only what is safe in a signal handler.
+unsafe fn restore_at_the_end(wait: RawFd, texts: &[(CString, &[u8])]) -> ! {
+    // SAFETY: plain arguments, or pointers to what lives longer than the calls; there is no other thread in this process.
+    unsafe {
+        libc::setsid();
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        libc::prctl(libc::PR_SET_NAME, c"spray-undo".as_ptr());
+        libc::dup2(wait, 0);
+        libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0);
+        let mut byte = 0_u8;
+        while libc::read(0, (&raw mut byte).cast(), 1) != 0 && *libc::__errno_location() == libc::EINTR {}
+        for (path, text) in texts {
+            let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+            libc::write(file, text.as_ptr().cast(), text.len());
+        }
+        libc::_exit(0)
+    }
+}
