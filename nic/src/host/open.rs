@@ -30,6 +30,7 @@ impl HostConfig {
     /// When there is no such interface, it has no address, or its MTU is too small.
     pub fn of(interface: &str) -> Result<Self, NetError> {
         let interface = Interface::find(interface)?;
+        interface.check_kind()?;
         let address = interface.own_address(None)?;
         Self::on(interface, address)
     }
@@ -40,7 +41,7 @@ impl HostConfig {
     /// When the MTU is too small.
     pub fn on(interface: Interface, address: IpAddr) -> Result<Self, NetError> {
         let mut endpoint =
-            EndpointConfig::real(address, interface.mac, interface.mtu).map_err(|error| match error {
+            EndpointConfig::real(address, interface.station().mac, interface.mtu).map_err(|error| match error {
                 ConfigError::Mtu { mtu, needed } => NetError::Mtu { interface: interface.name.clone(), mtu, needed },
                 other => NetError::Netlink(other.to_string()),
             })?;
@@ -96,7 +97,7 @@ impl<D: Device> Host<D> {
 /// From where the endpoint of this configuration sends.
 fn source(interface: &Interface, endpoint: &EndpointConfig) -> Source {
     let patience = Duration::from_micros(endpoint.flow.give_up_ps / 1_000_000);
-    Source { interface: interface.clone(), address: endpoint.address, patience }
+    Source::of(interface, endpoint.address, patience)
 }
 
 impl<D> Host<D> {

@@ -5,11 +5,14 @@ use std::net::IpAddr;
 use futures_util::TryStreamExt;
 use rtnetlink::packet_core::DefaultNla;
 use rtnetlink::packet_route::address::AddressAttribute;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, Prop, XdpAttached};
+use rtnetlink::Handle;
+use rtnetlink::packet_route::link::{
+    LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage, LinkXdp, Prop, XdpAttached,
+};
 
 use super::ethtool::link_bps;
 use super::{NetError, ask};
-use crate::xdp::AttachMode;
+use crate::xdp::{AttachMode, Occupant};
 
 /// An interface of this network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,8 +36,12 @@ pub struct Interface {
     pub carrier_changes: u32,
     /// What it is, where it is no NIC: `bond`, `bridge`, `vlan`, `veth`, ... as `ip -d link` names it.
     pub kind: Option<String>,
+    /// Whether its frames are Ethernet's.
+    pub is_ethernet: bool,
     /// The number of the bond, bridge or other interface that it is a part of.
     pub master: Option<u32>,
+    /// The bridge that it is a part of: its addresses and routes are those that count.
+    pub bridge: Option<Box<Interface>>,
     /// The number of the interface below it, for instance of a VLAN; of a veth's peer, which may be of another namespace.
     pub lower: Option<u32>,
     /// The rate of its link in bits per second, where the driver tells.
@@ -61,10 +68,8 @@ impl Interface {
             let link = links.try_next().await.ok().flatten();
             let mut found = Self::from(&link.ok_or_else(|| NetError::NoInterface(name.into()))?);
             found.link_bps = link_bps(&found.name);
-            let mut addresses = handle.address().get().set_link_index_filter(found.index).execute();
-            while let Some(message) = addresses.try_next().await.map_err(NetError::netlink)? {
-                found.addresses.extend(message.attributes.iter().find_map(own_address));
-            }
+            found.addresses = found.ask_addresses(&handle).await?;
+            found.bridge = found.ask_bridge(&handle).await?.map(Box::new);
             Ok(found)
         })
     }
@@ -86,16 +91,43 @@ impl Interface {
         all.iter().filter(move |other| other.master == Some(index))
     }
 
-    /// Checks that it is up, and that no XDP program sits on it.
+    /// Whose addresses and routes it has: its own, or those of the bridge that it is a part of.
+    #[must_use]
+    pub fn station(&self) -> &Self {
+        self.bridge.as_deref().unwrap_or(self)
+    }
+
+    /// Checks that it is of a kind that can be taken over, up, and that no XDP program sits on it.
     ///
     /// # Errors
     /// Says what to do about it.
     pub fn check_free(&self) -> Result<(), NetError> {
+        self.check_kind()?;
         if !self.up {
             return Err(NetError::Down(self.name.clone()));
         }
-        let busy = |program| NetError::Busy { interface: self.name.clone(), program };
+        let busy = |program| NetError::Busy { interface: self.name.clone(), occupant: Occupant::of(program) };
         self.xdp_program.map_or(Ok(()), |program| Err(busy(program)))
+    }
+
+    /// Checks that an address is not one of an interface on top of it, such as a VLAN: its frames would leave without the tag.
+    ///
+    /// # Errors
+    /// Names that interface.
+    pub fn check_address(&self, address: IpAddr) -> Result<(), NetError> {
+        if self.station().addresses.contains(&address) {
+            return Ok(());
+        }
+        let above: Vec<Self> = Self::all()?.into_iter().filter(|other| other.is_on(self)).collect();
+        ask(async |handle| {
+            for other in &above {
+                if other.ask_addresses(&handle).await?.contains(&address) {
+                    let (interface, owner) = (self.name.clone(), other.name.clone());
+                    return Err(NetError::Above { interface, address, owner, kind: other.kind.clone().unwrap_or_default() });
+                }
+            }
+            Ok(())
+        })
     }
 
     /// The address to send from to a peer like this one.
@@ -104,7 +136,24 @@ impl Interface {
     /// When it has none of that IP version.
     pub fn own_address(&self, like: Option<IpAddr>) -> Result<IpAddr, NetError> {
         let version = if like.is_some_and(|peer| peer.is_ipv6()) { "IPv6" } else { "IP" };
-        self.address_like(like).ok_or_else(|| NetError::NoAddress { interface: self.name.clone(), version })
+        self.station().address_like(like).ok_or_else(|| NetError::NoAddress { interface: self.station().name.clone(), version })
+    }
+
+    async fn ask_addresses(&self, handle: &Handle) -> Result<Vec<IpAddr>, NetError> {
+        let messages = handle.address().get().set_link_index_filter(self.index).execute();
+        let addresses = messages.map_ok(|message| message.attributes.iter().find_map(own_address));
+        let addresses: Vec<_> = addresses.try_collect().await.map_err(NetError::netlink)?;
+        Ok(addresses.into_iter().flatten().collect())
+    }
+
+    async fn ask_bridge(&self, handle: &Handle) -> Result<Option<Self>, NetError> {
+        let Some(master) = self.master else { return Ok(None) };
+        let link = handle.link().get().match_index(master).execute().try_next().await.map_err(NetError::netlink)?;
+        let Some(mut bridge) = link.as_ref().map(Self::from).filter(|above| above.kind.as_deref() == Some("bridge")) else {
+            return Ok(None);
+        };
+        bridge.addresses = bridge.ask_addresses(handle).await?;
+        Ok(Some(bridge))
     }
 
     fn take(&mut self, attribute: &LinkAttribute) {
@@ -138,7 +187,8 @@ impl Interface {
 impl From<&LinkMessage> for Interface {
     fn from(link: &LinkMessage) -> Self {
         let up = link.header.flags.contains(LinkFlags::Up);
-        let mut found = Self { index: link.header.index, up, ..Self::default() };
+        let is_ethernet = link.header.link_layer_type == LinkLayerType::Ether;
+        let mut found = Self { index: link.header.index, up, is_ethernet, ..Self::default() };
         link.attributes.iter().for_each(|attribute| found.take(attribute));
         found
     }

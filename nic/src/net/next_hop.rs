@@ -3,7 +3,7 @@
 
 use spray_core::Time;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -17,11 +17,11 @@ use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, N
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::{Handle, MulticastGroup, RouteMessageBuilder, new_multicast_connection};
-use socket2::{Domain, Socket, Type};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
+use super::prod::Prod;
 use super::revival::Revival;
 use super::{Interface, NetError, ask};
 use crate::device::Device;
@@ -31,8 +31,10 @@ use crate::real::ps;
 /// From where an endpoint sends.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The interface.
+    /// The interface by whose routes frames go.
     pub interface: Interface,
+    /// The number of that by which they leave: the same, or a member of the bridge that it is.
+    pub device: u32,
     /// The endpoint's IP address.
     pub address: IpAddr,
     /// How long to wait for the link, and for the next hop's answer.
@@ -43,16 +45,25 @@ pub struct Source {
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Source {
+    /// From where an endpoint of this address sends that has taken this interface over.
+    pub fn of(interface: &Interface, address: IpAddr, patience: Duration) -> Self {
+        Self { interface: interface.station().clone(), device: interface.index, address, patience }
+    }
+
     /// The Ethernet address to which frames to `peer` go. Where the kernel does not know it, the kernel is made to ask, as soon as there is a
     /// link: attaching a program resets that of some NICs.
     ///
     /// # Errors
     /// When there is no route, or until the end of the source's patience no link, or no answer of the next hop.
     pub fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
-        ask(async |handle| self.resolve_by(&handle, self.prod().as_ref(), peer).await)
+        ask(async |handle| self.resolve_by(&handle, &self.prod(), peer).await)
     }
 
-    async fn resolve_by(&self, handle: &Handle, prod: Option<&Socket>, peer: IpAddr) -> Result<[u8; 6], NetError> {
+    fn prod(&self) -> Prod {
+        Prod::open(&self.interface.name, self.address)
+    }
+
+    async fn resolve_by(&self, handle: &Handle, prod: &Prod, peer: IpAddr) -> Result<[u8; 6], NetError> {
         let hop = self.next_hop(handle, peer).await?;
         let mut has_link = true;
         for attempt in 0..=self.patience.as_millis() / LOOK.as_millis() {
@@ -62,7 +73,7 @@ impl Source {
                 return Ok(mac);
             }
             if attempt % 5 == 0 {
-                provoke(prod, peer);
+                prod.provoke(peer);
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -134,19 +145,6 @@ impl Source {
         Ok(mac)
     }
 
-    /// A socket whose packets leave by the interface, whatever other routes there are. Where there is none, no next hop will be found,
-    /// which is told.
-    fn prod(&self) -> Option<Socket> {
-        let open = || -> io::Result<Socket> {
-            let socket = Socket::new(Domain::for_address((self.address, 0).into()), Type::DGRAM, None)?;
-            socket.bind_device(Some(self.interface.name.as_bytes()))?;
-            socket.bind(&SocketAddr::new(self.address, 0).into())?;
-            socket.set_nonblocking(true)?;
-            Ok(socket)
-        };
-        open().ok()
-    }
-
     /// Looks the next hop of every peer up when asked to, and when there is news of routes or neighbours.
     async fn watch(
         self,
@@ -155,22 +153,22 @@ impl Source {
         mut asked: Asked,
         found: mpsc::Sender<Found>,
     ) {
-        let mut link = Link { index: self.interface.index, is_up: true, was_set_down: false };
-        let prod = asked.prod.map(Arc::new);
+        let mut link = Link { index: self.device, is_up: true, was_set_down: false };
+        let prod = Arc::new(asked.prod);
         let mut watched = Vec::new();
         loop {
             tokio::select! {
                 told = asked.peers.recv() => match told {
                     Some(told) => {
                         watched = told;
-                        watched.iter().for_each(|&peer| provoke(prod.as_deref(), peer));
+                        watched.iter().for_each(|&peer| prod.provoke(peer));
                     }
                     None => return,
                 },
                 Some((peer, reply)) = asked.questions.recv() => {
                     let (source, handle, prod) = (self.clone(), handle.clone(), prod.clone());
                     // Who does not wait for the answer does not need it.
-                    tokio::spawn(async move { drop(reply.send(source.resolve_by(&handle, prod.as_deref(), peer).await)) });
+                    tokio::spawn(async move { drop(reply.send(source.resolve_by(&handle, &prod, peer).await)) });
                     continue;
                 }
                 Some((told, _)) = news.next() => {
@@ -190,7 +188,7 @@ impl Source {
                 let Ok(hop) = self.next_hop(&handle, peer).await else { continue };
                 match self.neighbour(&handle, hop).await {
                     Ok(Some(mac)) => drop(found.send(Found::Hop(peer, mac))),
-                    _ => provoke(prod.as_deref(), peer),
+                    _ => prod.provoke(peer),
                 }
             }
         }
@@ -201,18 +199,11 @@ impl Source {
 struct Asked {
     peers: UnboundedReceiver<Vec<IpAddr>>,
     questions: UnboundedReceiver<Question>,
-    prod: Option<Socket>,
+    prod: Prod,
 }
 
 /// A peer, and where to say the Ethernet address to which frames to it go.
 type Question = (IpAddr, oneshot::Sender<Result<[u8; 6], NetError>>);
-
-/// Any packet to the peer makes the kernel look for the next hop, or check that it is still there. This one goes to the discard port.
-fn provoke(prod: Option<&Socket>, peer: IpAddr) {
-    const DISCARD: u16 = 9;
-    // Where it cannot be sent, no next hop will be found, which is told.
-    let _ = prod.map(|socket| socket.send_to(&[0], &SocketAddr::new(peer, DISCARD).into()));
-}
 
 impl Interface {
     /// The Ethernet address to which frames to `peer` go, from the address that [`own_address`](Self::own_address) tells.
@@ -220,8 +211,7 @@ impl Interface {
     /// # Errors
     /// When there is no such address or no route, or the next hop does not answer within two seconds.
     pub fn next_hop(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
-        let patience = Duration::from_secs(2);
-        Source { interface: self.clone(), address: self.own_address(Some(peer))?, patience }.resolve(peer)
+        Source::of(self, self.own_address(Some(peer))?, Duration::from_secs(2)).resolve(peer)
     }
 }
 
