@@ -33,7 +33,8 @@ impl Interface {
     /// Whether it can be taken over. `all` are the interfaces of its network namespace, or none where their names do not matter.
     #[must_use]
     pub fn fitness(&self, all: &[Self]) -> Fitness {
-        let unfit = |is: &str, why, instead: &str| Fitness::Unfit(Verdict { is: is.into(), why, instead: instead.into() });
+        let unfit =
+            |is: &str, why, instead: &str| Fitness::Unfit(Verdict { is: is.into(), why, instead: instead.into() });
         let kind = self.kind.as_deref().unwrap_or_default();
         let above = all.iter().find(|other| Some(other.index) == self.master);
         let of = above.and_then(|above| above.kind.as_deref()).filter(|kind| SPREAD.contains(kind));
@@ -135,16 +136,24 @@ mod tests {
         }
         for kind in ["bond", "team"] {
             let all = [nic.clone(), of_kind(9, "up0", kind)];
-            assert!(said(&all[1], &all).starts_with(&format!("unfit: a {kind}: take a member")), "{}", said(&all[1], &all));
+            assert!(
+                said(&all[1], &all).starts_with(&format!("unfit: a {kind}: take a member")),
+                "{}",
+                said(&all[1], &all)
+            );
             assert!(said(&all[1], &all).contains("`ip link set eth0 nomaster`"));
             assert!(said(&all[0], &all).starts_with(&format!("unfit: a part of up0 ({kind}): take it out")));
         }
         let all = [nic.clone(), of_kind(9, "br0", "bridge")];
         assert_eq!(said(&all[0], &all), "good");
-        assert!(said(&all[1], &all).starts_with("slow: a bridge: use a member") && said(&all[1], &all).contains("(eth0)"));
+        assert!(
+            said(&all[1], &all).starts_with("slow: a bridge: use a member") && said(&all[1], &all).contains("(eth0)")
+        );
         for kind in ON_ANOTHER {
             let above = Interface { lower: Some(2), ..of_kind(5, "x", kind) };
-            assert!(said(&above, &all).ends_with("(eth0)") && said(&above, &all).starts_with(&format!("slow: a {kind}")));
+            assert!(
+                said(&above, &all).ends_with("(eth0)") && said(&above, &all).starts_with(&format!("slow: a {kind}"))
+            );
             assert!(above.is_on(&nic) && !nic.is_on(&above));
         }
         for (interface, is) in [

@@ -1,14 +1,15 @@
 //! Interfaces, as the kernel knows them (netlink).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use futures_util::TryStreamExt;
 use rtnetlink::packet_core::DefaultNla;
 use rtnetlink::packet_route::address::AddressAttribute;
-use rtnetlink::Handle;
 use rtnetlink::packet_route::link::{
     LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage, LinkXdp, Prop, XdpAttached,
 };
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute};
+use rtnetlink::{Handle, RouteMessageBuilder};
 
 use super::ethtool::link_bps;
 use super::{NetError, ask};
@@ -123,20 +124,49 @@ impl Interface {
             for other in &above {
                 if other.ask_addresses(&handle).await?.contains(&address) {
                     let (interface, owner) = (self.name.clone(), other.name.clone());
-                    return Err(NetError::Above { interface, address, owner, kind: other.kind.clone().unwrap_or_default() });
+                    return Err(NetError::Above {
+                        interface,
+                        address,
+                        owner,
+                        kind: other.kind.clone().unwrap_or_default(),
+                    });
                 }
             }
             Ok(())
         })
     }
 
-    /// The address to send from to a peer like this one.
+    /// The address to send from to this peer, or without one to any: what the kernel's routes prefer, else the first one of its kind.
     ///
     /// # Errors
     /// When it has none of that IP version.
-    pub fn own_address(&self, like: Option<IpAddr>) -> Result<IpAddr, NetError> {
-        let version = if like.is_some_and(|peer| peer.is_ipv6()) { "IPv6" } else { "IP" };
-        self.station().address_like(like).ok_or_else(|| NetError::NoAddress { interface: self.station().name.clone(), version })
+    pub fn own_address(&self, peer: Option<IpAddr>) -> Result<IpAddr, NetError> {
+        let (station, is_v6) = (self.station(), peer.is_some_and(|peer| peer.is_ipv6()));
+        let preferred = peer.and_then(|peer| station.preferred(peer)).filter(|own| station.addresses.contains(own));
+        let version = if is_v6 { "IPv6" } else { "IP" };
+        preferred
+            .or_else(|| station.address_like(peer))
+            .ok_or_else(|| NetError::NoAddress { interface: station.name.clone(), version })
+    }
+
+    /// The address from which the kernel would send to a peer by this interface.
+    fn preferred(&self, peer: IpAddr) -> Option<IpAddr> {
+        let question = match peer {
+            IpAddr::V4(peer) => {
+                RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(peer, 32).output_interface(self.index).build()
+            }
+            IpAddr::V6(peer) => RouteMessageBuilder::<Ipv6Addr>::new()
+                .destination_prefix(peer, 128)
+                .output_interface(self.index)
+                .build(),
+        };
+        let route =
+            ask(async |handle| handle.route().get(question).execute().try_next().await.map_err(NetError::netlink));
+        route.ok()??.attributes.iter().find_map(|attribute| match attribute {
+            RouteAttribute::PrefSource(RouteAddress::Inet(own)) => Some(IpAddr::V4(*own)),
+            RouteAttribute::PrefSource(RouteAddress::Inet6(own)) => Some(IpAddr::V6(*own)),
+            _ => None,
+        })
     }
 
     async fn ask_addresses(&self, handle: &Handle) -> Result<Vec<IpAddr>, NetError> {
@@ -149,7 +179,8 @@ impl Interface {
     async fn ask_bridge(&self, handle: &Handle) -> Result<Option<Self>, NetError> {
         let Some(master) = self.master else { return Ok(None) };
         let link = handle.link().get().match_index(master).execute().try_next().await.map_err(NetError::netlink)?;
-        let Some(mut bridge) = link.as_ref().map(Self::from).filter(|above| above.kind.as_deref() == Some("bridge")) else {
+        let Some(mut bridge) = link.as_ref().map(Self::from).filter(|above| above.kind.as_deref() == Some("bridge"))
+        else {
             return Ok(None);
         };
         bridge.addresses = bridge.ask_addresses(handle).await?;
@@ -175,12 +206,13 @@ impl Interface {
         }
     }
 
-    /// The address to send from: the first one of the family of `like`; link-local ones come last.
+    /// The address to send from: the first one of the family of `like`; link-local ones come last, but first towards their like.
     fn address_like(&self, like: Option<IpAddr>) -> Option<IpAddr> {
         let fits = |address: &&IpAddr| like.is_none_or(|like| like.is_ipv4() == address.is_ipv4());
         let is_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
         let mut fitting = self.addresses.iter().filter(fits);
-        fitting.clone().find(|address| !is_local(address)).or_else(|| fitting.next()).copied()
+        let wants_local = like.as_ref().is_some_and(is_local);
+        fitting.clone().find(|address| is_local(address) == wants_local).or_else(|| fitting.next()).copied()
     }
 }
 
@@ -273,6 +305,7 @@ mod tests {
         let (local, global) = ("fe80::1".parse().unwrap(), "2001:db8::1".parse().unwrap());
         let mut found = Interface { addresses: vec![local, global], ..Interface::default() };
         assert_eq!(found.address_like(Some("::1".parse().unwrap())), Some(global));
+        assert_eq!(found.address_like(Some("fe80::2".parse().unwrap())), Some(local));
         found.addresses.pop();
         assert_eq!(found.address_like(None), Some(local));
         assert_eq!(found.address_like(Some("10.0.0.1".parse().unwrap())), None);
