@@ -5,7 +5,7 @@ use std::{net::IpAddr, time::Duration};
 use super::Host;
 use crate::device::{Device, TakeOverError, XskConfig, XskInterface};
 use crate::endpoint::{ConfigError, EndpointConfig, Peer};
-use crate::net::{Interface, NetError, NextHops, Resolver, Source};
+use crate::net::{Interface, Mtu, NetError, NextHops, Resolver, Source};
 
 /// What [`Host::open_with`] opens, and how.
 #[derive(Debug, Clone)]
@@ -101,6 +101,12 @@ fn source(interface: &Interface, endpoint: &EndpointConfig) -> Source {
 }
 
 impl<D> Host<D> {
+    /// The interface's MTU, which may change while the host runs; `None` where it follows no routes.
+    #[must_use]
+    pub fn mtu(&self) -> Option<Mtu> {
+        self.routes.as_ref().map(NextHops::mtu)
+    }
+
     /// Tells next hops, from any thread, once the host has been started; `None` where it follows no routes.
     #[must_use]
     pub fn resolver(&self) -> Option<Resolver> {

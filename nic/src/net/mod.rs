@@ -5,6 +5,7 @@ pub mod drivers;
 pub mod ethtool;
 mod fitness;
 mod interface;
+mod link;
 mod next_hop;
 mod prod;
 mod revival;
@@ -20,6 +21,7 @@ use crate::xdp::Occupant;
 
 pub use fitness::{Fitness, Verdict};
 pub use interface::Interface;
+pub use link::Mtu;
 pub use next_hop::Resolver;
 pub(crate) use next_hop::{NextHops, Source};
 pub use tun::Tun;

@@ -11,16 +11,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
-use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::link::LinkFlags;
 use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia};
-use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::{Handle, MulticastGroup, RouteMessageBuilder, new_multicast_connection};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
+use super::link::{Link, Mtu, Told};
 use super::prod::Prod;
 use super::revival::Revival;
 use super::{Interface, NetError, ask};
@@ -35,6 +35,8 @@ pub struct Source {
     pub interface: Interface,
     /// The number of that by which they leave: the same, or a member of the bridge that it is.
     pub device: u32,
+    /// The MTU of that.
+    pub mtu: u32,
     /// The endpoint's IP address.
     pub address: IpAddr,
     /// How long to wait for the link, and for the next hop's answer.
@@ -47,7 +49,8 @@ const LOOK: Duration = Duration::from_millis(100);
 impl Source {
     /// From where an endpoint of this address sends that has taken this interface over.
     pub fn of(interface: &Interface, address: IpAddr, patience: Duration) -> Self {
-        Self { interface: interface.station().clone(), device: interface.index, address, patience }
+        let (device, mtu) = (interface.index, interface.mtu);
+        Self { interface: interface.station().clone(), device, mtu, address, patience }
     }
 
     /// The Ethernet address to which frames to `peer` go. Where the kernel does not know it, the kernel is made to ask, as soon as there is a
@@ -153,7 +156,7 @@ impl Source {
         mut asked: Asked,
         found: mpsc::Sender<Found>,
     ) {
-        let mut link = Link { index: self.device, is_up: true, was_set_down: false };
+        let mut link = Link::new(self.device, asked.mtu);
         let prod = Arc::new(asked.prod);
         let mut watched = Vec::new();
         loop {
@@ -200,6 +203,7 @@ struct Asked {
     peers: UnboundedReceiver<Vec<IpAddr>>,
     questions: UnboundedReceiver<Question>,
     prod: Prod,
+    mtu: Mtu,
 }
 
 /// A peer, and where to say the Ethernet address to which frames to it go.
@@ -238,31 +242,6 @@ enum Found {
     Link { was_set_down: bool },
 }
 
-/// A message of the kernel's about links, routes or neighbours.
-type Told = NetlinkMessage<RouteNetlinkMessage>;
-
-/// What is known of the interface's link.
-struct Link {
-    index: u32,
-    is_up: bool,
-    /// Somebody has set it down since it was up last.
-    was_set_down: bool,
-}
-
-impl Link {
-    /// Whether that says that it was down, and is up now: then with whether it had been set down.
-    fn comes_up(&mut self, told: &Told) -> Option<bool> {
-        let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = &told.payload else { return None };
-        if link.header.index != self.index {
-            return None;
-        }
-        let flags = link.header.flags;
-        self.was_set_down |= !flags.contains(LinkFlags::Up);
-        let was_up = std::mem::replace(&mut self.is_up, flags.contains(LinkFlags::LowerUp));
-        (self.is_up && !was_up).then(|| std::mem::take(&mut self.was_set_down))
-    }
-}
-
 /// How long changes of routes or peers settle before they are looked at.
 const SETTLING: Duration = Duration::from_millis(10);
 const SETTLING_PS: u64 = ps(SETTLING);
@@ -281,6 +260,7 @@ pub struct NextHops {
     /// When the peers were told last, and how many connections had opened by then.
     told: Option<(Time, u64)>,
     revival: Revival,
+    mtu: Mtu,
 }
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -299,7 +279,8 @@ impl NextHops {
         runtime.spawn(connection);
         let ((peers, told), (questions, asked), (finds, found)) =
             (unbounded_channel(), unbounded_channel(), mpsc::channel());
-        let asked = Asked { peers: told, questions: asked, prod: source.prod() };
+        let mtu = Mtu::new(source.mtu);
+        let asked = Asked { peers: told, questions: asked, prod: source.prod(), mtu: mtu.clone() };
         let work: Work = Box::pin(source.watch(handle, news, asked, finds));
         drop(entered);
         Ok(Self {
@@ -310,6 +291,7 @@ impl NextHops {
             thread: None,
             told: None,
             revival: Revival::default(),
+            mtu,
         })
     }
 
@@ -322,6 +304,11 @@ impl NextHops {
         let thread = std::thread::Builder::new().name("spray-routes".into()).spawn(move || runtime.block_on(work));
         self.thread = Some(thread?);
         Ok(())
+    }
+
+    /// The interface's MTU, as it will be.
+    pub fn mtu(&self) -> Mtu {
+        self.mtu.clone()
     }
 
     /// Asks for next hops, from any thread.

@@ -84,6 +84,11 @@ fn udp(
         return Err(Failure::refused("--device udp goes without --queue, --copy, --zero-copy and --peer-mac"));
     }
     let mut sockets = sockets(arguments, peer)?;
+    if let Some(local) = [Some(sockets.address), peer].into_iter().flatten().find(is_link_local) {
+        return Err(Failure::refused(format!(
+            "{local} is a link-local address, which goes with --device xdp only: use another"
+        )));
+    }
     sockets.ports = steered.ports;
     sockets.evs = path.or("transport.evs", path.transport.evs.min(u32::from(u16::MAX)) as u16, sockets.evs);
     let room = Room { interface: arguments.way.interface.as_deref(), mtu: sockets.mtu };
@@ -131,6 +136,10 @@ fn check_families(from: Option<IpAddr>, peer: Option<IpAddr>) -> Outcome {
         }
         _ => Ok(()),
     }
+}
+
+fn is_link_local(address: &IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
 fn own_address(interface: &Interface, from: Option<IpAddr>, peer: Option<IpAddr>) -> Outcome<IpAddr> {
