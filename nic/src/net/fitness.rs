@@ -42,7 +42,10 @@ impl Interface {
             _ if self.is_loopback() => unfit("the loopback", "no frames leave by it", NIC_INSTEAD),
             ("dummy", _) => unfit("a dummy", "it drops whatever is sent by it", NIC_INSTEAD),
             _ if !self.is_ethernet => unfit(
-                &if kind.is_empty() { "no Ethernet".into() } else { format!("no Ethernet (kind {kind})") },
+                &format!(
+                    "an interface without Ethernet{}",
+                    if kind.is_empty() { String::new() } else { format!(" ({kind})") }
+                ),
                 "its packets have no Ethernet addresses",
                 NIC_INSTEAD,
             ),
@@ -159,8 +162,8 @@ mod tests {
         for (interface, is) in [
             (of_kind(1, "lo", ""), "the loopback"),
             (of_kind(3, "d", "dummy"), "a dummy"),
-            (Interface { is_ethernet: false, ..of_kind(3, "t", "tun") }, "no Ethernet (kind tun)"),
-            (Interface { is_ethernet: false, ..of_kind(3, "ib0", "") }, "no Ethernet"),
+            (Interface { is_ethernet: false, ..of_kind(3, "t", "tun") }, "an interface without Ethernet (tun)"),
+            (Interface { is_ethernet: false, ..of_kind(3, "ib0", "") }, "an interface without Ethernet"),
         ] {
             assert_eq!(said(&interface, &[]), format!("unfit: {is}: {NIC_INSTEAD}"));
         }
