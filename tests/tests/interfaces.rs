@@ -36,6 +36,11 @@ fn send(pair: &Pair, file: &Path, arguments: &str) -> Output {
     command.arg("send").arg(file).arg("--insecure").args(arguments.split(' ')).output().unwrap()
 }
 
+/// A sender that is not to begin.
+fn refused(pair: &Pair, arguments: &str) -> Output {
+    send(pair, &spray_test_support::root().join("Cargo.toml"), arguments)
+}
+
 /// Sends a file by these arguments to one that receives by those. Returns what both said.
 fn arrives(pair: &Pair, to: &str, from: &str) -> [String; 2] {
     let folder = Folder::new();
@@ -95,7 +100,7 @@ fn an_interface_on_another_works_and_its_address_does_not_below() {
         move_address(&pair, "up0");
         let to = format!("--timeout 20 --to {PEER}");
         arrives(&pair, &format!("--interface {peer}"), &format!("--interface up0 {to}"));
-        let below = send(&pair, Path::new("/dev/null"), &format!("--interface eth0 --from 10.78.0.1 {to}"));
+        let below = refused(&pair, &format!("--interface eth0 --from 10.78.0.1 {to}"));
         let (said, name) = (text(&below.stderr), kind.split(' ').next().unwrap());
         assert!(
             below.status.code() == Some(2) && said.contains(&format!("the address of up0 ({name}) on eth0")),
@@ -108,26 +113,26 @@ fn an_interface_on_another_works_and_its_address_does_not_below() {
 fn what_cannot_be_taken_over_says_what_it_is_before_anything_is_attached() {
     let Some(_turn) = shared_turn() else { return };
     let pair = Pair::new("unfit").unwrap();
-    let refused = |interface: &str, reasons: [&str; 2]| {
-        let output = send(&pair, Path::new("/dev/null"), &format!("--interface {interface} --to {PEER}"));
+    let unfit = |interface: &str, reasons: [&str; 2]| {
+        let output = refused(&pair, &format!("--interface {interface} --to {PEER}"));
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(reasons.iter().all(|reason| said.contains(reason)) && said.contains("--device udp"), "{said}");
         assert!(!said.contains("XDP,"), "{said}");
     };
-    refused("lo", ["lo is the loopback", "use a NIC"]);
+    unfit("lo", ["lo is the loopback", "use a NIC"]);
     ip(&pair, 0, "tuntap add tun0 mode tun");
     ip(&pair, 0, "link set tun0 up");
-    refused("tun0", ["tun0 is an interface without Ethernet (tun)", "use a NIC"]);
+    unfit("tun0", ["tun0 is an interface without Ethernet (tun)", "use a NIC"]);
     if tried(&pair, 0, "link add dummy0 type dummy") {
-        refused("dummy0", ["dummy0 is a dummy", "use a NIC"]);
+        unfit("dummy0", ["dummy0 is a dummy", "use a NIC"]);
     }
     if tried(&pair, 0, "link add bond0 type bond") {
         ip(&pair, 0, "link set eth0 down");
         ip(&pair, 0, "link set eth0 master bond0");
         move_address(&pair, "bond0");
-        refused("bond0", ["bond0 is a bond", "`ip link set eth0 nomaster`"]);
-        refused("eth0", ["eth0 is a part of bond0 (bond)", "`ip link set eth0 nomaster`"]);
+        unfit("bond0", ["bond0 is a bond", "`ip link set eth0 nomaster`"]);
+        unfit("eth0", ["eth0 is a part of bond0 (bond)", "`ip link set eth0 nomaster`"]);
     }
 }
 
@@ -151,7 +156,7 @@ fn link_local_and_further_addresses_are_used_as_the_kernel_would() {
         (format!("--interface eth0 --to {peer}%eth0"), format!("give {peer} without %eth0")),
         (format!("--interface eth0 --device udp --to {peer}"), "goes with --device xdp only".into()),
     ] {
-        let output = send(&pair, Path::new("/dev/null"), &arguments);
+        let output = refused(&pair, &arguments);
         assert!(output.status.code() == Some(2) && text(&output.stderr).contains(&reason), "{}", text(&output.stderr));
     }
     for (side, own, v6) in [(0, "192.168.5.1/24", "fd00::1/64"), (1, "192.168.5.2/24", "fd00::2/64")] {
@@ -227,7 +232,7 @@ fn whoever_has_an_interface_is_named_to_the_next() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new("second").unwrap(), Folder::new());
     let first = receive(&pair, 0, &inbox(&folder), "--interface eth0");
-    let second = send(&pair, Path::new("/dev/null"), &format!("--interface eth0 --to {PEER}"));
+    let second = refused(&pair, &format!("--interface eth0 --to {PEER}"));
     let (said, pid) = (text(&second.stderr), first.0.id());
     assert_eq!(second.status.code(), Some(2), "{said}");
     for part in ["`steer`, held by spray (process ", &format!("`kill {pid}`"), "`bpftool link detach id "] {
