@@ -238,7 +238,7 @@ impl Outage {
 pub fn strays_line(strays: u64) -> Option<String> {
     (strays > 0).then(|| {
         format!(
-            "{strays} frames arrived on queues without a socket and were lost: leave out --queue, or have the NIC put UDP port \
+            "{strays} frames arrived on queues without a socket and were lost: leave out --queue, where it is given, or have the NIC put UDP port \
              61440 (or that of --port) on that queue"
         )
     })
