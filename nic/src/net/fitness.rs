@@ -1,5 +1,6 @@
 //! What an interface really is, and whether it can be taken over: one rule for `Host::open` and `spray doctor`.
 
+use super::verdict::Verdict;
 use super::{Interface, NetError};
 
 /// Whether an interface can be taken over.
@@ -11,17 +12,6 @@ pub enum Fitness {
     Slow(Verdict),
     /// It cannot be taken over.
     Unfit(Verdict),
-}
-
-/// What an interface is, why that matters, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// For instance `a bond`.
-    pub is: String,
-    /// Why it cannot be taken over, or not well.
-    pub why: &'static str,
-    /// What to do instead.
-    pub instead: String,
 }
 
 /// Interfaces whose frames come and leave by several others, and those that are parts of them, by their kinds.

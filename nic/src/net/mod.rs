@@ -10,6 +10,7 @@ mod next_hop;
 mod prod;
 mod revival;
 mod tun;
+mod verdict;
 
 use std::io;
 use std::net::IpAddr;
@@ -19,12 +20,13 @@ use thiserror::Error;
 
 use crate::xdp::Occupant;
 
-pub use fitness::{Fitness, Verdict};
+pub use fitness::Fitness;
 pub use interface::Interface;
 pub use link::Mtu;
 pub use next_hop::Resolver;
 pub(crate) use next_hop::{NextHops, Source};
 pub use tun::Tun;
+pub use verdict::Verdict;
 
 /// Why the kernel's answer is none to go by.
 #[derive(Debug, Error)]
