@@ -52,7 +52,7 @@ fn the_interface_and_the_peers_address_are_enough() {
         let endpoint = aio::Endpoint::open(interface).unwrap();
         let taken = aio::Endpoint::open(interface).unwrap_err();
         assert!(
-            taken.to_string().contains(&format!("`steer`, held by "))
+            taken.to_string().contains("`steer`, held by ")
                 && taken.to_string().contains(&format!("`kill {}`", std::process::id())),
             "{taken}"
         );
