@@ -84,7 +84,7 @@ fn a_bridge_is_reached_by_itself_and_natively_by_its_member() {
 #[test]
 fn an_interface_on_another_works_and_its_address_does_not_below() {
     let Some(_turn) = shared_turn() else { return };
-    for kind in ["macvlan mode private", "ipvlan", "vlan id 5"] {
+    for kind in ["macvlan mode private", "ipvlan mode l2", "vlan id 5"] {
         let pair = Pair::new("above").unwrap();
         if !tried(&pair, 0, &format!("link add link eth0 name up0 type {kind}")) {
             continue;
@@ -124,6 +124,10 @@ fn what_cannot_be_taken_over_says_what_it_is_before_anything_is_attached() {
     ip(&pair, 0, "tuntap add tun0 mode tun");
     ip(&pair, 0, "link set tun0 up");
     unfit("tun0", ["tun0 is an interface without Ethernet (tun)", "use a NIC"]);
+    if tried(&pair, 0, "link add link eth0 name up0 type ipvlan mode l3") {
+        unfit("up0", ["up0 is an interface without Ethernet (ipvlan)", "use a NIC"]);
+        ip(&pair, 0, "link del up0");
+    }
     if tried(&pair, 0, "link add dummy0 type dummy") {
         unfit("dummy0", ["dummy0 is a dummy", "use a NIC"]);
     }

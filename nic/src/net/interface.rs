@@ -222,6 +222,9 @@ impl From<&LinkMessage> for Interface {
         let is_ethernet = link.header.link_layer_type == LinkLayerType::Ether;
         let mut found = Self { index: link.header.index, up, is_ethernet, ..Self::default() };
         link.attributes.iter().for_each(|attribute| found.take(attribute));
+        // In its modes of layer 3 it passes packets to the kernel's routes, without the addresses that they came with.
+        let is_of_layer_3 = found.kind.as_deref() == Some("ipvlan") && link.header.flags.contains(LinkFlags::Noarp);
+        found.is_ethernet &= !is_of_layer_3;
         found
     }
 }
