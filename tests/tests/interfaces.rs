@@ -199,13 +199,14 @@ fn a_link_that_comes_up_later_leads_to_an_ipv6_peer() {
 fn with_mtu(sides: &[usize], mtu: u32) -> (bool, [String; 2]) {
     let (pair, folder) = (Pair::new("mtu").unwrap(), Folder::new());
     let (file, out) = (payload(&folder, 24 << 20), inbox(&folder));
-    let mut receiver = receive(&pair, 1, &out, "--interface eth0 --timeout 3");
+    let receiver = receive(&pair, 1, &out, "--interface eth0 --timeout 3");
     let slow = format!("--interface eth0 --to {PEER} --timeout 3 --cc fixed-rate --gbps 0.1");
-    let sent = std::thread::scope(|scope| {
+    let (sent, mut receiver) = std::thread::scope(|scope| {
         let sender = scope.spawn(|| send(&pair, &file, &slow));
-        std::thread::sleep(Duration::from_millis(700));
+        let receiver = receiver.until("connected: ");
+        std::thread::sleep(Duration::from_millis(300));
         sides.iter().for_each(|&side| ip(&pair, side, &format!("link set eth0 mtu {mtu}")));
-        sender.join().unwrap()
+        (sender.join().unwrap(), receiver)
     });
     let both = sent.status.success() && receiver.end().success();
     if both {
