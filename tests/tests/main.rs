@@ -11,6 +11,7 @@ mod flood;
 mod flowcut;
 mod folders;
 mod host_dr;
+mod interfaces;
 mod libfabric;
 mod live;
 mod metrics;

@@ -33,7 +33,9 @@ impl From<ConnectionError> for Errno {
             ConnectionError::ConnectTimeout | ConnectionError::NothingArrives => libc::EHOSTUNREACH,
             ConnectionError::Refused => libc::ECONNREFUSED,
             ConnectionError::Key => libc::EACCES,
-            ConnectionError::PeerUnresponsive | ConnectionError::IdleTimeout => libc::ETIMEDOUT,
+            ConnectionError::PeerUnresponsive | ConnectionError::LongLost { .. } | ConnectionError::IdleTimeout => {
+                libc::ETIMEDOUT
+            }
             ConnectionError::InterfaceGone => libc::ENODEV,
             _ => libc::ECONNRESET,
         })

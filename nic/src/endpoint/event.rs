@@ -126,6 +126,15 @@ pub enum ConnectionError {
     /// Data stayed unacknowledged for the give-up time.
     #[error("the peer stopped acknowledging")]
     PeerUnresponsive,
+    /// The same, while short frames of the peer arrive.
+    #[error(
+        "the peer stopped acknowledging, though it is there: packets of up to {bytes} bytes no longer arrive, as when the MTU of an \
+         interface or a link on the way became smaller (`ip link` on both sides)"
+    )]
+    LongLost {
+        /// The longest IP packet that was sent.
+        bytes: u32,
+    },
     /// Nothing was heard for the idle timeout.
     #[error("nothing was heard of the peer for the idle timeout")]
     IdleTimeout,

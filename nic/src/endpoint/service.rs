@@ -31,7 +31,11 @@ impl Machine {
         match fate {
             Fate::Open => {}
             Fate::Done => self.start_close(now, index),
-            Fate::Failed => self.give_up(now, index, ConnectionError::PeerUnresponsive, CloseReason::Timeout),
+            Fate::Failed => {
+                let connection = self.table.slot(index);
+                let why = connection.map_or(ConnectionError::PeerUnresponsive, |connection| connection.why_silent(now));
+                self.give_up(now, index, why, CloseReason::Timeout);
+            }
         }
     }
 
@@ -138,6 +142,15 @@ impl Machine {
 }
 
 impl Connection {
+    /// What to think of a peer that has acknowledged nothing for the give-up time. Keep-alives go at a third of that or more often.
+    fn why_silent(&self, now: Time) -> ConnectionError {
+        const ETHERNET_HEADER: u32 = 14;
+        if now.since(self.heard_at) >= self.config.give_up_ps / 2 {
+            return ConnectionError::PeerUnresponsive;
+        }
+        ConnectionError::LongLost { bytes: self.config.packet_bytes() - ETHERNET_HEADER }
+    }
+
     pub(crate) fn close_frame(&self, reason: CloseReason, acknowledgement: bool) -> Body {
         let cumulative = self.flow.as_ref().map_or(0, |flow| flow.receiving.receiver.cumulative());
         Body::Close(Close { cumulative, reason, acknowledgement })

@@ -5,7 +5,7 @@ use std::{net::IpAddr, time::Duration};
 use super::Host;
 use crate::device::{Device, TakeOverError, XskConfig, XskInterface};
 use crate::endpoint::{ConfigError, EndpointConfig, Peer, Shard};
-use crate::net::{Interface, NetError, NextHops, Resolver, Source};
+use crate::net::{Interface, Mtu, NetError, NextHops, Resolver, Source};
 
 /// What [`Host::open_with`] opens, and how.
 #[derive(Debug, Clone)]
@@ -32,6 +32,7 @@ impl HostConfig {
     /// When there is no such interface, it has no address, or its MTU is too small.
     pub fn of(interface: &str) -> Result<Self, NetError> {
         let interface = Interface::find(interface)?;
+        interface.check_kind()?;
         let address = interface.own_address(None)?;
         Self::on(interface, address)
     }
@@ -42,7 +43,7 @@ impl HostConfig {
     /// When the MTU is too small.
     pub fn on(interface: Interface, address: IpAddr) -> Result<Self, NetError> {
         let mut endpoint =
-            EndpointConfig::real(address, interface.mac, interface.mtu).map_err(|error| match error {
+            EndpointConfig::real(address, interface.station().mac, interface.mtu).map_err(|error| match error {
                 ConfigError::Mtu { mtu, needed } => NetError::Mtu { interface: interface.name.clone(), mtu, needed },
                 other => NetError::Netlink(other.to_string()),
             })?;
@@ -117,10 +118,16 @@ impl<D: Device> Host<D> {
 /// From where the endpoint of this configuration sends.
 fn source(interface: &Interface, endpoint: &EndpointConfig) -> Source {
     let patience = Duration::from_micros(endpoint.flow.give_up_ps / 1_000_000);
-    Source { interface: interface.clone(), address: endpoint.address, patience }
+    Source::of(interface, endpoint.address, patience)
 }
 
 impl<D> Host<D> {
+    /// The interface's MTU, which may change while the host runs; `None` where it follows no routes.
+    #[must_use]
+    pub fn mtu(&self) -> Option<Mtu> {
+        self.routes.as_ref().map(NextHops::mtu)
+    }
+
     /// Tells next hops, from any thread, once the host has been started; `None` where it follows no routes.
     #[must_use]
     pub fn resolver(&self) -> Option<Resolver> {

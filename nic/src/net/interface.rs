@@ -1,17 +1,21 @@
 //! Interfaces, as the kernel knows them (netlink).
 
 use std::fs;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use futures_util::TryStreamExt;
 use rtnetlink::packet_core::DefaultNla;
 use rtnetlink::packet_route::address::AddressAttribute;
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, Prop, XdpAttached};
+use rtnetlink::packet_route::link::{
+    LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage, LinkXdp, Prop, XdpAttached,
+};
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute};
+use rtnetlink::{Handle, RouteMessageBuilder};
 
 use super::ethtool::link_bps;
 use super::{NetError, ask};
-use crate::xdp::AttachMode;
+use crate::xdp::{AttachMode, Occupant};
 
 /// An interface of this network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,8 +39,12 @@ pub struct Interface {
     pub carrier_changes: u32,
     /// What it is, where it is no NIC: `bond`, `bridge`, `vlan`, `veth`, ... as `ip -d link` names it.
     pub kind: Option<String>,
+    /// Whether its frames are Ethernet's.
+    pub is_ethernet: bool,
     /// The number of the bond, bridge or other interface that it is a part of.
     pub master: Option<u32>,
+    /// The bridge that it is a part of: its addresses and routes are those that count.
+    pub bridge: Option<Box<Interface>>,
     /// The number of the interface below it, for instance of a VLAN; of a veth's peer, which may be of another namespace.
     pub lower: Option<u32>,
     /// The rate of its link in bits per second, where the driver tells.
@@ -63,10 +71,8 @@ impl Interface {
             let link = links.try_next().await.ok().flatten();
             let mut found = Self::from(&link.ok_or_else(|| NetError::NoInterface(name.into()))?);
             found.link_bps = link_bps(&found.name);
-            let mut addresses = handle.address().get().set_link_index_filter(found.index).execute();
-            while let Some(message) = addresses.try_next().await.map_err(NetError::netlink)? {
-                found.addresses.extend(message.attributes.iter().find_map(own_address));
-            }
+            found.addresses = found.ask_addresses(&handle).await?;
+            found.bridge = found.ask_bridge(&handle).await?.map(Box::new);
             Ok(found)
         })
     }
@@ -88,25 +94,99 @@ impl Interface {
         all.iter().filter(move |other| other.master == Some(index))
     }
 
-    /// Checks that it is up, and that no XDP program sits on it.
+    /// Whose addresses and routes it has: its own, or those of the bridge that it is a part of.
+    #[must_use]
+    pub fn station(&self) -> &Self {
+        self.bridge.as_deref().unwrap_or(self)
+    }
+
+    /// Checks that it is of a kind that can be taken over, up, and that no XDP program sits on it.
     ///
     /// # Errors
     /// Says what to do about it.
     pub fn check_free(&self) -> Result<(), NetError> {
+        self.check_kind()?;
         if !self.up {
             return Err(NetError::Down(self.name.clone()));
         }
-        let busy = |program| NetError::Busy { interface: self.name.clone(), program };
+        let busy = |program| NetError::Busy { interface: self.name.clone(), occupant: Occupant::of(program) };
         self.xdp_program.map_or(Ok(()), |program| Err(busy(program)))
     }
 
-    /// The address to send from to a peer like this one.
+    /// Checks that an address is not one of an interface on top of it, such as a VLAN: its frames would leave without the tag.
+    ///
+    /// # Errors
+    /// Names that interface.
+    pub fn check_address(&self, address: IpAddr) -> Result<(), NetError> {
+        if self.station().addresses.contains(&address) {
+            return Ok(());
+        }
+        let above: Vec<Self> = Self::all()?.into_iter().filter(|other| other.is_on(self)).collect();
+        ask(async |handle| {
+            for other in &above {
+                if other.ask_addresses(&handle).await?.contains(&address) {
+                    let (interface, owner) = (self.name.clone(), other.name.clone());
+                    return Err(NetError::Above {
+                        interface,
+                        address,
+                        owner,
+                        kind: other.kind.clone().unwrap_or_default(),
+                    });
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The address to send from to this peer, or without one to any: what the kernel's routes prefer, else the first one of its kind.
     ///
     /// # Errors
     /// When it has none of that IP version.
-    pub fn own_address(&self, like: Option<IpAddr>) -> Result<IpAddr, NetError> {
-        let version = if like.is_some_and(|peer| peer.is_ipv6()) { "IPv6" } else { "IP" };
-        self.address_like(like).ok_or_else(|| NetError::NoAddress { interface: self.name.clone(), version })
+    pub fn own_address(&self, peer: Option<IpAddr>) -> Result<IpAddr, NetError> {
+        let (station, is_v6) = (self.station(), peer.is_some_and(|peer| peer.is_ipv6()));
+        let preferred = peer.and_then(|peer| station.preferred(peer)).filter(|own| station.addresses.contains(own));
+        let version = if is_v6 { "IPv6" } else { "IP" };
+        preferred
+            .or_else(|| station.address_like(peer))
+            .ok_or_else(|| NetError::NoAddress { interface: station.name.clone(), version })
+    }
+
+    /// The address from which the kernel would send to a peer by this interface.
+    fn preferred(&self, peer: IpAddr) -> Option<IpAddr> {
+        let question = match peer {
+            IpAddr::V4(peer) => {
+                RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(peer, 32).output_interface(self.index).build()
+            }
+            IpAddr::V6(peer) => RouteMessageBuilder::<Ipv6Addr>::new()
+                .destination_prefix(peer, 128)
+                .output_interface(self.index)
+                .build(),
+        };
+        let route =
+            ask(async |handle| handle.route().get(question).execute().try_next().await.map_err(NetError::netlink));
+        route.ok()??.attributes.iter().find_map(|attribute| match attribute {
+            RouteAttribute::PrefSource(RouteAddress::Inet(own)) => Some(IpAddr::V4(*own)),
+            RouteAttribute::PrefSource(RouteAddress::Inet6(own)) => Some(IpAddr::V6(*own)),
+            _ => None,
+        })
+    }
+
+    async fn ask_addresses(&self, handle: &Handle) -> Result<Vec<IpAddr>, NetError> {
+        let messages = handle.address().get().set_link_index_filter(self.index).execute();
+        let addresses = messages.map_ok(|message| message.attributes.iter().find_map(own_address));
+        let addresses: Vec<_> = addresses.try_collect().await.map_err(NetError::netlink)?;
+        Ok(addresses.into_iter().flatten().collect())
+    }
+
+    async fn ask_bridge(&self, handle: &Handle) -> Result<Option<Self>, NetError> {
+        let Some(master) = self.master else { return Ok(None) };
+        let link = handle.link().get().match_index(master).execute().try_next().await.map_err(NetError::netlink)?;
+        let Some(mut bridge) = link.as_ref().map(Self::from).filter(|above| above.kind.as_deref() == Some("bridge"))
+        else {
+            return Ok(None);
+        };
+        bridge.addresses = bridge.ask_addresses(handle).await?;
+        Ok(Some(bridge))
     }
 
     /// Its folder in /sys. `None` where /sys is another network namespace's, even if that has an interface of the name.
@@ -138,20 +218,25 @@ impl Interface {
         }
     }
 
-    /// The address to send from: the first one of the family of `like`; link-local ones come last.
+    /// The address to send from: the first one of the family of `like`; link-local ones come last, but first towards their like.
     fn address_like(&self, like: Option<IpAddr>) -> Option<IpAddr> {
         let fits = |address: &&IpAddr| like.is_none_or(|like| like.is_ipv4() == address.is_ipv4());
         let is_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
         let mut fitting = self.addresses.iter().filter(fits);
-        fitting.clone().find(|address| !is_local(address)).or_else(|| fitting.next()).copied()
+        let wants_local = like.as_ref().is_some_and(is_local);
+        fitting.clone().find(|address| is_local(address) == wants_local).or_else(|| fitting.next()).copied()
     }
 }
 
 impl From<&LinkMessage> for Interface {
     fn from(link: &LinkMessage) -> Self {
         let up = link.header.flags.contains(LinkFlags::Up);
-        let mut found = Self { index: link.header.index, up, ..Self::default() };
+        let is_ethernet = link.header.link_layer_type == LinkLayerType::Ether;
+        let mut found = Self { index: link.header.index, up, is_ethernet, ..Self::default() };
         link.attributes.iter().for_each(|attribute| found.take(attribute));
+        // In its modes of layer 3 it passes packets to the kernel's routes, without the addresses that they came with.
+        let is_of_layer_3 = found.kind.as_deref() == Some("ipvlan") && link.header.flags.contains(LinkFlags::Noarp);
+        found.is_ethernet &= !is_of_layer_3;
         found
     }
 }
@@ -235,6 +320,7 @@ mod tests {
         let (local, global) = ("fe80::1".parse().unwrap(), "2001:db8::1".parse().unwrap());
         let mut found = Interface { addresses: vec![local, global], ..Interface::default() };
         assert_eq!(found.address_like(Some("::1".parse().unwrap())), Some(global));
+        assert_eq!(found.address_like(Some("fe80::2".parse().unwrap())), Some(local));
         found.addresses.pop();
         assert_eq!(found.address_like(None), Some(local));
         assert_eq!(found.address_like(Some("10.0.0.1".parse().unwrap())), None);

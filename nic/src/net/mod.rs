@@ -3,10 +3,14 @@
 pub mod declared;
 pub mod drivers;
 pub mod ethtool;
+mod fitness;
 mod interface;
+mod link;
 mod next_hop;
+mod prod;
 mod revival;
 mod tun;
+mod verdict;
 
 use std::io;
 use std::net::IpAddr;
@@ -14,10 +18,15 @@ use std::net::IpAddr;
 use rtnetlink::Handle;
 use thiserror::Error;
 
+use crate::xdp::Occupant;
+
+pub use fitness::Fitness;
 pub use interface::Interface;
+pub use link::Mtu;
 pub use next_hop::Resolver;
 pub(crate) use next_hop::{NextHops, Source};
 pub use tun::Tun;
+pub use verdict::Verdict;
 
 /// Why the kernel's answer is none to go by.
 #[derive(Debug, Error)]
@@ -38,16 +47,35 @@ pub enum NetError {
         version: &'static str,
     },
     /// An XDP program sits on the interface already.
-    #[error(
-        "interface {interface} is busy: XDP program {program} is attached to it (`bpftool prog show id {program}` tells whose); \
-         stop its owner, or detach it: `bpftool link detach id N` if `bpftool link show` lists a link N of that program, \
-         otherwise `ip link set dev {interface} xdp off`"
-    )]
+    #[error("interface {interface} is busy: on it is {occupant}; {}", occupant.remedy(interface))]
     Busy {
         /// The interface.
         interface: String,
-        /// The program's number.
-        program: u32,
+        /// The program, and whose it is.
+        occupant: Occupant,
+    },
+    /// The interface is none that can be taken over.
+    #[error("{interface} is {}, which cannot be taken over: {}; {}, or use UDP sockets", verdict.is, verdict.why, verdict.instead)]
+    Unfit {
+        /// The interface.
+        interface: String,
+        /// What it is, and what to do instead.
+        verdict: Verdict,
+    },
+    /// The address is one of an interface on top of this one, whose frames are not plain ones.
+    #[error(
+        "{address} is the address of {owner} ({kind}) on {interface}, and peers would not take frames that leave by {interface} for its: \
+         use {owner}"
+    )]
+    Above {
+        /// The interface.
+        interface: String,
+        /// The address.
+        address: IpAddr,
+        /// Whose it is.
+        owner: String,
+        /// What that is.
+        kind: String,
     },
     /// Packets are too short to be of use.
     #[error("the MTU of {interface} is {mtu}, too small: needed is {needed} (`ip link set {interface} mtu {needed}`)")]

@@ -4,7 +4,7 @@
 use spray_core::Time;
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::Pin;
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
@@ -12,17 +12,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
-use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::link::LinkFlags;
 use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia};
-use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::{Handle, MulticastGroup, RouteMessageBuilder, new_multicast_connection};
-use socket2::{Domain, Socket, Type};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
+use super::link::{Link, Mtu, Told};
+use super::prod::Prod;
 use super::revival::Revival;
 use super::{Interface, NetError, ask};
 use crate::device::Device;
@@ -32,8 +32,12 @@ use crate::real::ps;
 /// From where an endpoint sends.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The interface.
+    /// The interface by whose routes frames go.
     pub interface: Interface,
+    /// The number of that by which they leave: the same, or a member of the bridge that it is.
+    pub device: u32,
+    /// The MTU of that.
+    pub mtu: u32,
     /// The endpoint's IP address.
     pub address: IpAddr,
     /// How long to wait for the link, and for the next hop's answer.
@@ -44,16 +48,26 @@ pub struct Source {
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Source {
+    /// From where an endpoint of this address sends that has taken this interface over.
+    pub fn of(interface: &Interface, address: IpAddr, patience: Duration) -> Self {
+        let (device, mtu) = (interface.index, interface.mtu);
+        Self { interface: interface.station().clone(), device, mtu, address, patience }
+    }
+
     /// The Ethernet address to which frames to `peer` go. Where the kernel does not know it, the kernel is made to ask, as soon as there is a
     /// link: attaching a program resets that of some NICs.
     ///
     /// # Errors
     /// When there is no route, or until the end of the source's patience no link, or no answer of the next hop.
     pub fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
-        ask(async |handle| self.resolve_by(&handle, self.prod().as_ref(), peer).await)
+        ask(async |handle| self.resolve_by(&handle, &self.prod(), peer).await)
     }
 
-    async fn resolve_by(&self, handle: &Handle, prod: Option<&Socket>, peer: IpAddr) -> Result<[u8; 6], NetError> {
+    fn prod(&self) -> Prod {
+        Prod::open(&self.interface.name, self.address)
+    }
+
+    async fn resolve_by(&self, handle: &Handle, prod: &Prod, peer: IpAddr) -> Result<[u8; 6], NetError> {
         let hop = self.next_hop(handle, peer).await?;
         let mut has_link = true;
         for attempt in 0..=self.patience.as_millis() / LOOK.as_millis() {
@@ -63,7 +77,7 @@ impl Source {
                 return Ok(mac);
             }
             if attempt % 5 == 0 {
-                provoke(prod, peer);
+                prod.provoke(peer);
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -135,19 +149,6 @@ impl Source {
         Ok(mac)
     }
 
-    /// A socket whose packets leave by the interface, whatever other routes there are. Where there is none, no next hop will be found,
-    /// which is told.
-    fn prod(&self) -> Option<Socket> {
-        let open = || -> io::Result<Socket> {
-            let socket = Socket::new(Domain::for_address((self.address, 0).into()), Type::DGRAM, None)?;
-            socket.bind_device(Some(self.interface.name.as_bytes()))?;
-            socket.bind(&SocketAddr::new(self.address, 0).into())?;
-            socket.set_nonblocking(true)?;
-            Ok(socket)
-        };
-        open().ok()
-    }
-
     /// Looks the next hop of every peer up when asked to, and when there is news of routes or neighbours.
     async fn watch(
         self,
@@ -156,14 +157,14 @@ impl Source {
         mut asked: Asked,
         found: Vec<mpsc::Sender<Found>>,
     ) {
-        let mut link = Link { index: self.interface.index, is_up: true, was_set_down: false };
-        let prod = asked.prod.map(Arc::new);
+        let mut link = Link::new(self.device, asked.mtu);
+        let prod = Arc::new(asked.prod);
         let mut watched = vec![Vec::new(); found.len()];
         loop {
             tokio::select! {
                 told = asked.peers.recv() => match told {
                     Some((shard, peers)) => {
-                        peers.iter().for_each(|&peer| provoke(prod.as_deref(), peer));
+                        peers.iter().for_each(|&peer| prod.provoke(peer));
                         watched[shard] = peers;
                     }
                     None => return,
@@ -171,7 +172,7 @@ impl Source {
                 Some((peer, reply)) = asked.questions.recv() => {
                     let (source, handle, prod) = (self.clone(), handle.clone(), prod.clone());
                     // Who does not wait for the answer does not need it.
-                    tokio::spawn(async move { drop(reply.send(source.resolve_by(&handle, prod.as_deref(), peer).await)) });
+                    tokio::spawn(async move { drop(reply.send(source.resolve_by(&handle, &prod, peer).await)) });
                     continue;
                 }
                 Some((told, _)) = news.next() => {
@@ -193,7 +194,7 @@ impl Source {
                 let Ok(hop) = self.next_hop(&handle, peer).await else { continue };
                 match self.neighbour(&handle, hop).await {
                     Ok(Some(mac)) => found.iter().for_each(|shard| drop(shard.send(Found::Hop(peer, mac)))),
-                    _ => provoke(prod.as_deref(), peer),
+                    _ => prod.provoke(peer),
                 }
             }
         }
@@ -205,18 +206,12 @@ struct Asked {
     /// By the number of the shard that has them.
     peers: UnboundedReceiver<(usize, Vec<IpAddr>)>,
     questions: UnboundedReceiver<Question>,
-    prod: Option<Socket>,
+    prod: Prod,
+    mtu: Mtu,
 }
 
 /// A peer, and where to say the Ethernet address to which frames to it go.
 type Question = (IpAddr, oneshot::Sender<Result<[u8; 6], NetError>>);
-
-/// Any packet to the peer makes the kernel look for the next hop, or check that it is still there. This one goes to the discard port.
-fn provoke(prod: Option<&Socket>, peer: IpAddr) {
-    const DISCARD: u16 = 9;
-    // Where it cannot be sent, no next hop will be found, which is told.
-    let _ = prod.map(|socket| socket.send_to(&[0], &SocketAddr::new(peer, DISCARD).into()));
-}
 
 impl Interface {
     /// The Ethernet address to which frames to `peer` go, from the address that [`own_address`](Self::own_address) tells.
@@ -224,8 +219,7 @@ impl Interface {
     /// # Errors
     /// When there is no such address or no route, or the next hop does not answer within two seconds.
     pub fn next_hop(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
-        let patience = Duration::from_secs(2);
-        Source { interface: self.clone(), address: self.own_address(Some(peer))?, patience }.resolve(peer)
+        Source::of(self, self.own_address(Some(peer))?, Duration::from_secs(2)).resolve(peer)
     }
 }
 
@@ -252,31 +246,6 @@ enum Found {
     Link { was_set_down: bool },
 }
 
-/// A message of the kernel's about links, routes or neighbours.
-type Told = NetlinkMessage<RouteNetlinkMessage>;
-
-/// What is known of the interface's link.
-struct Link {
-    index: u32,
-    is_up: bool,
-    /// Somebody has set it down since it was up last.
-    was_set_down: bool,
-}
-
-impl Link {
-    /// Whether that says that it was down, and is up now: then with whether it had been set down.
-    fn comes_up(&mut self, told: &Told) -> Option<bool> {
-        let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = &told.payload else { return None };
-        if link.header.index != self.index {
-            return None;
-        }
-        let flags = link.header.flags;
-        self.was_set_down |= !flags.contains(LinkFlags::Up);
-        let was_up = std::mem::replace(&mut self.is_up, flags.contains(LinkFlags::LowerUp));
-        (self.is_up && !was_up).then(|| std::mem::take(&mut self.was_set_down))
-    }
-}
-
 /// How long changes of routes or peers settle before they are looked at.
 const SETTLING: Duration = Duration::from_millis(10);
 const SETTLING_PS: u64 = ps(SETTLING);
@@ -297,6 +266,7 @@ pub struct NextHops {
     /// When the peers were told last, and how many connections had opened by then.
     told: Option<(Time, u64)>,
     revival: Revival,
+    mtu: Mtu,
 }
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -325,7 +295,8 @@ impl NextHops {
         runtime.spawn(connection);
         let ((peers, told), (questions, asked)) = (unbounded_channel(), unbounded_channel());
         let (finds, founds): (Vec<_>, Vec<_>) = (0..shards).map(|_| mpsc::channel()).unzip();
-        let asked = Asked { peers: told, questions: asked, prod: source.prod() };
+        let mtu = Mtu::new(source.mtu);
+        let asked = Asked { peers: told, questions: asked, prod: source.prod(), mtu: mtu.clone() };
         let work: Work = Box::pin(source.watch(handle, news, asked, finds));
         drop(entered);
         let (mut work, thread) = (Some((runtime, work)), Arc::default());
@@ -338,6 +309,7 @@ impl NextHops {
             thread: Arc::clone(&thread),
             told: None,
             revival: Revival::default(),
+            mtu: mtu.clone(),
         };
         Ok(founds.into_iter().enumerate().map(of).collect())
     }
@@ -351,6 +323,11 @@ impl NextHops {
         let thread = std::thread::Builder::new().name("spray-routes".into()).spawn(move || runtime.block_on(work))?;
         let _ = self.thread.set(Ended(Some(thread)));
         Ok(())
+    }
+
+    /// The interface's MTU, as it will be.
+    pub fn mtu(&self) -> Mtu {
+        self.mtu.clone()
     }
 
     /// Asks for next hops, from any thread.

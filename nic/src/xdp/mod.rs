@@ -5,11 +5,13 @@
 mod error;
 mod info;
 mod object;
+mod owner;
 mod steer;
 
 pub use error::ProgramError;
 pub use info::{ProgramInfo, compiles};
 pub use object::{AttachMode, Attachment, attach, load, program};
+pub use owner::{Holder, Occupant, processes};
 pub use steer::SteerProgram;
 
 pub(crate) use object::is_attached;

@@ -19,7 +19,7 @@ pub struct Send {
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// Where `spray recv` listens
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) to: IpAddr,
     /// The Ethernet address of the receiver, or of the next router; by default as the kernel's routes and neighbours say
     #[arg(long, value_name = "MAC")]
@@ -68,7 +68,7 @@ pub struct Serve {
 #[derive(Debug, Args)]
 pub struct Perf {
     /// Where `spray serve` listens
-    #[arg(value_name = "ADDRESS")]
+    #[arg(value_name = "ADDRESS", value_parser = address)]
     pub(crate) server: IpAddr,
     /// How long
     #[arg(long, short, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
@@ -273,8 +273,16 @@ pub(crate) struct Steered {
     #[arg(long = "port", value_name = "PORT", default_value = "61440", value_parser = ports)]
     pub(crate) ports: Ports,
     /// The address to use; by default the interface's first one of the right family, or that of the route
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) from: Option<IpAddr>,
+}
+
+/// Reads an address.
+fn address(text: &str) -> Result<IpAddr, String> {
+    match text.split_once('%') {
+        Some((address, zone)) => Err(format!("give {address} without %{zone}: --interface says where it is")),
+        None => text.parse().map_err(|error: std::net::AddrParseError| error.to_string()),
+    }
 }
 
 /// Reads the first of the ports.

@@ -43,6 +43,11 @@ impl Failure {
         Self { message: "interrupted".into(), code: INTERRUPTED }
     }
 
+    /// The same, with what it may come from.
+    pub fn and(self, hint: impl fmt::Display) -> Self {
+        Self { message: format!("{}; {hint}", self.message), ..self }
+    }
+
     /// Whether the user stopped the command.
     pub fn is_interrupted(&self) -> bool {
         self.code == INTERRUPTED

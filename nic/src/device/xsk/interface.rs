@@ -55,7 +55,7 @@ pub enum TakeOverError {
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// The steering program could not be attached.
-    #[error("cannot attach to {interface}: {source}. If it is busy, stop the other XDP program")]
+    #[error("cannot attach to {interface}: {source}")]
     Attach {
         /// The interface.
         interface: String,
@@ -89,11 +89,11 @@ impl XskInterface {
         shards: usize,
     ) -> Result<Vec<Self>, TakeOverError> {
         interface.check_free()?;
+        interface.check_address(address)?;
         let name = interface.name.clone();
-        let mut steer = SteerProgram::load(interface.mac, &[address], ports)?;
+        let mut steer = SteerProgram::load(interface.station().mac, &[address], ports)?;
         // Drivers prepare for sockets by the program. Frames that come before a socket does go to the kernel.
-        let failed = |source| TakeOverError::Attach { interface: name.clone(), source };
-        let mode = steer.attach(interface.index).map_err(failed)?;
+        let mode = steer.attach(interface.index).map_err(|source| refused(&name, source))?;
         let distrust = if sockets.mode == BindMode::Auto { distrust(&name) } else { None };
         let asked = if distrust.is_some() { BindMode::Copy } else { sockets.mode };
         let sockets = XskConfig { mode: bind_mode(&interface, asked, &steer)?, interface: name, ..sockets };
@@ -180,6 +180,12 @@ impl Taken {
     fn steer(&self) -> MutexGuard<'_, SteerProgram> {
         self.steer.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Why the program could not be attached: somebody was faster, or as the kernel says.
+fn refused(interface: &str, source: ProgramError) -> TakeOverError {
+    let taken = Interface::find(interface).and_then(|now| now.check_free());
+    taken.err().map_or_else(|| TakeOverError::Attach { interface: interface.into(), source }, TakeOverError::Net)
 }
 
 /// Why zero-copy is not even tried unless somebody insists on it: it is known to break with this driver on this kernel.

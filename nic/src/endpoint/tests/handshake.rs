@@ -135,6 +135,25 @@ fn a_dead_receiver_ends_the_sender_in_bounded_time() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-11 bounded time
+#[test]
+fn a_peer_that_is_heard_while_nothing_of_ours_arrives_is_not_called_gone() {
+    // The other side is the more patient one.
+    let patience = |host: usize, config: &mut EndpointConfig| config.flow.give_up_ps <<= 2 * host;
+    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), patience);
+    let connection = rig.connect(0, 1);
+    rig.endpoints[0].send(connection, content(1, 30_000_000)).unwrap();
+    assert!(rig.run(5 * US, 100 * MS, |rig| !rig.accepted(1).is_empty()));
+    let back = rig.accepted(1)[0];
+    rig.endpoints[1].send(back, content(2, 30_000_000)).unwrap();
+    assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[0].stats().received[Kind::Data] > 300));
+    let lost = Impairments { loss_ppm: 1_000_000, ..Impairments::delay(5 * US) };
+    rig.network.set_sender_impairments(rig.endpoints[0].device(), lost);
+    let bytes = PAYLOAD + header_bytes(false, Kind::Data) as u32 - 14;
+    assert!(rig.run(100 * US, 100 * MS, |rig| !rig.failed(0).is_empty()));
+    assert_eq!(rig.failed(0), [ConnectionError::LongLost { bytes }]);
+}
+
 //= docs/specs/endpoint.md#END-9 keep-alives
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]

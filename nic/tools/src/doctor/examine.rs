@@ -43,7 +43,7 @@ fn find(name: &str) -> Outcome<Subject> {
 fn facts(subject: &Subject) -> Vec<Group> {
     let group = |title, checks| Group { title, checks };
     let mut link = link::checks(subject);
-    if link::is_of_no_use(&subject.interface) {
+    if link::is_of_no_use(subject) {
         return vec![group("Interface", link)];
     }
     link.push(programs::check(subject));

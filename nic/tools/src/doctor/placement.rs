@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use spray_nic::xdp::processes;
+
 use super::check::Check;
-use super::subject::{Subject, processes, text};
+use super::subject::{Subject, text};
 
 pub(super) fn checks(subject: &Subject) -> Vec<Check> {
     vec![node(subject), bus(subject), interrupts(subject), balancing(), iommu(subject), polling(subject)]

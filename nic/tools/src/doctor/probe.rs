@@ -20,7 +20,7 @@ use super::subject::Subject;
 pub(super) fn checks(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
     let interface = &subject.interface;
     let why_not = match () {
-        () if is_of_no_use(interface) => "the interface is not the one to use",
+        () if is_of_no_use(subject) => "the interface is not the one to use",
         () if !interface.up => "the interface is down",
         () if interface.xdp_program.is_some() => "another program is on the interface",
         () if subject.queues() > SteerProgram::QUEUES => "there are too many queues",
@@ -32,8 +32,9 @@ pub(super) fn checks(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
 fn run(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
     let before = &subject.interface;
     // As many as the program compares; which, does not matter to a probe.
-    let addresses = &before.addresses[..before.addresses.len().min(SteerProgram::ADDRESSES)];
-    let attached = SteerProgram::load(before.mac, addresses, Ports::DEFAULT)
+    let station = before.station();
+    let addresses = &station.addresses[..station.addresses.len().min(SteerProgram::ADDRESSES)];
+    let attached = SteerProgram::load(station.mac, addresses, Ports::DEFAULT)
         .and_then(|mut steer| steer.attach(before.index).map(|_| steer));
     let steer = match attached {
         Ok(steer) => steer,

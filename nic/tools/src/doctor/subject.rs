@@ -1,7 +1,6 @@
 //! All that is known of the interface that is examined, asked once.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use spray_nic::net::declared::Declared;
@@ -72,11 +71,6 @@ impl Subject {
         features.iter().copied().filter(|name| can(name)).collect()
     }
 
-    /// The interface below it, where that is of this namespace.
-    pub(super) fn lower(&self) -> Option<&Interface> {
-        self.all.iter().find(|other| Some(other.index) == self.interface.lower)
-    }
-
     /// The interface that it is a part of.
     pub(super) fn master(&self) -> Option<&Interface> {
         self.all.iter().find(|other| Some(other.index) == self.interface.master)
@@ -105,11 +99,4 @@ fn device(driver: &DriverInfo, interface: &Interface) -> Option<PathBuf> {
         return Some(by_bus);
     }
     interface.folder().map(|folder| folder.join("device")).filter(|device| device.exists())
-}
-
-/// The names of processes that run, with their numbers.
-pub(super) fn processes() -> impl Iterator<Item = (u32, String)> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(io::Result::ok);
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter_map(|pid| Some((pid, text(format!("/proc/{pid}/comm"))?)))
 }

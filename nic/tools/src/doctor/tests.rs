@@ -171,7 +171,7 @@ fn another_program_is_named_with_its_owner_and_left_alone() {
             &checks,
             "XDP program",
             Status::Fail,
-            (&format!("{id} `steer`, native, held by "), "bpftool link detach id"),
+            (&format!("native: XDP program {id} `steer`, held by "), "bpftool link detach id"),
         );
         expect(&checks, "XDP program", Status::Fail, (&format!("(process {own})"), &format!("`kill {own}`")));
         expect(&checks, "probe", Status::Warn, ("another program", "above"));
@@ -196,32 +196,32 @@ fn a_driver_that_refuses_the_program_is_told() {
     });
 }
 
-/// Bonds and others are checked where the kernel has them.
+/// Bonds and others are checked where the kernel has them; `fitness` has all of them.
 #[test]
-fn interfaces_made_of_others_name_those_to_use() {
+fn what_an_interface_really_is_is_told() {
     on_veth(|| {
         ip("link add br0 type bridge");
         ip("link set eth0 master br0");
-        expect(&doctor("br0", |_| {}), "kind", Status::Fail, ("bridge", "give eth0 instead"));
-        expect(&doctor("br0", |_| {}), "probe", Status::Warn, ("not the one to use", ""));
-        let remedy = "`ip link set eth0 nomaster`";
-        expect(&facts("eth0"), "part of", Status::Warn, ("br0 (bridge)", remedy));
+        expect(&facts("br0"), "kind", Status::Warn, ("a bridge: it has no native XDP", "(eth0)"));
+        expect(&facts("eth0"), "part of", Status::Ok, ("br0 (bridge), whose addresses", ""));
         ip("link set eth0 nomaster");
-        expect(&facts("lo"), "kind", Status::Fail, ("loopback", "give a NIC"));
+        expect(&facts("lo"), "kind", Status::Fail, ("the loopback", "use a NIC"));
+        expect(&doctor("lo", |_| {}), "probe", Status::Warn, ("not the one to use", ""));
         for (kind, add) in [
             ("vlan", "link add link eth0 name v5 type vlan id 5"),
             ("macvlan", "link add link eth0 name m0 type macvlan"),
         ] {
             let name = add.split(' ').nth(5).unwrap();
             if tried(add) {
-                expect(&facts(name), "kind", Status::Fail, (kind, "give eth0 instead"));
+                expect(&facts(name), "kind", Status::Warn, (kind, "(eth0)"));
             }
         }
         if tried("link add bond0 type bond") {
             ip("link set eth0 down");
             ip("link set eth0 master bond0");
-            expect(&facts("bond0"), "kind", Status::Fail, ("bond", "give eth0 instead"));
-            expect(&facts("eth0"), "part of", Status::Warn, ("bond0 (bond)", remedy));
+            let remedy = "`ip link set eth0 nomaster`";
+            expect(&facts("bond0"), "kind", Status::Fail, ("a bond", remedy));
+            expect(&facts("eth0"), "kind", Status::Fail, ("a part of bond0 (bond)", remedy));
         }
     });
 }

@@ -9,6 +9,7 @@
 //! | `tap` | a capture of the frames |
 
 mod freezes;
+mod mtu;
 mod open;
 mod path;
 mod taken;
@@ -51,6 +52,7 @@ pub struct Session {
     /// What else ends a sleep, when it is readable.
     pub wakers: Vec<RawFd>,
     outage: Outage,
+    mtu: mtu::Watch,
     metrics: metrics::session::Session,
     watching: Option<Watching>,
 }
@@ -93,8 +95,9 @@ impl Session {
             host.endpoint = host.endpoint.with_tap(Box::new(Tap::new(watch.clone())));
         }
         let outage = Outage::new(&name, Duration::from_secs(arguments.timeout));
+        let mtu = mtu::Watch::new(&name, host.mtu());
         let (freezes, wakers) = (Freezes::default(), Vec::new());
-        Ok(Self { host, name, next_hop: path.next_hop, freezes, wakers, outage, metrics, watching })
+        Ok(Self { host, name, next_hop: path.next_hop, freezes, wakers, outage, mtu, metrics, watching })
     }
 
     /// The endpoint's settings.
@@ -146,12 +149,13 @@ impl Session {
 
     /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
     pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step) -> Outcome {
-        let Self { host, freezes, wakers, outage, metrics, .. } = self;
+        let Self { host, freezes, wakers, outage, mtu, metrics, .. } = self;
         let mut end = Ok(());
         metrics.start()?;
         let ran = host.run(Idle::Sleep(NAP), wakers, |endpoint, at| {
             let now = now();
             endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
+            mtu.check();
             metrics.update(endpoint, freezes, strays, now);
             let step = match stop.is_set() {
                 true => ControlFlow::Break(Err(Failure::stopped())),
@@ -163,7 +167,7 @@ impl Session {
             step.map_break(|outcome| end = outcome)
         });
         ran.map_err(|error| Failure::failed(format!("cannot follow the kernel's routes: {error}")))?;
-        end
+        end.map_err(|failure| mtu.explain(failure))
     }
 
     /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
@@ -234,7 +238,7 @@ impl Outage {
 pub fn strays_line(strays: u64) -> Option<String> {
     (strays > 0).then(|| {
         format!(
-            "{strays} frames arrived on queues without a socket and were lost: leave out --queue, or have the NIC put UDP port \
+            "{strays} frames arrived on queues without a socket and were lost: leave out --queue, where it is given, or have the NIC put UDP port \
              61440 (or that of --port) on that queue"
         )
     })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use caps::{CapSet, Capability};
 use spray_nic::device::{BindMode, BusyPoll, Nic, TakeOverError, UdpConfig};
 use spray_nic::keys::Keys;
-use spray_nic::net::Interface;
+use spray_nic::net::{Interface, NetError};
 use spray_nic::{EndpointConfig, Host, HostConfig};
 use tracing::debug_span;
 
@@ -44,8 +44,12 @@ pub fn host(
     debug_span!("load and attach").in_scope(|| Host::open_as(config, Nic::Xdp)).map_err(without_rights)
 }
 
-/// Whoever has no rights has another way.
-fn without_rights(error: TakeOverError) -> Failure {
+/// Whoever has no rights, or no interface of the right kind, has another way.
+fn without_rights(error: impl Into<TakeOverError>) -> Failure {
+    let error = error.into();
+    if let TakeOverError::Net(NetError::Unfit { .. }) = error {
+        return Failure::refused(format!("{error}: --device udp, on all hosts"));
+    }
     let has_rights = caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap_or(true);
     let otherwise = if has_rights { "" } else { ". Without rights: --device udp, on all hosts" };
     Failure::refused(format!("{error}{otherwise}"))
@@ -54,6 +58,7 @@ fn without_rights(error: TakeOverError) -> Failure {
 /// The library's settings for the interface, with what the command line gives.
 fn xdp(arguments: &args::Interface, peer: Option<IpAddr>, path: &Path, keys: Option<Keys>) -> Outcome<HostConfig> {
     let interface = Interface::find(&name(&arguments.way)).map_err(Failure::refused)?;
+    interface.check_free().map_err(without_rights)?;
     let address = own_address(&interface, arguments.steered.from, peer)?;
     let mut config = HostConfig::on(interface, address).map_err(Failure::refused)?;
     let room = Room { interface: Some(&config.interface.name), mtu: config.interface.mtu };
@@ -83,6 +88,11 @@ fn udp(
         ));
     }
     let mut sockets = sockets(arguments, peer)?;
+    if let Some(local) = [Some(sockets.address), peer].into_iter().flatten().find(is_link_local) {
+        return Err(Failure::refused(format!(
+            "{local} is a link-local address, which goes with --device xdp only: use another"
+        )));
+    }
     sockets.ports = steered.ports;
     sockets.evs = path.or("transport.evs", path.transport.evs.min(u32::from(u16::MAX)) as u16, sockets.evs);
     let room = Room { interface: arguments.way.interface.as_deref(), mtu: sockets.mtu };
@@ -130,6 +140,10 @@ fn check_families(from: Option<IpAddr>, peer: Option<IpAddr>) -> Outcome {
         }
         _ => Ok(()),
     }
+}
+
+fn is_link_local(address: &IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
 fn own_address(interface: &Interface, from: Option<IpAddr>, peer: Option<IpAddr>) -> Outcome<IpAddr> {

@@ -410,7 +410,8 @@ impl Sending {
 
     /// Why the connection failed, and what it may come from.
     fn failure(&self, error: ConnectionError) -> Failure {
-        let silent = matches!(error, ConnectionError::PeerUnresponsive | ConnectionError::IdleTimeout);
+        use ConnectionError::{IdleTimeout, LongLost, PeerUnresponsive};
+        let silent = matches!(error, PeerUnresponsive | LongLost { .. } | IdleTimeout);
         // A description is short: it fits every link.
         let has_pieces = self.queued.values().any(|&bytes| bytes > 0);
         let hint = match error {

@@ -51,7 +51,11 @@ fn the_interface_and_the_peers_address_are_enough() {
         number(interface, 2);
         let endpoint = aio::Endpoint::open(interface).unwrap();
         let taken = aio::Endpoint::open(interface).unwrap_err();
-        assert!(taken.to_string().contains("is busy: XDP program"), "{taken}");
+        assert!(
+            taken.to_string().contains("`steer`, held by ")
+                && taken.to_string().contains(&format!("`kill {}`", std::process::id())),
+            "{taken}"
+        );
         assert!(matches!(taken, aio::Error::Interface(TakeOverError::Net(NetError::Busy { .. }))), "{taken:?}");
         ready.wait();
         block_on(async {

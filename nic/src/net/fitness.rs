@@ -1,0 +1,161 @@
+//! What an interface really is, and whether it can be taken over: one rule for `Host::open` and `spray doctor`.
+
+use super::verdict::Verdict;
+use super::{Interface, NetError};
+
+/// Whether an interface can be taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fitness {
+    /// It works.
+    Good,
+    /// It works by the kernel's slow path.
+    Slow(Verdict),
+    /// It cannot be taken over.
+    Unfit(Verdict),
+}
+
+/// Interfaces whose frames come and leave by several others, and those that are parts of them, by their kinds.
+const SPREAD: [&str; 2] = ["bond", "team"];
+/// Interfaces on top of another one. Programs run on them behind the kernel's own handling of frames.
+const ON_ANOTHER: [&str; 7] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec", "vxlan"];
+
+impl Interface {
+    /// Whether it can be taken over. `all` are the interfaces of its network namespace, or none where their names do not matter.
+    #[must_use]
+    pub fn fitness(&self, all: &[Self]) -> Fitness {
+        let unfit =
+            |is: &str, why, instead: &str| Fitness::Unfit(Verdict { is: is.into(), why, instead: instead.into() });
+        let kind = self.kind.as_deref().unwrap_or_default();
+        let above = all.iter().find(|other| Some(other.index) == self.master);
+        let of = above.and_then(|above| above.kind.as_deref()).filter(|kind| SPREAD.contains(kind));
+        match (kind, above.zip(of)) {
+            _ if self.is_loopback() => unfit("the loopback", "no frames leave by it", NIC_INSTEAD),
+            ("dummy", _) => unfit("a dummy", "it drops whatever is sent by it", NIC_INSTEAD),
+            _ if !self.is_ethernet => unfit(
+                &format!(
+                    "an interface without Ethernet{}",
+                    if kind.is_empty() { String::new() } else { format!(" ({kind})") }
+                ),
+                "its packets have no Ethernet addresses",
+                NIC_INSTEAD,
+            ),
+            (kind, _) if SPREAD.contains(&kind) => Fitness::Unfit(self.spread(kind, all)),
+            (_, Some((above, kind))) => Fitness::Unfit(part(self, above, kind)),
+            ("bridge", _) => Fitness::Slow(slow(
+                kind,
+                "a member behind which all peers are, which works for the bridge",
+                self.members(all),
+            )),
+            (kind, _) if ON_ANOTHER.contains(&kind) => Fitness::Slow(slow(
+                kind,
+                "the NIC below it, if peers may be reached without it",
+                all.iter().filter(|other| Some(other.index) == self.lower),
+            )),
+            _ => Fitness::Good,
+        }
+    }
+
+    /// Checks that it is of a kind that can be taken over.
+    ///
+    /// # Errors
+    /// Says what it is, why that cannot be taken over, and what to do instead.
+    pub fn check_kind(&self) -> Result<(), NetError> {
+        match self.fitness(&Self::all()?) {
+            Fitness::Unfit(verdict) => Err(NetError::Unfit { interface: self.name.clone(), verdict }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it is made of one below it, so that the frames of its addresses are no plain ones there.
+    pub(super) fn is_on(&self, lower: &Self) -> bool {
+        self.lower == Some(lower.index) && self.kind.as_deref().is_some_and(|kind| ON_ANOTHER.contains(&kind))
+    }
+
+    fn is_loopback(&self) -> bool {
+        self.index == 1 && self.name == "lo"
+    }
+
+    fn spread(&self, kind: &str, all: &[Self]) -> Verdict {
+        let first = self.members(all).next();
+        let member = first.map_or("MEMBER", |member| member.name.as_str());
+        Verdict {
+            is: format!("a {kind}"),
+            why: "frames reach programs by its members, and no socket of its own",
+            instead: format!("take a member out of it and use that and its address (`ip link set {member} nomaster`)"),
+        }
+    }
+}
+
+const NIC_INSTEAD: &str = "use a NIC: `ip link` lists all interfaces";
+
+fn part(member: &Interface, above: &Interface, kind: &str) -> Verdict {
+    Verdict {
+        is: format!("a part of {} ({kind})", above.name),
+        why: "its peers' frames come by any of the members, and the addresses are not its own",
+        instead: format!("take it out and give it an address (`ip link set {} nomaster`)", member.name),
+    }
+}
+
+fn slow<'a>(kind: &str, which: &str, others: impl Iterator<Item = &'a Interface>) -> Verdict {
+    let names: Vec<&str> = others.map(|other| other.name.as_str()).collect();
+    let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    Verdict {
+        is: format!("a {kind}"),
+        why: "it has no native XDP, so frames take the kernel's slow path",
+        instead: format!("use {which}{names}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_kind(index: u32, name: &str, kind: &str) -> Interface {
+        let kind = Some(kind.to_string()).filter(|kind| !kind.is_empty());
+        Interface { index, name: name.into(), kind, is_ethernet: true, ..Interface::default() }
+    }
+
+    /// No kernel at hand may have bonds.
+    #[test]
+    fn every_kind_works_or_says_what_to_use_instead() {
+        let nic = Interface { master: Some(9), ..of_kind(2, "eth0", "") };
+        let said = |interface: &Interface, all: &[Interface]| match interface.fitness(all) {
+            Fitness::Good => "good".to_string(),
+            Fitness::Slow(verdict) => format!("slow: {}: {}", verdict.is, verdict.instead),
+            Fitness::Unfit(verdict) => format!("unfit: {}: {}", verdict.is, verdict.instead),
+        };
+        for kind in ["", "veth", "tun"] {
+            assert_eq!(said(&of_kind(2, "eth0", kind), &[]), "good", "{kind}");
+        }
+        for kind in ["bond", "team"] {
+            let all = [nic.clone(), of_kind(9, "up0", kind)];
+            assert!(
+                said(&all[1], &all).starts_with(&format!("unfit: a {kind}: take a member")),
+                "{}",
+                said(&all[1], &all)
+            );
+            assert!(said(&all[1], &all).contains("`ip link set eth0 nomaster`"));
+            assert!(said(&all[0], &all).starts_with(&format!("unfit: a part of up0 ({kind}): take it out")));
+        }
+        let all = [nic.clone(), of_kind(9, "br0", "bridge")];
+        assert_eq!(said(&all[0], &all), "good");
+        assert!(
+            said(&all[1], &all).starts_with("slow: a bridge: use a member") && said(&all[1], &all).contains("(eth0)")
+        );
+        for kind in ON_ANOTHER {
+            let above = Interface { lower: Some(2), ..of_kind(5, "x", kind) };
+            assert!(
+                said(&above, &all).ends_with("(eth0)") && said(&above, &all).starts_with(&format!("slow: a {kind}"))
+            );
+            assert!(above.is_on(&nic) && !nic.is_on(&above));
+        }
+        for (interface, is) in [
+            (of_kind(1, "lo", ""), "the loopback"),
+            (of_kind(3, "d", "dummy"), "a dummy"),
+            (Interface { is_ethernet: false, ..of_kind(3, "t", "tun") }, "an interface without Ethernet (tun)"),
+            (Interface { is_ethernet: false, ..of_kind(3, "ib0", "") }, "an interface without Ethernet"),
+        ] {
+            assert_eq!(said(&interface, &[]), format!("unfit: {is}: {NIC_INSTEAD}"));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Whose program sits on an interface.
+
+use std::fmt;
+use std::fs;
+use std::io;
+
+use super::ProgramInfo;
+
+/// An XDP program that is attached to an interface, and who keeps it there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Occupant {
+    /// Its number.
+    pub program: u32,
+    /// Its name; `None` where its loader gave none, or the kernel does not tell without rights.
+    pub name: Option<String>,
+    /// The processes that hold it, or a link of it, open, as far as they may be seen from here.
+    pub holders: Vec<Holder>,
+}
+
+/// A process that holds a program open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// The link of the program, if it holds that.
+    pub link: Option<u32>,
+}
+
+impl Occupant {
+    /// Finds out about the program of this number.
+    #[must_use]
+    pub fn of(program: u32) -> Self {
+        let name = ProgramInfo::of(program).ok().map(|info| info.name).filter(|name| !name.is_empty());
+        Self { program, name, holders: processes().filter_map(|process| holder(program, process)).collect() }
+    }
+
+    /// What to do to get it off the interface.
+    #[must_use]
+    pub fn remedy(&self, interface: &str) -> String {
+        let Some(first) = self.holders.first() else {
+            return format!(
+                "`bpftool prog show id {}` tells more; `ip link set {interface} xdp off` takes it off, or `bpftool link detach id N` \
+                 if `bpftool link show` lists a link N of it",
+                self.program
+            );
+        };
+        let detach = first.link.map_or(String::new(), |link| format!(", or `bpftool link detach id {link}`"));
+        format!("stop {}: `kill {}`{detach}", first.name, first.pid)
+    }
+
+    /// Who holds it.
+    #[must_use]
+    pub fn owners(&self) -> String {
+        match self.holders.as_slice() {
+            [] => "no process that can be seen from here: it is pinned, attached for good, or another user's or container's".into(),
+            some => some.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+impl fmt::Display for Occupant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name.as_ref().map_or("without a name".into(), |name| format!("`{name}`"));
+        write!(f, "XDP program {} {name}, held by {}", self.program, self.owners())
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (process {})", self.name, self.pid)
+    }
+}
+
+/// The names of processes that run, with their numbers.
+pub fn processes() -> impl Iterator<Item = (u32, String)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(io::Result::ok);
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter_map(|pid| Some((pid, fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_string())))
+}
+
+fn holder(program: u32, (pid, name): (u32, String)) -> Option<Holder> {
+    let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+    let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
+    let links: Vec<Option<u32>> =
+        texts.filter(|text| field(text, "prog_id") == Some(program)).map(|text| field(&text, "link_id")).collect();
+    (!links.is_empty()).then(|| Holder { pid, name, link: links.into_iter().flatten().next() })
+}
+
+/// A number of `/proc/PID/fdinfo/N`.
+fn field(text: &str, name: &str) -> Option<u32> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_are_told_with_what_stops_them() {
+        let text = "pos:\t0\nlink_type:\txdp\nlink_id:\t7\nprog_tag:\tabc\nprog_id:\t31\nifindex:\t2\n";
+        assert_eq!((field(text, "prog_id"), field(text, "link_id"), field(text, "prog")), (Some(31), Some(7), None));
+        let holder = Holder { pid: 9, name: "suricata".into(), link: Some(7) };
+        let held = Occupant { program: 31, name: Some("filter".into()), holders: vec![holder] };
+        assert_eq!(held.to_string(), "XDP program 31 `filter`, held by suricata (process 9)");
+        assert_eq!(held.remedy("eth0"), "stop suricata: `kill 9`, or `bpftool link detach id 7`");
+        let alone = Occupant { program: 31, name: None, holders: Vec::new() };
+        assert!(alone.to_string().starts_with("XDP program 31 without a name, held by no process"), "{alone}");
+        assert!(alone.remedy("eth0").contains("`bpftool prog show id 31`"));
+        assert!(alone.remedy("eth0").contains("`ip link set eth0 xdp off`"));
+    }
+}

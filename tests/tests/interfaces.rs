@@ -1,0 +1,246 @@
+//! What an interface really is, its addresses, its MTU, and who has it already: `spray send` and `spray recv` in two namespaces.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use spray_test_support::{Folder, Pair, text};
+use spray_tests::running::{Running, inbox, payload};
+use spray_tests::{shared_turn, spray};
+
+const BYTES: usize = 4 << 20;
+const PEER: &str = "10.78.0.2";
+
+/// Runs `ip` on a side; whether it did what was asked, which not every kernel can.
+fn tried(pair: &Pair, side: usize, arguments: &str) -> bool {
+    shown(pair, side, arguments).status.success()
+}
+
+fn ip(pair: &Pair, side: usize, arguments: &str) {
+    let output = shown(pair, side, arguments);
+    assert!(output.status.success(), "ip {arguments}: {}", text(&output.stderr));
+}
+
+fn shown(pair: &Pair, side: usize, arguments: &str) -> Output {
+    pair.command(side, Path::new("ip")).args(arguments.split(' ')).output().unwrap()
+}
+
+fn receive(pair: &Pair, side: usize, out: &Path, arguments: &str) -> Running {
+    let mut command = pair.command(side, Path::new(spray().get_program()));
+    command.args(["recv", "--insecure", "--out"]).arg(out).args(arguments.split(' '));
+    Running(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()).listening()
+}
+
+fn send(pair: &Pair, file: &Path, arguments: &str) -> Output {
+    let mut command = pair.command(0, Path::new(spray().get_program()));
+    command.arg("send").arg(file).arg("--insecure").args(arguments.split(' ')).output().unwrap()
+}
+
+/// A sender that is not to begin.
+fn refused(pair: &Pair, arguments: &str) -> Output {
+    send(pair, &spray_test_support::root().join("Cargo.toml"), arguments)
+}
+
+/// Sends a file by these arguments to one that receives by those. Returns what both said.
+fn arrives(pair: &Pair, to: &str, from: &str) -> [String; 2] {
+    let folder = Folder::new();
+    let (file, out) = (payload(&folder, BYTES), inbox(&folder));
+    let mut receiver = receive(pair, 1, &out, to);
+    let sent = send(pair, &file, from);
+    assert!(sent.status.success() && receiver.end().success(), "{from}: {}", text(&sent.stderr));
+    assert!(std::fs::read(&file).unwrap() == std::fs::read(out.join("payload")).unwrap());
+    [text(&sent.stderr), receiver.said()]
+}
+
+/// Moves the address of side 0 from `eth0` to another interface.
+fn move_address(pair: &Pair, to: &str) {
+    ip(pair, 0, "address flush dev eth0");
+    ip(pair, 0, &format!("address add 10.78.0.1/24 dev {to}"));
+    ip(pair, 0, &format!("link set {to} up"));
+}
+
+#[test]
+fn a_bridge_is_reached_by_itself_and_natively_by_its_member() {
+    let Some(_turn) = shared_turn() else { return };
+    let pair = Pair::new("bridge").unwrap();
+    ip(&pair, 0, "link add br0 type bridge");
+    ip(&pair, 0, "link set br0 address 02:00:00:00:00:99");
+    ip(&pair, 0, "link set eth0 master br0");
+    move_address(&pair, "br0");
+    let to = format!("--timeout 20 --to {PEER}");
+    for (interface, mode) in [("eth0", "native"), ("br0", "generic")] {
+        let [said, _] = arrives(&pair, "--interface eth0", &format!("--interface {interface} {to}"));
+        assert!(said.contains(&format!("{interface}: {mode} XDP")), "{said}");
+    }
+    let folder = Folder::new();
+    let mut receiver = receive(&pair, 0, &inbox(&folder), "--interface eth0 --from 10.78.0.1");
+    let mut sender = pair.command(1, Path::new(spray().get_program()));
+    sender.arg("send").arg(payload(&folder, BYTES)).args(["--insecure", "--interface", "eth0", "--to", "10.78.0.1"]);
+    let sent = sender.output().unwrap();
+    assert!(sent.status.success() && receiver.end().success(), "{}", text(&sent.stderr));
+}
+
+/// Those on top of another interface, where the kernel has them.
+#[test]
+fn an_interface_on_another_works_and_its_address_does_not_below() {
+    let Some(_turn) = shared_turn() else { return };
+    for kind in ["macvlan mode private", "ipvlan mode l2", "vlan id 5"] {
+        let pair = Pair::new("above").unwrap();
+        if !tried(&pair, 0, &format!("link add link eth0 name up0 type {kind}")) {
+            continue;
+        }
+        let is_vlan = kind.starts_with("vlan");
+        let peer = if is_vlan { "up0" } else { "eth0" };
+        if is_vlan {
+            ip(&pair, 1, "link add link eth0 name up0 type vlan id 5");
+            ip(&pair, 1, "address flush dev eth0");
+            ip(&pair, 1, &format!("address add {PEER}/24 dev up0"));
+            ip(&pair, 1, "link set up0 up");
+        }
+        move_address(&pair, "up0");
+        let to = format!("--timeout 20 --to {PEER}");
+        arrives(&pair, &format!("--interface {peer}"), &format!("--interface up0 {to}"));
+        let below = refused(&pair, &format!("--interface eth0 --from 10.78.0.1 {to}"));
+        let (said, name) = (text(&below.stderr), kind.split(' ').next().unwrap());
+        assert!(
+            below.status.code() == Some(2) && said.contains(&format!("the address of up0 ({name}) on eth0")),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_taken_over_says_what_it_is_before_anything_is_attached() {
+    let Some(_turn) = shared_turn() else { return };
+    let pair = Pair::new("unfit").unwrap();
+    let unfit = |interface: &str, reasons: [&str; 2]| {
+        let output = refused(&pair, &format!("--interface {interface} --to {PEER}"));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(reasons.iter().all(|reason| said.contains(reason)) && said.contains("--device udp"), "{said}");
+        assert!(!said.contains("XDP,"), "{said}");
+    };
+    unfit("lo", ["lo is the loopback", "use a NIC"]);
+    ip(&pair, 0, "tuntap add tun0 mode tun");
+    ip(&pair, 0, "link set tun0 up");
+    unfit("tun0", ["tun0 is an interface without Ethernet (tun)", "use a NIC"]);
+    if tried(&pair, 0, "link add link eth0 name up0 type ipvlan mode l3") {
+        unfit("up0", ["up0 is an interface without Ethernet (ipvlan)", "use a NIC"]);
+        ip(&pair, 0, "link del up0");
+    }
+    if tried(&pair, 0, "link add dummy0 type dummy") {
+        unfit("dummy0", ["dummy0 is a dummy", "use a NIC"]);
+    }
+    if tried(&pair, 0, "link add bond0 type bond") {
+        ip(&pair, 0, "link set eth0 down");
+        ip(&pair, 0, "link set eth0 master bond0");
+        move_address(&pair, "bond0");
+        unfit("bond0", ["bond0 is a bond", "`ip link set eth0 nomaster`"]);
+        unfit("eth0", ["eth0 is a part of bond0 (bond)", "`ip link set eth0 nomaster`"]);
+    }
+}
+
+/// The first link-local address of a side's `eth0`.
+fn link_local(pair: &Pair, side: usize) -> String {
+    let says = text(&shown(pair, side, "-o -6 address show dev eth0 scope link").stdout);
+    says.split_whitespace().nth(3).and_then(|word| word.split('/').next()).expect("a link-local address").into()
+}
+
+#[test]
+fn link_local_and_further_addresses_are_used_as_the_kernel_would() {
+    let Some(_turn) = shared_turn() else { return };
+    let pair = Pair::new("addresses").unwrap();
+    let (own, peer) = (link_local(&pair, 0), link_local(&pair, 1));
+    let listens = format!("--interface eth0 --from {peer}");
+    for from in [String::new(), format!(" --from {own}")] {
+        let [_, said] = arrives(&pair, &listens, &format!("--interface eth0 --timeout 20 --to {peer}{from}"));
+        assert!(said.contains(&own), "{said}");
+    }
+    for (arguments, reason) in [
+        (format!("--interface eth0 --to {peer}%eth0"), format!("give {peer} without %eth0")),
+        (format!("--interface eth0 --device udp --to {peer}"), "goes with --device xdp only".into()),
+    ] {
+        let output = refused(&pair, &arguments);
+        assert!(output.status.code() == Some(2) && text(&output.stderr).contains(&reason), "{}", text(&output.stderr));
+    }
+    for (side, own, v6) in [(0, "192.168.5.1/24", "fd00::1/64"), (1, "192.168.5.2/24", "fd00::2/64")] {
+        ip(&pair, side, &format!("address add {own} dev eth0"));
+        ip(&pair, side, &format!("address add {v6} dev eth0 nodad"));
+    }
+    for (peer, own) in [(PEER, "10.78.0.1"), ("192.168.5.2", "192.168.5.1"), ("fd00::2", "fd00::1")] {
+        let listens = format!("--interface eth0 --from {peer}");
+        let [_, said] = arrives(&pair, &listens, &format!("--interface eth0 --to {peer}"));
+        assert!(said.contains(&format!("connected: {own}\n")), "{said}");
+    }
+}
+
+/// An IPv6 address is tentative for as long as there is no link.
+#[test]
+fn a_link_that_comes_up_later_leads_to_an_ipv6_peer() {
+    let Some(_turn) = shared_turn() else { return };
+    let (pair, folder) = (Pair::new("tentative").unwrap(), Folder::new());
+    let (file, out) = (payload(&folder, BYTES), inbox(&folder));
+    ip(&pair, 1, "link set eth0 down");
+    for side in [0, 1] {
+        ip(&pair, side, &format!("address add fd00::{}/64 dev eth0", side + 1));
+    }
+    assert!(text(&shown(&pair, 0, "-6 address show dev eth0").stdout).contains("tentative"));
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| send(&pair, &file, "--interface eth0 --to fd00::2 --timeout 30"));
+        std::thread::sleep(Duration::from_millis(1500));
+        ip(&pair, 1, "link set eth0 up");
+        let mut receiver = receive(&pair, 1, &out, "--interface eth0 --from fd00::2");
+        let sent = sender.join().unwrap();
+        assert!(sent.status.success() && receiver.end().success(), "{}", text(&sent.stderr));
+    });
+}
+
+/// 24 MiB in 2 s; the MTU of `sides` becomes `mtu` in the meantime. Returns whether all arrived, and what both sides said.
+fn with_mtu(sides: &[usize], mtu: u32) -> (bool, [String; 2]) {
+    let (pair, folder) = (Pair::new("mtu").unwrap(), Folder::new());
+    let (file, out) = (payload(&folder, 24 << 20), inbox(&folder));
+    let receiver = receive(&pair, 1, &out, "--interface eth0 --timeout 3");
+    let slow = format!("--interface eth0 --to {PEER} --timeout 3 --cc fixed-rate --gbps 0.1");
+    let (sent, mut receiver) = std::thread::scope(|scope| {
+        let sender = scope.spawn(|| send(&pair, &file, &slow));
+        let receiver = receiver.until("connected: ");
+        std::thread::sleep(Duration::from_millis(300));
+        sides.iter().for_each(|&side| ip(&pair, side, &format!("link set eth0 mtu {mtu}")));
+        (sender.join().unwrap(), receiver)
+    });
+    let both = sent.status.success() && receiver.end().success();
+    if both {
+        assert!(std::fs::read(&file).unwrap() == std::fs::read(out.join("payload")).unwrap());
+    }
+    receiver.end();
+    (both, [text(&sent.stderr), receiver.said()])
+}
+
+#[test]
+fn an_mtu_that_becomes_smaller_is_named_and_a_longer_one_is_none_to_mind() {
+    let Some(_turn) = shared_turn() else { return };
+    let changed = "the MTU of eth0 is 1400 now and was 3498 at the start";
+    // What the kernel copies to the wire, no MTU of this side cuts.
+    let (arrived, [said, _]) = with_mtu(&[0], 1400);
+    assert!(arrived && said.contains(changed), "{said}");
+    for sides in [&[1][..], &[0, 1]] {
+        let (arrived, [sender, receiver]) = with_mtu(sides, 1400);
+        assert!(!arrived && sender.contains("packets of up to 3498 bytes no longer arrive"), "{sender}");
+        assert!(receiver.contains(changed) && sender.contains(changed) == (sides.len() == 2), "{sender}{receiver}");
+    }
+    let (arrived, said) = with_mtu(&[0, 1], 3506);
+    assert!(arrived && !said.concat().contains("MTU"), "{said:?}");
+}
+
+#[test]
+fn whoever_has_an_interface_is_named_to_the_next() {
+    let Some(_turn) = shared_turn() else { return };
+    let (pair, folder) = (Pair::new("second").unwrap(), Folder::new());
+    let first = receive(&pair, 0, &inbox(&folder), "--interface eth0");
+    let second = refused(&pair, &format!("--interface eth0 --to {PEER}"));
+    let (said, pid) = (text(&second.stderr), first.0.id());
+    assert_eq!(second.status.code(), Some(2), "{said}");
+    for part in ["`steer`, held by spray (process ", &format!("`kill {pid}`"), "`bpftool link detach id "] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
