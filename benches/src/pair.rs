@@ -6,10 +6,10 @@ use bytes::Bytes;
 use spray_wire::Kind;
 
 use super::{End, Ends, KEY, Load, STEP_PS, Stopwatch, host, network};
-use spray_nic::device::{MemoryDevice, MemoryNetwork};
+use spray_nic::device::MemoryDevice;
 use spray_nic::endpoint::{Lent, Sink, Source};
 use spray_nic::keys::Keys;
-use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Time};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Shard, Time};
 
 /// Messages that wait at a connection: one is sent, another follows it.
 const QUEUED: usize = 2;
@@ -66,8 +66,17 @@ impl Pair {
     #[must_use]
     pub fn new(load: &Load) -> Self {
         let network = network();
-        let sender = Sending::new(&network, 1, load);
-        let mut pair = Self { sender, receiver: endpoint(&network, 2, load), now: Time::ZERO };
+        Self::between([host(1), host(2)].map(|host| network.attach(host.mac)), Shard::WHOLE, load)
+    }
+
+    /// As [`new`](Self::new), between these devices of two hosts, for this one of each host's shards.
+    ///
+    /// # Panics
+    /// When `load` does not fit an endpoint.
+    #[must_use]
+    pub fn between([from, to]: [MemoryDevice; 2], shard: Shard, load: &Load) -> Self {
+        let sender = Sending::new(endpoint(from, (1, shard), load), load);
+        let mut pair = Self { sender, receiver: endpoint(to, (2, shard), load), now: Time::ZERO };
         let mut watch = Stopwatch::start();
         for _ in 0..load.connections {
             let connection = pair.sender.endpoint.connect(pair.now, host(2), None).expect("a free slot");
@@ -105,6 +114,11 @@ impl Pair {
         let (sent, received) = (self.sender.endpoint.stats(), self.receiver.stats());
         let is_sound = sent.sent[Kind::Data] == received.received[Kind::Data] && received.duplicates == 0;
         if is_sound { Ok(()) } else { Err(format!("sender {sent:?}, receiver {received:?}")) }
+    }
+
+    /// Polls both ends once.
+    pub fn turn(&mut self) {
+        self.step(&mut Stopwatch::start());
     }
 
     fn step(&mut self, watch: &mut Stopwatch) {
@@ -160,9 +174,9 @@ impl Hosts {
 }
 
 impl Sending {
-    fn new(network: &MemoryNetwork, number: u16, load: &Load) -> Self {
+    fn new(endpoint: Endpoint<MemoryDevice>, load: &Load) -> Self {
         let message = Bytes::from(vec![7; load.message_bytes()]);
-        Self { endpoint: endpoint(network, number, load), message, in_place: load.in_place }
+        Self { endpoint, message, in_place: load.in_place }
     }
 
     fn poll(&mut self, now: Time) {
@@ -199,12 +213,12 @@ fn receive(endpoint: &mut Endpoint<MemoryDevice>, now: Time) {
     }
 }
 
-fn endpoint(network: &MemoryNetwork, number: u16, load: &Load) -> Endpoint<MemoryDevice> {
+fn endpoint(device: MemoryDevice, (number, shard): (u16, Shard), load: &Load) -> Endpoint<MemoryDevice> {
     let host = host(number);
     let config = EndpointConfig::new(host.address, host.mac, load.flow());
     // Every end has the same key.
     let keys = load.sealed.then(|| Keys::new(KEY.parse().expect("64 digits"), Vec::new()));
-    let config = EndpointConfig { max_connections: load.connections.max(2), keys, ..config };
-    let endpoint = Endpoint::new(network.attach(host.mac), config).expect("a sound configuration");
+    let config = EndpointConfig { max_connections: load.connections.max(2), keys, shard, seed: Some(1), ..config };
+    let endpoint = Endpoint::new(device, config).expect("a sound configuration");
     if load.in_place { endpoint.with_sink(Box::new(Look)) } else { endpoint }
 }

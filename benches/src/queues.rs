@@ -1,33 +1,49 @@
-//! Queues that share nothing: a thread and a device each.
+//! Two hosts with several queues: a thread and an endpoint for each.
 
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use super::{Load, Pair};
+use super::{Load, MTU, Pair, host};
+use spray_nic::Shard;
+use spray_nic::device::{MemoryConfig, MemoryNetwork, Steering};
 use spray_nic::sys::{monotonic_ns, pin_to_cpu};
 
-/// Has so many queues carry as many packets each at the same time, every one by a thread on a CPU of its own: both ends of
-/// its connections, and the devices between them. Returns the packets that all of them together carried in a second.
+/// Has two hosts with so many queues carry as many packets a queue, each queue by a thread on a CPU of its own: both ends of its
+/// connections, and the devices between them. Where frames come by another queue than that of their connection, threads hand them over.
+/// Returns the packets that all threads together carried in a second.
 ///
 /// # Panics
 /// When a thread does.
 #[must_use]
-pub fn packets_per_s(load: &Load, queues: usize, packets: u64) -> f64 {
-    let barrier = Barrier::new(queues);
-    let carry = |queue| {
+pub fn packets_per_s(load: &Load, queues: usize, steering: Steering, packets: u64) -> f64 {
+    let network =
+        MemoryNetwork::new(MemoryConfig { mtu: MTU, queues: queues as u32, steering, ..MemoryConfig::default() });
+    let [from, to] = [host(1), host(2)].map(|host| network.attach_shards(host.mac).expect("pipes to wake threads by"));
+    let (ready, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // Whoever waits for the others goes on carrying what is theirs.
+    let meet = |pair: &mut Pair, there: &AtomicUsize| {
+        there.fetch_add(1, Ordering::Relaxed);
+        while there.load(Ordering::Relaxed) < queues {
+            pair.turn();
+        }
+    };
+    let carry = |(devices, shard): (_, Shard)| {
         // A machine with fewer CPUs shares them, and the figures say so.
-        let _ = pin_to_cpu(queue);
-        let mut pair = Pair::new(load);
+        let _ = pin_to_cpu(shard.number().into());
+        let mut pair = Pair::between(devices, shard, load);
         pair.run(packets / 4);
-        barrier.wait();
+        meet(&mut pair, &ready);
         let first_ns = monotonic_ns();
         let before = pair.packets();
         pair.run(packets);
-        (first_ns, monotonic_ns(), pair.packets() - before)
+        let span = (first_ns, monotonic_ns(), pair.packets() - before);
+        meet(&mut pair, &done);
+        span
     };
     let spans: Vec<(u64, u64, u64)> = thread::scope(|scope| {
         let carry = &carry;
-        let threads: Vec<_> = (0..queues).map(|queue| scope.spawn(move || carry(queue))).collect();
+        let shards = from.into_iter().zip(to).map(|(from, to)| [from, to]).zip(Shard::all(queues));
+        let threads: Vec<_> = shards.map(|shard| scope.spawn(move || carry(shard))).collect();
         threads.into_iter().map(|thread| thread.join().expect("a queue does not panic")).collect()
     });
     let first_ns = spans.iter().map(|span| span.0).min().unwrap_or(0);

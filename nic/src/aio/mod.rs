@@ -38,6 +38,7 @@ mod tests;
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     sync::Arc,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -53,6 +54,8 @@ use crate::{
     host::Host,
     waker::Waker,
 };
+#[cfg(feature = "xdp")]
+use crate::{device::TakeOverError, host::HostConfig};
 
 /// Most commands that wait for the driver thread. Callers wait when there are more.
 const COMMANDS: usize = 1024;
@@ -92,14 +95,16 @@ impl From<Peer> for Destination {
     }
 }
 
-/// A [`Host`] on a thread of its own. The thread lives until this handle and all its connections are dropped, and up to two seconds longer,
-/// until all that was sent is delivered.
+/// A host on threads of its own: a [`Host`] on one, or one for each of its shards. The threads live until this handle and all its connections
+/// are dropped, and up to two seconds longer, until all that was sent is delivered.
 #[derive(Debug)]
 pub struct Endpoint {
-    shared: Handle,
+    shards: Box<[Handle]>,
+    /// Connections that were begun: shards take turns.
+    begun: AtomicUsize,
     accepted: Mutex<mpsc::Receiver<Opened>>,
-    /// Closed once the thread has ended.
-    ended: oneshot::Receiver<()>,
+    /// Each is closed once its shard's thread has ended.
+    ended: Vec<oneshot::Receiver<()>>,
     local: Peer,
     /// The device finds peers by their addresses.
     finds_ways: bool,
@@ -108,13 +113,16 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Takes an interface of this thread's network namespace over by [`Host::open`], and starts the host on a thread that sleeps when idle.
+    /// Takes an interface of this thread's network namespace over by [`Host::open_shards`], and starts a thread for each of its queues, but
+    /// no more than there are CPUs; they sleep when idle. Connections are dealt out to them in turn.
     ///
     /// # Errors
     /// Says what stands in the way, and what to do about it.
     #[cfg(feature = "xdp")]
     pub fn open(interface: &str) -> Result<Self, Error> {
-        Self::start(Host::open(interface)?, DriverOptions::real())
+        let shards = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let config = HostConfig { shards, ..HostConfig::of(interface).map_err(TakeOverError::from)? };
+        Self::start_all(Host::open_shards(config, |device| device)?, DriverOptions::real())
     }
 
     /// Opens UDP sockets of an address of this machine by [`Host::open_udp`], as any user, and starts the host on a thread that sleeps when
@@ -140,21 +148,43 @@ impl Endpoint {
     ///
     /// # Errors
     /// When the thread cannot be started as they say.
-    pub fn start<D: Device + Send + 'static>(mut host: Host<D>, options: DriverOptions) -> Result<Self, Error> {
-        host.start().map_err(Error::Thread)?;
-        let EndpointConfig { address, mac, .. } = *host.endpoint.config();
-        let finds_ways = host.endpoint.device().finds_ways();
+    pub fn start<D: Device + Send + 'static>(host: Host<D>, options: DriverOptions) -> Result<Self, Error> {
+        Self::start_all(vec![host], options)
+    }
+
+    /// Starts all shards of a host, each on a thread that runs as `options` say: on the CPU that they name, if they do, the next one on the
+    /// next CPU.
+    ///
+    /// # Errors
+    /// When a thread cannot be started as they say.
+    ///
+    /// # Panics
+    /// Without any shard.
+    pub fn start_all<D: Device + Send + 'static>(
+        mut shards: Vec<Host<D>>,
+        options: DriverOptions,
+    ) -> Result<Self, Error> {
+        let first = shards.first_mut().expect("a host has a shard at least");
+        first.start().map_err(Error::Thread)?;
+        let EndpointConfig { address, mac, .. } = *first.endpoint.config();
+        let finds_ways = first.endpoint.device().finds_ways();
         #[cfg(feature = "xdp")]
-        let resolver = host.resolver();
-        let waker = Arc::new(Waker::new().map_err(Error::Thread)?);
-        let (commands, commands_in) = mpsc::channel(COMMANDS);
-        let (notices, notices_in) = mpsc::unbounded_channel();
+        let resolver = first.resolver();
         let (accepted, accepted_in) = mpsc::channel(BACKLOG);
-        let shared = Handle { commands, notices, waker };
-        let inputs = thread::Inputs { commands: commands_in, notices: notices_in, accepted };
-        let ended = thread::start(host, inputs, &shared, options).map_err(Error::Thread)?;
+        let (mut handles, mut ended) = (Vec::with_capacity(shards.len()), Vec::with_capacity(shards.len()));
+        for (number, host) in shards.into_iter().enumerate() {
+            let waker = Arc::new(Waker::new().map_err(Error::Thread)?);
+            let (commands, commands_in) = mpsc::channel(COMMANDS);
+            let (notices, notices_in) = mpsc::unbounded_channel();
+            let handle = Handle { commands, notices, waker };
+            let inputs = thread::Inputs { commands: commands_in, notices: notices_in, accepted: accepted.clone() };
+            let options = DriverOptions { cpu: options.cpu.map(|cpu| cpu + number), ..options };
+            ended.push(thread::start(host, inputs, &handle, options).map_err(Error::Thread)?);
+            handles.push(handle);
+        }
         Ok(Self {
-            shared,
+            shards: handles.into(),
+            begun: AtomicUsize::new(0),
             accepted: Mutex::new(accepted_in),
             ended,
             local: Peer { address, mac },
@@ -173,7 +203,9 @@ impl Endpoint {
             Destination::Peer(peer) => peer,
             Destination::Address(address) => Peer { address, mac: self.resolve(address).await? },
         };
-        self.shared.ask(|reply| Command::Connect { peer, reply }).await?.map(Connection::new)
+        let turn = self.begun.fetch_add(1, Ordering::Relaxed);
+        let shard = &self.shards[turn % self.shards.len()];
+        shard.ask(|reply| Command::Connect { peer, reply }).await?.map(Connection::new)
     }
 
     async fn resolve(&self, address: IpAddr) -> Result<[u8; 6], Error> {
@@ -201,23 +233,30 @@ impl Endpoint {
         self.accepted.lock().await.recv().await.map(Connection::new).ok_or(Error::Stopped)
     }
 
-    /// The endpoint's counters.
+    /// The endpoint's counters, those of all shards together.
     ///
     /// # Errors
-    /// When the driver thread has ended.
+    /// When a driver thread has ended.
     pub async fn stats(&self) -> Result<EndpointStats, Error> {
-        self.shared.ask(|reply| Command::Stats { reply }).await
+        let mut all = Vec::with_capacity(self.shards.len());
+        for shard in &self.shards {
+            all.push(shard.ask(|reply| Command::Stats { reply }).await?);
+        }
+        Ok(all.into_iter().sum())
     }
 
     /// Ends the endpoint: resolves once all its handles are dropped, its connections have ended, for which they have two seconds, and the
     /// interface is given back.
     pub async fn close(self) {
-        let Self { shared, accepted, ended, .. } = self;
+        let Self { shards, accepted, ended, .. } = self;
         drop(accepted);
-        let waker = Arc::clone(&shared.waker);
-        drop(shared);
-        waker.wake();
-        // Nothing is ever sent.
-        let _ = ended.await;
+        for Handle { commands, notices, waker } in shards {
+            drop((commands, notices));
+            waker.wake();
+        }
+        for thread in ended {
+            // Nothing is ever sent.
+            let _ = thread.await;
+        }
     }
 }

@@ -194,3 +194,39 @@ fn an_endpoint_that_is_closed_has_delivered_what_was_sent() {
         }
     });
 }
+
+#[test]
+fn shards_share_the_connections_of_their_host() {
+    const SHARDS: usize = 2;
+    let network = MemoryNetwork::new(MemoryConfig {
+        queues: SHARDS as u32,
+        steering: crate::device::Steering::Hash,
+        ..MemoryConfig::default()
+    });
+    let host = |number| {
+        let config = EndpointConfig::real(address(number, false), mac(number), 3498).unwrap();
+        let shards = network.attach_shards(mac(number)).unwrap().into_iter().zip(crate::Shard::all(SHARDS));
+        let hosts =
+            shards.map(|(device, shard)| Host::new(device, EndpointConfig { shard, ..config.clone() }).unwrap());
+        Endpoint::start_all(hosts.collect(), DriverOptions::default()).unwrap()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let (client, server) = (host(0), host(1));
+        let mut pairs = Vec::new();
+        for _ in 0..2 * SHARDS {
+            let ours = client.connect(server.local()).await.unwrap();
+            pairs.push((ours, server.accept().await.unwrap()));
+        }
+        for (number, (ours, theirs)) in pairs.iter_mut().enumerate() {
+            let (sent, received) = tokio::join!(ours.send(content(number, 100_000)), theirs.recv());
+            sent.unwrap();
+            assert_eq!(received.unwrap().unwrap().data, content(number, 100_000));
+        }
+        let stats = server.stats().await.unwrap();
+        assert_eq!((stats.received[spray_wire::Kind::Accept], stats.unknown_connection), (0, 0));
+        assert!(stats.received[spray_wire::Kind::Data] >= 2 * SHARDS as u64 * 29, "{stats:?}");
+        drop(pairs);
+        tokio::join!(client.close(), server.close());
+    });
+}

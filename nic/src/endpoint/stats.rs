@@ -1,6 +1,7 @@
 //! What an endpoint counts.
 
-use std::ops::Index;
+use std::iter::Sum;
+use std::ops::{Add, Index};
 
 use spray_core::flow::{Limits, ReceiverStats, SenderStats};
 use spray_wire::{Body, Kind};
@@ -27,6 +28,15 @@ impl KindCounts {
 
     pub(crate) fn count(&mut self, body: &Body) {
         self.0[body.kind().index()] += 1;
+    }
+}
+
+impl Add for KindCounts {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
+        self
     }
 }
 
@@ -59,6 +69,17 @@ macro_rules! counters {
                 let causes = [$((stringify!($field), self.$field)),+];
                 let causes = causes.into_iter().map(|(name, count)| (name.to_string(), count));
                 kinds("sent", self.sent).chain(kinds("received", self.received)).chain(causes)
+            }
+        }
+
+        /// The counters of several endpoints together.
+        impl Sum for $Stats {
+            fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+                all.fold(Self::default(), |sum, one| Self {
+                    sent: sum.sent + one.sent,
+                    received: sum.received + one.received,
+                    $($field: sum.$field + one.$field,)+
+                })
             }
         }
     };

@@ -292,7 +292,7 @@ mod tests {
     fn targets_stand_beside_figures() {
         // By name, as objects may be sorted.
         let object = json!({
-            "own": 1.0, "own_target": 2.0, "ratio_two_queues": 1.85,
+            "own": 1.0, "own_target": 2.0, "ratio_two_queues": 1.95,
             "rows": [{ "hosts": 128, "median_s": 0.151 }, { "hosts": 1024, "median_s": 1.84 }],
             "seen": 3, "sender_ns": 210.4,
         });
