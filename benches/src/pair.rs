@@ -145,7 +145,9 @@ impl Hosts {
     #[must_use]
     pub fn new(load: &Load, hosts: u16) -> Self {
         let network = network();
-        let mut hosts: Vec<Sending> = (0..hosts).map(|number| Sending::new(&network, number, load)).collect();
+        let mut hosts: Vec<Sending> = (0..hosts)
+            .map(|number| Sending::new(endpoint(network.attach(host(number).mac), (number, Shard::WHOLE), load), load))
+            .collect();
         let count = hosts.len() as u16;
         for (number, sending) in (1..).zip(&mut hosts) {
             let connection = sending.endpoint.connect(Time::ZERO, host(number % count), None).expect("a free slot");

@@ -9,6 +9,7 @@ use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Peer, Time};
 
 use super::adjust;
+use super::board::Board;
 use super::format::{Message, Request, What, data, ping};
 use super::interval::{HEAD, Interval, Look};
 use super::pump::Pump;
@@ -29,15 +30,18 @@ const SPARE_S: u32 = 5;
 pub fn perf(arguments: &args::Perf) -> Outcome {
     let path = Path { next_hop: arguments.peer_mac, ..Path::new(&arguments.overrides)? };
     path.check()?;
-    let mut session = Session::open_with(&arguments.interface, Some(arguments.server), &path, adjust)?;
+    let (server, most) = (Some(arguments.server), arguments.parallel as usize);
+    let mut session = Session::open_shards(&arguments.interface, server, &path, most, adjust)?;
     let peer = session.peer(arguments.server)?;
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
-    let mut client = Client::new(Plan::new(arguments), peer);
-    let outcome = session.run(&stop, |endpoint, now| client.step(endpoint, now));
+    let board = Board::new(session.shards());
+    let mut clients = Client::all(Plan::new(arguments), peer, &board);
+    let steps = clients.iter_mut().map(|client| |endpoint: &mut _, now| client.step(endpoint, now));
+    let outcome = session.run_all(&stop, steps.collect());
     session.end();
     outcome?;
-    client.report(&arguments.server.to_string(), &session.taken())
+    Client::together(clients).report(&arguments.server.to_string(), &session.taken())
 }
 
 /// Longest round trip that is told from longer ones: an hour, beyond which the connection has failed.
@@ -71,9 +75,16 @@ impl Plan {
     }
 }
 
-pub(super) struct Client {
+/// One thread's part of the connections. The first one says what comes of all.
+pub(super) struct Client<'a> {
     plan: Plan,
     peer: Peer,
+    board: &'a Board,
+    thread: usize,
+    /// How many connections it opens.
+    share: usize,
+    /// When it has looked last what its connections have counted.
+    counted_at: Time,
     connections: HashMap<ConnectionId, Lane>,
     /// When the last connection was open, with what was counted then.
     begun: Option<Look>,
@@ -93,11 +104,35 @@ struct Lane {
     pinged_at: Time,
 }
 
-impl Client {
-    pub(super) fn new(plan: Plan, peer: Peer) -> Self {
+/// How often a thread puts up what it has counted.
+const COUNT_PS: u64 = 2_000_000_000;
+
+impl<'a> Client<'a> {
+    /// One for each thread of the board.
+    pub(super) fn all(plan: Plan, peer: Peer, board: &'a Board) -> Vec<Self> {
+        (0..board.threads()).map(|thread| Self::new(plan, peer, board, thread)).collect()
+    }
+
+    /// The first one, with the round trips that all have measured.
+    fn together(all: Vec<Self>) -> Self {
+        all.into_iter()
+            .reduce(|mut first, other| {
+                // They have the same bounds.
+                let _ = first.round_trips.add(&other.round_trips);
+                first
+            })
+            .expect("a board has a thread at least")
+    }
+
+    fn new(plan: Plan, peer: Peer, board: &'a Board, thread: usize) -> Self {
+        let (parallel, threads) = (plan.parallel as usize, board.threads());
         Self {
             plan,
             peer,
+            board,
+            thread,
+            share: parallel / threads + usize::from(thread < parallel % threads),
+            counted_at: Time::ZERO,
             connections: HashMap::new(),
             begun: None,
             last: Look::default(),
@@ -109,7 +144,7 @@ impl Client {
 
     /// Does what the last poll of the endpoint has made possible.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
-        while self.connections.len() < self.plan.parallel as usize {
+        while self.connections.len() < self.share {
             match endpoint.connect(now, self.peer, None) {
                 Ok(connection) => drop(self.connections.insert(connection, Lane::default())),
                 Err(error) => return ControlFlow::Break(Err(Failure::failed(error))),
@@ -120,11 +155,20 @@ impl Client {
                 return ControlFlow::Break(Err(failure));
             }
         }
+        if self.begun.is_none() && self.are_open() && self.board.are_ready() {
+            if let Err(failure) = self.begin(endpoint, now) {
+                return ControlFlow::Break(Err(failure));
+            }
+        }
         let Some(begun) = self.begun else { return ControlFlow::Continue(()) };
         for (connection, lane) in &mut self.connections {
             if let Some(pump) = &mut lane.pump {
                 pump.fill(endpoint, *connection, now);
             }
+        }
+        if self.thread > 0 {
+            self.count(endpoint, now);
+            return ControlFlow::Continue(());
         }
         let is_over = now >= begun.at().after(self.plan.time_ps);
         if is_over || now >= self.last.at().after(self.plan.interval_ps) {
@@ -138,8 +182,8 @@ impl Client {
             EndpointEvent::Connected { connection, .. } => {
                 endpoint.send(connection, self.plan.request.encode()).map_err(Failure::failed)?;
                 self.connections.entry(connection).or_default().is_open = true;
-                if self.connections.values().all(|lane| lane.is_open) {
-                    self.begin(endpoint, now)?;
+                if self.are_open() {
+                    self.board.say_ready();
                 }
             }
             EndpointEvent::Received { connection, data, .. } => {
@@ -165,11 +209,29 @@ impl Client {
         Ok(())
     }
 
+    /// Whether all connections of this thread are open.
+    fn are_open(&self) -> bool {
+        self.connections.values().all(|lane| lane.is_open)
+    }
+
+    /// Puts up what a thread has counted, if it is time.
+    fn count<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
+        if now >= self.counted_at.after(COUNT_PS) {
+            self.counted_at = now;
+            self.board.put(self.thread, self.sight(endpoint, now));
+        }
+    }
+
+    /// What this thread's connections have counted.
+    fn sight<D: Device>(&self, endpoint: &Endpoint<D>, now: Time) -> Look {
+        let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        Look::new(endpoint, &connections, now)
+    }
+
     /// All connections are open: the time begins.
     fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
         let Request { what, bytes, .. } = self.plan.request;
-        let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
-        self.last = Look::new(endpoint, &connections, now);
+        self.last = self.board.sum(self.sight(endpoint, now));
         self.begun = Some(self.last);
         for (connection, lane) in &mut self.connections {
             match what {
@@ -181,7 +243,7 @@ impl Client {
                 What::Down => {}
             }
         }
-        if what != What::Latency {
+        if what != What::Latency && self.thread == 0 {
             say!("{HEAD}");
         }
         Ok(())
@@ -196,8 +258,7 @@ impl Client {
     }
 
     fn look<D: Device>(&mut self, endpoint: &Endpoint<D>, begun: &Look, is_over: bool, now: Time) {
-        let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
-        let look = Look::new(endpoint, &connections, now);
+        let look = self.board.sum(self.sight(endpoint, now));
         let intervals = Interval::between(self.plan.request.what, begun.at(), &self.last, &look);
         intervals.iter().for_each(|interval| say!("{}", interval.line()));
         self.intervals.extend(intervals);

@@ -31,6 +31,15 @@ impl Look {
         Self { at, sender, receiver, rtt_p50_us, rtt_p99_us }
     }
 
+    /// Both together, at the time of this one.
+    pub fn plus(mut self, other: &Self) -> Self {
+        self.sender.add(&other.sender);
+        self.receiver.add(&other.receiver);
+        self.rtt_p50_us = self.rtt_p50_us.max(other.rtt_p50_us);
+        self.rtt_p99_us = self.rtt_p99_us.max(other.rtt_p99_us);
+        self
+    }
+
     /// When it was.
     pub fn at(&self) -> Time {
         self.at

@@ -5,9 +5,11 @@
 //! | `format` | what the two say to each other |
 //! | `serve` | the side that waits |
 //! | `client` | the side that asks, and measures |
+//! | `board` | what its threads have counted |
 //! | `pump` | a connection that always has something to send |
 //! | `interval` | what is measured: lines, and JSON |
 
+mod board;
 mod client;
 mod format;
 mod interval;

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use serde_json::json;
 use spray_nic::device::Device;
-use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Time};
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Shard, Time};
 
 use super::adjust;
 use super::format::{Message, What, data};
@@ -26,13 +26,15 @@ use crate::{note, say};
 pub fn serve(arguments: &args::Serve) -> Outcome {
     let path = Path::new(&arguments.overrides)?;
     path.check()?;
-    let mut session = Session::open_with(&arguments.interface, arguments.interface.steered.from, &path, adjust)?;
+    let own = arguments.interface.steered.from;
+    let mut session = Session::open_shards(&arguments.interface, own, &path, Shard::MOST, adjust)?;
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     note!("listening on {} as {}{whose}", session.device_name(), session.config().address);
-    let mut server = Server::default();
-    let outcome = session.run(&stop, |endpoint, now| server.step(endpoint, now));
+    let mut servers: Vec<Server> = (0..session.shards()).map(|_| Server::default()).collect();
+    let steps = servers.iter_mut().map(|server| |endpoint: &mut _, now| server.step(endpoint, now));
+    let outcome = session.run_all(&stop, steps.collect());
     session.end();
     outcome
 }

@@ -6,6 +6,7 @@ use spray_nic::device::{MemoryDevice, MemoryNetwork};
 use spray_nic::{Endpoint, EndpointConfig, Peer, Time};
 
 use super::adjust;
+use super::board::Board;
 use super::client::{Client, Plan};
 use super::format::{Request, What};
 use super::serve::Server;
@@ -26,7 +27,9 @@ fn measure(what: What, bytes: u32) -> serde_json::Value {
     let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
     let request = Request { what, bytes, seconds: 60 };
     let plan = Plan { request, parallel: 2, time_ps: 20 * MS, interval_ps: 5 * MS };
-    let (mut asks, mut answers, mut now) = (Client::new(plan, peer), Server::default(), Time::ZERO);
+    let board = Board::new(1);
+    let mut asks = Client::all(plan, peer, &board).remove(0);
+    let (mut answers, mut now) = (Server::default(), Time::ZERO);
     loop {
         now = now.after(5 * US);
         assert!(now.ps() < 1000 * MS, "it goes on and on");

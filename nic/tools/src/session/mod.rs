@@ -3,6 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `open` | the device that the command line asks for |
+//! | `shards` | a thread for each shard of the host |
 //! | `path` | what is said of the path, and the settings of connections over it |
 //! | `taken` | how packets get from the NIC to the endpoint and back |
 //! | `trust` | keys, and the command that makes them |
@@ -12,13 +13,16 @@ mod freezes;
 mod mtu;
 mod open;
 mod path;
+mod shards;
 mod taken;
 mod tap;
 mod trust;
 
 use std::net::IpAddr;
+use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::os::fd::RawFd;
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use spray_nic::device::{Device, Nic, XskInterface};
@@ -44,6 +48,8 @@ use crate::stop::Stop;
 /// A host on a real network. Dropping it closes the sockets, and detaches the program of an interface that was taken over.
 pub struct Session {
     host: Host<Nic>,
+    /// The host's further shards.
+    others: Vec<Host<Nic>>,
     /// What users know the device by.
     name: String,
     /// The Ethernet address that the user gave for the next hop.
@@ -84,20 +90,38 @@ impl Session {
         path: &Path,
         adjust: impl FnOnce(&mut EndpointConfig),
     ) -> Outcome<Self> {
+        Self::open_shards(arguments, peer, path, 1, adjust)
+    }
+
+    /// As [`Session::open_with`], with a shard for each queue, `most` at most and no more than there are CPUs: for
+    /// [`run_all`](Self::run_all). A capture and metrics are of one thread, so with them there is one shard.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn open_shards(
+        arguments: &args::Interface,
+        peer: Option<IpAddr>,
+        path: &Path,
+        most: usize,
+        adjust: impl FnOnce(&mut EndpointConfig),
+    ) -> Outcome<Self> {
         let name = open::name(&arguments.way);
         let _span = info_span!("open", interface = %name).entered();
         let metrics = metrics::session::Session::new(Metrics::open(arguments.publish.metrics)?);
         let keys = trust::keys(&arguments.trust)?;
-        let mut host = open::host(arguments, peer, path, keys, adjust)?;
-        note!("spray: {name}: {}", Taken::of(host.endpoint.device()));
         let watching = tap::begin(&arguments.captures, &name)?;
+        let is_watched = watching.is_some() || arguments.publish.metrics.is_some();
+        let most = if is_watched { 1 } else { most.min(available_parallelism().map_or(1, NonZero::get)) };
+        let mut others = open::hosts(arguments, peer, path, (keys, most), adjust)?;
+        let mut host = others.remove(0);
+        note!("spray: {name}: {}", Taken::of(host.endpoint.device()));
         if let Some(Watching { watch, .. }) = &watching {
             host.endpoint = host.endpoint.with_tap(Box::new(Tap::new(watch.clone())));
         }
         let outage = Outage::new(&name, Duration::from_secs(arguments.timeout));
         let mtu = mtu::Watch::new(&name, host.mtu());
         let (freezes, wakers) = (Freezes::default(), Vec::new());
-        Ok(Self { host, name, next_hop: path.next_hop, freezes, wakers, outage, mtu, metrics, watching })
+        Ok(Self { host, others, name, next_hop: path.next_hop, freezes, wakers, outage, mtu, metrics, watching })
     }
 
     /// The endpoint's settings.
@@ -184,6 +208,7 @@ impl Session {
     /// Ends all connections at once, tells their peers, and ends the capture. Tells of strays.
     pub fn end(&mut self) {
         self.host.abort();
+        self.others.iter_mut().for_each(Host::abort);
         self.end_capture();
         strays_line(self.strays()).inspect(|line| note!("spray: {line}"));
         let fragmented = matches!(self.host.endpoint.device(), Nic::Udp(device) if device.has_fragmented());

@@ -22,26 +22,29 @@ pub fn name(way: &Way) -> String {
     way.interface.clone().unwrap_or_else(|| "UDP".into())
 }
 
-/// Opens the device, and an endpoint on it with settings that `adjust` changes.
+/// Opens the device, and an endpoint on it with settings that `adjust` changes: the shards of a host, `most` at most. On UDP sockets it has
+/// one.
 ///
 /// # Errors
 /// 2 when the kernel does not let us, or something that was given does not fit.
-pub fn host(
+pub fn hosts(
     arguments: &args::Interface,
     peer: Option<IpAddr>,
     path: &Path,
-    keys: Option<Keys>,
+    (keys, most): (Option<Keys>, usize),
     adjust: impl FnOnce(&mut EndpointConfig),
-) -> Outcome<Host<Nic>> {
+) -> Outcome<Vec<Host<Nic>>> {
     check_families(arguments.steered.from, peer)?;
     if arguments.way.device == Some(Device::Udp) {
         let (sockets, mut endpoint) = udp(arguments, peer, path, keys)?;
         adjust(&mut endpoint);
-        return Host::open_udp_as(sockets, endpoint, Nic::Udp).map_err(Failure::refused);
+        let host = Host::open_udp_as(sockets, endpoint, Nic::Udp).map_err(Failure::refused)?;
+        return Ok(vec![host]);
     }
     let mut config = xdp(arguments, peer, path, keys)?;
+    config.shards = most;
     adjust(&mut config.endpoint);
-    debug_span!("load and attach").in_scope(|| Host::open_as(config, Nic::Xdp)).map_err(without_rights)
+    debug_span!("load and attach").in_scope(|| Host::open_shards(config, Nic::Xdp)).map_err(without_rights)
 }
 
 /// Whoever has no rights, or no interface of the right kind, has another way.

@@ -54,8 +54,10 @@ pub struct Interface {
     /// Whether the command's thread drives the NIC, and if so, whether interrupts are off meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     busy_polls_alone: Option<bool>,
-    /// Queues that have a socket, all of them served by one thread.
+    /// Queues that have a socket.
     queues: usize,
+    /// Threads that serve them.
+    threads: usize,
 }
 
 impl Interface {
@@ -68,6 +70,7 @@ impl Interface {
             distrust: device.distrust().map(Into::into),
             busy_polls_alone: device.busy_polls(),
             queues: device.queues(),
+            threads: device.shards(),
         }
     }
 }
@@ -75,9 +78,12 @@ impl Interface {
 impl fmt::Display for Interface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let copy = if self.zero_copy { "zero-copy" } else { "copied by the kernel" };
-        let queues = match self.queues {
-            1 => "one queue".into(),
-            queues => format!("{queues} queues on one thread"),
+        let queues = match (self.queues, self.threads) {
+            (1, _) => "one queue".into(),
+            (queues, 1) => format!("{queues} queues on one thread"),
+            (queues, threads) => {
+                format!("{queues} queues on {threads} threads, which hand each other what comes by another's queue")
+            }
         };
         let polls = match self.busy_polls_alone {
             None => "",
@@ -113,6 +119,7 @@ mod tests {
             distrust: None,
             busy_polls_alone,
             queues: 4,
+            threads: 1,
         };
         assert_eq!(native.to_string(), "native XDP, zero-copy, 4 queues on one thread");
         let polling = Interface { busy_polls_alone: Some(true), ..native.clone() };

@@ -1,0 +1,44 @@
+//! Where the threads of `spray perf` put up what they have counted.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::interval::Look;
+
+/// One place for each thread.
+#[derive(Debug)]
+pub(super) struct Board {
+    looks: Box<[Mutex<Look>]>,
+    ready: AtomicUsize,
+}
+
+impl Board {
+    pub(super) fn new(threads: usize) -> Self {
+        Self { looks: (0..threads).map(|_| Mutex::default()).collect(), ready: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn threads(&self) -> usize {
+        self.looks.len()
+    }
+
+    /// All connections of a thread are open.
+    pub(super) fn say_ready(&self) {
+        self.ready.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether those of all threads are.
+    pub(super) fn are_ready(&self) -> bool {
+        self.ready.load(Ordering::Relaxed) >= self.looks.len()
+    }
+
+    /// Puts up what a thread has counted.
+    pub(super) fn put(&self, thread: usize, look: Look) {
+        *self.looks[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
+    }
+
+    /// The first thread's look, with what the others have put up last.
+    pub(super) fn sum(&self, first: Look) -> Look {
+        let others = self.looks[1..].iter().map(|look| *look.lock().unwrap_or_else(PoisonError::into_inner));
+        others.fold(first, |sum, look| sum.plus(&look))
+    }
+}
