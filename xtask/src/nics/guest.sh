@@ -131,6 +131,19 @@ step_zero_copy() {
     if [ $received = 2 ] && grep -q 'zero-copy' /tmp/recv; then none "refused"; else verdict; fi
 }
 
+# Frames that the kernel took from a driver because a program polled, and whether interrupts are put off.
+polled() { awk '/^TcpExt/ { if (n) print $n; for (i = 1; i <= NF; i++) if ($i == "BusyPollRxPackets") n = i }' /proc/net/netstat; }
+deferred() { cat /sys/class/net/eth0/napi_defer_hard_irqs; }
+
+step_busy() {
+    local before=$(polled)
+    transfer --zero-copy --busy-poll
+    local frames=$(($(polled) - before))
+    if [ $received = 2 ]; then none "refused"
+    elif [ $(deferred) != 0 ]; then bad "napi_defer_hard_irqs $(deferred) afterwards"
+    else verdict "$frames frames polled"; fi
+}
+
 step_perf() {
     nsenter -t $there -n spray serve --insecure --interface eth1 > /tmp/serve 2>&1 &
     local server=$!

@@ -12,7 +12,7 @@ pub struct Column {
 }
 
 /// The columns, in the order in which the script takes their steps.
-pub const COLUMNS: [Column; 10] = [
+pub const COLUMNS: [Column; 11] = [
     column("doctor", "doctor", "`spray doctor`"),
     column(
         "first",
@@ -25,6 +25,11 @@ pub const COLUMNS: [Column; 10] = [
         "a file of 2 MB, with `--copy`; the receiver has compared its SHA-256. *native* or *generic* is how the program sits",
     ),
     column("zero_copy", "zero-copy", "the same with `--zero-copy`; *refused* where the driver has none"),
+    column(
+        "busy",
+        "busy polling",
+        "the same with `--busy-poll` at both ends, and how many frames the sender took by polling; interrupts must be as before. *refused* where nothing would be polled",
+    ),
     column("perf", "perf", "goodput of `spray perf` over three seconds, of emulated processors"),
     column(
         "bare",

@@ -6,7 +6,6 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::cell;
 use crate::args::ReportHardware;
 use crate::info;
 
@@ -72,6 +71,11 @@ fn row(up: &Value, down: &Value, latency: &Value) -> String {
         format!("{} XDP, {} queues{polls}", taken["xdp"].as_str().unwrap_or("-"), taken["queues"]),
     ]
     .join(" | ")
+}
+
+/// The text as one cell of a table.
+pub(super) fn cell(text: &str) -> String {
+    text.trim().replace('|', "/").replace('\n', "; ")
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use serde_json::json;
 use spray_nic::net::Interface;
 use spray_nic::net::ethtool::Ethtool;
 
+use self::measure::cell;
 use self::shorten::Addresses;
 use crate::args::{Doctor, ReportHardware};
 use crate::doctor::{self, Check, Group};
@@ -72,11 +73,6 @@ fn section(text: &mut String, group: &Group) {
     for Check { check, status, found, .. } in &group.checks {
         let _ = writeln!(text, "| {check} | {} | {} |", format!("{status:?}").to_lowercase(), cell(found));
     }
-}
-
-/// The text as one cell of a table.
-fn cell(text: &str) -> String {
-    text.trim().replace('|', "/").replace('\n', "; ")
 }
 
 fn features(text: &mut String, interface: &Interface) {
