@@ -21,6 +21,7 @@ pub use self::{
     pair::{Hosts, Pair},
     queues::packets_per_s,
 };
+pub use spray_nic::device::Steering;
 
 use std::net::IpAddr;
 
@@ -30,9 +31,9 @@ use spray_core::{
 };
 use spray_wire::{Kind, header_bytes, seal_bytes};
 
-use spray_nic::Peer;
 use spray_nic::device::{MemoryConfig, MemoryNetwork};
 use spray_nic::sys::monotonic_ns;
+use spray_nic::{Peer, RtoConfig};
 
 /// What is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +69,14 @@ impl Load {
         let packet_bytes = self.payload_bytes + header;
         let link_bps = 4 * BATCH as u64 * u64::from(packet_bytes) * 8 * (1_000_000_000_000 / RTT_PS);
         let path = Path { bdp_packets: 4 * BATCH as u32, ..Path::new(RTT_PS, link_bps, packet_bytes) };
-        FlowConfig { ack_every: self.ack_every, ..FlowConfig::new(BalancerKind::Reps, path, header) }
+        // A thread that the machine keeps from its CPU loses nothing.
+        let rto = RtoConfig { initial_ps: RTO_PS, min_ps: RTO_PS, max_ps: 16 * RTO_PS };
+        FlowConfig {
+            ack_every: self.ack_every,
+            rto,
+            give_up_ps: 100 * RTO_PS,
+            ..FlowConfig::new(BalancerKind::Reps, path, header)
+        }
     }
 }
 
@@ -85,6 +93,8 @@ pub struct Ends {
 const KEY: &str = "1810d6a504251c89b858dc2dc859ace9169f5b60cd9e36c9aa8b4d76cb02f243";
 /// Packets of a batch, as many as an endpoint sends in one poll.
 const BATCH: usize = 64;
+/// Least retransmission timeout.
+const RTO_PS: u64 = 50_000_000_000;
 /// Base round-trip time of the path.
 const RTT_PS: u64 = 100_000_000;
 /// Time from one batch to the next, by the endpoints' clock.

@@ -9,6 +9,7 @@ use super::{End, Ends, KEY, Load, STEP_PS, Stopwatch, host, network};
 use spray_nic::device::MemoryDevice;
 use spray_nic::endpoint::{Lent, Sink, Source};
 use spray_nic::keys::Keys;
+use spray_nic::sys::monotonic_ns;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Shard, Time};
 
 /// Messages that wait at a connection: one is sent, another follows it.
@@ -56,6 +57,8 @@ pub struct Pair {
     sender: Sending,
     receiver: Endpoint<MemoryDevice>,
     now: Time,
+    /// Time is the machine's: other threads carry some of the frames.
+    is_real: bool,
 }
 
 impl Pair {
@@ -66,17 +69,21 @@ impl Pair {
     #[must_use]
     pub fn new(load: &Load) -> Self {
         let network = network();
-        Self::between([host(1), host(2)].map(|host| network.attach(host.mac)), Shard::WHOLE, load)
+        Self::open([host(1), host(2)].map(|host| network.attach(host.mac)), Shard::WHOLE, load, false)
     }
 
-    /// As [`new`](Self::new), between these devices of two hosts, for this one of each host's shards.
+    /// As [`new`](Self::new), between these devices of two hosts, for this one of each host's shards, in real time.
     ///
     /// # Panics
     /// When `load` does not fit an endpoint.
     #[must_use]
-    pub fn between([from, to]: [MemoryDevice; 2], shard: Shard, load: &Load) -> Self {
+    pub fn between(devices: [MemoryDevice; 2], shard: Shard, load: &Load) -> Self {
+        Self::open(devices, shard, load, true)
+    }
+
+    fn open([from, to]: [MemoryDevice; 2], shard: Shard, load: &Load, is_real: bool) -> Self {
         let sender = Sending::new(endpoint(from, (1, shard), load), load);
-        let mut pair = Self { sender, receiver: endpoint(to, (2, shard), load), now: Time::ZERO };
+        let mut pair = Self { sender, receiver: endpoint(to, (2, shard), load), now: Time::ZERO, is_real };
         let mut watch = Stopwatch::start();
         for _ in 0..load.connections {
             let connection = pair.sender.endpoint.connect(pair.now, host(2), None).expect("a free slot");
@@ -122,7 +129,7 @@ impl Pair {
     }
 
     fn step(&mut self, watch: &mut Stopwatch) {
-        self.now = self.now.after(STEP_PS);
+        self.now = if self.is_real { Time::from_ns(monotonic_ns()) } else { self.now.after(STEP_PS) };
         self.sender.poll(self.now);
         watch.lap(End::Sender);
         receive(&mut self.receiver, self.now);

@@ -6,8 +6,8 @@ use std::process::Command;
 use super::packages::{self, Lists};
 use crate::sh::{self, Failure, Outcome};
 
-/// Where Debian's packages have libraries.
-const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+/// Where Debian's packages have libraries. Those of release 12 have some in the second folder still.
+const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
 
 /// Programs of some packages; those that the machine has already, newer or the same, are the machine's.
 #[derive(Debug, Default)]
@@ -40,8 +40,10 @@ impl Tools {
 
     /// Sets where a command finds the unpacked libraries, QEMU's modules among them.
     pub fn prepare(&self, command: &mut Command) {
-        if let Some(libraries) = self.libraries() {
-            command.env("QEMU_MODULE_DIR", libraries.join("qemu")).env("LD_LIBRARY_PATH", libraries);
+        if let Some(folder) = &self.folder {
+            let [libraries, further] = LIBRARIES.map(|libraries| folder.join(libraries));
+            let all = format!("{}:{}", libraries.display(), further.display());
+            command.env("QEMU_MODULE_DIR", libraries.join("qemu")).env("LD_LIBRARY_PATH", all);
         }
     }
 
@@ -67,9 +69,5 @@ impl Tools {
     fn installed(&self, path: &str) -> String {
         let inside = self.folder.as_ref().and_then(|folder| Path::new(path).strip_prefix(folder).ok());
         inside.map_or(path, |inside| inside.to_str().unwrap_or(path)).trim_start_matches('/').into()
-    }
-
-    fn libraries(&self) -> Option<PathBuf> {
-        self.folder.as_ref().map(|folder| folder.join(LIBRARIES))
     }
 }

@@ -1,8 +1,7 @@
 //! `spray bench transport`: what a packet costs either end, over devices in memory, and where the time goes.
 
-use spray_benches::{Choosing, Ends, Flow, Frames, Hosts, Load, Pair, Rung, memcpy_ns, packets_per_s};
+use spray_benches::{Choosing, Ends, Flow, Frames, Hosts, Load, Pair, Rung, Steering, memcpy_ns, packets_per_s};
 use spray_experiments::results::align;
-use spray_nic::device::Steering;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::progress::Progress;
 use spray_tools::say;

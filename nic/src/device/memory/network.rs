@@ -108,6 +108,7 @@ pub(super) struct Network {
     flights: BinaryHeap<Reverse<Flight>>,
     /// Buffers that hold no frame.
     spare: Vec<Box<[u8]>>,
+    most_spare: usize,
     stats: NetworkStats,
 }
 
@@ -124,6 +125,7 @@ impl Network {
             ports: Vec::new(),
             flights: BinaryHeap::new(),
             spare: Vec::new(),
+            most_spare: (config.in_flight + config.frames) as usize,
             stats: NetworkStats::default(),
         }
     }
@@ -185,9 +187,11 @@ impl Network {
         self.ports[port].arrived.pop_front()
     }
 
-    /// Takes a buffer without a frame.
+    /// Takes a buffer without a frame. What shards hand each other brings buffers of other queues' networks, so more than a device's are dropped.
     pub(super) fn recycle(&mut self, bytes: Box<[u8]>) {
-        self.spare.push(bytes);
+        if self.spare.len() < self.most_spare {
+            self.spare.push(bytes);
+        }
     }
 
     pub(super) fn advance(&mut self, now: Time) {
@@ -208,7 +212,7 @@ impl Network {
         if port.posted == 0 {
             port.no_buffer += 1;
             self.stats.no_buffer += 1;
-            self.spare.push(packet.bytes);
+            self.recycle(packet.bytes);
             return;
         }
         port.posted -= 1;
