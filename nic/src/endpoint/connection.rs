@@ -53,6 +53,11 @@ impl Repeat {
         Self { sent: u32::MAX, at }
     }
 
+    /// Whether a frame has gone before the one that goes now.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.sent > 1
+    }
+
     /// Counts a frame that goes now and sets the time of the next. Returns `false` if all attempts are used up.
     //= docs/specs/endpoint.md#END-1 connect is repeated
     pub(crate) fn again(&mut self, now: Time, config: &HandshakeConfig) -> bool {

@@ -26,14 +26,20 @@ const COMPARED: usize = 64;
 const HALF_OPEN: u64 = 16;
 
 impl Machine {
-    /// Takes a slot for a connection to `peer`. Its Connect goes at `now`.
-    pub(crate) fn connect(&mut self, now: Time, peer: Peer, config: FlowConfig) -> Result<ConnectionId, ConnectError> {
+    /// Takes a slot for a connection to `peer`. Its Connect goes at `now`, to that one of the peer's ports first.
+    pub(crate) fn connect(
+        &mut self,
+        now: Time,
+        peer: Peer,
+        port: u8,
+        config: FlowConfig,
+    ) -> Result<ConnectionId, ConnectError> {
         if peer.address.is_ipv4() != self.config.address.is_ipv4() {
             return Err(ConnectError::Family);
         }
         self.make_room();
         let cookie = self.cookie().ok_or(ConnectError::Entropy)?;
-        let (config, port) = (config.sanitised(), self.aim());
+        let config = config.sanitised();
         let make = |id| Connection { port, ..Connection::new(id, peer, cookie, Stage::Connecting, config, now) };
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
         self.outside.deadlines.set(index, now);
@@ -109,7 +115,7 @@ impl Machine {
 
     /// Takes the server's token: connects again, now with it and with the key exchange's message.
     //= docs/specs/endpoint.md#END-2 the address first
-    pub(crate) fn on_retry(&mut self, now: Time, index: u32, retry: Retry) {
+    pub(crate) fn on_retry(&mut self, now: Time, index: u32, (retry, from): (Retry, u8)) {
         let (port, config, own) = (self.any_port(), self.config.handshake, self.config.address);
         let keys = self.config.keys.as_ref();
         let Some(connection) = self.table.slot(index) else { return };
@@ -120,7 +126,7 @@ impl Machine {
         if !connection.repeat.again(now, &config) {
             return;
         }
-        connection.token = retry.token;
+        (connection.token, connection.port) = (retry.token, from);
         if let Some(keys) = keys {
             let ends = Ends { client: own, server: connection.peer.address };
             connection.initiator = Initiator::new(keys, ends, &connection.terms());
@@ -276,7 +282,13 @@ impl Machine {
         let goes_on = connection.repeat.again(now, &config);
         let (stage, id) = (connection.stage, connection.id);
         let body = match stage {
-            Stage::Connecting => Some(connection.connect_frame()),
+            Stage::Connecting => {
+                //= docs/specs/endpoint.md#END-39 Several endpoints of a host
+                if connection.repeat.is_repeated() && connection.token == [0; 16] {
+                    connection.port = 0;
+                }
+                Some(connection.connect_frame())
+            }
             Stage::Closing => Some(connection.close_frame(CloseReason::Done, false)),
             // The client repeats its Connect until it has the Accept.
             Stage::HalfOpen => None,

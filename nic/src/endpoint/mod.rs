@@ -125,7 +125,9 @@ impl<D: Device> Endpoint<D> {
         let flow = flow.map_or(self.machine.config.flow, |flow| within(flow, &self.link.device));
         check_flow(&flow, &self.machine.config, &self.link.device)?;
         self.asked += 1;
-        self.machine.connect(now, peer, flow)
+        // Sockets of the kernel have one port.
+        let port = if self.link.device.finds_ways() { 0 } else { self.machine.aim() };
+        self.machine.connect(now, peer, port, flow)
     }
 
     /// Has the connection `remote` of the endpoint at `peer` work by `flow` at this end, in place of the endpoint's own settings: for

@@ -12,7 +12,7 @@ fn rig(steering: Steering) -> Rig {
         frame_size: 2048,
         queues: SHARDS as u32,
         steering,
-        impairments: Impairments { delay_ps: 5 * US, loss_ppm: 10_000, ..Impairments::default() },
+        impairments: Impairments { delay_ps: 5 * US, jitter_ps: 5 * US, ..Impairments::default() },
         ..MemoryConfig::default()
     });
     let host = |number| {
