@@ -2,6 +2,8 @@
 
 use std::process::{Output, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use spray_test_support::{Folder, text};
 use spray_testbed::{Pair, Routers};
 use spray_tests::real_network::{Condition, Contender, Transfer, transfer};
@@ -77,4 +79,37 @@ fn more_queues_than_sockets_are_refused_with_what_mends_it() {
     let said = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{said}");
     assert!(said.contains("has 65 queues, and 64 can be served") && said.contains("`ethtool -L eth0 rx 1`"), "{said}");
+}
+
+/// Behind routers half of the frames come by the queue of the other thread, which hands them over.
+#[test]
+fn a_thread_for_each_queue_serves_and_measures() {
+    let Some(_turn) = turn() else { return };
+    let routers = Routers::with_queues(2).unwrap();
+    let mut server = spray();
+    server.args(["serve", "--insecure", "--interface", Routers::INTERFACE]);
+    server.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut serving = Running(routers.run_in(1, || server.spawn()).unwrap().unwrap()).listening();
+    let threads = std::thread::available_parallelism().unwrap().get().min(2);
+    for (parallel, rest) in [("1", ""), ("3", ""), ("2", "-R"), ("2", "--latency")] {
+        let mut client = spray();
+        let address = Routers::address(1, 0).to_string();
+        client.args(["perf", &address, "--insecure", "--interface", Routers::INTERFACE, "--json", "-t", "1"]);
+        client.args(["-P", parallel]).args((!rest.is_empty()).then_some(rest));
+        let output = routers.run_in(0, || client.output()).unwrap().unwrap();
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "-P {parallel} {rest}: {said}");
+        let measured: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let expected = if parallel == "1" { 1 } else { threads };
+        assert_eq!(measured["interface"]["queues"], 2, "{measured}");
+        assert_eq!(measured["interface"]["threads"], expected, "{measured}");
+        assert!(!said.contains("without a socket"), "{said}");
+        if rest == "--latency" {
+            assert!(measured["latency_us"]["count"].as_u64().unwrap() > 100, "{measured}");
+        } else {
+            assert!(measured["total"][0]["bytes"].as_u64().unwrap() > 1 << 20, "{measured}");
+        }
+    }
+    kill(Pid::from_raw(serving.0.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!(serving.end().code(), Some(130), "{}", serving.said());
 }
