@@ -77,7 +77,7 @@ impl<P> Desk<P> {
     }
 
     /// The other shard that a frame is for; `None` if it is ours, or no frame of the transport.
-    //= docs/specs/endpoint.md#END-39 Several endpoints of a host
+    //= docs/specs/endpoint.md#END-44 Several endpoints of a host
     #[inline]
     pub(super) fn whose(&self, frame: &[u8]) -> Option<u8> {
         let port = self.ports.number(switch_view::udp_port(frame)?.1)?;

@@ -283,7 +283,7 @@ impl Machine {
         let (stage, id) = (connection.stage, connection.id);
         let body = match stage {
             Stage::Connecting => {
-                //= docs/specs/endpoint.md#END-39 Several endpoints of a host
+                //= docs/specs/endpoint.md#END-44 Several endpoints of a host
                 if connection.repeat.is_repeated() && connection.token == [0; 16] {
                     connection.port = 0;
                 }

@@ -37,7 +37,7 @@ impl Shard {
     }
 
     /// The number of the endpoint that takes what comes to this one of the host's ports.
-    //= docs/specs/endpoint.md#END-39 Several endpoints of a host
+    //= docs/specs/endpoint.md#END-44 Several endpoints of a host
     #[inline]
     #[must_use]
     pub fn taking(self, port: u8) -> u8 {
@@ -46,7 +46,7 @@ impl Shard {
 
     /// To which of a peer's ports the Connect of this endpoint's connection `made` goes, if it has made as many before. Endpoints of one host
     /// take turns, so that its connections spread over those of the peer, and hosts begin at different ports.
-    //= docs/specs/endpoint.md#END-39 Several endpoints of a host
+    //= docs/specs/endpoint.md#END-44 Several endpoints of a host
     pub(crate) fn aim(self, own: IpAddr, made: u64) -> u8 {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
         let address = match own {

@@ -55,7 +55,7 @@ fn exchange(steering: Steering) -> (u64, Vec<usize>) {
     (handed_over, received)
 }
 
-//= docs/specs/endpoint.md#END-39 Several endpoints of a host
+//= docs/specs/endpoint.md#END-44 Several endpoints of a host
 #[test]
 fn frames_reach_their_shard_by_whichever_queue() {
     let (handed_over, received) = exchange(Steering::Hash);
@@ -63,7 +63,7 @@ fn frames_reach_their_shard_by_whichever_queue() {
     assert_eq!(received, [CONNECTIONS; SHARDS], "connections spread over the shards");
 }
 
-//= docs/specs/endpoint.md#END-39 Several endpoints of a host
+//= docs/specs/endpoint.md#END-44 Several endpoints of a host
 #[test]
 fn nothing_is_handed_over_where_the_nic_goes_by_the_port() {
     // 64 ports are no multiple of three, but every port has its queue.
