@@ -37,8 +37,8 @@
 //!
 //! # Ways to use it
 //!
-//! - [`aio`]: handles for tokio, with a thread behind them; `Connection::split` parts the directions, `into_stream` makes a stream;
-//! - [`Host`], an endpoint with all that it takes to run, on a thread of the caller's;
+//! - [`aio`]: handles for tokio, with a thread for each queue behind them; `Connection::split` parts the directions, `into_stream` makes a stream;
+//! - [`Host`], an endpoint with all that it takes to run, on a thread of the caller's; or several of one address, its shards, each on a thread;
 //! - [`driver::run`], which polls many endpoints on one thread by a clock;
 //! - [`Endpoint`] itself, polled with whatever time the caller has.
 //!

@@ -102,7 +102,6 @@ impl MemoryNetwork {
             tx_reserve: self.config.frames / 4,
             queued: Vec::with_capacity(self.config.tx_ring as usize),
             filled: Vec::with_capacity(self.config.rx_ring as usize),
-            arrived: 0,
             stats: DeviceStats::default(),
         };
         device.refill();
@@ -188,8 +187,6 @@ pub struct MemoryDevice {
     tx_reserve: u32,
     queued: Vec<(u32, u32)>,
     filled: Vec<u32>,
-    /// Frames that came to its queue, those for others included.
-    arrived: u64,
     stats: DeviceStats,
 }
 
@@ -244,14 +241,12 @@ impl Device for MemoryDevice {
         {
             network.recycle(self.place(index, packet, out));
         }
-        let (mut arrived, mut handed_over) = (0, 0);
         while out.len() < end
             && let Some(packet) = network.pop(self.port)
         {
-            arrived += 1;
             let whose = self.desk.as_ref().and_then(|desk| desk.whose(&packet.bytes[..packet.len]));
             if let (Some(desk), Some(shard)) = (&mut self.desk, whose) {
-                handed_over += 1;
+                self.stats.handed_over += 1;
                 // The frame that it had taken is ready for another.
                 network.post(self.port, 1);
                 if let Err(packet) = desk.hand(shard, packet) {
@@ -267,12 +262,7 @@ impl Device for MemoryDevice {
         drop(network);
         let received = out.len() - begun;
         self.stats.rx += received as u64;
-        self.arrived += arrived;
-        self.stats.handed_over += handed_over;
-        if let Some(desk) = &mut self.desk {
-            desk.count(self.arrived);
-            desk.wake();
-        }
+        self.desk.iter_mut().for_each(Desk::wake);
         Ok(received)
     }
 

@@ -155,10 +155,12 @@ impl<'a> Client<'a> {
                 return ControlFlow::Break(Err(failure));
             }
         }
-        if self.begun.is_none() && self.are_open() && self.board.are_ready() {
-            if let Err(failure) = self.begin(endpoint, now) {
-                return ControlFlow::Break(Err(failure));
-            }
+        if self.begun.is_none()
+            && self.are_open()
+            && self.board.are_ready()
+            && let Err(failure) = self.begin(endpoint, now)
+        {
+            return ControlFlow::Break(Err(failure));
         }
         let Some(begun) = self.begun else { return ControlFlow::Continue(()) };
         for (connection, lane) in &mut self.connections {
