@@ -118,7 +118,7 @@ fn frames() -> Vec<Vec<u8>> {
                 ecn: [Ecn::Ect0, Ecn::Ce, Ecn::NotEct][number % 3],
                 ttl: 64 - number as u8,
             };
-            let common = Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8, ..Common::default() };
+            let common = Common { connection: 0xa1a2_a3a4, cookie: 0xb1b2_b3b4_b5b6_b7b8, shard: 5 };
             let frame = build(&envelope, &common, &body, &payload, sealed);
             if is_data && !payload.is_empty() {
                 frames.extend([DSCP_TRIMMED_LAST, spray_wire::DSCP_TRIMMED].map(|dscp| trimmed(&frame, dscp)));
@@ -184,6 +184,7 @@ fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
     let (envelope, common) = (&frame.envelope, &frame.common);
     say("version", if frame.sealed { "2".into() } else { "1".into() });
     say("kind", (frame.body.kind() as u8).to_string());
+    say("shard", common.shard.to_string());
     say("connection", common.connection.to_string());
     match frame.sealed {
         true => say("number", common.cookie.to_string()),
