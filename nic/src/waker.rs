@@ -1,6 +1,7 @@
 //! Wakes a thread that sleeps on file descriptors.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
+#[cfg(any(feature = "tokio", feature = "xdp"))]
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,6 +15,7 @@ pub(crate) struct Waker {
 
 impl Waker {
     /// Readable when somebody wakes.
+    #[cfg(any(feature = "tokio", feature = "xdp"))]
     pub(crate) fn fd(&self) -> RawFd {
         self.reader.as_raw_fd()
     }

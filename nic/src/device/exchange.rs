@@ -4,9 +4,12 @@
 //! puts it into that shard's inbox, and wakes it if it sleeps.
 
 use std::io;
+#[cfg(feature = "xdp")]
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+#[cfg(feature = "xdp")]
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 use spray_wire::{Ports, switch_view};
@@ -27,6 +30,7 @@ struct Inbox<P> {
     parcels: ArrayQueue<P>,
     waker: Waker,
     /// Frames that came to the shard's queues so far.
+    #[cfg(feature = "xdp")]
     arrived: AtomicU64,
     /// The shard has ended, and takes nothing more.
     is_closed: AtomicBool,
@@ -39,16 +43,12 @@ impl<P> Exchange<P> {
             Ok(Inbox {
                 parcels: ArrayQueue::new(room.max(1)),
                 waker: Waker::new()?,
+                #[cfg(feature = "xdp")]
                 arrived: AtomicU64::new(0),
                 is_closed: AtomicBool::new(false),
             })
         };
         Ok(Self { inboxes: (0..shards).map(inbox).collect::<io::Result<_>>()? })
-    }
-
-    /// Frames that came to the queues of all shards.
-    pub(super) fn arrived(&self) -> u64 {
-        self.inboxes.iter().map(|inbox| inbox.arrived.load(Ordering::Relaxed)).sum()
     }
 }
 
@@ -70,10 +70,6 @@ const QUIET_LOOKS: u32 = 64;
 impl<P> Desk<P> {
     pub(super) fn new(shard: Shard, ports: Ports, exchange: Arc<Exchange<P>>) -> Self {
         Self { shard, ports, exchange, quiet: 0, to_wake: 0 }
-    }
-
-    pub(super) fn shard(&self) -> Shard {
-        self.shard
     }
 
     /// The other shard that a frame is for; `None` if it is ours, or no frame of the transport.
@@ -125,6 +121,14 @@ impl<P> Desk<P> {
         }
         parcel
     }
+}
+
+/// What sockets of the kernel need besides.
+#[cfg(feature = "xdp")]
+impl<P> Desk<P> {
+    pub(super) fn shard(&self) -> Shard {
+        self.shard
+    }
 
     /// Takes nothing more from others.
     pub(super) fn close(&self) {
@@ -138,7 +142,7 @@ impl<P> Desk<P> {
 
     /// Frames that came to the queues of all shards.
     pub(super) fn arrived(&self) -> u64 {
-        self.exchange.arrived()
+        self.exchange.inboxes.iter().map(|inbox| inbox.arrived.load(Ordering::Relaxed)).sum()
     }
 
     /// Readable when there is a frame for a shard that may sleep.
