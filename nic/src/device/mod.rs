@@ -7,7 +7,18 @@
 //! Nothing allocates per frame. The kernel is told of new frames once per [`Device::flush`], not once per frame.
 
 use spray_core::Time;
-use std::{io, iter::Sum, os::fd::RawFd};
+use std::{io, os::fd::RawFd};
+
+/// Counters of several devices add up, field by field.
+macro_rules! summed {
+    ($Counters:ident { $($field:ident),+ $(,)? }) => {
+        impl std::iter::Sum for $Counters {
+            fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+                all.fold(Self::default(), |sum, one| Self { $($field: sum.$field + one.$field,)+ })
+            }
+        }
+    };
+}
 
 mod exchange;
 mod frames;
@@ -90,29 +101,24 @@ pub struct DeviceStats {
     pub wakeups: u64,
 }
 
-/// The counters of several devices together.
-impl Sum for DeviceStats {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |sum, one| Self {
-            rx: sum.rx + one.rx,
-            rx_bytes: sum.rx_bytes + one.rx_bytes,
-            tx: sum.tx + one.tx,
-            tx_bytes: sum.tx_bytes + one.tx_bytes,
-            tx_completed: sum.tx_completed + one.tx_completed,
-            handed_over: sum.handed_over + one.handed_over,
-            rx_dropped_ring_full: sum.rx_dropped_ring_full + one.rx_dropped_ring_full,
-            rx_dropped: sum.rx_dropped + one.rx_dropped,
-            fill_empty: sum.fill_empty + one.fill_empty,
-            rx_invalid: sum.rx_invalid + one.rx_invalid,
-            tx_invalid: sum.tx_invalid + one.tx_invalid,
-            tx_dropped: sum.tx_dropped + one.tx_dropped,
-            tx_ring_full: sum.tx_ring_full + one.tx_ring_full,
-            kicks: sum.kicks + one.kicks,
-            kicks_deferred: sum.kicks_deferred + one.kicks_deferred,
-            wakeups: sum.wakeups + one.wakeups,
-        })
-    }
-}
+summed!(DeviceStats {
+    rx,
+    rx_bytes,
+    tx,
+    tx_bytes,
+    tx_completed,
+    handed_over,
+    rx_dropped_ring_full,
+    rx_dropped,
+    fill_empty,
+    rx_invalid,
+    tx_invalid,
+    tx_dropped,
+    tx_ring_full,
+    kicks,
+    kicks_deferred,
+    wakeups
+});
 
 impl DeviceStats {
     /// All arrivals that this device lost.
@@ -137,18 +143,7 @@ pub struct FrameCensus {
     pub tx: usize,
 }
 
-/// The frames of several devices together.
-impl Sum for FrameCensus {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |sum, one| Self {
-            total: sum.total + one.total,
-            free: sum.free + one.free,
-            fill: sum.fill + one.fill,
-            held: sum.held + one.held,
-            tx: sum.tx + one.tx,
-        })
-    }
-}
+summed!(FrameCensus { total, free, fill, held, tx });
 
 /// Sends and receives Ethernet frames in buffers of its own.
 ///

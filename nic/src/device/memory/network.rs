@@ -4,7 +4,6 @@ use spray_core::Time;
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
-    iter::Sum,
 };
 
 use rand_core::SeedableRng;
@@ -45,25 +44,20 @@ pub struct NetworkStats {
     pub trimmed: u64,
 }
 
-/// The counters of several networks together.
-impl Sum for NetworkStats {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |sum, one| Self {
-            sent: sum.sent + one.sent,
-            copies: sum.copies + one.copies,
-            lost: sum.lost + one.lost,
-            unroutable: sum.unroutable + one.unroutable,
-            overflow: sum.overflow + one.overflow,
-            no_buffer: sum.no_buffer + one.no_buffer,
-            in_flight: sum.in_flight + one.in_flight,
-            delivered: sum.delivered + one.delivered,
-            duplicated: sum.duplicated + one.duplicated,
-            corrupted: sum.corrupted + one.corrupted,
-            marked: sum.marked + one.marked,
-            trimmed: sum.trimmed + one.trimmed,
-        })
-    }
-}
+summed!(NetworkStats {
+    sent,
+    copies,
+    lost,
+    unroutable,
+    overflow,
+    no_buffer,
+    in_flight,
+    delivered,
+    duplicated,
+    corrupted,
+    marked,
+    trimmed
+});
 
 #[derive(Debug)]
 struct Port {

@@ -187,7 +187,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
     let right = |interface: &str| {
         let steer = Steer::attach(interface);
         let mut shards = open_all(interface, 2, 2).unwrap();
-        assert_eq!(open_all_shards(&shards), [1, 1]);
+        assert_eq!(queues_of_each(&shards), [1, 1]);
         shards.iter().flat_map(XskQueues::queues).for_each(|queue| steer.register(queue.queue(), queue.fd()));
         met.wait();
         for round in 0..ROUNDS {
@@ -233,7 +233,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
 }
 
 /// How many queues each has.
-fn open_all_shards(shards: &[XskQueues]) -> Vec<usize> {
+fn queues_of_each(shards: &[XskQueues]) -> Vec<usize> {
     shards.iter().map(|shard| shard.queues().len()).collect()
 }
 
