@@ -36,6 +36,13 @@ impl Shard {
         self.count
     }
 
+    /// The number of the endpoint that serves the receive queue of this place among the interface's, from 0.
+    #[inline]
+    #[must_use]
+    pub fn serving(self, place: usize) -> u8 {
+        (place % usize::from(self.count)) as u8
+    }
+
     /// The number of the endpoint that takes what comes to this one of the host's ports.
     //= docs/specs/endpoint.md#END-44 Several endpoints of a host
     #[inline]

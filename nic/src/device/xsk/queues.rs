@@ -24,9 +24,8 @@ pub struct XskQueues {
     queues: Box<[XskDevice]>,
     /// Most frames of a queue. Frame `i` of the interface's queue of place `n` has the number `n * frames + i`.
     frames: u32,
-    /// Shards that have queues; ours are those of places `number`, `number + shards`, ...
-    shards: usize,
-    number: usize,
+    /// Which of the interface's queues are ours, see [`Shard::serving`].
+    shard: Shard,
     /// The queue to receive from next: each is the first one in turn, so that none starves.
     next: usize,
     /// Readable while any queue is, or another shard has something for us; `None` with a single queue.
@@ -100,11 +99,14 @@ impl XskQueues {
             // Every frame is in one inbox at most, so none is ever full.
             _ => Some(Arc::new(Exchange::new(shards, memories.len() * frames as usize)?)),
         };
-        let mut hands: Vec<Vec<XskDevice>> = (0..shards).map(|_| Vec::new()).collect();
-        devices.into_iter().enumerate().for_each(|(place, device)| hands[place % shards].push(device));
-        let hands = hands.into_iter().zip(Shard::all(shards));
+        let mut hands: Vec<(Shard, Vec<XskDevice>)> = Shard::all(shards).map(|shard| (shard, Vec::new())).collect();
+        for (place, device) in devices.into_iter().enumerate() {
+            let server = hands[0].0.serving(place);
+            hands[usize::from(server)].1.push(device);
+        }
         hands
-            .map(|(queues, shard)| {
+            .into_iter()
+            .map(|(shard, queues)| {
                 let sharing = exchange.as_ref().map(|exchange| {
                     let desk = Desk::new(shard, ports, Arc::clone(exchange));
                     Sharing::new(desk, Arc::clone(&memories), frames)
@@ -115,9 +117,8 @@ impl XskQueues {
                 } else {
                     None
                 };
-                let (queues, number) = (queues.into(), usize::from(shard.number()));
-                let arrivals = Vec::with_capacity(BATCH);
-                Ok(Self { queues, frames, shards, number, next: 0, wake, sharing, arrivals })
+                let (queues, arrivals) = (queues.into(), Vec::with_capacity(BATCH));
+                Ok(Self { queues, frames, shard, next: 0, wake, sharing, arrivals })
             })
             .collect()
     }
@@ -132,16 +133,17 @@ impl XskQueues {
     #[inline]
     fn find(&self, id: &FrameId) -> Option<(usize, FrameId)> {
         let (place, index) = ((id.0 / self.frames) as usize, FrameId(id.0 % self.frames));
-        if self.shards == 1 {
+        if self.shard == Shard::WHOLE {
             return Some((place, index));
         }
-        (place % self.shards == self.number).then_some((place / self.shards, index))
+        let is_ours = self.shard.serving(place) == self.shard.number();
+        is_ours.then(|| (place / usize::from(self.shard.count()), index))
     }
 
     /// The number of a queue's handle among all.
     #[inline]
     fn number(&self, queue: usize, id: &FrameId) -> u32 {
-        (queue * self.shards + self.number) as u32 * self.frames + id.0
+        (queue as u32 * u32::from(self.shard.count()) + u32::from(self.shard.number())) * self.frames + id.0
     }
 
     /// Takes what a queue has received, and passes on what is for other shards.
@@ -166,10 +168,10 @@ impl XskQueues {
 
     /// Takes what other shards have handed over, and frames of ours that come back.
     fn take_handed(&mut self, out: &mut Vec<Received>, budget: usize) {
-        let Self { queues, sharing, frames, shards, .. } = self;
+        let Self { queues, sharing, frames, shard, .. } = self;
         let Some(sharing) = sharing else { return };
         sharing.take_handed(out, budget, |number| {
-            queues[(number / *frames) as usize / *shards].release(FrameId(number % *frames));
+            queues[(number / *frames) as usize / usize::from(shard.count())].release(FrameId(number % *frames));
         });
     }
 }

@@ -45,13 +45,12 @@ impl Sharing {
     /// Whether this shard takes frames out of the interface's queue of that place.
     #[inline]
     pub(super) fn has_queue(&self, place: usize) -> bool {
-        self.owner(place) == self.desk.shard().number()
+        self.server(place) == self.desk.shard().number()
     }
 
-    /// The shard that takes frames out of a queue.
     #[inline]
-    fn owner(&self, place: usize) -> u8 {
-        (place % usize::from(self.desk.shard().count())) as u8
+    fn server(&self, place: usize) -> u8 {
+        self.desk.shard().serving(place)
     }
 
     /// Hands a frame of ours to the shard that it is for, if that is another one; says whether it did.
@@ -119,7 +118,7 @@ impl Sharing {
         self.begins[id.index()] = ABSENT;
         let parcel = Parcel { number: id.0, len: 0, begin: 0 };
         // Where that shard has ended, nobody misses it.
-        let _ = self.desk.hand(self.owner((id.0 / self.frames) as usize), parcel);
+        let _ = self.desk.hand(self.server((id.0 / self.frames) as usize), parcel);
     }
 
     /// Wakes those who have been handed something, and tells them what has come.
