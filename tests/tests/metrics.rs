@@ -13,7 +13,7 @@ use spray_tests::{spray, turn};
 const BYTES: usize = 16 << 20;
 
 /// Asks a server of the receiver's machine from the sender's; `None` while nobody answers.
-fn get(routers: &Routers, port: u16, path: &str) -> Option<String> {
+pub fn get(routers: &Routers, port: u16, path: &str) -> Option<String> {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect((Routers::address(1, 0), port))?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: spray\r\nConnection: close\r\n\r\n")?;
@@ -25,7 +25,7 @@ fn get(routers: &Routers, port: u16, path: &str) -> Option<String> {
 }
 
 /// The value of a line of metrics.
-fn value(metrics: &str, name: &str) -> Option<f64> {
+pub fn value(metrics: &str, name: &str) -> Option<f64> {
     metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
 }
 

@@ -7,8 +7,10 @@ use nix::unistd::Pid;
 use spray_test_support::{Folder, text};
 use spray_testbed::{Pair, Routers};
 use spray_tests::real_network::{Condition, Contender, Transfer, transfer};
-use spray_tests::running::Running;
+use spray_tests::running::{Running, wait_until};
 use spray_tests::{spray, turn};
+
+use crate::metrics::{get, value};
 
 /// Behind the last router, each packet's ports choose the queue of the host that it comes to.
 #[test]
@@ -86,16 +88,19 @@ fn more_queues_than_sockets_are_refused_with_what_mends_it() {
 fn a_thread_for_each_queue_serves_and_measures() {
     let Some(_turn) = turn() else { return };
     let routers = Routers::with_queues(2).unwrap();
-    let mut server = spray();
+    let (mut server, folder) = (spray(), Folder::new());
     server.args(["serve", "--insecure", "--interface", Routers::INTERFACE]);
+    server.args(["--metrics", &format!("{}:9464", Routers::address(1, 0))]);
     server.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut serving = Running(routers.run_in(1, || server.spawn()).unwrap().unwrap()).listening();
     let threads = std::thread::available_parallelism().unwrap().get().min(2);
+    let mut received = 0;
     for (parallel, rest) in [("1", ""), ("3", ""), ("2", "-R"), ("2", "--latency")] {
         let mut client = spray();
         let address = Routers::address(1, 0).to_string();
         client.args(["perf", &address, "--insecure", "--interface", Routers::INTERFACE, "--json", "-t", "1"]);
-        client.args(["-P", parallel]).args((!rest.is_empty()).then_some(rest));
+        client.args(["-P", parallel, "--pcap", &folder.join(&format!("{parallel}{rest}"))]);
+        client.args((!rest.is_empty()).then_some(rest));
         let output = routers.run_in(0, || client.output()).unwrap().unwrap();
         let said = text(&output.stderr);
         assert!(output.status.success(), "-P {parallel} {rest}: {said}");
@@ -104,12 +109,16 @@ fn a_thread_for_each_queue_serves_and_measures() {
         assert_eq!(measured["interface"]["queues"], 2, "{measured}");
         assert_eq!(measured["interface"]["threads"], expected, "{measured}");
         assert!(!said.contains("without a socket"), "{said}");
+        assert!(said.contains("frames.pcapng: ") && !said.contains("not whole"), "{said}");
+        received += if rest.is_empty() { measured["total"][0]["bytes"].as_u64().unwrap() } else { 0 };
         if rest == "--latency" {
             assert!(measured["latency_us"]["count"].as_u64().unwrap() > 100, "{measured}");
         } else {
             assert!(measured["total"][0]["bytes"].as_u64().unwrap() > 1 << 20, "{measured}");
         }
     }
+    let counted = || value(&get(&routers, 9464, "/metrics").unwrap_or_default(), "spray_receiver_bytes_total");
+    wait_until("what all threads have received to be served", || counted().is_some_and(|sum| sum >= received as f64));
     kill(Pid::from_raw(serving.0.id() as i32), Signal::SIGINT).unwrap();
     assert_eq!(serving.end().code(), Some(130), "{}", serving.said());
 }

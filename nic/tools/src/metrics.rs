@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use clap::Args;
 
 use self::board::Board;
-pub use self::board::{Labels, Metric};
+pub use self::board::{Labels, Metric, Part};
 use self::server::Server;
 use crate::failure::Outcome;
 
@@ -63,9 +63,9 @@ impl Metrics {
         Ok(Self { board, server: server.map(Mutex::new) })
     }
 
-    /// Whether anybody may look at them.
-    pub fn are_served(&self) -> bool {
-        self.server.is_some()
+    /// A part of them, for one thread; none where nobody may look at them.
+    pub fn part(&self) -> Option<Part> {
+        self.server.as_ref().map(|_| self.board.part())
     }
 
     /// Begins to serve them, on a thread that opens nothing but connections.
@@ -74,11 +74,6 @@ impl Metrics {
     /// When the thread cannot be started.
     pub fn start(&self) -> Outcome {
         self.server.as_ref().map_or(Ok(()), |server| server.lock().unwrap_or_else(PoisonError::into_inner).start())
-    }
-
-    /// Replaces what is served.
-    pub fn put(&self, metrics: Vec<Metric>) {
-        self.board.put(metrics);
     }
 }
 
@@ -111,12 +106,13 @@ mod tests {
         let address = metrics.server.as_ref().unwrap().lock().unwrap().address();
         metrics.start().unwrap();
         let get = |path: &str| ask(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
-        metrics.put(vec![Metric::counter("frames", "Frames").with(vec![("kind", "da\"ta".into())], 7.0)]);
+        let part = metrics.part().unwrap();
+        part.put(vec![Metric::counter("frames", "Frames").with(vec![("kind", "da\"ta".into())], 7.0)]);
         let first = get("/metrics");
         assert!(first.starts_with("HTTP/1.1 200 OK\r\n") && first.contains("application/openmetrics-text"), "{first}");
         assert!(first.contains("# HELP spray_frames Frames\n# TYPE spray_frames counter\n"), "{first}");
         assert!(first.contains("spray_frames_total{kind=\"da\\\"ta\"} 7.0\n# EOF\n"), "{first}");
-        metrics.put(vec![Metric::gauge("runs", "Runs").with(vec![], 0.5)]);
+        part.put(vec![Metric::gauge("runs", "Runs").with(vec![], 0.5)]);
         let second = get("/metrics");
         assert!(second.contains("spray_runs 0.5\n") && !second.contains("frames"), "{second}");
         assert!(get("/other").starts_with("HTTP/1.1 404"));

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use spray_experiments::engine::Progress;
 use spray_experiments::results::Summary;
 use spray_tools::failure::Outcome;
-use spray_tools::metrics::{Labels, Metric, Metrics};
+use spray_tools::metrics::{Labels, Metric, Metrics, Part};
 
 /// Most runs whose figures are served, the last ones.
 const RUNS: usize = 1000;
@@ -15,6 +15,7 @@ const RUNS: usize = 1000;
 #[derive(Debug, Default)]
 pub struct Campaign {
     metrics: Metrics,
+    part: Option<Part>,
     state: Mutex<State>,
 }
 
@@ -31,7 +32,7 @@ struct State {
 impl Campaign {
     /// For what is served as `metrics`.
     pub fn new(metrics: Metrics) -> Self {
-        Self { metrics, state: Mutex::default() }
+        Self { part: metrics.part(), metrics, state: Mutex::default() }
     }
 
     /// Begins to serve them: of `all` runs `done` are.
@@ -66,11 +67,10 @@ impl Campaign {
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        if self.metrics.are_served() {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            change(&mut state);
-            self.metrics.put(state.metrics());
-        }
+        let Some(part) = &self.part else { return };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut state);
+        part.put(state.metrics());
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is served, as Prometheus reads it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -42,15 +42,60 @@ impl Metric {
         self.values.push((labels, value));
         self
     }
+
+    /// Adds the values of the same name in another part.
+    fn add(&mut self, other: &Self) {
+        for (labels, value) in &other.values {
+            match self.values.iter_mut().find(|(known, _)| known == labels) {
+                Some((_, known)) => *known += value,
+                None => self.values.push((labels.clone(), *value)),
+            }
+        }
+    }
 }
 
-/// What is served: who counts puts it here now and then, whole.
+/// What is served: the sum of its parts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Board(Arc<Mutex<Vec<Metric>>>);
+pub(super) struct Board(Arc<Mutex<Vec<Vec<Metric>>>>);
+
+/// One thread's part of what is served, which it puts there now and then, whole.
+#[derive(Debug)]
+pub struct Part {
+    board: Board,
+    place: usize,
+}
+
+impl Part {
+    /// Replaces the part.
+    pub fn put(&self, metrics: Vec<Metric>) {
+        self.board.parts()[self.place] = metrics;
+    }
+}
 
 impl Board {
-    pub(super) fn put(&self, metrics: Vec<Metric>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = metrics;
+    /// One more part, empty.
+    pub(super) fn part(&self) -> Part {
+        let mut parts = self.parts();
+        parts.push(Vec::new());
+        Part { board: self.clone(), place: parts.len() - 1 }
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Vec<Vec<Metric>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All parts together: values of one name with the same labels add up.
+    fn sum(&self) -> Vec<Metric> {
+        let parts = self.parts();
+        let Some((first, others)) = parts.split_first() else { return Vec::new() };
+        let mut sum = first.clone();
+        for metric in others.iter().flatten() {
+            match sum.iter_mut().find(|known| known.name == metric.name) {
+                Some(known) => known.add(metric),
+                None => sum.push(metric.clone()),
+            }
+        }
+        sum
     }
 
     /// The metrics in the text format of OpenMetrics, which Prometheus reads.
@@ -64,7 +109,7 @@ impl Board {
 
 impl Collector for Board {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for Metric { name, help, is_counter, values } in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for Metric { name, help, is_counter, values } in &self.sum() {
             let kind = if *is_counter { MetricType::Counter } else { MetricType::Gauge };
             let mut family = encoder.encode_descriptor(name, help, None, kind)?;
             for (labels, value) in values {
@@ -87,4 +132,31 @@ fn write(encoder: &mut MetricEncoder<'_>, is_counter: bool, value: f64) -> Resul
 /// A label's value as the format has it; the encoder leaves it as it is.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_threads_count_adds_up() {
+        let board = Board::default();
+        let parts = [board.part(), board.part(), board.part()];
+        let of = |kind: &'static str| vec![("kind", kind.to_string())];
+        for (part, count) in parts.iter().zip([1.0, 20.0, 300.0]) {
+            part.put(vec![Metric::counter("frames", "Frames").with(of("data"), 7.0)]);
+            part.put(vec![Metric::counter("frames", "Frames").with(of("data"), count)]);
+        }
+        parts[1].put(vec![
+            Metric::gauge("connections", "Open").with(vec![], 2.0),
+            Metric::counter("frames", "Frames").with(of("ack"), 4.0).with(of("data"), 5.0),
+        ]);
+        let text = board.text().unwrap();
+        for line in
+            ["spray_frames_total{kind=\"data\"} 306.0", "spray_frames_total{kind=\"ack\"} 4.0", "spray_connections 2.0"]
+        {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert_eq!(text.matches("# TYPE spray_frames").count(), 1, "{text}");
+    }
 }

@@ -6,8 +6,7 @@ use spray_core::counters::Counter;
 use spray_nic::Endpoint;
 use spray_nic::device::{Device, DeviceStats};
 
-use super::{Labels, Metric, Metrics};
-use crate::failure::Outcome;
+use super::{Labels, Metric, Part};
 use crate::session::Freezes;
 
 /// How often they are made anew: nobody asks more often.
@@ -18,22 +17,14 @@ const CONNECTIONS: usize = 64;
 /// Makes the metrics of an endpoint now and then.
 #[derive(Debug, Default)]
 pub struct Session {
-    metrics: Metrics,
+    part: Option<Part>,
     next: Option<Instant>,
 }
 
 impl Session {
-    /// For what is served as `metrics`.
-    pub fn new(metrics: Metrics) -> Self {
-        Self { metrics, next: None }
-    }
-
-    /// Begins to serve them.
-    ///
-    /// # Errors
-    /// When no thread can be started.
-    pub fn start(&self) -> Outcome {
-        self.metrics.start()
+    /// Makes that part of what is served.
+    pub fn new(part: Option<Part>) -> Self {
+        Self { part, next: None }
     }
 
     /// Makes them, if it is time; `strays` are the frames that came by a queue without a socket.
@@ -44,11 +35,11 @@ impl Session {
         strays: impl FnOnce(&Endpoint<D>) -> u64,
         now: Instant,
     ) {
-        if !self.metrics.are_served() || self.next.is_some_and(|next| now < next) {
-            return;
-        }
+        let Some(part) = self.part.as_ref().filter(|_| self.next.is_none_or(|next| now >= next)) else { return };
         self.next = Some(now + EVERY);
-        self.metrics.put(all(endpoint, freezes, strays(endpoint)));
+        // All shards of a host see the strays of its interface: the first one tells them.
+        let strays = if endpoint.config().shard.number() == 0 { strays(endpoint) } else { 0 };
+        part.put(all(endpoint, freezes, strays));
     }
 }
 
@@ -126,7 +117,7 @@ fn device(stats: DeviceStats, strays: u64) -> Metric {
 /// What open connections are like now.
 fn connections<D: Device>(endpoint: &Endpoint<D>) -> Vec<Metric> {
     let seconds = |ps: u64| ps as f64 / 1e12;
-    let mut count = 0;
+    let (mut count, shard) = (0, endpoint.config().shard);
     let mut window = Metric::gauge("connection_window_bytes", "The sender's window");
     let mut in_flight = Metric::gauge("connection_in_flight_bytes", "Bytes in flight");
     let mut rtt = Metric::gauge(
@@ -136,7 +127,12 @@ fn connections<D: Device>(endpoint: &Endpoint<D>) -> Vec<Metric> {
     for (id, peer) in endpoint.open_connections() {
         count += 1;
         let Some(stats) = endpoint.connection_stats(id).filter(|_| count <= CONNECTIONS) else { continue };
-        let labels = || -> Labels { vec![("peer", peer.to_string()), ("connection", id.raw().to_string())] };
+        // Shards of a host number their connections each for itself.
+        let name = match shard.count() {
+            1 => id.raw().to_string(),
+            _ => format!("{}-{}", shard.number(), id.raw()),
+        };
+        let labels = || -> Labels { vec![("peer", peer.to_string()), ("connection", name.clone())] };
         window = window.with(labels(), stats.window_bytes as f64);
         in_flight = in_flight.with(labels(), stats.in_flight_bytes as f64);
         let times = [

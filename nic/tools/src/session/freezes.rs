@@ -1,5 +1,7 @@
 //! How often balancers froze.
 
+use std::iter::Sum;
+
 use spray_core::feedback::LossCause;
 use spray_nic::{Event, FreezeReason};
 
@@ -22,5 +24,16 @@ impl Freezes {
             FreezeReason::Probes => self.by_probes += 1,
             FreezeReason::Setting => {}
         }
+    }
+}
+
+impl Sum for Freezes {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            all: sum.all + one.all,
+            by_timeout: sum.by_timeout + one.by_timeout,
+            by_gap: sum.by_gap + one.by_gap,
+            by_probes: sum.by_probes + one.by_probes,
+        })
     }
 }

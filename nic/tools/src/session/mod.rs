@@ -21,18 +21,17 @@ mod trust;
 use std::net::IpAddr;
 use std::num::NonZero;
 use std::ops::ControlFlow;
-use std::os::fd::RawFd;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use spray_nic::device::{Device, Nic, XskInterface};
-use spray_nic::driver::Idle;
 use spray_nic::net::Resolver;
-use spray_nic::{Endpoint, EndpointConfig, Host, Peer, Time};
+use spray_nic::{Endpoint, EndpointConfig, Host, Peer};
 use tracing::info_span;
 
 pub use self::freezes::Freezes;
 pub use self::path::Path;
+use self::shards::Seat;
 pub use self::taken::Taken;
 use self::tap::Tap;
 pub use self::trust::keygen;
@@ -40,26 +39,20 @@ use crate::args;
 use crate::captures::Watching;
 use crate::confine::{Reach, confine};
 use crate::failure::{Failure, Outcome};
-use crate::metrics::{self, Metrics};
+use crate::metrics::Metrics;
 use crate::note;
-use crate::progress::now;
-use crate::stop::Stop;
 
 /// A host on a real network. Dropping it closes the sockets, and detaches the program of an interface that was taken over.
 pub struct Session {
-    host: Host<Nic>,
-    /// The host's further shards.
-    others: Vec<Host<Nic>>,
+    /// The host's shards, one at least.
+    seats: Vec<Seat>,
     /// What users know the device by.
     name: String,
     /// The Ethernet address that the user gave for the next hop.
     next_hop: Option<args::Mac>,
-    pub freezes: Freezes,
-    /// What else ends a sleep, when it is readable.
-    pub wakers: Vec<RawFd>,
     outage: Outage,
     mtu: mtu::Watch,
-    metrics: metrics::session::Session,
+    metrics: Metrics,
     watching: Option<Watching>,
 }
 
@@ -94,7 +87,7 @@ impl Session {
     }
 
     /// As [`Session::open_with`], with a shard for each queue, `most` at most and no more than there are CPUs: for
-    /// [`run_all`](Self::run_all). A capture and metrics are of one thread, so with them there is one shard.
+    /// [`run_all`](Self::run_all).
     ///
     /// # Errors
     /// As [`Session::open`].
@@ -107,26 +100,22 @@ impl Session {
     ) -> Outcome<Self> {
         let name = open::name(&arguments.way);
         let _span = info_span!("open", interface = %name).entered();
-        let metrics = metrics::session::Session::new(Metrics::open(arguments.publish.metrics)?);
+        let metrics = Metrics::open(arguments.publish.metrics)?;
         let keys = trust::keys(&arguments.trust)?;
         let watching = tap::begin(&arguments.captures, &name)?;
-        let is_watched = watching.is_some() || arguments.publish.metrics.is_some();
-        let most = if is_watched { 1 } else { most.min(available_parallelism().map_or(1, NonZero::get)) };
-        let mut others = open::hosts(arguments, peer, path, (keys, most), adjust)?;
-        let mut host = others.remove(0);
-        note!("spray: {name}: {}", Taken::of(host.endpoint.device()));
-        if let Some(Watching { watch, .. }) = &watching {
-            host.endpoint = host.endpoint.with_tap(Box::new(Tap::new(watch.clone())));
-        }
+        let most = most.min(available_parallelism().map_or(1, NonZero::get));
+        let hosts = open::hosts(arguments, peer, path, (keys, most), adjust)?;
+        note!("spray: {name}: {}", Taken::of(hosts[0].endpoint.device()));
+        let mtu = mtu::Watch::new(&name, hosts[0].mtu());
+        let tap = watching.as_ref().map(|watching| Tap::new(watching.watch.clone()));
+        let seats = hosts.into_iter().map(|host| Seat::new(host, &metrics, tap.clone())).collect();
         let outage = Outage::new(&name, Duration::from_secs(arguments.timeout));
-        let mtu = mtu::Watch::new(&name, host.mtu());
-        let (freezes, wakers) = (Freezes::default(), Vec::new());
-        Ok(Self { host, others, name, next_hop: path.next_hop, freezes, wakers, outage, mtu, metrics, watching })
+        Ok(Self { seats, name, next_hop: path.next_hop, outage, mtu, metrics, watching })
     }
 
     /// The endpoint's settings.
     pub fn config(&self) -> &EndpointConfig {
-        self.host.endpoint.config()
+        self.first().endpoint.config()
     }
 
     /// The peer at an address, by way of the Ethernet address that the user gave, or else of the next hop that the kernel knows.
@@ -137,7 +126,7 @@ impl Session {
         match self.next_hop {
             Some(args::Mac(mac)) => Ok(Peer { address, mac }),
             // With that flag the kernel need not know.
-            None => self.host.peer(address).map_err(|error| Failure::refused(format!("{error} (--peer-mac)"))),
+            None => self.first().peer(address).map_err(|error| Failure::refused(format!("{error} (--peer-mac)"))),
         }
     }
 
@@ -148,12 +137,12 @@ impl Session {
 
     /// How packets get to the network and back.
     pub fn taken(&self) -> Taken {
-        Taken::of(self.host.endpoint.device())
+        Taken::of(self.first().endpoint.device())
     }
 
     /// Asks for next hops while it runs; `None` where the user gave one, or the device finds them.
     pub fn resolver(&self) -> Option<Resolver> {
-        self.host.resolver()
+        self.first().resolver()
     }
 
     /// Waits for an interface that is down for as long as it takes.
@@ -171,52 +160,39 @@ impl Session {
         confine(reach)
     }
 
-    /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
-    pub fn run(&mut self, stop: &Stop, mut step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step) -> Outcome {
-        let Self { host, freezes, wakers, outage, mtu, metrics, .. } = self;
-        let mut end = Ok(());
-        metrics.start()?;
-        let ran = host.run(Idle::Sleep(NAP), wakers, |endpoint, at| {
-            let now = now();
-            endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
-            mtu.check();
-            metrics.update(endpoint, freezes, strays, now);
-            let step = match stop.is_set() {
-                true => ControlFlow::Break(Err(Failure::stopped())),
-                false => match outage.check(endpoint, now) {
-                    ControlFlow::Continue(()) => step(endpoint, at),
-                    broken => broken,
-                },
-            };
-            step.map_break(|outcome| end = outcome)
-        });
-        ran.map_err(|error| Failure::failed(format!("cannot follow the kernel's routes: {error}")))?;
-        end.map_err(|failure| mtu.explain(failure))
-    }
-
     /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
     pub fn strays(&self) -> u64 {
-        strays(&self.host.endpoint)
+        strays(&self.first().endpoint)
+    }
+
+    /// How often balancers froze.
+    pub fn freezes(&self) -> Freezes {
+        self.seats.iter().map(|seat| seat.freezes).sum()
     }
 
     /// Ends all connections once what was sent is delivered, for which they have so long, and the capture.
     pub fn close(&mut self, limit: Duration) {
-        self.host.close(limit);
+        for seat in &mut self.seats {
+            seat.host.close(limit);
+        }
         self.end_capture();
     }
 
     /// Ends all connections at once, tells their peers, and ends the capture. Tells of strays.
     pub fn end(&mut self) {
-        self.host.abort();
-        self.others.iter_mut().for_each(Host::abort);
+        self.seats.iter_mut().for_each(|seat| seat.host.abort());
         self.end_capture();
         strays_line(self.strays()).inspect(|line| note!("spray: {line}"));
-        let fragmented = matches!(self.host.endpoint.device(), Nic::Udp(device) if device.has_fragmented());
+        let fragmented = matches!(self.first().endpoint.device(), Nic::Udp(device) if device.has_fragmented());
         if fragmented {
             note!(
                 "spray: warning: the path takes shorter packets than were sent, which went in fragments: give less --payload"
             );
         }
+    }
+
+    fn first(&self) -> &Host<Nic> {
+        &self.seats[0].host
     }
 
     fn end_capture(&mut self) {

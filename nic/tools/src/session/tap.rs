@@ -12,8 +12,8 @@ use crate::captures::{Captures, Watching};
 use crate::failure::{Failure, Outcome};
 use crate::progress::now;
 
-/// Sees the frames of an endpoint.
-#[derive(Debug)]
+/// Sees the frames of an endpoint; several see into one capture.
+#[derive(Clone, Debug)]
 pub struct Tap {
     watch: Shared,
     /// The capture's time 0.

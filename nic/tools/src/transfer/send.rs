@@ -444,7 +444,7 @@ impl Sending {
             seconds: self.delivered_at.duration_since(self.started).as_secs_f64(),
             counted: self.counted,
             own_payload_bytes: session.config().flow.payload_bytes,
-            freezes: session.freezes,
+            freezes: session.freezes(),
             interface: Some(session.taken()),
             strays,
             sent_bytes: self.delivered_bytes,

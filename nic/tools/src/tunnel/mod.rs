@@ -59,7 +59,7 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
     session.outlast_outages();
     let resolver = session.resolver();
     let tun = open(arguments)?;
-    session.wakers.push(tun.wake_fd());
+    session.wake(0, tun.wake_fd());
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.insecure { ", for anybody (--insecure)" } else { "" };
