@@ -1,7 +1,7 @@
 //! `--metrics`: what a receiver counts reaches Prometheus, over the network that it receives on.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -12,16 +12,21 @@ use spray_tests::{spray, turn};
 
 const BYTES: usize = 16 << 20;
 
-/// Asks a server of the receiver's machine from the sender's; `None` while nobody answers.
-pub fn get(routers: &Routers, port: u16, path: &str) -> Option<String> {
+/// What a server says; `None` while nobody answers.
+pub fn ask(address: impl ToSocketAddrs, path: &str) -> Option<String> {
     let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect((Routers::address(1, 0), port))?;
+        let mut stream = TcpStream::connect(address)?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: spray\r\nConnection: close\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)
     };
-    routers.run_in(0, ask).unwrap().ok()
+    ask().ok()
+}
+
+/// Asks a server of the receiver's machine from the sender's.
+pub fn get(routers: &Routers, port: u16, path: &str) -> Option<String> {
+    routers.run_in(0, || ask((Routers::address(1, 0), port), path)).unwrap()
 }
 
 /// The value of a line of metrics.

@@ -8,8 +8,10 @@ use nix::unistd::Pid;
 use spray_test_support::text;
 use spray_testbed::{Pair, Routers};
 use spray_tests::real_network::{Condition, Contender, transfer};
-use spray_tests::running::{Running, both_ways};
+use spray_tests::running::{Running, both_ways, wait_until};
 use spray_tests::{shared_turn, spray, turn};
+
+use crate::metrics::{ask, value};
 
 #[test]
 fn tcp_through_a_tunnel_goes_on_when_a_link_dies() {
@@ -37,9 +39,9 @@ fn end(pair: &Pair, side: usize, rest: &[&str]) -> Running {
 }
 
 /// Sends bytes there and other bytes back by one TCP connection, all at once, and compares them.
-fn exchange(pair: &Pair) {
-    let listener = pair.run_in(1, || TcpListener::bind("10.9.0.2:5001")).unwrap().unwrap();
-    let near = pair.run_in(0, || TcpStream::connect("10.9.0.2:5001")).unwrap().unwrap();
+fn exchange(pair: &Pair, port: u16) {
+    let listener = pair.run_in(1, || TcpListener::bind(("10.9.0.2", port))).unwrap().unwrap();
+    let near = pair.run_in(0, || TcpStream::connect(("10.9.0.2", port))).unwrap().unwrap();
     let (far, _) = listener.accept().unwrap();
     both_ways([near, far], 3_000_000);
 }
@@ -52,12 +54,12 @@ fn an_end_that_is_started_again_is_found_again_and_ctrl_c_leaves_nothing() {
     let mut far = end(&pair, 1, &["--name", "far"]);
     let mut near = end(&pair, 0, &["--name", "near", "--timeout", "1"]).until(connected);
     far = far.until(connected);
-    exchange(&pair);
-    // The side that waits to be connected to is killed; the one that connects finds its successor.
+    exchange(&pair, 5001);
+    // One end is killed; the other finds its successor.
     far.kill();
     far = end(&pair, 1, &["--name", "far", "--mtu", "9000"]).until(connected);
     near = near.until("connecting again").until(connected);
-    exchange(&pair);
+    exchange(&pair, 5001);
     for (side, running) in [&mut near, &mut far].into_iter().enumerate() {
         kill(Pid::from_raw(running.0.id() as i32), Signal::SIGINT).unwrap();
         assert_eq!(running.end().code(), Some(130), "{}", running.said());
@@ -65,6 +67,31 @@ fn an_end_that_is_started_again_is_found_again_and_ctrl_c_leaves_nothing() {
         let links = text(&links.stdout);
         assert!(!links.contains("near") && !links.contains("far") && !links.contains("prog/xdp"), "{links}");
     }
+}
+
+/// What each thread reads goes by its own connection, and comes back by any.
+#[test]
+fn each_thread_of_a_host_has_a_queue_and_connections_of_its_own() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::with_queues(2).unwrap();
+    let threads = std::thread::available_parallelism().unwrap().get().min(2) as f64;
+    let publish = format!("{}:9464", Pair::address(1, false));
+    let far = end(&pair, 1, &["--metrics", &publish]);
+    let mut near = end(&pair, 0, &[]).until("connected to ");
+    let far = far.until("connected to ");
+    let metrics = || pair.run_in(0, || ask(&publish, "/metrics")).unwrap();
+    let open = || value(&metrics()?, "spray_connections");
+    wait_until("all connections to be open", || open() == Some(2.0 * threads));
+    std::thread::scope(|scope| {
+        for flow in 0..6 {
+            let pair = &pair;
+            scope.spawn(move || exchange(pair, 5001 + flow));
+        }
+    });
+    kill(Pid::from_raw(near.0.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!(near.end().code(), Some(130));
+    assert!(near.said().contains(" 0 dropped"), "{}", near.said());
+    drop(far);
 }
 
 #[test]

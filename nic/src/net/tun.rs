@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
 
 use rtnetlink::LinkUnspec;
 
@@ -12,10 +13,13 @@ use super::ethtool::interface_index;
 use super::{NetError, ask};
 use crate::device::xsk::any_readable;
 
-/// A TUN device. Every packet in and out begins with a [`virtio_net_hdr`](Self::HEADER) in little-endian order. Dropping it removes it.
+/// A queue of a TUN device. Every packet in and out begins with a [`virtio_net_hdr`](Self::HEADER) in little-endian order. Dropping the last
+/// queue removes the device.
 #[derive(Debug)]
 pub struct Tun {
-    file: File,
+    /// Of all queues, in their order.
+    files: Arc<[File]>,
+    own: usize,
     /// Readable while a packet waits and is wanted.
     wake: OwnedFd,
     name: String,
@@ -26,11 +30,27 @@ impl Tun {
     /// Bytes of the header before each packet: `struct virtio_net_hdr` of `linux/virtio_net.h`.
     pub const HEADER: usize = 10;
 
-    /// Makes a device with this name in this thread's network namespace; the kernel puts a number where the name has `%d`.
+    /// Makes a device with this name and so many queues, each for a thread, in this thread's network namespace; the kernel puts a number where
+    /// the name has `%d`.
     ///
     /// # Errors
     /// When there is one of that name, rights are missing, or the kernel has no TUN devices.
-    pub fn open(name: &str) -> io::Result<Self> {
+    pub fn open(name: &str, queues: usize) -> io::Result<Vec<Self>> {
+        let several = if queues > 1 { libc::IFF_MULTI_QUEUE } else { 0 };
+        let (first, name) = Self::queue(name, several | libc::IFF_TUN_EXCL)?;
+        let others = (1..queues).map(|_| Self::queue(&name, several).map(|(file, _)| file));
+        let files: Arc<[File]> = std::iter::once(Ok(first)).chain(others).collect::<io::Result<_>>()?;
+        Self::set_offloads(&files[0])?;
+        let index = interface_index(&name).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
+        let open = |own: usize| {
+            let wake = any_readable([files[own].as_raw_fd()])?;
+            Ok(Self { files: Arc::clone(&files), own, wake, name: name.clone(), index })
+        };
+        (0..files.len()).map(open).collect()
+    }
+
+    /// Opens a queue of the device of this name, which is made where it is missing. Returns its name in full.
+    fn queue(name: &str, flags: libc::c_int) -> io::Result<(File, String)> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
         // SAFETY: `ifreq` is a plain C structure for which all zeroes is a value.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -40,11 +60,15 @@ impl Tun {
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;
         }
-        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as _;
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR | flags) as _;
         // SAFETY: TUNSETIFF reads and writes the request, which is live; its name ends in a NUL as checked above.
         check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
-        let name: String =
-            request.ifr_name.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect();
+        let name = request.ifr_name.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect();
+        Ok((file, name))
+    }
+
+    /// Has packets of all queues begin with the header, and come before they are cut into segments.
+    fn set_offloads(file: &File) -> io::Result<()> {
         let (header, little_endian) = (Self::HEADER as libc::c_int, 1 as libc::c_int);
         // SAFETY: both requests read an `int`, which is live.
         check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const header) })?;
@@ -55,10 +79,7 @@ impl Tun {
         // SAFETY: the argument is a plain number.
         let offload = |flags: libc::c_uint| check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, flags) });
         // Kernels before 6.2 do not segment UDP.
-        offload(udp).or_else(|_| offload(tcp))?;
-        let index = interface_index(&name).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
-        let wake = any_readable([file.as_raw_fd()])?;
-        Ok(Self { file, wake, name, index })
+        offload(udp).or_else(|_| offload(tcp))
     }
 
     /// Gives it addresses, each with the length of its network's prefix, an MTU and a queue of so many packets, and sets it up.
@@ -76,24 +97,25 @@ impl Tun {
         })
     }
 
-    /// Reads a packet with its header, if one waits. `buffer` has room for 64 KiB and the header.
+    /// Reads a packet of this queue with its header, if one waits. `buffer` has room for 64 KiB and the header.
     ///
     /// # Errors
     /// When the device is gone.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        match (&self.file).read(buffer) {
+        match (&self.files[self.own]).read(buffer) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Writes a packet with its header.
+    /// Writes a packet with its header, by the queue that its flow's number chooses. The kernel sends a flow by the queue that its answers were
+    /// last written to: so whichever thread writes, that queue does not change under way, and no packet overtakes another.
     ///
     /// # Errors
     /// When the kernel does not take it: header and packet do not fit each other, or the device is down.
-    pub fn write(&self, packet: &[u8]) -> io::Result<()> {
-        (&self.file).write(packet).map(drop)
+    pub fn write(&self, flow: u16, packet: &[u8]) -> io::Result<()> {
+        (&self.files[usize::from(flow) % self.files.len()]).write(packet).map(drop)
     }
 
     /// Says whether packets are wanted: whether [`wake_fd`](Self::wake_fd) is readable while one waits.
@@ -103,7 +125,7 @@ impl Tun {
     pub fn want(&self, wanted: bool) -> io::Result<()> {
         let events = if wanted { libc::EPOLLIN } else { 0 };
         let mut event = libc::epoll_event { events: events as u32, u64: 0 };
-        let (wake, own) = (self.wake.as_raw_fd(), self.file.as_raw_fd());
+        let (wake, own) = (self.wake.as_raw_fd(), self.files[self.own].as_raw_fd());
         // SAFETY: `event` is a live epoll_event, which the call only reads.
         check(unsafe { libc::epoll_ctl(wake, libc::EPOLL_CTL_MOD, own, &raw mut event) })
     }

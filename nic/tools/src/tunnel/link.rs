@@ -1,7 +1,7 @@
-//! The connection to one other machine: begun by the side with the lower address, and begun anew when it ends.
+//! What goes to one other machine: by a connection that this side begins, and begins anew when it ends.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::iter::Sum;
 
 use bytes::Bytes;
 use spray_nic::device::Device;
@@ -9,7 +9,7 @@ use spray_nic::net::{NetError, Resolver};
 use spray_nic::{ConnectionId, Endpoint, MessageId, Peer, Time};
 use tokio::sync::oneshot::{Receiver, error::TryRecvError};
 
-use super::lanes::{Lanes, Numbers};
+use super::lanes::Numbers;
 use super::packet;
 use super::remote::Remote;
 
@@ -27,14 +27,11 @@ const ROOM_MESSAGES: usize = 1000;
 #[derive(Debug)]
 pub struct Link {
     pub remote: Remote,
-    /// Whether this side connects.
-    connects: bool,
     state: State,
     retry_ps: u64,
     /// The last failure that the user was told.
     told: Option<String>,
     numbers: Numbers,
-    lanes: Lanes,
     /// Bytes of each message that is not delivered, and of all.
     queued: HashMap<MessageId, u32>,
     queued_bytes: u64,
@@ -43,7 +40,7 @@ pub struct Link {
     pub counted: Counted,
 }
 
-/// What has passed.
+/// What has passed to and from a machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted {
     pub sent: u64,
@@ -54,9 +51,20 @@ pub struct Counted {
     pub refused: u64,
 }
 
+impl Sum for Counted {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            sent: sum.sent + one.sent,
+            received: sum.received + one.received,
+            dropped: sum.dropped + one.dropped,
+            refused: sum.refused + one.refused,
+        })
+    }
+}
+
 #[derive(Debug)]
 enum State {
-    /// Waits for the peer to connect, or for the time to do so.
+    /// Waits for the time to connect.
     Closed {
         until: Time,
     },
@@ -66,16 +74,13 @@ enum State {
 }
 
 impl Link {
-    pub fn new(remote: Remote, own: IpAddr) -> Self {
-        let connects = own < remote.address;
+    pub fn new(remote: Remote) -> Self {
         Self {
             remote,
-            connects,
             state: State::Closed { until: Time::ZERO },
             retry_ps: RETRY_PS[0],
             told: None,
             numbers: Numbers::new(),
-            lanes: Lanes::new(),
             queued: HashMap::new(),
             queued_bytes: 0,
             room_bytes: ROOM_BYTES[0],
@@ -109,7 +114,7 @@ impl Link {
         now: Time,
     ) -> Option<String> {
         match &mut self.state {
-            State::Closed { until } if self.connects && now >= *until => {
+            State::Closed { until } if now >= *until => {
                 let Some(resolver) = resolver else {
                     return self.connect(endpoint, Peer::at(self.remote.address), now);
                 };
@@ -142,24 +147,11 @@ impl Link {
         }
     }
 
-    /// Takes a connection that the peer has begun; the older one gives way. A side that connects itself takes none.
-    //= docs/specs/endpoint.md#END-43 the newest connection
-    pub fn accept<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Option<String> {
-        if self.connects {
-            endpoint.abort(connection);
-            return None;
-        }
-        if let Some(old) = self.connection() {
-            endpoint.abort(old);
-        }
-        self.begin(connection)
-    }
-
     /// A connection is open: everything about the one before is over.
     pub fn begin(&mut self, connection: ConnectionId) -> Option<String> {
         self.state = State::Open(connection);
         (self.retry_ps, self.told, self.look_at) = (RETRY_PS[0], None, Time::ZERO);
-        (self.numbers, self.lanes) = (Numbers::new(), Lanes::new());
+        self.numbers = Numbers::new();
         self.queued.clear();
         self.queued_bytes = 0;
         Some(format!("connected to {}", self.remote.address))
@@ -172,8 +164,7 @@ impl Link {
         self.retry_ps = (2 * self.retry_ps).min(RETRY_PS[1]);
         let why = why.to_string();
         let is_new = was_open || self.told.as_ref() != Some(&why);
-        let next = if self.connects { "connecting again" } else { "waiting for it" };
-        let line = format!("{}: {why}; {next}", self.remote.address);
+        let line = format!("{}: {why}; connecting again", self.remote.address);
         self.told = Some(why);
         is_new.then_some(line)
     }
@@ -201,31 +192,5 @@ impl Link {
 
     pub fn on_delivered(&mut self, message: MessageId) {
         self.queued_bytes -= self.queued.remove(&message).map_or(0, u64::from);
-    }
-
-    /// Takes a message of the peer, and hands `out` the packets, with their `virtio_net_hdr`, that may go to the kernel now.
-    pub fn receive<D: Device>(
-        &mut self,
-        endpoint: &mut Endpoint<D>,
-        connection: ConnectionId,
-        message: Bytes,
-        mut out: impl FnMut(&[u8]) -> bool,
-    ) {
-        //= docs/specs/endpoint.md#END-42 its source is behind that peer
-        // Who may not send from this address does not, and what is no packet of ours ends the connection: its number is missing.
-        let checked = packet::check(&message);
-        let counted = &mut self.counted;
-        let taken = checked.map(|(place, _)| {
-            self.lanes.take(place, message, |message| {
-                let from = packet::check(&message).and_then(|(_, flow)| self.remote.fits(flow.source));
-                let is_taken = from.is_some() && out(&message[packet::HEADER..]);
-                *(if is_taken { &mut counted.received } else { &mut counted.refused }) += 1;
-                endpoint.recycle(message);
-            })
-        });
-        if !matches!(taken, Some(Ok(()))) {
-            self.counted.refused += 1;
-            endpoint.abort(connection);
-        }
     }
 }

@@ -3,10 +3,12 @@
 //! | file | content |
 //! |---|---|
 //! | `remote` | other machines, and the networks behind them |
-//! | `link` | the connection to one of them |
+//! | `link` | what goes to one of them |
+//! | `inbound` | what comes from them |
 //! | `packet` | what a message is |
 //! | `lanes` | the order of packets within a flow |
 
+mod inbound;
 mod lanes;
 mod link;
 mod packet;
@@ -18,7 +20,8 @@ use spray_nic::device::Device;
 use spray_nic::net::{Resolver, Tun};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Time};
 
-use self::link::Link;
+use self::inbound::{Inbound, THREADS};
+use self::link::{Counted, Link};
 use self::packet::{HEADER, MESSAGE};
 use self::remote::behind;
 pub use self::remote::{Network, Remote};
@@ -33,8 +36,8 @@ use crate::stop::Stop;
 const QUEUE: u32 = 128;
 /// Packets read from the TUN device between two polls of the endpoint.
 const BATCH: usize = 32;
-/// Most bytes that a peer may have under way: what this side keeps in memory of it.
-const GRANT_BYTES: u64 = 16 << 20;
+/// Most bytes that a peer may have under way in a connection: what this side keeps in memory of it.
+const GRANT_BYTES: u64 = 8 << 20;
 
 /// Carries packets between this machine's TUN device and others, until Ctrl-C.
 ///
@@ -44,38 +47,37 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
     check(arguments)?;
     let path = Path::new(&arguments.overrides)?;
     path.check()?;
-    let peers = arguments.peer.len();
+    let remotes = &arguments.peer;
     let adjust = |config: &mut EndpointConfig| {
-        // Each may begin anew while its old connection is still known, and some are half-open.
-        config.max_connections = 2 * peers as u32 + 16;
+        // Each has those that it begins and one of ours, old ones may still be known, and some are half-open.
+        config.max_connections = (remotes.len() * (Inbound::most(1) + 2) + 16) as u32;
         config.flow.max_message_bytes = MESSAGE as u64;
         config.flow.max_data_bytes = GRANT_BYTES;
     };
-    let mut session = Session::open_with(&interface(arguments), Some(arguments.peer[0].address), &path, adjust)?;
+    let mut session = Session::open_shards(&interface(arguments), Some(remotes[0].address), &path, THREADS, adjust)?;
     let own = session.config().address;
-    if let Some(same) = arguments.peer.iter().find(|peer| peer.address == own) {
+    if let Some(same) = remotes.iter().find(|peer| peer.address == own) {
         return Err(Failure::refused(format!("--peer {} is this machine itself", same.address)));
     }
     session.outlast_outages();
-    let resolver = session.resolver();
-    let tun = open(arguments)?;
-    session.wake(0, tun.wake_fd());
+    let queues = open(arguments, session.shards())?;
+    for (shard, queue) in queues.iter().enumerate() {
+        session.wake(shard, queue.wake_fd());
+    }
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.insecure { ", for anybody (--insecure)" } else { "" };
-    note!("spray: listening on {} as {own}{whose}; packets go by {}", session.device_name(), tun.name());
-    let links = arguments.peer.iter().map(|remote| Link::new(remote.clone(), own)).collect();
-    let mut tunnel = Tunnel { tun, links, resolver, wants: true, buffer: vec![0; MESSAGE].into() };
-    let outcome = session.run(&stop, |endpoint, now| tunnel.step(endpoint, now));
+    note!("spray: listening on {} as {own}{whose}; packets go by {}", session.device_name(), queues[0].name());
+    let tunnel = |(shard, queue)| Tunnel::new(shard, queue, remotes, &session);
+    let mut threads: Vec<_> = queues.into_iter().enumerate().map(tunnel).collect();
+    let steps = threads.iter_mut().map(|tunnel| |endpoint: &mut _, now| tunnel.step(endpoint, now));
+    let outcome = session.run_all(&stop, steps.collect());
     session.end();
-    for Link { remote, counted, .. } in &tunnel.links {
+    for (at, remote) in remotes.iter().enumerate() {
+        let Counted { sent, received, dropped, refused } = threads.iter().map(|tunnel| tunnel.links[at].counted).sum();
         note!(
-            "spray: {}: {} packets out, {} in; {} dropped without a connection or room, {} refused",
-            remote.address,
-            counted.sent,
-            counted.received,
-            counted.dropped,
-            counted.refused
+            "spray: {}: {sent} packets out, {received} in; {dropped} dropped without a connection or room, {refused} refused",
+            remote.address
         );
     }
     outcome
@@ -129,24 +131,28 @@ fn interface(arguments: &args::Tunnel) -> args::Interface {
     }
 }
 
-fn open(arguments: &args::Tunnel) -> Outcome<Tun> {
+fn open(arguments: &args::Tunnel, threads: usize) -> Outcome<Vec<Tun>> {
     let name = &arguments.name;
-    let tun = Tun::open(name).map_err(|error| {
+    let queues = Tun::open(name, threads).map_err(|error| {
         Failure::refused(format!(
             "cannot make the TUN device {name}: {error}; run as root, on a kernel with CONFIG_TUN (`modprobe tun`), and give \
              another --name if there is one of that name"
         ))
     })?;
     let addresses: Vec<_> = arguments.address.iter().map(|network| (network.address, network.bits)).collect();
-    tun.set_up(&addresses, arguments.mtu, QUEUE)
-        .map_err(|error| Failure::refused(format!("cannot set {} up: {error}", tun.name())))?;
-    Ok(tun)
+    let first = &queues[0];
+    first
+        .set_up(&addresses, arguments.mtu, QUEUE)
+        .map_err(|error| Failure::refused(format!("cannot set {} up: {error}", first.name())))?;
+    Ok(queues)
 }
 
-/// A TUN device and the machines behind it.
+/// A thread of a tunnel: a queue of the TUN device, and connections to the machines behind it.
 struct Tunnel {
+    shard: usize,
     tun: Tun,
     links: Vec<Link>,
+    inbound: Inbound,
     /// Tells next hops, where the device does not find them.
     resolver: Option<Resolver>,
     /// Whether a packet ends a sleep.
@@ -155,8 +161,17 @@ struct Tunnel {
 }
 
 impl Tunnel {
+    fn new(shard: usize, tun: Tun, remotes: &[Remote], session: &Session) -> Self {
+        let (links, inbound) = (remotes.iter().cloned().map(Link::new).collect(), Inbound::new(session.shards()));
+        let (resolver, buffer) = (session.resolver(), vec![0; MESSAGE].into());
+        Self { shard, tun, links, inbound, resolver, wants: true, buffer }
+    }
+
     /// Does what the last poll of the endpoint has made possible.
     fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
+        // What happens to the connections of one thread happens to all.
+        let tells = self.shard == 0;
+        let tell = |line: Option<String>| drop(line.filter(|_| tells).inspect(|line| note!("spray: {line}")));
         while let Some(event) = endpoint.poll_event() {
             tell(self.on_event(event, endpoint, now));
         }
@@ -202,29 +217,29 @@ impl Tunnel {
         match event {
             EndpointEvent::Connected { connection, .. } => self.link(connection)?.begin(connection),
             EndpointEvent::Accepted { connection, peer, .. } => {
-                let Some(link) = self.links.iter_mut().find(|link| link.remote.address == peer.address) else {
-                    endpoint.abort(connection);
-                    return None;
-                };
-                link.accept(endpoint, connection)
+                let at = self.links.iter().position(|link| link.remote.address == peer.address);
+                let gone = at.map_or(Some(connection), |at| self.inbound.accept(connection, at));
+                gone.into_iter().for_each(|connection| endpoint.abort(connection));
+                None
             }
             EndpointEvent::Received { connection, data, .. } => {
-                let Self { links, tun, .. } = self;
-                let link = links.iter_mut().find(|link| link.connection() == Some(connection))?;
-                link.receive(endpoint, connection, data, |packet| tun.write(packet).is_ok());
+                let Self { links, tun, inbound, .. } = self;
+                let out = |lane, packet: &[u8]| tun.write(lane, packet).is_ok();
+                inbound.receive((endpoint, links), connection, data, out);
                 None
             }
             EndpointEvent::Delivered { connection, message, .. } => {
                 self.link(connection)?.on_delivered(message);
                 None
             }
-            EndpointEvent::Closed { connection, .. } => self.link(connection)?.fail("it closed the tunnel", now),
-            EndpointEvent::Failed { connection, error, .. } => self.link(connection)?.fail(error, now),
+            EndpointEvent::Closed { connection, .. } => self.on_end(connection, "it closed the tunnel", now),
+            EndpointEvent::Failed { connection, error, .. } => self.on_end(connection, error, now),
             _ => None,
         }
     }
-}
 
-fn tell(line: Option<String>) {
-    line.inspect(|line| note!("spray: {line}"));
+    fn on_end(&mut self, connection: ConnectionId, why: impl ToString, now: Time) -> Option<String> {
+        self.inbound.end(connection);
+        self.link(connection)?.fail(why, now)
+    }
 }

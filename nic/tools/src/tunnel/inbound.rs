@@ -1,0 +1,122 @@
+//! What comes from other machines, by connections that they have begun.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use spray_nic::device::Device;
+use spray_nic::{ConnectionId, Endpoint};
+
+use super::lanes::Lanes;
+use super::link::Link;
+use super::packet::{self, HEADER};
+
+/// Threads of a tunnel, and so connections that a machine begins to each other one.
+//= docs/specs/endpoint.md#END-43 eight at most
+pub const THREADS: usize = 8;
+
+/// The connections of one thread.
+#[derive(Debug)]
+pub struct Inbound {
+    connections: HashMap<ConnectionId, From>,
+    /// Connections that have begun.
+    begun: u64,
+    /// How many of a machine there may be.
+    most: usize,
+}
+
+/// A connection of another machine's.
+#[derive(Debug)]
+struct From {
+    /// The machine's place.
+    at: usize,
+    begun: u64,
+    lanes: Lanes,
+}
+
+impl Inbound {
+    /// None yet, for one of so many threads.
+    pub fn new(threads: usize) -> Self {
+        Self { connections: HashMap::new(), begun: 0, most: Self::most(threads) }
+    }
+
+    /// Connections of one machine in each of so many threads: those that it has, and as many that were left behind by its predecessor.
+    //= docs/specs/endpoint.md#END-43 twice its part
+    pub fn most(threads: usize) -> usize {
+        2 * THREADS.div_ceil(threads)
+    }
+
+    /// Takes a connection that the machine of place `at` has begun. Returns its oldest one, where that has to give way.
+    pub fn accept(&mut self, connection: ConnectionId, at: usize) -> Option<ConnectionId> {
+        self.begun += 1;
+        self.connections.insert(connection, From { at, begun: self.begun, lanes: Lanes::new() });
+        let of_it = || self.connections.iter().filter(|(_, from)| from.at == at);
+        let oldest = of_it().min_by_key(|(_, from)| from.begun).map(|(&id, _)| id);
+        let gone = oldest.filter(|_| of_it().count() > self.most);
+        gone.inspect(|id| self.end(*id))
+    }
+
+    /// A connection has ended.
+    pub fn end(&mut self, connection: ConnectionId) {
+        self.connections.remove(&connection);
+    }
+
+    /// Takes a message, and hands `out` the packets, with their `virtio_net_hdr` and the numbers of their lanes, that may go to the kernel now.
+    pub fn receive<D: Device>(
+        &mut self,
+        (endpoint, links): (&mut Endpoint<D>, &mut [Link]),
+        connection: ConnectionId,
+        message: Bytes,
+        mut out: impl FnMut(u16, &[u8]) -> bool,
+    ) {
+        let Some(From { at, lanes, .. }) = self.connections.get_mut(&connection) else { return };
+        let Link { remote, counted, .. } = &mut links[*at];
+        //= docs/specs/endpoint.md#END-42 its source is behind that peer
+        // Who may not send from this address does not, and what is no packet of ours ends the connection: its number is missing.
+        let taken = packet::check(&message).map(|(place, _)| {
+            lanes.take(place, message, |message| {
+                let from = packet::check(&message).filter(|(_, flow)| remote.fits(flow.source).is_some());
+                let is_taken = from.is_some_and(|(place, _)| out(place.lane, &message[HEADER..]));
+                *(if is_taken { &mut counted.received } else { &mut counted.refused }) += 1;
+                endpoint.recycle(message);
+            })
+        });
+        if !matches!(taken, Some(Ok(()))) {
+            counted.refused += 1;
+            endpoint.abort(connection);
+            self.end(connection);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spray_nic::device::{MemoryConfig, MemoryNetwork};
+    use spray_nic::{EndpointConfig, Peer, Time};
+
+    use super::*;
+
+    #[test]
+    //= docs/specs/endpoint.md#END-43 the oldest gives way
+    fn of_too_many_connections_of_a_machine_its_oldest_gives_way() {
+        let config = EndpointConfig::real([10, 0, 0, 1].into(), [2; 6], 1500).unwrap();
+        let config = EndpointConfig { max_connections: 1000, ..config };
+        let network = MemoryNetwork::new(MemoryConfig::default());
+        let mut endpoint = Endpoint::new(network.attach([2; 6]), config).unwrap();
+        let mut begin = |machine| {
+            let peer = Peer { address: [10, 0, 0, machine].into(), mac: [4; 6] };
+            endpoint.connect(Time::ZERO, peer, None).unwrap()
+        };
+        for (threads, most) in [(1, 16), (2, 8), (3, 6), (8, 2)] {
+            let (mut inbound, mut begun) = (Inbound::new(threads), Vec::new());
+            for number in 0..most + 4 {
+                begun.push(begin(2));
+                let gone = inbound.accept(begun[number], 0);
+                assert_eq!(gone, number.checked_sub(most).map(|oldest| begun[oldest]), "{threads} threads");
+                if number < most {
+                    assert_eq!(inbound.accept(begin(3), 1), None, "another machine's stay");
+                }
+            }
+            assert_eq!(inbound.connections.len(), 2 * most);
+        }
+    }
+}
