@@ -3,7 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `open` | the device that the command line asks for |
-//! | `shards` | a thread for each shard of the host |
+//! | `seat` | a shard of the host, and what its thread does |
 //! | `path` | what is said of the path, and the settings of connections over it |
 //! | `taken` | how packets get from the NIC to the endpoint and back |
 //! | `trust` | keys, and the command that makes them |
@@ -13,7 +13,7 @@ mod freezes;
 mod mtu;
 mod open;
 mod path;
-mod shards;
+mod seat;
 mod taken;
 mod tap;
 mod trust;
@@ -21,17 +21,19 @@ mod trust;
 use std::net::IpAddr;
 use std::num::NonZero;
 use std::ops::ControlFlow;
+use std::os::fd::RawFd;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use spray_nic::device::{Device, Nic, XskInterface};
+use spray_nic::device::{Device, Nic};
 use spray_nic::net::Resolver;
-use spray_nic::{Endpoint, EndpointConfig, Host, Peer};
+use spray_nic::{Endpoint, EndpointConfig, Host, Peer, Time};
 use tracing::info_span;
 
 pub use self::freezes::Freezes;
 pub use self::path::Path;
-use self::shards::Seat;
+pub use self::seat::Step;
+use self::seat::{Over, Seat, strays};
 pub use self::taken::Taken;
 use self::tap::Tap;
 pub use self::trust::keygen;
@@ -41,6 +43,8 @@ use crate::confine::{Reach, confine};
 use crate::failure::{Failure, Outcome};
 use crate::metrics::Metrics;
 use crate::note;
+use crate::progress::now;
+use crate::stop::Stop;
 
 /// A host on a real network. Dropping it closes the sockets, and detaches the program of an interface that was taken over.
 pub struct Session {
@@ -56,13 +60,8 @@ pub struct Session {
     watching: Option<Watching>,
 }
 
-/// The answer of a command's step: go on, or end with this outcome.
-pub type Step = ControlFlow<Outcome>;
-
 /// Picoseconds of a second.
 pub const PS_PER_S: u64 = 1_000_000_000_000;
-/// Longest sleep, and so the longest time until Ctrl-C is seen.
-const NAP: Duration = Duration::from_millis(10);
 
 impl Session {
     /// Takes the interface over.
@@ -160,6 +159,49 @@ impl Session {
         confine(reach)
     }
 
+    /// How many shards its host has.
+    pub fn shards(&self) -> usize {
+        self.seats.len()
+    }
+
+    /// Has a sleep of a shard end when `waker` is readable.
+    pub fn wake(&mut self, shard: usize, waker: RawFd) {
+        self.seats[shard].wakers.push(waker);
+    }
+
+    /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
+    pub fn run(&mut self, stop: &Stop, step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step + Send) -> Outcome {
+        self.run_all(stop, vec![step])
+    }
+
+    /// As [`run`](Self::run), with a step for each shard, in their order: each is called on its shard's thread, the first one on this. When one
+    /// ends the command, all end.
+    pub fn run_all<S>(&mut self, stop: &Stop, steps: Vec<S>) -> Outcome
+    where
+        S: FnMut(&mut Endpoint<Nic>, Time) -> Step + Send,
+    {
+        self.metrics.start()?;
+        let over = Over::default();
+        let Self { seats, outage, mtu, .. } = self;
+        let mut seats = seats.iter_mut().zip(steps);
+        let Some((first, mut step)) = seats.next() else { return Ok(()) };
+        std::thread::scope(|scope| {
+            for (seat, step) in seats {
+                let over = &over;
+                scope.spawn(move || seat.run(over, step));
+            }
+            first.run(&over, |endpoint, at| {
+                mtu.check();
+                if stop.is_set() {
+                    return ControlFlow::Break(Err(Failure::stopped()));
+                }
+                outage.check(endpoint, now())?;
+                step(endpoint, at)
+            });
+        });
+        over.into_outcome().map_err(|failure| mtu.explain(failure))
+    }
+
     /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
     pub fn strays(&self) -> u64 {
         strays(&self.first().endpoint)
@@ -198,11 +240,6 @@ impl Session {
     fn end_capture(&mut self) {
         self.watching.take().into_iter().for_each(Watching::close);
     }
-}
-
-/// Frames of a steered interface that were lost, see [`Session::strays`].
-fn strays(endpoint: &Endpoint<Nic>) -> u64 {
-    endpoint.device().xdp().map_or(0, XskInterface::strays)
 }
 
 /// How long the interface has not sent. A short outage is waited out: cables are replugged, and interfaces reconfigured.

@@ -1,0 +1,89 @@
+//! A shard of a session's host, and what its thread does beside the command's step: counters, metrics, a capture.
+
+use std::ops::ControlFlow;
+use std::os::fd::RawFd;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use spray_nic::device::{Nic, XskInterface};
+use spray_nic::driver::Idle;
+use spray_nic::{Endpoint, Host, Time};
+
+use super::freezes::Freezes;
+use super::tap::Tap;
+use crate::failure::{Failure, Outcome};
+use crate::metrics::{self, Metrics};
+use crate::progress::now;
+
+/// The answer of a command's step: go on, or end with this outcome.
+pub type Step = ControlFlow<Outcome>;
+
+/// Longest sleep, and so the longest time until Ctrl-C is seen.
+const NAP: Duration = Duration::from_millis(10);
+
+/// A shard of the host, with what its thread counts.
+pub(super) struct Seat {
+    pub(super) host: Host<Nic>,
+    pub(super) freezes: Freezes,
+    metrics: metrics::session::Session,
+    /// What else ends a sleep, when it is readable.
+    pub(super) wakers: Vec<RawFd>,
+}
+
+impl Seat {
+    pub(super) fn new(mut host: Host<Nic>, metrics: &Metrics, tap: Option<Tap>) -> Self {
+        let metrics = metrics::session::Session::new(metrics.part());
+        if let Some(tap) = tap {
+            host.endpoint = host.endpoint.with_tap(Box::new(tap));
+        }
+        Self { host, freezes: Freezes::default(), metrics, wakers: Vec::new() }
+    }
+
+    /// Polls the endpoint, and calls `step` after every poll, until that ends the command or another shard has.
+    pub(super) fn run(&mut self, over: &Over, mut step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step) {
+        let Self { host, freezes, metrics, wakers } = self;
+        let ran = host.run(Idle::Sleep(NAP), wakers, |endpoint, at| {
+            endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
+            metrics.update(endpoint, freezes, strays, now());
+            if over.is() {
+                return ControlFlow::Break(());
+            }
+            step(endpoint, at).map_break(|outcome| over.end(outcome))
+        });
+        if let Err(error) = ran {
+            over.end(Err(Failure::failed(format!("cannot follow the kernel's routes: {error}"))));
+        }
+    }
+}
+
+/// Whether the command is over, and how it ended: as the first shard says that ends it.
+#[derive(Default)]
+pub(super) struct Over {
+    is: AtomicBool,
+    outcome: Mutex<Option<Outcome>>,
+}
+
+impl Over {
+    fn is(&self) -> bool {
+        self.is.load(Ordering::Relaxed)
+    }
+
+    /// It is over, with this outcome where none has ended it before.
+    fn end(&self, outcome: Outcome) {
+        if let Ok(mut place) = self.outcome.lock() {
+            place.get_or_insert(outcome);
+        }
+        self.is.store(true, Ordering::Relaxed);
+    }
+
+    /// How it ended.
+    pub(super) fn into_outcome(self) -> Outcome {
+        self.outcome.into_inner().unwrap_or_default().unwrap_or(Ok(()))
+    }
+}
+
+/// Frames of a steered interface that were lost, see [`Session::strays`].
+pub(super) fn strays(endpoint: &Endpoint<Nic>) -> u64 {
+    endpoint.device().xdp().map_or(0, XskInterface::strays)
+}
