@@ -1,6 +1,7 @@
 //! `spray send` and `spray recv` on interfaces with several queues, which a sprayed connection uses all.
 
-use std::process::{Output, Stdio};
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -121,4 +122,40 @@ fn a_thread_for_each_queue_serves_and_measures() {
     wait_until("what all threads have received to be served", || counted().is_some_and(|sum| sum >= received as f64));
     kill(Pid::from_raw(serving.0.id() as i32), Signal::SIGINT).unwrap();
     assert_eq!(serving.end().code(), Some(130), "{}", serving.said());
+}
+
+/// Senders of other addresses connect to other ports, and so to other threads.
+#[test]
+fn a_receiver_of_many_transfers_has_a_thread_for_each_queue() {
+    let Some(_turn) = turn() else { return };
+    let (pair, folder) = (Pair::with_queues(2).unwrap(), Folder::new());
+    let mut receiver = spray();
+    receiver.args(["recv", "--insecure", "--keep", "--json", "--interface", Pair::INTERFACE]);
+    receiver.args(["--from", &Pair::address(1, false).to_string(), "--out", &folder.join("")]);
+    receiver.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut receiver = Running(pair.run_in(1, || receiver.spawn()).unwrap().unwrap()).listening();
+    for number in 11..17 {
+        let (own, content) = (format!("10.0.0.{number}"), [number; 300_000]);
+        let sources = folder.path().join(&own);
+        std::fs::create_dir(&sources).unwrap();
+        let file = sources.join(format!("payload-{number}"));
+        std::fs::write(&file, content).unwrap();
+        let add = |side: usize, arguments: &[&str]| {
+            let done = pair.run_in(side, || Command::new("ip").args(arguments).status()).unwrap().unwrap();
+            assert!(done.success(), "{arguments:?}");
+        };
+        add(0, &["address", "add", &format!("{own}/24"), "dev", Pair::INTERFACE]);
+        let sent = send(&pair, file.to_str().unwrap(), &["--from", &own]);
+        assert!(sent.status.success(), "{own}: {}", text(&sent.stderr));
+        assert!(std::fs::read(folder.path().join(format!("payload-{number}"))).unwrap() == content, "{own}");
+    }
+    kill(Pid::from_raw(receiver.0.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!(receiver.end().code(), Some(130), "{}", receiver.said());
+    let mut told = String::new();
+    receiver.0.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    let threads = std::thread::available_parallelism().unwrap().get().min(2);
+    let told = serde_json::Deserializer::from_str(&told).into_iter::<serde_json::Value>();
+    let told: Vec<_> = told.map(Result::unwrap).collect();
+    assert_eq!(told.len(), 6, "{told:?}");
+    assert!(told.iter().all(|transfer| transfer["interface"]["threads"] == threads), "{told:?}");
 }

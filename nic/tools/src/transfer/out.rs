@@ -16,7 +16,7 @@ use super::refusal::Refusal;
 use crate::failure::{Failure, Outcome};
 
 /// Where files go.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Out {
     place: Place,
     /// The folder that files are written in.

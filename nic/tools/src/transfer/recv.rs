@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use spray_nic::device::Device;
-use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Time};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Shard, Time};
 
 use super::arrivals::{Arrivals, Tally};
 use super::format::{Answer, hex, shown};
@@ -30,7 +30,7 @@ use crate::{note, say};
 /// How long others are told, after the one transfer has arrived, that theirs is not taken.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Transfers at once.
+/// Transfers at once in a thread.
 //= docs/specs/endpoint.md#END-27 16 transfers at once
 const TRANSFERS: usize = 16;
 /// Connections that are over and whose senders are being told so: of one address, and those of which nothing was taken.
@@ -56,7 +56,10 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     }
     let path = Path::new(&arguments.overrides)?;
     let has_room = |config: &mut EndpointConfig| config.max_connections = CONNECTIONS;
-    let mut session = Session::open_with(&arguments.interface, arguments.interface.steered.from, &path, has_room)?;
+    // One transfer comes by one connection.
+    let most = if arguments.keep { Shard::MOST } else { 1 };
+    let own = arguments.interface.steered.from;
+    let mut session = Session::open_shards(&arguments.interface, own, &path, most, has_room)?;
     let stop = Stop::on_signals()?;
     let stale = remove_stale(&out.folder().path);
     if stale > 0 {
@@ -64,15 +67,19 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     }
     session.confine(&Reach::Write(&out.folder().path))?;
     let limits = Limits::new(arguments.interface.timeout);
-    let mut receiving = Receiving::new(out, arguments.keep, limits, Progress::on_stderr());
-    receiving.interface = Some(session.taken());
+    let receiver = |_| {
+        let receiving = Receiving::new(out.clone(), arguments.keep, limits, Progress::on_stderr());
+        Receiving { interface: Some(session.taken()), ..receiving }
+    };
+    let mut receivers: Vec<_> = (0..session.shards()).map(receiver).collect();
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     let (name, address) = (session.device_name(), session.config().address);
-    receiving.progress.phase(&format!("listening on {name} as {address}{whose}"));
-    let outcome = session.run(&stop, |endpoint, now| receiving.step(endpoint, now));
-    receiving.progress.clear();
+    receivers[0].progress.phase(&format!("listening on {name} as {address}{whose}"));
+    let steps = receivers.iter_mut().map(|receiving| |endpoint: &mut _, now| receiving.step(endpoint, now));
+    let outcome = session.run_all(&stop, steps.collect());
+    receivers.iter_mut().for_each(|receiving| receiving.progress.clear());
     session.end();
-    receiving.end(outcome)
+    receivers.into_iter().fold(outcome, |outcome, receiving| receiving.end(outcome))
 }
 
 /// A connection, and what has come by it.
@@ -84,7 +91,7 @@ struct Transfer {
     over: bool,
 }
 
-/// The receiver.
+/// The receiver, or one of its threads.
 pub(super) struct Receiving {
     out: Out,
     keep: bool,
@@ -142,8 +149,10 @@ impl Receiving {
             self.check_at = now.after(CHECK_PS);
             self.check_patience(endpoint, now);
         }
-        let (transfers, meter, terminal) = (&self.transfers, &mut self.meter, self.progress.is_on_terminal());
-        self.progress.update(|| state(transfers, meter, terminal));
+        if self.transfers.values().any(|transfer| transfer.arrivals.arriving().next().is_some()) {
+            let (transfers, meter, terminal) = (&self.transfers, &mut self.meter, self.progress.is_on_terminal());
+            self.progress.update(|| state(transfers, meter, terminal));
+        }
         if self.keep { ControlFlow::Continue(()) } else { self.check_end(ended, endpoint) }
     }
 
@@ -463,7 +472,6 @@ fn summary(tally: &Tally, out: &Out, seconds: f64) -> String {
 fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter, terminal: bool) -> String {
     let files: Vec<&Incoming> = transfers.values().flat_map(|transfer| transfer.arrivals.arriving()).collect();
     let name = match &files[..] {
-        [] => return "waiting".into(),
         [file] => shown(&file.description.path),
         files => format!("{} files", files.len()),
     };
