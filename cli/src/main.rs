@@ -68,6 +68,9 @@ fn main() -> ExitCode {
 /// Checks what this machine can do, and an interface, and says how to mend what is missing.
 #[cfg(feature = "xdp")]
 fn doctor(arguments: &spray_tools::args::Doctor) -> spray_tools::failure::Outcome {
+    if let Some(interface) = arguments.restored() {
+        return doctor::restore(interface);
+    }
     let mut checks = Vec::from(doctor::kernel());
     #[cfg(feature = "lab")]
     let of_the_laboratory = !arguments.has_interface();

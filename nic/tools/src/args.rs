@@ -171,6 +171,9 @@ pub struct Doctor {
     /// Open no sockets and attach no program, which takes the link down for seconds with some drivers
     #[arg(long, requires = "interface", conflicts_with = "peer")]
     pub(crate) no_probe: bool,
+    /// Put back what a command with --prepare has changed, which says on standard input what that is
+    #[arg(long, hide = true, requires = "interface", conflicts_with_all = ["fix", "undo", "peer", "no_probe"])]
+    pub(crate) restore: bool,
 }
 
 /// The arguments of `spray report-hardware`.
@@ -198,6 +201,12 @@ impl Doctor {
     #[must_use]
     pub fn has_interface(&self) -> bool {
         self.interface.is_some()
+    }
+
+    /// The interface whose settings are to be put back.
+    #[must_use]
+    pub fn restored(&self) -> Option<&str> {
+        self.interface.as_deref().filter(|_| self.restore)
     }
 }
 
@@ -266,6 +275,9 @@ pub(crate) struct Interface {
 /// Which frames of the interface come to the endpoint.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Steered {
+    /// Before, change what is safe to change of the interface, as `spray doctor IF --fix` does, and put it back at the end
+    #[arg(long)]
+    pub(crate) prepare: bool,
     /// Take this queue of the interface alone, to which the NIC puts that UDP port; by default all queues
     #[arg(long, value_name = "N")]
     pub(crate) queue: Option<u32>,

@@ -151,6 +151,8 @@ fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
         (libc::SYS_bpf, 0, Is::Eq, BPF_MAP_LOOKUP_ELEM),
         // To attach it anew after the link was down.
         (libc::SYS_bpf, 0, Is::Eq, BPF_LINK_CREATE),
+        // To wait for a child that puts settings back.
+        (libc::SYS_wait4, 2, Is::Eq, 0),
         // To end by a signal, as an abort and a closed pipe do.
         (libc::SYS_tgkill, 0, Is::Eq, std::process::id().into()),
         (libc::SYS_openat, 3, no(SPECIAL), 0),

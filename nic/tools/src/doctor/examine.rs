@@ -35,7 +35,7 @@ pub(crate) fn examine(name: &str, arguments: &Doctor) -> Outcome<Vec<Group>> {
     Ok(groups)
 }
 
-fn find(name: &str) -> Outcome<Subject> {
+pub(super) fn find(name: &str) -> Outcome<Subject> {
     Subject::find(name).map_err(Failure::refused)
 }
 
@@ -77,7 +77,7 @@ fn fix(subject: &Subject) -> Outcome<Vec<Check>> {
 }
 
 /// What is safe to change.
-fn changes(subject: &Subject) -> Vec<Change> {
+pub(super) fn changes(subject: &Subject) -> Vec<Change> {
     facts(subject).into_iter().flat_map(|group| group.checks).flat_map(|check| check.changes).collect()
 }
 

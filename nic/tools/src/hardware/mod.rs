@@ -54,6 +54,7 @@ fn document(interface: &Interface, arguments: &ReportHardware) -> Outcome<String
         fix: false,
         undo: false,
         no_probe: false,
+        restore: false,
     };
     let machine = Group { title: "Machine", checks: doctor::kernel().into_iter().chain(doctor::packets()).collect() };
     let groups = doctor::examine(&interface.name, &asked)?;

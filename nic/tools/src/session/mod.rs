@@ -40,6 +40,7 @@ pub use self::trust::keygen;
 use crate::args;
 use crate::captures::Watching;
 use crate::confine::{Reach, confine};
+use crate::doctor::Prepared;
 use crate::failure::{Failure, Outcome};
 use crate::metrics::Metrics;
 use crate::note;
@@ -58,6 +59,8 @@ pub struct Session {
     mtu: mtu::Watch,
     metrics: Metrics,
     watching: Option<Watching>,
+    /// Last: what it puts back may have to wait until the interface is free.
+    _prepared: Option<Prepared>,
 }
 
 /// Picoseconds of a second.
@@ -103,13 +106,14 @@ impl Session {
         let keys = trust::keys(&arguments.trust)?;
         let watching = tap::begin(&arguments.captures, &name)?;
         let most = most.min(available_parallelism().map_or(1, NonZero::get));
+        let prepared = open::prepare(arguments)?;
         let hosts = open::hosts(arguments, peer, path, (keys, most), adjust)?;
         note!("spray: {name}: {}", Taken::of(hosts[0].endpoint.device()));
         let mtu = mtu::Watch::new(&name, hosts[0].mtu());
         let tap = watching.as_ref().map(|watching| Tap::new(watching.watch.clone()));
         let seats = hosts.into_iter().map(|host| Seat::new(host, &metrics, tap.clone())).collect();
         let outage = Outage::new(&name, Duration::from_secs(arguments.timeout));
-        Ok(Self { seats, name, next_hop: path.next_hop, outage, mtu, metrics, watching })
+        Ok(Self { seats, name, next_hop: path.next_hop, outage, mtu, metrics, watching, _prepared: prepared })
     }
 
     /// The endpoint's settings.
