@@ -28,10 +28,12 @@ mod interface;
 mod queues;
 mod ring;
 mod rings;
+mod rules;
 mod sharing;
 mod socket;
 mod sys;
 mod umem;
+mod undo;
 
 pub use config::{BindMode, BusyPoll, XskConfig};
 pub use error::OpenError;

@@ -4,6 +4,7 @@
 
 mod features;
 mod hashing;
+mod rules;
 
 use std::ffi::CString;
 use std::io;
@@ -13,12 +14,31 @@ use socket2::{Domain, Socket, Type};
 
 pub use features::Feature;
 pub use hashing::{HashFields, IndirectionTable, UdpFlow};
+pub(crate) use rules::{Rule, RuleTable};
 
 /// `SIOCETHTOOL` of `linux/sockios.h`.
-const SIOCETHTOOL: libc::Ioctl = 0x8946;
+pub(crate) const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
 /// Words for the answer to any command whose structure has one size. The largest, `struct ethtool_rxnfc`, has 48.
 const WORDS: usize = 64;
+
+/// A command with its arguments, ready to be sent: any of one size, or that for features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Request(pub(crate) [u32; Self::WORDS]);
+
+impl Request {
+    const WORDS: usize = 48;
+
+    /// No command.
+    pub(crate) const NONE: Self = Self([0; Self::WORDS]);
+
+    fn of(words: &[u32]) -> Self {
+        let mut request = Self::NONE;
+        request.0[..words.len()].copy_from_slice(words);
+        request
+    }
+}
 
 /// Asks the driver of an interface of the network namespace in which it was opened.
 #[derive(Debug)]
@@ -227,7 +247,7 @@ impl Ethtool {
     }
 
     /// A request about the interface.
-    fn request(&self) -> libc::ifreq {
+    pub(crate) fn request(&self) -> libc::ifreq {
         // SAFETY: `ifreq` is a plain C structure for which all zeroes is a value.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(self.name.as_bytes_with_nul()) {

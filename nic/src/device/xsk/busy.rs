@@ -5,11 +5,11 @@
 //! way frames come in and, without copies, go out. And the interface puts interrupts off ([`Deferral`]): without that the driver turns
 //! them on again after each poll, and the kernel's own thread competes for the queue.
 
-use std::ffi::CString;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::{fs, io, mem, thread};
 
+use super::undo::Undo;
 use super::{BindMode, BusyPoll, XskConfig};
 use crate::net::ethtool::Ethtool;
 use crate::net::{Interface, drivers};
@@ -73,13 +73,10 @@ fn napi(socket: RawFd) -> libc::c_uint {
 /// poll the kernel makes one itself. The values are those that the kernel's patches and DPDK's driver recommend.
 const DEFERRAL: [(&str, &str); 2] = [("napi_defer_hard_irqs", "2"), ("gro_flush_timeout", "200000")];
 
-/// An interface that puts interrupts off. Dropping this puts back what was before, and so does the end of the process, however it ends: a
-/// child waits for it, since a process that has given up its rights cannot.
+/// An interface that puts interrupts off. Dropping this puts back what was before, and so does the end of the process.
 #[derive(Debug)]
 pub(super) struct Deferral {
-    keeper: libc::pid_t,
-    /// The keeper's sign: it closes with the process.
-    sign: Option<OwnedFd>,
+    _undo: Undo,
 }
 
 impl Deferral {
@@ -109,62 +106,8 @@ impl Deferral {
         if files.iter().any(|(_, before)| before.trim() != "0") {
             return None;
         }
-        let deferral = Self::keep(&files).ok()?;
+        let undo = Undo::begin(&interface.name, &files).ok()?;
         let set = files.iter().zip(DEFERRAL).try_for_each(|((path, _), (_, value))| fs::write(path, value));
-        set.is_ok().then_some(deferral)
-    }
-
-    /// Starts the child that writes these texts to these files at the end.
-    fn keep(files: &[(PathBuf, String)]) -> io::Result<Self> {
-        let path = |path: &PathBuf| CString::new(path.as_os_str().as_encoded_bytes()).map_err(io::Error::other);
-        let texts = files.iter().map(|(file, text)| Ok((path(file)?, text.as_bytes())));
-        let texts = texts.collect::<io::Result<Vec<_>>>()?;
-        let mut ends = [0; 2];
-        // SAFETY: `ends` has room for the two descriptors; the result is checked.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the call above just made both, and nothing else owns them.
-        let [wait, sign] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
-        // SAFETY: the child calls nothing but what a child of a process with threads may call, and never returns.
-        match unsafe { libc::fork() } {
-            -1 => Err(io::Error::last_os_error()),
-            // SAFETY: this is the child.
-            0 => unsafe { restore_at_the_end(wait.as_raw_fd(), &texts) },
-            keeper => Ok(Self { keeper, sign: Some(sign) }),
-        }
-    }
-}
-
-impl Drop for Deferral {
-    fn drop(&mut self) {
-        self.sign = None;
-        // SAFETY: it waits for our child, and wants to know nothing. A process without the right to wait goes on.
-        unsafe { libc::waitpid(self.keeper, std::ptr::null_mut(), 0) };
-    }
-}
-
-/// The child: waits until the other end of the pipe is closed everywhere, and writes each text to its file. Signals that end the parent do
-/// not end it; it has no file of the parent's open, so that nobody waits for it.
-///
-/// # Safety
-/// Only for a process that `fork` has just made: it closes all files but `wait`. It calls only what is safe in a signal handler.
-unsafe fn restore_at_the_end(wait: RawFd, texts: &[(CString, &[u8])]) -> ! {
-    // SAFETY: plain arguments, or pointers to what lives longer than the calls; there is no other thread in this process.
-    unsafe {
-        libc::setsid();
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
-            libc::signal(signal, libc::SIG_IGN);
-        }
-        libc::prctl(libc::PR_SET_NAME, c"spray-undo".as_ptr());
-        libc::dup2(wait, 0);
-        libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0);
-        let mut byte = 0_u8;
-        while libc::read(0, (&raw mut byte).cast(), 1) != 0 && *libc::__errno_location() == libc::EINTR {}
-        for (path, text) in texts {
-            let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-            libc::write(file, text.as_ptr().cast(), text.len());
-        }
-        libc::_exit(0)
+        set.is_ok().then_some(Self { _undo: undo })
     }
 }

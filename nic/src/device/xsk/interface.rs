@@ -9,6 +9,7 @@ use spray_wire::Ports;
 use thiserror::Error;
 
 use super::busy::Deferral;
+use super::rules::Rules;
 use super::{BindMode, OpenError, XskConfig, XskDevice, queues::XskQueues};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use crate::endpoint::ConfigError;
@@ -32,6 +33,7 @@ pub struct XskInterface {
 struct Taken {
     steer: Mutex<SteerProgram>,
     deferral: Option<Deferral>,
+    rules: Option<Rules>,
     mode: AttachMode,
     refusal: Option<String>,
     distrust: Option<String>,
@@ -105,10 +107,14 @@ impl XskInterface {
         let (shards, deferral) = Deferral::around(&interface, &sockets, open, polls)?;
         let queues = || shards.iter().flat_map(XskQueues::queues);
         queues().try_for_each(|queue| steer.register(queue.queue(), queue.as_fd()))?;
+        // With one shard and all queues, every queue is the right one.
+        let wants_rules = queue.is_some() || shards.len() > 1;
+        let rules = wants_rules.then(|| rules(&sockets.interface, (address, ports), &shards)).flatten();
         let taken = Arc::new(Taken {
             refusal: steer.refusal().map(Into::into),
             steer: Mutex::new(steer),
             deferral,
+            rules,
             mode,
             distrust,
             interface,
@@ -142,6 +148,12 @@ impl XskInterface {
     #[must_use]
     pub fn shards(&self) -> usize {
         self.taken.shards
+    }
+
+    /// Rules in the NIC that bring each frame to a queue of its shard, or to the only queue; 0 where it takes none.
+    #[must_use]
+    pub fn rules(&self) -> usize {
+        self.taken.rules.as_ref().map_or(0, Rules::count)
     }
 
     /// Why the driver did not take the program natively, in the kernel's words; `None` where it did.
@@ -180,6 +192,14 @@ impl Taken {
     fn steer(&self) -> MutexGuard<'_, SteerProgram> {
         self.steer.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Rules for the queues of these shards, where the NIC has any. Without, shards hand each other what is theirs.
+fn rules(interface: &str, at: (IpAddr, Ports), shards: &[XskQueues]) -> Option<Rules> {
+    let mut places: Vec<u32> = shards.iter().flat_map(XskQueues::queues).map(XskDevice::queue).collect();
+    places.sort_unstable();
+    let table = Ethtool::open(interface).ok()?;
+    Rules::set(&table, interface, at, (&places, shards.len())).ok()
 }
 
 /// Why the program could not be attached: somebody was faster, or as the kernel says.

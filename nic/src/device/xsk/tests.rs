@@ -7,12 +7,14 @@ use std::{
 };
 
 use super::{rings::RECEIVES_PER_CHECK, *};
+use crate::net::ethtool::{Rule, RuleTable};
 
 mod interfaces;
 mod many_queues;
 mod polled;
 mod rig;
 mod taken_over;
+mod undone;
 
 use rig::{Meeting, Steer, ip, joined, up, yield_to_softirq};
 use spray_test_support::has_root;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Ethtool, text_of};
+use super::{Ethtool, Request, text_of};
 
 /// A feature of an interface, such as `rx-gro-hw`. `ethtool -k` shows some of them by older names of its own, and takes these.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,18 +52,27 @@ impl Ethtool {
     /// # Errors
     /// When there is none of that name, rights are missing, or it stays as it was: the driver refuses.
     pub fn set_feature(&self, name: &str, on: bool) -> io::Result<()> {
+        let Request(mut words) = self.feature_request(name, on)?;
+        self.ask(words[0], &mut words)?;
+        let now = self.features()?.iter().find(|feature| feature.name == name).is_some_and(|feature| feature.on);
+        if now == on { Ok(()) } else { Err(io::Error::other(format!("the driver keeps {name} as it is"))) }
+    }
+
+    /// The request that turns a feature on or off.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub(crate) fn feature_request(&self, name: &str, on: bool) -> io::Result<Request> {
         const SET: u32 = 0x3b;
         let names = self.strings(4)?;
         let at = names.iter().position(|known| known == name);
         let at = at.ok_or_else(|| io::Error::other(format!("the kernel knows no feature {name}")))?;
         let blocks = names.len().div_ceil(32);
         let mut words = vec![0; 2 + 2 * blocks];
-        words[1] = blocks as u32;
+        (words[0], words[1]) = (SET, blocks as u32);
         words[2 + at / 32 * 2] = 1 << (at % 32);
         words[3 + at / 32 * 2] = u32::from(on) << (at % 32);
-        self.ask(SET, &mut words)?;
-        let now = self.features()?.iter().find(|feature| feature.name == name).is_some_and(|feature| feature.on);
-        if now == on { Ok(()) } else { Err(io::Error::other(format!("the driver keeps {name} as it is"))) }
+        Ok(Request::of(&words))
     }
 
     /// The driver's own flags, and which are on.

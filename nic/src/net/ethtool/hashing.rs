@@ -28,7 +28,7 @@ impl UdpFlow {
     }
 
     /// `UDP_V4_FLOW` and `UDP_V6_FLOW` of `linux/ethtool.h`.
-    const fn number(self) -> u32 {
+    pub(super) const fn number(self) -> u32 {
         match self {
             Self::V4 => 2,
             Self::V6 => 6,

@@ -25,7 +25,7 @@ use std::os::fd::RawFd;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use spray_nic::device::{Device, Nic};
+use spray_nic::device::{Device, DeviceStats, Nic, XskInterface};
 use spray_nic::net::Resolver;
 use spray_nic::{Endpoint, EndpointConfig, Host, Peer, Time};
 use tracing::info_span;
@@ -229,12 +229,23 @@ impl Session {
         self.seats.iter_mut().for_each(|seat| seat.host.abort());
         self.end_capture();
         strays_line(self.strays()).inspect(|line| note!("spray: {line}"));
+        self.astray_line().inspect(|line| note!("spray: {line}"));
         let fragmented = matches!(self.first().endpoint.device(), Nic::Udp(device) if device.has_fragmented());
         if fragmented {
             note!(
                 "spray: warning: the path takes shorter packets than were sent, which went in fragments: give less --payload"
             );
         }
+    }
+
+    /// The line about frames that rules of the NIC have not brought to their queue, if there were more than come before the rules are there.
+    fn astray_line(&self) -> Option<String> {
+        let rules = self.first().endpoint.device().xdp().map_or(0, XskInterface::rules);
+        let stats: DeviceStats = self.seats.iter().map(|seat| seat.host.endpoint.device().stats()).sum();
+        let DeviceStats { rx, handed_over, .. } = stats;
+        (rules > 0 && handed_over > rx / 100).then(|| {
+            format!("{handed_over} of {rx} frames came by another thread's queue: the NIC does not keep to its {rules} rules")
+        })
     }
 
     fn first(&self) -> &Host<Nic> {

@@ -58,6 +58,8 @@ pub struct Interface {
     queues: usize,
     /// Threads that serve them.
     threads: usize,
+    /// Rules of the NIC that bring each frame to a queue of its thread.
+    rules: usize,
 }
 
 impl Interface {
@@ -71,6 +73,7 @@ impl Interface {
             busy_polls_alone: device.busy_polls(),
             queues: device.queues(),
             threads: device.shards(),
+            rules: device.rules(),
         }
     }
 }
@@ -78,11 +81,15 @@ impl Interface {
 impl fmt::Display for Interface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let copy = if self.zero_copy { "zero-copy" } else { "copied by the kernel" };
-        let queues = match (self.queues, self.threads) {
-            (1, _) => "one queue".into(),
-            (queues, 1) => format!("{queues} queues on one thread"),
-            (queues, threads) => {
+        let queues = match (self.queues, self.threads, self.rules) {
+            (1, _, 0) => "one queue".into(),
+            (1, _, rules) => format!("one queue, to which {rules} rules of the NIC bring the frames"),
+            (queues, 1, _) => format!("{queues} queues on one thread"),
+            (queues, threads, 0) => {
                 format!("{queues} queues on {threads} threads, which hand each other what comes by another's queue")
+            }
+            (queues, threads, rules) => {
+                format!("{queues} queues on {threads} threads, each with its own frames by {rules} rules of the NIC")
             }
         };
         let polls = match self.busy_polls_alone {
@@ -120,8 +127,15 @@ mod tests {
             busy_polls_alone,
             queues: 4,
             threads: 1,
+            rules: 0,
         };
         assert_eq!(native.to_string(), "native XDP, zero-copy, 4 queues on one thread");
+        let shared = Interface { threads: 4, ..native.clone() };
+        assert!(
+            shared.to_string().ends_with("4 queues on 4 threads, which hand each other what comes by another's queue")
+        );
+        let ruled = Interface { rules: 64, ..shared };
+        assert!(ruled.to_string().ends_with("4 queues on 4 threads, each with its own frames by 64 rules of the NIC"));
         let polling = Interface { busy_polls_alone: Some(true), ..native.clone() };
         assert_eq!(polling.to_string(), "native XDP, zero-copy, 4 queues on one thread, busy polling");
         let refused = Some("MTU too large".into());

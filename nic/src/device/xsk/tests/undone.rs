@@ -1,0 +1,68 @@
+//! What was changed of an interface, after its process has ended.
+
+use super::super::undo::Undo;
+use super::*;
+
+/// A feature that veth has, off and on.
+const FEATURE: &str = "rx-gro";
+
+fn is_on(interface: &str) -> bool {
+    Ethtool::open(interface).unwrap().feature(FEATURE).unwrap().unwrap()
+}
+
+/// Turns the feature on, and tells who turns it off again. What is told before that is undone after it.
+fn begin(interface: &str) -> Undo {
+    let nic = Ethtool::open(interface).unwrap();
+    let undo = Undo::begin(interface, &[]).unwrap();
+    for on in [false, true, false, true] {
+        undo.tell(&nic.feature_request(FEATURE, on).unwrap()).unwrap();
+    }
+    undo.tell(&nic.removal(7)).unwrap();
+    nic.set_feature(FEATURE, true).unwrap();
+    undo
+}
+
+#[test]
+fn a_setting_of_the_driver_is_put_back_however_the_process_ends() {
+    if !has_root() {
+        return;
+    }
+    let test = |interface: &str| {
+        Ethtool::open(interface).unwrap().set_feature(FEATURE, false).unwrap();
+        let undo = begin(interface);
+        assert!(is_on(interface));
+        drop(undo);
+        assert!(!is_on(interface));
+        // SAFETY: the child only does what this thread has just done, and then ends.
+        match unsafe { libc::fork() } {
+            0 => {
+                let _undo = begin(interface);
+                // SAFETY: plain arguments.
+                unsafe { libc::kill(libc::getpid(), if is_on(interface) { libc::SIGKILL } else { libc::SIGABRT }) };
+            }
+            child => {
+                let mut status = 0;
+                // SAFETY: the pointer is to a live `int`.
+                unsafe { libc::waitpid(child, &raw mut status, 0) };
+                assert_eq!(status, libc::SIGKILL);
+                eventually("the feature as before", || !is_on(interface));
+            }
+        }
+    };
+    joined(MTU, |interface| up(interface, MTU), test);
+}
+
+/// No driver at hand has rules by port: sockets work as without, and frames are handed over.
+#[test]
+fn without_rules_in_the_driver_there_are_none() {
+    if !has_root() {
+        return;
+    }
+    let test = |interface: &str| {
+        let nic = Ethtool::open(interface).unwrap();
+        assert_eq!(nic.heeds().unwrap(), None);
+        let rule = Rule { address: [10, 0, 0, 1].into(), port: 61440, queue: 0 };
+        assert_eq!(nic.add(rule).unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
+    };
+    joined(MTU, |interface| up(interface, MTU), test);
+}
