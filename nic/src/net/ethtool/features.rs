@@ -15,6 +15,11 @@ pub struct Feature {
     pub fixed: bool,
 }
 
+impl Feature {
+    /// Rules by which packets come to a queue.
+    pub const NTUPLE: &str = "rx-ntuple-filter";
+}
+
 /// Bytes of a name, and words.
 const NAME: usize = 32;
 const NAME_WORDS: usize = NAME / 4;

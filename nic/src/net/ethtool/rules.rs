@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use super::{Ethtool, Request, UdpFlow};
+use super::{Ethtool, Feature, Request, UdpFlow};
 
 /// UDP packets to a port of an address come by a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +36,6 @@ pub(crate) trait RuleTable {
     }
 }
 
-/// The kernel's name of the feature.
-const NTUPLE: &str = "rx-ntuple-filter";
-
 /// Words of `struct ethtool_rxnfc`: the command, `data`, and the specification of a rule, `fs`. That holds the kind of flow, the fields to compare
 /// and, laid out alike, the bits of them that count, then the queue and the rule's place. After it come how many places, and these.
 const DATA: usize = 2;
@@ -56,15 +53,15 @@ const ANY: u32 = u32::MAX;
 
 impl RuleTable for Ethtool {
     fn heeds(&self) -> io::Result<Option<bool>> {
-        self.feature(NTUPLE)
+        self.feature(Feature::NTUPLE)
     }
 
     fn heed(&self, on: bool) -> io::Result<()> {
-        self.set_feature(NTUPLE, on)
+        self.set_feature(Feature::NTUPLE, on)
     }
 
     fn heed_request(&self, on: bool) -> io::Result<Request> {
-        self.feature_request(NTUPLE, on)
+        self.feature_request(Feature::NTUPLE, on)
     }
 
     fn add(&self, rule: Rule) -> io::Result<u32> {

@@ -1,7 +1,7 @@
 //! The queues of the NIC: how many, how long their rings are, and what spreads packets over them.
 
 use spray_nic::device::XskConfig;
-use spray_nic::net::ethtool::{Channels, HashFields, RingSizes, UdpFlow};
+use spray_nic::net::ethtool::{Channels, Feature, HashFields, RingSizes, UdpFlow};
 use spray_nic::xdp::SteerProgram;
 
 use super::change::{Change, Setting};
@@ -18,7 +18,14 @@ pub(super) fn checks(subject: &Subject) -> Vec<Check> {
     let rings = ethtool.rings().map(|sizes| rings(sizes, ours, name));
     let rings = rings.unwrap_or_else(|_| Check::ok("rings", "the driver has none to set"));
     let [v4, v6] = UdpFlow::ALL.map(by_flow);
-    vec![queues(subject.channels, name), rings, v4, v6, table(subject)]
+    vec![
+        queues(subject.channels, name),
+        rings,
+        v4,
+        v6,
+        table(subject),
+        rules(ethtool.feature(Feature::NTUPLE).ok().flatten()),
+    ]
 }
 
 fn queues(channels: Channels, name: &str) -> Check {
@@ -90,6 +97,18 @@ fn table(subject: &Subject) -> Check {
     };
     let (entries, used, queues) = (table.queues.len(), used.len(), subject.queues());
     Check::ok("RSS table", format!("{entries} entries for {used} of {queues} queues, {function}, {key}"))
+}
+
+/// Whether the driver heeds rules by which frames come to the queue of their thread, or could; `None` where it has none.
+fn rules(heeds: Option<bool>) -> Check {
+    let found = match heeds {
+        None => "the driver has none: threads hand each other what comes by another's queue",
+        Some(true) => {
+            "by destination port, if the NIC has room for 64: commands with several threads set them, and take them back"
+        }
+        Some(false) => "off now; commands with several threads turn them on, set 64, and take everything back",
+    };
+    Check::ok("rules", found)
 }
 
 #[cfg(test)]
