@@ -43,9 +43,13 @@ impl HostConfig {
     /// When the MTU is too small.
     pub fn on(interface: Interface, address: IpAddr) -> Result<Self, NetError> {
         let mut endpoint =
-            EndpointConfig::real(address, interface.station().mac, interface.mtu).map_err(|error| match error {
-                ConfigError::Mtu { mtu, needed } => NetError::Mtu { interface: interface.name.clone(), mtu, needed },
-                other => NetError::Netlink(other.to_string()),
+            EndpointConfig::real(address, interface.station().mac, interface.longest_packet()).map_err(|error| {
+                match error {
+                    ConfigError::Mtu { mtu, needed } => {
+                        NetError::Mtu { interface: interface.name.clone(), mtu, needed }
+                    }
+                    other => NetError::Netlink(other.to_string()),
+                }
             })?;
         endpoint.link_bps = interface.link_bps.unwrap_or(endpoint.link_bps);
         let sockets = XskConfig::new(interface.name.clone(), 0);

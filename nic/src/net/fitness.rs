@@ -1,5 +1,7 @@
 //! What an interface really is, and whether it can be taken over: one rule for `Host::open` and `spray doctor`.
 
+use super::drivers::{mtu_limit, receives_up_to};
+use super::ethtool::Ethtool;
 use super::verdict::Verdict;
 use super::{Interface, NetError};
 
@@ -53,6 +55,24 @@ impl Interface {
             )),
             _ => Fitness::Good,
         }
+    }
+
+    /// The longest packet that it sends and receives, in bytes: its MTU, or less where its driver receives less by XDP.
+    #[must_use]
+    pub fn longest_packet(&self) -> u32 {
+        self.driver().and_then(|driver| receives_up_to(&driver)).map_or(self.mtu, |most| most.min(self.mtu))
+    }
+
+    /// The longest MTU with which its driver takes a program natively, where it is known and less than it has.
+    #[must_use]
+    pub fn mtu_too_long_for(&self) -> Option<(String, u32)> {
+        let driver = self.driver()?;
+        mtu_limit(&driver).filter(|limit| *limit < self.mtu).map(|limit| (driver, limit))
+    }
+
+    /// The name of its driver.
+    fn driver(&self) -> Option<String> {
+        Ethtool::open(&self.name).and_then(|nic| nic.driver()).ok().map(|driver| driver.name)
     }
 
     /// Checks that it is of a kind that can be taken over.

@@ -78,7 +78,7 @@ fn xdp(arguments: &args::Interface, peer: Option<IpAddr>, path: &Path, keys: Opt
     interface.check_free().map_err(without_rights)?;
     let address = own_address(&interface, arguments.steered.from, peer)?;
     let mut config = HostConfig::on(interface, address).map_err(Failure::refused)?;
-    let room = Room { interface: Some(&config.interface.name), mtu: config.interface.mtu };
+    let room = Room { interface: Some(&config.interface.name), mtu: config.interface.longest_packet() };
     config.endpoint = endpoint(config.endpoint, arguments, path, keys, &room)?;
     config.sockets.mode = match (arguments.zero_copy, arguments.copy) {
         (true, _) => BindMode::ZeroCopy,

@@ -46,6 +46,9 @@ pub struct Interface {
     /// What the driver said when it did not take the program natively.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
+    /// The longest MTU with which the driver, of this name, would have taken it natively.
+    #[serde(skip)]
+    longest: Option<(String, u32)>,
     /// The driver uses our memory directly; otherwise the kernel copies.
     zero_copy: bool,
     /// Why zero-copy was not tried.
@@ -68,6 +71,7 @@ impl Interface {
             name: device.interface().name.clone(),
             xdp: if device.attach_mode() == AttachMode::Native { "native" } else { "generic" },
             refused: device.refusal().map(Into::into),
+            longest: device.refusal().and_then(|_| device.interface().mtu_too_long_for()),
             zero_copy: device.zero_copy(),
             distrust: device.distrust().map(Into::into),
             busy_polls_alone: device.busy_polls(),
@@ -102,12 +106,11 @@ impl fmt::Display for Interface {
             write!(f, ". Zero-copy is not tried: {why}; --zero-copy insists on it")?;
         }
         let Some(why) = &self.refused else { return Ok(()) };
-        write!(
-            f,
-            ". Warning: that is slow. The driver does not take an XDP program, it says: {why}. `spray doctor {}` tells \
-             what drivers mind, and --fix mends most of it",
-            self.name
-        )
+        write!(f, ". Warning: that is slow. The driver does not take an XDP program, it says: {why}. ")?;
+        if let Some((driver, mtu)) = &self.longest {
+            write!(f, "{driver} is known to run native XDP with an MTU of at most {mtu}. ")?;
+        }
+        write!(f, "`spray doctor {}` tells what drivers mind, and --fix mends most of it", self.name)
     }
 }
 
@@ -122,6 +125,7 @@ mod tests {
             name,
             xdp: "native",
             refused: None,
+            longest: None,
             zero_copy: true,
             distrust: None,
             busy_polls_alone,
@@ -141,6 +145,8 @@ mod tests {
         let refused = Some("MTU too large".into());
         let generic = Interface { xdp: "generic", refused, zero_copy: false, queues: 1, ..native.clone() };
         assert!(generic.to_string().starts_with("generic XDP, copied by the kernel, one queue. Warning"));
+        let too_long = Interface { longest: Some(("igb".into(), 3046)), ..generic.clone() };
+        assert!(too_long.to_string().contains("igb is known to run native XDP with an MTU of at most 3046"));
         let distrusted = Interface { zero_copy: false, distrust: Some("it hangs (x#1)".into()), ..native };
         assert!(
             distrusted
