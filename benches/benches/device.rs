@@ -22,7 +22,7 @@ fn exchange(from: &mut impl Device, to: &mut impl Device, out: &mut Vec<Received
     }
     from.flush().expect("memory does not fail");
     assert_eq!(to.receive(out, BATCH).expect("memory does not fail"), BATCH);
-    for Received { frame, len } in out.drain(..) {
+    for Received { frame, len, .. } in out.drain(..) {
         black_box(to.frame(&frame, len)[0]);
         to.release(frame);
     }

@@ -110,8 +110,15 @@ impl Connection {
     fn round_trip(&mut self) {
         self.send();
         if let Some((data, ev)) = self.flight.pop_front() {
-            let arrival =
-                Arrival { data, port: ev.port(EVS), marked: false, hops: 3, trimmed: false, last_port: false };
+            let arrival = Arrival {
+                data,
+                port: ev.port(EVS),
+                marked: false,
+                hops: 3,
+                trimmed: false,
+                last_port: false,
+                astray: false,
+            };
             black_box(self.receiver.on_data(self.now, black_box(&arrival)));
         }
         while let Some(ack) = self.receiver.poll_ack() {
@@ -145,6 +152,7 @@ impl Source {
             hops: 3,
             trimmed: false,
             last_port: false,
+            astray: false,
         };
         black_box(self.receiver.on_data(self.data.timestamp, black_box(&arrival)));
         black_box(self.receiver.poll_ack());

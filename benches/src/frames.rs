@@ -88,7 +88,7 @@ impl Frames {
 
     fn receive_data(&mut self) {
         take(&mut self.receiver, &mut self.arrivals);
-        for (count, Received { frame, len }) in (1..).zip(self.arrivals.drain(..)) {
+        for (count, Received { frame, len, .. }) in (1..).zip(self.arrivals.drain(..)) {
             let bytes = self.receiver.frame(&frame, len);
             let place = &mut self.received[self.place..self.place + self.payload_bytes];
             self.place = next(self.place, self.payload_bytes, self.message.len());
@@ -115,7 +115,7 @@ impl Frames {
 
     fn receive_acks(&mut self) {
         take(&mut self.sender, &mut self.arrivals);
-        for Received { frame, len } in self.arrivals.drain(..) {
+        for Received { frame, len, .. } in self.arrivals.drain(..) {
             let bytes = self.sender.frame(&frame, len);
             match self.rung {
                 Rung::Device | Rung::Copying | Rung::Checksum => drop(black_box(bytes[0])),

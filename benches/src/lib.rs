@@ -73,9 +73,10 @@ impl Load {
         let rto = RtoConfig { initial_ps: RTO_PS, min_ps: RTO_PS, max_ps: 16 * RTO_PS };
         FlowConfig {
             ack_every: self.ack_every,
+            ack_evs: self.ack_every,
             rto,
             give_up_ps: 100 * RTO_PS,
-            ..FlowConfig::new(BalancerKind::Reps, path, header)
+            ..FlowConfig::new(BalancerKind::RepsPlus, path, header)
         }
     }
 }

@@ -155,6 +155,7 @@ impl<'a> Input<'a> {
             marked: self.flag(),
             max_data: self.u64(),
             trimmed: self.flag(),
+            astray: self.flag(),
             echoes,
         }
     }

@@ -100,7 +100,7 @@ fn a_thread_for_each_queue_serves_and_measures() {
         let mut client = spray();
         let address = Routers::address(1, 0).to_string();
         client.args(["perf", &address, "--insecure", "--interface", Routers::INTERFACE, "--json", "-t", "1"]);
-        client.args(["-P", parallel, "--pcap", &folder.join(&format!("{parallel}{rest}"))]);
+        client.args(["-P", parallel, "--pcap", &folder.join(format!("{parallel}{rest}"))]);
         client.args((!rest.is_empty()).then_some(rest));
         let output = routers.run_in(0, || client.output()).unwrap().unwrap();
         let said = text(&output.stderr);

@@ -45,6 +45,7 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
         marked_packets: 3,
         marked: true,
         trimmed: true,
+        astray: true,
         max_data: 0x5152_5354_5556_5758,
         echoes,
     };
@@ -77,7 +78,17 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
         (Body::Data(data), payload.clone()),
         (Body::Data(trailer), none()),
         (Body::Ack(ack), none()),
-        (Body::Ack(Ack { echoes: Echoes::default(), bitmap: [0; 4], trimmed: false, marked: false, ..ack }), none()),
+        (
+            Body::Ack(Ack {
+                echoes: Echoes::default(),
+                bitmap: [0; 4],
+                trimmed: false,
+                astray: false,
+                marked: false,
+                ..ack
+            }),
+            none(),
+        ),
         (Body::Nack(nack), none()),
         (Body::Connect(terms), none()),
         (Body::Accept(exchange), payload[..48].to_vec()),
@@ -235,6 +246,7 @@ fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
             say("marked_packets", ack.marked_packets.to_string());
             say("mark_echo", flag(ack.marked));
             say("flags.trimmed", flag(ack.trimmed));
+            say("flags.astray", flag(ack.astray));
             say("echoes", ack.echoes.len().to_string());
             say("max_data", ack.max_data.to_string());
             if !ack.echoes.is_empty() {

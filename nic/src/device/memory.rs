@@ -220,10 +220,10 @@ impl MemoryDevice {
     }
 
     /// Puts a packet into a frame, whose buffer goes to the network.
-    fn place(&mut self, index: u32, packet: Packet, out: &mut Vec<Received>) -> Box<[u8]> {
+    fn place(&mut self, index: u32, packet: Packet, astray: bool, out: &mut Vec<Received>) -> Box<[u8]> {
         let Packet { bytes, len } = packet;
         self.stats.rx_bytes += len as u64;
-        out.push(Received { frame: FrameId(index), len: len as u32 });
+        out.push(Received { frame: FrameId(index), len: len as u32, astray });
         std::mem::replace(&mut self.memory[index as usize], bytes)
     }
 }
@@ -239,7 +239,7 @@ impl Device for MemoryDevice {
         while out.len() < end
             && let Some((index, packet)) = self.take_handed()
         {
-            network.recycle(self.place(index, packet, out));
+            network.recycle(self.place(index, packet, true, out));
         }
         while out.len() < end
             && let Some(packet) = network.pop(self.port)
@@ -257,7 +257,7 @@ impl Device for MemoryDevice {
             }
             let index = self.filled.pop().expect("a delivery took a posted frame, and posted frames are in `filled`");
             self.frames.shift(index, Place::Fill, Place::Held);
-            network.recycle(self.place(index, packet, out));
+            network.recycle(self.place(index, packet, false, out));
         }
         drop(network);
         let received = out.len() - begun;

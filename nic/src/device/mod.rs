@@ -61,6 +61,8 @@ pub struct Received {
     pub frame: FrameId,
     /// Bytes of the frame, from the Ethernet header on.
     pub len: u32,
+    /// It came by another shard's queue, which handed it over.
+    pub astray: bool,
 }
 
 /// Counters of a device since it was opened.

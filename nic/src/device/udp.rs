@@ -123,7 +123,7 @@ impl Device for UdpDevice {
             };
             match self.write(index) {
                 Some(len) => {
-                    out.push(Received { frame: FrameId(index), len });
+                    out.push(Received { frame: FrameId(index), len, astray: false });
                     self.stats.rx_bytes += u64::from(len);
                 }
                 None => {

@@ -3,7 +3,7 @@
 use spray_core::Time;
 
 use super::{Endpoint, RECEIVE_BATCH, machine::Payload, outlet::Control, touch};
-use crate::device::{Device, FrameId};
+use crate::device::{Device, Received};
 
 /// Most batches in one poll: timers are served even in a flood of arrivals.
 const BATCHES_PER_POLL: u32 = 64;
@@ -25,7 +25,7 @@ impl<D: Device> Endpoint<D> {
                 let batch = arrivals.len().min(touch::AHEAD);
                 self.touch_arrivals(&arrivals[..batch]);
                 for arrival in arrivals.drain(..batch) {
-                    self.handle(now, arrival.frame, arrival.len);
+                    self.handle(now, arrival);
                 }
             }
             self.arrivals = arrivals;
@@ -69,12 +69,13 @@ impl<D: Device> Endpoint<D> {
         self.arrivals.len()
     }
 
-    fn handle(&mut self, now: Time, frame: FrameId, len: u32) {
+    fn handle(&mut self, now: Time, Received { frame, len, astray }: Received) {
         if let Some(tap) = &mut self.link.tap {
             tap.on_received(now, self.link.device.frame(&frame, len));
         }
         let placed = self.machine.placed_bytes;
         let bytes = self.link.device.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
+        self.machine.astray = astray;
         self.machine.on_bytes(now, bytes);
         let placed = self.machine.placed_bytes - placed;
         if let Some(tap) = self.link.tap.as_mut().filter(|_| placed > 0) {

@@ -136,8 +136,8 @@ impl Machine {
             let fate = self.host.on_control(now, number, connection, &frame.body, &path, &mut self.outside);
             return self.on_fate(now, index, fate);
         };
-        let arrival =
-            Arrival { data: *data, port, marked, hops, trimmed: frame.trimmed, last_port: frame.is_trimmed_last() };
+        let (trimmed, last_port, astray) = (frame.trimmed, frame.is_trimmed_last(), self.astray);
+        let arrival = Arrival { data: *data, port, marked, hops, trimmed, last_port, astray };
         match self.host.on_data(now, number, connection, &arrival, frame.payload, &mut self.outside) {
             Accept::New { .. } => self.placed_bytes += u64::from(data.payload_bytes),
             Accept::Trimmed | Accept::Trailer | Accept::OutOfOrder => {}

@@ -87,6 +87,8 @@ pub(crate) struct Machine {
     pub(crate) stats: EndpointStats,
     /// Payload that has come, each byte once.
     pub(crate) placed_bytes: u64,
+    /// The frame that is being handled came by another shard's queue.
+    pub(crate) astray: bool,
     /// Connections that have opened so far.
     pub(crate) opened: u64,
     /// Settings of connections that others begin, by their addresses and numbers; the endpoint's own hold for all others.
@@ -126,6 +128,7 @@ impl Machine {
             tokens: Tokens::new(&secret(&config, TOKEN_STREAM)?),
             stats: EndpointStats::default(),
             placed_bytes: 0,
+            astray: false,
             opened: 0,
             expected: HashMap::new(),
             clock: Time::ZERO,

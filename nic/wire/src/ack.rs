@@ -38,6 +38,8 @@ header! {
     flags:
     /// The packet that triggered the ACK had been trimmed: its header may have overtaken others.
     1 trimmed;
+    /// That packet came by the queue of another of the receiver's threads.
+    2 astray;
     echoes:
     /// EVs of the other packets that it acknowledges; empty unless the receiver is set to send them.
     90 echoes;

@@ -5,7 +5,7 @@ use crate::{Error, EvPort};
 /// Most echoes that an ACK carries; with the triggering packet's, sixteen.
 pub const MAX_ECHOES: usize = 15;
 
-/// EV echoes, the oldest packet's first, each with that packet's mark.
+/// EV echoes, the oldest packet's first, each with that packet's mark, which it also has if it came astray.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echoes {
     /// UDP source ports; zero from `len` on.

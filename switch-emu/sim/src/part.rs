@@ -189,8 +189,15 @@ impl<'a, W: Watch> Part<'a, W> {
         }
         let Passage { port, hops, marked, .. } = path(slot);
         let data = slot.data(&end.message_of(slot.psn), end.payload_bytes);
-        let arrival =
-            Arrival { data, port, marked, hops, trimmed: slot.is_trimmed(), last_port: slot.is_trimmed_last() };
+        let arrival = Arrival {
+            data,
+            port,
+            marked,
+            hops,
+            trimmed: slot.is_trimmed(),
+            last_port: slot.is_trimmed_last(),
+            astray: false,
+        };
         let accept = hosts[end.host as usize].on_data(now, slot.connection, end, &arrival, (), net);
         if matches!(accept, Accept::New { .. }) {
             self.arrivals.add(self.net.now_ps, u64::from(data.payload_bytes));

@@ -36,6 +36,8 @@ pub struct Arrival {
     pub trimmed: bool,
     /// It was the last port of the path, which says so by a DSCP of its own.
     pub last_port: bool,
+    /// It came by a queue of another thread's, which had to hand it over.
+    pub astray: bool,
 }
 
 /// What became of a data frame.
@@ -210,6 +212,7 @@ impl Receiver {
             marked_packets: pending.marked_packets,
             marked: pending.marked,
             trimmed: pending.trimmed,
+            astray: pending.astray,
             max_data: self.grant.told,
             echoes: pending.echoes,
         };

@@ -15,6 +15,7 @@ mod probes;
 mod probing;
 mod recovery;
 mod retry;
+mod right_queue;
 mod sections;
 mod stats;
 mod timers;
@@ -32,6 +33,7 @@ pub use self::output::{Full, SenderEvent, Transmit};
 use self::probes::Probes;
 use self::recovery::Recovery;
 use self::retry::{Awaited, Retry};
+use self::right_queue::RightQueue;
 pub use self::stats::SenderStats;
 use super::config::FlowConfig;
 use super::messages::{Segment, Segmenter};
@@ -55,6 +57,8 @@ pub struct Sender {
     /// Chooses paths.
     balancer: AnyBalancer,
     offers: Offers,
+    /// Once packets have come astray.
+    right_queue: Option<Box<RightQueue>>,
     /// Limits what is in flight.
     cc: AnyCc,
     uses_credit: bool,
@@ -112,6 +116,7 @@ impl Sender {
         }
         Self {
             offers,
+            right_queue: None,
             balancer,
             uses_credit: cc.uses_credit(),
             cc,
@@ -352,6 +357,8 @@ impl Sender {
             true => path::draw(self.path.evs, rng),
             false => self.balancer.next_ev(self.path.at(now), packet, rng),
         };
+        //= docs/specs/transport.md#TRN-65 the value that it corresponds to
+        let ev = self.right_queue.as_mut().map_or(ev, |right| right.choose(ev, self.path.evs.into()));
         if wants_choice {
             publisher.on_choice(now, ev, self.path.evs.into(), choice);
         }

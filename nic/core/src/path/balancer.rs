@@ -147,6 +147,8 @@ pub struct Offers {
     pub probing: bool,
     /// It learns from every packet that an ACK acknowledges, whichever packet triggered the ACK.
     pub packet_feedback: bool,
+    /// Whatever it has chosen, a packet may go by another value.
+    pub sprays: bool,
 }
 
 impl Offers {
@@ -159,6 +161,7 @@ impl Offers {
         gap_rule: false,
         probing: false,
         packet_feedback: false,
+        sprays: false,
     };
 
     /// Whether [`Balancer::poll_timeout`] may ever answer.

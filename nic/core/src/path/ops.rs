@@ -1,6 +1,6 @@
 //! OPS, oblivious packet spraying: a new random path for every packet (REPS §2.2).
 
-use super::{Balancer, Ev, NoSettings, Scheme, SendInfo, draw};
+use super::{Balancer, Ev, NoSettings, Offers, Scheme, SendInfo, draw};
 use crate::now::{Now, Path};
 use crate::rng::Rng;
 
@@ -19,6 +19,10 @@ impl Scheme for Ops {
 }
 
 impl Balancer for Ops {
+    fn offers(&self) -> Offers {
+        Offers { sprays: true, ..Offers::NOTHING }
+    }
+
     //= docs/specs/reps.md#REPS-22 OPS
     #[inline]
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {

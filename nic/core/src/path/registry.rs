@@ -135,9 +135,11 @@ mod tests {
                 BalancerKind::Flowcut => Offers { hold_back: true, lowest_first: true, ..nothing },
                 BalancerKind::Mptcp => Offers { hold_back: true, packet_feedback: true, ..nothing },
                 BalancerKind::OrderedChaos => Offers { sections: true, packet_feedback: true, ..nothing },
-                BalancerKind::Reps | BalancerKind::RepsNoFreezing => Offers { reuses: true, ..nothing },
-                BalancerKind::RepsProbing => Offers { reuses: true, probing: true, ..nothing },
+                BalancerKind::Ops => Offers { sprays: true, ..nothing },
+                BalancerKind::Reps | BalancerKind::RepsNoFreezing => Offers { sprays: true, reuses: true, ..nothing },
+                BalancerKind::RepsProbing => Offers { sprays: true, reuses: true, probing: true, ..nothing },
                 BalancerKind::RepsPlus => Offers {
+                    sprays: true,
                     reuses: true,
                     sections: true,
                     probing: true,

@@ -149,7 +149,7 @@ impl Scheme for Reps {
 
 impl Balancer for Reps {
     fn offers(&self) -> Offers {
-        Offers { reuses: true, probing: self.settings.probing, ..Offers::NOTHING }
+        Offers { sprays: true, reuses: true, probing: self.settings.probing, ..Offers::NOTHING }
     }
 
     fn next_choice(&self) -> Choice {

@@ -115,7 +115,7 @@ impl Balancer for RepsPlus {
     fn offers(&self) -> Offers {
         let Settings { early, whole_acks, .. } = self.settings;
         let (sections, gap_rule, packet_feedback) = (early, early, whole_acks);
-        Offers { reuses: true, probing: true, sections, gap_rule, packet_feedback, ..Offers::NOTHING }
+        Offers { sprays: true, reuses: true, probing: true, sections, gap_rule, packet_feedback, ..Offers::NOTHING }
     }
 
     fn next_choice(&self) -> Choice {

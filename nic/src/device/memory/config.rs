@@ -22,7 +22,7 @@ pub enum Steering {
     /// By a rule for each of the transport's destination ports: each shard's frames come to its queue.
     #[default]
     Rules,
-    /// By a hash of the source port, as NICs do by themselves: frames of every connection come to all queues.
+    /// By a Toeplitz hash of the source port, as NICs do by themselves: frames of every connection come to all queues.
     Hash,
 }
 
@@ -37,15 +37,15 @@ impl Steering {
     }
 
     fn key(self, frame: &[u8]) -> Option<u64> {
-        /// Spreads neighbouring ports.
-        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        /// The part of the Toeplitz key of Microsoft's receive-side scaling that the source port's bits meet over IPv4.
+        const KEY: u64 = 0x4167_253d_43a3_8fb0;
         let (v6, port) = switch_view::udp_port(frame)?;
         match self {
             Self::Rules => Some(u64::from(port % Ports::COUNT)),
             Self::Hash => {
                 let at = spray_wire::offsets::udp_src_port_offset(v6);
                 let source = u16::from_be_bytes(*frame.get(at..)?.first_chunk()?);
-                Some(u64::from(source).wrapping_mul(GOLDEN) >> 32)
+                Some((0..16).filter(|bit| source >> (15 - bit) & 1 == 1).fold(0, |hash, bit| hash ^ (KEY << bit) >> 32))
             }
         }
     }

@@ -43,7 +43,7 @@ fn drain(device: &mut MemoryDevice) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     let mut fills = Vec::new();
     while device.receive(&mut out, 64).unwrap() > 0 {
-        for Received { frame, len } in out.drain(..) {
+        for Received { frame, len, .. } in out.drain(..) {
             fills.push(device.frame(&frame, len)[len as usize - 1]);
             device.release(frame);
         }

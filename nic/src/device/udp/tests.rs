@@ -52,7 +52,7 @@ fn queue_to(device: &mut UdpDevice, (dst, dst_port): (IpAddr, u16), ev: u16, ecn
 fn drain(device: &mut UdpDevice, ports: Ports) -> Vec<(u16, Ecn, Vec<u8>)> {
     let (mut out, mut all) = (Vec::with_capacity(7), Vec::new());
     while device.receive(&mut out, 64).unwrap() > 0 {
-        for Received { frame, len } in out.drain(..) {
+        for Received { frame, len, .. } in out.drain(..) {
             let parsed = spray_wire::parse(device.frame(&frame, len), ports).unwrap().unwrap();
             let ev = parsed.envelope.src_port.ev(32).unwrap().index();
             all.push((ev, parsed.envelope.ecn, parsed.payload.to_vec()));

@@ -157,10 +157,10 @@ impl XskQueues {
             return received.map(drop);
         };
         let received = device.receive(arrivals, budget.min(BATCH));
-        for Received { frame, len } in arrivals.drain(..) {
+        for Received { frame, len, astray } in arrivals.drain(..) {
             let (number, begin) = (first + frame.0, device.begins[frame.index()]);
             if !sharing.pass_on(number, begin, device.frame(&frame, len)) {
-                out.push(Received { frame: FrameId(number), len });
+                out.push(Received { frame: FrameId(number), len, astray });
             }
         }
         received.map(drop)

@@ -40,7 +40,7 @@ impl XskDevice {
             frames.shift(index, Place::Fill, Place::Held);
             begins[index as usize] = begin;
             stats.rx_bytes += u64::from(descriptor.len);
-            out.push(Received { frame: FrameId(index), len: descriptor.len });
+            out.push(Received { frame: FrameId(index), len: descriptor.len, astray: false });
         });
         stats.rx += u64::from(received);
         received

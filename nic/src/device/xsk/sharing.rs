@@ -77,7 +77,7 @@ impl Sharing {
                 continue;
             }
             self.begins[number as usize] = begin;
-            out.push(Received { frame: FrameId(number), len });
+            out.push(Received { frame: FrameId(number), len, astray: true });
             room -= 1;
         }
     }

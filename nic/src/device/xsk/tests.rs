@@ -187,7 +187,7 @@ fn two_hundred_thousand_frames_cross_without_loss() {
         let (mut next, mut patience) = (0, Patience::new());
         while next < TOTAL {
             let count = device.receive(&mut out, 64).unwrap();
-            for Received { frame, len } in out.drain(..) {
+            for Received { frame, len, .. } in out.drain(..) {
                 assert_eq!((read(device.frame(&frame, len)), len), (next, LEN));
                 next += 1;
                 device.release(frame);
@@ -328,7 +328,7 @@ fn received_frames_can_be_sent_back() {
             assert!(send(&mut device, sequence, 60));
             device.flush().unwrap();
             eventually("the echo", || device.receive(&mut out, 64).unwrap() > 0);
-            let Received { frame, len } = out.pop().unwrap();
+            let Received { frame, len, .. } = out.pop().unwrap();
             assert_eq!((read(device.frame(&frame, len)), len), (sequence + 1_000_000, 60));
             device.release(frame);
         }
@@ -341,7 +341,7 @@ fn received_frames_can_be_sent_back() {
         done.wait();
         for _ in 0..500 {
             eventually("the request", || device.receive(&mut out, 64).unwrap() > 0);
-            let Received { frame, len } = out.pop().unwrap();
+            let Received { frame, len, .. } = out.pop().unwrap();
             let sequence = read(device.frame(&frame, len));
             write(device.frame_mut(&frame), sequence + 1_000_000);
             device.transmit(frame, len).unwrap();

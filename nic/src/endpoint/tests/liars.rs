@@ -72,6 +72,7 @@ impl Liar {
                     marked_packets: small,
                     marked: self.flag(),
                     trimmed: self.flag(),
+                    astray: self.flag(),
                     max_data: self.number(),
                     echoes,
                 })

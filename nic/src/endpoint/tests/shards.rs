@@ -1,25 +1,31 @@
 //! Hosts that consist of several endpoints.
 
 use super::*;
-use crate::device::Steering;
+use crate::device::{DeviceStats, Steering};
 
 const SHARDS: usize = 3;
 const CONNECTIONS: usize = 4;
 
 /// The endpoints of two hosts, the second one's after the first one's.
 fn rig(steering: Steering) -> Rig {
+    rig_with(steering, BalancerKind::Reps, SHARDS)
+}
+
+fn rig_with(steering: Steering, balancer: BalancerKind, shards: usize) -> Rig {
     let network = MemoryNetwork::new(MemoryConfig {
         frame_size: 2048,
-        queues: SHARDS as u32,
+        queues: shards as u32,
         steering,
         impairments: Impairments { delay_ps: 5 * US, jitter_ps: 5 * US, ..Impairments::default() },
         ..MemoryConfig::default()
     });
     let host = |number| {
         let devices = network.attach_shards(mac(number)).unwrap();
-        let shards = devices.into_iter().zip(Shard::all(SHARDS));
+        let shards = devices.into_iter().zip(Shard::all(shards));
         shards.map(move |(device, shard)| {
-            let config = EndpointConfig { shard, seed: None, ..config(number, false) };
+            let FlowConfig { path, header_bytes, .. } = flow(false);
+            let flow = FlowConfig { ack_every: 4, ack_evs: 4, ..FlowConfig::new(balancer, path, header_bytes) };
+            let config = EndpointConfig { shard, seed: None, flow, ..config(number, false) };
             Endpoint::new(device, config).unwrap()
         })
     };
@@ -61,6 +67,51 @@ fn frames_reach_their_shard_by_whichever_queue() {
     let (handed_over, received) = exchange(Steering::Hash);
     assert!(handed_over > 100, "two of three come by the wrong queue: {handed_over}");
     assert_eq!(received, [CONNECTIONS; SHARDS], "connections spread over the shards");
+}
+
+/// The share of the second host's frames that come astray, once every shard has sent it some messages.
+fn astray(balancer: BalancerKind, shards: usize) -> f64 {
+    let mut rig = rig_with(Steering::Hash, balancer, shards);
+    let connections: Vec<_> =
+        (0..shards).map(|shard| rig.endpoints[shard].connect(rig.now, peer(1, false), None).unwrap()).collect();
+    let counts = |rig: &Rig| {
+        let stats: DeviceStats = rig.endpoints[shards..].iter().map(|endpoint| endpoint.device().stats()).sum();
+        [stats.handed_over, stats.rx]
+    };
+    let mut share = 0.0;
+    for number in 0..5 {
+        let before = counts(&rig);
+        for (shard, &connection) in connections.iter().enumerate() {
+            rig.endpoints[shard].send(connection, content(number, 400_000)).unwrap();
+        }
+        let all = |rig: &Rig| (0..shards).map(|shard| rig.delivered(shard)).sum::<usize>() == shards * (number + 1);
+        assert!(rig.run(10 * US, 1000 * MS, |rig| all(rig)));
+        let after = counts(&rig);
+        share = (after[0] - before[0]) as f64 / (after[1] - before[1]) as f64;
+    }
+    share
+}
+
+const SPRAYING: [BalancerKind; 3] = [BalancerKind::Ops, BalancerKind::Reps, BalancerKind::RepsPlus];
+
+//= docs/specs/transport.md#TRN-64 keep to values that
+#[test]
+fn senders_that_recycle_keep_to_values_of_the_right_queue() {
+    // Three queues are no bits of a hash.
+    let [ops, reps, plus] = SPRAYING.map(|balancer| astray(balancer, 3));
+    assert!(ops > 0.6 && reps < 0.3 && plus < 0.2, "two of three queues are wrong: {ops}, {reps}, {plus}");
+}
+
+//= docs/specs/transport.md#TRN-65 goes as chosen
+#[test]
+fn senders_that_spray_learn_which_values_are_of_the_right_queue() {
+    // Of 1,024 values 256 and more are of the right one of up to four.
+    for shards in [2, 4] {
+        let shares = SPRAYING.map(|balancer| astray(balancer, shards));
+        assert!(shares.iter().all(|share| *share < 0.1), "{shards} queues, one of 16 packets to learn: {shares:?}");
+    }
+    let ecmp = astray(BalancerKind::Ecmp, 2);
+    assert!([0.0, 0.5, 1.0].iter().any(|share| (ecmp - share).abs() < 0.1), "each connection has its path: {ecmp}");
 }
 
 //= docs/specs/endpoint.md#END-44 Several endpoints of a host

@@ -108,7 +108,7 @@ impl fmt::Display for Interface {
         let Some(why) = &self.refused else { return Ok(()) };
         write!(f, ". Warning: that is slow. The driver does not take an XDP program, it says: {why}. ")?;
         if let Some((driver, mtu)) = &self.longest {
-            write!(f, "{driver} is known to run native XDP with an MTU of at most {mtu}. ")?;
+            write!(f, "With an MTU of at most {mtu}, {driver} is known to run native XDP. ")?;
         }
         write!(f, "`spray doctor {}` tells what drivers mind, and --fix mends most of it", self.name)
     }
@@ -146,7 +146,7 @@ mod tests {
         let generic = Interface { xdp: "generic", refused, zero_copy: false, queues: 1, ..native.clone() };
         assert!(generic.to_string().starts_with("generic XDP, copied by the kernel, one queue. Warning"));
         let too_long = Interface { longest: Some(("igb".into(), 3046)), ..generic.clone() };
-        assert!(too_long.to_string().contains("igb is known to run native XDP with an MTU of at most 3046"));
+        assert!(too_long.to_string().contains("With an MTU of at most 3046, igb is known to run native XDP"));
         let distrusted = Interface { zero_copy: false, distrust: Some("it hangs (x#1)".into()), ..native };
         assert!(
             distrusted

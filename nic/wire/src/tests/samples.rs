@@ -59,6 +59,7 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         marked_packets: 3,
         marked: true,
         trimmed: true,
+        astray: true,
         max_data: 0x5152_5354_5556_5758,
         echoes: echoes([(0x6162, true), (0x7172, false), (0x8182, true)]),
     };
@@ -189,7 +190,7 @@ fn any_data() -> impl Strategy<Value = (Body, Vec<u8>)> {
 
 fn any_control() -> impl Strategy<Value = Body> {
     let others = prop::collection::vec(any::<(u16, bool)>(), 0..=MAX_ECHOES);
-    let ack = (any::<(u64, u64, u64, [u64; 4], u16, [u8; 3], [bool; 2], u64)>(), others).prop_map(|(f, others)| {
+    let ack = (any::<(u64, u64, u64, [u64; 4], u16, [u8; 3], [bool; 3], u64)>(), others).prop_map(|(f, others)| {
         let [hops, packets, marked_packets] = f.5;
         Body::Ack(Ack {
             cumulative: f.0,
@@ -202,6 +203,7 @@ fn any_control() -> impl Strategy<Value = Body> {
             marked_packets,
             marked: f.6[0],
             trimmed: f.6[1],
+            astray: f.6[2],
             max_data: f.7,
             echoes: echoes(others),
         })

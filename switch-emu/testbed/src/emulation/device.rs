@@ -192,7 +192,7 @@ impl<D: Device> EmulatedDevice<D> {
             let batch = host.arrivals.len();
             self.activity += batch as u64;
             let mut arrivals = std::mem::take(&mut host.arrivals);
-            arrivals.drain(..).for_each(|Received { frame, len }| host.hold(inner, now_ps, frame, len));
+            arrivals.drain(..).for_each(|Received { frame, len, .. }| host.hold(inner, now_ps, frame, len));
             host.arrivals = arrivals;
             if batch > 0 {
                 // The kernel needs the frames back before its fill ring runs empty.
@@ -270,7 +270,7 @@ impl Host {
         while self.held.next_due_ps()? <= self.now_ps {
             let Held { frame, len, at_port, .. } = self.held.release()?;
             let Some(port) = self.emulation.port.as_mut().filter(|_| at_port) else {
-                return Some(Received { frame, len });
+                return Some(Received { frame, len, astray: false });
             };
             let bytes = inner.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
             match port.play(bytes) {
@@ -323,7 +323,7 @@ impl<D: Device> Device for EmulatedDevice<D> {
         let Some(host) = &mut self.host else {
             let (before, mut at) = (out.len(), out.len());
             self.inner.receive(out, budget)?;
-            while let Some(Received { frame, len }) = out.get_mut(at) {
+            while let Some(Received { frame, len, .. }) = out.get_mut(at) {
                 if virtual_time_ps(&self.inner, frame, *len).is_some() {
                     *len -= SHIM_BYTES as u32;
                     at += 1;
@@ -337,13 +337,13 @@ impl<D: Device> Device for EmulatedDevice<D> {
         if let Some(error) = host.error.take() {
             return Err(error);
         }
-        let Some(Received { frame, len }) = host.next_arrival(&mut self.inner) else { return Ok(0) };
+        let Some(Received { frame, len, .. }) = host.next_arrival(&mut self.inner) else { return Ok(0) };
         let due_ps = virtual_time_ps(&self.inner, &frame, len).filter(|due_ps| *due_ps > 0);
         self.due_ps.store(due_ps.unwrap_or(host.now_ps).min(host.now_ps), Ordering::Relaxed);
         if let Some(tap) = &self.tap {
             tap.on_received(host.now_ps, &self.inner.frame(&frame, len)[SHIM_BYTES..]);
         }
-        out.push(Received { frame, len: len - SHIM_BYTES as u32 });
+        out.push(Received { frame, len: len - SHIM_BYTES as u32, astray: false });
         Ok(1)
     }
 

@@ -425,7 +425,7 @@ fn calls(threads: usize) -> Vec<u64> {
     network.advance(Time::from_ps(2 * LONG));
     let (mut times, mut arrivals) = (Vec::new(), Vec::with_capacity(64));
     while silent.receive(&mut arrivals, 64).unwrap() > 0 {
-        for Received { frame, len } in arrivals.drain(..) {
+        for Received { frame, len, .. } in arrivals.drain(..) {
             times.extend(silent.frame(&frame, len).first_chunk().and_then(Shim::read).map(|shim| shim.virtual_time_ps));
             silent.release(frame);
         }

@@ -135,7 +135,7 @@ impl Held {
             if socket.receive(arrivals, BATCH)? == 0 {
                 continue;
             }
-            for Received { frame, len } in arrivals.drain(..) {
+            for Received { frame, len, .. } in arrivals.drain(..) {
                 let Some(ticket) = Ticket::read(socket.frame(&frame, len)) else {
                     socket.release(frame);
                     continue;

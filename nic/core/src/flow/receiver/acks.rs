@@ -11,12 +11,14 @@ impl Receiver {
     pub(super) fn on_arrival(&mut self, now: Time, arrival: &Arrival, at_once: bool) {
         let pending = &mut self.pending;
         //= docs/specs/transport.md#TRN-59 further echoes
+        //= docs/specs/transport.md#TRN-64 among the further echoes
         if pending.packets > 0 {
-            pending.echoes.push(pending.port, pending.marked, usize::from(self.ack_echoes));
+            pending.echoes.push(pending.port, pending.marked | pending.astray, usize::from(self.ack_echoes));
         }
         pending.port = arrival.port;
         pending.hops = arrival.hops;
         pending.marked = arrival.marked;
+        pending.astray = arrival.astray;
         pending.trimmed = arrival.trimmed;
         pending.timestamp = arrival.data.timestamp;
         self.stats.marked += u64::from(arrival.marked);

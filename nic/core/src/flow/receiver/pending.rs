@@ -13,6 +13,7 @@ pub(super) struct Pending {
     pub port: EvPort,
     pub hops: u8,
     pub marked: bool,
+    pub astray: bool,
     pub trimmed: bool,
     pub timestamp: Time,
     /// Further packets that the ACK echoes: those before the one that triggers it.

@@ -195,8 +195,13 @@ impl Sender {
         if !reports {
             return;
         }
+        if (ack.astray || self.right_queue.is_some()) && self.offers.sprays {
+            self.learn_right_queue(ack);
+        }
         info.window_bytes = self.cc.window_bytes(&self.path);
         self.stats.marked_acks += u64::from(info.marked);
+        //= docs/specs/transport.md#TRN-64 as if it had been marked
+        info.marked |= ack.astray;
         if !ack.echoes.is_empty() {
             self.on_echoes(now, ack);
         }
@@ -205,6 +210,14 @@ impl Sender {
             None => self.stats.foreign_evs += 1,
         }
         self.watch_drain(now);
+    }
+
+    /// Takes what an ACK says of the queue that its packets came by. Of a marked echo that is not known.
+    #[inline(never)]
+    fn learn_right_queue(&mut self, ack: &Ack) {
+        let right = self.right_queue.get_or_insert_default();
+        right.learn(ack.port, ack.astray);
+        ack.echoes.iter().filter(|(_, marked)| !marked).for_each(|(port, _)| right.learn(port, false));
     }
 
     //= docs/specs/transport.md#TRN-25 several echoes

@@ -18,7 +18,15 @@ const TIMES: [Time; 6] = [
 ];
 
 fn arrival(data: spray_wire::Data) -> Arrival {
-    Arrival { data, port: spray_wire::EvPort::new(50_000), marked: false, hops: 1, trimmed: false, last_port: false }
+    Arrival {
+        data,
+        port: spray_wire::EvPort::new(50_000),
+        marked: false,
+        hops: 1,
+        trimmed: false,
+        last_port: false,
+        astray: false,
+    }
 }
 
 /// Most frames at one time.

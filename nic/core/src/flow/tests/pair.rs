@@ -367,8 +367,15 @@ impl Pair {
         let port = ev.port(self.config.path.evs.into());
         let can_be_trimmed = !(self.channel.in_order && data.trailer);
         let (marked, trimmed) = (self.happens(self.channel.mark), can_be_trimmed && self.happens(self.channel.trim));
-        let frame =
-            Frame::Data(Arrival { data, port, marked, hops: 1 + (ev.index() % 4) as u8, trimmed, last_port: false });
+        let frame = Frame::Data(Arrival {
+            data,
+            port,
+            marked,
+            hops: 1 + (ev.index() % 4) as u8,
+            trimmed,
+            last_port: false,
+            astray: false,
+        });
         self.fate.sent += 1;
         self.fate.lost += u64::from(lost);
         self.fate.packets_lost += u64::from(lost && !data.trailer);

@@ -52,6 +52,7 @@ fn second_message_arrives(kind: BalancerKind, dead: Dead, seed: u64) -> bool {
                     hops: 3,
                     trimmed: false,
                     last_port: false,
+                    astray: false,
                 };
                 receiver.on_data(now, &arrival);
             }

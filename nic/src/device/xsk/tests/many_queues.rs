@@ -201,7 +201,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
                 [out[0].len(), out[1].len()].map(|frames| frames as u64) == [4 * EACH, 2 * EACH]
             });
             for (shard, out) in shards.iter_mut().zip(out) {
-                for Received { frame, len } in out {
+                for Received { frame, len, .. } in out {
                     let number = number_in(shard.frame(&frame, len));
                     assert!((round * EACH..(round + 1) * EACH).contains(&number), "{number}");
                     shard.frame_mut(&frame)[0] = 0;

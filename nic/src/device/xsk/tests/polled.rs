@@ -136,7 +136,7 @@ fn a_thread_that_polls_receives_everything() {
         let (mut next, mut out, mut patience) = (0, Vec::with_capacity(64), Patience::new());
         while next < FRAMES {
             device.receive(&mut out, 64).unwrap();
-            for Received { frame, len } in out.drain(..) {
+            for Received { frame, len, .. } in out.drain(..) {
                 assert_eq!(read(device.frame(&frame, len)), next);
                 next += 1;
                 device.release(frame);

@@ -201,6 +201,7 @@ fn a_packet_out_of_order_is_acknowledged_at_once() {
         hops: 3,
         trimmed: false,
         last_port: false,
+        astray: false,
     };
     let mut receiver = Receiver::new(&FlowConfig { ack_every: 16, ..config(plain()) });
     let mut acks = |psn| {
