@@ -243,7 +243,7 @@ fn report(arguments: &args::BenchTransport, figures: &Figures) -> String {
         ),
         ratio("time a packet, 64 hosts on a thread / two, the same", "ratio_64_hosts", "none"),
         ratio("packets a second, two queues / one", "ratio_two_queues", &format!("at least {QUEUES_TARGET:.2}")),
-        ratio("the same, every other frame handed over", "ratio_two_queues_hashed", "none"),
+        ratio("the same, by a NIC that hashes", "ratio_two_queues_hashed", "none"),
     ];
     out.push('\n');
     out + &align(&["ratio", "", "target"], 1, &rows)
