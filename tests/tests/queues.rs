@@ -84,6 +84,32 @@ fn more_queues_than_sockets_are_refused_with_what_mends_it() {
     assert!(said.contains("has 65 queues, and 64 can be served") && said.contains("`ethtool -L eth0 rx 1`"), "{said}");
 }
 
+#[test]
+fn as_many_queues_as_can_be_served_carry_several_connections() {
+    let Some(_turn) = turn() else { return };
+    let pair = Pair::with_queues(64).unwrap();
+    let mut server = spray();
+    server.args([
+        "serve",
+        "--insecure",
+        "--interface",
+        Pair::INTERFACE,
+        "--from",
+        &Pair::address(1, false).to_string(),
+    ]);
+    let _serving =
+        Running(pair.run_in(1, || server.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()).unwrap().unwrap())
+            .listening();
+    let mut client = spray();
+    client.args(["perf", &Pair::address(1, false).to_string(), "--insecure", "--interface", Pair::INTERFACE]);
+    client.args(["--json", "-t", "1", "-P", "4"]);
+    let output = pair.run_in(0, || client.output()).unwrap().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let measured: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(measured["interface"]["queues"], 64, "{measured}");
+    assert!(measured["total"][0]["bytes"].as_u64().unwrap() > 1 << 20, "{measured}");
+}
+
 /// Behind routers half of the frames come by the queue of the other thread, which hands them over.
 #[test]
 fn a_thread_for_each_queue_serves_and_measures() {
