@@ -66,7 +66,7 @@ impl Machine<'_> {
         }
         command.arg(self.tools.program("qemu-system-x86_64")).args(self.tools.arguments());
         command.args(PARTS.split(' '));
-        command.args(["-append", &format!("console=ttyS0 quiet panic=-1 mitigations=off {}", self.words)]);
+        command.args(["-append", &format!("console=ttyS0 quiet panic=-1 oops=panic mitigations=off {}", self.words)]);
         command.args(self.nics);
         command.arg("-kernel").arg(self.image).arg("-initrd").arg(self.initrd).stdin(Stdio::null());
         self.tools.prepare(&mut command);

@@ -256,6 +256,14 @@ const QUIRKS: &[Quirk] = &[
         "xdp-tutorial#277, katran#18",
     ),
     quirk(
+        "virtio_net",
+        |set| set.kernel >= (6, 11),
+        Weight::Note,
+        "Linux 6.18 has crashed in its sending routine after `ethtool -L` took queues away that had had sockets without copies",
+        "the number of queues before the first command, or --copy",
+        "tried in a virtual machine, docs/results/nics.md",
+    ),
+    quirk(
         "hv_netvsc",
         |_| true,
         Weight::Warning,
