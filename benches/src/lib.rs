@@ -50,13 +50,23 @@ pub struct Load {
     pub in_place: bool,
     /// The two ends have keys, and seal their frames.
     pub sealed: bool,
+    /// Balancer and echoes are those of connections on NICs; otherwise it is REPS, without further echoes.
+    pub deployed: bool,
 }
 
 impl Load {
     /// One connection that sends messages of 256 packets, copied in and out.
     #[must_use]
     pub fn new(payload_bytes: u32, ack_every: u32) -> Self {
-        Self { payload_bytes, message_packets: 256, connections: 1, ack_every, in_place: false, sealed: false }
+        Self {
+            payload_bytes,
+            message_packets: 256,
+            connections: 1,
+            ack_every,
+            in_place: false,
+            sealed: false,
+            deployed: false,
+        }
     }
 
     fn message_bytes(&self) -> usize {
@@ -71,12 +81,14 @@ impl Load {
         let path = Path { bdp_packets: 4 * BATCH as u32, ..Path::new(RTT_PS, link_bps, packet_bytes) };
         // A thread that the machine keeps from its CPU loses nothing.
         let rto = RtoConfig { initial_ps: RTO_PS, min_ps: RTO_PS, max_ps: 16 * RTO_PS };
+        let (balancer, ack_evs) =
+            if self.deployed { (BalancerKind::RepsPlus, self.ack_every) } else { (BalancerKind::Reps, 1) };
         FlowConfig {
             ack_every: self.ack_every,
-            ack_evs: self.ack_every,
+            ack_evs,
             rto,
             give_up_ps: 100 * RTO_PS,
-            ..FlowConfig::new(BalancerKind::RepsPlus, path, header)
+            ..FlowConfig::new(balancer, path, header)
         }
     }
 }

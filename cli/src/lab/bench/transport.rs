@@ -115,7 +115,8 @@ impl Rigs {
         let two_hosts = self.two_hosts.run(packets);
         figures.add("ratio_64_hosts", self.hosts.run(packets) / two_hosts);
         // Threads take a while to start: more packets make that small.
-        let of = |queues, steering| packets_per_s(&self.load, queues, steering, 4 * packets);
+        let load = Load { deployed: true, ..self.load };
+        let of = |queues, steering| packets_per_s(&load, queues, steering, 4 * packets);
         let one = of(1, Steering::Rules);
         figures.add("ratio_two_queues", of(2, Steering::Rules) / one);
         figures.add("ratio_two_queues_hashed", of(2, Steering::Hash) / one);
