@@ -53,17 +53,7 @@ fn frames_on_a_queue_that_nobody_took_are_counted_and_told() {
     let file = folder.file("payload", [7; 100_000]);
     let mut command = spray();
     let from = Pair::address(1, false).to_string();
-    command.args([
-        "recv",
-        "--insecure",
-        "--keep",
-        "--interface",
-        Pair::INTERFACE,
-        "--from",
-        &from,
-        "--out",
-        &folder.join(""),
-    ]);
+    command.args(["recv", "--insecure", "--interface", Pair::INTERFACE, "--from", &from, "--out", &folder.join("")]);
     command.stderr(Stdio::piped());
     let receiver = Running(pair.run_in(1, || command.spawn()).unwrap().unwrap()).listening();
     // The receiver's first queue answers, and the sender has the second.

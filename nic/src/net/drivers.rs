@@ -187,6 +187,7 @@ mod tests {
     fn limits_are_those_of_the_smallest_buffer() {
         let limits = ["mlx5_core", "ice", "ixgbe", "gve", "igc", "8139too"].map(mtu_limit);
         assert_eq!(limits, [Some(3498), Some(3046), Some(3050), Some(2032), Some(1500), None]);
+        assert_eq!([receives_up_to("vmxnet3"), receives_up_to("igb")], [Some(3050), None]);
     }
 
     #[test]

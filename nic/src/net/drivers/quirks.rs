@@ -259,7 +259,7 @@ const QUIRKS: &[Quirk] = &[
         "virtio_net",
         |set| set.kernel >= (6, 11),
         Weight::Note,
-        "Linux 6.18 has crashed in its sending routine after `ethtool -L` took queues away that had had sockets without copies",
+        "Linux 6.18 has crashed after `ethtool -L` took queues away that had had sockets without copies (in virtnet_poll_tx and in xp_alloc_batch)",
         "the number of queues before the first command, or --copy",
         "tried in a virtual machine, docs/results/nics.md",
     ),

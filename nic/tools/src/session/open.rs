@@ -101,7 +101,7 @@ fn udp(
     let polls = *busy_poll == BusyPoll::On;
     if *zero_copy || *copy || polls || steered.prepare || steered.queue.is_some() || path.next_hop.is_some() {
         return Err(Failure::refused(
-            "--device udp goes without --prepare, --queue, --copy, --zero-copy, --busy-poll and --peer-mac",
+            "--device udp goes without --queue, --copy, --zero-copy, --busy-poll, --prepare and --peer-mac",
         ));
     }
     let mut sockets = sockets(arguments, peer)?;
