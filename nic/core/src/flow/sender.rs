@@ -358,7 +358,7 @@ impl Sender {
             false => self.balancer.next_ev(self.path.at(now), packet, rng),
         };
         //= docs/specs/transport.md#TRN-65 the value that it corresponds to
-        let ev = self.right_queue.as_mut().map_or(ev, |right| right.choose(ev, self.path.evs.into()));
+        let ev = self.right_queue.as_mut().map_or(ev, |right| right.choose(ev, self.path.evs.into(), rng));
         if wants_choice {
             publisher.on_choice(now, ev, self.path.evs.into(), choice);
         }

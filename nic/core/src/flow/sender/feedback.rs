@@ -216,8 +216,9 @@ impl Sender {
     #[inline(never)]
     fn learn_right_queue(&mut self, ack: &Ack) {
         let right = self.right_queue.get_or_insert_default();
-        right.learn(ack.port, ack.astray);
-        ack.echoes.iter().filter(|(_, marked)| !marked).for_each(|(port, _)| right.learn(port, false));
+        let evs = self.path.evs.into();
+        right.learn(ack.port, evs, ack.astray);
+        ack.echoes.iter().filter(|(_, marked)| !marked).for_each(|(port, _)| right.learn(port, evs, false));
     }
 
     //= docs/specs/transport.md#TRN-25 several echoes
