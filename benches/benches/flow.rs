@@ -110,15 +110,7 @@ impl Connection {
     fn round_trip(&mut self) {
         self.send();
         if let Some((data, ev)) = self.flight.pop_front() {
-            let arrival = Arrival {
-                data,
-                port: ev.port(EVS),
-                marked: false,
-                hops: 3,
-                trimmed: false,
-                last_port: false,
-                astray: false,
-            };
+            let arrival = Arrival { data, port: ev.port(EVS), hops: 3, ..Arrival::default() };
             black_box(self.receiver.on_data(self.now, black_box(&arrival)));
         }
         while let Some(ack) = self.receiver.poll_ack() {
@@ -145,15 +137,7 @@ impl Source {
 
     #[inline]
     fn receive(&mut self) {
-        let arrival = Arrival {
-            data: self.data,
-            port: EvPort::new(77),
-            marked: false,
-            hops: 3,
-            trimmed: false,
-            last_port: false,
-            astray: false,
-        };
+        let arrival = Arrival { data: self.data, port: EvPort::new(77), hops: 3, ..Arrival::default() };
         black_box(self.receiver.on_data(self.data.timestamp, black_box(&arrival)));
         black_box(self.receiver.poll_ack());
         self.data.psn += 1;

@@ -78,8 +78,7 @@ impl Flow {
     fn receive(&mut self) {
         for (data, ev) in self.flight.drain(..) {
             let port = ev.port(self.evs.into());
-            let arrival =
-                Arrival { data, port, marked: false, hops: 3, trimmed: false, last_port: false, astray: false };
+            let arrival = Arrival { data, port, hops: 3, ..Arrival::default() };
             black_box(self.receiver.on_data(self.now, black_box(&arrival)));
             self.acks.extend(self.receiver.poll_ack());
             black_box((self.receiver.poll_nack(), self.receiver.poll_timeout()));

@@ -102,7 +102,7 @@ impl Pair {
         let Body::Data(data) = frame.body else { panic!("only data is on the line") };
         let marked = self.rng.next_u32().is_multiple_of(8);
         let port = frame.envelope.src_port;
-        let arrival = Arrival { data, port, marked, hops: 3, trimmed: false, last_port: false, astray: false };
+        let arrival = Arrival { data, port, marked, hops: 3, ..Arrival::default() };
         self.receiver.on_data(self.now, &arrival);
         while let Some((_, bytes)) = self.receiver.message_completed() {
             self.receiver.consumed(bytes);

@@ -11,6 +11,18 @@ pub struct Counter {
     pub value: u64,
 }
 
+/// Counts of several add up, field by field: `summed!(Counts { sent, received })`. The struct has a default of all zeros.
+#[macro_export]
+macro_rules! summed {
+    ($Counts:ident { $($field:ident),+ $(,)? }) => {
+        impl core::iter::Sum for $Counts {
+            fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+                all.fold(Self::default(), |sum, one| Self { $($field: sum.$field + one.$field,)+ })
+            }
+        }
+    };
+}
+
 /// Declares a struct of `u64` counters, and behind a semicolon parts with counters of their own.
 macro_rules! counters {
     (

@@ -6,19 +6,8 @@
 //!
 //! Nothing allocates per frame. The kernel is told of new frames once per [`Device::flush`], not once per frame.
 
-use spray_core::Time;
+use spray_core::{Time, summed};
 use std::{io, os::fd::RawFd};
-
-/// Counters of several devices add up, field by field.
-macro_rules! summed {
-    ($Counters:ident { $($field:ident),+ $(,)? }) => {
-        impl std::iter::Sum for $Counters {
-            fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-                all.fold(Self::default(), |sum, one| Self { $($field: sum.$field + one.$field,)+ })
-            }
-        }
-    };
-}
 
 mod exchange;
 mod frames;

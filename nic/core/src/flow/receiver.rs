@@ -22,7 +22,7 @@ use crate::Time;
 use crate::loss::{Arrived, Bits, Evidence, GoBackN, ReceiverConfig, Repair, SectionWatch};
 
 /// A data frame as it came off the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// The header.
     pub data: Data,

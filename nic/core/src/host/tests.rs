@@ -208,7 +208,7 @@ impl<P: Payload> Station<P> {
         let connection = &mut table[number as usize];
         match (body, piece) {
             (Body::Data(data), Some(piece)) => {
-                let arrival = Arrival { data, port, marked: false, hops: 1, trimmed, last_port: false, astray: false };
+                let arrival = Arrival { data, port, hops: 1, trimmed, ..Arrival::default() };
                 Some(host.on_data(now, number, connection, &arrival, piece, outside))
             }
             (body, _) => {

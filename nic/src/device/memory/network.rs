@@ -1,6 +1,6 @@
 //! The state that the devices of a memory network share.
 
-use spray_core::Time;
+use spray_core::{Time, summed};
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, VecDeque},

@@ -96,6 +96,8 @@ mod tests {
         rules: RefCell<BTreeMap<u32, Rule>>,
         heeds: Cell<bool>,
         room: u32,
+        /// What undoes its changes.
+        told: RefCell<Vec<Request>>,
     }
 
     impl RuleTable for Fake {
@@ -125,12 +127,23 @@ mod tests {
     impl Fake {
         fn new(room: u32) -> Self {
             let others = Rule { address: ADDRESS, port: 80, queue: 0 };
-            Self { rules: RefCell::new([(room - 1, others)].into()), heeds: Cell::new(false), room }
+            Self {
+                rules: RefCell::new([(room - 1, others)].into()),
+                heeds: Cell::new(false),
+                room,
+                told: RefCell::default(),
+            }
         }
 
-        /// What the child does at the end.
-        fn undo(&self, told: &[Request]) {
-            for request in told.iter().rev() {
+        /// What the child is told.
+        fn hear(&self, request: &Request) -> io::Result<()> {
+            self.told.borrow_mut().push(*request);
+            Ok(())
+        }
+
+        /// What it does at the end.
+        fn undo(&self) {
+            for request in self.told.borrow().iter().rev() {
                 match request.0[1] {
                     0 => drop(self.rules.borrow_mut().remove(&request.0[44])),
                     on => self.heeds.set(on == 1),
@@ -167,27 +180,19 @@ mod tests {
 
     #[test]
     fn what_was_put_is_undone_and_the_rules_of_others_stay() {
-        let (nic, told) = (Fake::new(100), RefCell::new(Vec::new()));
-        let tell = |request: &Request| {
-            told.borrow_mut().push(*request);
-            Ok(())
-        };
-        assert_eq!(put(&nic, false, all(&[0, 1], 2).into_iter(), tell).unwrap(), 64);
+        let nic = Fake::new(100);
+        assert_eq!(put(&nic, false, all(&[0, 1], 2).into_iter(), |request| nic.hear(request)).unwrap(), 64);
         assert!(nic.heeds.get() && nic.rules.borrow().len() == 65);
-        nic.undo(&told.borrow());
+        nic.undo();
         assert!(!nic.heeds.get() && nic.rules.borrow().len() == 1 && nic.rules.borrow()[&99].port == 80);
     }
 
     #[test]
     fn a_table_without_room_for_all_is_an_error_and_has_none_afterwards() {
-        let (nic, told) = (Fake::new(40), RefCell::new(Vec::new()));
-        let tell = |request: &Request| {
-            told.borrow_mut().push(*request);
-            Ok(())
-        };
-        let error = put(&nic, true, all(&[0, 1], 2).into_iter(), tell).unwrap_err();
+        let nic = Fake::new(40);
+        let error = put(&nic, true, all(&[0, 1], 2).into_iter(), |request| nic.hear(request)).unwrap_err();
         assert_eq!(error.to_string(), "full");
-        nic.undo(&told.borrow());
+        nic.undo();
         assert!(nic.rules.borrow().len() == 1);
     }
 }

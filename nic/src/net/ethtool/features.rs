@@ -124,6 +124,7 @@ impl Ethtool {
     }
 }
 
-fn word(bytes: &[u8]) -> u32 {
-    u32::from_ne_bytes(bytes.try_into().expect("half of a u64"))
+/// A word of a structure, from its four bytes.
+pub(super) fn word(bytes: &[u8]) -> u32 {
+    u32::from_ne_bytes(bytes.try_into().expect("four bytes"))
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
+use super::features::word;
 use super::{Ethtool, Feature, Request, UdpFlow};
 
 /// UDP packets to a port of an address come by a queue.
@@ -107,7 +108,7 @@ fn insertion(Rule { address, port, queue }: Rule) -> Request {
     words[FLOW] = flow.number();
     let length = address.len() / 4;
     for (at, part) in address.chunks_exact(4).enumerate() {
-        words[FIELDS + length + at] = u32::from_ne_bytes(part.try_into().expect("four bytes"));
+        words[FIELDS + length + at] = word(part);
         words[MASK + length + at] = u32::MAX;
     }
     let [high, low] = port.to_be_bytes();
@@ -115,7 +116,7 @@ fn insertion(Rule { address, port, queue }: Rule) -> Request {
     words[MASK + 2 * length] = u32::from_ne_bytes([0, 0, 0xff, 0xff]);
     let queue = u64::from(queue).to_ne_bytes();
     for (at, half) in queue.chunks_exact(4).enumerate() {
-        words[QUEUE + at] = u32::from_ne_bytes(half.try_into().expect("four bytes"));
+        words[QUEUE + at] = word(half);
     }
     Request(words)
 }
@@ -151,15 +152,15 @@ mod tests {
     #[test]
     fn the_words_are_where_the_kernel_has_them() {
         let fs = offset_of!(RxNfc, fs);
-        let word = |offset: usize| offset / 4;
-        assert_eq!(word(offset_of!(RxNfc, data)), DATA);
-        assert_eq!(word(fs + offset_of!(FlowSpec, flow_type)), FLOW);
-        assert_eq!(word(fs + offset_of!(FlowSpec, h_u)), FIELDS);
-        assert_eq!(word(fs + offset_of!(FlowSpec, m_u)), MASK);
-        assert_eq!(word(fs + offset_of!(FlowSpec, ring_cookie)), QUEUE);
-        assert_eq!(word(fs + offset_of!(FlowSpec, location)), PLACE);
-        assert_eq!(word(offset_of!(RxNfc, rule_cnt)), COUNT);
-        assert_eq!(word(offset_of!(RxNfc, rule_locs)), PLACES);
+        let at = |offset: usize| offset / 4;
+        assert_eq!(at(offset_of!(RxNfc, data)), DATA);
+        assert_eq!(at(fs + offset_of!(FlowSpec, flow_type)), FLOW);
+        assert_eq!(at(fs + offset_of!(FlowSpec, h_u)), FIELDS);
+        assert_eq!(at(fs + offset_of!(FlowSpec, m_u)), MASK);
+        assert_eq!(at(fs + offset_of!(FlowSpec, ring_cookie)), QUEUE);
+        assert_eq!(at(fs + offset_of!(FlowSpec, location)), PLACE);
+        assert_eq!(at(offset_of!(RxNfc, rule_cnt)), COUNT);
+        assert_eq!(at(offset_of!(RxNfc, rule_locs)), PLACES);
         assert_eq!(size_of::<RxNfc>(), size_of::<Request>());
     }
 

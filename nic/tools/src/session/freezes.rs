@@ -1,8 +1,7 @@
 //! How often balancers froze.
 
-use std::iter::Sum;
-
 use spray_core::feedback::LossCause;
+use spray_core::summed;
 use spray_nic::{Event, FreezeReason};
 
 /// Times that a balancer froze (REPS §3.2), and why: for a loss by timeout, for one by a gap, for unanswered probes.
@@ -27,13 +26,4 @@ impl Freezes {
     }
 }
 
-impl Sum for Freezes {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |sum, one| Self {
-            all: sum.all + one.all,
-            by_timeout: sum.by_timeout + one.by_timeout,
-            by_gap: sum.by_gap + one.by_gap,
-            by_probes: sum.by_probes + one.by_probes,
-        })
-    }
-}
+summed!(Freezes { all, by_timeout, by_gap, by_probes });

@@ -1,9 +1,9 @@
 //! What goes to one other machine: by a connection that this side begins, and begins anew when it ends.
 
 use std::collections::HashMap;
-use std::iter::Sum;
 
 use bytes::Bytes;
+use spray_core::summed;
 use spray_nic::device::Device;
 use spray_nic::net::{NetError, Resolver};
 use spray_nic::{ConnectionId, Endpoint, MessageId, Peer, Time};
@@ -51,16 +51,7 @@ pub struct Counted {
     pub refused: u64,
 }
 
-impl Sum for Counted {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |sum, one| Self {
-            sent: sum.sent + one.sent,
-            received: sum.received + one.received,
-            dropped: sum.dropped + one.dropped,
-            refused: sum.refused + one.refused,
-        })
-    }
-}
+summed!(Counted { sent, received, dropped, refused });
 
 #[derive(Debug)]
 enum State {

@@ -18,15 +18,7 @@ const TIMES: [Time; 6] = [
 ];
 
 fn arrival(data: spray_wire::Data) -> Arrival {
-    Arrival {
-        data,
-        port: spray_wire::EvPort::new(50_000),
-        marked: false,
-        hops: 1,
-        trimmed: false,
-        last_port: false,
-        astray: false,
-    }
+    Arrival { data, port: spray_wire::EvPort::new(50_000), hops: 1, ..Arrival::default() }
 }
 
 /// Most frames at one time.

@@ -160,7 +160,7 @@ proptest! {
         let config = FlowConfig { window_packets: 64, max_data_bytes: 4_000, ..coded(SackRule::Plain) };
         let mut receiver = Receiver::new(&config).in_ideal_code();
         for (data, trimmed) in frames {
-            let arrival = Arrival { data, port: Ev::new(1).port(65_535), marked: false, hops: 1, trimmed, last_port: false, astray: false };
+            let arrival = Arrival { data, port: Ev::new(1).port(65_535), hops: 1, trimmed, ..Arrival::default() };
             receiver.on_data(at(US), &arrival);
             while let Some((_, bytes)) = receiver.message_completed() {
                 receiver.consumed(bytes);

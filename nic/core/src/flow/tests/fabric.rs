@@ -146,8 +146,7 @@ impl Fabric {
         }
         let (min, max) = (QUEUE_BYTES / 5, QUEUE_BYTES * 4 / 5);
         let marked = backlog > min && self.rng.next_u64() % (max - min) < backlog - min;
-        let arrival =
-            Arrival { data, port: ev.port(65_535), marked, hops: 3, trimmed: full, last_port: false, astray: false };
+        let arrival = Arrival { data, port: ev.port(65_535), marked, hops: 3, trimmed: full, ..Arrival::default() };
         let mut leaves = self.now;
         if !full {
             self.busy_until[path] = self.busy_until[path].max(self.now).after(4150 * byte_ps);

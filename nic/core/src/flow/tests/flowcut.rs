@@ -51,15 +51,7 @@ impl Paths {
     /// The next packet of a path arrives.
     fn deliver(&mut self, path: usize) {
         let Some((data, ev)) = self.data[path].pop_front() else { return };
-        let arrival = Arrival {
-            data,
-            port: ev.port(EVS.into()),
-            marked: false,
-            hops: 3,
-            trimmed: false,
-            last_port: false,
-            astray: false,
-        };
+        let arrival = Arrival { data, port: ev.port(EVS.into()), hops: 3, ..Arrival::default() };
         self.receiver.on_data(self.now, &arrival);
         while let Some((_, bytes)) = self.receiver.message_completed() {
             self.receiver.consumed(bytes);

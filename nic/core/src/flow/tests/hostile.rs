@@ -85,15 +85,7 @@ fn data() -> impl Strategy<Value = Arrival> {
             let data =
                 Data { psn, timestamp, message, offset, message_bytes, payload_bytes, ack_now, ..Data::default() };
             let trimmed = trimmed && port % 4 == 0;
-            Arrival {
-                data,
-                port: EvPort::new(port),
-                marked: ack_now,
-                hops: 1,
-                trimmed,
-                last_port: false,
-                astray: false,
-            }
+            Arrival { data, port: EvPort::new(port), marked: ack_now, hops: 1, trimmed, ..Arrival::default() }
         },
     )
 }

@@ -373,8 +373,7 @@ impl Pair {
             marked,
             hops: 1 + (ev.index() % 4) as u8,
             trimmed,
-            last_port: false,
-            astray: false,
+            ..Arrival::default()
         });
         self.fate.sent += 1;
         self.fate.lost += u64::from(lost);

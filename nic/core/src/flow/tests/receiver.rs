@@ -41,15 +41,7 @@ impl Rig {
 }
 
 fn arrival(data: Data) -> Arrival {
-    Arrival {
-        data,
-        port: EvPort::new((data.psn as u16).wrapping_add(1000)),
-        marked: false,
-        hops: 3,
-        trimmed: false,
-        last_port: false,
-        astray: false,
-    }
+    Arrival { data, port: EvPort::new((data.psn as u16).wrapping_add(1000)), hops: 3, ..Arrival::default() }
 }
 
 fn selected(ack: &Ack) -> Vec<u64> {

@@ -45,15 +45,7 @@ fn second_message_arrives(kind: BalancerKind, dead: Dead, seed: u64) -> bool {
             arrivals.retain(|(_, ev)| dead != Dead::Forward || !is_on(dead_path, *ev));
             now = now.after(ONE_WAY_PS);
             for (data, ev) in arrivals {
-                let arrival = Arrival {
-                    data,
-                    port: ev.port(EVS.into()),
-                    marked: false,
-                    hops: 3,
-                    trimmed: false,
-                    last_port: false,
-                    astray: false,
-                };
+                let arrival = Arrival { data, port: ev.port(EVS.into()), hops: 3, ..Arrival::default() };
                 receiver.on_data(now, &arrival);
             }
             receiver.on_timeout(now);

@@ -28,15 +28,7 @@ fn arrival(psn: u64) -> Arrival {
         payload_bytes: 1000,
         ..Data::default()
     };
-    Arrival {
-        data,
-        port: EvPort::new(1000),
-        marked: psn % 2 == 1,
-        hops: 3,
-        trimmed: false,
-        last_port: false,
-        astray: false,
-    }
+    Arrival { data, port: EvPort::new(1000), marked: psn % 2 == 1, hops: 3, ..Arrival::default() }
 }
 
 /// What the receiver answers.

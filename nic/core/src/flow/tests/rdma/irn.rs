@@ -194,15 +194,7 @@ fn a_packet_out_of_order_is_acknowledged_at_once() {
         payload_bytes: 1000,
         ..Data::default()
     };
-    let arrival = |psn| Arrival {
-        data: packet(psn),
-        port: EvPort::new(1000),
-        marked: false,
-        hops: 3,
-        trimmed: false,
-        last_port: false,
-        astray: false,
-    };
+    let arrival = |psn| Arrival { data: packet(psn), port: EvPort::new(1000), hops: 3, ..Arrival::default() };
     let mut receiver = Receiver::new(&FlowConfig { ack_every: 16, ..config(plain()) });
     let mut acks = |psn| {
         assert_eq!(receiver.on_data(Time::ZERO, &arrival(psn)), Accept::New { place: true });
