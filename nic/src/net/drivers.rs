@@ -51,6 +51,13 @@ pub fn receives_up_to(driver: &str) -> Option<u32> {
     (driver == "vmxnet3").then_some(3050)
 }
 
+/// Whether a driver resets its link to heed rules by which packets come to a queue: by its source, `set_features` and what that calls in Linux
+/// 6.18. `ixgbe` takes none for IPv6, either.
+#[must_use]
+pub fn resets_for_rules(driver: &str) -> bool {
+    ["ixgbe", "i40e", "bnxt_en"].contains(&driver)
+}
+
 /// Whether native XDP of a driver works on a kernel.
 #[must_use]
 pub fn native(driver: &str, kernel: Kernel) -> Trust {

@@ -14,7 +14,10 @@ use socket2::{Domain, Socket, Type};
 
 pub use features::Feature;
 pub use hashing::{HashFields, IndirectionTable, UdpFlow};
-pub(crate) use rules::{Rule, RuleTable};
+#[cfg(test)]
+pub(crate) use rules::Contents;
+pub use rules::Rule;
+pub(crate) use rules::RuleTable;
 
 /// `SIOCETHTOOL` of `linux/sockios.h`.
 pub(crate) const SIOCETHTOOL: libc::Ioctl = 0x8946;

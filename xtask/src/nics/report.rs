@@ -138,8 +138,8 @@ pub fn document(rows: &[Row], release: &str) -> String {
          {release}; QEMU emulates them and two processors in software, and a bridge of TAP devices joins them. The second NIC is in\n\
          a namespace of its own. The numbers in the names are queues; `rss`: the device hashes. Rates compare only within a row,\n\
          and even there they scatter by half. A row is of the last run of its kind.\n\
-         For *of bare frames* all queues but one are taken away where the driver can, and bare frames are copied on igb. Of virtio-net's four three\n\
-         stay, and Linux 6.18 itself crashes (in `virtnet_poll_tx` or `xp_alloc_batch`).\n\n\
+         For *of bare frames* all queues but one are taken away where the driver can, and bare frames are copied on igb. virtio-net's four are\n\
+         left out: it keeps three of them, and then Linux 6.18 itself crashes (in `virtnet_poll_tx` or `xp_alloc_batch`).\n\n\
          | NIC | {headings} |\n|---|{}\n",
         "---|".repeat(COLUMNS.len())
     );

@@ -34,6 +34,8 @@ struct Taken {
     steer: Mutex<SteerProgram>,
     deferral: Option<Deferral>,
     rules: Option<Rules>,
+    /// Why there are none, of a driver that has rules.
+    rules_refused: Option<String>,
     mode: AttachMode,
     refusal: Option<String>,
     distrust: Option<String>,
@@ -93,12 +95,14 @@ impl XskInterface {
         interface.check_free()?;
         interface.check_address(address)?;
         let name = interface.name.clone();
+        // Before there are sockets, which drivers may reset for it.
+        let rules = begin_rules(&name, (queue, shards));
         let mut steer = SteerProgram::load(interface.station().mac, &[address], ports)?;
         // Drivers prepare for sockets by the program. Frames that come before a socket does go to the kernel.
         let mode = steer.attach(interface.index).map_err(|source| refused(&name, source))?;
         let distrust = if sockets.mode == BindMode::Auto { distrust(&name) } else { None };
         let asked = if distrust.is_some() { BindMode::Copy } else { sockets.mode };
-        let sockets = XskConfig { mode: bind_mode(&interface, asked, &steer)?, interface: name, ..sockets };
+        let sockets = XskConfig { mode: bind_mode(&interface, asked, &steer)?, interface: name.clone(), ..sockets };
         let open = || match queue {
             Some(queue) => XskQueues::open(&sockets, &[queue], (shards, ports)),
             None => XskQueues::open_all(&sockets, SteerProgram::QUEUES, (shards, ports)),
@@ -107,14 +111,15 @@ impl XskInterface {
         let (shards, deferral) = Deferral::around(&interface, &sockets, open, polls)?;
         let queues = || shards.iter().flat_map(XskQueues::queues);
         queues().try_for_each(|queue| steer.register(queue.queue(), queue.as_fd()))?;
-        // With one shard and all queues, every queue is the right one.
-        let wants_rules = queue.is_some() || shards.len() > 1;
-        let rules = wants_rules.then(|| rules(&sockets.interface, (address, ports), &shards)).flatten();
+        let rules =
+            rules.and_then(|rules| rules.map(|rules| put_rules(rules, &name, (address, ports), &shards)).transpose());
+        let (rules, rules_refused) = rules.map_or_else(|why| (None, Some(why.to_string())), |rules| (rules, None));
         let taken = Arc::new(Taken {
             refusal: steer.refusal().map(Into::into),
             steer: Mutex::new(steer),
             deferral,
             rules,
+            rules_refused,
             mode,
             distrust,
             interface,
@@ -156,6 +161,12 @@ impl XskInterface {
         self.taken.rules.as_ref().map_or(0, Rules::count)
     }
 
+    /// Why there are no rules although the driver has some, in the kernel's or our words.
+    #[must_use]
+    pub fn rules_refused(&self) -> Option<&str> {
+        self.taken.rules_refused.as_deref()
+    }
+
     /// Why the driver did not take the program natively, in the kernel's words; `None` where it did.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
@@ -194,12 +205,19 @@ impl Taken {
     }
 }
 
-/// Rules for the queues of these shards, where the NIC has any. Without, shards hand each other what is theirs.
-fn rules(interface: &str, at: (IpAddr, Ports), shards: &[XskQueues]) -> Option<Rules> {
+/// Has the NIC heed rules, where it has any, for its frames to come by `queue` alone, or by the queue of the shard, of so many, that they are for.
+/// Without, shards hand each other what is theirs. With one shard and all queues, every queue is the right one.
+fn begin_rules(interface: &str, (queue, shards): (Option<u32>, usize)) -> io::Result<Option<Rules>> {
+    let nic = Ethtool::open(interface)?;
+    let queues = nic.channels().map_or(1, |channels| channels.receiving());
+    if queues > 1 && (queue.is_some() || shards > 1) { Rules::begin(&nic, interface) } else { Ok(None) }
+}
+
+/// Puts rules for the queues of these shards.
+fn put_rules(rules: Rules, interface: &str, at: (IpAddr, Ports), shards: &[XskQueues]) -> io::Result<Rules> {
     let mut places: Vec<u32> = shards.iter().flat_map(XskQueues::queues).map(XskDevice::queue).collect();
     places.sort_unstable();
-    let table = Ethtool::open(interface).ok()?;
-    Rules::set(&table, interface, at, (&places, shards.len())).ok()
+    rules.put(&Ethtool::open(interface)?, at, (&places, shards.len()))
 }
 
 /// Why the program could not be attached: somebody was faster, or as the kernel says.

@@ -76,6 +76,10 @@ impl XskDevice {
             let outcome = sys::kick(self.fd())?;
             if self.zero_copy {
                 self.stats.kicks_deferred += u64::from(outcome != sys::Kick::Done);
+                // To poll the driver is to run what receives. Where sending is a routine of its own, nothing has run it.
+                if self.polls && self.socket.tx.needs_wakeup() && self.socket.tx.waiting() > 0 {
+                    sys::wake_all(self.fd());
+                }
                 return Ok(());
             }
             // In copy mode EBUSY means that the driver dropped the frame; the frame still completes.

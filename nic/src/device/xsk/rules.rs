@@ -7,44 +7,63 @@ use spray_wire::Ports;
 
 use super::undo::Undo;
 use crate::endpoint::Shard;
-use crate::net::ethtool::{Request, Rule, RuleTable};
+use crate::net::drivers;
+use crate::net::ethtool::{Ethtool, Feature, Request, Rule, RuleTable};
 
-/// The rules of an interface, for as long as it is taken over.
+/// A NIC that heeds rules, for as long as its interface is taken over. Dropping this removes what was put, and puts back what was there before.
 #[derive(Debug)]
 pub(super) struct Rules {
     count: usize,
-    _undo: Undo,
+    undo: Undo,
 }
 
 impl Rules {
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.count
+    /// Has the NIC heed rules. `None` where its driver has none.
+    ///
+    /// # Errors
+    /// Why the NIC's rules are left alone.
+    pub(super) fn begin(nic: &Ethtool, interface: &str) -> io::Result<Option<Self>> {
+        let Some(heeds) = nic.feature(Feature::NTUPLE)? else { return Ok(None) };
+        let driver = nic.driver().unwrap_or_default().name;
+        if !heeds && drivers::resets_for_rules(&driver) {
+            return Err(io::Error::other(format!(
+                "{driver} resets its link to heed rules, so let it always: `ethtool -K {interface} ntuple on`"
+            )));
+        }
+        let undo = Undo::begin(interface, &[])?;
+        if !heeds {
+            undo.tell(&nic.feature_request(Feature::NTUPLE, false)?)?;
+            nic.set_feature(Feature::NTUPLE, true)?;
+        }
+        Ok(Some(Self { count: 0, undo }))
     }
 
     /// Has the NIC bring frames to `address` to these queues, which are dealt out to so many shards.
     ///
     /// # Errors
-    /// Why it has no such rules, or does not take them all. Then it has none of them.
-    pub(super) fn set(
+    /// Why it does not take them all. Then it has none of them.
+    pub(super) fn put(
+        self,
         table: &impl RuleTable,
-        interface: &str,
         (address, ports): (IpAddr, Ports),
         (queues, shards): (&[u32], usize),
     ) -> io::Result<Self> {
-        let heeds = table.heeds()?.ok_or(io::ErrorKind::Unsupported)?;
-        let undo = Undo::begin(interface, &[])?;
-        let tell = |request: &Request| undo.tell(request);
-        let count = put(table, heeds, wanted((address, ports), (queues, shards)), tell)?;
-        Ok(Self { count, _undo: undo })
+        let rules = wanted((address, ports), (queues, shards));
+        let count = put(table, rules, |request| self.undo.tell(request))?;
+        Ok(Self { count, ..self })
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 }
 
-/// A rule for each port: to a queue of the shard that the port is for. A shard's ports are spread over its queues.
+/// A rule for each port, at no place yet: to a queue of the shard that the port is for. A shard's ports are spread over its queues.
 fn wanted(
     (address, ports): (IpAddr, Ports),
     (queues, shards): (&[u32], usize),
-) -> impl Iterator<Item = Rule> + use<'_> {
+) -> impl Iterator<Item = Rule> + Clone + use<'_> {
     let whole = Shard::all(shards).next().unwrap_or(Shard::WHOLE);
     (0..Ports::COUNT as u8).map(move |number| {
         let shard = whole.taking(number);
@@ -55,28 +74,33 @@ fn wanted(
             .map(|(_, &queue)| queue)
             .collect();
         let turn = usize::from(number) / shards.max(1);
-        Rule { address, port: ports.at(number), queue: of_it[turn % of_it.len()] }
+        Rule::new(address, ports.at(number), of_it[turn % of_it.len()])
     })
 }
 
-/// Puts rules into a table that does or does not heed them yet, and tells for each change what undoes it. Returns how many there are.
+/// Puts rules into a table, in place of those for the same packets, which a run that was killed has left there, or the owner has put. Tells
+/// for each change what undoes it. Returns how many there are.
 ///
 /// # Errors
 /// As the table says. What was changed is undone by whoever was told.
 fn put(
     table: &impl RuleTable,
-    heeds: bool,
-    rules: impl Iterator<Item = Rule>,
+    rules: impl Iterator<Item = Rule> + Clone,
     tell: impl Fn(&Request) -> io::Result<()>,
 ) -> io::Result<usize> {
-    if !heeds {
-        tell(&table.heed_request(false)?)?;
-        table.heed(true)?;
+    let mut there = table.contents()?;
+    let for_the_same =
+        |other: &Rule| rules.clone().any(|rule| (rule.address, rule.port) == (other.address, other.port));
+    for rule in there.rules.into_iter().filter(for_the_same) {
+        tell(&rule.insertion())?;
+        table.remove(rule)?;
+        there.free.push(rule.place);
     }
     let mut count = 0;
     for rule in rules {
-        let place = table.add(rule)?;
-        tell(&table.removal(place))?;
+        let place = there.free.pop().ok_or_else(|| io::Error::other("the NIC has no room for more rules"))?;
+        let place = table.add(Rule { place, ..rule })?;
+        tell(&Rule { place, ..rule }.removal())?;
         count += 1;
     }
     Ok(count)
@@ -84,76 +108,75 @@ fn put(
 
 #[cfg(test)]
 mod tests {
-    use std::cell::{Cell, RefCell};
+    use std::cell::RefCell;
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::net::ethtool::Contents;
 
     const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 
-    /// A NIC with room for so many rules. Others have put one there.
+    /// A NIC with room for so many rules. As drivers do, it refuses a second one for the same packets, and replaces the one at a place.
     struct Fake {
         rules: RefCell<BTreeMap<u32, Rule>>,
-        heeds: Cell<bool>,
         room: u32,
         /// What undoes its changes.
         told: RefCell<Vec<Request>>,
     }
 
     impl RuleTable for Fake {
-        fn heeds(&self) -> io::Result<Option<bool>> {
-            Ok(Some(self.heeds.get()))
-        }
-
-        fn heed(&self, on: bool) -> io::Result<()> {
-            self.heeds.set(on);
-            Ok(())
-        }
-
-        fn heed_request(&self, on: bool) -> io::Result<Request> {
-            let mut request = Request::NONE;
-            request.0[1] = if on { 1 } else { 2 };
-            Ok(request)
+        fn contents(&self) -> io::Result<Contents> {
+            let rules = self.rules.borrow();
+            let free = (0..self.room).filter(|place| !rules.contains_key(place)).collect();
+            Ok(Contents { rules: rules.values().copied().collect(), free })
         }
 
         fn add(&self, rule: Rule) -> io::Result<u32> {
-            let place = (0..self.room).rev().find(|place| !self.rules.borrow().contains_key(place));
-            let place = place.ok_or_else(|| io::Error::other("full"))?;
-            self.rules.borrow_mut().insert(place, rule);
-            Ok(place)
+            let same = |other: &Rule| (other.address, other.port) == (rule.address, rule.port);
+            if self.rules.borrow().values().any(same) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            self.rules.borrow_mut().insert(rule.place, rule);
+            Ok(rule.place)
+        }
+
+        fn remove(&self, rule: Rule) -> io::Result<()> {
+            assert_eq!(self.rules.borrow_mut().remove(&rule.place), Some(rule));
+            Ok(())
         }
     }
 
     impl Fake {
-        fn new(room: u32) -> Self {
-            let others = Rule { address: ADDRESS, port: 80, queue: 0 };
-            Self {
-                rules: RefCell::new([(room - 1, others)].into()),
-                heeds: Cell::new(false),
-                room,
-                told: RefCell::default(),
-            }
+        fn new(room: u32, rules: &[Rule]) -> Self {
+            let rules = rules.iter().map(|rule| (rule.place, *rule)).collect();
+            Self { rules: RefCell::new(rules), room, told: RefCell::default() }
         }
 
-        /// What the child is told.
-        fn hear(&self, request: &Request) -> io::Result<()> {
-            self.told.borrow_mut().push(*request);
-            Ok(())
+        fn put(&self, queues: &[u32], shards: usize) -> io::Result<usize> {
+            put(self, wanted((ADDRESS, Ports::DEFAULT), (queues, shards)), |request| {
+                self.told.borrow_mut().push(*request);
+                Ok(())
+            })
         }
 
-        /// What it does at the end.
+        fn all(&self) -> Vec<Rule> {
+            self.rules.borrow().values().copied().collect()
+        }
+
+        /// What the child does at the end.
         fn undo(&self) {
             for request in self.told.borrow().iter().rev() {
-                match request.0[1] {
-                    0 => drop(self.rules.borrow_mut().remove(&request.0[44])),
-                    on => self.heeds.set(on == 1),
+                let here: Vec<Rule> = self.all();
+                match here.iter().find(|rule| rule.removal() == *request) {
+                    Some(rule) => self.remove(*rule).unwrap(),
+                    None => drop(self.add(request.rule().unwrap()).unwrap()),
                 }
             }
         }
     }
 
-    fn all(queues: &[u32], shards: usize) -> Vec<Rule> {
-        wanted((ADDRESS, Ports::DEFAULT), (queues, shards)).collect()
+    fn rule(port: u16, queue: u32, place: u32) -> Rule {
+        Rule { address: ADDRESS, port, queue, place }
     }
 
     #[test]
@@ -163,7 +186,7 @@ mod tests {
             let queues: Vec<u32> = (100..100 + queues).collect();
             let whole = Shard::all(shards).next().unwrap();
             let mut of_queue = BTreeMap::new();
-            for (number, rule) in all(&queues, shards).into_iter().enumerate() {
+            for (number, rule) in wanted((ADDRESS, Ports::DEFAULT), (&queues, shards)).enumerate() {
                 assert_eq!((rule.address, rule.port), (ADDRESS, Ports::DEFAULT.first() + number as u16));
                 let place = (rule.queue - 100) as usize;
                 assert_eq!(
@@ -180,19 +203,31 @@ mod tests {
 
     #[test]
     fn what_was_put_is_undone_and_the_rules_of_others_stay() {
-        let nic = Fake::new(100);
-        assert_eq!(put(&nic, false, all(&[0, 1], 2).into_iter(), |request| nic.hear(request)).unwrap(), 64);
-        assert!(nic.heeds.get() && nic.rules.borrow().len() == 65);
+        let others = [rule(80, 0, 99)];
+        let nic = Fake::new(100, &others);
+        assert_eq!(nic.put(&[0, 1], 2).unwrap(), 64);
+        assert!(nic.all().len() == 65 && nic.all()[64] == others[0]);
         nic.undo();
-        assert!(!nic.heeds.get() && nic.rules.borrow().len() == 1 && nic.rules.borrow()[&99].port == 80);
+        assert_eq!(nic.all(), others);
+    }
+
+    /// Those of a run that was killed with all its processes, for other queues, fill the table.
+    #[test]
+    fn rules_for_the_same_packets_are_replaced_and_put_back() {
+        let first = Ports::DEFAULT.first();
+        let left: Vec<Rule> = (0..64).map(|number| rule(first + number, 7, number.into())).collect();
+        let nic = Fake::new(64, &left);
+        assert_eq!(nic.put(&[0, 1], 2).unwrap(), 64);
+        assert!(nic.all().len() == 64 && nic.all().iter().all(|rule| rule.queue < 2));
+        nic.undo();
+        assert_eq!(nic.all(), left);
     }
 
     #[test]
     fn a_table_without_room_for_all_is_an_error_and_has_none_afterwards() {
-        let nic = Fake::new(40);
-        let error = put(&nic, true, all(&[0, 1], 2).into_iter(), |request| nic.hear(request)).unwrap_err();
-        assert_eq!(error.to_string(), "full");
+        let nic = Fake::new(40, &[rule(80, 0, 39)]);
+        assert_eq!(nic.put(&[0, 1], 2).unwrap_err().to_string(), "the NIC has no room for more rules");
         nic.undo();
-        assert!(nic.rules.borrow().len() == 1);
+        assert_eq!(nic.all(), [rule(80, 0, 39)]);
     }
 }

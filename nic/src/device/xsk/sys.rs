@@ -46,6 +46,14 @@ pub(super) fn wake_receive(fd: RawFd) -> io::Result<()> {
     }
 }
 
+/// Has a zero-copy driver that sleeps look at both rings, also where sockets poll it: there `sendto` and `recvfrom` poll what the queue
+/// receives by (its NAPI), and leave out waking what it sends by. virtio-net has another one for that, igb as well while it has few queues.
+pub(super) fn wake_all(fd: RawFd) {
+    let mut asked = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: the pointer describes one live `pollfd`. It does not wait, and what it says does not matter.
+    unsafe { libc::poll(&raw mut asked, 1, 0) };
+}
+
 /// A descriptor that is readable while any of `fds` is.
 pub(crate) fn any_readable(fds: impl IntoIterator<Item = RawFd>) -> io::Result<OwnedFd> {
     // SAFETY: a plain argument; the result is checked below.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{rings::RECEIVES_PER_CHECK, *};
-use crate::net::ethtool::{Rule, RuleTable};
+use crate::net::ethtool::{Feature, Rule, RuleTable};
 
 mod interfaces;
 mod many_queues;

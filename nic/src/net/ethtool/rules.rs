@@ -4,37 +4,41 @@ use std::io;
 use std::net::IpAddr;
 
 use super::features::word;
-use super::{Ethtool, Feature, Request, UdpFlow};
+use super::{Ethtool, Request, UdpFlow};
 
 /// UDP packets to a port of an address come by a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rule {
-    pub(crate) address: IpAddr,
-    pub(crate) port: u16,
-    pub(crate) queue: u32,
+#[non_exhaustive]
+pub struct Rule {
+    /// The packets' destination.
+    pub address: IpAddr,
+    /// Their destination port.
+    pub port: u16,
+    /// The queue.
+    pub queue: u32,
+    /// Where in the NIC's table the rule is.
+    pub place: u32,
+}
+
+/// What a NIC's table has.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    /// Those that compare what a [`Rule`] does, and nothing else.
+    pub(crate) rules: Vec<Rule>,
+    /// Places for more, the best one last; as many as anybody wants of them.
+    pub(crate) free: Vec<u32>,
 }
 
 /// A NIC's rules.
 pub(crate) trait RuleTable {
-    /// Whether the driver heeds rules; `None` where it has none.
-    fn heeds(&self) -> io::Result<Option<bool>>;
+    /// What there is.
+    fn contents(&self) -> io::Result<Contents>;
 
-    /// Has the driver heed rules, or not.
-    fn heed(&self, on: bool) -> io::Result<()>;
-
-    /// What undoes that.
-    fn heed_request(&self, on: bool) -> io::Result<Request>;
-
-    /// Adds a rule at a free place. Returns the place.
+    /// Adds a rule at its place. Returns where the driver has put it, which may be another.
     fn add(&self, rule: Rule) -> io::Result<u32>;
 
-    /// What removes the rule of a place.
-    fn removal(&self, place: u32) -> Request {
-        const DELETE: u32 = 0x31;
-        let mut request = Request::NONE;
-        (request.0[0], request.0[PLACE]) = (DELETE, place);
-        request
-    }
+    /// Removes a rule.
+    fn remove(&self, rule: Rule) -> io::Result<()>;
 }
 
 /// Words of `struct ethtool_rxnfc`: the command, `data`, and the specification of a rule, `fs`. That holds the kind of flow, the fields to compare
@@ -47,78 +51,138 @@ const QUEUE: usize = 42;
 const PLACE: usize = 44;
 const COUNT: usize = 46;
 const PLACES: usize = 47;
+/// Commands.
+const GET_COUNT: u32 = 0x2e;
+const GET: u32 = 0x2f;
+const GET_PLACES: u32 = 0x30;
+const DELETE: u32 = 0x31;
+const INSERT: u32 = 0x32;
 /// The driver chooses the place of a rule, and wants to.
 const CHOOSES: u32 = 1 << 31;
 /// Any place.
 const ANY: u32 = u32::MAX;
+/// More free places than these nobody wants.
+const WANTED: usize = spray_wire::Ports::COUNT as usize;
 
 impl RuleTable for Ethtool {
-    fn heeds(&self) -> io::Result<Option<bool>> {
-        self.feature(Feature::NTUPLE)
-    }
-
-    fn heed(&self, on: bool) -> io::Result<()> {
-        self.set_feature(Feature::NTUPLE, on)
-    }
-
-    fn heed_request(&self, on: bool) -> io::Result<Request> {
-        self.feature_request(Feature::NTUPLE, on)
-    }
-
-    fn add(&self, rule: Rule) -> io::Result<u32> {
-        const INSERT: u32 = 0x32;
-        let mut request = insertion(rule);
-        request.0[PLACE] = self.free_place()?;
-        self.ask(INSERT, &mut request.0)?;
-        Ok(request.0[PLACE])
-    }
-}
-
-impl Ethtool {
-    /// Where a rule may go.
-    fn free_place(&self) -> io::Result<u32> {
-        const GET_COUNT: u32 = 0x2e;
-        const GET_PLACES: u32 = 0x30;
+    fn contents(&self) -> io::Result<Contents> {
         let count = self.get(GET_COUNT)?;
-        if count[DATA] & CHOOSES != 0 {
-            return Ok(ANY);
-        }
         let used = count[COUNT] as usize;
         let mut places = vec![0; PLACES + used];
         places[COUNT] = used as u32;
         self.ask(GET_PLACES, &mut places)?;
-        highest_free(places[DATA], &places[PLACES..])
-            .ok_or_else(|| io::Error::other("the NIC has no room for more rules"))
+        // Some may have gone meanwhile.
+        let used = used.min(places[COUNT] as usize);
+        let (size, used) = (places[DATA], &places[PLACES..PLACES + used]);
+        let free = if count[DATA] & CHOOSES == 0 { highest_free(size, used) } else { vec![ANY; WANTED] };
+        Ok(Contents { rules: used.iter().filter_map(|&place| self.rule(place)).collect(), free })
+    }
+
+    fn add(&self, rule: Rule) -> io::Result<u32> {
+        let mut request = rule.insertion();
+        self.ask(INSERT, &mut request.0)?;
+        Ok(request.0[PLACE])
+    }
+
+    fn remove(&self, rule: Rule) -> io::Result<()> {
+        self.ask(DELETE, &mut rule.removal().0)
     }
 }
 
-/// The highest place of so many that is not among the used ones: `ethtool` takes them in this order as well.
-fn highest_free(size: u32, used: &[u32]) -> Option<u32> {
-    (0..size).rev().find(|place| !used.contains(place))
+impl Ethtool {
+    /// The NIC's rules by which UDP packets to a port of an address come to a queue; others are left out.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` when the driver has no rules.
+    pub fn rules(&self) -> io::Result<Vec<Rule>> {
+        Ok(self.contents()?.rules)
+    }
+
+    /// The rule of a place, if it is one of ours by its form.
+    fn rule(&self, place: u32) -> Option<Rule> {
+        let mut request = Request::NONE;
+        request.0[PLACE] = place;
+        self.ask(GET, &mut request.0).ok()?;
+        request.rule()
+    }
 }
 
-/// The request that adds a rule, but for its place.
-fn insertion(Rule { address, port, queue }: Rule) -> Request {
-    let mut words = [0; Request::WORDS];
-    // Both kinds of addresses have the source first, and the ports, again the source's first, come after them.
-    let (flow, address): (_, Vec<u8>) = match address {
-        IpAddr::V4(address) => (UdpFlow::V4, address.octets().into()),
-        IpAddr::V6(address) => (UdpFlow::V6, address.octets().into()),
-    };
-    words[FLOW] = flow.number();
-    let length = address.len() / 4;
-    for (at, part) in address.chunks_exact(4).enumerate() {
-        words[FIELDS + length + at] = word(part);
-        words[MASK + length + at] = u32::MAX;
+/// Free places of so many, the highest one last, which `ethtool` takes first as well.
+fn highest_free(size: u32, used: &[u32]) -> Vec<u32> {
+    let mut free: Vec<u32> = (0..size).rev().filter(|place| !used.contains(place)).take(WANTED).collect();
+    free.reverse();
+    free
+}
+
+impl Rule {
+    /// UDP packets to this port of this address come by this queue; the rule has no place yet.
+    #[must_use]
+    pub const fn new(address: IpAddr, port: u16, queue: u32) -> Self {
+        Self { address, port, queue, place: 0 }
     }
-    let [high, low] = port.to_be_bytes();
-    words[FIELDS + 2 * length] = u32::from_ne_bytes([0, 0, high, low]);
-    words[MASK + 2 * length] = u32::from_ne_bytes([0, 0, 0xff, 0xff]);
-    let queue = u64::from(queue).to_ne_bytes();
-    for (at, half) in queue.chunks_exact(4).enumerate() {
-        words[QUEUE + at] = word(half);
+
+    /// The request that adds it at its place.
+    pub(crate) fn insertion(self) -> Request {
+        let mut words = [0; Request::WORDS];
+        // Both kinds of addresses have the source first, and the ports, again the source's first, come after them.
+        let (flow, address): (_, Vec<u8>) = match self.address {
+            IpAddr::V4(address) => (UdpFlow::V4, address.octets().into()),
+            IpAddr::V6(address) => (UdpFlow::V6, address.octets().into()),
+        };
+        (words[0], words[FLOW], words[PLACE]) = (INSERT, flow.number(), self.place);
+        let length = address.len() / 4;
+        for (at, part) in address.chunks_exact(4).enumerate() {
+            words[FIELDS + length + at] = word(part);
+            words[MASK + length + at] = u32::MAX;
+        }
+        let [high, low] = self.port.to_be_bytes();
+        words[FIELDS + 2 * length] = u32::from_ne_bytes([0, 0, high, low]);
+        words[MASK + 2 * length] = u32::from_ne_bytes([0, 0, 0xff, 0xff]);
+        let queue = u64::from(self.queue).to_ne_bytes();
+        for (at, half) in queue.chunks_exact(4).enumerate() {
+            words[QUEUE + at] = word(half);
+        }
+        Request(words)
     }
-    Request(words)
+
+    /// The request that removes it. Drivers look at the place alone; the rest tells which rule is meant, see [`Request::is_of_another`].
+    pub(crate) fn removal(self) -> Request {
+        let mut request = self.insertion();
+        request.0[0] = DELETE;
+        request
+    }
+}
+
+impl Request {
+    /// The rule that it is about; `None` where that compares anything but the destination.
+    pub(crate) fn rule(&self) -> Option<Rule> {
+        let words = &self.0;
+        let length = if words[FLOW] == UdpFlow::V4.number() { 1 } else { 4 };
+        let parts = &words[FIELDS + length..=FIELDS + 2 * length];
+        let bytes: Vec<u8> = parts.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let (address, ports) = bytes.split_at(4 * length);
+        let address = match <[u8; 16]>::try_from(address) {
+            Ok(octets) => octets.into(),
+            Err(_) => <[u8; 4]>::try_from(address).ok()?.into(),
+        };
+        let port = u16::from_be_bytes([ports[2], ports[3]]);
+        let queue = words[QUEUE + usize::from(cfg!(target_endian = "big"))];
+        let rule = Rule { address, port, queue, place: words[PLACE] };
+        (rule.insertion().0[FLOW..COUNT] == words[FLOW..COUNT]).then_some(rule)
+    }
+
+    /// The request that asks for the rule that this one removes; `None` where it removes none.
+    pub(crate) fn asks_before(&self) -> Option<Self> {
+        let mut request = Self::NONE;
+        (request.0[0], request.0[PLACE]) = (GET, self.0[PLACE]);
+        (self.0[0] == DELETE).then_some(request)
+    }
+
+    /// Whether the rule that `found` has, at the place of the one that this removes, is of another port: somebody else's.
+    pub(crate) fn is_of_another(&self, found: &Self) -> bool {
+        let port = FIELDS + if self.0[FLOW] == UdpFlow::V4.number() { 2 } else { 8 };
+        (self.0[FLOW], self.0[port]) != (found.0[FLOW], found.0[port])
+    }
 }
 
 #[cfg(test)]
@@ -171,24 +235,45 @@ mod tests {
     /// `struct ethtool_tcpip4_spec` is two addresses, two ports, and a byte; that of IPv6 the same with longer addresses.
     #[test]
     fn a_rule_compares_the_destination_alone() {
-        let v4 = bytes(&insertion(Rule { address: [10, 1, 2, 3].into(), port: 0xf001, queue: 5 }));
+        let v4 = bytes(&Rule { address: [10, 1, 2, 3].into(), port: 0xf001, queue: 5, place: 7 }.insertion());
         assert_eq!(v4[16..20], 2_u32.to_ne_bytes(), "UDP_V4_FLOW");
         assert_eq!(v4[20..34], [0, 0, 0, 0, 10, 1, 2, 3, 0, 0, 0xf0, 1, 0, 0]);
         assert_eq!(v4[92..106], [0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 255, 255, 0, 0]);
         assert_eq!(v4[168..176], 5_u64.to_ne_bytes());
+        assert_eq!(v4[176..180], 7_u32.to_ne_bytes());
         assert!(v4[34..92].iter().chain(&v4[106..168]).all(|&byte| byte == 0));
         let own = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
-        let v6 = bytes(&insertion(Rule { address: own.into(), port: 0xf03f, queue: 63 }));
+        let v6 = bytes(&Rule { address: own.into(), port: 0xf03f, queue: 63, place: 7 }.insertion());
         assert_eq!(v6[16..20], 6_u32.to_ne_bytes(), "UDP_V6_FLOW");
         assert_eq!((&v6[20..36], &v6[36..52], &v6[52..56]), (&[0; 16][..], &own[..], &[0, 0, 0xf0, 0x3f][..]));
         assert_eq!((&v6[92..108], &v6[108..124], &v6[124..128]), (&[0; 16][..], &[255; 16][..], &[0, 0, 255, 255][..]));
     }
 
     #[test]
+    fn a_rule_is_read_as_it_was_written_and_one_that_compares_more_is_none() {
+        for address in [IpAddr::from([10, 1, 2, 3]), IpAddr::from([0xfd00, 1, 2, 3, 4, 5, 6, 7])] {
+            let rule = Rule { address, port: 0xf001, queue: 5, place: 300 };
+            let request = rule.insertion();
+            assert_eq!(request.rule(), Some(rule));
+            for (at, what) in [(FLOW, "flow"), (FIELDS, "source"), (MASK, "its mask"), (QUEUE - 1, "extension")] {
+                let mut other = request;
+                other.0[at] ^= 0x80;
+                assert_eq!(other.rule(), None, "{what}");
+            }
+            let mut elsewhere = Rule { queue: 6, ..rule }.insertion();
+            assert!(!rule.removal().is_of_another(&elsewhere), "the queue may be told in another form");
+            elsewhere = Rule { port: 0xf002, ..rule }.insertion();
+            assert!(rule.removal().is_of_another(&elsewhere) && rule.insertion().asks_before().is_none());
+            assert_eq!(rule.removal().asks_before().map(|asked| (asked.0[0], asked.0[PLACE])), Some((0x2f, 300)));
+        }
+    }
+
+    #[test]
     fn a_rule_goes_to_the_highest_place_that_is_free() {
-        assert_eq!(highest_free(8, &[]), Some(7));
-        assert_eq!(highest_free(8, &[7, 5, 6]), Some(4));
-        assert_eq!(highest_free(2, &[0, 1]), None);
-        assert_eq!(highest_free(0, &[]), None);
+        assert_eq!(highest_free(8, &[]), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(highest_free(8, &[7, 5, 6]), [0, 1, 2, 3, 4]);
+        assert!(highest_free(2, &[0, 1]).is_empty() && highest_free(0, &[]).is_empty());
+        let many = highest_free(100_000, &[]);
+        assert_eq!((many.len(), many.last()), (64, Some(&99_999)));
     }
 }

@@ -1,7 +1,9 @@
 //! The queues of the NIC: how many, how long their rings are, and what spreads packets over them.
 
+use spray_nic::Ports;
 use spray_nic::device::XskConfig;
-use spray_nic::net::ethtool::{Channels, Feature, HashFields, RingSizes, UdpFlow};
+use spray_nic::net::drivers;
+use spray_nic::net::ethtool::{Channels, Feature, HashFields, RingSizes, Rule, UdpFlow};
 use spray_nic::xdp::SteerProgram;
 
 use super::change::{Change, Setting};
@@ -24,7 +26,12 @@ pub(super) fn checks(subject: &Subject) -> Vec<Check> {
         v4,
         v6,
         table(subject),
-        rules(ethtool.feature(Feature::NTUPLE).ok().flatten()),
+        rules(
+            ethtool.feature(Feature::NTUPLE).ok().flatten(),
+            &subject.driver.name,
+            &ethtool.rules().unwrap_or_default(),
+            name,
+        ),
     ]
 }
 
@@ -99,22 +106,59 @@ fn table(subject: &Subject) -> Check {
     Check::ok("RSS table", format!("{entries} entries for {used} of {queues} queues, {function}, {key}"))
 }
 
-/// Whether the driver heeds rules by which frames come to the queue of their thread, or could; `None` where it has none.
-fn rules(heeds: Option<bool>) -> Check {
-    let found = match heeds {
-        None => "the driver has none: threads hand each other what comes by another's queue",
-        Some(true) => {
-            "by destination port, if the NIC has room for 64: commands with several threads set them, and take them back"
-        }
-        Some(false) => "off now; commands with several threads turn them on, set 64, and take everything back",
+/// Whether the driver heeds rules by which frames come to the queue of their thread, or could; `None` where it has none. And which there are
+/// for our ports, so that commands put theirs in place of them.
+fn rules(heeds: Option<bool>, driver: &str, there: &[Rule], name: &str) -> Check {
+    let there = match there.iter().filter(|rule| Ports::DEFAULT.contain(rule.port)).count() {
+        0 => String::new(),
+        rules => format!(
+            "; {rules} are there for our ports, of somebody else or of a command that was killed, and away while others run"
+        ),
     };
-    Check::ok("rules", found)
+    match heeds {
+        None => Check::ok("rules", "the driver has none: threads hand each other what comes by another's queue"),
+        Some(true) => Check::ok(
+            "rules",
+            format!(
+                "by destination port, if the NIC has room for 64: commands with several threads or --queue set them, and take them back{there}"
+            ),
+        ),
+        Some(false) if drivers::resets_for_rules(driver) => {
+            let feature = |on| Setting::Feature { name: Feature::NTUPLE.into(), on };
+            Check::warn(
+                "rules",
+                format!("off, and {driver} resets its link to heed them: threads hand each other what comes by another's queue"),
+                format!("`ethtool -K {name} ntuple on`"),
+            )
+            .mended_by([Change { from: feature(false), to: feature(true) }])
+        }
+        Some(false) => Check::ok(
+            "rules",
+            format!(
+                "off now; commands with several threads or --queue turn them on, set 64, and take everything back{there}"
+            ),
+        ),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::check::Status;
     use super::*;
+
+    #[test]
+    fn rules_are_told_with_those_that_are_there_and_what_it_takes_to_heed_them() {
+        let rule = |port| Rule::new([10, 0, 0, 1].into(), port, 0);
+        let there = [rule(80), rule(61_440), rule(61_503)];
+        let check = rules(Some(true), "ice", &there, "eth0");
+        assert!(check.status == Status::Ok && check.found.contains("; 2 are there for our ports"), "{}", check.found);
+        for (heeds, driver) in [(None, "igb"), (Some(false), "mlx5_core"), (Some(true), "ixgbe")] {
+            let check = rules(heeds, driver, &[], "eth0");
+            assert!(check.status == Status::Ok && check.changes.is_empty() && !check.found.contains("there for"));
+        }
+        let check = rules(Some(false), "ixgbe", &[], "eth0");
+        assert_eq!(check.changes[0].to, Setting::Feature { name: "rx-ntuple-filter".into(), on: true });
+    }
 
     #[test]
     fn queues_without_a_socket_or_without_sending_are_told() {

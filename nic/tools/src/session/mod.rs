@@ -291,8 +291,8 @@ impl Outage {
 pub fn strays_line(strays: u64) -> Option<String> {
     (strays > 0).then(|| {
         format!(
-            "{strays} frames arrived on queues without a socket and were lost: leave out --queue, where it is given, or have the NIC put UDP port \
-             61440 (or that of --port) on that queue"
+            "{strays} frames arrived on queues without a socket and were lost: leave out --queue, where it is given, or have the NIC put UDP \
+             ports 61440 to 61503 (or the 64 from --port on) on that queue"
         )
     })
 }

@@ -63,6 +63,9 @@ pub struct Interface {
     threads: usize,
     /// Rules of the NIC that bring each frame to a queue of its thread.
     rules: usize,
+    /// Why there are none, of a driver that has rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules_refused: Option<String>,
 }
 
 impl Interface {
@@ -78,6 +81,7 @@ impl Interface {
             queues: device.queues(),
             threads: device.shards(),
             rules: device.rules(),
+            rules_refused: device.rules_refused().map(Into::into),
         }
     }
 }
@@ -102,6 +106,9 @@ impl fmt::Display for Interface {
             Some(false) => ", busy polling beside interrupts",
         };
         write!(f, "{} XDP, {copy}, {queues}{polls}", self.xdp)?;
+        if let Some(why) = &self.rules_refused {
+            write!(f, ". No rules of the NIC bring frames to their queue: {why}")?;
+        }
         if let (Some(why), None) = (&self.distrust, &self.refused) {
             write!(f, ". Zero-copy is not tried: {why}; --zero-copy insists on it")?;
         }
@@ -132,6 +139,7 @@ mod tests {
             queues: 4,
             threads: 1,
             rules: 0,
+            rules_refused: None,
         };
         assert_eq!(native.to_string(), "native XDP, zero-copy, 4 queues on one thread");
         let shared = Interface { threads: 4, ..native.clone() };
@@ -140,6 +148,12 @@ mod tests {
         );
         let ruled = Interface { rules: 64, ..shared };
         assert!(ruled.to_string().ends_with("4 queues on 4 threads, each with its own frames by 64 rules of the NIC"));
+        let without = Interface { rules: 0, rules_refused: Some("File exists".into()), ..ruled };
+        assert!(
+            without
+                .to_string()
+                .ends_with("another's queue. No rules of the NIC bring frames to their queue: File exists")
+        );
         let polling = Interface { busy_polls_alone: Some(true), ..native.clone() };
         assert_eq!(polling.to_string(), "native XDP, zero-copy, 4 queues on one thread, busy polling");
         let refused = Some("MTU too large".into());

@@ -10,6 +10,10 @@ fn is_on(interface: &str) -> bool {
     Ethtool::open(interface).unwrap().feature(FEATURE).unwrap().unwrap()
 }
 
+fn rule(place: u32) -> Rule {
+    Rule { address: [10, 0, 0, 1].into(), port: 61440, queue: 0, place }
+}
+
 /// Turns the feature on, and tells who turns it off again. What is told before that is undone after it.
 fn begin(interface: &str) -> Undo {
     let nic = Ethtool::open(interface).unwrap();
@@ -17,7 +21,7 @@ fn begin(interface: &str) -> Undo {
     for on in [false, true, false, true] {
         undo.tell(&nic.feature_request(FEATURE, on).unwrap()).unwrap();
     }
-    undo.tell(&nic.removal(7)).unwrap();
+    undo.tell(&rule(7).removal()).unwrap();
     nic.set_feature(FEATURE, true).unwrap();
     undo
 }
@@ -60,9 +64,9 @@ fn without_rules_in_the_driver_there_are_none() {
     }
     let test = |interface: &str| {
         let nic = Ethtool::open(interface).unwrap();
-        assert_eq!(nic.heeds().unwrap(), None);
-        let rule = Rule { address: [10, 0, 0, 1].into(), port: 61440, queue: 0 };
-        assert_eq!(nic.add(rule).unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
+        assert_eq!(nic.feature(Feature::NTUPLE).unwrap(), None);
+        assert_eq!(nic.add(rule(7)).unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
+        assert_eq!(nic.rules().unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
     };
     joined(MTU, |interface| up(interface, MTU), test);
 }
