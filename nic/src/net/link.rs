@@ -23,13 +23,23 @@ pub(super) struct Link {
 #[derive(Clone, Debug)]
 pub struct Mtu(Arc<AtomicU32>);
 
+/// How a link has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Down,
+    /// After somebody had set it down, which no driver does by itself, or not.
+    Up {
+        was_set_down: bool,
+    },
+}
+
 impl Link {
     pub(super) fn new(index: u32, mtu: Mtu) -> Self {
         Self { index, is_up: true, was_set_down: false, mtu }
     }
 
-    /// Takes news; whether they say that the link was down, and is up now: then with whether it had been set down.
-    pub(super) fn comes_up(&mut self, told: &Told) -> Option<bool> {
+    /// Takes news; how they say that the link has changed.
+    pub(super) fn hear(&mut self, told: &Told) -> Option<Change> {
         let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = &told.payload else { return None };
         if link.header.index != self.index {
             return None;
@@ -42,7 +52,11 @@ impl Link {
         let flags = link.header.flags;
         self.was_set_down |= !flags.contains(LinkFlags::Up);
         let was_up = std::mem::replace(&mut self.is_up, flags.contains(LinkFlags::LowerUp));
-        (self.is_up && !was_up).then(|| std::mem::take(&mut self.was_set_down))
+        match (was_up, self.is_up) {
+            (true, false) => Some(Change::Down),
+            (false, true) => Some(Change::Up { was_set_down: std::mem::take(&mut self.was_set_down) }),
+            _ => None,
+        }
     }
 }
 

@@ -21,9 +21,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use super::link::{Link, Mtu, Told};
+use super::link::{self, Link, Mtu, Told};
 use super::prod::Prod;
-use super::revival::Revival;
+use super::revival::{Counts, Revival};
 use super::{Interface, NetError, ask};
 use crate::device::Device;
 use crate::endpoint::Endpoint;
@@ -176,15 +176,14 @@ impl Source {
                     continue;
                 }
                 Some((told, _)) = news.next() => {
-                    let mut comes_up = link.comes_up(&told);
+                    let mut change = link.hear(&told);
                     // Changes come in groups, and a lookup answers for all of them.
                     tokio::time::sleep(SETTLING).await;
                     while let Some(Some((told, _))) = news.next().now_or_never() {
-                        comes_up = link.comes_up(&told).or(comes_up);
+                        change = link.hear(&told).or(change);
                     }
-                    if let Some(was_set_down) = comes_up {
-                        // One of an interface's shards attaches anew.
-                        drop(found[0].send(Found::Link { was_set_down }));
+                    if let Some(change) = change {
+                        found.iter().for_each(|shard| drop(shard.send(Found::Link(change))));
                     }
                 }
             }
@@ -242,8 +241,8 @@ fn link_address(entry: &NeighbourMessage) -> Option<[u8; 6]> {
 enum Found {
     /// A peer, and where frames to it go.
     Hop(IpAddr, [u8; 6]),
-    /// The interface's link has come up again, after somebody had set it down or by itself.
-    Link { was_set_down: bool },
+    /// The interface's link has changed.
+    Link(link::Change),
 }
 
 /// How long changes of routes or peers settle before they are looked at.
@@ -308,7 +307,7 @@ impl NextHops {
             found,
             thread: Arc::clone(&thread),
             told: None,
-            revival: Revival::default(),
+            revival: Revival::new(shard),
             mtu: mtu.clone(),
         };
         Ok(founds.into_iter().enumerate().map(of).collect())
@@ -342,10 +341,10 @@ impl NextHops {
         while let Ok(found) = self.found.try_recv() {
             match found {
                 Found::Hop(peer, mac) => endpoint.set_next_hop(peer, mac),
-                Found::Link { was_set_down } => self.revival.on_link_up(now, was_set_down, endpoint.device().heard()),
+                Found::Link(change) => self.revival.on_link(now, change, endpoint.device().heard()),
             }
         }
-        if self.revival.is_due(now, || endpoint.device().heard()) {
+        if self.revival.is_due(now, || Counts::of(endpoint.device())) {
             // What could not be attached is noticed by its silence, like a peer that is gone.
             let _ = endpoint.device_mut().revive();
         }
