@@ -5,7 +5,7 @@
 
 use aya_ebpf::bindings::xdp_action::{XDP_ABORTED, XDP_DROP, XDP_PASS};
 use aya_ebpf::btf_maps::{Array, DevMap, HashMap, PerCpuArray, XskMap};
-use aya_ebpf::helpers::{bpf_ktime_get_ns, bpf_xdp_adjust_tail};
+use aya_ebpf::helpers::{bpf_ktime_get_ns, bpf_xdp_adjust_head, bpf_xdp_adjust_tail};
 use aya_ebpf::macros::{btf_map, xdp};
 use aya_ebpf::programs::XdpContext;
 use spray_ebpf::{CpuWord, SharedWord, XdpPacket, ingress_ifindex};
@@ -18,7 +18,7 @@ use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
 use spray_pipeline::scheme::{self, Look, Measure, NO_PORT, OPEN, Part};
 use spray_pipeline::shim::{Shim, Shimmed};
-use spray_pipeline::standing::{Door, Ticket};
+use spray_pipeline::standing::{Door, Side, TICKET_BYTES, Ticket};
 use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, Tables, Verdict, View};
@@ -330,22 +330,50 @@ pub unsafe extern "C" fn spray_enter(frame: *mut Frame) -> u32 {
 pub fn standing(context: XdpContext) -> u32 {
     // SAFETY: the loader writes an interface's entry before it attaches there.
     let door = || unsafe { DOORS.get(ingress_ifindex(&context)) };
+    let mut packet = XdpPacket::<0>(&context);
+    let Some(here) = door() else { return XDP_PASS };
+    match here.side(&Maps, &packet) {
+        Side::Fabric => {}
+        Side::Kernel => return XDP_PASS,
+        Side::Bridge => return hand_over(&context, BRIDGED),
+    }
+    let routed = here.routes(&packet);
     // Asked for when it is needed, and once more: what is kept takes room on a small stack.
     let entry = || door().map_or((NO_PORT, NO_PORT), |door| (door.switch, door.own));
     // SAFETY: a helper without arguments.
     let now_ps = || unsafe { bpf_ktime_get_ns() }.wrapping_mul(1000);
-    let mut packet = XdpPacket::<0>(&context);
-    let (verdict, due_ps) = spray_pipeline::process_any(&Maps, &mut packet, entry, now_ps);
-    let Verdict::Redirect { port, trimmed_len } = verdict else {
-        return if verdict == Verdict::Pass { XDP_PASS } else { XDP_DROP };
-    };
-    if trimmed_len != 0 && !cut(&context, trimmed_len) {
+    let (verdict, due_ps) = spray_pipeline::process_any(&Maps, &mut packet, routed, entry, now_ps);
+    match verdict {
+        Verdict::Redirect { port, trimmed_len } if trimmed_len == 0 || cut(&context, trimmed_len) => {
+            hand_over(&context, Ticket { due_ps, port, routed })
+        }
+        Verdict::Redirect { .. } => XDP_ABORTED,
+        Verdict::Drop(_) => XDP_DROP,
+        Verdict::Pass => match door().map(|door| door.side_of_unknown(&packet)) {
+            Some(Side::Bridge) => hand_over(&context, BRIDGED),
+            _ => XDP_PASS,
+        },
+    }
+}
+
+/// The ticket of frames that the switches do not take.
+const BRIDGED: Ticket = Ticket { due_ps: 0, port: NO_PORT, routed: false };
+
+/// Hands a frame to whoever holds what comes by its interface and queue.
+#[inline(always)]
+fn hand_over(context: &XdpContext, ticket: Ticket) -> u32 {
+    // SAFETY: the context is the kernel's; no pointer into the frame lives past this call.
+    if unsafe { bpf_xdp_adjust_head(context.ctx, -(TICKET_BYTES as i32)) } != 0 {
         return XDP_ABORTED;
     }
+    let mut packet = XdpPacket::<0>(context);
     let Some(head) = packet.head_mut() else { return XDP_ABORTED };
-    Ticket { due_ps, port }.write(head);
-    let Some(door) = door() else { return XDP_DROP };
-    HOLDERS.redirect(door.holder, XDP_DROP.into()).unwrap_or(XDP_DROP)
+    ticket.write(head);
+    // SAFETY: as in `standing`.
+    let Some(door) = (unsafe { DOORS.get(ingress_ifindex(context)) }) else { return XDP_DROP };
+    // SAFETY: the context is the kernel's.
+    let queue = unsafe { (*context.ctx).rx_queue_index };
+    HOLDERS.redirect(door.holder + queue, XDP_DROP.into()).unwrap_or(XDP_DROP)
 }
 
 /// Entry point on every interface of the chassis.

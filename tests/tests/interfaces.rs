@@ -1,7 +1,7 @@
 //! What an interface really is, its addresses, its MTU, and who has it already: `spray send` and `spray recv` in two namespaces.
 
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -234,17 +234,52 @@ fn an_mtu_that_becomes_smaller_is_named_and_a_longer_one_is_none_to_mind() {
     assert!(arrived && !said.concat().contains("MTU"), "{said:?}");
 }
 
+/// A further namespace, gone once it is dropped.
+struct Namespace(String);
+
+impl Namespace {
+    fn new(name: &str) -> Self {
+        let this = Self(format!("spray-{}-{name}", std::process::id()));
+        assert!(Command::new("ip").args(["netns", "add", &this.0]).status().unwrap().success());
+        this
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.0]).status();
+    }
+}
+
 #[test]
-fn whoever_has_an_interface_is_named_to_the_next() {
+fn whoever_has_an_interface_is_named_to_the_next_which_works_beside_it_on_one_of_its_own() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new("second").unwrap(), Folder::new());
-    let first = receive(&pair, 0, &inbox(&folder), "--interface eth0");
+    let mut first = receive(&pair, 0, folder.path(), "--interface eth0");
     let second = refused(&pair, &format!("--interface eth0 --to {PEER}"));
     let (said, pid) = (text(&second.stderr), first.0.id());
     assert_eq!(second.status.code(), Some(2), "{said}");
     for part in ["`steer`, held by spray (process ", &format!("`kill {pid}`"), "`bpftool link detach id "] {
         assert!(said.contains(part), "{part}: {said}");
     }
+    // As a container has it: in one namespace the kernel would answer for both addresses by either interface.
+    let beside = Namespace::new("beside");
+    if tried(&pair, 0, &format!("link add beside link eth0 netns {} type macvlan mode bridge", beside.0)) {
+        ip(&pair, 0, &format!("-n {} address add 10.78.0.3/24 dev beside", beside.0));
+        ip(&pair, 0, &format!("-n {} link set beside up", beside.0));
+        let (out, program) = (inbox(&folder), spray().get_program().to_owned());
+        let mut receiver = receive(&pair, 1, &out, "--interface eth0");
+        let mut sender = pair.command(0, Path::new("ip"));
+        sender.args(["netns", "exec", &beside.0]).arg(program).arg("send").arg(payload(&folder, BYTES));
+        let sent =
+            sender.args(["--insecure", "--interface", "beside", "--to", PEER, "--timeout", "20"]).output().unwrap();
+        assert!(sent.status.success() && receiver.end().success(), "{}{}", text(&sent.stderr), receiver.said());
+    }
+    let file = payload(&folder, BYTES);
+    let mut sender = pair.command(1, Path::new(spray().get_program()));
+    let sent = sender.arg("send").arg(&file).args(["--insecure", "--interface", "eth0", "--to", "10.78.0.1"]).output();
+    let sent = sent.unwrap();
+    assert!(sent.status.success() && first.end().success(), "{}{}", text(&sent.stderr), first.said());
 }
 
 /// The MTU of side 1's interface.

@@ -23,6 +23,7 @@ mod processes;
 mod queues;
 mod real_network;
 mod receivers;
+mod switch;
 mod transfer;
 mod tunnel;
 mod udp;

@@ -56,6 +56,8 @@ pub enum Experiments {
 pub enum Standing {
     /// Sets a scenario's fabric up and leaves it standing, for any program to run in its hosts: see docs/standing.md
     Up(Up),
+    /// Plays a scenario's switches between interfaces that exist, such as the NICs of this machine; without one, says what stands
+    Switch(Switch),
     /// Opens a shell, or runs a command, in a host of a fabric that stands
     Shell(Shell),
     /// Lists the links of a fabric that stands, or has some fail, slow down or recover

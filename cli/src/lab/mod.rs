@@ -63,7 +63,8 @@ impl args::Standing {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         match self {
-            Self::Up(arguments) => standing::up(arguments),
+            Self::Up(arguments) => standing::up(arguments, None),
+            Self::Switch(arguments) => standing::up(&arguments.up, Some(&arguments.ports)),
             Self::Shell(arguments) => standing::shell(arguments),
             Self::Link(arguments) => standing::link(arguments),
             Self::Down(arguments) => standing::down(arguments),

@@ -1,10 +1,12 @@
 //! What is known of drivers: how long their frames may be with native XDP, on which kernels others trust them, and what breaks.
 //!
-//! All of it is from public threads and sources, which each row names; none was repeated on hardware here. Nothing here asks a driver.
+//! All of it is from public threads and sources, which each row names; none was repeated on hardware here.
 
 mod quirks;
 
 pub use quirks::{Quirk, Setting, Weight, quirks};
+
+use super::ethtool::Ethtool;
 
 /// A kernel's version: `(6, 1)` of `6.1.0-13-amd64`.
 pub type Kernel = (u32, u32);
@@ -71,6 +73,17 @@ pub fn zero_copy(driver: &str, kernel: Kernel) -> Trust {
         // Without the program in the driver, no frame comes without a copy.
         broken @ Trust::Broken { .. } => broken,
         _ => first(ZERO_COPY, driver, kernel),
+    }
+}
+
+/// Why zero-copy on an interface of this thread's network namespace is better not even tried: it is known to break with its driver on the
+/// kernel that runs.
+#[must_use]
+pub fn distrust(interface: &str) -> Option<String> {
+    let driver = Ethtool::open(interface).and_then(|nic| nic.driver()).ok()?.name;
+    match zero_copy(&driver, running()?) {
+        Trust::Broken { why, source } => Some(format!("{why} ({driver}; {source})")),
+        _ => None,
     }
 }
 

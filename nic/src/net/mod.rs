@@ -6,6 +6,7 @@ pub mod ethtool;
 mod fitness;
 mod interface;
 mod link;
+mod neighbours;
 mod next_hop;
 mod prod;
 mod revival;

@@ -14,7 +14,6 @@ use std::time::Duration;
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
 use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::link::LinkFlags;
-use rtnetlink::packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia};
 use rtnetlink::{Handle, MulticastGroup, RouteMessageBuilder, new_multicast_connection};
 use tokio::runtime::Runtime;
@@ -139,14 +138,8 @@ impl Source {
     /// The Ethernet address of a neighbour, if the kernel knows it.
     async fn neighbour(&self, handle: &Handle, hop: IpAddr) -> Result<Option<[u8; 6]>, NetError> {
         let family = if hop.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-        let mut table = handle.neighbours().get().set_address_family(family).execute();
-        let mut mac = None;
-        while let Some(entry) = table.try_next().await.map_err(NetError::netlink)? {
-            if entry.header.ifindex == self.interface.index && destination(&entry) == Some(hop) {
-                mac = mac.or_else(|| link_address(&entry));
-            }
-        }
-        Ok(mac)
+        let known = self.interface.ask_neighbours(handle, family).await?;
+        Ok(known.into_iter().find(|(neighbour, _)| *neighbour == hop).map(|(_, mac)| mac))
     }
 
     /// Looks the next hop of every peer up when asked to, and when there is news of routes or neighbours.
@@ -220,21 +213,6 @@ impl Interface {
     pub fn next_hop(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
         Source::of(self, self.own_address(Some(peer))?, Duration::from_secs(2)).resolve(peer)
     }
-}
-
-fn destination(entry: &NeighbourMessage) -> Option<IpAddr> {
-    entry.attributes.iter().find_map(|attribute| match attribute {
-        NeighbourAttribute::Destination(NeighbourAddress::Inet(v4)) => Some(IpAddr::V4(*v4)),
-        NeighbourAttribute::Destination(NeighbourAddress::Inet6(v6)) => Some(IpAddr::V6(*v6)),
-        _ => None,
-    })
-}
-
-fn link_address(entry: &NeighbourMessage) -> Option<[u8; 6]> {
-    entry.attributes.iter().find_map(|attribute| match attribute {
-        NeighbourAttribute::LinkLayerAddress(bytes) => bytes.as_slice().try_into().ok(),
-        _ => None,
-    })
 }
 
 /// What the thread has learned.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 
-use super::ProgramInfo;
+use super::{ProgramInfo, SteerProgram};
 
 /// An XDP program that is attached to an interface, and who keeps it there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,14 @@ impl Occupant {
             );
         };
         let detach = first.link.map_or(String::new(), |link| format!(", or `bpftool link detach id {link}`"));
-        format!("stop {}: `kill {}`{detach}", first.name, first.pid)
+        let beside = if self.name.as_deref() == Some(SteerProgram::NAME) {
+            "; to run beside it, use an interface and an address of your own: a virtual function of the NIC, or a macvlan on it in another \
+             network namespace"
+                .into()
+        } else {
+            String::new()
+        };
+        format!("stop {}: `kill {}`{detach}{beside}", first.name, first.pid)
     }
 
     /// Who holds it.
@@ -107,6 +114,8 @@ mod tests {
         let held = Occupant { program: 31, name: Some("filter".into()), holders: vec![holder] };
         assert_eq!(held.to_string(), "XDP program 31 `filter`, held by suricata (process 9)");
         assert_eq!(held.remedy("eth0"), "stop suricata: `kill 9`, or `bpftool link detach id 7`");
+        let ours = Occupant { name: Some(SteerProgram::NAME.into()), ..held };
+        assert!(ours.remedy("eth0").ends_with("in another network namespace"));
         let alone = Occupant { program: 31, name: None, holders: Vec::new() };
         assert!(alone.to_string().starts_with("XDP program 31 without a name, held by no process"), "{alone}");
         assert!(alone.remedy("eth0").contains("`bpftool prog show id 31`"));

@@ -26,6 +26,9 @@ impl SteerProgram {
     /// Most IP addresses of an interface.
     pub const ADDRESSES: usize = 4;
 
+    /// Its name, as the kernel shows it.
+    pub const NAME: &str = "steer";
+
     /// Its object, as the repository holds it.
     pub const OBJECT: &[u8] = include_bytes!("../../bpf/steer.o");
 
@@ -38,7 +41,7 @@ impl SteerProgram {
         if addresses.len() > Self::ADDRESSES {
             return Err(ProgramError::Addresses { asked: addresses.len(), most: Self::ADDRESSES });
         }
-        let object = object::load::<ProgramError>("steer", Self::OBJECT, |_| Ok(()))?;
+        let object = object::load::<ProgramError>(Self::NAME, Self::OBJECT, |_| Ok(()))?;
         let maps = ["own", "sockets", "strays"].into_iter().map(|name| Ok((name, map_of(&object, name)?)));
         let maps = maps.collect::<Result<HashMap<_, _>, ProgramError>>()?;
         let this = Self { object, maps, attached: Vec::new() };
@@ -56,7 +59,7 @@ impl SteerProgram {
     /// # Errors
     /// [`ProgramError::Attach`], for instance when another program sits there.
     pub fn attach(&mut self, ifindex: u32) -> Result<AttachMode, ProgramError> {
-        let attached = object::attach(object::program(&self.object, "steer")?.as_fd(), ifindex)?;
+        let attached = object::attach(object::program(&self.object, Self::NAME)?.as_fd(), ifindex)?;
         let mode = attached.mode;
         self.attached.push(attached);
         Ok(mode)

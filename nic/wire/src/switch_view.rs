@@ -6,10 +6,12 @@
 
 mod addressee;
 mod any;
+mod neighbour;
 mod words;
 
 pub use self::addressee::{Addressee, addressed_to, addressee};
 pub use self::any::{parse_foreign, write_foreign};
+pub use self::neighbour::neighbour_of;
 use self::words::{put, u16_at, u32_at, u32_ne, u64_at, u64_le, u64_ne};
 use crate::checksum::{fold, udp as nonzero, update_u16};
 use crate::header::field;

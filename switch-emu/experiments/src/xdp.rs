@@ -8,7 +8,8 @@ use spray_core::path::BalancerKind;
 use spray_fabric::live::Operator;
 use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
 use spray_testbed::{
-    Dilation, FabricSpec, FlowOutcome, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedOutcome, TestbedSpec,
+    Dilation, FabricSpec, FlowOutcome, GivenPort, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedOutcome,
+    TestbedSpec,
 };
 
 use crate::engine::{Engine, EngineError, Observers, Prepared, Progress, Tell};
@@ -51,11 +52,12 @@ impl Engine for Xdp {
     }
 }
 
-/// Sets up a scenario's hosts, links and switches for anybody's traffic; nothing of its workload is sent, and its failures are not played.
+/// Sets up a scenario's hosts, links and switches for anybody's traffic; nothing of its workload is sent, and its failures are not played. With
+/// `ports`, the hosts are behind these, and nothing is made but switches.
 ///
 /// # Errors
 /// When this engine cannot play the scenario, rights are missing, or the machine refuses; nothing is left then.
-pub fn stand(scenario: &Scenario) -> Result<spray_testbed::Standing, EngineError> {
+pub fn stand(scenario: &Scenario, ports: Option<&[GivenPort]>) -> Result<spray_testbed::Standing, EngineError> {
     let paths = scenario.paths();
     check(scenario, &paths).map_err(RunError::Unsupported)?;
     let queue = |rate_bps| scenario.thresholds(&paths, rate_bps);
@@ -67,7 +69,10 @@ pub fn stand(scenario: &Scenario) -> Result<spray_testbed::Standing, EngineError
         per_switch: scenario.emulation.chassis == Chassis::PerSwitch,
         seed: scenario.seed,
     };
-    Ok(spray_testbed::Standing::new(&spec, scenario.convergence_ps)?)
+    Ok(match ports {
+        None => spray_testbed::Standing::new(&spec, scenario.convergence_ps)?,
+        Some(ports) => spray_testbed::Standing::between(&spec, scenario.convergence_ps, ports)?,
+    })
 }
 
 /// A scenario and the testbed that runs it.

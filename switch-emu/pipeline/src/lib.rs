@@ -40,6 +40,7 @@ use scheme::{Arrival, Forwarding, Look, NO_PORT, Part, Scheme, Waiting};
 use shim::{SHIM_BYTES, Shim, Shimmed};
 use spray_wire::switch_view::{self, Address, Headers, Packet, PacketFields, Parsed};
 use spray_wire::{DSCP_CONTROL, DSCP_PAUSE, Ports};
+use standing::{KERNEL, NOBODY};
 use trail::Trail;
 use word::Word;
 
@@ -258,7 +259,7 @@ pub fn process<T: Tables>(
                 return Verdict::Drop(Cause::Malformed);
             }
         };
-        let (verdict, after) = carry(tables, &mut inner, (&headers, shim, false), || (ingress, NO_PORT), now_ps);
+        let (verdict, after) = carry(tables, &mut inner, (&headers, shim, OURS), || (ingress, NO_PORT), now_ps);
         (shim, verdict, after)
     };
     let Verdict::Redirect { port, trimmed_len } = verdict else { return verdict };
@@ -284,7 +285,8 @@ const fn with_shim(len: u32) -> u32 {
 
 /// As [`process`], in a fabric that stands for anybody's traffic, in real time: all IP packets go as ours do. Hosts play nothing, so
 /// that a frame from a host goes over the host's own link first. `entry` is asked for the switch that the frame comes to, and for that
-/// link as a port; [`NO_PORT`] for a frame from another switch.
+/// link as a port; [`NO_PORT`] for a frame from another switch. Of a frame that is not `routed` no TTL is taken. [`Verdict::Pass`]: it is no
+/// packet to a host.
 ///
 /// Also returns the time, in ps of the same clock, at which the frame is at the far end of the last cable: whoever sends it on holds it
 /// until then.
@@ -293,6 +295,7 @@ const fn with_shim(len: u32) -> u32 {
 pub fn process_any<T: Tables>(
     tables: &T,
     packet: &mut (impl Packet + ?Sized),
+    routed: bool,
     entry: impl FnOnce() -> (u32, u32),
     now_ps: impl FnOnce() -> u64,
 ) -> (Verdict, u64) {
@@ -306,26 +309,34 @@ pub fn process_any<T: Tables>(
         }
         Parsed::Foreign => match switch_view::parse_foreign(packet) {
             Some(headers) => (headers, true),
-            None => {
-                chassis.passed.add(1);
-                return (Verdict::Pass, 0);
-            }
+            None => return (pass(chassis), 0),
         },
     };
-    let (verdict, after) = carry(tables, packet, (&headers, Shim::default(), foreign), entry, now_ps);
+    if tables.host(&headers.destination).unwrap_or(NOBODY) >= KERNEL {
+        return (pass(chassis), 0);
+    }
+    let (verdict, after) = carry(tables, packet, (&headers, Shim::default(), How { foreign, routed }), entry, now_ps);
     (verdict, after.virtual_time_ps)
 }
 
-/// The number of no host.
-const NOBODY: u32 = u32::MAX;
+/// How a frame goes through a chassis.
+#[derive(Clone, Copy)]
+struct How {
+    /// There are no headers of ours to write to.
+    foreign: bool,
+    /// Its TTL counts.
+    routed: bool,
+}
 
-/// Takes a frame whose headers are read through the chassis. Of a `foreign` one there are no headers of ours to write to. Also returns what
-/// holds of the frame where it comes out; the virtual time is the real one of a frame without any.
+const OURS: How = How { foreign: false, routed: true };
+
+/// Takes a frame whose headers are read through the chassis. Also returns what holds of the frame where it comes out; the virtual time is
+/// the real one of a frame without any.
 #[inline(always)]
 fn carry<T: Tables>(
     tables: &T,
     packet: &mut (impl Packet + ?Sized),
-    (headers, shim, foreign): (&Headers, Shim, bool),
+    (headers, shim, how): (&Headers, Shim, How),
     entry: impl FnOnce() -> (u32, u32),
     now_ps: impl FnOnce() -> u64,
 ) -> (Verdict, Shim) {
@@ -334,6 +345,9 @@ fn carry<T: Tables>(
     // A number in any case: an option's, where there is none, may be anything, and the verifier wants nothing kept that nobody wrote.
     let host = tables.host(&headers.destination).unwrap_or(NOBODY);
     let mut frame = Frame::new(headers, shim, now_ps);
+    if !how.routed {
+        frame.ttl = u8::MAX;
+    }
     // Where it comes from: the kernel's small stack has no room for more.
     (frame.switch, frame.port) = entry();
     //= docs/specs/switching.md#SWC-23 what is hashed
@@ -344,7 +358,8 @@ fn carry<T: Tables>(
         if switch.remembers != 0
             && let Some(trail) = tables.trail()
         {
-            let fields = if foreign { PacketFields::default() } else { switch_view::packet_fields(packet, headers.v6) };
+            let fields =
+                if how.foreign { PacketFields::default() } else { switch_view::packet_fields(packet, headers.v6) };
             trail.begin(frame.switch, matches!(headers.dscp, DSCP_CONTROL | DSCP_PAUSE), &key, &fields);
             remembers = true;
         }
@@ -352,7 +367,10 @@ fn carry<T: Tables>(
     let outcome = if host == NOBODY { Err(Cause::NoRoute) } else { forward(tables, host, &mut frame, remembers) };
     match outcome {
         Ok(port) => {
-            let Some(trimmed_len) = write(packet, headers.v6, foreign, &frame) else {
+            if !how.routed {
+                frame.ttl = headers.ttl;
+            }
+            let Some(trimmed_len) = write(packet, headers.v6, how.foreign, &frame) else {
                 chassis.malformed.add(1);
                 return (Verdict::Drop(Cause::Malformed), shim);
             };

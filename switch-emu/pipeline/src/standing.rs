@@ -1,7 +1,11 @@
 //! What a fabric that stands for anybody's traffic keeps beside the tables of switches: plain data, the same bytes in the kernel's maps and
 //! in memory.
 //!
-//! An XDP program cannot hold a frame. It hands each to a process that can, with a ticket that says until when, and by which port.
+//! An XDP program cannot hold a frame. It hands each to a process that can, behind a ticket that says until when, and by which port.
+
+use spray_wire::switch_view::{Packet, neighbour_of};
+
+use crate::Tables;
 
 /// What lies behind an interface that frames enter by.
 #[repr(C)]
@@ -11,35 +15,98 @@ pub struct Door {
     pub switch: u32,
     /// The link of the host that they come from, as a port; [`NO_PORT`](crate::scheme::NO_PORT) of those from another switch.
     pub own: u32,
-    /// The number of the socket that takes frames which came by this interface.
+    /// The number of the socket that takes frames which came by this interface's queue 0; those of further queues come behind it.
     pub holder: u32,
+    /// 1: the interface is the user's, whose kernel keeps what is not the fabric's. 0: the fabric has made it.
+    pub given: u32,
+    /// The interface's Ethernet address, and two zeros.
+    pub mac: [u8; 8],
 }
 
-/// What is written over the two addresses of a frame's Ethernet header while it is held.
+/// The number of no host.
+pub const NOBODY: u32 = u32::MAX;
+
+/// In place of a host's number: the address is one of the kernel's own, on an interface that is given.
+pub const KERNEL: u32 = u32::MAX - 1;
+
+/// Who has to do with a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The switches, if it is a packet to a host.
+    Fabric,
+    /// The machine's kernel, as if there were no fabric.
+    Kernel,
+    /// The process that holds frames, which passes it on as a bridge would, and learns from it which host is where.
+    Bridge,
+}
+
+impl Door {
+    /// Who has to do with a frame that comes by this interface. What neighbours ask each other does not go through the switches: it
+    /// is of the one network that hosts believe they share.
+    //= docs/specs/switch.md#SW-26 interfaces that are given
+    #[inline(always)]
+    pub fn side<T: Tables>(&self, tables: &T, packet: &(impl Packet + ?Sized)) -> Side {
+        if self.given == 0 {
+            return Side::Fabric;
+        }
+        let Some(neighbour) = neighbour_of(packet) else { return Side::Fabric };
+        if self.is_for_kernel(packet) || tables.host(&neighbour) == Some(KERNEL) { Side::Kernel } else { Side::Bridge }
+    }
+
+    /// Who has to do with a frame to no host that is known.
+    //= docs/specs/switch.md#SW-26 interfaces that are given
+    #[inline(always)]
+    pub fn side_of_unknown(&self, packet: &(impl Packet + ?Sized)) -> Side {
+        // Both addresses: the verifier does not follow a check for one byte.
+        let is_for_all = packet.head::<12>().is_none_or(|head| head[0] & 1 != 0);
+        if self.given == 0 || is_for_all || self.is_for_kernel(packet) { Side::Kernel } else { Side::Bridge }
+    }
+
+    /// Whether the switches route a frame, rather than switch it: they count its TTL.
+    //= docs/specs/switch.md#SW-26 interfaces that are given
+    #[inline(always)]
+    pub fn routes(&self, packet: &(impl Packet + ?Sized)) -> bool {
+        self.given == 0 || self.is_for_kernel(packet)
+    }
+
+    /// Whether a frame is for this machine's own Ethernet address: of a host whose router it is, or that wants the machine itself.
+    #[inline(always)]
+    fn is_for_kernel(&self, packet: &(impl Packet + ?Sized)) -> bool {
+        let [a, b, c, d, e, f, ..] = self.mac;
+        packet.head::<6>().is_some_and(|head| *head == [a, b, c, d, e, f])
+    }
+}
+
+/// What stands before a frame while it is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     /// When the frame is at the far end of its last cable, in ps of the kernel's monotonic clock.
     pub due_ps: u64,
-    /// The port that it leaves by.
+    /// The port that it leaves by; [`NO_PORT`](crate::scheme::NO_PORT): it is for the [`Side::Bridge`].
     pub port: u32,
+    /// Whether the switches have routed it.
+    pub routed: bool,
 }
 
-/// Bytes of a [`Ticket`]: those of both addresses.
-pub const TICKET_BYTES: usize = 12;
+/// Bytes of a [`Ticket`].
+pub const TICKET_BYTES: usize = 16;
 
 impl Ticket {
-    /// Writes it into a frame.
+    /// Writes it before a frame.
     #[inline(always)]
     pub fn write(&self, head: &mut [u8; TICKET_BYTES]) {
-        let (due, port) = (self.due_ps.to_le_bytes(), self.port.to_le_bytes());
-        head[..8].copy_from_slice(&due);
-        head[8..].copy_from_slice(&port);
+        head[..8].copy_from_slice(&self.due_ps.to_le_bytes());
+        head[8..12].copy_from_slice(&self.port.to_le_bytes());
+        head[12..].copy_from_slice(&u32::from(self.routed).to_le_bytes());
     }
 
-    /// Reads it from a frame; `None` where the frame is too short for one.
-    pub fn read(frame: &[u8]) -> Option<Self> {
+    /// Takes it from before a frame; `None` where there is none.
+    pub fn read(frame: &[u8]) -> Option<(Self, &[u8])> {
         let (due, rest) = frame.split_first_chunk()?;
-        Some(Self { due_ps: u64::from_le_bytes(*due), port: u32::from_le_bytes(*rest.first_chunk()?) })
+        let (port, rest) = rest.split_first_chunk()?;
+        let (routed, frame) = rest.split_first_chunk()?;
+        let (due_ps, port) = (u64::from_le_bytes(*due), u32::from_le_bytes(*port));
+        Some((Self { due_ps, port, routed: u32::from_le_bytes(*routed) != 0 }, frame))
     }
 }
 
@@ -49,10 +116,28 @@ mod tests {
 
     #[test]
     fn a_ticket_is_read_as_it_was_written() {
-        let ticket = Ticket { due_ps: 0x0102_0304_0506_0708, port: 0x090a_0b0c };
-        let mut frame = [0; TICKET_BYTES];
-        ticket.write(&mut frame);
-        assert_eq!(Ticket::read(&frame), Some(ticket));
+        let ticket = Ticket { due_ps: 0x0102_0304_0506_0708, port: 0x090a_0b0c, routed: true };
+        let mut frame = [7; TICKET_BYTES + 1];
+        ticket.write(frame.first_chunk_mut().unwrap());
+        assert_eq!(Ticket::read(&frame), Some((ticket, &[7][..])));
         assert_eq!(Ticket::read(&[0; TICKET_BYTES - 1]), None);
+    }
+
+    /// A door of the user's takes a frame for the fabric, the machine or the bridge; one that the fabric made always for the fabric.
+    #[test]
+    fn frames_go_to_their_side() {
+        let given = Door { switch: 0, own: 0, holder: 0, given: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
+        let own = Door { given: 0, ..given };
+        let to = |mac: [u8; 6]| {
+            let mut frame = [0; 60];
+            frame[..6].copy_from_slice(&mac);
+            frame
+        };
+        let (machine, host, all) = (to([2, 0, 0, 0, 0, 9]), to([2, 0, 0, 0, 0, 1]), to([0xff; 6]));
+        assert_eq!(given.side_of_unknown(&machine[..]), Side::Kernel);
+        assert_eq!(given.side_of_unknown(&all[..]), Side::Kernel);
+        assert_eq!(given.side_of_unknown(&host[..]), Side::Bridge);
+        assert_eq!(own.side_of_unknown(&host[..]), Side::Kernel);
+        assert!(given.routes(&machine[..]) && !given.routes(&host[..]) && own.routes(&host[..]));
     }
 }

@@ -19,6 +19,9 @@ pub enum RunError {
     /// The scenario asks for what this engine cannot do.
     #[error("the xdp engine cannot run this scenario: {0}")]
     Unsupported(String),
+    /// An interface that was given for a host cannot be had, or one is missing.
+    #[error("{0}")]
+    Port(String),
     /// A network namespace could not be made or entered.
     #[error("network namespace {name}: {doing}: {source}")]
     Namespace {

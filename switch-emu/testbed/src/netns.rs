@@ -77,11 +77,7 @@ impl Namespace {
     /// Runs `work` on this thread inside the namespace, and comes back out even when it panics.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> Result<T, RunError> {
         let fail = |source| RunError::Namespace { name: self.name.clone(), doing: "entering it", source };
-        let home = Home(File::open("/proc/thread-self/ns/net").map_err(fail)?);
-        setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET).map_err(|error| fail(error.into()))?;
-        let result = work();
-        drop(home);
-        Ok(result)
+        run_in(&self.file, work).map_err(fail)
     }
 }
 
@@ -89,6 +85,15 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         remove(&Path::new(FOLDER).join(&self.name));
     }
+}
+
+/// Runs `work` on this thread inside a namespace, and comes back out even when it panics.
+pub(super) fn run_in<T>(namespace: &File, work: impl FnOnce() -> T) -> io::Result<T> {
+    let home = Home(File::open("/proc/thread-self/ns/net")?);
+    setns(namespace.as_fd(), CloneFlags::CLONE_NEWNET)?;
+    let result = work();
+    drop(home);
+    Ok(result)
 }
 
 /// The namespace that a thread came from; dropping it leads back.

@@ -207,13 +207,9 @@ step_second() {
 
 # Bare AF_XDP frames against the same length of ours, on one queue of each NIC.
 step_bare() {
+    # Linux 6.18 crashes in it.
+    case "$(ethtool -i eth0 | head -1) $QUEUES" in *virtio_net\ 4) none "not tried"; return ;; esac
     channels 1
-    local left=$(ethtool -l eth0 2> /dev/null | awk '/^Combined/ { n = $2 } END { print n + 0 }')
-    if [ $left -gt 1 ]; then
-        channels $QUEUES
-        none "it keeps $left queues of one"
-        return
-    fi
     step_perf > /tmp/ours
     # Its end is not this step's.
     sed 's/^@@/ /' /tmp/ours

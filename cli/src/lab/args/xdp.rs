@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use spray_experiments::testbed::GivenPort;
 use spray_tools::args::seconds;
 use spray_tools::metrics::Publish;
 
@@ -59,6 +60,15 @@ pub struct Up {
     /// Be the process that keeps it
     #[arg(long, hide = true, requires = "scenario")]
     pub keep: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Switch {
+    #[command(flatten)]
+    pub up: Up,
+    /// The interface at which a host's cable ends, one for each host; `@NETNS` where it is in another network namespace
+    #[arg(long = "port", value_name = "HOST=INTERFACE[@NETNS]", requires = "scenario")]
+    pub ports: Vec<GivenPort>,
 }
 
 #[derive(Debug, Args)]

@@ -55,9 +55,13 @@ pub struct Shown {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HostRow {
     pub host: String,
+    /// Its first address of either kind; empty as long as none is known.
     pub ipv4: String,
     pub ipv6: String,
+    pub addresses: Vec<String>,
+    /// Its namespace, or the interface that it is behind; the other is empty.
     pub namespace: String,
+    pub interface: String,
 }
 
 /// A program in a host.

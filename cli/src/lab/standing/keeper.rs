@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write, stdout};
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use spray_experiments::engine::EngineError;
 use spray_experiments::scenario::Scenario;
-use spray_experiments::testbed::{RunError, Standing, StandingLink};
+use spray_experiments::testbed::{GivenPort, Place, RunError, Standing, StandingHost, StandingLink};
 use spray_experiments::xdp;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::info;
@@ -31,7 +32,7 @@ const LOOK_MS: u16 = 100;
 ///
 /// # Errors
 /// 2 when the scenario or the machine cannot be had, 130 when it is stopped before it stands.
-pub fn keep(arguments: &args::Up) -> Outcome {
+pub fn keep(arguments: &args::Up, ports: Option<&[GivenPort]>) -> Outcome {
     // Ctrl-C in the terminal is for the command, which passes it on, and its end is not the end of this process.
     let _ = nix::unistd::setsid();
     let stop = Stop::on_signals()?;
@@ -47,7 +48,7 @@ pub fn keep(arguments: &args::Up) -> Outcome {
     remark(&scenario);
     let listener = answer(&name.0)?;
     let socket = Socket(name.0);
-    let standing = xdp::stand(&scenario).map_err(|error| match error {
+    let standing = xdp::stand(&scenario, ports).map_err(|error| match error {
         EngineError::Refused(why) => Failure::refused(why),
         error => Failure::failed(error),
     })?;
@@ -116,6 +117,7 @@ impl Keeper {
         while !stop.is_set() {
             // A signal ends the wait.
             let _ = poll(&mut [PollFd::new(listener.as_fd(), PollFlags::POLLIN)], PollTimeout::from(LOOK_MS));
+            self.standing.look().map_err(Failure::failed)?;
             if self.standing.is_broken() {
                 return Err(Failure::failed("the thread that passes frames on has ended"));
             }
@@ -148,12 +150,7 @@ impl Keeper {
     }
 
     fn shown(&self) -> Shown {
-        let hosts = self.standing.hosts().into_iter().map(|host| HostRow {
-            host: host.name,
-            ipv4: host.addresses[0].to_string(),
-            ipv6: host.addresses[1].to_string(),
-            namespace: host.namespace,
-        });
+        let hosts = self.standing.hosts().into_iter().map(host);
         Shown {
             name: self.socket.0.clone(),
             scenario: self.scenario.clone(),
@@ -199,6 +196,24 @@ fn write(stream: &mut UnixStream, answer: &Answer) {
     // Who asked may have gone.
     if let Ok(text) = serde_json::to_string(answer) {
         let _ = writeln!(stream, "{text}");
+    }
+}
+
+fn host(host: StandingHost) -> HostRow {
+    let first = |wanted: fn(&IpAddr) -> bool| {
+        host.addresses.iter().find(|address| wanted(address)).map(ToString::to_string).unwrap_or_default()
+    };
+    let (namespace, interface) = match &host.place {
+        Place::Namespace(name) => (name.clone(), String::new()),
+        Place::Behind(port) => (String::new(), port.to_string()),
+    };
+    HostRow {
+        ipv4: first(IpAddr::is_ipv4),
+        ipv6: first(IpAddr::is_ipv6),
+        addresses: host.addresses.iter().map(ToString::to_string).collect(),
+        namespace,
+        interface,
+        host: host.name,
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
+use spray_experiments::testbed::GivenPort;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::stop::Stop;
 use spray_tools::{info, note, say};
@@ -17,14 +18,14 @@ use super::ask::{Answer, Question, Shown, ask, check_root, meant, named_or_only,
 use super::keeper::keep;
 use crate::lab::args;
 
-/// Sets a fabric up and leaves it standing; without a scenario, says what stands.
+/// Sets a fabric up and leaves it standing, its hosts behind `ports` if these are given; without a scenario, says what stands.
 ///
 /// # Errors
 /// 2 for what cannot be set up, 130 after Ctrl-C, with nothing left behind.
-pub fn up(arguments: &args::Up) -> Outcome {
+pub fn up(arguments: &args::Up, ports: Option<&[GivenPort]>) -> Outcome {
     check_root()?;
     if arguments.keep {
-        return keep(arguments);
+        return keep(arguments, ports);
     }
     let shown = match &arguments.scenario {
         Some(_) => begin()?,
@@ -57,18 +58,25 @@ fn tell(shown: &Shown) -> Outcome {
     let Shown { name, scenario, hosts, pid, user, .. } = shown;
     let whose = if user.is_empty() { String::new() } else { format!(" of the user {user}") };
     say!("{name} stands, of {scenario}: {} hosts, kept by process {pid}{whose}", hosts.len());
-    say!("host         IPv4             IPv6                     namespace");
-    for host in &shown.hosts {
-        say!("{:<12} {:<16} {:<24} {}", host.host, host.ipv4, host.ipv6, host.namespace);
+    let is_given = hosts.iter().any(|host| !host.interface.is_empty());
+    if is_given {
+        say!("host         interface        addresses, as they are learned");
+    } else {
+        say!("host         IPv4             IPv6                     namespace");
+    }
+    for host in hosts {
+        if is_given {
+            say!("{:<12} {:<16} {}", host.host, host.interface, host.addresses.join(" "));
+        } else {
+            say!("{:<12} {:<16} {:<24} {}", host.host, host.ipv4, host.ipv6, host.namespace);
+        }
     }
     if shown.lost_frames > 0 {
         say!("this machine was too slow for {} frames, which are lost", shown.lost_frames);
     }
     let first = shown.hosts.first().map_or("h0", |host| host.host.as_str());
-    info!(
-        "`spray shell {first}` is a shell in a host, `spray link` lists links, `spray down {}` removes it all",
-        shown.name
-    );
+    let shell = if is_given { String::new() } else { format!("`spray shell {first}` is a shell in a host, ") };
+    info!("{shell}`spray link` lists links, `spray down {name}` removes it all");
     say::object(shown)
 }
 

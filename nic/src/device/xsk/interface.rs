@@ -13,7 +13,7 @@ use super::rules::Rules;
 use super::{BindMode, OpenError, XskConfig, XskDevice, queues::XskQueues};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use crate::endpoint::ConfigError;
-use crate::net::drivers::{self, Trust};
+use crate::net::drivers;
 use crate::net::ethtool::Ethtool;
 use crate::net::{Interface, NetError};
 use crate::xdp::{AttachMode, ProgramError, SteerProgram};
@@ -100,7 +100,7 @@ impl XskInterface {
         let mut steer = SteerProgram::load(interface.station().mac, &[address], ports)?;
         // Drivers prepare for sockets by the program. Frames that come before a socket does go to the kernel.
         let mode = steer.attach(interface.index).map_err(|source| refused(&name, source))?;
-        let distrust = if sockets.mode == BindMode::Auto { distrust(&name) } else { None };
+        let distrust = if sockets.mode == BindMode::Auto { drivers::distrust(&name) } else { None };
         let asked = if distrust.is_some() { BindMode::Copy } else { sockets.mode };
         let sockets = XskConfig { mode: bind_mode(&interface, asked, &steer)?, interface: name.clone(), ..sockets };
         let open = || match queue {
@@ -224,15 +224,6 @@ fn put_rules(rules: Rules, interface: &str, at: (IpAddr, Ports), shards: &[XskQu
 fn refused(interface: &str, source: ProgramError) -> TakeOverError {
     let taken = Interface::find(interface).and_then(|now| now.check_free());
     taken.err().map_or_else(|| TakeOverError::Attach { interface: interface.into(), source }, TakeOverError::Net)
-}
-
-/// Why zero-copy is not even tried unless somebody insists on it: it is known to break with this driver on this kernel.
-fn distrust(interface: &str) -> Option<String> {
-    let driver = Ethtool::open(interface).and_then(|nic| nic.driver()).ok()?.name;
-    match drivers::zero_copy(&driver, drivers::running()?) {
-        Trust::Broken { why, source } => Some(format!("{why} ({driver}; {source})")),
-        _ => None,
-    }
 }
 
 /// How to bind behind a program that is attached: a driver that has refused it does not take part in zero-copy either.

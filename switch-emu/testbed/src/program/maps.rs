@@ -11,12 +11,12 @@ use spray_pipeline::standing::Door;
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Sizes the maps of an object that is not loaded yet.
-pub(super) fn size(open: &mut OpenObject, tables: &Tables) -> Result<(), ProgramError> {
+/// Sizes the maps of an object that is not loaded yet, with room for so many further addresses of hosts.
+pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> Result<(), ProgramError> {
     let (ports, switches) = (tables.ports.len(), tables.switches.len());
     let hosts = tables.globals.hosts as usize;
     let sizes = [
-        ("hosts", tables.hosts.len()),
+        ("hosts", tables.hosts.len() + addresses),
         ("switches", switches),
         // Room for a reconfiguration with other epochs, other groups in them, and other schemes.
         ("groups", table::MAX_EPOCHS * switches * hosts),
@@ -28,7 +28,7 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables) -> Result<(), Program
         ("bins", ports * tables.globals.bins.cells()),
         ("egress", ports),
         ("doors", ports),
-        ("holders", ports),
+        ("holders", ports * MOST_QUEUES),
     ];
     for (name, entries) in sizes {
         let mut map = open.maps_mut().find(|map| map.name() == name).ok_or_else(|| missing(name))?;
@@ -36,6 +36,9 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables) -> Result<(), Program
     }
     Ok(())
 }
+
+/// Receive queues of an interface in a fabric that stands.
+pub(super) const MOST_QUEUES: usize = 64;
 
 fn missing(name: &str) -> ProgramError {
     ProgramError::Fabric(format!("the object has no map `{name}`"))
@@ -94,9 +97,17 @@ impl Maps {
         self.fill("globals", std::slice::from_ref(&tables.globals))
     }
 
-    pub(super) fn set_door(&self, ifindex: u32, door: &Door, socket: BorrowedFd<'_>) -> Result<(), ProgramError> {
-        self.put("doors", &ifindex.to_ne_bytes(), pod_bytes(door))?;
-        self.put("holders", &door.holder.to_ne_bytes(), &(socket.as_raw_fd() as u32).to_ne_bytes())
+    pub(super) fn set_door(&self, ifindex: u32, door: &Door) -> Result<(), ProgramError> {
+        self.put("doors", &ifindex.to_ne_bytes(), pod_bytes(door))
+    }
+
+    pub(super) fn set_holder(&self, place: u32, socket: BorrowedFd<'_>) -> Result<(), ProgramError> {
+        self.put("holders", &place.to_ne_bytes(), &(socket.as_raw_fd() as u32).to_ne_bytes())
+    }
+
+    /// A handle of its own on a map.
+    pub(super) fn copy(&self, name: &str) -> Result<MapHandle, ProgramError> {
+        MapHandle::try_from(self.map(name)?).map_err(ProgramError::map(name))
     }
 
     pub(super) fn forget_hosts(&self, tables: &Tables) -> Result<(), ProgramError> {
@@ -217,4 +228,4 @@ const _: () = assert!(size_of::<PortConfig>() == 48 + 9 * 48);
 const _: () = assert!(size_of::<PortCounters>() == 15 * 8);
 const _: () = assert!(size_of::<ChassisCounters>() == 7 * 8);
 const _: () = assert!(size_of::<Bin>() == 7 * 8);
-const _: () = assert!(size_of::<Door>() == 3 * 4);
+const _: () = assert!(size_of::<Door>() == 4 * 4 + 8);

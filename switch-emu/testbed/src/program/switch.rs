@@ -18,7 +18,8 @@ pub struct SwitchProgram {
     pub(super) tables: Tables,
     /// Ports whose cable leaves the chassis.
     pub(super) outside: Vec<usize>,
-    attached: Vec<Attachment>,
+    /// By interface.
+    attached: Vec<(u32, Attachment)>,
 }
 
 impl SwitchProgram {
@@ -31,14 +32,18 @@ impl SwitchProgram {
     }
 
     pub(super) fn load_programs(spec: &ChassisSpec<'_>, programs: &[&str]) -> Result<Self, ProgramError> {
-        Self::load_tables(Tables::compile(spec)?, spec.outside_ports().collect(), programs)
+        Self::load_tables(Tables::compile(spec)?, spec.outside_ports().collect(), (programs, 0))
     }
 
-    /// Loads `programs` with these tables; the cables of the ports `outside` leave the chassis.
-    pub(super) fn load_tables(tables: Tables, outside: Vec<usize>, programs: &[&str]) -> Result<Self, ProgramError> {
+    /// Loads `programs` with these tables, and room for so many further addresses; the cables of the ports `outside` leave the chassis.
+    pub(super) fn load_tables(
+        tables: Tables,
+        outside: Vec<usize>,
+        (programs, addresses): (&[&str], usize),
+    ) -> Result<Self, ProgramError> {
         let object = object::load(object::SWITCH, |open| {
             object::only(open, programs);
-            maps::size(open, &tables)
+            maps::size(open, &tables, addresses)
         })?;
         let maps = Maps::of(&object)?;
         maps.write(&tables)?;
@@ -90,8 +95,17 @@ impl SwitchProgram {
     pub(super) fn attach_program(&mut self, name: &'static str, ifindex: u32) -> Result<AttachMode, ProgramError> {
         let attached = xdp::attach(self.program(name)?.as_fd(), ifindex)?;
         let mode = attached.mode;
-        self.attached.push(attached);
+        self.attached.push((ifindex, attached));
         Ok(mode)
+    }
+
+    /// Why the driver of the interface that was attached to last did not take the program natively; `None` where it did.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        self.attached.last()?.1.refusal.as_deref()
+    }
+
+    pub(super) fn detach(&mut self, ifindex: u32) {
+        self.attached.retain(|(other, _)| *other != ifindex);
     }
 
     /// Connects an egress port to the interface of the calling thread's network namespace that it sends on.

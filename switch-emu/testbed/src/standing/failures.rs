@@ -17,6 +17,10 @@ pub enum Order {
     Loss(u32),
 }
 
+/// Names of events: that somebody ordered, and that came with an interface.
+const ORDERED: &str = "";
+const CARRIER: &str = "carrier";
+
 /// The events of links, one link each.
 #[derive(Debug)]
 pub struct Failures {
@@ -53,17 +57,36 @@ impl Failures {
             Order::Loss(_) => matches!(event.action, LinkAction::Loss { .. }),
         };
         for link in links {
-            let own = |event: &&mut LinkEvent| event.links == [*link] && event.until_ps.is_none();
-            let present: Vec<_> = self.events.iter_mut().filter(own).filter(|event| replaces(event)).collect();
-            // What is so already goes on: routing knows of it.
-            if present.iter().any(|event| Some(event.action) == action) {
-                continue;
-            }
-            present.into_iter().for_each(|event| event.until_ps = Some(now_ps));
-            let begins =
-                |action| LinkEvent { name: String::new(), links: vec![*link], at_ps: now_ps, until_ps: None, action };
-            self.events.extend(action.map(begins));
+            self.replace((ORDERED, *link), replaces, action, now_ps);
         }
+    }
+
+    /// Has links be down for as long as their interface has no carrier, whatever is ordered.
+    pub fn set_carrier(&mut self, links: &[usize], has_carrier: bool, now_ps: u64) {
+        self.settle(now_ps);
+        let action = (!has_carrier).then_some(LinkAction::Down { convergence_ps: self.convergence_ps });
+        for link in links {
+            self.replace((CARRIER, *link), |_| true, action, now_ps);
+        }
+    }
+
+    /// Ends what `replaces` says of the events of this name on a link, and begins an action.
+    fn replace(
+        &mut self,
+        (name, link): (&str, usize),
+        replaces: impl Fn(&LinkEvent) -> bool,
+        action: Option<LinkAction>,
+        now_ps: u64,
+    ) {
+        let own = |event: &&mut LinkEvent| event.name == name && event.links == [link] && event.until_ps.is_none();
+        let present: Vec<_> = self.events.iter_mut().filter(own).filter(|event| replaces(event)).collect();
+        // What is so already goes on: routing knows of it.
+        if present.iter().any(|event| Some(event.action) == action) {
+            return;
+        }
+        present.into_iter().for_each(|event| event.until_ps = Some(now_ps));
+        let begins = |action| LinkEvent { name: name.into(), links: vec![link], at_ps: now_ps, until_ps: None, action };
+        self.events.extend(action.map(begins));
     }
 
     /// The state of every link of `links` at `now_ps`.
@@ -117,6 +140,21 @@ mod tests {
         assert_eq!(states(&failures, 6_000), [LinkState::UP; 2]);
         failures.order(&[0, 1], Order::Up, 7_000);
         assert_eq!(failures.events(), []);
+    }
+
+    #[test]
+    fn a_link_without_carrier_stays_down_whatever_is_ordered() {
+        let mut failures = Failures::new(100);
+        failures.set_carrier(&[0], false, 1_000);
+        failures.set_carrier(&[0], false, 1_500);
+        failures.order(&[0], Order::Down, 2_000);
+        failures.order(&[0], Order::Up, 3_000);
+        assert!(!states(&failures, 3_000)[0].up);
+        failures.set_carrier(&[0], true, 4_000);
+        assert_eq!(states(&failures, 4_000), [LinkState::UP; 2]);
+        failures.order(&[0], Order::Down, 5_000);
+        failures.set_carrier(&[0], true, 6_000);
+        assert!(!states(&failures, 6_000)[0].up, "what was ordered goes on");
     }
 
     /// Routing learns late of either end, and the tables need no more room however often links change.

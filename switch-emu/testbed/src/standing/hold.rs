@@ -1,7 +1,7 @@
 //! Holds frames until their time has come: what an XDP program cannot do.
 //!
-//! One thread has a socket on every interface of the switches. It takes the frames that the program has decided, each with its ticket,
-//! and sends each by the interface of its port when it is due.
+//! One thread has a socket on every queue of every interface of the switches. It takes the frames that the program has decided, each behind
+//! its ticket, and sends each by the interface of its port when it is due. Frames that the switches do not take it hands to the bridge.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,17 +17,44 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use spray_nic::device::{Device, DeviceStats, FrameId, Received, XskDevice};
 use spray_nic::sys::monotonic_ns;
-use spray_pipeline::standing::{TICKET_BYTES, Ticket};
+use spray_pipeline::scheme::NO_PORT;
+use spray_pipeline::standing::Ticket;
 
+use super::bridge::Bridge;
+use super::checksum;
 use crate::RunError;
 
 /// Where frames of a port go.
 #[derive(Clone, Copy, Debug)]
 pub struct Exit {
-    /// The socket that sends them.
-    pub socket: usize,
-    /// The Ethernet address at the far end of its cable.
-    pub to: [u8; 6],
+    /// The socket of its interface's queue 0, and how many queues there are.
+    pub sockets: (usize, usize),
+    /// What becomes of their Ethernet addresses.
+    pub addresses: Rewrite,
+}
+
+/// What becomes of a frame's Ethernet addresses as it leaves.
+#[derive(Clone, Copy, Debug)]
+pub enum Rewrite {
+    /// It goes to this address.
+    To([u8; 6]),
+    /// They stay, unless switches have routed it: then it goes to what this host sends from, and comes from the port's own address.
+    Routed {
+        /// The host.
+        host: usize,
+        /// The port's own address.
+        from: [u8; 6],
+    },
+}
+
+/// A socket, as frames come by it.
+#[derive(Debug)]
+pub struct Entry {
+    pub socket: XskDevice,
+    /// The host at its interface, if that was given.
+    pub host: Option<usize>,
+    /// Frames come with checksums that nobody has written yet.
+    pub is_software: bool,
 }
 
 /// The thread that holds frames; dropping it ends it, and closes its sockets.
@@ -60,14 +87,21 @@ const COUNT_NS: u64 = 500_000_000;
 const EARLY_NS: u64 = 5_000;
 
 impl Holder {
-    /// Begins to hold what comes by `sockets`. `exits` has where each port leads, if by one of them.
-    pub fn new(sockets: Vec<XskDevice>, exits: Vec<Option<Exit>>) -> Result<Self, RunError> {
+    /// Begins to hold what comes by the sockets of `entries`. `exits` has where each port leads, if by one of them.
+    pub fn new(entries: Vec<Entry>, exits: Vec<Option<Exit>>, bridge: Option<Bridge>) -> Result<Self, RunError> {
         let shared = Arc::new(Shared::default());
-        let touched = vec![false; sockets.len()];
+        let touched = vec![false; entries.len()];
+        let (mut sockets, mut sources) = (Vec::new(), Vec::new());
+        for Entry { socket, host, is_software } in entries {
+            sockets.push(socket);
+            sources.push(Source { host, is_software });
+        }
         let held = Held {
             sockets,
+            sources,
             touched,
             exits,
+            bridge,
             due: BinaryHeap::new(),
             count: 0,
             counted_ns: 0,
@@ -98,13 +132,31 @@ impl Drop for Holder {
 }
 
 /// A frame and when it is due; of frames that are due at once the first one comes first.
-type Waiting = Reverse<(u64, u64, usize, u32, FrameId, u32)>;
+type Waiting = Reverse<(u64, u64, Place)>;
+
+/// Where a frame waits, and where it is to go.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    socket: usize,
+    frame: FrameId,
+    len: u32,
+    port: u32,
+    routed: bool,
+}
+
+/// What is behind a socket.
+struct Source {
+    host: Option<usize>,
+    is_software: bool,
+}
 
 struct Held {
     sockets: Vec<XskDevice>,
+    sources: Vec<Source>,
     /// Those that are to be flushed.
     touched: Vec<bool>,
     exits: Vec<Option<Exit>>,
+    bridge: Option<Bridge>,
     due: BinaryHeap<Waiting>,
     /// Frames that have come.
     count: u64,
@@ -131,35 +183,59 @@ impl Held {
     /// Takes what has arrived.
     fn take(&mut self, arrivals: &mut Vec<Received>) -> io::Result<()> {
         for from in 0..self.sockets.len() {
-            let socket = &mut self.sockets[from];
-            if socket.receive(arrivals, BATCH)? == 0 {
+            if self.sockets[from].receive(arrivals, BATCH)? == 0 {
                 continue;
             }
             for Received { frame, len, .. } in arrivals.drain(..) {
-                let Some(ticket) = Ticket::read(socket.frame(&frame, len)) else {
-                    socket.release(frame);
-                    continue;
-                };
-                self.count += 1;
-                self.due.push(Reverse((ticket.due_ps / 1000, self.count, from, ticket.port, frame, len)));
+                match Ticket::read(self.sockets[from].frame(&frame, len)) {
+                    Some((Ticket { due_ps, port, routed }, _)) if port != NO_PORT => {
+                        self.count += 1;
+                        let place = Place { socket: from, frame, len, port, routed };
+                        self.due.push(Reverse((due_ps / 1000, self.count, place)));
+                        continue;
+                    }
+                    Some((_, bytes)) => {
+                        let bytes = bytes.to_vec();
+                        self.bridge(from, bytes);
+                    }
+                    None => {}
+                }
+                self.sockets[from].release(frame);
             }
-            socket.flush()?;
+            self.sockets[from].flush()?;
         }
         Ok(())
+    }
+
+    /// Passes a frame on that the switches did not take.
+    fn bridge(&mut self, from: usize, frame: Vec<u8>) {
+        let (Some(bridge), Some(host)) = (&mut self.bridge, self.sources[from].host) else { return };
+        for port in bridge.hear(host, &frame) {
+            let Some(exit) = self.exits[port] else { continue };
+            let to = exit.sockets.0;
+            if let Some(copy) = room(&mut self.sockets[to]) {
+                let bytes = &mut self.sockets[to].frame_mut(&copy)[..frame.len()];
+                bytes.copy_from_slice(&frame);
+                if self.sources[from].is_software {
+                    checksum::complete(bytes);
+                }
+                self.touched[to] = queue(&mut self.sockets[to], copy, frame.len() as u32) || self.touched[to];
+            }
+        }
     }
 
     /// Sends what is due.
     fn pass_on(&mut self) -> io::Result<()> {
         let until_ns = monotonic_ns() + EARLY_NS;
         while self.due.peek().is_some_and(|Reverse((due_ns, ..))| *due_ns <= until_ns) {
-            let Some(Reverse((_, _, from, port, frame, len))) = self.due.pop() else { break };
-            match self.exits.get(port as usize).copied().flatten() {
-                Some(exit) if self.send(from, &frame, len, exit) => self.touched[exit.socket] = true,
-                _ => drop(self.shared.refused.fetch_add(1, Relaxed)),
+            let Some(Reverse((_, _, place))) = self.due.pop() else { break };
+            match self.send(&place) {
+                Some(socket) => self.touched[socket] = true,
+                None => drop(self.shared.refused.fetch_add(1, Relaxed)),
             }
-            self.sockets[from].release(frame);
+            self.sockets[place.socket].release(place.frame);
             // What is free again is to be received into.
-            self.touched[from] = true;
+            self.touched[place.socket] = true;
         }
         for (socket, touched) in self.sockets.iter_mut().zip(&mut self.touched).filter(|(_, touched)| **touched) {
             socket.flush()?;
@@ -169,36 +245,45 @@ impl Held {
         Ok(())
     }
 
-    /// Queues a frame that `from` holds for sending; false when there is no room.
-    fn send(&mut self, from: usize, frame: &FrameId, len: u32, exit: Exit) -> bool {
-        if self.sockets[exit.socket].census().free == 0 && self.sockets[exit.socket].flush().is_err() {
-            return false;
-        }
-        let Some(copy) = self.sockets[exit.socket].allocate() else { return false };
-        let [from, to] = if from == exit.socket {
+    /// Queues a frame for sending. Returns the socket that sends it; `None` when there is no room, or nobody knows where it goes.
+    fn send(&mut self, place: &Place) -> Option<usize> {
+        let exit = (*self.exits.get(place.port as usize)?)?;
+        let (first, queues) = exit.sockets;
+        // Frames of a flow come by one queue and go by one.
+        let to = first + place.socket % queues;
+        let copy = room(&mut self.sockets[to])?;
+        let len = if to == place.socket {
             // A frame that turns back: one socket both lends and takes.
-            let bytes = self.sockets[from].frame(frame, len).to_vec();
-            self.sockets[from].frame_mut(&copy)[..len as usize].copy_from_slice(&bytes);
-            return self.finish(copy, len, exit);
+            let (_, bytes) = Ticket::read(self.sockets[to].frame(&place.frame, place.len))?;
+            let bytes = bytes.to_vec();
+            self.sockets[to].frame_mut(&copy)[..bytes.len()].copy_from_slice(&bytes);
+            bytes.len()
         } else {
-            self.sockets.get_disjoint_mut([from, exit.socket]).expect("two sockets of this holder")
+            let [from, to] = self.sockets.get_disjoint_mut([place.socket, to]).expect("two sockets of this holder");
+            let (_, bytes) = Ticket::read(from.frame(&place.frame, place.len))?;
+            to.frame_mut(&copy)[..bytes.len()].copy_from_slice(bytes);
+            bytes.len()
         };
-        to.frame_mut(&copy)[..len as usize].copy_from_slice(from.frame(frame, len));
-        self.finish(copy, len, exit)
-    }
-
-    /// Writes the addresses where the ticket was, and queues the frame.
-    fn finish(&mut self, frame: FrameId, len: u32, exit: Exit) -> bool {
-        let socket = &mut self.sockets[exit.socket];
-        let addresses = &mut socket.frame_mut(&frame)[..TICKET_BYTES];
-        addresses[..6].copy_from_slice(&exit.to);
-        addresses[6..].copy_from_slice(&SWITCH_MAC);
-        let Err(frame) = socket.transmit(frame, len) else { return true };
-        if socket.flush().is_ok() && socket.census().tx == 0 {
-            return socket.transmit(frame, len).map_err(|frame| socket.release(frame)).is_ok();
+        let bytes = &mut self.sockets[to].frame_mut(&copy)[..len];
+        let addresses = match exit.addresses {
+            Rewrite::To(address) => Some((address, SWITCH_MAC)),
+            Rewrite::Routed { .. } if !place.routed => None,
+            Rewrite::Routed { host, from } => match self.bridge.as_ref().and_then(|bridge| bridge.mac(host)) {
+                Some(address) => Some((address, from)),
+                None => {
+                    self.sockets[to].release(copy);
+                    return None;
+                }
+            },
+        };
+        if let Some((to, from)) = addresses {
+            bytes[..6].copy_from_slice(&to);
+            bytes[6..12].copy_from_slice(&from);
         }
-        socket.release(frame);
-        false
+        if self.sources[place.socket].is_software {
+            checksum::complete(bytes);
+        }
+        queue(&mut self.sockets[to], copy, len as u32).then_some(to)
     }
 
     /// Asks the sockets now and then what they lost: each answer is a system call.
@@ -228,6 +313,24 @@ impl Held {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// A frame of a socket to send; `None` when there is no room.
+fn room(socket: &mut XskDevice) -> Option<FrameId> {
+    if socket.census().free == 0 && socket.flush().is_err() {
+        return None;
+    }
+    socket.allocate()
+}
+
+/// Queues a frame; false when there is no room.
+fn queue(socket: &mut XskDevice, frame: FrameId, len: u32) -> bool {
+    let Err(frame) = socket.transmit(frame, len) else { return true };
+    if socket.flush().is_ok() && socket.census().tx == 0 {
+        return socket.transmit(frame, len).map_err(|frame| socket.release(frame)).is_ok();
+    }
+    socket.release(frame);
+    false
 }
 
 /// Where held frames say that they come from: no switch has an address that anybody would write to.

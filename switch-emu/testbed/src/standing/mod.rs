@@ -1,12 +1,20 @@
-//! A fabric that stands for anybody's traffic: hosts' interfaces are the kernel's, and time is real.
+//! A fabric that stands for anybody's traffic, in real time. Its hosts are namespaces of this machine, whose interfaces are the kernel's, or
+//! whatever is behind interfaces that the user gives.
 //!
 //! | file | content |
 //! |---|---|
 //! | `hold` | holds frames until they are due |
 //! | `failures` | what befalls links, when somebody says so |
+//! | `given` | interfaces of the user's |
+//! | `bridge`, `stations` | what hosts behind these ask each other, and which host is where |
+//! | `checksum` | checksums that veth leaves out |
 
+mod bridge;
+mod checksum;
 mod failures;
+mod given;
 mod hold;
+mod stations;
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -16,14 +24,20 @@ use spray_fabric::{
     ChassisCounters, ChassisSpec, Fabric, LinkChange, LinkState, Network, Node, Port, PortCounters, host_ports, ports,
     reroute,
 };
-use spray_nic::device::{XskConfig, XskDevice};
+use spray_nic::device::{BindMode, XskConfig, XskDevice};
+use spray_nic::net::Interface;
+use spray_nic::net::drivers::distrust;
 use spray_nic::sys::monotonic_ns;
 use spray_pipeline::scheme::NO_PORT;
 use spray_pipeline::standing::Door;
 
+use self::bridge::Bridge;
 use self::failures::Failures;
 pub use self::failures::Order;
-use self::hold::{Exit, Holder};
+use self::given::Given;
+pub use self::given::GivenPort;
+use self::hold::{Entry, Exit, Holder, Rewrite};
+use self::stations::Stations;
 use super::program::SwitchProgram;
 use super::rig::{self, Site};
 use super::{FabricSpec, RunError, links, offloads};
@@ -34,6 +48,10 @@ pub struct Standing {
     holder: Holder,
     chassis: Vec<Chassis>,
     sites: Vec<Site>,
+    given: Vec<GivenState>,
+    bridge: Option<Bridge>,
+    /// When these are looked at again.
+    look_ps: u64,
     network: Network,
     fabric: Fabric,
     /// The hosts' own links, behind the fabric's ports.
@@ -50,15 +68,32 @@ struct Chassis {
     switch: Option<usize>,
 }
 
+/// An interface that was given, and how it was when it was last looked at.
+#[derive(Debug)]
+struct GivenState {
+    given: Given,
+    has_carrier: bool,
+    is_up: bool,
+}
+
 /// A host, as programs in it and around it see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandingHost {
     /// Its name in the fabric.
     pub name: String,
-    /// Its addresses.
-    pub addresses: [IpAddr; 2],
-    /// Its namespace, as for `ip netns`.
-    pub namespace: String,
+    /// Its addresses: those of a host behind a given interface as they are learned.
+    pub addresses: Vec<IpAddr>,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// Where a host is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a namespace of this name, as for `ip netns`.
+    Namespace(String),
+    /// Behind a given interface.
+    Behind(GivenPort),
 }
 
 /// A link, and what it has carried.
@@ -79,6 +114,12 @@ const FRAMES: u32 = 2048;
 const FRAMES_OF_MANY: u32 = 512;
 const MANY: usize = 64;
 
+/// How often interfaces that are given are looked at.
+const LOOK_PS: u64 = 500_000_000_000;
+
+/// Addresses of the machine's own on an interface that is given, that are told from hosts'.
+const OWN_ADDRESSES: usize = 32;
+
 impl Standing {
     /// Sets up the hosts, links and switches of `spec`, all of them healthy. Routing learns of links that go down `convergence_ps` late.
     /// Needs root.
@@ -87,45 +128,129 @@ impl Standing {
     /// [`RunError`]; what had been made by then is removed.
     pub fn new(spec: &FabricSpec<'_>, convergence_ps: u64) -> Result<Self, RunError> {
         let fabric = FabricSpec { events: &[], ..*spec }.compile(0)?;
-        let own = host_ports(spec.network, spec.queue);
         let sites = rig::sites(spec, &fabric)?;
         let (hosts, switches) = sites.split_at(fabric.hosts.len());
         for site in hosts {
             give_to_kernel(site, &fabric)?;
         }
-        let mut opening = Opening { fabric: &fabric, sockets: Vec::new(), exits: vec![None; fabric.ports.len()] };
-        let many = switches.iter().map(|site| site.doors.len()).sum::<usize>() > MANY;
+        let own = host_ports(spec.network, spec.queue);
+        let sockets = switches.iter().map(|site| site.doors.len()).sum();
+        let mut opening = Opening::new(&fabric, sockets);
         let mut chassis = Vec::with_capacity(switches.len());
         for (number, site) in switches.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
             let spec = ChassisSpec { switch, frame_bytes: spec.packet_bytes, ..ChassisSpec::whole(&fabric) };
-            let mut program = SwitchProgram::load_standing(&spec, &own)?;
-            let frames = if many { FRAMES_OF_MANY } else { FRAMES };
-            site.namespace.run(|| opening.open(&mut program, site, frames))??;
+            let mut program = SwitchProgram::load_standing(&spec, &own, None)?;
+            site.namespace.run(|| opening.open_made(&mut program, site))??;
             chassis.push(Chassis { program, switch });
         }
-        let holder = Holder::new(opening.sockets, opening.exits)?;
-        Ok(Self {
+        let holder = Holder::new(opening.entries, opening.exits, None)?;
+        Ok(Self::of(spec, fabric, (own, chassis, holder), convergence_ps, sites))
+    }
+
+    /// As [`Standing::new`], but the hosts are whatever is behind `ports`, interfaces that exist, and all switches are of one program. Everything
+    /// but packets to hosts goes to this machine's kernel as before.
+    ///
+    /// # Errors
+    /// [`RunError::Port`] when an interface is missing, in use or too slow; others as for [`Standing::new`].
+    pub fn between(spec: &FabricSpec<'_>, convergence_ps: u64, ports: &[GivenPort]) -> Result<Self, RunError> {
+        rig::check_root()?;
+        let fabric = FabricSpec { events: &[], ..*spec }.compile(0)?;
+        let given = Given::all(ports, spec.network)?;
+        let own = host_ports(spec.network, spec.queue);
+        let chassis = ChassisSpec { switch: None, frame_bytes: spec.packet_bytes, ..ChassisSpec::whole(&fabric) };
+        let room = given.len() * (Stations::ADDRESSES + OWN_ADDRESSES);
+        let mut program = SwitchProgram::load_standing(&chassis, &own, Some(room))?;
+        let mut opening = Opening::new(&fabric, given.iter().map(|given| given.queues as usize).sum());
+        for port in &given {
+            port.run(|| opening.open_given(&mut program, port))??;
+        }
+        let port_of = |given: &Given| opening.port_to(given.host);
+        let bridge = Bridge::new(given.iter().map(port_of).collect(), program.addresses()?);
+        let holder = Holder::new(opening.entries, opening.exits, Some(bridge.clone()))?;
+        let chassis = vec![Chassis { program, switch: None }];
+        let mut this = Self::of(spec, fabric, (own, chassis, holder), convergence_ps, Vec::new());
+        this.given = given.into_iter().map(|given| GivenState { given, has_carrier: true, is_up: true }).collect();
+        this.bridge = Some(bridge);
+        this.look()?;
+        Ok(this)
+    }
+
+    fn of(
+        spec: &FabricSpec<'_>,
+        fabric: Fabric,
+        (own, chassis, holder): (Vec<Port>, Vec<Chassis>, Holder),
+        convergence_ps: u64,
+        sites: Vec<Site>,
+    ) -> Self {
+        Self {
             holder,
             chassis,
             sites,
+            given: Vec::new(),
+            bridge: None,
+            look_ps: 0,
             network: spec.network.clone(),
             links: ports(spec.network).collect(),
             fabric,
             own,
             failures: Failures::new(convergence_ps),
             frame_bytes: spec.packet_bytes,
-        })
+        }
+    }
+
+    /// Looks how the interfaces are that were given, twice a second at most. A link whose interface has no carrier is down until it has one.
+    ///
+    /// # Errors
+    /// As [`Standing::order`].
+    pub fn look(&mut self) -> Result<(), RunError> {
+        let Some(bridge) = self.bridge.clone() else { return Ok(()) };
+        if now_ps() < self.look_ps {
+            return Ok(());
+        }
+        self.look_ps = now_ps() + LOOK_PS;
+        let now: Vec<Option<Interface>> = self.given.iter().map(|state| state.given.now()).collect();
+        bridge.set_own(given::addresses(now.iter().flatten()));
+        for place in 0..now.len() {
+            let found = now[place].as_ref();
+            let GivenState { given, has_carrier, is_up } = &mut self.given[place];
+            let was_up = std::mem::replace(is_up, found.is_some_and(|found| found.up));
+            let had_carrier = std::mem::replace(has_carrier, found.is_some_and(|found| found.up && found.carrier));
+            let (came_up, changed) = (!was_up && *is_up, had_carrier != *has_carrier);
+            let (host, index, carrier) = (given.host, given.index, *has_carrier);
+            let neighbours = found.map(|now| given.neighbours(now)).unwrap_or_default();
+            neighbours.into_iter().for_each(|(address, mac)| bridge.learn(host, address, mac));
+            if came_up {
+                // Drivers such as vmxnet3 forget what sat on them.
+                let program = &mut self.chassis[0].program;
+                self.given[place].given.run(|| program.open_again(index))??;
+            }
+            if changed {
+                let links = &self.network.links;
+                let ends = |link: &usize| [links[*link].from, links[*link].to].contains(&Node::Host(host));
+                let links: Vec<usize> = (0..links.len()).filter(ends).collect();
+                self.change(|failures, now_ps| failures.set_carrier(&links, carrier, now_ps))?;
+            }
+        }
+        Ok(())
     }
 
     /// The hosts, in the fabric's order.
     pub fn hosts(&self) -> Vec<StandingHost> {
-        let host = |(host, site): (&spray_fabric::Host, &Site)| StandingHost {
+        let made = |(host, site): (&spray_fabric::Host, &Site)| StandingHost {
             name: host.name.clone(),
-            addresses: [host.v4.into(), host.v6.into()],
-            namespace: site.namespace.name().to_string(),
+            addresses: vec![host.v4.into(), host.v6.into()],
+            place: Place::Namespace(site.namespace.name().to_string()),
         };
-        self.fabric.hosts.iter().zip(&self.sites).map(host).collect()
+        let behind = |given: &Given, bridge: &Bridge| StandingHost {
+            name: self.fabric.hosts[given.host].name.clone(),
+            addresses: bridge.addresses(given.host),
+            place: Place::Behind(given.port.clone()),
+        };
+        match &self.bridge {
+            None => self.fabric.hosts.iter().zip(&self.sites).map(made).collect(),
+            Some(bridge) => self.given.iter().map(|state| behind(&state.given, bridge)).collect(),
+        }
     }
 
     /// The names of all namespaces.
@@ -165,10 +290,16 @@ impl Standing {
     /// [`RunError::Unsupported`] when links go up and down too often for the switches' tables; others when the kernel refuses.
     pub fn order(&mut self, name: &str, orders: &[Order]) -> Result<bool, RunError> {
         let Some(named) = self.network.links_named(name) else { return Ok(false) };
+        self.change(|failures, now_ps| orders.iter().for_each(|order| failures.order(&named, *order, now_ps)))?;
+        Ok(true)
+    }
+
+    /// Has the links be as they are after `happens`, which gets what has befallen them until now.
+    fn change(&mut self, happens: impl FnOnce(&mut Failures, u64)) -> Result<(), RunError> {
         let now_ps = now_ps();
         let all = self.network.links.len();
         let before = self.failures.states(all, now_ps);
-        orders.iter().for_each(|order| self.failures.order(&named, *order, now_ps));
+        happens(&mut self.failures, now_ps);
         let after = self.failures.states(all, now_ps);
         for port in 0..self.links.len() {
             let link = self.links[port];
@@ -186,10 +317,7 @@ impl Standing {
                 "{error}; wait until routing has learned of the changes before"
             )));
         }
-        if old != self.fabric.routes {
-            self.reroute()?;
-        }
-        Ok(true)
+        if old == self.fabric.routes { Ok(()) } else { self.reroute() }
     }
 
     fn reroute(&mut self) -> Result<(), RunError> {
@@ -270,30 +398,76 @@ fn give_to_kernel(site: &Site, fabric: &Fabric) -> Result<(), RunError> {
 /// The sockets of all interfaces of switches.
 struct Opening<'a> {
     fabric: &'a Fabric,
-    sockets: Vec<XskDevice>,
+    entries: Vec<Entry>,
     exits: Vec<Option<Exit>>,
+    /// Frames of a socket.
+    frames: u32,
 }
 
-impl Opening<'_> {
+impl<'a> Opening<'a> {
+    fn new(fabric: &'a Fabric, sockets: usize) -> Self {
+        let frames = if sockets > MANY { FRAMES_OF_MANY } else { FRAMES };
+        Self { fabric, entries: Vec::with_capacity(sockets), exits: vec![None; fabric.ports.len()], frames }
+    }
+
     /// Opens a socket on every interface of a chassis, and attaches its program there. Runs in its namespace.
-    fn open(&mut self, program: &mut SwitchProgram, site: &Site, frames: u32) -> Result<(), RunError> {
+    fn open_made(&mut self, program: &mut SwitchProgram, site: &Site) -> Result<(), RunError> {
         for door in &site.doors {
             let Some((switch, port)) = door.switch else { continue };
-            let config = XskConfig::with_frames(door.name.clone(), 0, frames);
-            let socket = XskDevice::open(&config).map_err(RunError::host(&door.name))?;
-            let holder = self.sockets.len();
             let (own, to) = match self.fabric.ports[port].to {
                 Node::Host(host) => ((self.fabric.ports.len() + host) as u32, self.fabric.hosts[host].mac),
                 Node::Switch(_) => (NO_PORT, [0xff; 6]),
             };
-            program.open_door(
-                door.index,
-                &Door { switch: switch as u32, own, holder: holder as u32 },
-                socket.as_fd(),
-            )?;
-            self.exits[port] = Some(Exit { socket: holder, to });
-            self.sockets.push(socket);
+            let holder = self.entries.len() as u32;
+            program.open_door(door.index, &Door { switch: switch as u32, own, holder, given: 0, mac: [0; 8] })?;
+            self.open(program, &door.name, &[BindMode::Auto], (None, false))?;
+            self.exits[port] = Some(Exit { sockets: (holder as usize, 1), addresses: Rewrite::To(to) });
         }
         Ok(())
+    }
+
+    /// Opens a socket on every queue of an interface that is given, behind the program. Runs in its namespace.
+    fn open_given(&mut self, program: &mut SwitchProgram, given: &Given) -> Result<(), RunError> {
+        let port = self.port_to(given.host);
+        let name = &given.port.interface;
+        let holder = self.entries.len();
+        let [a, b, c, d, e, f] = given.mac;
+        let door = Door {
+            switch: self.fabric.ports[port].switch as u32,
+            own: (self.fabric.ports.len() + given.host) as u32,
+            holder: holder as u32,
+            given: 1,
+            mac: [a, b, c, d, e, f, 0, 0],
+        };
+        let (_, refusal) = program.open_door(given.index, &door)?;
+        let copies = refusal.is_some() || distrust(name).is_some();
+        let modes = vec![if copies { BindMode::Copy } else { BindMode::Auto }; given.queues as usize];
+        self.open(program, name, &modes, (Some(given.host), given.is_software))?;
+        let addresses = Rewrite::Routed { host: given.host, from: given.mac };
+        self.exits[port] = Some(Exit { sockets: (holder, modes.len()), addresses });
+        Ok(())
+    }
+
+    /// Opens sockets on the queues of an interface, as many as `modes`.
+    fn open(
+        &mut self,
+        program: &SwitchProgram,
+        interface: &str,
+        modes: &[BindMode],
+        (host, is_software): (Option<usize>, bool),
+    ) -> Result<(), RunError> {
+        for (queue, mode) in (0..).zip(modes) {
+            let config = XskConfig { mode: *mode, ..XskConfig::with_frames(interface, queue, self.frames) };
+            let socket = XskDevice::open(&config).map_err(RunError::host(interface))?;
+            program.hold(self.entries.len() as u32, socket.as_fd())?;
+            self.entries.push(Entry { socket, host, is_software });
+        }
+        Ok(())
+    }
+
+    /// The port that leads to a host.
+    fn port_to(&self, host: usize) -> usize {
+        let leads = |port: &Port| port.to == Node::Host(host);
+        self.fabric.ports.iter().position(leads).expect("every host has a link")
     }
 }

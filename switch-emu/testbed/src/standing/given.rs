@@ -1,0 +1,224 @@
+//! Interfaces that are the user's and the ends of hosts' links: NICs, veth ends and TAPs, in any network namespace.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::str::FromStr;
+
+use spray_fabric::Network;
+use spray_nic::net::Interface;
+use spray_nic::net::ethtool::Ethtool;
+
+use crate::RunError;
+use crate::netns;
+
+/// An interface that is to be the end of a host's link: `HOST=IF`, or `HOST=IF@NETNS` of one in another network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenPort {
+    /// The host, by its name in the fabric.
+    pub host: String,
+    /// The interface.
+    pub interface: String,
+    /// Its network namespace, as for `ip netns`; `None` is that of this process.
+    pub namespace: Option<String>,
+}
+
+impl FromStr for GivenPort {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not HOST=INTERFACE or HOST=INTERFACE@NETNS, as in h0=eth1");
+        let (host, place) = text.split_once('=').ok_or_else(wrong)?;
+        let (interface, namespace) =
+            place.split_once('@').map_or((place, None), |(interface, namespace)| (interface, Some(namespace)));
+        let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '@', '=']) && name != "." && name != "..";
+        if !is_name(host) || !is_name(interface) || !namespace.is_none_or(is_name) {
+            return Err(wrong());
+        }
+        Ok(Self { host: host.into(), interface: interface.into(), namespace: namespace.map(Into::into) })
+    }
+}
+
+impl std::fmt::Display for GivenPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.interface)?;
+        self.namespace.as_ref().map_or(Ok(()), |namespace| write!(f, "@{namespace}"))
+    }
+}
+
+/// Such an interface, while a fabric has it.
+#[derive(Debug)]
+pub(super) struct Given {
+    pub port: GivenPort,
+    /// The host whose link ends at it.
+    pub host: usize,
+    pub mac: [u8; 6],
+    pub index: u32,
+    /// Receive queues.
+    pub queues: u32,
+    /// What it carries may come with a checksum that its sender's kernel has yet to write.
+    pub is_software: bool,
+    namespace: Option<File>,
+    /// Takes frames to other Ethernet addresses as long as this is open.
+    _promiscuous: OwnedFd,
+}
+
+/// The share of an interface's rate that a link may have: at more, its own queue would grow, not the fabric's.
+const SHARE: (u64, u64) = (95, 100);
+
+/// Receive queues that are taken at most.
+pub(super) const QUEUES: u32 = 64;
+
+impl Given {
+    /// Takes the interfaces, one for each host, in the hosts' order.
+    ///
+    /// # Errors
+    /// [`RunError::Port`] says which host has none, or which interface cannot be had and why.
+    pub fn all(ports: &[GivenPort], network: &Network) -> Result<Vec<Self>, RunError> {
+        if let Some(strange) = ports.iter().find(|port| !network.hosts.contains(&port.host)) {
+            return Err(RunError::Port(format!(
+                "--port {}={strange}: the scenario has no host `{}`; its hosts: {}",
+                strange.host,
+                strange.host,
+                network.hosts.join(", ")
+            )));
+        }
+        let mut all: Vec<Self> = Vec::with_capacity(network.hosts.len());
+        for (host, name) in network.hosts.iter().enumerate() {
+            let mut own = ports.iter().filter(|port| port.host == *name);
+            let (Some(port), None) = (own.next(), own.next()) else {
+                return Err(RunError::Port(format!("host `{name}` needs one port: --port {name}=INTERFACE")));
+            };
+            let given = Self::take(port, host, network.links[network.uplink(host)].rate_bps)?;
+            if let Some(other) = all.iter().find(|other| other.is_same(&given)) {
+                return Err(RunError::Port(format!("{port} is the port of two hosts, {} and {name}", other.port.host)));
+            }
+            all.push(given);
+        }
+        Ok(all)
+    }
+
+    fn take(port: &GivenPort, host: usize, rate_bps: u64) -> Result<Self, RunError> {
+        let wrong = |why: String| RunError::Port(format!("--port {}={port}: {why}", port.host));
+        let namespace = port.namespace.as_ref().map(|name| {
+            let path = Path::new(netns::FOLDER).join(name);
+            File::open(path).map_err(|_| wrong(format!("there is no network namespace {name}; `ip netns` lists them")))
+        });
+        let namespace = namespace.transpose()?;
+        let look = || {
+            let interface = Interface::find(&port.interface).map_err(|error| wrong(error.to_string()))?;
+            interface.check_free().map_err(|error| wrong(error.to_string()))?;
+            if let Some(most_bps) =
+                interface.link_bps.map(|bps| bps / SHARE.1 * SHARE.0).filter(|most| *most < rate_bps)
+            {
+                let [link, most] = [rate_bps, most_bps].map(|bps| bps as f64 / 1e9);
+                return Err(wrong(format!(
+                    "the host's link has {link} Gb/s, and the interface carries {most} Gb/s at 95 %: `--set topology.host_gbps={most}` slows the fabric down"
+                )));
+            }
+            let promiscuous = promiscuous(interface.index).map_err(|error| wrong(error.to_string()))?;
+            let queues = Ethtool::open(&interface.name).and_then(|nic| nic.channels());
+            Ok(Self {
+                port: GivenPort { interface: interface.name.clone(), ..port.clone() },
+                host,
+                mac: interface.mac,
+                index: interface.index,
+                queues: queues.map_or(1, |channels| channels.receiving()).clamp(1, QUEUES),
+                is_software: interface.kind.as_deref() == Some("veth"),
+                namespace: None,
+                _promiscuous: promiscuous,
+            })
+        };
+        let found = within(namespace.as_ref(), look)??;
+        Ok(Self { namespace, ..found })
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.index == other.index && self.mac == other.mac && self.port.namespace == other.port.namespace
+    }
+
+    /// Runs `work` in the interface's network namespace.
+    pub fn run<T>(&self, work: impl FnOnce() -> T) -> Result<T, RunError> {
+        within(self.namespace.as_ref(), work)
+    }
+
+    /// The neighbours that the kernel knows there, with their Ethernet addresses: of hosts that it has asked itself.
+    pub fn neighbours(&self, now: &Interface) -> Vec<(IpAddr, [u8; 6])> {
+        self.run(|| now.neighbours()).ok().and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// How the interface is now; `None` where it is gone.
+    pub fn now(&self) -> Option<Interface> {
+        let found = self.run(|| Interface::find(&self.port.interface)).ok()?.ok()?;
+        (found.index == self.index).then_some(found)
+    }
+}
+
+/// The addresses of interfaces.
+pub(super) fn addresses<'a>(interfaces: impl Iterator<Item = &'a Interface>) -> HashSet<IpAddr> {
+    interfaces.flat_map(|interface| &interface.station().addresses).copied().collect()
+}
+
+fn within<T>(namespace: Option<&File>, work: impl FnOnce() -> T) -> Result<T, RunError> {
+    match namespace {
+        None => Ok(work()),
+        Some(file) => netns::run_in(file, work).map_err(|error| RunError::io("entering a network namespace", error)),
+    }
+}
+
+/// `struct packet_mreq` of `linux/if_packet.h`.
+#[repr(C)]
+struct PacketMembership {
+    interface: libc::c_int,
+    kind: libc::c_ushort,
+    address_bytes: libc::c_ushort,
+    address: [u8; 8],
+}
+
+/// Has an interface of this thread's network namespace take frames to any Ethernet address for as long as the result lives: whatever ends this
+/// process ends that.
+fn promiscuous(index: u32) -> io::Result<OwnedFd> {
+    // SAFETY: plain arguments; protocol 0 receives nothing.
+    let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call above just made this descriptor, and nothing else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let wanted = PacketMembership {
+        interface: index as libc::c_int,
+        kind: libc::PACKET_MR_PROMISC as libc::c_ushort,
+        address_bytes: 0,
+        address: [0; 8],
+    };
+    // SAFETY: the option reads one such structure, which is live, of the size that is given.
+    let outcome = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            (&raw const wanted).cast(),
+            size_of_val(&wanted) as libc::socklen_t,
+        )
+    };
+    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_read_as_they_are_said() {
+        let port: GivenPort = "h0=eth1".parse().unwrap();
+        assert_eq!((port.host.as_str(), port.to_string().as_str()), ("h0", "eth1"));
+        let port: GivenPort = "h1=veth0@blue".parse().unwrap();
+        assert_eq!((port.namespace.as_deref(), port.to_string().as_str()), (Some("blue"), "veth0@blue"));
+        for wrong in ["", "h0", "=eth0", "h0=", "h0=eth0@", "h0=eth0@../x", "h0=a/b", "h0=e@n@m"] {
+            assert!(wrong.parse::<GivenPort>().unwrap_err().contains("HOST=INTERFACE"), "{wrong}");
+        }
+    }
+}

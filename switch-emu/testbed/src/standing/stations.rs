@@ -1,0 +1,210 @@
+//! Which hosts' addresses are behind which interfaces: learned from what hosts send, as a bridge learns. No I/O.
+
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr};
+
+use spray_wire::switch_view::{Address, neighbour_of};
+
+/// What is known of the hosts behind interfaces that are given.
+#[derive(Debug)]
+pub(super) struct Stations {
+    hosts: Vec<Station>,
+    at: HashMap<IpAddr, usize>,
+    /// The machine's own addresses on these interfaces: no host has them.
+    own: HashSet<IpAddr>,
+}
+
+/// A host, or what else is behind its interface.
+#[derive(Clone, Debug, Default)]
+struct Station {
+    addresses: Vec<IpAddr>,
+    /// The Ethernet address that it sent from last.
+    mac: Option<[u8; 6]>,
+}
+
+/// Whom a frame goes to that no switch takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum To {
+    Host(usize),
+    /// Every host but the one that it comes from.
+    Others,
+    Nobody,
+}
+
+impl Stations {
+    /// Most addresses of a host: those beyond are never learned, and frames to them go to all.
+    pub const ADDRESSES: usize = 32;
+
+    pub fn new(hosts: usize) -> Self {
+        Self { hosts: vec![Station::default(); hosts], at: HashMap::new(), own: HashSet::new() }
+    }
+
+    /// Takes a frame that came from a host. Returns an address that is its from now on and was not before, and whom the frame goes to.
+    pub fn hear(&mut self, from: usize, frame: &[u8]) -> (Option<IpAddr>, To) {
+        let Some(seen) = Seen::of(frame) else { return (None, To::Nobody) };
+        let learned = seen.source.filter(|address| self.learn(from, *address, seen.mac));
+        let to = match self.at.get(&seen.destination) {
+            Some(host) if *host == from => To::Nobody,
+            Some(host) => To::Host(*host),
+            None => To::Others,
+        };
+        (learned, to)
+    }
+
+    /// Notes that an address is a host's. Returns whether that is news; an address that was another's has moved.
+    pub fn learn(&mut self, host: usize, address: IpAddr, mac: [u8; 6]) -> bool {
+        if !is_of_one_host(address) || self.own.contains(&address) || mac[0] & 1 != 0 {
+            return false;
+        }
+        let Station { addresses, mac: own } = &mut self.hosts[host];
+        *own = Some(mac);
+        if addresses.contains(&address) || addresses.len() >= Self::ADDRESSES {
+            return false;
+        }
+        addresses.push(address);
+        if let Some(before) = self.at.insert(address, host) {
+            self.hosts[before].addresses.retain(|other| *other != address);
+        }
+        true
+    }
+
+    /// Takes the machine's own addresses. Returns those that are new, and those that are gone.
+    pub fn set_own(&mut self, own: HashSet<IpAddr>) -> [Vec<IpAddr>; 2] {
+        let new = own.difference(&self.own).copied().collect();
+        let gone = self.own.difference(&own).copied().collect();
+        for address in &own {
+            if let Some(host) = self.at.remove(address) {
+                self.hosts[host].addresses.retain(|other| other != address);
+            }
+        }
+        self.own = own;
+        [new, gone]
+    }
+
+    /// The addresses of a host.
+    pub fn addresses(&self, host: usize) -> &[IpAddr] {
+        &self.hosts[host].addresses
+    }
+
+    /// The Ethernet address at the other end of a host's cable.
+    pub fn mac(&self, host: usize) -> Option<[u8; 6]> {
+        self.hosts[host].mac
+    }
+}
+
+/// Whether an address can be that of one host.
+fn is_of_one_host(address: IpAddr) -> bool {
+    let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    !(address.is_unspecified() || address.is_loopback() || address.is_multicast() || is_broadcast)
+}
+
+/// What a frame says of who sent it and whom it is for.
+struct Seen {
+    mac: [u8; 6],
+    source: Option<IpAddr>,
+    destination: IpAddr,
+}
+
+impl Seen {
+    fn of(frame: &[u8]) -> Option<Self> {
+        let v4 = |at: usize| Some(IpAddr::from(*frame.get(at..)?.first_chunk::<4>()?));
+        let v6 = |at: usize| Some(IpAddr::from(*frame.get(at..)?.first_chunk::<16>()?));
+        let (source, destination) = match *frame.get(12..)?.first_chunk()? {
+            [0x08, 0x06] => (v4(28)?, v4(38)?),
+            [0x08, 0x00] => (v4(26)?, v4(30)?),
+            [0x86, 0xdd] => (v6(22)?, v6(38)?),
+            _ => return None,
+        };
+        // A question of neighbour discovery goes to a group, and an answer may come from another address than it tells of.
+        let destination = neighbour_of(frame).map_or(destination, address_of);
+        let answers = destination.is_ipv6() && frame.get(20) == Some(&58) && frame.get(54) == Some(&136);
+        let source = if answers { v6(62)? } else { source };
+        Some(Self { mac: *frame.get(6..)?.first_chunk()?, source: Some(source), destination })
+    }
+}
+
+fn address_of([high, low]: Address) -> IpAddr {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&high.to_ne_bytes());
+    bytes[8..].copy_from_slice(&low.to_ne_bytes());
+    IpAddr::V6(bytes.into()).to_canonical()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+
+    use super::*;
+
+    const MACS: [[u8; 6]; 3] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 3]];
+
+    fn v4(host: u8) -> IpAddr {
+        [10, 0, 0, host].into()
+    }
+
+    /// An ARP frame of a host that tells its own address and asks for, or answers, another.
+    fn arp(mac: [u8; 6], own: IpAddr, other: IpAddr) -> Vec<u8> {
+        let bytes = |address| match address {
+            IpAddr::V4(address) => Ipv4Addr::octets(&address),
+            IpAddr::V6(_) => unreachable!(),
+        };
+        [&[0xff; 6][..], &mac, &[8, 6], &[0; 14], &bytes(own), &[0; 6], &bytes(other), &[0; 18]].concat()
+    }
+
+    /// Neighbour discovery of such a type from `source` to `destination`, about `target`.
+    fn nd(kind: u8, [source, destination, target]: [Ipv6Addr; 3]) -> Vec<u8> {
+        let head = [&MACS[1][..], &MACS[0], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 58, 255]].concat();
+        [&head[..], &source.octets(), &destination.octets(), &[kind, 0, 0, 0, 0, 0, 0, 0], &target.octets()].concat()
+    }
+
+    #[test]
+    fn whoever_asks_is_known_and_whoever_is_unknown_is_asked_of_all() {
+        let mut stations = Stations::new(3);
+        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(2))), (Some(v4(1)), To::Others));
+        assert_eq!(stations.hear(1, &arp(MACS[1], v4(2), v4(1))), (Some(v4(2)), To::Host(0)));
+        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(2))), (None, To::Host(1)));
+        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(1))), (None, To::Nobody), "its own");
+        assert_eq!((stations.mac(0), stations.mac(2)), (Some(MACS[0]), None));
+        assert_eq!(stations.hear(0, &[0; 60]), (None, To::Nobody));
+    }
+
+    #[test]
+    fn an_address_moves_and_none_is_of_two_hosts_or_the_machines() {
+        let mut stations = Stations::new(3);
+        stations.learn(0, v4(1), MACS[0]);
+        assert!(stations.learn(2, v4(1), MACS[2]));
+        assert!(stations.addresses(0).is_empty() && stations.addresses(2) == [v4(1)]);
+        assert_eq!(stations.hear(1, &arp(MACS[1], v4(2), v4(1))).1, To::Host(2));
+        assert_eq!(stations.set_own([v4(1), v4(9)].into()).map(|list| list.len()), [2, 0]);
+        assert!(stations.addresses(2).is_empty());
+        assert!(!stations.learn(0, v4(9), MACS[0]), "the machine's");
+        assert_eq!(stations.set_own([v4(9)].into()), [vec![], vec![v4(1)]]);
+        for strange in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "127.0.0.1", "::", "ff02::1"] {
+            assert!(!stations.learn(0, strange.parse().unwrap(), MACS[0]), "{strange}");
+        }
+        assert!(!stations.learn(0, v4(7), [0xff; 6]), "a group's Ethernet address");
+    }
+
+    #[test]
+    fn a_host_that_takes_every_address_fills_only_its_own_table() {
+        let mut stations = Stations::new(2);
+        let learned = (0..=u16::MAX).filter(|n| {
+            let [high, low] = n.to_be_bytes();
+            stations.learn(0, [11, 0, high, low].into(), MACS[0])
+        });
+        assert_eq!(learned.count(), Stations::ADDRESSES);
+        assert!(stations.learn(1, v4(2), MACS[1]));
+    }
+
+    #[test]
+    fn neighbour_discovery_tells_targets() {
+        let mut stations = Stations::new(2);
+        let [one, two]: [Ipv6Addr; 2] = ["fe80::1".parse().unwrap(), "fd00::2".parse().unwrap()];
+        let group = "ff02::1:ff00:2".parse().unwrap();
+        assert_eq!(stations.hear(0, &nd(135, [one, group, two])), (Some(one.into()), To::Others));
+        assert_eq!(stations.hear(1, &nd(136, ["fe80::9".parse().unwrap(), one, two])), (Some(two.into()), To::Host(0)));
+        assert_eq!(stations.hear(0, &nd(135, [one, group, two])), (None, To::Host(1)));
+        let tentative = nd(135, [Ipv6Addr::UNSPECIFIED, group, two]);
+        assert_eq!(stations.hear(0, &tentative), (None, To::Host(1)), "a host that asks whether an address is free");
+    }
+}

@@ -1,0 +1,296 @@
+//! `spray switch`: a scenario's switches between interfaces that the test made by `ip`, as a user's machine has them.
+
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use spray_test_support::{Folder, text};
+use spray_tests::running::{Running, both_ways, content, inbox, payload, wait_until};
+use spray_tests::{scenarios, spray, turn};
+
+const HOSTS: usize = 4;
+
+/// A machine with four interfaces, `p0` to `p3`, and four hosts at their other ends, each in a namespace of its own.
+struct Machines {
+    prefix: String,
+    name: String,
+}
+
+fn ip(arguments: &str) -> Output {
+    let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "ip {arguments}: {}", text(&output.stderr));
+    output
+}
+
+/// Runs `spray` and returns its exit code, and what it said on standard output and on standard error.
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    let output = spray().args(arguments).stdin(Stdio::null()).output().unwrap();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+impl Machines {
+    /// Host `n` has 10.79.0.(n + 1) and fd79::(n + 1). The namespaces are none that `spray clean` takes for its own.
+    fn new(name: &str) -> Self {
+        let this = Self {
+            prefix: format!("test-{}-{name}", std::process::id()),
+            name: format!("{name}-{}", std::process::id()),
+        };
+        ip(&format!("netns add {}", this.machine()));
+        for host in 0..HOSTS {
+            let (own, machine) = (this.host(host), this.machine());
+            ip(&format!("netns add {own}"));
+            ip(&format!("link add p{host} netns {machine} type veth peer name eth0 netns {own}"));
+            ip(&format!("-n {machine} link set p{host} up"));
+            ip(&format!("-n {own} link set eth0 up"));
+            ip(&format!("-n {own} address add 10.79.0.{}/24 dev eth0", host + 1));
+            ip(&format!("-n {own} address add fd79::{}/64 dev eth0 nodad", host + 1));
+        }
+        this
+    }
+
+    fn machine(&self) -> String {
+        format!("{}-box", self.prefix)
+    }
+
+    fn host(&self, host: usize) -> String {
+        format!("{}{host}", self.prefix)
+    }
+
+    fn address(host: usize, v6: bool) -> IpAddr {
+        let number = host as u16 + 1;
+        if v6 { [0xfd79, 0, 0, 0, 0, 0, 0, number].into() } else { [10, 79, 0, number as u8].into() }
+    }
+
+    /// The arguments of a switch with all ports.
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments: Vec<String> = ["switch", "--json", "-q", "--name", &self.name].map(Into::into).into();
+        arguments.push(scenarios().join("pod.toml").display().to_string());
+        for host in 0..HOSTS {
+            arguments.extend(["--port".into(), format!("h{host}=p{host}@{}", self.machine())]);
+        }
+        arguments
+    }
+
+    /// Has the switches stand between the hosts.
+    fn switch(&self, more: &[&str]) -> Value {
+        let arguments = self.arguments();
+        let all: Vec<&str> = arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
+        let (code, said, errors) = run(&all);
+        assert!(code == 0 && errors.is_empty(), "{code}: {errors}");
+        serde_json::from_str(&said).unwrap()
+    }
+
+    fn shown(&self) -> Value {
+        let (code, said, errors) = run(&["switch", "--json", "--name", &self.name]);
+        assert_eq!(code, 0, "{errors}");
+        serde_json::from_str(&said).unwrap()
+    }
+
+    fn links(&self, links: &str, changes: &[&str]) -> Vec<Value> {
+        let (code, said, errors) = run(&[&["link", "--name", &self.name, "--json", links][..], changes].concat());
+        assert_eq!(code, 0, "{errors}");
+        serde_json::from_str::<Value>(&said).unwrap()["links"].as_array().unwrap().clone()
+    }
+
+    fn sum(&self, links: &str, field: &str) -> u64 {
+        self.links(links, &[]).iter().map(|link| link[field].as_u64().unwrap()).sum()
+    }
+
+    /// A command in a namespace.
+    fn command(namespace: &str, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", namespace, program]);
+        command
+    }
+
+    /// What the kernel says of the machine's interfaces.
+    fn interfaces(&self) -> String {
+        text(&ip(&format!("-n {} -d link show type veth", self.machine())).stdout)
+    }
+
+    /// The machine's interfaces are as they were made.
+    fn assert_as_it_was(&self) {
+        wait_until("the interfaces to be as they were", || {
+            let interfaces = self.interfaces();
+            !interfaces.contains("xdp") && !interfaces.contains("promiscuity 1")
+        });
+        assert!(!spray_testbed::control(&self.name).exists());
+    }
+
+    fn down(&self) {
+        let (code, said, errors) = run(&["down", &self.name]);
+        assert!(code == 0 && said.contains(&self.name), "{errors}");
+        self.assert_as_it_was();
+    }
+}
+
+impl Drop for Machines {
+    fn drop(&mut self) {
+        // In a test that passes it has gone already.
+        let _ = spray().args(["down", &self.name]).output();
+        let all = (0..HOSTS).map(|host| self.host(host)).chain([self.machine()]);
+        all.for_each(|name| drop(Command::new("ip").args(["netns", "del", &name]).output()));
+    }
+}
+
+/// Runs `work` in a namespace; sockets that it makes stay there.
+fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
+    let namespace = std::fs::File::open(Path::new("/run/netns").join(namespace)).unwrap();
+    let enter = || {
+        setns(namespace, CloneFlags::CLONE_NEWNET).unwrap();
+        work()
+    };
+    std::thread::scope(|scope| scope.spawn(enter).join().unwrap())
+}
+
+/// Sends bytes both ways at once over a TCP connection of the kernel's between two namespaces, and compares them.
+fn exchange(from: &str, to: &str, address: IpAddr, bytes: usize) {
+    let listener = inside(to, || TcpListener::bind(SocketAddr::new(address, 0))).unwrap();
+    let address = listener.local_addr().unwrap();
+    let near = inside(from, || TcpStream::connect_timeout(&address, Duration::from_secs(30))).unwrap();
+    let (far, _) = listener.accept().unwrap();
+    both_ways([near, far], bytes);
+}
+
+#[test]
+fn hosts_find_each_other_and_the_machine_stays_reachable() {
+    let Some(_turn) = turn() else { return };
+    let machines = Machines::new("find");
+    ip(&format!("-n {} address add 10.79.0.9/24 dev p1", machines.machine()));
+    let shown = machines.switch(&[]);
+    assert_eq!(shown["hosts"][2]["interface"], format!("p2@{}", machines.machine()));
+    for v6 in [false, true] {
+        exchange(&machines.host(0), &machines.host(2), Machines::address(2, v6), 1_000_000);
+        exchange(&machines.host(3), &machines.host(0), Machines::address(0, v6), 100_000);
+    }
+    exchange(&machines.host(1), &machines.machine(), [10, 79, 0, 9].into(), 100_000);
+    let learned = machines.shown()["hosts"][0]["addresses"].to_string();
+    assert!(learned.contains("10.79.0.1") && learned.contains("fd79::1"), "{learned}");
+    assert!(!machines.shown()["hosts"].to_string().contains("10.79.0.9"), "the machine's own is no host's");
+    let bytes = machines.sum("leaf0->spine*", "bytes");
+    assert!((2_000_000..4_000_000).contains(&bytes), "{bytes}");
+    assert_eq!(machines.sum("h1->leaf0", "bytes"), 0, "what is for the machine goes through no switch");
+    assert_eq!(machines.sum("*", "drops_ttl"), 0);
+    machines.down();
+    assert_eq!(run(&["down", &machines.name]).0, 2);
+}
+
+#[test]
+fn our_transport_sprays_over_links_that_fail_and_ports_that_are_pulled() {
+    let Some(_turn) = turn() else { return };
+    let (machines, folder) = (Machines::new("spray"), Folder::new());
+    machines.switch(&[]);
+    let (file, out) = (payload(&folder, 64 << 20), inbox(&folder));
+    let own = spray().get_program().to_str().unwrap().to_string();
+    let mut receiver = Machines::command(&machines.host(2), &own);
+    receiver.args(["recv", "--insecure", "--interface", "eth0", "--from", "10.79.0.3", "--out"]).arg(&out);
+    let mut receiver = Running(receiver.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()).listening();
+    let mut sender = Machines::command(&machines.host(0), &own);
+    sender.arg("send").arg(&file).args(["--insecure", "--interface", "eth0", "--from", "10.79.0.1"]);
+    sender.args(["--to", "10.79.0.3", "--timeout", "30"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut sender = Running(sender.spawn().unwrap());
+    wait_until("data on both spines", || {
+        ["leaf0->spine0", "leaf0->spine1"].iter().all(|link| machines.sum(link, "bytes") > 200_000)
+    });
+    machines.links("leaf0-spine1", &["silent"]);
+    let host = machines.host(2);
+    ip(&format!("-n {host} link set eth0 down"));
+    wait_until("the link to be down", || machines.links("leaf1->h2", &[])[0]["state"] == "down");
+    ip(&format!("-n {host} link set eth0 up"));
+    wait_until("the link to be up", || machines.links("leaf1->h2", &[])[0]["state"] == "up");
+    let (sent, received) = (sender.end().success(), receiver.end().success());
+    assert!(sent && received, "{}{}", sender.said(), receiver.said());
+    assert!(std::fs::read(&file).unwrap() == std::fs::read(out.join("payload")).unwrap());
+    assert!(machines.sum("leaf0->spine1", "drops_silent") > 0);
+    machines.down();
+}
+
+/// Hosts of two networks whose router the machine is: the kernel's neighbours tell where they are.
+#[test]
+fn hosts_of_other_networks_are_routed() {
+    let Some(_turn) = turn() else { return };
+    let machines = Machines::new("routed");
+    let machine = machines.machine();
+    for (host, net) in [(0, 80), (2, 81)] {
+        let own = machines.host(host);
+        ip(&format!("-n {machine} address add 10.{net}.0.9/24 dev p{host}"));
+        ip(&format!("-n {own} address flush dev eth0"));
+        ip(&format!("-n {own} address add 10.{net}.0.1/24 dev eth0"));
+        ip(&format!("-n {own} route add default via 10.{net}.0.9"));
+    }
+    let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward";
+    assert!(Machines::command(&machine, "sh").args(["-c", forward]).status().unwrap().success());
+    machines.switch(&[]);
+    exchange(&machines.host(0), &machines.host(2), [10, 81, 0, 1].into(), 10_000);
+    wait_until("both hosts to be known", || {
+        let hosts = machines.shown()["hosts"].to_string();
+        hosts.contains("10.80.0.1") && hosts.contains("10.81.0.1")
+    });
+    let before = machines.sum("leaf0->spine*", "bytes");
+    exchange(&machines.host(0), &machines.host(2), [10, 81, 0, 1].into(), 500_000);
+    let bytes = machines.sum("leaf0->spine*", "bytes") - before;
+    assert!((500_000..700_000).contains(&bytes), "{bytes}");
+    // Four switches' ports take a TTL each; the host's own link none.
+    let ttl = |count: u8| {
+        let near = inside(&machines.host(0), || std::net::UdpSocket::bind("10.80.0.1:0")).unwrap();
+        let far = inside(&machines.host(2), || std::net::UdpSocket::bind("10.81.0.1:0")).unwrap();
+        near.set_ttl(count.into()).unwrap();
+        far.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        near.send_to(&content(1, 100), far.local_addr().unwrap()).unwrap();
+        far.recv_from(&mut [0; 200]).is_ok()
+    };
+    assert!(ttl(4) && !ttl(3), "leaf0, spine and leaf1 take one each");
+    machines.down();
+}
+
+#[test]
+fn a_kill_leaves_nothing_on_the_interfaces() {
+    let Some(_turn) = turn() else { return };
+    let machines = Machines::new("kill");
+    let shown = machines.switch(&[]);
+    let interfaces = machines.interfaces();
+    assert!(interfaces.contains("xdp") && interfaces.contains("promiscuity 1"), "{interfaces}");
+    kill(Pid::from_raw(shown["pid"].as_u64().unwrap() as i32), Signal::SIGKILL).unwrap();
+    wait_until("the end of the process", || !spray_testbed::standing().contains(&machines.name));
+    let (code, said, errors) = run(&["clean"]);
+    assert!(code == 0 && said.contains(&machines.name), "{said}{errors}");
+    machines.assert_as_it_was();
+}
+
+#[test]
+fn what_cannot_be_had_is_told_before_anything_is_attached() {
+    let Some(_turn) = turn() else { return };
+    let machines = Machines::new("refused");
+    let machine = machines.machine();
+    ip(&format!("-n {machine} link add busy type veth peer name other"));
+    ip(&format!("-n {machine} link set busy up"));
+    let all = machines.arguments();
+    let refused = |host: usize, port: &str, why: &str| {
+        let mut arguments: Vec<&str> = all.iter().map(String::as_str).collect();
+        arguments[7 + 2 * host] = port;
+        let (code, said, errors) = run(&arguments);
+        assert!(code == 2 && said.is_empty() && errors.contains(why), "{port}: {code}: {said}{errors}");
+        machines.assert_as_it_was();
+    };
+    refused(3, &format!("h3=nope@{machine}"), "there is no interface nope");
+    refused(3, "h3=eth0@nowhere", "there is no network namespace nowhere");
+    refused(3, &format!("h9=p3@{machine}"), "the scenario has no host `h9`; its hosts: h0, h1, h2, h3");
+    refused(3, &format!("h2=p3@{machine}"), "host `h2` needs one port");
+    refused(3, &format!("h3=p2@{machine}"), "is the port of two hosts, h2 and h3");
+    refused(3, &format!("h3=other@{machine}"), "interface other is down");
+    refused(3, "h3", "HOST=INTERFACE");
+    let mut arguments: Vec<&str> = all.iter().map(String::as_str).collect();
+    arguments.extend(["--set", "topology.host_gbps=10"]);
+    let (code, _, errors) = run(&arguments);
+    assert!(code == 2 && errors.contains("--set topology.host_gbps=9.5"), "{errors}");
+    // Another's program stays.
+    machines.switch(&[]);
+    let (code, _, errors) = run(&[&["switch", "--name", "another"][..], &arguments[5..arguments.len() - 2]].concat());
+    assert!(code == 2 && errors.contains("`standing`, held by spray"), "{errors}");
+    machines.down();
+}
