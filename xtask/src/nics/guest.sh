@@ -205,6 +205,52 @@ step_second() {
     if [ $sent = 0 ] && [ $code = 2 ] && grep -q 'is busy' /tmp/second; then good "refused"; else bad "exit $code, the first sender's $sent: \`$(said second)\`"; fi
 }
 
+# The first NIC is a port of a switch, and so is a veth: the other NIC sends through both to a host behind the veth, and gets a file from it.
+step_switch() {
+    unshare -n sleep 1000 &
+    local host=$!
+    sleep 0.5
+    $IP address flush dev eth0
+    $IP link add port1 type veth peer name eth0 netns $host
+    $IP link set port1 up
+    nsenter -t $host -n $IP address add 10.0.0.3/24 dev eth0
+    nsenter -t $host -n $IP link set eth0 up
+    away $IP neigh flush dev eth1
+    local failed=""
+    spray switch /switch.toml --port h0=eth0 --port h1=port1 > /tmp/switch 2>&1 || failed="it does not stand"
+    await both_up; sleep 0.5
+    through "nsenter -t $host -n" eth0 10.0.0.3 away eth1 || failed="$failed towards the veth"
+    through away eth1 $THERE "nsenter -t $host -n" eth0 || failed="$failed towards the NIC"
+    spray link > /tmp/link 2>&1
+    spray down > /tmp/down 2>&1
+    show switch link down
+    local sprayed=$(awk '/^leaf.->spine/ && $5 > 0.3 { n++ } END { print n + 0 }' /tmp/link)
+    local left=$($IP -d link show eth0 | grep -c 'xdp\|promiscuity [1-9]')
+    kill $host
+    $IP link del port1 2> /dev/null
+    fresh
+    if [ -n "$failed" ]; then bad "$failed: \`$(said send)\`"
+    elif [ $sprayed != 4 ]; then bad "only $sprayed of four links between switches were used"
+    elif [ $left != 0 ]; then bad "something stays on the NIC"
+    else good "verified both ways"; fi
+}
+
+# Takes a file through the switch: to an interface of an address beside $1, from one beside $4.
+through() {
+    rm -rf /tmp/in; mkdir /tmp/in
+    head -c 3000000 /dev/urandom > /tmp/file
+    $1 timeout 60 spray recv --insecure --interface $2 --out /tmp/in > /tmp/recv 2>&1 &
+    local receiver=$!
+    await attached "$1" $2; await both_up; sleep 0.5
+    $4 timeout 60 spray send /tmp/file --insecure --interface $5 --to $3 --timeout 30 > /tmp/send 2>&1
+    sent=$?
+    [ $sent = 0 ] || kill $receiver 2> /dev/null
+    wait $receiver && [ $sent = 0 ]
+    local code=$?
+    show send recv
+    return $code
+}
+
 # Bare AF_XDP frames against the same length of ours, on one queue of each NIC.
 step_bare() {
     # Linux 6.18 crashes in it.
