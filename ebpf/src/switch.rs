@@ -6,8 +6,8 @@
 use aya_ebpf::bindings::xdp_action::{XDP_ABORTED, XDP_DROP, XDP_PASS};
 use aya_ebpf::btf_maps::{Array, DevMap, HashMap, PerCpuArray, XskMap};
 use aya_ebpf::helpers::{bpf_ktime_get_ns, bpf_xdp_adjust_head, bpf_xdp_adjust_tail};
-use aya_ebpf::macros::{btf_map, xdp};
-use aya_ebpf::programs::XdpContext;
+use aya_ebpf::macros::{btf_map, tracepoint, xdp};
+use aya_ebpf::programs::{TracePointContext, XdpContext};
 use spray_ebpf::{CpuWord, SharedWord, XdpPacket, ingress_ifindex};
 use spray_pipeline::bins::{Bin, Crossing};
 use spray_pipeline::config::{Globals, PortConfig};
@@ -18,7 +18,7 @@ use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
 use spray_pipeline::scheme::{self, Look, Measure, NO_PORT, OPEN, Part};
 use spray_pipeline::shim::{Shim, Shimmed};
-use spray_pipeline::standing::{Door, Side, TICKET_BYTES, Ticket};
+use spray_pipeline::standing::{Cable, Door, Side, TICKET_BYTES, Ticket};
 use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, Tables, Verdict, View};
@@ -63,6 +63,10 @@ static DOORS: HashMap<u32, Door, 1> = HashMap::new();
 /// The sockets of whoever holds frames there, by door.
 #[btf_map(name = "holders")]
 static HOLDERS: XskMap<1> = XskMap::new();
+
+/// The Ethernet addresses of routed frames, by port.
+#[btf_map(name = "cables")]
+static CABLES: Array<Cable, 1> = Array::new();
 
 /// What the switches tell each other about the frame that this CPU is at.
 #[btf_map(name = "trail")]
@@ -344,10 +348,16 @@ pub fn standing(context: XdpContext) -> u32 {
     let now_ps = || unsafe { bpf_ktime_get_ns() }.wrapping_mul(1000);
     let (verdict, due_ps) = spray_pipeline::process_any(&Maps, &mut packet, routed, entry, now_ps);
     match verdict {
-        Verdict::Redirect { port, trimmed_len } if trimmed_len == 0 || cut(&context, trimmed_len) => {
-            hand_over(&context, Ticket { due_ps, port, routed })
+        Verdict::Redirect { port, trimmed_len } => {
+            if trimmed_len != 0 && !cut(&context, trimmed_len) {
+                return XDP_ABORTED;
+            }
+            if routed && CABLES.get(port).is_none_or(|cable| cable.write(&mut packet).is_none()) {
+                return XDP_DROP;
+            }
+            let at_once = door().is_some_and(|door| door.at_once != 0);
+            if at_once { redirect(&context, port, 0) } else { hand_over(&context, Ticket { due_ps, port }) }
         }
-        Verdict::Redirect { .. } => XDP_ABORTED,
         Verdict::Drop(_) => XDP_DROP,
         Verdict::Pass => match door().map(|door| door.side_of_unknown(&packet)) {
             Some(Side::Bridge) => hand_over(&context, BRIDGED),
@@ -357,7 +367,7 @@ pub fn standing(context: XdpContext) -> u32 {
 }
 
 /// The ticket of frames that the switches do not take.
-const BRIDGED: Ticket = Ticket { due_ps: 0, port: NO_PORT, routed: false };
+const BRIDGED: Ticket = Ticket { due_ps: 0, port: NO_PORT };
 
 /// Hands a frame to whoever holds what comes by its interface and queue.
 #[inline(always)]
@@ -374,6 +384,29 @@ fn hand_over(context: &XdpContext, ticket: Ticket) -> u32 {
     // SAFETY: the context is the kernel's.
     let queue = unsafe { (*context.ctx).rx_queue_index };
     HOLDERS.redirect(door.holder + queue, XDP_DROP.into()).unwrap_or(XDP_DROP)
+}
+
+/// Frames that drivers did not send although the switches had sent them on.
+#[btf_map(name = "missed_frames")]
+static MISSED_FRAMES: PerCpuArray<u64, 1> = PerCpuArray::new();
+
+/// Counts what drivers do not send of redirected frames, to interfaces of the fabric.
+#[tracepoint(category = "xdp", name = "xdp_devmap_xmit")]
+pub fn missed(context: TracePointContext) -> u32 {
+    // The offsets of `to_ifindex` and `drops`, as tracefs shows them.
+    const TO: usize = 16;
+    const DROPS: usize = 20;
+    // SAFETY: the kernel hands in a record of that layout.
+    let (to, drops) = unsafe { (context.read_at::<u32>(TO), context.read_at::<i32>(DROPS)) };
+    if let (Ok(to), Ok(drops)) = (to, drops)
+        // SAFETY: as in `standing`.
+        && unsafe { DOORS.get(to) }.is_some()
+        && let Some(count) = MISSED_FRAMES.get_ptr_mut(0)
+    {
+        // SAFETY: this CPU's own.
+        unsafe { *count += drops.max(0) as u64 };
+    }
+    0
 }
 
 /// Entry point on every interface of the chassis.

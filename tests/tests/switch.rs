@@ -176,6 +176,8 @@ fn hosts_find_each_other_and_the_machine_stays_reachable() {
     assert!((2_000_000..4_000_000).contains(&bytes), "{bytes}");
     assert_eq!(machines.sum("h1->leaf0", "bytes"), 0, "what is for the machine goes through no switch");
     assert_eq!(machines.sum("*", "drops_ttl"), 0);
+    let (code, _, errors) = run(&["shell", "h0", "--name", &machines.name, "--", "true"]);
+    assert!(code == 2 && errors.contains("h0 is another machine, behind p0@"), "{errors}");
     machines.down();
     assert_eq!(run(&["down", &machines.name]).0, 2);
 }

@@ -27,7 +27,7 @@ const QEMU_SUITE: &str = "bookworm-backports";
 const UNPACKED: [&str; 3] = ["qemu-system-x86", "ipxe-qemu", "ethtool"];
 /// What runs in `cargo xtask ci`: the rows, and the columns.
 const IN_TESTS: [&str; 2] = ["igb", "virtio-net 2 rss"];
-const STEPS_IN_TESTS: [&str; 3] = ["doctor", "copy", "zero_copy"];
+const STEPS_IN_TESTS: [&str; 4] = ["doctor", "copy", "zero_copy", "switch"];
 /// Longer than a row whose every step runs into its limit.
 const SECONDS: u32 = 420;
 
@@ -85,8 +85,8 @@ impl Rig {
         let kernel = lists.fetch(KERNEL, &folder)?;
         let (initrd, image) = (folder.join("initrd"), folder.join("vmlinuz"));
         let script = include_str!("nics/guest.sh");
-        let content =
-            Content { kernel: &kernel, programs: &programs(&tools, &folder, bare)?, tools: &tools, files: &[], script };
+        let (programs, files) = (programs(&tools, &folder, bare)?, [("switch.toml", include_str!("nics/switch.toml"))]);
+        let content = Content { kernel: &kernel, programs: &programs, tools: &tools, files: &files, script };
         initrd::write(&initrd, &content)?;
         std::fs::copy(&kernel.image, &image).map_err(|error| Failure::of_file(&image, &error))?;
         // Half a gigabyte.

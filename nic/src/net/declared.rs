@@ -53,6 +53,12 @@ impl Declared {
         self.xdp & 2 != 0
     }
 
+    /// Whether it sends frames that programs on other interfaces redirect to it.
+    #[must_use]
+    pub const fn sends(&self) -> bool {
+        self.xdp & 4 != 0
+    }
+
     /// Whether sockets share their memory with the driver.
     #[must_use]
     pub const fn zero_copy(&self) -> bool {
@@ -166,6 +172,6 @@ mod tests {
         }
         let most = Declared { xdp: 0b10_1011, ..Declared::default() };
         assert_eq!(most.names(), ["basic", "redirect", "xsk-zerocopy", "rx-sg"]);
-        assert!(most.native() && most.redirect() && most.zero_copy() && most.fragments());
+        assert!(most.native() && most.redirect() && !most.sends() && most.zero_copy() && most.fragments());
     }
 }

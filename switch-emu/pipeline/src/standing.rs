@@ -1,7 +1,8 @@
 //! What a fabric that stands for anybody's traffic keeps beside the tables of switches: plain data, the same bytes in the kernel's maps and
 //! in memory.
 //!
-//! An XDP program cannot hold a frame. It hands each to a process that can, behind a ticket that says until when, and by which port.
+//! An XDP program cannot hold a frame. It hands each to a process that can, behind a ticket that says until when, and by which port; or it
+//! sends each on at once, where no process could hold as many.
 
 use spray_wire::switch_view::{Packet, neighbour_of};
 
@@ -19,6 +20,8 @@ pub struct Door {
     pub holder: u32,
     /// 1: the interface is the user's, whose kernel keeps what is not the fabric's. 0: the fabric has made it.
     pub given: u32,
+    /// 1: frames that the switches take are sent on at once. 0: they are held.
+    pub at_once: u32,
     /// The interface's Ethernet address, and two zeros.
     pub mac: [u8; 8],
 }
@@ -77,6 +80,28 @@ impl Door {
     }
 }
 
+/// The Ethernet addresses of a frame that switches have routed, as it leaves by a port.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cable {
+    /// Whom it goes to.
+    pub to: [u8; 6],
+    /// Whom it comes from.
+    pub from: [u8; 6],
+}
+
+impl Cable {
+    /// Writes them; `None` where the frame is too short, which none is that switches have taken.
+    #[inline(always)]
+    pub fn write(&self, packet: &mut (impl Packet + ?Sized)) -> Option<()> {
+        let head = packet.head_mut::<12>()?;
+        let (to, from) = head.split_at_mut(6);
+        to.copy_from_slice(&self.to);
+        from.copy_from_slice(&self.from);
+        Some(())
+    }
+}
+
 /// What stands before a frame while it is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
@@ -84,29 +109,25 @@ pub struct Ticket {
     pub due_ps: u64,
     /// The port that it leaves by; [`NO_PORT`](crate::scheme::NO_PORT): it is for the [`Side::Bridge`].
     pub port: u32,
-    /// Whether the switches have routed it.
-    pub routed: bool,
 }
 
 /// Bytes of a [`Ticket`].
-pub const TICKET_BYTES: usize = 16;
+pub const TICKET_BYTES: usize = 12;
 
 impl Ticket {
     /// Writes it before a frame.
     #[inline(always)]
     pub fn write(&self, head: &mut [u8; TICKET_BYTES]) {
-        head[..8].copy_from_slice(&self.due_ps.to_le_bytes());
-        head[8..12].copy_from_slice(&self.port.to_le_bytes());
-        head[12..].copy_from_slice(&u32::from(self.routed).to_le_bytes());
+        let (due, port) = (self.due_ps.to_le_bytes(), self.port.to_le_bytes());
+        head[..8].copy_from_slice(&due);
+        head[8..].copy_from_slice(&port);
     }
 
     /// Takes it from before a frame; `None` where there is none.
     pub fn read(frame: &[u8]) -> Option<(Self, &[u8])> {
         let (due, rest) = frame.split_first_chunk()?;
-        let (port, rest) = rest.split_first_chunk()?;
-        let (routed, frame) = rest.split_first_chunk()?;
-        let (due_ps, port) = (u64::from_le_bytes(*due), u32::from_le_bytes(*port));
-        Some((Self { due_ps, port, routed: u32::from_le_bytes(*routed) != 0 }, frame))
+        let (port, frame) = rest.split_first_chunk()?;
+        Some((Self { due_ps: u64::from_le_bytes(*due), port: u32::from_le_bytes(*port) }, frame))
     }
 }
 
@@ -116,17 +137,25 @@ mod tests {
 
     #[test]
     fn a_ticket_is_read_as_it_was_written() {
-        let ticket = Ticket { due_ps: 0x0102_0304_0506_0708, port: 0x090a_0b0c, routed: true };
+        let ticket = Ticket { due_ps: 0x0102_0304_0506_0708, port: 0x090a_0b0c };
         let mut frame = [7; TICKET_BYTES + 1];
         ticket.write(frame.first_chunk_mut().unwrap());
         assert_eq!(Ticket::read(&frame), Some((ticket, &[7][..])));
         assert_eq!(Ticket::read(&[0; TICKET_BYTES - 1]), None);
     }
 
+    #[test]
+    fn a_routed_frame_gets_both_addresses() {
+        let mut frame = [7; 14];
+        Cable { to: [1; 6], from: [2; 6] }.write(&mut frame[..]).unwrap();
+        assert_eq!(frame, [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 7, 7]);
+        assert_eq!(Cable::default().write(&mut frame[..11]), None);
+    }
+
     /// A door of the user's takes a frame for the fabric, the machine or the bridge; one that the fabric made always for the fabric.
     #[test]
     fn frames_go_to_their_side() {
-        let given = Door { switch: 0, own: 0, holder: 0, given: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
+        let given = Door { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
         let own = Door { given: 0, ..given };
         let to = |mac: [u8; 6]| {
             let mut frame = [0; 60];

@@ -12,7 +12,7 @@ pub struct Column {
 }
 
 /// The columns, in the order in which the script takes their steps.
-pub const COLUMNS: [Column; 11] = [
+pub const COLUMNS: [Column; 12] = [
     column("doctor", "doctor", "`spray doctor`"),
     column(
         "first",
@@ -39,6 +39,12 @@ pub const COLUMNS: [Column; 11] = [
     column("down_there", "receiver's link down", "the same of the receiver's"),
     column("mtu", "MTU 3800", "too large for these drivers' native XDP; what a user is told of it"),
     column("second", "second process", "another `spray recv` on an interface that has one; the first must go on"),
+    column(
+        "switch",
+        "switch",
+        "the first NIC and a veth are ports of `spray switch`; files of 3 MB from the second NIC to a host behind the veth, and back, \
+         over all links between the switches; then the NIC is as it was",
+    ),
     column(
         "bare",
         "of bare frames",

@@ -48,8 +48,10 @@ pub struct Shown {
     #[serde(default)]
     pub user: String,
     pub hosts: Vec<HostRow>,
-    /// Frames that the machine did not send on in time.
+    /// Frames that the machine did not send on, or not in time.
     pub lost_frames: u64,
+    /// Frames are sent on at once, and not held.
+    pub at_once: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

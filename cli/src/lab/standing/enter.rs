@@ -27,6 +27,9 @@ pub fn shell(arguments: &args::Shell) -> Outcome {
             hosts.join(", ")
         )));
     };
+    if !host.interface.is_empty() {
+        return Err(Failure::refused(format!("{} is another machine, behind {}", host.host, host.interface)));
+    }
     enter(host).map_err(|error| Failure::refused(format!("cannot enter the host {}: {error}", host.host)))?;
     let mut command = match arguments.command.split_first() {
         Some((program, rest)) => {

@@ -48,6 +48,9 @@ pub fn keep(arguments: &args::Up, ports: Option<&[GivenPort]>) -> Outcome {
     remark(&scenario);
     let listener = answer(&name.0)?;
     let socket = Socket(name.0);
+    if ports.is_none() {
+        remark_rates(&scenario);
+    }
     let standing = xdp::stand(&scenario, ports).map_err(|error| match error {
         EngineError::Refused(why) => Failure::refused(why),
         error => Failure::failed(error),
@@ -66,6 +69,10 @@ fn remark(scenario: &Scenario) {
     if !scenario.link_events.is_empty() || scenario.failures.is_some() {
         info!("the scenario's failures are not played; `spray link LINKS CHANGE` has links fail");
     }
+}
+
+/// Says that no machine carries the rates of a scenario in real time, between hosts of its own.
+fn remark_rates(scenario: &Scenario) {
     let fastest_bps = scenario.network.links.iter().map(|link| link.rate_bps).max().unwrap_or(0);
     if fastest_bps > MOST_BPS {
         let gbps = fastest_bps as f64 / 1e9;
@@ -157,7 +164,8 @@ impl Keeper {
             pid: std::process::id(),
             user: self.user.clone(),
             hosts: hosts.collect(),
-            lost_frames: self.standing.lost(),
+            lost_frames: self.standing.lost().unwrap_or(0),
+            at_once: self.standing.sends_at_once(),
         }
     }
 

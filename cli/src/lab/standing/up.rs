@@ -44,7 +44,8 @@ pub fn down(arguments: &args::Down) -> Outcome {
         Answer::Removed { namespaces, programs } => (namespaces, programs),
         other => return Err(strange(&other)),
     };
-    say!("removed {name}: {}", removed.join(", "));
+    let namespaces = if removed.is_empty() { String::new() } else { format!(": {}", removed.join(", ")) };
+    say!("removed {name}{namespaces}");
     if !programs.is_empty() {
         note!("spray: programs that ran in its hosts go on, without a network:");
         programs.iter().for_each(|program| note!("  {} in {}: {}", program.pid, program.host, program.command));
@@ -70,6 +71,11 @@ fn tell(shown: &Shown) -> Outcome {
         } else {
             say!("{:<12} {:<16} {:<24} {}", host.host, host.ipv4, host.ipv6, host.namespace);
         }
+    }
+    if shown.at_once {
+        say!(
+            "its links carry more than one thread holds: frames are sent on at once, and latencies are not the scenario's"
+        );
     }
     if shown.lost_frames > 0 {
         say!("this machine was too slow for {} frames, which are lost", shown.lost_frames);

@@ -15,6 +15,9 @@ pub enum ProgramError {
     /// The fabric does not fit the switches' tables.
     #[error(transparent)]
     Tables(#[from] spray_fabric::TablesError),
+    /// Frames that drivers do not send cannot be counted.
+    #[error("the tracepoint xdp:xdp_devmap_xmit: {0}")]
+    Tracepoint(#[source] libbpf_rs::Error),
     /// A test run failed.
     #[error("BPF test run: {0}")]
     TestRun(#[source] libbpf_rs::Error),

@@ -7,7 +7,7 @@ use spray_fabric::{Bin, ChassisCounters, PortCounters, Scheme, Tables};
 use spray_pipeline::config::{self as table, Globals, PortConfig};
 use spray_pipeline::queue::QUEUE_WORDS;
 use spray_pipeline::routes::{Group, SwitchConfig};
-use spray_pipeline::standing::Door;
+use spray_pipeline::standing::{Cable, Door};
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -28,6 +28,7 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> 
         ("bins", ports * tables.globals.bins.cells()),
         ("egress", ports),
         ("doors", ports),
+        ("cables", ports),
         ("holders", ports * MOST_QUEUES),
     ];
     for (name, entries) in sizes {
@@ -206,7 +207,7 @@ unsafe impl Pod for u32 {}
 unsafe impl Pod for u64 {}
 // SAFETY: integers.
 unsafe impl Pod for [[u64; QUEUE_WORDS]; 2] {}
-// SAFETY: (all eight) `repr(C)` structs of integers laid out without padding, pinned by the assertions below.
+// SAFETY: (all nine) `repr(C)` structs of integers laid out without padding, pinned by the assertions below.
 unsafe impl Pod for Globals {}
 // SAFETY: as above.
 unsafe impl Pod for Group {}
@@ -221,6 +222,8 @@ unsafe impl Pod for ChassisCounters {}
 // SAFETY: as above.
 unsafe impl Pod for Door {}
 // SAFETY: as above.
+unsafe impl Pod for Cable {}
+// SAFETY: as above.
 unsafe impl Pod for Bin {}
 
 const _: () = assert!(size_of::<Globals>() == 8 + 64 + 8 + 3 * 8);
@@ -228,4 +231,5 @@ const _: () = assert!(size_of::<PortConfig>() == 48 + 9 * 48);
 const _: () = assert!(size_of::<PortCounters>() == 15 * 8);
 const _: () = assert!(size_of::<ChassisCounters>() == 7 * 8);
 const _: () = assert!(size_of::<Bin>() == 7 * 8);
-const _: () = assert!(size_of::<Door>() == 4 * 4 + 8);
+const _: () = assert!(size_of::<Door>() == 5 * 4 + 8);
+const _: () = assert!(size_of::<Cable>() == 2 * 6);

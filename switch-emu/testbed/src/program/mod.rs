@@ -20,7 +20,7 @@ pub use error::ProgramError;
 pub use host::HostProgram;
 pub use router::{RouterProgram, Uplink};
 pub use spray_nic::xdp::{AttachMode, SteerProgram};
-pub use standing::Addresses;
+pub use standing::Hosts;
 pub use switch::SwitchProgram;
 
 #[cfg(test)]

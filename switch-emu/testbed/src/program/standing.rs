@@ -6,16 +6,21 @@ use std::os::fd::BorrowedFd;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use spray_fabric::{ChassisSpec, Port, Tables};
 use spray_nic::xdp::{self, AttachMode};
-use spray_pipeline::standing::{Door, KERNEL};
+use spray_pipeline::standing::{Cable, Door, KERNEL};
 
+use super::object::pod_bytes;
 use super::{ProgramError, SwitchProgram};
 
-/// Name of the entry point.
+/// Names of the entry points.
 const STANDING: &str = "standing";
+const MISSED: &str = "missed";
 
-/// The addresses of hosts, which the program asks for the destination of each packet.
+/// What the program asks of hosts while it runs: whose an address is, and how frames get to it.
 #[derive(Debug)]
-pub struct Addresses(MapHandle);
+pub struct Hosts {
+    addresses: MapHandle,
+    cables: MapHandle,
+}
 
 impl SwitchProgram {
     /// As [`SwitchProgram::load`], for a fabric that stands. Behind the fabric's ports come those of the hosts' own links. With `learned`
@@ -29,18 +34,38 @@ impl SwitchProgram {
         if learned.is_some() {
             tables.hosts.clear();
         }
-        Self::load_tables(tables, spec.outside_ports().collect(), (&[STANDING], learned.unwrap_or(0)))
+        let programs: &[&str] = if learned.is_some() { &[STANDING, MISSED] } else { &[STANDING] };
+        Self::load_tables(tables, spec.outside_ports().collect(), (programs, learned.unwrap_or(0)))
     }
 
     /// Attaches to an interface of the calling thread's network namespace. Its frames are lost until [`SwitchProgram::hold`] has a socket
-    /// for them. Returns how the program sits there, and why the driver has refused it where it has.
+    /// for them.
     ///
     /// # Errors
     /// As [`SwitchProgram::attach`].
-    pub fn open_door(&mut self, ifindex: u32, door: &Door) -> Result<(AttachMode, Option<&str>), ProgramError> {
+    pub fn open_door(&mut self, ifindex: u32, door: &Door) -> Result<AttachMode, ProgramError> {
         self.maps.set_door(ifindex, door)?;
-        let mode = self.attach_program(STANDING, ifindex)?;
-        Ok((mode, self.refusal()))
+        self.attach_program(STANDING, ifindex)
+    }
+
+    /// Counts from now on what drivers do not send of frames that go on at once, because their rings are full.
+    ///
+    /// # Errors
+    /// When the kernel has no such tracepoint, or no tracefs is mounted.
+    pub fn count_missed(&mut self) -> Result<(), ProgramError> {
+        let attached = self
+            .program(MISSED)?
+            .attach_tracepoint(libbpf_rs::TracepointCategory::Custom("xdp".into()), "xdp_devmap_xmit");
+        self.missed = Some(attached.map_err(ProgramError::Tracepoint)?);
+        Ok(())
+    }
+
+    /// Frames that drivers did not send; `None` where they are not counted.
+    ///
+    /// # Errors
+    /// [`xdp::ProgramError::Map`] when the kernel refuses.
+    pub fn missed(&self) -> Result<Option<u64>, ProgramError> {
+        self.missed.as_ref().map(|_| Ok(self.maps.read_percpu::<u64>("missed_frames", 0)?.iter().sum())).transpose()
     }
 
     /// Attaches anew where a door was opened, after somebody has set the interface down: some drivers forget the program meanwhile.
@@ -60,12 +85,12 @@ impl SwitchProgram {
         self.maps.set_holder(place, socket)
     }
 
-    /// The addresses of hosts.
+    /// What it asks of hosts.
     ///
     /// # Errors
     /// [`xdp::ProgramError::Map`] when the kernel refuses.
-    pub fn addresses(&self) -> Result<Addresses, ProgramError> {
-        self.maps.copy("hosts").map(Addresses)
+    pub fn hosts(&self) -> Result<Hosts, ProgramError> {
+        Ok(Hosts { addresses: self.maps.copy("hosts")?, cables: self.maps.copy("cables")? })
     }
 
     /// Takes the routes of `spec`'s fabric, of the same shape. Links, queues and counters stay as they are.
@@ -83,20 +108,20 @@ impl SwitchProgram {
     }
 }
 
-impl Addresses {
+impl Hosts {
     /// Has an address be a host's, by its number in the fabric.
     ///
     /// # Errors
     /// [`xdp::ProgramError::Map`] when there is no room.
     pub fn put(&self, address: IpAddr, host: u32) -> Result<(), ProgramError> {
-        let put = self.0.update(&key(address), &host.to_ne_bytes(), MapFlags::ANY);
+        let put = self.addresses.update(&key(address), &host.to_ne_bytes(), MapFlags::ANY);
         Ok(put.map_err(xdp::ProgramError::map("hosts"))?)
     }
 
     /// Has an address be the machine's own.
     ///
     /// # Errors
-    /// As [`Addresses::put`].
+    /// As [`Hosts::put`].
     pub fn put_own(&self, address: IpAddr) -> Result<(), ProgramError> {
         self.put(address, KERNEL)
     }
@@ -104,7 +129,16 @@ impl Addresses {
     /// Has an address be nobody's.
     pub fn remove(&self, address: IpAddr) {
         // It may have gone already.
-        let _ = self.0.delete(&key(address));
+        let _ = self.addresses.delete(&key(address));
+    }
+
+    /// Has routed frames that leave by a port have these Ethernet addresses.
+    ///
+    /// # Errors
+    /// [`xdp::ProgramError::Map`] when there is no such port.
+    pub fn put_cable(&self, port: usize, cable: &Cable) -> Result<(), ProgramError> {
+        let put = self.cables.update(&(port as u32).to_ne_bytes(), pod_bytes(cable), MapFlags::ANY);
+        Ok(put.map_err(xdp::ProgramError::map("cables"))?)
     }
 }
 

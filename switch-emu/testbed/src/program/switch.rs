@@ -3,7 +3,7 @@
 use super::ProgramError;
 use super::maps::{self, Maps};
 use super::object;
-use libbpf_rs::{Object, ProgramMut};
+use libbpf_rs::{Link, Object, ProgramMut};
 use spray_fabric::{ChassisCounters, ChassisSpec, LinkChange, PortCounters, PortSamples, Tables};
 use spray_nic::xdp::{self, AttachMode, Attachment};
 use spray_pipeline::queue::{QUEUE_WORDS, Queue};
@@ -20,6 +20,8 @@ pub struct SwitchProgram {
     pub(super) outside: Vec<usize>,
     /// By interface.
     attached: Vec<(u32, Attachment)>,
+    /// What counts frames that drivers do not send.
+    pub(super) missed: Option<Link>,
 }
 
 impl SwitchProgram {
@@ -47,7 +49,7 @@ impl SwitchProgram {
         })?;
         let maps = Maps::of(&object)?;
         maps.write(&tables)?;
-        Ok(Self { object, maps, tables, outside, attached: Vec::new() })
+        Ok(Self { object, maps, tables, outside, attached: Vec::new(), missed: None })
     }
 
     /// Replaces the tables and clears queues and counters, for another run over a fabric of the same shape.
@@ -100,7 +102,7 @@ impl SwitchProgram {
     }
 
     /// Why the driver of the interface that was attached to last did not take the program natively; `None` where it did.
-    pub(super) fn refusal(&self) -> Option<&str> {
+    pub fn refusal(&self) -> Option<&str> {
         self.attached.last()?.1.refusal.as_deref()
     }
 

@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use spray_fabric::Network;
 use spray_nic::net::Interface;
+use spray_nic::net::declared::Declared;
 use spray_nic::net::ethtool::Ethtool;
 
 use crate::RunError;
@@ -138,6 +139,31 @@ impl Given {
 
     fn is_same(&self, other: &Self) -> bool {
         self.index == other.index && self.mac == other.mac && self.port.namespace == other.port.namespace
+    }
+
+    /// Checks that it sends frames which the program on another interface sends on by it; `refusal` is why its driver does not take the program.
+    /// Runs in its namespace, with the program attached.
+    ///
+    /// # Errors
+    /// [`RunError::Port`] says what to do about it.
+    pub fn check_sends(&self, refusal: Option<&str>) -> Result<(), RunError> {
+        let wrong = |why: String| {
+            let Self { port, .. } = self;
+            Err(RunError::Port(format!(
+                "--port {}={port}: the scenario's links carry more than one thread holds, so that drivers have to send frames on by themselves; {why}",
+                port.host
+            )))
+        };
+        match (refusal, Declared::of(self.index)) {
+            (Some(why), _) => wrong(format!("this one does not take the program, it says: {why}")),
+            (None, Ok(declared)) if !declared.sends() => wrong(if self.is_software {
+                "a veth does so if its other end has an XDP program or GRO (`ethtool -K OTHER_END gro on`)".into()
+            } else {
+                "this one cannot (it does not declare ndo-xmit)".into()
+            }),
+            // Before Linux 6.3 drivers do not tell.
+            _ => Ok(()),
+        }
     }
 
     /// Runs `work` in the interface's network namespace.

@@ -24,28 +24,8 @@ use super::bridge::Bridge;
 use super::checksum;
 use crate::RunError;
 
-/// Where frames of a port go.
-#[derive(Clone, Copy, Debug)]
-pub struct Exit {
-    /// The socket of its interface's queue 0, and how many queues there are.
-    pub sockets: (usize, usize),
-    /// What becomes of their Ethernet addresses.
-    pub addresses: Rewrite,
-}
-
-/// What becomes of a frame's Ethernet addresses as it leaves.
-#[derive(Clone, Copy, Debug)]
-pub enum Rewrite {
-    /// It goes to this address.
-    To([u8; 6]),
-    /// They stay, unless switches have routed it: then it goes to what this host sends from, and comes from the port's own address.
-    Routed {
-        /// The host.
-        host: usize,
-        /// The port's own address.
-        from: [u8; 6],
-    },
-}
+/// Where frames of a port go: the socket of its interface's queue 0, and how many queues there are.
+pub type Exit = (usize, usize);
 
 /// A socket, as frames come by it.
 #[derive(Debug)]
@@ -141,7 +121,6 @@ struct Place {
     frame: FrameId,
     len: u32,
     port: u32,
-    routed: bool,
 }
 
 /// What is behind a socket.
@@ -188,9 +167,9 @@ impl Held {
             }
             for Received { frame, len, .. } in arrivals.drain(..) {
                 match Ticket::read(self.sockets[from].frame(&frame, len)) {
-                    Some((Ticket { due_ps, port, routed }, _)) if port != NO_PORT => {
+                    Some((Ticket { due_ps, port }, _)) if port != NO_PORT => {
                         self.count += 1;
-                        let place = Place { socket: from, frame, len, port, routed };
+                        let place = Place { socket: from, frame, len, port };
                         self.due.push(Reverse((due_ps / 1000, self.count, place)));
                         continue;
                     }
@@ -211,8 +190,7 @@ impl Held {
     fn bridge(&mut self, from: usize, frame: Vec<u8>) {
         let (Some(bridge), Some(host)) = (&mut self.bridge, self.sources[from].host) else { return };
         for port in bridge.hear(host, &frame) {
-            let Some(exit) = self.exits[port] else { continue };
-            let to = exit.sockets.0;
+            let Some((to, _)) = self.exits[port] else { continue };
             if let Some(copy) = room(&mut self.sockets[to]) {
                 let bytes = &mut self.sockets[to].frame_mut(&copy)[..frame.len()];
                 bytes.copy_from_slice(&frame);
@@ -245,10 +223,9 @@ impl Held {
         Ok(())
     }
 
-    /// Queues a frame for sending. Returns the socket that sends it; `None` when there is no room, or nobody knows where it goes.
+    /// Queues a frame for sending. Returns the socket that sends it; `None` when there is no room.
     fn send(&mut self, place: &Place) -> Option<usize> {
-        let exit = (*self.exits.get(place.port as usize)?)?;
-        let (first, queues) = exit.sockets;
+        let (first, queues) = (*self.exits.get(place.port as usize)?)?;
         // Frames of a flow come by one queue and go by one.
         let to = first + place.socket % queues;
         let copy = room(&mut self.sockets[to])?;
@@ -264,24 +241,8 @@ impl Held {
             to.frame_mut(&copy)[..bytes.len()].copy_from_slice(bytes);
             bytes.len()
         };
-        let bytes = &mut self.sockets[to].frame_mut(&copy)[..len];
-        let addresses = match exit.addresses {
-            Rewrite::To(address) => Some((address, SWITCH_MAC)),
-            Rewrite::Routed { .. } if !place.routed => None,
-            Rewrite::Routed { host, from } => match self.bridge.as_ref().and_then(|bridge| bridge.mac(host)) {
-                Some(address) => Some((address, from)),
-                None => {
-                    self.sockets[to].release(copy);
-                    return None;
-                }
-            },
-        };
-        if let Some((to, from)) = addresses {
-            bytes[..6].copy_from_slice(&to);
-            bytes[6..12].copy_from_slice(&from);
-        }
         if self.sources[place.socket].is_software {
-            checksum::complete(bytes);
+            checksum::complete(&mut self.sockets[to].frame_mut(&copy)[..len]);
         }
         queue(&mut self.sockets[to], copy, len as u32).then_some(to)
     }
@@ -332,6 +293,3 @@ fn queue(socket: &mut XskDevice, frame: FrameId, len: u32) -> bool {
     socket.release(frame);
     false
 }
-
-/// Where held frames say that they come from: no switch has an address that anybody would write to.
-const SWITCH_MAC: [u8; 6] = [0x02, 0x53, 0x57, 0, 0, 0];

@@ -3,6 +3,7 @@
 //!
 //! | file | content |
 //! |---|---|
+//! | `opening` | attaches to interfaces, and opens sockets on them |
 //! | `hold` | holds frames until they are due |
 //! | `failures` | what befalls links, when somebody says so |
 //! | `given` | interfaces of the user's |
@@ -14,29 +15,26 @@ mod checksum;
 mod failures;
 mod given;
 mod hold;
+mod opening;
 mod stations;
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::os::fd::AsFd;
 
 use spray_fabric::{
     ChassisCounters, ChassisSpec, Fabric, LinkChange, LinkState, Network, Node, Port, PortCounters, host_ports, ports,
     reroute,
 };
-use spray_nic::device::{BindMode, XskConfig, XskDevice};
 use spray_nic::net::Interface;
-use spray_nic::net::drivers::distrust;
 use spray_nic::sys::monotonic_ns;
-use spray_pipeline::scheme::NO_PORT;
-use spray_pipeline::standing::Door;
 
 use self::bridge::Bridge;
 use self::failures::Failures;
 pub use self::failures::Order;
 use self::given::Given;
 pub use self::given::GivenPort;
-use self::hold::{Entry, Exit, Holder, Rewrite};
+use self::hold::Holder;
+use self::opening::Opening;
 use self::stations::Stations;
 use super::program::SwitchProgram;
 use super::rig::{self, Site};
@@ -52,6 +50,7 @@ pub struct Standing {
     bridge: Option<Bridge>,
     /// When these are looked at again.
     look_ps: u64,
+    at_once: bool,
     network: Network,
     fabric: Fabric,
     /// The hosts' own links, behind the fabric's ports.
@@ -109,10 +108,8 @@ pub struct StandingLink {
     pub counters: PortCounters,
 }
 
-/// Frames of a socket, and of each of many: 8 MiB and 2 MiB.
-const FRAMES: u32 = 2048;
-const FRAMES_OF_MANY: u32 = 512;
-const MANY: usize = 64;
+/// What hosts' links may have in all for their frames to be held: a thread carries more, if hardly.
+const HELD_BPS: u64 = 3_000_000_000;
 
 /// How often interfaces that are given are looked at.
 const LOOK_PS: u64 = 500_000_000_000;
@@ -162,16 +159,23 @@ impl Standing {
         let room = given.len() * (Stations::ADDRESSES + OWN_ADDRESSES);
         let mut program = SwitchProgram::load_standing(&chassis, &own, Some(room))?;
         let mut opening = Opening::new(&fabric, given.iter().map(|given| given.queues as usize).sum());
+        let at_once = spec.network.links.iter().filter(|link| matches!(link.from, Node::Host(_)));
+        let at_once = at_once.map(|link| link.rate_bps).sum::<u64>() > HELD_BPS;
         for port in &given {
-            port.run(|| opening.open_given(&mut program, port))??;
+            port.run(|| opening.open_given(&mut program, port, at_once))??;
         }
-        let port_of = |given: &Given| opening.port_to(given.host);
-        let bridge = Bridge::new(given.iter().map(port_of).collect(), program.addresses()?);
+        if at_once {
+            // Without tracefs nobody counts them, which is told.
+            let _ = program.count_missed();
+        }
+        let port_of = |given: &Given| (opening.port_to(given.host), given.mac);
+        let bridge = Bridge::new(given.iter().map(port_of).collect(), program.hosts()?);
         let holder = Holder::new(opening.entries, opening.exits, Some(bridge.clone()))?;
         let chassis = vec![Chassis { program, switch: None }];
         let mut this = Self::of(spec, fabric, (own, chassis, holder), convergence_ps, Vec::new());
         this.given = given.into_iter().map(|given| GivenState { given, has_carrier: true, is_up: true }).collect();
         this.bridge = Some(bridge);
+        this.at_once = at_once;
         this.look()?;
         Ok(this)
     }
@@ -190,6 +194,7 @@ impl Standing {
             given: Vec::new(),
             bridge: None,
             look_ps: 0,
+            at_once: false,
             network: spec.network.clone(),
             links: ports(spec.network).collect(),
             fabric,
@@ -344,9 +349,21 @@ impl Standing {
         Ok(sum)
     }
 
-    /// Frames that this machine did not send on in time.
-    pub fn lost(&self) -> u64 {
-        self.holder.lost()
+    /// Frames that this machine did not send on, or not in time.
+    ///
+    /// # Errors
+    /// When a counter cannot be read.
+    pub fn lost(&self) -> Result<u64, RunError> {
+        let mut lost = self.holder.lost();
+        for chassis in &self.chassis {
+            lost += chassis.program.missed()?.unwrap_or(0);
+        }
+        Ok(lost)
+    }
+
+    /// Whether frames are sent on at once instead of being held, since no thread holds as many: latencies are then none of the fabric's.
+    pub fn sends_at_once(&self) -> bool {
+        self.at_once
     }
 
     /// Whether nobody passes frames on any more.
@@ -393,81 +410,4 @@ fn give_to_kernel(site: &Site, fabric: &Fabric) -> Result<(), RunError> {
         let _ = writeln!(names, "{} {}\n{} {}", host.v4, host.name, host.v6, host.name);
     }
     site.namespace.put_names(&names)
-}
-
-/// The sockets of all interfaces of switches.
-struct Opening<'a> {
-    fabric: &'a Fabric,
-    entries: Vec<Entry>,
-    exits: Vec<Option<Exit>>,
-    /// Frames of a socket.
-    frames: u32,
-}
-
-impl<'a> Opening<'a> {
-    fn new(fabric: &'a Fabric, sockets: usize) -> Self {
-        let frames = if sockets > MANY { FRAMES_OF_MANY } else { FRAMES };
-        Self { fabric, entries: Vec::with_capacity(sockets), exits: vec![None; fabric.ports.len()], frames }
-    }
-
-    /// Opens a socket on every interface of a chassis, and attaches its program there. Runs in its namespace.
-    fn open_made(&mut self, program: &mut SwitchProgram, site: &Site) -> Result<(), RunError> {
-        for door in &site.doors {
-            let Some((switch, port)) = door.switch else { continue };
-            let (own, to) = match self.fabric.ports[port].to {
-                Node::Host(host) => ((self.fabric.ports.len() + host) as u32, self.fabric.hosts[host].mac),
-                Node::Switch(_) => (NO_PORT, [0xff; 6]),
-            };
-            let holder = self.entries.len() as u32;
-            program.open_door(door.index, &Door { switch: switch as u32, own, holder, given: 0, mac: [0; 8] })?;
-            self.open(program, &door.name, &[BindMode::Auto], (None, false))?;
-            self.exits[port] = Some(Exit { sockets: (holder as usize, 1), addresses: Rewrite::To(to) });
-        }
-        Ok(())
-    }
-
-    /// Opens a socket on every queue of an interface that is given, behind the program. Runs in its namespace.
-    fn open_given(&mut self, program: &mut SwitchProgram, given: &Given) -> Result<(), RunError> {
-        let port = self.port_to(given.host);
-        let name = &given.port.interface;
-        let holder = self.entries.len();
-        let [a, b, c, d, e, f] = given.mac;
-        let door = Door {
-            switch: self.fabric.ports[port].switch as u32,
-            own: (self.fabric.ports.len() + given.host) as u32,
-            holder: holder as u32,
-            given: 1,
-            mac: [a, b, c, d, e, f, 0, 0],
-        };
-        let (_, refusal) = program.open_door(given.index, &door)?;
-        let copies = refusal.is_some() || distrust(name).is_some();
-        let modes = vec![if copies { BindMode::Copy } else { BindMode::Auto }; given.queues as usize];
-        self.open(program, name, &modes, (Some(given.host), given.is_software))?;
-        let addresses = Rewrite::Routed { host: given.host, from: given.mac };
-        self.exits[port] = Some(Exit { sockets: (holder, modes.len()), addresses });
-        Ok(())
-    }
-
-    /// Opens sockets on the queues of an interface, as many as `modes`.
-    fn open(
-        &mut self,
-        program: &SwitchProgram,
-        interface: &str,
-        modes: &[BindMode],
-        (host, is_software): (Option<usize>, bool),
-    ) -> Result<(), RunError> {
-        for (queue, mode) in (0..).zip(modes) {
-            let config = XskConfig { mode: *mode, ..XskConfig::with_frames(interface, queue, self.frames) };
-            let socket = XskDevice::open(&config).map_err(RunError::host(interface))?;
-            program.hold(self.entries.len() as u32, socket.as_fd())?;
-            self.entries.push(Entry { socket, host, is_software });
-        }
-        Ok(())
-    }
-
-    /// The port that leads to a host.
-    fn port_to(&self, host: usize) -> usize {
-        let leads = |port: &Port| port.to == Node::Host(host);
-        self.fabric.ports.iter().position(leads).expect("every host has a link")
-    }
 }

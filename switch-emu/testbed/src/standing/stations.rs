@@ -22,6 +22,15 @@ struct Station {
     mac: Option<[u8; 6]>,
 }
 
+/// What is news of a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct News {
+    /// An address that is its from now on.
+    pub address: Option<IpAddr>,
+    /// The Ethernet address that it sends from, from now on.
+    pub mac: Option<[u8; 6]>,
+}
+
 /// Whom a frame goes to that no switch takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum To {
@@ -39,33 +48,33 @@ impl Stations {
         Self { hosts: vec![Station::default(); hosts], at: HashMap::new(), own: HashSet::new() }
     }
 
-    /// Takes a frame that came from a host. Returns an address that is its from now on and was not before, and whom the frame goes to.
-    pub fn hear(&mut self, from: usize, frame: &[u8]) -> (Option<IpAddr>, To) {
-        let Some(seen) = Seen::of(frame) else { return (None, To::Nobody) };
-        let learned = seen.source.filter(|address| self.learn(from, *address, seen.mac));
+    /// Takes a frame that came from a host. Returns what is news of that host, and whom the frame goes to.
+    pub fn hear(&mut self, from: usize, frame: &[u8]) -> (News, To) {
+        let Some(seen) = Seen::of(frame) else { return (News::default(), To::Nobody) };
+        let news = self.learn(from, seen.source, seen.mac);
         let to = match self.at.get(&seen.destination) {
             Some(host) if *host == from => To::Nobody,
             Some(host) => To::Host(*host),
             None => To::Others,
         };
-        (learned, to)
+        (news, to)
     }
 
-    /// Notes that an address is a host's. Returns whether that is news; an address that was another's has moved.
-    pub fn learn(&mut self, host: usize, address: IpAddr, mac: [u8; 6]) -> bool {
+    /// Notes that an address is a host's, and what is news of it; an address that was another's has moved.
+    pub fn learn(&mut self, host: usize, address: IpAddr, mac: [u8; 6]) -> News {
         if !is_of_one_host(address) || self.own.contains(&address) || mac[0] & 1 != 0 {
-            return false;
+            return News::default();
         }
         let Station { addresses, mac: own } = &mut self.hosts[host];
-        *own = Some(mac);
+        let news = News { address: None, mac: (own.replace(mac) != Some(mac)).then_some(mac) };
         if addresses.contains(&address) || addresses.len() >= Self::ADDRESSES {
-            return false;
+            return news;
         }
         addresses.push(address);
         if let Some(before) = self.at.insert(address, host) {
             self.hosts[before].addresses.retain(|other| *other != address);
         }
-        true
+        News { address: Some(address), ..news }
     }
 
     /// Takes the machine's own addresses. Returns those that are new, and those that are gone.
@@ -85,11 +94,6 @@ impl Stations {
     pub fn addresses(&self, host: usize) -> &[IpAddr] {
         &self.hosts[host].addresses
     }
-
-    /// The Ethernet address at the other end of a host's cable.
-    pub fn mac(&self, host: usize) -> Option<[u8; 6]> {
-        self.hosts[host].mac
-    }
 }
 
 /// Whether an address can be that of one host.
@@ -101,7 +105,7 @@ fn is_of_one_host(address: IpAddr) -> bool {
 /// What a frame says of who sent it and whom it is for.
 struct Seen {
     mac: [u8; 6],
-    source: Option<IpAddr>,
+    source: IpAddr,
     destination: IpAddr,
 }
 
@@ -119,7 +123,7 @@ impl Seen {
         let destination = neighbour_of(frame).map_or(destination, address_of);
         let answers = destination.is_ipv6() && frame.get(20) == Some(&58) && frame.get(54) == Some(&136);
         let source = if answers { v6(62)? } else { source };
-        Some(Self { mac: *frame.get(6..)?.first_chunk()?, source: Some(source), destination })
+        Some(Self { mac: *frame.get(6..)?.first_chunk()?, source, destination })
     }
 }
 
@@ -160,29 +164,31 @@ mod tests {
     #[test]
     fn whoever_asks_is_known_and_whoever_is_unknown_is_asked_of_all() {
         let mut stations = Stations::new(3);
-        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(2))), (Some(v4(1)), To::Others));
-        assert_eq!(stations.hear(1, &arp(MACS[1], v4(2), v4(1))), (Some(v4(2)), To::Host(0)));
-        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(2))), (None, To::Host(1)));
-        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(1))), (None, To::Nobody), "its own");
-        assert_eq!((stations.mac(0), stations.mac(2)), (Some(MACS[0]), None));
-        assert_eq!(stations.hear(0, &[0; 60]), (None, To::Nobody));
+        let news = |address, mac| News { address: Some(address), mac: Some(mac) };
+        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(2))), (news(v4(1), MACS[0]), To::Others));
+        assert_eq!(stations.hear(1, &arp(MACS[1], v4(2), v4(1))), (news(v4(2), MACS[1]), To::Host(0)));
+        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(2))), (News::default(), To::Host(1)));
+        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(1))), (News::default(), To::Nobody), "its own");
+        let other_nic = News { address: None, mac: Some(MACS[2]) };
+        assert_eq!(stations.hear(0, &arp(MACS[2], v4(1), v4(2))), (other_nic, To::Host(1)));
+        assert_eq!(stations.hear(0, &[0; 60]), (News::default(), To::Nobody));
     }
 
     #[test]
     fn an_address_moves_and_none_is_of_two_hosts_or_the_machines() {
         let mut stations = Stations::new(3);
         stations.learn(0, v4(1), MACS[0]);
-        assert!(stations.learn(2, v4(1), MACS[2]));
+        assert_eq!(stations.learn(2, v4(1), MACS[2]).address, Some(v4(1)));
         assert!(stations.addresses(0).is_empty() && stations.addresses(2) == [v4(1)]);
         assert_eq!(stations.hear(1, &arp(MACS[1], v4(2), v4(1))).1, To::Host(2));
         assert_eq!(stations.set_own([v4(1), v4(9)].into()).map(|list| list.len()), [2, 0]);
         assert!(stations.addresses(2).is_empty());
-        assert!(!stations.learn(0, v4(9), MACS[0]), "the machine's");
+        assert_eq!(stations.learn(0, v4(9), MACS[0]), News::default(), "the machine's");
         assert_eq!(stations.set_own([v4(9)].into()), [vec![], vec![v4(1)]]);
         for strange in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "127.0.0.1", "::", "ff02::1"] {
-            assert!(!stations.learn(0, strange.parse().unwrap(), MACS[0]), "{strange}");
+            assert_eq!(stations.learn(0, strange.parse().unwrap(), MACS[0]), News::default(), "{strange}");
         }
-        assert!(!stations.learn(0, v4(7), [0xff; 6]), "a group's Ethernet address");
+        assert_eq!(stations.learn(0, v4(7), [0xff; 6]), News::default(), "a group's Ethernet address");
     }
 
     #[test]
@@ -190,10 +196,10 @@ mod tests {
         let mut stations = Stations::new(2);
         let learned = (0..=u16::MAX).filter(|n| {
             let [high, low] = n.to_be_bytes();
-            stations.learn(0, [11, 0, high, low].into(), MACS[0])
+            stations.learn(0, [11, 0, high, low].into(), MACS[0]).address.is_some()
         });
         assert_eq!(learned.count(), Stations::ADDRESSES);
-        assert!(stations.learn(1, v4(2), MACS[1]));
+        assert_eq!(stations.learn(1, v4(2), MACS[1]).address, Some(v4(2)));
     }
 
     #[test]
@@ -201,10 +207,16 @@ mod tests {
         let mut stations = Stations::new(2);
         let [one, two]: [Ipv6Addr; 2] = ["fe80::1".parse().unwrap(), "fd00::2".parse().unwrap()];
         let group = "ff02::1:ff00:2".parse().unwrap();
-        assert_eq!(stations.hear(0, &nd(135, [one, group, two])), (Some(one.into()), To::Others));
-        assert_eq!(stations.hear(1, &nd(136, ["fe80::9".parse().unwrap(), one, two])), (Some(two.into()), To::Host(0)));
-        assert_eq!(stations.hear(0, &nd(135, [one, group, two])), (None, To::Host(1)));
+        let heard = |(news, to): (News, To)| (news.address, to);
+        assert_eq!(heard(stations.hear(0, &nd(135, [one, group, two]))), (Some(one.into()), To::Others));
+        let answer = nd(136, ["fe80::9".parse().unwrap(), one, two]);
+        assert_eq!(heard(stations.hear(1, &answer)), (Some(two.into()), To::Host(0)));
+        assert_eq!(heard(stations.hear(0, &nd(135, [one, group, two]))), (None, To::Host(1)));
         let tentative = nd(135, [Ipv6Addr::UNSPECIFIED, group, two]);
-        assert_eq!(stations.hear(0, &tentative), (None, To::Host(1)), "a host that asks whether an address is free");
+        assert_eq!(
+            heard(stations.hear(0, &tentative)),
+            (None, To::Host(1)),
+            "a host that asks whether an address is free"
+        );
     }
 }

@@ -1,0 +1,112 @@
+//! Attaching to the interfaces of switches, and opening sockets on them.
+
+use std::os::fd::AsFd;
+
+use spray_fabric::{Fabric, Node, Port};
+use spray_nic::device::{BindMode, BusyPoll, XskConfig, XskDevice};
+use spray_nic::net::drivers::distrust;
+use spray_pipeline::scheme::NO_PORT;
+use spray_pipeline::standing::{Cable, Door};
+
+use super::given::Given;
+use super::hold::{Entry, Exit};
+use crate::RunError;
+use crate::program::SwitchProgram;
+use crate::rig::Site;
+
+/// Frames of a socket, and of each of many: 8 MiB and 2 MiB.
+const FRAMES: u32 = 2048;
+const FRAMES_OF_MANY: u32 = 512;
+const MANY: usize = 64;
+
+/// Where frames of a fabric that made its interfaces say that they come from: no switch has an address that anybody would write to.
+const SWITCH_MAC: [u8; 6] = [0x02, 0x53, 0x57, 0, 0, 0];
+
+/// The sockets of all interfaces of switches.
+pub(super) struct Opening<'a> {
+    fabric: &'a Fabric,
+    pub entries: Vec<Entry>,
+    pub exits: Vec<Option<Exit>>,
+    /// Frames of a socket.
+    frames: u32,
+}
+
+impl<'a> Opening<'a> {
+    pub fn new(fabric: &'a Fabric, sockets: usize) -> Self {
+        let frames = if sockets > MANY { FRAMES_OF_MANY } else { FRAMES };
+        Self { fabric, entries: Vec::with_capacity(sockets), exits: vec![None; fabric.ports.len()], frames }
+    }
+
+    /// Opens a socket on every interface of a chassis, and attaches its program there. Runs in its namespace.
+    pub fn open_made(&mut self, program: &mut SwitchProgram, site: &Site) -> Result<(), RunError> {
+        for door in &site.doors {
+            let Some((switch, port)) = door.switch else { continue };
+            let (own, to) = match self.fabric.ports[port].to {
+                Node::Host(host) => ((self.fabric.ports.len() + host) as u32, self.fabric.hosts[host].mac),
+                Node::Switch(_) => (NO_PORT, [0xff; 6]),
+            };
+            let holder = self.entries.len() as u32;
+            program.hosts()?.put_cable(port, &Cable { to, from: SWITCH_MAC })?;
+            program.open_door(
+                door.index,
+                &Door { switch: switch as u32, own, holder, given: 0, at_once: 0, mac: [0; 8] },
+            )?;
+            self.open(program, &door.name, &[BindMode::Auto], (None, false))?;
+            self.exits[port] = Some((holder as usize, 1));
+        }
+        Ok(())
+    }
+
+    /// Opens a socket on every queue of an interface that is given, behind the program, which sends frames on `at_once` or has them held. Runs
+    /// in its namespace.
+    pub fn open_given(&mut self, program: &mut SwitchProgram, given: &Given, at_once: bool) -> Result<(), RunError> {
+        let port = self.port_to(given.host);
+        let name = &given.port.interface;
+        let holder = self.entries.len();
+        let [a, b, c, d, e, f] = given.mac;
+        let door = Door {
+            switch: self.fabric.ports[port].switch as u32,
+            own: (self.fabric.ports.len() + given.host) as u32,
+            holder: holder as u32,
+            given: 1,
+            at_once: at_once.into(),
+            mac: [a, b, c, d, e, f, 0, 0],
+        };
+        program.open_door(given.index, &door)?;
+        let refusal = program.refusal();
+        if at_once {
+            given.check_sends(refusal)?;
+            program.egress(port, given.index)?;
+        }
+        let copies = refusal.is_some() || distrust(name).is_some();
+        let modes = vec![if copies { BindMode::Copy } else { BindMode::Auto }; given.queues as usize];
+        self.open(program, name, &modes, (Some(given.host), given.is_software))?;
+        self.exits[port] = Some((holder, modes.len()));
+        Ok(())
+    }
+
+    /// Opens sockets on the queues of an interface, as many as `modes`.
+    fn open(
+        &mut self,
+        program: &SwitchProgram,
+        interface: &str,
+        modes: &[BindMode],
+        (host, is_software): (Option<usize>, bool),
+    ) -> Result<(), RunError> {
+        for (queue, mode) in (0..).zip(modes) {
+            // The thread sleeps until frames are due.
+            let sockets = XskConfig::with_frames(interface, queue, self.frames);
+            let config = XskConfig { mode: *mode, busy_poll: BusyPoll::Off, ..sockets };
+            let socket = XskDevice::open(&config).map_err(RunError::host(interface))?;
+            program.hold(self.entries.len() as u32, socket.as_fd())?;
+            self.entries.push(Entry { socket, host, is_software });
+        }
+        Ok(())
+    }
+
+    /// The port that leads to a host.
+    pub fn port_to(&self, host: usize) -> usize {
+        let leads = |port: &Port| port.to == Node::Host(host);
+        self.fabric.ports.iter().position(leads).expect("every host has a link")
+    }
+}
