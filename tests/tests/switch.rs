@@ -9,6 +9,7 @@ use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use spray_nic::net::ethtool::Ethtool;
 use spray_test_support::{Folder, text};
 use spray_tests::running::{Running, both_ways, content, inbox, payload, wait_until};
 use spray_tests::{scenarios, spray, turn};
@@ -44,7 +45,8 @@ impl Machines {
         for host in 0..HOSTS {
             let (own, machine) = (this.host(host), this.machine());
             ip(&format!("netns add {own}"));
-            ip(&format!("link add p{host} netns {machine} type veth peer name eth0 netns {own}"));
+            let mac = Self::mac(host);
+            ip(&format!("link add p{host} netns {machine} type veth peer name eth0 address {mac} netns {own}"));
             ip(&format!("-n {machine} link set p{host} up"));
             ip(&format!("-n {own} link set eth0 up"));
             ip(&format!("-n {own} address add 10.79.0.{}/24 dev eth0", host + 1));
@@ -59,6 +61,10 @@ impl Machines {
 
     fn host(&self, host: usize) -> String {
         format!("{}{host}", self.prefix)
+    }
+
+    fn mac(host: usize) -> String {
+        format!("02:79:00:00:00:0{host}")
     }
 
     fn address(host: usize, v6: bool) -> IpAddr {
@@ -182,6 +188,38 @@ fn hosts_find_each_other_and_the_machine_stays_reachable() {
     assert_eq!(run(&["down", &machines.name]).0, 2);
 }
 
+/// Hosts that ask nobody, as after the switches were set up anew: their packets take the switches all the same, and nobody is flooded.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how many frames pass in real time is what is tested")]
+fn hosts_that_know_each_other_already_are_found_by_their_packets() {
+    let Some(_turn) = turn() else { return };
+    let machines = Machines::new("known");
+    for (host, other) in [(0, 2), (2, 0)] {
+        let (own, address, mac) = (machines.host(host), Machines::address(other, false), Machines::mac(other));
+        ip(&format!("-n {own} neigh add {address} lladdr {mac} dev eth0 nud permanent"));
+    }
+    let own = machines.host(0);
+    ip(&format!("-n {own} neigh add 10.79.0.99 lladdr 02:79:00:00:00:99 dev eth0 nud permanent"));
+    machines.switch(&[]);
+    exchange(&machines.host(0), &machines.host(2), Machines::address(2, false), 1_000_000);
+    let bytes = machines.sum("leaf0->spine*", "bytes");
+    assert!((1_000_000..1_200_000).contains(&bytes), "{bytes}");
+    let received = || {
+        let mut statistics = Machines::command(&machines.host(3), "cat");
+        let output = statistics.arg("/sys/class/net/eth0/statistics/rx_packets").output().unwrap();
+        text(&output.stdout).trim().parse::<u64>().unwrap()
+    };
+    let (before, begun) = (received(), std::time::Instant::now());
+    let socket = inside(&machines.host(0), || std::net::UdpSocket::bind("10.79.0.1:0")).unwrap();
+    for _ in 0..5000 {
+        socket.send_to(&[0; 100], "10.79.0.99:9").unwrap();
+    }
+    wait_until("too many of them to be told", || machines.shown()["lost_frames"].as_u64().unwrap() > 0);
+    let (flooded, spans) = (received() - before, begun.elapsed().as_millis() as u64 / 100 + 2);
+    assert!(flooded > 0 && flooded < 64 * spans + 20, "{flooded} in {spans} spans");
+    machines.down();
+}
+
 #[test]
 fn our_transport_sprays_over_links_that_fail_and_ports_that_are_pulled() {
     let Some(_turn) = turn() else { return };
@@ -247,6 +285,49 @@ fn hosts_of_other_networks_are_routed() {
         far.recv_from(&mut [0; 200]).is_ok()
     };
     assert!(ttl(4) && !ttl(3), "leaf0, spine and leaf1 take one each");
+    machines.down();
+}
+
+/// Links that carry more than a thread holds: drivers send frames on, and marks and drops are the scenario's.
+#[test]
+fn fast_links_are_not_held() {
+    let Some(_turn) = turn() else { return };
+    let machines = Machines::new("fast");
+    let arguments = machines.arguments();
+    let fast = [
+        "--set",
+        "topology.host_gbps=5",
+        "--set",
+        "queue.mark_min=\"1 packets\"",
+        "--set",
+        "queue.mark_max=\"2 packets\"",
+    ];
+    let all: Vec<&str> = arguments.iter().map(String::as_str).chain(fast).collect();
+    let (code, _, errors) = run(&all);
+    assert!(code == 2 && errors.contains("`ethtool -K OTHER_END gro on`"), "{errors}");
+    machines.assert_as_it_was();
+    for host in 0..HOSTS {
+        inside(&machines.host(host), || Ethtool::open("eth0").unwrap().set_feature("rx-gro", true).unwrap());
+        let ecn = "echo 1 > /proc/sys/net/ipv4/tcp_ecn";
+        assert!(Machines::command(&machines.host(host), "sh").args(["-c", ecn]).status().unwrap().success());
+    }
+    let shown = machines.switch(&fast);
+    assert_eq!(shown["at_once"], true);
+    // Whoever redirects a frame leaves its checksum as it is, which veth's sender has only begun.
+    for host in 0..HOSTS {
+        inside(&machines.host(host), || {
+            Ethtool::open("eth0").unwrap().set_feature("tx-checksum-ip-generic", false).unwrap();
+        });
+    }
+    for v6 in [false, true] {
+        exchange(&machines.host(0), &machines.host(2), Machines::address(2, v6), 4_000_000);
+    }
+    assert!(machines.sum("leaf0->spine*", "bytes") > 8_000_000);
+    assert!(machines.sum("*", "marks") > 0);
+    assert_eq!(machines.shown()["lost_frames"], 0);
+    machines.links("leaf0-spine*", &["loss=5%"]);
+    exchange(&machines.host(0), &machines.host(2), Machines::address(2, false), 50_000);
+    assert!(machines.sum("leaf0-spine*", "drops_random") > 0);
     machines.down();
 }
 

@@ -11,7 +11,7 @@ mod words;
 
 pub use self::addressee::{Addressee, addressed_to, addressee};
 pub use self::any::{parse_foreign, write_foreign};
-pub use self::neighbour::neighbour_of;
+pub use self::neighbour::{neighbour_of, source_of};
 use self::words::{put, u16_at, u32_at, u32_ne, u64_at, u64_le, u64_ne};
 use crate::checksum::{fold, udp as nonzero, update_u16};
 use crate::header::field;

@@ -4,7 +4,7 @@
 //! An XDP program cannot hold a frame. It hands each to a process that can, behind a ticket that says until when, and by which port; or it
 //! sends each on at once, where no process could hold as many.
 
-use spray_wire::switch_view::{Packet, neighbour_of};
+use spray_wire::switch_view::{Packet, neighbour_of, source_of};
 
 use crate::Tables;
 
@@ -22,6 +22,8 @@ pub struct Door {
     pub given: u32,
     /// 1: frames that the switches take are sent on at once. 0: they are held.
     pub at_once: u32,
+    /// 1: packets of hosts that are not known yet go to the [`Side::Bridge`], which makes them known. 0: as many are known as there may be.
+    pub learns: u32,
     /// The interface's Ethernet address, and two zeros.
     pub mac: [u8; 8],
 }
@@ -45,14 +47,19 @@ pub enum Side {
 
 impl Door {
     /// Who has to do with a frame that comes by this interface. What neighbours ask each other does not go through the switches: it
-    /// is of the one network that hosts believe they share.
+    /// is of the one network that hosts believe they share. Neither do the first packets of a host that was silent before.
     //= docs/specs/switch.md#SW-26 interfaces that are given
     #[inline(always)]
     pub fn side<T: Tables>(&self, tables: &T, packet: &(impl Packet + ?Sized)) -> Side {
         if self.given == 0 {
             return Side::Fabric;
         }
-        let Some(neighbour) = neighbour_of(packet) else { return Side::Fabric };
+        let Some(neighbour) = neighbour_of(packet) else {
+            let is_news = self.learns != 0
+                && self.side_of_unknown(packet) == Side::Bridge
+                && source_of(packet).is_some_and(|source| tables.host(&source).is_none());
+            return if is_news { Side::Bridge } else { Side::Fabric };
+        };
         if self.is_for_kernel(packet) || tables.host(&neighbour) == Some(KERNEL) { Side::Kernel } else { Side::Bridge }
     }
 
@@ -155,7 +162,8 @@ mod tests {
     /// A door of the user's takes a frame for the fabric, the machine or the bridge; one that the fabric made always for the fabric.
     #[test]
     fn frames_go_to_their_side() {
-        let given = Door { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
+        let given =
+            Door { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, learns: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
         let own = Door { given: 0, ..given };
         let to = |mac: [u8; 6]| {
             let mut frame = [0; 60];

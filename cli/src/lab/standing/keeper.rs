@@ -58,6 +58,11 @@ pub fn keep(arguments: &args::Up, ports: Option<&[GivenPort]>) -> Outcome {
     if stop.is_set() {
         return Err(Failure::interrupted());
     }
+    if standing.leaves_checksums() {
+        info!(
+            "drivers send frames on as they come, and veth's come with checksums that nobody has written: `ethtool -K OTHER_END tx off` there"
+        );
+    }
     let keeper = Keeper { user: own(), standing, socket, scenario: file.display().to_string() };
     let said = serde_json::to_string(&keeper.shown()).map_err(Failure::failed)?;
     writeln!(stdout(), "{said}").and_then(|()| leave_terminal()).map_err(Failure::failed)?;

@@ -1,7 +1,7 @@
 //! Frames by which neighbours ask each other for Ethernet addresses: ARP (RFC 826) and neighbour discovery (RFC 4861).
 
 use super::words::{u16_at, u32_ne, u64_ne};
-use super::{Address, Packet, at, v6};
+use super::{Address, Packet, at, v4, v6};
 
 const ETHERTYPE_ARP: u16 = 0x0806;
 const ICMP_V6: u8 = 58;
@@ -17,10 +17,7 @@ const ND_TARGET: usize = v6::UDP + 8;
 pub fn neighbour_of(packet: &(impl Packet + ?Sized)) -> Option<Address> {
     let head = packet.head::<{ ARP_TARGET + 4 }>()?;
     match u16_at(head, at::ETHERTYPE) {
-        ETHERTYPE_ARP => {
-            let [a, b, c, d] = u32_ne(head, ARP_TARGET).to_ne_bytes();
-            Some([0, u64::from_ne_bytes([0, 0, 0xff, 0xff, a, b, c, d])])
-        }
+        ETHERTYPE_ARP => Some(mapped(u32_ne(head, ARP_TARGET))),
         at::ETHERTYPE_V6 => {
             let head = packet.head::<{ ND_TARGET + 16 }>()?;
             let place = match (head[v6::NEXT_HEADER], head[v6::UDP]) {
@@ -32,6 +29,27 @@ pub fn neighbour_of(packet: &(impl Packet + ?Sized)) -> Option<Address> {
         }
         _ => None,
     }
+}
+
+/// Return who an IP packet comes from, or `None` of any other frame.
+#[inline(always)]
+pub fn source_of(packet: &(impl Packet + ?Sized)) -> Option<Address> {
+    let head = packet.head::<{ v4::UDP }>()?;
+    match u16_at(head, at::ETHERTYPE) {
+        at::ETHERTYPE_V4 => Some(mapped(u32_ne(head, v4::SRC))),
+        at::ETHERTYPE_V6 => {
+            let head = packet.head::<{ v6::UDP }>()?;
+            Some([u64_ne(head, v6::SRC), u64_ne(head, v6::SRC + 8)])
+        }
+        _ => None,
+    }
+}
+
+/// An IPv4 address as it lies in memory, mapped into IPv6.
+#[inline(always)]
+fn mapped(address: u32) -> Address {
+    let [a, b, c, d] = address.to_ne_bytes();
+    [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, a, b, c, d])]
 }
 
 #[cfg(test)]
@@ -60,5 +78,10 @@ mod tests {
         }
         nd[54] = SOLICITATION;
         assert_eq!(neighbour_of(&nd[..77]), None);
+        nd[22..38].fill(0xcc);
+        assert_eq!(source_of(&nd[..]), Some(address_words([0xcc; 16])));
+        nd[12..14].copy_from_slice(&at::ETHERTYPE_V4.to_be_bytes());
+        nd[26..30].copy_from_slice(&[10, 0, 0, 2]);
+        assert_eq!((source_of(&nd[..]), source_of(&arp[..])), (Some(mapped), None));
     }
 }

@@ -12,11 +12,12 @@ use super::object::{self, Compiled, HOST, STEER, SWITCH};
 pub const VERIFIER_LIMIT: u32 = 1_000_000;
 
 /// Every program of ours after the object that holds it: those that links need first, then those of benchmarks.
-pub(super) const PROGRAMS: [(Compiled<'_>, &str); 6] = [
+pub(super) const PROGRAMS: [(Compiled<'_>, &str); 7] = [
     (STEER, "steer"),
     (HOST, "host"),
     (SWITCH, "switch"),
     (SWITCH, "standing"),
+    (SWITCH, "missed"),
     (SWITCH, "bench_switch"),
     (SWITCH, "bench_redirect"),
 ];

@@ -231,5 +231,5 @@ const _: () = assert!(size_of::<PortConfig>() == 48 + 9 * 48);
 const _: () = assert!(size_of::<PortCounters>() == 15 * 8);
 const _: () = assert!(size_of::<ChassisCounters>() == 7 * 8);
 const _: () = assert!(size_of::<Bin>() == 7 * 8);
-const _: () = assert!(size_of::<Door>() == 5 * 4 + 8);
+const _: () = assert!(size_of::<Door>() == 6 * 4 + 8);
 const _: () = assert!(size_of::<Cable>() == 2 * 6);

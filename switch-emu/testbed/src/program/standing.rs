@@ -20,6 +20,7 @@ const MISSED: &str = "missed";
 pub struct Hosts {
     addresses: MapHandle,
     cables: MapHandle,
+    doors: MapHandle,
 }
 
 impl SwitchProgram {
@@ -90,7 +91,11 @@ impl SwitchProgram {
     /// # Errors
     /// [`xdp::ProgramError::Map`] when the kernel refuses.
     pub fn hosts(&self) -> Result<Hosts, ProgramError> {
-        Ok(Hosts { addresses: self.maps.copy("hosts")?, cables: self.maps.copy("cables")? })
+        Ok(Hosts {
+            addresses: self.maps.copy("hosts")?,
+            cables: self.maps.copy("cables")?,
+            doors: self.maps.copy("doors")?,
+        })
     }
 
     /// Takes the routes of `spec`'s fabric, of the same shape. Links, queues and counters stay as they are.
@@ -130,6 +135,15 @@ impl Hosts {
     pub fn remove(&self, address: IpAddr) {
         // It may have gone already.
         let _ = self.addresses.delete(&key(address));
+    }
+
+    /// Changes what lies behind an interface.
+    ///
+    /// # Errors
+    /// [`xdp::ProgramError::Map`] when the kernel refuses.
+    pub fn put_door(&self, ifindex: u32, door: &Door) -> Result<(), ProgramError> {
+        let put = self.doors.update(&ifindex.to_ne_bytes(), pod_bytes(door), MapFlags::ANY);
+        Ok(put.map_err(xdp::ProgramError::map("doors"))?)
     }
 
     /// Has routed frames that leave by a port have these Ethernet addresses.

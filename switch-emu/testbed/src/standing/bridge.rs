@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spray_pipeline::standing::Cable;
+use spray_pipeline::standing::{Cable, Door};
 
 use super::stations::{News, Stations, To};
 use crate::program::Hosts;
@@ -15,25 +15,48 @@ use crate::program::Hosts;
 pub(super) struct Bridge {
     stations: Arc<Mutex<Stations>>,
     hosts: Arc<Hosts>,
-    /// The port that leads to each host, and the Ethernet address of its interface.
-    ports: Arc<[(usize, [u8; 6])]>,
+    /// To each host.
+    ways: Arc<[Way]>,
+}
+
+/// The way to a host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    /// The port that leads to it.
+    pub port: usize,
+    /// Its interface, and what the switches know of that.
+    pub ifindex: u32,
+    pub door: Door,
+}
+
+/// Where a frame goes that the switches did not take.
+#[derive(Debug)]
+pub(super) enum Onward {
+    /// By these ports.
+    Ports(Vec<usize>),
+    /// Nowhere: its host sends too many to addresses that nobody has.
+    TooMany,
 }
 
 impl Bridge {
-    /// Between hosts to which these ports lead, of interfaces with these Ethernet addresses. What it learns, the switches learn.
-    pub fn new(ports: Vec<(usize, [u8; 6])>, hosts: Hosts) -> Self {
-        let stations = Arc::new(Mutex::new(Stations::new(ports.len())));
-        Self { stations, hosts: hosts.into(), ports: ports.into() }
+    /// Between the hosts to which these ways lead. What it learns, the switches learn.
+    pub fn new(ways: Vec<Way>, hosts: Hosts) -> Self {
+        let stations = Arc::new(Mutex::new(Stations::new(ways.len())));
+        Self { stations, hosts: hosts.into(), ways: ways.into() }
     }
 
-    /// Takes a frame that came from a host. Returns the ports that it goes to.
-    pub fn hear(&self, from: usize, frame: &[u8]) -> Vec<usize> {
-        let (news, to) = self.stations().hear(from, frame);
+    /// Takes a frame that came from a host. Returns where it goes.
+    pub fn hear(&self, from: usize, frame: &[u8], now_ns: u64) -> Onward {
+        let (news, to) = self.stations().hear(from, frame, now_ns);
         self.tell(from, news);
+        let others = |(_, way): (usize, &Way)| way.port;
         match to {
-            To::Host(host) => vec![self.ports[host].0],
-            To::Others => (0..self.ports.len()).filter(|host| *host != from).map(|host| self.ports[host].0).collect(),
-            To::Nobody => Vec::new(),
+            To::Host(host) => Onward::Ports(vec![self.ways[host].port]),
+            To::Others => {
+                Onward::Ports(self.ways.iter().enumerate().filter(|(host, _)| *host != from).map(others).collect())
+            }
+            To::Nobody => Onward::Ports(Vec::new()),
+            To::TooMany => Onward::TooMany,
         }
     }
 
@@ -57,10 +80,12 @@ impl Bridge {
     }
 
     fn tell(&self, host: usize, news: News) {
-        let (port, from) = self.ports[host];
-        // There is such a port, and room for all that is learned.
-        let _ = news.mac.map(|to| self.hosts.put_cable(port, &Cable { to, from }));
+        let Way { port, ifindex, door } = self.ways[host];
+        let [a, b, c, d, e, f, ..] = door.mac;
+        // There are such a port and such a door, and room for all that is learned.
+        let _ = news.mac.map(|to| self.hosts.put_cable(port, &Cable { to, from: [a, b, c, d, e, f] }));
         let _ = news.address.map(|address| self.hosts.put(address, host as u32));
+        let _ = news.is_full.then(|| self.hosts.put_door(ifindex, &Door { learns: 0, ..door }));
     }
 
     /// A thread that panicked has left them as they were.

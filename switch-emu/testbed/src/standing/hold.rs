@@ -20,7 +20,7 @@ use spray_nic::sys::monotonic_ns;
 use spray_pipeline::scheme::NO_PORT;
 use spray_pipeline::standing::Ticket;
 
-use super::bridge::Bridge;
+use super::bridge::{Bridge, Onward};
 use super::checksum;
 use crate::RunError;
 
@@ -47,7 +47,7 @@ pub struct Holder {
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
-    /// Frames for which there was no room where they were to be sent.
+    /// Frames for which there was no room where they were to be sent, or of which a host sent too many to nobody.
     refused: AtomicU64,
     /// Frames that the sockets lost.
     dropped: AtomicU64,
@@ -189,7 +189,11 @@ impl Held {
     /// Passes a frame on that the switches did not take.
     fn bridge(&mut self, from: usize, frame: Vec<u8>) {
         let (Some(bridge), Some(host)) = (&mut self.bridge, self.sources[from].host) else { return };
-        for port in bridge.hear(host, &frame) {
+        let Onward::Ports(ports) = bridge.hear(host, &frame, monotonic_ns()) else {
+            self.shared.refused.fetch_add(1, Relaxed);
+            return;
+        };
+        for port in ports {
             let Some((to, _)) = self.exits[port] else { continue };
             if let Some(copy) = room(&mut self.sockets[to]) {
                 let bytes = &mut self.sockets[to].frame_mut(&copy)[..frame.len()];

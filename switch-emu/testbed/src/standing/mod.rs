@@ -161,15 +161,15 @@ impl Standing {
         let mut opening = Opening::new(&fabric, given.iter().map(|given| given.queues as usize).sum());
         let at_once = spec.network.links.iter().filter(|link| matches!(link.from, Node::Host(_)));
         let at_once = at_once.map(|link| link.rate_bps).sum::<u64>() > HELD_BPS;
+        let mut ways = Vec::with_capacity(given.len());
         for port in &given {
-            port.run(|| opening.open_given(&mut program, port, at_once))??;
+            ways.push(port.run(|| opening.open_given(&mut program, port, at_once))??);
         }
         if at_once {
             // Without tracefs nobody counts them, which is told.
             let _ = program.count_missed();
         }
-        let port_of = |given: &Given| (opening.port_to(given.host), given.mac);
-        let bridge = Bridge::new(given.iter().map(port_of).collect(), program.hosts()?);
+        let bridge = Bridge::new(ways, program.hosts()?);
         let holder = Holder::new(opening.entries, opening.exits, Some(bridge.clone()))?;
         let chassis = vec![Chassis { program, switch: None }];
         let mut this = Self::of(spec, fabric, (own, chassis, holder), convergence_ps, Vec::new());
@@ -364,6 +364,11 @@ impl Standing {
     /// Whether frames are sent on at once instead of being held, since no thread holds as many: latencies are then none of the fabric's.
     pub fn sends_at_once(&self) -> bool {
         self.at_once
+    }
+
+    /// Whether frames may leave with checksums that their sender's kernel has only begun: of veth, which nobody holds.
+    pub fn leaves_checksums(&self) -> bool {
+        self.at_once && self.given.iter().any(|state| state.given.is_software)
     }
 
     /// Whether nobody passes frames on any more.

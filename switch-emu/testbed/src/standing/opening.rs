@@ -8,6 +8,7 @@ use spray_nic::net::drivers::distrust;
 use spray_pipeline::scheme::NO_PORT;
 use spray_pipeline::standing::{Cable, Door};
 
+use super::bridge::Way;
 use super::given::Given;
 use super::hold::{Entry, Exit};
 use crate::RunError;
@@ -46,11 +47,9 @@ impl<'a> Opening<'a> {
                 Node::Switch(_) => (NO_PORT, [0xff; 6]),
             };
             let holder = self.entries.len() as u32;
+            let behind = Door { switch: switch as u32, own, holder, given: 0, at_once: 0, learns: 0, mac: [0; 8] };
             program.hosts()?.put_cable(port, &Cable { to, from: SWITCH_MAC })?;
-            program.open_door(
-                door.index,
-                &Door { switch: switch as u32, own, holder, given: 0, at_once: 0, mac: [0; 8] },
-            )?;
+            program.open_door(door.index, &behind)?;
             self.open(program, &door.name, &[BindMode::Auto], (None, false))?;
             self.exits[port] = Some((holder as usize, 1));
         }
@@ -58,8 +57,8 @@ impl<'a> Opening<'a> {
     }
 
     /// Opens a socket on every queue of an interface that is given, behind the program, which sends frames on `at_once` or has them held. Runs
-    /// in its namespace.
-    pub fn open_given(&mut self, program: &mut SwitchProgram, given: &Given, at_once: bool) -> Result<(), RunError> {
+    /// in its namespace. Returns the way to its host.
+    pub fn open_given(&mut self, program: &mut SwitchProgram, given: &Given, at_once: bool) -> Result<Way, RunError> {
         let port = self.port_to(given.host);
         let name = &given.port.interface;
         let holder = self.entries.len();
@@ -70,6 +69,7 @@ impl<'a> Opening<'a> {
             holder: holder as u32,
             given: 1,
             at_once: at_once.into(),
+            learns: 1,
             mac: [a, b, c, d, e, f, 0, 0],
         };
         program.open_door(given.index, &door)?;
@@ -82,7 +82,7 @@ impl<'a> Opening<'a> {
         let modes = vec![if copies { BindMode::Copy } else { BindMode::Auto }; given.queues as usize];
         self.open(program, name, &modes, (Some(given.host), given.is_software))?;
         self.exits[port] = Some((holder, modes.len()));
-        Ok(())
+        Ok(Way { port, ifindex: given.index, door })
     }
 
     /// Opens sockets on the queues of an interface, as many as `modes`.
@@ -105,7 +105,7 @@ impl<'a> Opening<'a> {
     }
 
     /// The port that leads to a host.
-    pub fn port_to(&self, host: usize) -> usize {
+    fn port_to(&self, host: usize) -> usize {
         let leads = |port: &Port| port.to == Node::Host(host);
         self.fabric.ports.iter().position(leads).expect("every host has a link")
     }

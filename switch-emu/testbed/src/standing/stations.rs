@@ -20,6 +20,8 @@ struct Station {
     addresses: Vec<IpAddr>,
     /// The Ethernet address that it sent from last.
     mac: Option<[u8; 6]>,
+    /// When the present span began, and what it has sent to all others since.
+    floods: (u64, u32),
 }
 
 /// What is news of a host.
@@ -29,6 +31,8 @@ pub(super) struct News {
     pub address: Option<IpAddr>,
     /// The Ethernet address that it sends from, from now on.
     pub mac: Option<[u8; 6]>,
+    /// It has as many addresses as are learned.
+    pub is_full: bool,
 }
 
 /// Whom a frame goes to that no switch takes.
@@ -38,24 +42,31 @@ pub(super) enum To {
     /// Every host but the one that it comes from.
     Others,
     Nobody,
+    /// Nobody: too many of this host's went to all others already.
+    TooMany,
 }
 
 impl Stations {
     /// Most addresses of a host: those beyond are never learned, and frames to them go to all.
     pub const ADDRESSES: usize = 32;
+    /// Most frames of a host that go to all others in a span, in nanoseconds: who is asked about answers, and data goes through the
+    /// switches.
+    const FLOODS: u32 = 64;
+    const SPAN_NS: u64 = 100_000_000;
 
     pub fn new(hosts: usize) -> Self {
         Self { hosts: vec![Station::default(); hosts], at: HashMap::new(), own: HashSet::new() }
     }
 
     /// Takes a frame that came from a host. Returns what is news of that host, and whom the frame goes to.
-    pub fn hear(&mut self, from: usize, frame: &[u8]) -> (News, To) {
+    pub fn hear(&mut self, from: usize, frame: &[u8], now_ns: u64) -> (News, To) {
         let Some(seen) = Seen::of(frame) else { return (News::default(), To::Nobody) };
         let news = self.learn(from, seen.source, seen.mac);
         let to = match self.at.get(&seen.destination) {
             Some(host) if *host == from => To::Nobody,
             Some(host) => To::Host(*host),
-            None => To::Others,
+            None if self.hosts[from].may_flood(now_ns) => To::Others,
+            None => To::TooMany,
         };
         (news, to)
     }
@@ -65,16 +76,17 @@ impl Stations {
         if !is_of_one_host(address) || self.own.contains(&address) || mac[0] & 1 != 0 {
             return News::default();
         }
-        let Station { addresses, mac: own } = &mut self.hosts[host];
-        let news = News { address: None, mac: (own.replace(mac) != Some(mac)).then_some(mac) };
+        let Station { addresses, mac: own, .. } = &mut self.hosts[host];
+        let news = News { mac: (own.replace(mac) != Some(mac)).then_some(mac), ..News::default() };
         if addresses.contains(&address) || addresses.len() >= Self::ADDRESSES {
             return news;
         }
         addresses.push(address);
+        let is_full = addresses.len() == Self::ADDRESSES;
         if let Some(before) = self.at.insert(address, host) {
             self.hosts[before].addresses.retain(|other| *other != address);
         }
-        News { address: Some(address), ..news }
+        News { address: Some(address), is_full, ..news }
     }
 
     /// Takes the machine's own addresses. Returns those that are new, and those that are gone.
@@ -93,6 +105,17 @@ impl Stations {
     /// The addresses of a host.
     pub fn addresses(&self, host: usize) -> &[IpAddr] {
         &self.hosts[host].addresses
+    }
+}
+
+impl Station {
+    fn may_flood(&mut self, now_ns: u64) -> bool {
+        let (begun_ns, count) = &mut self.floods;
+        if now_ns.saturating_sub(*begun_ns) >= Stations::SPAN_NS {
+            (*begun_ns, *count) = (now_ns, 0);
+        }
+        *count += 1;
+        *count <= Stations::FLOODS
     }
 }
 
@@ -164,14 +187,14 @@ mod tests {
     #[test]
     fn whoever_asks_is_known_and_whoever_is_unknown_is_asked_of_all() {
         let mut stations = Stations::new(3);
-        let news = |address, mac| News { address: Some(address), mac: Some(mac) };
-        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(2))), (news(v4(1), MACS[0]), To::Others));
-        assert_eq!(stations.hear(1, &arp(MACS[1], v4(2), v4(1))), (news(v4(2), MACS[1]), To::Host(0)));
-        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(2))), (News::default(), To::Host(1)));
-        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(1))), (News::default(), To::Nobody), "its own");
-        let other_nic = News { address: None, mac: Some(MACS[2]) };
-        assert_eq!(stations.hear(0, &arp(MACS[2], v4(1), v4(2))), (other_nic, To::Host(1)));
-        assert_eq!(stations.hear(0, &[0; 60]), (News::default(), To::Nobody));
+        let news = |address, mac| News { address: Some(address), mac: Some(mac), is_full: false };
+        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(2)), 0), (news(v4(1), MACS[0]), To::Others));
+        assert_eq!(stations.hear(1, &arp(MACS[1], v4(2), v4(1)), 0), (news(v4(2), MACS[1]), To::Host(0)));
+        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(2)), 0), (News::default(), To::Host(1)));
+        assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(1)), 0), (News::default(), To::Nobody), "its own");
+        let other_nic = News { mac: Some(MACS[2]), ..News::default() };
+        assert_eq!(stations.hear(0, &arp(MACS[2], v4(1), v4(2)), 0), (other_nic, To::Host(1)));
+        assert_eq!(stations.hear(0, &[0; 60], 0), (News::default(), To::Nobody));
     }
 
     #[test]
@@ -180,7 +203,7 @@ mod tests {
         stations.learn(0, v4(1), MACS[0]);
         assert_eq!(stations.learn(2, v4(1), MACS[2]).address, Some(v4(1)));
         assert!(stations.addresses(0).is_empty() && stations.addresses(2) == [v4(1)]);
-        assert_eq!(stations.hear(1, &arp(MACS[1], v4(2), v4(1))).1, To::Host(2));
+        assert_eq!(stations.hear(1, &arp(MACS[1], v4(2), v4(1)), 0).1, To::Host(2));
         assert_eq!(stations.set_own([v4(1), v4(9)].into()).map(|list| list.len()), [2, 0]);
         assert!(stations.addresses(2).is_empty());
         assert_eq!(stations.learn(0, v4(9), MACS[0]), News::default(), "the machine's");
@@ -193,13 +216,27 @@ mod tests {
 
     #[test]
     fn a_host_that_takes_every_address_fills_only_its_own_table() {
-        let mut stations = Stations::new(2);
+        let mut stations = Stations::new(3);
         let learned = (0..=u16::MAX).filter(|n| {
             let [high, low] = n.to_be_bytes();
             stations.learn(0, [11, 0, high, low].into(), MACS[0]).address.is_some()
         });
         assert_eq!(learned.count(), Stations::ADDRESSES);
-        assert_eq!(stations.learn(1, v4(2), MACS[1]).address, Some(v4(2)));
+        let full = (0..=Stations::ADDRESSES as u8).map(|n| stations.learn(1, [12, 0, 0, n].into(), MACS[1]).is_full);
+        assert_eq!(full.filter(|is_full| *is_full).count(), 1, "it is told once");
+        assert_eq!(stations.learn(2, v4(2), MACS[1]).address, Some(v4(2)));
+    }
+
+    #[test]
+    fn who_asks_for_nobody_is_passed_on_so_often_only() {
+        let mut stations = Stations::new(2);
+        let mut passed = |now_ns| {
+            let to = (0..1000).map(|_| stations.hear(0, &arp(MACS[0], v4(1), v4(9)), now_ns).1);
+            to.filter(|to| *to == To::Others).count() as u32
+        };
+        assert_eq!(passed(1_000_000_000), Stations::FLOODS);
+        assert_eq!(passed(1_000_000_000 + Stations::SPAN_NS - 1), 0);
+        assert_eq!(passed(1_000_000_000 + Stations::SPAN_NS), Stations::FLOODS);
     }
 
     #[test]
@@ -208,13 +245,13 @@ mod tests {
         let [one, two]: [Ipv6Addr; 2] = ["fe80::1".parse().unwrap(), "fd00::2".parse().unwrap()];
         let group = "ff02::1:ff00:2".parse().unwrap();
         let heard = |(news, to): (News, To)| (news.address, to);
-        assert_eq!(heard(stations.hear(0, &nd(135, [one, group, two]))), (Some(one.into()), To::Others));
+        assert_eq!(heard(stations.hear(0, &nd(135, [one, group, two]), 0)), (Some(one.into()), To::Others));
         let answer = nd(136, ["fe80::9".parse().unwrap(), one, two]);
-        assert_eq!(heard(stations.hear(1, &answer)), (Some(two.into()), To::Host(0)));
-        assert_eq!(heard(stations.hear(0, &nd(135, [one, group, two]))), (None, To::Host(1)));
+        assert_eq!(heard(stations.hear(1, &answer, 0)), (Some(two.into()), To::Host(0)));
+        assert_eq!(heard(stations.hear(0, &nd(135, [one, group, two]), 0)), (None, To::Host(1)));
         let tentative = nd(135, [Ipv6Addr::UNSPECIFIED, group, two]);
         assert_eq!(
-            heard(stations.hear(0, &tentative)),
+            heard(stations.hear(0, &tentative, 0)),
             (None, To::Host(1)),
             "a host that asks whether an address is free"
         );
