@@ -12,7 +12,7 @@ use serde_json::Value;
 use spray_nic::net::ethtool::Ethtool;
 use spray_test_support::{Folder, text};
 use spray_tests::running::{Running, both_ways, content, inbox, payload, wait_until};
-use spray_tests::{scenarios, spray, turn};
+use spray_tests::{scenarios, shared_turn, spray, turn};
 
 const HOSTS: usize = 4;
 
@@ -165,7 +165,7 @@ fn exchange(from: &str, to: &str, address: IpAddr, bytes: usize) {
 
 #[test]
 fn hosts_find_each_other_and_the_machine_stays_reachable() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let machines = Machines::new("find");
     ip(&format!("-n {} address add 10.79.0.9/24 dev p1", machines.machine()));
     let shown = machines.switch(&[]);
@@ -192,7 +192,7 @@ fn hosts_find_each_other_and_the_machine_stays_reachable() {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how many frames pass in real time is what is tested")]
 fn hosts_that_know_each_other_already_are_found_by_their_packets() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let machines = Machines::new("known");
     for (host, other) in [(0, 2), (2, 0)] {
         let (own, address, mac) = (machines.host(host), Machines::address(other, false), Machines::mac(other));
@@ -253,7 +253,7 @@ fn our_transport_sprays_over_links_that_fail_and_ports_that_are_pulled() {
 /// Hosts of two networks whose router the machine is: the kernel's neighbours tell where they are.
 #[test]
 fn hosts_of_other_networks_are_routed() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let machines = Machines::new("routed");
     let machine = machines.machine();
     for (host, net) in [(0, 80), (2, 81)] {
@@ -333,7 +333,7 @@ fn fast_links_are_not_held() {
 
 #[test]
 fn a_kill_leaves_nothing_on_the_interfaces() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let machines = Machines::new("kill");
     let shown = machines.switch(&[]);
     let interfaces = machines.interfaces();
@@ -347,7 +347,7 @@ fn a_kill_leaves_nothing_on_the_interfaces() {
 
 #[test]
 fn what_cannot_be_had_is_told_before_anything_is_attached() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = shared_turn() else { return };
     let machines = Machines::new("refused");
     let machine = machines.machine();
     ip(&format!("-n {machine} link add busy type veth peer name other"));
@@ -367,6 +367,19 @@ fn what_cannot_be_had_is_told_before_anything_is_attached() {
     refused(3, &format!("h3=p2@{machine}"), "is the port of two hosts, h2 and h3");
     refused(3, &format!("h3=other@{machine}"), "interface other is down");
     refused(3, "h3", "HOST=INTERFACE");
+    let other =
+        Command::new("ip").args(["netns", "exec", &machines.host(0), "cat", "/sys/class/net/eth0/ifindex"]).output();
+    let number: u32 = text(&other.unwrap().stdout).trim().parse().unwrap();
+    ip(&format!("-n {machine} link add same index {} type veth peer name same-end", number + 1000));
+    ip(&format!("-n {} link add same index {} type veth peer name same-end", machines.host(1), number + 1000));
+    for namespace in [&machine, &machines.host(1)] {
+        ip(&format!("-n {namespace} link set same up"));
+    }
+    let mut arguments: Vec<&str> = all.iter().map(String::as_str).collect();
+    let ports = [format!("h2=same@{machine}"), format!("h3=same@{}", machines.host(1))];
+    (arguments[11], arguments[13]) = (&ports[0], &ports[1]);
+    let (code, _, errors) = run(&arguments);
+    assert!(code == 2 && errors.contains("have the same number"), "{errors}");
     let mut arguments: Vec<&str> = all.iter().map(String::as_str).collect();
     arguments.extend(["--set", "topology.host_gbps=10"]);
     let (code, _, errors) = run(&arguments);

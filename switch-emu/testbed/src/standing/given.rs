@@ -94,8 +94,17 @@ impl Given {
                 return Err(RunError::Port(format!("host `{name}` needs one port: --port {name}=INTERFACE")));
             };
             let given = Self::take(port, host, network.links[network.uplink(host)].rate_bps)?;
-            if let Some(other) = all.iter().find(|other| other.is_same(&given)) {
-                return Err(RunError::Port(format!("{port} is the port of two hosts, {} and {name}", other.port.host)));
+            if let Some(other) = all.iter().find(|other| other.index == given.index) {
+                let (host, other) = (&other.port.host, &other.port);
+                return Err(RunError::Port(if other.to_string() == given.port.to_string() {
+                    format!("{port} is the port of two hosts, {host} and {name}")
+                } else {
+                    format!(
+                        "{other} and {port} have the same number ({}) in their network namespaces, and one program could not tell them \
+                         apart: use interfaces of one namespace",
+                        given.index
+                    )
+                }));
             }
             all.push(given);
         }
@@ -135,10 +144,6 @@ impl Given {
         };
         let found = within(namespace.as_ref(), look)??;
         Ok(Self { namespace, ..found })
-    }
-
-    fn is_same(&self, other: &Self) -> bool {
-        self.index == other.index && self.mac == other.mac && self.port.namespace == other.port.namespace
     }
 
     /// Checks that it sends frames which the program on another interface sends on by it; `refusal` is why its driver does not take the program.
