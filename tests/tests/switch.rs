@@ -1,5 +1,6 @@
 //! `spray switch`: a scenario's switches between interfaces that the test made by `ip`, as a user's machine has them.
 
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -224,15 +225,20 @@ fn hosts_that_know_each_other_already_are_found_by_their_packets() {
 fn our_transport_sprays_over_links_that_fail_and_ports_that_are_pulled() {
     let Some(_turn) = turn() else { return };
     let (machines, folder) = (Machines::new("spray"), Folder::new());
-    machines.switch(&[]);
-    let (file, out) = (payload(&folder, 64 << 20), inbox(&folder));
+    let trimming = ["--set", "queue.trimming=true", "--set", "queue.limit=\"20 packets\""];
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).unwrap().port().to_string();
+    machines.switch(&[&trimming[..], &["--metrics", &port]].concat());
+    let (file, out) = (payload(&folder, 32 << 20), inbox(&folder));
     let own = spray().get_program().to_str().unwrap().to_string();
     let mut receiver = Machines::command(&machines.host(2), &own);
     receiver.args(["recv", "--insecure", "--interface", "eth0", "--from", "10.79.0.3", "--out"]).arg(&out);
     let mut receiver = Running(receiver.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()).listening();
     let mut sender = Machines::command(&machines.host(0), &own);
     sender.arg("send").arg(&file).args(["--insecure", "--interface", "eth0", "--from", "10.79.0.1"]);
-    sender.args(["--to", "10.79.0.3", "--timeout", "30"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    sender
+        .args(["--to", "10.79.0.3", "--timeout", "30", "--trimming", "--cc", "fixed-rate", "--gbps", "0.25"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
     let mut sender = Running(sender.spawn().unwrap());
     wait_until("data on both spines", || {
         ["leaf0->spine0", "leaf0->spine1"].iter().all(|link| machines.sum(link, "bytes") > 200_000)
@@ -247,6 +253,12 @@ fn our_transport_sprays_over_links_that_fail_and_ports_that_are_pulled() {
     assert!(sent && received, "{}{}", sender.said(), receiver.said());
     assert!(std::fs::read(&file).unwrap() == std::fs::read(out.join("payload")).unwrap());
     assert!(machines.sum("leaf0->spine1", "drops_silent") > 0);
+    assert!(machines.sum("*", "trims") > 0);
+    let mut metrics = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    metrics.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut said = String::new();
+    metrics.read_to_string(&mut said).unwrap();
+    assert!(said.contains("spray_link_drops_total{link=\"leaf0->spine1\",cause=\"silent\"}"), "{said}");
     machines.down();
 }
 

@@ -57,6 +57,8 @@ pub struct Up {
     pub name: Option<crate::lab::standing::Name>,
     #[command(flatten)]
     pub overrides: Overrides,
+    #[command(flatten)]
+    pub publish: Publish,
     /// Be the process that keeps it
     #[arg(long, hide = true, requires = "scenario")]
     pub keep: bool,

@@ -93,6 +93,19 @@ pub struct Row {
     pub drops_ttl: u64,
 }
 
+impl Row {
+    /// The frames that it lost, by cause.
+    pub fn drops(&self) -> [(&'static str, u64); 5] {
+        [
+            ("queue", self.drops_queue),
+            ("down", self.drops_down),
+            ("silent", self.drops_silent),
+            ("random", self.drops_random),
+            ("ttl", self.drops_ttl),
+        ]
+    }
+}
+
 /// A change waits for the kernel, and an end for every namespace.
 const PATIENCE: Duration = Duration::from_secs(60);
 

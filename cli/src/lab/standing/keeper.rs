@@ -14,6 +14,7 @@ use spray_experiments::testbed::{GivenPort, Place, RunError, Standing, StandingH
 use spray_experiments::xdp;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::info;
+use spray_tools::metrics::{Metric, Metrics, Part};
 use spray_tools::stop::Stop;
 
 use super::ask::{Answer, HostRow, Question, Row, Shown};
@@ -46,6 +47,7 @@ pub fn keep(arguments: &args::Up, ports: Option<&[GivenPort]>) -> Outcome {
             .map_err(|why| Failure::refused(format!("the scenario's name: {why}; or give one by --name")))?,
     };
     remark(&scenario);
+    let metrics = Metrics::open(arguments.publish.metrics)?;
     let listener = answer(&name.0)?;
     let socket = Socket(name.0);
     if ports.is_none() {
@@ -63,7 +65,9 @@ pub fn keep(arguments: &args::Up, ports: Option<&[GivenPort]>) -> Outcome {
             "drivers send frames on as they come, and veth's come with checksums that nobody has written: `ethtool -K OTHER_END tx off` there"
         );
     }
-    let keeper = Keeper { user: own(), standing, socket, scenario: file.display().to_string() };
+    metrics.start()?;
+    let part = metrics.part();
+    let keeper = Keeper { user: own(), standing, part, socket, scenario: file.display().to_string() };
     let said = serde_json::to_string(&keeper.shown()).map_err(Failure::failed)?;
     writeln!(stdout(), "{said}").and_then(|()| leave_terminal()).map_err(Failure::failed)?;
     keeper.serve(&listener, &stop)
@@ -119,6 +123,8 @@ struct Keeper {
     /// Who set it up.
     user: String,
     standing: Standing,
+    /// What is published of it, if that is asked for.
+    part: Option<Part>,
     socket: Socket,
     scenario: String,
 }
@@ -130,6 +136,10 @@ impl Keeper {
             // A signal ends the wait.
             let _ = poll(&mut [PollFd::new(listener.as_fd(), PollFlags::POLLIN)], PollTimeout::from(LOOK_MS));
             self.standing.look().map_err(Failure::failed)?;
+            if let Some(part) = &self.part {
+                let links = self.standing.links(None).map_err(Failure::failed)?.unwrap_or_default();
+                part.put(published(&links, self.standing.lost().map_err(Failure::failed)?));
+            }
             if self.standing.is_broken() {
                 return Err(Failure::failed("the thread that passes frames on has ended"));
             }
@@ -210,6 +220,29 @@ fn write(stream: &mut UnixStream, answer: &Answer) {
     if let Ok(text) = serde_json::to_string(answer) {
         let _ = writeln!(stream, "{text}");
     }
+}
+
+/// The metrics of a fabric that stands.
+fn published(links: &[StandingLink], lost: u64) -> Vec<Metric> {
+    let mut frames = Metric::counter("link_frames", "Frames that a link has carried");
+    let mut bytes = Metric::counter("link_bytes", "Bytes that a link has carried");
+    let mut marks = Metric::counter("link_marks", "Frames that a link's port has marked");
+    let mut trims = Metric::counter("link_trims", "Frames that a link's port has trimmed");
+    let mut drops = Metric::counter("link_drops", "Frames that a link has lost, by cause");
+    let mut longest = Metric::gauge("link_queue_max_bytes", "The most that has waited at a link");
+    for row in links.iter().map(row) {
+        let link = || vec![("link", row.link.clone())];
+        frames = frames.with(link(), row.frames as f64);
+        bytes = bytes.with(link(), row.bytes as f64);
+        marks = marks.with(link(), row.marks as f64);
+        trims = trims.with(link(), row.trims as f64);
+        longest = longest.with(link(), row.queue_max_bytes as f64);
+        for (cause, count) in row.drops() {
+            drops = drops.with([link(), vec![("cause", cause.into())]].concat(), count as f64);
+        }
+    }
+    let late = Metric::counter("lost_frames", "Frames for which this machine was too slow").with(vec![], lost as f64);
+    vec![frames, bytes, marks, trims, drops, longest, late]
 }
 
 fn host(host: StandingHost) -> HostRow {

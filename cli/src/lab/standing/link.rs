@@ -35,15 +35,8 @@ pub fn link(arguments: &args::Link) -> Outcome {
 const HEAD: &str = "link                  Mb/s  state             frames         MB  longest queue    marks  drops";
 
 fn line(row: &Row) -> String {
-    let causes = [
-        ("queue", row.drops_queue),
-        ("down", row.drops_down),
-        ("silent", row.drops_silent),
-        ("random", row.drops_random),
-        ("ttl", row.drops_ttl),
-    ];
     let drops: Vec<_> =
-        causes.iter().filter(|(_, count)| *count > 0).map(|(cause, count)| format!("{count} {cause}")).collect();
+        row.drops().iter().filter(|(_, count)| *count > 0).map(|(cause, count)| format!("{count} {cause}")).collect();
     let trims = if row.trims > 0 { format!("; {} trimmed", row.trims) } else { String::new() };
     format!(
         "{:<18} {:>7}  {:<14} {:>9} {:>10.1} {:>11.1} kB {:>8}  {}{trims}",
