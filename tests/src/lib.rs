@@ -4,6 +4,7 @@
 pub mod flood;
 pub mod real_network;
 pub mod running;
+pub mod standing;
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,18 +1,17 @@
 //! `spray switch`: a scenario's switches between interfaces that the test made by `ip`, as a user's machine has them.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use spray_nic::net::ethtool::Ethtool;
 use spray_test_support::{Folder, text};
-use spray_tests::running::{Running, both_ways, content, inbox, payload, wait_until};
+use spray_tests::running::{Running, content, inbox, payload, wait_until};
+use spray_tests::standing::{self, exchange, inside, run};
 use spray_tests::{scenarios, shared_turn, spray, turn};
 
 const HOSTS: usize = 4;
@@ -27,12 +26,6 @@ fn ip(arguments: &str) -> Output {
     let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
     assert!(output.status.success(), "ip {arguments}: {}", text(&output.stderr));
     output
-}
-
-/// Runs `spray` and returns its exit code, and what it said on standard output and on standard error.
-fn run(arguments: &[&str]) -> (i32, String, String) {
-    let output = spray().args(arguments).stdin(Stdio::null()).output().unwrap();
-    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
 impl Machines {
@@ -99,13 +92,11 @@ impl Machines {
     }
 
     fn links(&self, links: &str, changes: &[&str]) -> Vec<Value> {
-        let (code, said, errors) = run(&[&["link", "--name", &self.name, "--json", links][..], changes].concat());
-        assert_eq!(code, 0, "{errors}");
-        serde_json::from_str::<Value>(&said).unwrap()["links"].as_array().unwrap().clone()
+        standing::links(&self.name, links, changes)
     }
 
     fn sum(&self, links: &str, field: &str) -> u64 {
-        self.links(links, &[]).iter().map(|link| link[field].as_u64().unwrap()).sum()
+        standing::sum(&self.name, links, field)
     }
 
     /// A command in a namespace.
@@ -143,25 +134,6 @@ impl Drop for Machines {
         let all = (0..HOSTS).map(|host| self.host(host)).chain([self.machine()]);
         all.for_each(|name| drop(Command::new("ip").args(["netns", "del", &name]).output()));
     }
-}
-
-/// Runs `work` in a namespace; sockets that it makes stay there.
-fn inside<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
-    let namespace = std::fs::File::open(Path::new("/run/netns").join(namespace)).unwrap();
-    let enter = || {
-        setns(namespace, CloneFlags::CLONE_NEWNET).unwrap();
-        work()
-    };
-    std::thread::scope(|scope| scope.spawn(enter).join().unwrap())
-}
-
-/// Sends bytes both ways at once over a TCP connection of the kernel's between two namespaces, and compares them.
-fn exchange(from: &str, to: &str, address: IpAddr, bytes: usize) {
-    let listener = inside(to, || TcpListener::bind(SocketAddr::new(address, 0))).unwrap();
-    let address = listener.local_addr().unwrap();
-    let near = inside(from, || TcpStream::connect_timeout(&address, Duration::from_secs(30))).unwrap();
-    let (far, _) = listener.accept().unwrap();
-    both_ways([near, far], bytes);
 }
 
 #[test]
@@ -287,7 +259,7 @@ fn hosts_of_other_networks_are_routed() {
     exchange(&machines.host(0), &machines.host(2), [10, 81, 0, 1].into(), 500_000);
     let bytes = machines.sum("leaf0->spine*", "bytes") - before;
     assert!((500_000..700_000).contains(&bytes), "{bytes}");
-    // Four switches' ports take a TTL each; the host's own link none.
+    // A port of a switch takes a TTL; the host's own link takes none.
     let ttl = |count: u8| {
         let near = inside(&machines.host(0), || std::net::UdpSocket::bind("10.80.0.1:0")).unwrap();
         let far = inside(&machines.host(2), || std::net::UdpSocket::bind("10.81.0.1:0")).unwrap();

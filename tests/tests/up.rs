@@ -1,32 +1,25 @@
 //! `spray up`: programs of any kind in hosts that stand, links that fail under them, and what is left afterwards.
 
-use std::fs::File;
 use std::io::Read;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
-use spray_test_support::{Folder, text};
+use spray_test_support::Folder;
 use spray_testbed::leftovers;
-use spray_tests::running::{Running, both_ways, content, wait_until};
+use spray_tests::running::{Running, content, wait_until};
+use spray_tests::standing::{self, run};
 use spray_tests::{namespaces_of, scenarios, spray, turn};
 
 /// A fabric that stands until the end of its test.
 struct Fabric {
     name: String,
     shown: Value,
-}
-
-/// Runs `spray` and returns its exit code, and what it said on standard output and on standard error.
-fn run(arguments: &[&str]) -> (i32, String, String) {
-    let output = spray().args(arguments).stdin(Stdio::null()).output().unwrap();
-    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
 impl Fabric {
@@ -52,22 +45,15 @@ impl Fabric {
 
     /// Runs `work` inside a host; sockets that it makes stay there.
     fn inside<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> T {
-        let namespace = File::open(Path::new("/run/netns").join(self.host(host, "namespace"))).unwrap();
-        let enter = || {
-            setns(namespace, CloneFlags::CLONE_NEWNET).unwrap();
-            work()
-        };
-        std::thread::scope(|scope| scope.spawn(enter).join().unwrap())
+        standing::inside(self.host(host, "namespace"), work)
     }
 
     fn link(&self, links: &str, changes: &[&str]) -> Vec<Value> {
-        let (code, said, errors) = run(&[&["link", "--name", &self.name, "--json", links][..], changes].concat());
-        assert_eq!(code, 0, "{errors}");
-        serde_json::from_str::<Value>(&said).unwrap()["links"].as_array().unwrap().clone()
+        standing::links(&self.name, links, changes)
     }
 
     fn sum(&self, links: &str, field: &str) -> u64 {
-        self.link(links, &[]).iter().map(|link| link[field].as_u64().unwrap()).sum()
+        standing::sum(&self.name, links, field)
     }
 
     fn down(&self) {
@@ -95,12 +81,8 @@ impl Drop for Fabric {
 
 /// Sends bytes both ways at once over one TCP connection of the kernel's, and compares them.
 fn exchange(fabric: &Fabric, hosts: [usize; 2], v6: bool, bytes: usize) {
-    let to = SocketAddr::new(fabric.address(hosts[1], v6), 0);
-    let listener = fabric.inside(hosts[1], || TcpListener::bind(to)).unwrap();
-    let to = listener.local_addr().unwrap();
-    let near = fabric.inside(hosts[0], || TcpStream::connect_timeout(&to, Duration::from_secs(30))).unwrap();
-    let (far, _) = listener.accept().unwrap();
-    both_ways([near, far], bytes);
+    let [from, to] = hosts.map(|host| fabric.host(host, "namespace"));
+    standing::exchange(from, to, fabric.address(hosts[1], v6), bytes);
 }
 
 /// Sends a datagram from host 0 to host 2; whether it came within `patience`.

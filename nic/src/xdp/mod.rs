@@ -12,6 +12,6 @@ pub use error::ProgramError;
 pub use info::{ProgramInfo, compiles};
 pub use object::{AttachMode, Attachment, attach, load, program};
 pub use owner::{Holder, Occupant, processes};
-pub use steer::SteerProgram;
+pub use steer::{SteerProgram, mapped};
 
 pub(crate) use object::is_attached;

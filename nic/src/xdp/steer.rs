@@ -106,7 +106,8 @@ fn map_of(object: &Object, name: &str) -> Result<MapHandle, ProgramError> {
 }
 
 /// An address as programs compare it: IPv4 mapped into IPv6.
-fn mapped(address: IpAddr) -> [u8; 16] {
+#[must_use]
+pub fn mapped(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),

@@ -46,13 +46,10 @@ pub fn keep(arguments: &args::Up, ports: Option<&[GivenPort]>) -> Outcome {
             .parse::<Name>()
             .map_err(|why| Failure::refused(format!("the scenario's name: {why}; or give one by --name")))?,
     };
-    remark(&scenario);
+    remark(&scenario, ports.is_some());
     let metrics = Metrics::open(arguments.publish.metrics)?;
     let listener = answer(&name.0)?;
     let socket = Socket(name.0);
-    if ports.is_none() {
-        remark_rates(&scenario);
-    }
     let standing = xdp::stand(&scenario, ports).map_err(|error| match error {
         EngineError::Refused(why) => Failure::refused(why),
         error => Failure::failed(error),
@@ -73,17 +70,13 @@ pub fn keep(arguments: &args::Up, ports: Option<&[GivenPort]>) -> Outcome {
     keeper.serve(&listener, &stop)
 }
 
-/// Says what of the scenario is not as in a run.
-fn remark(scenario: &Scenario) {
+/// Says what of the scenario is not as in a run. Between interfaces that are given, drivers may carry what no process holds.
+fn remark(scenario: &Scenario, is_given: bool) {
     if !scenario.link_events.is_empty() || scenario.failures.is_some() {
         info!("the scenario's failures are not played; `spray link LINKS CHANGE` has links fail");
     }
-}
-
-/// Says that no machine carries the rates of a scenario in real time, between hosts of its own.
-fn remark_rates(scenario: &Scenario) {
     let fastest_bps = scenario.network.links.iter().map(|link| link.rate_bps).max().unwrap_or(0);
-    if fastest_bps > MOST_BPS {
+    if fastest_bps > MOST_BPS && !is_given {
         let gbps = fastest_bps as f64 / 1e9;
         info!("time is real, and no machine carries {gbps} Gb/s here: such links never fill; docs/standing.md");
     }

@@ -29,7 +29,7 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> 
         ("egress", ports),
         ("doors", ports),
         ("cables", ports),
-        ("holders", ports * MOST_QUEUES),
+        ("holders", ports * MOST_QUEUES as usize),
     ];
     for (name, entries) in sizes {
         let mut map = open.maps_mut().find(|map| map.name() == name).ok_or_else(|| missing(name))?;
@@ -38,8 +38,8 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> 
     Ok(())
 }
 
-/// Receive queues of an interface in a fabric that stands.
-pub(super) const MOST_QUEUES: usize = 64;
+/// Most receive queues of an interface in a fabric that stands.
+pub const MOST_QUEUES: u32 = 64;
 
 fn missing(name: &str) -> ProgramError {
     ProgramError::Fabric(format!("the object has no map `{name}`"))

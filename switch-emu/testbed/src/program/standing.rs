@@ -119,7 +119,7 @@ impl Hosts {
     /// # Errors
     /// [`xdp::ProgramError::Map`] when there is no room.
     pub fn put(&self, address: IpAddr, host: u32) -> Result<(), ProgramError> {
-        let put = self.addresses.update(&key(address), &host.to_ne_bytes(), MapFlags::ANY);
+        let put = self.addresses.update(&xdp::mapped(address), &host.to_ne_bytes(), MapFlags::ANY);
         Ok(put.map_err(xdp::ProgramError::map("hosts"))?)
     }
 
@@ -134,7 +134,7 @@ impl Hosts {
     /// Has an address be nobody's.
     pub fn remove(&self, address: IpAddr) {
         // It may have gone already.
-        let _ = self.addresses.delete(&key(address));
+        let _ = self.addresses.delete(&xdp::mapped(address));
     }
 
     /// Changes what lies behind an interface.
@@ -153,12 +153,5 @@ impl Hosts {
     pub fn put_cable(&self, port: usize, cable: &Cable) -> Result<(), ProgramError> {
         let put = self.cables.update(&(port as u32).to_ne_bytes(), pod_bytes(cable), MapFlags::ANY);
         Ok(put.map_err(xdp::ProgramError::map("cables"))?)
-    }
-}
-
-fn key(address: IpAddr) -> [u8; 16] {
-    match address {
-        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-        IpAddr::V6(address) => address.octets(),
     }
 }

@@ -15,6 +15,7 @@ use spray_nic::net::ethtool::Ethtool;
 
 use crate::RunError;
 use crate::netns;
+use crate::program::MOST_QUEUES;
 
 /// An interface that is to be the end of a host's link: `HOST=IF`, or `HOST=IF@NETNS` of one in another network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,9 +70,6 @@ pub(super) struct Given {
 
 /// The share of an interface's rate that a link may have: at more, its own queue would grow, not the fabric's.
 const SHARE: (u64, u64) = (95, 100);
-
-/// Receive queues that are taken at most.
-pub(super) const QUEUES: u32 = 64;
 
 impl Given {
     /// Takes the interfaces, one for each host, in the hosts' order.
@@ -136,7 +134,7 @@ impl Given {
                 host,
                 mac: interface.mac,
                 index: interface.index,
-                queues: queues.map_or(1, |channels| channels.receiving()).clamp(1, QUEUES),
+                queues: queues.map_or(1, |channels| channels.receiving()).clamp(1, MOST_QUEUES),
                 is_software: interface.kind.as_deref() == Some("veth"),
                 namespace: None,
                 _promiscuous: promiscuous,

@@ -71,14 +71,8 @@ impl Holder {
     pub fn new(entries: Vec<Entry>, exits: Vec<Option<Exit>>, bridge: Option<Bridge>) -> Result<Self, RunError> {
         let shared = Arc::new(Shared::default());
         let touched = vec![false; entries.len()];
-        let (mut sockets, mut sources) = (Vec::new(), Vec::new());
-        for Entry { socket, host, is_software } in entries {
-            sockets.push(socket);
-            sources.push(Source { host, is_software });
-        }
         let held = Held {
-            sockets,
-            sources,
+            entries,
             touched,
             exits,
             bridge,
@@ -123,15 +117,8 @@ struct Place {
     port: u32,
 }
 
-/// What is behind a socket.
-struct Source {
-    host: Option<usize>,
-    is_software: bool,
-}
-
 struct Held {
-    sockets: Vec<XskDevice>,
-    sources: Vec<Source>,
+    entries: Vec<Entry>,
     /// Those that are to be flushed.
     touched: Vec<bool>,
     exits: Vec<Option<Exit>>,
@@ -161,12 +148,12 @@ impl Held {
 
     /// Takes what has arrived.
     fn take(&mut self, arrivals: &mut Vec<Received>) -> io::Result<()> {
-        for from in 0..self.sockets.len() {
-            if self.sockets[from].receive(arrivals, BATCH)? == 0 {
+        for from in 0..self.entries.len() {
+            if self.entries[from].socket.receive(arrivals, BATCH)? == 0 {
                 continue;
             }
             for Received { frame, len, .. } in arrivals.drain(..) {
-                match Ticket::read(self.sockets[from].frame(&frame, len)) {
+                match Ticket::read(self.entries[from].socket.frame(&frame, len)) {
                     Some((Ticket { due_ps, port }, _)) if port != NO_PORT => {
                         self.count += 1;
                         let place = Place { socket: from, frame, len, port };
@@ -179,29 +166,30 @@ impl Held {
                     }
                     None => {}
                 }
-                self.sockets[from].release(frame);
+                self.entries[from].socket.release(frame);
             }
-            self.sockets[from].flush()?;
+            self.entries[from].socket.flush()?;
         }
         Ok(())
     }
 
     /// Passes a frame on that the switches did not take.
     fn bridge(&mut self, from: usize, frame: Vec<u8>) {
-        let (Some(bridge), Some(host)) = (&mut self.bridge, self.sources[from].host) else { return };
+        let Entry { host, is_software, .. } = self.entries[from];
+        let (Some(bridge), Some(host)) = (&self.bridge, host) else { return };
         let Onward::Ports(ports) = bridge.hear(host, &frame, monotonic_ns()) else {
             self.shared.refused.fetch_add(1, Relaxed);
             return;
         };
         for port in ports {
             let Some((to, _)) = self.exits[port] else { continue };
-            if let Some(copy) = room(&mut self.sockets[to]) {
-                let bytes = &mut self.sockets[to].frame_mut(&copy)[..frame.len()];
+            if let Some(copy) = room(&mut self.entries[to].socket) {
+                let bytes = &mut self.entries[to].socket.frame_mut(&copy)[..frame.len()];
                 bytes.copy_from_slice(&frame);
-                if self.sources[from].is_software {
+                if is_software {
                     checksum::complete(bytes);
                 }
-                self.touched[to] = queue(&mut self.sockets[to], copy, frame.len() as u32) || self.touched[to];
+                self.touched[to] = queue(&mut self.entries[to].socket, copy, frame.len() as u32) || self.touched[to];
             }
         }
     }
@@ -215,11 +203,13 @@ impl Held {
                 Some(socket) => self.touched[socket] = true,
                 None => drop(self.shared.refused.fetch_add(1, Relaxed)),
             }
-            self.sockets[place.socket].release(place.frame);
+            self.entries[place.socket].socket.release(place.frame);
             // What is free again is to be received into.
             self.touched[place.socket] = true;
         }
-        for (socket, touched) in self.sockets.iter_mut().zip(&mut self.touched).filter(|(_, touched)| **touched) {
+        for (Entry { socket, .. }, touched) in
+            self.entries.iter_mut().zip(&mut self.touched).filter(|(_, touched)| **touched)
+        {
             socket.flush()?;
             // A busy kernel takes the rest at the next flush.
             *touched = socket.census().tx > 0;
@@ -232,30 +222,30 @@ impl Held {
         let (first, queues) = (*self.exits.get(place.port as usize)?)?;
         // Frames of a flow come by one queue and go by one.
         let to = first + place.socket % queues;
-        let copy = room(&mut self.sockets[to])?;
+        let copy = room(&mut self.entries[to].socket)?;
         let len = if to == place.socket {
             // A frame that turns back: one socket both lends and takes.
-            let (_, bytes) = Ticket::read(self.sockets[to].frame(&place.frame, place.len))?;
+            let (_, bytes) = Ticket::read(self.entries[to].socket.frame(&place.frame, place.len))?;
             let bytes = bytes.to_vec();
-            self.sockets[to].frame_mut(&copy)[..bytes.len()].copy_from_slice(&bytes);
+            self.entries[to].socket.frame_mut(&copy)[..bytes.len()].copy_from_slice(&bytes);
             bytes.len()
         } else {
-            let [from, to] = self.sockets.get_disjoint_mut([place.socket, to]).expect("two sockets of this holder");
-            let (_, bytes) = Ticket::read(from.frame(&place.frame, place.len))?;
-            to.frame_mut(&copy)[..bytes.len()].copy_from_slice(bytes);
+            let [from, to] = self.entries.get_disjoint_mut([place.socket, to]).expect("two sockets of this holder");
+            let (_, bytes) = Ticket::read(from.socket.frame(&place.frame, place.len))?;
+            to.socket.frame_mut(&copy)[..bytes.len()].copy_from_slice(bytes);
             bytes.len()
         };
-        if self.sources[place.socket].is_software {
-            checksum::complete(&mut self.sockets[to].frame_mut(&copy)[..len]);
+        if self.entries[place.socket].is_software {
+            checksum::complete(&mut self.entries[to].socket.frame_mut(&copy)[..len]);
         }
-        queue(&mut self.sockets[to], copy, len as u32).then_some(to)
+        queue(&mut self.entries[to].socket, copy, len as u32).then_some(to)
     }
 
     /// Asks the sockets now and then what they lost: each answer is a system call.
     fn count_drops(&mut self, now_ns: u64) {
         if now_ns - self.counted_ns >= COUNT_NS {
             self.counted_ns = now_ns;
-            let stats: DeviceStats = self.sockets.iter().map(Device::stats).sum();
+            let stats: DeviceStats = self.entries.iter().map(|entry| entry.socket.stats()).sum();
             self.shared.dropped.store(stats.rx_lost() + stats.tx_dropped, Relaxed);
         }
     }
@@ -270,7 +260,7 @@ impl Held {
         if sleep.is_zero() {
             return Ok(());
         }
-        let fds = self.sockets.iter().filter_map(Device::wake_fd);
+        let fds = self.entries.iter().filter_map(|entry| entry.socket.wake_fd());
         // SAFETY: the sockets are open for as long as `self` lives.
         let fds = fds.map(|fd| PollFd::new(unsafe { BorrowedFd::borrow_raw(fd) }, PollFlags::POLLIN));
         match ppoll(&mut fds.collect::<Vec<_>>(), Some(TimeSpec::from_duration(sleep)), None) {

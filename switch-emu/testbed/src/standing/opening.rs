@@ -40,6 +40,7 @@ impl<'a> Opening<'a> {
 
     /// Opens a socket on every interface of a chassis, and attaches its program there. Runs in its namespace.
     pub fn open_made(&mut self, program: &mut SwitchProgram, site: &Site) -> Result<(), RunError> {
+        let hosts = program.hosts()?;
         for door in &site.doors {
             let Some((switch, port)) = door.switch else { continue };
             let (own, to) = match self.fabric.ports[port].to {
@@ -48,7 +49,7 @@ impl<'a> Opening<'a> {
             };
             let holder = self.entries.len() as u32;
             let behind = Door { switch: switch as u32, own, holder, given: 0, at_once: 0, learns: 0, mac: [0; 8] };
-            program.hosts()?.put_cable(port, &Cable { to, from: SWITCH_MAC })?;
+            hosts.put_cable(port, &Cable { to, from: SWITCH_MAC })?;
             program.open_door(door.index, &behind)?;
             self.open(program, &door.name, &[BindMode::Auto], (None, false))?;
             self.exits[port] = Some((holder as usize, 1));
