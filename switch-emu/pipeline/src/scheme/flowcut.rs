@@ -378,12 +378,14 @@ impl<F: Forwarding> Here<'_, F> {
         drains
     }
 
-    /// The round-trip time of the packet that is acknowledged over the least possible one for its hops and its bytes.
+    /// The round-trip time of the packet that is acknowledged, from here and back, over the least possible one for its hops and its bytes.
+    /// Its host's clock is another than the switch's: when it passed follows from the latest packet, which both have seen.
     #[inline(always)]
     fn normalised(&self, entry: u32, now_ps: u64) -> u32 {
         let port = (self.load(entry + PORT) & PORT_MASK) as u32;
         let kib_ps = self.tables.waiting(port, now_ps).map_or(0, |waiting| waiting.kib_ps()) as u32;
-        let rtt_ps = now_ps.saturating_sub(self.trail.stamp());
+        let earlier_ps = self.load(entry + SENT).saturating_sub(self.stamp());
+        let rtt_ps = now_ps.saturating_sub(self.load(entry + PASSED)).saturating_add(earlier_ps);
         let bytes = (self.load(entry + LATEST) >> LEN_SHIFT) as u32;
         let sample = Sample::new(rtt_ps, bytes, kib_ps, self.trail.hops());
         let index = sample.hops() as u32;

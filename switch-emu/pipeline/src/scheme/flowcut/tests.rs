@@ -13,7 +13,12 @@ const LEN: u32 = 4_000;
 
 /// Sends packet `psn` of a flow from leaf 0 at `t_ps`.
 fn send(net: &Net, t_ps: u64, flow: u64, psn: u64) -> Result<Way, Cause> {
-    let fields = PacketFields { number: psn, stamp_ps: t_ps, ..PacketFields::default() };
+    send_by(net, (t_ps, t_ps), flow, psn)
+}
+
+/// Sends at `t_ps`, when the host's clock says `stamp_ps`.
+fn send_by(net: &Net, (t_ps, stamp_ps): (u64, u64), flow: u64, psn: u64) -> Result<Way, Cause> {
+    let fields = PacketFields { number: psn, stamp_ps, ..PacketFields::default() };
     net.go(0, flow, false, &fields, &Frame { time_ps: t_ps, len: LEN, ..FRAME })
 }
 
@@ -87,17 +92,20 @@ fn acknowledgements_go_back_by_the_spine_of_the_data() {
 #[test]
 fn a_flow_drains_when_its_round_trip_times_are_too_long() {
     //= docs/specs/flowcut-switch.md#FCS-5 draining
-    for net in BOTH.map(Net::new) {
+    // The host's clock is that of the switches, an hour before it or 50 us behind.
+    let hosts = [0, 3_600_000_000 * US, 0_u64.wrapping_sub(50 * US)];
+    for (net, clock) in BOTH.into_iter().flat_map(|scheme| hosts.map(|clock| (Net::new(scheme), clock))) {
+        let stamp = |t_ps: u64| t_ps.wrapping_add(clock);
         prefer(&net, 1);
         let mut paused = Vec::new();
         // 10 us first, then 60: six times as long.
         for psn in 0..40 {
             let t_ps = (100 + psn) * US;
-            send(&net, t_ps, 7, psn).unwrap();
+            send_by(&net, (t_ps, stamp(t_ps)), 7, psn).unwrap();
         }
         for psn in 0..40u64 {
             let rtt_ps = if psn < 10 { 10 * US } else { 60 * US };
-            let way = acknowledge(&net, (100 + psn) * US + rtt_ps, 7, psn + 1, (100 + psn) * US);
+            let way = acknowledge(&net, (100 + psn) * US + rtt_ps, 7, psn + 1, stamp((100 + psn) * US));
             assert!(way.detour == 0 || way.detour == PAUSE);
             paused.push(way.detour == PAUSE);
         }
@@ -106,10 +114,10 @@ fn a_flow_drains_when_its_round_trip_times_are_too_long() {
         assert!(paused[first..39].iter().all(|paused| *paused), "until nothing is on its way");
         assert!(!paused[39]);
         prefer(&net, 0);
-        assert_eq!(send(&net, 300 * US, 7, 40).unwrap().spine, 0);
+        assert_eq!(send_by(&net, (300 * US, stamp(300 * US)), 7, 40).unwrap().spine, 0);
         // Its average is new.
-        send(&net, 301 * US, 7, 41).unwrap();
-        assert_eq!(acknowledge(&net, 310 * US, 7, 41, 300 * US).detour, 0);
+        send_by(&net, (301 * US, stamp(301 * US)), 7, 41).unwrap();
+        assert_eq!(acknowledge(&net, 310 * US, 7, 41, stamp(300 * US)).detour, 0);
     }
 }
 
