@@ -24,6 +24,7 @@ mod queues;
 mod real_network;
 mod receivers;
 mod switch;
+mod switch_as_run;
 mod transfer;
 mod tunnel;
 mod udp;

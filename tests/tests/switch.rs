@@ -1,140 +1,18 @@
 //! `spray switch`: a scenario's switches between interfaces that the test made by `ip`, as a user's machine has them.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream};
-use std::process::{Command, Output, Stdio};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
 use spray_nic::net::ethtool::Ethtool;
 use spray_test_support::{Folder, text};
+use spray_tests::machines::{HOSTS, Machines, ip};
 use spray_tests::running::{Running, content, inbox, payload, wait_until};
-use spray_tests::standing::{self, exchange, inside, run};
-use spray_tests::{scenarios, shared_turn, spray, turn};
-
-const HOSTS: usize = 4;
-
-/// A machine with four interfaces, `p0` to `p3`, and four hosts at their other ends, each in a namespace of its own.
-struct Machines {
-    prefix: String,
-    name: String,
-}
-
-fn ip(arguments: &str) -> Output {
-    let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
-    assert!(output.status.success(), "ip {arguments}: {}", text(&output.stderr));
-    output
-}
-
-impl Machines {
-    /// Host `n` has 10.79.0.(n + 1) and fd79::(n + 1). The namespaces are none that `spray clean` takes for its own.
-    fn new(name: &str) -> Self {
-        let this = Self {
-            prefix: format!("test-{}-{name}", std::process::id()),
-            name: format!("{name}-{}", std::process::id()),
-        };
-        ip(&format!("netns add {}", this.machine()));
-        for host in 0..HOSTS {
-            let (own, machine) = (this.host(host), this.machine());
-            ip(&format!("netns add {own}"));
-            let mac = Self::mac(host);
-            ip(&format!("link add p{host} netns {machine} type veth peer name eth0 address {mac} netns {own}"));
-            ip(&format!("-n {machine} link set p{host} up"));
-            ip(&format!("-n {own} link set eth0 up"));
-            ip(&format!("-n {own} address add 10.79.0.{}/24 dev eth0", host + 1));
-            ip(&format!("-n {own} address add fd79::{}/64 dev eth0 nodad", host + 1));
-        }
-        this
-    }
-
-    fn machine(&self) -> String {
-        format!("{}-box", self.prefix)
-    }
-
-    fn host(&self, host: usize) -> String {
-        format!("{}{host}", self.prefix)
-    }
-
-    fn mac(host: usize) -> String {
-        format!("02:79:00:00:00:0{host}")
-    }
-
-    fn address(host: usize, v6: bool) -> IpAddr {
-        let number = host as u16 + 1;
-        if v6 { [0xfd79, 0, 0, 0, 0, 0, 0, number].into() } else { [10, 79, 0, number as u8].into() }
-    }
-
-    /// The arguments of a switch with all ports.
-    fn arguments(&self) -> Vec<String> {
-        let mut arguments: Vec<String> = ["switch", "--json", "-q", "--name", &self.name].map(Into::into).into();
-        arguments.push(scenarios().join("pod.toml").display().to_string());
-        for host in 0..HOSTS {
-            arguments.extend(["--port".into(), format!("h{host}=p{host}@{}", self.machine())]);
-        }
-        arguments
-    }
-
-    /// Has the switches stand between the hosts.
-    fn switch(&self, more: &[&str]) -> Value {
-        let arguments = self.arguments();
-        let all: Vec<&str> = arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
-        let (code, said, errors) = run(&all);
-        assert!(code == 0 && errors.is_empty(), "{code}: {errors}");
-        serde_json::from_str(&said).unwrap()
-    }
-
-    fn shown(&self) -> Value {
-        let (code, said, errors) = run(&["switch", "--json", "--name", &self.name]);
-        assert_eq!(code, 0, "{errors}");
-        serde_json::from_str(&said).unwrap()
-    }
-
-    fn links(&self, links: &str, changes: &[&str]) -> Vec<Value> {
-        standing::links(&self.name, links, changes)
-    }
-
-    fn sum(&self, links: &str, field: &str) -> u64 {
-        standing::sum(&self.name, links, field)
-    }
-
-    /// A command in a namespace.
-    fn command(namespace: &str, program: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", namespace, program]);
-        command
-    }
-
-    /// What the kernel says of the machine's interfaces.
-    fn interfaces(&self) -> String {
-        text(&ip(&format!("-n {} -d link show type veth", self.machine())).stdout)
-    }
-
-    /// The machine's interfaces are as they were made.
-    fn assert_as_it_was(&self) {
-        wait_until("the interfaces to be as they were", || {
-            let interfaces = self.interfaces();
-            !interfaces.contains("xdp") && !interfaces.contains("promiscuity 1")
-        });
-        assert!(!spray_testbed::control(&self.name).exists());
-    }
-
-    fn down(&self) {
-        let (code, said, errors) = run(&["down", &self.name]);
-        assert!(code == 0 && said.contains(&self.name), "{errors}");
-        self.assert_as_it_was();
-    }
-}
-
-impl Drop for Machines {
-    fn drop(&mut self) {
-        // In a test that passes it has gone already.
-        let _ = spray().args(["down", &self.name]).output();
-        let all = (0..HOSTS).map(|host| self.host(host)).chain([self.machine()]);
-        all.for_each(|name| drop(Command::new("ip").args(["netns", "del", &name]).output()));
-    }
-}
+use spray_tests::standing::{exchange, inside, run};
+use spray_tests::{shared_turn, spray, turn};
 
 #[test]
 fn hosts_find_each_other_and_the_machine_stays_reachable() {

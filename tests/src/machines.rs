@@ -1,0 +1,144 @@
+//! A machine with interfaces of its own between hosts, as a user of `spray switch` has one: veth that the test makes by `ip`.
+
+use std::net::IpAddr;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use spray_test_support::text;
+
+use crate::running::wait_until;
+use crate::standing::{self, run};
+use crate::{scenarios, spray};
+
+/// Hosts, and interfaces of the machine between them.
+pub const HOSTS: usize = 4;
+
+/// A machine with four interfaces, `p0` to `p3`, and four hosts at their other ends, each in a namespace of its own.
+pub struct Machines {
+    prefix: String,
+    /// What its fabric is called.
+    pub name: String,
+}
+
+/// Runs `ip` with these arguments, separated by blanks.
+pub fn ip(arguments: &str) -> Output {
+    let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "ip {arguments}: {}", text(&output.stderr));
+    output
+}
+
+impl Machines {
+    /// Host `n` has 10.79.0.(n + 1) and fd79::(n + 1). The namespaces are none that `spray clean` takes for its own.
+    pub fn new(name: &str) -> Self {
+        let this = Self {
+            prefix: format!("test-{}-{name}", std::process::id()),
+            name: format!("{name}-{}", std::process::id()),
+        };
+        ip(&format!("netns add {}", this.machine()));
+        for host in 0..HOSTS {
+            let (own, machine) = (this.host(host), this.machine());
+            ip(&format!("netns add {own}"));
+            let mac = Self::mac(host);
+            ip(&format!("link add p{host} netns {machine} type veth peer name eth0 address {mac} netns {own}"));
+            ip(&format!("-n {machine} link set p{host} up"));
+            ip(&format!("-n {own} link set eth0 up"));
+            ip(&format!("-n {own} address add 10.79.0.{}/24 dev eth0", host + 1));
+            ip(&format!("-n {own} address add fd79::{}/64 dev eth0 nodad", host + 1));
+        }
+        this
+    }
+
+    /// The machine's network namespace.
+    pub fn machine(&self) -> String {
+        format!("{}-box", self.prefix)
+    }
+
+    /// A host's.
+    pub fn host(&self, host: usize) -> String {
+        format!("{}{host}", self.prefix)
+    }
+
+    /// A host's Ethernet address.
+    pub fn mac(host: usize) -> String {
+        format!("02:79:00:00:00:0{host}")
+    }
+
+    /// A host's address of either kind.
+    pub fn address(host: usize, v6: bool) -> IpAddr {
+        let number = host as u16 + 1;
+        if v6 { [0xfd79, 0, 0, 0, 0, 0, 0, number].into() } else { [10, 79, 0, number as u8].into() }
+    }
+
+    /// The arguments of a switch with all ports.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments: Vec<String> = ["switch", "--json", "-q", "--name", &self.name].map(Into::into).into();
+        arguments.push(scenarios().join("pod.toml").display().to_string());
+        for host in 0..HOSTS {
+            arguments.extend(["--port".into(), format!("h{host}=p{host}@{}", self.machine())]);
+        }
+        arguments
+    }
+
+    /// Has the switches stand between the hosts.
+    pub fn switch(&self, more: &[&str]) -> Value {
+        let arguments = self.arguments();
+        let all: Vec<&str> = arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
+        let (code, said, errors) = run(&all);
+        assert!(code == 0 && errors.is_empty(), "{code}: {errors}");
+        serde_json::from_str(&said).unwrap()
+    }
+
+    /// What `spray switch` says of what stands.
+    pub fn shown(&self) -> Value {
+        let (code, said, errors) = run(&["switch", "--json", "--name", &self.name]);
+        assert_eq!(code, 0, "{errors}");
+        serde_json::from_str(&said).unwrap()
+    }
+
+    /// The links that `links` means, after these changes.
+    pub fn links(&self, links: &str, changes: &[&str]) -> Vec<Value> {
+        standing::links(&self.name, links, changes)
+    }
+
+    /// What a field of these links comes to in all.
+    pub fn sum(&self, links: &str, field: &str) -> u64 {
+        standing::sum(&self.name, links, field)
+    }
+
+    /// A command in a namespace.
+    pub fn command(namespace: &str, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", namespace, program]);
+        command
+    }
+
+    /// What the kernel says of the machine's interfaces.
+    pub fn interfaces(&self) -> String {
+        text(&ip(&format!("-n {} -d link show type veth", self.machine())).stdout)
+    }
+
+    /// The machine's interfaces are as they were made.
+    pub fn assert_as_it_was(&self) {
+        wait_until("the interfaces to be as they were", || {
+            let interfaces = self.interfaces();
+            !interfaces.contains("xdp") && !interfaces.contains("promiscuity 1")
+        });
+        assert!(!spray_testbed::control(&self.name).exists());
+    }
+
+    /// Removes the switches; the machine is as it was.
+    pub fn down(&self) {
+        let (code, said, errors) = run(&["down", &self.name]);
+        assert!(code == 0 && said.contains(&self.name), "{errors}");
+        self.assert_as_it_was();
+    }
+}
+
+impl Drop for Machines {
+    fn drop(&mut self) {
+        // In a test that passes it has gone already.
+        let _ = spray().args(["down", &self.name]).output();
+        let all = (0..HOSTS).map(|host| self.host(host)).chain([self.machine()]);
+        all.for_each(|name| drop(Command::new("ip").args(["netns", "del", &name]).output()));
+    }
+}
