@@ -69,9 +69,10 @@ pub struct Transport {
     /// Largest retransmission timeout. By default 16 times the least; 0 means the least.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub rto_max_us: Option<Micros>,
-    /// Time without progress after which a connection fails.
+    /// Time without progress after which a connection fails. By default 20 ms, or four times the largest retransmission timeout where
+    /// that is longer.
     #[schemars(range(min = 0.000_001, max = 3_600_000_000_u64))]
-    pub give_up_us: Micros,
+    pub give_up_us: Option<Micros>,
     /// Settings of the receivers.
     #[serde(flatten)]
     pub receivers: Receivers,
@@ -105,7 +106,7 @@ impl Default for Transport {
             erasure: false,
             rto_min_us: None,
             rto_max_us: None,
-            give_up_us: Micros::new(20_000),
+            give_up_us: None,
             receivers: Receivers::default(),
             schemes: Schemes::default(),
             cc_schemes: CcSchemes::default(),
@@ -197,6 +198,7 @@ impl Transport {
         let mut schemes = self.schemes;
         schemes.flowcut.link_rate_gbps.get_or_insert(Gbps::from_bps(link_bps));
         let flow = FlowConfig::new(balancer.config(&schemes), path, header_bytes);
+        let rto = self.rto(flow.rto.min_ps);
         FlowConfig {
             cc: control.config(&self.cc_schemes),
             window_packets: self.window_packets,
@@ -204,11 +206,11 @@ impl Transport {
             ack_evs: self.ack_evs,
             ack_marked: self.ack_marked,
             ack_delay_ps: self.ack_delay_us.map_or(base_rtt_ps / 4, Micros::ps),
-            rto: self.rto(flow.rto.min_ps),
+            rto,
             receiver: self.receiver.config(&self.receivers),
             sack_gap_packets: (self.sack_gap_packets > 0).then_some(self.sack_gap_packets),
             sack_rule: self.sack_rule,
-            give_up_ps: self.give_up_us.ps(),
+            give_up_ps: self.give_up_us.map_or(GIVE_UP_PS.max(rto.max_ps.saturating_mul(4)), Micros::ps),
             dscp: self.dscp,
             ..flow
         }
@@ -221,6 +223,9 @@ impl Transport {
         RtoConfig { initial_ps: min_ps, min_ps, max_ps }
     }
 }
+
+/// The least time without progress after which a connection fails, unless the settings say another: two freezing timeouts (REPS §3.2).
+const GIVE_UP_PS: u64 = 20_000_000_000;
 
 /// What the settings of a connection follow from.
 #[derive(Debug, Clone, Copy)]

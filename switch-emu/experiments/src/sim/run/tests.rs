@@ -173,7 +173,7 @@ fn failures_show_in_the_counts_of_their_links() {
     assert!(result.events.iter().any(|row| row.kind == EventKind::LastDrop));
 
     let mut short = scenario.clone();
-    (short.time_limit_ps, short.transport.give_up_us) = (Some(2_000_000_000), Micros::new(500));
+    (short.time_limit_ps, short.transport.give_up_us) = (Some(2_000_000_000), Some(Micros::new(500)));
     let events = drawn(&short, "NIC-Fail: ON\n", 1);
     let summary = run(&short, 1, &events).summary();
     assert_eq!((summary.flows_total - summary.flows_completed, summary.is_complete()), (2, false));
