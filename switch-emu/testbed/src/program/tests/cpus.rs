@@ -1,10 +1,12 @@
 //! Several CPUs run the program at once.
 
 use super::super::switch::SWITCH;
-use super::build::{Spec, fabric};
+use super::build::{PS_PER_BYTE, START_PS, Spec, fabric, routes};
 use super::loaded;
 use libbpf_rs::ProgramInput;
 use spray_fabric::{ChassisSpec, Fabric, Scheme, Switching};
+use spray_test_support::NativeSwitch;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 const THREADS: u64 = 4;
@@ -37,5 +39,55 @@ fn senders_at_once_lose_no_frame_and_no_turn() {
         if matches!(scheme, Scheme::Rr | Scheme::Ofan | Scheme::OfanFib) {
             assert_eq!(uplinks[0], uplinks[1], "{scheme}: a turn was taken twice");
         }
+    }
+}
+
+/// How far one thread may be ahead of the other, in frames: the race for the queue is to be seen, not the disorder.
+const AHEAD: u64 = 1;
+
+/// Two CPUs send more to one port than it carries, in lockstep: it marks, cuts and carries what one CPU's would that gets all frames in
+/// order.
+#[test]
+fn a_port_that_two_cpus_hammer_does_as_the_model() {
+    //= docs/specs/virtual-queue.md#VQ-12 several CPUs
+    let Some(mut program) = loaded() else { return };
+    let fabric = Fabric { routes: vec![routes(0, &[0])], ..fabric() };
+    let spec = ChassisSpec::whole(&fabric);
+    program.configure(&spec).expect("a fabric of the same shape");
+    program.prepare_test(0).expect("writable maps");
+    // A load of 130 %.
+    let gap_ps = Spec::DATA.len() * PS_PER_BYTE * 10 / 13;
+    let frame = |number: u64| {
+        let port = 50_000 + (number % 1_000) as u16;
+        Spec { time_ps: START_PS + number * gap_ps, port, ..Spec::DATA }.frame()
+    };
+    let done = [AtomicU64::new(0), AtomicU64::new(0)];
+    let (program, done, frame) = (&program, &done, &frame);
+    let send = |thread: usize| {
+        for number in 0..FRAMES {
+            while number > done[1 - thread].load(Ordering::Relaxed) + AHEAD {
+                thread::yield_now();
+            }
+            let frame = frame(2 * number + thread as u64);
+            let input = ProgramInput { data_in: Some(&frame), ..Default::default() };
+            program.program(SWITCH).expect("the program").test_run(input).expect("a test run");
+            done[thread].store(number + 1, Ordering::Relaxed);
+        }
+    };
+    thread::scope(|scope| [0, 1].map(|thread| drop(scope.spawn(move || send(thread)))));
+    let model = NativeSwitch::new(&spec).expect("a valid fabric");
+    for number in 0..2 * FRAMES {
+        model.process(&mut frame(number), 0, 0);
+    }
+    let (kernel, model) = (program.counters(2).expect("a port"), model.counters(2));
+    assert_eq!(kernel.frames + kernel.drops_queue, 2 * FRAMES);
+    assert_eq!(model.frames + model.drops_queue, 2 * FRAMES);
+    assert!(model.trims > FRAMES / 4 && model.marks > FRAMES / 2, "{model:?}");
+    for (name, kernel, model) in [
+        ("bytes", kernel.bytes, model.bytes),
+        ("marks", kernel.marks, model.marks),
+        ("trims", kernel.trims, model.trims),
+    ] {
+        assert!(kernel.abs_diff(model) * 25 <= model, "{name}: {kernel}, and {model} in order");
     }
 }
