@@ -51,6 +51,27 @@ fn kernel(c: &mut Criterion) {
     group.finish();
 }
 
+/// Two CPUs at one port, as with receive-side scaling. Of two hyperthreads of one core a bare redirect is slower as well: it is beside.
+fn cpus(c: &mut Criterion) {
+    let bench = match HopBench::new(Switching::default(), 1) {
+        Ok(bench) => bench,
+        Err(error) => return eprintln!("switch/cpus SKIPPED: {error}"),
+    };
+    let mut group = c.benchmark_group("switch/cpus");
+    group.throughput(Throughput::Elements(1));
+    for (cpus, (name, hops)) in [1, 2]
+        .into_iter()
+        .flat_map(|cpus| [("redirect", None), ("hop", Some(1)), ("hops", Some(4))].map(|row| (cpus, row)))
+    {
+        group.bench_function(BenchmarkId::new(name, cpus), |bencher| {
+            bencher.iter_custom(|count| {
+                bench.together(cpus, hops, repeat(count)).expect("a test run").mul_f64(count as f64)
+            });
+        });
+    }
+    group.finish();
+}
+
 /// Six switches in a row with four cables between two of them, by each scheme and each hash; frames in order and out of order.
 fn schemes(c: &mut Criterion) {
     let mut group = c.benchmark_group("switch/schemes");
@@ -84,5 +105,5 @@ fn repeat(count: u64) -> u32 {
     count.clamp(10_000, 200_000) as u32
 }
 
-criterion_group!(benches, queue, kernel, schemes);
+criterion_group!(benches, queue, kernel, cpus, schemes);
 criterion_main!(benches);

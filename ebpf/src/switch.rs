@@ -72,9 +72,9 @@ static CABLES: Array<Cable, 1> = Array::new();
 #[btf_map(name = "trail")]
 static TRAIL: PerCpuArray<Trail<CpuWord>, 1> = PerCpuArray::new();
 
-/// Clock of the benchmark's stream.
+/// Clocks of the benchmark's streams, one a CPU.
 #[btf_map(name = "bench")]
-static BENCH: Array<Bench, 1> = Array::new();
+static BENCH: PerCpuArray<Bench, 1> = PerCpuArray::new();
 
 /// Next frame's time, the gap to the one after, and by how much frames come out of order.
 #[repr(C)]

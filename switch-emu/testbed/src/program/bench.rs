@@ -5,7 +5,9 @@ use super::switch::SwitchProgram;
 use crate::frame::data_frame;
 use libbpf_rs::ProgramInput;
 use spray_fabric::{ChassisSpec, Groups, Network, Switching, Thresholds, compile};
+use spray_nic::sys::pin_to_cpu;
 use spray_pipeline::config::{HOST, OUTSIDE};
+use std::sync::Barrier;
 use std::time::Duration;
 
 const FRAME_PAYLOAD: u16 = 3_000;
@@ -50,7 +52,8 @@ impl HopBench {
     /// # Errors
     /// The kernel refuses the test run.
     pub fn redirect(&self, repeat: u32) -> Result<Duration, ProgramError> {
-        self.run(REDIRECT, 0, 0, repeat)
+        self.prepare(1, 0, 1)?;
+        self.measure(REDIRECT, repeat)
     }
 
     /// Mean time for a frame to cross `hops` switches (1 to [`HopBench::HOPS`]), frames in order at a load of 90 %.
@@ -72,8 +75,31 @@ impl HopBench {
         self.forwarded(hops, EARLY_PS, repeat)
     }
 
+    /// As [`HopBench::switch`] and [`HopBench::redirect`], but this many CPUs run it at once, the first ones: a CPU's mean time.
+    /// Together the frames are a load of 90 % at every port.
+    ///
+    /// # Errors
+    /// As [`HopBench::switch`]; there are not so many CPUs.
+    pub fn together(&self, cpus: usize, hops: Option<u32>, repeat: u32) -> Result<Duration, ProgramError> {
+        self.prepare(hops.unwrap_or(1), 0, cpus as u64)?;
+        let name = if hops.is_some() { SWITCH } else { REDIRECT };
+        let ready = Barrier::new(cpus);
+        let run = |cpu| {
+            let pinned = pin_to_cpu(cpu);
+            ready.wait();
+            pinned.map_err(|error| ProgramError::Fabric(format!("no CPU {cpu}: {error}")))?;
+            self.measure(name, repeat)
+        };
+        let times: Result<Vec<Duration>, ProgramError> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..cpus).map(|cpu| scope.spawn(move || run(cpu))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("a measurement does not panic")).collect()
+        });
+        Ok(times?.iter().sum::<Duration>() / cpus as u32)
+    }
+
     fn forwarded(&self, hops: u32, early_ps: u64, repeat: u32) -> Result<Duration, ProgramError> {
-        let mean = self.run(SWITCH, Self::HOPS.saturating_sub(hops) as usize, early_ps, repeat)?;
+        self.prepare(hops, early_ps, 1)?;
+        let mean = self.measure(SWITCH, repeat)?;
         let sent = self.program.chassis_counters()?.forwarded;
         if sent != u64::from(repeat) {
             return Err(ProgramError::Fabric(format!("{sent} of {repeat} frames were forwarded")));
@@ -81,11 +107,15 @@ impl HopBench {
         Ok(mean)
     }
 
-    fn run(&self, name: &'static str, ingress: usize, early_ps: u64, repeat: u32) -> Result<Duration, ProgramError> {
+    /// Empties the queues, and sets the clocks: of so many streams each has its share of the load.
+    fn prepare(&self, hops: u32, early_ps: u64, streams: u64) -> Result<(), ProgramError> {
         self.program.reset()?;
-        self.program.prepare_test(ingress)?;
-        let start = [START_PS, GAP_PS, early_ps].map(u64::to_ne_bytes).concat();
-        self.program.maps.put("bench", &[0; 4], &start)?;
+        self.program.prepare_test(Self::HOPS.saturating_sub(hops) as usize)?;
+        let clock = |cpu| [START_PS + cpu as u64 * GAP_PS, streams * GAP_PS, early_ps].map(u64::to_ne_bytes).concat();
+        self.program.maps.put_percpu("bench", clock)
+    }
+
+    fn measure(&self, name: &'static str, repeat: u32) -> Result<Duration, ProgramError> {
         let input = ProgramInput { data_in: Some(&self.frame), repeat, ..Default::default() };
         let output = self.program.program(name)?.test_run(input).map_err(ProgramError::TestRun)?;
         Ok(output.duration)

@@ -67,6 +67,13 @@ impl Maps {
         self.map(name)?.update(key, value, MapFlags::ANY).map_err(ProgramError::map(name))
     }
 
+    /// Sets the first entry of a map that has one for each CPU, to `value` of the CPU's number.
+    pub(super) fn put_percpu(&self, name: &str, value: impl Fn(usize) -> Vec<u8>) -> Result<(), ProgramError> {
+        let cpus = libbpf_rs::num_possible_cpus().map_err(ProgramError::map(name))?;
+        let values: Vec<Vec<u8>> = (0..cpus).map(value).collect();
+        self.map(name)?.update_percpu(&[0; 4], &values, MapFlags::ANY).map_err(ProgramError::map(name))
+    }
+
     pub(super) fn get(&self, name: &str, index: usize) -> Result<Vec<u8>, ProgramError> {
         let value = self.map(name)?.lookup(&(index as u32).to_ne_bytes(), MapFlags::ANY);
         value.map_err(ProgramError::map(name))?.ok_or_else(|| missing(name))
