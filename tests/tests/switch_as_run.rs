@@ -38,7 +38,7 @@ struct Figures {
     /// The completion time.
     seconds: f64,
     marks: u64,
-    /// Frames that links between switches and to hosts lost, or cut.
+    /// Frames that links of switches lost.
     lost: u64,
     trims: u64,
 }
@@ -133,7 +133,7 @@ impl Case {
         Running(sender.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
-    /// Both, and how the second compares with the first.
+    /// Both: `spray run` first.
     fn compare(&self) -> [Figures; 2] {
         let folder = Folder::new();
         [self.run(folder.path()), self.switch(folder.path())]
