@@ -160,7 +160,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (window("window_bytes = true"), "11:29", "is true; allowed: \"auto\", or 1 to"),
         (window("window_bytes = [1]"), "11:29", "is [1]; allowed: \"auto\", or 1 to"),
         (window("window_bytes.x = 1"), "11:14", "allowed: \"auto\", or 1 to"),
-        (transport("give_up_us = 0"), "11:14", "`give_up_us` is 0; allowed: 0.000001 to"),
+        (transport("give_up_us = 0"), "11:14", "`give_up_us` is 0; allowed: \"auto\", or 0.000001 to"),
         (transport("erasure = 1"), "11:11", "`erasure` is 1; allowed: true, false"),
         (transport("payload_bytes = 65001"), "11:17", "64 to 65000"),
         (transport("window_packets = 1000"), "11:18", "powers of two"),
