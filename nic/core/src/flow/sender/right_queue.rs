@@ -159,7 +159,8 @@ mod tests {
             // Keys that leave the queue without ports are of no use to anybody.
             let queue = of((queue % EVS) as u16 + 1);
             let (astray, ports) = Run::new(1, 0).send(300_000, |port| of(port) == queue);
-            prop_assert!(astray <= 5 && ports > 500, "{astray} of 1,000 astray, by {ports} ports");
+            // One of 1,024 goes astray by chance, to learn more: of 1,000, more than ten do once in a hundred million runs.
+            prop_assert!(astray <= 10 && ports > 500, "{astray} of 1,000 astray, by {ports} ports");
         }
     }
 
