@@ -177,7 +177,7 @@ fn apart(one: f64, other: f64) -> f64 {
     (other - one) / one
 }
 
-/// A sender that nothing moves gets the same marks and loses the same frames; the machine's own pace matters little.
+/// Of a sender with a fixed rate, switches mark, trim and drop as many packets either way.
 #[test]
 fn too_much_is_marked_trimmed_and_dropped_as_in_a_run() {
     let Some(_turn) = turn() else { return };

@@ -159,7 +159,7 @@ mod tests {
             // Keys that leave the queue without ports are of no use to anybody.
             let queue = of((queue % EVS) as u16 + 1);
             let (astray, ports) = Run::new(1, 0).send(300_000, |port| of(port) == queue);
-            // One of 1,024 goes astray by chance, to learn more: of 1,000, more than ten do once in a hundred million runs.
+            // One of 1,024 goes by chance, to learn more. More than ten of 1,000 do so in one of a hundred million cases.
             prop_assert!(astray <= 10 && ports > 500, "{astray} of 1,000 astray, by {ports} ports");
         }
     }
