@@ -28,11 +28,13 @@ fn queue(c: &mut Criterion) {
     });
 }
 
+/// The programs; `None`, with a message, where they cannot be loaded.
+fn load(group: &str, switching: Switching, cables: u32) -> Option<HopBench> {
+    HopBench::new(switching, cables).inspect_err(|error| eprintln!("switch/{group} SKIPPED: {error}")).ok()
+}
+
 fn kernel(c: &mut Criterion) {
-    let bench = match HopBench::new(Switching::default(), 1) {
-        Ok(bench) => bench,
-        Err(error) => return eprintln!("switch/kernel SKIPPED: {error}"),
-    };
+    let Some(bench) = load("kernel", Switching::default(), 1) else { return };
     let mut group = c.benchmark_group("switch/kernel");
     group.throughput(Throughput::Elements(1));
     group.bench_function("redirect", |bencher| {
@@ -54,10 +56,7 @@ fn kernel(c: &mut Criterion) {
 /// One CPU and two at the same ports, as with receive-side scaling. The bare redirect, which shares nothing, tells what the machine itself
 /// loses when both its CPUs are busy.
 fn cpus(c: &mut Criterion) {
-    let bench = match HopBench::new(Switching::default(), 1) {
-        Ok(bench) => bench,
-        Err(error) => return eprintln!("switch/cpus SKIPPED: {error}"),
-    };
+    let Some(bench) = load("cpus", Switching::default(), 1) else { return };
     let mut group = c.benchmark_group("switch/cpus");
     group.throughput(Throughput::Elements(1));
     for cpus in [1, 2] {
@@ -85,10 +84,7 @@ fn schemes(c: &mut Criterion) {
         .filter(|scheme| scheme.is_in_kernel())
         .map(|scheme| (scheme.to_string(), Switching::all(scheme)));
     for (name, switching) in schemes.into_iter().chain(hashes) {
-        let bench = match HopBench::new(switching, 4) {
-            Ok(bench) => bench,
-            Err(error) => return eprintln!("switch/schemes SKIPPED: {error}"),
-        };
+        let Some(bench) = load("schemes", switching, 4) else { return };
         let hops = HopBench::HOPS;
         group.bench_function(BenchmarkId::new("order", &name), |bencher| {
             bencher.iter_custom(|count| bench.switch(hops, repeat(count)).expect("a test run").mul_f64(count as f64));
