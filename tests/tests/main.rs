@@ -25,6 +25,7 @@ mod real_network;
 mod receivers;
 mod switch;
 mod switch_as_run;
+mod switch_boxes;
 mod transfer;
 mod tunnel;
 mod udp;

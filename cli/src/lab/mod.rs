@@ -64,7 +64,10 @@ impl args::Standing {
     pub fn run(&self) -> Outcome {
         match self {
             Self::Up(arguments) => standing::up(arguments, None),
-            Self::Switch(arguments) => standing::up(&arguments.up, Some(&arguments.ports)),
+            Self::Switch(args::Switch { up, ports, node }) => {
+                let node = node.as_deref();
+                standing::up(up, Some(spray_experiments::testbed::Between { ports, node }))
+            }
             Self::Shell(arguments) => standing::shell(arguments),
             Self::Link(arguments) => standing::link(arguments),
             Self::Down(arguments) => standing::down(arguments),

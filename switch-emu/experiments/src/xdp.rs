@@ -8,7 +8,7 @@ use spray_core::path::BalancerKind;
 use spray_fabric::live::Operator;
 use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
 use spray_testbed::{
-    Dilation, FabricSpec, FlowOutcome, GivenPort, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedOutcome,
+    Between, Dilation, FabricSpec, FlowOutcome, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedOutcome,
     TestbedSpec,
 };
 
@@ -52,12 +52,12 @@ impl Engine for Xdp {
     }
 }
 
-/// Sets up a scenario's hosts, links and switches for anybody's traffic; nothing of its workload is sent, and its failures are not played. With
-/// `ports`, the hosts are behind these, and nothing is made but switches.
+/// Sets up a scenario's hosts, links and switches for anybody's traffic; nothing of its workload is sent, and its failures are not played.
+/// `between` interfaces that exist, nothing is made but switches.
 ///
 /// # Errors
 /// When this engine cannot play the scenario, rights are missing, or the machine refuses; nothing is left then.
-pub fn stand(scenario: &Scenario, ports: Option<&[GivenPort]>) -> Result<spray_testbed::Standing, EngineError> {
+pub fn stand(scenario: &Scenario, between: Option<Between<'_>>) -> Result<spray_testbed::Standing, EngineError> {
     let paths = scenario.paths();
     check(scenario, &paths).map_err(RunError::Unsupported)?;
     let queue = |rate_bps| scenario.thresholds(&paths, rate_bps);
@@ -69,11 +69,19 @@ pub fn stand(scenario: &Scenario, ports: Option<&[GivenPort]>) -> Result<spray_t
         per_switch: scenario.emulation.chassis == Chassis::PerSwitch,
         seed: scenario.seed,
     };
-    Ok(match ports {
+    let parts = match between {
+        Some(Between { node: Some(_), .. }) => Some("--node"),
+        _ if spec.per_switch => Some(PER_SWITCH),
+        _ => None,
+    };
+    parts.map_or(Ok(()), |what| check_bare_parts(scenario, what)).map_err(RunError::Unsupported)?;
+    Ok(match between {
         None => spray_testbed::Standing::new(&spec, scenario.convergence_ps)?,
-        Some(ports) => spray_testbed::Standing::between(&spec, scenario.convergence_ps, ports)?,
+        Some(between) => spray_testbed::Standing::between(&spec, scenario.convergence_ps, between)?,
     })
 }
+
+const PER_SWITCH: &str = "`chassis` in [emulation] is `per-switch`";
 
 /// A scenario and the testbed that runs it.
 struct Ready<'a> {
@@ -220,10 +228,8 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
         let why = "an XDP program sees one port at a time";
         return Err(format!("`shared_buffer` in [queue] is set: {why}; use `--engine sim`"));
     }
-    if scenario.emulation.chassis == Chassis::PerSwitch && scenario.network.switching.remembers() {
-        let why = "what such switches tell each other about a frame stays within a chassis";
-        let scheme = &scenario.network.switching;
-        return Err(format!("`chassis` in [emulation] is `per-switch` with `{scheme}`: {why}; allowed: fabric"));
+    if scenario.emulation.chassis == Chassis::PerSwitch {
+        check_parts(scenario, PER_SWITCH)?;
     }
     //= docs/specs/conweave.md#CWV-21 where it runs
     if let Some(scheme) = scenario.network.switching.schemes.iter().find(|scheme| scheme.holds()) {
@@ -249,6 +255,27 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
         let allowed = format!("allowed: at most {MAX_XDP_QUEUE_BYTES}, or `--engine sim`");
         Err(format!("`limit` in [queue] is {bytes} bytes at {name}; {allowed}"))
     })
+}
+
+/// Refuses switches of several programs, for which `what` asks, where they tell each other something about a frame.
+fn check_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
+    let scheme = &scenario.network.switching;
+    if scheme.remembers() {
+        let why = "what such switches tell each other about a frame stays within a chassis";
+        return Err(format!("{what} with `{scheme}`: {why}; allowed: one chassis of all, the whole fabric"));
+    }
+    Ok(())
+}
+
+/// As [`check_parts`], where nothing goes before the frames either.
+fn check_bare_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
+    check_parts(scenario, what)?;
+    match scenario.network.switching.schemes.iter().find(|scheme| scheme.needs_groups()) {
+        Some(scheme) => Err(format!(
+            "{what} with `{scheme}`: a frame that stands for anybody's has no room for its detour; allowed: one chassis of all, the whole fabric"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Refuses more interfaces than a testbed makes, and more payload than this machine's memory holds.

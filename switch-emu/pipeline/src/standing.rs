@@ -7,6 +7,7 @@
 use spray_wire::switch_view::{Packet, neighbour_of, source_of};
 
 use crate::Tables;
+use crate::scheme::NO_PORT;
 
 /// What lies behind an interface that frames enter by.
 #[repr(C)]
@@ -14,7 +15,8 @@ use crate::Tables;
 pub struct Door {
     /// The switch that frames come to.
     pub switch: u32,
-    /// The link of the host that they come from, as a port; [`NO_PORT`](crate::scheme::NO_PORT) of those from another switch.
+    /// The link of the host that they come from, as a port; [`NO_PORT`] of those from another switch: by an interface that is given, from
+    /// another box.
     pub own: u32,
     /// The number of the socket that takes frames which came by this interface's queue 0; those of further queues come behind it.
     pub holder: u32,
@@ -26,6 +28,19 @@ pub struct Door {
     pub learns: u32,
     /// The interface's Ethernet address, and two zeros.
     pub mac: [u8; 8],
+}
+
+/// Whom boxes that play one switch each tell each other things: a group of local numbers, so that NICs take them for anybody's.
+pub const TOLD_TO: [u8; 6] = [0x03, 0x53, 0x57, 0, 0, 0];
+
+/// The EtherType of that: one for local experiments (IEEE 802, 88-B5).
+pub const TOLD_ETHERTYPE: [u8; 2] = 0x88b5u16.to_be_bytes();
+
+/// Whether a frame is what a box tells another.
+#[inline(always)]
+fn is_told(packet: &(impl Packet + ?Sized)) -> bool {
+    // As long as the shortest frame with an address: less would be compared in a way that the verifier does not follow.
+    packet.head::<42>().is_some_and(|head| head[12] == TOLD_ETHERTYPE[0] && head[13] == TOLD_ETHERTYPE[1])
 }
 
 /// The number of no host.
@@ -54,6 +69,9 @@ impl Door {
         if self.given == 0 {
             return Side::Fabric;
         }
+        if self.own == NO_PORT {
+            return Self::side_of_cable(packet);
+        }
         let Some(neighbour) = neighbour_of(packet) else {
             let is_news = self.learns != 0
                 && self.side_of_unknown(packet) == Side::Bridge
@@ -63,13 +81,27 @@ impl Door {
         if self.is_for_kernel(packet) || tables.host(&neighbour) == Some(KERNEL) { Side::Kernel } else { Side::Bridge }
     }
 
+    /// Who has to do with a frame that comes from another box.
+    //= docs/specs/switch.md#SW-27 boxes that play one switch each
+    #[inline(always)]
+    fn side_of_cable(packet: &(impl Packet + ?Sized)) -> Side {
+        if is_told(packet) {
+            Side::Bridge
+        } else if neighbour_of(packet).is_some() {
+            Side::Kernel
+        } else {
+            Side::Fabric
+        }
+    }
+
     /// Who has to do with a frame to no host that is known.
     //= docs/specs/switch.md#SW-26 interfaces that are given
     #[inline(always)]
     pub fn side_of_unknown(&self, packet: &(impl Packet + ?Sized)) -> Side {
         // Both addresses: the verifier does not follow a check for one byte.
         let is_for_all = packet.head::<12>().is_none_or(|head| head[0] & 1 != 0);
-        if self.given == 0 || is_for_all || self.is_for_kernel(packet) { Side::Kernel } else { Side::Bridge }
+        let is_cable = self.own == NO_PORT;
+        if self.given == 0 || is_cable || is_for_all || self.is_for_kernel(packet) { Side::Kernel } else { Side::Bridge }
     }
 
     /// Whether the switches route a frame, rather than switch it: they count its TTL.
@@ -114,7 +146,7 @@ impl Cable {
 pub struct Ticket {
     /// When the frame is at the far end of its last cable, in ps of the kernel's monotonic clock.
     pub due_ps: u64,
-    /// The port that it leaves by; [`NO_PORT`](crate::scheme::NO_PORT): it is for the [`Side::Bridge`].
+    /// The port that it leaves by; [`NO_PORT`]: it is for the [`Side::Bridge`].
     pub port: u32,
 }
 
@@ -176,5 +208,29 @@ mod tests {
         assert_eq!(given.side_of_unknown(&host[..]), Side::Bridge);
         assert_eq!(own.side_of_unknown(&host[..]), Side::Kernel);
         assert!(given.routes(&machine[..]) && !given.routes(&host[..]) && own.routes(&host[..]));
+    }
+
+    /// From another box, only what it tells goes to the bridge; hosts' neighbours are asked there.
+    #[test]
+    fn frames_of_boxes_go_to_their_side() {
+        let cable = Door {
+            switch: 0,
+            own: NO_PORT,
+            holder: 0,
+            given: 1,
+            at_once: 0,
+            learns: 0,
+            mac: [2, 0, 0, 0, 0, 9, 0, 0],
+        };
+        let frame = |ethertype: [u8; 2]| {
+            let mut frame = [0; 60];
+            frame[12..14].copy_from_slice(&ethertype);
+            frame
+        };
+        let side = |ethertype| Door::side_of_cable(&frame(ethertype)[..]);
+        assert_eq!(side(TOLD_ETHERTYPE), Side::Bridge);
+        assert_eq!(side([8, 6]), Side::Kernel);
+        assert_eq!(side([8, 0]), Side::Fabric);
+        assert_eq!(cable.side_of_unknown(&frame([8, 0])[..]), Side::Kernel);
     }
 }

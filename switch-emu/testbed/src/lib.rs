@@ -54,7 +54,7 @@ pub use registry::{answer, clean, control, leftovers, standing};
 pub use rig::{MAX_CABLES, check_root};
 pub use routers::{Jitter, Routers};
 pub use spec::{Dilation, FabricSpec, FlowOutcome, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
-pub use standing::{GivenPort, Order, Place, Standing, StandingHost, StandingLink};
+pub use standing::{Between, Cable, CableState, GivenPort, Order, Place, Standing, StandingHost, StandingLink};
 pub use veth::{Kernel, Transport, VethBench, probe_veth_xdp};
 
 use self::drive::Goal;

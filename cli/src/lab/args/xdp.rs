@@ -68,9 +68,13 @@ pub struct Up {
 pub struct Switch {
     #[command(flatten)]
     pub up: Up,
-    /// The interface at which a host's cable ends, one for each host; `@NETNS` where it is in another network namespace
+    /// The interface at which a host's cable ends, one for each host; `@NETNS` where it is in another network namespace. With --node, one for each
+    /// host and each switch that this one has a cable to
     #[arg(long = "port", value_name = "HOST=INTERFACE[@NETNS]", requires = "scenario")]
     pub ports: Vec<GivenPort>,
+    /// Play this switch alone; other machines play the others, at the other ends of cables
+    #[arg(long, value_name = "SWITCH", requires = "scenario")]
+    pub node: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -52,6 +52,12 @@ pub struct Shown {
     pub lost_frames: u64,
     /// Frames are sent on at once, and not held.
     pub at_once: bool,
+    /// The only switch that this machine plays; empty: it plays all.
+    #[serde(default)]
+    pub node: String,
+    /// Its cables to others, which other machines play.
+    #[serde(default)]
+    pub cables: Vec<CableRow>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -64,6 +70,16 @@ pub struct HostRow {
     /// Its namespace, or the interface that it is behind; the other is empty.
     pub namespace: String,
     pub interface: String,
+}
+
+/// A cable to another machine that plays a switch.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CableRow {
+    /// The link that leaves by it.
+    pub link: String,
+    pub interface: String,
+    /// Who is at its other end.
+    pub state: String,
 }
 
 /// A program in a host.

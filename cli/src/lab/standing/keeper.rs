@@ -10,14 +10,14 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use spray_experiments::engine::EngineError;
 use spray_experiments::scenario::Scenario;
-use spray_experiments::testbed::{GivenPort, Place, RunError, Standing, StandingHost, StandingLink};
+use spray_experiments::testbed::{Between, Cable, CableState, Place, RunError, Standing, StandingHost, StandingLink};
 use spray_experiments::xdp;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::info;
 use spray_tools::metrics::{Metric, Metrics, Part};
 use spray_tools::stop::Stop;
 
-use super::ask::{Answer, HostRow, Question, Row, Shown};
+use super::ask::{Answer, CableRow, HostRow, Question, Row, Shown};
 use super::link::{Change, state};
 use super::up::Name;
 use super::user::{own, programs};
@@ -33,7 +33,7 @@ const LOOK_MS: u16 = 100;
 ///
 /// # Errors
 /// 2 when the scenario or the machine cannot be had, 130 when it is stopped before it stands.
-pub fn keep(arguments: &args::Up, ports: Option<&[GivenPort]>) -> Outcome {
+pub fn keep(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
     // Ctrl-C in the terminal is for the command, which passes it on, and its end is not the end of this process.
     let _ = nix::unistd::setsid();
     let stop = Stop::on_signals()?;
@@ -41,16 +41,18 @@ pub fn keep(arguments: &args::Up, ports: Option<&[GivenPort]>) -> Outcome {
     let scenario = Scenario::read(&settings::load(&arguments.overrides, file)?).map_err(Failure::refused)?;
     let name = match &arguments.name {
         Some(name) => name.clone(),
-        None => scenario
-            .name
-            .parse::<Name>()
-            .map_err(|why| Failure::refused(format!("the scenario's name: {why}; or give one by --name")))?,
+        None => {
+            let node = between.and_then(|between| between.node).map(|node| format!("-{node}")).unwrap_or_default();
+            format!("{}{node}", scenario.name)
+                .parse::<Name>()
+                .map_err(|why| Failure::refused(format!("the scenario's name: {why}; or give one by --name")))?
+        }
     };
-    remark(&scenario, ports.is_some());
+    remark(&scenario, between.is_some());
     let metrics = Metrics::open(arguments.publish.metrics)?;
     let listener = answer(&name.0)?;
     let socket = Socket(name.0);
-    let standing = xdp::stand(&scenario, ports).map_err(|error| match error {
+    let standing = xdp::stand(&scenario, between).map_err(|error| match error {
         EngineError::Refused(why) => Failure::refused(why),
         error => Failure::failed(error),
     })?;
@@ -174,6 +176,8 @@ impl Keeper {
             hosts: hosts.collect(),
             lost_frames: self.standing.lost().unwrap_or(0),
             at_once: self.standing.sends_at_once(),
+            node: self.standing.node().unwrap_or_default().into(),
+            cables: self.standing.cables().into_iter().map(cable).collect(),
         }
     }
 
@@ -254,6 +258,16 @@ fn host(host: StandingHost) -> HostRow {
         interface,
         host: host.name,
     }
+}
+
+fn cable(Cable { link, port, state }: Cable) -> CableRow {
+    let state = match state {
+        CableState::Right => "heard".into(),
+        CableState::Silent => "not heard: the link is down".into(),
+        CableState::Wrong(other) => format!("the cable's other end is `{other}`: the link is down"),
+        CableState::Stranger => "of another scenario, or with other settings: the link is down".into(),
+    };
+    CableRow { link, interface: port.to_string(), state }
 }
 
 fn row(link: &StandingLink) -> Row {

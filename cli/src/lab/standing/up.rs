@@ -9,23 +9,23 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use spray_experiments::testbed::GivenPort;
+use spray_experiments::testbed::Between;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::stop::Stop;
 use spray_tools::{info, note, say};
 
-use super::ask::{Answer, Question, Shown, ask, check_root, meant, named_or_only, shown, strange};
+use super::ask::{Answer, CableRow, Question, Shown, ask, check_root, meant, named_or_only, shown, strange};
 use super::keeper::keep;
 use crate::lab::args;
 
-/// Sets a fabric up and leaves it standing, its hosts behind `ports` if these are given; without a scenario, says what stands.
+/// Sets a fabric up and leaves it standing, `between` interfaces if these are given; without a scenario, says what stands.
 ///
 /// # Errors
 /// 2 for what cannot be set up, 130 after Ctrl-C, with nothing left behind.
-pub fn up(arguments: &args::Up, ports: Option<&[GivenPort]>) -> Outcome {
+pub fn up(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
     check_root()?;
     if arguments.keep {
-        return keep(arguments, ports);
+        return keep(arguments, between);
     }
     let shown = match &arguments.scenario {
         Some(_) => begin()?,
@@ -56,13 +56,14 @@ pub fn down(arguments: &args::Down) -> Outcome {
 }
 
 fn tell(shown: &Shown) -> Outcome {
-    let Shown { name, scenario, hosts, pid, user, .. } = shown;
+    let Shown { name, scenario, hosts, pid, user, node, cables, .. } = shown;
     let whose = if user.is_empty() { String::new() } else { format!(" of the user {user}") };
-    say!("{name} stands, of {scenario}: {} hosts, kept by process {pid}{whose}", hosts.len());
-    let is_given = hosts.iter().any(|host| !host.interface.is_empty());
-    if is_given {
+    let part = if node.is_empty() { String::new() } else { format!(" its switch {node}, with") };
+    say!("{name} stands, of {scenario}:{part} {} hosts, kept by process {pid}{whose}", hosts.len());
+    let is_given = !cables.is_empty() || hosts.iter().any(|host| !host.interface.is_empty());
+    if is_given && !hosts.is_empty() {
         say!("host         interface        addresses, as they are learned");
-    } else {
+    } else if !is_given {
         say!("host         IPv4             IPv6                     namespace");
     }
     for host in hosts {
@@ -71,6 +72,12 @@ fn tell(shown: &Shown) -> Outcome {
         } else {
             say!("{:<12} {:<16} {:<24} {}", host.host, host.ipv4, host.ipv6, host.namespace);
         }
+    }
+    if !cables.is_empty() {
+        say!("cable            interface        the box at its other end");
+    }
+    for CableRow { link, interface, state } in cables {
+        say!("{link:<16} {interface:<16} {state}");
     }
     if shown.at_once {
         say!(

@@ -17,9 +17,10 @@ pub enum Order {
     Loss(u32),
 }
 
-/// Names of events: that somebody ordered, and that came with an interface.
+/// Names of events: that somebody ordered, that came with an interface, and that another box has told.
 const ORDERED: &str = "";
 const CARRIER: &str = "carrier";
+const TOLD: &str = "told";
 
 /// The events of links, one link each.
 #[derive(Debug)]
@@ -68,6 +69,25 @@ impl Failures {
         for link in links {
             self.replace((CARRIER, *link), |_| true, action, now_ps);
         }
+    }
+
+    /// Has those of `links` links be down that other boxes say are; routing learns of each `convergence_ps` after it was told.
+    pub fn set_told(&mut self, down: &[usize], links: usize, now_ps: u64) {
+        self.settle(now_ps);
+        for link in 0..links {
+            let action = down.contains(&link).then_some(LinkAction::Down { convergence_ps: self.convergence_ps });
+            self.replace((TOLD, link), |_| true, action, now_ps);
+        }
+    }
+
+    /// The links that are down, and not because another box says so.
+    pub fn down(&self) -> Vec<usize> {
+        let is_down = |event: &&LinkEvent| matches!(event.action, LinkAction::Down { .. }) && event.name != TOLD;
+        let mut links: Vec<usize> =
+            self.events.iter().filter(|event| event.until_ps.is_none()).filter(is_down).flat_map(|e| e.links.clone()).collect();
+        links.sort_unstable();
+        links.dedup();
+        links
     }
 
     /// Ends what `replaces` says of the events of this name on a link, and begins an action.

@@ -1,4 +1,4 @@
-//! Interfaces that are the user's and the ends of hosts' links: NICs, veth ends and TAPs, in any network namespace.
+//! Interfaces that are the user's and the ends of links: NICs, veth ends and TAPs, in any network namespace.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -8,20 +8,22 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::str::FromStr;
 
-use spray_fabric::Network;
+use spray_fabric::{Link, Network, Node};
 use spray_nic::net::Interface;
 use spray_nic::net::declared::Declared;
 use spray_nic::net::ethtool::Ethtool;
+use spray_wire::offsets::ETHERNET_BYTES;
 
 use crate::RunError;
 use crate::netns;
 use crate::program::MOST_QUEUES;
 
-/// An interface that is to be the end of a host's link: `HOST=IF`, or `HOST=IF@NETNS` of one in another network namespace.
+/// An interface that is to be the end of a cable: `HOST=IF`, `SWITCH=IF` where another box plays that switch, or `HOST=IF@NETNS` of one in
+/// another network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenPort {
-    /// The host, by its name in the fabric.
-    pub host: String,
+    /// What is at the cable's other end, by its name in the fabric: a host, or a switch; or the whole name of the link.
+    pub end: String,
     /// The interface.
     pub interface: String,
     /// Its network namespace, as for `ip netns`; `None` is that of this process.
@@ -33,14 +35,14 @@ impl FromStr for GivenPort {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is not HOST=INTERFACE or HOST=INTERFACE@NETNS, as in h0=eth1");
-        let (host, place) = text.split_once('=').ok_or_else(wrong)?;
+        let (end, place) = text.split_once('=').ok_or_else(wrong)?;
         let (interface, namespace) =
             place.split_once('@').map_or((place, None), |(interface, namespace)| (interface, Some(namespace)));
         let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '@', '=']) && name != "." && name != "..";
-        if !is_name(host) || !is_name(interface) || !namespace.is_none_or(is_name) {
+        if !is_name(end) || !is_name(interface) || !namespace.is_none_or(is_name) {
             return Err(wrong());
         }
-        Ok(Self { host: host.into(), interface: interface.into(), namespace: namespace.map(Into::into) })
+        Ok(Self { end: end.into(), interface: interface.into(), namespace: namespace.map(Into::into) })
     }
 }
 
@@ -55,10 +57,14 @@ impl std::fmt::Display for GivenPort {
 #[derive(Debug)]
 pub(super) struct Given {
     pub port: GivenPort,
-    /// The host whose link ends at it.
-    pub host: usize,
+    /// The link that leaves by it.
+    pub link: usize,
+    /// The host at its other end; `None`: a switch that another box plays.
+    pub host: Option<usize>,
     pub mac: [u8; 6],
     pub index: u32,
+    /// Bytes of the longest frame.
+    pub longest: usize,
     /// Receive queues.
     pub queues: u32,
     /// What it carries may come with a checksum that its sender's kernel has yet to write.
@@ -72,30 +78,37 @@ pub(super) struct Given {
 const SHARE: (u64, u64) = (95, 100);
 
 impl Given {
-    /// Takes the interfaces, one for each host, in the hosts' order.
+    /// Takes the interfaces: one for each host, or for each cable of the switch `own` if the others are played elsewhere.
     ///
     /// # Errors
-    /// [`RunError::Port`] says which host has none, or which interface cannot be had and why.
-    pub fn all(ports: &[GivenPort], network: &Network) -> Result<Vec<Self>, RunError> {
-        if let Some(strange) = ports.iter().find(|port| !network.hosts.contains(&port.host)) {
-            return Err(RunError::Port(format!(
-                "--port {}={strange}: the scenario has no host `{}`; its hosts: {}",
-                strange.host,
-                strange.host,
-                network.hosts.join(", ")
-            )));
+    /// [`RunError::Port`] says what has none, or which interface cannot be had and why.
+    pub fn all(ports: &[GivenPort], network: &Network, own: Option<usize>) -> Result<Vec<Self>, RunError> {
+        let links: Vec<usize> = match own {
+            None => (0..network.hosts.len()).map(|host| network.downlink(host)).collect(),
+            Some(own) => (0..network.links.len()).filter(|link| network.links[*link].from == Node::Switch(own)).collect(),
+        };
+        let end = |link: usize| end(&network.links[link].name);
+        let is_of = |port: &GivenPort, link: usize| port.end == end(link) || port.end == network.links[link].name;
+        if let Some(strange) = ports.iter().find(|port| !links.iter().any(|link| is_of(port, *link))) {
+            let ends = links.iter().map(|link| end(*link)).collect::<Vec<_>>().join(", ");
+            let GivenPort { end: name, .. } = strange;
+            return Err(RunError::Port(match own.map(|own| &network.switches[own].name) {
+                None => format!("--port {name}={strange}: the scenario has no host `{name}`; its hosts: {ends}"),
+                Some(own) => format!("--port {name}={strange}: {own} has no cable to `{name}`; it has some to: {ends}"),
+            }));
         }
-        let mut all: Vec<Self> = Vec::with_capacity(network.hosts.len());
-        for (host, name) in network.hosts.iter().enumerate() {
-            let mut own = ports.iter().filter(|port| port.host == *name);
-            let (Some(port), None) = (own.next(), own.next()) else {
-                return Err(RunError::Port(format!("host `{name}` needs one port: --port {name}=INTERFACE")));
+        let mut all: Vec<Self> = Vec::with_capacity(links.len());
+        for link in links {
+            let name = end(link);
+            let mut given = ports.iter().filter(|port| is_of(port, link));
+            let (Some(port), None) = (given.next(), given.next()) else {
+                return Err(RunError::Port(format!("`{name}` needs one port: --port {name}=INTERFACE")));
             };
-            let given = Self::take(port, host, network.links[network.uplink(host)].rate_bps)?;
+            let given = Self::take(port, network, link)?;
             if let Some(other) = all.iter().find(|other| other.index == given.index) {
-                let (host, other) = (&other.port.host, &other.port);
+                let other = &other.port;
                 return Err(RunError::Port(if other.to_string() == given.port.to_string() {
-                    format!("{port} is the port of two hosts, {host} and {name}")
+                    format!("{port} is given twice, for {} and {name}", other.end)
                 } else {
                     format!(
                         "{other} and {port} have the same number ({}) in their network namespaces, and one program could not tell them \
@@ -109,8 +122,12 @@ impl Given {
         Ok(all)
     }
 
-    fn take(port: &GivenPort, host: usize, rate_bps: u64) -> Result<Self, RunError> {
-        let wrong = |why: String| RunError::Port(format!("--port {}={port}: {why}", port.host));
+    fn take(port: &GivenPort, network: &Network, link: usize) -> Result<Self, RunError> {
+        let wrong = |why: String| RunError::Port(format!("--port {}={port}: {why}", port.end));
+        let (rate_bps, host) = match network.links[link] {
+            Link { rate_bps, to: Node::Host(host), .. } => (rate_bps, Some(host)),
+            Link { rate_bps, .. } => (rate_bps, None),
+        };
         let namespace = port.namespace.as_ref().map(|name| {
             let path = Path::new(netns::FOLDER).join(name);
             File::open(path).map_err(|_| wrong(format!("there is no network namespace {name}; `ip netns` lists them")))
@@ -124,16 +141,18 @@ impl Given {
             {
                 let [link, most] = [rate_bps, most_bps].map(|bps| bps as f64 / 1e9);
                 return Err(wrong(format!(
-                    "the host's link has {link} Gb/s, and the interface carries {most} Gb/s at 95 %: `--set topology.host_gbps={most}` slows the fabric down"
+                    "the link has {link} Gb/s, and the interface carries {most} Gb/s at 95 %: `--set topology.host_gbps={most}` slows the fabric down"
                 )));
             }
             let promiscuous = promiscuous(interface.index).map_err(|error| wrong(error.to_string()))?;
             let queues = Ethtool::open(&interface.name).and_then(|nic| nic.channels());
             Ok(Self {
                 port: GivenPort { interface: interface.name.clone(), ..port.clone() },
+                link,
                 host,
                 mac: interface.mac,
                 index: interface.index,
+                longest: interface.mtu as usize + ETHERNET_BYTES,
                 queues: queues.map_or(1, |channels| channels.receiving()).clamp(1, MOST_QUEUES),
                 is_software: interface.kind.as_deref() == Some("veth"),
                 namespace: None,
@@ -154,7 +173,7 @@ impl Given {
             let Self { port, .. } = self;
             Err(RunError::Port(format!(
                 "--port {}={port}: the scenario's links carry more than one thread holds, so that drivers have to send frames on by themselves; {why}",
-                port.host
+                port.end
             )))
         };
         match (refusal, Declared::of(self.index)) {
@@ -184,6 +203,11 @@ impl Given {
         let found = self.run(|| Interface::find(&self.port.interface)).ok()?.ok()?;
         (found.index == self.index).then_some(found)
     }
+}
+
+/// What is at the other end of a link, by the link's name without where it begins: parallel cables keep their numbers.
+fn end(link: &str) -> &str {
+    link.split_once("->").map_or(link, |(_, end)| end)
 }
 
 /// The addresses of interfaces.
@@ -243,7 +267,8 @@ mod tests {
     #[test]
     fn ports_are_read_as_they_are_said() {
         let port: GivenPort = "h0=eth1".parse().unwrap();
-        assert_eq!((port.host.as_str(), port.to_string().as_str()), ("h0", "eth1"));
+        assert_eq!((port.end.as_str(), port.to_string().as_str()), ("h0", "eth1"));
+        assert_eq!("leaf0->spine0#2=eth1".parse::<GivenPort>().unwrap().end, "leaf0->spine0#2");
         let port: GivenPort = "h1=veth0@blue".parse().unwrap();
         assert_eq!((port.namespace.as_deref(), port.to_string().as_str()), (Some("blue"), "veth0@blue"));
         for wrong in ["", "h0", "=eth0", "h0=", "h0=eth0@", "h0=eth0@../x", "h0=a/b", "h0=e@n@m"] {

@@ -20,7 +20,7 @@ use spray_nic::sys::monotonic_ns;
 use spray_pipeline::scheme::NO_PORT;
 use spray_pipeline::standing::Ticket;
 
-use super::bridge::{Bridge, Onward};
+use super::bridge::{Behind, Bridge, Frames};
 use super::checksum;
 use crate::RunError;
 
@@ -31,8 +31,8 @@ pub type Exit = (usize, usize);
 #[derive(Debug)]
 pub struct Entry {
     pub socket: XskDevice,
-    /// The host at its interface, if that was given.
-    pub host: Option<usize>,
+    /// Who is at its interface, if that was given.
+    pub behind: Option<Behind>,
     /// Frames come with checksums that nobody has written yet.
     pub is_software: bool,
 }
@@ -139,6 +139,7 @@ impl Held {
         let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
         let mut arrivals = Vec::with_capacity(BATCH);
         while !self.shared.stop.load(Relaxed) {
+            self.tell_boxes();
             if self.take(&mut arrivals).and_then(|()| self.pass_on()).is_err() || self.sleep().is_err() {
                 // The interfaces are being removed.
                 std::thread::sleep(LONGEST_SLEEP);
@@ -174,23 +175,35 @@ impl Held {
     }
 
     /// Passes a frame on that the switches did not take.
-    fn bridge(&mut self, from: usize, frame: Vec<u8>) {
-        let Entry { host, is_software, .. } = self.entries[from];
-        let (Some(bridge), Some(host)) = (&self.bridge, host) else { return };
-        let Onward::Ports(ports) = bridge.hear(host, &frame, monotonic_ns()) else {
-            self.shared.refused.fetch_add(1, Relaxed);
-            return;
-        };
-        for port in ports {
+    fn bridge(&mut self, from: usize, mut frame: Vec<u8>) {
+        let Entry { behind, is_software, .. } = self.entries[from];
+        let (Some(bridge), Some(behind)) = (&self.bridge, behind) else { return };
+        if is_software {
+            checksum::complete(&mut frame);
+        }
+        match bridge.hear(behind, &frame, monotonic_ns()) {
+            Some(frames) => self.send_copies(frames),
+            None => drop(self.shared.refused.fetch_add(1, Relaxed)),
+        }
+    }
+
+    /// Tells other boxes what they are to know, if it is time.
+    fn tell_boxes(&mut self) {
+        let frames = self.bridge.as_ref().map(|bridge| bridge.tick(monotonic_ns())).unwrap_or_default();
+        self.send_copies(frames);
+    }
+
+    fn send_copies(&mut self, frames: Frames) {
+        for (port, frame) in frames {
             let Some((to, _)) = self.exits[port] else { continue };
-            if let Some(copy) = room(&mut self.entries[to].socket) {
-                let bytes = &mut self.entries[to].socket.frame_mut(&copy)[..frame.len()];
-                bytes.copy_from_slice(&frame);
-                if is_software {
-                    checksum::complete(bytes);
-                }
-                self.touched[to] = queue(&mut self.entries[to].socket, copy, frame.len() as u32) || self.touched[to];
-            }
+            let socket = &mut self.entries[to].socket;
+            let Some(copy) = room(socket) else { continue };
+            let Some(place) = socket.frame_mut(&copy).get_mut(..frame.len()) else {
+                socket.release(copy);
+                continue;
+            };
+            place.copy_from_slice(&frame);
+            self.touched[to] = queue(socket, copy, frame.len() as u32) || self.touched[to];
         }
     }
 

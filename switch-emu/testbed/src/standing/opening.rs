@@ -2,13 +2,13 @@
 
 use std::os::fd::AsFd;
 
-use spray_fabric::{Fabric, Node, Port};
+use spray_fabric::{Fabric, Node};
 use spray_nic::device::{BindMode, BusyPoll, XskConfig, XskDevice};
 use spray_nic::net::drivers::distrust;
 use spray_pipeline::scheme::NO_PORT;
 use spray_pipeline::standing::{Cable, Door};
 
-use super::bridge::Way;
+use super::bridge::{Behind, Way};
 use super::given::Given;
 use super::hold::{Entry, Exit};
 use crate::RunError;
@@ -58,19 +58,24 @@ impl<'a> Opening<'a> {
     }
 
     /// Opens a socket on every queue of an interface that is given, behind the program, which sends frames on `at_once` or has them held. Runs
-    /// in its namespace. Returns the way to its host.
-    pub fn open_given(&mut self, program: &mut SwitchProgram, given: &Given, at_once: bool) -> Result<Way, RunError> {
-        let port = self.port_to(given.host);
+    /// in its namespace; what is `behind` it sends. Returns the way there, by `port`.
+    pub fn open_given(
+        &mut self,
+        program: &mut SwitchProgram,
+        given: &Given,
+        (port, behind): (usize, Behind),
+        at_once: bool,
+    ) -> Result<Way, RunError> {
         let name = &given.port.interface;
         let holder = self.entries.len();
         let [a, b, c, d, e, f] = given.mac;
         let door = Door {
             switch: self.fabric.ports[port].switch as u32,
-            own: (self.fabric.ports.len() + given.host) as u32,
+            own: given.host.map_or(NO_PORT, |host| (self.fabric.ports.len() + host) as u32),
             holder: holder as u32,
             given: 1,
             at_once: at_once.into(),
-            learns: 1,
+            learns: given.host.is_some().into(),
             mac: [a, b, c, d, e, f, 0, 0],
         };
         program.open_door(given.index, &door)?;
@@ -81,7 +86,7 @@ impl<'a> Opening<'a> {
         }
         let copies = refusal.is_some() || distrust(name).is_some();
         let modes = vec![if copies { BindMode::Copy } else { BindMode::Auto }; given.queues as usize];
-        self.open(program, name, &modes, (Some(given.host), given.is_software))?;
+        self.open(program, name, &modes, (Some(behind), given.is_software))?;
         self.exits[port] = Some((holder, modes.len()));
         Ok(Way { port, ifindex: given.index, door })
     }
@@ -92,7 +97,7 @@ impl<'a> Opening<'a> {
         program: &SwitchProgram,
         interface: &str,
         modes: &[BindMode],
-        (host, is_software): (Option<usize>, bool),
+        (behind, is_software): (Option<Behind>, bool),
     ) -> Result<(), RunError> {
         for (queue, mode) in (0..).zip(modes) {
             // The thread sleeps until frames are due.
@@ -100,14 +105,8 @@ impl<'a> Opening<'a> {
             let config = XskConfig { mode: *mode, busy_poll: BusyPoll::Off, ..sockets };
             let socket = XskDevice::open(&config).map_err(RunError::host(interface))?;
             program.hold(self.entries.len() as u32, socket.as_fd())?;
-            self.entries.push(Entry { socket, host, is_software });
+            self.entries.push(Entry { socket, behind, is_software });
         }
         Ok(())
-    }
-
-    /// The port that leads to a host.
-    fn port_to(&self, host: usize) -> usize {
-        let leads = |port: &Port| port.to == Node::Host(host);
-        self.fabric.ports.iter().position(leads).expect("every host has a link")
     }
 }

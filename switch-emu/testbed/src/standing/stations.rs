@@ -61,7 +61,7 @@ impl Stations {
     /// Takes a frame that came from a host. Returns what is news of that host, and whom the frame goes to.
     pub fn hear(&mut self, from: usize, frame: &[u8], now_ns: u64) -> (News, To) {
         let Some(seen) = Seen::of(frame) else { return (News::default(), To::Nobody) };
-        let news = self.learn(from, seen.source, seen.mac);
+        let news = self.learn(from, seen.source, Some(seen.mac));
         let to = match self.at.get(&seen.destination) {
             Some(host) if *host == from => To::Nobody,
             Some(host) => To::Host(*host),
@@ -71,13 +71,14 @@ impl Stations {
         (news, to)
     }
 
-    /// Notes that an address is a host's, and what is news of it; an address that was another's has moved.
-    pub fn learn(&mut self, host: usize, address: IpAddr, mac: [u8; 6]) -> News {
-        if !is_of_one_host(address) || self.own.contains(&address) || mac[0] & 1 != 0 {
+    /// Notes that an address is a host's, and what is news of it; an address that was another's has moved. The Ethernet address is that of
+    /// a host behind an interface of this machine.
+    pub fn learn(&mut self, host: usize, address: IpAddr, mac: Option<[u8; 6]>) -> News {
+        if !is_of_one_host(address) || self.own.contains(&address) || mac.is_some_and(|mac| mac[0] & 1 != 0) {
             return News::default();
         }
-        let Station { addresses, mac: own, .. } = &mut self.hosts[host];
-        let news = News { mac: (own.replace(mac) != Some(mac)).then_some(mac), ..News::default() };
+        let Some(Station { addresses, mac: own, .. }) = self.hosts.get_mut(host) else { return News::default() };
+        let news = News { mac: mac.filter(|mac| own.replace(*mac) != Some(*mac)), ..News::default() };
         if addresses.contains(&address) || addresses.len() >= Self::ADDRESSES {
             return news;
         }
@@ -200,18 +201,18 @@ mod tests {
     #[test]
     fn an_address_moves_and_none_is_of_two_hosts_or_the_machines() {
         let mut stations = Stations::new(3);
-        stations.learn(0, v4(1), MACS[0]);
-        assert_eq!(stations.learn(2, v4(1), MACS[2]).address, Some(v4(1)));
+        stations.learn(0, v4(1), Some(MACS[0]));
+        assert_eq!(stations.learn(2, v4(1), Some(MACS[2])).address, Some(v4(1)));
         assert!(stations.addresses(0).is_empty() && stations.addresses(2) == [v4(1)]);
         assert_eq!(stations.hear(1, &arp(MACS[1], v4(2), v4(1)), 0).1, To::Host(2));
         assert_eq!(stations.set_own([v4(1), v4(9)].into()).map(|list| list.len()), [2, 0]);
         assert!(stations.addresses(2).is_empty());
-        assert_eq!(stations.learn(0, v4(9), MACS[0]), News::default(), "the machine's");
+        assert_eq!(stations.learn(0, v4(9), Some(MACS[0])), News::default(), "the machine's");
         assert_eq!(stations.set_own([v4(9)].into()), [vec![], vec![v4(1)]]);
         for strange in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "127.0.0.1", "::", "ff02::1"] {
-            assert_eq!(stations.learn(0, strange.parse().unwrap(), MACS[0]), News::default(), "{strange}");
+            assert_eq!(stations.learn(0, strange.parse().unwrap(), Some(MACS[0])), News::default(), "{strange}");
         }
-        assert_eq!(stations.learn(0, v4(7), [0xff; 6]), News::default(), "a group's Ethernet address");
+        assert_eq!(stations.learn(0, v4(7), Some([0xff; 6])), News::default(), "a group's Ethernet address");
     }
 
     #[test]
@@ -219,12 +220,12 @@ mod tests {
         let mut stations = Stations::new(3);
         let learned = (0..=u16::MAX).filter(|n| {
             let [high, low] = n.to_be_bytes();
-            stations.learn(0, [11, 0, high, low].into(), MACS[0]).address.is_some()
+            stations.learn(0, [11, 0, high, low].into(), Some(MACS[0])).address.is_some()
         });
         assert_eq!(learned.count(), Stations::ADDRESSES);
-        let full = (0..=Stations::ADDRESSES as u8).map(|n| stations.learn(1, [12, 0, 0, n].into(), MACS[1]).is_full);
+        let full = (0..=Stations::ADDRESSES as u8).map(|n| stations.learn(1, [12, 0, 0, n].into(), Some(MACS[1])).is_full);
         assert_eq!(full.filter(|is_full| *is_full).count(), 1, "it is told once");
-        assert_eq!(stations.learn(2, v4(2), MACS[1]).address, Some(v4(2)));
+        assert_eq!(stations.learn(2, v4(2), Some(MACS[1])).address, Some(v4(2)));
     }
 
     #[test]

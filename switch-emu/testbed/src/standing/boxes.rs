@@ -1,0 +1,207 @@
+//! The other boxes of a fabric whose switches are played by one box each: what they say, and whether they say anything. No I/O.
+
+use std::net::IpAddr;
+
+use spray_fabric::Network;
+use spray_pipeline::hash::mix;
+
+use super::message::{Body, EVERYBODY, HEAD_BYTES, Message, pass_on};
+
+/// What a box knows of the others. Every message goes over all cables of every box once.
+#[derive(Debug, Default)]
+pub(super) struct Boxes {
+    /// The switch that this one plays.
+    own: u16,
+    network: u32,
+    links: usize,
+    /// The number of what it said last.
+    number: u64,
+    trunks: Vec<Trunk>,
+    /// By switch.
+    others: Vec<Other>,
+}
+
+/// A cable to another box.
+#[derive(Debug)]
+pub(super) struct Trunk {
+    /// The port that leads to it, and the link of that.
+    pub port: usize,
+    pub link: usize,
+    /// The Ethernet address of its interface, and the longest frame.
+    pub mac: [u8; 6],
+    pub longest: usize,
+    /// The Ethernet address at its other end.
+    far: Option<[u8; 6]>,
+    /// When the box at its other end was last heard.
+    heard_ns: Option<u64>,
+    /// What was heard last.
+    cabled: Cabled,
+}
+
+/// Who is at the other end of a cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cabled {
+    /// Nobody has been heard for a second.
+    Silent,
+    /// The box that should be there.
+    Right,
+    /// The cable's other end is that of this link.
+    Wrong(usize),
+    /// A box of another scenario, or with other settings.
+    Stranger,
+}
+
+/// Another box.
+#[derive(Clone, Debug, Default)]
+struct Other {
+    number: u64,
+    heard_ns: u64,
+    /// Links that it has said are down.
+    down: Vec<u16>,
+}
+
+/// What a message has to say.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Heard<'a> {
+    /// The port of the cable that it came by leads to this Ethernet address from now on.
+    pub far: Option<(usize, [u8; 6])>,
+    /// A host and its addresses.
+    pub host: Option<(usize, Vec<IpAddr>)>,
+    /// A frame, and the host that it is for; `None`: for all.
+    pub frame: Option<(Option<usize>, &'a [u8])>,
+    /// What goes on by which ports.
+    pub onward: Vec<(usize, Vec<u8>)>,
+}
+
+/// Who has said nothing for so long is not there.
+const SILENCE_NS: u64 = 1_000_000_000;
+/// Who has said nothing for so long may have begun anew, by another clock.
+const FORGET_NS: u64 = 3_000_000_000;
+
+impl Trunk {
+    /// The cable at this port, which leads by `link`.
+    pub fn new(port: usize, link: usize, mac: [u8; 6], longest: usize) -> Self {
+        Self { port, link, mac, longest, far: None, heard_ns: None, cabled: Cabled::Silent }
+    }
+}
+
+impl Boxes {
+    /// Those around the box that plays `own`. Numbers begin at `first`, above those of a box that has played it before.
+    pub fn new(network: &Network, own: usize, trunks: Vec<Trunk>, first: u64) -> Self {
+        Self {
+            own: own as u16,
+            network: digest(network),
+            links: network.links.len(),
+            number: first,
+            trunks,
+            others: vec![Other::default(); network.switches.len()],
+        }
+    }
+
+    /// What goes by which ports to say something.
+    pub fn say(&mut self, body: Body<'_>) -> Vec<(usize, Vec<u8>)> {
+        if self.trunks.is_empty() {
+            return Vec::new();
+        }
+        self.number += 1;
+        let mut message = Message { link: 0, origin: self.own, number: self.number, network: self.network, body };
+        let said = |trunk: &Trunk| {
+            message.link = trunk.link as u16;
+            (trunk.port, message.frame(trunk.mac))
+        };
+        let all: Vec<_> = self.trunks.iter().map(said).collect();
+        all.into_iter().filter(|(port, frame)| self.fits(*port, frame)).collect()
+    }
+
+    /// Whether a frame of a host can be said by every cable.
+    pub fn takes(&self, frame: &[u8]) -> bool {
+        self.trunks.iter().all(|trunk| frame.len() + HEAD_BYTES <= trunk.longest)
+    }
+
+    /// Takes a frame that came by a cable.
+    pub fn hear<'a>(&mut self, trunk: usize, frame: &'a [u8], now_ns: u64) -> Heard<'a> {
+        let mut heard = Heard::default();
+        let Some(message) = Message::read(frame) else { return heard };
+        let here = &mut self.trunks[trunk];
+        // Both directions of a cable differ in the last bit.
+        let link = usize::from(message.link) ^ 1;
+        here.cabled = match message.network == self.network {
+            true if link == here.link => Cabled::Right,
+            true if link < self.links => Cabled::Wrong(link),
+            _ => Cabled::Stranger,
+        };
+        if here.cabled != Cabled::Right {
+            return heard;
+        }
+        here.heard_ns = Some(now_ns);
+        let far: Option<[u8; 6]> = frame[6..].first_chunk().copied();
+        if here.far != far {
+            here.far = far;
+            heard.far = far.map(|far| (here.port, far));
+        }
+        if !self.is_new(&message, now_ns) {
+            return heard;
+        }
+        let others = self.trunks.iter().enumerate().filter(|(other, _)| *other != trunk);
+        let passed = others.map(|(_, other)| (other.port, pass_on(frame, other.link as u16, other.mac)));
+        heard.onward = passed.filter(|(port, frame)| self.fits(*port, frame)).collect();
+        match message.body {
+            Body::Down(links) => self.others[usize::from(message.origin)].down = links,
+            Body::Host(host, addresses) => heard.host = Some((host.into(), addresses)),
+            Body::Frame(to, frame) => {
+                heard.frame = Some(((to != EVERYBODY).then_some(to.into()), frame));
+            }
+        }
+        heard
+    }
+
+    /// Whether a message is another box's, and is heard for the first time: it comes by many ways.
+    fn is_new(&mut self, message: &Message<'_>, now_ns: u64) -> bool {
+        let Some(other) = self.others.get_mut(usize::from(message.origin)) else { return false };
+        if message.origin == self.own {
+            return false;
+        }
+        let forgotten = now_ns.saturating_sub(other.heard_ns) >= FORGET_NS;
+        if message.number <= other.number && !forgotten {
+            return false;
+        }
+        (other.number, other.heard_ns) = (message.number, now_ns);
+        true
+    }
+
+    fn fits(&self, port: usize, frame: &[u8]) -> bool {
+        self.trunks.iter().any(|trunk| trunk.port == port && frame.len() <= trunk.longest)
+    }
+
+    /// Who is at the other ends of the cables, by their links.
+    pub fn cabled(&self, now_ns: u64) -> Vec<(usize, Cabled)> {
+        let at = |trunk: &Trunk| match trunk.cabled {
+            Cabled::Right if is_long_ago(trunk.heard_ns, now_ns) => Cabled::Silent,
+            other => other,
+        };
+        self.trunks.iter().map(|trunk| (trunk.link, at(trunk))).collect()
+    }
+
+    /// The links that other boxes say are down.
+    pub fn down(&self, now_ns: u64) -> Vec<usize> {
+        let speaking = self.others.iter().filter(|other| now_ns.saturating_sub(other.heard_ns) < FORGET_NS);
+        let mut down: Vec<usize> = speaking.flat_map(|other| &other.down).map(|link| usize::from(*link)).collect();
+        down.retain(|link| *link < self.links);
+        down.sort_unstable();
+        down.dedup();
+        down
+    }
+}
+
+fn is_long_ago(heard_ns: Option<u64>, now_ns: u64) -> bool {
+    heard_ns.is_none_or(|heard_ns| now_ns.saturating_sub(heard_ns) >= SILENCE_NS)
+}
+
+/// A digest of what all boxes of a fabric have to agree on.
+fn digest(network: &Network) -> u32 {
+    let nodes = network.hosts.iter().chain(network.switches.iter().map(|switch| &switch.name));
+    let links = network.links.iter().map(|link| format!("{} {}", link.name, link.rate_bps));
+    let text = nodes.cloned().chain(links).chain([network.switching.to_string()]);
+    let fold = |sum: u64, text: String| text.bytes().fold(mix(sum), |sum, byte| mix(sum ^ u64::from(byte)));
+    text.fold(0, fold) as u32
+}
