@@ -1,6 +1,7 @@
 //! Helpers of the tests in `tests/`, which run in real namespaces. Without root those tests skip.
 #![forbid(unsafe_code)]
 
+pub mod boxes;
 pub mod flood;
 pub mod machines;
 pub mod real_network;

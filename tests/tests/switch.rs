@@ -193,6 +193,27 @@ fn fast_links_are_not_held() {
     machines.down();
 }
 
+/// An interface takes shorter packets than those that come: they are lost and told, as are those to one that is down, and the others go on.
+#[test]
+fn what_an_interface_cannot_send_stops_nobody() {
+    let Some(_turn) = shared_turn() else { return };
+    let machines = Machines::new("short");
+    ip(&format!("-n {} link set p2 mtu 1280", machines.machine()));
+    machines.switch(&[]);
+    exchange(&machines.host(0), &machines.host(1), Machines::address(1, false), 1_000);
+    exchange(&machines.host(1), &machines.host(2), Machines::address(2, false), 1_000);
+    let socket = inside(&machines.host(1), || std::net::UdpSocket::bind("10.79.0.2:0")).unwrap();
+    (0..10).for_each(|_| assert_eq!(socket.send_to(&[0; 1400], "10.79.0.3:9").unwrap(), 1400));
+    wait_until("them to be told", || machines.shown()["lost_frames"] == 10);
+    ip(&format!("-n {} link set p3 down", machines.machine()));
+    for _ in 0..10 {
+        // Nobody may answer for it.
+        let _ = socket.send_to(&[0; 100], "10.79.0.4:9");
+    }
+    exchange(&machines.host(0), &machines.host(1), Machines::address(1, false), 1_000_000);
+    machines.down();
+}
+
 #[test]
 fn a_kill_leaves_nothing_on_the_interfaces() {
     let Some(_turn) = shared_turn() else { return };
@@ -225,8 +246,8 @@ fn what_cannot_be_had_is_told_before_anything_is_attached() {
     refused(3, &format!("h3=nope@{machine}"), "there is no interface nope");
     refused(3, "h3=eth0@nowhere", "there is no network namespace nowhere");
     refused(3, &format!("h9=p3@{machine}"), "the scenario has no host `h9`; its hosts: h0, h1, h2, h3");
-    refused(3, &format!("h2=p3@{machine}"), "host `h2` needs one port");
-    refused(3, &format!("h3=p2@{machine}"), "is the port of two hosts, h2 and h3");
+    refused(3, &format!("h2=p3@{machine}"), "`h2` needs one port");
+    refused(3, &format!("h3=p2@{machine}"), "is given twice, for h2 and h3");
     refused(3, &format!("h3=other@{machine}"), "interface other is down");
     refused(3, "h3", "HOST=INTERFACE");
     let other =

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 use spray_test_support::{Folder, text};
+use spray_tests::boxes::{Boxes, SWITCHES};
 use spray_tests::machines::{HOSTS, Machines, ip};
 use spray_tests::running::{Running, content};
 use spray_tests::{scenarios, spray, turn};
@@ -45,6 +46,16 @@ struct Figures {
 
 /// A link, its change as `spray link` takes it, and the same in a scenario.
 type Change = (&'static str, &'static str, &'static str);
+
+impl Figures {
+    /// Those of links that have carried a transfer.
+    fn of_links(seconds: f64, links: &[Value]) -> Self {
+        // A host of a run keeps what its own link does not carry; here the link has a queue.
+        let of_switches = || links.iter().filter(|link| !link["link"].as_str().unwrap().starts_with('h'));
+        let sum = |field: &str| of_switches().map(|link| link[field].as_u64().unwrap()).sum();
+        Self { seconds, marks: sum("marks"), lost: sum("drops_queue") + sum("drops_silent"), trims: sum("trims") }
+    }
+}
 
 impl Failure {
     fn changes(self) -> &'static [Change] {
@@ -92,7 +103,7 @@ impl Case {
         }
     }
 
-    /// `spray send` over the machine's interfaces. Packets are as long as those of the run.
+    /// `spray send` over one machine's interfaces. Packets are as long as those of the run.
     fn switch(&self, folder: &Path) -> Figures {
         let machines = Machines::new("as-run");
         for host in 0..HOSTS {
@@ -103,53 +114,57 @@ impl Case {
         for (link, change, _) in self.failure.changes() {
             machines.links(link, &[change]);
         }
-        let receiver = receiver(&machines, folder);
-        let sender = self.sender(&machines, folder);
-        let said: Value = serde_json::from_str(&output(sender)).unwrap();
-        let seconds = said["seconds"].as_f64().unwrap();
-        drop(receiver);
+        let seconds = self.send([0, 2].map(|host| machines.host(host)), folder);
         assert_eq!(machines.shown()["lost_frames"], 0, "this machine is too slow for the scenario");
-        let links = machines.links("*", &[]);
-        // A host of a run keeps what its own link does not carry; here the link has a queue.
-        let of_switches = || links.iter().filter(|link| !link["link"].as_str().unwrap().starts_with('h'));
-        let sum = |field: &str| of_switches().map(|link| link[field].as_u64().unwrap()).sum();
-        let figures = Figures {
-            seconds,
-            marks: sum("marks"),
-            lost: sum("drops_queue") + sum("drops_silent"),
-            trims: sum("trims"),
-        };
+        let figures = Figures::of_links(seconds, &machines.links("*", &[]));
         machines.down();
         figures
     }
 
-    fn sender(&self, machines: &Machines, folder: &Path) -> Running {
-        let file = folder.join("file");
+    /// `spray send` over four machines, each of which plays one switch.
+    fn boxes(&self, folder: &Path) -> Figures {
+        let boxes = Boxes::new("as-run");
+        boxes.set_mtu(3092);
+        boxes.play_all(self.switches);
+        let at = |link: &str| SWITCHES.into_iter().find(|switch| link.starts_with(switch)).expect("a switch's link");
+        for (link, change, _) in self.failure.changes() {
+            boxes.links(at(link), link, &[change]);
+        }
+        let seconds = self.send([0, 2].map(|host| boxes.place(&format!("h{host}"))), folder);
+        let links = SWITCHES.iter().flat_map(|switch| {
+            assert_eq!(boxes.shown(switch)["lost_frames"], 0, "this machine is too slow for the scenario");
+            boxes.links(switch, "*", &[])
+        });
+        let figures = Figures::of_links(seconds, &links.collect::<Vec<_>>());
+        boxes.down();
+        figures
+    }
+
+    /// Sends from one namespace to another. Returns the seconds that it took.
+    fn send(&self, [from, to]: [String; 2], folder: &Path) -> f64 {
+        let (file, out) = (folder.join("file"), folder.join("in"));
         std::fs::write(&file, content(0, self.megabytes << 20)).unwrap();
-        let mut sender = Machines::command(&machines.host(0), &own());
+        std::fs::create_dir_all(&out).unwrap();
+        let own = spray().get_program().to_str().unwrap().to_string();
+        let mut receiver = Machines::command(&to, &own);
+        receiver.args(["recv", "--keep", "--insecure", "--interface", "eth0", "--out"]).arg(&out);
+        let receiver = Running(receiver.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()).listening();
+        let mut sender = Machines::command(&from, &own);
         sender.arg("send").arg(file).args(["--insecure", "--json", "--timeout", "60", "--interface", "eth0"]);
         sender.args(["--to", &Machines::address(2, false).to_string(), "--balancer", self.balancer]).args(self.senders);
         sender.args(self.switches.contains(&"queue.trimming=true").then_some("--trimming"));
-        Running(sender.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+        let sender = Running(sender.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        let said: Value = serde_json::from_str(&output(sender)).unwrap();
+        drop(receiver);
+        std::fs::remove_dir_all(out).unwrap();
+        said["seconds"].as_f64().unwrap()
     }
 
-    /// Both: `spray run` first.
-    fn compare(&self) -> [Figures; 2] {
+    /// `spray run`, `spray switch` of all switches, and of one on each of four machines.
+    fn compare(&self) -> [Figures; 3] {
         let folder = Folder::new();
-        [self.run(folder.path()), self.switch(folder.path())]
+        [self.run(folder.path()), self.switch(folder.path()), self.boxes(folder.path())]
     }
-}
-
-fn own() -> String {
-    spray().get_program().to_str().unwrap().to_string()
-}
-
-fn receiver(machines: &Machines, folder: &Path) -> Running {
-    let out = folder.join("in");
-    std::fs::create_dir(&out).unwrap();
-    let mut receiver = Machines::command(&machines.host(2), &own());
-    receiver.args(["recv", "--keep", "--insecure", "--interface", "eth0", "--out"]).arg(out);
-    Running(receiver.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()).listening()
 }
 
 /// What a process said when it ended well.
@@ -182,12 +197,14 @@ fn apart(one: f64, other: f64) -> f64 {
 fn too_much_is_marked_trimmed_and_dropped_as_in_a_run() {
     let Some(_turn) = turn() else { return };
     for switches in [&SHORT[..], TRIMMED] {
-        let [run, switch] = Case { switches, megabytes: 8, ..STEADY }.compare();
-        let (lost, too) = (run.lost + run.trims, switch.lost + switch.trims);
-        assert!(lost > 1_000 && run.marks > 2_000, "{run:?}");
-        assert!(apart(lost as f64, too as f64).abs() < 0.1, "{run:?} {switch:?}");
-        assert!(apart(run.marks as f64, switch.marks as f64).abs() < 0.1, "{run:?} {switch:?}");
-        assert_eq!(run.trims > 0, switch.trims > 0);
+        let [run, switch, boxes] = Case { switches, megabytes: 8, ..STEADY }.compare();
+        let lost = |figures: &Figures| (figures.lost + figures.trims) as f64;
+        assert!(lost(&run) > 1_000.0 && run.marks > 2_000, "{run:?}");
+        for other in [&switch, &boxes] {
+            assert!(apart(lost(&run), lost(other)).abs() < 0.1, "{run:?} {switch:?} {boxes:?}");
+            assert!(apart(run.marks as f64, other.marks as f64).abs() < 0.1, "{run:?} {switch:?} {boxes:?}");
+            assert_eq!(run.trims > 0, other.trims > 0);
+        }
     }
 }
 
@@ -211,22 +228,17 @@ fn everything_beside_a_run() {
         cases.push(across(name, "ecmp", switches, Failure::Slow));
     }
     cases.push(across("uplinks at 50 % and dead", "reps", &[], Failure::Dead));
-    println!("| | hosts | Mb/s: run | switch | | marks: run | switch | lost, trimmed: run | switch |");
-    println!("|---|---|--:|--:|--:|--:|--:|--:|--:|");
+    println!("| | hosts | Mb/s: run | one box | | four boxes | | marks | | | lost, trimmed | | |");
+    println!("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for case in cases {
-        let [run, switch] = case.compare();
-        let mbps = |figures: &Figures| (case.megabytes << 23) as f64 / figures.seconds / 1e6;
+        let all = case.compare();
+        let [run, one, four] = all.each_ref().map(|figures| (case.megabytes << 23) as f64 / figures.seconds / 1e6);
+        let [first, second] = [one, four].map(|mbps| 100.0 * apart(run, mbps));
+        let marks = all.each_ref().map(|figures| figures.marks.to_string()).join(" | ");
+        let lost = all.each_ref().map(|figures| (figures.lost + figures.trims).to_string()).join(" | ");
         println!(
-            "| {} | `{}` | {:.0} | {:.0} | {:+.1} % | {} | {} | {} | {} |",
-            case.name,
-            case.balancer,
-            mbps(&run),
-            mbps(&switch),
-            100.0 * apart(mbps(&run), mbps(&switch)),
-            run.marks,
-            switch.marks,
-            run.lost + run.trims,
-            switch.lost + switch.trims,
+            "| {} | `{}` | {run:.0} | {one:.0} | {first:+.1} % | {four:.0} | {second:+.1} % | {marks} | {lost} |",
+            case.name, case.balancer
         );
     }
 }

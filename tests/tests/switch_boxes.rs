@@ -1,133 +1,23 @@
 //! `spray switch --node`: machines that play one switch each, joined by cables that the test made by `ip`.
 
-use std::process::Command;
+use std::net::UdpSocket;
+use std::process::Stdio;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
+use spray_test_support::Folder;
+use spray_tests::boxes::Boxes;
 use spray_tests::machines::{Machines, ip};
-use spray_tests::running::wait_until;
-use spray_tests::standing::{self, exchange, run};
-use spray_tests::{scenarios, shared_turn, turn};
-
-/// The switches of `pod.toml`, each a machine of its own, and four hosts, each with a namespace.
-struct Boxes {
-    prefix: String,
-}
-
-const SWITCHES: [&str; 4] = ["leaf0", "leaf1", "spine0", "spine1"];
-
-impl Boxes {
-    /// Interfaces are called after what is at their other end.
-    fn new(name: &str) -> Self {
-        let this = Self { prefix: format!("test-{}-{name}", std::process::id()) };
-        let hosts: Vec<String> = (0..4).map(|host| format!("h{host}")).collect();
-        for name in hosts.iter().map(String::as_str).chain(SWITCHES) {
-            ip(&format!("netns add {}", this.place(name)));
-        }
-        for (host, name) in hosts.iter().enumerate() {
-            let leaf = SWITCHES[host / 2];
-            this.cable(name, leaf);
-            let own = this.place(name);
-            ip(&format!("-n {own} address add 10.79.0.{}/24 dev {leaf}", host + 1));
-            ip(&format!("-n {own} address add fd79::{}/64 dev {leaf} nodad", host + 1));
-        }
-        for leaf in &SWITCHES[..2] {
-            SWITCHES[2..].iter().for_each(|spine| this.cable(leaf, spine));
-        }
-        this
-    }
-
-    fn cable(&self, a: &str, b: &str) {
-        let [at, bt] = [self.place(a), self.place(b)];
-        ip(&format!("link add {b} netns {at} type veth peer name {a} netns {bt}"));
-        ip(&format!("-n {at} link set {b} up"));
-        ip(&format!("-n {bt} link set {a} up"));
-    }
-
-    /// The network namespace of a host or a switch.
-    fn place(&self, node: &str) -> String {
-        format!("{}-{node}", self.prefix)
-    }
-
-    /// Has a machine play its switch; returns what it says.
-    fn play(&self, switch: &str, more: &[&str]) -> (i32, String, String) {
-        let ends: &[&str] = match switch {
-            "leaf0" => &["h0", "h1", "spine0", "spine1"],
-            "leaf1" => &["h2", "h3", "spine0", "spine1"],
-            _ => &["leaf0", "leaf1"],
-        };
-        let (name, file) = (self.place(switch), scenarios().join("pod.toml").display().to_string());
-        let ports: Vec<String> = ends.iter().map(|end| format!("{end}={end}@{name}")).collect();
-        let mut arguments = vec!["switch", "--json", "-q", "--name", &name, &file, "--node", switch];
-        ports.iter().for_each(|port| arguments.extend(["--port", port]));
-        run(&[&arguments[..], more].concat())
-    }
-
-    fn play_all(&self) {
-        for switch in SWITCHES {
-            let (code, said, errors) = self.play(switch, &[]);
-            assert!(code == 0 && errors.is_empty(), "{switch}: {said}{errors}");
-        }
-        wait_until("the boxes to hear each other", || SWITCHES.iter().all(|switch| self.hears(switch)));
-    }
-
-    fn shown(&self, switch: &str) -> Value {
-        let (code, said, errors) = run(&["switch", "--json", "--name", &self.place(switch)]);
-        assert_eq!(code, 0, "{errors}");
-        serde_json::from_str(&said).unwrap()
-    }
-
-    /// Whether it hears who is at the other ends of all its cables.
-    fn hears(&self, switch: &str) -> bool {
-        let shown = self.shown(switch);
-        shown["cables"].as_array().unwrap().iter().all(|cable| cable["state"] == "heard")
-    }
-
-    fn links(&self, switch: &str, links: &str, changes: &[&str]) -> Vec<Value> {
-        standing::links(&self.place(switch), links, changes)
-    }
-
-    fn bytes(&self, switch: &str, links: &str) -> u64 {
-        standing::sum(&self.place(switch), links, "bytes")
-    }
-
-    /// Sends over TCP from one host to another.
-    fn exchange(&self, from: usize, to: usize, v6: bool, bytes: usize) {
-        let [own, other] = [from, to].map(|host| self.place(&format!("h{host}")));
-        exchange(&own, &other, Machines::address(to, v6), bytes);
-    }
-
-    fn down(&self) {
-        for switch in SWITCHES {
-            let (code, _, errors) = run(&["down", &self.place(switch)]);
-            assert_eq!(code, 0, "{errors}");
-        }
-        for switch in SWITCHES {
-            let said = spray_test_support::text(&ip(&format!("-n {} -d link show type veth", self.place(switch))).stdout);
-            assert!(!said.contains("xdp") && !said.contains("promiscuity 1"), "{said}");
-        }
-    }
-}
-
-impl Drop for Boxes {
-    fn drop(&mut self) {
-        for switch in SWITCHES {
-            // In a test that passes it has gone already.
-            let _ = spray_tests::spray().args(["down", &self.place(switch)]).output();
-        }
-        for name in SWITCHES.iter().copied().chain(["h0", "h1", "h2", "h3"]) {
-            let _ = Command::new("ip").args(["netns", "del", &self.place(name)]).output();
-        }
-    }
-}
+use spray_tests::running::{Running, inbox, payload, wait_until};
+use spray_tests::standing::{exchange, inside, run};
+use spray_tests::{scenarios, shared_turn, spray, turn};
 
 #[test]
 fn hosts_find_each_other_across_boxes() {
     let Some(_turn) = shared_turn() else { return };
     let boxes = Boxes::new("boxes");
-    boxes.play_all();
+    boxes.play_all(&[]);
     for v6 in [false, true] {
         boxes.exchange(0, 2, v6, 500_000);
         boxes.exchange(3, 1, v6, 100_000);
@@ -141,4 +31,127 @@ fn hosts_find_each_other_across_boxes() {
     assert_eq!(boxes.shown("leaf0")["hosts"][0]["host"], "h0");
     assert!(boxes.shown("leaf1")["hosts"].to_string().contains("10.79.0.3"));
     boxes.down();
+}
+
+/// A cable that is pulled, a link that somebody orders down and a box that dies are known everywhere, and over when they are over.
+#[test]
+fn all_boxes_route_around_what_fails_anywhere() {
+    let Some(_turn) = turn() else { return };
+    let boxes = Boxes::new("around");
+    boxes.play_all(&[]);
+    // The neighbours' caches are full, and h2 is silent from now on.
+    boxes.exchange(0, 2, false, 1_000);
+    let (leaf1, spine0) = (boxes.place("leaf1"), boxes.place("spine0"));
+    ip(&format!("-n {leaf1} link set spine0 down"));
+    boxes.assert_only_by("spine1");
+    ip(&format!("-n {leaf1} link set spine0 up"));
+    boxes.assert_by_both();
+    // Each box has one direction.
+    let both = [("spine1", "spine1->leaf1"), ("leaf1", "leaf1->spine1")];
+    both.iter().for_each(|(switch, link)| drop(boxes.links(switch, link, &["down"])));
+    boxes.assert_only_by("spine0");
+    both.iter().for_each(|(switch, link)| drop(boxes.links(switch, link, &["up"])));
+    boxes.assert_by_both();
+    let pid = boxes.shown("spine0")["pid"].as_u64().unwrap();
+    kill(Pid::from_raw(pid as i32), Signal::SIGKILL).unwrap();
+    wait_until("leaf0 to miss spine0", || !boxes.hears("leaf0"));
+    boxes.assert_only_by("spine1");
+    wait_until("the end of the process", || !spray_testbed::standing().contains(&spine0));
+    let (code, _, errors) = boxes.play("spine0", &[]);
+    assert_eq!(code, 0, "{errors}");
+    boxes.assert_by_both();
+    boxes.down();
+}
+
+#[test]
+fn our_transport_sprays_across_boxes() {
+    let Some(_turn) = turn() else { return };
+    let (boxes, folder) = (Boxes::new("sprays"), Folder::new());
+    boxes.play_all(&[]);
+    boxes.links("leaf0", "leaf0->spine1", &["rate=25%"]);
+    let (file, out) = (payload(&folder, 8 << 20), inbox(&folder));
+    let own = spray().get_program().to_str().unwrap().to_string();
+    let mut receiver = Machines::command(&boxes.place("h2"), &own);
+    receiver.args(["recv", "--insecure", "--interface", "eth0", "--from", "10.79.0.3", "--out"]).arg(&out);
+    let mut receiver = Running(receiver.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()).listening();
+    let mut sender = Machines::command(&boxes.place("h0"), &own);
+    sender.arg("send").arg(&file).args(["--insecure", "--interface", "eth0", "--from", "10.79.0.1"]);
+    sender.args(["--to", "10.79.0.3", "--timeout", "30"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut sender = Running(sender.spawn().unwrap());
+    let (sent, received) = (sender.end().success(), receiver.end().success());
+    assert!(sent && received, "{}{}", sender.said(), receiver.said());
+    assert!(std::fs::read(&file).unwrap() == std::fs::read(out.join("payload")).unwrap());
+    let [fast, slow] = ["spine0->leaf1", "spine1->leaf1"].map(|link| boxes.bytes(&link[..6], link));
+    assert!(fast > slow && slow > 100_000, "{fast} {slow}");
+    let marks: u64 = boxes.links("leaf0", "leaf0->spine1", &[])[0]["marks"].as_u64().unwrap();
+    assert!(marks > 0);
+    boxes.down();
+}
+
+/// Hosts of two networks, each with its leaf for its router.
+#[test]
+fn hosts_of_other_networks_are_routed_across_boxes() {
+    let Some(_turn) = shared_turn() else { return };
+    let boxes = Boxes::new("routed");
+    for (host, leaf, net) in [(0, "leaf0", 80), (2, "leaf1", 81)] {
+        let (own, at) = (boxes.place(&format!("h{host}")), boxes.place(leaf));
+        ip(&format!("-n {at} address add 10.{net}.0.9/24 dev h{host}"));
+        ip(&format!("-n {own} address flush dev eth0"));
+        ip(&format!("-n {own} address add 10.{net}.0.1/24 dev eth0"));
+        ip(&format!("-n {own} route add default via 10.{net}.0.9"));
+    }
+    boxes.play_all(&[]);
+    for (host, leaf, net) in [(0, "leaf0", 80), (2, "leaf1", 81)] {
+        exchange(&boxes.place(&format!("h{host}")), &boxes.place(leaf), [10, net, 0, 9].into(), 1_000);
+    }
+    wait_until("both hosts to be known", || {
+        boxes.shown("leaf0")["hosts"].to_string().contains("10.80.0.1")
+            && boxes.shown("leaf1")["hosts"].to_string().contains("10.81.0.1")
+    });
+    exchange(&boxes.place("h0"), &boxes.place("h2"), [10, 81, 0, 1].into(), 500_000);
+    let across: u64 = ["spine0", "spine1"].iter().map(|spine| boxes.bytes(spine, &format!("{spine}->leaf1"))).sum();
+    assert!((500_000..700_000).contains(&across), "{across}");
+    // The leaves and the spine take one each.
+    let ttl = |count: u8| {
+        let near = inside(&boxes.place("h0"), || UdpSocket::bind("10.80.0.1:0")).unwrap();
+        let far = inside(&boxes.place("h2"), || UdpSocket::bind("10.81.0.1:0")).unwrap();
+        near.set_ttl(count.into()).unwrap();
+        far.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        near.send_to(&[7; 100], far.local_addr().unwrap()).unwrap();
+        far.recv_from(&mut [0; 200]).is_ok()
+    };
+    assert!(ttl(4) && !ttl(3));
+    boxes.down();
+}
+
+#[test]
+fn cables_that_are_plugged_wrong_are_told_and_what_cannot_be_is_refused() {
+    let Some(_turn) = shared_turn() else { return };
+    let boxes = Boxes::new("wrong");
+    let says = |switch: &str, more: &[&str], why: &str| {
+        let (code, said, errors) = boxes.play(switch, more);
+        assert!(code == 2 && said.is_empty() && errors.contains(why), "{code}: {said}{errors}");
+    };
+    says("spine0", &["--set", "switch.scheme=\"conga\""], "--node with `conga`");
+    says("spine0", &["--port", "leaf0=leaf1"], "`leaf0` needs one port");
+    says("spine0", &["--port", "h0=leaf1"], "spine0 has no cable to `h0`; it has some to: leaf0, leaf1");
+    let name = boxes.place("spine0");
+    let file = scenarios().join("pod.toml").display().to_string();
+    let (code, _, errors) = run(&["switch", "--name", &name, &file, "--node", "spine7", "--port", "leaf0=leaf0"]);
+    assert!(code == 2 && errors.contains("no switch `spine7`; its switches: leaf0, leaf1, spine0, spine1"), "{errors}");
+    assert_eq!(boxes.play("leaf0", &[]).0, 0);
+    let [first, second] = ["leaf0=leaf1", "leaf1=leaf0"].map(|port| format!("{port}@{name}"));
+    let swapped = ["switch", "-q", "--name", &name, &file, "--node", "spine0", "--port", &first, "--port", &second];
+    let (code, _, errors) = run(&swapped);
+    assert_eq!(code, 0, "{errors}");
+    let state = |cable: usize| boxes.shown("leaf0")["cables"][cable]["state"].as_str().unwrap().to_string();
+    wait_until("leaf0 to see it", || state(0).contains("the cable's other end is `spine0->leaf1`"));
+    assert_eq!(boxes.links("leaf0", "leaf0->spine0", &[])[0]["state"], "down");
+    let (code, _, errors) = run(&["link", "--name", &boxes.place("leaf0"), "spine0->leaf1", "down"]);
+    assert!(code == 2 && errors.contains("`spine0->leaf1` is of switches that other boxes play"), "{errors}");
+    assert_eq!(boxes.play("spine1", &["--set", "topology.host_gbps=0.1"]).0, 0);
+    wait_until("leaf0 to see that too", || state(1).contains("of another scenario"));
+    for switch in ["leaf0", "spine0", "spine1"] {
+        assert_eq!(run(&["down", &boxes.place(switch)]).0, 0);
+    }
 }

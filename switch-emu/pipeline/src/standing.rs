@@ -101,7 +101,11 @@ impl Door {
         // Both addresses: the verifier does not follow a check for one byte.
         let is_for_all = packet.head::<12>().is_none_or(|head| head[0] & 1 != 0);
         let is_cable = self.own == NO_PORT;
-        if self.given == 0 || is_cable || is_for_all || self.is_for_kernel(packet) { Side::Kernel } else { Side::Bridge }
+        if self.given == 0 || is_cable || is_for_all || self.is_for_kernel(packet) {
+            Side::Kernel
+        } else {
+            Side::Bridge
+        }
     }
 
     /// Whether the switches route a frame, rather than switch it: they count its TTL.
@@ -213,15 +217,8 @@ mod tests {
     /// From another box, only what it tells goes to the bridge; hosts' neighbours are asked there.
     #[test]
     fn frames_of_boxes_go_to_their_side() {
-        let cable = Door {
-            switch: 0,
-            own: NO_PORT,
-            holder: 0,
-            given: 1,
-            at_once: 0,
-            learns: 0,
-            mac: [2, 0, 0, 0, 0, 9, 0, 0],
-        };
+        let cable =
+            Door { switch: 0, own: NO_PORT, holder: 0, given: 1, at_once: 0, learns: 0, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
         let frame = |ethertype: [u8; 2]| {
             let mut frame = [0; 60];
             frame[12..14].copy_from_slice(&ethertype);

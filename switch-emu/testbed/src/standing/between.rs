@@ -105,7 +105,8 @@ impl Standing {
         let mut ways = Ways { hosts: vec![None; network.hosts.len()], trunks: Vec::new() };
         let mut trunks = Vec::new();
         for given in &given {
-            let port = links.iter().position(|link| *link == given.link).expect("a link that leaves a switch is a port");
+            let port =
+                links.iter().position(|link| *link == given.link).expect("a link that leaves a switch is a port");
             let behind = given.host.map_or(Behind::Trunk(trunks.len()), Behind::Host);
             let way = given.run(|| opening.open_given(&mut program, given, (port, behind), at_once))??;
             match behind {
@@ -268,7 +269,10 @@ fn switch_called(network: &Network, name: &str) -> Result<usize, RunError> {
         Some(Node::Switch(switch)) => Ok(switch),
         _ => {
             let names: Vec<_> = network.switches.iter().map(|switch| switch.name.as_str()).collect();
-            Err(RunError::Port(format!("--node {name}: the scenario has no switch `{name}`; its switches: {}", names.join(", "))))
+            Err(RunError::Port(format!(
+                "--node {name}: the scenario has no switch `{name}`; its switches: {}",
+                names.join(", ")
+            )))
         }
     }
 }

@@ -127,7 +127,7 @@ impl Boxes {
         let link = usize::from(message.link) ^ 1;
         here.cabled = match message.network == self.network {
             true if link == here.link => Cabled::Right,
-            true if link < self.links => Cabled::Wrong(link),
+            true if link < self.links => Cabled::Wrong(link ^ 1),
             _ => Cabled::Stranger,
         };
         if here.cabled != Cabled::Right {
@@ -204,4 +204,127 @@ fn digest(network: &Network) -> u32 {
     let text = nodes.cloned().chain(links).chain([network.switching.to_string()]);
     let fold = |sum: u64, text: String| text.bytes().fold(mix(sum), |sum, byte| mix(sum ^ u64::from(byte)));
     text.fold(0, fold) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, VecDeque};
+
+    use spray_fabric::{LeafSpine, Node};
+
+    use super::*;
+
+    /// Boxes of two leaves and two spines, a ring of cables, so that everything comes by two ways.
+    struct Ring {
+        network: Network,
+        boxes: Vec<Boxes>,
+        cut: Vec<usize>,
+        now_ns: u64,
+        /// Frames that went over cables, and what each box heard of bodies.
+        crossed: usize,
+        hosts: HashMap<usize, Vec<usize>>,
+        frames: HashMap<usize, Vec<Vec<u8>>>,
+    }
+
+    impl Ring {
+        fn new() -> Self {
+            let network = LeafSpine::uniform([2, 2, 1], 1_000_000_000, 0).network();
+            let boxes = (0..4).map(|own| Self::one(&network, own, 1)).collect();
+            Self { network, boxes, cut: vec![], now_ns: 0, crossed: 0, hosts: HashMap::new(), frames: HashMap::new() }
+        }
+
+        /// Its ports have the numbers of their links.
+        fn one(network: &Network, own: usize, first: u64) -> Boxes {
+            let leaves =
+                |link: &usize| network.links[*link].from == Node::Switch(own) && network.links[*link].is_uplink();
+            let trunk = |link: usize| Trunk::new(link, link, [2, 0, 0, 0, 0, link as u8], 1514);
+            Boxes::new(network, own, (0..network.links.len()).filter(leaves).map(trunk).collect(), first)
+        }
+
+        fn say(&mut self, own: usize, body: Body<'_>) {
+            let mut under_way: VecDeque<_> = self.boxes[own].say(body).into();
+            while let Some((link, frame)) = under_way.pop_front() {
+                assert!(self.crossed < 1_000, "it goes round for ever");
+                let Node::Switch(to) = self.network.links[link].to else { panic!("a box tells no host") };
+                if self.cut.contains(&(link / 2)) {
+                    continue;
+                }
+                self.crossed += 1;
+                let trunk = self.boxes[to].trunks.iter().position(|trunk| trunk.link == link ^ 1).unwrap();
+                let heard = self.boxes[to].hear(trunk, &frame, self.now_ns);
+                under_way.extend(heard.onward);
+                self.hosts.entry(to).or_default().extend(heard.host.map(|(host, _)| host));
+                self.frames.entry(to).or_default().extend(heard.frame.map(|(_, frame)| frame.to_vec()));
+            }
+        }
+    }
+
+    #[test]
+    fn everybody_hears_everything_once_whatever_is_cut() {
+        for cut in [vec![], vec![2], vec![5]] {
+            let mut ring = Ring { cut, ..Ring::new() };
+            ring.say(0, Body::Frame(EVERYBODY, &[7; 60]));
+            ring.say(0, Body::Host(0, vec!["10.0.0.1".parse().unwrap()]));
+            for other in 1..4 {
+                assert_eq!(ring.frames[&other], [vec![7; 60]], "box {other}");
+                assert_eq!(ring.hosts[&other], [0]);
+            }
+            assert!(!ring.frames.contains_key(&0), "nobody hears himself");
+        }
+    }
+
+    #[test]
+    fn links_are_down_that_anybody_says_are_as_long_as_he_speaks() {
+        let mut ring = Ring::new();
+        ring.say(3, Body::Down(vec![4, 9, 60_000]));
+        ring.say(1, Body::Down(vec![9]));
+        assert_eq!(ring.boxes[0].down(0), [4, 9], "and none that there is not");
+        ring.say(3, Body::Down(vec![]));
+        assert_eq!(ring.boxes[0].down(0), [9]);
+        assert_eq!(ring.boxes[0].down(FORGET_NS), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn a_box_that_begins_anew_is_heard() {
+        let mut ring = Ring::new();
+        ring.boxes[2] = Ring::one(&ring.network, 2, 1_000_000);
+        ring.say(2, Body::Down(vec![4]));
+        // By a clock that went back.
+        ring.boxes[2] = Ring::one(&ring.network, 2, 1);
+        ring.say(2, Body::Down(vec![]));
+        assert_eq!(ring.boxes[0].down(0), [4]);
+        ring.now_ns = FORGET_NS;
+        ring.say(2, Body::Down(vec![5]));
+        assert_eq!(ring.boxes[0].down(FORGET_NS), [5]);
+    }
+
+    #[test]
+    fn who_is_at_the_other_end_is_told() {
+        let mut ring = Ring::new();
+        let link = ring.boxes[0].trunks[0].link;
+        let at = |ring: &Ring| ring.boxes[0].cabled(ring.now_ns)[0];
+        assert_eq!(at(&ring), (link, Cabled::Silent));
+        ring.say(2, Body::Down(vec![]));
+        assert_eq!(at(&ring), (link, Cabled::Right));
+        ring.now_ns = SILENCE_NS;
+        assert_eq!(at(&ring), (link, Cabled::Silent));
+        let other = ring.boxes[3].say(Body::Down(vec![])).remove(0).1;
+        assert_eq!(ring.boxes[0].hear(0, &other, ring.now_ns), Heard::default());
+        assert_eq!(at(&ring).1, Cabled::Wrong(ring.boxes[3].trunks[0].link));
+        ring.network.links[0].rate_bps /= 2;
+        let strange = Ring::one(&ring.network, 2, 9).say(Body::Down(vec![])).remove(0).1;
+        assert_eq!(ring.boxes[0].hear(0, &strange, ring.now_ns), Heard::default());
+        assert_eq!(at(&ring).1, Cabled::Stranger);
+    }
+
+    #[test]
+    fn the_address_at_the_other_end_is_news_once_and_what_is_too_long_is_not_said() {
+        let mut ring = Ring::new();
+        let [first, second] = [(); 2].map(|()| ring.boxes[2].say(Body::Down(vec![])).remove(0).1);
+        let far = ring.boxes[0].hear(0, &first, 0).far;
+        assert_eq!(far, Some((ring.boxes[0].trunks[0].port, ring.boxes[2].trunks[0].mac)));
+        assert_eq!(ring.boxes[0].hear(0, &second, 0).far, None);
+        assert!(ring.boxes[0].takes(&[0; 1514 - HEAD_BYTES]) && !ring.boxes[0].takes(&[0; 1515 - HEAD_BYTES]));
+        assert!(ring.boxes[0].say(Body::Frame(0, &[0; 1515 - HEAD_BYTES])).is_empty());
+    }
 }

@@ -83,8 +83,13 @@ impl Failures {
     /// The links that are down, and not because another box says so.
     pub fn down(&self) -> Vec<usize> {
         let is_down = |event: &&LinkEvent| matches!(event.action, LinkAction::Down { .. }) && event.name != TOLD;
-        let mut links: Vec<usize> =
-            self.events.iter().filter(|event| event.until_ps.is_none()).filter(is_down).flat_map(|e| e.links.clone()).collect();
+        let mut links: Vec<usize> = self
+            .events
+            .iter()
+            .filter(|event| event.until_ps.is_none())
+            .filter(is_down)
+            .flat_map(|e| e.links.clone())
+            .collect();
         links.sort_unstable();
         links.dedup();
         links
@@ -175,6 +180,22 @@ mod tests {
         failures.order(&[0], Order::Down, 5_000);
         failures.set_carrier(&[0], true, 6_000);
         assert!(!states(&failures, 6_000)[0].up, "what was ordered goes on");
+    }
+
+    #[test]
+    fn what_others_say_is_down_is_down_and_not_said_again() {
+        let mut failures = Failures::new(100);
+        failures.set_told(&[1], 2, 1_000);
+        failures.order(&[0], Order::Down, 1_000);
+        failures.set_carrier(&[0], false, 1_000);
+        assert!(!states(&failures, 1_000)[1].up);
+        assert_eq!(failures.down(), [0]);
+        failures.order(&[1], Order::Up, 2_000);
+        assert!(!states(&failures, 2_000)[1].up, "who said so has to say that it is over");
+        failures.set_told(&[], 2, 3_000);
+        failures.order(&[0], Order::Up, 3_000);
+        assert_eq!((states(&failures, 3_000)[1].up, failures.down()), (true, vec![0]));
+        assert!(known_down(failures.events(), 1, 3_099) && !known_down(failures.events(), 1, 3_100));
     }
 
     /// Routing learns late of either end, and the tables need no more room however often links change.

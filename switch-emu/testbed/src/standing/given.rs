@@ -85,7 +85,9 @@ impl Given {
     pub fn all(ports: &[GivenPort], network: &Network, own: Option<usize>) -> Result<Vec<Self>, RunError> {
         let links: Vec<usize> = match own {
             None => (0..network.hosts.len()).map(|host| network.downlink(host)).collect(),
-            Some(own) => (0..network.links.len()).filter(|link| network.links[*link].from == Node::Switch(own)).collect(),
+            Some(own) => {
+                (0..network.links.len()).filter(|link| network.links[*link].from == Node::Switch(own)).collect()
+            }
         };
         let end = |link: usize| end(&network.links[link].name);
         let is_of = |port: &GivenPort, link: usize| port.end == end(link) || port.end == network.links[link].name;

@@ -18,7 +18,7 @@ use nix::sys::time::TimeSpec;
 use spray_nic::device::{Device, DeviceStats, FrameId, Received, XskDevice};
 use spray_nic::sys::monotonic_ns;
 use spray_pipeline::scheme::NO_PORT;
-use spray_pipeline::standing::Ticket;
+use spray_pipeline::standing::{TICKET_BYTES, Ticket};
 
 use super::bridge::{Behind, Bridge, Frames};
 use super::checksum;
@@ -140,17 +140,18 @@ impl Held {
         let mut arrivals = Vec::with_capacity(BATCH);
         while !self.shared.stop.load(Relaxed) {
             self.tell_boxes();
-            if self.take(&mut arrivals).and_then(|()| self.pass_on()).is_err() || self.sleep().is_err() {
-                // The interfaces are being removed.
+            self.take(&mut arrivals);
+            self.pass_on();
+            if self.sleep().is_err() {
                 std::thread::sleep(LONGEST_SLEEP);
             }
         }
     }
 
-    /// Takes what has arrived.
-    fn take(&mut self, arrivals: &mut Vec<Received>) -> io::Result<()> {
+    /// Takes what has arrived. Nothing does by an interface that is down or gone, and the others go on.
+    fn take(&mut self, arrivals: &mut Vec<Received>) {
         for from in 0..self.entries.len() {
-            if self.entries[from].socket.receive(arrivals, BATCH)? == 0 {
+            if self.entries[from].socket.receive(arrivals, BATCH).is_ok_and(|count| count == 0) {
                 continue;
             }
             for Received { frame, len, .. } in arrivals.drain(..) {
@@ -169,9 +170,8 @@ impl Held {
                 }
                 self.entries[from].socket.release(frame);
             }
-            self.entries[from].socket.flush()?;
+            self.touched[from] = true;
         }
-        Ok(())
     }
 
     /// Passes a frame on that the switches did not take.
@@ -197,18 +197,18 @@ impl Held {
         for (port, frame) in frames {
             let Some((to, _)) = self.exits[port] else { continue };
             let socket = &mut self.entries[to].socket;
-            let Some(copy) = room(socket) else { continue };
-            let Some(place) = socket.frame_mut(&copy).get_mut(..frame.len()) else {
-                socket.release(copy);
+            if frame.len() > socket.max_frame() {
+                self.shared.refused.fetch_add(1, Relaxed);
                 continue;
-            };
-            place.copy_from_slice(&frame);
+            }
+            let Some(copy) = room(socket) else { continue };
+            socket.frame_mut(&copy)[..frame.len()].copy_from_slice(&frame);
             self.touched[to] = queue(socket, copy, frame.len() as u32) || self.touched[to];
         }
     }
 
     /// Sends what is due.
-    fn pass_on(&mut self) -> io::Result<()> {
+    fn pass_on(&mut self) {
         let until_ns = monotonic_ns() + EARLY_NS;
         while self.due.peek().is_some_and(|Reverse((due_ns, ..))| *due_ns <= until_ns) {
             let Some(Reverse((_, _, place))) = self.due.pop() else { break };
@@ -223,11 +223,9 @@ impl Held {
         for (Entry { socket, .. }, touched) in
             self.entries.iter_mut().zip(&mut self.touched).filter(|(_, touched)| **touched)
         {
-            socket.flush()?;
-            // A busy kernel takes the rest at the next flush.
-            *touched = socket.census().tx > 0;
+            // A busy kernel takes the rest at the next flush, and an interface that is down when it is up.
+            *touched = socket.flush().is_ok() && socket.census().tx > 0;
         }
-        Ok(())
     }
 
     /// Queues a frame for sending. Returns the socket that sends it; `None` when there is no room.
@@ -235,6 +233,10 @@ impl Held {
         let (first, queues) = (*self.exits.get(place.port as usize)?)?;
         // Frames of a flow come by one queue and go by one.
         let to = first + place.socket % queues;
+        // Its interface may take shorter ones than that by which it came.
+        if place.len as usize > self.entries[to].socket.max_frame() + TICKET_BYTES {
+            return None;
+        }
         let copy = room(&mut self.entries[to].socket)?;
         let len = if to == place.socket {
             // A frame that turns back: one socket both lends and takes.
@@ -254,10 +256,11 @@ impl Held {
         queue(&mut self.entries[to].socket, copy, len as u32).then_some(to)
     }
 
-    /// Asks the sockets now and then what they lost: each answer is a system call.
+    /// Asks the sockets now and then what they lost: each answer is a system call. Flushes those whose interfaces were down.
     fn count_drops(&mut self, now_ns: u64) {
         if now_ns - self.counted_ns >= COUNT_NS {
             self.counted_ns = now_ns;
+            self.touched.fill(true);
             let stats: DeviceStats = self.entries.iter().map(|entry| entry.socket.stats()).sum();
             self.shared.dropped.store(stats.rx_lost() + stats.tx_dropped, Relaxed);
         }
@@ -273,7 +276,9 @@ impl Held {
         if sleep.is_zero() {
             return Ok(());
         }
-        let fds = self.entries.iter().filter_map(|entry| entry.socket.wake_fd());
+        // One whose interface is gone would never let us sleep.
+        let there = self.entries.iter().filter(|entry| !entry.socket.is_gone());
+        let fds = there.filter_map(|entry| entry.socket.wake_fd());
         // SAFETY: the sockets are open for as long as `self` lives.
         let fds = fds.map(|fd| PollFd::new(unsafe { BorrowedFd::borrow_raw(fd) }, PollFlags::POLLIN));
         match ppoll(&mut fds.collect::<Vec<_>>(), Some(TimeSpec::from_duration(sleep)), None) {

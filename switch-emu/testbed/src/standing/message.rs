@@ -76,7 +76,9 @@ impl<'a> Message<'a> {
         let host = half(20)?;
         let body = match kind {
             DOWN => Body::Down(body.chunks_exact(2).map(|link| u16::from_be_bytes([link[0], link[1]])).collect()),
-            HOST => Body::Host(host, body.as_chunks::<16>().0.iter().map(|a| Ipv6Addr::from(*a).to_canonical()).collect()),
+            HOST => {
+                Body::Host(host, body.as_chunks::<16>().0.iter().map(|a| Ipv6Addr::from(*a).to_canonical()).collect())
+            }
             FRAME => Body::Frame(host, body),
             _ => return None,
         };

@@ -223,7 +223,8 @@ mod tests {
             stations.learn(0, [11, 0, high, low].into(), Some(MACS[0])).address.is_some()
         });
         assert_eq!(learned.count(), Stations::ADDRESSES);
-        let full = (0..=Stations::ADDRESSES as u8).map(|n| stations.learn(1, [12, 0, 0, n].into(), Some(MACS[1])).is_full);
+        let full =
+            (0..=Stations::ADDRESSES as u8).map(|n| stations.learn(1, [12, 0, 0, n].into(), Some(MACS[1])).is_full);
         assert_eq!(full.filter(|is_full| *is_full).count(), 1, "it is told once");
         assert_eq!(stations.learn(2, v4(2), Some(MACS[1])).address, Some(v4(2)));
     }
