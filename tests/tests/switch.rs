@@ -173,6 +173,11 @@ fn fast_links_are_not_held() {
         let ecn = "echo 1 > /proc/sys/net/ipv4/tcp_ecn";
         assert!(Machines::command(&machines.host(host), "sh").args(["-c", ecn]).status().unwrap().success());
     }
+    let short = ["--set", "topology.host_gbps=9.5", "--set", "transport.payload_bytes=64"];
+    let all: Vec<&str> = arguments.iter().map(String::as_str).chain(short).collect();
+    let (code, _, errors) = run(&all);
+    assert!(code == 2 && errors.contains("million at most") && errors.contains("% are possible"), "{errors}");
+    machines.assert_as_it_was();
     let shown = machines.switch(&fast);
     assert_eq!(shown["at_once"], true);
     // Whoever redirects a frame leaves its checksum as it is, which veth's sender has only begun.

@@ -10,6 +10,7 @@ use super::bridge::{Behind, Bridge, Ways};
 use super::given::{self, Given, GivenPort};
 use super::hold::Holder;
 use super::opening::Opening;
+use super::speed::{Needs, hops};
 use super::stations::Stations;
 use super::{Chassis, Place, Standing, StandingHost, now_ps};
 use crate::program::SwitchProgram;
@@ -99,8 +100,16 @@ impl Standing {
         let chassis = ChassisSpec { switch, frame_bytes: spec.packet_bytes, ..ChassisSpec::whole(&fabric) };
         let room = network.hosts.len() * Stations::ADDRESSES + given.len() * OWN_ADDRESSES;
         let mut program = SwitchProgram::load_standing(&chassis, &own, Some(room))?;
-        let mut opening = Opening::new(&fabric, given.iter().map(|given| given.queues as usize).sum());
-        let at_once = given.iter().map(|given| network.links[given.link].rate_bps).sum::<u64>() > HELD_BPS;
+        let queues = given.iter().map(|given| given.queues as usize).sum();
+        let mut opening = Opening::new(&fabric, queues);
+        let brought_bps = given.iter().map(|given| network.links[given.link].rate_bps).sum();
+        let at_once = brought_bps > HELD_BPS;
+        if at_once {
+            let frame_bytes =
+                spec.packet_bytes.min(given.iter().map(|given| given.longest as u32).max().unwrap_or(u32::MAX));
+            let needs = Needs { bps: brought_bps, frame_bytes, hops: hops(&fabric, switch), queues };
+            needs.check(&network.switching)?;
+        }
         let links: Vec<usize> = spray_fabric::ports(network).collect();
         let mut ways = Ways { hosts: vec![None; network.hosts.len()], trunks: Vec::new() };
         let mut trunks = Vec::new();

@@ -9,6 +9,7 @@
 //! | `between`, `given` | interfaces of the user's, and how they are |
 //! | `bridge`, `stations` | what hosts behind these ask each other, and which host is where |
 //! | `boxes`, `message` | other machines that play the other switches |
+//! | `speed` | whether the machine is fast enough |
 //! | `checksum` | checksums that veth leaves out |
 
 mod between;
@@ -20,6 +21,7 @@ mod given;
 mod hold;
 mod message;
 mod opening;
+mod speed;
 mod stations;
 
 use std::fmt::Write as _;

@@ -1,0 +1,88 @@
+//! Whether a machine is fast enough to play switches whose frames drivers send on at once.
+
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use spray_fabric::{Fabric, Node, Switching};
+use spray_pipeline::config::MAX_HOPS;
+
+use crate::RunError;
+use crate::program::HopBench;
+
+/// What a machine has to decide when every link brings as much as it carries.
+pub(super) struct Needs {
+    /// Of all links together.
+    pub bps: u64,
+    pub frame_bytes: u32,
+    /// Ports that a frame goes over, with its host's own link.
+    pub hops: u32,
+    /// Receive queues, each of which wants a CPU.
+    pub queues: usize,
+}
+
+impl Needs {
+    /// Checks by bursts that send nothing that the machine's CPUs decide as many. What redirects and drivers take comes on top, so that more may be
+    /// too much: whoever measures looks at [`Standing::lost`].
+    //= docs/specs/switch.md#SW-28 what a machine can decide
+    pub fn check(&self, switching: &Switching) -> Result<(), RunError> {
+        let bench = HopBench::new(switching.clone(), 1)?;
+        let mut best = Duration::MAX;
+        for _ in 0..BURSTS {
+            best = best.min(bench.switch(self.hops.min(HopBench::HOPS), BURST)?);
+        }
+        let cpus = available_parallelism().map_or(1, usize::from).min(self.queues) as f64;
+        let (wanted, frame) = (self.bps as f64 / 8.0 / f64::from(self.frame_bytes), best.as_secs_f64());
+        let possible = cpus / frame;
+        if wanted <= possible {
+            return Ok(());
+        }
+        Err(RunError::Port(format!(
+            "all links together bring {:.1} million frames of {} bytes a second, and this machine decides {:.1} million at most: {cpus} CPUs with a \
+             receive queue, {:.0} ns each; rates of {:.0} % are possible (`--set topology.host_gbps`), or longer packets",
+            wanted / 1e6,
+            self.frame_bytes,
+            possible / 1e6,
+            frame * 1e9,
+            (100.0 * possible / wanted).floor(),
+        )))
+    }
+}
+
+/// Frames of a burst, and how many there are: the best one counts.
+const BURST: u32 = 20_000;
+const BURSTS: usize = 3;
+
+/// Ports that a frame from the first host goes over to the farthest one, with its own link; or in a box that plays one switch.
+pub(super) fn hops(fabric: &Fabric, own: Option<usize>) -> u32 {
+    let ends = fabric.routes.first().zip(fabric.ports.iter().find(|port| port.to == Node::Host(0)));
+    let (Some((routes, first)), None) = (ends, own) else { return 2 };
+    let to = |host: usize| {
+        let (mut switch, mut hops) = (first.switch, 1u32);
+        while let Some(port) = routes.groups[switch][host].first()
+            && hops as usize <= MAX_HOPS
+        {
+            hops += 1;
+            match fabric.ports[*port].to {
+                Node::Switch(next) => switch = next,
+                Node::Host(_) => break,
+            }
+        }
+        hops
+    };
+    (1..fabric.hosts.len()).map(to).max().unwrap_or(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use spray_fabric::{LeafSpine, Thresholds, compile};
+
+    use super::*;
+
+    #[test]
+    fn the_longest_path_counts() {
+        let network = LeafSpine::uniform([2, 2, 2], 1_000_000_000, 0).network();
+        let fabric = compile(&network, 1, |_| Thresholds::NONE, &[]).unwrap();
+        assert_eq!(hops(&fabric, None), 4, "h0->leaf0->spine->leaf1->h2");
+        assert_eq!(hops(&fabric, Some(0)), 2, "h0->leaf0->spine");
+    }
+}
