@@ -235,6 +235,50 @@ step_switch() {
     else good "verified both ways"; fi
 }
 
+# A switch that is one box, and two others in the other NIC's namespace, which a veth joins: the NICs are the ends of a cable between boxes.
+step_boxes() {
+    unshare -n sleep 1000 &
+    local host=$!
+    unshare -n sleep 1000 &
+    local other=$!
+    sleep 0.5
+    $IP address flush dev eth0; away $IP address flush dev eth1
+    $IP link add port1 type veth peer name eth0 netns $host
+    away $IP link add port2 type veth peer name eth0 netns $other
+    away $IP link add cable0 type veth peer name cable1
+    $IP link set port1 up
+    for port in port2 cable0 cable1; do away $IP link set $port up; done
+    nsenter -t $host -n $IP address add 10.0.0.3/24 dev eth0
+    nsenter -t $other -n $IP address add 10.0.0.4/24 dev eth0
+    for own in $host $other; do nsenter -t $own -n $IP link set eth0 up; done
+    local failed=""
+    play="spray switch /switch.toml --set topology.spines=1"
+    $play --node leaf0 --port h0=port1 --port spine0=eth0 > /tmp/leaf0 2>&1 || failed="leaf0 does not stand"
+    away $play --node spine0 --port leaf0=eth1 --port leaf1=cable0 > /tmp/spine0 2>&1 || failed="$failed spine0 does not stand"
+    away $play --node leaf1 --port h1=port2 --port spine0=cable1 > /tmp/leaf1 2>&1 || failed="$failed leaf1 does not stand"
+    show leaf0 spine0 leaf1
+    await heard leaf0 && await heard spine0 && await heard leaf1
+    through "nsenter -t $host -n" eth0 10.0.0.3 "nsenter -t $other -n" eth0 || failed="$failed from leaf1 to leaf0"
+    through "nsenter -t $other -n" eth0 10.0.0.4 "nsenter -t $host -n" eth0 || failed="$failed from leaf0 to leaf1"
+    for box in leaf0 spine0 leaf1; do
+        spray switch --name switch-$box > /tmp/$box 2>&1
+        spray link --name switch-$box > /tmp/link 2>&1
+        spray down switch-$box > /tmp/down 2>&1
+        show $box link down
+    done
+    local left=$({ $IP -d link show eth0; away $IP -d link show eth1; } | grep -c 'xdp\|promiscuity [1-9]')
+    kill $host $other
+    $IP link del port1 2> /dev/null
+    for port in port2 cable0; do away $IP link del $port 2> /dev/null; done
+    fresh
+    if [ -n "$failed" ]; then bad "$failed: \`$(said send)\`"
+    elif [ $left != 0 ]; then bad "something stays on the NICs"
+    else good "verified both ways"; fi
+}
+
+# Whether a box hears the others.
+heard() { spray switch --name switch-$1 | grep -q -- '->' && ! spray switch --name switch-$1 | grep -q 'is down'; }
+
 # Takes a file through the switch: to an interface of an address beside $1, from one beside $4.
 through() {
     rm -rf /tmp/in; mkdir /tmp/in

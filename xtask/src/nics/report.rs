@@ -12,7 +12,7 @@ pub struct Column {
 }
 
 /// The columns, in the order in which the script takes their steps.
-pub const COLUMNS: [Column; 12] = [
+pub const COLUMNS: [Column; 13] = [
     column("doctor", "doctor", "`spray doctor`"),
     column(
         "first",
@@ -44,6 +44,12 @@ pub const COLUMNS: [Column; 12] = [
         "switch",
         "the first NIC and a veth are ports of `spray switch`; files of 3 MB from the second NIC to a host behind the veth, and back, \
          over all links between the switches; then the NIC is as it was",
+    ),
+    column(
+        "boxes",
+        "boxes",
+        "the NICs are the ends of a cable between two of three boxes, each with one switch of `spray switch --node`; files of 3 MB both ways between \
+         hosts behind veth",
     ),
     column(
         "bare",

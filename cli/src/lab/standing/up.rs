@@ -59,7 +59,7 @@ fn tell(shown: &Shown) -> Outcome {
     let Shown { name, scenario, hosts, pid, user, node, cables, .. } = shown;
     let whose = if user.is_empty() { String::new() } else { format!(" of the user {user}") };
     let part = if node.is_empty() { String::new() } else { format!(" its switch {node}, with") };
-    say!("{name} stands, of {scenario}:{part} {} hosts, kept by process {pid}{whose}", hosts.len());
+    say!("{name} stands, of {scenario}:{part} {}, kept by process {pid}{whose}", counted(hosts.len()));
     let is_given = !cables.is_empty() || hosts.iter().any(|host| !host.interface.is_empty());
     if is_given && !hosts.is_empty() {
         say!("host         interface        addresses, as they are learned");
@@ -91,6 +91,10 @@ fn tell(shown: &Shown) -> Outcome {
     let shell = if is_given { String::new() } else { format!("`spray shell {first}` is a shell in a host, ") };
     info!("{shell}`spray link` lists links, `spray down {name}` removes it all");
     say::object(shown)
+}
+
+fn counted(hosts: usize) -> String {
+    if hosts == 1 { "1 host".into() } else { format!("{hosts} hosts") }
 }
 
 /// Starts this command again as the process that keeps the fabric, and waits until it stands.
