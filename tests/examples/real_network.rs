@@ -1,24 +1,26 @@
 //! Transfers over plain Linux routers: `cargo xtask real-network` runs it and keeps what it prints.
 //!
-//! Arguments: the `spray` command, bytes of a transfer, rounds, contenders and conditions separated by commas. A contender is `tcp`,
+//! Arguments: the `spray` command, bytes of a transfer, rounds, contenders and conditions separated by commas, and the queues of routers: their bytes,
+//! and behind a `:` those from which they mark. A contender is `tcp`,
 //! `mptcp-kernel`, `tunnel` with further arguments of `spray tunnel`, or a balancer with further arguments of `spray send`, as in `reps+--set=transport.ack_every=1`.
 
 use std::path::{Path, PathBuf};
 
-use spray_testbed::Routers;
+use spray_testbed::{RouterQueue, Routers};
 use spray_tests::real_network::{Condition, Contender, transfer};
 
-const USAGE: &str = "expected SPRAY BYTES ROUNDS CONTENDER,... CONDITION,...";
+const USAGE: &str = "expected SPRAY BYTES ROUNDS CONTENDER,... CONDITION,... BYTES[:BYTES]";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [spray, bytes, rounds, contenders, conditions] = arguments.as_slice() else { panic!("{USAGE}") };
+    let [spray, bytes, rounds, contenders, conditions, queue] = arguments.as_slice() else { panic!("{USAGE}") };
     let (bytes, rounds) = (bytes.parse().expect(USAGE), rounds.parse().expect(USAGE));
     let is_wanted = |one: &Condition| conditions.split(',').any(|name| one.name().starts_with(name));
     let conditions: Vec<_> = Condition::ALL.into_iter().filter(is_wanted).collect();
     let contenders: Vec<_> = contenders.split(',').collect();
     let file = Content::new(bytes);
-    let routers = Routers::new().unwrap_or_else(|error| panic!("{error}"));
+    let mut routers = Routers::new().unwrap_or_else(|error| panic!("{error}"));
+    routers.set_queue(queue_of(queue)).unwrap_or_else(|error| panic!("{error}"));
     let mut table = vec![vec![Vec::new(); conditions.len()]; contenders.len()];
     for _ in 0..rounds {
         for (column, condition) in conditions.iter().enumerate() {
@@ -36,6 +38,11 @@ fn main() {
         let cells: Vec<_> = row.iter().map(|rounds| rounds.join("/")).collect();
         println!("| {name} | {} |", cells.join(" | "));
     }
+}
+
+fn queue_of(text: &str) -> RouterQueue {
+    let (bytes, mark) = text.split_once(':').map_or((text, None), |(bytes, mark)| (bytes, Some(mark)));
+    RouterQueue { bytes: bytes.parse().expect(USAGE), mark_bytes: mark.map(|mark| mark.parse().expect(USAGE)) }
 }
 
 fn contender(name: &str) -> Contender {

@@ -126,11 +126,12 @@ impl Machines {
         assert!(!spray_testbed::control(&self.name).exists());
     }
 
-    /// Removes the switches; the machine is as it was.
-    pub fn down(&self) {
-        let (code, said, errors) = run(&["down", &self.name]);
+    /// Removes the switches; the machine is as it was. Returns the report.
+    pub fn down(&self) -> Value {
+        let (code, said, errors) = run(&["down", "--json", &self.name]);
         assert!(code == 0 && said.contains(&self.name), "{errors}");
         self.assert_as_it_was();
+        serde_json::from_str(&said).unwrap()
     }
 }
 

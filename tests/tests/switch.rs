@@ -109,7 +109,14 @@ fn our_transport_sprays_over_links_that_fail_and_ports_that_are_pulled() {
     let mut said = String::new();
     metrics.read_to_string(&mut said).unwrap();
     assert!(said.contains("spray_link_drops_total{link=\"leaf0->spine1\",cause=\"silent\"}"), "{said}");
-    machines.down();
+    let report = machines.down();
+    let events =
+        report["events"].as_array().unwrap().iter().map(|event| format!("{} {}", event["links"], event["what"]));
+    let expected = ["\"leaf0-spine1\" \"silent\"", "\"leaf1-h2\" \"lost\"", "\"leaf1-h2\" \"found\""];
+    assert_eq!(events.collect::<Vec<_>>(), expected);
+    assert!(report["seconds"].as_f64().unwrap() > 1.0);
+    let first = report["links"].as_array().unwrap().iter().find(|link| link["link"] == "h0->leaf0").unwrap();
+    assert!(first["bytes"].as_u64().unwrap() > 32 << 20);
 }
 
 /// Hosts of two networks whose router the machine is: the kernel's neighbours tell where they are.

@@ -52,9 +52,11 @@ pub use error::RunError;
 pub use pair::Pair;
 pub use registry::{answer, clean, control, leftovers, standing};
 pub use rig::{MAX_CABLES, check_root};
-pub use routers::{Jitter, Routers};
+pub use routers::{Jitter, RouterQueue, Routers};
 pub use spec::{Dilation, FabricSpec, FlowOutcome, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
-pub use standing::{Between, Cable, CableState, GivenPort, Order, Place, Standing, StandingHost, StandingLink};
+pub use standing::{
+    Befell, Between, Cable, CableState, Event, GivenPort, Order, Place, Standing, StandingHost, StandingLink,
+};
 pub use veth::{Kernel, Transport, VethBench, probe_veth_xdp};
 
 use self::drive::Goal;

@@ -33,6 +33,21 @@ pub struct Routers {
     _spines: Vec<Namespace>,
     /// Of each leaf toward each spine.
     uplinks: [Vec<RouterProgram>; 2],
+    queue: RouterQueue,
+}
+
+/// The queue of every uplink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouterQueue {
+    /// What it holds before it drops, in bytes.
+    pub bytes: u64,
+    /// What it holds when frames begin to be marked, in bytes; `None`: it never marks.
+    pub mark_bytes: Option<u64>,
+}
+
+impl RouterQueue {
+    /// It marks long before it is full.
+    pub const MARKED: Self = Self { bytes: 250_000, mark_bytes: Some(60_000) };
 }
 
 impl Routers {
@@ -46,13 +61,10 @@ impl Routers {
     pub const GATEWAY: &str = "hosts";
     /// Addresses of a host, all on its one interface: MPTCP takes each for a path of its own.
     pub const ADDRESSES: u8 = 8;
-    /// A spine's shaper lets this much through at once and holds that much, in bytes.
+    /// A spine's shaper lets this much through at once, in bytes.
     const BURST_BYTES: u64 = 16 << 10;
-    const QUEUE_BYTES: u64 = 250_000;
-    /// What the queue holds when frames begin to be marked, in bytes.
-    const MARK_BYTES: u64 = 60_000;
 
-    /// Makes the namespaces, and joins them. Needs root.
+    /// Makes the namespaces, and joins them; queues are [`RouterQueue::MARKED`]. Needs root.
     ///
     /// # Errors
     /// [`RunError`]; what had been made by then is removed.
@@ -81,7 +93,7 @@ impl Routers {
             }
         }
         let uplinks = [attach(&leaves[0])?, attach(&leaves[1])?];
-        let routers = Self { hosts, leaves, _spines: spines, uplinks };
+        let routers = Self { hosts, leaves, _spines: spines, uplinks, queue: RouterQueue::MARKED };
         routers.heal()?;
         Ok(routers)
     }
@@ -148,6 +160,15 @@ impl Routers {
         self.route(0..Self::SPINES)
     }
 
+    /// Gives every uplink another queue, and heals all.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn set_queue(&mut self, queue: RouterQueue) -> Result<(), RunError> {
+        self.queue = queue;
+        self.heal()
+    }
+
     /// Sets rate and loss of both directions through a spine; a loss of 1 is silence.
     ///
     /// # Errors
@@ -157,8 +178,8 @@ impl Routers {
     }
 
     fn set(&self, side: usize, spine: usize, rate_bps: u64, loss: f64) -> Result<(), RunError> {
-        self.uplinks[side][spine].set(&uplink(rate_bps, loss))?;
-        run_in(&self.leaves[side], &format!("tc qdisc replace dev up{spine} root {}", shaper(rate_bps)))
+        self.uplinks[side][spine].set(&Uplink { rate_bps, mark_bytes: self.queue.mark_bytes, loss })?;
+        run_in(&self.leaves[side], &format!("tc qdisc replace dev up{spine} root {}", self.queue.shaper(rate_bps)))
     }
 
     /// Takes a spine out of the routes of both leaves, as a routing protocol would.
@@ -191,13 +212,14 @@ impl Routers {
         let mut stdin = child.stdin.take();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
+        let queue = self.queue;
         let thread = std::thread::spawn(move || {
             let mut fast = [false; Self::SPINES];
             for spine in (0..Self::SPINES).cycle().take_while(|_| !stopped.load(Relaxed)) {
                 fast[spine] = !fast[spine];
                 let rate_bps = if fast[spine] { Self::RATE_BPS * 3 / 2 } else { Self::RATE_BPS / 2 };
                 if let Some(stdin) = &mut stdin {
-                    let _ = writeln!(stdin, "qdisc replace dev up{spine} root {}", shaper(rate_bps));
+                    let _ = writeln!(stdin, "qdisc replace dev up{spine} root {}", queue.shaper(rate_bps));
                 }
                 std::thread::sleep(Duration::from_millis(12 / Self::SPINES as u64));
             }
@@ -223,13 +245,11 @@ impl Drop for Jitter {
     }
 }
 
-fn uplink(rate_bps: u64, loss: f64) -> Uplink {
-    Uplink { rate_bps, mark_bytes: Routers::MARK_BYTES, loss }
-}
-
-/// The arguments of `tc` for a token bucket of that rate.
-fn shaper(rate_bps: u64) -> String {
-    format!("tbf rate {rate_bps}bit burst {} limit {}", Routers::BURST_BYTES, Routers::QUEUE_BYTES)
+impl RouterQueue {
+    /// The arguments of `tc` for a token bucket of that rate.
+    fn shaper(self, rate_bps: u64) -> String {
+        format!("tbf rate {rate_bps}bit burst {} limit {}", Routers::BURST_BYTES, self.bytes)
+    }
 }
 
 /// Makes the namespace a router that chooses among equal routes by a hash of the five-tuple.
@@ -278,7 +298,7 @@ fn join(near: &Namespace, near_name: &str, far: &Namespace, far_name: &str, queu
 
 /// The programs on a leaf's uplinks.
 fn attach(leaf: &Namespace) -> Result<Vec<RouterProgram>, RunError> {
-    let healthy = uplink(Routers::RATE_BPS, 0.0);
+    let healthy = Uplink { rate_bps: Routers::RATE_BPS, mark_bytes: RouterQueue::MARKED.mark_bytes, loss: 0.0 };
     let attach = |spine: usize| {
         let name = format!("up{spine}");
         let index = links::in_namespace(leaf, async |handle| links::index(&handle, &name).await)?;

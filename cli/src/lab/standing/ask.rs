@@ -31,11 +31,32 @@ pub enum Answer {
     Removed {
         namespaces: Vec<String>,
         programs: Vec<Program>,
+        #[serde(default)]
+        report: Report,
     },
     /// The question was wrong.
     Refused(String),
     /// The machine refuses.
     Failed(String),
+}
+
+/// The time that a fabric stood.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Report {
+    pub seconds: f64,
+    pub links: Vec<Row>,
+    pub events: Vec<EventRow>,
+    pub lost_frames: u64,
+}
+
+/// What befell links.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct EventRow {
+    /// Since it stood.
+    pub at_s: f64,
+    pub links: String,
+    /// The change, as on the command line; `lost` and `found` of an interface's carrier, or of the box at the cable's other end.
+    pub what: String,
 }
 
 /// A fabric that stands.

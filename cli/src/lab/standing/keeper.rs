@@ -10,14 +10,16 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use spray_experiments::engine::EngineError;
 use spray_experiments::scenario::Scenario;
-use spray_experiments::testbed::{Between, Cable, CableState, Place, RunError, Standing, StandingHost, StandingLink};
+use spray_experiments::testbed::{
+    Befell, Between, Cable, CableState, Event, Place, RunError, Standing, StandingHost, StandingLink,
+};
 use spray_experiments::xdp;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::info;
 use spray_tools::metrics::{Metric, Metrics, Part};
 use spray_tools::stop::Stop;
 
-use super::ask::{Answer, CableRow, HostRow, Question, Row, Shown};
+use super::ask::{Answer, CableRow, EventRow, HostRow, Question, Report, Row, Shown};
 use super::link::{Change, state};
 use super::up::Name;
 use super::user::{own, programs};
@@ -142,10 +144,11 @@ impl Keeper {
             let Some(question) = read(&stream) else { continue };
             if matches!(question, Question::Down) {
                 let (namespaces, programs) = (self.standing.namespaces(), programs(&self.shown().hosts));
+                let report = self.report();
                 let Self { standing, socket, .. } = self;
                 drop(standing);
                 drop(socket);
-                write(&mut stream, &Answer::Removed { namespaces, programs });
+                write(&mut stream, &Answer::Removed { namespaces, programs, report });
                 return Ok(());
             }
             let answer = self.answer(question);
@@ -178,6 +181,17 @@ impl Keeper {
             at_once: self.standing.sends_at_once(),
             node: self.standing.node().unwrap_or_default().into(),
             cables: self.standing.cables().into_iter().map(cable).collect(),
+        }
+    }
+
+    fn report(&self) -> Report {
+        // What cannot be read any more is left out.
+        let links = self.standing.links(None).ok().flatten().unwrap_or_default();
+        Report {
+            seconds: seconds(self.standing.stood_ps()),
+            links: links.iter().map(row).collect(),
+            events: self.standing.history().iter().map(event).collect(),
+            lost_frames: self.standing.lost().unwrap_or(0),
         }
     }
 
@@ -258,6 +272,19 @@ fn host(host: StandingHost) -> HostRow {
         interface,
         host: host.name,
     }
+}
+
+fn seconds(ps: u64) -> f64 {
+    (ps as f64 / 1e9).round() / 1e3
+}
+
+fn event(Event { at_ps, links, what }: &Event) -> EventRow {
+    let what = match what {
+        Befell::Ordered(orders) => orders.iter().map(|order| Change(*order).text()).collect::<Vec<_>>().join(","),
+        Befell::Lost => "lost".into(),
+        Befell::Found => "found".into(),
+    };
+    EventRow { at_s: seconds(*at_ps), links: links.clone(), what }
 }
 
 fn cable(Cable { link, port, state }: Cable) -> CableRow {

@@ -27,9 +27,14 @@ pub fn link(arguments: &args::Link) -> Outcome {
         Answer::Links(rows) => rows,
         other => return Err(strange(&other)),
     };
-    say!("{HEAD}");
-    rows.iter().for_each(|row| say!("{}", line(row)));
+    table(rows.iter());
     say::object(&json!({ "name": name, "links": rows }))
+}
+
+/// Says what links are and have carried.
+pub(super) fn table<'a>(rows: impl Iterator<Item = &'a Row>) {
+    say!("{HEAD}");
+    rows.for_each(|row| say!("{}", line(row)));
 }
 
 const HEAD: &str = "link                  Mb/s  state             frames         MB  longest queue    marks  drops";
@@ -75,7 +80,7 @@ pub struct Change(pub Order);
 
 impl Change {
     /// As it is read.
-    fn text(self) -> String {
+    pub fn text(self) -> String {
         let percent = |ppm: u32| f64::from(ppm) / 1e4;
         match self.0 {
             Order::Up => "up".into(),

@@ -14,8 +14,11 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::stop::Stop;
 use spray_tools::{info, note, say};
 
-use super::ask::{Answer, CableRow, Question, Shown, ask, check_root, meant, named_or_only, shown, strange};
+use super::ask::{
+    Answer, CableRow, EventRow, Question, Report, Shown, ask, check_root, meant, named_or_only, shown, strange,
+};
 use super::keeper::keep;
+use super::link::table;
 use crate::lab::args;
 
 /// Sets a fabric up and leaves it standing, `between` interfaces if these are given; without a scenario, says what stands.
@@ -40,19 +43,27 @@ pub fn up(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
 /// 2 when none stands.
 pub fn down(arguments: &args::Down) -> Outcome {
     let name = meant(arguments.name.as_deref())?;
-    let (removed, programs) = match ask(&name, &Question::Down)? {
-        Answer::Removed { namespaces, programs } => (namespaces, programs),
+    let (removed, programs, report) = match ask(&name, &Question::Down)? {
+        Answer::Removed { namespaces, programs, report } => (namespaces, programs, report),
         other => return Err(strange(&other)),
     };
     let namespaces = if removed.is_empty() { String::new() } else { format!(": {}", removed.join(", ")) };
+    let Report { seconds, links, events, lost_frames } = &report;
     say!("removed {name}{namespaces}");
+    say!("it stood for {seconds:.1} s, and its links carried:");
+    table(links.iter().filter(|row| row.frames > 0 || row.drops().iter().any(|(_, count)| *count > 0)));
+    events.iter().for_each(|EventRow { at_s, links, what }| say!("{at_s:>9.1} s  {links} {what}"));
+    tell_lost(*lost_frames);
     if !programs.is_empty() {
         note!("spray: programs that ran in its hosts go on, without a network:");
         programs.iter().for_each(|program| note!("  {} in {}: {}", program.pid, program.host, program.command));
         let pids: Vec<String> = programs.iter().map(|program| program.pid.to_string()).collect();
         note!("`kill {}` ends them", pids.join(" "));
     }
-    say::object(&json!({ "name": name, "removed": removed, "programs": programs }))
+    say::object(&json!({
+        "name": name, "removed": removed, "programs": programs,
+        "seconds": seconds, "links": links, "events": events, "lost_frames": lost_frames,
+    }))
 }
 
 fn tell(shown: &Shown) -> Outcome {
@@ -84,13 +95,19 @@ fn tell(shown: &Shown) -> Outcome {
             "its links carry more than one thread holds: frames are sent on at once, and latencies are not the scenario's"
         );
     }
-    if shown.lost_frames > 0 {
-        say!("this machine was too slow for {} frames, which are lost", shown.lost_frames);
-    }
+    tell_lost(shown.lost_frames);
     let first = shown.hosts.first().map_or("h0", |host| host.host.as_str());
     let shell = if is_given { String::new() } else { format!("`spray shell {first}` is a shell in a host, ") };
     info!("{shell}`spray link` lists links, `spray down {name}` removes it all");
     say::object(shown)
+}
+
+fn tell_lost(frames: u64) {
+    if frames > 0 {
+        say!(
+            "this machine was too slow for {frames} frames, which are lost: what was measured meanwhile is not the scenario's"
+        );
+    }
 }
 
 fn counted(hosts: usize) -> String {

@@ -22,8 +22,8 @@ pub struct RouterProgram {
 pub struct Uplink {
     /// Rate by which the virtual queue drains, in bits per second.
     pub rate_bps: u64,
-    /// It marks when the virtual queue holds more than this, in bytes.
-    pub mark_bytes: u64,
+    /// It marks when the virtual queue holds more than this, in bytes; `None`: never.
+    pub mark_bytes: Option<u64>,
     /// Probability of losing a frame, from 0 to 1.
     pub loss: f64,
 }
@@ -58,7 +58,9 @@ impl RouterProgram {
     pub fn set(&self, uplink: &Uplink) -> Result<(), ProgramError> {
         let drain_ps = |bytes| serialisation_floor_ps(bytes, uplink.rate_bps);
         let mut value = [0; WORDS];
-        let settings = [drain_ps(1), drain_ps(uplink.mark_bytes) / 1000, (uplink.loss * 2f64.powi(32)) as u64];
+        // A byte that takes no time marks nothing.
+        let [byte_ps, mark_ps] = uplink.mark_bytes.map_or([0; 2], |bytes| [drain_ps(1), drain_ps(bytes)]);
+        let settings = [byte_ps, mark_ps / 1000, (uplink.loss * 2f64.powi(32)) as u64];
         value[..SETTINGS].copy_from_slice(&settings);
         let bytes: Vec<u8> = value.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect();
         self.maps.put("uplink", &0u32.to_ne_bytes(), &bytes)

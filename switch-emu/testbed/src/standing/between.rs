@@ -12,7 +12,7 @@ use super::hold::Holder;
 use super::opening::Opening;
 use super::speed::{Needs, hops};
 use super::stations::Stations;
-use super::{Chassis, Place, Standing, StandingHost, now_ps};
+use super::{Befell, Chassis, Place, Standing, StandingHost, now_ps};
 use crate::program::SwitchProgram;
 use crate::{FabricSpec, RunError, rig};
 
@@ -165,6 +165,8 @@ impl Standing {
             let cable = [given.link, given.link ^ 1];
             let is_there = *has_carrier && *is_heard;
             self.change(|failures, now_ps| failures.set_carrier(&cable, is_there, now_ps))?;
+            let name = self.network.links[given.link].name.replacen("->", "-", 1);
+            self.note(name, if is_there { Befell::Found } else { Befell::Lost });
         }
         let down = outside.bridge.down_elsewhere(now_ps() / 1000);
         if down != outside.down_elsewhere {

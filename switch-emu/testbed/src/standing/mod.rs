@@ -59,6 +59,9 @@ pub struct Standing {
     /// The network's links by port.
     links: Vec<usize>,
     failures: Failures,
+    /// Since when it stands.
+    since_ps: u64,
+    history: Vec<Event>,
     frame_bytes: u32,
 }
 
@@ -100,6 +103,31 @@ pub struct StandingLink {
     /// What its port has counted.
     pub counters: PortCounters,
 }
+
+/// What befell links while the fabric stood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, in ps since it stands.
+    pub at_ps: u64,
+    /// The links, by a name that means them.
+    pub links: String,
+    /// What.
+    pub what: Befell,
+}
+
+/// What befalls links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Befell {
+    /// Somebody ordered it.
+    Ordered(Vec<Order>),
+    /// The interface has no carrier, or nobody is heard at the cable's other end.
+    Lost,
+    /// That is over.
+    Found,
+}
+
+/// Most events that are kept; those after are forgotten.
+const MOST_EVENTS: usize = 10_000;
 
 impl Standing {
     /// Sets up the hosts, links and switches of `spec`, all of them healthy. Routing learns of links that go down `convergence_ps` late.
@@ -146,6 +174,8 @@ impl Standing {
             fabric,
             own,
             failures: Failures::new(convergence_ps),
+            since_ps: now_ps(),
+            history: Vec::new(),
             frame_bytes: spec.packet_bytes,
         }
     }
@@ -198,7 +228,24 @@ impl Standing {
     pub fn order(&mut self, name: &str, orders: &[Order]) -> Result<bool, RunError> {
         let Some(named) = self.played(Some(name))? else { return Ok(false) };
         self.change(|failures, now_ps| orders.iter().for_each(|order| failures.order(&named, *order, now_ps)))?;
+        self.note(name.into(), Befell::Ordered(orders.to_vec()));
         Ok(true)
+    }
+
+    fn note(&mut self, links: String, what: Befell) {
+        if self.history.len() < MOST_EVENTS {
+            self.history.push(Event { at_ps: self.stood_ps(), links, what });
+        }
+    }
+
+    /// How long it has stood, in ps.
+    pub fn stood_ps(&self) -> u64 {
+        now_ps() - self.since_ps
+    }
+
+    /// What befell links since it stands, the first 10,000 times.
+    pub fn history(&self) -> &[Event] {
+        &self.history
     }
 
     /// The links that `name` means, or all, without those that others play.
