@@ -7,6 +7,7 @@ mod drains;
 mod feedback;
 mod go_back;
 mod grant;
+mod lateness;
 mod learning;
 mod limits;
 mod liveness;

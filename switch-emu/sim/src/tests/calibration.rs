@@ -85,3 +85,33 @@ fn learning_the_path_costs_a_few_round_trips() {
         );
     }
 }
+
+/// Flows of 32 MiB that share uplinks of half their rates, by senders that learn their path with the default control: the mean completion time, and the share of
+/// packets that were sent again. Queues hold `limit_bytes`; with `marks` they mark as others do.
+fn shared(limit_bytes: u32, marks: bool, seed: u64) -> (f64, f64) {
+    let network = leaf_spine(4, 4, 8);
+    let flows: Vec<_> = (0..32).map(|src| flow(src, (src + 8) % 32, 8192 * PAYLOAD)).collect();
+    let config = guessing(BalancerKind::RepsPlus, CcKind::Nscc.config(&Default::default()), Some(1.0));
+    let queue = |bps| {
+        let usual = Thresholds { trim: false, limit_bytes, ..queue(bps) };
+        if marks { usual } else { Thresholds { mark_min_bytes: limit_bytes, mark_max_bytes: limit_bytes, ..usual } }
+    };
+    let config = |_| config;
+    let outcome = simulate(&SimSpec { queue: &queue, seed, ..spec(&network, &flows, &config) }, 1).unwrap();
+    let total: u64 = outcome.flows.iter().map(|flow| flow.acked_ps.expect("a complete flow")).sum();
+    let again: u64 = outcome.flows.iter().map(|flow| flow.sender.retransmits).sum();
+    (total as f64 / 32.0 / US as f64, again as f64 / (32.0 * 8192.0))
+}
+
+#[test]
+fn a_network_that_does_not_mark_serves_as_well() {
+    //= docs/specs/calibration.md#CAL-7 networks that do not mark
+    //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+    for (limit_bytes, most_again) in [(600_000, 0.065), (4_000_000, 0.002)] {
+        for seed in 1..3 {
+            let ((marked_us, _), (us, again)) = (shared(limit_bytes, true, seed), shared(limit_bytes, false, seed));
+            assert!(us < marked_us * 1.08, "{limit_bytes} bytes, seed {seed}: {us} us against {marked_us} us");
+            assert!(again < most_again, "{limit_bytes} bytes, seed {seed}: {again}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! What a sender learns of its path while it sends: the round-trip time without queues, and how much the path takes.
 //! Clauses (CAL-n) are in `docs/specs/calibration.md`.
 
+use super::lateness::Lateness;
 use crate::Time;
 use crate::feedback::AckInfo;
 use crate::flow::{FIRST_PACKETS, FlowConfig};
@@ -20,8 +21,9 @@ pub(super) struct Calibration {
     /// Smoothed round-trip time of acknowledgements without a mark; 0 before the first.
     calm_ps: u64,
     pub(super) rtts: RttHistogram,
-    /// The network has marked a packet.
+    /// The network has marked a packet, or one was late where it does not mark.
     marks: bool,
+    lateness: Lateness,
     round: Round,
     /// Wire bytes that the best of the latest rounds delivered in one base round-trip time.
     best_bytes: u64,
@@ -59,6 +61,7 @@ impl Calibration {
             calm_ps: 0,
             rtts: RttHistogram::default(),
             marks: false,
+            lateness: Lateness::new(),
             round: Round::default(),
             best_bytes: 0,
             phase: Phase::Starting(0),
@@ -66,22 +69,37 @@ impl Calibration {
         }
     }
 
-    /// Takes an acknowledgement, and the smoothed round-trip time. `reports` says that a data packet triggered it. Returns whether the
-    /// path has changed.
+    /// Takes an acknowledgement, and the smoothed round-trip time; marks it where the network should have. `reports` says that a data packet
+    /// triggered it. Returns whether the path has changed.
     #[inline]
-    pub(super) fn learn(&mut self, now: Time, path: &mut Path, ack: &AckInfo, smoothed_ps: u64, reports: bool) -> bool {
+    pub(super) fn learn(
+        &mut self,
+        now: Time,
+        path: &mut Path,
+        ack: &mut AckInfo,
+        smoothed_ps: u64,
+        reports: bool,
+    ) -> bool {
         self.round.bytes += ack.bytes;
         if reports {
+            if ack.marked || ack.marked_packets > 0 {
+                self.lateness.end();
+            }
+            let least_ps = self.least_ps[0].min(self.least_ps[1]).min(ack.rtt_ps);
+            ack.marked |= self.lateness.is_late(now, ack.rtt_ps, ack.packets, least_ps);
             self.on_ack(now, path, ack, smoothed_ps);
         }
         reports && core::mem::take(&mut self.is_due)
     }
 
-    /// The path takes no more than this.
+    /// A packet was lost, and the path takes no more than this. `trimmed`: a switch has told.
     //= docs/specs/calibration.md#CAL-3 the start
     #[inline]
-    pub(super) fn end_start(&mut self) {
+    pub(super) fn on_loss(&mut self, trimmed: bool) {
         self.phase = Phase::Steady;
+        if !trimmed {
+            self.lateness.on_loss();
+        }
     }
 
     /// Whether the window grows with every round.

@@ -188,8 +188,9 @@ impl Sender {
             unsent_bytes: self.segmenter.unsent_bytes,
             window_bytes: 0,
         };
+        self.stats.marked_acks += u64::from(info.marked);
         if self.calibration.is_some() {
-            self.learn(now, &info, reports);
+            self.learn(now, &mut info, reports);
         }
         self.cc.on_ack(self.path.at(now), &info);
         if !reports {
@@ -199,7 +200,6 @@ impl Sender {
             self.learn_right_queue(ack);
         }
         info.window_bytes = self.cc.window_bytes(&self.path);
-        self.stats.marked_acks += u64::from(info.marked);
         //= docs/specs/transport.md#TRN-64 as if it had been marked
         info.marked |= ack.astray;
         if !ack.echoes.is_empty() {
@@ -262,7 +262,7 @@ impl Sender {
         let bytes = self.wire_bytes(record.payload_bytes);
         self.recovery.in_flight_bytes -= u64::from(bytes);
         self.stats.on_loss(cause);
-        self.end_start();
+        self.learn_loss(cause);
         match cause {
             LossCause::GoneBack => self.cc.on_gone_back(bytes),
             _ => self.cc.on_loss(self.path.at(now), bytes, cause),

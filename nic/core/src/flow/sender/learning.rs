@@ -3,7 +3,7 @@
 use super::Sender;
 use crate::Time;
 use crate::cc::CongestionControl;
-use crate::feedback::AckInfo;
+use crate::feedback::{AckInfo, LossCause};
 use crate::loss::RttHistogram;
 use crate::path::Balancer;
 
@@ -15,7 +15,7 @@ impl Sender {
 
     /// Learns from an acknowledgement. `reports` says that a data packet triggered it. Balancer and congestion control take it
     /// afterwards.
-    pub(super) fn learn(&mut self, now: Time, ack: &AckInfo, reports: bool) {
+    pub(super) fn learn(&mut self, now: Time, ack: &mut AckInfo, reports: bool) {
         let smoothed_ps = self.recovery.rtt.smoothed_ps();
         let Some(calibration) = self.calibration.as_deref_mut() else { return };
         if calibration.learn(now, &mut self.path, ack, smoothed_ps, reports) {
@@ -23,11 +23,11 @@ impl Sender {
         }
     }
 
-    /// A packet was lost: the path takes no more than this.
+    /// Learns from the loss of a packet.
     #[inline]
-    pub(super) fn end_start(&mut self) {
+    pub(super) fn learn_loss(&mut self, cause: LossCause) {
         if let Some(calibration) = self.calibration.as_deref_mut() {
-            calibration.end_start();
+            calibration.on_loss(cause == LossCause::Trimmed);
         }
     }
 

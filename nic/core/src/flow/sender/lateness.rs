@@ -1,0 +1,193 @@
+//! Marks in place of those that the network does not give: a packet that has taken long counts as marked.
+//! Clauses (CAL-n) are in `docs/specs/calibration.md`.
+
+use crate::Time;
+
+/// From which delay on a packet counts as marked; 64 bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Lateness {
+    /// Time beyond the least round-trip time from which a packet is late; [`u64::MAX`] where the network marks.
+    limit_ps: u64,
+    /// Smoothed round-trip time of all packets; 0 before the first.
+    usual_ps: u64,
+    span: Span,
+    state: State,
+}
+
+const _: () = assert!(size_of::<Lateness>() <= 64);
+
+/// What has happened since the span began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    begun: Time,
+    delivered: u32,
+    lost: u32,
+}
+
+/// What the present span tells.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Whether the queues lose packets. So many spans more it does not matter.
+    Watching(u8),
+    /// Whether fewer are lost at a lower limit than before, when it was `limit_ps`.
+    Trying(Trial),
+}
+
+/// A lower limit is tried.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    /// The limit before, and what was lost of a span.
+    limit_ps: u64,
+    before: u32,
+    /// Spans of the trial, and what was lost in them; in the first of them queues settle, and nothing counts.
+    spans: u8,
+    lost: u32,
+}
+
+impl Lateness {
+    pub(super) const fn new() -> Self {
+        Self {
+            limit_ps: LONGEST_PS,
+            usual_ps: 0,
+            span: Span { begun: Time::ZERO, delivered: 0, lost: 0 },
+            state: State::Watching(0),
+        }
+    }
+
+    /// The network marks by itself.
+    pub(super) fn end(&mut self) {
+        self.limit_ps = u64::MAX;
+    }
+
+    /// A packet was lost, and nothing but its absence tells of it.
+    #[inline]
+    pub(super) fn on_loss(&mut self) {
+        self.span.lost += 1;
+    }
+
+    /// Takes the round-trip time of an acknowledgement for so many packets, and the least one. Returns whether it is late.
+    //= docs/specs/calibration.md#CAL-7 networks that do not mark
+    #[inline]
+    pub(super) fn is_late(&mut self, now: Time, rtt_ps: u64, packets: u16, least_ps: u64) -> bool {
+        if self.limit_ps == u64::MAX {
+            return false;
+        }
+        let usual_ps = if self.usual_ps == 0 { rtt_ps } else { self.usual_ps };
+        // One path that is far slower than the others does not make all slow.
+        self.usual_ps = usual_ps - usual_ps / 16 + rtt_ps.min(usual_ps.saturating_mul(2)) / 16;
+        self.span.delivered += u32::from(packets);
+        if self.span.delivered >= SPAN_PACKETS && now.since(self.span.begun) >= 2 * self.usual_ps {
+            self.end_span(now, self.usual_ps.saturating_sub(least_ps), least_ps / 4);
+        }
+        rtt_ps.saturating_sub(least_ps) > self.limit_ps
+    }
+
+    /// Learns from what the span has lost. `delay_ps` is what packets take beyond the least; the limit is never below `floor_ps`.
+    //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+    #[cold]
+    fn end_span(&mut self, now: Time, delay_ps: u64, floor_ps: u64) {
+        let Span { delivered, lost, .. } = core::mem::replace(&mut self.span, Span { begun: now, ..Span::default() });
+        // Of as many packets.
+        let lost = (u64::from(lost) * u64::from(SPAN_PACKETS) / u64::from(delivered.max(1))) as u32;
+        self.state = match self.state {
+            State::Watching(0) if lost >= MANY => {
+                let before = self.limit_ps;
+                self.limit_ps = (before.min(delay_ps) / 2).max(floor_ps);
+                State::Trying(Trial { limit_ps: before, before: lost, spans: 0, lost: 0 })
+            }
+            State::Watching(spans) => {
+                self.limit_ps = (self.limit_ps + self.limit_ps / GROWTH).min(LONGEST_PS);
+                State::Watching(spans.saturating_sub(1))
+            }
+            State::Trying(trial @ Trial { spans: 0, .. }) => State::Trying(Trial { spans: 1, ..trial }),
+            State::Trying(trial) if trial.spans < TRIAL_SPANS => {
+                State::Trying(Trial { spans: trial.spans + 1, lost: trial.lost + lost, ..trial })
+            }
+            State::Trying(trial) if trial.lost + lost <= trial.before * u32::from(TRIAL_SPANS) / 2 => {
+                State::Watching(0)
+            }
+            State::Trying(trial) => {
+                self.limit_ps = trial.limit_ps;
+                State::Watching(PATIENCE)
+            }
+        };
+    }
+}
+
+/// A queue that takes longer to drain is longer than any that is of use (RFC 8289: CoDel's target).
+const LONGEST_PS: u64 = 5_000_000_000;
+/// Packets of a span, and how many of them are lost where a queue overflows.
+const SPAN_PACKETS: u32 = 512;
+const MANY: u32 = 4;
+/// Spans in which a lower limit is tried, behind one in which queues settle.
+const TRIAL_SPANS: u8 = 4;
+/// The limit grows by one part in so many with every span.
+const GROWTH: u64 = 64;
+/// Spans after one in which a lower limit has prevented no losses, until it is tried again.
+const PATIENCE: u8 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Rng, stream};
+    use crate::tests::at;
+    use rand_core::RngCore;
+
+    const US: u64 = 1_000_000;
+    const LEAST_PS: u64 = 100 * US;
+
+    /// A sender at a queue that holds `depth_ps`: it fills until a packet is late or lost. Besides, one packet in `random` is lost. Returns the lateness after
+    /// so many packets, the share that was lost of the last half, and the longest queue of that.
+    fn sender(depth_ps: u64, random: u32, packets: u32) -> (Lateness, f64, u64) {
+        let (mut lateness, mut rng): (_, Rng) = (Lateness::new(), stream(1, 1));
+        let (mut queue_ps, mut lost, mut longest_ps) = (0, 0, 0);
+        for number in 0..packets {
+            let is_full = queue_ps > depth_ps;
+            let is_lost = is_full || (random > 0 && rng.next_u32() % random == 0);
+            if is_lost {
+                lateness.on_loss();
+            }
+            let late = lateness.is_late(at(u64::from(number) * 10 * US), LEAST_PS + queue_ps, 1, LEAST_PS);
+            queue_ps = if late || is_full { queue_ps * 7 / 8 } else { queue_ps + 10 * US };
+            if number > packets / 2 {
+                lost += u32::from(is_lost);
+                longest_ps = longest_ps.max(queue_ps);
+            }
+        }
+        (lateness, f64::from(lost) / f64::from(packets / 2), longest_ps)
+    }
+
+    #[test]
+    fn a_long_queue_is_late_at_five_milliseconds_and_none_where_marks_come() {
+        //= docs/specs/calibration.md#CAL-7 networks that do not mark
+        let mut lateness = Lateness::new();
+        let mut late = |delay_us: u64| lateness.is_late(at(US), LEAST_PS + delay_us * US, 1, LEAST_PS);
+        assert!(!late(5_000) && late(5_001));
+        lateness.end();
+        assert!(!lateness.is_late(at(US), LEAST_PS + 1_000_000 * US, 1, LEAST_PS));
+        let (_, lost, longest_ps) = sender(40_000 * US, 0, 100_000);
+        assert_eq!(lost, 0.0);
+        assert!((4_000 * US..5_100 * US).contains(&longest_ps), "{longest_ps}");
+    }
+
+    #[test]
+    fn a_queue_that_overflows_is_kept_shorter() {
+        //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+        for depth_us in [200, 1_000, 2_000, 4_000] {
+            let (lateness, lost, longest_ps) = sender(depth_us * US, 0, 400_000);
+            assert!(lateness.limit_ps < depth_us * US * 11 / 10, "{depth_us} us: {lateness:?}");
+            // The queue that only losses keep would lose one packet in so many as it takes to fill an eighth of it.
+            let of_losses = 1.0 / (depth_us as f64 / 10.0 / 8.0);
+            assert!(lost < of_losses / 4.0, "{depth_us} us: {lost} lost, {of_losses}");
+            assert!(longest_ps > depth_us * US / 3, "{depth_us} us: {longest_ps}");
+        }
+    }
+
+    #[test]
+    fn losses_by_chance_keep_no_queue_short() {
+        //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+        let (lateness, lost, _) = sender(40_000 * US, 100, 1_000_000);
+        assert!((0.009..0.011).contains(&lost));
+        assert!(lateness.limit_ps > LONGEST_PS / 4, "{lateness:?}");
+    }
+}
