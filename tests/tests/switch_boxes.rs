@@ -83,8 +83,6 @@ fn our_transport_sprays_across_boxes() {
     assert!(std::fs::read(&file).unwrap() == std::fs::read(out.join("payload")).unwrap());
     let [fast, slow] = ["spine0->leaf1", "spine1->leaf1"].map(|link| boxes.bytes(&link[..6], link));
     assert!(fast > slow && slow > 100_000, "{fast} {slow}");
-    let marks: u64 = boxes.links("leaf0", "leaf0->spine1", &[])[0]["marks"].as_u64().unwrap();
-    assert!(marks > 0);
     boxes.down();
 }
 

@@ -5,8 +5,8 @@ use std::time::SystemTime;
 use spray_fabric::{ChassisSpec, Network, Node, host_ports};
 use spray_nic::net::Interface;
 
-use super::boxes::{Boxes, Cabled, Trunk};
-use super::bridge::{Behind, Bridge, Ways};
+use super::boxes::{Boxes, Cabled};
+use super::bridge::Bridge;
 use super::given::{self, Given, GivenPort};
 use super::hold::Holder;
 use super::opening::Opening;
@@ -110,22 +110,7 @@ impl Standing {
             let needs = Needs { bps: brought_bps, frame_bytes, hops: hops(&fabric, switch), queues };
             needs.check(&network.switching)?;
         }
-        let links: Vec<usize> = spray_fabric::ports(network).collect();
-        let mut ways = Ways { hosts: vec![None; network.hosts.len()], trunks: Vec::new() };
-        let mut trunks = Vec::new();
-        for given in &given {
-            let port =
-                links.iter().position(|link| *link == given.link).expect("a link that leaves a switch is a port");
-            let behind = given.host.map_or(Behind::Trunk(trunks.len()), Behind::Host);
-            let way = given.run(|| opening.open_given(&mut program, given, (port, behind), at_once))??;
-            match behind {
-                Behind::Host(host) => ways.hosts[host] = Some(way),
-                Behind::Trunk(_) => {
-                    ways.trunks.push(way);
-                    trunks.push(Trunk::new(port, given.link, given.mac, given.longest));
-                }
-            }
-        }
+        let (ways, trunks) = opening.open_all(&mut program, &given, network, at_once)?;
         if at_once {
             // Without tracefs nobody counts them, which is told.
             let _ = program.count_missed();

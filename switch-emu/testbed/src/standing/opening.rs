@@ -2,13 +2,14 @@
 
 use std::os::fd::AsFd;
 
-use spray_fabric::{Fabric, Node};
+use spray_fabric::{Fabric, Network, Node};
 use spray_nic::device::{BindMode, BusyPoll, XskConfig, XskDevice};
 use spray_nic::net::drivers::distrust;
 use spray_pipeline::scheme::NO_PORT;
 use spray_pipeline::standing::{Cable, Door};
 
-use super::bridge::{Behind, Way};
+use super::boxes::Trunk;
+use super::bridge::{Behind, Way, Ways};
 use super::given::Given;
 use super::hold::{Entry, Exit};
 use crate::RunError;
@@ -57,9 +58,36 @@ impl<'a> Opening<'a> {
         Ok(())
     }
 
+    /// Opens sockets on all interfaces that are given, as [`Opening::open_given`]. Returns the ways out, and what leads to other boxes.
+    pub fn open_all(
+        &mut self,
+        program: &mut SwitchProgram,
+        given: &[Given],
+        network: &Network,
+        at_once: bool,
+    ) -> Result<(Ways, Vec<Trunk>), RunError> {
+        let links: Vec<usize> = spray_fabric::ports(network).collect();
+        let mut ways = Ways { hosts: vec![None; network.hosts.len()], trunks: Vec::new() };
+        let mut trunks = Vec::new();
+        for given in given {
+            let port =
+                links.iter().position(|link| *link == given.link).expect("a link that leaves a switch is a port");
+            let behind = given.host.map_or(Behind::Trunk(trunks.len()), Behind::Host);
+            let way = given.run(|| self.open_given(program, given, (port, behind), at_once))??;
+            match behind {
+                Behind::Host(host) => ways.hosts[host] = Some(way),
+                Behind::Trunk(_) => {
+                    ways.trunks.push(way);
+                    trunks.push(Trunk::new(port, given.link, given.mac, given.longest));
+                }
+            }
+        }
+        Ok((ways, trunks))
+    }
+
     /// Opens a socket on every queue of an interface that is given, behind the program, which sends frames on `at_once` or has them held. Runs
     /// in its namespace; what is `behind` it sends. Returns the way there, by `port`.
-    pub fn open_given(
+    fn open_given(
         &mut self,
         program: &mut SwitchProgram,
         given: &Given,

@@ -48,9 +48,9 @@ impl Needs {
     }
 }
 
-/// Frames of a burst, and how many there are: the best one counts.
-const BURST: u32 = 20_000;
-const BURSTS: usize = 3;
+/// Frames of a burst, and how many there are: the best one counts. Short ones, so that one of them is left alone on a busy machine.
+const BURST: u32 = 1_000;
+const BURSTS: usize = 60;
 
 /// Ports that a frame from the first host goes over to the farthest one, with its own link; or in a box that plays one switch.
 pub(super) fn hops(fabric: &Fabric, own: Option<usize>) -> u32 {
