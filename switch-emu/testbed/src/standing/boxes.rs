@@ -8,7 +8,7 @@ use spray_pipeline::hash::mix;
 use super::message::{Body, EVERYBODY, HEAD_BYTES, Message, pass_on};
 
 /// What a box knows of the others. Every message goes over all cables of every box once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Boxes {
     /// The switch that this one plays.
     own: u16,
@@ -83,6 +83,11 @@ impl Trunk {
     pub fn new(port: usize, link: usize, mac: [u8; 6], longest: usize) -> Self {
         Self { port, link, mac, longest, far: None, heard_ns: None, cabled: Cabled::Silent }
     }
+
+    /// The frame and the port that it leaves by; `None`: it is too long.
+    fn takes(&self, frame: Vec<u8>) -> Option<(usize, Vec<u8>)> {
+        (frame.len() <= self.longest).then_some((self.port, frame))
+    }
 }
 
 impl Boxes {
@@ -107,10 +112,9 @@ impl Boxes {
         let mut message = Message { link: 0, origin: self.own, number: self.number, network: self.network, body };
         let said = |trunk: &Trunk| {
             message.link = trunk.link as u16;
-            (trunk.port, message.frame(trunk.mac))
+            trunk.takes(message.frame(trunk.mac))
         };
-        let all: Vec<_> = self.trunks.iter().map(said).collect();
-        all.into_iter().filter(|(port, frame)| self.fits(*port, frame)).collect()
+        self.trunks.iter().filter_map(said).collect()
     }
 
     /// Whether a frame of a host can be said by every cable.
@@ -143,8 +147,8 @@ impl Boxes {
             return heard;
         }
         let others = self.trunks.iter().enumerate().filter(|(other, _)| *other != trunk);
-        let passed = others.map(|(_, other)| (other.port, pass_on(frame, other.link as u16, other.mac)));
-        heard.onward = passed.filter(|(port, frame)| self.fits(*port, frame)).collect();
+        let passed = |(_, other): (usize, &Trunk)| other.takes(pass_on(frame, other.link as u16, other.mac));
+        heard.onward = others.filter_map(passed).collect();
         match message.body {
             Body::Down(links) => self.others[usize::from(message.origin)].down = links,
             Body::Host(host, addresses) => heard.host = Some((host.into(), addresses)),
@@ -167,10 +171,6 @@ impl Boxes {
         }
         (other.number, other.heard_ns) = (message.number, now_ns);
         true
-    }
-
-    fn fits(&self, port: usize, frame: &[u8]) -> bool {
-        self.trunks.iter().any(|trunk| trunk.port == port && frame.len() <= trunk.longest)
     }
 
     /// Who is at the other ends of the cables, by their links.

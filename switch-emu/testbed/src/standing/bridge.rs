@@ -109,10 +109,8 @@ impl Bridge {
     fn hear_box(&self, trunk: usize, frame: &[u8], now_ns: u64) -> Frames {
         let shared = &mut *self.shared();
         let Heard { far, host, frame, onward } = shared.boxes.hear(trunk, frame, now_ns);
-        if let Some((port, to)) = far {
-            let [a, b, c, d, e, f, ..] = self.ways.trunks[trunk].door.mac;
-            // There is such a port.
-            let _ = self.hosts.put_cable(port, &Cable { to, from: [a, b, c, d, e, f] });
+        if let Some((_, to)) = far {
+            self.lead(&self.ways.trunks[trunk], to);
         }
         if let Some((host, addresses)) = host
             && self.ways.hosts.get(host).is_some_and(Option::is_none)
@@ -138,8 +136,12 @@ impl Bridge {
 
     /// What other boxes are told now and then, if it is time.
     pub fn tick(&self, now_ns: u64) -> Frames {
+        // Asked for with every wake-up: without other boxes nothing is locked.
+        if self.ways.trunks.is_empty() {
+            return Vec::new();
+        }
         let shared = &mut *self.shared();
-        if self.ways.trunks.is_empty() || now_ns < shared.tell_ns {
+        if now_ns < shared.tell_ns {
             return Vec::new();
         }
         shared.tell_ns = now_ns + TELL_NS;
@@ -188,12 +190,20 @@ impl Bridge {
     }
 
     fn tell(&self, host: usize, news: News) {
-        // There are such a port and such a door, and room for all that is learned.
+        // There is such a door, and room for all that is learned.
         let _ = news.address.map(|address| self.hosts.put(address, host as u32));
-        let Some(Way { port, ifindex, door }) = self.ways.hosts[host] else { return };
-        let [a, b, c, d, e, f, ..] = door.mac;
-        let _ = news.mac.map(|to| self.hosts.put_cable(port, &Cable { to, from: [a, b, c, d, e, f] }));
-        let _ = news.is_full.then(|| self.hosts.put_door(ifindex, &Door { learns: 0, ..door }));
+        let Some(way) = self.ways.hosts[host] else { return };
+        if let Some(to) = news.mac {
+            self.lead(&way, to);
+        }
+        let _ = news.is_full.then(|| self.hosts.put_door(way.ifindex, &Door { learns: 0, ..way.door }));
+    }
+
+    /// Has routed frames that leave by a way go to this Ethernet address.
+    fn lead(&self, way: &Way, to: [u8; 6]) {
+        let [a, b, c, d, e, f, ..] = way.door.mac;
+        // There is such a port.
+        let _ = self.hosts.put_cable(way.port, &Cable { to, from: [a, b, c, d, e, f] });
     }
 
     /// A thread that panicked has left them as they were.

@@ -1,7 +1,7 @@
 //! What a sender learns of its path while it sends: the round-trip time without queues, and how much the path takes.
 //! Clauses (CAL-n) are in `docs/specs/calibration.md`.
 
-use super::lateness::Lateness;
+use super::lateness::{Lateness, smoothed};
 use crate::Time;
 use crate::feedback::AckInfo;
 use crate::flow::{FIRST_PACKETS, FlowConfig};
@@ -131,10 +131,7 @@ impl Calibration {
         }
         self.least_ps[0] = self.least_ps[0].min(ack.rtt_ps);
         if !ack.marked {
-            let calm_ps = if self.calm_ps == 0 { ack.rtt_ps } else { self.calm_ps };
-            // One path that is ten times slower than the others does not make all slow.
-            let rtt_ps = ack.rtt_ps.min(calm_ps.saturating_mul(2));
-            self.calm_ps = (calm_ps - calm_ps / 16 + rtt_ps / 16).max(1);
+            self.calm_ps = smoothed(self.calm_ps, ack.rtt_ps);
         }
     }
 

@@ -27,7 +27,7 @@ struct Span {
 /// What the present span tells.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Whether the queues lose packets. So many spans more it does not matter.
+    /// Whether the queues lose packets. For so many more spans their losses change nothing.
     Watching(u8),
     /// Whether fewer are lost at a lower limit than before, when it was `limit_ps`.
     Trying(Trial),
@@ -72,9 +72,7 @@ impl Lateness {
         if self.limit_ps == u64::MAX {
             return false;
         }
-        let usual_ps = if self.usual_ps == 0 { rtt_ps } else { self.usual_ps };
-        // One path that is far slower than the others does not make all slow.
-        self.usual_ps = usual_ps - usual_ps / 16 + rtt_ps.min(usual_ps.saturating_mul(2)) / 16;
+        self.usual_ps = smoothed(self.usual_ps, rtt_ps);
         self.span.delivered += u32::from(packets);
         if self.span.delivered >= SPAN_PACKETS && now.since(self.span.begun) >= 2 * self.usual_ps {
             self.end_span(now, self.usual_ps.saturating_sub(least_ps), least_ps / 4);
@@ -112,6 +110,14 @@ impl Lateness {
             }
         };
     }
+}
+
+/// A smoothed round-trip time, 0 before the first, after another one: that counts for a sixteenth, and for twice the smoothed one at most, so that one
+/// path that is far slower than the others does not make all slow. Never 0.
+#[inline]
+pub(super) fn smoothed(present_ps: u64, rtt_ps: u64) -> u64 {
+    let present_ps = if present_ps == 0 { rtt_ps } else { present_ps };
+    (present_ps - present_ps / 16 + rtt_ps.min(present_ps.saturating_mul(2)) / 16).max(1)
 }
 
 /// A queue that takes longer to drain is longer than any that is of use (RFC 8289: CoDel's target).
