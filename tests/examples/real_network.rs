@@ -4,9 +4,10 @@
 //! and behind a `:` those from which they mark. A contender is `tcp`,
 //! `mptcp-kernel`, `tunnel` with further arguments of `spray tunnel`, or a balancer with further arguments of `spray send`, as in `reps+--set=transport.ack_every=1`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use spray_testbed::{RouterQueue, Routers};
+use spray_tests::content::Content;
 use spray_tests::real_network::{Condition, Contender, transfer};
 
 const USAGE: &str = "expected SPRAY BYTES ROUNDS CONTENDER,... CONDITION,... BYTES[:BYTES]";
@@ -57,24 +58,5 @@ fn contender(name: &str) -> Contender {
             }
             Contender::Spray([format!("--balancer={balancer}")].into_iter().chain(rest).collect())
         }
-    }
-}
-
-/// A file of bytes that do not repeat; gone when dropped.
-struct Content(PathBuf);
-
-impl Content {
-    fn new(bytes: usize) -> Self {
-        let path = std::env::temp_dir().join(format!("spray-real-network-{}.bin", std::process::id()));
-        let words = (0..bytes.div_ceil(8) as u64).map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let content: Vec<u8> = words.flat_map(u64::to_ne_bytes).take(bytes).collect();
-        std::fs::write(&path, content).expect("a folder for temporary files that can be written");
-        Self(path)
-    }
-}
-
-impl Drop for Content {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
     }
 }

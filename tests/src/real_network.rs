@@ -1,6 +1,8 @@
 //! Transfers over plain Linux routers: `spray send` and the kernel's own TCP and MPTCP under the same conditions.
 #![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
 
+mod beside;
+
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
@@ -12,6 +14,7 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use spray_testbed::{Routers, RunError};
 
+pub use self::beside::{Rivals, Shares, beside};
 use crate::running::Running;
 
 /// What happens to the routers during a transfer.
@@ -99,6 +102,7 @@ pub fn transfer(
     }
     let end = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
+        let ended = Ended(&end);
         let watch = scope.spawn(|| at_half(routers, bytes, condition, &end));
         let result = match contender {
             Contender::Spray(arguments) => by_spray(routers, spray, path, arguments),
@@ -106,12 +110,21 @@ pub fn transfer(
             Contender::Tcp => by_kernel(routers, bytes, Protocol::TCP, Routers::address(1, 0)),
             Contender::Mptcp => by_kernel(routers, bytes, Protocol::MPTCP, Routers::address(1, 0)),
         };
-        end.store(true, Relaxed);
+        drop(ended);
         watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(result)
     });
     drop(jitter);
     routers.heal()?;
     result
+}
+
+/// Tells other threads when it is dropped, also by a panic, which would else wait for them.
+struct Ended<'a>(&'a AtomicBool);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 /// Waits until half of the bytes have passed the sender's leaf, and does then what the condition says.
@@ -221,7 +234,8 @@ fn by_tunnel(routers: &Routers, spray: &Path, bytes: u64, arguments: &[String]) 
     Ok(Transfer { said, ..done? })
 }
 
-fn by_kernel(routers: &Routers, bytes: u64, protocol: Protocol, to: Ipv4Addr) -> Result<Transfer, RunError> {
+/// Both ends of a connection of the kernel's between the hosts, the sender's first.
+fn connection(routers: &Routers, protocol: Protocol, to: Ipv4Addr) -> Result<[Socket; 2], RunError> {
     let failed = |error| RunError::io("a transfer of the kernel's", error);
     let socket = || Socket::new(Domain::IPV4, Type::STREAM, Some(protocol));
     let listen = || -> io::Result<Socket> {
@@ -239,9 +253,14 @@ fn by_kernel(routers: &Routers, bytes: u64, protocol: Protocol, to: Ipv4Addr) ->
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(stream)
     };
-    let mut stream = routers.run_in(0, connect)?.map_err(failed)?;
-    let (mut accepted, _) = listener.accept().map_err(failed)?;
+    let stream = routers.run_in(0, connect)?.map_err(failed)?;
+    let (accepted, _) = listener.accept().map_err(failed)?;
     accepted.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    Ok([stream, accepted])
+}
+
+fn by_kernel(routers: &Routers, bytes: u64, protocol: Protocol, to: Ipv4Addr) -> Result<Transfer, RunError> {
+    let [mut stream, mut accepted] = connection(routers, protocol, to)?;
     let begun = Instant::now();
     let taken = std::thread::scope(|scope| {
         scope.spawn(move || {

@@ -2,7 +2,7 @@
 
 use spray_test_support::Folder;
 use spray_testbed::Routers;
-use spray_tests::real_network::{Condition, Contender, transfer};
+use spray_tests::real_network::{Condition, Contender, Rivals, beside, transfer};
 use spray_tests::{spray, turn};
 
 #[test]
@@ -31,4 +31,18 @@ fn transfers_over_plain_routers_end_well() {
         let done = transfer(&routers, command.get_program().as_ref(), file.as_ref(), &contender, Condition::Healthy);
         assert!(done.unwrap().mbps.is_some(), "{contender:?}");
     }
+}
+
+#[test]
+fn a_transfer_beside_tcp_ends_and_leaves_it_something() {
+    let Some(_turn) = turn() else { return };
+    let folder = Folder::new();
+    let content: Vec<u8> = (0..1_000_000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
+    let file = folder.file("payload", content);
+    let routers = Routers::new().unwrap();
+    // They leave at least one spine free.
+    let rivals = Rivals { count: Routers::SPINES - 1, control: "cubic", ecn: true };
+    let shares = beside(&routers, spray().get_program().as_ref(), file.as_ref(), &[], &rivals).unwrap();
+    assert!(shares.ours.is_some(), "{}", shares.said);
+    assert!(shares.alone.len() == rivals.count && shares.beside.iter().all(|mbps| *mbps > 0.0), "{shares:?}");
 }

@@ -139,7 +139,8 @@ fn real_network(arguments: &[String]) -> Outcome {
     }
     let guesses = transfers(&spray, "64000000", &rounds, [&guesses(), "healthy,a spine"], MARKED)?;
     let file = sh::root().join("docs/results/real-network.md");
-    let text = format!("{REAL_NETWORK}{table}{UNMARKED}{unmarked}{WRONG_GUESSES}{guesses}");
+    let beside = over_routers("fairness", &spray, &["64000000", &rounds])?;
+    let text = format!("{REAL_NETWORK}{table}{UNMARKED}{unmarked}{BESIDE}{beside}{WRONG_GUESSES}{guesses}");
     std::fs::write(&file, text).map_err(|error| Failure::failed(error.to_string()))?;
     println!("{}", file.display());
     Ok(())
@@ -154,9 +155,16 @@ fn transfers(
     [contenders, conditions]: [&str; 2],
     queue: &str,
 ) -> Result<String, Failure> {
+    over_routers("real_network", spray, &[bytes, rounds, contenders, conditions, queue])
+}
+
+/// Runs an example of `spray-tests` that makes transfers over plain Linux routers; returns what it prints.
+fn over_routers(example: &str, spray: &Path, arguments: &[&str]) -> Result<String, Failure> {
     let mut command = sh::cargo();
-    command.args(["run", "--release", "--package", "spray-tests", "--example", "real_network", "--"]).arg(spray);
-    command.args([bytes, rounds, contenders, conditions, queue]);
+    command
+        .args(["run", "--release", "--package", "spray-tests", "--example", example, "--"])
+        .arg(spray)
+        .args(arguments);
     let mut table = String::new();
     match sh::run_lines(&mut command, |line| table += &format!("{line}\n"))? {
         true => Ok(table),
@@ -179,6 +187,16 @@ const UNMARKED: &str = "
 
 The same routers, which drop what does not fit and mark nothing, by what a queue holds: 2, 4 and 40 ms at a spine's rate. `spray send` takes a packet that was late for a marked one there (CAL-7, CAL-8).
 Of the spines' 800 Mb/s some 770, 597 (a spine at a tenth) and 670 (a silent one) can be had.
+";
+
+const BESIDE: &str = "
+## Beside TCP
+
+64 MB by `spray send` beside eight connections of the kernel's TCP that send all the time, by what queues hold. Of each round: what `spray send` got (`-`:
+unfinished after 60 s); what the eight got together, of what they had before; the least of theirs; Jain's index, where `spray send` counts as four flows, one a
+spine. Half of such a share is some 130 Mb/s for `spray send`, 32 for a connection. TCP that fills queues until they drop starves `spray send`, which backs off from
+marks and from delay that it did not cause: the condition is lost but where TCP takes marks too, or where the queue is deep.
+
 ";
 
 const WRONG_GUESSES: &str = "

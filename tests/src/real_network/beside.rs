@@ -1,0 +1,138 @@
+//! A transfer of `spray send` beside the kernel's TCP, over the same routers: who gets how much.
+#![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use socket2::{Protocol, Socket};
+use spray_testbed::{Routers, RunError};
+
+use super::{Ended, PATIENCE, by_spray, connection};
+
+/// The TCP connections that a transfer meets.
+#[derive(Clone, Copy, Debug)]
+pub struct Rivals<'a> {
+    /// How many.
+    pub count: usize,
+    /// Their congestion control, as the kernel names it.
+    pub control: &'a str,
+    /// They negotiate ECN.
+    pub ecn: bool,
+}
+
+/// What everybody got, in Mb/s of payload.
+#[derive(Clone, Debug, Default)]
+pub struct Shares {
+    /// Each rival before the transfer, together with the others.
+    pub alone: Vec<f64>,
+    /// Each rival during the transfer.
+    pub beside: Vec<f64>,
+    /// The transfer; `None` when it did not end well.
+    pub ours: Option<f64>,
+    /// What `spray send` printed.
+    pub said: String,
+}
+
+impl Shares {
+    /// Jain's index of fairness, from 1 / n to 1: the transfer counts as one flow on each spine, each rival as one.
+    pub fn jain(&self) -> f64 {
+        let own = self.ours.unwrap_or(0.0) / Routers::SPINES as f64;
+        let all = || self.beside.iter().copied().chain([own; Routers::SPINES]);
+        let (sum, squares) = (all().sum::<f64>(), all().map(|share| share * share).sum::<f64>());
+        sum * sum / (all().count() as f64 * squares.max(f64::MIN_POSITIVE))
+    }
+}
+
+/// Rivals share the network before they are measured.
+const SETTLING: Duration = Duration::from_secs(1);
+const ALONE: Duration = Duration::from_secs(2);
+
+/// Transfers the file at `path` beside TCP connections that send all the time.
+///
+/// # Errors
+/// When the routers cannot be changed, a connection is refused, or a program does not start.
+pub fn beside(
+    routers: &Routers,
+    spray: &Path,
+    path: &Path,
+    arguments: &[String],
+    rivals: &Rivals<'_>,
+) -> Result<Shares, RunError> {
+    let failed = |error| RunError::io("a connection of the kernel's", error);
+    routers.heal()?;
+    let ecn = if rivals.ecn { "1" } else { "2" };
+    for side in [0, 1] {
+        routers.run_in(side, || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", ecn))?.map_err(failed)?;
+    }
+    let streams: Vec<[Socket; 2]> = (0..rivals.count)
+        .map(|_| {
+            let ends = connection(routers, Protocol::TCP, Routers::address(1, 0))?;
+            ends[0].set_tcp_congestion(rivals.control.as_bytes()).map_err(failed)?;
+            Ok(ends)
+        })
+        .collect::<Result<_, RunError>>()?;
+    let (end, taken): (_, Vec<AtomicU64>) =
+        (AtomicBool::new(false), streams.iter().map(|_| AtomicU64::new(0)).collect());
+    let count = || -> Vec<u64> { taken.iter().map(|bytes| bytes.load(Relaxed)).collect() };
+    let rates = |before: &[u64], since: Instant| -> Vec<f64> {
+        let seconds = since.elapsed().as_secs_f64();
+        count().iter().zip(before).map(|(now, before)| (now - before) as f64 * 8.0 / seconds / 1e6).collect()
+    };
+    std::thread::scope(|scope| {
+        let ended = Ended(&end);
+        streams.into_iter().zip(&taken).for_each(|(ends, taken)| carry(scope, ends, taken, &end));
+        std::thread::sleep(SETTLING);
+        let (before, since) = (count(), Instant::now());
+        std::thread::sleep(ALONE);
+        let alone = rates(&before, since);
+        let (before, since) = (count(), Instant::now());
+        let done = by_spray(routers, spray, path, arguments);
+        let beside = rates(&before, since);
+        drop(ended);
+        let done = done?;
+        Ok(Shares { alone, beside, ours: done.mbps, said: done.said })
+    })
+}
+
+/// Sends and takes all the time, and counts what arrives, until the end.
+fn carry<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    [mut from, mut to]: [Socket; 2],
+    taken: &'scope AtomicU64,
+    end: &'scope AtomicBool,
+) {
+    const CHUNK: usize = 64 << 10;
+    scope.spawn(move || {
+        let chunk = [0u8; CHUNK];
+        while !end.load(Relaxed) && from.write(&chunk).is_ok() {}
+    });
+    scope.spawn(move || {
+        let mut buffer = [0u8; CHUNK];
+        let begun = Instant::now();
+        while begun.elapsed() < 2 * PATIENCE {
+            match to.read(&mut buffer) {
+                Ok(count @ 1..) => _ = taken.fetch_add(count as u64, Relaxed),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jains_index_is_one_where_all_have_the_same() {
+        let shares = |ours, beside: &[f64]| Shares { ours: Some(ours), beside: beside.to_vec(), ..Shares::default() };
+        assert_eq!(shares(400.0, &[100.0; 4]).jain(), 1.0);
+        // Four have 100, four nothing.
+        assert_eq!(shares(400.0, &[0.0; 4]).jain(), 0.5);
+        assert_eq!(Shares { ours: None, ..shares(0.0, &[100.0; 4]) }.jain(), 0.5);
+    }
+}
