@@ -194,8 +194,9 @@ const BESIDE: &str = "
 
 64 MB by `spray send` beside eight connections of the kernel's TCP that send all the time, by what queues hold. Of each round: what `spray send` got (`-`:
 unfinished after 60 s); what the eight got together, of what they had before; the least of theirs; Jain's index, where `spray send` counts as four flows, one a
-spine. Half of such a share is some 130 Mb/s for `spray send`, 32 for a connection. TCP that fills queues until they drop starves `spray send`, which backs off from
-marks and from delay that it did not cause: the condition is lost but where TCP takes marks too, or where the queue is deep.
+spine. Half of such a share is some 130 Mb/s for `spray send`, 32 for a connection. Hashes may leave the eight without
+one of the four spines: they had some 570 then. TCP that fills queues until they drop starves `spray send`, which backs off from marks and from delay that it
+did not cause: it has little beyond a spine that was left free, and a fair share only where the network marks and TCP takes marks too.
 
 ";
 
