@@ -18,17 +18,18 @@ fn main() {
     let (file, rounds): (_, u32) = (Content::new(bytes.parse().expect(USAGE)), rounds.parse().expect(USAGE));
     let mut routers = Routers::new().unwrap_or_else(|error| panic!("{error}"));
     println!("| | CUBIC | CUBIC with ECN | BBR |\n|---|---|---|---|");
-    for (name, bytes, mark_bytes) in [
-        ("marked", 250_000, Some(60_000)),
-        ("50 kB", 50_000, None),
-        ("100 kB", 100_000, None),
-        ("1 MB", 1_000_000, None),
+    let unmarked = |bytes| RouterQueue { bytes, mark_bytes: None };
+    for (name, queue) in [
+        ("marked", RouterQueue::MARKED),
+        ("50 kB", unmarked(50_000)),
+        ("100 kB", unmarked(100_000)),
+        ("1 MB", unmarked(1_000_000)),
     ] {
-        routers.set_queue(RouterQueue { bytes, mark_bytes }).unwrap_or_else(|error| panic!("{error}"));
+        routers.set_queue(queue).unwrap_or_else(|error| panic!("{error}"));
         let cells = [("cubic", false), ("cubic", true), ("bbr", false)].map(|(control, ecn)| {
             let rivals = Rivals { count: COUNT, control, ecn };
             let round = |_| {
-                let shares = beside(&routers, Path::new(spray), &file.0, &[], &rivals);
+                let shares = beside(&routers, Path::new(spray), file.path(), &rivals);
                 cell(name, &rivals, &shares.unwrap_or_else(|error| panic!("{error}")))
             };
             (0..rounds).map(round).collect::<Vec<_>>().join("; ")

@@ -26,7 +26,7 @@ fn main() {
     for _ in 0..rounds {
         for (column, condition) in conditions.iter().enumerate() {
             for (row, name) in contenders.iter().enumerate() {
-                let done = transfer(&routers, Path::new(spray), &file.0, &contender(name), *condition);
+                let done = transfer(&routers, Path::new(spray), file.path(), &contender(name), *condition);
                 let done = done.unwrap_or_else(|error| panic!("{error}"));
                 eprintln!("{name}, {}: {:?} Mb/s\n{}", condition.name(), done.mbps, done.said);
                 table[row][column].push(done.mbps.map_or("-".into(), |mbps| format!("{mbps:.0}")));

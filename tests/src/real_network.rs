@@ -118,7 +118,7 @@ pub fn transfer(
     result
 }
 
-/// Tells other threads when it is dropped, also by a panic, which would else wait for them.
+/// Sets the flag that other threads wait for when it is dropped. A panic drops it too, and so does not wait for them for ever.
 struct Ended<'a>(&'a AtomicBool);
 
 impl Drop for Ended<'_> {

@@ -7,6 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use spray_test_support::{Folder, text};
 use spray_testbed::{Pair, Routers};
+use spray_tests::content::Content;
 use spray_tests::real_network::{Condition, Contender, Transfer, transfer};
 use spray_tests::running::{Running, wait_until};
 use spray_tests::{spray, turn};
@@ -17,14 +18,12 @@ use crate::metrics::{get, value};
 #[test]
 fn a_sprayed_connection_uses_all_queues_and_loses_nothing() {
     let Some(_turn) = turn() else { return };
-    let folder = Folder::new();
-    let content: Vec<u8> = (0..1_000_000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
-    let file = folder.file("payload", content);
+    let file = Content::new(4_000_000);
     let routers = Routers::with_queues(2).unwrap();
     let command = spray();
     let by = |arguments: &[&str]| -> Transfer {
         let contender = Contender::Spray(arguments.iter().map(ToString::to_string).collect());
-        transfer(&routers, command.get_program().as_ref(), file.as_ref(), &contender, Condition::Healthy).unwrap()
+        transfer(&routers, command.get_program().as_ref(), file.path(), &contender, Condition::Healthy).unwrap()
     };
     for balancer in ["ecmp", "ops", "reps-plus"] {
         for round in 0..2 {

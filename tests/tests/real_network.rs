@@ -1,16 +1,14 @@
 //! Transfers over plain Linux routers, in short: they end well under every condition that `cargo xtask real-network` measures.
 
-use spray_test_support::Folder;
 use spray_testbed::Routers;
+use spray_tests::content::Content;
 use spray_tests::real_network::{Condition, Contender, Rivals, beside, transfer};
 use spray_tests::{spray, turn};
 
 #[test]
 fn transfers_over_plain_routers_end_well() {
     let Some(_turn) = turn() else { return };
-    let folder = Folder::new();
-    let content: Vec<u8> = (0..1_000_000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
-    let file = folder.file("payload", content);
+    let file = Content::new(4_000_000);
     let routers = Routers::new().unwrap();
     let by = |balancer: &str| Contender::Spray(vec![format!("--balancer={balancer}")]);
     for (balancer, condition) in [
@@ -23,12 +21,12 @@ fn transfers_over_plain_routers_end_well() {
         ("reps-plus", Condition::Jitter),
     ] {
         let command = spray();
-        let done = transfer(&routers, command.get_program().as_ref(), file.as_ref(), &by(balancer), condition).unwrap();
+        let done = transfer(&routers, command.get_program().as_ref(), file.path(), &by(balancer), condition).unwrap();
         assert!(done.mbps.is_some(), "{balancer}, {}: {}", condition.name(), done.said);
     }
     for contender in [Contender::Tcp, Contender::Mptcp] {
         let command = spray();
-        let done = transfer(&routers, command.get_program().as_ref(), file.as_ref(), &contender, Condition::Healthy);
+        let done = transfer(&routers, command.get_program().as_ref(), file.path(), &contender, Condition::Healthy);
         assert!(done.unwrap().mbps.is_some(), "{contender:?}");
     }
 }
@@ -36,13 +34,11 @@ fn transfers_over_plain_routers_end_well() {
 #[test]
 fn a_transfer_beside_tcp_ends_and_leaves_it_something() {
     let Some(_turn) = turn() else { return };
-    let folder = Folder::new();
-    let content: Vec<u8> = (0..1_000_000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_be_bytes()).collect();
-    let file = folder.file("payload", content);
+    let file = Content::new(4_000_000);
     let routers = Routers::new().unwrap();
     // They leave at least one spine free.
     let rivals = Rivals { count: Routers::SPINES - 1, control: "cubic", ecn: true };
-    let shares = beside(&routers, spray().get_program().as_ref(), file.as_ref(), &[], &rivals).unwrap();
+    let shares = beside(&routers, spray().get_program().as_ref(), file.path(), &rivals).unwrap();
     assert!(shares.ours.is_some(), "{}", shares.said);
     assert!(shares.alone.len() == rivals.count && shares.beside.iter().all(|mbps| *mbps > 0.0), "{shares:?}");
 }

@@ -138,8 +138,8 @@ fn real_network(arguments: &[String]) -> Outcome {
         unmarked += &format!("\n{name}:\n\n{table}");
     }
     let guesses = transfers(&spray, "64000000", &rounds, [&guesses(), "healthy,a spine"], MARKED)?;
-    let file = sh::root().join("docs/results/real-network.md");
     let beside = over_routers("fairness", &spray, &["64000000", &rounds])?;
+    let file = sh::root().join("docs/results/real-network.md");
     let text = format!("{REAL_NETWORK}{table}{UNMARKED}{unmarked}{BESIDE}{beside}{WRONG_GUESSES}{guesses}");
     std::fs::write(&file, text).map_err(|error| Failure::failed(error.to_string()))?;
     println!("{}", file.display());
@@ -192,11 +192,13 @@ Of the spines' 800 Mb/s some 770, 597 (a spine at a tenth) and 670 (a silent one
 const BESIDE: &str = "
 ## Beside TCP
 
-64 MB by `spray send` beside eight connections of the kernel's TCP that send all the time, by what queues hold. Of each round: what `spray send` got (`-`:
-unfinished after 60 s); what the eight got together, of what they had before; the least of theirs; Jain's index, where `spray send` counts as four flows, one a
-spine. Half of such a share is some 130 Mb/s for `spray send`, 32 for a connection. Hashes may leave the eight without
-one of the four spines: they had some 570 then. TCP that fills queues until they drop starves `spray send`, which backs off from marks and from delay that it
-did not cause: it has little beyond a spine that was left free, and a fair share only where the network marks and TCP takes marks too.
+`spray send` transfers 64 MB beside eight connections of the kernel's TCP that send all the time. Rows are what a queue holds. A cell has of each round: the
+goodput of `spray send` (`-`: unfinished after 60 s); the sum of the eight, and that sum before the transfer; the slowest of the eight; Jain's index, with
+`spray send` as four flows, one a spine. The eight are measured from the start of `spray recv` on, so that the goodputs add up to a little too much. Half of a
+fair share is 130 Mb/s for `spray send` and 32 for a connection. Where the eight had some 570 before, their hashes left one of the four spines free.
+
+`spray send` backs off from marks and from delay, whoever causes them. TCP that fills queues until they drop therefore starves it: beyond a free spine it has
+little. It has a fair share only where the network marks and TCP takes marks too.
 
 ";
 

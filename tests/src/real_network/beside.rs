@@ -1,7 +1,7 @@
 //! A transfer of `spray send` beside the kernel's TCP, over the same routers: who gets how much.
 #![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use socket2::{Protocol, Socket};
 use spray_testbed::{Routers, RunError};
 
-use super::{Ended, PATIENCE, by_spray, connection};
+use super::{Ended, by_spray, connection};
 
 /// The TCP connections that a transfer meets.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub struct Rivals<'a> {
 pub struct Shares {
     /// Each rival before the transfer, together with the others.
     pub alone: Vec<f64>,
-    /// Each rival during the transfer.
+    /// Each rival from the start of `spray recv` to the end of the transfer.
     pub beside: Vec<f64>,
     /// The transfer; `None` when it did not end well.
     pub ours: Option<f64>,
@@ -55,15 +55,10 @@ const ALONE: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// When the routers cannot be changed, a connection is refused, or a program does not start.
-pub fn beside(
-    routers: &Routers,
-    spray: &Path,
-    path: &Path,
-    arguments: &[String],
-    rivals: &Rivals<'_>,
-) -> Result<Shares, RunError> {
+pub fn beside(routers: &Routers, spray: &Path, path: &Path, rivals: &Rivals<'_>) -> Result<Shares, RunError> {
     let failed = |error| RunError::io("a connection of the kernel's", error);
     routers.heal()?;
+    // 2 is the kernel's default: it takes ECN where the other side asks for it.
     let ecn = if rivals.ecn { "1" } else { "2" };
     for side in [0, 1] {
         routers.run_in(side, || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", ecn))?.map_err(failed)?;
@@ -90,7 +85,7 @@ pub fn beside(
         std::thread::sleep(ALONE);
         let alone = rates(&before, since);
         let (before, since) = (count(), Instant::now());
-        let done = by_spray(routers, spray, path, arguments);
+        let done = by_spray(routers, spray, path, &[]);
         let beside = rates(&before, since);
         drop(ended);
         let done = done?;
@@ -98,7 +93,7 @@ pub fn beside(
     })
 }
 
-/// Sends and takes all the time, and counts what arrives, until the end.
+/// Sends all the time until the end, and counts what arrives.
 fn carry<'scope>(
     scope: &'scope Scope<'scope, '_>,
     [mut from, mut to]: [Socket; 2],
@@ -112,13 +107,8 @@ fn carry<'scope>(
     });
     scope.spawn(move || {
         let mut buffer = [0u8; CHUNK];
-        let begun = Instant::now();
-        while begun.elapsed() < 2 * PATIENCE {
-            match to.read(&mut buffer) {
-                Ok(count @ 1..) => _ = taken.fetch_add(count as u64, Relaxed),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                _ => break,
-            }
+        while let Ok(count @ 1..) = to.read(&mut buffer) {
+            taken.fetch_add(count as u64, Relaxed);
         }
     });
 }

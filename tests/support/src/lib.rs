@@ -61,6 +61,7 @@ pub fn text(bytes: &[u8]) -> String {
 }
 
 /// A new folder for the calling test, removed when dropped.
+#[derive(Debug)]
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
