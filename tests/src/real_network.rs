@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use spray_testbed::{Routers, RunError};
 
-pub use self::beside::{Rivals, Shares, beside};
+pub use self::beside::{Guest, Rivals, Shares, beside};
 use crate::running::Running;
 
 /// What happens to the routers during a transfer.
@@ -105,7 +105,7 @@ pub fn transfer(
         let ended = Ended(&end);
         let watch = scope.spawn(|| at_half(routers, bytes, condition, &end));
         let result = match contender {
-            Contender::Spray(arguments) => by_spray(routers, spray, path, arguments),
+            Contender::Spray(arguments) => by_spray(routers, spray, path, arguments, || ()),
             Contender::Tunnel(arguments) => by_tunnel(routers, spray, bytes, arguments),
             Contender::Tcp => by_kernel(routers, bytes, Protocol::TCP, Routers::address(1, 0)),
             Contender::Mptcp => by_kernel(routers, bytes, Protocol::MPTCP, Routers::address(1, 0)),
@@ -144,7 +144,14 @@ fn at_half(routers: &Routers, bytes: u64, condition: Condition, end: &AtomicBool
     Ok(())
 }
 
-fn by_spray(routers: &Routers, spray: &Path, file: &Path, arguments: &[String]) -> Result<Transfer, RunError> {
+/// `begins` is called when the receiver listens and the sender is about to start.
+fn by_spray(
+    routers: &Routers,
+    spray: &Path,
+    file: &Path,
+    arguments: &[String],
+    begins: impl FnOnce(),
+) -> Result<Transfer, RunError> {
     let failed = |error| RunError::io("running spray", error);
     let out = Out::new().map_err(failed)?;
     let receive = || {
@@ -161,6 +168,7 @@ fn by_spray(routers: &Routers, spray: &Path, file: &Path, arguments: &[String]) 
         command.arg(Routers::address(1, 0).to_string()).args(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
     };
+    begins();
     let mut sender = Running(routers.run_in(0, send)?.map_err(failed)?);
     let begun = Instant::now();
     while sender.0.try_wait().map_err(failed)?.is_none() && begun.elapsed() < PATIENCE {

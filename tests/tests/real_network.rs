@@ -2,7 +2,7 @@
 
 use spray_testbed::Routers;
 use spray_tests::content::Content;
-use spray_tests::real_network::{Condition, Contender, Rivals, beside, transfer};
+use spray_tests::real_network::{Condition, Contender, Guest, Rivals, beside, transfer};
 use spray_tests::{spray, turn};
 
 #[test]
@@ -36,9 +36,8 @@ fn a_transfer_beside_tcp_ends_and_leaves_it_something() {
     let Some(_turn) = turn() else { return };
     let file = Content::new(4_000_000);
     let routers = Routers::new().unwrap();
-    // They leave at least one spine free.
-    let rivals = Rivals { count: Routers::SPINES - 1, control: "cubic", ecn: true };
-    let shares = beside(&routers, spray().get_program().as_ref(), file.path(), &rivals).unwrap();
+    let rivals = Rivals { each: 1, control: "cubic", ecn: true };
+    let shares = beside(&routers, Guest::Spray(spray().get_program().as_ref()), file.path(), &rivals).unwrap();
     assert!(shares.ours.is_some(), "{}", shares.said);
-    assert!(shares.alone.len() == rivals.count && shares.beside.iter().all(|mbps| *mbps > 0.0), "{shares:?}");
+    assert!(shares.alone.len() == Routers::SPINES && shares.beside.iter().all(|mbps| *mbps > 0.0), "{shares:?}");
 }

@@ -198,6 +198,15 @@ impl Routers {
         })
     }
 
+    /// Sends all packets to one of the receiving host's addresses through one spine, for as long as these routers stand.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn pin(&self, number: u8, spine: usize) -> Result<(), RunError> {
+        let route = format!("ip route replace {}/32 via 10.10.{spine}.2", Self::address(1, number));
+        run_in(&self.leaves[0], &route)
+    }
+
     /// Switches the rate of every spine toward the receiver between a half and one and a half of [`Routers::RATE_BPS`] until the
     /// returned value is dropped. Each spine switches every 12 ms, one after the other. So paths differ in delay, and the mean
     /// rate stays.

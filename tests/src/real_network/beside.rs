@@ -2,22 +2,32 @@
 #![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
 
 use std::io::{Read, Write};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::thread::Scope;
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use socket2::{Protocol, Socket};
 use spray_testbed::{Routers, RunError};
 
-use super::{Ended, by_spray, connection};
+use super::{Ended, Transfer, by_kernel, by_spray, connection};
+
+/// Who transfers beside them.
+#[derive(Clone, Copy, Debug)]
+pub enum Guest<'a> {
+    /// `spray send`, the command at this path.
+    Spray(&'a Path),
+    /// In its place, one connection of the kernel's TCP over each spine, with the kernel's default of congestion control.
+    Tcp,
+}
 
 /// The TCP connections that a transfer meets.
 #[derive(Clone, Copy, Debug)]
 pub struct Rivals<'a> {
-    /// How many.
-    pub count: usize,
+    /// How many go over each spine.
+    pub each: usize,
     /// Their congestion control, as the kernel names it.
     pub control: &'a str,
     /// They negotiate ECN.
@@ -29,11 +39,11 @@ pub struct Rivals<'a> {
 pub struct Shares {
     /// Each rival before the transfer, together with the others.
     pub alone: Vec<f64>,
-    /// Each rival from the start of `spray recv` to the end of the transfer.
+    /// Each rival during the transfer.
     pub beside: Vec<f64>,
     /// The transfer; `None` when it did not end well.
     pub ours: Option<f64>,
-    /// What `spray send` printed.
+    /// What the guest printed.
     pub said: String,
 }
 
@@ -51,11 +61,18 @@ impl Shares {
 const SETTLING: Duration = Duration::from_secs(1);
 const ALONE: Duration = Duration::from_secs(2);
 
+/// The address of the receiving host whose packets go over a spine.
+fn over(routers: &Routers, spine: usize) -> Result<Ipv4Addr, RunError> {
+    let number = 1 + spine as u8;
+    routers.pin(number, spine)?;
+    Ok(Routers::address(1, number))
+}
+
 /// Transfers the file at `path` beside TCP connections that send all the time.
 ///
 /// # Errors
 /// When the routers cannot be changed, a connection is refused, or a program does not start.
-pub fn beside(routers: &Routers, spray: &Path, path: &Path, rivals: &Rivals<'_>) -> Result<Shares, RunError> {
+pub fn beside(routers: &Routers, guest: Guest<'_>, path: &Path, rivals: &Rivals<'_>) -> Result<Shares, RunError> {
     let failed = |error| RunError::io("a connection of the kernel's", error);
     routers.heal()?;
     // 2 is the kernel's default: it takes ECN where the other side asks for it.
@@ -63,9 +80,10 @@ pub fn beside(routers: &Routers, spray: &Path, path: &Path, rivals: &Rivals<'_>)
     for side in [0, 1] {
         routers.run_in(side, || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", ecn))?.map_err(failed)?;
     }
-    let streams: Vec<[Socket; 2]> = (0..rivals.count)
-        .map(|_| {
-            let ends = connection(routers, Protocol::TCP, Routers::address(1, 0))?;
+    let to: Vec<_> = (0..Routers::SPINES).map(|spine| over(routers, spine)).collect::<Result<_, _>>()?;
+    let streams: Vec<[Socket; 2]> = (0..rivals.each * to.len())
+        .map(|number| {
+            let ends = connection(routers, Protocol::TCP, to[number % to.len()])?;
             ends[0].set_tcp_congestion(rivals.control.as_bytes()).map_err(failed)?;
             Ok(ends)
         })
@@ -84,12 +102,29 @@ pub fn beside(routers: &Routers, spray: &Path, path: &Path, rivals: &Rivals<'_>)
         let (before, since) = (count(), Instant::now());
         std::thread::sleep(ALONE);
         let alone = rates(&before, since);
-        let (before, since) = (count(), Instant::now());
-        let done = by_spray(routers, spray, path, &[]);
+        let (mut before, mut since) = (count(), Instant::now());
+        let done = match guest {
+            Guest::Spray(spray) => by_spray(routers, spray, path, &[], || (before, since) = (count(), Instant::now())),
+            Guest::Tcp => by_connections(routers, path, &to),
+        };
         let beside = rates(&before, since);
         drop(ended);
         let done = done?;
         Ok(Shares { alone, beside, ours: done.mbps, said: done.said })
+    })
+}
+
+/// Transfers as many bytes as the file at `path` has, in equal parts to each of these addresses.
+fn by_connections(routers: &Routers, path: &Path, to: &[Ipv4Addr]) -> Result<Transfer, RunError> {
+    let bytes = std::fs::metadata(path).map_err(|error| RunError::io("reading the file", error))?.len();
+    let part = bytes / to.len() as u64;
+    std::thread::scope(|scope| {
+        let one = |to| scope.spawn(move || by_kernel(routers, part, Protocol::TCP, to));
+        let parts: Vec<_> = to.iter().map(|to| one(*to)).collect();
+        let join = |part: ScopedJoinHandle<'_, _>| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let done: Vec<Transfer> = parts.into_iter().map(join).collect::<Result<_, _>>()?;
+        let mbps = done.iter().map(|part| part.mbps).sum::<Option<f64>>();
+        Ok(Transfer { mbps, said: format!("{done:?}") })
     })
 }
 

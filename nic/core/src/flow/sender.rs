@@ -17,6 +17,7 @@ mod probing;
 mod recovery;
 mod retry;
 mod right_queue;
+mod rivals;
 mod sections;
 mod stats;
 mod timers;

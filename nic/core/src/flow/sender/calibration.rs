@@ -2,6 +2,7 @@
 //! Clauses (CAL-n) are in `docs/specs/calibration.md`.
 
 use super::lateness::{Lateness, smoothed};
+use super::rivals::{Outcome, Rivals};
 use crate::Time;
 use crate::feedback::AckInfo;
 use crate::flow::{FIRST_PACKETS, FlowConfig};
@@ -18,12 +19,15 @@ pub(super) struct Calibration {
     /// Least round-trip times of the present epoch and of the one before; `u64::MAX` where there was none.
     least_ps: [u64; 2],
     epoch_start: Time,
+    /// Smoothed round-trip time of all acknowledgements; 0 before the first.
+    usual_ps: u64,
     /// Smoothed round-trip time of acknowledgements without a mark; 0 before the first.
     calm_ps: u64,
     pub(super) rtts: RttHistogram,
     /// The network has marked a packet, or one was late where it does not mark.
     marks: bool,
     lateness: Lateness,
+    rivals: Rivals,
     round: Round,
     /// Wire bytes that the best of the latest rounds delivered in one base round-trip time.
     best_bytes: u64,
@@ -37,6 +41,8 @@ pub(super) struct Calibration {
 struct Round {
     start: Time,
     bytes: u64,
+    packets: u32,
+    marked_packets: u32,
     /// A packet took long.
     is_late: bool,
 }
@@ -58,10 +64,12 @@ impl Calibration {
             reuses,
             least_ps: [u64::MAX; 2],
             epoch_start: Time::ZERO,
+            usual_ps: 0,
             calm_ps: 0,
             rtts: RttHistogram::default(),
             marks: false,
             lateness: Lateness::new(),
+            rivals: Rivals::new(),
             round: Round::default(),
             best_bytes: 0,
             phase: Phase::Starting(0),
@@ -85,8 +93,14 @@ impl Calibration {
             if ack.marked || ack.marked_packets > 0 {
                 self.lateness.end();
             }
-            let least_ps = self.least_ps[0].min(self.least_ps[1]).min(ack.rtt_ps);
-            ack.marked |= self.lateness.is_late(now, ack.rtt_ps, ack.packets, least_ps);
+            let least_ps = self.least_ps().min(ack.rtt_ps);
+            self.usual_ps = smoothed(self.usual_ps, ack.rtt_ps);
+            if !self.rivals.govern() {
+                self.lateness.on_ack(now, ack.packets, self.usual_ps, least_ps);
+            }
+            if self.lateness.is_late(ack.rtt_ps, least_ps) {
+                (ack.marked, ack.marked_packets) = (true, ack.packets);
+            }
             self.on_ack(now, path, ack, smoothed_ps);
         }
         reports && core::mem::take(&mut self.is_due)
@@ -95,10 +109,26 @@ impl Calibration {
     /// A packet was lost, and the path takes no more than this. `trimmed`: a switch has told.
     //= docs/specs/calibration.md#CAL-3 the start
     #[inline]
-    pub(super) fn on_loss(&mut self, trimmed: bool) {
+    pub(super) fn on_loss(&mut self, now: Time, smoothed_ps: u64, trimmed: bool) {
         self.phase = Phase::Steady;
-        if !trimmed {
+        self.rivals.on_loss(now, smoothed_ps);
+        if !trimmed && !self.rivals.govern() {
             self.lateness.on_loss();
+        }
+    }
+
+    /// Whether losses govern in place of marks.
+    pub(super) fn losses_govern(&self) -> bool {
+        self.rivals.govern()
+    }
+
+    /// What congestion control takes for the marks of an acknowledgement: whether it is marked, and how many of its packets.
+    #[inline]
+    pub(super) fn signs(&self, now: Time, ack: &AckInfo) -> (bool, u16) {
+        match self.rivals.govern() {
+            false => (ack.marked, ack.marked_packets),
+            true if self.rivals.marks(now) => (true, ack.packets),
+            true => (false, 0),
         }
     }
 
@@ -112,9 +142,13 @@ impl Calibration {
     fn on_ack(&mut self, now: Time, path: &mut Path, ack: &AckInfo, smoothed_ps: u64) {
         self.take_rtt(now, ack);
         self.round.is_late |= ack.rtt_ps >= self.base_rtt_ps().saturating_mul(LATE_RTTS);
+        self.round.packets += u32::from(ack.packets);
         if ack.marked || ack.marked_packets > 0 {
+            self.round.marked_packets += u32::from(ack.marked_packets.max(1));
             self.marks = true;
-            self.phase = Phase::Steady;
+            if !self.rivals.govern() {
+                self.phase = Phase::Steady;
+            }
         }
         if now.since(self.round.start) >= smoothed_ps.max(1) {
             self.end_round(now, path);
@@ -135,9 +169,14 @@ impl Calibration {
         }
     }
 
+    /// The least round-trip time; [`u64::MAX`] before the first.
+    fn least_ps(&self) -> u64 {
+        self.least_ps[0].min(self.least_ps[1])
+    }
+
     /// The round-trip time without queues, as far as it is known.
     fn base_rtt_ps(&self) -> u64 {
-        let least_ps = self.least_ps[0].min(self.least_ps[1]);
+        let least_ps = self.least_ps();
         if self.marks && self.calm_ps > 0 { self.calm_ps.max(least_ps) } else { least_ps }
     }
 
@@ -146,11 +185,21 @@ impl Calibration {
     #[inline(never)]
     fn end_round(&mut self, now: Time, path: &mut Path) {
         let next = Round { start: now, ..Round::default() };
-        let Round { start, bytes, is_late } = core::mem::replace(&mut self.round, next);
+        let Round { start, bytes, packets, marked_packets, is_late } = core::mem::replace(&mut self.round, next);
         let base_rtt_ps = self.base_rtt_ps();
         if start == Time::ZERO {
             // The first acknowledgement takes the place of the guess, however near that was: the path takes the first window.
             return self.settle(path, base_rtt_ps, FIRST_PACKETS as u32);
+        }
+        //= docs/specs/calibration.md#CAL-9 queues that others fill
+        let (delay_ps, late) = (self.usual_ps.saturating_sub(self.least_ps()), self.lateness.marks());
+        let outcome = Outcome { packets, marked: marked_packets, bytes, delay_ps, late };
+        if let Some(begins) = self.rivals.on_round(&outcome) {
+            self.lateness.give_up(now);
+            path.initial_window_bytes = begins.window_bytes.min(path.max_window_bytes);
+            self.phase = Phase::Starting(if begins.anew { 0 } else { IDLE_ROUNDS });
+            self.is_due = true;
+            return;
         }
         let elapsed_ps = u128::from(now.since(start).max(1));
         let bytes_per_rtt = (u128::from(bytes) * u128::from(base_rtt_ps) / elapsed_ps).min(u128::from(u64::MAX)) as u64;

@@ -8,8 +8,6 @@ use crate::Time;
 pub(super) struct Lateness {
     /// Time beyond the least round-trip time from which a packet is late; [`u64::MAX`] where the network marks.
     limit_ps: u64,
-    /// Smoothed round-trip time of all packets; 0 before the first.
-    usual_ps: u64,
     span: Span,
     state: State,
 }
@@ -36,9 +34,10 @@ enum State {
 /// A lower limit is tried.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
-    /// The limit before, and what was lost of a span.
+    /// The limit before, what was lost of a span, and how long that took.
     limit_ps: u64,
     before: u32,
+    before_ps: u64,
     /// Spans of the trial, and what was lost in them; in the first of them queues settle, and nothing counts.
     spans: u8,
     lost: u32,
@@ -48,7 +47,6 @@ impl Lateness {
     pub(super) const fn new() -> Self {
         Self {
             limit_ps: LONGEST_PS,
-            usual_ps: 0,
             span: Span { begun: Time::ZERO, delivered: 0, lost: 0 },
             state: State::Watching(0),
         }
@@ -59,55 +57,81 @@ impl Lateness {
         self.limit_ps = u64::MAX;
     }
 
+    /// Whether packets are marked by what they take: the network does not mark.
+    pub(super) fn marks(&self) -> bool {
+        self.limit_ps != u64::MAX
+    }
+
     /// A packet was lost, and nothing but its absence tells of it.
     #[inline]
     pub(super) fn on_loss(&mut self) {
         self.span.lost += 1;
     }
 
-    /// Takes the round-trip time of an acknowledgement for so many packets, and the least one. Returns whether it is late.
+    /// Whether a packet is late that took so long; `least_ps` is the least that one took.
     //= docs/specs/calibration.md#CAL-7 networks that do not mark
     #[inline]
-    pub(super) fn is_late(&mut self, now: Time, rtt_ps: u64, packets: u16, least_ps: u64) -> bool {
-        if self.limit_ps == u64::MAX {
-            return false;
-        }
-        self.usual_ps = smoothed(self.usual_ps, rtt_ps);
-        self.span.delivered += u32::from(packets);
-        if self.span.delivered >= SPAN_PACKETS && now.since(self.span.begun) >= 2 * self.usual_ps {
-            self.end_span(now, self.usual_ps.saturating_sub(least_ps), least_ps / 4);
-        }
+    pub(super) fn is_late(&self, rtt_ps: u64, least_ps: u64) -> bool {
         rtt_ps.saturating_sub(least_ps) > self.limit_ps
+    }
+
+    /// So many packets were acknowledged. `usual_ps` is the smoothed round-trip time, `least_ps` the least.
+    #[inline]
+    pub(super) fn on_ack(&mut self, now: Time, packets: u16, usual_ps: u64, least_ps: u64) {
+        if !self.marks() {
+            return;
+        }
+        self.span.delivered += u32::from(packets);
+        let span_ps = now.since(self.span.begun);
+        if self.span.delivered >= SPAN_PACKETS && span_ps >= 2 * usual_ps || self.starves(span_ps) {
+            self.end_span(now, usual_ps.saturating_sub(least_ps), least_ps / 4);
+        }
+    }
+
+    /// The queues are others': no lower limit prevents losses.
+    #[cold]
+    pub(super) fn give_up(&mut self, now: Time) {
+        if let State::Trying(trial) = self.state {
+            self.limit_ps = trial.limit_ps;
+        }
+        (self.state, self.span) = (State::Watching(PATIENCE), Span { begun: now, ..Span::default() });
+    }
+
+    /// Whether a span of a trial takes far longer than the one before the trial.
+    #[inline]
+    fn starves(&self, span_ps: u64) -> bool {
+        matches!(self.state, State::Trying(trial) if span_ps / SLOWER > trial.before_ps)
     }
 
     /// Learns from what the span has lost. `delay_ps` is what packets take beyond the least; the limit is never below `floor_ps`.
     //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
     #[cold]
     fn end_span(&mut self, now: Time, delay_ps: u64, floor_ps: u64) {
-        let Span { delivered, lost, .. } = core::mem::replace(&mut self.span, Span { begun: now, ..Span::default() });
+        let Span { begun, delivered, lost } =
+            core::mem::replace(&mut self.span, Span { begun: now, ..Span::default() });
+        let delivered = u64::from(delivered.max(1));
         // Of as many packets.
-        let lost = (u64::from(lost) * u64::from(SPAN_PACKETS) / u64::from(delivered.max(1))) as u32;
+        let span_ps = (u128::from(now.since(begun)) * u128::from(SPAN_PACKETS) / u128::from(delivered)) as u64;
+        let lost = (u64::from(lost) * u64::from(SPAN_PACKETS) / delivered) as u32;
         self.state = match self.state {
             State::Watching(0) if lost >= MANY => {
                 let before = self.limit_ps;
                 self.limit_ps = (before.min(delay_ps) / 2).max(floor_ps);
-                State::Trying(Trial { limit_ps: before, before: lost, spans: 0, lost: 0 })
+                State::Trying(Trial { limit_ps: before, before: lost, before_ps: span_ps, spans: 0, lost: 0 })
             }
             State::Watching(spans) => {
                 self.limit_ps = (self.limit_ps + self.limit_ps / GROWTH).min(LONGEST_PS);
                 State::Watching(spans.saturating_sub(1))
             }
-            State::Trying(trial @ Trial { spans: 0, .. }) => State::Trying(Trial { spans: 1, ..trial }),
-            State::Trying(trial) if trial.spans < TRIAL_SPANS => {
-                State::Trying(Trial { spans: trial.spans + 1, lost: trial.lost + lost, ..trial })
+            State::Trying(trial) if span_ps / SLOWER <= trial.before_ps => {
+                let lost = if trial.spans == 0 { 0 } else { trial.lost + lost };
+                match trial.spans {
+                    ..TRIAL_SPANS => State::Trying(Trial { spans: trial.spans + 1, lost, ..trial }),
+                    _ if lost <= trial.before * u32::from(TRIAL_SPANS) / 2 => State::Watching(0),
+                    _ => return self.give_up(now),
+                }
             }
-            State::Trying(trial) if trial.lost + lost <= trial.before * u32::from(TRIAL_SPANS) / 2 => {
-                State::Watching(0)
-            }
-            State::Trying(trial) => {
-                self.limit_ps = trial.limit_ps;
-                State::Watching(PATIENCE)
-            }
+            State::Trying(_) => return self.give_up(now),
         };
     }
 }
@@ -127,6 +151,8 @@ const SPAN_PACKETS: u32 = 512;
 const MANY: u32 = 4;
 /// Spans in which a lower limit is tried, behind one in which queues settle.
 const TRIAL_SPANS: u8 = 4;
+/// A lower limit that makes spans longer than so many times what they took is none: the queue is filled by others.
+const SLOWER: u64 = 2;
 /// The limit grows by one part in so many with every span.
 const GROWTH: u64 = 64;
 /// Spans after one in which a lower limit has prevented no losses, until it is tried again.
@@ -146,14 +172,16 @@ mod tests {
     /// so many packets, the share that was lost of the last half, and the longest queue of that.
     fn sender(depth_ps: u64, random: u32, packets: u32) -> (Lateness, f64, u64) {
         let (mut lateness, mut rng): (_, Rng) = (Lateness::new(), stream(1, 1));
-        let (mut queue_ps, mut lost, mut longest_ps) = (0, 0, 0);
+        let (mut queue_ps, mut usual_ps, mut lost, mut longest_ps) = (0, 0, 0, 0);
         for number in 0..packets {
             let is_full = queue_ps > depth_ps;
             let is_lost = is_full || (random > 0 && rng.next_u32() % random == 0);
             if is_lost {
                 lateness.on_loss();
             }
-            let late = lateness.is_late(at(u64::from(number) * 10 * US), LEAST_PS + queue_ps, 1, LEAST_PS);
+            usual_ps = smoothed(usual_ps, LEAST_PS + queue_ps);
+            lateness.on_ack(at(u64::from(number) * 10 * US), 1, usual_ps, LEAST_PS);
+            let late = lateness.is_late(LEAST_PS + queue_ps, LEAST_PS);
             queue_ps = if late || is_full { queue_ps * 7 / 8 } else { queue_ps + 10 * US };
             if number > packets / 2 {
                 lost += u32::from(is_lost);
@@ -167,13 +195,35 @@ mod tests {
     fn a_long_queue_is_late_at_five_milliseconds_and_none_where_marks_come() {
         //= docs/specs/calibration.md#CAL-7 networks that do not mark
         let mut lateness = Lateness::new();
-        let mut late = |delay_us: u64| lateness.is_late(at(US), LEAST_PS + delay_us * US, 1, LEAST_PS);
-        assert!(!late(5_000) && late(5_001));
+        let late = |lateness: &Lateness, delay_us: u64| lateness.is_late(LEAST_PS + delay_us * US, LEAST_PS);
+        assert!(!late(&lateness, 5_000) && late(&lateness, 5_001));
         lateness.end();
-        assert!(!lateness.is_late(at(US), LEAST_PS + 1_000_000 * US, 1, LEAST_PS));
+        assert!(!late(&lateness, 1_000_000));
         let (_, lost, longest_ps) = sender(40_000 * US, 0, 100_000);
         assert_eq!(lost, 0.0);
         assert!((4_000 * US..5_100 * US).contains(&longest_ps), "{longest_ps}");
+    }
+
+    #[test]
+    fn a_lower_limit_that_starves_is_given_up() {
+        //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+        let mut lateness = Lateness::new();
+        let mut now_us = 0;
+        // Others keep the queue at 3 ms: who takes that for late gets a tenth, and loses less.
+        let mut spans = |lateness: &mut Lateness, packets: u64| {
+            (0..packets).for_each(|number| {
+                let is_late = lateness.is_late(LEAST_PS + 3_000 * US, LEAST_PS);
+                now_us += if is_late { 200 } else { 20 };
+                if number % if is_late { 500 } else { 50 } == 0 {
+                    lateness.on_loss();
+                }
+                lateness.on_ack(at(now_us * US), 1, LEAST_PS + 3_000 * US, LEAST_PS);
+            })
+        };
+        spans(&mut lateness, 600);
+        assert_eq!(lateness.limit_ps, 1_500 * US);
+        spans(&mut lateness, 200);
+        assert!(lateness.limit_ps == LONGEST_PS && matches!(lateness.state, State::Watching(PATIENCE)), "{lateness:?}");
     }
 
     #[test]

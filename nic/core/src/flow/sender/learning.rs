@@ -23,12 +23,12 @@ impl Sender {
         }
     }
 
-    /// Learns from the loss of a packet.
+    /// Learns from the loss of a packet. Returns whether congestion control is told by marks that follow, and not by the loss.
     #[inline]
-    pub(super) fn learn_loss(&mut self, cause: LossCause) {
-        if let Some(calibration) = self.calibration.as_deref_mut() {
-            calibration.on_loss(cause == LossCause::Trimmed);
-        }
+    pub(super) fn learn_loss(&mut self, now: Time, cause: LossCause) -> bool {
+        let Some(calibration) = self.calibration.as_deref_mut() else { return false };
+        calibration.on_loss(now, self.recovery.rtt.smoothed_ps(), cause == LossCause::Trimmed);
+        calibration.losses_govern()
     }
 
     /// Tells balancer and congestion control that the window grows, while it does, and gives the retransmission timer what was learned.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::pair::{Channel, Pair};
 use super::*;
-use crate::cc::{ControlConfig, CreditBound, EqdsConfig};
+use crate::cc::{CcKind, ControlConfig, CreditBound, EqdsConfig};
 use crate::units::ByteSize;
 
 const CLEAN: Channel = Channel {
@@ -75,6 +75,30 @@ fn a_clean_channel_needs_no_retransmission() {
         // The channel has no serialisation: a window of 17 packets a round trip.
         assert!(done.now.ps() < 1_004 / 17 * 11 * US + 100 * US, "{ack_every}: {} us", done.now.ps() / US);
     }
+}
+
+#[test]
+fn marks_that_others_cause_do_not_starve() {
+    //= docs/specs/calibration.md#CAL-9 queues that others fill
+    //= docs/specs/calibration.md#CAL-10 losses in place of marks
+    let packets = 4_000;
+    let done = |loss, mark| {
+        let config =
+            FlowConfig { cc: CcKind::Dctcp.into(), window_packets: 512, sack_gap_packets: Some(3), ..config() }
+                .learning();
+        let channel = Channel { loss, mark, delay_ps: 500 * US, ..CLEAN };
+        run(config, channel, &[packets * u64::from(PAYLOAD)], 1)
+    };
+    // A packet a round trip, which is what marks alone leave, would take 4,000 of them.
+    for loss in [0, 1, 10] {
+        let done = done(loss, 1_000);
+        let trips = done.now.ps() / (1_000 * US);
+        assert!(trips < 400, "{loss} of 1,000 lost: {trips} round trips, {:?}", done.sender.stats());
+    }
+    // Where one packet in four is unmarked, marks govern.
+    let marked = done(0, 750);
+    let trips = marked.now.ps() / (1_000 * US);
+    assert!(trips > 1_000, "{trips} round trips, {:?}", marked.sender.stats());
 }
 
 //= docs/specs/transport.md#TRN-35 gap rule

@@ -1,0 +1,239 @@
+//! Queues that others fill: while every packet is marked however little is sent, marks tell nothing, and losses govern.
+//! Clauses (CAL-n) are in `docs/specs/calibration.md`.
+
+use crate::Time;
+
+/// Whether others fill the queues; 64 bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Rivals {
+    /// While marks govern: what is looked at. While losses do: all since they do.
+    look: Look,
+    /// Whether losses govern.
+    govern: bool,
+    /// Rounds for which it stays as it is, whatever comes back.
+    rounds: u16,
+    /// Wire bytes of the last round in which losses governed; 0 where that is long ago.
+    round_bytes: u64,
+    /// After a loss: until when acknowledgements count as marked, and until when further losses are of the same queue.
+    marked_until: Time,
+    same_until: Time,
+}
+
+const _: () = assert!(size_of::<Rivals>() <= 64);
+
+/// What came back in some rounds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Look {
+    rounds: u32,
+    packets: u32,
+    marked: u32,
+    lost: u32,
+    /// Time in queues in the first of them.
+    delay_ps: u64,
+}
+
+/// What a round came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcome {
+    /// Packets that were acknowledged, and how many of them were marked.
+    pub packets: u32,
+    pub marked: u32,
+    /// Their wire bytes.
+    pub bytes: u64,
+    /// What packets take beyond the least round-trip time.
+    pub delay_ps: u64,
+    /// Marks are packets that took long: the network does not mark.
+    pub late: bool,
+}
+
+/// Losses govern from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Begins {
+    /// The window, in wire bytes.
+    pub window_bytes: u64,
+    /// Marks have governed for long before, and not just been tried.
+    pub anew: bool,
+}
+
+impl Rivals {
+    pub(super) const fn new() -> Self {
+        Self {
+            look: Look { rounds: 0, packets: 0, marked: 0, lost: 0, delay_ps: 0 },
+            govern: false,
+            rounds: 0,
+            round_bytes: 0,
+            marked_until: Time::ZERO,
+            same_until: Time::ZERO,
+        }
+    }
+
+    /// Whether losses govern.
+    #[inline]
+    pub(super) fn govern(&self) -> bool {
+        self.govern
+    }
+
+    /// A round ended. Says when losses govern from now on.
+    pub(super) fn on_round(&mut self, round: &Outcome) -> Option<Begins> {
+        let look = &mut self.look;
+        if look.rounds == 0 {
+            look.delay_ps = round.delay_ps;
+        }
+        look.rounds += 1;
+        look.packets = look.packets.saturating_add(round.packets);
+        look.marked = look.marked.saturating_add(round.marked);
+        self.rounds = self.rounds.saturating_sub(1);
+        match (self.govern, self.rounds) {
+            (true, 0) => self.try_marks(round),
+            (false, 0) if look.rounds >= LOOK_ROUNDS && (look.packets >= LOOK_PACKETS || self.round_bytes > 0) => {
+                return self.judge(round);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Whether queues are others', by a whole look.
+    //= docs/specs/calibration.md#CAL-9 queues that others fill
+    fn judge(&mut self, round: &Outcome) -> Option<Begins> {
+        let look = core::mem::take(&mut self.look);
+        let (bad, part) =
+            if round.late { (look.marked + look.lost, look.packets / 4 * 3) } else { (look.marked, look.packets / 16) };
+        if look.packets.saturating_sub(bad) > part {
+            *self = Self::new();
+            return None;
+        }
+        // A queue that becomes shorter with the window is looked at again.
+        let others = round.delay_ps >= look.delay_ps / 4 * 3;
+        let anew = self.round_bytes == 0;
+        let begins = Begins { window_bytes: round.bytes.max(self.round_bytes), anew };
+        if others {
+            *self = Self { govern: true, rounds: ROUNDS, ..Self::new() };
+        }
+        others.then_some(begins)
+    }
+
+    /// Marks govern again, to see whether they tell something; for long where losses are too many to keep a window by.
+    //= docs/specs/calibration.md#CAL-11 marks are tried again
+    fn try_marks(&mut self, round: &Outcome) {
+        let many = !round.late && self.look.lost > self.look.packets / MANY_PART;
+        let rounds = if many { PATIENCE } else { 0 };
+        *self = Self { round_bytes: round.bytes, rounds, ..Self::new() };
+    }
+
+    /// A packet was lost. `rtt_ps` is the smoothed round-trip time.
+    //= docs/specs/calibration.md#CAL-10 losses in place of marks
+    pub(super) fn on_loss(&mut self, now: Time, rtt_ps: u64) {
+        self.look.lost = self.look.lost.saturating_add(1);
+        if now >= self.same_until {
+            (self.marked_until, self.same_until) = (now.after(rtt_ps / 4), now.after(rtt_ps));
+        }
+    }
+
+    /// Whether an acknowledgement counts as marked for congestion control.
+    //= docs/specs/calibration.md#CAL-10 losses in place of marks
+    #[inline]
+    pub(super) fn marks(&self, now: Time) -> bool {
+        now < self.marked_until
+    }
+}
+
+/// Rounds and packets that are looked at.
+const LOOK_ROUNDS: u32 = 8;
+const LOOK_PACKETS: u32 = 64;
+/// Rounds for which losses govern, until marks are tried again.
+const ROUNDS: u16 = 64;
+/// Where one packet in so many is lost, windows are too small for losses to govern: marks do for so many rounds.
+const MANY_PART: u32 = 4;
+const PATIENCE: u16 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::at;
+
+    const US: u64 = 1_000_000;
+    const MARKED: Outcome = Outcome { packets: 20, marked: 20, bytes: 20_000, delay_ps: 900 * US, late: false };
+    const LATE: Outcome = Outcome { marked: 5, late: true, ..MARKED };
+
+    /// What so many rounds begin, the first that begins something.
+    fn rounds(rivals: &mut Rivals, count: u32, round: &Outcome) -> Option<(u32, Begins)> {
+        (1..=count).find_map(|number| Some((number, rivals.on_round(round)?)))
+    }
+
+    #[test]
+    fn losses_govern_while_all_is_marked_whatever_is_sent() {
+        //= docs/specs/calibration.md#CAL-9 queues that others fill
+        let begins = Begins { window_bytes: 20_000, anew: true };
+        for round in [MARKED, LATE] {
+            let mut rivals = Rivals::new();
+            assert_eq!(rounds(&mut rivals, 100, &round), Some((8, begins)));
+            assert!(rivals.govern());
+        }
+        // Few packets take more rounds.
+        let few = Outcome { packets: 2, marked: 2, ..MARKED };
+        assert_eq!(rounds(&mut Rivals::new(), 100, &few).map(|(number, _)| number), Some(32));
+        // Lost packets count where the network does not mark.
+        let none = Outcome { packets: 15, marked: 0, ..LATE };
+        assert_eq!(rounds(&mut Rivals::new(), 100, &none), None);
+        let mut rivals = Rivals::new();
+        (0..40).for_each(|_| rivals.on_loss(at(US), 900 * US));
+        assert_eq!(rounds(&mut rivals, 8, &none).map(|(number, _)| number), Some(8));
+    }
+
+    #[test]
+    fn marks_govern_where_they_tell_something() {
+        //= docs/specs/calibration.md#CAL-9 queues that others fill
+        let unmarked = [Outcome { marked: 18, ..MARKED }, Outcome { marked: 4, ..LATE }];
+        for round in unmarked {
+            assert_eq!(rounds(&mut Rivals::new(), 100, &round), None, "{round:?}");
+        }
+        // The queue becomes shorter with the window.
+        let mut rivals = Rivals::new();
+        let shrinking = |number: u64| Outcome { delay_ps: (900 - 60 * number) * US, ..MARKED };
+        assert!((0..12).all(|number| rivals.on_round(&shrinking(number)).is_none()));
+    }
+
+    #[test]
+    fn a_loss_marks_a_quarter_of_a_round_trip() {
+        //= docs/specs/calibration.md#CAL-10 losses in place of marks
+        let mut rivals = Rivals::new();
+        assert!(!rivals.marks(at(1_000 * US)));
+        rivals.on_loss(at(1_000 * US), 400 * US);
+        assert!(rivals.marks(at(1_099 * US)) && !rivals.marks(at(1_100 * US)));
+        // Others of that round trip are of the same queue.
+        rivals.on_loss(at(1_399 * US), 400 * US);
+        assert!(!rivals.marks(at(1_399 * US)));
+        rivals.on_loss(at(1_400 * US), 400 * US);
+        assert!(rivals.marks(at(1_400 * US)));
+    }
+
+    #[test]
+    fn marks_are_tried_every_64_rounds() {
+        //= docs/specs/calibration.md#CAL-11 marks are tried again
+        let mut rivals = Rivals::new();
+        let _ = rounds(&mut rivals, 8, &MARKED);
+        let grown = Outcome { packets: 50, marked: 50, bytes: 50_000, ..MARKED };
+        assert_eq!(rounds(&mut rivals, 64, &grown), None);
+        assert!(!rivals.govern());
+        // Few packets are enough now, and the window is what it was.
+        let few = Outcome { packets: 2, marked: 2, bytes: 2_000, ..MARKED };
+        assert_eq!(rounds(&mut rivals, 8, &few), Some((8, Begins { window_bytes: 50_000, anew: false })));
+        // Others are gone: the next time is a first time.
+        assert_eq!(rounds(&mut rivals, 64, &grown), None);
+        assert_eq!(rounds(&mut rivals, 8, &Outcome { marked: 0, ..MARKED }), None);
+        assert_eq!(rounds(&mut rivals, 8, &MARKED), Some((8, Begins { window_bytes: 20_000, anew: true })));
+    }
+
+    #[test]
+    fn losses_that_are_too_many_do_not_govern() {
+        //= docs/specs/calibration.md#CAL-11 marks are tried again
+        for (round, others) in [(MARKED, 1024), (LATE, 8)] {
+            let mut rivals = Rivals::new();
+            let _ = rounds(&mut rivals, 8, &round);
+            (0..400).for_each(|_| rivals.on_loss(at(US), US));
+            let _ = rounds(&mut rivals, 64, &round);
+            assert_eq!(rounds(&mut rivals, 2_000, &round).map(|(number, _)| number), Some(others));
+        }
+    }
+}
