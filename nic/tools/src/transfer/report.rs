@@ -95,6 +95,10 @@ pub struct Report {
     rtt_smoothed_us: f64,
     acks: u64,
     acks_marked: u64,
+    /// Their packets took long, on a network that does not mark.
+    acks_late: u64,
+    /// Others filled the queues, so that losses governed in place of marks.
+    acks_contended: u64,
     freezes: u64,
     /// The loss that it took for a failed path was found by a timeout.
     freezes_by_timeout: u64,
@@ -194,6 +198,8 @@ impl Report {
             rtt_smoothed_us: us(counted.rtt_smoothed_ps),
             acks: sender.acks,
             acks_marked: sender.marked_acks,
+            acks_late: sender.overdue_acks,
+            acks_contended: sender.contended_acks,
             freezes: freezes.all,
             freezes_by_timeout: freezes.by_timeout,
             freezes_by_gap: freezes.by_gap,
@@ -243,7 +249,15 @@ impl fmt::Display for Report {
             "round trip: least {:.0} us, median {:.0} us, 99 % within {:.0} us",
             self.rtt_least_us, self.rtt_p50_us, self.rtt_p99_us,
         )?;
-        writeln!(f, "{} of {} ACKs marked (ECN)", self.acks_marked, self.acks)?;
+        writeln!(
+            f,
+            "{} of {} ACKs marked (ECN), {} late where nothing marks",
+            self.acks_marked, self.acks, self.acks_late
+        )?;
+        if self.acks_contended > 0 {
+            let share = self.acks_contended as f64 / self.acks.max(1) as f64;
+            writeln!(f, "others filled the queues for {:.0} % of the ACKs: losses governed, not marks", share * 100.0)?;
+        }
         writeln!(
             f,
             "{} freezes: after {} timeouts, {} gaps, {} times unanswered probes; {} drains, {:.0} us in all",
@@ -281,6 +295,7 @@ mod tests {
         counted.payload_bytes = payload_bytes;
         counted.rtt_min_ps = 842_000_000;
         counted.sender.packets_sent = 10;
+        (counted.sender.acks, counted.sender.overdue_acks, counted.sender.contended_acks) = (10, 2, 9);
         counted.sender.missing = 3;
         counted.sender.sack_gaps = 1;
         counted.rtt_p99_ps = 2_000_000_000;
@@ -318,6 +333,8 @@ mod tests {
             "least 842 us",
             "99 % within 2000 us",
             "4 by gaps",
+            "0 of 10 ACKs marked (ECN), 2 late",
+            "for 90 % of the ACKs",
             "4 freezes: after 1 timeouts, 1 gaps, 1 times unanswered probes",
             "this machine 100 %",
             &"ab".repeat(32),

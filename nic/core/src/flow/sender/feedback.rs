@@ -189,15 +189,10 @@ impl Sender {
             window_bytes: 0,
         };
         self.stats.marked_acks += u64::from(info.marked);
-        if self.calibration.is_some() {
-            self.learn(now, &mut info, reports);
+        match self.calibration {
+            Some(_) => self.learn(now, &mut info, reports),
+            None => self.cc.on_ack(self.path.at(now), &info),
         }
-        let marks = (info.marked, info.marked_packets);
-        if let Some(calibration) = &self.calibration {
-            (info.marked, info.marked_packets) = calibration.signs(now, &info);
-        }
-        self.cc.on_ack(self.path.at(now), &info);
-        (info.marked, info.marked_packets) = marks;
         if !reports {
             return;
         }
@@ -267,9 +262,8 @@ impl Sender {
         let bytes = self.wire_bytes(record.payload_bytes);
         self.recovery.in_flight_bytes -= u64::from(bytes);
         self.stats.on_loss(cause);
-        let is_told = self.learn_loss(now, cause);
+        self.learn_loss(now, cause);
         match cause {
-            _ if is_told => self.cc.on_gone_back(bytes),
             LossCause::GoneBack => self.cc.on_gone_back(bytes),
             _ => self.cc.on_loss(self.path.at(now), bytes, cause),
         }

@@ -13,22 +13,31 @@ impl Sender {
         self.calibration.as_deref().map(|calibration| &calibration.rtts)
     }
 
-    /// Learns from an acknowledgement. `reports` says that a data packet triggered it. Balancer and congestion control take it
-    /// afterwards.
+    /// Learns from an acknowledgement, and gives it to the congestion control, with the marks that this goes by. `reports` says that a data packet
+    /// triggered it. The balancer takes it afterwards.
     pub(super) fn learn(&mut self, now: Time, ack: &mut AckInfo, reports: bool) {
         let smoothed_ps = self.recovery.rtt.smoothed_ps();
         let Some(calibration) = self.calibration.as_deref_mut() else { return };
-        if calibration.learn(now, &mut self.path, ack, smoothed_ps, reports) {
+        let was_marked = ack.marked;
+        let is_news = calibration.learn(now, &mut self.path, ack, smoothed_ps, reports);
+        self.stats.overdue_acks += u64::from(ack.marked && !was_marked);
+        self.stats.contended_acks += u64::from(calibration.losses_govern());
+        let marks = (ack.marked, ack.marked_packets);
+        let signs = calibration.signs(now, ack);
+        if is_news {
             self.calibrate();
         }
+        (ack.marked, ack.marked_packets) = signs;
+        self.cc.on_ack(self.path.at(now), ack);
+        (ack.marked, ack.marked_packets) = marks;
     }
 
-    /// Learns from the loss of a packet. Returns whether congestion control is told by marks that follow, and not by the loss.
+    /// Learns from the loss of a packet.
     #[inline]
-    pub(super) fn learn_loss(&mut self, now: Time, cause: LossCause) -> bool {
-        let Some(calibration) = self.calibration.as_deref_mut() else { return false };
-        calibration.on_loss(now, self.recovery.rtt.smoothed_ps(), cause == LossCause::Trimmed);
-        calibration.losses_govern()
+    pub(super) fn learn_loss(&mut self, now: Time, cause: LossCause) {
+        if let Some(calibration) = self.calibration.as_deref_mut() {
+            calibration.on_loss(now, self.recovery.rtt.smoothed_ps(), cause == LossCause::Trimmed);
+        }
     }
 
     /// Tells balancer and congestion control that the window grows, while it does, and gives the retransmission timer what was learned.

@@ -28,8 +28,9 @@ struct Look {
     packets: u32,
     marked: u32,
     lost: u32,
-    /// Time in queues in the first of them.
+    /// Time in queues and wire bytes of the first of them.
     delay_ps: u64,
+    bytes: u64,
 }
 
 /// What a round came to.
@@ -58,7 +59,7 @@ pub(super) struct Begins {
 impl Rivals {
     pub(super) const fn new() -> Self {
         Self {
-            look: Look { rounds: 0, packets: 0, marked: 0, lost: 0, delay_ps: 0 },
+            look: Look { rounds: 0, packets: 0, marked: 0, lost: 0, delay_ps: 0, bytes: 0 },
             govern: false,
             rounds: 0,
             round_bytes: 0,
@@ -77,7 +78,7 @@ impl Rivals {
     pub(super) fn on_round(&mut self, round: &Outcome) -> Option<Begins> {
         let look = &mut self.look;
         if look.rounds == 0 {
-            look.delay_ps = round.delay_ps;
+            (look.delay_ps, look.bytes) = (round.delay_ps, round.bytes);
         }
         look.rounds += 1;
         look.packets = look.packets.saturating_add(round.packets);
@@ -103,8 +104,9 @@ impl Rivals {
             *self = Self::new();
             return None;
         }
-        // A queue that becomes shorter with the window is looked at again.
-        let others = round.delay_ps >= look.delay_ps / 4 * 3;
+        // A queue that becomes shorter with the window is looked at again, and so is a window that did not become smaller.
+        let was_cut = round.bytes <= look.bytes / 4 * 3 || round.packets <= FEW_PACKETS;
+        let others = was_cut && round.delay_ps >= look.delay_ps / 4 * 3;
         let anew = self.round_bytes == 0;
         let begins = Begins { window_bytes: round.bytes.max(self.round_bytes), anew };
         if others {
@@ -141,6 +143,8 @@ impl Rivals {
 /// Rounds and packets that are looked at.
 const LOOK_ROUNDS: u32 = 8;
 const LOOK_PACKETS: u32 = 64;
+/// A window of so few packets needs not become smaller still.
+const FEW_PACKETS: u32 = 8;
 /// Rounds for which losses govern, until marks are tried again.
 const ROUNDS: u16 = 64;
 /// Where one packet in so many is lost, windows are too small for losses to govern: marks do for so many rounds.
@@ -153,8 +157,8 @@ mod tests {
     use crate::tests::at;
 
     const US: u64 = 1_000_000;
-    const MARKED: Outcome = Outcome { packets: 20, marked: 20, bytes: 20_000, delay_ps: 900 * US, late: false };
-    const LATE: Outcome = Outcome { marked: 5, late: true, ..MARKED };
+    const MARKED: Outcome = Outcome { packets: 8, marked: 8, bytes: 8_000, delay_ps: 900 * US, late: false };
+    const LATE: Outcome = Outcome { marked: 2, late: true, ..MARKED };
 
     /// What so many rounds begin, the first that begins something.
     fn rounds(rivals: &mut Rivals, count: u32, round: &Outcome) -> Option<(u32, Begins)> {
@@ -164,7 +168,7 @@ mod tests {
     #[test]
     fn losses_govern_while_all_is_marked_whatever_is_sent() {
         //= docs/specs/calibration.md#CAL-9 queues that others fill
-        let begins = Begins { window_bytes: 20_000, anew: true };
+        let begins = Begins { window_bytes: 8_000, anew: true };
         for round in [MARKED, LATE] {
             let mut rivals = Rivals::new();
             assert_eq!(rounds(&mut rivals, 100, &round), Some((8, begins)));
@@ -174,17 +178,17 @@ mod tests {
         let few = Outcome { packets: 2, marked: 2, ..MARKED };
         assert_eq!(rounds(&mut Rivals::new(), 100, &few).map(|(number, _)| number), Some(32));
         // Lost packets count where the network does not mark.
-        let none = Outcome { packets: 15, marked: 0, ..LATE };
+        let none = Outcome { packets: 6, marked: 0, ..LATE };
         assert_eq!(rounds(&mut Rivals::new(), 100, &none), None);
         let mut rivals = Rivals::new();
         (0..40).for_each(|_| rivals.on_loss(at(US), 900 * US));
-        assert_eq!(rounds(&mut rivals, 8, &none).map(|(number, _)| number), Some(8));
+        assert_eq!(rounds(&mut rivals, 100, &none).map(|(number, _)| number), Some(11));
     }
 
     #[test]
     fn marks_govern_where_they_tell_something() {
         //= docs/specs/calibration.md#CAL-9 queues that others fill
-        let unmarked = [Outcome { marked: 18, ..MARKED }, Outcome { marked: 4, ..LATE }];
+        let unmarked = [Outcome { marked: 7, ..MARKED }, Outcome { marked: 1, ..LATE }];
         for round in unmarked {
             assert_eq!(rounds(&mut Rivals::new(), 100, &round), None, "{round:?}");
         }
@@ -192,6 +196,13 @@ mod tests {
         let mut rivals = Rivals::new();
         let shrinking = |number: u64| Outcome { delay_ps: (900 - 60 * number) * US, ..MARKED };
         assert!((0..12).all(|number| rivals.on_round(&shrinking(number)).is_none()));
+        // Marks do not make the window smaller, but for the last.
+        for (packets, begins) in [(16, false), (15, true)] {
+            let mut rivals = Rivals::new();
+            let many = |packets: u32| Outcome { packets, marked: packets, bytes: 1_000 * u64::from(packets), ..MARKED };
+            assert_eq!(rounds(&mut rivals, 7, &many(20)), None);
+            assert_eq!(rivals.on_round(&many(packets)).is_some(), begins, "{packets}");
+        }
     }
 
     #[test]
@@ -222,7 +233,7 @@ mod tests {
         // Others are gone: the next time is a first time.
         assert_eq!(rounds(&mut rivals, 64, &grown), None);
         assert_eq!(rounds(&mut rivals, 8, &Outcome { marked: 0, ..MARKED }), None);
-        assert_eq!(rounds(&mut rivals, 8, &MARKED), Some((8, Begins { window_bytes: 20_000, anew: true })));
+        assert_eq!(rounds(&mut rivals, 8, &MARKED), Some((8, Begins { window_bytes: 8_000, anew: true })));
     }
 
     #[test]

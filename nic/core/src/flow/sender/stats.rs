@@ -42,6 +42,10 @@ counters! {
         acks,
         /// ACKs whose triggering packet was ECN-marked.
         marked_acks,
+        /// ACKs whose triggering packet took long, on a network that does not mark.
+        overdue_acks,
+        /// ACKs taken while others filled the queues, so that losses governed in place of marks.
+        contended_acks,
         /// ACKs refused because they claim packets never sent.
         invalid_acks,
         /// ACKs whose entropy value is outside the set.

@@ -93,12 +93,17 @@ fn marks_that_others_cause_do_not_starve() {
     for loss in [0, 1, 10] {
         let done = done(loss, 1_000);
         let trips = done.now.ps() / (1_000 * US);
-        assert!(trips < 400, "{loss} of 1,000 lost: {trips} round trips, {:?}", done.sender.stats());
+        let stats = done.sender.stats();
+        assert!(
+            trips < 400 && stats.contended_acks > packets / 2,
+            "{loss} of 1,000 lost: {trips} round trips, {stats:?}"
+        );
     }
     // Where one packet in four is unmarked, marks govern.
     let marked = done(0, 750);
     let trips = marked.now.ps() / (1_000 * US);
-    assert!(trips > 1_000, "{trips} round trips, {:?}", marked.sender.stats());
+    let stats = marked.sender.stats();
+    assert!(trips > 1_000 && stats.contended_acks == 0, "{trips} round trips, {stats:?}");
 }
 
 //= docs/specs/transport.md#TRN-35 gap rule
