@@ -192,12 +192,12 @@ Of the spines' 800 Mb/s some 770, 597 (a spine at a tenth) and 670 (a silent one
 const BESIDE: &str = "
 ## Beside TCP
 
-64 MB beside eight connections of the kernel's TCP, two over each spine, that send all the time: by `spray send`, and in its place by four connections of CUBIC,
-one over each spine. Rows are what a queue holds. A cell has of each round: the goodput of the transfer (`-`: unfinished after 60 s); the sum of the eight
+Transfers of 64 MB beside eight connections of the kernel's TCP that send all the time, two over each spine. `spray send` transfers, or in its place four connections of
+CUBIC, one over each spine. Rows are what a queue holds. A cell has of each round: the goodput of the transfer (`-`: unfinished after 60 s); the sum of the eight
 during it, and before; the slowest of the eight; Jain's index, with the transfer as four flows. Half of a fair share is 128 Mb/s for the transfer and 32 for
 one of the eight.
 
-TCP keeps queues full, so that marks and delay tell nothing: `spray send` goes by losses then (CAL-9). It is not starved, but beside CUBIC it has somewhat less
+Beside TCP that keeps queues full, marks and delay tell nothing, and `spray send` goes by losses (CAL-9). It is not starved, but beside CUBIC it has somewhat less
 than half of a fair share. New connections of CUBIC take far more in the first second: their start overflows the queues, and the older ones give way. BBR does not
 give way to losses. A queue of 50 or 100 kB that it keeps full loses up to one packet in four, and little passes beside it.
 

@@ -95,9 +95,9 @@ pub struct Report {
     rtt_smoothed_us: f64,
     acks: u64,
     acks_marked: u64,
-    /// Their packets took long, on a network that does not mark.
+    /// Those of packets that took long, on a network that does not mark.
     acks_late: u64,
-    /// Others filled the queues, so that losses governed in place of marks.
+    /// Those taken while others filled the queues, so that losses governed in place of marks.
     acks_contended: u64,
     freezes: u64,
     /// The loss that it took for a failed path was found by a timeout.

@@ -52,9 +52,9 @@ impl Lateness {
         }
     }
 
-    /// The network marks by itself.
+    /// The network marks by itself. A trial ends, so that it restores no limit.
     pub(super) fn end(&mut self) {
-        self.limit_ps = u64::MAX;
+        (self.limit_ps, self.state) = (u64::MAX, State::Watching(0));
     }
 
     /// Whether packets are marked by what they take: the network does not mark.
@@ -88,7 +88,7 @@ impl Lateness {
         }
     }
 
-    /// The queues are others': no lower limit prevents losses.
+    /// No lower limit prevents losses: they come by chance, or others fill the queue.
     #[cold]
     pub(super) fn give_up(&mut self, now: Time) {
         if let State::Trying(trial) = self.state {
@@ -151,7 +151,7 @@ const SPAN_PACKETS: u32 = 512;
 const MANY: u32 = 4;
 /// Spans in which a lower limit is tried, behind one in which queues settle.
 const TRIAL_SPANS: u8 = 4;
-/// A lower limit that makes spans longer than so many times what they took is none: the queue is filled by others.
+/// A span of a trial that takes so many times as long as the one before it ends the trial: others fill the queue.
 const SLOWER: u64 = 2;
 /// The limit grows by one part in so many with every span.
 const GROWTH: u64 = 64;
@@ -224,6 +224,12 @@ mod tests {
         assert_eq!(lateness.limit_ps, 1_500 * US);
         spans(&mut lateness, 200);
         assert!(lateness.limit_ps == LONGEST_PS && matches!(lateness.state, State::Watching(PATIENCE)), "{lateness:?}");
+        // Where the network marks after all, nothing of the trial comes back.
+        let mut lateness = Lateness::new();
+        spans(&mut lateness, 600);
+        lateness.end();
+        lateness.give_up(at(US));
+        assert!(!lateness.marks());
     }
 
     #[test]

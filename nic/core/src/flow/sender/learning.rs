@@ -13,8 +13,8 @@ impl Sender {
         self.calibration.as_deref().map(|calibration| &calibration.rtts)
     }
 
-    /// Learns from an acknowledgement, and gives it to the congestion control, with the marks that this goes by. `reports` says that a data packet
-    /// triggered it. The balancer takes it afterwards.
+    /// Learns from an acknowledgement, and gives it to the congestion control. That may see other marks (CAL-10) than the balancer, which takes it afterwards.
+    /// `reports` says that a data packet triggered it.
     pub(super) fn learn(&mut self, now: Time, ack: &mut AckInfo, reports: bool) {
         let smoothed_ps = self.recovery.rtt.smoothed_ps();
         let Some(calibration) = self.calibration.as_deref_mut() else { return };

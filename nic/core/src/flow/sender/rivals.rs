@@ -1,4 +1,4 @@
-//! Queues that others fill: while every packet is marked however little is sent, marks tell nothing, and losses govern.
+//! Queues that others fill: where packets stay marked however little is sent, marks tell nothing. Losses govern there.
 //! Clauses (CAL-n) are in `docs/specs/calibration.md`.
 
 use crate::Time;
@@ -6,11 +6,11 @@ use crate::Time;
 /// Whether others fill the queues; 64 bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Rivals {
-    /// While marks govern: what is looked at. While losses do: all since they do.
+    /// While marks govern: what came back since the last judgement. While losses govern: all since they do.
     look: Look,
     /// Whether losses govern.
     govern: bool,
-    /// Rounds for which it stays as it is, whatever comes back.
+    /// Rounds until what governs may change.
     rounds: u16,
     /// Wire bytes of the last round in which losses governed; 0 where that is long ago.
     round_bytes: u64,
@@ -94,7 +94,7 @@ impl Rivals {
         None
     }
 
-    /// Whether queues are others', by a whole look.
+    /// Judges by a whole look whether others fill the queue.
     //= docs/specs/calibration.md#CAL-9 queues that others fill
     fn judge(&mut self, round: &Outcome) -> Option<Begins> {
         let look = core::mem::take(&mut self.look);
@@ -104,7 +104,7 @@ impl Rivals {
             *self = Self::new();
             return None;
         }
-        // A queue that becomes shorter with the window is looked at again, and so is a window that did not become smaller.
+        // Unless the window became smaller and the queue did not, the next rounds tell.
         let was_cut = round.bytes <= look.bytes / 4 * 3 || round.packets <= FEW_PACKETS;
         let others = was_cut && round.delay_ps >= look.delay_ps / 4 * 3;
         let anew = self.round_bytes == 0;
@@ -115,7 +115,7 @@ impl Rivals {
         others.then_some(begins)
     }
 
-    /// Marks govern again, to see whether they tell something; for long where losses are too many to keep a window by.
+    /// Marks govern again, to see whether they tell something. Where too many packets were lost, they do for long.
     //= docs/specs/calibration.md#CAL-11 marks are tried again
     fn try_marks(&mut self, round: &Outcome) {
         let many = !round.late && self.look.lost > self.look.packets / MANY_PART;
@@ -140,14 +140,14 @@ impl Rivals {
     }
 }
 
-/// Rounds and packets that are looked at.
+/// Rounds and packets of a look, at least.
 const LOOK_ROUNDS: u32 = 8;
 const LOOK_PACKETS: u32 = 64;
-/// A window of so few packets needs not become smaller still.
+/// A window of so few packets need not have become smaller.
 const FEW_PACKETS: u32 = 8;
 /// Rounds for which losses govern, until marks are tried again.
 const ROUNDS: u16 = 64;
-/// Where one packet in so many is lost, windows are too small for losses to govern: marks do for so many rounds.
+/// Where one packet in so many was lost, windows are too small for losses to govern. Marks do then for so many rounds.
 const MANY_PART: u32 = 4;
 const PATIENCE: u16 = 1024;
 
