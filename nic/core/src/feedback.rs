@@ -33,6 +33,17 @@ pub struct AckInfo {
     pub window_bytes: u64,
 }
 
+/// The answer to a probe, as the balancer sees it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProbeInfo {
+    /// The entropy value that the probe went by.
+    pub ev: Ev,
+    /// The probe was marked, or was late where the network does not mark.
+    pub marked: bool,
+    /// Time from the probe to its answer.
+    pub rtt_ps: u64,
+}
+
 /// One packet that an acknowledgement settled, whichever packet triggered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketInfo {

@@ -20,6 +20,8 @@ pub struct Now<'a> {
 pub struct Path {
     /// Round-trip time without queues, in picoseconds: 1 to 10^12, which is a second.
     pub base_rtt_ps: u64,
+    /// Round-trip time from which on a packet's path is slower than the others, as far as that is known; [`u64::MAX`] where it is not.
+    pub slow_rtt_ps: u64,
     /// Rate of the sender's link, in bits per second: 1 to 10^15. Where it is learned, twice the rate at which packets arrive.
     pub link_bps: u64,
     /// Wire bytes of a full packet, headers included: the step of growth and the least window. 1 to 65,535.
@@ -74,6 +76,7 @@ impl Path {
         let bdp_packets = bdp_bytes.div_ceil(packet);
         Self {
             base_rtt_ps,
+            slow_rtt_ps: u64::MAX,
             link_bps,
             packet_bytes,
             bdp_packets: if bdp_packets > MAX_BDP_PACKETS as u64 { MAX_BDP_PACKETS } else { bdp_packets as u32 },

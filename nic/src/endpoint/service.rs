@@ -89,7 +89,7 @@ impl Machine {
 
     /// Ends a connection with an error.
     pub(crate) fn fail(&mut self, now: Time, index: u32, error: ConnectionError) {
-        if let Some(connection) = self.end(now, index) {
+        if let Some(connection) = self.end(index) {
             let event = EndpointEvent::Failed { connection: connection.id, error, at: now };
             self.outside.events.push_back(event);
         }
@@ -97,16 +97,16 @@ impl Machine {
 
     /// Ends a connection that was closed.
     pub(crate) fn finish(&mut self, now: Time, index: u32) {
-        if let Some(connection) = self.end(now, index) {
+        if let Some(connection) = self.end(index) {
             self.outside.events.push_back(EndpointEvent::Closed { connection: connection.id, at: now });
         }
     }
 
     /// Frees the slot of a connection that was open; the next one to its peer begins with what it has learned.
-    fn end(&mut self, now: Time, index: u32) -> Option<Box<Connection>> {
+    fn end(&mut self, index: u32) -> Option<Box<Connection>> {
         let connection = self.remove(index)?;
         if let Some(flow) = connection.flow.as_deref() {
-            self.host.remember(now, connection.peer.number(), &flow.sending);
+            self.host.remember(connection.peer.number(), &flow.sending);
         }
         Some(connection)
     }

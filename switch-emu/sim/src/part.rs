@@ -346,7 +346,7 @@ impl<'a, W: Watch> Part<'a, W> {
         self.net.note(end);
         end.over = true;
         if let Some(half) = end.sending.take() {
-            self.hosts[end.host as usize].remember(self.net.now(), end.peer_host.into(), &half);
+            self.hosts[end.host as usize].remember(end.peer_host.into(), &half);
         }
         if let Some(half) = end.receiving.take() {
             self.hosts[end.host as usize].close(&half);

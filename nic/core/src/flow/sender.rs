@@ -158,8 +158,8 @@ impl Sender {
     }
 
     /// What its balancer has learned of the paths to the peer, where that is to be handed on. Call it when the connection ends.
-    pub fn remember(&self, now: Time) -> Option<Remembered> {
-        self.balancer.remember(self.path.at(now))
+    pub fn remember(&self) -> Option<Remembered> {
+        self.balancer.remember()
     }
 
     /// Hands its balancer what an earlier connection to the peer had learned. Call it before any packet.

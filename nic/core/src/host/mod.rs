@@ -80,8 +80,8 @@ impl Host {
 
     /// Keeps what a sending half that ends has learned of the paths to `peer`.
     //= docs/specs/reps-plus.md#RPP-18 begins with what
-    pub fn remember(&mut self, now: Time, peer: u64, half: &SendHalf) {
-        if let Some(learned) = half.sender.remember(now) {
+    pub fn remember(&mut self, peer: u64, half: &SendHalf) {
+        if let Some(learned) = half.sender.remember() {
             self.memories.keep(peer, learned);
         }
     }

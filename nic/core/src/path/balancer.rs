@@ -6,7 +6,7 @@ use super::memory::Remembered;
 use crate::Time;
 use crate::cc::ControlConfig;
 use crate::event::{Choice, Publisher};
-use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
+use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo, ProbeInfo};
 use crate::now::{Now, Path};
 use crate::rng::Rng;
 
@@ -104,7 +104,7 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     }
 
     /// Takes the answer to a probe. Called for answers to probes that went since [`Balancer::has_probed`] was last false.
-    fn on_probe_ack(&mut self, _now: Now<'_>, _ev: Ev, _marked: bool, _publisher: &mut dyn Publisher) {}
+    fn on_probe_ack(&mut self, _now: Now<'_>, _answer: &ProbeInfo, _publisher: &mut dyn Publisher) {}
 
     /// Takes one EV for each path. Called by an engine that knows the paths, if the scheme
     /// [wants them](super::BalancerConfig::wants_reachability), when the connection begins and whenever routing changes. May allocate.
@@ -120,7 +120,7 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     fn on_echo(&mut self, _now: Now<'_>, _ev: Ev, _marked: bool) {}
 
     /// What it has learned of the paths to the host, for the next connection there. Called when the connection ends.
-    fn remember(&self, _now: Now<'_>) -> Option<Remembered> {
+    fn remember(&self) -> Option<Remembered> {
         None
     }
 

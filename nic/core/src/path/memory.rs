@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 
 use super::Ev;
-use crate::Time;
 
 /// What a connection has learned of the paths to its destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,11 +28,9 @@ pub struct Suspect {
     /// The entropy value that leads there.
     pub ev: Ev,
     /// Time that the answer to a probe may take, in ticks of 2^20 ps.
-    pub wait: u16,
+    pub wait: u32,
     /// Probes stayed unanswered: it has failed.
     pub failed: bool,
-    /// When this is forgotten.
-    pub until: Time,
 }
 
 /// Most entropy values of a [`Remembered`].
@@ -51,7 +48,7 @@ pub struct Memories {
 /// Hosts that are remembered at most.
 const PLACES: usize = 256;
 
-const _: () = assert!(size_of::<Option<(u64, Remembered)>>() <= 72, "as the documentation says");
+const _: () = assert!(size_of::<Option<(u64, Remembered)>>() <= 56, "as the documentation says");
 
 impl Memories {
     /// Keeps what was learned of the paths to `host`.

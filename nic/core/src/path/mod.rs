@@ -51,7 +51,7 @@ pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, Re
 pub use self::reps_plus::{RepsPlus, RepsPlusConfig};
 pub(crate) use self::round_robin::RoundRobin;
 pub use self::subflow::{Subflow, SubflowConfig};
-pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo};
+pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo, ProbeInfo};
 pub use crate::kinds::{Own, UnknownName};
 pub use crate::now::{Now, Path};
 use crate::rng::Rng;

@@ -9,7 +9,7 @@ use super::{
 use crate::Time;
 use crate::cc::ControlConfig;
 use crate::event::{Choice, Publisher};
-use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo};
+use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo, ProbeInfo};
 use crate::kinds::{Own, UnknownName, forward, kinds};
 use crate::now::{Now, Path};
 use crate::rng::Rng;
@@ -111,13 +111,13 @@ impl Balancer for AnyBalancer {
         #[inline]
         fn poll_probe(&mut self, now: Now<'_>) -> Option<Ev>;
         fn has_probed(&self) -> bool;
-        fn on_probe_ack(&mut self, now: Now<'_>, ev: Ev, marked: bool, publisher: &mut dyn Publisher);
+        fn on_probe_ack(&mut self, now: Now<'_>, answer: &ProbeInfo, publisher: &mut dyn Publisher);
         fn on_reachable(&mut self, now: Now<'_>, paths: &[Ev]);
         #[inline]
         fn on_packet_acked(&mut self, now: Now<'_>, packet: &PacketInfo);
         #[inline]
         fn on_echo(&mut self, now: Now<'_>, ev: Ev, marked: bool);
-        fn remember(&self, now: Now<'_>) -> Option<Remembered>;
+        fn remember(&self) -> Option<Remembered>;
         fn recall(&mut self, now: Now<'_>, learned: &Remembered);
     }
 }

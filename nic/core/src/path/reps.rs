@@ -4,7 +4,7 @@
 mod config;
 
 pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsConfig, RepsRule, ThawCheck};
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, Scheme, SendInfo, draw};
+use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, ProbeInfo, Scheme, SendInfo, draw};
 use crate::Time;
 use crate::event::{Choice, Event, FreezeReason, Publisher};
 use crate::now::{Now, Path};
@@ -221,8 +221,8 @@ impl Balancer for Reps {
     }
 
     //= docs/specs/reps.md#REPS-18 answers to probes
-    fn on_probe_ack(&mut self, now: Now<'_>, ev: Ev, marked: bool, publisher: &mut dyn Publisher) {
-        if self.probes() && ev == self.probe.lost && !marked {
+    fn on_probe_ack(&mut self, now: Now<'_>, answer: &ProbeInfo, publisher: &mut dyn Publisher) {
+        if self.probes() && answer.ev == self.probe.lost && !answer.marked {
             self.thaw(now, publisher);
         }
     }

@@ -14,8 +14,8 @@ pub use self::config::RepsPlusConfig;
 use self::settled::{MAX_BUFFER, Settled};
 use super::known_paths::KnownPaths;
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Remembered, Scheme, Section, SendInfo, Trailer,
-    Transmission,
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, ProbeInfo, Remembered, Scheme, Section, SendInfo,
+    Trailer, Transmission,
 };
 use crate::Time;
 use crate::event::{Choice, Publisher};
@@ -63,8 +63,7 @@ impl RepsPlus {
         {
             return ev;
         }
-        self.state.phase = self.state.phase.wrapping_add(GOLDEN);
-        Ev::new(((u32::from(self.state.phase) * u32::from(evs)) >> 16) as u16)
+        self.state.next_of_set(evs)
     }
 
     /// Caches the entropy values of the other packets that the ACK covers, as many as it shows to be unmarked.
@@ -146,6 +145,7 @@ impl Balancer for RepsPlus {
             return state.oldest(self.settings.depth);
         }
         if state.probe_at != Time::NEVER && state.filled > 0 {
+            state.scout = true;
             return state.walk(self.settings.depth);
         }
         self.explore(now.path.evs, rng)
@@ -235,19 +235,19 @@ impl Balancer for RepsPlus {
     }
 
     fn poll_probe(&mut self, now: Now<'_>) -> Option<Ev> {
-        self.probe_suspect(now)
+        self.probe_suspect(now).or_else(|| self.scout(now))
     }
 
     fn has_probed(&self) -> bool {
         self.has_probed_suspect()
     }
 
-    fn on_probe_ack(&mut self, now: Now<'_>, ev: Ev, _marked: bool, publisher: &mut dyn Publisher) {
-        self.on_answer(now, ev, publisher);
+    fn on_probe_ack(&mut self, now: Now<'_>, answer: &ProbeInfo, publisher: &mut dyn Publisher) {
+        self.on_answer(now, answer, publisher);
     }
 
-    fn remember(&self, now: Now<'_>) -> Option<Remembered> {
-        self.learned(now)
+    fn remember(&self) -> Option<Remembered> {
+        self.learned()
     }
 
     fn recall(&mut self, now: Now<'_>, learned: &Remembered) {
@@ -264,12 +264,10 @@ struct RecycledEvs {
     probe_at: Time,
     /// When the oldest packet is looked at again; [`Time::NEVER`] while nothing is in flight.
     ask_at: Time,
-    /// When freezing ends, in ticks, which wrap after 75 minutes. Each probe of a frozen path renews an end that has passed.
-    thaw_at: u32,
+    /// Time that the answer to a probe may take, in ticks.
+    wait: u32,
     /// The value whose packet was lost.
     suspect: Ev,
-    /// Time that the answer to a probe may take, in ticks; at most 69 ms.
-    wait: u16,
     /// Packets that explore before cached values are used again.
     explore: u16,
     /// Position of exploring in the set, in 2^-16 of it, or in the list of paths.
@@ -279,6 +277,8 @@ struct RecycledEvs {
     filled: u8,
     /// Probes of the suspect, or [`FROZEN`].
     probes: u8,
+    /// A packet used a value again beside a suspect: a probe explores in its stead.
+    scout: bool,
 }
 
 //= docs/specs/reps-plus.md#RPP-15 bytes of state
@@ -290,15 +290,15 @@ impl RecycledEvs {
             cached: [Ev::new(0); MAX_BUFFER],
             probe_at: Time::NEVER,
             ask_at: Time::NEVER,
-            thaw_at: 0,
-            suspect: Ev::new(0),
             wait: 0,
+            suspect: Ev::new(0),
             explore: 0,
             phase,
             head: 0,
             valid: 0,
             filled: 0,
             probes: 0,
+            scout: false,
         }
     }
 
@@ -307,21 +307,21 @@ impl RecycledEvs {
         self.probes == FROZEN
     }
 
-    /// Whether the time of freezing is over: never early, and at most a tick late.
-    const fn is_freezing_over(&self, now: Time) -> bool {
-        (ticks(now).wrapping_sub(self.thaw_at) as i32) > 0
-    }
-
     /// Time that the answer to a probe may take.
     const fn wait_ps(&self) -> u64 {
         (self.wait as u64) << TICK_SHIFT
+    }
+
+    /// The next value of an even sequence over the whole set.
+    fn next_of_set(&mut self, evs: u16) -> Ev {
+        self.phase = self.phase.wrapping_add(GOLDEN);
+        Ev::new(((u32::from(self.phase) * u32::from(evs)) >> 16) as u16)
     }
 }
 
 /// The settings in the units that the packet path needs.
 #[derive(Clone, Debug)]
 struct Settings {
-    freezing_timeout_ps: u64,
     depth: u8,
     whole_acks: bool,
     even: bool,
@@ -333,7 +333,6 @@ struct Settings {
 impl Settings {
     fn new(own: &RepsPlusConfig) -> Self {
         Self {
-            freezing_timeout_ps: own.freezing_timeout_us.ps().min(MAX_TIMEOUT_PS),
             depth: own.buffer.clamp(1, MAX_BUFFER as u8),
             whole_acks: own.whole_acks,
             even: own.even_exploring,
@@ -344,23 +343,14 @@ impl Settings {
     }
 }
 
-/// The ticks of a time.
-#[inline]
-const fn ticks(time: Time) -> u32 {
-    time.intervals(TICK_SHIFT) as u32
-}
-
-/// A tick of 2^20 ps (1.05 us) is short against round trips of several us, and freezing timeouts of 100 us and more.
+/// A tick of 2^20 ps (1.05 us) is short against round trips of several us.
 const TICK_SHIFT: u32 = 20;
 
-/// Half the range of ticks. A later end of freezing would look like the past.
-const MAX_TIMEOUT_PS: u64 = (i32::MAX as u64) << TICK_SHIFT;
-
-/// Round-trip time from which on a path is too slow to be used again: every queue of two tiers is full, or a link has lost
-/// most of its rate.
+/// Round-trip time from which on a path is too slow to be used again: every queue of two tiers is full, a link has lost
+/// most of its rate, or others are known to be faster.
 #[inline]
-const fn slow_ps(path: &Path) -> u64 {
-    4 * path.base_rtt_ps
+fn slow_ps(path: &Path) -> u64 {
+    path.slow_rtt_ps.min(4 * path.base_rtt_ps)
 }
 
 /// Age from which on a packet's ACK is overdue.

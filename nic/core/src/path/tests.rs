@@ -45,6 +45,10 @@ fn own(config: &Given) -> &RepsConfig {
     reps
 }
 
+fn answer(ev: u16, marked: bool) -> ProbeInfo {
+    ProbeInfo { ev: Ev::new(ev), marked, rtt_ps: BASE_RTT_PS }
+}
+
 fn ack(ev: u16, marked: bool) -> AckInfo {
     let marked_packets = u16::from(marked);
     AckInfo {

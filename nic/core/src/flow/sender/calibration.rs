@@ -95,6 +95,7 @@ impl Calibration {
             }
             let least_ps = self.least_ps().min(ack.rtt_ps);
             self.usual_ps = smoothed(self.usual_ps, ack.rtt_ps);
+            path.slow_rtt_ps = self.slow_rtt_ps(least_ps);
             if !self.rivals.govern() {
                 self.lateness.on_ack(now, ack.packets, self.usual_ps, least_ps);
             }
@@ -104,6 +105,19 @@ impl Calibration {
             self.on_ack(now, path, ack, smoothed_ps);
         }
         reports && core::mem::take(&mut self.is_due)
+    }
+
+    /// Marks tell of full queues only, and not on every network. Round-trip times tell which paths have longer ones than the others.
+    //= docs/specs/calibration.md#CAL-12 slow paths
+    #[inline]
+    fn slow_rtt_ps(&self, least_ps: u64) -> u64 {
+        let usual_ps = self.usual_ps.saturating_sub(least_ps);
+        least_ps.saturating_add((usual_ps + usual_ps / 2).max(least_ps))
+    }
+
+    /// Whether a frame that took so long counts as marked.
+    pub(super) fn is_late(&self, rtt_ps: u64) -> bool {
+        self.lateness.is_late(rtt_ps, self.least_ps())
     }
 
     /// A packet was lost, and the path takes no more than this. `trimmed`: a switch has told.
@@ -254,131 +268,4 @@ const LATE_RTTS: u64 = 3;
 const IDLE_ROUNDS: u8 = 3;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::feedback::Ev;
-    use crate::path::BalancerKind;
-    use crate::tests::{On, at};
-
-    const US: u64 = 1_000_000;
-    const PACKET: u64 = 1_000;
-
-    fn calibration() -> On<Calibration> {
-        let path = Path::new(100 * US, 10_000_000_000, PACKET as u32);
-        let config = FlowConfig::new(BalancerKind::Reps, path, 64).learning();
-        On { scheme: Calibration::new(&config, true), path: config.path }
-    }
-
-    fn ack(rtt_ps: u64, marked: bool) -> AckInfo {
-        AckInfo { ev: Ev::default(), marked, bytes: PACKET, rtt_ps, packets: 1, ..AckInfo::default() }
-    }
-
-    /// So many rounds of 50 us with one acknowledgement each.
-    fn rounds(calibration: &mut On<Calibration>, from: u64, packets: &[u64]) {
-        for (round, packets) in (from..).zip(packets) {
-            calibration.round.bytes += packets * PACKET;
-            calibration.scheme.on_ack(at(round * 50 * US), &mut calibration.path, &ack(50 * US, false), 50 * US);
-        }
-    }
-
-    #[test]
-    fn the_window_doubles_until_rounds_bring_no_more() {
-        //= docs/specs/calibration.md#CAL-3 the start
-        let mut calibration = calibration();
-        assert_eq!(calibration.path.initial_window_bytes, 32 * PACKET);
-        rounds(&mut calibration, 1, &[1, 32, 64, 128]);
-        assert_eq!(calibration.path.initial_window_bytes, 256 * PACKET);
-        rounds(&mut calibration, 5, &[130, 130, 130]);
-        assert!(matches!(calibration.phase, Phase::Starting(3)));
-        rounds(&mut calibration, 8, &[130]);
-        assert_eq!(calibration.phase, Phase::Steady);
-        //= docs/specs/calibration.md#CAL-4 what follows
-        assert_eq!((calibration.path.base_rtt_ps, calibration.path.bdp_packets), (50 * US, 128));
-    }
-
-    #[test]
-    fn the_start_ends_at_the_largest_window() {
-        //= docs/specs/calibration.md#CAL-3 the start
-        let mut calibration = calibration();
-        calibration.path.max_window_bytes = 50 * PACKET;
-        rounds(&mut calibration, 1, &[1, 32, 50]);
-        assert_eq!(calibration.path.initial_window_bytes, 50 * PACKET);
-    }
-
-    #[test]
-    fn the_window_grows_by_a_quarter_where_a_packet_is_late() {
-        //= docs/specs/calibration.md#CAL-6 A careful start
-        for (reuses, grown) in [(true, 50), (false, 80)] {
-            let mut calibration = calibration();
-            calibration.reuses = reuses;
-            rounds(&mut calibration, 1, &[1, 32]);
-            calibration.round.bytes += 8 * PACKET;
-            calibration.scheme.on_ack(at(120 * US), &mut calibration.path, &ack(150 * US, false), 50 * US);
-            rounds(&mut calibration, 3, &[32]);
-            assert_eq!(calibration.path.initial_window_bytes, grown.max(64) * PACKET, "{reuses}");
-            // The next one doubles again.
-            rounds(&mut calibration, 4, &[50]);
-            assert_eq!(calibration.path.initial_window_bytes, 100 * PACKET, "{reuses}");
-        }
-    }
-
-    #[test]
-    fn careful_rounds_need_less_growth_to_go_on() {
-        //= docs/specs/calibration.md#CAL-6 A careful start
-        for (late, phase) in [(true, Phase::Starting(0)), (false, Phase::Starting(1))] {
-            let mut calibration = calibration();
-            rounds(&mut calibration, 1, &[1, 40]);
-            let rtt_ps = if late { 150 * US } else { 50 * US };
-            calibration.scheme.on_ack(at(120 * US), &mut calibration.path, &ack(rtt_ps, false), 50 * US);
-            rounds(&mut calibration, 3, &[46]);
-            assert_eq!(calibration.phase, phase, "{late}");
-        }
-    }
-
-    #[test]
-    fn the_links_rate_is_twice_what_arrives() {
-        //= docs/specs/calibration.md#CAL-4 what follows
-        let mut calibration = calibration();
-        rounds(&mut calibration, 1, &[1, 100]);
-        // 100 packets of 1,000 bytes in 50 us are 16 Gb/s.
-        assert_eq!(calibration.path.link_bps, 32_000_000_000);
-    }
-
-    #[test]
-    fn a_mark_ends_the_start() {
-        //= docs/specs/calibration.md#CAL-3 the start
-        let mut calibration = calibration();
-        calibration.scheme.on_ack(at(50 * US), &mut calibration.path, &ack(50 * US, true), 50 * US);
-        assert_eq!(calibration.phase, Phase::Steady);
-    }
-
-    #[test]
-    fn unmarked_packets_tell_the_base_rtt_where_the_network_marks() {
-        //= docs/specs/calibration.md#CAL-1 base round-trip time
-        let mut calibration = calibration();
-        calibration.scheme.on_ack(at(50 * US), &mut calibration.path, &ack(20 * US, false), 50 * US);
-        (2..200).for_each(|round| {
-            calibration.scheme.on_ack(at(round * 50 * US), &mut calibration.path, &ack(80 * US, false), 50 * US)
-        });
-        assert_eq!(calibration.base_rtt_ps(), 20 * US);
-        calibration.scheme.on_ack(at(10_000 * US), &mut calibration.path, &ack(500 * US, true), 50 * US);
-        assert!((79 * US..=80 * US).contains(&calibration.base_rtt_ps()), "{}", calibration.base_rtt_ps());
-    }
-
-    #[test]
-    fn what_was_least_long_ago_is_forgotten() {
-        //= docs/specs/calibration.md#CAL-1 base round-trip time
-        let mut calibration = calibration();
-        calibration.scheme.on_ack(at(1_000), &mut calibration.path, &ack(20 * US, false), 50 * US);
-        for second in 1..=11 {
-            let known_ps = calibration.base_rtt_ps();
-            assert_eq!(known_ps, if second <= 10 { 20 * US } else { 90 * US }, "{second}");
-            calibration.scheme.on_ack(
-                at(second * 1_000_000 * US),
-                &mut calibration.path,
-                &ack(90 * US, false),
-                50 * US,
-            );
-        }
-    }
-}
+mod tests;

@@ -3,7 +3,6 @@
 use spray_wire::ProbeAck;
 
 use crate::Time;
-use crate::feedback::Ev;
 
 /// The probes of what the balancer suspects now. They all go over one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,23 +12,22 @@ pub(super) struct Probes {
     first_at: Time,
     latest: u64,
     latest_at: Time,
-    ev: Ev,
 }
 
 impl Probes {
     /// Notes a probe that goes now and returns its token. With `fresh` it is the first of a new suspect.
-    pub(super) fn on_sent(&mut self, now: Time, ev: Ev, fresh: bool) -> u64 {
+    pub(super) fn on_sent(&mut self, now: Time, fresh: bool) -> u64 {
         self.latest += 1;
         self.latest_at = now;
-        if fresh || ev != self.ev {
-            (self.first, self.first_at, self.ev) = (self.latest, now, ev);
+        if fresh {
+            (self.first, self.first_at) = (self.latest, now);
         }
         self.latest
     }
 
-    /// Whether a frame echoes one of these probes: its token, its path, and a time that goes with the token.
-    pub(super) fn are_answered_by(&self, ack: &ProbeAck, ev: Ev) -> bool {
-        let sent = (self.first.max(1)..=self.latest).contains(&ack.token) && ev == self.ev;
+    /// Whether a frame echoes one of these probes: its token and a time that goes with the token.
+    pub(super) fn are_answered_by(&self, ack: &ProbeAck) -> bool {
+        let sent = (self.first.max(1)..=self.latest).contains(&ack.token);
         let timely = match ack.token == self.latest {
             true => ack.timestamp == self.latest_at,
             false => (self.first_at..self.latest_at).contains(&ack.timestamp),

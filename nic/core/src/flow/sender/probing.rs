@@ -5,6 +5,7 @@ use spray_wire::{Probe, ProbeAck};
 use super::{Sender, Transmit};
 use crate::Time;
 use crate::event::Publisher;
+use crate::feedback::ProbeInfo;
 use crate::path::Balancer;
 
 impl Sender {
@@ -15,8 +16,10 @@ impl Sender {
             return;
         }
         match ack.port.ev(self.path.evs.into()) {
-            Some(ev) if self.probes.are_answered_by(ack, ev) => {
-                self.balancer.on_probe_ack(self.path.at(now), ev, ack.marked, publisher);
+            Some(ev) if self.probes.are_answered_by(ack) => {
+                let rtt_ps = now.since(ack.timestamp);
+                let marked = ack.marked || self.calibration.as_deref().is_some_and(|path| path.is_late(rtt_ps));
+                self.balancer.on_probe_ack(self.path.at(now), &ProbeInfo { ev, marked, rtt_ps }, publisher);
             }
             _ => self.stats.stale_probe_acks += 1,
         }
@@ -27,7 +30,7 @@ impl Sender {
         let fresh = !self.balancer.has_probed();
         let ev = self.balancer.poll_probe(self.path.at(now))?;
         self.stats.probes_sent += 1;
-        let token = self.probes.on_sent(now, ev, fresh);
+        let token = self.probes.on_sent(now, fresh);
         Some(Transmit::Probe { probe: Probe { token, timestamp: now }, ev })
     }
 }

@@ -2,7 +2,6 @@
 //! off.
 
 use crate::settings::settings;
-use crate::units::Micros;
 
 settings! {
     /// The settings of [`RepsPlus`](crate::path::RepsPlus).
@@ -10,9 +9,6 @@ settings! {
         /// Entropy values that the buffer holds.
         #[schemars(range(min = 1, max = 16))]
         pub buffer: u8 = 16,
-        /// Longest time spent frozen, unless the failed path answers a probe before.
-        #[schemars(range(min = 1, max = 2_000_000))]
-        pub freezing_timeout_us: Micros = Micros::new(10_000),
         /// Recycle the entropy values of all packets that an acknowledgement covers, not only that of the packet that
         /// triggered it.
         pub whole_acks: bool = true,

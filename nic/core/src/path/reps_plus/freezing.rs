@@ -1,20 +1,16 @@
 //! Which path has failed: probes of a suspect, and freezing once they stay unanswered.
 
-use super::{FROZEN, MAX_TIMEOUT_PS, PROBES, RepsPlus, TICK_SHIFT, overdue_ps, ticks};
+use super::{FROZEN, PROBES, RepsPlus, TICK_SHIFT, overdue_ps, slow_ps};
 use crate::Time;
 use crate::event::{Event, FreezeReason, Publisher};
 use crate::now::Now;
-use crate::path::{AckInfo, Ev, LossInfo};
+use crate::path::{AckInfo, Ev, LossInfo, ProbeInfo};
 
 impl RepsPlus {
-    /// Freezes if the suspect's path has failed, and ends freezing once its time is over.
+    /// Freezes if the suspect's path has failed.
     #[inline(never)]
     pub(super) fn judge(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
         let state = &self.state;
-        //= docs/specs/reps-plus.md#RPP-13 thawing
-        if state.is_frozen() && state.is_freezing_over(now.time) {
-            return self.clear(now, publisher);
-        }
         //= docs/specs/reps-plus.md#RPP-12 freezing
         let sent_at = now.time.before(ack.rtt_ps);
         if state.probes == PROBES && now.time >= state.probe_at && sent_at >= state.probe_at.before(state.wait_ps() / 2)
@@ -38,10 +34,9 @@ impl RepsPlus {
         if state.probe_at != Time::NEVER {
             return;
         }
-        let rtt_ps = loss.max_rtt_ps.min(MAX_TIMEOUT_PS);
-        let wait_ps = (rtt_ps + rtt_ps / 8).max(overdue_ps(now.path));
+        let wait_ps = loss.max_rtt_ps.saturating_add(loss.max_rtt_ps / 8).max(overdue_ps(now.path));
         state.suspect = loss.ev;
-        state.wait = ((wait_ps >> TICK_SHIFT) as u32 + 1).min(u32::from(u16::MAX)) as u16;
+        state.wait = ((wait_ps >> TICK_SHIFT) + 1).min(u32::MAX.into()) as u32;
         state.probes = 0;
         state.probe_at = now.time;
     }
@@ -53,7 +48,6 @@ impl RepsPlus {
         state.probes = FROZEN;
         state.explore = 0;
         state.probe_at = now.after(FROZEN_WAITS * state.wait_ps());
-        state.thaw_at = ticks(now.after(self.settings.freezing_timeout_ps));
         publisher.on_event(now.time, Event::FreezeEntered { reason: FreezeReason::Probes });
     }
 }
@@ -68,9 +62,6 @@ impl RepsPlus {
         }
         if !state.is_frozen() {
             state.probes += 1;
-        } else if state.is_freezing_over(now.time) {
-            // Ticks wrap: an end that has passed would come again.
-            state.thaw_at = ticks(now.time).wrapping_sub(1);
         }
         let wait_ps = match state.probes {
             FROZEN => FROZEN_WAITS * state.wait_ps(),
@@ -85,9 +76,20 @@ impl RepsPlus {
         self.suspect().is_some() && self.state.probes > 0
     }
 
-    /// A probe of `ev` was answered.
-    pub(super) fn on_answer(&mut self, now: Now<'_>, ev: Ev, publisher: &mut dyn Publisher) {
-        if self.suspect() != Some(ev) {
+    /// Where the next probe explores, if it does.
+    //= docs/specs/reps-plus.md#RPP-19 exploring by probes
+    pub(super) fn scout(&mut self, now: Now<'_>) -> Option<Ev> {
+        let scout = self.has_probed_suspect() && core::mem::take(&mut self.state.scout);
+        scout.then(|| self.state.next_of_set(now.path.evs))
+    }
+
+    /// A probe was answered.
+    pub(super) fn on_answer(&mut self, now: Now<'_>, answer: &ProbeInfo, publisher: &mut dyn Publisher) {
+        //= docs/specs/reps-plus.md#RPP-19 exploring by probes
+        if !answer.marked && answer.rtt_ps < slow_ps(now.path) && answer.ev.index() < now.path.evs {
+            self.state.cache(answer.ev, self.settings.depth);
+        }
+        if self.suspect() != Some(answer.ev) {
             return;
         }
         //= docs/specs/reps-plus.md#RPP-13 thawing

@@ -1,18 +1,17 @@
 //! What the next connection to the same host begins with.
 
-use super::{FROZEN, RepsPlus, TICK_SHIFT, ticks};
-use crate::Time;
+use super::{FROZEN, RepsPlus};
 use crate::now::Now;
 use crate::path::{Ev, MAX_GOOD, Remembered, Suspect};
 
 impl RepsPlus {
     //= docs/specs/reps-plus.md#RPP-18 begins with what
-    pub(super) fn learned(&self, now: Now<'_>) -> Option<Remembered> {
+    pub(super) fn learned(&self) -> Option<Remembered> {
         if !self.settings.remember {
             return None;
         }
         let state = &self.state;
-        let mut learned = Remembered { suspect: self.remembered_suspect(now), ..Remembered::default() };
+        let mut learned = Remembered { suspect: self.remembered_suspect(), ..Remembered::default() };
         for ev in state.oldest_first().filter(|ev| self.suspect() != Some(*ev)) {
             if !learned.good().contains(&ev)
                 && let Some(slot) = learned.good.get_mut(usize::from(learned.count))
@@ -35,30 +34,17 @@ impl RepsPlus {
             self.state.cache(ev, self.settings.depth);
         }
         //= docs/specs/reps-plus.md#RPP-18 at least half
-        // Beside a suspect nothing explores. Few values would lead all packets over few paths, for good.
+        // Beside a suspect no packet explores. Few values would lead the first ones over few paths.
         let paths = if self.paths.is_empty() { MAX_GOOD } else { self.paths.count().into() };
         let is_enough = 2 * usize::from(self.state.filled) >= paths.min(self.settings.depth.into());
-        let suspect = learned.suspect.filter(|suspect| now.time < suspect.until && known(&suspect.ev));
-        let Some(suspect) = suspect.filter(|_| is_enough) else { return };
+        let Some(suspect) = learned.suspect.filter(|suspect| is_enough && known(&suspect.ev)) else { return };
         let state = &mut self.state;
         (state.suspect, state.wait, state.probe_at) = (suspect.ev, suspect.wait, now.time);
-        if suspect.failed {
-            (state.probes, state.thaw_at) = (FROZEN, ticks(suspect.until));
-        }
+        state.probes = if suspect.failed { FROZEN } else { 0 };
     }
 
-    fn remembered_suspect(&self, now: Now<'_>) -> Option<Suspect> {
-        let (state, failed) = (&self.state, self.is_frozen());
-        if state.probe_at == Time::NEVER {
-            return None;
-        }
-        let left_ps = match failed {
-            true => u64::from(state.thaw_at.wrapping_sub(ticks(now.time))) << TICK_SHIFT,
-            false => self.settings.freezing_timeout_ps,
-        };
-        // A freezing time that is over has wrapped.
-        let left_ps = if left_ps > self.settings.freezing_timeout_ps { 0 } else { left_ps };
-        let until = now.after(left_ps);
-        Some(Suspect { ev: state.suspect, wait: state.wait, failed, until })
+    fn remembered_suspect(&self) -> Option<Suspect> {
+        let state = &self.state;
+        self.suspect().map(|ev| Suspect { ev, wait: state.wait, failed: state.is_frozen() })
     }
 }

@@ -11,17 +11,15 @@ use crate::event::{Event, FreezeReason};
 use crate::path::{BalancerConfig, Reps, RepsConfig};
 use crate::rng::{self, Rng};
 use crate::tests::{Given, at};
-use crate::units::Micros;
 
 const RTT_PS: u64 = 8_000_000;
-const TIMEOUT_PS: u64 = 1000 << TICK_SHIFT;
 /// Time that probes may take where round trips are not longer than without queues: five quarters of 8 us are 9 whole ticks, and one more.
 const WAIT_PS: u64 = 10 << TICK_SHIFT;
 const EVS: u16 = 1000;
 const BDP: u16 = 5;
 
 fn config(change: impl FnOnce(&mut RepsPlusConfig)) -> Given {
-    let mut own = RepsPlusConfig { freezing_timeout_us: Micros::from_ps(TIMEOUT_PS), ..RepsPlusConfig::default() };
+    let mut own = RepsPlusConfig::default();
     change(&mut own);
     Given { trimming: true, evs: EVS, ..Given::new(BalancerConfig::RepsPlus(own), RTT_PS, u32::from(BDP)) }
 }
@@ -78,7 +76,8 @@ impl Rig {
     }
 
     fn answer(&mut self, now_ps: u64, ev: u16) {
-        self.plus.on_probe_ack(self.path.at_ps(now_ps), Ev::new(ev), true, &mut self.log);
+        let answer = ProbeInfo { ev: Ev::new(ev), marked: true, rtt_ps: RTT_PS };
+        self.plus.on_probe_ack(self.path.at_ps(now_ps), &answer, &mut self.log);
     }
 
     /// Sends every probe that is due by `until`, each in time.
@@ -230,6 +229,12 @@ fn the_value_of_a_packet_that_took_four_round_trips_is_not_cached() {
     assert_eq!(rig.cached(), [1, 3, 4]);
     rig.ack(now_ps, &[2, 4], false, 0);
     assert_eq!(rig.cached(), [2, 4], "the next ACK knows nothing of them");
+    // What is slower than the others is known.
+    rig.path.slow_rtt_ps = 2 * RTT_PS;
+    [(5, 2 * RTT_PS), (6, 2 * RTT_PS - 1)].iter().for_each(|&(ev, rtt_ps)| {
+        rig.plus.on_ack(rig.path.at_ps(now_ps), &AckInfo { rtt_ps, ..info(ev, false, 1, 0) }, &mut rig.log);
+    });
+    assert_eq!(rig.cached(), [6]);
 }
 
 /// An ACK that reports no packet settles some, and vouches for none: neither it nor the next.

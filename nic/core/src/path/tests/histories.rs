@@ -93,7 +93,7 @@ proptest! {
                         paper.on_failure_detection(now_ps);
                     }
                 }
-                Op::Probe { ev, marked } => ours.on_probe_ack(path.at(start.after(now_ps)), Ev::new(ev), marked, &mut ()),
+                Op::Probe { ev, marked } => ours.on_probe_ack(path.at(start.after(now_ps)), &answer(ev, marked), &mut ()),
                 Op::Wait { ps } => now_ps += ps,
             }
             prop_assert_eq!(ours.is_frozen(), paper.is_freezing_mode);
@@ -140,9 +140,10 @@ proptest! {
                     }
                     Op::Probe { ev, marked } => {
                         let probe = any.poll_probe(path.at(now));
-                        prop_assert!(probe.is_none_or(|ev| ev.index() < path.evs));
+                        let scout = any.poll_probe(path.at(now));
+                        prop_assert!(probe.into_iter().chain(scout).all(|ev| ev.index() < path.evs));
                         prop_assert!(any.poll_probe(path.at(now)).is_none() || now == Time::NEVER);
-                        any.on_probe_ack(path.at(now), probe.unwrap_or(Ev::new(ev)), marked, &mut ());
+                        any.on_probe_ack(path.at(now), &answer(probe.map_or(ev, Ev::index), marked), &mut ());
                     }
                     Op::Wait { ps } => now = now.after(ps),
                 }

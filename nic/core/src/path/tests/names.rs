@@ -51,7 +51,6 @@ fn defaults_are_the_published_settings() {
         pardon = 'first'
         [reps-plus]
         buffer = 16
-        freezing_timeout_us = 10_000
         whole_acks = true
         remember = true
         even_exploring = true

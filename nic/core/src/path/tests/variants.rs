@@ -16,14 +16,14 @@ fn probes_of_the_lost_ev_end_freezing_in_place_of_time() {
     assert_eq!(rig.reps.poll_probe(rig.path.at_ps(1500)), None);
     assert_eq!(rig.reps.poll_timeout(&rig.path), Some(at(2500)));
     rig.ack(1000 * TICK_PS, 1, false);
-    rig.reps.on_probe_ack(rig.path.at_ps(1600), Ev::new(98), false, &mut rig.log);
-    rig.reps.on_probe_ack(rig.path.at_ps(1600), Ev::new(99), true, &mut rig.log);
+    rig.reps.on_probe_ack(rig.path.at_ps(1600), &answer(98, false), &mut rig.log);
+    rig.reps.on_probe_ack(rig.path.at_ps(1600), &answer(99, true), &mut rig.log);
     assert!(rig.reps.is_frozen());
-    rig.reps.on_probe_ack(rig.path.at_ps(1700), Ev::new(99), false, &mut rig.log);
+    rig.reps.on_probe_ack(rig.path.at_ps(1700), &answer(99, false), &mut rig.log);
     assert!(!rig.reps.is_frozen());
     assert_eq!(rig.reps.exploring(), 100);
     assert_eq!(rig.reps.poll_timeout(&rig.path), None);
-    rig.reps.on_probe_ack(rig.path.at_ps(1800), Ev::new(99), false, &mut rig.log);
+    rig.reps.on_probe_ack(rig.path.at_ps(1800), &answer(99, false), &mut rig.log);
     assert_eq!(rig.log, [(at(500), FROZEN_BY_TIMEOUT), (at(1700), Event::FreezeExited)]);
 }
 

@@ -10,7 +10,9 @@ use proptest::prelude::*;
 use crate::Time;
 use crate::flow::FlowConfig;
 use crate::now::Path;
-use crate::path::{AckInfo, Admission, AnyBalancer, Balancer, Ev, LossCause, LossInfo, PacketInfo, SendInfo};
+use crate::path::{
+    AckInfo, Admission, AnyBalancer, Balancer, Ev, LossCause, LossInfo, PacketInfo, ProbeInfo, SendInfo,
+};
 use crate::rng::{self, Rng};
 use crate::tests::at_step;
 
@@ -122,8 +124,8 @@ impl History {
                 self.balancer.on_loss(self.path.at(self.now), &loss, &mut ());
             }
             Step::ProbeAck(ev, marked) => {
-                let ev = self.within(*ev);
-                self.balancer.on_probe_ack(self.path.at(self.now), ev, *marked, &mut ());
+                let answer = ProbeInfo { ev: self.within(*ev), marked: *marked, rtt_ps: 10_000_000 };
+                self.balancer.on_probe_ack(self.path.at(self.now), &answer, &mut ());
             }
             Step::Reachable(paths) => {
                 let paths: Vec<Ev> = paths.iter().map(|ev| self.within(*ev)).collect();

@@ -17,8 +17,8 @@ struct Twin {
     suspect: Option<(u16, u8, Time)>,
     frozen: bool,
     wait_ps: u64,
-    /// When freezing is over, in ticks.
-    end: u64,
+    /// A packet went over the buffer: the next probe explores.
+    scout: bool,
     phase: u16,
 }
 
@@ -46,16 +46,13 @@ impl Twin {
 
     /// `settled` says of each value whether its packet was slow.
     fn on_ack(&mut self, now: Time, sent: Time, settled: &[(u16, bool)], echoes: &[(u16, bool)], ack: &AckInfo) {
-        if self.frozen && now.intervals(TICK_SHIFT) > self.end {
-            (self.frozen, self.suspect) = (false, None);
-        }
         if let Some((ev, 3, at)) = self.suspect
             && !self.frozen
             && now >= at
             && sent >= at.before(self.wait_ps / 2)
         {
             self.forget(ev);
-            (self.frozen, self.explore, self.end) = (true, 0, now.after(TIMEOUT_PS).intervals(TICK_SHIFT));
+            (self.frozen, self.explore) = (true, 0);
             self.suspect = Some((ev, 3, now.after(8 * self.wait_ps)));
         }
         let counts = |(ev, slow): &&(u16, bool)| *slow || *ev < EVS;
@@ -94,7 +91,9 @@ impl Twin {
     fn poll_probe(&mut self, now: Time) -> Option<u16> {
         let (ev, sent, at) = self.suspect?;
         if now < at || (sent == 3 && !self.frozen) {
-            return None;
+            let explores = self.scout && sent > 0;
+            self.scout &= !explores;
+            return explores.then(|| self.explored());
         }
         self.suspect = Some(match (self.frozen, sent) {
             (true, _) => (ev, 3, now.after(8 * self.wait_ps)),
@@ -104,7 +103,10 @@ impl Twin {
         Some(ev)
     }
 
-    fn on_answer(&mut self, ev: u16) {
+    fn on_answer(&mut self, ev: u16, marked: bool, age_ps: u64) {
+        if !marked && age_ps < 4 * RTT_PS && ev < EVS {
+            self.cache(ev);
+        }
         if self.suspect.is_some_and(|(suspect, ..)| suspect == ev) {
             self.explore = if self.frozen { BDP } else { self.explore };
             (self.frozen, self.suspect) = (false, None);
@@ -119,8 +121,13 @@ impl Twin {
         } else if self.suspect.is_some() && !self.slots.is_empty() {
             let at = if self.head < self.slots.len() { self.head } else { 0 };
             self.head = (at + 1) % self.depth;
+            self.scout = true;
             return self.slots[at];
         }
+        self.explored()
+    }
+
+    fn explored(&mut self) -> u16 {
         self.phase = self.phase.wrapping_add(GOLDEN);
         (u32::from(self.phase) * u32::from(EVS) / 65_536) as u16
     }
@@ -135,7 +142,7 @@ enum Step {
     Ack { settled: Vec<(u16, bool)>, echoes: Vec<(u16, bool)>, marked: bool, marks: u16, packets: u16, age: u64 },
     Loss { ev: u16, max_rtt: u64 },
     Probe,
-    Answer(u16),
+    Answer { ev: u16, marked: bool, age: u64 },
     Wait(u64),
 }
 
@@ -159,8 +166,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => ack.prop_map(|(settled, echoes, marked, marks, packets, age)| Step::Ack { settled, echoes, marked, marks, packets, age }),
         2 => (0..8u16, 0u64..40).prop_map(|(ev, max_rtt)| Step::Loss { ev, max_rtt }),
         4 => Just(Step::Probe),
-        1 => (0..8u16).prop_map(Step::Answer),
-        3 => prop_oneof![8 => 1u64..40, 1 => 900u64..1200].prop_map(Step::Wait),
+        1 => (evs(), any::<bool>(), 30u64..34).prop_map(|(ev, marked, age)| Step::Answer { ev, marked, age }),
+        3 => (1u64..40).prop_map(Step::Wait),
     ]
 }
 
@@ -170,7 +177,7 @@ proptest! {
         let mut rig = Rig::new(|config| config.buffer = depth as u8);
         let mut twin = Twin {
             depth: depth as usize, valid: VecDeque::new(), slots: Vec::new(), head: 0, explore: 0,
-            suspect: None, frozen: false, wait_ps: 0, end: 0, phase: rig.plus.state.phase,
+            suspect: None, frozen: false, wait_ps: 0, scout: false, phase: rig.plus.state.phase,
         };
         let mut units = 100;
         for step in steps {
@@ -196,9 +203,10 @@ proptest! {
                     twin.on_loss(now, ev, max_rtt * UNIT_PS);
                 }
                 Step::Probe => prop_assert_eq!(rig.plus.poll_probe(rig.path.at(now)).map(Ev::index), twin.poll_probe(now)),
-                Step::Answer(ev) => {
-                    rig.answer(now.ps(), ev);
-                    twin.on_answer(ev);
+                Step::Answer { ev, marked, age } => {
+                    let answer = ProbeInfo { ev: Ev::new(ev), marked, rtt_ps: age * UNIT_PS };
+                    rig.plus.on_probe_ack(rig.path.at(now), &answer, &mut rig.log);
+                    twin.on_answer(ev, marked, age * UNIT_PS);
                 }
                 Step::Wait(more) => units += more,
             }
