@@ -202,7 +202,7 @@ fn watched_connections_have_all_of_their_packets() {
     use spray_core::event::Choice;
     use spray_fabric::{BINS, WATCHED};
     let network = leaf_spine(2, 2, 5);
-    let flows: Vec<_> = (0..10).map(|src| flow(src, (src + 5) % 10, 400_000)).collect();
+    let flows: Vec<_> = (0..10).map(|src| flow(src, (src + 5) % 10, 1_600_000)).collect();
     let links = (0..network.links.len()).filter(|link| network.links[*link].name == "leaf0->spine0").collect();
     let action = LinkAction::SilentDrop;
     let event = LinkEvent { name: "leaf0->spine0".into(), links, at_ps: 20 * US, until_ps: None, action };

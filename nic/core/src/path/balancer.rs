@@ -86,9 +86,9 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     }
 
     /// With [`Offers::sections`]: returns a trailer that goes now behind packets on their path, if one is due. `oldest` is the earliest
-    /// transmission that is neither acknowledged nor lost.
+    /// transmission that is neither acknowledged nor lost, `rtt_ps` the smoothed round-trip time, 0 before the first.
     #[inline]
-    fn poll_trailer(&mut self, _now: Now<'_>, _oldest: Option<&Transmission>) -> Option<Trailer> {
+    fn poll_trailer(&mut self, _now: Now<'_>, _oldest: Option<&Transmission>, _rtt_ps: u64) -> Option<Trailer> {
         None
     }
 

@@ -191,7 +191,7 @@ impl Balancer for OrderedChaos {
     }
 
     #[inline]
-    fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>) -> Option<Trailer> {
+    fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>, _rtt_ps: u64) -> Option<Trailer> {
         if let Some(psn) = self.state.repeated.take() {
             //= docs/specs/ordered-chaos.md#ORC-14 trailers of retransmissions
             return Some(self.ask_for(psn, self.subflows[self.index(psn)].ev, false));

@@ -107,7 +107,7 @@ impl Balancer for AnyBalancer {
         #[inline]
         fn section(&self) -> Section;
         #[inline]
-        fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>) -> Option<Trailer>;
+        fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>, rtt_ps: u64) -> Option<Trailer>;
         #[inline]
         fn poll_probe(&mut self, now: Now<'_>) -> Option<Ev>;
         fn has_probed(&self) -> bool;

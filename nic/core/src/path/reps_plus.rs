@@ -145,7 +145,8 @@ impl Balancer for RepsPlus {
             return state.oldest(self.settings.depth);
         }
         if state.probe_at != Time::NEVER && state.filled > 0 {
-            state.scout = true;
+            //= docs/specs/reps-plus.md#RPP-19 exploring by probes
+            state.scouts = state.scouts.max(1);
             return state.walk(self.settings.depth);
         }
         self.explore(now.path.evs, rng)
@@ -187,7 +188,7 @@ impl Balancer for RepsPlus {
     }
 
     //= docs/specs/reps-plus.md#RPP-16 asking for a packet
-    fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>) -> Option<Trailer> {
+    fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>, rtt_ps: u64) -> Option<Trailer> {
         let state = &mut self.state;
         if now.time < state.ask_at || state.ask_at == Time::NEVER {
             return None;
@@ -196,8 +197,9 @@ impl Balancer for RepsPlus {
             state.ask_at = Time::NEVER;
             return None;
         };
-        let due = oldest.sent_at.after(overdue_ps(now.path));
-        state.ask_at = if now.time < due { due } else { now.after(overdue_ps(now.path)) };
+        let overdue_ps = overdue_ps(now.path).max(rtt_ps.saturating_add(rtt_ps / 4));
+        let due = oldest.sent_at.after(overdue_ps);
+        state.ask_at = if now.time < due { due } else { now.after(overdue_ps) };
         if now.time < due {
             return None;
         }
@@ -277,8 +279,8 @@ struct RecycledEvs {
     filled: u8,
     /// Probes of the suspect, or [`FROZEN`].
     probes: u8,
-    /// A packet used a value again beside a suspect: a probe explores in its stead.
-    scout: bool,
+    /// Probes that explore.
+    scouts: u8,
 }
 
 //= docs/specs/reps-plus.md#RPP-15 bytes of state
@@ -298,7 +300,7 @@ impl RecycledEvs {
             valid: 0,
             filled: 0,
             probes: 0,
-            scout: false,
+            scouts: 0,
         }
     }
 

@@ -17,7 +17,7 @@ impl Sender {
         }
         let oldest = self.recovery.scoreboard.oldest();
         let oldest = oldest.map(|(psn, record)| Transmission { psn, ev: record.ev, sent_at: record.sent_at });
-        let trailer = self.balancer.poll_trailer(self.path.at(now), oldest.as_ref())?;
+        let trailer = self.balancer.poll_trailer(self.path.at(now), oldest.as_ref(), self.rtt().smoothed_ps())?;
         Some(self.follow(now, &trailer))
     }
 

@@ -35,7 +35,7 @@ impl Rig {
 
     fn trailers(&mut self) -> Vec<(u64, Ev, u16)> {
         let mut trailers = Vec::new();
-        while let Some(trailer) = self.balancer.poll_trailer(self.path.at_ps(self.now_ps), self.oldest.as_ref()) {
+        while let Some(trailer) = self.balancer.poll_trailer(self.path.at_ps(self.now_ps), self.oldest.as_ref(), 0) {
             trailers.push((trailer.psn, trailer.ev, trailer.section.get().unwrap().1));
         }
         trailers

@@ -4,7 +4,7 @@ use super::{FROZEN, PROBES, RepsPlus, TICK_SHIFT, overdue_ps, slow_ps};
 use crate::Time;
 use crate::event::{Event, FreezeReason, Publisher};
 use crate::now::Now;
-use crate::path::{AckInfo, Ev, LossInfo, ProbeInfo};
+use crate::path::{AckInfo, Ev, LossCause, LossInfo, ProbeInfo};
 
 impl RepsPlus {
     /// Freezes if the suspect's path has failed.
@@ -31,8 +31,14 @@ impl RepsPlus {
     //= docs/specs/reps-plus.md#RPP-10 a suspect
     pub(super) fn suspect_path(&mut self, now: Now<'_>, loss: &LossInfo) {
         let state = &mut self.state;
+        let by_timer = loss.cause == LossCause::Timeout;
+        //= docs/specs/reps-plus.md#RPP-19 exploring by probes
+        state.scouts = state.scouts.max(if by_timer { TIMER_SCOUTS } else { 1 });
         if state.probe_at != Time::NEVER {
             return;
+        }
+        if by_timer {
+            (state.head, state.valid, state.filled) = (0, 0, 0);
         }
         let wait_ps = loss.max_rtt_ps.saturating_add(loss.max_rtt_ps / 8).max(overdue_ps(now.path));
         state.suspect = loss.ev;
@@ -79,8 +85,11 @@ impl RepsPlus {
     /// Where the next probe explores, if it does.
     //= docs/specs/reps-plus.md#RPP-19 exploring by probes
     pub(super) fn scout(&mut self, now: Now<'_>) -> Option<Ev> {
-        let scout = self.has_probed_suspect() && core::mem::take(&mut self.state.scout);
-        scout.then(|| self.state.next_of_set(now.path.evs))
+        if self.state.scouts == 0 || !self.has_probed_suspect() {
+            return None;
+        }
+        self.state.scouts -= 1;
+        Some(self.state.next_of_set(now.path.evs))
     }
 
     /// A probe was answered.
@@ -100,5 +109,7 @@ impl RepsPlus {
     }
 }
 
+/// Probes that explore after a loss by the timer.
+const TIMER_SCOUTS: u8 = 4;
 /// Probes of a failed path wait so many times longer than those of a suspect.
 const FROZEN_WAITS: u64 = 8;

@@ -85,7 +85,7 @@ impl Rig {
         let mut sent = Vec::new();
         while let Some(at) = self.plus.poll_timeout(&self.path).filter(|at| *at <= until) {
             sent.extend(self.plus.poll_probe(self.path.at(at)).map(|ev| (at, ev.index())));
-            assert_eq!(self.plus.poll_trailer(self.path.at(at), None), None);
+            assert_eq!(self.plus.poll_trailer(self.path.at(at), None, 0), None);
         }
         sent
     }
@@ -275,16 +275,22 @@ fn it_asks_for_the_oldest_packet_when_its_ack_is_overdue() {
     let after_ps = RTT_PS + RTT_PS / 4;
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(after_ps)));
     let old = |psn, sent_ps| Transmission { psn, ev: Ev::new(5), sent_at: at(sent_ps) };
-    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(after_ps - 1), Some(&old(0, 0))), None);
+    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(after_ps - 1), Some(&old(0, 0)), 0), None);
     // By then it was acknowledged, and another is the oldest.
-    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(after_ps), Some(&old(3, RTT_PS))), None);
+    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(after_ps), Some(&old(3, RTT_PS)), 0), None);
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(RTT_PS + after_ps)));
-    let trailer = rig.plus.poll_trailer(rig.path.at_ps(RTT_PS + after_ps), Some(&old(3, RTT_PS))).unwrap();
+    let trailer = rig.plus.poll_trailer(rig.path.at_ps(RTT_PS + after_ps), Some(&old(3, RTT_PS)), 0).unwrap();
     assert_eq!((trailer.psn, trailer.ev, trailer.ack_now), (3, Ev::new(5), true));
     assert_eq!(trailer.section.get(), Some((1, 0)), "of this packet alone");
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(RTT_PS + 2 * after_ps)), "once in that time");
-    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(RTT_PS + 2 * after_ps), None), None);
+    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(RTT_PS + 2 * after_ps), None, 0), None);
     assert_eq!(rig.plus.poll_timeout(&rig.path), None, "nothing is in flight");
+    // Where packets wait in queues, their ACKs are not overdue before.
+    rig.send();
+    let due_ps = 5 * RTT_PS;
+    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(due_ps - 1), Some(&old(4, 0)), 4 * RTT_PS), None);
+    assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(due_ps)));
+    assert!(rig.plus.poll_trailer(rig.path.at_ps(due_ps), Some(&old(4, 0)), 4 * RTT_PS).is_some());
     let late = Rig::new(|config| config.early_losses = false).plus;
     assert!(!late.offers().sections && !late.offers().gap_rule);
 }

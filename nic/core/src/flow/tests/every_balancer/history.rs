@@ -173,7 +173,7 @@ impl History {
     fn probes(&mut self) -> Result<(), String> {
         let sections = self.balancer.offers().sections;
         for _ in 0..1000 {
-            let trailer = if sections { self.balancer.poll_trailer(self.path.at(self.now), None) } else { None };
+            let trailer = if sections { self.balancer.poll_trailer(self.path.at(self.now), None, 0) } else { None };
             match (self.balancer.poll_probe(self.path.at(self.now)), trailer) {
                 (None, None) => return Ok(()),
                 (Some(_), _) if !self.balancer.offers().probing => return Err("probes without offering it".into()),

@@ -124,9 +124,10 @@ fn beside_a_suspect_probes_explore() {
     rig.ack(0, &[1, 2], false, 0);
     rig.lose(0, 9);
     rig.send();
-    assert_eq!(rig.probes(at(0)), [(at(0), 9)]);
-    rig.send();
     let probe = |rig: &mut Rig| rig.plus.poll_probe(rig.path.at_ps(1)).map(Ev::index);
+    assert_eq!(probe(&mut rig), Some(9), "the suspect's goes first");
+    assert!(probe(&mut rig).is_some_and(|ev| ev != 9) && probe(&mut rig).is_none(), "one for the loss");
+    rig.send();
     assert_eq!(probe(&mut rig), None, "what was valid went, and nothing went again");
     (0..3).for_each(|_| assert!([1, 2].contains(&rig.send())));
     let scout = probe(&mut rig).unwrap();
@@ -137,12 +138,27 @@ fn beside_a_suspect_probes_explore() {
         assert_eq!(rig.plus.valid_evs(), cached, "{marked} {rtt_ps}");
     }
     assert_eq!((rig.send(), rig.plus.suspect()), (scout, Some(Ev::new(9))));
-    // The suspect's own probes go first.
-    rig.send();
-    assert!(rig.probes(at(WAIT_PS)).contains(&(at(0).after(WAIT_PS / 2), 9)));
     rig.answer(2 * RTT_PS, 9);
     rig.send();
     assert_eq!(probe(&mut rig), None, "without a suspect packets explore");
+}
+
+//= docs/specs/reps-plus.md#RPP-10 a suspect
+//= docs/specs/reps-plus.md#RPP-19 exploring by probes
+#[test]
+fn a_loss_by_the_timer_leaves_nothing_cached_and_four_probes_explore() {
+    let mut rig = Rig::new(|_| ());
+    rig.ack(0, &[1, 2, 3], false, 0);
+    let timeout = LossInfo { cause: LossCause::Timeout, ..lost(9) };
+    rig.plus.on_loss(rig.path.at_ps(0), &timeout, &mut rig.log);
+    assert_eq!(rig.plus.valid_evs(), 0);
+    assert!((0..9).all(|_| ![1, 2, 3].contains(&rig.send())), "it explores");
+    let probes: Vec<_> = core::iter::from_fn(|| rig.plus.poll_probe(rig.path.at_ps(1)).map(Ev::index)).collect();
+    assert!(probes.len() == 5 && probes[0] == 9 && !probes[1..].contains(&9), "{probes:?}");
+    // What has come back since is kept.
+    rig.ack(RTT_PS, &[4, 5], false, 0);
+    rig.plus.on_loss(rig.path.at_ps(RTT_PS), &timeout, &mut rig.log);
+    assert_eq!(rig.cached(), [4, 5]);
 }
 
 //= docs/specs/reps-plus.md#RPP-14 losses while frozen

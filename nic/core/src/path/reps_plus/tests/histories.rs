@@ -17,8 +17,8 @@ struct Twin {
     suspect: Option<(u16, u8, Time)>,
     frozen: bool,
     wait_ps: u64,
-    /// A packet went over the buffer: the next probe explores.
-    scout: bool,
+    /// How many of the next probes explore.
+    scouts: u8,
     phase: u16,
 }
 
@@ -77,8 +77,12 @@ impl Twin {
         }
     }
 
-    fn on_loss(&mut self, now: Time, ev: u16, max_rtt_ps: u64) {
+    fn on_loss(&mut self, now: Time, ev: u16, by_timer: bool, max_rtt_ps: u64) {
+        self.scouts = self.scouts.max(if by_timer { 4 } else { 1 });
         if self.suspect.is_none() {
+            if by_timer {
+                (self.valid, self.slots, self.head) = Default::default();
+            }
             // Whole ticks, and one more.
             self.wait_ps = (((max_rtt_ps * 9 / 8).max(RTT_PS * 5 / 4) >> TICK_SHIFT) + 1) << TICK_SHIFT;
             self.suspect = Some((ev, 0, now));
@@ -91,9 +95,11 @@ impl Twin {
     fn poll_probe(&mut self, now: Time) -> Option<u16> {
         let (ev, sent, at) = self.suspect?;
         if now < at || (sent == 3 && !self.frozen) {
-            let explores = self.scout && sent > 0;
-            self.scout &= !explores;
-            return explores.then(|| self.explored());
+            if self.scouts == 0 || sent == 0 {
+                return None;
+            }
+            self.scouts -= 1;
+            return Some(self.explored());
         }
         self.suspect = Some(match (self.frozen, sent) {
             (true, _) => (ev, 3, now.after(8 * self.wait_ps)),
@@ -121,7 +127,7 @@ impl Twin {
         } else if self.suspect.is_some() && !self.slots.is_empty() {
             let at = if self.head < self.slots.len() { self.head } else { 0 };
             self.head = (at + 1) % self.depth;
-            self.scout = true;
+            self.scouts = self.scouts.max(1);
             return self.slots[at];
         }
         self.explored()
@@ -140,7 +146,7 @@ const UNIT_PS: u64 = RTT_PS / 8;
 enum Step {
     Send(u8),
     Ack { settled: Vec<(u16, bool)>, echoes: Vec<(u16, bool)>, marked: bool, marks: u16, packets: u16, age: u64 },
-    Loss { ev: u16, max_rtt: u64 },
+    Loss { ev: u16, by_timer: bool, max_rtt: u64 },
     Probe,
     Answer { ev: u16, marked: bool, age: u64 },
     Wait(u64),
@@ -164,7 +170,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (1u8..30).prop_map(Step::Send),
         6 => ack.prop_map(|(settled, echoes, marked, marks, packets, age)| Step::Ack { settled, echoes, marked, marks, packets, age }),
-        2 => (0..8u16, 0u64..40).prop_map(|(ev, max_rtt)| Step::Loss { ev, max_rtt }),
+        2 => (0..8u16, prop::bool::weighted(0.2), 0u64..40).prop_map(|(ev, by_timer, max_rtt)| Step::Loss { ev, by_timer, max_rtt }),
         4 => Just(Step::Probe),
         1 => (evs(), any::<bool>(), 30u64..34).prop_map(|(ev, marked, age)| Step::Answer { ev, marked, age }),
         3 => (1u64..40).prop_map(Step::Wait),
@@ -177,7 +183,7 @@ proptest! {
         let mut rig = Rig::new(|config| config.buffer = depth as u8);
         let mut twin = Twin {
             depth: depth as usize, valid: VecDeque::new(), slots: Vec::new(), head: 0, explore: 0,
-            suspect: None, frozen: false, wait_ps: 0, scout: false, phase: rig.plus.state.phase,
+            suspect: None, frozen: false, wait_ps: 0, scouts: 0, phase: rig.plus.state.phase,
         };
         let mut units = 100;
         for step in steps {
@@ -197,10 +203,11 @@ proptest! {
                     rig.plus.on_ack(rig.path.at(now), &ack, &mut rig.log);
                     twin.on_ack(now, now.before(age * UNIT_PS), &settled, &echoes, &ack);
                 }
-                Step::Loss { ev, max_rtt } => {
-                    let loss = LossInfo { max_rtt_ps: max_rtt * UNIT_PS, ..lost(ev) };
+                Step::Loss { ev, by_timer, max_rtt } => {
+                    let cause = if by_timer { LossCause::Timeout } else { LossCause::SackGap };
+                    let loss = LossInfo { cause, max_rtt_ps: max_rtt * UNIT_PS, ..lost(ev) };
                     rig.plus.on_loss(rig.path.at(now), &loss, &mut rig.log);
-                    twin.on_loss(now, ev, max_rtt * UNIT_PS);
+                    twin.on_loss(now, ev, by_timer, max_rtt * UNIT_PS);
                 }
                 Step::Probe => prop_assert_eq!(rig.plus.poll_probe(rig.path.at(now)).map(Ev::index), twin.poll_probe(now)),
                 Step::Answer { ev, marked, age } => {
