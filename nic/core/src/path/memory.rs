@@ -38,7 +38,7 @@ pub const MAX_GOOD: usize = 16;
 
 /// What a host remembers of others, by numbers that tell these apart.
 ///
-/// It holds 256 hosts with 72 bytes each, allocated when the first is remembered. A host whose number has the same remainder
+/// It holds 256 hosts with 56 bytes each, allocated when the first is remembered. A host whose number has the same remainder
 /// takes the place of another.
 #[derive(Clone, Debug, Default)]
 pub struct Memories {

@@ -66,6 +66,15 @@ impl RepsPlus {
         self.state.next_of_set(evs)
     }
 
+    /// Caches the value of a packet or probe that came back, if its path is neither congested nor slow.
+    //= docs/specs/reps-plus.md#RPP-17 slow paths
+    #[inline]
+    fn cache_if_good(&mut self, path: &Path, ev: Ev, marked: bool, rtt_ps: u64) {
+        if !marked && rtt_ps < slow_ps(path) && ev.index() < path.evs {
+            self.state.cache(ev, self.settings.depth);
+        }
+    }
+
     /// Caches the entropy values of the other packets that the ACK covers, as many as it shows to be unmarked.
     #[inline]
     fn cache_others(&mut self, ack: &AckInfo) {
@@ -153,7 +162,6 @@ impl Balancer for RepsPlus {
     }
 
     //= docs/specs/reps-plus.md#RPP-1 caching the trigger's EV
-    //= docs/specs/reps-plus.md#RPP-17 slow paths
     //= docs/specs/reps-plus.md#RPP-5 A longer buffer
     #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
@@ -164,9 +172,7 @@ impl Balancer for RepsPlus {
             self.cache_others(ack);
         }
         self.settled.clear();
-        if !ack.marked && ack.rtt_ps < slow_ps(now.path) && ack.ev.index() < now.path.evs {
-            self.state.cache(ack.ev, self.settings.depth);
-        }
+        self.cache_if_good(now.path, ack.ev, ack.marked, ack.rtt_ps);
     }
 
     fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
@@ -279,7 +285,7 @@ struct RecycledEvs {
     filled: u8,
     /// Probes of the suspect, or [`FROZEN`].
     probes: u8,
-    /// Probes that explore.
+    /// Probes that are to explore.
     scouts: u8,
 }
 

@@ -4,7 +4,7 @@ use spray_wire::ProbeAck;
 
 use crate::Time;
 
-/// The probes of what the balancer suspects now. They all go over one path.
+/// The probes since the balancer began to suspect what it suspects now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Probes {
     /// Token and time of the first and of the latest; tokens count up from 1.

@@ -1,6 +1,6 @@
 //! Which path has failed: probes of a suspect, and freezing once they stay unanswered.
 
-use super::{FROZEN, PROBES, RepsPlus, TICK_SHIFT, overdue_ps, slow_ps};
+use super::{FROZEN, PROBES, RepsPlus, TICK_SHIFT, overdue_ps};
 use crate::Time;
 use crate::event::{Event, FreezeReason, Publisher};
 use crate::now::Now;
@@ -82,7 +82,7 @@ impl RepsPlus {
         self.suspect().is_some() && self.state.probes > 0
     }
 
-    /// Where the next probe explores, if it does.
+    /// The value for a probe that explores, if one is to go.
     //= docs/specs/reps-plus.md#RPP-19 exploring by probes
     pub(super) fn scout(&mut self, now: Now<'_>) -> Option<Ev> {
         if self.state.scouts == 0 || !self.has_probed_suspect() {
@@ -95,9 +95,7 @@ impl RepsPlus {
     /// A probe was answered.
     pub(super) fn on_answer(&mut self, now: Now<'_>, answer: &ProbeInfo, publisher: &mut dyn Publisher) {
         //= docs/specs/reps-plus.md#RPP-19 exploring by probes
-        if !answer.marked && answer.rtt_ps < slow_ps(now.path) && answer.ev.index() < now.path.evs {
-            self.state.cache(answer.ev, self.settings.depth);
-        }
+        self.cache_if_good(now.path, answer.ev, answer.marked, answer.rtt_ps);
         if self.suspect() != Some(answer.ev) {
             return;
         }
