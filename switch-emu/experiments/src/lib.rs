@@ -11,6 +11,7 @@ pub mod report;
 pub mod results;
 pub mod reunion;
 pub mod scenario;
+pub mod search;
 pub mod sim;
 pub mod specs;
 pub mod watch;

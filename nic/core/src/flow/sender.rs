@@ -352,7 +352,7 @@ impl Sender {
     //= docs/specs/transport.md#TRN-41 Knowledge that silence outdates
     #[inline]
     fn choose_ev(&mut self, now: Time, packet: &SendInfo, rng: &mut Rng, publisher: &mut impl Publisher) -> Ev {
-        let is_outdated = self.recovery.backoff >= OUTDATED && self.offers.reuses;
+        let is_outdated = self.recovery.backoff >= OUTDATED && self.offers.reuses && !self.offers.scouts;
         let wants_choice = publisher.wants_choices();
         let choice = if wants_choice && !is_outdated { self.balancer.next_choice() } else { Choice::Explored };
         let ev = match is_outdated {

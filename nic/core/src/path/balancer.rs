@@ -145,6 +145,8 @@ pub struct Offers {
     pub gap_rule: bool,
     /// It probes a path that carries no packets.
     pub probing: bool,
+    /// Its probes explore: in a silence it learns of paths without packets.
+    pub scouts: bool,
     /// It learns from every packet that an ACK acknowledges, whichever packet triggered the ACK.
     pub packet_feedback: bool,
     /// Whatever it has chosen, a packet may go by another value.
@@ -160,6 +162,7 @@ impl Offers {
         sections: false,
         gap_rule: false,
         probing: false,
+        scouts: false,
         packet_feedback: false,
         sprays: false,
     };

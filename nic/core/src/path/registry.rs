@@ -143,6 +143,7 @@ mod tests {
                     reuses: true,
                     sections: true,
                     probing: true,
+                    scouts: true,
                     packet_feedback: true,
                     gap_rule: true,
                     ..nothing

@@ -75,7 +75,7 @@ impl RepsPlus {
         }
     }
 
-    /// Caches the entropy values of the other packets that the ACK covers, as many as it shows to be unmarked.
+    /// Caches the entropy values of the other packets that the ACK covers, if it shows them to be unmarked.
     #[inline]
     fn cache_others(&mut self, ack: &AckInfo) {
         let Self { state, settled, settings, .. } = self;
@@ -83,8 +83,10 @@ impl RepsPlus {
             settled.len
         } else {
             //= docs/specs/reps-plus.md#RPP-3 how many candidates count
-            let marked = ack.marked_packets.saturating_sub(u16::from(ack.marked));
-            ack.packets.saturating_sub(1).saturating_sub(marked).min(u16::from(u8::MAX)) as u8
+            match ack.marked_packets > u16::from(ack.marked) {
+                true => 0,
+                false => ack.packets.saturating_sub(1).min(u16::from(u8::MAX)) as u8,
+            }
         };
         // One of the packets with the triggering packet's value is that packet itself.
         let mut own = !settled.echoed;
@@ -123,7 +125,17 @@ impl Balancer for RepsPlus {
     fn offers(&self) -> Offers {
         let Settings { early, whole_acks, .. } = self.settings;
         let (sections, gap_rule, packet_feedback) = (early, early, whole_acks);
-        Offers { sprays: true, reuses: true, probing: true, sections, gap_rule, packet_feedback, ..Offers::NOTHING }
+        let nothing = Offers::NOTHING;
+        Offers {
+            sprays: true,
+            reuses: true,
+            probing: true,
+            scouts: true,
+            sections,
+            gap_rule,
+            packet_feedback,
+            ..nothing
+        }
     }
 
     fn next_choice(&self) -> Choice {
