@@ -34,11 +34,11 @@ impl RepsPlus {
         let by_timer = loss.cause == LossCause::Timeout;
         //= docs/specs/reps-plus.md#RPP-19 exploring by probes
         state.scouts = state.scouts.max(if by_timer { TIMER_SCOUTS } else { 1 });
+        if by_timer && loss.silence {
+            (state.head, state.valid, state.filled) = (0, 0, 0);
+        }
         if state.probe_at != Time::NEVER {
             return;
-        }
-        if by_timer {
-            (state.head, state.valid, state.filled) = (0, 0, 0);
         }
         let wait_ps = loss.max_rtt_ps.saturating_add(loss.max_rtt_ps / 8).max(overdue_ps(now.path));
         state.suspect = loss.ev;
