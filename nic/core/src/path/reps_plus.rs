@@ -192,9 +192,7 @@ impl Balancer for RepsPlus {
         if matches!(loss.cause, LossCause::Timeout | LossCause::SackGap) {
             self.suspect_path(now, loss);
             //= docs/specs/reps-plus.md#RPP-14 losses while frozen
-            if self.is_frozen() {
-                self.state.forget(loss.ev, self.settings.depth);
-            }
+            self.state.forget(loss.ev, self.settings.depth);
         }
     }
 

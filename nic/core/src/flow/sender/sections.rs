@@ -6,6 +6,7 @@ use super::{Sender, Transmit};
 use crate::Time;
 use crate::event::Publisher;
 use crate::feedback::LossCause;
+use crate::cc::CongestionControl;
 use crate::path::{Balancer, Trailer, Transmission};
 
 impl Sender {
@@ -13,6 +14,9 @@ impl Sender {
     /// one would be.
     pub(super) fn poll_trailer(&mut self, now: Time) -> Option<Transmit> {
         if self.calibration.is_some() && self.rtt().smoothed_ps() == 0 {
+            return None;
+        }
+        if self.cc.window_bytes(&self.path) < 2 * u64::from(self.path.packet_bytes) {
             return None;
         }
         let oldest = self.recovery.scoreboard.oldest();

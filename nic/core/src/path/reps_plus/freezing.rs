@@ -24,7 +24,7 @@ impl RepsPlus {
         if self.is_frozen() {
             publisher.on_event(now.time, Event::FreezeExited);
         }
-        (self.state.probes, self.state.probe_at) = (0, Time::NEVER);
+        (self.state.probes, self.state.scouts, self.state.probe_at) = (0, 0, Time::NEVER);
     }
 
     /// Begins to probe the path of a lost packet, unless it probes another.
@@ -85,7 +85,7 @@ impl RepsPlus {
     /// The value for a probe that explores, if one is to go.
     //= docs/specs/reps-plus.md#RPP-19 exploring by probes
     pub(super) fn scout(&mut self, now: Now<'_>) -> Option<Ev> {
-        if self.state.scouts == 0 || !self.has_probed_suspect() {
+        if self.state.scouts == 0 || self.suspect().is_none() || self.state.probes < 2 {
             return None;
         }
         self.state.scouts -= 1;
