@@ -173,8 +173,7 @@ impl Case {
         if self.pattern == "incast" {
             workload += &format!(", senders = {}", (self.fabric.hosts() - 1).min(8));
         }
-        let mut text =
-            format!("name = 'case'\ntopology = {{ {} }}\nworkload = {{ {workload} }}\n", self.fabric.toml());
+        let mut text = format!("name = 'case'\ntopology = {{ {} }}\nworkload = {{ {workload} }}\n", self.fabric.toml());
         self.settings.iter().for_each(|line| text += &format!("{line}\n"));
         let events: String = self.events.iter().map(|event| format!("    {{ {event} }},\n")).collect();
         if !events.is_empty() {

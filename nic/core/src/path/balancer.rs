@@ -85,10 +85,9 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
         Section::NONE
     }
 
-    /// With [`Offers::sections`]: returns a trailer that goes now behind packets on their path, if one is due. `oldest` is the earliest
-    /// transmission that is neither acknowledged nor lost, `rtt_ps` the smoothed round-trip time, 0 before the first.
+    /// With [`Offers::sections`]: returns a trailer that goes now behind packets on their path, if one is due.
     #[inline]
-    fn poll_trailer(&mut self, _now: Now<'_>, _oldest: Option<&Transmission>, _rtt_ps: u64) -> Option<Trailer> {
+    fn poll_trailer(&mut self, _now: Now<'_>, _flight: &Flight) -> Option<Trailer> {
         None
     }
 
@@ -210,6 +209,17 @@ pub struct Transmission {
     pub ev: Ev,
     /// When it was made.
     pub sent_at: Time,
+}
+
+/// What a balancer may know of the packets that are under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flight {
+    /// The earliest transmission that is neither acknowledged nor lost.
+    pub oldest: Option<Transmission>,
+    /// The smoothed round-trip time, in picoseconds; 0 before the first.
+    pub rtt_ps: u64,
+    /// Wire bytes that the congestion control lets be in flight.
+    pub window_bytes: u64,
 }
 
 /// A frame without payload that follows the packets of a section down their path.

@@ -30,7 +30,7 @@ mod tests;
 use rand_core::RngCore;
 pub use spray_wire::Section;
 
-pub use self::balancer::{Admission, Balancer, Offers, SendInfo, Trailer, Transmission};
+pub use self::balancer::{Admission, Balancer, Flight, Offers, SendInfo, Trailer, Transmission};
 pub use self::bitmap::{Bitmap, BitmapConfig, BitmapPardon};
 pub use self::ecmp::Ecmp;
 pub use self::flowcell::{Flowcell, FlowcellConfig, FlowcellOrder};

@@ -6,8 +6,8 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Scheme, Section, SendInfo, Trailer, Transmission,
-    draw_lasting, draw_other,
+    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Offers, PacketInfo, Scheme, Section, SendInfo, Trailer,
+    Transmission, draw_lasting, draw_other,
 };
 use crate::Time;
 use crate::event::Publisher;
@@ -191,7 +191,7 @@ impl Balancer for OrderedChaos {
     }
 
     #[inline]
-    fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>, _rtt_ps: u64) -> Option<Trailer> {
+    fn poll_trailer(&mut self, now: Now<'_>, flight: &Flight) -> Option<Trailer> {
         if let Some(psn) = self.state.repeated.take() {
             //= docs/specs/ordered-chaos.md#ORC-14 trailers of retransmissions
             return Some(self.ask_for(psn, self.subflows[self.index(psn)].ev, false));
@@ -199,9 +199,8 @@ impl Balancer for OrderedChaos {
         if now.time >= self.state.next_probe_at {
             self.end_probe_interval(now);
             //= docs/specs/ordered-chaos.md#ORC-15 trailers of the oldest packet
-            let is_old =
-                |oldest: &&Transmission| now.since(oldest.sent_at) >= self.settings.probe_interval_ps(now.path);
-            if let Some(oldest) = oldest.filter(is_old) {
+            let is_old = |oldest: &Transmission| now.since(oldest.sent_at) >= self.settings.probe_interval_ps(now.path);
+            if let Some(oldest) = flight.oldest.filter(is_old) {
                 return Some(self.ask_for(oldest.psn, oldest.ev, true));
             }
         }

@@ -3,8 +3,7 @@
 use alloc::boxed::Box;
 
 use super::{
-    Admission, Balancer, Ecmp, Offers, Ops, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo, Trailer,
-    Transmission,
+    Admission, Balancer, Ecmp, Flight, Offers, Ops, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo, Trailer,
 };
 use crate::Time;
 use crate::cc::ControlConfig;
@@ -107,7 +106,7 @@ impl Balancer for AnyBalancer {
         #[inline]
         fn section(&self) -> Section;
         #[inline]
-        fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>, rtt_ps: u64) -> Option<Trailer>;
+        fn poll_trailer(&mut self, now: Now<'_>, flight: &Flight) -> Option<Trailer>;
         #[inline]
         fn poll_probe(&mut self, now: Now<'_>) -> Option<Ev>;
         fn has_probed(&self) -> bool;

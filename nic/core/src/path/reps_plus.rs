@@ -14,8 +14,8 @@ pub use self::config::RepsPlusConfig;
 use self::settled::{MAX_BUFFER, Settled};
 use super::known_paths::KnownPaths;
 use super::{
-    AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, ProbeInfo, Remembered, Scheme, Section, SendInfo,
-    Trailer, Transmission,
+    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Offers, PacketInfo, ProbeInfo, Remembered, Scheme, Section,
+    SendInfo, Trailer,
 };
 use crate::Time;
 use crate::event::{Choice, Publisher};
@@ -191,7 +191,7 @@ impl Balancer for RepsPlus {
         //= docs/specs/reps-plus.md#RPP-10 a suspect
         if matches!(loss.cause, LossCause::Timeout | LossCause::SackGap) {
             self.suspect_path(now, loss);
-            //= docs/specs/reps-plus.md#RPP-14 losses while frozen
+            //= docs/specs/reps-plus.md#RPP-14 lost values
             self.state.forget(loss.ev, self.settings.depth);
         }
     }
@@ -204,19 +204,19 @@ impl Balancer for RepsPlus {
     }
 
     //= docs/specs/reps-plus.md#RPP-16 asking for a packet
-    fn poll_trailer(&mut self, now: Now<'_>, oldest: Option<&Transmission>, rtt_ps: u64) -> Option<Trailer> {
+    fn poll_trailer(&mut self, now: Now<'_>, flight: &Flight) -> Option<Trailer> {
         let state = &mut self.state;
         if now.time < state.ask_at || state.ask_at == Time::NEVER {
             return None;
         }
-        let Some(oldest) = oldest else {
+        let Some(oldest) = flight.oldest else {
             state.ask_at = Time::NEVER;
             return None;
         };
-        let overdue_ps = overdue_ps(now.path).max(rtt_ps.saturating_add(rtt_ps / 4));
+        let overdue_ps = overdue_ps(now.path).max(flight.rtt_ps.saturating_add(flight.rtt_ps / 4));
         let due = oldest.sent_at.after(overdue_ps);
         state.ask_at = if now.time < due { due } else { now.after(overdue_ps) };
-        if now.time < due {
+        if now.time < due || flight.window_bytes < 2 * u64::from(now.path.packet_bytes) {
             return None;
         }
         Some(Trailer { psn: oldest.psn, ev: oldest.ev, section: Section::new(0, 0), ack_now: true })

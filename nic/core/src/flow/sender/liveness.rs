@@ -24,7 +24,13 @@ enum Failure {
 
 impl Liveness {
     pub(super) fn new(give_up_ps: u64) -> Self {
-        Self { started_at: Time::NEVER, progress_at: Time::ZERO, heard_at: Time::ZERO, give_up_ps, failure: Failure::None }
+        Self {
+            started_at: Time::NEVER,
+            progress_at: Time::ZERO,
+            heard_at: Time::ZERO,
+            give_up_ps,
+            failure: Failure::None,
+        }
     }
 
     #[inline]

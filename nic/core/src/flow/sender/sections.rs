@@ -4,10 +4,10 @@ use spray_wire::{Data, Nack};
 
 use super::{Sender, Transmit};
 use crate::Time;
+use crate::cc::CongestionControl;
 use crate::event::Publisher;
 use crate::feedback::LossCause;
-use crate::cc::CongestionControl;
-use crate::path::{Balancer, Trailer, Transmission};
+use crate::path::{Balancer, Flight, Trailer, Transmission};
 
 impl Sender {
     /// Returns a trailer that is due. Before the first round-trip time a sender that learns its path knows of no time at which
@@ -16,12 +16,10 @@ impl Sender {
         if self.calibration.is_some() && self.rtt().smoothed_ps() == 0 {
             return None;
         }
-        if self.cc.window_bytes(&self.path) < 2 * u64::from(self.path.packet_bytes) {
-            return None;
-        }
         let oldest = self.recovery.scoreboard.oldest();
         let oldest = oldest.map(|(psn, record)| Transmission { psn, ev: record.ev, sent_at: record.sent_at });
-        let trailer = self.balancer.poll_trailer(self.path.at(now), oldest.as_ref(), self.rtt().smoothed_ps())?;
+        let (rtt_ps, window_bytes) = (self.rtt().smoothed_ps(), self.cc.window_bytes(&self.path));
+        let trailer = self.balancer.poll_trailer(self.path.at(now), &Flight { oldest, rtt_ps, window_bytes })?;
         Some(self.follow(now, &trailer))
     }
 

@@ -34,8 +34,8 @@ impl Rig {
     }
 
     fn trailers(&mut self) -> Vec<(u64, Ev, u16)> {
-        let mut trailers = Vec::new();
-        while let Some(trailer) = self.balancer.poll_trailer(self.path.at_ps(self.now_ps), self.oldest.as_ref(), 0) {
+        let (mut trailers, flight) = (Vec::new(), Flight { oldest: self.oldest, ..Flight::default() });
+        while let Some(trailer) = self.balancer.poll_trailer(self.path.at_ps(self.now_ps), &flight) {
             trailers.push((trailer.psn, trailer.ev, trailer.section.get().unwrap().1));
         }
         trailers

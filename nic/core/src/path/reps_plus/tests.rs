@@ -8,7 +8,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::event::{Event, FreezeReason};
-use crate::path::{BalancerConfig, Reps, RepsConfig};
+use crate::path::{BalancerConfig, Reps, RepsConfig, Transmission};
 use crate::rng::{self, Rng};
 use crate::tests::{Given, at};
 
@@ -85,7 +85,7 @@ impl Rig {
         let mut sent = Vec::new();
         while let Some(at) = self.plus.poll_timeout(&self.path).filter(|at| *at <= until) {
             sent.extend(self.plus.poll_probe(self.path.at(at)).map(|ev| (at, ev.index())));
-            assert_eq!(self.plus.poll_trailer(self.path.at(at), None, 0), None);
+            assert_eq!(self.plus.poll_trailer(self.path.at(at), &Flight::default()), None);
         }
         sent
     }
@@ -118,11 +118,12 @@ type Vouched = (&'static [u16], u16, bool, u16, &'static [u16]);
 //= docs/specs/reps-plus.md#RPP-3 how many candidates count
 #[test]
 fn an_ack_vouches_for_the_packets_it_stands_for() {
-    let table: [Vouched; 9] = [
+    let table: [Vouched; 10] = [
         (&[1, 2, 3, 4], 4, false, 0, &[1, 2, 3, 4]),
-        // Its own mark costs its own value only, those of others as many values.
+        // Its own mark costs its own value only. Which others were marked it does not say.
         (&[1, 2, 3, 4], 4, true, 1, &[1, 2, 3]),
-        (&[1, 2, 3, 4], 4, false, 2, &[1, 4]),
+        (&[1, 2, 3, 4], 4, false, 1, &[4]),
+        (&[1, 2, 3, 4], 4, true, 2, &[]),
         (&[1, 2, 3, 4], 4, true, 4, &[]),
         // One stands for itself alone, as in REPS, whatever lost ACKs it makes up for.
         (&[1, 2, 3, 4], 1, false, 0, &[4]),
@@ -274,23 +275,28 @@ fn it_asks_for_the_oldest_packet_when_its_ack_is_overdue() {
     rig.send();
     let after_ps = RTT_PS + RTT_PS / 4;
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(after_ps)));
-    let old = |psn, sent_ps| Transmission { psn, ev: Ev::new(5), sent_at: at(sent_ps) };
-    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(after_ps - 1), Some(&old(0, 0)), 0), None);
+    let ask = |rig: &mut Rig, now_ps, oldest: Option<(u64, u64)>, rtt_ps, window_bytes| {
+        let oldest = oldest.map(|(psn, sent_ps)| Transmission { psn, ev: Ev::new(5), sent_at: at(sent_ps) });
+        rig.plus.poll_trailer(rig.path.at_ps(now_ps), &Flight { oldest, rtt_ps, window_bytes })
+    };
+    let wide = 2 * u64::from(rig.path.packet_bytes);
+    assert_eq!(ask(&mut rig, after_ps - 1, Some((0, 0)), 0, wide), None);
     // By then it was acknowledged, and another is the oldest.
-    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(after_ps), Some(&old(3, RTT_PS)), 0), None);
+    assert_eq!(ask(&mut rig, after_ps, Some((3, RTT_PS)), 0, wide), None);
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(RTT_PS + after_ps)));
-    let trailer = rig.plus.poll_trailer(rig.path.at_ps(RTT_PS + after_ps), Some(&old(3, RTT_PS)), 0).unwrap();
+    let trailer = ask(&mut rig, RTT_PS + after_ps, Some((3, RTT_PS)), 0, wide).unwrap();
     assert_eq!((trailer.psn, trailer.ev, trailer.ack_now), (3, Ev::new(5), true));
     assert_eq!(trailer.section.get(), Some((1, 0)), "of this packet alone");
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(RTT_PS + 2 * after_ps)), "once in that time");
-    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(RTT_PS + 2 * after_ps), None, 0), None);
+    assert_eq!(ask(&mut rig, RTT_PS + 2 * after_ps, None, 0, wide), None);
     assert_eq!(rig.plus.poll_timeout(&rig.path), None, "nothing is in flight");
     // Where packets wait in queues, their ACKs are not overdue before.
     rig.send();
     let due_ps = 5 * RTT_PS;
-    assert_eq!(rig.plus.poll_trailer(rig.path.at_ps(due_ps - 1), Some(&old(4, 0)), 4 * RTT_PS), None);
+    assert_eq!(ask(&mut rig, due_ps - 1, Some((4, 0)), 4 * RTT_PS, wide), None);
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(due_ps)));
-    assert!(rig.plus.poll_trailer(rig.path.at_ps(due_ps), Some(&old(4, 0)), 4 * RTT_PS).is_some());
+    assert_eq!(ask(&mut rig, due_ps, Some((4, 0)), 4 * RTT_PS, wide - 1), None, "the network has no room");
+    assert!(ask(&mut rig, 2 * due_ps, Some((4, 0)), 4 * RTT_PS, wide).is_some());
     let late = Rig::new(|config| config.early_losses = false).plus;
     assert!(!late.offers().sections && !late.offers().gap_rule);
 }

@@ -11,7 +11,7 @@ use crate::Time;
 use crate::flow::FlowConfig;
 use crate::now::Path;
 use crate::path::{
-    AckInfo, Admission, AnyBalancer, Balancer, Ev, LossCause, LossInfo, PacketInfo, ProbeInfo, SendInfo,
+    AckInfo, Admission, AnyBalancer, Balancer, Ev, Flight, LossCause, LossInfo, PacketInfo, ProbeInfo, SendInfo,
 };
 use crate::rng::{self, Rng};
 use crate::tests::at_step;
@@ -173,7 +173,8 @@ impl History {
     fn probes(&mut self) -> Result<(), String> {
         let sections = self.balancer.offers().sections;
         for _ in 0..1000 {
-            let trailer = if sections { self.balancer.poll_trailer(self.path.at(self.now), None, 0) } else { None };
+            let trailer =
+                if sections { self.balancer.poll_trailer(self.path.at(self.now), &Flight::default()) } else { None };
             match (self.balancer.poll_probe(self.path.at(self.now)), trailer) {
                 (None, None) => return Ok(()),
                 (Some(_), _) if !self.balancer.offers().probing => return Err("probes without offering it".into()),

@@ -58,7 +58,7 @@ impl Twin {
         let counts = |(ev, slow): &&(u16, bool)| *slow || *ev < EVS;
         let known: Vec<(u16, bool)> = settled.iter().filter(counts).copied().take(MAX_BUFFER).collect();
         let others: Vec<u16> = if echoes.is_empty() {
-            let vouched = ack.packets.saturating_sub(1 + ack.marked_packets.saturating_sub(u16::from(ack.marked)));
+            let vouched = if ack.marked_packets > u16::from(ack.marked) { 0 } else { ack.packets - 1 };
             let mut others: Vec<u16> = known.iter().filter(|(_, slow)| !slow).map(|(ev, _)| *ev).collect();
             if let Some(own) = others.iter().position(|&ev| ev == ack.ev.index()) {
                 others.remove(own);
@@ -77,25 +77,23 @@ impl Twin {
         }
     }
 
-    fn on_loss(&mut self, now: Time, ev: u16, by_timer: bool, max_rtt_ps: u64) {
-        self.scouts = self.scouts.max(if by_timer { 4 } else { 1 });
+    fn on_loss(&mut self, now: Time, ev: u16, silence: Option<bool>, max_rtt_ps: u64) {
+        self.scouts = self.scouts.max(if silence.is_some() { 4 } else { 1 });
+        if silence == Some(true) {
+            (self.valid, self.slots, self.head) = Default::default();
+        }
+        self.forget(ev);
         if self.suspect.is_none() {
-            if by_timer {
-                (self.valid, self.slots, self.head) = Default::default();
-            }
             // Whole ticks, and one more.
             self.wait_ps = (((max_rtt_ps * 9 / 8).max(RTT_PS * 5 / 4) >> TICK_SHIFT) + 1) << TICK_SHIFT;
             self.suspect = Some((ev, 0, now));
-        }
-        if self.frozen {
-            self.forget(ev);
         }
     }
 
     fn poll_probe(&mut self, now: Time) -> Option<u16> {
         let (ev, sent, at) = self.suspect?;
         if now < at || (sent == 3 && !self.frozen) {
-            if self.scouts == 0 || sent == 0 {
+            if self.scouts == 0 || sent < 2 {
                 return None;
             }
             self.scouts -= 1;
@@ -115,7 +113,7 @@ impl Twin {
         }
         if self.suspect.is_some_and(|(suspect, ..)| suspect == ev) {
             self.explore = if self.frozen { BDP } else { self.explore };
-            (self.frozen, self.suspect) = (false, None);
+            (self.frozen, self.suspect, self.scouts) = (false, None, 0);
         }
     }
 
@@ -145,10 +143,26 @@ const UNIT_PS: u64 = RTT_PS / 8;
 #[derive(Clone, Debug)]
 enum Step {
     Send(u8),
-    Ack { settled: Vec<(u16, bool)>, echoes: Vec<(u16, bool)>, marked: bool, marks: u16, packets: u16, age: u64 },
-    Loss { ev: u16, by_timer: bool, max_rtt: u64 },
+    Ack {
+        settled: Vec<(u16, bool)>,
+        echoes: Vec<(u16, bool)>,
+        marked: bool,
+        marks: u16,
+        packets: u16,
+        age: u64,
+    },
+    /// Found by the timer where `silence` is told.
+    Loss {
+        ev: u16,
+        silence: Option<bool>,
+        max_rtt: u64,
+    },
     Probe,
-    Answer { ev: u16, marked: bool, age: u64 },
+    Answer {
+        ev: u16,
+        marked: bool,
+        age: u64,
+    },
     Wait(u64),
 }
 
@@ -170,7 +184,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (1u8..30).prop_map(Step::Send),
         6 => ack.prop_map(|(settled, echoes, marked, marks, packets, age)| Step::Ack { settled, echoes, marked, marks, packets, age }),
-        2 => (0..8u16, prop::bool::weighted(0.2), 0u64..40).prop_map(|(ev, by_timer, max_rtt)| Step::Loss { ev, by_timer, max_rtt }),
+        2 => (0..8u16, prop::option::weighted(0.3, any::<bool>()), 0u64..40).prop_map(|(ev, silence, max_rtt)| Step::Loss { ev, silence, max_rtt }),
         4 => Just(Step::Probe),
         1 => (evs(), any::<bool>(), 30u64..34).prop_map(|(ev, marked, age)| Step::Answer { ev, marked, age }),
         3 => (1u64..40).prop_map(Step::Wait),
@@ -203,11 +217,12 @@ proptest! {
                     rig.plus.on_ack(rig.path.at(now), &ack, &mut rig.log);
                     twin.on_ack(now, now.before(age * UNIT_PS), &settled, &echoes, &ack);
                 }
-                Step::Loss { ev, by_timer, max_rtt } => {
-                    let cause = if by_timer { LossCause::Timeout } else { LossCause::SackGap };
-                    let loss = LossInfo { cause, max_rtt_ps: max_rtt * UNIT_PS, ..lost(ev) };
+                Step::Loss { ev, silence, max_rtt } => {
+                    let cause = if silence.is_some() { LossCause::Timeout } else { LossCause::SackGap };
+                    let silent = silence.unwrap_or(false);
+                    let loss = LossInfo { cause, max_rtt_ps: max_rtt * UNIT_PS, silence: silent, ..lost(ev) };
                     rig.plus.on_loss(rig.path.at(now), &loss, &mut rig.log);
-                    twin.on_loss(now, ev, by_timer, max_rtt * UNIT_PS);
+                    twin.on_loss(now, ev, silence, max_rtt * UNIT_PS);
                 }
                 Step::Probe => prop_assert_eq!(rig.plus.poll_probe(rig.path.at(now)).map(Ev::index), twin.poll_probe(now)),
                 Step::Answer { ev, marked, age } => {
