@@ -113,3 +113,29 @@ fn answers_of_an_earlier_freeze_are_stale() {
     assert!(!rig.thaws(second) && !rig.thaws(first), "late or replayed, after it has");
     assert!(rig.thaws(own));
 }
+
+//= docs/specs/transport.md#TRN-32 backoff
+#[test]
+fn an_answer_ends_backoff() {
+    let timeouts = |rig: &mut Rig, until: Time| {
+        let before = rig.events.len();
+        while rig.now < until {
+            while rig.sender.poll_transmit(rig.now, &mut rig.rng, &mut rig.events).is_some() {}
+            rig.now = rig.sender.poll_timeout().unwrap().max(rig.now.next()).min(until);
+            rig.sender.on_timeout(rig.now, &mut rig.events);
+        }
+        rig.events[before..].iter().filter(|(_, event)| matches!(event, Event::Timeout { .. })).count()
+    };
+    let config = open_config();
+    let (base_ps, silence_ps) = (config.rto.min_ps, 200 * config.rto.min_ps);
+    let mut silent = Rig::new(64);
+    let end = silent.now.after(silence_ps);
+    timeouts(&mut silent, end);
+    let mut answered = Rig::new(64);
+    timeouts(&mut answered, end);
+    let probe = answered.probe();
+    answered.thaws(probe);
+    let soon = answered.now.after(2 * base_ps);
+    assert_eq!(timeouts(&mut silent, soon), 0, "it waits ever longer");
+    assert!(timeouts(&mut answered, soon) > 0);
+}
