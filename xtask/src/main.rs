@@ -41,6 +41,8 @@ const USAGE: &str = "cargo xtask COMMAND
   real-network [ROUNDS [CONTENDER,... [CONDITION,... [QUEUE]]]]
                       transfers over plain Linux routers (as root); all of them go into docs/results/real-network.md
   results             all balancers under all conditions, and what each decision costs, into docs/results/host-schemes.md
+  search [CASES [SEED]]
+                      draws scenarios, by default 500, and writes those in which `reps-plus` is furthest behind, made small, into target/search
   figures             the papers' figures at quick size, or at full size where target/figures has that, into docs/results/papers.md
   kernels [VERSION].. boots Debian's kernels in QEMU, loads every program and runs the demo, into docs/results/kernels.md
   nics [NAME]..       `spray` on emulated NICs in QEMU (as root), into docs/results/nics.md; a NAME runs the rows that begin so
@@ -65,7 +67,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
     let (command, rest) = arguments.split_first().ok_or_else(|| Failure::unable(format!("which task?\n\n{USAGE}")))?;
     let takes_arguments = matches!(
         command.as_str(),
-        "demo" | "bench" | "ci" | "fuzz" | "kernels" | "nics" | "real-network" | "speed" | "test"
+        "demo" | "bench" | "ci" | "fuzz" | "kernels" | "nics" | "real-network" | "search" | "speed" | "test"
     );
     if let (false, Some(extra)) = (takes_arguments, rest.first()) {
         return Err(Failure::unable(format!("`{command}` takes no arguments, got `{extra}`\n\n{USAGE}")));
@@ -89,6 +91,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "results" => results(),
         "figures" => figures(),
         "real-network" => real_network(rest),
+        "search" => search(rest),
         "dist" => dist::dist(),
         "doc" => test::doc(),
         "help" | "-h" | "--help" => {
@@ -117,6 +120,15 @@ fn figures() -> Outcome {
 /// Compares the simulator with the published one and writes what comes out. Takes a minute or two.
 fn fidelity() -> Outcome {
     write("fidelity", "fidelity.md", &[])
+}
+
+/// Looks for scenarios in which `reps-plus` is behind others. Takes some minutes for 500.
+fn search(arguments: &[String]) -> Outcome {
+    let argument = |place: usize, default: &str| arguments.get(place).map_or(default.into(), String::clone);
+    let mut command = sh::cargo();
+    command.args(["run", "--release", "--package", "spray-experiments", "--example", "search", "--"]);
+    command.arg(sh::root().join("target/search")).args([argument(0, "500"), argument(1, "1")]);
+    sh::run(&mut command)
 }
 
 /// Transfers over plain Linux routers, and writes what comes out. Takes some minutes a round.

@@ -13,3 +13,4 @@ mod reports;
 mod reps_shapes;
 mod schemes;
 mod switching;
+mod worst;
