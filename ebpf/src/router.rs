@@ -1,4 +1,5 @@
-//! An uplink of a plain Linux router: ECN marks, random loss, silence. Sits on the interface's egress, before its shaper.
+//! An uplink of a plain Linux router: ECN marks, random loss, silence, and what middle boxes do to frames. Sits on the interface's egress, before its
+//! shaper.
 //!
 //! The kernel routes and queues. This program does what a kernel without RED and netem cannot: it marks by a virtual queue
 //! that the port's rate drains, and it loses frames.
@@ -8,7 +9,9 @@
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::btf_maps::Array;
-use aya_ebpf::helpers::generated::{bpf_get_prandom_u32, bpf_ktime_get_ns, bpf_skb_ecn_set_ce};
+use aya_ebpf::helpers::generated::{
+    bpf_clone_redirect, bpf_get_prandom_u32, bpf_ktime_get_ns, bpf_l3_csum_replace, bpf_skb_ecn_set_ce,
+};
 use aya_ebpf::macros::{btf_map, classifier};
 use aya_ebpf::programs::TcContext;
 use spray_ebpf as _;
@@ -16,12 +19,26 @@ use spray_ebpf as _;
 /// What user space sets, then what the program counts. The order is that of `spray_testbed::program::router`.
 #[repr(C)]
 pub struct Uplink {
-    /// Time to drain a byte, in picoseconds; 0: it never marks.
+    /// Time to drain a byte, in picoseconds.
     ps_per_byte: u64,
-    /// It marks when the queue takes longer than this to drain, in nanoseconds.
+    /// It marks when the queue takes longer than this to drain, in nanoseconds; `u64::MAX`: never.
     mark_ns: u64,
     /// Share of frames to lose, in parts of 2^32; 2^32 and above lose every frame.
     loss: u64,
+    /// It loses frames for which the queue would take longer than this to drain, in nanoseconds; 0: none.
+    police_ns: u64,
+    /// It loses longer frames; 0: none.
+    longest: u64,
+    /// It loses UDP datagrams whose source port has this value under `port_mask`, if that is not 0.
+    port: u64,
+    port_mask: u64,
+    /// It loses all frames in the first `burst_ns` of every so many nanoseconds; 0: none.
+    burst_every_ns: u64,
+    burst_ns: u64,
+    /// Share of frames that it sends twice, in parts of 2^32.
+    twice: u64,
+    /// Not 0: it clears DSCP and ECN.
+    clears: u64,
     /// When the virtual queue is empty, in nanoseconds of the kernel's clock.
     empty_ns: u64,
     /// Bytes that passed.
@@ -41,19 +58,54 @@ pub fn router(context: TcContext) -> i32 {
     let uplink = unsafe { &mut *uplink };
     // SAFETY: helpers without conditions.
     let (random, now_ns) = unsafe { (u64::from(bpf_get_prandom_u32()), bpf_ktime_get_ns()) };
-    if random < uplink.loss {
+    let bytes = u64::from(context.len());
+    let waits_until_ns = if uplink.empty_ns > now_ns { uplink.empty_ns } else { now_ns };
+    let waits_ns = waits_until_ns - now_ns;
+    if random < uplink.loss
+        || (uplink.police_ns > 0 && waits_ns > uplink.police_ns)
+        || (uplink.longest > 0 && bytes > uplink.longest)
+        || (uplink.burst_every_ns > 0 && now_ns % uplink.burst_every_ns < uplink.burst_ns)
+        || (uplink.port_mask > 0 && source_port(&context).is_some_and(|port| port & uplink.port_mask == uplink.port))
+    {
         uplink.lost += 1;
         return TC_ACT_SHOT as i32;
     }
-    let bytes = u64::from(context.len());
     uplink.bytes += bytes;
-    let waits_until_ns = if uplink.empty_ns > now_ns { uplink.empty_ns } else { now_ns };
-    if uplink.ps_per_byte > 0 && waits_until_ns - now_ns > uplink.mark_ns {
+    if uplink.clears > 0 {
+        clear_service(&context);
+    }
+    // The copy comes through here too.
+    if random.rotate_left(16) & 0xffff_ffff < uplink.twice {
+        // SAFETY: the frame under this program, to the interface that it is on.
+        unsafe { bpf_clone_redirect(context.skb.skb, (*context.skb.skb).ifindex, 0) };
+    }
+    if waits_ns > uplink.mark_ns {
         // SAFETY: the frame under this program. It changes nothing where the sender does not take marks.
         unsafe { bpf_skb_ecn_set_ce(context.skb.skb) };
     }
     uplink.empty_ns = waits_until_ns + bytes * uplink.ps_per_byte / 1000;
     TC_ACT_OK as i32
+}
+
+/// Where the header of IPv4 begins; it has no options here.
+const IP: usize = 14;
+const UDP: u8 = 17;
+
+/// The source port of a UDP datagram.
+fn source_port(context: &TcContext) -> Option<u64> {
+    let protocol: u8 = context.load(IP + 9).ok()?;
+    let port: [u8; 2] = context.load(IP + 20).ok()?;
+    (protocol == UDP).then_some(u64::from(u16::from_be_bytes(port)))
+}
+
+/// Clears DSCP and ECN.
+fn clear_service(context: &TcContext) {
+    let Ok(service) = context.load::<u8>(IP + 1) else { return };
+    let (from, to) = (u64::from(u16::from_ne_bytes([0, service])), 0);
+    if context.store(IP + 1, &0u8, 0).is_ok() {
+        // SAFETY: the frame under this program; the checksum of its IPv4 header.
+        unsafe { bpf_l3_csum_replace(context.skb.skb, IP as u32 + 10, from, to, 2) };
+    }
 }
 
 #[unsafe(link_section = "license")]

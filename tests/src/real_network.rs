@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use spray_testbed::{Routers, RunError};
+use spray_testbed::program::Meddling;
+use spray_testbed::{Changes, Routers, RunError};
 
 pub use self::beside::{Guest, Rivals, Shares, beside};
 use crate::running::Running;
@@ -32,11 +33,42 @@ pub enum Condition {
     Lossy,
     /// The rate of every spine changes all the time.
     Jitter,
+    /// One spine silently drops long frames.
+    ShortOnly,
+    /// A firewall on every spine drops a quarter of the UDP source ports.
+    Ports,
+    /// Every spine polices in place of queueing.
+    Policed,
+    /// Every uplink loses everything for 2 ms of 100.
+    Pauses,
+    /// One frame in fifty comes twice.
+    Twice,
+    /// One spine clears DSCP and ECN.
+    Cleared,
+    /// Everything comes back through one spine.
+    OneWayBack,
+    /// Five times a second every five-tuple gets another spine.
+    Rerouted,
 }
 
 impl Condition {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 6] = [Self::Healthy, Self::Slow, Self::Silent, Self::Withdrawn, Self::Lossy, Self::Jitter];
+    pub const ALL: [Self; 14] = [
+        Self::Healthy,
+        Self::Slow,
+        Self::Silent,
+        Self::Withdrawn,
+        Self::Lossy,
+        Self::Jitter,
+        Self::ShortOnly,
+        Self::Ports,
+        Self::Policed,
+        Self::Pauses,
+        Self::Twice,
+        Self::Cleared,
+        Self::OneWayBack,
+        Self::Rerouted,
+    ];
 
     /// The head of its column.
     pub fn name(self) -> &'static str {
@@ -47,6 +79,14 @@ impl Condition {
             Self::Withdrawn => "withdrawn at half",
             Self::Lossy => "1 % loss",
             Self::Jitter => "jitter",
+            Self::ShortOnly => "short frames only on a spine",
+            Self::Ports => "a firewall on a quarter of the ports",
+            Self::Policed => "policers",
+            Self::Pauses => "bursts of loss",
+            Self::Twice => "2 % twice",
+            Self::Cleared => "ECN cleared on a spine",
+            Self::OneWayBack => "one way back",
+            Self::Rerouted => "rerouted",
         }
     }
 }
@@ -92,14 +132,7 @@ pub fn transfer(
 ) -> Result<Transfer, RunError> {
     routers.heal()?;
     let bytes = std::fs::metadata(path).map_err(|error| RunError::io("reading the file", error))?.len();
-    let jitter = (condition == Condition::Jitter).then(|| routers.jitter()).transpose()?;
-    match condition {
-        Condition::Slow => routers.set_spine(SPINE, Routers::RATE_BPS / 10, 0.0)?,
-        Condition::Lossy => {
-            (0..Routers::SPINES).try_for_each(|spine| routers.set_spine(spine, Routers::RATE_BPS, 0.01))?
-        }
-        _ => {}
-    }
+    let changes = begin(routers, condition)?;
     let end = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
         let ended = Ended(&end);
@@ -113,9 +146,31 @@ pub fn transfer(
         drop(ended);
         watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(result)
     });
-    drop(jitter);
+    drop(changes);
     routers.heal()?;
     result
+}
+
+/// Changes the routers as the condition says for the whole transfer.
+fn begin(routers: &Routers, condition: Condition) -> Result<Option<Changes>, RunError> {
+    let on_all = |meddling| (0..Routers::SPINES).try_for_each(|spine| routers.meddle(spine, meddling));
+    match condition {
+        Condition::Healthy | Condition::Silent | Condition::Withdrawn => {}
+        Condition::Slow => routers.set_spine(SPINE, Routers::RATE_BPS / 10, 0.0)?,
+        Condition::Lossy => {
+            (0..Routers::SPINES).try_for_each(|spine| routers.set_spine(spine, Routers::RATE_BPS, 0.01))?
+        }
+        Condition::Jitter => return routers.jitter().map(Some),
+        Condition::Rerouted => return routers.reroute().map(Some),
+        Condition::ShortOnly => routers.meddle(SPINE, Meddling::DropsLonger(1000))?,
+        Condition::Ports => on_all(Meddling::DropsPorts(1))?,
+        Condition::Policed => on_all(Meddling::Polices(50_000))?,
+        Condition::Pauses => on_all(Meddling::Pauses { every_ms: 100, for_ms: 2 })?,
+        Condition::Twice => on_all(Meddling::Repeats(0.02))?,
+        Condition::Cleared => routers.meddle(SPINE, Meddling::Clears)?,
+        Condition::OneWayBack => routers.return_over(SPINE)?,
+    }
+    Ok(None)
 }
 
 /// Sets the flag that other threads wait for when it is dropped. A panic drops it too, and so does not wait for them for ever.

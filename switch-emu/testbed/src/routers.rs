@@ -23,7 +23,7 @@ use super::RunError;
 use super::links;
 use super::netns::{Namespace, sysctl};
 use super::registry;
-use crate::program::{RouterProgram, Uplink};
+use crate::program::{Meddling, RouterProgram, Uplink};
 
 /// Two hosts, two leaves and [`Routers::SPINES`] spines, each in a namespace. Dropping it removes them.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ impl Routers {
     pub fn heal(&self) -> Result<(), RunError> {
         for side in 0..2 {
             for spine in 0..Self::SPINES {
-                self.set(side, spine, Self::RATE_BPS, 0.0)?;
+                self.set(side, spine, (Self::RATE_BPS, 0.0), Meddling::None)?;
             }
         }
         self.route(0..Self::SPINES)
@@ -174,12 +174,25 @@ impl Routers {
     /// # Errors
     /// When the kernel refuses it.
     pub fn set_spine(&self, spine: usize, rate_bps: u64, loss: f64) -> Result<(), RunError> {
-        (0..2).try_for_each(|side| self.set(side, spine, rate_bps, loss))
+        (0..2).try_for_each(|side| self.set(side, spine, (rate_bps, loss), Meddling::None))
     }
 
-    fn set(&self, side: usize, spine: usize, rate_bps: u64, loss: f64) -> Result<(), RunError> {
-        self.uplinks[side][spine].set(&Uplink { rate_bps, mark_bytes: self.queue.mark_bytes, loss })?;
-        run_in(&self.leaves[side], &format!("tc qdisc replace dev up{spine} root {}", self.queue.shaper(rate_bps)))
+    /// Meddles with frames through a spine, in both directions, that has its rate and loses nothing at random.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn meddle(&self, spine: usize, meddling: Meddling) -> Result<(), RunError> {
+        (0..2).try_for_each(|side| self.set(side, spine, (Self::RATE_BPS, 0.0), meddling))
+    }
+
+    fn set(&self, side: usize, spine: usize, (rate_bps, loss): (u64, f64), meddling: Meddling) -> Result<(), RunError> {
+        let mark_bytes = self.queue.mark_bytes;
+        self.uplinks[side][spine].set(&Uplink { rate_bps, mark_bytes, loss, meddling })?;
+        let queue = match meddling {
+            Meddling::Polices(_) => "pfifo limit 1000".into(),
+            _ => self.queue.shaper(rate_bps),
+        };
+        run_in(&self.leaves[side], &format!("tc qdisc replace dev up{spine} root {queue}"))
     }
 
     /// Takes a spine out of the routes of both leaves, as a routing protocol would.
@@ -190,12 +203,23 @@ impl Routers {
         self.route((0..Self::SPINES).filter(|other| *other != spine))
     }
 
+    /// Sends everything back from the receiving host through one spine.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn return_over(&self, spine: usize) -> Result<(), RunError> {
+        run_in(&self.leaves[1], &format!("ip {}", Self::routes(1, spine..=spine)))
+    }
+
     /// Routes between the hosts over these spines, in both directions.
     fn route(&self, spines: impl Iterator<Item = usize> + Clone) -> Result<(), RunError> {
-        (0..2).try_for_each(|side| {
-            let hops: String = spines.clone().map(|spine| format!(" nexthop via 10.{}.{spine}.2", 10 + side)).collect();
-            run_in(&self.leaves[side], &format!("ip route replace 10.{}.0.0/24{hops}", 2 - side))
-        })
+        (0..2).try_for_each(|side| run_in(&self.leaves[side], &format!("ip {}", Self::routes(side, spines.clone()))))
+    }
+
+    /// The arguments of `ip` by which a leaf routes to the other's hosts over these spines.
+    fn routes(side: usize, spines: impl Iterator<Item = usize>) -> String {
+        let hops: String = spines.map(|spine| format!(" nexthop via 10.{}.{spine}.2", 10 + side)).collect();
+        format!("route replace 10.{}.0.0/24{hops}", 2 - side)
     }
 
     /// Sends all packets to one of the receiving host's addresses through one spine, for as long as these routers stand.
@@ -213,42 +237,65 @@ impl Routers {
     ///
     /// # Errors
     /// When the kernel refuses it.
-    pub fn jitter(&self) -> Result<Jitter, RunError> {
-        let tc =
-            || Command::new("tc").args(["-force", "-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
-        let failed = |source| RunError::io("starting tc", source);
-        let mut child = self.leaves[0].run(tc)?.map_err(failed)?;
+    pub fn jitter(&self) -> Result<Changes, RunError> {
+        let (queue, mut fast) = (self.queue, [false; Self::SPINES]);
+        self.change("tc", Duration::from_millis(12 / Self::SPINES as u64), move |step| {
+            let spine = step % Self::SPINES;
+            fast[spine] = !fast[spine];
+            let rate_bps = if fast[spine] { Self::RATE_BPS * 3 / 2 } else { Self::RATE_BPS / 2 };
+            format!("qdisc replace dev up{spine} root {}", queue.shaper(rate_bps))
+        })
+    }
+
+    /// Five times a second has the sender's leaf choose another spine for every five-tuple, until the returned value is dropped.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn reroute(&self) -> Result<Changes, RunError> {
+        let turned = |step: usize| (0..Self::SPINES).map(move |spine| (spine + step) % Self::SPINES);
+        self.change("ip", Duration::from_millis(200), move |step| Self::routes(0, turned(step)))
+    }
+
+    /// Gives `program` of iproute2 a line every so often at the sender's leaf.
+    fn change(
+        &self,
+        program: &str,
+        every: Duration,
+        mut line: impl FnMut(usize) -> String + Send + 'static,
+    ) -> Result<Changes, RunError> {
+        let start = || {
+            let mut command = Command::new(program);
+            command.args(["-force", "-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()
+        };
+        let mut child =
+            self.leaves[0].run(start)?.map_err(|source| RunError::io("starting a command of iproute2", source))?;
         let mut stdin = child.stdin.take();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let queue = self.queue;
         let thread = std::thread::spawn(move || {
-            let mut fast = [false; Self::SPINES];
-            for spine in (0..Self::SPINES).cycle().take_while(|_| !stopped.load(Relaxed)) {
-                fast[spine] = !fast[spine];
-                let rate_bps = if fast[spine] { Self::RATE_BPS * 3 / 2 } else { Self::RATE_BPS / 2 };
+            for step in (0..).take_while(|_| !stopped.load(Relaxed)) {
                 if let Some(stdin) = &mut stdin {
-                    let _ = writeln!(stdin, "qdisc replace dev up{spine} root {}", queue.shaper(rate_bps));
+                    let _ = writeln!(stdin, "{}", line(step));
                 }
-                std::thread::sleep(Duration::from_millis(12 / Self::SPINES as u64));
+                std::thread::sleep(every);
             }
         });
-        Ok(Jitter { child, thread: Some(thread), stop })
+        Ok(Changes { child, thread: Some(thread), stop })
     }
 }
 
-/// Changes rates until it is dropped.
+/// Changes the routers until it is dropped.
 #[derive(Debug)]
-pub struct Jitter {
+pub struct Changes {
     child: Child,
     thread: Option<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
 }
 
-impl Drop for Jitter {
+impl Drop for Changes {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
-        // The thread owns the input of `tc`, which ends with it.
+        // The thread owns the input of the command, which ends with it.
         let _ = self.thread.take().map(JoinHandle::join);
         let _ = self.child.wait();
     }
@@ -307,7 +354,8 @@ fn join(near: &Namespace, near_name: &str, far: &Namespace, far_name: &str, queu
 
 /// The programs on a leaf's uplinks.
 fn attach(leaf: &Namespace) -> Result<Vec<RouterProgram>, RunError> {
-    let healthy = Uplink { rate_bps: Routers::RATE_BPS, mark_bytes: RouterQueue::MARKED.mark_bytes, loss: 0.0 };
+    let (rate_bps, mark_bytes) = (Routers::RATE_BPS, RouterQueue::MARKED.mark_bytes);
+    let healthy = Uplink { rate_bps, mark_bytes, loss: 0.0, meddling: Meddling::None };
     let attach = |spine: usize| {
         let name = format!("up{spine}");
         let index = links::in_namespace(leaf, async |handle| links::index(&handle, &name).await)?;

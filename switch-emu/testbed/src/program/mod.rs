@@ -19,7 +19,7 @@ pub use check::{Checked, VERIFIER_LIMIT, check_folder, check_programs};
 pub use error::ProgramError;
 pub use host::HostProgram;
 pub use maps::MOST_QUEUES;
-pub use router::{RouterProgram, Uplink};
+pub use router::{Meddling, RouterProgram, Uplink};
 pub use spray_nic::xdp::{AttachMode, SteerProgram};
 pub use standing::Hosts;
 pub use switch::SwitchProgram;

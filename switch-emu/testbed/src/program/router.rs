@@ -26,12 +26,54 @@ pub struct Uplink {
     pub mark_bytes: Option<u64>,
     /// Probability of losing a frame, from 0 to 1.
     pub loss: f64,
+    /// What else it does.
+    pub meddling: Meddling,
 }
 
-/// The map's value: the words that are settings, the place of the count of bytes, and all words.
-const SETTINGS: usize = 3;
-const BYTES: usize = 4;
-const WORDS: usize = 6;
+/// What routers and middle boxes do to frames besides queueing them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Meddling {
+    /// Nothing.
+    #[default]
+    None,
+    /// It drops, in place of queueing, what exceeds the rate by more than so many bytes.
+    Polices(u64),
+    /// It silently drops frames of more bytes, with all headers.
+    DropsLonger(u32),
+    /// It drops UDP datagrams whose source port is this number modulo four.
+    DropsPorts(u16),
+    /// It drops everything in the first milliseconds of a period.
+    Pauses {
+        /// The period, in milliseconds.
+        every_ms: u32,
+        /// How long it drops, in milliseconds.
+        for_ms: u32,
+    },
+    /// It sends this share of frames twice, from 0 to 1.
+    Repeats(f64),
+    /// It clears DSCP and ECN of every frame.
+    Clears,
+}
+
+impl Meddling {
+    /// The words of the map's value.
+    fn words(self, rate_bps: u64) -> [u64; 8] {
+        let ns = |ms: u32| u64::from(ms) * 1_000_000;
+        match self {
+            Self::None => [0; 8],
+            Self::Polices(bytes) => [serialisation_floor_ps(bytes, rate_bps) / 1000, 0, 0, 0, 0, 0, 0, 0],
+            Self::DropsLonger(bytes) => [0, bytes.into(), 0, 0, 0, 0, 0, 0],
+            Self::DropsPorts(port) => [0, 0, (port % 4).into(), 3, 0, 0, 0, 0],
+            Self::Pauses { every_ms, for_ms } => [0, 0, 0, 0, ns(every_ms), ns(for_ms), 0, 0],
+            Self::Repeats(share) => [0, 0, 0, 0, 0, 0, (share * 2f64.powi(32)) as u64, 0],
+            Self::Clears => [0, 0, 0, 0, 0, 0, 0, 1],
+        }
+    }
+}
+
+/// The map's value: the place of the count of bytes, and all words.
+const BYTES: usize = 12;
+const WORDS: usize = 14;
 
 impl RouterProgram {
     /// Loads the program and puts it on the egress of an interface of the calling thread's network namespace.
@@ -58,10 +100,9 @@ impl RouterProgram {
     pub fn set(&self, uplink: &Uplink) -> Result<(), ProgramError> {
         let drain_ps = |bytes| serialisation_floor_ps(bytes, uplink.rate_bps);
         let mut value = [0; WORDS];
-        // A byte that takes no time marks nothing.
-        let [byte_ps, mark_ps] = uplink.mark_bytes.map_or([0; 2], |bytes| [drain_ps(1), drain_ps(bytes)]);
-        let settings = [byte_ps, mark_ps / 1000, (uplink.loss * 2f64.powi(32)) as u64];
-        value[..SETTINGS].copy_from_slice(&settings);
+        let mark_ns = uplink.mark_bytes.map_or(u64::MAX, |bytes| drain_ps(bytes) / 1000);
+        value[..3].copy_from_slice(&[drain_ps(1), mark_ns, (uplink.loss * 2f64.powi(32)) as u64]);
+        value[3..11].copy_from_slice(&uplink.meddling.words(uplink.rate_bps));
         let bytes: Vec<u8> = value.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect();
         self.maps.put("uplink", &0u32.to_ne_bytes(), &bytes)
     }

@@ -6,6 +6,7 @@ use super::retry::Awaited;
 use super::{Sender, Transmit};
 use crate::Time;
 use crate::cc::CongestionControl;
+use crate::loss::Backoff;
 use crate::path::{Balancer, draw};
 use crate::rng::Rng;
 
@@ -71,7 +72,8 @@ impl Sender {
         let is_due = self.retry.is_due(Awaited::Credit);
         let request = self.cc.poll_request(&self.path, is_due)?;
         if is_due {
-            let backoff = self.retry.on_asked();
+            //= docs/specs/eqds.md#EQDS-14 A sender without credit
+            let backoff = self.retry.on_asked().min(MAX_CREDIT_BACKOFF);
             self.retry.deadline = self.recovery.after_timeout(now, backoff);
         }
         self.stats.pull_requests += 1;
@@ -93,3 +95,6 @@ impl Sender {
         false
     }
 }
+
+/// A sender without credit waits for the answer to a request for so many doublings of the timeout at most.
+const MAX_CREDIT_BACKOFF: Backoff = 2;
