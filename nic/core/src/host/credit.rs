@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use spray_wire::{Body, PullRequest};
+use spray_wire::{Body, EvPort, PullRequest};
 
 use super::{Entry, Host, Owner, ReceiveHalf, Table};
 use crate::Time;
@@ -22,13 +22,13 @@ impl Host {
         self.pacer.is_some()
     }
 
-    /// Grants the next credit, if its time has come. The pull goes over a random path.
+    /// Grants the next credit, if its time has come. The pull goes over a random path, the first after a request over the request's.
+    //= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
     pub fn grant<O: Owner>(&mut self, now: Time, table: &mut impl Table<O::Connection>, owner: &mut O) {
         let Some((number, pull)) = self.pacer.as_deref_mut().and_then(|pacer| pacer.poll_pull(now)) else { return };
         let Some(connection) = table.entry(number) else { return };
-        let Some(ReceiveHalf { evs, .. }) = connection.receiving() else { return };
-        let evs = *evs;
-        let port = draw(evs, &mut self.rng).port(evs.into());
+        let Some(ReceiveHalf { evs, credit, .. }) = connection.receiving() else { return };
+        let port = credit.asked_by.take().unwrap_or_else(|| draw(*evs, &mut self.rng).port((*evs).into()));
         owner.send(now, number, connection, port, Body::Pull(pull));
     }
 
@@ -46,11 +46,12 @@ impl Host {
         now: Time,
         number: u32,
         connection: &mut O::Connection,
-        request: &PullRequest,
+        (port, request): (EvPort, &PullRequest),
         owner: &mut O,
     ) {
         let Some(ReceiveHalf { receiver, credit, .. }) = connection.receiving() else { return };
         receiver.on_pull_request(request);
+        credit.asked_by = Some(port);
         let link_bps = self.link_bps;
         let pacer = self.pacer.get_or_insert_with(|| Box::new(PullPacer::new(link_bps, credit.rate)));
         let entry = *credit.entry.get_or_insert_with(|| pacer.open(number, credit.pull_bytes, credit.bound));

@@ -65,7 +65,9 @@ impl Host {
         owner: &mut O,
     ) -> Fate {
         match body {
-            Body::PullRequest(request) => self.on_pull_request(now, number, connection, request, owner),
+            Body::PullRequest(request) => {
+                self.on_pull_request(now, number, connection, (path.port, request), owner);
+            }
             Body::Probe(probe) if connection.receiving().is_some() => {
                 owner.send(now, number, connection, path.port, answer(probe, path));
             }

@@ -1,5 +1,7 @@
 //! A connection's two halves at one host, and when each wants to be woken.
 
+use spray_wire::EvPort;
+
 use crate::Time;
 use crate::cc::CreditBound;
 use crate::flow::{FlowConfig, HashKey, Receiver, Sender};
@@ -30,6 +32,8 @@ pub struct ReceiveHalf {
 pub(super) struct Credit {
     /// The entry in the host's pacer; `None` until the peer asks for credit.
     pub(super) entry: Option<u32>,
+    /// Where the last request came from, until a pull has gone there.
+    pub(super) asked_by: Option<EvPort>,
     /// Wire bytes of one pull.
     pub(super) pull_bytes: u64,
     /// Share of the link's rate that the host grants to all its senders together.
@@ -87,7 +91,13 @@ impl ReceiveHalf {
         Self {
             receiver: Receiver::new(config),
             evs: sane.path.evs,
-            credit: Credit { entry: None, pull_bytes, rate: eqds.pull_rate, bound: sane.credit_bound() },
+            credit: Credit {
+                entry: None,
+                asked_by: None,
+                pull_bytes,
+                rate: eqds.pull_rate,
+                bound: sane.credit_bound(),
+            },
         }
     }
 

@@ -353,6 +353,25 @@ fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
     assert!(station.outside.out.is_empty() && station.host.grant_at().is_none());
 }
 
+//= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
+#[test]
+fn the_first_pull_after_a_request_goes_back_over_its_path() {
+    let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
+    let mut ports = Vec::new();
+    for demand_bytes in [60_000, 120_000] {
+        let ask = Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
+        station.arrive(Time::ZERO, (0, EvPort::new(7), ask, None), false);
+        while let Some(at) = station.host.grant_at() {
+            station.host.grant(at, &mut station.table, &mut station.outside);
+        }
+        ports.push(station.outside.out.drain(..).map(|(_, port, ..)| port).collect::<Vec<_>>());
+    }
+    for ports in ports {
+        assert!(ports.len() > 5 && ports[0] == EvPort::new(7), "{ports:?}");
+        assert!(ports[1..].iter().any(|port| *port != ports[0]), "{ports:?}");
+    }
+}
+
 /// Pulls in 100 ms for a connection that asks for all there is, again every `again_ps`, and sends what `send` says.
 fn pulls(again_ps: u64, send: Option<Data>) -> usize {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));

@@ -66,18 +66,22 @@ impl Sender {
         }
     }
 
-    /// Returns a request for credit if one is due. It goes over a random path.
+    /// Returns a request for credit if one is due. It goes over a random path, a repeated one over the balancer's choice.
     //= docs/specs/eqds.md#EQDS-7 telling the demand
+    //= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
     pub(super) fn poll_pull_request(&mut self, now: Time, rng: &mut Rng) -> Option<Transmit> {
         let is_due = self.retry.is_due(Awaited::Credit);
         let request = self.cc.poll_request(&self.path, is_due)?;
+        let mut ev = draw(self.path.evs, rng);
         if is_due {
+            let packet = self.send_info(self.next_psn(), self.frames.header_bytes, true);
+            ev = self.balancer.next_ev(self.path.at(now), &packet, rng);
             //= docs/specs/eqds.md#EQDS-14 A sender without credit
             let backoff = self.retry.on_asked().min(MAX_CREDIT_BACKOFF);
             self.retry.deadline = self.recovery.after_timeout(now, backoff);
         }
         self.stats.pull_requests += 1;
-        Some(Transmit::PullRequest { request, ev: draw(self.path.evs, rng) })
+        Some(Transmit::PullRequest { request, ev })
     }
 
     /// Whether credit lets a packet go. If not, begins to wait for credit.

@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use super::pair::{Channel, Pair};
 use super::*;
 use crate::cc::{CcKind, ControlConfig, CreditBound, EqdsConfig};
+use crate::path::BalancerKind;
+use crate::rng;
 use crate::units::ByteSize;
 
 const CLEAN: Channel = Channel {
@@ -171,6 +173,36 @@ fn credit_lost_is_asked_for_again() {
     let done = run(config, channel, &[30_000; 20], 7);
     let stats = done.sender.stats();
     assert!(stats.pull_requests > 5 && stats.pulls > 100, "{stats:?}");
+}
+
+/// A sender of one path whose requests are never answered.
+//= docs/specs/eqds.md#EQDS-14 A sender without credit
+//= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
+#[test]
+fn repeated_requests_take_the_balancers_path_at_most_four_timeouts_apart() {
+    let mut config = FlowConfig { cc: CcKind::Eqds.into(), give_up_ps: 1 << 60, ..config() };
+    (config.path.evs, config.balancer) = (1024, BalancerKind::Ecmp.into());
+    let mut rng = rng::stream(3, 3);
+    let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
+    sender.send_message(0, 30_000).unwrap();
+    let (mut now, mut own, mut asked) = (Time::ZERO, None, Vec::new());
+    while asked.len() < 12 {
+        while let Some(transmit) = sender.poll_transmit(now, &mut rng, &mut ()) {
+            match transmit {
+                Transmit::Data { ev, .. } => own = Some(ev),
+                Transmit::PullRequest { ev, .. } => asked.push((now, ev)),
+                Transmit::Probe { .. } => panic!("it does not probe"),
+            }
+        }
+        now = sender.poll_timeout().unwrap().max(now.next());
+        sender.on_timeout(now, &mut ());
+    }
+    let repeated = &asked[asked.len() - 8..];
+    assert!(repeated.iter().all(|(_, ev)| Some(*ev) == own), "{asked:?}");
+    let timeout_ps = config.rto.initial_ps;
+    let gaps = repeated.windows(2).map(|pair| pair[1].0.since(pair[0].0));
+    assert!(gaps.clone().all(|gap_ps| gap_ps == 4 * timeout_ps), "{:?}", gaps.collect::<Vec<_>>());
+    assert_ne!(Some(asked[0].1), own, "the first goes over a random path");
 }
 
 //= docs/specs/eqds.md#EQDS-6 demand
