@@ -149,10 +149,13 @@ fn real_network(arguments: &[String]) -> Outcome {
         let table = transfers(&spray, "128000000", &rounds, contenders, bytes)?;
         unmarked += &format!("\n{name}:\n\n{table}");
     }
+    let contenders = ["reps,reps-plus,flowcut,tcp,mptcp-kernel", MEDDLED];
+    let meddled = transfers(&spray, "64000000", &rounds, contenders, MARKED)?;
     let guesses = transfers(&spray, "64000000", &rounds, [&guesses(), "healthy,a spine"], MARKED)?;
     let beside = over_routers("fairness", &spray, &["64000000", &rounds, "all", "all"])?;
     let file = sh::root().join("docs/results/real-network.md");
-    let text = format!("{REAL_NETWORK}{table}{UNMARKED}{unmarked}{BESIDE}{beside}{WRONG_GUESSES}{guesses}");
+    let text =
+        format!("{REAL_NETWORK}{table}{UNMARKED}{unmarked}{MEDDLING}{meddled}{BESIDE}{beside}{WRONG_GUESSES}{guesses}");
     std::fs::write(&file, text).map_err(|error| Failure::failed(error.to_string()))?;
     println!("{}", file.display());
     Ok(())
@@ -199,6 +202,19 @@ const UNMARKED: &str = "
 
 The same routers, which drop what does not fit and mark nothing, by what a queue holds: 2, 4 and 40 ms at a spine's rate. `spray send` takes a packet that was late for a marked one there (CAL-7, CAL-8).
 Of the spines' 800 Mb/s some 770, 597 (a spine at a tenth) and 670 (a silent one) can be had.
+";
+
+/// Conditions by what middle boxes do to frames.
+const MEDDLED: &str = "short,a firewall,policers,bursts,2 %,ECN,one way,rerouted";
+
+const MEDDLING: &str = "
+## Paths and boxes that meddle
+
+The marking routers again, 64 MB a transfer. *Short frames only*: one spine silently drops frames above 1,000 bytes, as where an MTU is smaller than it says (600 Mb/s are left). *A
+firewall* drops UDP from every fourth source port, on every spine. *Policers* drop what exceeds 200 Mb/s by more than 50 kB, in place of queueing. *Bursts of loss*: every
+uplink loses everything for 2 ms of 100. *2 % twice*: so many frames are duplicated. *ECN cleared*: one spine clears DSCP and ECN, so that it never seems full. *One way back*: all ACKs
+return over one spine. *Rerouted*: five times a second every five-tuple gets another spine. `-`: unfinished after 60 s.
+
 ";
 
 const BESIDE: &str = "

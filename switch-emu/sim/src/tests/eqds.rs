@@ -118,26 +118,6 @@ fn a_late_flow_gets_its_half_at_once() {
     assert!(took < half + 3 * 8_337_000 && took > half * 8 / 10, "{took} against {half}");
 }
 
-/// Pulls and requests go any way, ECMP's data one way only: credit alone must not keep a connection alive.
-//= docs/specs/eqds.md#EQDS-14 A sender without credit
-#[test]
-fn a_flow_whose_data_never_arrives_fails_though_credit_comes() {
-    let network = leaf_spine(2, 2, 2);
-    let links = network.links_named("leaf0->spine0").unwrap();
-    let event = LinkEvent { name: String::new(), links, at_ps: 0, until_ps: None, action: LinkAction::SilentDrop };
-    let failed = (0..8).filter(|seed| {
-        let flows = [flow(0, 2, 490 * PAYLOAD)];
-        let outcome = simulate_with(&network, &flows, std::slice::from_ref(&event), (BalancerKind::Ecmp, false, *seed));
-        let [flow] = outcome.flows[..] else { panic!("one flow") };
-        assert!(flow.failed != flow.acked_ps.is_some() && outcome.end_ps < 60_000 * US, "{flow:?}");
-        if flow.failed {
-            assert!(flow.sender.pulls > 100, "{flow:?}");
-        }
-        flow.failed
-    });
-    assert!((1..8).contains(&failed.count()));
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 

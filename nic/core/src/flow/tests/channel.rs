@@ -4,6 +4,8 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
+use spray_wire::Pull;
+
 use super::pair::{Channel, Pair};
 use super::*;
 use crate::cc::{CcKind, ControlConfig, CreditBound, EqdsConfig};
@@ -173,6 +175,30 @@ fn credit_lost_is_asked_for_again() {
     let done = run(config, channel, &[30_000; 20], 7);
     let stats = done.sender.stats();
     assert!(stats.pull_requests > 5 && stats.pulls > 100, "{stats:?}");
+}
+
+/// Pulls may come through where data does not: credit alone must not keep a connection alive.
+//= docs/specs/eqds.md#EQDS-14 A sender without credit
+#[test]
+fn a_sender_whose_data_never_arrives_fails_though_credit_comes() {
+    let config = FlowConfig { cc: CcKind::Eqds.into(), give_up_ps: 5_000 * US, ..config() };
+    let mut rng = rng::stream(4, 4);
+    let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
+    sender.send_message(0, 3_000_000).unwrap();
+    let (mut sent, mut failed_at) = (0, None);
+    for step in 1..=1_000 {
+        let now = at(10 * US * step);
+        sender.on_pull(now, &Pull { credit_bytes: 1_100 * step });
+        sender.on_timeout(now, &mut ());
+        while let Some(transmit) = sender.poll_transmit(now, &mut rng, &mut ()) {
+            sent += u64::from(matches!(transmit, Transmit::Data { .. }));
+        }
+        if sender.poll_event() == Some(SenderEvent::Failed) {
+            failed_at = Some(now);
+            break;
+        }
+    }
+    assert!(failed_at.is_some_and(|at| at.ps() < 5_200 * US) && sent > 400, "{failed_at:?} {sent}");
 }
 
 /// A sender of one path whose requests are never answered.
