@@ -7,7 +7,7 @@ use super::{Sender, Transmit};
 use crate::Time;
 use crate::cc::CongestionControl;
 use crate::loss::Backoff;
-use crate::path::{Balancer, draw};
+use crate::path::{Balancer, Ev, draw};
 use crate::rng::Rng;
 
 impl Sender {
@@ -38,9 +38,7 @@ impl Sender {
     /// Makes an empty data frame with the last settled number. The receiver must answer it; nothing else follows.
     //= docs/specs/transport.md#TRN-6 asking for a grant
     pub(super) fn ask_for_grant(&mut self, now: Time, rng: &mut Rng) -> Transmit {
-        let psn = self.recovery.scoreboard.cumulative().wrapping_sub(1);
-        let packet = self.send_info(psn, self.frames.header_bytes, true);
-        let ev = self.balancer.next_ev(self.path.at(now), &packet, rng);
+        let (psn, ev) = self.path_of_request(now, rng);
         let backoff = self.retry.on_asked();
         self.retry.deadline = self.recovery.after_timeout(now, backoff);
         self.liveness.on_first_sent(now);
@@ -51,6 +49,13 @@ impl Sender {
 }
 
 impl Sender {
+    /// Where a request that repeats goes: where the last settled packet would go again. Returns that packet's number, too.
+    fn path_of_request(&mut self, now: Time, rng: &mut Rng) -> (u64, Ev) {
+        let psn = self.recovery.scoreboard.cumulative().wrapping_sub(1);
+        let packet = self.send_info(psn, self.frames.header_bytes, true);
+        (psn, self.balancer.next_ev(self.path.at(now), &packet, rng))
+    }
+
     /// Takes a pull, which brings credit.
     pub fn on_pull(&mut self, now: Time, pull: &Pull) {
         if self.liveness.has_failed() || !self.uses_credit {
@@ -74,8 +79,7 @@ impl Sender {
         let request = self.cc.poll_request(&self.path, is_due)?;
         let mut ev = draw(self.path.evs, rng);
         if is_due {
-            let packet = self.send_info(self.next_psn(), self.frames.header_bytes, true);
-            ev = self.balancer.next_ev(self.path.at(now), &packet, rng);
+            ev = self.path_of_request(now, rng).1;
             //= docs/specs/eqds.md#EQDS-14 A sender without credit
             let backoff = self.retry.on_asked().min(MAX_CREDIT_BACKOFF);
             self.retry.deadline = self.recovery.after_timeout(now, backoff);
