@@ -297,8 +297,8 @@ fn by_tunnel(routers: &Routers, spray: &Path, bytes: u64, arguments: &[String]) 
     Ok(Transfer { said, ..done? })
 }
 
-/// Both ends of a connection of the kernel's between the hosts, the sender's first.
-fn connection(routers: &Routers, protocol: Protocol, to: Ipv4Addr) -> Result<[Socket; 2], RunError> {
+/// Both ends of a connection of the kernel's between the hosts, the sender's first, and what listens there: later subflows of MPTCP need it.
+fn connection(routers: &Routers, protocol: Protocol, to: Ipv4Addr) -> Result<[Socket; 3], RunError> {
     let failed = |error| RunError::io("a transfer of the kernel's", error);
     let socket = || Socket::new(Domain::IPV4, Type::STREAM, Some(protocol));
     let listen = || -> io::Result<Socket> {
@@ -319,11 +319,11 @@ fn connection(routers: &Routers, protocol: Protocol, to: Ipv4Addr) -> Result<[So
     let stream = routers.run_in(0, connect)?.map_err(failed)?;
     let (accepted, _) = listener.accept().map_err(failed)?;
     accepted.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    Ok([stream, accepted])
+    Ok([stream, accepted, listener])
 }
 
 fn by_kernel(routers: &Routers, bytes: u64, protocol: Protocol, to: Ipv4Addr) -> Result<Transfer, RunError> {
-    let [mut stream, mut accepted] = connection(routers, protocol, to)?;
+    let [mut stream, mut accepted, _listener] = connection(routers, protocol, to)?;
     let begun = Instant::now();
     let taken = std::thread::scope(|scope| {
         scope.spawn(move || {

@@ -83,9 +83,9 @@ pub fn beside(routers: &Routers, guest: Guest<'_>, path: &Path, rivals: &Rivals<
     let to: Vec<_> = (0..Routers::SPINES).map(|spine| over(routers, spine)).collect::<Result<_, _>>()?;
     let streams: Vec<[Socket; 2]> = (0..rivals.each * to.len())
         .map(|number| {
-            let ends = connection(routers, Protocol::TCP, to[number % to.len()])?;
-            ends[0].set_tcp_congestion(rivals.control.as_bytes()).map_err(failed)?;
-            Ok(ends)
+            let [stream, accepted, _] = connection(routers, Protocol::TCP, to[number % to.len()])?;
+            stream.set_tcp_congestion(rivals.control.as_bytes()).map_err(failed)?;
+            Ok([stream, accepted])
         })
         .collect::<Result<_, RunError>>()?;
     let (end, taken): (_, Vec<AtomicU64>) =
