@@ -122,12 +122,16 @@ fn fidelity() -> Outcome {
     write("fidelity", "fidelity.md", &[])
 }
 
+/// The argument at `place`, or what it is by default.
+fn argument(arguments: &[String], place: usize, default: &str) -> String {
+    arguments.get(place).map_or(default.into(), String::clone)
+}
+
 /// Looks for scenarios in which `reps-plus` is behind others. Takes some minutes for 500.
 fn search(arguments: &[String]) -> Outcome {
-    let argument = |place: usize, default: &str| arguments.get(place).map_or(default.into(), String::clone);
     let mut command = sh::cargo();
     command.args(["run", "--release", "--package", "spray-experiments", "--example", "search", "--"]);
-    command.arg(sh::root().join("target/search")).args([argument(0, "500"), argument(1, "1")]);
+    command.arg(sh::root().join("target/search")).args([argument(arguments, 0, "500"), argument(arguments, 1, "1")]);
     sh::run(&mut command)
 }
 
@@ -135,11 +139,10 @@ fn search(arguments: &[String]) -> Outcome {
 fn real_network(arguments: &[String]) -> Outcome {
     const CONTENDERS: &str = "ecmp,ops,reps,reps-plus,flowcut,mptcp,tcp,mptcp-kernel";
     const CONDITIONS: &str = "healthy,a spine,silent,withdrawn,1 %,jitter";
-    let argument = |place: usize, default: &str| arguments.get(place).map_or(default.into(), String::clone);
     let spray = demo::build()?;
-    let rounds = argument(0, "3");
-    let (contenders, conditions) = (argument(1, CONTENDERS), argument(2, CONDITIONS));
-    let table = transfers(&spray, "128000000", &rounds, [&contenders, &conditions], &argument(3, MARKED))?;
+    let rounds = argument(arguments, 0, "3");
+    let (contenders, conditions) = (argument(arguments, 1, CONTENDERS), argument(arguments, 2, CONDITIONS));
+    let table = transfers(&spray, "128000000", &rounds, [&contenders, &conditions], &argument(arguments, 3, MARKED))?;
     if arguments.len() > 1 {
         return Ok(());
     }
@@ -215,7 +218,7 @@ firewall* drops UDP from every fourth source port, on every spine. *Policers* dr
 uplink loses everything for 2 ms of 100. *2 % twice*: so many frames are duplicated. *ECN cleared*: one spine clears DSCP and ECN, so that it never seems full. *One way back*: all ACKs
 return over one spine. *Rerouted*: five times a second every five-tuple gets another spine. `-`: unfinished after 60 s.
 
-Still lost: where only short frames pass, `reps-plus` takes that spine for healthy, since its probes are short, and goes on losing packets there. TCP starts again and again at a policer, one path or four.
+Still lost: where only short frames pass, `reps-plus` takes that spine for healthy, since its probes are short, and goes on losing packets there. TCP, which sends in bursts, loses most of each at a policer and waits for its timer.
 
 ";
 

@@ -21,3 +21,9 @@ pub fn stream(seed: u64, stream: u64) -> Rng {
     let mixed = SplitMix64::seed_from_u64(root.wrapping_add(stream)).next_u64();
     Rng::seed_from_u64(mixed)
 }
+
+/// Draws a number uniformly from `0..bound`, which is below 2^32. It multiplies in place of taking a remainder.
+#[inline]
+pub fn below(bound: usize, rng: &mut Rng) -> usize {
+    ((u64::from(rng.next_u32()) * bound as u64) >> 32) as usize
+}

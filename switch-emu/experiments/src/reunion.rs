@@ -3,9 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use rand_core::RngCore;
 use spray_core::path::BalancerKind;
-use spray_core::rng::stream;
+use spray_core::rng::{below, stream};
 use spray_fabric::{Network, Scheme};
 
 use crate::results::{ConWeaveFigures, ReunionFigures, RunResult, Summary};
@@ -119,7 +118,7 @@ const PAYLOAD_BYTES: u64 = 4_096;
 /// A ring of so many percent of the hosts, drawn from the seed, whose neighbours are under different leaves: who sends to whom.
 fn ring(network: &Network, load: u64, seed: u64) -> Vec<(usize, usize)> {
     let mut rng = stream(seed, RING_STREAM);
-    let mut below = |bound: usize| ((u64::from(rng.next_u32()) * bound as u64) >> 32) as usize;
+    let mut below = |bound: usize| below(bound, &mut rng);
     let mut hosts: Vec<usize> = (0..network.hosts.len()).collect();
     for place in (1..hosts.len()).rev() {
         hosts.swap(place, below(place + 1));

@@ -5,9 +5,8 @@
 
 use std::path::Path;
 
-use rand_core::RngCore;
 use spray_core::path::BalancerKind;
-use spray_core::rng::Rng;
+use spray_core::rng::{Rng, below};
 
 use crate::scenario::Scenario;
 use crate::sim::{Simulation, over_cores};
@@ -64,15 +63,11 @@ impl Lag {
 }
 
 fn one<T: Copy>(of: &[T], rng: &mut Rng) -> T {
-    of[((u64::from(rng.next_u32()) * of.len() as u64) >> 32) as usize]
+    of[below(of.len(), rng)]
 }
 
-fn number(below: u32, rng: &mut Rng) -> u32 {
-    ((u64::from(rng.next_u32()) * u64::from(below)) >> 32) as u32
-}
-
-fn percent(share: u32, rng: &mut Rng) -> bool {
-    number(100, rng) < share
+fn percent(share: usize, rng: &mut Rng) -> bool {
+    below(100, rng) < share
 }
 
 impl Fabric {
@@ -112,11 +107,11 @@ impl Fabric {
         let direction = one(&["->", "-"], rng);
         match self {
             Self::LeafSpine { leaves, spines, .. } => {
-                format!("leaf{}{direction}spine{}", number(leaves, rng), number(spines, rng))
+                format!("leaf{}{direction}spine{}", below(leaves as usize, rng), below(spines as usize, rng))
             }
             Self::FatTree => {
-                let pod = number(4, rng);
-                format!("tor{}{direction}agg{}", 2 * pod + number(2, rng), 2 * pod + number(2, rng))
+                let pod = below(4, rng);
+                format!("tor{}{direction}agg{}", 2 * pod + below(2, rng), 2 * pod + below(2, rng))
             }
         }
     }
@@ -124,7 +119,7 @@ impl Fabric {
     /// An uplink fails, for good or for a while, or slows down, or every link loses frames.
     fn event(self, rng: &mut Rng) -> String {
         let (link, at_us) = (self.uplink(rng), one(&[0, 20, 40, 80], rng));
-        match number(5, rng) {
+        match below(5, rng) {
             0 => format!("link = '{link}', at_us = {at_us}, action = 'rate', factor = {}", one(&[0.1, 0.25, 0.5], rng)),
             1 => format!("link = '*->*', action = 'loss', probability = {}", one(&[0.001, 0.01, 0.03], rng)),
             2 => {
@@ -163,7 +158,7 @@ impl Case {
             (50, "transport.reps-plus.known_paths = false".into()),
         ];
         let settings = settings.into_iter().filter(|(share, _)| percent(*share, rng)).map(|(_, line)| line).collect();
-        let events = (0..number(3, rng)).map(|_| fabric.event(rng)).collect();
+        let events = (0..below(3, rng)).map(|_| fabric.event(rng)).collect();
         Self { fabric, pattern, kib, settings, events }
     }
 

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use rand_core::RngCore;
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
-use spray_core::rng::stream;
+use spray_core::rng::{below, stream};
 
 use crate::scenario::limits::read_payload;
 use spray_fabric::Network;
@@ -318,7 +318,7 @@ fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> 
 fn permutation(group: &[usize], seed: u64) -> Vec<usize> {
     let hosts = group.len();
     let mut rng = stream(seed, PATTERN_STREAM);
-    let mut below = |bound: usize| ((u64::from(rng.next_u32()) * bound as u64) >> 32) as usize;
+    let mut below = |bound: usize| below(bound, &mut rng);
     let mut order: Vec<_> = (0..hosts).collect();
     order.sort_by_key(|host| group[*host]);
     let largest = order.chunk_by(|a, b| group[*a] == group[*b]).map(<[usize]>::len).max().unwrap_or(0);

@@ -154,7 +154,7 @@ impl Routers {
     pub fn heal(&self) -> Result<(), RunError> {
         for side in 0..2 {
             for spine in 0..Self::SPINES {
-                self.set(side, spine, (Self::RATE_BPS, 0.0), Meddling::None)?;
+                self.set(side, spine, self.queue.uplink())?;
             }
         }
         self.route(0..Self::SPINES)
@@ -174,7 +174,8 @@ impl Routers {
     /// # Errors
     /// When the kernel refuses it.
     pub fn set_spine(&self, spine: usize, rate_bps: u64, loss: f64) -> Result<(), RunError> {
-        (0..2).try_for_each(|side| self.set(side, spine, (rate_bps, loss), Meddling::None))
+        let uplink = Uplink { rate_bps, loss, ..self.queue.uplink() };
+        (0..2).try_for_each(|side| self.set(side, spine, uplink))
     }
 
     /// Meddles with frames through a spine, in both directions, that has its rate and loses nothing at random.
@@ -182,15 +183,15 @@ impl Routers {
     /// # Errors
     /// When the kernel refuses it.
     pub fn meddle(&self, spine: usize, meddling: Meddling) -> Result<(), RunError> {
-        (0..2).try_for_each(|side| self.set(side, spine, (Self::RATE_BPS, 0.0), meddling))
+        let uplink = Uplink { meddling, ..self.queue.uplink() };
+        (0..2).try_for_each(|side| self.set(side, spine, uplink))
     }
 
-    fn set(&self, side: usize, spine: usize, (rate_bps, loss): (u64, f64), meddling: Meddling) -> Result<(), RunError> {
-        let mark_bytes = self.queue.mark_bytes;
-        self.uplinks[side][spine].set(&Uplink { rate_bps, mark_bytes, loss, meddling })?;
-        let queue = match meddling {
+    fn set(&self, side: usize, spine: usize, uplink: Uplink) -> Result<(), RunError> {
+        self.uplinks[side][spine].set(&uplink)?;
+        let queue = match uplink.meddling {
             Meddling::Polices(_) => "pfifo limit 1000".into(),
-            _ => self.queue.shaper(rate_bps),
+            _ => self.queue.shaper(uplink.rate_bps),
         };
         run_in(&self.leaves[side], &format!("tc qdisc replace dev up{spine} root {queue}"))
     }
@@ -302,6 +303,11 @@ impl Drop for Changes {
 }
 
 impl RouterQueue {
+    /// A healthy uplink with this queue.
+    fn uplink(self) -> Uplink {
+        Uplink { rate_bps: Routers::RATE_BPS, mark_bytes: self.mark_bytes, loss: 0.0, meddling: Meddling::None }
+    }
+
     /// The arguments of `tc` for a token bucket of that rate.
     fn shaper(self, rate_bps: u64) -> String {
         format!("tbf rate {rate_bps}bit burst {} limit {}", Routers::BURST_BYTES, self.bytes)
@@ -354,8 +360,7 @@ fn join(near: &Namespace, near_name: &str, far: &Namespace, far_name: &str, queu
 
 /// The programs on a leaf's uplinks.
 fn attach(leaf: &Namespace) -> Result<Vec<RouterProgram>, RunError> {
-    let (rate_bps, mark_bytes) = (Routers::RATE_BPS, RouterQueue::MARKED.mark_bytes);
-    let healthy = Uplink { rate_bps, mark_bytes, loss: 0.0, meddling: Meddling::None };
+    let healthy = RouterQueue::MARKED.uplink();
     let attach = |spine: usize| {
         let name = format!("up{spine}");
         let index = links::in_namespace(leaf, async |handle| links::index(&handle, &name).await)?;

@@ -88,7 +88,7 @@ pub fn draw(evs: u16, rng: &mut Rng) -> Ev {
 /// It multiplies where the paper takes a remainder. No value is more likely than another by over 2^-16 of itself.
 #[inline]
 fn draw_below(count: u16, rng: &mut Rng) -> u16 {
-    ((u64::from(rng.next_u32()) * u64::from(count)) >> 32) as u16
+    crate::rng::below(count.into(), rng) as u16
 }
 
 /// Draws an entropy value uniformly from `0..evs` without `old`. There must be two at least.

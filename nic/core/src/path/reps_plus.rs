@@ -125,7 +125,6 @@ impl Balancer for RepsPlus {
     fn offers(&self) -> Offers {
         let Settings { early, whole_acks, .. } = self.settings;
         let (sections, gap_rule, packet_feedback) = (early, early, whole_acks);
-        let nothing = Offers::NOTHING;
         Offers {
             sprays: true,
             reuses: true,
@@ -134,7 +133,7 @@ impl Balancer for RepsPlus {
             sections,
             gap_rule,
             packet_feedback,
-            ..nothing
+            ..Offers::NOTHING
         }
     }
 

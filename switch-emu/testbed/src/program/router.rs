@@ -56,18 +56,20 @@ pub enum Meddling {
 }
 
 impl Meddling {
-    /// The words of the map's value.
+    /// Its words of the map's value, behind the share of frames to lose.
     fn words(self, rate_bps: u64) -> [u64; 8] {
         let ns = |ms: u32| u64::from(ms) * 1_000_000;
+        let mut words = [0; 8];
         match self {
-            Self::None => [0; 8],
-            Self::Polices(bytes) => [serialisation_floor_ps(bytes, rate_bps) / 1000, 0, 0, 0, 0, 0, 0, 0],
-            Self::DropsLonger(bytes) => [0, bytes.into(), 0, 0, 0, 0, 0, 0],
-            Self::DropsPorts(port) => [0, 0, (port % 4).into(), 3, 0, 0, 0, 0],
-            Self::Pauses { every_ms, for_ms } => [0, 0, 0, 0, ns(every_ms), ns(for_ms), 0, 0],
-            Self::Repeats(share) => [0, 0, 0, 0, 0, 0, (share * 2f64.powi(32)) as u64, 0],
-            Self::Clears => [0, 0, 0, 0, 0, 0, 0, 1],
+            Self::None => {}
+            Self::Polices(bytes) => words[0] = serialisation_floor_ps(bytes, rate_bps) / 1000,
+            Self::DropsLonger(bytes) => words[1] = bytes.into(),
+            Self::DropsPorts(port) => [words[2], words[3]] = [(port % 4).into(), 3],
+            Self::Pauses { every_ms, for_ms } => [words[4], words[5]] = [ns(every_ms), ns(for_ms)],
+            Self::Repeats(share) => words[6] = (share * 2f64.powi(32)) as u64,
+            Self::Clears => words[7] = 1,
         }
+        words
     }
 }
 

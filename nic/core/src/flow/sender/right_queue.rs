@@ -98,6 +98,7 @@ mod tests {
     use proptest::prelude::{ProptestConfig, prop_assert, proptest};
 
     use super::*;
+    use crate::path::draw;
     use crate::rng::stream;
 
     const EVS: u32 = 65_535;
@@ -127,7 +128,7 @@ mod tests {
         fn send(&mut self, packets: usize, is_right: impl Fn(u16) -> bool) -> (usize, usize) {
             let mut last = Vec::new();
             for number in 0..packets {
-                let drawn = Ev::new(((u64::from(self.rng.next_u32()) * u64::from(EVS)) >> 32) as u16);
+                let drawn = draw(EVS as u16, &mut self.rng);
                 let port = self.right.choose(drawn, EVS, &mut self.rng).port(EVS);
                 let astray = !is_right(port.number());
                 if number % self.every == 0 {

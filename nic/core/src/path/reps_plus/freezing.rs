@@ -85,7 +85,7 @@ impl RepsPlus {
     /// The value for a probe that explores, if one is to go.
     //= docs/specs/reps-plus.md#RPP-19 exploring by probes
     pub(super) fn scout(&mut self, now: Now<'_>) -> Option<Ev> {
-        if self.state.scouts == 0 || self.suspect().is_none() || self.state.probes < 2 {
+        if self.state.scouts == 0 || self.state.probes < 2 {
             return None;
         }
         self.state.scouts -= 1;

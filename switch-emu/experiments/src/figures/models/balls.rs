@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use rand_core::RngCore;
-use spray_core::rng::{Rng, stream};
+use spray_core::rng::{Rng, below, stream};
 
 use super::Parameters;
 use crate::figures::measures::Measures;
@@ -81,8 +80,7 @@ impl Model {
     fn throw(&mut self) {
         let colour = self.next_colour;
         self.next_colour = (colour + 1) % self.remembered.len();
-        let bins = self.bins.len() as u64;
-        let anywhere = ((u64::from(self.rng.next_u32()) * bins) >> 32) as usize;
+        let anywhere = below(self.bins.len(), &mut self.rng);
         let bin = self.remembered[colour].unwrap_or(anywhere);
         self.bins[bin].push_back(colour);
     }

@@ -1,7 +1,6 @@
 //! How fast a flow is among others on paths drawn at random (Reunion §4.4, equation 2).
 
-use rand_core::RngCore;
-use spray_core::rng::stream;
+use spray_core::rng::{below, stream};
 
 use super::Parameters;
 use crate::figures::measures::Measures;
@@ -49,7 +48,7 @@ fn drawn([flows, links, per_link]: [usize; 3], seed: u64) -> f64 {
     for _ in 0..DRAWS {
         loads.fill(0);
         for _ in 0..flows {
-            loads[((u64::from(rng.next_u32()) * links as u64) >> 32) as usize] += 1;
+            loads[below(links, &mut rng)] += 1;
         }
         sum += loads.iter().map(|load| (*load).min(per_link) as f64).sum::<f64>() / flows as f64;
     }
