@@ -216,7 +216,7 @@ fn by_spray(
         command.args(arguments.iter().filter(|one| one.starts_with("--set=")));
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
     };
-    let receiver = Running(routers.run_in(1, receive)?.map_err(failed)?).listening();
+    let mut receiver = Running(routers.run_in(1, receive)?.map_err(failed)?).listening();
     let send = || {
         let mut command = Command::new(spray);
         command.arg("send").arg(file).args(["--insecure", "--interface", Routers::INTERFACE, "--to"]);
@@ -233,8 +233,12 @@ fn by_spray(
     let mut said = String::new();
     let _ = sender.0.stdout.take().map(|mut pipe| pipe.read_to_string(&mut said));
     let _ = sender.0.stderr.take().map(|mut pipe| pipe.read_to_string(&mut said));
-    drop(receiver);
-    Ok(Transfer { mbps: goodput(&said), said })
+    let mbps = goodput(&said);
+    if mbps.is_none() {
+        receiver.kill();
+        said = format!("{said}\nthe receiver: {}", receiver.said());
+    }
+    Ok(Transfer { mbps, said })
 }
 
 /// The goodput in the sender's first line, `sent N bytes of NAME in S s: ...`, in Mb/s.

@@ -65,7 +65,7 @@ impl Machine {
             return self.outside.outlet.push(&peer, named, frame.envelope.src_port, Body::Retry(Retry { token }));
         }
         if let Some(index) = self.table.find_peer(&(peer.address, number, cookie)) {
-            return self.answer_again(index);
+            return self.answer(now, index);
         }
         let responder = match self.read_exchange(now, peer, &connect, frame.payload) {
             Ok(responder) => responder,
@@ -346,10 +346,9 @@ impl Machine {
         // The client tries again.
         let Some(cookie) = self.cookie() else { return };
         let config = self.accepting(peer, &connect);
-        let repeat = Repeat::none_until(now.after(self.config.handshake.retry_ps.saturating_mul(HALF_OPEN)));
         let make = |id| {
             let connection = Connection::new(id, peer, cookie, Stage::HalfOpen, config, now);
-            Connection { remote: connect, port, repeat, ..connection }
+            Connection { remote: connect, port, ..connection }
         };
         let Some(index) = self.table.insert(make) else { return };
         if let Some(responder) = responder {
@@ -369,17 +368,20 @@ impl Machine {
         if let Some(connection) = self.table.slot(index) {
             self.half_open.push_back(connection.id);
         }
-        self.answer_again(index);
-        self.reschedule(now, index);
+        self.answer(now, index);
     }
 
-    /// Answers a Connect, in the same way each time.
-    fn answer_again(&mut self, index: u32) {
-        let port = self.any_port();
-        if let Some(connection) = self.table.slot(index) {
-            let accept = connection.accept_frame();
-            self.outside.outlet.push_to(connection, port, accept);
+    /// Answers a Connect, in the same way each time. The client has time anew to answer the Accept.
+    //= docs/specs/endpoint.md#END-3 open by a frame
+    fn answer(&mut self, now: Time, index: u32) {
+        let (port, patience) = (self.any_port(), self.config.handshake.retry_ps.saturating_mul(HALF_OPEN));
+        let Some(connection) = self.table.slot(index) else { return };
+        if connection.stage == Stage::HalfOpen {
+            connection.repeat = Repeat::none_until(now.after(patience));
         }
+        let accept = connection.accept_frame();
+        self.outside.outlet.push_to(connection, port, accept);
+        self.reschedule(now, index);
     }
 
     fn refuse(&mut self, now: Time, peer: Peer, named: Common, reason: CloseReason) {

@@ -1,5 +1,6 @@
 //! Beginnings and ends.
 
+use super::hostile::{STRANGER, Stranger, asked, with_token};
 use super::*;
 
 fn lossy(loss_ppm: u32) -> Impairments {
@@ -271,6 +272,27 @@ fn a_connect_kept_by_the_network_leaves_nothing_behind() {
     assert!(rig.run(5 * US, MS, |rig| rig.closed(0) == 1 && rig.closed(1) == 1));
     assert!(rig.run(5 * US, 10 * MS, |rig| rig.endpoints[1].stats().received[Kind::Reset] == 1));
     assert_eq!((rig.endpoints[1].connections(), rig.accepted(1).len()), (0, 1));
+    rig.audit();
+}
+
+/// Otherwise a client whose first Accepts were lost has a connection that the server forgets at once.
+//= docs/specs/endpoint.md#END-3 open by a frame
+#[test]
+fn a_repeated_connect_keeps_its_slot_for_as_long_again() {
+    let mut rig = Rig::new(2, false, Impairments::delay(US));
+    let mut stranger = Stranger::new(&rig);
+    let connect = with_token(&rig, asked(1));
+    let half_open_after = |rig: &mut Rig, time: u64| {
+        rig.run(10 * US, time, |_| false);
+        rig.endpoints[1].connections()
+    };
+    stranger.send(&rig, STRANGER, 1, 0, 0, &spray_wire::Body::Connect(connect));
+    assert_eq!(half_open_after(&mut rig, 1500 * US), 1, "16 intervals of 100 us have not passed");
+    stranger.send(&rig, STRANGER, 1, 0, 0, &spray_wire::Body::Connect(connect));
+    assert_eq!(half_open_after(&mut rig, 1500 * US), 1, "nor since the second Connect");
+    assert_eq!(half_open_after(&mut rig, 200 * US), 0);
+    assert_eq!(rig.endpoints[1].stats().half_open_expired, 1);
+    stranger.received();
     rig.audit();
 }
 
