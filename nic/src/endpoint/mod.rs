@@ -49,7 +49,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use spray_core::Time;
-use spray_core::event::{Choice, ChoiceTap};
+use spray_core::event::ChoiceTap;
 use spray_core::flow::{FlowConfig, ReceiverStats, SenderStats};
 use spray_core::host;
 use spray_core::path::{Balancer, Ev};
@@ -330,7 +330,7 @@ impl<D: Device> Endpoint<D> {
         let sending = senders.filter(|sender| !sender.is_idle());
         sending.fold(Senders::default(), |Senders { sending, frozen }, sender| Senders {
             sending: sending + 1,
-            frozen: frozen + u32::from(sender.balancer().next_choice() == Choice::Frozen),
+            frozen: frozen + u32::from(sender.balancer().is_frozen()),
         })
     }
 

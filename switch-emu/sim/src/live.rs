@@ -1,6 +1,5 @@
 //! Somebody at the controls of a run: what is shown, and what becomes of orders.
 
-use spray_core::event::Choice;
 use spray_core::path::Balancer;
 use spray_fabric::live::{HostNow, Ledger, LinkNow, Operator, Order, Snapshot};
 use spray_fabric::{LinkChange, Node};
@@ -103,7 +102,7 @@ fn sender(host: &mut HostNow, end: &End, own: &[FlowOutcome]) {
     };
     host.retransmits += half.sender.stats().retransmits;
     host.sending += u32::from(!half.sender.is_idle());
-    host.frozen += u32::from(!half.sender.is_idle() && half.sender.balancer().next_choice() == Choice::Frozen);
+    host.frozen += u32::from(!half.sender.is_idle() && half.sender.balancer().is_frozen());
 }
 
 /// Bytes that wait for a link.

@@ -42,6 +42,11 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
         Choice::Chosen
     }
 
+    /// Whether the connection is in freezing mode.
+    fn is_frozen(&self) -> bool {
+        false
+    }
+
     /// Takes an ACK. Called once for every ACK that a data packet triggered and whose EV is within `0..now.path.evs`.
     #[inline]
     fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo, _publisher: &mut dyn Publisher) {}

@@ -92,6 +92,7 @@ impl Balancer for AnyBalancer {
         #[inline]
         fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev;
         fn next_choice(&self) -> Choice;
+        fn is_frozen(&self) -> bool;
         #[inline]
         fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher);
         fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, publisher: &mut dyn Publisher);

@@ -27,11 +27,6 @@ pub struct Reps {
 }
 
 impl Reps {
-    /// Whether the connection is in freezing mode.
-    pub fn is_frozen(&self) -> bool {
-        self.state.is_frozen()
-    }
-
     /// Packets that explore before cached entropy values are used again (exploreCounter).
     pub fn exploring(&self) -> u16 {
         self.state.explore
@@ -150,6 +145,10 @@ impl Scheme for Reps {
 impl Balancer for Reps {
     fn offers(&self) -> Offers {
         Offers { sprays: true, reuses: true, probing: self.settings.probing, ..Offers::NOTHING }
+    }
+
+    fn is_frozen(&self) -> bool {
+        self.state.is_frozen()
     }
 
     fn next_choice(&self) -> Choice {

@@ -35,11 +35,6 @@ pub struct RepsPlus {
 }
 
 impl RepsPlus {
-    /// Whether the connection is in freezing mode.
-    pub fn is_frozen(&self) -> bool {
-        self.state.is_frozen()
-    }
-
     /// The entropy value whose packet was lost and whose path is being probed.
     pub fn suspect(&self) -> Option<Ev> {
         (self.state.probe_at != Time::NEVER).then_some(self.state.suspect)
@@ -137,22 +132,24 @@ impl Balancer for RepsPlus {
         }
     }
 
+    fn is_frozen(&self) -> bool {
+        self.state.is_frozen()
+    }
+
     fn next_choice(&self) -> Choice {
         let state = &self.state;
-        let has_suspect = state.probe_at != Time::NEVER;
-        if state.explore > 0 || (state.valid == 0 && !(has_suspect && state.filled > 0)) {
-            Choice::Explored
-        } else if has_suspect {
-            Choice::Frozen
-        } else {
-            Choice::Recycled
+        let keeps = state.keeps_to_buffer();
+        match (state.explore > 0 || (state.valid == 0 && !keeps), keeps) {
+            (true, _) => Choice::Explored,
+            (false, true) => Choice::Frozen,
+            (false, false) => Choice::Recycled,
         }
     }
 
     //= docs/specs/reps-plus.md#RPP-6 exploring or reusing
     //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
     #[inline]
-    fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
+    fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
         let state = &mut self.state;
         if state.ask_at == Time::NEVER {
             state.ask_at = now.after(overdue_ps(now.path));
@@ -164,7 +161,7 @@ impl Balancer for RepsPlus {
         if state.valid > 0 {
             return state.oldest(self.settings.depth);
         }
-        if state.probe_at != Time::NEVER && state.filled > 0 {
+        if state.keeps_to_buffer() || (state.is_frozen() && state.filled > 0 && is_last(now.path, packet)) {
             //= docs/specs/reps-plus.md#RPP-19 exploring by probes
             state.scouts = state.scouts.max(1);
             return state.walk(self.settings.depth);
@@ -183,6 +180,7 @@ impl Balancer for RepsPlus {
             self.cache_others(ack);
         }
         self.settled.clear();
+        self.state.losses = self.state.losses.saturating_sub(ack.packets.min(255) as u8);
         self.cache_if_good(now.path, ack.ev, ack.marked, ack.rtt_ps);
     }
 
@@ -218,7 +216,10 @@ impl Balancer for RepsPlus {
         if now.time < due || flight.window_bytes < 2 * u64::from(now.path.packet_bytes) {
             return None;
         }
-        Some(Trailer { psn: oldest.psn, ev: oldest.ev, section: Section::new(0, 0), ack_now: true })
+        // Its own path may have failed.
+        let other = if now.since(oldest.sent_at) < 2 * overdue_ps { None } else { state.latest() };
+        let ev = other.unwrap_or(oldest.ev);
+        Some(Trailer { psn: oldest.psn, ev, section: Section::new(0, 0), ack_now: true })
     }
 
     //= docs/specs/reps-plus.md#RPP-8 even exploring
@@ -296,6 +297,8 @@ struct RecycledEvs {
     probes: u8,
     /// Probes that are to explore.
     scouts: u8,
+    /// Lost packets against those that arrived, [`LOSS`] to 1.
+    losses: u8,
 }
 
 //= docs/specs/reps-plus.md#RPP-15 bytes of state
@@ -316,7 +319,17 @@ impl RecycledEvs {
             filled: 0,
             probes: 0,
             scouts: 0,
+            losses: 0,
         }
+    }
+
+    /// Whether packets are not to explore.
+    //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
+    //= docs/specs/reps-plus.md#RPP-20 many losses
+    #[inline]
+    fn keeps_to_buffer(&self) -> bool {
+        let is_probing = self.probe_at != Time::NEVER && !self.is_frozen();
+        (is_probing || self.losses >= MANY_LOSSES) && self.filled > 0
     }
 
     #[inline]
@@ -370,6 +383,12 @@ fn slow_ps(path: &Path) -> u64 {
     path.slow_rtt_ps.min(4 * path.base_rtt_ps)
 }
 
+/// Whether less than two BDPs follow the packet, so that its loss would be found late.
+#[inline]
+fn is_last(path: &Path, packet: &SendInfo) -> bool {
+    packet.unsent_bytes < 2 * u64::from(path.bdp_packets) * u64::from(path.packet_bytes)
+}
+
 /// Age from which on a packet's ACK is overdue.
 #[inline]
 const fn overdue_ps(path: &Path) -> u64 {
@@ -380,6 +399,11 @@ const fn overdue_ps(path: &Path) -> u64 {
 const PROBES: u8 = 3;
 /// In place of their number: they stayed unanswered.
 const FROZEN: u8 = u8::MAX;
+
+/// So many packets have to arrive for one that is lost.
+const LOSS: u8 = 16;
+/// From so many losses on packets do not explore.
+const MANY_LOSSES: u8 = 8 * LOSS;
 
 /// The golden ratio's share of 2^16. Its multiples fill a circle evenly, and since it is odd they meet each of 2^16
 /// places once.

@@ -30,6 +30,12 @@ impl RecycledEvs {
         self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
+    /// The value that was cached or walked over last.
+    pub(super) fn latest(&self) -> Option<Ev> {
+        let last = self.head.checked_sub(1).unwrap_or(self.filled.checked_sub(1)?);
+        self.cached.get(usize::from(last)).copied()
+    }
+
     /// The values of the buffer, used or not, the oldest first.
     pub(super) fn oldest_first(&self) -> impl Iterator<Item = Ev> {
         let Self { cached, head, filled, .. } = *self;

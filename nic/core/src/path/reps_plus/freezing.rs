@@ -1,6 +1,6 @@
 //! Which path has failed: probes of a suspect, and freezing once they stay unanswered.
 
-use super::{FROZEN, PROBES, RepsPlus, TICK_SHIFT, overdue_ps};
+use super::{FROZEN, LOSS, MANY_LOSSES, PROBES, RepsPlus, TICK_SHIFT, overdue_ps};
 use crate::Time;
 use crate::event::{Event, FreezeReason, Publisher};
 use crate::now::Now;
@@ -21,7 +21,7 @@ impl RepsPlus {
 
     /// Suspects nothing any more, and so is not frozen.
     fn clear(&mut self, now: Now<'_>, publisher: &mut dyn Publisher) {
-        if self.is_frozen() {
+        if self.state.is_frozen() {
             publisher.on_event(now.time, Event::FreezeExited);
         }
         (self.state.probes, self.state.scouts, self.state.probe_at) = (0, 0, Time::NEVER);
@@ -31,11 +31,14 @@ impl RepsPlus {
     //= docs/specs/reps-plus.md#RPP-10 a suspect
     pub(super) fn suspect_path(&mut self, now: Now<'_>, loss: &LossInfo) {
         let state = &mut self.state;
+        //= docs/specs/reps-plus.md#RPP-20 many losses
+        let losses = state.losses.saturating_add(LOSS);
+        state.losses = if losses >= MANY_LOSSES { u8::MAX } else { losses };
         let by_timer = loss.cause == LossCause::Timeout;
         //= docs/specs/reps-plus.md#RPP-19 exploring by probes
         state.scouts = state.scouts.max(if by_timer { TIMER_SCOUTS } else { 1 });
         if by_timer && loss.silence {
-            (state.head, state.valid, state.filled) = (0, 0, 0);
+            (state.head, state.valid, state.filled, state.losses) = (0, 0, 0, 0);
         }
         if state.probe_at != Time::NEVER {
             return;
@@ -95,12 +98,12 @@ impl RepsPlus {
     /// A probe was answered.
     pub(super) fn on_answer(&mut self, now: Now<'_>, answer: &ProbeInfo, publisher: &mut dyn Publisher) {
         //= docs/specs/reps-plus.md#RPP-19 exploring by probes
-        self.cache_if_good(now.path, answer.ev, answer.marked, answer.rtt_ps);
         if self.suspect() != Some(answer.ev) {
+            self.cache_if_good(now.path, answer.ev, answer.marked, answer.rtt_ps);
             return;
         }
         //= docs/specs/reps-plus.md#RPP-13 thawing
-        if self.is_frozen() {
+        if self.state.is_frozen() {
             self.state.explore = now.path.bdp_packets as u16;
         }
         self.clear(now, publisher);

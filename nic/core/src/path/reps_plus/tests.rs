@@ -45,6 +45,8 @@ fn lost(ev: u16) -> LossInfo {
 struct Rig {
     path: Path,
     plus: RepsPlus,
+    /// What is left to be sent when a packet goes.
+    unsent_bytes: u64,
     rng: Rng,
     log: Vec<(Time, Event)>,
 }
@@ -53,7 +55,7 @@ impl Rig {
     fn new(change: impl FnOnce(&mut RepsPlusConfig)) -> Self {
         let mut rng = rng::stream(1, 2);
         let config = config(change);
-        Self { path: config.path(), plus: make(&config, &mut rng), rng, log: Vec::new() }
+        Self { path: config.path(), plus: make(&config, &mut rng), unsent_bytes: 1 << 30, rng, log: Vec::new() }
     }
 
     /// An ACK of the packets with these values, the last of which triggered it.
@@ -101,7 +103,13 @@ impl Rig {
     }
 
     fn send(&mut self) -> u16 {
-        self.plus.next_ev(self.path.at_ps(0), &SendInfo::default(), &mut self.rng).index()
+        let packet = SendInfo { unsent_bytes: self.unsent_bytes, ..SendInfo::default() };
+        self.plus.next_ev(self.path.at_ps(0), &packet, &mut self.rng).index()
+    }
+
+    /// How many of nine packets go over values 1 to 3.
+    fn reuses(&mut self) -> usize {
+        (0..9).filter(|_| (1..=3).contains(&self.send())).count()
     }
 
     /// What is sent from the cache.
@@ -296,7 +304,11 @@ fn it_asks_for_the_oldest_packet_when_its_ack_is_overdue() {
     assert_eq!(ask(&mut rig, due_ps - 1, Some((4, 0)), 4 * RTT_PS, wide), None);
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(due_ps)));
     assert_eq!(ask(&mut rig, due_ps, Some((4, 0)), 4 * RTT_PS, wide - 1), None, "the network has no room");
-    assert!(ask(&mut rig, 2 * due_ps, Some((4, 0)), 4 * RTT_PS, wide).is_some());
+    let again = |rig: &mut Rig, now_ps| ask(rig, now_ps, Some((4, 0)), 4 * RTT_PS, wide).unwrap().ev;
+    assert_eq!(again(&mut rig, 2 * due_ps), Ev::new(5), "no other is known");
+    rig.ack(0, &[7, 8], false, 0);
+    assert_eq!(again(&mut rig, 3 * due_ps), Ev::new(8), "its own path may have failed");
+    assert_eq!(ask(&mut rig, 4 * due_ps, Some((5, 3 * due_ps)), 4 * RTT_PS, wide).unwrap().ev, Ev::new(5));
     let late = Rig::new(|config| config.early_losses = false).plus;
     assert!(!late.offers().sections && !late.offers().gap_rule);
 }

@@ -77,26 +77,59 @@ fn an_answer_clears_the_suspect() {
 
 //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
 #[test]
-fn beside_a_suspect_and_while_frozen_it_reuses_the_buffer() {
+fn beside_a_suspect_it_reuses_the_buffer_and_explores_once_frozen_but_for_the_end() {
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &[1, 2, 3], false, 0);
     rig.lose(0, 9);
-    for _ in 0..2 {
-        let mut sent: Vec<u16> = (0..9).map(|_| rig.send()).collect();
-        sent.sort_unstable();
-        assert_eq!(sent, [1, 1, 1, 2, 2, 2, 3, 3, 3]);
-        rig.ack(0, &[1, 2, 3], false, 0);
-        assert_eq!(rig.cached(), [1, 2, 3], "what is valid first");
-        if !rig.plus.is_frozen() {
-            rig.probes(at(9 * RTT_PS));
-            rig.news(at(20 * RTT_PS), at(19 * RTT_PS));
-            assert!(rig.plus.is_frozen());
-        }
-    }
-    rig.answer(21 * RTT_PS, 9);
     let mut sent: Vec<u16> = (0..9).map(|_| rig.send()).collect();
-    sent.retain(|ev| (1..=3).contains(ev));
-    assert!(sent.len() < 3, "it explores again");
+    sent.sort_unstable();
+    assert_eq!(sent, [1, 1, 1, 2, 2, 2, 3, 3, 3]);
+    rig.ack(0, &[1, 2, 3], false, 0);
+    assert_eq!(rig.cached(), [1, 2, 3], "what is valid first");
+    rig.probes(at(9 * RTT_PS));
+    rig.news(at(20 * RTT_PS), at(19 * RTT_PS));
+    assert!(rig.plus.is_frozen() && rig.reuses() < 3);
+    rig.unsent_bytes = 2 * u64::from(BDP) * u64::from(rig.path.packet_bytes);
+    assert!(rig.reuses() < 3);
+    rig.unsent_bytes -= 1;
+    assert_eq!(rig.reuses(), 9, "less than two BDPs are left");
+}
+
+//= docs/specs/reps-plus.md#RPP-20 many losses
+#[test]
+fn with_many_losses_it_reuses_the_buffer() {
+    let mut rig = Rig::new(|_| ());
+    rig.ack(0, &[1, 2, 3], false, 0);
+    let lose = |rig: &mut Rig, count: u16| {
+        for ev in 0..count {
+            rig.lose(0, 100 + ev);
+            rig.answer(0, 100 + ev);
+        }
+        rig.cached();
+    };
+    lose(&mut rig, 7);
+    assert!(rig.plus.suspect().is_none() && rig.reuses() < 3, "seven losses of 16 packets each");
+    lose(&mut rig, 1);
+    assert_eq!(rig.reuses(), 9);
+    let arrive = |rig: &mut Rig, packets: u16| {
+        rig.plus.on_ack(rig.path.at_ps(0), &info(0, true, packets, packets), &mut rig.log);
+    };
+    arrive(&mut rig, 127);
+    assert_eq!(rig.reuses(), 9);
+    arrive(&mut rig, 1);
+    assert!(rig.reuses() < 3, "128 packets have arrived since");
+    // A silence says that what is in the buffer fails as well.
+    rig.ack(0, &[1, 2, 3], false, 0);
+    lose(&mut rig, 8);
+    rig.plus.on_loss(
+        rig.path.at_ps(0),
+        &LossInfo { cause: LossCause::Timeout, silence: true, ..lost(9) },
+        &mut rig.log,
+    );
+    rig.answer(0, 9);
+    rig.ack(0, &[1, 2, 3], false, 0);
+    rig.cached();
+    assert!(rig.reuses() < 3);
 }
 
 //= docs/specs/reps-plus.md#RPP-13 thawing

@@ -19,6 +19,8 @@ struct Twin {
     wait_ps: u64,
     /// How many of the next probes explore.
     scouts: u8,
+    /// Losses against arrivals.
+    losses: u16,
     phase: u16,
 }
 
@@ -55,6 +57,7 @@ impl Twin {
             (self.frozen, self.explore) = (true, 0);
             self.suspect = Some((ev, 3, now.after(8 * self.wait_ps)));
         }
+        self.losses = self.losses.saturating_sub(ack.packets);
         let counts = |(ev, slow): &&(u16, bool)| *slow || *ev < EVS;
         let known: Vec<(u16, bool)> = settled.iter().filter(counts).copied().take(MAX_BUFFER).collect();
         let others: Vec<u16> = if echoes.is_empty() {
@@ -79,8 +82,9 @@ impl Twin {
 
     fn on_loss(&mut self, now: Time, ev: u16, silence: Option<bool>, max_rtt_ps: u64) {
         self.scouts = self.scouts.max(if silence.is_some() { 4 } else { 1 });
+        self.losses = if self.losses + 16 < 128 { self.losses + 16 } else { 255 };
         if silence == Some(true) {
-            (self.valid, self.slots, self.head) = Default::default();
+            (self.valid, self.slots, self.head, self.losses) = Default::default();
         }
         self.forget(ev);
         if self.suspect.is_none() {
@@ -108,21 +112,21 @@ impl Twin {
     }
 
     fn on_answer(&mut self, ev: u16, marked: bool, age_ps: u64) {
-        if !marked && age_ps < 4 * RTT_PS && ev < EVS {
-            self.cache(ev);
-        }
         if self.suspect.is_some_and(|(suspect, ..)| suspect == ev) {
             self.explore = if self.frozen { BDP } else { self.explore };
             (self.frozen, self.suspect, self.scouts) = (false, None, 0);
+        } else if !marked && age_ps < 4 * RTT_PS && ev < EVS {
+            self.cache(ev);
         }
     }
 
-    fn next_ev(&mut self) -> u16 {
+    fn next_ev(&mut self, is_last: bool) -> u16 {
         if self.explore > 0 {
             self.explore -= 1;
         } else if let Some(ev) = self.valid.pop_front() {
             return ev;
-        } else if self.suspect.is_some() && !self.slots.is_empty() {
+        } else if (self.losses >= 128 || self.suspect.is_some() && (is_last || !self.frozen)) && !self.slots.is_empty()
+        {
             let at = if self.head < self.slots.len() { self.head } else { 0 };
             self.head = (at + 1) % self.depth;
             self.scouts = self.scouts.max(1);
@@ -142,7 +146,8 @@ const UNIT_PS: u64 = RTT_PS / 8;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Send(u8),
+    /// So many packets, whether they are the last ones.
+    Send(u8, bool),
     Ack {
         settled: Vec<(u16, bool)>,
         echoes: Vec<(u16, bool)>,
@@ -178,13 +183,13 @@ fn step() -> impl Strategy<Value = Step> {
         echoes,
         prop::bool::weighted(0.2),
         0u16..4,
-        1u16..40,
+        prop_oneof![2 => 1u16..4, 1 => 1u16..40],
         prop_oneof![4 => 0u64..20, 1 => 30u64..34],
     );
     prop_oneof![
-        6 => (1u8..30).prop_map(Step::Send),
+        6 => (1u8..30, any::<bool>()).prop_map(|(count, is_last)| Step::Send(count, is_last)),
         6 => ack.prop_map(|(settled, echoes, marked, marks, packets, age)| Step::Ack { settled, echoes, marked, marks, packets, age }),
-        2 => (0..8u16, prop::option::weighted(0.3, any::<bool>()), 0u64..40).prop_map(|(ev, silence, max_rtt)| Step::Loss { ev, silence, max_rtt }),
+        3 => (0..8u16, prop::option::weighted(0.2, any::<bool>()), 0u64..40).prop_map(|(ev, silence, max_rtt)| Step::Loss { ev, silence, max_rtt }),
         4 => Just(Step::Probe),
         1 => (evs(), any::<bool>(), 30u64..34).prop_map(|(ev, marked, age)| Step::Answer { ev, marked, age }),
         3 => (1u64..40).prop_map(Step::Wait),
@@ -197,14 +202,15 @@ proptest! {
         let mut rig = Rig::new(|config| config.buffer = depth as u8);
         let mut twin = Twin {
             depth: depth as usize, valid: VecDeque::new(), slots: Vec::new(), head: 0, explore: 0,
-            suspect: None, frozen: false, wait_ps: 0, scouts: 0, phase: rig.plus.state.phase,
+            suspect: None, frozen: false, wait_ps: 0, scouts: 0, losses: 0, phase: rig.plus.state.phase,
         };
         let mut units = 100;
         for step in steps {
             let now = at(units * UNIT_PS);
             match step {
-                Step::Send(count) => for _ in 0..count {
-                    prop_assert_eq!(rig.send(), twin.next_ev());
+                Step::Send(count, is_last) => for _ in 0..count {
+                    rig.unsent_bytes = if is_last { 0 } else { 1 << 30 };
+                    prop_assert_eq!(rig.send(), twin.next_ev(is_last));
                 },
                 Step::Ack { settled, echoes, marked, marks, packets, age } => {
                     let ack = info(settled.last().unwrap().0, marked, packets, (marks + u16::from(marked)).min(packets));
