@@ -297,7 +297,7 @@ struct RecycledEvs {
     probes: u8,
     /// Probes that are to explore.
     scouts: u8,
-    /// Lost packets against those that arrived, [`LOSS`] to 1.
+    /// Packets that explored and were lost against packets that arrived, 16 to 1.
     losses: u8,
 }
 
@@ -321,15 +321,6 @@ impl RecycledEvs {
             scouts: 0,
             losses: 0,
         }
-    }
-
-    /// Whether packets are not to explore.
-    //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
-    //= docs/specs/reps-plus.md#RPP-20 many losses
-    #[inline]
-    fn keeps_to_buffer(&self) -> bool {
-        let is_probing = self.probe_at != Time::NEVER && !self.is_frozen();
-        (is_probing || self.losses >= MANY_LOSSES) && self.filled > 0
     }
 
     #[inline]
@@ -399,11 +390,6 @@ const fn overdue_ps(path: &Path) -> u64 {
 const PROBES: u8 = 3;
 /// In place of their number: they stayed unanswered.
 const FROZEN: u8 = u8::MAX;
-
-/// So many packets have to arrive for one that is lost.
-const LOSS: u8 = 16;
-/// From so many losses on packets do not explore.
-const MANY_LOSSES: u8 = 8 * LOSS;
 
 /// The golden ratio's share of 2^16. Its multiples fill a circle evenly, and since it is odd they meet each of 2^16
 /// places once.

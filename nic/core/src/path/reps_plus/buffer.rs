@@ -30,6 +30,11 @@ impl RecycledEvs {
         self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
+    /// Whether the buffer holds a value, used or not.
+    pub(super) fn holds(&self, ev: Ev) -> bool {
+        self.cached.iter().take(self.filled.into()).any(|cached| *cached == ev)
+    }
+
     /// The value that was cached or walked over last.
     pub(super) fn latest(&self) -> Option<Ev> {
         let last = self.head.checked_sub(1).unwrap_or(self.filled.checked_sub(1)?);

@@ -1,6 +1,6 @@
-//! Which path has failed: probes of a suspect, and freezing once they stay unanswered.
+//! Which path has failed: probes of a suspect, and freezing once they stay unanswered. And whether to explore then.
 
-use super::{FROZEN, LOSS, MANY_LOSSES, PROBES, RepsPlus, TICK_SHIFT, overdue_ps};
+use super::{FROZEN, PROBES, RecycledEvs, RepsPlus, TICK_SHIFT, overdue_ps};
 use crate::Time;
 use crate::event::{Event, FreezeReason, Publisher};
 use crate::now::Now;
@@ -31,9 +31,7 @@ impl RepsPlus {
     //= docs/specs/reps-plus.md#RPP-10 a suspect
     pub(super) fn suspect_path(&mut self, now: Now<'_>, loss: &LossInfo) {
         let state = &mut self.state;
-        //= docs/specs/reps-plus.md#RPP-20 many losses
-        let losses = state.losses.saturating_add(LOSS);
-        state.losses = if losses >= MANY_LOSSES { u8::MAX } else { losses };
+        state.count_loss(loss.ev);
         let by_timer = loss.cause == LossCause::Timeout;
         //= docs/specs/reps-plus.md#RPP-19 exploring by probes
         state.scouts = state.scouts.max(if by_timer { TIMER_SCOUTS } else { 1 });
@@ -110,6 +108,33 @@ impl RepsPlus {
     }
 }
 
+/// What losses say of exploring.
+impl RecycledEvs {
+    //= docs/specs/reps-plus.md#RPP-20 many losses
+    fn count_loss(&mut self, ev: Ev) {
+        self.losses = if self.holds(ev) {
+            0
+        } else if self.losses >= MANY_LOSSES - LOSS {
+            u8::MAX
+        } else {
+            self.losses + LOSS
+        };
+    }
+
+    /// Whether packets are not to explore.
+    //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
+    //= docs/specs/reps-plus.md#RPP-20 many losses
+    #[inline]
+    pub(super) fn keeps_to_buffer(&self) -> bool {
+        let is_probing = self.probe_at != Time::NEVER && !self.is_frozen();
+        (is_probing || self.losses >= MANY_LOSSES) && self.filled > 0
+    }
+}
+
+/// So many packets have to arrive for one that is lost.
+const LOSS: u8 = 16;
+/// From so many losses on packets do not explore.
+const MANY_LOSSES: u8 = 8 * LOSS;
 /// Probes that explore after a loss by the timer.
 const TIMER_SCOUTS: u8 = 4;
 /// Probes of a failed path wait so many times longer than those of a suspect.

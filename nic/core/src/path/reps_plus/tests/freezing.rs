@@ -118,7 +118,14 @@ fn with_many_losses_it_reuses_the_buffer() {
     assert_eq!(rig.reuses(), 9);
     arrive(&mut rig, 1);
     assert!(rig.reuses() < 3, "128 packets have arrived since");
-    // A silence says that what is in the buffer fails as well.
+    lose(&mut rig, 8);
+    assert_eq!(rig.reuses(), 9);
+    rig.ack(0, &[1, 2, 3, 4], false, 0);
+    rig.cached();
+    rig.lose(0, 4);
+    rig.answer(0, 4);
+    assert!(rig.reuses() < 3, "the buffer loses as well");
+    // A silence says so, too.
     rig.ack(0, &[1, 2, 3], false, 0);
     lose(&mut rig, 8);
     rig.plus.on_loss(

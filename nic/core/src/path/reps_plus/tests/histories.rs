@@ -82,7 +82,11 @@ impl Twin {
 
     fn on_loss(&mut self, now: Time, ev: u16, silence: Option<bool>, max_rtt_ps: u64) {
         self.scouts = self.scouts.max(if silence.is_some() { 4 } else { 1 });
-        self.losses = if self.losses + 16 < 128 { self.losses + 16 } else { 255 };
+        self.losses = match self.slots.contains(&ev) {
+            true => 0,
+            false if self.losses + 16 < 128 => self.losses + 16,
+            false => 255,
+        };
         if silence == Some(true) {
             (self.valid, self.slots, self.head, self.losses) = Default::default();
         }
