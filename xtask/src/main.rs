@@ -218,7 +218,7 @@ firewall* drops UDP from every fourth source port, on every spine. *Policers* dr
 uplink loses everything for 2 ms of 100. *2 % twice*: so many frames are duplicated. *ECN cleared*: one spine clears DSCP and ECN, so that it never seems full. *One way back*: all ACKs
 return over one spine. *Rerouted*: five times a second every five-tuple gets another spine. `-`: unfinished after 60 s.
 
-Still lost: where only short frames pass, `reps-plus` takes that spine for healthy, since its probes are short, and goes on losing packets there. TCP, which sends in bursts, loses most of each at a policer and waits for its timer.
+TCP, which sends in bursts, loses most of each at a policer and waits for its timer.
 
 ";
 
