@@ -297,7 +297,7 @@ struct RecycledEvs {
     probes: u8,
     /// Probes that are to explore.
     scouts: u8,
-    /// Packets that explored and were lost against packets that arrived, 16 to 1.
+    /// Lost packets that had explored, less those that arrived: 16 for a loss, 1 for an arrival.
     losses: u8,
 }
 

@@ -114,7 +114,7 @@ fn it_sends_nothing_twice_that_was_only_late() {
     }
 }
 
-/// A dead cable is left soon, and explored seldom and never near the end, where what it takes is found late.
+/// A frozen connection explores the dead cable seldom. Near the end it does not: losses are found late there.
 //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
 //= docs/specs/reps-plus.md#RPP-12 freezing
 #[test]

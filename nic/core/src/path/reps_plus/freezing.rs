@@ -1,4 +1,4 @@
-//! Which path has failed: probes of a suspect, and freezing once they stay unanswered. And whether to explore then.
+//! What losses tell: whether a path has failed (probes of a suspect, freezing once they stay unanswered), and whether packets are to explore.
 
 use super::{FROZEN, PROBES, RecycledEvs, RepsPlus, TICK_SHIFT, overdue_ps};
 use crate::Time;
@@ -121,7 +121,7 @@ impl RecycledEvs {
         };
     }
 
-    /// Whether packets are not to explore.
+    /// Whether packets without a valid value use what the buffer holds in place of exploring.
     //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
     //= docs/specs/reps-plus.md#RPP-20 many losses
     #[inline]
@@ -131,9 +131,9 @@ impl RecycledEvs {
     }
 }
 
-/// So many packets have to arrive for one that is lost.
+/// What a loss adds: so many packets that arrive make up for it.
 const LOSS: u8 = 16;
-/// From so many losses on packets do not explore.
+/// From this count on packets do not explore.
 const MANY_LOSSES: u8 = 8 * LOSS;
 /// Probes that explore after a loss by the timer.
 const TIMER_SCOUTS: u8 = 4;

@@ -34,7 +34,7 @@ impl RepsPlus {
             self.state.cache(ev, self.settings.depth);
         }
         //= docs/specs/reps-plus.md#RPP-18 at least half
-        // No packet is to explore at first. Few values would lead all over few paths.
+        // Beside a suspect that is probed no packet explores. Few values would lead the first ones over few paths.
         let paths = if self.paths.is_empty() { MAX_GOOD } else { self.paths.count().into() };
         let is_enough = 2 * usize::from(self.state.filled) >= paths.min(self.settings.depth.into());
         let Some(suspect) = learned.suspect.filter(|suspect| is_enough && known(&suspect.ev)) else { return };
