@@ -161,7 +161,7 @@ impl Balancer for RepsPlus {
         if state.valid > 0 {
             return state.oldest(self.settings.depth);
         }
-        if state.keeps_to_buffer() || (state.is_frozen() && state.filled > 0 && is_last(now.path, packet)) {
+        if state.keeps_to_buffer() || (state.is_frozen() && state.filled > 0 && is_found_late(now.path, packet)) {
             //= docs/specs/reps-plus.md#RPP-19 exploring by probes
             state.scouts = state.scouts.max(1);
             return state.walk(self.settings.depth);
@@ -374,10 +374,11 @@ fn slow_ps(path: &Path) -> u64 {
     path.slow_rtt_ps.min(4 * path.base_rtt_ps)
 }
 
-/// Whether less than two BDPs follow the packet, so that its loss would be found late.
+/// Whether a loss of the packet would be found late: less than two BDPs follow it, or less than half of one is in flight.
 #[inline]
-fn is_last(path: &Path, packet: &SendInfo) -> bool {
-    packet.unsent_bytes < 2 * u64::from(path.bdp_packets) * u64::from(path.packet_bytes)
+fn is_found_late(path: &Path, packet: &SendInfo) -> bool {
+    let bdp_bytes = u64::from(path.bdp_packets) * u64::from(path.packet_bytes);
+    packet.unsent_bytes < 2 * bdp_bytes || packet.in_flight_bytes < bdp_bytes / 2
 }
 
 /// Age from which on a packet's ACK is overdue.

@@ -47,6 +47,8 @@ struct Rig {
     plus: RepsPlus,
     /// What is left to be sent when a packet goes.
     unsent_bytes: u64,
+    /// What is in flight then.
+    in_flight_bytes: u64,
     rng: Rng,
     log: Vec<(Time, Event)>,
 }
@@ -55,7 +57,8 @@ impl Rig {
     fn new(change: impl FnOnce(&mut RepsPlusConfig)) -> Self {
         let mut rng = rng::stream(1, 2);
         let config = config(change);
-        Self { path: config.path(), plus: make(&config, &mut rng), unsent_bytes: 1 << 30, rng, log: Vec::new() }
+        let (path, plus) = (config.path(), make(&config, &mut rng));
+        Self { path, plus, unsent_bytes: 1 << 30, in_flight_bytes: 1 << 30, rng, log: Vec::new() }
     }
 
     /// An ACK of the packets with these values, the last of which triggered it.
@@ -103,7 +106,8 @@ impl Rig {
     }
 
     fn send(&mut self) -> u16 {
-        let packet = SendInfo { unsent_bytes: self.unsent_bytes, ..SendInfo::default() };
+        let Self { unsent_bytes, in_flight_bytes, .. } = *self;
+        let packet = SendInfo { unsent_bytes, in_flight_bytes, ..SendInfo::default() };
         self.plus.next_ev(self.path.at_ps(0), &packet, &mut self.rng).index()
     }
 

@@ -77,7 +77,7 @@ fn an_answer_clears_the_suspect() {
 
 //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
 #[test]
-fn beside_a_suspect_it_reuses_the_buffer_and_explores_once_frozen_but_for_the_end() {
+fn beside_a_suspect_it_reuses_the_buffer_and_explores_once_frozen_if_losses_are_found_soon() {
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &[1, 2, 3], false, 0);
     rig.lose(0, 9);
@@ -89,10 +89,13 @@ fn beside_a_suspect_it_reuses_the_buffer_and_explores_once_frozen_but_for_the_en
     rig.probes(at(9 * RTT_PS));
     rig.news(at(20 * RTT_PS), at(19 * RTT_PS));
     assert!(rig.plus.is_frozen() && rig.reuses() < 3);
-    rig.unsent_bytes = 2 * u64::from(BDP) * u64::from(rig.path.packet_bytes);
+    let bdp_bytes = u64::from(BDP) * u64::from(rig.path.packet_bytes);
+    (rig.unsent_bytes, rig.in_flight_bytes) = (2 * bdp_bytes, bdp_bytes / 2);
     assert!(rig.reuses() < 3);
     rig.unsent_bytes -= 1;
     assert_eq!(rig.reuses(), 9, "less than two BDPs are left");
+    (rig.unsent_bytes, rig.in_flight_bytes) = (2 * bdp_bytes, bdp_bytes / 2 - 1);
+    assert_eq!(rig.reuses(), 9, "few packets are in flight");
 }
 
 //= docs/specs/reps-plus.md#RPP-20 many losses

@@ -124,12 +124,12 @@ impl Twin {
         }
     }
 
-    fn next_ev(&mut self, is_last: bool) -> u16 {
+    fn next_ev(&mut self, found_late: bool) -> u16 {
         if self.explore > 0 {
             self.explore -= 1;
         } else if let Some(ev) = self.valid.pop_front() {
             return ev;
-        } else if (self.losses >= 128 || self.suspect.is_some() && (is_last || !self.frozen)) && !self.slots.is_empty()
+        } else if (self.losses >= 128 || self.suspect.is_some() && (found_late || !self.frozen)) && !self.slots.is_empty()
         {
             let at = if self.head < self.slots.len() { self.head } else { 0 };
             self.head = (at + 1) % self.depth;
@@ -150,8 +150,8 @@ const UNIT_PS: u64 = RTT_PS / 8;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many packets, whether they are the last ones.
-    Send(u8, bool),
+    /// So many packets, whether they are the last ones, and whether few are in flight.
+    Send(u8, bool, bool),
     Ack {
         settled: Vec<(u16, bool)>,
         echoes: Vec<(u16, bool)>,
@@ -191,7 +191,7 @@ fn step() -> impl Strategy<Value = Step> {
         prop_oneof![4 => 0u64..20, 1 => 30u64..34],
     );
     prop_oneof![
-        6 => (1u8..30, any::<bool>()).prop_map(|(count, is_last)| Step::Send(count, is_last)),
+        6 => (1u8..30, any::<bool>(), prop::bool::weighted(0.2)).prop_map(|(count, last, few)| Step::Send(count, last, few)),
         6 => ack.prop_map(|(settled, echoes, marked, marks, packets, age)| Step::Ack { settled, echoes, marked, marks, packets, age }),
         3 => (0..8u16, prop::option::weighted(0.2, any::<bool>()), 0u64..40).prop_map(|(ev, silence, max_rtt)| Step::Loss { ev, silence, max_rtt }),
         4 => Just(Step::Probe),
@@ -212,9 +212,10 @@ proptest! {
         for step in steps {
             let now = at(units * UNIT_PS);
             match step {
-                Step::Send(count, is_last) => for _ in 0..count {
-                    rig.unsent_bytes = if is_last { 0 } else { 1 << 30 };
-                    prop_assert_eq!(rig.send(), twin.next_ev(is_last));
+                Step::Send(count, last, few) => for _ in 0..count {
+                    rig.unsent_bytes = if last { 0 } else { 1 << 30 };
+                    rig.in_flight_bytes = if few { 0 } else { 1 << 30 };
+                    prop_assert_eq!(rig.send(), twin.next_ev(last || few));
                 },
                 Step::Ack { settled, echoes, marked, marks, packets, age } => {
                     let ack = info(settled.last().unwrap().0, marked, packets, (marks + u16::from(marked)).min(packets));
