@@ -2,11 +2,14 @@
 //! messages go in, answers come out.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
+
+use bytes::Bytes;
 
 use super::format::{Answer, Description, EntryKind, Said, WINDOW};
 use super::incoming::Incoming;
-use super::keeper::{Kept, News};
+use super::keeper::{Kept, Lent, News};
 use super::out::Out;
 use super::patience::Awaited;
 use super::refusal::Refusal;
@@ -26,6 +29,10 @@ pub struct Arrivals {
     entries: Option<u32>,
     /// Something was given up.
     broken: bool,
+    /// Where messages come back that the files' threads have finished with, and how many are still out.
+    owner: Sender<Bytes>,
+    back: Receiver<Bytes>,
+    lent: usize,
     pub tally: Tally,
 }
 
@@ -54,19 +61,23 @@ impl Tally {
 impl Arrivals {
     pub fn new(transfer: u32) -> Self {
         let tally = Tally { started: now(), files: 0, folders: 0, refused: 0, bytes: 0, there_bytes: 0, last: None };
-        Self { transfer, next: 0, early: BTreeMap::new(), files: BTreeMap::new(), entries: None, broken: false, tally }
+        let (early, files) = (BTreeMap::new(), BTreeMap::new());
+        let (owner, back) = channel();
+        Self { transfer, next: 0, early, files, entries: None, broken: false, owner, back, lent: 0, tally }
     }
 
     pub fn transfer(&self) -> u32 {
         self.transfer
     }
 
-    /// Takes a message. What is to be answered is added to `answers`.
+    /// Takes a message, which [`Self::finished`] returns later. What is to be answered is added to `answers`.
     ///
     /// # Errors
     /// When it is none of ours or breaks the rules, which ends the transfer. What one entry is refused for is answered.
-    pub fn on_message(&mut self, message: &[u8], out: &Out, answers: &mut Vec<Answer>) -> Result<(), Refusal> {
-        let said = Said::decode(message).ok_or_else(|| {
+    pub fn on_message(&mut self, message: Bytes, out: &Out, answers: &mut Vec<Answer>) -> Result<(), Refusal> {
+        self.lent += 1;
+        let message = Lent::new(message, &self.owner);
+        let said = Said::decode(message.message()).ok_or_else(|| {
             Refusal::new(
                 "a message was not understood, or describes no harmless file; does it run the same version of spray?",
             )
@@ -85,7 +96,10 @@ impl Arrivals {
             return if number < self.next { Ok(()) } else { Err(Refusal::new("a file came before its description")) };
         };
         let taken = match said {
-            Said::Piece { index, data, .. } => file.place(index, data),
+            Said::Piece { index, data, .. } => {
+                let bytes = data.len();
+                file.place(index, message.with_piece(bytes))
+            }
             Said::Sum { bytes, sum, .. } => file.take_sum(bytes, sum),
             Said::Again(_) => {
                 let description = self.files.remove(&number).map(Incoming::restart);
@@ -122,6 +136,13 @@ impl Arrivals {
                 }
             }
         }
+    }
+
+    /// The next message that nothing needs any more; each comes back once.
+    pub fn finished(&mut self) -> Option<Bytes> {
+        let message = self.back.try_recv().ok()?;
+        self.lent -= 1;
+        Some(message)
     }
 
     /// Whether every entry has its verdict.
@@ -166,7 +187,7 @@ impl Arrivals {
 
     /// What the sender is waited for; `None` while this side has something to do.
     pub fn awaited(&self) -> Option<Awaited> {
-        if self.is_complete() {
+        if self.is_complete() || self.lent > 0 {
             return None;
         }
         let add = |one: Awaited, other: Awaited| Awaited {
@@ -259,7 +280,7 @@ mod tests {
     fn run(arrivals: &mut Arrivals, out: &Out, messages: &[Said<'_>]) -> Result<Vec<Answer>, Refusal> {
         let mut answers = Vec::new();
         for message in messages {
-            arrivals.on_message(&message.encode(), out, &mut answers)?;
+            arrivals.on_message(message.encode().into(), out, &mut answers)?;
         }
         while arrivals.arriving().any(Incoming::is_whole) {
             arrivals.poll(&mut answers);
@@ -408,11 +429,16 @@ mod tests {
             let out = Out::new(dir.path(), true).unwrap();
             let (mut arrivals, mut answers) = (Arrivals::new(0), Vec::new());
             for message in &messages {
-                let _ = arrivals.on_message(message, &out, &mut answers);
+                let _ = arrivals.on_message(message.clone().into(), &out, &mut answers);
                 prop_assert!(arrivals.files.len() + arrivals.early.len() <= WINDOW);
             }
             drop(arrivals.abandon());
             prop_assert!(!arrivals.is_busy());
+            let mut returned: Vec<_> = std::iter::from_fn(|| arrivals.finished()).map(Vec::from).collect();
+            returned.sort_unstable();
+            let mut messages = messages;
+            messages.sort_unstable();
+            prop_assert!(returned == messages && arrivals.lent == 0, "each message comes back once");
             prop_assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
             prop_assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"mine");
             let left = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());

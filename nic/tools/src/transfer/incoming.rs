@@ -1,15 +1,13 @@
 //! A file that is arriving. It is written beside its final name and gets it once its SHA-256 is right and it is on the disk.
 //!
-//! Pieces are written by the caller, which polls a network and must not wait. Its [`Keeper`] does what takes time.
+//! Its [`Keeper`] writes it: the caller polls a network and must not wait for a disk.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::format::{Description, EntryKind, PIECE_BYTES, Sum, piece_bytes, pieces};
-use super::keeper::{Content, Keeper, Kept, News, Order};
+use super::keeper::{Content, Keeper, Kept, Lent, News, Order};
 use super::out::Out;
 use super::partial::Partial;
 use super::patience::Awaited;
@@ -19,7 +17,6 @@ use super::refusal::Refusal;
 #[derive(Debug)]
 pub struct Incoming {
     pub description: Description,
-    file: Arc<File>,
     /// Pieces before the first that is missing.
     prefix: u64,
     /// Pieces after that one.
@@ -62,14 +59,12 @@ impl Incoming {
                 (Content::Partial(partial), keeps, there)
             }
         };
-        let file = Arc::clone(content.file());
         let keeper = Keeper::start(content, goal, there_bytes)
             .map_err(|error| Refusal(format!("cannot start a thread for the file: {error}")))?;
         let (prefix, beyond, arrived_bytes) = (pieces(there_bytes), BTreeSet::new(), 0);
         let (short, has_sum, is_ready) = (None, false, false);
         Ok(Self {
             description,
-            file,
             prefix,
             beyond,
             arrived_bytes,
@@ -90,8 +85,8 @@ impl Incoming {
     }
 
     /// Takes piece `index`.
-    pub fn place(&mut self, index: u64, data: &[u8]) -> Result<(), Refusal> {
-        let length = data.len() as u64;
+    pub fn place(&mut self, index: u64, piece: Lent) -> Result<(), Refusal> {
+        let length = piece.piece().len() as u64;
         let is_right = match self.bytes {
             Some(bytes) => length > 0 && length == piece_bytes(bytes, index),
             None => length == PIECE_BYTES || length > 0 && length < PIECE_BYTES && self.short.is_none(),
@@ -103,7 +98,7 @@ impl Incoming {
         if !is_right || !is_missing || self.short.is_some_and(|(last, _)| index > last) {
             return Err(Refusal(format!("{length} bytes as piece {index} are no piece of the file")));
         }
-        self.file.write_all_at(data, index * PIECE_BYTES).map_err(|error| Refusal(format!("cannot write: {error}")))?;
+        self.keeper.order(Order::Write { index, piece });
         if length < PIECE_BYTES && self.bytes.is_none() {
             self.short = Some((index, length));
         }
@@ -207,6 +202,12 @@ mod tests {
         incoming.take_sum(content.len() as u64, Sha256::digest(content).into())
     }
 
+    /// A message that is all piece.
+    fn piece(data: &[u8]) -> Lent {
+        let (owner, _) = std::sync::mpsc::channel();
+        Lent::new(data.to_vec().into(), &owner)
+    }
+
     /// The next thing that the file's thread says.
     fn news(incoming: &Incoming) -> News {
         loop {
@@ -235,7 +236,7 @@ mod tests {
                 assert!(!incoming.is_whole());
                 match message {
                     2 => end(&mut incoming, &content).unwrap(),
-                    piece => incoming.place(piece, [first, second][piece as usize]).unwrap(),
+                    number => incoming.place(number, piece([first, second][number as usize])).unwrap(),
                 }
             }
             assert!(incoming.is_whole());
@@ -263,8 +264,8 @@ mod tests {
         end(&mut incoming, &content).unwrap();
         content[3] ^= 1;
         let (first, second) = content.split_at(PIECE_BYTES as usize);
-        incoming.place(0, first).unwrap();
-        incoming.place(1, second).unwrap();
+        incoming.place(0, piece(first)).unwrap();
+        incoming.place(1, piece(second)).unwrap();
         assert!(ending(&mut incoming).unwrap_err().0.contains("not the sender's"));
         drop(incoming);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -276,8 +277,8 @@ mod tests {
         let mut both = [(); 2].map(|()| begin(&content, &dir).unwrap());
         let (first, second) = content.split_at(PIECE_BYTES as usize);
         for incoming in &mut both {
-            incoming.place(0, first).unwrap();
-            incoming.place(1, second).unwrap();
+            incoming.place(0, piece(first)).unwrap();
+            incoming.place(1, piece(second)).unwrap();
         }
         let outcomes = both.each_mut().map(|incoming| {
             end(incoming, &content).unwrap();
@@ -299,7 +300,7 @@ mod tests {
         // The third is another file of the first transfer.
         let mut all = [begin(0), begin(1), begin(0)];
         for (incoming, content) in all.iter_mut().zip(contents.iter().cycle()) {
-            incoming.place(0, content).unwrap();
+            incoming.place(0, piece(content)).unwrap();
         }
         let outcomes: Vec<_> = (0..3)
             .map(|place| {
@@ -315,11 +316,11 @@ mod tests {
     /// In every order of its messages.
     #[test]
     fn a_stream_has_the_length_that_its_end_gives_it() {
-        let piece = PIECE_BYTES as usize;
-        for (seed, bytes) in [0, 5, 80, piece, 2 * piece + 80].into_iter().enumerate().cycle().take(40) {
+        let whole = PIECE_BYTES as usize;
+        for (seed, bytes) in [0, 5, 80, whole, 2 * whole + 80].into_iter().enumerate().cycle().take(40) {
             let (dir, content) = (Folder::new(), vec![7; bytes]);
             let mut incoming = Incoming::begin(describe("x", EntryKind::Stream), &out(&dir), 0, false).unwrap();
-            let pieces: Vec<&[u8]> = content.chunks(piece).collect();
+            let pieces: Vec<&[u8]> = content.chunks(whole).collect();
             let mut order: Vec<usize> = (0..=pieces.len()).collect();
             let all = order.len();
             order.rotate_left(seed % all);
@@ -327,7 +328,7 @@ mod tests {
             for at in order {
                 assert!(!incoming.is_whole());
                 match pieces.get(at) {
-                    Some(piece) => incoming.place(at as u64, piece).unwrap(),
+                    Some(data) => incoming.place(at as u64, piece(data)).unwrap(),
                     None => end(&mut incoming, &content).unwrap(),
                 }
             }
@@ -354,7 +355,8 @@ mod tests {
         ] {
             let dir = Folder::new();
             let mut incoming = Incoming::begin(describe("x", EntryKind::Stream), &out(&dir), 0, false).unwrap();
-            let refused = messages.iter().any(|&(index, length)| incoming.place(index, &vec![1; length]).is_err());
+            let refused =
+                messages.iter().any(|&(index, length)| incoming.place(index, piece(&vec![1; length])).is_err());
             assert!(refused || incoming.take_sum(bytes as u64, [0; 32]).is_err(), "{messages:?}");
         }
     }
@@ -365,7 +367,7 @@ mod tests {
         let (first, second) = content.split_at(PIECE_BYTES as usize);
         for (place, left) in [(1, 0), (0, 1)] {
             let mut incoming = begin(&content, &dir).unwrap();
-            incoming.place(place, [first, second][place as usize]).unwrap();
+            incoming.place(place, piece([first, second][place as usize])).unwrap();
             assert_eq!(incoming.kept_bytes(), left * PIECE_BYTES);
             assert_eq!(incoming.abandon(), None);
             assert_eq!(fs::read_dir(dir.path()).unwrap().count() as u64, left, "{place}");
@@ -373,8 +375,8 @@ mod tests {
         let mut incoming = begin(&content, &dir).unwrap();
         let ready = News::Ready { bytes: PIECE_BYTES, sum: Sha256::digest(first).into() };
         assert_eq!(news(&incoming), ready);
-        assert!(incoming.place(0, first).is_err(), "it is there");
-        incoming.place(1, second).unwrap();
+        assert!(incoming.place(0, piece(first)).is_err(), "it is there");
+        incoming.place(1, piece(second)).unwrap();
         end(&mut incoming, &content).unwrap();
         assert!(incoming.is_whole());
         assert_eq!(fs::read(ending(&mut incoming).unwrap().path).unwrap(), content);
@@ -386,7 +388,7 @@ mod tests {
     fn what_is_of_another_file_is_given_up() {
         let (dir, content) = (Folder::new(), content());
         let mut incoming = begin(&content, &dir).unwrap();
-        incoming.place(0, &content[..PIECE_BYTES as usize]).unwrap();
+        incoming.place(0, piece(&content[..PIECE_BYTES as usize])).unwrap();
         drop(incoming);
         let incoming = begin(&content, &dir).unwrap();
         let incoming = Incoming::begin(incoming.restart(), &out(&dir), 0, true).unwrap();
@@ -403,7 +405,7 @@ mod tests {
         let mut incoming = begin(&content, &dir).unwrap();
         let sum: Sum = Sha256::digest(&content).into();
         assert_eq!(news(&incoming), News::Ready { bytes: content.len() as u64, sum });
-        assert!(incoming.place(0, &content[..PIECE_BYTES as usize]).is_err());
+        assert!(incoming.place(0, piece(&content[..PIECE_BYTES as usize])).is_err());
         end(&mut incoming, &content).unwrap();
         assert_eq!(ending(&mut incoming).unwrap().sum, sum);
         let mut other = begin(&content, &dir).unwrap();
@@ -419,9 +421,9 @@ mod tests {
         let (dir, content) = (Folder::new(), content());
         let mut incoming = begin(&content, &dir).unwrap();
         let (first, second) = content.split_at(PIECE_BYTES as usize);
-        incoming.place(0, first).unwrap();
+        incoming.place(0, piece(first)).unwrap();
         for (index, data) in [(0, first), (1, &second[1..]), (1, &[]), (3, second), (u64::MAX, second)] {
-            assert!(incoming.place(index, data).is_err(), "{index}");
+            assert!(incoming.place(index, piece(data)).is_err(), "{index}");
         }
         assert!(incoming.take_sum(5, [0; 32]).is_err(), "another length");
         end(&mut incoming, &content).unwrap();
@@ -450,14 +452,16 @@ mod tests {
     //= docs/specs/endpoint.md#END-28 depends on what has arrived of it
     fn what_has_not_arrived_takes_no_room() {
         use std::os::unix::fs::MetadataExt;
-        let (dir, piece) = (Folder::new(), vec![7; PIECE_BYTES as usize]);
+        let (dir, whole) = (Folder::new(), vec![7; PIECE_BYTES as usize]);
         let bytes = 2048 * PIECE_BYTES;
         let mut incoming = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir), 0, false).unwrap();
-        incoming.place(1023, &piece).unwrap();
-        assert!(incoming.place(1024, &piece).is_err());
+        incoming.place(1023, piece(&whole)).unwrap();
+        assert!(incoming.place(1024, piece(&whole)).is_err());
         assert_eq!(incoming.beyond.len(), 1);
-        let metadata = incoming.file.metadata().unwrap();
-        assert!(metadata.len() == 1024 * PIECE_BYTES && metadata.blocks() * 512 <= 2 * PIECE_BYTES, "{metadata:?}");
+        let partial = fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap();
+        let written = || partial.metadata().ok().filter(|metadata| metadata.len() == 1024 * PIECE_BYTES);
+        let metadata = std::iter::repeat_with(written).flatten().next().unwrap();
+        assert!(metadata.blocks() * 512 <= 2 * PIECE_BYTES, "{metadata:?}");
     }
 
     #[test]

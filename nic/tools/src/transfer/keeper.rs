@@ -1,4 +1,4 @@
-//! The thread of a file that is arriving: it reads back what was written, hashes it, and at the end waits for the disk.
+//! The thread of a file that is arriving: it writes what comes, hashes it, and at the end waits for the disk.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::format::{Sum, hex};
+use super::format::{PIECE_BYTES, Sum, hex};
 use super::out::Goal;
 use super::partial::Partial;
 use super::refusal::Refusal;
@@ -34,10 +35,49 @@ pub enum News {
 /// What the thread is told.
 #[derive(Debug)]
 pub enum Order {
-    /// All bytes up to here are in the file.
+    /// This is piece `index` of the file.
+    Write { index: u64, piece: Lent },
+    /// All pieces before these bytes were told.
     Hash { until: u64 },
     /// This is the sender's SHA-256, and how long the file is.
     Sum { sum: Sum, bytes: u64 },
+}
+
+/// A message that was taken. It goes back to its owner when it is dropped, wherever that is.
+#[derive(Debug)]
+pub struct Lent {
+    message: Bytes,
+    /// Where the piece of a file begins in it, which is the rest of it.
+    start: usize,
+    owner: Sender<Bytes>,
+}
+
+impl Lent {
+    pub fn new(message: Bytes, owner: &Sender<Bytes>) -> Self {
+        Self { message, start: 0, owner: owner.clone() }
+    }
+
+    pub fn message(&self) -> &[u8] {
+        &self.message
+    }
+
+    /// Its last `bytes` bytes are a piece.
+    #[must_use]
+    pub fn with_piece(mut self, bytes: usize) -> Self {
+        self.start = self.message.len().saturating_sub(bytes);
+        self
+    }
+
+    pub fn piece(&self) -> &[u8] {
+        self.message.get(self.start..).unwrap_or_default()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // The owner may have ended.
+        let _ = self.owner.send(std::mem::take(&mut self.message));
+    }
 }
 
 /// The thread of a file, as its owner sees it. Dropping it stops the thread, which removes what has no name.
@@ -109,6 +149,11 @@ impl Content {
             Self::There(file) => file,
         }
     }
+
+    /// Whether a later transfer may go on with it.
+    fn is_kept(&self) -> bool {
+        matches!(self, Self::Partial(partial) if partial.keeps().load(Ordering::Relaxed))
+    }
 }
 
 /// What the thread owns.
@@ -153,15 +198,28 @@ impl Work {
                 }
                 _ => {}
             }
+            let is_stopped = stopped.load(Ordering::Relaxed);
             match orders.recv() {
+                // For a later transfer.
+                Ok(Order::Write { .. }) if is_stopped && !self.content.is_kept() => return Ok(None),
+                Ok(Order::Write { index, piece }) => self.write(index * PIECE_BYTES, piece.piece(), is_stopped)?,
                 Ok(Order::Sum { sum, bytes }) => theirs = Some((sum, bytes)),
-                Ok(Order::Hash { until }) if self.hash(until, stopped)? => {}
-                Ok(Order::Hash { .. }) | Err(_) => return Ok(None),
+                Ok(Order::Hash { until }) => drop(self.hash(until, stopped)?),
+                Err(_) => return Ok(None),
             }
         }
     }
 
-    /// Hashes the bytes up to `until`, and writes them where they are to go at once. Returns false if it was stopped.
+    /// Writes a piece, and hashes it if nothing is missing before it.
+    fn write(&mut self, at: u64, data: &[u8], is_stopped: bool) -> std::io::Result<()> {
+        self.content.file().write_all_at(data, at)?;
+        if at == self.hashed && !is_stopped {
+            self.take_next(data)?;
+        }
+        Ok(())
+    }
+
+    /// Reads and hashes the bytes up to `until`, and writes them where they are to go at once. Returns false if it was stopped.
     fn hash(&mut self, until: u64, stopped: &AtomicBool) -> std::io::Result<bool> {
         // Small enough that it stops at once, and that the core's cache holds it.
         const CHUNK: u64 = 256 << 10;
@@ -169,11 +227,16 @@ impl Work {
         while self.hashed < until && !stopped.load(Ordering::Relaxed) {
             let chunk = &mut buffer[..CHUNK.min(until - self.hashed) as usize];
             self.content.file().read_exact_at(chunk, self.hashed)?;
-            self.hasher.update(&*chunk);
-            self.goal.take(chunk)?;
-            self.hashed += chunk.len() as u64;
+            self.take_next(chunk)?;
         }
         Ok(self.hashed >= until)
+    }
+
+    fn take_next(&mut self, data: &[u8]) -> std::io::Result<()> {
+        self.hasher.update(data);
+        self.goal.take(data)?;
+        self.hashed += data.len() as u64;
+        Ok(())
     }
 
     fn finish(self, theirs: Sum) -> Result<Kept, Refusal> {

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Shard, Time};
 
@@ -141,7 +142,7 @@ impl Receiving {
     /// Does what the last poll of the endpoint, and the disk, have made possible.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         let mut ended = false;
-        while let Some(event) = endpoint.poll_event() {
+        while let Some(event) = endpoint.next_event() {
             ended |= self.on_event(event, endpoint, now);
         }
         ended |= self.poll_files(endpoint);
@@ -187,15 +188,17 @@ impl Receiving {
                 let taken = match self.transfers.get_mut(&connection) {
                     Some(transfer) if !transfer.over => {
                         transfer.patience.on_message(now);
-                        transfer.arrivals.on_message(&data, &self.out, &mut answers)
+                        transfer.arrivals.on_message(data, &self.out, &mut answers)
                     }
-                    _ => Ok(()),
+                    _ => {
+                        finish(connection, data, endpoint);
+                        Ok(())
+                    }
                 };
                 self.answer(connection, &answers, endpoint);
                 if let Err(refusal) = taken {
                     self.refuse(connection, &refusal, endpoint);
                 }
-                endpoint.recycle(data);
             }
             EndpointEvent::Closed { connection, .. } => {
                 return self.on_end(connection, "the sender closed the connection");
@@ -311,9 +314,13 @@ impl Receiving {
     fn poll_files<D: Device>(&mut self, endpoint: &mut Endpoint<D>) -> bool {
         for connection in self.transfers.keys().copied().collect::<Vec<_>>() {
             let mut answers = Vec::new();
-            let Some(transfer) = self.transfers.get_mut(&connection).filter(|transfer| !transfer.over) else {
+            let Some(transfer) = self.transfers.get_mut(&connection) else { continue };
+            while let Some(message) = transfer.arrivals.finished() {
+                finish(connection, message, endpoint);
+            }
+            if transfer.over {
                 continue;
-            };
+            }
             let peer = transfer.peer;
             transfer.arrivals.poll(&mut answers);
             transfer.over = transfer.arrivals.is_complete();
@@ -431,6 +438,13 @@ impl Receiving {
             None => ControlFlow::Continue(()),
         }
     }
+}
+
+/// Nothing needs the message any more: its sender may send as much again.
+//= docs/specs/endpoint.md#END-28 count as consumed
+fn finish<D: Device>(connection: ConnectionId, message: Bytes, endpoint: &mut Endpoint<D>) {
+    endpoint.consumed(connection, message.len() as u64);
+    endpoint.recycle(message);
 }
 
 /// Names the files that a transfer has lost.

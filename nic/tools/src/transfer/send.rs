@@ -27,6 +27,8 @@ const QUEUED: u64 = 8;
 const VERDICT_BYTES_PER_S: u64 = 50_000_000;
 /// How often it is looked whether the receiver takes what is sent.
 const CHECK_PS: u64 = 100_000_000_000;
+/// How long the receiver may let the sender wait that has sent all it may.
+const PAUSE: Duration = Duration::from_secs(300);
 /// How long closing may take: everything has arrived by then.
 const CLOSING: Duration = Duration::from_secs(1);
 
@@ -381,11 +383,14 @@ impl Sending {
             return ControlFlow::Continue(());
         }
         self.check_at = now.after(CHECK_PS);
-        let acked = endpoint.connection_stats(connection).map_or(0, |stats| stats.sender.bytes_acked);
+        let stats = endpoint.connection_stats(connection).unwrap_or_default();
+        let acked = stats.sender.bytes_acked;
+        // With nothing in flight all was taken that it may send: the receiver's disk is slow, or who reads its output.
+        let limit = if stats.in_flight_bytes == 0 { PAUSE } else { self.timeout };
         let (before, since) = self.acked;
         if self.queued.is_empty() || acked > before {
             self.acked = (acked, now);
-        } else if u128::from(now.since(since)) > self.timeout.as_nanos() * 1000 {
+        } else if u128::from(now.since(since)) > limit.as_nanos() * 1000 {
             let message =
                 "the receiver takes nothing more, though it is there; the same command goes on from what has arrived";
             return ControlFlow::Break(Err(Failure::failed(message)));

@@ -91,7 +91,7 @@ fn nobody_who_sends_gives_way() {
 
 /// It answers, and lives, but does not take what it has: so the sender may send no more.
 #[test]
-//= docs/specs/endpoint.md#END-26 none of it is acknowledged within the timeout
+//= docs/specs/endpoint.md#END-26 within 300 s if it has sent all that it may
 fn a_receiver_that_takes_nothing_is_left() {
     let network = MemoryNetwork::new(MemoryConfig::default());
     let limited = |host| {
@@ -103,7 +103,7 @@ fn a_receiver_that_takes_nothing_is_left() {
     let content = content(8 * PIECE_BYTES);
     let mut sending = sending(file("x.bin", content.len() as u64), &content);
     let mut is_ready = false;
-    for now_ps in (0..200 * S).step_by(100 * US as usize) {
+    for now_ps in (0..400 * S).step_by(1000 * US as usize) {
         let now = Time::from_ps(now_ps);
         network.advance(now);
         receiver.poll(now);
@@ -116,7 +116,7 @@ fn a_receiver_that_takes_nothing_is_left() {
         }
         if let ControlFlow::Break(outcome) = sending.step(&mut sender, now) {
             assert!(error(&outcome).contains("takes nothing more"), "{outcome:?}");
-            assert!((60 * S..90 * S).contains(&now_ps), "{now_ps}");
+            assert!((300 * S..305 * S).contains(&now_ps), "{now_ps}");
             return;
         }
         std::thread::yield_now();

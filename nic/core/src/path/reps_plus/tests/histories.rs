@@ -129,7 +129,8 @@ impl Twin {
             self.explore -= 1;
         } else if let Some(ev) = self.valid.pop_front() {
             return ev;
-        } else if (self.losses >= 128 || self.suspect.is_some() && (found_late || !self.frozen)) && !self.slots.is_empty()
+        } else if (self.losses >= 128 || self.suspect.is_some() && (found_late || !self.frozen))
+            && !self.slots.is_empty()
         {
             let at = if self.head < self.slots.len() { self.head } else { 0 };
             self.head = (at + 1) % self.depth;
