@@ -1,8 +1,8 @@
-//! An uplink of a plain Linux router: ECN marks, random loss, silence, and what middle boxes do to frames. Sits on the interface's egress, before its
-//! shaper.
+//! An uplink of a plain Linux router: ECN marks, early drops, random loss, silence, and what middle boxes do to frames. Sits on the interface's
+//! egress, before its shaper.
 //!
-//! The kernel routes and queues. This program does what a kernel without RED and netem cannot: it marks by a virtual queue
-//! that the port's rate drains, and it loses frames.
+//! The kernel routes and queues. This program does what a kernel without RED and netem cannot: it marks or drops early by a virtual
+//! queue that the port's rate drains, and it loses frames.
 #![no_std]
 #![no_main]
 #![allow(missing_docs, reason = "the classifier macro emits an undocumented function")]
@@ -23,6 +23,8 @@ pub struct Uplink {
     ps_per_byte: u64,
     /// It marks when the queue takes longer than this to drain, in nanoseconds; `u64::MAX`: never.
     mark_ns: u64,
+    /// It drops early from this average of the queue on, in nanoseconds to drain it; `u64::MAX`: never. See [`red`].
+    red_ns: u64,
     /// Share of frames to lose, in parts of 2^32; 2^32 and above lose every frame.
     loss: u64,
     /// It loses frames for which the queue would take longer than this to drain, in nanoseconds; 0: none.
@@ -41,6 +43,8 @@ pub struct Uplink {
     clears: u64,
     /// When the virtual queue is empty, in nanoseconds of the kernel's clock.
     empty_ns: u64,
+    /// The average of the virtual queue, in 2^-[`RED_SHIFT`] nanoseconds.
+    average: u64,
     /// Bytes that passed.
     bytes: u64,
     /// Frames that were lost.
@@ -61,7 +65,9 @@ pub fn router(context: TcContext) -> i32 {
     let bytes = u64::from(context.len());
     let waits_until_ns = if uplink.empty_ns > now_ns { uplink.empty_ns } else { now_ns };
     let waits_ns = waits_until_ns - now_ns;
+    uplink.average = uplink.average - (uplink.average >> RED_SHIFT) + waits_ns;
     if random < uplink.loss
+        || red(uplink.average >> RED_SHIFT, uplink.red_ns, random.rotate_left(16) & 0xffff_ffff)
         || (uplink.police_ns > 0 && waits_ns > uplink.police_ns)
         || (uplink.longest > 0 && bytes > uplink.longest)
         || (uplink.burst_every_ns > 0 && now_ns % uplink.burst_every_ns < uplink.burst_ns)
@@ -85,6 +91,16 @@ pub fn router(context: TcContext) -> i32 {
     }
     uplink.empty_ns = waits_until_ns + bytes * uplink.ps_per_byte / 1000;
     TC_ACT_OK as i32
+}
+
+/// The weight of RED's average, 2^-9 (Floyd and Jacobson 1993, §7).
+const RED_SHIFT: u32 = 9;
+
+/// Whether RED drops a frame: with a probability that goes from 0 at `least` to a tenth at three times that, and is 1 above. `random` is
+/// drawn from 32 bits.
+fn red(average: u64, least: u64, random: u64) -> bool {
+    let above = average.saturating_sub(least);
+    above > 0 && (above >= 2 * least || random < (above << 32) / (20 * least))
 }
 
 /// Where the header of IPv4 begins; it has no options here.

@@ -13,19 +13,15 @@ const USAGE: &str = "expected SPRAY BYTES ROUNDS QUEUE,... TCP,...";
 const EACH: usize = 2;
 const QUEUES: [(&str, RouterQueue); 4] = [
     ("marked", RouterQueue::MARKED),
-    ("50 kB", unmarked(50_000)),
-    ("100 kB", unmarked(100_000)),
-    ("1 MB", unmarked(1_000_000)),
+    ("50 kB", RouterQueue::unmarked(50_000)),
+    ("100 kB", RouterQueue::unmarked(100_000)),
+    ("1 MB", RouterQueue::unmarked(1_000_000)),
 ];
 const RIVALS: [(&str, Rivals<'_>); 3] = [
     ("CUBIC", Rivals { each: EACH, control: "cubic", ecn: false }),
     ("CUBIC with ECN", Rivals { each: EACH, control: "cubic", ecn: true }),
     ("BBR", Rivals { each: EACH, control: "bbr", ecn: false }),
 ];
-
-const fn unmarked(bytes: u64) -> RouterQueue {
-    RouterQueue { bytes, mark_bytes: None }
-}
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -1,7 +1,7 @@
 //! Transfers over plain Linux routers: `cargo xtask real-network` runs it and keeps what it prints.
 //!
 //! Arguments: the `spray` command, bytes of a transfer, rounds, contenders and conditions separated by commas, and the queues of routers: their bytes,
-//! and behind a `:` those from which they mark. A contender is `tcp`,
+//! and behind a `:` those from which they mark, or behind a `/` those from which RED drops. A contender is `tcp`,
 //! `mptcp-kernel`, `tunnel` with further arguments of `spray tunnel`, or a balancer with further arguments of `spray send`, as in `reps+--set=transport.ack_every=1`.
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use spray_testbed::{RouterQueue, Routers};
 use spray_tests::content::Content;
 use spray_tests::real_network::{Condition, Contender, transfer};
 
-const USAGE: &str = "expected SPRAY BYTES ROUNDS CONTENDER,... CONDITION,... BYTES[:BYTES]";
+const USAGE: &str = "expected SPRAY BYTES ROUNDS CONTENDER,... CONDITION,... BYTES[:BYTES|/BYTES]";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -42,8 +42,14 @@ fn main() {
 }
 
 fn queue_of(text: &str) -> RouterQueue {
-    let (bytes, mark) = text.split_once(':').map_or((text, None), |(bytes, mark)| (bytes, Some(mark)));
-    RouterQueue { bytes: bytes.parse().expect(USAGE), mark_bytes: mark.map(|mark| mark.parse().expect(USAGE)) }
+    let (all, threshold) = text.split_once([':', '/']).map_or((text, None), |(all, threshold)| (all, Some(threshold)));
+    let queue = RouterQueue::unmarked(all.parse().expect(USAGE));
+    let threshold = threshold.map(|bytes| bytes.parse().expect(USAGE));
+    if text.contains(':') {
+        RouterQueue { mark_bytes: threshold, ..queue }
+    } else {
+        RouterQueue { red_bytes: threshold, ..queue }
+    }
 }
 
 fn contender(name: &str) -> Contender {

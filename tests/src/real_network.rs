@@ -49,11 +49,13 @@ pub enum Condition {
     OneWayBack,
     /// Five times a second every five-tuple gets another spine.
     Rerouted,
+    /// One spine is 10 ms of round trip further away than the others.
+    Far,
 }
 
 impl Condition {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Healthy,
         Self::Slow,
         Self::Silent,
@@ -68,6 +70,7 @@ impl Condition {
         Self::Cleared,
         Self::OneWayBack,
         Self::Rerouted,
+        Self::Far,
     ];
 
     /// The head of its column.
@@ -87,6 +90,7 @@ impl Condition {
             Self::Cleared => "ECN cleared on a spine",
             Self::OneWayBack => "one way back",
             Self::Rerouted => "rerouted",
+            Self::Far => "a far spine",
         }
     }
 }
@@ -162,6 +166,7 @@ fn begin(routers: &Routers, condition: Condition) -> Result<Option<Changes>, Run
         }
         Condition::Jitter => return routers.jitter().map(Some),
         Condition::Rerouted => return routers.reroute().map(Some),
+        Condition::Far => return routers.delay(SPINE, Duration::from_millis(5)).map(Some),
         Condition::ShortOnly => routers.meddle(SPINE, Meddling::DropsLonger(1000))?,
         Condition::Ports => on_all(Meddling::DropsPorts(1))?,
         Condition::Policed => on_all(Meddling::Polices(50_000))?,

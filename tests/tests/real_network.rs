@@ -1,6 +1,6 @@
 //! Transfers over plain Linux routers, in short: they end well under every condition that `cargo xtask real-network` measures.
 
-use spray_testbed::Routers;
+use spray_testbed::{RouterQueue, Routers};
 use spray_tests::content::Content;
 use spray_tests::real_network::{Condition, Contender, Guest, Rivals, beside, transfer};
 use spray_tests::{spray, turn};
@@ -9,7 +9,7 @@ use spray_tests::{spray, turn};
 fn transfers_over_plain_routers_end_well() {
     let Some(_turn) = turn() else { return };
     let file = Content::new(4_000_000);
-    let routers = Routers::new().unwrap();
+    let mut routers = Routers::new().unwrap();
     let by = |balancer: &str| Contender::Spray(vec![format!("--balancer={balancer}")]);
     for (balancer, condition) in [
         ("ecmp", Condition::Healthy),
@@ -19,11 +19,16 @@ fn transfers_over_plain_routers_end_well() {
         ("ops", Condition::Withdrawn),
         ("reps", Condition::Lossy),
         ("reps-plus", Condition::Jitter),
+        ("reps-plus", Condition::Far),
     ] {
         let command = spray();
         let done = transfer(&routers, command.get_program().as_ref(), file.path(), &by(balancer), condition).unwrap();
         assert!(done.mbps.is_some(), "{balancer}, {}: {}", condition.name(), done.said);
     }
+    routers.set_queue(RouterQueue { red_bytes: Some(60_000), ..RouterQueue::unmarked(250_000) }).unwrap();
+    let command = spray();
+    let done = transfer(&routers, command.get_program().as_ref(), file.path(), &by("reps-plus"), Condition::Healthy);
+    assert!(done.unwrap().mbps.is_some(), "RED");
     for contender in [Contender::Tcp, Contender::Mptcp] {
         let command = spray();
         let done = transfer(&routers, command.get_program().as_ref(), file.path(), &contender, Condition::Healthy);

@@ -147,9 +147,11 @@ fn real_network(arguments: &[String]) -> Outcome {
         return Ok(());
     }
     let mut unmarked = String::new();
-    for (name, bytes) in [("50 kB", "50000"), ("100 kB", "100000"), ("1 MB", "1000000")] {
+    for (name, queue) in
+        [("50 kB", "50000"), ("100 kB", "100000"), ("1 MB", "1000000"), ("250 kB, RED", "250000/60000")]
+    {
         let contenders = ["reps,reps-plus,tcp,mptcp-kernel", "healthy,a spine,silent,1 %"];
-        let table = transfers(&spray, "128000000", &rounds, contenders, bytes)?;
+        let table = transfers(&spray, "128000000", &rounds, contenders, queue)?;
         unmarked += &format!("\n{name}:\n\n{table}");
     }
     let contenders = ["reps,reps-plus,flowcut,tcp,mptcp-kernel", MEDDLED];
@@ -203,12 +205,12 @@ const MARKED: &str = "250000:60000";
 const UNMARKED: &str = "
 ## Networks that do not mark
 
-The same routers, which drop what does not fit and mark nothing, by what a queue holds: 2, 4 and 40 ms at a spine's rate. `spray send` takes a packet that was late for a marked one there (CAL-7, CAL-8).
+The same routers, which drop what does not fit and mark nothing, by what a queue holds: 2, 4 and 40 ms at a spine's rate. With RED, frames are dropped from an average of 60 kB on. `spray send` takes a packet that was late for a marked one there (CAL-7, CAL-8).
 Of the spines' 800 Mb/s some 770, 597 (a spine at a tenth) and 670 (a silent one) can be had.
 ";
 
 /// Conditions by what middle boxes do to frames.
-const MEDDLED: &str = "short,a firewall,policers,bursts,2 %,ECN,one way,rerouted";
+const MEDDLED: &str = "short,a firewall,policers,bursts,2 %,ECN,one way,rerouted,a far";
 
 const MEDDLING: &str = "
 ## Paths and boxes that meddle
@@ -216,7 +218,9 @@ const MEDDLING: &str = "
 The marking routers again, 64 MB a transfer. *Short frames only*: one spine silently drops frames above 1,000 bytes, as where an MTU is smaller than it says (600 Mb/s are left). *A
 firewall* drops UDP from every fourth source port, on every spine. *Policers* drop what exceeds 200 Mb/s by more than 50 kB, in place of queueing. *Bursts of loss*: every
 uplink loses everything for 2 ms of 100. *2 % twice*: so many frames are duplicated. *ECN cleared*: one spine clears DSCP and ECN, so that it never seems full. *One way back*: all ACKs
-return over one spine. *Rerouted*: five times a second every five-tuple gets another spine. `-`: unfinished after 60 s.
+return over one spine. *Rerouted*: five times a second every five-tuple gets another spine. *A far spine*: its round trips take 10 ms more. `-`: unfinished after 60 s.
+
+No transfer passes a box that gives datagrams other ports or addresses (NAT): checksums and seals of the headers cover both, and acknowledgements go to a fixed port.
 
 TCP, which sends in bursts, loses most of each at a policer and waits for its timer.
 

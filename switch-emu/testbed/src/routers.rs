@@ -9,16 +9,14 @@
 //! The kernel forwards, chooses a spine by a hash of the five-tuple, and shapes every uplink with a token bucket. A BPF program
 //! on the uplinks marks, loses and counts ([`RouterProgram`]). Needs the commands `ip` and `tc` of iproute2.
 
+mod changes;
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::Ipv4Addr;
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
+pub use self::changes::Changes;
 use super::RunError;
 use super::links;
 use super::netns::{Namespace, sysctl};
@@ -30,7 +28,7 @@ use crate::program::{Meddling, RouterProgram, Uplink};
 pub struct Routers {
     hosts: [Namespace; 2],
     leaves: [Namespace; 2],
-    _spines: Vec<Namespace>,
+    spines: Vec<Namespace>,
     /// Of each leaf toward each spine.
     uplinks: [Vec<RouterProgram>; 2],
     queue: RouterQueue,
@@ -43,11 +41,18 @@ pub struct RouterQueue {
     pub bytes: u64,
     /// What it holds when frames begin to be marked, in bytes; `None`: it never marks.
     pub mark_bytes: Option<u64>,
+    /// What it holds on average when RED begins to drop frames, in bytes; `None`: it drops only what does not fit.
+    pub red_bytes: Option<u64>,
 }
 
 impl RouterQueue {
     /// It marks long before it is full.
-    pub const MARKED: Self = Self { bytes: 250_000, mark_bytes: Some(60_000) };
+    pub const MARKED: Self = Self { mark_bytes: Some(60_000), ..Self::unmarked(250_000) };
+
+    /// It drops what does not fit, and marks nothing.
+    pub const fn unmarked(bytes: u64) -> Self {
+        Self { bytes, mark_bytes: None, red_bytes: None }
+    }
 }
 
 impl Routers {
@@ -93,7 +98,7 @@ impl Routers {
             }
         }
         let uplinks = [attach(&leaves[0])?, attach(&leaves[1])?];
-        let routers = Self { hosts, leaves, _spines: spines, uplinks, queue: RouterQueue::MARKED };
+        let routers = Self { hosts, leaves, spines, uplinks, queue: RouterQueue::MARKED };
         routers.heal()?;
         Ok(routers)
     }
@@ -231,81 +236,13 @@ impl Routers {
         let route = format!("ip route replace {}/32 via 10.10.{spine}.2", Self::address(1, number));
         run_in(&self.leaves[0], &route)
     }
-
-    /// Switches the rate of every spine toward the receiver between a half and one and a half of [`Routers::RATE_BPS`] until the
-    /// returned value is dropped. Each spine switches every 12 ms, one after the other. So paths differ in delay, and the mean
-    /// rate stays.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
-    pub fn jitter(&self) -> Result<Changes, RunError> {
-        let (queue, mut fast) = (self.queue, [false; Self::SPINES]);
-        self.change("tc", Duration::from_millis(12 / Self::SPINES as u64), move |step| {
-            let spine = step % Self::SPINES;
-            fast[spine] = !fast[spine];
-            let rate_bps = if fast[spine] { Self::RATE_BPS * 3 / 2 } else { Self::RATE_BPS / 2 };
-            format!("qdisc replace dev up{spine} root {}", queue.shaper(rate_bps))
-        })
-    }
-
-    /// Five times a second has the sender's leaf choose another spine for every five-tuple, until the returned value is dropped.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
-    pub fn reroute(&self) -> Result<Changes, RunError> {
-        let turned = |step: usize| (0..Self::SPINES).map(move |spine| (spine + step) % Self::SPINES);
-        self.change("ip", Duration::from_millis(200), move |step| Self::routes(0, turned(step)))
-    }
-
-    /// Gives `program` of iproute2 a line every so often at the sender's leaf.
-    fn change(
-        &self,
-        program: &str,
-        every: Duration,
-        mut line: impl FnMut(usize) -> String + Send + 'static,
-    ) -> Result<Changes, RunError> {
-        let start = || {
-            let mut command = Command::new(program);
-            command.args(["-force", "-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()
-        };
-        let mut child =
-            self.leaves[0].run(start)?.map_err(|source| RunError::io("starting a command of iproute2", source))?;
-        let mut stdin = child.stdin.take();
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread = std::thread::spawn(move || {
-            for step in (0..).take_while(|_| !stopped.load(Relaxed)) {
-                if let Some(stdin) = &mut stdin {
-                    let _ = writeln!(stdin, "{}", line(step));
-                }
-                std::thread::sleep(every);
-            }
-        });
-        Ok(Changes { child, thread: Some(thread), stop })
-    }
-}
-
-/// Changes the routers until it is dropped.
-#[derive(Debug)]
-pub struct Changes {
-    child: Child,
-    thread: Option<JoinHandle<()>>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Drop for Changes {
-    fn drop(&mut self) {
-        self.stop.store(true, Relaxed);
-        // The thread owns the input of the command, which ends with it.
-        let _ = self.thread.take().map(JoinHandle::join);
-        let _ = self.child.wait();
-    }
 }
 
 impl RouterQueue {
     /// A healthy uplink with this queue.
     fn uplink(self) -> Uplink {
-        Uplink { rate_bps: Routers::RATE_BPS, mark_bytes: self.mark_bytes, loss: 0.0, meddling: Meddling::None }
+        let Self { mark_bytes, red_bytes, .. } = self;
+        Uplink { rate_bps: Routers::RATE_BPS, mark_bytes, red_bytes, loss: 0.0, meddling: Meddling::None }
     }
 
     /// The arguments of `tc` for a token bucket of that rate.
@@ -347,7 +284,7 @@ fn wire_spine(side: usize, number: usize, leaf: &Namespace, spine: &Namespace) -
     join(leaf, &up, spine, &down, 1)?;
     let (net, hosts) = (format!("10.{}.{number}", 10 + side), side + 1);
     run_in(leaf, &format!("ip address add {net}.1/24 dev {up}\nip link set {up} up"))?;
-    let back = format!("ip route add 10.{hosts}.0.0/24 via {net}.1");
+    let back = format!("ip route add 10.{hosts}.0.0/24 via {net}.1\nip rule add iif {down} lookup {}", Routers::DELAYS);
     run_in(spine, &format!("ip address add {net}.2/24 dev {down}\nip link set {down} up\n{back}"))
 }
 

@@ -1,4 +1,4 @@
-//! An uplink of a plain Linux router: what marks and loses its frames.
+//! An uplink of a plain Linux router: what marks, loses and changes its frames.
 
 use std::os::fd::AsFd;
 
@@ -24,6 +24,8 @@ pub struct Uplink {
     pub rate_bps: u64,
     /// It marks when the virtual queue holds more than this, in bytes; `None`: never.
     pub mark_bytes: Option<u64>,
+    /// It drops early, as RED does, when the average of the virtual queue is more than this, in bytes; `None`: never.
+    pub red_bytes: Option<u64>,
     /// Probability of losing a frame, from 0 to 1.
     pub loss: f64,
     /// What else it does.
@@ -74,8 +76,8 @@ impl Meddling {
 }
 
 /// The map's value: the place of the count of bytes, and all words.
-const BYTES: usize = 12;
-const WORDS: usize = 14;
+const BYTES: usize = 14;
+const WORDS: usize = 16;
 
 impl RouterProgram {
     /// Loads the program and puts it on the egress of an interface of the calling thread's network namespace.
@@ -102,9 +104,10 @@ impl RouterProgram {
     pub fn set(&self, uplink: &Uplink) -> Result<(), ProgramError> {
         let drain_ps = |bytes| serialisation_floor_ps(bytes, uplink.rate_bps);
         let mut value = [0; WORDS];
-        let mark_ns = uplink.mark_bytes.map_or(u64::MAX, |bytes| drain_ps(bytes) / 1000);
-        value[..3].copy_from_slice(&[drain_ps(1), mark_ns, (uplink.loss * 2f64.powi(32)) as u64]);
-        value[3..11].copy_from_slice(&uplink.meddling.words(uplink.rate_bps));
+        let from_ns = |bytes: Option<u64>| bytes.map_or(u64::MAX, |bytes| drain_ps(bytes) / 1000);
+        let (mark_ns, red_ns) = (from_ns(uplink.mark_bytes), from_ns(uplink.red_bytes));
+        value[..4].copy_from_slice(&[drain_ps(1), mark_ns, red_ns, (uplink.loss * 2f64.powi(32)) as u64]);
+        value[4..12].copy_from_slice(&uplink.meddling.words(uplink.rate_bps));
         let bytes: Vec<u8> = value.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect();
         self.maps.put("uplink", &0u32.to_ne_bytes(), &bytes)
     }

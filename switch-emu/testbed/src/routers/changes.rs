@@ -1,0 +1,134 @@
+//! What goes on in the network while a transfer runs.
+
+use std::collections::VecDeque;
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use spray_nic::net::Tun;
+
+use super::{Routers, RunError};
+
+/// Changes the routers until it is dropped.
+#[derive(Debug)]
+pub struct Changes {
+    child: Option<Child>,
+    thread: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Changes {
+    /// Runs `work` on a thread until it returns, which it does soon after the flag is set.
+    fn start(child: Option<Child>, work: impl FnOnce(&AtomicBool) + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        Self { child, thread: Some(std::thread::spawn(move || work(&stopped))), stop }
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        // The thread owns the input of the command, which ends with it.
+        let _ = self.thread.take().map(JoinHandle::join);
+        let _ = self.child.as_mut().map(Child::wait);
+    }
+}
+
+impl Routers {
+    /// The routing table of a spine that leads everything into what delays it. Empty, it changes nothing.
+    pub(super) const DELAYS: u32 = 7;
+
+    /// Switches the rate of every spine toward the receiver between a half and one and a half of [`Routers::RATE_BPS`] until the
+    /// returned value is dropped. Each spine switches every 12 ms, one after the other. So paths differ in delay, and the mean
+    /// rate stays.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn jitter(&self) -> Result<Changes, RunError> {
+        let (queue, mut fast) = (self.queue, [false; Self::SPINES]);
+        self.change("tc", Duration::from_millis(12 / Self::SPINES as u64), move |step| {
+            let spine = step % Self::SPINES;
+            fast[spine] = !fast[spine];
+            let rate_bps = if fast[spine] { Self::RATE_BPS * 3 / 2 } else { Self::RATE_BPS / 2 };
+            format!("qdisc replace dev up{spine} root {}", queue.shaper(rate_bps))
+        })
+    }
+
+    /// Five times a second has the sender's leaf choose another spine for every five-tuple, until the returned value is dropped.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn reroute(&self) -> Result<Changes, RunError> {
+        let turned = |step: usize| (0..Self::SPINES).map(move |spine| (spine + step) % Self::SPINES);
+        self.change("ip", Duration::from_millis(200), move |step| Self::routes(0, turned(step)))
+    }
+
+    /// Has packets through a spine take so much longer, in both directions, until the returned value is dropped. They are late by up to
+    /// [`TICK`] more, and keep their order.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn delay(&self, spine: usize, by: Duration) -> Result<Changes, RunError> {
+        let namespace = &self.spines[spine];
+        let failed = |error| RunError::io("making a TUN device", error);
+        let open = || -> std::io::Result<Tun> {
+            let tun = Tun::open("far", 1)?.remove(0);
+            tun.set_up(&[], 1500, 2000).map_err(std::io::Error::other)?;
+            Ok(tun)
+        };
+        let tun = namespace.run(open)?.map_err(failed)?;
+        super::run_in(namespace, &format!("ip route add default dev far table {}", Self::DELAYS))?;
+        Ok(Changes::start(None, move |stopped| hold(&tun, by, stopped)))
+    }
+
+    /// Gives `program` of iproute2 a line every so often at the sender's leaf.
+    fn change(
+        &self,
+        program: &str,
+        every: Duration,
+        mut line: impl FnMut(usize) -> String + Send + 'static,
+    ) -> Result<Changes, RunError> {
+        let start = || {
+            let mut command = Command::new(program);
+            command.args(["-force", "-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()
+        };
+        let mut child =
+            self.leaves[0].run(start)?.map_err(|source| RunError::io("starting a command of iproute2", source))?;
+        let mut stdin = child.stdin.take();
+        Ok(Changes::start(Some(child), move |stopped| {
+            for step in (0..).take_while(|_| !stopped.load(Relaxed)) {
+                if let Some(stdin) = &mut stdin {
+                    let _ = writeln!(stdin, "{}", line(step));
+                }
+                std::thread::sleep(every);
+            }
+        }))
+    }
+}
+
+/// How often packets are looked for.
+const TICK: Duration = Duration::from_micros(250);
+
+/// Gives back what comes by `tun` after this time. What comes back is routed as if nothing had been.
+#[expect(clippy::disallowed_methods, reason = "it delays real packets")]
+fn hold(tun: &Tun, by: Duration, stopped: &AtomicBool) {
+    let mut buffer = vec![0; Tun::HEADER + (64 << 10)];
+    let mut held: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
+    while !stopped.load(Relaxed) {
+        let now = Instant::now();
+        while let Ok(Some(bytes)) = tun.read(&mut buffer) {
+            held.push_back((now + by, buffer[..bytes].to_vec()));
+        }
+        let due = held.partition_point(|(due, _)| *due <= now);
+        for (_, packet) in held.drain(..due) {
+            // The kernel may have no room for it: a loss like others.
+            let _ = tun.write(0, &packet);
+        }
+        std::thread::sleep(TICK);
+    }
+}
