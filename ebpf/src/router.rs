@@ -21,7 +21,7 @@ use spray_ebpf as _;
 pub struct Uplink {
     /// Time to drain a byte, in picoseconds.
     ps_per_byte: u64,
-    /// It marks when the queue takes longer than this to drain, in nanoseconds; `u64::MAX`: never.
+    /// It marks when the queue takes so long to drain, in nanoseconds; `u64::MAX`: never.
     mark_ns: u64,
     /// It drops early from this average of the queue on, in nanoseconds to drain it; `u64::MAX`: never. See [`red`].
     red_ns: u64,
@@ -85,7 +85,7 @@ pub fn router(context: TcContext) -> i32 {
         // SAFETY: the frame under this program, to the interface that it is on.
         unsafe { bpf_clone_redirect(context.skb.skb, (*context.skb.skb).ifindex, 0) };
     }
-    if waits_ns > uplink.mark_ns {
+    if waits_ns >= uplink.mark_ns {
         // SAFETY: the frame under this program. It changes nothing where the sender does not take marks.
         unsafe { bpf_skb_ecn_set_ce(context.skb.skb) };
     }

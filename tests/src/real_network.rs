@@ -45,6 +45,8 @@ pub enum Condition {
     Twice,
     /// One spine clears DSCP and ECN.
     Cleared,
+    /// One spine marks every frame.
+    Marked,
     /// Everything comes back through one spine.
     OneWayBack,
     /// Five times a second every five-tuple gets another spine.
@@ -55,7 +57,7 @@ pub enum Condition {
 
 impl Condition {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Healthy,
         Self::Slow,
         Self::Silent,
@@ -68,6 +70,7 @@ impl Condition {
         Self::Pauses,
         Self::Twice,
         Self::Cleared,
+        Self::Marked,
         Self::OneWayBack,
         Self::Rerouted,
         Self::Far,
@@ -88,6 +91,7 @@ impl Condition {
             Self::Pauses => "bursts of loss",
             Self::Twice => "2 % twice",
             Self::Cleared => "ECN cleared on a spine",
+            Self::Marked => "marks on every frame of a spine",
             Self::OneWayBack => "one way back",
             Self::Rerouted => "rerouted",
             Self::Far => "a far spine",
@@ -173,6 +177,7 @@ fn begin(routers: &Routers, condition: Condition) -> Result<Option<Changes>, Run
         Condition::Pauses => on_all(Meddling::Pauses { every_ms: 100, for_ms: 2 })?,
         Condition::Twice => on_all(Meddling::Repeats(0.02))?,
         Condition::Cleared => routers.meddle(SPINE, Meddling::Clears)?,
+        Condition::Marked => routers.meddle(SPINE, Meddling::Marks)?,
         Condition::OneWayBack => routers.return_over(SPINE)?,
     }
     Ok(None)

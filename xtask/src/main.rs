@@ -210,14 +210,14 @@ Of the spines' 800 Mb/s some 770, 597 (a spine at a tenth) and 670 (a silent one
 ";
 
 /// Conditions by what middle boxes do to frames.
-const MEDDLED: &str = "short,a firewall,policers,bursts,2 %,ECN,one way,rerouted,a far";
+const MEDDLED: &str = "short,a firewall,policers,bursts,2 %,ECN,marks,one way,rerouted,a far";
 
 const MEDDLING: &str = "
 ## Paths and boxes that meddle
 
 The marking routers again, 64 MB a transfer. *Short frames only*: one spine silently drops frames above 1,000 bytes, as where an MTU is smaller than it says (600 Mb/s are left). *A
 firewall* drops UDP from every fourth source port, on every spine. *Policers* drop what exceeds 200 Mb/s by more than 50 kB, in place of queueing. *Bursts of loss*: every
-uplink loses everything for 2 ms of 100. *2 % twice*: so many frames are duplicated. *ECN cleared*: one spine clears DSCP and ECN, so that it never seems full. *One way back*: all ACKs
+uplink loses everything for 2 ms of 100. *2 % twice*: so many frames are duplicated. *ECN cleared*: one spine clears DSCP and ECN, so that it never seems full. *Marks on every frame*: one always seems full. *One way back*: all ACKs
 return over one spine. *Rerouted*: five times a second every five-tuple gets another spine. *A far spine*: its round trips take 10 ms more. `-`: unfinished after 60 s.
 
 No transfer passes a box that gives datagrams other ports or addresses (NAT): checksums and seals of the headers cover both, and acknowledgements go to a fixed port.

@@ -22,7 +22,7 @@ pub struct RouterProgram {
 pub struct Uplink {
     /// Rate by which the virtual queue drains, in bits per second.
     pub rate_bps: u64,
-    /// It marks when the virtual queue holds more than this, in bytes; `None`: never.
+    /// It marks when the virtual queue holds so many bytes; `None`: never.
     pub mark_bytes: Option<u64>,
     /// It drops early, as RED does, when the average of the virtual queue is more than this, in bytes; `None`: never.
     pub red_bytes: Option<u64>,
@@ -55,6 +55,8 @@ pub enum Meddling {
     Repeats(f64),
     /// It clears DSCP and ECN of every frame.
     Clears,
+    /// It marks every frame, as if it were always full.
+    Marks,
 }
 
 impl Meddling {
@@ -63,7 +65,7 @@ impl Meddling {
         let ns = |ms: u32| u64::from(ms) * 1_000_000;
         let mut words = [0; 8];
         match self {
-            Self::None => {}
+            Self::None | Self::Marks => {}
             Self::Polices(bytes) => words[0] = serialisation_floor_ps(bytes, rate_bps) / 1000,
             Self::DropsLonger(bytes) => words[1] = bytes.into(),
             Self::DropsPorts(port) => [words[2], words[3]] = [(port % 4).into(), 3],
@@ -105,7 +107,8 @@ impl RouterProgram {
         let drain_ps = |bytes| serialisation_floor_ps(bytes, uplink.rate_bps);
         let mut value = [0; WORDS];
         let from_ns = |bytes: Option<u64>| bytes.map_or(u64::MAX, |bytes| drain_ps(bytes) / 1000);
-        let (mark_ns, red_ns) = (from_ns(uplink.mark_bytes), from_ns(uplink.red_bytes));
+        let mark_bytes = if uplink.meddling == Meddling::Marks { Some(0) } else { uplink.mark_bytes };
+        let (mark_ns, red_ns) = (from_ns(mark_bytes), from_ns(uplink.red_bytes));
         value[..4].copy_from_slice(&[drain_ps(1), mark_ns, red_ns, (uplink.loss * 2f64.powi(32)) as u64]);
         value[4..12].copy_from_slice(&uplink.meddling.words(uplink.rate_bps));
         let bytes: Vec<u8> = value.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect();
