@@ -20,8 +20,10 @@ impl<D: Device> Endpoint<D> {
     pub(super) fn turn(&mut self, now: Time) -> Time {
         self.machine.clock = self.machine.clock.max(now);
         let now = self.machine.clock;
+        let mut has_more = false;
         for _ in 0..BATCHES_PER_POLL {
-            let received = self.receive();
+            let (received, sent) = (self.receive(), self.link.sent.total());
+            has_more = received == RECEIVE_BATCH;
             let mut arrivals = std::mem::take(&mut self.arrivals);
             while !arrivals.is_empty() {
                 let batch = arrivals.len().min(touch::AHEAD);
@@ -34,7 +36,8 @@ impl<D: Device> Endpoint<D> {
                 }
             }
             self.arrivals = arrivals;
-            if received < RECEIVE_BATCH {
+            // What answers a frame that was just sent arrives at a later time than this.
+            if !has_more || self.link.sent.total() > sent {
                 break;
             }
             // The kernel needs the frames back before its fill ring runs empty.
@@ -45,6 +48,9 @@ impl<D: Device> Endpoint<D> {
             self.send_control(now);
         }
         self.transmit_ready(now);
+        if has_more {
+            return now;
+        }
         let send_at = if self.machine.host.has_turns() { self.link.device.ready_at().max(now) } else { Time::NEVER };
         send_at.min(self.machine.next_timer())
     }
