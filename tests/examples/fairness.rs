@@ -1,12 +1,13 @@
-//! `spray send` beside the kernel's TCP over plain Linux routers: `cargo xtask real-network` runs it and keeps what it prints.
+//! `spray send` beside the kernel's TCP, and beside itself, over plain Linux routers: `cargo xtask real-network` runs it and keeps what it prints.
 //!
 //! Arguments: the `spray` command, bytes of a transfer, rounds, queues of routers and kinds of TCP, both separated by commas; `all` for all.
 
 use std::path::Path;
+use std::time::Duration;
 
-use spray_testbed::{RouterQueue, Routers};
+use spray_testbed::{RouterQueue, Routers, RunError};
 use spray_tests::content::Content;
-use spray_tests::real_network::{Guest, Rivals, Shares, beside};
+use spray_tests::real_network::{Guest, Rivals, Shares, beside, two_of_ours};
 
 const USAGE: &str = "expected SPRAY BYTES ROUNDS QUEUE,... TCP,...";
 /// Connections of TCP over each spine.
@@ -46,6 +47,37 @@ fn main() {
             println!("| {name} | {who} | {} |", cells.collect::<Vec<_>>().join(" | "));
         }
     }
+    let queues: Vec<_> = QUEUES.into_iter().filter(|(name, _)| wanted(queues, *name)).collect();
+    drop(routers);
+    among_ours(Path::new(spray), rounds, &queues).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Two of ours at once, over each kind of queue: with the same round-trip time, and with 5 ms more for the second.
+fn among_ours(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Result<(), RunError> {
+    const FAR: Duration = Duration::from_millis(5);
+    // They share the network for some seconds.
+    let file = Content::new(128_000_000);
+    let mut routers = Routers::new()?;
+    routers.add_interface()?;
+    println!("\n| | alike | 5 ms more for the second |\n|---|---|---|");
+    for (name, queue) in queues {
+        routers.set_queue(*queue)?;
+        let round = |_| {
+            let rates = two_of_ours(&routers, spray, file.path())?;
+            eprintln!("{name}, two of ours: {rates:.0?}");
+            Ok::<_, RunError>(rates.map_or("-".into(), |[one, two]| {
+                let jain = (one + two) * (one + two) / (2.0 * (one * one + two * two));
+                format!("{one:.0} and {two:.0}, {jain:.2}")
+            }))
+        };
+        let cell = || Ok::<_, RunError>((0..rounds).map(round).collect::<Result<Vec<_>, _>>()?.join("; "));
+        let alike = cell()?;
+        let delay = routers.delay_second(FAR)?;
+        let far = cell()?;
+        drop(delay);
+        println!("| {name} | {alike} | {far} |");
+    }
+    Ok(())
 }
 
 fn cell(shares: &Shares) -> String {

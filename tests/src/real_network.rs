@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
 
 mod beside;
+mod ours;
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -16,6 +17,7 @@ use spray_testbed::program::Meddling;
 use spray_testbed::{Changes, Routers, RunError};
 
 pub use self::beside::{Guest, Rivals, Shares, beside};
+pub use self::ours::two_of_ours;
 use crate::running::Running;
 
 /// What happens to the routers during a transfer.

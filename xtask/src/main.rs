@@ -238,6 +238,10 @@ Beside TCP that keeps queues full, marks and delay tell nothing, and `spray send
 than half of a fair share. New connections of CUBIC take far more in the first second: their start overflows the queues, and the older ones give way. BBR does not
 give way to losses. A queue of 50 or 100 kB that it keeps full loses up to one packet in four, and little passes beside it.
 
+The second table has two transfers of `spray send` at once, 128 MB each, from two interfaces of the sending host: the rates of their packets while both go, and Jain's
+index. In its second column the second one's round trips take 5 ms more, several times what the first one's take. `dctcp` adds a packet a round trip, as TCP does: who has
+the longer one gets less.
+
 ";
 
 const WRONG_GUESSES: &str = "

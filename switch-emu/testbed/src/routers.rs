@@ -64,6 +64,10 @@ impl Routers {
     pub const INTERFACE: &str = "eth0";
     /// The name of its router's interface toward it.
     pub const GATEWAY: &str = "hosts";
+    /// The name of the sending host's second interface.
+    pub const SECOND: &str = "eth1";
+    /// The name of its router's interface toward that.
+    const MORE: &str = "more";
     /// Addresses of a host, all on its one interface: MPTCP takes each for a path of its own.
     pub const ADDRESSES: u8 = 8;
     /// A spine's shaper lets this much through at once, in bytes.
@@ -124,14 +128,15 @@ impl Routers {
         self.leaves[side].run(work)
     }
 
-    /// Gives the sending host a second interface, eth1, with an address and a default route of its own.
+    /// Gives the sending host a second interface, [`Routers::SECOND`], with an address and a default route of its own.
     ///
     /// # Errors
     /// When the kernel refuses it.
     pub fn add_interface(&self) -> Result<(), RunError> {
         let (host, leaf) = (&self.hosts[0], &self.leaves[0]);
-        join(host, "eth1", leaf, "more", 1)?;
-        run_in(leaf, "ip address add 10.1.0.129/25 dev more\nip link set more up")?;
+        join(host, Self::SECOND, leaf, Self::MORE, 1)?;
+        let rule = format!("ip rule add iif more lookup {}", Self::DELAYS);
+        run_in(leaf, &format!("ip address add 10.1.0.129/25 dev more\nip link set more up\n{rule}"))?;
         let address = "ip address add 10.1.0.200/25 dev eth1\nip link set eth1 up gso_max_segs 1";
         run_in(host, &format!("{address}\nip route add default via 10.1.0.129 dev eth1 metric 9"))
     }
@@ -150,6 +155,21 @@ impl Routers {
     /// When a counter cannot be read.
     pub fn bytes(&self) -> Result<u64, RunError> {
         self.uplinks[0].iter().try_fold(0, |sum, uplink| Ok(sum + uplink.bytes()?))
+    }
+
+    /// Bytes that have come to the sender's leaf from the sending host: by its first interface, and by its second.
+    ///
+    /// # Errors
+    /// When the kernel's counters cannot be read.
+    pub fn arrived(&self) -> Result<[u64; 2], RunError> {
+        let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
+        let counters =
+            self.leaves[0].run(read)?.map_err(|source| RunError::io("reading an interface's counters", source))?;
+        let of = |name: &str| {
+            let line = counters.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
+            line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+        };
+        Ok([of(Self::GATEWAY), of(Self::MORE)])
     }
 
     /// Every uplink healthy and every route in place.

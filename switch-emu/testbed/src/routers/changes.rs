@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use spray_nic::net::Tun;
 
-use super::{Routers, RunError};
+use super::{Namespace, Routers, RunError};
 
 /// Changes the routers until it is dropped.
 #[derive(Debug)]
@@ -74,16 +74,15 @@ impl Routers {
     /// # Errors
     /// When the kernel refuses it.
     pub fn delay(&self, spine: usize, by: Duration) -> Result<Changes, RunError> {
-        let namespace = &self.spines[spine];
-        let failed = |error| RunError::io("making a TUN device", error);
-        let open = || -> std::io::Result<Tun> {
-            let tun = Tun::open("far", 1)?.remove(0);
-            tun.set_up(&[], 1500, 2000).map_err(std::io::Error::other)?;
-            Ok(tun)
-        };
-        let tun = namespace.run(open)?.map_err(failed)?;
-        super::run_in(namespace, &format!("ip route add default dev far table {}", Self::DELAYS))?;
-        Ok(Changes::start(None, move |stopped| hold(&tun, by, stopped)))
+        delay(&self.spines[spine], by)
+    }
+
+    /// As [`Routers::delay`], what comes from the sending host's second interface.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn delay_second(&self, by: Duration) -> Result<Changes, RunError> {
+        delay(&self.leaves[0], by)
     }
 
     /// Gives `program` of iproute2 a line every so often at the sender's leaf.
@@ -109,6 +108,18 @@ impl Routers {
             }
         }))
     }
+}
+
+/// Delays what a router's rules lead into [`Routers::DELAYS`].
+fn delay(router: &Namespace, by: Duration) -> Result<Changes, RunError> {
+    let open = || -> std::io::Result<Tun> {
+        let tun = Tun::open("far", 1)?.remove(0);
+        tun.set_up(&[], 1500, 2000).map_err(std::io::Error::other)?;
+        Ok(tun)
+    };
+    let tun = router.run(open)?.map_err(|error| RunError::io("making a TUN device", error))?;
+    super::run_in(router, &format!("ip route add default dev far table {}", Routers::DELAYS))?;
+    Ok(Changes::start(None, move |stopped| hold(&tun, by, stopped)))
 }
 
 /// How often packets are looked for.

@@ -1,0 +1,57 @@
+//! Two transfers of `spray send` over the same routers: who gets how much.
+#![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use spray_testbed::{Routers, RunError};
+
+use super::{Out, PATIENCE};
+use crate::running::Running;
+
+/// They share the network before they are measured.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// Transfers the file at `path` twice at once, from two interfaces of the sending host; the second was given to `routers` before
+/// ([`Routers::add_interface`]). Returns the rates of their packets while both transfer, in Mb/s with all headers; `None` when one did not end well, or
+/// one of them ended before it could be measured.
+///
+/// # Errors
+/// When a program does not start, or a counter cannot be read.
+pub fn two_of_ours(routers: &Routers, spray: &Path, path: &Path) -> Result<Option<[f64; 2]>, RunError> {
+    let failed = |error| RunError::io("running spray", error);
+    routers.heal()?;
+    let out = Out::new().map_err(failed)?;
+    let receive = || {
+        let mut command = Command::new(spray);
+        command.args(["recv", "--keep", "--insecure", "--interface", Routers::INTERFACE, "--out"]).arg(&out.0);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
+    };
+    let _receiver = Running(routers.run_in(1, receive)?.map_err(failed)?).listening();
+    let other = path.with_extension("other");
+    std::fs::copy(path, &other).map_err(failed)?;
+    let start = |interface: &str, file: &Path| {
+        let send = || {
+            let mut command = Command::new(spray);
+            command.arg("send").arg(file).args(["--insecure", "--interface", interface, "--to"]);
+            command.arg(Routers::address(1, 0).to_string());
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+        };
+        Ok::<_, RunError>(Running(routers.run_in(0, send)?.map_err(failed)?))
+    };
+    let mut senders = [start(Routers::INTERFACE, path)?, start(Routers::SECOND, &other)?];
+    std::thread::sleep(SETTLING);
+    let (before, since) = (routers.arrived()?, Instant::now());
+    let mut during = None;
+    while senders.iter_mut().all(Running::is_running) && since.elapsed() < PATIENCE {
+        during = Some((routers.arrived()?, since.elapsed().as_secs_f64()));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let ended_well = senders.iter_mut().map(Running::end).all(|status| status.success());
+    let rates = during.map(|(after, seconds)| {
+        let rate = |of: usize| (after[of] - before[of]) as f64 * 8.0 / seconds / 1e6;
+        [rate(0), rate(1)]
+    });
+    Ok(rates.filter(|_| ended_well))
+}
