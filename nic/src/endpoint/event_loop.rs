@@ -7,37 +7,29 @@ use crate::device::{Device, Received};
 
 /// Most batches in one poll: timers are served even in a flood of arrivals.
 const BATCHES_PER_POLL: u32 = 64;
-/// Most frames sent at a time: acknowledgements are handled in between.
-const FRAMES_AT_ONCE: u32 = 64;
-/// Arrivals between two times of sending. So many acknowledgements tell as many entropy values as a balancer's buffer holds.
-const BETWEEN: usize = 4;
+/// Most frames sent in one poll: acknowledgements are handled in between.
+const FRAMES_PER_POLL: u32 = 64;
 
 impl<D: Device> Endpoint<D> {
-    /// Takes what has arrived and sends in between, then does what is due, then sends: what arrives may change what timers do. Everything happens now.
+    /// Takes what has arrived, then does what is due, then sends: what arrives may change what timers do. Everything happens now.
     ///
     /// Returns when to call again.
     //= docs/specs/endpoint.md#END-13 order of events
     pub(super) fn turn(&mut self, now: Time) -> Time {
         self.machine.clock = self.machine.clock.max(now);
         let now = self.machine.clock;
-        let mut has_more = false;
         for _ in 0..BATCHES_PER_POLL {
-            let (received, sent) = (self.receive(), self.link.sent.total());
-            has_more = received == RECEIVE_BATCH;
+            let received = self.receive();
             let mut arrivals = std::mem::take(&mut self.arrivals);
             while !arrivals.is_empty() {
                 let batch = arrivals.len().min(touch::AHEAD);
                 self.touch_arrivals(&arrivals[..batch]);
-                for (number, arrival) in arrivals.drain(..batch).enumerate() {
+                for arrival in arrivals.drain(..batch) {
                     self.handle(now, arrival);
-                    if number % BETWEEN == BETWEEN - 1 {
-                        self.transmit_ready(now);
-                    }
                 }
             }
             self.arrivals = arrivals;
-            // What answers a frame that was just sent arrives at a later time than this.
-            if !has_more || self.link.sent.total() > sent {
+            if received < RECEIVE_BATCH {
                 break;
             }
             // The kernel needs the frames back before its fill ring runs empty.
@@ -47,9 +39,12 @@ impl<D: Device> Endpoint<D> {
             self.machine.on_timer(now);
             self.send_control(now);
         }
-        self.transmit_ready(now);
-        if has_more {
-            return now;
+        let may_send = |endpoint: &Self| endpoint.machine.host.has_turns() && endpoint.link.device.ready_at() <= now;
+        for _ in 0..FRAMES_PER_POLL {
+            if !may_send(self) || !self.link.can_send() {
+                break;
+            }
+            self.transmit(now);
         }
         let send_at = if self.machine.host.has_turns() { self.link.device.ready_at().max(now) } else { Time::NEVER };
         send_at.min(self.machine.next_timer())
@@ -62,16 +57,6 @@ impl<D: Device> Endpoint<D> {
             let Control { envelope, common, body, exchange, seal } = control;
             self.link.send(now, envelope, *common, body, Payload::Exchange(exchange), seal.as_ref());
             outlet.remove_first();
-        }
-    }
-
-    /// Sends what the device takes of what may go.
-    fn transmit_ready(&mut self, now: Time) {
-        for _ in 0..FRAMES_AT_ONCE {
-            if !self.machine.host.has_turns() || self.link.device.ready_at() > now || !self.link.can_send() {
-                break;
-            }
-            self.transmit(now);
         }
     }
 

@@ -69,7 +69,7 @@ impl Routers {
     }
 
     /// Has packets through a spine take so much longer, in both directions, until the returned value is dropped. They are late by up to
-    /// [`TICK`] more, and keep their order.
+    /// a quarter of a millisecond more, and keep their order.
     ///
     /// # Errors
     /// When the kernel refuses it.
