@@ -42,7 +42,7 @@ impl Incoming {
         let goal = out.goal(&description, transfer)?;
         let bytes = description.bytes();
         let (content, keeps, there_bytes) = match goal.check(bytes, anew)? {
-            Some(there) => (Content::There(Arc::new(there)), Arc::default(), bytes.unwrap_or_default()),
+            Some(there) => (Content::There(there), Arc::default(), bytes.unwrap_or_default()),
             None => {
                 let unwritable = |error| Refusal(format!("cannot write in {}: {error}", out.folder().path.display()));
                 let mut partial = match (goal.key(), bytes) {

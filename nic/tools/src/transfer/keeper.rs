@@ -139,11 +139,11 @@ pub enum Content {
     /// In a file that has no name yet.
     Partial(Partial),
     /// In a file that has its name, and is not written any more.
-    There(Arc<File>),
+    There(File),
 }
 
 impl Content {
-    pub fn file(&self) -> &Arc<File> {
+    pub fn file(&self) -> &File {
         match self {
             Self::Partial(partial) => partial.file(),
             Self::There(file) => file,
@@ -200,7 +200,7 @@ impl Work {
             }
             let is_stopped = stopped.load(Ordering::Relaxed);
             match orders.recv() {
-                // For a later transfer.
+                // No later transfer goes on with it.
                 Ok(Order::Write { .. }) if is_stopped && !self.content.is_kept() => return Ok(None),
                 Ok(Order::Write { index, piece }) => self.write(index * PIECE_BYTES, piece.piece(), is_stopped)?,
                 Ok(Order::Sum { sum, bytes }) => theirs = Some((sum, bytes)),

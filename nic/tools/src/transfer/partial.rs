@@ -34,7 +34,7 @@ const KEY: usize = 32;
 /// A file on its way in. Removed when dropped, unless it was given its name or a later transfer can go on with it.
 #[derive(Debug)]
 pub struct Partial {
-    file: Arc<File>,
+    file: File,
     /// Nothing where the file system has no locks: there nothing is taken for stale.
     lock: Option<Flock<File>>,
     folder: Arc<Folder>,
@@ -85,7 +85,7 @@ impl Partial {
 
     fn new(file: File, folder: &Arc<Folder>, name: OsString, keeps: bool) -> Self {
         let (folder, keeps) = (Arc::clone(folder), Arc::new(AtomicBool::new(keeps)));
-        Self { lock: lock(&file), file: Arc::new(file), folder, name, keeps, listed: true }
+        Self { lock: lock(&file), file, folder, name, keeps, listed: true }
     }
 
     /// Whether we have the lock, and the file is still in its place and nobody else's.
@@ -133,7 +133,7 @@ impl Partial {
     }
 
     /// The file, to write pieces into and to read them back.
-    pub fn file(&self) -> &Arc<File> {
+    pub fn file(&self) -> &File {
         &self.file
     }
 
