@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use spray_testbed::{RouterQueue, Routers, RunError};
 use spray_tests::content::Content;
-use spray_tests::real_network::{Guest, Rivals, Shares, beside, two_of_ours};
+use spray_tests::real_network::{Guest, Rivals, Shares, beside, jain, two_of_ours};
 
 const USAGE: &str = "expected SPRAY BYTES ROUNDS QUEUE,... TCP,...";
 /// Connections of TCP over each spine.
@@ -65,10 +65,8 @@ fn among_ours(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Resu
         let round = |_| {
             let rates = two_of_ours(&routers, spray, file.path())?;
             eprintln!("{name}, two of ours: {rates:.0?}");
-            Ok::<_, RunError>(rates.map_or("-".into(), |[one, two]| {
-                let jain = (one + two) * (one + two) / (2.0 * (one * one + two * two));
-                format!("{one:.0} and {two:.0}, {jain:.2}")
-            }))
+            let told = |[one, two]: [f64; 2]| format!("{one:.0} and {two:.0}, {:.2}", jain(&[one, two]));
+            Ok::<_, RunError>(rates.map_or("-".into(), told))
         };
         let cell = || Ok::<_, RunError>((0..rounds).map(round).collect::<Result<Vec<_>, _>>()?.join("; "));
         let alike = cell()?;

@@ -16,7 +16,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use spray_testbed::program::Meddling;
 use spray_testbed::{Changes, Routers, RunError};
 
-pub use self::beside::{Guest, Rivals, Shares, beside};
+pub use self::beside::{Guest, Rivals, Shares, beside, jain};
 pub use self::ours::two_of_ours;
 use crate::running::Running;
 
@@ -221,22 +221,11 @@ fn by_spray(
 ) -> Result<Transfer, RunError> {
     let failed = |error| RunError::io("running spray", error);
     let out = Out::new().map_err(failed)?;
-    let receive = || {
-        let mut command = Command::new(spray);
-        command.args(["recv", "--insecure", "--interface", Routers::INTERFACE, "--out"]).arg(&out.0);
-        // Settings such as the ACK ratio are the receiver's; the balancer and the like are the sender's alone.
-        command.args(arguments.iter().filter(|one| one.starts_with("--set=")));
-        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
-    };
-    let mut receiver = Running(routers.run_in(1, receive)?.map_err(failed)?).listening();
-    let send = || {
-        let mut command = Command::new(spray);
-        command.arg("send").arg(file).args(["--insecure", "--interface", Routers::INTERFACE, "--to"]);
-        command.arg(Routers::address(1, 0).to_string()).args(arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
-    };
+    // Settings such as the ACK ratio are the receiver's; the balancer and the like are the sender's alone.
+    let settings: Vec<_> = arguments.iter().filter(|one| one.starts_with("--set=")).cloned().collect();
+    let mut receiver = receiver(routers, spray, &out, &settings)?;
     begins();
-    let mut sender = Running(routers.run_in(0, send)?.map_err(failed)?);
+    let mut sender = sender(routers, spray, file, Routers::INTERFACE, arguments)?;
     let begun = Instant::now();
     while sender.0.try_wait().map_err(failed)?.is_none() && begun.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(10));
@@ -251,6 +240,34 @@ fn by_spray(
         said = format!("{said}\nthe receiver: {}", receiver.said());
     }
     Ok(Transfer { mbps, said })
+}
+
+/// Starts `spray recv` with further arguments at the receiving host, and waits until it listens.
+fn receiver(routers: &Routers, spray: &Path, out: &Out, arguments: &[String]) -> Result<Running, RunError> {
+    let start = || {
+        let mut command = Command::new(spray);
+        command.args(["recv", "--insecure", "--interface", Routers::INTERFACE, "--out"]).arg(&out.0).args(arguments);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
+    };
+    let process = routers.run_in(1, start)?.map_err(|error| RunError::io("running spray", error))?;
+    Ok(Running(process).listening())
+}
+
+/// Starts `spray send` with further arguments at an interface of the sending host.
+fn sender(
+    routers: &Routers,
+    spray: &Path,
+    file: &Path,
+    interface: &str,
+    arguments: &[String],
+) -> Result<Running, RunError> {
+    let start = || {
+        let mut command = Command::new(spray);
+        command.arg("send").arg(file).args(["--insecure", "--interface", interface, "--to"]);
+        command.arg(Routers::address(1, 0).to_string()).args(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    };
+    routers.run_in(0, start)?.map(Running).map_err(|error| RunError::io("running spray", error))
 }
 
 /// The goodput in the sender's first line, `sent N bytes of NAME in S s: ...`, in Mb/s.

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use nix::errno::Errno;
 use nix::fcntl::Flock;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
@@ -42,6 +43,7 @@ impl Namespace {
         };
         fs::create_dir_all(FOLDER).map_err(fail("making /run/netns"))?;
         let _making = registry::making().map_err(fail("locking /run/netns"))?;
+        share_folder().map_err(fail("sharing /run/netns"))?;
         File::create_new(&path).map_err(fail("making its file"))?;
         let bound = bind_new(&path);
         let owned = bound.and_then(|()| registry::own(File::open(&path)?));
@@ -104,6 +106,20 @@ impl Drop for Home {
         // A thread that stayed in another namespace would do its next work there.
         setns(self.0.as_fd(), CloneFlags::CLONE_NEWNET)
             .expect("a thread may return to the namespace that it came from");
+    }
+}
+
+/// Makes the folder a shared mount, as `ip netns add` does. That mounts the folder on itself unless it is one, which would hide the
+/// namespaces that are in it and keep them from being removed.
+fn share_folder() -> io::Result<()> {
+    let share = || mount(None::<&str>, FOLDER, None::<&str>, MsFlags::MS_SHARED | MsFlags::MS_REC, None::<&str>);
+    match share() {
+        // It is no mount yet.
+        Err(Errno::EINVAL) => {
+            mount(Some(FOLDER), FOLDER, None::<&str>, MsFlags::MS_BIND | MsFlags::MS_REC, None::<&str>)?;
+            Ok(share()?)
+        }
+        shared => Ok(shared?),
     }
 }
 

@@ -36,9 +36,9 @@ pub(super) fn prefix() -> String {
     }
 }
 
-/// Keeps `clean` out while a namespace has a name and no lock yet.
+/// Keeps `clean`, `ip netns` and other runs out while a namespace has a name and no lock yet.
 pub(super) fn making() -> io::Result<Flock<File>> {
-    lock(File::open(FOLDER)?, FlockArg::LockShared)
+    lock(File::open(FOLDER)?, FlockArg::LockExclusive)
 }
 
 /// Marks a namespace as this process's, for as long as the result lives.
@@ -120,7 +120,7 @@ struct Dead {
 impl Dead {
     fn find() -> Self {
         // Without it a namespace that is being made looks like one that nobody holds.
-        let Ok(quiet) = File::open(FOLDER).and_then(|folder| lock(folder, FlockArg::LockExclusive)) else {
+        let Ok(quiet) = making() else {
             return Self::default();
         };
         let held = names().into_iter().filter_map(|name| unheld(&path(&name)).map(|lock| (name, lock)));
@@ -165,6 +165,9 @@ fn is_ours(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use nix::mount::{MsFlags, mount};
+    use nix::sched::{CloneFlags, unshare};
+
     use super::super::netns::Namespace;
     use super::*;
 
@@ -195,6 +198,26 @@ mod tests {
         assert!(leftovers().contains(&name), "nobody holds it");
         netns::remove(&path(&name));
         assert!(!leftovers().contains(&name));
+    }
+
+    /// In a mount namespace of its own, whose folder of namespaces is no mount yet.
+    #[test]
+    fn a_namespace_is_removed_after_ip_netns_has_added_one() {
+        if !spray_test_support::has_root() {
+            return;
+        }
+        let all = std::thread::spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNS).unwrap();
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
+            mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), None::<&str>).unwrap();
+            let namespace = Namespace::create("spray-1-before".to_string()).unwrap();
+            let added = std::process::Command::new("ip").args(["netns", "add", "foreign"]).status().unwrap();
+            assert!(added.success());
+            drop(namespace);
+            fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
+        });
+        assert_eq!(all.join().unwrap(), ["foreign"]);
     }
 
     /// What `clean` sees between a namespace's name and its lock: nothing, as it waits until both are there.

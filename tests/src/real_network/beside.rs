@@ -51,10 +51,15 @@ impl Shares {
     /// Jain's index of fairness, from 1 / n to 1: the transfer counts as one flow on each spine, each rival as one.
     pub fn jain(&self) -> f64 {
         let own = self.ours.unwrap_or(0.0) / Routers::SPINES as f64;
-        let all = || self.beside.iter().copied().chain([own; Routers::SPINES]);
-        let (sum, squares) = (all().sum::<f64>(), all().map(|share| share * share).sum::<f64>());
-        sum * sum / (all().count() as f64 * squares.max(f64::MIN_POSITIVE))
+        let all: Vec<f64> = self.beside.iter().copied().chain([own; Routers::SPINES]).collect();
+        jain(&all)
     }
+}
+
+/// Jain's index of fairness of these shares, from 1 / n to 1.
+pub fn jain(shares: &[f64]) -> f64 {
+    let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
+    sum * sum / (shares.len() as f64 * squares.max(f64::MIN_POSITIVE))
 }
 
 /// Rivals share the network before they are measured.

@@ -2,12 +2,11 @@
 #![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use spray_testbed::{Routers, RunError};
 
-use super::{Out, PATIENCE};
+use super::{Out, PATIENCE, receiver, sender};
 use crate::running::Running;
 
 /// They share the network before they are measured.
@@ -23,23 +22,10 @@ pub fn two_of_ours(routers: &Routers, spray: &Path, path: &Path) -> Result<Optio
     let failed = |error| RunError::io("running spray", error);
     routers.heal()?;
     let out = Out::new().map_err(failed)?;
-    let receive = || {
-        let mut command = Command::new(spray);
-        command.args(["recv", "--keep", "--insecure", "--interface", Routers::INTERFACE, "--out"]).arg(&out.0);
-        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
-    };
-    let _receiver = Running(routers.run_in(1, receive)?.map_err(failed)?).listening();
+    let _receiver = receiver(routers, spray, &out, &["--keep".into()])?;
     let other = path.with_extension("other");
     std::fs::copy(path, &other).map_err(failed)?;
-    let start = |interface: &str, file: &Path| {
-        let send = || {
-            let mut command = Command::new(spray);
-            command.arg("send").arg(file).args(["--insecure", "--interface", interface, "--to"]);
-            command.arg(Routers::address(1, 0).to_string());
-            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
-        };
-        Ok::<_, RunError>(Running(routers.run_in(0, send)?.map_err(failed)?))
-    };
+    let start = |interface, file| sender(routers, spray, file, interface, &[]);
     let mut senders = [start(Routers::INTERFACE, path)?, start(Routers::SECOND, &other)?];
     std::thread::sleep(SETTLING);
     let (before, since) = (routers.arrived()?, Instant::now());
