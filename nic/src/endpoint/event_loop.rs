@@ -2,34 +2,33 @@
 
 use spray_core::Time;
 
+use spray_wire::Kind;
+
 use super::{Endpoint, RECEIVE_BATCH, machine::Payload, outlet::Control, touch};
 use crate::device::{Device, Received};
 
 /// Most batches in one poll: timers are served even in a flood of arrivals.
 const BATCHES_PER_POLL: u32 = 64;
-/// Most frames sent in one poll: acknowledgements are handled in between.
-const FRAMES_PER_POLL: u32 = 64;
+/// Data frames that one poll may send beyond what is acknowledged: acknowledgements are handled in between.
+const FRAMES_PER_POLL: u64 = 64;
+/// Acknowledgements after which what they make room for is sent.
+const ACKS_AT_ONCE: u64 = 4;
 
 impl<D: Device> Endpoint<D> {
-    /// Takes what has arrived, then does what is due, then sends: what arrives may change what timers do. Everything happens now.
+    /// Takes what has arrived, then does what is due, then sends: what arrives may change what timers do. After every few acknowledgements
+    /// it sends as many packets as they tell of. Everything happens now.
     ///
     /// Returns when to call again.
     //= docs/specs/endpoint.md#END-13 order of events
     pub(super) fn turn(&mut self, now: Time) -> Time {
         self.machine.clock = self.machine.clock.max(now);
         let now = self.machine.clock;
+        let before = self.link.sent[Kind::Data];
+        let mut has_more = false;
         for _ in 0..BATCHES_PER_POLL {
-            let received = self.receive();
-            let mut arrivals = std::mem::take(&mut self.arrivals);
-            while !arrivals.is_empty() {
-                let batch = arrivals.len().min(touch::AHEAD);
-                self.touch_arrivals(&arrivals[..batch]);
-                for arrival in arrivals.drain(..batch) {
-                    self.handle(now, arrival);
-                }
-            }
-            self.arrivals = arrivals;
-            if received < RECEIVE_BATCH {
+            has_more = self.take_batch(now) == RECEIVE_BATCH;
+            // What answers a frame of this poll does not arrive at the same time.
+            if !has_more || self.link.sent[Kind::Data] > before {
                 break;
             }
             // The kernel needs the frames back before its fill ring runs empty.
@@ -39,15 +38,34 @@ impl<D: Device> Endpoint<D> {
             self.machine.on_timer(now);
             self.send_control(now);
         }
-        let may_send = |endpoint: &Self| endpoint.machine.host.has_turns() && endpoint.link.device.ready_at() <= now;
-        for _ in 0..FRAMES_PER_POLL {
-            if !may_send(self) || !self.link.can_send() {
-                break;
-            }
-            self.transmit(now);
+        let sent = self.link.sent[Kind::Data] - before;
+        self.transmit(now, FRAMES_PER_POLL.saturating_sub(sent));
+        if has_more {
+            return now;
         }
         let send_at = if self.machine.host.has_turns() { self.link.device.ready_at().max(now) } else { Time::NEVER };
         send_at.min(self.machine.next_timer())
+    }
+
+    /// Takes a batch of arrivals, and sends what acknowledgements make room for. Returns how many arrived.
+    fn take_batch(&mut self, now: Time) -> usize {
+        let received = self.receive();
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        let mut acks = self.machine.stats.received[Kind::Ack];
+        while !arrivals.is_empty() {
+            let batch = arrivals.len().min(touch::AHEAD);
+            self.touch_arrivals(&arrivals[..batch]);
+            for arrival in arrivals.drain(..batch) {
+                self.handle(now, arrival);
+                let new_acks = self.machine.stats.received[Kind::Ack] - acks;
+                if new_acks == ACKS_AT_ONCE {
+                    self.transmit(now, new_acks * u64::from(self.machine.config.flow.ack_every));
+                    acks += new_acks;
+                }
+            }
+        }
+        self.arrivals = arrivals;
+        received
     }
 
     /// Sends the control frames that the last event left in the outlet.
@@ -85,10 +103,16 @@ impl<D: Device> Endpoint<D> {
         self.send_control(now);
     }
 
-    fn transmit(&mut self, now: Time) {
-        if let Some(data) = self.machine.poll_data(now) {
-            self.link.send(now, &data.envelope, data.common, data.body, data.payload, data.seal.as_ref());
+    /// Sends what may go, as far as the device takes it, at most `most` data frames.
+    fn transmit(&mut self, now: Time, most: u64) {
+        for _ in 0..most {
+            if !self.machine.host.has_turns() || self.link.device.ready_at() > now || !self.link.can_send() {
+                break;
+            }
+            if let Some(data) = self.machine.poll_data(now) {
+                self.link.send(now, &data.envelope, data.common, data.body, data.payload, data.seal.as_ref());
+            }
+            self.send_control(now);
         }
-        self.send_control(now);
     }
 }

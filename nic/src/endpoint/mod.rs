@@ -440,7 +440,7 @@ fn check_flow<D: Device>(flow: &FlowConfig, config: &EndpointConfig, device: &D)
 
 /// The last time that an endpoint takes for the present: what is due at `Time::NEVER` is not due then.
 const LAST: Time = Time::NEVER.before(Time::STEP_PS);
-/// Arrivals taken from the device at a time.
-const RECEIVE_BATCH: usize = 64;
+/// Arrivals taken from the device at a time: more than one poll sends.
+const RECEIVE_BATCH: usize = 256;
 /// Payload that fits a UDP datagram with all headers.
 const MAX_PAYLOAD: u32 = 65_000;

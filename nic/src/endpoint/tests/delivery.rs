@@ -1,6 +1,12 @@
 //! Exactly-once, byte-exact delivery, whatever the network does.
 
-use spray_core::cc::{ControlConfig, FixedRateConfig};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use spray_core::cc::{ControlConfig, FixedRateConfig, FixedWindowConfig};
+use spray_core::event::{Choice, ChoiceTap};
+use spray_core::path::Ev;
 use spray_core::units::Gbps;
 
 use super::*;
@@ -45,6 +51,40 @@ fn all_to_next(v6: bool, hosts: usize, messages: usize, bytes: usize, impairment
         assert!(expected == received, "host {host} received other bytes than were sent");
     }
     rig
+}
+
+/// Counts packets: by a recycled value, and others.
+#[derive(Clone, Debug, Default)]
+struct Recycled(Arc<[AtomicU64; 2]>);
+
+impl ChoiceTap for Recycled {
+    fn on_choice(&mut self, _now: Time, _ev: Ev, _evs: u32, choice: Choice) {
+        self.0[usize::from(choice != Choice::Recycled)].fetch_add(1, Relaxed);
+    }
+}
+
+/// Sixteen acknowledgements come at once and tell 64 entropy values; a buffer holds 16.
+#[test]
+//= docs/specs/endpoint.md#END-13 After every four acknowledgements
+fn a_burst_of_acknowledgements_loses_no_entropy_values() {
+    let change = |_, config: &mut EndpointConfig| {
+        config.flow.balancer = BalancerKind::RepsPlus.into();
+        config.flow.cc = ControlConfig::FixedWindow(FixedWindowConfig::default());
+        config.flow.path = Path { bdp_packets: 64, base_rtt_ps: 200 * US, ..config.flow.path };
+        config.flow.ack_every = 4;
+    };
+    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), change);
+    let connection = rig.connect(0, 1);
+    assert!(rig.run(US, MS, |rig| rig.events[0].iter().any(|it| matches!(it, EndpointEvent::Connected { .. }))));
+    let seen = Recycled::default();
+    rig.endpoints[0].tap_choices(connection, Box::new(seen.clone()));
+    rig.endpoints[0].send(connection, content(1, 1_000_000)).unwrap();
+    while rig.delivered(0) == 0 {
+        rig.step(rig.now.after(100 * US));
+        assert!(rig.now < Time::from_ps(100 * MS));
+    }
+    let [recycled, others] = [0, 1].map(|at| seen.0[at].load(Relaxed));
+    assert!(recycled + others >= 1000 && others < 100, "{recycled} {others}");
 }
 
 /// With so many, state is read ahead: of frames that have arrived, and of turns to come.
