@@ -72,7 +72,7 @@ impl Connection {
         let path = Path { bdp_packets: WINDOW as u32, ..Path::new(BASE_RTT_PS, 400_000_000_000, PACKET_BYTES) };
         let mut balancer = AnyBalancer::new(&balancer, &path, &mut rng);
         balancer.on_control(&CcKind::Dctcp.into(), &path);
-        balancer.on_reachable(path.at(Time::ZERO), &[1, 2, 3, 4, 5, 6, 7, 8].map(Ev::new));
+        balancer.on_reachable(path.at(Time::ZERO), &[1, 2, 3, 4, 5, 6, 7, 8].map(|ev| [Ev::new(ev); 8]));
         let rtts_ps = std::array::from_fn(|_| BASE_RTT_PS + rng.next_u64() % (BASE_RTT_PS / 3));
         Self { balancer, path, rng, step: 0, next_psn: 0, in_flight: 0, sent: [None; SLOTS], rtts_ps }
     }

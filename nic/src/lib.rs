@@ -85,7 +85,7 @@ pub use spray_core::cc::{CcKind, ControlConfig};
 pub use spray_core::event::{Choice, ChoiceTap, Event, FreezeReason};
 pub use spray_core::flow::{FlowConfig, Limits, ReceiverStats, SenderStats};
 pub use spray_core::loss::RtoConfig;
-pub use spray_core::path::{BalancerConfig, BalancerKind, Ev, Path};
+pub use spray_core::path::{BalancerConfig, BalancerKind, Ev, Path, PathEvs};
 pub use spray_wire::{Kind, Ports, header_bytes};
 
 /// The example in the README, as a test.

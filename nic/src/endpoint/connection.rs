@@ -7,7 +7,7 @@ use bytes::Bytes;
 use spray_core::Time;
 use spray_core::flow::FlowConfig;
 use spray_core::host::{ReceiveHalf, SendHalf};
-use spray_core::path::Ev;
+use spray_core::path::PathEvs;
 use spray_wire::{Body, Terms};
 
 use super::{
@@ -109,8 +109,8 @@ pub(crate) struct Connection {
     pub(crate) answer: Bytes,
     /// What seals the frames and opens the peer's, where the two sides have keys and have exchanged them.
     pub(crate) seals: Option<Box<Seals>>,
-    /// The EVs of distinct paths that the sender gets once it exists; see [`Sender::on_reachable`].
-    pub(crate) reachable: Box<[Ev]>,
+    /// EVs of distinct paths that the sender gets once it exists; see [`Sender::on_reachable`].
+    pub(crate) reachable: Box<[PathEvs]>,
     /// When the peer was last heard.
     pub(crate) heard_at: Time,
     /// When to check next how long the peer has been silent.

@@ -52,7 +52,7 @@ use spray_core::Time;
 use spray_core::event::ChoiceTap;
 use spray_core::flow::{FlowConfig, ReceiverStats, SenderStats};
 use spray_core::host;
-use spray_core::path::{Balancer, Ev};
+use spray_core::path::{Balancer, PathEvs};
 use spray_wire::{self as wire, CloseReason, Kind};
 
 #[cfg(feature = "tokio")]
@@ -169,9 +169,8 @@ impl<D: Device> Endpoint<D> {
         self.machine.schedule(connection, Content::Source(source), self.polled_at)
     }
 
-    /// Tells a connection's balancer which entropy values lead to distinct paths to the peer, one for each, where somebody knows;
-    /// it replaces what was told before. See [`Balancer::on_reachable`].
-    pub fn on_reachable(&mut self, connection: ConnectionId, paths: &[Ev]) {
+    /// Tells a connection's balancer which entropy values lead over distinct paths to the peer, where somebody knows; it replaces what was told before. See [`Balancer::on_reachable`].
+    pub fn on_reachable(&mut self, connection: ConnectionId, paths: &[PathEvs]) {
         let now = self.machine.clock;
         let Some(index) = self.machine.table.find(connection) else { return };
         let Some(connection) = self.machine.table.slot(index) else { return };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use spray_core::path::PathEvs;
 use spray_pipeline::config::MAX_HOPS;
 use spray_pipeline::flow_hash::Key;
 use spray_pipeline::scheme::hashed;
@@ -34,28 +35,34 @@ impl<'a> Ancestors<'a> {
         self.routes.epoch_starts()
     }
 
-    /// One entropy value for every path from host `from` to host `to` by the routes in force at `at_ps`. Values are below `evs`. A
+    /// Entropy values for every path from host `from` to host `to` by the routes in force at `at_ps`. Values are below `evs`. A
     /// path that none of these values leads over is left out: all are where a switch does not hash. `addresses` are the hosts', see [`addresses`].
-    //= docs/specs/host-dr.md#HDR-10 one EV for each path
+    //= docs/specs/host-dr.md#HDR-10 EVs for each path
     //= docs/specs/host-dr.md#HDR-11 order of the list
-    pub fn paths(&self, at_ps: u64, from: usize, to: usize, addresses: u64, evs: u32) -> Vec<Ev> {
+    pub fn paths(&self, at_ps: u64, from: usize, to: usize, addresses: u64, evs: u32) -> Vec<PathEvs> {
         if !self.network.switching.hashes() {
             return Vec::new();
         }
         let start = self.network.leaf_of(from);
         let count = self.count(at_ps, start, to, MAX_PATHS);
+        let each = EVS_IN_ALL.div_ceil(count.max(1)).min(PathEvs::default().len());
         let tries = evs.min(spray_wire::MAX_EVS).min(TRIES_PER_PATH * count as u32);
-        let mut found: BTreeMap<Choices, Ev> = BTreeMap::new();
+        let mut found: BTreeMap<Choices, Vec<Ev>> = BTreeMap::new();
+        let mut missing = each * count;
         for ev in (0..tries).map(|index| Ev::new(index as u16)) {
             let flow = self.network.switching.hash.digest(&flow_key(addresses, ev.port(evs)));
             if let Some(choices) = self.walk(at_ps, start, to, flow) {
-                found.entry(choices).or_insert(ev);
+                let path = found.entry(choices).or_default();
+                if path.len() < each {
+                    path.push(ev);
+                    missing -= 1;
+                }
             }
-            if found.len() == count {
+            if missing == 0 {
                 break;
             }
         }
-        found.into_values().collect()
+        found.into_values().map(|path| std::array::from_fn(|at| path[at % path.len()])).collect()
     }
 
     /// The path from `switch` to host `to` of frames with digest `flow`. `None` if the path ends before the host, or has more
@@ -121,5 +128,7 @@ pub fn addresses(from: IpAddr, to: IpAddr) -> u64 {
 
 /// Core switches of a fat tree of 64-port switches: as many as host DR takes.
 const MAX_PATHS: usize = 1_024;
+/// Ways back that the values of few paths give.
+const EVS_IN_ALL: usize = 16;
 /// Random values find all of 1,024 paths after 7.5 tries per path on average. This leaves a wide margin.
 const TRIES_PER_PATH: u32 = 64;

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use spray_capture::Shared;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
-use spray_core::path::{Ev, Path};
+use spray_core::path::{Path, PathEvs};
 use spray_fabric::{EvWatch, WATCHED};
 use spray_nic::device::{Device, DeviceStats, XskDevice};
 use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
@@ -58,7 +58,7 @@ pub(super) struct Book {
     pub failed: Vec<(ConnectionId, ConnectionError, Time)>,
     pub log: Vec<LogEntry>,
     /// The paths that connections are to be told, and when; the next one last.
-    pub news: Vec<(u64, ConnectionId, Vec<Ev>)>,
+    pub news: Vec<(u64, ConnectionId, Vec<PathEvs>)>,
     /// Do not look at payload.
     pub discard: bool,
     /// Keep reports of retransmissions.
@@ -167,9 +167,15 @@ impl<'a> Setup<'a> {
         FlowConfig { path: Path { seed: self.spec.flows[first].path_seed, ..config.path }, ..config }
     }
 
-    /// One entropy value for each path that a flow has at `at_ps` of scenario time; none where its balancer does not want to know.
+    /// Entropy values for each path that a flow has at `at_ps` of scenario time; none where its balancer does not want to know.
     /// `known` is made by the first one that does.
-    pub fn paths(&self, flow: usize, config: &FlowConfig, at_ps: u64, known: &mut Option<Ancestors<'a>>) -> Vec<Ev> {
+    pub fn paths(
+        &self,
+        flow: usize,
+        config: &FlowConfig,
+        at_ps: u64,
+        known: &mut Option<Ancestors<'a>>,
+    ) -> Vec<PathEvs> {
         if !config.balancer.wants_reachability() {
             return Vec::new();
         }
@@ -188,7 +194,7 @@ impl<'a> Setup<'a> {
         flow: &FlowSpec,
         evs: u32,
         lead_in_ps: u64,
-    ) -> impl Iterator<Item = (u64, Vec<Ev>)> {
+    ) -> impl Iterator<Item = (u64, Vec<PathEvs>)> {
         let [from, to] = [flow.src, flow.dst].map(|host| self.address(&self.fabric.hosts[host]));
         let addresses = spray_fabric::addresses(from, to);
         let news = move |from_ps: u64| {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use spray_core::flow::FlowConfig;
-use spray_core::path::Ev;
+use spray_core::path::PathEvs;
 use spray_fabric::LinkChange;
 use spray_fabric::live::{HostNow, Ledger, LinkNow, Operator, Order, Snapshot};
 use spray_nic::endpoint::Senders;
@@ -34,7 +34,7 @@ struct Setting {
     first: usize,
     config: FlowConfig,
     /// One entropy value for each path, where its balancer wants to know them.
-    paths: Vec<Ev>,
+    paths: Vec<PathEvs>,
 }
 
 /// What a thread tells of its hosts, all of it at one time: bytes of one time and the time of another make no rate.

@@ -45,7 +45,7 @@ use crate::event::{Choice, Event, Publisher};
 use crate::feedback::Ev;
 use crate::loss::{Backoff, ReceiverConfig, RttEstimator};
 use crate::now::Path;
-use crate::path::{self, Admission, AnyBalancer, Balancer, Offers, Remembered, SendInfo};
+use crate::path::{self, Admission, AnyBalancer, Balancer, Offers, PathEvs, Remembered, SendInfo};
 use crate::rng::Rng;
 
 /// The sending half of one connection.
@@ -256,8 +256,8 @@ impl Sender {
         &self.recovery.rtt
     }
 
-    /// Tells the balancer one entropy value for each distinct path; see [`Balancer::on_reachable`].
-    pub fn on_reachable(&mut self, now: Time, paths: &[Ev]) {
+    /// Tells the balancer entropy values for each distinct path; see [`Balancer::on_reachable`].
+    pub fn on_reachable(&mut self, now: Time, paths: &[PathEvs]) {
         self.balancer.on_reachable(self.path.at(now), paths);
     }
 

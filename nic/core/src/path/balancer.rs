@@ -2,6 +2,7 @@
 
 use spray_wire::Section;
 
+use super::known_paths::PathEvs;
 use super::memory::Remembered;
 use crate::Time;
 use crate::cc::ControlConfig;
@@ -110,9 +111,9 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     /// Takes the answer to a probe. Called for answers to probes that went since [`Balancer::has_probed`] was last false.
     fn on_probe_ack(&mut self, _now: Now<'_>, _answer: &ProbeInfo, _publisher: &mut dyn Publisher) {}
 
-    /// Takes one EV for each path. Called by an engine that knows the paths, if the scheme
+    /// Takes EVs for each path. Called by an engine that knows the paths, if the scheme
     /// [wants them](super::BalancerConfig::wants_reachability), when the connection begins and whenever routing changes. May allocate.
-    fn on_reachable(&mut self, _now: Now<'_>, _paths: &[Ev]) {}
+    fn on_reachable(&mut self, _now: Now<'_>, _paths: &[PathEvs]) {}
 
     /// With [`Offers::packet_feedback`]: takes a packet that the next [`Balancer::on_ack`]'s ACK acknowledges, whichever packet
     /// triggered that. Called once for each packet.

@@ -5,7 +5,7 @@ use rand_core::RngCore;
 
 use super::known_paths::KnownPaths;
 use super::labels::Labels;
-use super::{Balancer, Ev, Scheme, SendInfo, draw_below};
+use super::{Balancer, Ev, PathEvs, Scheme, SendInfo, draw_below};
 use crate::now::{Now, Path};
 use crate::rng;
 use crate::rng::Rng;
@@ -86,7 +86,7 @@ impl Balancer for HostDr {
     //= docs/specs/host-dr.md#HDR-3 paths that can be reached
     //= docs/specs/host-dr.md#HDR-4 order of the turns
     //= docs/specs/host-dr.md#HDR-5 what is left out
-    fn on_reachable(&mut self, now: Now<'_>, paths: &[Ev]) {
+    fn on_reachable(&mut self, now: Now<'_>, paths: &[PathEvs]) {
         let order = self.drawn.then_some(self.seed);
         self.paths = KnownPaths::new(paths, now.path.evs, order);
         let count = if self.paths.is_empty() { self.labels.count() } else { self.paths.count() };
@@ -124,7 +124,8 @@ mod tests {
     }
 
     fn tell(balancer: &mut On<HostDr>, paths: &[u16]) {
-        balancer.scheme.on_reachable(balancer.path.at_ps(0), &paths.iter().copied().map(Ev::new).collect::<Vec<_>>());
+        let paths: Vec<_> = paths.iter().map(|ev| [Ev::new(*ev); 8]).collect();
+        balancer.scheme.on_reachable(balancer.path.at_ps(0), &paths);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The paths that an engine tells a scheme: one entropy value for each.
+//! The paths that an engine tells a scheme: entropy values for each.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -7,47 +7,57 @@ use super::{Ev, draw_below};
 use crate::rng;
 use crate::rng::Rng;
 
+/// Entropy values that lead over one path, of which the first are used in turn: acknowledgements of each may return over another path. They
+/// repeat where fewer are told.
+pub type PathEvs = [Ev; EACH];
+
 /// Paths that take turns; none where the engine told none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownPaths {
-    evs: Box<[Ev]>,
+    paths: Box<[PathEvs]>,
 }
 
 impl KnownPaths {
     /// Takes at most [`MAX_PATHS`] of the paths whose values are below `evs`, in an order drawn from `seed`, or as they are told.
-    pub(super) fn new(paths: &[Ev], evs: u16, seed: Option<u64>) -> Self {
-        let mut paths: Vec<Ev> = paths.iter().copied().filter(|ev| ev.index() < evs).take(MAX_PATHS).collect();
+    pub(super) fn new(paths: &[PathEvs], evs: u16, seed: Option<u64>) -> Self {
+        let known = |path: &&PathEvs| path.iter().all(|ev| ev.index() < evs);
+        let mut paths: Vec<PathEvs> = paths.iter().filter(known).take(MAX_PATHS).copied().collect();
         if let Some(seed) = seed {
             shuffle(&mut paths, &mut rng::stream(seed, ORDER));
         }
-        Self { evs: paths.into_boxed_slice() }
+        Self { paths: paths.into_boxed_slice() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.evs.is_empty()
+        self.paths.is_empty()
     }
 
     pub(super) fn count(&self) -> u16 {
-        self.evs.len() as u16
+        self.paths.len() as u16
     }
 
-    /// The path at `turn`, which moves on to the next; `None` without paths. A turn beyond the paths counts modulo their number.
+    /// A value of the path at `turn`, which moves on to the next; `None` without paths. Every round takes another value of each. Turns count modulo
+    /// all values of all paths.
     #[inline]
     pub(super) fn in_turn(&self, turn: &mut u16) -> Option<Ev> {
-        let at = usize::from(*turn);
-        let at = if at < self.evs.len() { at } else { at.checked_rem(self.evs.len())? };
-        *turn = if at + 1 < self.evs.len() { at as u16 + 1 } else { 0 };
-        self.evs.get(at).copied()
+        let (paths, at) = (self.paths.len() as u32, u32::from(*turn));
+        let all = paths * EACH as u32;
+        let at = if at < all { at } else { at.checked_rem(all)? };
+        *turn = if at + 1 < all { at as u16 + 1 } else { 0 };
+        let round = at.checked_div(paths)?;
+        self.paths.get((at - round * paths) as usize)?.get(round as usize).copied()
     }
 }
 
 /// Shuffles. Every order is equally likely.
-fn shuffle(paths: &mut [Ev], rng: &mut Rng) {
+fn shuffle(paths: &mut [PathEvs], rng: &mut Rng) {
     for last in (1..paths.len()).rev() {
         paths.swap(last, draw_below(last as u16 + 1, rng).into());
     }
 }
 
+/// Values of a path.
+const EACH: usize = 8;
 /// Core switches of a fat tree of 64-port switches: 65,536 hosts.
 const MAX_PATHS: usize = 1_024;
 /// Stream of the connection's seed.

@@ -37,6 +37,7 @@ pub use self::flowcell::{Flowcell, FlowcellConfig, FlowcellOrder};
 pub use self::flowcut::{Flowcut, FlowcutConfig, FlowcutRule};
 pub use self::flowlet::{Flowlet, FlowletClock, FlowletConfig};
 pub use self::host_dr::{HostDr, HostDrConfig, HostDrOrder};
+pub use self::known_paths::PathEvs;
 pub use self::least_recently_marked::{LeastRecentlyMarked, LeastRecentlyMarkedConfig};
 pub(crate) use self::memory::Memories;
 pub use self::memory::{MAX_GOOD, Remembered, Suspect};

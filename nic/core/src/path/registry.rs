@@ -3,7 +3,8 @@
 use alloc::boxed::Box;
 
 use super::{
-    Admission, Balancer, Ecmp, Flight, Offers, Ops, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo, Trailer,
+    Admission, Balancer, Ecmp, Flight, Offers, Ops, PathEvs, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo,
+    Trailer,
 };
 use crate::Time;
 use crate::cc::ControlConfig;
@@ -112,7 +113,7 @@ impl Balancer for AnyBalancer {
         fn poll_probe(&mut self, now: Now<'_>) -> Option<Ev>;
         fn has_probed(&self) -> bool;
         fn on_probe_ack(&mut self, now: Now<'_>, answer: &ProbeInfo, publisher: &mut dyn Publisher);
-        fn on_reachable(&mut self, now: Now<'_>, paths: &[Ev]);
+        fn on_reachable(&mut self, now: Now<'_>, paths: &[PathEvs]);
         #[inline]
         fn on_packet_acked(&mut self, now: Now<'_>, packet: &PacketInfo);
         #[inline]

@@ -14,8 +14,8 @@ pub use self::config::RepsPlusConfig;
 use self::settled::{MAX_BUFFER, Settled};
 use super::known_paths::KnownPaths;
 use super::{
-    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Offers, PacketInfo, ProbeInfo, Remembered, Scheme, Section,
-    SendInfo, Trailer,
+    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Offers, PacketInfo, PathEvs, ProbeInfo, Remembered, Scheme,
+    Section, SendInfo, Trailer,
 };
 use crate::Time;
 use crate::event::{Choice, Publisher};
@@ -223,7 +223,7 @@ impl Balancer for RepsPlus {
     }
 
     //= docs/specs/reps-plus.md#RPP-8 even exploring
-    fn on_reachable(&mut self, now: Now<'_>, paths: &[Ev]) {
+    fn on_reachable(&mut self, now: Now<'_>, paths: &[PathEvs]) {
         let paths = if self.settings.known_paths { paths } else { &[] };
         self.paths = KnownPaths::new(paths, now.path.evs, Some(self.state.phase.into()));
     }

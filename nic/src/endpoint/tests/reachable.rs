@@ -25,12 +25,12 @@ fn news_of_paths_reaches_the_balancer_before_and_after_the_handshake() {
         config.flow.balancer = BalancerKind::HostDr.into();
     });
     let connection = rig.connect(0, 1);
-    rig.endpoints[0].on_reachable(connection, &[7, 5, 6].map(Ev::new));
-    rig.endpoints[0].on_reachable(ConnectionId(0xffff), &[1].map(Ev::new));
+    rig.endpoints[0].on_reachable(connection, &[7, 5, 6].map(|ev| [Ev::new(ev); 8]));
+    rig.endpoints[0].on_reachable(ConnectionId(0xffff), &[[Ev::new(1); 8]]);
     rig.endpoints[0].send(connection, content(1, 50_000)).unwrap();
     assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 1));
     assert_eq!(next(&mut rig, connection), [5, 6, 7].map(Ev::new));
-    rig.endpoints[0].on_reachable(connection, &[9].map(Ev::new));
+    rig.endpoints[0].on_reachable(connection, &[[Ev::new(9); 8]]);
     assert_eq!(next(&mut rig, connection), [9].map(Ev::new));
     rig.endpoints[0].send(connection, content(2, 50_000)).unwrap();
     assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 2));

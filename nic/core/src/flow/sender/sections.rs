@@ -45,13 +45,15 @@ impl Sender {
     /// NACK echoes.
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     pub(super) fn on_missing(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
-        let sent_at = self.recovery.scoreboard.record(nack.psn).map(|record| record.sent_at);
         let known = self.offers.sections && nack.timestamp_echo <= self.stamp;
-        let before = sent_at.is_some_and(|sent_at| sent_at < nack.timestamp_echo);
-        if known && before && self.recovery.scoreboard.is_outstanding(nack.psn) {
-            self.lose(now, nack.psn, LossCause::Missing, publisher);
-        } else {
-            self.stats.stale_nacks += 1;
+        let record = self.recovery.scoreboard.record(nack.psn);
+        match record.filter(|record| known && record.is_outstanding() && record.sent_at < nack.timestamp_echo) {
+            Some(record) => {
+                let same_path = nack.port.ev(self.path.evs.into()) == Some(record.ev);
+                let cause = if same_path { LossCause::Missing } else { LossCause::SackGap };
+                self.lose(now, nack.psn, cause, publisher);
+            }
+            None => self.stats.stale_nacks += 1,
         }
     }
 }

@@ -147,8 +147,9 @@ impl Pair {
     /// As if routing had named up to 20 paths.
     pub fn name_paths(&mut self) {
         let count = self.rng.next_u32() % 20;
-        let paths: Vec<Ev> =
-            (0..count).map(|_| Ev::new((self.rng.next_u32() % u32::from(self.config.path.evs)) as u16)).collect();
+        let evs = u32::from(self.config.path.evs);
+        let mut draw = |_| Ev::new((self.rng.next_u32() % evs) as u16);
+        let paths: Vec<_> = (0..count).map(|_| core::array::from_fn(&mut draw)).collect();
         self.sender.on_reachable(Time::ZERO, &paths);
     }
 

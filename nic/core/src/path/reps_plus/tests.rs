@@ -265,7 +265,7 @@ fn what_an_ack_without_a_report_settles_is_no_candidate() {
 fn exploring_takes_the_paths_that_it_is_told_in_turn() {
     let mut rig = Rig::new(|_| ());
     let told = [700, 20, 3, 41, EVS];
-    rig.plus.on_reachable(rig.path.at_ps(0), &told.map(Ev::new));
+    rig.plus.on_reachable(rig.path.at_ps(0), &told.map(|ev| [Ev::new(ev); 8]));
     let turns: Vec<u16> = (0..8).map(|_| rig.send()).collect();
     assert_eq!(turns[..4], turns[4..], "each in its turn");
     let mut turn = turns[..4].to_vec();
@@ -275,7 +275,7 @@ fn exploring_takes_the_paths_that_it_is_told_in_turn() {
     rig.lose(RTT_PS, 700);
     assert!((0..8).any(|_| !told.contains(&rig.send())));
     let mut rig = Rig::new(|config| config.known_paths = false);
-    rig.plus.on_reachable(rig.path.at_ps(0), &told.map(Ev::new));
+    rig.plus.on_reachable(rig.path.at_ps(0), &told.map(|ev| [Ev::new(ev); 8]));
     assert!((0..8).any(|_| !told.contains(&rig.send())));
 }
 

@@ -128,7 +128,7 @@ impl History {
                 self.balancer.on_probe_ack(self.path.at(self.now), &answer, &mut ());
             }
             Step::Reachable(paths) => {
-                let paths: Vec<Ev> = paths.iter().map(|ev| self.within(*ev)).collect();
+                let paths: Vec<_> = paths.iter().map(|ev| [self.within(*ev); 8]).collect();
                 self.balancer.on_reachable(self.path.at(self.now), &paths);
             }
         }

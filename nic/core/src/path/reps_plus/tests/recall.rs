@@ -92,7 +92,7 @@ fn few_values_go_without_the_suspect() {
         first.lose(RTT_PS, 900);
         let mut second = Rig::new(|_| {});
         if paths > 0 {
-            let paths: Vec<Ev> = (0..paths).map(Ev::new).collect();
+            let paths: Vec<_> = (0..paths).map(|ev| [Ev::new(ev); 8]).collect();
             second.plus.on_reachable(second.path.at_ps(0), &paths);
         }
         second.plus.recall(second.path.at_ps(RTT_PS), &first.ends().unwrap());
