@@ -46,7 +46,7 @@ fn frames(result: &RunResult, from: &str, to: &str) -> Vec<u64> {
 fn packets_take_all_spines_in_turn() {
     //= docs/specs/host-dr.md#HDR-1 turning switches in turn
     //= docs/specs/host-dr.md#HDR-9 what a path is
-    //= docs/specs/host-dr.md#HDR-10 one EV for each path
+    //= docs/specs/host-dr.md#HDR-10 EVs for each path
     for seed in 1..=5 {
         let result = run(&scenario(leaf_spine(), 0, 4), seed);
         assert_eq!(frames(&result, "leaf0", "spine"), [PACKETS / 8; 8], "seed {seed}");
@@ -90,7 +90,7 @@ fn a_path_that_routing_has_lost_is_left() {
 
 #[test]
 fn with_few_values_some_paths_have_none_and_all_packets_arrive() {
-    //= docs/specs/host-dr.md#HDR-10 one EV for each path
+    //= docs/specs/host-dr.md#HDR-10 EVs for each path
     for evs in [1, 2, 9] {
         let mut scenario = scenario(leaf_spine(), 0, 4);
         scenario.transport.evs = evs;

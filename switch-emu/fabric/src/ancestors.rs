@@ -129,6 +129,6 @@ pub fn addresses(from: IpAddr, to: IpAddr) -> u64 {
 /// Core switches of a fat tree of 64-port switches: as many as host DR takes.
 const MAX_PATHS: usize = 1_024;
 /// Ways back that the values of few paths give.
-const EVS_IN_ALL: usize = 16;
+const EVS_IN_ALL: usize = 32;
 /// Random values find all of 1,024 paths after 7.5 tries per path on average. This leaves a wide margin.
 const TRIES_PER_PATH: u32 = 64;

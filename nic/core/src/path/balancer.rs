@@ -222,6 +222,8 @@ pub struct Transmission {
 pub struct Flight {
     /// The earliest transmission that is neither acknowledged nor lost.
     pub oldest: Option<Transmission>,
+    /// The largest packet number that was sent; 0 before the first.
+    pub newest_psn: u64,
     /// The smoothed round-trip time, in picoseconds; 0 before the first.
     pub rtt_ps: u64,
     /// Wire bytes that the congestion control lets be in flight.

@@ -164,7 +164,7 @@ impl Balancer for RepsPlus {
         if state.keeps_to_buffer() || (state.is_frozen() && state.filled > 0 && is_found_late(now.path, packet)) {
             //= docs/specs/reps-plus.md#RPP-19 exploring by probes
             state.scouts = state.scouts.max(1);
-            return state.walk(self.settings.depth);
+            return state.walk();
         }
         self.explore(now.path.evs, rng)
     }
@@ -218,8 +218,9 @@ impl Balancer for RepsPlus {
         }
         // Its own path may have failed.
         let other = if now.since(oldest.sent_at) < 2 * overdue_ps { None } else { state.latest() };
-        let ev = other.unwrap_or(oldest.ev);
-        Some(Trailer { psn: oldest.psn, ev, section: Section::new(0, 0), ack_now: true })
+        let behind = if other.is_some() { flight.newest_psn.saturating_sub(oldest.psn).min(MORE_ASKED) } else { 0 };
+        let (psn, section) = (oldest.psn.saturating_add(behind), Section::new(0, behind as u16));
+        Some(Trailer { psn, ev: other.unwrap_or(oldest.ev), section, ack_now: true })
     }
 
     //= docs/specs/reps-plus.md#RPP-8 even exploring
@@ -387,6 +388,8 @@ const fn overdue_ps(path: &Path) -> u64 {
     path.base_rtt_ps + path.base_rtt_ps / 4
 }
 
+/// Packets that are asked for besides the oldest: as many NACKs as one frame leads to.
+const MORE_ASKED: u64 = 63;
 /// Probes of a suspect that must stay unanswered.
 const PROBES: u8 = 3;
 /// In place of their number: they stayed unanswered.

@@ -18,8 +18,13 @@ impl Sender {
         }
         let oldest = self.recovery.scoreboard.oldest();
         let oldest = oldest.map(|(psn, record)| Transmission { psn, ev: record.ev, sent_at: record.sent_at });
-        let (rtt_ps, window_bytes) = (self.rtt().smoothed_ps(), self.cc.window_bytes(&self.path));
-        let trailer = self.balancer.poll_trailer(self.path.at(now), &Flight { oldest, rtt_ps, window_bytes })?;
+        let flight = Flight {
+            oldest,
+            newest_psn: self.next_psn().saturating_sub(1),
+            rtt_ps: self.rtt().smoothed_ps(),
+            window_bytes: self.cc.window_bytes(&self.path),
+        };
+        let trailer = self.balancer.poll_trailer(self.path.at(now), &flight)?;
         Some(self.follow(now, &trailer))
     }
 
@@ -47,12 +52,18 @@ impl Sender {
     pub(super) fn on_missing(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
         let known = self.offers.sections && nack.timestamp_echo <= self.stamp;
         let record = self.recovery.scoreboard.record(nack.psn);
-        match record.filter(|record| known && record.is_outstanding() && record.sent_at < nack.timestamp_echo) {
-            Some(record) => {
-                let same_path = nack.port.ev(self.path.evs.into()) == Some(record.ev);
-                let cause = if same_path { LossCause::Missing } else { LossCause::SackGap };
-                self.lose(now, nack.psn, cause, publisher);
+        let cause = record.filter(|record| known && record.is_outstanding()).and_then(|record| {
+            let is_followed = nack.port.ev(self.path.evs.into()) == Some(record.ev);
+            let rtt_ps = self.rtt().smoothed_ps();
+            let overdue_at = record.sent_at.after(rtt_ps.saturating_add(rtt_ps / 4));
+            match nack.timestamp_echo {
+                echo if is_followed && record.sent_at < echo => Some(LossCause::Missing),
+                echo if !is_followed && overdue_at < echo => Some(LossCause::SackGap),
+                _ => None,
             }
+        });
+        match cause {
+            Some(cause) => self.lose(now, nack.psn, cause, publisher),
             None => self.stats.stale_nacks += 1,
         }
     }

@@ -88,13 +88,16 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     let mut sender = Sender::new(&config, 64, u64::MAX, &mut rng);
     sender.send_message(1, 10_000).unwrap();
     let mut data = Vec::new();
-    while let Some(Transmit::Data { data: sent, .. }) = sender.poll_transmit(FIRST, &mut rng, &mut ()) {
+    let mut evs = Vec::new();
+    while let Some(Transmit::Data { data: sent, ev }) = sender.poll_transmit(FIRST, &mut rng, &mut ()) {
         data.push(sent);
+        evs.push(ev);
     }
     let stamps: Vec<Time> = data.iter().map(|data| data.timestamp).collect();
     assert!(stamps.is_sorted_by(|a, b| a < b) && stamps[0] == FIRST, "each later than the one before: {stamps:?}");
     let first = |psn| stamps[data.iter().position(|data| data.psn == psn && !data.trailer).unwrap()];
-    let nack = |psn, timestamp_echo| Nack { psn, timestamp_echo, missing: true, ..Nack::default() };
+    let port = evs[data.iter().position(|data| data.psn == 1).unwrap()].port(config.path.evs.into());
+    let nack = |psn, timestamp_echo| Nack { psn, timestamp_echo, port, missing: true, ..Nack::default() };
     for stale in
         [nack(1, first(1)), nack(1, Time::ZERO), nack(1, Time::NEVER), nack(1 << 60, first(5)), nack(10, first(5))]
     {
@@ -113,6 +116,14 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     assert!(trailer.trailer && trailer.psn == 1 && trailer.payload_bytes == 0);
     sender.on_nack(at(2 * US), &nack(1, trailer.timestamp), &mut ());
     assert_eq!(sender.stats().missing, 2);
+    // A frame with another EV has overtaken it.
+    let mut behind = None;
+    while let Some(Transmit::Data { data, .. }) = sender.poll_transmit(at(2 * US), &mut rng, &mut ()) {
+        behind = Some(data.timestamp);
+    }
+    let overtaken = Nack { port: EvPort::default(), ..nack(1, behind.unwrap()) };
+    sender.on_nack(at(3 * US), &overtaken, &mut ());
+    assert_eq!((sender.stats().missing, sender.stats().sack_gaps), (2, 1));
     // A sender that keeps no sections takes no such news.
     let mut sender = Sender::new(&super::config(), 64, u64::MAX, &mut rng);
     sender.send_message(1, 10_000).unwrap();

@@ -23,10 +23,10 @@ impl RecycledEvs {
         self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
-    /// Uses the next value of the buffer, none of which is valid.
-    pub(super) fn walk(&mut self, depth: u8) -> Ev {
-        let at = if self.head < self.filled { self.head } else { 0 };
-        self.head = if at + 1 < depth { at + 1 } else { 0 };
+    /// Uses the value that was cached last of those that were not since, none of which is valid. The next one that is cached takes its place.
+    pub(super) fn walk(&mut self) -> Ev {
+        let at = self.head.checked_sub(1).unwrap_or(self.filled.saturating_sub(1));
+        self.head = at;
         self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
