@@ -158,13 +158,13 @@ impl Balancer for RepsPlus {
             state.explore -= 1;
             return self.explore(now.path.evs, rng);
         }
-        if state.valid > 0 {
-            return state.oldest(self.settings.depth);
-        }
         if state.keeps_to_buffer() || (state.is_frozen() && state.filled > 0 && is_found_late(now.path, packet)) {
             //= docs/specs/reps-plus.md#RPP-19 exploring by probes
-            state.scouts = state.scouts.max(1);
-            return state.walk();
+            state.scouts = state.scouts.max(u8::from(state.valid == 0));
+            return state.newest();
+        }
+        if state.valid > 0 {
+            return state.oldest(self.settings.depth);
         }
         self.explore(now.path.evs, rng)
     }

@@ -23,11 +23,13 @@ impl RecycledEvs {
         self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
-    /// Uses the value that was cached last of those that were not since, none of which is valid. The next one that is cached takes its place.
-    pub(super) fn walk(&mut self) -> Ev {
-        let at = self.head.checked_sub(1).unwrap_or(self.filled.saturating_sub(1));
-        self.head = at;
-        self.cached.get(usize::from(at)).copied().unwrap_or_default()
+    /// Uses the value that was cached last, then, while none is, the one before it, and so on around. The next one that is cached takes the place of the last one that
+    /// was used.
+    pub(super) fn newest(&mut self) -> Ev {
+        let newest = self.latest().unwrap_or_default();
+        self.head = self.head.checked_sub(1).unwrap_or(self.filled.saturating_sub(1));
+        self.valid = self.valid.saturating_sub(1);
+        newest
     }
 
     /// Whether the buffer holds a value, used or not.
@@ -35,7 +37,7 @@ impl RecycledEvs {
         self.cached.iter().take(self.filled.into()).any(|cached| *cached == ev)
     }
 
-    /// The value that was cached or walked over last.
+    /// The value that was cached last of those that [`newest`](Self::newest) has not used since.
     pub(super) fn latest(&self) -> Option<Ev> {
         let last = self.head.checked_sub(1).unwrap_or(self.filled.checked_sub(1)?);
         self.cached.get(usize::from(last)).copied()

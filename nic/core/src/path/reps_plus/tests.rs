@@ -312,10 +312,13 @@ fn it_asks_for_the_oldest_packet_when_its_ack_is_overdue() {
     assert_eq!(ask(&mut rig, due_ps - 1, Some((4, 0)), 4 * RTT_PS, wide), None);
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(due_ps)));
     assert_eq!(ask(&mut rig, due_ps, Some((4, 0)), 4 * RTT_PS, wide - 1), None, "the network has no room");
-    let again = |rig: &mut Rig, now_ps| ask(rig, now_ps, Some((4, 0)), 4 * RTT_PS, wide).unwrap().ev;
-    assert_eq!(again(&mut rig, 2 * due_ps), Ev::new(5), "no other is known");
+    let again = |rig: &mut Rig, now_ps| {
+        let trailer = ask(rig, now_ps, Some((4, 0)), 4 * RTT_PS, wide).unwrap();
+        (trailer.ev.index(), trailer.psn, trailer.section.get().unwrap().1)
+    };
+    assert_eq!(again(&mut rig, 2 * due_ps), (5, 4, 0), "no other is known");
     rig.ack(0, &[7, 8], false, 0);
-    assert_eq!(again(&mut rig, 3 * due_ps), Ev::new(8), "its own path may have failed");
+    assert_eq!(again(&mut rig, 3 * due_ps), (8, 9, 5), "its own path may have failed, with all that it carried");
     assert_eq!(ask(&mut rig, 4 * due_ps, Some((5, 3 * due_ps)), 4 * RTT_PS, wide).unwrap().ev, Ev::new(5));
     let late = Rig::new(|config| config.early_losses = false).plus;
     assert!(!late.offers().sections && !late.offers().gap_rule);

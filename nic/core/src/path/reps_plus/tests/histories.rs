@@ -127,15 +127,16 @@ impl Twin {
     fn next_ev(&mut self, found_late: bool) -> u16 {
         if self.explore > 0 {
             self.explore -= 1;
-        } else if let Some(ev) = self.valid.pop_front() {
-            return ev;
         } else if (self.losses >= 128 || self.suspect.is_some() && (found_late || !self.frozen))
             && !self.slots.is_empty()
         {
-            let at = if self.head < self.slots.len() { self.head } else { 0 };
-            self.head = (at + 1) % self.depth;
-            self.scouts = self.scouts.max(1);
-            return self.slots[at];
+            self.head = if self.head == 0 { self.slots.len() } else { self.head } - 1;
+            if self.valid.pop_back().is_none() {
+                self.scouts = self.scouts.max(1);
+            }
+            return self.slots[self.head];
+        } else if let Some(ev) = self.valid.pop_front() {
+            return ev;
         }
         self.explored()
     }
