@@ -158,13 +158,15 @@ impl Balancer for RepsPlus {
             state.explore -= 1;
             return self.explore(now.path.evs, rng);
         }
-        if state.keeps_to_buffer() || (state.is_frozen() && state.filled > 0 && is_found_late(now.path, packet)) {
+        let keeps =
+            state.keeps_to_buffer() || (state.is_frozen() && state.filled > 0 && is_found_late(now.path, packet));
+        if state.valid > 0 && !(keeps && packet.retransmit) {
+            return state.oldest(self.settings.depth);
+        }
+        if keeps {
             //= docs/specs/reps-plus.md#RPP-19 exploring by probes
             state.scouts = state.scouts.max(u8::from(state.valid == 0));
             return state.newest();
-        }
-        if state.valid > 0 {
-            return state.oldest(self.settings.depth);
         }
         self.explore(now.path.evs, rng)
     }

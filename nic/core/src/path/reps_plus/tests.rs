@@ -49,6 +49,8 @@ struct Rig {
     unsent_bytes: u64,
     /// What is in flight then.
     in_flight_bytes: u64,
+    /// Whether it goes again.
+    retransmit: bool,
     rng: Rng,
     log: Vec<(Time, Event)>,
 }
@@ -58,7 +60,7 @@ impl Rig {
         let mut rng = rng::stream(1, 2);
         let config = config(change);
         let (path, plus) = (config.path(), make(&config, &mut rng));
-        Self { path, plus, unsent_bytes: 1 << 30, in_flight_bytes: 1 << 30, rng, log: Vec::new() }
+        Self { path, plus, unsent_bytes: 1 << 30, in_flight_bytes: 1 << 30, retransmit: false, rng, log: Vec::new() }
     }
 
     /// An ACK of the packets with these values, the last of which triggered it.
@@ -106,8 +108,8 @@ impl Rig {
     }
 
     fn send(&mut self) -> u16 {
-        let Self { unsent_bytes, in_flight_bytes, .. } = *self;
-        let packet = SendInfo { unsent_bytes, in_flight_bytes, ..SendInfo::default() };
+        let Self { unsent_bytes, in_flight_bytes, retransmit, .. } = *self;
+        let packet = SendInfo { unsent_bytes, in_flight_bytes, retransmit, ..SendInfo::default() };
         self.plus.next_ev(self.path.at_ps(0), &packet, &mut self.rng).index()
     }
 

@@ -124,11 +124,12 @@ impl Twin {
         }
     }
 
-    fn next_ev(&mut self, found_late: bool) -> u16 {
+    fn next_ev(&mut self, found_late: bool, again: bool) -> u16 {
         if self.explore > 0 {
             self.explore -= 1;
         } else if (self.losses >= 128 || self.suspect.is_some() && (found_late || !self.frozen))
             && !self.slots.is_empty()
+            && (again || self.valid.is_empty())
         {
             self.head = if self.head == 0 { self.slots.len() } else { self.head } - 1;
             if self.valid.pop_back().is_none() {
@@ -153,7 +154,7 @@ const UNIT_PS: u64 = RTT_PS / 8;
 #[derive(Clone, Debug)]
 enum Step {
     /// So many packets, whether they are the last ones, and whether few are in flight.
-    Send(u8, bool, bool),
+    Send(u8, bool, bool, bool),
     Ack {
         settled: Vec<(u16, bool)>,
         echoes: Vec<(u16, bool)>,
@@ -193,7 +194,8 @@ fn step() -> impl Strategy<Value = Step> {
         prop_oneof![4 => 0u64..20, 1 => 30u64..34],
     );
     prop_oneof![
-        6 => (1u8..30, any::<bool>(), prop::bool::weighted(0.2)).prop_map(|(count, last, few)| Step::Send(count, last, few)),
+        6 => (1u8..30, any::<bool>(), prop::bool::weighted(0.2), prop::bool::weighted(0.3))
+            .prop_map(|(count, last, few, again)| Step::Send(count, last, few, again)),
         6 => ack.prop_map(|(settled, echoes, marked, marks, packets, age)| Step::Ack { settled, echoes, marked, marks, packets, age }),
         3 => (0..8u16, prop::option::weighted(0.2, any::<bool>()), 0u64..40).prop_map(|(ev, silence, max_rtt)| Step::Loss { ev, silence, max_rtt }),
         4 => Just(Step::Probe),
@@ -214,10 +216,11 @@ proptest! {
         for step in steps {
             let now = at(units * UNIT_PS);
             match step {
-                Step::Send(count, last, few) => for _ in 0..count {
+                Step::Send(count, last, few, again) => for _ in 0..count {
                     rig.unsent_bytes = if last { 0 } else { 1 << 30 };
                     rig.in_flight_bytes = if few { 0 } else { 1 << 30 };
-                    prop_assert_eq!(rig.send(), twin.next_ev(last || few));
+                    rig.retransmit = again;
+                    prop_assert_eq!(rig.send(), twin.next_ev(last || few, again));
                 },
                 Step::Ack { settled, echoes, marked, marks, packets, age } => {
                     let ack = info(settled.last().unwrap().0, marked, packets, (marks + u16::from(marked)).min(packets));
