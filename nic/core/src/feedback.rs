@@ -4,6 +4,10 @@ use crate::Time;
 
 pub use spray_wire::Ev;
 
+/// Entropy values that lead over one path, used in turn: acknowledgements of each may return over another path. They repeat where fewer are
+/// known.
+pub type PathEvs = [Ev; 8];
+
 /// One acknowledgement, as path choice and congestion control see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckInfo {

@@ -2,12 +2,11 @@
 
 use spray_wire::Section;
 
-use super::known_paths::PathEvs;
 use super::memory::Remembered;
 use crate::Time;
 use crate::cc::ControlConfig;
 use crate::event::{Choice, Publisher};
-use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo, ProbeInfo};
+use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo, PathEvs, ProbeInfo};
 use crate::now::{Now, Path};
 use crate::rng::Rng;
 

@@ -3,13 +3,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{Ev, draw_below};
+use super::{Ev, PathEvs, draw_below};
 use crate::rng;
 use crate::rng::Rng;
-
-/// Entropy values that lead over one path, of which the first are used in turn: acknowledgements of each may return over another path. They
-/// repeat where fewer are told.
-pub type PathEvs = [Ev; EACH];
 
 /// Paths that take turns; none where the engine told none.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +37,7 @@ impl KnownPaths {
     #[inline]
     pub(super) fn in_turn(&self, turn: &mut u16) -> Option<Ev> {
         let (paths, at) = (self.paths.len() as u32, u32::from(*turn));
-        let all = paths * EACH as u32;
+        let all = self.paths.as_flattened().len() as u32;
         let at = if at < all { at } else { at.checked_rem(all)? };
         *turn = if at + 1 < all { at as u16 + 1 } else { 0 };
         let round = at.checked_div(paths)?;
@@ -56,8 +52,6 @@ fn shuffle(paths: &mut [PathEvs], rng: &mut Rng) {
     }
 }
 
-/// Values of a path.
-const EACH: usize = 8;
 /// Core switches of a fat tree of 64-port switches: 65,536 hosts.
 const MAX_PATHS: usize = 1_024;
 /// Stream of the connection's seed.

@@ -37,7 +37,6 @@ pub use self::flowcell::{Flowcell, FlowcellConfig, FlowcellOrder};
 pub use self::flowcut::{Flowcut, FlowcutConfig, FlowcutRule};
 pub use self::flowlet::{Flowlet, FlowletClock, FlowletConfig};
 pub use self::host_dr::{HostDr, HostDrConfig, HostDrOrder};
-pub use self::known_paths::PathEvs;
 pub use self::least_recently_marked::{LeastRecentlyMarked, LeastRecentlyMarkedConfig};
 pub(crate) use self::memory::Memories;
 pub use self::memory::{MAX_GOOD, Remembered, Suspect};
@@ -52,7 +51,7 @@ pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, Re
 pub use self::reps_plus::{RepsPlus, RepsPlusConfig};
 pub(crate) use self::round_robin::RoundRobin;
 pub use self::subflow::{Subflow, SubflowConfig};
-pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo, ProbeInfo};
+pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo, PathEvs, ProbeInfo};
 pub use crate::kinds::{Own, UnknownName};
 pub use crate::now::{Now, Path};
 use crate::rng::Rng;
