@@ -10,7 +10,9 @@ use crate::rng::Rng;
 /// Paths that take turns; none where the engine told none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownPaths {
-    paths: Box<[PathEvs]>,
+    /// A value of every path, then another one of each, and so on.
+    evs: Box<[Ev]>,
+    paths: u16,
 }
 
 impl KnownPaths {
@@ -21,27 +23,27 @@ impl KnownPaths {
         if let Some(seed) = seed {
             shuffle(&mut paths, &mut rng::stream(seed, ORDER));
         }
-        Self { paths: paths.into_boxed_slice() }
+        // Many paths have a value each, and then one round is enough.
+        let rounds = if paths.iter().all(|path| *path == [path[0]; 8]) { 1 } else { PathEvs::default().len() };
+        let evs = (0..rounds).flat_map(|round| paths.iter().filter_map(move |path| path.get(round).copied())).collect();
+        Self { evs, paths: paths.len() as u16 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.paths.is_empty()
+        self.evs.is_empty()
     }
 
     pub(super) fn count(&self) -> u16 {
-        self.paths.len() as u16
+        self.paths
     }
 
-    /// A value of the path at `turn`, which moves on to the next; `None` without paths. Every round takes another value of each. Turns count modulo
-    /// all values of all paths.
+    /// A value of the path at `turn`, which moves on to the next; `None` without paths. A turn beyond the values counts modulo their number.
     #[inline]
     pub(super) fn in_turn(&self, turn: &mut u16) -> Option<Ev> {
-        let (paths, at) = (self.paths.len() as u32, u32::from(*turn));
-        let all = self.paths.as_flattened().len() as u32;
-        let at = if at < all { at } else { at.checked_rem(all)? };
-        *turn = if at + 1 < all { at as u16 + 1 } else { 0 };
-        let round = at.checked_div(paths)?;
-        self.paths.get((at - round * paths) as usize)?.get(round as usize).copied()
+        let at = usize::from(*turn);
+        let at = if at < self.evs.len() { at } else { at.checked_rem(self.evs.len())? };
+        *turn = if at + 1 < self.evs.len() { at as u16 + 1 } else { 0 };
+        self.evs.get(at).copied()
     }
 }
 
