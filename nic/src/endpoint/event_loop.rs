@@ -11,7 +11,7 @@ use crate::device::{Device, Received};
 const BATCHES_PER_POLL: u32 = 64;
 /// Data frames that one poll may send beyond what is acknowledged: acknowledgements are handled in between.
 const FRAMES_PER_POLL: u64 = 64;
-/// Acknowledgements after which what they make room for is sent.
+/// Acknowledgements between two times of sending.
 const ACKS_AT_ONCE: u64 = 4;
 
 impl<D: Device> Endpoint<D> {

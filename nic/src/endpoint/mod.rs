@@ -169,7 +169,8 @@ impl<D: Device> Endpoint<D> {
         self.machine.schedule(connection, Content::Source(source), self.polled_at)
     }
 
-    /// Tells a connection's balancer which entropy values lead over distinct paths to the peer, where somebody knows; it replaces what was told before. See [`Balancer::on_reachable`].
+    /// Tells a connection's balancer which entropy values lead over distinct paths to the peer, where somebody knows; it replaces what
+    /// was told before. See [`Balancer::on_reachable`].
     pub fn on_reachable(&mut self, connection: ConnectionId, paths: &[PathEvs]) {
         let now = self.machine.clock;
         let Some(index) = self.machine.table.find(connection) else { return };

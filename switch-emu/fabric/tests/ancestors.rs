@@ -70,7 +70,7 @@ fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: u
             let paths = ancestors.paths(at_ps, from, to, addresses(from_ip, to_ip), EVS);
             assert_eq!(paths.len(), count);
             let all: HashSet<_> = paths.as_flattened().iter().collect();
-            assert!(all.len() >= 16.min(8 * count), "ways back: {all:?}");
+            assert!(all.len() >= 32.min(8 * count), "ways back: {all:?}");
             let leaf = network.leaf_of(from);
             let taken_by = |ev| ports(&fabric, leaf, from_ip, to_ip, ev, at_ps + 1);
             assert!(paths.iter().all(|path| path.iter().all(|ev| taken_by(*ev) == taken_by(path[0]))));

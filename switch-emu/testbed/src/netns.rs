@@ -109,8 +109,8 @@ impl Drop for Home {
     }
 }
 
-/// Makes the folder a shared mount, as `ip netns add` does. That mounts the folder on itself unless it is one, which would hide the
-/// namespaces that are in it and keep them from being removed.
+/// Makes the folder a shared mount. Otherwise `ip netns add` does so later, by mounting the folder on itself. That would hide the namespaces in
+/// it, and they could not be removed.
 fn share_folder() -> io::Result<()> {
     let share = || mount(None::<&str>, FOLDER, None::<&str>, MsFlags::MS_SHARED | MsFlags::MS_REC, None::<&str>);
     match share() {

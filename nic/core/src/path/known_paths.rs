@@ -23,8 +23,9 @@ impl KnownPaths {
         if let Some(seed) = seed {
             shuffle(&mut paths, &mut rng::stream(seed, ORDER));
         }
-        // Many paths have a value each, and then one round is enough.
-        let rounds = if paths.iter().all(|path| *path == [path[0]; 8]) { 1 } else { PathEvs::default().len() };
+        // Where paths are many, each has one value.
+        let rounds =
+            if paths.iter().all(|path| path.iter().all(|ev| *ev == path[0])) { 1 } else { PathEvs::default().len() };
         let evs = (0..rounds).flat_map(|round| paths.iter().filter_map(move |path| path.get(round).copied())).collect();
         Self { evs, paths: paths.len() as u16 }
     }

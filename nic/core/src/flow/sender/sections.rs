@@ -47,7 +47,7 @@ impl Sender {
     }
 
     /// Takes a NACK for a missing packet. The packet is lost if its last transmission came before the frame that the
-    /// NACK echoes.
+    /// NACK echoes, or, with another entropy value, long before it.
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     pub(super) fn on_missing(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
         let known = self.offers.sections && nack.timestamp_echo <= self.stamp;

@@ -23,8 +23,8 @@ impl RecycledEvs {
         self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
-    /// Uses the value that was cached last, then, while none is, the one before it, and so on around. The next one that is cached takes the place of the last one that
-    /// was used.
+    /// Uses the value that was cached last. The next call uses the one before it, and so on around the buffer. The next value that is
+    /// cached replaces the one used last.
     pub(super) fn newest(&mut self) -> Ev {
         let newest = self.latest().unwrap_or_default();
         self.head = self.head.checked_sub(1).unwrap_or(self.filled.saturating_sub(1));
