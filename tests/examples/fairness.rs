@@ -1,4 +1,5 @@
-//! `spray send` beside the kernel's TCP, and beside itself, over plain Linux routers: `cargo xtask real-network` runs it and keeps what it prints.
+//! `spray send` beside the kernel's TCP, beside itself, and beside single datagrams, over plain Linux routers: `cargo xtask real-network` runs it and keeps
+//! what it prints.
 //!
 //! Arguments: the `spray` command, bytes of a transfer, rounds, queues of routers and kinds of TCP, both separated by commas; `all` for all.
 
@@ -7,16 +8,19 @@ use std::time::Duration;
 
 use spray_testbed::{RouterQueue, Routers, RunError};
 use spray_tests::content::Content;
-use spray_tests::real_network::{Guest, Rivals, Shares, beside, jain, two_of_ours};
+use spray_tests::real_network::{Contender, Guest, Rivals, Shares, beside, jain, latency, two_of_ours};
 
 const USAGE: &str = "expected SPRAY BYTES ROUNDS QUEUE,... TCP,...";
+/// Bytes of a transfer that goes on for some seconds.
+const LONG: usize = 128_000_000;
 /// Connections of TCP over each spine.
 const EACH: usize = 2;
-const QUEUES: [(&str, RouterQueue); 4] = [
+const QUEUES: [(&str, RouterQueue); 5] = [
     ("marked", RouterQueue::MARKED),
     ("50 kB", RouterQueue::unmarked(50_000)),
     ("100 kB", RouterQueue::unmarked(100_000)),
     ("1 MB", RouterQueue::unmarked(1_000_000)),
+    ("250 kB, RED", RouterQueue { red_bytes: Some(60_000), ..RouterQueue::unmarked(250_000) }),
 ];
 const RIVALS: [(&str, Rivals<'_>); 3] = [
     ("CUBIC", Rivals { each: EACH, control: "cubic", ecn: false }),
@@ -50,13 +54,45 @@ fn main() {
     let queues: Vec<_> = QUEUES.into_iter().filter(|(name, _)| wanted(queues, *name)).collect();
     drop(routers);
     among_ours(Path::new(spray), rounds, &queues).unwrap_or_else(|error| panic!("{error}"));
+    beside_datagrams(Path::new(spray), rounds, &queues).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// How long single datagrams take beside each contender, over each kind of queue.
+fn beside_datagrams(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Result<(), RunError> {
+    let file = Content::new(LONG);
+    let mut routers = Routers::new()?;
+    let ours = |balancer: &str| Contender::Spray(vec![format!("--balancer={balancer}")]);
+    let contenders = [
+        ("reps", ours("reps")),
+        ("reps-plus", ours("reps-plus")),
+        ("tcp", Contender::Tcp),
+        ("mptcp-kernel", Contender::Mptcp),
+    ];
+    println!(
+        "\n| | {} |\n|---{}|",
+        contenders.each_ref().map(|(name, _)| *name).join(" | "),
+        "|---".repeat(contenders.len())
+    );
+    for (name, queue) in queues {
+        routers.set_queue(*queue)?;
+        let round = |contender| {
+            let seen = latency(&routers, spray, file.path(), contender)?;
+            let lost = 100.0 * (1.0 - seen.took.len() as f64 / seen.sent as f64);
+            eprintln!("{name}, datagrams beside {contender:?}: {} sent, {lost:.1} % lost", seen.sent);
+            let told = |(half, most): (f64, f64)| format!("{half:.1}, {most:.1}, {lost:.1} %");
+            Ok::<_, RunError>(seen.quantile(0.5).zip(seen.quantile(0.99)).map_or("-".into(), told))
+        };
+        let cell = |contender| Ok((0..rounds).map(|_| round(contender)).collect::<Result<Vec<_>, _>>()?.join("; "));
+        let cells = contenders.iter().map(|(_, contender)| cell(contender)).collect::<Result<Vec<_>, RunError>>()?;
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+    Ok(())
 }
 
 /// Two of ours at once, over each kind of queue: with the same round-trip time, and with 5 ms more for the second.
 fn among_ours(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Result<(), RunError> {
     const FAR: Duration = Duration::from_millis(5);
-    // They share the network for some seconds.
-    let file = Content::new(128_000_000);
+    let file = Content::new(LONG);
     let mut routers = Routers::new()?;
     routers.add_interface()?;
     println!("\n| | alike | 5 ms more for the second |\n|---|---|---|");

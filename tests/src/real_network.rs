@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "how long real transfers take is what is measured")]
 
 mod beside;
+mod latency;
 mod ours;
 
 use std::io::{self, Read, Write};
@@ -17,6 +18,7 @@ use spray_testbed::program::Meddling;
 use spray_testbed::{Changes, Routers, RunError};
 
 pub use self::beside::{Guest, Rivals, Shares, beside, jain};
+pub use self::latency::{Latency, latency};
 pub use self::ours::two_of_ours;
 use crate::running::Running;
 
@@ -127,7 +129,7 @@ pub struct Transfer {
 const SPINE: usize = 0;
 const PORT: u16 = 5001;
 /// A transfer ends after this time at the latest.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Transfers the file at `path` under a condition. The routers are healthy before and after.
 ///

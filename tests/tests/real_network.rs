@@ -2,7 +2,7 @@
 
 use spray_testbed::{RouterQueue, Routers};
 use spray_tests::content::Content;
-use spray_tests::real_network::{Condition, Contender, Guest, Rivals, beside, transfer};
+use spray_tests::real_network::{Condition, Contender, Guest, Rivals, beside, latency, transfer};
 use spray_tests::{spray, turn};
 
 #[test]
@@ -45,4 +45,17 @@ fn a_transfer_beside_tcp_ends_and_leaves_it_something() {
     let shares = beside(&routers, Guest::Spray(spray().get_program().as_ref()), file.path(), &rivals).unwrap();
     assert!(shares.ours.is_some(), "{}", shares.said);
     assert!(shares.alone.len() == Routers::SPINES && shares.beside.iter().all(|mbps| *mbps > 0.0), "{shares:?}");
+}
+
+#[test]
+fn datagrams_beside_a_transfer_arrive() {
+    let Some(_turn) = turn() else { return };
+    let file = Content::new(16_000_000);
+    let routers = Routers::new().unwrap();
+    let ours = Contender::Spray(Vec::new());
+    let seen = latency(&routers, spray().get_program().as_ref(), file.path(), &ours).unwrap();
+    assert!(seen.transfer.mbps.is_some() && seen.sent > 0, "{seen:?}");
+    // Those that meet full queues are lost.
+    assert!(seen.took.len() <= seen.sent && seen.took.len() * 2 > seen.sent, "{seen:?}");
+    assert!(seen.quantile(0.5) <= seen.quantile(0.99), "{seen:?}");
 }

@@ -34,24 +34,23 @@ fn search(count: u32, seed: u64, folder: &Path) -> Result<(), String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut rng = rng::stream(seed, 0);
     let mut cases: Vec<(Case, Lag)> = Vec::new();
-    let mut unfinished = 0;
     for _ in 0..count {
         let case = Case::draw(&mut rng);
-        match case.glance(OURS, threads)? {
-            Some(lag) => cases.push((case, lag)),
-            None => unfinished += 1,
-        }
+        cases.extend(case.glance(OURS, threads)?.map(|lag| (case, lag)));
     }
     let lagging = cases.iter().filter(|(_, lag)| lag.excess() > 0.0).count();
+    let completed: Vec<Lag> = cases.iter().map(|(_, lag)| *lag).filter(|lag| lag.mean.is_finite()).collect();
     let geometric = |figure: fn(&Lag) -> f64| {
-        (cases.iter().map(|(_, lag)| figure(lag).ln()).sum::<f64>() / cases.len() as f64).exp()
+        (completed.iter().map(|lag| figure(lag).ln()).sum::<f64>() / completed.len() as f64).exp()
     };
     println!(
         "{} cases: {:.3} times the best of all in the mean, {:.3} in the largest (geometric means); more than 1 % or 3 % behind in \
-         {lagging}; {unfinished} more not completed",
+         {lagging}; in {} of these only others complete; {} more that none completes",
         cases.len(),
         geometric(|lag| lag.mean),
         geometric(|lag| lag.largest),
+        cases.len() - completed.len(),
+        count as usize - cases.len(),
     );
     cases.sort_by(|one, other| other.1.excess().total_cmp(&one.1.excess()));
     std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;

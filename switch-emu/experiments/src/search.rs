@@ -226,8 +226,8 @@ impl Case {
     }
 }
 
-/// How far `balancer` is behind the best of those that complete all flows of the scenario `toml`, itself among them; nothing where
-/// it does not complete them. Runs on `threads` threads.
+/// How far `balancer` is behind the best of those that complete all flows of the scenario `toml`, itself among them: without limit where
+/// only others do, nothing where none does. Runs on `threads` threads.
 ///
 /// # Errors
 /// Mistakes in the scenario, and what the simulator refuses.
@@ -254,5 +254,9 @@ fn lag(toml: &str, balancer: BalancerKind, seeds: u64, threads: usize) -> Result
     };
     let sums: Vec<Option<Sums>> = runs.chunks(seeds as usize).map(sum).collect();
     let least = |figure: fn(&Sums) -> f64| sums.iter().flatten().map(figure).fold(f64::INFINITY, f64::min);
-    Ok(sums[0].map(|own| Lag { mean: own.0 / least(|sum| sum.0), largest: own.1 / least(|sum| sum.1) }))
+    let own = match (sums[0], sums.iter().any(Option::is_some)) {
+        (None, false) => return Ok(None),
+        (own, _) => own.unwrap_or((f64::INFINITY, f64::INFINITY)),
+    };
+    Ok(Some(Lag { mean: own.0 / least(|sum| sum.0), largest: own.1 / least(|sum| sum.1) }))
 }

@@ -3,7 +3,7 @@
 
 use rand_core::RngCore;
 
-use super::known_paths::KnownPaths;
+use super::known_paths::{KnownPaths, Order};
 use super::labels::Labels;
 use super::{Balancer, Ev, PathEvs, Scheme, SendInfo, draw_below};
 use crate::now::{Now, Path};
@@ -87,7 +87,7 @@ impl Balancer for HostDr {
     //= docs/specs/host-dr.md#HDR-4 order of the turns
     //= docs/specs/host-dr.md#HDR-5 what is left out
     fn on_reachable(&mut self, now: Now<'_>, paths: &[PathEvs]) {
-        let order = self.drawn.then_some(self.seed);
+        let order = if self.drawn { Order::Drawn(self.seed) } else { Order::Told };
         self.paths = KnownPaths::new(paths, now.path.evs, order);
         let count = if self.paths.is_empty() { self.labels.count() } else { self.paths.count() };
         let starts = &mut rng::stream(self.seed, STARTS);

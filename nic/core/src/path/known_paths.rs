@@ -15,19 +15,39 @@ pub(super) struct KnownPaths {
     paths: u16,
 }
 
+/// In which order paths take turns.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    /// As they are told.
+    Told,
+    /// One drawn from a seed.
+    Drawn(u64),
+    /// As [`Order::Drawn`], another in each round.
+    DrawnEachRound(u64),
+}
+
 impl KnownPaths {
-    /// Takes at most [`MAX_PATHS`] of the paths whose values are below `evs`, in an order drawn from `seed`, or as they are told.
-    pub(super) fn new(paths: &[PathEvs], evs: u16, seed: Option<u64>) -> Self {
+    /// Takes at most [`MAX_PATHS`] of the paths whose values are below `evs`.
+    pub(super) fn new(paths: &[PathEvs], evs: u16, order: Order) -> Self {
         let known = |path: &&PathEvs| path.iter().all(|ev| ev.index() < evs);
         let mut paths: Vec<PathEvs> = paths.iter().filter(known).take(MAX_PATHS).copied().collect();
-        if let Some(seed) = seed {
-            shuffle(&mut paths, &mut rng::stream(seed, ORDER));
-        }
         // Where paths are many, each has one value.
         let rounds =
             if paths.iter().all(|path| path.iter().all(|ev| *ev == path[0])) { 1 } else { PathEvs::default().len() };
-        let evs = (0..rounds).flat_map(|round| paths.iter().filter_map(move |path| path.get(round).copied())).collect();
-        Self { evs, paths: paths.len() as u16 }
+        let mut rng = match order {
+            Order::Told => None,
+            Order::Drawn(seed) | Order::DrawnEachRound(seed) => Some(rng::stream(seed, ORDER)),
+        };
+        let mut all = Vec::with_capacity(rounds * paths.len());
+        for round in 0..rounds {
+            if let Some(rng) = &mut rng
+                && (round == 0 || matches!(order, Order::DrawnEachRound(_)))
+            {
+                shuffle(&mut paths, rng);
+            }
+            all.extend(paths.iter().filter_map(|path| path.get(round).copied()));
+        }
+        Self { evs: all.into(), paths: paths.len() as u16 }
     }
 
     pub(super) fn is_empty(&self) -> bool {

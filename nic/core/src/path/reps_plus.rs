@@ -12,7 +12,7 @@ mod tests;
 
 pub use self::config::RepsPlusConfig;
 use self::settled::{MAX_BUFFER, Settled};
-use super::known_paths::KnownPaths;
+use super::known_paths::{KnownPaths, Order};
 use super::{
     AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Offers, PacketInfo, PathEvs, ProbeInfo, Remembered, Scheme,
     Section, SendInfo, Trailer,
@@ -228,7 +228,7 @@ impl Balancer for RepsPlus {
     //= docs/specs/reps-plus.md#RPP-8 even exploring
     fn on_reachable(&mut self, now: Now<'_>, paths: &[PathEvs]) {
         let paths = if self.settings.known_paths { paths } else { &[] };
-        self.paths = KnownPaths::new(paths, now.path.evs, Some(self.state.phase.into()));
+        self.paths = KnownPaths::new(paths, now.path.evs, Order::DrawnEachRound(self.state.phase.into()));
     }
 
     //= docs/specs/reps-plus.md#RPP-2 candidates

@@ -30,8 +30,29 @@ impl Probes {
         let sent = (self.first.max(1)..=self.latest).contains(&ack.token);
         let timely = match ack.token == self.latest {
             true => ack.timestamp == self.latest_at,
-            false => (self.first_at..self.latest_at).contains(&ack.timestamp),
+            false => (self.first_at..=self.latest_at).contains(&ack.timestamp),
         };
         sent && timely
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A suspect's second probe and those that explore go in one poll.
+    //= docs/specs/transport.md#TRN-63 answers to probes
+    #[test]
+    fn all_probes_of_one_instant_can_be_answered() {
+        let (mut probes, now) = (Probes::default(), Time::ZERO.next());
+        let tokens = [true, false, false].map(|fresh| probes.on_sent(now, fresh));
+        for token in tokens {
+            let answer = |timestamp| ProbeAck { token, timestamp, ..ProbeAck::default() };
+            assert!(probes.are_answered_by(&answer(now)), "{token}");
+            assert!(
+                !probes.are_answered_by(&answer(now.next())) && !probes.are_answered_by(&answer(Time::ZERO)),
+                "{token}"
+            );
+        }
     }
 }
