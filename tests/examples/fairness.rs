@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spray_testbed::{RouterQueue, Routers, RunError};
 use spray_tests::content::Content;
-use spray_tests::real_network::{Contender, Guest, Rivals, Shares, beside, jain, latency, two_of_ours};
+use spray_tests::real_network::{Contender, Guest, Rivals, Rounds, Shares, beside, jain, latency, two_of_ours};
 
 const USAGE: &str = "expected SPRAY BYTES ROUNDS QUEUE,... TCP,...";
 /// Bytes of a transfer that goes on for some seconds.
@@ -20,7 +20,7 @@ const QUEUES: [(&str, RouterQueue); 5] = [
     ("50 kB", RouterQueue::unmarked(50_000)),
     ("100 kB", RouterQueue::unmarked(100_000)),
     ("1 MB", RouterQueue::unmarked(1_000_000)),
-    ("250 kB, RED", RouterQueue { red_bytes: Some(60_000), ..RouterQueue::unmarked(250_000) }),
+    ("250 kB, RED", RouterQueue::RED),
 ];
 const RIVALS: [(&str, Rivals<'_>); 3] = [
     ("CUBIC", Rivals { each: EACH, control: "cubic", ecn: false }),
@@ -44,9 +44,9 @@ fn main() {
                 let round = |_| {
                     let shares = beside(&routers, guest, file.path(), rivals).unwrap_or_else(|error| panic!("{error}"));
                     eprintln!("{name}, {who} beside {rival}: {shares:.0?}");
-                    cell(&shares)
+                    shares
                 };
-                (0..rounds).map(round).collect::<Vec<_>>().join("; ")
+                cell(&(0..rounds).map(round).collect::<Vec<_>>())
             });
             println!("| {name} | {who} | {} |", cells.collect::<Vec<_>>().join(" | "));
         }
@@ -75,15 +75,19 @@ fn beside_datagrams(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -
     );
     for (name, queue) in queues {
         routers.set_queue(*queue)?;
-        let round = |contender| {
-            let seen = latency(&routers, spray, file.path(), contender)?;
-            let lost = 100.0 * (1.0 - seen.took.len() as f64 / seen.sent as f64);
-            eprintln!("{name}, datagrams beside {contender:?}: {} sent, {lost:.1} % lost", seen.sent);
-            let told = |(half, most): (f64, f64)| format!("{half:.1}, {most:.1}, {lost:.1} %");
-            Ok::<_, RunError>(seen.quantile(0.5).zip(seen.quantile(0.99)).map_or("-".into(), told))
+        let cell = |contender| {
+            let [mut half, mut most, mut lost] = [(); 3].map(|()| Rounds::default());
+            for _ in 0..rounds {
+                let seen = latency(&routers, spray, file.path(), contender)?;
+                let share = 1.0 - seen.took.len() as f64 / seen.sent as f64;
+                eprintln!("{name}, datagrams beside {contender:?}: {} sent, {share:.3} lost", seen.sent);
+                half.push(seen.quantile(0.5));
+                most.push(seen.quantile(0.99));
+                lost.push(Some(100.0 * share));
+            }
+            Ok::<_, RunError>(format!("{half:.1}, {most:.1}, {lost:.1} %"))
         };
-        let cell = |contender| Ok((0..rounds).map(|_| round(contender)).collect::<Result<Vec<_>, _>>()?.join("; "));
-        let cells = contenders.iter().map(|(_, contender)| cell(contender)).collect::<Result<Vec<_>, RunError>>()?;
+        let cells = contenders.iter().map(|(_, contender)| cell(contender)).collect::<Result<Vec<_>, _>>()?;
         println!("| {name} | {} |", cells.join(" | "));
     }
     Ok(())
@@ -98,13 +102,17 @@ fn among_ours(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Resu
     println!("\n| | alike | 5 ms more for the second |\n|---|---|---|");
     for (name, queue) in queues {
         routers.set_queue(*queue)?;
-        let round = |_| {
-            let rates = two_of_ours(&routers, spray, file.path())?;
-            eprintln!("{name}, two of ours: {rates:.0?}");
-            let told = |[one, two]: [f64; 2]| format!("{one:.0} and {two:.0}, {:.2}", jain(&[one, two]));
-            Ok::<_, RunError>(rates.map_or("-".into(), told))
+        let cell = || {
+            let [mut ones, mut others, mut index] = [(); 3].map(|()| Rounds::default());
+            for _ in 0..rounds {
+                let rates = two_of_ours(&routers, spray, file.path())?;
+                eprintln!("{name}, two of ours: {rates:.0?}");
+                ones.push(rates.map(|[one, _]| one));
+                others.push(rates.map(|[_, other]| other));
+                index.push(rates.map(|rates| jain(&rates)));
+            }
+            Ok::<_, RunError>(format!("{ones}, {others}, {index:.2}"))
         };
-        let cell = || Ok::<_, RunError>((0..rounds).map(round).collect::<Result<Vec<_>, _>>()?.join("; "));
         let alike = cell()?;
         let delay = routers.delay_second(FAR)?;
         let far = cell()?;
@@ -114,9 +122,13 @@ fn among_ours(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -> Resu
     Ok(())
 }
 
-fn cell(shares: &Shares) -> String {
-    let sum = |rates: &[f64]| rates.iter().sum::<f64>();
-    let least = shares.beside.iter().copied().fold(f64::INFINITY, f64::min);
-    let ours = shares.ours.map_or("-".into(), |mbps| format!("{mbps:.0}"));
-    format!("{ours}, {:.0} of {:.0}, {least:.0}, {:.2}", sum(&shares.beside), sum(&shares.alone), shares.jain())
+/// The shares of some rounds; bold where in the median a connection has less than half of a fair share.
+fn cell(rounds: &[Shares]) -> String {
+    let of = |figure: fn(&Shares) -> Option<f64>| rounds.iter().map(figure).collect::<Rounds>();
+    let ours = of(|shares| shares.ours);
+    let beside = of(|shares| Some(shares.beside.iter().sum())).median();
+    let alone = of(|shares| Some(shares.alone.iter().sum())).median();
+    let (least, jain) = (of(|shares| Some(shares.least())), of(|shares| Some(shares.jain())).median());
+    let told = format!("{ours}, {beside:.0} of {alone:.0}, {least:.2}, {jain:.2}");
+    if least.median() < 0.5 { format!("**{told}**") } else { told }
 }

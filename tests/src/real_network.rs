@@ -4,6 +4,7 @@
 mod beside;
 mod latency;
 mod ours;
+mod rounds;
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -20,6 +21,7 @@ use spray_testbed::{Changes, Routers, RunError};
 pub use self::beside::{Guest, Rivals, Shares, beside, jain};
 pub use self::latency::{Latency, latency};
 pub use self::ours::two_of_ours;
+pub use self::rounds::Rounds;
 use crate::running::Running;
 
 /// What happens to the routers during a transfer.
@@ -99,6 +101,29 @@ impl Condition {
             Self::OneWayBack => "one way back",
             Self::Rerouted => "rerouted",
             Self::Far => "a far spine",
+        }
+    }
+
+    /// Payload that can be had over all spines, in Mb/s. A transfer has all spines for its first half where something happens at half of it.
+    pub fn left_mbps(self) -> f64 {
+        /// Payload rate of a spine.
+        const SPINE_MBPS: f64 = 192.5;
+        let spines = match self {
+            Self::Slow => 3.1,
+            Self::Silent | Self::Withdrawn => 2.0 / (1.0 / 4.0 + 1.0 / 3.0),
+            Self::Lossy => 4.0 * 0.99,
+            Self::ShortOnly => 3.0,
+            Self::Pauses | Self::Twice => 4.0 * 0.98,
+            _ => 4.0,
+        };
+        spines * SPINE_MBPS
+    }
+
+    /// The share of [`left_mbps`](Self::left_mbps) that the default is to reach at least.
+    pub fn target(self) -> f64 {
+        match self {
+            Self::Healthy | Self::Slow | Self::Silent | Self::Withdrawn | Self::Lossy | Self::Jitter => 0.85,
+            _ => 0.6,
         }
     }
 }

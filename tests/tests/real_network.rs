@@ -30,7 +30,7 @@ fn transfers_over_plain_routers_end_well() {
         let done = transfer(&routers, command.get_program().as_ref(), file.path(), &contender, Condition::Healthy);
         assert!(done.unwrap().mbps.is_some(), "{contender:?}");
     }
-    routers.set_queue(RouterQueue { red_bytes: Some(60_000), ..RouterQueue::unmarked(250_000) }).unwrap();
+    routers.set_queue(RouterQueue::RED).unwrap();
     let command = spray();
     let done = transfer(&routers, command.get_program().as_ref(), file.path(), &by("reps-plus"), Condition::Healthy);
     assert!(done.unwrap().mbps.is_some(), "RED");

@@ -99,6 +99,4 @@ pub struct LossInfo {
     pub in_flight_bytes: u64,
     /// When the lost transmission was made.
     pub sent_at: Time,
-    /// Nothing was acknowledged since then, and no probe answered.
-    pub silence: bool,
 }

@@ -49,6 +49,9 @@ impl RouterQueue {
     /// It marks long before it is full.
     pub const MARKED: Self = Self { mark_bytes: Some(60_000), ..Self::unmarked(250_000) };
 
+    /// RED: it begins to drop before it is full.
+    pub const RED: Self = Self { red_bytes: Some(60_000), ..Self::unmarked(250_000) };
+
     /// It drops what does not fit, and marks nothing.
     pub const fn unmarked(bytes: u64) -> Self {
         Self { bytes, mark_bytes: None, red_bytes: None }

@@ -43,16 +43,29 @@ pub struct Shares {
     pub beside: Vec<f64>,
     /// The transfer; `None` when it did not end well.
     pub ours: Option<f64>,
+    /// Connections that make the transfer: one of `spray send`, or one of TCP over each spine.
+    pub connections: usize,
     /// What the guest printed.
     pub said: String,
 }
 
 impl Shares {
-    /// Jain's index of fairness, from 1 / n to 1: the transfer counts as one flow on each spine, each rival as one.
+    /// Jain's index of fairness among all connections, from 1 / n to 1.
     pub fn jain(&self) -> f64 {
-        let own = self.ours.unwrap_or(0.0) / Routers::SPINES as f64;
-        let all: Vec<f64> = self.beside.iter().copied().chain([own; Routers::SPINES]).collect();
-        jain(&all)
+        jain(&self.all())
+    }
+
+    /// What the connection with the least has of a fair share: as much for each, of what the rivals had before the transfer.
+    pub fn least(&self) -> f64 {
+        let all = self.all();
+        let fair = self.alone.iter().sum::<f64>() / all.len() as f64;
+        all.into_iter().fold(f64::INFINITY, f64::min) / fair
+    }
+
+    /// What each connection had, those of the transfer alike.
+    fn all(&self) -> Vec<f64> {
+        let own = self.ours.unwrap_or(0.0) / self.connections as f64;
+        self.beside.iter().copied().chain(std::iter::repeat_n(own, self.connections)).collect()
     }
 }
 
@@ -115,7 +128,8 @@ pub fn beside(routers: &Routers, guest: Guest<'_>, path: &Path, rivals: &Rivals<
         let beside = rates(&before, since);
         drop(ended);
         let done = done?;
-        Ok(Shares { alone, beside, ours: done.mbps, said: done.said })
+        let connections = if matches!(guest, Guest::Spray(_)) { 1 } else { to.len() };
+        Ok(Shares { alone, beside, ours: done.mbps, connections, said: done.said })
     })
 }
 
@@ -158,11 +172,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jains_index_is_one_where_all_have_the_same() {
-        let shares = |ours, beside: &[f64]| Shares { ours: Some(ours), beside: beside.to_vec(), ..Shares::default() };
-        assert_eq!(shares(400.0, &[100.0; 4]).jain(), 1.0);
+    fn shares_count_connections() {
+        let four = |ours, beside: &[f64]| Shares {
+            ours: Some(ours),
+            alone: vec![200.0; 4],
+            beside: beside.to_vec(),
+            connections: 4,
+            ..Shares::default()
+        };
+        let even = four(400.0, &[100.0; 4]);
+        assert_eq!((even.jain(), even.least()), (1.0, 1.0));
         // Four have 100, four nothing.
-        assert_eq!(shares(400.0, &[0.0; 4]).jain(), 0.5);
-        assert_eq!(Shares { ours: None, ..shares(0.0, &[100.0; 4]) }.jain(), 0.5);
+        assert_eq!((four(400.0, &[0.0; 4]).jain(), four(400.0, &[0.0; 4]).least()), (0.5, 0.0));
+        assert_eq!(Shares { ours: None, ..four(0.0, &[100.0; 4]) }.jain(), 0.5);
+        let one = Shares { connections: 1, ..four(80.0, &[180.0; 4]) };
+        assert_eq!(one.least(), 0.5);
     }
 }

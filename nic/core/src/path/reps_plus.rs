@@ -45,13 +45,10 @@ impl RepsPlus {
         self.state.valid
     }
 
-    /// The next path in turn, where the engine has told them. Otherwise the next of an even sequence, or a random value.
+    /// The next path in turn, where the engine has told them. Otherwise the next of an even sequence.
     //= docs/specs/reps-plus.md#RPP-8 even exploring
     #[inline]
-    fn explore(&mut self, evs: u16, rng: &mut Rng) -> Ev {
-        if !self.settings.even {
-            return super::draw(evs, rng);
-        }
+    fn explore(&mut self, evs: u16) -> Ev {
         // Acknowledgements of a told value may all come back over the path that has failed: others are tried too.
         if self.state.probe_at == Time::NEVER
             && let Some(ev) = self.paths.in_turn(&mut self.state.phase)
@@ -118,16 +115,14 @@ impl Scheme for RepsPlus {
 
 impl Balancer for RepsPlus {
     fn offers(&self) -> Offers {
-        let Settings { early, whole_acks, .. } = self.settings;
-        let (sections, gap_rule, packet_feedback) = (early, early, whole_acks);
         Offers {
             sprays: true,
             reuses: true,
             probing: true,
             scouts: true,
-            sections,
-            gap_rule,
-            packet_feedback,
+            sections: true,
+            gap_rule: true,
+            packet_feedback: true,
             ..Offers::NOTHING
         }
     }
@@ -139,7 +134,7 @@ impl Balancer for RepsPlus {
     fn next_choice(&self) -> Choice {
         let state = &self.state;
         let keeps = state.keeps_to_buffer();
-        match (state.explore > 0 || (state.valid == 0 && !keeps), keeps) {
+        match (state.valid == 0 && !keeps, keeps) {
             (true, _) => Choice::Explored,
             (false, true) => Choice::Frozen,
             (false, false) => Choice::Recycled,
@@ -149,14 +144,10 @@ impl Balancer for RepsPlus {
     //= docs/specs/reps-plus.md#RPP-6 exploring or reusing
     //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
     #[inline]
-    fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
+    fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let state = &mut self.state;
         if state.ask_at == Time::NEVER {
             state.ask_at = now.after(overdue_ps(now.path));
-        }
-        if state.explore > 0 {
-            state.explore -= 1;
-            return self.explore(now.path.evs, rng);
         }
         let keeps =
             state.keeps_to_buffer() || (state.is_frozen() && state.filled > 0 && is_found_late(now.path, packet));
@@ -168,7 +159,7 @@ impl Balancer for RepsPlus {
             state.scouts = state.scouts.max(u8::from(state.valid == 0));
             return state.newest();
         }
-        self.explore(now.path.evs, rng)
+        self.explore(now.path.evs)
     }
 
     //= docs/specs/reps-plus.md#RPP-1 caching the trigger's EV
@@ -289,8 +280,6 @@ struct RecycledEvs {
     wait: u32,
     /// The value whose packet was lost.
     suspect: Ev,
-    /// Packets that explore before cached values are used again.
-    explore: u16,
     /// Position of exploring in the set, in 2^-16 of it, or in the list of paths.
     phase: u16,
     head: u8,
@@ -315,7 +304,6 @@ impl RecycledEvs {
             ask_at: Time::NEVER,
             wait: 0,
             suspect: Ev::new(0),
-            explore: 0,
             phase,
             head: 0,
             valid: 0,
@@ -347,23 +335,13 @@ impl RecycledEvs {
 #[derive(Clone, Debug)]
 struct Settings {
     depth: u8,
-    whole_acks: bool,
-    even: bool,
     known_paths: bool,
-    early: bool,
     remember: bool,
 }
 
 impl Settings {
     fn new(own: &RepsPlusConfig) -> Self {
-        Self {
-            depth: own.buffer.clamp(1, MAX_BUFFER as u8),
-            whole_acks: own.whole_acks,
-            even: own.even_exploring,
-            known_paths: own.known_paths,
-            early: own.early_losses,
-            remember: own.remember,
-        }
+        Self { depth: own.buffer.clamp(1, MAX_BUFFER as u8), known_paths: own.known_paths, remember: own.remember }
     }
 }
 

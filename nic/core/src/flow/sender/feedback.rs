@@ -143,7 +143,7 @@ impl Sender {
         }
         let wire_bytes = tally.payload_bytes + tally.packets * u64::from(self.frames.header_bytes);
         self.recovery.in_flight_bytes -= wire_bytes - repairs.late_bytes;
-        (self.liveness.progress_at, self.liveness.heard_at) = (now, now);
+        self.liveness.progress_at = now;
         //= docs/specs/transport.md#TRN-32 backoff
         self.recovery.backoff = 0;
         self.stats.packets_acked += tally.packets;
@@ -275,7 +275,6 @@ impl Sender {
             max_rtt_ps: self.rtt().recent_max_ps(),
             in_flight_bytes: self.recovery.in_flight_bytes,
             sent_at: record.sent_at,
-            silence: self.liveness.heard_at <= record.sent_at,
         };
         //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
         if cause != LossCause::GoneBack || self.offers.packet_feedback {

@@ -9,8 +9,6 @@ pub(super) struct Liveness {
     pub started_at: Time,
     /// When a packet was last newly acknowledged, or waiting began.
     pub progress_at: Time,
-    /// When a packet was last newly acknowledged, or a probe answered.
-    pub heard_at: Time,
     give_up_ps: u64,
     failure: Failure,
 }
@@ -24,13 +22,7 @@ enum Failure {
 
 impl Liveness {
     pub(super) fn new(give_up_ps: u64) -> Self {
-        Self {
-            started_at: Time::NEVER,
-            progress_at: Time::ZERO,
-            heard_at: Time::ZERO,
-            give_up_ps,
-            failure: Failure::None,
-        }
+        Self { started_at: Time::NEVER, progress_at: Time::ZERO, give_up_ps, failure: Failure::None }
     }
 
     #[inline]

@@ -18,7 +18,6 @@ impl Sender {
         match ack.port.ev(self.path.evs.into()) {
             Some(ev) if self.probes.are_answered_by(ack) => {
                 let rtt_ps = now.since(ack.timestamp);
-                self.liveness.heard_at = now;
                 //= docs/specs/transport.md#TRN-32 backoff
                 self.recovery.backoff = 0;
                 let marked = ack.marked || self.calibration.as_deref().is_some_and(|path| path.is_late(rtt_ps));

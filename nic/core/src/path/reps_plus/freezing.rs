@@ -35,9 +35,6 @@ impl RepsPlus {
         let by_timer = loss.cause == LossCause::Timeout;
         //= docs/specs/reps-plus.md#RPP-19 exploring by probes
         state.scouts = state.scouts.max(if by_timer { TIMER_SCOUTS } else { 1 });
-        if by_timer && loss.silence {
-            (state.head, state.valid, state.filled, state.losses) = (0, 0, 0, 0);
-        }
         if state.probe_at != Time::NEVER {
             return;
         }
@@ -53,7 +50,6 @@ impl RepsPlus {
         let state = &mut self.state;
         state.forget(state.suspect, self.settings.depth);
         state.probes = FROZEN;
-        state.explore = 0;
         state.probe_at = now.after(FROZEN_WAITS * state.wait_ps());
         publisher.on_event(now.time, Event::FreezeEntered { reason: FreezeReason::Probes });
     }
@@ -101,9 +97,6 @@ impl RepsPlus {
             return;
         }
         //= docs/specs/reps-plus.md#RPP-13 thawing
-        if self.state.is_frozen() {
-            self.state.explore = now.path.bdp_packets as u16;
-        }
         self.clear(now, publisher);
     }
 }

@@ -158,10 +158,6 @@ fn an_ack_vouches_for_the_packets_it_stands_for() {
         );
         assert_eq!(rig.cached(), cached, "{settled:?} {packets} {marked} {marked_packets}");
     }
-    let mut rig = Rig::new(|config| config.whole_acks = false);
-    assert!(!rig.plus.offers().packet_feedback);
-    rig.plus.on_ack(rig.path.at_ps(0), &info(4, false, 4, 0), &mut rig.log);
-    assert_eq!(rig.cached(), [4]);
 }
 
 //= docs/specs/reps-plus.md#RPP-4 several EVs in an ACK
@@ -326,8 +322,6 @@ fn it_asks_for_the_oldest_packet_when_its_ack_is_overdue() {
     rig.ack(0, &[7, 8], false, 0);
     assert_eq!(again(&mut rig, 3 * due_ps), (8, 9, 5), "its own path may have failed, with all that it carried");
     assert_eq!(ask(&mut rig, 4 * due_ps, Some((5, 3 * due_ps)), 4 * RTT_PS, wide).unwrap().ev, Ev::new(5));
-    let late = Rig::new(|config| config.early_losses = false).plus;
-    assert!(!late.offers().sections && !late.offers().gap_rule);
 }
 
 //= docs/specs/reps-plus.md#RPP-15 bytes of state

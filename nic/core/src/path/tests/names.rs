@@ -51,11 +51,8 @@ fn defaults_are_the_published_settings() {
         pardon = 'first'
         [reps-plus]
         buffer = 16
-        whole_acks = true
         remember = true
-        even_exploring = true
         known_paths = true
-        early_losses = true
         [host-dr]
         labels = 64
         small_bytes = 256

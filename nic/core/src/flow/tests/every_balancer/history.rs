@@ -255,7 +255,6 @@ impl History {
             max_rtt_ps: u64::from(cause) * 1_000_000,
             in_flight_bytes: self.in_flight_bytes(),
             sent_at: packet.sent_at,
-            silence: cause.is_multiple_of(2),
         };
         self.balancer.on_loss(self.path.at(self.now), &loss, &mut ());
     }

@@ -12,7 +12,6 @@ struct Twin {
     valid: VecDeque<u16>,
     slots: Vec<u16>,
     head: usize,
-    explore: u16,
     /// The suspect, how many probes went, and when the next one goes, or the last one counts as unanswered.
     suspect: Option<(u16, u8, Time)>,
     frozen: bool,
@@ -54,7 +53,7 @@ impl Twin {
             && sent >= at.before(self.wait_ps / 2)
         {
             self.forget(ev);
-            (self.frozen, self.explore) = (true, 0);
+            self.frozen = true;
             self.suspect = Some((ev, 3, now.after(8 * self.wait_ps)));
         }
         self.losses = self.losses.saturating_sub(ack.packets);
@@ -80,16 +79,13 @@ impl Twin {
         }
     }
 
-    fn on_loss(&mut self, now: Time, ev: u16, silence: Option<bool>, max_rtt_ps: u64) {
-        self.scouts = self.scouts.max(if silence.is_some() { 4 } else { 1 });
+    fn on_loss(&mut self, now: Time, ev: u16, by_timer: bool, max_rtt_ps: u64) {
+        self.scouts = self.scouts.max(if by_timer { 4 } else { 1 });
         self.losses = match self.slots.contains(&ev) {
             true => 0,
             false if self.losses + 16 < 128 => self.losses + 16,
             false => 255,
         };
-        if silence == Some(true) {
-            (self.valid, self.slots, self.head, self.losses) = Default::default();
-        }
         self.forget(ev);
         if self.suspect.is_none() {
             // Whole ticks, and one more.
@@ -117,7 +113,6 @@ impl Twin {
 
     fn on_answer(&mut self, ev: u16, marked: bool, age_ps: u64) {
         if self.suspect.is_some_and(|(suspect, ..)| suspect == ev) {
-            self.explore = if self.frozen { BDP } else { self.explore };
             (self.frozen, self.suspect, self.scouts) = (false, None, 0);
         } else if !marked && age_ps < 4 * RTT_PS && ev < EVS {
             self.cache(ev);
@@ -125,9 +120,7 @@ impl Twin {
     }
 
     fn next_ev(&mut self, found_late: bool, again: bool) -> u16 {
-        if self.explore > 0 {
-            self.explore -= 1;
-        } else if (self.losses >= 128 || self.suspect.is_some() && (found_late || !self.frozen))
+        if (self.losses >= 128 || self.suspect.is_some() && (found_late || !self.frozen))
             && !self.slots.is_empty()
             && (again || self.valid.is_empty())
         {
@@ -163,10 +156,9 @@ enum Step {
         packets: u16,
         age: u64,
     },
-    /// Found by the timer where `silence` is told.
     Loss {
         ev: u16,
-        silence: Option<bool>,
+        by_timer: bool,
         max_rtt: u64,
     },
     Probe,
@@ -197,7 +189,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (1u8..30, any::<bool>(), prop::bool::weighted(0.2), prop::bool::weighted(0.3))
             .prop_map(|(count, last, few, again)| Step::Send(count, last, few, again)),
         6 => ack.prop_map(|(settled, echoes, marked, marks, packets, age)| Step::Ack { settled, echoes, marked, marks, packets, age }),
-        3 => (0..8u16, prop::option::weighted(0.2, any::<bool>()), 0u64..40).prop_map(|(ev, silence, max_rtt)| Step::Loss { ev, silence, max_rtt }),
+        3 => (0..8u16, prop::bool::weighted(0.2), 0u64..40).prop_map(|(ev, by_timer, max_rtt)| Step::Loss { ev, by_timer, max_rtt }),
         4 => Just(Step::Probe),
         1 => (evs(), any::<bool>(), 30u64..34).prop_map(|(ev, marked, age)| Step::Answer { ev, marked, age }),
         3 => (1u64..40).prop_map(Step::Wait),
@@ -209,7 +201,7 @@ proptest! {
     fn any_history_is_as_the_clauses_say(steps in prop::collection::vec(step(), 1..120), depth in 1u64..=16) {
         let mut rig = Rig::new(|config| config.buffer = depth as u8);
         let mut twin = Twin {
-            depth: depth as usize, valid: VecDeque::new(), slots: Vec::new(), head: 0, explore: 0,
+            depth: depth as usize, valid: VecDeque::new(), slots: Vec::new(), head: 0,
             suspect: None, frozen: false, wait_ps: 0, scouts: 0, losses: 0, phase: rig.plus.state.phase,
         };
         let mut units = 100;
@@ -233,12 +225,11 @@ proptest! {
                     rig.plus.on_ack(rig.path.at(now), &ack, &mut rig.log);
                     twin.on_ack(now, now.before(age * UNIT_PS), &settled, &echoes, &ack);
                 }
-                Step::Loss { ev, silence, max_rtt } => {
-                    let cause = if silence.is_some() { LossCause::Timeout } else { LossCause::SackGap };
-                    let silent = silence.unwrap_or(false);
-                    let loss = LossInfo { cause, max_rtt_ps: max_rtt * UNIT_PS, silence: silent, ..lost(ev) };
+                Step::Loss { ev, by_timer, max_rtt } => {
+                    let cause = if by_timer { LossCause::Timeout } else { LossCause::SackGap };
+                    let loss = LossInfo { cause, max_rtt_ps: max_rtt * UNIT_PS, ..lost(ev) };
                     rig.plus.on_loss(rig.path.at(now), &loss, &mut rig.log);
-                    twin.on_loss(now, ev, silence, max_rtt * UNIT_PS);
+                    twin.on_loss(now, ev, by_timer, max_rtt * UNIT_PS);
                 }
                 Step::Probe => prop_assert_eq!(rig.plus.poll_probe(rig.path.at(now)).map(Ev::index), twin.poll_probe(now)),
                 Step::Answer { ev, marked, age } => {
@@ -253,21 +244,25 @@ proptest! {
         }
     }
 
-    /// With an ACK per packet, and exploring at random, it is REPS until something fails.
+    /// With an ACK per packet it is REPS until something fails, but for what it explores.
     //= docs/specs/reps-plus.md#RPP-3 how many candidates count
     #[test]
     fn with_an_ack_per_packet_it_is_reps(
         steps in prop::collection::vec((any::<bool>(), 0..EVS, prop::bool::weighted(0.3)), 1..300),
         seed: u64,
     ) {
-        let config = config(|config| (config.buffer, config.even_exploring) = (8, false));
+        let config = config(|config| config.buffer = 8);
         let (mut plus, path) = (make(&config, &mut rng::stream(1, 1)), config.path());
         let mut reps = Reps::make(&RepsConfig::default(), &path, &mut rng::stream(1, 1));
         let (mut ours, mut theirs) = (rng::stream(seed, 0), rng::stream(seed, 0));
         for (sends, ev, marked) in steps {
             if sends {
                 let (ours, theirs) = (&mut ours, &mut theirs);
-                prop_assert_eq!(plus.next_ev(path.at_ps(0), &SendInfo::default(), ours), reps.next_ev(path.at_ps(0), &SendInfo::default(), theirs));
+                let choice = plus.next_choice();
+                prop_assert_eq!(choice, reps.next_choice());
+                let packet = SendInfo::default();
+                let evs = (plus.next_ev(path.at_ps(0), &packet, ours), reps.next_ev(path.at_ps(0), &packet, theirs));
+                prop_assert!(choice == Choice::Explored || evs.0 == evs.1, "{evs:?}");
                 continue;
             }
             // Settled along with it, for want of an ACK that was lost.

@@ -1,0 +1,67 @@
+//! One figure of several rounds.
+
+use core::fmt;
+
+/// A figure of each round; `None` where a transfer did not end well.
+#[derive(Clone, Debug, Default)]
+pub struct Rounds(Vec<Option<f64>>);
+
+impl Rounds {
+    /// Adds the figure of a round.
+    pub fn push(&mut self, figure: Option<f64>) {
+        self.0.push(figure);
+    }
+
+    /// Half of the rounds have less, with 0 for a transfer that did not end well; 0 without rounds.
+    pub fn median(&self) -> f64 {
+        self.middle().unwrap_or_default()
+    }
+
+    fn middle(&self) -> Option<f64> {
+        let sorted = self.sorted();
+        sorted.get(sorted.len() / 2).copied().flatten()
+    }
+
+    fn sorted(&self) -> Vec<Option<f64>> {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(|one, other| one.unwrap_or(-1.0).total_cmp(&other.unwrap_or(-1.0)));
+        sorted
+    }
+}
+
+impl FromIterator<Option<f64>> for Rounds {
+    fn from_iter<T: IntoIterator<Item = Option<f64>>>(rounds: T) -> Self {
+        Self(rounds.into_iter().collect())
+    }
+}
+
+/// The median, and of more than one round the least and the most: `191 (19 to 191)`; `-` for a transfer that did not end well. A precision counts
+/// the digits behind the point.
+impl fmt::Display for Rounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = f.precision().unwrap_or(0);
+        let one = |figure: Option<f64>| figure.map_or("-".into(), |figure| format!("{figure:.digits$}"));
+        f.write_str(&one(self.middle()))?;
+        match self.sorted().as_slice() {
+            [least, .., most] => write!(f, " ({} to {})", one(*least), one(*most)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_told_by_their_median_and_spread() {
+        let rounds = |figures: &[Option<f64>]| figures.iter().copied().collect::<Rounds>();
+        assert_eq!(rounds(&[Some(191.2), Some(19.0), Some(191.4)]).to_string(), "191 (19 to 191)");
+        assert_eq!(rounds(&[None, Some(183.0), Some(185.0)]).to_string(), "183 (- to 185)");
+        assert_eq!(rounds(&[None, Some(1.0), None]).to_string(), "- (- to 1)");
+        assert_eq!(format!("{:.2}", rounds(&[Some(0.987)])), "0.99");
+        assert_eq!(rounds(&[Some(0.0)]).to_string(), "0");
+        assert_eq!(rounds(&[Some(3.0), Some(1.0), Some(2.0), None]).median(), 2.0);
+        assert_eq!(rounds(&[None, None, Some(1.0)]).median(), 0.0);
+    }
+}
