@@ -142,7 +142,8 @@ fn real_network(arguments: &[String]) -> Outcome {
     let spray = demo::build()?;
     let rounds = argument(arguments, 0, "3");
     let (contenders, conditions) = (argument(arguments, 1, CONTENDERS), argument(arguments, 2, CONDITIONS));
-    let table = transfers(&spray, "128000000", &rounds, [&contenders, &conditions], &argument(arguments, 3, MARKED))?;
+    let table =
+        transfers(&spray, TRANSFER_BYTES, &rounds, [&contenders, &conditions], &argument(arguments, 3, MARKED))?;
     if arguments.len() > 1 {
         return Ok(());
     }
@@ -151,14 +152,18 @@ fn real_network(arguments: &[String]) -> Outcome {
         [("50 kB", "50000"), ("100 kB", "100000"), ("1 MB", "1000000"), ("250 kB, RED", "250000/60000")]
     {
         let contenders = ["reps,reps-plus,tcp,mptcp-kernel", "healthy,a spine,silent,1 %"];
-        let table = transfers(&spray, "128000000", &rounds, contenders, queue)?;
+        let table = transfers(&spray, TRANSFER_BYTES, &rounds, contenders, queue)?;
         unmarked += &format!("\n{name}:\n\n{table}");
     }
     let contenders = ["reps,reps-plus,flowcut,tcp,mptcp-kernel", MEDDLED];
-    let meddled = transfers(&spray, "64000000", &rounds, contenders, MARKED)?;
-    let beside = over_routers("fairness", &spray, &["64000000", &rounds, "all", "all"])?;
+    let meddled = transfers(&spray, TRANSFER_BYTES, &rounds, contenders, MARKED)?;
+    let beside = over_routers("fairness", &spray, &[TRANSFER_BYTES, &rounds, "all", "all"])?;
     let file = sh::root().join("docs/results/real-network.md");
-    let text = format!("{REAL_NETWORK}{table}{UNMARKED}{unmarked}{MEDDLING}{meddled}{BESIDE}{beside}");
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let linux = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let machine =
+        format!("Hosts, routers and programs share {cpus} CPUs, of Linux {}; {rounds} rounds.\n\n", linux.trim());
+    let text = format!("{REAL_NETWORK}{machine}{table}{UNMARKED}{unmarked}{MEDDLING}{meddled}{BESIDE}{beside}");
     std::fs::write(&file, text).map_err(|error| Failure::failed(error.to_string()))?;
     println!("{}", file.display());
     Ok(())
@@ -190,6 +195,8 @@ fn over_routers(example: &str, spray: &Path, arguments: &[&str]) -> Result<Strin
     }
 }
 
+/// Bytes of a transfer.
+const TRANSFER_BYTES: &str = "64000000";
 /// The queues of routers: they mark long before they are full.
 const MARKED: &str = "250000:60000";
 
@@ -205,7 +212,7 @@ const MEDDLED: &str = "short,a firewall,policers,bursts,2 %,ECN,marks,one way,re
 const MEDDLING: &str = "
 ## Paths and boxes that meddle
 
-The marking routers again, 64 MB a transfer. *Short frames only*: one spine silently drops frames above 1,000 bytes, as where an MTU is smaller than it says. *A
+The marking routers again. *Short frames only*: one spine silently drops frames above 1,000 bytes, as where an MTU is smaller than it says. *A
 firewall* drops UDP from every fourth source port, on every spine. *Policers* drop what exceeds 200 Mb/s by more than 50 kB, in place of queueing. *Bursts of loss*: every
 uplink loses everything for 2 ms of 100. *2 % twice*: so many frames are duplicated. *ECN cleared*: one spine clears DSCP and ECN, so that it never seems full. *Marks on every frame*: one always seems full. *One way back*: all ACKs
 return over one spine. *Rerouted*: five times a second every five-tuple gets another spine. *A far spine*: its round trips take 10 ms more. `-`: unfinished after 30 s.
@@ -219,7 +226,7 @@ TCP, which sends in bursts, loses most of each at a policer and waits for its ti
 const BESIDE: &str = "
 ## Beside TCP
 
-Transfers of 64 MB beside eight connections of the kernel's TCP that send all the time, two over each spine. `spray send` transfers, or in its place four connections of
+Transfers beside eight connections of the kernel's TCP that send all the time, two over each spine. `spray send` transfers, or in its place four connections of
 CUBIC, one over each spine. Rows are what a queue holds. A cell has medians: the goodput of the transfer (`-`: unfinished after 30 s); the sum of the eight
 during it, and before; what the connection with the least has, in fair shares; Jain's index. Fair is the same for each connection, since `spray send` may use every spine: it
 is one of nine, and four of CUBIC are four of twelve. A cell is **bold** where one has less than half of that.
@@ -240,7 +247,7 @@ const REAL_NETWORK: &str = "# Over plain Linux routers
 
 Made by `cargo xtask real-network`: two hosts, two leaves and four spines in namespaces, all of them plain Linux routers. The kernel
 chooses a spine by a hash of the five-tuple and shapes every uplink to 200 Mb/s (`tbf`, 250 kB); a BPF program marks frames by a virtual
-queue of that rate above 60 kB. Nothing of ours is between the hosts, and nobody tells `spray` what the path is. 128 MB a transfer, goodput in
+queue of that rate above 60 kB. Nothing of ours is between the hosts, and nobody tells `spray` what the path is. 64 MB a transfer, goodput in
 Mb/s: the median of the rounds, which are interleaved, and the least and the most. `tcp` and `mptcp-kernel` are the kernel's (MPTCP with eight
 addresses); all others are balancers of `spray send`. `-`: unfinished after 30 s.
 

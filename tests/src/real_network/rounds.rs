@@ -12,14 +12,15 @@ impl Rounds {
         self.0.push(figure);
     }
 
-    /// Half of the rounds have less, with 0 for a transfer that did not end well; 0 without rounds.
+    /// The median, or the mean of the two in the middle; 0 where one of these did not end well, and without rounds.
     pub fn median(&self) -> f64 {
         self.middle().unwrap_or_default()
     }
 
     fn middle(&self) -> Option<f64> {
         let sorted = self.sorted();
-        sorted.get(sorted.len() / 2).copied().flatten()
+        let at = |index: usize| sorted.get(index).copied().flatten();
+        Some((at(sorted.len() / 2)? + at(sorted.len().saturating_sub(1) / 2)?) / 2.0)
     }
 
     fn sorted(&self) -> Vec<Option<f64>> {
@@ -61,7 +62,7 @@ mod tests {
         assert_eq!(rounds(&[None, Some(1.0), None]).to_string(), "- (- to 1)");
         assert_eq!(format!("{:.2}", rounds(&[Some(0.987)])), "0.99");
         assert_eq!(rounds(&[Some(0.0)]).to_string(), "0");
-        assert_eq!(rounds(&[Some(3.0), Some(1.0), Some(2.0), None]).median(), 2.0);
+        assert_eq!(rounds(&[Some(3.0), Some(1.0), Some(2.0), None]).median(), 1.5);
         assert_eq!(rounds(&[None, None, Some(1.0)]).median(), 0.0);
     }
 }
