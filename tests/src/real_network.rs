@@ -107,7 +107,7 @@ impl Condition {
     /// Payload that can be had over all spines, in Mb/s. A transfer has all spines for its first half where something happens at half of it.
     pub fn left_mbps(self) -> f64 {
         /// Payload rate of a spine.
-        const SPINE_MBPS: f64 = 192.5;
+        const SPINE_MBPS: f64 = 96.25;
         let spines = match self {
             Self::Slow => 3.1,
             Self::Silent | Self::Withdrawn => 2.0 / (1.0 / 4.0 + 1.0 / 3.0),

@@ -203,7 +203,7 @@ const MARKED: &str = "250000:60000";
 const UNMARKED: &str = "
 ## Networks that do not mark
 
-The same routers, which drop what does not fit and mark nothing, by what a queue holds: 2, 4 and 40 ms at a spine's rate. With RED, frames are dropped from an average of 60 kB on. `spray send` takes a packet that was late for a marked one there (CAL-7, CAL-8).
+The same routers, which drop what does not fit and mark nothing, by what a queue holds: 4, 8 and 80 ms at a spine's rate. With RED, frames are dropped from an average of 60 kB on. `spray send` takes a packet that was late for a marked one there (CAL-7, CAL-8).
 ";
 
 /// Conditions by what middle boxes do to frames.
@@ -213,7 +213,7 @@ const MEDDLING: &str = "
 ## Paths and boxes that meddle
 
 The marking routers again. *Short frames only*: one spine silently drops frames above 1,000 bytes, as where an MTU is smaller than it says. *A
-firewall* drops UDP from every fourth source port, on every spine. *Policers* drop what exceeds 200 Mb/s by more than 50 kB, in place of queueing. *Bursts of loss*: every
+firewall* drops UDP from every fourth source port, on every spine. *Policers* drop what exceeds 100 Mb/s by more than 50 kB, in place of queueing. *Bursts of loss*: every
 uplink loses everything for 2 ms of 100. *2 % twice*: so many frames are duplicated. *ECN cleared*: one spine clears DSCP and ECN, so that it never seems full. *Marks on every frame*: one always seems full. *One way back*: all ACKs
 return over one spine. *Rerouted*: five times a second every five-tuple gets another spine. *A far spine*: its round trips take 10 ms more. `-`: unfinished after 30 s.
 
@@ -246,7 +246,7 @@ within the first figure, in ms one way, 99 % within the second; the third is the
 const REAL_NETWORK: &str = "# Over plain Linux routers
 
 Made by `cargo xtask real-network`: two hosts, two leaves and four spines in namespaces, all of them plain Linux routers. The kernel
-chooses a spine by a hash of the five-tuple and shapes every uplink to 200 Mb/s (`tbf`, 250 kB); a BPF program marks frames by a virtual
+chooses a spine by a hash of the five-tuple and shapes every uplink to 100 Mb/s (`tbf`, 250 kB); a BPF program marks frames by a virtual
 queue of that rate above 60 kB. Nothing of ours is between the hosts, and nobody tells `spray` what the path is. 64 MB a transfer, goodput in
 Mb/s: the median of the rounds, which are interleaved, and the least and the most. `tcp` and `mptcp-kernel` are the kernel's (MPTCP with eight
 addresses); all others are balancers of `spray send`. `-`: unfinished after 30 s.

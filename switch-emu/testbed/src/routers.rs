@@ -61,8 +61,8 @@ impl RouterQueue {
 impl Routers {
     /// Spines, and so paths.
     pub const SPINES: usize = 4;
-    /// Rate of a spine's links, in bits per second.
-    pub const RATE_BPS: u64 = 200_000_000;
+    /// Rate of a spine's links, in bits per second: so low that two CPUs carry all spines, with the programs of both hosts.
+    pub const RATE_BPS: u64 = 100_000_000;
     /// The name of a host's interface.
     pub const INTERFACE: &str = "eth0";
     /// The name of its router's interface toward it.
