@@ -106,8 +106,8 @@ impl Condition {
 
     /// Payload that can be had over all spines, in Mb/s. A transfer has all spines for its first half where something happens at half of it.
     pub fn left_mbps(self) -> f64 {
-        /// Payload rate of a spine.
-        const SPINE_MBPS: f64 = 96.25;
+        /// Of the bits on the wire.
+        const PAYLOAD_SHARE: f64 = 0.9625;
         let spines = match self {
             Self::Slow => 3.1,
             Self::Silent | Self::Withdrawn => 2.0 / (1.0 / 4.0 + 1.0 / 3.0),
@@ -116,7 +116,7 @@ impl Condition {
             Self::Pauses | Self::Twice => 4.0 * 0.98,
             _ => 4.0,
         };
-        spines * SPINE_MBPS
+        spines * PAYLOAD_SHARE * Routers::RATE_BPS as f64 / 1e6
     }
 
     /// The share of [`left_mbps`](Self::left_mbps) that the default is to reach at least.

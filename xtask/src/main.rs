@@ -142,8 +142,7 @@ fn real_network(arguments: &[String]) -> Outcome {
     let spray = demo::build()?;
     let rounds = argument(arguments, 0, "3");
     let (contenders, conditions) = (argument(arguments, 1, CONTENDERS), argument(arguments, 2, CONDITIONS));
-    let table =
-        transfers(&spray, TRANSFER_BYTES, &rounds, [&contenders, &conditions], &argument(arguments, 3, MARKED))?;
+    let table = transfers(&spray, &rounds, [&contenders, &conditions], &argument(arguments, 3, MARKED))?;
     if arguments.len() > 1 {
         return Ok(());
     }
@@ -152,17 +151,19 @@ fn real_network(arguments: &[String]) -> Outcome {
         [("50 kB", "50000"), ("100 kB", "100000"), ("1 MB", "1000000"), ("250 kB, RED", "250000/60000")]
     {
         let contenders = ["reps,reps-plus,tcp,mptcp-kernel", "healthy,a spine,silent,1 %"];
-        let table = transfers(&spray, TRANSFER_BYTES, &rounds, contenders, queue)?;
+        let table = transfers(&spray, &rounds, contenders, queue)?;
         unmarked += &format!("\n{name}:\n\n{table}");
     }
     let contenders = ["reps,reps-plus,flowcut,tcp,mptcp-kernel", MEDDLED];
-    let meddled = transfers(&spray, TRANSFER_BYTES, &rounds, contenders, MARKED)?;
+    let meddled = transfers(&spray, &rounds, contenders, MARKED)?;
     let beside = over_routers("fairness", &spray, &[TRANSFER_BYTES, &rounds, "all", "all"])?;
     let file = sh::root().join("docs/results/real-network.md");
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let linux = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let machine =
-        format!("Hosts, routers and programs share {cpus} CPUs, of Linux {}; {rounds} rounds.\n\n", linux.trim());
+    let machine = format!(
+        "There were {rounds} rounds, on Linux {}; {cpus} CPUs ran the hosts and the routers.\n\n",
+        linux.trim()
+    );
     let text = format!("{REAL_NETWORK}{machine}{table}{UNMARKED}{unmarked}{MEDDLING}{meddled}{BESIDE}{beside}");
     std::fs::write(&file, text).map_err(|error| Failure::failed(error.to_string()))?;
     println!("{}", file.display());
@@ -171,14 +172,8 @@ fn real_network(arguments: &[String]) -> Outcome {
 
 /// Makes transfers over plain Linux routers; returns the table of their rates.
 /// A queue is its bytes, and those from which it marks.
-fn transfers(
-    spray: &Path,
-    bytes: &str,
-    rounds: &str,
-    [contenders, conditions]: [&str; 2],
-    queue: &str,
-) -> Result<String, Failure> {
-    over_routers("real_network", spray, &[bytes, rounds, contenders, conditions, queue])
+fn transfers(spray: &Path, rounds: &str, [contenders, conditions]: [&str; 2], queue: &str) -> Result<String, Failure> {
+    over_routers("real_network", spray, &[TRANSFER_BYTES, rounds, contenders, conditions, queue])
 }
 
 /// Runs an example of `spray-tests` that makes transfers over plain Linux routers; returns what it prints.
@@ -228,11 +223,11 @@ const BESIDE: &str = "
 
 Transfers beside eight connections of the kernel's TCP that send all the time, two over each spine. `spray send` transfers, or in its place four connections of
 CUBIC, one over each spine. Rows are what a queue holds. A cell has medians: the goodput of the transfer (`-`: unfinished after 30 s); the sum of the eight
-during it, and before; what the connection with the least has, in fair shares; Jain's index. Fair is the same for each connection, since `spray send` may use every spine: it
-is one of nine, and four of CUBIC are four of twelve. A cell is **bold** where one has less than half of that.
+during it, and before; what the connection with the least has, in fair shares; Jain's index. A fair share is the same for every connection. `spray send` is one of nine; four
+of CUBIC are four of twelve. A cell is **bold** where a connection has less than half of a fair share.
 
-Beside TCP that keeps queues full, marks and delay tell nothing, and `spray send` goes by losses (CAL-9). New connections of CUBIC take far more in the first second: their start overflows the queues, and the older ones give way. BBR does not
-give way to losses. A queue of 50 or 100 kB that it keeps full loses up to one packet in four, and little passes beside it.
+Beside TCP that keeps queues full, marks and delay tell nothing, and `spray send` goes by losses (CAL-9). New connections of CUBIC take far more in
+the first second: their start overflows the queues, and the older ones give way. BBR does not give way to losses. A queue of 50 or 100 kB that it keeps full loses up to one packet in four, and little passes beside it.
 
 The second table has two transfers of `spray send` at once, 128 MB each, from two interfaces of the sending host: the rates of their packets while both go, and Jain's
 index. In its second column the second one's round trips take 5 ms more, several times what the first one's take. `dctcp` adds a packet a round trip, as TCP does: who has
@@ -251,8 +246,8 @@ queue of that rate above 60 kB. Nothing of ours is between the hosts, and nobody
 Mb/s: the median of the rounds, which are interleaved, and the least and the most. `tcp` and `mptcp-kernel` are the kernel's (MPTCP with eight
 addresses); all others are balancers of `spray send`. `-`: unfinished after 30 s.
 
-`reps-plus`, the default, is to reach 85 % of what can be had, and under the conditions of *Paths and boxes that meddle* 60 %, and nowhere less than the best of the others (3 %
-are within the spread). Where it does not, its figure is **bold**.
+`reps-plus`, the default, is to reach 85 % of what can be had, and under the conditions of *Paths and boxes that meddle* 60 %, and nowhere to be more than 3 %
+behind the best of the others: rounds differ by so much. Where it misses that, its figure is **bold**.
 
 ";
 

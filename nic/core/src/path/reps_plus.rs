@@ -31,7 +31,7 @@ pub struct RepsPlus {
     state: RecycledEvs,
     settled: Settled,
     paths: KnownPaths,
-    settings: Settings,
+    settings: RepsPlusConfig,
 }
 
 impl RepsPlus {
@@ -63,7 +63,7 @@ impl RepsPlus {
     #[inline]
     fn cache_if_good(&mut self, path: &Path, ev: Ev, marked: bool, rtt_ps: u64) {
         if !marked && rtt_ps < slow_ps(path) && ev.index() < path.evs {
-            self.state.cache(ev, self.settings.depth);
+            self.state.cache(ev, self.settings.buffer);
         }
     }
 
@@ -90,7 +90,7 @@ impl RepsPlus {
                 own = false;
                 continue;
             }
-            state.cache(ev, settings.depth);
+            state.cache(ev, settings.buffer);
             left -= 1;
         }
     }
@@ -108,7 +108,7 @@ impl Scheme for RepsPlus {
             state: RecycledEvs::new(super::draw_seed(path, rng)),
             settled: Settled::default(),
             paths: KnownPaths::default(),
-            settings: Settings::new(own),
+            settings: RepsPlusConfig { buffer: own.buffer.clamp(1, MAX_BUFFER as u8), ..*own },
         }
     }
 }
@@ -134,10 +134,10 @@ impl Balancer for RepsPlus {
     fn next_choice(&self) -> Choice {
         let state = &self.state;
         let keeps = state.keeps_to_buffer();
-        match (state.valid == 0 && !keeps, keeps) {
-            (true, _) => Choice::Explored,
-            (false, true) => Choice::Frozen,
-            (false, false) => Choice::Recycled,
+        match (keeps, state.valid) {
+            (true, _) => Choice::Frozen,
+            (false, 0) => Choice::Explored,
+            (false, _) => Choice::Recycled,
         }
     }
 
@@ -152,7 +152,7 @@ impl Balancer for RepsPlus {
         let keeps =
             state.keeps_to_buffer() || (state.is_frozen() && state.filled > 0 && is_found_late(now.path, packet));
         if state.valid > 0 && !(keeps && packet.retransmit) {
-            return state.oldest(self.settings.depth);
+            return state.oldest(self.settings.buffer);
         }
         if keeps {
             //= docs/specs/reps-plus.md#RPP-19 exploring by probes
@@ -182,7 +182,7 @@ impl Balancer for RepsPlus {
         if matches!(loss.cause, LossCause::Timeout | LossCause::SackGap) {
             self.suspect_path(now, loss);
             //= docs/specs/reps-plus.md#RPP-14 lost values
-            self.state.forget(loss.ev, self.settings.depth);
+            self.state.forget(loss.ev, self.settings.buffer);
         }
     }
 
@@ -328,20 +328,6 @@ impl RecycledEvs {
     fn next_of_set(&mut self, evs: u16) -> Ev {
         self.phase = self.phase.wrapping_add(GOLDEN);
         Ev::new(((u32::from(self.phase) * u32::from(evs)) >> 16) as u16)
-    }
-}
-
-/// The settings in the units that the packet path needs.
-#[derive(Clone, Debug)]
-struct Settings {
-    depth: u8,
-    known_paths: bool,
-    remember: bool,
-}
-
-impl Settings {
-    fn new(own: &RepsPlusConfig) -> Self {
-        Self { depth: own.buffer.clamp(1, MAX_BUFFER as u8), known_paths: own.known_paths, remember: own.remember }
     }
 }
 

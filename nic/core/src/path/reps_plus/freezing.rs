@@ -48,7 +48,7 @@ impl RepsPlus {
     /// The suspect's path has failed.
     fn freeze(&mut self, now: Now<'_>, publisher: &mut dyn Publisher) {
         let state = &mut self.state;
-        state.forget(state.suspect, self.settings.depth);
+        state.forget(state.suspect, self.settings.buffer);
         state.probes = FROZEN;
         state.probe_at = now.after(FROZEN_WAITS * state.wait_ps());
         publisher.on_event(now.time, Event::FreezeEntered { reason: FreezeReason::Probes });

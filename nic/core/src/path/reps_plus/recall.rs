@@ -31,12 +31,12 @@ impl RepsPlus {
         }
         let known = |ev: &Ev| ev.index() < now.path.evs;
         for &ev in learned.good().iter().filter(|ev| known(ev)) {
-            self.state.cache(ev, self.settings.depth);
+            self.state.cache(ev, self.settings.buffer);
         }
         //= docs/specs/reps-plus.md#RPP-18 at least half
         // Beside a suspect that is probed no packet explores. Few values would lead the first ones over few paths.
         let paths = if self.paths.is_empty() { MAX_GOOD } else { self.paths.count().into() };
-        let is_enough = 2 * usize::from(self.state.filled) >= paths.min(self.settings.depth.into());
+        let is_enough = 2 * usize::from(self.state.filled) >= paths.min(self.settings.buffer.into());
         let Some(suspect) = learned.suspect.filter(|suspect| is_enough && known(&suspect.ev)) else { return };
         let state = &mut self.state;
         (state.suspect, state.wait, state.probe_at) = (suspect.ev, suspect.wait, now.time);
