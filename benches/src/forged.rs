@@ -8,19 +8,22 @@ use spray_wire::{
 };
 
 use spray_nic::Peer;
+use spray_nic::endpoint::ConnectTag;
 
 /// Bytes of the message of the key exchange that follows a Connect.
-const CONNECT_BYTES: usize = 96;
+pub(crate) const CONNECT_BYTES: usize = 96;
 
 /// Who sends forged frames to whom.
 #[derive(Debug, Clone, Copy)]
-pub struct Forger {
+pub struct Forger<'a> {
     /// Where frames come from, or say that they do.
     pub from: Peer,
     /// The victim's honest peer: sealed frames say that they come from it.
     pub honest: IpAddr,
     /// The victim.
     pub to: Peer,
+    /// With the victim's public key the sender's Connects have the right tag.
+    pub tag: Option<&'a ConnectTag>,
 }
 
 /// A forged frame.
@@ -30,8 +33,8 @@ pub enum Forged {
     Plain(u32, u64, Body),
     /// A frame with a wrong seal: of this connection, with this number, and so many bytes of payload, 3,400 at most.
     Sealed(u32, u64, u16),
-    /// A Connect with a message of the key exchange that is none.
-    Exchange(Connect),
+    /// A Connect, with a message of the key exchange of so many bytes that is none, 96 at most.
+    Connect(Connect, usize),
     /// One whose header is changed after its checksum.
     Corrupt,
     /// One for another port.
@@ -51,7 +54,7 @@ impl Seal for NoSeal {
     }
 }
 
-impl Forger {
+impl Forger<'_> {
     /// Writes a frame to the beginning of `space`, which has 4,096 bytes, and returns its length.
     ///
     /// # Panics
@@ -82,9 +85,17 @@ impl Forger {
                 space[at..at + payload_bytes].fill(7);
                 emit_sealed(space, &envelope, &common(*connection, *number), &data, payload_bytes, &NoSeal)
             }
-            Forged::Exchange(connect) => {
-                let connect = Connect { exchange_bytes: CONNECT_BYTES as u16, ..*connect };
-                emit(space, &envelope, &common(0, 0), &Body::Connect(connect), &[9; CONNECT_BYTES])
+            Forged::Connect(connect, bytes) => {
+                let mut payload = [9; CONNECT_BYTES + ConnectTag::BYTES];
+                let (message, rest) = payload.split_at_mut(*bytes);
+                let tag_bytes = self.tag.map_or(0, |tag| {
+                    let right = tag.of(self.from.address, self.to.address, connect, message);
+                    rest[..right.len()].copy_from_slice(&right);
+                    right.len()
+                });
+                let payload = &payload[..bytes + tag_bytes];
+                let connect = Connect { exchange_bytes: payload.len() as u16, ..*connect };
+                emit(space, &envelope, &common(0, 0), &Body::Connect(connect), payload)
             }
             Forged::Corrupt | Forged::Foreign => {
                 let probe = Body::Probe(Probe { token: 1, timestamp: Time::from_ns(2) });

@@ -1,10 +1,15 @@
 //! What a hostile frame costs an endpoint, and what it gets back: by who sends it.
 
-use spray_wire::{Accept, Ack, Body, Connect, Data, Nack, Probe, ProbeAck, PullRequest, Retry, parse};
+use spray_wire::{
+    Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, ProbeAck, Pull, PullRequest, Reset, Retry,
+    Section, parse,
+};
 
+use super::forged::CONNECT_BYTES;
 use super::{End, Forged, Forger, KEY, Load, STEP_PS, Stopwatch, host, network};
 use spray_nic::device::{Device, MemoryDevice, MemoryNetwork, Received};
-use spray_nic::keys::Keys;
+use spray_nic::endpoint::ConnectTag;
+use spray_nic::keys::{Keys, PrivateKey};
 use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Time};
 
 /// What a kind of hostile frame costs and brings.
@@ -67,12 +72,16 @@ struct Victim {
     own: Accept,
     /// The Connect that those answer.
     asked: Connect,
+    /// What the attacker's Connects show.
+    tag: Option<ConnectTag>,
 }
 
 impl Victim {
     fn new(load: &Load, sealed: bool) -> Self {
         let network = network();
-        let keys = sealed.then(|| Keys::new(KEY.parse().expect("64 digits"), Vec::new()));
+        let key: PrivateKey = KEY.parse().expect("64 digits");
+        let tag = sealed.then(|| ConnectTag::new(&key.public()));
+        let keys = sealed.then(|| Keys::new(key, Vec::new()));
         let endpoint = |number| {
             let host = host(number);
             let config = EndpointConfig::new(host.address, host.mac, load.flow());
@@ -83,7 +92,7 @@ impl Victim {
         let attacker = network.attach(host(3).mac);
         let (arrivals, asked) = (Vec::with_capacity(4 * BATCH), connect([0; 16]));
         let (now, honest, own) = (Time::ZERO, 0, Accept::default());
-        let mut victim = Self { network, endpoint, client, attacker, arrivals, now, honest, own, asked };
+        let mut victim = Self { network, endpoint, client, attacker, arrivals, now, honest, own, asked, tag };
         victim.client.connect(Time::ZERO, host(2), None).expect("a free slot");
         victim.honest = loop {
             victim.step();
@@ -109,7 +118,7 @@ impl Victim {
 
     /// Asks for a token, as anybody can who receives at his address.
     fn learn_token(&mut self) {
-        self.send(&Forged::Plain(0, 0, Body::Connect(self.asked)));
+        self.send(&Forged::Connect(self.asked, 0));
         self.step();
         let Some(Body::Retry(Retry { token })) = self.answers().2 else { panic!("no Retry") };
         self.asked = connect(token);
@@ -117,7 +126,7 @@ impl Victim {
 
     /// Becomes a peer of an endpoint without keys.
     fn open(&mut self) {
-        self.send(&Forged::Plain(0, 0, Body::Connect(self.asked)));
+        self.send(&Forged::Connect(self.asked, 0));
         self.step();
         let Some(Body::Accept(accept)) = self.answers().2 else { panic!("no Accept") };
         self.own = accept;
@@ -132,7 +141,8 @@ impl Victim {
         self.attacker.flush().expect("memory");
         let frame = self.attacker.allocate().expect("a free frame");
         let space = self.attacker.frame_mut(&frame);
-        let bytes = Forger { from: host(3), honest: host(1).address, to: host(2) }.write(space, sent);
+        let tag = self.tag.as_ref();
+        let bytes = Forger { from: host(3), honest: host(1).address, to: host(2), tag }.write(space, sent);
         assert!(self.attacker.transmit(frame, bytes as u32).is_ok(), "the ring has room");
         bytes
     }
@@ -210,14 +220,17 @@ pub fn hostile_costs(batches: u64) -> Vec<Cost> {
     suffer("corrupt", Hostile::Stranger, &|_| Forged::Corrupt);
     suffer("of an unknown connection", Hostile::Stranger, &|_| Forged::Plain(0xffff, 5, probe));
     suffer("with another cookie", Hostile::Stranger, &|_| Forged::Plain(honest, 5, probe));
-    suffer("Connect", Hostile::Stranger, &|at| {
-        Forged::Plain(0, 0, Body::Connect(Connect { cookie: at, ..connect([0; 16]) }))
-    });
-    suffer("Connect again, with the token", Hostile::Addressee, &|_| Forged::Plain(0, 0, Body::Connect(asked)));
+    let fresh = |at| Connect { cookie: at, ..connect([0; 16]) };
+    suffer("Connect", Hostile::Stranger, &|at| Forged::Connect(fresh(at), 0));
+    suffer("Connect again, with the token", Hostile::Addressee, &|_| Forged::Connect(asked, 0));
     let of_peer = |body| Forged::Plain(own.connection, own.cookie, body);
     let data = Data { message_bytes: 3_400, payload_bytes: 3_400, ..Data::default() };
     suffer("Data, the same again and again", Hostile::Peer, &|_| of_peer(Body::Data(data)));
     suffer("Data beyond the window", Hostile::Peer, &|at| of_peer(Body::Data(Data { psn: 1 << 40 | at, ..data })));
+    suffer("trailer that says much is missing", Hostile::Peer, &|at| {
+        let section = Section::new(0, Section::MAX_BEHIND);
+        of_peer(Body::Data(Data { psn: 100 + at % 100, trailer: true, section, ..Data::default() }))
+    });
     suffer("Ack of what was not sent", Hostile::Peer, &|at| {
         of_peer(Body::Ack(Ack { cumulative: at, bitmap: [u64::MAX; 4], ..Ack::default() }))
     });
@@ -229,17 +242,33 @@ pub fn hostile_costs(batches: u64) -> Vec<Cost> {
     suffer("PullRequest for all there is", Hostile::Peer, &|_| {
         of_peer(Body::PullRequest(PullRequest { demand_bytes: u64::MAX, pulled_bytes: 0 }))
     });
+    suffer("Pull of all there is", Hostile::Peer, &|_| of_peer(Body::Pull(Pull { credit_bytes: u64::MAX })));
+    suffer("Accept of an open connection", Hostile::Peer, &|_| of_peer(Body::Accept(asked)));
+    suffer("Retry of an open connection", Hostile::Peer, &|at| of_peer(Body::Retry(Retry { token: [at as u8; 16] })));
+    suffer("Reset under another cookie", Hostile::Stranger, &|_| {
+        Forged::Plain(honest, 5, Body::Reset(Reset { reason: 0 }))
+    });
+    suffer("Close of an unknown connection", Hostile::Stranger, &|_| {
+        Forged::Plain(
+            0xffff,
+            5,
+            Body::Close(Close { cumulative: 0, reason: CloseReason::Done, acknowledgement: false }),
+        )
+    });
     let mut victim = Victim::new(&load, true);
     let (honest, asked) = (victim.honest, victim.asked);
-    // First, while the limit lets them through.
-    let exchanges = victim.suffer("Connect with the token, and a key exchange", Hostile::Addressee, 1, |at| {
-        // The token is for this connection, so all are alike but for what the terms say.
-        Forged::Exchange(Connect { max_data: asked.max_data + at, ..asked })
-    });
-    costs.push(exchanges);
+    // First, while the limit lets them through. The token is for this connection and all its terms but `max_data`.
+    let exchange = |at| Forged::Connect(Connect { max_data: asked.max_data + at, ..asked }, CONNECT_BYTES);
+    costs.push(victim.suffer("Connect with the token, and a key exchange", Hostile::Addressee, 1, exchange));
+    costs.push(victim.suffer("the same, above the limit", Hostile::Addressee, batches, exchange));
+    costs.push(
+        victim.suffer("Connect under the server's key", Hostile::Stranger, batches, |at| Forged::Connect(fresh(at), 0)),
+    );
+    victim.tag = None;
     let mut suffer =
         |name, sender, make: &dyn Fn(u64) -> Forged| costs.push(victim.suffer(name, sender, batches, make));
-    suffer("the same, above the limit", Hostile::Addressee, &|_| Forged::Exchange(asked));
+    suffer("Connect to a server with keys", Hostile::Stranger, &|at| Forged::Connect(fresh(at), CONNECT_BYTES));
+    suffer("plain, to a server with keys", Hostile::Stranger, &|_| Forged::Plain(0xffff, 5, probe));
     suffer("sealed, of an unknown connection", Hostile::Stranger, &|at| Forged::Sealed(0xffff, at, 64));
     suffer("sealed, forged, 64 bytes", Hostile::Observer, &|at| Forged::Sealed(honest, 100 + at, 64));
     suffer("sealed, forged, 3,400 bytes", Hostile::Observer, &|at| Forged::Sealed(honest, 100 + at, 3_400));

@@ -5,6 +5,7 @@
 use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -172,7 +173,9 @@ impl fmt::Debug for PrivateKey {
 #[derive(Debug, Clone)]
 pub struct Keys {
     pub(crate) own: PrivateKey,
-    pub(crate) peers: Vec<PublicKey>,
+    /// Of whoever may have any address that is not among `at`.
+    anywhere: Vec<PublicKey>,
+    at: Vec<(IpAddr, PublicKey)>,
 }
 
 impl Keys {
@@ -183,11 +186,33 @@ impl Keys {
         if peers.is_empty() {
             peers.push(own.public());
         }
-        Self { own, peers }
+        Self { own, anywhere: peers, at: Vec::new() }
     }
-}
 
-impl Keys {
+    /// The peer at `address` is the holder of this key and no other, and the key is good for no other address, unless it is given one too.
+    //= docs/specs/endpoint.md#END-33 a key for an address
+    #[must_use]
+    pub fn with_peer_at(mut self, address: IpAddr, key: PublicKey) -> Self {
+        self.anywhere.retain(|other| *other != key);
+        self.at.push((address, key));
+        self
+    }
+
+    /// The key of the peer at an address, to connect there.
+    pub(crate) fn of(&self, address: IpAddr) -> Option<&PublicKey> {
+        let bound = self.at.iter().find(|(of, _)| *of == address).map(|(_, key)| key);
+        bound.or_else(|| self.anywhere.first())
+    }
+
+    /// Whether the holder of a key may connect from an address.
+    pub(crate) fn trusts(&self, address: IpAddr, key: &PublicKey) -> bool {
+        let mut bound = self.at.iter().filter(|(of, _)| *of == address).map(|(_, key)| key);
+        match bound.clone().next() {
+            Some(_) => bound.any(|bound| bound == key),
+            None => self.anywhere.contains(key),
+        }
+    }
+
     /// A peer's key that no keys can be exchanged with, if there is one: with some points every secret is the same.
     pub(crate) fn unusable(&self) -> Option<PublicKey> {
         let mut curve = DefaultResolver.resolve_dh(&DHChoice::Curve25519).expect("the feature is on");
@@ -196,7 +221,7 @@ impl Keys {
             let mut shared = [0; BYTES];
             curve.dh(&key.0, &mut shared).is_err() || shared == [0; BYTES]
         };
-        self.peers.iter().find(is_unusable).copied()
+        self.anywhere.iter().chain(self.at.iter().map(|(_, key)| key)).find(is_unusable).copied()
     }
 }
 
@@ -254,6 +279,22 @@ mod tests {
             assert_eq!(Keys::new(own.clone(), vec![own.public(), bad]).unusable(), Some(bad));
         }
         assert_eq!(Keys::new(own, vec![]).unusable(), None);
+    }
+
+    //= docs/specs/endpoint.md#END-33 a key for an address
+    #[test]
+    fn a_key_of_an_address_is_good_there_and_nowhere_else() {
+        let [own, one, two, any] = [(); 4].map(|()| PrivateKey::generate().unwrap());
+        let at = |host: u8| IpAddr::from([10, 0, 0, host]);
+        let keys = Keys::new(own, vec![any.public(), one.public()]);
+        let keys = keys.with_peer_at(at(1), one.public()).with_peer_at(at(2), two.public());
+        let trusted = |key: &PrivateKey| [1, 2, 3].map(|host| keys.trusts(at(host), &key.public()));
+        assert_eq!(trusted(&one), [true, false, false]);
+        assert_eq!(trusted(&two), [false, true, false]);
+        assert_eq!(trusted(&any), [false, false, true]);
+        assert_eq!([1, 2, 3].map(|host| keys.of(at(host)).copied()), [&one, &two, &any].map(|key| Some(key.public())));
+        let alone = Keys::new(one.clone(), vec![two.public()]).with_peer_at(at(2), two.public());
+        assert_eq!((alone.of(at(1)), alone.trusts(at(1), &two.public())), (None, false), "nobody is known there");
     }
 
     #[test]

@@ -83,10 +83,11 @@ impl Flood {
     fn forge(&mut self) {
         // Connects would have the receiver answer the honest sender.
         let forged = self.forged();
-        let opens = matches!(forged, Forged::Exchange(_) | Forged::Plain(_, _, Body::Connect(_)));
+        let opens = matches!(forged, Forged::Connect(..));
         let says_honest = !opens && self.number.is_multiple_of(3);
         let address = if says_honest { self.honest } else { SPOOFED.into() };
-        let forger = Forger { from: Peer { address, mac: SPOOFED_MAC }, honest: self.honest, to: self.receiver };
+        let forger =
+            Forger { from: Peer { address, mac: SPOOFED_MAC }, honest: self.honest, to: self.receiver, tag: None };
         let mut space = [0; FRAME_BYTES];
         let mut bytes = forger.write(&mut space, &forged);
         match self.number % 32 {
@@ -123,9 +124,9 @@ impl Flood {
         };
         let data = Data { psn: number, message_bytes: u64::MAX, payload_bytes: PAYLOAD_BYTES, ..Data::default() };
         match number / 2 % 15 {
-            0 => Forged::Plain(0, 0, Body::Connect(connect)),
-            1 => Forged::Plain(0, 0, Body::Connect(Connect { token: [number as u8; 16], ..connect })),
-            2 => Forged::Exchange(Connect { token: [number as u8; 16], ..connect }),
+            0 => Forged::Connect(connect, 0),
+            1 => Forged::Connect(Connect { token: [number as u8; 16], ..connect }, 0),
+            2 => Forged::Connect(Connect { token: [number as u8; 16], ..connect }, 96),
             3 => plain(Body::Accept(Accept { connection: 3, cookie: number, ..Terms::default() })),
             4 => plain(Body::Ack(Ack { cumulative: u64::MAX, max_data: u64::MAX, ..Ack::default() })),
             5 => plain(Body::Nack(Nack { psn: number, ..Nack::default() })),

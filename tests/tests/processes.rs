@@ -68,9 +68,15 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
         (sent.status.code(), String::from_utf8_lossy(&sent.stderr).into_owned())
     };
     let mut receiver = receive(&["--key", &b, "--peer", &a_public]);
-    for others in [&["--key", &c, "--peer", &b_public][..], &["--key", &a], &["--key", &c], &["--insecure"]] {
-        let (code, said) = send(others);
-        assert!(code == Some(1) && said.contains("do not have each other's keys"), "{others:?} {said}");
+    let (refused, silence) = ("do not have each other's keys", "Strangers get no answer");
+    for (others, says) in [
+        (&["--key", &c, "--peer", &b_public][..], refused),
+        (&["--key", &a], silence),
+        (&["--key", &c], silence),
+        (&["--insecure"], silence),
+    ] {
+        let (code, said) = send(&[others, &["--timeout", "1"]].concat());
+        assert!(code == Some(1) && said.contains(says), "{others:?} {said}");
         assert!(!folder.path().join("in/payload").exists());
     }
     assert_eq!(send(&["--key", &a, "--peer", &b_public]).0, Some(0));

@@ -94,6 +94,10 @@ fn each_thread_of_a_host_has_a_queue_and_connections_of_its_own() {
     drop(far);
 }
 
+/// A public key, and that of another machine.
+const KEY: &str = "3860838b6935ac2120ee847b4a2e6cd0ecae8f5c3e33c7de0734a4522a029f5a";
+const OTHERS: &str = "10.0.0.9=3860838b6935ac2120ee847b4a2e6cd0ecae8f5c3e33c7de0734a4522a029f5a";
+
 #[test]
 fn what_cannot_be_is_refused_and_says_why() {
     for (arguments, why) in [
@@ -108,6 +112,25 @@ fn what_cannot_be_is_refused_and_says_why() {
         (
             &["--insecure", "--peer", "10.0.0.2=10.9.0.2", "--peer", "fd00::2=10.9.0.3", "--address", "10.9.0.1/24"],
             "IP version",
+        ),
+        (
+            &[
+                "--key",
+                "nope",
+                "--trust",
+                KEY,
+                "--peer",
+                "10.0.0.2=10.9.0.2",
+                "--peer",
+                "10.0.0.3=10.9.0.3",
+                "--address",
+                "10.9.0.1/24",
+            ],
+            "--trust 10.0.0.2=KEY",
+        ),
+        (
+            &["--key", "nope", "--trust", OTHERS, "--peer", "10.0.0.2", "--address", "10.9.0.1/24"],
+            "10.0.0.2 has no key",
         ),
     ] {
         let output = spray().args(["tunnel", "--interface", "spray-nope"]).args(arguments).output().unwrap();

@@ -56,7 +56,7 @@ impl From<SendError> for Errno {
 #[must_use]
 pub fn text(errno: i32) -> &'static CStr {
     match errno {
-        libc::EHOSTUNREACH => c"the peer does not answer, or no way leads there",
+        libc::EHOSTUNREACH => c"the peer does not answer, has another key than this side thinks, or no way leads there",
         libc::ECONNREFUSED => c"the peer takes no connections, or no more of them",
         libc::EACCES => c"the peer and this side do not have each other's keys",
         libc::ETIMEDOUT => c"the peer has fallen silent",

@@ -13,9 +13,11 @@ use spray_wire::{Body, Terms};
 use super::{
     ConnectionId, ConnectionStats, HandshakeConfig, Peer,
     buffers::{ReceiveBuffers, SendBuffers},
+    connect_tag::ConnectTag,
     exchange::Initiator,
     seal::{Seals, Ticket},
 };
+use crate::keys::Keys;
 
 /// The peer's name of a connection: its address, and its own number and cookie for the connection.
 pub(crate) type PeerKey = (IpAddr, u32, u64);
@@ -100,13 +102,15 @@ pub(crate) struct Connection {
     pub(crate) unread: u32,
     /// `close` was called: a Close goes when everything is delivered.
     pub(crate) close_wanted: bool,
+    /// Of a connection that is to close: how much was acknowledged when it was last looked at, and since when it is no more.
+    pub(crate) acked: Option<(u64, Time)>,
     pub(crate) repeat: Repeat,
     /// What the server's Retry said; zeros before that.
     pub(crate) token: [u8; 16],
     /// The client's side of the key exchange, until the Accept comes.
     pub(crate) initiator: Option<Initiator>,
-    /// The server's message of the key exchange.
-    pub(crate) answer: Bytes,
+    /// What of the key exchange follows our Connect or Accept.
+    pub(crate) exchange: Bytes,
     /// What seals the frames and opens the peer's, where the two sides have keys and have exchanged them.
     pub(crate) seals: Option<Box<Seals>>,
     /// EVs of distinct paths that the sender gets once it exists; see [`Sender::on_reachable`].
@@ -132,10 +136,11 @@ impl Connection {
             backlog: VecDeque::new(),
             unread: 0,
             close_wanted: false,
+            acked: None,
             repeat: Repeat::start(now),
             token: [0; 16],
             initiator: None,
-            answer: Bytes::new(),
+            exchange: Bytes::new(),
             seals: None,
             reachable: Box::default(),
             heard_at: now,
@@ -162,19 +167,23 @@ impl Connection {
     }
 
     pub(crate) fn connect_frame(&self) -> Body {
-        Body::Connect(Terms { exchange_bytes: self.exchange_message().len() as u16, ..self.terms() })
+        Body::Connect(self.terms_with_exchange())
     }
 
     pub(crate) fn accept_frame(&self) -> Body {
-        Body::Accept(Terms { exchange_bytes: self.answer.len() as u16, ..self.terms() })
+        Body::Accept(self.terms_with_exchange())
     }
 
-    /// The message that our Connect or Accept carries.
-    pub(crate) fn exchange_message(&self) -> Bytes {
-        match &self.initiator {
-            Some(initiator) => Bytes::copy_from_slice(initiator.message()),
-            None => self.answer.clone(),
-        }
+    /// Has the Connect carry this message of the key exchange, and the tag that the server wants to see.
+    //= docs/specs/endpoint.md#END-45 silence towards strangers
+    pub(crate) fn tag_connect(&mut self, keys: &Keys, own: IpAddr, message: &[u8]) {
+        let Some(server) = keys.of(self.peer.address) else { return };
+        let tag = ConnectTag::new(server).of(own, self.peer.address, &self.terms(), message);
+        self.exchange = [message, &tag].concat().into();
+    }
+
+    fn terms_with_exchange(&self) -> Terms {
+        Terms { exchange_bytes: self.exchange.len() as u16, ..self.terms() }
     }
 
     /// The next frame's number and key, where frames are sealed.

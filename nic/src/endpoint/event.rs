@@ -108,7 +108,7 @@ pub enum EndpointEvent {
 /// Why a connection failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ConnectionError {
-    /// No Accept came in time.
+    /// No Accept came in time. Nor does one from a peer with keys whose public key is another than ours has it.
     #[error("the peer did not answer the connection request")]
     ConnectTimeout,
     /// No Accept came in time, and none could have: nothing hands frames to this side's AF_XDP socket.
@@ -120,7 +120,7 @@ pub enum ConnectionError {
     /// The peer accepts no connections, or no more of them.
     #[error("the peer refused the connection")]
     Refused,
-    /// The peer does not know our key, or is not the one whose key we have, or one side has keys and the other has none.
+    /// The peer does not know our key, or has none.
     #[error("the peer and this side do not have each other's keys")]
     Key,
     /// Data stayed unacknowledged for the give-up time.
@@ -207,6 +207,9 @@ pub enum ConnectError {
     /// The peer's address is not of the endpoint's family.
     #[error("the peer's address is not of the endpoint's IP version")]
     Family,
+    /// There are keys, and none is that of the peer at this address.
+    #[error("there is no key for the peer at that address")]
+    Key,
     /// The operating system gives no random numbers.
     #[error("no entropy from the operating system")]
     Entropy,

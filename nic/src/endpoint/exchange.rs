@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use bytes::{Buf, BufMut};
 use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState};
 use spray_wire::Terms;
@@ -15,9 +16,11 @@ use crate::keys::{Keys, PublicKey};
 /// X25519, AES-256-GCM and SHA-256 for the exchange itself.
 const PATTERN: &str = "Noise_IK_25519_AESGCM_SHA256";
 /// Bytes of the client's message: an ephemeral key, its own key sealed, and a tag.
-const CONNECT_BYTES: usize = 32 + (32 + 16) + 16;
+pub(crate) const CONNECT_BYTES: usize = 32 + (32 + 16) + 16;
 /// Bytes of a side's terms as they are authenticated.
 const TERMS_BYTES: usize = 4 + 8 + 4 + 4 + 8 + 4 + 16;
+/// Bytes of what a Connect is bound to.
+const BOUND_BYTES: usize = 7 + 2 * 16 + TERMS_BYTES;
 /// Bytes of the server's message: an ephemeral key, and its terms sealed.
 pub(crate) const ACCEPT_BYTES: usize = 32 + TERMS_BYTES + 16;
 
@@ -29,10 +32,7 @@ pub(crate) struct Ends {
 }
 
 /// A client's side, until the Accept comes.
-pub(crate) struct Initiator {
-    state: Box<HandshakeState>,
-    message: [u8; CONNECT_BYTES],
-}
+pub(crate) struct Initiator(Box<HandshakeState>);
 
 impl std::fmt::Debug for Initiator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -41,36 +41,28 @@ impl std::fmt::Debug for Initiator {
 }
 
 impl Initiator {
-    /// Begins an exchange with the first of the keys' peers; `terms` are those of the Connect. `None` if the peer's key is not one of the
-    /// curve's, or the system has no random numbers.
+    /// Begins an exchange with the peer at the server's address; `terms` are those of the Connect. Returns the message that it carries, too.
+    /// `None` if there is no key of that peer's, or it is none of the curve's, or the system has no random numbers.
     //= docs/specs/endpoint.md#END-33 the key exchange
-    pub(crate) fn new(keys: &Keys, ends: Ends, terms: &Terms) -> Option<Self> {
-        let peer = keys.peers.first()?;
-        let prologue = prologue(ends, terms);
+    pub(crate) fn new(keys: &Keys, ends: Ends, terms: &Terms) -> Option<(Self, [u8; CONNECT_BYTES])> {
+        let peer = keys.of(ends.server)?;
+        let bound = bound(ends, terms);
         let builder = builder().local_private_key(keys.own.bytes()).ok()?.remote_public_key(peer.bytes()).ok()?;
-        let mut state = builder.prologue(&prologue).ok()?.build_initiator().ok()?;
+        let mut state = builder.prologue(&bound).ok()?.build_initiator().ok()?;
         let mut message = [0; CONNECT_BYTES];
         let written = state.write_message(&[], &mut message).ok()?;
-        (written == CONNECT_BYTES).then(|| Self { state: Box::new(state), message })
+        (written == CONNECT_BYTES).then(|| (Self(Box::new(state)), message))
     }
 
-    /// The message that the Connect carries.
-    pub(crate) fn message(&self) -> &[u8] {
-        &self.message
-    }
-
-    /// Takes the server's message, if it is genuine and for these terms of the Accept.
-    pub(crate) fn finish(&mut self, terms: &Terms, message: &[u8]) -> Option<Secrets> {
+    /// Takes the server's message, if it is genuine. The terms are those in it, whatever the Accept around it says.
+    pub(crate) fn finish(&mut self, message: &[u8]) -> Option<(Secrets, Terms)> {
         if message.len() != ACCEPT_BYTES {
             return None;
         }
-        let mut sealed_terms = [0; TERMS_BYTES];
-        let read = self.state.read_message(message, &mut sealed_terms).ok()?;
-        if read != TERMS_BYTES || sealed_terms != bytes_of(terms) {
-            return None;
-        }
-        let (sending, receiving) = self.state.dangerously_get_raw_split();
-        Some(Secrets { sending, receiving })
+        let mut terms = [0; TERMS_BYTES];
+        let read = self.0.read_message(message, &mut terms).ok()?;
+        let (sending, receiving) = self.0.dangerously_get_raw_split();
+        (read == TERMS_BYTES).then(|| (Secrets { sending, receiving }, terms_of(&terms)))
     }
 }
 
@@ -85,12 +77,12 @@ impl Responder {
         if message.len() != CONNECT_BYTES {
             return None;
         }
-        let prologue = prologue(ends, terms);
-        let builder = builder().local_private_key(keys.own.bytes()).ok()?.prologue(&prologue).ok()?;
+        let bound = bound(ends, terms);
+        let builder = builder().local_private_key(keys.own.bytes()).ok()?.prologue(&bound).ok()?;
         let mut state = builder.build_responder().ok()?;
         state.read_message(message, &mut []).ok()?;
         let client = PublicKey::from_bytes(state.get_remote_static()?)?;
-        keys.peers.contains(&client).then_some(Self(state))
+        keys.trusts(ends.client, &client).then_some(Self(state))
     }
 
     /// The connection's secrets, and the message that the Accept carries; `terms` are those of the Accept.
@@ -106,36 +98,48 @@ fn builder<'a>() -> Builder<'a> {
     Builder::new(PATTERN.parse::<NoiseParams>().expect("a pattern of the library's"))
 }
 
-/// What both sides must agree on before the first message.
-fn prologue(ends: Ends, terms: &Terms) -> Vec<u8> {
+/// What both sides must agree on before the first message, and what a Connect's tag covers.
+pub(crate) fn bound(ends: Ends, terms: &Terms) -> [u8; BOUND_BYTES] {
     let octets = |address: IpAddr| match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),
     };
-    [b"spray 1".as_slice(), &octets(ends.client), &octets(ends.server), &bytes_of(terms)].concat()
+    let mut bytes = [0; BOUND_BYTES];
+    let mut rest = &mut bytes[..];
+    rest.put_slice(b"spray 1");
+    rest.put_slice(&octets(ends.client));
+    rest.put_slice(&octets(ends.server));
+    rest.put_slice(&bytes_of(terms));
+    bytes
 }
 
 /// A side's terms, as it says them. The length of the message is not among them: there is one for each direction.
 fn bytes_of(terms: &Terms) -> [u8; TERMS_BYTES] {
-    let Terms { connection, cookie, window_packets, max_payload, max_data, ack_every, token, exchange_bytes: _ } =
-        terms;
     let mut bytes = [0; TERMS_BYTES];
-    let fields: [&[u8]; 7] = [
-        &connection.to_be_bytes(),
-        &cookie.to_be_bytes(),
-        &window_packets.to_be_bytes(),
-        &max_payload.to_be_bytes(),
-        &max_data.to_be_bytes(),
-        &ack_every.to_be_bytes(),
-        token,
-    ];
     let mut rest = &mut bytes[..];
-    for field in fields {
-        let (place, behind) = rest.split_at_mut(field.len());
-        place.copy_from_slice(field);
-        rest = behind;
-    }
+    rest.put_u32(terms.connection);
+    rest.put_u64(terms.cookie);
+    rest.put_u32(terms.window_packets);
+    rest.put_u32(terms.max_payload);
+    rest.put_u64(terms.max_data);
+    rest.put_u32(terms.ack_every);
+    rest.put_slice(&terms.token);
     bytes
+}
+
+fn terms_of(bytes: &[u8; TERMS_BYTES]) -> Terms {
+    let mut rest = &bytes[..];
+    let mut terms = Terms {
+        connection: rest.get_u32(),
+        cookie: rest.get_u64(),
+        window_packets: rest.get_u32(),
+        max_payload: rest.get_u32(),
+        max_data: rest.get_u64(),
+        ack_every: rest.get_u32(),
+        ..Terms::default()
+    };
+    rest.copy_to_slice(&mut terms.token);
+    terms
 }
 
 #[cfg(test)]
@@ -175,18 +179,16 @@ mod tests {
         let (client, server, stranger) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
         let servers = Keys::new(server.clone(), vec![stranger.public(), client.public()]);
-        let mut initiator = Initiator::new(&clients, ends(), &terms(1)).unwrap();
-        let (_, message) = respond(&servers, ends(), &terms(1), initiator.message(), &terms(2)).unwrap();
-        assert!(initiator.finish(&terms(3), &message).is_none(), "another's terms");
-        let mut initiator = Initiator::new(&clients, ends(), &terms(1)).unwrap();
-        let (theirs, message) = respond(&servers, ends(), &terms(1), initiator.message(), &terms(2)).unwrap();
+        let (mut initiator, asked) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
+        let (theirs, message) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
         let mut broken = message.clone();
         broken[40] ^= 1;
-        assert!(initiator.finish(&terms(2), &broken).is_none() && initiator.finish(&terms(2), &[]).is_none());
-        let ours = initiator.finish(&terms(2), &message).unwrap();
+        assert!(initiator.finish(&broken).is_none() && initiator.finish(&[]).is_none());
+        let (ours, agreed) = initiator.finish(&message).unwrap();
+        assert_eq!(agreed, terms(2));
         assert_eq!((ours.sending, ours.receiving), (theirs.receiving, theirs.sending));
         assert_ne!(ours.sending, ours.receiving);
-        let (again, _) = respond(&servers, ends(), &terms(1), initiator.message(), &terms(2)).unwrap();
+        let (again, _) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
         assert_ne!(again.sending, theirs.sending, "every exchange has its own");
     }
 
@@ -195,22 +197,22 @@ mod tests {
         let (client, server, stranger) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
         let servers = Keys::new(server.clone(), vec![client.public()]);
-        let meant = Initiator::new(&clients, ends(), &terms(1)).unwrap();
+        let (_, meant) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
         let answers =
             |keys: &Keys, ends, terms: &Terms, message: &[u8]| respond(keys, ends, terms, message, terms).is_some();
-        assert!(answers(&servers, ends(), &terms(1), meant.message()));
-        assert!(!answers(&Keys::new(stranger.clone(), vec![client.public()]), ends(), &terms(1), meant.message()));
-        assert!(!answers(&Keys::new(server.clone(), vec![stranger.public()]), ends(), &terms(1), meant.message()));
-        assert!(!answers(&servers, ends(), &terms(2), meant.message()), "other terms");
+        assert!(answers(&servers, ends(), &terms(1), &meant));
+        assert!(!answers(&Keys::new(stranger.clone(), vec![client.public()]), ends(), &terms(1), &meant));
+        assert!(!answers(&Keys::new(server.clone(), vec![stranger.public()]), ends(), &terms(1), &meant));
+        assert!(!answers(&servers, ends(), &terms(2), &meant), "other terms");
         let other = Ends { client: IpAddr::from([10, 0, 0, 3]), ..ends() };
-        assert!(!answers(&servers, other, &terms(1), meant.message()), "from elsewhere");
+        assert!(!answers(&servers, other, &terms(1), &meant), "from elsewhere");
         let reflected = Ends { client: ends().server, server: ends().client };
         let shared = Keys::new(client.clone(), vec![]);
-        let mine = Initiator::new(&shared, ends(), &terms(1)).unwrap();
-        assert!(answers(&shared, ends(), &terms(1), mine.message()), "one key for all");
-        assert!(!answers(&shared, reflected, &terms(1), mine.message()), "sent back to its sender");
+        let (_, mine) = Initiator::new(&shared, ends(), &terms(1)).unwrap();
+        assert!(answers(&shared, ends(), &terms(1), &mine), "one key for all");
+        assert!(!answers(&shared, reflected, &terms(1), &mine), "sent back to its sender");
         for bytes in [0, 1, CONNECT_BYTES - 1] {
-            assert!(!answers(&servers, ends(), &terms(1), &meant.message()[..bytes]));
+            assert!(!answers(&servers, ends(), &terms(1), &meant[..bytes]));
         }
         assert!(!answers(&servers, ends(), &terms(1), &[0; CONNECT_BYTES]));
         let nobody = PublicKey::from_bytes(&[0; 32]).unwrap();

@@ -18,6 +18,7 @@ use super::{
     machine::Machine,
     seal::Seals,
     service::KEEP_ALIVE,
+    waiting::Client,
 };
 
 /// Half-open connections whose addresses are compared when the table is full.
@@ -37,13 +38,20 @@ impl Machine {
         if peer.address.is_ipv4() != self.config.address.is_ipv4() {
             return Err(ConnectError::Family);
         }
+        if self.config.keys.as_ref().is_some_and(|keys| keys.of(peer.address).is_none()) {
+            return Err(ConnectError::Key);
+        }
         self.make_room();
         let cookie = self.cookie().ok_or(ConnectError::Entropy)?;
         let config = config.sanitised();
         let make = |id| Connection { port, ..Connection::new(id, peer, cookie, Stage::Connecting, config, now) };
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
         self.outside.deadlines.set(index, now);
-        Ok(self.table.slot(index).ok_or(ConnectError::TableFull)?.id)
+        let connection = self.table.slot(index).ok_or(ConnectError::TableFull)?;
+        if let Some(keys) = &self.config.keys {
+            connection.tag_connect(keys, self.config.address, &[]);
+        }
+        Ok(connection.id)
     }
 
     /// Answers a connection request. Nothing is kept until the client has proved its address and its key, and nothing but a slot until
@@ -55,6 +63,15 @@ impl Machine {
             self.stats.malformed += 1;
             return;
         }
+        //= docs/specs/endpoint.md#END-45 silence towards strangers
+        let message = match &self.admission {
+            Some(admission) => admission.tag.open(self.ends(peer), &connect, frame.payload),
+            None => Some(frame.payload),
+        };
+        let Some(message) = message else {
+            self.stats.forged += 1;
+            return;
+        };
         let named = Common { connection: connect.connection, cookie: connect.cookie, shard: frame.common.shard };
         if !self.config.accept {
             return self.refuse(now, peer, named, CloseReason::Refused);
@@ -67,16 +84,20 @@ impl Machine {
         if let Some(index) = self.table.find_peer(&(peer.address, number, cookie)) {
             return self.answer(now, index);
         }
-        let responder = match self.read_exchange(now, peer, &connect, frame.payload) {
-            Ok(responder) => responder,
-            Err(None) => return,
-            Err(Some(reason)) => return self.refuse(now, peer, named, reason),
-        };
-        self.make_room();
-        if self.table.is_full() {
-            return self.refuse(now, peer, named, CloseReason::Refused);
+        let client = Client { peer, terms: connect, port: frame.common.shard };
+        match (&mut self.admission, message.try_into()) {
+            (None, _) if message.is_empty() => self.half_open(now, client, None),
+            (Some(admission), Ok(message)) => {
+                self.stats.exchanges_limited +=
+                    u64::from(admission.waiting.push((client, message), &mut self.host.rng));
+                self.exchange_next(now);
+            }
+            _ => self.refuse(now, peer, named, CloseReason::Key),
         }
-        self.half_open(now, peer, (connect, frame.common.shard), responder);
+    }
+
+    fn ends(&self, client: Peer) -> Ends {
+        Ends { client: client.address, server: self.config.address }
     }
 
     /// How the connection works that a Connect asks for.
@@ -86,31 +107,18 @@ impl Machine {
         expected.copied().unwrap_or(self.config.flow).sanitised()
     }
 
-    /// The server's side of the key exchange, where there are keys. An error is the reason of a refusal, or none where the client is
-    /// to try again later.
+    /// Exchanges keys with the client whose turn it is, if there is one.
     //= docs/specs/endpoint.md#END-33 the key exchange
     //= docs/specs/endpoint.md#END-34 exchanges are limited
-    fn read_exchange(
-        &mut self,
-        now: Time,
-        peer: Peer,
-        connect: &Terms,
-        message: &[u8],
-    ) -> Result<Option<Responder>, Option<CloseReason>> {
-        let Some(keys) = &self.config.keys else {
-            return if message.is_empty() { Ok(None) } else { Err(Some(CloseReason::Key)) };
-        };
-        if message.is_empty() {
-            return Err(Some(CloseReason::Key));
+    pub(crate) fn exchange_next(&mut self, now: Time) {
+        let (Some(admission), Some(keys)) = (&mut self.admission, &self.config.keys) else { return };
+        let Some((client, message)) = admission.waiting.next(now, &mut self.host.rng) else { return };
+        let responder = Responder::new(keys, self.ends(client.peer), &client.terms, &message);
+        if responder.is_none() {
+            self.stats.forged += 1;
+            return self.refuse(now, client.peer, client.named(), CloseReason::Key);
         }
-        if !self.exchanges.allow(now, peer.address) {
-            self.stats.exchanges_limited += 1;
-            return Err(None);
-        }
-        let ends = Ends { client: peer.address, server: self.config.address };
-        let responder = Responder::new(keys, ends, connect, message);
-        self.stats.forged += u64::from(responder.is_none());
-        responder.map(Some).ok_or(Some(CloseReason::Key))
+        self.half_open(now, client, responder);
     }
 
     /// Takes the server's token: connects again, now with it and with the key exchange's message.
@@ -129,7 +137,10 @@ impl Machine {
         (connection.token, connection.port) = (retry.token, from);
         if let Some(keys) = keys {
             let ends = Ends { client: own, server: connection.peer.address };
-            connection.initiator = Initiator::new(keys, ends, &connection.terms());
+            let begun = Initiator::new(keys, ends, &connection.terms());
+            let Some((initiator, message)) = begun else { return };
+            connection.initiator = Some(initiator);
+            connection.tag_connect(keys, own, &message);
         }
         let body = connection.connect_frame();
         self.outside.outlet.push_to(connection, port, body);
@@ -141,18 +152,20 @@ impl Machine {
         let port = self.any_port();
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::Connecting {
-            if !connection.config.accepts(&accept) {
-                self.stats.malformed += 1;
-                return;
-            }
+            let mut accept = accept;
             if self.config.keys.is_some() {
-                let secrets = connection.initiator.as_mut().and_then(|initiator| initiator.finish(&accept, message));
-                let Some(secrets) = secrets else {
+                let finished = connection.initiator.as_mut().and_then(|initiator| initiator.finish(message));
+                let Some((secrets, terms)) = finished else {
                     self.stats.forged += 1;
                     return;
                 };
+                accept = terms;
                 connection.initiator = None;
                 connection.seals = Some(Box::new(Seals::new(&secrets)));
+            }
+            if !connection.config.accepts(&accept) {
+                self.stats.malformed += 1;
+                return;
             }
             (connection.remote, connection.port) = (accept, port_of_peer);
             let (id, key) = (connection.id, connection.peer_key());
@@ -342,9 +355,15 @@ impl Machine {
         waiting.min_by_key(|(_, address)| Reverse(count(**address))).map(|(at, _)| at)
     }
 
-    fn half_open(&mut self, now: Time, peer: Peer, (connect, port): (Terms, u8), responder: Option<Responder>) {
+    /// Makes a half-open connection, with the secrets of the key exchange if there was one.
+    fn half_open(&mut self, now: Time, client: Client, responder: Option<Responder>) {
+        self.make_room();
+        if self.table.is_full() {
+            return self.refuse(now, client.peer, client.named(), CloseReason::Refused);
+        }
         // The client tries again.
         let Some(cookie) = self.cookie() else { return };
+        let Client { peer, terms: connect, port } = client;
         let config = self.accepting(peer, &connect);
         let make = |id| {
             let connection = Connection::new(id, peer, cookie, Stage::HalfOpen, config, now);
@@ -358,7 +377,7 @@ impl Machine {
                 return;
             };
             connection.seals = Some(Box::new(Seals::new(&secrets)));
-            connection.answer = Bytes::copy_from_slice(&message);
+            connection.exchange = Bytes::copy_from_slice(&message);
         }
         self.table.name((peer.address, connect.connection, connect.cookie), index);
         if self.half_open.len() >= 2 * self.config.max_connections as usize {

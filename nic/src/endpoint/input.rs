@@ -81,7 +81,9 @@ impl Machine {
     fn authenticate(&mut self, now: Time, frame: &Frame<'_>) -> Option<u32> {
         let Some(index) = self.table.find(ConnectionId(frame.common.connection)) else {
             self.stats.unknown_connection += 1;
-            self.send_reset(now, frame);
+            if self.admission.is_none() {
+                self.send_reset(now, frame);
+            }
             return None;
         };
         let connection = self.table.slot(index)?;
@@ -97,7 +99,10 @@ impl Machine {
                 return None;
             }
         }
-        connection.heard_at = now;
+        // A plain Accept for a sealed connection may be anybody's.
+        if frame.sealed || connection.seals.is_none() {
+            connection.heard_at = now;
+        }
         Some(index)
     }
 

@@ -16,14 +16,16 @@ use spray_wire::{Body, Common, Envelope, EvPort};
 use super::{
     ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError,
     buffers::{Content, Pool},
+    connect_tag::ConnectTag,
     connection::Stage,
     deadlines::Deadlines,
-    limit::{Answers, Exchanges},
+    limit::Answers,
     outlet::Outlet,
     outside::Outside,
     seal::Ticket,
     table::Table,
     token::Tokens,
+    waiting::Waiting,
 };
 
 /// A data frame to send.
@@ -72,6 +74,13 @@ impl Payload<'_> {
 /// A message that is handed to its connection at a time: (time, order of calls, connection, message).
 type Scheduled = Reverse<(Time, u64, ConnectionId, u32)>;
 
+/// What stands between a stranger and an endpoint with keys.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    pub(crate) tag: ConnectTag,
+    pub(crate) waiting: Waiting,
+}
+
 /// Everything but the device.
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -82,7 +91,8 @@ pub(crate) struct Machine {
     /// Half-open connections, oldest first. Entries that have opened or ended are skipped.
     pub(crate) half_open: VecDeque<ConnectionId>,
     pub(crate) limit: Answers,
-    pub(crate) exchanges: Exchanges,
+    /// Where there are keys: what a Connect must show, and who waits to have keys exchanged.
+    pub(crate) admission: Option<Admission>,
     pub(crate) tokens: Tokens,
     pub(crate) stats: EndpointStats,
     /// Payload that has come, each byte once.
@@ -124,7 +134,13 @@ impl Machine {
             },
             half_open: VecDeque::with_capacity(2 * capacity + 1),
             limit: Answers::default(),
-            exchanges: Exchanges::default(),
+            admission: match &config.keys {
+                Some(keys) => Some(Admission {
+                    tag: ConnectTag::new(&keys.own.public()),
+                    waiting: Waiting::new(secret::<1>(&config, WAITING_STREAM)?[0]),
+                }),
+                None => None,
+            },
             tokens: Tokens::new(&secret(&config, TOKEN_STREAM)?),
             stats: EndpointStats::default(),
             placed_bytes: 0,
@@ -184,7 +200,7 @@ impl Machine {
 
     /// When a timer or a scheduled message is next due.
     pub(crate) fn next_timer(&self) -> Time {
-        self.outside.deadlines.next_at().min(self.next_scheduled()).min(self.next_grant())
+        self.outside.deadlines.next_at().min(self.next_scheduled()).min(self.next_grant()).min(self.next_exchange())
     }
 
     /// Does one of the things due at `now`.
@@ -197,6 +213,8 @@ impl Machine {
             && let Some(Reverse((at, _, id, message))) = self.scheduled.pop()
         {
             self.start_message(now, at, id, message);
+        } else if self.next_exchange() <= now {
+            self.exchange_next(now);
         } else {
             self.host.grant(now, &mut self.table, &mut self.outside);
         }
@@ -251,6 +269,10 @@ impl Machine {
         self.host.grant_at().unwrap_or(Time::NEVER)
     }
 
+    fn next_exchange(&self) -> Time {
+        self.admission.as_ref().map_or(Time::NEVER, |admission| admission.waiting.next_at())
+    }
+
     fn next_scheduled(&self) -> Time {
         self.scheduled.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
     }
@@ -284,3 +306,4 @@ fn secret<const WORDS: usize>(config: &EndpointConfig, stream: u64) -> Result<[u
 //= docs/specs/transport.md#TRN-62 numbers that collide
 const HASH_STREAM: u64 = u64::MAX;
 const TOKEN_STREAM: u64 = u64::MAX - 1;
+const WAITING_STREAM: u64 = u64::MAX - 2;

@@ -14,11 +14,12 @@
 //! | `buffers` | where payload is read from and written to |
 //! | `touch` | what is read ahead where there are many connections |
 //! | `in_place` | payload that stays in the frames |
-//! | `token` | how a client proves its address |
+//! | `connect_tag`, `token`, `waiting` | how a client shows that it knows the server, proves its address, and waits for the key exchange |
 //! | `exchange`, `seal` | how two sides agree on keys, and seal their frames with them |
 
 mod buffers;
 mod config;
+mod connect_tag;
 mod connection;
 mod deadlines;
 mod event;
@@ -41,6 +42,7 @@ mod table;
 mod tap;
 mod token;
 mod touch;
+mod waiting;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -60,6 +62,7 @@ pub(crate) use self::outside::MAX_UNREAD;
 use self::{buffers::Content, connection::Stage, link::Link, machine::Machine};
 pub use self::{
     config::{EndpointConfig, HandshakeConfig},
+    connect_tag::ConnectTag,
     event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, LogEntry, MessageId, SendError},
     in_place::{Lent, Sink, Source},
     peer::Peer,

@@ -42,7 +42,7 @@ impl Outlet {
     pub(crate) fn push_to(&mut self, connection: &mut Connection, src_port: EvPort, body: Body) {
         let (mut exchange, mut seal) = (Bytes::new(), None);
         if matches!(body, Body::Connect(_) | Body::Accept(_)) {
-            exchange = connection.exchange_message();
+            exchange = connection.exchange.clone();
         } else {
             seal = connection.ticket();
         }

@@ -13,6 +13,9 @@ use super::{
 /// Token of keep-alive probes. Balancers' probes count up from 1, so no sender takes the answer for one of theirs.
 pub(crate) const KEEP_ALIVE: u64 = u64::MAX;
 
+/// How long a connection that is to close waits for a peer that takes nothing, in idle timeouts: 300 s where that is 5.
+const STUCK_TIMEOUTS: u64 = 60;
+
 impl Machine {
     /// Does what is due at a connection, and what follows from a call of its user.
     pub(crate) fn service(&mut self, now: Time, index: u32) {
@@ -121,7 +124,7 @@ impl Machine {
         Some(connection)
     }
 
-    /// Fails a connection whose peer has been silent too long. Sends a keep-alive after a third of that time.
+    /// Fails a connection whose peer has been silent too long, or lets it not end. Sends a keep-alive after a third of that time.
     //= docs/specs/endpoint.md#END-9 keep-alives
     fn check_idle(&mut self, now: Time, index: u32) {
         let (timeout, port) = (self.config.idle_timeout_ps, self.any_port());
@@ -129,6 +132,10 @@ impl Machine {
         let silent = now.since(connection.heard_at);
         if silent >= timeout {
             self.give_up(now, index, ConnectionError::IdleTimeout, CloseReason::Timeout);
+            return;
+        }
+        if connection.is_stuck(now, timeout) {
+            self.give_up(now, index, ConnectionError::PeerUnresponsive, CloseReason::Timeout);
             return;
         }
         let asks = silent >= timeout / 3;
@@ -142,6 +149,22 @@ impl Machine {
 }
 
 impl Connection {
+    /// Whether it was to close long ago, and nothing more is acknowledged: the peer is there, but takes nothing.
+    //= docs/specs/endpoint.md#END-10 60 idle timeouts
+    fn is_stuck(&mut self, now: Time, timeout_ps: u64) -> bool {
+        if !self.close_wanted || self.stage != Stage::Open {
+            return false;
+        }
+        let bytes = self.flow.as_ref().map_or(0, |flow| flow.sending.sender.stats().bytes_acked);
+        match self.acked {
+            Some((before, since)) if before == bytes => now.since(since) >= timeout_ps.saturating_mul(STUCK_TIMEOUTS),
+            _ => {
+                self.acked = Some((bytes, now));
+                false
+            }
+        }
+    }
+
     /// What to think of a peer that has acknowledged nothing for the give-up time. Keep-alives go at a third of that or more often.
     fn why_silent(&self, now: Time) -> ConnectionError {
         const ETHERNET_HEADER: u32 = 14;

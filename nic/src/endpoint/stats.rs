@@ -124,7 +124,7 @@ counters! {
         half_open_evicted,
         /// Half-open connections whose peer never proved its address.
         half_open_expired,
-        /// Key exchanges put off because of their rate limit.
+        /// Key exchanges dropped, as more clients waited than may.
         exchanges_limited,
         /// Resets and refusals not sent because of their rate limit.
         reset_limited,

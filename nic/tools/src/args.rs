@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use spray_nic::Ports;
 use spray_nic::device::BusyPoll;
-use spray_nic::keys::PublicKey;
+use spray_nic::keys::{KeyError, PublicKey};
 
 use crate::captures::Captures;
 use crate::metrics::Publish;
@@ -120,9 +120,9 @@ pub struct Tunnel {
     /// This side's key, as `spray keygen FILE` makes it; all machines have the same, or --trust each other's
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-    /// The public key of another machine, which has its own; may be repeated
-    #[arg(long, value_name = "KEY", requires = "key")]
-    pub(crate) trust: Vec<PublicKey>,
+    /// The public key of another machine, which has its own; with several, each with its address: 10.0.0.2=KEY
+    #[arg(long, value_name = "[ADDRESS=]KEY", requires = "key")]
+    pub(crate) trust: Vec<Trusted>,
     /// Without keys: anybody on the network may send, answer and read
     #[arg(long, conflicts_with = "key")]
     pub(crate) insecure: bool,
@@ -216,12 +216,29 @@ pub(crate) struct Trust {
     /// This side's key, as `spray keygen FILE` makes it; the other side has the same, or is a --peer
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-    /// The public key of the other side, which has its own; a receiver may have several, each with a --peer
-    #[arg(long, value_name = "KEY", requires = "key")]
-    pub(crate) peer: Vec<PublicKey>,
+    /// The public key of the other side, which has its own; a receiver may have several, each with a --peer. With an address it is good there alone
+    #[arg(long, value_name = "[ADDRESS=]KEY", requires = "key")]
+    pub(crate) peer: Vec<Trusted>,
     /// Without keys: anybody on the network may send, answer and read
     #[arg(long, conflicts_with = "key")]
     pub(crate) insecure: bool,
+}
+
+/// A key that is trusted: everywhere, or at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Trusted {
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) key: PublicKey,
+}
+
+impl std::str::FromStr for Trusted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (address, key) = text.split_once('=').map_or((None, text), |(address, key)| (Some(address), key));
+        let address = address.map(|address| address.parse().map_err(|_| format!("{address:?} is no IP address")));
+        Ok(Self { address: address.transpose()?, key: key.parse().map_err(|error: KeyError| error.to_string())? })
+    }
 }
 
 /// Where an endpoint's frames enter and leave.

@@ -106,6 +106,33 @@ fn retry(rig: &Rig, connect: Terms) -> Body {
     Body::Retry(Retry { token: with_token(rig, connect).token })
 }
 
+/// Each connection carries a message both ways and is closed, by one side or the other, or is given up.
+#[test]
+fn thousands_of_connections_leave_nothing() {
+    let mut rig = rig();
+    for round in 0..3_000 {
+        let ours = rig.connect(0, 1);
+        rig.endpoints[0].send(ours, content(round, 3_000)).unwrap();
+        assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1 && rig.received(1).len() == 1));
+        let theirs = rig.accepted(1)[0];
+        rig.endpoints[1].send(theirs, content(round, 2_000)).unwrap();
+        assert!(rig.run(US, MS, |rig| rig.received(0).len() == 1 && rig.delivered(0) == 1));
+        match round % 3 {
+            0 => rig.endpoints[0].close(ours),
+            1 => rig.endpoints[1].close(theirs),
+            _ => rig.endpoints[0].abort(ours),
+        }
+        assert!(rig.run(US, MS, |rig| rig.endpoints.iter().all(|endpoint| endpoint.connections() == 0)), "{round}");
+        rig.events.iter_mut().for_each(Vec::clear);
+    }
+    for endpoint in &rig.endpoints {
+        let machine = &endpoint.machine;
+        assert!(machine.half_open.len() <= 2 * 16 && machine.expected.is_empty());
+        assert_eq!((machine.next_timer(), machine.outside.events.len()), (Time::NEVER, 0));
+    }
+    rig.audit();
+}
+
 /// The last times that there are: nothing is reached any more, and nothing hangs.
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]

@@ -155,6 +155,36 @@ fn a_peer_that_is_heard_while_nothing_of_ours_arrives_is_not_called_gone() {
     assert_eq!(rig.failed(0), [ConnectionError::LongLost { bytes }]);
 }
 
+/// The peer lives and answers, but its user takes nothing.
+//= docs/specs/endpoint.md#END-10 60 idle timeouts
+//= docs/specs/endpoint.md#END-11 bounded time
+#[test]
+fn a_peer_that_takes_nothing_does_not_keep_a_closed_connection_open() {
+    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |_, config| {
+        (config.flow.max_message_bytes, config.flow.max_data_bytes) = (50_000, 100_000);
+    });
+    let connection = rig.connect(0, 1);
+    for seed in 0..8 {
+        rig.endpoints[0].send(connection, content(seed, 30_000)).unwrap();
+    }
+    rig.endpoints[0].close(connection);
+    let (mut now, mut failed) = (Time::ZERO, None);
+    while failed.is_none() && now.ps() < 20_000 * MS {
+        now = now.after(if now.ps() < 10 * MS { 5 * US } else { MS });
+        rig.network.advance(now);
+        for endpoint in &mut rig.endpoints {
+            endpoint.poll(now);
+        }
+        // Taken, but never finished with.
+        while rig.endpoints[1].next_event().is_some() {}
+        let events = std::iter::from_fn(|| rig.endpoints[0].poll_event());
+        failed = events.filter_map(|event| matches!(event, EndpointEvent::Failed { .. }).then_some(now)).next();
+    }
+    let at = failed.unwrap().ps();
+    assert!((6_000 * MS..6_200 * MS).contains(&at), "{at}");
+    rig.audit();
+}
+
 //= docs/specs/endpoint.md#END-9 keep-alives
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]

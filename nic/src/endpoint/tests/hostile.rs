@@ -25,6 +25,19 @@ impl Stranger {
 
     /// Sends a frame that claims to come from host `from`.
     pub(super) fn send(&mut self, rig: &Rig, from: usize, to: usize, connection: u32, cookie: u64, body: &Body) {
+        let common = Common { connection, cookie, ..Common::default() };
+        self.emit(rig, [from, to], &common, body, &[7; 1024][..body.payload_bytes()]);
+    }
+
+    /// Asks host 1 for a connection, with this message of the key exchange, in the name of host `from` and in the way of who knows its key.
+    fn connect(&mut self, rig: &Rig, from: usize, terms: Terms, message: &[u8]) {
+        let [own, to] = [from, 1].map(|host| address(host, rig.v6));
+        let payload = [message, &rig.connect_tag().of(own, to, &terms, message)].concat();
+        let connect = Terms { exchange_bytes: payload.len() as u16, ..terms };
+        self.emit(rig, [from, 1], &Common::default(), &Body::Connect(connect), &payload);
+    }
+
+    pub(super) fn emit(&mut self, rig: &Rig, [from, to]: [usize; 2], common: &Common, body: &Body, payload: &[u8]) {
         let envelope = Envelope {
             src_mac: mac(STRANGER),
             dst_mac: mac(to),
@@ -36,9 +49,8 @@ impl Stranger {
             ecn: Ecn::NotEct,
             ttl: 64,
         };
-        let common = Common { connection, cookie, ..Common::default() };
         let mut frame = [0; 2048];
-        let bytes = emit(&mut frame, &envelope, &common, body, &[7; 1024][..body.payload_bytes()]).unwrap();
+        let bytes = emit(&mut frame, &envelope, common, body, payload).unwrap();
         self.send_raw(&frame[..bytes]);
     }
 
@@ -63,6 +75,13 @@ impl Stranger {
         }
         self.device.flush().unwrap();
         bodies
+    }
+}
+
+impl Rig {
+    /// What host 1 wants to see of Connects.
+    fn connect_tag(&self) -> ConnectTag {
+        ConnectTag::new(&self.endpoints[1].machine.config.keys.as_ref().unwrap().own.public())
     }
 }
 
@@ -182,14 +201,82 @@ fn a_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
         let stats = rig.endpoints[1].stats();
         assert!(forged > 2_000 && stats.received[Kind::Connect] > 2_000);
         assert_eq!((rig.endpoints[1].connections(), stats.half_open_evicted), (1, 0), "nothing is kept for the others");
-        // A Retry for each Connect, and shorter than it.
-        assert!(stats.sent[Kind::Retry] <= stats.received[Kind::Connect]);
+        // A Retry for each Connect, and shorter than it; where there are keys, only for who knows the server's.
+        let most = if keys.is_some() { 1 } else { stats.received[Kind::Connect] };
+        assert!(stats.sent[Kind::Retry] <= most, "{stats:?}");
         assert!(Kind::Retry.bytes() < Kind::Connect.bytes());
         assert_eq!(stats.sent[Kind::Accept], 1);
         rig.run(US, MS, |_| false);
         stranger.received();
         rig.audit();
     }
+}
+
+//= docs/specs/endpoint.md#END-45 silence towards strangers
+#[test]
+fn who_does_not_know_the_servers_key_hears_nothing() {
+    let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
+    let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| config.keys = Some(keys.clone()));
+    let mut stranger = Stranger::new(&rig);
+    rig.run(US, 5 * US, |_| false);
+    let own = address(STRANGER, false);
+    for terms in [asked(3), with_token(&rig, asked(3))] {
+        let others = ConnectTag::new(&PrivateKey::generate().unwrap().public());
+        for message in [&[][..], &[9; 96]] {
+            let tag = others.of(own, address(1, false), &terms, message);
+            for payload in [message, &[message, &tag].concat(), &[message, &[0; 16]].concat()] {
+                let connect = Body::Connect(Terms { exchange_bytes: payload.len() as u16, ..terms });
+                stranger.emit(&rig, [STRANGER, 1], &Common::default(), &connect, payload);
+            }
+        }
+    }
+    rig.run(US, 10 * US, |_| false);
+    assert!(stranger.received().is_empty());
+    assert_eq!((rig.endpoints[1].stats().forged, rig.endpoints[1].stats().exchanges_limited), (12, 0));
+    // Who knows it is told whether its own is one of the peers'.
+    let terms = asked(3);
+    stranger.connect(&rig, STRANGER, terms, &[]);
+    rig.run(US, 10 * US, |_| false);
+    let [Body::Retry(Retry { token })] = stranger.received()[..] else { panic!("one Retry") };
+    stranger.connect(&rig, STRANGER, Terms { token, ..terms }, &[9; 96]);
+    rig.run(US, 10 * US, |_| false);
+    let [Body::Close(close)] = stranger.received()[..] else { panic!("one Close") };
+    assert_eq!((close.reason, rig.endpoints[1].connections()), (CloseReason::Key, 0));
+    rig.audit();
+}
+
+/// The addresses of a network ask for key exchanges, 20,000 a second. They know the server's key, and receive what it sends them.
+//= docs/specs/endpoint.md#END-34 exchanges are limited
+#[test]
+fn a_crowd_that_knows_the_servers_key_keeps_nobody_else_waiting() {
+    let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
+    let change = |_: usize, config: &mut EndpointConfig| {
+        config.keys = Some(keys.clone());
+        config.handshake = HandshakeConfig { retry_ps: 26 * MS, attempts: 24 };
+    };
+    let mut rig = Rig::with(10, false, Impairments::delay(50 * US), change);
+    let mut stranger = Stranger::new(&rig);
+    let mut number = 0;
+    let mut crowd = |rig: &mut Rig, for_ps: u64, done: &dyn Fn(&Rig) -> bool| {
+        rig.run(50 * US, for_ps, |rig| {
+            let machine = &rig.endpoints[1].machine;
+            let from = 0x900 + number as usize % 250;
+            let terms = Terms { cookie: number, ..asked(number as u32) };
+            let token = machine.tokens.make(machine.clock, address(from, false), terms.connection, terms.cookie);
+            stranger.connect(rig, from, Terms { token, ..terms }, &[9; 96]);
+            stranger.received();
+            number += 1;
+            done(rig)
+        })
+    };
+    crowd(&mut rig, 50 * MS, &|_| false);
+    for host in (0..10).filter(|&host| host != 1) {
+        rig.connect(host, 1);
+    }
+    assert!(crowd(&mut rig, 400 * MS, &|rig| rig.accepted(1).len() == 9), "{} of 9", rig.accepted(1).len());
+    let stats = rig.endpoints[1].stats();
+    assert!(stats.exchanges_limited > 500 && stats.forged > 50, "{stats:?}");
+    rig.audit();
 }
 
 /// Who receives at its address gets no further than a slot that gives way.

@@ -64,28 +64,31 @@ fn messages_arrive_whatever_befalls_their_frames() {
 }
 
 //= docs/specs/endpoint.md#END-33 the key exchange
+//= docs/specs/endpoint.md#END-45 silence towards strangers
 #[test]
-fn who_has_not_the_right_key_is_refused_and_told_so() {
+fn who_has_not_the_right_key_is_refused_and_who_knows_none_hears_nothing() {
     let (a, b, c) = (key(), key(), key());
     let keys = |own: &PrivateKey, peers: &[&PrivateKey]| {
         Some(Keys::new(own.clone(), peers.iter().map(|key| key.public()).collect()))
     };
-    let fitting = [(keys(&a, &[]), keys(&a, &[])), (keys(&a, &[&b]), keys(&b, &[&c, &a])), (None, None)];
-    let others = [
-        (keys(&a, &[]), None),
-        (None, keys(&a, &[])),
-        (keys(&a, &[]), keys(&b, &[])),
-        (keys(&a, &[&b]), keys(&b, &[&c])),
-        (keys(&c, &[&a]), keys(&b, &[&c])),
+    let cases = [
+        (keys(&a, &[]), keys(&a, &[]), None),
+        (keys(&a, &[&b]), keys(&b, &[&c, &a]), None),
+        (None, None, None),
+        // The server is another than the client thinks, or the client knows of no keys.
+        (keys(&a, &[]), keys(&b, &[]), Some(ConnectionError::ConnectTimeout)),
+        (keys(&c, &[&a]), keys(&b, &[&c]), Some(ConnectionError::ConnectTimeout)),
+        (None, keys(&a, &[]), Some(ConnectionError::ConnectTimeout)),
+        (keys(&a, &[]), None, Some(ConnectionError::Key)),
+        (keys(&a, &[&b]), keys(&b, &[&c]), Some(ConnectionError::Key)),
     ];
-    let cases = fitting.into_iter().map(|pair| (pair, true)).chain(others.into_iter().map(|pair| (pair, false)));
-    for ((client, server), fits) in cases {
+    for (client, server, error) in cases {
         let mut rig = with_keys(false, Impairments::delay(US), [client, server]);
         rig.connect(0, 1);
         rig.run(US, 10 * MS, |_| false);
-        assert_eq!(rig.accepted(1).len(), usize::from(fits));
-        assert_eq!(rig.failed(0), if fits { vec![] } else { vec![ConnectionError::Key] });
-        assert_eq!(rig.endpoints[1].connections(), usize::from(fits));
+        assert_eq!(rig.accepted(1).len(), usize::from(error.is_none()));
+        assert_eq!(rig.failed(0), Vec::from_iter(error));
+        assert_eq!(rig.endpoints[1].connections(), usize::from(error.is_none()));
         rig.audit();
     }
 }
@@ -116,6 +119,63 @@ fn plain_frames_with_the_right_cookies_change_nothing() {
     };
     run(true);
     run(false);
+}
+
+/// Somebody on the way changes what the Accept says outside of what is sealed.
+//= docs/specs/endpoint.md#END-33 the key exchange
+#[test]
+fn the_terms_of_an_accept_are_those_that_are_sealed() {
+    let mut rig = shared(Impairments::delay(5 * US));
+    let (mut stranger, tap) = (Stranger::new(&rig), Tap::default());
+    let endpoints = std::mem::take(&mut rig.endpoints).into_iter();
+    rig.endpoints = endpoints.map(|endpoint| endpoint.with_tap(Box::new(tap.clone()))).collect();
+    let ours = rig.connect(0, 1);
+    assert!(rig.run(US, MS, |rig| rig.endpoints[0].stats().sent[Kind::Connect] == 2));
+    let lost = Impairments { loss_ppm: 1_000_000, ..Impairments::delay(5 * US) };
+    rig.network.set_sender_impairments(rig.endpoints[1].device(), lost);
+    assert!(rig.run(US, MS, |rig| rig.endpoints[1].stats().sent[Kind::Accept] == 1));
+    let frames = tap.frames();
+    let sent = frames.iter().map(|frame| spray_wire::parse(frame, spray_wire::Ports::DEFAULT).unwrap().unwrap());
+    let mut accepts = sent.filter_map(|frame| match frame.body {
+        Body::Accept(terms) => Some((frame.common, terms, frame.payload)),
+        _ => None,
+    });
+    let (common, terms, message) = accepts.next().unwrap();
+    let changed = Body::Accept(Accept { cookie: 1, window_packets: 1, max_data: 256, ..terms });
+    stranger.emit(&rig, [1, 0], &common, &changed, message);
+    assert!(rig.run(US, 20 * US, |rig| rig.accepted(1).len() == 1), "the server hears from it");
+    assert_eq!(rig.endpoints[0].machine.table.get(ours).unwrap().remote, Accept { exchange_bytes: 0, ..terms });
+    rig.network.set_sender_impairments(rig.endpoints[1].device(), Impairments::delay(5 * US));
+    rig.endpoints[0].send(ours, content(1, 100_000)).unwrap();
+    assert!(rig.run(US, 10 * MS, |rig| rig.received(1).len() == 1));
+    assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
+    rig.audit();
+}
+
+/// The server is gone, and somebody repeats its Accept.
+//= docs/specs/endpoint.md#END-35 sealed connections
+#[test]
+fn a_repeated_accept_keeps_no_connection_alive() {
+    let mut rig = shared(Impairments::delay(5 * US));
+    let (mut stranger, tap) = (Stranger::new(&rig), Tap::default());
+    let endpoints = std::mem::take(&mut rig.endpoints).into_iter();
+    rig.endpoints = endpoints.map(|endpoint| endpoint.with_tap(Box::new(tap.clone()))).collect();
+    rig.connect(0, 1);
+    assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
+    let of = |frame: &&Vec<u8>| {
+        spray_wire::parse(frame, spray_wire::Ports::DEFAULT)
+            .is_ok_and(|frame| frame.is_some_and(|frame| matches!(frame.body, Body::Accept(_))))
+    };
+    let accept = tap.frames().iter().find(of).cloned().unwrap();
+    rig.dead[1] = true;
+    for _ in 0..15 {
+        stranger.send_raw(&accept);
+        rig.run(MS, 10 * MS, |_| false);
+    }
+    assert_eq!(rig.failed(0), [ConnectionError::IdleTimeout]);
+    assert!(rig.endpoints[0].stats().received[Kind::Accept] > 5);
+    rig.dead[1] = false;
+    rig.audit();
 }
 
 /// Somebody on the way answers before the server does.

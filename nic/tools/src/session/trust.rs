@@ -42,7 +42,9 @@ pub fn keys(arguments: &args::Trust) -> Outcome<Option<Keys>> {
         ));
     };
     let own = PrivateKey::read(path).map_err(Failure::refused)?;
-    Ok(Some(Keys::new(own, arguments.peer.clone())))
+    let keys = Keys::new(own, arguments.peer.iter().map(|peer| peer.key).collect());
+    let bound = arguments.peer.iter().filter_map(|peer| Some((peer.address?, peer.key)));
+    Ok(Some(bound.fold(keys, |keys, (address, key)| keys.with_peer_at(address, key))))
 }
 
 #[cfg(test)]

@@ -423,7 +423,10 @@ impl Sending {
             _ if silent && has_pieces && self.delivered_bytes == 0 => {
                 "; short packets arrived and no long one did: a link on the way may have a smaller MTU, try less --payload"
             }
-            ConnectionError::ConnectTimeout => "; is `spray recv` running there, and does it listen on that address?",
+            ConnectionError::ConnectTimeout => {
+                "; is `spray recv` running there, does it listen on that address, and is its key the one that this side has? Strangers get \
+                 no answer"
+            }
             ConnectionError::Aborted => "; the receiver was stopped",
             ConnectionError::Key => {
                 "; both sides take the same --key, or each the other's public key with --peer, or both --insecure"

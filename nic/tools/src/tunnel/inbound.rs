@@ -9,6 +9,7 @@ use spray_nic::{ConnectionId, Endpoint};
 use super::lanes::Lanes;
 use super::link::Link;
 use super::packet::{self, HEADER};
+use super::remote::behind;
 
 /// Threads of a tunnel, and so connections that a machine begins to each other one.
 //= docs/specs/endpoint.md#END-43 eight at most
@@ -69,30 +70,36 @@ impl Inbound {
         mut out: impl FnMut(u16, &[u8]) -> bool,
     ) {
         let Some(From { at, lanes, .. }) = self.connections.get_mut(&connection) else { return };
-        let Link { remote, counted, .. } = &mut links[*at];
+        let (at, mut received, mut refused) = (*at, 0, 0);
+        let is_behind = |source| behind(links.iter().map(|link| &link.remote), source) == Some(at);
         //= docs/specs/endpoint.md#END-42 its source is behind that peer
         // Who may not send from this address does not, and what is no packet of ours ends the connection: its number is missing.
         let taken = packet::check(&message).map(|(place, _)| {
             lanes.take(place, message, |message| {
-                let from = packet::check(&message).filter(|(_, flow)| remote.fits(flow.source).is_some());
+                let from = packet::check(&message).filter(|(_, flow)| is_behind(flow.source));
                 let is_taken = from.is_some_and(|(place, _)| out(place.lane, &message[HEADER..]));
-                *(if is_taken { &mut counted.received } else { &mut counted.refused }) += 1;
+                *(if is_taken { &mut received } else { &mut refused }) += 1;
                 endpoint.recycle(message);
             })
         });
         if !matches!(taken, Some(Ok(()))) {
-            counted.refused += 1;
+            refused += 1;
             endpoint.abort(connection);
             self.end(connection);
         }
+        let counted = &mut links[at].counted;
+        counted.received += received;
+        counted.refused += refused;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use spray_nic::device::{MemoryConfig, MemoryNetwork};
+    use spray_nic::net::Tun;
     use spray_nic::{EndpointConfig, Peer, Time};
 
+    use super::super::packet::Place;
     use super::*;
 
     #[test]
@@ -118,5 +125,40 @@ mod tests {
             }
             assert_eq!(inbound.connections.len(), 2 * most);
         }
+    }
+
+    /// Of two machines one has a network within the other's. What says that it is from there comes from the one that has it.
+    #[test]
+    //= docs/specs/endpoint.md#END-42 its source is behind that peer
+    fn packets_come_from_where_their_answers_go() {
+        let config = EndpointConfig::real([10, 0, 0, 1].into(), [2; 6], 1500).unwrap();
+        let mut endpoint = Endpoint::new(MemoryNetwork::default().attach([2; 6]), config).unwrap();
+        let mut links = ["10.0.0.2=10.9.0.0/16", "10.0.0.3=10.9.5.0/24"].map(|it| Link::new(it.parse().unwrap()));
+        let mut inbound = Inbound::new(1);
+        let connections = [2, 3].map(|machine| {
+            let peer = Peer { address: [10, 0, 0, machine].into(), mac: [4; 6] };
+            let connection = endpoint.connect(Time::ZERO, peer, None).unwrap();
+            inbound.accept(connection, usize::from(machine - 2));
+            connection
+        });
+        for (number, (at, source, is_taken)) in
+            [(0, [10, 9, 1, 1], true), (0, [10, 9, 5, 1], false), (1, [10, 9, 5, 1], true), (1, [10, 9, 1, 1], false)]
+                .into_iter()
+                .enumerate()
+        {
+            let mut message = vec![0; HEADER + Tun::HEADER + 100];
+            let packet = HEADER + Tun::HEADER;
+            message[packet] = 0x45;
+            message[packet + 12..packet + 16].copy_from_slice(&source);
+            packet::begin(&mut message, Place { lane: 7, number: (number % 2) as u32 });
+            let mut taken = 0;
+            let out = |_, _: &[u8]| {
+                taken += 1;
+                true
+            };
+            inbound.receive((&mut endpoint, &mut links), connections[at], message.into(), out);
+            assert_eq!(taken == 1, is_taken, "{source:?} of machine {at}");
+        }
+        assert_eq!(links.map(|link| (link.counted.received, link.counted.refused)), [(1, 1); 2]);
     }
 }

@@ -98,6 +98,21 @@ fn check(arguments: &args::Tunnel) -> Outcome {
             bare.address
         )));
     }
+    //= docs/specs/endpoint.md#END-42 each key for its address
+    let trust = &arguments.trust;
+    if peers.len() > 1 && trust.iter().any(|trusted| trusted.address.is_none()) {
+        return Err(Failure::refused(format!(
+            "several --peer: say whose each key is, as in --trust {}=KEY",
+            peers[0].address
+        )));
+    }
+    if let Some(peer) = peers.iter().find(|peer| {
+        let bound = |trusted: &args::Trusted| trusted.address.is_none_or(|address| address == peer.address);
+        !trust.is_empty() && !trust.iter().any(bound)
+    }) {
+        let address = peer.address;
+        return Err(Failure::refused(format!("--peer {address} has no key: give it one by --trust {address}=KEY")));
+    }
     let first = peers[0].address;
     if let Some(other) = peers.iter().find(|peer| peer.address.is_ipv4() != first.is_ipv4()) {
         let message = format!("--peer {first} and --peer {} are not of the same IP version", other.address);

@@ -3,6 +3,7 @@
 use super::pending::{BITMAP_PACKETS, Pending};
 use super::{Arrival, Receiver};
 use crate::Time;
+use crate::loss::Repair;
 
 impl Receiver {
     /// Counts a packet towards the next ACK, which will echo it.
@@ -56,8 +57,12 @@ impl Receiver {
     /// Begins a new count. Another ACK is due at once if this one's bitmap did not cover all pending packets.
     #[inline]
     pub(super) fn after_ack(&mut self, base: u64) {
-        let covered = base.saturating_add(BITMAP_PACKETS);
+        let mut covered = base.saturating_add(BITMAP_PACKETS);
         let pending = &mut self.pending;
+        // What lay apart from the others was the latest packet, so those left are the last ones. A code may settle all of a message at once.
+        if self.repair != Repair::IdealCode {
+            covered = covered.max(pending.end.saturating_sub(BITMAP_PACKETS));
+        }
         pending.packets = 0;
         pending.echoes.clear();
         pending.marked_packets = 0;

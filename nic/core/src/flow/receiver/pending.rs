@@ -24,6 +24,8 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// Has the next ACK cover a packet. It is due at once if one bitmap does not cover all of them.
+    //= docs/specs/transport.md#TRN-55 no more than one bitmap covers
     #[inline]
     pub(super) fn cover(&mut self, psn: u64) {
         if self.lowest == self.end {
@@ -31,6 +33,7 @@ impl Pending {
         } else {
             self.lowest = self.lowest.min(psn);
             self.end = self.end.max(psn + 1);
+            self.due |= self.end - self.lowest > BITMAP_PACKETS;
         }
     }
 

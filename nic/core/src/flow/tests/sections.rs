@@ -170,3 +170,23 @@ fn a_trailer_is_no_packet() {
     let stats = receiver.stats();
     assert_eq!((stats.trailers, stats.frames, stats.packets, stats.missing), (7, 0, 0, 7));
 }
+
+/// A peer makes up trailers, each of which says that many packets are missing.
+#[test]
+fn made_up_trailers_bring_few_nacks() {
+    //= docs/specs/ordered-chaos.md#ORC-23 three for each frame
+    let mut receiver = Receiver::new(&FlowConfig { window_packets: 4096, ..config() });
+    let section = spray_wire::Section::new(2, 100);
+    let mut brought = 0;
+    for sent in 1..1000u64 {
+        let data = Data { psn: 1000 + sent, timestamp: at(US), trailer: true, section, ..Data::default() };
+        receiver.on_data(Time::ZERO, &arrival_of(data));
+        brought += core::iter::from_fn(|| receiver.poll_nack()).count() as u64;
+        assert!(brought <= 64 + 3 * sent, "{brought} for {sent}");
+    }
+    assert_eq!((brought, receiver.stats().missing), (64 + 3 * 999, brought), "as many as are allowed");
+}
+
+fn arrival_of(data: Data) -> Arrival {
+    Arrival { data, port: EvPort::new(9), hops: 2, ..Arrival::default() }
+}
