@@ -18,8 +18,8 @@ use crate::endpoint::{ConnectionError, Peer};
 /// Longest message of a stream: what is written at once, if that is less.
 const CHUNK_BYTES: usize = 64 << 10;
 //= docs/specs/endpoint.md#END-39 at most 8 MiB or 256 messages
-/// What may be under way, from the oldest message on that is not delivered: a writer waits for more. So much the receiver may have to hold
-/// until the oldest one is there.
+/// What may be under way, from the oldest message on that is not delivered: a writer waits for more. So much a reader has to hold until the
+/// oldest one is there, and it holds no more.
 const WINDOW_BYTES: usize = 8 << 20;
 const WINDOW_MESSAGES: usize = 256;
 
@@ -36,9 +36,9 @@ pub struct Stream {
     under_way: VecDeque<(usize, oneshot::Receiver<Result<(), Error>>)>,
     under_way_bytes: usize,
     shut: bool,
-    /// The number of the message whose bytes come next, and messages that came before it. The packet window of the connection bounds them.
+    /// The number of the message whose bytes come next, and messages that came before it.
     next: u32,
-    early: BTreeMap<u32, Bytes>,
+    early: Early,
     current: Bytes,
     ended: bool,
 }
@@ -63,7 +63,7 @@ impl Stream {
             under_way_bytes: 0,
             shut: false,
             next,
-            early: BTreeMap::new(),
+            early: Early::default(),
             current: Bytes::new(),
             ended: false,
         }
@@ -102,7 +102,7 @@ impl Stream {
     /// Waits for the next bytes in order; `false` at the end.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         while !self.ended && self.current.is_empty() {
-            if let Some(data) = self.early.remove(&self.next) {
+            if let Some(data) = self.early.take(self.next) {
                 self.take(data);
                 continue;
             }
@@ -112,8 +112,12 @@ impl Stream {
                     let what = "a message came that was sent before the stream began: both sides begin it after the same messages";
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, what)));
                 }
-                Some(message) => drop(self.early.insert(message.number, message.data)),
-                None if self.early.is_empty() => self.ended = true,
+                Some(message) => {
+                    self.early
+                        .put(message.number, message.data)
+                        .map_err(|what| io::Error::new(io::ErrorKind::InvalidData, what))?;
+                }
+                None if self.early.messages.is_empty() => self.ended = true,
                 None => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
             }
         }
@@ -126,6 +130,32 @@ impl Stream {
         self.next = self.next.wrapping_add(1);
         self.ended = data.is_empty();
         self.current = data;
+    }
+}
+
+/// Messages that came before their turn.
+#[derive(Debug, Default)]
+struct Early {
+    messages: BTreeMap<u32, Bytes>,
+    bytes: usize,
+}
+
+impl Early {
+    /// Keeps a message. Beyond what a writer may have under way the peer is none of ours, and would have us keep all that it sends.
+    //= docs/specs/endpoint.md#END-39 a reader ends
+    fn put(&mut self, number: u32, data: Bytes) -> Result<(), &'static str> {
+        self.bytes += data.len();
+        self.messages.insert(number, data);
+        match self.messages.len() < WINDOW_MESSAGES && self.bytes <= WINDOW_BYTES {
+            true => Ok(()),
+            false => Err("the peer sends more than a stream may have under way"),
+        }
+    }
+
+    fn take(&mut self, number: u32) -> Option<Bytes> {
+        let data = self.messages.remove(&number)?;
+        self.bytes -= data.len();
+        Some(data)
     }
 }
 
@@ -184,5 +214,27 @@ impl AsyncWrite for Stream {
             self.submit(Bytes::new());
         }
         self.poll_room(context, 0, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    //= docs/specs/endpoint.md#END-39 a reader ends
+    #[test]
+    fn what_came_early_is_bounded() {
+        for (bytes, most) in [(0, 255), (1 << 10, 255), (1 << 20, 8), (WINDOW_BYTES, 1)] {
+            let mut early = Early::default();
+            let message = Bytes::from(vec![0; bytes]);
+            for round in 1..4u32 {
+                (1..=most).for_each(|number| early.put(round * 1000 + number, message.clone()).unwrap());
+                (1..=most)
+                    .for_each(|number| assert_eq!(early.take(round * 1000 + number).map(|it| it.len()), Some(bytes)));
+                assert_eq!((early.bytes, early.take(1)), (0, None));
+            }
+            (1..=most).for_each(|number| early.put(number, message.clone()).unwrap());
+            assert!(early.put(0, message.clone()).is_err(), "{bytes} bytes, {most} messages");
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Helpers for tests of several crates: to skip a test, a folder for its files, the repository's root, a switch in memory, a pair of namespaces,
 //! a seal, Wireshark.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod memory;
 mod native;
 mod pair;
 mod root;
@@ -12,6 +13,7 @@ mod wireshark;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+pub use memory::make_executable;
 pub use native::NativeSwitch;
 pub use pair::Pair;
 pub use seal::AnySeal;

@@ -142,7 +142,7 @@ fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
     let mut bounded = vec![
         (libc::SYS_clone, 0, threads_only, libc::CLONE_THREAD as u64),
         (libc::SYS_mmap, 2, no(executes), 0),
-        (libc::SYS_mprotect, 1, no(executes), 0),
+        (libc::SYS_mprotect, 2, no(executes), 0),
         // A thread's name.
         (libc::SYS_prctl, 0, Is::Eq, libc::PR_SET_NAME as u64),
         // Whether it is a terminal. To type into it is another request.

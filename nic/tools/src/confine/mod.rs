@@ -30,6 +30,7 @@ use crate::note;
 //= docs/specs/endpoint.md#END-29 before it starts a thread
 pub fn confine(reach: &Reach<'_>) -> Outcome {
     rights::no_new_privileges()?;
+    rights::no_core_dump()?;
     let bound = files::bound(reach)?;
     match bound {
         Bound::Fully => {}

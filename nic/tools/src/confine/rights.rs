@@ -19,6 +19,16 @@ pub fn no_new_privileges() -> Outcome {
         .map_err(|error| Failure::refused(format!("cannot refuse new privileges: {error}")))
 }
 
+/// From now on the kernel writes no memory of this process to a file when it crashes, and lets no other process of its user read it: there
+/// are keys in it.
+///
+/// # Errors
+/// 2 when the kernel refuses.
+//= docs/specs/endpoint.md#END-29 no core dump
+pub fn no_core_dump() -> Outcome {
+    nix::sys::prctl::set_dumpable(false).map_err(|error| Failure::refused(format!("cannot refuse core dumps: {error}")))
+}
+
 /// Gives up all capabilities of this thread, but the one for files of other users where the command has to reach such.
 ///
 /// # Errors

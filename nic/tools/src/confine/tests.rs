@@ -15,7 +15,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, RenameFlags, openat, renameat2};
 use nix::mount::MsFlags;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType};
 use nix::sys::stat::Mode;
-use spray_test_support::{Folder, text};
+use spray_test_support::{Folder, make_executable, text};
 
 use super::*;
 
@@ -123,6 +123,7 @@ fn assert_powerless(kept: &[Capability], status: &mut File) {
     assert_eq!(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER), Err(Errno::EPERM));
     assert_eq!(nix::unistd::setuid(1.into()), Err(Errno::EPERM));
     assert_eq!(nix::unistd::chroot("/"), Err(Errno::EPERM));
+    assert_eq!(make_executable(), Err(Errno::EPERM));
     for path in ["/etc/passwd", "/proc/1/environ", "/proc/self/mem", "/dev/null", "/"] {
         assert_eq!(open(Path::new(path), OFlag::O_RDONLY), Err(Errno::EACCES), "{path}");
     }
@@ -248,7 +249,10 @@ fn without_landlock_for_another_user() {
 fn without_filters() {
     let Some(folder) = told_folder() else { return };
     lack([libc::SYS_seccomp]);
+    make_executable().unwrap();
     confine(&Reach::Write(&folder.join("in"))).unwrap();
+    //= docs/specs/endpoint.md#END-29 no core dump
+    assert_eq!(nix::sys::prctl::get_dumpable(), Ok(false));
     for set in [CapSet::Effective, CapSet::Permitted, CapSet::Bounding] {
         assert!(caps::read(None, set).unwrap().is_empty(), "{set:?}");
     }

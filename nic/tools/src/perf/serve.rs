@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 
 use serde_json::json;
 use spray_nic::device::Device;
-use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Shard, Time};
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Shard, Time};
 
-use super::adjust;
 use super::format::{Message, What, data};
 use super::pump::Pump;
+use super::{MOST_BYTES, adjust};
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::Outcome;
@@ -18,6 +18,13 @@ use crate::session::{PS_PER_S, Path, Session, Step};
 use crate::stop::Stop;
 use crate::transfer::gbps;
 use crate::{note, say};
+
+/// How long a client may take for its request, and later for a byte in either direction.
+const PATIENCE_PS: u64 = 10 * PS_PER_S;
+/// How often that is looked at.
+const CHECK_PS: u64 = PS_PER_S;
+/// Most bytes of pings of one client that are on their way back: it sends one after the other.
+const PINGED_BYTES: usize = 2 * MOST_BYTES as usize;
 
 /// Waits for clients and does what they ask for.
 ///
@@ -43,6 +50,8 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
 #[derive(Debug, Default)]
 pub(super) struct Server {
     clients: HashMap<ConnectionId, Client>,
+    /// When they are next looked at.
+    check_at: Time,
 }
 
 #[derive(Debug)]
@@ -53,6 +62,10 @@ struct Client {
     pump: Option<Pump>,
     /// A request has come.
     asked: bool,
+    /// Pings on their way back, with their lengths.
+    pings: HashMap<MessageId, usize>,
+    /// Bytes that had gone both ways, and since when there are no more.
+    moved: (u64, Time),
 }
 
 impl Server {
@@ -66,14 +79,32 @@ impl Server {
                 pump.fill(endpoint, *connection, now);
             }
         }
+        if now >= self.check_at {
+            self.check_at = now.after(CHECK_PS);
+            self.check(endpoint, now);
+        }
         ControlFlow::Continue(())
+    }
+
+    /// Ends the connections of clients that neither ask for anything nor move a byte: others may wait for their places.
+    fn check<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
+        for (&connection, client) in &mut self.clients {
+            let stats = endpoint.connection_stats(connection).unwrap_or_default();
+            let moved = stats.receiver.bytes + stats.sender.bytes_acked;
+            if client.asked && moved > client.moved.0 {
+                client.moved = (moved, now);
+            }
+            if now.since(client.moved.1) > PATIENCE_PS {
+                note!("spray: {} does nothing; its connection is closed", client.peer);
+                endpoint.abort(connection);
+            }
+        }
     }
 
     fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) {
         match event {
             EndpointEvent::Accepted { connection, peer, .. } => {
-                let client = Client { peer: peer.address, begun_at: now, pump: None, asked: false };
-                self.clients.insert(connection, client);
+                self.clients.insert(connection, Client::new(peer.address, now));
             }
             EndpointEvent::Received { connection, data, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };
@@ -83,9 +114,11 @@ impl Server {
                 }
                 endpoint.recycle(data);
             }
-            EndpointEvent::Delivered { connection, .. } => {
-                let pump = self.clients.get_mut(&connection).and_then(|client| client.pump.as_mut());
-                pump.into_iter().for_each(Pump::on_delivered);
+            EndpointEvent::Delivered { connection, message, .. } => {
+                let Some(client) = self.clients.get_mut(&connection) else { return };
+                if client.pings.remove(&message).is_none() {
+                    client.pump.iter_mut().for_each(Pump::on_delivered);
+                }
             }
             EndpointEvent::Closed { connection, .. } | EndpointEvent::Failed { connection, .. } => {
                 if let Some(client) = self.clients.remove(&connection).filter(|client| client.asked) {
@@ -98,6 +131,10 @@ impl Server {
 }
 
 impl Client {
+    fn new(peer: IpAddr, now: Time) -> Self {
+        Self { peer, begun_at: now, pump: None, asked: false, pings: HashMap::new(), moved: (0, now) }
+    }
+
     /// Takes a message; `None` for one that no client sends.
     fn take<D: Device>(
         &mut self,
@@ -116,8 +153,12 @@ impl Client {
                 Some(())
             }
             Message::Data => Some(()),
-            // Where there is no room, the client waits in vain, which is its own doing: it has one under way.
-            Message::Ping => endpoint.send(connection, message.to_vec().into()).ok().map(drop),
+            Message::Ping if self.pings.values().sum::<usize>() + message.len() > PINGED_BYTES => None,
+            Message::Ping => {
+                let echo = endpoint.send(connection, message.to_vec().into()).ok()?;
+                self.pings.insert(echo, message.len());
+                Some(())
+            }
         }
     }
 
@@ -139,5 +180,27 @@ impl Client {
             "sent_bytes": sent,
             "retransmits": stats.sender.retransmits,
         }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spray_nic::device::MemoryNetwork;
+    use spray_nic::{EndpointConfig, Peer};
+
+    use super::super::format::ping;
+    use super::*;
+
+    #[test]
+    fn pings_on_their_way_back_are_bounded() {
+        let (address, mac) = ([10, 0, 0, 1].into(), [2; 6]);
+        let mut config = EndpointConfig::real(address, mac, 3498).unwrap();
+        adjust(&mut config);
+        let mut endpoint = Endpoint::new(MemoryNetwork::default().attach(mac), config).unwrap();
+        let peer = Peer { address: [10, 0, 0, 2].into(), mac: [4; 6] };
+        let connection = endpoint.connect(Time::ZERO, peer, None).unwrap();
+        let mut client = Client::new(peer.address, Time::ZERO);
+        let mut take = |bytes| client.take(&ping(bytes), &mut endpoint, connection, Time::ZERO);
+        assert_eq!([MOST_BYTES, MOST_BYTES, 1].map(&mut take), [Some(()), Some(()), None]);
     }
 }

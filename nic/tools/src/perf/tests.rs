@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use spray_nic::device::{MemoryDevice, MemoryNetwork};
-use spray_nic::{Endpoint, EndpointConfig, Peer, Time};
+use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 
 use super::adjust;
 use super::board::Board;
@@ -70,4 +70,24 @@ fn round_trips_are_measured_one_by_one() {
     assert!((5.0..60.0).contains(&p50), "{said}");
     assert!((count as f64) * p50 / 2.0 < 30_000.0 && count > 100, "{said}");
     assert!(said["intervals"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn who_asks_for_nothing_gives_its_place_up() {
+    let network = MemoryNetwork::default();
+    let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
+    let (mut answers, mut now) = (Server::default(), Time::ZERO);
+    client.connect(now, peer, None).unwrap();
+    let ended = loop {
+        now = now.after(50 * MS);
+        network.advance(now);
+        client.poll(now);
+        server.poll(now);
+        assert!(answers.step(&mut server, now).is_continue());
+        if std::iter::from_fn(|| client.poll_event()).any(|event| matches!(event, EndpointEvent::Failed { .. })) {
+            break now;
+        }
+        assert!(now.ps() < 20_000 * MS, "it may stay for ever");
+    };
+    assert!(ended.ps() > 10_000 * MS && server.connections() == 0, "{ended:?}");
 }

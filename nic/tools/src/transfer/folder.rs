@@ -12,6 +12,8 @@ use nix::fcntl::{AtFlags, OFlag, open, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
 use nix::sys::statvfs::fstatvfs;
 
+use super::format::shown;
+
 /// An open folder.
 #[derive(Debug)]
 pub struct Folder {
@@ -57,7 +59,7 @@ impl Folder {
         let path = self.path.join(name);
         match openat(&self.fd, name, FLAGS | OFlag::O_NOFOLLOW, Mode::empty()) {
             Ok(fd) => Ok(Self { fd, path }),
-            Err(Errno::ELOOP | Errno::ENOTDIR) => Err(io::Error::other(format!("{} is not a folder", path.display()))),
+            Err(Errno::ELOOP | Errno::ENOTDIR) => Err(io::Error::other(format!("{} is not a folder", shown(&path)))),
             Err(error) => Err(error.into()),
         }
     }

@@ -8,8 +8,7 @@
 //! | 8..16 | a number, big-endian: the length of a file, the place of a piece |
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
 
 /// Bytes of a piece. Each piece is one message, and the receiver holds a few of them in memory.
 pub const PIECE_BYTES: u64 = 1 << 20;
@@ -25,6 +24,9 @@ pub const MESSAGE_BYTES: u64 = HEADER as u64 + PIECE_BYTES;
 const MAX_NAME: usize = 255;
 /// Longest path that Linux takes.
 const MAX_PATH: usize = 4096;
+/// Most names of a path. Each may be a folder to make.
+//= docs/specs/endpoint.md#END-22 64 of them at most
+const MAX_NAMES: usize = 64;
 /// Most bytes of a refusal's reason.
 const MAX_REASON: usize = 400;
 const MAGIC: &[u8] = b"SF4";
@@ -80,8 +82,10 @@ pub fn piece_bytes(bytes: u64, index: u64) -> u64 {
 //= docs/specs/endpoint.md#END-22 A path is names joined by `/`
 pub fn is_harmless(path: &OsStr) -> bool {
     let is_name = |name: &[u8]| ![&b""[..], b".", b".."].contains(&name) && name.len() <= MAX_NAME;
+    let names = || path.as_bytes().split(|&byte| byte == b'/');
     path.len() <= MAX_PATH
-        && path.as_bytes().split(|&byte| byte == b'/').all(is_name)
+        && names().count() <= MAX_NAMES
+        && names().all(is_name)
         && !path.to_string_lossy().chars().any(char::is_control)
 }
 
@@ -214,7 +218,7 @@ impl Answer {
         let (kind, number, value, content) = parse(message)?;
         let reason = || {
             let short = content.get(..content.len().min(MAX_REASON)).unwrap_or_default();
-            OsString::from_vec(short.to_vec()).to_string_lossy().replace(char::is_control, " ")
+            readable(&String::from_utf8_lossy(short).replace(char::is_control, " "))
         };
         Some(match kind {
             READY => Self::Ready { number, bytes: value, sum: content.try_into().ok()? },
@@ -228,8 +232,19 @@ impl Answer {
 }
 
 /// A path as people read it.
-pub fn shown(path: &OsStr) -> String {
-    Path::new(path).display().to_string()
+pub fn shown(path: impl AsRef<OsStr>) -> String {
+    readable(&path.as_ref().to_string_lossy())
+}
+
+/// What a peer says, as people read it. Marks that turn the direction of writing are shown as what they are: they make a name look like another.
+fn readable(text: &str) -> String {
+    let is_mark =
+        |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut readable = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_mark(c) { readable.extend(c.escape_unicode()) } else { readable.push(c) }
+    }
+    readable
 }
 
 /// Lower-case hexadecimal digits.
@@ -271,6 +286,21 @@ mod tests {
         for path in [&[b'n'; 256][..], &b"n/".repeat(3000)] {
             assert!(!is_harmless(OsStr::from_bytes(path)));
         }
+    }
+
+    #[test]
+    //= docs/specs/endpoint.md#END-22 64 of them at most
+    fn deep_paths_are_refused() {
+        for (names, is_taken) in [(64, true), (65, false), (2040, false)] {
+            assert_eq!(is_harmless(OsStr::new(&vec!["n"; names].join("/"))), is_taken, "{names}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_shown_so_that_it_looks_like_no_other() {
+        assert_eq!(shown(OsStr::new("längere/Namen")), "längere/Namen");
+        assert_eq!(shown(OsStr::new("a\u{202e}gpj.exe")), "a\\u{202e}gpj.exe");
+        assert_eq!(shown(OsStr::from_bytes(b"caf\xe9")), "caf\u{fffd}");
     }
 
     #[test]
@@ -356,7 +386,7 @@ mod tests {
             use std::path::Component;
             let message = [header(kind, 0, 1), content].concat();
             if let Some(Said::Entry(0, Description { path, mode, .. })) = Said::decode(&message) {
-                let names: Vec<_> = Path::new(&path).components().collect();
+                let names: Vec<_> = std::path::Path::new(&path).components().collect();
                 prop_assert!(!names.is_empty() && mode <= 0o777);
                 prop_assert!(names.iter().all(|name| matches!(name, Component::Normal(_))));
             }

@@ -47,6 +47,8 @@ impl Incoming {
                 let unwritable = |error| Refusal(format!("cannot write in {}: {error}", out.folder().path.display()));
                 let mut partial = match (goal.key(), bytes) {
                     (Some(key), Some(bytes)) => Partial::resume(out.folder(), key, bytes, description.mode),
+                    // Where all users have their files, and only this process reads it.
+                    _ if out.is_stdout() => Partial::create(out.folder(), 0),
                     _ => Partial::create(out.folder(), description.mode),
                 }
                 .map_err(unwritable)?;
@@ -78,10 +80,9 @@ impl Incoming {
         })
     }
 
-    /// Gives up what there is, which is of another file. Returns what the file is, to begin it anew.
-    pub fn restart(self) -> Description {
+    /// Leaves nothing for a later transfer.
+    pub fn discard(&self) {
         self.keeps.store(false, Ordering::Relaxed);
-        self.description
     }
 
     /// Takes piece `index`.
@@ -196,6 +197,12 @@ mod tests {
 
     fn begin(content: &[u8], dir: &Folder) -> Result<Incoming, Refusal> {
         Incoming::begin(describe("x.bin", EntryKind::File { bytes: content.len() as u64 }), &out(dir), 0, false)
+    }
+
+    /// What is to be begun anew.
+    fn discarded(incoming: Incoming) -> Description {
+        incoming.discard();
+        incoming.description.clone()
     }
 
     fn end(incoming: &mut Incoming, content: &[u8]) -> Result<(), Refusal> {
@@ -391,7 +398,7 @@ mod tests {
         incoming.place(0, piece(&content[..PIECE_BYTES as usize])).unwrap();
         drop(incoming);
         let incoming = begin(&content, &dir).unwrap();
-        let incoming = Incoming::begin(incoming.restart(), &out(&dir), 0, true).unwrap();
+        let incoming = Incoming::begin(discarded(incoming), &out(&dir), 0, true).unwrap();
         assert_eq!(news(&incoming), News::Ready { bytes: 0, sum: Sha256::digest(b"").into() });
         drop(incoming);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -411,7 +418,7 @@ mod tests {
         let mut other = begin(&content, &dir).unwrap();
         other.take_sum(content.len() as u64, [7; 32]).unwrap();
         assert!(ending(&mut other).is_err());
-        let refused = Incoming::begin(other.restart(), &out(&dir), 0, true).unwrap_err();
+        let refused = Incoming::begin(discarded(other), &out(&dir), 0, true).unwrap_err();
         assert_eq!(refused.0, "x.bin exists already, with other content");
         assert_eq!(fs::read(dir.path().join("x.bin")).unwrap(), content);
     }

@@ -6,6 +6,7 @@
 //! | `send`, `recv` | the two ends |
 //! | `tree`, `outgoing` | what is to be sent, and the thread that opens, reads and hashes it |
 //! | `arrivals`, `incoming`, `keeper` | what comes by one connection, a file of it, and the file's thread, which hashes it and waits for the disk |
+//! | `opener` | the thread that begins files and makes folders |
 //! | `meter` | progress: a bar, the rate, the time left |
 //! | `report` | the last lines of `send` |
 //! | `patience` | how long a sender is waited for |
@@ -21,6 +22,7 @@ mod homes;
 mod incoming;
 mod keeper;
 mod meter;
+mod opener;
 mod out;
 mod outgoing;
 mod partial;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nix::fcntl::OFlag;
 
 use super::folder::{Folder, is_file};
-use super::format::Description;
+use super::format::{Description, shown};
 use super::partial::{Partial, folder_of, is_partial};
 use super::refusal::Refusal;
 use crate::failure::{Failure, Outcome};
@@ -118,7 +118,7 @@ impl Out {
         let path = Path::new(path);
         let name = path.file_name().ok_or_else(|| Refusal::new("it has no name"))?;
         if path.iter().any(is_partial) {
-            return Err(Refusal(format!("files named {} are those that are still arriving", name.display())));
+            return Err(Refusal(format!("files named {} are those that are still arriving", shown(name))));
         }
         let parent = path.parent().unwrap_or(Path::new(""));
         Ok((self.folder.below(parent, 0o777).map_err(|error| unmade(&error))?, name))
@@ -184,7 +184,7 @@ impl Goal {
                 folder.file(name, OFlag::O_RDONLY, 0).map(Some).map_err(|_| exists(name))
             }
             Ok(Some(_)) => Err(exists(name)),
-            Err(error) => Err(Refusal(format!("cannot look for {}: {error}", name.display()))),
+            Err(error) => Err(Refusal(format!("cannot look for {}: {error}", shown(name)))),
         }
     }
 
@@ -216,7 +216,7 @@ impl Goal {
         let path = folder.path.join(name);
         // Whoever wrote it may not have waited for the disk.
         let on_disk = there.sync_all().and_then(|()| folder.sync());
-        on_disk.map_err(|error| Refusal(format!("cannot put {} on the disk: {error}", path.display())))?;
+        on_disk.map_err(|error| Refusal(format!("cannot put {} on the disk: {error}", shown(&path))))?;
         held.set();
         Ok(path)
     }
@@ -237,5 +237,5 @@ impl Goal {
 }
 
 fn exists(name: &OsStr) -> Refusal {
-    Refusal(format!("{} exists already", name.display()))
+    Refusal(format!("{} exists already", shown(name)))
 }

@@ -11,7 +11,7 @@ use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -206,7 +206,10 @@ fn is_stale(path: &Path) -> bool {
         Some(Writer::Any) => is_old(path),
     };
     // A process of another machine or container, whose number means nothing here, holds the lock.
-    is_left && File::open(path).is_ok_and(|file| lock(&file).is_some())
+    // A pipe of that name would have its opener wait for the other end.
+    let opened = || File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path);
+    let is_free = |file: File| file.metadata().is_ok_and(|it| it.is_file()) && lock(&file).is_some();
+    is_left && opened().is_ok_and(is_free)
 }
 
 fn is_old(path: &Path) -> bool {
@@ -318,9 +321,11 @@ mod tests {
         others.iter().for_each(|name| drop(File::create(dir.path().join(name)).unwrap()));
         let stale = dir.path().join(format!(".spray-{DEAD}-1.partial"));
         File::create(&stale).unwrap();
-        assert_eq!(remove_stale(dir.path()), 1);
+        let pipe = dir.path().join(format!(".spray-{DEAD}-3.partial"));
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(remove_stale(dir.path()), 1, "a pipe is none, and keeps nobody waiting");
         assert!(!stale.exists() && dir.path().join(&live.name).exists() && locked.exists());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2 + others.len());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3 + others.len());
     }
 
     fn resume(dir: &Temporary, bytes: u64) -> Partial {

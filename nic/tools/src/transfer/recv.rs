@@ -15,6 +15,7 @@ use super::gbps;
 use super::homes::{UNNAMED, check_unnamed};
 use super::incoming::Incoming;
 use super::meter::Meter;
+use super::opener::Opener;
 use super::out::{ONE_TRANSFER, Out};
 use super::partial::remove_stale;
 use super::patience::{Limits, Patience};
@@ -40,6 +41,8 @@ const ENDED_OF_ADDRESS: usize = 3;
 const REFUSED: usize = 8;
 /// Connections that the endpoint has room for: those that transfer, those that have, those that are refused, and 24 that are not open yet.
 const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + 24) as u32;
+/// Of how many files of a transfer the user is told why they were refused.
+const TOLD: u32 = 64;
 /// How often senders are looked at that keep the receiver waiting.
 const CHECK_PS: u64 = 100_000_000_000;
 
@@ -68,11 +71,11 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     }
     session.confine(&Reach::Write(&out.folder().path))?;
     let limits = Limits::new(arguments.interface.timeout);
-    let receiver = |_| {
-        let receiving = Receiving::new(out.clone(), arguments.keep, limits, Progress::on_stderr());
-        Receiving { interface: Some(session.taken()), ..receiving }
+    let receiver = |_| -> Outcome<Receiving> {
+        let receiving = Receiving::new(out.clone(), arguments.keep, limits, Progress::on_stderr())?;
+        Ok(Receiving { interface: Some(session.taken()), ..receiving })
     };
-    let mut receivers: Vec<_> = (0..session.shards()).map(receiver).collect();
+    let mut receivers = (0..session.shards()).map(receiver).collect::<Outcome<Vec<_>>>()?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     let (name, address) = (session.device_name(), session.config().address);
     receivers[0].progress.phase(&format!("listening on {name} as {address}{whose}"));
@@ -114,29 +117,32 @@ pub(super) struct Receiving {
     meter: Meter,
     /// What `--json` says of it.
     interface: Option<Taken>,
+    /// It ends after all transfers, which have jobs for it.
+    opener: Opener,
 }
 
 impl Receiving {
-    pub(super) fn new(out: Out, keep: bool, limits: Limits, progress: Progress) -> Self {
-        let (transfers, orphans) = (HashMap::new(), Vec::new());
-        let (begun, taken, partly, done_since) = (0, None, false, None);
-        let (check_at, meter) = (Time::ZERO, Meter::new());
-        let interface = None;
-        Self {
+    /// # Errors
+    /// 1 when no thread can be started.
+    pub(super) fn new(out: Out, keep: bool, limits: Limits, progress: Progress) -> Outcome<Self> {
+        let failed = |error| Failure::failed(format!("cannot start a thread for the folder: {error}"));
+        let opener = Opener::start(out.clone()).map_err(failed)?;
+        Ok(Self {
             out,
             keep,
             limits,
-            transfers,
-            orphans,
-            begun,
-            taken,
-            partly,
-            done_since,
-            check_at,
+            transfers: HashMap::new(),
+            orphans: Vec::new(),
+            begun: 0,
+            taken: None,
+            partly: false,
+            done_since: None,
+            check_at: Time::ZERO,
             progress,
-            meter,
-            interface,
-        }
+            meter: Meter::new(),
+            interface: None,
+            opener,
+        })
     }
 
     /// Does what the last poll of the endpoint, and the disk, have made possible.
@@ -188,7 +194,7 @@ impl Receiving {
                 let taken = match self.transfers.get_mut(&connection) {
                     Some(transfer) if !transfer.over => {
                         transfer.patience.on_message(now);
-                        transfer.arrivals.on_message(data, &self.out, &mut answers)
+                        transfer.arrivals.on_message(data, &mut answers)
                     }
                     _ => {
                         finish(connection, data, endpoint);
@@ -223,7 +229,9 @@ impl Receiving {
             self.on_gone(transfer, "the sender began anew");
         }
         let mut refused = None;
-        if self.transfers.values().filter(|transfer| !transfer.over).count() >= TRANSFERS {
+        // Those whose senders have left have threads and files, too.
+        let under_way = self.transfers.values().filter(|transfer| !transfer.over).count() + self.orphans.len();
+        if under_way >= TRANSFERS {
             let overdue = |transfer: &Transfer| transfer.patience.overdue_ps(now).filter(|_| !transfer.over);
             let waiting = self.transfers.iter().filter_map(|(&id, transfer)| Some((overdue(transfer)?, id)));
             //= docs/specs/endpoint.md#END-27 the one gives way
@@ -234,7 +242,7 @@ impl Receiving {
                 }
             }
         }
-        let (arrivals, patience) = (Arrivals::new(self.begun), Patience::new(self.limits, now));
+        let (arrivals, patience) = (Arrivals::new(self.begun, &self.opener), Patience::new(self.limits, now));
         self.begun += 1;
         self.transfers.insert(new, Transfer { peer, arrivals, patience, over: false });
         refused.inspect(|refusal| self.refuse(new, refusal, endpoint));
@@ -277,7 +285,8 @@ impl Receiving {
     fn give_up<D: Device>(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Endpoint<D>) {
         let Some(transfer) = self.transfers.remove(&connection) else { return };
         let Transfer { peer, patience, .. } = transfer;
-        let ended = Transfer { peer, patience, arrivals: Arrivals::new(transfer.arrivals.transfer()), over: true };
+        let arrivals = Arrivals::new(transfer.arrivals.transfer(), &self.opener);
+        let ended = Transfer { peer, patience, arrivals, over: true };
         let answer = Answer::Ended { reason: refusal.0.clone() };
         // If the connection is gone, there is nobody to tell.
         let _ = endpoint.send(connection, answer.encode().into());
@@ -290,7 +299,9 @@ impl Receiving {
     fn on_gone(&mut self, transfer: Transfer, why: &str) -> bool {
         let Transfer { peer, mut arrivals, .. } = transfer;
         self.progress.clear();
-        report_lost(&arrivals.leave());
+        let lost = arrivals.leave();
+        report_lost(&lost);
+        arrivals.give_up(lost);
         if arrivals.is_busy() || arrivals.is_complete() {
             self.orphans.push((peer, arrivals));
             return false;
@@ -318,11 +329,11 @@ impl Receiving {
             while let Some(message) = transfer.arrivals.finished() {
                 finish(connection, message, endpoint);
             }
+            transfer.arrivals.poll(&mut answers);
             if transfer.over {
                 continue;
             }
             let peer = transfer.peer;
-            transfer.arrivals.poll(&mut answers);
             transfer.over = transfer.arrivals.is_complete();
             let over = transfer.over.then(|| transfer.arrivals.tally.clone());
             self.answer(connection, &answers, endpoint);
@@ -390,10 +401,15 @@ impl Receiving {
 
     /// Sends the answers, and shows refusals to the user.
     fn answer<D: Device>(&mut self, connection: ConnectionId, answers: &[Answer], endpoint: &mut Endpoint<D>) {
+        let refused = self.transfers.get(&connection).map_or(0, |transfer| transfer.arrivals.tally.refused);
         for answer in answers {
-            if let Answer::Refused { reason, .. } | Answer::Ended { reason } = answer {
-                self.progress.clear();
-                note!("spray: refused: {reason}");
+            match answer {
+                Answer::Refused { .. } if refused > TOLD => {}
+                Answer::Refused { reason, .. } | Answer::Ended { reason } => {
+                    self.progress.clear();
+                    note!("spray: refused: {reason}");
+                }
+                _ => {}
             }
             // If the connection is gone, there is nobody to tell.
             let _ = endpoint.send(connection, answer.encode().into());
@@ -471,7 +487,7 @@ fn summary(tally: &Tally, out: &Out, seconds: f64) -> String {
     };
     match &tally.last {
         Some(kept) if tally.kept() == 1 => {
-            let told = line(format!("{bytes} bytes"), kept.path.display().to_string());
+            let told = line(format!("{bytes} bytes"), shown(&kept.path));
             format!("{told}{there}\nSHA-256 {}, as the sender's", hex(&kept.sum))
         }
         _ => {
@@ -515,7 +531,8 @@ mod tests {
         let network = MemoryNetwork::new(MemoryConfig::default());
         let mut endpoint = Endpoint::new(network.attach([2; 6]), config).unwrap();
         let (folder, limits) = (Folder::new(), Limits::new(5));
-        let mut receiving = Receiving::new(Out::new(folder.path(), true).unwrap(), true, limits, Progress::on_stderr());
+        let mut receiving =
+            Receiving::new(Out::new(folder.path(), true).unwrap(), true, limits, Progress::on_stderr()).unwrap();
         // So many of each address, of which something was taken or not: what is left of them all.
         for (addresses, each, kept, left) in [(1, 9, 0, 3), (1, 9, 1, 3), (30, 1, 0, 8), (30, 1, 1, 16), (16, 1, 1, 16)]
         {
@@ -523,7 +540,7 @@ mod tests {
             for number in 0..addresses * each {
                 let address = IpAddr::from([10, 0, 1, (number % addresses) as u8]);
                 let id = endpoint.connect(Time::ZERO, Peer { address, mac: [4; 6] }, None).unwrap();
-                let mut arrivals = Arrivals::new(number);
+                let mut arrivals = Arrivals::new(number, &receiving.opener);
                 arrivals.tally.files = kept;
                 let patience = Patience::new(limits, Time::ZERO);
                 receiving.transfers.insert(id, Transfer { peer: address, arrivals, patience, over: true });

@@ -1,0 +1,72 @@
+//! The thread of a receiver that begins files and makes folders, one after the other: the caller polls a network and must not wait for a
+//! disk.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use super::format::{Description, EntryKind};
+use super::incoming::Incoming;
+use super::out::Out;
+use super::refusal::Refusal;
+
+/// What it is told.
+#[derive(Debug)]
+pub enum Job {
+    /// Makes the folder, or begins the file. With `anew`, what there is of it is known to be of another.
+    Begin { transfer: u32, number: u32, description: Description, anew: bool, answer: Sender<Begun> },
+    /// Gives the file up, which waits for the file's own thread.
+    GiveUp(Incoming),
+}
+
+/// What became of an entry, by its number: a file that is arriving, or nothing more where it is a folder.
+pub type Begun = (u32, Result<Option<Incoming>, Refusal>);
+
+/// The thread, as its owner sees it. Dropping it waits until nobody has a job for it any more, and all are done.
+#[derive(Debug)]
+pub struct Opener {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Opener {
+    /// Starts it for what goes to `out`.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(out: Out) -> std::io::Result<Self> {
+        let (jobs, todo) = channel();
+        let thread = std::thread::Builder::new().name("spray-folder".into()).spawn(move || run(&out, &todo))?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    /// Where jobs for it go.
+    pub fn jobs(&self) -> Sender<Job> {
+        self.jobs.clone().expect("until it is dropped")
+    }
+}
+
+impl Drop for Opener {
+    fn drop(&mut self) {
+        self.jobs = None;
+        // A panic has already been reported.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn run(out: &Out, todo: &Receiver<Job>) {
+    while let Ok(job) = todo.recv() {
+        match job {
+            Job::Begin { transfer, number, description, anew, answer } => {
+                let begun = match description.kind {
+                    EntryKind::Folder => out.make(&description, transfer).map(|()| None),
+                    EntryKind::File { .. } | EntryKind::Stream => {
+                        Incoming::begin(description, out, transfer, anew).map(Some)
+                    }
+                };
+                // Nobody waits for it if the transfer was given up.
+                let _ = answer.send((number, begun));
+            }
+            Job::GiveUp(file) => drop(file),
+        }
+    }
+}
