@@ -156,7 +156,7 @@ fn real_network(arguments: &[String]) -> Outcome {
     }
     let contenders = ["reps,reps-plus,flowcut,tcp,mptcp-kernel", MEDDLED];
     let meddled = transfers(&spray, &rounds, contenders, MARKED)?;
-    let beside = over_routers("fairness", &spray, &[TRANSFER_BYTES, &rounds, "all", "all"])?;
+    let beside = over_routers("fairness", &spray, &[TRANSFER_BYTES, BESIDE_ROUNDS, "all", "all"])?;
     let file = sh::root().join("docs/results/real-network.md");
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let linux = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -192,6 +192,8 @@ fn over_routers(example: &str, spray: &Path, arguments: &[&str]) -> Result<Strin
 
 /// Bytes of a transfer.
 const TRANSFER_BYTES: &str = "64000000";
+/// Rounds of transfers beside others, which take long.
+const BESIDE_ROUNDS: &str = "2";
 /// The queues of routers: they mark long before they are full.
 const MARKED: &str = "250000:60000";
 
@@ -222,7 +224,7 @@ const BESIDE: &str = "
 ## Beside TCP
 
 Transfers beside eight connections of the kernel's TCP that send all the time, two over each spine. `spray send` transfers, or in its place four connections of
-CUBIC, one over each spine. Rows are what a queue holds. A cell has medians: the goodput of the transfer (`-`: unfinished after 30 s); the sum of the eight
+CUBIC, one over each spine. Rows are what a queue holds. A cell has medians of two rounds: the goodput of the transfer (`-`: unfinished after 30 s); the sum of the eight
 during it, and before; what the connection with the least has, in fair shares; Jain's index. A fair share is the same for every connection. `spray send` is one of nine; four
 of CUBIC are four of twelve. A cell is **bold** where a connection has less than half of a fair share.
 

@@ -73,7 +73,7 @@ mod tests {
                 Hostile::Stranger => (0.9, 1.0),
                 Hostile::Addressee | Hostile::Observer => (1.3, 1.0),
                 // NACKs for a trailer, which are shorter, and ACKs.
-                Hostile::Peer => (3.0, 3.1),
+                Hostile::Peer => (3.0, 3.3),
             };
             assert!(amplification(&cost) <= most && cost.answers <= frames, "{cost:?}");
             assert!(cost.ns > 0.0, "{cost:?}");

@@ -89,6 +89,8 @@ pub struct Receiver {
     reassembly: Reassembly,
     completed: VecDeque<(u32, u64)>,
     nacks: VecDeque<Nack>,
+    /// NACKs of missing packets that may go now.
+    nacks_left: u16,
     watch: SectionWatch,
     pending: Pending,
     grant: Grant,
@@ -141,6 +143,7 @@ impl Receiver {
             reassembly: Reassembly::new(window_packets, u32::from(u16::MAX), config.max_message_bytes),
             completed: VecDeque::new(),
             nacks: VecDeque::new(),
+            nacks_left: NACKS_AT_ONCE,
             watch: SectionWatch::new(window_packets),
             pending: Pending::default(),
             grant: Grant {
@@ -164,6 +167,8 @@ impl Receiver {
     /// Takes a data frame whose checksums and cookie hold.
     #[inline]
     pub fn on_data(&mut self, now: Time, arrival: &Arrival) -> Accept {
+        //= docs/specs/ordered-chaos.md#ORC-23 three for each frame
+        self.nacks_left = (self.nacks_left + NACKS_PER_FRAME).min(NACKS_AT_ONCE);
         if arrival.data.trailer {
             self.on_trailer(arrival);
             return Accept::Trailer;
@@ -386,13 +391,12 @@ impl Receiver {
 
     /// Queues a NACK for each packet that a frame proves lost, as far as there is room.
     fn check_section(&mut self, arrival: &Arrival, again: bool) {
-        let Self { watch, received, nacks, cumulative, highest, stats, .. } = self;
+        let Self { watch, received, nacks, nacks_left, cumulative, highest, stats, .. } = self;
         let arrived = Arrived { received, cumulative: *cumulative, highest: *highest };
         let evidence = Evidence { psn: arrival.data.psn, section: arrival.data.section, again };
-        //= docs/specs/ordered-chaos.md#ORC-23 three for each frame
-        let most = (NACK_SLOTS as u64 + NACKS_PER_FRAME * (stats.frames + stats.trailers)).saturating_sub(stats.nacks);
         watch.check(&arrived, &evidence, |psn| {
-            let told = (nacks.len() as u64) < most && queue(nacks, nack(arrival, psn, 0, true));
+            let told = *nacks_left > 0 && queue(nacks, nack(arrival, psn, 0, true));
+            *nacks_left -= u16::from(told);
             stats.missing += u64::from(told);
             stats.nacks_dropped += u64::from(!told);
             told
@@ -471,8 +475,9 @@ fn queue(nacks: &mut VecDeque<Nack>, nack: Nack) -> bool {
 /// Completed messages held until they are taken; the owner takes them after every frame.
 const COMPLETED_SLOTS: usize = 64;
 
-/// NACKs of missing packets for each frame, over the life of a connection: those who make frames up get little for them.
-const NACKS_PER_FRAME: u64 = 3;
+/// NACKs of missing packets that frames lead to, at once and for each: those who make frames up get little for them.
+const NACKS_AT_ONCE: u16 = 256;
+const NACKS_PER_FRAME: u16 = 3;
 
 /// NACKs held until they are taken; the owner takes them after every frame.
 const NACK_SLOTS: usize = 64;

@@ -32,6 +32,8 @@ pub struct Arrivals {
     files: BTreeMap<u32, Incoming>,
     /// How many entries there are, once the sender has said it.
     entries: Option<u32>,
+    /// The connection is gone.
+    left: bool,
     /// Something was given up.
     broken: bool,
     /// Where messages come back that the files' threads have finished with, and how many are still out.
@@ -69,7 +71,7 @@ impl Arrivals {
         let (early, files) = (BTreeMap::new(), BTreeMap::new());
         let ((owner, back), (answer, begun)) = (channel(), channel());
         let (beginning, opener) = (BTreeMap::new(), opener.jobs());
-        let (next, entries, broken, lent) = (0, None, false, 0);
+        let (next, entries, left, broken, lent) = (0, None, false, false, 0);
         Self {
             transfer,
             next,
@@ -80,6 +82,7 @@ impl Arrivals {
             begun,
             files,
             entries,
+            left,
             broken,
             owner,
             back,
@@ -178,6 +181,10 @@ impl Arrivals {
                 (_, None) => {}
             }
         }
+        if self.left {
+            let lost = self.lose();
+            self.give_up(lost);
+        }
         let news = self.files.iter().filter_map(|(&number, file)| Some((number, file.news()?)));
         for (number, news) in news.collect::<Vec<_>>() {
             match news {
@@ -212,20 +219,29 @@ impl Arrivals {
         is_all && !self.is_busy() && !self.broken
     }
 
-    /// The connection is gone: what is not whole is given up, and the rest is finished without it. Returns what was given up.
+    /// The connection is gone: what is not whole is given up, and the rest is finished without it. Returns what was given up; what has
+    /// not begun yet is judged when it has.
     pub fn leave(&mut self) -> Vec<Incoming> {
+        self.left = true;
+        self.broken |= !self.early.is_empty();
+        self.early.clear();
+        self.lose()
+    }
+
+    /// Takes out the files that are not whole.
+    fn lose(&mut self) -> Vec<Incoming> {
         let (whole, lost): (_, BTreeMap<u32, Incoming>) =
             std::mem::take(&mut self.files).into_iter().partition(|(_, file)| file.is_whole());
         self.files = whole;
-        self.broken |= !lost.is_empty() || !self.early.is_empty() || !self.beginning.is_empty();
-        self.early.clear();
-        self.beginning.clear();
+        self.broken |= !lost.is_empty();
         lost.into_values().collect()
     }
 
     /// Gives up everything that does not get its name at this moment, and returns it.
     pub fn abandon(&mut self) -> Vec<Incoming> {
         let mut lost = self.leave();
+        self.broken |= !self.beginning.is_empty();
+        self.beginning.clear();
         for mut file in std::mem::take(&mut self.files).into_values() {
             match file.abandon() {
                 Some(kept) => self.keep(kept, file.arrived_bytes, file.there_bytes),
@@ -389,6 +405,38 @@ mod tests {
         assert_eq!((kinds.collect::<Vec<_>>(), answers.len()), (vec![true; 2], 0));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         assert!(arrivals.is_busy() && arrivals.awaited().is_none());
+    }
+
+    #[test]
+    fn what_was_said_whole_is_kept_though_its_sender_left_before_it_was_begun() {
+        for is_whole in [true, false] {
+            let (dir, (jobs, todo)) = (Folder::new(), channel());
+            let opener = opener(&dir, true);
+            let mut arrivals = Arrivals { opener: jobs, ..Arrivals::new(0, &opener) };
+            let (mut answers, sum) = (Vec::new(), Sha256::digest(b"five!").into());
+            let said = [
+                Said::Entry(0, file("x", 5)),
+                Said::End(1),
+                Said::Piece { number: 0, index: 0, data: b"five!" },
+                Said::Sum { number: 0, bytes: 5, sum },
+            ];
+            for message in &said[..if is_whole { 4 } else { 3 }] {
+                arrivals.on_message(message.encode().into(), &mut answers).unwrap();
+            }
+            assert!(arrivals.leave().is_empty() && arrivals.is_busy() && !arrivals.is_complete());
+            todo.try_iter().for_each(|job| opener.jobs().send(job).unwrap());
+            arrivals.opener = opener.jobs();
+            while arrivals.is_busy() {
+                arrivals.poll(&mut answers);
+                std::thread::yield_now();
+            }
+            assert_eq!(arrivals.is_complete(), is_whole);
+            drop((arrivals, opener));
+            assert_eq!(
+                (dir.path().join("x").exists(), fs::read_dir(dir.path()).unwrap().count()),
+                (is_whole, is_whole.into())
+            );
+        }
     }
 
     #[test]
