@@ -156,7 +156,7 @@ fn real_network(arguments: &[String]) -> Outcome {
     }
     let contenders = ["reps,reps-plus,flowcut,tcp,mptcp-kernel", MEDDLED];
     let meddled = transfers(&spray, &rounds, contenders, MARKED)?;
-    let beside = over_routers("fairness", &spray, &[TRANSFER_BYTES, BESIDE_ROUNDS, "all", "all"])?;
+    let beside = over_routers("fairness", &spray, &[TRANSFER_BYTES, BESIDE_ROUNDS, BESIDE_QUEUES, "all"])?;
     let file = sh::root().join("docs/results/real-network.md");
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let linux = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -192,8 +192,9 @@ fn over_routers(example: &str, spray: &Path, arguments: &[&str]) -> Result<Strin
 
 /// Bytes of a transfer.
 const TRANSFER_BYTES: &str = "64000000";
-/// Rounds of transfers beside others, which take long.
-const BESIDE_ROUNDS: &str = "2";
+/// Rounds of transfers beside others, which take long, and queues of the routers.
+const BESIDE_ROUNDS: &str = "1";
+const BESIDE_QUEUES: &str = "marked,100 kB,1 MB";
 /// The queues of routers: they mark long before they are full.
 const MARKED: &str = "250000:60000";
 
@@ -224,12 +225,12 @@ const BESIDE: &str = "
 ## Beside TCP
 
 Transfers beside eight connections of the kernel's TCP that send all the time, two over each spine. `spray send` transfers, or in its place four connections of
-CUBIC, one over each spine. Rows are what a queue holds. A cell has medians of two rounds: the goodput of the transfer (`-`: unfinished after 30 s); the sum of the eight
+CUBIC, one over each spine. Rows are what a queue holds. A cell has of one round: the goodput of the transfer (`-`: unfinished after 30 s); the sum of the eight
 during it, and before; what the connection with the least has, in fair shares; Jain's index. A fair share is the same for every connection. `spray send` is one of nine; four
 of CUBIC are four of twelve. A cell is **bold** where a connection has less than half of a fair share.
 
 Beside TCP that keeps queues full, marks and delay tell nothing, and `spray send` goes by losses (CAL-9). New connections of CUBIC take far more in
-the first second: their start overflows the queues, and the older ones give way. BBR does not give way to losses. A queue of 50 or 100 kB that it keeps full loses up to one packet in four, and little passes beside it.
+the first second: their start overflows the queues, and the older ones give way. BBR does not give way to losses. A queue of 100 kB that it keeps full loses up to one packet in four, and little passes beside it.
 
 The second table has two transfers of `spray send` at once, 128 MB each, from two interfaces of the sending host: the rates of their packets while both go, and Jain's
 index. In its second column the second one's round trips take 5 ms more, several times what the first one's take. `dctcp` adds a packet a round trip, as TCP does: who has
