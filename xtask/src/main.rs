@@ -225,7 +225,7 @@ const BESIDE: &str = "
 ## Beside TCP
 
 Transfers beside eight connections of the kernel's TCP that send all the time, two over each spine. `spray send` transfers, or in its place four connections of
-CUBIC, one over each spine. Rows are what a queue holds. A cell has of one round: the goodput of the transfer (`-`: unfinished after 30 s); the sum of the eight
+CUBIC, one over each spine. Rows are what a queue holds. A cell is of one round. It has the goodput of the transfer (`-`: unfinished after 30 s); the sum of the eight
 during it, and before; what the connection with the least has, in fair shares; Jain's index. A fair share is the same for every connection. `spray send` is one of nine; four
 of CUBIC are four of twelve. A cell is **bold** where a connection has less than half of a fair share.
 

@@ -108,7 +108,7 @@ pub enum EndpointEvent {
 /// Why a connection failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ConnectionError {
-    /// No Accept came in time. Nor does one from a peer with keys whose public key is another than ours has it.
+    /// No Accept came in time. A peer whose public key is not the one that this side has for it sends none.
     #[error("the peer did not answer the connection request")]
     ConnectTimeout,
     /// No Accept came in time, and none could have: nothing hands frames to this side's AF_XDP socket.

@@ -4,6 +4,7 @@ use spray_core::Time;
 use std::net::IpAddr;
 
 use ring::hmac;
+use subtle::ConstantTimeEq;
 
 /// How long a token is given out: 2^43 ps, which are 8.8 s. It is taken for as long again.
 const PERIOD: u32 = 43;
@@ -27,11 +28,9 @@ impl Tokens {
     /// Whether this is its token, and not too old: from 8.8 to 17.6 s.
     pub(crate) fn is_right(&self, now: Time, client: IpAddr, connection: u32, cookie: u64, token: &[u8; 16]) -> bool {
         let period = now.intervals(PERIOD);
-        [Some(period), period.checked_sub(1)].into_iter().flatten().any(|period| {
-            // What is compared takes the same time wherever they differ.
-            let right = self.of(period, client, connection, cookie);
-            right.iter().zip(token).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
-        })
+        let periods = [Some(period), period.checked_sub(1)].into_iter().flatten();
+        // To compare takes the same time wherever they differ.
+        periods.map(|period| self.of(period, client, connection, cookie)).any(|right| right.ct_eq(token).into())
     }
 
     fn of(&self, period: u64, client: IpAddr, connection: u32, cookie: u64) -> [u8; 16] {

@@ -121,14 +121,20 @@ fn plain_frames_with_the_right_cookies_change_nothing() {
     run(false);
 }
 
+/// Two hosts that share a key, somebody who can send in their names, and what they send and receive.
+fn observed() -> (Rig, Stranger, Tap) {
+    let mut rig = shared(Impairments::delay(5 * US));
+    let (stranger, tap) = (Stranger::new(&rig), Tap::default());
+    let endpoints = std::mem::take(&mut rig.endpoints).into_iter();
+    rig.endpoints = endpoints.map(|endpoint| endpoint.with_tap(Box::new(tap.clone()))).collect();
+    (rig, stranger, tap)
+}
+
 /// Somebody on the way changes what the Accept says outside of what is sealed.
 //= docs/specs/endpoint.md#END-33 the key exchange
 #[test]
 fn the_terms_of_an_accept_are_those_that_are_sealed() {
-    let mut rig = shared(Impairments::delay(5 * US));
-    let (mut stranger, tap) = (Stranger::new(&rig), Tap::default());
-    let endpoints = std::mem::take(&mut rig.endpoints).into_iter();
-    rig.endpoints = endpoints.map(|endpoint| endpoint.with_tap(Box::new(tap.clone()))).collect();
+    let (mut rig, mut stranger, tap) = observed();
     let ours = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.endpoints[0].stats().sent[Kind::Connect] == 2));
     let lost = Impairments { loss_ppm: 1_000_000, ..Impairments::delay(5 * US) };
@@ -156,10 +162,7 @@ fn the_terms_of_an_accept_are_those_that_are_sealed() {
 //= docs/specs/endpoint.md#END-35 sealed connections
 #[test]
 fn a_repeated_accept_keeps_no_connection_alive() {
-    let mut rig = shared(Impairments::delay(5 * US));
-    let (mut stranger, tap) = (Stranger::new(&rig), Tap::default());
-    let endpoints = std::mem::take(&mut rig.endpoints).into_iter();
-    rig.endpoints = endpoints.map(|endpoint| endpoint.with_tap(Box::new(tap.clone()))).collect();
+    let (mut rig, mut stranger, tap) = observed();
     rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
     let of = |frame: &&Vec<u8>| {

@@ -25,7 +25,7 @@ pub(super) struct Pending {
 
 impl Pending {
     /// Has the next ACK cover a packet. It is due at once if one bitmap does not cover all of them.
-    //= docs/specs/transport.md#TRN-55 no more than one bitmap covers
+    //= docs/specs/transport.md#TRN-55 one bitmap does not cover
     #[inline]
     pub(super) fn cover(&mut self, psn: u64) {
         if self.lowest == self.end {

@@ -185,7 +185,7 @@ fn the_bitmap_reaches_the_latest_packet() {
     assert_eq!(selected(&rig.acks()[0]), [900]);
 }
 
-//= docs/specs/transport.md#TRN-55 no more than one bitmap covers
+//= docs/specs/transport.md#TRN-55 one bitmap does not cover
 #[test]
 fn packets_too_far_apart_for_one_bitmap_are_acknowledged_at_once_by_two() {
     let mut rig = Rig::new(FlowConfig { window_packets: 8192, ack_every: 200, ..config() });
@@ -209,7 +209,7 @@ fn packets_too_far_apart_for_one_bitmap_are_acknowledged_at_once_by_two() {
 
 proptest! {
     /// Whatever arrives in whatever order: an arrival brings two ACKs at most, and what has arrived is acknowledged by the time that one is due.
-    //= docs/specs/transport.md#TRN-55 no more than one bitmap covers
+    //= docs/specs/transport.md#TRN-55 one bitmap does not cover
     #[test]
     fn an_arrival_brings_two_acks_at_most(
         psns in prop::collection::vec(prop_oneof![0u64..6, 200u64..300, 3_000u64..3_010, 5_000u64..8_000], 1..80),

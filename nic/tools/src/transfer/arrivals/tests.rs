@@ -1,0 +1,260 @@
+//! Conversations, right and wrong ones.
+
+use std::fs;
+
+use proptest::prelude::*;
+use sha2::{Digest, Sha256};
+use spray_test_support::Folder;
+
+use super::super::format::EntryKind;
+use super::super::out::Out;
+use super::*;
+
+fn file(path: &str, bytes: u64) -> Description {
+    Description { path: path.into(), kind: EntryKind::File { bytes }, mode: 0o644 }
+}
+
+fn folder(path: &str) -> Description {
+    Description { path: path.into(), kind: EntryKind::Folder, mode: 0o755 }
+}
+
+/// A opener for what goes into a folder.
+fn opener(dir: &Folder, keep: bool) -> Opener {
+    Opener::start(Out::new(dir.path(), keep).unwrap()).unwrap()
+}
+
+/// Says these things, each when the entries before are begun, and waits until every file has ended.
+fn run(arrivals: &mut Arrivals, messages: &[Said<'_>]) -> Result<Vec<Answer>, Refusal> {
+    let mut answers = Vec::new();
+    for message in messages {
+        arrivals.on_message(message.encode().into(), &mut answers)?;
+        while !arrivals.beginning.is_empty() {
+            arrivals.poll(&mut answers);
+            std::thread::yield_now();
+        }
+    }
+    while arrivals.arriving().any(Incoming::is_whole) {
+        arrivals.poll(&mut answers);
+        std::thread::yield_now();
+    }
+    Ok(answers)
+}
+
+#[test]
+//= docs/specs/endpoint.md#END-21 in the order of their numbers
+fn entries_are_taken_in_the_order_of_their_numbers() {
+    let dir = Folder::new();
+    let opener = opener(&dir, false);
+    let mut arrivals = Arrivals::new(0, &opener);
+    let sum = Sha256::digest(b"").into();
+    let said = [
+        Said::End(3),
+        Said::Entry(1, folder("a/b")),
+        Said::Entry(2, file("a/b/empty", 0)),
+        Said::Entry(0, Description { mode: 0o711, ..folder("a") }),
+        Said::Sum { number: 2, bytes: 0, sum },
+    ];
+    assert!(run(&mut arrivals, &said[..3]).unwrap().is_empty(), "the first is missing");
+    assert!(!arrivals.is_complete());
+    let answers = run(&mut arrivals, &said[3..]).unwrap();
+    assert_eq!(answers[..2], [Answer::Made { number: 0 }, Answer::Made { number: 1 }]);
+    assert_eq!(answers.last(), Some(&Answer::Verified { number: 2, sum }));
+    assert!(arrivals.is_complete() && dir.path().join("a/b/empty").is_file());
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(fs::metadata(dir.path().join("a")).unwrap().permissions().mode() & 0o777, 0o711);
+}
+
+/// An entry is begun by another thread, and answered when it has done so.
+#[test]
+//= docs/specs/endpoint.md#END-28 begins files and makes folders
+fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
+    let dir = Folder::new();
+    let (jobs, todo) = channel();
+    let opener = opener(&dir, true);
+    let mut arrivals = Arrivals { opener: jobs, ..Arrivals::new(0, &opener) };
+    let mut answers = Vec::new();
+    for entry in [Said::Entry(0, folder("a/b/c")), Said::Entry(1, file("a/x", 5))] {
+        arrivals.on_message(entry.encode().into(), &mut answers).unwrap();
+        arrivals.poll(&mut answers);
+    }
+    let kinds = todo.try_iter().map(|job| matches!(job, Job::Begin { number: 0 | 1, anew: false, .. }));
+    assert_eq!((kinds.collect::<Vec<_>>(), answers.len()), (vec![true; 2], 0));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert!(arrivals.is_busy() && arrivals.awaited().is_none());
+}
+
+#[test]
+fn what_was_said_whole_is_kept_though_its_sender_left_before_it_was_begun() {
+    for is_whole in [true, false] {
+        let (dir, (jobs, todo)) = (Folder::new(), channel());
+        let opener = opener(&dir, true);
+        let mut arrivals = Arrivals { opener: jobs, ..Arrivals::new(0, &opener) };
+        let (mut answers, sum) = (Vec::new(), Sha256::digest(b"five!").into());
+        let said = [
+            Said::Entry(0, file("x", 5)),
+            Said::End(1),
+            Said::Piece { number: 0, index: 0, data: b"five!" },
+            Said::Sum { number: 0, bytes: 5, sum },
+        ];
+        for message in &said[..if is_whole { 4 } else { 3 }] {
+            arrivals.on_message(message.encode().into(), &mut answers).unwrap();
+        }
+        assert!(arrivals.leave().is_empty() && arrivals.is_busy() && !arrivals.is_complete());
+        todo.try_iter().for_each(|job| opener.jobs().send(job).unwrap());
+        arrivals.opener = opener.jobs();
+        while arrivals.is_busy() {
+            arrivals.poll(&mut answers);
+            std::thread::yield_now();
+        }
+        assert_eq!(arrivals.is_complete(), is_whole);
+        drop((arrivals, opener));
+        assert_eq!(
+            (dir.path().join("x").exists(), fs::read_dir(dir.path()).unwrap().count()),
+            (is_whole, is_whole.into())
+        );
+    }
+}
+
+#[test]
+fn one_entry_is_refused_and_the_others_are_taken() {
+    let (dir, outside) = (Folder::new(), Folder::new());
+    fs::write(dir.path().join("there"), "mine").unwrap();
+    std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();
+    let opener = opener(&dir, false);
+    let mut arrivals = Arrivals::new(0, &opener);
+    let sum = Sha256::digest(b"").into();
+    let said = [
+        Said::Entry(0, file("there", 5)),
+        Said::Entry(1, file("link/x", 0)),
+        Said::Entry(2, folder("there/x")),
+        Said::Entry(3, file("good", 0)),
+        // It was refused in the meantime.
+        Said::Sum { number: 1, bytes: 0, sum },
+        Said::Sum { number: 3, bytes: 0, sum },
+        Said::End(4),
+    ];
+    let answers = run(&mut arrivals, &said).unwrap();
+    let refused = answers.iter().filter(|answer| matches!(answer, Answer::Refused { .. })).count();
+    assert_eq!((refused, arrivals.tally.refused, arrivals.tally.kept()), (3, 3, 1), "{answers:?}");
+    assert!(arrivals.is_complete());
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    assert_eq!(fs::read(dir.path().join("there")).unwrap(), b"mine");
+}
+
+#[test]
+//= docs/specs/endpoint.md#END-21 At most 16 entries
+fn who_describes_too_much_at_once_is_refused() {
+    let dir = Folder::new();
+    let opener = opener(&dir, true);
+    let many =
+        |from: u32| (0..=WINDOW as u32).map(move |number| Said::Entry(from + number, file(&number.to_string(), 5)));
+    for from in [0, 1, WINDOW as u32, u32::MAX - WINDOW as u32] {
+        let said: Vec<_> = many(from).collect();
+        assert!(run(&mut Arrivals::new(0, &opener), &said).is_err(), "{from}");
+    }
+    for twice in [[Said::End(1), Said::End(1)], [0, 0].map(|number| Said::Entry(number, folder("a")))] {
+        assert!(run(&mut Arrivals::new(0, &opener), &twice).is_err());
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the folder `a` only");
+}
+
+/// They get their names like any other: nothing is replaced, no link is followed, and nothing runs as somebody else.
+#[test]
+//= docs/specs/endpoint.md#END-22 No symbolic link on the way is followed
+fn names_that_programs_look_for_are_like_any_other() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let (dir, outside) = (Folder::new(), Folder::new());
+    fs::write(outside.path().join("bashrc"), "theirs").unwrap();
+    fs::write(dir.path().join(".profile"), "mine").unwrap();
+    for (to, link) in [("bashrc", ".bashrc"), ("missing", ".login"), ("", ".ssh")] {
+        symlink(outside.path().join(to), dir.path().join(link)).unwrap();
+    }
+    let opener = opener(&dir, false);
+    let mut arrivals = Arrivals::new(0, &opener);
+    let sum = Sha256::digest(b"").into();
+    let names = [".profile", ".bashrc", ".login", ".ssh/authorized_keys", ".zshrc", "tool"];
+    let described = names.iter().zip(0..).map(|(name, number)| {
+        let length = if *name == ".bashrc" { 6 } else { 0 };
+        Said::Entry(number, Description { mode: 0o7777, ..file(name, length) })
+    });
+    let sums = (0..6).map(|number| Said::Sum { number, bytes: 0, sum });
+    let answers = run(&mut arrivals, &described.chain(sums).collect::<Vec<_>>()).unwrap();
+    let refused = answers.iter().filter_map(|answer| match answer {
+        Answer::Refused { number, .. } => Some(*number),
+        _ => None,
+    });
+    assert_eq!(refused.collect::<Vec<_>>(), [0, 1, 2, 3], "{answers:?}");
+    assert_eq!(fs::read(dir.path().join(".profile")).unwrap(), b"mine");
+    assert_eq!(fs::read(outside.path().join("bashrc")).unwrap(), b"theirs");
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+    for name in [".zshrc", "tool"] {
+        let mode = fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7000, 0, "{name}: {mode:o}");
+    }
+}
+
+fn said() -> impl Strategy<Value = Vec<u8>> {
+    let path = proptest::collection::vec(prop_oneof!["a", "b", "link", "\\.\\.", "", "x\u{7}"], 1..4);
+    let kind = prop_oneof![
+        (0..3 * super::super::format::PIECE_BYTES).prop_map(|bytes| EntryKind::File { bytes }),
+        any::<u64>().prop_map(|bytes| EntryKind::File { bytes }),
+        Just(EntryKind::Stream),
+        Just(EntryKind::Folder),
+    ];
+    let number = prop_oneof![0u32..4, any::<u32>()];
+    let index = prop_oneof![0u64..3, any::<u64>()];
+    prop_oneof![
+        (number.clone(), path, kind, any::<u16>()).prop_map(|(number, path, kind, mode)| {
+            Said::Entry(number, Description { path: path.join("/").into(), kind, mode }).encode()
+        }),
+        (number.clone(), index, proptest::collection::vec(any::<u8>(), 0..9))
+            .prop_map(|(number, index, data)| Said::Piece { number, index, data: &data }.encode()),
+        (number.clone(), any::<u8>(), any::<[u8; 32]>()).prop_map(|(number, bytes, sum)| Said::Sum {
+            number,
+            bytes: bytes.into(),
+            sum
+        }
+        .encode()),
+        number.prop_map(|number| Said::End(number).encode()),
+        prop_oneof![0u32..4, any::<u32>()].prop_map(|number| Said::Again(number).encode()),
+        proptest::collection::vec(any::<u8>(), 0..40),
+    ]
+}
+
+proptest! {
+    /// Whatever is said: nothing is written outside of the folder, what is there stays, and nothing unfinished is left.
+    #[test]
+    fn no_conversation_leaves_the_folder(messages in proptest::collection::vec(said(), 1..30)) {
+        let (dir, outside) = (Folder::new(), Folder::new());
+        fs::write(dir.path().join("a"), "mine").unwrap();
+        std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();
+        let opener = opener(&dir, true);
+        let (mut arrivals, mut answers) = (Arrivals::new(0, &opener), Vec::new());
+        for (at, message) in messages.iter().enumerate() {
+            let _ = arrivals.on_message(message.clone().into(), &mut answers);
+            prop_assert!(arrivals.files.len() + arrivals.beginning.len() + arrivals.early.len() <= WINDOW);
+            while at % 2 == 0 && !arrivals.beginning.is_empty() {
+                arrivals.poll(&mut answers);
+            }
+        }
+        drop(arrivals.abandon());
+        prop_assert!(!arrivals.is_busy());
+        // What the opener still had to do is done when it has ended.
+        let Arrivals { back, lent, opener: jobs, begun, .. } = arrivals;
+        drop(jobs);
+        drop(opener);
+        drop(begun);
+        let mut returned: Vec<_> = back.try_iter().map(Vec::from).collect();
+        returned.sort_unstable();
+        let mut messages = messages;
+        messages.sort_unstable();
+        prop_assert!(returned == messages && lent == messages.len(), "each message comes back once");
+        prop_assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+        prop_assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"mine");
+        let left = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let allowed = ["a", "b", "link"].map(std::ffi::OsString::from);
+        for name in left {
+            prop_assert!(allowed.contains(&name), "{name:?}");
+        }
+    }
+}
