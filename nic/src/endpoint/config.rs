@@ -28,6 +28,11 @@ impl HandshakeConfig {
     pub fn within(give_up: Duration) -> Self {
         Self { retry_ps: ps(give_up) / 190, attempts: 24 }
     }
+
+    /// How long all attempts take at most, in picoseconds.
+    pub(crate) fn lasts_ps(&self) -> u64 {
+        self.retry_ps.saturating_mul(8 * u64::from(self.attempts))
+    }
 }
 
 /// The settings of an endpoint. Its capacities never change.

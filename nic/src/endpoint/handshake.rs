@@ -6,9 +6,7 @@ use bytes::Bytes;
 use spray_core::Time;
 use spray_core::flow::FlowConfig;
 use spray_core::host::{Passage, ReceiveHalf, SendHalf};
-use spray_wire::{
-    Ack, Body, Close, CloseReason, Common, EvPort, Frame, Probe, RESET_UNKNOWN_CONNECTION, Reset, Retry, Terms,
-};
+use spray_wire::{Ack, Body, Close, CloseReason, Common, EvPort, Frame, RESET_UNKNOWN_CONNECTION, Reset, Retry, Terms};
 
 use super::{
     ConnectError, ConnectionError, ConnectionId, EndpointEvent, Peer,
@@ -17,14 +15,12 @@ use super::{
     exchange::{Ends, Initiator, Responder},
     machine::Machine,
     seal::Seals,
-    service::KEEP_ALIVE,
+    service::keep_alive,
     waiting::Client,
 };
 
 /// Half-open connections whose addresses are compared when the table is full.
 const COMPARED: usize = 64;
-/// How long a half-open connection waits for a frame of the client's, in intervals of the handshake: two of the longest.
-const HALF_OPEN: u64 = 16;
 
 impl Machine {
     /// Takes a slot for a connection to `peer`. Its Connect goes at `now`, to that one of the peer's ports first.
@@ -171,15 +167,17 @@ impl Machine {
             let (id, key) = (connection.id, connection.peer_key());
             self.table.name(key, index);
             self.open(now, index);
+            if let Some(connection) = self.table.slot(index) {
+                connection.repeat = Repeat::start(now);
+            }
+            self.retransmit_handshake(now, index);
             self.outside.events.push_back(EndpointEvent::Connected { connection: id, at: now });
         } else if connection.remote.cookie != accept.cookie {
             self.stats.unexpected += 1;
             return;
+        } else {
+            self.outside.outlet.push_to(connection, port, keep_alive(now));
         }
-        let Some(connection) = self.table.slot(index) else { return };
-        //= docs/specs/endpoint.md#END-3 open by a frame
-        let probe = Probe { token: KEEP_ALIVE, timestamp: now };
-        self.outside.outlet.push_to(connection, port, Body::Probe(probe));
         self.service(now, index);
     }
 
@@ -305,10 +303,8 @@ impl Machine {
             Stage::Closing => Some(connection.close_frame(CloseReason::Done, false)),
             // The client repeats its Connect until it has the Accept.
             Stage::HalfOpen => None,
-            Stage::Open => {
-                connection.repeat = Repeat::OFF;
-                return;
-            }
+            //= docs/specs/endpoint.md#END-3 open by a frame
+            Stage::Open => Some(keep_alive(now)),
         };
         if goes_on && let Some(body) = body {
             self.outside.outlet.push_to(connection, port, body);
@@ -318,7 +314,9 @@ impl Machine {
             Stage::Connecting => self.fail(now, index, ConnectionError::ConnectTimeout),
             // All our data was acknowledged: a peer that is gone now is no failure.
             Stage::Closing => self.finish(now, index),
-            Stage::HalfOpen | Stage::Open => {
+            // The time of END-9 goes on.
+            Stage::Open => connection.repeat = Repeat::OFF,
+            Stage::HalfOpen => {
                 self.stats.half_open_expired += 1;
                 self.remove(index);
                 self.half_open.retain(|&other| other != id);
@@ -393,7 +391,7 @@ impl Machine {
     /// Answers a Connect, in the same way each time. The client has time anew to answer the Accept.
     //= docs/specs/endpoint.md#END-3 open by a frame
     fn answer(&mut self, now: Time, index: u32) {
-        let (port, patience) = (self.any_port(), self.config.handshake.retry_ps.saturating_mul(HALF_OPEN));
+        let (port, patience) = (self.any_port(), self.config.handshake.lasts_ps());
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::HalfOpen {
             connection.repeat = Repeat::none_until(now.after(patience));

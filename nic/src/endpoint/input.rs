@@ -5,7 +5,12 @@ use spray_core::flow::{Accept, Arrival};
 use spray_core::host::Passage;
 use spray_wire::{self as wire, Body, Frame};
 
-use super::{ConnectionId, connection::Stage, machine::Machine, seal::Verdict};
+use super::{
+    ConnectionId,
+    connection::{Repeat, Stage},
+    machine::Machine,
+    seal::Verdict,
+};
 
 impl Machine {
     /// Handles whatever a device has received. In this crate whatever the device: readers of frames are compiled once.
@@ -114,7 +119,10 @@ impl Machine {
             (Stage::Connecting | Stage::Open, Body::Accept(accept)) => {
                 self.on_accept(now, index, (*accept, frame.common.shard), frame.payload);
             }
-            (Stage::Open, _) => self.on_open(now, index, frame),
+            (Stage::Open, _) => {
+                connection.repeat = Repeat::OFF;
+                self.on_open(now, index, frame);
+            }
             (
                 Stage::HalfOpen,
                 Body::Data(_)

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Token of keep-alive probes. Balancers' probes count up from 1, so no sender takes the answer for one of theirs.
-pub(crate) const KEEP_ALIVE: u64 = u64::MAX;
+const KEEP_ALIVE: u64 = u64::MAX;
 
 /// How long a connection that is to close waits for a peer that takes nothing, in idle timeouts: 300 s where that is 5.
 const STUCK_TIMEOUTS: u64 = 60;
@@ -142,10 +142,14 @@ impl Machine {
         let from = if asks { now } else { connection.heard_at };
         connection.idle_check = from.after((timeout / 3).max(1));
         if asks {
-            let probe = Probe { token: KEEP_ALIVE, timestamp: now };
-            self.outside.outlet.push_to(connection, port, Body::Probe(probe));
+            self.outside.outlet.push_to(connection, port, keep_alive(now));
         }
     }
+}
+
+/// A frame whose answer shows that the peer lives.
+pub(crate) fn keep_alive(now: Time) -> Body {
+    Body::Probe(Probe { token: KEEP_ALIVE, timestamp: now })
 }
 
 impl Connection {
