@@ -150,7 +150,8 @@ fn a_removed_interface_ends_everything_that_waits() {
 
 #[test]
 fn errors_reach_the_handles() {
-    let network = Running::giving_up(Impairments::delay(US), Duration::from_millis(200));
+    // Beside other tests a thread may wait for its turn for several tenths of a second.
+    let network = Running::giving_up(Impairments::delay(US), Duration::from_secs(2));
     block_on(async {
         let (client, server) = (network.spawn(0, true), network.spawn(1, false));
         let refused = client.connect(peer(1, false)).await;
