@@ -193,7 +193,6 @@ impl Sending {
         while let Some(event) = self.endpoint.poll_event() {
             match event {
                 EndpointEvent::Delivered { connection, .. } => self.send(connection),
-                EndpointEvent::Received { data, .. } => self.endpoint.recycle(data),
                 _ => {}
             }
         }
@@ -215,11 +214,7 @@ impl Sending {
 
 fn receive(endpoint: &mut Endpoint<MemoryDevice>, now: Time) {
     endpoint.poll(now);
-    while let Some(event) = endpoint.poll_event() {
-        if let EndpointEvent::Received { data, .. } = event {
-            endpoint.recycle(data);
-        }
-    }
+    while endpoint.poll_event().is_some() {}
 }
 
 fn endpoint(device: MemoryDevice, (number, shard): (u16, Shard), load: &Load) -> Endpoint<MemoryDevice> {

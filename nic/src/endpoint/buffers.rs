@@ -2,9 +2,14 @@
 //! user gets.
 
 use spray_core::Time;
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use bytes::Bytes;
+use crossbeam_queue::ArrayQueue;
+use memmap2::MmapMut;
 
 use super::Source;
 
@@ -88,32 +93,98 @@ impl SendBuffers {
     }
 }
 
-/// Buffers of messages that the user has finished with, kept for the next messages.
-///
-/// A fresh buffer costs a page fault per 4 KiB, which at 3,000 bytes a packet is some 15 % of a receiver's time on veth.
-#[derive(Debug, Default)]
-pub(crate) struct Pool(Vec<Vec<u8>>);
+/// Most pages kept: usually no more messages are received at a time.
+const KEPT: usize = 16;
+/// Messages of at least as many bytes get pages, which are zero without being written: a peer that begins a long message
+/// costs a page, not the length.
+const MIN_PAGED_BYTES: usize = 64 << 10;
+/// Longer pages are not kept.
+const MAX_KEPT_BYTES: usize = 2 << 20;
 
-/// Most buffers kept: usually no more messages are received at a time.
-const POOLED: usize = 16;
-/// Smaller buffers are not kept: the allocator has them at hand.
-const MIN_POOLED_BYTES: usize = 64 << 10;
+/// Pages of messages that the user has dropped, for the next messages: 32 MiB at most.
+///
+/// Fresh ones cost a page fault per 4 KiB, which at 3,000 bytes a packet is some 15 % of a receiver's time on veth.
+#[derive(Debug, Clone)]
+pub(crate) struct Pool(Arc<ArrayQueue<MmapMut>>);
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self(Arc::new(ArrayQueue::new(KEPT)))
+    }
+}
 
 impl Pool {
-    /// Keeps a buffer if no other handle to it exists.
-    pub(crate) fn put(&mut self, data: Bytes) {
-        if self.0.len() < POOLED && data.len() >= MIN_POOLED_BYTES && data.is_unique() {
-            self.0.push(data.into());
+    /// A buffer of `bytes` with arbitrary content. A message is handed out only when all of it has been written.
+    fn take(&self, bytes: usize) -> Buffer {
+        if bytes < MIN_PAGED_BYTES {
+            return Buffer::Heap(vec![0; bytes]);
         }
+        for _ in 0..self.0.len() {
+            match self.0.pop() {
+                Some(map) if map.len() >= bytes && map.len() / 2 <= bytes => return self.paged(map, bytes),
+                Some(map) => drop(self.0.force_push(map)),
+                None => break,
+            }
+        }
+        // A system that has no pages left may have room on the heap.
+        MmapMut::map_anon(bytes).map_or_else(|_| Buffer::Heap(vec![0; bytes]), |map| self.paged(map, bytes))
     }
 
-    /// A buffer of `bytes` with arbitrary content. A message is handed out only when all of it has been written.
-    fn take(&mut self, bytes: usize) -> Vec<u8> {
-        let fitting = (0..self.0.len()).filter(|&at| self.0[at].len() >= bytes && self.0[at].len() / 2 <= bytes);
-        let Some(at) = fitting.min_by_key(|&at| self.0[at].len()) else { return vec![0; bytes] };
-        let mut buffer = self.0.swap_remove(at);
-        buffer.truncate(bytes);
-        buffer
+    fn paged(&self, map: MmapMut, bytes: usize) -> Buffer {
+        Buffer::Pages(Pages { map: Some(map), bytes, home: self.clone() })
+    }
+}
+
+/// Pages that go back to the pool when they are dropped.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    map: Option<MmapMut>,
+    bytes: usize,
+    home: Pool,
+}
+
+impl AsRef<[u8]> for Pages {
+    fn as_ref(&self) -> &[u8] {
+        self.map.as_ref().map_or(&[], |map| &map[..self.bytes])
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        if let Some(map) = self.map.take()
+            && map.len() <= MAX_KEPT_BYTES
+        {
+            // What was kept longest gives way: messages may have another length now.
+            drop(self.home.0.force_push(map));
+        }
+    }
+}
+
+/// The bytes of a message that is being received.
+#[derive(Debug)]
+pub(crate) enum Buffer {
+    Heap(Vec<u8>),
+    Pages(Pages),
+}
+
+impl Buffer {
+    /// The bytes of a message whose payload is lent.
+    const NONE: Self = Self::Heap(Vec::new());
+
+    fn as_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Heap(bytes) => bytes,
+            Self::Pages(Pages { map, bytes, .. }) => map.as_mut().map_or(&mut [], |map| &mut map[..*bytes]),
+        }
+    }
+}
+
+impl From<Buffer> for Bytes {
+    fn from(buffer: Buffer) -> Self {
+        match buffer {
+            Buffer::Heap(bytes) => bytes.into(),
+            Buffer::Pages(pages) => Self::from_owner(pages),
+        }
     }
 }
 
@@ -133,7 +204,7 @@ pub(crate) struct Incoming {
     /// As first announced.
     bytes: u64,
     /// Empty where the payload is lent.
-    pub(crate) data: Vec<u8>,
+    pub(crate) data: Buffer,
     pub(crate) started_at: Time,
 }
 
@@ -149,12 +220,12 @@ impl ReceiveBuffers {
     /// Puts a packet's payload in its place. The first packet of a message makes room for it.
     ///
     /// Returns `false` if it does not fit the message as first announced. The receiver has checked everything else.
-    pub(crate) fn place(&mut self, piece: &Piece<'_>, pool: &mut Pool) -> bool {
+    pub(crate) fn place(&mut self, piece: &Piece<'_>, pool: &Pool) -> bool {
         let take = |bytes| pool.take(bytes as usize);
         let incoming = self.find(piece.message, piece.message_bytes, take);
         let Ok(offset) = usize::try_from(piece.offset) else { return false };
         let Some(end) = offset.checked_add(piece.payload.len()) else { return false };
-        let Some(place) = incoming.data.get_mut(offset..end) else { return false };
+        let Some(place) = incoming.data.as_mut().get_mut(offset..end) else { return false };
         place.copy_from_slice(piece.payload);
         incoming.started_at = incoming.started_at.min(piece.timestamp);
         true
@@ -162,7 +233,7 @@ impl ReceiveBuffers {
 
     /// Notes a packet whose payload is lent to the user. Returns `false` if it does not fit the message as first announced.
     pub(crate) fn lend(&mut self, piece: &Piece<'_>) -> bool {
-        let incoming = self.find(piece.message, piece.message_bytes, |_| Vec::new());
+        let incoming = self.find(piece.message, piece.message_bytes, |_| Buffer::NONE);
         let end = piece.offset.checked_add(piece.payload.len() as u64);
         incoming.started_at = incoming.started_at.min(piece.timestamp);
         end.is_some_and(|end| end <= incoming.bytes)
@@ -180,7 +251,7 @@ impl ReceiveBuffers {
     }
 
     /// The message of that number. `take` makes room for a new one.
-    fn find(&mut self, message: u32, bytes: u64, take: impl FnOnce(u64) -> Vec<u8>) -> &mut Incoming {
+    fn find(&mut self, message: u32, bytes: u64, take: impl FnOnce(u64) -> Buffer) -> &mut Incoming {
         if self.current.as_ref().is_none_or(|(current, _)| *current != message) {
             let found = self.messages.remove(&message);
             let fresh = || Incoming { bytes, data: take(bytes), started_at: Time::NEVER };
@@ -224,10 +295,10 @@ mod tests {
 
     #[test]
     fn receive_buffers_places_interleaved_messages() {
-        let (mut receive_buffers, mut pool) = (ReceiveBuffers::default(), Pool::default());
+        let (mut receive_buffers, pool) = (ReceiveBuffers::default(), Pool::default());
         let mut place = |message, message_bytes, offset, payload, ns| {
             let timestamp = Time::from_ns(ns);
-            receive_buffers.place(&Piece { message, message_bytes, offset, timestamp, payload }, &mut pool)
+            receive_buffers.place(&Piece { message, message_bytes, offset, timestamp, payload }, &pool)
         };
         assert!(place(7, 6, 3, &b"def"[..], 20));
         assert!(place(8, 2, 0, b"xy", 30));
@@ -235,8 +306,8 @@ mod tests {
         assert!(!place(7, 6, 4, b"beyond", 10));
         assert!(!place(7, 6, u64::MAX, b"beyond", 10));
         let seven = receive_buffers.finish(7).unwrap();
-        assert_eq!((&seven.data[..], seven.started_at), (&b"abcdef"[..], Time::from_ns(10)));
-        assert_eq!(receive_buffers.finish(8).unwrap().data, b"xy");
+        assert_eq!((seven.started_at, Bytes::from(seven.data)), (Time::from_ns(10), Bytes::from_static(b"abcdef")));
+        assert_eq!(Bytes::from(receive_buffers.finish(8).unwrap().data), &b"xy"[..]);
         assert!(receive_buffers.is_empty() && receive_buffers.finish(8).is_none());
     }
 
@@ -257,18 +328,33 @@ mod tests {
     }
 
     #[test]
-    fn buffers_come_back_when_nobody_else_sees_them() {
-        let mut pool = Pool::default();
-        let (large, shared) = (Bytes::from(vec![1; 200_000]), Bytes::from(vec![2; 200_000]));
+    fn pages_come_back_when_nobody_sees_them_any_more() {
+        let pool = Pool::default();
+        let take = |bytes| Bytes::from(pool.take(bytes));
+        let (large, shared) = (take(200_000), take(200_000));
         let (at, other) = (large.as_ptr(), shared.clone());
-        for data in [large, shared, Bytes::from(vec![3; 100]), Bytes::from_static(&[0; 70_000])] {
-            pool.put(data);
-        }
-        assert_eq!(pool.0.len(), 1);
-        assert_eq!(pool.take(90_000).len(), 90_000, "too small for a buffer twice its size");
-        assert_eq!(pool.take(300_000).len(), 300_000);
-        let buffer = pool.take(150_000);
-        assert_eq!((buffer.len(), buffer.as_ptr()), (150_000, at));
-        assert_eq!((pool.0.len(), other[0]), (0, 2));
+        drop((large, shared, take(100), take(MAX_KEPT_BYTES + 1)));
+        assert_eq!(pool.0.len(), 1, "neither what is shared, nor small or very large ones");
+        assert_eq!((take(90_000).len(), take(300_000).len()), (90_000, 300_000), "not in a buffer of another size");
+        let again = take(150_000);
+        assert_eq!((again.len(), again.as_ptr()), (150_000, at));
+        let many: Vec<_> = (0..100).map(|number| take(MIN_PAGED_BYTES + number)).collect();
+        drop(many);
+        assert_eq!((pool.0.len(), other[0]), (KEPT, 0));
+    }
+
+    /// A peer that begins messages and does not go on costs a page for each.
+    #[test]
+    fn a_long_message_costs_what_has_arrived_of_it() {
+        let mut buffer = Pool::default().take(1 << 30);
+        let resident_pages = || -> u64 {
+            let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+            statm.split(' ').nth(1).unwrap().parse().unwrap()
+        };
+        let before = resident_pages();
+        buffer.as_mut()[(1 << 30) - 1] = 1;
+        // Other tests use memory as well.
+        assert!(resident_pages() < before + (1 << 29) / 4096);
+        assert_eq!(Bytes::from(buffer)[(1 << 30) - 1], 1);
     }
 }

@@ -372,12 +372,6 @@ impl<D: Device> Endpoint<D> {
         &mut self.link.device
     }
 
-    /// Gives the buffer of a received message back for a later message. With large messages that is cheaper than
-    /// fresh memory. Does nothing if other handles to the bytes exist.
-    pub fn recycle(&mut self, data: Bytes) {
-        self.machine.outside.pool.put(data);
-    }
-
     /// As [`poll_event`](Self::poll_event), for a caller that calls [`consumed`](Self::consumed) for each received message itself, later.
     pub fn next_event(&mut self) -> Option<EndpointEvent> {
         let mut event = self.machine.outside.events.pop_front()?;

@@ -71,7 +71,7 @@ impl host::Owner for Outside {
         let Some(flow) = connection.flow.as_deref_mut() else { return false };
         let Data { message, message_bytes, offset, timestamp, .. } = *data;
         let piece = Piece { message, message_bytes, offset, timestamp, payload };
-        let Some(sink) = &mut self.sink else { return flow.receive_buffers.place(&piece, &mut self.pool) };
+        let Some(sink) = &mut self.sink else { return flow.receive_buffers.place(&piece, &self.pool) };
         if !flow.receive_buffers.lend(&piece) {
             return false;
         }
@@ -88,12 +88,13 @@ impl host::Owner for Outside {
         {
             connection.unread += 1;
             // A message without bytes has no packet with a place.
-            let (data, started_at) =
-                receive_buffers.finish(message).map_or((Vec::new(), now), |whole| (whole.data, whole.started_at));
+            let (data, started_at) = receive_buffers
+                .finish(message)
+                .map_or((Bytes::new(), now), |whole| (whole.data.into(), whole.started_at));
             self.events.push_back(EndpointEvent::Received {
                 connection: connection.id,
                 message: MessageId(message),
-                data: Bytes::from(data),
+                data,
                 started_at,
                 completed_at: now,
             });

@@ -212,7 +212,7 @@ fn a_small_device_stalls_but_loses_nothing() {
 }
 
 #[test]
-fn recycled_buffers_carry_no_old_bytes() {
+fn buffers_that_come_back_carry_no_old_bytes() {
     let mut rig = Rig::new(2, false, rough());
     let connection = rig.connect(0, 1);
     for seed in 0..12 {
@@ -226,7 +226,6 @@ fn recycled_buffers_carry_no_old_bytes() {
         });
         let data = data.unwrap();
         assert!(data == sent);
-        rig.endpoints[1].recycle(data);
     }
     rig.audit();
 }
