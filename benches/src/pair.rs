@@ -191,9 +191,8 @@ impl Sending {
     fn poll(&mut self, now: Time) {
         self.endpoint.poll(now);
         while let Some(event) = self.endpoint.poll_event() {
-            match event {
-                EndpointEvent::Delivered { connection, .. } => self.send(connection),
-                _ => {}
+            if let EndpointEvent::Delivered { connection, .. } = event {
+                self.send(connection);
             }
         }
     }

@@ -269,7 +269,6 @@ impl Book {
                     let order = endpoint.connection_stats(connection).unwrap_or_default().receiver.order;
                     let looked_at = (!self.discard).then_some(&data);
                     plan.on_received((first, message.0), completed_at.ps(), looked_at, order);
-                    endpoint.recycle(data);
                 }
                 EndpointEvent::Delivered { connection, message, at, .. } => {
                     let Some(&first) = self.first.get(&connection) else { continue };

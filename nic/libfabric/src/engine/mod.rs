@@ -151,7 +151,7 @@ impl<D: Device> Engine<D> {
         }
         if let Some((receive, arrival)) = self.receiving.matching.receive(receive) {
             complete(&self.bindings, &receive, &arrival);
-            self.consume(arrival);
+            self.consume(&arrival);
         }
         Ok(())
     }
@@ -246,7 +246,7 @@ impl<D: Device> Engine<D> {
             complete(bindings, &receive, &arrival);
             taken.push(arrival);
         });
-        taken.into_iter().for_each(|arrival| self.consume(arrival));
+        taken.into_iter().for_each(|arrival| self.consume(&arrival));
         if put.is_err() {
             self.host.endpoint.abort(connection);
         }
@@ -258,9 +258,8 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    fn consume(&mut self, arrival: Arrival<ConnectionId>) {
+    fn consume(&mut self, arrival: &Arrival<ConnectionId>) {
         self.host.endpoint.consumed(arrival.connection, arrival.message.len() as u64);
-        self.host.endpoint.recycle(arrival.message);
     }
 }
 

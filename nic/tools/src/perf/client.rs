@@ -188,11 +188,10 @@ impl<'a> Client<'a> {
                     self.board.say_ready();
                 }
             }
-            EndpointEvent::Received { connection, data, .. } => {
-                if Message::decode(&data) == Some(Message::Ping) && self.plan.request.what == What::Latency {
-                    self.on_answer(endpoint, connection, now)?;
-                }
-                endpoint.recycle(data);
+            EndpointEvent::Received { connection, data, .. }
+                if Message::decode(&data) == Some(Message::Ping) && self.plan.request.what == What::Latency =>
+            {
+                self.on_answer(endpoint, connection, now)?;
             }
             EndpointEvent::Delivered { connection, .. } => {
                 let pump = self.connections.get_mut(&connection).and_then(|lane| lane.pump.as_mut());

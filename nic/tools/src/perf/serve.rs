@@ -112,7 +112,6 @@ impl Server {
                     note!("spray: {} says what no `spray perf` says; its connection is closed", client.peer);
                     endpoint.abort(connection);
                 }
-                endpoint.recycle(data);
             }
             EndpointEvent::Delivered { connection, message, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };

@@ -117,7 +117,7 @@ impl Arrivals {
                 return Ok(());
             }
             Said::End(_) => return Err(Refusal::new("it ended twice")),
-            Said::Piece { number, .. } | Said::Sum { number, .. } | Said::Again(number) => number,
+            Said::Piece { number, .. } | Said::Sum { number, .. } | Said::There { number, .. } => number,
         };
         if number >= self.next {
             return Err(Refusal::new("a file came before its description"));
@@ -138,12 +138,19 @@ impl Arrivals {
                 file.place(index, message.with_piece(bytes))
             }
             Some(Said::Sum { bytes, sum, .. }) => file.take_sum(bytes, sum),
-            Some(Said::Again(_)) => {
-                let description = file.description.clone();
-                self.forget(number);
-                self.begin(number, description, true);
-                Ok(())
-            }
+            Some(Said::There { bytes, sum, .. }) => match file.take_there(bytes, sum) {
+                Ok(true) => {
+                    answers.push(Answer::Ready { number, bytes });
+                    Ok(())
+                }
+                Ok(false) => {
+                    let description = file.description.clone();
+                    self.forget(number);
+                    self.begin(number, description, true);
+                    Ok(())
+                }
+                Err(refusal) => Err(refusal),
+            },
             Some(Said::Entry(..) | Said::End(_)) | None => Ok(()),
         };
         if let Err(refusal) = taken {
@@ -192,8 +199,8 @@ impl Arrivals {
         for (number, news) in news.collect::<Vec<_>>() {
             match news {
                 News::Ready { bytes, sum } => {
-                    self.files.get_mut(&number).into_iter().for_each(|file| file.is_ready = true);
-                    answers.push(Answer::Ready { number, bytes, sum });
+                    self.files.get_mut(&number).into_iter().for_each(|file| file.on_ready(sum));
+                    answers.push(Answer::Ready { number, bytes });
                 }
                 News::End(ending) => {
                     let Some(file) = self.files.remove(&number) else { continue };

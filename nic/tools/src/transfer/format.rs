@@ -2,7 +2,7 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 0..3 | `SF4`: the format and its version |
+//! | 0..3 | `SF5`: the format and its version |
 //! | 3 | what it is |
 //! | 4..8 | the entry's number, big-endian: entries are numbered from 0 |
 //! | 8..16 | a number, big-endian: the length of a file, the place of a piece |
@@ -29,7 +29,7 @@ const MAX_PATH: usize = 4096;
 const MAX_NAMES: usize = 64;
 /// Most bytes of a refusal's reason.
 const MAX_REASON: usize = 400;
-const MAGIC: &[u8] = b"SF4";
+const MAGIC: &[u8] = b"SF5";
 /// Permission bits that travel: none that give a program another user's rights.
 const MODE: u16 = 0o777;
 
@@ -98,8 +98,8 @@ pub enum Said<'a> {
     Piece { number: u32, index: u64, data: &'a [u8] },
     /// After the last piece of that file: its length, and the SHA-256 of all of it.
     Sum { number: u32, bytes: u64, sum: Sum },
-    /// What the receiver has of that file is not from it: it is to begin anew.
-    Again(u32),
+    /// Of that file, the first bytes that the receiver has have this SHA-256.
+    There { number: u32, bytes: u64, sum: Sum },
     /// There are so many entries.
     End(u32),
 }
@@ -107,8 +107,9 @@ pub enum Said<'a> {
 /// A message of the receiver's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It takes the file, and has its first `bytes` bytes, whose SHA-256 this is.
-    Ready { number: u32, bytes: u64, sum: Sum },
+    /// It takes the file, and has what may be its first `bytes` bytes. If there are any, the sender says their SHA-256, and is answered
+    /// by the same again, or by another with no bytes.
+    Ready { number: u32, bytes: u64 },
     /// The file is on the disk under its name, and this is the SHA-256 of what was written.
     Verified { number: u32, sum: Sum },
     /// The folder is there.
@@ -124,7 +125,7 @@ const STREAM: u8 = b's';
 const FOLDER: u8 = b'd';
 const PIECE: u8 = b'p';
 const SUM: u8 = b'=';
-const AGAIN: u8 = b'0';
+const THERE: u8 = b't';
 const END: u8 = b'.';
 const READY: u8 = b'r';
 const VERIFIED: u8 = b'v';
@@ -167,7 +168,7 @@ impl Said<'_> {
             }
             Self::Piece { number, index, data } => [&header(PIECE, *number, *index)[..], data].concat(),
             Self::Sum { number, bytes, sum } => [&header(SUM, *number, *bytes)[..], sum].concat(),
-            Self::Again(number) => header(AGAIN, *number, 0),
+            Self::There { number, bytes, sum } => [&header(THERE, *number, *bytes)[..], sum].concat(),
             Self::End(entries) => header(END, *entries, 0),
         }
     }
@@ -178,7 +179,7 @@ impl Said<'_> {
         match kind {
             PIECE => Some(Said::Piece { number, index: value, data: content }),
             SUM => Some(Said::Sum { number, bytes: value, sum: content.try_into().ok()? }),
-            AGAIN => content.is_empty().then_some(Said::Again(number)),
+            THERE => Some(Said::There { number, bytes: value, sum: content.try_into().ok()? }),
             END => content.is_empty().then_some(Said::End(number)),
             _ => {
                 let kind = match kind {
@@ -205,7 +206,7 @@ impl Answer {
             reason.as_bytes()[..end].to_vec()
         };
         match self {
-            Self::Ready { number, bytes, sum } => [&header(READY, *number, *bytes)[..], sum].concat(),
+            Self::Ready { number, bytes } => header(READY, *number, *bytes),
             Self::Verified { number, sum } => [&header(VERIFIED, *number, 0)[..], sum].concat(),
             Self::Made { number } => header(MADE, *number, 0),
             Self::Refused { number, reason } => [header(REFUSED, *number, 0), begin(reason)].concat(),
@@ -221,7 +222,7 @@ impl Answer {
             readable(&String::from_utf8_lossy(short).replace(char::is_control, " "))
         };
         Some(match kind {
-            READY => Self::Ready { number, bytes: value, sum: content.try_into().ok()? },
+            READY if content.is_empty() => Self::Ready { number, bytes: value },
             VERIFIED => Self::Verified { number, sum: content.try_into().ok()? },
             MADE => Self::Made { number },
             REFUSED => Self::Refused { number, reason: reason() },
@@ -337,7 +338,7 @@ mod tests {
     #[test]
     fn anything_else_is_no_message() {
         let sum = Said::Sum { number: 1, bytes: 2, sum: [3; 32] }.encode();
-        for message in [&b""[..], b"spray-file 3\n", b"SF4", &[0xff; 80], &sum[..47], &[&sum[..], b"x"].concat()] {
+        for message in [&b""[..], b"spray-file 3\n", b"SF5", &[0xff; 80], &sum[..47], &[&sum[..], b"x"].concat()] {
             assert_eq!(Said::decode(message), None);
             assert_eq!(Answer::decode(message), None);
         }
@@ -353,11 +354,11 @@ mod tests {
         let mut piece = begin_piece(3, 1 << 40, 3);
         piece.extend(b"abc");
         assert_eq!(piece, Said::Piece { number: 3, index: 1 << 40, data: b"abc" }.encode());
-        for said in [Said::Again(3), Said::End(9)] {
+        for said in [Said::There { number: 3, bytes: 1 << 40, sum }, Said::End(9)] {
             assert_eq!(Said::decode(&said.encode()), Some(said));
         }
         for answer in [
-            Answer::Ready { number: 1, bytes: PIECE_BYTES, sum },
+            Answer::Ready { number: 1, bytes: PIECE_BYTES },
             Answer::Verified { number: 1, sum },
             Answer::Made { number: 2 },
             Answer::Refused { number: 1, reason: "x exists already".into() },

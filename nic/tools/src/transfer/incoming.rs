@@ -13,6 +13,17 @@ use super::partial::Partial;
 use super::patience::Awaited;
 use super::refusal::Refusal;
 
+/// What this side knows of the bytes that were there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum There {
+    /// Their SHA-256 is being computed.
+    Unknown,
+    /// The sender was told of them, and has to say the same SHA-256.
+    Told(Sum),
+    /// They are the sender's, or there are none.
+    Agreed,
+}
+
 /// A file on its way in.
 #[derive(Debug)]
 pub struct Incoming {
@@ -29,8 +40,9 @@ pub struct Incoming {
     /// Of a stream: the piece that is not whole, which can only be the last, and its bytes.
     short: Option<(u64, u64)>,
     has_sum: bool,
-    /// The sender was told that it may send.
-    pub is_ready: bool,
+    /// The sender was told what is there.
+    is_ready: bool,
+    there: There,
     /// Whether what has arrived stays for a later transfer if this one breaks off.
     keeps: Arc<AtomicBool>,
     keeper: Keeper,
@@ -65,6 +77,7 @@ impl Incoming {
             .map_err(|error| Refusal(format!("cannot start a thread for the file: {error}")))?;
         let (prefix, beyond, arrived_bytes) = (pieces(there_bytes), BTreeSet::new(), 0);
         let (short, has_sum, is_ready) = (None, false, false);
+        let there = if there_bytes == 0 { There::Agreed } else { There::Unknown };
         Ok(Self {
             description,
             prefix,
@@ -75,6 +88,7 @@ impl Incoming {
             short,
             has_sum,
             is_ready,
+            there,
             keeps,
             keeper,
         })
@@ -83,6 +97,30 @@ impl Incoming {
     /// Leaves nothing for a later transfer.
     pub fn discard(&self) {
         self.keeps.store(false, Ordering::Relaxed);
+    }
+
+    /// The sender is told what is there, whose SHA-256 this is.
+    pub fn on_ready(&mut self, sum: Sum) {
+        self.is_ready = true;
+        if self.there_bytes > 0 {
+            self.there = There::Told(sum);
+        }
+    }
+
+    /// Takes the sender's SHA-256 of what is there. Returns whether it is the same: the receiver does not tell its own.
+    //= docs/specs/endpoint.md#END-23 The receiver does not say its own
+    pub fn take_there(&mut self, bytes: u64, sum: Sum) -> Result<bool, Refusal> {
+        match self.there {
+            There::Told(_) if bytes != self.there_bytes => {
+                Err(Refusal::new("it compares other bytes than it was told"))
+            }
+            There::Told(ours) if ours == sum => {
+                self.there = There::Agreed;
+                Ok(true)
+            }
+            There::Told(_) => Ok(false),
+            There::Unknown | There::Agreed => Err(Refusal::new("it compares what nobody told it")),
+        }
     }
 
     /// Takes piece `index`.
@@ -96,7 +134,7 @@ impl Incoming {
         //= docs/specs/endpoint.md#END-21 1,024 pieces past the first that is missing
         const AHEAD: u64 = 1024;
         let is_missing = index >= self.prefix && index - self.prefix < AHEAD && !self.beyond.contains(&index);
-        if !is_right || !is_missing || self.short.is_some_and(|(last, _)| index > last) {
+        if self.there != There::Agreed || !is_right || !is_missing || self.short.is_some_and(|(last, _)| index > last) {
             return Err(Refusal(format!("{length} bytes as piece {index} are no piece of the file")));
         }
         self.keeper.order(Order::Write { index, piece });
@@ -117,7 +155,7 @@ impl Incoming {
             (None, Some((index, length))) => index.checked_mul(PIECE_BYTES).map(|whole| whole + length) == Some(bytes),
             (None, None) => last <= pieces(bytes),
         };
-        if self.has_sum || !is_end || last > pieces(bytes) {
+        if self.there != There::Agreed || self.has_sum || !is_end || last > pieces(bytes) {
             return Err(Refusal::new("the file's end contradicts what came before"));
         }
         self.has_sum = true;
@@ -223,6 +261,20 @@ mod tests {
                 None => std::thread::yield_now(),
             }
         }
+    }
+
+    /// The file's thread has hashed what is there, and the sender says the same; until then it may say nothing else.
+    fn agree(incoming: &mut Incoming, there: &[u8]) {
+        let (bytes, sum) = (there.len() as u64, Sha256::digest(there).into());
+        assert!(incoming.take_there(bytes, sum).is_err(), "nobody has told it");
+        assert_eq!(news(incoming), News::Ready { bytes, sum });
+        incoming.on_ready(sum);
+        if bytes > 0 {
+            assert!(incoming.take_sum(bytes, sum).is_err() && incoming.take_there(bytes - 1, sum).is_err());
+            assert_eq!(incoming.take_there(bytes, [7; 32]), Ok(false));
+            assert_eq!(incoming.take_there(bytes, sum), Ok(true));
+        }
+        assert!(incoming.take_there(bytes, sum).is_err(), "once is enough");
     }
 
     fn ending(incoming: &mut Incoming) -> Result<Kept, Refusal> {
@@ -380,8 +432,7 @@ mod tests {
             assert_eq!(fs::read_dir(dir.path()).unwrap().count() as u64, left, "{place}");
         }
         let mut incoming = begin(&content, &dir).unwrap();
-        let ready = News::Ready { bytes: PIECE_BYTES, sum: Sha256::digest(first).into() };
-        assert_eq!(news(&incoming), ready);
+        agree(&mut incoming, first);
         assert!(incoming.place(0, piece(first)).is_err(), "it is there");
         incoming.place(1, piece(second)).unwrap();
         end(&mut incoming, &content).unwrap();
@@ -410,12 +461,12 @@ mod tests {
         let (dir, content) = (Folder::new(), content());
         fs::write(dir.path().join("x.bin"), &content).unwrap();
         let mut incoming = begin(&content, &dir).unwrap();
-        let sum: Sum = Sha256::digest(&content).into();
-        assert_eq!(news(&incoming), News::Ready { bytes: content.len() as u64, sum });
+        agree(&mut incoming, &content);
         assert!(incoming.place(0, piece(&content[..PIECE_BYTES as usize])).is_err());
         end(&mut incoming, &content).unwrap();
-        assert_eq!(ending(&mut incoming).unwrap().sum, sum);
+        assert_eq!(ending(&mut incoming).unwrap().sum, Sum::from(Sha256::digest(&content)));
         let mut other = begin(&content, &dir).unwrap();
+        agree(&mut other, &content);
         other.take_sum(content.len() as u64, [7; 32]).unwrap();
         assert!(ending(&mut other).is_err());
         let refused = Incoming::begin(discarded(other), &out(&dir), 0, true).unwrap_err();

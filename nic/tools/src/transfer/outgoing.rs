@@ -31,8 +31,8 @@ pub enum Part {
     End(u32),
     /// The next piece of a file, as a message.
     Piece { number: u32, message: Bytes },
-    /// What the receiver has is not of that file, which can be read anew.
-    Changed(u32),
+    /// The SHA-256 of a file's first bytes.
+    There { number: u32, bytes: u64, sum: Sum },
     /// After the last piece of a file: the SHA-256 and the bytes of all.
     Sum { number: u32, bytes: u64, sum: Sum },
 }
@@ -41,8 +41,10 @@ pub enum Part {
 enum Order {
     /// Open the next entry that can be read.
     Open,
-    /// Read that file, of which the receiver has so many first bytes, with this SHA-256.
-    Read(u32, u64, Sum),
+    /// Hash so many first bytes of that file.
+    Compare(u32, u64),
+    /// Read that file, of which the receiver has so many first bytes: none, or those that were hashed.
+    Read(u32, u64),
 }
 
 /// Where a file's bytes come from.
@@ -92,9 +94,14 @@ impl Outgoing {
         self.order(Order::Open);
     }
 
-    /// Asks for the pieces of a file after the first `bytes` bytes, if these have the SHA-256 `sum`.
-    pub fn read(&self, number: u32, bytes: u64, sum: Sum) {
-        self.order(Order::Read(number, bytes, sum));
+    /// Asks for the SHA-256 of a file's first `bytes` bytes.
+    pub fn compare(&self, number: u32, bytes: u64) {
+        self.order(Order::Compare(number, bytes));
+    }
+
+    /// Asks for the pieces of a file after the first `bytes` bytes: 0, or as many as were compared.
+    pub fn read(&self, number: u32, bytes: u64) {
+        self.order(Order::Read(number, bytes));
     }
 
     /// That file needs no more reading, if it is the one that is being read.
@@ -139,13 +146,21 @@ fn open(entry: Entry) -> io::Result<(Description, Source)> {
     Ok((Description { path, kind, mode }, source))
 }
 
+/// A file that is to be read.
+struct Opened {
+    description: Description,
+    source: Source,
+    /// Of what was read of it.
+    hasher: Sha256,
+}
+
 /// What the thread owns.
 struct Reader<I> {
     entries: I,
     /// Entries that were opened.
     opened: u32,
     /// Those that are to be read, by their numbers.
-    files: HashMap<u32, (Description, Source)>,
+    files: HashMap<u32, Opened>,
     parts: SyncSender<io::Result<Part>>,
     dropped: Arc<AtomicU64>,
 }
@@ -155,7 +170,8 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
         for order in orders {
             match order {
                 Order::Open => self.open_next(),
-                Order::Read(number, bytes, sum) => self.read(number, bytes, sum)?,
+                Order::Compare(number, bytes) => self.compare(number, bytes)?,
+                Order::Read(number, bytes) => self.read(number, bytes)?,
             }
         }
         Ok(())
@@ -173,7 +189,8 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
                     let number = self.opened;
                     self.opened += 1;
                     if description.kind != EntryKind::Folder {
-                        self.files.insert(number, (description.clone(), source));
+                        let (description, hasher) = (description.clone(), Sha256::new());
+                        self.files.insert(number, Opened { description, source, hasher });
                     }
                     Part::Entry(number, description)
                 }
@@ -183,23 +200,27 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
         }
     }
 
-    /// Reads a file after its first `there` bytes, if these have the SHA-256 `sum`.
-    fn read(&mut self, number: u32, there: u64, sum: Sum) -> io::Result<()> {
-        let Some((description, mut source)) = self.files.remove(&number) else { return Ok(()) };
-        let path = shown(&description.path);
-        let unreadable = |error: io::Error| io::Error::other(format!("{path} could not be read to its end: {error}"));
-        let mut hasher = Sha256::new();
-        if there > 0 {
+    /// Hashes a file's first bytes, and says their SHA-256.
+    fn compare(&mut self, number: u32, bytes: u64) -> io::Result<()> {
+        let Some(mut opened) = self.files.remove(&number) else { return Ok(()) };
+        let Opened { description, source, hasher } = &mut opened;
+        if self.hash(number, source, bytes, hasher).map_err(|error| unreadable(description, &error))? {
             // The whole file is hashed at the end: the hasher goes on from here.
-            if !self.hash(number, &mut source, there, &mut hasher).map_err(unreadable)? {
-                return Ok(());
-            }
-            if Sum::from(hasher.clone().finalize()) != sum {
-                source.rewind().map_err(unreadable)?;
-                self.files.insert(number, (description, source));
-                self.say(Part::Changed(number));
-                return Ok(());
-            }
+            let sum = hasher.clone().finalize().into();
+            self.files.insert(number, opened);
+            self.say(Part::There { number, bytes, sum });
+        }
+        Ok(())
+    }
+
+    /// Reads a file after its first `there` bytes.
+    fn read(&mut self, number: u32, there: u64) -> io::Result<()> {
+        let Some(Opened { description, mut source, mut hasher }) = self.files.remove(&number) else { return Ok(()) };
+        let unreadable = |error| unreadable(&description, &error);
+        // What was compared was of another file. A stream cannot go back, and is never compared.
+        if there == 0 && description.bytes().is_some() {
+            source.rewind().map_err(unreadable)?;
+            hasher = Sha256::new();
         }
         let whole = self.pieces(number, description.bytes(), &mut source, there, &mut hasher).map_err(unreadable)?;
         if let Some(bytes) = whole {
@@ -265,6 +286,10 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
     }
 }
 
+fn unreadable(description: &Description, error: &io::Error) -> io::Error {
+    io::Error::other(format!("{} could not be read to its end: {error}", shown(&description.path)))
+}
+
 /// Reads exactly so many bytes.
 fn fill(source: &mut Source, bytes: u64, into: &mut Vec<u8>) -> io::Result<u64> {
     let length = source.take(bytes).read_to_end(into)? as u64;
@@ -296,7 +321,7 @@ mod tests {
         let outgoing = start(content, kind);
         outgoing.open();
         assert!(matches!(next(&outgoing)?, Part::Entry(0, _)));
-        outgoing.read(0, 0, [0; 32]);
+        outgoing.read(0, 0);
         let mut pieces = Vec::new();
         loop {
             match next(&outgoing)? {
@@ -346,24 +371,22 @@ mod tests {
     fn only_what_the_receiver_lacks_is_read_if_the_rest_is_the_same() {
         let content: Vec<u8> = (0..3 * PIECE_BYTES + 9).map(|n| (n >> 10) as u8).collect();
         let bytes = content.len() as u64;
-        let outgoing = start(content.clone(), EntryKind::File { bytes });
-        outgoing.open();
-        assert!(matches!(next(&outgoing).unwrap(), Part::Entry(0, _)));
-        outgoing.read(0, 2 * PIECE_BYTES, [7; 32]);
-        assert_eq!(next(&outgoing).unwrap(), Part::Changed(0));
-        outgoing.read(0, 2 * PIECE_BYTES, Sha256::digest(&content[..2 * PIECE_BYTES as usize]).into());
-        for index in 2..4 {
-            let Part::Piece { message, .. } = next(&outgoing).unwrap() else { panic!("a piece") };
-            let data = &content[index * PIECE_BYTES as usize..][..piece_bytes(bytes, index as u64) as usize];
-            assert_eq!(Said::decode(&message), Some(Said::Piece { number: 0, index: index as u64, data }));
+        let sum = |bytes: u64| Sha256::digest(&content[..bytes as usize]).into();
+        // It has two pieces that are the same, or other ones, or everything.
+        for (compared, there) in [(2 * PIECE_BYTES, 2 * PIECE_BYTES), (2 * PIECE_BYTES, 0), (bytes, bytes)] {
+            let outgoing = start(content.clone(), EntryKind::File { bytes });
+            outgoing.open();
+            assert!(matches!(next(&outgoing).unwrap(), Part::Entry(0, _)));
+            outgoing.compare(0, compared);
+            assert_eq!(next(&outgoing).unwrap(), Part::There { number: 0, bytes: compared, sum: sum(compared) });
+            outgoing.read(0, there);
+            for index in pieces(there)..pieces(bytes) {
+                let Part::Piece { message, .. } = next(&outgoing).unwrap() else { panic!("a piece") };
+                let data = &content[(index * PIECE_BYTES) as usize..][..piece_bytes(bytes, index) as usize];
+                assert_eq!(Said::decode(&message), Some(Said::Piece { number: 0, index, data }));
+            }
+            assert_eq!(next(&outgoing).unwrap(), Part::Sum { number: 0, bytes, sum: sum(bytes) });
         }
-        assert_eq!(next(&outgoing).unwrap(), Part::Sum { number: 0, bytes, sum: Sha256::digest(&content).into() });
-        let outgoing = start(content.clone(), EntryKind::File { bytes });
-        outgoing.open();
-        assert!(matches!(next(&outgoing).unwrap(), Part::Entry(0, _)));
-        let sum = Sha256::digest(&content).into();
-        outgoing.read(0, bytes, sum);
-        assert_eq!(next(&outgoing).unwrap(), Part::Sum { number: 0, bytes, sum });
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Shard, Time};
 
@@ -197,7 +196,7 @@ impl Receiving {
                         transfer.arrivals.on_message(data, &mut answers)
                     }
                     _ => {
-                        finish(connection, data, endpoint);
+                        endpoint.consumed(connection, data.len() as u64);
                         Ok(())
                     }
                 };
@@ -327,7 +326,8 @@ impl Receiving {
             let mut answers = Vec::new();
             let Some(transfer) = self.transfers.get_mut(&connection) else { continue };
             while let Some(message) = transfer.arrivals.finished() {
-                finish(connection, message, endpoint);
+                //= docs/specs/endpoint.md#END-28 count as consumed
+                endpoint.consumed(connection, message.len() as u64);
             }
             transfer.arrivals.poll(&mut answers);
             if transfer.over {
@@ -454,13 +454,6 @@ impl Receiving {
             None => ControlFlow::Continue(()),
         }
     }
-}
-
-/// Nothing needs the message any more: its sender may send as much again.
-//= docs/specs/endpoint.md#END-28 count as consumed
-fn finish<D: Device>(connection: ConnectionId, message: Bytes, endpoint: &mut Endpoint<D>) {
-    endpoint.consumed(connection, message.len() as u64);
-    endpoint.recycle(message);
 }
 
 /// Names the files that a transfer has lost.

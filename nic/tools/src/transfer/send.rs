@@ -93,16 +93,18 @@ pub fn send(arguments: &args::Send) -> Outcome {
 struct Pending {
     description: Description,
     stage: Stage,
-    /// Bytes that the receiver says it has.
+    /// Bytes that the receiver has.
     there: u64,
-    /// It was asked to begin anew.
-    anew: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// The receiver has not said whether it takes it.
     Described,
+    /// The receiver has so many bytes of it, perhaps: their SHA-256 is being computed.
+    Comparing(u64),
+    /// It was told, and the receiver has not said whether that is right.
+    Compared(u64),
     /// It is read, and goes into the connection.
     Reading,
     /// All of it has gone into the connection, and this is its SHA-256.
@@ -279,12 +281,18 @@ impl Sending {
         };
         let Some(pending) = self.pending.get_mut(&number) else { return Err(Failure::failed(STRANGE)) };
         match (answer, pending.stage, pending.description.kind) {
-            (Some(Answer::Ready { bytes, sum, .. }), Stage::Described, EntryKind::File { .. } | EntryKind::Stream) => {
-                let all = pending.description.bytes().unwrap_or_default();
-                if bytes > all || bytes < all && bytes % PIECE_BYTES > 0 || pending.anew && bytes > 0 {
-                    return Err(Failure::failed(STRANGE));
-                }
-                if pending.anew {
+            (Some(Answer::Ready { bytes: 0, .. }), Stage::Described, EntryKind::File { .. } | EntryKind::Stream) => {
+                pending.stage = Stage::Reading;
+                self.outgoing.read(number, 0);
+            }
+            (Some(Answer::Ready { bytes, .. }), Stage::Described, EntryKind::File { bytes: all })
+                if bytes == all || bytes < all && bytes % PIECE_BYTES == 0 =>
+            {
+                pending.stage = Stage::Comparing(bytes);
+                self.outgoing.compare(number, bytes);
+            }
+            (Some(Answer::Ready { bytes, .. }), Stage::Compared(told), _) if bytes == told || bytes == 0 => {
+                if bytes == 0 {
                     let path = shown(&pending.description.path);
                     self.notes.push(format!(
                         "what the receiver had of {path} was other content; it is sent from the beginning"
@@ -292,7 +300,7 @@ impl Sending {
                 }
                 (pending.stage, pending.there) = (Stage::Reading, bytes);
                 self.there_bytes += bytes;
-                self.outgoing.read(number, bytes, sum);
+                self.outgoing.read(number, bytes);
             }
             (Some(Answer::Made { .. }), Stage::Described, EntryKind::Folder) => {
                 self.folders += 1;
@@ -344,7 +352,7 @@ impl Sending {
             Part::Entry(number, description) => {
                 self.asked -= 1;
                 let message = Said::Entry(number, description.clone()).encode();
-                self.pending.insert(number, Pending { description, stage: Stage::Described, there: 0, anew: false });
+                self.pending.insert(number, Pending { description, stage: Stage::Described, there: 0 });
                 Some((message.into(), 0))
             }
             Part::Failed(path, why) => {
@@ -361,11 +369,9 @@ impl Sending {
                 // It may have been refused in the meantime.
                 self.pending.contains_key(&number).then_some((message, bytes))
             }
-            Part::Changed(number) => {
-                let pending = self.pending.get_mut(&number)?;
-                self.there_bytes -= std::mem::take(&mut pending.there);
-                (pending.stage, pending.anew) = (Stage::Described, true);
-                Some((Said::Again(number).encode().into(), 0))
+            Part::There { number, bytes, sum } => {
+                self.pending.get_mut(&number)?.stage = Stage::Compared(bytes);
+                Some((Said::There { number, bytes, sum }.encode().into(), 0))
             }
             Part::Sum { number, bytes, sum } => {
                 let pending = self.pending.get_mut(&number)?;
@@ -400,7 +406,8 @@ impl Sending {
 
     /// Ends the transfer when the receiver owes an answer for too long.
     fn check_patience(&self) -> Step {
-        let is_reading = self.pending.values().any(|pending| pending.stage == Stage::Reading);
+        let ours = |stage: Stage| matches!(stage, Stage::Comparing(_) | Stage::Reading);
+        let is_reading = self.pending.values().any(|pending| ours(pending.stage));
         if self.pending.is_empty() || is_reading || !self.queued.is_empty() {
             return ControlFlow::Continue(());
         }

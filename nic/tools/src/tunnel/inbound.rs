@@ -79,7 +79,6 @@ impl Inbound {
                 let from = packet::check(&message).filter(|(_, flow)| is_behind(flow.source));
                 let is_taken = from.is_some_and(|(place, _)| out(place.lane, &message[HEADER..]));
                 *(if is_taken { &mut received } else { &mut refused }) += 1;
-                endpoint.recycle(message);
             })
         });
         if !matches!(taken, Some(Ok(()))) {

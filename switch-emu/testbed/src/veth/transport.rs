@@ -53,9 +53,8 @@ pub(super) fn receive(mut endpoint: HostEndpoint, stop: &AtomicBool) -> (XskDevi
     let mut arrivals = Arrivals::default();
     spin(&mut endpoint, |endpoint, _| {
         while let Some(event) = endpoint.poll_event() {
-            if let EndpointEvent::Received { data, .. } = event {
+            if let EndpointEvent::Received { .. } = event {
                 arrivals.add(1);
-                endpoint.recycle(data);
             }
         }
         if stop.load(Ordering::Acquire) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -113,7 +112,6 @@ pub(super) fn answer(mut endpoint: HostEndpoint, peer: Peer, stop: &AtomicBool) 
                     // A connection that has failed says so to the asking side by silence.
                     let _ = endpoint.send(answers, data);
                 }
-                EndpointEvent::Received { data, .. } => endpoint.recycle(data),
                 _ => {}
             }
         }

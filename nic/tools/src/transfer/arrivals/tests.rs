@@ -115,6 +115,31 @@ fn what_was_said_whole_is_kept_though_its_sender_left_before_it_was_begun() {
     }
 }
 
+/// Who names a file that is there learns its length, which it said itself, and whether a guess is right.
+#[test]
+//= docs/specs/endpoint.md#END-23 The receiver does not say its own
+fn nobody_is_told_what_is_in_a_file_that_is_there() {
+    for (guess, is_right) in [(&b"mine!"[..], true), (b"yours", false)] {
+        let dir = Folder::new();
+        fs::write(dir.path().join("there"), "mine!").unwrap();
+        let opener = opener(&dir, true);
+        let mut arrivals = Arrivals::new(0, &opener);
+        let mut answers = run(&mut arrivals, &[Said::Entry(0, file("there", 5))]).unwrap();
+        while answers.is_empty() {
+            arrivals.poll(&mut answers);
+        }
+        let ready = Answer::Ready { number: 0, bytes: 5 };
+        assert_eq!((&answers[0], answers[0].encode().len()), (&ready, super::super::format::HEADER));
+        let sum: super::super::format::Sum = Sha256::digest(guess).into();
+        let said = [Said::There { number: 0, bytes: 5, sum }, Said::Sum { number: 0, bytes: 5, sum }, Said::End(1)];
+        let answers = run(&mut arrivals, &said).unwrap();
+        let refused = Answer::Refused { number: 0, reason: "there exists already, with other content".into() };
+        let right = vec![ready, Answer::Verified { number: 0, sum }];
+        assert_eq!(answers, if is_right { right } else { vec![refused] });
+        assert_eq!(fs::read(dir.path().join("there")).unwrap(), b"mine!");
+    }
+}
+
 #[test]
 fn one_entry_is_refused_and_the_others_are_taken() {
     let (dir, outside) = (Folder::new(), Folder::new());
@@ -216,7 +241,8 @@ fn said() -> impl Strategy<Value = Vec<u8>> {
         }
         .encode()),
         number.prop_map(|number| Said::End(number).encode()),
-        prop_oneof![0u32..4, any::<u32>()].prop_map(|number| Said::Again(number).encode()),
+        (0u32..4, any::<u64>(), any::<[u8; 32]>())
+            .prop_map(|(number, bytes, sum)| Said::There { number, bytes, sum }.encode()),
         proptest::collection::vec(any::<u8>(), 0..40),
     ]
 }

@@ -111,7 +111,7 @@ fn a_receiver_that_takes_nothing_is_left() {
         while !is_ready && let Some(event) = receiver.poll_event() {
             if let EndpointEvent::Received { connection, .. } = event {
                 is_ready = true;
-                say(&mut receiver, connection, Answer::Ready { number: 0, bytes: 0, sum: [0; 32] }.encode().into());
+                say(&mut receiver, connection, Answer::Ready { number: 0, bytes: 0 }.encode().into());
             }
         }
         if let ControlFlow::Break(outcome) = sending.step(&mut sender, now) {
