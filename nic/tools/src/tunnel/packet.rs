@@ -25,6 +25,12 @@ const SEGMENTS_TCP6: u8 = 4;
 const SEGMENTS_UDP: u8 = 5;
 const SEGMENTS_ECN: u8 = 0x80;
 
+/// Fewest bytes of a TCP segment: Linux's own sends no fewer (`tcp_min_snd_mss`), and with fewer the headers would be most of what the
+/// kernel makes of a packet.
+const MIN_TCP_SEGMENT: usize = 48;
+/// Most segments of a UDP packet, as Linux takes from its own sockets.
+const MAX_UDP_SEGMENTS: usize = 128;
+
 /// Where a packet belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
@@ -65,7 +71,8 @@ pub fn check(message: &[u8]) -> Option<(Place, Flow)> {
     fits(offload, packet).then_some((place, flow))
 }
 
-/// Whether the header promises no more than the packet has.
+/// Whether the header promises no more than the packet has, and the kernel makes no more of it than is usual.
+//= docs/specs/endpoint.md#END-42 a segment of TCP has 48 bytes at least
 fn fits(offload: &[u8; Tun::HEADER], packet: &[u8]) -> bool {
     let word = |at: usize| usize::from(u16::from_le_bytes([offload[at], offload[at + 1]]));
     let [flags, segments, ..] = *offload;
@@ -73,9 +80,12 @@ fn fits(offload: &[u8; Tun::HEADER], packet: &[u8]) -> bool {
     let is_v4 = packet.first().is_some_and(|first| first >> 4 == 4);
     let segments_fit = match segments & !SEGMENTS_ECN {
         SEGMENTS_NONE => segments == SEGMENTS_NONE,
-        SEGMENTS_TCP4 => is_v4 && segment_bytes > 0,
-        SEGMENTS_TCP6 => !is_v4 && segment_bytes > 0,
-        SEGMENTS_UDP => segments == SEGMENTS_UDP && segment_bytes > 0,
+        SEGMENTS_TCP4 => is_v4 && segment_bytes >= MIN_TCP_SEGMENT,
+        SEGMENTS_TCP6 => !is_v4 && segment_bytes >= MIN_TCP_SEGMENT,
+        SEGMENTS_UDP => {
+            let data = packet.len().saturating_sub(header_bytes);
+            segments == SEGMENTS_UDP && segment_bytes > 0 && data.div_ceil(segment_bytes) <= MAX_UDP_SEGMENTS
+        }
         _ => false,
     };
     let checksum_fits = match flags {
@@ -171,7 +181,7 @@ mod tests {
             (1, 3, "unknown segments"),
             (1, 0x80, "ECN of no segments"),
             (2, 101, "a header longer than the packet"),
-            (4, 0, "segments of 168 bytes are fine, but of 0 not"),
+            (4, 47, "segments of 168 bytes are fine, but of 47 not"),
             (6, 99, "a checksum behind the packet"),
             (0, 0, "segments without a checksum"),
             (0, 3, "flags of one machine"),
@@ -183,6 +193,15 @@ mod tests {
             }
             assert_eq!(check(&message), None, "{what}");
         }
+        let datagrams = |bytes: u8, payload: usize| {
+            let packet = [v4(17, [1; 4], false), vec![0; payload]].concat();
+            let header = packet.len() - payload;
+            check(&message([1, 5, header as u8, 0, bytes, 0, 20, 0, 6, 0], &packet)).is_some()
+        };
+        assert_eq!(
+            [(1, 128), (1, 129), (2, 256), (0, 9)].map(|(each, all)| datagrams(each, all)),
+            [true, false, true, false]
+        );
         assert_eq!(check(&message([0; 10], &packet[..19])), None);
         let mut far = message([0; 10], &packet);
         far[2..4].copy_from_slice(&LANES.to_le_bytes());
