@@ -176,6 +176,8 @@ pub struct Keys {
     /// Of whoever may have any address that is not among `at`.
     anywhere: Vec<PublicKey>,
     at: Vec<(IpAddr, PublicKey)>,
+    /// What both sides of an exchange have besides.
+    pre_shared: Option<PrivateKey>,
 }
 
 impl Keys {
@@ -186,7 +188,7 @@ impl Keys {
         if peers.is_empty() {
             peers.push(own.public());
         }
-        Self { own, anywhere: peers, at: Vec::new() }
+        Self { own, anywhere: peers, at: Vec::new(), pre_shared: None }
     }
 
     /// The peer at `address` is the holder of this key and no other, and the key is good for no other address, unless it is given one too.
@@ -196,6 +198,19 @@ impl Keys {
         self.anywhere.retain(|other| *other != key);
         self.at.push((address, key));
         self
+    }
+
+    /// Only who has this secret too connects. Recorded traffic then stays closed to who can compute private keys from public ones.
+    //= docs/specs/endpoint.md#END-33 a secret that both sides have besides
+    #[must_use]
+    pub fn with_pre_shared(mut self, secret: PrivateKey) -> Self {
+        self.pre_shared = Some(secret);
+        self
+    }
+
+    /// The secret that both sides have besides, zeros without one.
+    pub(crate) fn pre_shared(&self) -> &[u8; BYTES] {
+        self.pre_shared.as_ref().map_or(&[0; BYTES], |secret| &secret.0)
     }
 
     /// The key of the peer at an address, to connect there.

@@ -1,4 +1,4 @@
-//! The key exchange: Noise IK (<https://noiseprotocol.org>, §7.5) in Connect and Accept.
+//! The key exchange: Noise IKpsk2 (<https://noiseprotocol.org>, §7.5 and 9) in Connect and Accept.
 //!
 //! The client knows whom it connects to, and says who it is under the server's key. Both sides' terms and addresses are part of what is
 //! authenticated. The client's first sealed frame shows the server that it is no replay.
@@ -14,7 +14,7 @@ use super::seal::Secrets;
 use crate::keys::{Keys, PublicKey};
 
 /// X25519, AES-256-GCM and SHA-256 for the exchange itself.
-const PATTERN: &str = "Noise_IK_25519_AESGCM_SHA256";
+const PATTERN: &str = "Noise_IKpsk2_25519_AESGCM_SHA256";
 /// Bytes of the client's message: an ephemeral key, its own key sealed, and a tag.
 pub(crate) const CONNECT_BYTES: usize = 32 + (32 + 16) + 16;
 /// Bytes of a side's terms as they are authenticated.
@@ -47,7 +47,7 @@ impl Initiator {
     pub(crate) fn new(keys: &Keys, ends: Ends, terms: &Terms) -> Option<(Self, [u8; CONNECT_BYTES])> {
         let peer = keys.of(ends.server)?;
         let bound = bound(ends, terms);
-        let builder = builder().local_private_key(keys.own.bytes()).ok()?.remote_public_key(peer.bytes()).ok()?;
+        let builder = builder(keys)?.remote_public_key(peer.bytes()).ok()?;
         let mut state = builder.prologue(&bound).ok()?.build_initiator().ok()?;
         let mut message = [0; CONNECT_BYTES];
         let written = state.write_message(&[], &mut message).ok()?;
@@ -78,8 +78,7 @@ impl Responder {
             return None;
         }
         let bound = bound(ends, terms);
-        let builder = builder().local_private_key(keys.own.bytes()).ok()?.prologue(&bound).ok()?;
-        let mut state = builder.build_responder().ok()?;
+        let mut state = builder(keys)?.prologue(&bound).ok()?.build_responder().ok()?;
         state.read_message(message, &mut []).ok()?;
         let client = PublicKey::from_bytes(state.get_remote_static()?)?;
         keys.trusts(ends.client, &client).then_some(Self(state))
@@ -94,8 +93,9 @@ impl Responder {
     }
 }
 
-fn builder<'a>() -> Builder<'a> {
-    Builder::new(PATTERN.parse::<NoiseParams>().expect("a pattern of the library's"))
+fn builder(keys: &Keys) -> Option<Builder<'_>> {
+    let builder = Builder::new(PATTERN.parse::<NoiseParams>().expect("a pattern of the library's"));
+    builder.local_private_key(keys.own.bytes()).ok()?.psk(2, keys.pre_shared()).ok()
 }
 
 /// What both sides must agree on before the first message, and what a Connect's tag covers.
@@ -190,6 +190,23 @@ mod tests {
         assert_ne!(ours.sending, ours.receiving);
         let (again, _) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
         assert_ne!(again.sending, theirs.sending, "every exchange has its own");
+    }
+
+    //= docs/specs/endpoint.md#END-33 a secret that both sides have besides
+    #[test]
+    fn who_lacks_the_pre_shared_secret_gets_nothing_that_opens() {
+        let (client, server, secret) = keys();
+        let clients = Keys::new(client.clone(), vec![server.public()]);
+        let servers = Keys::new(server, vec![client.public()]);
+        let with = |keys: &Keys| keys.clone().with_pre_shared(secret.clone());
+        let opens = |clients: &Keys, servers: &Keys| {
+            let (mut initiator, asked) = Initiator::new(clients, ends(), &terms(1)).unwrap();
+            let (_, message) = respond(servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
+            initiator.finish(&message).is_some()
+        };
+        assert!(opens(&with(&clients), &with(&servers)) && opens(&clients, &servers));
+        assert!(!opens(&with(&clients), &servers) && !opens(&clients, &with(&servers)));
+        assert!(!opens(&with(&clients), &servers.with_pre_shared(client)), "another secret");
     }
 
     #[test]

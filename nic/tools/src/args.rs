@@ -123,6 +123,9 @@ pub struct Tunnel {
     /// The public key of another machine, which has its own; with several, each with its address: 10.0.0.2=KEY
     #[arg(long, value_name = "[ADDRESS=]KEY", requires = "key")]
     pub(crate) trust: Vec<Trusted>,
+    /// A secret that all machines have besides, as `spray keygen FILE` makes it. What was recorded then stays closed to quantum computers
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) psk: Option<PathBuf>,
     /// Without keys: anybody on the network may send, answer and read
     #[arg(long, conflicts_with = "key")]
     pub(crate) insecure: bool,
@@ -219,6 +222,9 @@ pub(crate) struct Trust {
     /// The public key of the other side, which has its own; a receiver may have several, each with a --peer. With an address it is good there alone
     #[arg(long, value_name = "[ADDRESS=]KEY", requires = "key")]
     pub(crate) peer: Vec<Trusted>,
+    /// A secret that both sides have besides, as `spray keygen FILE` makes it. What was recorded then stays closed to quantum computers
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) psk: Option<PathBuf>,
     /// Without keys: anybody on the network may send, answer and read
     #[arg(long, conflicts_with = "key")]
     pub(crate) insecure: bool,

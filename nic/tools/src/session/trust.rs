@@ -41,10 +41,15 @@ pub fn keys(arguments: &args::Trust) -> Outcome<Option<Keys>> {
              (or its public key to this one, with --peer). Or say --insecure: then anybody on the network may send and read",
         ));
     };
-    let own = PrivateKey::read(path).map_err(Failure::refused)?;
+    let read = |path| PrivateKey::read(path).map_err(Failure::refused);
+    let own = read(path)?;
     let keys = Keys::new(own, arguments.peer.iter().map(|peer| peer.key).collect());
     let bound = arguments.peer.iter().filter_map(|peer| Some((peer.address?, peer.key)));
-    Ok(Some(bound.fold(keys, |keys, (address, key)| keys.with_peer_at(address, key))))
+    let keys = bound.fold(keys, |keys, (address, key)| keys.with_peer_at(address, key));
+    Ok(Some(match &arguments.psk {
+        Some(path) => keys.with_pre_shared(read(path)?),
+        None => keys,
+    }))
 }
 
 #[cfg(test)]
@@ -58,7 +63,7 @@ mod tests {
     use super::*;
 
     fn trust(key: Option<PathBuf>, insecure: bool) -> args::Trust {
-        args::Trust { key, peer: Vec::new(), insecure }
+        args::Trust { key, peer: Vec::new(), psk: None, insecure }
     }
 
     #[test]

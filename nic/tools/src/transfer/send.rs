@@ -431,7 +431,7 @@ impl Sending {
                 "; short packets arrived and no long one did: a link on the way may have a smaller MTU, try less --payload"
             }
             ConnectionError::ConnectTimeout => {
-                "; is `spray recv` running there, does it listen on that address, and is its key the one that this side has? Strangers get \
+                "; is `spray recv` running there, does it listen on that address, and are its --key and --psk those that this side has? Strangers get \
                  no answer"
             }
             ConnectionError::Aborted => "; the receiver was stopped",

@@ -132,10 +132,10 @@ fn check(arguments: &args::Tunnel) -> Outcome {
 
 /// The arguments of a session that correspond.
 fn interface(arguments: &args::Tunnel) -> args::Interface {
-    let args::Tunnel { key, trust, insecure, .. } = arguments;
+    let args::Tunnel { key, trust, psk, insecure, .. } = arguments;
     args::Interface {
         way: arguments.way.clone(),
-        trust: args::Trust { key: key.clone(), peer: trust.clone(), insecure: *insecure },
+        trust: args::Trust { key: key.clone(), peer: trust.clone(), psk: psk.clone(), insecure: *insecure },
         steered: arguments.steered,
         zero_copy: false,
         copy: arguments.copy,
