@@ -164,7 +164,7 @@ fn the_right_cookie_from_another_address_changes_nothing() {
 
 //= docs/specs/endpoint.md#END-2 the address first
 #[test]
-fn a_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
+fn two_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
     for keys in [None, Some(Keys::new(PrivateKey::generate().unwrap(), vec![]))] {
         let rtt_ps = MS;
         let change = |_: usize, config: &mut EndpointConfig| {
@@ -177,7 +177,7 @@ fn a_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
         let mut flood = |rig: &mut Rig, for_ps: u64| {
             let end = rig.now.after(for_ps);
             rig.run(US, for_ps + US, |rig| {
-                while number * 10 * US < rig.now.ps() {
+                while number * 5 * US < rig.now.ps() {
                     number += 1;
                     // From anywhere, with any number: no two are alike, and no token is right.
                     let token = [number as u8; 16];
@@ -199,7 +199,7 @@ fn a_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
         assert!(connected.is_some_and(|at| at <= began_at.after(2 * rtt_ps + 10 * US)), "{connected:?} {began_at:?}");
         assert_eq!(rig.accepted(1).len(), 1, "within three round trips");
         let stats = rig.endpoints[1].stats();
-        assert!(forged > 2_000 && stats.received[Kind::Connect] > 2_000);
+        assert!(forged > 4_000 && stats.received[Kind::Connect] > 4_000);
         assert_eq!((rig.endpoints[1].connections(), stats.half_open_evicted), (1, 0), "nothing is kept for the others");
         // A Retry for each Connect, and shorter than it; where there are keys, only for who knows the server's.
         let most = if keys.is_some() { 1 } else { stats.received[Kind::Connect] };
