@@ -200,6 +200,13 @@ impl ReceiveBuffers {
 mod tests {
     use super::*;
 
+    impl SendBuffers {
+        /// Begins as if so many messages had been delivered.
+        pub(crate) fn start_at(&mut self, first: u32) {
+            self.first = first;
+        }
+    }
+
     fn first_byte(outgoing: &Outgoing) -> u8 {
         let mut byte = [0];
         outgoing.content.fill(0, &mut byte);
@@ -220,6 +227,19 @@ mod tests {
         assert_eq!(first_byte(send_buffers.get(3).unwrap()), 3);
         assert_eq!(send_buffers.push(Content::Bytes(Bytes::new()), Time::from_ns(9)), 4);
         assert_eq!(send_buffers.len(), 3);
+    }
+
+    #[test]
+    fn message_numbers_begin_anew() {
+        let mut send_buffers = SendBuffers::default();
+        send_buffers.start_at(u32::MAX - 1);
+        let numbers: Vec<u32> =
+            (0..4).map(|_| send_buffers.push(Content::Bytes(Bytes::from_static(b"x")), Time::ZERO)).collect();
+        assert_eq!(numbers, [u32::MAX - 1, u32::MAX, 0, 1]);
+        assert!(send_buffers.remove(0).is_some() && send_buffers.remove(0).is_none());
+        assert!(send_buffers.get(u32::MAX).is_some() && send_buffers.get(2).is_none());
+        assert!(send_buffers.remove(u32::MAX - 1).is_some() && send_buffers.remove(u32::MAX).is_some());
+        assert_eq!((send_buffers.first, send_buffers.len(), send_buffers.messages.len()), (1, 1, 1));
     }
 
     #[test]
