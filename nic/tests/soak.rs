@@ -224,6 +224,49 @@ fn twenty_thousand_sealed_connections_leave_no_memory() {
     connections(20_000, Some(&keys()));
 }
 
+/// Sends so many bytes through one connection, in messages of 100,000, sixteen of which are under way at a time.
+fn bytes(count: u64, keys: Option<&Keys>) {
+    let mut pair = Pair::new(keys);
+    let both = pair.open(0);
+    let data = content(1, 100_000);
+    let (mut sent, mut taken, mut live) = (0, 0, Vec::with_capacity(1_000));
+    let messages = count / data.len() as u64;
+    while taken < messages {
+        while sent < messages && sent - pair.told[0].delivered < 16 {
+            pair.hosts[0].send_at(both[0], data.clone(), pair.now).unwrap();
+            sent += 1;
+        }
+        let delivered = pair.told[0].delivered;
+        pair.until("more", |pair| pair.told[0].delivered > delivered && !pair.told[1].received.is_empty());
+        for (connection, received) in pair.told[1].received.drain(..) {
+            assert!(connection == both[1] && received == data);
+            pair.hosts[1].recycle(received);
+            taken += 1;
+        }
+        if taken / (messages / 1_000).max(1) > live.len() as u64 && live.len() < 1_000 {
+            live.push(counts().live_bytes);
+        }
+    }
+    pair.until("the last", |pair| pair.told[0].delivered == messages);
+    let (sender, receiver) = pair.hosts[0].totals();
+    let (early, most) = (live[..100].iter().max().unwrap(), live.iter().max().unwrap());
+    println!("{messages} messages, {} packets, {early} bytes in use early and {most} at most", sender.packets_sent);
+    assert!(*most <= early + 4 * data.len() as i64);
+    assert_eq!((pair.hosts[1].totals().1.messages, receiver.messages), (messages + 1, 1));
+    pair.told[0].delivered = 0;
+    pair.end(0, both);
+    pair.audit();
+}
+
+//= docs/specs/endpoint.md#END-36 no age limit
+#[test]
+#[ignore = "cargo xtask ci runs it"]
+fn as_many_bytes_as_there_is_time_for() {
+    let count = std::env::var("SOAK_BYTES").map_or(1_000_000_000, |count| count.parse().unwrap());
+    bytes(count, None);
+    bytes(count, Some(&keys()));
+}
+
 /// So many days with a connection that says nothing, one with a message each way every 100 s, and one of its own every day, a minute long.
 fn days(count: u64, keys: Option<&Keys>) {
     let mut pair = Pair::new(keys);
