@@ -43,11 +43,12 @@ fn run(steps: &mut Steps, no_skips: bool, tally: &mut Tally) -> Outcome<bool> {
 }
 
 /// Binaries whose tests compute and wait for nothing: any priority will do.
-const COMPUTING: [&str; 9] = [
+const COMPUTING: [&str; 10] = [
     "corpus",
     "golden",
     "routing",
     "scenarios",
+    "soak",
     "spray_core",
     "spray_experiments",
     "spray_fabric",
@@ -165,9 +166,11 @@ pub fn further_features() -> Outcome {
 }
 
 /// The tests of whole scenarios that take minutes. Those that look for a reordered packet send ten million of them here, and one million
-/// in [`test()`]; parsers get four times as many mutations of their inputs.
+/// in [`test()`]; parsers get four times as many mutations of their inputs. A million connections and 300 days of virtual time take half a minute.
 pub fn slow() -> Outcome {
     sh::run(cargo(&["--test", "corpus"]).env("ALL_MUTATIONS", "1"))?;
+    sh::run(&mut cargo(&["--test", "soak", "--", "--ignored"]))?;
+    sh::run(&mut cargo(&["--lib", "--", "--ignored", "flow::tests::soak::"]))?;
     let mut cargo = cargo(&["--test", "scenarios", "--", "--include-ignored", "fidelity::", "flowcut::"]);
     sh::run(cargo.env("FLOWCUT_PACKETS", "10000000"))
 }

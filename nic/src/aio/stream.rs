@@ -221,6 +221,17 @@ impl AsyncWrite for Stream {
 mod tests {
     use super::*;
 
+    #[test]
+    fn numbers_of_messages_begin_anew() {
+        let mut early = Early::default();
+        let numbers = || (u32::MAX - 2..=u32::MAX).chain(0..3);
+        numbers().rev().for_each(|number| early.put(number, Bytes::from(vec![number as u8])).unwrap());
+        for (number, next) in numbers().zip(numbers().skip(1)) {
+            assert!(is_before(number, next) && !is_before(next, number) && !is_before(number, number));
+            assert_eq!(early.take(number), Some(Bytes::from(vec![number as u8])));
+        }
+    }
+
     //= docs/specs/endpoint.md#END-39 a reader ends
     #[test]
     fn what_came_early_is_bounded() {

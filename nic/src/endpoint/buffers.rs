@@ -3,7 +3,7 @@
 
 use spray_core::Time;
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -48,17 +48,23 @@ pub(crate) struct Outgoing {
 
 /// The undelivered messages of one connection, by number.
 ///
-/// Numbers are given in sequence: a deque that begins at the oldest undelivered one finds them without hashing.
+/// Numbers are given in sequence: a deque that begins at an undelivered one finds them without hashing. Older ones are elsewhere: those that
+/// wait for a time far ahead, while many others are delivered.
 #[derive(Debug, Default)]
 pub(crate) struct SendBuffers {
     first: u32,
     messages: VecDeque<Option<Outgoing>>,
+    older: BTreeMap<u32, Outgoing>,
     undelivered: usize,
 }
+
+/// So many places of the deque may be of delivered messages, beside as many as are not delivered.
+const FEW_DELIVERED: usize = 64;
 
 impl SendBuffers {
     /// Takes a message and returns its number.
     pub(crate) fn push(&mut self, content: Content, started_at: Time) -> u32 {
+        self.shorten();
         let message = self.first.wrapping_add(self.messages.len() as u32);
         self.messages.push_back(Some(Outgoing { content, started_at }));
         self.undelivered += 1;
@@ -66,21 +72,27 @@ impl SendBuffers {
     }
 
     pub(crate) fn get(&self, message: u32) -> Option<&Outgoing> {
-        self.messages.get(message.wrapping_sub(self.first) as usize)?.as_ref()
+        match self.messages.get(message.wrapping_sub(self.first) as usize) {
+            Some(place) => place.as_ref(),
+            None => self.older.get(&message),
+        }
     }
 
     pub(crate) fn get_mut(&mut self, message: u32) -> Option<&mut Outgoing> {
-        self.messages.get_mut(message.wrapping_sub(self.first) as usize)?.as_mut()
+        match self.messages.get_mut(message.wrapping_sub(self.first) as usize) {
+            Some(place) => place.as_mut(),
+            None => self.older.get_mut(&message),
+        }
     }
 
     /// Takes out a delivered message.
     pub(crate) fn remove(&mut self, message: u32) -> Option<Outgoing> {
-        let removed = self.messages.get_mut(message.wrapping_sub(self.first) as usize)?.take()?;
+        let removed = match self.messages.get_mut(message.wrapping_sub(self.first) as usize) {
+            Some(place) => place.take(),
+            None => self.older.remove(&message),
+        }?;
         self.undelivered -= 1;
-        while let Some(None) = self.messages.front() {
-            self.messages.pop_front();
-            self.first = self.first.wrapping_add(1);
-        }
+        self.pass_delivered();
         Some(removed)
     }
 
@@ -90,6 +102,25 @@ impl SendBuffers {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.undelivered == 0
+    }
+
+    /// Has the deque begin at its oldest undelivered message.
+    fn pass_delivered(&mut self) {
+        while let Some(None) = self.messages.front() {
+            self.messages.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+    }
+
+    /// Puts the oldest ones aside where most places are of delivered messages behind them.
+    fn shorten(&mut self) {
+        while self.messages.len() > 2 * self.undelivered + FEW_DELIVERED
+            && let Some(Some(oldest)) = self.messages.pop_front()
+        {
+            self.older.insert(self.first, oldest);
+            self.first = self.first.wrapping_add(1);
+            self.pass_delivered();
+        }
     }
 }
 
@@ -271,6 +302,18 @@ impl ReceiveBuffers {
 mod tests {
     use super::*;
 
+    impl SendBuffers {
+        /// Begins as if so many messages had been delivered.
+        pub(crate) fn start_at(&mut self, first: u32) {
+            self.first = first;
+        }
+
+        /// Places for messages.
+        pub(crate) fn kept(&self) -> usize {
+            self.messages.capacity() + self.older.len()
+        }
+    }
+
     fn first_byte(outgoing: &Outgoing) -> u8 {
         let mut byte = [0];
         outgoing.content.fill(0, &mut byte);
@@ -291,6 +334,19 @@ mod tests {
         assert_eq!(first_byte(send_buffers.get(3).unwrap()), 3);
         assert_eq!(send_buffers.push(Content::Bytes(Bytes::new()), Time::from_ns(9)), 4);
         assert_eq!(send_buffers.len(), 3);
+    }
+
+    #[test]
+    fn message_numbers_begin_anew() {
+        let mut send_buffers = SendBuffers::default();
+        send_buffers.start_at(u32::MAX - 1);
+        let numbers: Vec<u32> =
+            (0..4).map(|_| send_buffers.push(Content::Bytes(Bytes::from_static(b"x")), Time::ZERO)).collect();
+        assert_eq!(numbers, [u32::MAX - 1, u32::MAX, 0, 1]);
+        assert!(send_buffers.remove(0).is_some() && send_buffers.remove(0).is_none());
+        assert!(send_buffers.get(u32::MAX).is_some() && send_buffers.get(2).is_none());
+        assert!(send_buffers.remove(u32::MAX - 1).is_some() && send_buffers.remove(u32::MAX).is_some());
+        assert_eq!((send_buffers.first, send_buffers.len(), send_buffers.messages.len()), (1, 1, 1));
     }
 
     #[test]

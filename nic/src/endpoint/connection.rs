@@ -85,6 +85,8 @@ pub(crate) struct Flow {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
+    /// Its place in the table.
+    pub(crate) slot: u32,
     pub(crate) peer: Peer,
     /// To which of the peer's ports frames go.
     pub(crate) port: u8,
@@ -125,6 +127,7 @@ impl Connection {
     pub(crate) fn new(id: ConnectionId, peer: Peer, cookie: u64, stage: Stage, config: FlowConfig, now: Time) -> Self {
         Self {
             id,
+            slot: 0,
             peer,
             port: 0,
             cookie,

@@ -8,8 +8,8 @@ use thiserror::Error;
 use super::peer::Peer;
 use crate::keys::PublicKey;
 
-/// Names a connection of one endpoint. The same value names another connection only after 65,536 others have had its
-/// slot.
+/// Names a connection of one endpoint. The same value names another connection only after 2^32 others, or 2^31 where the table's size is no
+/// power of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub(crate) u32);
 
@@ -18,11 +18,6 @@ impl ConnectionId {
     #[must_use]
     pub fn raw(self) -> u32 {
         self.0
-    }
-
-    /// The connection's slot in the table.
-    pub(crate) fn slot(self) -> u32 {
-        self.0 & 0xffff
     }
 }
 

@@ -108,6 +108,8 @@ pub(crate) struct Machine {
     /// What the connections' receivers hash message numbers with.
     pub(crate) hash_key: HashKey,
     scheduled: BinaryHeap<Scheduled>,
+    /// At so many it is looked for some whose connections have ended.
+    scheduled_most: usize,
     schedules: u64,
     /// Connections that were begun here.
     begun: u64,
@@ -149,6 +151,7 @@ impl Machine {
             expected: HashMap::new(),
             clock: Time::ZERO,
             scheduled: BinaryHeap::new(),
+            scheduled_most: FEW_SCHEDULED,
             schedules: 0,
             begun: 0,
             config,
@@ -193,6 +196,7 @@ impl Machine {
             return Err(SendError::Full);
         }
         let message = connection.send_buffers.push(content, at);
+        self.forget_scheduled();
         self.scheduled.push(Reverse((at, self.schedules, id, message)));
         self.schedules += 1;
         Ok(MessageId(message))
@@ -265,6 +269,12 @@ impl Machine {
         self.outside.deadlines.set(index, self.clock);
     }
 
+    /// Places for scheduled messages.
+    #[cfg(test)]
+    pub(crate) fn scheduled_capacity(&self) -> usize {
+        self.scheduled.capacity()
+    }
+
     fn next_grant(&self) -> Time {
         self.host.grant_at().unwrap_or(Time::NEVER)
     }
@@ -277,12 +287,20 @@ impl Machine {
         self.scheduled.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
     }
 
+    /// Forgets the scheduled messages of connections that have ended, whenever so many more have come that this pays.
+    fn forget_scheduled(&mut self) {
+        if self.scheduled.len() >= self.scheduled_most {
+            let table = &self.table;
+            self.scheduled.retain(|Reverse((.., id, _))| table.find(*id).is_some());
+            self.scheduled_most = (2 * self.scheduled.len()).max(FEW_SCHEDULED);
+        }
+    }
+
     fn start_message(&mut self, now: Time, at: Time, id: ConnectionId, message: u32) {
         let Some(index) = self.table.find(id) else { return };
         let Some(connection) = self.table.slot(index) else { return };
-        if let Some(outgoing) = connection.send_buffers.get_mut(message) {
-            outgoing.started_at = at.min(now);
-        }
+        let Some(outgoing) = connection.send_buffers.get_mut(message) else { return };
+        outgoing.started_at = at.min(now);
         connection.backlog.push_back(message);
         self.service(now, index);
     }
@@ -301,6 +319,9 @@ fn secret<const WORDS: usize>(config: &EndpointConfig, stream: u64) -> Result<[u
     }
     Ok(words)
 }
+
+/// So many scheduled messages may be of connections that have ended.
+const FEW_SCHEDULED: usize = 1024;
 
 /// Streams of the endpoint's seed.
 //= docs/specs/transport.md#TRN-62 numbers that collide

@@ -40,7 +40,7 @@ impl Outside {
     /// frames before timers.
     #[inline]
     pub(crate) fn reschedule(&mut self, now: Time, connection: &Connection) {
-        let slot = connection.id.slot();
+        let slot = connection.slot;
         if self.deadlines.of(slot) > now {
             self.deadlines.set(slot, connection.deadline(now));
         }

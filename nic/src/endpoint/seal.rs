@@ -189,11 +189,15 @@ impl Opener {
         }
         self.replays.mark(number);
         if place == 2 {
-            self.current += 1;
-            self.keys.rotate_left(1);
-            self.keys[2] = Some(self.chain.next());
+            self.on_next_key();
         }
         Verdict::Genuine
+    }
+
+    fn on_next_key(&mut self) {
+        self.current += 1;
+        self.keys.rotate_left(1);
+        self.keys[2] = Some(self.chain.next());
     }
 }
 

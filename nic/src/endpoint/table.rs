@@ -12,7 +12,8 @@ use super::{
 /// One slot: a connection, or the counters of the last one.
 #[derive(Debug, Default)]
 struct Slot {
-    generation: u16,
+    /// How many connections it has had.
+    generation: u32,
     connection: Option<Box<Connection>>,
     last: Option<(ConnectionId, ConnectionStats)>,
 }
@@ -21,6 +22,8 @@ struct Slot {
 #[derive(Debug)]
 pub(crate) struct Table {
     slots: Vec<Slot>,
+    /// So many low bits of a connection's number say its slot. The others count the slot's connections.
+    slot_bits: u32,
     free: VecDeque<u32>,
     by_peer: HashMap<PeerKey, u32>,
     /// What the connections counted that have ended.
@@ -31,6 +34,7 @@ impl Table {
     pub(crate) fn new(capacity: u32) -> Self {
         Self {
             slots: (0..capacity).map(|_| Slot::default()).collect(),
+            slot_bits: capacity.next_power_of_two().trailing_zeros(),
             free: (0..capacity).collect(),
             by_peer: HashMap::with_capacity(capacity as usize),
             ended: Default::default(),
@@ -55,9 +59,15 @@ impl Table {
         self.slots.get_mut(index as usize)?.connection.as_deref_mut()
     }
 
+    /// The slot that a connection has or had.
+    #[inline]
+    pub(crate) fn slot_of(&self, id: ConnectionId) -> u32 {
+        id.0 & ((1 << self.slot_bits) - 1)
+    }
+
     /// The slot of a connection, if that very connection still exists.
     pub(crate) fn find(&self, id: ConnectionId) -> Option<u32> {
-        let index = id.slot();
+        let index = self.slot_of(id);
         let connection = self.slots.get(index as usize)?.connection.as_ref()?;
         (connection.id == id).then_some(index)
     }
@@ -88,9 +98,9 @@ impl Table {
     pub(crate) fn insert(&mut self, make: impl FnOnce(ConnectionId) -> Connection) -> Option<u32> {
         let index = self.free.pop_front()?;
         let slot = &mut self.slots[index as usize];
-        let id = ConnectionId(u32::from(slot.generation) << 16 | index);
+        let id = ConnectionId(slot.generation << self.slot_bits | index);
         slot.generation = slot.generation.wrapping_add(1);
-        slot.connection = Some(Box::new(make(id)));
+        slot.connection = Some(Box::new(Connection { slot: index, ..make(id) }));
         Some(index)
     }
 
@@ -117,10 +127,61 @@ impl Table {
     }
 
     pub(crate) fn stats(&self, id: ConnectionId) -> Option<ConnectionStats> {
-        let slot = self.slots.get(id.slot() as usize)?;
+        let slot = self.slots.get(self.slot_of(id) as usize)?;
         match &slot.connection {
             Some(connection) if connection.id == id => Some(connection.stats()),
             _ => slot.last.filter(|(last, _)| *last == id).map(|(_, stats)| stats),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use spray_core::Time;
+
+    use super::super::{connection::Stage, tests};
+    use super::*;
+
+    fn connection(id: ConnectionId) -> Connection {
+        Connection::new(id, tests::peer(1, false), 0, Stage::Connecting, tests::flow(false), Time::ZERO)
+    }
+
+    /// Each slot has had so many connections that after some more their count begins anew.
+    fn old(capacity: u32, more: u32) -> Table {
+        let mut table = Table::new(capacity);
+        let most = u32::MAX >> table.slot_bits;
+        table.slots.iter_mut().for_each(|slot| slot.generation = most - more);
+        table
+    }
+
+    //= docs/specs/endpoint.md#END-36 before 2^31 others
+    #[test]
+    fn a_number_is_not_used_again_soon() {
+        for (capacity, recent) in [(1, 2_000), (3, 2_000), (16, 5_000), (65_536, 70_000)] {
+            for mut table in [Table::new(capacity), old(capacity, recent / capacity / 2)] {
+                let mut ended = VecDeque::new();
+                for round in 0..recent {
+                    let index = table.insert(connection).unwrap();
+                    let id = table.at(index).unwrap().id;
+                    assert_eq!(
+                        (table.find(id), table.slot_of(id), table.at(index).unwrap().slot),
+                        (Some(index), index, index)
+                    );
+                    assert_eq!(table.remove(index).unwrap().id, id);
+                    assert!(table.find(id).is_none() && table.stats(id).is_some());
+                    ended.push_back(id);
+                    // Of the last ones none has the number of another.
+                    if round % 97 == 0 {
+                        assert!(ended.iter().all(|old| table.get(*old).is_none()));
+                    }
+                }
+                let mut numbers: Vec<_> = ended.into();
+                numbers.sort_unstable();
+                assert!(numbers.windows(2).all(|pair| pair[0] != pair[1]), "{capacity}");
+                assert_eq!((table.len(), table.free.len()), (0, capacity as usize));
+            }
         }
     }
 }

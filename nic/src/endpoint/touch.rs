@@ -26,17 +26,12 @@ impl<D: Device> Endpoint<D> {
         for (packet, arrival) in packets.iter_mut().zip(arrivals) {
             *packet = peek_packet(self.link.device.frame(&arrival.frame, arrival.len), self.machine.config.ports);
         }
-        let packets = packets.into_iter().flatten();
-        let mut mix = packets.clone().fold(0, |mix, (number, _)| mix ^ table.touch_entry(slot_of(number)));
-        mix ^= packets.clone().fold(0, |mix, (number, _)| mix ^ table.touch_flow(slot_of(number)));
-        mix ^= packets.fold(0, |mix, (number, psn)| mix ^ table.touch_halves(slot_of(number), psn));
+        let packets = packets.into_iter().flatten().map(|(number, psn)| (table.slot_of(ConnectionId(number)), psn));
+        let mut mix = packets.clone().fold(0, |mix, (slot, _)| mix ^ table.touch_entry(slot));
+        mix ^= packets.clone().fold(0, |mix, (slot, _)| mix ^ table.touch_flow(slot));
+        mix ^= packets.fold(0, |mix, (slot, psn)| mix ^ table.touch_halves(slot, psn));
         black_box(mix);
     }
-}
-
-/// The slot of the connection with this number.
-fn slot_of(number: u32) -> u32 {
-    ConnectionId(number).slot()
 }
 
 impl Machine {
@@ -46,7 +41,7 @@ impl Machine {
         if table.len() < MANY {
             return;
         }
-        let slot = |ahead| host.turn(ahead).map(slot_of);
+        let slot = |ahead| host.turn(ahead).map(|number| table.slot_of(ConnectionId(number)));
         let first = slot(0).map_or(0, |slot| table.touch_halves(slot, 0));
         let second = slot(1).map_or(0, |slot| table.touch_flow(slot));
         black_box(first ^ second ^ slot(2).map_or(0, |slot| table.touch_entry(slot)));

@@ -1,6 +1,8 @@
 //! Messages: the sender's segmenter cuts them into packets, the receiver's reassembly puts them together again.
 
 mod coded;
+#[cfg(test)]
+mod start;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

@@ -6,6 +6,8 @@ mod go_back;
 mod order;
 mod pending;
 mod pull;
+#[cfg(test)]
+mod start;
 mod stats;
 
 use alloc::collections::VecDeque;
@@ -301,12 +303,6 @@ impl Receiver {
     #[inline]
     pub fn stats(&self) -> &ReceiverStats {
         &self.stats
-    }
-
-    /// Begins at another number than 0.
-    #[cfg(test)]
-    pub(super) fn start_at(&mut self, psn: u64) {
-        (self.cumulative, self.highest, self.order) = (psn, psn, Order::starting_at(psn));
     }
 
     /// Takes a data frame: the first one of each packet counts for its message.

@@ -19,6 +19,8 @@ mod retry;
 mod right_queue;
 mod rivals;
 mod sections;
+#[cfg(test)]
+mod start;
 mod stats;
 mod timers;
 mod touch;
@@ -283,12 +285,6 @@ impl Sender {
     #[inline]
     pub fn limits(&self) -> &Limits {
         &self.limits
-    }
-
-    /// Begins at another number than 0.
-    #[cfg(test)]
-    pub(super) fn start_at(&mut self, psn: u64) {
-        self.recovery.scoreboard.start_at(psn);
     }
 
     /// Whether a frame without data may be due.

@@ -3,6 +3,8 @@
 use super::MAX_SAMPLE_PS;
 
 /// How often each round-trip time was measured. A bucket is 0.26 us wide, or a sixteenth of its octave if that is wider.
+///
+/// When a bucket is full, all counts are halved: the shares stay, and later samples weigh more than those before.
 #[derive(Clone, Debug)]
 pub struct RttHistogram {
     counts: [u32; BUCKETS],
@@ -21,8 +23,11 @@ impl RttHistogram {
     #[inline]
     pub fn on_sample(&mut self, rtt_ps: u64) {
         let count = &mut self.counts[bucket(rtt_ps.min(MAX_SAMPLE_PS))];
-        *count = count.saturating_add(1);
+        *count += 1;
         self.samples += 1;
+        if *count == u32::MAX {
+            self.halve();
+        }
     }
 
     /// The time that so many thousandths of the samples do not exceed, in picoseconds: the middle of its bucket. 0 without
@@ -35,6 +40,12 @@ impl RttHistogram {
             seen >= rank
         });
         found.map_or(0, |found| u64::midpoint(least_ps(found), least_ps(found + 1)))
+    }
+
+    #[cold]
+    fn halve(&mut self) {
+        self.counts.iter_mut().for_each(|count| *count /= 2);
+        self.samples = self.counts.iter().copied().map(u64::from).sum();
     }
 }
 
@@ -83,5 +94,23 @@ mod tests {
         }
         histogram.on_sample(u64::MAX);
         assert!(histogram.permille_ps(1000) >= MAX_SAMPLE_PS);
+    }
+
+    /// An hour and a quarter at a million acknowledgements a second.
+    #[test]
+    fn shares_stay_when_a_bucket_is_full() {
+        const US: u64 = 1_000_000;
+        let mut histogram = RttHistogram::default();
+        let (usual, rare) = (bucket(100 * US), bucket(900 * US));
+        (histogram.counts[usual], histogram.counts[rare]) = (u32::MAX - 10, u32::MAX / 50);
+        histogram.samples = histogram.counts.iter().copied().map(u64::from).sum();
+        let shares = |histogram: &RttHistogram| [1, 500, 990].map(|permille| bucket(histogram.permille_ps(permille)));
+        let before = shares(&histogram);
+        assert_eq!(before, [usual, usual, rare]);
+        for more in 0..1_000 {
+            histogram.on_sample(100 * US);
+            assert_eq!(shares(&histogram), before, "{more} more");
+        }
+        assert_eq!(histogram.samples, histogram.counts.iter().copied().map(u64::from).sum::<u64>());
     }
 }

@@ -394,10 +394,12 @@ impl Subflow {
     /// Takes a round-trip time if it is of the present path. Returns whether it is.
     #[inline]
     fn sample(&mut self, ev: Ev, rtt_ps: u64) -> bool {
-        if ev == self.ev && self.samples < u16::MAX {
-            let rtt = (rtt_ps >> RTT_SHIFT).clamp(1, u64::from(u32::MAX));
-            self.rtt_sum = self.rtt_sum.saturating_add(rtt as u32);
-            self.samples += 1;
+        let rtt = (rtt_ps >> RTT_SHIFT).clamp(1, u64::from(u32::MAX)) as u32;
+        // What does not fit any more is left out, so that the mean stays one.
+        if ev == self.ev
+            && let (Some(sum), Some(samples)) = (self.rtt_sum.checked_add(rtt), self.samples.checked_add(1))
+        {
+            (self.rtt_sum, self.samples) = (sum, samples);
         }
         ev == self.ev
     }

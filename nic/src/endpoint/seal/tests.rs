@@ -39,15 +39,33 @@ fn judge(opener: &mut Opener, wire: &Wire) -> (Verdict, Vec<u8>) {
     (verdict, text)
 }
 
+impl Sealer {
+    /// Goes on as if all frames before `number` had been sent.
+    pub(crate) fn skip_to(&mut self, number: u64) {
+        for key in (self.number >> FRAMES_BITS) + 1..=number >> FRAMES_BITS {
+            self.number = key << FRAMES_BITS;
+            // The first frame under a key makes it.
+            if self.number < number {
+                self.next();
+            }
+        }
+        self.number = number;
+    }
+}
+
+impl Opener {
+    /// Goes on as if all frames before `number` had come.
+    pub(crate) fn skip_to(&mut self, number: u64) {
+        for _ in self.current..(number - 1) >> FRAMES_BITS {
+            self.on_next_key();
+        }
+        self.replays.mark(number - 1);
+    }
+}
+
 /// The seal of frame `number`, as if all before it had been sent.
 fn at(sealer: &mut Sealer, number: u64) -> Ticket {
-    for key in (sealer.number >> FRAMES_BITS) + 1..=number >> FRAMES_BITS {
-        sealer.number = key << FRAMES_BITS;
-        if sealer.number < number {
-            sealer.next();
-        }
-    }
-    sealer.number = number;
+    sealer.skip_to(number);
     sealer.next()
 }
 
@@ -110,6 +128,32 @@ fn keys_change_with_the_numbers_and_late_frames_still_open() {
     assert_eq!((judge(&mut opener, &far).0, opener.current), (Verdict::Forged, current));
     let forged = Wire { number: ((current + 1) << FRAMES_BITS) + 5, ..sealed(&Sealer::new(SECRET).next(), None) };
     assert_eq!((judge(&mut opener, &forged).0, opener.current), (Verdict::Forged, current));
+}
+
+/// The keys' numbers have 40 bits, the frames' 64: both go on beyond 32 bits.
+//= docs/specs/wire.md#WIRE-19 numbers and keys
+#[test]
+fn frames_and_their_keys_are_counted_beyond_32_bits() {
+    let (mut sealer, mut opener) = (Sealer::new(SECRET), Opener::new(SECRET));
+    for end in [1 << 32, 1 << 40] {
+        sealer.skip_to(end - 20_000);
+        opener.skip_to(end - 20_000);
+        let late = sealed(&sealer.next(), None);
+        let mut last = None;
+        for number in end - 19_999..end + 20_000 {
+            let ticket = sealer.next();
+            assert_eq!(ticket.number(), number);
+            // One in seven is lost.
+            if number % 7 != 0 {
+                let wire = sealed(&ticket, None);
+                assert_eq!(judge(&mut opener, &wire).0, Verdict::Genuine, "{number}");
+                last = Some(wire);
+            }
+        }
+        assert_eq!(judge(&mut opener, &last.unwrap()).0, Verdict::Replayed);
+        assert_eq!(judge(&mut opener, &late).0, Verdict::Replayed, "too old to know");
+        assert_eq!(opener.current, end >> FRAMES_BITS);
+    }
 }
 
 /// A chain's later keys say nothing of earlier ones, but both sides derive the same.

@@ -8,6 +8,7 @@ use spray_wire::{Body, Probe, Retry, Terms};
 
 use super::hostile::{STRANGER, Stranger, asked, with_token};
 use super::*;
+use crate::keys::{Keys, PrivateKey};
 
 fn rig() -> Rig {
     Rig::with(2, false, Impairments::delay(US), |_, config| config.flow.cc = CcKind::Eqds.into())
@@ -131,6 +132,99 @@ fn thousands_of_connections_leave_nothing() {
         assert_eq!((machine.next_timer(), machine.outside.events.len()), (Time::NEVER, 0));
     }
     rig.audit();
+}
+
+/// What was to be sent in ten years goes with its connection, and nothing remembers it for so long.
+#[test]
+fn what_is_scheduled_is_forgotten_with_its_connection() {
+    let mut rig = rig();
+    let most = |rig: &Rig| rig.endpoints[0].machine.scheduled_capacity();
+    for round in 0..500 {
+        let ours = rig.connect(0, 1);
+        for number in 0..100 {
+            rig.endpoints[0].send_at(ours, content(number, 10), years(10)).unwrap();
+        }
+        assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
+        rig.endpoints[0].abort(ours);
+        assert!(rig.run(US, MS, |rig| rig.endpoints.iter().all(|endpoint| endpoint.connections() == 0)), "{round}");
+        rig.events.iter_mut().for_each(Vec::clear);
+    }
+    assert!(most(&rig) <= 2_048, "{}", most(&rig));
+    rig.audit();
+}
+
+/// A message waits for its time while others go and are delivered.
+#[test]
+fn what_waits_for_its_time_holds_nothing_else() {
+    let mut rig = rig();
+    let ours = rig.connect(0, 1);
+    let late = rig.endpoints[0].send_at(ours, content(0, 2_000), Time::ZERO.after(900 * MS)).unwrap();
+    for number in 1..3_000 {
+        let now = rig.now;
+        rig.endpoints[0].send_at(ours, content(number, 100), now).unwrap();
+        assert!(rig.run(20 * US, MS, |rig| rig.delivered(0) == 1 && rig.received(1).len() == 1), "{number}");
+        assert!(rig.received(1)[0].2 == content(number, 100));
+        rig.events.iter_mut().for_each(Vec::clear);
+    }
+    let index = rig.endpoints[0].machine.table.find(ours).unwrap();
+    let connection = rig.endpoints[0].machine.table.slot(index).unwrap();
+    assert!(connection.send_buffers.kept() < 200, "{}", connection.send_buffers.kept());
+    assert!(rig.run(MS, 1_000 * MS, |rig| rig.delivered(0) == 1));
+    let (_, message, data) = rig.received(1).pop().unwrap();
+    assert!(message == late && data == content(0, 2_000));
+    rig.audit();
+}
+
+/// The numbers of messages have 32 bits. Those of frames and their keys go past 32 bits too, where frames are sealed.
+//= docs/specs/endpoint.md#END-36 no age limit
+#[test]
+fn the_numbers_of_messages_begin_anew() {
+    for keys in [None, Some(Keys::new(PrivateKey::generate().unwrap(), vec![]))] {
+        let rough = Impairments {
+            delay_ps: 5 * US,
+            jitter_ps: 10 * US,
+            loss_ppm: 20_000,
+            duplicate_ppm: 20_000,
+            ..Impairments::default()
+        };
+        let mut rig = Rig::with(2, false, rough, |_, config| config.keys.clone_from(&keys));
+        let ours = rig.connect(0, 1);
+        rig.endpoints[0].send(ours, Bytes::new()).unwrap();
+        assert!(rig.run(5 * US, 100 * MS, |rig| rig.accepted(1).len() == 1 && rig.delivered(0) == 1));
+        let both = [ours, rig.accepted(1)[0]];
+        let first = u32::MAX - 40;
+        for (endpoint, id) in rig.endpoints.iter_mut().zip(both) {
+            let connection = endpoint.machine.table.slot(id.0 & 15).unwrap();
+            connection.send_buffers.start_at(first);
+            if let Some(seals) = &mut connection.seals {
+                seals.sealer.skip_to((1 << 32) - 150);
+                seals.opener.skip_to((1 << 32) - 150);
+            }
+        }
+        rig.events.iter_mut().for_each(Vec::clear);
+        for number in 0..100 {
+            let now = rig.now;
+            for (host, id) in both.into_iter().enumerate() {
+                rig.endpoints[host].send_at(id, content(number + host, 10 * number), now).unwrap();
+            }
+        }
+        let all = |rig: &mut Rig| (0..2).all(|host| rig.received(host).len() == 100 && rig.delivered(host) == 100);
+        assert!(rig.run(5 * US, 1_000 * MS, all));
+        for host in 0..2 {
+            let mut received = rig.received(host);
+            received.sort_by_key(|(_, message, _)| message.0.wrapping_sub(first));
+            for (number, (_, message, data)) in received.into_iter().enumerate() {
+                assert_eq!(message.0, first.wrapping_add(number as u32));
+                assert!(data == content(number + 1 - host, 10 * number));
+            }
+            let stats = rig.endpoints[host].stats();
+            assert_eq!((stats.forged, stats.invalid, stats.out_of_window), (0, 0, 0));
+            assert!(stats.replayed > 0 || keys.is_none());
+        }
+        rig.endpoints[0].close(ours);
+        assert!(rig.run(5 * US, 1000 * MS, |rig| rig.closed(0) == 1 && rig.closed(1) == 1));
+        rig.audit();
+    }
 }
 
 /// The last times that there are: nothing is reached any more, and nothing hangs.

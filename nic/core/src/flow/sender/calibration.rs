@@ -156,9 +156,9 @@ impl Calibration {
     fn on_ack(&mut self, now: Time, path: &mut Path, ack: &AckInfo, smoothed_ps: u64) {
         self.take_rtt(now, ack);
         self.round.is_late |= ack.rtt_ps >= self.base_rtt_ps().saturating_mul(LATE_RTTS);
-        self.round.packets += u32::from(ack.packets);
+        self.round.packets = self.round.packets.saturating_add(ack.packets.into());
         if ack.marked || ack.marked_packets > 0 {
-            self.round.marked_packets += u32::from(ack.marked_packets.max(1));
+            self.round.marked_packets = self.round.marked_packets.saturating_add(ack.marked_packets.max(1).into());
             self.marks = true;
             if !self.rivals.govern() {
                 self.phase = Phase::Steady;

@@ -65,7 +65,7 @@ impl Lateness {
     /// A packet was lost, and nothing but its absence tells of it.
     #[inline]
     pub(super) fn on_loss(&mut self) {
-        self.span.lost += 1;
+        self.span.lost = self.span.lost.saturating_add(1);
     }
 
     /// Whether a packet is late that took so long; `least_ps` is the least that one took.
@@ -81,7 +81,7 @@ impl Lateness {
         if !self.marks() {
             return;
         }
-        self.span.delivered += u32::from(packets);
+        self.span.delivered = self.span.delivered.saturating_add(packets.into());
         let span_ps = now.since(self.span.begun);
         if self.span.delivered >= SPAN_PACKETS && span_ps >= 2 * usual_ps || self.starves(span_ps) {
             self.end_span(now, usual_ps.saturating_sub(least_ps), least_ps / 4);
@@ -112,7 +112,7 @@ impl Lateness {
         let delivered = u64::from(delivered.max(1));
         // Of as many packets.
         let span_ps = (u128::from(now.since(begun)) * u128::from(SPAN_PACKETS) / u128::from(delivered)) as u64;
-        let lost = (u64::from(lost) * u64::from(SPAN_PACKETS) / delivered) as u32;
+        let lost = (u64::from(lost) * u64::from(SPAN_PACKETS) / delivered).min(MOST_LOST) as u32;
         self.state = match self.state {
             State::Watching(0) if lost >= MANY => {
                 let before = self.limit_ps;
@@ -149,6 +149,8 @@ const LONGEST_PS: u64 = 5_000_000_000;
 /// Packets of a span, and how many of them are lost where a queue overflows.
 const SPAN_PACKETS: u32 = 512;
 const MANY: u32 = 4;
+/// More lost ones of a span change nothing, and the sums of a trial stay within 32 bits.
+const MOST_LOST: u64 = 1 << 24;
 /// Spans in which a lower limit is tried, behind one in which queues settle.
 const TRIAL_SPANS: u8 = 4;
 /// A span of a trial that takes so many times as long as the one before it ends the trial: others fill the queue.
@@ -230,6 +232,26 @@ mod tests {
         lateness.end();
         lateness.give_up(at(US));
         assert!(!lateness.marks());
+    }
+
+    /// Where the network marks, no span ends: losses are counted for as long as the connection lives.
+    #[test]
+    fn counts_end_at_their_limits() {
+        let mut marking = Lateness::new();
+        marking.end();
+        marking.span.lost = u32::MAX;
+        marking.on_loss();
+        assert!(!marking.marks() && marking.span.lost == u32::MAX);
+        let mut lateness = Lateness::new();
+        for round in 0..20 {
+            lateness.span = Span { begun: at(round), delivered: u32::MAX - 1, lost: u32::MAX };
+            lateness.on_loss();
+            lateness.on_ack(at(round), 255, u64::MAX / 2, LEAST_PS);
+            assert_eq!((lateness.span.delivered, lateness.span.lost), (u32::MAX, u32::MAX));
+            lateness.span.delivered = 0;
+            lateness.on_ack(at((round + 1) * 1_000_000 * US), SPAN_PACKETS as u16, LEAST_PS, LEAST_PS);
+            assert_eq!(lateness.span.delivered, 0, "the span has ended");
+        }
     }
 
     #[test]

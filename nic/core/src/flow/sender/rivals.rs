@@ -98,8 +98,11 @@ impl Rivals {
     //= docs/specs/calibration.md#CAL-9 queues that others fill
     fn judge(&mut self, round: &Outcome) -> Option<Begins> {
         let look = core::mem::take(&mut self.look);
-        let (bad, part) =
-            if round.late { (look.marked + look.lost, look.packets / 4 * 3) } else { (look.marked, look.packets / 16) };
+        let (bad, part) = if round.late {
+            (look.marked.saturating_add(look.lost), look.packets / 4 * 3)
+        } else {
+            (look.marked, look.packets / 16)
+        };
         if look.packets.saturating_sub(bad) > part {
             *self = Self::new();
             return None;
@@ -203,6 +206,19 @@ mod tests {
             assert_eq!(rounds(&mut rivals, 7, &many(20)), None);
             assert_eq!(rivals.on_round(&many(packets)).is_some(), begins, "{packets}");
         }
+    }
+
+    /// A peer may claim as much.
+    #[test]
+    fn counts_end_at_their_limits() {
+        let most = Outcome { packets: u32::MAX, marked: u32::MAX, ..LATE };
+        let mut rivals = Rivals::new();
+        (rivals.look.lost, rivals.look.rounds) = (u32::MAX, LOOK_ROUNDS);
+        rivals.on_loss(at(US), US);
+        for _ in 0..3_000 {
+            let _ = rivals.on_round(&most);
+        }
+        assert!(rivals.govern() || rivals.look.rounds <= 2 * u32::from(PATIENCE));
     }
 
     #[test]

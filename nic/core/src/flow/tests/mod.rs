@@ -18,6 +18,7 @@ mod receiver;
 mod sections;
 mod sender;
 mod silence;
+mod soak;
 mod terms;
 
 use super::*;
@@ -52,6 +53,14 @@ fn open_config() -> FlowConfig {
     config.path.initial_window_bytes = 1 << 30;
     config.path.max_window_bytes = 1 << 30;
     config
+}
+
+/// What a connection has done before a test begins; its counters begin there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Before {
+    pub packets: u64,
+    pub messages: u32,
+    pub bytes: u64,
 }
 
 /// Paces below a window that does not move.

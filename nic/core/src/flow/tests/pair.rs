@@ -97,6 +97,8 @@ pub struct Pair {
     pub bound: CreditBound,
     messages: Vec<u64>,
     queued: usize,
+    /// The number of the first message.
+    pub first_message: u32,
     buffers: BTreeMap<u32, Vec<u8>>,
     /// When the application consumes how many bytes.
     consumption: VecDeque<(Time, u64)>,
@@ -138,10 +140,18 @@ impl Pair {
             bound: config.sanitised().credit_bound(),
             messages: messages.to_vec(),
             queued: 0,
+            first_message: 0,
             buffers: BTreeMap::new(),
             consumption: VecDeque::new(),
             config,
         }
+    }
+
+    /// As if so much had been sent before.
+    pub fn start_after(&mut self, before: &Before) {
+        self.sender.start_after(before);
+        self.receiver.start_after(before);
+        self.first_message = before.messages;
     }
 
     /// As if routing had named up to 20 paths.
@@ -293,7 +303,7 @@ impl Pair {
     fn send_all(&mut self) -> Result<(), String> {
         loop {
             while let Some(bytes) = self.messages.get(self.queued)
-                && self.sender.send_message(self.queued as u32, *bytes).is_ok()
+                && self.sender.send_message(self.first_message.wrapping_add(self.queued as u32), *bytes).is_ok()
             {
                 self.queued += 1;
             }

@@ -366,3 +366,15 @@ proptest! {
         }
     }
 }
+
+/// 65,535 round-trip times of 10 ms would be a sum of 655 s; the sum has room for 4.4 s.
+#[test]
+fn a_mean_stays_one_when_its_sum_is_full() {
+    let mut subflow = Subflow::default();
+    for rtt_ps in [10_000_000_000, 100_000_000] {
+        subflow = Subflow { ev: subflow.ev, ..Subflow::default() };
+        (0..100_000).for_each(|_| assert!(subflow.sample(subflow.ev, rtt_ps)));
+        let mean = subflow.mean().unwrap();
+        assert!(mean.abs_diff(rtt_ps) <= 1 << RTT_SHIFT, "{mean} for {rtt_ps}");
+    }
+}

@@ -1,0 +1,14 @@
+//! Receivers that begin as if much had come: for tests of what counts beyond limits.
+
+use super::{Order, Receiver};
+use crate::flow::tests::Before;
+
+impl Receiver {
+    /// Begins as if so much had come and been consumed.
+    pub(in crate::flow) fn start_after(&mut self, before: &Before) {
+        let Before { packets, bytes, .. } = *before;
+        (self.cumulative, self.highest, self.order) = (packets, packets, Order::starting_at(packets));
+        (self.grant.consumed, self.grant.told) = (bytes, self.grant.told + bytes);
+        (self.stats.packets, self.stats.bytes) = (packets, bytes);
+    }
+}
