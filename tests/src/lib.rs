@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod boxes;
+pub mod chaos;
 pub mod content;
 pub mod flood;
 pub mod machines;

@@ -2,6 +2,7 @@
 
 mod balancers;
 mod captures;
+mod chaos;
 mod cleanup;
 mod dragonfly;
 mod engines;
