@@ -427,6 +427,7 @@ impl Sending {
                 "; is `spray recv` running there, does it listen on that address, and is its key the one that this side has? Strangers get \
                  no answer"
             }
+            _ if silent => "; is the way there up, at both ends, and does the receiver still run?",
             ConnectionError::Aborted => "; the receiver was stopped",
             ConnectionError::Key => {
                 "; both sides take the same --key, or each the other's public key with --peer, or both --insecure"
