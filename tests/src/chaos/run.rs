@@ -20,6 +20,8 @@ use crate::spray;
 const TIMEOUT: &str = "3";
 /// Of a sender, and of a receiver with two transfers: rings and programs included.
 const MOST_MEMORY_KIB: u64 = 128 << 10;
+/// Where so many transfers of an episode have failed, no other is begun: all are sent again.
+const MOST_FAILED: usize = 3;
 /// What may end a process: done, failed, refused, interrupted.
 const CODES: [i32; 4] = [0, 1, 2, 130];
 
@@ -199,7 +201,8 @@ impl Run {
     fn go_on(&mut self) {
         self.watch();
         for lane in 0..2 {
-            if self.senders[lane].is_none() {
+            let failed = self.undone.iter().filter(|(of, _)| *of == lane).count();
+            if self.senders[lane].is_none() && failed < MOST_FAILED {
                 self.begun += 1;
                 let transfer = Transfer::new(self.folder.path(), format!("transfer{}", self.begun), &mut self.rng);
                 self.send(lane, transfer);
@@ -254,6 +257,8 @@ impl Run {
         if code != 0 {
             let error =
                 said.lines().rfind(|line| line.starts_with("spray: ")).unwrap_or_else(|| panic!("no error: {said}"));
+            let mends = [";", "`", "--"].iter().any(|part| error.contains(part));
+            assert!(mends || code == 130, "it says not what to do: {error}");
             let plain: String = error.chars().map(|char| if char.is_ascii_digit() { '#' } else { char }).collect();
             *self.figures.errors.entry(plain).or_default() += 1;
         }
