@@ -3,7 +3,6 @@
 mod machine;
 mod network;
 mod plan;
-mod remains;
 mod run;
 mod transfers;
 

@@ -7,6 +7,7 @@ pub mod content;
 pub mod flood;
 pub mod machines;
 pub mod real_network;
+pub mod remains;
 pub mod running;
 pub mod standing;
 

@@ -13,6 +13,7 @@ mod flowcut;
 mod folders;
 mod host_dr;
 mod interfaces;
+mod killed_set_up;
 mod libfabric;
 mod live;
 mod metrics;

@@ -10,11 +10,11 @@ use spray_test_support::Folder;
 
 use crate::chaos::machine::Machine;
 use crate::chaos::network::{Network, PORTS};
-use crate::chaos::remains::Remains;
 use crate::chaos::transfers::{Logged, Transfer, names};
 use crate::chaos::{Episode, Event, Kind};
+use crate::remains::Remains;
 use crate::running::{PATIENCE, wait_until};
-use crate::spray;
+use crate::{namespaces_of, spray};
 
 /// How long either side waits for the other, in seconds.
 const TIMEOUT: &str = "3";
@@ -125,7 +125,9 @@ impl Run {
         let Self { network, machine, remains, mut figures, .. } = self;
         drop((network, machine));
         remains.assert_gone();
+        assert_eq!(namespaces_of(std::process::id()), [""; 0]);
         figures.held = remains.counts();
+        assert!(figures.held.iter().all(|&held| held > 0), "nothing was noted");
         figures
     }
 
@@ -257,8 +259,7 @@ impl Run {
         if code != 0 {
             let error =
                 said.lines().rfind(|line| line.starts_with("spray: ")).unwrap_or_else(|| panic!("no error: {said}"));
-            let mends = [";", "`", "--"].iter().any(|part| error.contains(part));
-            assert!(mends || code == 130, "it says not what to do: {error}");
+            assert!(code == 130 || says_what_to_do(error), "it says not what to do: {said}");
             let plain: String = error.chars().map(|char| if char.is_ascii_digit() { '#' } else { char }).collect();
             *self.figures.errors.entry(plain).or_default() += 1;
         }
@@ -324,4 +325,10 @@ fn idle(receiver: &Logged) -> [usize; 2] {
         (last, same) = (now, if now == last { same + 1 } else { 0 });
     }
     last
+}
+
+/// Whether an error says more than that something failed: a command, a setting or what to do about it, what the system said, or that each
+/// file was told before.
+fn says_what_to_do(error: &str) -> bool {
+    [";", "`", "--", "(os error ", "files and folders were not sent"].iter().any(|part| error.contains(part))
 }
