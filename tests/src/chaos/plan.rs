@@ -156,3 +156,18 @@ fn event(left: &mut Vec<Kind>, rng: &mut Rng) -> Event {
         spine: rng::below(spray_testbed::Routers::SPINES, rng),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{Kind, episodes};
+
+    #[test]
+    fn a_seed_repeats_its_list_and_two_minutes_hold_every_kind() {
+        let list = |seed| format!("{:?}", episodes(seed, 120));
+        assert!(list(7) == list(7) && list(7) != list(8));
+        let all: BTreeSet<Kind> = episodes(1, 120).iter().flat_map(|it| &it.events).map(|event| event.kind).collect();
+        assert_eq!(all.len(), Kind::ALL.len());
+    }
+}

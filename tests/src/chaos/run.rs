@@ -36,6 +36,8 @@ pub struct Figures {
     pub arrived_unreported: u64,
     /// The most memory of a sender and of a receiver, in KiB.
     pub memory_kib: [u64; 2],
+    /// What the last receiver had after each of its episodes, in KiB.
+    pub idle_kib: Vec<u64>,
     /// Receivers that were started.
     pub receivers: u64,
     /// Errors of senders and receivers, and how many ended so.
@@ -176,6 +178,7 @@ impl Run {
         let mut command = spray();
         command.args(["recv", "--keep", "--out"]).arg(&self.inbox);
         self.figures.receivers += 1;
+        self.figures.idle_kib.clear();
         let mut receiver = self.start(2, &mut command, format!("receiver{}", self.figures.receivers));
         receiver.until("listening on ");
         self.idle = idle(&receiver);
@@ -304,6 +307,7 @@ impl Run {
             now = counts(receiver);
         }
         assert!(receiver.process.is_running(), "it ended: {}", receiver.said());
+        self.figures.idle_kib.push(receiver.kib("VmRSS:"));
         assert!(now[0] <= most[0] && now[1] <= most[1], "it has {now:?} descriptors and threads, and had {most:?}");
     }
 }
