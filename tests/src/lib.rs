@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 
 pub mod boxes;
+pub mod chaos;
 pub mod content;
 pub mod flood;
 pub mod machines;
 pub mod real_network;
+pub mod remains;
 pub mod running;
 pub mod standing;
 

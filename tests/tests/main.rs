@@ -2,6 +2,7 @@
 
 mod balancers;
 mod captures;
+mod chaos;
 mod cleanup;
 mod dragonfly;
 mod engines;
@@ -12,6 +13,7 @@ mod flowcut;
 mod folders;
 mod host_dr;
 mod interfaces;
+mod killed_set_up;
 mod libfabric;
 mod live;
 mod metrics;

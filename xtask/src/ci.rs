@@ -16,6 +16,7 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run("without the feature `xdp`, and without `lab`", portable::check)?;
     steps.run("`spray-nic` from its packages, in a project outside the tree", outside::check)?;
     steps.run("slow tests", test::slow)?;
+    steps.run_where_possible("transfers while everything fails", test::chaos)?;
     steps.run_where_possible("tests of further features", test::further_features)?;
     steps.run_where_possible("XDP objects built anew and compared", ebpf::compare)?;
     steps.run_where_possible("a short demo", short_demo)?;

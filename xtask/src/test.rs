@@ -158,11 +158,7 @@ pub fn further_features() -> Outcome {
     let mut cargo = with_profile(&["--package", "spray", "--no-fail-fast"]);
     cargo.args(crate::demo::ALL_FEATURES).args(["--", "live", "spans"]);
     let ended_well = sh::run_lines(&mut cargo, |line| tally.add(line))?;
-    match tally.skipped.first() {
-        _ if !ended_well || tally.failed > 0 => Err(Failure::failed("there are failed tests, named above")),
-        Some(why) => Err(Failure::unable(why)),
-        None => Ok(()),
-    }
+    tally.outcome(ended_well)
 }
 
 /// The tests of whole scenarios that take minutes. Those that look for a reordered packet send ten million of them here, and one million
@@ -173,6 +169,15 @@ pub fn slow() -> Outcome {
     sh::run(&mut cargo(&["--lib", "--", "--ignored", "flow::tests::soak::"]))?;
     let mut cargo = cargo(&["--test", "scenarios", "--", "--include-ignored", "fidelity::", "flowcut::"]);
     sh::run(cargo.env("FLOWCUT_PACKETS", "10000000"))
+}
+
+/// Transfers for two minutes while links, processes and the machine fail: needs root.
+pub fn chaos() -> Outcome {
+    let mut tally = Tally::default();
+    // The tests of `golden`, of which none runs here, have cargo build the program too.
+    let mut cargo = cargo(&["--test", "golden", "--test", "namespaces", "--", "--include-ignored", "chaos::"]);
+    let ended_well = sh::run_lines(&mut cargo, |line| tally.add(line))?;
+    tally.outcome(ended_well)
 }
 
 /// That the text of all crates is as `cargo fmt` writes it.
@@ -224,6 +229,15 @@ impl Tally {
                 "ignored" => self.ignored += number,
                 _ => {}
             }
+        }
+    }
+
+    /// Of a step that not every machine can do.
+    fn outcome(&self, ended_well: bool) -> Outcome {
+        match self.skipped.first() {
+            _ if !ended_well || self.failed > 0 => Err(Failure::failed("there are failed tests, named above")),
+            Some(why) => Err(Failure::unable(why)),
+            None => Ok(()),
         }
     }
 

@@ -274,7 +274,9 @@ impl Outage {
     pub(super) fn check<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Instant) -> Step {
         let name = &self.interface;
         if endpoint.is_device_gone() {
-            return ControlFlow::Break(Err(Failure::failed(format!("interface {name} was removed"))));
+            return ControlFlow::Break(Err(Failure::failed(format!(
+                "interface {name} was removed; `ip link` lists those there are"
+            ))));
         }
         if !endpoint.is_device_failing() {
             self.since = None;

@@ -118,7 +118,8 @@ impl Partial {
             return Ok(());
         }
         let folder = self.folder.path.display();
-        Err(Refusal(format!("the file has {bytes} bytes, and the file system of {folder} has room for {room}")))
+        let why = format!("the file has {bytes} bytes, and the file system of {folder} has room for {room}");
+        Err(Refusal(format!("{why}; make room there, and send it again")))
     }
 
     /// Whether it stays for a later transfer.

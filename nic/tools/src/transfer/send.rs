@@ -270,7 +270,10 @@ impl Sending {
     fn on_answer(&mut self, answer: Option<Answer>) -> Outcome {
         const STRANGE: &str = "the receiver's answer is not understood; does it run the same version of spray?";
         let number = match answer {
-            Some(Answer::Ended { reason }) => return Err(Failure::failed(format!("the receiver refused: {reason}"))),
+            Some(Answer::Ended { reason }) => {
+                let again = self.again().unwrap_or("; the same command tries again");
+                return Err(Failure::failed(format!("the receiver refused: {reason}{again}")));
+            }
             Some(
                 Answer::Ready { number, .. }
                 | Answer::Verified { number, .. }
@@ -434,15 +437,20 @@ impl Sending {
                 "; is `spray recv` running there, does it listen on that address, and are its --key and --psk those that this side has? Strangers get \
                  no answer"
             }
+            _ if silent => "; is the way there up, at both ends, and does the receiver still run?",
             ConnectionError::Aborted => "; the receiver was stopped",
             ConnectionError::Key => {
                 "; both sides take the same --key, or each the other's public key with --peer, or both --insecure"
             }
             _ => "",
         };
-        let again =
-            if self.delivered_bytes >= PIECE_BYTES { "; the same command goes on from what has arrived" } else { "" };
+        let again = self.again().unwrap_or_default();
         Failure::failed(format!("the transfer failed: {error}{hint}{again}"))
+    }
+
+    /// What the user may do about a transfer of which something has arrived.
+    fn again(&self) -> Option<&'static str> {
+        (self.delivered_bytes >= PIECE_BYTES).then_some("; the same command goes on from what has arrived")
     }
 
     fn progress(&mut self, terminal: bool) -> String {

@@ -1,0 +1,179 @@
+//! What goes wrong on the machine: processes, processors, memory, the disk.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use spray_test_support::Folder;
+
+use crate::chaos::transfers::Logged;
+use crate::chaos::{Event, Kind};
+use crate::running::Running;
+
+/// Memory that the receiver may still take, in bytes.
+const MORE_MEMORY: u64 = 24 << 20;
+/// What the disk holds, in MiB.
+const DISK_MIB: u32 = 200;
+
+/// A disk for the receiver, its group of processes, and processes that want the processors.
+pub struct Machine {
+    disk: PathBuf,
+    group: Option<Group>,
+    busy: Vec<Running>,
+    /// An event of this episode may have had a process killed.
+    pub may_kill: bool,
+}
+
+impl Machine {
+    pub fn new(folder: &Folder) -> Self {
+        let disk = folder.path().join("disk");
+        fs::create_dir(&disk).unwrap();
+        let size = format!("size={DISK_MIB}m");
+        mount(Some("chaos"), &disk, Some("tmpfs"), MsFlags::empty(), Some(&*size)).unwrap();
+        let machine = Self { disk, group: Group::new(), busy: Vec::new(), may_kill: false };
+        fs::create_dir(machine.inbox()).unwrap();
+        machine
+    }
+
+    /// Where the receiver writes.
+    pub fn inbox(&self) -> PathBuf {
+        self.disk.join("in")
+    }
+
+    /// Sends a signal to a process that runs.
+    pub fn signal(process: &mut Logged, signal: Signal) {
+        // One that has ended waits for its parent: its number is no other's.
+        if process.process.is_running() {
+            kill(Pid::from_raw(process.pid() as i32), signal).unwrap();
+        }
+    }
+
+    /// Has an event of the machine begin; others are none of its business.
+    pub fn begin(&mut self, event: &Event, receiver: Option<&mut Logged>, sender: Option<&mut Logged>) {
+        use Signal::{SIGCONT, SIGINT, SIGKILL, SIGSTOP};
+        let (process, signal) = match event.kind {
+            Kind::ReceiverKilled => (receiver, SIGKILL),
+            Kind::ReceiverInterrupted => (receiver, SIGINT),
+            Kind::ReceiverStopped => (receiver, SIGSTOP),
+            Kind::SenderKilled => (sender, SIGKILL),
+            Kind::SenderInterrupted => (sender, SIGINT),
+            Kind::SenderStopped => (sender, SIGSTOP),
+            Kind::ProcessorsBusy => return self.be_busy(),
+            Kind::MemoryTight => return self.limit_memory(receiver),
+            Kind::DiskFull => return self.fill(),
+            _ => return,
+        };
+        // An early SIGINT ends a process before it handles it.
+        self.may_kill |= matches!(signal, SIGKILL | SIGINT);
+        let Some(process) = process else { return };
+        Self::signal(process, signal);
+        if matches!(event.kind, Kind::ReceiverKilled | Kind::ReceiverInterrupted) {
+            // Its successor is not to meet it.
+            Self::signal(process, SIGCONT);
+            process.process.end();
+        }
+    }
+
+    /// Undoes an event of the machine.
+    pub fn end(&mut self, event: &Event, receiver: Option<&mut Logged>, sender: Option<&mut Logged>) {
+        let goes_on =
+            |process: Option<&mut Logged>| process.into_iter().for_each(|it| Self::signal(it, Signal::SIGCONT));
+        match event.kind {
+            Kind::ReceiverStopped => goes_on(receiver),
+            Kind::SenderStopped => goes_on(sender),
+            Kind::ProcessorsBusy => self.busy.clear(),
+            Kind::MemoryTight => self.group.iter().for_each(|group| group.limit(None)),
+            Kind::DiskFull => drop(fs::remove_file(self.filler())),
+            _ => {}
+        }
+    }
+
+    /// Undoes whatever is left of events.
+    pub fn mend<'a>(&mut self, processes: impl Iterator<Item = &'a mut Logged>) {
+        processes.for_each(|process| Self::signal(process, Signal::SIGCONT));
+        self.busy.clear();
+        self.group.iter().for_each(|group| group.limit(None));
+        let _ = fs::remove_file(self.filler());
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.disk.join("filler")
+    }
+
+    /// Fills the disk until nothing more goes there.
+    fn fill(&self) {
+        let mut filler = fs::File::create(self.filler()).unwrap();
+        let chunk = vec![1; 64 << 10];
+        while filler.write(&chunk).is_ok_and(|written| written > 0) {}
+    }
+
+    fn be_busy(&mut self) {
+        for _ in 0..4 {
+            let mut command = Command::new("sh");
+            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+            self.busy.push(Running(command.spawn().unwrap()));
+        }
+    }
+
+    fn limit_memory(&mut self, receiver: Option<&mut Logged>) {
+        let (Some(group), Some(receiver)) = (&self.group, receiver) else { return };
+        if receiver.process.is_running() {
+            self.may_kill = true;
+            group.take(receiver.pid());
+            group.limit(Some(MORE_MEMORY));
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = umount2(&self.disk, MntFlags::MNT_DETACH);
+    }
+}
+
+/// A group of processes with a limit of memory.
+struct Group {
+    folder: PathBuf,
+    limit: &'static str,
+}
+
+impl Group {
+    /// `None` where the machine does not let us make one.
+    fn new() -> Option<Self> {
+        let name = format!("spray-chaos-{}", std::process::id());
+        let hierarchies = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+        let made = hierarchies.into_iter().find_map(|(place, limit)| {
+            let folder = Path::new(place).join(&name);
+            fs::create_dir(&folder).ok()?;
+            let group = Self { folder, limit };
+            group.folder.join(limit).exists().then_some(group)
+        });
+        if made.is_none() {
+            eprintln!("no group with a limit of memory can be made here");
+        }
+        made
+    }
+
+    fn take(&self, process: u32) {
+        // It may end in this moment.
+        let _ = fs::write(self.folder.join("cgroup.procs"), process.to_string());
+    }
+
+    /// Limits it to so much, or to nothing.
+    fn limit(&self, bytes: Option<u64>) {
+        let most = if self.limit == "memory.max" { "max" } else { "-1" };
+        let text = bytes.map_or(most.into(), |bytes| bytes.to_string());
+        // What it has already may not fit.
+        let _ = fs::write(self.folder.join(self.limit), text);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.folder);
+    }
+}

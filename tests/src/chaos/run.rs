@@ -1,0 +1,338 @@
+//! A run: transfers and events at the same time, and what must hold after each episode.
+#![expect(clippy::disallowed_methods, reason = "events happen to real processes at real times")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use spray_core::rng::{self, Rng};
+use spray_test_support::Folder;
+
+use crate::chaos::machine::Machine;
+use crate::chaos::network::{Network, PORTS};
+use crate::chaos::transfers::{Logged, Transfer, names};
+use crate::chaos::{Episode, Event, Kind};
+use crate::remains::Remains;
+use crate::running::{PATIENCE, wait_until};
+use crate::{namespaces_of, spray};
+
+/// How long either side waits for the other, in seconds.
+const TIMEOUT: &str = "3";
+/// Of a sender, and of a receiver with two transfers: rings and programs included.
+const MOST_MEMORY_KIB: u64 = 128 << 10;
+/// Where so many transfers of an episode have failed, no other is begun: all are sent again.
+const MOST_FAILED: usize = 3;
+/// What may end a process: done, failed, refused, interrupted.
+const CODES: [i32; 4] = [0, 1, 2, 130];
+
+/// What a run came to.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// Events by kind, and of these how many could not happen, as another had taken away what they happen to.
+    pub events: BTreeMap<Kind, [u64; 2]>,
+    /// Transfers that the sender reported as delivered, those that it reported as failed, and those whose sender was killed.
+    pub transfers: [u64; 3],
+    /// Of those that were not reported as delivered: how often all had arrived nevertheless.
+    pub arrived_unreported: u64,
+    /// The most memory of a sender and of a receiver, in KiB.
+    pub memory_kib: [u64; 2],
+    /// What the last receiver had after each of its episodes, in KiB.
+    pub idle_kib: Vec<u64>,
+    /// Receivers that were started.
+    pub receivers: u64,
+    /// Errors of senders and receivers, and how many ended so.
+    pub errors: BTreeMap<String, u64>,
+    /// BPF programs, maps and links that were held.
+    pub held: [usize; 3],
+}
+
+/// A network, a receiver, and senders at both interfaces of the other host.
+pub struct Run {
+    network: Network,
+    machine: Machine,
+    folder: Folder,
+    key: String,
+    inbox: PathBuf,
+    receiver: Option<Logged>,
+    /// Descriptors and threads of the receiver before its first transfer.
+    idle: [usize; 2],
+    senders: [Option<(Logged, Transfer)>; 2],
+    /// Transfers of this episode that are over, and not reported as delivered.
+    undone: Vec<(usize, Transfer)>,
+    /// What the last sender said that failed.
+    last_said: String,
+    rng: Rng,
+    begun: u64,
+    remains: Remains,
+    figures: Figures,
+}
+
+impl Run {
+    /// Makes all that is needed, and starts the receiver.
+    pub fn new(seed: u64) -> Self {
+        let (remains, folder, network) = (Remains::before(), Folder::new(), Network::new());
+        let machine = Machine::new(&folder);
+        let (key, inbox) = (folder.join("key"), machine.inbox());
+        assert!(spray().args(["keygen", &key]).output().unwrap().status.success());
+        let (rng, figures) = (rng::stream(seed, 1), Figures::default());
+        let (senders, undone, receiver) = (Default::default(), Vec::new(), None);
+        let (idle, begun, last_said) = ([0; 2], 0, String::new());
+        let mut run = Self {
+            network,
+            machine,
+            folder,
+            key,
+            inbox,
+            receiver,
+            idle,
+            senders,
+            undone,
+            last_said,
+            rng,
+            begun,
+            remains,
+            figures,
+        };
+        run.receive();
+        run
+    }
+
+    /// Has the events of an episode happen while both interfaces send; then mends everything, and checks what must hold.
+    pub fn episode(&mut self, episode: &Episode) {
+        let begins = episode.events.iter().map(|event| (event.after_ms, true, event));
+        let ends = episode.events.iter().map(|event| (event.after_ms + event.for_ms, false, event));
+        let mut steps: Vec<_> = begins.chain(ends).collect();
+        self.machine.may_kill = false;
+        steps.sort_by_key(|&(at, begins, _)| (at, begins));
+        let begun = Instant::now();
+        for (at, begins, event) in steps {
+            while begun.elapsed() < Duration::from_millis(at) {
+                self.go_on();
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            if begins { self.begin(event) } else { self.end(event) }
+        }
+        self.mend();
+        self.settle();
+        self.assert_delivered_in_the_end();
+        self.assert_receiver_is_as_it_was();
+    }
+
+    /// Ends everything, and checks that nothing is left.
+    pub fn finish(mut self) -> Figures {
+        let receiver = self.receiver.as_mut().expect("the receiver of a mended network");
+        Machine::signal(receiver, nix::sys::signal::Signal::SIGINT);
+        assert_eq!(receiver.process.end().code(), Some(130), "{}", receiver.said());
+        self.remains.note(std::process::id());
+        let Self { network, machine, remains, mut figures, .. } = self;
+        drop((network, machine));
+        remains.assert_gone();
+        assert_eq!(namespaces_of(std::process::id()), [""; 0]);
+        figures.held = remains.counts();
+        assert!(figures.held.iter().all(|&held| held > 0), "nothing was noted");
+        figures
+    }
+
+    fn begin(&mut self, event: &Event) {
+        let counts = self.figures.events.entry(event.kind).or_default();
+        counts[0] += 1;
+        if let Err(error) = self.network.begin(event) {
+            counts[1] += 1;
+            if event.kind != Kind::ProgramOff {
+                eprintln!("not done: {:?}: {error}", event.kind);
+            }
+        }
+        let sender = self.senders[event.port % 2].as_mut().map(|(sender, _)| sender);
+        self.machine.begin(event, self.receiver.as_mut(), sender);
+    }
+
+    fn end(&mut self, event: &Event) {
+        let sender = self.senders[event.port % 2].as_mut().map(|(sender, _)| sender);
+        self.machine.end(event, self.receiver.as_mut(), sender);
+        if let Err(error) = self.network.end(event) {
+            eprintln!("not undone yet: {:?}: {error}", event.kind);
+        }
+        if matches!(event.kind, Kind::ReceiverKilled | Kind::ReceiverInterrupted) {
+            self.receive();
+        }
+    }
+
+    /// Undoes whatever is left of events; the receiver runs again.
+    fn mend(&mut self) {
+        let senders = self.senders.iter_mut().flatten().map(|(sender, _)| sender);
+        self.machine.mend(self.receiver.iter_mut().chain(senders));
+        self.network.mend_all();
+        self.receive();
+        let receiver = self.receiver.as_mut().expect("it was started");
+        assert!(receiver.process.is_running(), "no receiver starts in a mended network: {}", receiver.said());
+    }
+
+    /// Starts the receiver if none runs.
+    fn receive(&mut self) {
+        if self.receiver.as_mut().is_some_and(|receiver| receiver.process.is_running()) {
+            return;
+        }
+        if let Some(mut over) = self.receiver.take() {
+            self.over(&mut over);
+        }
+        let mut command = spray();
+        command.args(["recv", "--keep", "--out"]).arg(&self.inbox);
+        self.figures.receivers += 1;
+        self.figures.idle_kib.clear();
+        let mut receiver = self.start(2, &mut command, format!("receiver{}", self.figures.receivers));
+        receiver.until("listening on ");
+        self.idle = idle(&receiver);
+        self.receiver = Some(receiver);
+    }
+
+    /// Starts a command at an interface.
+    fn start(&mut self, port: usize, command: &mut std::process::Command, log: String) -> Logged {
+        command.args(["--interface", PORTS[port].interface, "--key", &self.key, "--timeout", TIMEOUT]);
+        let (side, routers) = (PORTS[port].side, &self.network.routers);
+        let log = self.folder.path().join(log);
+        Logged::start(command, log, |command| {
+            crate::running::Running(routers.run_in(side, || command.spawn()).unwrap().unwrap())
+        })
+    }
+
+    fn send(&mut self, lane: usize, transfer: Transfer) {
+        let mut command = transfer.command();
+        command.args(["--to", PORTS[2].address]);
+        let sender = self.start(lane, &mut command, format!("sender{}", self.begun));
+        self.senders[lane] = Some((sender, transfer));
+    }
+
+    /// Looks at what runs, and starts the next transfer where one has ended.
+    fn go_on(&mut self) {
+        self.watch();
+        for lane in 0..2 {
+            let failed = self.undone.iter().filter(|(of, _)| *of == lane).count();
+            if self.senders[lane].is_none() && failed < MOST_FAILED {
+                self.begun += 1;
+                let transfer = Transfer::new(self.folder.path(), format!("transfer{}", self.begun), &mut self.rng);
+                self.send(lane, transfer);
+            }
+        }
+    }
+
+    /// Notes memory and BPF objects, and takes the senders that have ended.
+    fn watch(&mut self) {
+        for lane in 0..2 {
+            let Some((mut sender, transfer)) = self.senders[lane].take() else { continue };
+            self.figures.memory_kib[0] = self.figures.memory_kib[0].max(sender.kib("VmHWM:"));
+            self.remains.note(sender.pid());
+            match sender.process.is_running() {
+                true => self.senders[lane] = Some((sender, transfer)),
+                false => self.sent(lane, &mut sender, transfer),
+            }
+        }
+        if let Some(receiver) = &self.receiver {
+            self.figures.memory_kib[1] = self.figures.memory_kib[1].max(receiver.kib("VmHWM:"));
+            self.remains.note(receiver.pid());
+        }
+        let most = self.figures.memory_kib;
+        assert!(most.iter().all(|&kib| kib <= MOST_MEMORY_KIB), "sender and receiver have {most:?} KiB");
+    }
+
+    /// What must hold of a transfer whose sender has ended.
+    fn sent(&mut self, lane: usize, sender: &mut Logged, transfer: Transfer) {
+        match self.over(sender) {
+            Some(0) => {
+                assert!(transfer.is_in(&self.inbox), "{} was reported as delivered: {}", transfer.name, sender.said());
+                self.figures.transfers[0] += 1;
+                transfer.remove(&self.inbox);
+            }
+            code => {
+                self.figures.transfers[if code.is_some() { 1 } else { 2 }] += 1;
+                self.last_said = sender.said();
+                self.undone.push((lane, transfer));
+            }
+        }
+    }
+
+    /// What must hold of a process that has ended. Returns its exit code, if no signal ended it.
+    fn over(&mut self, process: &mut Logged) -> Option<i32> {
+        let (status, said) = (process.process.end(), process.said());
+        assert!(!said.contains("panicked"), "{said}");
+        let Some(code) = status.code() else {
+            assert!(self.machine.may_kill, "{status}: {said}");
+            return None;
+        };
+        assert!(CODES.contains(&code), "{code}: {said}");
+        if code != 0 {
+            let error =
+                said.lines().rfind(|line| line.starts_with("spray: ")).unwrap_or_else(|| panic!("no error: {said}"));
+            assert!(code == 130 || says_what_to_do(error), "it says not what to do: {said}");
+            let plain: String = error.chars().map(|char| if char.is_ascii_digit() { '#' } else { char }).collect();
+            *self.figures.errors.entry(plain).or_default() += 1;
+        }
+        Some(code)
+    }
+
+    /// Waits until all senders have ended, and checks what is there of what they did not deliver.
+    fn settle(&mut self) {
+        wait_until("the senders to end", || {
+            self.watch();
+            self.senders.iter().all(Option::is_none)
+        });
+        for (_, transfer) in &self.undone {
+            transfer.assert_nothing_partial_in(&self.inbox);
+            self.figures.arrived_unreported += u64::from(transfer.is_in(&self.inbox));
+        }
+    }
+
+    /// In the mended network, what failed goes on and arrives, and so does something new. Nothing else is left there.
+    fn assert_delivered_in_the_end(&mut self) {
+        let undone = std::mem::take(&mut self.undone);
+        let fresh = (0..2).map(|lane| {
+            self.begun += 1;
+            (lane, Transfer::new(self.folder.path(), format!("transfer{}", self.begun), &mut self.rng))
+        });
+        let all: Vec<_> = fresh.collect::<Vec<_>>().into_iter().chain(undone).collect();
+        for (lane, transfer) in all {
+            self.begun += 1;
+            self.send(lane, transfer);
+            self.settle();
+            assert!(self.undone.is_empty(), "it fails in a mended network: {}", self.last_said);
+        }
+        assert_eq!(names(&self.inbox), BTreeSet::new(), "nothing else is left");
+    }
+
+    fn assert_receiver_is_as_it_was(&mut self) {
+        let receiver = self.receiver.as_mut().expect("it runs");
+        let [most, mut now] = [self.idle; 2];
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE && (now[0] > most[0] || now[1] > most[1] || begun.elapsed() < LOOK) {
+            std::thread::sleep(LOOK);
+            now = counts(receiver);
+        }
+        assert!(receiver.process.is_running(), "it ended: {}", receiver.said());
+        self.figures.idle_kib.push(receiver.kib("VmRSS:"));
+        assert!(now[0] <= most[0] && now[1] <= most[1], "it has {now:?} descriptors and threads, and had {most:?}");
+    }
+}
+
+/// How often it is looked what a receiver has.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Descriptors and threads.
+fn counts(process: &Logged) -> [usize; 2] {
+    ["fd", "task"].map(|of| process.count(of))
+}
+
+/// Those of a receiver that waits for its first transfer, once its threads have begun.
+fn idle(receiver: &Logged) -> [usize; 2] {
+    let (mut last, mut same) = ([0; 2], 0);
+    while same < 10 {
+        std::thread::sleep(LOOK);
+        let now = counts(receiver);
+        (last, same) = (now, if now == last { same + 1 } else { 0 });
+    }
+    last
+}
+
+/// Whether an error says more than that something failed: a command, a setting or what to do about it, what the system said, or that each
+/// file was told before.
+fn says_what_to_do(error: &str) -> bool {
+    [";", "`", "--", "(os error ", "files and folders were not sent"].iter().any(|part| error.contains(part))
+}

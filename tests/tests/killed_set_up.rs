@@ -1,0 +1,139 @@
+//! Set-ups that are killed at any moment: `spray clean` removes all that they left, and nothing of others.
+#![expect(clippy::disallowed_methods, reason = "when real processes are killed is what is tested")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use spray_core::path::BalancerKind;
+use spray_test_support::Folder;
+use spray_tests::machines::Machines;
+use spray_tests::remains::Remains;
+use spray_tests::running::{PATIENCE, Running, wait_until};
+use spray_tests::standing::run;
+use spray_tests::{assert_sound, namespaces_of, run_on, scenarios, small, spray, testbed, turn};
+
+/// Moments of a set-up at which it is killed.
+const MOMENTS: u32 = 10;
+
+/// A field of `/proc/PID/status`, if the process is there.
+fn status(process: u32, field: &str) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    status.lines().find_map(|line| Some(line.strip_prefix(field)?.trim().to_string()))
+}
+
+/// Whether a process is over, with all its threads: another parent may not have asked for its exit code yet.
+fn is_over(process: u32) -> bool {
+    let state = status(process, "State:");
+    state.is_none_or(|state| state.starts_with('Z')) && status(process, "Threads:").is_none_or(|count| count == "1")
+}
+
+/// The processes whose parent this is.
+fn children(parent: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|&process| status(process, "PPid:") == Some(parent.to_string())).collect()
+}
+
+fn signal(process: u32, signal: Signal) {
+    // It may have ended.
+    let _ = kill(Pid::from_raw(process as i32), signal);
+}
+
+/// Starts a command, and kills it and its child after some time, or when it has ended. Returns both, what they held, and how long it took.
+fn killed_after(command: &mut Command, patience: Duration) -> (BTreeSet<u32>, Remains, Duration) {
+    let mut remains = Remains::before();
+    let begun = Instant::now();
+    let mut running = Running(command.spawn().unwrap());
+    let first = running.0.id();
+    let mut all = BTreeSet::from([first]);
+    while begun.elapsed() < patience && running.is_running() {
+        all.extend(children(first));
+        all.iter().for_each(|&process| remains.note(process));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let took = begun.elapsed();
+    // It starts no other meanwhile.
+    signal(first, Signal::SIGSTOP);
+    all.extend(children(first));
+    all.iter().for_each(|&process| remains.note(process));
+    all.iter().for_each(|&process| signal(process, Signal::SIGKILL));
+    running.end();
+    wait_until("the processes to end", || all.iter().all(|&process| is_over(process)));
+    (all, remains, took)
+}
+
+/// Kills what `command` starts at several moments until it has ended, or until `most`; after each `clean` removes what is left. `gone`
+/// says what else must hold then.
+fn killed(mut command: Command, most: Duration, gone: impl Fn()) {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut whole = most;
+    // The first one measures how long it takes.
+    for moment in (0..=MOMENTS).rev() {
+        let (all, remains, took) = killed_after(&mut command, whole * moment / MOMENTS);
+        whole = if moment == MOMENTS { took } else { whole };
+        let left: usize = all.iter().map(|&process| namespaces_of(process).len()).sum();
+        let (code, said, errors) = run(&["clean"]);
+        assert_eq!(code, 0, "{errors}");
+        eprintln!("after {took:?} of {whole:?}: {left} namespaces and {:?} BPF objects; {said}", remains.counts());
+        for process in all {
+            assert_eq!(namespaces_of(process), [""; 0], "after {took:?}");
+            let files = fs::read_dir("/etc/netns").into_iter().flatten().flatten();
+            let mut names = files.map(|entry| entry.file_name().into_string().unwrap());
+            assert!(!names.any(|name| name.starts_with(&format!("spray-{process}-"))), "after {took:?}");
+        }
+        remains.assert_gone();
+        gone();
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_while_it_sets_up_leaves_nothing_after_clean_and_others_stay() {
+    let Some(_turn) = turn() else { return };
+    let scenario = small("64 KiB", "");
+    let other = testbed(&scenario);
+    let folder = Folder::new();
+    let mut command = spray();
+    command.arg("run").arg(scenarios().join("demo-healthy.toml")).arg("--out").arg(folder.path());
+    // Then it has begun to send.
+    killed(command, Duration::from_secs(1), || {});
+    assert_eq!(namespaces_of(std::process::id()).len(), 5);
+    assert_sound(&run_on(&other, &scenario, BalancerKind::Reps).unwrap());
+}
+
+#[test]
+fn a_fabric_that_is_killed_while_it_sets_up_leaves_nothing_after_clean() {
+    let Some(_turn) = turn() else { return };
+    let name = format!("early-{}", std::process::id());
+    let mut command = spray();
+    command.arg("up").arg(scenarios().join("pod.toml")).args(["--name", &name, "-q"]);
+    killed(command, PATIENCE, || assert!(!spray_testbed::control(&name).exists()));
+}
+
+#[test]
+fn switches_that_are_killed_while_they_are_set_up_leave_the_interfaces_as_they_were() {
+    let Some(_turn) = turn() else { return };
+    let machines = Machines::new("early");
+    let mut command = spray();
+    command.args(machines.arguments());
+    killed(command, PATIENCE, || machines.assert_as_it_was());
+}
+
+#[test]
+fn two_runs_at_once_do_not_see_each_other() {
+    let Some(_turn) = turn() else { return };
+    let folders = [Folder::new(), Folder::new()];
+    let mut both = folders.each_ref().map(|folder| {
+        let mut command = spray();
+        command.arg("run").arg(scenarios().join("demo-healthy.toml")).arg("--out").arg(folder.path());
+        command.args(["--set", "workload.bytes=\"256 KiB\""]).stdout(Stdio::null()).stderr(Stdio::piped());
+        Running(command.spawn().unwrap())
+    });
+    for running in &mut both {
+        assert!(running.end().success(), "{}", running.said());
+    }
+    both.iter().for_each(|running| assert_eq!(namespaces_of(running.0.id()), [""; 0]));
+}
