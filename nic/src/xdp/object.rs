@@ -71,11 +71,19 @@ pub fn program<'a>(object: &'a Object, name: &'static str) -> Result<ProgramMut<
 /// A program on an interface, from which it goes when this is dropped.
 #[derive(Debug)]
 pub struct Attachment {
-    _link: OwnedFd,
+    link: OwnedFd,
     /// How it sits there.
     pub mode: AttachMode,
     /// Why the driver did not take it natively, in the kernel's words; `None` where it did.
     pub refusal: Option<String>,
+}
+
+impl Attachment {
+    /// Takes the program off at once, whoever else has the link open: a list of all links opens each.
+    pub fn detach(self) {
+        // SAFETY: a plain number. What the kernel does not take off here goes with the last descriptor.
+        unsafe { libbpf_sys::bpf_link_detach(self.link.as_raw_fd()) };
+    }
 }
 
 /// Attaches a program to an interface of this thread's network namespace by a BPF link, native mode first.
@@ -86,12 +94,12 @@ pub fn attach(program: BorrowedFd<'_>, ifindex: u32) -> Result<Attachment, Progr
     const DRIVER: u32 = 1 << 2;
     const GENERIC: u32 = 1 << 1;
     let native = match link(program, ifindex, DRIVER) {
-        Ok(link) => return Ok(Attachment { _link: link, mode: AttachMode::Native, refusal: None }),
+        Ok(link) => return Ok(Attachment { link, mode: AttachMode::Native, refusal: None }),
         Err(error) => drivers_words(program, ifindex).unwrap_or_else(|| error.to_string()),
     };
     link(program, ifindex, GENERIC)
         .map_err(|generic| ProgramError::Attach { ifindex, native: native.clone(), generic })
-        .map(|link| Attachment { _link: link, mode: AttachMode::Generic, refusal: Some(native) })
+        .map(|link| Attachment { link, mode: AttachMode::Generic, refusal: Some(native) })
 }
 
 /// What the driver says when it refuses a program: links lose its words, netlink brings them, and libbpf prints them.

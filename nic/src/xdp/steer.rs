@@ -67,7 +67,7 @@ impl SteerProgram {
 
     /// Takes the program off all interfaces.
     pub fn detach(&mut self) {
-        self.attached.clear();
+        self.attached.drain(..).for_each(Attachment::detach);
     }
 
     /// Why the driver of the interface that was attached to last did not take the program natively; `None` where it did.

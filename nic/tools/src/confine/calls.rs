@@ -127,6 +127,7 @@ fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
     /// Of the kernel's `linux/bpf.h`.
     const BPF_MAP_LOOKUP_ELEM: u64 = 1;
     const BPF_LINK_CREATE: u64 = 28;
+    const BPF_LINK_DETACH: u64 = 34;
     const NAMESPACES: i32 = libc::CLONE_NEWNS
         | libc::CLONE_NEWCGROUP
         | libc::CLONE_NEWUTS
@@ -151,6 +152,7 @@ fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
         (libc::SYS_bpf, 0, Is::Eq, BPF_MAP_LOOKUP_ELEM),
         // To attach it anew after the link was down.
         (libc::SYS_bpf, 0, Is::Eq, BPF_LINK_CREATE),
+        (libc::SYS_bpf, 0, Is::Eq, BPF_LINK_DETACH),
         // To wait for a child that puts settings back.
         (libc::SYS_wait4, 2, Is::Eq, 0),
         // To end by a signal, as an abort and a closed pipe do.
