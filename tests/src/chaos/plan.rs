@@ -103,7 +103,7 @@ pub struct Event {
     pub after_ms: u64,
     /// For how long.
     pub for_ms: u64,
-    /// Of which of [`PORTS`], or which sender.
+    /// Of which of the interfaces, or which sender.
     pub port: usize,
     /// Of which spine.
     pub spine: usize,
@@ -114,7 +114,7 @@ pub struct Event {
 pub struct Episode {
     /// How many were before.
     pub number: u64,
-    /// At most [`MOST`].
+    /// A few.
     pub events: Vec<Event>,
 }
 
