@@ -176,7 +176,7 @@ pub struct Keys {
     /// Of whoever may have any address that is not among `at`.
     anywhere: Vec<PublicKey>,
     at: Vec<(IpAddr, PublicKey)>,
-    /// What both sides of an exchange have besides.
+    /// A second secret, which both sides of an exchange have.
     pre_shared: Option<PrivateKey>,
 }
 
@@ -200,15 +200,15 @@ impl Keys {
         self
     }
 
-    /// Only who has this secret too connects. Recorded traffic then stays closed to who can compute private keys from public ones.
-    //= docs/specs/endpoint.md#END-33 a secret that both sides have besides
+    /// Peers need this second secret too. Then even who can compute private keys from public ones cannot read recorded traffic.
+    //= docs/specs/endpoint.md#END-33 a second secret of both sides
     #[must_use]
     pub fn with_pre_shared(mut self, secret: PrivateKey) -> Self {
         self.pre_shared = Some(secret);
         self
     }
 
-    /// The secret that both sides have besides, zeros without one.
+    /// The second secret, zeros without one.
     pub(crate) fn pre_shared(&self) -> &[u8; BYTES] {
         self.pre_shared.as_ref().map_or(&[0; BYTES], |secret| &secret.0)
     }

@@ -57,6 +57,13 @@ impl Running {
         self
     }
 
+    /// A field of its `/proc/PID/status` in KiB, such as `VmHWM:`; 0 once it has ended.
+    pub fn kib(&self, field: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap_or_default();
+        let value = status.lines().find_map(|line| line.strip_prefix(field)?.trim().strip_suffix(" kB"));
+        value.map_or(0, |kib| kib.parse().unwrap())
+    }
+
     /// Whether it goes on.
     pub fn is_running(&mut self) -> bool {
         self.0.try_wait().unwrap().is_none()

@@ -60,7 +60,7 @@ fn arrives(sealed: bool) {
     let mut memory_kib = 0;
     while sending.is_running() {
         wave(&mut flood);
-        memory_kib = memory_kib.max(most_memory_kib(&receiving));
+        memory_kib = memory_kib.max(receiving.kib("VmHWM:"));
     }
     let (sent, received) = (sending.end(), receiving.end());
     assert!(sent.success() && received.code() == Some(0), "{}{}", sending.said(), receiving.said());
@@ -85,11 +85,4 @@ fn wave(flood: &mut Flood) {
     flood.pour(RATE);
     flood.listen();
     std::thread::sleep(Duration::from_millis(1));
-}
-
-/// The most memory that a process had so far.
-fn most_memory_kib(process: &Running) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", process.0.id())).unwrap_or_default();
-    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
-    most.map_or(0, |kib| kib.parse().unwrap())
 }

@@ -192,7 +192,7 @@ mod tests {
         assert_ne!(again.sending, theirs.sending, "every exchange has its own");
     }
 
-    //= docs/specs/endpoint.md#END-33 a secret that both sides have besides
+    //= docs/specs/endpoint.md#END-33 a second secret of both sides
     #[test]
     fn who_lacks_the_pre_shared_secret_gets_nothing_that_opens() {
         let (client, server, secret) = keys();

@@ -14,18 +14,9 @@ use spray_core::rng::Rng;
 use spray_wire::{Body, Common, Envelope, EvPort};
 
 use super::{
-    ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError,
-    buffers::{Content, Pool},
-    connect_tag::ConnectTag,
-    connection::Stage,
-    deadlines::Deadlines,
-    limit::Answers,
-    outlet::Outlet,
-    outside::Outside,
-    seal::Ticket,
-    table::Table,
-    token::Tokens,
-    waiting::Waiting,
+    ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError, buffers::Content, connect_tag::ConnectTag,
+    connection::Stage, deadlines::Deadlines, limit::Answers, outlet::Outlet, outside::Outside, pages::Pool,
+    seal::Ticket, table::Table, token::Tokens, waiting::Waiting,
 };
 
 /// A data frame to send.

@@ -12,6 +12,7 @@
 //! | `table`, `connection` | the bounded connection table and its entries |
 //! | `deadlines` | one timer per connection |
 //! | `buffers` | where payload is read from and written to |
+//! | `pages` | memory for long messages that arrive |
 //! | `touch` | what is read ahead where there are many connections |
 //! | `in_place` | payload that stays in the frames |
 //! | `connect_tag`, `token`, `waiting` | how a client shows that it knows the server, proves its address, and waits for the key exchange |
@@ -33,6 +34,7 @@ mod link;
 mod machine;
 mod outlet;
 mod outside;
+mod pages;
 mod peer;
 mod seal;
 mod service;

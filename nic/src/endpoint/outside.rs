@@ -9,10 +9,11 @@ use spray_wire::{Body, Data, EvPort};
 
 use super::{
     ConnectionId, EndpointEvent, Lent, MessageId, Sink,
-    buffers::{Piece, Pool},
+    buffers::Piece,
     connection::{Connection, Flow},
     deadlines::Deadlines,
     outlet::Outlet,
+    pages::Pool,
     table::Table,
 };
 

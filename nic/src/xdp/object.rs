@@ -79,7 +79,7 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Takes the program off at once, whoever else has the link open: a list of all links opens each.
+    /// Takes the program off at once. To drop it only closes the link, which a program that lists links may hold open.
     pub fn detach(self) {
         // SAFETY: a plain number. What the kernel does not take off here goes with the last descriptor.
         unsafe { libbpf_sys::bpf_link_detach(self.link.as_raw_fd()) };

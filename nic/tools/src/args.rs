@@ -123,7 +123,7 @@ pub struct Tunnel {
     /// The public key of another machine, which has its own; with several, each with its address: 10.0.0.2=KEY
     #[arg(long, value_name = "[ADDRESS=]KEY", requires = "key")]
     pub(crate) trust: Vec<Trusted>,
-    /// A secret that all machines have besides, as `spray keygen FILE` makes it. What was recorded then stays closed to quantum computers
+    /// A second secret of all machines, as `spray keygen FILE` makes it: with it, quantum computers cannot read recorded traffic
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) psk: Option<PathBuf>,
     /// Without keys: anybody on the network may send, answer and read
@@ -222,7 +222,7 @@ pub(crate) struct Trust {
     /// The public key of the other side, which has its own; a receiver may have several, each with a --peer. With an address it is good there alone
     #[arg(long, value_name = "[ADDRESS=]KEY", requires = "key")]
     pub(crate) peer: Vec<Trusted>,
-    /// A secret that both sides have besides, as `spray keygen FILE` makes it. What was recorded then stays closed to quantum computers
+    /// A second secret of both sides, as `spray keygen FILE` makes it: with it, quantum computers cannot read recorded traffic
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) psk: Option<PathBuf>,
     /// Without keys: anybody on the network may send, answer and read

@@ -219,7 +219,7 @@ impl Run {
     fn watch(&mut self) {
         for lane in 0..2 {
             let Some((mut sender, transfer)) = self.senders[lane].take() else { continue };
-            self.figures.memory_kib[0] = self.figures.memory_kib[0].max(sender.kib("VmHWM:"));
+            self.figures.memory_kib[0] = self.figures.memory_kib[0].max(sender.process.kib("VmHWM:"));
             self.remains.note(sender.pid());
             match sender.process.is_running() {
                 true => self.senders[lane] = Some((sender, transfer)),
@@ -227,7 +227,7 @@ impl Run {
             }
         }
         if let Some(receiver) = &self.receiver {
-            self.figures.memory_kib[1] = self.figures.memory_kib[1].max(receiver.kib("VmHWM:"));
+            self.figures.memory_kib[1] = self.figures.memory_kib[1].max(receiver.process.kib("VmHWM:"));
             self.remains.note(receiver.pid());
         }
         let most = self.figures.memory_kib;
@@ -307,7 +307,7 @@ impl Run {
             now = counts(receiver);
         }
         assert!(receiver.process.is_running(), "it ended: {}", receiver.said());
-        self.figures.idle_kib.push(receiver.kib("VmRSS:"));
+        self.figures.idle_kib.push(receiver.process.kib("VmRSS:"));
         assert!(now[0] <= most[0] && now[1] <= most[1], "it has {now:?} descriptors and threads, and had {most:?}");
     }
 }

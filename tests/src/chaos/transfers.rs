@@ -123,13 +123,6 @@ impl Logged {
         wait_until(words, || self.said().contains(words) || !self.process.is_running());
     }
 
-    /// A field of its `/proc/PID/status` in KiB.
-    pub fn kib(&self, field: &str) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
-        let value = status.lines().find_map(|line| line.strip_prefix(field)?.trim().strip_suffix(" kB"));
-        value.map_or(0, |kib| kib.parse().unwrap())
-    }
-
     /// Its descriptors, or its threads.
     pub fn count(&self, of: &str) -> usize {
         fs::read_dir(format!("/proc/{}/{of}", self.pid())).map_or(0, Iterator::count)
