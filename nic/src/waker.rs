@@ -32,6 +32,12 @@ impl Waker {
         }
     }
 
+    /// Whether somebody has woken since the last [`rearm`](Self::rearm).
+    #[cfg(test)]
+    pub(crate) fn is_woken(&self) -> bool {
+        self.woken.load(Ordering::Acquire)
+    }
+
     /// Clears a wake-up, before looking for its reason.
     pub(crate) fn rearm(&self) {
         if self.woken.load(Ordering::Acquire) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use spray_test_support::{Folder, Pair, text};
+use spray_test_support::{Folder, Pair, detach_programs, text};
 use spray_tests::running::{Running, inbox, payload, wait_until};
 use spray_tests::{shared_turn, spray};
 
@@ -304,4 +304,23 @@ fn what_a_command_prepares_is_put_back_also_after_it_was_killed() {
         }
         wait_until("the MTU to be put back", || mtu(&pair) == 9000);
     }
+}
+
+#[test]
+fn a_program_that_somebody_detaches_ends_a_receiver_that_would_hear_nothing_more() {
+    let Some(_turn) = shared_turn() else { return };
+    let (pair, folder) = (Pair::new("detached").unwrap(), Folder::new());
+    let mut receiver = receive(&pair, 1, folder.path(), "--interface eth0 --keep");
+    detach_programs(receiver.0.id()).unwrap();
+    let ended = receiver.end();
+    let said = receiver.said();
+    assert!(ended.code() == Some(1) && said.contains("somebody has detached spray's XDP program"), "{ended}: {said}");
+}
+
+#[test]
+fn what_the_kernel_knew_of_a_neighbour_long_ago_is_asked_anew() {
+    let Some(_turn) = shared_turn() else { return };
+    let pair = Pair::new("stale").unwrap();
+    ip(&pair, 0, &format!("neigh replace {PEER} lladdr 02:00:00:00:00:99 dev eth0 nud stale"));
+    arrives(&pair, "--interface eth0", &format!("--interface eth0 --to {PEER}"));
 }

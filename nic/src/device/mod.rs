@@ -207,7 +207,8 @@ pub trait Device {
     /// Says which count is wrong.
     fn audit(&self) -> Result<(), String>;
 
-    /// Whether the interface was removed, or moved to another namespace: this device will never work again. Asked after an error.
+    /// Whether the interface was removed or moved to another namespace, or the program detached that hands frames to this device: it
+    /// will never work again. Asked after an error, and now and then; may cost a system call.
     fn is_gone(&self) -> bool {
         false
     }

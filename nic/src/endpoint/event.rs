@@ -142,8 +142,8 @@ pub enum ConnectionError {
     /// The peer, or this side, gave up on the connection.
     #[error("the connection was aborted")]
     Aborted,
-    /// The device's interface was removed.
-    #[error("the interface was removed")]
+    /// The device's interface was removed, or its program detached.
+    #[error("the interface was removed, or the XDP program detached that hands its frames over")]
     InterfaceGone,
 }
 

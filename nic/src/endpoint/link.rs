@@ -27,7 +27,7 @@ pub(crate) struct Link<D> {
     pub(crate) errors: u64,
     /// The last flush failed.
     pub(crate) failing: bool,
-    /// The interface was removed.
+    /// The interface was removed, or its program detached.
     pub(crate) gone: bool,
     /// A free frame, taken before a sender is asked for a packet, so that the packet always has one.
     spare: Option<FrameId>,
@@ -118,6 +118,11 @@ impl<D: Device> Link<D> {
     /// Counts an error of the device.
     pub(crate) fn on_error(&mut self) {
         self.errors += 1;
+        self.check();
+    }
+
+    /// Notices that the interface is gone, also where nothing is sent and nothing fails.
+    pub(crate) fn check(&mut self) {
         self.gone |= self.device.is_gone();
     }
 

@@ -351,7 +351,13 @@ impl<D: Device> Endpoint<D> {
         self.link.failing
     }
 
-    /// Whether the device's interface was removed. Every connection has failed then, and every later one fails.
+    /// Looks whether the device's interface is still there. May cost a system call.
+    #[cfg(feature = "xdp")]
+    pub(crate) fn check_device(&mut self) {
+        self.link.check();
+    }
+
+    /// Whether the device's interface was removed, or its program detached. Every connection has failed then, and every later one fails.
     #[must_use]
     pub fn is_device_gone(&self) -> bool {
         self.link.gone

@@ -12,7 +12,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
-use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::link::LinkFlags;
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia};
 use rtnetlink::{Handle, MulticastGroup, RouteMessageBuilder, new_multicast_connection};
@@ -21,6 +20,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use super::link::{self, Link, Mtu, Told};
+use super::neighbours::family;
 use super::prod::Prod;
 use super::revival::{Counts, Revival};
 use super::{Interface, NetError, ask};
@@ -43,8 +43,11 @@ pub struct Source {
     pub patience: Duration,
 }
 
-/// How often links and neighbours are looked at while one is waited for.
+/// How often links and neighbours are looked at while one is waited for: the first time soon, since most answer at once.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LOOK: Duration = Duration::from_millis(100);
+/// How often the kernel is made to ask meanwhile.
+const ASK: Duration = Duration::from_millis(500);
 
 impl Source {
     /// From where an endpoint of this address sends that has taken this interface over.
@@ -68,17 +71,21 @@ impl Source {
 
     async fn resolve_by(&self, handle: &Handle, prod: &Prod, peer: IpAddr) -> Result<[u8; 6], NetError> {
         let hop = self.next_hop(handle, peer).await?;
+        self.interface.forget_stale(handle, hop).await?;
+        let (mut waited, mut pause, mut asks_at) = (Duration::ZERO, FIRST_LOOK, Duration::ZERO);
         let mut has_link = true;
-        for attempt in 0..=self.patience.as_millis() / LOOK.as_millis() {
+        while waited <= self.patience {
             has_link = self.has_link(handle).await?;
             // What is known from before the link went says nothing of it now.
             if has_link && let Some(mac) = self.neighbour(handle, hop).await? {
                 return Ok(mac);
             }
-            if attempt % 5 == 0 {
+            if waited >= asks_at {
                 prod.provoke(peer);
+                asks_at = waited + ASK;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(pause).await;
+            (waited, pause) = (waited + pause, (pause * 2).min(LOOK));
         }
         let interface = self.interface.name.clone();
         if !has_link {
@@ -137,8 +144,7 @@ impl Source {
 
     /// The Ethernet address of a neighbour, if the kernel knows it.
     async fn neighbour(&self, handle: &Handle, hop: IpAddr) -> Result<Option<[u8; 6]>, NetError> {
-        let family = if hop.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-        let known = self.interface.ask_neighbours(handle, family).await?;
+        let known = self.interface.ask_neighbours(handle, family(hop)).await?;
         Ok(known.into_iter().find(|(neighbour, _)| *neighbour == hop).map(|(_, mac)| mac))
     }
 
@@ -323,7 +329,7 @@ impl NextHops {
             }
         }
         if self.revival.is_due(now, || Counts::of(endpoint.device())) {
-            // What could not be attached is noticed by its silence, like a peer that is gone.
+            // What could not be attached is noticed below.
             let _ = endpoint.device_mut().revive();
         }
         let opened = endpoint.opened();
@@ -333,6 +339,7 @@ impl NextHops {
         };
         if self.told.is_none_or(is_due) {
             self.told = Some((now, opened));
+            endpoint.check_device();
             let _ = self.peers.as_ref().map(|channel| channel.send((self.shard, endpoint.peers().collect())));
         }
     }

@@ -79,8 +79,23 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Takes the program off at once. To drop it only closes the link, which a program that lists links may hold open.
-    pub fn detach(self) {
+    /// Whether the program is still there: `bpftool link detach` takes it off, and its interface may be removed.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        let mut info = libbpf_sys::bpf_link_info::default();
+        let mut length = size_of_val(&info) as u32;
+        // SAFETY: `info` is live and of that length, and asks for no text: its pointers are null.
+        let code = unsafe {
+            libbpf_sys::bpf_obj_get_info_by_fd(self.link.as_raw_fd(), (&raw mut info).cast(), &raw mut length)
+        };
+        // SAFETY: the link is one of XDP, and any number is valid there.
+        code < 0 || unsafe { info.__bindgen_anon_1.xdp.ifindex } != 0
+    }
+}
+
+impl Drop for Attachment {
+    /// Takes the program off at once. Closing the link would not while somebody else has it open, as a program that lists links does.
+    fn drop(&mut self) {
         // SAFETY: a plain number. What the kernel does not take off here goes with the last descriptor.
         unsafe { libbpf_sys::bpf_link_detach(self.link.as_raw_fd()) };
     }

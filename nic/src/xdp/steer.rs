@@ -67,7 +67,13 @@ impl SteerProgram {
 
     /// Takes the program off all interfaces.
     pub fn detach(&mut self) {
-        self.attached.drain(..).for_each(Attachment::detach);
+        self.attached.clear();
+    }
+
+    /// Whether it is attached, and still to every interface that it was attached to.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        !self.attached.is_empty() && self.attached.iter().all(Attachment::is_attached)
     }
 
     /// Why the driver of the interface that was attached to last did not take the program natively; `None` where it did.

@@ -1,10 +1,11 @@
 //! Helpers for tests of several crates: to skip a test, a folder for its files, the repository's root, a switch in memory, a pair of namespaces,
-//! a seal, Wireshark.
+//! a seal, Wireshark, programs that somebody detaches.
 #![deny(unsafe_code)]
 
 mod memory;
 mod native;
 mod pair;
+mod programs;
 mod root;
 mod seal;
 mod skip;
@@ -16,6 +17,7 @@ use std::process::Command;
 pub use memory::make_executable;
 pub use native::NativeSwitch;
 pub use pair::Pair;
+pub use programs::detach_programs;
 pub use seal::AnySeal;
 pub use skip::{has_root, skip};
 pub use wireshark::{WRONG, tshark};

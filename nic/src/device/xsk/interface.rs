@@ -281,7 +281,7 @@ impl Device for XskInterface {
     }
 
     fn is_gone(&self) -> bool {
-        self.queues.is_gone()
+        self.queues.is_gone() || !self.taken.steer().is_attached()
     }
 
     fn is_deaf(&self) -> bool {

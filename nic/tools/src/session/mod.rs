@@ -270,12 +270,13 @@ impl Outage {
         Self { interface: interface.into(), limit: Some(limit), since: None }
     }
 
-    /// Ends the command when the interface was removed, or is down for longer than the limit.
+    /// Ends the command when the interface was removed or taken away, or is down for longer than the limit.
     pub(super) fn check<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Instant) -> Step {
         let name = &self.interface;
         if endpoint.is_device_gone() {
             return ControlFlow::Break(Err(Failure::failed(format!(
-                "interface {name} was removed; `ip link` lists those there are"
+                "interface {name} was removed, or somebody has detached spray's XDP program from it: `ip link show {name}` tells which; \
+                 start anew once it is there and free"
             ))));
         }
         if !endpoint.is_device_failing() {
