@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use spray_test_support::Folder;
+use spray_test_support::{Folder, detach_programs};
 
+use crate::chaos::network::PORTS;
 use crate::chaos::transfers::Logged;
 use crate::chaos::{Event, Kind};
 use crate::running::Running;
@@ -53,7 +54,7 @@ impl Machine {
     }
 
     /// Has an event of the machine begin; others are none of its business.
-    pub fn begin(&mut self, event: &Event, receiver: Option<&mut Logged>, sender: Option<&mut Logged>) {
+    pub fn begin(&mut self, event: &Event, mut receiver: Option<&mut Logged>, sender: Option<&mut Logged>) {
         use Signal::{SIGCONT, SIGINT, SIGKILL, SIGSTOP};
         let (process, signal) = match event.kind {
             Kind::ReceiverKilled => (receiver, SIGKILL),
@@ -62,6 +63,11 @@ impl Machine {
             Kind::SenderKilled => (sender, SIGKILL),
             Kind::SenderInterrupted => (sender, SIGINT),
             Kind::SenderStopped => (sender, SIGSTOP),
+            Kind::ProgramOff if PORTS[event.port].side == 0 => return detach(sender),
+            Kind::ProgramOff => {
+                detach(receiver.as_deref_mut());
+                (receiver, SIGCONT)
+            }
             Kind::ProcessorsBusy => return self.be_busy(),
             Kind::MemoryTight => return self.limit_memory(receiver),
             Kind::DiskFull => return self.fill(),
@@ -71,7 +77,7 @@ impl Machine {
         self.may_kill |= matches!(signal, SIGKILL | SIGINT);
         let Some(process) = process else { return };
         Self::signal(process, signal);
-        if matches!(event.kind, Kind::ReceiverKilled | Kind::ReceiverInterrupted) {
+        if event.ends_receiver() {
             // Its successor is not to meet it.
             Self::signal(process, SIGCONT);
             process.process.end();
@@ -126,6 +132,16 @@ impl Machine {
             group.take(receiver.pid());
             group.limit(Some(MORE_MEMORY));
         }
+    }
+}
+
+/// Detaches the programs of a process that runs and has some.
+fn detach(process: Option<&mut Logged>) {
+    if let Some(process) = process
+        && process.process.is_running()
+    {
+        // It may end in this moment.
+        let _ = detach_programs(process.pid());
     }
 }
 

@@ -97,7 +97,6 @@ impl Network {
             Kind::InterfaceRemoved => self.at_host(side, &format!("ip link delete {interface}")),
             Kind::MtuSmaller => self.at_host(side, &format!("ip link set {interface} mtu {SMALLER_MTU}")),
             Kind::AddressRemoved => self.at_host(side, &format!("ip address delete {address}/{bits} dev {interface}")),
-            Kind::ProgramOff => self.at_host(side, &format!("ip link set {interface} xdp off")),
             Kind::RouterMoved => {
                 let mac = format!("02:00:00:00:{:02x}:{:02x}", event.after_ms % 256, event.for_ms % 256);
                 let notify = format!("echo 1 > /proc/sys/net/ipv4/conf/{gateway}/arp_notify");

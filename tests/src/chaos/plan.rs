@@ -18,7 +18,7 @@ pub enum Kind {
     MtuSmaller,
     /// It loses its address.
     AddressRemoved,
-    /// Somebody takes its XDP program off, which the kernel refuses while a process has it there.
+    /// Somebody detaches the XDP program of the process that uses it.
     ProgramOff,
     /// Its router has another Ethernet address from now on, and says so.
     RouterMoved,
@@ -107,6 +107,17 @@ pub struct Event {
     pub port: usize,
     /// Of which spine.
     pub spine: usize,
+}
+
+impl Event {
+    /// Whether the receiver ends by it.
+    pub fn ends_receiver(&self) -> bool {
+        match self.kind {
+            Kind::ReceiverKilled | Kind::ReceiverInterrupted => true,
+            Kind::ProgramOff => PORTS[self.port].side == 1,
+            _ => false,
+        }
+    }
 }
 
 /// Events beside transfers; then everything is mended and looked at.

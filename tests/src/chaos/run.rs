@@ -138,9 +138,7 @@ impl Run {
         counts[0] += 1;
         if let Err(error) = self.network.begin(event) {
             counts[1] += 1;
-            if event.kind != Kind::ProgramOff {
-                eprintln!("not done: {:?}: {error}", event.kind);
-            }
+            eprintln!("not done: {:?}: {error}", event.kind);
         }
         let sender = self.senders[event.port % 2].as_mut().map(|(sender, _)| sender);
         self.machine.begin(event, self.receiver.as_mut(), sender);
@@ -152,7 +150,7 @@ impl Run {
         if let Err(error) = self.network.end(event) {
             eprintln!("not undone yet: {:?}: {error}", event.kind);
         }
-        if matches!(event.kind, Kind::ReceiverKilled | Kind::ReceiverInterrupted) {
+        if event.ends_receiver() {
             self.receive();
         }
     }
