@@ -68,6 +68,7 @@ impl Machine {
                 detach(receiver.as_deref_mut());
                 (receiver, SIGCONT)
             }
+            Kind::InterfaceRemoved if PORTS[event.port].side == 1 => (receiver, SIGCONT),
             Kind::ProcessorsBusy => return self.be_busy(),
             Kind::MemoryTight => return self.limit_memory(receiver),
             Kind::DiskFull => return self.fill(),

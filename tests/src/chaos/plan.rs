@@ -114,7 +114,7 @@ impl Event {
     pub fn ends_receiver(&self) -> bool {
         match self.kind {
             Kind::ReceiverKilled | Kind::ReceiverInterrupted => true,
-            Kind::ProgramOff => PORTS[self.port].side == 1,
+            Kind::InterfaceRemoved | Kind::ProgramOff => PORTS[self.port].side == 1,
             _ => false,
         }
     }

@@ -138,7 +138,7 @@ impl Run {
         counts[0] += 1;
         if let Err(error) = self.network.begin(event) {
             counts[1] += 1;
-            eprintln!("not done: {:?}: {error}", event.kind);
+            return eprintln!("not done: {:?}: {error}", event.kind);
         }
         let sender = self.senders[event.port % 2].as_mut().map(|(sender, _)| sender);
         self.machine.begin(event, self.receiver.as_mut(), sender);
@@ -291,7 +291,8 @@ impl Run {
             self.begun += 1;
             self.send(lane, transfer);
             self.settle();
-            assert!(self.undone.is_empty(), "it fails in a mended network: {}", self.last_said);
+            let heard = || self.receiver.as_ref().map(Logged::said);
+            assert!(self.undone.is_empty(), "it fails in a mended network: {}; {:?}", self.last_said, heard());
         }
         assert_eq!(names(&self.inbox), BTreeSet::new(), "nothing else is left");
     }
