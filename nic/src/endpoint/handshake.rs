@@ -11,9 +11,10 @@ use spray_wire::{Ack, Body, Close, CloseReason, Common, EvPort, Frame, RESET_UNK
 use super::{
     ConnectError, ConnectionError, ConnectionId, EndpointEvent, Peer,
     buffers::ReceiveBuffers,
-    connection::{Connection, Flow, Repeat, Stage},
+    connection::{Connection, Flow, Stage},
     exchange::{Ends, Initiator, Responder},
     machine::Machine,
+    repeat::Repeat,
     seal::Seals,
     service::keep_alive,
     waiting::Client,

@@ -36,6 +36,7 @@ mod outlet;
 mod outside;
 mod pages;
 mod peer;
+mod repeat;
 mod seal;
 mod service;
 mod shard;
