@@ -15,8 +15,9 @@ use super::{
     buffers::{ReceiveBuffers, SendBuffers},
     connect_tag::ConnectTag,
     exchange::Initiator,
+    generations::Seals,
     repeat::Repeat,
-    seal::{Seals, Ticket},
+    seal::Ticket,
 };
 use crate::keys::Keys;
 
@@ -83,8 +84,8 @@ pub(crate) struct Connection {
     pub(crate) reachable: Box<[PathEvs]>,
     /// When the peer was last heard.
     pub(crate) heard_at: Time,
-    /// When to check next how long the peer has been silent.
-    pub(crate) idle_check: Time,
+    /// When to look next at how long the peer has been silent, and at the age of the keys.
+    pub(crate) check_at: Time,
 }
 
 impl Connection {
@@ -111,7 +112,7 @@ impl Connection {
             seals: None,
             reachable: Box::default(),
             heard_at: now,
-            idle_check: Time::NEVER,
+            check_at: Time::NEVER,
         }
     }
 
@@ -159,6 +160,13 @@ impl Connection {
         self.seals.as_mut().map(|seals| seals.sealer.next())
     }
 
+    /// Has the connection looked at by then, or earlier if its keys want that.
+    pub(crate) fn check_by(&mut self, at: Time) {
+        let keys =
+            self.seals.as_ref().filter(|_| self.stage == Stage::Open).map_or(Time::NEVER, |seals| seals.asks_at());
+        self.check_at = at.min(keys);
+    }
+
     /// Whether everything of ours is delivered.
     pub(crate) fn is_delivered(&self) -> bool {
         self.send_buffers.is_empty() && self.backlog.is_empty()
@@ -190,7 +198,7 @@ impl Connection {
 
     /// When something has to be done even if no frame arrives.
     pub(crate) fn deadline(&self, now: Time) -> Time {
-        let handshake = self.repeat.at.min(self.idle_check);
+        let handshake = self.repeat.at.min(self.check_at);
         match self.flow.as_deref() {
             Some(Flow { sending, receiving, .. }) if self.stage == Stage::Open => {
                 handshake.min(receiving.deadline()).min(sending.deadline(now))

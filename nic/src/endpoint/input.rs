@@ -44,7 +44,7 @@ impl Machine {
                 stats.wrong_cookie += 1;
                 return false;
             };
-            let verdict = seals.opener.open(sealed);
+            let verdict = seals.open(now, sealed);
             stats.forged += u64::from(verdict == Verdict::Forged);
             stats.replayed += u64::from(verdict == Verdict::Replayed);
             verdict == Verdict::Genuine
@@ -114,6 +114,7 @@ impl Machine {
             (Stage::Connecting | Stage::Open, Body::Accept(accept)) => {
                 self.on_accept(now, index, (*accept, frame.common.shard), frame.payload);
             }
+            (Stage::Open, Body::Rekey(rekey)) => self.on_rekey(now, index, rekey, frame.envelope.src_port),
             (Stage::Open, _) => {
                 connection.repeat = Repeat::OFF;
                 self.on_open(now, index, frame);
