@@ -230,3 +230,6 @@ impl Seals {
 fn due(now: Time, bond: &Bond) -> Time {
     now.after(REKEY_PS + bond.number() % SPREAD_PS)
 }
+
+#[cfg(test)]
+mod tests;
