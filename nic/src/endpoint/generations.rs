@@ -19,6 +19,8 @@ const REKEY_PS: u64 = 120_000_000_000_000;
 /// Connections that began together ask within so long, so that no poll has all of their exchanges.
 const SPREAD_PS: u64 = 8_000_000_000_000;
 
+/// How far apart a client's repetitions are when the attempts of a handshake are used up. Not they end the connection, but the keys' age.
+const SLOWLY_PS: u64 = 1_000_000_000_000;
 /// Least time between two exchanges of a connection that its server reads, in picoseconds.
 const LEAST_PS: u64 = 60_000_000_000_000;
 
@@ -141,7 +143,9 @@ impl Seals {
     pub(crate) fn ask(&mut self, now: Time, keys: &Keys, config: &HandshakeConfig) -> Option<Rekey> {
         let generation = self.next_generation();
         let Role::Client { repeat, asking } = &mut self.role else { return None };
-        repeat.again(now, config);
+        if !repeat.again(now, config) {
+            *repeat = Repeat::none_until(now.after(SLOWLY_PS));
+        }
         if asking.is_none() {
             let (initiator, message) = Initiator::again(keys, &self.bond, generation)?;
             *asking = Some(Box::new(Asking { initiator, message, reads: false }));

@@ -4,7 +4,7 @@ use spray_core::Time;
 use spray_wire::{Body, CloseReason, EvPort, Rekey};
 
 use super::{
-    ConnectionError, HandshakeConfig,
+    ConnectionError,
     connection::{Connection, Stage},
     generations::Unusable,
     machine::Machine,
@@ -49,10 +49,9 @@ impl Machine {
 
     /// Sends the client's message, on another port each time.
     fn ask(&mut self, now: Time, index: u32) {
-        // No number of attempts ends it, but the keys' age.
-        let (port, config) = (self.any_port(), HandshakeConfig { attempts: u32::MAX, ..self.config.handshake });
+        let port = self.any_port();
         let (Some(keys), Some(connection)) = (&self.config.keys, self.table.slot(index)) else { return };
-        let rekey = connection.seals.as_deref_mut().and_then(|seals| seals.ask(now, keys, &config));
+        let rekey = connection.seals.as_deref_mut().and_then(|seals| seals.ask(now, keys, &self.config.handshake));
         if let Some(rekey) = rekey {
             self.outside.outlet.push_to(connection, port, Body::Rekey(rekey));
         }

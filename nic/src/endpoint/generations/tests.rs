@@ -11,7 +11,7 @@ use crate::endpoint::seal::Secrets;
 use crate::keys::PrivateKey;
 
 const SECOND_PS: u64 = 1_000_000_000_000;
-const AGAIN: HandshakeConfig = HandshakeConfig { retry_ps: SECOND_PS / 10, attempts: u32::MAX };
+const AGAIN: HandshakeConfig = HandshakeConfig { retry_ps: SECOND_PS / 10, attempts: 3 };
 
 fn at(seconds: u64) -> Time {
     Time::ZERO.after(seconds * SECOND_PS)

@@ -289,7 +289,7 @@ fn a_connection_whose_exchanges_are_held_back_ends() {
         let failed = [rig.failed(0)[0], rig.failed(1)[0]];
         assert!(failed.contains(&ConnectionError::StaleKeys), "{failed:?}");
         assert!(failed.iter().all(|error| matches!(error, ConnectionError::StaleKeys | ConnectionError::Aborted)));
-        assert!(middle.exchanges()[0] == 1 && middle.rekeys.len() > 100, "one message, again and again");
+        assert!(middle.exchanges()[0] == 1 && middle.rekeys.len() > 60, "one message, again and again");
         rig.audit();
     }
 }
@@ -318,7 +318,7 @@ fn a_peer_that_asks_all_the_time_has_few_messages_read() {
     let ours = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
     let both = [ours, rig.accepted(1)[0]];
-    for round in 0..1_100u32 {
+    for round in 0..700u32 {
         let message = RekeyMessage(std::array::from_fn(|at| (round as usize + at) as u8));
         let machine = &mut rig.endpoints[0].machine;
         let index = machine.table.find(ours).unwrap();
@@ -328,11 +328,7 @@ fn a_peer_that_asks_all_the_time_has_few_messages_read() {
         rig.run(50 * MS, 100 * MS, |_| false);
     }
     let stats = rig.endpoints[1].stats();
-    assert_eq!(
-        (stats.forged, stats.exchanges_limited, stats.unexpected),
-        (1, 1_100 * 4 / 5 - 1, 1_100 / 5),
-        "{stats:?}"
-    );
+    assert_eq!((stats.forged, stats.exchanges_limited, stats.unexpected), (1, 700 * 4 / 5 - 1, 700 / 5), "{stats:?}");
     assert_eq!((stats.sent[Kind::Rekey], rig.generations(both)), (0, [0, 0]));
     // A right one still has its turn.
     assert!(!rig.run(50 * MS, 60 * SECOND, |rig| rig.failed(1).len() == 1));
