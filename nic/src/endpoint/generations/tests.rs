@@ -283,3 +283,10 @@ fn a_client_reads_one_answer_for_each_time_that_it_asks() {
     assert_eq!(pair.client.take_answer(at(121), &answer), Ok(()));
     assert_eq!(pair.generations(), [1, 0]);
 }
+
+/// What `docs/security.md` says that a connection keeps, besides 2 KiB for the window of each opener.
+#[test]
+fn keys_take_little_memory() {
+    let sizes = [size_of::<Seals>(), size_of::<Opener>(), size_of::<Answered>()];
+    assert!(sizes.iter().zip([1_900, 1_720, 2_050]).all(|(size, most)| *size <= most), "{sizes:?}");
+}
