@@ -1,8 +1,8 @@
 //! What a hostile frame costs an endpoint, and what it gets back: by who sends it.
 
 use spray_wire::{
-    Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, ProbeAck, Pull, PullRequest, Reset, Retry,
-    Section, parse,
+    Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, ProbeAck, Pull, PullRequest, Rekey, Reset,
+    Retry, Section, parse,
 };
 
 use super::forged::CONNECT_BYTES;
@@ -245,6 +245,8 @@ pub fn hostile_costs(batches: u64) -> Vec<Cost> {
     suffer("Pull of all there is", Hostile::Peer, &|_| of_peer(Body::Pull(Pull { credit_bytes: u64::MAX })));
     suffer("Accept of an open connection", Hostile::Peer, &|_| of_peer(Body::Accept(asked)));
     suffer("Retry of an open connection", Hostile::Peer, &|at| of_peer(Body::Retry(Retry { token: [at as u8; 16] })));
+    let rekey = Rekey { generation: 1, ..Rekey::default() };
+    suffer("Rekey of a peer, again and again", Hostile::Peer, &|_| of_peer(Body::Rekey(rekey)));
     suffer("Reset under another cookie", Hostile::Stranger, &|_| {
         Forged::Plain(honest, 5, Body::Reset(Reset { reason: 0 }))
     });

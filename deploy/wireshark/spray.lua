@@ -16,11 +16,12 @@ local ECN_CE, INITIAL_TTL = 3, 64
 
 local kinds = {
     [1] = "Data", [2] = "Ack", [3] = "Nack", [4] = "Connect", [5] = "Accept", [6] = "Close", [7] = "Reset", [8] = "Probe",
-    [9] = "ProbeAck", [10] = "Pull", [11] = "PullRequest", [12] = "Retry",
+    [9] = "ProbeAck", [10] = "Pull", [11] = "PullRequest", [12] = "Retry", [13] = "Rekey",
 }
 -- Bytes of our header without echoes, by kind (WIRE-7, WIRE-8).
 local header_bytes = {
     [1] = 64, [2] = 92, [3] = 44, [4] = 72, [5] = 72, [6] = 32, [7] = 24, [8] = 40, [9] = 40, [10] = 32, [11] = 40, [12] = 36,
+    [13] = 120,
 }
 local close_reasons = { [0] = "done", [1] = "aborted", [2] = "timeout", [3] = "refused", [4] = "the keys do not fit" }
 local reset_reasons = { [0] = "unknown connection" }
@@ -49,6 +50,7 @@ field("flags.missing", ProtoField.bool, "The packet is missing", 8, nil, 1)
 field("flags.last_port", ProtoField.bool, "Trimmed by the last port", 8, nil, 2)
 field("flags.go_back", ProtoField.bool, "Everything from there on again", 8, nil, 4)
 field("flags.acknowledgement", ProtoField.bool, "Acknowledges a Close", 8, nil, 1)
+field("flags.answer", ProtoField.bool, "The server's answer", 8, nil, 1)
 -- Packets and messages.
 field("psn", ProtoField.uint64, "Packet sequence number", base.DEC)
 field("timestamp", ProtoField.uint64, "Sent at (1/8 ns of the sender's clock)", base.DEC)
@@ -87,6 +89,7 @@ field("ack_every", ProtoField.uint32, "Packets for one ACK", base.DEC)
 field("exchange_bytes", ProtoField.uint16, "Bytes of the key exchange's message", base.DEC)
 field("exchange", ProtoField.bytes, "Message of the key exchange")
 field("token", ProtoField.bytes, "Token")
+field("generation", ProtoField.uint16, "Generation of keys", base.DEC)
 -- The others.
 field("close_reason", ProtoField.uint32, "Reason", base.DEC, close_reasons)
 field("reset_reason", ProtoField.uint32, "Reason", base.DEC, reset_reasons)
@@ -148,7 +151,7 @@ end
 
 local flags_of = {
     [1] = { "ack_now", "retransmit", "trailer" }, [2] = { "trimmed", "astray" }, [3] = { "missing", "last_port", "go_back" },
-    [6] = { "acknowledgement" },
+    [6] = { "acknowledgement" }, [13] = { "answer" },
 }
 
 -- One function a kind: adds what follows the common header, and returns what the Info column says.
@@ -265,6 +268,12 @@ end
 body[12] = function(t, b)
     t:add(f.token, b(20, 16))
     return ""
+end
+
+body[13] = function(t, b)
+    t:add(f.generation, b(20, 2))
+    t:add(f.exchange, b(24, 96))
+    return string.format("generation=%u", b(20, 2):uint())
 end
 
 -- What lies behind the header: a payload or a message of the key exchange, and in sealed frames tags.

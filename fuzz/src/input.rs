@@ -2,7 +2,7 @@
 
 use spray_wire::{
     Ack, Body, Close, CloseReason, Data, Echoes, Ecn, Envelope, EvPort, Nack, Probe, ProbeAck, Pull, PullRequest,
-    Reset, Section, Time,
+    Rekey, RekeyMessage, Reset, Section, Time,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -86,7 +86,13 @@ impl<'a> Input<'a> {
 
     /// What a frame of any kind but the handshake's says, and its payload.
     pub fn body(&mut self) -> (Body, &'a [u8]) {
-        let body = match self.byte() % 10 {
+        let kind = self.byte();
+        let body = match kind % 10 {
+            // A byte of its own leaves all other inputs what they were.
+            _ if kind == u8::MAX => {
+                let (generation, answer) = (self.u16(), self.flag());
+                Body::Rekey(Rekey { generation, answer, message: RekeyMessage(self.array()) })
+            }
             0 | 1 => return self.data(),
             2 => Body::Ack(self.ack()),
             3 => Body::Nack(Nack {

@@ -13,7 +13,9 @@ use nix::sys::socket::{
 use spray_benches::{Forged, Forger};
 use spray_nic::Peer;
 use spray_testbed::Routers;
-use spray_wire::{Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, PullRequest, Reset, Terms, Time};
+use spray_wire::{
+    Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, PullRequest, Rekey, Reset, Terms, Time,
+};
 
 /// The address that the flood says that it comes from: one of the receiver's subnet that nobody has.
 pub const SPOOFED: [u8; 4] = [10, 2, 0, 99];
@@ -123,7 +125,7 @@ impl Flood {
             token: [0; 16],
         };
         let data = Data { psn: number, message_bytes: u64::MAX, payload_bytes: PAYLOAD_BYTES, ..Data::default() };
-        match number / 2 % 15 {
+        match number / 2 % 16 {
             0 => Forged::Connect(connect, 0),
             1 => Forged::Connect(Connect { token: [number as u8; 16], ..connect }, 0),
             2 => Forged::Connect(Connect { token: [number as u8; 16], ..connect }, 96),
@@ -138,6 +140,7 @@ impl Flood {
             11 => plain(Body::Data(data)),
             12 => Forged::Sealed(connection, number, PAYLOAD_BYTES),
             13 => Forged::Corrupt,
+            14 => plain(Body::Rekey(Rekey { generation: number as u16, ..Rekey::default() })),
             _ => Forged::Foreign,
         }
     }

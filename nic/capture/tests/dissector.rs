@@ -10,8 +10,8 @@ use spray_capture::{Capture, Content, Fate, Sighting};
 use spray_test_support::{AnySeal, Folder, WRONG, tshark};
 use spray_wire::{
     Ack, Body, Close, CloseReason, Common, DSCP_CONTROL, DSCP_DATA, DSCP_TRIMMED_LAST, Data, Echoes, Ecn, Envelope,
-    EvPort, Kind, MAX_ECHOES, Nack, Probe, ProbeAck, Pull, PullRequest, Reset, Retry, SEAL_BYTES, Seal, Section,
-    TAG_BYTES, Terms, Time, emit, emit_sealed, open, parse, switch_view,
+    EvPort, Kind, MAX_ECHOES, Nack, Probe, ProbeAck, Pull, PullRequest, Rekey, RekeyMessage, Reset, Retry, SEAL_BYTES,
+    Seal, Section, TAG_BYTES, Terms, Time, emit, emit_sealed, open, parse, switch_view,
 };
 
 /// One body of each kind, an Ack with echoes and one without, a handshake with a key exchange's message, a trailer.
@@ -99,6 +99,7 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
         (Body::Pull(Pull { credit_bytes: 0x1112_1314_1516_1718 }), none()),
         (Body::PullRequest(PullRequest { demand_bytes: 1 << 40, pulled_bytes: 0x2122_2324_2526_2728 }), none()),
         (Body::Retry(Retry { token: *b"a server's token" }), none()),
+        (Body::Rekey(Rekey { generation: 0x1112, message: RekeyMessage([0x21; 96]), answer: true }), none()),
     ]
 }
 
@@ -303,6 +304,11 @@ fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
             say("pulled_bytes", request.pulled_bytes.to_string());
         }
         Body::Retry(retry) => say("token", hex(&retry.token)),
+        Body::Rekey(rekey) => {
+            say("generation", rekey.generation.to_string());
+            say("exchange", hex(&rekey.message.0));
+            say("flags.answer", flag(rekey.answer));
+        }
     }
     said
 }

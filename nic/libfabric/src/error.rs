@@ -33,9 +33,10 @@ impl From<ConnectionError> for Errno {
             ConnectionError::ConnectTimeout | ConnectionError::NothingArrives => libc::EHOSTUNREACH,
             ConnectionError::Refused => libc::ECONNREFUSED,
             ConnectionError::Key => libc::EACCES,
-            ConnectionError::PeerUnresponsive | ConnectionError::LongLost { .. } | ConnectionError::IdleTimeout => {
-                libc::ETIMEDOUT
-            }
+            ConnectionError::PeerUnresponsive
+            | ConnectionError::LongLost { .. }
+            | ConnectionError::IdleTimeout
+            | ConnectionError::StaleKeys => libc::ETIMEDOUT,
             ConnectionError::InterfaceGone => libc::ENODEV,
             _ => libc::ECONNRESET,
         })

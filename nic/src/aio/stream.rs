@@ -165,9 +165,9 @@ fn is_before(one: u32, other: u32) -> bool {
 }
 
 fn broken(error: Error) -> io::Error {
-    use ConnectionError::{IdleTimeout, LongLost, PeerUnresponsive};
+    use ConnectionError::{IdleTimeout, LongLost, PeerUnresponsive, StaleKeys};
     let kind = match error {
-        Error::Connection(IdleTimeout | PeerUnresponsive | LongLost { .. }) => io::ErrorKind::TimedOut,
+        Error::Connection(IdleTimeout | PeerUnresponsive | LongLost { .. } | StaleKeys) => io::ErrorKind::TimedOut,
         Error::Connection(ConnectionError::Aborted) => io::ErrorKind::ConnectionAborted,
         Error::Connection(_) => io::ErrorKind::ConnectionReset,
         Error::Closed => io::ErrorKind::BrokenPipe,

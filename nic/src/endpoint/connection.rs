@@ -11,11 +11,13 @@ use spray_core::path::PathEvs;
 use spray_wire::{Body, Terms};
 
 use super::{
-    ConnectionId, ConnectionStats, HandshakeConfig, Peer,
+    ConnectionId, ConnectionStats, Peer,
     buffers::{ReceiveBuffers, SendBuffers},
     connect_tag::ConnectTag,
     exchange::Initiator,
-    seal::{Seals, Ticket},
+    generations::Seals,
+    repeat::Repeat,
+    seal::Ticket,
 };
 use crate::keys::Keys;
 
@@ -33,43 +35,6 @@ pub(crate) enum Stage {
     Open,
     /// We sent a Close.
     Closing,
-}
-
-/// Retransmission of a handshake frame, with doubling intervals.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Repeat {
-    sent: u32,
-    pub(crate) at: Time,
-}
-
-impl Repeat {
-    pub(crate) const OFF: Self = Self { sent: 0, at: Time::NEVER };
-
-    /// The first frame is due at `now`.
-    pub(crate) fn start(now: Time) -> Self {
-        Self { sent: 0, at: now }
-    }
-
-    /// Nothing is repeated, and all is over at `at`.
-    pub(crate) fn none_until(at: Time) -> Self {
-        Self { sent: u32::MAX, at }
-    }
-
-    /// Whether a frame has gone before the one that goes now.
-    pub(crate) fn is_repeated(&self) -> bool {
-        self.sent > 1
-    }
-
-    /// Counts a frame that goes now and sets the time of the next. Returns `false` if all attempts are used up.
-    //= docs/specs/endpoint.md#END-1 connect is repeated
-    pub(crate) fn again(&mut self, now: Time, config: &HandshakeConfig) -> bool {
-        if self.sent >= config.attempts {
-            return false;
-        }
-        self.at = now.after(config.retry_ps.saturating_mul(1 << self.sent.min(3)).max(1));
-        self.sent += 1;
-        true
-    }
 }
 
 /// Sender, receiver and the messages being received. They exist once the peer's limits are known and its address is
@@ -119,8 +84,8 @@ pub(crate) struct Connection {
     pub(crate) reachable: Box<[PathEvs]>,
     /// When the peer was last heard.
     pub(crate) heard_at: Time,
-    /// When to check next how long the peer has been silent.
-    pub(crate) idle_check: Time,
+    /// When to look next at how long the peer has been silent, and at the age of the keys.
+    pub(crate) check_at: Time,
 }
 
 impl Connection {
@@ -147,7 +112,7 @@ impl Connection {
             seals: None,
             reachable: Box::default(),
             heard_at: now,
-            idle_check: Time::NEVER,
+            check_at: Time::NEVER,
         }
     }
 
@@ -195,6 +160,13 @@ impl Connection {
         self.seals.as_mut().map(|seals| seals.sealer.next())
     }
 
+    /// Has the connection looked at by then, or earlier if its keys want that.
+    pub(crate) fn check_by(&mut self, at: Time) {
+        let keys =
+            self.seals.as_ref().filter(|_| self.stage == Stage::Open).map_or(Time::NEVER, |seals| seals.asks_at());
+        self.check_at = at.min(keys);
+    }
+
     /// Whether everything of ours is delivered.
     pub(crate) fn is_delivered(&self) -> bool {
         self.send_buffers.is_empty() && self.backlog.is_empty()
@@ -226,7 +198,7 @@ impl Connection {
 
     /// When something has to be done even if no frame arrives.
     pub(crate) fn deadline(&self, now: Time) -> Time {
-        let handshake = self.repeat.at.min(self.idle_check);
+        let handshake = self.repeat.at.min(self.check_at);
         match self.flow.as_deref() {
             Some(Flow { sending, receiving, .. }) if self.stage == Stage::Open => {
                 handshake.min(receiving.deadline()).min(sending.deadline(now))

@@ -133,6 +133,9 @@ pub enum ConnectionError {
     /// Nothing was heard for the idle timeout.
     #[error("nothing was heard of the peer for the idle timeout")]
     IdleTimeout,
+    /// The peer is there, but its part of an exchange of fresh keys has not come for a minute and the idle timeout.
+    #[error("the peer exchanged no fresh keys in time")]
+    StaleKeys,
     /// The peer does not know the connection, as after a restart.
     #[error("the peer no longer knows the connection")]
     Reset,

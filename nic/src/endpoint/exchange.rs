@@ -1,14 +1,15 @@
-//! The key exchange: Noise IKpsk2 (<https://noiseprotocol.org>, §7.5 and 9) in Connect and Accept.
+//! The key exchange: Noise IKpsk2 (<https://noiseprotocol.org>, §7.5 and 9) in Connect and Accept, and later in Rekey.
 //!
 //! The client knows whom it connects to, and says who it is under the server's key. Both sides' terms and addresses are part of what is
-//! authenticated. The client's first sealed frame shows the server that it is no replay.
+//! authenticated. The client's first sealed frame shows the server that it is no replay. A later exchange of the connection is the same,
+//! but bound to the one before in place of the terms.
 
 use std::net::IpAddr;
 
 use bytes::{Buf, BufMut};
 use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState};
-use spray_wire::Terms;
+use spray_wire::{RekeyMessage, Terms};
 
 use super::seal::Secrets;
 use crate::keys::{Keys, PublicKey};
@@ -23,6 +24,13 @@ const TERMS_BYTES: usize = 4 + 8 + 4 + 4 + 8 + 4 + 16;
 const BOUND_BYTES: usize = 7 + 2 * 16 + TERMS_BYTES;
 /// Bytes of the server's message: an ephemeral key, and its terms sealed.
 pub(crate) const ACCEPT_BYTES: usize = 32 + TERMS_BYTES + 16;
+/// Bytes of the server's message in a later exchange, which has no payload.
+const ANSWER_BYTES: usize = 32 + 16;
+/// Bytes of Noise's hash of an exchange.
+const HASH_BYTES: usize = 32;
+
+/// The client's messages are of one kind.
+const _: () = assert!(CONNECT_BYTES == RekeyMessage::BYTES);
 
 /// Who connects to whom. A message for others is of no use between these.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +38,45 @@ pub(crate) struct Ends {
     pub(crate) client: IpAddr,
     pub(crate) server: IpAddr,
 }
+
+/// What an exchange gives.
+pub(crate) struct Agreed {
+    pub(crate) secrets: Secrets,
+    pub(crate) bond: Bond,
+}
+
+/// What binds a connection's next exchange to the one before: that, by Noise's hash of it, and the peer's key. None of it is secret.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bond {
+    hash: [u8; HASH_BYTES],
+    peer: PublicKey,
+}
+
+impl Bond {
+    /// After an exchange, both messages of which have been read or written.
+    fn of(state: &HandshakeState) -> Option<Self> {
+        let hash = state.get_handshake_hash().try_into().ok()?;
+        Some(Self { hash, peer: PublicKey::from_bytes(state.get_remote_static()?)? })
+    }
+
+    /// A number that both sides have, and that is another in every exchange.
+    pub(crate) fn number(&self) -> u64 {
+        self.hash.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
+    }
+
+    /// What both sides must agree on before the first message of the exchange for this generation of keys.
+    fn prologue(&self, generation: u16) -> [u8; REKEY_BYTES] {
+        let mut bytes = [0; REKEY_BYTES];
+        let mut rest = &mut bytes[..];
+        rest.put_slice(b"spray rekey 1");
+        rest.put_slice(&self.hash);
+        rest.put_u16(generation);
+        bytes
+    }
+}
+
+/// Bytes of what a Rekey is bound to.
+const REKEY_BYTES: usize = 13 + HASH_BYTES + 2;
 
 /// A client's side, until the Accept comes.
 pub(crate) struct Initiator(Box<HandshakeState>);
@@ -45,24 +92,45 @@ impl Initiator {
     /// `None` if there is no key of that peer's, or it is none of the curve's, or the system has no random numbers.
     //= docs/specs/endpoint.md#END-33 the key exchange
     pub(crate) fn new(keys: &Keys, ends: Ends, terms: &Terms) -> Option<(Self, [u8; CONNECT_BYTES])> {
-        let peer = keys.of(ends.server)?;
-        let bound = bound(ends, terms);
+        Self::begin(keys, keys.of(ends.server)?, &bound(ends, terms))
+    }
+
+    /// Begins the exchange for a connection's next generation of keys, with the same peer.
+    //= docs/specs/endpoint.md#END-46 fresh keys
+    pub(crate) fn again(keys: &Keys, bond: &Bond, generation: u16) -> Option<(Self, RekeyMessage)> {
+        let (initiator, message) = Self::begin(keys, &bond.peer, &bond.prologue(generation))?;
+        Some((initiator, RekeyMessage(message)))
+    }
+
+    fn begin(keys: &Keys, peer: &PublicKey, prologue: &[u8]) -> Option<(Self, [u8; CONNECT_BYTES])> {
         let builder = builder(keys)?.remote_public_key(peer.bytes()).ok()?;
-        let mut state = builder.prologue(&bound).ok()?.build_initiator().ok()?;
+        let mut state = builder.prologue(prologue).ok()?.build_initiator().ok()?;
         let mut message = [0; CONNECT_BYTES];
         let written = state.write_message(&[], &mut message).ok()?;
         (written == CONNECT_BYTES).then(|| (Self(Box::new(state)), message))
     }
 
     /// Takes the server's message, if it is genuine. The terms are those in it, whatever the Accept around it says.
-    pub(crate) fn finish(&mut self, message: &[u8]) -> Option<(Secrets, Terms)> {
+    pub(crate) fn finish(&mut self, message: &[u8]) -> Option<(Agreed, Terms)> {
         if message.len() != ACCEPT_BYTES {
             return None;
         }
         let mut terms = [0; TERMS_BYTES];
         let read = self.0.read_message(message, &mut terms).ok()?;
+        (read == TERMS_BYTES).then_some((self.agreed()?, terms_of(&terms)))
+    }
+
+    /// Takes the server's message of a later exchange, if it is genuine.
+    //= docs/specs/endpoint.md#END-46 fresh keys
+    pub(crate) fn finish_again(&mut self, message: &RekeyMessage) -> Option<Agreed> {
+        let (message, _) = message.0.split_first_chunk::<ANSWER_BYTES>()?;
+        self.0.read_message(message, &mut []).ok()?;
+        self.agreed()
+    }
+
+    fn agreed(&mut self) -> Option<Agreed> {
         let (sending, receiving) = self.0.dangerously_get_raw_split();
-        (read == TERMS_BYTES).then(|| (Secrets { sending, receiving }, terms_of(&terms)))
+        Some(Agreed { secrets: Secrets { sending, receiving }, bond: Bond::of(&self.0)? })
     }
 }
 
@@ -77,19 +145,45 @@ impl Responder {
         if message.len() != CONNECT_BYTES {
             return None;
         }
-        let bound = bound(ends, terms);
-        let mut state = builder(keys)?.prologue(&bound).ok()?.build_responder().ok()?;
-        state.read_message(message, &mut []).ok()?;
-        let client = PublicKey::from_bytes(state.get_remote_static()?)?;
+        let (state, client) = Self::read(keys, &bound(ends, terms), message)?;
         keys.trusts(ends.client, &client).then_some(Self(state))
     }
 
-    /// The connection's secrets, and the message that the Accept carries; `terms` are those of the Accept.
-    pub(crate) fn answer(mut self, terms: &Terms) -> Option<(Secrets, [u8; ACCEPT_BYTES])> {
-        let mut message = [0; ACCEPT_BYTES];
-        let written = self.0.write_message(&bytes_of(terms), &mut message).ok()?;
+    /// Reads the client's message of a later exchange. `None` unless it is of the client that has the connection, and meant for the next
+    /// generation of its keys. It costs as much as the first.
+    //= docs/specs/endpoint.md#END-46 fresh keys
+    pub(crate) fn again(keys: &Keys, bond: &Bond, generation: u16, message: &RekeyMessage) -> Option<Self> {
+        let (state, client) = Self::read(keys, &bond.prologue(generation), &message.0)?;
+        (client == bond.peer).then_some(Self(state))
+    }
+
+    fn read(keys: &Keys, prologue: &[u8], message: &[u8]) -> Option<(HandshakeState, PublicKey)> {
+        let mut state = builder(keys)?.prologue(prologue).ok()?.build_responder().ok()?;
+        state.read_message(message, &mut []).ok()?;
+        let client = PublicKey::from_bytes(state.get_remote_static()?)?;
+        Some((state, client))
+    }
+
+    /// What the two sides agree on, and the message that the Accept carries; `terms` are those of the Accept.
+    pub(crate) fn answer(self, terms: &Terms) -> Option<(Agreed, [u8; ACCEPT_BYTES])> {
+        self.write(&bytes_of(terms))
+    }
+
+    /// What the two sides agree on, and the answer to a later exchange's message.
+    //= docs/specs/endpoint.md#END-46 fresh keys
+    pub(crate) fn answer_again(self) -> Option<(Agreed, RekeyMessage)> {
+        let (agreed, written) = self.write::<ANSWER_BYTES>(&[])?;
+        let mut message = RekeyMessage::default();
+        message.0[..ANSWER_BYTES].copy_from_slice(&written);
+        Some((agreed, message))
+    }
+
+    fn write<const BYTES: usize>(mut self, payload: &[u8]) -> Option<(Agreed, [u8; BYTES])> {
+        let mut message = [0; BYTES];
+        let written = self.0.write_message(payload, &mut message).ok()?;
         let (receiving, sending) = self.0.dangerously_get_raw_split();
-        (written == ACCEPT_BYTES).then_some((Secrets { sending, receiving }, message))
+        let agreed = Agreed { secrets: Secrets { sending, receiving }, bond: Bond::of(&self.0)? };
+        (written == BYTES).then_some((agreed, message))
     }
 }
 
@@ -148,8 +242,8 @@ mod tests {
     use crate::keys::PrivateKey;
 
     fn respond(keys: &Keys, ends: Ends, theirs: &Terms, message: &[u8], ours: &Terms) -> Option<(Secrets, Vec<u8>)> {
-        let (secrets, message) = Responder::new(keys, ends, theirs, message)?.answer(ours)?;
-        Some((secrets, message.to_vec()))
+        let (agreed, message) = Responder::new(keys, ends, theirs, message)?.answer(ours)?;
+        Some((agreed.secrets, message.to_vec()))
     }
 
     fn keys() -> (PrivateKey, PrivateKey, PrivateKey) {
@@ -184,8 +278,8 @@ mod tests {
         let mut broken = message.clone();
         broken[40] ^= 1;
         assert!(initiator.finish(&broken).is_none() && initiator.finish(&[]).is_none());
-        let (ours, agreed) = initiator.finish(&message).unwrap();
-        assert_eq!(agreed, terms(2));
+        let (Agreed { secrets: ours, .. }, said) = initiator.finish(&message).unwrap();
+        assert_eq!(said, terms(2));
         assert_eq!((ours.sending, ours.receiving), (theirs.receiving, theirs.sending));
         assert_ne!(ours.sending, ours.receiving);
         let (again, _) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();

@@ -11,10 +11,11 @@ use spray_wire::{Ack, Body, Close, CloseReason, Common, EvPort, Frame, RESET_UNK
 use super::{
     ConnectError, ConnectionError, ConnectionId, EndpointEvent, Peer,
     buffers::ReceiveBuffers,
-    connection::{Connection, Flow, Repeat, Stage},
+    connection::{Connection, Flow, Stage},
     exchange::{Ends, Initiator, Responder},
+    generations::Seals,
     machine::Machine,
-    seal::Seals,
+    repeat::Repeat,
     service::keep_alive,
     waiting::Client,
 };
@@ -151,13 +152,13 @@ impl Machine {
             let mut accept = accept;
             if self.config.keys.is_some() {
                 let finished = connection.initiator.as_mut().and_then(|initiator| initiator.finish(message));
-                let Some((secrets, terms)) = finished else {
+                let Some((agreed, terms)) = finished else {
                     self.stats.forged += 1;
                     return;
                 };
                 accept = terms;
                 connection.initiator = None;
-                connection.seals = Some(Box::new(Seals::new(&secrets)));
+                connection.seals = Some(Box::new(Seals::of_client(now, &agreed)));
             }
             if !connection.config.accepts(&accept) {
                 self.stats.malformed += 1;
@@ -370,11 +371,11 @@ impl Machine {
         let Some(index) = self.table.insert(make) else { return };
         if let Some(responder) = responder {
             let Some(connection) = self.table.slot(index) else { return };
-            let Some((secrets, message)) = responder.answer(&connection.terms()) else {
+            let Some((agreed, message)) = responder.answer(&connection.terms()) else {
                 self.remove(index);
                 return;
             };
-            connection.seals = Some(Box::new(Seals::new(&secrets)));
+            connection.seals = Some(Box::new(Seals::of_server(now, &agreed)));
             connection.exchange = Bytes::copy_from_slice(&message);
         }
         self.table.name((peer.address, connect.connection, connect.cookie), index);
@@ -430,6 +431,6 @@ impl Machine {
         self.opened += 1;
         connection.stage = Stage::Open;
         connection.repeat = Repeat::OFF;
-        connection.idle_check = now.after((idle_timeout_ps / 3).max(1));
+        connection.check_by(now.after((idle_timeout_ps / 3).max(1)));
     }
 }

@@ -5,12 +5,7 @@ use spray_core::flow::{Accept, Arrival};
 use spray_core::host::Passage;
 use spray_wire::{self as wire, Body, Frame};
 
-use super::{
-    ConnectionId,
-    connection::{Repeat, Stage},
-    machine::Machine,
-    seal::Verdict,
-};
+use super::{ConnectionId, connection::Stage, machine::Machine, repeat::Repeat, seal::Verdict};
 
 impl Machine {
     /// Handles whatever a device has received. In this crate whatever the device: readers of frames are compiled once.
@@ -49,7 +44,7 @@ impl Machine {
                 stats.wrong_cookie += 1;
                 return false;
             };
-            let verdict = seals.opener.open(sealed);
+            let verdict = seals.open(now, sealed);
             stats.forged += u64::from(verdict == Verdict::Forged);
             stats.replayed += u64::from(verdict == Verdict::Replayed);
             verdict == Verdict::Genuine
@@ -119,6 +114,7 @@ impl Machine {
             (Stage::Connecting | Stage::Open, Body::Accept(accept)) => {
                 self.on_accept(now, index, (*accept, frame.common.shard), frame.payload);
             }
+            (Stage::Open, Body::Rekey(rekey)) => self.on_rekey(now, index, rekey, frame.envelope.src_port),
             (Stage::Open, _) => {
                 connection.repeat = Repeat::OFF;
                 self.on_open(now, index, frame);

@@ -15,8 +15,8 @@ use spray_wire::{Body, Common, Envelope, EvPort};
 
 use super::{
     ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError, buffers::Content, connect_tag::ConnectTag,
-    connection::Stage, deadlines::Deadlines, limit::Answers, outlet::Outlet, outside::Outside, pages::Pool,
-    seal::Ticket, table::Table, token::Tokens, waiting::Waiting,
+    connection::Stage, deadlines::Deadlines, generations::Rekeys, limit::Answers, outlet::Outlet, outside::Outside,
+    pages::Pool, seal::Ticket, table::Table, token::Tokens, waiting::Waiting,
 };
 
 /// A data frame to send.
@@ -85,6 +85,7 @@ pub(crate) struct Machine {
     /// Where there are keys: what a Connect must show, and who waits to have keys exchanged.
     pub(crate) admission: Option<Admission>,
     pub(crate) tokens: Tokens,
+    pub(crate) rekeys: Rekeys,
     pub(crate) stats: EndpointStats,
     /// Payload that has come, each byte once.
     pub(crate) placed_bytes: u64,
@@ -135,6 +136,7 @@ impl Machine {
                 None => None,
             },
             tokens: Tokens::new(&secret(&config, TOKEN_STREAM)?),
+            rekeys: Rekeys::default(),
             stats: EndpointStats::default(),
             placed_bytes: 0,
             astray: false,

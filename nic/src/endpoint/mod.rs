@@ -17,6 +17,7 @@
 //! | `in_place` | payload that stays in the frames |
 //! | `connect_tag`, `token`, `waiting` | how a client shows that it knows the server, proves its address, and waits for the key exchange |
 //! | `exchange`, `seal` | how two sides agree on keys, and seal their frames with them |
+//! | `generations`, `rekey` | how they go on to fresh keys |
 
 mod buffers;
 mod config;
@@ -26,6 +27,7 @@ mod deadlines;
 mod event;
 mod event_loop;
 pub(crate) mod exchange;
+mod generations;
 mod handshake;
 mod in_place;
 mod input;
@@ -36,6 +38,8 @@ mod outlet;
 mod outside;
 mod pages;
 mod peer;
+mod rekey;
+mod repeat;
 mod seal;
 mod service;
 mod shard;

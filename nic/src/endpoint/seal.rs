@@ -1,7 +1,8 @@
-//! Sealing and opening the frames of one connection: keys that change as frames are counted, and a window against replays.
+//! Sealing and opening the frames of one generation of a connection's keys: keys that change as frames are counted, and a window against
+//! replays.
 //!
-//! Each direction has a secret. Its frames are numbered from 0, and the number is the nonce. After 2^24 frames both sides go on to the
-//! next key by themselves: the number says which.
+//! Each direction has a secret. Its frames are counted from 0. Generation and count are the frame's number, which is the nonce. After 2^24
+//! frames both sides go on to the next key by themselves: the number says which.
 
 mod replay;
 
@@ -13,6 +14,8 @@ use spray_wire::{Seal, Sealed, TAG_BYTES};
 
 use self::replay::Replays;
 
+/// Bits of a frame's number that count the frames of a generation. Those above say which generation it is.
+const COUNT_BITS: u32 = 48;
 /// Bits of a frame's number that count the frames of one key. 2^24 frames of 256 blocks keep an attacker's advantage below 2^-60.
 const FRAMES_BITS: u32 = 24;
 /// First byte of the nonce: one key serves headers and payloads.
@@ -23,6 +26,12 @@ const _: () = assert!(MAX_TAG_LEN == TAG_BYTES);
 
 /// What the keys of one direction follow from.
 pub(crate) type Secret = [u8; 32];
+
+/// The generation of keys that a frame is sealed under.
+#[inline]
+pub(crate) fn generation(number: u64) -> u16 {
+    (number >> COUNT_BITS) as u16
+}
 
 /// The secrets of both directions, as the key exchange gives them.
 #[derive(Clone)]
@@ -97,25 +106,27 @@ fn expand(chain: &hkdf::Prk, about: &[u8], out: &mut [u8]) {
 pub(crate) struct Sealer {
     chain: Chain,
     key: Arc<Key>,
-    number: u64,
+    /// The generation, in its place in a frame's number.
+    base: u64,
+    count: u64,
 }
 
 impl Sealer {
-    fn new(secret: Secret) -> Self {
+    pub(crate) fn new(secret: Secret, generation: u16) -> Self {
         let mut chain = Chain(secret);
         let key = Arc::new(chain.next());
-        Self { chain, key, number: 0 }
+        Self { chain, key, base: u64::from(generation) << COUNT_BITS, count: 0 }
     }
 
     /// The seal of the next frame.
     //= docs/specs/wire.md#WIRE-19 numbers and keys
     pub(crate) fn next(&mut self) -> Ticket {
-        if self.number > 0 && self.number.trailing_zeros() >= FRAMES_BITS {
+        if self.count > 0 && self.count.trailing_zeros() >= FRAMES_BITS {
             self.key = Arc::new(self.chain.next());
         }
-        let ticket = Ticket { key: Arc::clone(&self.key), number: self.number };
-        // At a billion frames a second this would take 584 years.
-        self.number += 1;
+        let ticket = Ticket { key: Arc::clone(&self.key), number: self.base | self.count };
+        // At a billion frames a second 48 bits last for three days, and a generation for some minutes.
+        self.count += 1;
         ticket
     }
 }
@@ -152,9 +163,10 @@ pub(crate) enum Verdict {
     Forged,
 }
 
-/// Opens the frames of a connection, each once.
+/// Opens the frames of a generation, each once.
 #[derive(Debug)]
 pub(crate) struct Opener {
+    generation: u16,
     chain: Chain,
     /// Which key is the current one.
     current: u64,
@@ -164,20 +176,26 @@ pub(crate) struct Opener {
 }
 
 impl Opener {
-    fn new(secret: Secret) -> Self {
+    pub(crate) fn new(secret: Secret, generation: u16) -> Self {
         let mut chain = Chain(secret);
         let keys = [None, Some(chain.next()), Some(chain.next())];
-        Self { chain, current: 0, keys, replays: Replays::default() }
+        Self { generation, chain, current: 0, keys, replays: Replays::default() }
     }
 
-    /// Judges a frame, and decrypts its payload in place if it is genuine. A forged frame costs one key's work, whatever it says.
+    #[inline]
+    pub(crate) fn generation(&self) -> u16 {
+        self.generation
+    }
+
+    /// Judges a frame of its generation, and decrypts its payload in place if it is genuine. A forged frame costs one key's work, whatever it says.
     //= docs/specs/wire.md#WIRE-19 numbers and keys
     pub(crate) fn open(&mut self, sealed: Sealed<'_>) -> Verdict {
         let Sealed { number, covered, header_tag, payload, .. } = sealed;
-        if !self.replays.is_fresh(number) {
+        let count = number & ((1 << COUNT_BITS) - 1);
+        if !self.replays.is_fresh(count) {
             return Verdict::Replayed;
         }
-        let place = (number >> FRAMES_BITS).wrapping_sub(self.current).wrapping_add(1);
+        let place = (count >> FRAMES_BITS).wrapping_sub(self.current).wrapping_add(1);
         let key = usize::try_from(place).ok().and_then(|place| self.keys.get(place)).and_then(Option::as_ref);
         let Some(key) = key else { return Verdict::Forged };
         let is_genuine = match payload {
@@ -187,7 +205,7 @@ impl Opener {
         if !is_genuine {
             return Verdict::Forged;
         }
-        self.replays.mark(number);
+        self.replays.mark(count);
         if place == 2 {
             self.on_next_key();
         }
@@ -198,19 +216,6 @@ impl Opener {
         self.current += 1;
         self.keys.rotate_left(1);
         self.keys[2] = Some(self.chain.next());
-    }
-}
-
-/// Both directions of a connection.
-#[derive(Debug)]
-pub(crate) struct Seals {
-    pub(crate) sealer: Sealer,
-    pub(crate) opener: Opener,
-}
-
-impl Seals {
-    pub(crate) fn new(secrets: &Secrets) -> Self {
-        Self { sealer: Sealer::new(secrets.sending), opener: Opener::new(secrets.receiving) }
     }
 }
 

@@ -46,11 +46,12 @@ impl Machine {
     pub(crate) fn on_deadline(&mut self, now: Time, index: u32) {
         self.outside.deadlines.set(index, Time::NEVER);
         let Some(connection) = self.table.slot(index) else { return };
-        let idle_check = connection.idle_check;
+        let check_at = connection.check_at;
         if connection.repeat.at <= now {
             self.retransmit_handshake(now, index);
         }
-        if idle_check <= now {
+        if check_at <= now {
+            self.check_keys(now, index);
             self.check_idle(now, index);
         }
         self.service(now, index);
@@ -140,7 +141,7 @@ impl Machine {
         }
         let asks = silent >= timeout / 3;
         let from = if asks { now } else { connection.heard_at };
-        connection.idle_check = from.after((timeout / 3).max(1));
+        connection.check_by(from.after((timeout / 3).max(1)));
         if asks {
             self.outside.outlet.push_to(connection, port, keep_alive(now));
         }

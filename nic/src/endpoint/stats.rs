@@ -124,7 +124,7 @@ counters! {
         half_open_evicted,
         /// Half-open connections whose peer never proved its address.
         half_open_expired,
-        /// Key exchanges dropped, as more clients waited than may.
+        /// Key exchanges dropped, as more clients waited than may, or a connection's came too soon after the one before.
         exchanges_limited,
         /// Resets and refusals not sent because of their rate limit.
         reset_limited,

@@ -3,7 +3,7 @@
 use crate::declare::Header;
 use crate::kind::{Kind, kinds};
 use crate::offsets::udp_payload_offset;
-use crate::{Accept, Ack, Close, Connect, Data, Error, Nack, Probe, ProbeAck, Pull, PullRequest, Reset, Retry};
+use crate::{Accept, Ack, Close, Connect, Data, Error, Nack, Probe, ProbeAck, Pull, PullRequest, Rekey, Reset, Retry};
 
 /// Makes [`Body`] from the list of kinds.
 macro_rules! body {

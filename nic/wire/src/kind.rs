@@ -28,6 +28,8 @@ macro_rules! kinds {
             PullRequest = 11 "pull_request";
             /// The server asks a client to prove its address.
             Retry = 12 "retry";
+            /// An exchange of fresh keys, or its answer. Always sealed.
+            Rekey = 13 "rekey";
         }
     };
 }

@@ -41,6 +41,7 @@ pub mod offsets;
 mod ports;
 mod probe;
 mod pull;
+mod rekey;
 #[cfg(feature = "std")]
 mod sealed;
 pub mod switch_view;
@@ -66,6 +67,7 @@ pub use nack::Nack;
 pub use ports::Ports;
 pub use probe::{Probe, ProbeAck};
 pub use pull::{Pull, PullRequest};
+pub use rekey::{Rekey, RekeyMessage};
 #[cfg(feature = "std")]
 pub use sealed::{Seal, Sealed, emit_sealed, open, seal_bytes};
 pub use time::Time;

@@ -81,9 +81,13 @@ impl Host {
             Body::ProbeAck(answer) => sender.on_probe_ack(now, answer, &mut owner.log().of(number)),
             Body::Pull(pull) => sender.on_pull(now, pull),
             Body::PullRequest(_) | Body::Probe(_) => return Fate::Open,
-            Body::Data(_) | Body::Connect(_) | Body::Accept(_) | Body::Close(_) | Body::Retry(_) | Body::Reset(_) => {
-                return Fate::Open;
-            }
+            Body::Data(_)
+            | Body::Connect(_)
+            | Body::Accept(_)
+            | Body::Close(_)
+            | Body::Retry(_)
+            | Body::Reset(_)
+            | Body::Rekey(_) => return Fate::Open,
         }
         self.serve_sender(now, number, connection, owner)
     }

@@ -42,14 +42,14 @@ fn judge(opener: &mut Opener, wire: &Wire) -> (Verdict, Vec<u8>) {
 impl Sealer {
     /// Goes on as if all frames before `number` had been sent.
     pub(crate) fn skip_to(&mut self, number: u64) {
-        for key in (self.number >> FRAMES_BITS) + 1..=number >> FRAMES_BITS {
-            self.number = key << FRAMES_BITS;
+        for key in (self.count >> FRAMES_BITS) + 1..=number >> FRAMES_BITS {
+            self.count = key << FRAMES_BITS;
             // The first frame under a key makes it.
-            if self.number < number {
+            if self.count < number {
                 self.next();
             }
         }
-        self.number = number;
+        self.count = number;
     }
 }
 
@@ -72,7 +72,7 @@ fn at(sealer: &mut Sealer, number: u64) -> Ticket {
 //= docs/specs/wire.md#WIRE-18 sealed frames
 #[test]
 fn what_was_sealed_opens_once_and_nothing_else_does() {
-    let (mut sealer, mut opener) = (Sealer::new(SECRET), Opener::new(SECRET));
+    let (mut sealer, mut opener) = (Sealer::new(SECRET, 0), Opener::new(SECRET, 0));
     for round in 0..50 {
         let text = vec![round; usize::from(round) * 70];
         let whole = sealed(&sealer.next(), Some(&text));
@@ -85,7 +85,7 @@ fn what_was_sealed_opens_once_and_nothing_else_does() {
             assert_eq!(judge(&mut opener, &other).0, Verdict::Forged);
             let other = Wire { number: wire.number + 2, ..wire.clone() };
             assert_eq!(judge(&mut opener, &other).0, Verdict::Forged);
-            assert_eq!(judge(&mut Opener::new([8; 32]), wire).0, Verdict::Forged);
+            assert_eq!(judge(&mut Opener::new([8; 32], 0), wire).0, Verdict::Forged);
         }
         // A payload's tag is none of a header, and the other way round.
         let bytes = whole.payload.clone().unwrap();
@@ -106,7 +106,7 @@ fn what_was_sealed_opens_once_and_nothing_else_does() {
 //= docs/specs/wire.md#WIRE-19 numbers and keys
 #[test]
 fn keys_change_with_the_numbers_and_late_frames_still_open() {
-    let (mut sealer, mut opener) = (Sealer::new(SECRET), Opener::new(SECRET));
+    let (mut sealer, mut opener) = (Sealer::new(SECRET, 0), Opener::new(SECRET, 0));
     let mut keys = Vec::new();
     for epoch in 0..6u64 {
         let first = epoch << FRAMES_BITS;
@@ -126,7 +126,7 @@ fn keys_change_with_the_numbers_and_late_frames_still_open() {
     let current = opener.current;
     let far = sealed(&at(&mut sealer, (current + 2) << FRAMES_BITS), None);
     assert_eq!((judge(&mut opener, &far).0, opener.current), (Verdict::Forged, current));
-    let forged = Wire { number: ((current + 1) << FRAMES_BITS) + 5, ..sealed(&Sealer::new(SECRET).next(), None) };
+    let forged = Wire { number: ((current + 1) << FRAMES_BITS) + 5, ..sealed(&Sealer::new(SECRET, 0).next(), None) };
     assert_eq!((judge(&mut opener, &forged).0, opener.current), (Verdict::Forged, current));
 }
 
@@ -134,7 +134,7 @@ fn keys_change_with_the_numbers_and_late_frames_still_open() {
 //= docs/specs/wire.md#WIRE-19 numbers and keys
 #[test]
 fn frames_and_their_keys_are_counted_beyond_32_bits() {
-    let (mut sealer, mut opener) = (Sealer::new(SECRET), Opener::new(SECRET));
+    let (mut sealer, mut opener) = (Sealer::new(SECRET, 0), Opener::new(SECRET, 0));
     for end in [1 << 32, 1 << 40] {
         sealer.skip_to(end - 20_000);
         opener.skip_to(end - 20_000);

@@ -4,7 +4,7 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use spray_wire::{
     Accept, Ack, Body, Close, CloseReason, Common, Data, Ecn, Envelope, EvPort, Nack, Probe, ProbeAck, Pull,
-    PullRequest, Reset, Retry, Terms, emit,
+    PullRequest, Rekey, Reset, Retry, Terms, emit,
 };
 
 use super::*;
@@ -111,6 +111,8 @@ pub(super) fn one_of_each() -> Vec<Body> {
         Body::ProbeAck(ProbeAck { token: u64::MAX, ..ProbeAck::default() }),
         Body::Pull(Pull { credit_bytes: u64::MAX }),
         Body::PullRequest(PullRequest { demand_bytes: u64::MAX, pulled_bytes: 0 }),
+        Body::Rekey(Rekey { generation: 1, answer: false, ..Rekey::default() }),
+        Body::Rekey(Rekey { generation: 1, answer: true, ..Rekey::default() }),
         Body::Reset(Reset { reason: 0 }),
     ]
 }
@@ -137,7 +139,7 @@ fn forged_cookies_change_nothing() {
             if forge {
                 let wrong: u64 = rig.endpoints.iter().map(|endpoint| endpoint.stats().wrong_cookie).sum();
                 let unknown: u64 = rig.endpoints.iter().map(|endpoint| endpoint.stats().unknown_connection).sum();
-                assert_eq!((wrong, unknown), (11 * 2 * 3, 2 * 3), "resets count as unknown");
+                assert_eq!((wrong, unknown), (13 * 2 * 3, 2 * 3), "resets count as unknown");
             }
             (rig.events.clone(), rig.endpoints[0].connection_stats(connection).map(|stats| stats.sender))
         };
@@ -157,7 +159,7 @@ fn the_right_cookie_from_another_address_changes_nothing() {
         stranger.send(&rig, 5, 0, connection.raw(), cookie, &body);
     }
     rig.run(US, MS, |_| false);
-    assert_eq!(rig.endpoints[0].stats().wrong_cookie, 11);
+    assert_eq!(rig.endpoints[0].stats().wrong_cookie, 13);
     assert!(rig.failed(0).is_empty() && rig.closed(0) == 0);
     rig.audit();
 }

@@ -4,7 +4,7 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use spray_wire::{
     Accept, Ack, Body, Close, CloseReason, Data, Echoes, EvPort, MAX_ECHOES, Nack, Probe, ProbeAck, Pull, PullRequest,
-    Section, Terms,
+    Rekey, Section, Terms,
 };
 
 use super::hostile::{STRANGER, Stranger, asked};
@@ -42,7 +42,7 @@ impl Liar {
         let (number, other, port) = (self.number(), self.number(), self.port());
         let timestamp = Time::from_ns(other / 8).after(other % 8 * Time::STEP_PS);
         let small = self.0.next_u32() as u8;
-        match self.below(13) {
+        match self.below(14) {
             0..4 => {
                 let bytes = [0, 1, 900, 1000][self.below(4) as usize];
                 Body::Data(Data {
@@ -89,6 +89,7 @@ impl Liar {
             9 => Body::ProbeAck(ProbeAck { token: number, timestamp, port, hops: small, marked: self.flag() }),
             10 => Body::Pull(Pull { credit_bytes: number }),
             11 => Body::PullRequest(PullRequest { demand_bytes: number, pulled_bytes: other }),
+            12 => Body::Rekey(Rekey { generation: small.into(), answer: self.flag(), ..Rekey::default() }),
             _ if self.below(50) == 0 => {
                 Body::Close(Close { cumulative: number, reason: CloseReason::Done, acknowledgement: true })
             }

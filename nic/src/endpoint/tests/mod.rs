@@ -9,6 +9,7 @@ mod hostile;
 mod in_place;
 mod liars;
 mod reachable;
+mod rekey;
 mod sealed;
 mod shards;
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::device::{DeviceStats, Steering};
+use crate::keys::{Keys, PrivateKey};
 
 const SHARDS: usize = 3;
 const CONNECTIONS: usize = 4;
@@ -12,6 +13,15 @@ fn rig(steering: Steering) -> Rig {
 }
 
 fn rig_with(steering: Steering, balancer: BalancerKind, shards: usize) -> Rig {
+    rig_of(steering, shards, |flow| FlowConfig::new(balancer, flow.path, flow.header_bytes), |_| {})
+}
+
+fn rig_of(
+    steering: Steering,
+    shards: usize,
+    make: impl Fn(FlowConfig) -> FlowConfig,
+    change: impl Fn(&mut EndpointConfig),
+) -> Rig {
     let network = MemoryNetwork::new(MemoryConfig {
         frame_size: 2048,
         queues: shards as u32,
@@ -22,10 +32,11 @@ fn rig_with(steering: Steering, balancer: BalancerKind, shards: usize) -> Rig {
     let host = |number| {
         let devices = network.attach_shards(mac(number)).unwrap();
         let shards = devices.into_iter().zip(Shard::all(shards));
+        let (make, change) = (&make, &change);
         shards.map(move |(device, shard)| {
-            let FlowConfig { path, header_bytes, .. } = flow(false);
-            let flow = FlowConfig { ack_every: 4, ack_evs: 4, ..FlowConfig::new(balancer, path, header_bytes) };
-            let config = EndpointConfig { shard, seed: None, flow, ..config(number, false) };
+            let flow = FlowConfig { ack_every: 4, ack_evs: 4, ..make(flow(false)) };
+            let mut config = EndpointConfig { shard, seed: None, flow, ..config(number, false) };
+            change(&mut config);
             Endpoint::new(device, config).unwrap()
         })
     };
@@ -67,6 +78,37 @@ fn frames_reach_their_shard_by_whichever_queue() {
     let (handed_over, received) = exchange(Steering::Hash);
     assert!(handed_over > 100, "two of three come by the wrong queue: {handed_over}");
     assert_eq!(received, [CONNECTIONS; SHARDS], "connections spread over the shards");
+}
+
+/// Whatever queue a Rekey comes by, and whichever shards have the connection.
+//= docs/specs/endpoint.md#END-46 fresh keys
+#[test]
+fn keys_change_between_all_shards() {
+    let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
+    let change = |config: &mut EndpointConfig| {
+        (config.keys, config.idle_timeout_ps) = (Some(keys.clone()), 1000 * MS);
+    };
+    let mut rig = rig_of(Steering::Hash, SHARDS, |flow| flow, change);
+    let mut all = Vec::new();
+    for shard in 0..SHARDS {
+        all.extend(
+            (0..CONNECTIONS).map(|_| (shard, rig.endpoints[shard].connect(rig.now, peer(1, false), None).unwrap())),
+        );
+    }
+    for round in 1..=3 {
+        for &(shard, connection) in &all {
+            rig.endpoints[shard].send_at(connection, content(round, 30_000), rig.now).unwrap();
+        }
+        let delivered = |rig: &Rig| (0..SHARDS).map(|shard| rig.delivered(shard)).sum::<usize>();
+        assert!(rig.run(10 * US, 1000 * MS, |rig| delivered(rig) == round * all.len()), "{round}");
+        rig.run(50 * MS, 129_000 * MS, |_| false);
+    }
+    let connections = rig.endpoints.iter().flat_map(|endpoint| endpoint.machine.table.iter());
+    let generations: Vec<u16> =
+        connections.filter_map(|connection| Some(connection.seals.as_ref()?.opener.generation())).collect();
+    assert_eq!(generations, vec![3; 2 * all.len()]);
+    assert!((0..2 * SHARDS).all(|shard| rig.failed(shard).is_empty()));
+    rig.audit();
 }
 
 /// The share of the second host's frames that come astray, once every shard has sent it some messages.

@@ -118,7 +118,7 @@ fn each_error_has_its_name() {
     assert_eq!(broken(false, 42, 2), Err(Error::Sealed));
     assert_eq!(broken(false, 42, 3), Err(Error::Version));
     assert_eq!(broken(false, 43, 0), Err(Error::Kind));
-    assert_eq!(broken(false, 43, 13), Err(Error::Kind));
+    assert_eq!(broken(false, 43, 14), Err(Error::Kind));
     assert_eq!(broken(false, 44, 0), Err(Error::HeaderChecksum));
     assert_eq!(broken(false, 200, 0xaa), Err(Error::PayloadChecksum));
     assert_eq!(broken(false, 39, 0), Err(Error::Length));

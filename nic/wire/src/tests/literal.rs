@@ -37,7 +37,7 @@ fn ours(v6: bool, hex: &str, payload: &[u8]) -> Vec<u8> {
 const COMMON: &str = "a1a2a3a4 b1b2b3b4b5b6b7b8 HHHHHHHH";
 
 /// The body of each sample, after the common header; `PPPPPPPP` stands for the payload's CRC.
-const BODIES: [(&str, &str); 13] = [
+const BODIES: [(&str, &str); 14] = [
     ("01 01 07 00", "31323334 1112131415161718 2122232425262728 4142434445464748 5152535455565758 014d 5234 PPPPPPPP"),
     (
         "01 02 03 00",
@@ -61,6 +61,12 @@ const BODIES: [(&str, &str); 13] = [
     ("01 0a 00 00", "00000000 1112131415161718"),
     ("01 0b 00 00", "00000000 0000010000000000 2122232425262728"),
     ("01 0c 00 00", "6120736572766572277320746f6b656e"),
+    (
+        "01 0d 01 00",
+        "1112 0000 0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20
+         2122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f40
+         4142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f60",
+    ),
     (
         "01 02 03 00",
         "4142 05 04 1112131415161718 2122232425262728 3132333435363738
@@ -103,7 +109,7 @@ fn every_kind_has_the_specified_bytes() {
 #[test]
 fn header_lengths_are_the_specified_ones() {
     let ours = Kind::ALL.map(Kind::bytes);
-    assert_eq!(ours, [64, 92, 44, 72, 72, 32, 24, 40, 40, 32, 40, 36]);
+    assert_eq!(ours, [64, 92, 44, 72, 72, 32, 24, 40, 40, 32, 40, 36, 120]);
     assert_eq!(Kind::ALL.map(|kind| header_bytes(false, kind)), ours.map(|bytes| 42 + bytes));
     assert_eq!(Kind::ALL.map(|kind| header_bytes(true, kind)), ours.map(|bytes| 62 + bytes));
     assert!(Kind::ALL.iter().all(|kind| Kind::from_u8(*kind as u8) == Some(*kind)));

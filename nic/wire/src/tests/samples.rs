@@ -109,8 +109,14 @@ pub fn bodies() -> Vec<(Body, Vec<u8>)> {
         (Body::Pull(Pull { credit_bytes: 0x1112_1314_1516_1718 }), vec![]),
         (Body::PullRequest(PullRequest { demand_bytes: 1 << 40, pulled_bytes: 0x2122_2324_2526_2728 }), vec![]),
         (Body::Retry(Retry { token: *b"a server's token" }), vec![]),
+        (Body::Rekey(Rekey { generation: 0x1112, message: message(), answer: true }), vec![]),
         (Body::Ack(ack), vec![]),
     ]
+}
+
+/// A message of a key exchange.
+fn message() -> RekeyMessage {
+    RekeyMessage(core::array::from_fn(|at| 1 + at as u8))
 }
 
 /// Echoes of packets with these ports and marks.
@@ -231,6 +237,10 @@ fn any_control() -> impl Strategy<Value = Body> {
         if is_connect { Body::Connect(terms) } else { Body::Accept(terms) }
     });
     let retry = any::<[u8; 16]>().prop_map(|token| Body::Retry(Retry { token }));
+    let rekey = any::<(u16, [[u8; 32]; 3], bool)>().prop_map(|(generation, message, answer)| {
+        let message = RekeyMessage(message.as_flattened().try_into().unwrap());
+        Body::Rekey(Rekey { generation, message, answer })
+    });
     let close = (any::<u64>(), 0..5u32, any::<bool>()).prop_map(|(cumulative, reason, acknowledgement)| {
         Body::Close(Close { cumulative, reason: CloseReason::from_u32(reason).unwrap(), acknowledgement })
     });
@@ -243,7 +253,7 @@ fn any_control() -> impl Strategy<Value = Body> {
     let pull = any::<u64>().prop_map(|credit_bytes| Body::Pull(Pull { credit_bytes }));
     let request = any::<(u64, u64)>()
         .prop_map(|(demand_bytes, pulled_bytes)| Body::PullRequest(PullRequest { demand_bytes, pulled_bytes }));
-    prop_oneof![ack, nack, handshake, close, reset, probe, probe_ack, pull, request, retry]
+    prop_oneof![ack, nack, handshake, close, reset, probe, probe_ack, pull, request, retry, rekey]
 }
 
 /// Any body, with its payload.

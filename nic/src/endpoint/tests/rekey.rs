@@ -1,0 +1,375 @@
+//! Connections that live for minutes, and what happens to the exchanges of fresh keys on their way.
+
+use spray_wire::{Body, Rekey, RekeyMessage};
+
+use super::*;
+use crate::keys::{Keys, PrivateKey};
+
+const SECOND: u64 = 1000 * MS;
+/// Through whose hands frames pass.
+const MIDDLE: usize = 9;
+/// By then a first exchange is over.
+const FIRST: u64 = 129 * SECOND;
+
+/// Both hosts have one key.
+fn with_keys() -> impl FnMut(usize, &mut EndpointConfig) {
+    let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
+    move |_, config| {
+        config.keys = Some(keys.clone());
+        config.idle_timeout_ps = SECOND;
+        config.flow.max_data_bytes = 1 << 20;
+        config.flow.max_message_bytes = 1 << 19;
+    }
+}
+
+impl Rig {
+    /// The generations of the keys of this connection, at the client and at the server.
+    fn generations(&self, both: [ConnectionId; 2]) -> [u16; 2] {
+        let of = |host: usize| {
+            let connection = self.endpoints[host].machine.table.get(both[host]).unwrap();
+            connection.seals.as_ref().unwrap().opener.generation()
+        };
+        [of(0), of(1)]
+    }
+
+    fn sent_rekeys(&self) -> [u64; 2] {
+        [0, 1].map(|host| self.endpoints[host].stats().sent[Kind::Rekey])
+    }
+}
+
+/// Messages go both ways all the time, while frames are lost, repeated, reordered, corrupted and trimmed.
+//= docs/specs/endpoint.md#END-46 fresh keys
+#[test]
+fn keys_change_every_two_minutes_while_data_flows() {
+    let impairments = Impairments {
+        delay_ps: 5 * US,
+        jitter_ps: 20 * US,
+        loss_ppm: 20_000,
+        duplicate_ppm: 20_000,
+        corrupt_ppm: 20_000,
+        mark_ppm: 0,
+        trim_ppm: 20_000,
+    };
+    let mut rig = Rig::with(2, false, impairments, with_keys());
+    let ours = rig.connect(0, 1);
+    assert!(rig.run(5 * US, 100 * MS, |rig| !rig.accepted(1).is_empty()));
+    let both = [ours, rig.accepted(1)[0]];
+    for round in 0..2_000 {
+        for (host, connection) in both.into_iter().enumerate() {
+            rig.endpoints[host].send_at(connection, content(round, 3_000), rig.now).unwrap();
+        }
+        let next = rig.now.after(200 * MS);
+        let arrived = |rig: &mut Rig| [0, 1].into_iter().all(|host| rig.delivered(host) == round + 1);
+        let (failed, stats) = ([rig.failed(0), rig.failed(1)], rig.endpoints[1].stats());
+        assert!(rig.run(20 * MS, SECOND, arrived), "{round}: {failed:?} {stats:?}");
+        rig.run(20 * MS, next.since(rig.now), |_| false);
+    }
+    assert_eq!(rig.generations(both), [3, 3], "in 400 s");
+    for host in [0, 1] {
+        let received = rig.received(host);
+        assert_eq!(received.len(), 2_000);
+        assert!(
+            received
+                .iter()
+                .enumerate()
+                .all(|(at, (_, message, data))| message.0 as usize == at && *data == content(at, 3_000))
+        );
+        assert!(rig.failed(host).is_empty());
+    }
+    rig.endpoints[1].close(both[1]);
+    assert!(rig.run(5 * US, 1000 * MS, |rig| rig.closed(0) == 1 && rig.closed(1) == 1));
+    rig.audit();
+}
+
+/// What becomes of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    Passes,
+    IsLost,
+    ComesTwice,
+    /// It comes when the next one of its direction has.
+    ComesAfterTheNext,
+    /// It comes when the test says so.
+    Waits,
+}
+
+/// Somebody on the path of two hosts who sees which frames are Rekeys, as anybody can, and lets all others on.
+struct Middle {
+    device: MemoryDevice,
+    arrivals: Vec<Received>,
+    overtaken: Vec<Vec<u8>>,
+    waiting: Vec<Vec<u8>>,
+    rekeys: Vec<Rekey>,
+}
+
+impl Middle {
+    fn new(rig: &Rig) -> Self {
+        let device = rig.network.attach(mac(MIDDLE));
+        Self {
+            device,
+            arrivals: Vec::with_capacity(256),
+            overtaken: Vec::new(),
+            waiting: Vec::new(),
+            rekeys: Vec::new(),
+        }
+    }
+
+    /// Connects two hosts by way of this one.
+    fn connect(&mut self, rig: &mut Rig) -> [ConnectionId; 2] {
+        let peer = Peer { mac: mac(MIDDLE), ..peer(1, false) };
+        let ours = rig.endpoints[0].connect(rig.now, peer, None).unwrap();
+        assert!(self.run(rig, 10 * MS, |_, _| Fate::Passes, |rig| !rig.accepted(1).is_empty()));
+        [ours, rig.accepted(1)[0]]
+    }
+
+    /// Goes on until `done` or `limit_ps`. `fate` gets the Rekeys with their numbers from 0, those of each side and the client's later frames.
+    fn run(
+        &mut self,
+        rig: &mut Rig,
+        limit_ps: u64,
+        mut fate: impl FnMut(&Rekey, usize) -> Fate,
+        mut done: impl FnMut(&mut Rig) -> bool,
+    ) -> bool {
+        let end = rig.now.after(limit_ps);
+        while rig.now < end {
+            let next_at = rig.step(rig.now);
+            self.forward(&mut fate);
+            if done(rig) {
+                return true;
+            }
+            let next_at = next_at.min(rig.network.next_due().unwrap_or(Time::NEVER));
+            rig.now = next_at.clamp(rig.now.after(100_000), rig.now.after(50 * MS)).min(end);
+        }
+        false
+    }
+
+    fn forward(&mut self, fate: &mut impl FnMut(&Rekey, usize) -> Fate) {
+        self.device.receive(&mut self.arrivals, 256).unwrap();
+        for arrival in self.arrivals.drain(..).collect::<Vec<_>>() {
+            let frame = self.device.frame(&arrival.frame, arrival.len).to_vec();
+            self.device.release(arrival.frame);
+            let mut copy = frame.clone();
+            // Without keys, by what is readable.
+            let body = spray_wire::open(&mut copy, spray_wire::Ports::DEFAULT, |_| true)
+                .ok()
+                .flatten()
+                .map(|frame| frame.body);
+            let Some(Body::Rekey(rekey)) = body else {
+                self.pass(&frame);
+                self.pass_overtaken();
+                continue;
+            };
+            let number = self.rekeys.iter().filter(|known| known.answer == rekey.answer).count();
+            self.rekeys.push(rekey);
+            match fate(&rekey, number) {
+                Fate::Passes => self.pass(&frame),
+                Fate::IsLost => {}
+                Fate::ComesTwice => [(); 2].into_iter().for_each(|()| self.pass(&frame)),
+                Fate::ComesAfterTheNext => {
+                    self.overtaken.push(frame);
+                    continue;
+                }
+                Fate::Waits => self.waiting.push(frame),
+            }
+            self.pass_overtaken();
+        }
+    }
+
+    fn pass_overtaken(&mut self) {
+        std::mem::take(&mut self.overtaken).iter().for_each(|frame| self.pass(frame));
+    }
+
+    fn pass_waiting(&mut self) {
+        std::mem::take(&mut self.waiting).iter().for_each(|frame| self.pass(frame));
+    }
+
+    fn pass(&mut self, frame: &[u8]) {
+        // The last byte of the destination's address is the host's number and one.
+        let host = usize::from(frame[33]) - 1;
+        self.device.flush().unwrap();
+        let place = self.device.allocate().unwrap();
+        let copy = self.device.frame_mut(&place);
+        copy[..frame.len()].copy_from_slice(frame);
+        copy[..6].copy_from_slice(&mac(host));
+        copy[6..12].copy_from_slice(&mac(MIDDLE));
+        self.device.transmit(place, frame.len() as u32).unwrap();
+        self.device.flush().unwrap();
+    }
+
+    /// How many exchanges there were, and how many answers: a repeated message is the same.
+    fn exchanges(&self) -> [usize; 2] {
+        [false, true].map(|answer| {
+            let messages = self.rekeys.iter().filter(|rekey| rekey.answer == answer).map(|rekey| rekey.message.0);
+            messages.collect::<std::collections::HashSet<_>>().len()
+        })
+    }
+}
+
+/// Two hosts and who is between them, with a connection that is open.
+fn through_the_middle() -> (Rig, Middle, [ConnectionId; 2]) {
+    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), with_keys());
+    let mut middle = Middle::new(&rig);
+    let both = middle.connect(&mut rig);
+    (rig, middle, both)
+}
+
+/// Sends a message each way, and has both arrive.
+fn talk(rig: &mut Rig, middle: &mut Middle, both: [ConnectionId; 2]) {
+    let before = [rig.received(0).len(), rig.received(1).len()];
+    for host in [0, 1] {
+        rig.endpoints[host].send_at(both[host], content(before[host], 20_000), rig.now).unwrap();
+    }
+    let arrived = |rig: &mut Rig| [0, 1].into_iter().all(|host| rig.received(host).len() == before[host] + 1);
+    assert!(middle.run(rig, 90 * MS, |_, _| Fate::Passes, arrived));
+    assert!([0, 1].into_iter().all(|host| rig.received(host)[before[host]].2 == content(before[host], 20_000)));
+}
+
+/// The first of the client's messages, the first of the answers, or both.
+//= docs/specs/endpoint.md#END-46 fresh keys
+#[test]
+fn whatever_happens_to_its_messages_there_is_one_exchange() {
+    use Fate::{ComesAfterTheNext, ComesTwice, IsLost, Passes, Waits};
+    for busy in [false, true] {
+        for asked in [Passes, IsLost, ComesTwice, ComesAfterTheNext, Waits] {
+            for answer in [Passes, IsLost, ComesTwice, ComesAfterTheNext, Waits] {
+                let (mut rig, mut middle, both) = through_the_middle();
+                talk(&mut rig, &mut middle, both);
+                assert!(!middle.run(&mut rig, 119 * SECOND, |_, _| Passes, |rig| rig.sent_rekeys() != [0, 0]));
+                if busy {
+                    for host in [0, 1] {
+                        for at in 0..900 {
+                            let at = rig.now.after(at * 10 * MS);
+                            rig.endpoints[host].send_at(both[host], content(1, 300), at).unwrap();
+                        }
+                    }
+                }
+                let fate = |rekey: &Rekey, number| match (rekey.answer, number) {
+                    (false, 0) => asked,
+                    (true, 0) => answer,
+                    _ => Passes,
+                };
+                assert!(!middle.run(&mut rig, 10 * SECOND, fate, |_| false));
+                assert_eq!(rig.generations(both), [1, 1], "{asked:?} {answer:?}");
+                // What comes late is of an exchange that is over.
+                middle.pass_waiting();
+                middle.run(&mut rig, MS, |_, _| Passes, |_| false);
+                assert_eq!((rig.generations(both), middle.exchanges()), ([1, 1], [1, 1]), "{asked:?} {answer:?}");
+                let of =
+                    |count: fn(&EndpointStats) -> u64| rig.endpoints.iter().map(|end| count(&end.stats())).sum::<u64>();
+                assert_eq!((of(|stats| stats.forged), of(|stats| stats.exchanges_limited)), (0, 0));
+                let repeats = [asked, answer].map(|fate| u64::from(fate == ComesTwice)).iter().sum::<u64>();
+                assert_eq!(of(|stats| stats.replayed), repeats);
+                if [asked, answer].contains(&Waits) {
+                    assert!(of(|stats| stats.unexpected) > 0, "{asked:?} {answer:?}");
+                }
+                if busy {
+                    assert_eq!(rig.received(0).len() + rig.received(1).len(), 2 + 2 * 900);
+                    assert!(
+                        (0..2).all(|host| rig.received(host)[1..].iter().all(|(.., data)| *data == content(1, 300)))
+                    );
+                } else {
+                    talk(&mut rig, &mut middle, both);
+                }
+                assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
+            }
+        }
+    }
+}
+
+/// Somebody who may have the keys lets all frames on but those of exchanges, or those of one side.
+//= docs/specs/endpoint.md#END-46 older than 180 s
+#[test]
+fn a_connection_whose_exchanges_are_held_back_ends() {
+    for answers in [false, true] {
+        let (mut rig, mut middle, _) = through_the_middle();
+        let fate = |rekey: &Rekey, _| if rekey.answer == answers { Fate::IsLost } else { Fate::Passes };
+        assert!(!middle.run(&mut rig, 180 * SECOND, fate, |rig| rig.failed(0).len() + rig.failed(1).len() > 0));
+        // The idle timeout, and a third of it to the next look.
+        assert!(middle.run(&mut rig, 1_400 * MS, fate, |rig| rig.failed(0).len() + rig.failed(1).len() == 2));
+        let failed = [rig.failed(0)[0], rig.failed(1)[0]];
+        assert!(failed.contains(&ConnectionError::StaleKeys), "{failed:?}");
+        assert!(failed.iter().all(|error| matches!(error, ConnectionError::StaleKeys | ConnectionError::Aborted)));
+        assert!(middle.exchanges()[0] == 1 && middle.rekeys.len() > 60, "one message, again and again");
+        rig.audit();
+    }
+}
+
+//= docs/specs/endpoint.md#END-10 closing
+#[test]
+fn either_side_may_close_during_an_exchange() {
+    for (held, closes) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
+        let (mut rig, mut middle, both) = through_the_middle();
+        let fate = |rekey: &Rekey, _| if rekey.answer == held { Fate::Waits } else { Fate::Passes };
+        assert!(middle.run(&mut rig, FIRST, fate, |rig| rig.sent_rekeys()[usize::from(held)] > 0));
+        rig.endpoints[closes].close(both[closes]);
+        middle.run(&mut rig, 3 * US, fate, |_| false);
+        middle.pass_waiting();
+        assert!(middle.run(&mut rig, 50 * MS, fate, |rig| rig.closed(0) == 1 && rig.closed(1) == 1), "{held} {closes}");
+        assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
+        rig.audit();
+    }
+}
+
+/// The peer has the keys, and sends messages that are none, with the right generation.
+//= docs/specs/endpoint.md#END-46 only 60 s after the last
+#[test]
+fn a_peer_that_asks_all_the_time_has_few_messages_read() {
+    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), with_keys());
+    let ours = rig.connect(0, 1);
+    assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
+    let both = [ours, rig.accepted(1)[0]];
+    for round in 0..700u32 {
+        let message = RekeyMessage(std::array::from_fn(|at| (round as usize + at) as u8));
+        let machine = &mut rig.endpoints[0].machine;
+        let index = machine.table.find(ours).unwrap();
+        let port = machine.any_port();
+        let rekey = Body::Rekey(Rekey { generation: 1, message, answer: round % 5 == 4 });
+        machine.outside.outlet.push_to(machine.table.slot(index).unwrap(), port, rekey);
+        rig.run(50 * MS, 100 * MS, |_| false);
+    }
+    let stats = rig.endpoints[1].stats();
+    assert_eq!((stats.forged, stats.exchanges_limited, stats.unexpected), (1, 700 * 4 / 5 - 1, 700 / 5), "{stats:?}");
+    assert_eq!((stats.sent[Kind::Rekey], rig.generations(both)), (0, [0, 0]));
+    // A right one still has its turn.
+    assert!(!rig.run(50 * MS, 60 * SECOND, |rig| rig.failed(1).len() == 1));
+    assert_eq!(rig.generations(both), [1, 1]);
+    rig.audit();
+}
+
+/// The connection is looked at for its silence once in 20 minutes, and for its keys when they want it.
+//= docs/specs/endpoint.md#END-46 fresh keys
+#[test]
+fn keys_change_where_peers_may_be_silent_for_an_hour() {
+    let mut change = with_keys();
+    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |host, config| {
+        change(host, config);
+        config.idle_timeout_ps = 3_600 * SECOND;
+    });
+    let ours = rig.connect(0, 1);
+    assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
+    let both = [ours, rig.accepted(1)[0]];
+    for exchange in 0..4 {
+        assert_eq!(rig.generations(both), [exchange; 2]);
+        assert!(rig.run(SECOND, FIRST, |rig| rig.generations(both) == [exchange + 1; 2]));
+    }
+    assert_eq!(rig.endpoints[0].stats().sent[Kind::Rekey], 4);
+}
+
+/// Plain connections have no keys to change, and a Rekey says nothing to them.
+//= docs/specs/endpoint.md#END-46 changes nothing but a counter
+#[test]
+fn a_plain_connection_takes_no_rekey() {
+    let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
+    let ours = rig.connect(0, 1);
+    assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
+    for answer in [false, true] {
+        let machine = &mut rig.endpoints[0].machine;
+        let index = machine.table.find(ours).unwrap();
+        let port = machine.any_port();
+        let rekey = Body::Rekey(Rekey { generation: 1, answer, ..Rekey::default() });
+        machine.outside.outlet.push_to(machine.table.slot(index).unwrap(), port, rekey);
+    }
+    assert!(!rig.run(50 * MS, 400 * SECOND, |rig| rig.failed(0).len() == 1));
+    assert_eq!((rig.endpoints[1].stats().unexpected, rig.sent_rekeys()), (2, [2, 0]));
+    rig.audit();
+}
