@@ -180,7 +180,7 @@ fn an_endpoint_that_is_closed_has_delivered_what_was_sent() {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
         let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
         let (half, _) = ours.unwrap().split();
-        let unsent: Vec<_> = (0..1500).map(|seed| half.submit(content(seed, 500))).collect();
+        let unsent: Vec<_> = (0..1100).map(|seed| half.submit(content(seed, 500))).collect();
         drop(half);
         let receive = async {
             let (mut theirs, mut received) = (theirs.unwrap(), 0);
@@ -189,7 +189,7 @@ fn an_endpoint_that_is_closed_has_delivered_what_was_sent() {
             }
             received
         };
-        assert_eq!(tokio::join!(client.close(), receive).1, 1500);
+        assert_eq!(tokio::join!(client.close(), receive).1, 1100);
         for delivered in unsent {
             delivered.await.unwrap().unwrap();
         }
