@@ -255,6 +255,23 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_grows_by_a_sixty_fourth_with_each_span_of_two_round_trips() {
+        let mut lateness = Lateness { limit_ps: 640 * US, ..Lateness::new() };
+        let mut after = |now_us: u64, gives_up: bool| {
+            if gives_up {
+                lateness.give_up(at(now_us * US));
+            }
+            lateness.on_ack(at(now_us * US), SPAN_PACKETS as u16, LEAST_PS, LEAST_PS);
+            lateness.limit_ps / US
+        };
+        assert_eq!(after(1_000, false), 650);
+        // Giving up begins a span.
+        let limits_us =
+            [(2_000, true), (2_199, false), (2_200, false)].map(|(now_us, gives_up)| after(now_us, gives_up));
+        assert_eq!(limits_us, [650, 650, 660]);
+    }
+
+    #[test]
     fn a_queue_that_overflows_is_kept_shorter() {
         //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
         for depth_us in [200, 1_000, 2_000, 4_000] {
