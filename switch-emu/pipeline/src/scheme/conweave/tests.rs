@@ -1,3 +1,5 @@
+mod sums;
+
 use super::memory::{MOST_QUEUES, Memory};
 use super::model;
 use super::tag::{Kind, Tag};
@@ -6,7 +8,7 @@ use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::scheme::reunion::leaf_spine::{BASE_RTT_PS, LeafSpine, SETTINGS};
 use crate::scheme::reunion::note::Note;
-use crate::scheme::{Notice, Size, recall, two_leaves};
+use crate::scheme::{Notice, recall, two_leaves};
 use crate::trail::WORDS;
 use proptest::prelude::*;
 use spray_wire::switch_view::PacketFields;
@@ -486,35 +488,5 @@ proptest! {
         steps.into_iter().for_each(|step| twins.step(step));
         let used = (0..MOST_QUEUES).filter(|queue| expire(&twins.net.0, FAR, *queue, u64::MAX >> 2) == Expiry::Now);
         prop_assert_eq!(used.count(), usize::from(!twins.waiting.is_empty()));
-    }
-}
-
-//= docs/specs/conweave.md#CWV-20 counts
-#[test]
-fn counts_of_switches_add_up_and_what_was_most_at_once_is_the_greater() {
-    let counts = |by: u64, most: u64| Counts {
-        rerouted: by,
-        held: 2 * by,
-        held_bytes: most,
-        queues: 100 - most,
-        timeouts: 3 * by,
-        no_queue: 4 * by,
-        no_memory: 5 * by,
-        no_entry: 6 * by,
-        replies: 7 * by,
-        clears: 8 * by,
-        notifies: 9 * by,
-    };
-    let both = Counts { held_bytes: 70, queues: 60, ..counts(13, 0) };
-    assert_eq!(counts(3, 70).with(counts(10, 40)), both);
-    assert_eq!(counts(10, 40).with(counts(3, 70)), both);
-}
-
-/// The last words of a switch are the base RTTs to all leaves.
-#[test]
-fn the_memory_of_a_switch_ends_behind_the_last_leaf() {
-    for leaves in [1, 2, 4, 100] {
-        let size = Size { leaves, uplinks: SPINES };
-        assert_eq!(memory::words(&size), memory::rtt(leaves - 1) + 1);
     }
 }

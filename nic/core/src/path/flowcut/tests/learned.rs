@@ -100,11 +100,13 @@ fn a_good_path_is_kept_where_paths_differ() {
 #[test]
 fn a_path_left_before_its_first_round_takes_no_ones_place() {
     let mut rates = rates::Rates::default();
-    for _ in 0..3 {
-        rates.on_dead();
+    let mut leave = |is_known: bool| {
+        if is_known {
+            rates.on_dead();
+        }
         rates.begin_path();
-    }
-    (0..3).for_each(|_| rates.begin_path());
+    };
+    [true, true, true, false, false, true, true].map(&mut leave);
     rates.on_dead();
     assert!(!rates.is_alone(), "three others are known");
 }
