@@ -143,13 +143,34 @@ fn a_drain_may_end_early_and_what_comes_keeps_the_port() {
     assert_eq!(send(&net, 901 * US, 7, 10).unwrap().spine, 1);
 }
 
+/// The set of a flow at the first switch.
+fn set_of(net: &Net, flow: u64) -> u32 {
+    net.trail.begin(0, false, &Key { addresses: flow, ports: 0, label: 0 }, &PacketFields::default());
+    (mix(net.trail.flow() ^ net.switches[0].salt) >> 32) as u32 % 512
+}
+
+//= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
+#[test]
+fn flows_of_a_set_that_was_never_full_take_the_least_loaded_port() {
+    let net = Net::new(Scheme::FlowcutIngress);
+    let flows: Vec<u64> = (1..40_000).map(mix).filter(|flow| set_of(&net, *flow) == 7).take(32).collect();
+    assert_eq!(flows.len(), 32);
+    for (four, t_us) in flows.chunks(4).zip(1..) {
+        prefer(&net, t_us as u32 % SPINES);
+        for flow in four {
+            assert_eq!(send(&net, t_us * 100 * US, *flow, 0).unwrap().spine, t_us as u32 % SPINES);
+        }
+        for flow in four {
+            acknowledge(&net, (t_us * 100 + 10) * US, *flow, 1, t_us * 100 * US);
+        }
+    }
+}
+
 /// Those of the flows, taken one after another, that find the places of their set taken, and are as asked for.
 fn without_an_entry(net: &Net, flows: &[u64], is_wanted: impl Fn(u64) -> bool) -> Vec<u64> {
     let mut sets: HashMap<u32, u32> = HashMap::new();
     let is_without = |flow: &u64| {
-        net.trail.begin(0, false, &Key { addresses: *flow, ports: 0, label: 0 }, &PacketFields::default());
-        let set = (mix(net.trail.flow() ^ net.switches[0].salt) >> 32) as u32 % 512;
-        let taken = sets.entry(set).or_default();
+        let taken = sets.entry(set_of(net, *flow)).or_default();
         *taken += 1;
         *taken > 4 && is_wanted(*flow)
     };
