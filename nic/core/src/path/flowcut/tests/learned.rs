@@ -100,13 +100,12 @@ fn a_good_path_is_kept_where_paths_differ() {
 #[test]
 fn a_path_left_before_its_first_round_takes_no_ones_place() {
     let mut rates = rates::Rates::default();
-    let mut leave = |is_known: bool| {
+    for is_known in [true, true, true, false, false, true, true] {
         if is_known {
             rates.on_dead();
         }
         rates.begin_path();
-    };
-    [true, true, true, false, false, true, true].map(&mut leave);
+    }
     rates.on_dead();
     assert!(!rates.is_alone(), "three others are known");
 }
