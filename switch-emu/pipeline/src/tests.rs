@@ -1,5 +1,9 @@
 use crate::config::{MAX_CHANGES, OUTSIDE, PortConfig, Thresholds, UNIT_BITS};
-use crate::link::{LinkChange, LinkState};
+use crate::counters::PortCounters;
+use crate::frame::Frame;
+use crate::link::{Flap, LinkChange, LinkState};
+use crate::queue::PortQueues;
+use core::cell::Cell;
 use std::{assert, assert_eq};
 
 const THRESHOLDS: Thresholds = Thresholds {
@@ -67,8 +71,6 @@ fn an_amended_port_is_as_it_was_until_then_and_keeps_the_change() {
 //= docs/specs/switch.md#SW-10 marking
 #[test]
 fn marks_grow_to_the_probability_and_then_jump() {
-    use crate::counters::PortCounters;
-    use core::cell::Cell;
     for (min, max, ppm) in
         [(100_000, 400_000, 200_000), (20, 80, 1_000_000), (0, 8_000_000, 10_000), (500, 500, 200_000)]
     {
@@ -104,4 +106,57 @@ fn a_shared_buffer_is_shared_by_what_is_free() {
     };
     assert_eq!([limit(1_000, 0, 0), limit(1_000, 400, 400), limit(1_000, 500, 100)], [900, 600, 500]);
     assert_eq!([limit(500, 400, 0), limit(8_000, 900, 50), limit(8_000, 1_200, 50)], [300, 150, 0]);
+}
+
+fn plain_frame(time_ps: u64) -> Frame {
+    Frame {
+        flow: 0,
+        time_ps,
+        switch: 0,
+        port: 0,
+        crc: 0,
+        len: 1_000,
+        ttl: 64,
+        ecn: 2,
+        control: false,
+        trimmed: 0,
+        trimmed_len: 0,
+        emulated: true,
+        detour: 0,
+    }
+}
+
+/// A link that flaps is out at the beginning of each cycle, counted from the change.
+//= docs/specs/switch.md#SW-7 losses of a link
+#[test]
+fn a_flapping_link_is_out_at_the_beginning_of_each_cycle() {
+    let thresholds = Thresholds { limit_bytes: 10_000, ..Thresholds::NONE };
+    let mut port = PortConfig::new(100_000_000_000, 0, &thresholds, OUTSIDE, 3_114);
+    let flap = Some(Flap { period_ps: 1_000, down_ps: 300 });
+    assert!(port.push(100_000_000_000, &LinkChange { at_ps: 5_000, state: LinkState { flap, ..LinkState::UP } }));
+    for (t_ps, is_out) in
+        [(4_999, false), (5_000, true), (5_299, true), (5_300, false), (5_999, false), (6_000, true), (6_300, false)]
+    {
+        let (queues, counters) = (PortQueues::<Cell<u64>>::default(), PortCounters::<Cell<u64>>::default());
+        let crossed = port.cross(&mut plain_frame(t_ps), u64::MAX, &queues, &counters, |_, _| {});
+        assert_eq!(crossed.is_err(), is_out, "{t_ps}");
+        assert_eq!(counters.drops_silent.get(), u64::from(is_out), "{t_ps}");
+    }
+}
+
+/// What a port does is told where the chassis counts it over time, and of a port that is left out nothing.
+#[test]
+fn a_port_tells_where_it_is_asked_to() {
+    for counts in [0, 1] {
+        let told = Cell::new(0);
+        let mut port = PortConfig::new(100_000_000_000, 0, &THRESHOLDS, OUTSIDE, 3_114);
+        port.counts = counts;
+        let (queues, counters) = (PortQueues::<Cell<u64>>::default(), PortCounters::<Cell<u64>>::default());
+        // One frame passes, one has no hop left, and for one there is no room.
+        for (len, ttl) in [(64, 64), (64, 1), (1_000, 64)] {
+            let mut frame = Frame { len, ttl, ..plain_frame(0) };
+            let _ = port.cross(&mut frame, u64::MAX, &queues, &counters, |_, _| told.set(told.get() + 1));
+        }
+        assert_eq!(told.get(), 3 * u32::from(counts));
+    }
 }

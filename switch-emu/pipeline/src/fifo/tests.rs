@@ -62,3 +62,18 @@ fn what_waits_takes_longer_on_a_slower_link() {
     let (ahead, left_ps) = pass(&fifo, &port.drain(41_500), 41_500, FRAME);
     assert_eq!((ahead, left_ps), (2_075, 41_500 + 83_000 + 166_000));
 }
+
+/// What waits stays for as long as no data leaves, and that counts in bytes and picoseconds.
+#[test]
+fn what_is_postponed_leaves_later_and_counts_for_longer() {
+    let (fifos, counters) = (PortFifos::<Cell<u64>>::default(), PortCounters::<Cell<u64>>::default());
+    let (port, drain) = (port(), port().drain(0));
+    pass(&fifos.total, &drain, 0, 1_000);
+    pass(&fifos.control, &drain, 0, 100);
+    fifos.postpone(5_000, 50_000, port.states[0].ps_per_unit, &counters);
+    assert_eq!([fifos.total.busy_until_ps(), fifos.control.busy_until_ps()], [70_000, 2_000]);
+    // Of 1,000 bytes 750 were left, in halves of a byte.
+    assert_eq!(counters.queue_area(), 2 * 750 * 50_000);
+    fifos.postpone(80_000, 50_000, port.states[0].ps_per_unit, &counters);
+    assert_eq!(counters.queue_area(), 2 * 750 * 50_000, "nothing waits");
+}

@@ -244,3 +244,20 @@ fn words_round_trip() {
     assert_eq!(copy.locate(at_ps, &drain), queue.locate(at_ps, &drain));
     assert_eq!(size_of::<Queue<u64>>(), QUEUE_WORDS * 8);
 }
+
+/// Who only looks sees what a frame that came then would find.
+//= docs/specs/switching.md#SWC-15 a queue is read at the frame's own time
+#[test]
+fn what_is_read_is_the_exact_backlog() {
+    for load in [30, 80, 99] {
+        let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
+        for arrival in arrivals(load, 2_000, load) {
+            pass(&queue, &drain, arrival.t_ps, arrival.bytes);
+            for later_ps in [0, 100_000, 700_000, 1_000_000_000] {
+                let left = arrival.exact_ps.saturating_sub(arrival.t_ps + later_ps) / PS_PER_BYTE;
+                let read = queue.peek(arrival.t_ps + later_ps, &drain);
+                assert!(read.abs_diff(left) <= 6, "load {load} %, {later_ps} ps later: {read} B, exactly {left}");
+            }
+        }
+    }
+}

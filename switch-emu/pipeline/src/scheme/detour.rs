@@ -185,3 +185,6 @@ impl Way {
         tables.score(self.member(), frame.t_ps, &Look { measure: Measure::Bytes, random: 0, row: 0 }, 0) >> 32
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -226,3 +226,13 @@ fn a_pointer_may_begin_at_the_shortest_queue() {
     let ranks: Vec<_> = (0..6).map(|_| switch.rank(ARRIVAL)).collect();
     assert_eq!(ranks, [2, 3, 0, 1, 2, 3]);
 }
+
+#[test]
+fn what_a_port_sends_in_a_time_and_the_time_of_what_it_sends_agree() {
+    use crate::config::{OUTSIDE, PortConfig, Thresholds};
+    for (gbps, kib_ps) in [(1, 8_192_000), (10, 819_200), (100, 81_920), (400, 20_480)] {
+        let port = PortConfig::new(gbps * 1_000_000_000, 0, &Thresholds::NONE, OUTSIDE, 4_150);
+        let waiting = Waiting { bytes: 0, limit: 0, ps_per_unit: port.drain(0).ps_per_unit };
+        assert_eq!((waiting.kib_ps(), waiting.bytes_in(kib_ps)), (kib_ps, 1_024), "{gbps} Gb/s");
+    }
+}

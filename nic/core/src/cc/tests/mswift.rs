@@ -174,6 +174,21 @@ fn a_window_below_a_packet_is_paced() {
     assert_eq!(cc.poll_send(path().at_ps(now_ps)), at(now_ps), "not once the window is a packet again");
 }
 
+#[test]
+fn a_window_that_cannot_shrink_has_not_shrunk() {
+    //= docs/specs/mswift.md#MSW-6 one decrease a round trip
+    let mut cc = make(|_| ());
+    for n in 1..=5 {
+        cc.on_loss(path().at_ps(n * RTT_PS), PACKET, LossCause::Timeout);
+    }
+    // The window is the least one: this cuts nothing, so that the next may.
+    cc.on_loss(path().at_ps(7 * RTT_PS), PACKET, LossCause::Timeout);
+    (0..200).for_each(|_| cc.on_ack(path().at_ps(7 * RTT_PS), &ack(RTT_PS, 4150)));
+    let before = cc.window_bytes(&path());
+    cc.on_loss(path().at_ps(7 * RTT_PS + Time::STEP_PS), PACKET, LossCause::Trimmed);
+    assert!(before > 4 * u64::from(PACKET) && cc.window_bytes(&path()).abs_diff(before / 2) < 2, "{before}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 

@@ -177,6 +177,12 @@ mod tests {
             let mut sum = stats[0].degrees;
             sum.add(&stats[1].degrees);
             prop_assert_eq!(sum.counts().iter().sum::<u64>(), stats[0].reordered + stats[1].reordered);
+            let mut all = stats[0];
+            all.add(&stats[1]);
+            prop_assert_eq!(all.degrees, sum);
+            prop_assert_eq!(all.reordered - stats[0].reordered, stats[1].reordered);
+            prop_assert_eq!(all.unexpected - stats[0].unexpected, stats[1].unexpected);
+            prop_assert_eq!(stats[0].until(&all), stats[1]);
         }
     }
 }

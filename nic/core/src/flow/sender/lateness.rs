@@ -255,6 +255,39 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_grows_by_a_sixty_fourth_with_each_span_of_two_round_trips() {
+        let mut lateness = Lateness { limit_ps: 640 * US, ..Lateness::new() };
+        let mut after = |now_us: u64, gives_up: bool| {
+            if gives_up {
+                lateness.give_up(at(now_us * US));
+            }
+            lateness.on_ack(at(now_us * US), SPAN_PACKETS as u16, LEAST_PS, LEAST_PS);
+            lateness.limit_ps / US
+        };
+        assert_eq!(after(1_000, false), 650);
+        // Giving up begins a span.
+        let limits_us =
+            [(2_000, true), (2_199, false), (2_200, false)].map(|(now_us, gives_up)| after(now_us, gives_up));
+        assert_eq!(limits_us, [650, 650, 660]);
+    }
+
+    /// A trial of five spans, in the first of which nothing counts, ends well with half the losses.
+    //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+    #[test]
+    fn a_trial_that_prevents_half_the_losses_is_kept() {
+        for (lost, limit_us) in [([8, 16, 0, 0, 0], 2_500), ([90, 4, 4, 4, 4], 2_500), ([0, 4, 5, 4, 4], 5_000)] {
+            let (mut lateness, mut now_us) = (Lateness::new(), 0);
+            for lost in [8].into_iter().chain(lost) {
+                now_us += 20_000;
+                (0..lost).for_each(|_| lateness.on_loss());
+                lateness.on_ack(at(now_us * US), SPAN_PACKETS as u16, LEAST_PS + 9_000 * US, LEAST_PS);
+            }
+            assert_eq!(lateness.limit_ps, limit_us * US, "{lost:?}: {lateness:?}");
+            assert!(matches!(lateness.state, State::Watching(_)), "{lateness:?}");
+        }
+    }
+
+    #[test]
     fn a_queue_that_overflows_is_kept_shorter() {
         //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
         for depth_us in [200, 1_000, 2_000, 4_000] {

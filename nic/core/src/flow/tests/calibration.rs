@@ -68,6 +68,9 @@ fn what_was_typed_is_not_kept() {
     let kept = settings(RTT_PS).learning();
     assert_eq!(settings(RTT_PS / 10).learning(), kept);
     assert_eq!(settings(RTT_PS * 10).learning(), kept);
+    let mut other = settings(RTT_PS);
+    other.path.bdp_packets = 5_000;
+    assert_eq!(other.learning(), kept);
     // But for a rate that the control is to keep.
     let mut paced = fixed(typed(RTT_PS), 1 << 20, 1);
     paced.path.link_bps = 7_000_000_000;

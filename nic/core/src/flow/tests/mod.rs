@@ -6,6 +6,7 @@ mod edges;
 mod erasure;
 mod every_balancer;
 mod fabric;
+mod feedback;
 mod flowcut;
 mod hostile;
 mod limits;

@@ -4,7 +4,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 use spray_wire::Data;
 
-use super::super::messages::{HashKey, Placed, Reassembly};
+use super::super::messages::{Coded, HashKey, Placed, Reassembly};
 
 fn part(psn: u64, message: u32, offset: u64, payload_bytes: u16, message_bytes: u64) -> Data {
     Data { psn, message, offset, payload_bytes, message_bytes, ..Data::default() }
@@ -66,6 +66,19 @@ fn open_messages_and_their_bytes_are_bounded() {
     let mut reassembly = Reassembly::new(64, 10, 10_000);
     let taken = (0..100).filter(|&m| reassembly.place(&part(m, m as u32, 0, 1, 10_000)) == Placed::Part).count();
     assert_eq!(taken, 2);
+}
+
+//= docs/specs/erasure.md#ERA-2 what counts for a message
+#[test]
+fn coded_messages_that_are_complete_leave_room_for_others() {
+    let mut reassembly = Reassembly::new(8, 10, 10_000);
+    for message in 0..20 {
+        let psn = 2 * u64::from(message);
+        let half = |psn, offset| part(psn, message, offset, 5_000, 10_000);
+        assert_eq!(reassembly.place_coded(&half(psn, 0), false, psn, psn), Coded::Part);
+        let placed = reassembly.place_coded(&half(psn + 1, 5_000), false, psn, psn + 1);
+        assert!(matches!(placed, Coded::Complete(span) if (span.first, span.end) == (psn, psn + 2)), "{placed:?}");
+    }
 }
 
 /// Numbers that all have the first slot for their place in a table hashed by their product with 2^32 over the golden ratio alone.

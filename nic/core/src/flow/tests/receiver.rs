@@ -116,6 +116,7 @@ fn marks_are_counted_per_ack() {
     rig.receiver.on_data(Time::ZERO, &Arrival { marked: true, ..arrival(packet(3)) });
     let ack = rig.acks()[0];
     assert_eq!((ack.packets, ack.marked_packets, ack.marked), (1, 1, true));
+    assert_eq!((rig.receiver.stats().marked, rig.receiver.stats().acks), (3, 2));
 }
 
 //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
@@ -315,4 +316,22 @@ fn packets_that_came_astray_are_told_as_such_and_not_as_marked() {
         (acks[0].astray, acks[0].marked, acks[0].marked_packets, rig.receiver.stats().marked),
         (true, false, 0, 0)
     );
+}
+
+//= docs/specs/eqds.md#EQDS-16 credit that does not come back
+#[test]
+fn credit_comes_back_for_what_may_have_used_it() {
+    let receiver = Receiver::new(&config());
+    let back = |accept, trimmed, payload_bytes| {
+        let data = Data { payload_bytes, ..packet(0) };
+        receiver.credit_back(&Arrival { trimmed, ..arrival(data) }, accept)
+    };
+    let (one, whole) = (u64::from(HEADER + 10), u64::from(HEADER + PAYLOAD));
+    for accept in [NEW, Accept::Duplicate, Accept::OutOfWindow, Accept::Trimmed] {
+        assert_eq!([10, 1000, 60_000].map(|bytes| back(accept, false, bytes)), [8 * one, 8 * whole, 8 * whole]);
+        assert_eq!([10, 1000, 60_000].map(|bytes| back(accept, true, bytes)), [one, whole, whole]);
+    }
+    for accept in [Accept::Invalid, Accept::Trailer] {
+        assert_eq!([true, false].map(|trimmed| back(accept, trimmed, 1000)), [0, 0]);
+    }
 }

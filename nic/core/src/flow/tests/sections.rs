@@ -93,6 +93,8 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
         data.push(sent);
         evs.push(ev);
     }
+    assert_eq!(sender.stats().trailers_sent, data.iter().filter(|data| data.trailer).count() as u64);
+    assert!(data.iter().filter(|data| data.trailer).count() > 1);
     let stamps: Vec<Time> = data.iter().map(|data| data.timestamp).collect();
     assert!(stamps.is_sorted_by(|a, b| a < b) && stamps[0] == FIRST, "each later than the one before: {stamps:?}");
     let first = |psn| stamps[data.iter().position(|data| data.psn == psn && !data.trailer).unwrap()];

@@ -147,6 +147,23 @@ fn the_subflow_with_the_largest_mean_moves_each_interval() {
 }
 
 #[test]
+fn a_trailer_ends_the_section_that_is_left_if_its_packets_are_under_way() {
+    //= docs/specs/ordered-chaos.md#ORC-11 A trailer before a move
+    for (packets, trailers) in [(4, &[][..]), (8, &[5][..])] {
+        let mut rig = Rig::new(|config| config.probe_packets = 1_000);
+        let evs = rig.evs();
+        rig.send_many(packets);
+        for index in [0, 2, 3, 1] {
+            rig.now_ps = 15 * US - u64::from(index != 1);
+            rig.ack(index as u64, evs[index], if index == 1 { 9 * US } else { 8 * US });
+        }
+        let ends: Vec<_> = rig.trailers().iter().map(|(psn, _, _)| *psn).collect();
+        assert_eq!(ends, trailers, "{packets} packets");
+        assert_eq!(rig.moved_by_sending(), [1]);
+    }
+}
+
+#[test]
 fn a_threshold_keeps_what_is_not_much_worse() {
     //= docs/specs/ordered-chaos.md#ORC-5 the worst subflow moves
     for (threshold, moves) in [(0, true), (249, true), (250, true), (251, false), (1_000, false)] {
@@ -227,6 +244,7 @@ fn a_subflow_that_hears_nothing_for_two_intervals_moves() {
                 rig.ack(index as u64, ev, if index == 0 { 9 * US } else { 8 * US });
             }
             moved.push(rig.moved_by_sending());
+            assert!(!silence || interval != 2 || rig.evs()[3] == evs[1], "it takes the best path known");
         }
         let with: &[&[usize]] = &[&[0], &[0, 3], &[0], &[0, 3]];
         let without: &[&[usize]] = &[&[0], &[0], &[0], &[0]];

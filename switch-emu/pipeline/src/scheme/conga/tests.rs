@@ -123,3 +123,12 @@ fn without_a_trail_there_is_no_route() {
     let Choice { rank, .. } = choose(&net, &Arrival { switch: 0, ..Arrival::of(&FRAME, 1) }).unwrap();
     assert!(rank < SPINES, "the search for paths sees a group like any other");
 }
+
+//= docs/specs/switching.md#SWC-53 what a leaf keeps
+#[test]
+fn without_news_the_uplinks_take_turns_at_being_returned() {
+    let net = Net::new(Scheme::Conga);
+    let returned: Vec<u64> = (0..80).map(|n| send(&net, n * US, 1, 5, 64).1 >> 16 & 0xff).collect();
+    let turns: Vec<u64> = (0..80).map(|n| (returned[0] + n) % u64::from(SPINES)).collect();
+    assert_eq!(returned, turns);
+}

@@ -1,3 +1,5 @@
+mod sums;
+
 use super::memory::{MOST_QUEUES, Memory};
 use super::model;
 use super::tag::{Kind, Tag};

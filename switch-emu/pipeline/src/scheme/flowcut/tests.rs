@@ -1,10 +1,12 @@
 //! Flows over two leaves under four spines, against a list of what is on its way.
 
 use super::*;
+use crate::flow_hash::Key;
 use crate::scheme::Scheme;
 use crate::scheme::two_leaves::{FRAME, Net, SPINES, US, Way};
 use proptest::prelude::*;
 use spray_wire::switch_view::PacketFields;
+use std::collections::HashMap;
 use std::vec::Vec;
 use std::{assert, assert_eq, assert_ne, vec};
 
@@ -66,7 +68,7 @@ fn time_begins_at_0_and_lies_tell_nothing() {
         prefer(&net, 1);
         assert_eq!(send(&net, US, 7, 1).unwrap().spine, 2, "one is on its way");
         // An echo of a time at which nothing was sent yet.
-        acknowledge(&net, 2 * US, 7, 2, u64::MAX);
+        assert_eq!(acknowledge(&net, 2 * US, 7, 2, u64::MAX).detour, 0, "nothing drains");
         assert_eq!(send(&net, 3 * US, 7, 2).unwrap().spine, 2);
         acknowledge(&net, 9 * US, 7, 3, 3 * US);
         assert_eq!(send(&net, 10 * US, 7, 3).unwrap().spine, 1);
@@ -105,7 +107,9 @@ fn a_flow_drains_when_its_round_trip_times_are_too_long() {
         }
         for psn in 0..40u64 {
             let rtt_ps = if psn < 10 { 10 * US } else { 60 * US };
-            let way = acknowledge(&net, (100 + psn) * US + rtt_ps, 7, psn + 1, stamp((100 + psn) * US));
+            let acknowledge = || acknowledge(&net, (100 + psn) * US + rtt_ps, 7, psn + 1, stamp((100 + psn) * US));
+            let way = acknowledge();
+            assert_eq!(acknowledge().detour, way.detour, "what it tells again changes nothing");
             assert!(way.detour == 0 || way.detour == PAUSE);
             paused.push(way.detour == PAUSE);
         }
@@ -139,6 +143,40 @@ fn a_drain_may_end_early_and_what_comes_keeps_the_port() {
     assert_eq!(send(&net, 901 * US, 7, 10).unwrap().spine, 1);
 }
 
+/// The set of a flow at the first switch.
+fn set_of(net: &Net, flow: u64) -> u32 {
+    net.trail.begin(0, false, &Key { addresses: flow, ports: 0, label: 0 }, &PacketFields::default());
+    (mix(net.trail.flow() ^ net.switches[0].salt) >> 32) as u32 % 512
+}
+
+//= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
+#[test]
+fn flows_of_a_set_that_was_never_full_take_the_least_loaded_port() {
+    let net = Net::new(Scheme::FlowcutIngress);
+    let flows: Vec<u64> = (1..40_000).map(mix).filter(|flow| set_of(&net, *flow) == 7).take(32).collect();
+    assert_eq!(flows.len(), 32);
+    for (four, t_us) in flows.chunks(4).zip(1..) {
+        prefer(&net, t_us as u32 % SPINES);
+        for flow in four {
+            assert_eq!(send(&net, t_us * 100 * US, *flow, 0).unwrap().spine, t_us as u32 % SPINES);
+        }
+        for flow in four {
+            acknowledge(&net, (t_us * 100 + 10) * US, *flow, 1, t_us * 100 * US);
+        }
+    }
+}
+
+/// Those of the flows, taken one after another, that find the places of their set taken, and are as asked for.
+fn without_an_entry(net: &Net, flows: &[u64], is_wanted: impl Fn(u64) -> bool) -> Vec<u64> {
+    let mut sets: HashMap<u32, u32> = HashMap::new();
+    let is_without = |flow: &u64| {
+        let taken = sets.entry(set_of(net, *flow)).or_default();
+        *taken += 1;
+        *taken > 4 && is_wanted(*flow)
+    };
+    flows.iter().copied().filter(is_without).collect()
+}
+
 #[test]
 fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
     //= docs/specs/flowcut-switch.md#FCS-6 a full table
@@ -152,6 +190,7 @@ fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
     prefer(&net, 2);
     let without = |flow: &u64| send(&net, 10 * US, *flow, 0).unwrap().spine != 2;
     let without: Vec<u64> = flows.iter().copied().filter(without).collect();
+    assert_eq!(without, without_an_entry(&net, &flows, |flow| hash(flow) != 2));
     assert!(without.len() > 500, "{}", without.len());
     assert!(without.iter().all(|flow| send(&net, 11 * US, *flow, 1).unwrap().spine == hash(*flow)));
     // Entries become free: the flows that had none still go by their hash until nothing is on its way.

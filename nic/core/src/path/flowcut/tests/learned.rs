@@ -95,3 +95,17 @@ fn a_good_path_is_kept_where_paths_differ() {
     rig.ack(BASE_RTT_PS);
     assert_eq!(rig.send(), path);
 }
+
+//= docs/specs/flowcut.md#FLC-17 paths compared
+#[test]
+fn a_path_left_before_its_first_round_takes_no_ones_place() {
+    let mut rates = rates::Rates::default();
+    for is_known in [true, true, true, false, false, true, true] {
+        if is_known {
+            rates.on_dead();
+        }
+        rates.begin_path();
+    }
+    rates.on_dead();
+    assert!(!rates.is_alone(), "three others are known");
+}

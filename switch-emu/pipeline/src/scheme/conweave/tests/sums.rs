@@ -1,0 +1,34 @@
+//! Sums over switches, and the size of a switch.
+
+use super::*;
+use crate::scheme::Size;
+
+//= docs/specs/conweave.md#CWV-20 counts
+#[test]
+fn counts_of_switches_add_up_and_what_was_most_at_once_is_the_greater() {
+    let counts = |by: u64, most: u64| Counts {
+        rerouted: by,
+        held: 2 * by,
+        held_bytes: most,
+        queues: 100 - most,
+        timeouts: 3 * by,
+        no_queue: 4 * by,
+        no_memory: 5 * by,
+        no_entry: 6 * by,
+        replies: 7 * by,
+        clears: 8 * by,
+        notifies: 9 * by,
+    };
+    let both = Counts { held_bytes: 70, queues: 60, ..counts(13, 0) };
+    assert_eq!(counts(3, 70).with(counts(10, 40)), both);
+    assert_eq!(counts(10, 40).with(counts(3, 70)), both);
+}
+
+/// The last words of a switch are the base RTTs to all leaves.
+#[test]
+fn the_memory_of_a_switch_ends_behind_the_last_leaf() {
+    for leaves in [1, 2, 4, 100] {
+        let size = Size { leaves, uplinks: SPINES };
+        assert_eq!(memory::words(&size), memory::rtt(leaves - 1) + 1);
+    }
+}
