@@ -165,13 +165,16 @@ impl Run {
         assert!(receiver.process.is_running(), "no receiver starts in a mended network: {}", receiver.said());
     }
 
-    /// Starts the receiver if none runs.
+    /// Starts the receiver if none runs at the address that is sent to: one that was started without it has another.
     fn receive(&mut self) {
-        if self.receiver.as_mut().is_some_and(|receiver| receiver.process.is_running()) {
-            return;
-        }
-        if let Some(mut over) = self.receiver.take() {
-            self.over(&mut over);
+        if let Some(mut receiver) = self.receiver.take() {
+            let listens = receiver.said().contains(&format!(" as {}\n", PORTS[2].address));
+            if listens && receiver.process.is_running() {
+                self.receiver = Some(receiver);
+                return;
+            }
+            Machine::signal(&mut receiver, nix::sys::signal::Signal::SIGINT);
+            self.over(&mut receiver);
         }
         let mut command = spray();
         command.args(["recv", "--keep", "--out"]).arg(&self.inbox);
