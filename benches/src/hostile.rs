@@ -246,7 +246,7 @@ pub fn hostile_costs(batches: u64) -> Vec<Cost> {
     suffer("Accept of an open connection", Hostile::Peer, &|_| of_peer(Body::Accept(asked)));
     suffer("Retry of an open connection", Hostile::Peer, &|at| of_peer(Body::Retry(Retry { token: [at as u8; 16] })));
     let rekey = Rekey { generation: 1, ..Rekey::default() };
-    suffer("Rekey of a peer, again and again", Hostile::Peer, &|_| of_peer(Body::Rekey(rekey)));
+    suffer("Rekey without keys", Hostile::Peer, &|_| of_peer(Body::Rekey(rekey)));
     suffer("Reset under another cookie", Hostile::Stranger, &|_| {
         Forged::Plain(honest, 5, Body::Reset(Reset { reason: 0 }))
     });

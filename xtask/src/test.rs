@@ -162,7 +162,7 @@ pub fn further_features() -> Outcome {
 }
 
 /// The tests of whole scenarios that take minutes. Those that look for a reordered packet send ten million of them here, and one million
-/// in [`test()`]; parsers get four times as many mutations of their inputs. A million connections and 300 days of virtual time take half a minute.
+/// in [`test()`]; parsers get four times as many mutations of their inputs. A million connections, and days of virtual time, take half a minute.
 pub fn slow() -> Outcome {
     sh::run(cargo(&["--test", "corpus"]).env("ALL_MUTATIONS", "1"))?;
     sh::run(&mut cargo(&["--test", "soak", "--", "--ignored"]))?;
