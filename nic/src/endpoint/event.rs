@@ -133,7 +133,7 @@ pub enum ConnectionError {
     /// Nothing was heard for the idle timeout.
     #[error("nothing was heard of the peer for the idle timeout")]
     IdleTimeout,
-    /// The peer is there, but its part of an exchange of fresh keys has not come for a minute and the idle timeout.
+    /// The peer is there, but its part of an exchange of fresh keys did not come in time (END-46).
     #[error("the peer exchanged no fresh keys in time")]
     StaleKeys,
     /// The peer does not know the connection, as after a restart.

@@ -29,7 +29,7 @@ const ANSWER_BYTES: usize = 32 + 16;
 /// Bytes of Noise's hash of an exchange.
 const HASH_BYTES: usize = 32;
 
-/// The client's messages are of one kind.
+/// A client's message is as long in a Rekey as behind a Connect.
 const _: () = assert!(CONNECT_BYTES == RekeyMessage::BYTES);
 
 /// Who connects to whom. A message for others is of no use between these.
@@ -45,7 +45,16 @@ pub(crate) struct Agreed {
     pub(crate) bond: Bond,
 }
 
-/// What binds a connection's next exchange to the one before: that, by Noise's hash of it, and the peer's key. None of it is secret.
+impl Agreed {
+    /// After an exchange, both messages of which have been read or written.
+    fn by(state: &mut HandshakeState) -> Option<Self> {
+        let (of_client, of_server) = state.dangerously_get_raw_split();
+        let (sending, receiving) = if state.is_initiator() { (of_client, of_server) } else { (of_server, of_client) };
+        Some(Self { secrets: Secrets { sending, receiving }, bond: Bond::of(state)? })
+    }
+}
+
+/// What binds a connection's next exchange to the one before: Noise's hash of that exchange, and the peer's key. None of it is secret.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bond {
     hash: [u8; HASH_BYTES],
@@ -53,7 +62,6 @@ pub(crate) struct Bond {
 }
 
 impl Bond {
-    /// After an exchange, both messages of which have been read or written.
     fn of(state: &HandshakeState) -> Option<Self> {
         let hash = state.get_handshake_hash().try_into().ok()?;
         Some(Self { hash, peer: PublicKey::from_bytes(state.get_remote_static()?)? })
@@ -117,7 +125,7 @@ impl Initiator {
         }
         let mut terms = [0; TERMS_BYTES];
         let read = self.0.read_message(message, &mut terms).ok()?;
-        (read == TERMS_BYTES).then_some((self.agreed()?, terms_of(&terms)))
+        (read == TERMS_BYTES).then_some((Agreed::by(&mut self.0)?, terms_of(&terms)))
     }
 
     /// Takes the server's message of a later exchange, if it is genuine.
@@ -125,12 +133,7 @@ impl Initiator {
     pub(crate) fn finish_again(&mut self, message: &RekeyMessage) -> Option<Agreed> {
         let (message, _) = message.0.split_first_chunk::<ANSWER_BYTES>()?;
         self.0.read_message(message, &mut []).ok()?;
-        self.agreed()
-    }
-
-    fn agreed(&mut self) -> Option<Agreed> {
-        let (sending, receiving) = self.0.dangerously_get_raw_split();
-        Some(Agreed { secrets: Secrets { sending, receiving }, bond: Bond::of(&self.0)? })
+        Agreed::by(&mut self.0)
     }
 }
 
@@ -181,9 +184,7 @@ impl Responder {
     fn write<const BYTES: usize>(mut self, payload: &[u8]) -> Option<(Agreed, [u8; BYTES])> {
         let mut message = [0; BYTES];
         let written = self.0.write_message(payload, &mut message).ok()?;
-        let (receiving, sending) = self.0.dangerously_get_raw_split();
-        let agreed = Agreed { secrets: Secrets { sending, receiving }, bond: Bond::of(&self.0)? };
-        (written == BYTES).then_some((agreed, message))
+        (written == BYTES).then_some((Agreed::by(&mut self.0)?, message))
     }
 }
 

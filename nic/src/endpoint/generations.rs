@@ -18,8 +18,8 @@ use crate::keys::Keys;
 const REKEY_PS: u64 = 120_000_000_000_000;
 /// Connections that began together ask within so long, so that no poll has all of their exchanges.
 const SPREAD_PS: u64 = 8_000_000_000_000;
-
-/// How far apart a client's repetitions are when the attempts of a handshake are used up. Not they end the connection, but the keys' age.
+/// How far apart a client's repetitions are when the attempts of a handshake are used up. They do not end the connection; the age of its keys
+/// does.
 const SLOWLY_PS: u64 = 1_000_000_000_000;
 /// Least time between two exchanges of a connection that its server reads, in picoseconds.
 const LEAST_PS: u64 = 60_000_000_000_000;

@@ -11,7 +11,8 @@ use super::{
     service::keep_alive,
 };
 
-/// How old a generation of keys may become, besides the time that a peer may be silent: somebody holds the exchanges back. In picoseconds.
+/// How old a generation of keys may become, besides the time that a peer may be silent, in picoseconds. Where one is older, somebody may be
+/// holding the exchanges back.
 const OLDEST_PS: u64 = 180_000_000_000_000;
 
 impl Machine {
