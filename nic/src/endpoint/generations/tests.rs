@@ -220,7 +220,7 @@ fn messages_of_other_exchanges_and_other_keys_change_nothing() {
     assert_eq!(pair.generations(), [8, 8]);
 }
 
-//= docs/specs/endpoint.md#END-46 only 60 s after the last
+//= docs/specs/endpoint.md#END-46 no sooner than 60 s after
 #[test]
 fn a_flood_has_few_messages_read() {
     let (mut pair, _) = Pair::new(0);

@@ -311,7 +311,7 @@ fn either_side_may_close_during_an_exchange() {
 }
 
 /// The peer has the keys, and sends messages that are none, with the right generation.
-//= docs/specs/endpoint.md#END-46 only 60 s after the last
+//= docs/specs/endpoint.md#END-46 no sooner than 60 s after
 #[test]
 fn a_peer_that_asks_all_the_time_has_few_messages_read() {
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), with_keys());
