@@ -22,7 +22,7 @@ fn every_balancer_delivers_over_a_healthy_and_a_failing_fabric() {
         assert_sound(&result);
         // One path reorders nothing, and neither does a balancer that drains before it changes its path.
         if matches!(balancer.name(), "ecmp" | "flowcut") {
-            assert_eq!(result.transport.reordered_packets, 0, "{balancer}");
+            assert_eq!(result.counted().1.order.reordered, 0, "{balancer}");
         }
         assert_sound(&run_on(&testbed, &failing, balancer).unwrap());
     }

@@ -53,12 +53,12 @@ fn captures_of_hosts_have_the_sums_of_the_results() {
         let count = |is_one: &dyn Fn(&[String]) -> bool| rows.iter().filter(|row| is_one(row)).count() as u64;
         // Data that a host sent, without the trailers of ideal codes.
         let is_sent = |row: &[String]| row[0].starts_with('h') && row[1..4] == ["0x00000002", "1", "0"];
-        assert_eq!(count(&is_sent), summary.packets_sent);
-        assert_eq!(count(&|row| is_sent(row) && row[4] == "1"), summary.retransmits);
+        assert_eq!(count(&is_sent), summary.flows.packets_sent);
+        assert_eq!(count(&|row| is_sent(row) && row[4] == "1"), summary.flows.retransmits);
         // Here all queues are in front of hosts, who play these ports.
-        assert_eq!(count(&|row| row[5].contains("trimmed: queue full")), summary.trims);
-        assert_eq!(count(&|row| row[5].contains("marked")), summary.ecn_marks);
-        assert!(summary.trims > 0);
+        assert_eq!(count(&|row| row[5].contains("trimmed: queue full")), summary.fabric.trims);
+        assert_eq!(count(&|row| row[5].contains("marked")), summary.fabric.ecn_marks);
+        assert!(summary.fabric.trims > 0);
         assert_eq!(tshark(&file, WRONG, &["frame.number"]), Some(vec![]));
         let accepts: Vec<_> = rows.iter().filter(|row| row[2] == "5").collect();
         assert!(!accepts.is_empty());
@@ -78,9 +78,9 @@ fn traces_of_hosts_have_the_sums_of_the_results() {
     let text = trace_json(&rows);
     let of = |event: &str| text.matches(&format!("\"event\":\"{event}\"")).count() as u64;
     assert_eq!(left_out, 0);
-    assert_eq!((of("sent"), of("retransmit")), (summary.packets_sent, summary.retransmits));
-    assert_eq!((of("trimmed"), of("marked")), (summary.trims, summary.ecn_marks));
-    assert_eq!((of("reordered"), of("timeout")), (summary.reordered_packets, summary.timeouts));
+    assert_eq!((of("sent"), of("retransmit")), (summary.flows.packets_sent, summary.flows.retransmits));
+    assert_eq!((of("trimmed"), of("marked")), (summary.fabric.trims, summary.fabric.ecn_marks));
+    assert_eq!((of("reordered"), of("timeout")), (summary.flows.reordered_packets, summary.flows.timeouts));
     assert_eq!((of("received"), of("dropped")), (of("sent"), 0));
     assert_eq!(of("acked") + of("trimmed"), of("sent"));
 }

@@ -170,8 +170,11 @@ fn jobs_beside_each_other_take_as_long_as_in_the_simulator() {
     let [dense, experts] = &emulated.workloads()[..] else { panic!("two workloads") };
     assert_eq!([&dense.balancer, &experts.balancer], ["reps", "ops"]);
     for (own, sim) in [dense, experts].into_iter().zip(simulated.workloads()) {
-        assert_eq!((&own.name, own.flows_total, own.flows_completed), (&sim.name, sim.flows_total, sim.flows_total));
-        let [mean, sim_mean] = [own, &sim].map(|of| of.fct_mean_us.expect("a complete flow"));
+        assert_eq!(
+            (&own.name, own.flows.flows_total, own.flows.flows_completed),
+            (&sim.name, sim.flows.flows_total, sim.flows.flows_total)
+        );
+        let [mean, sim_mean] = [own, &sim].map(|of| of.flows.fct_mean_us.expect("a complete flow"));
         assert!(within(mean, sim_mean, MEAN_PERCENT), "{}: mean {mean:.1} us, simulated {sim_mean:.1}", own.name);
         let [cct, sim_cct] =
             [own, &sim].map(|of| of.collectives.and_then(|all| all.cct_mean_us).expect("a collective"));
@@ -181,7 +184,7 @@ fn jobs_beside_each_other_take_as_long_as_in_the_simulator() {
 
 /// Packets that came after one with a higher number, over all flows.
 fn reordered(result: &RunResult) -> f64 {
-    result.flows.iter().map(|flow| flow.reordered).sum::<u64>() as f64
+    result.flows.iter().map(|flow| flow.receiver.order.reordered).sum::<u64>() as f64
 }
 
 /// Mean completion time, and that of the slowest tenth of the flows, in us; every flow completed. The slowest flow of 80 differs by a

@@ -20,8 +20,8 @@ fn an_incast_on_credit_is_trimmed_in_its_first_window_only() {
         let result = in_time(&testbed, &scenario, balancer);
         // 100 Gb/s for some 10 us: about 40 packets of each of three senders may go without credit.
         let trims = trims(&result);
-        assert!(trims > 0 && trims < 3 * 50, "{balancer}: {trims} trims, {:?}", result.transport);
-        assert_eq!((result.transport.timeouts, result.transport.retransmits), (0, trims), "{balancer}");
+        assert!(trims > 0 && trims < 3 * 50, "{balancer}: {trims} trims, {:?}", result.counted());
+        assert_eq!((result.counted().0.timeouts, result.counted().0.retransmits), (0, trims), "{balancer}");
         // Three messages and their headers through the last link at 99 % of its rate, and two round trips.
         let (slowest, paced) = (result.flows.iter().filter_map(|flow| flow.fct_us).fold(0.0, f64::max), 132.0);
         assert!(slowest < paced + 20.0, "{balancer}: {slowest} us");

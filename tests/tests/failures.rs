@@ -62,7 +62,7 @@ fn a_hosts_own_link_fails_as_others_do() {
     let runs = failing("[[link_event]]\nlink = \"h0->leaf0\"\nat_us = 20\nuntil_us = 30\naction = \"silent-drop\"\n");
     for run in &runs {
         assert_eq!(silent(run).0, ["h0->leaf0"]);
-        assert!(run.recovery_us.is_some_and(|us| us <= 10.0), "{:?}", run.recovery_us);
+        assert!(run.loss_duration_us.is_some_and(|us| us <= 10.0), "{:?}", run.loss_duration_us);
     }
     assert_alike("frames dropped", runs.each_ref().map(|run| silent(run).1), DROPS_PERCENT);
     let runs = failing("[[link_event]]\nnode = \"h0\"\naction = \"rate\"\nfactor = 0.5\n");
@@ -93,9 +93,9 @@ fn no_link_is_used_by_more_than_its_rate() {
             busiest = series.bins.iter().map(load).fold(busiest, f64::max);
         }
         assert!((0.5..=1.0).contains(&busiest), "{}: {busiest}", run.engine);
-        let (of_flows, all) = (run.flows.iter().map(|flow| flow.reordered).sum(), run.transport.reordered_packets);
-        let first = run.transport.packets_sent - run.transport.retransmits;
-        assert!(0 < all && all < first && run.transport.retransmits > 0, "{all} of {first}");
-        assert_eq!((all, run.summary().reordered_packets), (of_flows, of_flows));
+        let (sender, receiver) = run.counted();
+        let (all, first) = (receiver.order.reordered, sender.packets_sent - sender.retransmits);
+        assert!(0 < all && all < first && sender.retransmits > 0, "{all} of {first}");
+        assert_eq!(run.summary().flows.reordered_packets, all);
     }
 }

@@ -11,10 +11,10 @@ fn a_slow_uplink_is_drained_and_left_without_reordering() {
                 [[link_event]]\nlink = \"leaf0-spine0\"\naction = \"rate\"\nfactor = 0.1\n";
     let result = run(&Scenario { seed: 2, ..small("2 MiB", rest) });
     assert_sound(&result);
-    assert_eq!(result.transport.reordered_packets, 0);
-    assert!(result.flows.iter().all(|flow| flow.reordered == 0));
-    let drained_us: f64 = result.flows.iter().map(|flow| flow.drained_us).sum();
-    assert!(drained_us > 0.0, "{:?}", result.flows);
+    assert_eq!(result.counted().1.order.reordered, 0);
+    assert!(result.flows.iter().all(|flow| flow.receiver.order.reordered == 0));
+    let drained_ps = result.counted().0.drained_ps;
+    assert!(drained_ps > 0, "{:?}", result.flows);
     let bytes = |name: &str| result.ports.iter().find(|port| port.name == name).unwrap().counters.bytes;
     assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "flows leave the slow uplink");
 }

@@ -15,8 +15,8 @@ fn what_a_lossy_link_swallows_is_sent_again_and_nothing_else() {
     let testbed = testbed(&scenario);
     let result = in_time(&testbed, &scenario, BalancerKind::OrderedChaos);
     let lost: u64 = result.ports.iter().map(|port| port.counters.drops_random + port.counters.drops_queue).sum();
-    let transport = result.transport;
+    let (sender, receiver) = result.counted();
     // The lost frames include probes and answers; only packets are sent again.
-    assert!(transport.retransmits > 0 && transport.retransmits <= lost, "{lost} lost, {transport:?}");
-    assert_eq!((transport.timeouts, transport.duplicates), (0, 0), "{transport:?}");
+    assert!(sender.retransmits > 0 && sender.retransmits <= lost, "{lost} lost, {sender:?}");
+    assert_eq!((sender.timeouts, receiver.duplicates), (0, 0), "{sender:?}, {receiver:?}");
 }

@@ -16,8 +16,8 @@ fn both_receivers_deliver_every_byte_over_links_that_lose() {
     for receiver in ["go-back-n", "irn"] {
         let result = run(&scenario(receiver, "ecmp", lossy));
         assert_sound(&result);
-        assert!(result.transport.retransmits > 0, "{receiver}: {:?}", result.transport);
-        assert_eq!(result.transport.reordered_packets, 0, "{receiver}: on one path");
+        assert!(result.counted().0.retransmits > 0, "{receiver}: {:?}", result.counted());
+        assert_eq!(result.counted().1.order.reordered, 0, "{receiver}: on one path");
     }
 }
 
@@ -29,9 +29,9 @@ fn reordering_makes_go_back_n_send_packets_again() {
     let irn = run(&scenario("irn", "ops", &format!("[transport.irn]\nnacks = 4096\n{slow}")));
     for result in [&back, &irn] {
         assert_sound(result);
-        let (reordered, unexpected) = (result.transport.reordered_packets, result.transport.unexpected_packets);
-        assert!(unexpected > reordered && reordered > 0, "{:?}", result.transport);
+        let (reordered, unexpected) = (result.counted().1.order.reordered, result.counted().1.order.unexpected);
+        assert!(unexpected > reordered && reordered > 0, "{:?}", result.counted());
     }
-    assert!(back.transport.retransmits > 100, "{:?}", back.transport);
-    assert!(irn.transport.retransmits < back.transport.retransmits / 10, "{:?}", irn.transport);
+    assert!(back.counted().0.retransmits > 100, "{:?}", back.counted());
+    assert!(irn.counted().0.retransmits < back.counted().0.retransmits / 10, "{:?}", irn.counted());
 }

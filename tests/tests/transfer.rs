@@ -35,7 +35,7 @@ fn a_healthy_fabric_loses_nothing_and_takes_its_time() {
         assert!((least_us..least_us * 3.0).contains(&fct), "{fct} us, at least {least_us}");
     }
     assert!(!result.delivered.is_empty() && result.port_samples.iter().any(|port| !port.bins.is_empty()));
-    assert!(result.dilation >= 1.0);
+    assert!(result.run.dilation >= 1.0);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_link_down_is_dropped_on_until_routing_knows() {
     let result = in_time(&testbed(&scenario), &scenario, scenario.transport.balancer[0]);
     assert!(sum(&result, |port| port.drops_link()) > 0);
     assert_eq!(result.events.iter().filter(|event| event.kind == EventKind::Reroute).count(), 2);
-    let recovery = result.recovery_us.unwrap();
+    let recovery = result.loss_duration_us.unwrap();
     assert!(recovery <= 65.0 + 20.0, "the last drop came {recovery} us after the first failure");
 }
 
@@ -70,7 +70,7 @@ fn a_silent_drop_is_survived_and_seen() {
     let result = run(&small(BYTES, &silent));
     assert_sound(&result);
     // The link drops ACKs too; later ACKs repeat what they said.
-    assert!(sum(&result, |port| port.drops_link()) > 0 && result.transport.retransmits > 0, "{:?}", result.transport);
+    assert!(sum(&result, |port| port.drops_link()) > 0 && result.counted().0.retransmits > 0, "{:?}", result.counted());
     assert!(has(&result, EventKind::Failure) && has(&result, EventKind::LastDrop));
     assert!(!has(&result, EventKind::Reroute));
 }
@@ -81,7 +81,7 @@ fn a_slow_link_drops_nothing_by_itself() {
     let result = run(&small(BYTES, &event("leaf0->spine0", "action = \"rate\"\nfactor = 0.25")));
     assert_sound(&result);
     assert_eq!(sum(&result, |port| port.drops_link()), 0);
-    assert_eq!(result.recovery_us, None);
+    assert_eq!(result.loss_duration_us, None);
     let bytes = |name: &str| result.ports.iter().find(|port| port.name == name).unwrap().counters.bytes;
     assert!(bytes("leaf0->spine0") < bytes("leaf0->spine1"), "REPS moves to the faster uplink");
 }

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
             }
         };
         for (balancer, cell) in BalancerKind::ALL.iter().zip(&row) {
-            let (mean, max) = (cell.spread(|run| run.fct_mean_us).mean, cell.spread(|run| run.fct_max_us).mean);
+            let (mean, max) = (cell.spread("fct_mean_us").mean, cell.spread("fct_max_us").mean);
             let note = if cell.is_complete() { "" } else { ", incomplete" };
             eprintln!("{:24} {balancer:22} mean {mean:9.1} us, max {max:9.1} us{note}", condition.name);
         }

@@ -79,8 +79,8 @@ pub fn above(
         let (row, seed) = (job / seeds.len(), seeds[job % seeds.len()]);
         let simulation = &simulations[row / balancers.len()];
         let run = simulation.run(balancers[row % balancers.len()], seed, &[]).map_err(|error| error.to_string())?;
-        let summary = run.summary();
-        Ok::<_, String>((summary.makespan_us, summary.flows_total - summary.flows_completed))
+        let found = run.summary().flows;
+        Ok::<_, String>((found.makespan_us, found.flows_total - found.flows_completed))
     };
     let runs = over_cores(rows * seeds.len(), threads, one)?;
     let row = |(row, runs): (usize, &[(Option<f64>, u64)])| {

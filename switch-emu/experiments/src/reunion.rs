@@ -76,14 +76,14 @@ impl Rings {
         let ends: Vec<f64> = run.flows.iter().map(|flow| flow.fct_us).collect::<Option<_>>()?;
         let ends: Vec<f64> =
             ends.chunks(self.slices as usize).map(|slices| slices.iter().fold(0.0, |a: f64, b| a.max(*b))).collect();
-        let reordered: u64 = run.flows.iter().map(|flow| flow.reordered).sum();
+        let reordered: u64 = run.flows.iter().map(|flow| flow.receiver.order.reordered).sum();
         let packets: u64 = run.flows.iter().map(|flow| flow.bytes.div_ceil(PAYLOAD_BYTES)).sum();
         Some(Ring {
             tail_ms: ends.iter().fold(0.0, |a: f64, b| a.max(*b)) / 1e3,
             mean_ms: ends.iter().sum::<f64>() / ends.len() as f64 / 1e3,
             reordered_ppm: reordered as f64 * 1e6 / packets as f64,
             reunion: run.reunion,
-            conweave: run.sim.as_ref().and_then(|figures| figures.conweave),
+            conweave: run.conweave,
         })
     }
 
@@ -185,10 +185,10 @@ impl Messages {
             let _ = writeln!(
                 text,
                 "| `{scheme}` | {:.0} | {:.0} | {:.0} | {:.3} % | {:.0} |",
-                mean(&|(run, _)| run.fct_p99_us.unwrap_or(f64::NAN)),
-                mean(&|(run, _)| run.fct_mean_us.unwrap_or(f64::NAN)),
-                mean(&|(run, _)| run.makespan_us.unwrap_or(f64::NAN)),
-                mean(&|(run, _)| 100.0 * run.reordered_packets as f64 / run.packets_sent as f64),
+                mean(&|(run, _)| run.flows.fct_p99_us.unwrap_or(f64::NAN)),
+                mean(&|(run, _)| run.flows.fct_mean_us.unwrap_or(f64::NAN)),
+                mean(&|(run, _)| run.flows.makespan_us.unwrap_or(f64::NAN)),
+                mean(&|(run, _)| run.flows.reordered_percent),
                 mean(&|(_, moved)| *moved as f64),
             );
         }

@@ -245,7 +245,7 @@ fn lag(toml: &str, balancer: BalancerKind, seeds: u64, threads: usize) -> Result
     let run = |job: usize| {
         let (balancer, seed) = (all[job / seeds as usize], job as u64 % seeds + 1);
         let summary = simulation.run(balancer, seed, &[]).map_err(|error| format!("{balancer}: {error}"))?.summary();
-        let times = summary.fct_mean_us.zip(summary.fct_max_us);
+        let times = summary.flows.fct_mean_us.zip(summary.flows.fct_max_us);
         Ok::<_, String>(times.filter(|_| summary.is_complete()))
     };
     let runs = over_cores(all.len() * seeds as usize, threads, run)?;

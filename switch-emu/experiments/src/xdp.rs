@@ -8,14 +8,13 @@ use spray_core::path::BalancerKind;
 use spray_fabric::live::Operator;
 use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
 use spray_testbed::{
-    Between, Dilation, FabricSpec, FlowOutcome, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedOutcome,
-    TestbedSpec,
+    Between, Dilation, FabricSpec, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedOutcome, TestbedSpec,
 };
 
 use crate::engine::{Engine, EngineError, Observers, Prepared, Progress, Tell};
 use crate::live::{NewFlows, Recorded};
 use crate::results::{
-    Collect, ConnectionEvs, Ended, EventRow, RunResult, TestbedLosses, TransportTotals, given_up, reported, us,
+    Collect, ConnectionEvs, EngineFigures, EventRow, RunResult, TestbedLosses, given_up, reported, us,
 };
 use crate::scenario::limits::fits_memory;
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, MarkAt, Paths, Scenario, SimulationSettings};
@@ -312,23 +311,11 @@ impl From<RunError> for EngineError {
 
 /// What came of a run of `collect`'s scenario.
 fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
-    let ended = |(flow, found): (&Flow, &FlowOutcome)| {
-        collect.is_part(flow, found.started_ps).then(|| Ended {
-            start_ps: found.started_ps.unwrap_or(flow.start_ps),
-            end_ps: found.received_ps,
-            retransmits: found.retransmits,
-            order: found.order,
-            drained_ps: found.drained_ps,
-        })
-    };
-    let mut transport = TransportTotals { invalid_frames: outcome.invalid_frames, ..TransportTotals::default() };
-    outcome.connections.iter().for_each(|stats| transport.add(&stats.sender, &stats.receiver));
     let losses = outcome.losses;
+    let common = collect.result("xdp", &outcome.flows, rows(collect, outcome));
     RunResult {
-        dilation: outcome.dilation,
         entries: outcome.entries.map(Into::into),
         reunion: outcome.reunion.map(Into::into),
-        wall_s: outcome.wall.as_secs_f64(),
         ports: outcome.ports.clone(),
         port_samples: outcome.samples.clone(),
         delivered: outcome.delivered.clone(),
@@ -343,15 +330,16 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
             fill_ring_empty: losses.fill_ring_empty,
             other: losses.other,
         },
-        late_packets: outcome.late_frames,
-        lateness_p99_us: us(outcome.lateness_p99_ps),
         payload_verified: Some(outcome.payload_verified),
-        ..collect.result(
-            "xdp",
-            collect.plan.flows.iter().zip(&outcome.flows).map(ended),
-            rows(collect, outcome),
-            transport,
-        )
+        run: EngineFigures {
+            dilation: outcome.dilation,
+            wall_s: outcome.wall.as_secs_f64(),
+            invalid_frames: outcome.invalid_frames,
+            late_packets: outcome.late_frames,
+            lateness_p99_us: us(outcome.lateness_p99_ps),
+            ..common.run
+        },
+        ..common
     }
 }
 

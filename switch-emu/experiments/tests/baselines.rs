@@ -51,7 +51,7 @@ fn over(seeds: u64, scenario: &Scenario, balancer: BalancerKind) -> Figures {
         let times: Vec<u64> = flows.iter().map(|flow| (flow.fct_us.expect("it ends") * 1e3).round() as u64).collect();
         figures.mean += times.iter().sum::<u64>() / times.len() as u64;
         figures.max += times.iter().max().unwrap();
-        figures.reordered += flows.iter().map(|flow| flow.reordered).sum::<u64>();
+        figures.reordered += flows.iter().map(|flow| flow.receiver.order.reordered).sum::<u64>();
     }
     println!("{balancer}: {figures:?}");
     figures

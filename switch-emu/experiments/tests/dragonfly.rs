@@ -56,7 +56,7 @@ fn run(scenario: &Scenario, seed: u64) -> RunResult {
 /// The last completion time in us, averaged over seeds.
 fn last(scenario: &Scenario) -> f64 {
     const SEEDS: u64 = 3;
-    (1..=SEEDS).map(|seed| run(scenario, seed).summary().fct_max_us.unwrap()).sum::<f64>() / SEEDS as f64
+    (1..=SEEDS).map(|seed| run(scenario, seed).summary().flows.fct_max_us.unwrap()).sum::<f64>() / SEEDS as f64
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn flowcuts_take_detours_too() {
         let uniform = last(&with(scheme, all_to_all()));
         println!("{shortest:.1} us, {scheme} {ends:.1}, all to all {uniform:.1}");
         assert!(shortest / ends > 1.2, "{shortest} us, {scheme} {ends}");
-        assert_eq!(run(&scenario, 1).summary().reordered_packets, 0);
+        assert_eq!(run(&scenario, 1).summary().flows.reordered_packets, 0);
     }
 }
 
@@ -115,6 +115,6 @@ fn on_an_idle_network_ugal_is_minimal() {
 fn results_tell_links_within_groups_from_those_between() {
     //= docs/specs/switch.md#SW-18 length of the queue over time
     let summary = run(&with(Scheme::Ugal, next_group()), 1).summary();
-    let layers: Vec<_> = summary.queue_by_layer.iter().map(|layer| (layer.layer.as_str(), layer.ports)).collect();
+    let layers: Vec<_> = summary.layers.iter().map(|layer| (layer.layer.as_str(), layer.ports)).collect();
     assert_eq!(layers, [("switch->host", 72), ("local", 108), ("global", 72)]);
 }

@@ -33,7 +33,7 @@ fn a_run_is_the_same_and_has_the_names_of_what_ran() {
     let theirs = Simulation::new(&scenario).run(BalancerKind::Ops, 1, &[]).unwrap();
     assert_eq!((theirs.balancer.as_str(), theirs.congestion_control.as_str()), ("my-reps", "my-nscc"));
     let times = |result: &spray_experiments::results::RunResult| -> Vec<_> {
-        result.flows.iter().map(|flow| (flow.fct_us.unwrap().to_bits(), flow.retransmits)).collect()
+        result.flows.iter().map(|flow| (flow.fct_us.unwrap().to_bits(), flow.sender.retransmits)).collect()
     };
     assert_eq!(times(&ours), times(&theirs));
 }

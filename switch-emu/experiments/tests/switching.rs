@@ -31,7 +31,7 @@ fn largest(scheme: Scheme, balancer: BalancerKind, packets: u64) -> f64 {
     let one = |seed| {
         let summary = simulation.run(balancer, seed, &[]).unwrap().summary();
         assert!(summary.is_complete());
-        summary.queue_max_bytes as f64 / FRAME_BYTES
+        summary.fabric.queue_max_bytes as f64 / FRAME_BYTES
     };
     (1..=SEEDS).map(one).sum::<f64>() / SEEDS as f64
 }
@@ -89,7 +89,7 @@ fn best_payload(scheme: Scheme, balancer: BalancerKind, bytes: u64, payloads: &[
         let mut scenario = scenario_of(bytes, *payload);
         scenario.network.switching = Switching::all(scheme);
         let simulation = Simulation::new(&scenario);
-        let one = |seed| simulation.run(balancer, seed, &[]).unwrap().summary().makespan_us.unwrap();
+        let one = |seed| simulation.run(balancer, seed, &[]).unwrap().summary().flows.makespan_us.unwrap();
         (1..=SEEDS).map(one).sum::<f64>() / SEEDS as f64
     };
     let times: Vec<f64> = payloads.iter().map(time_us).collect();

@@ -48,7 +48,7 @@ pub use host_link::HostLink;
 pub use leaf_spine::LeafSpine;
 pub use names::{LinkPattern, fits};
 pub use network::{Link, Network, NetworkError, NetworkSwitch};
-pub use outcome::{PortOutcome, Progress};
+pub use outcome::{FlowOutcome, PortOutcome, Progress};
 pub use over_time::{Arrivals, PortBins, PortSamples, delivered};
 pub use route_table::RouteTable;
 pub use routes::{ShortestPaths, fastest, groups, hops};

@@ -1,5 +1,6 @@
-//! What every engine says during a run, and of ports after it.
+//! What every engine says during a run, and of flows and ports after it.
 
+use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_pipeline::counters::PortCounters;
 
 /// What an engine tells while it works.
@@ -23,6 +24,23 @@ pub enum Progress {
         /// All flows.
         flows_total: u64,
     },
+}
+
+/// What came of a flow. Times are scenario time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowOutcome {
+    /// When it started; `None` where its trigger never started it.
+    pub started_ps: Option<u64>,
+    /// When the receiver had the last byte.
+    pub received_ps: Option<u64>,
+    /// When the sender had the last acknowledgement.
+    pub acked_ps: Option<u64>,
+    /// The connection was given up.
+    pub failed: bool,
+    /// What the sender counted.
+    pub sender: SenderStats,
+    /// What the receiver counted.
+    pub receiver: ReceiverStats,
 }
 
 /// One port's figures.

@@ -7,7 +7,7 @@ use spray_fabric::{
     FlowError, FlowSpec, Link, LinkChange, LinkEvent, Network, Thresholds, Trigger, changes, check_flows, conweave,
     reunion,
 };
-pub use spray_fabric::{PortOutcome, PortSamples};
+pub use spray_fabric::{FlowOutcome, PortOutcome, PortSamples};
 use spray_pipeline::scheme::Entries;
 
 /// One run, complete: the simulator reads nothing else. Times are ps of scenario time.
@@ -166,21 +166,4 @@ pub struct SimOutcome {
     pub frames_dropped: u64,
     /// Frames under way when the run ended.
     pub frames_in_flight: u64,
-}
-
-/// One flow's figures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowOutcome {
-    /// When it started; `None` where its trigger never started it.
-    pub started_ps: Option<u64>,
-    /// When the receiver had the last byte.
-    pub received_ps: Option<u64>,
-    /// When the sender had the last acknowledgement.
-    pub acked_ps: Option<u64>,
-    /// The connection was given up.
-    pub failed: bool,
-    /// What the sender counted.
-    pub sender: spray_core::flow::SenderStats,
-    /// What the receiver counted.
-    pub receiver: spray_core::flow::ReceiverStats,
 }

@@ -1,17 +1,17 @@
 //! From what endpoints, programs and samples hold to the result of a run.
 
+use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_fabric::EvLife;
-use spray_fabric::{Node, Port, PortCounters, PortOutcome, PortSamples};
+use spray_fabric::{FlowOutcome, Node, Port, PortCounters, PortOutcome, PortSamples};
 use spray_nic::ConnectionId;
 use spray_nic::device::{Device, DeviceStats};
-use spray_nic::endpoint::ConnectionStats;
 
 use super::drive::Outcome;
 use super::emulation::Lateness;
 use super::host_port::OwnLink;
 use super::hosts::{Running, Setup};
 use super::rig::Rig;
-use super::{FlowOutcome, Happened, Losses, Report, RunError, Subject, TestbedOutcome};
+use super::{Happened, Losses, Report, RunError, Subject, TestbedOutcome};
 
 /// A run that is over.
 pub(super) struct Collect<'a> {
@@ -23,8 +23,7 @@ pub(super) struct Collect<'a> {
 impl Collect<'_> {
     /// The whole outcome.
     pub fn outcome(&self, rig: &Rig, delivered: Vec<(u64, u64)>, losses: Losses) -> Result<TestbedOutcome, RunError> {
-        let (flows, payload_verified) =
-            self.setup.plan.outcomes(|first| self.counted(first).map(Option::unwrap_or_default));
+        let (flows, payload_verified) = self.setup.plan.outcomes(|first| self.counted(first));
         let mut lateness = Lateness::default();
         let of_hosts = self.outcome.hosts.iter().filter_map(|running| running.endpoint.device().lateness());
         of_hosts.for_each(|of_host| lateness.merge(of_host));
@@ -42,7 +41,6 @@ impl Collect<'_> {
             flows,
             reroutes_ps: epochs.map(|epoch| epoch.valid_from_ps.saturating_sub(self.lead_in_ps)).collect(),
             end_ps: self.outcome.end_ps.saturating_sub(self.lead_in_ps),
-            connections: self.connections().collect(),
             invalid_frames: self.outcome.hosts.iter().map(invalid_frames).sum(),
             losses,
             late_frames: lateness.late_frames(),
@@ -67,14 +65,15 @@ impl Collect<'_> {
         Ok(self.setup.fabric.ports.iter().enumerate().map(of).collect())
     }
 
-    /// What the two ends of the connection that begins with a flow have counted, as far as it was made.
-    fn counted(&self, first: usize) -> [Option<ConnectionStats>; 2] {
+    /// What the two ends of the connection that begins with a flow have counted; nothing where it was not made.
+    fn counted(&self, first: usize) -> (SenderStats, ReceiverStats) {
         let flow = &self.setup.spec.flows[first];
         let [from, to] = [flow.src, flow.dst].map(|host| &self.outcome.hosts[host]);
         let own = from.book.own.get(&first);
         let accepted = to.book.accepted.iter().find(|(_, of)| **of == first).map(|(connection, _)| connection);
-        let stats = |host: &Running, connection: Option<&ConnectionId>| host.endpoint.connection_stats(*connection?);
-        [stats(from, own), stats(to, accepted)]
+        let sender = own.and_then(|connection| from.endpoint.connection_stats(*connection));
+        let receiver = accepted.and_then(|connection| to.endpoint.connection_stats(*connection));
+        (sender.unwrap_or_default().sender, receiver.unwrap_or_default().receiver)
     }
 
     fn ports(&self, rig: &Rig, flows: &[FlowOutcome]) -> Result<Vec<PortOutcome>, RunError> {
@@ -119,12 +118,6 @@ impl Collect<'_> {
         };
         let own = self.setup.links.iter().enumerate().filter_map(own);
         self.setup.fabric.ports.iter().enumerate().zip(layers).map(outcome).chain(own).collect()
-    }
-
-    /// Statistics of all connections, senders' and receivers'.
-    fn connections(&self) -> impl Iterator<Item = ConnectionStats> + '_ {
-        let first = (0..self.setup.spec.flows.len()).filter(|flow| self.setup.plan.first(*flow) == *flow);
-        first.flat_map(|first| self.counted(first)).flatten()
     }
 
     /// What the testbed itself lost: at interfaces (`drops`), at sockets since `before`, and in the endpoints.

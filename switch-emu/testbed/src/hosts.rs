@@ -266,14 +266,14 @@ impl Book {
                         plan.on_stranger();
                         continue;
                     };
-                    let order = endpoint.connection_stats(connection).unwrap_or_default().receiver.order;
+                    let stats = endpoint.connection_stats(connection).unwrap_or_default().receiver;
                     let looked_at = (!self.discard).then_some(&data);
-                    plan.on_received((first, message.0), completed_at.ps(), looked_at, order);
+                    plan.on_received((first, message.0), completed_at.ps(), looked_at, stats);
                 }
                 EndpointEvent::Delivered { connection, message, at, .. } => {
                     let Some(&first) = self.first.get(&connection) else { continue };
-                    let stats = endpoint.connection_stats(connection).unwrap_or_default();
-                    plan.on_delivered((first, message.0), at.ps(), &stats);
+                    let stats = endpoint.connection_stats(connection).unwrap_or_default().sender;
+                    plan.on_delivered((first, message.0), at.ps(), stats);
                 }
                 EndpointEvent::Failed { connection, error, at } => {
                     self.first.get(&connection).into_iter().for_each(|first| plan.on_failed(*first));

@@ -53,7 +53,7 @@ pub use pair::Pair;
 pub use registry::{answer, clean, control, leftovers, standing};
 pub use rig::{MAX_CABLES, check_root};
 pub use routers::{Changes, RouterQueue, Routers};
-pub use spec::{Dilation, FabricSpec, FlowOutcome, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
+pub use spec::{Dilation, FabricSpec, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
 pub use standing::{
     Befell, Between, Cable, CableState, Event, GivenPort, Order, Place, Standing, StandingHost, StandingLink,
 };

@@ -5,11 +5,10 @@ use std::collections::BinaryHeap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use spray_core::flow::OrderStats;
-use spray_fabric::{Due, FlowSpec, Start, Starts, first_flows, share_out};
-use spray_nic::endpoint::ConnectionStats;
+use spray_core::flow::{ReceiverStats, SenderStats};
+use spray_fabric::{Due, FlowOutcome, FlowSpec, Start, Starts, first_flows, share_out};
 
-use super::{FlowOutcome, TestbedSpec};
+use super::TestbedSpec;
 
 /// The flows of a run, and what their hosts have told of them. Hosts tell virtual times, outcomes are in scenario time.
 #[derive(Debug)]
@@ -124,14 +123,14 @@ impl Plan {
 
     /// A whole message of the connection that begins with flow `first` has arrived: its number there, its bytes if they are known, and
     /// what its host has counted for the connection.
-    pub fn on_received(&self, (first, message): (usize, u32), at_ps: u64, data: Option<&Bytes>, order: OrderStats) {
+    pub fn on_received(&self, (first, message): (usize, u32), at_ps: u64, data: Option<&Bytes>, stats: ReceiverStats) {
         let Some(&flow) = self.series[first].get(message as usize) else { return self.on_stranger() };
         let at_ps = self.scenario(at_ps);
         let is_right = data.is_none_or(|data| *data == self.payloads[flow]);
         let mut state = self.state();
         state.verified &= is_right;
         state.arrived += 1;
-        (state.outcomes[flow].received_ps, state.outcomes[flow].order) = (Some(at_ps), order);
+        (state.outcomes[flow].received_ps, state.outcomes[flow].receiver) = (Some(at_ps), stats);
         self.signal(&mut state, at_ps, self.flows[flow].on_received);
     }
 
@@ -141,15 +140,13 @@ impl Plan {
     }
 
     /// The sender of the connection that begins with flow `first` has the last acknowledgement of a message, and `stats`.
-    pub fn on_delivered(&self, (first, message): (usize, u32), at_ps: u64, stats: &ConnectionStats) {
+    pub fn on_delivered(&self, (first, message): (usize, u32), at_ps: u64, stats: SenderStats) {
         let Some(&flow) = self.series[first].get(message as usize) else { return };
         let at_ps = self.scenario(at_ps);
         let mut state = self.state();
         state.delivered += 1;
         state.ended += 1;
-        let outcome = &mut state.outcomes[flow];
-        outcome.acked_ps = Some(at_ps);
-        (outcome.retransmits, outcome.drained_ps) = (stats.sender.retransmits, stats.sender.drained_ps);
+        (state.outcomes[flow].acked_ps, state.outcomes[flow].sender) = (Some(at_ps), stats);
         self.signal(&mut state, at_ps, self.flows[flow].on_sent);
     }
 
@@ -172,21 +169,18 @@ impl Plan {
 
     /// What came of the flows, and whether every message arrived as it was sent. `counted` says by first flow what the two ends of a
     /// connection have counted by the end of the run.
-    pub fn outcomes(&self, counted: impl Fn(usize) -> [ConnectionStats; 2]) -> (Vec<FlowOutcome>, bool) {
+    pub fn outcomes(&self, counted: impl Fn(usize) -> (SenderStats, ReceiverStats)) -> (Vec<FlowOutcome>, bool) {
         let state = self.state();
         let mut outcomes = state.outcomes.clone();
         for series in self.series.iter().filter(|series| !series.is_empty()) {
-            let [sender, receiver] = counted(series[0]);
+            let (sender, receiver) = counted(series[0]);
             let own = || series.iter().map(|flow| &state.outcomes[*flow]);
-            let sent = own().map(|flow| Some((flow.acked_ps?, (flow.retransmits, flow.drained_ps))));
-            let total = (sender.sender.retransmits, sender.sender.drained_ps);
-            let sent = share_out(&sent.collect::<Vec<_>>(), total, |from, to| (to.0 - from.0, to.1 - from.1));
-            let received = own().map(|flow| Some((flow.received_ps?, flow.order)));
-            let received = share_out(&received.collect::<Vec<_>>(), receiver.receiver.order, OrderStats::until);
-            for (flow, (sent, order)) in series.iter().zip(sent.into_iter().zip(received)) {
-                let outcome = &mut outcomes[*flow];
-                (outcome.retransmits, outcome.drained_ps) = sent;
-                outcome.order = order;
+            let sent: Vec<_> = own().map(|flow| Some((flow.acked_ps?, flow.sender))).collect();
+            let received: Vec<_> = own().map(|flow| Some((flow.received_ps?, flow.receiver))).collect();
+            let sent = share_out(&sent, sender, SenderStats::until);
+            let received = share_out(&received, receiver, ReceiverStats::until);
+            for (flow, counted) in series.iter().zip(sent.into_iter().zip(received)) {
+                (outcomes[*flow].sender, outcomes[*flow].receiver) = counted;
             }
         }
         (outcomes, state.verified)

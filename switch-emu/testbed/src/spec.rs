@@ -5,10 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use spray_capture::Shared;
 use spray_core::event::Event;
-use spray_core::flow::{FlowConfig, OrderStats};
+use spray_core::flow::FlowConfig;
 use spray_fabric::EvLife;
-use spray_fabric::{FlowSpec, LinkEvent, Network, PortOutcome, PortSamples, Thresholds, Trigger};
-use spray_nic::endpoint::ConnectionStats;
+use spray_fabric::{FlowOutcome, FlowSpec, LinkEvent, Network, PortOutcome, PortSamples, Thresholds, Trigger};
 use spray_pipeline::scheme::{Entries, reunion};
 
 /// The part of a spec that many runs share: hosts, links and switches.
@@ -98,8 +97,6 @@ pub struct TestbedOutcome {
     pub reroutes_ps: Vec<u64>,
     /// When the run ended.
     pub end_ps: u64,
-    /// What every end of a connection counted, senders' and receivers'.
-    pub connections: Vec<ConnectionStats>,
     /// Frames that endpoints threw away as malformed, corrupted or forged.
     pub invalid_frames: u64,
     /// Frames that the machine lost.
@@ -112,23 +109,6 @@ pub struct TestbedOutcome {
     pub wall: Duration,
     /// Real over scenario time, without the lead-in.
     pub dilation: f64,
-}
-
-/// One flow's figures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowOutcome {
-    /// When it started; `None` where it waited in vain.
-    pub started_ps: Option<u64>,
-    /// When the receiver had the last byte.
-    pub received_ps: Option<u64>,
-    /// When the sender had the last acknowledgement.
-    pub acked_ps: Option<u64>,
-    /// Packets sent again.
-    pub retransmits: u64,
-    /// In which order its packets arrived.
-    pub order: OrderStats,
-    /// Time for which the balancer held the flow back.
-    pub drained_ps: u64,
 }
 
 /// Something that a host reported.

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use spray_experiments::engine::Progress;
 use spray_experiments::results::Summary;
+use spray_experiments::results::measures::{self, Measure};
 use spray_tools::failure::Outcome;
 use spray_tools::metrics::{Labels, Metric, Metrics, Part};
 
@@ -26,7 +27,7 @@ struct State {
     failed: usize,
     /// Delivered bytes and completed flows of runs that go on, by name.
     running: BTreeMap<String, (u64, u64)>,
-    figures: VecDeque<(Labels, BTreeMap<String, f64>)>,
+    figures: VecDeque<(Labels, Vec<(&'static Measure, f64)>)>,
 }
 
 impl Campaign {
@@ -88,19 +89,18 @@ impl State {
             bytes = bytes.with(vec![("run", run.clone())], *delivered as f64);
             flows = flows.with(vec![("run", run.clone())], *completed as f64);
         }
-        let mut by_name: BTreeMap<&String, Metric> = BTreeMap::new();
+        let mut by_key: BTreeMap<&str, Metric> = BTreeMap::new();
         for (labels, figures) in figures {
-            for (name, value) in figures {
-                let metric = by_name.remove(name).unwrap_or_else(|| figure(name));
-                by_name.insert(name, metric.with(labels.clone(), *value));
+            for (measure, value) in figures {
+                let new = || {
+                    Metric::gauge(format!("run_{}", measure.key), format!("Of a run that is done: {}", measure.about))
+                };
+                let metric = by_key.remove(measure.key).unwrap_or_else(new);
+                by_key.insert(measure.key, metric.with(labels.clone(), *value));
             }
         }
-        [runs, bytes, flows].into_iter().chain(by_name.into_values()).collect()
+        [runs, bytes, flows].into_iter().chain(by_key.into_values()).collect()
     }
-}
-
-fn figure(name: &str) -> Metric {
-    Metric::gauge(format!("run_{name}"), format!("`{name}` of a run that is done, as in its summary.json"))
 }
 
 /// What tells a run from the others.
@@ -116,22 +116,23 @@ fn labels(summary: &Summary) -> Labels {
     ]
 }
 
-/// All numbers of the summary, but for the seed.
-fn figures(summary: &Summary) -> BTreeMap<String, f64> {
-    let value = serde_json::to_value(summary).unwrap_or_default();
-    let fields = value.as_object().into_iter().flatten().filter(|(name, _)| *name != "seed");
-    fields.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect()
+/// The measures that the run has.
+fn figures(summary: &Summary) -> Vec<(&'static Measure, f64)> {
+    measures::all().filter_map(|measure| Some((measure, measure.of(summary)?))).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use spray_experiments::results::FlowFigures;
+
     use super::*;
 
     #[test]
     fn runs_are_counted_by_state_and_their_figures_are_those_of_the_summary() {
         let mut state = State { all: 3, done: 1, ..State::default() };
         state.running.insert("reps".into(), (7, 1));
-        let summary = Summary { balancer: "ops".into(), fct_mean_us: Some(2.5), retransmits: 4, ..Summary::default() };
+        let flows = FlowFigures { fct_mean_us: Some(2.5), retransmits: 4, ..FlowFigures::default() };
+        let summary = Summary { balancer: "ops".into(), flows, ..Summary::default() };
         state.figures.push_back((labels(&summary), figures(&summary)));
         let metrics = state.metrics();
         let value = |name: &str, at: usize| metrics.iter().find(|metric| metric.name == name).unwrap().values[at].1;

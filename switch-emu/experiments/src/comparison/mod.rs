@@ -8,6 +8,7 @@ use spray_core::path::BalancerKind;
 
 pub use report::{Costs, markdown};
 
+use crate::results::measures::named;
 use crate::results::{Spread, Summary};
 use crate::scenario::Scenario;
 use crate::sim::{Simulation, over_cores, published};
@@ -100,9 +101,10 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A figure's mean and spread over the seeds.
-    pub fn spread(&self, figure: impl Fn(&Summary) -> Option<f64>) -> Spread {
-        Spread::of(&self.runs.iter().filter_map(figure).collect::<Vec<_>>())
+    /// Mean and spread over the seeds of the measure with this key.
+    pub fn spread(&self, key: &'static str) -> Spread {
+        let [measure] = named([key]);
+        Spread::of(&self.runs.iter().filter_map(|run| measure.of(run)).collect::<Vec<_>>())
     }
 
     /// Whether every flow of every run completed.
@@ -180,7 +182,7 @@ mod tests {
     fn a_condition_runs_and_counts() {
         let cells = CONDITIONS[1].run(&[BalancerKind::Ops, BalancerKind::Reps], 2, 2).unwrap();
         assert_eq!(cells.iter().map(|cell| cell.runs.len()).collect::<Vec<_>>(), [2, 2]);
-        assert!(cells.iter().all(|cell| cell.is_complete() && cell.spread(|run| run.fct_mean_us).mean > 1000.0));
+        assert!(cells.iter().all(|cell| cell.is_complete() && cell.spread("fct_mean_us").mean > 1000.0));
         let names = ["ops", "reps"];
         assert!(cells.iter().zip(names).all(|(cell, name)| cell.runs.iter().all(|run| run.balancer == name)));
     }

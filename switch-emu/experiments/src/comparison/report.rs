@@ -7,7 +7,6 @@ use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 
 use super::{CONDITIONS, Cell};
-use crate::results::Summary;
 
 /// Measured nanoseconds of a balancer's decision or a congestion control's packet, by scheme name. Empty without a measurement.
 pub type Costs = BTreeMap<String, f64>;
@@ -28,7 +27,7 @@ values. Senders learn of losses from trimmed headers and from the retransmission
 struct Table {
     title: &'static str,
     about: &'static str,
-    of: fn(&Summary) -> Option<f64>,
+    measure: &'static str,
     digits: usize,
     /// Whether the least value of a column is bold.
     has_best: bool,
@@ -38,35 +37,35 @@ const TABLES: [Table; 5] = [
     Table {
         title: "Mean completion time",
         about: "In us, over the flows of a run. The least of each column is bold.",
-        of: |run| run.fct_mean_us,
+        measure: "fct_mean_us",
         digits: 1,
         has_best: true,
     },
     Table {
         title: "Largest completion time",
         about: "In us: the completion time of the slowest flow of a run.",
-        of: |run| run.fct_max_us,
+        measure: "fct_max_us",
         digits: 1,
         has_best: true,
     },
     Table {
         title: "Drops",
         about: "Frames dropped at full queues, on dead cables and by random loss, ACKs included.",
-        of: |run| Some((run.drops_queue + run.drops_link + run.drops_random) as f64),
+        measure: "drops",
         digits: 0,
         has_best: false,
     },
     Table {
         title: "Trims",
         about: "Data packets that a switch cut to their headers because the queue was full.",
-        of: |run| Some(run.trims as f64),
+        measure: "trims",
         digits: 0,
         has_best: false,
     },
     Table {
         title: "Reordering",
-        about: "Packets that arrived after one with a higher sequence number, in per cent of those sent, without retransmissions.",
-        of: |run| Some(100.0 * run.reordered_packets as f64 / run.packets_sent.max(1) as f64),
+        about: "Packets that arrived after one with a higher sequence number, in per cent of those sent.",
+        measure: "reordered_percent",
         digits: 2,
         has_best: false,
     },
@@ -102,16 +101,15 @@ impl Table {
 
     fn cell(&self, condition: &[Cell], index: usize) -> String {
         let cell = &condition[index];
-        let spread = cell.spread(self.of);
+        let spread = cell.spread(self.measure);
         let value = format!("{:.*}", self.digits, spread.mean);
         if self.has_best && !cell.is_complete() {
-            let (done, all) =
-                (cell.spread(|run| Some(run.flows_completed as f64)), cell.spread(|run| Some(run.flows_total as f64)));
+            let (done, all) = (cell.spread("flows_completed"), cell.spread("flows_total"));
             return format!("{:.1} of {:.0} flows", done.mean, all.mean);
         }
         let sd = if spread.sd > 0.0 { format!(" ±{:.*}", self.digits, spread.sd) } else { String::new() };
         let complete = condition.iter().filter(|cell| cell.is_complete());
-        let best = complete.map(|cell| cell.spread(self.of).mean).min_by(f64::total_cmp);
+        let best = complete.map(|cell| cell.spread(self.measure).mean).min_by(f64::total_cmp);
         if self.has_best && best == Some(spread.mean) { format!("**{value}**{sd}") } else { format!("{value}{sd}") }
     }
 }
@@ -123,8 +121,8 @@ fn header() -> String {
 
 /// The table of time that flows spent draining, without schemes that never drain.
 fn drains(balancers: &[BalancerKind], cells: &[Vec<Cell>]) -> String {
-    let table = Table { title: "", about: "", of: |run| Some(run.drain_percent_of_fct), digits: 2, has_best: false };
-    let is_drained = |index: &usize| cells.iter().any(|row| row[*index].spread(table.of).max > 0.0);
+    let table = Table { title: "", about: "", measure: "drain_percent_of_fct", digits: 2, has_best: false };
+    let is_drained = |index: &usize| cells.iter().any(|row| row[*index].spread(table.measure).max > 0.0);
     let drained: Vec<usize> = (0..balancers.len()).filter(is_drained).collect();
     if drained.is_empty() {
         return String::new();
@@ -170,18 +168,18 @@ fn prices(balancers: &[BalancerKind], costs: &Costs) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::{FlowFigures, Summary};
 
     fn cell(mean_us: f64, completed: u64, drain: f64) -> Cell {
-        let run = |fct_mean_us| Summary {
+        let flows = |fct_mean_us| FlowFigures {
             fct_mean_us: Some(fct_mean_us),
             flows_total: 128,
             flows_completed: completed,
-            payload_verified: Some(true),
-            packets_sent: 1000,
-            reordered_packets: 5,
+            reordered_percent: 0.5,
             drain_percent_of_fct: drain,
-            ..Summary::default()
+            ..FlowFigures::default()
         };
+        let run = |fct_us| Summary { flows: flows(fct_us), payload_verified: Some(true), ..Summary::default() };
         Cell { runs: vec![run(mean_us), run(mean_us + 2.0)] }
     }
 

@@ -14,7 +14,7 @@ use spray_fabric::{LinkEvent, Scheme};
 pub use report::markdown;
 pub use rows::{ROWS, Row};
 
-use crate::results::RunResult;
+use crate::results::{FlowFigures, RunResult};
 use crate::scenario::Scenario;
 use crate::sim::{Simulation, over_cores};
 
@@ -87,21 +87,18 @@ pub struct Figures {
 impl Figures {
     /// Those of `run`; an error when a flow did not complete.
     fn of(run: &RunResult) -> Result<Self, String> {
-        let fct = run.sorted_fcts();
-        if fct.len() != run.flows.len() {
-            let RunResult { balancer, seed, .. } = run;
-            return Err(format!("{balancer}, seed {seed}: {} of {} flows completed", fct.len(), run.flows.len()));
+        let RunResult { balancer, seed, .. } = run;
+        let found = run.summary().flows;
+        let FlowFigures { flows_completed, flows_total, drain_percent_of_fct: drain_percent, .. } = found;
+        let times = (found.fct_mean_us, found.fct_p99_us, found.fct_max_us);
+        let (Some(mean_us), Some(p99_us), Some(max_us)) = times else {
+            return Err(format!("{balancer}, seed {seed}: no flow completed"));
+        };
+        if flows_completed != flows_total {
+            return Err(format!("{balancer}, seed {seed}: {flows_completed} of {flows_total} flows completed"));
         }
-        let (flows, last) = (fct.len() as f64, fct.len() - 1);
-        let drained = run.flows.iter().map(|flow| 100.0 * flow.drained_us / flow.fct_us.unwrap_or(f64::NAN));
-        Ok(Self {
-            mean_us: fct.iter().sum::<f64>() / flows,
-            p99_us: fct[last * 99 / 100],
-            max_us: fct[last],
-            makespan_us: run.flows.iter().filter_map(|flow| flow.end_us).fold(0.0, f64::max),
-            drain_percent: drained.sum::<f64>() / flows,
-            reordered: run.transport.reordered_packets,
-        })
+        let makespan_us = run.flows.iter().filter_map(|flow| flow.end_us).fold(0.0, f64::max);
+        Ok(Self { mean_us, p99_us, max_us, makespan_us, drain_percent, reordered: found.reordered_packets })
     }
 }
 

@@ -1,12 +1,9 @@
 //! What a run gives to a figure: every number of `summary.json` by its key, and what follows from them.
 //!
-//! Numbers inside of something with a name are called `workloads.NAME.fct_p99_us` or `queue_by_layer.LAYER.max_bytes`. To these come
+//! Numbers inside of something with a name are called `workloads.NAME.fct_p99_us` or `layers.LAYER.queue_max_bytes`. To these come
 //!
-//! - `unexpected_percent`, `reordered_percent`, `resent_percent`: of the packets sent;
-//! - `drops`: frames lost, whatever the cause;
 //! - `bound_us` and `bound_gbps`: the least time for all flows, and the rate that all can have at once (OFAN appendices A and B);
 //! - `above_percent`: the time from first start to last end above that bound (OFAN §5);
-//! - `overload_percent.LAYER`: data on the busiest link of a layer above the mean of its links (OFAN §7);
 //! - `watch.uneven_percent`: how far the links that are drawn were from their mean at a time, on average over links and samples, and
 //!   `watch.queue_bytes`, the largest sample of a queue there.
 
@@ -16,7 +13,7 @@ use serde_json::Value;
 
 use super::run::Lines;
 use crate::bound::Bound;
-use crate::results::{RunResult, Summary};
+use crate::results::RunResult;
 
 /// Numbers by name.
 pub type Measures = BTreeMap<String, f64>;
@@ -30,21 +27,12 @@ pub(super) fn of_run(run: &RunResult, bound: Option<&Bound>, watched: &[Lines]) 
     let mut all = Measures::new();
     let value = serde_json::to_value(&summary).unwrap_or_default();
     flatten("", &value, &mut all);
-    let share = |count: u64| 100.0 * count as f64 / summary.packets_sent.max(1) as f64;
-    let Summary { drops_queue, drops_link, drops_random, drops_ttl, .. } = summary;
-    all.extend([
-        ("unexpected_percent".into(), share(summary.unexpected_packets)),
-        ("reordered_percent".into(), share(summary.reordered_packets)),
-        ("resent_percent".into(), share(summary.retransmits)),
-        ("drops".into(), (drops_queue + drops_link + drops_random + drops_ttl) as f64),
-    ]);
     if let Some(bound) = bound {
         let bound_us = bound.completion_ps as f64 / 1e6;
         all.extend([("bound_us".into(), bound_us), ("bound_gbps".into(), bound.rate_bps / 1e9)]);
         let above = |us: f64| ("above_percent".into(), 100.0 * (us / bound_us - 1.0));
-        all.extend(summary.makespan_us.map(above));
+        all.extend(summary.flows.makespan_us.map(above));
     }
-    all.extend(overloads(run));
     all.extend(unevenness(watched));
     all
 }
@@ -64,19 +52,6 @@ fn flatten(path: &str, value: &Value, all: &mut Measures) {
         }
         Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
-}
-
-/// By layer, the bytes of the busiest port above the mean of the layer, in per cent.
-fn overloads(run: &RunResult) -> Measures {
-    let mut layers: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for port in run.ports.iter().filter(|port| port.uplink) {
-        layers.entry(&port.layer).or_default().push(port.counters.bytes as f64);
-    }
-    let overload = |(layer, bytes): (&&str, &Vec<f64>)| {
-        let (most, mean) = (bytes.iter().copied().fold(0.0, f64::max), bytes.iter().sum::<f64>() / bytes.len() as f64);
-        (format!("overload_percent.{layer}"), 100.0 * (most / mean.max(1.0) - 1.0))
-    };
-    layers.iter().map(overload).collect()
 }
 
 fn unevenness(watched: &[Lines]) -> Measures {

@@ -6,7 +6,8 @@ use super::chart;
 use super::data::overview::{OverviewData, distinct};
 use super::html::{Row, WITHOUT_SCRIPTS, escape, page_with, plot, section, table};
 use super::run::workloads;
-use crate::results::{Finished, Spread, Summary, columns, lateness_note, loss_note};
+use crate::results::measures::{Measure, named};
+use crate::results::{Finished, Spread, Summary, lateness_note, lines, loss_note};
 
 /// The page that compares runs; each row of its table links to the run's own page in its folder.
 #[must_use]
@@ -67,15 +68,11 @@ pub fn goodput_picture(runs: &[Finished]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(|run| run.summary.clone()).collect();
     let conditions = distinct(summaries.iter().map(condition));
     let balancers = distinct(summaries.iter().map(|s| s.balancer.clone()));
-    let (_, unit, value) = GOODPUT;
-    let groups = grouped(&summaries, &conditions[..conditions.len().min(CONDITIONS)], &balancers, value);
-    let unit = format!("goodput ({unit})");
+    let [goodput] = named(["goodput_gbps"]);
+    let groups = grouped(&summaries, &conditions[..conditions.len().min(CONDITIONS)], &balancers, goodput);
+    let unit = format!("goodput ({})", goodput.unit);
     chart::picture(&balancers, &chart::bars(&unit, balancers.len(), &groups))
 }
-
-type Measure = fn(&Summary) -> f64;
-
-const GOODPUT: (&str, &str, Measure) = ("Goodput (more is better)", "Gb/s", |s| s.goodput_gbps);
 
 fn lead(summaries: &[Summary], conditions: &[String], balancers: &[String]) -> String {
     let verified = summaries.iter().filter(|s| s.is_complete()).count();
@@ -107,10 +104,10 @@ fn some(names: &[String]) -> String {
     if names.len() > CONDITIONS { format!("{shown} and {} more", names.len() - CONDITIONS) } else { shown }
 }
 
-fn grouped(summaries: &[Summary], conditions: &[String], balancers: &[String], value: Measure) -> Vec<chart::Group> {
+fn grouped(summaries: &[Summary], conditions: &[String], balancers: &[String], measure: &Measure) -> Vec<chart::Group> {
     let of = |label: &String, balancer: &String| {
         let found = summaries.iter().filter(|s| s.balancer == *balancer && condition(s) == *label);
-        let spread = Spread::of(&found.map(value).collect::<Vec<_>>());
+        let spread = Spread::of(&found.filter_map(|run| measure.of(run)).collect::<Vec<_>>());
         chart::Bar { value: spread.mean, interval: spread.ci95 }
     };
     let group = |label: &String| chart::Group {
@@ -123,10 +120,10 @@ fn grouped(summaries: &[Summary], conditions: &[String], balancers: &[String], v
 fn compared(runs: &[Finished], summaries: &[Summary]) -> String {
     let mut last = None;
     let mut rows = Vec::new();
-    let columns = columns(summaries);
+    let (header, lines) = lines(summaries);
     let several = distinct(summaries.iter().map(|s| s.seed.to_string())).len() > 1;
-    for (run, s) in runs.iter().zip(summaries).take(LISTED) {
-        let mut cells: Vec<String> = columns.iter().map(|(_, cell)| escape(&cell(s))).collect();
+    for ((run, s), line) in runs.iter().zip(summaries).zip(lines).take(LISTED) {
+        let mut cells: Vec<String> = line.iter().map(|cell| escape(cell)).collect();
         cells[0] = escape(&condition(s));
         if several {
             cells[1] += &format!(", seed {}", s.seed);
@@ -141,7 +138,7 @@ fn compared(runs: &[Finished], summaries: &[Summary]) -> String {
     }
     let more = runs.len().saturating_sub(LISTED);
     let rest = if more > 0 { format!("<p class=\"soft\">{more} more in runs.csv</p>\n") } else { String::new() };
-    table(&columns.iter().map(|(title, _)| *title).collect::<Vec<_>>(), 2, &rows) + &rest
+    table(&header, 2, &rows) + &rest
 }
 
 /// Most rows of the table of runs.

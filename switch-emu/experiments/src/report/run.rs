@@ -4,6 +4,7 @@ use spray_fabric::PortOutcome;
 
 use super::data::run::RunData;
 use super::html::{Row, WITHOUT_SCRIPTS, escape, figures, page_with, plot, section, table};
+use crate::results::measures::{Measure, named};
 use crate::results::{Lines, RunResult, Summary, loss_note, workload_lines};
 
 /// Most rows of the list of events; `events.csv` has all of them.
@@ -91,36 +92,43 @@ fn notes(s: &Summary) -> String {
     verdict.to_string() + &losses.unwrap_or_default()
 }
 
+/// The measures that the page of a run shows.
+const SHOWN: [&str; 24] = [
+    "goodput_gbps",
+    "flows_total",
+    "flows_completed",
+    "fct_mean_us",
+    "fct_p99_us",
+    "fct_max_us",
+    "jct_ratio",
+    "packets_sent",
+    "retransmits",
+    "timeouts",
+    "drops_queue",
+    "drops_link",
+    "drops_random",
+    "drops_ttl",
+    "trims",
+    "ecn_marks",
+    "reordered_packets",
+    "unexpected_packets",
+    "freeze_entries",
+    "loss_duration_us",
+    "dilation",
+    "late_packets",
+    "lateness_p99_us",
+    "wall_s",
+];
+
 fn figures_of(s: &Summary) -> Vec<(&'static str, String)> {
-    let us = |value: Option<f64>| value.map_or_else(|| "–".into(), |value| format!("{value:.1} us"));
-    vec![
-        ("goodput", format!("{:.1} Gb/s", s.goodput_gbps)),
-        ("flows completed", format!("{} of {}", s.flows_completed, s.flows_total)),
-        ("FCT mean", us(s.fct_mean_us)),
-        ("FCT p99", us(s.fct_p99_us)),
-        ("FCT max", us(s.fct_max_us)),
-        ("packets sent", s.packets_sent.to_string()),
-        ("retransmits", s.retransmits.to_string()),
-        ("timeouts", s.timeouts.to_string()),
-        ("drops, full queue", s.drops_queue.to_string()),
-        ("drops, failed link", s.drops_link.to_string()),
-        ("drops, random", s.drops_random.to_string()),
-        ("trims", s.trims.to_string()),
-        ("ECN marks", s.ecn_marks.to_string()),
-        ("reordered packets", s.reordered_packets.to_string()),
-        ("places behind", places(&s.reordering_degrees)),
-        ("unexpected packets", s.unexpected_packets.to_string()),
-        ("freezes", s.freeze_entries.to_string()),
-        ("recovery", us(s.recovery_us)),
-        ("dilation", format!("{:.0}×", s.dilation)),
-        ("late frames", s.late_packets.to_string()),
-        ("lateness p99", format!("{:.3} us", s.lateness_p99_us)),
-        ("run took", format!("{:.2} s", s.wall_s)),
-    ]
+    let figure =
+        |measure: &'static Measure| (measure.name, format!("{} {}", measure.text(measure.of(s)), measure.unit));
+    let measures = named(SHOWN).into_iter().map(figure);
+    measures.chain([("Reordering distance, packets", distances(&s.reordering_degrees))]).collect()
 }
 
 /// How many reordered packets were behind by how much.
-fn places(degrees: &[u64]) -> String {
+fn distances(degrees: &[u64]) -> String {
     let range = |(power, count): (usize, &u64)| match power {
         0 => format!("1: {count}"),
         power => format!("{} to {}: {count}", 1_u64 << power, (2_u64 << power) - 1),
@@ -151,9 +159,9 @@ fn flows(run: &RunResult) -> String {
             f.bytes.to_string(),
             format!("{:.3}", f.start_us),
             time(f.fct_us),
-            f.retransmits.to_string(),
-            f.reordered.to_string(),
-            f.unexpected.to_string(),
+            f.sender.retransmits.to_string(),
+            f.receiver.order.reordered.to_string(),
+            f.receiver.order.unexpected.to_string(),
         ],
         first: false,
     };

@@ -179,7 +179,9 @@ fn finished(run: &RunResult) -> Finished {
     let folder = format!("{}-{}", run.condition.replace(' ', "-"), run.balancer);
     let drops = run.ports.iter().map(|port| LayerDrops { layer: port.layer.clone(), counts: [1, 3, 0, 0, 0] });
     let (sizes, drops) = (Vec::new(), drops.take(1).collect());
-    Finished { folder, summary: run.summary(), fct_us: run.sorted_fcts(), delivered, sizes, drops }
+    let mut fct_us: Vec<f64> = run.flows.iter().filter_map(|flow| flow.fct_us).collect();
+    fct_us.sort_by(f64::total_cmp);
+    Finished { folder, summary: run.summary(), fct_us, delivered, sizes, drops }
 }
 
 #[test]
@@ -229,7 +231,10 @@ fn several_workloads_can_be_chosen_and_have_a_table() {
     let named = |run: Finished| {
         let workloads = ["storage", "training"].map(|name| crate::results::WorkloadSummary {
             name: name.into(),
-            fct_p99_us: Some(if name == "storage" { 77.0 } else { 123.0 }),
+            flows: crate::results::FlowFigures {
+                fct_p99_us: Some(if name == "storage" { 77.0 } else { 123.0 }),
+                ..run.summary.flows
+            },
             ..run.summary.workloads[0].clone()
         });
         Finished { summary: Summary { workloads: workloads.to_vec(), ..run.summary }, ..run }

@@ -1,12 +1,12 @@
 //! From what an engine found out to a result. Both engines use it.
 
 use spray_core::event::Event;
-use spray_core::flow::{OrderStats, ReceiverStats, SenderStats};
 use spray_core::path::BalancerKind;
-use spray_fabric::{LinkAction, LinkEvent, PortOutcome};
+use spray_fabric::{FlowOutcome, LinkAction, LinkEvent, PortOutcome};
 
-use super::{EventKind, EventRow, FlowResult, Freezing, RunResult, Shape, TransportTotals, us};
+use super::{EngineFigures, EventKind, EventRow, FlowResult, RunResult, Shape, us};
 use crate::scenario::{Paths, Scenario};
+use crate::sim::FctEnd;
 use crate::workload::{Class, Flow, Plan, classes};
 
 /// A run, and what both engines say of it. Times are ps of scenario time.
@@ -25,25 +25,13 @@ pub(crate) struct Collect<'a> {
     pub end_ps: u64,
 }
 
-/// How a flow went.
-pub(crate) struct Ended {
-    pub start_ps: u64,
-    /// `None` if it did not complete.
-    pub end_ps: Option<u64>,
-    pub retransmits: u64,
-    pub order: OrderStats,
-    pub drained_ps: u64,
-}
-
 impl Collect<'_> {
-    /// The result without what only one of the engines knows. `ended` has an entry for each flow, `None` for those that are no
-    /// part of the run. `reported` are rows about hosts.
+    /// The result without what only one of the engines knows. `outcomes` are those of the plan's flows. `reported` are rows about hosts.
     pub fn result(
         &self,
         engine: &str,
-        ended: impl Iterator<Item = Option<Ended>>,
+        outcomes: &[FlowOutcome],
         reported: impl Iterator<Item = EventRow>,
-        transport: TransportTotals,
     ) -> RunResult {
         let Scenario { name, condition, .. } = self.scenario;
         let last_drop = self.last_drop();
@@ -54,14 +42,13 @@ impl Collect<'_> {
         events.extend(last_drop.iter().map(|(drop, _)| drop.clone()));
         events.extend(reported);
         events.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
-        let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
         let classes = classes(&self.scenario.workloads);
-        let flow =
-            |(flow, ended): (&Flow, Option<Ended>)| Some(self.flow(flow, &classes[usize::from(flow.class)], &ended?));
-        let flows = self.plan.flows.iter().zip(ended).filter_map(flow);
-        let flows: Vec<_> = flows.collect();
+        let of_run = |(flow, outcome): &(&Flow, &FlowOutcome)| self.is_part(flow, outcome.started_ps);
+        let flows = self.plan.flows.iter().zip(outcomes).filter(of_run);
+        let flows: Vec<_> =
+            flows.map(|(flow, outcome)| self.flow(flow, &classes[usize::from(flow.class)], outcome)).collect();
         RunResult {
-            freezing: Freezing::of(self, &flows, &events),
+            run: EngineFigures::of_freezing(self, &flows, &events),
             engine: engine.into(),
             scenario: name.clone(),
             condition: condition.clone(),
@@ -72,16 +59,17 @@ impl Collect<'_> {
             axes: self.scenario.written.axes.clone(),
             shape: Shape::of(&self.scenario.network),
             flows,
-            transport: TransportTotals { freeze_entries: freezes.count() as u64, ..transport },
-            recovery_us: last_drop.map(|(_, after_us)| after_us),
+            loss_duration_us: last_drop.map(|(_, after_us)| after_us),
             events,
             ..RunResult::default()
         }
     }
 
-    fn flow(&self, flow: &Flow, class: &Class, ended: &Ended) -> FlowResult {
-        let (start_us, end_us) = (us(ended.start_ps), ended.end_ps.map(us));
+    fn flow(&self, flow: &Flow, class: &Class, outcome: &FlowOutcome) -> FlowResult {
+        let start_us = us(outcome.started_ps.unwrap_or(flow.start_ps));
+        let end_us = self.end_ps(outcome).map(us);
         let fct_us = end_us.map(|end| end - start_us);
+        let alone_us = us(self.scenario.alone_ps(self.paths, flow));
         FlowResult {
             flow: flow.flow,
             workload: class.name.clone(),
@@ -93,18 +81,25 @@ impl Collect<'_> {
             start_us,
             end_us,
             fct_us,
-            slowdown: fct_us.map(|fct| fct / us(self.scenario.alone_ps(self.paths, flow))),
+            alone_us,
+            link_us: us(self.scenario.link_ps(flow)),
+            slowdown: fct_us.map(|fct| fct / alone_us),
             step: flow.step,
-            retransmits: ended.retransmits,
-            reordered: ended.order.reordered,
-            unexpected: ended.order.unexpected,
-            degrees: ended.order.degrees,
-            drained_us: us(ended.drained_ps),
+            sender: outcome.sender,
+            receiver: outcome.receiver,
+        }
+    }
+
+    /// When a flow ended, by what the scenario takes for its end.
+    fn end_ps(&self, outcome: &FlowOutcome) -> Option<u64> {
+        match self.scenario.simulation.fct_end {
+            FctEnd::Received => outcome.received_ps,
+            FctEnd::Acked => outcome.acked_ps,
         }
     }
 
     /// Whether a flow that started then, or never, is part of the run.
-    pub fn is_part(&self, flow: &Flow, started_ps: Option<u64>) -> bool {
+    fn is_part(&self, flow: &Flow, started_ps: Option<u64>) -> bool {
         started_ps.is_some() || !self.plan.may_be_left_out(flow.flow as usize)
     }
 
@@ -162,17 +157,4 @@ pub(crate) fn reported(event: Event, time_us: f64, subject: &str) -> Option<Even
 /// The row for a connection that was given up.
 pub(crate) fn given_up(time_us: f64, subject: &str, why: &str) -> EventRow {
     EventRow { action: "given-up", detail: why.into(), ..row(time_us, EventKind::Failure, subject) }
-}
-
-impl TransportTotals {
-    /// Adds what the ends of a connection counted.
-    pub(crate) fn add(&mut self, sender: &SenderStats, receiver: &ReceiverStats) {
-        self.packets_sent += sender.packets_sent;
-        self.retransmits += sender.retransmits;
-        self.timeouts += sender.timeouts;
-        self.reordered_packets += receiver.order.reordered;
-        self.unexpected_packets += receiver.order.unexpected;
-        self.reordering_degrees.add(&receiver.order.degrees);
-        self.duplicates += receiver.duplicates;
-    }
 }

@@ -10,7 +10,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-use super::summary::round3;
+use super::measures::Measure;
+use super::statistics::round3;
 
 /// A column of a table with rows `R`.
 pub(super) struct Column<R: ?Sized> {
@@ -26,6 +27,8 @@ pub(super) struct Column<R: ?Sized> {
 enum Of<R: ?Sized> {
     Text(fn(&R) -> String),
     Count(fn(&R) -> Option<u64>),
+    /// As a count.
+    Whole(fn(&R) -> Option<f64>),
     /// Rounded to thousandths, and with three decimals in CSV.
     Real(fn(&R) -> Option<f64>),
     Flag(fn(&R) -> bool),
@@ -76,6 +79,12 @@ pub(super) enum Data {
 }
 
 impl<R> Column<R> {
+    /// That of a measure, with how a row gives it.
+    pub fn of_measure(measure: &Measure, of: fn(&R) -> Option<f64>) -> Self {
+        let Measure { key: name, unit, about, .. } = *measure;
+        Self { name, unit, about, of: if measure.is_count { Of::Whole(of) } else { Of::Real(of) } }
+    }
+
     /// Its values in `rows`.
     pub fn values(&self, rows: &[R]) -> Values {
         let data = match self.of {
@@ -84,6 +93,7 @@ impl<R> Column<R> {
                 let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
                 Data::Whole(rows.iter().map(|row| of(row).map(whole)).collect())
             }
+            Of::Whole(of) => Data::Whole(rows.iter().map(|row| of(row).map(|count| count as i64)).collect()),
             Of::Real(of) => {
                 let values = rows.iter().map(|row| of(row).filter(|value| value.is_finite()).map(round3)).collect();
                 Data::Real { values, decimals: Some(3) }
@@ -95,6 +105,16 @@ impl<R> Column<R> {
 }
 
 impl Values {
+    /// Whether any row has a value.
+    pub fn has_any(&self) -> bool {
+        match &self.data {
+            Data::Text(values) => values.iter().any(Option::is_some),
+            Data::Whole(values) => values.iter().any(Option::is_some),
+            Data::Real { values, .. } => values.iter().any(Option::is_some),
+            Data::Flag(values) => values.iter().any(Option::is_some),
+        }
+    }
+
     /// Its first value, so many times.
     pub fn repeated(self, rows: usize) -> Self {
         fn first<T: Clone>(values: &[Option<T>], rows: usize) -> Vec<Option<T>> {
@@ -115,7 +135,7 @@ pub(super) fn markdown<R>(columns: &[Column<R>]) -> String {
     columns.iter().fold("| column | type | unit | meaning |\n|---|---|---|---|\n".into(), |text, column| {
         let kind = match column.of {
             Of::Text(_) => "text",
-            Of::Count(_) => "whole",
+            Of::Count(_) | Of::Whole(_) => "whole",
             Of::Real(_) => "number",
             Of::Flag(_) => "true or false",
         };

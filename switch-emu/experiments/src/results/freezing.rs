@@ -5,33 +5,23 @@ use std::collections::{HashMap, HashSet};
 use spray_fabric::{LinkAction, LinkEvent, Network, Node, ShortestPaths};
 
 use super::collect::Collect;
-use super::{EventKind, EventRow, FlowResult, us};
-
-/// How well connections froze. A connection is a pair of hosts.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Freezing {
-    /// Share of all freezes that began while a link on one of the connection's shortest paths, either way, dropped everything, or
-    /// within 10 base RTTs afterwards; `None` if there were none.
-    pub precision: Option<f64>,
-    /// Of the connections that sent for 10 base RTTs or longer while a link on one of the shortest paths of their data dropped
-    /// everything, the share that froze in that time or within 10 base RTTs afterwards; `None` if there were none.
-    pub recall: Option<f64>,
-}
+use super::{EngineFigures, EventKind, EventRow, FlowResult, us};
 
 /// Two hosts, by their numbers.
 type Pair = (usize, usize);
 
-impl Freezing {
-    /// `flows` are as in [`Collect`]. `events` has a row for each freeze, under the name of the flow.
-    pub(super) fn of(collect: &Collect<'_>, flows: &[FlowResult], events: &[EventRow]) -> Self {
+impl EngineFigures {
+    /// How well connections froze, as pairs of hosts. `flows` are as in [`Collect`]. `events` has a row for each freeze, under the name of the flow.
+    pub(super) fn of_freezing(collect: &Collect<'_>, flows: &[FlowResult], events: &[EventRow]) -> Self {
         let named: HashMap<String, Pair> =
             collect.plan.flows.iter().enumerate().map(|(flow, of)| (collect.name(flow), (of.src, of.dst))).collect();
         let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
+        let freeze_entries = freezes.clone().count() as u64;
         let freezes: Vec<(f64, Pair)> =
             freezes.filter_map(|row| Some((row.time_us, *named.get(&row.subject)?))).collect();
         let failures: Vec<&LinkEvent> = collect.link_events.iter().filter(|event| drops_all(event)).collect();
         if freezes.is_empty() && failures.is_empty() {
-            return Self::default();
+            return Self { freeze_entries, ..Self::default() };
         }
         let paths = collect.scenario.paths();
         let network = &collect.scenario.network;
@@ -70,7 +60,8 @@ impl Freezing {
             }
         }
         let share = |part: usize, all: usize| (all > 0).then(|| part as f64 / all as f64);
-        Self { precision: share(justified, freezes.len()), recall: share(froze.len(), exposed.len()) }
+        let (freeze_precision, freeze_recall) = (share(justified, freezes.len()), share(froze.len(), exposed.len()));
+        Self { freeze_entries, freeze_precision, freeze_recall, ..Self::default() }
     }
 }
 
@@ -115,7 +106,7 @@ mod tests {
         let event = LinkEvent { name: "x".into(), links, at_ps: 50 * US, until_ps: Some(until_us * US), action };
         scenario.add_link_events(vec![event]);
         let summary = Simulation::new(&scenario).run(balancer, 1, &[]).unwrap().summary();
-        (summary.freeze_precision, summary.freeze_recall)
+        (summary.run.freeze_precision, summary.run.freeze_recall)
     }
 
     #[test]

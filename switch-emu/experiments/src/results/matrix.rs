@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::measures::{Better, Measure, named};
 use super::table::{align, lateness_note, loss_note};
-use super::{Spread, Summary, WriteError, files};
+use super::{FlowFigures, Spread, Summary, WriteError, files};
 
 /// One balancer and its runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,54 +23,28 @@ pub struct Matrix {
     balancers: Vec<BalancerRuns>,
 }
 
-/// A column of the table.
-struct Column {
-    title: &'static str,
-    key: &'static str,
-    of: fn(&Summary) -> Option<f64>,
-    best: Best,
-    digits: usize,
-    /// Whether the column is left out if it is 0 for all balancers.
-    optional: bool,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Best {
-    Least,
-    Most,
-    Neither,
-}
-
-const fn time(title: &'static str, key: &'static str, of: fn(&Summary) -> Option<f64>) -> Column {
-    Column { title, key, of, best: Best::Least, digits: 1, optional: false }
-}
-
-const fn count(title: &'static str, key: &'static str, of: fn(&Summary) -> Option<f64>) -> Column {
-    Column { title, key, of, best: Best::Neither, digits: 0, optional: false }
-}
-
-const COLUMNS: [Column; 14] = [
-    time("mean us", "fct_mean_us", |s| s.fct_mean_us),
-    time("p99 us", "fct_p99_us", |s| s.fct_p99_us),
-    time("max us", "fct_max_us", |s| s.fct_max_us),
-    Column { best: Best::Most, ..time("Gb/s", "goodput_gbps", |s| Some(s.goodput_gbps)) },
-    count("drops:queue", "drops_queue", |s| Some(s.drops_queue as f64)),
-    count("link", "drops_link", |s| Some(s.drops_link as f64)),
-    count("random", "drops_random", |s| Some(s.drops_random as f64)),
-    count("trims", "trims", |s| Some(s.trims as f64)),
-    count("retx", "retransmits", |s| Some(s.retransmits as f64)),
-    count("timeouts", "timeouts", |s| Some(s.timeouts as f64)),
-    count("reordered", "reordered_packets", |s| Some(s.reordered_packets as f64)),
-    Column { optional: true, ..count("freezes", "freeze_entries", |s| Some(s.freeze_entries as f64)) },
-    Column { digits: 2, optional: true, ..count("drain %", "drain_percent_of_fct", |s| Some(s.drain_percent_of_fct)) },
-    Column { optional: true, ..count("wrong payload", "payload_wrong", |s| Some(f64::from(u8::from(is_wrong(s))))) },
+/// What the table shows.
+const SHOWN: [&str; 13] = [
+    "fct_mean_us",
+    "fct_p99_us",
+    "fct_max_us",
+    "goodput_gbps",
+    "drops_queue",
+    "drops_link",
+    "drops_random",
+    "trims",
+    "retransmits",
+    "timeouts",
+    "reordered_packets",
+    "freeze_entries",
+    "drain_percent_of_fct",
 ];
-/// The mean completion time, by which balancers are ranked.
-const MERIT: &Column = &COLUMNS[0];
-
-fn is_wrong(s: &Summary) -> bool {
-    s.flows_completed == s.flows_total && !s.is_complete()
-}
+/// Those of them that are left out if they are 0 for all balancers.
+const OPTIONAL: [&str; 2] = ["freeze_entries", "drain_percent_of_fct"];
+/// Those whose best value is marked: times and rates, and not what counts how it came to them.
+const MARKED: [&str; 4] = ["fct_mean_us", "fct_p99_us", "fct_max_us", "goodput_gbps"];
+/// By which balancers are ranked.
+const MERIT: &str = "fct_mean_us";
 
 impl BalancerRuns {
     /// A cell that says how its runs ended.
@@ -78,7 +53,7 @@ impl BalancerRuns {
         match (self.runs.as_slice(), complete) {
             ([], _) => "FAILED".into(),
             (_, complete) if complete == all => "ok".into(),
-            ([run], _) if all == 1 => format!("{}/{} flows", run.flows_completed, run.flows_total),
+            ([run], _) if all == 1 => ending(run),
             (_, complete) => format!("{complete}/{all} runs"),
         }
     }
@@ -92,9 +67,24 @@ impl BalancerRuns {
         self.failures.is_empty() && !self.runs.is_empty() && self.complete() == self.runs.len()
     }
 
-    fn spread(&self, column: &Column) -> Spread {
-        Spread::of(&self.runs.iter().filter_map(column.of).collect::<Vec<_>>())
+    fn spread(&self, measure: &Measure) -> Spread {
+        Spread::of(&self.runs.iter().filter_map(|run| measure.of(run)).collect::<Vec<_>>())
     }
+}
+
+/// How far a run came that is not complete.
+fn ending(run: &Summary) -> String {
+    let FlowFigures { flows_completed, flows_total, .. } = run.flows;
+    if flows_completed == flows_total {
+        "wrong payload".into()
+    } else {
+        format!("{flows_completed}/{flows_total} flows")
+    }
+}
+
+fn merit() -> &'static Measure {
+    let [merit] = named([MERIT]);
+    merit
 }
 
 impl Matrix {
@@ -140,17 +130,15 @@ impl Matrix {
     /// The same as CSV: a line per balancer with all columns, means over the runs. A field without a value is empty.
     #[must_use]
     pub fn csv(&self) -> String {
-        let keys: Vec<&str> = COLUMNS.iter().map(|column| column.key).collect();
-        let mut out = format!("balancer,runs,runs_complete,slowdown,fct_mean_sd_us,{}\n", keys.join(","));
+        let mut out = format!("balancer,runs,runs_complete,slowdown,fct_mean_sd_us,{}\n", SHOWN.join(","));
         for one in &self.balancers {
             let all = one.runs.len() + one.failures.len();
             let slowdown = self.slowdown(one).map_or_else(String::new, |factor| format!("{factor:.4}"));
             let figure = |spread: Spread, of: fn(&Spread) -> f64| {
                 if spread.runs == 0 { String::new() } else { format!("{:.3}", of(&spread)) }
             };
-            let figures = COLUMNS.iter().map(|column| figure(one.spread(column), |spread| spread.mean));
-            let figures: Vec<String> = figures.collect();
-            let sd = figure(one.spread(MERIT), |spread| spread.sd);
+            let figures = named(SHOWN).map(|measure| figure(one.spread(measure), |spread| spread.mean));
+            let sd = figure(one.spread(merit()), |spread| spread.sd);
             out += &format!("{},{all},{},{slowdown},{sd},{}\n", one.balancer, one.complete(), figures.join(","));
         }
         out
@@ -166,15 +154,15 @@ impl Matrix {
         files::write(dir, "compare-balancers.md", &format!("{title}\n\n{}", self.markdown()))
     }
 
-    fn row(&self, one: &BalancerRuns, columns: &[&Column], mark: &dyn Fn(String, bool) -> String) -> Vec<String> {
+    fn row(&self, one: &BalancerRuns, columns: &[&Measure], mark: &dyn Fn(String, bool) -> String) -> Vec<String> {
         let mut row = vec![one.balancer.clone(), one.verdict()];
         for column in columns {
             let spread = one.spread(column);
             let shown = |value: f64, digits| if spread.runs == 0 { "-".into() } else { format!("{value:.digits$}") };
             let value = shown(spread.mean, column.digits);
             let is_best = one.is_sound() && self.best(column).is_some_and(|best| best == spread.mean);
-            row.push(if column.best == Best::Neither { value } else { mark(value, is_best) });
-            if column.key == MERIT.key {
+            row.push(if MARKED.contains(&column.key) { mark(value, is_best) } else { value });
+            if column.key == MERIT {
                 row.extend(self.has_spread().then(|| shown(spread.sd, 1)));
                 row.push(self.slowdown(one).map_or_else(|| "-".into(), |factor| format!("{factor:.3}")));
             }
@@ -183,28 +171,29 @@ impl Matrix {
     }
 
     /// The columns that are shown.
-    fn columns(&self) -> Vec<&'static Column> {
-        let runs = || self.balancers.iter().flat_map(|one| &one.runs);
-        COLUMNS.iter().filter(|column| !column.optional || runs().any(|run| (column.of)(run) != Some(0.0))).collect()
+    fn columns(&self) -> Vec<&'static Measure> {
+        let has_any =
+            |measure: &Measure| self.balancers.iter().flat_map(|one| &one.runs).any(|run| measure.of(run) != Some(0.0));
+        named(SHOWN).into_iter().filter(|measure| !OPTIONAL.contains(&measure.key) || has_any(measure)).collect()
     }
 
     fn has_spread(&self) -> bool {
         self.balancers.iter().any(|one| one.runs.len() > 1)
     }
 
-    fn best(&self, column: &Column) -> Option<f64> {
-        let means = self.balancers.iter().filter(|one| one.is_sound()).map(|one| one.spread(column).mean);
-        match column.best {
-            Best::Least => means.min_by(f64::total_cmp),
-            Best::Most => means.max_by(f64::total_cmp),
-            Best::Neither => None,
+    fn best(&self, measure: &Measure) -> Option<f64> {
+        let means = self.balancers.iter().filter(|one| one.is_sound()).map(|one| one.spread(measure).mean);
+        match measure.better {
+            Better::Less => means.min_by(f64::total_cmp),
+            Better::More => means.max_by(f64::total_cmp),
+            Better::Neither => None,
         }
     }
 
     /// Mean completion time, divided by the best one.
     fn slowdown(&self, one: &BalancerRuns) -> Option<f64> {
-        let best = self.best(MERIT).filter(|best| *best > 0.0)?;
-        one.is_sound().then(|| one.spread(MERIT).mean / best)
+        let best = self.best(merit()).filter(|best| *best > 0.0)?;
+        one.is_sound().then(|| one.spread(merit()).mean / best)
     }
 
     fn notes(&self) -> impl Iterator<Item = String> {
@@ -213,8 +202,8 @@ impl Matrix {
             one.failures.iter().map(|why| format!("failed: {}, {why}", one.balancer)).collect::<Vec<_>>()
         });
         let unfinished = runs.iter().filter(|run| !run.is_complete()).map(|run| {
-            let Summary { balancer, seed, flows_completed, flows_total, .. } = run;
-            format!("incomplete: {balancer}, seed {seed}: {flows_completed} of {flows_total} flows; times are of those")
+            let Summary { balancer, seed, .. } = run;
+            format!("incomplete: {balancer}, seed {seed}: {}; times are of those that completed", ending(run))
         });
         let losses = runs.iter().filter_map(loss_note);
         lateness_note(&runs).into_iter().chain(failed).chain(unfinished).chain(losses).collect::<Vec<_>>().into_iter()
@@ -239,11 +228,11 @@ impl FromIterator<(String, Result<Summary, String>)> for Matrix {
     }
 }
 
-fn header(columns: &[&Column], several: bool) -> Vec<&'static str> {
+fn header(columns: &[&Measure], several: bool) -> Vec<&'static str> {
     let mut header = vec!["balancer", "flows"];
     for column in columns {
         header.push(column.title);
-        if column.key == MERIT.key {
+        if column.key == MERIT {
             header.extend(several.then_some("sd"));
             header.push("slowdown");
         }
@@ -264,7 +253,7 @@ mod tests {
         let mut lost = sample("plb", "healthy", &[10.0, 10.0]);
         (lost.flows[1].fct_us, lost.flows[1].end_us) = (None, None);
         let mut drained = sample("flowcut", "healthy", &[120.0, 120.0]);
-        drained.flows[0].drained_us = 60.0;
+        drained.flows[0].sender.drained_ps = 60_000_000;
         let broken = ("ecmp".into(), Err("seed 1: the machine is on fire".into()));
         let runs = [run("reps", 1, 100.0), run("reps", 2, 110.0), run("ops", 1, 126.0)];
         runs.into_iter()
@@ -285,7 +274,7 @@ mod tests {
         assert!(lines[5].starts_with("flowcut") && lines[5].trim_end().ends_with("25.00"));
         assert_eq!(cells(6)[..4], ["ecmp", "FAILED", "-", "-"]);
         assert!(text.contains("failed: ecmp, seed 1: the machine is on fire\n"), "{text}");
-        assert!(text.contains("incomplete: plb, seed 7: 1 of 2 flows"), "{text}");
+        assert!(text.contains("incomplete: plb, seed 7: 1/2 flows"), "{text}");
         assert_eq!(matrix().bad_runs(), 2);
     }
 

@@ -4,15 +4,20 @@
 
 mod collect;
 mod columns;
+mod engine_figures;
 mod evs;
+mod fabric_figures;
 mod figures;
 mod files;
+mod flow_figures;
 mod freezing;
 mod matrix;
+pub mod measures;
 mod record;
 mod shape;
 mod sizes;
 mod spread;
+pub(crate) mod statistics;
 mod summary;
 mod sweep;
 mod table;
@@ -21,30 +26,31 @@ mod tables;
 pub(crate) mod tests;
 mod workloads;
 
-pub use self::freezing::Freezing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use spray_core::flow::Degrees;
+use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_fabric::Switching;
 pub use spray_fabric::{PortCounters, PortOutcome, PortSamples};
-use spray_pipeline::scheme::{Entries, conweave, reunion};
 use spray_settings::Axis;
 
-pub(crate) use self::collect::{Collect, Ended, given_up, reported};
+pub(crate) use self::collect::{Collect, given_up, reported};
+pub use self::engine_figures::{ConWeaveFigures, EngineFigures, EntryFigures, PfcFigures, ReunionFigures, SimFigures};
 pub use self::evs::{ConnectionEvs, EvBin};
+pub use self::fabric_figures::{FabricFigures, LayerFigures};
 pub use self::figures::write_figures;
 pub use self::files::{PART, WriteError, folder_name, write_overview, write_run};
+pub use self::flow_figures::FlowFigures;
+pub(crate) use self::flow_figures::gbps;
 pub use self::matrix::{BalancerRuns, Matrix};
 pub use self::record::{Finished, LayerDrops, Machine, Program, Record};
 pub use self::shape::{Shape, ShapeLink, ShapeSwitch};
 pub use self::sizes::SizeClass;
 pub(crate) use self::sizes::size_classes;
 pub use self::spread::Spread;
-pub(crate) use self::summary::gbps;
-pub use self::summary::{Hash, LayerQueue, Summary};
+pub use self::summary::{Hash, Summary};
 pub use self::sweep::{compare_table, sweep_table, write_sweep};
 pub use self::table::{align, table};
-pub(crate) use self::table::{columns, lateness_note, loss_note};
+pub(crate) use self::table::{lateness_note, lines, loss_note};
 pub use self::tables::{documentation, trace_json, trace_parquet};
 pub use self::workloads::{Collectives, SizeSlowdown, WorkloadSummary, workload_table};
 pub(crate) use self::workloads::{Lines, workload_lines};
@@ -68,10 +74,8 @@ pub struct RunResult {
     pub seed: u64,
     /// The values of the sweep's axes.
     pub axes: Vec<Axis>,
-    /// How many times slower than scenario time the machine ran; 1 for the simulator.
-    pub dilation: f64,
-    /// Real time that the run took, in seconds.
-    pub wall_s: f64,
+    /// How it went as a run.
+    pub run: EngineFigures,
     /// One entry per flow of the workload, completed or not.
     pub flows: Vec<FlowResult>,
     /// One entry per egress port of the fabric.
@@ -87,127 +91,23 @@ pub struct RunResult {
     pub evs: Vec<ConnectionEvs>,
     /// Failures, reroutes, freezing and the like; times ascend.
     pub events: Vec<EventRow>,
-    /// What the endpoints counted, over all hosts.
-    pub transport: TransportTotals,
     /// Frames that the testbed itself lost. The emulation does not include them: more than zero makes the run doubtful.
     pub testbed_losses: TestbedLosses,
-    /// Frames that arrived after their virtual time: they bound the emulation's error.
-    pub late_packets: u64,
-    /// 99th percentile, over all received frames, of how far behind their virtual time they were; 0 for punctual ones.
-    pub lateness_p99_us: f64,
     /// Whether every delivered message was the message sent, byte for byte; `None` where no payload is carried: in the simulator.
     pub payload_verified: Option<bool>,
     /// Figures that only the simulator has.
     pub sim: Option<SimFigures>,
+    /// Of networks with priority flow control.
+    pub pfc: Option<PfcFigures>,
     /// Of switches that keep entries for flows.
     pub entries: Option<EntryFigures>,
     /// Of switches with Reunion.
     pub reunion: Option<ReunionFigures>,
+    /// Of switches with ConWeave.
+    pub conweave: Option<ConWeaveFigures>,
     /// From the first failure to the last data frame that it dropped; `None` where the scenario fails nothing or no data was
     /// dropped.
-    pub recovery_us: Option<f64>,
-    /// Whether connections froze when a path of theirs had failed.
-    pub freezing: Freezing,
-}
-
-/// How full the switches' tables of flows became.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct EntryFigures {
-    /// Flows that had something on their way through one switch at once, at most; see `spray flowcut-memory`.
-    pub flowcut_entries: u64,
-    /// Packets that passed without an entry, for want of one.
-    pub flowcut_entries_missing: u64,
-}
-
-impl From<Entries> for EntryFigures {
-    fn from(entries: Entries) -> Self {
-        Self { flowcut_entries: entries.most, flowcut_entries_missing: entries.missing }
-    }
-}
-
-/// What switches with Reunion did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ReunionFigures {
-    /// Flows given another path.
-    pub rerouted: u64,
-    /// Flows that were to be, and for which there was none.
-    pub stuck: u64,
-    /// Notifications sent.
-    pub notified: u64,
-}
-
-impl From<reunion::Counts> for ReunionFigures {
-    fn from(counts: reunion::Counts) -> Self {
-        let reunion::Counts { rerouted, stuck, notified } = counts;
-        Self { rerouted, stuck, notified }
-    }
-}
-
-/// The simulator's figures about itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SimFigures {
-    /// Frames put on links; a frame counts once for each link.
-    pub packet_hops: u64,
-    /// `packet_hops` per second of real time.
-    pub packet_hops_per_s: f64,
-    /// Most memory that the process has held so far, in MB (10^6 bytes). It includes that of runs on other threads.
-    pub peak_rss_mb: f64,
-    /// Of networks with priority flow control.
-    #[serde(flatten)]
-    pub pfc: Option<PfcFigures>,
-    /// Of switches with ConWeave.
-    #[serde(flatten)]
-    pub conweave: Option<ConWeaveFigures>,
-}
-
-/// What switches with ConWeave did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ConWeaveFigures {
-    /// Flows given another path.
-    pub conweave_rerouted: u64,
-    /// Packets that a switch held.
-    pub conweave_held: u64,
-    /// Bytes that one switch held at most at once.
-    pub conweave_held_bytes: u64,
-    /// Reordering queues that one switch used at most at once.
-    pub conweave_queues: u64,
-    /// Queues given up because their TAIL did not come in time.
-    pub conweave_timeouts: u64,
-    /// Packets that were to be held, and for which there was no queue.
-    pub conweave_no_queue: u64,
-    /// Queues given up for want of memory.
-    pub conweave_no_memory: u64,
-    /// Packets of flows for which a table had no entry left.
-    pub conweave_no_entry: u64,
-    /// Frames that switches sent each other: RTT_REPLY, CLEAR and NOTIFY.
-    pub conweave_control: u64,
-}
-
-impl From<conweave::Counts> for ConWeaveFigures {
-    fn from(counts: conweave::Counts) -> Self {
-        Self {
-            conweave_rerouted: counts.rerouted,
-            conweave_held: counts.held,
-            conweave_held_bytes: counts.held_bytes,
-            conweave_queues: counts.queues,
-            conweave_timeouts: counts.timeouts,
-            conweave_no_queue: counts.no_queue,
-            conweave_no_memory: counts.no_memory,
-            conweave_no_entry: counts.no_entry,
-            conweave_control: counts.replies + counts.clears + counts.notifies,
-        }
-    }
-}
-
-/// What priority flow control did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PfcFigures {
-    /// How often the sender of a link paused.
-    pub pauses: u64,
-    /// For how long, over all links.
-    pub paused_us: f64,
-    /// When links were found that wait for each other.
-    pub deadlock_us: Option<f64>,
+    pub loss_duration_us: Option<f64>,
 }
 
 /// One flow: a message from one host to another.
@@ -237,16 +137,14 @@ pub struct FlowResult {
     pub slowdown: Option<f64>,
     /// The collective that it is part of, by number within the workload.
     pub step: Option<u32>,
-    /// Packets sent again.
-    pub retransmits: u64,
-    /// As [`TransportTotals::reordered_packets`].
-    pub reordered: u64,
-    /// As [`TransportTotals::unexpected_packets`].
-    pub unexpected: u64,
-    /// By how many places the reordered ones were behind, in powers of two.
-    pub degrees: Degrees,
-    /// Time during which the balancer drained the flow, to change its path.
-    pub drained_us: f64,
+    /// The time that the message takes alone in the fabric.
+    pub alone_us: f64,
+    /// The part of that for which it keeps the slower of the two hosts' links busy.
+    pub link_us: f64,
+    /// What its sender counted.
+    pub sender: SenderStats,
+    /// What its receiver counted.
+    pub receiver: ReceiverStats,
 }
 
 /// Something that happened at one moment of a run.
@@ -274,7 +172,7 @@ impl EventRow {
     /// What the fields say, in words.
     #[must_use]
     pub fn words(&self) -> String {
-        let percent = self.value.map(|share| format!("{} %", summary::round3(share * 100.0)));
+        let percent = self.value.map(|share| format!("{} %", statistics::round3(share * 100.0)));
         let action = match (self.action, percent) {
             (action, None) => action.into(),
             ("rate", Some(percent)) => format!("rate: {percent} left"),
@@ -327,30 +225,6 @@ impl std::fmt::Display for EventKind {
             Self::Timeout => "timeout",
         })
     }
-}
-
-/// What all endpoints counted together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TransportTotals {
-    /// Data packets sent, retransmissions among them.
-    pub packets_sent: u64,
-    /// Data packets sent again, for whatever reason.
-    pub retransmits: u64,
-    /// Retransmission timers that ran out.
-    pub timeouts: u64,
-    /// Data packets that arrived after one with a higher sequence number. Retransmissions and duplicates do not count (TRN-58).
-    pub reordered_packets: u64,
-    /// Data packets whose sequence number is not one more than that of the packet before. Retransmissions and duplicates neither count
-    /// nor are a packet before; a lost packet counts once (TRN-60).
-    pub unexpected_packets: u64,
-    /// By how many places the reordered ones were behind, in powers of two.
-    pub reordering_degrees: Degrees,
-    /// Data packets that arrived more than once.
-    pub duplicates: u64,
-    /// Frames thrown away as malformed, corrupted or forged.
-    pub invalid_frames: u64,
-    /// Times that a balancer entered freezing mode.
-    pub freeze_entries: u64,
 }
 
 /// Frames lost by the machine that plays the fabric, by place.

@@ -127,10 +127,12 @@ impl Finished {
         let mut fcts: Vec<f64> = flows.iter().filter_map(|(_, row)| row[0]).collect();
         fcts.sort_by(f64::total_cmp);
         let slowed = flows.iter().filter_map(|(_, row)| Some((row[1]? as u64, row[2]?)));
-        let lost = [summary.drops_queue, summary.drops_link, summary.drops_random, summary.drops_ttl, summary.trims];
-        let lost: u64 = lost.iter().sum();
         // A large fabric has many ports.
-        let ports = if lost > 0 { columns(&dir, "ports", &LayerDrops::CAUSES, "layer")? } else { Vec::new() };
+        let ports = if summary.fabric.drops + summary.fabric.trims > 0 {
+            columns(&dir, "ports", &LayerDrops::CAUSES, "layer")?
+        } else {
+            Vec::new()
+        };
         let delivered = columns(&dir, "goodput", &["time_us", "delivered_bytes"], "")?;
         let delivered: Vec<_> = delivered.into_iter().filter_map(|(_, row)| Some((row[0]?, row[1]?))).collect();
         let step = delivered.len().div_ceil(SAMPLES).max(1);
@@ -139,7 +141,7 @@ impl Finished {
         kept.extend(last.filter(|last| kept.last() != Some(last)));
         Ok(Self {
             folder: name.into(),
-            fct_us: quantiles(&fcts, summary.flows_total as usize),
+            fct_us: quantiles(&fcts, summary.flows.flows_total as usize),
             delivered: kept,
             sizes: size_classes(slowed),
             drops: by_layer(&ports),

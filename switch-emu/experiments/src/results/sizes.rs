@@ -1,6 +1,6 @@
 //! Slowdown by size of message, in classes that are the same for all runs.
 
-use super::summary::{percentile, round3};
+use super::statistics::{mean, percentile, round3};
 
 /// Flows whose messages have more than half of `up_to_bytes`, and at most so many.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,8 +26,8 @@ pub(crate) fn size_classes(flows: impl Iterator<Item = (u64, f64)>) -> Vec<SizeC
         (!own.is_empty()).then(|| SizeClass {
             up_to_bytes: 1 << power,
             flows: own.len() as u64,
-            mean: round3(own.iter().sum::<f64>() / own.len() as f64),
-            p99: round3(percentile(&own, 0.99)),
+            mean: mean(&own).map_or(0.0, round3),
+            p99: percentile(&own, 0.99).map_or(0.0, round3),
         })
     };
     classes.into_iter().enumerate().filter_map(of).collect()

@@ -5,34 +5,27 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::measures::{self, Measure, named};
 use super::table::{align, few_flows_note, lateness_note, loss_note};
 use super::{Spread, Summary, WriteError, files, tables};
 
-/// A figure of a run.
-struct Figure {
-    /// Its key in `summary.json`.
-    key: &'static str,
-    /// Its name in tables, with the unit.
-    title: &'static str,
-    of: fn(&Summary) -> Option<f64>,
-}
+/// What a table of a sweep shows: more does not fit on a terminal.
+const SHOWN: [&str; 5] = ["fct_mean_us", "fct_p99_us", "fct_max_us", "makespan_us", "goodput_gbps"];
 
-const FIGURES: [Figure; 10] = [
-    Figure { key: "fct_mean_us", title: "mean us", of: |s| s.fct_mean_us },
-    Figure { key: "fct_p99_us", title: "p99 us", of: |s| s.fct_p99_us },
-    Figure { key: "fct_max_us", title: "max us", of: |s| s.fct_max_us },
-    Figure { key: "makespan_us", title: "makespan us", of: |s| s.makespan_us },
-    Figure { key: "goodput_gbps", title: "Gb/s", of: |s| Some(s.goodput_gbps) },
-    Figure { key: "drops", title: "drops", of: |s| Some((s.drops_queue + s.drops_link + s.drops_random) as f64) },
-    Figure { key: "trims", title: "trims", of: |s| Some(s.trims as f64) },
-    Figure { key: "retransmits", title: "retx", of: |s| Some(s.retransmits as f64) },
-    Figure { key: "reordered_packets", title: "reordered", of: |s| Some(s.reordered_packets as f64) },
-    DRAIN,
+/// What is compared between two engines.
+const COMPARED: [&str; 11] = [
+    "flows_completed",
+    "fct_mean_us",
+    "fct_p99_us",
+    "fct_max_us",
+    "makespan_us",
+    "goodput_gbps",
+    "drops",
+    "trims",
+    "retransmits",
+    "reordered_packets",
+    "drain_percent_of_fct",
 ];
-const DRAIN: Figure =
-    Figure { key: "drain_percent_of_fct", title: "drain % of FCT", of: |s| Some(s.drain_percent_of_fct) };
-/// Figures that fit into a table on a terminal.
-const SHOWN: [usize; 5] = [0, 1, 2, 3, 4];
 
 /// Runs of one condition, values of the axes and balancer.
 struct Group<'a> {
@@ -40,8 +33,8 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    fn spread(&self, figure: &Figure) -> Spread {
-        Spread::of(&self.runs.iter().filter_map(|run| (figure.of)(run)).collect::<Vec<_>>())
+    fn spread(&self, measure: &Measure) -> Spread {
+        Spread::of(&self.runs.iter().filter_map(|run| measure.of(run)).collect::<Vec<_>>())
     }
 
     fn completed(&self) -> usize {
@@ -70,7 +63,8 @@ fn groups(runs: &[Summary]) -> Vec<Group<'_>> {
 pub fn sweep_table(runs: &[Summary]) -> String {
     let several = groups(runs).iter().any(|group| group.runs.len() > 1);
     let interval = if several { " (95 %)" } else { "" };
-    let titles = SHOWN.map(|index| format!("{}{interval}", FIGURES[index].title));
+    let shown = named(SHOWN);
+    let titles = shown.map(|measure| format!("{}{interval}", measure.title));
     let axes: Vec<&String> = runs.first().map_or_else(Vec::new, |run| run.axes.keys().collect());
     let mut header = vec!["condition"];
     header.extend(axes.iter().map(|axis| axis.as_str()));
@@ -85,12 +79,12 @@ pub fn sweep_table(runs: &[Summary]) -> String {
         let mut row = vec![one.condition.clone()];
         row.extend(axes.iter().map(|axis| one.axes.get(*axis).map(ToString::to_string).unwrap_or_default()));
         row.extend([one.balancer.clone(), count]);
-        row.extend(SHOWN.map(|index| group.spread(&FIGURES[index]).text(1)));
+        row.extend(shown.map(|measure| group.spread(measure).text(measure.digits)));
         row
     };
     let table = align(&header, 2 + axes.len(), &groups(runs).iter().map(row).collect::<Vec<_>>());
-    let spreads =
-        groups(runs).iter().flat_map(|group| SHOWN.map(|index| group.spread(&FIGURES[index]))).collect::<Vec<_>>();
+    let spreads: Vec<Spread> =
+        groups(runs).iter().flat_map(|group| shown.map(|measure| group.spread(measure))).collect();
     let few = few_runs_note(&spreads).into_iter().chain(few_flows_note(runs));
     let notes = few.chain(lateness_note(runs)).chain(runs.iter().filter_map(loss_note));
     table + &notes.map(|note| note + "\n").collect::<String>()
@@ -106,18 +100,18 @@ fn few_runs_note(spreads: &[Spread]) -> Option<String> {
     ))
 }
 
-/// Writes into `dir`: the table of runs as `runs.csv` and `runs.parquet`, and `sweep.json` with every figure's spread for each condition,
+/// Writes into `dir`: the table of runs as `runs.csv` and `runs.parquet`, and `sweep.json` with every measure's spread for each condition,
 /// values of the axes and balancer.
 ///
 /// # Errors
 /// When the folder or one of the files cannot be written.
 pub fn write_sweep(dir: &Path, runs: &[Summary]) -> Result<(), WriteError> {
-    // A figure that no run has has no spread.
+    // A measure that no run has has no spread.
     let spread = |spread: Spread| json!(Some(spread).filter(|spread| spread.runs > 0));
     let group = |group: &Group<'_>| {
         let one = group.runs[0];
         let figures: serde_json::Map<_, _> =
-            FIGURES.iter().map(|figure| (figure.key.to_string(), spread(group.spread(figure)))).collect();
+            measures::all().map(|measure| (measure.key.to_string(), spread(group.spread(measure)))).collect();
         let seeds: Vec<u64> = group.runs.iter().map(|run| run.seed).collect();
         json!({
             "condition": one.condition, "axes": one.axes, "balancer": one.balancer, "seeds": seeds,
@@ -137,10 +131,9 @@ pub fn compare_table(pairs: &[(Summary, Summary)]) -> String {
     let header = ["condition", "balancer", "figure", &first.engine, &second.engine, "difference"];
     let mut rows = Vec::new();
     for (a, b) in pairs {
-        let completed = Figure { key: "", title: "flows completed", of: |s| Some(s.flows_completed as f64) };
-        for figure in std::iter::once(&completed).chain(&FIGURES) {
-            let (x, y) = ((figure.of)(a), (figure.of)(b));
-            if figure.key == DRAIN.key && (x, y) == (Some(0.0), Some(0.0)) {
+        for measure in named(COMPARED) {
+            let (x, y) = (measure.of(a), measure.of(b));
+            if measure.key == "drain_percent_of_fct" && (x, y) == (Some(0.0), Some(0.0)) {
                 continue;
             }
             let difference = match (x, y) {
@@ -153,7 +146,7 @@ pub fn compare_table(pairs: &[(Summary, Summary)]) -> String {
                 Some(value) if value.fract() == 0.0 => value.to_string(),
                 Some(value) => format!("{value:.1}"),
             };
-            let words = [&a.condition, &a.balancer, figure.title].map(String::from);
+            let words = [&a.condition, &a.balancer, measure.title].map(String::from);
             rows.push([words.to_vec(), vec![number(x), number(y), difference]].concat());
         }
     }
@@ -195,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn files_hold_every_run_and_every_figures_spread() {
+    fn files_hold_every_run_and_every_measures_spread() {
         let folder = spray_test_support::Folder::new();
         let with = |evs: i64, seed, fct| {
             let axes = [("transport.evs".to_string(), AxisValue::Whole(evs))].into();
@@ -207,11 +200,11 @@ mod tests {
         assert_eq!(csv.lines().count(), 4, "{csv}");
         assert!(
             csv.starts_with(
-                "engine,scenario,condition,balancer,congestion_control,seed,transport.evs,flows_completed,"
+                "engine,scenario,condition,balancer,congestion_control,seed,transport.evs,complete,flows_total,"
             ),
             "{csv}"
         );
-        assert!(csv.lines().nth(2).unwrap().starts_with("xdp,demo,healthy,ops,dctcp,2,32,2,2,true,110.000,"), "{csv}");
+        assert!(csv.lines().nth(2).unwrap().starts_with("xdp,demo,healthy,ops,dctcp,2,32,true,2,2,110.000,"), "{csv}");
         let json: serde_json::Value = serde_json::from_str(&folder.read("sweep.json")).unwrap();
         assert_eq!(
             (&json[0]["figures"]["fct_mean_us"]["mean"], &json[0]["axes"]["transport.evs"]),

@@ -1,42 +1,33 @@
 //! The table of runs on a terminal: one aligned line per run.
 
-use super::Summary;
+use super::measures::named;
+use super::{FlowFigures, Summary};
 
-/// A column of the table: its title, and the cell of a run.
-pub(crate) type Column = (&'static str, fn(&Summary) -> String);
-
-/// The columns. There are three of drops, by cause: full queue, failed link, random loss.
-const COLUMNS: [Column; 15] = [
-    ("condition", |s| s.condition.clone()),
-    ("balancer", |s| s.balancer.clone()),
-    ("Gb/s", |s| format!("{:.1}", s.goodput_gbps)),
-    ("mean us", |s| tenths(s.fct_mean_us)),
-    ("p99 us", |s| tenths(s.fct_p99_us)),
-    ("max us", |s| tenths(s.fct_max_us)),
-    ("drops:queue", |s| s.drops_queue.to_string()),
-    ("link", |s| s.drops_link.to_string()),
-    ("random", |s| s.drops_random.to_string()),
-    ("trims", |s| s.trims.to_string()),
-    ("retx", |s| s.retransmits.to_string()),
-    ("reordered", |s| s.reordered_packets.to_string()),
-    ("recovery us", |s| tenths(s.recovery_us)),
-    (DRAIN, |s| format!("{:.2}", s.drain_percent_of_fct)),
-    ("payload", payload),
+/// What the table shows of each run. There are three columns of drops, by cause: full queue, failed link, random loss.
+const SHOWN: [&str; 12] = [
+    "goodput_gbps",
+    "fct_mean_us",
+    "fct_p99_us",
+    "fct_max_us",
+    "drops_queue",
+    "drops_link",
+    "drops_random",
+    "trims",
+    "retransmits",
+    "reordered_packets",
+    "loss_duration_us",
+    DRAIN,
 ];
-/// The title of the column that is left out if no flow drained.
-const DRAIN: &str = "drain % of FCT";
-/// Columns before this one hold words and are aligned to the left.
-const FIRST_NUMBER: usize = 2;
+/// It is left out if no flow drained.
+const DRAIN: &str = "drain_percent_of_fct";
 
 /// A table with a line per run: goodput, FCTs, drops by cause, trims, retransmissions, reordering, recovery, verification.
 ///
 /// Below it stand the dilation, the lateness of frames, and what the testbed itself lost.
 #[must_use]
 pub fn table(runs: &[Summary]) -> String {
-    let columns = columns(runs);
-    let header: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
-    let row = |s: &Summary| columns.iter().map(|(_, cell)| cell(s)).collect();
-    let mut out = align(&header, FIRST_NUMBER, &runs.iter().map(row).collect::<Vec<_>>());
+    let (header, rows) = lines(runs);
+    let mut out = align(&header, 2, &rows);
     for note in few_flows_note(runs).into_iter().chain(lateness_note(runs)).chain(runs.iter().filter_map(loss_note)) {
         out += &note;
         out.push('\n');
@@ -44,20 +35,23 @@ pub fn table(runs: &[Summary]) -> String {
     out
 }
 
-/// The columns of a table of `summaries`.
-pub(crate) fn columns(summaries: &[Summary]) -> Vec<Column> {
-    let drained = summaries.iter().any(|s| s.drain_percent_of_fct > 0.0);
-    COLUMNS.into_iter().filter(|(title, _)| drained || *title != DRAIN).collect()
-}
-
-/// A value with a digit behind the point; a dash without one.
-fn tenths(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".into(), |value| format!("{value:.1}"))
+/// The header of the table of runs, and its lines. The first two columns hold words.
+pub(crate) fn lines(runs: &[Summary]) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let is_drained = runs.iter().any(|run| run.flows.drain_percent_of_fct > 0.0);
+    let measures: Vec<_> = named(SHOWN).into_iter().filter(|own| is_drained || own.key != DRAIN).collect();
+    let titles = measures.iter().map(|measure| measure.title);
+    let header = ["condition", "balancer"].into_iter().chain(titles).chain(["payload"]).collect();
+    let row = |run: &Summary| {
+        let values = measures.iter().map(|measure| measure.text(measure.of(run)));
+        [run.condition.clone(), run.balancer.clone()].into_iter().chain(values).chain([payload(run)]).collect()
+    };
+    (header, runs.iter().map(row).collect())
 }
 
 fn payload(s: &Summary) -> String {
-    match (s.flows_completed == s.flows_total, s.payload_verified) {
-        (false, _) => format!("{}/{} flows", s.flows_completed, s.flows_total),
+    let FlowFigures { flows_completed, flows_total, .. } = s.flows;
+    match (flows_completed == flows_total, s.payload_verified) {
+        (false, _) => format!("{flows_completed}/{flows_total} flows"),
         (true, None) => "-".into(),
         (true, Some(true)) => "verified".into(),
         (true, Some(false)) => "WRONG".into(),
@@ -69,7 +63,7 @@ const FOR_P99: u64 = 1_000;
 
 /// A line about percentiles that hang on a few flows: with fewer than ten beyond it a percentile says little more than the maximum.
 pub(crate) fn few_flows_note(summaries: &[Summary]) -> Option<String> {
-    let fewest = summaries.iter().map(|s| s.flows_completed).filter(|flows| *flows > 0).min()?;
+    let fewest = summaries.iter().map(|s| s.flows.flows_completed).filter(|flows| *flows > 0).min()?;
     (fewest < FOR_P99).then(|| {
         let beyond = match fewest.div_ceil(100) {
             1 => "the slowest".into(),
@@ -82,11 +76,11 @@ pub(crate) fn few_flows_note(summaries: &[Summary]) -> Option<String> {
 /// A line about how late frames were in all `summaries` of an engine on which frames can be late. It is a line and not a
 /// column, to keep the table narrow.
 pub(crate) fn lateness_note(summaries: &[Summary]) -> Option<String> {
-    let timed: Vec<&Summary> = summaries.iter().filter(|s| s.dilation > 0.0 && s.engine != "sim").collect();
-    let worst = timed.iter().max_by(|a, b| a.lateness_p99_us.total_cmp(&b.lateness_p99_us))?;
-    let dilations = range(timed.iter().map(|s| s.dilation));
-    let late = range(timed.iter().map(|s| s.late_packets as f64));
-    let lateness = match worst.lateness_p99_us {
+    let timed: Vec<&Summary> = summaries.iter().filter(|s| s.run.dilation > 0.0 && s.engine != "sim").collect();
+    let worst = timed.iter().max_by(|a, b| a.run.lateness_p99_us.total_cmp(&b.run.lateness_p99_us))?;
+    let dilations = range(timed.iter().map(|s| s.run.dilation));
+    let late = range(timed.iter().map(|s| s.run.late_packets as f64));
+    let lateness = match worst.run.lateness_p99_us {
         us if us > 0.0 => format!("at most {us:.3} us ({}, {})", worst.condition, worst.balancer),
         _ => "0 us".into(),
     };

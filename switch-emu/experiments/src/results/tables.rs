@@ -5,7 +5,9 @@ use spray_fabric::{Bin, PortOutcome, PortSamples};
 use spray_settings::AxisValue;
 
 use super::columns::{Column, Data, Values, count, flag, json_lines, markdown, parquet, real, text};
-use super::{ConnectionEvs, EvBin, EventRow, FlowResult, Record, RunResult, Summary, WorkloadSummary, gbps, us};
+use super::{
+    ConnectionEvs, EvBin, EventRow, FlowResult, Record, RunResult, Summary, WorkloadSummary, gbps, measures, us,
+};
 
 /// The columns with which every table begins. A column for each axis of the sweep follows, by the name of its setting.
 const RUN: [Column<Summary>; 6] = [
@@ -26,22 +28,22 @@ const FLOWS: [Column<FlowResult>; 17] = [
     real(["start_us", "us"], "When the sender was given the message.", |f| Some(f.start_us)),
     real(["end_us", "us"], "When the receiver had all of it; without a value if it never did.", |f| f.end_us),
     real(["fct_us", "us"], "Flow completion time: `end_us` less `start_us`.", |f| f.fct_us),
-    count(["retransmits", "packets"], "Packets sent again.", |f| Some(f.retransmits)),
+    count(["retransmits", "packets"], "Packets sent again.", |f| Some(f.sender.retransmits)),
     count(["reordered", "packets"], "Packets that arrived after one with a higher sequence number.", |f| {
-        Some(f.reordered)
+        Some(f.receiver.order.reordered)
     }),
     real(["drained_us", "us"], "Time for which the balancer held the flow back to change its path.", |f| {
-        Some(f.drained_us)
+        Some(us(f.sender.drained_ps))
     }),
     count(
         ["unexpected", "packets"],
         "Packets whose sequence number is not one more than that of the packet before.",
-        |f| Some(f.unexpected),
+        |f| Some(f.receiver.order.unexpected),
     ),
     text(
         "degrees",
         "How many of the reordered packets were 1 place behind, 2 to 3, 4 to 7 and so on, with spaces between.",
-        |f| f.degrees.counts().iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        |f| f.receiver.order.degrees.counts().iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
     ),
     text("workload", "The name of its workload, or of the part of one.", |f| f.workload.clone()),
     text("flow_balancer", "What chose the paths of its packets.", |f| f.balancer.clone()),
@@ -50,30 +52,17 @@ const FLOWS: [Column<FlowResult>; 17] = [
     count(["step", ""], "The collective that it is part of, by number within the workload.", |f| f.step.map(u64::from)),
 ];
 
-/// `workloads`: a row per workload.
-const WORKLOADS: [Column<WorkloadSummary>; 19] = [
+/// `workloads`: a row per workload. Its measures follow.
+const WORKLOADS: [Column<WorkloadSummary>; 3] = [
     text("workload", "Its name, or that of a part of one.", |w| w.name.clone()),
     text("flow_balancer", "What chose the paths of its packets.", |w| w.balancer.clone()),
     text("flow_congestion_control", "Its congestion control.", |w| w.congestion_control.clone()),
-    count(["flows_total", ""], "Its flows.", |w| Some(w.flows_total)),
-    count(["flows_completed", ""], "Those that completed.", |w| Some(w.flows_completed)),
-    real(["fct_mean_us", "us"], "Mean flow completion time.", |w| w.fct_mean_us),
-    real(["fct_p50_us", "us"], "Its median.", |w| w.fct_p50_us),
-    real(["fct_p99_us", "us"], "Its 99th percentile.", |w| w.fct_p99_us),
-    real(["fct_max_us", "us"], "That of the slowest flow.", |w| w.fct_max_us),
-    real(["makespan_us", "us"], "From the first start to the last end.", |w| w.makespan_us),
-    real(["goodput_gbps", "Gb/s"], "Payload of the completed flows over the makespan.", |w| Some(w.goodput_gbps)),
-    real(["slowdown_mean", ""], "Mean slowdown.", |w| w.slowdown_mean),
-    real(["slowdown_p99", ""], "Its 99th percentile.", |w| w.slowdown_p99),
-    real(["jain", ""], "Jain's index of fairness over the flows' rates.", |w| w.jain),
-    count(["retransmits", "packets"], "Packets sent again.", |w| Some(w.retransmits)),
-    count(["reordered", "packets"], "Packets that arrived after one with a higher sequence number.", |w| {
-        Some(w.reordered_packets)
-    }),
-    count(["collectives", ""], "Collectives that completed.", |w| w.collectives.map(|own| own.collectives)),
-    real(["cct_mean_us", "us"], "Mean completion time of a collective.", |w| w.collectives?.cct_mean_us),
-    real(["step_mean_us", "us"], "Mean time between the ends of two.", |w| w.collectives?.step_mean_us),
 ];
+
+/// All of them.
+fn workloads() -> Vec<Column<WorkloadSummary>> {
+    WORKLOADS.into_iter().chain(measures::columns_of_workloads()).collect()
+}
 
 /// `ports`: a row per egress port.
 const PORTS: [Column<PortOutcome>; 17] = [
@@ -192,32 +181,13 @@ const EVS: [Column<EvTime>; 8] = [
     ),
 ];
 
-/// `runs`: a row per run of a sweep.
-const RUNS: [Column<Summary>; 15] = [
-    count(["flows_completed", ""], "Flows that completed.", |s| Some(s.flows_completed)),
-    count(["flows_total", ""], "All flows.", |s| Some(s.flows_total)),
-    flag("complete", "Whether all completed, with the payload that was sent.", Summary::is_complete),
-    real(["fct_mean_us", "us"], "Mean flow completion time.", |s| s.fct_mean_us),
-    real(["fct_p50_us", "us"], "Its median.", |s| s.fct_p50_us),
-    real(["fct_p99_us", "us"], "Its 99th percentile.", |s| s.fct_p99_us),
-    real(["fct_max_us", "us"], "That of the slowest flow.", |s| s.fct_max_us),
-    real(["makespan_us", "us"], "From the first start to the last end.", |s| s.makespan_us),
-    real(["goodput_gbps", "Gb/s"], "Payload of the completed flows over the makespan.", |s| Some(s.goodput_gbps)),
-    count(["drops", "frames"], "Frames dropped, for any reason.", |s| {
-        Some(s.drops_queue + s.drops_link + s.drops_random)
-    }),
-    count(["trims", "frames"], "Frames cut to their headers.", |s| Some(s.trims)),
-    count(["retransmits", "packets"], "Packets sent again.", |s| Some(s.retransmits)),
-    count(["reordered_packets", "packets"], "Packets that arrived after one with a higher sequence number.", |s| {
-        Some(s.reordered_packets)
-    }),
-    real(
-        ["drain_percent_of_fct", "%"],
-        "Share of its completion time for which a flow was held back, mean over the flows.",
-        |s| Some(s.drain_percent_of_fct),
-    ),
-    real(["wall_s", "s"], "Real time that the run took.", |s| Some(s.wall_s)),
-];
+/// `runs`: a row per run of a sweep. The measures follow.
+const COMPLETE: Column<Summary> =
+    flag("complete", "Whether all flows completed, with the payload that was sent.", Summary::is_complete);
+
+fn runs() -> Vec<Column<Summary>> {
+    std::iter::once(COMPLETE).chain(measures::columns_of_runs()).collect()
+}
 
 /// What `spray trace` writes: a row per thing in the life of a packet.
 const TRACE: [Column<Row>; 9] = [
@@ -278,7 +248,7 @@ pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 7] {
     let evs: Vec<EvTime> = run.evs.iter().flat_map(of_connection).collect();
     [
         ("flows", with_run(summary, &FLOWS, &run.flows)),
-        ("workloads", with_run(summary, &WORKLOADS, &summary.workloads)),
+        ("workloads", with_run(summary, &workloads(), &summary.workloads)),
         ("ports", with_run(summary, &PORTS, &run.ports)),
         ("events", with_run(summary, &EVENTS, &run.events)),
         ("goodput", with_run(summary, &GOODPUT, &delivered)),
@@ -288,9 +258,10 @@ pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 7] {
 }
 
 /// The table of all runs of a sweep.
-pub(super) fn of_sweep(runs: &[Summary]) -> Table {
-    let own = RUN.iter().map(|column| column.values(runs));
-    ("runs", own.chain(axes(runs)).chain(RUNS.iter().map(|column| column.values(runs))).collect())
+pub(super) fn of_sweep(summaries: &[Summary]) -> Table {
+    let own = RUN.iter().map(|column| column.values(summaries));
+    let measures = runs().into_iter().map(|column| column.values(summaries)).filter(Values::has_any);
+    ("runs", own.chain(axes(summaries)).chain(measures).collect())
 }
 
 /// The columns of every table, then those of this one.
@@ -326,7 +297,11 @@ pub fn documentation() -> String {
             "A row per flow. A closed loop that ends at a time leaves out what had not begun by then.",
             markdown(&FLOWS),
         ),
-        ("workloads", "A row per workload, and per part of one.", markdown(&WORKLOADS)),
+        (
+            "workloads",
+            "A row per workload, and per part of one: these columns, then the [measures](#measures) of workloads.",
+            markdown(&WORKLOADS),
+        ),
         (
             "ports",
             "A row per egress port of a switch; of hosts' own links only those that lost something.",
@@ -346,7 +321,11 @@ pub fn documentation() -> String {
              that have passed.",
             markdown(&EVS),
         ),
-        ("runs", "In the folder of the sweep: a row per run.", markdown(&RUNS)),
+        (
+            "runs",
+            "In the folder of the sweep, a row per run: this column, then the [measures](#measures) that any of the runs has.",
+            markdown(&[COMPLETE]),
+        ),
         (
             "figures",
             "In the folder of `spray figures`: a row per measure, series and condition of each.",
@@ -361,16 +340,31 @@ pub fn documentation() -> String {
     ];
     let sections = tables.iter().map(|(name, about, table)| format!("\n## `{name}`\n\n{about}\n\n{table}"));
     let keys = |name: &str, about: &str, keys: String| format!("\n## `{name}`\n\n{about}\n\n{keys}");
-    let summary = "The figures of a run. Keys of engines, switches and settings that a run does not have are left out.";
+    let summary = "The [measures](#measures) of a run by their keys, those of a workload under `workloads[]`, and these. Keys of engines, switches and \
+                   settings that a run does not have are left out.";
     let record = "How a run came about. A folder with this file is a run that is done.";
     format!(
-        "{HEAD}\n## Columns of every table\n\n{}{}{}{}",
+        "{HEAD}\n## Measures\n\n{MEASURES}{}\n## Columns of every table\n\n{}{}{}{}",
+        measures::documentation(),
         markdown(&RUN),
         sections.collect::<String>(),
-        keys("summary.json", summary, spray_settings::keys::<Summary>()),
+        keys("summary.json", summary, without_measures(&spray_settings::keys::<Summary>())),
         keys("run.json", record, spray_settings::keys::<Record>()),
     )
 }
+
+/// The lines of a table of keys that are not of measures.
+fn without_measures(keys: &str) -> String {
+    let key = |line: &str| line.split('`').nth(1).map(|key| key.trim_start_matches("workloads[].").to_string());
+    let is_other = |line: &&str| key(line).is_none_or(|key| measures::find(&key).is_none());
+    keys.lines().filter(is_other).map(|line| format!("{line}\n")).collect()
+}
+
+const MEASURES: &str = "Each has one meaning wherever it is shown: in `summary.json`, as a column of `runs` and `workloads`, in `sweep.json`, in reports, as a \
+measure of a figure, and in metrics (`spray_run_KEY`). Percentiles are by nearest rank. JCT ratio, bus bandwidth, Jain's index, max-mean ratio, out-of-order \
+rate and loss duration are as the drafts of IETF's benchmarking group for AI fabrics (draft-calabria-bmwg-ai-fabric-terminology) define them.
+
+";
 
 const HEAD: &str = "# Results
 

@@ -2,6 +2,7 @@
 
 mod demo;
 
+use spray_core::flow::{Degrees, OrderStats};
 use spray_fabric::{Bin, HashFunction, HashSeed, Scheme};
 
 use spray_settings::AxisValue;
@@ -18,8 +19,10 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         start_us: 0.0,
         end_us: Some(*fct),
         fct_us: Some(*fct),
-        retransmits: index as u64,
-        reordered: 2,
+        alone_us: 82.0,
+        link_us: 80.0,
+        sender: sent(300, index as u64),
+        receiver: received(OrderStats { reordered: 2, ..OrderStats::default() }),
         ..FlowResult::default()
     };
     RunResult {
@@ -29,8 +32,7 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         balancer: balancer.into(),
         congestion_control: "dctcp".into(),
         seed: 7,
-        dilation: 400.0,
-        wall_s: 3.25,
+        run: EngineFigures { dilation: 400.0, wall_s: 3.25, ..EngineFigures::default() },
         flows: fcts.iter().enumerate().map(flow).collect(),
         ports: ports(),
         port_samples: port_samples(fcts),
@@ -42,11 +44,22 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
             bin_us: 16.0,
             bins: vec![EvBin { packets: [0, 5, 3, 1], bands: vec![(3, [0, 5, 0, 0]), (9, [0, 0, 3, 1])] }],
         }],
-        transport: TransportTotals { packets_sent: 2_700, retransmits: 31, reordered_packets: 8, ..Default::default() },
         payload_verified: Some(true),
-        recovery_us: Some(41.5),
+        loss_duration_us: Some(41.5),
         ..RunResult::default()
     }
+}
+
+fn sent(packets_sent: u64, retransmits: u64) -> SenderStats {
+    let mut stats = SenderStats::default();
+    (stats.packets_sent, stats.retransmits) = (packets_sent, retransmits);
+    stats
+}
+
+fn received(order: OrderStats) -> ReceiverStats {
+    let mut stats = ReceiverStats::default();
+    stats.order = order;
+    stats
 }
 
 /// So many packets behind by one place, by two to three, by four to seven.
@@ -116,13 +129,15 @@ fn events() -> Vec<EventRow> {
 #[test]
 fn summary_adds_up_flows_and_ports() {
     let s = sample("reps", "silent drop", &[100.0, 200.0, 160.0, 180.0]).summary();
-    assert_eq!((s.flows_total, s.flows_completed), (4, 4));
-    assert_eq!(
-        (s.fct_mean_us, s.fct_p50_us, s.fct_p99_us, s.fct_max_us),
-        (Some(160.0), Some(160.0), Some(200.0), Some(200.0))
-    );
-    assert_eq!((s.makespan_us, s.goodput_gbps), (Some(200.0), 160.0));
-    assert_eq!((s.drops_queue, s.drops_link, s.trims), (3, 9, 3));
+    let FlowFigures { fct_mean_us, fct_p50_us, fct_p99_us, fct_max_us, fct_cv, makespan_us, .. } = s.flows;
+    assert_eq!((s.flows.flows_total, s.flows.flows_completed), (4, 4));
+    assert_eq!([fct_mean_us, fct_p50_us, fct_p99_us, fct_max_us], [160.0, 160.0, 200.0, 200.0].map(Some));
+    assert_eq!((s.flows.fct_p99_9_us, fct_cv), (None, Some(0.234)), "too few for a p99.9");
+    // Each host's link is busy for 80 us, and the way takes 2.
+    assert_eq!((makespan_us, s.flows.jct_ratio, s.flows.goodput_gbps), (Some(200.0), Some(2.439), 160.0));
+    assert_eq!((s.flows.packets_sent, s.flows.retransmits, s.flows.resent_percent), (1_200, 6, 0.5));
+    assert_eq!((s.flows.reordered_packets, s.flows.reordered_percent), (8, 0.667));
+    assert_eq!((s.fabric.drops, s.fabric.drops_queue, s.fabric.drops_link, s.fabric.trims), (12, 3, 9, 3));
     assert!(s.is_complete());
 }
 
@@ -133,10 +148,25 @@ fn summary_has_the_queues_of_all_ports_and_by_layer() {
     let host = PortOutcome { layer: "host->leaf".into(), queue_mean_bytes: 9e9, ..PortOutcome::default() };
     run.ports.push(host);
     let s = run.summary();
-    assert_eq!((s.queue_max_bytes, s.queue_mean_bytes), (15_000, 1_000.0));
-    let layer =
-        |layer: &str, ports, max_bytes, mean_bytes| LayerQueue { layer: layer.into(), ports, max_bytes, mean_bytes };
-    assert_eq!(s.queue_by_layer, [layer("leaf->spine", 2, 10_000, 500.0), layer("spine->leaf", 1, 15_000, 2_000.0)]);
+    assert_eq!((s.fabric.queue_max_bytes, s.fabric.queue_mean_bytes), (15_000, 1_000.0));
+    let layer = |layer: &str, ports, queue_max_bytes, queue_mean_bytes| LayerFigures {
+        layer: layer.into(),
+        ports,
+        queue_max_bytes,
+        queue_mean_bytes,
+        overload_percent: 0.0,
+    };
+    assert_eq!(s.layers, [layer("leaf->spine", 2, 10_000, 500.0), layer("spine->leaf", 1, 15_000, 2_000.0)]);
+}
+
+#[test]
+fn uplinks_are_as_even_as_the_worst_layer() {
+    let mut run = sample("ops", "healthy", &[100.0]);
+    run.ports[2].layer = "spine->leaf".into();
+    (run.ports[0].counters.bytes, run.ports[1].counters.bytes) = (3_000, 1_000);
+    let s = run.summary();
+    assert_eq!([s.fabric.jain_uplinks, s.fabric.max_mean_uplinks, s.fabric.cv_uplinks], [0.8, 1.5, 0.5].map(Some));
+    assert_eq!(s.layers[0].overload_percent, 50.0);
 }
 
 #[test]
@@ -146,8 +176,9 @@ fn figures_of_a_run_that_completed_nothing_are_not_there_and_win_nowhere() {
         (flow.end_us, flow.fct_us) = (None, None);
     }
     let s = run.summary();
-    assert_eq!((s.flows_completed, s.fct_mean_us, s.fct_max_us, s.goodput_gbps), (0, None, None, 0.0));
-    assert_eq!([s.fct_p50_us, s.fct_p99_us, s.makespan_us], [None; 3]);
+    assert_eq!((s.flows.flows_completed, s.flows.goodput_gbps), (0, 0.0));
+    let FlowFigures { fct_mean_us, fct_p50_us, fct_p99_us, fct_max_us, makespan_us, jct_ratio, .. } = s.flows;
+    assert_eq!([fct_mean_us, fct_p50_us, fct_p99_us, fct_max_us, makespan_us, jct_ratio], [None; 6]);
     assert!(!s.is_complete());
     let json = serde_json::to_value(&s).unwrap();
     assert!(json["fct_mean_us"].is_null() && json["workloads"][0]["slowdown_p99"].is_null(), "{json}");
@@ -160,7 +191,7 @@ fn figures_of_a_run_that_completed_nothing_are_not_there_and_win_nowhere() {
         assert!(!line.contains(&"-0.0"), "{table}");
     }
     assert!(
-        csv(&run, "workloads").lines().nth(1).unwrap().contains(",2,0,,,,,,0.000,,,,"),
+        csv(&run, "workloads").lines().nth(1).unwrap().contains(",2,0,,,,,,,,,0.000,,,,"),
         "{}",
         csv(&run, "workloads")
     );
@@ -183,14 +214,14 @@ fn summary_json_round_trips_and_holds_the_promised_keys() {
     let summary = sample("reps", "healthy", &[100.0]).summary();
     let text = serde_json::to_string(&summary).unwrap();
     assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
-    let keys = "engine scenario balancer congestion_control switch seed flows_total flows_completed fct_mean_us fct_p50_us \
-                fct_p99_us fct_max_us makespan_us goodput_gbps packets_sent retransmits drops_queue drops_link \
-                drops_random trims ecn_marks reordered_packets unexpected_packets reordering_degrees drain_percent_of_fct freeze_entries wall_s dilation late_packets \
-                lateness_p99_us payload_verified queue_max_bytes queue_mean_bytes queue_by_layer";
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    for key in keys.split_whitespace() {
-        assert!(value.get(key).is_some(), "summary.json lacks {key}");
+    let whole = RunResult { sim: Some(SimFigures::default()), ..sample("reps", "healthy", &[100.0]) }.summary();
+    for measure in measures::all() {
+        let optional = measure.of(&whole).is_none();
+        assert!(optional || value.get(measure.key).is_some() || measure.of(&summary).is_none(), "{}", measure.key);
+        assert_eq!(measures::all().filter(|other| other.key == measure.key).count(), 1, "{}", measure.key);
     }
+    assert_eq!(value["fct_p99_us"], 100.0);
 }
 
 #[test]
@@ -221,8 +252,8 @@ fn csv_files_are_as_documented() {
     let mut run = sample("reps", "healthy", &[100.0, 123.4567]);
     run.flows[1].end_us = None;
     run.flows[1].fct_us = None;
-    run.flows[0].drained_us = 12.5;
-    (run.flows[0].unexpected, run.flows[0].degrees) = (5, degrees(&[2, 0, 1]));
+    run.flows[0].sender.drained_ps = 12_500_000;
+    run.flows[0].receiver.order = OrderStats { reordered: 2, unexpected: 5, degrees: degrees(&[2, 0, 1]) };
     let [workload, balancer, control] = ["storage", "ops", "nscc"].map(String::from);
     (run.flows[0].workload, run.flows[0].balancer, run.flows[0].congestion_control) = (workload, balancer, control);
     (run.flows[0].slowdown, run.flows[0].step) = (Some(1.25), Some(3));
@@ -314,10 +345,10 @@ fn the_documentation_of_results_is_that_of_the_tables() {
 fn table_stands_in_columns() {
     let runs = [sample("ecmp", "healthy", &[100.0, 200.0]), sample("reps", "half-rate uplink", &[100.0, 120.0])];
     let expected = "\
-condition         balancer   Gb/s  mean us  p99 us  max us  drops:queue  link  random  trims  retx  reordered  recovery us   payload
-----------------  --------  -----  -------  ------  ------  -----------  ----  ------  -----  ----  ---------  -----------  --------
-healthy           ecmp       80.0    150.0   200.0   200.0            3     9       0      3    31          8         41.5  verified
-half-rate uplink  reps      133.3    110.0   120.0   120.0            3     9       0      3    31          8         41.5  verified
+condition         balancer   Gb/s  mean us  p99 us  max us  drops:queue  link  random  trims  retx  reordered  loss us   payload
+----------------  --------  -----  -------  ------  ------  -----------  ----  ------  -----  ----  ---------  -------  --------
+healthy           ecmp       80.0    150.0   200.0   200.0            3     9       0      3     1          4     41.5  verified
+half-rate uplink  reps      133.3    110.0   120.0   120.0            3     9       0      3     1          4     41.5  verified
 p99 of 2 flows rests on the slowest; a p99 to rely on needs 1000 flows
 time dilated 400 times; late frames per run: 0; lateness p99 0 us
 ";
@@ -327,10 +358,12 @@ time dilated 400 times; late frames per run: 0; lateness p99 0 us
 #[test]
 fn drains_show_where_there_are_any() {
     let mut run = sample("flowcut", "healthy", &[100.0, 200.0, 400.0]);
-    (run.flows[0].drained_us, run.flows[1].drained_us) = (10.0, 50.0);
+    for (flow, drained_us) in run.flows.iter_mut().zip([10, 50, 399]) {
+        flow.sender.drained_ps = drained_us * 1_000_000;
+    }
     // What did not complete has no share.
-    (run.flows[2].drained_us, run.flows[2].end_us, run.flows[2].fct_us) = (399.0, None, None);
-    assert_eq!(run.summary().drain_percent_of_fct, 17.5);
+    (run.flows[2].end_us, run.flows[2].fct_us) = (None, None);
+    assert_eq!(run.summary().flows.drain_percent_of_fct, 17.5);
     let text = table(&[sample("ecmp", "healthy", &[100.0]).summary(), run.summary()]);
     let cells =
         |line: usize| text.lines().nth(line).unwrap().split_whitespace().rev().map(String::from).collect::<Vec<_>>();
@@ -342,7 +375,8 @@ fn drains_show_where_there_are_any() {
 fn table_names_what_went_wrong() {
     let mut lossy = sample("ops", "healthy", &[100.0, 200.0]);
     lossy.testbed_losses = TestbedLosses { veth: 3, rx_ring_full: 2, ..Default::default() };
-    (lossy.payload_verified, lossy.late_packets, lossy.lateness_p99_us) = (Some(false), 7, 1.5);
+    lossy.payload_verified = Some(false);
+    (lossy.run.late_packets, lossy.run.lateness_p99_us) = (7, 1.5);
     let mut unfinished = sample("ecmp", "healthy", &[100.0, 200.0]);
     (unfinished.flows[0].end_us, unfinished.flows[0].fct_us) = (None, None);
     let text = table(&[lossy.summary(), unfinished.summary()]);

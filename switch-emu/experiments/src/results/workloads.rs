@@ -1,12 +1,14 @@
 //! Figures of each workload of a run, by name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::summary::{goodput_gbps, makespan_us, mean, of_some, percentile, round3, sorted_fcts};
-use super::{FlowResult, RunResult, Spread, Summary, align};
+use super::flow_figures::gbps;
+use super::measures::{Measure, figures, named};
+use super::statistics::{mean, percentile, round3};
+use super::{FlowFigures, FlowResult, RunResult, Spread, Summary, align};
 
 /// What came of the flows of one workload, or of a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,34 +19,11 @@ pub struct WorkloadSummary {
     pub balancer: String,
     /// Its congestion control.
     pub congestion_control: String,
-    /// Its flows.
-    pub flows_total: u64,
-    /// Those that completed.
-    pub flows_completed: u64,
-    /// Mean completion time of the completed flows, in us; null when none completed, as all times and ratios that follow.
-    pub fct_mean_us: Option<f64>,
-    /// Median of the completion times.
-    pub fct_p50_us: Option<f64>,
-    /// Their 99th percentile.
-    pub fct_p99_us: Option<f64>,
-    /// The longest.
-    pub fct_max_us: Option<f64>,
-    /// From the first start to the last end.
-    pub makespan_us: Option<f64>,
-    /// Payload of the completed flows over the makespan, in Gb/s.
-    pub goodput_gbps: f64,
-    /// Mean of the flows' completion times over those of the same messages alone in the fabric.
-    pub slowdown_mean: Option<f64>,
-    /// Their 99th percentile.
-    pub slowdown_p99: Option<f64>,
+    /// What came of its flows.
+    #[serde(flatten)]
+    pub flows: FlowFigures,
     /// The slowdown by size of message, in up to ten groups with as many flows each; smaller ones first.
     pub slowdown_by_size: Vec<SizeSlowdown>,
-    /// Jain's index of fairness over the flows' rates: 1 when all had the same, 1/n when one of n had everything.
-    pub jain: Option<f64>,
-    /// Packets sent again.
-    pub retransmits: u64,
-    /// Packets that arrived after one with a higher sequence number.
-    pub reordered_packets: u64,
     /// Of workloads with collectives; others lack these keys.
     #[serde(flatten)]
     pub collectives: Option<Collectives>,
@@ -63,20 +42,22 @@ pub struct SizeSlowdown {
     pub p99: f64,
 }
 
-/// How long collectives took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Collectives {
-    /// Those whose flows all completed.
-    pub collectives: u64,
-    /// Mean completion time of a collective, from the start of its first message to the end of its last, in us; null when none completed,
-    /// as all that follow.
-    pub cct_mean_us: Option<f64>,
-    /// 99th percentile of these times.
-    pub cct_p99_us: Option<f64>,
-    /// The longest.
-    pub cct_max_us: Option<f64>,
-    /// Mean time from the end of a collective to the end of the next, what hosts compute in between included, in us.
-    pub step_mean_us: Option<f64>,
+figures! {
+    /// How long collectives took. Times are null when none completed.
+    Collectives as MEASURES, run |run| run.workloads.first().filter(|_| run.workloads.len() == 1)?.collectives, workload Some(|own| own.collectives);
+    /// Collectives whose flows all completed.
+    collectives: u64, "collectives", "Collectives completed", "", 0, Neither;
+    /// Mean completion time of a collective (CCT), from the start of its first message to the end of its last.
+    cct_mean_us: Option<f64>, "CCT mean us", "Mean completion time of collectives", "us", 1, Less;
+    /// 99th percentile of the completion times of collectives.
+    cct_p99_us: Option<f64>, "CCT p99 us", "99th percentile of the completion time of collectives", "us", 1, Less;
+    /// The slowest collective's completion time.
+    cct_max_us: Option<f64>, "CCT max us", "Slowest collective's completion time", "us", 1, Less;
+    /// Bus bandwidth: payload that a host sends in a collective, mean over the hosts that send, over the mean completion time. For all-reduce,
+    /// all-gather, reduce-scatter and all-to-all it is what benchmarks of collectives call so.
+    bus_bandwidth_gbps: Option<f64>, "bus Gb/s", "Bus bandwidth of collectives", "Gb/s", 1, More;
+    /// Mean time from the end of a collective to the end of the next, what hosts compute in between included.
+    step_mean_us: Option<f64>, "step us", "Mean step of collectives", "us", 1, Less;
 }
 
 /// Groups of sizes.
@@ -84,29 +65,12 @@ const SIZES: usize = 10;
 
 impl WorkloadSummary {
     fn of(name: &str, flows: &[&FlowResult]) -> Self {
-        let fcts = sorted_fcts(flows.iter().copied());
-        let mut slowdowns: Vec<f64> = flows.iter().filter_map(|flow| flow.slowdown).collect();
-        slowdowns.sort_by(f64::total_cmp);
-        let completed = flows.iter().filter(|flow| flow.fct_us.is_some());
         Self {
             name: name.into(),
             balancer: flows[0].balancer.clone(),
             congestion_control: flows[0].congestion_control.clone(),
-            flows_total: flows.len() as u64,
-            flows_completed: fcts.len() as u64,
-            fct_mean_us: of_some(&fcts, mean),
-            fct_p50_us: of_some(&fcts, |fcts| percentile(fcts, 0.5)),
-            fct_p99_us: of_some(&fcts, |fcts| percentile(fcts, 0.99)),
-            fct_max_us: of_some(&fcts, |fcts| percentile(fcts, 1.0)),
-            makespan_us: of_some(&fcts, |_| makespan_us(flows.iter().copied())),
-            goodput_gbps: round3(goodput_gbps(flows.iter().copied())),
-            slowdown_mean: of_some(&slowdowns, mean),
-            slowdown_p99: of_some(&slowdowns, |slowdowns| percentile(slowdowns, 0.99)),
+            flows: FlowFigures::of(flows.iter().copied()),
             slowdown_by_size: by_size(flows),
-            jain: jain(completed.filter_map(|flow| Some(flow.bytes as f64 / flow.fct_us.filter(|us| *us > 0.0)?)))
-                .map(round3),
-            retransmits: flows.iter().map(|flow| flow.retransmits).sum(),
-            reordered_packets: flows.iter().map(|flow| flow.reordered).sum(),
             collectives: Collectives::of(flows),
         }
     }
@@ -145,14 +109,18 @@ impl Collectives {
         let spans: Vec<(f64, f64)> = spans.into_iter().filter_map(|(start, end)| Some((start, end?))).collect();
         let mut times: Vec<f64> = spans.iter().map(|(start, end)| end - start).collect();
         times.sort_by(f64::total_cmp);
+        let senders: HashSet<&str> = flows.iter().map(|flow| flow.src.as_str()).collect();
+        let bytes: u64 = flows.iter().map(|flow| flow.bytes).sum();
         let first = spans.first().map_or(0.0, |(start, _)| *start);
         let end = spans.iter().map(|(_, end)| *end).fold(first, f64::max);
+        let cct_us = mean(&times);
         Some(Self {
             collectives: times.len() as u64,
-            cct_mean_us: of_some(&times, mean),
-            cct_p99_us: of_some(&times, |times| percentile(times, 0.99)),
-            cct_max_us: of_some(&times, |times| percentile(times, 1.0)),
-            step_mean_us: of_some(&times, |times| (end - first) / times.len() as f64),
+            cct_mean_us: cct_us.map(round3),
+            cct_p99_us: percentile(&times, 0.99).map(round3),
+            cct_max_us: percentile(&times, 1.0).map(round3),
+            bus_bandwidth_gbps: cct_us.map(|us| round3(gbps(bytes, us) / f64::from(last) / senders.len() as f64)),
+            step_mean_us: cct_us.map(|_| round3((end - first) / times.len() as f64)),
         })
     }
 }
@@ -174,8 +142,8 @@ fn by_size(flows: &[&FlowResult]) -> Vec<SizeSlowdown> {
             groups.push(SizeSlowdown {
                 up_to_bytes: sizes[to - 1].0,
                 flows: own.len() as u64,
-                p50: round3(percentile(&own, 0.5)),
-                p99: round3(percentile(&own, 0.99)),
+                p50: percentile(&own, 0.5).map_or(0.0, round3),
+                p99: percentile(&own, 0.99).map_or(0.0, round3),
             });
         }
         from = to;
@@ -183,30 +151,9 @@ fn by_size(flows: &[&FlowResult]) -> Vec<SizeSlowdown> {
     groups
 }
 
-/// The square of the sum over the sum of the squares, for each value; `None` where all are 0, or there is none.
-pub(super) fn jain(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (count, sum, squares) = values
-        .fold((0.0, 0.0, 0.0), |(count, sum, squares), value| (count + 1.0, sum + value, squares + value * value));
-    (squares > 0.0).then(|| sum * sum / (count * squares))
-}
-
-/// A figure of a workload: its title, its value where it has one, and how many digits it has behind the point.
-type Figure = (&'static str, fn(&WorkloadSummary) -> Option<f64>, usize);
-
-const FIGURES: [Figure; 6] = [
-    ("Gb/s", |w| Some(w.goodput_gbps), 1),
-    ("mean us", |w| w.fct_mean_us, 1),
-    ("p99 us", |w| w.fct_p99_us, 1),
-    ("max us", |w| w.fct_max_us, 1),
-    ("slowdown p99", |w| w.slowdown_p99, 2),
-    ("Jain", |w| w.jain, 3),
-];
-/// Figures of workloads with collectives.
-const COLLECTIVE_FIGURES: [Figure; 3] = [
-    ("CCT mean us", |w| w.collectives?.cct_mean_us, 1),
-    ("CCT p99 us", |w| w.collectives?.cct_p99_us, 1),
-    ("step us", |w| w.collectives?.step_mean_us, 1),
-];
+/// What a table of workloads shows, and what else of those with collectives.
+const SHOWN: [&str; 6] = ["goodput_gbps", "fct_mean_us", "fct_p99_us", "fct_max_us", "slowdown_p99", "jain"];
+const SHOWN_OF_COLLECTIVES: [&str; 4] = ["cct_mean_us", "cct_p99_us", "bus_bandwidth_gbps", "step_mean_us"];
 
 /// A table with a line for each workload under each condition and balancer, with means over the seeds and their 95 % intervals;
 /// `None` where the table of runs says it all: runs of one workload without collectives.
@@ -248,21 +195,22 @@ pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
             lines[place].1.push(own);
         }
     }
-    let figures: Vec<Figure> =
-        FIGURES.into_iter().chain(COLLECTIVE_FIGURES.into_iter().filter(|_| collectives)).collect();
+    let of_collectives = named(SHOWN_OF_COLLECTIVES).into_iter().filter(|_| collectives);
+    let measures: Vec<&Measure> = named(SHOWN).into_iter().chain(of_collectives).collect();
     let row = |(words, own): &(Vec<String>, Vec<&WorkloadSummary>)| {
-        let (done, total) =
-            own.iter().fold((0, 0), |(done, total), own| (done + own.flows_completed, total + own.flows_total));
-        let cell = |(_, of, digits): &Figure| {
-            let values: Vec<f64> = own.iter().filter_map(|own| of(own)).collect();
-            Spread::of(&values).text(*digits)
+        let (done, total) = own
+            .iter()
+            .fold((0, 0), |(done, total), own| (done + own.flows.flows_completed, total + own.flows.flows_total));
+        let cell = |measure: &&Measure| {
+            let values: Vec<f64> = own.iter().filter_map(|own| measure.of_workload(own)).collect();
+            Spread::of(&values).text(measure.digits)
         };
         let flows = [own[0].balancer.clone(), format!("{done}/{total}")];
-        words.iter().cloned().chain(flows).chain(figures.iter().map(cell)).collect::<Vec<String>>()
+        words.iter().cloned().chain(flows).chain(measures.iter().map(cell)).collect::<Vec<String>>()
     };
     let words = std::iter::once("condition").chain(axes.iter().map(|axis| axis.as_str()));
     let words = words.chain(["run", "workload", "balancer", "flows"]);
-    let header = words.chain(figures.iter().map(|(title, ..)| *title)).map(String::from).collect();
+    let header = words.chain(measures.iter().map(|measure| measure.title)).map(String::from).collect();
     Some(Lines { header, words: 4 + axes.len(), rows: lines.iter().map(row).collect() })
 }
 
@@ -278,14 +226,6 @@ mod tests {
     }
 
     #[test]
-    fn jains_index_is_one_when_all_have_the_same_and_a_share_when_one_has_all() {
-        assert_eq!(jain([3.0, 3.0, 3.0].into_iter()), Some(1.0));
-        assert_eq!(jain([9.0, 0.0, 0.0].into_iter()), Some(1.0 / 3.0));
-        assert!((jain([1.0, 2.0, 3.0].into_iter()).unwrap() - 36.0 / 42.0).abs() < 1e-12);
-        assert_eq!(jain(std::iter::empty()), None);
-    }
-
-    #[test]
     fn figures_are_those_of_the_workloads_own_flows() {
         let flows = vec![
             flow("a", 1_000, [0.0, 10.0], None),
@@ -296,15 +236,15 @@ mod tests {
         let run = RunResult { flows, ..sample("reps", "healthy", &[]) };
         let [a, b] = &run.workloads()[..] else { panic!("two") };
         assert_eq!(
-            (a.name.as_str(), a.flows_total, a.flows_completed, a.fct_mean_us, a.fct_max_us),
+            (a.name.as_str(), a.flows.flows_total, a.flows.flows_completed, a.flows.fct_mean_us, a.flows.fct_max_us),
             ("a", 2, 2, Some(20.0), Some(30.0))
         );
-        let slowdowns = (a.slowdown_mean, a.slowdown_p99);
-        assert_eq!((a.makespan_us, a.goodput_gbps, slowdowns), (Some(40.0), 0.4, (Some(2.0), Some(3.0))));
+        let slowdowns = (a.flows.slowdown_mean, a.flows.slowdown_p99);
+        assert_eq!((a.flows.makespan_us, a.flows.goodput_gbps, slowdowns), (Some(40.0), 0.4, (Some(2.0), Some(3.0))));
         // Rates of 100 and 33 1/3 bytes a microsecond.
-        assert_eq!(a.jain, Some(0.8));
+        assert_eq!(a.flows.jain, Some(0.8));
         assert_eq!(
-            (b.flows_total, b.flows_completed, b.fct_p99_us, b.jain, b.collectives),
+            (b.flows.flows_total, b.flows.flows_completed, b.flows.fct_p99_us, b.flows.jain, b.collectives),
             (2, 1, Some(40.0), Some(1.0), None)
         );
         assert!(workload_table(&[run.summary()]).unwrap().lines().nth(3).unwrap().contains("1/2"));
@@ -316,7 +256,7 @@ mod tests {
         let run = RunResult { flows: vec![never], ..sample("reps", "healthy", &[]) };
         let table = workload_table(&[run.summary()]).unwrap();
         let line: Vec<&str> = table.lines().nth(2).unwrap().split_whitespace().collect();
-        assert_eq!(line[3..], ["0/1", "0.0", "-", "-", "-", "-", "-", "-", "-", "-"], "{table}");
+        assert_eq!(line[3..], ["0/1", "0.0", "-", "-", "-", "-", "-", "-", "-", "-", "-"], "{table}");
         assert_eq!(run.workloads()[0].collectives, Some(Collectives::default()));
     }
 
@@ -342,6 +282,8 @@ mod tests {
             cct_mean_us,
             cct_p99_us: longest,
             cct_max_us: longest,
+            // One host sent two bytes in each.
+            bus_bandwidth_gbps: Some(0.001),
             step_mean_us: longest,
         };
         assert_eq!(found, expected);

@@ -219,6 +219,14 @@ impl Scenario {
         self.transport.balancer.iter().copied().chain(own).collect()
     }
 
+    /// For how long a message keeps the slower of the two hosts' links busy, headers included.
+    pub fn link_ps(&self, flow: &Flow) -> u64 {
+        let packets = flow.bytes.div_ceil(u64::from(self.transport.payload_bytes)).max(1);
+        let own = [self.network.uplink(flow.src), self.network.downlink(flow.dst)];
+        let rate_bps = own.map(|link| self.network.links[link].rate_bps).into_iter().min().unwrap_or(u64::MAX);
+        serialisation_floor_ps(flow.bytes + packets * u64::from(self.header_bytes()), rate_bps)
+    }
+
     /// The least time that a message takes in an empty fabric, whatever paths its packets take and in whatever order: all of them pass
     /// the slower of the two hosts' links, and each takes the way over all links. The last packet to leave is a full one, or the short
     /// one, which takes less for the way and may overtake a full one on another path.

@@ -12,14 +12,14 @@ use spray_core::path::BalancerKind;
 use crate::engine::{Engine, EngineError, Observers, Prepared, Progress, Tell};
 use crate::live::Recorded;
 use crate::results::{
-    Collect, ConnectionEvs, Ended, EventKind, EventRow, PfcFigures, RunResult, SimFigures, TransportTotals, given_up,
-    reported, us,
+    Collect, ConnectionEvs, EngineFigures, EventKind, EventRow, PfcFigures, RunResult, SimFigures, given_up, reported,
+    us,
 };
 use crate::scenario::{Paths, Scenario};
-use crate::workload::{Flow, classes, largest_bytes};
+use crate::workload::{classes, largest_bytes};
 use spray_fabric::live::Operator;
 use spray_fabric::{FlowSpec, LinkEvent, PortOutcome, epoch_starts, first_flows};
-use spray_sim::{FlowOutcome, FrameBytes, SimOutcome, SimSpec, simulate_watched};
+use spray_sim::{FrameBytes, SimOutcome, SimSpec, simulate_watched};
 
 /// When a flow counts as complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -198,30 +198,18 @@ const LEAST_WINDOW_PACKETS: u32 = 256;
 
 /// What came of a run of `collect`'s scenario.
 fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult {
-    let Scenario { simulation, network, .. } = collect.scenario;
-    let ended = |(flow, found): (&Flow, &FlowOutcome)| {
-        collect.is_part(flow, found.started_ps).then(|| Ended {
-            start_ps: found.started_ps.unwrap_or(flow.start_ps),
-            end_ps: match simulation.fct_end {
-                FctEnd::Received => found.received_ps,
-                FctEnd::Acked => found.acked_ps,
-            },
-            retransmits: found.sender.retransmits,
-            order: found.receiver.order,
-            drained_ps: found.sender.drained_ps,
-        })
-    };
-    let mut transport = TransportTotals::default();
-    for flow in &outcome.flows {
-        transport.add(&flow.sender, &flow.receiver);
-        transport.invalid_frames += flow.receiver.invalid;
-    }
+    let Scenario { network, queue, .. } = collect.scenario;
+    let common = collect.result("sim", &outcome.flows, rows(collect, outcome));
     // The switches' ports, and hosts' own links that dropped something.
     let (ports, hosts) = outcome.ports.split_at(outcome.ports.len() - network.hosts.len());
     let dropped = |port: &&PortOutcome| port.counters.drops_link() + port.counters.drops_random > 0;
     RunResult {
-        dilation: 1.0,
-        wall_s,
+        run: EngineFigures {
+            dilation: 1.0,
+            wall_s,
+            invalid_frames: outcome.flows.iter().map(|flow| flow.receiver.invalid).sum(),
+            ..common.run
+        },
         ports: ports.iter().chain(hosts.iter().filter(dropped)).cloned().collect(),
         port_samples: outcome.samples.clone(),
         delivered: outcome.delivered.clone(),
@@ -236,19 +224,14 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
             packet_hops: outcome.packet_hops,
             packet_hops_per_s: (outcome.packet_hops as f64 / wall_s.max(1e-9)).round(),
             peak_rss_mb: peak_rss_mb(),
-            pfc: collect.scenario.queue.pfc.then(|| PfcFigures {
-                pauses: outcome.ports.iter().map(|port| port.pauses).sum(),
-                paused_us: us(outcome.ports.iter().map(|port| port.paused_ps).sum()),
-                deadlock_us: outcome.deadlock.as_ref().map(|deadlock| us(deadlock.at_ps)),
-            }),
-            conweave: network.switching.has_conweave().then(|| outcome.conweave.into()),
         }),
-        ..collect.result(
-            "sim",
-            collect.plan.flows.iter().zip(&outcome.flows).map(ended),
-            rows(collect, outcome),
-            transport,
-        )
+        pfc: queue.pfc.then(|| PfcFigures {
+            pauses: outcome.ports.iter().map(|port| port.pauses).sum(),
+            paused_us: us(outcome.ports.iter().map(|port| port.paused_ps).sum()),
+            deadlock_us: outcome.deadlock.as_ref().map(|deadlock| us(deadlock.at_ps)),
+        }),
+        conweave: network.switching.has_conweave().then(|| outcome.conweave.into()),
+        ..common
     }
 }
 

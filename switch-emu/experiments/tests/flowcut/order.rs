@@ -101,13 +101,13 @@ pub fn random_run(seed: u64, switches: Option<Scheme>) -> Result<Outcome, String
     let given_up = result.events.iter().filter(|event| event.action == "given-up").count() as u64;
     Ok(Outcome {
         runs: 1,
-        packets: result.transport.packets_sent - result.transport.retransmits,
-        retransmits: result.transport.retransmits,
-        reordered: result.transport.reordered_packets,
+        packets: result.counted().0.packets_sent - result.counted().0.retransmits,
+        retransmits: result.counted().0.retransmits,
+        reordered: result.counted().1.order.reordered,
         flows,
         completed,
         stuck: flows - completed - given_up,
-        drained: count(&|flow| flow.drained_us > 0.0) as u64,
+        drained: count(&|flow| flow.sender.drained_ps > 0) as u64,
         drops: result.ports.iter().map(|port| drops(&port.counters)).sum(),
         what: format!("seed {seed}: {what}"),
     })

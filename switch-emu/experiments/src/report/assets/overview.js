@@ -9,7 +9,7 @@ spray.overview = (data) => {
     axes: data.axes.map((axis) => new Set(axis.values.keys())),
   };
   const state = {
-    measure: 0,
+    measure: Math.max(0, data.measures.findIndex((measure) => measure.key === "fct_max_us")),
     workload: -1,
     axis: data.axes.findIndex((axis) => axis.numbers && axis.values.length > 1),
     size: "p99",
@@ -88,7 +88,7 @@ const controls = (data, state, changed) => {
     const host = spray.card(id);
     if (host) host.before(spray.el("div", { class: "controls" }, ...selects));
   };
-  const measures = data.measures.map((measure, index) => [index, `${measure.title} (${measure.unit})`]);
+  const measures = data.measures.map((measure, index) => [index, measure.unit ? `${measure.title}, ${measure.unit}` : measure.title]);
   const pick = (key) => (value) => {
     state[key] = Number(value);
     for (const select of document.querySelectorAll(`select[name=${key}]`)) select.value = value;

@@ -7,7 +7,8 @@ use spray_settings::AxisValue;
 
 use super::series::count_at;
 use super::{Num, Size};
-use crate::results::{Finished, LayerDrops, Spread, Summary, WorkloadSummary, gbps};
+use crate::results::measures::{self, Better, Measure};
+use crate::results::{Finished, LayerDrops, Spread, Summary, gbps};
 
 /// Most runs on the page.
 const RUNS: usize = 5_000;
@@ -54,8 +55,22 @@ struct Axis {
 #[derive(Debug, Serialize)]
 struct MeasureData {
     key: &'static str,
-    title: &'static str,
+    title: String,
     unit: &'static str,
+}
+
+impl MeasureData {
+    fn of(Measure { key, name, unit, better, .. }: &'static Measure) -> Self {
+        let title = if *better == Better::More { format!("{name} (more is better)") } else { (*name).into() };
+        Self { key, title, unit }
+    }
+}
+
+/// The measures that say something of these runs: not 0 or missing in all.
+fn told(runs: &[Finished]) -> Vec<&'static Measure> {
+    let is_told =
+        |measure: &&Measure| runs.iter().any(|run| measure.of(&run.summary).is_some_and(|value| value != 0.0));
+    measures::all().filter(is_told).collect()
 }
 
 /// A condition with values of the axes.
@@ -88,64 +103,6 @@ struct RunPart {
     drops: Vec<(usize, [u64; 5])>,
 }
 
-/// `None` where a run has no such figure.
-type Of<T> = fn(&T) -> Option<f64>;
-
-/// A measure of a run, and of one of its workloads where there is such a thing.
-struct Measure {
-    data: MeasureData,
-    of_run: Of<Summary>,
-    of_workload: Option<Of<WorkloadSummary>>,
-}
-
-const fn measure(
-    [key, title, unit]: [&'static str; 3],
-    of_run: Of<Summary>,
-    of_workload: Option<Of<WorkloadSummary>>,
-) -> Measure {
-    Measure { data: MeasureData { key, title, unit }, of_run, of_workload }
-}
-
-fn drops(s: &Summary) -> Option<f64> {
-    Some((s.drops_queue + s.drops_link + s.drops_random) as f64)
-}
-
-/// The mean slowdown over all completed flows.
-fn slowdown(s: &Summary) -> Option<f64> {
-    let flows: u64 = s.workloads.iter().map(|own| own.flows_completed).sum();
-    let sum = |own: &WorkloadSummary| Some(own.slowdown_mean? * own.flows_completed as f64);
-    (flows > 0).then(|| s.workloads.iter().filter_map(sum).sum::<f64>() / flows as f64)
-}
-
-const MEASURES: [Measure; 14] = [
-    measure(["fct_max_us", "Slowest flow's completion time", "us"], |s| s.fct_max_us, Some(|w| w.fct_max_us)),
-    measure(["fct_mean_us", "Mean completion time", "us"], |s| s.fct_mean_us, Some(|w| w.fct_mean_us)),
-    measure(["fct_p50_us", "Median completion time", "us"], |s| s.fct_p50_us, Some(|w| w.fct_p50_us)),
-    measure(["fct_p99_us", "99th percentile of the completion time", "us"], |s| s.fct_p99_us, Some(|w| w.fct_p99_us)),
-    measure(
-        ["goodput_gbps", "Goodput (more is better)", "Gb/s"],
-        |s| Some(s.goodput_gbps),
-        Some(|w| Some(w.goodput_gbps)),
-    ),
-    measure(["makespan_us", "From the first start to the last end", "us"], |s| s.makespan_us, Some(|w| w.makespan_us)),
-    measure(["slowdown_mean", "Mean slowdown", "times"], slowdown, Some(|w| w.slowdown_mean)),
-    measure(["drops", "Frames dropped", "frames"], drops, None),
-    measure(["trims", "Frames trimmed", "frames"], |s| Some(s.trims as f64), None),
-    measure(["ecn_marks", "Frames marked", "frames"], |s| Some(s.ecn_marks as f64), None),
-    measure(
-        ["retransmits", "Packets sent again", "packets"],
-        |s| Some(s.retransmits as f64),
-        Some(|w| Some(w.retransmits as f64)),
-    ),
-    measure(
-        ["reordered_packets", "Packets reordered", "packets"],
-        |s| Some(s.reordered_packets as f64),
-        Some(|w| Some(w.reordered_packets as f64)),
-    ),
-    measure(["queue_max_bytes", "Longest queue", "bytes"], |s| Some(s.queue_max_bytes as f64), None),
-    measure(["recovery_us", "Recovery from the first failure", "us"], |s| s.recovery_us, None),
-];
-
 impl OverviewData {
     pub(in crate::report) fn of(all: &[Finished]) -> Self {
         let runs = &all[..all.len().min(RUNS)];
@@ -156,6 +113,7 @@ impl OverviewData {
             seeds: distinct(runs.iter().map(|run| run.summary.seed)),
             workloads: distinct(runs.iter().flat_map(|run| run.summary.workloads.iter().map(|own| own.name.clone()))),
             layers: distinct(runs.iter().flat_map(|run| run.drops.iter().map(|own| own.layer.clone()))),
+            measures: told(runs),
             axes: axes(runs),
         };
         if names.workloads.len() < 2 {
@@ -169,7 +127,7 @@ impl OverviewData {
         let (percents, bins) = detail(runs.len());
         let part = |(run, cell): (&Finished, &usize)| names.part(run, (*cell, cells[*cell].end_us.0), &percents, bins);
         let parts = runs.iter().zip(&cell_of).map(part).collect();
-        let Names { balancers, conditions, seeds, workloads, layers, axes } = names;
+        let Names { balancers, conditions, seeds, workloads, layers, axes, .. } = names;
         Self {
             kind: "overview",
             t95: (2..=seeds.len().clamp(2, 200)).map(|runs| Num(Spread::t95(runs))).collect(),
@@ -178,7 +136,7 @@ impl OverviewData {
             axes: axes.into_iter().map(|(axis, _)| axis).collect(),
             seeds,
             workloads,
-            measures: MEASURES.map(|measure| measure.data).into(),
+            measures: names.measures.iter().map(|measure| MeasureData::of(measure)).collect(),
             causes: LayerDrops::CAUSES,
             layers,
             cells,
@@ -223,6 +181,7 @@ struct Names {
     seeds: Vec<u64>,
     workloads: Vec<String>,
     layers: Vec<String>,
+    measures: Vec<&'static Measure>,
     /// With the values as the scenario has them.
     axes: Vec<(Axis, Vec<AxisValue>)>,
 }
@@ -236,25 +195,24 @@ impl Names {
             balancer: place(&self.balancers, &s.balancer).unwrap_or(0),
             seed: place(&self.seeds, &s.seed).unwrap_or(0),
             folder: run.folder.clone(),
-            values: MEASURES.iter().map(|measure| number((measure.of_run)(s))).collect(),
-            workloads: self.workloads.iter().map(|name| of_workload(s, name)).collect(),
+            values: self.measures.iter().map(|measure| number(measure.of(s))).collect(),
+            workloads: self.workloads.iter().map(|name| self.of_workload(s, name)).collect(),
             fct: percents.iter().map_while(|percent| run.fct_us.get(*percent)).map(|us| Num(*us)).collect(),
             goodput: goodput(&run.delivered, end_us, bins),
             sizes: run.sizes.iter().map(Size::from).collect(),
             drops: run.drops.iter().filter_map(layer).collect(),
         }
     }
+
+    fn of_workload(&self, s: &Summary, name: &str) -> Option<Vec<Num>> {
+        let own = s.workloads.iter().find(|own| own.name == name)?;
+        Some(self.measures.iter().map(|measure| number(measure.of_workload(own))).collect())
+    }
 }
 
 /// What has no value is null on the page.
 fn number(value: Option<f64>) -> Num {
     Num(value.unwrap_or(f64::NAN))
-}
-
-fn of_workload(s: &Summary, name: &str) -> Option<Vec<Num>> {
-    let own = s.workloads.iter().find(|own| own.name == name)?;
-    let value = |measure: &Measure| number(measure.of_workload.and_then(|of| of(own)));
-    Some(MEASURES.iter().map(value).collect())
 }
 
 /// Payload delivered in each bin, in Gb/s.

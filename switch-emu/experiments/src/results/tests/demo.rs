@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::Summary;
 
 const HEAD: &str = "run,condition,balancer,dilation,goodput_gbps,fct_mean_us,fct_max_us,drops_link,trims,retransmits,\
-                    reordered_packets,recovery_us\n";
+                    reordered_packets,loss_duration_us\n";
 
 /// A line of the file.
 #[derive(Debug, PartialEq)]
@@ -28,18 +28,18 @@ fn lines_of(demo: &Path, number: usize) -> String {
     runs.sort();
     let line = |path: &PathBuf| {
         let s: Summary = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        let is_sound = s.is_complete() && s.late_packets == 0 && s.testbed_losses.total() == 0;
+        let is_sound = s.is_complete() && s.run.late_packets == 0 && s.testbed_losses.total() == 0;
         assert!(is_sound, "{} tells nothing", path.display());
         let figures = [
-            Some(s.dilation.round()),
-            Some(s.goodput_gbps),
-            s.fct_mean_us,
-            s.fct_max_us,
-            Some(s.drops_link as f64),
-            Some(s.trims as f64),
-            Some(s.retransmits as f64),
-            Some(s.reordered_packets as f64),
-            s.recovery_us,
+            Some(s.run.dilation.round()),
+            Some(s.flows.goodput_gbps),
+            s.flows.fct_mean_us,
+            s.flows.fct_max_us,
+            Some(s.fabric.drops_link as f64),
+            Some(s.fabric.trims as f64),
+            Some(s.flows.retransmits as f64),
+            Some(s.flows.reordered_packets as f64),
+            s.fabric.loss_duration_us,
         ];
         let figures = figures.map(|figure| figure.map_or_else(String::new, |figure| figure.to_string()));
         format!("{number},{},{},{}\n", s.condition, s.balancer, figures.join(","))

@@ -30,7 +30,7 @@ fn drawn(scenario: &Scenario, text: &str, seed: u64) -> Vec<LinkEvent> {
 
 /// A result without what depends on the machine.
 fn timeless(mut result: RunResult) -> String {
-    result.wall_s = 0.0;
+    result.run.wall_s = 0.0;
     result.sim = result.sim.map(|sim| SimFigures { packet_hops: sim.packet_hops, ..SimFigures::default() });
     format!("{result:?}")
 }
@@ -59,13 +59,13 @@ fn what_priority_flow_control_does_is_in_the_summary() {
     let lossy = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary();
     (scenario.queue.pfc, scenario.queue.marking) = (true, false);
     let lossless = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary();
-    assert!(lossy.trims > 0 && lossy.sim.unwrap().pfc.is_none());
-    assert_eq!((lossless.trims, lossless.drops_queue), (0, 0));
-    let pfc = lossless.sim.unwrap().pfc.unwrap();
+    assert!(lossy.fabric.trims > 0 && lossy.pfc.is_none());
+    assert_eq!((lossless.fabric.trims, lossless.fabric.drops_queue), (0, 0));
+    let pfc = lossless.pfc.unwrap();
     assert!(pfc.pauses > 0 && pfc.paused_us > 0.0 && pfc.deadlock_us.is_none(), "{pfc:?}");
     scenario.queue.pfc_headroom = Some(ByteSize::new(4_150));
     let without_headroom = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary();
-    assert!(without_headroom.drops_queue > 0);
+    assert!(without_headroom.fabric.drops_queue > 0);
 }
 
 /// An incast whose pauses reach the senders, under controls that slow them and without.
@@ -78,8 +78,8 @@ fn no_packet_times_out_while_links_pause() {
         let mut scenario = scenario.clone();
         scenario.transport.cc = cc;
         let summary = Simulation::new(&scenario).run(balancer, 1, &[]).unwrap().summary();
-        assert!(summary.sim.unwrap().pfc.unwrap().pauses > 100, "or nothing is tested");
-        (summary.timeouts, summary.retransmits)
+        assert!(summary.pfc.unwrap().pauses > 100, "or nothing is tested");
+        (summary.flows.timeouts, summary.flows.retransmits)
     };
     let paths = lossless.paths();
     let least_us = lossless.flow_config(&paths, (BalancerKind::Ecmp, Own::default()), [8, 0], 0).rto.min_ps / 1_000_000;
@@ -111,8 +111,13 @@ fn every_example_of_the_testbed_runs_unchanged() {
             let scenario = Scenario::load(&path).unwrap_or_else(|error| panic!("{error}"));
             let result = run(&scenario, scenario.seed, &[]);
             let summary = result.summary();
-            assert!(summary.is_complete(), "{path:?}: {} of {}", summary.flows_completed, summary.flows_total);
-            assert!(summary.sim.unwrap().packet_hops > summary.packets_sent, "{path:?}");
+            assert!(
+                summary.is_complete(),
+                "{path:?}: {} of {}",
+                summary.flows.flows_completed,
+                summary.flows.flows_total
+            );
+            assert!(summary.sim.unwrap().packet_hops > summary.flows.packets_sent, "{path:?}");
             runs += 1;
         }
     }
@@ -154,12 +159,12 @@ fn failures_show_in_the_counts_of_their_links() {
     let port = &result.ports.iter().find(|port| port.name == events[0].name).unwrap().counters;
     let offered = port.frames + port.drops_random;
     assert!(port.drops_random == offered / 10 && port.drops_random > 0, "{} of {offered}", port.drops_random);
-    assert_eq!(result.summary().drops_random, port.drops_random);
+    assert_eq!(result.summary().fabric.drops_random, port.drops_random);
     assert!(result.summary().is_complete());
 
     let (result, _) = run_with("Random-Packet-Drop: ON\nRandom-Packet-Drop-Rate: 2\n");
     let frames: u64 = result.ports.iter().filter(|port| !port.uplink).map(|port| port.counters.frames).sum();
-    let share = result.summary().drops_random as f64 / frames as f64;
+    let share = result.summary().fabric.drops_random as f64 / frames as f64;
     assert!((0.005..0.02).contains(&share), "{share}");
 
     let (result, events) = run_with("NIC-Fail: ON\nNIC-Fail-Duration: ON\nNIC-Fail-Duration-Time: 200000000\n");
@@ -176,7 +181,7 @@ fn failures_show_in_the_counts_of_their_links() {
     (short.time_limit_ps, short.transport.give_up_us) = (Some(2_000_000_000), Some(Micros::new(500)));
     let events = drawn(&short, "NIC-Fail: ON\n", 1);
     let summary = run(&short, 1, &events).summary();
-    assert_eq!((summary.flows_total - summary.flows_completed, summary.is_complete()), (2, false));
+    assert_eq!((summary.flows.flows_total - summary.flows.flows_completed, summary.is_complete()), (2, false));
 }
 
 #[test]
@@ -188,13 +193,13 @@ fn a_smaller_record_of_packets_changes_nothing() {
     let narrow = run(&scenario, 1, &[]);
     let mut scenario = scenario.clone();
     // One more flow, a second later, makes the window wide and no difference to the others.
-    let late = Flow {
+    let late = crate::workload::Flow {
         flow: flows.len() as u32,
         src: 0,
         dst: 15,
         bytes: 20 << 20,
         start_ps: 1_000_000_000_000,
-        ..Flow::default()
+        ..Default::default()
     };
     scenario.workloads[0].pattern = Pattern::Flows([flows.as_slice(), &[late]].concat());
     assert_eq!(window_packets(&scenario, &scenario.plan(1).specs(1)), 4096, "the scenario's own");
