@@ -18,7 +18,7 @@ use spray_tools::metrics::Publish;
 #[cfg(feature = "xdp")]
 pub use self::xdp::*;
 use crate::lab::settings::Overrides;
-pub use crate::lab::sim::args::{Seeds, Sim};
+pub use crate::lab::sim::args::{Results, Seeds, Sim};
 
 /// Commands that run scenarios and compare what comes out.
 #[derive(Debug, Subcommand)]
@@ -103,9 +103,8 @@ pub struct Run {
     pub overrides: Overrides,
     #[command(flatten)]
     pub seeds: Seeds,
-    /// Folder for the results; by default in ./results/, named after the scenario and the time
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: Results,
     #[command(flatten)]
     pub publish: Publish,
 }

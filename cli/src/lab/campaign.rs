@@ -39,6 +39,8 @@ pub struct Campaign {
     pub metrics: metrics::Campaign,
     /// What to capture of each run, if anything.
     pub captures: Option<Captures>,
+    /// Whether series are written as CSV too.
+    pub csv: bool,
     /// Whether the run is viewed in the terminal, and steered there. Then it is the only one.
     pub live: bool,
 }
@@ -59,6 +61,7 @@ impl Campaign {
             threads: seeds.threads(),
             metrics,
             captures: None,
+            csv: false,
             live: false,
         }
     }

@@ -29,9 +29,10 @@ pub fn compare_balancers(arguments: &args::Run) -> Outcome {
         return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
     }
     let seeds = arguments.seeds.list_or(&scenario.seeds);
-    let campaign = Campaign { seeds, ..Campaign::new(arguments.engine, vec![scenario], &arguments.seeds) };
+    let csv = arguments.results.csv;
+    let campaign = Campaign { seeds, csv, ..Campaign::new(arguments.engine, vec![scenario], &arguments.seeds) };
     let campaign = campaign.publishing(&arguments.publish)?;
-    let out = folder::location(arguments.out.as_deref(), "compare-balancers");
+    let out = folder::location(arguments.results.out.as_deref(), "compare-balancers");
     Comparison { campaign, out }.run()
 }
 

@@ -22,9 +22,10 @@ pub fn run(arguments: &args::Sweep) -> Outcome {
         return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
     }
     let captures = Some(captures.clone());
-    let campaign = Campaign { captures, live: *live, ..Campaign::new(run.engine, scenarios, &run.seeds) }
+    let csv = run.results.csv;
+    let campaign = Campaign { captures, csv, live: *live, ..Campaign::new(run.engine, scenarios, &run.seeds) }
         .publishing(&run.publish)?;
-    let out = run.out.as_deref();
+    let out = run.results.out.as_deref();
     match part {
         _ if *plan => print_plan(&campaign, &folder::location(out, &campaign.name)),
         Some(part) => campaign.run_part(&folder::location(out, &campaign.name), part.0),

@@ -81,11 +81,11 @@ fn parts_make_the_whole_and_the_whole_collects() {
 fn a_run_can_be_made_again_from_its_own_folder() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
-    sweep.run(&out, &["--set", "queue.limit=40 packets"]);
+    sweep.run(&out, &["--set", "queue.limit=40 packets", "--csv"]);
     let run = "leaf0-spine1-at-50-rate-payload_bytes=3000-reps-seed2";
     let scenario = format!("{out}/{run}/scenario.toml");
     let again = sweep.folder.join("again");
-    let output = spray(&["run", &scenario, "--engine", "sim", "--out", &again]);
+    let output = spray(&["run", &scenario, "--engine", "sim", "--csv", "--out", &again]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let [first, second] =
         ["flows", "ports", "events", "goodput", "queues"].iter().fold(["", ""].map(String::from), |[a, b], table| {

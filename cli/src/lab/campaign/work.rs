@@ -117,7 +117,7 @@ impl Campaign {
             machine: Machine::this(),
         };
         let scenario = self.scenarios[job.scenario].written.toml(job.balancer, job.seed);
-        results::write_run(dir, result, &scenario, &record).map_err(Failure::failed)
+        results::write_run(dir, result, &scenario, &record, self.csv).map_err(Failure::failed)
     }
 }
 

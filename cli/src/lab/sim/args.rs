@@ -15,13 +15,23 @@ pub struct Sim {
     pub overrides: Overrides,
     #[command(flatten)]
     pub seeds: Seeds,
-    /// Folder for the results; by default in ./results/, named after the matrix and the time
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: Results,
     #[command(flatten)]
     pub publish: Publish,
     #[command(flatten)]
     pub captures: Captures,
+}
+
+/// What is written, and where.
+#[derive(Debug, Args)]
+pub struct Results {
+    /// Folder for the results; by default in ./results/, named after the scenario and the time
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Write the series over time (`goodput`, `queues`, `evs`) as CSV too, not as Parquet alone
+    #[arg(long)]
+    pub csv: bool,
 }
 
 /// The seeds of the runs, and on how many threads.

@@ -35,7 +35,7 @@ fn plots(data: &RunData) -> String {
     let (rows, sampled) = data.rows();
     let ports = if rows < sampled {
         format!(
-            "{rows} of {sampled} ports: those at failed links, and those with the longest queues. queues.csv has all."
+            "{rows} of {sampled} ports: those at failed links, and those with the longest queues. queues.parquet has all."
         )
     } else {
         String::new()

@@ -20,13 +20,13 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Writes everything about a run into the new folder `dir`: `summary.json`, the tables as CSV and Parquet, `report.html`,
-/// `scenario.toml` with the text `scenario`, and `run.json`. The folder has its name only when all is written: a run that is killed leaves
+/// Writes everything about a run into the new folder `dir`: `summary.json`, the tables as Parquet and as CSV, series as CSV only with `csv`,
+/// `report.html`, `scenario.toml` with the text `scenario`, and `run.json`. The folder has its name only when all is written: a run that is killed leaves
 /// a folder whose name ends in `.part`.
 ///
 /// # Errors
 /// When the folder is there already, or it or one of the files cannot be written.
-pub fn write_run(dir: &Path, run: &RunResult, scenario: &str, record: &Record) -> Result<(), WriteError> {
+pub fn write_run(dir: &Path, run: &RunResult, scenario: &str, record: &Record, csv: bool) -> Result<(), WriteError> {
     let mut part = dir.as_os_str().to_owned();
     part.push(PART);
     let part = PathBuf::from(part);
@@ -38,7 +38,10 @@ pub fn write_run(dir: &Path, run: &RunResult, scenario: &str, record: &Record) -
     write(&part, "scenario.toml", scenario)?;
     write(&part, "summary.json", &json(&summary))?;
     for table in tables::of_run(run, &summary) {
-        write_table(&part, &table)?;
+        write_parquet(&part, &table)?;
+        if csv || !tables::SERIES.contains(&table.0) {
+            write_csv(&part, &table)?;
+        }
     }
     write(&part, "report.html", &report::run_page(run))?;
     write(&part, "run.json", &json(record))?;
@@ -49,8 +52,16 @@ pub fn write_run(dir: &Path, run: &RunResult, scenario: &str, record: &Record) -
 pub const PART: &str = ".part";
 
 /// Writes a table as CSV and as Parquet.
-pub(super) fn write_table(dir: &Path, (name, columns): &Table) -> Result<(), WriteError> {
-    write(dir, &format!("{name}.csv"), &columns::csv(columns))?;
+pub(super) fn write_table(dir: &Path, table: &Table) -> Result<(), WriteError> {
+    write_csv(dir, table)?;
+    write_parquet(dir, table)
+}
+
+fn write_csv(dir: &Path, (name, columns): &Table) -> Result<(), WriteError> {
+    write(dir, &format!("{name}.csv"), &columns::csv(columns))
+}
+
+fn write_parquet(dir: &Path, (name, columns): &Table) -> Result<(), WriteError> {
     let bytes = columns::parquet(columns)
         .map_err(|error| WriteError { path: dir.join(format!("{name}.parquet")), source: io::Error::other(error) })?;
     write(dir, &format!("{name}.parquet"), &bytes)

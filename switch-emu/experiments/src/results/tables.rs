@@ -230,6 +230,9 @@ pub fn trace_json(rows: &[Row]) -> String {
 /// The name of a table's files, without their ending, and its columns.
 pub(super) type Table = (&'static str, Vec<Values>);
 
+/// The tables with a row for each of many bins of time.
+pub(super) const SERIES: [&str; 3] = ["goodput", "queues", "evs"];
+
 /// The tables of a run.
 pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 7] {
     let before = run.delivered.first().into_iter().chain(&run.delivered);
@@ -377,7 +380,8 @@ Generated from the code by `UPDATE_DOCS=1 cargo test -p spray-experiments docume
 | `scenario.toml` | the scenario of this one run: file, command line, balancer and seed. `spray run` on it gives the same run again |
 | `run.json` | command, version, seed, machine, date |
 | `summary.json` | the figures of the run |
-| `flows`, `workloads`, `ports`, `events`, `goodput`, `queues`, `evs` | tables, each as `.csv` and as `.parquet` |
+| `flows`, `workloads`, `ports`, `events` | tables, each as `.csv` and as `.parquet` |
+| `goodput`, `queues`, `evs` | series over time as `.parquet`; with `--csv` as `.csv` too |
 | `report.html` | the run in figures and plots, for a browser ([reports.md](reports.md)) |
 
 Beside the runs' folders stand `runs.csv` and `runs.parquet` (a row per run), `sweep.json` (mean, standard deviation and 95 % interval of every

@@ -397,12 +397,11 @@ fn a_run_is_written_whole_or_not_at_all_and_read_back() {
     let part = dir.join(format!("{name}{PART}"));
     std::fs::create_dir_all(part.join("left behind")).unwrap();
     let record = Record { key: "k".into(), seed: 7, machine: Machine::this(), ..Record::default() };
-    write_run(&dir.join(&name), &run, "name = \"x\"\n", &record).unwrap();
+    write_run(&dir.join(&name), &run, "name = \"x\"\n", &record, false).unwrap();
     assert!(!part.exists());
     for table in ["flows", "ports", "events", "goodput", "queues", "evs"] {
-        for kind in ["csv", "parquet"] {
-            assert!(dir.join(&name).join(format!("{table}.{kind}")).is_file(), "{table}.{kind}");
-        }
+        let is_there = |kind: &str| dir.join(&name).join(format!("{table}.{kind}")).is_file();
+        assert_eq!([is_there("parquet"), is_there("csv")], [true, !tables::SERIES.contains(&table)], "{table}");
     }
     assert_eq!(Finished::record(&dir.join(&name)), Some(record.clone()));
     let found = Finished::load(dir, &name).unwrap();
@@ -411,12 +410,12 @@ fn a_run_is_written_whole_or_not_at_all_and_read_back() {
     assert_eq!((found.delivered.len(), found.delivered[100]), (101, (200.0, 4_000_000.0)));
     write_overview(dir, std::slice::from_ref(&found)).unwrap();
     assert!(folder.read("report.html").contains(&format!("href=\"{name}/report.html\"")));
-    assert!(write_run(&dir.join(&name), &run, "", &record).is_err(), "nothing is overwritten");
+    assert!(write_run(&dir.join(&name), &run, "", &record, true).is_err(), "nothing is overwritten");
 }
 
 #[test]
 fn write_run_says_where_it_could_not_write() {
     let run = sample("reps", "healthy", &[1.0]);
-    let error = write_run(std::path::Path::new("/proc/nowhere"), &run, "", &Record::default()).unwrap_err();
+    let error = write_run(std::path::Path::new("/proc/nowhere"), &run, "", &Record::default(), false).unwrap_err();
     assert!(error.to_string().starts_with("cannot write /proc/nowhere.part/scenario.toml"), "{error}");
 }
