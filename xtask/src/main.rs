@@ -16,7 +16,7 @@ mod steps;
 mod test;
 mod vm;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use sh::{Failure, Outcome};
@@ -40,7 +40,7 @@ const USAGE: &str = "cargo xtask COMMAND
   speed [ARGUMENTS]   `spray bench speed`: every benchmark of the command, with QUIC beside it (as root), into docs/results/speed.md
   real-network [ROUNDS [CONTENDER,... [CONDITION,... [QUEUE]]]]
                       transfers over plain Linux routers (as root); all of them go into docs/results/real-network.md
-  results             all balancers under all conditions, and what each decision costs, into docs/results/host-schemes.md
+  results             the figure `ours/host-schemes` at full size, and what each decision costs, into docs/results/host-schemes.md
   search [CASES [SEED]]
                       draws scenarios, by default 500, and writes those in which `reps-plus` is furthest behind, made small, into target/search
   figures             the papers' figures at quick size, or at full size where target/figures has that, into docs/results/papers.md
@@ -106,7 +106,17 @@ fn dispatch(arguments: &[String]) -> Outcome {
 fn results() -> Outcome {
     let benches = ["bench", "--package", "spray-benches", "--bench", "path", "--bench", "cc", "--", "--noplot"];
     sh::run(sh::cargo().args(benches))?;
-    write("host_schemes", "host-schemes.md", &[sh::root().join("target/criterion")])
+    let (root, spray) = (sh::root(), demo::build()?);
+    let document = root.join("docs/results/host-schemes.md");
+    let mut command = Command::new(spray);
+    command.args(["figures", "--figure", "ours/host-schemes", "--out"]).arg(root.join("target/figures"));
+    sh::run(command.arg("--markdown").arg(&document))?;
+    let costs = ["run", "--release", "--package", "spray-benches", "--example", "costs", "--"];
+    let mut text = std::fs::read_to_string(&document).map_err(|error| Failure::of_file(&document, &error))?;
+    let mut add = |line: &str| text.extend([line, "\n"]);
+    sh::read_lines(sh::cargo().args(costs).arg(root.join("target/criterion")), &mut add)?;
+    let text = std::fs::write(&document, text);
+    text.map_err(|error| Failure::failed(format!("{}: {error}", document.display())))
 }
 
 /// Runs the papers' figures at quick size, but for those that `target/figures` has at full size, and writes what comes out. Takes ten minutes.
@@ -119,7 +129,11 @@ fn figures() -> Outcome {
 
 /// Compares the simulator with the published one and writes what comes out. Takes a minute or two.
 fn fidelity() -> Outcome {
-    write("fidelity", "fidelity.md", &[])
+    let file = sh::root().join("docs/results/fidelity.md");
+    let arguments = ["run", "--release", "--package", "spray-experiments", "--example", "fidelity", "--"];
+    sh::run(sh::cargo().args(arguments).arg(&file))?;
+    println!("{}", file.display());
+    Ok(())
 }
 
 /// The argument at `place`, or what it is by default.
@@ -253,12 +267,3 @@ addresses); all others are balancers of `spray send`. `-`: unfinished after 30 s
 behind the best of the others: rounds differ by so much. Where it misses that, its figure is **bold**.
 
 ";
-
-/// Runs an example of `spray-experiments`, which writes the document of that name; `rest` are further arguments.
-fn write(example: &str, document: &str, rest: &[PathBuf]) -> Outcome {
-    let file = sh::root().join("docs/results").join(document);
-    let arguments = ["run", "--release", "--package", "spray-experiments", "--example", example, "--"];
-    sh::run(sh::cargo().args(arguments).arg(&file).args(rest))?;
-    println!("{}", file.display());
-    Ok(())
-}

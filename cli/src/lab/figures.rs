@@ -47,7 +47,7 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
         print(figure, shown.as_ref());
     }
     if let Some(file) = &arguments.markdown {
-        let text = figures::markdown(&all);
+        let text = figures::markdown(if let [own] = own.as_slice() { std::slice::from_ref(*own) } else { &all });
         fs::write(file, text).map_err(|error| Failure::refused(format!("{}: {error}", file.display())))?;
         say!("document  {}", file.display());
     }

@@ -1,7 +1,6 @@
-//! Experiments: scenarios, workloads, both engines, results, reports and comparisons.
+//! Experiments: scenarios, workloads, both engines, results and reports.
 
 pub mod bound;
-pub mod comparison;
 pub mod engine;
 pub mod fidelity;
 pub mod figures;
@@ -9,7 +8,6 @@ pub mod flowcut_memory;
 pub mod live;
 pub mod report;
 pub mod results;
-pub mod reunion;
 pub mod scenario;
 pub mod search;
 pub mod sim;

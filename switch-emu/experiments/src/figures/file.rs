@@ -1,6 +1,7 @@
 //! The form of a figure's file.
 
 use serde::{Deserialize, Serialize};
+use spray_core::path::BalancerKind;
 use toml::{Table, Value};
 
 use super::claim::Claim;
@@ -56,6 +57,9 @@ pub struct Figure {
     /// What is compared: the rows of the tables.
     #[serde(default)]
     pub series: Vec<Series>,
+    /// Whether every balancer is a series, by its name.
+    #[serde(default)]
+    pub every_balancer: bool,
     /// Under which conditions: the columns.
     #[serde(default)]
     pub condition: Vec<Condition>,
@@ -114,6 +118,13 @@ pub struct Series {
     /// A setting of which the best value is taken, under each condition by itself.
     #[serde(default)]
     pub tune: Option<Tune>,
+}
+
+impl Series {
+    fn of_balancer(balancer: BalancerKind) -> Self {
+        let set = [("transport.balancer".to_string(), Value::from(balancer.name()))].into_iter().collect();
+        Self { name: balancer.name().into(), set, tune: None }
+    }
 }
 
 /// A setting whose best value counts.
@@ -203,7 +214,10 @@ impl Figure {
     /// What is wrong with it, in words.
     pub fn parse(id: &str, text: &str) -> Result<Self, String> {
         let figure: Self = toml::from_str(text).map_err(|error| error.to_string())?;
-        let figure = Self { id: id.into(), text: text.into(), ..figure };
+        let mut figure = Self { id: id.into(), text: text.into(), ..figure };
+        if figure.every_balancer {
+            figure.series.extend(BalancerKind::ALL.map(Series::of_balancer));
+        }
         if figure.not_shown.is_none() {
             figure.check()?;
         }

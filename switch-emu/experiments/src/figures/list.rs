@@ -145,10 +145,13 @@ const FILES: &[(&str, &str)] = files! {
     "ours/coexistence",
     "ours/dragonfly",
     "ours/hash-realism",
+    "ours/host-schemes",
     "ours/hosts-over-switches",
     "ours/ofan-and-hosts",
     "ours/receivers",
     "ours/reps-plus",
+    "ours/reunion-bases",
+    "ours/reunion-messages",
     "ours/silent-failures",
 };
 
