@@ -1,20 +1,40 @@
-//! The simulator's results, to the byte: every run of `tests/golden/flows.txt` must give the `flows.csv` that is recorded there, up to
-//! the column `drained_us`.
+//! The simulator's results, to the byte: every command of `tests/golden/flows.txt` must give the figures that are recorded there, and the
+//! same `flows.csv` up to the column `drained_us`.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p spray --test golden` records anew. A commit that does so says why, in its message and in the file.
+//! `UPDATE_GOLDEN=1 cargo test --release -p spray --test golden` records anew. A commit that does so says why in its message.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use spray_test_support::{Folder, root};
 
-/// Hexadecimal digits of a hash that are recorded: 64 bits.
-const DIGITS: usize = 16;
+/// Hexadecimal digits of a hash that are recorded.
+const DIGITS: usize = 8;
 /// Root seeds of each command's runs.
 const SEEDS: [u64; 2] = [1, 2];
+/// The figures of `summary.json`, each with the column that it is recorded in.
+const COLUMNS: [(&str, &str); 16] = [
+    ("seed", "seed"),
+    ("flows_completed", "done"),
+    ("fct_mean_us", "mean_us"),
+    ("fct_p50_us", "p50_us"),
+    ("fct_p99_us", "p99_us"),
+    ("fct_max_us", "max_us"),
+    ("packets_sent", "sent"),
+    ("retransmits", "resent"),
+    ("timeouts", "timeouts"),
+    ("reordered_packets", "reordered"),
+    ("drain_percent_of_fct", "drained_%"),
+    ("ecn_marks", "marks"),
+    ("trims", "trims"),
+    ("drops_queue", "drop_queue"),
+    ("drops_link", "drop_link"),
+    ("drops_random", "drop_rand"),
+];
 
 #[test]
 fn recorded_runs_give_the_same_flows_to_the_byte() {
@@ -22,29 +42,41 @@ fn recorded_runs_give_the_same_flows_to_the_byte() {
     let recorded = std::fs::read_to_string(&file).unwrap();
     let commands: Vec<&str> = recorded.lines().filter_map(command_of).collect();
     assert!(commands.len() * SEEDS.len() >= 24, "only {} commands", commands.len());
-    let found = in_parallel(&commands);
-    let mut found = found.iter();
-    let fresh: String = recorded.lines().fold(String::new(), |mut text, line| {
-        let _ = match command_of(line) {
-            Some(command) => writeln!(text, "{} spray {command}", found.next().unwrap()),
-            None => writeln!(text, "{line}"),
-        };
-        text
-    });
+    let tables = in_parallel(&commands);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&file, fresh).unwrap();
-        return;
+        return std::fs::write(&file, with_tables(&recorded, &tables)).unwrap();
     }
-    let changed: Vec<_> = recorded.lines().zip(fresh.lines()).filter(|(old, new)| old != new).collect();
-    assert!(changed.is_empty(), "recorded and found: {changed:#?}");
+    let found = commands.iter().zip(&tables);
+    let changed: String = found.filter_map(|(command, table)| difference(&recorded, command, table)).collect();
+    assert!(changed.is_empty(), "recorded (-) and found (+):\n{}\n{changed}", head());
 }
 
-/// The arguments of a line `HASH HASH spray ARGUMENTS`.
+/// The arguments of a line `spray ARGUMENTS`.
 fn command_of(line: &str) -> Option<&str> {
-    line.split_once("spray ").filter(|_| !line.starts_with('#')).map(|(_, arguments)| arguments)
+    line.strip_prefix("spray ")
 }
 
-/// The hashes of every command, two commands at a time.
+/// The recorded text with these tables and their head in place of its own.
+fn with_tables(recorded: &str, tables: &[String]) -> String {
+    let mut tables = tables.iter();
+    let is_row = |line: &&str| line.starts_with(' ');
+    recorded.lines().filter(|line| !is_row(line)).fold(String::new(), |text, line| match command_of(line) {
+        Some(_) => text + line + "\n" + tables.next().unwrap(),
+        None if line.starts_with("#  ") => text + &head() + "\n",
+        None => text + line + "\n",
+    })
+}
+
+/// The rows of a command that are not as recorded, beside those that are recorded.
+fn difference(recorded: &str, command: &str, table: &str) -> Option<String> {
+    let rows = recorded.lines().skip_while(|line| command_of(line) != Some(command)).skip(1);
+    let rows: Vec<&str> = rows.take_while(|line| line.starts_with(' ')).collect();
+    let found: Vec<&str> = table.lines().collect();
+    let signed = |sign: char, rows: &[&str]| rows.iter().map(|row| format!("{sign}{row}\n")).collect::<String>();
+    (rows != found).then(|| format!("spray {command}\n{}{}", signed('-', &rows), signed('+', &found)))
+}
+
+/// The tables of every command, two commands at a time.
 fn in_parallel(commands: &[&str]) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -52,7 +84,7 @@ fn in_parallel(commands: &[&str]) -> Vec<String> {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(command) = commands.get(index) else { return done };
-            done.push((index, hashes(command)));
+            done.push((index, table(command)));
         }
     };
     let mut all: Vec<(usize, String)> = std::thread::scope(|scope| {
@@ -60,11 +92,11 @@ fn in_parallel(commands: &[&str]) -> Vec<String> {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     all.sort();
-    all.into_iter().map(|(_, hashes)| hashes).collect()
+    all.into_iter().map(|(_, table)| table).collect()
 }
 
-/// Runs a command with each seed; returns the hashes of what the flows did.
-fn hashes(command: &str) -> String {
+/// Runs a command with each seed; returns a line for each.
+fn table(command: &str) -> String {
     let out = Folder::new();
     let [first, last] = SEEDS;
     let mut spray = Command::new(spray_test_support::program("spray"));
@@ -73,28 +105,38 @@ fn hashes(command: &str) -> String {
     // 1: some flow did not complete, which is a result like any other.
     let ran = matches!(output.status.code(), Some(0 | 1));
     assert!(ran, "spray {command}: {}", String::from_utf8_lossy(&output.stderr));
-    let hash = |seed: u64| {
-        let flows = flows_of(out.path(), seed);
-        assert!(flows.lines().count() > 1, "spray {command}: no flows");
-        let recorded: String = flows.lines().map(|line| recorded_part(line) + "\n").collect();
-        hex(&Sha256::digest(recorded.as_bytes()))
-    };
-    SEEDS.map(hash).join(" ")
+    SEEDS.map(|seed| row(&run_of(out.path(), seed))).concat()
 }
 
-/// A line of `flows.csv` without the columns that the recorded ones did not have: the six that say which run it is, and those after
-/// `drained_us`. None of the commands has a comma in the scenario's name or condition.
+/// The names above the columns.
+fn head() -> String {
+    let names: String = COLUMNS.iter().map(|(_, name)| format!(" {name:>10}")).collect();
+    format!("#{}  flows.csv", &names[1..])
+}
+
+/// The figures of the run in `folder`, and the hash of its flows.
+fn row(folder: &Path) -> String {
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let summary: Value = serde_json::from_str(&read("summary.json")).unwrap();
+    let figure = |text: String, (name, _): &(&str, &str)| text + &format!(" {:>10}", summary[*name].to_string());
+    let flows = read("flows.csv");
+    assert!(flows.lines().count() > 1, "{}: no flows", folder.display());
+    let recorded: String = flows.lines().map(|line| recorded_part(line) + "\n").collect();
+    format!("{}  {}\n", COLUMNS.iter().fold(String::new(), figure), hex(&Sha256::digest(recorded.as_bytes())))
+}
+
+/// A line of `flows.csv` without the six columns that say which run it is, and those after `drained_us`. None of the commands has a comma
+/// in the scenario's name or condition.
 fn recorded_part(line: &str) -> String {
     line.split(',').skip(6).take(10).collect::<Vec<_>>().join(",")
 }
 
-/// The `flows.csv` of the one run with this seed.
-fn flows_of(out: &Path, seed: u64) -> String {
+/// The folder of the one run with this seed.
+fn run_of(out: &Path, seed: u64) -> PathBuf {
     let suffix = format!("-seed{seed}");
     let mut runs = std::fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path());
     let run = runs.find(|path| path.to_string_lossy().ends_with(&suffix));
-    std::fs::read_to_string(run.unwrap_or_else(|| panic!("no run{suffix} in {}", out.display())).join("flows.csv"))
-        .unwrap()
+    run.unwrap_or_else(|| panic!("no run{suffix} in {}", out.display()))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -19,6 +19,7 @@
 
 mod axes;
 mod check;
+mod definitions;
 mod document;
 mod mistake;
 mod schema;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use crate::definitions;
 use crate::shape::{Shape, is_marked};
 
 /// A setting with this word counts as left out.
@@ -18,12 +19,12 @@ pub fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// The JSON Schema of a file with the settings of `T`: as [`schema`], and where one value is declared there may be a list, an axis of a
-/// sweep.
-pub fn file_schema<T: JsonSchema>() -> Value {
+/// The JSON Schema of a file with the settings of `T`, as text: as [`schema`], and where one value is declared there may be a list, an
+/// axis of a sweep.
+pub fn file_schema<T: JsonSchema>() -> String {
     let mut schema = schema::<T>();
     allow_lists(&mut schema);
-    schema
+    definitions::text(schema)
 }
 
 fn allow_lists(schema: &mut Value) {
@@ -52,10 +53,7 @@ fn allow_list(field: &mut Value) {
     let about: Vec<_> =
         ["title", "description", "default"].into_iter().filter_map(|key| Some((key, object.remove(key)?))).collect();
     let bare = Value::Object(std::mem::take(object));
-    let list = json!({ "type": "array", "items": bare, "minItems": 1 });
-    let mut any = bare["anyOf"].as_array().cloned().unwrap_or_else(|| vec![bare.clone()]);
-    any.push(list);
-    object.insert("anyOf".into(), any.into());
+    object.insert("anyOf".into(), json!([bare, { "type": "array", "items": bare, "minItems": 1 }]));
     about.into_iter().for_each(|(key, text)| drop(object.insert(key.into(), text)));
 }
 

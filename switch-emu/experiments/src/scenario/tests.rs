@@ -446,7 +446,7 @@ fn every_example_parses_and_its_fabric_compiles() {
 fn the_documentation_and_the_schema_are_those_of_the_declaration() {
     let docs = root().join("docs");
     let settings = format!("{SETTINGS_HEAD}{}", spray_settings::markdown::<Settings>());
-    let schema = serde_json::to_string_pretty(&spray_settings::file_schema::<Settings>()).unwrap() + "\n";
+    let schema = spray_settings::file_schema::<Settings>();
     for (name, text) in [("reference/settings.md", settings), ("scenario.schema.json", schema)] {
         let file = docs.join(name);
         if std::env::var_os("UPDATE_DOCS").is_some() {
