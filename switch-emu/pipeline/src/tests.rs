@@ -6,12 +6,12 @@ use crate::queue::PortQueues;
 use crate::scheme::Scheme;
 use crate::scheme::chassis::{Chassis, LATENCY_PS};
 use crate::shim::{SHIM_BYTES, Shim};
-use crate::{Cause, Verdict, process, process_any};
+use crate::{Cause, Verdict, port, process, process_any};
 use core::cell::Cell;
 use core::net::Ipv4Addr;
 use spray_wire::{Body, Common, DSCP_DATA, Data, Ecn, Envelope, EvPort, Ports, emit};
 use std::vec::Vec;
-use std::{assert, assert_eq, vec};
+use std::{assert, assert_eq, assert_ne, vec};
 
 const THRESHOLDS: Thresholds = Thresholds {
     limit_bytes: 100,
@@ -227,4 +227,43 @@ fn a_routed_frame_loses_ttl_and_a_switched_one_does_not() {
         assert_eq!(frame[TTL], after.unwrap_or(ttl));
         assert_eq!(due_ps > 7_000_000 + 6 * LATENCY_PS, after.is_some(), "it is held until it has passed six links");
     }
+}
+
+/// Random decisions depend on all of what they are made of.
+//= docs/specs/switch.md#SW-8 random decisions
+#[test]
+fn another_frame_time_port_or_seed_has_another_fate() {
+    let fate = port::share(1, 2, 3, 4);
+    for bit in 0..64 {
+        assert_ne!(port::share(1, 2 ^ 1 << bit, 3, 4), fate);
+        assert_ne!(port::share(1, 2, 3, 4 ^ 1 << bit), fate);
+        assert_ne!(port::share(1 ^ 1 << (bit % 32), 2, 3, 4), fate);
+        assert_ne!(port::share(1, 2, 3 ^ 1 << (bit % 32), 4), fate);
+    }
+}
+
+/// A frame 128 slots behind the newest one still passes, and is counted.
+//= docs/specs/virtual-queue.md#VQ-8 frames that come too late
+#[test]
+fn a_frame_that_comes_too_late_is_counted() {
+    let port = PortConfig::new(100_000_000_000, 0, &Thresholds { limit_bytes: 10_000, ..THRESHOLDS }, OUTSIDE, 3_114);
+    let (queues, counters) = (PortQueues::<Cell<u64>>::default(), PortCounters::<Cell<u64>>::default());
+    let behind = |slots: u64| (1 << 40) - (slots << port.slot_shift);
+    for (t_ps, stale) in [(behind(0), 0), (behind(127), 0), (behind(128), 1), (behind(500), 2)] {
+        port.cross(&mut plain_frame(t_ps), u64::MAX, &queues, &counters, |_, _| {}).unwrap();
+        assert_eq!(counters.stale.get(), stale, "{t_ps}");
+    }
+}
+
+#[test]
+fn frames_lost_at_a_port_are_those_of_all_causes() {
+    let lost = PortCounters::<u64> {
+        drops_queue: 1,
+        drops_down: 2,
+        drops_silent: 4,
+        drops_random: 8,
+        drops_ttl: 16,
+        ..PortCounters::default()
+    };
+    assert_eq!((lost.drops(), lost.drops_link()), (31, 6));
 }

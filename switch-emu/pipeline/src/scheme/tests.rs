@@ -122,6 +122,14 @@ fn numbers_and_names_are_one_list() {
     assert_eq!(names.len(), Scheme::ALL.len());
 }
 
+//= docs/specs/switching.md#SWC-34 where they run
+#[test]
+fn all_schemes_but_two_run_in_any_fabric() {
+    let anywhere: Vec<Scheme> = Scheme::anywhere().collect();
+    let elsewhere = Scheme::ALL.into_iter().filter(|scheme| !anywhere.contains(scheme));
+    assert_eq!(elsewhere.collect::<Vec<_>>(), [Scheme::Valiant, Scheme::Ugal]);
+}
+
 #[test]
 fn random_choices_spread_and_differ_between_switches() {
     //= docs/specs/switching.md#SWC-3 random choices
@@ -265,6 +273,17 @@ fn the_source_switch_chooses_the_whole_path_and_the_others_follow_it() {
         paths.insert(path);
     }
     assert_eq!(paths, [[1, 1], [1, 2], [2, 1], [2, 2]].map(|[first, second]| with_way(first, 1, second)).into());
+}
+
+//= docs/specs/reunion.md#REU-17 a frame of its own
+#[test]
+fn a_notification_goes_through_all_tiers_over_every_base() {
+    for scheme in Scheme::ALL.into_iter().filter(|scheme| scheme.reunion_base().is_some()) {
+        let chassis = Chassis::three_tiers(scheme);
+        chassis.trail.begin_notice(0, Note::notification(7, 9).into(0), 0, [0; 2]);
+        let frames = chassis.walk(Frame { time_ps: 1_000_000, control: true, ..FRAME }, 3);
+        assert_eq!((frames.len(), Note::of(chassis.trail.note.get()).notified()), (5, Some((7, 9))), "{scheme}");
+    }
 }
 
 //= docs/specs/reunion.md#REU-2 source routing
