@@ -177,6 +177,8 @@ impl Ticket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheme::Scheme;
+    use crate::scheme::chassis::{Chassis, MACHINE};
 
     #[test]
     fn a_ticket_is_read_as_it_was_written() {
@@ -212,6 +214,25 @@ mod tests {
         assert_eq!(given.side_of_unknown(&host[..]), Side::Bridge);
         assert_eq!(own.side_of_unknown(&host[..]), Side::Kernel);
         assert!(given.routes(&machine[..]) && !given.routes(&host[..]) && own.routes(&host[..]));
+    }
+
+    /// Who is asked for by ARP: a host or somebody that nobody knows, or this machine, be it by its address or by its Ethernet address.
+    //= docs/specs/switch.md#SW-26 interfaces that are given
+    #[test]
+    fn questions_for_the_machine_go_to_its_kernel_and_others_to_their_hosts() {
+        let chassis = Chassis::three_tiers(Scheme::Ecmp);
+        let own = [2, 0, 0, 0, 0, 9];
+        let given =
+            Door { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, learns: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
+        let side = |mac: [u8; 6], last| {
+            let mut frame = [0; 60];
+            frame[..6].copy_from_slice(&mac);
+            frame[12..14].copy_from_slice(&[8, 6]);
+            frame[38..42].copy_from_slice(&[10, 0, 0, last]);
+            given.side(&chassis, &frame[..])
+        };
+        assert_eq!([1, 99, MACHINE].map(|last| side([0xff; 6], last)), [Side::Bridge, Side::Bridge, Side::Kernel]);
+        assert_eq!([1, MACHINE].map(|last| side(own, last)), [Side::Kernel; 2]);
     }
 
     /// From another box, only what it tells goes to the bridge; hosts' neighbours are asked there.

@@ -3,8 +3,15 @@ use crate::counters::PortCounters;
 use crate::frame::Frame;
 use crate::link::{Flap, LinkChange, LinkState};
 use crate::queue::PortQueues;
+use crate::scheme::Scheme;
+use crate::scheme::chassis::{Chassis, LATENCY_PS};
+use crate::shim::{SHIM_BYTES, Shim};
+use crate::{Cause, Verdict, port, process, process_any};
 use core::cell::Cell;
-use std::{assert, assert_eq};
+use core::net::Ipv4Addr;
+use spray_wire::{Body, Common, DSCP_DATA, Data, Ecn, Envelope, EvPort, Ports, emit};
+use std::vec::Vec;
+use std::{assert, assert_eq, assert_ne, vec};
 
 const THRESHOLDS: Thresholds = Thresholds {
     limit_bytes: 100,
@@ -159,4 +166,104 @@ fn a_port_tells_where_it_is_asked_to() {
         }
         assert_eq!(told.get(), 3 * u32::from(counts));
     }
+}
+
+/// A frame of data with a payload of 1,000 bytes from host 0 to host 3.
+fn data_frame(ttl: u8) -> Vec<u8> {
+    let address = |host| Ipv4Addr::new(10, 0, 0, host).into();
+    let envelope = Envelope {
+        src_mac: [2; 6],
+        dst_mac: [4; 6],
+        src: address(0),
+        dst: address(3),
+        src_port: EvPort::new(50_000),
+        dst_port: Ports::DEFAULT.first(),
+        dscp: DSCP_DATA,
+        ecn: Ecn::Ect0,
+        ttl,
+    };
+    let body = Body::Data(Data { payload_bytes: 1_000, ..Data::default() });
+    let mut frame = vec![0; 2_000];
+    let bytes = emit(&mut frame, &envelope, &Common::default(), &body, &[7; 1_000]).unwrap();
+    frame.truncate(bytes);
+    frame
+}
+
+/// Where the TTL lies behind the Ethernet header.
+const TTL: usize = 14 + 8;
+
+/// Between two pods a frame crosses five switches, so four links, and the host takes it over the fifth.
+//= docs/specs/switch.md#SW-2 a chassis of switches
+//= docs/specs/switch.md#SW-13 virtual time after a port
+#[test]
+fn a_frame_goes_through_three_tiers_and_keeps_no_time_if_it_came_with_none() {
+    for (virtual_time_ps, links) in [(5_000_000, 4), (0, 5)] {
+        let chassis = Chassis::three_tiers(Scheme::Ecmp);
+        let frame = data_frame(64);
+        let len = frame.len() as u64;
+        let mut shimmed = Shim { virtual_time_ps, detour: 0 }.before(&frame).to_vec();
+        shimmed.extend(frame);
+        let verdict = process(&chassis, &mut shimmed[..], 0, || 7_000_000);
+        assert_eq!(verdict, Verdict::Redirect { port: chassis.port_to(3), trimmed_len: 0 });
+        let (head, frame) = shimmed.split_first_chunk::<SHIM_BYTES>().unwrap();
+        let after_ps = Shim::read(head).unwrap().virtual_time_ps;
+        let expected_ps = if virtual_time_ps == 0 { 0 } else { virtual_time_ps + links * (LATENCY_PS + len * 80) };
+        assert_eq!((after_ps, frame[TTL]), (expected_ps, 64 - links as u8));
+    }
+}
+
+/// A frame that is routed has a TTL less for every port, but not for its host's own link; one that is switched keeps the one that it has.
+//= docs/specs/switch.md#SW-25 fabrics that stand
+//= docs/specs/switch.md#SW-26 interfaces that are given
+#[test]
+fn a_routed_frame_loses_ttl_and_a_switched_one_does_not() {
+    for (is_routed, ttl, after) in [(true, 64, Some(59)), (false, 64, Some(64)), (true, 5, None), (false, 1, Some(1))] {
+        let chassis = Chassis::three_tiers(Scheme::Ecmp);
+        let mut frame = data_frame(ttl);
+        let entry = || (u32::MAX, chassis.port_from(0));
+        let (verdict, due_ps) = process_any(&chassis, &mut frame[..], is_routed, entry, || 7_000_000);
+        let to_host = Verdict::Redirect { port: chassis.port_to(3), trimmed_len: 0 };
+        assert_eq!(verdict, after.map_or(Verdict::Drop(Cause::Ttl), |_| to_host), "{is_routed} {ttl}");
+        assert_eq!(frame[TTL], after.unwrap_or(ttl));
+        assert_eq!(due_ps > 7_000_000 + 6 * LATENCY_PS, after.is_some(), "it is held until it has passed six links");
+    }
+}
+
+/// Random decisions depend on all of what they are made of.
+//= docs/specs/switch.md#SW-8 random decisions
+#[test]
+fn another_frame_time_port_or_seed_has_another_fate() {
+    let fate = port::share(1, 2, 3, 4);
+    for bit in 0..64 {
+        assert_ne!(port::share(1, 2 ^ 1 << bit, 3, 4), fate);
+        assert_ne!(port::share(1, 2, 3, 4 ^ 1 << bit), fate);
+        assert_ne!(port::share(1 ^ 1 << (bit % 32), 2, 3, 4), fate);
+        assert_ne!(port::share(1, 2, 3 ^ 1 << (bit % 32), 4), fate);
+    }
+}
+
+/// A frame 128 slots behind the newest one still passes, and is counted.
+//= docs/specs/virtual-queue.md#VQ-8 frames that come too late
+#[test]
+fn a_frame_that_comes_too_late_is_counted() {
+    let port = PortConfig::new(100_000_000_000, 0, &Thresholds { limit_bytes: 10_000, ..THRESHOLDS }, OUTSIDE, 3_114);
+    let (queues, counters) = (PortQueues::<Cell<u64>>::default(), PortCounters::<Cell<u64>>::default());
+    let behind = |slots: u64| (1 << 40) - (slots << port.slot_shift);
+    for (t_ps, stale) in [(behind(0), 0), (behind(127), 0), (behind(128), 1), (behind(500), 2)] {
+        port.cross(&mut plain_frame(t_ps), u64::MAX, &queues, &counters, |_, _| {}).unwrap();
+        assert_eq!(counters.stale.get(), stale, "{t_ps}");
+    }
+}
+
+#[test]
+fn frames_lost_at_a_port_are_those_of_all_causes() {
+    let lost = PortCounters::<u64> {
+        drops_queue: 1,
+        drops_down: 2,
+        drops_silent: 4,
+        drops_random: 8,
+        drops_ttl: 16,
+        ..PortCounters::default()
+    };
+    assert_eq!((lost.drops(), lost.drops_link()), (31, 6));
 }

@@ -63,6 +63,16 @@ fn what_waits_takes_longer_on_a_slower_link() {
     assert_eq!((ahead, left_ps), (2_075, 41_500 + 83_000 + 166_000));
 }
 
+/// At the end of a run what is left of the area under the queue is a triangle.
+//= docs/specs/switch.md#SW-18 length of the queue over time
+#[test]
+fn the_area_after_a_time_is_that_of_the_bytes_that_are_left() {
+    let (fifos, port) = (PortFifos::<Cell<u64>>::default(), port());
+    pass(&fifos.total, &port.drain(0), 0, 1_000);
+    let after = |t_ps| fifos.area_after(t_ps, port.states[0].ps_per_unit);
+    assert_eq!([after(0), after(5_000), after(20_000), after(30_000)], [1_000 * 20_000, 750 * 15_000, 0, 0]);
+}
+
 /// What waits stays for as long as no data leaves, and that counts in bytes and picoseconds.
 #[test]
 fn what_is_postponed_leaves_later_and_counts_for_longer() {

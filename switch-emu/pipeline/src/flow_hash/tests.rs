@@ -142,6 +142,13 @@ fn another_seed_renumbers_a_linear_hash_and_an_offset_does_not() {
     }
 }
 
+//= docs/specs/switching.md#SWC-25 seeds
+#[test]
+fn every_bit_of_a_seed_changes_the_ideal_hash() {
+    let none = HashFunction::Ideal.seed(0);
+    assert!((0..32).all(|bit| HashFunction::Ideal.seed(1 << bit) != none));
+}
+
 #[test]
 fn source_ports_spread_over_any_number_of_places() {
     //= docs/specs/switching.md#SWC-24 functions

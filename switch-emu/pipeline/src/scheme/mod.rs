@@ -4,6 +4,8 @@
 //! ([`Forwarding::waiting`]). `docs/specs/switching.md` states the rules (`SWC-n`).
 
 mod adaptive;
+#[cfg(test)]
+pub(crate) mod chassis;
 mod conga;
 #[cfg(not(target_arch = "bpf"))]
 pub mod conweave;

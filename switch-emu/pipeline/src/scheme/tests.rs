@@ -1,7 +1,14 @@
+use super::chassis::Chassis;
+use super::reunion::note::Note;
+use super::reunion::path::{way, with_way};
+use super::two_leaves::FRAME;
 use super::*;
+use crate::frame::Frame;
+use crate::hash::mix;
 use crate::routes::Routes;
 use crate::trail::Trail;
 use core::cell::Cell;
+use spray_wire::switch_view::PacketFields;
 use std::collections::HashSet;
 use std::vec::Vec;
 use std::{assert, assert_eq, vec};
@@ -113,6 +120,14 @@ fn numbers_and_names_are_one_list() {
     }
     let names: HashSet<_> = Scheme::ALL.into_iter().map(Scheme::name).collect();
     assert_eq!(names.len(), Scheme::ALL.len());
+}
+
+//= docs/specs/switching.md#SWC-34 where they run
+#[test]
+fn all_schemes_but_two_run_in_any_fabric() {
+    let anywhere: Vec<Scheme> = Scheme::anywhere().collect();
+    let elsewhere = Scheme::ALL.into_iter().filter(|scheme| !anywhere.contains(scheme));
+    assert_eq!(elsewhere.collect::<Vec<_>>(), [Scheme::Valiant, Scheme::Ugal]);
 }
 
 #[test]
@@ -235,4 +250,58 @@ fn what_a_port_sends_in_a_time_and_the_time_of_what_it_sends_agree() {
         let waiting = Waiting { bytes: 0, limit: 0, ps_per_unit: port.drain(0).ps_per_unit };
         assert_eq!((waiting.kib_ps(), waiting.bytes_in(kib_ps)), (kib_ps, 1_024), "{gbps} Gb/s");
     }
+}
+
+/// A flow from host 0 to host 3, in the other pod, at its first switch.
+fn begin(chassis: &Chassis, flow: u64) -> Frame {
+    chassis.begin(0, flow, false, &PacketFields::default());
+    Frame { flow: mix(flow), time_ps: flow * 1_000_000, len: 1_000, ..FRAME }
+}
+
+//= docs/specs/conweave.md#CWV-2 source routing
+#[test]
+fn the_source_switch_chooses_the_whole_path_and_the_others_follow_it() {
+    let chassis = Chassis::three_tiers(Scheme::ConWeave);
+    let mut paths = HashSet::new();
+    for flow in 1..100 {
+        let mut frame = begin(&chassis, flow);
+        chassis.step(&mut frame, 3).unwrap();
+        let path = Note::of(chassis.trail.note.get()).path();
+        let first = chassis.way(frame.port);
+        chassis.step(&mut frame, 3).unwrap();
+        assert_eq!([first, chassis.way(frame.port)], [way(path, 0), way(path, 1)]);
+        paths.insert(path);
+    }
+    assert_eq!(paths, [[1, 1], [1, 2], [2, 1], [2, 2]].map(|[first, second]| with_way(first, 1, second)).into());
+}
+
+//= docs/specs/reunion.md#REU-17 a frame of its own
+#[test]
+fn a_notification_goes_through_all_tiers_over_every_base() {
+    for scheme in Scheme::ALL.into_iter().filter(|scheme| scheme.reunion_base().is_some()) {
+        let chassis = Chassis::three_tiers(scheme);
+        chassis.trail.begin_notice(0, Note::notification(7, 9).into(0), 0, [0; 2]);
+        let frames = chassis.walk(Frame { time_ps: 1_000_000, control: true, ..FRAME }, 3);
+        assert_eq!((frames.len(), Note::of(chassis.trail.note.get()).notified()), (5, Some((7, 9))), "{scheme}");
+    }
+}
+
+//= docs/specs/reunion.md#REU-2 source routing
+#[test]
+fn data_goes_by_the_way_of_its_tier_and_by_the_base_where_that_is_0() {
+    let chassis = Chassis::three_tiers(Scheme::Reunion);
+    let taken = |told: u32| -> HashSet<u32> {
+        let second = |flow| {
+            let mut frame = begin(&chassis, flow);
+            chassis.step(&mut frame, 3).unwrap();
+            let first = chassis.way(frame.port);
+            chassis.trail.note.set(Note::data(with_way(first, 1, told), false).into(0));
+            chassis.step(&mut frame, 3).unwrap();
+            let way = chassis.way(frame.port);
+            assert_eq!(Note::of(chassis.trail.note.get()).path(), with_way(first, 1, way), "it notes the way taken");
+            way
+        };
+        (1..100).map(second).collect()
+    };
+    assert_eq!([0, 1, 2].map(taken), [[1, 2].into(), [1].into(), [2].into()]);
 }

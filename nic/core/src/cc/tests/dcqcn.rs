@@ -56,6 +56,18 @@ fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
     assert_eq!(rates(&cc).0, 100_000);
 }
 
+//= docs/specs/dcqcn.md#DQN-10 a learned rate
+#[test]
+fn a_learned_rate_is_the_links_until_the_first_notification() {
+    let mut cc = Dcqcn::make(&DcqcnConfig::default(), &Path::new(8 * US, LINK / 10, 1_000));
+    assert_eq!(rates(&cc), (10_000, 10_000));
+    cc.on_start(&path());
+    assert_eq!(rates(&cc), (100_000, 100_000));
+    cc.on_ack(path().at_ps(10 * US), &mark(true));
+    cc.on_start(&path());
+    assert_eq!(rates(&cc), (50_000, 100_000));
+}
+
 #[test]
 fn time_brings_the_rate_back() {
     //= docs/specs/dcqcn.md#DQN-5 when the rate rises

@@ -274,6 +274,10 @@ fn the_grant_is_enforced_and_grows_with_consumption() {
     rig.acks();
     rig.receiver.consumed(1_000);
     assert_eq!(rig.acks()[0].max_data, 17_000, "told at once to a sender that must be blocked");
+    assert_eq!(rig.take(0, packet(16)), NEW);
+    rig.acks();
+    rig.receiver.consumed(0);
+    assert_eq!(rig.acks(), [], "it knows all that there is to know");
 }
 
 #[test]

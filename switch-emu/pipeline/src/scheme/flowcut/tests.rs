@@ -3,10 +3,11 @@
 use super::*;
 use crate::flow_hash::Key;
 use crate::scheme::Scheme;
+use crate::scheme::chassis::Chassis;
 use crate::scheme::two_leaves::{FRAME, Net, SPINES, US, Way};
 use proptest::prelude::*;
 use spray_wire::switch_view::PacketFields;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::vec::Vec;
 use std::{assert, assert_eq, assert_ne, vec};
 
@@ -254,4 +255,41 @@ proptest! {
             }
         }
     }
+}
+
+/// Sends a packet from host 0 to host 3, in the next group, while something waits on the shortest way. Returns the group whose number it
+/// notes, and the groups that it crosses.
+fn detour_of(net: &Chassis, t_ps: u64, flow: u64) -> (u32, Vec<u32>) {
+    net.fill(net.port_between(0, 2), Frame { time_ps: t_ps, len: 20_000, ..FRAME });
+    net.begin(0, flow, false, &PacketFields { stamp_ps: t_ps, ..PacketFields::default() });
+    let ways = net.walk(Frame { time_ps: t_ps, len: LEN, flow: mix(flow), ..FRAME }, 3);
+    let mut groups: Vec<u32> = ways[..ways.len() - 1].iter().map(|frame| frame.switch / 2).collect();
+    groups.dedup();
+    (u32::from(ways[0].detour) - 2, groups)
+}
+
+//= docs/specs/flowcut-switch.md#FCS-11 detours
+#[test]
+fn flowcuts_that_begin_at_once_go_over_all_third_groups() {
+    for net in BOTH.map(Chassis::dragonfly) {
+        let noted: HashSet<u32> = (1..40).map(|flow| detour_of(&net, 10 * US, flow).0).collect();
+        assert_eq!(noted, [2, 3].into());
+    }
+}
+
+//= docs/specs/flowcut-switch.md#FCS-11 detours
+#[test]
+fn a_flow_goes_over_another_third_group_once_nothing_is_on_its_way() {
+    let net = Chassis::dragonfly(Scheme::FlowcutSwitch);
+    let mut noted = HashSet::new();
+    for t_ps in (1..40).map(|step| step * 100 * US) {
+        let (via, groups) = detour_of(&net, t_ps, 7);
+        assert_eq!(groups, [0, via, 1]);
+        assert_eq!(detour_of(&net, t_ps + 1, 7), (via, groups), "a packet of the same flowcut");
+        let fields = PacketFields { number: 1, stamp_ps: t_ps + 1, hops: 5, is_ack: true };
+        net.begin(3, 7, true, &fields);
+        net.walk(Frame { time_ps: t_ps + 50 * US, switch: 3, control: true, ..FRAME }, 0);
+        noted.insert(via);
+    }
+    assert_eq!(noted, [2, 3].into());
 }

@@ -60,15 +60,8 @@ impl LeafSpine {
             words.resize(words.len() + scheme.words(&size) as usize, 0);
             let ways: Vec<u32> =
                 if switch < leaves { (switch * spines..(switch + 1) * spines).collect() } else { vec![] };
-            if let Some(base) = scheme.reunion_base() {
-                let first = memory + base.words(&size);
-                settings.words(&ways).for_each(|(place, word)| words[(first + place) as usize] = word);
-            }
-            if scheme.holds() {
-                let rtts_ps = vec![BASE_RTT_PS; leaves as usize];
-                let conweave = conweave::Settings::default().words(&ways, &rtts_ps);
-                conweave.for_each(|(place, word)| words[(memory + place) as usize] = word);
-            }
+            let first = first_words(scheme, &size, settings, &ways);
+            first.for_each(|(place, word)| words[(memory + place) as usize] = word);
             let leaf = if switch < leaves { switch } else { u32::MAX };
             let config = SwitchConfig::new(switch, scheme);
             switches.push(SwitchConfig {
@@ -167,6 +160,23 @@ impl LeafSpine {
         }
         sent
     }
+}
+
+/// What the memory of a switch with these ports up holds at first, by place.
+pub(in crate::scheme) fn first_words(
+    scheme: Scheme,
+    size: &Size,
+    settings: Settings,
+    ways: &[u32],
+) -> impl Iterator<Item = (u32, u64)> {
+    let rtts_ps = vec![BASE_RTT_PS; size.leaves as usize];
+    let conweave = || conweave::Settings::default().words(ways, &rtts_ps).collect();
+    let mut words: Vec<(u32, u64)> = if scheme.holds() { conweave() } else { vec![] };
+    if let Some(base) = scheme.reunion_base() {
+        let first = base.words(size);
+        words.extend(settings.words(ways).map(|(place, word)| (first + place, word)));
+    }
+    words.into_iter()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -180,7 +180,42 @@ fn a_link_is_highly_utilised_from_the_tolerance_on() {
 #[test]
 fn one_source_is_told_for_each_link_and_the_last_flow_is_it() {
     //= docs/specs/reunion.md#REU-13 the flow to move
+    assert_eq!(told_after_collisions(false), [1, 0]);
+    //= docs/specs/reunion.md#REU-18 riding back
+    assert!(told_after_collisions(true).is_empty(), "it makes no frames where notifications ride");
+}
+
+/// While four others have its places, a key is not counted, and they keep their values.
+//= docs/specs/reunion.md#REU-4 tables of an interval
+#[test]
+fn a_full_table_keeps_the_keys_that_it_has() {
     let fabric = fabric();
+    let memory = fabric.memory(0);
+    let ledger = memory.links(1);
+    let (counted, others): (Vec<u32>, Vec<u32>) = (0..20_000).partition(|key| ledger.count(*key) == 1);
+    assert!(counted.len() > 100 && others.len() > 100);
+    assert!(counted.iter().all(|key| ledger.value(*key) == 1));
+    assert!(others.iter().all(|key| ledger.value(*key) == 0));
+}
+
+/// A flow that was moved may be told again, but not in the same interval; what waits for its next frame is not put off.
+//= docs/specs/reunion.md#REU-15 rerouting
+#[test]
+fn a_flow_that_was_moved_is_told_again_from_the_next_interval_on() {
+    let fabric = fabric();
+    let memory = fabric.memory(0);
+    let known = flows::enter(&memory, 7 << 32, 1, SETTINGS.timeout_ps).unwrap();
+    known.moves(3, 0x0102);
+    let notified = [3, 4, 5, 7].map(|interval| {
+        known.notify(interval);
+        known.notified()
+    });
+    assert_eq!((notified, known.path()), ([0, 4, 4, 7], 0x0102));
+}
+
+/// Whom a destination switch sends frames of its own, after collisions on two links.
+fn told_after_collisions(ride: bool) -> Vec<u32> {
+    let fabric = LeafSpine::new([4, 4, 4], Scheme::Reunion, Settings { ride, ..SETTINGS });
     let memory = fabric.memory(3);
     memory.enter(1).unwrap();
     for (src, spine) in [(0, 0), (4, 0), (8, 1), (4, 1), (0, 1)] {
@@ -190,8 +225,9 @@ fn one_source_is_told_for_each_link_and_the_last_flow_is_it() {
         destination::arrive(&fabric.here(1, 3, 12), note).unwrap();
     }
     memory.enter(INTERVAL_PS + 1).unwrap();
-    assert_eq!(fabric.notify(INTERVAL_PS + 1, 3), [1, 0]);
+    let told = fabric.notify(INTERVAL_PS + 1, 3);
     assert!(fabric.notify(INTERVAL_PS + 2, 3).is_empty());
+    told
 }
 
 proptest! {

@@ -1,0 +1,218 @@
+//! For tests: a chassis of switches in memory, behind any cables.
+
+use core::cell::Cell;
+use std::vec;
+use std::vec::Vec;
+
+use spray_wire::switch_view::{Address, PacketFields, address_words};
+
+use super::reunion::leaf_spine::{SETTINGS, first_words};
+use super::{Forwarding, Groups, Scheme, Size, port_word, port_words};
+use crate::bins::Bin;
+use crate::config::{Globals, HOST, NEVER, PortConfig, Thresholds};
+use crate::counters::{ChassisCounters, PortCounters};
+use crate::flow_hash::Key;
+use crate::frame::Frame;
+use crate::queue::PortQueues;
+use crate::routes::{Group, SwitchConfig};
+use crate::standing::KERNEL;
+use crate::trail::Trail;
+use crate::{Cause, Tables, View, cross, find};
+
+pub(crate) const LATENCY_PS: u64 = 1_000_000;
+const RATE_BPS: u64 = 100_000_000_000;
+/// The last byte of the machine's own address.
+pub(crate) const MACHINE: u8 = 254;
+
+/// Host `n` has the address 10.0.0.`n` and is at switch `n`. Cable `n` has the ports `2n`, from its first switch, and `2n + 1`; behind them come
+/// the ports to hosts, then those from hosts. Links to a switch with a greater number lead up.
+pub(crate) struct Chassis {
+    pub(crate) switches: Vec<SwitchConfig>,
+    pub(crate) trail: Trail,
+    globals: Globals,
+    ports: Vec<PortConfig>,
+    groups: Vec<Group>,
+    members: Vec<u32>,
+    words: Vec<Cell<u64>>,
+    queues: Vec<PortQueues<Cell<u64>>>,
+    counters: Vec<PortCounters<Cell<u64>>>,
+    chassis: ChassisCounters<Cell<u64>>,
+}
+
+impl Chassis {
+    /// Two pods of two edge switches under two others, each of which is under two of four cores.
+    pub(crate) fn three_tiers(scheme: Scheme) -> Self {
+        let edges = (0..4).flat_map(|edge| [4, 5].map(|above| (edge, above + edge / 2 * 2)));
+        let cores = (4..8).flat_map(|below| [8, 9].map(|core| (below, core + below % 2 * 2)));
+        Self::new(scheme, [12, 4], &edges.chain(cores).collect::<Vec<_>>(), Groups::default())
+    }
+
+    /// Four groups of two switches. From group 0, switch 0 leads to group 1, and switch 1 to the others.
+    pub(crate) fn dragonfly(scheme: Scheme) -> Self {
+        let cables = [(0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (1, 4), (1, 6), (3, 5), (3, 7), (4, 6)];
+        Self::new(scheme, [8, 8], &cables, Groups { count: 4, switches: 2, hosts: 1 })
+    }
+
+    fn new(scheme: Scheme, [switches, hosts]: [u32; 2], cables: &[(u32, u32)], groups: Groups) -> Self {
+        let ends: Vec<_> = cables.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
+        let thresholds = Thresholds { limit_bytes: 1 << 20, control_limit_bytes: 1 << 20, ..Thresholds::NONE };
+        let nexts = ends.iter().map(|end| end.1).chain((0..hosts).map(|_| HOST)).chain(0..hosts);
+        let ports: Vec<_> = nexts.map(|next| PortConfig::new(RATE_BPS, LATENCY_PS, &thresholds, next, 1_500)).collect();
+        let mut epoch_from_ps = [NEVER; 8];
+        epoch_from_ps[0] = 0;
+        let mut chassis = Self {
+            globals: Globals { epoch_from_ps, switches, hosts, ..Globals::default() },
+            queues: ports.iter().map(|_| PortQueues::default()).collect(),
+            counters: ports.iter().map(|_| PortCounters::default()).collect(),
+            words: vec![Cell::new(0); (port_words(ports.len() as u32) + hosts) as usize],
+            ports,
+            switches: Vec::new(),
+            trail: Trail::default(),
+            groups: Vec::new(),
+            members: Vec::new(),
+            chassis: ChassisCounters::default(),
+        };
+        (0..switches).for_each(|switch| chassis.add_switch(scheme, switch, &ends, groups));
+        (0..switches).for_each(|switch| (0..hosts).for_each(|host| chassis.add_group(switch, host, &ends)));
+        chassis
+    }
+
+    /// Adds a switch, with the words of its memory, its ports and its host.
+    fn add_switch(&mut self, scheme: Scheme, switch: u32, ends: &[(u32, u32)], groups: Groups) {
+        let Globals { hosts, .. } = self.globals;
+        let own = || (0..).zip(ends).filter(|(_, end)| end.0 == switch);
+        let ways: Vec<u32> = own().filter(|(_, end)| end.1 > switch).map(|(port, _)| port).collect();
+        for (tag, (port, end)) in (0..).zip(own()) {
+            let way = ways.iter().position(|way| *way == port).map_or(0, |way| way as u8 + 1);
+            self.words[port_words(port) as usize].set(port_word(tag, Some(end.1 as u16), way));
+            self.words[port_words(port) as usize + 2].set(u64::from(port ^ 1) + 1);
+        }
+        let (memory, size) = (self.words.len() as u32, Size { leaves: hosts, uplinks: 2 });
+        let first_host = port_words(self.ports.len() as u32);
+        if switch < hosts {
+            self.words[(first_host + switch) as usize].set(u64::from(switch));
+        }
+        self.words.resize((memory + scheme.words(&size)) as usize, Cell::new(0));
+        first_words(scheme, &size, SETTINGS, &ways).for_each(|(at, word)| self.words[(memory + at) as usize].set(word));
+        self.switches.push(SwitchConfig {
+            memory,
+            remembers: u32::from(scheme.remembers()),
+            hosts: first_host,
+            leaf: if switch < hosts { switch } else { u32::MAX },
+            leaves: hosts,
+            uplinks: size.uplinks,
+            gap_ps: 100 * LATENCY_PS,
+            groups,
+            group: groups.of_switch(switch as usize),
+            ..SwitchConfig::new(switch, scheme)
+        });
+    }
+
+    /// Adds the ports of a switch that lead nearer to a host.
+    fn add_group(&mut self, switch: u32, host: u32, ends: &[(u32, u32)]) {
+        let mut links = vec![u8::MAX - 1; self.switches.len()];
+        links[host as usize] = 0;
+        for _ in 0..links.len() {
+            ends.iter().for_each(|&(from, to)| links[from as usize] = links[from as usize].min(links[to as usize] + 1));
+        }
+        let (first, hops) = (self.members.len() as u32, links[switch as usize]);
+        let leads = |&(_, &(from, to)): &(u32, &(u32, u32))| from == switch && links[to as usize] < hops;
+        self.members.extend((0..).zip(ends).filter(leads).map(|(port, _)| port));
+        if switch == host {
+            self.members.push(ends.len() as u32 + host);
+        }
+        self.groups.push(Group { count: self.members.len() as u16 - first as u16, hops, ..Group::one(first) });
+    }
+
+    /// The port to a host.
+    pub(crate) fn port_to(&self, host: u32) -> u32 {
+        self.ports.len() as u32 - 2 * self.globals.hosts + host
+    }
+
+    /// The link of a host to its switch, as a port.
+    pub(crate) fn port_from(&self, host: u32) -> u32 {
+        self.ports.len() as u32 - self.globals.hosts + host
+    }
+
+    /// Takes a frame through a port, which fills its queue.
+    pub(crate) fn fill(&self, port: u32, mut frame: Frame) {
+        let (queues, counters) = (&self.queues[port as usize], &self.counters[port as usize]);
+        self.ports[port as usize].cross(&mut frame, u64::MAX, queues, counters, |_, _| {}).unwrap();
+    }
+
+    /// Begins the way of a frame of this flow from a host, or against the flow's data.
+    pub(crate) fn begin(&self, from: u32, flow: u64, is_reply: bool, fields: &PacketFields) {
+        let addresses = if is_reply { flow.rotate_left(32) } else { flow };
+        self.trail.begin(from, is_reply, &Key { addresses, ports: 0, label: 0 }, fields);
+    }
+
+    /// The number of a port among those of its switch that lead up, from 1 on.
+    pub(crate) fn way(&self, port: u32) -> u32 {
+        View::of(self).unwrap().way(port).unwrap()
+    }
+
+    /// The port from one switch to another.
+    pub(crate) fn port_between(&self, from: u32, to: u32) -> u32 {
+        let is = |port: &u32| self.ports[*port as usize].next == to && self.ports[(port ^ 1) as usize].next == from;
+        (0..self.port_to(0)).find(is).unwrap()
+    }
+
+    /// Takes a frame as far as a host's link; returns it behind each switch.
+    pub(crate) fn walk(&self, mut frame: Frame, host: u32) -> Vec<Frame> {
+        let mut behind = Vec::new();
+        while frame.switch != HOST {
+            self.step(&mut frame, host).unwrap();
+            behind.push(frame);
+        }
+        behind
+    }
+
+    /// Takes a frame through a switch.
+    pub(crate) fn step(&self, frame: &mut Frame, host: u32) -> Result<(), Cause> {
+        find(self, frame, host)?;
+        cross(self, frame, host)
+    }
+}
+
+impl Tables for Chassis {
+    type Word = Cell<u64>;
+    type Count = Cell<u64>;
+    type Note = Cell<u64>;
+    fn globals(&self) -> Option<&Globals> {
+        Some(&self.globals)
+    }
+    fn host(&self, address: &Address) -> Option<u32> {
+        let is = |last| *address == address_words([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, last]);
+        if is(MACHINE) { Some(KERNEL) } else { (0..self.globals.hosts).find(|host| is(*host as u8)) }
+    }
+    fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
+        self.switches.get(switch as usize)
+    }
+    fn group(&self, index: u32) -> Option<&Group> {
+        self.groups.get(index as usize)
+    }
+    fn member(&self, index: u32) -> Option<u32> {
+        self.members.get(index as usize).copied()
+    }
+    fn port(&self, port: u32) -> Option<&PortConfig> {
+        self.ports.get(port as usize)
+    }
+    fn word(&self, index: u32) -> Option<&Cell<u64>> {
+        self.words.get(index as usize)
+    }
+    fn trail(&self) -> Option<&Trail> {
+        Some(&self.trail)
+    }
+    fn queues(&self, port: u32) -> Option<&PortQueues<Cell<u64>>> {
+        self.queues.get(port as usize)
+    }
+    fn counters(&self, port: u32) -> Option<&PortCounters<Cell<u64>>> {
+        self.counters.get(port as usize)
+    }
+    fn chassis(&self) -> Option<&ChassisCounters<Cell<u64>>> {
+        Some(&self.chassis)
+    }
+    fn bin(&self, _: u32) -> Option<&Bin<Cell<u64>>> {
+        None
+    }
+}
