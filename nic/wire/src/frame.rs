@@ -137,7 +137,7 @@ fn parse_v4(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
     let udp = udp(frame, v4::UDP, length)?;
     // Our frames carry none over IPv4 (WIRE-4). If something on the way filled one in, it must be right.
     if head.u16::<{ udp_checksum_offset(false) }>() != 0 {
-        check_udp(&frame[v4::SRC..v4::UDP], udp)?;
+        check_udp(&head.0[v4::SRC..v4::UDP], udp)?;
     }
     Ok((envelope, udp))
 }
@@ -160,7 +160,7 @@ fn parse_v6(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
     if head.u16::<{ udp_checksum_offset(true) }>() == 0 {
         return Err(Error::UdpChecksum);
     }
-    check_udp(&frame[v6::SRC..v6::UDP], udp)?;
+    check_udp(&head.0[v6::SRC..v6::UDP], udp)?;
     Ok((envelope, udp))
 }
 
@@ -211,7 +211,7 @@ impl Covered {
         let rest = header.get(COMMON_BYTES..).ok_or(Error::Truncated)?;
         let end = COVERED_START + rest.len();
         self.0.get_mut(COVERED_START..end).ok_or(Error::Length)?.copy_from_slice(rest);
-        Ok(&self.0[..end])
+        self.0.get(..end).ok_or(Error::Length)
     }
 }
 
@@ -293,7 +293,8 @@ pub(crate) fn emit_envelope(out: &mut [u8], e: &Envelope, udp_bytes: u16) -> Res
         (IpAddr::V4(src), IpAddr::V4(dst)) => emit_v4(chunk_mut(out)?, e, src, dst, udp_bytes),
         (IpAddr::V6(src), IpAddr::V6(dst)) => {
             emit_v6(chunk_mut(out)?, e, src, dst, udp_bytes);
-            let sum = udp_sum(&out[v6::SRC..v6::UDP], &out[v6::UDP..]);
+            let (head, udp) = out.split_first_chunk::<{ v6::UDP }>().ok_or(Error::BufferTooSmall)?;
+            let sum = udp_sum(&head[v6::SRC..], udp);
             let checksum = checksum::udp(!checksum::fold(sum));
             Writer(chunk_mut::<V6_HEADERS>(out)?).u16::<{ udp_checksum_offset(true) }>(checksum);
         }

@@ -12,7 +12,7 @@ mod words;
 pub use self::addressee::{Addressee, addressed_to, addressee};
 pub use self::any::{parse_foreign, write_foreign};
 pub use self::neighbour::{neighbour_of, source_of};
-use self::words::{put, u16_at, u32_at, u32_ne, u64_at, u64_le, u64_ne};
+use self::words::{put, u8_at, u16_at, u32_at, u32_ne, u64_at, u64_le, u64_ne};
 use crate::checksum::{fold, udp as nonzero, update_u16};
 use crate::header::field;
 use crate::offsets::{self as at, v4, v6};
@@ -64,7 +64,7 @@ pub type Address = [u64; 2];
 /// Return the words of an address of 16 bytes; IPv4 must be mapped into IPv6.
 pub fn address_words(address: [u8; 16]) -> Address {
     let (words, _) = address.as_chunks::<8>();
-    [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
+    core::array::from_fn(|at| words.get(at).map_or(0, |word| u64::from_ne_bytes(*word)))
 }
 
 /// What a switch reads of a frame of ours.
@@ -124,14 +124,14 @@ const FIELDS_END: usize = STAMP_AT + 8;
 
 #[inline(always)]
 fn fields<const N: usize>(head: &[u8; N], v6: bool) -> PacketFields {
-    let (ours, kind) = (at::udp_payload_offset(v6), head[at::kind_offset(v6)]);
+    let (ours, kind) = (at::udp_payload_offset(v6), u8_at(head, at::kind_offset(v6)));
     let is_ack = kind == Kind::Ack as u8;
     if !is_ack && kind != Kind::Data as u8 {
         return PacketFields::default();
     }
-    let hops = if is_ack { head[ours + crate::ack::HOPS] } else { 0 };
+    let hops = if is_ack { u8_at(head, ours + crate::ack::HOPS) } else { 0 };
     //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
-    let is_ack = is_ack && head[at::flags_offset(v6)] & 1 == 0;
+    let is_ack = is_ack && u8_at(head, at::flags_offset(v6)) & 1 == 0;
     PacketFields {
         number: u64_at(head, ours + crate::data::PSN),
         // A timestamp counts steps of `Time`. The product wraps after 213 days.
@@ -251,11 +251,11 @@ struct Lengths {
 #[inline(always)]
 fn trimmed_len<const N: usize>(head: &[u8; N], v6: bool, lengths: &Lengths) -> Result<u32, Parsed> {
     // The two versions are in a row.
-    let seals = head[at::version_offset(v6)].wrapping_sub(VERSION);
+    let seals = u8_at(head, at::version_offset(v6)).wrapping_sub(VERSION);
     if seals > VERSION_SEALED - VERSION {
         return Err(Parsed::Foreign);
     }
-    let data = head[at::kind_offset(v6)] == Kind::Data as u8;
+    let data = u8_at(head, at::kind_offset(v6)) == Kind::Data as u8;
     let header = if data { u32::from(at::TRIMMED_UDP_LENGTH) } else { (at::min_len(v6) - at::udp_offset(v6)) as u32 };
     let least = header + u32::from(seals) * SEAL_BYTES as u32;
     let udp_length = u32::from(u16_at(head, at::udp_length_offset(v6)));
