@@ -6,6 +6,7 @@ use crate::{Error, EvPort};
 pub const MAX_ECHOES: usize = 15;
 
 /// EV echoes, the oldest packet's first, each with that packet's mark, which it also has if it came astray.
+//= docs/specs/wire.md#WIRE-8a echoes
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echoes {
     /// UDP source ports; zero from `len` on.

@@ -54,6 +54,7 @@ impl Frame<'_> {
 /// # Errors
 ///
 /// The frame is ours but malformed or corrupt: the caller counts and drops it (WIRE-9 to WIRE-12).
+//= docs/specs/wire.md#WIRE-9 order of checks
 #[inline]
 pub fn parse(frame: &[u8], ports: Ports) -> Result<Option<Frame<'_>>, Error> {
     let Some(is_v6) = classify(frame, ports) else { return Ok(None) };
@@ -85,6 +86,7 @@ pub(crate) fn our_bytes(kind: Kind, ours: &[u8]) -> Result<usize, Error> {
 }
 
 /// Check length and CRC of the payload; return whether a switch cut it off.
+//= docs/specs/wire.md#WIRE-11 payload crc
 #[inline(always)]
 fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]) -> Result<bool, Error> {
     let Body::Data(data) = body else {
@@ -103,6 +105,7 @@ fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]
 }
 
 /// Whether a switch has cut the payload off a data frame (WIRE-12).
+//= docs/specs/wire.md#WIRE-12 trimmed frames
 #[inline(always)]
 pub(crate) fn is_cut(envelope: &Envelope, payload: &[u8]) -> bool {
     matches!(envelope.dscp, DSCP_TRIMMED | DSCP_TRIMMED_LAST) && payload.is_empty()
@@ -165,6 +168,7 @@ fn parse_v6(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
 }
 
 /// Return the UDP datagram. The IP header gives its length too.
+//= docs/specs/wire.md#WIRE-3 ip headers and lengths
 #[inline(always)]
 fn udp(frame: &[u8], at: usize, length: usize) -> Result<&[u8], Error> {
     let udp = frame.get(at..at + length).ok_or(Error::Truncated)?;
@@ -175,6 +179,7 @@ fn udp(frame: &[u8], at: usize, length: usize) -> Result<&[u8], Error> {
     Ok(udp)
 }
 
+//= docs/specs/wire.md#WIRE-4 udp checksum
 fn check_udp(addresses: &[u8], udp: &[u8]) -> Result<(), Error> {
     if checksum::fold(udp_sum(addresses, udp)) == 0xffff { Ok(()) } else { Err(Error::UdpChecksum) }
 }
@@ -216,6 +221,7 @@ impl Covered {
 }
 
 /// The header's CRC32C (WIRE-10).
+//= docs/specs/wire.md#WIRE-10 header crc
 #[inline(always)]
 fn header_crc(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
     let mut covered = Covered::EMPTY;

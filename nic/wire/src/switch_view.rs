@@ -172,6 +172,7 @@ const V6_LEAST: usize = at::min_len(true);
 /// Return whether a frame is ours, and if so whether it is IPv6: UDP to one of `ports`, not a fragment, without IP options.
 ///
 /// It looks at nothing behind the UDP header: version and lengths are for [`parse`], CRCs for [`crate::parse`].
+//= docs/specs/wire.md#WIRE-2 ours or not
 #[inline(always)]
 pub fn classify(packet: &(impl Packet + ?Sized), ports: Ports) -> Option<bool> {
     let (v6, port) = udp_port(packet)?;
@@ -336,6 +337,8 @@ pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
 
 /// Write what a switch changed into a frame that [`parse`] took, of IPv6 or not, and keep its checksums right. Returns `None` if the
 /// frame is too short, which such a frame is not.
+//= docs/specs/wire.md#WIRE-14 what a switch changes
+//= docs/specs/switch.md#SW-14 checksums
 #[inline(always)]
 pub fn write(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {
     if v6 {
@@ -383,6 +386,8 @@ fn put_life_v4<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool
 /// that the caller must cut the frame to, or `None` if the frame is too short.
 ///
 /// `v6` is the frame's IP version, and `bytes` are those that are left, as [`Headers::trimmed_len`] says them.
+//= docs/specs/wire.md#WIRE-15 trimming
+//= docs/specs/switch.md#SW-14 checksums
 #[inline(always)]
 pub fn cut(packet: &mut (impl Packet + ?Sized), v6: bool, dscp: u8, bytes: u32) -> Option<u32> {
     if v6 {
