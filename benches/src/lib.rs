@@ -5,6 +5,7 @@
 //!
 //! The parts of a packet are measured the same way, in the same run, by a ladder of programs of which each does one thing
 //! more than the one before; a part is the difference of two rungs: see [`Rung`]. [`Flow`] and [`Choosing`] have no frames.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a measurement")]
 
 mod flow;
 mod forged;

@@ -2,6 +2,7 @@
 //! same `flows.csv` up to the column `drained_us`.
 //!
 //! `UPDATE_GOLDEN=1 cargo test --release -p spray --test golden` records anew. A commit that does so says why in its message.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

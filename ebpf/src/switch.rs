@@ -86,6 +86,7 @@ struct Bench {
 }
 
 /// The maps as the pipeline sees them.
+//= docs/specs/switching.md#SWC-2 one source
 struct Maps;
 
 impl Tables for Maps {
@@ -293,6 +294,7 @@ pub extern "C" fn spray_look_up(first: u32, words: u32, head: u64) -> u64 {
 ///
 /// # Safety
 /// The pointer is null or valid.
+//= docs/specs/switch.md#SW-15 what the verifier sees
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub unsafe extern "C" fn spray_cross(frame: *mut Frame, host: u32) -> u32 {
@@ -464,6 +466,7 @@ fn run(context: &XdpContext) -> u32 {
     }
 }
 
+//= docs/specs/switch.md#SW-16 interfaces of ports
 #[inline(always)]
 fn redirect(context: &XdpContext, port: u32, trimmed_len: u32) -> u32 {
     if trimmed_len != 0 && !cut(context, trimmed_len) {

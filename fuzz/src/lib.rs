@@ -3,6 +3,7 @@
 //! `cargo test -p spray-fuzz` runs every target over its corpus, `corpus/NAME`, and over a fixed number of mutations of it.
 //! `cargo xtask fuzz` runs them guided by coverage, for as long as one likes.
 #![forbid(unsafe_code)]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 mod endpoint;
 mod files;

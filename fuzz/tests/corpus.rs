@@ -1,5 +1,6 @@
 //! Every target over its corpus, and over a fourth of its mutations; over all of them with the variable `ALL_MUTATIONS`, which
 //! `cargo xtask ci` sets.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
 

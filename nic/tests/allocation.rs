@@ -1,4 +1,5 @@
 //! Nothing is allocated per packet: frames built, parsed, acknowledged, lost and sent again, under a counting allocator.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 mod counting;
 

@@ -1,5 +1,6 @@
 //! The examples, each between two network namespaces, as their first lines say. Without root they skip.
 #![cfg(feature = "xdp")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,6 @@
 //! Long lives of endpoints, by virtual time: a million connections one after another, and 300 days, or 20 with keys. What is allocated is
 //! counted: at the end as much is in use as near the beginning.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 mod counting;
 

@@ -2,6 +2,7 @@
 //! what it prints.
 //!
 //! Arguments: the `spray` command, bytes of a transfer, rounds, queues of routers and kinds of TCP, both separated by commas; `all` for all.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::time::Duration;

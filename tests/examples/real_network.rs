@@ -3,6 +3,7 @@
 //! Arguments: the `spray` command, bytes of a transfer, rounds, contenders and conditions separated by commas, and the queues of routers: their bytes,
 //! and behind a `:` those from which they mark, or behind a `/` those from which RED drops. A contender is `tcp`,
 //! `mptcp-kernel`, `tunnel` with further arguments of `spray tunnel`, or a balancer with further arguments of `spray send`, as in `reps+--set=transport.ack_every=1`.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 

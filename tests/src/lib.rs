@@ -1,5 +1,6 @@
 //! Helpers of the tests in `tests/`, which run in real namespaces. Without root those tests skip.
 #![forbid(unsafe_code)]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 pub mod boxes;
 pub mod chaos;

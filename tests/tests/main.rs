@@ -1,4 +1,5 @@
 //! Tests in real namespaces: one binary, as each links the kernel libraries and both engines.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 mod balancers;
 mod captures;

@@ -107,6 +107,7 @@ fn echo(fabric: &Fabric, from: usize, to: usize) {
     assert_eq!((answer[0], &answer[4..len]), (129, &[7, 7, 0, 1][..]));
 }
 
+//= docs/specs/switch.md#SW-25 fabrics that stand
 #[test]
 fn any_program_s_packets_take_the_switches() {
     let Some(_turn) = turn() else { return };

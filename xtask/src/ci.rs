@@ -2,7 +2,10 @@
 
 use crate::sh::{self, Failure, Outcome};
 use crate::steps::{self, Steps};
-use crate::{demo, ebpf, kernels, nics, outside, portable, prove, setup, test};
+use crate::{demo, ebpf, fuzz, kernels, nics, outside, portable, prove, setup, test};
+
+/// For each of the eight targets.
+const FUZZ_SECONDS: u64 = 8;
 
 /// `cargo xtask ci [--no-skips]`: every check that `cargo xtask test` leaves out.
 pub fn ci(arguments: &[String]) -> Outcome {
@@ -22,8 +25,15 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run_where_possible("a short demo", short_demo)?;
     steps.run_where_possible("another kernel", kernels::one_other)?;
     steps.run_where_possible("emulated NICs", nics::two)?;
-    // It takes minutes to build, and its database of advisories cannot be had everywhere.
-    if prove::has_deny() { steps.run("licences, sources and advisories", prove::deny) } else { Ok(()) }
+    steps.run("a minute of fuzzing", || fuzz::each_for(FUZZ_SECONDS))?;
+    // Neither is part of what a system with Rust has: `--no-skips` does not ask for them.
+    if prove::has_miri() {
+        steps.run("the codec under Miri", prove::miri_codec)?;
+    } else {
+        println!("SKIPPED the codec under Miri: {}", prove::NO_MIRI);
+    }
+    // It takes minutes to build, and its database of advisories cannot be had everywhere. A test of `xtask` looks at licences and sources.
+    if prove::has_deny() { steps.run("advisories, and licences by their texts", prove::deny) } else { Ok(()) }
 }
 
 fn lint() -> Outcome {

@@ -27,36 +27,49 @@ const MIRI: [(&str, &[&str]); 2] = [
     ("spray-core", &["units::", "link::", "loss::bits", "event::", "rng::", "--skip", "six_decimals"]),
 ];
 
+/// How to get Miri.
+pub const NO_MIRI: &str = "Miri is missing: rustup toolchain install nightly --component miri --component rust-src";
+
+/// Whether a nightly with Miri is installed.
+pub fn has_miri() -> bool {
+    sh::capture("rustup", &["run", "nightly", "cargo", "miri", "--version"]).is_some()
+}
+
 /// `cargo xtask miri`: undefined behaviour in the safe crates and what they use.
 pub fn miri() -> Outcome {
-    if sh::capture("rustup", &["run", "nightly", "cargo", "miri", "--version"]).is_none() {
-        return Err(Failure::unable(
-            "Miri is missing: rustup toolchain install nightly --component miri --component rust-src",
-        ));
+    if !has_miri() {
+        return Err(Failure::unable(NO_MIRI));
     }
-    for (package, filters) in MIRI {
-        let mut cargo = Command::new("rustup");
-        cargo.current_dir(sh::root()).args([
-            "run",
-            "nightly",
-            "cargo",
-            "miri",
-            "test",
-            "--package",
-            package,
-            "--lib",
-            "--",
-        ]);
-        cargo.args(filters);
-        for name in ["RUSTC", "CARGO", "RUSTUP_TOOLCHAIN"] {
-            cargo.env_remove(name);
-        }
-        // Properties are checked on few cases: Miri is a thousand times slower. It has no files for their regressions.
-        cargo.env("PROPTEST_CASES", "4").env("MIRIFLAGS", "-Zmiri-disable-isolation");
-        cargo.env("CARGO_TARGET_DIR", sh::root().join("target/miri"));
-        sh::run(&mut cargo)?;
+    MIRI.into_iter().try_for_each(|(package, filters)| miri_of(package, filters, "4"))
+}
+
+/// As [`miri`], of the codec alone and on one case of each property: minutes.
+pub fn miri_codec() -> Outcome {
+    let [(package, filters), ..] = MIRI;
+    miri_of(package, filters, "1")
+}
+
+fn miri_of(package: &str, filters: &[&str], cases: &str) -> Outcome {
+    let mut cargo = Command::new("rustup");
+    cargo.current_dir(sh::root()).args([
+        "run",
+        "nightly",
+        "cargo",
+        "miri",
+        "test",
+        "--package",
+        package,
+        "--lib",
+        "--",
+    ]);
+    cargo.args(filters);
+    for name in ["RUSTC", "CARGO", "RUSTUP_TOOLCHAIN"] {
+        cargo.env_remove(name);
     }
-    Ok(())
+    // Properties are checked on few `cases`: Miri is a thousand times slower. It has no files for their regressions.
+    cargo.env("PROPTEST_CASES", cases).env("MIRIFLAGS", "-Zmiri-disable-isolation");
+    cargo.env("CARGO_TARGET_DIR", sh::root().join("target/miri"));
+    sh::run(&mut cargo)
 }
 
 /// Whether cargo-deny is installed.

@@ -2,6 +2,7 @@
 //!
 //! A file depends on the file that defines what it names, whichever module hands that out: what a module only re-exports is no import
 //! of its own. What is under `#[cfg(test)]` does not count. Calls of methods are not seen.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,5 @@
 //! A tree that was copied or moved together with what was built in it is the tree that tasks work on.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,5 @@
 //! The commands as a user meets them: what they print, write and refuse.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 #[cfg(feature = "xdp")]
 mod bad_input;

@@ -89,6 +89,9 @@ fn queues_marking_windows_and_congestion_control_are_as_told() {
     assert_eq!(counted("fixed", &fixed)[1..], [0, 0]);
 }
 
+//= docs/specs/conweave.md#CWV-21 where it runs
+//= docs/specs/switch.md#SW-22 the largest packet
+//= docs/specs/erasure.md#ERA-6 an ideal code
 #[test]
 fn a_scenario_with_long_queues_is_for_the_simulator() {
     let folder = Folder::new();
@@ -108,6 +111,7 @@ fn a_scenario_with_long_queues_is_for_the_simulator() {
             ("queue.shared_buffer=12 MB", "`shared_buffer` in [queue] is set"),
             ("queue.pfc=true", "`pfc` in [queue] is on"),
             ("switch.scheme=conweave", "`scheme` in [switch] is `conweave`: an XDP program can neither hold a frame"),
+            ("transport.erasure=true", "`erasure` in [transport] is an ideal code"),
             ("transport.payload_bytes=3383", "`payload_bytes` in [transport] is 3383; allowed: at most 3382 here"),
         ] {
             refused(&["run", &scenario, "--set", set, "--out", &out], &[said, "--engine sim"]);

@@ -1,4 +1,5 @@
 //! Wireshark's reading of every kind of frame, by our dissector, beside that of our own parser.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;

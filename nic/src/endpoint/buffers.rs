@@ -28,9 +28,12 @@ impl Content {
 
     /// Writes the bytes from `offset` on into a frame.
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the sender cuts packets out of the message, so that they lie within it"
+    )]
     pub(crate) fn fill(&self, offset: u64, to: &mut [u8]) {
         match self {
-            // The sender cuts packets out of the message, so they lie within it.
             Self::Bytes(data) => to.copy_from_slice(&data[offset as usize..offset as usize + to.len()]),
             Self::Source(source) => source.fill(offset, to),
         }

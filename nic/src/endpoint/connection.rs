@@ -22,6 +22,7 @@ use super::{
 use crate::keys::Keys;
 
 /// The peer's name of a connection: its address, and its own number and cookie for the connection.
+//= docs/specs/flowcut.md#FLC-6 restoring the source port
 pub(crate) type PeerKey = (IpAddr, u32, u64);
 
 /// How far a connection has come.

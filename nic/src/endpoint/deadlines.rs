@@ -1,6 +1,7 @@
 //! One deadline per connection: an indexed binary heap.
 //!
 //! Every change of a deadline moves its entry, so no stale entry causes a wake-up.
+#![expect(clippy::indexing_slicing, reason = "indices are those of the table, and places those that the heap keeps")]
 
 use spray_core::Time;
 

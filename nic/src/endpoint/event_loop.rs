@@ -54,7 +54,7 @@ impl<D: Device> Endpoint<D> {
         let mut acks = self.machine.stats.received[Kind::Ack];
         while !arrivals.is_empty() {
             let batch = arrivals.len().min(touch::AHEAD);
-            self.touch_arrivals(&arrivals[..batch]);
+            self.touch_arrivals(arrivals.get(..batch).unwrap_or_default());
             for arrival in arrivals.drain(..batch) {
                 self.handle(now, arrival);
                 let new_acks = self.machine.stats.received[Kind::Ack] - acks;

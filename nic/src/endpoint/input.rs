@@ -89,6 +89,7 @@ impl Machine {
         let connection = self.table.slot(index)?;
         // Who opened a sealed frame has found out whose it is.
         if !frame.sealed {
+            //= docs/specs/wire.md#WIRE-16 cookies
             if connection.cookie != frame.common.cookie || connection.peer.address != frame.envelope.src {
                 self.stats.wrong_cookie += 1;
                 return None;

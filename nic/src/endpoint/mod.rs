@@ -18,6 +18,7 @@
 //! | `connect_tag`, `token`, `waiting` | how a client shows that it knows the server, proves its address, and waits for the key exchange |
 //! | `exchange`, `seal` | how two sides agree on keys, and seal their frames with them |
 //! | `generations`, `rekey` | how they go on to fresh keys |
+#![deny(clippy::indexing_slicing)]
 
 mod buffers;
 mod config;

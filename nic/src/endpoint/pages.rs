@@ -58,7 +58,7 @@ pub(crate) struct Pages {
 
 impl AsRef<[u8]> for Pages {
     fn as_ref(&self) -> &[u8] {
-        self.map.as_ref().map_or(&[], |map| &map[..self.bytes])
+        self.map.as_ref().and_then(|map| map.get(..self.bytes)).unwrap_or_default()
     }
 }
 
@@ -87,7 +87,9 @@ impl Buffer {
     pub(super) fn as_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Heap(bytes) => bytes,
-            Self::Pages(Pages { map, bytes, .. }) => map.as_mut().map_or(&mut [], |map| &mut map[..*bytes]),
+            Self::Pages(Pages { map, bytes, .. }) => {
+                map.as_mut().and_then(|map| map.get_mut(..*bytes)).unwrap_or_default()
+            }
         }
     }
 }

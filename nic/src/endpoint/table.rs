@@ -97,7 +97,7 @@ impl Table {
     /// Puts a connection into a free slot; `make` gets the number that it will have.
     pub(crate) fn insert(&mut self, make: impl FnOnce(ConnectionId) -> Connection) -> Option<u32> {
         let index = self.free.pop_front()?;
-        let slot = &mut self.slots[index as usize];
+        let slot = self.slots.get_mut(index as usize)?;
         let id = ConnectionId(slot.generation << self.slot_bits | index);
         slot.generation = slot.generation.wrapping_add(1);
         slot.connection = Some(Box::new(Connection { slot: index, ..make(id) }));

@@ -48,11 +48,10 @@ header! {
 impl Ack {
     /// Return whether the bitmap says that packet `psn` was received; `false` outside what it covers.
     #[inline]
-    pub const fn selected(&self, psn: u64) -> bool {
-        match psn.checked_sub(self.sack_base) {
-            Some(i) if i < BITMAP_BITS as u64 => self.bitmap[(i / 64) as usize] >> (i % 64) & 1 == 1,
-            _ => false,
-        }
+    pub fn selected(&self, psn: u64) -> bool {
+        let Some(bit) = psn.checked_sub(self.sack_base) else { return false };
+        let word = usize::try_from(bit / 64).ok().and_then(|at| self.bitmap.get(at));
+        word.is_some_and(|word| word >> (bit % 64) & 1 == 1)
     }
 }
 

@@ -17,6 +17,7 @@ macro_rules! body {
         }
 
         /// The part of our header that depends on the kind.
+        //= docs/specs/wire.md#WIRE-8 other kinds
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Body {
             $($(#[$about])+ $kind($kind),)+

@@ -31,8 +31,7 @@ impl<const N: usize> View<'_, N> {
 
     #[inline(always)]
     pub fn u8<const AT: usize>(self) -> u8 {
-        const { assert!(AT < N) }
-        self.0[AT]
+        u8::from_be_bytes(self.array::<AT, 1>())
     }
 
     #[inline(always)]

@@ -53,6 +53,7 @@ header! {
     1 acknowledgement;
 }
 
+//= docs/specs/wire.md#WIRE-17 resets
 header! {
     /// The answer to a frame of an unknown connection, under the cookie of that frame (WIRE-17).
     Reset, 24 bytes;

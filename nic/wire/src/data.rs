@@ -12,6 +12,7 @@ values! {
     Section: u16, value => Self::from_bits(value), value.to_bits();
 }
 
+//= docs/specs/wire.md#WIRE-7 data
 header! {
     /// The header of a data frame; the payload follows it, unless a switch trimmed the frame.
     Data, 64 bytes;

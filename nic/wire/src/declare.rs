@@ -32,7 +32,7 @@ impl Value for [u64; 4] {
     fn read<const AT: usize, const N: usize>(header: View<'_, N>) -> Result<Self, Error> {
         let bytes = header.array::<AT, 32>();
         let (words, _) = bytes.as_chunks::<8>();
-        Ok(core::array::from_fn(|word| u64::from_le_bytes(words[word])))
+        Ok(core::array::from_fn(|at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word))))
     }
 
     #[inline(always)]

@@ -6,6 +6,7 @@ use crate::{Error, EvPort};
 pub const MAX_ECHOES: usize = 15;
 
 /// EV echoes, the oldest packet's first, each with that packet's mark, which it also has if it came astray.
+//= docs/specs/wire.md#WIRE-8a echoes
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echoes {
     /// UDP source ports; zero from `len` on.
@@ -29,7 +30,9 @@ impl Echoes {
             self.marks >>= 1;
             len -= 1;
         }
-        self.ports[len] = port;
+        if let Some(place) = self.ports.get_mut(len) {
+            *place = port;
+        }
         self.marks |= u16::from(marked) << len;
         self.len = len as u8 + 1;
     }
@@ -70,7 +73,7 @@ impl Echoes {
         if len > MAX_ECHOES {
             return Err(Error::Value);
         }
-        let mut words = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+        let mut words = bytes.as_chunks().0.iter().map(|pair| u16::from_be_bytes(*pair));
         let mut echoes = Self { len: count, ..Self::default() };
         if len > 0 {
             echoes.marks = words.next().ok_or(Error::Truncated)? & ((1 << len) - 1);

@@ -32,6 +32,7 @@ impl Ecn {
 }
 
 /// Addresses, ports and IP fields of a frame.
+//= docs/specs/wire.md#WIRE-5 dscp, ecn and ttl
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// Ethernet source.

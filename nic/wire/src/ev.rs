@@ -24,6 +24,7 @@ impl Ev {
     /// Return the UDP source port that stands for it in a set of `evs` (1..=[`MAX_EVS`]).
     ///
     /// Never panics: an index outside the set gives a port that stands for another index or for none.
+    //= docs/specs/wire.md#WIRE-13 evs and ports
     #[inline]
     pub const fn port(self, evs: u32) -> EvPort {
         EvPort(base(evs).wrapping_add(self.0))

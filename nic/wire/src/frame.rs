@@ -54,6 +54,7 @@ impl Frame<'_> {
 /// # Errors
 ///
 /// The frame is ours but malformed or corrupt: the caller counts and drops it (WIRE-9 to WIRE-12).
+//= docs/specs/wire.md#WIRE-9 order of checks
 #[inline]
 pub fn parse(frame: &[u8], ports: Ports) -> Result<Option<Frame<'_>>, Error> {
     let Some(is_v6) = classify(frame, ports) else { return Ok(None) };
@@ -85,6 +86,7 @@ pub(crate) fn our_bytes(kind: Kind, ours: &[u8]) -> Result<usize, Error> {
 }
 
 /// Check length and CRC of the payload; return whether a switch cut it off.
+//= docs/specs/wire.md#WIRE-11 payload crc
 #[inline(always)]
 fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]) -> Result<bool, Error> {
     let Body::Data(data) = body else {
@@ -103,6 +105,7 @@ fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]
 }
 
 /// Whether a switch has cut the payload off a data frame (WIRE-12).
+//= docs/specs/wire.md#WIRE-12 trimmed frames
 #[inline(always)]
 pub(crate) fn is_cut(envelope: &Envelope, payload: &[u8]) -> bool {
     matches!(envelope.dscp, DSCP_TRIMMED | DSCP_TRIMMED_LAST) && payload.is_empty()
@@ -137,7 +140,7 @@ fn parse_v4(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
     let udp = udp(frame, v4::UDP, length)?;
     // Our frames carry none over IPv4 (WIRE-4). If something on the way filled one in, it must be right.
     if head.u16::<{ udp_checksum_offset(false) }>() != 0 {
-        check_udp(&frame[v4::SRC..v4::UDP], udp)?;
+        check_udp(&head.0[v4::SRC..v4::UDP], udp)?;
     }
     Ok((envelope, udp))
 }
@@ -160,11 +163,12 @@ fn parse_v6(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
     if head.u16::<{ udp_checksum_offset(true) }>() == 0 {
         return Err(Error::UdpChecksum);
     }
-    check_udp(&frame[v6::SRC..v6::UDP], udp)?;
+    check_udp(&head.0[v6::SRC..v6::UDP], udp)?;
     Ok((envelope, udp))
 }
 
 /// Return the UDP datagram. The IP header gives its length too.
+//= docs/specs/wire.md#WIRE-3 ip headers and lengths
 #[inline(always)]
 fn udp(frame: &[u8], at: usize, length: usize) -> Result<&[u8], Error> {
     let udp = frame.get(at..at + length).ok_or(Error::Truncated)?;
@@ -175,6 +179,7 @@ fn udp(frame: &[u8], at: usize, length: usize) -> Result<&[u8], Error> {
     Ok(udp)
 }
 
+//= docs/specs/wire.md#WIRE-4 udp checksum
 fn check_udp(addresses: &[u8], udp: &[u8]) -> Result<(), Error> {
     if checksum::fold(udp_sum(addresses, udp)) == 0xffff { Ok(()) } else { Err(Error::UdpChecksum) }
 }
@@ -211,11 +216,12 @@ impl Covered {
         let rest = header.get(COMMON_BYTES..).ok_or(Error::Truncated)?;
         let end = COVERED_START + rest.len();
         self.0.get_mut(COVERED_START..end).ok_or(Error::Length)?.copy_from_slice(rest);
-        Ok(&self.0[..end])
+        self.0.get(..end).ok_or(Error::Length)
     }
 }
 
 /// The header's CRC32C (WIRE-10).
+//= docs/specs/wire.md#WIRE-10 header crc
 #[inline(always)]
 fn header_crc(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
     let mut covered = Covered::EMPTY;
@@ -293,7 +299,8 @@ pub(crate) fn emit_envelope(out: &mut [u8], e: &Envelope, udp_bytes: u16) -> Res
         (IpAddr::V4(src), IpAddr::V4(dst)) => emit_v4(chunk_mut(out)?, e, src, dst, udp_bytes),
         (IpAddr::V6(src), IpAddr::V6(dst)) => {
             emit_v6(chunk_mut(out)?, e, src, dst, udp_bytes);
-            let sum = udp_sum(&out[v6::SRC..v6::UDP], &out[v6::UDP..]);
+            let (head, udp) = out.split_first_chunk::<{ v6::UDP }>().ok_or(Error::BufferTooSmall)?;
+            let sum = udp_sum(&head[v6::SRC..], udp);
             let checksum = checksum::udp(!checksum::fold(sum));
             Writer(chunk_mut::<V6_HEADERS>(out)?).u16::<{ udp_checksum_offset(true) }>(checksum);
         }

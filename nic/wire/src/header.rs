@@ -25,6 +25,7 @@ pub mod field {
 }
 
 /// The fields of the common header that callers set and read.
+//= docs/specs/wire.md#WIRE-6 common header
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Common {
     /// The connection's number at the frame's receiver; 0 in a Connect.

@@ -73,6 +73,9 @@ macro_rules! kind {
 kinds! { kind }
 
 /// The bytes on the wire are in a row.
-const _: () = assert!(Kind::ALL[Kind::ALL.len() - 1].index() == Kind::ALL.len() - 1);
+const _: () = {
+    let [.., last] = Kind::ALL;
+    assert!(last.index() == Kind::ALL.len() - 1)
+};
 
 pub(crate) use kinds;

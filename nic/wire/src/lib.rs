@@ -16,6 +16,7 @@
 // Without the CRC nothing parses or emits whole frames, and the codecs of single headers are unused.
 #![cfg_attr(not(feature = "std"), expect(dead_code))]
 #![forbid(unsafe_code)]
+#![deny(clippy::indexing_slicing)]
 
 #[cfg(test)]
 extern crate std;
@@ -47,7 +48,8 @@ mod sealed;
 pub mod switch_view;
 mod time;
 
-#[cfg(all(test, feature = "std"))]
+#[cfg(test)]
+#[cfg(feature = "std")]
 mod tests;
 
 pub use ack::{Ack, BITMAP_BITS};

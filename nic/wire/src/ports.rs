@@ -3,6 +3,7 @@
 /// Ports in a row that a host's frames come to: each of its queues may have one of its own.
 ///
 /// All hosts that talk to each other have the same.
+//= docs/specs/wire.md#WIRE-1 layers
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ports(u16);
 
@@ -58,6 +59,7 @@ impl Default for Ports {
 mod tests {
     use super::*;
 
+    //= docs/specs/wire.md#WIRE-1 layers
     #[test]
     fn they_are_sixty_four_in_a_row() {
         let contained = (0..=u16::MAX).filter(|port| Ports::DEFAULT.contain(*port));

@@ -4,7 +4,7 @@
 
 use core::net::IpAddr;
 
-use crate::bytes::{Writer, chunk, chunk_mut};
+use crate::bytes::{View, Writer, chunk, chunk_mut};
 use crate::frame::{Covered, emit_envelope, is_cut, our_bytes, parse_envelope, udp_length};
 use crate::header::{COMMON_BYTES, field};
 use crate::offsets::{UDP_BYTES, udp_offset, udp_payload_offset};
@@ -101,7 +101,8 @@ pub fn open(
     let header_bytes = our_bytes(kind, ours)?;
     let (header, rest) = ours.split_at_checked(header_bytes).ok_or(Error::Truncated)?;
     let (tail, payload) = rest.split_at_checked(SEAL_BYTES).ok_or(Error::Truncated)?;
-    let header_tag = join_tag(*chunk(&header[field::HEADER_CRC..])?, *chunk(tail)?);
+    let header_tag =
+        join_tag(View(chunk::<COMMON_BYTES>(header)?).array::<{ field::HEADER_CRC }, TAG_HEAD>(), *chunk(tail)?);
     let mut copy = Covered::EMPTY;
     let covered = copy.of(&envelope, header)?;
     let trimmed = kind == Kind::Data && is_cut(&envelope, payload);
@@ -134,9 +135,11 @@ pub fn open(
 }
 
 fn split_tag(tag: [u8; TAG_BYTES]) -> ([u8; TAG_HEAD], [u8; SEAL_BYTES]) {
-    (core::array::from_fn(|at| tag[at]), core::array::from_fn(|at| tag[TAG_HEAD + at]))
+    (View(&tag).array::<0, TAG_HEAD>(), View(&tag).array::<TAG_HEAD, SEAL_BYTES>())
 }
 
 fn join_tag(head: [u8; TAG_HEAD], rest: [u8; SEAL_BYTES]) -> [u8; TAG_BYTES] {
-    core::array::from_fn(|at| if at < TAG_HEAD { head[at] } else { rest[at - TAG_HEAD] })
+    let mut tag = [0; TAG_BYTES];
+    Writer(&mut tag).array::<0, TAG_HEAD>(head).array::<TAG_HEAD, SEAL_BYTES>(rest);
+    tag
 }

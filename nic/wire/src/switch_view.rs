@@ -12,7 +12,7 @@ mod words;
 pub use self::addressee::{Addressee, addressed_to, addressee};
 pub use self::any::{parse_foreign, write_foreign};
 pub use self::neighbour::{neighbour_of, source_of};
-use self::words::{put, u16_at, u32_at, u32_ne, u64_at, u64_le, u64_ne};
+use self::words::{put, u8_at, u16_at, u32_at, u32_ne, u64_at, u64_le, u64_ne};
 use crate::checksum::{fold, udp as nonzero, update_u16};
 use crate::header::field;
 use crate::offsets::{self as at, v4, v6};
@@ -64,7 +64,7 @@ pub type Address = [u64; 2];
 /// Return the words of an address of 16 bytes; IPv4 must be mapped into IPv6.
 pub fn address_words(address: [u8; 16]) -> Address {
     let (words, _) = address.as_chunks::<8>();
-    [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
+    core::array::from_fn(|at| words.get(at).map_or(0, |word| u64::from_ne_bytes(*word)))
 }
 
 /// What a switch reads of a frame of ours.
@@ -124,14 +124,14 @@ const FIELDS_END: usize = STAMP_AT + 8;
 
 #[inline(always)]
 fn fields<const N: usize>(head: &[u8; N], v6: bool) -> PacketFields {
-    let (ours, kind) = (at::udp_payload_offset(v6), head[at::kind_offset(v6)]);
+    let (ours, kind) = (at::udp_payload_offset(v6), u8_at(head, at::kind_offset(v6)));
     let is_ack = kind == Kind::Ack as u8;
     if !is_ack && kind != Kind::Data as u8 {
         return PacketFields::default();
     }
-    let hops = if is_ack { head[ours + crate::ack::HOPS] } else { 0 };
+    let hops = if is_ack { u8_at(head, ours + crate::ack::HOPS) } else { 0 };
     //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
-    let is_ack = is_ack && head[at::flags_offset(v6)] & 1 == 0;
+    let is_ack = is_ack && u8_at(head, at::flags_offset(v6)) & 1 == 0;
     PacketFields {
         number: u64_at(head, ours + crate::data::PSN),
         // A timestamp counts steps of `Time`. The product wraps after 213 days.
@@ -172,6 +172,7 @@ const V6_LEAST: usize = at::min_len(true);
 /// Return whether a frame is ours, and if so whether it is IPv6: UDP to one of `ports`, not a fragment, without IP options.
 ///
 /// It looks at nothing behind the UDP header: version and lengths are for [`parse`], CRCs for [`crate::parse`].
+//= docs/specs/wire.md#WIRE-2 ours or not
 #[inline(always)]
 pub fn classify(packet: &(impl Packet + ?Sized), ports: Ports) -> Option<bool> {
     let (v6, port) = udp_port(packet)?;
@@ -251,11 +252,11 @@ struct Lengths {
 #[inline(always)]
 fn trimmed_len<const N: usize>(head: &[u8; N], v6: bool, lengths: &Lengths) -> Result<u32, Parsed> {
     // The two versions are in a row.
-    let seals = head[at::version_offset(v6)].wrapping_sub(VERSION);
+    let seals = u8_at(head, at::version_offset(v6)).wrapping_sub(VERSION);
     if seals > VERSION_SEALED - VERSION {
         return Err(Parsed::Foreign);
     }
-    let data = head[at::kind_offset(v6)] == Kind::Data as u8;
+    let data = u8_at(head, at::kind_offset(v6)) == Kind::Data as u8;
     let header = if data { u32::from(at::TRIMMED_UDP_LENGTH) } else { (at::min_len(v6) - at::udp_offset(v6)) as u32 };
     let least = header + u32::from(seals) * SEAL_BYTES as u32;
     let udp_length = u32::from(u16_at(head, at::udp_length_offset(v6)));
@@ -336,6 +337,8 @@ pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
 
 /// Write what a switch changed into a frame that [`parse`] took, of IPv6 or not, and keep its checksums right. Returns `None` if the
 /// frame is too short, which such a frame is not.
+//= docs/specs/wire.md#WIRE-14 what a switch changes
+//= docs/specs/switch.md#SW-14 checksums
 #[inline(always)]
 pub fn write(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {
     if v6 {
@@ -383,6 +386,8 @@ fn put_life_v4<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool
 /// that the caller must cut the frame to, or `None` if the frame is too short.
 ///
 /// `v6` is the frame's IP version, and `bytes` are those that are left, as [`Headers::trimmed_len`] says them.
+//= docs/specs/wire.md#WIRE-15 trimming
+//= docs/specs/switch.md#SW-14 checksums
 #[inline(always)]
 pub fn cut(packet: &mut (impl Packet + ?Sized), v6: bool, dscp: u8, bytes: u32) -> Option<u32> {
     if v6 {

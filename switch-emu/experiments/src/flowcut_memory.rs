@@ -180,6 +180,7 @@ mod tests {
     }
 
     //= docs/specs/flowcut-memory.md#FCM-4 no number of flows makes it more
+    //= docs/specs/flowcut-memory.md#FCM-3 whose flows
     #[test]
     fn ingress_and_nic_at_800_gbps_are_not_what_the_paper_says() {
         let network = Network { gbps: 800.0, hosts: 65_536, flows_per_host: u32::MAX, ..Network::default() };

@@ -1,4 +1,5 @@
 //! Random failures and routing that converges at once, late or never, on both engines.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -21,6 +21,7 @@ pub struct FlowSpec {
     /// When it starts.
     pub start: Start,
     /// The trigger to signal when the sender has the last acknowledgement.
+    //= docs/specs/triggers.md#TRG-1 signals
     pub on_sent: Option<usize>,
     /// The trigger to signal when the receiver has the last byte.
     pub on_received: Option<usize>,
@@ -43,6 +44,7 @@ pub struct Trigger {
     /// Time from its firing to the start of its flows, in ps: what hosts compute in between.
     pub delay_ps: u64,
     /// Another trigger, which it signals at the end of the delay whenever it has fired.
+    //= docs/specs/triggers.md#TRG-4 chains
     pub then: Option<usize>,
 }
 

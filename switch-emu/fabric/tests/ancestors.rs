@@ -1,4 +1,5 @@
 //! What is told of paths against frames on the switches themselves, over either version of IP.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::collections::HashSet;
 use std::net::IpAddr;

@@ -206,6 +206,7 @@ impl PortConfig {
 }
 
 /// Slot length as a power of two of picoseconds: the nearest (by ratio) to the time of three full frames.
+//= docs/specs/virtual-queue.md#VQ-1 slots
 fn slot_shift(rate_bps: u64, frame_bytes: u32) -> u32 {
     let rate = u128::from(rate_bps.clamp(MIN_RATE_BPS, MAX_RATE_BPS));
     let wanted = 3 * u128::from(frame_bytes.clamp(64, 65_536)) * PS_PER_BYTE_AT_1_BPS / rate;

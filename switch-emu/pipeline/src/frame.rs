@@ -64,6 +64,7 @@ impl Frame {
             trimmed_len: headers.trimmed_len as u16,
             ttl: headers.ttl,
             ecn: headers.ecn,
+            //= docs/specs/switch.md#SW-9 control before data
             control: (DSCP_TRIMMED..=DSCP_TRIMMED_LAST).contains(&headers.dscp),
             trimmed: 0,
             emulated,

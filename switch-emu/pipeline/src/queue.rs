@@ -31,6 +31,7 @@ pub struct Queue<W> {
 }
 
 /// What happened during one slot of time.
+//= docs/specs/virtual-queue.md#VQ-2 what a slot keeps
 #[repr(C)]
 #[derive(Debug)]
 struct Slot<W> {
@@ -194,12 +195,15 @@ impl Position {
 
 impl Drain {
     /// Picoseconds until a frame of `bytes` behind `backlog` units has left.
+    //= docs/specs/virtual-queue.md#VQ-4 backlog and departure
+    //= docs/specs/virtual-queue.md#VQ-3 rates without a division
     #[inline(always)]
     pub fn delay_ps(&self, backlog: u64, bytes: u32) -> u64 {
         let units = backlog.saturating_add(u64::from(bytes) << UNIT_BITS).min(LOW);
         units.wrapping_mul(self.ps_per_unit) >> PS_FRACTION_BITS
     }
 
+    //= docs/specs/virtual-queue.md#VQ-11 changes of the rate
     #[inline(always)]
     fn during(&self, slot: u64) -> u64 {
         u64::from(if slot < self.since { self.before } else { self.units })
@@ -208,6 +212,7 @@ impl Drain {
 
 impl<W: Word> Queue<W> {
     /// What is ahead of a frame that arrives at `t_ps`; also moves the queue's bookkeeping to `t_ps`.
+    //= docs/specs/virtual-queue.md#VQ-4 backlog and departure
     #[inline(always)]
     pub fn locate(&self, t_ps: u64, drain: &Drain) -> Position {
         let wanted = t_ps >> drain.shift;

@@ -77,6 +77,7 @@ impl Shim {
 mod tests {
     use super::*;
 
+    //= docs/specs/emulation.md#EMU-8 the shim
     #[test]
     fn what_is_written_is_read() {
         let shim = Shim { virtual_time_ps: 0x0102_0304_0506_0708, detour: 9 };

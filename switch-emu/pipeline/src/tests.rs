@@ -22,6 +22,7 @@ const THRESHOLDS: Thresholds = Thresholds {
     ..Thresholds::NONE
 };
 
+//= docs/specs/virtual-queue.md#VQ-1 slots
 #[test]
 fn a_slot_holds_about_three_frames() {
     for gbps in [1, 10, 25, 100, 400, 800] {
@@ -33,6 +34,7 @@ fn a_slot_holds_about_three_frames() {
     }
 }
 
+//= docs/specs/virtual-queue.md#VQ-3 rates without a division
 #[test]
 fn fixed_point_rates_are_exact() {
     for (gbps, ps_per_byte) in [(100, 80), (400, 20), (10, 800), (1, 8_000)] {

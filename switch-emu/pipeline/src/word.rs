@@ -6,6 +6,7 @@ use core::cell::Cell;
 /// A 64-bit word that several CPUs may use at once.
 ///
 /// It orders no other memory. A lost update costs accuracy in one slot of a queue.
+//= docs/specs/virtual-queue.md#VQ-12 several cpus
 pub trait Word: Sized {
     /// The present value.
     fn load(&self) -> u64;

@@ -128,6 +128,7 @@ impl Pfc {
     ) -> Result<(), Cause> {
         let now_ps = frame.time_ps;
         self.thaw(number, port, now_ps);
+        //= docs/specs/pfc.md#PFC-1 two classes
         if frame.control {
             return port.cross_control(frame, random, seen);
         }

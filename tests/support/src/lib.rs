@@ -1,6 +1,7 @@
 //! Helpers for tests of several crates: to skip a test, a folder for its files, the repository's root, a switch in memory, a pair of namespaces,
 //! a seal, Wireshark, programs that somebody detaches.
 #![deny(unsafe_code)]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 mod memory;
 mod native;

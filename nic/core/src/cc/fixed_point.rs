@@ -5,6 +5,8 @@ use crate::link::PS_PER_SECOND;
 use crate::units::Ratio;
 
 /// Bits of a window, or of a share, below one.
+//= docs/specs/mswift.md#MSW-10 integers
+//= docs/specs/nscc.md#NSC-11 factors in 2^-16
 pub(super) const FRACTION_BITS: u32 = 16;
 
 /// Largest window. A terabyte leaves room for the fraction, and for growth, in 64 bits.

@@ -317,6 +317,7 @@ impl Sender {
     #[inline]
     fn poll_data(&mut self, now: Time, rng: &mut Rng, publisher: &mut impl Publisher) -> Option<Transmit> {
         let (segment, lost) = self.next_segment(now)?;
+        //= docs/specs/eqds.md#EQDS-4 credit in place of the window
         if self.uses_credit && !self.credit_admits(now) {
             return self.wait_for(Limit::Receiver);
         }
@@ -373,6 +374,7 @@ impl Sender {
         if let Some((psn, record)) = self.recovery.scoreboard.first_lost() {
             return Some((self.segmenter.again(record.message, psn, record.payload_bytes), Some(psn)));
         }
+        //= docs/specs/irn.md#IRN-4 new packets
         let Some(segment) = self.segmenter.next() else { return self.wait_for(Limit::Application) };
         //= docs/specs/flowcut-switch.md#FCS-5 draining
         self.watch_drain(now);

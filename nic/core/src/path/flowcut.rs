@@ -206,6 +206,7 @@ const TRIAL_SHARE: u64 = 32;
 impl Scheme for Flowcut {
     type Config = FlowcutConfig;
 
+    //= docs/specs/flowcut.md#FLC-60 bytes of state
     const STATE_BYTES: usize = size_of::<Cut>();
 
     fn make(own: &FlowcutConfig, path: &Path, rng: &mut Rng) -> Self {

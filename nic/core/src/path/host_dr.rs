@@ -42,6 +42,7 @@ pub struct HostDr {
     paths: KnownPaths,
     labels: Labels,
     /// The next path of full packets, and that of small ones.
+    //= docs/specs/host-dr.md#HDR-8 turns of one connection
     turns: [u16; 2],
     small_bytes: u32,
     drawn: bool,
@@ -103,6 +104,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::path::{AckInfo, LossInfo};
     use crate::rng::stream;
     use crate::tests::{On, path_of};
 
@@ -121,6 +123,20 @@ mod tests {
 
     fn sends(balancer: &mut On<HostDr>, packet: &SendInfo, count: usize) -> Vec<u16> {
         (0..count).map(|_| balancer.scheme.next_ev(balancer.path.at_ps(0), packet, &mut stream(0, 0)).index()).collect()
+    }
+
+    //= docs/specs/host-dr.md#HDR-7 no feedback
+    //= docs/specs/host-dr.md#HDR-8 turns of one connection
+    #[test]
+    fn neither_feedback_nor_another_connection_changes_the_turn() {
+        let [mut alone, mut other] = [1, 1].map(|seed| balancer(seed, HostDrOrder::Drawn));
+        tell(&mut alone, &[1, 2, 3, 5, 8]);
+        tell(&mut other, &[1, 2, 3, 5, 8]);
+        let first = sends(&mut alone, &FULL, 7);
+        let now = other.path.at_ps(1);
+        other.scheme.on_ack(now, &AckInfo { marked_packets: 1, ..AckInfo::default() }, &mut ());
+        other.scheme.on_loss(now, &LossInfo::default(), &mut ());
+        assert_eq!(sends(&mut other, &FULL, 7), first);
     }
 
     fn tell(balancer: &mut On<HostDr>, paths: &[u16]) {

@@ -128,6 +128,7 @@ impl Scheme for Reps {
     type Config = RepsConfig;
 
     /// At any depth; the paper's table 1 has 25 at depth 8. The exit time counts with the paper's 32 bits.
+    //= docs/specs/reps.md#REPS-1 the variables
     const STATE_BYTES: usize = size_of::<Buffer>() + size_of::<u32>();
 
     fn make(own: &RepsConfig, path: &Path, _rng: &mut Rng) -> Self {

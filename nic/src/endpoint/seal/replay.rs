@@ -1,4 +1,5 @@
 //! Which frames of a connection have come: a sliding window over their numbers (RFC 6479).
+#![expect(clippy::indexing_slicing, reason = "places are modulo the number of words")]
 
 /// Bits of one word.
 const BITS: u64 = u64::BITS as u64;

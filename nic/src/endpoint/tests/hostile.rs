@@ -118,6 +118,7 @@ pub(super) fn one_of_each() -> Vec<Body> {
 }
 
 //= docs/specs/endpoint.md#END-6 number, cookie and address
+//= docs/specs/wire.md#WIRE-16 cookies
 #[test]
 fn forged_cookies_change_nothing() {
     for v6 in [false, true] {
@@ -323,6 +324,8 @@ pub(super) fn with_token(rig: &Rig, connect: Terms) -> Terms {
 }
 
 //= docs/specs/endpoint.md#END-4a senseless limits
+//= docs/specs/wire.md#WIRE-8b least limits
+//= docs/specs/endpoint.md#END-4 payload of both sides
 #[test]
 fn senseless_limits_make_no_connection() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
@@ -388,6 +391,7 @@ fn a_repeated_connect_is_one_connection() {
 }
 
 //= docs/specs/endpoint.md#END-8 answers to strangers
+//= docs/specs/wire.md#WIRE-17 resets
 #[test]
 fn resets_are_limited_and_carry_the_offenders_own_cookie() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));

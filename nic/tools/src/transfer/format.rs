@@ -90,6 +90,7 @@ pub fn is_harmless(path: &OsStr) -> bool {
 }
 
 /// A message of the sender's.
+//= docs/specs/endpoint.md#END-20 a transfer
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said<'a> {
     /// The next entry.

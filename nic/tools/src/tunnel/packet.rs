@@ -150,6 +150,7 @@ mod tests {
         message
     }
 
+    //= docs/specs/endpoint.md#END-40 a fragment has no ports
     #[test]
     fn a_flow_is_its_addresses_and_ports_and_fragments_have_none() {
         let lane = |source, ports, fragment| flow(&v4(source, ports, fragment)).unwrap().lane;
@@ -165,6 +166,7 @@ mod tests {
         assert_eq!(flow(&v6[..39]), None);
     }
 
+    //= docs/specs/endpoint.md#END-40 packets as messages
     #[test]
     fn what_the_kernel_gave_passes_and_what_promises_more_than_there_is_does_not() {
         let packet = v4(1, [1; 4], false);

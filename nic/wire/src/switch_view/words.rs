@@ -1,4 +1,10 @@
 //! Numbers at fixed places of a frame, in network byte order unless the name says otherwise.
+#![expect(clippy::indexing_slicing, reason = "places are sums of constants, so that no check is left of them")]
+
+#[inline(always)]
+pub(super) fn u8_at<const N: usize>(head: &[u8; N], at: usize) -> u8 {
+    head[at]
+}
 
 #[inline(always)]
 pub(super) fn u16_at<const N: usize>(head: &[u8; N], at: usize) -> u16 {

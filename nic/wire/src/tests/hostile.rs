@@ -76,6 +76,8 @@ fn no_flipped_bit_changes_what_the_crc_covers() {
 }
 
 /// Over IPv4 no UDP checksum helps: our CRCs alone find every single-bit error behind the UDP header.
+//= docs/specs/wire.md#WIRE-10 header crc
+//= docs/specs/wire.md#WIRE-11 payload crc
 #[test]
 fn crc_finds_each_flipped_bit_behind_the_udp_header() {
     for (body, payload) in bodies() {
@@ -106,6 +108,7 @@ fn a_frame_sent_to_another_address_or_port_is_refused() {
     }
 }
 
+//= docs/specs/wire.md#WIRE-9 order of checks
 #[test]
 fn each_error_has_its_name() {
     let broken = |v6: bool, at: usize, value: u8| {
@@ -129,6 +132,7 @@ fn each_error_has_its_name() {
     assert_eq!(broken(false, 40, 1), Err(Error::UdpChecksum));
 }
 
+//= docs/specs/wire.md#WIRE-4 udp checksum
 #[test]
 fn ipv6_without_udp_checksum_is_refused() {
     let mut frame = data_frame(true);
@@ -148,6 +152,7 @@ fn a_close_for_no_known_reason_is_refused() {
     assert_eq!(parse(&forged, Ports::DEFAULT), Err(Error::Value));
 }
 
+//= docs/specs/wire.md#WIRE-2 ours or not
 #[test]
 fn strangers_are_not_ours() {
     let with = |v6: bool, at: usize, value: u8| {
@@ -173,6 +178,7 @@ fn strangers_are_not_ours() {
     }
 }
 
+//= docs/specs/wire.md#WIRE-12 trimmed frames
 #[test]
 fn payload_without_trimmed_dscp_is_not_taken_for_trimmed() {
     let mut frame = data_frame(false);

@@ -93,6 +93,11 @@ fn crc_of_every_length_is_that_of_the_twin() {
     }
 }
 
+//= docs/specs/wire.md#WIRE-6 common header
+//= docs/specs/wire.md#WIRE-7 data
+//= docs/specs/wire.md#WIRE-8 other kinds
+//= docs/specs/wire.md#WIRE-10 header crc
+//= docs/specs/wire.md#WIRE-11 payload crc
 #[test]
 fn every_kind_has_the_specified_bytes() {
     for v6 in [false, true] {
@@ -116,6 +121,8 @@ fn header_lengths_are_the_specified_ones() {
 }
 
 /// A whole frame, down to its checksums, so that the layout cannot change unnoticed.
+//= docs/specs/wire.md#WIRE-3 ip headers and lengths
+//= docs/specs/wire.md#WIRE-1 layers
 #[test]
 fn a_reset_over_ipv4_is_these_bytes() {
     let body = Body::Reset(Reset { reason: 7 });

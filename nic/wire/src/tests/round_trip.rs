@@ -40,6 +40,7 @@ proptest! {
         prop_assert_eq!(out, expected);
     }
 
+    //= docs/specs/wire.md#WIRE-3 ip headers and lengths
     #[test]
     fn padding_is_ignored(pad in prop::collection::vec(any::<u8>(), 0..64), v6: bool) {
         let frame = data_frame(v6);
@@ -92,6 +93,7 @@ fn parsed_frames_stay_small() {
 }
 
 proptest! {
+    //= docs/specs/wire.md#WIRE-13 evs and ports
     #[test]
     fn evs_and_ports_map_both_ways(evs in 1..=MAX_EVS, ev: u16, port: u16) {
         let ev = Ev::new((u32::from(ev) % evs) as u16);

@@ -42,6 +42,8 @@ proptest! {
     }
 
     /// Whatever it writes, hosts take the frame for what it was; only control frames have a sender pause.
+    //= docs/specs/wire.md#WIRE-14 what a switch changes
+    //= docs/specs/switch.md#SW-14 checksums
     #[test]
     fn what_a_switch_writes_keeps_the_frame_valid(
         e in any_envelope(), c in any_common(), (body, payload) in any_body(), ttl: u8, ecn in 0..4u8, pause: bool,
@@ -56,6 +58,8 @@ proptest! {
         prop_assert_eq!(parse(&frame, Ports::DEFAULT).unwrap().unwrap().is_pause(), control && pause);
     }
 
+    //= docs/specs/wire.md#WIRE-15 trimming
+    //= docs/specs/switch.md#SW-14 checksums
     #[test]
     fn a_trimmed_frame_parses_to_its_header(e in any_envelope(), c in any_common()) {
         let (body, payload) = bodies().swap_remove(0);

@@ -106,6 +106,10 @@ impl Figures {
 ///
 /// # Panics
 /// When a flow does not complete.
+#[expect(
+    clippy::panic,
+    reason = "there is no comparison without it, and only the project's own tests and reports compare"
+)]
 fn runs(
     scenario: &Scenario,
     balancer: BalancerKind,

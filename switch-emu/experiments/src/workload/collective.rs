@@ -274,6 +274,7 @@ impl Group<'_> {
                 let on_received = shared.for_move[place].map_or_else(|| places.end(own.to), need);
                 triggers.of_flow.push(FlowTriggers { start, on_sent: None, on_received });
                 let flow = flows.len() as u32;
+                //= docs/specs/collectives.md#COL-9 connections
                 let connection = *connections.entry((own.from, own.to)).or_insert(flow);
                 flows.push(self.flow((number, own), flow, connection));
             }

@@ -248,6 +248,19 @@ fn only_switches_that_look_at_queues_have_small_groups() {
     assert_eq!(compiled([Scheme::Ecmp, Scheme::Jsq], 600), Err(message.into()));
 }
 
+#[test]
+fn switches_that_tell_each_other_something_want_one_chassis() {
+    //= docs/specs/switching.md#SWC-2a they want one chassis of all switches
+    use crate::{ChassisSpec, Tables, Thresholds, compile};
+    let mut network = FatTree::uniform([2, 1, 2, 2, 1], 100_000_000_000, 1).network();
+    network.switching.schemes = vec![Scheme::FlowcutSwitch];
+    let fabric = compile(&network, 7, |_| Thresholds::NONE, &[]).unwrap();
+    let whole = ChassisSpec::whole(&fabric);
+    assert!(Tables::compile(&whole).is_ok());
+    let refused = Tables::compile(&ChassisSpec { switch: Some(0), ..whole }).unwrap_err().0;
+    assert_eq!(refused, "`flowcut-switch` in a chassis of one switch; allowed: one of all switches");
+}
+
 /// The paths from `switch` to `leaf` over each of its next links, counted one by one.
 fn paths_by_port(network: &Network, dead: &HashSet<usize>, switch: usize, leaf: usize) -> Vec<(usize, u64)> {
     fn count(network: &Network, dead: &HashSet<usize>, at: usize, leaf: usize, left: u32) -> u64 {

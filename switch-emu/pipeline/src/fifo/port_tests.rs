@@ -52,6 +52,7 @@ fn frame(t_ps: u64, coming: Coming) -> Frame {
 }
 
 proptest! {
+    //= docs/specs/virtual-queue.md#VQ-10a the exact queue
     #[test]
     fn a_port_is_fifo_per_class_and_work_conserving(
         arrivals in prop::collection::vec(coming(), 1..400),

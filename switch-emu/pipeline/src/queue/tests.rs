@@ -71,6 +71,7 @@ fn disorder(arrivals: &[Arrival], disorder_ps: u64, seed: u64) -> Vec<Arrival> {
     keyed.into_iter().map(|(_, arrival)| arrival).collect()
 }
 
+//= docs/specs/virtual-queue.md#VQ-7 capacity that no frame used
 #[test]
 fn in_order_it_is_lindley() {
     //= docs/specs/virtual-queue.md#VQ-4 backlog and departure
@@ -103,6 +104,7 @@ fn the_longest_queues_are_exact() {
     }
 }
 
+//= docs/specs/virtual-queue.md#VQ-5 the cursor
 #[test]
 fn disorder_costs_little() {
     // (load %, disorder in ns) -> bounds of the mean error, its bias, and the largest error, in ns; a full frame takes
@@ -160,6 +162,20 @@ fn an_idle_queue_delays_nothing() {
 }
 
 #[test]
+fn a_slot_of_a_ring_ago_is_empty() {
+    //= docs/specs/virtual-queue.md#VQ-2 an entry with another tag is empty
+    let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
+    let (first_ps, round_ps) = (1 << 40, SPAN << drain.shift);
+    pass(&queue, &drain, first_ps, FRAME);
+    assert_eq!(queue.peek(first_ps, &drain), u64::from(FRAME));
+    assert_eq!(queue.peek(first_ps + round_ps, &drain), 0, "it has the same place");
+    assert_eq!(
+        pass(&queue, &drain, first_ps + round_ps, FRAME),
+        pass(&Queue::<Cell<u64>>::default(), &drain, first_ps, FRAME)
+    );
+}
+
+#[test]
 fn a_backlog_longer_than_the_ring_survives() {
     //= docs/specs/virtual-queue.md#VQ-6 the walk to a later slot
     // 2 MB in one instant, then nothing for 1.5 rings: the rest is still there
@@ -175,6 +191,7 @@ fn a_backlog_longer_than_the_ring_survives() {
     assert!(left.abs_diff(expected) <= 2, "{left} bytes left, {expected} expected");
 }
 
+//= docs/specs/virtual-queue.md#VQ-8 frames that come too late
 #[test]
 fn a_late_frame_goes_to_the_oldest_slot() {
     let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
@@ -195,6 +212,7 @@ fn a_lie_about_the_future_is_forgotten() {
     assert!(!queue.locate((1 << 40) + 1_000, &drain).is_stale());
 }
 
+//= docs/specs/virtual-queue.md#VQ-11 changes of the rate
 #[test]
 fn a_rate_change_counts_from_its_slot() {
     let half = Drain { units: drain().units / 2, since: 1 << 20, ps_per_unit: drain().ps_per_unit * 2, ..drain() };

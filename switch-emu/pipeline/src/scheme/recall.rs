@@ -11,6 +11,7 @@ use crate::frame::Frame;
 use crate::routes::SwitchConfig;
 
 /// What is done with a frame at a switch, given a port or [`OPEN`]. The answer is a port, [`OPEN`] or [`NO_PORT`].
+//= docs/specs/reunion.md#REU-19 in parts
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// `conga` chooses a port, or goes along with the one given.

@@ -143,6 +143,15 @@ fn random_choices_spread_and_differ_between_switches() {
 }
 
 #[test]
+fn a_group_of_one_port_is_no_choice() {
+    //= docs/specs/switching.md#SWC-1 no pointer moves
+    let switch = OneSwitch::new(Scheme::Rr, 1, 1);
+    let pointer = &switch.words[OneSwitch::POINTER as usize];
+    pointer.set(3);
+    assert_eq!(([0; 4].map(|_| switch.rank(ARRIVAL)), pointer.get()), ([0; 4], 3));
+}
+
+#[test]
 fn round_robin_takes_ports_in_turn() {
     //= docs/specs/switching.md#SWC-5 pointers
     let switch = OneSwitch::new(Scheme::Rr, 1, 5);

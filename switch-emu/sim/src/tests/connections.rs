@@ -127,6 +127,7 @@ fn parts_and_threads_change_nothing_that_arrives() {
     assert_eq!(one, spec(2));
 }
 
+//= docs/specs/triggers.md#TRG-6 state that lasts
 #[test]
 fn a_warm_connection_avoids_what_it_learned_of_and_a_cold_one_learns_it_again() {
     let network = leaf_spine(2, 8, 4);
@@ -180,6 +181,7 @@ fn idling_loses_nothing_and_sends_nothing() {
     }
 }
 
+//= docs/specs/triggers.md#TRG-1 signals
 #[test]
 fn a_connection_that_is_given_up_fails_all_that_it_has_not_delivered() {
     //= docs/specs/triggers.md#TRG-8 all of its flows that are not delivered

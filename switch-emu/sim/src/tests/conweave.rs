@@ -130,6 +130,7 @@ fn without_queues_or_memory_packets_overtake_but_arrive() {
     assert!(counts[1].held_bytes <= 20_000 + 4_150, "{counts:?}");
 }
 
+//= docs/specs/conweave.md#CWV-12 may be lost like any other
 #[test]
 fn lost_tails_are_not_waited_for_for_ever() {
     //= docs/specs/conweave.md#CWV-16 a lost TAIL

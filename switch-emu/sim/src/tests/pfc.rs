@@ -196,6 +196,7 @@ proptest! {
 }
 
 /// Nothing is lost in an incast of any size, all links towards it pause, and the last link is never idle.
+//= docs/specs/pfc.md#PFC-1 data is lossless
 //= docs/specs/pfc.md#PFC-6 headroom
 #[test]
 fn headroom_is_what_arrives_until_a_pause_stops_it() {

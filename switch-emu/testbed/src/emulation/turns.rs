@@ -7,6 +7,7 @@ use std::sync::{
 
 /// What the hosts of an emulation tell each other: how far each has come.
 //= docs/specs/emulation.md#EMU-5 turns
+//= docs/specs/emulation.md#EMU-1 order of events
 #[derive(Debug)]
 pub struct Turns {
     ahead_ps: u64,

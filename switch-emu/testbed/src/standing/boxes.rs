@@ -259,6 +259,7 @@ mod tests {
         }
     }
 
+    //= docs/specs/switch.md#SW-27 boxes that play one switch each
     #[test]
     fn everybody_hears_everything_once_whatever_is_cut() {
         for cut in [vec![], vec![2], vec![5]] {
@@ -273,6 +274,7 @@ mod tests {
         }
     }
 
+    //= docs/specs/switch.md#SW-27 boxes that play one switch each
     #[test]
     fn links_are_down_that_anybody_says_are_as_long_as_he_speaks() {
         let mut ring = Ring::new();

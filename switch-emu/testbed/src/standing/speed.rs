@@ -78,6 +78,7 @@ mod tests {
 
     use super::*;
 
+    //= docs/specs/switch.md#SW-28 what a machine can decide
     #[test]
     fn the_longest_path_counts() {
         let network = LeafSpine::uniform([2, 2, 2], 1_000_000_000, 0).network();

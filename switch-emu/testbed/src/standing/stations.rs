@@ -185,6 +185,7 @@ mod tests {
         [&head[..], &source.octets(), &destination.octets(), &[kind, 0, 0, 0, 0, 0, 0, 0], &target.octets()].concat()
     }
 
+    //= docs/specs/switch.md#SW-26 interfaces that are given
     #[test]
     fn whoever_asks_is_known_and_whoever_is_unknown_is_asked_of_all() {
         let mut stations = Stations::new(3);

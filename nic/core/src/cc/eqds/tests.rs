@@ -56,6 +56,7 @@ fn the_first_window_goes_without_credit() {
 }
 
 //= docs/specs/eqds.md#EQDS-1 credit spent
+//= docs/specs/eqds.md#EQDS-4 credit in place of the window
 #[test]
 fn a_packet_may_overdraw_and_the_next_waits_for_that() {
     let mut cc = sender();
@@ -71,6 +72,7 @@ fn a_packet_may_overdraw_and_the_next_waits_for_that() {
 }
 
 //= docs/specs/eqds.md#EQDS-3 end of speculation
+//= docs/specs/eqds.md#EQDS-7 telling the demand
 #[test]
 fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
     type Feedback = fn(&mut Eqds);

@@ -107,6 +107,17 @@ fn time_and_bytes_together_rise_faster_and_faster() {
 }
 
 #[test]
+fn a_learned_rate_is_that_of_the_start() {
+    //= docs/specs/dcqcn.md#DQN-10 a learned rate
+    let (mut cc, learned) = (Dcqcn::make(&DcqcnConfig::default(), &path()), Path { link_bps: LINK / 4, ..path() });
+    cc.on_start(&learned);
+    assert_eq!(rates(&cc), (25_000, 25_000));
+    cc.on_ack(learned.at_ps(10 * US), &mark(true));
+    cc.on_start(&path());
+    assert_eq!(rates(&cc), (12_500, 25_000), "not after a notification");
+}
+
+#[test]
 fn alpha_decays_by_time() {
     //= docs/specs/dcqcn.md#DQN-4 how alpha falls
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
@@ -197,6 +208,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     /// DQN-1 to DQN-8: within a millionth of the text in floating point, whose timers fire one by one.
+    //= docs/specs/dcqcn.md#DQN-7 no timers
     #[test]
     fn dcqcn_is_the_text_without_timers(
         counter in 1_000..200_000u64,

@@ -193,6 +193,10 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     /// MSW-1 to MSW-8: within a thousandth of the text in floating point.
+    //= docs/specs/mswift.md#MSW-3 flow scaling
+    //= docs/specs/mswift.md#MSW-4 increase
+    //= docs/specs/mswift.md#MSW-5 decrease
+    //= docs/specs/mswift.md#MSW-10 integers
     #[test]
     fn mswift_is_the_text_in_integers(
         packet_bytes in 500..=9000u32,

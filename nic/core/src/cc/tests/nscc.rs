@@ -248,6 +248,9 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
     /// NSC-1 to NSC-10: within a thousandth of the text in floating point.
+    //= docs/specs/nscc.md#NSC-1 scaled constants
+    //= docs/specs/nscc.md#NSC-2 delay
+    //= docs/specs/nscc.md#NSC-11 target delay
     #[test]
     fn nscc_is_the_text_in_integers(
         packet_bytes in 500..=9000u32,

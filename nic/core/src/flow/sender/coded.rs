@@ -8,6 +8,7 @@ use crate::loss::Repair;
 
 impl Sender {
     /// Makes a sender that has sent nothing send in the code. Its receiver must expect that, and no payload may travel.
+    //= docs/specs/erasure.md#ERA-1 fresh coded packets
     pub fn in_ideal_code(mut self) -> Self {
         self.recovery.set_repair(Repair::IdealCode);
         self

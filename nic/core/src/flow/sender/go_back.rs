@@ -9,7 +9,8 @@ use crate::feedback::LossCause;
 use crate::loss::Repair;
 
 impl Sender {
-    /// Takes a NACK of a receiver that keeps nothing out of order.
+    /// Takes a NACK of a receiver that keeps nothing out of order. A sender that does not go back ignores it.
+    //= docs/specs/go-back-n.md#GBN-7 A sender with another ignores the NACKs
     //= docs/specs/go-back-n.md#GBN-4 going back
     pub(super) fn on_go_back(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
         if nack.psn > self.next_psn() {

@@ -69,6 +69,7 @@ impl Sender {
         while let Some(psn) = self.recovery.take_expired(now) {
             publisher.on_event(now, Event::Timeout { psn });
             self.paused = false;
+            //= docs/specs/go-back-n.md#GBN-6 timeouts
             if self.recovery.repair == Repair::GoBack {
                 self.go_back(now, LossCause::Timeout, publisher);
             } else {

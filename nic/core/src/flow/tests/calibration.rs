@@ -51,6 +51,26 @@ fn the_timeout_follows_the_measured_round_trip_time() {
 }
 
 #[test]
+fn the_best_round_is_forgotten_by_and_by() {
+    //= docs/specs/calibration.md#CAL-2 rounds
+    let (mut sender, mut rng) = calibrated(&typed(RTT_PS));
+    let mut psn = 20;
+    let mut bdp_after = |round: u64, packets: u64| {
+        let sent_at = at(US + (round - 1) * RTT_PS);
+        sender.send_message(round as u32, packets * u64::from(PAYLOAD)).unwrap();
+        psn += core::iter::from_fn(|| sender.poll_transmit(sent_at, &mut rng, &mut ())).count() as u64;
+        let ack = Ack { cumulative: psn, sack_base: psn, timestamp_echo: sent_at, packets: 1, ..Ack::default() };
+        sender.on_ack(at(US + round * RTT_PS), &Ack { port: EvPort::new(7), ..ack }, &mut ());
+        sender.path().bdp_packets
+    };
+    let many = (2..10).map(|round| bdp_after(round, 20)).last().unwrap();
+    assert!((20..=22).contains(&many), "a round trip brings 20 packets: {many}");
+    assert!(bdp_after(10, 10) > 15, "one round with less");
+    let few = (11..20).map(|round| bdp_after(round, 10)).last().unwrap();
+    assert!((10..=11).contains(&few), "{few}");
+}
+
+#[test]
 fn no_window_is_larger_than_the_largest() {
     //= docs/specs/calibration.md#CAL-3 the start
     let mut config = typed(RTT_PS);

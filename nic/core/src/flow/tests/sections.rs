@@ -135,6 +135,8 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     assert!(!sender.balancer().offers().sections && LossCause::Missing != LossCause::Trimmed);
 }
 
+//= docs/specs/ordered-chaos.md#ORC-20 trailers on the wire
+//= docs/specs/ordered-chaos.md#ORC-21 never from trimmed ones
 #[test]
 fn a_trailer_is_no_packet() {
     //= docs/specs/ordered-chaos.md#ORC-23 telling again

@@ -185,6 +185,7 @@ fn claims_of_packets_never_sent_are_seen() {
     assert!(!board.covers(u64::MAX - 70, &[0, 0, 1, 0]));
 }
 
+//= docs/specs/transport.md#TRN-7 trimmed ones go first
 #[test]
 fn a_trimmed_packet_goes_ahead_of_those_timed_out() {
     let mut board = Scoreboard::new(64);

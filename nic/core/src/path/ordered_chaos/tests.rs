@@ -111,6 +111,8 @@ fn packets_take_turns_on_the_subflows_paths() {
     }
 }
 
+//= docs/specs/ordered-chaos.md#ORC-3 round-trip times
+//= docs/specs/ordered-chaos.md#ORC-6 moving
 #[test]
 fn the_subflow_with_the_largest_mean_moves_each_interval() {
     //= docs/specs/ordered-chaos.md#ORC-4 intervals

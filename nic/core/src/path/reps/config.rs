@@ -93,6 +93,7 @@ impl RepsConfig {
     }
 
     /// The same with probes: `reps-probing`.
+    //= docs/specs/reps.md#REPS-26 with probing
     pub fn with_probing(self) -> Self {
         Self { probing: true, ..self }
     }

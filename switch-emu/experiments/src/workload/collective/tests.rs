@@ -10,6 +10,14 @@ fn collective(operation: Operation, algorithm: Algorithm, bytes: u64) -> Collect
 type Held = Vec<HashSet<usize>>;
 
 /// Plays a ring literally: chunk by chunk, each host adds what it gets to what it has, or replaces it.
+//= docs/specs/collectives.md#COL-6 all to all
+#[test]
+fn all_to_all_begins_with_the_host_after() {
+    let (flows, _) = collective(Operation::AllToAll, Algorithm::Ring, 1 << 20).flows(&[5, 6, 7]);
+    let pairs: Vec<_> = flows.iter().map(|flow| (flow.src, flow.dst)).collect();
+    assert_eq!(pairs, [(5, 6), (6, 7), (7, 5), (5, 7), (6, 5), (7, 6)]);
+}
+
 //= docs/specs/collectives.md#COL-3 in step s host i sends
 #[test]
 fn a_ring_leaves_every_host_with_the_sum_of_all() {
@@ -187,6 +195,7 @@ fn every_message_waits_for_what_it_is_made_from_and_for_nothing_else() {
     }
 }
 
+//= docs/specs/collectives.md#COL-9 connections
 #[test]
 fn messages_between_two_hosts_share_a_connection_unless_each_is_to_have_a_new_one() {
     let rounds = Collective { rounds: 4, ..collective(Operation::AllReduce, Algorithm::Ring, 1 << 20) };

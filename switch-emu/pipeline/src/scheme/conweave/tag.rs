@@ -63,6 +63,7 @@ mod tests {
     use super::*;
     use std::assert_eq;
 
+    //= docs/specs/conweave.md#CWV-1 what a packet carries
     #[test]
     fn a_tag_fits_a_word() {
         for (number, kind) in KINDS.into_iter().enumerate().take(7) {

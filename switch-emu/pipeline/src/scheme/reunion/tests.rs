@@ -44,6 +44,8 @@ impl Collision {
     }
 }
 
+//= docs/specs/reunion.md#REU-9 links of the source
+//= docs/specs/reunion.md#REU-14 what a notification does
 #[test]
 fn elephants_that_collide_are_parted() {
     //= docs/specs/reunion.md#REU-10 a collision
@@ -90,6 +92,7 @@ fn two_slices_may_share_a_link() {
     assert_eq!(collision.run(8 * INTERVAL_PS, false), [[1], [1]]);
 }
 
+//= docs/specs/reunion.md#REU-7 the flow path table
 #[test]
 fn a_pause_gives_a_flow_back_to_the_base() {
     //= docs/specs/reunion.md#REU-8 the fallback
@@ -133,6 +136,7 @@ fn replies_and_neighbours_are_not_counted() {
     assert_eq!(fabric.memory(0).load(single::THRESHOLD), Some(0));
 }
 
+//= docs/specs/reunion.md#REU-1 what a frame carries
 #[test]
 fn the_first_bottleneck_is_the_one_that_is_told() {
     //= docs/specs/reunion.md#REU-11 the first bottleneck

@@ -169,6 +169,7 @@ fn ugal_takes_the_shortest_way_where_nothing_waits() {
 
 /// The rule of the paper, of a frame whose group is known. Which host of the group it goes toward and which of equal ports are looked at
 /// is not: one of them must do.
+//= docs/specs/switching.md#SWC-33 the one whose queue was compared
 #[test]
 fn ugal_compares_queues_times_links() {
     //= docs/specs/switching.md#SWC-31 where a detour is worth it

@@ -77,6 +77,9 @@ pub(super) fn cases() -> Vec<Case> {
     [forwarding(), foreign(), malformed(), links(), queues(), times()].into_iter().flatten().collect()
 }
 
+//= docs/specs/switch.md#SW-2 a chassis of switches
+//= docs/specs/switch.md#SW-3 ttl at every port
+//= docs/specs/switch.md#SW-4 routes and epochs
 fn forwarding() -> Vec<Case> {
     let ack_v6 = Spec { v6: true, ..Spec::ACK };
     let short = Spec { payload: Some(0), ..Spec::DATA };
@@ -122,6 +125,7 @@ fn edited(spec: Spec, edit: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     [shim, frame].concat()
 }
 
+//= docs/specs/switch.md#SW-1 frames that are ours
 fn foreign() -> Vec<Case> {
     let pass = |description, frame| Case::new(description, frame, Pass);
     vec![
@@ -142,6 +146,7 @@ fn foreign() -> Vec<Case> {
     ]
 }
 
+//= docs/specs/switch.md#SW-1 frames that are ours
 fn malformed() -> Vec<Case> {
     let drop = |description, frame| Case::new(description, frame, Drop(Malformed));
     vec![
@@ -162,6 +167,7 @@ fn malformed() -> Vec<Case> {
     ]
 }
 
+//= docs/specs/switch.md#SW-6 states of a link
 fn links() -> Vec<Case> {
     let state = |description, cause: Cause, state| {
         Case::new(description, Spec::DATA.frame(), Drop(cause)).on(|fabric| uplinks(fabric, START_PS, state))
@@ -203,6 +209,9 @@ fn behind(spec: Spec, count: u64) -> Spec {
     Spec { time_ps, ttl: spec.ttl - 1, ..spec }
 }
 
+//= docs/specs/switch.md#SW-9 control before data
+//= docs/specs/switch.md#SW-11 trimming
+//= docs/specs/switch.md#SW-12 limit of control frames
 fn queues() -> Vec<Case> {
     let plain = Spec { ecn: Ecn::NotEct, ..Spec::DATA };
     let cut = |spec: Spec| {
@@ -242,6 +251,7 @@ fn queues() -> Vec<Case> {
     ]
 }
 
+//= docs/specs/switch.md#SW-13 virtual time after a port
 fn times() -> Vec<Case> {
     let plain = |spec| Spec { time_ps: 0, ..spec };
     vec![

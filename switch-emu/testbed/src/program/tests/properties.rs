@@ -99,6 +99,7 @@ proptest! {
         frames.iter().for_each(|frame| drop(switch.run(frame)));
     }
 
+    //= docs/specs/switch.md#SW-8 random decisions
     #[test]
     fn the_same_frames_have_the_same_fate(frames in vec(ours(), 1..100)) {
         let fate = || {

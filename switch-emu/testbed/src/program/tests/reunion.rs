@@ -10,6 +10,7 @@ const US: u64 = 1_000_000;
 const MICE: u16 = 50_000;
 
 /// Two elephants collide; acknowledgements carry the notification back, and one of them moves. Both engines agree frame by frame.
+//= docs/specs/reunion.md#REU-19 where it runs
 #[test]
 fn kernel_and_memory_agree_on_reroutes() {
     //= docs/specs/switching.md#SWC-2 one source

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::vec::Vec;
 
 use proptest::prelude::*;
-use spray_wire::{Ack, Data, EvPort};
+use spray_wire::{Ack, Data, EvPort, Nack};
 
 use super::*;
 use crate::rng;
@@ -98,6 +98,7 @@ proptest! {
     //= docs/specs/irn.md#IRN-2 recoveries
     //= docs/specs/irn.md#IRN-3 what is lost
     //= docs/specs/irn.md#IRN-5 BDP-FC
+    //= docs/specs/irn.md#IRN-4 new packets
     #[test]
     fn the_sender_sends_as_the_paper_has_it(acks in prop::collection::vec((0..6u64, prop::collection::vec(0..CAP, 0..4)), 1..80)) {
         let (mut rig, mut literal) = (Rig::new(plain()), Literal::default());
@@ -129,6 +130,15 @@ fn each_packet_goes_again_once_in_a_recovery() {
     assert_eq!(rig.drain(), (CAP..2 * CAP).collect::<Vec<_>>(), "the recovery is over, and new packets go");
     rig.ack(CAP, &[CAP + 1]);
     assert_eq!(rig.drain(), [CAP], "the next one has begun");
+}
+
+//= docs/specs/irn.md#IRN-7 NACKs of trimmed frames stay what they are
+#[test]
+fn a_trimmed_packet_goes_again_at_its_nack() {
+    let mut rig = Rig::new(plain());
+    rig.drain();
+    rig.sender.on_nack(rig.now, &Nack { psn: 3, timestamp_echo: rig.now, ..Nack::default() }, &mut ());
+    assert_eq!(rig.drain(), [3]);
 }
 
 //= docs/specs/irn.md#IRN-2 recoveries
