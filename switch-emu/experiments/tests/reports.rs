@@ -73,7 +73,7 @@ impl Runs {
             for seed in SEEDS {
                 let run = simulation.run(balancer, seed, &[]).unwrap();
                 let name = folder_name(&run.condition, &[], balancer.name(), seed);
-                write_run(&folder.path().join(&name), &run, "", &Record::default(), false).unwrap();
+                write_run(&folder.path().join(&name), &run, "", &Record::default(), true).unwrap();
                 done.push(Finished::load(folder.path(), &name).unwrap());
             }
         }
