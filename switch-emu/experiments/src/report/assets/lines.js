@@ -13,10 +13,12 @@ spray.lines = (id, host, options) => {
   const { series, moments = [], log = 0 } = options;
   const xText = options.xText || ((value) => `${spray.exact(value)} ${unitOf(options.x)}`);
   const yText = options.yText || ((value) => `${spray.exact(value)} ${unitOf(options.y)}`);
-  const reach = series.flatMap((one) => (one.band && !log ? [Math.min(...one.band.x), Math.max(...one.band.x)] : []));
+  // An interval of few runs may be far longer than its value: axes go to three times the value.
+  const end = (one, key) => Math.min(Math.max(...one.band[key]), 3 * Math.max(...one[key]));
+  const reach = series.flatMap((one) => (one.band && !log ? [Math.min(...one.band.x), end(one, "x")] : []));
   const xs = ascending(series, options.time || options.end ? [0, options.end || 0, ...reach] : reach);
   const data = [xs, ...series.map((one) => aligned(one, xs))];
-  const top = Math.max(options.top || 0, ...series.map((one) => (one.band && !options.xToo ? Math.max(...one.band.y) * 1.02 : 0)));
+  const top = Math.max(options.top || 0, ...series.map((one) => (one.band && !options.xToo ? end(one, "y") * 1.02 : 0)));
   const colours = series.map((one) => spray.colourName(one.colour));
   const frame = spray.el("div", {
     class: "frame",
