@@ -141,11 +141,29 @@ spray.lines = (id, host, options) => {
     if (spray.time.range) zoom(spray.time.range);
   }
   spray.redraws.push([frame, () => plot && plot.redraw(false)]);
+  const shown = () => series.filter((_, index) => plot.series[index + 1].show);
   spray.plots[id] = {
+    ...spray.saves(
+      id,
+      host,
+      (width) => spray.saves.lines(width, { options, series: shown(), scales: plot.scales }),
+      () => pointRows(options, series),
+    ),
     series: () =>
       series.map((one, index) => ({ name: one.name, x: one.x, y: one.y, shown: plot ? plot.series[index + 1].show : true })),
     plot: () => plot,
   };
+};
+
+// The rows of its CSV: a point each, with the ends of its interval where there are any.
+const pointRows = ({ x, y, xToo }, series) => {
+  const ends = series.some((one) => one.band) ? [`low: ${xToo ? x : y}`, `high: ${xToo ? x : y}`] : [];
+  const point = ({ name, x, y, band }) =>
+    x.map((value, index) => {
+      const edge = band && (xToo ? band.x : band.y);
+      return [name, value, y[index], ...ends.map((_, high) => edge && edge[high ? edge.length - 1 - index : index])];
+    });
+  return [["series", x, y, ...ends], ...series.flatMap(point)];
 };
 
 const unitOf = (label) => (label.match(/\(([^)]*)\)$/) || ["", label])[1];
