@@ -37,7 +37,7 @@ const EVERYTHING: &str = "
 #[test]
 fn nothing_that_can_be_pressed_is_an_error() {
     let Some(runs) = Runs::new() else { return };
-    for (page, least) in [(runs.page(Reps, 2), 15), (runs.overview(), 12)] {
+    for (page, least) in [(runs.page(Reps, 2), 30), (runs.overview(), 12)] {
         let script = format!("const frames = () => new Promise((done) => setTimeout(done, 5)); {EVERYTHING}");
         let found = runs.open(&page, 900, &script).as_u64().unwrap();
         assert!(found >= least, "{found} buttons");
@@ -49,22 +49,28 @@ const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "c
 const BALANCERS: [BalancerKind; 3] = [Ecmp, Ops, Reps];
 const SEEDS: [u64; 2] = [1, 2];
 
-/// The demo's third condition in the simulator, with a run's folder for each balancer and seed, and the page that compares them.
+/// A scenario in the simulator, with a run's folder for each balancer and seed, and the page that compares them.
 struct Runs {
     browser: &'static str,
     folder: Folder,
+    condition: String,
 }
 
 impl Runs {
-    /// `None` where there is no browser; then the calling test skips.
+    /// The demo's third condition.
     fn new() -> Option<Self> {
+        Self::of("demo-silent-drop")
+    }
+
+    /// `None` where there is no browser; then the calling test skips.
+    fn of(scenario: &str) -> Option<Self> {
         let starts = |name: &&&str| Command::new(name).arg("--version").output().is_ok_and(|out| out.status.success());
         let Some(browser) = BROWSERS.iter().find(starts) else {
             skip("no chromium is installed");
             return None;
         };
         let folder = Folder::new();
-        let file = root().join("tests/scenarios/demo-silent-drop.toml");
+        let file = root().join(format!("tests/scenarios/{scenario}.toml"));
         let document = Document::load(&file).unwrap();
         let scenario = Scenario::read(&document).unwrap();
         let simulation = Simulation::new(&scenario);
@@ -80,11 +86,11 @@ impl Runs {
         write_overview(folder.path(), &done).unwrap();
         let summaries: Vec<Summary> = done.into_iter().map(|run| run.summary).collect();
         write_sweep(folder.path(), &summaries).unwrap();
-        Some(Self { browser, folder })
+        Some(Self { browser, folder, condition: scenario.condition.replace(' ', "-") })
     }
 
     fn page(&self, balancer: BalancerKind, seed: u64) -> PathBuf {
-        self.folder.path().join(format!("silent-uplink-{balancer}-seed{seed}/report.html"))
+        self.folder.path().join(format!("{}-{balancer}-seed{seed}/report.html", self.condition))
     }
 
     fn overview(&self) -> PathBuf {
@@ -108,6 +114,8 @@ impl Runs {
         browser.args(["--virtual-time-budget=8000", "--dump-dom"]);
         browser.arg(format!("--window-size={width},900"));
         browser.arg(format!("--user-data-dir={}", profile.path().display()));
+        // What is saved goes below it.
+        browser.env("HOME", profile.path());
         let output = browser.arg(format!("file://{}", copy.display())).output().unwrap();
         let (dom, log) = (text(&output.stdout), text(&output.stderr));
         let said: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
@@ -243,6 +251,97 @@ fn assert_evs(series: &Value, rows: &[BTreeMap<String, String>]) {
         assert!(expected.iter().sum::<f64>() > 10.0, "{column}");
     }
     assert_eq!(series.as_array().unwrap().len(), 3, "REPS explores, recycles and freezes");
+}
+
+/// What is amiss with the SVG of each plot, and how many plots there are. Texts are looked at as the browser lays them out.
+const PICTURES: &str = "
+    const expected = (plot) => plot.series ? plot.series().length : plot.links ? plot.links().length
+        : plot.groups ? plot.groups().flatMap(({ bars }) => bars).flatMap((bar) => bar.parts || [bar]).filter(({ value }) => value > 0).length : null;
+    const wrong = [];
+    const look = (id, plot) => {
+        const [svg, csv] = [plot.svg(), plot.csv()];
+        const say = (what) => wrong.push(`${id}: ${what}`);
+        const parsed = new DOMParser().parseFromString(svg, 'application/xml');
+        if (parsed.querySelector('parsererror')) return say('not XML');
+        if (/NaN|undefined|Infinity|null|var\\(/.test(svg)) say('no number');
+        if (svg.includes('<image') || parsed.documentElement.getAttribute('width') !== '84mm') say('not a picture for a column');
+        const drawn = parsed.querySelectorAll('.series').length;
+        if (expected(plot) === null ? drawn < 2 : drawn !== expected(plot)) say(`${drawn} series`);
+        if (parsed.querySelector('metadata').textContent !== '\\n' + csv || csv.split('\\n').length < 3) say('other data');
+        const picture = document.importNode(parsed.documentElement, true);
+        document.body.append(picture);
+        picture.style.width = '84mm';
+        const box = picture.getBoundingClientRect();
+        const texts = [...picture.querySelectorAll('text')].map((text) => ({ text: text.textContent, ...text.getBoundingClientRect().toJSON() }));
+        for (const { text, left, right, top, bottom } of texts)
+            if (left < box.left - 2 || right > box.right + 2 || top < box.top - 2 || bottom > box.bottom + 2) say(`clipped ${text}`);
+        texts.forEach((a, at) => texts.slice(at + 1).forEach((b) => {
+            if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4) say(`${a.text} over ${b.text}`);
+        }));
+        picture.remove();
+    };
+    const pictures = () => { Object.entries(spray.plots).forEach(([id, plot]) => look(id, plot)); return Object.keys(spray.plots).length; };";
+
+#[test]
+fn every_plot_can_be_saved_as_a_picture_with_its_data() {
+    let Some(runs) = Runs::new() else { return };
+    for (page, count) in [(runs.page(Reps, 1), 10), (runs.overview(), 5)] {
+        let script = format!(
+            "{PICTURES} const ground = document.documentElement.dataset;
+            ground.theme = 'dark';
+            const all = pictures();
+            const css = spray.plots.goodput || spray.plots['goodput: silent uplink'];
+            const button = [...document.querySelectorAll('.either button')].find((own) => own.textContent === 'logarithmic');
+            button.click();
+            await frames();
+            pictures();
+            return {{ all, wrong, theme: ground.theme, light: css.svg().includes('#1f6fb2'), table: spray.plots.drops.csv() }};"
+        );
+        let found = runs.open(&page, 1200, &script);
+        assert_eq!((&found["wrong"], &found["all"]), (&serde_json::json!([]), &count.into()), "{}", page.display());
+        assert_eq!((&found["theme"], &found["light"]), (&"dark".into(), &true.into()));
+        let table = found["table"].as_str().unwrap();
+        assert!(table.starts_with("group,bar,part,frames,low,high\n") && table.contains(",link failed,"), "{table}");
+    }
+}
+
+#[test]
+fn workloads_are_told_apart_where_completion_times_are_shown() {
+    let Some(runs) = Runs::of("mixed") else { return };
+    let page = runs.page(Reps, 1);
+    let names = |plot: &Value| -> Vec<String> {
+        plot["series"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().into()).collect()
+    };
+    let found = runs.open(&page, 1200, &format!("{PLOTS} {PICTURES} pictures(); return {{ plots: plots(), wrong }};"));
+    let own = table(&page, "workloads");
+    let mut lines = vec!["all flows".to_string()];
+    lines.extend(own.iter().map(|row| row["workload"].clone()));
+    assert_eq!([names(&found["plots"]["fct"]), names(&found["plots"]["sizes"])], [lines.clone(), lines]);
+    assert_eq!(found["wrong"], serde_json::json!([]));
+
+    let script = format!(
+        "{PLOTS} {PICTURES}
+        const selects = [...document.querySelectorAll('select[name=workload]')];
+        const places = selects.map((select) => select.closest('section').id);
+        selects[1].value = 1;
+        selects[1].dispatchEvent(new Event('change'));
+        await frames();
+        pictures();
+        return {{ places, values: selects.map((select) => select.value), plots: plots(), cards: cards(), wrong }};"
+    );
+    let found = runs.open(&runs.overview(), 1200, &script);
+    assert_eq!(found["places"], serde_json::json!(["measure", "fct", "sizes"]));
+    assert_eq!(found["values"], serde_json::json!(["1", "1", "1"]));
+    assert_eq!(found["wrong"], serde_json::json!([]));
+    let slowest = SEEDS.map(|seed| number(&table(&runs.page(Reps, seed), "workloads")[1], "fct_max_us"));
+    let (mean, _) = of_two(slowest);
+    let plots = &found["plots"];
+    let bars = plots["measure"]["groups"][0]["bars"].as_array().unwrap();
+    let reps = |all: &[Value]| all.iter().find(|one| one["name"] == "reps").unwrap().clone();
+    assert_close(reps(bars)["value"].as_f64().unwrap(), mean, "the measure");
+    let line = reps(plots["fct: spine1 down"]["series"].as_array().unwrap());
+    assert_close(*numbers(&line["x"]).last().unwrap(), mean, "its slowest flow");
+    assert_eq!(plots["sizes: spine1 down"]["groups"].as_array().unwrap().len(), 1, "its messages are of one size");
 }
 
 /// Mean and half of the 95 % interval of two values.

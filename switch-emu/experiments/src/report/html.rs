@@ -11,9 +11,10 @@ const LIBRARY: &str =
     concat!("/*!\n", include_str!("vendor/uplot/LICENSE"), "*/\n", include_str!("vendor/uplot/uPlot.iife.min.js"));
 
 /// The page's program, in the order in which it runs.
-const SCRIPTS: [&str; 11] = [
+const SCRIPTS: [&str; 12] = [
     LIBRARY,
     include_str!("assets/base.js"),
+    include_str!("assets/save.js"),
     include_str!("assets/lines.js"),
     include_str!("assets/heatmap.js"),
     include_str!("assets/bars.js"),

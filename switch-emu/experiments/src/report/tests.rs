@@ -5,7 +5,9 @@ use spray_fabric::{Bin, PortOutcome, PortSamples};
 
 use super::*;
 use crate::results::tests::sample;
-use crate::results::{Finished, LayerDrops, RunResult, Summary, write_overview};
+use crate::results::{
+    Completion, Finished, LayerDrops, RunResult, SizeClass, Summary, WorkloadSummary, write_overview,
+};
 
 fn nine() -> Vec<Finished> {
     let conditions = ["healthy", "half-rate uplink", "silent drop"];
@@ -171,6 +173,19 @@ fn the_page_of_a_large_sweep_is_small() {
     let page = overview_page(&(0..6_000).map(run).collect::<Vec<_>>());
     assert!(page.len() < 5_000_000, "{} bytes", page.len());
     assert!(page.contains("1000 more runs are in runs.csv"));
+    let class = SizeClass { up_to_bytes: 4096, flows: 4, mean: 1.234, p99: 2.345 };
+    let several = |seed| {
+        let mut run = run(seed);
+        let own = &run.summary.workloads[0];
+        run.summary.workloads = ["a", "b"].map(|name| WorkloadSummary { name: name.into(), ..own.clone() }).to_vec();
+        run.workloads = vec![Completion { fct_us: run.fct_us.clone(), sizes: vec![class; 20] }; 2];
+        run
+    };
+    for (runs, is_told) in [(1_000, true), (6_000, false)] {
+        let page = overview_page(&(0..runs).map(several).collect::<Vec<_>>());
+        assert!(page.len() < 5_000_000, "{runs} runs: {} bytes", page.len());
+        assert_eq!(data_of(&page)["runs"][0]["completions"][1].is_null(), !is_told);
+    }
 }
 
 /// As it is once it is read from its folder.
@@ -181,7 +196,7 @@ fn finished(run: &RunResult) -> Finished {
     let (sizes, drops) = (Vec::new(), drops.take(1).collect());
     let mut fct_us: Vec<f64> = run.flows.iter().filter_map(|flow| flow.fct_us).collect();
     fct_us.sort_by(f64::total_cmp);
-    Finished { folder, summary: run.summary(), fct_us, delivered, sizes, drops }
+    Finished { folder, summary: run.summary(), fct_us, delivered, sizes, drops, workloads: Vec::new() }
 }
 
 #[test]
@@ -217,6 +232,23 @@ fn numbers_are_short() {
     assert_eq!(shown, ["0", "0.25", "3", "31.4", "205", "1204", "31k", "3.2M"]);
 }
 
+#[test]
+fn times_and_sizes_of_a_run_have_a_line_per_workload() {
+    let mut run = sample("reps", "healthy", &[150.0, 120.0, 190.0]);
+    let names = |run: &RunResult| {
+        let data = data_of(&run_page(run));
+        ["fct", "sizes"]
+            .map(|plot| data[plot].as_array().unwrap().iter().map(|one| one["name"].clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(names(&run), [["all flows"], ["all flows"]]);
+    run.flows[1].workload = "background".into();
+    run.flows[1].slowdown = Some(2.5);
+    let lines = ["all flows".into(), Value::from(run.flows[0].workload.as_str()), "background".into()];
+    assert_eq!(names(&run), [lines.clone(), lines]);
+    let data = data_of(&run_page(&run));
+    assert_eq!((&data["fct"][2]["x"], &data["sizes"][2]["sizes"][0]["mean"]), (&json!([120, 120]), &json!(2.5)));
+}
+
 /// Writes the pages to the folder named by `SPRAY_REPORT_DIR`, to be looked at.
 #[test]
 fn pages_can_be_looked_at() {
@@ -229,7 +261,7 @@ fn pages_can_be_looked_at() {
 fn several_workloads_can_be_chosen_and_have_a_table() {
     assert_eq!(data_of(&overview_page(&nine()))["workloads"], json!([]));
     let named = |run: Finished| {
-        let workloads = ["storage", "training"].map(|name| crate::results::WorkloadSummary {
+        let workloads = ["storage", "training"].map(|name| WorkloadSummary {
             name: name.into(),
             flows: crate::results::FlowFigures {
                 fct_p99_us: Some(if name == "storage" { 77.0 } else { 123.0 }),
@@ -237,10 +269,21 @@ fn several_workloads_can_be_chosen_and_have_a_table() {
             },
             ..run.summary.workloads[0].clone()
         });
-        Finished { summary: Summary { workloads: workloads.to_vec(), ..run.summary }, ..run }
+        let class = SizeClass { up_to_bytes: 4096, flows: 4, mean: 1.5, p99: 2.0 };
+        let completion =
+            |slow: f64| Completion { fct_us: run.fct_us.iter().map(|us| us * slow).collect(), sizes: vec![class] };
+        let completions = vec![completion(1.0), completion(2.0)];
+        Finished { summary: Summary { workloads: workloads.to_vec(), ..run.summary }, workloads: completions, ..run }
     };
-    let page = overview_page(&nine().into_iter().map(named).collect::<Vec<_>>());
+    let mut one = nine().remove(0);
+    one.summary.workloads[0].name = "storage".into();
+    let page = overview_page(&nine().into_iter().map(named).chain([one]).collect::<Vec<_>>());
     let data = data_of(&page);
+    let completions = &data["runs"][0]["completions"];
+    assert_eq!(completions[0]["fct"], data["runs"][0]["fct"]);
+    assert_eq!(completions[1]["fct"][0].as_f64(), data["runs"][0]["fct"][0].as_f64().map(|us| us * 2.0));
+    assert_eq!(completions[1]["sizes"], json!([{"up_to_bytes": 4096, "flows": 4, "mean": 1.5, "p99": 2}]));
+    assert!(data["runs"][9].get("completions").is_none(), "a run of one workload");
     assert_eq!(data["workloads"], json!(["storage", "training"]));
     let p99 = data["measures"].as_array().unwrap().iter().position(|measure| measure["key"] == "fct_p99_us").unwrap();
     let values: Vec<&Value> = (0..2).map(|workload| &data["runs"][0]["workloads"][workload][p99]).collect();

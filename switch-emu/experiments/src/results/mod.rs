@@ -42,7 +42,7 @@ pub use self::files::{PART, WriteError, folder_name, write_overview, write_run};
 pub use self::flow_figures::FlowFigures;
 pub(crate) use self::flow_figures::gbps;
 pub use self::matrix::{BalancerRuns, Matrix};
-pub use self::record::{Finished, LayerDrops, Machine, Program, Record};
+pub use self::record::{Completion, Finished, LayerDrops, Machine, Program, Record};
 pub use self::shape::{Shape, ShapeLink, ShapeSwitch};
 pub use self::sizes::SizeClass;
 pub(crate) use self::sizes::size_classes;

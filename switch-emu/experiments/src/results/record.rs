@@ -8,7 +8,7 @@ use parquet::record::{Field, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{SizeClass, Summary, size_classes};
+use super::{SizeClass, Summary, WorkloadSummary, size_classes};
 
 /// The contents of `run.json`: how a run came about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -91,8 +91,29 @@ pub struct Finished {
     pub delivered: Vec<(f64, f64)>,
     /// The slowdown of its flows by size of message.
     pub sizes: Vec<SizeClass>,
+    /// The same two of each workload, in the order of the summary's; empty where there is one.
+    pub workloads: Vec<Completion>,
     /// What the ports of each layer dropped and trimmed; without the layers that did neither.
     pub drops: Vec<LayerDrops>,
+}
+
+/// Completion times of flows, and their slowdown by size of message, as in [`Finished`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Completion {
+    /// Completion times in us.
+    pub fct_us: Vec<f64>,
+    /// The slowdown by size of message.
+    pub sizes: Vec<SizeClass>,
+}
+
+impl Completion {
+    /// Of `total` flows, given by their columns `fct_us`, `bytes` and `slowdown`.
+    fn of<'a>(flows: impl Iterator<Item = &'a [Option<f64>]> + Clone, total: usize) -> Self {
+        let mut fcts: Vec<f64> = flows.clone().filter_map(|row| row[0]).collect();
+        fcts.sort_by(f64::total_cmp);
+        let sizes = size_classes(flows.filter_map(|row| Some((row[1]? as u64, row[2]?))));
+        Self { fct_us: quantiles(&fcts, total), sizes }
+    }
 }
 
 /// What the ports of a layer dropped, by cause, and trimmed.
@@ -123,10 +144,14 @@ impl Finished {
         let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         let summary: Summary =
             serde_json::from_str(&text).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-        let flows = columns(&dir, "flows", &["fct_us", "bytes", "slowdown"], "")?;
-        let mut fcts: Vec<f64> = flows.iter().filter_map(|(_, row)| row[0]).collect();
-        fcts.sort_by(f64::total_cmp);
-        let slowed = flows.iter().filter_map(|(_, row)| Some((row[1]? as u64, row[2]?)));
+        let flows = columns(&dir, "flows", &["fct_us", "bytes", "slowdown"], "workload")?;
+        let rows = flows.iter().map(|(_, row)| row.as_slice());
+        let Completion { fct_us, sizes } = Completion::of(rows, summary.flows.flows_total as usize);
+        let of_workload = |own: &WorkloadSummary| {
+            let rows = flows.iter().filter(|(name, _)| *name == own.name).map(|(_, row)| row.as_slice());
+            Completion::of(rows, own.flows.flows_total as usize)
+        };
+        let workloads = summary.workloads.iter().filter(|_| summary.workloads.len() > 1).map(of_workload).collect();
         // A large fabric has many ports.
         let ports = if summary.fabric.drops + summary.fabric.trims > 0 {
             columns(&dir, "ports", &LayerDrops::CAUSES, "layer")?
@@ -139,14 +164,7 @@ impl Finished {
         let last = delivered.last().filter(|_| delivered.len() % step != 1 || step == 1).copied();
         let mut kept: Vec<_> = delivered.iter().step_by(step).copied().collect();
         kept.extend(last.filter(|last| kept.last() != Some(last)));
-        Ok(Self {
-            folder: name.into(),
-            fct_us: quantiles(&fcts, summary.flows.flows_total as usize),
-            delivered: kept,
-            sizes: size_classes(slowed),
-            drops: by_layer(&ports),
-            summary,
-        })
+        Ok(Self { folder: name.into(), fct_us, delivered: kept, sizes, workloads, drops: by_layer(&ports), summary })
     }
 
     /// The record of the run in the folder; `None` if there is none.

@@ -414,6 +414,27 @@ fn a_run_is_written_whole_or_not_at_all_and_read_back() {
 }
 
 #[test]
+fn completion_is_read_back_by_workload() {
+    let folder = spray_test_support::Folder::new();
+    let mut run = sample("reps", "healthy", &[100.0, 120.0, 130.0]);
+    let load = |run: &RunResult, name: &str| {
+        write_run(&folder.path().join(name), run, "", &Record::default(), false).unwrap();
+        Finished::load(folder.path(), name).unwrap()
+    };
+    assert_eq!(load(&run, "one").workloads, []);
+    run.flows[1].workload = "background".into();
+    run.flows[1].slowdown = Some(2.5);
+    run.flows[2].fct_us = None;
+    let found = load(&run, "two");
+    let names: Vec<&str> = found.summary.workloads.iter().map(|own| own.name.as_str()).collect();
+    assert_eq!((names.len(), names[1], found.workloads.len()), (2, "background", 2));
+    let [first, second] = &found.workloads[..] else { panic!("two workloads") };
+    assert_eq!((first.fct_us.len(), first.fct_us[0]), (51, 100.0), "half of its flows completed");
+    assert_eq!((&second.fct_us, second.sizes[0].mean), (&vec![120.0; 101], 2.5));
+    assert_eq!(found.fct_us.len(), 67, "of all flows");
+}
+
+#[test]
 fn write_run_says_where_it_could_not_write() {
     let run = sample("reps", "healthy", &[1.0]);
     let error = write_run(std::path::Path::new("/proc/nowhere"), &run, "", &Record::default(), false).unwrap_err();

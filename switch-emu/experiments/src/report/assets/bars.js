@@ -2,8 +2,8 @@
 "use strict";
 
 // Draws groups of bars with a common scale. `groups` are [{ title, bars: [{ name, colour, parts, value, interval, text, href }] }]: a bar is
-// either `value` with the interval around it, or `parts`, [{ name, colour, value }], end to end.
-spray.bars = (id, host, { groups, unit }) => {
+// either `value` with the interval around it, or `parts`, [{ name, colour, value }], end to end. `label` names the axis of a saved plot.
+spray.bars = (id, host, { groups, unit, label = unit }) => {
   const total = (bar) => (bar.parts ? bar.parts.reduce((sum, part) => sum + part.value, 0) : bar.value);
   // An interval of few runs may be far longer than its bar: it is drawn to three times the value.
   const end = ({ value, interval }) => Math.min(interval[1], 3 * value);
@@ -51,8 +51,26 @@ spray.bars = (id, host, { groups, unit }) => {
     spray.el("div", { class: groups.length > 1 ? "bars many" : "bars" }, ...groups.map(group)),
     spray.el("p", { class: "unit" }, unit),
   );
-  spray.plots[id] = { groups: () => groups };
+  spray.plots[id] = {
+    ...spray.saves(
+      id,
+      host,
+      (width) => spray.saves.bars(width, { groups, label, most, total, end }),
+      () => barRows(groups, label),
+    ),
+    groups: () => groups,
+  };
 };
+
+// The rows of their CSV.
+const barRows = (groups, unit) => [
+  ["group", "bar", "part", unit, "low", "high"],
+  ...groups.flatMap(({ title, bars }) =>
+    bars.flatMap(({ name, parts, value, interval }) =>
+      (parts || [{ name: "", value }]).map((part) => [title, name, part.name, part.value, ...(interval || ["", ""])]),
+    ),
+  ),
+];
 
 // The names of the parts of bars, with their colours.
 spray.key = (names) =>

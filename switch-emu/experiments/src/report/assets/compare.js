@@ -22,6 +22,22 @@ const spread = (data, values) => {
 const valueOf = (state) => (run) =>
   state.workload < 0 ? run.values[state.measure] : run.workloads[state.workload] && run.workloads[state.workload][state.measure];
 
+// The completion times and sizes of the workload that is chosen, of those runs that have it. A run of one workload has them for all flows.
+const ofWorkload = (cells, { workload }) => {
+  if (workload < 0) return cells;
+  const own = (run) => (run.completions ? run.completions[workload] : run.workloads[workload] ? run : null);
+  const has = (part) => part && part.fct.length > 0;
+  const balancers = (all) => all.map(([balancer, runs]) => [balancer, runs.map(own).filter(has)]).filter(([, runs]) => runs.length);
+  return cells.map((cell) => ({ ...cell, balancers: balancers(cell.balancers) })).filter((cell) => cell.balancers.length);
+};
+
+// The chosen measure as an axis names it, with its unit.
+const labelOf = (data, { measure }) => {
+  const { title, unit } = data.measures[measure];
+  const name = title.replace(/ \(more is better\)$/, "").replace(/^[A-Z][a-z]/, (begin) => begin.toLowerCase());
+  return name + (unit ? ` (${unit})` : "");
+};
+
 const drawMeasure = (host, data, cells, state) => {
   const bar = ([balancer, runs]) => {
     const { mean, interval } = spread(data, runs.map(valueOf(state)));
@@ -34,11 +50,12 @@ const drawMeasure = (host, data, cells, state) => {
     };
   };
   const groups = cells.slice(0, GROUPS).map(({ name, balancers }) => ({ title: name, bars: balancers.map(bar) }));
-  spray.bars("measure", host, { groups, unit: data.measures[state.measure].unit });
+  spray.bars("measure", host, { groups, unit: data.measures[state.measure].unit, label: labelOf(data, state) });
   tellRest(host, cells.length, GROUPS);
 };
 
 const tellRest = (host, all, most) => {
+  if (!all) host.append(spray.el("p", { class: "soft" }, "No flow completed, or the page has no room for single workloads."));
   if (all > most)
     host.append(spray.el("p", { class: "soft" }, `The first ${most} of ${all} are shown; choose fewer above to see others.`));
 };
@@ -71,7 +88,6 @@ const sideBySide = (id, host, plots) => {
 
 const drawAxis = (host, data, cells, state) => {
   const { name: x, numbers } = data.axes[state.axis];
-  const { title, unit } = data.measures[state.measure];
   // Cells that differ in nothing but this axis are in one plot.
   const plots = new Map();
   for (const { cell, balancers } of cells) {
@@ -98,7 +114,7 @@ const drawAxis = (host, data, cells, state) => {
   });
   const options = (lines) => ({
     x,
-    y: `${title.toLowerCase().replace(/ \(.*\)$/, "")} (${unit})`,
+    y: labelOf(data, state),
     xText: (value) => `${x} ${spray.exact(value)}`,
     series: [...lines].sort(([a], [b]) => a - b).map(line),
   });
@@ -109,7 +125,8 @@ const drawAxis = (host, data, cells, state) => {
   );
 };
 
-const drawFct = (host, data, cells, state) => {
+const drawFct = (host, data, all, state) => {
+  const cells = ofWorkload(all, state);
   // At each share of the flows the mean time, with its interval.
   const line = ([balancer, runs]) => {
     const reached = Math.min(...runs.map((run) => run.fct.length));
@@ -165,7 +182,8 @@ const drawGoodput = (host, data, cells) => {
   );
 };
 
-const drawSizes = (host, data, cells, state) => {
+const drawSizes = (host, data, all, state) => {
+  const cells = ofWorkload(all, state);
   const sizes = (runs) => {
     const classes = new Map();
     for (const size of runs.flatMap((run) => run.sizes))

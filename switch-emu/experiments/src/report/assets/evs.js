@@ -39,6 +39,7 @@ spray.evs = (host, data) => {
       begin: begin_us,
       most: 4,
       text: (value) => (value === null ? "no packet" : choices[value - 1][0]),
+      names: choices,
       fill: (value) => spray.colour(choices[value - 1][1]),
       moments: data.moments,
       end: data.end_us,

@@ -5,7 +5,7 @@
 //   rows       [{ name, values }], all with as many values; `null` is no value
 //   bin, begin length of a bin in us, and when the first begins; `end` is how far the axis goes
 //   most       the value of the strongest colour
-//   text       turns a value into text; `fill`, if given, turns it into a colour
+//   text       turns a value into text; `fill`, if given, turns it into a colour, and `names` are those of values from 1
 //   moments    [{ at_us, what }]
 //   picked     a Set of row numbers; `onpick` is called after it has changed
 //   axis       what the rows are
@@ -82,13 +82,25 @@ spray.heatmap = (id, host, options) => {
     );
   });
   canvas.addEventListener("blur", () => spray.tip.hide());
-  spray.plots[id] = { rows: () => state.rows, most: () => state.most };
+  const saves = spray.saves(
+    id,
+    host,
+    (width) => spray.saves.heatmap(width, state, state.range || full()),
+    () => heatRows(state),
+  );
+  spray.plots[id] = { ...saves, rows: () => state.rows, most: () => state.most };
   // Shows something else: any of the options.
   return (changed) => {
     Object.assign(state, changed);
     draw();
   };
 };
+
+// The rows of its CSV: times in the first one, names in the first column.
+const heatRows = ({ rows, axis, begin, bin, names }) => [
+  [`${axis}; columns: from so many us`, ...(rows[0] || { values: [] }).values.map((_, index) => Number((begin + index * bin).toPrecision(8)))],
+  ...rows.map(({ name, values }) => [name, ...values.map((value) => (names && value ? names[value - 1][0].split(/[ :]/)[0] : value))]),
+];
 
 const clamp = (value, below) => Math.min(Math.max(value, 0), below - 1);
 

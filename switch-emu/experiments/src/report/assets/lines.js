@@ -13,10 +13,12 @@ spray.lines = (id, host, options) => {
   const { series, moments = [], log = 0 } = options;
   const xText = options.xText || ((value) => `${spray.exact(value)} ${unitOf(options.x)}`);
   const yText = options.yText || ((value) => `${spray.exact(value)} ${unitOf(options.y)}`);
-  const reach = series.flatMap((one) => (one.band && !log ? [Math.min(...one.band.x), Math.max(...one.band.x)] : []));
+  // An interval of few runs may be far longer than its value: axes go to three times the value.
+  const end = (one, key) => Math.min(Math.max(...one.band[key]), 3 * Math.max(...one[key]));
+  const reach = series.flatMap((one) => (one.band && !log ? [Math.min(...one.band.x), end(one, "x")] : []));
   const xs = ascending(series, options.time || options.end ? [0, options.end || 0, ...reach] : reach);
   const data = [xs, ...series.map((one) => aligned(one, xs))];
-  const top = Math.max(options.top || 0, ...series.map((one) => (one.band && !options.xToo ? Math.max(...one.band.y) * 1.02 : 0)));
+  const top = Math.max(options.top || 0, ...series.map((one) => (one.band && !options.xToo ? end(one, "y") * 1.02 : 0)));
   const colours = series.map((one) => spray.colourName(one.colour));
   const frame = spray.el("div", {
     class: "frame",
@@ -139,11 +141,29 @@ spray.lines = (id, host, options) => {
     if (spray.time.range) zoom(spray.time.range);
   }
   spray.redraws.push([frame, () => plot && plot.redraw(false)]);
+  const shown = () => series.filter((_, index) => plot.series[index + 1].show);
   spray.plots[id] = {
+    ...spray.saves(
+      id,
+      host,
+      (width) => spray.saves.lines(width, { options, series: shown(), scales: plot.scales }),
+      () => pointRows(options, series),
+    ),
     series: () =>
       series.map((one, index) => ({ name: one.name, x: one.x, y: one.y, shown: plot ? plot.series[index + 1].show : true })),
     plot: () => plot,
   };
+};
+
+// The rows of its CSV: a point each, with the ends of its interval where there are any.
+const pointRows = ({ x, y, xToo }, series) => {
+  const ends = series.some((one) => one.band) ? [`low: ${xToo ? x : y}`, `high: ${xToo ? x : y}`] : [];
+  const point = ({ name, x, y, band }) =>
+    x.map((value, index) => {
+      const edge = band && (xToo ? band.x : band.y);
+      return [name, value, y[index], ...ends.map((_, high) => edge && edge[high ? edge.length - 1 - index : index])];
+    });
+  return [["series", x, y, ...ends], ...series.flatMap(point)];
 };
 
 const unitOf = (label) => (label.match(/\(([^)]*)\)$/) || ["", label])[1];

@@ -99,24 +99,20 @@ const controls = (data, state, changed) => {
     box.querySelector("select").name = key;
     return box;
   };
-  const workloads = data.workloads.length
-    ? [named("workload", "Workload", [[-1, "all"], ...data.workloads.map((name, index) => [index, name])])]
-    : [];
-  add("measure", named("measure", "Measure", measures), ...workloads);
+  const workloads = () =>
+    data.workloads.length
+      ? [named("workload", "Workload", [[-1, "all"], ...data.workloads.map((name, index) => [index, name])])]
+      : [];
+  add("measure", named("measure", "Measure", measures), ...workloads());
   const numeric = data.axes
     .map((axis, index) => [index, axis.name])
     .filter(([index]) => data.axes[index].numbers && data.axes[index].values.length > 1);
-  add("axis", named("measure", "Measure", measures), ...(numeric.length > 1 ? [named("axis", "Along", numeric)] : []));
+  const along = numeric.length > 1 ? [named("axis", "Along", numeric)] : [];
+  add("axis", named("measure", "Measure", measures), ...along, ...workloads());
   add(
     "sizes",
-    spray.choices(
-      "Show",
-      [
-        ["p99", "99th percentile"],
-        ["mean", "mean"],
-      ],
-      (value) => ((state.size = value), changed()),
-    ),
+    spray.choices("Show", SLOWDOWNS, (value) => ((state.size = value), changed())),
+    ...workloads(),
   );
   add(
     "fct",
@@ -128,6 +124,7 @@ const controls = (data, state, changed) => {
       ],
       (value) => ((state.log = value), changed()),
     ),
+    ...workloads(),
   );
   add(
     "drops",

@@ -28,12 +28,7 @@ spray.run = (data) => {
       );
       show(0);
     },
-    sizes: (host) =>
-      spray.sizes(
-        "sizes",
-        host,
-        ["mean", "p99"].map((key, colour) => ({ name: key === "p99" ? "99th percentile" : key, colour, sizes: data.sizes, key })),
-      ),
+    sizes: (host) => sizes(host, data.sizes),
     drops: (host) => dropped(host, data),
     evs: (host) => spray.evs(host, data),
     events: (host) => events(host, data, overTime),
@@ -42,6 +37,26 @@ spray.run = (data) => {
     const host = spray.card(id);
     if (host) plot(host);
   }
+};
+
+// Of all flows both measures; where there are several workloads a line for each, of the measure that is chosen.
+const SLOWDOWNS = [
+  ["p99", "99th percentile"],
+  ["mean", "mean"],
+];
+
+const sizes = (host, groups) => {
+  if (groups.length === 1) {
+    const line = ([key, name], colour) => ({ name, colour, sizes: groups[0].sizes, key });
+    return spray.sizes("sizes", host, [...SLOWDOWNS].reverse().map(line));
+  }
+  const plot = spray.el("div");
+  const show = (key) => {
+    plot.replaceChildren();
+    spray.sizes("sizes", plot, groups.map((group, colour) => ({ ...group, colour, key })));
+  };
+  host.append(spray.choices("Show", SLOWDOWNS, show), plot);
+  show("p99");
 };
 
 // Two measures of ports: what they are called, and how a value reads.
@@ -125,7 +140,7 @@ spray.sizes = (id, host, lines) => {
       .filter((line) => line.sizes.length)
       .map(({ name, colour, sizes, key }) => ({ name, colour, value: sizes[0][key], note: `${sizes[0].flows} flows` }));
     const title = `messages of up to ${spray.bytes([...all][0])}`;
-    spray.bars(id, host, { groups: [{ title, bars }], unit: "times the time alone" });
+    spray.bars(id, host, { groups: [{ title, bars }], unit: "times the time alone", label: "slowdown (times)" });
     return;
   }
   const series = lines.map(({ name, colour, sizes, key }) => ({

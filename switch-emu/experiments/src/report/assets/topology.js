@@ -99,6 +99,12 @@ spray.topology = (id, host, topology) => {
   // Begins where the first thing fails.
   if (steps.length) show(steps[0]);
   spray.plots[id] = {
+    ...spray.saves(
+      id,
+      host,
+      (width) => spray.saves.topology(width, { topology, step: state.step, broken: failed(state.step) }),
+      () => linkRows(topology, state.step, failed(state.step)),
+    ),
     links: () => links,
     times: () => times,
     step: () => state.step,
@@ -106,6 +112,15 @@ spray.topology = (id, host, topology) => {
     show,
   };
 };
+
+// The rows of its CSV.
+const linkRows = ({ nodes, links, times }, step, broken) => [
+  ["link", "from", "to", "links", "from_us", "to_us", "load_percent", "failed"],
+  ...links.map((link, index) => {
+    const ends = [nodes[link.from].name, nodes[link.to].name];
+    return [link.name, ...ends, link.links, times[step], times[step + 1], link.load[step], (broken.get(index) || []).join("; ")];
+  }),
+];
 
 // Gives each link the colour of its load, and a cross if it has failed; a line that stands for several keeps its colour.
 const colour = (lines, links, step, broken) => {

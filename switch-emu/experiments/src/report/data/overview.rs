@@ -8,7 +8,7 @@ use spray_settings::AxisValue;
 use super::series::count_at;
 use super::{Num, Size};
 use crate::results::measures::{self, Better, Measure};
-use crate::results::{Finished, LayerDrops, Spread, Summary, gbps};
+use crate::results::{Finished, LayerDrops, SizeClass, Spread, Summary, gbps};
 
 /// Most runs on the page.
 const RUNS: usize = 5_000;
@@ -94,18 +94,36 @@ struct RunPart {
     /// The same of each workload, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     workloads: Vec<Option<Vec<Num>>>,
-    /// Completion times at `percents` of all flows, as far as these completed.
-    fct: Vec<Num>,
+    #[serde(flatten)]
+    completion: CompletionPart,
+    /// The same of each workload, where the run has several and the page has room for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    completions: Vec<Option<CompletionPart>>,
     /// Payload delivered in each bin of the cell's time, in Gb/s.
     goodput: Vec<Num>,
-    sizes: Vec<Size>,
     /// By layer, as its index, what its ports dropped.
     drops: Vec<(usize, [u64; 5])>,
+}
+
+/// How fast flows were.
+#[derive(Debug, Serialize)]
+struct CompletionPart {
+    /// Completion times at `percents` of the flows, as far as these completed.
+    fct: Vec<Num>,
+    sizes: Vec<Size>,
+}
+
+impl CompletionPart {
+    fn of(fct_us: &[f64], sizes: &[SizeClass], percents: &[usize]) -> Self {
+        let fct = percents.iter().map_while(|percent| fct_us.get(*percent)).map(|us| Num(*us)).collect();
+        Self { fct, sizes: sizes.iter().map(Size::from).collect() }
+    }
 }
 
 impl OverviewData {
     pub(in crate::report) fn of(all: &[Finished]) -> Self {
         let runs = &all[..all.len().min(RUNS)];
+        let workloads = || runs.iter().flat_map(|run| &run.workloads);
         let of = |name: fn(&Summary) -> String| distinct(runs.iter().map(|run| name(&run.summary)));
         let mut names = Names {
             balancers: of(|s| s.balancer.clone()),
@@ -115,6 +133,7 @@ impl OverviewData {
             layers: distinct(runs.iter().flat_map(|run| run.drops.iter().map(|own| own.layer.clone()))),
             measures: told(runs),
             axes: axes(runs),
+            has_room: workloads().map(|own| 3 + 4 * own.sizes.len()).sum::<usize>() <= POINTS,
         };
         if names.workloads.len() < 2 {
             names.workloads.clear();
@@ -124,7 +143,8 @@ impl OverviewData {
             let end = run.delivered.last().map_or(0.0, |(time, _)| *time);
             cells[*cell].end_us = Num(cells[*cell].end_us.0.max(end));
         }
-        let (percents, bins) = detail(runs.len());
+        let distributions = runs.len() + if names.has_room { workloads().count() } else { 0 };
+        let (percents, bins) = detail(runs.len(), distributions);
         let part = |(run, cell): (&Finished, &usize)| names.part(run, (*cell, cells[*cell].end_us.0), &percents, bins);
         let parts = runs.iter().zip(&cell_of).map(part).collect();
         let Names { balancers, conditions, seeds, workloads, layers, axes, .. } = names;
@@ -154,9 +174,9 @@ impl OverviewData {
         let all = [
             ("measure", !self.runs.is_empty()),
             ("axis", self.axes.iter().any(is_numeric)),
-            ("fct", any(|run| !run.fct.is_empty())),
+            ("fct", any(|run| !run.completion.fct.is_empty())),
             ("goodput", any(|run| !run.goodput.is_empty())),
-            ("sizes", any(|run| !run.sizes.is_empty())),
+            ("sizes", any(|run| !run.completion.sizes.is_empty())),
             ("drops", any(|run| !run.drops.is_empty())),
         ];
         all.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
@@ -168,9 +188,10 @@ impl OverviewData {
     }
 }
 
-/// How many points the curves of so many runs have: shares of the flows, and bins of time.
-fn detail(runs: usize) -> (Vec<usize>, usize) {
-    let step = [1, 2, 4, 5, 10, 20, 25].into_iter().find(|step| runs * 180 / step <= POINTS).unwrap_or(50);
+/// How many points the curves of so many runs have, with so many distributions of completion times: shares of the flows, and bins of time.
+fn detail(runs: usize, distributions: usize) -> (Vec<usize>, usize) {
+    let points = runs * 80 + distributions * 100;
+    let step = [1, 2, 4, 5, 10, 20, 25].into_iter().find(|step| points / step <= POINTS).unwrap_or(50);
     ((0..=100).step_by(step).collect(), (80 / step).max(10))
 }
 
@@ -184,12 +205,19 @@ struct Names {
     measures: Vec<&'static Measure>,
     /// With the values as the scenario has them.
     axes: Vec<(Axis, Vec<AxisValue>)>,
+    /// Whether completion times and sizes are told by workload.
+    has_room: bool,
 }
 
 impl Names {
     fn part(&self, run: &Finished, (cell, end_us): (usize, f64), percents: &[usize], bins: usize) -> RunPart {
         let s = &run.summary;
         let layer = |own: &LayerDrops| Some((place(&self.layers, &own.layer)?, own.counts));
+        let completion = |name: &String| {
+            let (_, own) = s.workloads.iter().zip(&run.workloads).find(|(own, _)| own.name == *name)?;
+            self.has_room.then(|| CompletionPart::of(&own.fct_us, &own.sizes, percents))
+        };
+        let several = if run.workloads.is_empty() { &[][..] } else { &self.workloads };
         RunPart {
             cell,
             balancer: place(&self.balancers, &s.balancer).unwrap_or(0),
@@ -197,9 +225,9 @@ impl Names {
             folder: run.folder.clone(),
             values: self.measures.iter().map(|measure| number(measure.of(s))).collect(),
             workloads: self.workloads.iter().map(|name| self.of_workload(s, name)).collect(),
-            fct: percents.iter().map_while(|percent| run.fct_us.get(*percent)).map(|us| Num(*us)).collect(),
+            completion: CompletionPart::of(&run.fct_us, &run.sizes, percents),
+            completions: several.iter().map(completion).collect(),
             goodput: goodput(&run.delivered, end_us, bins),
-            sizes: run.sizes.iter().map(Size::from).collect(),
             drops: run.drops.iter().filter_map(layer).collect(),
         }
     }
@@ -287,13 +315,14 @@ mod tests {
 
     #[test]
     fn many_runs_have_coarser_curves() {
-        let of = |runs| {
-            let (percents, bins) = detail(runs);
+        let of = |runs, workloads: usize| {
+            let (percents, bins) = detail(runs, runs * (1 + workloads));
             (percents.len(), bins, percents.last().copied())
         };
-        assert_eq!(of(9), (101, 80, Some(100)));
-        assert_eq!(of(3_000), (51, 40, Some(100)));
-        assert_eq!(of(RUNS), (26, 20, Some(100)));
+        assert_eq!(of(9, 0), (101, 80, Some(100)));
+        assert_eq!(of(3_000, 0), (51, 40, Some(100)));
+        assert_eq!(of(3_000, 3), (21, 16, Some(100)));
+        assert_eq!(of(RUNS, 0), (26, 20, Some(100)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::ports::{Place, Ports, layers, places};
 use super::series::{distribution, end_us, is_change, rates, thinned};
 use super::topology::Topology;
 use super::{Line, Num, Size};
-use crate::results::{ConnectionEvs, EvBin, LayerDrops, RunResult, size_classes, us};
+use crate::results::{ConnectionEvs, EvBin, FlowResult, LayerDrops, RunResult, size_classes, us};
 
 /// Most workloads with a line of their own.
 const WORKLOADS: usize = 8;
@@ -28,7 +28,8 @@ pub(in crate::report) struct RunData {
     goodput: Line,
     /// Share of the flows that completed within a time, in per cent: of all, and of each workload where there are several.
     fct: Vec<Line>,
-    sizes: Vec<Size>,
+    /// The slowdown by size, of the same.
+    sizes: Vec<Sizes>,
     ports: Ports,
     topology: Option<Topology>,
     causes: [&'static str; 5],
@@ -39,6 +40,13 @@ pub(in crate::report) struct RunData {
     events: Vec<Events>,
     choices: [&'static str; 4],
     evs: Vec<Evs>,
+}
+
+/// The slowdown by size of all flows or of a workload.
+#[derive(Debug, Serialize)]
+struct Sizes {
+    name: String,
+    sizes: Vec<Size>,
 }
 
 /// The entropy values of a connection.
@@ -96,7 +104,7 @@ struct Events {
 impl RunData {
     pub(in crate::report) fn of(run: &RunResult) -> Self {
         let delivered: Vec<(f64, f64)> = run.delivered.iter().map(|(ps, bytes)| (us(*ps), *bytes as f64)).collect();
-        let slowed = run.flows.iter().filter_map(|flow| Some((flow.bytes, flow.slowdown?)));
+        let groups = groups(run);
         let (places, more_places) = places(run);
         let layer = |own: LayerDrops| Place { name: own.layer, counts: own.counts };
         Self {
@@ -105,8 +113,8 @@ impl RunData {
             end_us: Num(end_us(run)),
             moments: moments(run),
             goodput: Line::new("delivered payload", rates(&delivered).into_iter()),
-            fct: completion(run),
-            sizes: size_classes(slowed).iter().map(Size::from).collect(),
+            fct: groups.iter().map(|(name, flows)| completion(name, flows)).collect(),
+            sizes: groups.iter().map(|(name, flows)| sizes(name, flows)).collect(),
             ports: Ports::of(run),
             topology: Topology::of(run),
             causes: LayerDrops::CAUSES,
@@ -126,7 +134,7 @@ impl RunData {
             ("topology", self.topology.is_some()),
             ("ports", !self.ports.rows.is_empty()),
             ("fct", self.fct.iter().any(|line| !line.x.is_empty())),
-            ("sizes", !self.sizes.is_empty()),
+            ("sizes", self.sizes.iter().any(|own| !own.sizes.is_empty())),
             ("drops", !self.places.is_empty()),
             ("evs", self.evs.iter().any(|own| !own.bands.is_empty())),
             ("events", !self.events.is_empty()),
@@ -159,24 +167,31 @@ fn said(kind: crate::results::EventKind) -> String {
     kind.to_string().replace('_', " ")
 }
 
-fn completion(run: &RunResult) -> Vec<Line> {
-    let line = |name: &str, is_meant: &dyn Fn(&str) -> bool| {
-        let flows = || run.flows.iter().filter(|flow| is_meant(&flow.workload));
-        let mut times: Vec<f64> = flows().filter_map(|flow| flow.fct_us).collect();
-        times.sort_by(f64::total_cmp);
-        Line::new(name, distribution(&times, flows().count()).into_iter())
-    };
+/// All flows, and where there are several workloads those of each.
+fn groups(run: &RunResult) -> Vec<(&str, Vec<&FlowResult>)> {
     let mut names: Vec<&str> = Vec::new();
     for flow in &run.flows {
         if names.len() <= WORKLOADS && !names.contains(&flow.workload.as_str()) {
             names.push(&flow.workload);
         }
     }
-    let mut lines = vec![line("all flows", &|_| true)];
+    let mut groups = vec![("all flows", run.flows.iter().collect())];
     if (2..=WORKLOADS).contains(&names.len()) {
-        lines.extend(names.iter().map(|name| line(name, &|workload| workload == *name)));
+        let of = |name: &str| run.flows.iter().filter(|flow| flow.workload == name).collect();
+        groups.extend(names.into_iter().map(|name| (name, of(name))));
     }
-    lines
+    groups
+}
+
+fn completion(name: &str, flows: &[&FlowResult]) -> Line {
+    let mut times: Vec<f64> = flows.iter().filter_map(|flow| flow.fct_us).collect();
+    times.sort_by(f64::total_cmp);
+    Line::new(name, distribution(&times, flows.len()).into_iter())
+}
+
+fn sizes(name: &str, flows: &[&FlowResult]) -> Sizes {
+    let slowed = flows.iter().filter_map(|flow| Some((flow.bytes, flow.slowdown?)));
+    Sizes { name: name.into(), sizes: size_classes(slowed).iter().map(Size::from).collect() }
 }
 
 /// The events by kind, in the order of the first of each.
