@@ -22,6 +22,8 @@ const MIRI: [(&str, &[&str]); 2] = [
             "_length",
             "--skip",
             "sixty_four",
+            "--skip",
+            "cut_anywhere",
         ],
     ),
     ("spray-core", &["units::", "link::", "loss::bits", "event::", "rng::", "--skip", "six_decimals"]),
