@@ -323,14 +323,16 @@ fn workloads_are_told_apart_where_completion_times_are_shown() {
         "{PLOTS} {PICTURES}
         const selects = [...document.querySelectorAll('select[name=workload]')];
         const places = selects.map((select) => select.closest('section').id);
+        const measure = document.querySelector('select[name=measure]').selectedOptions[0].text;
         selects[1].value = 1;
         selects[1].dispatchEvent(new Event('change'));
         await frames();
         pictures();
-        return {{ places, values: selects.map((select) => select.value), plots: plots(), cards: cards(), wrong }};"
+        return {{ places, measure, values: selects.map((select) => select.value), plots: plots(), cards: cards(), wrong }};"
     );
     let found = runs.open(&runs.overview(), 1200, &script);
     assert_eq!(found["places"], serde_json::json!(["measure", "fct", "sizes"]));
+    assert_eq!(found["measure"], "Slowest flow's completion time, us", "the measure that is drawn first");
     assert_eq!(found["values"], serde_json::json!(["1", "1", "1"]));
     assert_eq!(found["wrong"], serde_json::json!([]));
     let slowest = SEEDS.map(|seed| number(&table(&runs.page(Reps, seed), "workloads")[1], "fct_max_us"));

@@ -96,7 +96,8 @@ const controls = (data, state, changed) => {
   };
   const named = (key, label, options) => {
     const box = spray.select(label, options, pick(key));
-    box.querySelector("select").name = key;
+    const select = box.querySelector("select");
+    [select.name, select.value] = [key, state[key]];
     return box;
   };
   const workloads = () =>
