@@ -179,7 +179,7 @@ pub struct Figures {
     /// Most runs at the same time; by default one for each core
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Also write a document with all tables and statements
+    /// Also write a document with the tables and statements: of the one figure that is named, or of all
     #[arg(long, value_name = "FILE.md")]
     pub markdown: Option<PathBuf>,
 }
