@@ -4,9 +4,6 @@ use crate::sh::{self, Failure, Outcome};
 use crate::steps::{self, Steps};
 use crate::{demo, ebpf, fuzz, kernels, nics, outside, portable, prove, setup, test};
 
-/// For each of the eight targets.
-const FUZZ_SECONDS: u64 = 8;
-
 /// `cargo xtask ci [--no-skips]`: every check that `cargo xtask test` leaves out.
 pub fn ci(arguments: &[String]) -> Outcome {
     steps::timed(steps::reads_no_skips(arguments)?, run)
@@ -25,7 +22,8 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run_where_possible("a short demo", short_demo)?;
     steps.run_where_possible("another kernel", kernels::one_other)?;
     steps.run_where_possible("emulated NICs", nics::two)?;
-    steps.run("a minute of fuzzing", || fuzz::each_for(FUZZ_SECONDS))?;
+    // For each of the eight targets.
+    steps.run("a minute of fuzzing", || fuzz::fuzz(&["--seconds", "8"].map(String::from)))?;
     // Neither is part of what a system with Rust has: `--no-skips` does not ask for them.
     if prove::has_miri() {
         steps.run("the codec under Miri", prove::miri_codec)?;

@@ -25,18 +25,9 @@ const FLAGS: [&str; 9] = [
 /// `cargo xtask fuzz [TARGET] [--seconds N]`: runs one target or all of them, each for so long.
 pub fn fuzz(arguments: &[String]) -> Outcome {
     let (targets, seconds) = read(arguments)?;
-    run_all(&targets, seconds)
-}
-
-/// Runs every target for so many seconds.
-pub fn each_for(seconds: u64) -> Outcome {
-    run_all(&TARGETS, seconds)
-}
-
-fn run_all(targets: &[&'static str], seconds: u64) -> Outcome {
     let program = build()?;
     let mut failed = Vec::new();
-    for &target in targets {
+    for target in targets {
         if !run(&program, target, seconds)? {
             failed.push(target);
         }

@@ -5,6 +5,7 @@
 use std::process::Command;
 
 use serde_json::Value;
+use spdx::{Expression, ParseMode};
 use spray_test_support::root;
 
 #[test]
@@ -28,42 +29,13 @@ fn every_dependency_has_an_allowed_licence_and_is_of_a_registry() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Whether an SPDX expression can be met by the licences in `allow`. `/` is an old form of `OR`, and `AND` binds closer.
+/// As old manifests have them: `/` for `OR`, and `GPL-3.0`.
+const MODE: ParseMode = ParseMode { allow_slash_as_or_operator: true, allow_deprecated: true, ..ParseMode::STRICT };
+
+/// Whether an SPDX expression can be met by the licences in `allow`.
 fn is_allowed(expression: &str, allow: &[&str]) -> bool {
-    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ").replace(" WITH ", "+WITH+");
-    let words: Vec<&str> = spaced.split_whitespace().collect();
-    let mut words = words.as_slice();
-    !words.is_empty() && any(&mut words, allow) && words.is_empty()
-}
-
-fn any(words: &mut &[&str], allow: &[&str]) -> bool {
-    let mut met = all(words, allow);
-    while let Some(rest) = words.strip_prefix(&["OR"]) {
-        *words = rest;
-        met |= all(words, allow);
-    }
-    met
-}
-
-fn all(words: &mut &[&str], allow: &[&str]) -> bool {
-    let mut met = one(words, allow);
-    while let Some(rest) = words.strip_prefix(&["AND"]) {
-        *words = rest;
-        met &= one(words, allow);
-    }
-    met
-}
-
-fn one(words: &mut &[&str], allow: &[&str]) -> bool {
-    let Some((word, rest)) = words.split_first() else { return false };
-    *words = rest;
-    if *word != "(" {
-        return allow.contains(&word.replace("+WITH+", " WITH ").as_str());
-    }
-    let met = any(words, allow);
-    let Some(rest) = words.strip_prefix(&[")"]) else { return false };
-    *words = rest;
-    met
+    let parsed = Expression::parse_mode(expression, MODE);
+    parsed.is_ok_and(|parsed| parsed.evaluate(|licence| allow.contains(&licence.to_string().as_str())))
 }
 
 #[test]
