@@ -94,10 +94,13 @@ pub fn in_time(testbed: &Xdp, scenario: &Scenario, balancer: BalancerKind) -> Ru
     for _ in 0..TRIES {
         let result = run_on(testbed, scenario, balancer).unwrap_or_else(|error| panic!("{error}"));
         assert_sound(&result);
-        if result.run.lateness_p99_us <= VOID_LATENESS_US {
+        if result.engine_figures.lateness_p99_us <= VOID_LATENESS_US {
             return result;
         }
-        eprintln!("void: {} late frames, p99 {} us", result.run.late_packets, result.run.lateness_p99_us);
+        eprintln!(
+            "void: {} late frames, p99 {} us",
+            result.engine_figures.late_packets, result.engine_figures.lateness_p99_us
+        );
     }
     panic!("{TRIES} runs were all too late to count: this machine is too busy");
 }
@@ -113,7 +116,7 @@ pub fn assert_sound(result: &RunResult) {
     }
     assert_eq!(result.payload_verified, Some(true));
     assert_eq!(result.testbed_losses.total(), 0, "{:?}", result.testbed_losses);
-    assert_eq!(result.run.invalid_frames, 0);
+    assert_eq!(result.engine_figures.invalid_frames, 0);
 }
 
 /// The network namespaces that process `pid` made.

@@ -35,7 +35,7 @@ fn a_healthy_fabric_loses_nothing_and_takes_its_time() {
         assert!((least_us..least_us * 3.0).contains(&fct), "{fct} us, at least {least_us}");
     }
     assert!(!result.delivered.is_empty() && result.port_samples.iter().any(|port| !port.bins.is_empty()));
-    assert!(result.run.dilation >= 1.0);
+    assert!(result.engine_figures.dilation >= 1.0);
 }
 
 #[test]

@@ -210,7 +210,7 @@ pub fn verdict(done: &[Summary]) -> Outcome {
 
 /// Prints how fast the simulator was, if it ran: seconds of each run, on however many threads.
 fn speed(done: &[Summary]) {
-    let figures = || done.iter().filter_map(|run| Some((run.sim?, run.run.wall_s)));
+    let figures = || done.iter().filter_map(|run| Some((run.sim?, run.engine_figures.wall_s)));
     if figures().next().is_none() {
         return;
     }

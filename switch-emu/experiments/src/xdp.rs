@@ -331,13 +331,13 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
             other: losses.other,
         },
         payload_verified: Some(outcome.payload_verified),
-        run: EngineFigures {
+        engine_figures: EngineFigures {
             dilation: outcome.dilation,
             wall_s: outcome.wall.as_secs_f64(),
             invalid_frames: outcome.invalid_frames,
             late_packets: outcome.late_frames,
             lateness_p99_us: us(outcome.lateness_p99_ps),
-            ..common.run
+            ..common.engine_figures
         },
         ..common
     }

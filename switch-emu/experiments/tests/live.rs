@@ -93,7 +93,7 @@ fn alone(text: &str, balancer: BalancerKind) -> RunResult {
 /// Whether two runs found the same, but for the time and the memory that they took, and for what their scenarios say of failures.
 fn same(one: RunResult, other: RunResult) -> bool {
     let found = |run: RunResult| RunResult {
-        run: EngineFigures { wall_s: 0.0, ..run.run },
+        engine_figures: EngineFigures { wall_s: 0.0, ..run.engine_figures },
         sim: None,
         condition: String::new(),
         ..run

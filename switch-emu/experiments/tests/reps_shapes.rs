@@ -90,7 +90,7 @@ fn freezing_forced_from_the_start_costs_two_per_cent_at_most() {
         scenario.transport.schemes.reps.force_freezing_us = Some(Micros::default());
         let frozen = figures(&scenario, Reps);
         assert!(within(frozen.mean, free.mean, 2) && within(frozen.max, free.max, 2), "{frozen:?} against {free:?}");
-        assert_eq!(run(&scenario, Reps, 1).run.freeze_entries, HOSTS as u64);
+        assert_eq!(run(&scenario, Reps, 1).engine_figures.freeze_entries, HOSTS as u64);
     }
 }
 
@@ -143,7 +143,7 @@ fn a_dead_uplink_is_left_within_one_timeout_and_100_us() {
         let last_drop_ns = (result.loss_duration_us.expect("something was dropped") * 1e3) as i64;
         println!("last drop after {last_drop_ns} ns, timeout {rto_ns} ns");
         assert!(last_drop_ns <= rto_ns + 100_000);
-        assert_eq!(result.run.freeze_entries, 4, "the hosts of leaf 0");
+        assert_eq!(result.engine_figures.freeze_entries, 4, "the hosts of leaf 0");
         let without = run(&scenario, RepsNoFreezing, seed);
         assert!(without.loss_duration_us.unwrap() > result.loss_duration_us.unwrap(), "freezing is what does it");
     }

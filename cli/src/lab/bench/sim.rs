@@ -94,9 +94,9 @@ fn measure(arguments: &args::BenchSim, size: &'static Size, progress: &mut Progr
             simulation.run(arguments.balancer, scenario.seed, &[]).map_err(Failure::failed)
         };
         found.last = run(&one)?;
-        found.one_s.push(found.last.run.wall_s);
+        found.one_s.push(found.last.engine_figures.wall_s);
         if arguments.threads > 1 {
-            found.many_s.push(run(&many)?.run.wall_s);
+            found.many_s.push(run(&many)?.engine_figures.wall_s);
         }
         if let Some(command) = arguments.reference.as_deref().filter(|_| !size.tiers.is_empty()) {
             found.reference_s.push(reference_s(command, &scenario, size)?);

@@ -86,7 +86,7 @@ impl Show {
         if self.live {
             return;
         }
-        let told = ended.as_ref().map_or_else(ToString::to_string, |run| format!("{:.1} s", run.run.wall_s));
+        let told = ended.as_ref().map_or_else(ToString::to_string, |run| format!("{:.1} s", run.engine_figures.wall_s));
         self.with(|progress| progress.update(|| format!("[{count}/{}] {title}: {told}{}", self.jobs, self.left())));
     }
 

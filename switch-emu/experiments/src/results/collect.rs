@@ -48,7 +48,7 @@ impl Collect<'_> {
         let flows: Vec<_> =
             flows.map(|(flow, outcome)| self.flow(flow, &classes[usize::from(flow.class)], outcome)).collect();
         RunResult {
-            run: EngineFigures::of_freezing(self, &flows, &events),
+            engine_figures: EngineFigures::of_freezing(self, &flows, &events),
             engine: engine.into(),
             scenario: name.clone(),
             condition: condition.clone(),

@@ -27,7 +27,7 @@ pub(super) struct Column<R: ?Sized> {
 enum Of<R: ?Sized> {
     Text(fn(&R) -> String),
     Count(fn(&R) -> Option<u64>),
-    /// As a count.
+    /// A count, as measures give it.
     Whole(fn(&R) -> Option<f64>),
     /// Rounded to thousandths, and with three decimals in CSV.
     Real(fn(&R) -> Option<f64>),

@@ -6,9 +6,9 @@ use super::measures::figures;
 use super::statistics::round3;
 
 figures! {
-    /// How a run went as a run.
+    /// What the engine says of a run: its time, how late frames were, what was invalid, how balancers froze.
     #[serde(default)]
-    EngineFigures as MEASURES, run |run| Some(run.run), workload None;
+    EngineFigures as MEASURES, run |run| Some(run.engine_figures), workload None;
     /// Frames thrown away as malformed, corrupted or forged.
     invalid_frames: u64, "invalid", "Invalid frames", "frames", 0, Less;
     /// Times that a balancer entered freezing mode.

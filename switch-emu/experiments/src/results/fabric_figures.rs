@@ -6,7 +6,7 @@ use spray_fabric::{PortCounters, PortOutcome};
 
 use super::RunResult;
 use super::measures::figures;
-use super::statistics::{coefficient_of_variation, jain, round3};
+use super::statistics::{coefficient_of_variation, jain, max_mean, round3};
 
 figures! {
     /// Figures of all ports.
@@ -70,12 +70,6 @@ impl LayerFigures {
         let overload_percent = max_mean(&bytes).map_or(0.0, |ratio| round3(100.0 * (ratio - 1.0)));
         Self { queue_mean_bytes: round3(sum / own.ports.max(1) as f64), overload_percent, ..own }
     }
-}
-
-/// The largest value over the mean; `None` where all are 0.
-fn max_mean(values: &[f64]) -> Option<f64> {
-    let sum: f64 = values.iter().sum();
-    (sum > 0.0).then(|| values.iter().copied().fold(0.0, f64::max) * values.len() as f64 / sum)
 }
 
 impl RunResult {

@@ -20,9 +20,9 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Writes everything about a run into the new folder `dir`: `summary.json`, the tables as Parquet and as CSV, series as CSV only with `csv`,
-/// `report.html`, `scenario.toml` with the text `scenario`, and `run.json`. The folder has its name only when all is written: a run that is killed leaves
-/// a folder whose name ends in `.part`.
+/// Writes everything about a run into the new folder `dir`: `summary.json`, the tables as Parquet and as CSV, `report.html`,
+/// `scenario.toml` with the text `scenario`, and `run.json`. Series over time are written as CSV only with `csv`. The folder has its
+/// name only when all is written: a run that is killed leaves a folder whose name ends in `.part`.
 ///
 /// # Errors
 /// When the folder is there already, or it or one of the files cannot be written.

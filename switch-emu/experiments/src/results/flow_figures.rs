@@ -30,8 +30,8 @@ figures! {
     fct_cv: Option<f64>, "FCT CV", "Coefficient of variation of the completion times", "", 3, Less;
     /// From the first start to the last end: the job completion time (JCT).
     makespan_us: Option<f64>, "makespan us", "From the first start to the last end", "us", 1, Less;
-    /// The makespan over what it would be if only hosts' own links held packets up: the time in which the busiest of them carries what it must,
-    /// and the least way. 1 is ideal; where flows begin one by one it counts the waiting too.
+    /// JCT ratio: the makespan over the least possible one, in which only the hosts' own links are limits: the time that the busiest of them
+    /// needs for its bytes, and the least latency of a message. 1 is ideal. Where flows start one by one, waiting for their start counts too.
     jct_ratio: Option<f64>, "JCT ratio", "JCT ratio", "", 3, Less;
     /// Payload of the completed flows over the makespan.
     goodput_gbps: f64, "Gb/s", "Goodput", "Gb/s", 1, More;
@@ -67,7 +67,7 @@ figures! {
 const FOR_P99_9: usize = 10_000;
 
 impl FlowFigures {
-    /// Those of these flows.
+    /// The figures of `flows`.
     pub(super) fn of<'a>(flows: impl Iterator<Item = &'a FlowResult> + Clone) -> Self {
         let (fcts, slowdowns) = (ascending(&flows, |f| f.fct_us), ascending(&flows, |f| f.slowdown));
         let (sender, receiver) = counted(flows.clone());
@@ -117,8 +117,8 @@ pub(super) fn counted<'a>(flows: impl Iterator<Item = &'a FlowResult>) -> (Sende
     })
 }
 
-/// The values of the flows that have one.
-pub(super) fn ascending<'a>(
+/// The values of the flows that have one, the least first.
+pub(crate) fn ascending<'a>(
     flows: &(impl Iterator<Item = &'a FlowResult> + Clone),
     of: impl Fn(&FlowResult) -> Option<f64>,
 ) -> Vec<f64> {
@@ -134,7 +134,7 @@ fn makespan_us<'a>(flows: impl Iterator<Item = &'a FlowResult> + Clone) -> f64 {
     if end > start { end - start } else { 0.0 }
 }
 
-/// The makespan without contention in the fabric: what the busiest of the hosts' links carries, and the least time that a packet is under way.
+/// The least makespan, see `jct_ratio`; `None` where no flow completed.
 fn ideal_us<'a>(flows: impl Iterator<Item = &'a FlowResult>) -> Option<f64> {
     let mut busy: HashMap<(bool, &str), f64> = HashMap::new();
     let mut way_us = f64::INFINITY;

@@ -106,7 +106,7 @@ mod tests {
         let event = LinkEvent { name: "x".into(), links, at_ps: 50 * US, until_ps: Some(until_us * US), action };
         scenario.add_link_events(vec![event]);
         let summary = Simulation::new(&scenario).run(balancer, 1, &[]).unwrap().summary();
-        (summary.run.freeze_precision, summary.run.freeze_recall)
+        (summary.engine_figures.freeze_precision, summary.engine_figures.freeze_recall)
     }
 
     #[test]

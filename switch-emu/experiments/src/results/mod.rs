@@ -40,7 +40,7 @@ pub use self::fabric_figures::{FabricFigures, LayerFigures};
 pub use self::figures::write_figures;
 pub use self::files::{PART, WriteError, folder_name, write_overview, write_run};
 pub use self::flow_figures::FlowFigures;
-pub(crate) use self::flow_figures::gbps;
+pub(crate) use self::flow_figures::{ascending, gbps};
 pub use self::matrix::{BalancerRuns, Matrix};
 pub use self::record::{Completion, Finished, LayerDrops, Machine, Program, Record};
 pub use self::shape::{Shape, ShapeLink, ShapeSwitch};
@@ -74,8 +74,8 @@ pub struct RunResult {
     pub seed: u64,
     /// The values of the sweep's axes.
     pub axes: Vec<Axis>,
-    /// How it went as a run.
-    pub run: EngineFigures,
+    /// What the engine says of it.
+    pub engine_figures: EngineFigures,
     /// One entry per flow of the workload, completed or not.
     pub flows: Vec<FlowResult>,
     /// One entry per egress port of the fabric.

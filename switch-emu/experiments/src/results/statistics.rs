@@ -26,6 +26,12 @@ pub(crate) fn jain(values: impl Iterator<Item = f64>) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (count * squares))
 }
 
+/// The largest value over the mean; `None` where all are 0, or there is none.
+pub(crate) fn max_mean(values: &[f64]) -> Option<f64> {
+    let sum: f64 = values.iter().sum();
+    (sum > 0.0).then(|| values.iter().copied().fold(0.0, f64::max) * values.len() as f64 / sum)
+}
+
 /// A count of a whole, in per cent; 0 of nothing.
 pub(crate) fn share(count: u64, of: u64) -> f64 {
     100.0 * count as f64 / of.max(1) as f64

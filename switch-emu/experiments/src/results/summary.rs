@@ -43,9 +43,9 @@ pub struct Summary {
     /// What the fabric's ports counted.
     #[serde(flatten)]
     pub fabric: FabricFigures,
-    /// How it went as a run.
+    /// What the engine says of it.
     #[serde(flatten)]
-    pub run: EngineFigures,
+    pub engine_figures: EngineFigures,
     /// The ports by layer, in the order of the ports.
     pub layers: Vec<LayerFigures>,
     /// How many of the reordered packets were 1 place behind the highest number seen, 2 to 3, 4 to 7, and so on.
@@ -117,7 +117,7 @@ impl RunResult {
             axes: self.axes.iter().map(|axis| (axis.path.clone(), axis.value.clone())).collect(),
             flows: FlowFigures::of(self.flows.iter()),
             fabric: self.fabric_figures(),
-            run: self.run.rounded(),
+            engine_figures: self.engine_figures.rounded(),
             layers: self.layer_figures(),
             reordering_degrees: self.counted().1.order.degrees.counts().to_vec(),
             workloads: self.workloads(),

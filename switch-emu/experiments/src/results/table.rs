@@ -76,11 +76,13 @@ pub(crate) fn few_flows_note(summaries: &[Summary]) -> Option<String> {
 /// A line about how late frames were in all `summaries` of an engine on which frames can be late. It is a line and not a
 /// column, to keep the table narrow.
 pub(crate) fn lateness_note(summaries: &[Summary]) -> Option<String> {
-    let timed: Vec<&Summary> = summaries.iter().filter(|s| s.run.dilation > 0.0 && s.engine != "sim").collect();
-    let worst = timed.iter().max_by(|a, b| a.run.lateness_p99_us.total_cmp(&b.run.lateness_p99_us))?;
-    let dilations = range(timed.iter().map(|s| s.run.dilation));
-    let late = range(timed.iter().map(|s| s.run.late_packets as f64));
-    let lateness = match worst.run.lateness_p99_us {
+    let timed: Vec<&Summary> =
+        summaries.iter().filter(|s| s.engine_figures.dilation > 0.0 && s.engine != "sim").collect();
+    let worst =
+        timed.iter().max_by(|a, b| a.engine_figures.lateness_p99_us.total_cmp(&b.engine_figures.lateness_p99_us))?;
+    let dilations = range(timed.iter().map(|s| s.engine_figures.dilation));
+    let late = range(timed.iter().map(|s| s.engine_figures.late_packets as f64));
+    let lateness = match worst.engine_figures.lateness_p99_us {
         us if us > 0.0 => format!("at most {us:.3} us ({}, {})", worst.condition, worst.balancer),
         _ => "0 us".into(),
     };

@@ -32,7 +32,7 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         balancer: balancer.into(),
         congestion_control: "dctcp".into(),
         seed: 7,
-        run: EngineFigures { dilation: 400.0, wall_s: 3.25, ..EngineFigures::default() },
+        engine_figures: EngineFigures { dilation: 400.0, wall_s: 3.25, ..EngineFigures::default() },
         flows: fcts.iter().enumerate().map(flow).collect(),
         ports: ports(),
         port_samples: port_samples(fcts),
@@ -376,7 +376,7 @@ fn table_names_what_went_wrong() {
     let mut lossy = sample("ops", "healthy", &[100.0, 200.0]);
     lossy.testbed_losses = TestbedLosses { veth: 3, rx_ring_full: 2, ..Default::default() };
     lossy.payload_verified = Some(false);
-    (lossy.run.late_packets, lossy.run.lateness_p99_us) = (7, 1.5);
+    (lossy.engine_figures.late_packets, lossy.engine_figures.lateness_p99_us) = (7, 1.5);
     let mut unfinished = sample("ecmp", "healthy", &[100.0, 200.0]);
     (unfinished.flows[0].end_us, unfinished.flows[0].fct_us) = (None, None);
     let text = table(&[lossy.summary(), unfinished.summary()]);

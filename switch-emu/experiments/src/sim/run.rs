@@ -204,11 +204,11 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
     let (ports, hosts) = outcome.ports.split_at(outcome.ports.len() - network.hosts.len());
     let dropped = |port: &&PortOutcome| port.counters.drops_link() + port.counters.drops_random > 0;
     RunResult {
-        run: EngineFigures {
+        engine_figures: EngineFigures {
             dilation: 1.0,
             wall_s,
             invalid_frames: outcome.flows.iter().map(|flow| flow.receiver.invalid).sum(),
-            ..common.run
+            ..common.engine_figures
         },
         ports: ports.iter().chain(hosts.iter().filter(dropped)).cloned().collect(),
         port_samples: outcome.samples.clone(),

@@ -117,14 +117,7 @@ const controls = (data, state, changed) => {
   );
   add(
     "fct",
-    spray.choices(
-      "Axis of time",
-      [
-        [0, "linear"],
-        [10, "logarithmic"],
-      ],
-      (value) => ((state.log = value), changed()),
-    ),
+    spray.choices("Axis of time", TIME_AXES, (value) => ((state.log = value), changed())),
     ...workloads(),
   );
   add(

@@ -16,14 +16,7 @@ spray.run = (data) => {
         spray.lines("fct", plot, { x: "completion time (us)", y: "share of flows (%)", top: 100, log, series });
       };
       host.append(
-        spray.choices(
-          "Axis of time",
-          [
-            [0, "linear"],
-            [10, "logarithmic"],
-          ],
-          show,
-        ),
+        spray.choices("Axis of time", TIME_AXES, show),
         plot,
       );
       show(0);
@@ -38,6 +31,12 @@ spray.run = (data) => {
     if (host) plot(host);
   }
 };
+
+// What plots of completion times let one choose: the base of their axis, 0 for none.
+const TIME_AXES = [
+  [0, "linear"],
+  [10, "logarithmic"],
+];
 
 // Of all flows both measures; where there are several workloads a line for each, of the measure that is chosen.
 const SLOWDOWNS = [

@@ -7,7 +7,7 @@ use super::ports::{Place, Ports, layers, places};
 use super::series::{distribution, end_us, is_change, rates, thinned};
 use super::topology::Topology;
 use super::{Line, Num, Size};
-use crate::results::{ConnectionEvs, EvBin, FlowResult, LayerDrops, RunResult, size_classes, us};
+use crate::results::{ConnectionEvs, EvBin, FlowResult, LayerDrops, RunResult, ascending, size_classes, us};
 
 /// Most workloads with a line of their own.
 const WORKLOADS: usize = 8;
@@ -184,8 +184,7 @@ fn groups(run: &RunResult) -> Vec<(&str, Vec<&FlowResult>)> {
 }
 
 fn completion(name: &str, flows: &[&FlowResult]) -> Line {
-    let mut times: Vec<f64> = flows.iter().filter_map(|flow| flow.fct_us).collect();
-    times.sort_by(f64::total_cmp);
+    let times = ascending(&flows.iter().copied(), |flow| flow.fct_us);
     Line::new(name, distribution(&times, flows.len()).into_iter())
 }
 

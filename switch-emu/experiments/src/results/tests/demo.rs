@@ -28,10 +28,10 @@ fn lines_of(demo: &Path, number: usize) -> String {
     runs.sort();
     let line = |path: &PathBuf| {
         let s: Summary = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        let is_sound = s.is_complete() && s.run.late_packets == 0 && s.testbed_losses.total() == 0;
+        let is_sound = s.is_complete() && s.engine_figures.late_packets == 0 && s.testbed_losses.total() == 0;
         assert!(is_sound, "{} tells nothing", path.display());
         let figures = [
-            Some(s.run.dilation.round()),
+            Some(s.engine_figures.dilation.round()),
             Some(s.flows.goodput_gbps),
             s.flows.fct_mean_us,
             s.flows.fct_max_us,

@@ -30,7 +30,7 @@ fn drawn(scenario: &Scenario, text: &str, seed: u64) -> Vec<LinkEvent> {
 
 /// A result without what depends on the machine.
 fn timeless(mut result: RunResult) -> String {
-    result.run.wall_s = 0.0;
+    result.engine_figures.wall_s = 0.0;
     result.sim = result.sim.map(|sim| SimFigures { packet_hops: sim.packet_hops, ..SimFigures::default() });
     format!("{result:?}")
 }
