@@ -16,9 +16,9 @@ use spray_pipeline::flow_hash::{FlowHash, Key};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
-use spray_pipeline::scheme::{self, Look, Measure, NO_PORT, OPEN, Part};
+use spray_pipeline::scheme::{self, Look, Measure, NO_PORT, OPEN, Step};
 use spray_pipeline::shim::{Shim, Shimmed};
-use spray_pipeline::standing::{Cable, Door, Side, TICKET_BYTES, Ticket};
+use spray_pipeline::deployment::{Cable, Ingress, Side, TICKET_BYTES, Ticket};
 use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, Tables, Verdict, View};
@@ -47,7 +47,7 @@ static QUEUES: Array<PortQueues<SharedWord>, 1> = Array::new();
 static COUNTERS: PerCpuArray<PortCounters<CpuWord>, 1> = PerCpuArray::new();
 #[btf_map(name = "chassis")]
 static CHASSIS: PerCpuArray<ChassisCounters<CpuWord>, 1> = PerCpuArray::new();
-/// The cells of each port's bins, port by port; in a fabric that stands there are none.
+/// The cells of each port's bins, port by port; in a deployed fabric there are none.
 #[btf_map(name = "bins")]
 static BINS: Array<Bin<SharedWord>, 1> = Array::new();
 /// Switch behind each interface that frames enter by.
@@ -57,10 +57,10 @@ static INGRESS: HashMap<u32, u32, 4096> = HashMap::new();
 #[btf_map(name = "egress")]
 static EGRESS: DevMap<1> = DevMap::new();
 
-/// What lies behind each interface that frames enter by, in a fabric that stands.
-#[btf_map(name = "doors")]
-static DOORS: HashMap<u32, Door, 1> = HashMap::new();
-/// The sockets of whoever holds frames there, by door.
+/// What lies behind each interface that frames enter by, in a deployed fabric.
+#[btf_map(name = "ingresses")]
+static INGRESSES: HashMap<u32, Ingress, 1> = HashMap::new();
+/// The sockets that take frames to hold, by ingress and queue.
 #[btf_map(name = "holders")]
 static HOLDERS: XskMap<1> = XskMap::new();
 
@@ -175,18 +175,18 @@ impl Tables for Maps {
         if port == NO_PORT { Err(Cause::NoRoute) } else { Ok(port) }
     }
     #[inline(always)]
-    fn part(&self, part: Part, frame: &mut Frame, host: u32, port: u32) -> u32 {
+    fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
         // SAFETY: a reference, valid for the calls.
         unsafe {
             match part {
-                Part::Conga => spray_conga(frame, host, port),
-                Part::Flowcut => spray_flowcut(frame, host),
-                Part::Begin => spray_begin(frame, host),
-                Part::Move => spray_move(frame, host),
-                Part::Prepare => spray_prepare(frame, host),
-                Part::Base => spray_base(frame, host),
-                Part::Settle => spray_settle(frame, host, port),
-                Part::Path => spray_path(frame, host, port),
+                Step::Conga => spray_conga(frame, host, port),
+                Step::Flowcut => spray_flowcut(frame, host),
+                Step::Begin => spray_begin(frame, host),
+                Step::Move => spray_move(frame, host),
+                Step::Prepare => spray_prepare(frame, host),
+                Step::Base => spray_base(frame, host),
+                Step::Settle => spray_settle(frame, host, port),
+                Step::Path => spray_path(frame, host, port),
             }
         }
     }
@@ -235,7 +235,7 @@ pub unsafe extern "C" fn spray_recall(frame: *mut Frame, host: u32) -> u32 {
     View::of(&Maps).map_or(NO_PORT, |view| scheme::recall(&view, frame, host).unwrap_or(NO_PORT))
 }
 
-/// Makes each [`Part`] of [`scheme::recall`] a global function: what it needs of the stack counts for it alone. The compiler does not
+/// Makes each [`Step`] of [`scheme::recall`] a global function: what it needs of the stack counts for it alone. The compiler does not
 /// pass arguments that a function does not read, and the verifier wants all of them: only parts that are `given` a port have one.
 macro_rules! parts {
     ($($name:ident $part:ident $(given $port:ident)?;)+) => {
@@ -250,7 +250,7 @@ macro_rules! parts {
                 let [port, ..] = [$($port,)? OPEN];
                 // SAFETY: by this function's contract.
                 let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
-                View::of(&Maps).map_or(NO_PORT, |view| scheme::part(&view, Part::$part, frame, host, port))
+                View::of(&Maps).map_or(NO_PORT, |view| scheme::part(&view, Step::$part, frame, host, port))
             }
         )+
     };
@@ -333,11 +333,11 @@ pub unsafe extern "C" fn spray_enter(frame: *mut Frame) -> u32 {
 
 /// Entry point on every interface of a chassis that stands for anybody's traffic, in real time.
 #[xdp]
-pub fn standing(context: XdpContext) -> u32 {
+pub fn deployed(context: XdpContext) -> u32 {
     // SAFETY: the loader writes an interface's entry before it attaches there.
-    let door = || unsafe { DOORS.get(ingress_ifindex(&context)) };
+    let ingress = || unsafe { INGRESSES.get(ingress_ifindex(&context)) };
     let mut packet = XdpPacket::<0>(&context);
-    let Some(here) = door() else { return XDP_PASS };
+    let Some(here) = ingress() else { return XDP_PASS };
     match here.side(&Maps, &packet) {
         Side::Fabric => {}
         Side::Kernel => return XDP_PASS,
@@ -345,7 +345,7 @@ pub fn standing(context: XdpContext) -> u32 {
     }
     let routed = here.routes(&packet);
     // Asked for when it is needed, and once more: what is kept takes room on a small stack.
-    let entry = || door().map_or((NO_PORT, NO_PORT), |door| (door.switch, door.own));
+    let entry = || ingress().map_or((NO_PORT, NO_PORT), |ingress| (ingress.switch, ingress.own));
     // SAFETY: a helper without arguments.
     let now_ps = || unsafe { bpf_ktime_get_ns() }.wrapping_mul(1000);
     let (verdict, due_ps) = spray_pipeline::process_any(&Maps, &mut packet, routed, entry, now_ps);
@@ -357,11 +357,11 @@ pub fn standing(context: XdpContext) -> u32 {
             if routed && CABLES.get(port).is_none_or(|cable| cable.write(&mut packet).is_none()) {
                 return XDP_DROP;
             }
-            let at_once = door().is_some_and(|door| door.at_once != 0);
+            let at_once = ingress().is_some_and(|ingress| ingress.at_once != 0);
             if at_once { redirect(&context, port, 0) } else { hand_over(&context, Ticket { due_ps, port }) }
         }
         Verdict::Drop(_) => XDP_DROP,
-        Verdict::Pass => match door().map(|door| door.side_of_unknown(&packet)) {
+        Verdict::Pass => match ingress().map(|ingress| ingress.side_of_unknown(&packet)) {
             Some(Side::Bridge) => hand_over(&context, BRIDGED),
             _ => XDP_PASS,
         },
@@ -371,7 +371,7 @@ pub fn standing(context: XdpContext) -> u32 {
 /// The ticket of frames that the switches do not take.
 const BRIDGED: Ticket = Ticket { due_ps: 0, port: NO_PORT };
 
-/// Hands a frame to whoever holds what comes by its interface and queue.
+/// Hands a frame to the socket of its interface and queue.
 #[inline(always)]
 fn hand_over(context: &XdpContext, ticket: Ticket) -> u32 {
     // SAFETY: the context is the kernel's; no pointer into the frame lives past this call.
@@ -381,11 +381,11 @@ fn hand_over(context: &XdpContext, ticket: Ticket) -> u32 {
     let mut packet = XdpPacket::<0>(context);
     let Some(head) = packet.head_mut() else { return XDP_ABORTED };
     ticket.write(head);
-    // SAFETY: as in `standing`.
-    let Some(door) = (unsafe { DOORS.get(ingress_ifindex(context)) }) else { return XDP_DROP };
+    // SAFETY: As in `deployed`.
+    let Some(ingress) = (unsafe { INGRESSES.get(ingress_ifindex(context)) }) else { return XDP_DROP };
     // SAFETY: the context is the kernel's.
     let queue = unsafe { (*context.ctx).rx_queue_index };
-    HOLDERS.redirect(door.holder + queue, XDP_DROP.into()).unwrap_or(XDP_DROP)
+    HOLDERS.redirect(ingress.holder + queue, XDP_DROP.into()).unwrap_or(XDP_DROP)
 }
 
 /// Frames that drivers did not send although the switches had sent them on.
@@ -401,8 +401,8 @@ pub fn missed(context: TracePointContext) -> u32 {
     // SAFETY: the kernel hands in a record of that layout.
     let (to, drops) = unsafe { (context.read_at::<u32>(TO), context.read_at::<i32>(DROPS)) };
     if let (Ok(to), Ok(drops)) = (to, drops)
-        // SAFETY: as in `standing`.
-        && unsafe { DOORS.get(to) }.is_some()
+        // SAFETY: As in `deployed`.
+        && unsafe { INGRESSES.get(to) }.is_some()
         && let Some(count) = MISSED_FRAMES.get_ptr_mut(0)
     {
         // SAFETY: this CPU's own.

@@ -27,7 +27,7 @@ const MOST_FILE_BYTES: u64 = 4096;
 #[derive(Clone)]
 pub struct PrivateKey(Arc<Zeroizing<[u8; BYTES]>>);
 
-/// The public half of a key: the name of whoever holds the other.
+/// The public half of a key: the name of the holder of the other.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PublicKey([u8; BYTES]);
 
@@ -173,7 +173,7 @@ impl fmt::Debug for PrivateKey {
 #[derive(Debug, Clone)]
 pub struct Keys {
     pub(crate) own: PrivateKey,
-    /// Of whoever may have any address that is not among `at`.
+    /// The keys of peers that may have any address that is not among `at`.
     anywhere: Vec<PublicKey>,
     at: Vec<(IpAddr, PublicKey)>,
     /// A second secret, which both sides of an exchange have.

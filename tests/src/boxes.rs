@@ -1,13 +1,13 @@
-//! Machines that play one switch of a fabric each, as users of `spray switch --node` have them, joined by veth that the test makes by `ip`.
+//! Machines that run one switch of a fabric each, as users of `spray switch --node` have them, joined by veth that the test makes by `ip`.
 
 use std::process::Command;
 
 use serde_json::Value;
 use spray_test_support::text;
 
+use crate::deployment::{self, exchange, run};
 use crate::machines::{Machines, ip};
 use crate::running::wait_until;
-use crate::standing::{self, exchange, run};
 use crate::{scenarios, spray};
 
 /// The switches of `pod.toml`, each a machine of its own, and four hosts, each with a namespace.
@@ -103,12 +103,12 @@ impl Boxes {
 
     /// The links of a box that `links` means, after these changes.
     pub fn links(&self, switch: &str, links: &str, changes: &[&str]) -> Vec<Value> {
-        standing::links(&self.place(switch), links, changes)
+        deployment::links(&self.place(switch), links, changes)
     }
 
     /// What these links of a box have carried.
     pub fn bytes(&self, switch: &str, links: &str) -> u64 {
-        standing::sum(&self.place(switch), links, "bytes")
+        deployment::sum(&self.place(switch), links, "bytes")
     }
 
     /// Sends over TCP from one host to another.
@@ -121,8 +121,8 @@ impl Boxes {
     fn carried(&self) -> [u64; 2] {
         let bytes = || {
             ["spine0", "spine1"].map(|spine| {
-                let stands = spray_testbed::standing().contains(&self.place(spine));
-                if stands { self.bytes(spine, &format!("{spine}->leaf*")) } else { 0 }
+                let is_up = spray_testbed::deployed().contains(&self.place(spine));
+                if is_up { self.bytes(spine, &format!("{spine}->leaf*")) } else { 0 }
             })
         };
         let before = bytes();
@@ -132,7 +132,7 @@ impl Boxes {
         [after[0] - before[0], after[1] - before[1]]
     }
 
-    /// Waits until all goes over one spine, whoever sends.
+    /// Waits until all goes over one spine, from every sender.
     pub fn assert_only_by(&self, spine: &str) {
         let other = usize::from(spine == "spine0");
         wait_until("the other spine to be avoided", || self.carried()[other] == 0);

@@ -5,12 +5,12 @@
 pub mod boxes;
 pub mod chaos;
 pub mod content;
+pub mod deployment;
 pub mod flood;
 pub mod machines;
 pub mod real_network;
 pub mod remains;
 pub mod running;
-pub mod standing;
 
 use std::path::PathBuf;
 use std::process::Command;

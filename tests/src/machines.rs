@@ -6,8 +6,8 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use spray_test_support::text;
 
+use crate::deployment::{self, run};
 use crate::running::wait_until;
-use crate::standing::{self, run};
 use crate::{scenarios, spray};
 
 /// Hosts, and interfaces of the machine between them.
@@ -79,7 +79,7 @@ impl Machines {
         arguments
     }
 
-    /// Has the switches stand between the hosts.
+    /// Deploys the switches between the hosts.
     pub fn switch(&self, more: &[&str]) -> Value {
         let arguments = self.arguments();
         let all: Vec<&str> = arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
@@ -88,7 +88,7 @@ impl Machines {
         serde_json::from_str(&said).unwrap()
     }
 
-    /// What `spray switch` says of what stands.
+    /// What `spray switch` says of what is up.
     pub fn shown(&self) -> Value {
         let (code, said, errors) = run(&["switch", "--json", "--name", &self.name]);
         assert_eq!(code, 0, "{errors}");
@@ -97,12 +97,12 @@ impl Machines {
 
     /// The links that `links` means, after these changes.
     pub fn links(&self, links: &str, changes: &[&str]) -> Vec<Value> {
-        standing::links(&self.name, links, changes)
+        deployment::links(&self.name, links, changes)
     }
 
     /// What a field of these links comes to in all.
     pub fn sum(&self, links: &str, field: &str) -> u64 {
-        standing::sum(&self.name, links, field)
+        deployment::sum(&self.name, links, field)
     }
 
     /// A command in a namespace.

@@ -252,7 +252,7 @@ impl Drop for Namespace {
 }
 
 #[test]
-fn whoever_has_an_interface_is_named_to_the_next_which_works_beside_it_on_one_of_its_own() {
+fn the_holder_of_an_interface_is_named_to_the_next_which_works_beside_it_on_one_of_its_own() {
     let Some(_turn) = shared_turn() else { return };
     let (pair, folder) = (Pair::new("second").unwrap(), Folder::new());
     let mut first = receive(&pair, 0, folder.path(), "--interface eth0");

@@ -10,10 +10,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use spray_core::path::BalancerKind;
 use spray_test_support::Folder;
+use spray_tests::deployment::run;
 use spray_tests::machines::Machines;
 use spray_tests::remains::Remains;
 use spray_tests::running::{PATIENCE, Running, wait_until};
-use spray_tests::standing::run;
 use spray_tests::{assert_sound, namespaces_of, run_on, scenarios, small, spray, testbed, turn};
 
 /// Moments of a set-up at which it is killed.

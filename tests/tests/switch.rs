@@ -9,9 +9,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use spray_nic::net::ethtool::Ethtool;
 use spray_test_support::{Folder, text};
+use spray_tests::deployment::{exchange, inside, run};
 use spray_tests::machines::{HOSTS, Machines, ip};
 use spray_tests::running::{Running, content, inbox, payload, wait_until};
-use spray_tests::standing::{exchange, inside, run};
 use spray_tests::{shared_turn, spray, turn};
 
 //= docs/specs/switch.md#SW-26 interfaces that are given
@@ -235,7 +235,7 @@ fn a_kill_leaves_nothing_on_the_interfaces() {
     let interfaces = machines.interfaces();
     assert!(interfaces.contains("xdp") && interfaces.contains("promiscuity 1"), "{interfaces}");
     kill(Pid::from_raw(shown["pid"].as_u64().unwrap() as i32), Signal::SIGKILL).unwrap();
-    wait_until("the end of the process", || !spray_testbed::standing().contains(&machines.name));
+    wait_until("the end of the process", || !spray_testbed::deployed().contains(&machines.name));
     let (code, said, errors) = run(&["clean"]);
     assert!(code == 0 && said.contains(&machines.name), "{said}{errors}");
     machines.assert_as_it_was();
@@ -283,6 +283,6 @@ fn what_cannot_be_had_is_told_before_anything_is_attached() {
     // Another's program stays.
     machines.switch(&[]);
     let (code, _, errors) = run(&[&["switch", "--name", "another"][..], &arguments[5..arguments.len() - 2]].concat());
-    assert!(code == 2 && errors.contains("`standing`, held by spray"), "{errors}");
+    assert!(code == 2 && errors.contains("`deployed`, held by spray"), "{errors}");
     machines.down();
 }

@@ -22,7 +22,7 @@ struct Case {
     failure: Failure,
 }
 
-/// What befalls links.
+/// What happens to links.
 #[derive(Clone, Copy)]
 enum Failure {
     /// The receiver's own link has half of its rate.
@@ -121,7 +121,7 @@ impl Case {
         figures
     }
 
-    /// `spray send` over four machines, each of which plays one switch.
+    /// `spray send` over four machines, each of which runs one switch.
     fn boxes(&self, folder: &Path) -> Figures {
         let boxes = Boxes::new("as-run");
         boxes.set_mtu(3092);

@@ -1,4 +1,4 @@
-//! `spray switch --node`: machines that play one switch each, joined by cables that the test made by `ip`.
+//! `spray switch --node`: machines that run one switch each, joined by cables that the test made by `ip`.
 
 use std::net::UdpSocket;
 use std::process::Stdio;
@@ -8,9 +8,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use spray_test_support::Folder;
 use spray_tests::boxes::Boxes;
+use spray_tests::deployment::{exchange, inside, run};
 use spray_tests::machines::{Machines, ip};
 use spray_tests::running::{Running, inbox, payload, wait_until};
-use spray_tests::standing::{exchange, inside, run};
 use spray_tests::{scenarios, shared_turn, spray, turn};
 
 #[test]
@@ -56,7 +56,7 @@ fn all_boxes_route_around_what_fails_anywhere() {
     kill(Pid::from_raw(pid as i32), Signal::SIGKILL).unwrap();
     wait_until("leaf0 to miss spine0", || !boxes.hears("leaf0"));
     boxes.assert_only_by("spine1");
-    wait_until("the end of the process", || !spray_testbed::standing().contains(&spine0));
+    wait_until("the end of the process", || !spray_testbed::deployed().contains(&spine0));
     let (code, _, errors) = boxes.play("spine0", &[]);
     assert_eq!(code, 0, "{errors}");
     boxes.assert_by_both();
@@ -146,7 +146,7 @@ fn cables_that_are_plugged_wrong_are_told_and_what_cannot_be_is_refused() {
     wait_until("leaf0 to see it", || state(0).contains("the cable's other end is `spine0->leaf1`"));
     assert_eq!(boxes.links("leaf0", "leaf0->spine0", &[])[0]["state"], "down");
     let (code, _, errors) = run(&["link", "--name", &boxes.place("leaf0"), "spine0->leaf1", "down"]);
-    assert!(code == 2 && errors.contains("`spine0->leaf1` is of switches that other boxes play"), "{errors}");
+    assert!(code == 2 && errors.contains("`spine0->leaf1` is of switches that other boxes run"), "{errors}");
     assert_eq!(boxes.play("spine1", &["--set", "topology.host_gbps=0.1"]).0, 0);
     wait_until("leaf0 to see that too", || state(1).contains("of another scenario"));
     for switch in ["leaf0", "spine0", "spine1"] {

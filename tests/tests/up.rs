@@ -1,4 +1,4 @@
-//! `spray up`: programs of any kind in hosts that stand, links that fail under them, and what is left afterwards.
+//! `spray up`: programs of any kind in deployed hosts, links that fail under them, and what is left afterwards.
 
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -12,11 +12,11 @@ use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
 use spray_test_support::Folder;
 use spray_testbed::leftovers;
+use spray_tests::deployment::{self, run};
 use spray_tests::running::{Running, content, wait_until};
-use spray_tests::standing::{self, run};
 use spray_tests::{namespaces_of, scenarios, spray, turn};
 
-/// A fabric that stands until the end of its test.
+/// A deployed fabric until the end of its test.
 struct Fabric {
     name: String,
     shown: Value,
@@ -45,15 +45,15 @@ impl Fabric {
 
     /// Runs `work` inside a host; sockets that it makes stay there.
     fn inside<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> T {
-        standing::inside(self.host(host, "namespace"), work)
+        deployment::inside(self.host(host, "namespace"), work)
     }
 
     fn link(&self, links: &str, changes: &[&str]) -> Vec<Value> {
-        standing::links(&self.name, links, changes)
+        deployment::links(&self.name, links, changes)
     }
 
     fn sum(&self, links: &str, field: &str) -> u64 {
-        standing::sum(&self.name, links, field)
+        deployment::sum(&self.name, links, field)
     }
 
     fn down(&self) {
@@ -82,7 +82,7 @@ impl Drop for Fabric {
 /// Sends bytes both ways at once over one TCP connection of the kernel's, and compares them.
 fn exchange(fabric: &Fabric, hosts: [usize; 2], v6: bool, bytes: usize) {
     let [from, to] = hosts.map(|host| fabric.host(host, "namespace"));
-    standing::exchange(from, to, fabric.address(hosts[1], v6), bytes);
+    deployment::exchange(from, to, fabric.address(hosts[1], v6), bytes);
 }
 
 /// Sends a datagram from host 0 to host 2; whether it came within `patience`.
@@ -107,7 +107,7 @@ fn echo(fabric: &Fabric, from: usize, to: usize) {
     assert_eq!((answer[0], &answer[4..len]), (129, &[7, 7, 0, 1][..]));
 }
 
-//= docs/specs/switch.md#SW-25 fabrics that stand
+//= docs/specs/switch.md#SW-25 deployed fabrics
 #[test]
 fn any_program_s_packets_take_the_switches() {
     let Some(_turn) = turn() else { return };
@@ -173,11 +173,11 @@ fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
     }
     for (arguments, why) in [
         (&["shell", "h9", "--name", &fabric.name, "--", "true"][..], "its hosts: h0, h1, h2, h3"),
-        (&["shell", "h0", "--name", "nobody"], "stands"),
+        (&["shell", "h0", "--name", "nobody"], "is up"),
         (&["link", "spine7", "down", "--name", &fabric.name], "no link `spine7`"),
         (&["link", "spine0", "slow", "--name", &fabric.name], "allowed: up, down, silent"),
         (&["up", "no-such-file.toml"], "no-such-file.toml"),
-        (&["up", scenarios().join("pod.toml").to_str().unwrap(), "--name", &fabric.name], "stands already"),
+        (&["up", scenarios().join("pod.toml").to_str().unwrap(), "--name", &fabric.name], "is up already"),
         (&["up", scenarios().join("pod.toml").to_str().unwrap(), "--name", "a/b"], "letters"),
         (&["up", scenarios().join("lossless.toml").to_str().unwrap(), "--name", "other"], "`--engine sim`"),
     ] {
@@ -226,7 +226,7 @@ fn what_a_kill_leaves_is_cleaned_and_ctrl_c_leaves_nothing() {
     let Some(_turn) = turn() else { return };
     let fabric = Fabric::up("killed");
     kill(Pid::from_raw(fabric.pid() as i32), Signal::SIGKILL).unwrap();
-    wait_until("the end of the process", || !spray_testbed::standing().contains(&fabric.name));
+    wait_until("the end of the process", || !spray_testbed::deployed().contains(&fabric.name));
     wait_until("its namespaces to be nobody's", || {
         leftovers().iter().any(|name| name.contains(&fabric.pid().to_string()))
     });
@@ -246,5 +246,5 @@ fn what_a_kill_leaves_is_cleaned_and_ctrl_c_leaves_nothing() {
     let code = up.end().code();
     assert_eq!(code, Some(130), "{}", up.said());
     assert!(!spray_testbed::control(&name).exists());
-    assert!(!spray_testbed::standing().contains(&name));
+    assert!(!spray_testbed::deployed().contains(&name));
 }

@@ -191,7 +191,7 @@ pub fn doc() -> Outcome {
     sh::run(sh::cargo().args(["doc", "--release", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Why tests are ignored that run elsewhere: started by another test, in `cargo xtask ci`, or by whoever measures.
+/// Why tests are ignored that run elsewhere: started by another test, in `cargo xtask ci`, or for a measurement.
 const RUN_ELSEWHERE: [&str; 3] = [
     "ignored, run in a process of its own",
     "ignored, cargo xtask ci runs it",

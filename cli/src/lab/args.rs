@@ -50,19 +50,19 @@ pub enum Experiments {
     FlowcutMemory(FlowcutMemory),
 }
 
-/// Commands about a fabric that stands.
+/// Commands about a deployed fabric.
 #[cfg(feature = "xdp")]
 #[derive(Debug, Subcommand)]
-pub enum Standing {
-    /// Sets a scenario's fabric up and leaves it standing, for any program to run in its hosts: see docs/standing.md
+pub enum Deployment {
+    /// Sets a scenario's fabric up and leaves it up, for any program to run in its hosts: see docs/deployment.md
     Up(Up),
-    /// Plays a scenario's switches between interfaces that exist, such as the NICs of this machine; without one, says what stands
+    /// Runs a scenario's switches between interfaces that exist, such as the NICs of this machine; without one, says what is up
     Switch(Switch),
-    /// Opens a shell, or runs a command, in a host of a fabric that stands
+    /// Opens a shell, or runs a command, in a host of a deployed fabric
     Shell(Shell),
-    /// Lists the links of a fabric that stands, or has some fail, slow down or recover
+    /// Lists the links of a deployed fabric, or has some fail, slow down or recover
     Link(Link),
-    /// Removes a fabric that stands
+    /// Removes a deployed fabric
     Down(Down),
 }
 
@@ -118,7 +118,7 @@ pub struct Sweep {
     pub plan: bool,
     /// Run only the I-th of N parts of the runs, so that N machines share them; the same command without it collects the results
     #[arg(long, value_name = "I/N", requires = "out", conflicts_with = "plan")]
-    pub part: Option<Part>,
+    pub part: Option<PlanPart>,
     /// Show the run in the terminal while it goes, with keys that fail, slow and heal links: see docs/live.md
     #[arg(long, conflicts_with_all = ["plan", "part", "json"])]
     pub live: bool,
@@ -148,9 +148,9 @@ pub struct Trace {
 
 /// A part of a plan, from 1, and how many there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part(pub (usize, usize));
+pub struct PlanPart(pub (usize, usize));
 
-impl std::str::FromStr for Part {
+impl std::str::FromStr for PlanPart {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {

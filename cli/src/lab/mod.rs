@@ -1,4 +1,4 @@
-//! The laboratory's commands: scenarios on either engine, comparisons, figures, fabrics that stand, benchmarks.
+//! The laboratory's commands: scenarios on either engine, comparisons, figures, deployed fabrics, benchmarks.
 
 pub mod args;
 mod bench;
@@ -12,6 +12,8 @@ mod compare;
 mod compare_balancers;
 #[cfg(feature = "xdp")]
 mod demo;
+#[cfg(feature = "xdp")]
+mod deployment;
 #[cfg(feature = "xdp")]
 pub mod doctor;
 mod engines;
@@ -29,8 +31,6 @@ mod live;
 mod run;
 mod settings;
 mod sim;
-#[cfg(feature = "xdp")]
-mod standing;
 mod trace;
 
 use spray_tools::failure::Outcome;
@@ -59,18 +59,18 @@ impl Experiments {
 }
 
 #[cfg(feature = "xdp")]
-impl args::Standing {
+impl args::Deployment {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         match self {
-            Self::Up(arguments) => standing::up(arguments, None),
+            Self::Up(arguments) => deployment::up(arguments, None),
             Self::Switch(args::Switch { up, ports, node }) => {
                 let node = node.as_deref();
-                standing::up(up, Some(spray_experiments::testbed::Between { ports, node }))
+                deployment::up(up, Some(spray_experiments::testbed::Between { ports, node }))
             }
-            Self::Shell(arguments) => standing::shell(arguments),
-            Self::Link(arguments) => standing::link(arguments),
-            Self::Down(arguments) => standing::down(arguments),
+            Self::Shell(arguments) => deployment::shell(arguments),
+            Self::Link(arguments) => deployment::link(arguments),
+            Self::Down(arguments) => deployment::down(arguments),
         }
     }
 }

@@ -73,7 +73,7 @@ fn every_json_has_the_fields_that_the_page_lists() {
     assert!(json(&spray(&["explain", "--json"]))["balancers"].as_array().unwrap().len() > 15);
 }
 
-/// Those of the commands about a fabric that stands.
+/// Those of the commands about a deployed fabric.
 #[cfg(feature = "xdp")]
 #[test]
 fn what_stands_has_the_fields_that_the_page_lists() {

@@ -10,6 +10,6 @@ mod trace;
 mod witness;
 
 pub use pcapng::{Capture, Written};
-pub use sighting::{Content, Fate, SNAP_BYTES, Sighting};
+pub use sighting::{Content, SNAP_BYTES, Sighting, Treatment};
 pub use trace::{Life, Place, Row, Rows, Tracer};
 pub use witness::{Shared, Witness};

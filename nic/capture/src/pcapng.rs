@@ -125,7 +125,7 @@ mod tests {
     use pcap_file::pcapng::{Block, PcapNgReader};
 
     use super::*;
-    use crate::{Content, Fate};
+    use crate::{Content, Treatment};
 
     /// Accepts so many bytes, then no more.
     #[derive(Debug)]
@@ -148,7 +148,7 @@ mod tests {
             interface: number as u32 % 2,
             outbound: number.is_multiple_of(2),
             content: Content::of(&[number as u8; 300], false),
-            fate: Fate { dropped: (number == 1).then_some("queue full"), ..Fate::default() },
+            fate: Treatment { dropped: (number == 1).then_some("queue full"), ..Treatment::default() },
             waiting_bytes: Some(77),
         }
     }

@@ -18,7 +18,7 @@ pub struct Sighting {
     /// The frame.
     pub content: Content,
     /// What happened to it there.
-    pub fate: Fate,
+    pub fate: Treatment,
     /// Bytes that waited at the port when it came there, where somebody knows.
     pub waiting_bytes: Option<u64>,
 }
@@ -43,7 +43,7 @@ pub enum Content {
 
 /// What happened to a frame at a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fate {
+pub struct Treatment {
     /// It got a mark.
     pub marked: bool,
     /// It was cut to its header.

@@ -12,7 +12,7 @@ use super::{Capture, Rows, Sighting, Tracer, Written};
 #[derive(Clone, Debug)]
 pub struct Shared(Arc<Mutex<Witness>>);
 
-/// Takes what is seen, from whoever sees it.
+/// Takes what is seen, from any thread.
 #[derive(Debug)]
 pub struct Witness {
     /// What may still come after something later.

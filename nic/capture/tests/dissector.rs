@@ -7,7 +7,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use spray_capture::{Capture, Content, Fate, Sighting};
+use spray_capture::{Capture, Content, Sighting, Treatment};
 use spray_test_support::{AnySeal, Folder, WRONG, tshark};
 use spray_wire::{
     Ack, Body, Close, CloseReason, Common, DSCP_CONTROL, DSCP_DATA, DSCP_TRIMMED_LAST, Data, Echoes, Ecn, Envelope,
@@ -175,7 +175,7 @@ fn capture(folder: &Folder, frames: &[Vec<u8>]) -> PathBuf {
             interface: 0,
             outbound: true,
             content: Content::of(frame, false),
-            fate: Fate::default(),
+            fate: Treatment::default(),
             waiting_bytes: None,
         });
     }

@@ -45,7 +45,7 @@ pub struct Path {
     /// Seed of a connection's lasting choices, such as `ecmp`'s path, so that every engine makes the same ones. `None` draws them from
     /// the generator at hand.
     pub seed: Option<u64>,
-    /// Counts the changes of what is known, for whoever keeps what follows from it.
+    /// Counts the changes of what is known, for those that cache what follows from it.
     pub version: u32,
 }
 

@@ -54,7 +54,7 @@ impl<P> Exchange<P> {
 
 /// A shard's place at the exchange.
 #[derive(Debug)]
-pub(super) struct Desk<P> {
+pub(super) struct Mailbox<P> {
     shard: Shard,
     ports: Ports,
     exchange: Arc<Exchange<P>>,
@@ -67,7 +67,7 @@ pub(super) struct Desk<P> {
 /// Looks in a row after which a shard that may go to sleep has itself woken: fewer than rounds before a driver sleeps.
 const QUIET_LOOKS: u32 = 64;
 
-impl<P> Desk<P> {
+impl<P> Mailbox<P> {
     pub(super) fn new(shard: Shard, ports: Ports, exchange: Arc<Exchange<P>>) -> Self {
         Self { shard, ports, exchange, quiet: 0, to_wake: 0 }
     }
@@ -125,7 +125,7 @@ impl<P> Desk<P> {
 
 /// What sockets of the kernel need besides.
 #[cfg(feature = "xdp")]
-impl<P> Desk<P> {
+impl<P> Mailbox<P> {
     pub(super) fn shard(&self) -> Shard {
         self.shard
     }
@@ -161,16 +161,16 @@ mod tests {
     const ROUNDS: u32 = if cfg!(miri) { 1 } else { 2_000 };
     const EACH: u32 = 3;
 
-    fn desks(room: usize) -> Vec<Desk<u32>> {
+    fn mailboxes(room: usize) -> Vec<Mailbox<u32>> {
         let exchange = Arc::new(Exchange::new(3, room).unwrap());
-        Shard::all(3).map(|shard| Desk::new(shard, Ports::DEFAULT, Arc::clone(&exchange))).collect()
+        Shard::all(3).map(|shard| Mailbox::new(shard, Ports::DEFAULT, Arc::clone(&exchange))).collect()
     }
 
     /// Takes until the shard may sleep, as a driver does.
-    fn drain(desk: &mut Desk<u32>) -> Vec<u32> {
+    fn drain(mailbox: &mut Mailbox<u32>) -> Vec<u32> {
         let mut quiet = 0;
         let looks = std::iter::from_fn(|| {
-            let parcel = desk.take();
+            let parcel = mailbox.take();
             quiet = if parcel.is_some() { 0 } else { quiet + 1 };
             (quiet <= QUIET_LOOKS).then_some(parcel)
         });
@@ -181,14 +181,14 @@ mod tests {
     #[test]
     fn nothing_that_is_handed_over_is_slept_through() {
         for _ in 0..ROUNDS {
-            let mut desks = desks(2 * EACH as usize);
-            let mut taker = desks.remove(0);
+            let mut mailboxes = mailboxes(2 * EACH as usize);
+            let mut taker = mailboxes.remove(0);
             let mut taken = thread::scope(|scope| {
-                for (desk, first) in desks.iter_mut().zip([0, EACH]) {
+                for (mailbox, first) in mailboxes.iter_mut().zip([0, EACH]) {
                     scope.spawn(move || {
                         for parcel in first..first + EACH {
-                            desk.hand(0, parcel).unwrap();
-                            desk.wake();
+                            mailbox.hand(0, parcel).unwrap();
+                            mailbox.wake();
                         }
                     });
                 }
@@ -209,16 +209,16 @@ mod tests {
 
     #[test]
     fn a_full_inbox_hands_back() {
-        let mut desks = desks(1);
-        assert_eq!((desks[1].hand(0, 7), desks[2].hand(0, 8)), (Ok(()), Err(8)));
-        assert_eq!((desks[0].take(), desks[0].take()), (Some(7), None));
+        let mut mailboxes = mailboxes(1);
+        assert_eq!((mailboxes[1].hand(0, 7), mailboxes[2].hand(0, 8)), (Ok(()), Err(8)));
+        assert_eq!((mailboxes[0].take(), mailboxes[0].take()), (Some(7), None));
     }
 
     #[cfg(feature = "xdp")]
     #[test]
     fn a_shard_that_has_ended_hands_back() {
-        let mut desks = desks(1);
-        desks[0].close();
-        assert_eq!(desks[1].hand(0, 7), Err(7));
+        let mut mailboxes = mailboxes(1);
+        mailboxes[0].close();
+        assert_eq!(mailboxes[1].hand(0, 7), Err(7));
     }
 }

@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     Device, DeviceStats, FrameCensus, FrameId, Received,
-    exchange::{Desk, Exchange},
+    exchange::{Exchange, Mailbox},
     frames::{Frames, Place},
 };
 use crate::endpoint::Shard;
@@ -27,7 +27,7 @@ pub use config::{LinkState, MemoryConfig, Steering};
 pub use impair::Impairments;
 pub use network::NetworkStats;
 
-use network::{Network, Packet};
+use network::{Packet, Wires};
 
 /// Ethernet header bytes, which the MTU does not count.
 const ETHERNET_HEADER: usize = 14;
@@ -40,7 +40,7 @@ pub struct MemoryNetwork {
 }
 
 /// What leads to each queue of a host, by the queue's number: hosts have equally many.
-type Shared = Arc<[Mutex<Network>]>;
+type Shared = Arc<[Mutex<Wires>]>;
 
 impl Default for MemoryNetwork {
     /// One that carries every frame at once.
@@ -54,7 +54,7 @@ impl MemoryNetwork {
     #[must_use]
     pub fn new(config: MemoryConfig) -> Self {
         let queues = 0..config.queues.clamp(1, Shard::MOST as u32);
-        Self { shared: queues.map(|queue| Mutex::new(Network::new(&config, queue))).collect(), config }
+        Self { shared: queues.map(|queue| Mutex::new(Wires::new(&config, queue))).collect(), config }
     }
 
     /// Adds a device that receives frames sent to `mac`. Its port number is the count of devices added before it. On a network whose hosts have
@@ -73,8 +73,11 @@ impl MemoryNetwork {
     pub fn attach_shards(&self, mac: [u8; 6]) -> io::Result<Vec<MemoryDevice>> {
         let (port, queues) = (self.add(mac), self.shared.len());
         let exchange = Arc::new(Exchange::new(queues, queues * self.config.frames as usize)?);
-        let desk = |shard| Desk::new(shard, Ports::DEFAULT, Arc::clone(&exchange));
-        Ok(Shard::all(queues).enumerate().map(|(queue, shard)| self.device(port, queue, Some(desk(shard)))).collect())
+        let mailbox = |shard| Mailbox::new(shard, Ports::DEFAULT, Arc::clone(&exchange));
+        Ok(Shard::all(queues)
+            .enumerate()
+            .map(|(queue, shard)| self.device(port, queue, Some(mailbox(shard))))
+            .collect())
     }
 
     fn add(&self, mac: [u8; 6]) -> usize {
@@ -86,14 +89,14 @@ impl MemoryNetwork {
         first.attach(mac)
     }
 
-    fn device(&self, port: usize, queue: usize, desk: Option<Desk<Packet>>) -> MemoryDevice {
+    fn device(&self, port: usize, queue: usize, mailbox: Option<Mailbox<Packet>>) -> MemoryDevice {
         let frame_size = self.config.frame_size as usize;
         let mut device = MemoryDevice {
             shared: Arc::clone(&self.shared),
             port,
             queue,
             steering: self.config.steering,
-            desk,
+            mailbox,
             frames: Frames::new(self.config.frames),
             memory: (0..self.config.frames).map(|_| vec![0; frame_size].into()).collect(),
             mtu: (self.config.mtu as usize).min(frame_size - ETHERNET_HEADER),
@@ -157,14 +160,14 @@ impl MemoryNetwork {
         self.each(|network| network.audit()).collect()
     }
 
-    fn each<T>(&self, what: impl FnMut(&mut Network) -> T) -> impl Iterator<Item = T> {
+    fn each<T>(&self, what: impl FnMut(&mut Wires) -> T) -> impl Iterator<Item = T> {
         let mut what = what;
         self.shared.iter().map(move |network| what(&mut lock(network)))
     }
 }
 
 /// A thread that panicked leaves counts off by at most one frame. The audit reports that.
-fn lock(shared: &Mutex<Network>) -> MutexGuard<'_, Network> {
+fn lock(shared: &Mutex<Wires>) -> MutexGuard<'_, Wires> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -176,7 +179,7 @@ pub struct MemoryDevice {
     queue: usize,
     steering: Steering,
     /// Where it meets the devices of its host's other shards.
-    desk: Option<Desk<Packet>>,
+    mailbox: Option<Mailbox<Packet>>,
     frames: Frames,
     /// The buffer of each frame. A frame that is sent leaves its buffer to the receiver and gets another.
     memory: Box<[Box<[u8]>]>,
@@ -201,18 +204,18 @@ impl MemoryDevice {
         self.network().post(self.port, posted);
     }
 
-    fn network(&self) -> MutexGuard<'_, Network> {
+    fn network(&self) -> MutexGuard<'_, Wires> {
         lock(&self.shared[self.queue])
     }
 
     /// Takes a packet that others have handed over, if there is one and a frame for it.
     fn take_handed(&mut self) -> Option<(u32, Packet)> {
-        let desk = self.desk.as_mut()?;
+        let mailbox = self.mailbox.as_mut()?;
         if self.frames.count(Place::Free) <= self.tx_reserve {
             return None;
         }
         let index = self.frames.take(Place::Held)?;
-        let Some(packet) = desk.take() else {
+        let Some(packet) = mailbox.take() else {
             self.frames.shift(index, Place::Held, Place::Free);
             return None;
         };
@@ -244,12 +247,12 @@ impl Device for MemoryDevice {
         while out.len() < end
             && let Some(packet) = network.pop(self.port)
         {
-            let whose = self.desk.as_ref().and_then(|desk| desk.whose(&packet.bytes[..packet.len]));
-            if let (Some(desk), Some(shard)) = (&mut self.desk, whose) {
+            let whose = self.mailbox.as_ref().and_then(|mailbox| mailbox.whose(&packet.bytes[..packet.len]));
+            if let (Some(mailbox), Some(shard)) = (&mut self.mailbox, whose) {
                 self.stats.handed_over += 1;
                 // The frame that it had taken is ready for another.
                 network.post(self.port, 1);
-                if let Err(packet) = desk.hand(shard, packet) {
+                if let Err(packet) = mailbox.hand(shard, packet) {
                     self.stats.rx_dropped_ring_full += 1;
                     network.recycle(packet.bytes);
                 }
@@ -262,7 +265,7 @@ impl Device for MemoryDevice {
         drop(network);
         let received = out.len() - begun;
         self.stats.rx += received as u64;
-        self.desk.iter_mut().for_each(Desk::wake);
+        self.mailbox.iter_mut().for_each(Mailbox::wake);
         Ok(received)
     }
 

@@ -70,7 +70,7 @@ impl<D: Device> Endpoint<D> {
 
     /// Sends the control frames that the last event left in the outlet.
     pub(super) fn send_control(&mut self, now: Time) {
-        let outlet = &mut self.machine.outside.outlet;
+        let outlet = &mut self.machine.owner.outlet;
         while let Some(control) = outlet.first() {
             let Control { envelope, common, body, exchange, seal } = control;
             self.link.send(now, envelope, *common, body, Payload::Exchange(exchange), seal.as_ref());

@@ -43,7 +43,7 @@ impl Machine {
         let config = config.sanitised();
         let make = |id| Connection { port, ..Connection::new(id, peer, cookie, Stage::Connecting, config, now) };
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
-        self.outside.deadlines.set(index, now);
+        self.owner.deadlines.set(index, now);
         let connection = self.table.slot(index).ok_or(ConnectError::TableFull)?;
         if let Some(keys) = &self.config.keys {
             connection.tag_connect(keys, self.config.address, &[]);
@@ -76,7 +76,7 @@ impl Machine {
         let (number, cookie) = (connect.connection, connect.cookie);
         if !self.tokens.is_right(now, peer.address, number, cookie, &connect.token) {
             let token = self.tokens.make(now, peer.address, number, cookie);
-            return self.outside.outlet.push(&peer, named, frame.envelope.src_port, Body::Retry(Retry { token }));
+            return self.owner.outlet.push(&peer, named, frame.envelope.src_port, Body::Retry(Retry { token }));
         }
         if let Some(index) = self.table.find_peer(&(peer.address, number, cookie)) {
             return self.answer(now, index);
@@ -140,7 +140,7 @@ impl Machine {
             connection.tag_connect(keys, own, &message);
         }
         let body = connection.connect_frame();
-        self.outside.outlet.push_to(connection, port, body);
+        self.owner.outlet.push_to(connection, port, body);
         self.reschedule(now, index);
     }
 
@@ -172,12 +172,12 @@ impl Machine {
                 connection.repeat = Repeat::start(now);
             }
             self.retransmit_handshake(now, index);
-            self.outside.events.push_back(EndpointEvent::Connected { connection: id, at: now });
+            self.owner.events.push_back(EndpointEvent::Connected { connection: id, at: now });
         } else if connection.remote.cookie != accept.cookie {
             self.stats.unexpected += 1;
             return;
         } else {
-            self.outside.outlet.push_to(connection, port, keep_alive(now));
+            self.owner.outlet.push_to(connection, port, keep_alive(now));
         }
         self.service(now, index);
     }
@@ -189,7 +189,7 @@ impl Machine {
         if let Some(connection) = self.table.slot(index) {
             let (id, peer, remote) = (connection.id, connection.peer, ConnectionId(connection.remote.connection));
             let accepted = EndpointEvent::Accepted { connection: id, peer, remote, at: now };
-            self.outside.events.push_back(accepted);
+            self.owner.events.push_back(accepted);
         }
         self.service(now, index);
     }
@@ -216,7 +216,7 @@ impl Machine {
         let Some(connection) = self.table.slot(index) else { return };
         if !close.acknowledgement {
             let answer = connection.close_frame(close.reason, true);
-            self.outside.outlet.push_to(connection, port, answer);
+            self.owner.outlet.push_to(connection, port, answer);
         } else if connection.stage != Stage::Closing {
             self.stats.unexpected += 1;
             return;
@@ -236,7 +236,7 @@ impl Machine {
         let ack = Body::Ack(Ack { cumulative, sack_base: cumulative, port, ..Ack::default() });
         let path = Passage { port, hops: 0, marked: false, pause: false };
         // The Close ends the connection, whatever is left to do.
-        let _ = self.host.on_control(now, number, connection, &ack, &path, &mut self.outside);
+        let _ = self.host.on_control(now, number, connection, &ack, &path, &mut self.owner);
     }
 
     /// Takes a Reset: the peer does not know the connection. Only who holds the peer's cookie can say so.
@@ -273,7 +273,7 @@ impl Machine {
         }
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
         let body = Body::Reset(Reset { reason: RESET_UNKNOWN_CONNECTION });
-        self.outside.outlet.push(&peer, frame.common, frame.envelope.src_port, body);
+        self.owner.outlet.push(&peer, frame.common, frame.envelope.src_port, body);
     }
 
     /// Begins the close handshake. Everything of ours is delivered by now.
@@ -308,7 +308,7 @@ impl Machine {
             Stage::Open => Some(keep_alive(now)),
         };
         if goes_on && let Some(body) = body {
-            self.outside.outlet.push_to(connection, port, body);
+            self.owner.outlet.push_to(connection, port, body);
             return;
         }
         match stage {
@@ -398,7 +398,7 @@ impl Machine {
             connection.repeat = Repeat::none_until(now.after(patience));
         }
         let accept = connection.accept_frame();
-        self.outside.outlet.push_to(connection, port, accept);
+        self.owner.outlet.push_to(connection, port, accept);
         self.reschedule(now, index);
     }
 
@@ -410,7 +410,7 @@ impl Machine {
         }
         let port = self.any_port();
         let close = Close { cumulative: 0, reason, acknowledgement: false };
-        self.outside.outlet.push(&peer, named, port, Body::Close(close));
+        self.owner.outlet.push(&peer, named, port, Body::Close(close));
     }
 
     /// Makes sender and receiver, within the limits of both sides.

@@ -143,12 +143,12 @@ impl Machine {
         let (port, hops, marked) = (frame.envelope.src_port, frame.envelope.hops(), frame.envelope.marked());
         let Body::Data(data) = &frame.body else {
             let path = Passage { port, hops, marked, pause: frame.is_pause() };
-            let fate = self.host.on_control(now, number, connection, &frame.body, &path, &mut self.outside);
+            let fate = self.host.on_control(now, number, connection, &frame.body, &path, &mut self.owner);
             return self.on_fate(now, index, fate);
         };
         let (trimmed, last_port, astray) = (frame.trimmed, frame.is_trimmed_last(), self.astray);
         let arrival = Arrival { data: *data, port, marked, hops, trimmed, last_port, astray };
-        match self.host.on_data(now, number, connection, &arrival, frame.payload, &mut self.outside) {
+        match self.host.on_data(now, number, connection, &arrival, frame.payload, &mut self.owner) {
             Accept::New { .. } => self.placed_bytes += u64::from(data.payload_bytes),
             Accept::Trimmed | Accept::Trailer | Accept::OutOfOrder => {}
             Accept::Duplicate => self.stats.duplicates += 1,

@@ -17,7 +17,7 @@ const MAX_WAITING: usize = 64;
 
 /// Sends frames one after another.
 #[derive(Debug)]
-pub(crate) struct Link<D> {
+pub(crate) struct DevicePort<D> {
     pub(crate) device: D,
     pub(crate) sent: KindCounts,
     /// Frames that the device handed over.
@@ -42,7 +42,7 @@ pub(crate) struct Link<D> {
     coalesce_ps: u64,
 }
 
-impl<D: Device> Link<D> {
+impl<D: Device> DevicePort<D> {
     pub(crate) fn new(device: D, coalesce_ps: u64) -> Self {
         Self {
             device,

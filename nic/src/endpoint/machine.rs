@@ -15,7 +15,7 @@ use spray_wire::{Body, Common, Envelope, EvPort};
 
 use super::{
     ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError, buffers::Content, connect_tag::ConnectTag,
-    connection::Stage, deadlines::Deadlines, generations::Rekeys, limit::Answers, outlet::Outlet, outside::Outside,
+    connection::Stage, deadlines::Deadlines, generations::Rekeys, limit::Answers, outlet::Outlet, owner::HostOwner,
     pages::Pool, seal::Ticket, table::Table, token::Tokens, waiting::Waiting,
 };
 
@@ -78,7 +78,7 @@ pub(crate) struct Machine {
     pub(crate) config: EndpointConfig,
     pub(crate) table: Table,
     pub(crate) host: Host,
-    pub(crate) outside: Outside,
+    pub(crate) owner: HostOwner,
     /// Half-open connections, oldest first. Entries that have opened or ended are skipped.
     pub(crate) half_open: VecDeque<ConnectionId>,
     pub(crate) limit: Answers,
@@ -117,7 +117,7 @@ impl Machine {
             hash_key: HashKey(secret(&config, HASH_STREAM)?),
             table: Table::new(config.max_connections),
             host: Host::new(config.link_bps, capacity, Rng::seed_from_u64(seed)),
-            outside: Outside {
+            owner: HostOwner {
                 outlet: Outlet::new(&config),
                 data: None,
                 events: VecDeque::with_capacity(2 * capacity),
@@ -197,13 +197,13 @@ impl Machine {
 
     /// When a timer or a scheduled message is next due.
     pub(crate) fn next_timer(&self) -> Time {
-        self.outside.deadlines.next_at().min(self.next_scheduled()).min(self.next_grant()).min(self.next_exchange())
+        self.owner.deadlines.next_at().min(self.next_scheduled()).min(self.next_grant()).min(self.next_exchange())
     }
 
     /// Does one of the things due at `now`.
     pub(crate) fn on_timer(&mut self, now: Time) {
-        if self.outside.deadlines.next_at() <= now {
-            if let Some(index) = self.outside.deadlines.first() {
+        if self.owner.deadlines.next_at() <= now {
+            if let Some(index) = self.owner.deadlines.first() {
                 self.on_deadline(now, index);
             }
         } else if self.next_scheduled() <= now
@@ -213,20 +213,20 @@ impl Machine {
         } else if self.next_exchange() <= now {
             self.exchange_next(now);
         } else {
-            self.host.grant(now, &mut self.table, &mut self.outside);
+            self.host.grant(now, &mut self.table, &mut self.owner);
         }
     }
 
     /// The next data frame, by the connections' turns. Probes that are due on the way go to the outlet.
     pub(crate) fn poll_data(&mut self, now: Time) -> Option<DataFrame<'_>> {
-        self.outside.data = None;
-        self.host.transmit(now, &mut self.table, &mut self.outside);
+        self.owner.data = None;
+        self.host.transmit(now, &mut self.table, &mut self.owner);
         self.touch_turns();
-        let (id, port, body) = self.outside.data.as_ref()?;
+        let (id, port, body) = self.owner.data.as_ref()?;
         let Body::Data(data) = body else { return None };
         let connection = self.table.slot(self.table.find(*id)?)?;
         let seal = connection.ticket();
-        let common = self.outside.outlet.common(connection, seal.as_ref());
+        let common = self.owner.outlet.common(connection, seal.as_ref());
         let payload = match data.payload_bytes {
             0 => Payload::None,
             bytes => {
@@ -235,7 +235,7 @@ impl Machine {
             }
         };
         let envelope =
-            self.outside.outlet.data_envelope(&connection.peer, connection.port, *port, connection.config.dscp);
+            self.owner.outlet.data_envelope(&connection.peer, connection.port, *port, connection.config.dscp);
         Some(DataFrame { envelope, common, body, payload, seal })
     }
 
@@ -253,13 +253,13 @@ impl Machine {
     /// Sets a connection's deadline anew.
     pub(crate) fn reschedule(&mut self, now: Time, index: u32) {
         if let Some(connection) = self.table.slot(index) {
-            self.outside.reschedule(now, connection);
+            self.owner.reschedule(now, connection);
         }
     }
 
     /// Makes a connection due at the last event's time, because of a call of the user.
     pub(crate) fn nudge(&mut self, index: u32) {
-        self.outside.deadlines.set(index, self.clock);
+        self.owner.deadlines.set(index, self.clock);
     }
 
     /// Places for scheduled messages.

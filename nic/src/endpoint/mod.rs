@@ -7,7 +7,7 @@
 //! | file | content |
 //! |---|---|
 //! | `machine` | the endpoint without its device, built on a [`spray_core::host::Host`]; `input`, `service` and `handshake` are its parts |
-//! | `outside` | what that host sends frames, reports and bytes through |
+//! | `owner` | what that host sends frames, reports and bytes through |
 //! | `link` | the device with what waits for it |
 //! | `table`, `connection` | the bounded connection table and its entries |
 //! | `deadlines` | one timer per connection |
@@ -36,7 +36,7 @@ mod limit;
 mod link;
 mod machine;
 mod outlet;
-mod outside;
+mod owner;
 mod pages;
 mod peer;
 mod rekey;
@@ -65,8 +65,8 @@ use spray_core::path::{Balancer, PathEvs};
 use spray_wire::{self as wire, CloseReason, Kind};
 
 #[cfg(feature = "tokio")]
-pub(crate) use self::outside::MAX_UNREAD;
-use self::{buffers::Content, connection::Stage, link::Link, machine::Machine};
+pub(crate) use self::owner::MAX_UNREAD;
+use self::{buffers::Content, connection::Stage, link::DevicePort, machine::Machine};
 pub use self::{
     config::{EndpointConfig, HandshakeConfig},
     connect_tag::ConnectTag,
@@ -85,7 +85,7 @@ use crate::device::{Device, Received};
 #[derive(Debug)]
 pub struct Endpoint<D> {
     machine: Machine,
-    link: Link<D>,
+    link: DevicePort<D>,
     arrivals: Vec<Received>,
     polled_at: Time,
     /// Counts what the user asked for, which the next poll begins.
@@ -101,7 +101,7 @@ impl<D: Device> Endpoint<D> {
         config.flow = within(config.flow, &device);
         check(&config, &device)?;
         Ok(Self {
-            link: Link::new(device, config.coalesce_ps),
+            link: DevicePort::new(device, config.coalesce_ps),
             machine: Machine::new(config).map_err(|error| ConfigError::Entropy(error.to_string()))?,
             arrivals: Vec::with_capacity(RECEIVE_BATCH),
             polled_at: Time::ZERO,
@@ -120,7 +120,7 @@ impl<D: Device> Endpoint<D> {
     /// [`EndpointEvent::Received`] then comes without its bytes.
     #[must_use]
     pub fn with_sink(mut self, sink: Box<dyn Sink>) -> Self {
-        self.machine.outside.sink = Some(sink);
+        self.machine.owner.sink = Some(sink);
         self
     }
 
@@ -141,7 +141,7 @@ impl<D: Device> Endpoint<D> {
     }
 
     /// Has the connection `remote` of the endpoint at `peer` work by `flow` at this end, in place of the endpoint's own settings: for
-    /// whoever knows both ends. To be called before that endpoint connects.
+    /// those who know both ends. To be called before that endpoint connects.
     ///
     /// # Errors
     /// When the parameters do not fit.
@@ -274,12 +274,12 @@ impl<D: Device> Endpoint<D> {
             connection: ConnectionId(entry.connection),
             event: entry.event,
         };
-        self.machine.outside.log.drain().map(entry)
+        self.machine.owner.log.drain().map(entry)
     }
 
     /// Has `tap` see which entropy values `connection` chooses from now on, and how.
     pub fn tap_choices(&mut self, connection: ConnectionId, tap: Box<dyn ChoiceTap>) {
-        self.machine.outside.log.tap_choices(connection.0, tap);
+        self.machine.owner.log.tap_choices(connection.0, tap);
     }
 
     /// The endpoint's counters.
@@ -290,7 +290,7 @@ impl<D: Device> Endpoint<D> {
             control_dropped: self.link.control_dropped,
             transmit_stalls: self.link.stalls,
             device_errors: self.link.errors,
-            log_overflow: self.machine.outside.log.overflow(),
+            log_overflow: self.machine.owner.log.overflow(),
             ..self.machine.stats
         }
     }
@@ -387,7 +387,7 @@ impl<D: Device> Endpoint<D> {
 
     /// As [`poll_event`](Self::poll_event), for a caller that calls [`consumed`](Self::consumed) for each received message itself, later.
     pub fn next_event(&mut self) -> Option<EndpointEvent> {
-        let mut event = self.machine.outside.events.pop_front()?;
+        let mut event = self.machine.owner.events.pop_front()?;
         if let EndpointEvent::Failed { error: error @ ConnectionError::ConnectTimeout, .. } = &mut event
             && self.link.device.is_deaf()
         {

@@ -21,11 +21,11 @@ impl Machine {
     pub(crate) fn service(&mut self, now: Time, index: u32) {
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage != Stage::Open {
-            return self.outside.reschedule(now, connection);
+            return self.owner.reschedule(now, connection);
         }
         let number = connection.id.raw();
-        self.host.on_receiver_deadline(now, number, connection, &mut self.outside);
-        let fate = self.host.on_sender_deadline(now, number, connection, &mut self.outside);
+        self.host.on_receiver_deadline(now, number, connection, &mut self.owner);
+        let fate = self.host.on_sender_deadline(now, number, connection, &mut self.owner);
         self.on_fate(now, index, fate);
     }
 
@@ -44,7 +44,7 @@ impl Machine {
 
     /// Does what is due at a connection's deadline.
     pub(crate) fn on_deadline(&mut self, now: Time, index: u32) {
-        self.outside.deadlines.set(index, Time::NEVER);
+        self.owner.deadlines.set(index, Time::NEVER);
         let Some(connection) = self.table.slot(index) else { return };
         let check_at = connection.check_at;
         if connection.repeat.at <= now {
@@ -64,7 +64,7 @@ impl Machine {
             && connection.flow.is_some()
         {
             let close = connection.close_frame(reason, false);
-            self.outside.outlet.push_to(connection, port, close);
+            self.owner.outlet.push_to(connection, port, close);
         }
         self.fail(now, index, error);
     }
@@ -95,14 +95,14 @@ impl Machine {
     pub(crate) fn fail(&mut self, now: Time, index: u32, error: ConnectionError) {
         if let Some(connection) = self.end(index) {
             let event = EndpointEvent::Failed { connection: connection.id, error, at: now };
-            self.outside.events.push_back(event);
+            self.owner.events.push_back(event);
         }
     }
 
     /// Ends a connection that was closed.
     pub(crate) fn finish(&mut self, now: Time, index: u32) {
         if let Some(connection) = self.end(index) {
-            self.outside.events.push_back(EndpointEvent::Closed { connection: connection.id, at: now });
+            self.owner.events.push_back(EndpointEvent::Closed { connection: connection.id, at: now });
         }
     }
 
@@ -117,7 +117,7 @@ impl Machine {
 
     /// Frees a connection's slot. A turn that it still has is passed over: its number is not used again soon.
     pub(crate) fn remove(&mut self, index: u32) -> Option<Box<Connection>> {
-        self.outside.deadlines.set(index, Time::NEVER);
+        self.owner.deadlines.set(index, Time::NEVER);
         let connection = self.table.remove(index)?;
         if let Some(flow) = connection.flow.as_deref() {
             self.host.close(&flow.receiving);
@@ -143,7 +143,7 @@ impl Machine {
         let from = if asks { now } else { connection.heard_at };
         connection.check_by(from.after((timeout / 3).max(1)));
         if asks {
-            self.outside.outlet.push_to(connection, port, keep_alive(now));
+            self.owner.outlet.push_to(connection, port, keep_alive(now));
         }
     }
 }

@@ -11,7 +11,7 @@ use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
 pub(super) type Told = NetlinkMessage<RouteNetlinkMessage>;
 
 /// What is known of the interface's link.
-pub(super) struct Link {
+pub(super) struct LinkStatus {
     index: u32,
     is_up: bool,
     /// Somebody has set it down since it was up last.
@@ -33,7 +33,7 @@ pub(super) enum Change {
     },
 }
 
-impl Link {
+impl LinkStatus {
     pub(super) fn new(index: u32, mtu: Mtu) -> Self {
         Self { index, is_up: true, was_set_down: false, mtu }
     }

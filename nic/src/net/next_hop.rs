@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use super::link::{self, Link, Mtu, Told};
+use super::link::{self, LinkStatus, Mtu, Told};
 use super::neighbours::family;
 use super::prod::Prod;
 use super::revival::{Counts, Revival};
@@ -156,7 +156,7 @@ impl Source {
         mut asked: Asked,
         found: Vec<mpsc::Sender<Found>>,
     ) {
-        let mut link = Link::new(self.device, asked.mtu);
+        let mut link = LinkStatus::new(self.device, asked.mtu);
         let prod = Arc::new(asked.prod);
         let mut watched = vec![Vec::new(); found.len()];
         loop {

@@ -10,7 +10,7 @@ use socket2::{Domain, Socket, Type};
 pub(super) struct Prod(Option<Socket>);
 
 impl Prod {
-    /// Opens it once, since whoever gives its rights up may open no other later. An IPv6 address may be tentative for as long as there is
+    /// Opens it once, since a process that gives up its rights may open no other later. An IPv6 address may be tentative for as long as there is
     /// no link, and is taken nevertheless.
     pub(super) fn open(interface: &str, address: IpAddr) -> Self {
         let open = || -> io::Result<Socket> {

@@ -8,7 +8,7 @@ use libbpf_rs::libbpf_sys;
 
 use super::{SteerProgram, object};
 
-/// A program that is loaded, whoever did it.
+/// A program that is loaded, by any process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProgramInfo {

@@ -110,7 +110,7 @@ pub struct Tunnel {
     pub(crate) peer: Vec<crate::tunnel::Remote>,
     /// This machine's address in the tunnel, with its network's prefix; may be repeated
     #[arg(long, value_name = "ADDRESS/BITS", required = true)]
-    pub(crate) address: Vec<crate::tunnel::Network>,
+    pub(crate) address: Vec<crate::tunnel::Subnet>,
     /// The TUN device's name; the kernel puts a number for %d
     #[arg(long, value_name = "NAME", default_value = "spray%d")]
     pub(crate) name: String,

@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use clap::Args;
 
 use self::board::Board;
-pub use self::board::{Labels, Metric, Part};
+pub use self::board::{Labels, Metric, Section};
 use self::server::Server;
 use crate::failure::Outcome;
 
@@ -64,7 +64,7 @@ impl Metrics {
     }
 
     /// A part of them, for one thread; none where nobody may look at them.
-    pub fn part(&self) -> Option<Part> {
+    pub fn part(&self) -> Option<Section> {
         self.server.as_ref().map(|_| self.board.part())
     }
 

@@ -279,7 +279,7 @@ pub fn emit_in_place(
 }
 
 /// Write Ethernet, IP and UDP headers before a UDP payload of `bytes` that lies in `out` already, at
-/// [`udp_payload_offset`]: for whoever gets payload from a socket. Return the frame's length.
+/// [`udp_payload_offset`]: for callers that get payload from a socket. Return the frame's length.
 ///
 /// # Errors
 ///

@@ -61,7 +61,7 @@ pub trait Prepared: Sync {
 pub struct Observers<'a> {
     /// Sees the frames, see [`watch`](crate::watch). The run is the same.
     pub frames: Option<&'a Shared>,
-    /// Sees how the run stands, and may change it.
+    /// Sees the state of the run, and may change it.
     pub live: Option<Live<'a>>,
 }
 

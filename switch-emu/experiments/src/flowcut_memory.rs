@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// A network. [`Default`] is what figure 4 holds fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Network {
+pub struct Dimensions {
     /// Hosts, `H`.
     pub hosts: u32,
     /// Rate of a host's link in Gb/s, `B`.
@@ -21,7 +21,7 @@ pub struct Network {
     pub ports_per_switch: u32,
 }
 
-impl Default for Network {
+impl Default for Dimensions {
     fn default() -> Self {
         Self { hosts: 1024, gbps: 200.0, rtt_us: 5.0, mtu_bytes: 2048, flows_per_host: 10_000, ports_per_switch: 64 }
     }
@@ -89,7 +89,7 @@ impl Keeper {
 
     /// The hosts whose flows it keeps.
     //= docs/specs/flowcut-memory.md#FCM-3 every active flow of the network
-    fn hosts(self, network: &Network) -> u32 {
+    fn hosts(self, network: &Dimensions) -> u32 {
         match self {
             Self::FlowcutFullSwitch | Self::FlowletSwitch | Self::FlowcellSwitch => network.hosts,
             Self::FlowcutIngressSwitch => network.ports_per_switch.min(network.hosts),
@@ -98,7 +98,7 @@ impl Keeper {
     }
 }
 
-impl Network {
+impl Dimensions {
     /// The most state of each keeper, in the order of [`Keeper::ALL`].
     pub fn states(&self) -> [State; 5] {
         Keeper::ALL.map(|keeper| self.state(keeper))
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     /// Equation 1 as the paper writes it.
-    fn equation_1(network: &Network) -> f64 {
+    fn equation_1(network: &Dimensions) -> f64 {
         let (h, f) = (f64::from(network.hosts), f64::from(network.flows_per_host));
         let (b, l, m) = (network.gbps * 1e9 / 8.0, network.rtt_us * 1e-6, f64::from(network.mtu_bytes));
         if b * l / (f * m) >= 1.0 { h * f } else { h * b * l / m }
@@ -152,7 +152,7 @@ mod tests {
         for flows_per_host in [1, 10, 61, 62, 244, 245, 10_000, 1_000_000] {
             for gbps in [100.0, 200.0, 800.0, 1_600.0] {
                 for rtt_us in [1.0, 5.0, 50.0] {
-                    let network = Network { gbps, rtt_us, flows_per_host, ..Network::default() };
+                    let network = Dimensions { gbps, rtt_us, flows_per_host, ..Dimensions::default() };
                     let (found, expected) = (network.active_flows(network.hosts), equation_1(&network));
                     assert!((found / expected - 1.0).abs() < 1e-9, "{network:?}: {found} {expected}");
                 }
@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn beyond_one_packet_in_flight_more_flows_need_nothing_more() {
-        let bytes = |flows_per_host| Network { flows_per_host, ..Network::default() }.states().map(|state| state.bytes);
+        let bytes =
+            |flows_per_host| Dimensions { flows_per_host, ..Dimensions::default() }.states().map(|state| state.bytes);
         assert_eq!(bytes(62), bytes(1_000_000));
         assert!(bytes(61).iter().zip(bytes(62)).all(|(few, many)| *few < many));
     }
@@ -170,11 +171,13 @@ mod tests {
     /// Figure 4a: memory grows linearly with the round trip.
     #[test]
     fn memory_is_proportional_to_round_trip_rate_and_hosts() {
-        let base = Network::default();
-        let full = |network: Network| network.state(Keeper::FlowcutFullSwitch).bytes;
-        for more in
-            [Network { rtt_us: 50.0, ..base }, Network { gbps: 2_000.0, ..base }, Network { hosts: 10_240, ..base }]
-        {
+        let base = Dimensions::default();
+        let full = |network: Dimensions| network.state(Keeper::FlowcutFullSwitch).bytes;
+        for more in [
+            Dimensions { rtt_us: 50.0, ..base },
+            Dimensions { gbps: 2_000.0, ..base },
+            Dimensions { hosts: 10_240, ..base },
+        ] {
             assert!((full(more) / full(base) - 10.0).abs() < 1e-9);
         }
     }
@@ -183,7 +186,7 @@ mod tests {
     //= docs/specs/flowcut-memory.md#FCM-3 whose flows
     #[test]
     fn ingress_and_nic_at_800_gbps_are_not_what_the_paper_says() {
-        let network = Network { gbps: 800.0, hosts: 65_536, flows_per_host: u32::MAX, ..Network::default() };
+        let network = Dimensions { gbps: 800.0, hosts: 65_536, flows_per_host: u32::MAX, ..Dimensions::default() };
         let bytes = |keeper| readable(network.state(keeper).bytes);
         assert_eq!([bytes(Keeper::FlowcutIngressSwitch), bytes(Keeper::FlowcutNic)], ["152.6 KiB", "2.4 KiB"]);
     }
@@ -191,7 +194,7 @@ mod tests {
     //= docs/specs/flowcut-memory.md#FCM-2 full switch 11
     #[test]
     fn figure_5_compares_what_a_flow_takes() {
-        let [full, ingress, nic, flowlet, flowcell] = Network::default().states().map(|state| state.bytes);
+        let [full, ingress, nic, flowlet, flowcell] = Dimensions::default().states().map(|state| state.bytes);
         assert!(nic < ingress && ingress < flowcell && flowcell < flowlet && flowlet < full);
         assert!((full / flowlet - 11.0 / 5.0).abs() < 1e-9 && (flowlet / flowcell - 2.5).abs() < 1e-9);
     }

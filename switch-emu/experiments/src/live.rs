@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use spray_core::path::BalancerKind;
 use spray_fabric::LinkEvent;
-use spray_fabric::live::{Answer, Ledger, Operator, Snapshot};
+use spray_fabric::live::{Answer, LinkSchedule, Operator, Snapshot};
 
 /// The balancer of flows that have yet to send something.
 #[derive(Debug)]
@@ -38,18 +38,18 @@ pub struct Live<'a> {
 /// An operator whose orders are put down, for the results.
 pub(crate) struct Recorded<'a> {
     operator: &'a mut dyn Operator,
-    ledger: Ledger,
+    schedule: LinkSchedule,
 }
 
 impl<'a> Recorded<'a> {
     /// In a run with these events.
     pub(crate) fn new(operator: &'a mut dyn Operator, events: &[LinkEvent]) -> Self {
-        Self { operator, ledger: Ledger::new(events) }
+        Self { operator, schedule: LinkSchedule::new(events) }
     }
 
     /// The events of the scenario and what was ordered.
     pub(crate) fn into_events(self) -> Vec<LinkEvent> {
-        self.ledger.into_events()
+        self.schedule.into_events()
     }
 }
 
@@ -57,7 +57,7 @@ impl Operator for Recorded<'_> {
     fn look(&mut self, run: &Snapshot) -> Answer {
         let answer = self.operator.look(run);
         let now_ps = u64::try_from(run.now_ps).unwrap_or(0);
-        answer.orders.iter().for_each(|order| drop(self.ledger.enter(now_ps, order)));
+        answer.orders.iter().for_each(|order| drop(self.schedule.enter(now_ps, order)));
         answer
     }
 }

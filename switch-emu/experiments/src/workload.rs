@@ -78,7 +78,7 @@ pub struct Workload {
     /// What chooses its flows' paths and controls their rates.
     pub own: Own,
     /// Shares of the sending hosts whose flows have names and transports of their own.
-    pub parts: Vec<Part>,
+    pub parts: Vec<Share>,
 }
 
 /// What flows have of their own, in place of what `[transport]` says.
@@ -102,7 +102,7 @@ impl Own {
 
 /// A share of a workload's sending hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct Share {
     /// Its name in the results.
     pub name: String,
     /// The share, in millionths.

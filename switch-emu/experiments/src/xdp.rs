@@ -25,12 +25,12 @@ use crate::workload::{Flow, Payload, classes, largest_bytes};
 #[derive(Debug, Default)]
 pub struct Xdp {
     /// `None` after a failed run, since the testbed may be in any state.
-    standing: Mutex<Option<Standing>>,
+    kept: Mutex<Option<Kept>>,
 }
 
 /// A testbed and the network that it was made for.
 #[derive(Debug)]
-struct Standing {
+struct Kept {
     testbed: Testbed,
     network: Network,
     per_switch: bool,
@@ -44,9 +44,9 @@ impl Engine for Xdp {
     fn prepare<'a>(&'a self, scenario: &'a Scenario, tell: Tell<'_>) -> Result<Box<dyn Prepared + 'a>, EngineError> {
         let ready = Ready { engine: self, scenario, paths: scenario.paths() };
         check(scenario, &ready.paths).map_err(RunError::Unsupported)?;
-        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        *standing = Some(ready.set_up(standing.take(), tell)?);
-        drop(standing);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Some(ready.set_up(kept.take(), tell)?);
+        drop(kept);
         Ok(Box::new(ready))
     }
 }
@@ -56,7 +56,7 @@ impl Engine for Xdp {
 ///
 /// # Errors
 /// When this engine cannot play the scenario, rights are missing, or the machine refuses; nothing is left then.
-pub fn stand(scenario: &Scenario, between: Option<Between<'_>>) -> Result<spray_testbed::Standing, EngineError> {
+pub fn deploy(scenario: &Scenario, between: Option<Between<'_>>) -> Result<spray_testbed::Deployment, EngineError> {
     let paths = scenario.paths();
     check(scenario, &paths).map_err(RunError::Unsupported)?;
     let queue = |rate_bps| scenario.thresholds(&paths, rate_bps);
@@ -75,8 +75,8 @@ pub fn stand(scenario: &Scenario, between: Option<Between<'_>>) -> Result<spray_
     };
     parts.map_or(Ok(()), |what| check_bare_parts(scenario, what)).map_err(RunError::Unsupported)?;
     Ok(match between {
-        None => spray_testbed::Standing::new(&spec, scenario.convergence_ps)?,
-        Some(between) => spray_testbed::Standing::between(&spec, scenario.convergence_ps, between)?,
+        None => spray_testbed::Deployment::new(&spec, scenario.convergence_ps)?,
+        Some(between) => spray_testbed::Deployment::between(&spec, scenario.convergence_ps, between)?,
     })
 }
 
@@ -97,29 +97,29 @@ impl Prepared for Ready<'_> {
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
-        let mut place = self.engine.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut standing = self.set_up(place.take(), tell)?;
-        let result = self.run_on(&mut standing.testbed, (job, observers), tell, stop)?;
-        *place = Some(standing);
+        let mut place = self.engine.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.set_up(place.take(), tell)?;
+        let result = self.run_on(&mut kept.testbed, (job, observers), tell, stop)?;
+        *place = Some(kept);
         Ok(result)
     }
 }
 
 impl Ready<'_> {
     /// The present testbed if it was made for this network, otherwise a new one.
-    fn set_up(&self, standing: Option<Standing>, tell: Tell<'_>) -> Result<Standing, EngineError> {
+    fn set_up(&self, kept: Option<Kept>, tell: Tell<'_>) -> Result<Kept, EngineError> {
         let Scenario { network, emulation, seed, .. } = self.scenario;
         let per_switch = emulation.chassis == Chassis::PerSwitch;
-        if let Some(standing) = standing
-            && (&standing.network, standing.per_switch) == (network, per_switch)
+        if let Some(kept) = kept
+            && (&kept.network, kept.per_switch) == (network, per_switch)
         {
-            return Ok(standing);
+            return Ok(kept);
         }
         tell(Progress::Phase("setting up namespaces, links and programs".into()));
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let events = self.events(*seed, self.scenario.time_limit_ps(&self.paths, &self.scenario.plan(*seed)))?;
         let testbed = Testbed::new(&self.fabric(&queue, &events, *seed))?;
-        Ok(Standing { testbed, network: network.clone(), per_switch })
+        Ok(Kept { testbed, network: network.clone(), per_switch })
     }
 
     /// The link events of a run, and the failures that its seed draws.

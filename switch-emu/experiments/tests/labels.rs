@@ -18,7 +18,7 @@ fn permutation() -> Scenario {
     scenario
 }
 
-fn befall(scenario: &mut Scenario, name: &str, action: LinkAction) {
+fn apply(scenario: &mut Scenario, name: &str, action: LinkAction) {
     let links = scenario.network.links_named(name).unwrap();
     scenario.link_events.push(LinkEvent { name: name.into(), links, at_ps: 0, until_ps: None, action });
 }
@@ -61,7 +61,7 @@ fn whatever_adapts_is_better_off_with_a_slow_uplink_than_what_does_not() {
     //= docs/specs/power-of-two.md#P2C-3 scores
     //= docs/specs/least-recently-marked.md#LRM-2 marked labels
     let mut scenario = permutation();
-    befall(&mut scenario, "leaf0->spine0", LinkAction::Rate { ppm: 250_000 });
+    apply(&mut scenario, "leaf0->spine0", LinkAction::Rate { ppm: 250_000 });
     scenario.transport.schemes.subflow.subflows = 64;
     let [subflow, two, marked, reps] =
         [Subflow, PowerOfTwo, LeastRecentlyMarked, Reps].map(|balancer| mean_ns(&scenario, balancer));
@@ -72,7 +72,7 @@ fn whatever_adapts_is_better_off_with_a_slow_uplink_than_what_does_not() {
 #[test]
 fn what_takes_losses_for_news_leaves_a_dead_cable() {
     let mut scenario = permutation();
-    befall(&mut scenario, "leaf0->spine0", LinkAction::SilentDrop);
+    apply(&mut scenario, "leaf0->spine0", LinkAction::SilentDrop);
     let blind = mean_ns(&scenario, Ops);
     for balancer in [PowerOfTwo, LeastRecentlyMarked] {
         assert!(2 * mean_ns(&scenario, balancer) < blind);
@@ -84,7 +84,7 @@ fn what_takes_losses_for_news_leaves_a_dead_cable() {
 fn told_of_a_dead_cable_host_dr_goes_round_it() {
     //= docs/specs/host-dr.md#HDR-3 paths that can be reached
     let mut scenario = permutation();
-    befall(&mut scenario, "leaf0->spine0", LinkAction::Down { convergence_ps: 0 });
+    apply(&mut scenario, "leaf0->spine0", LinkAction::Down { convergence_ps: 0 });
     let (told, ops) = (mean_ns(&scenario, HostDr), mean_ns(&scenario, Ops));
     assert!(told <= ops, "routing takes the cable out of the hash for both");
     let healthy = mean_ns(&permutation(), HostDr);

@@ -108,8 +108,8 @@ fn ends(run: &RunResult) -> Vec<Option<f64>> {
 
 fn fail_and_heal() -> Vec<(u64, Order)> {
     let links = scenario(SCENARIO).network.links_named("leaf0-spine0").unwrap();
-    let befall = Order::Befall { name: "leaf0-spine0".into(), links: links.clone(), action: LinkAction::SilentDrop };
-    vec![(50, befall), (120, Order::Heal { links })]
+    let apply = Order::Apply { name: "leaf0-spine0".into(), links: links.clone(), action: LinkAction::SilentDrop };
+    vec![(50, apply), (120, Order::Heal { links })]
 }
 
 /// To look on changes nothing, on however many threads.

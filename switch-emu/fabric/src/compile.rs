@@ -66,7 +66,7 @@ pub fn ports(network: &Network) -> impl Iterator<Item = usize> + '_ {
 }
 
 /// The hosts' own links, as ports that lead to the hosts' switches, with the queue that `queue` gives for their rate: for fabrics whose
-/// hosts play nothing themselves.
+/// hosts emulate nothing themselves.
 pub fn host_ports(network: &Network, queue: impl Fn(u64) -> Thresholds) -> Vec<Port> {
     let port = |host: usize| {
         let link = &network.links[network.uplink(host)];

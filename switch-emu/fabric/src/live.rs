@@ -7,12 +7,12 @@ use crate::{LinkAction, LinkEvent};
 
 /// Somebody at the controls of a run.
 pub trait Operator {
-    /// Takes how the run stands; says what is to change now, and when to ask again. The run waits meanwhile, or its clock goes on,
+    /// Takes the state of the run; says what is to change now, and when to ask again. The run waits meanwhile, or its clock goes on,
     /// as the engine has it.
     fn look(&mut self, run: &Snapshot) -> Answer;
 }
 
-/// How a run stands at one moment.
+/// The state of a run at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// Scenario time; negative while connections are set up.
@@ -47,7 +47,7 @@ pub struct LinkNow {
     pub waiting_bytes: u64,
     /// What its port has counted.
     pub counters: PortCounters,
-    /// What has befallen it.
+    /// What has happened to it.
     pub state: LinkState,
     /// Whether an [`Order`] can change it.
     pub can_change: bool,
@@ -67,8 +67,8 @@ pub struct Answer {
 /// Something that is to change in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// This befalls these links from now on. Routing does not learn of it.
-    Befall {
+    /// This happens to these links from now on. Routing does not learn of it.
+    Apply {
         /// Their name in results.
         name: String,
         /// Indices into [`Network::links`](crate::Network::links).
@@ -76,7 +76,7 @@ pub enum Order {
         /// What happens.
         action: LinkAction,
     },
-    /// All that has befallen these links is over.
+    /// All that happened to these links is over.
     Heal {
         /// Indices into [`Network::links`](crate::Network::links).
         links: Vec<usize>,
@@ -87,9 +87,9 @@ pub enum Order {
 
 /// The link events of a run, which orders add to.
 #[derive(Clone, Debug)]
-pub struct Ledger(Vec<LinkEvent>);
+pub struct LinkSchedule(Vec<LinkEvent>);
 
-impl Ledger {
+impl LinkSchedule {
     /// Begins with those of the scenario.
     pub fn new(events: &[LinkEvent]) -> Self {
         Self(events.to_vec())
@@ -98,7 +98,7 @@ impl Ledger {
     /// Enters what an operator ordered at `now_ps`; returns the links that it concerns.
     pub fn enter(&mut self, now_ps: u64, order: &Order) -> Vec<usize> {
         match order {
-            Order::Befall { name, links, action } => {
+            Order::Apply { name, links, action } => {
                 let (name, links) = (name.clone(), links.clone());
                 self.0.push(LinkEvent { name, links: links.clone(), at_ps: now_ps, until_ps: None, action: *action });
                 links
@@ -118,7 +118,7 @@ impl Ledger {
         crate::event::changes_from(&self.0, link, now_ps)
     }
 
-    /// What has befallen `link` at `now_ps`.
+    /// What has happened to `link` at `now_ps`.
     pub fn state(&self, link: usize, now_ps: u64) -> LinkState {
         self.changes(link, now_ps)[0].state
     }
@@ -143,7 +143,7 @@ fn heal(event: &mut LinkEvent, links: &[usize], now_ps: u64) -> Option<LinkEvent
 mod tests {
     use super::*;
 
-    fn ledger() -> Ledger {
+    fn schedule() -> LinkSchedule {
         let slow = LinkEvent {
             name: "a-b".into(),
             links: vec![0, 1],
@@ -151,39 +151,39 @@ mod tests {
             until_ps: Some(100),
             action: LinkAction::Rate { ppm: 250_000 },
         };
-        Ledger::new(&[slow])
+        LinkSchedule::new(&[slow])
     }
 
-    fn befall(link: usize, action: LinkAction) -> Order {
-        Order::Befall { name: "x".into(), links: vec![link], action }
+    fn apply(link: usize, action: LinkAction) -> Order {
+        Order::Apply { name: "x".into(), links: vec![link], action }
     }
 
     /// What an operator does adds to what the scenario does, and what is to come stays.
     #[test]
     fn orders_add_to_the_scenario() {
-        let mut ledger = ledger();
-        assert_eq!(ledger.enter(50, &befall(0, LinkAction::SilentDrop)), [0]);
+        let mut schedule = schedule();
+        assert_eq!(schedule.enter(50, &apply(0, LinkAction::SilentDrop)), [0]);
         let slow = LinkState { rate_ppm: 250_000, ..LinkState::UP };
         let dead = |state| LinkState { silent_drop: true, ..state };
         let change = |at_ps, state| LinkChange { at_ps, state };
-        assert_eq!(ledger.changes(0, 50), [change(50, dead(slow)), change(100, dead(LinkState::UP))]);
-        assert_eq!(ledger.changes(1, 50), [change(50, slow), change(100, LinkState::UP)]);
-        assert_eq!(ledger.changes(2, 50), [change(50, LinkState::UP)]);
+        assert_eq!(schedule.changes(0, 50), [change(50, dead(slow)), change(100, dead(LinkState::UP))]);
+        assert_eq!(schedule.changes(1, 50), [change(50, slow), change(100, LinkState::UP)]);
+        assert_eq!(schedule.changes(2, 50), [change(50, LinkState::UP)]);
     }
 
     /// Healing ends all that is there, of these links only, and nothing that is to come.
     #[test]
-    fn healing_ends_what_has_befallen_these_links() {
-        let mut ledger = ledger();
-        ledger.enter(20, &befall(0, LinkAction::SilentDrop));
-        assert_eq!(ledger.enter(30, &Order::Heal { links: vec![0] }), [0]);
-        assert_eq!(ledger.changes(0, 30), [LinkChange { at_ps: 30, state: LinkState::UP }]);
-        assert_eq!(ledger.changes(1, 30)[0].state.rate_ppm, 250_000);
-        let events = ledger.into_events();
+    fn healing_ends_all_changes_of_these_links() {
+        let mut schedule = schedule();
+        schedule.enter(20, &apply(0, LinkAction::SilentDrop));
+        assert_eq!(schedule.enter(30, &Order::Heal { links: vec![0] }), [0]);
+        assert_eq!(schedule.changes(0, 30), [LinkChange { at_ps: 30, state: LinkState::UP }]);
+        assert_eq!(schedule.changes(1, 30)[0].state.rate_ppm, 250_000);
+        let events = schedule.into_events();
         let of = |link| events.iter().filter(move |event| event.links == [link]).map(|event| event.until_ps);
         assert_eq!((of(0).collect::<Vec<_>>(), of(1).collect::<Vec<_>>()), (vec![Some(30), Some(30)], vec![Some(100)]));
 
-        let mut early = self::ledger();
+        let mut early = self::schedule();
         early.enter(5, &Order::Heal { links: vec![0, 1] });
         assert_eq!(early.changes(0, 20)[0].state.rate_ppm, 250_000);
     }

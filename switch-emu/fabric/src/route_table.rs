@@ -1,4 +1,4 @@
-//! The routes of a network in every epoch, laid out for whoever asks per frame: the simulator's switches, and the search for
+//! The routes of a network in every epoch, laid out for look-ups per frame: by the simulator's switches, and by the search for
 //! the paths of a connection.
 
 use std::collections::HashMap;

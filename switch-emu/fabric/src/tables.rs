@@ -42,7 +42,7 @@ impl<'a> ChassisSpec<'a> {
     }
 
     /// The chassis's ports whose cable leaves it: to a host, or to a switch of another chassis.
-    pub fn outside_ports(&self) -> impl Iterator<Item = usize> + '_ {
+    pub fn external_ports(&self) -> impl Iterator<Item = usize> + '_ {
         let leaves =
             |port: &Port| matches!(port.to, Node::Switch(to) if !self.contains(to)) || matches!(port.to, Node::Host(_));
         self.fabric

@@ -186,7 +186,7 @@ impl PortConfig {
         free.map(|entry| *entry = state).is_some()
     }
 
-    /// Makes `change` the last one, from now on, whatever was to come after it: for whoever changes the link of a running port.
+    /// Makes `change` the last one, and drops those that were planned after it: for a port whose link changes while it runs.
     pub fn amend(&mut self, rate_bps: u64, change: &LinkChange) {
         let state = PortState::new(rate_bps, self.slot_shift, change);
         let past = self.states.iter().take_while(|entry| entry.at_ps < state.at_ps).count();

@@ -12,6 +12,7 @@ extern crate std;
 pub mod bins;
 pub mod config;
 pub mod counters;
+pub mod deployment;
 #[cfg(not(target_arch = "bpf"))]
 pub mod fifo;
 pub mod flow_hash;
@@ -25,22 +26,21 @@ pub mod queue;
 pub mod routes;
 pub mod scheme;
 pub mod shim;
-pub mod standing;
 pub mod trail;
 pub mod word;
 
 use bins::{Bin, Crossing};
 use config::{Globals, HOST, MAX_HOPS, PortConfig};
 use counters::{ChassisCounters, PortCounters};
+use deployment::{KERNEL, NOBODY};
 use flow_hash::{FlowHash, Key};
 use frame::Frame;
 use queue::PortQueues;
 use routes::{Group, Routes, SwitchConfig};
-use scheme::{Arrival, Forwarding, Look, NO_PORT, Part, Scheme, Waiting};
+use scheme::{Arrival, Forwarding, Look, NO_PORT, Scheme, Step, Waiting};
 use shim::{SHIM_BYTES, Shim, Shimmed};
 use spray_wire::switch_view::{self, Address, Headers, Packet, PacketFields, Parsed};
 use spray_wire::{DSCP_CONTROL, DSCP_PAUSE, Ports};
-use standing::{KERNEL, NOBODY};
 use trail::Trail;
 use word::Word;
 
@@ -175,7 +175,7 @@ pub trait Tables {
 
     /// Runs [`scheme::part`]; a function of its own for each part in the kernel, for the same reason.
     #[inline(always)]
-    fn part(&self, part: Part, frame: &mut Frame, host: u32, port: u32) -> u32
+    fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32
     where
         Self: Sized,
     {
@@ -283,14 +283,14 @@ const fn with_shim(len: u32) -> u32 {
     if len == 0 { 0 } else { len + SHIM_BYTES as u32 }
 }
 
-/// As [`process`], in a fabric that stands for anybody's traffic, in real time: all IP packets go as ours do. Hosts play nothing, so
+/// As [`process`], in a deployed fabric, in real time: all IP packets go as ours do. Hosts emulate nothing, so
 /// that a frame from a host goes over the host's own link first. `entry` is asked for the switch that the frame comes to, and for that
 /// link as a port; [`NO_PORT`] for a frame from another switch. Of a frame that is not `routed` no TTL is taken. [`Verdict::Pass`]: it is no
 /// packet to a host.
 ///
-/// Also returns the time, in ps of the same clock, at which the frame is at the far end of the last cable: whoever sends it on holds it
+/// Also returns the time, in ps of the same clock, at which the frame is at the far end of the last cable: the sender on holds it
 /// until then.
-//= docs/specs/switch.md#SW-25 fabrics that stand
+//= docs/specs/switch.md#SW-25 deployed fabrics
 #[inline(always)]
 pub fn process_any<T: Tables>(
     tables: &T,
@@ -524,7 +524,7 @@ impl<T: Tables> Forwarding for View<'_, T> {
         Some(self.tables.port(port)?.waiting(t_ps, self.tables.queues(port)?))
     }
     #[inline(always)]
-    fn part(&self, part: Part, frame: &mut Frame, host: u32, port: u32) -> u32 {
+    fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
         self.tables.part(part, frame, host, port)
     }
     #[inline(always)]

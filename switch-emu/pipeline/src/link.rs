@@ -1,4 +1,4 @@
-//! What befalls a link: its state in words, and as the numbers that a port computes with.
+//! The state of a link in words, and as the numbers that a port computes with.
 
 use crate::config::{MAX_RATE_BPS, MIN_RATE_BPS, NEVER, PS_FRACTION_BITS, PS_PER_BYTE_AT_1_BPS, UNIT_BITS};
 

@@ -121,7 +121,7 @@ impl PortConfig {
         Ok(())
     }
 
-    /// Takes a frame of `len` bytes, with data or not, over the link alone, which whoever sends has queued by other rules: a
+    /// Takes a frame of `len` bytes, with data or not, over the link alone, which the sender has queued by other rules: a
     /// host's own.
     #[inline(always)]
     pub fn carry<C: Word>(

@@ -215,7 +215,7 @@ fn a_frame_goes_through_three_tiers_and_keeps_no_time_if_it_came_with_none() {
 }
 
 /// A frame that is routed has a TTL less for every port, but not for its host's own link; one that is switched keeps the one that it has.
-//= docs/specs/switch.md#SW-25 fabrics that stand
+//= docs/specs/switch.md#SW-25 deployed fabrics
 //= docs/specs/switch.md#SW-26 interfaces that are given
 #[test]
 fn a_routed_frame_loses_ttl_and_a_switched_one_does_not() {

@@ -31,7 +31,7 @@ impl Departures {
         self.comings.front().map_or(0, |(_, bytes)| bytes.saturating_sub(place))
     }
 
-    /// Forgets what came before the last that came until `t_ps`.
+    /// Drops the entries that a later one, no later than `t_ps`, replaces.
     fn forget(&mut self, t_ps: u64) {
         while self.comings.get(1).is_some_and(|(at_ps, _)| *at_ps <= t_ps) {
             self.comings.pop_front();

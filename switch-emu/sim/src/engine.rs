@@ -1,4 +1,4 @@
-//! The run: its parts go on side by side for as long as nothing can come from one to another, and what befalls links, routes and
+//! The run: its parts go on side by side for as long as nothing can come from one to another, and what happens to links, routes and
 //! samples comes in between.
 
 use std::cmp::Reverse;
@@ -166,7 +166,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         self.next_special_ps = next_ps.min(self.common.spec.until_ps.max(at_ps + 1));
     }
 
-    /// Shows the operator how the run stands, and does what they order.
+    /// Shows the operator the state of the run, and does what they order.
     fn obey(&mut self, now_ps: u64) {
         let Some(controls) = &mut self.controls else { return };
         let changed = controls.look(now_ps, self.common, &self.parts);
@@ -180,7 +180,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         }
     }
 
-    /// Applies what befalls links at or before `now_ps`.
+    /// Applies what happens to links at or before `now_ps`.
     fn change_links(&mut self, now_ps: u64) {
         while let Some((at_ps, link, state)) = self.changes.pop_if(|(at_ps, ..)| *at_ps <= now_ps) {
             let PortPlace { part, place } = self.common.locate(link);

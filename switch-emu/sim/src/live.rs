@@ -1,7 +1,7 @@
 //! Somebody at the controls of a run: what is shown, and what becomes of orders.
 
 use spray_core::path::Balancer;
-use spray_fabric::live::{HostNow, Ledger, LinkNow, Operator, Order, Snapshot};
+use spray_fabric::live::{HostNow, LinkNow, LinkSchedule, Operator, Order, Snapshot};
 use spray_fabric::{LinkChange, Node};
 
 use super::common::Common;
@@ -13,7 +13,7 @@ use super::watch::Watch;
 /// The operator of a run.
 pub(super) struct Controls<'o> {
     operator: &'o mut dyn Operator,
-    ledger: Ledger,
+    schedule: LinkSchedule,
     shown: Snapshot,
     next_ps: u64,
     /// They want the run to end.
@@ -25,14 +25,14 @@ impl<'o> Controls<'o> {
         let network = common.spec.network;
         let (hosts, links) = (vec![HostNow::default(); network.hosts.len()], vec![None; network.links.len()]);
         let shown = Snapshot { hosts, links, ..Snapshot::default() };
-        Self { operator, ledger: Ledger::new(common.spec.events), shown, next_ps: 0, stop: false }
+        Self { operator, schedule: LinkSchedule::new(common.spec.events), shown, next_ps: 0, stop: false }
     }
 
     pub(super) fn next_ps(&self) -> u64 {
         self.next_ps
     }
 
-    /// Shows how the run stands if that is due; returns the links that change, each with its present state and those to come.
+    /// Shows the state of the run if that is due; returns the links that change, each with its present state and those to come.
     pub(super) fn look<W: Watch>(
         &mut self,
         now_ps: u64,
@@ -46,11 +46,11 @@ impl<'o> Controls<'o> {
         let answer = self.operator.look(&self.shown);
         self.next_ps = answer.next_ps.max(now_ps + 1);
         self.stop = answer.stop;
-        let enter = |order: &Order| self.ledger.enter(now_ps, order);
+        let enter = |order: &Order| self.schedule.enter(now_ps, order);
         let mut links: Vec<usize> = answer.orders.iter().flat_map(enter).collect();
         links.sort_unstable();
         links.dedup();
-        links.into_iter().map(|link| (link, self.ledger.changes(link, now_ps))).collect()
+        links.into_iter().map(|link| (link, self.schedule.changes(link, now_ps))).collect()
     }
 
     /// Shows how the run ended.
@@ -68,7 +68,7 @@ impl<'o> Controls<'o> {
             *now = Some(LinkNow {
                 waiting_bytes: waiting(common, parts, link, now_ps),
                 counters: common.port(parts, link).counters.read(),
-                state: self.ledger.state(link, now_ps),
+                state: self.schedule.state(link, now_ps),
                 can_change: true,
             });
         }

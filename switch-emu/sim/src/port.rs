@@ -28,7 +28,7 @@ pub(super) struct Port {
     pub kind: Kind,
     /// In which part that is: 0 = this one, else 1 more than the number of the way to it.
     pub way: u32,
-    /// Nothing has befallen the link.
+    /// The link is healthy.
     pub unchanged: bool,
     /// Its first lines hold the healthy state.
     pub config: PortConfig,

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use spray_capture::Fate;
+use spray_capture::Treatment;
 use spray_pipeline::Cause;
 use spray_pipeline::bins::{Cells, Crossing, LOST, MARKED};
 use spray_pipeline::flow_hash::Key;
@@ -112,9 +112,9 @@ impl<'a> Switches<'a> {
             return Err(Cause::NoRoute);
         };
         if !W::SEES {
-            return self.cross(index, slot, (number, comes), &mut Fate::default());
+            return self.cross(index, slot, (number, comes), &mut Treatment::default());
         }
-        let (at_ps, mut seen, mut fate) = (time_ps(slot.key), *slot, Fate::default());
+        let (at_ps, mut seen, mut fate) = (time_ps(slot.key), *slot, Treatment::default());
         let waiting = self.ports[self.place(number)].waiting_bytes(at_ps);
         let crossed = self.cross(index, slot, (number, comes), &mut fate);
         match crossed {
@@ -138,7 +138,7 @@ impl<'a> Switches<'a> {
         index: u32,
         slot: &mut Slot,
         (number, comes): (u32, bool),
-        fate: &mut Fate,
+        fate: &mut Treatment,
     ) -> Result<Option<u32>, Cause> {
         if comes && self.has_to_wait(index, slot, number)? {
             return Ok(None);

@@ -240,7 +240,7 @@ fn watched_connections_have_all_of_their_packets() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Conservation is asserted in every run; whatever befalls links, what completes is complete, and runs repeat.
+    /// Conservation is asserted in every run; whatever happens to links, what completes is complete, and runs repeat.
     #[test]
     fn runs_repeat_and_never_beat_their_links(
         seed in 0u64..1000,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spray_capture::{Content, Fate, Shared, Sighting};
+use spray_capture::{Content, Shared, Sighting, Treatment};
 use spray_fabric::{address, mac};
 use spray_pipeline::Cause;
 use spray_pipeline::frame::PAUSE;
@@ -144,7 +144,7 @@ impl<W: Watch> Eyes<W> {
             return;
         }
         let content = self.catalogue.content(slot, Some(body), &[]);
-        let fate = Fate { dropped: left.err().map(Cause::name), ..Fate::default() };
+        let fate = Treatment { dropped: left.err().map(Cause::name), ..Treatment::default() };
         let interface = self.catalogue.links[port as usize];
         self.tell(at_ps, interface, true, content, fate, None);
     }
@@ -189,11 +189,19 @@ impl<W: Watch> Eyes<W> {
         let at_ps = time_ps(slot.key);
         let content = self.catalogue.content(slot, None, controls);
         // The other direction of the same cable.
-        self.tell(at_ps, link ^ 1, false, content, Fate { marked, ..Fate::default() }, None);
+        self.tell(at_ps, link ^ 1, false, content, Treatment { marked, ..Treatment::default() }, None);
     }
 
     /// A frame has come to a port, where so many bytes wait.
-    pub(super) fn crosses(&mut self, at_ps: u64, port: u32, waiting: u64, slot: &Slot, fate: Fate, controls: &[Body]) {
+    pub(super) fn crosses(
+        &mut self,
+        at_ps: u64,
+        port: u32,
+        waiting: u64,
+        slot: &Slot,
+        fate: Treatment,
+        controls: &[Body],
+    ) {
         let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links[port as usize];
         self.tell(at_ps, interface, true, content, fate, Some(waiting));
@@ -204,7 +212,7 @@ impl<W: Watch> Eyes<W> {
         let at_ps = time_ps(slot.key);
         let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links.len() as u32 + slot.place;
-        let fate = Fate { dropped: Some(Cause::NoRoute.name()), ..Fate::default() };
+        let fate = Treatment { dropped: Some(Cause::NoRoute.name()), ..Treatment::default() };
         self.tell(at_ps, interface, true, content, fate, None);
     }
 
@@ -219,7 +227,7 @@ impl<W: Watch> Eyes<W> {
         interface: u32,
         outbound: bool,
         content: Content,
-        fate: Fate,
+        fate: Treatment,
         waiting_bytes: Option<u64>,
     ) {
         let sighting = Sighting { at_ps: at_ps.cast_signed(), interface, outbound, content, fate, waiting_bytes };

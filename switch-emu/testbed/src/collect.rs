@@ -59,7 +59,7 @@ impl Collect<'_> {
         let programs: Vec<_> =
             rig.chassis.iter().map(|chassis| chassis.program.samples(end_ps)).collect::<Result<_, _>>()?;
         let of = |(number, port): (usize, &Port)| match &self.setup.ports[number] {
-            Some(played) => played.samples(number, end_ps),
+            Some(emulated) => emulated.samples(number, end_ps),
             None => programs[rig.chassis_of(port.switch)][number].clone(),
         };
         Ok(self.setup.fabric.ports.iter().enumerate().map(of).collect())

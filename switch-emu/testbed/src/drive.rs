@@ -10,8 +10,8 @@ use spray_nic::sys::monotonic_ns;
 use super::RunError;
 use super::emulation::{PatientClock, poll_all};
 use super::hosts::Running;
-use super::live::Desk;
-use super::plan::{Plan, Standing};
+use super::live::Panel;
+use super::plan::{Plan, Progress};
 use crate::bench::StopOnDrop;
 use spray_fabric::Progress;
 
@@ -26,7 +26,7 @@ pub(super) struct Goal<'a> {
     pub until_ps: u64,
 }
 
-/// How a run stands.
+/// The state of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Report {
     /// Virtual time that every thread has reached.
@@ -59,7 +59,7 @@ pub(super) struct Outcome {
     pub wall: Duration,
     /// Real over virtual time, without the lead-in.
     pub dilation: f64,
-    /// How it stood then.
+    /// Its state then.
     pub report: Report,
 }
 
@@ -79,7 +79,7 @@ const ROUNDS_PER_COUNT: u32 = 16;
 pub(super) fn drive(
     hosts: Vec<Running>,
     clocks: Vec<PatientClock>,
-    (goal, desk): (&Goal<'_>, Option<&Desk>),
+    (goal, panel): (&Goal<'_>, Option<&Panel>),
     watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<Outcome, RunError> {
     let threads = clocks.len();
@@ -92,8 +92,8 @@ pub(super) fn drive(
     let (hosts, watched) = std::thread::scope(|scope| {
         let spawn = |(thread, ((share, clock), board))| {
             let stop = &stop;
-            let desk = desk.map(|desk| (desk, thread));
-            scope.spawn(move || poll(share, clock, (goal.plan, board, desk), stop))
+            let panel = panel.map(|panel| (panel, thread));
+            scope.spawn(move || poll(share, clock, (goal.plan, board, panel), stop))
         };
         let handles: Vec<_> = shares.into_iter().zip(clocks).zip(&boards).enumerate().map(spawn).collect();
         // Also set when `watch` panics: the scope waits for the threads.
@@ -125,7 +125,7 @@ fn placed(boards: &[Board]) -> u64 {
 
 /// How watching ended.
 struct End {
-    /// How the run stood then.
+    /// The state of the run then.
     report: Report,
     /// Real time then.
     at_ns: u64,
@@ -142,7 +142,7 @@ fn watch_until_over(
     let mut lead_in_ns = None;
     loop {
         std::thread::sleep(LOOK);
-        let Standing { arrived, over } = goal.plan.standing();
+        let Progress { arrived, over } = goal.plan.progress();
         let report = Report {
             now_ps: boards.iter().map(|board| board.now_ps.load(Ordering::Relaxed)).min().unwrap_or(0),
             delivered_bytes: placed(boards),
@@ -164,7 +164,7 @@ fn watch_until_over(
 fn poll(
     share: Vec<Running>,
     mut clock: PatientClock,
-    (plan, board, desk): (&Plan, &Board, Option<(&Desk, usize)>),
+    (plan, board, panel): (&Plan, &Board, Option<(&Panel, usize)>),
     stop: &AtomicBool,
 ) -> Vec<Running> {
     // Without SCHED_IDLE a run is slower, but right.
@@ -193,11 +193,11 @@ fn poll(
         if is_last || rounds.is_multiple_of(ROUNDS_PER_COUNT) {
             let placed = endpoints.iter().zip(&books).map(|(endpoint, book)| book.placed_bytes(endpoint)).sum();
             board.placed_bytes.store(placed, Ordering::Relaxed);
-            if let Some((desk, thread)) = desk {
+            if let Some((panel, thread)) = panel {
                 for ((endpoint, book), heard) in endpoints.iter_mut().zip(&books).zip(&mut heard) {
-                    desk.hear(heard, endpoint, book);
+                    panel.hear(heard, endpoint, book);
                 }
-                desk.tell(thread, now_ps, numbers.iter().copied().zip(&endpoints));
+                panel.tell(thread, now_ps, numbers.iter().copied().zip(&endpoints));
             }
         }
         if is_last {

@@ -1,4 +1,4 @@
-//! What hosts play of the fabric, each its own, while others look at it: the port that leads to it, and its link where that changes.
+//! What hosts emulate of the fabric, each its own, while others look at it: the port that leads to it, and its link where that changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +15,10 @@ use crate::emulation;
 
 /// One of them.
 #[derive(Clone, Debug)]
-pub(super) struct HostPort(Arc<Played>);
+pub(super) struct HostPort(Arc<Emulated>);
 
 #[derive(Debug)]
-struct Played {
+struct Emulated {
     port: LastPort<AtomicU64>,
     bins: PortBins<AtomicU64>,
 }
@@ -27,12 +27,12 @@ impl HostPort {
     /// That of every port of `fabric` by its number, which counts into `bins`; `None` for those that lead to switches.
     pub fn all(fabric: &Fabric, frame_bytes: u32, bins: Scale) -> Vec<Option<Self>> {
         let spec = ChassisSpec { frame_bytes, bins, ..ChassisSpec::whole(fabric) };
-        let played = |number: usize, port: &spray_fabric::Port| Played {
+        let emulated = |number: usize, port: &spray_fabric::Port| Emulated {
             port: LastPort::new(number as u32, fabric.seed, spec.port(port)),
             bins: PortBins::new(bins),
         };
         let port = |(number, port): (usize, &spray_fabric::Port)| {
-            matches!(port.to, Node::Host(_)).then(|| Self(Arc::new(played(number, port))))
+            matches!(port.to, Node::Host(_)).then(|| Self(Arc::new(emulated(number, port))))
         };
         fabric.ports.iter().enumerate().map(port).collect()
     }
@@ -58,9 +58,9 @@ impl HostPort {
 }
 
 impl HostPort {
-    /// As [`LastPort::play`].
+    /// As [`LastPort::deliver`].
     pub fn take(&self, frame: &mut [u8]) -> Result<Delivery, Cause> {
-        self.0.port.play(frame, |crossing| self.0.bins.note(crossing))
+        self.0.port.deliver(frame, |crossing| self.0.bins.note(crossing))
     }
 }
 
@@ -69,7 +69,7 @@ impl emulation::LastPort for HostPort {
         self.0.port.latency_ps()
     }
 
-    fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
+    fn deliver(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
         self.take(frame).ok().map(|Delivery { due_ps, len }| (due_ps, len))
     }
 }

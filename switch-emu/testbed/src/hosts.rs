@@ -25,7 +25,7 @@ pub(super) struct Setup<'a> {
     pub spec: &'a TestbedSpec<'a>,
     /// As [`TestbedSpec::fabric`] compiles.
     pub fabric: &'a Fabric,
-    /// By number those of the fabric's ports that hosts play.
+    /// By number those of the fabric's ports that hosts emulate.
     pub ports: &'a [Option<HostPort>],
     /// Of the spec's flows.
     pub plan: &'a Plan,
@@ -113,7 +113,7 @@ impl<'a> Setup<'a> {
     /// The port that leads to a host, if it plays it.
     pub fn port_to(&self, host: usize) -> Option<HostPort> {
         let ports = self.fabric.ports.iter().zip(self.ports);
-        ports.into_iter().find(|(port, _)| port.to == Node::Host(host)).and_then(|(_, played)| played.clone())
+        ports.into_iter().find(|(port, _)| port.to == Node::Host(host)).and_then(|(_, emulated)| emulated.clone())
     }
 
     /// Begins the connections, and hands their senders the messages whose times are known.

@@ -13,6 +13,7 @@ mod arrivals;
 pub mod bench;
 mod calibrate;
 mod collect;
+mod deployment;
 mod drive;
 mod emulation;
 mod error;
@@ -31,7 +32,6 @@ mod registry;
 mod rig;
 mod routers;
 mod spec;
-mod standing;
 #[cfg(test)]
 mod tests;
 mod veth;
@@ -48,15 +48,15 @@ use tracing::{debug_span, info_span};
 
 #[cfg(feature = "quic")]
 pub use bench::quic::Quic;
+pub use deployment::{
+    Between, Cable, CableState, DeployedHost, DeployedLink, Deployment, Event, GivenPort, LinkNews, Order, Place,
+};
 pub use error::RunError;
 pub use pair::Pair;
-pub use registry::{answer, clean, control, leftovers, standing};
+pub use registry::{answer, clean, control, deployed, leftovers};
 pub use rig::{MAX_CABLES, check_root};
 pub use routers::{Changes, RouterQueue, Routers};
 pub use spec::{Dilation, FabricSpec, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
-pub use standing::{
-    Befell, Between, Cable, CableState, Event, GivenPort, Order, Place, Standing, StandingHost, StandingLink,
-};
 pub use veth::{Kernel, Transport, VethBench, probe_veth_xdp};
 
 use self::drive::Goal;
@@ -112,7 +112,7 @@ impl Testbed {
     }
 
     /// Runs `spec`, whose network is the one that the testbed was made for. Tells `progress` how it goes a few times a
-    /// second; `stop`, set from elsewhere, ends the run. An `operator` sees how it stands, and may change it.
+    /// second; `stop`, set from elsewhere, ends the run. An `operator` sees its state, and may change it.
     ///
     /// # Errors
     /// [`RunError::Stopped`] when asked to; others when the machine fails. Flows that do not complete are no error: the
@@ -155,16 +155,16 @@ impl Testbed {
             lead_in_ps,
             until_ps: lead_in_ps.saturating_add(spec.until_ps),
         };
-        let desk = operator.as_ref().map(|_| live::Desk::new(setup.threads()));
+        let panel = operator.as_ref().map(|_| live::Panel::new(setup.threads()));
         let mut controls =
-            operator.zip(desk.as_ref()).map(|(by, desk)| live::Controls::new(by, &setup, desk, lead_in_ps));
+            operator.zip(panel.as_ref()).map(|(by, panel)| live::Controls::new(by, &setup, panel, lead_in_ps));
         let rig = &mut self.rig;
         let mut pace = pace::Pace::new(planned);
         let clock = DilatedClock::new(monotonic_ns(), dilation);
         let outcome = drive::drive(
             hosts,
             PatientClock::new(clock, setup.step_ps(), setup.threads()),
-            (&goal, desk.as_ref()),
+            (&goal, panel.as_ref()),
             &mut |report: &drive::Report| {
                 spec.watch.inspect(|watch| watch::settle(watch, report.now_ps, lead_in_ps));
                 progress(report.progress(&goal));

@@ -95,7 +95,7 @@ pub(super) async fn up(handle: &Handle, name: &str, index: u32) -> Result<(), Ru
     handle.link().set(link).execute().await.map_err(failed(name, "bringing it up"))
 }
 
-/// Has interface `index` ask nobody for Ethernet addresses: whoever forwards its frames writes them.
+/// Has interface `index` ask nobody for Ethernet addresses: the program that forwards its frames writes them.
 pub(super) async fn without_neighbours(handle: &Handle, name: &str, index: u32) -> Result<(), RunError> {
     let link = LinkUnspec::new_with_index(index).arp(false).build();
     handle.link().set(link).execute().await.map_err(failed(name, "switching address resolution off"))

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use spray_core::flow::FlowConfig;
 use spray_core::path::PathEvs;
 use spray_fabric::LinkChange;
-use spray_fabric::live::{HostNow, Ledger, LinkNow, Operator, Order, Snapshot};
+use spray_fabric::live::{HostNow, LinkNow, LinkSchedule, Operator, Order, Snapshot};
 use spray_nic::endpoint::Senders;
 use spray_nic::sys::monotonic_ns;
 
@@ -15,12 +15,12 @@ use super::drive::Report;
 use super::hosts::{Book, HostEndpoint, Setup};
 use super::rig::Rig;
 
-/// How often the operator looks, in real time: reading all ports' counters takes some of the machine that plays the fabric.
+/// How often the operator looks, in real time: reading all ports' counters takes some of the machine that emulates the fabric.
 const EVERY_NS: u64 = 100_000_000;
 
 /// What the threads that poll hosts tell the operator, and are told.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct Panel {
     threads: Vec<Mutex<Told>>,
     /// How often the operator has changed settings.
     changes: AtomicUsize,
@@ -44,18 +44,18 @@ struct Told {
     hosts: Vec<(usize, HostNow)>,
 }
 
-impl Desk {
+impl Panel {
     pub fn new(threads: usize) -> Self {
         let threads = (0..threads).map(|_| Mutex::default()).collect();
         Self { threads, changes: AtomicUsize::new(0), settings: Mutex::default() }
     }
 
-    /// A thread tells how its hosts stand at `now_ps`.
+    /// A thread tells the state of its hosts at `now_ps`.
     pub fn tell<'e>(&self, thread: usize, now_ps: u64, hosts: impl Iterator<Item = (usize, &'e HostEndpoint)>) {
         let mut told = self.threads[thread].lock().unwrap_or_else(PoisonError::into_inner);
         told.now_ps = now_ps;
         told.hosts.clear();
-        told.hosts.extend(hosts.map(|(host, endpoint)| (host, stands(endpoint))));
+        told.hosts.extend(hosts.map(|(host, endpoint)| (host, state_of(endpoint))));
     }
 
     /// Shows what the threads have told, and since when all of that holds.
@@ -92,8 +92,8 @@ impl Desk {
     }
 }
 
-/// How a host stands.
-fn stands(endpoint: &HostEndpoint) -> HostNow {
+/// The state of a host.
+fn state_of(endpoint: &HostEndpoint) -> HostNow {
     let (Senders { sending, frozen }, (sender, receiver)) = (endpoint.senders(), endpoint.totals());
     HostNow { received_bytes: receiver.bytes, sending, frozen, retransmits: sender.retransmits }
 }
@@ -102,28 +102,28 @@ fn stands(endpoint: &HostEndpoint) -> HostNow {
 pub(super) struct Controls<'a> {
     operator: &'a mut dyn Operator,
     setup: &'a Setup<'a>,
-    desk: &'a Desk,
+    panel: &'a Panel,
     /// By link its port, if that is a switch's: those that lead to hosts are played there.
     ports: Vec<Option<usize>>,
     lead_in_ps: u64,
-    ledger: Ledger,
+    schedule: LinkSchedule,
     shown: Snapshot,
     next_ns: u64,
 }
 
 impl<'a> Controls<'a> {
-    pub fn new(operator: &'a mut dyn Operator, setup: &'a Setup<'a>, desk: &'a Desk, lead_in_ps: u64) -> Self {
+    pub fn new(operator: &'a mut dyn Operator, setup: &'a Setup<'a>, panel: &'a Panel, lead_in_ps: u64) -> Self {
         let network = setup.spec.fabric.network;
         let mut numbers = vec![None; network.links.len()];
         let switches = spray_fabric::ports(network).take(setup.fabric.ports.len());
         switches.enumerate().for_each(|(port, link)| numbers[link] = Some(port));
         let (hosts, links) = (vec![HostNow::default(); network.hosts.len()], vec![None; network.links.len()]);
         let shown = Snapshot { hosts, links, ..Snapshot::default() };
-        let ledger = Ledger::new(setup.spec.fabric.events);
-        Self { operator, setup, desk, ports: numbers, lead_in_ps, ledger, shown, next_ns: 0 }
+        let schedule = LinkSchedule::new(setup.spec.fabric.events);
+        Self { operator, setup, panel, ports: numbers, lead_in_ps, schedule, shown, next_ns: 0 }
     }
 
-    /// Shows how the run stands if that is due, and does what is ordered; says whether the run is to end.
+    /// Shows the state of the run if that is due, and does what is ordered; says whether the run is to end.
     pub fn look(&mut self, rig: &mut Rig, report: &Report) -> Result<bool, RunError> {
         if monotonic_ns() < self.next_ns {
             return Ok(false);
@@ -146,20 +146,20 @@ impl<'a> Controls<'a> {
     }
 
     fn show(&mut self, rig: &Rig, report: &Report) -> Result<(), RunError> {
-        let told_ps = self.desk.show(&mut self.shown.hosts);
+        let told_ps = self.panel.show(&mut self.shown.hosts);
         self.shown.now_ps = told_ps.cast_signed() - self.lead_in_ps.cast_signed();
         self.shown.arrived = report.arrived;
         let at_ps = report.now_ps.saturating_sub(self.lead_in_ps);
         for (link, (shown, port)) in self.shown.links.iter_mut().zip(&self.ports).enumerate() {
             let Some(port) = *port else { continue };
             let (waiting, counters, can_change) = match &self.setup.ports[port] {
-                Some(played) => (played.queue_bytes(report.now_ps), played.counters(), false),
+                Some(emulated) => (emulated.queue_bytes(report.now_ps), emulated.counters(), false),
                 None => {
                     let program = rig.program(self.setup.fabric.ports[port].switch);
                     (program.queue_bytes(port, report.now_ps)?, program.counters(port)?, true)
                 }
             };
-            let (waiting_bytes, state) = (waiting[0].max(waiting[1]), self.ledger.state(link, at_ps));
+            let (waiting_bytes, state) = (waiting[0].max(waiting[1]), self.schedule.state(link, at_ps));
             *shown = Some(LinkNow { waiting_bytes, counters, state, can_change });
         }
         Ok(())
@@ -174,12 +174,12 @@ impl<'a> Controls<'a> {
                 let paths = self.setup.paths(first, &config, now_ps.saturating_sub(self.lead_in_ps), &mut known);
                 Setting { first, config, paths }
             };
-            self.desk.rechoose(firsts.map(setting).collect());
+            self.panel.rechoose(firsts.map(setting).collect());
             return Ok(());
         }
         let at_ps = now_ps.saturating_sub(self.lead_in_ps);
-        for link in self.ledger.enter(at_ps, order) {
-            let changes = self.ledger.changes(link, at_ps);
+        for link in self.schedule.enter(at_ps, order) {
+            let changes = self.schedule.changes(link, at_ps);
             let Some(port) = self.ports[link].filter(|port| self.setup.ports[*port].is_none()) else { continue };
             let rate_bps = self.setup.fabric.ports[port].rate_bps;
             let virtual_time = |change: &LinkChange| LinkChange { at_ps: change.at_ps + self.lead_in_ps, ..*change };

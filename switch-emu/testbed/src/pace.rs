@@ -15,7 +15,7 @@ pub(super) struct Count {
     last: (u64, u64),
 }
 
-/// How a count stands.
+/// The state of a count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Counted {
     /// It is too early to tell.

@@ -44,9 +44,9 @@ struct State {
     verified: bool,
 }
 
-/// How a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct Progress {
     /// Messages that have arrived.
     pub arrived: u64,
     /// No flow goes on, and none will start.
@@ -160,11 +160,11 @@ impl Plan {
         }
     }
 
-    /// How the run stands. Every receiver has reported what its sender knows of once it is over.
-    pub fn standing(&self) -> Standing {
+    /// The state of the run. Every receiver has reported what its sender knows of once it is over.
+    pub fn progress(&self) -> Progress {
         let state = self.state();
         let ended = state.ended >= state.started && state.arrived >= state.delivered;
-        Standing { arrived: state.arrived, over: ended && state.later.is_empty() }
+        Progress { arrived: state.arrived, over: ended && state.later.is_empty() }
     }
 
     /// What came of the flows, and whether every message arrived as it was sent. `counted` says by first flow what the two ends of a

@@ -2,9 +2,9 @@
 //!
 //! Namespaces are called `spray-<pid>-...`, and the process that made one holds a lock on the namespace itself, which the kernel drops
 //! when the process dies, however it dies. A name decides nothing: neither a process id used again nor a process with the same id in
-//! another pid namespace makes a live run look dead, and whoever sees a namespace sees its lock, in any container.
+//! another pid namespace makes a live run look dead, and a process that sees a namespace sees its lock, in any container.
 //!
-//! A fabric that stands also has a name of its own, at whose socket the process that has made it answers.
+//! A deployed fabric also has a name of its own, at whose socket the process that has made it answers.
 
 use std::fs::{self, File};
 use std::io;
@@ -50,10 +50,10 @@ fn lock(file: File, how: FlockArg) -> io::Result<Flock<File>> {
     Flock::lock(file, how).map_err(|(_, error)| error.into())
 }
 
-/// Where fabrics that stand answer, each by its name; only root may ask.
+/// Where deployed fabrics answer, each by its name; only root may ask.
 const SOCKETS: &str = "/run/spray-fabrics";
 
-/// The socket at which the fabric called `name` answers, if it stands.
+/// The socket at which the fabric called `name` answers, if it is up.
 pub fn control(name: &str) -> PathBuf {
     Path::new(SOCKETS).join(name)
 }
@@ -61,7 +61,7 @@ pub fn control(name: &str) -> PathBuf {
 /// Answers for the fabric called `name` from now on.
 ///
 /// # Errors
-/// [`io::ErrorKind::AddrInUse`] when one of that name stands; others when the system refuses.
+/// [`io::ErrorKind::AddrInUse`] when one of that name is up; others when the system refuses.
 pub fn answer(name: &str) -> io::Result<UnixListener> {
     for folder in [FOLDER, SOCKETS] {
         fs::DirBuilder::new().recursive(true).mode(if folder == SOCKETS { 0o700 } else { 0o755 }).create(folder)?;
@@ -74,8 +74,8 @@ pub fn answer(name: &str) -> io::Result<UnixListener> {
     UnixListener::bind(path)
 }
 
-/// The names of fabrics that stand.
-pub fn standing() -> Vec<String> {
+/// The names of deployed fabrics.
+pub fn deployed() -> Vec<String> {
     let paths = sockets().into_iter().filter(|path| UnixStream::connect(path).is_ok());
     let mut names: Vec<_> = paths.filter_map(|path| Some(path.file_name()?.to_str()?.to_string())).collect();
     names.sort();
@@ -93,7 +93,7 @@ fn is_silent(path: &Path) -> bool {
     UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// The names of namespaces that belong to runs which no longer live, and of sockets of fabrics that no longer stand.
+/// The names of namespaces that belong to runs which no longer live, and of sockets of fabrics that are no longer up.
 pub fn leftovers() -> Vec<String> {
     Dead::find().names()
 }

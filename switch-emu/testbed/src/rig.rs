@@ -15,7 +15,7 @@ use super::{FabricSpec, RunError};
 use crate::program::{HostProgram, SwitchProgram};
 use spray_fabric::{ChassisSpec, Fabric, Host, LinkChange, Network, Node, Scale};
 
-/// Everything that stands while a testbed does. Fields drop in order: sockets, programs, namespaces.
+/// Everything that is there while a testbed is. Fields drop in order: sockets, programs, namespaces.
 #[derive(Debug)]
 pub(super) struct Rig {
     /// The hosts' sockets; lent out during a run.
@@ -39,12 +39,12 @@ pub(super) struct ChassisRig {
 #[derive(Debug)]
 pub(super) struct Site {
     pub namespace: Namespace,
-    pub doors: Vec<Door>,
+    pub interfaces: Vec<Interface>,
 }
 
 /// An interface.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct Interface {
     pub name: String,
     pub index: u32,
     /// For a switch's: the switch that frames enter, and the port that leads out of it.
@@ -82,7 +82,7 @@ impl Rig {
         for (number, site) in switch_sites.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
             let mut program = SwitchProgram::load(&ChassisSpec { fabric, switch, frame_bytes, bins })?;
-            site.namespace.run(|| attach_switch(&mut program, &site.doors))??;
+            site.namespace.run(|| attach_switch(&mut program, &site.interfaces))??;
             chassis.push(ChassisRig { program, switch });
         }
         drop(span);
@@ -165,7 +165,7 @@ impl Rig {
         for site in &self.sites {
             let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
             let text = site.namespace.run(read)?.map_err(|error| RunError::io("reading interface counters", error))?;
-            drops += site.doors.iter().map(|door| drops_of(&text, &door.name)).sum::<u64>();
+            drops += site.interfaces.iter().map(|interface| drops_of(&text, &interface.name)).sum::<u64>();
         }
         Ok(drops)
     }
@@ -206,11 +206,11 @@ fn drops_of(text: &str, name: &str) -> u64 {
     [3, 11].iter().filter_map(|column| columns.get(*column)).sum()
 }
 
-fn attach_switch(program: &mut SwitchProgram, doors: &[Door]) -> Result<(), RunError> {
-    for door in doors {
-        if let Some((switch, port)) = door.switch {
-            program.egress(port, door.index)?;
-            program.attach(door.index, switch)?;
+fn attach_switch(program: &mut SwitchProgram, interfaces: &[Interface]) -> Result<(), RunError> {
+    for interface in interfaces {
+        if let Some((switch, port)) = interface.switch {
+            program.egress(port, interface.index)?;
+            program.attach(interface.index, switch)?;
         }
     }
     Ok(())
@@ -218,10 +218,10 @@ fn attach_switch(program: &mut SwitchProgram, doors: &[Door]) -> Result<(), RunE
 
 fn open_host(site: &Site, host: &Host, frames: u32) -> Result<(XskDevice, HostProgram), RunError> {
     let mut program = HostProgram::load()?;
-    let door = &site.doors[0];
-    let config = XskConfig::with_frames(door.name.clone(), 0, frames);
+    let interface = &site.interfaces[0];
+    let config = XskConfig::with_frames(interface.name.clone(), 0, frames);
     site.namespace.run(|| {
-        program.attach(door.index)?;
+        program.attach(interface.index)?;
         let device = XskDevice::open(&config).map_err(RunError::host(&host.name))?;
         // SAFETY: the device is alive, and so is its descriptor for the length of this call.
         program.register(unsafe { BorrowedFd::borrow_raw(device.fd()) })?;
@@ -292,7 +292,7 @@ impl Plan {
         for (number, name) in self.names.iter().enumerate() {
             let namespace = Namespace::create(format!("{prefix}{name}"))?;
             namespace.run(|| quiet(number < self.hosts))?;
-            sites.push(Site { namespace, doors: Vec::new() });
+            sites.push(Site { namespace, interfaces: Vec::new() });
         }
         Ok(sites)
     }
@@ -311,7 +311,7 @@ impl Plan {
         for cable in &self.cables {
             for side in 0..2 {
                 let (site, name) = cable.ends[side].clone();
-                sites[site].doors.push(Door { name, index: 0, switch: cable.switches[side] });
+                sites[site].interfaces.push(Interface { name, index: 0, switch: cable.switches[side] });
             }
         }
         Ok(())
@@ -342,11 +342,11 @@ pub(super) fn quiet(host: bool) {
 
 fn bring_up(sites: &mut [Site]) -> Result<(), RunError> {
     for site in sites {
-        let doors = &mut site.doors;
+        let interfaces = &mut site.interfaces;
         links::in_namespace(&site.namespace, async |handle| {
-            for door in doors.iter_mut() {
-                door.index = links::index(&handle, &door.name).await?;
-                links::up(&handle, &door.name, door.index).await?;
+            for interface in interfaces.iter_mut() {
+                interface.index = links::index(&handle, &interface.name).await?;
+                links::up(&handle, &interface.name, interface.index).await?;
             }
             Ok(())
         })?;
@@ -358,7 +358,7 @@ fn bring_up(sites: &mut [Site]) -> Result<(), RunError> {
 fn add_addresses(sites: &[Site], fabric: &Fabric) -> Result<(), RunError> {
     let with_v6 = std::path::Path::new("/proc/sys/net/ipv6").exists();
     for (site, own) in sites.iter().zip(&fabric.hosts) {
-        let index = site.doors[0].index;
+        let index = site.interfaces[0].index;
         links::in_namespace(&site.namespace, async |handle| {
             links::add_address(&handle, index, own.v4.into()).await?;
             if with_v6 {

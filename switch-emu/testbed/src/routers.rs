@@ -251,7 +251,7 @@ impl Routers {
         format!("route replace 10.{}.0.0/24{hops}", 2 - side)
     }
 
-    /// Sends all packets to one of the receiving host's addresses through one spine, for as long as these routers stand.
+    /// Sends all packets to one of the receiving host's addresses through one spine, for as long as these routers are there.
     ///
     /// # Errors
     /// When the kernel refuses it.

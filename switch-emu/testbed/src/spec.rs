@@ -140,7 +140,7 @@ pub enum Happened {
     Failed(String),
 }
 
-/// Frames lost by the machine that plays the fabric, by place.
+/// Frames lost by the machine that emulates the fabric, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Dropped by a veth ring (256 frames each) or by a failed redirect.

@@ -49,7 +49,7 @@ pub struct Transport {
     pub coalesces: bool,
 }
 
-/// A standing fabric of two hosts for measurements, and a veth pair beside it for the kernel's own transports.
+/// a deployed fabric of two hosts for measurements, and a veth pair beside it for the kernel's own transports.
 #[derive(Debug)]
 pub struct VethBench {
     rig: Rig,

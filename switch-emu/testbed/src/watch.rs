@@ -1,11 +1,11 @@
-//! What is seen of a run: the frames of its hosts, and those at the ports that hosts play.
+//! What is seen of a run: the frames of its hosts, and those at the ports that hosts emulate.
 //!
 //! Other ports are in the XDP programs, which tell nobody of a frame.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use spray_capture::{Content, Fate, Shared, Sighting};
+use spray_capture::{Content, Shared, Sighting, Treatment};
 use spray_fabric::Arrivals;
 use spray_pipeline::last_port::Delivery;
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
@@ -37,7 +37,7 @@ struct SeenPort {
 /// How far a host may be behind the others, in ps of scenario time.
 const BEHIND_PS: i64 = 100_000_000;
 
-/// Has `arrivals` count the payload that arrives from now on, and whoever watches the run see what hosts do.
+/// Has `arrivals` count the payload that arrives from now on, and the observer of the run see what hosts do.
 pub(super) fn watched(
     hosts: Vec<Running>,
     setup: &Setup<'_>,
@@ -90,7 +90,7 @@ const fn scenario(virtual_ps: u64, lead_in_ps: u64) -> i64 {
 }
 
 impl HostTap {
-    fn see(&self, now_ps: u64, frame: &[u8], outbound: bool, fate: Fate, waiting_bytes: Option<u64>) {
+    fn see(&self, now_ps: u64, frame: &[u8], outbound: bool, fate: Treatment, waiting_bytes: Option<u64>) {
         let content = Content::of(frame, self.parses);
         let at_ps = scenario(now_ps, self.lead_in_ps);
         let sighting = Sighting { at_ps, interface: self.interface, outbound, content, fate, waiting_bytes };
@@ -100,12 +100,12 @@ impl HostTap {
     /// The host sends a frame; its own link may lose it, else it is `carried`.
     pub fn on_sent(&self, now_ps: u64, frame: &[u8], carried: bool) {
         let dropped = (!carried).then_some("host's link");
-        self.see(now_ps, frame, true, Fate { dropped, ..Fate::default() }, None);
+        self.see(now_ps, frame, true, Treatment { dropped, ..Treatment::default() }, None);
     }
 
     /// A frame has come.
     pub fn on_received(&self, now_ps: u64, frame: &[u8]) {
-        self.see(now_ps, frame, false, Fate::default(), None);
+        self.see(now_ps, frame, false, Treatment::default(), None);
     }
 }
 
@@ -114,14 +114,14 @@ impl LastPort for SeenPort {
         self.port.latency_ps()
     }
 
-    fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
+    fn deliver(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
         let came_ps = frame.first_chunk().and_then(Shim::read).unwrap_or_default().virtual_time_ps;
         let waiting = self.port.queue_bytes(came_ps.saturating_add(self.port.latency_ps()))[0];
         let before = fields(inner(frame));
         let whole = Content::of(inner(frame), self.tap.parses);
         let outcome = self.port.take(frame);
         let (mut fate, mut content) =
-            (Fate { dropped: outcome.err().map(|cause| cause.name()), ..Fate::default() }, whole);
+            (Treatment { dropped: outcome.err().map(|cause| cause.name()), ..Treatment::default() }, whole);
         if let Ok(Delivery { len, .. }) = outcome {
             let frame = inner(frame.get(..len as usize).unwrap_or(frame));
             let after = fields(frame);

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use nix::errno::Errno;
 use nix::libc::{self, MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE};
 
-/// Makes a page of this process's own executable, as whoever wants to run what it has written.
+/// Makes a page of this process's own executable, as a process that wants to run what it has written.
 ///
 /// # Errors
 /// When the kernel refuses.

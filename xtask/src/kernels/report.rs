@@ -89,7 +89,7 @@ impl fmt::Display for Row {
 }
 
 /// The names of the columns, in the doctor's order.
-const PROGRAMS: [&str; 6] = ["steer", "host", "switch", "standing", "bench_switch", "bench_redirect"];
+const PROGRAMS: [&str; 6] = ["steer", "host", "switch", "deployed", "bench_switch", "bench_redirect"];
 
 /// The page of all rows.
 pub fn document(rows: &[Row]) -> String {
@@ -101,7 +101,7 @@ pub fn document(rows: &[Row]) -> String {
          kernel's verifier follows for each program. It refuses a program at a million. Kernels before 5.12 refuse\n\
          pointers as parameters of functions. *zero-copy*: `spray send --zero-copy` from one virtio NIC to another, refused where the\n\
          driver has none.\n\n\
-         | kernel | steer | host | switch | standing | bench_switch | bench_redirect | demo | zero-copy |\n|---|--:|--:|--:|--:|--:|--:|---|---|\n",
+         | kernel | steer | host | switch | deployed | bench_switch | bench_redirect | demo | zero-copy |\n|---|--:|--:|--:|--:|--:|--:|---|---|\n",
     );
     for row in rows {
         let figure = |name: &str| {

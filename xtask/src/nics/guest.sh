@@ -217,7 +217,7 @@ step_switch() {
     nsenter -t $host -n $IP link set eth0 up
     away $IP neigh flush dev eth1
     local failed=""
-    spray switch /switch.toml --port h0=eth0 --port h1=port1 > /tmp/switch 2>&1 || failed="it does not stand"
+    spray switch /switch.toml --port h0=eth0 --port h1=port1 > /tmp/switch 2>&1 || failed="it does not come up"
     await both_up; sleep 0.5
     through "nsenter -t $host -n" eth0 10.0.0.3 away eth1 || failed="$failed towards the veth"
     through away eth1 $THERE "nsenter -t $host -n" eth0 || failed="$failed towards the NIC"
@@ -252,10 +252,10 @@ step_boxes() {
     nsenter -t $other -n $IP address add 10.0.0.4/24 dev eth0
     for own in $host $other; do nsenter -t $own -n $IP link set eth0 up; done
     local failed=""
-    play="spray switch /switch.toml --set topology.spines=1"
-    $play --node leaf0 --port h0=port1 --port spine0=eth0 > /tmp/leaf0 2>&1 || failed="leaf0 does not stand"
-    away $play --node spine0 --port leaf0=eth1 --port leaf1=cable0 > /tmp/spine0 2>&1 || failed="$failed spine0 does not stand"
-    away $play --node leaf1 --port h1=port2 --port spine0=cable1 > /tmp/leaf1 2>&1 || failed="$failed leaf1 does not stand"
+    run="spray switch /switch.toml --set topology.spines=1"
+     --node leaf0 --port h0=port1 --port spine0=eth0 > /tmp/leaf0 2>&1 || failed="leaf0 does not come up"
+    away  --node spine0 --port leaf0=eth1 --port leaf1=cable0 > /tmp/spine0 2>&1 || failed="$failed spine0 does not come up"
+    away  --node leaf1 --port h1=port2 --port spine0=cable1 > /tmp/leaf1 2>&1 || failed="$failed leaf1 does not come up"
     show leaf0 spine0 leaf1
     await heard leaf0 && await heard spine0 && await heard leaf1
     through "nsenter -t $host -n" eth0 10.0.0.3 "nsenter -t $other -n" eth0 || failed="$failed from leaf1 to leaf0"

@@ -49,12 +49,12 @@ pub struct Common {
 
 #[derive(Debug, Args)]
 pub struct Up {
-    /// The scenario whose hosts, links and switches are to stand; `-` is standard input. Without it, what stands is said
+    /// The scenario whose hosts, links and switches are to be up; `-` is standard input. Without it, what is up is said
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: Option<PathBuf>,
     /// A name for it, by which the other commands know it; by default the scenario's
     #[arg(long, value_name = "NAME")]
-    pub name: Option<crate::lab::standing::Name>,
+    pub name: Option<crate::lab::deployment::Name>,
     #[command(flatten)]
     pub overrides: Overrides,
     #[command(flatten)]
@@ -72,14 +72,14 @@ pub struct Switch {
     /// host and each switch that this one has a cable to
     #[arg(long = "port", value_name = "HOST=INTERFACE[@NETNS]", requires = "scenario")]
     pub ports: Vec<GivenPort>,
-    /// Play this switch alone; other machines play the others, at the other ends of cables
+    /// Run this switch alone; other machines run the others, at the other ends of cables
     #[arg(long, value_name = "SWITCH", requires = "scenario")]
     pub node: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct Down {
-    /// The fabric to remove; by default the only one that stands, if you set it up
+    /// The fabric to remove; by default the only one that is up, if you set it up
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 }
@@ -92,7 +92,7 @@ pub struct Shell {
     /// A command to run there in place of a shell; this command ends as that one does
     #[arg(value_name = "COMMAND", last = true)]
     pub command: Vec<std::ffi::OsString>,
-    /// The fabric; by default the only one that stands, if you set it up
+    /// The fabric; by default the only one that is up, if you set it up
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 }
@@ -102,11 +102,11 @@ pub struct Link {
     /// These links, as scenarios name them: `leaf0->spine1`, `leaf0-spine1` for both directions, `leaf*->spine*`, `spine1`; by default all
     #[arg(value_name = "LINKS")]
     pub links: Option<String>,
-    /// What is to befall them, from now on: `down` (routing learns of it), `silent` (it does not), `rate=25%` (of the rate is left),
+    /// What happens to them from now on: `down` (routing learns of it), `silent` (it does not), `rate=25%` (of the rate is left),
     /// `loss=1%` (of frames vanish), or `up`, which ends all that
     #[arg(value_name = "CHANGE")]
-    pub changes: Vec<crate::lab::standing::Change>,
-    /// The fabric; by default the only one that stands, if you set it up
+    pub changes: Vec<crate::lab::deployment::Change>,
+    /// The fabric; by default the only one that is up, if you set it up
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 }

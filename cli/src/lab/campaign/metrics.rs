@@ -7,7 +7,7 @@ use spray_experiments::engine::Progress;
 use spray_experiments::results::Summary;
 use spray_experiments::results::measures::{self, Measure};
 use spray_tools::failure::Outcome;
-use spray_tools::metrics::{Labels, Metric, Metrics, Part};
+use spray_tools::metrics::{Labels, Metric, Metrics, Section};
 
 /// Most runs whose figures are served, the last ones.
 const RUNS: usize = 1000;
@@ -16,7 +16,7 @@ const RUNS: usize = 1000;
 #[derive(Debug, Default)]
 pub struct Campaign {
     metrics: Metrics,
-    part: Option<Part>,
+    part: Option<Section>,
     state: Mutex<State>,
 }
 

@@ -73,7 +73,7 @@ enum Key {
 }
 
 impl<'a> View<'a> {
-    /// The view of a run of `scenario`. `waits` says whether the engine's clock stands while the view is drawn.
+    /// The view of a run of `scenario`. `waits` says whether the engine's clock waits while the view is drawn.
     pub fn new(scenario: &Scenario, (engine, waits): (&str, bool), job: (BalancerKind, u64), stop: &'a Stop) -> Self {
         let (pace, new_flows) = (waits.then(Pace::new), Arc::new(NewFlows::new(job.0)));
         Self { model: Model::new(scenario, engine, job), pace, new_flows, stop, terminal: None, ended: false }

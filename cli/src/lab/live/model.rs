@@ -13,7 +13,7 @@ const SPAN: usize = 10;
 /// Looks whose goodput is drawn.
 const SERIES: usize = 400;
 
-/// How a run stands, and what may be done.
+/// The state of a run, and what may be done.
 #[derive(Debug)]
 pub struct Model {
     /// What runs: scenario, engine, balancer, seed.
@@ -106,7 +106,7 @@ impl Model {
         }
     }
 
-    /// Takes how the run stands.
+    /// Takes the state of the run.
     pub fn take(&mut self, run: &Snapshot) {
         self.now.clone_from(run);
         self.links.retain(|row| run.links[row.link].is_some());
@@ -160,9 +160,9 @@ impl Model {
         match action {
             Action::Up(rows) => self.selected = self.selected.saturating_sub(rows),
             Action::Down(rows) => self.selected = (self.selected + rows).min(last),
-            Action::Fail => return self.befall(LinkAction::SilentDrop, "drops every frame"),
-            Action::Slow => return self.befall(LinkAction::Rate { ppm: 250_000 }, "has a quarter of its rate"),
-            Action::Lose => return self.befall(LinkAction::Loss { ppm: 10_000 }, "loses 1 % of its frames"),
+            Action::Fail => return self.apply(LinkAction::SilentDrop, "drops every frame"),
+            Action::Slow => return self.apply(LinkAction::Rate { ppm: 250_000 }, "has a quarter of its rate"),
+            Action::Lose => return self.apply(LinkAction::Loss { ppm: 10_000 }, "loses 1 % of its frames"),
             Action::Heal => {
                 let (links, name) = self.cable()?;
                 self.note = format!("{name} is healthy");
@@ -173,10 +173,10 @@ impl Model {
         None
     }
 
-    fn befall(&mut self, action: LinkAction, what: &str) -> Option<Order> {
+    fn apply(&mut self, action: LinkAction, what: &str) -> Option<Order> {
         let (links, name) = self.cable()?;
         self.note = format!("{name} {what}");
-        Some(Order::Befall { name, links: links.to_vec(), action })
+        Some(Order::Apply { name, links: links.to_vec(), action })
     }
 
     /// The cable of the selected row; `None` where the engine cannot change it.

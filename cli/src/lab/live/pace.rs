@@ -17,26 +17,26 @@ const MOST_PS: u64 = 1_000_000_000_000;
 pub struct Pace {
     /// Scenario time in a second.
     ps: u64,
-    stands: bool,
-    /// One look goes on although the pace stands.
+    paused: bool,
+    /// One look goes on although the pace is paused.
     step: bool,
 }
 
 impl Pace {
     pub fn new() -> Self {
-        Self { ps: FIRST_PS, stands: false, step: false }
+        Self { ps: FIRST_PS, paused: false, step: false }
     }
 
-    /// Scenario time until the next look; `None` while it stands. A step that was asked for is taken by this.
+    /// Scenario time until the next look; `None` while it is paused. A step that was asked for is taken by this.
     pub fn step_ps(&mut self) -> Option<u64> {
-        let goes = std::mem::take(&mut self.step) || !self.stands;
+        let goes = std::mem::take(&mut self.step) || !self.paused;
         goes.then_some(self.ps / 1000 * LOOK.as_millis() as u64)
     }
 
     pub fn on_key(&mut self, key: Key) {
         match key {
-            Key::Pause => self.stands = !self.stands,
-            Key::Step => (self.stands, self.step) = (true, true),
+            Key::Pause => self.paused = !self.paused,
+            Key::Step => (self.paused, self.step) = (true, true),
             Key::Faster => self.ps = (self.ps * 2).min(MOST_PS),
             Key::Slower => self.ps = (self.ps / 2).max(LEAST_PS),
             _ => {}
@@ -47,6 +47,6 @@ impl Pace {
 impl fmt::Display for Pace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let us = self.ps as f64 / 1e6;
-        if self.stands { write!(f, "paused") } else { write!(f, "{us} us a second") }
+        if self.paused { write!(f, "paused") } else { write!(f, "{us} us a second") }
     }
 }

@@ -84,11 +84,11 @@ fn keys_order_what_they_say() {
     model.take(&look(0, 0));
     let both = |name: &str| scenario().network.links_named(name).unwrap();
     assert_eq!(model.links[0].name, "leaf0->spine0");
-    let befall = |name: &str, action| Some(Order::Befall { name: name.into(), links: both(name), action });
-    assert_eq!(model.act(Action::Fail, &new_flows), befall("leaf0-spine0", LinkAction::SilentDrop));
+    let apply = |name: &str, action| Some(Order::Apply { name: name.into(), links: both(name), action });
+    assert_eq!(model.act(Action::Fail, &new_flows), apply("leaf0-spine0", LinkAction::SilentDrop));
     model.act(Action::Down(2), &new_flows);
-    assert_eq!(model.act(Action::Slow, &new_flows), befall("leaf0-spine1", LinkAction::Rate { ppm: 250_000 }));
-    assert_eq!(model.act(Action::Lose, &new_flows), befall("leaf0-spine1", LinkAction::Loss { ppm: 10_000 }));
+    assert_eq!(model.act(Action::Slow, &new_flows), apply("leaf0-spine1", LinkAction::Rate { ppm: 250_000 }));
+    assert_eq!(model.act(Action::Lose, &new_flows), apply("leaf0-spine1", LinkAction::Loss { ppm: 10_000 }));
     assert_eq!(model.act(Action::Heal, &new_flows), Some(Order::Heal { links: both("leaf0-spine1") }));
     assert!(model.note.contains("leaf0-spine1 is healthy"));
     model.act(Action::Down(1000), &new_flows);

@@ -15,7 +15,7 @@ use super::model::{Model, state};
 pub struct Status {
     /// The balancer of flows that begin now.
     pub new_flows: BalancerKind,
-    /// How fast scenario time goes, and whether it stands.
+    /// How fast scenario time goes, and whether it is paused.
     pub pace: String,
     /// Whether the pace can be changed.
     pub has_pace: bool,

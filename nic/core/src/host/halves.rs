@@ -49,7 +49,7 @@ impl SendHalf {
         Self { sender, ready: false }
     }
 
-    /// Works by `config` from now on if nothing has been sent yet; says whether. For whoever changes settings while connections stand.
+    /// Works by `config` from now on if nothing has been sent yet; says whether. For settings that change while connections are open.
     pub fn begin_anew(&mut self, config: &FlowConfig, rng: &mut Rng) -> bool {
         self.sender.begin_anew(config, rng)
     }

@@ -22,7 +22,7 @@ pub struct Record {
     pub payload_bytes: u16,
     /// Timeouts in a row before its last transmission.
     pub backoff: Backoff,
-    pub(super) fate: Fate,
+    pub(super) fate: PacketState,
 }
 
 const _: () = assert!(size_of::<Record>() == 32);
@@ -37,31 +37,31 @@ impl Record {
         message: 0,
         payload_bytes: 0,
         backoff: 0,
-        fate: Fate::FREE,
+        fate: PacketState::FREE,
     };
 
     /// Why the packet is lost, if it waits to be sent again.
     #[inline]
     pub fn lost(&self) -> Option<LossCause> {
-        self.fate.cause(Fate::LOST)
+        self.fate.cause(PacketState::LOST)
     }
 
     /// Why the packet was last sent again, if it was and is in flight.
     #[inline]
     pub fn resent(&self) -> Option<LossCause> {
-        self.fate.cause(Fate::RESENT)
+        self.fate.cause(PacketState::RESENT)
     }
 
     /// Whether the packet was ever declared lost.
     #[inline]
     pub fn was_lost(&self) -> bool {
-        self.fate.0 >= Fate::RESENT
+        self.fate.0 >= PacketState::RESENT
     }
 
     /// Whether the packet is in flight: neither acknowledged nor declared lost.
     #[inline]
     pub fn is_outstanding(&self) -> bool {
-        self.fate != Fate::FREE && self.fate.0 < Fate::LOST
+        self.fate != PacketState::FREE && self.fate.0 < PacketState::LOST
     }
 
     /// Whether a NACK is about the packet's present transmission, by the timestamp of the trimmed frame. It is not if the
@@ -75,9 +75,9 @@ impl Record {
 
 /// What became of a packet, in one byte: its state and, once it was lost, the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fate(u8);
+pub(super) struct PacketState(u8);
 
-impl Fate {
+impl PacketState {
     /// Not in flight: acknowledged, or never used.
     pub(super) const FREE: Self = Self(0);
     /// Sent once.

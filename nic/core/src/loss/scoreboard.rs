@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use super::Backoff;
 use super::bits::{Bits, ones};
-use super::record::{Fate, List, Record};
+use super::record::{List, PacketState, Record};
 use crate::Time;
 use crate::feedback::{Ev, LossCause};
 
@@ -87,7 +87,7 @@ impl Scoreboard {
         self.next_psn += 1;
         let record = &mut self.records[slot as usize];
         (record.message, record.payload_bytes) = (message, payload_bytes);
-        self.transmit(slot, now, ev, backoff, Fate::OUTSTANDING);
+        self.transmit(slot, now, ev, backoff, PacketState::OUTSTANDING);
         psn
     }
 
@@ -113,7 +113,7 @@ impl Scoreboard {
         let cause = record.lost()?;
         let slot = self.slot(psn);
         self.lost.remove(&mut self.records, slot);
-        self.transmit(slot, now, ev, backoff, Fate::resent_for(cause));
+        self.transmit(slot, now, ev, backoff, PacketState::resent_for(cause));
         Some((psn, cause))
     }
 
@@ -169,7 +169,7 @@ impl Scoreboard {
         }
         let slot = self.slot(psn);
         self.outstanding.remove(&mut self.records, slot);
-        self.records[slot as usize].fate = Fate::lost_for(cause);
+        self.records[slot as usize].fate = PacketState::lost_for(cause);
         match place {
             Lost::First => self.lost.push_front(&mut self.records, slot),
             Lost::Last => self.lost.push_back(&mut self.records, slot),
@@ -292,7 +292,7 @@ impl Scoreboard {
     }
 
     #[inline]
-    fn transmit(&mut self, slot: u32, now: Time, ev: Ev, backoff: Backoff, fate: Fate) {
+    fn transmit(&mut self, slot: u32, now: Time, ev: Ev, backoff: Backoff, fate: PacketState) {
         let record = &mut self.records[slot as usize];
         record.sent_at = now;
         record.order = self.transmissions;
@@ -352,7 +352,7 @@ impl Scoreboard {
         } else if record.lost().is_some() {
             self.lost.remove(&mut self.records, slot);
         }
-        self.records[slot as usize].fate = Fate::FREE;
+        self.records[slot as usize].fate = PacketState::FREE;
         Settled { psn, record }
     }
 

@@ -91,7 +91,7 @@ struct Flight {
 }
 
 #[derive(Debug)]
-pub(super) struct Network {
+pub(super) struct Wires {
     seed: u64,
     now: Time,
     sequence: u64,
@@ -106,7 +106,7 @@ pub(super) struct Network {
     stats: NetworkStats,
 }
 
-impl Network {
+impl Wires {
     /// What leads to this one of all hosts' queues.
     pub(super) fn new(config: &MemoryConfig, queue: u32) -> Self {
         Self {

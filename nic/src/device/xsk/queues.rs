@@ -9,7 +9,7 @@ use std::{
 use spray_wire::Ports;
 
 use super::{OpenError, XskConfig, XskDevice, sharing::Sharing, sys};
-use crate::device::exchange::{Desk, Exchange};
+use crate::device::exchange::{Exchange, Mailbox};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use crate::endpoint::Shard;
 use crate::net::ethtool::{Channels, Ethtool};
@@ -108,8 +108,8 @@ impl XskQueues {
             .into_iter()
             .map(|(shard, queues)| {
                 let sharing = exchange.as_ref().map(|exchange| {
-                    let desk = Desk::new(shard, ports, Arc::clone(exchange));
-                    Sharing::new(desk, Arc::clone(&memories), frames)
+                    let mailbox = Mailbox::new(shard, ports, Arc::clone(exchange));
+                    Sharing::new(mailbox, Arc::clone(&memories), frames)
                 });
                 let wakers = queues.iter().map(XskDevice::fd).chain(sharing.as_ref().map(Sharing::wake_fd));
                 let wake = if queues.len() + usize::from(sharing.is_some()) > 1 {

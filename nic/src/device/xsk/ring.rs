@@ -1,6 +1,6 @@
 //! One end of a ring in memory that the kernel shares (`Documentation/networking/af_xdp.rst`).
 //!
-//! Both indices count up and wrap; whoever writes an index publishes by it the slots before it. So ours are stored with release, and the
+//! Both indices count up and wrap; the side that writes an index publishes by it the slots before it. So ours are stored with release, and the
 //! kernel's loaded with acquire.
 
 use std::{

@@ -82,7 +82,7 @@ fn wanted(
 /// for each change what undoes it. Returns how many there are.
 ///
 /// # Errors
-/// As the table says. What was changed is undone by whoever was told.
+/// As the table says. What was changed is undone by the one that was told.
 fn put(
     table: &impl RuleTable,
     rules: impl Iterator<Item = Rule> + Clone,

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use super::umem::Umem;
-use crate::device::exchange::Desk;
+use crate::device::exchange::Mailbox;
 use crate::device::{FrameId, Received};
 
 /// A frame on its way to another shard, or back.
@@ -21,7 +21,7 @@ pub(super) struct Parcel {
 /// What a shard needs to read frames of the others' queues.
 #[derive(Debug)]
 pub(super) struct Sharing {
-    desk: Desk<Parcel>,
+    mailbox: Mailbox<Parcel>,
     /// The memory of each queue. It outlives the queue's socket where somebody still reads.
     memories: Arc<[Arc<Umem>]>,
     /// Most frames of a queue. Frame `i` of queue `n` has the number `n * frames + i`.
@@ -37,30 +37,30 @@ pub(super) struct Sharing {
 const ABSENT: u16 = u16::MAX;
 
 impl Sharing {
-    pub(super) fn new(desk: Desk<Parcel>, memories: Arc<[Arc<Umem>]>, frames: u32) -> Self {
+    pub(super) fn new(mailbox: Mailbox<Parcel>, memories: Arc<[Arc<Umem>]>, frames: u32) -> Self {
         let begins = vec![ABSENT; memories.len() * frames as usize].into();
-        Self { desk, memories, frames, begins, arrived: 0, handed_over: 0 }
+        Self { mailbox, memories, frames, begins, arrived: 0, handed_over: 0 }
     }
 
     /// Whether this shard takes frames out of the interface's queue of that place.
     #[inline]
     pub(super) fn has_queue(&self, place: usize) -> bool {
-        self.server(place) == self.desk.shard().number()
+        self.server(place) == self.mailbox.shard().number()
     }
 
     #[inline]
     fn server(&self, place: usize) -> u8 {
-        self.desk.shard().serving(place)
+        self.mailbox.shard().serving(place)
     }
 
     /// Hands a frame of ours to the shard that it is for, if that is another one; says whether it did.
     #[inline]
     pub(super) fn pass_on(&mut self, number: u32, begin: u16, packet: &[u8]) -> bool {
         self.arrived += 1;
-        let Some(shard) = self.desk.whose(packet) else { return false };
+        let Some(shard) = self.mailbox.whose(packet) else { return false };
         let parcel = Parcel { number, len: packet.len() as u32, begin };
         // One that has ended takes nothing.
-        let passed = self.desk.hand(shard, parcel).is_ok();
+        let passed = self.mailbox.hand(shard, parcel).is_ok();
         self.handed_over += u64::from(passed);
         passed
     }
@@ -70,7 +70,7 @@ impl Sharing {
     pub(super) fn take_handed(&mut self, out: &mut Vec<Received>, budget: usize, mut home: impl FnMut(u32)) {
         let mut room = budget.min(out.capacity() - out.len());
         while room > 0
-            && let Some(Parcel { number, len, begin }) = self.desk.take()
+            && let Some(Parcel { number, len, begin }) = self.mailbox.take()
         {
             if self.has_queue((number / self.frames) as usize) {
                 home(number);
@@ -118,19 +118,19 @@ impl Sharing {
         self.begins[id.index()] = ABSENT;
         let parcel = Parcel { number: id.0, len: 0, begin: 0 };
         // Where that shard has ended, nobody misses it.
-        let _ = self.desk.hand(self.server((id.0 / self.frames) as usize), parcel);
+        let _ = self.mailbox.hand(self.server((id.0 / self.frames) as usize), parcel);
     }
 
     /// Wakes those who have been handed something, and tells them what has come.
     #[inline]
     pub(super) fn settle(&mut self) {
-        self.desk.count(self.arrived);
-        self.desk.wake();
+        self.mailbox.count(self.arrived);
+        self.mailbox.wake();
     }
 
     /// Frames that came to the interface, for whichever shard.
     pub(super) fn heard(&self) -> u64 {
-        self.desk.arrived()
+        self.mailbox.arrived()
     }
 
     /// Frames that came to our queues for other shards.
@@ -139,19 +139,19 @@ impl Sharing {
     }
 
     pub(super) fn wake_fd(&self) -> RawFd {
-        self.desk.wake_fd()
+        self.mailbox.wake_fd()
     }
 }
 
 impl Drop for Sharing {
     fn drop(&mut self) {
-        self.desk.close();
-        while let Some(Parcel { number, .. }) = self.desk.take() {
+        self.mailbox.close();
+        while let Some(Parcel { number, .. }) = self.mailbox.take() {
             if !self.has_queue((number / self.frames) as usize) {
                 self.begins[number as usize] = 0;
                 self.give_back(&FrameId(number));
             }
         }
-        self.desk.wake();
+        self.mailbox.wake();
     }
 }

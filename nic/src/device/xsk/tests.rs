@@ -55,7 +55,7 @@ impl Patience {
         Self { last: 0, since: clock() }
     }
 
-    /// Called in a loop that spins: leaves the core to whoever wants it when nothing moved.
+    /// Called in a loop that spins: yields the core when nothing moved.
     fn check(&mut self, count: u64, state: impl Fn() -> String) {
         if count != self.last {
             (self.last, self.since) = (count, clock());

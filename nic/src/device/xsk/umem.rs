@@ -50,7 +50,7 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: these pages were mapped by `new`, and whoever has a reference into them borrows `self`.
+        // SAFETY: these pages were mapped by `new`, and a reference into them borrows `self`.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

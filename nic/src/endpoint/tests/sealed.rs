@@ -37,7 +37,7 @@ fn everything() -> Impairments {
 
 //= docs/specs/endpoint.md#END-35 sealed connections
 #[test]
-fn messages_arrive_whatever_befalls_their_frames() {
+fn messages_arrive_whatever_happens_to_their_frames() {
     for v6 in [false, true] {
         let (client, server) = (key(), key());
         let keys = [

@@ -60,12 +60,12 @@ pub(super) struct Board(Arc<Mutex<Vec<Vec<Metric>>>>);
 
 /// One thread's part of what is served, which it puts there now and then, whole.
 #[derive(Debug)]
-pub struct Part {
+pub struct Section {
     board: Board,
     place: usize,
 }
 
-impl Part {
+impl Section {
     /// Replaces the part.
     pub fn put(&self, metrics: Vec<Metric>) {
         self.board.parts()[self.place] = metrics;
@@ -74,10 +74,10 @@ impl Part {
 
 impl Board {
     /// One more part, empty.
-    pub(super) fn part(&self) -> Part {
+    pub(super) fn part(&self) -> Section {
         let mut parts = self.parts();
         parts.push(Vec::new());
-        Part { board: self.clone(), place: parts.len() - 1 }
+        Section { board: self.clone(), place: parts.len() - 1 }
     }
 
     fn parts(&self) -> MutexGuard<'_, Vec<Vec<Metric>>> {

@@ -6,7 +6,7 @@ use spray_core::counters::Counter;
 use spray_nic::Endpoint;
 use spray_nic::device::{Device, DeviceStats};
 
-use super::{Labels, Metric, Part};
+use super::{Labels, Metric, Section};
 use crate::session::Freezes;
 
 /// How often they are made anew: nobody asks more often.
@@ -17,13 +17,13 @@ const CONNECTIONS: usize = 64;
 /// Makes the metrics of an endpoint now and then.
 #[derive(Debug, Default)]
 pub struct Session {
-    part: Option<Part>,
+    part: Option<Section>,
     next: Option<Instant>,
 }
 
 impl Session {
     /// Makes that part of what is served.
-    pub fn new(part: Option<Part>) -> Self {
+    pub fn new(part: Option<Section>) -> Self {
         Self { part, next: None }
     }
 

@@ -17,7 +17,7 @@ use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::say;
-use crate::session::{PS_PER_S, Path, Session, Step, Taken};
+use crate::session::{PS_PER_S, PathOptions, Session, Step, Taken};
 use crate::stop::Stop;
 
 /// How much longer than asked for the server may send: its clock begins later.

@@ -14,7 +14,7 @@ use super::{MOST_BYTES, adjust};
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::Outcome;
-use crate::session::{PS_PER_S, Path, Session, Step};
+use crate::session::{PS_PER_S, PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::transfer::gbps;
 use crate::{note, say};

@@ -31,7 +31,7 @@ use spray_nic::{Endpoint, EndpointConfig, Host, Peer, Time};
 use tracing::info_span;
 
 pub use self::freezes::Freezes;
-pub use self::path::Path;
+pub use self::path::PathOptions;
 pub use self::seat::Step;
 use self::seat::{Over, Seat, strays};
 pub use self::taken::Taken;

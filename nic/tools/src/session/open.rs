@@ -10,7 +10,7 @@ use spray_nic::net::{Interface, NetError};
 use spray_nic::{EndpointConfig, Host, HostConfig};
 use tracing::debug_span;
 
-use super::path::{Path, Room, with_path};
+use super::path::{PathOptions, Room, with_path};
 use crate::args::{self, Device, Way};
 use crate::doctor::Prepared;
 use crate::failure::{Failure, Outcome};

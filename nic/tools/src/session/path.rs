@@ -14,7 +14,7 @@ use crate::settings::Overrides;
 use crate::transfer::format::MESSAGE_BYTES;
 
 /// What a connection must know about the path and the kernel does not know.
-pub struct Path {
+pub struct PathOptions {
     pub transport: Transport,
     /// Settings that the command line gives.
     pub given: Document,
@@ -26,7 +26,7 @@ pub struct Path {
     pub next_hop: Option<args::Mac>,
 }
 
-impl Path {
+impl PathOptions {
     /// Nothing is known of the path, which does not trim. `overrides` change the library's settings.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ pub(super) struct Room<'a> {
 }
 
 /// The endpoint's settings with those that the user gives for its connections. The library's packets fill those of the interface.
-pub(super) fn with_path(path: &Path, config: EndpointConfig, bound: &Room<'_>) -> Outcome<EndpointConfig> {
+pub(super) fn with_path(path: &PathOptions, config: EndpointConfig, bound: &Room<'_>) -> Outcome<EndpointConfig> {
     let (Room { interface, mtu }, room) = (bound, config.flow.payload_bytes);
     let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
     if payload_bytes > room {
@@ -88,7 +88,7 @@ pub(super) fn with_path(path: &Path, config: EndpointConfig, bound: &Room<'_>) -
 /// The settings of a connection that learns its path: the library's, but for what the user gives. What the user says of the path is not kept,
 /// but for the rate of `fixed-rate` and the first timeout.
 //= docs/specs/calibration.md#CAL-5 guesses
-fn connection(path: &Path, library: FlowConfig, link_bps: u64) -> FlowConfig {
+fn connection(path: &PathOptions, library: FlowConfig, link_bps: u64) -> FlowConfig {
     let FlowConfig { payload_bytes, header_bytes, .. } = library;
     let given = path.transport.flow_config(&ConnectionPath {
         balancer: path.transport.balancer[0],
@@ -126,18 +126,18 @@ mod tests {
 
     use super::*;
 
-    fn path(arguments: &[&str], rtt_us: Option<f64>, gbps: Option<f64>) -> Path {
+    fn path(arguments: &[&str], rtt_us: Option<f64>, gbps: Option<f64>) -> PathOptions {
         let command = Overrides::<Connections>::augment_args(Command::new("send"));
         let matches = command.get_matches_from([&["send"], arguments].concat());
         let overrides = Overrides::from_arg_matches(&matches).unwrap();
-        Path { rtt_us, gbps, ..Path::new(&overrides).unwrap() }
+        PathOptions { rtt_us, gbps, ..PathOptions::new(&overrides).unwrap() }
     }
 
     fn library() -> EndpointConfig {
         EndpointConfig::real([10, 0, 0, 1].into(), [2; 6], 1500).unwrap()
     }
 
-    fn flow(path: &Path) -> FlowConfig {
+    fn flow(path: &PathOptions) -> FlowConfig {
         with_path(path, library(), &Room::default()).unwrap().flow
     }
 

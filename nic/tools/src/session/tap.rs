@@ -5,7 +5,7 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use spray_capture::{Capture, Content, Fate, Shared, Sighting};
+use spray_capture::{Capture, Content, Shared, Sighting, Treatment};
 use spray_nic::{Time, endpoint};
 
 use crate::captures::{Captures, Watching};
@@ -49,7 +49,8 @@ impl Tap {
         // Picoseconds in 63 bits: some 100 days.
         let at_ps = (now().duration_since(self.begun).as_nanos() as i64).saturating_mul(1_000);
         let content = Content::of(frame, false);
-        let sighting = Sighting { at_ps, interface: 0, outbound, content, fate: Fate::default(), waiting_bytes: None };
+        let sighting =
+            Sighting { at_ps, interface: 0, outbound, content, fate: Treatment::default(), waiting_bytes: None };
         self.watch.lock().see(sighting, true);
     }
 }

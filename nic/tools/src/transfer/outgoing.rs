@@ -22,7 +22,7 @@ const READ_AHEAD: usize = 4;
 
 /// What comes next.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Item {
     /// The next entry, which is open and may be described.
     Entry(u32, Description),
     /// An entry that cannot be read: its path, and why.
@@ -58,7 +58,7 @@ pub type Source = Box<dyn Read>;
 #[derive(Debug)]
 pub struct Outgoing {
     orders: Sender<Order>,
-    parts: Receiver<io::Result<Part>>,
+    parts: Receiver<io::Result<Item>>,
     /// One above the number of a file that needs no more reading.
     dropped: Arc<AtomicU64>,
 }
@@ -113,7 +113,7 @@ impl Outgoing {
     ///
     /// # Errors
     /// 1 when a file cannot be read to the length that it had.
-    pub fn next(&self) -> Outcome<Option<Part>> {
+    pub fn next(&self) -> Outcome<Option<Item>> {
         match self.parts.try_recv() {
             Ok(part) => part.map(Some).map_err(Failure::failed),
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => Ok(None),
@@ -161,7 +161,7 @@ struct Reader<I> {
     opened: u32,
     /// Those that are to be read, by their numbers.
     files: HashMap<u32, Opened>,
-    parts: SyncSender<io::Result<Part>>,
+    parts: SyncSender<io::Result<Item>>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -180,9 +180,9 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
     fn open_next(&mut self) {
         loop {
             let part = match self.entries.next() {
-                None => Part::End(self.opened),
+                None => Item::End(self.opened),
                 Some(Err((path, why))) => {
-                    self.say(Part::Failed(path, why));
+                    self.say(Item::Failed(path, why));
                     continue;
                 }
                 Some(Ok((description, source))) => {
@@ -192,7 +192,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
                         let (description, hasher) = (description.clone(), Sha256::new());
                         self.files.insert(number, Opened { description, source, hasher });
                     }
-                    Part::Entry(number, description)
+                    Item::Entry(number, description)
                 }
             };
             self.say(part);
@@ -208,7 +208,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
             // The whole file is hashed at the end: the hasher goes on from here.
             let sum = hasher.clone().finalize().into();
             self.files.insert(number, opened);
-            self.say(Part::There { number, bytes, sum });
+            self.say(Item::There { number, bytes, sum });
         }
         Ok(())
     }
@@ -224,7 +224,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
         }
         let whole = self.pieces(number, description.bytes(), &mut source, there, &mut hasher).map_err(unreadable)?;
         if let Some(bytes) = whole {
-            self.say(Part::Sum { number, bytes, sum: hasher.finalize().into() });
+            self.say(Item::Sum { number, bytes, sum: hasher.finalize().into() });
         }
         Ok(())
     }
@@ -265,7 +265,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
             };
             hasher.update(&message[HEADER..]);
             read += length;
-            if length > 0 && !self.say(Part::Piece { number, message: message.into() }) {
+            if length > 0 && !self.say(Item::Piece { number, message: message.into() }) {
                 return Ok(None);
             }
             // Of a stream, the piece that is not whole is the last.
@@ -281,7 +281,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
     }
 
     /// Returns whether anybody listens: without, the transfer has ended already.
-    fn say(&self, part: Part) -> bool {
+    fn say(&self, part: Item) -> bool {
         self.parts.send(Ok(part)).is_ok()
     }
 }
@@ -301,7 +301,7 @@ mod tests {
     use super::super::format::Said;
     use super::*;
 
-    fn next(outgoing: &Outgoing) -> Outcome<Part> {
+    fn next(outgoing: &Outgoing) -> Outcome<Item> {
         loop {
             if let Some(part) = outgoing.next()? {
                 return Ok(part);
@@ -317,15 +317,15 @@ mod tests {
     }
 
     /// The pieces of the only file, and its end.
-    fn parts(content: Vec<u8>, kind: EntryKind) -> Outcome<(Vec<Vec<u8>>, Part)> {
+    fn parts(content: Vec<u8>, kind: EntryKind) -> Outcome<(Vec<Vec<u8>>, Item)> {
         let outgoing = start(content, kind);
         outgoing.open();
-        assert!(matches!(next(&outgoing)?, Part::Entry(0, _)));
+        assert!(matches!(next(&outgoing)?, Item::Entry(0, _)));
         outgoing.read(0, 0);
         let mut pieces = Vec::new();
         loop {
             match next(&outgoing)? {
-                Part::Piece { number: 0, message } => {
+                Item::Piece { number: 0, message } => {
                     let Some(Said::Piece { number: 0, index, data }) = Said::decode(&message) else {
                         panic!("a piece")
                     };
@@ -343,7 +343,7 @@ mod tests {
         let bytes = content.len() as u64;
         for kind in [EntryKind::File { bytes }, EntryKind::Stream] {
             let (pieces, end) = parts(content.clone(), kind).unwrap();
-            assert_eq!(end, Part::Sum { number: 0, bytes, sum: Sha256::digest(&content).into() });
+            assert_eq!(end, Item::Sum { number: 0, bytes, sum: Sha256::digest(&content).into() });
             assert_eq!(pieces.len(), 10);
             assert!(pieces.concat() == content);
         }
@@ -362,7 +362,7 @@ mod tests {
         let error = parts(vec![0; 5], EntryKind::File { bytes: 6 }).unwrap_err().to_string();
         assert!(error.contains("x could not be read to its end"), "{error}");
         let (pieces, end) = parts(vec![0; 9], EntryKind::File { bytes: 0 }).unwrap();
-        assert_eq!(end, Part::Sum { number: 0, bytes: 0, sum: Sha256::digest([]).into() });
+        assert_eq!(end, Item::Sum { number: 0, bytes: 0, sum: Sha256::digest([]).into() });
         assert!(pieces.is_empty());
     }
 
@@ -376,16 +376,16 @@ mod tests {
         for (compared, there) in [(2 * PIECE_BYTES, 2 * PIECE_BYTES), (2 * PIECE_BYTES, 0), (bytes, bytes)] {
             let outgoing = start(content.clone(), EntryKind::File { bytes });
             outgoing.open();
-            assert!(matches!(next(&outgoing).unwrap(), Part::Entry(0, _)));
+            assert!(matches!(next(&outgoing).unwrap(), Item::Entry(0, _)));
             outgoing.compare(0, compared);
-            assert_eq!(next(&outgoing).unwrap(), Part::There { number: 0, bytes: compared, sum: sum(compared) });
+            assert_eq!(next(&outgoing).unwrap(), Item::There { number: 0, bytes: compared, sum: sum(compared) });
             outgoing.read(0, there);
             for index in pieces(there)..pieces(bytes) {
-                let Part::Piece { message, .. } = next(&outgoing).unwrap() else { panic!("a piece") };
+                let Item::Piece { message, .. } = next(&outgoing).unwrap() else { panic!("a piece") };
                 let data = &content[(index * PIECE_BYTES) as usize..][..piece_bytes(bytes, index) as usize];
                 assert_eq!(Said::decode(&message), Some(Said::Piece { number: 0, index, data }));
             }
-            assert_eq!(next(&outgoing).unwrap(), Part::Sum { number: 0, bytes, sum: sum(bytes) });
+            assert_eq!(next(&outgoing).unwrap(), Item::Sum { number: 0, bytes, sum: sum(bytes) });
         }
     }
 
@@ -404,11 +404,11 @@ mod tests {
         let outgoing = Outgoing::start(["gone", "link", "there"].map(entry).into()).unwrap();
         outgoing.open();
         for path in ["gone", "link"] {
-            assert!(matches!(next(&outgoing).unwrap(), Part::Failed(failed, _) if failed == path));
+            assert!(matches!(next(&outgoing).unwrap(), Item::Failed(failed, _) if failed == path));
         }
         let described = Description { path: "there".into(), kind: EntryKind::File { bytes: 4 }, mode: 0o644 };
-        assert_eq!(next(&outgoing).unwrap(), Part::Entry(0, described));
+        assert_eq!(next(&outgoing).unwrap(), Item::Entry(0, described));
         outgoing.open();
-        assert_eq!(next(&outgoing).unwrap(), Part::End(1));
+        assert_eq!(next(&outgoing).unwrap(), Item::End(1));
     }
 }

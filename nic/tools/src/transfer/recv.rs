@@ -24,7 +24,7 @@ use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
 use crate::say::manner;
-use crate::session::{Path, Session, Step, Taken};
+use crate::session::{PathOptions, Session, Step, Taken};
 use crate::stop::Stop;
 use crate::{note, say};
 

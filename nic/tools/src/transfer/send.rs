@@ -11,13 +11,13 @@ use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
 
 use super::format::{Answer, Description, EntryKind, HEADER, PIECE_BYTES, Said, Sum, WINDOW, shown};
 use super::meter::Meter;
-use super::outgoing::{Outgoing, Part};
+use super::outgoing::{Item, Outgoing};
 use super::report::{FileReport, Measured, Report};
 use super::tree::Tree;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
-use crate::session::{Path, Session, Step};
+use crate::session::{PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
@@ -350,33 +350,33 @@ impl Sending {
     }
 
     /// The message that a part becomes, if any, and the bytes of files in it.
-    fn message(&mut self, part: Part) -> Option<(Bytes, u64)> {
-        match part {
-            Part::Entry(number, description) => {
+    fn message(&mut self, item: Item) -> Option<(Bytes, u64)> {
+        match item {
+            Item::Entry(number, description) => {
                 self.asked -= 1;
                 let message = Said::Entry(number, description.clone()).encode();
                 self.pending.insert(number, Pending { description, stage: Stage::Described, there: 0 });
                 Some((message.into(), 0))
             }
-            Part::Failed(path, why) => {
+            Item::Failed(path, why) => {
                 self.files.push(FileReport::failed(path, 0, why));
                 None
             }
-            Part::End(entries) => {
+            Item::End(entries) => {
                 self.asked -= 1;
                 let first = !std::mem::replace(&mut self.ended, true);
                 first.then(|| (Said::End(entries).encode().into(), 0))
             }
-            Part::Piece { number, message } => {
+            Item::Piece { number, message } => {
                 let bytes = (message.len() - HEADER) as u64;
                 // It may have been refused in the meantime.
                 self.pending.contains_key(&number).then_some((message, bytes))
             }
-            Part::There { number, bytes, sum } => {
+            Item::There { number, bytes, sum } => {
                 self.pending.get_mut(&number)?.stage = Stage::Compared(bytes);
                 Some((Said::There { number, bytes, sum }.encode().into(), 0))
             }
-            Part::Sum { number, bytes, sum } => {
+            Item::Sum { number, bytes, sum } => {
                 let pending = self.pending.get_mut(&number)?;
                 pending.stage = Stage::Sent(sum);
                 pending.description.kind = EntryKind::File { bytes };

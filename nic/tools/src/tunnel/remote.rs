@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 /// An IP network, or an address with its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
+pub struct Subnet {
     pub address: IpAddr,
     pub bits: u8,
 }
 
-impl Network {
+impl Subnet {
     /// Whether the address is of this network.
     pub fn contains(&self, address: IpAddr) -> bool {
         let shift = |all: u32| all.saturating_sub(self.bits.into());
@@ -26,7 +26,7 @@ impl Network {
     }
 }
 
-impl FromStr for Network {
+impl FromStr for Subnet {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -44,7 +44,7 @@ impl FromStr for Network {
 pub struct Remote {
     pub address: IpAddr,
     /// What lies behind it in the tunnel; none where all does.
-    pub networks: Vec<Network>,
+    pub networks: Vec<Subnet>,
 }
 
 impl Remote {
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn what_is_no_network_is_refused() {
         for text in ["10.0.0.1/33", "10.0.0/8", "fd00::/129", "10.0.0.1/x", ""] {
-            assert!(text.parse::<Network>().unwrap_err().contains("10.9.0.1/24"), "{text}");
+            assert!(text.parse::<Subnet>().unwrap_err().contains("10.9.0.1/24"), "{text}");
         }
         assert!("host=10.0.0.1".parse::<Remote>().is_err() && "10.0.0.1=x".parse::<Remote>().is_err());
     }

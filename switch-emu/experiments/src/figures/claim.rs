@@ -95,13 +95,13 @@ pub enum Better {
 /// Whether a statement holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// It does: our value is in the range, or within a tenth of the paper's.
+    /// Yes: our value is in the range, or within a tenth of the paper's.
     Confirmed,
-    /// Its direction does; our value is so many per cent off.
+    /// In its direction; our value differs from the paper's by so many per cent.
     Off(f64),
     /// Ours is better than that.
     Better,
-    /// It does not.
+    /// No.
     Contradicted,
     /// What it is about was not run at this scale.
     NotRun,

@@ -227,7 +227,7 @@ impl std::fmt::Display for EventKind {
     }
 }
 
-/// Frames lost by the machine that plays the fabric, by place.
+/// Frames lost by the machine that emulates the fabric, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestbedLosses {
     /// Dropped by a veth ring (256 frames each) or by a failed redirect.

@@ -21,7 +21,7 @@ pub struct RandomFailure {
     pub at_ps: u64,
     /// When they are back; `None` is never.
     pub until_ps: Option<u64>,
-    /// What befalls their links.
+    /// What happens to their links.
     pub action: LinkAction,
     /// Whether devices may fail without which some host cannot reach another.
     pub disconnect: bool,

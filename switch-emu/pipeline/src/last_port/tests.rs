@@ -91,9 +91,9 @@ fn time_ps(frame: &[u8]) -> u64 {
 }
 
 /// Plays a frame; returns it as it reaches the host.
-fn play(port: &LastPort, spec: &Spec) -> Result<Vec<u8>, Cause> {
+fn deliver(port: &LastPort, spec: &Spec) -> Result<Vec<u8>, Cause> {
     let mut frame = spec.frame();
-    let Delivery { due_ps, len } = port.play(frame.as_mut_slice(), |_| {})?;
+    let Delivery { due_ps, len } = port.deliver(frame.as_mut_slice(), |_| {})?;
     frame.truncate(len as usize);
     assert_eq!(time_ps(&frame), due_ps);
     Ok(frame)
@@ -103,7 +103,7 @@ fn play(port: &LastPort, spec: &Spec) -> Result<Vec<u8>, Cause> {
 fn an_idle_port_takes_the_time_of_the_frame_and_of_the_cable() {
     for spec in [DATA, ACK, Spec { v6: true, ..DATA }, Spec { v6: true, ..ACK }] {
         let after = Spec { ttl: spec.ttl - 1, time_ps: spec.time_ps + spec.way_ps(), ..spec };
-        assert_eq!(play(&port(&LIMITS), &spec), Ok(after.frame()));
+        assert_eq!(deliver(&port(&LIMITS), &spec), Ok(after.frame()));
     }
 }
 
@@ -115,21 +115,21 @@ fn frames_are_marked_trimmed_and_dropped_as_at_a_switch() {
         for ahead in 0..6 {
             let time_ps = START_PS + data.way_ps() + ahead * len * PS_PER_BYTE;
             let ecn = if ahead >= 2 { Ecn::Ce } else { Ecn::Ect0 };
-            assert_eq!(play(&port, &data), Ok(Spec { ecn, ttl: 61, time_ps, ..data }.frame()), "behind {ahead}");
+            assert_eq!(deliver(&port, &data), Ok(Spec { ecn, ttl: 61, time_ps, ..data }.frame()), "behind {ahead}");
         }
         let mut cut = Spec { ttl: 61, ..data }.frame();
         let (shim, frame) = cut.split_first_chunk_mut().unwrap();
         let bytes = switch_view::trim(frame, Ports::DEFAULT).expect("a data frame");
         let virtual_time_ps = START_PS + bytes as u64 * PS_PER_BYTE + LATENCY_PS;
         Shim { virtual_time_ps, detour: 0 }.write(shim);
-        assert_eq!(play(&port, &data), Ok(cut[..SHIM_BYTES + bytes].to_vec()), "control goes first");
+        assert_eq!(deliver(&port, &data), Ok(cut[..SHIM_BYTES + bytes].to_vec()), "control goes first");
         let counters = port.counters();
         assert_eq!((counters.frames, counters.marks, counters.trims, counters.control_frames), (7, 4, 1, 1));
     }
     let no_trim = port(&Thresholds { trim: false, ..LIMITS });
-    let fates: Vec<_> = (0..8).map(|_| play(&no_trim, &DATA).err()).collect();
+    let fates: Vec<_> = (0..8).map(|_| deliver(&no_trim, &DATA).err()).collect();
     assert_eq!(fates[5..], [None, Some(Cause::Queue), Some(Cause::Queue)]);
-    assert_eq!(play(&no_trim, &Spec { ttl: 1, ..ACK }), Err(Cause::Ttl));
+    assert_eq!(deliver(&no_trim, &Spec { ttl: 1, ..ACK }), Err(Cause::Ttl));
     assert_eq!((no_trim.counters().drops_queue, no_trim.counters().drops_ttl), (2, 1));
 }
 
@@ -139,7 +139,7 @@ fn a_last_port_may_trim_with_a_dscp_of_its_own() {
     for v6 in [false, true] {
         let port = port(&Thresholds { trim_tells_last: true, ..LIMITS });
         let spec = Spec { v6, ..DATA };
-        let frames: Vec<_> = (0..8).map(|_| play(&port, &spec).unwrap()).collect();
+        let frames: Vec<_> = (0..8).map(|_| deliver(&port, &spec).unwrap()).collect();
         let trimmed = |frame: &Vec<u8>| {
             spray_wire::parse(&frame[SHIM_BYTES..], Ports::DEFAULT).unwrap().unwrap().is_trimmed_last()
         };
@@ -163,7 +163,7 @@ fn links_change_with_the_time_of_frames() {
     let port: LastPort = LastPort::new(3, 7, config);
     let len = DATA.len();
     let due_ps = |time_ps| {
-        let frame = play(&port, &Spec { time_ps, ..DATA });
+        let frame = deliver(&port, &Spec { time_ps, ..DATA });
         frame.map(|frame| self::time_ps(&frame))
     };
     assert_eq!(due_ps(START_PS), Ok(START_PS + len * PS_PER_BYTE + LATENCY_PS));
@@ -188,7 +188,7 @@ fn what_is_no_frame_of_ours_is_left_to_the_host() {
         let mut frame = DATA.frame();
         damage(&mut frame);
         let before = frame.clone();
-        assert_eq!(port.play(frame.as_mut_slice(), |_| {}), Ok(Delivery { due_ps: 0, len: before.len() as u32 }));
+        assert_eq!(port.deliver(frame.as_mut_slice(), |_| {}), Ok(Delivery { due_ps: 0, len: before.len() as u32 }));
         assert_eq!(frame, before);
     }
     assert_eq!(port.counters(), PortCounters::default());
@@ -198,9 +198,9 @@ fn what_is_no_frame_of_ours_is_left_to_the_host() {
 fn a_look_at_the_queue_is_a_latency_behind_the_host() {
     let (port, len) = (port(&LIMITS), DATA.len());
     for _ in 0..3 {
-        play(&port, &DATA).expect("room");
+        deliver(&port, &DATA).expect("room");
     }
-    play(&port, &ACK).expect("room");
+    deliver(&port, &ACK).expect("room");
     let both = 3 * len + ACK.len();
     let sent = (1_000_000 / PS_PER_BYTE).min(both);
     for (now_ps, waiting) in
@@ -245,7 +245,7 @@ proptest! {
         for (gap_ps, early_ps, payload) in arrivals {
             clock_ps += gap_ps;
             let spec = Spec { time_ps: clock_ps - early_ps, payload, ..DATA };
-            let frame = play(&port, &spec).expect("room");
+            let frame = deliver(&port, &spec).expect("room");
             let bytes = (frame.len() - SHIM_BYTES) as u64;
             late += u64::from(spec.time_ps < newest_ps);
             newest_ps = newest_ps.max(spec.time_ps);

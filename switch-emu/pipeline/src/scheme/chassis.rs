@@ -11,11 +11,11 @@ use super::{Forwarding, Groups, Scheme, Size, port_word, port_words};
 use crate::bins::Bin;
 use crate::config::{Globals, HOST, NEVER, PortConfig, Thresholds};
 use crate::counters::{ChassisCounters, PortCounters};
+use crate::deployment::KERNEL;
 use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::queue::PortQueues;
 use crate::routes::{Group, SwitchConfig};
-use crate::standing::KERNEL;
 use crate::trail::Trail;
 use crate::{Cause, Tables, View, cross, find};
 

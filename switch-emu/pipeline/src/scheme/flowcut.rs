@@ -250,19 +250,19 @@ impl<F: Forwarding> Here<'_, F> {
         let (port, place) = ((known & PORT_MASK) as u32, (known >> (2 * PORT_BITS)) as u32);
         // The source changes the way of a flow only when nothing of it is on its way.
         let is_moved = onward.note != note;
-        let stands = !is_new
+        let stays = !is_new
             && !is_moved
             && place < u32::from(onward.group.count)
             && self.tables.member(onward.group.first.wrapping_add(place)) == Some(port);
         if !is_data {
-            return Ok(if stands { Some(port) } else { None });
+            return Ok(if stays { Some(port) } else { None });
         }
         let is_idle = is_new || self.is_idle(entry);
         //= docs/specs/flowcut-switch.md#FCS-7 a port that routing takes away
         let is_over = || frame.time_ps.saturating_sub(self.load(entry + PASSED)) > self.switch.gap_ps;
-        let (port, note) = if is_idle || is_moved || (!stands && is_over()) {
+        let (port, note) = if is_idle || is_moved || (!stays && is_over()) {
             self.begin(entry, frame, host, onward, is_new).ok_or(Cause::NoRoute)?
-        } else if stands {
+        } else if stays {
             (port, note)
         } else {
             return Err(Cause::NoRoute);

@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use super::Scheme;
-use super::{Look, Part, least, reunion, score};
+use super::{Look, Step, least, reunion, score};
 use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::frame::Frame;
 use crate::hash::mix;
@@ -126,7 +126,7 @@ pub trait Forwarding: Routes {
 
     /// Runs a [`part`](super::part) of [`recall`](super::recall); each is a function of its own in the kernel.
     #[inline(always)]
-    fn part(&self, part: Part, frame: &mut Frame, host: u32, port: u32) -> u32
+    fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32
     where
         Self: Sized,
     {

@@ -20,7 +20,7 @@ pub(super) fn random(switch: &SwitchConfig, group: &Group, frame: &Arrival) -> u
     pick((frame.random(switch) >> 32) as u32, u32::from(group.count))
 }
 
-/// The choice of a switch that hashes, for whoever looks for paths without frames. `None` = no route, or the port of a frame does
+/// The choice of a switch that hashes, for those who look for paths without frames. `None` = no route, or the port of a frame does
 /// not follow from its hash there. In a resilient group the rank is that of the port's first place.
 #[inline]
 pub fn hashed(routes: &impl Routes, t_ps: u64, switch: u32, host: u32, flow: u64) -> Option<Choice> {

@@ -205,7 +205,7 @@ impl Scheme {
         self.holds() || self.reunion_base().is_some()
     }
 
-    /// What chooses where Reunion does not; `None`: it is no Reunion.
+    /// The scheme that gives ports to the flows that Reunion leaves alone; `None` for schemes other than Reunion.
     #[inline(always)]
     pub const fn reunion_base(self) -> Option<Self> {
         match self {

@@ -36,7 +36,7 @@ pub use layout::{Layout, Pointers, Size};
 pub use list::Scheme;
 #[cfg(not(target_arch = "bpf"))]
 pub use notice::{Notice, poll};
-pub use recall::{NO_PORT, OPEN, Part, part, recall};
+pub use recall::{NO_PORT, OPEN, Step, part, recall};
 
 use crate::routes::{Choice, Group, SwitchConfig};
 

@@ -13,7 +13,7 @@ use crate::routes::SwitchConfig;
 /// What is done with a frame at a switch, given a port or [`OPEN`]. The answer is a port, [`OPEN`] or [`NO_PORT`].
 //= docs/specs/reunion.md#REU-19 in parts
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Step {
     /// `conga` chooses a port, or goes along with the one given.
     Conga,
     /// Flowcut chooses a port.
@@ -46,12 +46,12 @@ pub const OPEN: u32 = NO_PORT - 1;
 pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
     let port = match Scheme::from_number(switch.scheme) {
-        Scheme::Conga => ask(tables, Part::Conga, frame, host, OPEN),
+        Scheme::Conga => ask(tables, Step::Conga, frame, host, OPEN),
         #[cfg(not(target_arch = "bpf"))]
         Scheme::ConWeave => conweave::route(tables, switch, frame, host),
         scheme => match scheme.reunion_base() {
             Some(base) => recall_reunion(tables, frame, host, base),
-            None => ask(tables, Part::Flowcut, frame, host, OPEN),
+            None => ask(tables, Step::Flowcut, frame, host, OPEN),
         },
     };
     port.ok_or(Cause::NoRoute)
@@ -59,21 +59,21 @@ pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result
 
 #[inline(always)]
 fn recall_reunion<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32, base: Scheme) -> Option<u32> {
-    ask(tables, Part::Begin, frame, host, OPEN)?;
-    ask(tables, Part::Move, frame, host, OPEN)?;
-    let given = ask(tables, Part::Prepare, frame, host, OPEN)?;
+    ask(tables, Step::Begin, frame, host, OPEN)?;
+    ask(tables, Step::Move, frame, host, OPEN)?;
+    let given = ask(tables, Step::Prepare, frame, host, OPEN)?;
     let port = match base {
-        Scheme::Conga => ask(tables, Part::Conga, frame, host, given)?,
+        Scheme::Conga => ask(tables, Step::Conga, frame, host, given)?,
         #[cfg(not(target_arch = "bpf"))]
         Scheme::ConWeave => conweave::under_reunion(tables, frame, host, given_port(given))?,
         _ if given != OPEN => given,
-        _ => ask(tables, Part::Base, frame, host, OPEN)?,
+        _ => ask(tables, Step::Base, frame, host, OPEN)?,
     };
-    ask(tables, Part::Settle, frame, host, port)
+    ask(tables, Step::Settle, frame, host, port)
 }
 
 #[inline(always)]
-fn ask<F: Forwarding>(tables: &F, part: Part, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
+fn ask<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
     let answer = tables.part(part, frame, host, port);
     if answer == NO_PORT { None } else { Some(answer) }
 }
@@ -85,36 +85,36 @@ const fn given_port(port: u32) -> Option<u32> {
 
 /// Runs a part.
 #[inline(always)]
-pub fn part<F: Forwarding>(tables: &F, part: Part, frame: &mut Frame, host: u32, port: u32) -> u32 {
+pub fn part<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
     run(tables, part, frame, host, port).unwrap_or(NO_PORT)
 }
 
 #[inline(always)]
-fn run<F: Forwarding>(tables: &F, part: Part, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
+fn run<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
     let switch = tables.switch(frame.switch)?;
     match part {
-        Part::Conga => conga::route(tables, switch, frame, host, given_port(port)),
-        Part::Flowcut => {
+        Step::Conga => conga::route(tables, switch, frame, host, given_port(port)),
+        Step::Flowcut => {
             flowcut::route(tables, switch, frame, host, switch.scheme == Scheme::FlowcutSwitch as u32).ok()
         }
-        Part::Begin => {
+        Step::Begin => {
             Here::new(tables, switch, frame, host)?.begin()?;
             Some(OPEN)
         }
-        Part::Move => {
+        Step::Move => {
             Here::new(tables, switch, frame, host)?.reroute(frame)?;
             Some(OPEN)
         }
-        Part::Prepare => Some(match Here::new(tables, switch, frame, host)?.prepare(frame)? {
+        Step::Prepare => Some(match Here::new(tables, switch, frame, host)?.prepare(frame)? {
             Some(given) => given,
             None => OPEN,
         }),
-        Part::Base => Some(choose_by(tables, switch, &Arrival::of(frame, host), base(switch)?)?.port),
-        Part::Settle => {
+        Step::Base => Some(choose_by(tables, switch, &Arrival::of(frame, host), base(switch)?)?.port),
+        Step::Settle => {
             Here::new(tables, switch, frame, host)?.settle(frame, port)?;
             Some(port)
         }
-        Part::Path => Here::new(tables, switch, frame, host)?.take_path(port),
+        Step::Path => Here::new(tables, switch, frame, host)?.take_path(port),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::frame::Frame;
 use crate::routes::SwitchConfig;
 use crate::trail::Trail;
 use crate::word::Word;
-use memory::{Ledger, MARKED, Memory, single};
+use memory::{IntervalTable, MARKED, Memory, single};
 use note::Note;
 use path::Course;
 
@@ -248,7 +248,7 @@ fn collides<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, flow: u32, por
 /// The note of an elephant behind a port: a collision, if the port has too many.
 //= docs/specs/reunion.md#REU-10 a collision
 #[inline(always)]
-fn behind<F: Forwarding>(memory: &Memory<'_, F>, links: &Ledger<'_, F>, port: u32, note: Note) -> Note {
+fn behind<F: Forwarding>(memory: &Memory<'_, F>, links: &IntervalTable<'_, F>, port: u32, note: Note) -> Note {
     let elephants = links.value(port);
     let tolerance = memory.load(single::TOLERANCE).unwrap_or(u64::MAX);
     if elephants != MARKED && u64::from(elephants) > tolerance { note.collided() } else { note }

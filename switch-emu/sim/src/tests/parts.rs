@@ -27,7 +27,7 @@ fn leaf_event(network: &Network, name: &str, from_us: u64, action: LinkAction) -
 }
 
 #[test]
-fn threads_change_nothing_whatever_befalls_links() {
+fn threads_change_nothing_whatever_happens_to_links() {
     let network = leaf_spine(16, 8, 8);
     let flows = across(&network, 300_000);
     let events = [

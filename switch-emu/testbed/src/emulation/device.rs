@@ -28,7 +28,7 @@ pub(crate) trait LastPort: Debug + Send {
     /// Takes a frame with its shim through the port. Called in the order of virtual times, but for late frames.
     ///
     /// Returns when it is at the host, and the length of both then; `None` when it is lost.
-    fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)>;
+    fn deliver(&mut self, frame: &mut [u8]) -> Option<(u64, u32)>;
 }
 
 /// What a host is in its fabric.
@@ -265,7 +265,7 @@ impl Host {
     }
 
     /// The first frame that is due at the host by now, if there is one.
-    //= docs/specs/emulation.md#EMU-4 a port that the host plays
+    //= docs/specs/emulation.md#EMU-4 a port that the host emulates
     fn next_arrival<D: Device>(&mut self, inner: &mut D) -> Option<Received> {
         while self.held.next_due_ps()? <= self.now_ps {
             let Held { frame, len, at_port, .. } = self.held.release()?;
@@ -273,7 +273,7 @@ impl Host {
                 return Some(Received { frame, len, astray: false });
             };
             let bytes = inner.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
-            match port.play(bytes) {
+            match port.deliver(bytes) {
                 Some((due_ps, len)) => self.keep(inner, due_ps.max(self.now_ps), frame, len, false),
                 None => inner.release(frame),
             }

@@ -15,7 +15,7 @@ pub(crate) struct Held {
     pub frame: FrameId,
     /// Its bytes.
     pub len: u32,
-    /// It has yet to go through the port that the host plays.
+    /// It has yet to go through the port that the host emulates.
     pub at_port: bool,
 }
 

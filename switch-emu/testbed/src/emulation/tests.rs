@@ -242,7 +242,7 @@ impl LastPort for Shared {
         PORT_LATENCY_PS
     }
 
-    fn play(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
+    fn deliver(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
         let mut port = self.0.lock().unwrap();
         let time_ps = Shim::read(frame.first_chunk().unwrap()).unwrap().virtual_time_ps;
         port.came_ps.push(time_ps);
@@ -271,7 +271,7 @@ fn incast(tick_ps: u64, physical: Impairments) -> (Vec<EndpointEvent>, Vec<u64>)
     (events, came_ps)
 }
 
-//= docs/specs/emulation.md#EMU-4 a port that the host plays
+//= docs/specs/emulation.md#EMU-4 a port that the host emulates
 #[test]
 fn frames_come_to_the_hosts_port_in_the_order_of_their_times() {
     let fabric = |jitter_ps| Impairments { jitter_ps, ..Impairments::default() };

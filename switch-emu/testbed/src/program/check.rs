@@ -16,7 +16,7 @@ pub(super) const PROGRAMS: [(Compiled<'_>, &str); 7] = [
     (STEER, "steer"),
     (HOST, "host"),
     (SWITCH, "switch"),
-    (SWITCH, "standing"),
+    (SWITCH, "deployed"),
     (SWITCH, "missed"),
     (SWITCH, "bench_switch"),
     (SWITCH, "bench_redirect"),

@@ -6,22 +6,22 @@
 
 mod bench;
 mod check;
+mod deployment;
 mod error;
 mod host;
 mod maps;
 mod object;
 mod router;
-mod standing;
 mod switch;
 
 pub use bench::HopBench;
 pub use check::{Checked, VERIFIER_LIMIT, check_folder, check_programs};
+pub use deployment::Hosts;
 pub use error::ProgramError;
 pub use host::HostProgram;
 pub use maps::MOST_QUEUES;
 pub use router::{Meddling, RouterProgram, Uplink};
 pub use spray_nic::xdp::{AttachMode, SteerProgram};
-pub use standing::Hosts;
 pub use switch::SwitchProgram;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub struct SwitchProgram {
     pub(super) maps: Maps,
     pub(super) tables: Tables,
     /// Ports whose cable leaves the chassis.
-    pub(super) outside: Vec<usize>,
+    pub(super) external: Vec<usize>,
     /// By interface.
     attached: Vec<(u32, Attachment)>,
     /// What counts frames that drivers do not send.
@@ -34,13 +34,13 @@ impl SwitchProgram {
     }
 
     pub(super) fn load_programs(spec: &ChassisSpec<'_>, programs: &[&str]) -> Result<Self, ProgramError> {
-        Self::load_tables(Tables::compile(spec)?, spec.outside_ports().collect(), (programs, 0))
+        Self::load_tables(Tables::compile(spec)?, spec.external_ports().collect(), (programs, 0))
     }
 
-    /// Loads `programs` with these tables, and room for so many further addresses; the cables of the ports `outside` leave the chassis.
+    /// Loads `programs` with these tables, and room for so many further addresses; the cables of the ports `external` leave the chassis.
     pub(super) fn load_tables(
         tables: Tables,
-        outside: Vec<usize>,
+        external: Vec<usize>,
         (programs, addresses): (&[&str], usize),
     ) -> Result<Self, ProgramError> {
         let object = object::load(object::SWITCH, |open| {
@@ -49,7 +49,7 @@ impl SwitchProgram {
         })?;
         let maps = Maps::of(&object)?;
         maps.write(&tables)?;
-        Ok(Self { object, maps, tables, outside, attached: Vec::new(), missed: None })
+        Ok(Self { object, maps, tables, external, attached: Vec::new(), missed: None })
     }
 
     /// Replaces the tables and clears queues and counters, for another run over a fabric of the same shape.
@@ -62,7 +62,7 @@ impl SwitchProgram {
         let tables = Tables::compile(spec)?;
         self.maps.forget_hosts(&self.tables)?;
         self.maps.write(&tables)?;
-        self.outside = spec.outside_ports().collect();
+        self.external = spec.external_ports().collect();
         self.tables = tables;
         self.reset()
     }
@@ -189,7 +189,7 @@ impl SwitchProgram {
     pub(super) fn prepare_test(&self, ingress: usize) -> Result<(), ProgramError> {
         const LOOPBACK: u32 = 1;
         self.maps.set_ingress(LOOPBACK, ingress)?;
-        self.outside
+        self.external
             .iter()
             .filter(|port| !self.maps.has_egress(**port))
             .try_for_each(|port| self.egress(*port, LOOPBACK))

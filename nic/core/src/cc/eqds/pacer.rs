@@ -28,7 +28,7 @@ pub struct PullPacer {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     owner: u32,
-    standing: Standing,
+    phase: Phase,
     /// The next pull repeats its total, even if nothing more is granted.
     repeat: bool,
     pull_bytes: u64,
@@ -56,7 +56,7 @@ impl CreditBound {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum Phase {
     Free,
     /// It has all that it asked for.
     Content,
@@ -79,7 +79,7 @@ impl PullPacer {
         let bound = CreditBound { bytes: bound.bytes.max(pull_bytes), ..bound };
         let entry = Entry {
             owner,
-            standing: Standing::Content,
+            phase: Phase::Content,
             repeat: false,
             pull_bytes,
             granted: 0,
@@ -100,10 +100,10 @@ impl PullPacer {
     /// Gives an entry up. It must not be used again.
     pub fn close(&mut self, index: u32) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
-        match entry.standing {
-            Standing::Content => self.release(index),
-            Standing::Waiting => entry.standing = Standing::Leaving,
-            Standing::Free | Standing::Leaving => {}
+        match entry.phase {
+            Phase::Content => self.release(index),
+            Phase::Waiting => entry.phase = Phase::Leaving,
+            Phase::Free | Phase::Leaving => {}
         }
     }
 
@@ -164,14 +164,14 @@ impl PullPacer {
         while self.next_at <= now {
             let index = self.queue.pop_front()?;
             let entry = &mut self.entries[index as usize];
-            if entry.standing != Standing::Waiting {
+            if entry.phase != Phase::Waiting {
                 self.release(index);
                 continue;
             }
             let bytes = entry.pull_bytes.min(entry.target - entry.granted).min(entry.room);
             entry.granted += bytes;
             entry.room -= bytes;
-            entry.standing = Standing::Content;
+            entry.phase = Phase::Content;
             entry.repeat = false;
             let (owner, credit_bytes, more) = (entry.owner, entry.granted, entry.can_grant());
             if more {
@@ -186,7 +186,7 @@ impl PullPacer {
     /// Puts a connection at the end of the queue, unless it waits already.
     #[inline]
     fn enqueue(&mut self, now: Time, index: u32) {
-        if self.entries[index as usize].standing != Standing::Content {
+        if self.entries[index as usize].phase != Phase::Content {
             return;
         }
         if self.queue.is_empty() && self.next_at < now {
@@ -199,12 +199,12 @@ impl PullPacer {
 
     #[inline]
     fn append(&mut self, index: u32) {
-        self.entries[index as usize].standing = Standing::Waiting;
+        self.entries[index as usize].phase = Phase::Waiting;
         self.queue.push_back(index);
     }
 
     fn release(&mut self, index: u32) {
-        self.entries[index as usize].standing = Standing::Free;
+        self.entries[index as usize].phase = Phase::Free;
         self.free.push(index);
     }
 

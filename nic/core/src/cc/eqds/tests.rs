@@ -344,7 +344,7 @@ fn pulls_go_round_and_stop_where_demand_ends() {
         (500 + 8 * turn + 2_000, 12, 20_000),
     ];
     assert_eq!(order, expected);
-    // The link is taken until 9 turns have gone by, whoever asks.
+    // The link is taken until 9 turns have gone by, for every asker.
     pacer.on_target(at(625), entries[0], 13_000);
     assert_eq!(pacer.poll_timeout(), Some(at(500 + 9 * turn + 2_000)));
 }

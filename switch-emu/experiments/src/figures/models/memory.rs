@@ -2,7 +2,7 @@
 
 use super::Parameters;
 use crate::figures::measures::Measures;
-use crate::flowcut_memory::{Keeper, Network};
+use crate::flowcut_memory::{Dimensions, Keeper};
 
 /// Bits of an element of REPS's buffer: an entropy value and whether it is valid.
 const ELEMENT_BITS: f64 = 16.0 + 1.0;
@@ -26,12 +26,12 @@ pub(super) fn flowcut(parameters: &Parameters<'_>) -> Result<Measures, String> {
         "flowcell" => Keeper::FlowcellSwitch,
         _ => return Err(format!("there is no keeper `{name}`")),
     };
-    let network = Network {
+    let network = Dimensions {
         hosts: parameters.count("hosts")? as u32,
         gbps: parameters.number("gbps")?,
         rtt_us: parameters.number("rtt_us")?,
         flows_per_host: parameters.count("flows_per_host")? as u32,
-        ..Network::default()
+        ..Dimensions::default()
     };
     let state = network.state(keeper);
     let (bytes, each) = (state.bytes, f64::from(state.bytes_per_flow));

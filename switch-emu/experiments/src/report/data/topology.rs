@@ -96,7 +96,7 @@ fn one_by_one(shape: &Shape) -> Nodes {
     ((0..shape.switches.len()).collect(), shape.switches.iter().map(node).collect())
 }
 
-/// The same where switches of a tier are one node, but for these.
+/// One node for all switches of a tier, except for those of `alone`, which have one each.
 fn grouped(shape: &Shape, alone: &HashSet<usize>) -> Nodes {
     let mut nodes: Vec<NodeData> = Vec::new();
     let mut rest: HashMap<usize, usize> = HashMap::new();

@@ -11,8 +11,8 @@ use super::{
     PoissonSettings, SizesSettings, WorkloadSettings,
 };
 use crate::workload::{
-    Algorithm, Collective, Distribution, Each, Flow, Matrix, Model, Operation, Own, Part, Partners, Pattern, Payload,
-    Poisson, Sizes, Workload, leaves, members, parse_matrix, pods,
+    Algorithm, Collective, Distribution, Each, Flow, Matrix, Model, Operation, Own, Partners, Pattern, Payload,
+    Poisson, Share, Sizes, Workload, leaves, members, parse_matrix, pods,
 };
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_WORKLOADS};
 use spray_fabric::{Network, Node};
@@ -145,13 +145,13 @@ impl Reader<'_> {
         Ok(Some(hosts))
     }
 
-    fn parts(&self, settings: &[PartSettings]) -> Result<Vec<Part>, Mistake> {
-        let part = |part: &PartSettings| Part {
+    fn parts(&self, settings: &[PartSettings]) -> Result<Vec<Share>, Mistake> {
+        let part = |part: &PartSettings| Share {
             name: part.name.clone(),
             ppm: part.share.ppm() as u32,
             own: Own { balancer: part.balancer, cc: part.cc, dscp: part.dscp },
         };
-        let parts: Vec<Part> = settings.iter().map(part).collect();
+        let parts: Vec<Share> = settings.iter().map(part).collect();
         let ppm: u64 = parts.iter().map(|part| u64::from(part.ppm)).sum();
         if ppm > 1_000_000 {
             let message = format!("the shares of all parts come to {}; allowed: at most 1", ppm as f64 / 1e6);

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::workload::{Algorithm, Collective, Each, Operation, Own, Part, Partners, Pattern};
+use crate::workload::{Algorithm, Collective, Each, Operation, Own, Partners, Pattern, Share};
 use crate::workload::{Distribution, Sizes, classes};
 use spray_core::path::BalancerKind;
 use spray_fabric::LeafSpine;
@@ -101,7 +101,7 @@ fn workloads_draw_hosts_that_no_other_has_drawn() {
 fn a_larger_share_has_the_hosts_of_a_smaller_one() {
     let with = |ppm: u32| {
         let own = Own { balancer: Some(BalancerKind::Ecmp), cc: None, dscp: None };
-        let part = Part { name: "old".into(), ppm, own };
+        let part = Share { name: "old".into(), ppm, own };
         Workload { parts: vec![part], ..named("new", Pattern::Permutation(EACH)) }
     };
     let hosts = |ppm: u32| -> HashSet<usize> {

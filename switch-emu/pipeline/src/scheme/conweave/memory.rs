@@ -1,7 +1,7 @@
 //! A switch's memory: where its parts lie, and its tables of flows.
 
 use super::super::Size;
-use super::super::reunion::memory::Part;
+use super::super::reunion::memory::Region;
 use crate::routes::SwitchConfig;
 use crate::scheme::Forwarding;
 use crate::word::Word;
@@ -94,20 +94,20 @@ pub(super) const MOST_TO_SEND: u32 = 2;
 /// Words of a frame to send: the switch that it goes to and the path, the flow, the tag.
 pub(super) const SENT_WORDS: u32 = 3;
 
-const SINGLE: Part = Part::first(single::COUNT);
+const SINGLE: Region = Region::first(single::COUNT);
 /// The port of each way up, plus 1; way 0 does not exist.
-pub(super) const WAYS: Part = Part::after(SINGLE, 256);
+pub(super) const WAYS: Region = Region::after(SINGLE, 256);
 /// Until when paths are busy: a hash of leaf and path above, the time in ns below.
-pub(super) const BUSY: Part = Part::after(WAYS, 4_096);
+pub(super) const BUSY: Region = Region::after(WAYS, 4_096);
 /// Frames to send.
-pub(super) const OUTBOX: Part = Part::after(BUSY, MOST_TO_SEND * SENT_WORDS);
+pub(super) const OUTBOX: Region = Region::after(BUSY, MOST_TO_SEND * SENT_WORDS);
 /// Flows of the switch's own hosts.
-pub(super) const SENT: Part = Part::after(OUTBOX, SETS * PLACES * sent::WORDS);
+pub(super) const SENT: Region = Region::after(OUTBOX, SETS * PLACES * sent::WORDS);
 /// Flows to the switch's own hosts.
-pub(super) const CAME: Part = Part::after(SENT, SETS * PLACES * came::WORDS);
+pub(super) const CAME: Region = Region::after(SENT, SETS * PLACES * came::WORDS);
 /// Reordering queues.
-pub(super) const QUEUES: Part = Part::after(CAME, MOST_QUEUES * queue::WORDS);
-const END: Part = Part::after(QUEUES, 1);
+pub(super) const QUEUES: Region = Region::after(CAME, MOST_QUEUES * queue::WORDS);
+const END: Region = Region::after(QUEUES, 1);
 
 /// Words of a switch.
 pub(in crate::scheme) const fn words(size: &Size) -> u32 {
@@ -161,7 +161,7 @@ impl<'a, F: Forwarding> Memory<'a, F> {
     }
 
     /// A flow of a table whose entries have so many words, if it is there.
-    pub(super) fn find(&self, table: Part, words: u32, flow: u64) -> Option<Entry<'_, 'a, F>> {
+    pub(super) fn find(&self, table: Region, words: u32, flow: u64) -> Option<Entry<'_, 'a, F>> {
         self.set(table, words, flow).find(|entry| entry.load(0) == flow)
     }
 
@@ -169,7 +169,7 @@ impl<'a, F: Forwarding> Memory<'a, F> {
     //= docs/specs/conweave.md#CWV-17 tables of flows
     pub(super) fn enter(
         &self,
-        table: Part,
+        table: Region,
         words: u32,
         flow: u64,
         may_go: impl Fn(&Entry<'_, 'a, F>) -> bool,
@@ -183,7 +183,7 @@ impl<'a, F: Forwarding> Memory<'a, F> {
         Some((free, true))
     }
 
-    fn set(&self, table: Part, words: u32, flow: u64) -> impl Iterator<Item = Entry<'_, 'a, F>> {
+    fn set(&self, table: Region, words: u32, flow: u64) -> impl Iterator<Item = Entry<'_, 'a, F>> {
         let first = (flow >> 32) as u32 % SETS * PLACES;
         (first..first + PLACES).map(move |place| Entry { memory: self, first: table.place(place * words) })
     }

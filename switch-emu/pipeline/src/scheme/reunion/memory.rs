@@ -40,18 +40,18 @@ pub(super) mod single {
     pub(crate) const COUNT: u32 = 16;
 }
 
-/// Intervals are numbered from 1 on, and then again, so that entries of [`Ledger`]s name theirs. The number is even, since neighbours use
+/// Intervals are numbered from 1 on, and then again, so that entries of [`IntervalTable`]s name theirs. The number is even, since neighbours use
 /// two tables in turn.
 pub(super) const INTERVALS: u64 = 65_534;
 
 /// A part of a switch's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::scheme) struct Part {
+pub(in crate::scheme) struct Region {
     first: u32,
     words: u32,
 }
 
-impl Part {
+impl Region {
     /// The first part of a memory.
     pub(in crate::scheme) const fn first(words: u32) -> Self {
         Self { first: 0, words }
@@ -76,26 +76,26 @@ impl Part {
     }
 }
 
-const SINGLE: Part = Part::first(single::COUNT);
+const SINGLE: Region = Region::first(single::COUNT);
 /// The port of each way up, plus 1; way 0 does not exist.
-pub(super) const WAYS: Part = Part::after(SINGLE, 256);
+pub(super) const WAYS: Region = Region::after(SINGLE, 256);
 /// Elephants by link, of this and the last interval.
-pub(super) const LINKS: Part = Part::after(WAYS, 2 * 1_024);
+pub(super) const LINKS: Region = Region::after(WAYS, 2 * 1_024);
 /// Elephants that go through, or come here.
-pub(super) const SEEN: Part = Part::after(LINKS, 2_048);
+pub(super) const SEEN: Region = Region::after(LINKS, 2_048);
 /// How many flows of this interval have so many frames, by the power of two.
-pub(super) const CLASSES: Part = Part::after(SEEN, 32);
+pub(super) const CLASSES: Region = Region::after(SEEN, 32);
 /// The Flow Path Table, of two words for each flow.
-pub(super) const FLOWS: Part = Part::after(CLASSES, 4_096);
+pub(super) const FLOWS: Region = Region::after(CLASSES, 4_096);
 /// The Count-Min Sketch.
-pub(super) const SKETCH: Part = Part::after(FLOWS, sketch::HASHES * sketch::ENTRIES);
+pub(super) const SKETCH: Region = Region::after(FLOWS, sketch::HASHES * sketch::ENTRIES);
 /// Elephants that come here, by link.
-pub(super) const ARRIVED: Part = Part::after(SKETCH, 1_024);
+pub(super) const ARRIVED: Region = Region::after(SKETCH, 1_024);
 /// Highly utilised links of this and the last interval: how many, and which.
-pub(super) const HIGH: Part = Part::after(ARRIVED, 2 * (1 + MOST_HIGH));
+pub(super) const HIGH: Region = Region::after(ARRIVED, 2 * (1 + MOST_HIGH));
 /// Bottlenecks of this and the last interval, of two words each.
-pub(super) const BOTTLENECKS: Part = Part::after(HIGH, 2 * 2 * MOST_BOTTLENECKS);
-const END: Part = Part::after(BOTTLENECKS, 0);
+pub(super) const BOTTLENECKS: Region = Region::after(HIGH, 2 * 2 * MOST_BOTTLENECKS);
+const END: Region = Region::after(BOTTLENECKS, 0);
 
 /// Highly utilised links that a notification lists.
 pub(super) const MOST_HIGH: u32 = 64;
@@ -178,25 +178,25 @@ impl<'a, F: Forwarding> Memory<'a, F> {
 
     /// Elephants by link of an interval.
     #[inline(always)]
-    pub(super) fn links(&self, interval: u64) -> Ledger<'a, F> {
-        Ledger { memory: *self, part: LINKS.half(interval), interval }
+    pub(super) fn links(&self, interval: u64) -> IntervalTable<'a, F> {
+        IntervalTable { memory: *self, part: LINKS.half(interval), interval }
     }
 
     /// The path or port of each elephant that went through or came in an interval.
     #[inline(always)]
-    pub(super) fn seen(&self, interval: u64) -> Ledger<'a, F> {
-        Ledger { memory: *self, part: SEEN, interval }
+    pub(super) fn seen(&self, interval: u64) -> IntervalTable<'a, F> {
+        IntervalTable { memory: *self, part: SEEN, interval }
     }
 
     /// Elephants that came in an interval, by link.
     #[inline(always)]
-    pub(super) fn arrived(&self, interval: u64) -> Ledger<'a, F> {
-        Ledger { memory: *self, part: ARRIVED, interval }
+    pub(super) fn arrived(&self, interval: u64) -> IntervalTable<'a, F> {
+        IntervalTable { memory: *self, part: ARRIVED, interval }
     }
 
     /// Entry `entry` of one of the parts that neighbouring intervals have two of.
     #[inline(always)]
-    pub(super) fn of_interval(&self, part: Part, interval: u64, entry: u32) -> Option<&'a F::Word> {
+    pub(super) fn of_interval(&self, part: Region, interval: u64, entry: u32) -> Option<&'a F::Word> {
         self.word(part.half(interval).place(entry))
     }
 }
@@ -210,16 +210,16 @@ pub(super) const fn before(interval: u64) -> u64 {
 /// Values by key, of one interval: in the next it is empty, without having been cleared.
 ///
 /// Each key has four places. A key for which there is none left is not counted.
-pub(super) struct Ledger<'a, F> {
+pub(super) struct IntervalTable<'a, F> {
     memory: Memory<'a, F>,
-    part: Part,
+    part: Region,
     interval: u64,
 }
 
 /// Places of a key.
 const PLACES: u32 = 4;
 
-/// An entry of a ledger: the key above, then the interval, then the value.
+/// An entry of a table: the key above, then the interval, then the value.
 pub(super) struct Entry<'a, W> {
     word: &'a W,
     head: u64,
@@ -235,7 +235,7 @@ impl<W: Word> Entry<'_, W> {
     }
 }
 
-impl<'a, F: Forwarding> Ledger<'a, F> {
+impl<'a, F: Forwarding> IntervalTable<'a, F> {
     /// The entry of a key: its own, or one that this interval does not use. `None`: there is none left.
     //= docs/specs/reunion.md#REU-4 tables of an interval
     #[inline(always)]
@@ -265,7 +265,7 @@ impl<'a, F: Forwarding> Ledger<'a, F> {
     }
 }
 
-/// Looks a key up in a ledger of `words` from `first` on; `head` is what its entry has above the value. Gives 1 plus the word of its entry or of
+/// Looks a key up in a table of `words` from `first` on; `head` is what its entry has above the value. Gives 1 plus the word of its entry or of
 /// a free one, with bit 32 set if it is its own; 0: there is none left.
 #[inline(always)]
 pub fn look_up<F: Forwarding>(tables: &F, first: u32, words: u32, head: u64) -> u64 {

@@ -4,11 +4,11 @@
 //! choice to the switch. In two tiers these are the paper's eight bits.
 
 use super::Here;
-use super::memory::{Ledger, MARKED, Memory, before, single};
+use super::memory::{IntervalTable, MARKED, Memory, before, single};
 use crate::frame::Frame;
 use crate::hash::pick;
 use crate::routes::{Group, SwitchConfig};
-use crate::scheme::{Forwarding, NO_PORT, OPEN, Part};
+use crate::scheme::{Forwarding, NO_PORT, OPEN, Step};
 
 /// Bits of a way.
 const WAY_BITS: u32 = 8;
@@ -133,7 +133,7 @@ impl<'a, F: Forwarding> Walk<'a, F> {
 #[inline(always)]
 pub(super) fn find<F: Forwarding>(tables: &F, frame: &mut Frame, course: &Course) -> Option<u32> {
     for turn in 0..MOST_PATHS {
-        match tables.part(Part::Path, frame, course.host, turn) {
+        match tables.part(Step::Path, frame, course.host, turn) {
             NO_PORT => {}
             OPEN => return None,
             path => return Some(path),
@@ -203,7 +203,13 @@ fn path<F: Forwarding>(tables: &F, course: &Course, group: &Group, first: u32, s
 /// Whether fewer elephants than are tolerated take each link of a path.
 //= docs/specs/reunion.md#REU-16 an available path
 #[inline(always)]
-fn is_available<F: Forwarding>(tables: &F, course: &Course, links: &Ledger<'_, F>, tolerance: u32, path: u32) -> bool {
+fn is_available<F: Forwarding>(
+    tables: &F,
+    course: &Course,
+    links: &IntervalTable<'_, F>,
+    tolerance: u32,
+    path: u32,
+) -> bool {
     let mut walk = Walk::new(tables, course, path);
     for _ in 0..MOST_LINKS {
         let Some(port) = walk.next() else { break };
@@ -219,7 +225,7 @@ fn is_available<F: Forwarding>(tables: &F, course: &Course, links: &Ledger<'_, F
 pub(super) fn count<F: Forwarding>(
     tables: &F,
     course: &Course,
-    links: &Ledger<'_, F>,
+    links: &IntervalTable<'_, F>,
     path: u32,
     mut counted: impl FnMut(u32, u32),
 ) {

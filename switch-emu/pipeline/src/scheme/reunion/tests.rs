@@ -195,11 +195,11 @@ fn one_source_is_told_for_each_link_and_the_last_flow_is_it() {
 fn a_full_table_keeps_the_keys_that_it_has() {
     let fabric = fabric();
     let memory = fabric.memory(0);
-    let ledger = memory.links(1);
-    let (counted, others): (Vec<u32>, Vec<u32>) = (0..20_000).partition(|key| ledger.count(*key) == 1);
+    let table = memory.links(1);
+    let (counted, others): (Vec<u32>, Vec<u32>) = (0..20_000).partition(|key| table.count(*key) == 1);
     assert!(counted.len() > 100 && others.len() > 100);
-    assert!(counted.iter().all(|key| ledger.value(*key) == 1));
-    assert!(others.iter().all(|key| ledger.value(*key) == 0));
+    assert!(counted.iter().all(|key| table.value(*key) == 1));
+    assert!(others.iter().all(|key| table.value(*key) == 0));
 }
 
 /// A flow that was moved may be told again, but not in the same interval; what waits for its next frame is not put off.
@@ -298,14 +298,14 @@ proptest! {
         let fabric = fabric();
         let memory = fabric.memory(0);
         for (interval, keys) in [(1, &keys), (2, &next), (3, &next)] {
-            let ledger = memory.links(interval);
+            let table = memory.links(interval);
             let mut model: HashMap<u32, u32> = HashMap::new();
             for key in keys {
                 *model.entry(*key).or_default() += 1;
-                prop_assert_eq!(ledger.count(*key), model[key]);
+                prop_assert_eq!(table.count(*key), model[key]);
             }
             for key in 0..100 {
-                prop_assert_eq!(ledger.value(key), model.get(&key).copied().unwrap_or(0));
+                prop_assert_eq!(table.value(key), model.get(&key).copied().unwrap_or(0));
             }
         }
     }

@@ -107,8 +107,8 @@ fn chassis_of_one_switch_add_up() {
         assert_eq!((verdict, crossed), (expected.0, 3));
         assert_eq!(hex(&frame), hex(&expected.1));
     }
-    assert_eq!(single(0).outside_ports().collect::<Vec<_>>(), [0, 1, 2, 3]);
-    assert_eq!(ChassisSpec::whole(&fabric).outside_ports().collect::<Vec<_>>(), [0, 1, 4, 5]);
+    assert_eq!(single(0).external_ports().collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(ChassisSpec::whole(&fabric).external_ports().collect::<Vec<_>>(), [0, 1, 4, 5]);
 }
 
 #[test]

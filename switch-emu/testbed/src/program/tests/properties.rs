@@ -85,7 +85,7 @@ proptest! {
             prop_assert_eq!(after.trimmed, trimmed_len != 0);
             prop_assert_eq!(before.body, after.body);
             prop_assert!(after.trimmed || before.payload == after.payload);
-            // To the host under the same leaf there is only the last port, which the host plays.
+            // To the host under the same leaf there is only the last port, which the host emulates.
             let hops = before.envelope.ttl - after.envelope.ttl;
             let [came_ps, left_ps] = [frame, &out].map(|frame| Shim::read(frame.first_chunk().unwrap()).unwrap().virtual_time_ps);
             prop_assert!(left_ps >= came_ps + u64::from(hops) * LATENCY_PS);

@@ -27,10 +27,10 @@ impl SwitchProgram {
 
     /// The port out of the chassis that counted a frame.
     fn sent_by(&self, before: &Snapshot, after: &Snapshot) -> Option<usize> {
-        self.outside.iter().copied().find(|port| after.ports[*port].frames > before.ports[*port].frames)
+        self.external.iter().copied().find(|port| after.ports[*port].frames > before.ports[*port].frames)
     }
 
-    /// The port to the host that `frame` is for, which counts nothing here: the host plays it.
+    /// The port to the host that `frame` is for, which counts nothing here: the host emulates it.
     fn handed_over(&self, frame: &[u8]) -> Option<usize> {
         let Parsed::Ours(headers) = switch_view::parse(frame.get(SHIM_BYTES..)?, Ports::DEFAULT) else { return None };
         let tables = &self.tables;

@@ -17,8 +17,8 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use spray_nic::device::{Device, DeviceStats, FrameId, Received, XskDevice};
 use spray_nic::sys::monotonic_ns;
+use spray_pipeline::deployment::{TICKET_BYTES, Ticket};
 use spray_pipeline::scheme::NO_PORT;
-use spray_pipeline::standing::{TICKET_BYTES, Ticket};
 
 use super::bridge::{Behind, Bridge, Frames};
 use super::checksum;

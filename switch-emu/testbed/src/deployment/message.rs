@@ -1,9 +1,9 @@
-//! What boxes that play one switch each tell each other over the cables between them, as frames. No I/O.
+//! What boxes that run one switch each tell each other over the cables between them, as frames. No I/O.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use spray_nic::xdp::mapped;
-use spray_pipeline::standing::{TOLD_ETHERTYPE, TOLD_TO};
+use spray_pipeline::deployment::{TOLD_ETHERTYPE, TOLD_TO};
 
 /// One message of a box.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
-//! `spray up`, `down`, `shell` and `link`: a fabric that stands for any program. docs/standing.md says what users see of it.
+//! `spray up`, `down`, `shell` and `link`: a deployed fabric for any program. docs/deployment.md says what users see of it.
 //!
 //! | file | content |
 //! |---|---|
-//! | `up` | the command that begins it, and what stands |
+//! | `up` | the command that begins it, and what is up |
 //! | `keeper` | the process that keeps it |
 //! | `ask` | what the commands ask it, and what it answers |
 //! | `link` | links: their state, and changes of it |

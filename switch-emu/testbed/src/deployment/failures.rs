@@ -1,11 +1,11 @@
-//! What has befallen links of a fabric that stands, by the rules of scenarios' link events.
+//! What happened to links of a deployed fabric, by the rules of scenarios' link events.
 
 use spray_fabric::{LinkAction, LinkChange, LinkEvent, LinkState, changes};
 
 /// What may be asked of links at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Healthy again, whatever befell them.
+    /// Healthy again, whatever happened to them.
     Up,
     /// Administratively down; routing learns of it.
     Down,
@@ -71,7 +71,8 @@ impl Failures {
         }
     }
 
-    /// Has those of `links` links be down that other boxes say are; routing learns of each `convergence_ps` after it was told.
+    /// Takes what other boxes say: of the first `links` links those of `down` are down, the others up. Routing learns of each
+    /// `convergence_ps` later.
     pub fn set_told(&mut self, down: &[usize], links: usize, now_ps: u64) {
         self.settle(now_ps);
         for link in 0..links {

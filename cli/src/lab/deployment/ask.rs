@@ -12,7 +12,7 @@ use super::user;
 /// A question.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Question {
-    /// What stands?
+    /// What is up?
     Show,
     /// What have these links carried?
     Links(Option<String>),
@@ -40,7 +40,7 @@ pub enum Answer {
     Failed(String),
 }
 
-/// The time that a fabric stood.
+/// The time that a fabric was up.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     pub seconds: f64,
@@ -49,17 +49,17 @@ pub struct Report {
     pub lost_frames: u64,
 }
 
-/// What befell links.
+/// What happened to links.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EventRow {
-    /// Since it stood.
+    /// Since it is up.
     pub at_s: f64,
     pub links: String,
     /// The change, as on the command line; `lost` and `found` of an interface's carrier, or of the box at the cable's other end.
     pub what: String,
 }
 
-/// A fabric that stands.
+/// A deployed fabric.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Shown {
     pub name: String,
@@ -73,10 +73,10 @@ pub struct Shown {
     pub lost_frames: u64,
     /// Frames are sent on at once, and not held.
     pub at_once: bool,
-    /// The only switch that this machine plays; empty: it plays all.
+    /// The only switch that this machine runs; empty: it runs all.
     #[serde(default)]
     pub node: String,
-    /// Its cables to others, which other machines play.
+    /// Its cables to others, which other machines run.
     #[serde(default)]
     pub cables: Vec<CableRow>,
 }
@@ -93,7 +93,7 @@ pub struct HostRow {
     pub interface: String,
 }
 
-/// A cable to another machine that plays a switch.
+/// A cable to another machine that runs a switch.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CableRow {
     /// The link that leaves by it.
@@ -157,14 +157,14 @@ pub fn check_root() -> Outcome {
 /// The fabric that is meant: the one called `name`, or the only one if this user has set it up.
 ///
 /// # Errors
-/// 2 when it does not stand, or when it is not clear which is meant.
+/// 2 when it is not up, or when it is not clear which is meant.
 pub fn meant(name: Option<&str>) -> Outcome<String> {
     let found = named_or_only(name)?;
     if name.is_none() {
         let Shown { user, pid, scenario, .. } = shown(&found)?;
         if is_anothers(&user, &user::own()) {
             return Err(Failure::refused(format!(
-                "the only fabric that stands, `{found}`, is of the user {user} (process {pid}, of {scenario}); give its name if it is meant"
+                "the only fabric that is up, `{found}`, is of the user {user} (process {pid}, of {scenario}); give its name if it is meant"
             )));
         }
     }
@@ -176,19 +176,19 @@ fn is_anothers(user: &str, own: &str) -> bool {
     !user.is_empty() && user != own
 }
 
-/// The fabric called `name`, or the only one, whoever has set it up.
+/// The fabric called `name`, or the only one, of any user.
 ///
 /// # Errors
 /// As [`meant`].
 pub fn named_or_only(name: Option<&str>) -> Outcome<String> {
     check_root()?;
-    let standing = spray_experiments::testbed::standing();
-    match (name, standing.as_slice()) {
-        (_, []) => Err(Failure::refused("no fabric stands; `spray up SCENARIO.toml` sets one up")),
+    let deployed = spray_experiments::testbed::deployed();
+    match (name, deployed.as_slice()) {
+        (_, []) => Err(Failure::refused("no fabric is up; `spray up SCENARIO.toml` sets one up")),
         (Some(name), all) if all.iter().any(|other| other == name) => Ok(name.to_string()),
-        (Some(name), all) => Err(Failure::refused(format!("there is no fabric `{name}`; {} stands", all.join(", ")))),
+        (Some(name), all) => Err(Failure::refused(format!("there is no fabric `{name}`; {} is up", all.join(", ")))),
         (None, [only]) => Ok(only.clone()),
-        (None, all) => Err(Failure::refused(format!("several fabrics stand; say which: {}", all.join(", ")))),
+        (None, all) => Err(Failure::refused(format!("several fabrics are up; say which: {}", all.join(", ")))),
     }
 }
 
@@ -207,7 +207,7 @@ pub fn ask(name: &str, question: &Question) -> Outcome<Answer> {
     }
 }
 
-/// What stands by that name.
+/// What is up by that name.
 ///
 /// # Errors
 /// As [`ask`].

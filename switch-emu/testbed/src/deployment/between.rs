@@ -12,13 +12,13 @@ use super::hold::Holder;
 use super::opening::Opening;
 use super::speed::{Needs, hops};
 use super::stations::Stations;
-use super::{Befell, Chassis, Place, Standing, StandingHost, now_ps};
+use super::{Chassis, DeployedHost, Deployment, LinkNews, Place, now_ps};
 use crate::program::SwitchProgram;
 use crate::{FabricSpec, RunError, rig};
 
 /// The interfaces that are given, and what is behind them.
 #[derive(Debug)]
-pub(super) struct Outside {
+pub(super) struct Edge {
     given: Vec<GivenState>,
     bridge: Bridge,
     /// When these are looked at again.
@@ -38,12 +38,12 @@ struct GivenState {
     is_heard: bool,
 }
 
-/// What a fabric is to stand between.
+/// What a fabric is deployed between.
 #[derive(Clone, Copy, Debug)]
 pub struct Between<'a> {
     /// The interfaces at which its cables end.
     pub ports: &'a [GivenPort],
-    /// The switch that this machine plays alone, while others play the others; `None`: all switches, of one program.
+    /// The switch that this machine runs alone, while others run the others; `None`: all switches, of one program.
     pub node: Option<&'a str>,
 }
 
@@ -80,12 +80,12 @@ const LOOK_PS: u64 = 500_000_000_000;
 /// Addresses of the machine's own on an interface that is given, that are told from hosts'.
 const OWN_ADDRESSES: usize = 32;
 
-impl Standing {
-    /// As [`Standing::new`], but the hosts are whatever is behind interfaces that exist. Everything but packets to hosts goes to this machine's kernel
+impl Deployment {
+    /// As [`Deployment::new`], but the hosts are whatever is behind interfaces that exist. Everything but packets to hosts goes to this machine's kernel
     /// as before.
     ///
     /// # Errors
-    /// [`RunError::Port`] when an interface is missing, in use or too slow, or there is no such switch; others as for [`Standing::new`].
+    /// [`RunError::Port`] when an interface is missing, in use or too slow, or there is no such switch; others as for [`Deployment::new`].
     pub fn between(
         spec: &FabricSpec<'_>,
         convergence_ps: u64,
@@ -122,7 +122,7 @@ impl Standing {
         let mut this = Self::of(spec, fabric, (own, chassis, holder), convergence_ps, Vec::new());
         let states = |given: Given| GivenState { is_heard: true, given, has_carrier: true, is_up: true };
         let given = given.into_iter().map(states).collect();
-        this.outside = Some(Outside { given, bridge, look_ps: 0, down_elsewhere: Vec::new(), at_once });
+        this.edge = Some(Edge { given, bridge, look_ps: 0, down_elsewhere: Vec::new(), at_once });
         this.look()?;
         Ok(this)
     }
@@ -131,42 +131,42 @@ impl Standing {
     /// carrier is down until it has one; so is one at whose other end there is not the box that should be.
     ///
     /// # Errors
-    /// As [`Standing::order`].
+    /// As [`Deployment::order`].
     pub fn look(&mut self) -> Result<(), RunError> {
-        let Some(mut outside) = self.outside.take() else { return Ok(()) };
-        let outcome = self.look_at(&mut outside);
-        self.outside = Some(outside);
+        let Some(mut edge) = self.edge.take() else { return Ok(()) };
+        let outcome = self.look_at(&mut edge);
+        self.edge = Some(edge);
         outcome
     }
 
-    fn look_at(&mut self, outside: &mut Outside) -> Result<(), RunError> {
-        let mut changed = outside.hear();
-        if now_ps() >= outside.look_ps {
-            outside.look_ps = now_ps() + LOOK_PS;
-            changed.extend(outside.look(&mut self.chassis[0].program)?);
+    fn look_at(&mut self, edge: &mut Edge) -> Result<(), RunError> {
+        let mut changed = edge.hear();
+        if now_ps() >= edge.look_ps {
+            edge.look_ps = now_ps() + LOOK_PS;
+            changed.extend(edge.look(&mut self.chassis[0].program)?);
         }
         for place in changed {
-            let GivenState { given, has_carrier, is_heard, .. } = &outside.given[place];
+            let GivenState { given, has_carrier, is_heard, .. } = &edge.given[place];
             let cable = [given.link, given.link ^ 1];
             let is_there = *has_carrier && *is_heard;
             self.change(|failures, now_ps| failures.set_carrier(&cable, is_there, now_ps))?;
             let name = self.network.links[given.link].name.replacen("->", "-", 1);
-            self.note(name, if is_there { Befell::Found } else { Befell::Lost });
+            self.note(name, if is_there { LinkNews::Found } else { LinkNews::Lost });
         }
-        let down = outside.bridge.down_elsewhere(now_ps() / 1000);
-        if down != outside.down_elsewhere {
+        let down = edge.bridge.down_elsewhere(now_ps() / 1000);
+        if down != edge.down_elsewhere {
             let links = self.network.links.len();
             self.change(|failures, now_ps| failures.set_told(&down, links, now_ps))?;
-            outside.down_elsewhere = down;
+            edge.down_elsewhere = down;
         }
-        let here = |link: &usize| outside.given.iter().any(|state| state.given.link | 1 == link | 1);
-        outside.bridge.set_down(self.failures.down().into_iter().filter(here).map(|link| link as u16).collect());
+        let here = |link: &usize| edge.given.iter().any(|state| state.given.link | 1 == link | 1);
+        edge.bridge.set_down(self.failures.down().into_iter().filter(here).map(|link| link as u16).collect());
         Ok(())
     }
 
     /// The cables to other boxes.
     pub fn cables(&self) -> Vec<Cable> {
-        let Some(outside) = &self.outside else { return Vec::new() };
+        let Some(edge) = &self.edge else { return Vec::new() };
         let name = |link: usize| self.network.links[link].name.clone();
         let state = |cabled| match cabled {
             Cabled::Silent => CableState::Silent,
@@ -174,8 +174,8 @@ impl Standing {
             Cabled::Wrong(link) => CableState::Wrong(name(link)),
             Cabled::Stranger => CableState::Stranger,
         };
-        let cabled = outside.bridge.cabled(now_ps() / 1000);
-        let trunks = outside.given.iter().filter(|state| state.given.host.is_none());
+        let cabled = edge.bridge.cabled(now_ps() / 1000);
+        let trunks = edge.given.iter().filter(|state| state.given.host.is_none());
         let cable = |(at, (link, cabled)): (&GivenState, (usize, Cabled))| Cable {
             link: name(link),
             port: at.given.port.clone(),
@@ -184,29 +184,29 @@ impl Standing {
         trunks.zip(cabled).map(cable).collect()
     }
 
-    /// The switch that this machine plays alone, if it does.
+    /// The switch that this machine runs alone, if it does.
     pub fn node(&self) -> Option<&str> {
-        let switch = self.outside.as_ref().and(self.chassis[0].switch)?;
+        let switch = self.edge.as_ref().and(self.chassis[0].switch)?;
         Some(&self.network.switches[switch].name)
     }
 
     /// Whether frames are sent on at once instead of being held, since no thread holds as many: latencies are then none of the fabric's.
     pub fn sends_at_once(&self) -> bool {
-        self.outside.as_ref().is_some_and(|outside| outside.at_once)
+        self.edge.as_ref().is_some_and(|edge| edge.at_once)
     }
 
     /// Whether frames may leave with checksums that their sender's kernel has only begun: of veth, which nobody holds.
     pub fn leaves_checksums(&self) -> bool {
-        let software = |outside: &Outside| outside.given.iter().any(|state| state.given.is_software);
-        self.outside.as_ref().is_some_and(|outside| outside.at_once && software(outside))
+        let software = |edge: &Edge| edge.given.iter().any(|state| state.given.is_software);
+        self.edge.as_ref().is_some_and(|edge| edge.at_once && software(edge))
     }
 }
 
-impl Outside {
+impl Edge {
     /// The hosts behind the interfaces.
-    pub fn hosts(&self, network: &Network) -> Vec<StandingHost> {
+    pub fn hosts(&self, network: &Network) -> Vec<DeployedHost> {
         let behind = |given: &Given| {
-            given.host.map(|host| StandingHost {
+            given.host.map(|host| DeployedHost {
                 name: network.hosts[host].clone(),
                 addresses: self.bridge.addresses(host),
                 place: Place::Behind(given.port.clone()),

@@ -21,7 +21,7 @@ use super::keeper::keep;
 use super::link::table;
 use crate::lab::args;
 
-/// Sets a fabric up and leaves it standing, `between` interfaces if these are given; without a scenario, says what stands.
+/// Sets a fabric up and leaves it up, `between` interfaces if these are given; without a scenario, says what is up.
 ///
 /// # Errors
 /// 2 for what cannot be set up, 130 after Ctrl-C, with nothing left behind.
@@ -40,7 +40,7 @@ pub fn up(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
 /// Removes a fabric.
 ///
 /// # Errors
-/// 2 when none stands.
+/// 2 when none is up.
 pub fn down(arguments: &args::Down) -> Outcome {
     let name = meant(arguments.name.as_deref())?;
     let (removed, programs, report) = match ask(&name, &Question::Down)? {
@@ -50,7 +50,7 @@ pub fn down(arguments: &args::Down) -> Outcome {
     let namespaces = if removed.is_empty() { String::new() } else { format!(": {}", removed.join(", ")) };
     let Report { seconds, links, events, lost_frames } = &report;
     say!("removed {name}{namespaces}");
-    say!("it stood for {seconds:.1} s, and its links carried:");
+    say!("it was up for {seconds:.1} s, and its links carried:");
     table(links.iter().filter(|row| row.frames > 0 || row.drops().iter().any(|(_, count)| *count > 0)));
     events.iter().for_each(|EventRow { at_s, links, what }| say!("{at_s:>9.1} s  {links} {what}"));
     tell_lost(*lost_frames);
@@ -70,7 +70,7 @@ fn tell(shown: &Shown) -> Outcome {
     let Shown { name, scenario, hosts, pid, user, node, cables, .. } = shown;
     let whose = if user.is_empty() { String::new() } else { format!(" of the user {user}") };
     let part = if node.is_empty() { String::new() } else { format!(" its switch {node}, with") };
-    say!("{name} stands, of {scenario}:{part} {}, kept by process {pid}{whose}", counted(hosts.len()));
+    say!("{name} is up, of {scenario}:{part} {}, kept by process {pid}{whose}", counted(hosts.len()));
     let is_given = !cables.is_empty() || hosts.iter().any(|host| !host.interface.is_empty());
     if is_given && !hosts.is_empty() {
         say!("host         interface        addresses, as they are learned");
@@ -114,7 +114,7 @@ fn counted(hosts: usize) -> String {
     if hosts == 1 { "1 host".into() } else { format!("{hosts} hosts") }
 }
 
-/// Starts this command again as the process that keeps the fabric, and waits until it stands.
+/// Starts this command again as the process that keeps the fabric, and waits until it is up.
 fn begin() -> Outcome<Shown> {
     let stop = Stop::on_signals()?;
     let program = std::env::current_exe().map_err(Failure::failed)?;
@@ -127,7 +127,7 @@ fn begin() -> Outcome<Shown> {
         .map_err(|error| Failure::failed(format!("cannot start the process that keeps the fabric: {error}")))?;
     let line = first_line(&mut child, &stop);
     let mut said = String::new();
-    // It lets go of both once the fabric stands.
+    // It lets go of both once the fabric is up.
     let _ = child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
     if let Ok(shown) = serde_json::from_str(&line) {
         said.lines().for_each(|line| info!("{line}"));
@@ -139,7 +139,7 @@ fn begin() -> Outcome<Shown> {
     Err(match status.code() {
         Some(2) => Failure::refused(said),
         Some(0 | 130) => Failure::interrupted(),
-        _ => Failure::failed(format!("the fabric does not stand: {said}")),
+        _ => Failure::failed(format!("the fabric is not up: {said}")),
     })
 }
 
@@ -155,7 +155,7 @@ fn first_line(child: &mut Child, stop: &Stop) -> String {
     let mut is_stopped = false;
     loop {
         match told.recv_timeout(Duration::from_millis(50)) {
-            // It stands, and falls at once.
+            // It is up, and goes down at once.
             Ok(_) if is_stopped => break String::new(),
             Ok(line) => break line,
             Err(RecvTimeoutError::Disconnected) => break String::new(),

@@ -11,12 +11,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use spray_experiments::engine::EngineError;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::testbed::{
-    Befell, Between, Cable, CableState, Event, Place, RunError, Standing, StandingHost, StandingLink,
+    Between, Cable, CableState, DeployedHost, DeployedLink, Deployment, Event, LinkNews, Place, RunError,
 };
 use spray_experiments::xdp;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::info;
-use spray_tools::metrics::{Metric, Metrics, Part};
+use spray_tools::metrics::{Metric, Metrics, Section};
 use spray_tools::stop::Stop;
 
 use super::ask::{Answer, CableRow, EventRow, HostRow, Question, Report, Row, Shown};
@@ -34,7 +34,7 @@ const LOOK_MS: u16 = 100;
 /// Sets a fabric up, says so on standard output, and keeps it until it is told to end.
 ///
 /// # Errors
-/// 2 when the scenario or the machine cannot be had, 130 when it is stopped before it stands.
+/// 2 when the scenario or the machine cannot be had, 130 when it is stopped before it is up.
 pub fn keep(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
     // Ctrl-C in the terminal is for the command, which passes it on, and its end is not the end of this process.
     let _ = nix::unistd::setsid();
@@ -54,21 +54,21 @@ pub fn keep(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
     let metrics = Metrics::open(arguments.publish.metrics)?;
     let listener = answer(&name.0)?;
     let socket = Socket(name.0);
-    let standing = xdp::stand(&scenario, between).map_err(|error| match error {
+    let deployed = xdp::deploy(&scenario, between).map_err(|error| match error {
         EngineError::Refused(why) => Failure::refused(why),
         error => Failure::failed(error),
     })?;
     if stop.is_set() {
         return Err(Failure::interrupted());
     }
-    if standing.leaves_checksums() {
+    if deployed.leaves_checksums() {
         info!(
             "drivers send frames on as they come, and veth's come with checksums that nobody has written: `ethtool -K OTHER_END tx off` there"
         );
     }
     metrics.start()?;
     let part = metrics.part();
-    let keeper = Keeper { user: own(), standing, part, socket, scenario: file.display().to_string() };
+    let keeper = Keeper { user: own(), deployed, part, socket, scenario: file.display().to_string() };
     let said = serde_json::to_string(&keeper.shown()).map_err(Failure::failed)?;
     writeln!(stdout(), "{said}").and_then(|()| leave_terminal()).map_err(Failure::failed)?;
     keeper.serve(&listener, &stop)
@@ -82,7 +82,7 @@ fn remark(scenario: &Scenario, is_given: bool) {
     let fastest_bps = scenario.network.links.iter().map(|link| link.rate_bps).max().unwrap_or(0);
     if fastest_bps > MOST_BPS && !is_given {
         let gbps = fastest_bps as f64 / 1e9;
-        info!("time is real, and no machine carries {gbps} Gb/s here: such links never fill; docs/standing.md");
+        info!("time is real, and no machine carries {gbps} Gb/s here: such links never fill; docs/deployment.md");
     }
 }
 
@@ -92,7 +92,7 @@ const MOST_BPS: u64 = 2_000_000_000;
 fn answer(name: &str) -> Outcome<UnixListener> {
     spray_experiments::testbed::answer(name).map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => Failure::refused(format!(
-            "a fabric `{name}` stands already; `spray down {name}` removes it, or give this one another --name"
+            "a fabric `{name}` is up already; `spray down {name}` removes it, or give this one another --name"
         )),
         _ => Failure::refused(format!("cannot answer for the fabric `{name}`: {error}")),
     })
@@ -119,9 +119,9 @@ impl Drop for Socket {
 struct Keeper {
     /// Who set it up.
     user: String,
-    standing: Standing,
+    deployment: Deployment,
     /// What is published of it, if that is asked for.
-    part: Option<Part>,
+    part: Option<Section>,
     socket: Socket,
     scenario: String,
 }
@@ -132,21 +132,21 @@ impl Keeper {
         while !stop.is_set() {
             // A signal ends the wait.
             let _ = poll(&mut [PollFd::new(listener.as_fd(), PollFlags::POLLIN)], PollTimeout::from(LOOK_MS));
-            self.standing.look().map_err(Failure::failed)?;
+            self.deployment.look().map_err(Failure::failed)?;
             if let Some(part) = &self.part {
-                let links = self.standing.links(None).map_err(Failure::failed)?.unwrap_or_default();
-                part.put(published(&links, self.standing.lost().map_err(Failure::failed)?));
+                let links = self.deployment.links(None).map_err(Failure::failed)?.unwrap_or_default();
+                part.put(published(&links, self.deployment.lost().map_err(Failure::failed)?));
             }
-            if self.standing.is_broken() {
+            if self.deployment.is_broken() {
                 return Err(Failure::failed("the thread that passes frames on has ended"));
             }
             let Ok((mut stream, _)) = listener.accept() else { continue };
             let Some(question) = read(&stream) else { continue };
             if matches!(question, Question::Down) {
-                let (namespaces, programs) = (self.standing.namespaces(), programs(&self.shown().hosts));
+                let (namespaces, programs) = (self.deployment.namespaces(), programs(&self.shown().hosts));
                 let report = self.report();
-                let Self { standing, socket, .. } = self;
-                drop(standing);
+                let Self { deployed, socket, .. } = self;
+                drop(deployed);
                 drop(socket);
                 write(&mut stream, &Answer::Removed { namespaces, programs, report });
                 return Ok(());
@@ -170,33 +170,33 @@ impl Keeper {
     }
 
     fn shown(&self) -> Shown {
-        let hosts = self.standing.hosts().into_iter().map(host);
+        let hosts = self.deployment.hosts().into_iter().map(host);
         Shown {
             name: self.socket.0.clone(),
             scenario: self.scenario.clone(),
             pid: std::process::id(),
             user: self.user.clone(),
             hosts: hosts.collect(),
-            lost_frames: self.standing.lost().unwrap_or(0),
-            at_once: self.standing.sends_at_once(),
-            node: self.standing.node().unwrap_or_default().into(),
-            cables: self.standing.cables().into_iter().map(cable).collect(),
+            lost_frames: self.deployment.lost().unwrap_or(0),
+            at_once: self.deployment.sends_at_once(),
+            node: self.deployment.node().unwrap_or_default().into(),
+            cables: self.deployment.cables().into_iter().map(cable).collect(),
         }
     }
 
     fn report(&self) -> Report {
         // What cannot be read any more is left out.
-        let links = self.standing.links(None).ok().flatten().unwrap_or_default();
+        let links = self.deployment.links(None).ok().flatten().unwrap_or_default();
         Report {
-            seconds: seconds(self.standing.stood_ps()),
+            seconds: seconds(self.deployment.up_ps()),
             links: links.iter().map(row).collect(),
-            events: self.standing.history().iter().map(event).collect(),
-            lost_frames: self.standing.lost().unwrap_or(0),
+            events: self.deployment.history().iter().map(event).collect(),
+            lost_frames: self.deployment.lost().unwrap_or(0),
         }
     }
 
     fn links(&self, name: Option<&str>) -> Result<Answer, RunError> {
-        let links = self.standing.links(name)?;
+        let links = self.deployment.links(name)?;
         Ok(links.map_or_else(|| unknown(name), |links| Answer::Links(links.iter().map(row).collect())))
     }
 
@@ -205,7 +205,7 @@ impl Keeper {
             changes.iter().map(|change| change.parse::<Change>().map(|Change(order)| order)).collect();
         match orders {
             Err(why) => Ok(Answer::Refused(why)),
-            Ok(orders) if self.standing.order(name, &orders)? => self.links(Some(name)),
+            Ok(orders) if self.deployment.order(name, &orders)? => self.links(Some(name)),
             Ok(_) => Ok(unknown(Some(name))),
         }
     }
@@ -233,8 +233,8 @@ fn write(stream: &mut UnixStream, answer: &Answer) {
     }
 }
 
-/// The metrics of a fabric that stands.
-fn published(links: &[StandingLink], lost: u64) -> Vec<Metric> {
+/// The metrics of a deployed fabric.
+fn published(links: &[DeployedLink], lost: u64) -> Vec<Metric> {
     let mut frames = Metric::counter("link_frames", "Frames that a link has carried");
     let mut bytes = Metric::counter("link_bytes", "Bytes that a link has carried");
     let mut marks = Metric::counter("link_marks", "Frames that a link's port has marked");
@@ -256,7 +256,7 @@ fn published(links: &[StandingLink], lost: u64) -> Vec<Metric> {
     vec![frames, bytes, marks, trims, drops, longest, late]
 }
 
-fn host(host: StandingHost) -> HostRow {
+fn host(host: DeployedHost) -> HostRow {
     let first = |wanted: fn(&IpAddr) -> bool| {
         host.addresses.iter().find(|address| wanted(address)).map(ToString::to_string).unwrap_or_default()
     };
@@ -280,9 +280,9 @@ fn seconds(ps: u64) -> f64 {
 
 fn event(Event { at_ps, links, what }: &Event) -> EventRow {
     let what = match what {
-        Befell::Ordered(orders) => orders.iter().map(|order| Change(*order).text()).collect::<Vec<_>>().join(","),
-        Befell::Lost => "lost".into(),
-        Befell::Found => "found".into(),
+        LinkNews::Ordered(orders) => orders.iter().map(|order| Change(*order).text()).collect::<Vec<_>>().join(","),
+        LinkNews::Lost => "lost".into(),
+        LinkNews::Found => "found".into(),
     };
     EventRow { at_s: seconds(*at_ps), links: links.clone(), what }
 }
@@ -297,7 +297,7 @@ fn cable(Cable { link, port, state }: Cable) -> CableRow {
     CableRow { link, interface: port.to_string(), state }
 }
 
-fn row(link: &StandingLink) -> Row {
+fn row(link: &DeployedLink) -> Row {
     let counters = &link.counters;
     Row {
         link: link.name.clone(),

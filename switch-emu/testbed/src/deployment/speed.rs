@@ -22,7 +22,7 @@ pub(super) struct Needs {
 
 impl Needs {
     /// Checks by bursts that send nothing that the machine's CPUs decide as many. What redirects and drivers take comes on top, so that more may be
-    /// too much: whoever measures looks at [`Standing::lost`].
+    /// too much: a measurement looks at [`Deployment::lost`].
     //= docs/specs/switch.md#SW-28 what a machine can decide
     pub fn check(&self, switching: &Switching) -> Result<(), RunError> {
         let bench = HopBench::new(switching.clone(), 1)?;
@@ -52,7 +52,7 @@ impl Needs {
 const BURST: u32 = 1_000;
 const BURSTS: usize = 60;
 
-/// Ports that a frame from the first host goes over to the farthest one, with its own link; or in a box that plays one switch.
+/// Ports that a frame from the first host goes over to the farthest one, with its own link; or in a box that runs one switch.
 pub(super) fn hops(fabric: &Fabric, own: Option<usize>) -> u32 {
     let ends = fabric.routes.first().zip(fabric.ports.iter().find(|port| port.to == Node::Host(0)));
     let (Some((routes, first)), None) = (ends, own) else { return 2 };

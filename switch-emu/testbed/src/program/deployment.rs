@@ -1,4 +1,4 @@
-//! The program of a fabric that stands for anybody's traffic: it decides in real time, and hands frames to sockets that hold them.
+//! The program of a deployed fabric: it decides in real time, and hands frames to sockets that hold them.
 
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -6,13 +6,13 @@ use std::os::fd::BorrowedFd;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use spray_fabric::{ChassisSpec, Port, Tables};
 use spray_nic::xdp::{self, AttachMode};
-use spray_pipeline::standing::{Cable, Door, KERNEL};
+use spray_pipeline::deployment::{Cable, Ingress, KERNEL};
 
 use super::object::pod_bytes;
 use super::{ProgramError, SwitchProgram};
 
 /// Names of the entry points.
-const STANDING: &str = "standing";
+const DEPLOYED: &str = "deployed";
 const MISSED: &str = "missed";
 
 /// What the program asks of hosts while it runs: whose an address is, and how frames get to it.
@@ -20,11 +20,11 @@ const MISSED: &str = "missed";
 pub struct Hosts {
     addresses: MapHandle,
     cables: MapHandle,
-    doors: MapHandle,
+    ingresses: MapHandle,
 }
 
 impl SwitchProgram {
-    /// As [`SwitchProgram::load`], for a fabric that stands. Behind the fabric's ports come those of the hosts' own links. With `learned`
+    /// As [`SwitchProgram::load`], for a deployed fabric. Behind the fabric's ports come those of the hosts' own links. With `learned`
     /// addresses, no host has one at first, and there is room for so many.
     ///
     /// # Errors
@@ -35,8 +35,8 @@ impl SwitchProgram {
         if learned.is_some() {
             tables.hosts.clear();
         }
-        let programs: &[&str] = if learned.is_some() { &[STANDING, MISSED] } else { &[STANDING] };
-        Self::load_tables(tables, spec.outside_ports().collect(), (programs, learned.unwrap_or(0)))
+        let programs: &[&str] = if learned.is_some() { &[DEPLOYED, MISSED] } else { &[DEPLOYED] };
+        Self::load_tables(tables, spec.external_ports().collect(), (programs, learned.unwrap_or(0)))
     }
 
     /// Attaches to an interface of the calling thread's network namespace. Its frames are lost until [`SwitchProgram::hold`] has a socket
@@ -44,9 +44,9 @@ impl SwitchProgram {
     ///
     /// # Errors
     /// As [`SwitchProgram::attach`].
-    pub fn open_door(&mut self, ifindex: u32, door: &Door) -> Result<AttachMode, ProgramError> {
-        self.maps.set_door(ifindex, door)?;
-        self.attach_program(STANDING, ifindex)
+    pub fn open_ingress(&mut self, ifindex: u32, ingress: &Ingress) -> Result<AttachMode, ProgramError> {
+        self.maps.set_ingress(ifindex, ingress)?;
+        self.attach_program(DEPLOYED, ifindex)
     }
 
     /// Counts from now on what drivers do not send of frames that go on at once, because their rings are full.
@@ -69,16 +69,16 @@ impl SwitchProgram {
         self.missed.as_ref().map(|_| Ok(self.maps.read_percpu::<u64>("missed_frames", 0)?.iter().sum())).transpose()
     }
 
-    /// Attaches anew where a door was opened, after somebody has set the interface down: some drivers forget the program meanwhile.
+    /// Attaches anew where an ingress was opened, after somebody has set the interface down: some drivers forget the program meanwhile.
     ///
     /// # Errors
     /// As [`SwitchProgram::attach`].
     pub fn open_again(&mut self, ifindex: u32) -> Result<(), ProgramError> {
         self.detach(ifindex);
-        self.attach_program(STANDING, ifindex).map(drop)
+        self.attach_program(DEPLOYED, ifindex).map(drop)
     }
 
-    /// Hands the frames of a door's queue to an AF_XDP socket of that queue; `place` is [`Door::holder`] and the queue.
+    /// Hands the frames of an ingress's queue to an AF_XDP socket of that queue; `place` is [`Ingress::holder`] and the queue.
     ///
     /// # Errors
     /// [`xdp::ProgramError::Map`] when there is no such place, or it is no such socket.
@@ -94,7 +94,7 @@ impl SwitchProgram {
         Ok(Hosts {
             addresses: self.maps.copy("hosts")?,
             cables: self.maps.copy("cables")?,
-            doors: self.maps.copy("doors")?,
+            ingresses: self.maps.copy("ingresses")?,
         })
     }
 
@@ -141,9 +141,9 @@ impl Hosts {
     ///
     /// # Errors
     /// [`xdp::ProgramError::Map`] when the kernel refuses.
-    pub fn put_door(&self, ifindex: u32, door: &Door) -> Result<(), ProgramError> {
-        let put = self.doors.update(&ifindex.to_ne_bytes(), pod_bytes(door), MapFlags::ANY);
-        Ok(put.map_err(xdp::ProgramError::map("doors"))?)
+    pub fn put_ingress(&self, ifindex: u32, ingress: &Ingress) -> Result<(), ProgramError> {
+        let put = self.ingresses.update(&ifindex.to_ne_bytes(), pod_bytes(ingress), MapFlags::ANY);
+        Ok(put.map_err(xdp::ProgramError::map("ingresses"))?)
     }
 
     /// Has routed frames that leave by a port have these Ethernet addresses.

@@ -187,7 +187,7 @@ mod tests {
 
     //= docs/specs/switch.md#SW-26 interfaces that are given
     #[test]
-    fn whoever_asks_is_known_and_whoever_is_unknown_is_asked_of_all() {
+    fn askers_are_known_and_unknown_hosts_are_asked_of_all() {
         let mut stations = Stations::new(3);
         let news = |address, mac| News { address: Some(address), mac: Some(mac), is_full: false };
         assert_eq!(stations.hear(0, &arp(MACS[0], v4(1), v4(2)), 0), (news(v4(1), MACS[0]), To::Others));

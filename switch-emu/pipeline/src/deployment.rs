@@ -1,4 +1,4 @@
-//! What a fabric that stands for anybody's traffic keeps beside the tables of switches: plain data, the same bytes in the kernel's maps and
+//! What a deployed fabric keeps beside the tables of switches: plain data, the same bytes in the kernel's maps and
 //! in memory.
 //!
 //! An XDP program cannot hold a frame. It hands each to a process that can, behind a ticket that says until when, and by which port; or it
@@ -12,7 +12,7 @@ use crate::scheme::NO_PORT;
 /// What lies behind an interface that frames enter by.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Door {
+pub struct Ingress {
     /// The switch that frames come to.
     pub switch: u32,
     /// The link of the host that they come from, as a port; [`NO_PORT`] of those from another switch: by an interface that is given, from
@@ -30,7 +30,7 @@ pub struct Door {
     pub mac: [u8; 8],
 }
 
-/// Whom boxes that play one switch each tell each other things: a group of local numbers, so that NICs take them for anybody's.
+/// Whom boxes that run one switch each tell each other things: a group of local numbers, so that NICs take them for anybody's.
 pub const TOLD_TO: [u8; 6] = [0x03, 0x53, 0x57, 0, 0, 0];
 
 /// The EtherType of that: one for local experiments (IEEE 802, 88-B5).
@@ -60,7 +60,7 @@ pub enum Side {
     Bridge,
 }
 
-impl Door {
+impl Ingress {
     /// Who has to do with a frame that comes by this interface. What neighbours ask each other does not go through the switches: it
     /// is of the one network that hosts believe they share. Neither do the first packets of a host that was silent before.
     //= docs/specs/switch.md#SW-26 interfaces that are given
@@ -82,7 +82,7 @@ impl Door {
     }
 
     /// Who has to do with a frame that comes from another box.
-    //= docs/specs/switch.md#SW-27 boxes that play one switch each
+    //= docs/specs/switch.md#SW-27 boxes that run one switch each
     #[inline(always)]
     fn side_of_cable(packet: &(impl Packet + ?Sized)) -> Side {
         if is_told(packet) {
@@ -197,12 +197,12 @@ mod tests {
         assert_eq!(Cable::default().write(&mut frame[..11]), None);
     }
 
-    /// A door of the user's takes a frame for the fabric, the machine or the bridge; one that the fabric made always for the fabric.
+    /// An ingress of the user's takes a frame for the fabric, the machine or the bridge; one that the fabric made always for the fabric.
     #[test]
     fn frames_go_to_their_side() {
         let given =
-            Door { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, learns: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
-        let own = Door { given: 0, ..given };
+            Ingress { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, learns: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
+        let own = Ingress { given: 0, ..given };
         let to = |mac: [u8; 6]| {
             let mut frame = [0; 60];
             frame[..6].copy_from_slice(&mac);
@@ -223,7 +223,7 @@ mod tests {
         let chassis = Chassis::three_tiers(Scheme::Ecmp);
         let own = [2, 0, 0, 0, 0, 9];
         let given =
-            Door { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, learns: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
+            Ingress { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, learns: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
         let side = |mac: [u8; 6], last| {
             let mut frame = [0; 60];
             frame[..6].copy_from_slice(&mac);
@@ -238,14 +238,21 @@ mod tests {
     /// From another box, only what it tells goes to the bridge; hosts' neighbours are asked there.
     #[test]
     fn frames_of_boxes_go_to_their_side() {
-        let cable =
-            Door { switch: 0, own: NO_PORT, holder: 0, given: 1, at_once: 0, learns: 0, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
+        let cable = Ingress {
+            switch: 0,
+            own: NO_PORT,
+            holder: 0,
+            given: 1,
+            at_once: 0,
+            learns: 0,
+            mac: [2, 0, 0, 0, 0, 9, 0, 0],
+        };
         let frame = |ethertype: [u8; 2]| {
             let mut frame = [0; 60];
             frame[12..14].copy_from_slice(&ethertype);
             frame
         };
-        let side = |ethertype| Door::side_of_cable(&frame(ethertype)[..]);
+        let side = |ethertype| Ingress::side_of_cable(&frame(ethertype)[..]);
         assert_eq!(side(TOLD_ETHERTYPE), Side::Bridge);
         assert_eq!(side([8, 6]), Side::Kernel);
         assert_eq!(side([8, 0]), Side::Fabric);

@@ -1,11 +1,11 @@
 //! The network that hosts behind given interfaces believe they share: what neighbours ask each other is passed on, and from it is learned
-//! which host is where. Where other boxes play the other switches, they hear it all.
+//! which host is where. Where other boxes run the other switches, they hear it all.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spray_pipeline::standing::{Cable, Door};
+use spray_pipeline::deployment::{Cable, Ingress};
 
 use super::boxes::{Boxes, Cabled, Heard};
 use super::message::{Body, EVERYBODY};
@@ -47,7 +47,7 @@ pub(super) struct Way {
     pub port: usize,
     /// Its interface, and what the switches know of that.
     pub ifindex: u32,
-    pub door: Door,
+    pub ingress: Ingress,
 }
 
 /// Who sends by an interface that is given.
@@ -190,18 +190,18 @@ impl Bridge {
     }
 
     fn tell(&self, host: usize, news: News) {
-        // There is such a door, and room for all that is learned.
+        // There is such an ingress, and room for all that is learned.
         let _ = news.address.map(|address| self.hosts.put(address, host as u32));
         let Some(way) = self.ways.hosts[host] else { return };
         if let Some(to) = news.mac {
             self.lead(&way, to);
         }
-        let _ = news.is_full.then(|| self.hosts.put_door(way.ifindex, &Door { learns: 0, ..way.door }));
+        let _ = news.is_full.then(|| self.hosts.put_ingress(way.ifindex, &Ingress { learns: 0, ..way.ingress }));
     }
 
     /// Has routed frames that leave by a way go to this Ethernet address.
     fn lead(&self, way: &Way, to: [u8; 6]) {
-        let [a, b, c, d, e, f, ..] = way.door.mac;
+        let [a, b, c, d, e, f, ..] = way.ingress.mac;
         // There is such a port.
         let _ = self.hosts.put_cable(way.port, &Cable { to, from: [a, b, c, d, e, f] });
     }

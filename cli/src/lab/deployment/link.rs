@@ -1,4 +1,4 @@
-//! `spray link`: the links of a fabric that stands, and changes of their state.
+//! `spray link`: the links of a deployed fabric, and changes of their state.
 
 use std::str::FromStr;
 
@@ -14,7 +14,7 @@ use crate::lab::args;
 /// Lists links, and changes them first if that is asked for.
 ///
 /// # Errors
-/// 2 when nothing stands, or for names that mean no link.
+/// 2 when nothing is up, or for names that mean no link.
 pub fn link(arguments: &args::Link) -> Outcome {
     let name = meant(arguments.name.as_deref())?;
     let question = match &arguments.links {

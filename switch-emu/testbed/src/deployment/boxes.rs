@@ -1,4 +1,4 @@
-//! The other boxes of a fabric whose switches are played by one box each: what they say, and whether they say anything. No I/O.
+//! The other boxes of a fabric whose switches are run by one box each: what they say, and whether they say anything. No I/O.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use super::message::{Body, EVERYBODY, HEAD_BYTES, Message, pass_on};
 /// What a box knows of the others. Every message goes over all cables of every box once.
 #[derive(Debug)]
 pub(super) struct Boxes {
-    /// The switch that this one plays.
+    /// The switch that this one runs.
     own: u16,
     network: u32,
     links: usize,
@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    //= docs/specs/switch.md#SW-27 boxes that play one switch each
+    //= docs/specs/switch.md#SW-27 boxes that run one switch each
     #[test]
     fn everybody_hears_everything_once_whatever_is_cut() {
         for cut in [vec![], vec![2], vec![5]] {
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    //= docs/specs/switch.md#SW-27 boxes that play one switch each
+    //= docs/specs/switch.md#SW-27 boxes that run one switch each
     #[test]
     fn links_are_down_that_anybody_says_are_as_long_as_he_speaks() {
         let mut ring = Ring::new();

@@ -24,7 +24,7 @@ pub(crate) const MAX_UNREAD: u32 = 4096;
 
 /// The [`Owner`](spray_core::host::Owner) of the host's connections.
 #[derive(Debug)]
-pub(crate) struct Outside {
+pub(crate) struct HostOwner {
     pub(crate) outlet: Outlet,
     /// The data frame that the host sends now.
     pub(crate) data: Option<(ConnectionId, EvPort, Body)>,
@@ -36,7 +36,7 @@ pub(crate) struct Outside {
     pub(crate) sink: Option<Box<dyn Sink>>,
 }
 
-impl Outside {
+impl HostOwner {
     /// Updates a connection's timer. A deadline that has come stays until it is handled, since a late poll may handle
     /// frames before timers.
     #[inline]
@@ -48,7 +48,7 @@ impl Outside {
     }
 }
 
-impl host::Owner for Outside {
+impl host::Owner for HostOwner {
     type Connection = Connection;
     type Payload<'a> = &'a [u8];
 

@@ -1,4 +1,4 @@
-//! Fabrics that stand, as users ask for them.
+//! Deployed fabrics, as users ask for them.
 
 use std::fs::File;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! `spray shell`: a shell or a command in a host of a fabric that stands.
+//! `spray shell`: a shell or a command in a host of a deployed fabric.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,7 @@ use crate::lab::args;
 /// Becomes the shell, or the command, in the host.
 ///
 /// # Errors
-/// 2 when nothing stands, there is no such host, or no such command.
+/// 2 when nothing is up, there is no such host, or no such command.
 pub fn shell(arguments: &args::Shell) -> Outcome {
     let name = meant(arguments.name.as_deref())?;
     let shown = shown(&name)?;

@@ -18,7 +18,7 @@ use crate::RunError;
 use crate::netns;
 use crate::program::MOST_QUEUES;
 
-/// An interface that is to be the end of a cable: `HOST=IF`, `SWITCH=IF` where another box plays that switch, or `HOST=IF@NETNS` of one in
+/// An interface that is to be the end of a cable: `HOST=IF`, `SWITCH=IF` where another box runs that switch, or `HOST=IF@NETNS` of one in
 /// another network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenPort {
@@ -59,7 +59,7 @@ pub(super) struct Given {
     pub port: GivenPort,
     /// The link that leaves by it.
     pub link: usize,
-    /// The host at its other end; `None`: a switch that another box plays.
+    /// The host at its other end; `None`: a switch that another box runs.
     pub host: Option<usize>,
     pub mac: [u8; 6],
     pub index: u32,
@@ -78,7 +78,7 @@ pub(super) struct Given {
 const SHARE: (u64, u64) = (95, 100);
 
 impl Given {
-    /// Takes the interfaces: one for each host, or for each cable of the switch `own` if the others are played elsewhere.
+    /// Takes the interfaces: one for each host, or for each cable of the switch `own` if the others are run elsewhere.
     ///
     /// # Errors
     /// [`RunError::Port`] says what has none, or which interface cannot be had and why.

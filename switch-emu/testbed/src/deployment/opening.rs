@@ -5,8 +5,8 @@ use std::os::fd::AsFd;
 use spray_fabric::{Fabric, Network, Node};
 use spray_nic::device::{BindMode, BusyPoll, XskConfig, XskDevice};
 use spray_nic::net::drivers::distrust;
+use spray_pipeline::deployment::{Cable, Ingress};
 use spray_pipeline::scheme::NO_PORT;
-use spray_pipeline::standing::{Cable, Door};
 
 use super::boxes::Trunk;
 use super::bridge::{Behind, Way, Ways};
@@ -42,17 +42,17 @@ impl<'a> Opening<'a> {
     /// Opens a socket on every interface of a chassis, and attaches its program there. Runs in its namespace.
     pub fn open_made(&mut self, program: &mut SwitchProgram, site: &Site) -> Result<(), RunError> {
         let hosts = program.hosts()?;
-        for door in &site.doors {
-            let Some((switch, port)) = door.switch else { continue };
+        for interface in &site.interfaces {
+            let Some((switch, port)) = interface.switch else { continue };
             let (own, to) = match self.fabric.ports[port].to {
                 Node::Host(host) => ((self.fabric.ports.len() + host) as u32, self.fabric.hosts[host].mac),
                 Node::Switch(_) => (NO_PORT, [0xff; 6]),
             };
             let holder = self.entries.len() as u32;
-            let behind = Door { switch: switch as u32, own, holder, given: 0, at_once: 0, learns: 0, mac: [0; 8] };
+            let behind = Ingress { switch: switch as u32, own, holder, given: 0, at_once: 0, learns: 0, mac: [0; 8] };
             hosts.put_cable(port, &Cable { to, from: SWITCH_MAC })?;
-            program.open_door(door.index, &behind)?;
-            self.open(program, &door.name, &[BindMode::Auto], (None, false))?;
+            program.open_ingress(interface.index, &behind)?;
+            self.open(program, &interface.name, &[BindMode::Auto], (None, false))?;
             self.exits[port] = Some((holder as usize, 1));
         }
         Ok(())
@@ -97,7 +97,7 @@ impl<'a> Opening<'a> {
         let name = &given.port.interface;
         let holder = self.entries.len();
         let [a, b, c, d, e, f] = given.mac;
-        let door = Door {
+        let ingress = Ingress {
             switch: self.fabric.ports[port].switch as u32,
             own: given.host.map_or(NO_PORT, |host| (self.fabric.ports.len() + host) as u32),
             holder: holder as u32,
@@ -106,7 +106,7 @@ impl<'a> Opening<'a> {
             learns: given.host.is_some().into(),
             mac: [a, b, c, d, e, f, 0, 0],
         };
-        program.open_door(given.index, &door)?;
+        program.open_ingress(given.index, &ingress)?;
         let refusal = program.refusal();
         if at_once {
             given.check_sends(refusal)?;
@@ -116,7 +116,7 @@ impl<'a> Opening<'a> {
         let modes = vec![if copies { BindMode::Copy } else { BindMode::Auto }; given.queues as usize];
         self.open(program, name, &modes, (Some(behind), given.is_software))?;
         self.exits[port] = Some((holder, modes.len()));
-        Ok(Way { port, ifindex: given.index, door })
+        Ok(Way { port, ifindex: given.index, ingress })
     }
 
     /// Opens sockets on the queues of an interface, as many as `modes`.

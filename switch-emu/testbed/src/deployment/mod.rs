@@ -1,14 +1,14 @@
-//! A fabric that stands for anybody's traffic, in real time. Its hosts are namespaces of this machine, whose interfaces are the kernel's, or
+//! A deployed fabric, in real time. Its hosts are namespaces of this machine, whose interfaces are the kernel's, or
 //! whatever is behind interfaces that the user gives.
 //!
 //! | file | content |
 //! |---|---|
 //! | `opening` | attaches to interfaces, and opens sockets on them |
 //! | `hold` | holds frames until they are due |
-//! | `failures` | what befalls links, when somebody says so |
+//! | `failures` | what happens to links, when somebody says so |
 //! | `between`, `given` | interfaces of the user's, and how they are |
 //! | `bridge`, `stations` | what hosts behind these ask each other, and which host is where |
-//! | `boxes`, `message` | other machines that play the other switches |
+//! | `boxes`, `message` | other machines that run the other switches |
 //! | `speed` | whether the machine is fast enough |
 //! | `checksum` | checksums that veth leaves out |
 
@@ -33,7 +33,7 @@ use spray_fabric::{
 };
 use spray_nic::sys::monotonic_ns;
 
-use self::between::Outside;
+use self::between::Edge;
 pub use self::between::{Between, Cable, CableState};
 use self::failures::Failures;
 pub use self::failures::Order;
@@ -44,14 +44,14 @@ use super::program::SwitchProgram;
 use super::rig::{self, Site};
 use super::{FabricSpec, RunError, links, offloads};
 
-/// Hosts, links and switches that stand until this is dropped, which removes them. Fields drop in order: sockets, programs, namespaces.
+/// Hosts, links and switches that are there until this is dropped, which removes them. Fields drop in order: sockets, programs, namespaces.
 #[derive(Debug)]
-pub struct Standing {
+pub struct Deployment {
     holder: Holder,
     chassis: Vec<Chassis>,
     sites: Vec<Site>,
     /// Interfaces that are given, where the fabric has made none.
-    outside: Option<Outside>,
+    edge: Option<Edge>,
     network: Network,
     fabric: Fabric,
     /// The hosts' own links, behind the fabric's ports.
@@ -59,7 +59,7 @@ pub struct Standing {
     /// The network's links by port.
     links: Vec<usize>,
     failures: Failures,
-    /// Since when it stands.
+    /// Since when it is up.
     since_ps: u64,
     history: Vec<Event>,
     frame_bytes: u32,
@@ -73,7 +73,7 @@ struct Chassis {
 
 /// A host, as programs in it and around it see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StandingHost {
+pub struct DeployedHost {
     /// Its name in the fabric.
     pub name: String,
     /// Its addresses: those of a host behind a given interface as they are learned.
@@ -93,7 +93,7 @@ pub enum Place {
 
 /// A link, and what it has carried.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StandingLink {
+pub struct DeployedLink {
     /// Its name.
     pub name: String,
     /// Its full rate.
@@ -104,20 +104,20 @@ pub struct StandingLink {
     pub counters: PortCounters,
 }
 
-/// What befell links while the fabric stood.
+/// What happened to links while the fabric was up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, in ps since it stands.
+    /// When, in ps since it is up.
     pub at_ps: u64,
     /// The links, by a name that means them.
     pub links: String,
     /// What.
-    pub what: Befell,
+    pub what: LinkNews,
 }
 
-/// What befalls links.
+/// What happens to links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Befell {
+pub enum LinkNews {
     /// Somebody ordered it.
     Ordered(Vec<Order>),
     /// The interface has no carrier, or nobody is heard at the cable's other end.
@@ -129,7 +129,7 @@ pub enum Befell {
 /// Most events that are kept; those after are forgotten.
 const MOST_EVENTS: usize = 10_000;
 
-impl Standing {
+impl Deployment {
     /// Sets up the hosts, links and switches of `spec`, all of them healthy. Routing learns of links that go down `convergence_ps` late.
     /// Needs root.
     ///
@@ -143,7 +143,7 @@ impl Standing {
             give_to_kernel(site, &fabric)?;
         }
         let own = host_ports(spec.network, spec.queue);
-        let sockets = switches.iter().map(|site| site.doors.len()).sum();
+        let sockets = switches.iter().map(|site| site.interfaces.len()).sum();
         let mut opening = Opening::new(&fabric, sockets);
         let mut chassis = Vec::with_capacity(switches.len());
         for (number, site) in switches.iter().enumerate() {
@@ -168,7 +168,7 @@ impl Standing {
             holder,
             chassis,
             sites,
-            outside: None,
+            edge: None,
             network: spec.network.clone(),
             links: ports(spec.network).collect(),
             fabric,
@@ -181,15 +181,15 @@ impl Standing {
     }
 
     /// The hosts, in the fabric's order.
-    pub fn hosts(&self) -> Vec<StandingHost> {
-        let made = |(host, site): (&spray_fabric::Host, &Site)| StandingHost {
+    pub fn hosts(&self) -> Vec<DeployedHost> {
+        let made = |(host, site): (&spray_fabric::Host, &Site)| DeployedHost {
             name: host.name.clone(),
             addresses: vec![host.v4.into(), host.v6.into()],
             place: Place::Namespace(site.namespace.name().to_string()),
         };
-        match &self.outside {
+        match &self.edge {
             None => self.fabric.hosts.iter().zip(&self.sites).map(made).collect(),
-            Some(outside) => outside.hosts(&self.network),
+            Some(edge) => edge.hosts(&self.network),
         }
     }
 
@@ -198,19 +198,19 @@ impl Standing {
         self.sites.iter().map(|site| site.namespace.name().to_string()).collect()
     }
 
-    /// The links that `name` means, or all of them, as far as they are played here; `None` where it means none.
+    /// The links that `name` means, or all of them, as far as they are run here; `None` where it means none.
     ///
     /// # Errors
-    /// [`RunError::Port`] when others play all of them, and when a counter cannot be read.
-    pub fn links(&self, name: Option<&str>) -> Result<Option<Vec<StandingLink>>, RunError> {
-        let Some(named) = self.played(name)? else { return Ok(None) };
+    /// [`RunError::Port`] when others run all of them, and when a counter cannot be read.
+    pub fn links(&self, name: Option<&str>) -> Result<Option<Vec<DeployedLink>>, RunError> {
+        let Some(named) = self.local(name)? else { return Ok(None) };
         let now_ps = now_ps();
         let states = self.failures.states(self.network.links.len(), now_ps);
         let mut rows = Vec::with_capacity(named.len());
         for link in named {
             let Some((port, chassis)) = self.port_of(link) else { continue };
             let program = &self.chassis[chassis].program;
-            rows.push(StandingLink {
+            rows.push(DeployedLink {
                 name: self.network.links[link].name.clone(),
                 rate_bps: self.network.links[link].rate_bps,
                 state: states[link],
@@ -223,44 +223,44 @@ impl Standing {
     /// Carries orders out on the links that `name` means; false where it means none. Routing learns of it as in a scenario.
     ///
     /// # Errors
-    /// [`RunError::Unsupported`] when links go up and down too often for the switches' tables, [`RunError::Port`] when others play all of them;
+    /// [`RunError::Unsupported`] when links go up and down too often for the switches' tables, [`RunError::Port`] when others run all of them;
     /// others when the kernel refuses.
     pub fn order(&mut self, name: &str, orders: &[Order]) -> Result<bool, RunError> {
-        let Some(named) = self.played(Some(name))? else { return Ok(false) };
+        let Some(named) = self.local(Some(name))? else { return Ok(false) };
         self.change(|failures, now_ps| orders.iter().for_each(|order| failures.order(&named, *order, now_ps)))?;
-        self.note(name.into(), Befell::Ordered(orders.to_vec()));
+        self.note(name.into(), LinkNews::Ordered(orders.to_vec()));
         Ok(true)
     }
 
-    fn note(&mut self, links: String, what: Befell) {
+    fn note(&mut self, links: String, what: LinkNews) {
         if self.history.len() < MOST_EVENTS {
-            self.history.push(Event { at_ps: self.stood_ps(), links, what });
+            self.history.push(Event { at_ps: self.up_ps(), links, what });
         }
     }
 
-    /// How long it has stood, in ps.
-    pub fn stood_ps(&self) -> u64 {
+    /// How long it has been up, in ps.
+    pub fn up_ps(&self) -> u64 {
         now_ps() - self.since_ps
     }
 
-    /// What befell links since it stands, the first 10,000 times.
+    /// What happened to links since it is up, the first 10,000 times.
     pub fn history(&self) -> &[Event] {
         &self.history
     }
 
-    /// The links that `name` means, or all, without those that others play.
-    fn played(&self, name: Option<&str>) -> Result<Option<Vec<usize>>, RunError> {
+    /// The links that `name` means, or all, without those that others run.
+    fn local(&self, name: Option<&str>) -> Result<Option<Vec<usize>>, RunError> {
         let all = || Some((0..self.network.links.len()).collect());
         let Some(mut links) = name.map_or_else(all, |name| self.network.links_named(name)) else { return Ok(None) };
         links.retain(|link| self.port_of(*link).is_some());
         if links.is_empty() {
             let name = name.unwrap_or("*");
-            return Err(RunError::Port(format!("`{name}` is of switches that other boxes play: ask there")));
+            return Err(RunError::Port(format!("`{name}` is of switches that other boxes run: ask there")));
         }
         Ok(Some(links))
     }
 
-    /// Has the links be as they are after `happens`, which gets what has befallen them until now.
+    /// Has the links be as they are after `happens`, which gets what happened to them until now.
     fn change(&mut self, happens: impl FnOnce(&mut Failures, u64)) -> Result<(), RunError> {
         let now_ps = now_ps();
         let all = self.network.links.len();
@@ -325,12 +325,12 @@ impl Standing {
         self.holder.is_gone()
     }
 
-    /// The port of a link, and the number of the chassis that plays it; `None` where others do.
+    /// The port of a link, and the number of the chassis that runs it; `None` where others do.
     fn port_of(&self, link: usize) -> Option<(usize, usize)> {
         let port = self.links.iter().position(|other| *other == link)?;
         let switch = self.fabric.ports.get(port).unwrap_or_else(|| &self.own[port - self.fabric.ports.len()]).switch;
-        let plays = |chassis: &Chassis| chassis.switch.is_none_or(|own| own == switch);
-        Some((port, self.chassis.iter().position(plays)?))
+        let runs = |chassis: &Chassis| chassis.switch.is_none_or(|own| own == switch);
+        Some((port, self.chassis.iter().position(runs)?))
     }
 }
 
@@ -341,18 +341,18 @@ fn now_ps() -> u64 {
 
 /// Has the kernel use a host's interface as any other.
 fn give_to_kernel(site: &Site, fabric: &Fabric) -> Result<(), RunError> {
-    let door = &site.doors[0];
+    let interface = &site.interfaces[0];
     links::in_namespace(&site.namespace, async |handle| {
         let loopback = links::index(&handle, "lo").await?;
         links::up(&handle, "lo", loopback).await?;
         if fabric.hosts.len() > rig::MAX_NEIGHBOURS {
             // A neighbour's address is no matter: frames get it as they leave the last switch.
-            links::without_neighbours(&handle, &door.name, door.index).await?;
+            links::without_neighbours(&handle, &interface.name, interface.index).await?;
         }
         Ok(())
     })?;
     // A program that redirects a frame knows nothing of a checksum that is yet to be written.
-    let checksums = site.namespace.run(|| offloads::set_tx_checksums(&door.name, false))?;
+    let checksums = site.namespace.run(|| offloads::set_tx_checksums(&interface.name, false))?;
     checksums.map_err(|error| RunError::io("having the kernel write checksums", error))?;
     let mut names = String::from("127.0.0.1 localhost\n::1 localhost\n");
     for host in &fabric.hosts {
