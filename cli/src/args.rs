@@ -46,7 +46,7 @@ pub enum Command {
     Tunnel(Tunnel),
     #[cfg(all(feature = "lab", feature = "xdp"))]
     #[command(flatten)]
-    Standing(lab::args::Standing),
+    Deployment(lab::args::Deployment),
     #[cfg(feature = "xdp")]
     /// Waits for `spray perf`
     Serve(Serve),

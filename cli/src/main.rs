@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "xdp")]
         Command::Tunnel(arguments) => spray_tools::tunnel(&arguments),
         #[cfg(all(feature = "lab", feature = "xdp"))]
-        Command::Standing(command) => command.run(),
+        Command::Deployment(command) => command.run(),
         #[cfg(feature = "xdp")]
         Command::Serve(arguments) => spray_tools::serve(&arguments),
         #[cfg(feature = "xdp")]

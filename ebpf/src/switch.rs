@@ -18,7 +18,7 @@ use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
 use spray_pipeline::scheme::{self, Look, Measure, NO_PORT, OPEN, Step};
 use spray_pipeline::shim::{Shim, Shimmed};
-use spray_pipeline::deployment::{Cable, Ingress, Side, TICKET_BYTES, Ticket};
+use spray_pipeline::deployment::{Cable, Attachment, Side, TICKET_BYTES, Ticket};
 use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
 use spray_pipeline::{Cause, Tables, Verdict, View};
@@ -58,9 +58,9 @@ static INGRESS: HashMap<u32, u32, 4096> = HashMap::new();
 static EGRESS: DevMap<1> = DevMap::new();
 
 /// What lies behind each interface that frames enter by, in a deployed fabric.
-#[btf_map(name = "ingresses")]
-static INGRESSES: HashMap<u32, Ingress, 1> = HashMap::new();
-/// The sockets that take frames to hold, by ingress and queue.
+#[btf_map(name = "attachments")]
+static ATTACHMENTS: HashMap<u32, Attachment, 1> = HashMap::new();
+/// The sockets that take frames to hold, by interface and queue.
 #[btf_map(name = "holders")]
 static HOLDERS: XskMap<1> = XskMap::new();
 
@@ -335,9 +335,9 @@ pub unsafe extern "C" fn spray_enter(frame: *mut Frame) -> u32 {
 #[xdp]
 pub fn deployed(context: XdpContext) -> u32 {
     // SAFETY: the loader writes an interface's entry before it attaches there.
-    let ingress = || unsafe { INGRESSES.get(ingress_ifindex(&context)) };
+    let attachment = || unsafe { ATTACHMENTS.get(ingress_ifindex(&context)) };
     let mut packet = XdpPacket::<0>(&context);
-    let Some(here) = ingress() else { return XDP_PASS };
+    let Some(here) = attachment() else { return XDP_PASS };
     match here.side(&Maps, &packet) {
         Side::Fabric => {}
         Side::Kernel => return XDP_PASS,
@@ -345,7 +345,7 @@ pub fn deployed(context: XdpContext) -> u32 {
     }
     let routed = here.routes(&packet);
     // Asked for when it is needed, and once more: what is kept takes room on a small stack.
-    let entry = || ingress().map_or((NO_PORT, NO_PORT), |ingress| (ingress.switch, ingress.own));
+    let entry = || attachment().map_or((NO_PORT, NO_PORT), |attachment| (attachment.switch, attachment.own));
     // SAFETY: a helper without arguments.
     let now_ps = || unsafe { bpf_ktime_get_ns() }.wrapping_mul(1000);
     let (verdict, due_ps) = spray_pipeline::process_any(&Maps, &mut packet, routed, entry, now_ps);
@@ -357,11 +357,11 @@ pub fn deployed(context: XdpContext) -> u32 {
             if routed && CABLES.get(port).is_none_or(|cable| cable.write(&mut packet).is_none()) {
                 return XDP_DROP;
             }
-            let at_once = ingress().is_some_and(|ingress| ingress.at_once != 0);
+            let at_once = attachment().is_some_and(|attachment| attachment.at_once != 0);
             if at_once { redirect(&context, port, 0) } else { hand_over(&context, Ticket { due_ps, port }) }
         }
         Verdict::Drop(_) => XDP_DROP,
-        Verdict::Pass => match ingress().map(|ingress| ingress.side_of_unknown(&packet)) {
+        Verdict::Pass => match attachment().map(|attachment| attachment.side_of_unknown(&packet)) {
             Some(Side::Bridge) => hand_over(&context, BRIDGED),
             _ => XDP_PASS,
         },
@@ -381,11 +381,11 @@ fn hand_over(context: &XdpContext, ticket: Ticket) -> u32 {
     let mut packet = XdpPacket::<0>(context);
     let Some(head) = packet.head_mut() else { return XDP_ABORTED };
     ticket.write(head);
-    // SAFETY: As in `deployed`.
-    let Some(ingress) = (unsafe { INGRESSES.get(ingress_ifindex(context)) }) else { return XDP_DROP };
+    // SAFETY: as in `deployed`.
+    let Some(attachment) = (unsafe { ATTACHMENTS.get(ingress_ifindex(context)) }) else { return XDP_DROP };
     // SAFETY: the context is the kernel's.
     let queue = unsafe { (*context.ctx).rx_queue_index };
-    HOLDERS.redirect(ingress.holder + queue, XDP_DROP.into()).unwrap_or(XDP_DROP)
+    HOLDERS.redirect(attachment.holder + queue, XDP_DROP.into()).unwrap_or(XDP_DROP)
 }
 
 /// Frames that drivers did not send although the switches had sent them on.
@@ -401,8 +401,8 @@ pub fn missed(context: TracePointContext) -> u32 {
     // SAFETY: the kernel hands in a record of that layout.
     let (to, drops) = unsafe { (context.read_at::<u32>(TO), context.read_at::<i32>(DROPS)) };
     if let (Ok(to), Ok(drops)) = (to, drops)
-        // SAFETY: As in `deployed`.
-        && unsafe { INGRESSES.get(to) }.is_some()
+        // SAFETY: as in `deployed`.
+        && unsafe { ATTACHMENTS.get(to) }.is_some()
         && let Some(count) = MISSED_FRAMES.get_ptr_mut(0)
     {
         // SAFETY: this CPU's own.

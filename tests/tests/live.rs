@@ -59,7 +59,7 @@ fn fail_and_heal(balancer: BalancerKind) {
         if run.now_ps > 0 && !failed {
             failed = true;
             let (name, links) = ("leaf0-spine0".into(), cable.clone());
-            return vec![Order::Befall { name, links, action: LinkAction::SilentDrop }];
+            return vec![Order::Apply { name, links, action: LinkAction::SilentDrop }];
         }
         if failed && healed_at.is_none() && of(run).counters.drops_silent > 0 {
             healed_at = Some(of(run).counters.frames);

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 #[cfg(target_os = "linux")]
 use spray_benches::MAX_PAYLOAD_BYTES;
 use spray_core::path::BalancerKind;
-use spray_experiments::flowcut_memory::Network;
+use spray_experiments::flowcut_memory::Dimensions;
 use spray_experiments::scenario;
 use spray_tools::captures::Captures;
 use spray_tools::metrics::Publish;
@@ -219,9 +219,9 @@ pub struct FlowcutMemory {
 
 impl FlowcutMemory {
     /// The network that the options describe.
-    pub fn network(&self) -> Network {
+    pub fn network(&self) -> Dimensions {
         let Self { hosts, gbps, rtt_us, mtu_bytes, flows_per_host, ports_per_switch, .. } = *self;
-        Network { hosts, gbps, rtt_us, mtu_bytes, flows_per_host, ports_per_switch }
+        Dimensions { hosts, gbps, rtt_us, mtu_bytes, flows_per_host, ports_per_switch }
     }
 }
 

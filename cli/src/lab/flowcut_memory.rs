@@ -1,6 +1,6 @@
 //! `spray flowcut-memory`: the state of flowcuts in switches and NICs, by the paper's model.
 
-use spray_experiments::flowcut_memory::{Network, State, readable};
+use spray_experiments::flowcut_memory::{Dimensions, State, readable};
 use spray_experiments::results::align;
 use spray_tools::failure::Outcome;
 use spray_tools::say;
@@ -21,8 +21,8 @@ pub fn flowcut_memory(arguments: &args::FlowcutMemory) -> Outcome {
     Ok(())
 }
 
-fn about(network: &Network) -> String {
-    let Network { hosts, gbps, rtt_us, mtu_bytes, flows_per_host, ports_per_switch } = network;
+fn about(network: &Dimensions) -> String {
+    let Dimensions { hosts, gbps, rtt_us, mtu_bytes, flows_per_host, ports_per_switch } = network;
     let in_flight = network.packets_in_flight();
     format!(
         "{hosts} hosts at {gbps} Gb/s, packets of {mtu_bytes} bytes, acknowledged after {rtt_us} us: {in_flight:.1} in flight from each host\n\

@@ -82,7 +82,7 @@ fn what_stands_has_the_fields_that_the_page_lists() {
     }
     let folder = Folder::new();
     let (file, name) = (folder.file("s.toml", SCENARIO), format!("fields-{}", std::process::id()));
-    assert_eq!(fields(&json(&spray(&["up", &file, "--name", &name, "--json"]))), documented("Standing"));
+    assert_eq!(fields(&json(&spray(&["up", &file, "--name", &name, "--json"]))), documented("Deployment"));
     let links = json(&spray(&["link", "leaf0->spine1", "rate=50%", "--name", &name, "--json"]));
     assert_eq!(fields(&links), documented("Links"));
     assert_eq!(links["links"][0]["state"], "rate=50%");

@@ -126,7 +126,7 @@ pub struct Class {
 pub fn classes(workloads: &[Workload]) -> Vec<Class> {
     let of = |(workload, given): (usize, &Workload)| {
         let rest = Class { name: given.name.clone(), workload, own: given.own };
-        let part = |part: &Part| Class { name: part.name.clone(), workload, own: part.own.or(given.own) };
+        let part = |part: &Share| Class { name: part.name.clone(), workload, own: part.own.or(given.own) };
         std::iter::once(rest).chain(given.parts.iter().map(part)).collect::<Vec<_>>()
     };
     workloads.iter().enumerate().flat_map(of).collect()

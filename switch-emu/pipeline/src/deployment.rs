@@ -12,7 +12,7 @@ use crate::scheme::NO_PORT;
 /// What lies behind an interface that frames enter by.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ingress {
+pub struct Attachment {
     /// The switch that frames come to.
     pub switch: u32,
     /// The link of the host that they come from, as a port; [`NO_PORT`] of those from another switch: by an interface that is given, from
@@ -60,7 +60,7 @@ pub enum Side {
     Bridge,
 }
 
-impl Ingress {
+impl Attachment {
     /// Who has to do with a frame that comes by this interface. What neighbours ask each other does not go through the switches: it
     /// is of the one network that hosts believe they share. Neither do the first packets of a host that was silent before.
     //= docs/specs/switch.md#SW-26 interfaces that are given
@@ -197,12 +197,12 @@ mod tests {
         assert_eq!(Cable::default().write(&mut frame[..11]), None);
     }
 
-    /// An ingress of the user's takes a frame for the fabric, the machine or the bridge; one that the fabric made always for the fabric.
+    /// An interface of the user's takes a frame for the fabric, the machine or the bridge; one that the fabric made always for the fabric.
     #[test]
     fn frames_go_to_their_side() {
         let given =
-            Ingress { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, learns: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
-        let own = Ingress { given: 0, ..given };
+            Attachment { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, learns: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
+        let own = Attachment { given: 0, ..given };
         let to = |mac: [u8; 6]| {
             let mut frame = [0; 60];
             frame[..6].copy_from_slice(&mac);
@@ -223,7 +223,7 @@ mod tests {
         let chassis = Chassis::three_tiers(Scheme::Ecmp);
         let own = [2, 0, 0, 0, 0, 9];
         let given =
-            Ingress { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, learns: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
+            Attachment { switch: 0, own: 0, holder: 0, given: 1, at_once: 0, learns: 1, mac: [2, 0, 0, 0, 0, 9, 0, 0] };
         let side = |mac: [u8; 6], last| {
             let mut frame = [0; 60];
             frame[..6].copy_from_slice(&mac);
@@ -238,7 +238,7 @@ mod tests {
     /// From another box, only what it tells goes to the bridge; hosts' neighbours are asked there.
     #[test]
     fn frames_of_boxes_go_to_their_side() {
-        let cable = Ingress {
+        let cable = Attachment {
             switch: 0,
             own: NO_PORT,
             holder: 0,
@@ -252,7 +252,7 @@ mod tests {
             frame[12..14].copy_from_slice(&ethertype);
             frame
         };
-        let side = |ethertype| Ingress::side_of_cable(&frame(ethertype)[..]);
+        let side = |ethertype| Attachment::side_of_cable(&frame(ethertype)[..]);
         assert_eq!(side(TOLD_ETHERTYPE), Side::Bridge);
         assert_eq!(side([8, 6]), Side::Kernel);
         assert_eq!(side([8, 0]), Side::Fabric);

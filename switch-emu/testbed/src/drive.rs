@@ -11,7 +11,7 @@ use super::RunError;
 use super::emulation::{PatientClock, poll_all};
 use super::hosts::Running;
 use super::live::Panel;
-use super::plan::{Plan, Progress};
+use super::plan::{Completion, Plan};
 use crate::bench::StopOnDrop;
 use spray_fabric::Progress;
 
@@ -142,7 +142,7 @@ fn watch_until_over(
     let mut lead_in_ns = None;
     loop {
         std::thread::sleep(LOOK);
-        let Progress { arrived, over } = goal.plan.progress();
+        let Completion { arrived, over } = goal.plan.completion();
         let report = Report {
             now_ps: boards.iter().map(|board| board.now_ps.load(Ordering::Relaxed)).min().unwrap_or(0),
             delivered_bytes: placed(boards),

@@ -46,7 +46,7 @@ struct State {
 
 /// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(super) struct Completion {
     /// Messages that have arrived.
     pub arrived: u64,
     /// No flow goes on, and none will start.
@@ -161,10 +161,10 @@ impl Plan {
     }
 
     /// The state of the run. Every receiver has reported what its sender knows of once it is over.
-    pub fn progress(&self) -> Progress {
+    pub fn completion(&self) -> Completion {
         let state = self.state();
         let ended = state.ended >= state.started && state.arrived >= state.delivered;
-        Progress { arrived: state.arrived, over: ended && state.later.is_empty() }
+        Completion { arrived: state.arrived, over: ended && state.later.is_empty() }
     }
 
     /// What came of the flows, and whether every message arrived as it was sent. `counted` says by first flow what the two ends of a

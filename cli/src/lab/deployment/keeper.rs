@@ -54,21 +54,21 @@ pub fn keep(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
     let metrics = Metrics::open(arguments.publish.metrics)?;
     let listener = answer(&name.0)?;
     let socket = Socket(name.0);
-    let deployed = xdp::deploy(&scenario, between).map_err(|error| match error {
+    let deployment = xdp::deploy(&scenario, between).map_err(|error| match error {
         EngineError::Refused(why) => Failure::refused(why),
         error => Failure::failed(error),
     })?;
     if stop.is_set() {
         return Err(Failure::interrupted());
     }
-    if deployed.leaves_checksums() {
+    if deployment.leaves_checksums() {
         info!(
             "drivers send frames on as they come, and veth's come with checksums that nobody has written: `ethtool -K OTHER_END tx off` there"
         );
     }
     metrics.start()?;
     let part = metrics.part();
-    let keeper = Keeper { user: own(), deployed, part, socket, scenario: file.display().to_string() };
+    let keeper = Keeper { user: own(), deployment, part, socket, scenario: file.display().to_string() };
     let said = serde_json::to_string(&keeper.shown()).map_err(Failure::failed)?;
     writeln!(stdout(), "{said}").and_then(|()| leave_terminal()).map_err(Failure::failed)?;
     keeper.serve(&listener, &stop)
@@ -145,8 +145,8 @@ impl Keeper {
             if matches!(question, Question::Down) {
                 let (namespaces, programs) = (self.deployment.namespaces(), programs(&self.shown().hosts));
                 let report = self.report();
-                let Self { deployed, socket, .. } = self;
-                drop(deployed);
+                let Self { deployment, socket, .. } = self;
+                drop(deployment);
                 drop(socket);
                 write(&mut stream, &Answer::Removed { namespaces, programs, report });
                 return Ok(());

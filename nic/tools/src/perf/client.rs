@@ -28,7 +28,7 @@ const SPARE_S: u32 = 5;
 /// # Errors
 /// 2 when it could not start, 1 when a connection failed, 130 after Ctrl-C.
 pub fn perf(arguments: &args::Perf) -> Outcome {
-    let path = Path { next_hop: arguments.peer_mac, ..Path::new(&arguments.overrides)? };
+    let path = PathOptions { next_hop: arguments.peer_mac, ..PathOptions::new(&arguments.overrides)? };
     path.check()?;
     let (server, most) = (Some(arguments.server), arguments.parallel as usize);
     let mut session = Session::open_shards(&arguments.interface, server, &path, most, adjust)?;

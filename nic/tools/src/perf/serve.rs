@@ -31,7 +31,7 @@ const PINGED_BYTES: usize = 2 * MOST_BYTES as usize;
 /// # Errors
 /// 2 when it could not start, 1 when the interface was removed, 130 after Ctrl-C.
 pub fn serve(arguments: &args::Serve) -> Outcome {
-    let path = Path::new(&arguments.overrides)?;
+    let path = PathOptions::new(&arguments.overrides)?;
     path.check()?;
     let own = arguments.interface.steered.from;
     let mut session = Session::open_shards(&arguments.interface, own, &path, Shard::MOST, adjust)?;

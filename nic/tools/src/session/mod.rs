@@ -71,7 +71,7 @@ impl Session {
     ///
     /// # Errors
     /// When it is missing, down, busy, without a fitting address, or its MTU is too small; when rights or keys are missing.
-    pub fn open(arguments: &args::Interface, peer: Option<IpAddr>, path: &Path) -> Outcome<Self> {
+    pub fn open(arguments: &args::Interface, peer: Option<IpAddr>, path: &PathOptions) -> Outcome<Self> {
         Self::open_with(arguments, peer, path, |_| {})
     }
 
@@ -82,7 +82,7 @@ impl Session {
     pub fn open_with(
         arguments: &args::Interface,
         peer: Option<IpAddr>,
-        path: &Path,
+        path: &PathOptions,
         adjust: impl FnOnce(&mut EndpointConfig),
     ) -> Outcome<Self> {
         Self::open_shards(arguments, peer, path, 1, adjust)
@@ -96,7 +96,7 @@ impl Session {
     pub fn open_shards(
         arguments: &args::Interface,
         peer: Option<IpAddr>,
-        path: &Path,
+        path: &PathOptions,
         most: usize,
         adjust: impl FnOnce(&mut EndpointConfig),
     ) -> Outcome<Self> {

@@ -31,7 +31,7 @@ pub fn name(way: &Way) -> String {
 pub fn hosts(
     arguments: &args::Interface,
     peer: Option<IpAddr>,
-    path: &Path,
+    path: &PathOptions,
     (keys, most): (Option<Keys>, usize),
     adjust: impl FnOnce(&mut EndpointConfig),
 ) -> Outcome<Vec<Host<Nic>>> {
@@ -73,7 +73,12 @@ fn without_rights(error: impl Into<TakeOverError>) -> Failure {
 }
 
 /// The library's settings for the interface, with what the command line gives.
-fn xdp(arguments: &args::Interface, peer: Option<IpAddr>, path: &Path, keys: Option<Keys>) -> Outcome<HostConfig> {
+fn xdp(
+    arguments: &args::Interface,
+    peer: Option<IpAddr>,
+    path: &PathOptions,
+    keys: Option<Keys>,
+) -> Outcome<HostConfig> {
     let interface = Interface::find(&name(&arguments.way)).map_err(Failure::refused)?;
     interface.check_free().map_err(without_rights)?;
     let address = own_address(&interface, arguments.steered.from, peer)?;
@@ -94,7 +99,7 @@ fn xdp(arguments: &args::Interface, peer: Option<IpAddr>, path: &Path, keys: Opt
 fn udp(
     arguments: &args::Interface,
     peer: Option<IpAddr>,
-    path: &Path,
+    path: &PathOptions,
     keys: Option<Keys>,
 ) -> Outcome<(UdpConfig, EndpointConfig)> {
     let args::Interface { steered, zero_copy, copy, busy_poll, .. } = arguments;
@@ -139,7 +144,7 @@ fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConf
 fn endpoint(
     mut config: EndpointConfig,
     arguments: &args::Interface,
-    path: &Path,
+    path: &PathOptions,
     keys: Option<Keys>,
     room: &Room<'_>,
 ) -> Outcome<EndpointConfig> {

@@ -57,7 +57,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     if out.is_stdout() && manner().json {
         return Err(Failure::refused("--json and --out -: each takes the standard output; allowed: one of them"));
     }
-    let path = Path::new(&arguments.overrides)?;
+    let path = PathOptions::new(&arguments.overrides)?;
     let has_room = |config: &mut EndpointConfig| config.max_connections = CONNECTIONS;
     // One transfer comes by one connection.
     let most = if arguments.keep { Shard::MOST } else { 1 };

@@ -37,12 +37,12 @@ const CLOSING: Duration = Duration::from_secs(1);
 /// # Errors
 /// 2 when it could not start, 1 when the transfer failed or something was not taken, 130 after Ctrl-C.
 pub fn send(arguments: &args::Send) -> Outcome {
-    let path = Path {
+    let path = PathOptions {
         gbps: arguments.gbps,
         rtt_us: arguments.rtt_us,
         trimming: arguments.trimming,
         next_hop: arguments.peer_mac,
-        ..Path::new(&arguments.overrides)?
+        ..PathOptions::new(&arguments.overrides)?
     };
     path.check()?;
     if arguments.interface.trust.peer.len() > 1 {

@@ -7,7 +7,7 @@ use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint};
 
 use super::lanes::Lanes;
-use super::link::Peer;
+use super::link::Gateway;
 use super::packet::{self, HEADER};
 use super::remote::behind;
 
@@ -64,7 +64,7 @@ impl Inbound {
     /// Takes a message, and hands `out` the packets, with their `virtio_net_hdr` and the numbers of their lanes, that may go to the kernel now.
     pub fn receive<D: Device>(
         &mut self,
-        (endpoint, links): (&mut Endpoint<D>, &mut [Peer]),
+        (endpoint, links): (&mut Endpoint<D>, &mut [Gateway]),
         connection: ConnectionId,
         message: Bytes,
         mut out: impl FnMut(u16, &[u8]) -> bool,
@@ -132,7 +132,7 @@ mod tests {
     fn packets_come_from_where_their_answers_go() {
         let config = EndpointConfig::real([10, 0, 0, 1].into(), [2; 6], 1500).unwrap();
         let mut endpoint = Endpoint::new(MemoryNetwork::default().attach([2; 6]), config).unwrap();
-        let mut links = ["10.0.0.2=10.9.0.0/16", "10.0.0.3=10.9.5.0/24"].map(|it| Peer::new(it.parse().unwrap()));
+        let mut links = ["10.0.0.2=10.9.0.0/16", "10.0.0.3=10.9.5.0/24"].map(|it| Gateway::new(it.parse().unwrap()));
         let mut inbound = Inbound::new(1);
         let connections = [2, 3].map(|machine| {
             let peer = Peer { address: [10, 0, 0, machine].into(), mac: [4; 6] };

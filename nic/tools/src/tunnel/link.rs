@@ -25,7 +25,7 @@ const ROOM_MESSAGES: usize = 1000;
 
 /// One other machine.
 #[derive(Debug)]
-pub struct Peer {
+pub struct Gateway {
     pub remote: Remote,
     state: State,
     retry_ps: u64,
@@ -64,7 +64,7 @@ enum State {
     Open(ConnectionId),
 }
 
-impl Peer {
+impl Gateway {
     pub fn new(remote: Remote) -> Self {
         Self {
             remote,

@@ -21,7 +21,7 @@ use spray_nic::net::{Resolver, Tun};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Time};
 
 use self::inbound::{Inbound, THREADS};
-use self::link::{Counted, Peer};
+use self::link::{Counted, Gateway};
 use self::packet::{HEADER, MESSAGE};
 use self::remote::behind;
 pub use self::remote::{Remote, Subnet};
@@ -45,7 +45,7 @@ const GRANT_BYTES: u64 = 8 << 20;
 /// 2 when it could not start, 1 when the interface was removed, 130 after Ctrl-C.
 pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
     check(arguments)?;
-    let path = Path::new(&arguments.overrides)?;
+    let path = PathOptions::new(&arguments.overrides)?;
     path.check()?;
     let remotes = &arguments.peer;
     let adjust = |config: &mut EndpointConfig| {
@@ -166,7 +166,7 @@ fn open(arguments: &args::Tunnel, threads: usize) -> Outcome<Vec<Tun>> {
 struct Tunnel {
     shard: usize,
     tun: Tun,
-    links: Vec<Peer>,
+    links: Vec<Gateway>,
     inbound: Inbound,
     /// Tells next hops, where the device does not find them.
     resolver: Option<Resolver>,
@@ -177,7 +177,7 @@ struct Tunnel {
 
 impl Tunnel {
     fn new(shard: usize, tun: Tun, remotes: &[Remote], session: &Session) -> Self {
-        let (links, inbound) = (remotes.iter().cloned().map(Peer::new).collect(), Inbound::new(session.shards()));
+        let (links, inbound) = (remotes.iter().cloned().map(Gateway::new).collect(), Inbound::new(session.shards()));
         let (resolver, buffer) = (session.resolver(), vec![0; MESSAGE].into());
         Self { shard, tun, links, inbound, resolver, wants: true, buffer }
     }
@@ -204,7 +204,7 @@ impl Tunnel {
 
     /// Reads what programs send. While the one connection there is has enough to send, packets wait in the device, whose queue is short.
     fn read<D: Device>(&mut self, endpoint: &mut Endpoint<D>) -> std::io::Result<()> {
-        let is_full = |links: &[Peer]| matches!(links, [only] if only.is_full());
+        let is_full = |links: &[Gateway]| matches!(links, [only] if only.is_full());
         let wants = !is_full(&self.links);
         if wants != std::mem::replace(&mut self.wants, wants) {
             self.tun.want(wants)?;
@@ -223,7 +223,7 @@ impl Tunnel {
         Ok(())
     }
 
-    fn link(&mut self, connection: ConnectionId) -> Option<&mut Peer> {
+    fn link(&mut self, connection: ConnectionId) -> Option<&mut Gateway> {
         self.links.iter_mut().find(|link| link.connection() == Some(connection))
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spray_pipeline::deployment::{Cable, Ingress};
+use spray_pipeline::deployment::{Attachment, Cable};
 
 use super::boxes::{Boxes, Cabled, Heard};
 use super::message::{Body, EVERYBODY};
@@ -47,7 +47,7 @@ pub(super) struct Way {
     pub port: usize,
     /// Its interface, and what the switches know of that.
     pub ifindex: u32,
-    pub ingress: Ingress,
+    pub attachment: Attachment,
 }
 
 /// Who sends by an interface that is given.
@@ -190,18 +190,19 @@ impl Bridge {
     }
 
     fn tell(&self, host: usize, news: News) {
-        // There is such an ingress, and room for all that is learned.
+        // There is such an attachment, and room for all that is learned.
         let _ = news.address.map(|address| self.hosts.put(address, host as u32));
         let Some(way) = self.ways.hosts[host] else { return };
         if let Some(to) = news.mac {
             self.lead(&way, to);
         }
-        let _ = news.is_full.then(|| self.hosts.put_ingress(way.ifindex, &Ingress { learns: 0, ..way.ingress }));
+        let _ =
+            news.is_full.then(|| self.hosts.put_attachment(way.ifindex, &Attachment { learns: 0, ..way.attachment }));
     }
 
     /// Has routed frames that leave by a way go to this Ethernet address.
     fn lead(&self, way: &Way, to: [u8; 6]) {
-        let [a, b, c, d, e, f, ..] = way.ingress.mac;
+        let [a, b, c, d, e, f, ..] = way.attachment.mac;
         // There is such a port.
         let _ = self.hosts.put_cable(way.port, &Cable { to, from: [a, b, c, d, e, f] });
     }

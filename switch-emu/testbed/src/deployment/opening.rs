@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use spray_fabric::{Fabric, Network, Node};
 use spray_nic::device::{BindMode, BusyPoll, XskConfig, XskDevice};
 use spray_nic::net::drivers::distrust;
-use spray_pipeline::deployment::{Cable, Ingress};
+use spray_pipeline::deployment::{Attachment, Cable};
 use spray_pipeline::scheme::NO_PORT;
 
 use super::boxes::Trunk;
@@ -49,9 +49,10 @@ impl<'a> Opening<'a> {
                 Node::Switch(_) => (NO_PORT, [0xff; 6]),
             };
             let holder = self.entries.len() as u32;
-            let behind = Ingress { switch: switch as u32, own, holder, given: 0, at_once: 0, learns: 0, mac: [0; 8] };
+            let behind =
+                Attachment { switch: switch as u32, own, holder, given: 0, at_once: 0, learns: 0, mac: [0; 8] };
             hosts.put_cable(port, &Cable { to, from: SWITCH_MAC })?;
-            program.open_ingress(interface.index, &behind)?;
+            program.open_attachment(interface.index, &behind)?;
             self.open(program, &interface.name, &[BindMode::Auto], (None, false))?;
             self.exits[port] = Some((holder as usize, 1));
         }
@@ -97,7 +98,7 @@ impl<'a> Opening<'a> {
         let name = &given.port.interface;
         let holder = self.entries.len();
         let [a, b, c, d, e, f] = given.mac;
-        let ingress = Ingress {
+        let attachment = Attachment {
             switch: self.fabric.ports[port].switch as u32,
             own: given.host.map_or(NO_PORT, |host| (self.fabric.ports.len() + host) as u32),
             holder: holder as u32,
@@ -106,7 +107,7 @@ impl<'a> Opening<'a> {
             learns: given.host.is_some().into(),
             mac: [a, b, c, d, e, f, 0, 0],
         };
-        program.open_ingress(given.index, &ingress)?;
+        program.open_attachment(given.index, &attachment)?;
         let refusal = program.refusal();
         if at_once {
             given.check_sends(refusal)?;
@@ -116,7 +117,7 @@ impl<'a> Opening<'a> {
         let modes = vec![if copies { BindMode::Copy } else { BindMode::Auto }; given.queues as usize];
         self.open(program, name, &modes, (Some(behind), given.is_software))?;
         self.exits[port] = Some((holder, modes.len()));
-        Ok(Way { port, ifindex: given.index, ingress })
+        Ok(Way { port, ifindex: given.index, attachment })
     }
 
     /// Opens sockets on the queues of an interface, as many as `modes`.

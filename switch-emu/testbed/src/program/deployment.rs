@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use spray_fabric::{ChassisSpec, Port, Tables};
 use spray_nic::xdp::{self, AttachMode};
-use spray_pipeline::deployment::{Cable, Ingress, KERNEL};
+use spray_pipeline::deployment::{Attachment, Cable, KERNEL};
 
 use super::object::pod_bytes;
 use super::{ProgramError, SwitchProgram};
@@ -20,7 +20,7 @@ const MISSED: &str = "missed";
 pub struct Hosts {
     addresses: MapHandle,
     cables: MapHandle,
-    ingresses: MapHandle,
+    attachments: MapHandle,
 }
 
 impl SwitchProgram {
@@ -44,8 +44,8 @@ impl SwitchProgram {
     ///
     /// # Errors
     /// As [`SwitchProgram::attach`].
-    pub fn open_ingress(&mut self, ifindex: u32, ingress: &Ingress) -> Result<AttachMode, ProgramError> {
-        self.maps.set_ingress(ifindex, ingress)?;
+    pub fn open_attachment(&mut self, ifindex: u32, attachment: &Attachment) -> Result<AttachMode, ProgramError> {
+        self.maps.set_attachment(ifindex, attachment)?;
         self.attach_program(DEPLOYED, ifindex)
     }
 
@@ -69,7 +69,7 @@ impl SwitchProgram {
         self.missed.as_ref().map(|_| Ok(self.maps.read_percpu::<u64>("missed_frames", 0)?.iter().sum())).transpose()
     }
 
-    /// Attaches anew where an ingress was opened, after somebody has set the interface down: some drivers forget the program meanwhile.
+    /// Attaches anew where an attachment was opened, after somebody has set the interface down: some drivers forget the program meanwhile.
     ///
     /// # Errors
     /// As [`SwitchProgram::attach`].
@@ -78,7 +78,7 @@ impl SwitchProgram {
         self.attach_program(DEPLOYED, ifindex).map(drop)
     }
 
-    /// Hands the frames of an ingress's queue to an AF_XDP socket of that queue; `place` is [`Ingress::holder`] and the queue.
+    /// Hands the frames of an attachment's queue to an AF_XDP socket of that queue; `place` is [`Attachment::holder`] and the queue.
     ///
     /// # Errors
     /// [`xdp::ProgramError::Map`] when there is no such place, or it is no such socket.
@@ -94,7 +94,7 @@ impl SwitchProgram {
         Ok(Hosts {
             addresses: self.maps.copy("hosts")?,
             cables: self.maps.copy("cables")?,
-            ingresses: self.maps.copy("ingresses")?,
+            attachments: self.maps.copy("attachments")?,
         })
     }
 
@@ -141,9 +141,9 @@ impl Hosts {
     ///
     /// # Errors
     /// [`xdp::ProgramError::Map`] when the kernel refuses.
-    pub fn put_ingress(&self, ifindex: u32, ingress: &Ingress) -> Result<(), ProgramError> {
-        let put = self.ingresses.update(&ifindex.to_ne_bytes(), pod_bytes(ingress), MapFlags::ANY);
-        Ok(put.map_err(xdp::ProgramError::map("ingresses"))?)
+    pub fn put_attachment(&self, ifindex: u32, attachment: &Attachment) -> Result<(), ProgramError> {
+        let put = self.attachments.update(&ifindex.to_ne_bytes(), pod_bytes(attachment), MapFlags::ANY);
+        Ok(put.map_err(xdp::ProgramError::map("attachments"))?)
     }
 
     /// Has routed frames that leave by a port have these Ethernet addresses.

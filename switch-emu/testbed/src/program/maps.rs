@@ -5,7 +5,7 @@ use super::object::{Pod, pod_bytes, pod_from};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject};
 use spray_fabric::{Bin, ChassisCounters, PortCounters, Scheme, Tables};
 use spray_pipeline::config::{self as table, Globals, PortConfig};
-use spray_pipeline::deployment::{Cable, Ingress};
+use spray_pipeline::deployment::{Attachment, Cable};
 use spray_pipeline::queue::QUEUE_WORDS;
 use spray_pipeline::routes::{Group, SwitchConfig};
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> 
         ("counters", ports),
         ("bins", ports * tables.globals.bins.cells()),
         ("egress", ports),
-        ("ingresses", ports),
+        ("attachments", ports),
         ("cables", ports),
         ("holders", ports * MOST_QUEUES as usize),
     ];
@@ -105,8 +105,8 @@ impl Maps {
         self.fill("globals", std::slice::from_ref(&tables.globals))
     }
 
-    pub(super) fn set_ingress(&self, ifindex: u32, ingress: &Ingress) -> Result<(), ProgramError> {
-        self.put("ingresses", &ifindex.to_ne_bytes(), pod_bytes(ingress))
+    pub(super) fn set_attachment(&self, ifindex: u32, attachment: &Attachment) -> Result<(), ProgramError> {
+        self.put("attachments", &ifindex.to_ne_bytes(), pod_bytes(attachment))
     }
 
     pub(super) fn set_holder(&self, place: u32, socket: BorrowedFd<'_>) -> Result<(), ProgramError> {
@@ -227,7 +227,7 @@ unsafe impl Pod for PortCounters {}
 // SAFETY: as above.
 unsafe impl Pod for ChassisCounters {}
 // SAFETY: as above.
-unsafe impl Pod for Ingress {}
+unsafe impl Pod for Attachment {}
 // SAFETY: as above.
 unsafe impl Pod for Cable {}
 // SAFETY: as above.
@@ -238,5 +238,5 @@ const _: () = assert!(size_of::<PortConfig>() == 48 + 9 * 48);
 const _: () = assert!(size_of::<PortCounters>() == 15 * 8);
 const _: () = assert!(size_of::<ChassisCounters>() == 7 * 8);
 const _: () = assert!(size_of::<Bin>() == 7 * 8);
-const _: () = assert!(size_of::<Ingress>() == 6 * 4 + 8);
+const _: () = assert!(size_of::<Attachment>() == 6 * 4 + 8);
 const _: () = assert!(size_of::<Cable>() == 2 * 6);
