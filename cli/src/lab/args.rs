@@ -17,6 +17,7 @@ use spray_tools::metrics::Publish;
 
 #[cfg(feature = "xdp")]
 pub use self::xdp::*;
+use crate::lab::runs::Part;
 use crate::lab::settings::Overrides;
 pub use crate::lab::sim::args::{Results, Seeds, Sim};
 
@@ -118,7 +119,7 @@ pub struct Sweep {
     pub plan: bool,
     /// Run only the I-th of N parts of the runs, so that N machines share them; the same command without it collects the results
     #[arg(long, value_name = "I/N", requires = "out", conflicts_with = "plan")]
-    pub part: Option<PlanPart>,
+    pub part: Option<Part>,
     /// Show the run in the terminal while it goes, with keys that fail, slow and heal links: see docs/live.md
     #[arg(long, conflicts_with_all = ["plan", "part", "json"])]
     pub live: bool,
@@ -146,22 +147,6 @@ pub struct Trace {
     pub out: PathBuf,
 }
 
-/// A part of a plan, from 1, and how many there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlanPart(pub (usize, usize));
-
-impl std::str::FromStr for PlanPart {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parts = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
-        parts
-            .filter(|(part, of)| (1..=*of).contains(part))
-            .map(Self)
-            .ok_or("expected I/N with I from 1 to N, as in 3/16")
-    }
-}
-
 #[derive(Debug, Args)]
 pub struct Figures {
     /// Only this one, as in reps/7, or one in a file of the same form; may be repeated. Without it all of them
@@ -173,9 +158,12 @@ pub struct Figures {
     /// Print their names and titles, and run nothing
     #[arg(long)]
     pub list: bool,
-    /// Folder for the results, where figures that are done are not run again; by default in ./results/, with the time in its name
+    /// Folder for the results, where runs that are done are not made again; by default in ./results/, with the time in its name
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Run only the I-th of N parts of the runs, so that N machines share them; the same command without it collects the results
+    #[arg(long, value_name = "I/N", requires = "out", conflicts_with_all = ["list", "markdown"])]
+    pub part: Option<Part>,
     /// Most runs at the same time; by default one for each core
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
@@ -193,6 +181,8 @@ pub struct Bound {
     pub overrides: Overrides,
     #[command(flatten)]
     pub seeds: Seeds,
+    #[command(flatten)]
+    pub results: Results,
 }
 
 #[derive(Debug, Args)]

@@ -1,55 +1,106 @@
 //! `spray bound`: the best that a scenario allows, and how far schemes are from it.
 
-use serde_json::{Value, json};
-use spray_experiments::bound::{Above, Basis, Bound, above};
+use serde::Serialize;
+use serde_json::json;
+use spray_experiments::bound::{Basis, Bound};
 use spray_experiments::results::{Spread, align};
 use spray_experiments::scenario::Scenario;
 use spray_fabric::Scheme;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::say;
 
-use crate::lab::args;
+use crate::lab::args::{self, Engine};
+use crate::lab::campaign::{Campaign, Ended};
 use crate::lab::fit;
+use crate::lab::folder;
 use crate::lab::settings;
 
+/// The settings that choose what switches do.
+const SCHEMES: [&str; 4] = ["switch.scheme", "switch.tor", "switch.agg", "switch.core"];
+
 /// Prints the bound, then the completion times of the scenario's balancers over switches with each scheme, or with those that the
-/// command line names.
+/// scenario or the command line names.
 ///
 /// # Errors
-/// 2 when the scenario does not allow it.
+/// 2 when the scenario does not allow it; 1 when a run failed, 130 after Ctrl-C.
 pub fn bound(arguments: &args::Bound) -> Outcome {
-    let document = settings::load(&arguments.overrides, &arguments.scenario)?;
+    let mut document = settings::load(&arguments.overrides, &arguments.scenario)?;
     let scenario = Scenario::read(&document).map_err(Failure::refused)?;
-    let named =
-        ["switch.scheme", "switch.tor", "switch.agg", "switch.core"].iter().any(|path| document.is_assigned(path));
-    let schemes = if named { vec![None] } else { Scheme::anywhere().map(Some).collect() };
+    let names: Vec<&str> = Scheme::anywhere().map(Scheme::name).collect();
+    let all = (SCHEMES[0], json!(names).to_string());
+    let all = (!SCHEMES.iter().any(|path| document.is_assigned(path))).then_some(all);
+    // The bound is the time of the last acknowledgement.
+    for (path, value) in [("simulation.fct_end", "acked".to_string())].into_iter().chain(all) {
+        document.assign(path, &value, "spray bound").map_err(Failure::refused)?;
+    }
+    let scenarios = Scenario::read_all(&document).map_err(Failure::refused)?;
     let seeds = arguments.seeds.list_or(&scenario.seeds);
     let bound = scenario.bound(seeds[0], &[]);
     say!("{}", about(&bound));
-    let rows = above(&scenario, &schemes, &seeds, arguments.seeds.threads()).map_err(Failure::refused)?;
-    let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scenario)).collect();
+    let campaign = Campaign { csv: arguments.results.csv, ..Campaign::new(Engine::Sim, scenarios, &arguments.seeds) };
+    let out = folder::location(arguments.results.out.as_deref(), &format!("bound-{}", scenario.name));
+    let ended = campaign.results(&out)?;
+    Campaign::write_all(&out, &ended)?;
+    let rows = ended.chunks(seeds.len()).map(|runs| Row::new(runs, &scenario, &campaign));
+    let rows = rows.collect::<Outcome<Vec<Row>>>()?;
+    let cells: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
     fit::tables(&align(&["switches", "balancer", "last ACK us", "above the bound", ""], 2, &cells));
-    let rows: Vec<_> = rows.iter().map(|row| object(row, &scenario)).collect();
+    say!("results   {}", out.display());
+    say!("overview  {}", out.join("report.html").display());
     say::object(&json!({
         "rate_gbps": bound.rate_bps / 1e9,
         "bottleneck": bound.bottleneck,
         "completion_us": bound.completion_ps as f64 / 1e6,
         "runs": rows,
+        "results": out,
     }))
 }
 
-fn object(row: &Above, scenario: &Scenario) -> Value {
-    json!({
-        "switch": switches(row, scenario),
-        "balancer": row.balancer.name(),
-        "completion_us": row.completion_us,
-        "above_percent": row.above_percent,
-        "flows_incomplete": row.incomplete,
-    })
+/// The runs of a balancer over switches with a scheme.
+#[derive(Serialize)]
+struct Row {
+    switch: String,
+    balancer: &'static str,
+    /// From the first start to the last acknowledgement, over the seeds.
+    completion_us: Spread,
+    /// By how much that is above the bound of the same seed.
+    above_percent: Spread,
+    flows_incomplete: u64,
 }
 
-fn switches(row: &Above, scenario: &Scenario) -> String {
-    row.scheme.map_or_else(|| scenario.network.switching.to_string(), |scheme| scheme.name().to_string())
+impl Row {
+    fn new(runs: &[Ended], scenario: &Scenario, campaign: &Campaign) -> Outcome<Self> {
+        let (mut completion_us, mut above_percent, mut flows_incomplete) = (Vec::new(), Vec::new(), 0);
+        for (job, run) in runs {
+            let flows = &run.as_ref().map_err(Failure::failed)?.summary.flows;
+            flows_incomplete += flows.flows_total - flows.flows_completed;
+            let Some(us) = flows.makespan_us else { continue };
+            let failed = scenario.drawn_failures(job.seed, u64::MAX).map_err(Failure::refused)?;
+            completion_us.push(us);
+            above_percent.push(100.0 * (us / (scenario.bound(job.seed, &failed).completion_ps as f64 / 1e6) - 1.0));
+        }
+        let job = &runs[0].0;
+        Ok(Self {
+            switch: campaign.scenarios[job.scenario].network.switching.to_string(),
+            balancer: job.balancer.name(),
+            completion_us: Spread::of(&completion_us),
+            above_percent: Spread::of(&above_percent),
+            flows_incomplete,
+        })
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let mean = |spread: &Spread, unit: &str| match spread.runs {
+            0 => "-".into(),
+            _ => format!("{:.1}{unit}", spread.mean),
+        };
+        let incomplete = match self.flows_incomplete {
+            0 => String::new(),
+            flows => format!("{flows} flows incomplete"),
+        };
+        let means = [mean(&self.completion_us, ""), mean(&self.above_percent, " %")];
+        [[self.switch.clone(), self.balancer.into()], means].into_iter().flatten().chain([incomplete]).collect()
+    }
 }
 
 fn about(bound: &Bound) -> String {
@@ -64,19 +115,4 @@ fn about(bound: &Bound) -> String {
         bound.bottleneck,
         bound.completion_ps as f64 / 1e6,
     )
-}
-
-fn cells(row: &Above, scenario: &Scenario) -> Vec<String> {
-    let mean = |spread: &Spread, unit: &str| match spread.runs {
-        0 => "-".into(),
-        _ => format!("{:.1}{unit}", spread.mean),
-    };
-    let incomplete = if row.incomplete == 0 { String::new() } else { format!("{} flows incomplete", row.incomplete) };
-    vec![
-        switches(row, scenario),
-        row.balancer.to_string(),
-        mean(&row.completion_us, ""),
-        mean(&row.above_percent, " %"),
-        incomplete,
-    ]
 }

@@ -2,7 +2,6 @@
 
 pub mod metrics;
 mod plan;
-mod show;
 mod work;
 
 use std::path::Path;
@@ -21,6 +20,7 @@ pub use self::plan::{Job, Planned};
 use crate::lab::args::Engine;
 use crate::lab::fit;
 use crate::lab::folder::{self, Writes};
+use crate::lab::runs::Part;
 use crate::lab::sim::args::Seeds;
 
 /// A set of runs: every scenario with each of its balancers and each seed. A run that is done is not run again.
@@ -83,10 +83,7 @@ impl Campaign {
     pub fn run(&self, out: Option<&Path>) -> Outcome {
         let out = folder::location(out, &self.name);
         let ended = self.results(&out)?;
-        let done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
-        let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
-        results::write_sweep(&out, &summaries).map_err(Failure::failed)?;
-        results::write_overview(&out, &done).map_err(Failure::failed)?;
+        let summaries = Self::write_all(&out, &ended)?;
         let is_sweep = summaries.windows(2).any(|pair| pair[0].seed != pair[1].seed || pair[0].axes != pair[1].axes);
         speed(&summaries);
         fit::tables(&if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
@@ -105,6 +102,18 @@ impl Campaign {
                 ended.len()
             ))),
         }
+    }
+
+    /// Writes the tables and the page over all runs; returns the figures of those that did not fail.
+    ///
+    /// # Errors
+    /// 1 when it cannot be written.
+    pub fn write_all(out: &Path, ended: &[Ended]) -> Outcome<Vec<Summary>> {
+        let done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
+        let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
+        results::write_sweep(out, &summaries).map_err(Failure::failed)?;
+        results::write_overview(out, &done).map_err(Failure::failed)?;
+        Ok(summaries)
     }
 
     /// The runs that failed, and why.
@@ -131,21 +140,16 @@ impl Campaign {
         Ok(plan.iter().enumerate().map(end).collect())
     }
 
-    /// Runs every `of`-th run of the plan from number `part` on, from 1, and prints how many are done. The same command without a part
-    /// collects the results of all.
+    /// Makes the runs of a part of the plan, and prints how many are done. The same command without a part collects the results of all.
     ///
     /// # Errors
     /// As [`Campaign::run`].
-    pub fn run_part(&self, out: &Path, (part, of): (usize, usize)) -> Outcome {
+    pub fn run_part(&self, out: &Path, part: Part) -> Outcome {
         let plan = self.plan(out)?;
-        let total = plan.len();
-        let mine: Vec<Planned> = plan.into_iter().skip(part - 1).step_by(of).collect();
+        let all = plan.len();
+        let mine = part.share(plan);
         let failed = self.work(&mine, (out, Writes::Part))?;
-        let done = mine.len() - failed.len();
-        say!("part {part} of {of}: {done} of its {} runs are done, of {total} in all", mine.len());
-        say::object(
-            &json!({ "results": out, "part": part, "of": of, "done": done, "runs": mine.len(), "all": total }),
-        )?;
+        part.say(out, (mine.len() - failed.len(), mine.len(), all))?;
         match failed.values().next() {
             None => Ok(()),
             Some(why) => Err(Failure::failed(format!("{} runs failed; one of them: {why}", failed.len()))),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use spray_core::path::BalancerKind;
-use spray_experiments::results::{self, Finished, Matrix, Summary};
+use spray_experiments::results::Matrix;
 use spray_experiments::scenario::Scenario;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::say;
@@ -45,10 +45,7 @@ struct Comparison {
 impl Comparison {
     fn run(&self) -> Outcome {
         let ended = self.campaign.results(&self.out)?;
-        let done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
-        let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
-        results::write_overview(&self.out, &done).map_err(Failure::failed)?;
-        results::write_sweep(&self.out, &summaries).map_err(Failure::failed)?;
+        let summaries = Campaign::write_all(&self.out, &ended)?;
         let overview = self.out.join("report.html");
         campaign::report(&self.out, Some(&overview), &summaries, &self.campaign.failures(&ended))?;
         let runs = ended.len();

@@ -1,24 +1,27 @@
 //! `spray figures`: the papers' figures and tables, with what the papers say beside what we find.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod kept;
 
-use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
-use spray_experiments::figures::{self, Claim, Count, Figure, STOPPED, Scale, Shown};
+use spray_experiments::figures::{self, Claim, Count, Figure, Plan, Scale, Shown};
 use spray_experiments::results;
 use spray_settings::did_you_mean;
 use spray_tools::failure::{Failure, Outcome};
-use spray_tools::stop::Stop;
+use spray_tools::progress::now;
 use spray_tools::{info, say};
 
+use self::kept::{Keeper, Kept};
 use crate::lab::args;
-use crate::lab::campaign::{COMMIT, VERSION};
-use crate::lab::folder;
+use crate::lab::folder::{self, Writes};
+use crate::lab::runs::{Part, Runs};
 use crate::lab::sim::args::cores;
 
-/// Runs the figures that were asked for, by default all, but for those that the folder has already. Prints the values of a single one.
+/// Makes the runs of the figures that were asked for, by default all, but for those that the folder has already. Prints the values of a
+/// single figure.
 ///
 /// # Errors
 /// 2 for a figure that there is not, 1 when a run fails, 130 after Ctrl-C.
@@ -32,17 +35,20 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     let out = folder::location(arguments.out.as_deref(), "figures");
     let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
     let threads = arguments.threads.map_or_else(cores, usize::from);
-    let _held = folder::hold(&out, folder::Writes::All)?;
-    let stop = Stop::on_signals()?;
-    for figure in wanted.iter().filter(|figure| figure.not_shown.is_none()) {
-        run(figure, (scale, threads), (&out, &stop))?;
+    let _held = folder::hold(&out, if arguments.part.is_some() { Writes::Part } else { Writes::All })?;
+    let able: Vec<&Figure> = wanted.iter().filter(|figure| figure.not_shown.is_none()).collect();
+    let done = run(&able, (scale, arguments.part), (&out, threads))?;
+    if let Some(part) = arguments.part {
+        return part.say(&out, done);
     }
     // What the folder has of other figures stays in its tables and pages.
     let (names, mut all) = (wanted.iter().map(|figure| figure.id.clone()).collect::<Vec<_>>(), figures::all());
     all.extend(wanted.into_iter().filter(|figure| figure.paper().is_empty()));
-    let all: Vec<_> = all.into_iter().map(|figure| shown(&out, figure)).collect();
+    let all = all.into_iter().map(|figure| shown(&out, &figure).map(|shown| (figure, shown)));
+    let all = all.collect::<Outcome<Vec<_>>>()?;
     results::write_figures(&out, &all).map_err(Failure::failed)?;
     let own: Vec<_> = all.iter().filter(|(figure, _)| names.contains(&figure.id)).collect();
+    own.iter().for_each(|(figure, shown)| tell(figure, shown.as_ref()));
     if let [(figure, shown)] = own.as_slice() {
         print(figure, shown.as_ref());
     }
@@ -83,6 +89,13 @@ fn named(name: &str) -> Outcome<Figure> {
     })
 }
 
+/// Says what a figure came to.
+fn tell(figure: &Figure, shown: Option<&Shown>) {
+    if let Some(shown) = shown {
+        info!("{:70} {}", format!("{}: {}", figure.id, figure.title), Count::of(figure, shown).text());
+    }
+}
+
 fn list(figure: &Figure) {
     match &figure.not_shown {
         Some(why) => say!("{:16} {} (not shown: {why})", figure.id, figure.title),
@@ -90,50 +103,45 @@ fn list(figure: &Figure) {
     }
 }
 
-/// A figure that is kept in its file.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    /// What it follows from: the figure's file, the version and the commit.
-    key: String,
-    shown: Shown,
-}
-
-fn file(out: &Path, figure: &Figure, scale: Scale) -> PathBuf {
-    out.join(format!("{}-{}.json", figure.file_name(), scale.name()))
-}
-
-fn key(figure: &Figure) -> String {
-    format!("{:x}", Sha256::digest([&figure.text, VERSION, COMMIT].join("\0")))
-}
-
-fn kept(out: &Path, figure: &Figure, scale: Scale) -> Option<Shown> {
-    let kept: Kept = serde_json::from_slice(&fs::read(file(out, figure, scale)).ok()?).ok()?;
-    (kept.key == key(figure)).then_some(kept.shown)
+/// Makes those runs of `figures` that the folder does not have, or a part of them; returns how many are done of the part, how many it has,
+/// and how many there are in all.
+fn run(
+    figures: &[&Figure],
+    (scale, part): (Scale, Option<Part>),
+    (out, threads): (&Path, usize),
+) -> Outcome<(usize, usize, usize)> {
+    let plans: Vec<Plan<'_>> = figures.iter().map(|figure| figure.plan(scale)).collect();
+    let kept = figures.iter().map(|figure| Kept::load(out, figure, scale)).collect::<Outcome<Vec<_>>>()?;
+    let numbers = |(at, plan): (usize, &Plan<'_>)| (0..plan.runs()).map(move |run| (at, run)).collect::<Vec<_>>();
+    let planned: Vec<(usize, usize)> = plans.iter().enumerate().flat_map(numbers).collect();
+    let all = planned.len();
+    let mine = if let Some(part) = part { part.share(planned) } else { planned };
+    let is_open = |(at, run): (usize, usize)| !kept[at].has(figures[at], &plans[at], run);
+    let runs = Runs::new(out, mine.len(), (0..mine.len()).filter(|number| is_open(mine[*number])).collect(), false)?;
+    drop(kept);
+    let keepers: Vec<_> = figures.iter().map(|figure| Mutex::new(Keeper::new(out, figure, (scale, part)))).collect();
+    runs.each(threads, |number| {
+        let ((at, run), begun) = (mine[number], now());
+        let title = format!("{}: {}", figures[at].id, plans[at].title(run));
+        let made = plans[at].run(run).map_err(|error| Failure::failed(format!("{title}: {error}")))?;
+        keepers[at].lock().unwrap_or_else(PoisonError::into_inner).keep(&plans[at].key(run), made)?;
+        runs.show.end(&title, &format!("{:.1} s", begun.elapsed().as_secs_f64()));
+        runs.show.count();
+        Ok(())
+    })?;
+    Ok((runs.show.done(), mine.len(), all))
 }
 
 /// What the folder has of a figure: at full size if it is there.
-fn shown(out: &Path, figure: Figure) -> (Figure, Option<Shown>) {
-    let shown = [Scale::Full, Scale::Quick].into_iter().find_map(|scale| kept(out, &figure, scale));
-    (figure, shown)
-}
-
-/// Runs a figure and keeps it, if it is not there.
-fn run(figure: &Figure, (scale, threads): (Scale, usize), (out, stop): (&Path, &Stop)) -> Outcome {
-    let tell = |shown: &Shown, when: &str| {
-        let heading = format!("{}: {}", figure.id, figure.title);
-        info!("{heading:70} {when:>9}  {}", Count::of(figure, shown).text());
-    };
-    if let Some(shown) = kept(out, figure, scale) {
-        tell(&shown, "was there");
-        return Ok(());
+fn shown(out: &Path, figure: &Figure) -> Outcome<Option<Shown>> {
+    for scale in [Scale::Full, Scale::Quick] {
+        let plan = figure.plan(scale);
+        let runs = Kept::load(out, figure, scale)?.all(figure, &plan);
+        if let Some(runs) = runs.filter(|runs| !runs.is_empty()) {
+            return Ok(Some(plan.shown(&runs)));
+        }
     }
-    let shown = figure.run(scale, threads, &|_, _| !stop.is_set()).map_err(|error| match error.as_str() {
-        STOPPED => Failure::interrupted_with(format!("the figures that are done stay in {}", out.display())),
-        error => Failure::failed(format!("{}: {error}", figure.id)),
-    })?;
-    tell(&shown, &format!("{:.1} s", shown.wall_s));
-    let text = serde_json::to_string(&Kept { key: key(figure), shown }).map_err(Failure::failed)?;
-    fs::write(file(out, figure, scale), text).map_err(Failure::failed)
+    Ok(None)
 }
 
 /// What a paper says of a figure that was run, and what comes out.

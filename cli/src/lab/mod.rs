@@ -29,7 +29,9 @@ mod live;
 #[path = "live/absent.rs"]
 mod live;
 mod run;
+mod runs;
 mod settings;
+mod show;
 mod sim;
 mod trace;
 

@@ -28,7 +28,7 @@ pub fn run(arguments: &args::Sweep) -> Outcome {
     let out = run.results.out.as_deref();
     match part {
         _ if *plan => print_plan(&campaign, &folder::location(out, &campaign.name)),
-        Some(part) => campaign.run_part(&folder::location(out, &campaign.name), part.0),
+        Some(part) => campaign.run_part(&folder::location(out, &campaign.name), *part),
         None => campaign.run(out),
     }
 }

@@ -58,7 +58,7 @@ fn a_figure_of_a_file_is_run_once_and_has_values_report_and_statement() {
     let said = text(&first.stdout);
     assert!(first.status.success(), "{}", text(&first.stderr));
     assert!(said.contains("confirmed     REPS ends no later than ECMP") && said.contains("runtime, us"), "{said}");
-    assert!(text(&run().stderr).contains("was there"));
+    assert!(text(&run().stderr).contains("2 of 2 runs are done already"));
     let csv = folder.read("out/figures.csv");
     assert!(csv.starts_with("figure,scale,series,condition,x,measure,unit,"), "{csv}");
     assert!(csv.lines().nth(2).unwrap().starts_with("small,quick,REPS,healthy,,fct_max_us,us,,1,0,"), "{csv}");

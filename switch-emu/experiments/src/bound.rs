@@ -1,12 +1,9 @@
 //! How fast a scenario could be at best: the rate that all flows can have at once, and the least completion time (OFAN §5,
 //! appendices A and B).
 
-use spray_core::path::BalancerKind;
-use spray_fabric::{LinkAction, LinkEvent, Network, Node, Scheme, ShortestPaths};
+use spray_fabric::{LinkAction, LinkEvent, Network, Node, ShortestPaths};
 
-use crate::results::Spread;
 use crate::scenario::Scenario;
-use crate::sim::{FctEnd, Simulation, over_cores};
 use crate::workload::Flow;
 
 /// What no scheme can beat that spreads every flow evenly over its shortest paths.
@@ -29,71 +26,6 @@ pub enum Basis {
     Permutation,
     /// All bytes of the slowest flow at its rate, the propagation there and back, and the serialisation at every hop (OFAN §5).
     Transmission,
-}
-
-/// How a balancer at the hosts and a scheme in the switches come out beside the bound.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Above {
-    /// The scheme of the switches; `None` is the scenario's own choice.
-    pub scheme: Option<Scheme>,
-    /// The balancer.
-    pub balancer: BalancerKind,
-    /// From the first start to the last acknowledgement, in us, over the seeds.
-    pub completion_us: Spread,
-    /// By how much that is above the bound of the same seed, in percent.
-    pub above_percent: Spread,
-    /// Flows that did not complete, in all runs together.
-    pub incomplete: u64,
-}
-
-/// Runs `scenario` on the simulator with each scheme, balancer and seed, on `threads` threads.
-///
-/// # Errors
-/// What the simulator refuses.
-pub fn above(
-    scenario: &Scenario,
-    schemes: &[Option<Scheme>],
-    seeds: &[u64],
-    threads: usize,
-) -> Result<Vec<Above>, String> {
-    let with = |scheme: &Option<Scheme>| {
-        let mut scenario = scenario.clone();
-        scenario.simulation.fct_end = FctEnd::Acked;
-        if let Some(scheme) = scheme {
-            let longest_ps = scenario.longest_ps(&scenario.paths());
-            let switching = &mut scenario.network.switching;
-            (switching.schemes, switching.longest_ps) = (vec![*scheme], longest_ps);
-        }
-        scenario
-    };
-    let scenarios: Vec<Scenario> = schemes.iter().map(with).collect();
-    let simulations: Vec<Simulation<'_>> = scenarios.iter().map(Simulation::new).collect();
-    let balancers = &scenario.transport.balancer;
-    let rows = schemes.len() * balancers.len();
-    let bound_us = |index: usize| {
-        let drawn = scenario.drawn_failures(seeds[index], u64::MAX).map_err(|error| error.to_string())?;
-        Ok::<_, String>(scenario.bound(seeds[index], &drawn).completion_ps as f64 / 1e6)
-    };
-    let bounds_us = over_cores(seeds.len(), threads, bound_us)?;
-    let one = |job: usize| {
-        let (row, seed) = (job / seeds.len(), seeds[job % seeds.len()]);
-        let simulation = &simulations[row / balancers.len()];
-        let run = simulation.run(balancers[row % balancers.len()], seed, &[]).map_err(|error| error.to_string())?;
-        let found = run.summary().flows;
-        Ok::<_, String>((found.makespan_us, found.flows_total - found.flows_completed))
-    };
-    let runs = over_cores(rows * seeds.len(), threads, one)?;
-    let row = |(row, runs): (usize, &[(Option<f64>, u64)])| {
-        let above = |((us, _), bound_us): (&(Option<f64>, u64), &f64)| Some(100.0 * ((*us)? / bound_us - 1.0));
-        Above {
-            scheme: schemes[row / balancers.len()],
-            balancer: balancers[row % balancers.len()],
-            completion_us: Spread::of(&runs.iter().filter_map(|(us, _)| *us).collect::<Vec<_>>()),
-            above_percent: Spread::of(&runs.iter().zip(&bounds_us).filter_map(above).collect::<Vec<_>>()),
-            incomplete: runs.iter().map(|(_, incomplete)| incomplete).sum(),
-        }
-    };
-    Ok(runs.chunks(seeds.len()).enumerate().map(row).collect())
 }
 
 impl Scenario {

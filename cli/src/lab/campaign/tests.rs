@@ -35,7 +35,7 @@ fn what_is_done_is_not_run_again_and_nothing_is_overwritten() {
     let folder = spray_test_support::Folder::new();
     let out = folder.path();
     let campaign = campaign("\"ops\"", "\"1..2\"");
-    campaign.run_part(out, (2, 3)).unwrap();
+    campaign.run_part(out, Part { number: 2, of: 3 }).unwrap();
     let plan = campaign.plan(out).unwrap();
     assert_eq!(folders(&plan), ["healthy-ops-seed1", "healthy-ops-seed2", "slow-ops-seed1", "slow-ops-seed2"]);
     assert_eq!(plan.iter().map(|planned| planned.is_done).collect::<Vec<_>>(), [false, true, false, false]);

@@ -18,4 +18,4 @@ pub use self::file::{Condition, Figure, Measure, Plot, Scale, Series, Size, Tune
 pub use self::grid::{Grid, grids};
 pub use self::list::{PAPERS, Paper, all, find};
 pub use self::markdown::{Count, markdown};
-pub use self::run::{Cell, Lines, STOPPED, Shown};
+pub use self::run::{Cell, Lines, Made, Plan, Shown};

@@ -1,7 +1,6 @@
 //! Runs a figure.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use spray_core::units::Gbps;
@@ -13,10 +12,10 @@ use super::measures::{Measures, OF_BOUND, of_run};
 use super::models;
 use super::plan::Settings;
 use crate::results::{RunResult, Spread};
-use crate::sim::{Simulation, over_cores};
+use crate::sim::Simulation;
 
 /// What was run for a figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Shown {
     /// At which scale.
     pub scale: Scale,
@@ -24,12 +23,10 @@ pub struct Shown {
     pub cells: Vec<Vec<Cell>>,
     /// Ports over time, by series; empty where none are drawn.
     pub watched: Vec<Vec<Lines>>,
-    /// Real time that it took, in seconds.
-    pub wall_s: f64,
 }
 
 /// The runs of a series under a condition.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     /// The value that is best, of what is tuned.
     pub tuned: Option<String>,
@@ -60,7 +57,7 @@ impl Cell {
         }
     }
 
-    fn of(figure: &Figure, runs: &[&One], tuned: Option<String>) -> Self {
+    fn of(figure: &Figure, runs: &[&Made], tuned: Option<String>) -> Self {
         let spread = |key: &String| {
             let values: Vec<f64> = runs.iter().filter_map(|run| run.measures.get(key).copied()).collect();
             (values.len() == runs.len()).then(|| (key.clone(), Spread::of(&values)))
@@ -71,14 +68,18 @@ impl Cell {
 }
 
 /// What a run gave.
-struct One {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Made {
     measures: Measures,
     incomplete: u64,
     watched: Vec<Lines>,
 }
 
 /// A run: its settings and seed.
+#[derive(Debug)]
 struct Job {
+    /// The cell that it was planned for first.
+    cell: String,
     settings: Settings,
     seed: u64,
     watch: bool,
@@ -88,14 +89,28 @@ struct Job {
 type Tried<'a> = Vec<(Option<&'a Value>, Vec<usize>)>;
 
 /// All runs of a figure at a scale. Cells with the same settings share theirs.
-struct Plan<'a> {
+#[derive(Debug)]
+pub struct Plan<'a> {
     figure: &'a Figure,
     scale: Scale,
     jobs: Vec<Job>,
-    known: HashMap<(String, u64), usize>,
+    known: HashMap<String, usize>,
+    /// By series and condition.
+    cells: Vec<Vec<Tried<'a>>>,
 }
 
 impl<'a> Plan<'a> {
+    fn new(figure: &'a Figure, scale: Scale) -> Self {
+        let mut plan = Self { figure, scale, jobs: Vec::new(), known: HashMap::new(), cells: Vec::new() };
+        for series in &figure.series {
+            let conditions = figure.conditions(scale).enumerate();
+            let watches = |column| figure.watch.is_some() && column == 0;
+            let row = conditions.map(|(column, condition)| plan.cell((series, condition), watches(column))).collect();
+            plan.cells.push(row);
+        }
+        plan
+    }
+
     /// The jobs of a cell; `watch` says whether its ports are drawn.
     fn cell(&mut self, (series, condition): (&'a Series, &'a Condition), watch: bool) -> Tried<'a> {
         let values: Vec<Option<&Value>> = match &series.tune {
@@ -106,62 +121,74 @@ impl<'a> Plan<'a> {
         let mut tried = Vec::new();
         for value in values {
             let settings = Settings::new(self.figure, self.scale, (series, condition), value);
-            let runs = (1..=seeds).map(|seed| self.job(Job { settings: settings.clone(), seed, watch })).collect();
-            tried.push((value, runs));
+            let cell = format!("{}, {}", condition.name, series.name);
+            let job = |seed| Job { cell: cell.clone(), settings: settings.clone(), seed, watch };
+            tried.push((value, (1..=seeds).map(|seed| self.add(job(seed))).collect()));
         }
         tried
     }
 
-    fn job(&mut self, job: Job) -> usize {
+    fn add(&mut self, job: Job) -> usize {
         let next = self.jobs.len();
-        let number = *self.known.entry((job.settings.key(), job.seed)).or_insert(next);
+        let number = *self.known.entry(job.key()).or_insert(next);
         if number == next {
             self.jobs.push(job);
         }
         number
     }
+
+    /// How many runs there are. They have the numbers below.
+    pub fn runs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// What tells a run from the others of this figure: its settings and seed.
+    pub fn key(&self, run: usize) -> String {
+        self.jobs[run].key()
+    }
+
+    /// What a run is, for people: `a slow uplink, REPS, seed 3`.
+    pub fn title(&self, run: usize) -> String {
+        let Job { cell, seed, .. } = &self.jobs[run];
+        format!("{cell}, seed {seed}")
+    }
+
+    /// Makes a run.
+    ///
+    /// # Errors
+    /// What the simulator refuses.
+    pub fn run(&self, run: usize) -> Result<Made, String> {
+        self.figure.make(&self.jobs[run])
+    }
+
+    /// What comes out of all runs, in their order.
+    ///
+    /// # Panics
+    /// When one is missing.
+    pub fn shown(&self, runs: &[Made]) -> Shown {
+        let Self { figure, scale, cells, .. } = self;
+        let row = |(row, series): (&Vec<Tried<'_>>, &Series)| {
+            row.iter().map(|tried| figure.best(tried, series.tune.as_ref(), runs)).collect()
+        };
+        let watched = |row: &Vec<Tried<'_>>| runs[row[0][0].1[0]].watched.clone();
+        Shown {
+            scale: *scale,
+            cells: cells.iter().zip(&figure.series).map(row).collect(),
+            watched: if figure.watch.is_some() { cells.iter().map(watched).collect() } else { Vec::new() },
+        }
+    }
+}
+
+impl Job {
+    fn key(&self) -> String {
+        format!("{}seed={}", self.settings.key(), self.seed)
+    }
 }
 
 impl Figure {
-    /// Runs it on `threads` threads. `tell` hears how many of how many runs are done, and says whether to go on.
-    ///
-    /// # Errors
-    /// What the simulator refuses; [`STOPPED`] when `tell` says so.
-    pub fn run(
-        &self,
-        scale: Scale,
-        threads: usize,
-        tell: &(dyn Fn(usize, usize) -> bool + Sync),
-    ) -> Result<Shown, String> {
-        let begun = now();
-        let mut plan = Plan { figure: self, scale, jobs: Vec::new(), known: HashMap::new() };
-        let watches = self.watch.is_some();
-        let mut row = |series| {
-            let cells = self.conditions(scale).enumerate();
-            cells.map(|(column, condition)| plan.cell((series, condition), watches && column == 0)).collect()
-        };
-        let tried: Vec<Vec<Tried<'_>>> = self.series.iter().map(&mut row).collect();
-        let jobs = &plan.jobs;
-        let done = AtomicUsize::new(0);
-        let one = |number: usize| {
-            if !tell(done.load(Ordering::Relaxed), jobs.len()) {
-                return Err(STOPPED.to_string());
-            }
-            let run = self.one(&jobs[number])?;
-            done.fetch_add(1, Ordering::Relaxed);
-            Ok(run)
-        };
-        let runs = over_cores(jobs.len(), threads, one)?;
-        let row = |(row, series): (&Vec<Tried<'_>>, &Series)| {
-            row.iter().map(|tried| self.best(tried, series.tune.as_ref(), &runs)).collect()
-        };
-        let watched = |row: &Vec<Tried<'_>>| runs[row[0][0].1[0]].watched.clone();
-        Ok(Shown {
-            scale,
-            cells: tried.iter().zip(&self.series).map(row).collect(),
-            watched: if watches { tried.iter().map(watched).collect() } else { Vec::new() },
-            wall_s: begun.elapsed().as_secs_f64(),
-        })
+    /// What is to be run for it.
+    pub fn plan(&self, scale: Scale) -> Plan<'_> {
+        Plan::new(self, scale)
     }
 
     /// The size of its runs, or why there are none.
@@ -178,10 +205,10 @@ impl Figure {
         self.measure.iter().map(|measure| measure.key.clone()).collect()
     }
 
-    fn one(&self, job: &Job) -> Result<One, String> {
+    fn make(&self, job: &Job) -> Result<Made, String> {
         if let Some(model) = &self.model {
             let measures = models::run(model, &job.settings.parameters(self), job.seed)?;
-            return Ok(One { measures, incomplete: 0, watched: Vec::new() });
+            return Ok(Made { measures, incomplete: 0, watched: Vec::new() });
         }
         let mut scenario = job.settings.scenario(self)?;
         let needs_bound = self.at_bound_rate || self.measure.iter().any(|measure| OF_BOUND.contains(&&*measure.key));
@@ -201,11 +228,11 @@ impl Figure {
         };
         let measures = of_run(&run, bound.as_ref(), &watched);
         let incomplete = run.flows.iter().filter(|flow| flow.fct_us.is_none()).count() as u64;
-        Ok(One { measures, incomplete, watched })
+        Ok(Made { measures, incomplete, watched })
     }
 
     /// The runs of the best value that was tried.
-    fn best(&self, tried: &Tried<'_>, tune: Option<&Tune>, runs: &[One]) -> Cell {
+    fn best(&self, tried: &Tried<'_>, tune: Option<&Tune>, runs: &[Made]) -> Cell {
         let mean = |jobs: &[usize], key: &str| {
             let of = |job: &usize| match runs[*job].incomplete {
                 0 => runs[*job].measures.get(key).copied().unwrap_or(f64::INFINITY),
@@ -221,14 +248,11 @@ impl Figure {
         let order = |a: (f64, f64), b: (f64, f64)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
         let best = tried.iter().min_by(|a, b| order(cost(&a.1), cost(&b.1)));
         best.map_or_else(Cell::default, |(value, jobs)| {
-            let runs: Vec<&One> = jobs.iter().map(|job| &runs[*job]).collect();
+            let runs: Vec<&Made> = jobs.iter().map(|job| &runs[*job]).collect();
             Cell::of(self, &runs, value.map(ToString::to_string))
         })
     }
 }
-
-/// The error of a run that was asked to stop.
-pub const STOPPED: &str = "stopped";
 
 /// The ports of a switch that lead to other switches, over time.
 fn watched(run: &RunResult, switch: &str) -> Vec<Lines> {
@@ -245,11 +269,6 @@ fn watched(run: &RunResult, switch: &str) -> Vec<Lines> {
         }
     });
     lines.collect()
-}
-
-#[expect(clippy::disallowed_methods, reason = "how long a figure took is for people; nothing in it depends on that")]
-fn now() -> std::time::Instant {
-    std::time::Instant::now()
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ fn shown() -> Shown {
         incomplete: u64::from(value > 1e3),
     };
     let cells = [[80.0, 100.0], [100.0, 300.0], [2e3, 2e3]].map(|row| row.map(cell).to_vec()).to_vec();
-    Shown { scale: Scale::Full, cells, watched: Vec::new(), wall_s: 0.0 }
+    Shown { scale: Scale::Full, cells, watched: Vec::new() }
 }
 
 fn found(claim: &str) -> Found {

@@ -1,5 +1,3 @@
-use std::sync::atomic::AtomicUsize;
-
 use super::*;
 
 const SMALL: &str = r#"
@@ -43,17 +41,18 @@ seeds = 1
 without = ["dead"]
 "#;
 
+fn run(plan: &Plan<'_>) -> Shown {
+    plan.shown(&(0..plan.runs()).map(|number| plan.run(number).unwrap()).collect::<Vec<_>>())
+}
+
 #[test]
 fn cells_hold_means_and_say_what_never_ended() {
     let figure = Figure::parse("t", SMALL).unwrap();
-    let most = AtomicUsize::new(0);
-    let tell = |_: usize, all: usize| {
-        most.fetch_max(all, Ordering::Relaxed);
-        true
-    };
-    let shown = figure.run(Scale::Full, 2, &tell).unwrap();
+    let plan = figure.plan(Scale::Full);
     // Two settings of ECMP are the same runs; two gaps; two conditions; two seeds.
-    assert_eq!(most.into_inner(), 3 * 2 * 2);
+    assert_eq!(plan.runs(), 3 * 2 * 2);
+    assert_eq!(plan.title(1), "healthy, ECMP, seed 2");
+    let shown = run(&plan);
     assert_eq!(shown.cells[0], shown.cells[1]);
     let (healthy, dead) = (&shown.cells[0][0], &shown.cells[0][1]);
     assert!(healthy.incomplete == 0 && healthy.value("fct_max_us").unwrap() > 20.0, "{healthy:?}");
@@ -65,20 +64,22 @@ fn cells_hold_means_and_say_what_never_ended() {
 }
 
 #[test]
-fn quick_runs_less_and_a_run_can_be_stopped() {
+fn quick_runs_less_and_what_a_run_gave_can_be_kept() {
     let figure = Figure::parse("t", SMALL).unwrap();
-    let shown = figure.run(Scale::Quick, 1, &|_, _| true).unwrap();
-    assert!(shown.cells.iter().all(|row| row.len() == 1));
-    assert_eq!(figure.run(Scale::Quick, 1, &|_, _| false).unwrap_err(), STOPPED);
-    let text = serde_json::to_string(&shown).unwrap();
-    assert_eq!(serde_json::from_str::<Shown>(&text).unwrap(), shown);
+    let plan = figure.plan(Scale::Quick);
+    let made: Vec<Made> = (0..plan.runs()).map(|number| plan.run(number).unwrap()).collect();
+    assert!(plan.shown(&made).cells.iter().all(|row| row.len() == 1));
+    let text = serde_json::to_string(&made).unwrap();
+    assert_eq!(serde_json::from_str::<Vec<Made>>(&text).unwrap(), made);
+    let keys: std::collections::HashSet<String> = (0..plan.runs()).map(|number| plan.key(number)).collect();
+    assert_eq!(keys.len(), plan.runs());
 }
 
 #[test]
 fn the_best_value_keeps_its_limit() {
     let figure = Figure::parse("t", SMALL).unwrap();
     let (fast, slow) = (toml::Value::from(1), toml::Value::from(2));
-    let run = |us: f64, unexpected: f64| One {
+    let run = |us: f64, unexpected: f64| Made {
         measures: [("fct_max_us".into(), us), ("unexpected_percent".into(), unexpected)].into(),
         incomplete: 0,
         watched: Vec::new(),

@@ -1,17 +1,15 @@
-//! The progress of a campaign.
+//! The progress of runs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use spray_experiments::engine;
-use spray_experiments::results::RunResult;
-use spray_tools::failure::Outcome;
 use spray_tools::info;
 use spray_tools::progress::{Progress, now};
 
 /// Shows progress. If runs go one at a time, it shows how far each is; otherwise it shows each that has ended.
-pub(super) struct Show {
+pub struct Show {
     progress: Mutex<Progress>,
     begun: Instant,
     /// Runs that have ended now, well or not.
@@ -25,18 +23,18 @@ pub(super) struct Show {
 }
 
 impl Show {
-    pub(super) fn new(jobs: usize, before: usize, live: bool) -> Self {
+    pub fn new(jobs: usize, before: usize, live: bool) -> Self {
         let (ended, done) = (AtomicUsize::new(0), AtomicUsize::new(before));
         Self { progress: Mutex::new(Progress::on_stderr()), begun: now(), ended, done, before, jobs, live }
     }
 
     /// The results of a run are written.
-    pub(super) fn count(&self) {
+    pub fn count(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How many are.
-    pub(super) fn done(&self) -> usize {
+    pub fn done(&self) -> usize {
         self.done.load(Ordering::Relaxed)
     }
 
@@ -52,7 +50,7 @@ impl Show {
     }
 
     /// A run begins; returns what it is called from now on, as in `[3/9] silent uplink, reps`.
-    pub(super) fn begin(&self, number: usize, title: &str) -> String {
+    pub fn begin(&self, number: usize, title: &str) -> String {
         let label = format!("[{}/{}] {title}", number + 1, self.jobs);
         if self.live {
             self.with(|progress| progress.phase(&format!("{label}{}", self.left())));
@@ -61,7 +59,7 @@ impl Show {
     }
 
     /// An engine reports progress of the run called `label`, or progress that belongs to no run.
-    pub(super) fn news(&self, label: &str, news: &engine::Progress) {
+    pub fn news(&self, label: &str, news: &engine::Progress) {
         use engine::Progress as News;
         let colon = if label.is_empty() { "" } else { ": " };
         self.with(|progress| match news {
@@ -80,13 +78,12 @@ impl Show {
         });
     }
 
-    /// A run has ended.
-    pub(super) fn end(&self, title: &str, ended: &Outcome<RunResult>) {
+    /// A run has ended, with `told` to say of it.
+    pub fn end(&self, title: &str, told: &str) {
         let count = self.before + self.ended.fetch_add(1, Ordering::Relaxed) + 1;
         if self.live {
             return;
         }
-        let told = ended.as_ref().map_or_else(ToString::to_string, |run| format!("{:.1} s", run.engine_figures.wall_s));
         self.with(|progress| progress.update(|| format!("[{count}/{}] {title}: {told}{}", self.jobs, self.left())));
     }
 

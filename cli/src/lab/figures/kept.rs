@@ -1,0 +1,140 @@
+//! What runs of figures gave, kept as it comes: a line of JSON each, in `reps-7-full.jsonl`, of a part in `reps-7-full.2of4.jsonl`.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use spray_experiments::figures::{Figure, Made, Plan, Scale};
+use spray_tools::failure::{Failure, Outcome};
+
+use crate::lab::campaign::{COMMIT, VERSION};
+use crate::lab::runs::Part;
+
+/// A run that is kept.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    /// What it follows from: the figure's file, its settings and seed, the version and the commit.
+    key: String,
+    made: Made,
+}
+
+fn key(figure: &Figure, run: &str) -> String {
+    format!("{:x}", Sha256::digest([&figure.text, VERSION, COMMIT, run].join("\0")))
+}
+
+fn name(figure: &Figure, scale: Scale) -> String {
+    format!("{}-{}.", figure.file_name(), scale.name())
+}
+
+/// The runs of a figure that a folder has, by their keys.
+#[derive(Default)]
+pub struct Kept(HashMap<String, Made>);
+
+impl Kept {
+    /// Those of `figure` at a scale in `out`. Lines that a killed process has not ended are none.
+    ///
+    /// # Errors
+    /// 2 when a file cannot be read.
+    pub fn load(out: &Path, figure: &Figure, scale: Scale) -> Outcome<Self> {
+        let name = name(figure, scale);
+        let is_own = |path: &PathBuf| {
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            file.starts_with(&name) && file.ends_with(".jsonl")
+        };
+        let entries = fs::read_dir(out).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut kept = Self::default();
+        for file in entries.filter(is_own) {
+            let text = fs::read(&file).map_err(|error| refused(&file, &error))?;
+            let lines = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Line>(line).ok());
+            kept.0.extend(lines.map(|line| (line.key, line.made)));
+        }
+        Ok(kept)
+    }
+
+    /// Whether a run of the plan is there.
+    pub fn has(&self, figure: &Figure, plan: &Plan<'_>, run: usize) -> bool {
+        self.0.contains_key(&key(figure, &plan.key(run)))
+    }
+
+    /// All runs of the plan; `None` when one is missing.
+    pub fn all(mut self, figure: &Figure, plan: &Plan<'_>) -> Option<Vec<Made>> {
+        (0..plan.runs()).map(|run| self.0.remove(&key(figure, &plan.key(run)))).collect()
+    }
+}
+
+/// Keeps runs of a figure.
+pub struct Keeper<'a> {
+    figure: &'a Figure,
+    path: PathBuf,
+    /// From the first run on.
+    file: Option<File>,
+}
+
+impl<'a> Keeper<'a> {
+    /// Into a file in `out`; each part has its own.
+    pub fn new(out: &Path, figure: &'a Figure, (scale, part): (Scale, Option<Part>)) -> Self {
+        let part = part.map_or_else(String::new, |Part { number, of }| format!("{number}of{of}."));
+        Self { figure, path: out.join(format!("{}{part}jsonl", name(figure, scale))), file: None }
+    }
+
+    /// Keeps what a run gave.
+    ///
+    /// # Errors
+    /// 2 when it cannot be written.
+    pub fn keep(&mut self, run: &str, made: Made) -> Outcome {
+        let line = Line { key: key(self.figure, run), made };
+        let line = serde_json::to_string(&line).map_err(Failure::failed)?;
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let file = OpenOptions::new().append(true).create(true).open(&self.path);
+                none.insert(file.map_err(|error| refused(&self.path, &error))?)
+            }
+        };
+        // Behind a line that a killed process has not ended a new one begins.
+        file.write_all(format!("\n{line}\n").as_bytes()).map_err(|error| refused(&self.path, &error))
+    }
+}
+
+fn refused(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::refused(format!("{}: {error}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use spray_experiments::figures;
+    use spray_test_support::Folder;
+
+    use super::*;
+
+    #[test]
+    fn parts_and_lines_without_an_end_together_make_the_whole() {
+        let folder = Folder::new();
+        let out = folder.path();
+        let figure = figures::find("reps/2").unwrap();
+        let plan = figure.plan(Scale::Quick);
+        let made = plan.run(0).unwrap();
+        let load = || Kept::load(out, &figure, Scale::Quick).unwrap();
+        assert!(!load().has(&figure, &plan, 0));
+        for number in 1..=2 {
+            let mut keeper = Keeper::new(out, &figure, (Scale::Quick, Some(Part { number, of: 2 })));
+            for run in (0..plan.runs()).skip(number - 1).step_by(2) {
+                keeper.keep(&plan.key(run), made.clone()).unwrap();
+            }
+            assert_eq!(load().all(&figure, &plan).is_some(), number == 2);
+        }
+        let file = out.join("reps-2-quick.1of2.jsonl");
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, &text[..text.len() - 9]).unwrap();
+        let missing: Vec<usize> = (0..plan.runs()).filter(|run| !load().has(&figure, &plan, *run)).collect();
+        assert_eq!(missing.len(), 1);
+        Keeper::new(out, &figure, (Scale::Quick, Some(Part { number: 1, of: 2 })))
+            .keep(&plan.key(missing[0]), made)
+            .unwrap();
+        assert!(load().all(&figure, &plan).is_some());
+        assert!(!Kept::load(out, &figure, Scale::Full).unwrap().has(&figure, &figure.plan(Scale::Full), 0));
+    }
+}
