@@ -73,7 +73,7 @@ fn install(program: &Path, stage: &Path) -> Outcome {
     write(&doc.join("copyright"), &licences.join("\n\n"))
 }
 
-/// The same files under one folder, which may lie anywhere.
+/// The staged files under one folder, which may lie anywhere.
 fn tarball(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
     let (name, file) =
         (format!("spray-{VERSION}-x86_64-linux"), folder.join(format!("spray-{VERSION}-x86_64-linux.tar.gz")));

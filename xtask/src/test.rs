@@ -180,7 +180,7 @@ pub fn chaos() -> Outcome {
     tally.outcome(ended_well)
 }
 
-/// That the text of all crates is as `cargo fmt` writes it.
+/// Checks that the text of all crates is as `cargo fmt` writes it.
 fn format() -> Outcome {
     sh::run(sh::cargo().args(["fmt", "--all", "--check"]))?;
     sh::run(sh::cargo().args(["fmt", "--all", "--check", "--manifest-path", "ebpf/Cargo.toml"]))

@@ -45,7 +45,7 @@ impl<W: Write> Capture<W> {
     /// Begins a file with these interfaces, which takes `frames` frames at most. Time 0 of the sightings is `epoch` after 1970.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Errors of the output.
     pub fn new<'a>(
         output: W,
         interfaces: impl IntoIterator<Item = &'a str>,

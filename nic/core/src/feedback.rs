@@ -13,7 +13,7 @@ pub type PathEvs = [Ev; 8];
 pub struct AckInfo {
     /// Entropy value of the packet that triggered the acknowledgement.
     pub ev: Ev,
-    /// That packet arrived with an ECN mark.
+    /// Whether that packet arrived with an ECN mark.
     pub marked: bool,
     /// Data packets that this acknowledgement covers; more than one where ACKs are coalesced.
     pub packets: u16,

@@ -78,40 +78,40 @@ macro_rules! quantity {
 quantity! {
     /// A time, written in microseconds.
     Micros, ps: "a number of microseconds" of 1_000_000;
-    /// So many picoseconds.
+    /// From picoseconds.
     from_ps
 }
 
 quantity! {
     /// A rate, written in Gb/s.
     Gbps, bps: "a number of Gb/s" of 1_000_000_000;
-    /// So many bits per second.
+    /// From bits per second.
     from_bps
 }
 
 quantity! {
     /// A ratio or share, written as a decimal: `1.65`.
     Ratio, ppm: "a number" of 1_000_000;
-    /// So many millionths.
+    /// From millionths.
     from_ppm
 }
 
 impl Micros {
-    /// So many microseconds.
+    /// From microseconds.
     pub const fn new(us: u64) -> Self {
         Self(us.saturating_mul(1_000_000))
     }
 }
 
 impl Gbps {
-    /// So many Gb/s.
+    /// From Gb/s.
     pub const fn new(gbps: u64) -> Self {
         Self(gbps.saturating_mul(1_000_000_000))
     }
 }
 
 impl Ratio {
-    /// So many thousandths.
+    /// From thousandths.
     pub const fn permille(permille: u64) -> Self {
         Self(permille.saturating_mul(1_000))
     }
@@ -171,17 +171,17 @@ impl Visitor<'_> for Decimal {
 pub struct ByteSize(u64);
 
 impl ByteSize {
-    /// So many bytes.
+    /// From bytes.
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// So many KiB.
+    /// From KiB.
     pub const fn kib(kib: u64) -> Self {
         Self(kib.saturating_mul(1 << 10))
     }
 
-    /// So many MiB.
+    /// From MiB.
     pub const fn mib(mib: u64) -> Self {
         Self(mib.saturating_mul(1 << 20))
     }

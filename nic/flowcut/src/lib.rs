@@ -95,7 +95,7 @@ pub struct Congestion {
 }
 
 impl Congestion {
-    /// That of a new flowcut.
+    /// The state of a new flowcut.
     pub const NONE: Self = Self { average: ONE, previous: 0, trend: 0 };
 
     /// Takes a normalised round-trip time.

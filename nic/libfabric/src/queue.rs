@@ -11,7 +11,7 @@ use crate::abi::{FI_ADDR_NOTAVAIL, fi_addr_t, fi_cq_tagged_entry};
 pub struct Completion {
     /// What the application gets.
     pub entry: fi_cq_tagged_entry,
-    /// Who sent the message, where that is asked for and known.
+    /// The sender of the message, where that is asked for and known.
     pub source: fi_addr_t,
     /// Why it failed; 0 when it did not.
     pub errno: i32,
@@ -106,12 +106,12 @@ pub struct Count {
 }
 
 impl Count {
-    /// So many operations went well.
+    /// Counts `operations` that went well.
     pub fn add_done(&self, operations: u64) {
         self.done.fetch_add(operations, Ordering::Relaxed);
     }
 
-    /// So many operations failed.
+    /// Counts `operations` that failed.
     pub fn add_failed(&self, operations: u64) {
         self.failed.fetch_add(operations, Ordering::Relaxed);
     }

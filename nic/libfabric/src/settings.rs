@@ -46,7 +46,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Those of this process.
+    /// The settings of this process.
     ///
     /// # Errors
     /// When one makes no sense, which is told.

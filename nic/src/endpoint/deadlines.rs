@@ -29,7 +29,7 @@ impl Deadlines {
         self.heap.first().map_or(Time::NEVER, |&index| self.deadline[index as usize])
     }
 
-    /// Whose deadline is the earliest.
+    /// The connection with the earliest deadline.
     pub(crate) fn first(&self) -> Option<u32> {
         self.heap.first().copied()
     }

@@ -51,7 +51,7 @@ pub enum EndpointEvent {
     Accepted {
         /// The new connection.
         connection: ConnectionId,
-        /// Who connected.
+        /// The peer that connected.
         peer: Peer,
         /// The connection at the peer, as its [`Endpoint::connect`](crate::Endpoint::connect) returned it.
         remote: ConnectionId,

@@ -33,7 +33,7 @@ pub(crate) struct DevicePort<D> {
     spare: Option<FrameId>,
     /// Frames ready to be sent that found the tx ring full, with their lengths.
     waiting: VecDeque<(FrameId, u32)>,
-    /// Who sees all frames that come and go.
+    /// Sees all frames that come and go.
     pub(crate) tap: Option<Box<dyn Tap>>,
     unflushed: u32,
     quiet_polls: u32,

@@ -313,7 +313,7 @@ fn secret<const WORDS: usize>(config: &EndpointConfig, stream: u64) -> Result<[u
     Ok(words)
 }
 
-/// So many scheduled messages may be of connections that have ended.
+/// Most scheduled messages of connections that have ended, before they are looked through.
 const FEW_SCHEDULED: usize = 1024;
 
 /// Streams of the endpoint's seed.

@@ -12,7 +12,7 @@ use spray_wire::{Body, Kind};
 pub struct Senders {
     /// Connections with data under way or waiting.
     pub sending: u32,
-    /// Those of them whose balancer is frozen (REPS §3.2).
+    /// Of these, connections whose balancer is frozen (REPS §3.2).
     pub frozen: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Who sees all frames.
+//! Observers of all frames.
 
 use spray_core::Time;
 use std::fmt::Debug;

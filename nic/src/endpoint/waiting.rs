@@ -16,7 +16,7 @@ const PLACES: usize = 256;
 /// Networks that are told apart, as far as their hashes differ.
 const NETWORKS: usize = 256;
 
-/// Who asks for a connection.
+/// A client that asks for a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client {
     pub(crate) peer: Peer,

@@ -35,7 +35,7 @@ pub enum Trust {
     Broken {
         /// How.
         why: &'static str,
-        /// Who says so.
+        /// Where that is documented.
         source: &'static str,
     },
 }

@@ -88,7 +88,7 @@ impl Interface {
         })
     }
 
-    /// Those of `all` that are parts of it, such as the NICs of a bond.
+    /// The interfaces of `all` that are parts of it, such as the NICs of a bond.
     pub fn members<'a>(&self, all: &'a [Self]) -> impl Iterator<Item = &'a Self> {
         let index = self.index;
         all.iter().filter(move |other| other.master == Some(index))

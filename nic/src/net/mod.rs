@@ -73,7 +73,7 @@ pub enum NetError {
         interface: String,
         /// The address.
         address: IpAddr,
-        /// Whose it is.
+        /// What it belongs to.
         owner: String,
         /// What that is.
         kind: String,

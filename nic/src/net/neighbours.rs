@@ -25,7 +25,7 @@ impl Interface {
         })
     }
 
-    /// Those of an IP version.
+    /// Asks for the neighbours of an IP version.
     pub(super) async fn ask_neighbours(
         &self,
         handle: &Handle,
@@ -57,7 +57,7 @@ impl Interface {
     }
 }
 
-/// That of an address.
+/// The family of an address.
 pub(super) fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }

@@ -57,7 +57,7 @@ impl Counts {
 }
 
 impl Revival {
-    /// That of a shard.
+    /// The state of a shard.
     pub(super) fn new(shard: usize) -> Self {
         Self {
             listens: shard == 0,

@@ -1,4 +1,4 @@
-//! Whose program sits on an interface.
+//! The owner of the program on an interface.
 
 use std::fmt;
 use std::fs;
@@ -59,7 +59,7 @@ impl Occupant {
         format!("stop {}: `kill {}`{detach}{beside}", first.name, first.pid)
     }
 
-    /// Who holds it.
+    /// The processes that hold it, in words.
     #[must_use]
     pub fn owners(&self) -> String {
         match self.holders.as_slice() {

@@ -33,7 +33,7 @@ impl Failure {
         Self::interrupted_with("nothing was left behind")
     }
 
-    /// The same, where `left` remains.
+    /// An interruption that leaves what `left` says.
     pub fn interrupted_with(left: impl fmt::Display) -> Self {
         Self { message: format!("interrupted; {left}"), code: INTERRUPTED }
     }
@@ -43,7 +43,7 @@ impl Failure {
         Self { message: "interrupted".into(), code: INTERRUPTED }
     }
 
-    /// The same, with what it may come from.
+    /// This failure, with a hint at its cause.
     pub fn and(self, hint: impl fmt::Display) -> Self {
         Self { message: format!("{}; {hint}", self.message), ..self }
     }

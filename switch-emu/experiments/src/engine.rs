@@ -56,7 +56,7 @@ pub trait Prepared: Sync {
     ) -> Result<RunResult, EngineError>;
 }
 
-/// Who observes a run.
+/// The observers of a run.
 #[derive(Default)]
 pub struct Observers<'a> {
     /// Sees the frames, see [`watch`](crate::watch). The run is the same.

@@ -27,7 +27,7 @@ impl Default for Dimensions {
     }
 }
 
-/// Who keeps which state.
+/// The devices that keep state, and of what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keeper {
@@ -46,7 +46,7 @@ pub enum Keeper {
 /// The state of one switch or NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct State {
-    /// Whose.
+    /// The device that keeps it.
     pub keeper: Keeper,
     /// Most flows that are active there at once.
     pub flows: f64,

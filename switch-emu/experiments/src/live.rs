@@ -16,7 +16,7 @@ impl NewFlows {
         Self(AtomicU8::new(balancer as u8))
     }
 
-    /// That of flows which begin now.
+    /// The balancer of flows that begin now.
     pub fn get(&self) -> BalancerKind {
         BalancerKind::ALL[usize::from(self.0.load(Ordering::Relaxed))]
     }
@@ -27,9 +27,9 @@ impl NewFlows {
     }
 }
 
-/// Who is at the controls of a run, and what they turn.
+/// The operator of a run, and what they may change.
 pub struct Live<'a> {
-    /// They.
+    /// The operator.
     pub operator: &'a mut dyn Operator,
     /// The balancer that they choose; at first that of the run.
     pub new_flows: &'a NewFlows,

@@ -11,11 +11,11 @@ use spray_core::rng::{Rng, below};
 use crate::scenario::Scenario;
 use crate::sim::{Simulation, over_cores};
 
-/// Those that a balancer is held against.
+/// The balancers that another is held against.
 const OTHERS: [BalancerKind; 3] = [BalancerKind::Ops, BalancerKind::Reps, BalancerKind::HostDr];
 /// Runs of each balancer, of whose figures the mean counts, where a case is drawn.
 const FEW_SEEDS: u64 = 3;
-/// The same where it must hold: what three runs show may be luck.
+/// Runs of each balancer where a case must hold: what three runs show may be luck.
 const SEEDS: u64 = 10;
 /// A case that is made smaller keeps this share of what it showed.
 const KEPT: f64 = 0.7;

@@ -93,7 +93,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// The same, with what `others` have where it has nothing.
+    /// These settings, with those of `others` where it has none.
     fn or(self, others: Self) -> Self {
         let Self { balancer, cc, dscp } = self;
         Self { balancer: balancer.or(others.balancer), cc: cc.or(others.cc), dscp: dscp.or(others.dscp) }

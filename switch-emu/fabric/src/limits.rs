@@ -27,7 +27,7 @@ pub struct Size {
     pub hosts: usize,
     /// Switches.
     pub switches: usize,
-    /// Those that have hosts.
+    /// Switches that have hosts.
     pub leaves: usize,
     /// Cables, those of hosts included.
     pub cables: usize,

@@ -34,7 +34,7 @@ pub struct HostNow {
     pub received_bytes: u64,
     /// Its connections that have data under way or waiting.
     pub sending: u32,
-    /// Those of them whose balancer is frozen (REPS §3.2).
+    /// Of these, connections whose balancer is frozen (REPS §3.2).
     pub frozen: u32,
     /// Packets that it has sent again.
     pub retransmits: u64,

@@ -110,7 +110,7 @@ impl<W: Word + Default> Arrivals<W> {
         Self { scale, bytes: (0..scale.cells()).map(|_| W::default()).collect() }
     }
 
-    /// So many `bytes` arrive at `t_ps`.
+    /// Counts `bytes` that arrive at `t_ps`.
     #[inline]
     pub fn add(&self, t_ps: u64, bytes: u64) {
         if self.scale.is_on()

@@ -21,7 +21,7 @@ pub fn markdown<T: schemars::JsonSchema + 'static>() -> String {
 pub struct Meanings(Arc<Shape>);
 
 impl Meanings {
-    /// Those of `T`.
+    /// The tables of `T`.
     pub fn of<T: schemars::JsonSchema + 'static>() -> Self {
         Self(Shape::of::<T>())
     }

@@ -183,7 +183,7 @@ impl Transport {
         self.flow_config_under(self.cc, path)
     }
 
-    /// The same under another congestion control.
+    /// The settings of a connection under another congestion control.
     pub fn flow_config_under(&self, control: CcKind, path: &ConnectionPath) -> FlowConfig {
         let ConnectionPath { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming } = *path;
         let known = Path::new(base_rtt_ps, link_bps, payload_bytes + header_bytes);

@@ -105,7 +105,7 @@ fn pairs(flows: &[FlowSpec]) -> Vec<FlowSpec> {
     pairs
 }
 
-/// So many messages of each pair, on a connection.
+/// Several messages of each pair, on one connection.
 fn burst_flows(pairs: &[FlowSpec]) -> Vec<FlowSpec> {
     let before = |flow: usize| flow.checked_sub(pairs.len());
     (0..MESSAGES * pairs.len()).map(|flow| FlowSpec { connection: before(flow), ..pairs[flow % pairs.len()] }).collect()

@@ -10,7 +10,7 @@ use crate::chaos::network::PORTS;
 pub enum Kind {
     /// A host's interface is set down, and up again later.
     InterfaceDown,
-    /// The same at its router: the host's interface has no carrier.
+    /// The router's side goes down: the host's interface has no carrier.
     CarrierLost,
     /// It is deleted while a process uses it, and made again.
     InterfaceRemoved,

@@ -30,7 +30,7 @@ pub struct Rivals<'a> {
     pub each: usize,
     /// Their congestion control, as the kernel names it.
     pub control: &'a str,
-    /// They negotiate ECN.
+    /// Whether they negotiate ECN.
     pub ecn: bool,
 }
 

@@ -65,7 +65,7 @@ pub struct Shown {
     pub name: String,
     pub scenario: String,
     pub pid: u32,
-    /// Who set it up.
+    /// The user who set it up.
     #[serde(default)]
     pub user: String,
     pub hosts: Vec<HostRow>,
@@ -99,7 +99,7 @@ pub struct CableRow {
     /// The link that leaves by it.
     pub link: String,
     pub interface: String,
-    /// Who is at its other end.
+    /// What is at its other end.
     pub state: String,
 }
 

@@ -117,7 +117,7 @@ impl Drop for Socket {
 }
 
 struct Keeper {
-    /// Who set it up.
+    /// The user who set it up.
     user: String,
     deployment: Deployment,
     /// What is published of it, if that is asked for.

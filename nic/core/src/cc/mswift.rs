@@ -47,7 +47,7 @@ settings! {
         /// Least window in packets. A window below one packet paces packets.
         #[schemars(range(min = 0.001, max = 1))]
         pub min_window: Ratio = Ratio::permille(10),
-        /// So many timeouts in a row set the window to the least.
+        /// Timeouts in a row after which the window is the least.
         #[schemars(range(min = 1, max = 255))]
         pub reset_timeouts: u8 = 5,
     }

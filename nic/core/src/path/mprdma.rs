@@ -16,7 +16,7 @@ use crate::units::Ratio;
 settings! {
     /// The settings of [`Mprdma`].
     pub struct MprdmaConfig {
-        /// Whose rule.
+        /// The variant of the rule.
         pub rule: MprdmaRule = MprdmaRule::Artifact,
         /// `paper`: an acknowledged packet more than this many behind the latest one was on a slow path. That path is not
         /// used again.
@@ -27,10 +27,10 @@ settings! {
         pub probe_share: Ratio = Ratio::permille(10),
     }
 
-    /// Whose rule `mprdma` follows.
+    /// The variants of MPRDMA's rule.
     #[derive(Default)]
     pub enum MprdmaRule {
-        /// That of REPS's artifact.
+        /// As in the artifact of the REPS paper.
         #[default]
         Artifact,
         /// MP-RDMA's own.

@@ -42,7 +42,7 @@ const SUBFLOWS: u16 = 8;
 #[derive(Debug)]
 pub struct Mptcp {
     labels: Labels,
-    /// Whose turn it is.
+    /// The subflow that sends next.
     next: u16,
     /// The subflow that lost a packet last; `u16::MAX` if none did.
     loser: u16,

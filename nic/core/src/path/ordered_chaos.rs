@@ -75,7 +75,7 @@ struct Schedule {
     fresh: u64,
     /// Subflows that take another path with their next packet.
     moving: u64,
-    /// Of those, the ones whose path seems dead.
+    /// Of those, the subflows whose path seems dead.
     fleeing: u64,
     /// Subflows that heard nothing in the last listening time, with packets in flight.
     quiet: u64,

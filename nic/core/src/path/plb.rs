@@ -17,7 +17,7 @@ use crate::units::{Micros, Ratio};
 settings! {
     /// The settings of [`Plb`].
     pub struct PlbConfig {
-        /// Whose version gives the settings that are left out.
+        /// The variant that gives the settings that are left out.
         pub rule: PlbRule = PlbRule::default(),
         /// A round is congested when more than this share of its packets was marked or lost (`linux`: this share or more). By
         /// default 0 (`reps`), 0.4 (`ofan`), 0.5 (`linux`).
@@ -44,15 +44,15 @@ settings! {
         pub suspend_us: Option<Micros> = None,
     }
 
-    /// Whose version of PLB it is.
+    /// The variants of PLB.
     #[derive(Default)]
     pub enum PlbRule {
-        /// That of REPS's artifact.
+        /// As in the artifact of the REPS paper.
         #[default]
         Reps,
         /// OFAN's.
         Ofan,
-        /// That of the PLB paper and Linux.
+        /// As in the PLB paper and Linux.
         Linux,
     }
 }

@@ -26,7 +26,7 @@ pub struct Receive {
 /// A message that waits for a receive.
 #[derive(Clone, Debug)]
 pub struct Arrival<C> {
-    /// Who sent it.
+    /// The sender's address.
     pub from: IpAddr,
     /// The connection that it came on.
     pub connection: C,

@@ -19,7 +19,7 @@ const BATCH_BYTES: usize = 65_000;
 /// All sockets that send.
 pub(super) struct Lanes {
     lanes: Box<[Lane]>,
-    /// Those with frames that wait.
+    /// The lanes with frames that wait.
     busy: Vec<u16>,
     /// What quinn-udp knows of the sockets, which are all alike: the last one holds. A call that failed spoils it.
     states: Vec<UdpSocketState>,

@@ -91,7 +91,7 @@ impl Sharing {
         unsafe { memory.frame(index, begin, len as usize) }
     }
 
-    /// The same, with the rest of its frame.
+    /// The packet with the rest of its frame, to be written.
     #[inline]
     pub(super) fn frame_mut(&mut self, id: &FrameId) -> &mut [u8] {
         let (memory, index, begin) = self.find(id);

@@ -76,7 +76,7 @@ pub struct Quirk {
     pub what: &'static str,
     /// What mends it; `IF` stands for the interface.
     pub remedy: &'static str,
-    /// Who says so.
+    /// Where that is documented.
     pub source: &'static str,
 }
 

@@ -23,7 +23,7 @@ pub struct Rule {
 /// What a NIC's table has.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
-    /// Those that compare what a [`Rule`] does, and nothing else.
+    /// The rules that compare what a [`Rule`] does, and nothing else.
     pub(crate) rules: Vec<Rule>,
     /// Places for more, the best one last; as many as anybody wants of them.
     pub(crate) free: Vec<u32>,

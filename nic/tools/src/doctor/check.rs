@@ -48,7 +48,7 @@ impl Check {
         Self::new(check, Status::Fail, found.into(), remedy.into())
     }
 
-    /// The same, with what `--fix` does about it.
+    /// This finding, with what `--fix` does about it.
     pub(super) fn mended_by(self, changes: impl IntoIterator<Item = Change>) -> Self {
         Self { changes: changes.into_iter().collect(), ..self }
     }

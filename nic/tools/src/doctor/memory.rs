@@ -30,7 +30,7 @@ struct Kept {
 }
 
 impl Memory {
-    /// That of an interface of the calling thread's network namespace.
+    /// The memory of an interface of the calling thread's network namespace.
     pub(super) fn of(interface: &Interface) -> io::Result<Self> {
         let namespace = fs::metadata("/proc/thread-self/ns/net")?.ino();
         Self::in_folder(Path::new(FOLDER), interface, namespace)

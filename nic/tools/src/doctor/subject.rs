@@ -65,7 +65,7 @@ impl Subject {
         self.features.iter().any(|found| found.name == feature && found.on)
     }
 
-    /// Those of `features` that are on and can be turned off.
+    /// The names in `features` that are on and can be turned off.
     pub(super) fn on<'a>(&self, features: &[&'a str]) -> Vec<&'a str> {
         let can = |name: &str| self.features.iter().any(|found| found.name == name && found.on && !found.fixed);
         features.iter().copied().filter(|name| can(name)).collect()

@@ -1,4 +1,4 @@
-//! Who may send and receive: keys from files, or nobody's.
+//! Which peers may send and receive: those of keys in files, or any.
 
 use std::fs::OpenOptions;
 use std::io::Write;

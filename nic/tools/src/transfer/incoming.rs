@@ -20,7 +20,7 @@ enum There {
     Unknown,
     /// The sender was told of them, and has to say the same SHA-256.
     Told(Sum),
-    /// They are the sender's, or there are none.
+    /// The bytes that are there are the sender's, or there are none.
     Agreed,
 }
 

@@ -159,7 +159,7 @@ struct Reader<I> {
     entries: I,
     /// Entries that were opened.
     opened: u32,
-    /// Those that are to be read, by their numbers.
+    /// The files that are to be read, by their numbers.
     files: HashMap<u32, Opened>,
     parts: SyncSender<io::Result<Item>>,
     dropped: Arc<AtomicU64>,

@@ -14,7 +14,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Those of a command whose `--timeout` is this.
+    /// The limits of a command with this `--timeout`.
     //= docs/specs/endpoint.md#END-25 10 s after its connection opened
     pub fn new(timeout_s: u64) -> Self {
         Self { first_ps: 10 * PS_PER_S, bytes_ps: timeout_s * PS_PER_S }

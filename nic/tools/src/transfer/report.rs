@@ -95,7 +95,7 @@ pub struct Report {
     rtt_smoothed_us: f64,
     acks: u64,
     acks_marked: u64,
-    /// Those of packets that took long, on a network that does not mark.
+    /// ACKs of packets that took long, on a network that does not mark.
     acks_late: u64,
     /// Those taken while others filled the queues, so that losses governed in place of marks.
     acks_contended: u64,

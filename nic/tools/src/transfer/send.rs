@@ -134,7 +134,7 @@ pub(super) struct Sending {
     pub(super) delivered_bytes: u64,
     /// Of files that the receiver does not take.
     refused_bytes: u64,
-    /// That the receiver had already.
+    /// Bytes that the receiver had already.
     pub(super) there_bytes: u64,
     /// What the user is to be told.
     pub(super) notes: Vec<String>,

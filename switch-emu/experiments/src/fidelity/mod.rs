@@ -85,7 +85,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Those of `run`; an error when a flow did not complete.
+    /// The figures of `run`; an error when a flow did not complete.
     fn of(run: &RunResult) -> Result<Self, String> {
         let RunResult { balancer, seed, .. } = run;
         let found = run.summary().flows;

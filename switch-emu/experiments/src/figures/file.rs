@@ -102,7 +102,7 @@ pub enum Plot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// Those of the published REPS simulations.
+    /// The settings of the published REPS simulations.
     Reference,
 }
 

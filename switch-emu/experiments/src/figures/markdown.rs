@@ -48,16 +48,16 @@ fn bold(text: &str) -> String {
 /// How many statements came out how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// They hold, or ours is better.
+    /// Statements that hold, or that ours is better than.
     pub confirmed: usize,
     /// Their direction holds.
     pub off: usize,
-    /// They do not hold.
+    /// Statements that do not hold.
     pub contradicted: usize,
 }
 
 impl Count {
-    /// Those of a figure.
+    /// The statements of a figure.
     pub fn of(figure: &Figure, shown: &Shown) -> Self {
         let mut count = Self::default();
         for claim in &figure.claim {
@@ -71,7 +71,7 @@ impl Count {
         count
     }
 
-    /// Those of several figures together.
+    /// The statements of several figures together.
     pub fn of_all<'a>(figures: impl IntoIterator<Item = &'a (Figure, Option<Shown>)>) -> Self {
         let counts = figures.into_iter().filter_map(|(figure, shown)| Some(Self::of(figure, shown.as_ref()?)));
         counts.fold(Self::default(), |all, one| Self {

@@ -18,7 +18,7 @@ use crate::results::RunResult;
 /// Numbers by name.
 pub type Measures = BTreeMap<String, f64>;
 
-/// Those that need a bound.
+/// The measures that need a bound.
 pub(super) const OF_BOUND: [&str; 3] = ["bound_us", "bound_gbps", "above_percent"];
 
 /// The figures of a run under a `bound`, where that is known.

@@ -79,7 +79,7 @@ pub(super) enum Data {
 }
 
 impl<R> Column<R> {
-    /// That of a measure, with how a row gives it.
+    /// The column of a measure, with how a row gives it.
     pub fn of_measure(measure: &Measure, of: fn(&R) -> Option<f64>) -> Self {
         let Measure { key: name, unit, about, .. } = *measure;
         Self { name, unit, about, of: if measure.is_count { Of::Whole(of) } else { Of::Real(of) } }

@@ -59,7 +59,7 @@ pub struct LayerFigures {
 }
 
 impl LayerFigures {
-    /// Those of some ports together; 0 of none.
+    /// The figures of some ports together; 0 of none.
     fn of<'a>(layer: &str, ports: impl Iterator<Item = &'a PortOutcome>) -> Self {
         let (mut own, mut sum, mut bytes) = (Self { layer: layer.into(), ..Self::default() }, 0.0, Vec::new());
         for port in ports {

@@ -39,7 +39,7 @@ const SHOWN: [&str; 13] = [
     "freeze_entries",
     "drain_percent_of_fct",
 ];
-/// Those of them that are left out if they are 0 for all balancers.
+/// The measures that are left out if they are 0 for all balancers.
 const OPTIONAL: [&str; 2] = ["freeze_entries", "drain_percent_of_fct"];
 /// Those whose best value is marked: times and rates, and not what counts how it came to them.
 const MARKED: [&str; 4] = ["fct_mean_us", "fct_p99_us", "fct_max_us", "goodput_gbps"];
@@ -112,7 +112,7 @@ impl Matrix {
         out
     }
 
-    /// The same table in Markdown, with the best in bold.
+    /// The table in Markdown, with the best in bold.
     #[must_use]
     pub fn markdown(&self) -> String {
         let columns = self.columns();

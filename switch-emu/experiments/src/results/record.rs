@@ -24,7 +24,7 @@ pub struct Record {
     pub seed: u64,
     /// When it ended, in UTC.
     pub date: String,
-    /// Who ran it.
+    /// The program that ran it.
     #[serde(flatten)]
     pub program: Program,
     /// The machine that ran it.

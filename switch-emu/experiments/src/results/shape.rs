@@ -34,7 +34,7 @@ pub struct ShapeLink {
 }
 
 impl Shape {
-    /// That of `network`.
+    /// The shape of `network`.
     #[must_use]
     pub fn of(network: &Network) -> Self {
         let tiers = network.tiers().tier;

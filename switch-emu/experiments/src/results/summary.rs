@@ -86,7 +86,7 @@ pub struct Hash {
 }
 
 impl Hash {
-    /// That of these switches; `None` if it is the default.
+    /// The hash of these switches; `None` if it is the default.
     fn of(switching: &Switching) -> Option<Self> {
         let FlowHash { function, fields } = switching.hash;
         Some(Self { function, fields, seed: switching.hash_seed }).filter(|hash| *hash != Self::default())

@@ -17,7 +17,7 @@ pub struct Written {
     pub axes: Vec<Axis>,
     /// What the file and the command line say.
     given: Value,
-    /// The same with all defaults.
+    /// All settings, with their defaults.
     full: Value,
     files: Vec<PathBuf>,
 }

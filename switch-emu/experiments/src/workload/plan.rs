@@ -19,7 +19,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Those of `workloads` in a run with root `seed`.
+    /// The flows of `workloads` in a run with root `seed`.
     //= docs/specs/workloads.md#WL-1 several at once
     pub fn new(workloads: &[Workload], network: &Network, seed: u64) -> Self {
         let mut plan = Self::default();

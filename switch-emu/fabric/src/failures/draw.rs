@@ -65,7 +65,7 @@ pub(super) fn draw_one(
 #[derive(Default)]
 pub(super) struct Outages {
     all: Vec<Outage>,
-    /// Those that may last at the time last asked for, or later.
+    /// The failures that may last at the time last asked for, or later.
     lasting: Vec<usize>,
 }
 

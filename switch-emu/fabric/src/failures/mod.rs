@@ -116,7 +116,7 @@ impl FailureFile {
         Self { processes: vec![process], ..Self::default() }
     }
 
-    /// The same with these failures besides.
+    /// This file, with random failures added.
     #[must_use]
     pub fn and(self, random: Vec<RandomFailure>) -> Self {
         Self { random, ..self }

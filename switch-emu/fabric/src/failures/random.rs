@@ -32,7 +32,7 @@ pub struct RandomFailure {
 /// Which devices may fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
-    /// Those of a tier.
+    /// The devices of a tier.
     Level(Level),
     /// Those of a name, see [`LinkPattern`]: nodes, cables for both directions, or links for one.
     Named(String),

@@ -54,11 +54,11 @@ pub struct Cable {
     pub link: String,
     /// Its interface.
     pub port: GivenPort,
-    /// Who is at its other end.
+    /// What is at its other end.
     pub state: CableState,
 }
 
-/// Who is at the other end of a cable to another box.
+/// What is at the other end of a cable to another box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CableState {
     /// Nobody has been heard for a second: the link is down.

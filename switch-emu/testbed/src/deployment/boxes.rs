@@ -38,7 +38,7 @@ pub(super) struct Trunk {
     cabled: Cabled,
 }
 
-/// Who is at the other end of a cable.
+/// What is at the other end of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cabled {
     /// Nobody has been heard for a second.
@@ -73,7 +73,7 @@ pub(super) struct Heard<'a> {
     pub onward: Vec<(usize, Vec<u8>)>,
 }
 
-/// Who has said nothing for so long is not there.
+/// A box that has said nothing for so long is not there.
 const SILENCE_NS: u64 = 1_000_000_000;
 /// Who has said nothing for so long may have begun anew, by another clock.
 const FORGET_NS: u64 = 3_000_000_000;
@@ -173,7 +173,7 @@ impl Boxes {
         true
     }
 
-    /// Who is at the other ends of the cables, by their links.
+    /// What is at the other ends of the cables, by their links.
     pub fn cabled(&self, now_ns: u64) -> Vec<(usize, Cabled)> {
         let at = |trunk: &Trunk| match trunk.cabled {
             Cabled::Right if is_long_ago(trunk.heard_ns, now_ns) => Cabled::Silent,

@@ -50,7 +50,7 @@ pub(super) struct Way {
     pub attachment: Attachment,
 }
 
-/// Who sends by an interface that is given.
+/// The sender behind an interface that is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Behind {
     Host(usize),

@@ -31,7 +31,7 @@ pub type Exit = (usize, usize);
 #[derive(Debug)]
 pub struct Entry {
     pub socket: XskDevice,
-    /// Who is at its interface, if that was given.
+    /// The sender behind its interface, if that was given.
     pub behind: Option<Behind>,
     /// Frames come with checksums that nobody has written yet.
     pub is_software: bool,
@@ -119,7 +119,7 @@ struct Place {
 
 struct Held {
     entries: Vec<Entry>,
-    /// Those that are to be flushed.
+    /// The sockets that are to be flushed.
     touched: Vec<bool>,
     exits: Vec<Option<Exit>>,
     bridge: Option<Bridge>,

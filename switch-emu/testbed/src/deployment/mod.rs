@@ -122,7 +122,7 @@ pub enum LinkNews {
     Ordered(Vec<Order>),
     /// The interface has no carrier, or nobody is heard at the cable's other end.
     Lost,
-    /// That is over.
+    /// The carrier, or the box at the other end, is back.
     Found,
 }
 

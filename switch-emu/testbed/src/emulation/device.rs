@@ -64,7 +64,7 @@ const POLLS_PER_FLUSH: u32 = 16;
 pub(crate) struct EmulatedDevice<D> {
     inner: D,
     host: Option<Host>,
-    /// Who sees the frames of the host.
+    /// Sees the frames of the host.
     tap: Option<HostTap>,
     /// When the frame that was handed over last should have been.
     due_ps: Arc<AtomicU64>,

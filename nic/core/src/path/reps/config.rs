@@ -6,7 +6,7 @@ use crate::units::{Micros, Ratio};
 settings! {
     /// The settings of [`Reps`](super::Reps), also under the names `reps-no-freezing` and `reps-probing`.
     pub struct RepsConfig {
-        /// Whose rules apply to the settings that are left out.
+        /// The variant that gives the settings that are left out.
         pub rule: RepsRule = RepsRule::Paper,
         /// Entropy values that the buffer holds (REPS_BUFFER_SIZE).
         #[schemars(range(min = 1, max = 8))]
@@ -48,7 +48,7 @@ settings! {
         pub frozen_walk: Option<FrozenWalk> = None,
     }
 
-    /// Whose rules REPS follows.
+    /// The variants of REPS.
     #[derive(Default)]
     pub enum RepsRule {
         /// The paper's algorithm.
@@ -87,12 +87,12 @@ settings! {
 }
 
 impl RepsConfig {
-    /// The same without freezing: `reps-no-freezing`.
+    /// These settings without freezing: `reps-no-freezing`.
     pub fn without_freezing(self) -> Self {
         Self { freezing: false, ..self }
     }
 
-    /// The same with probes: `reps-probing`.
+    /// These settings with probes: `reps-probing`.
     //= docs/specs/reps.md#REPS-26 with probing
     pub fn with_probing(self) -> Self {
         Self { probing: true, ..self }

@@ -12,7 +12,7 @@ pub(super) struct Settled {
     pub len: u8,
     /// Values of packets that took too long, from the end of `evs`.
     slow: u8,
-    /// They are the ACK's own echoes: all of them count.
+    /// Whether they are the ACK's own echoes: then all of them count.
     pub echoed: bool,
 }
 

@@ -91,7 +91,7 @@ struct RunPart {
     folder: String,
     /// Values of the measures.
     values: Vec<Num>,
-    /// The same of each workload, where there are several.
+    /// The figures of each workload, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     workloads: Vec<Option<Vec<Num>>>,
     #[serde(flatten)]
