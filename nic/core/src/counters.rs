@@ -11,10 +11,19 @@ pub struct Counter {
     pub value: u64,
 }
 
-/// Counts of several add up, field by field: `summed!(Counts { sent, received })`. The struct has a default of all zeros.
+/// Declares a struct of counts, all zeros by default, that of several add up field by field.
 #[macro_export]
 macro_rules! summed {
-    ($Counts:ident { $($field:ident),+ $(,)? }) => {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $Counts:ident { $($(#[$about:meta])* $field_vis:vis $field:ident: $Type:ty,)+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        $vis struct $Counts {
+            $($(#[$about])* $field_vis $field: $Type,)+
+        }
+
         impl core::iter::Sum for $Counts {
             fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
                 all.fold(Self::default(), |sum, one| Self { $($field: sum.$field + one.$field,)+ })

@@ -17,7 +17,7 @@ pub(crate) struct Av {
     pub(crate) peers: Arc<Peers>,
 }
 
-static FID: fi_ops = object::ops(close, object::no_bind, object::no_control);
+static FID: fi_ops = object::plain_ops::<Av>();
 static OPS: fi_ops_av = fi_ops_av {
     size: size_of::<fi_ops_av>(),
     insert,
@@ -29,25 +29,22 @@ static OPS: fi_ops_av = fi_ops_av {
     av_set: missing,
 };
 
-/// # Safety
-/// `to`, unless null, may be written to.
-pub(crate) unsafe fn open(
-    attr: Option<&fi_av_attr>,
+/// `fi_av_open`.
+pub(crate) unsafe extern "C" fn open(
+    _domain: *mut fid_domain,
+    attr: *mut fi_av_attr,
     to: *mut *mut fid_av,
     context: *mut c_void,
-) -> Result<c_int, Errno> {
-    // Nothing is shared between processes, nor told by events, and there is one receive context.
-    if attr.is_some_and(|attr| !attr.name.is_null() || attr.flags != 0 || attr.rx_ctx_bits != 0) {
-        return Err(Errno::MISSING);
-    }
-    let head = fid_av { fid: object::fid(FI_CLASS_AV, context, &FID), ops: &OPS };
-    // SAFETY: as the caller promises; an `Av` begins with its head.
-    unsafe { call::open(Av { head, peers: Arc::default() }, to) }
-}
-
-unsafe extern "C" fn close(fid: *mut fid) -> c_int {
-    // SAFETY: the application closes what `open` made.
-    call_int(|| unsafe { call::close::<Av>(fid) }.map(|_| 0))
+) -> c_int {
+    // SAFETY: the application passes attributes, or null, and a place for the result; an `Av` begins with its head.
+    call_int(|| unsafe {
+        // Nothing is shared between processes, nor told by events, and there is one receive context.
+        if attr.as_ref().is_some_and(|attr| !attr.name.is_null() || attr.flags != 0 || attr.rx_ctx_bits != 0) {
+            return Err(Errno::MISSING);
+        }
+        let head = fid_av { fid: object::fid(FI_CLASS_AV, context, &FID), ops: &OPS };
+        call::open(Av { head, peers: Arc::default() }, to)
+    })
 }
 
 unsafe extern "C" fn insert(

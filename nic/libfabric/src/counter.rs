@@ -11,9 +11,9 @@ use spray_nic::sys::monotonic_ns;
 use crate::abi::*;
 use crate::call::{self, call_int};
 use crate::error::Errno;
-use crate::object;
 use crate::queue::Count;
 use crate::shared::Domain;
+use crate::{domain, object};
 
 /// A counter.
 #[repr(C)]
@@ -23,28 +23,24 @@ pub(crate) struct Counter {
     pub(crate) count: Arc<Count>,
 }
 
-static FID: fi_ops = object::ops(close, object::no_bind, object::no_control);
+static FID: fi_ops = object::plain_ops::<Counter>();
 static OPS: fi_ops_cntr = fi_ops_cntr { size: size_of::<fi_ops_cntr>(), read, readerr, add, set, wait, adderr, seterr };
 
-/// # Safety
-/// `to`, unless null, may be written to.
-pub(crate) unsafe fn open(
-    domain: &Arc<Domain>,
-    attr: Option<&fi_cntr_attr>,
+/// `fi_cntr_open`.
+pub(crate) unsafe extern "C" fn open(
+    domain: *mut fid_domain,
+    attr: *mut fi_cntr_attr,
     to: *mut *mut fid_cntr,
     context: *mut c_void,
-) -> Result<c_int, Errno> {
-    if attr.is_some_and(|attr| attr.events != 0 || !object::can_wait(attr.wait_obj)) {
-        return Err(Errno::MISSING);
-    }
-    let head = fid_cntr { fid: object::fid(FI_CLASS_CNTR, context, &FID), ops: &OPS };
-    // SAFETY: as the caller promises; a `Counter` begins with its head.
-    unsafe { call::open(Counter { head, domain: Arc::clone(domain), count: Arc::default() }, to) }
-}
-
-unsafe extern "C" fn close(fid: *mut fid) -> c_int {
-    // SAFETY: the application closes what `open` made.
-    call_int(|| unsafe { call::close::<Counter>(fid) }.map(|_| 0))
+) -> c_int {
+    // SAFETY: the application passes its domain, attributes, or null, and a place for the result; a `Counter` begins with its head.
+    call_int(|| unsafe {
+        if attr.as_ref().is_some_and(|attr| attr.events != 0 || !object::can_wait(attr.wait_obj)) {
+            return Err(Errno::MISSING);
+        }
+        let head = fid_cntr { fid: object::fid(FI_CLASS_CNTR, context, &FID), ops: &OPS };
+        call::open(Counter { head, domain: domain::of(domain)?, count: Arc::default() }, to)
+    })
 }
 
 impl Counter {

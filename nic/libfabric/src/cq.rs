@@ -1,7 +1,7 @@
 //! Completion queues, as the application knows them. Reading one drives the domain's endpoint.
 #![expect(unsafe_code, reason = "objects of C's")]
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use spray_nic::sys::monotonic_ns;
 use crate::abi::*;
 use crate::call::{self, call, call_int};
 use crate::engine::{RECEIVES, sending};
-use crate::error::{self, Errno};
-use crate::object;
+use crate::error::Errno;
 use crate::queue::{Completion, Queue};
 use crate::shared::Domain;
+use crate::{domain, object};
 
 /// A completion queue.
 #[repr(C)]
@@ -24,39 +24,43 @@ pub(crate) struct Cq {
     entry_bytes: usize,
 }
 
-static FID: fi_ops = object::ops(close, object::no_bind, object::no_control);
-static OPS: fi_ops_cq =
-    fi_ops_cq { size: size_of::<fi_ops_cq>(), read, readfrom, readerr, sread, sreadfrom, signal, strerror };
+static FID: fi_ops = object::plain_ops::<Cq>();
+static OPS: fi_ops_cq = fi_ops_cq {
+    size: size_of::<fi_ops_cq>(),
+    read,
+    readfrom,
+    readerr,
+    sread,
+    sreadfrom,
+    signal,
+    strerror: object::strerror,
+};
 
-/// # Safety
-/// `to`, unless null, may be written to.
-pub(crate) unsafe fn open(
-    domain: &Arc<Domain>,
-    attr: Option<&fi_cq_attr>,
+/// `fi_cq_open`.
+pub(crate) unsafe extern "C" fn open(
+    domain: *mut fid_domain,
+    attr: *mut fi_cq_attr,
     to: *mut *mut fid_cq,
     context: *mut c_void,
-) -> Result<c_int, Errno> {
-    let (format, wait_obj, size) = attr.map_or((0, 0, 0), |attr| (attr.format, attr.wait_obj, attr.size));
-    let entry_bytes = match format {
-        FI_CQ_FORMAT_UNSPEC | FI_CQ_FORMAT_CONTEXT => std::mem::offset_of!(fi_cq_tagged_entry, flags),
-        FI_CQ_FORMAT_MSG => std::mem::offset_of!(fi_cq_tagged_entry, buf),
-        FI_CQ_FORMAT_DATA => std::mem::offset_of!(fi_cq_tagged_entry, tag),
-        FI_CQ_FORMAT_TAGGED => size_of::<fi_cq_tagged_entry>(),
-        _ => return Err(Errno::MISSING),
-    };
-    if !object::can_wait(wait_obj) {
-        return Err(Errno::MISSING);
-    }
-    let size = if size == 0 { RECEIVES + sending::MOST } else { size };
-    let head = fid_cq { fid: object::fid(FI_CLASS_CQ, context, &FID), ops: &OPS };
-    let cq = Cq { head, domain: Arc::clone(domain), queue: Arc::new(Queue::new(size)), entry_bytes };
-    // SAFETY: as the caller promises; a `Cq` begins with its head.
-    unsafe { call::open(cq, to) }
-}
-
-unsafe extern "C" fn close(fid: *mut fid) -> c_int {
-    // SAFETY: the application closes what `open` made.
-    call_int(|| unsafe { call::close::<Cq>(fid) }.map(|_| 0))
+) -> c_int {
+    // SAFETY: the application passes its domain, attributes, or null, and a place for the result; a `Cq` begins with its head.
+    call_int(|| unsafe {
+        let (format, wait_obj, size) = attr.as_ref().map_or((0, 0, 0), |attr| (attr.format, attr.wait_obj, attr.size));
+        let entry_bytes = match format {
+            FI_CQ_FORMAT_UNSPEC | FI_CQ_FORMAT_CONTEXT => std::mem::offset_of!(fi_cq_tagged_entry, flags),
+            FI_CQ_FORMAT_MSG => std::mem::offset_of!(fi_cq_tagged_entry, buf),
+            FI_CQ_FORMAT_DATA => std::mem::offset_of!(fi_cq_tagged_entry, tag),
+            FI_CQ_FORMAT_TAGGED => size_of::<fi_cq_tagged_entry>(),
+            _ => return Err(Errno::MISSING),
+        };
+        if !object::can_wait(wait_obj) {
+            return Err(Errno::MISSING);
+        }
+        let size = if size == 0 { RECEIVES + sending::MOST } else { size };
+        let head = fid_cq { fid: object::fid(FI_CLASS_CQ, context, &FID), ops: &OPS };
+        let queue = Arc::new(Queue::new(size));
+        call::open(Cq { head, domain: domain::of(domain)?, queue, entry_bytes }, to)
+    })
 }
 
 impl Cq {
@@ -185,17 +189,4 @@ unsafe extern "C" fn readerr(cq: *mut fid_cq, to: *mut fi_cq_err_entry, _flags: 
 unsafe extern "C" fn signal(cq: *mut fid_cq) -> c_int {
     // SAFETY: the application passes its queue.
     call_int(|| unsafe { call::object::<Cq>(cq) }.map(|cq| cq.queue.signal()).map(|()| 0))
-}
-
-unsafe extern "C" fn strerror(
-    _cq: *mut fid_cq,
-    errno: c_int,
-    _data: *const c_void,
-    buf: *mut c_char,
-    len: usize,
-) -> *const c_char {
-    let text = error::text(errno);
-    // SAFETY: the application passes room for `len` bytes, or null.
-    unsafe { call::put_text(text, buf, len) };
-    text.as_ptr()
 }

@@ -8,7 +8,7 @@ use crate::abi::*;
 use crate::call::{self, call_int};
 use crate::error::Errno;
 use crate::shared::Domain;
-use crate::{address, av, counter, cq, endpoint, messages, mr, object};
+use crate::{address, av, counter, cq, endpoint, mr, object};
 
 /// A domain, as the application knows it.
 #[repr(C)]
@@ -17,14 +17,14 @@ struct DomainObject {
     domain: Arc<Domain>,
 }
 
-static FID: fi_ops = object::ops(close, object::no_bind, object::no_control);
+static FID: fi_ops = object::plain_ops::<DomainObject>();
 static OPS: fi_ops_domain = fi_ops_domain {
     size: size_of::<fi_ops_domain>(),
-    av_open,
-    cq_open,
-    endpoint: ep_open,
+    av_open: av::open,
+    cq_open: cq::open,
+    endpoint: endpoint::open,
     scalable_ep: missing,
-    cntr_open,
+    cntr_open: counter::open,
     poll_open: missing,
     stx_ctx: missing,
     srx_ctx: missing,
@@ -53,58 +53,11 @@ pub(crate) unsafe extern "C" fn open(
     })
 }
 
-unsafe extern "C" fn close(fid: *mut fid) -> c_int {
-    // SAFETY: the application closes what `open` made.
-    call_int(|| unsafe { call::close::<DomainObject>(fid) }.map(|_| 0))
-}
-
 /// The domain that the application means.
 ///
 /// # Safety
 /// `open` has made it, and the application has not closed it.
-unsafe fn domain<'a>(domain: *mut fid_domain) -> Result<&'a Arc<Domain>, Errno> {
+pub(crate) unsafe fn of(domain: *mut fid_domain) -> Result<Arc<Domain>, Errno> {
     // SAFETY: as the caller promises.
-    unsafe { call::object::<DomainObject>(domain) }.map(|object| &object.domain)
-}
-
-unsafe extern "C" fn av_open(
-    _domain: *mut fid_domain,
-    attr: *mut fi_av_attr,
-    to: *mut *mut fid_av,
-    context: *mut c_void,
-) -> c_int {
-    // SAFETY: the application passes attributes, or null, and a place for the result.
-    call_int(|| unsafe { av::open(attr.as_ref(), to, context) })
-}
-
-unsafe extern "C" fn cq_open(
-    at: *mut fid_domain,
-    attr: *mut fi_cq_attr,
-    to: *mut *mut fid_cq,
-    context: *mut c_void,
-) -> c_int {
-    // SAFETY: the application passes its domain, attributes, or null, and a place for the result.
-    call_int(|| unsafe { cq::open(domain(at)?, attr.as_ref(), to, context) })
-}
-
-unsafe extern "C" fn cntr_open(
-    at: *mut fid_domain,
-    attr: *mut fi_cntr_attr,
-    to: *mut *mut fid_cntr,
-    context: *mut c_void,
-) -> c_int {
-    // SAFETY: the application passes its domain, attributes, or null, and a place for the result.
-    call_int(|| unsafe { counter::open(domain(at)?, attr.as_ref(), to, context) })
-}
-
-unsafe extern "C" fn ep_open(
-    at: *mut fid_domain,
-    info: *mut fi_info,
-    to: *mut *mut fid_ep,
-    context: *mut c_void,
-) -> c_int {
-    // SAFETY: the application passes its domain, a `fi_info` of `getinfo`, and a place for the result.
-    call_int(|| unsafe {
-        endpoint::open(domain(at)?, call::at(info)?, (&messages::MSG, &messages::TAGGED), to, context)
-    })
+    unsafe { call::object::<DomainObject>(domain) }.map(|object| Arc::clone(&object.domain))
 }

@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::shared::Domain;
 use crate::side::Side;
-use crate::{address, object, open as interface, say};
+use crate::{address, domain, messages, object, open as interface, say};
 
 /// An endpoint.
 #[repr(C)]
@@ -63,31 +63,33 @@ static CM: fi_ops_cm = fi_ops_cm {
 };
 static NOTHING: fi_ops_missing = fi_ops_missing { size: size_of::<fi_ops_missing>(), all: [missing; 16] };
 
-/// `calls` are those that send and receive.
-///
-/// # Safety
-/// `info` is as `getinfo` made it, and `to`, unless null, may be written to.
-pub(crate) unsafe fn open(
-    domain: &Arc<Domain>,
-    info: &fi_info,
-    calls: (&'static fi_ops_msg, &'static fi_ops_tagged),
+/// `fi_endpoint`.
+pub(crate) unsafe extern "C" fn open(
+    domain: *mut fid_domain,
+    info: *mut fi_info,
     to: *mut *mut fid_ep,
     context: *mut c_void,
-) -> Result<c_int, Errno> {
-    // SAFETY: as the caller promises.
-    let (tx_flags, rx_flags, own) = unsafe {
-        let tx_flags = info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags);
-        let rx_flags = info.rx_attr.as_ref().map_or(0, |rx| rx.op_flags);
-        (tx_flags, rx_flags, address::read(info.src_addr)?)
-    };
-    let side = |flags| Side { flags, ..Side::default() };
-    let (sends, receives) = (side(tx_flags), side(rx_flags));
-    let state = Mutex::new(State { port: own.port(), peers: None, sends, receives, progress: None });
-    let fid = object::fid(FI_CLASS_EP, context, &FID);
-    let (msg, tagged) = calls;
-    let head = fid_ep { fid, ops: &OPS, cm: &CM, msg, rma: &NOTHING, tagged, atomic: &NOTHING, collective: &NOTHING };
-    // SAFETY: as the caller promises; an `Ep` begins with its head.
-    unsafe { call::open(Ep { head, domain: Arc::clone(domain), caps: info.caps, state }, to) }
+) -> c_int {
+    // SAFETY: the application passes its domain, a `fi_info` of `getinfo`, and a place for the result; an `Ep` begins with its head.
+    call_int(|| unsafe {
+        let info = call::at(info)?;
+        let side = |flags| Side { flags, ..Side::default() };
+        let sends = side(info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags));
+        let receives = side(info.rx_attr.as_ref().map_or(0, |rx| rx.op_flags));
+        let port = address::read(info.src_addr)?.port();
+        let state = Mutex::new(State { port, peers: None, sends, receives, progress: None });
+        let head = fid_ep {
+            fid: object::fid(FI_CLASS_EP, context, &FID),
+            ops: &OPS,
+            cm: &CM,
+            msg: &messages::MSG,
+            rma: &NOTHING,
+            tagged: &messages::TAGGED,
+            atomic: &NOTHING,
+            collective: &NOTHING,
+        };
+        call::open(Ep { head, domain: domain::of(domain)?, caps: info.caps, state }, to)
+    })
 }
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {

@@ -1,15 +1,15 @@
 //! Fabrics, and their event queues, in which nothing ever happens: connectionless endpoints have no events.
 #![expect(unsafe_code, reason = "objects of C's")]
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::time::Duration;
 
 use crate::abi::*;
 use crate::call::{self, call, call_int};
-use crate::error::{self, Errno};
+use crate::error::Errno;
 use crate::{domain, object};
 
-static FID: fi_ops = object::ops(close_fabric, object::no_bind, object::no_control);
+static FID: fi_ops = object::plain_ops::<fid_fabric>();
 static OPS: fi_ops_fabric = fi_ops_fabric {
     size: size_of::<fi_ops_fabric>(),
     domain: domain::open,
@@ -19,8 +19,9 @@ static OPS: fi_ops_fabric = fi_ops_fabric {
     trywait: missing,
     domain2: missing,
 };
-static EQ_FID: fi_ops = object::ops(close_eq, object::no_bind, object::no_control);
-static EQ_OPS: fi_ops_eq = fi_ops_eq { size: size_of::<fi_ops_eq>(), read, readerr, write: missing, sread, strerror };
+static EQ_FID: fi_ops = object::plain_ops::<fid_eq>();
+static EQ_OPS: fi_ops_eq =
+    fi_ops_eq { size: size_of::<fi_ops_eq>(), read, readerr, write: missing, sread, strerror: object::strerror };
 
 /// `fi_fabric`.
 pub(crate) unsafe extern "C" fn open(
@@ -33,11 +34,6 @@ pub(crate) unsafe extern "C" fn open(
         let fid = object::fid(FI_CLASS_FABRIC, context, &FID);
         call::open(fid_fabric { fid, ops: &OPS, api_version: call::at(attr)?.api_version }, to)
     })
-}
-
-unsafe extern "C" fn close_fabric(fid: *mut fid) -> c_int {
-    // SAFETY: the application closes what `open` made.
-    call_int(|| unsafe { call::close::<fid_fabric>(fid) }.map(|_| 0))
 }
 
 unsafe extern "C" fn eq_open(
@@ -53,11 +49,6 @@ unsafe extern "C" fn eq_open(
         }
         call::open(fid_eq { fid: object::fid(FI_CLASS_EQ, context, &EQ_FID), ops: &EQ_OPS }, to)
     })
-}
-
-unsafe extern "C" fn close_eq(fid: *mut fid) -> c_int {
-    // SAFETY: the application closes what `eq_open` made.
-    call_int(|| unsafe { call::close::<fid_eq>(fid) }.map(|_| 0))
 }
 
 unsafe extern "C" fn read(_eq: *mut fid_eq, _event: *mut u32, _buf: *mut c_void, _len: usize, _flags: u64) -> isize {
@@ -81,17 +72,4 @@ unsafe extern "C" fn sread(
         std::thread::sleep(timeout);
         Err::<i32, _>(Errno::AGAIN)
     })
-}
-
-unsafe extern "C" fn strerror(
-    _eq: *mut fid_eq,
-    errno: c_int,
-    _data: *const c_void,
-    buf: *mut c_char,
-    len: usize,
-) -> *const c_char {
-    let text = error::text(errno);
-    // SAFETY: the application passes room for `len` bytes, or null.
-    unsafe { call::put_text(text, buf, len) };
-    text.as_ptr()
 }

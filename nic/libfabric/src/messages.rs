@@ -60,61 +60,42 @@ struct Incoming {
     flags: Option<u64>,
 }
 
-/// Begins to send.
-///
-/// # Safety
-/// The endpoint is open, and the message's memory stays as it is until the completion, as libfabric's `fi_msg` says.
-unsafe fn post(ep: *mut fid_ep, message: &Outgoing) -> isize {
-    // SAFETY: as the caller promises.
-    call(|| unsafe {
-        let ep = call::object::<Ep>(ep)?;
-        let buffers = Buffers::new(call::slice(message.iov, message.count)?).ok_or(Errno::INVALID)?;
-        ep.domain.with(|engine| {
-            let flags = message.flags.unwrap_or(engine.bindings().sends.flags);
-            if flags & !SEND_FLAGS != 0 {
-                return Err(Errno::BAD_FLAGS);
-            }
-            let is_injected = flags & FI_INJECT != 0 || message.context.is_none();
-            if is_injected && buffers.bytes() > INJECT_BYTES {
-                return Err(Errno(libc::EMSGSIZE));
-            }
-            let header = Header { tag: message.tag, data: message.data };
-            let context = message.context.map(|context| context.addr());
-            engine.send(&Send { to: message.to, buffers, header, flags, context }).map(|()| 0)
-        })
-    })
-}
-
-/// Begins to receive.
-///
-/// # Safety
-/// The endpoint is open, and the memory is nobody else's until the completion, as libfabric's `fi_msg` says.
-unsafe fn expect(ep: *mut fid_ep, incoming: &Incoming) -> isize {
-    // SAFETY: as the caller promises.
-    call(|| unsafe {
-        let ep = call::object::<Ep>(ep)?;
-        let buffers = Buffers::new(call::slice(incoming.iov, incoming.count)?).ok_or(Errno::INVALID)?;
-        ep.domain.with(|engine| {
-            let bindings = engine.bindings();
-            let flags = incoming.flags.unwrap_or(bindings.receives.flags);
-            let peeks = if incoming.tag.is_some() { FI_PEEK } else { 0 };
-            if flags & !(RECEIVE_FLAGS | peeks) != 0 {
-                return Err(Errno::BAD_FLAGS);
-            }
-            let (from, is_told) = (engine::source(bindings, incoming.from), bindings.receives.tells(flags));
-            let receive = Receive { buffers, from, tag: incoming.tag, context: incoming.context.addr(), is_told };
-            match flags & FI_PEEK {
-                0 => engine.receive(receive)?,
-                _ => engine.peek(&receive),
-            }
-            Ok(0)
-        })
-    })
-}
-
 impl Outgoing {
-    fn new(iov: *const iovec, count: usize, to: fi_addr_t, context: *mut c_void) -> Self {
-        Self { iov, count, to, tag: None, data: None, context: Some(context), flags: None }
+    fn new(iov: *const iovec, count: usize, to: fi_addr_t, context: Option<*mut c_void>) -> Self {
+        Self { iov, count, to, tag: None, data: None, context, flags: None }
+    }
+
+    fn tagged(self, tag: u64) -> Self {
+        Self { tag: Some(tag), ..self }
+    }
+
+    fn with_data(self, data: u64) -> Self {
+        Self { data: Some(data), ..self }
+    }
+
+    /// Begins to send.
+    ///
+    /// # Safety
+    /// The endpoint is open, and the message's memory stays as it is until the completion, as libfabric's `fi_msg` says.
+    unsafe fn begin(self, ep: *mut fid_ep) -> isize {
+        // SAFETY: as the caller promises.
+        call(|| unsafe {
+            let ep = call::object::<Ep>(ep)?;
+            let buffers = Buffers::new(call::slice(self.iov, self.count)?).ok_or(Errno::INVALID)?;
+            ep.domain.with(|engine| {
+                let flags = self.flags.unwrap_or(engine.bindings().sends.flags);
+                if flags & !SEND_FLAGS != 0 {
+                    return Err(Errno::BAD_FLAGS);
+                }
+                let is_injected = flags & FI_INJECT != 0 || self.context.is_none();
+                if is_injected && buffers.bytes() > INJECT_BYTES {
+                    return Err(Errno(libc::EMSGSIZE));
+                }
+                let header = Header { tag: self.tag, data: self.data };
+                let context = self.context.map(|context| context.addr());
+                engine.send(&Send { to: self.to, buffers, header, flags, context }).map(|()| 0)
+            })
+        })
     }
 }
 
@@ -122,8 +103,40 @@ impl Incoming {
     fn new(iov: *const iovec, count: usize, from: fi_addr_t, context: *mut c_void) -> Self {
         Self { iov, count, from, tag: None, context, flags: None }
     }
+
+    fn tagged(self, tag: (u64, u64)) -> Self {
+        Self { tag: Some(tag), ..self }
+    }
+
+    /// Begins to receive.
+    ///
+    /// # Safety
+    /// The endpoint is open, and the memory is nobody else's until the completion, as libfabric's `fi_msg` says.
+    unsafe fn begin(self, ep: *mut fid_ep) -> isize {
+        // SAFETY: as the caller promises.
+        call(|| unsafe {
+            let ep = call::object::<Ep>(ep)?;
+            let buffers = Buffers::new(call::slice(self.iov, self.count)?).ok_or(Errno::INVALID)?;
+            ep.domain.with(|engine| {
+                let bindings = engine.bindings();
+                let flags = self.flags.unwrap_or(bindings.receives.flags);
+                let peeks = if self.tag.is_some() { FI_PEEK } else { 0 };
+                if flags & !(RECEIVE_FLAGS | peeks) != 0 {
+                    return Err(Errno::BAD_FLAGS);
+                }
+                let (from, is_told) = (engine::source(bindings, self.from), bindings.receives.tells(flags));
+                let receive = Receive { buffers, from, tag: self.tag, context: self.context.addr(), is_told };
+                match flags & FI_PEEK {
+                    0 => engine.receive(receive)?,
+                    _ => engine.peek(&receive),
+                }
+                Ok(0)
+            })
+        })
+    }
 }
 
+/// The only piece of a message.
 fn piece(at: *const c_void, bytes: usize) -> iovec {
     iovec { iov_base: at.cast_mut(), iov_len: bytes }
 }
@@ -133,85 +146,44 @@ fn data_of(flags: u64, data: u64) -> Option<u64> {
     (flags & FI_REMOTE_CQ_DATA != 0).then_some(data)
 }
 
-unsafe extern "C" fn recv(
-    ep: *mut fid_ep,
-    buf: *mut c_void,
-    len: usize,
-    _desc: *mut c_void,
-    from: fi_addr_t,
-    context: *mut c_void,
-) -> isize {
-    let iov = piece(buf, len);
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { expect(ep, &Incoming::new(&raw const iov, 1, from, context)) }
+/// Calls of libfabric's, each with its twin for messages that have a tag: what follows the first semicolon comes to the twin alone.
+macro_rules! calls {
+    ($(
+        $call:ident, $tagged:ident($($before:ident: $Before:ty),+; $($tag:ident),+; $($context:ident: $Context:ty)?)
+            => $message:expr;
+    )+) => {$(
+        unsafe extern "C" fn $call(ep: *mut fid_ep, $($before: $Before,)+ $($context: $Context)?) -> isize {
+            // SAFETY: the application keeps to libfabric's rules for this call.
+            unsafe { $message.begin(ep) }
+        }
+
+        unsafe extern "C" fn $tagged(
+            ep: *mut fid_ep,
+            $($before: $Before,)+
+            $($tag: u64,)+
+            $($context: $Context)?
+        ) -> isize {
+            // SAFETY: as above.
+            unsafe { $message.tagged(($($tag),+)).begin(ep) }
+        }
+    )+};
 }
 
-unsafe extern "C" fn recvv(
-    ep: *mut fid_ep,
-    iov: *const iovec,
-    _desc: *mut *mut c_void,
-    count: usize,
-    from: fi_addr_t,
-    context: *mut c_void,
-) -> isize {
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { expect(ep, &Incoming::new(iov, count, from, context)) }
-}
-
-unsafe extern "C" fn send(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    _desc: *mut c_void,
-    to: fi_addr_t,
-    context: *mut c_void,
-) -> isize {
-    let iov = piece(buf, len);
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { post(ep, &Outgoing::new(&raw const iov, 1, to, context)) }
-}
-
-unsafe extern "C" fn sendv(
-    ep: *mut fid_ep,
-    iov: *const iovec,
-    _desc: *mut *mut c_void,
-    count: usize,
-    to: fi_addr_t,
-    context: *mut c_void,
-) -> isize {
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { post(ep, &Outgoing::new(iov, count, to, context)) }
-}
-
-unsafe extern "C" fn inject(ep: *mut fid_ep, buf: *const c_void, len: usize, to: fi_addr_t) -> isize {
-    let iov = piece(buf, len);
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { post(ep, &Outgoing { context: None, ..Outgoing::new(&raw const iov, 1, to, std::ptr::null_mut()) }) }
-}
-
-unsafe extern "C" fn senddata(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    _desc: *mut c_void,
-    data: u64,
-    to: fi_addr_t,
-    context: *mut c_void,
-) -> isize {
-    let iov = piece(buf, len);
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { post(ep, &Outgoing { data: Some(data), ..Outgoing::new(&raw const iov, 1, to, context) }) }
-}
-
-unsafe extern "C" fn injectdata(ep: *mut fid_ep, buf: *const c_void, len: usize, data: u64, to: fi_addr_t) -> isize {
-    let iov = piece(buf, len);
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe {
-        post(
-            ep,
-            &Outgoing { data: Some(data), context: None, ..Outgoing::new(&raw const iov, 1, to, std::ptr::null_mut()) },
-        )
-    }
+calls! {
+    recv, trecv(buf: *mut c_void, len: usize, _desc: *mut c_void, from: fi_addr_t; tag, ignore; context: *mut c_void)
+        => Incoming::new(&piece(buf, len), 1, from, context);
+    recvv, trecvv(iov: *const iovec, _desc: *mut *mut c_void, count: usize, from: fi_addr_t; tag, ignore; context: *mut c_void)
+        => Incoming::new(iov, count, from, context);
+    send, tsend(buf: *const c_void, len: usize, _desc: *mut c_void, to: fi_addr_t; tag; context: *mut c_void)
+        => Outgoing::new(&piece(buf, len), 1, to, Some(context));
+    sendv, tsendv(iov: *const iovec, _desc: *mut *mut c_void, count: usize, to: fi_addr_t; tag; context: *mut c_void)
+        => Outgoing::new(iov, count, to, Some(context));
+    senddata, tsenddata(buf: *const c_void, len: usize, _desc: *mut c_void, data: u64, to: fi_addr_t; tag; context: *mut c_void)
+        => Outgoing::new(&piece(buf, len), 1, to, Some(context)).with_data(data);
+    inject, tinject(buf: *const c_void, len: usize, to: fi_addr_t; tag;)
+        => Outgoing::new(&piece(buf, len), 1, to, None);
+    injectdata, tinjectdata(buf: *const c_void, len: usize, data: u64, to: fi_addr_t; tag;)
+        => Outgoing::new(&piece(buf, len), 1, to, None).with_data(data);
 }
 
 unsafe extern "C" fn recvmsg(ep: *mut fid_ep, message: *const fi_msg, flags: u64) -> isize {
@@ -219,7 +191,7 @@ unsafe extern "C" fn recvmsg(ep: *mut fid_ep, message: *const fi_msg, flags: u64
     unsafe {
         let Some(message) = message.as_ref() else { return -(libc::EINVAL as isize) };
         let incoming = Incoming::new(message.msg_iov, message.iov_count, message.addr, message.context);
-        expect(ep, &Incoming { flags: Some(flags), ..incoming })
+        Incoming { flags: Some(flags), ..incoming }.begin(ep)
     }
 }
 
@@ -227,113 +199,8 @@ unsafe extern "C" fn sendmsg(ep: *mut fid_ep, message: *const fi_msg, flags: u64
     // SAFETY: the application keeps to libfabric's rules for this call.
     unsafe {
         let Some(message) = message.as_ref() else { return -(libc::EINVAL as isize) };
-        let outgoing = Outgoing::new(message.msg_iov, message.iov_count, message.addr, message.context);
-        post(ep, &Outgoing { data: data_of(flags, message.data), flags: Some(flags), ..outgoing })
-    }
-}
-
-unsafe extern "C" fn trecv(
-    ep: *mut fid_ep,
-    buf: *mut c_void,
-    len: usize,
-    _desc: *mut c_void,
-    from: fi_addr_t,
-    tag: u64,
-    ignore: u64,
-    context: *mut c_void,
-) -> isize {
-    let iov = piece(buf, len);
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { expect(ep, &Incoming { tag: Some((tag, ignore)), ..Incoming::new(&raw const iov, 1, from, context) }) }
-}
-
-unsafe extern "C" fn trecvv(
-    ep: *mut fid_ep,
-    iov: *const iovec,
-    _desc: *mut *mut c_void,
-    count: usize,
-    from: fi_addr_t,
-    tag: u64,
-    ignore: u64,
-    context: *mut c_void,
-) -> isize {
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { expect(ep, &Incoming { tag: Some((tag, ignore)), ..Incoming::new(iov, count, from, context) }) }
-}
-
-unsafe extern "C" fn tsend(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    _desc: *mut c_void,
-    to: fi_addr_t,
-    tag: u64,
-    context: *mut c_void,
-) -> isize {
-    let iov = piece(buf, len);
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { post(ep, &Outgoing { tag: Some(tag), ..Outgoing::new(&raw const iov, 1, to, context) }) }
-}
-
-unsafe extern "C" fn tsendv(
-    ep: *mut fid_ep,
-    iov: *const iovec,
-    _desc: *mut *mut c_void,
-    count: usize,
-    to: fi_addr_t,
-    tag: u64,
-    context: *mut c_void,
-) -> isize {
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { post(ep, &Outgoing { tag: Some(tag), ..Outgoing::new(iov, count, to, context) }) }
-}
-
-unsafe extern "C" fn tinject(ep: *mut fid_ep, buf: *const c_void, len: usize, to: fi_addr_t, tag: u64) -> isize {
-    let iov = piece(buf, len);
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe {
-        post(
-            ep,
-            &Outgoing { tag: Some(tag), context: None, ..Outgoing::new(&raw const iov, 1, to, std::ptr::null_mut()) },
-        )
-    }
-}
-
-unsafe extern "C" fn tsenddata(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    _desc: *mut c_void,
-    data: u64,
-    to: fi_addr_t,
-    tag: u64,
-    context: *mut c_void,
-) -> isize {
-    let iov = piece(buf, len);
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { post(ep, &Outgoing { data: Some(data), tag: Some(tag), ..Outgoing::new(&raw const iov, 1, to, context) }) }
-}
-
-unsafe extern "C" fn tinjectdata(
-    ep: *mut fid_ep,
-    buf: *const c_void,
-    len: usize,
-    data: u64,
-    to: fi_addr_t,
-    tag: u64,
-) -> isize {
-    let iov = piece(buf, len);
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe {
-        post(
-            ep,
-            &Outgoing {
-                data: Some(data),
-                tag: Some(tag),
-                context: None,
-                ..Outgoing::new(&raw const iov, 1, to, std::ptr::null_mut())
-            },
-        )
+        let outgoing = Outgoing::new(message.msg_iov, message.iov_count, message.addr, Some(message.context));
+        Outgoing { data: data_of(flags, message.data), flags: Some(flags), ..outgoing }.begin(ep)
     }
 }
 
@@ -342,7 +209,7 @@ unsafe extern "C" fn trecvmsg(ep: *mut fid_ep, message: *const fi_msg_tagged, fl
     unsafe {
         let Some(message) = message.as_ref() else { return -(libc::EINVAL as isize) };
         let incoming = Incoming::new(message.msg_iov, message.iov_count, message.addr, message.context);
-        expect(ep, &Incoming { tag: Some((message.tag, message.ignore)), flags: Some(flags), ..incoming })
+        Incoming { flags: Some(flags), ..incoming }.tagged((message.tag, message.ignore)).begin(ep)
     }
 }
 
@@ -350,10 +217,8 @@ unsafe extern "C" fn tsendmsg(ep: *mut fid_ep, message: *const fi_msg_tagged, fl
     // SAFETY: the application keeps to libfabric's rules for this call.
     unsafe {
         let Some(message) = message.as_ref() else { return -(libc::EINVAL as isize) };
-        let outgoing = Outgoing::new(message.msg_iov, message.iov_count, message.addr, message.context);
-        post(
-            ep,
-            &Outgoing { tag: Some(message.tag), data: data_of(flags, message.data), flags: Some(flags), ..outgoing },
-        )
+        let outgoing = Outgoing::new(message.msg_iov, message.iov_count, message.addr, Some(message.context));
+        let outgoing = Outgoing { data: data_of(flags, message.data), flags: Some(flags), ..outgoing };
+        outgoing.tagged(message.tag).begin(ep)
     }
 }

@@ -8,8 +8,9 @@ use crate::call::{self, call_int};
 use crate::error::Errno;
 use crate::object;
 
-pub(crate) static OPS: fi_ops_mr = fi_ops_mr { size: size_of::<fi_ops_mr>(), reg, regv, regattr };
-static FID: fi_ops = object::ops(close, object::no_bind, object::no_control);
+pub(crate) static OPS: fi_ops_mr =
+    fi_ops_mr { size: size_of::<fi_ops_mr>(), reg: reg::<c_void>, regv: reg::<iovec>, regattr };
+static FID: fi_ops = object::plain_ops::<fid_mr>();
 
 /// # Safety
 /// `to`, unless null, may be written to.
@@ -22,29 +23,10 @@ unsafe fn open(access: u64, key: u64, to: *mut *mut fid_mr, context: *mut c_void
     unsafe { call::open(region, to) }
 }
 
-unsafe extern "C" fn close(fid: *mut fid) -> c_int {
-    // SAFETY: the application closes what `open` made.
-    call_int(|| unsafe { call::close::<fid_mr>(fid) }.map(|_| 0))
-}
-
-unsafe extern "C" fn reg(
+/// Registers so many pieces, or bytes, of memory.
+unsafe extern "C" fn reg<T>(
     _domain: *mut fid,
-    _buf: *const c_void,
-    _len: usize,
-    access: u64,
-    _offset: u64,
-    key: u64,
-    _flags: u64,
-    to: *mut *mut fid_mr,
-    context: *mut c_void,
-) -> c_int {
-    // SAFETY: the application passes a place for the result.
-    call_int(|| unsafe { open(access, key, to, context) })
-}
-
-unsafe extern "C" fn regv(
-    _domain: *mut fid,
-    _iov: *const iovec,
+    _memory: *const T,
     _count: usize,
     access: u64,
     _offset: u64,

@@ -1,12 +1,20 @@
 //! What all objects begin with.
+#![expect(unsafe_code, reason = "objects of C's")]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 use crate::abi::{FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_YIELD, fi_ops, fid, missing};
+use crate::call::{self, call_int};
+use crate::error;
 
 type Close = unsafe extern "C" fn(*mut fid) -> c_int;
 type Bind = unsafe extern "C" fn(*mut fid, *mut fid, u64) -> c_int;
 type Control = unsafe extern "C" fn(*mut fid, c_int, *mut c_void) -> c_int;
+
+/// The operations that every object has, of one that begins a `T` of ours, to which nothing is bound, and that takes no commands.
+pub(crate) const fn plain_ops<T>() -> fi_ops {
+    ops(close::<T>, no_bind, no_control)
+}
 
 /// The operations that every object has.
 pub(crate) const fn ops(close: Close, bind: Bind, control: Control) -> fi_ops {
@@ -18,14 +26,33 @@ pub(crate) fn fid(fclass: usize, context: *mut c_void, ops: &'static fi_ops) -> 
     fid { fclass, context, ops }
 }
 
+unsafe extern "C" fn close<T>(fid: *mut fid) -> c_int {
+    // SAFETY: the application closes what `call::open` has handed to it as a `T`, whose operations these are.
+    call_int(|| unsafe { call::close::<T>(fid) }.map(|_| 0))
+}
+
 /// For objects that nothing is bound to.
-pub(crate) extern "C" fn no_bind(_object: *mut fid, _bound: *mut fid, _flags: u64) -> c_int {
+extern "C" fn no_bind(_object: *mut fid, _bound: *mut fid, _flags: u64) -> c_int {
     -libc::ENOSYS
 }
 
 /// For objects without commands.
-pub(crate) extern "C" fn no_control(_object: *mut fid, _command: c_int, _argument: *mut c_void) -> c_int {
+extern "C" fn no_control(_object: *mut fid, _command: c_int, _argument: *mut c_void) -> c_int {
     -libc::ENOSYS
+}
+
+/// Tells what an error of a queue means.
+pub(crate) unsafe extern "C" fn strerror<Queue>(
+    _queue: *mut Queue,
+    errno: c_int,
+    _data: *const c_void,
+    buf: *mut c_char,
+    len: usize,
+) -> *const c_char {
+    let text = error::text(errno);
+    // SAFETY: the application passes room for `len` bytes, or null.
+    unsafe { call::put_text(text, buf, len) };
+    text.as_ptr()
 }
 
 /// Whether threads can wait in that way: by calls of libfabric's, not by a file descriptor.

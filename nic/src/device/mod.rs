@@ -9,6 +9,38 @@
 use spray_core::{Time, summed};
 use std::{io, os::fd::RawFd};
 
+/// Calls that go on to another device, the one that a pattern finds in `self`. Without a list: those that a device always hands on.
+#[cfg(feature = "xdp")]
+macro_rules! forward {
+    ($device:ident in $held:tt) => {
+        forward!($device in $held:
+            fn receive(self: &mut Self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize>;
+            fn frame(self: &Self, id: &FrameId, len: u32) -> &[u8];
+            fn frame_mut(self: &mut Self, id: &FrameId) -> &mut [u8];
+            fn release(self: &mut Self, id: FrameId) -> ();
+            fn allocate(self: &mut Self) -> Option<FrameId>;
+            fn transmit(self: &mut Self, id: FrameId, len: u32) -> Result<(), FrameId>;
+            fn flush(self: &mut Self) -> io::Result<()>;
+            fn max_frame(self: &Self) -> usize;
+            fn stats(self: &Self) -> DeviceStats;
+            fn census(self: &Self) -> FrameCensus;
+            fn audit(self: &Self) -> Result<(), String>;
+            fn is_deaf(self: &Self) -> bool;
+            fn heard(self: &Self) -> u64;
+            fn wake_fd(self: &Self) -> Option<RawFd>;
+        );
+    };
+    ($device:ident in $held:tt:
+        $(fn $name:ident($this:ident: $This:ty $(, $argument:ident: $Type:ty)*) -> $Result:ty;)+) => {
+        $(fn $name($this: $This $(, $argument: $Type)*) -> $Result {
+            forward!(@match $this $held $device.$name($($argument),*))
+        })+
+    };
+    (@match $this:ident [$($held:pat),+] $call:expr) => {
+        match $this { $($held => $call,)+ }
+    };
+}
+
 mod exchange;
 mod frames;
 pub mod memory;
@@ -54,62 +86,44 @@ pub struct Received {
     pub astray: bool,
 }
 
-/// Counters of a device since it was opened.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DeviceStats {
-    /// Frames handed to the caller.
-    pub rx: u64,
-    /// Bytes handed to the caller.
-    pub rx_bytes: u64,
-    /// Frames accepted for sending.
-    pub tx: u64,
-    /// Bytes accepted for sending.
-    pub tx_bytes: u64,
-    /// Frames that came back after they were sent.
-    pub tx_completed: u64,
-    /// Arrivals for other shards of the host, which got them.
-    pub handed_over: u64,
-    /// Arrivals dropped because the rx ring was full: the caller receives too slowly.
-    pub rx_dropped_ring_full: u64,
-    /// Arrivals dropped for any other reason (no frame to copy into, or longer than one).
-    pub rx_dropped: u64,
-    /// Times an arrival found the fill ring empty: the caller releases too slowly.
-    pub fill_empty: u64,
-    /// Fill descriptors that the kernel refused. More than zero is a bug in this crate.
-    pub rx_invalid: u64,
-    /// Send descriptors that the kernel refused. More than zero is a bug in this crate.
-    pub tx_invalid: u64,
-    /// Frames that the driver reported as dropped instead of sent, for example because veth's ring was full.
-    pub tx_dropped: u64,
-    /// Calls of [`Device::transmit`] that found the tx ring full.
-    pub tx_ring_full: u64,
-    /// System calls made to start sending.
-    pub kicks: u64,
-    /// System calls that the kernel put off (`EAGAIN`, `ENOBUFS`, or busy). Their frames stay queued for the next
-    /// flush.
-    pub kicks_deferred: u64,
-    /// System calls made to wake the receiving side.
-    pub wakeups: u64,
+summed! {
+    /// Counters of a device since it was opened.
+    pub struct DeviceStats {
+        /// Frames handed to the caller.
+        pub rx: u64,
+        /// Bytes handed to the caller.
+        pub rx_bytes: u64,
+        /// Frames accepted for sending.
+        pub tx: u64,
+        /// Bytes accepted for sending.
+        pub tx_bytes: u64,
+        /// Frames that came back after they were sent.
+        pub tx_completed: u64,
+        /// Arrivals for other shards of the host, which got them.
+        pub handed_over: u64,
+        /// Arrivals dropped because the rx ring was full: the caller receives too slowly.
+        pub rx_dropped_ring_full: u64,
+        /// Arrivals dropped for any other reason (no frame to copy into, or longer than one).
+        pub rx_dropped: u64,
+        /// Times an arrival found the fill ring empty: the caller releases too slowly.
+        pub fill_empty: u64,
+        /// Fill descriptors that the kernel refused. More than zero is a bug in this crate.
+        pub rx_invalid: u64,
+        /// Send descriptors that the kernel refused. More than zero is a bug in this crate.
+        pub tx_invalid: u64,
+        /// Frames that the driver reported as dropped instead of sent, for example because veth's ring was full.
+        pub tx_dropped: u64,
+        /// Calls of [`Device::transmit`] that found the tx ring full.
+        pub tx_ring_full: u64,
+        /// System calls made to start sending.
+        pub kicks: u64,
+        /// System calls that the kernel put off (`EAGAIN`, `ENOBUFS`, or busy). Their frames stay queued for the next
+        /// flush.
+        pub kicks_deferred: u64,
+        /// System calls made to wake the receiving side.
+        pub wakeups: u64,
+    }
 }
-
-summed!(DeviceStats {
-    rx,
-    rx_bytes,
-    tx,
-    tx_bytes,
-    tx_completed,
-    handed_over,
-    rx_dropped_ring_full,
-    rx_dropped,
-    fill_empty,
-    rx_invalid,
-    tx_invalid,
-    tx_dropped,
-    tx_ring_full,
-    kicks,
-    kicks_deferred,
-    wakeups
-});
 
 impl DeviceStats {
     /// All arrivals that this device lost.
@@ -119,22 +133,21 @@ impl DeviceStats {
     }
 }
 
-/// How many frames are in each of the four places.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FrameCensus {
-    /// Frames of the device.
-    pub total: usize,
-    /// Ready to be allocated or put into the fill ring.
-    pub free: usize,
-    /// In the fill ring, or received by the kernel and not yet by the caller.
-    pub fill: usize,
-    /// Held by the caller.
-    pub held: usize,
-    /// In the tx ring, or sent and not yet known to be completed.
-    pub tx: usize,
+summed! {
+    /// How many frames are in each of the four places.
+    pub struct FrameCensus {
+        /// Frames of the device.
+        pub total: usize,
+        /// Ready to be allocated or put into the fill ring.
+        pub free: usize,
+        /// In the fill ring, or received by the kernel and not yet by the caller.
+        pub fill: usize,
+        /// Held by the caller.
+        pub held: usize,
+        /// In the tx ring, or sent and not yet known to be completed.
+        pub tx: usize,
+    }
 }
-
-summed!(FrameCensus { total, free, fill, held, tx });
 
 /// Sends and receives Ethernet frames in buffers of its own.
 ///

@@ -37,7 +37,7 @@ mod undo;
 
 pub use config::{BindMode, BusyPoll, XskConfig};
 pub use error::OpenError;
-pub use interface::{TakeOverError, XskInterface};
+pub use interface::{TakeOverError, TakenOver, XskInterface};
 
 use config::{ETHERNET_HEADER, HEADROOM, capacity};
 use socket::Socket;

@@ -1,10 +1,10 @@
 //! What an endpoint counts.
 #![expect(clippy::indexing_slicing, reason = "there is a count for every kind")]
 
-use std::iter::Sum;
 use std::ops::{Add, Index};
 
 use spray_core::flow::{Limits, ReceiverStats, SenderStats};
+use spray_core::summed;
 use spray_wire::{Body, Kind};
 
 /// An endpoint's senders at one moment.
@@ -52,13 +52,15 @@ impl Index<Kind> for KindCounts {
 /// Declares counters once: their fields, and the list of their names and values.
 macro_rules! counters {
     ($(#[$about:meta])* pub struct $Stats:ident { $($(#[$field_about:meta])+ $field:ident,)+ }) => {
-        $(#[$about])*
-        pub struct $Stats {
-            /// Frames put on the link.
-            pub sent: KindCounts,
-            /// Frames that parsed, whether or not they were accepted.
-            pub received: KindCounts,
-            $($(#[$field_about])+ pub $field: u64,)+
+        summed! {
+            $(#[$about])*
+            pub struct $Stats {
+                /// Frames put on the link.
+                pub sent: KindCounts,
+                /// Frames that parsed, whether or not they were accepted.
+                pub received: KindCounts,
+                $($(#[$field_about])+ pub $field: u64,)+
+            }
         }
 
         impl $Stats {
@@ -72,23 +74,11 @@ macro_rules! counters {
                 kinds("sent", self.sent).chain(kinds("received", self.received)).chain(causes)
             }
         }
-
-        /// The counters of several endpoints together.
-        impl Sum for $Stats {
-            fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-                all.fold(Self::default(), |sum, one| Self {
-                    sent: sum.sent + one.sent,
-                    received: sum.received + one.received,
-                    $($field: sum.$field + one.$field,)+
-                })
-            }
-        }
     };
 }
 
 counters! {
     /// What an endpoint has counted since it was made.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     #[non_exhaustive]
     pub struct EndpointStats {
         /// Data frames received that a switch had trimmed.

@@ -152,5 +152,5 @@ impl Host<crate::device::Nic> {
 }
 
 fn peer(device: &XskInterface, own: &EndpointConfig, address: IpAddr) -> Result<Peer, NetError> {
-    Ok(Peer { address, mac: source(device.interface(), own).resolve(address)? })
+    Ok(Peer { address, mac: source(&device.taken_over().interface, own).resolve(address)? })
 }

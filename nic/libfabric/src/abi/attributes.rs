@@ -5,7 +5,6 @@ use std::ffi::{c_char, c_int, c_void};
 use super::{fid, fid_fabric};
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_provider {
     pub version: u32,
     pub fi_version: u32,
@@ -19,7 +18,6 @@ pub struct fi_provider {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_info {
     pub next: *mut fi_info,
     pub caps: u64,
@@ -39,7 +37,6 @@ pub struct fi_info {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_tx_attr {
     pub caps: u64,
     pub mode: u64,
@@ -54,7 +51,6 @@ pub struct fi_tx_attr {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_rx_attr {
     pub caps: u64,
     pub mode: u64,
@@ -67,7 +63,6 @@ pub struct fi_rx_attr {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ep_attr {
     pub r#type: u32,
     pub protocol: u32,
@@ -85,7 +80,6 @@ pub struct fi_ep_attr {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_domain_attr {
     pub domain: *mut c_void,
     pub name: *mut c_char,
@@ -117,7 +111,6 @@ pub struct fi_domain_attr {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_fabric_attr {
     pub fabric: *mut fid_fabric,
     pub name: *mut c_char,
@@ -127,7 +120,6 @@ pub struct fi_fabric_attr {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_av_attr {
     pub r#type: u32,
     pub rx_ctx_bits: c_int,
@@ -139,7 +131,6 @@ pub struct fi_av_attr {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_cq_attr {
     pub size: usize,
     pub flags: u64,
@@ -151,7 +142,6 @@ pub struct fi_cq_attr {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_cntr_attr {
     pub events: u32,
     pub wait_obj: u32,
@@ -160,7 +150,6 @@ pub struct fi_cntr_attr {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_eq_attr {
     pub size: usize,
     pub flags: u64,

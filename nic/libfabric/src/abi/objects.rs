@@ -19,7 +19,6 @@ pub extern "C" fn missing() -> isize {
 
 /// What every object begins with.
 #[repr(C)]
-#[derive(Debug)]
 pub struct fid {
     pub fclass: usize,
     pub context: *mut c_void,
@@ -27,7 +26,6 @@ pub struct fid {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops {
     pub size: usize,
     pub close: unsafe extern "C" fn(*mut fid) -> c_int,
@@ -39,7 +37,6 @@ pub struct fi_ops {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fid_fabric {
     pub fid: fid,
     pub ops: &'static fi_ops_fabric,
@@ -47,7 +44,6 @@ pub struct fid_fabric {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops_fabric {
     pub size: usize,
     pub domain: unsafe extern "C" fn(*mut fid_fabric, *mut fi_info, *mut *mut fid_domain, *mut c_void) -> c_int,
@@ -59,7 +55,6 @@ pub struct fi_ops_fabric {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fid_domain {
     pub fid: fid,
     pub ops: &'static fi_ops_domain,
@@ -67,7 +62,6 @@ pub struct fid_domain {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops_domain {
     pub size: usize,
     pub av_open: unsafe extern "C" fn(*mut fid_domain, *mut fi_av_attr, *mut *mut fid_av, *mut c_void) -> c_int,
@@ -84,7 +78,6 @@ pub struct fi_ops_domain {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops_mr {
     pub size: usize,
     pub reg: unsafe extern "C" fn(
@@ -105,7 +98,6 @@ pub struct fi_ops_mr {
 
 /// Its beginning: what follows is of devices' memory.
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_mr_attr {
     pub mr_iov: *const iovec,
     pub iov_count: usize,
@@ -116,7 +108,6 @@ pub struct fi_mr_attr {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fid_mr {
     pub fid: fid,
     pub mem_desc: *mut c_void,
@@ -124,14 +115,12 @@ pub struct fid_mr {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fid_av {
     pub fid: fid,
     pub ops: &'static fi_ops_av,
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops_av {
     pub size: usize,
     pub insert: unsafe extern "C" fn(*mut fid_av, *const c_void, usize, *mut fi_addr_t, u64, *mut c_void) -> c_int,
@@ -145,14 +134,12 @@ pub struct fi_ops_av {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fid_eq {
     pub fid: fid,
     pub ops: &'static fi_ops_eq,
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops_eq {
     pub size: usize,
     pub read: unsafe extern "C" fn(*mut fid_eq, *mut u32, *mut c_void, usize, u64) -> isize,
@@ -163,14 +150,12 @@ pub struct fi_ops_eq {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fid_cq {
     pub fid: fid,
     pub ops: &'static fi_ops_cq,
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops_cq {
     pub size: usize,
     pub read: unsafe extern "C" fn(*mut fid_cq, *mut c_void, usize) -> isize,
@@ -183,14 +168,12 @@ pub struct fi_ops_cq {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fid_cntr {
     pub fid: fid,
     pub ops: &'static fi_ops_cntr,
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops_cntr {
     pub size: usize,
     pub read: unsafe extern "C" fn(*mut fid_cntr) -> u64,
@@ -203,7 +186,6 @@ pub struct fi_ops_cntr {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fid_ep {
     pub fid: fid,
     pub ops: &'static fi_ops_ep,
@@ -217,14 +199,12 @@ pub struct fid_ep {
 
 /// A table of which the provider has nothing: as long as the longest there is.
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops_missing {
     pub size: usize,
     pub all: [Missing; 16],
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops_ep {
     pub size: usize,
     pub cancel: unsafe extern "C" fn(*mut fid, *mut c_void) -> isize,
@@ -237,7 +217,6 @@ pub struct fi_ops_ep {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops_cm {
     pub size: usize,
     pub setname: unsafe extern "C" fn(*mut fid, *mut c_void, usize) -> c_int,
@@ -255,7 +234,6 @@ type Iov = *const iovec;
 type Descs = *mut *mut c_void;
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops_msg {
     pub size: usize,
     pub recv: unsafe extern "C" fn(*mut fid_ep, *mut c_void, usize, *mut c_void, fi_addr_t, *mut c_void) -> isize,
@@ -271,7 +249,6 @@ pub struct fi_ops_msg {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops_tagged {
     pub size: usize,
     pub recv:

@@ -9,7 +9,6 @@ use super::fi_addr_t;
 pub use libc::iovec;
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_msg {
     pub msg_iov: *const iovec,
     pub desc: *mut *mut c_void,
@@ -20,7 +19,6 @@ pub struct fi_msg {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_msg_tagged {
     pub msg_iov: *const iovec,
     pub desc: *mut *mut c_void,
@@ -45,7 +43,6 @@ pub struct fi_cq_tagged_entry {
 }
 
 #[repr(C)]
-#[derive(Debug)]
 pub struct fi_cq_err_entry {
     pub op_context: usize,
     pub flags: u64,

@@ -12,52 +12,38 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::config::{LinkState, MemoryConfig};
 use super::impair::{self, Impairments};
 
-/// Counters of a memory network since it was made.
-///
-/// Always `sent + copies = lost + unroutable + overflow + no_buffer + in_flight + delivered`, which
-/// [`MemoryNetwork::audit`](super::MemoryNetwork::audit) checks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct NetworkStats {
-    /// Frames that devices sent.
-    pub sent: u64,
-    /// Further copies of frames: duplicated ones, and those sent to a group of devices.
-    pub copies: u64,
-    /// Frames lost at random.
-    pub lost: u64,
-    /// Frames to an address that no device has.
-    pub unroutable: u64,
-    /// Frames beyond [`MemoryConfig::in_flight`].
-    pub overflow: u64,
-    /// Frames that arrived at a device whose fill ring was empty.
-    pub no_buffer: u64,
-    /// Frames on their way.
-    pub in_flight: u64,
-    /// Frames that arrived at a device, whether it has received them yet or not.
-    pub delivered: u64,
-    /// Frames duplicated at random; each is one of `copies`.
-    pub duplicated: u64,
-    /// Frames changed at random.
-    pub corrupted: u64,
-    /// Frames marked as having met congestion.
-    pub marked: u64,
-    /// Frames trimmed to their headers.
-    pub trimmed: u64,
+summed! {
+    /// Counters of a memory network since it was made.
+    ///
+    /// Always `sent + copies = lost + unroutable + overflow + no_buffer + in_flight + delivered`, which
+    /// [`MemoryNetwork::audit`](super::MemoryNetwork::audit) checks.
+    pub struct NetworkStats {
+        /// Frames that devices sent.
+        pub sent: u64,
+        /// Further copies of frames: duplicated ones, and those sent to a group of devices.
+        pub copies: u64,
+        /// Frames lost at random.
+        pub lost: u64,
+        /// Frames to an address that no device has.
+        pub unroutable: u64,
+        /// Frames beyond [`MemoryConfig::in_flight`].
+        pub overflow: u64,
+        /// Frames that arrived at a device whose fill ring was empty.
+        pub no_buffer: u64,
+        /// Frames on their way.
+        pub in_flight: u64,
+        /// Frames that arrived at a device, whether it has received them yet or not.
+        pub delivered: u64,
+        /// Frames duplicated at random; each is one of `copies`.
+        pub duplicated: u64,
+        /// Frames changed at random.
+        pub corrupted: u64,
+        /// Frames marked as having met congestion.
+        pub marked: u64,
+        /// Frames trimmed to their headers.
+        pub trimmed: u64,
+    }
 }
-
-summed!(NetworkStats {
-    sent,
-    copies,
-    lost,
-    unroutable,
-    overflow,
-    no_buffer,
-    in_flight,
-    delivered,
-    duplicated,
-    corrupted,
-    marked,
-    trimmed
-});
 
 #[derive(Debug)]
 struct Port {

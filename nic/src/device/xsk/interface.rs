@@ -32,17 +32,35 @@ pub struct XskInterface {
 #[derive(Debug)]
 struct Taken {
     steer: Mutex<SteerProgram>,
-    deferral: Option<Deferral>,
-    rules: Option<Rules>,
-    /// Why there are none, of a driver that has rules.
-    rules_refused: Option<String>,
-    mode: AttachMode,
-    refusal: Option<String>,
-    distrust: Option<String>,
-    interface: Interface,
-    zero_copy: bool,
-    queues: usize,
-    shards: usize,
+    _deferral: Option<Deferral>,
+    _rules: Option<Rules>,
+    how: TakenOver,
+}
+
+/// How an interface was taken over.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TakenOver {
+    /// The interface, as it was then.
+    pub interface: Interface,
+    /// How the program sits on the interface; [`AttachMode::Generic`] is slower and worth a warning.
+    pub mode: AttachMode,
+    /// Why the driver did not take the program natively, in the kernel's words; `None` where it did.
+    pub refusal: Option<String>,
+    /// Whether the driver reads and writes our frames itself, on all queues; otherwise the kernel copies.
+    pub zero_copy: bool,
+    /// Why zero-copy was not tried, where it is known to break with this driver on this kernel and nobody insisted on it.
+    pub distrust: Option<String>,
+    /// Whether the threads that use it run the driver's routines themselves, and whether interrupts are off meanwhile.
+    pub busy_polls: Option<bool>,
+    /// How many of the interface's queues have a socket.
+    pub queues: usize,
+    /// To how many shards they are dealt out.
+    pub shards: usize,
+    /// Rules in the NIC that bring each frame to a queue of its shard, or to the only queue; 0 where it takes none.
+    pub rules: usize,
+    /// Why there are no rules although the driver has some, in the kernel's or our words.
+    pub rules_refused: Option<String>,
 }
 
 /// Why an interface could not be taken over.
@@ -107,94 +125,39 @@ impl XskInterface {
             Some(queue) => XskQueues::open(&sockets, &[queue], (shards, ports)),
             None => XskQueues::open_all(&sockets, SteerProgram::QUEUES, (shards, ports)),
         };
-        let polls = |shards: &Vec<XskQueues>| shards.iter().flat_map(XskQueues::queues).any(XskDevice::busy_polls);
-        let (shards, deferral) = Deferral::around(&interface, &sockets, open, polls)?;
+        let polls = |shard: &XskQueues| shard.queues().iter().any(XskDevice::busy_polls);
+        let (shards, deferral) = Deferral::around(&interface, &sockets, open, |shards| shards.iter().any(polls))?;
         let queues = || shards.iter().flat_map(XskQueues::queues);
         queues().try_for_each(|queue| steer.register(queue.queue(), queue.as_fd()))?;
         let rules =
             rules.and_then(|rules| rules.map(|rules| put_rules(rules, &name, (address, ports), &shards)).transpose());
         let (rules, rules_refused) = rules.map_or_else(|why| (None, Some(why.to_string())), |rules| (rules, None));
-        let taken = Arc::new(Taken {
-            refusal: steer.refusal().map(Into::into),
-            steer: Mutex::new(steer),
-            deferral,
-            rules,
-            rules_refused,
-            mode,
-            distrust,
+        let how = TakenOver {
             interface,
+            mode,
+            refusal: steer.refusal().map(Into::into),
             zero_copy: queues().all(XskDevice::zero_copy),
+            distrust,
+            busy_polls: shards.iter().any(polls).then_some(deferral.is_some()),
             queues: queues().count(),
             shards: shards.len(),
-        });
+            rules: rules.as_ref().map_or(0, Rules::count),
+            rules_refused,
+        };
+        let taken = Arc::new(Taken { steer: Mutex::new(steer), _deferral: deferral, _rules: rules, how });
         Ok(shards.into_iter().map(|queues| Self { taken: Arc::clone(&taken), queues }).collect())
     }
 
-    /// Whether the driver reads and writes our frames itself, on all queues; otherwise the kernel copies.
+    /// How it was taken over.
     #[must_use]
-    pub fn zero_copy(&self) -> bool {
-        self.taken.zero_copy
-    }
-
-    /// Whether the thread that uses it runs the driver's routines itself, and whether interrupts are off meanwhile.
-    #[must_use]
-    pub fn busy_polls(&self) -> Option<bool> {
-        let polls = self.queues.queues().iter().any(XskDevice::busy_polls);
-        polls.then_some(self.taken.deferral.is_some())
-    }
-
-    /// How many of the interface's queues have a socket.
-    #[must_use]
-    pub fn queues(&self) -> usize {
-        self.taken.queues
-    }
-
-    /// To how many shards they are dealt out.
-    #[must_use]
-    pub fn shards(&self) -> usize {
-        self.taken.shards
-    }
-
-    /// Rules in the NIC that bring each frame to a queue of its shard, or to the only queue; 0 where it takes none.
-    #[must_use]
-    pub fn rules(&self) -> usize {
-        self.taken.rules.as_ref().map_or(0, Rules::count)
-    }
-
-    /// Why there are no rules although the driver has some, in the kernel's or our words.
-    #[must_use]
-    pub fn rules_refused(&self) -> Option<&str> {
-        self.taken.rules_refused.as_deref()
-    }
-
-    /// Why the driver did not take the program natively, in the kernel's words; `None` where it did.
-    #[must_use]
-    pub fn refusal(&self) -> Option<&str> {
-        self.taken.refusal.as_deref()
-    }
-
-    /// Why zero-copy was not tried, where it is known to break with this driver on this kernel and nobody insisted on it.
-    #[must_use]
-    pub fn distrust(&self) -> Option<&str> {
-        self.taken.distrust.as_deref()
-    }
-
-    /// How the program sits on the interface; [`AttachMode::Generic`] is slower and worth a warning.
-    #[must_use]
-    pub fn attach_mode(&self) -> AttachMode {
-        self.taken.mode
+    pub fn taken_over(&self) -> &TakenOver {
+        &self.taken.how
     }
 
     /// Frames of the transport that came by a queue without a socket and are lost; 0 when the kernel does not tell.
     #[must_use]
     pub fn strays(&self) -> u64 {
         self.taken.steer().strays().unwrap_or(0)
-    }
-
-    /// The interface, as it was when it was taken over.
-    #[must_use]
-    pub fn interface(&self) -> &Interface {
-        &self.taken.interface
     }
 }
 
@@ -236,69 +199,15 @@ fn bind_mode(interface: &Interface, asked: BindMode, steer: &SteerProgram) -> Re
 }
 
 impl Device for XskInterface {
-    fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
-        self.queues.receive(out, budget)
-    }
-
-    fn frame(&self, id: &FrameId, len: u32) -> &[u8] {
-        self.queues.frame(id, len)
-    }
-
-    fn frame_mut(&mut self, id: &FrameId) -> &mut [u8] {
-        self.queues.frame_mut(id)
-    }
-
-    fn release(&mut self, id: FrameId) {
-        self.queues.release(id);
-    }
-
-    fn allocate(&mut self) -> Option<FrameId> {
-        self.queues.allocate()
-    }
-
-    fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId> {
-        self.queues.transmit(id, len)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.queues.flush()
-    }
-
-    fn max_frame(&self) -> usize {
-        self.queues.max_frame()
-    }
-
-    fn stats(&self) -> DeviceStats {
-        self.queues.stats()
-    }
-
-    fn census(&self) -> FrameCensus {
-        self.queues.census()
-    }
-
-    fn audit(&self) -> Result<(), String> {
-        self.queues.audit()
-    }
+    forward!(device in [Self { queues: device, .. }]);
 
     fn is_gone(&self) -> bool {
         self.queues.is_gone() || !self.taken.steer().is_attached()
     }
 
-    fn is_deaf(&self) -> bool {
-        self.queues.is_deaf()
-    }
-
     fn revive(&mut self) -> io::Result<()> {
         let mut steer = self.taken.steer();
         steer.detach();
-        steer.attach(self.taken.interface.index).map(drop).map_err(io::Error::other)
-    }
-
-    fn heard(&self) -> u64 {
-        self.queues.heard()
-    }
-
-    fn wake_fd(&self) -> Option<RawFd> {
-        self.queues.wake_fd()
+        steer.attach(self.taken.how.interface.index).map(drop).map_err(io::Error::other)
     }
 }

@@ -4,13 +4,14 @@ use spray_core::feedback::LossCause;
 use spray_core::summed;
 use spray_nic::{Event, FreezeReason};
 
-/// Times that a balancer froze (REPS §3.2), and why: for a loss by timeout, for one by a gap, for unanswered probes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Freezes {
-    pub all: u64,
-    pub by_timeout: u64,
-    pub by_gap: u64,
-    pub by_probes: u64,
+summed! {
+    /// Times that a balancer froze (REPS §3.2), and why: for a loss by timeout, for one by a gap, for unanswered probes.
+    pub struct Freezes {
+        pub all: u64,
+        pub by_timeout: u64,
+        pub by_gap: u64,
+        pub by_probes: u64,
+    }
 }
 
 impl Freezes {
@@ -25,5 +26,3 @@ impl Freezes {
         }
     }
 }
-
-summed!(Freezes { all, by_timeout, by_gap, by_probes });

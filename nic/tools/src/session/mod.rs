@@ -25,7 +25,7 @@ use std::os::fd::RawFd;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use spray_nic::device::{Device, DeviceStats, Nic, XskInterface};
+use spray_nic::device::{Device, DeviceStats, Nic};
 use spray_nic::net::Resolver;
 use spray_nic::{Endpoint, EndpointConfig, Host, Peer, Time};
 use tracing::info_span;
@@ -240,7 +240,7 @@ impl Session {
 
     /// The line about frames that rules of the NIC have not brought to their queue, if there were more than come before the rules are there.
     fn astray_line(&self) -> Option<String> {
-        let rules = self.first().endpoint.device().xdp().map_or(0, XskInterface::rules);
+        let rules = self.first().endpoint.device().xdp().map_or(0, |interface| interface.taken_over().rules);
         let stats: DeviceStats = self.seats.iter().map(|seat| seat.host.endpoint.device().stats()).sum();
         let DeviceStats { rx, handed_over, .. } = stats;
         (rules > 0 && handed_over > rx / 100).then(|| {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use serde::Serialize;
-use spray_nic::device::{Device, Nic, XskInterface};
+use spray_nic::device::xsk::TakenOver;
+use spray_nic::device::{Device, Nic};
 use spray_nic::xdp::AttachMode;
 
 /// How packets get to the network and back: a line on standard error, and an object of `--json`.
@@ -22,7 +23,7 @@ pub enum Taken {
 impl Taken {
     pub fn of(device: &Nic) -> Self {
         match device {
-            Nic::Xdp(device) => Self::Xdp(Interface::of(device)),
+            Nic::Xdp(device) => Self::Xdp(Interface::of(device.taken_over())),
             Nic::Udp(device) => Self::Udp { name: "UDP", sockets: device.evs() },
         }
     }
@@ -69,19 +70,20 @@ pub struct Interface {
 }
 
 impl Interface {
-    fn of(device: &XskInterface) -> Self {
+    fn of(taken: &TakenOver) -> Self {
+        let TakenOver { interface, refusal, distrust, rules_refused, .. } = taken.clone();
         Self {
-            name: device.interface().name.clone(),
-            xdp: if device.attach_mode() == AttachMode::Native { "native" } else { "generic" },
-            refused: device.refusal().map(Into::into),
-            longest: device.refusal().and_then(|_| device.interface().mtu_too_long_for()),
-            zero_copy: device.zero_copy(),
-            distrust: device.distrust().map(Into::into),
-            busy_polls_alone: device.busy_polls(),
-            queues: device.queues(),
-            threads: device.shards(),
-            rules: device.rules(),
-            rules_refused: device.rules_refused().map(Into::into),
+            longest: refusal.as_ref().and_then(|_| interface.mtu_too_long_for()),
+            name: interface.name,
+            xdp: if taken.mode == AttachMode::Native { "native" } else { "generic" },
+            refused: refusal,
+            zero_copy: taken.zero_copy,
+            distrust,
+            busy_polls_alone: taken.busy_polls,
+            queues: taken.queues,
+            threads: taken.shards,
+            rules: taken.rules,
+            rules_refused,
         }
     }
 }

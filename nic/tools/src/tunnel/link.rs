@@ -40,18 +40,17 @@ pub struct Gateway {
     pub counted: Counted,
 }
 
-/// What has passed to and from a machine.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Counted {
-    pub sent: u64,
-    pub received: u64,
-    /// Packets for which there was no connection or no room.
-    pub dropped: u64,
-    /// Messages of the peer that were none, or packets that the kernel did not take.
-    pub refused: u64,
+summed! {
+    /// What has passed to and from a machine.
+    pub struct Counted {
+        pub sent: u64,
+        pub received: u64,
+        /// Packets for which there was no connection or no room.
+        pub dropped: u64,
+        /// Messages of the peer that were none, or packets that the kernel did not take.
+        pub refused: u64,
+    }
 }
-
-summed!(Counted { sent, received, dropped, refused });
 
 #[derive(Debug)]
 enum State {

@@ -229,9 +229,9 @@ fn a_driver_that_refuses_a_program_says_why() {
         let mut config = HostConfig::of(interface).unwrap();
         let host = Host::open_with(config.clone()).unwrap();
         let device = host.endpoint.device();
-        assert_eq!(device.attach_mode(), crate::xdp::AttachMode::Generic);
-        assert!(device.refusal().unwrap().ends_with("Peer MTU is too large to set XDP"), "{:?}", device.refusal());
-        assert!(!device.zero_copy());
+        assert_eq!(device.taken_over().mode, crate::xdp::AttachMode::Generic);
+        assert!(device.taken_over().refusal.as_ref().unwrap().ends_with("Peer MTU is too large to set XDP"));
+        assert!(!device.taken_over().zero_copy);
         drop(host);
         config.sockets.mode = BindMode::ZeroCopy;
         let error = Host::open_with(config).unwrap_err();
