@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use spray_pipeline::config::NEVER;
 use spray_pipeline::routes::{Group, Routes, SwitchConfig};
+#[cfg(doc)]
+use spray_pipeline::scheme::Forwarding;
+use spray_pipeline::scheme::State;
 
 use super::switching::{Places, Plan, Scheme, Ways};
 use super::{LinkEvent, Network, ShortestPaths, epoch_starts, known_down, salt};
@@ -31,6 +34,7 @@ pub struct RouteTable {
     downlinks: u32,
     /// What the switches' memory holds when a run begins.
     words: Vec<u64>,
+    states: Vec<Option<State>>,
 }
 
 /// The group of a leaf toward its own hosts: its only member is the port that leads to the host.
@@ -70,11 +74,12 @@ impl RouteTable {
                 }
             }
         }
-        let Plan { switches, mut members, words, .. } = plan;
+        let Plan { switches, mut members, words, states, .. } = plan;
         let downlinks = members.len() as u32;
         members.extend((0..network.hosts.len()).map(|host| port_of(network.downlink(host))));
         let (epoch, next_epoch_ps) = (AtomicUsize::new(0), AtomicU64::new(0));
-        let table = Self { switches, epochs, epoch, next_epoch_ps, leaves, leaf_of, groups, members, downlinks, words };
+        let table =
+            Self { switches, epochs, epoch, next_epoch_ps, leaves, leaf_of, groups, members, downlinks, words, states };
         table.advance(0);
         table
     }
@@ -99,6 +104,11 @@ impl RouteTable {
     /// What the switches' memory holds when a run begins, by [`Group::pointer`] and [`SwitchConfig::memory`].
     pub fn words(&self) -> &[u64] {
         &self.words
+    }
+
+    /// By switch what it knows when a run begins, see [`Forwarding::state`]; none where no switch has any.
+    pub fn states(&self) -> &[Option<State>] {
+        &self.states
     }
 
     /// The equal-cost ports of `switch` toward `host` at `t_ps`, each as often as its weight says.

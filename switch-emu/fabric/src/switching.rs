@@ -10,7 +10,7 @@ use rand_core::RngCore;
 use spray_pipeline::flow_hash::{FlowHash, HashSeed};
 use spray_pipeline::routes::{Group, SwitchConfig};
 pub use spray_pipeline::scheme::{Groups, Scheme, conweave, reunion};
-use spray_pipeline::scheme::{Layout, MOST_GROUPS, Pointers};
+use spray_pipeline::scheme::{Layout, MOST_GROUPS, Pointers, State};
 
 use spray_core::rng::stream;
 
@@ -147,6 +147,8 @@ pub(crate) struct Plan {
     pub(crate) members: Vec<u32>,
     /// What the switches' words hold when a run begins.
     pub(crate) words: Vec<u64>,
+    /// By switch what it knows when a run begins in types of its scheme's own; none where no scheme holds packets.
+    pub(crate) states: Vec<Option<State>>,
     /// Where orders begin among the members, by shuffle and ports.
     runs: HashMap<Shuffle, HashMap<Vec<u32>, u32>>,
     pointers: HashMap<(usize, Destination), u32>,
@@ -207,12 +209,6 @@ impl Plan {
                 let first = (memory + base.words(&size)) as usize;
                 switching.reunion.words(&ways[switch]).for_each(|(place, word)| words[first + place as usize] = word);
             }
-            if scheme.holds() {
-                let leaf = places.leaf(switch) < size.leaves;
-                let rtts_ps = if leaf { places.base_rtts_ps(switch, tiers.tier.len()) } else { Vec::new() };
-                let conweave = switching.conweave.words(&ways[switch], &rtts_ps);
-                conweave.for_each(|(place, word)| words[(memory + place) as usize] = word);
-            }
             let gap_ps = if scheme.drains() { switching.longest_ps } else { switching.flowlet_gap_ps };
             let (resume_packets, group) = (switching.resume_packets, groups.of_switch(switch));
             let hash_seed = switching.hash_seed(seed, tiers.tier[switch], salts[switch]);
@@ -224,6 +220,13 @@ impl Plan {
             SwitchConfig { remembers, hosts, leaves, uplinks, ..config }
         };
         let switches = schemes.iter().enumerate().map(config).collect();
+        let state = |(switch, scheme): (usize, &Scheme)| {
+            let leaf = places.leaf(switch) < size.leaves;
+            let rtts_ps = if leaf { places.base_rtts_ps(switch, schemes.len()) } else { Vec::new() };
+            scheme.holds().then(|| State::new(switching.conweave, ways[switch].clone(), rtts_ps))
+        };
+        let holds = schemes.iter().any(|scheme| scheme.holds());
+        let states = if holds { schemes.iter().enumerate().map(state).collect() } else { Vec::new() };
         Self {
             seed,
             tiers,
@@ -231,6 +234,7 @@ impl Plan {
             layouts,
             members: Vec::new(),
             words,
+            states,
             runs: HashMap::new(),
             pointers: HashMap::new(),
             latest: HashMap::new(),

@@ -6,6 +6,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(not(target_arch = "bpf"))]
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
@@ -29,6 +31,9 @@ pub mod shim;
 pub mod trail;
 pub mod word;
 
+#[cfg(not(target_arch = "bpf"))]
+use core::cell::RefCell;
+
 use bins::{Bin, Crossing};
 use config::{Globals, HOST, MAX_HOPS, PortConfig};
 use counters::{ChassisCounters, PortCounters};
@@ -37,6 +42,8 @@ use flow_hash::{FlowHash, Key};
 use frame::Frame;
 use queue::PortQueues;
 use routes::{Group, Routes, SwitchConfig};
+#[cfg(not(target_arch = "bpf"))]
+use scheme::State;
 use scheme::{Arrival, Forwarding, Look, NO_PORT, Scheme, Step, Waiting};
 use shim::{SHIM_BYTES, Shim, Shimmed};
 use spray_wire::switch_view::{self, Address, Headers, Packet, PacketFields, Parsed};
@@ -122,6 +129,12 @@ pub trait Tables {
     fn word(&self, index: u32) -> Option<&Self::Word>;
     /// Of the frame at hand; belongs to one CPU.
     fn trail(&self) -> Option<&Trail<Self::Note>>;
+    /// What a switch knows in types of its scheme's own, see [`Forwarding::state`].
+    #[cfg(not(target_arch = "bpf"))]
+    #[inline]
+    fn state(&self, _switch: u32) -> Option<&RefCell<State>> {
+        None
+    }
     /// A port's queues.
     fn queues(&self, port: u32) -> Option<&PortQueues<Self::Word>>;
     /// A port's counters.
@@ -518,6 +531,11 @@ impl<T: Tables> Forwarding for View<'_, T> {
     #[inline(always)]
     fn trail(&self) -> Option<&Trail<T::Note>> {
         self.tables.trail()
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    #[inline]
+    fn state(&self, switch: u32) -> Option<&RefCell<State>> {
+        self.tables.state(switch)
     }
     #[inline(always)]
     fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting> {

@@ -233,7 +233,9 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             delivered: delivered(common, &parts, end_ps),
             deadlock: switches.deadlock(),
             reunion: reunion::Counts::of(configs(), value),
-            conweave: switches.conweave(),
+            conweave: parts
+                .iter()
+                .fold(spray_fabric::conweave::Counts::default(), |sum, part| sum.with(part.net.switches.conweave())),
             events: events(&mut parts),
             ev_lives: watched.iter().map(|(flow, watch)| (*flow, watch.life())).collect(),
             end_ps,

@@ -37,7 +37,7 @@ impl Switches<'_> {
 
     /// What switches with ConWeave did.
     pub(super) fn conweave(&self) -> conweave::Counts {
-        let counts = (0..self.common.first_host.len() as u32).filter_map(|switch| conweave::Counts::of(self, switch));
+        let counts = self.states.iter().flatten().map(|state| state.borrow().counts);
         counts.fold(conweave::Counts::default(), conweave::Counts::with)
     }
 }

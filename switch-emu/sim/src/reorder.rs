@@ -1,10 +1,10 @@
-//! Reordering queues: frames that a switch with ConWeave holds until those before them have come. Its scheme decides which and how long.
+//! Reordering queues: frames that a switch holds until those before them have come. Its scheme decides which and how long.
 
 use std::collections::{HashMap, VecDeque};
 
 use spray_pipeline::Cause;
 use spray_pipeline::config::NEVER;
-use spray_pipeline::scheme::conweave::{Expiry, Order, expire, order};
+use spray_pipeline::scheme::{Expiry, Forwarding, Order};
 use spray_pipeline::word::Word;
 
 use super::arena::{Slot, time_ps};
@@ -92,10 +92,11 @@ impl Switches<'_> {
     /// Whether a frame that has come to the switch of its host waits for others of its flow; it leaves by port `number`.
     #[inline]
     pub(super) fn has_to_wait(&mut self, index: u32, slot: &Slot, number: u32) -> Result<bool, Cause> {
-        if slot.control || !self.holds(slot.place) {
+        if slot.control {
             return Ok(false);
         }
-        let Some(Order { queue, holds, releases, due_ps }) = order(self, slot.place) else { return Ok(false) };
+        let Some(state) = self.state(slot.place) else { return Ok(false) };
+        let Some(Order { queue, holds, releases, due_ps }) = state.borrow_mut().order() else { return Ok(false) };
         let mut waits = Ok(holds);
         if holds {
             //= docs/specs/conweave.md#CWV-13 holding
@@ -122,7 +123,8 @@ impl Switches<'_> {
             return;
         }
         line.armed_ps = NEVER;
-        match expire(self, switch, queue, now_ps) {
+        let expiry = self.state(switch).map(|state| state.borrow_mut().expire(queue, now_ps));
+        match expiry.unwrap_or(Expiry::Free) {
             Expiry::Free => {}
             Expiry::At(at_ps) => self.reorder.arm(switch, queue, at_ps),
             Expiry::Now => self.reorder.release(switch, queue),

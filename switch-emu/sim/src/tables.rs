@@ -1,6 +1,6 @@
 //! The switches: their routes, and how a frame crosses one.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use spray_capture::Treatment;
 use spray_pipeline::Cause;
@@ -9,7 +9,7 @@ use spray_pipeline::flow_hash::Key;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::port;
 use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
-use spray_pipeline::scheme::{self, Arrival, Forwarding, Waiting};
+use spray_pipeline::scheme::{self, Arrival, Forwarding, State, Waiting};
 use spray_pipeline::trail::{self, Trail};
 use spray_pipeline::word::Word;
 use spray_wire::Body;
@@ -32,11 +32,13 @@ pub(super) struct Switches<'a> {
     pub ports: Vec<Port>,
     /// The number of the first.
     first: u32,
+    /// By switch what it knows in types of its scheme's own; none where no scheme has any.
+    pub(super) states: Vec<Option<Box<RefCell<State>>>>,
     /// That of the frame at hand.
     pub trail: Trail,
     /// By event that of its frame.
     pub trails: Vec<[u64; trail::WORDS]>,
-    /// Frames that wait for others of their flow, at switches with ConWeave.
+    /// Frames that wait for others of their flow.
     pub reorder: Reorder,
     pub no_route: u64,
     pub pfc: Option<Pfc>,
@@ -69,6 +71,10 @@ impl<'a> Switches<'a> {
             };
             Port::new(common, (entry.to, way), entry.rate_bps, network.latency_ps(*link), &common.queues[*link])
         };
+        let state = |(switch, state): (usize, &Option<State>)| {
+            let is_own = common.partition.of_switch[switch] as usize == number;
+            state.as_ref().filter(|_| is_own).map(|state| Box::new(RefCell::new(state.clone())))
+        };
         let pfc = spec.pfc.map(|config| Pfc::new(spec, &config, &common.port_of_link));
         let own = if common.bins.is_on() { common.first_port[number + 1] - common.first_port[number] } else { 0 };
         Self {
@@ -76,6 +82,7 @@ impl<'a> Switches<'a> {
             bins: (0..own).map(|_| PortBins::empty(common.bins)).collect(),
             ports: links.iter().map(port).collect(),
             first: common.first_port[number],
+            states: common.routes.states().iter().enumerate().map(state).collect(),
             trail: Trail::default(),
             trails: Vec::new(),
             reorder: Reorder::default(),
@@ -324,12 +331,6 @@ impl<'a> Switches<'a> {
         self.common.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).remembers())
     }
 
-    /// Whether the scheme of a switch holds packets.
-    #[inline]
-    pub(super) fn holds(&self, switch: u32) -> bool {
-        self.common.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).holds())
-    }
-
     /// How a frame that arrives at a switch leaves it.
     #[inline]
     fn choose(&self, slot: &Slot) -> Option<Choice> {
@@ -431,7 +432,11 @@ impl Routes for Switches<'_> {
 
 impl Forwarding for Switches<'_> {
     type Word = OwnWord;
-    type Note = std::cell::Cell<u64>;
+    type Note = Cell<u64>;
+    #[inline]
+    fn state(&self, switch: u32) -> Option<&RefCell<State>> {
+        self.states.get(switch as usize)?.as_deref()
+    }
     #[inline]
     fn trail(&self) -> Option<&Trail> {
         Some(&self.trail)

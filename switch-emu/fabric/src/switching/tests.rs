@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use super::*;
 use crate::{FatTree, HashFunction, LeafSpine, LinkAction, LinkEvent, Network, RouteTable, flow_key};
 use spray_pipeline::routes::Routes;
-use spray_pipeline::scheme::{Size, hashed};
+use spray_pipeline::scheme::hashed;
 use spray_wire::EvPort;
 
 /// Four pods of two ToRs and two aggregation switches, eight cores.
@@ -106,10 +106,8 @@ fn base_round_trips_follow_from_cables_and_switches() {
     let longer = network.links_named("tor0->agg1").unwrap()[0];
     network.links[longer].latency_ps = 5;
     let table = table(&network, &[]);
-    let config = table.switch(0).unwrap();
-    let memory = Scheme::ConWeave.words(&Size { leaves: config.leaves, uplinks: config.uplinks });
-    let rtts = &table.words()[(config.memory + memory) as usize - 8..][..8];
-    assert_eq!(rtts, [0, 2 * 2 * 11, 88, 88, 88, 88, 88, 88]);
+    let state = table.states()[0].as_ref().unwrap();
+    assert_eq!(state.rtts_ps(), [0, 2 * 2 * 11, 88, 88, 88, 88, 88, 88]);
 }
 
 #[test]

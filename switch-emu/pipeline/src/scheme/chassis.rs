@@ -1,13 +1,13 @@
 //! For tests: a chassis of switches in memory, behind any cables.
 
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use std::vec;
 use std::vec::Vec;
 
 use spray_wire::switch_view::{Address, PacketFields, address_words};
 
-use super::reunion::leaf_spine::{SETTINGS, first_words};
-use super::{Forwarding, Groups, Scheme, Size, port_word, port_words};
+use super::reunion::leaf_spine::{BASE_RTT_PS, SETTINGS, first_words};
+use super::{Forwarding, Groups, Scheme, Size, State, conweave, port_word, port_words};
 use crate::bins::Bin;
 use crate::config::{Globals, HOST, NEVER, PortConfig, Thresholds};
 use crate::counters::{ChassisCounters, PortCounters};
@@ -34,6 +34,7 @@ pub(crate) struct Chassis {
     groups: Vec<Group>,
     members: Vec<u32>,
     words: Vec<Cell<u64>>,
+    states: Vec<RefCell<State>>,
     queues: Vec<PortQueues<Cell<u64>>>,
     counters: Vec<PortCounters<Cell<u64>>>,
     chassis: ChassisCounters<Cell<u64>>,
@@ -66,6 +67,7 @@ impl Chassis {
             counters: ports.iter().map(|_| PortCounters::default()).collect(),
             words: vec![Cell::new(0); (port_words(ports.len() as u32) + hosts) as usize],
             ports,
+            states: Vec::new(),
             switches: Vec::new(),
             trail: Trail::default(),
             groups: Vec::new(),
@@ -94,6 +96,8 @@ impl Chassis {
         }
         self.words.resize((memory + scheme.words(&size)) as usize, Cell::new(0));
         first_words(scheme, &size, SETTINGS, &ways).for_each(|(at, word)| self.words[(memory + at) as usize].set(word));
+        let rtts_ps = vec![BASE_RTT_PS; hosts as usize];
+        self.states.push(RefCell::new(State::new(conweave::Settings::default(), ways, rtts_ps)));
         self.switches.push(SwitchConfig {
             memory,
             remembers: u32::from(scheme.remembers()),
@@ -202,6 +206,9 @@ impl Tables for Chassis {
     }
     fn trail(&self) -> Option<&Trail> {
         Some(&self.trail)
+    }
+    fn state(&self, switch: u32) -> Option<&RefCell<State>> {
+        self.states.get(switch as usize)
     }
     fn queues(&self, port: u32) -> Option<&PortQueues<Cell<u64>>> {
         self.queues.get(port as usize)

@@ -4,18 +4,15 @@
 //! `docs/specs/conweave.md` states the rules (`CWV-n`). What decides is here; who calls it holds the frames.
 
 mod destination;
-mod memory;
 mod queues;
 mod route;
 mod source;
+mod state;
 mod tag;
 
-pub(super) use memory::words;
-pub use queues::{Expiry, MOST_QUEUES, Order, expire, order};
-pub(super) use route::{poll, route, under_reunion};
-
-use super::{Forwarding, Scheme};
-use memory::single;
+pub use queues::{Expiry, Order};
+pub(super) use route::{route, under_reunion};
+pub use state::State;
 
 /// What a switch's memory holds when a run begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +27,7 @@ pub struct Settings {
     pub resume_extra_ps: u64,
     /// How long it is waited for where nothing is known of the old path.
     pub resume_default_ps: u64,
-    /// Reordering queues of each host's port, 1 to [`MOST_QUEUES`].
+    /// Reordering queues of each host's port, 1 to 256.
     pub queues: u32,
     /// Bytes that a switch holds at most.
     pub held_bytes: u64,
@@ -63,23 +60,6 @@ impl Settings {
             held_bytes: 4 << 20,
         }
     }
-
-    /// The words of a switch with the ports of its ways up, and with the base RTTs to the switches with hosts by their numbers: each by its
-    /// place in the switch's memory.
-    pub fn words<'a>(&self, ways: &'a [u32], rtts_ps: &'a [u64]) -> impl Iterator<Item = (u32, u64)> + use<'a> {
-        let singles = [
-            (single::REPLY_EXTRA_PS, self.reply_extra_ps),
-            (single::PATH_BUSY_PS, self.path_busy_ps),
-            (single::INACTIVE_PS, self.inactive_ps),
-            (single::RESUME_EXTRA_PS, self.resume_extra_ps),
-            (single::RESUME_DEFAULT_PS, self.resume_default_ps),
-            (single::QUEUES, u64::from(self.queues)),
-            (single::MOST_BYTES, self.held_bytes),
-        ];
-        let way = |(way, port): (u32, &u32)| (memory::WAYS.place(way), u64::from(*port) + 1);
-        let rtt = |(leaf, rtt_ps): (u32, &u64)| (memory::rtt(leaf), *rtt_ps);
-        singles.into_iter().chain((1..).zip(ways).map(way)).chain((0..).zip(rtts_ps).map(rtt))
-    }
 }
 
 /// What a switch has done.
@@ -111,27 +91,13 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Those of a switch; `None`: it has no ConWeave.
-    pub fn of<F: Forwarding>(tables: &F, switch: u32) -> Option<Self> {
-        let config = tables.switch(switch)?;
-        if !Scheme::from_number(config.scheme).holds() {
-            return None;
-        }
-        let memory = memory::Memory::of(tables, config);
-        let load = |word| memory.load(word);
-        Some(Self {
-            rerouted: load(single::REROUTED),
-            held: load(single::HELD),
-            held_bytes: load(single::BYTES_MOST),
-            queues: load(single::QUEUES_MOST),
-            timeouts: load(single::TIMEOUTS),
-            no_queue: load(single::NO_QUEUE),
-            no_memory: load(single::NO_MEMORY),
-            no_entry: load(single::NO_ENTRY),
-            replies: load(single::REPLIES),
-            clears: load(single::CLEARS),
-            notifies: load(single::NOTIFIES),
-        })
+    /// Counts a frame of this kind that the switch sends.
+    fn count(&mut self, kind: tag::Kind) {
+        *match kind {
+            tag::Kind::Reply => &mut self.replies,
+            tag::Kind::Clear => &mut self.clears,
+            _ => &mut self.notifies,
+        } += 1;
     }
 
     /// Those of two switches: sums, and of what was most at once the greater.
@@ -153,7 +119,5 @@ impl Counts {
     }
 }
 
-#[cfg(test)]
-mod model;
 #[cfg(test)]
 mod tests;

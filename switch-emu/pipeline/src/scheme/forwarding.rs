@@ -1,7 +1,12 @@
 //! What schemes see: the frame, the queues behind ports, the switch's own words of memory.
 
+#[cfg(not(target_arch = "bpf"))]
+use core::cell::RefCell;
+
 #[cfg(doc)]
 use super::Scheme;
+#[cfg(not(target_arch = "bpf"))]
+use super::State;
 use super::{Look, Step, least, reunion, score};
 use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::frame::Frame;
@@ -88,6 +93,12 @@ pub trait Forwarding: Routes {
     fn word(&self, index: u32) -> Option<&Self::Word>;
     /// What switches have told each other about the frame at hand; only where a scheme [remembers](Scheme::remembers).
     fn trail(&self) -> Option<&Trail<Self::Note>>;
+    /// What a switch knows in types of its scheme's own; only of one that [holds](Scheme::holds) packets, which no kernel does.
+    #[cfg(not(target_arch = "bpf"))]
+    #[inline]
+    fn state(&self, _switch: u32) -> Option<&RefCell<State>> {
+        None
+    }
     /// What a frame that came to `port` at `t_ps` would find there.
     fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting>;
 

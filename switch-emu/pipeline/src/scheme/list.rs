@@ -1,7 +1,5 @@
 //! All schemes: a line each with its name, what it does and what it needs.
 
-#[cfg(not(target_arch = "bpf"))]
-use super::conweave;
 use super::flowlet::FLOWLETS;
 use super::layout::ORDERS;
 #[cfg(doc)]
@@ -165,14 +163,10 @@ impl Scheme {
         match self {
             Self::AdaptiveFlowlet | Self::LetFlow => FLOWLETS,
             Self::Conga => conga::words(size),
-            #[cfg(not(target_arch = "bpf"))]
-            Self::ConWeave => conweave::words(size),
             Self::FlowcutIngress | Self::FlowcutSwitch => flowcut::WORDS,
-            Self::Reunion => reunion::WORDS,
+            Self::Reunion | Self::ReunionConWeave => reunion::WORDS,
             Self::ReunionLetFlow => FLOWLETS + reunion::WORDS,
             Self::ReunionConga => conga::words(size) + reunion::WORDS,
-            #[cfg(not(target_arch = "bpf"))]
-            Self::ReunionConWeave => conweave::words(size) + reunion::WORDS,
             _ => 0,
         }
     }

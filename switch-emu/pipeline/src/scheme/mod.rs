@@ -26,6 +26,8 @@ mod rotation;
 mod two_leaves;
 
 pub use adaptive::{Look, MOST_IN_KERNEL, Measure, least, score};
+#[cfg(not(target_arch = "bpf"))]
+pub use conweave::{Expiry, Order, State};
 pub use detour::{Groups, MOST_GROUPS};
 pub use flowcut::Entries;
 pub use flowlet::FLOWLETS;

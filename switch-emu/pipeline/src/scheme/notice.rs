@@ -1,6 +1,6 @@
 //! What switches tell each other in frames of their own.
 
-use super::{Forwarding, conweave, reunion};
+use super::{Forwarding, reunion};
 
 /// A frame from one switch to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,5 +22,5 @@ pub fn poll<F: Forwarding>(tables: &F, switch: u32) -> Option<Notice> {
     if let Some(reunion::Sent { to, note, links }) = reunion::poll(tables, switch) {
         return Some(Notice { to, note, links, ..Notice::default() });
     }
-    conweave::poll(tables, switch)
+    tables.state(switch)?.borrow_mut().poll()
 }

@@ -1,13 +1,12 @@
 //! How a frame goes through a switch: its source's, its destination's, or one between.
 
-use super::memory::{Memory, OUTBOX, SENT_WORDS, single};
 use super::tag::{Kind, Tag};
 use super::{destination, source};
 use crate::frame::Frame;
 use crate::routes::SwitchConfig;
 use crate::scheme::reunion::note::Note;
 use crate::scheme::reunion::path::{self, Course};
-use crate::scheme::{Arrival, Forwarding, Notice, Scheme, choose_by, leaf};
+use crate::scheme::{Arrival, Forwarding, Scheme, choose_by, leaf};
 use crate::word::Word;
 
 /// Takes a frame through a switch: chooses its port, reads and writes its note.
@@ -25,7 +24,7 @@ pub(in crate::scheme) fn route<F: Forwarding>(
     }
     let note = Note::of(trail.note.load());
     let way = if here || switch.leaf == target { 0 } else { path::way(note.path(), note.hops()) };
-    let port = go_along(tables, switch, frame, host, pinned(tables, switch, frame, host, way));
+    let port = go_along(tables, switch, frame, host, pinned(tables, frame, host, way));
     trail.note.store(note.further().into(trail.note.load()));
     port
 }
@@ -52,7 +51,9 @@ pub(in crate::scheme) fn under_reunion<F: Forwarding>(
 /// takes that as soon as it may.
 fn send<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, course: &Course, given: u32) -> Option<u32> {
     let trail = tables.trail()?;
-    let path = match source::send(tables, switch, frame, course, given) {
+    let state = tables.state(frame.switch);
+    let path = match state.and_then(|state| source::send(tables, &mut state.borrow_mut(), switch, frame, course, given))
+    {
         Some(packet) => {
             trail.set_more([frame.time_ps, packet.tag.word()]);
             packet.path
@@ -60,7 +61,7 @@ fn send<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, course:
         None => 0,
     };
     trail.note.store(Note::data(path, false).into(0));
-    let pinned = pinned(tables, switch, frame, course.host, path::way(path, 0));
+    let pinned = pinned(tables, frame, course.host, path::way(path, 0));
     hashed(tables, switch, frame, course.host, pinned)
 }
 
@@ -76,9 +77,10 @@ fn go_along<F: Forwarding>(
     let trail = tables.trail()?;
     let tag = Tag::of(trail.more()[1]);
     if tag.kind != Kind::Other && leaf(tables, switch, host)? == switch.leaf {
+        let mut state = tables.state(frame.switch)?.borrow_mut();
         match tag.kind {
-            Kind::Reply | Kind::Clear | Kind::Notify => source::hear(tables, switch, frame.time_ps, tag),
-            _ => destination::arrive(tables, switch, frame, host, tag),
+            Kind::Reply | Kind::Clear | Kind::Notify => source::hear(tables, &mut state, frame.time_ps, tag),
+            _ => destination::arrive(tables, &mut state, frame, host, tag),
         }
     }
     hashed(tables, switch, frame, host, pinned)
@@ -86,12 +88,12 @@ fn go_along<F: Forwarding>(
 
 /// The port of a way, if routes lead over it.
 //= docs/specs/conweave.md#CWV-2 source routing
-fn pinned<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, host: u32, way: u32) -> Option<u32> {
+fn pinned<F: Forwarding>(tables: &F, frame: &Frame, host: u32, way: u32) -> Option<u32> {
     if way == 0 {
         return None;
     }
     let group = tables.group(frame.time_ps, frame.switch, host)?;
-    Memory::of(tables, switch).way(way).filter(|port| path::has(tables, &group, *port))
+    tables.state(frame.switch)?.borrow().ways.port(way).filter(|port| path::has(tables, &group, *port))
 }
 
 fn hashed<F: Forwarding>(
@@ -105,35 +107,4 @@ fn hashed<F: Forwarding>(
         Some(port) => Some(port),
         None => Some(choose_by(tables, switch, &Arrival::of(frame, host), Scheme::Ecmp)?.port),
     }
-}
-
-/// Puts a frame of its own among those to send.
-pub(super) fn tell<F: Forwarding>(memory: &Memory<'_, F>, to: u32, tag: Tag, flow: u64, path: u32) {
-    let waiting = memory.load(single::TO_SEND);
-    let counter = match tag.kind {
-        Kind::Reply => single::REPLIES,
-        Kind::Clear => single::CLEARS,
-        _ => single::NOTIFIES,
-    };
-    memory.add(counter, 1);
-    let first = OUTBOX.place(waiting as u32 * SENT_WORDS);
-    memory.store(first, u64::from(to) << 32 | u64::from(path));
-    memory.store(first + 1, flow);
-    memory.store(first + 2, tag.word());
-    memory.store(single::TO_SEND, (waiting + 1) % (u64::from(super::memory::MOST_TO_SEND) + 1));
-}
-
-/// The next frame of its own that a switch has to send.
-//= docs/specs/conweave.md#CWV-12 frames of their own
-pub(in crate::scheme) fn poll<F: Forwarding>(tables: &F, switch: u32) -> Option<Notice> {
-    let config = tables.switch(switch)?;
-    if !Scheme::from_number(config.scheme).holds() {
-        return None;
-    }
-    let memory = Memory::of(tables, config);
-    let left = memory.load(single::TO_SEND).checked_sub(1)?;
-    memory.store(single::TO_SEND, left);
-    let first = OUTBOX.place(left as u32 * SENT_WORDS);
-    let (head, flow, tag) = (memory.load(first), memory.load(first + 1), memory.load(first + 2));
-    Some(Notice { to: (head >> 32) as u32, flow, more: [head & u64::from(u32::MAX), tag], ..Notice::default() })
 }

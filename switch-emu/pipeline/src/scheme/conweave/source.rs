@@ -1,6 +1,7 @@
 //! What a source switch does: it measures whether its flows' packets are late, and gives late flows other paths (ConWeave §3.2).
 
-use super::memory::{BUSY, Entry, Memory, SENT, rtt, sent, single};
+use super::State;
+use super::state::{Busy, Sent, Ways};
 use super::tag::{Kind, Tag};
 use crate::config::NEVER;
 use crate::frame::Frame;
@@ -16,11 +17,6 @@ pub(super) struct Sends {
     pub(super) path: u32,
 }
 
-/// [`sent::STATE`]: a TAIL has left in this epoch; a reply has come, so that the next packet begins another one; the path.
-const REROUTED: u64 = 1 << 16;
-const SETTLED: u64 = 1 << 17;
-const PATH_SHIFT: u32 = 32;
-
 /// Random paths that a reroute looks at.
 const LOOKS: u64 = 2;
 
@@ -30,109 +26,94 @@ const EPOCH_UNIT: u32 = 20;
 /// Takes a packet of a flow; what it carries, `None` if the table has no entry for its flow.
 pub(super) fn send<F: Forwarding>(
     tables: &F,
+    state: &mut State,
     switch: &SwitchConfig,
     frame: &Frame,
     course: &Course,
     given: u32,
 ) -> Option<Sends> {
-    let (memory, now_ps, flow) = (Memory::of(tables, switch), course.t_ps, tables.trail()?.flow());
-    let inactive_ps = memory.load(single::INACTIVE_PS);
-    let pauses = |entry: &Entry<'_, '_, F>| entry.load(sent::ACTIVE_PS) + inactive_ps < now_ps;
-    let Some((entry, is_new)) = memory.enter(SENT, sent::WORDS, flow, pauses) else {
-        memory.add(single::NO_ENTRY, 1);
+    let (now_ps, flow) = (course.t_ps, tables.trail()?.flow());
+    let State { settings, ways, rtts_ps, busy, sent, counts, .. } = state;
+    let pauses = |entry: &Sent| entry.active_ps + settings.inactive_ps < now_ps;
+    let Some((entry, is_new)) = sent.enter(flow, pauses) else {
+        counts.no_entry += 1;
         return None;
     };
-    let state = entry.load(sent::STATE);
-    let (path, epoch, rerouted) = ((state >> PATH_SHIFT) as u32, state as u16, state & REROUTED != 0);
+    let (path, epoch) = (entry.path, entry.epoch);
     let choose = || match given {
-        0 => choose(tables, &memory, switch, course, flow ^ u64::from(frame.crc) << 32),
+        0 => choose(tables, busy, switch, course, flow ^ u64::from(frame.crc) << 32),
         given => Some(given),
     };
+    let rtt_ps = rtts_ps.get(course.target as usize).copied().unwrap_or(0);
+    let reply_by_ps = now_ps + rtt_ps + settings.reply_extra_ps;
     //= docs/specs/conweave.md#CWV-4 epochs
-    let has_none = is_new || path != 0 && !leads(tables, &memory, frame, course, path);
-    let is_free = has_none || pauses(&entry);
+    let has_none = is_new || path != 0 && !leads(tables, ways, frame, course, path);
+    let is_free = has_none || pauses(entry);
     //= docs/specs/conweave.md#CWV-6 a late reply
-    let is_late = entry.load(sent::REPLY_BY_PS) < now_ps || given != 0 && given != path && !rerouted;
-    entry.store(sent::ACTIVE_PS, now_ps);
+    let is_late = entry.reply_by_ps < now_ps || given != 0 && given != path && !entry.rerouted;
+    entry.active_ps = now_ps;
     if is_free {
         let any = || if has_none { one(tables, course, mix(flow ^ course.t_ps)) } else { None };
         let next = choose().or_else(any).unwrap_or(path);
-        memory.add(single::REROUTED, u64::from(!is_new && next != path));
+        counts.rerouted += u64::from(!is_new && next != path);
         let epoch = if is_new { (now_ps >> EPOCH_UNIT) as u16 } else { epoch.wrapping_add(1) };
-        return Some(begin(&memory, &entry, course, epoch, next));
+        return Some(entry.begin(epoch, next, reply_by_ps));
     }
-    if state & SETTLED != 0 {
-        return Some(begin(&memory, &entry, course, epoch.wrapping_add(1), path));
+    if entry.settled {
+        return Some(entry.begin(epoch.wrapping_add(1), path, reply_by_ps));
     }
     if is_late {
         let next = choose().unwrap_or(path);
-        memory.add(single::REROUTED, u64::from(next != path));
-        return Some(leave(&entry, now_ps, epoch, (path, next)));
+        counts.rerouted += u64::from(next != path);
+        return Some(entry.leave(next));
     }
-    let tag = Tag { kind: Kind::Data, rerouted, epoch, tail_ps: entry.load(sent::TAIL_PS) };
+    let tag = Tag { kind: Kind::Data, rerouted: entry.rerouted, epoch, tail_ps: entry.tail_ps };
     Some(Sends { tag, path })
 }
 
-/// A packet begins an epoch on a path.
-//= docs/specs/conweave.md#CWV-5 a request
-fn begin<F: Forwarding>(
-    memory: &Memory<'_, F>,
-    entry: &Entry<'_, '_, F>,
-    course: &Course,
-    epoch: u16,
-    path: u32,
-) -> Sends {
-    let reply_by_ps = course.t_ps + memory.load(rtt(course.target)) + memory.load(single::REPLY_EXTRA_PS);
-    entry.store(sent::REPLY_BY_PS, reply_by_ps);
-    entry.store(sent::TAIL_PS, 0);
-    entry.store(sent::STATE, u64::from(epoch) | u64::from(path) << PATH_SHIFT);
-    Sends { tag: Tag { kind: Kind::Request, rerouted: false, epoch, tail_ps: 0 }, path }
-}
+impl Sent {
+    /// A packet begins an epoch on a path.
+    //= docs/specs/conweave.md#CWV-5 a request
+    fn begin(&mut self, epoch: u16, path: u32, reply_by_ps: u64) -> Sends {
+        *self = Self { epoch, path, reply_by_ps, active_ps: self.active_ps, ..Self::default() };
+        Sends { tag: Tag { kind: Kind::Request, rerouted: false, epoch, tail_ps: 0 }, path }
+    }
 
-/// A packet is the last one on its path.
-//= docs/specs/conweave.md#CWV-7 the TAIL
-fn leave<F: Forwarding>(entry: &Entry<'_, '_, F>, now_ps: u64, epoch: u16, (path, next): (u32, u32)) -> Sends {
-    entry.store(sent::REPLY_BY_PS, NEVER);
-    entry.store(sent::TAIL_PS, now_ps);
-    entry.store(sent::STATE, u64::from(epoch) | REROUTED | u64::from(next) << PATH_SHIFT);
-    Sends { tag: Tag { kind: Kind::Tail, rerouted: false, epoch, tail_ps: now_ps }, path }
+    /// The packet that has just come is the last one on its path.
+    //= docs/specs/conweave.md#CWV-7 the TAIL
+    fn leave(&mut self, next: u32) -> Sends {
+        let Self { epoch, path, active_ps, .. } = *self;
+        *self = Self { path: next, rerouted: true, reply_by_ps: NEVER, tail_ps: active_ps, ..*self };
+        Sends { tag: Tag { kind: Kind::Tail, rerouted: false, epoch, tail_ps: active_ps }, path }
+    }
 }
 
 /// A frame of ConWeave's has come from the switch at the other end.
-pub(super) fn hear<F: Forwarding>(tables: &F, switch: &SwitchConfig, now_ps: u64, tag: Tag) {
+pub(super) fn hear<F: Forwarding>(tables: &F, state: &mut State, now_ps: u64, tag: Tag) {
     let Some(trail) = tables.trail() else { return };
-    let memory = Memory::of(tables, switch);
+    //= docs/specs/conweave.md#CWV-10 busy paths
     if tag.kind == Kind::Notify {
         let leaf = tables.switch(trail.source()).map_or(0, |from| from.leaf);
-        return mark(&memory, leaf, trail.more()[0] as u32, now_ps);
+        return state.busy.mark(leaf, trail.more()[0] as u32, now_ps + state.settings.path_busy_ps);
     }
-    let Some(entry) = memory.find(SENT, sent::WORDS, trail.flow()) else { return };
-    let state = entry.load(sent::STATE);
-    let rerouted = state & REROUTED != 0;
+    let Some(entry) = state.sent.find(trail.flow()) else { return };
     let in_time = match tag.kind {
         //= docs/specs/conweave.md#CWV-5 a request
-        Kind::Reply => !rerouted && now_ps < entry.load(sent::REPLY_BY_PS),
+        Kind::Reply => !entry.rerouted && now_ps < entry.reply_by_ps,
         //= docs/specs/conweave.md#CWV-8 one reroute at a time
-        _ => rerouted,
+        _ => entry.rerouted,
     };
-    if tag.epoch == state as u16 && in_time {
-        entry.store(sent::STATE, state | SETTLED);
-        entry.store(sent::REPLY_BY_PS, NEVER);
+    if tag.epoch == entry.epoch && in_time {
+        (entry.settled, entry.reply_by_ps) = (true, NEVER);
     }
 }
 
 /// A path over which no marked packet has come of late: the first such of two random ones.
 //= docs/specs/conweave.md#CWV-9 the choice of a path
-fn choose<F: Forwarding>(
-    tables: &F,
-    memory: &Memory<'_, F>,
-    switch: &SwitchConfig,
-    course: &Course,
-    lot: u64,
-) -> Option<u32> {
+fn choose<F: Forwarding>(tables: &F, busy: &Busy, switch: &SwitchConfig, course: &Course, lot: u64) -> Option<u32> {
     let random = u64::from(path::lot(switch, lot, course.t_ps)) << 32;
     let mut paths = (0..LOOKS).filter_map(|look| one(tables, course, mix(random | look)));
-    paths.find(|path| !is_busy(memory, course, *path))
+    paths.find(|path| !busy.has(course.target, *path, course.t_ps))
 }
 
 /// The path that this lot falls on.
@@ -142,30 +123,7 @@ fn one<F: Forwarding>(tables: &F, course: &Course, lot: u64) -> Option<u32> {
 }
 
 /// Whether routes still lead over the first link of a path.
-fn leads<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, frame: &Frame, course: &Course, path: u32) -> bool {
+fn leads<F: Forwarding>(tables: &F, ways: &Ways, frame: &Frame, course: &Course, path: u32) -> bool {
     let Some(group) = tables.group(course.t_ps, frame.switch, course.host) else { return false };
-    memory.way(path::way(path, 0)).is_some_and(|port| path::has(tables, &group, port))
-}
-
-/// A word of [`BUSY`]: the time in ns, and a hash above.
-const KEY_SHIFT: u32 = 48;
-
-/// The place and the hash of a path to a leaf.
-fn busy(leaf: u32, path: u32) -> (u32, u64) {
-    let hash = mix(u64::from(leaf) << 32 | u64::from(path));
-    (BUSY.place(hash as u32), hash >> KEY_SHIFT)
-}
-
-/// A marked packet has come over a path.
-//= docs/specs/conweave.md#CWV-10 busy paths
-fn mark<F: Forwarding>(memory: &Memory<'_, F>, leaf: u32, path: u32, now_ps: u64) {
-    let (place, key) = busy(leaf, path);
-    let until_ps = now_ps + memory.load(single::PATH_BUSY_PS);
-    memory.store(place, key << KEY_SHIFT | (until_ps / 1_000) & ((1 << KEY_SHIFT) - 1));
-}
-
-fn is_busy<F: Forwarding>(memory: &Memory<'_, F>, course: &Course, path: u32) -> bool {
-    let (place, key) = busy(course.target, path);
-    let known = memory.load(place);
-    known >> KEY_SHIFT == key && (known & ((1 << KEY_SHIFT) - 1)) * 1_000 > course.t_ps
+    ways.port(path::way(path, 0)).is_some_and(|port| path::has(tables, &group, port))
 }

@@ -1,17 +1,17 @@
+mod model;
 mod sums;
 
-use super::memory::{MOST_QUEUES, Memory};
-use super::model;
 use super::tag::{Kind, Tag};
 use super::*;
 use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::scheme::reunion::leaf_spine::{BASE_RTT_PS, LeafSpine, SETTINGS};
 use crate::scheme::reunion::note::Note;
-use crate::scheme::{Notice, recall, two_leaves};
+use crate::scheme::{Forwarding, Notice, Scheme, poll, recall, two_leaves};
 use crate::trail::WORDS;
 use proptest::prelude::*;
 use spray_wire::switch_view::PacketFields;
+use std::cell::RefMut;
 use std::vec::Vec;
 use std::{assert, assert_eq, assert_ne, vec};
 
@@ -71,7 +71,7 @@ impl Net {
         let mut frame = Frame { time_ps: t_ps, switch: packet.dst / 4, len: LEN, ecn, control, ..two_leaves::FRAME };
         assert_eq!(self.0.far_end(recall(&self.0, &mut frame, packet.dst).unwrap()), None);
         let notices = core::iter::from_fn(|| poll(&self.0, FAR)).collect();
-        (order(&self.0, FAR), notices)
+        (self.state(FAR).order(), notices)
     }
 
     fn deliver(&self, t_ps: u64, packet: &Packet) -> (Option<Order>, Vec<Notice>) {
@@ -86,12 +86,16 @@ impl Net {
     }
 
     fn counts(&self, switch: u32) -> Counts {
-        Counts::of(&self.0, switch).unwrap()
+        self.state(switch).counts
     }
 
-    /// Replaces a setting of a switch.
-    fn set(&self, switch: u32, word: u32, value: u64) {
-        Memory::of(&self.0, &self.0.switches[switch as usize]).store(word, value);
+    fn state(&self, switch: u32) -> RefMut<'_, State> {
+        self.0.state(switch).unwrap().borrow_mut()
+    }
+
+    /// The time of a queue of the far switch has come.
+    fn expire(&self, queue: u32, now_ps: u64) -> Expiry {
+        self.state(FAR).expire(queue, now_ps)
     }
 
     /// A flow that has just been rerouted: a packet of the old path, the TAIL, one of the new path. The first left at 0.
@@ -214,7 +218,7 @@ fn packets_of_the_new_path_wait_for_the_tail() {
     assert_eq!(order.map(|order| (order.queue, order.holds, order.releases)), Some((0, false, true)));
     assert_eq!(kinds(&clear), [Kind::Clear]);
     assert_eq!(net.deliver(24 * US, &net.send(24 * US)).0, None, "nothing is before it");
-    assert_eq!(expire(&net.0, FAR, 0, due_ps), Expiry::Free);
+    assert_eq!(net.expire(0, due_ps), Expiry::Free);
     let Counts { held, held_bytes, queues, timeouts, .. } = net.counts(FAR);
     assert_eq!((held, held_bytes, queues, timeouts), (2, 2 * u64::from(LEN), 1, 0));
 }
@@ -229,9 +233,9 @@ fn a_lost_tail_is_waited_for_until_it_should_have_come() {
     let (order, _) = net.deliver(30 * US, &first);
     let due_ps = (30 + 16) * US + (tail.sent_ps >> 10 << 10);
     assert_eq!(order, Some(Order { queue: 0, holds: false, releases: false, due_ps }), "now it is");
-    assert_eq!(expire(&net.0, FAR, 0, due_ps - 1), Expiry::At(due_ps));
-    assert_eq!(expire(&net.0, FAR, 0, due_ps), Expiry::Now);
-    assert_eq!((expire(&net.0, FAR, 0, due_ps), net.counts(FAR).timeouts), (Expiry::Free, 1));
+    assert_eq!(net.expire(0, due_ps - 1), Expiry::At(due_ps));
+    assert_eq!(net.expire(0, due_ps), Expiry::Now);
+    assert_eq!((net.expire(0, due_ps), net.counts(FAR).timeouts), (Expiry::Free, 1));
     assert_eq!(net.deliver(due_ps + 1, &net.send(due_ps)).0, None, "nothing waits any more");
     let (order, clear) = net.deliver(due_ps + 2, &tail);
     assert_eq!((order, kinds(&clear)), (None, vec![Kind::Clear]), "it was late");
@@ -259,7 +263,7 @@ fn a_new_epoch_lets_go_what_waits_before_it() {
 fn queues_and_memory_have_bounds() {
     //= docs/specs/conweave.md#CWV-13 holding
     let net = Net::new();
-    net.set(FAR, single::QUEUES, 2);
+    net.state(FAR).settings.queues = 2;
     let flows: Vec<[Packet; 3]> = (1..=3).map(|flow| net.rerouted(flow, DST)).collect();
     let orders: Vec<_> = flows.iter().map(|[.., moved]| net.deliver(30 * US, moved).0).collect();
     assert_eq!(orders.iter().map(|order| order.map(|order| order.queue)).collect::<Vec<_>>(), [Some(0), Some(1), None]);
@@ -267,7 +271,7 @@ fn queues_and_memory_have_bounds() {
     let [.., other] = net.rerouted(9, DST + 1);
     assert_eq!(net.deliver(30 * US, &other).0.map(|order| order.queue), Some(2), "of another host's port");
     net.deliver(31 * US, &flows[0][1]);
-    net.set(FAR, single::MOST_BYTES, 3 * u64::from(LEN));
+    net.state(FAR).settings.held_bytes = 3 * u64::from(LEN);
     let (order, _) = net.deliver(32 * US, &flows[2][2]);
     assert_eq!(order.map(|order| (order.queue, order.holds)), Some((0, true)), "free again; memory takes three");
     let (order, _) = net.deliver(33 * US, &flows[1][2]);
@@ -453,7 +457,7 @@ impl Twins {
         let end_ps = self.now_ps + time_ps;
         if let Some(due_ps) = self.destination.resume_ps.filter(|due_ps| *due_ps <= end_ps) {
             self.now_ps = self.now_ps.max(due_ps);
-            assert_eq!(expire(&self.net.0, FAR, 0, self.now_ps), Expiry::Now);
+            assert_eq!(self.net.expire(0, self.now_ps), Expiry::Now);
             assert_eq!(core::mem::take(&mut self.waiting), self.destination.resume());
         }
         self.now_ps = (end_ps.max(self.now_ps) >> 10) << 10;
@@ -486,7 +490,7 @@ proptest! {
         //= docs/specs/conweave.md#CWV-16 a lost TAIL
         let mut twins = Twins::new();
         steps.into_iter().for_each(|step| twins.step(step));
-        let used = (0..MOST_QUEUES).filter(|queue| expire(&twins.net.0, FAR, *queue, u64::MAX >> 2) == Expiry::Now);
+        let used = (0..256).filter(|queue| twins.net.expire(*queue, u64::MAX >> 2) == Expiry::Now);
         prop_assert_eq!(used.count(), usize::from(!twins.waiting.is_empty()));
     }
 }

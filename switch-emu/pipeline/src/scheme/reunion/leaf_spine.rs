@@ -1,6 +1,6 @@
 //! A leaf-spine for tests: leaves below spines, a cable between each two.
 
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use spray_wire::switch_view::PacketFields;
 use std::collections::HashSet;
 use std::vec;
@@ -13,7 +13,8 @@ use super::{Counts, Here, Sent, Settings, poll};
 use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::routes::{Group, Routes, SwitchConfig};
-use crate::scheme::{Arrival, Forwarding, Scheme, Size, Waiting, conweave, port_word, port_words, recall, two_leaves};
+use crate::scheme::conweave::{self, State};
+use crate::scheme::{Arrival, Forwarding, Scheme, Size, Waiting, port_word, port_words, recall, two_leaves};
 use crate::trail::Trail;
 use crate::word::Word;
 
@@ -33,6 +34,7 @@ pub(in crate::scheme) struct LeafSpine {
     hosts: u32,
     pub(in crate::scheme) switches: Vec<SwitchConfig>,
     words: Vec<Cell<u64>>,
+    states: Vec<RefCell<State>>,
     pub(in crate::scheme) trail: Trail,
     /// Ports that no route takes.
     pub(super) down: HashSet<u32>,
@@ -54,7 +56,7 @@ impl LeafSpine {
         }
         let first_host = words.len() as u32;
         words.extend((0..leaves * hosts).map(|host| u64::from(host / hosts)));
-        let mut switches = Vec::new();
+        let (mut switches, mut states) = (Vec::new(), Vec::new());
         for switch in 0..leaves + spines {
             let memory = words.len() as u32;
             words.resize(words.len() + scheme.words(&size) as usize, 0);
@@ -62,6 +64,11 @@ impl LeafSpine {
                 if switch < leaves { (switch * spines..(switch + 1) * spines).collect() } else { vec![] };
             let first = first_words(scheme, &size, settings, &ways);
             first.for_each(|(place, word)| words[(memory + place) as usize] = word);
+            states.push(RefCell::new(State::new(
+                conweave::Settings::default(),
+                ways,
+                vec![BASE_RTT_PS; leaves as usize],
+            )));
             let leaf = if switch < leaves { switch } else { u32::MAX };
             let config = SwitchConfig::new(switch, scheme);
             switches.push(SwitchConfig {
@@ -76,7 +83,7 @@ impl LeafSpine {
         }
         let words = words.into_iter().map(Cell::new).collect();
         let members = (0..ports).collect();
-        Self { leaves, spines, hosts, switches, words, trail: Trail::default(), down: HashSet::new(), members }
+        Self { leaves, spines, hosts, switches, words, states, trail: Trail::default(), down: HashSet::new(), members }
     }
 
     /// Routes no longer take the link from a leaf to a spine.
@@ -169,14 +176,11 @@ pub(in crate::scheme) fn first_words(
     settings: Settings,
     ways: &[u32],
 ) -> impl Iterator<Item = (u32, u64)> {
-    let rtts_ps = vec![BASE_RTT_PS; size.leaves as usize];
-    let conweave = || conweave::Settings::default().words(ways, &rtts_ps).collect();
-    let mut words: Vec<(u32, u64)> = if scheme.holds() { conweave() } else { vec![] };
-    if let Some(base) = scheme.reunion_base() {
+    let base = scheme.reunion_base();
+    base.into_iter().flat_map(move |base| {
         let first = base.words(size);
-        words.extend(settings.words(ways).map(|(place, word)| (first + place, word)));
-    }
-    words.into_iter()
+        settings.words(ways).map(move |(place, word)| (first + place, word))
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,6 +222,9 @@ impl Forwarding for LeafSpine {
     }
     fn trail(&self) -> Option<&Trail> {
         Some(&self.trail)
+    }
+    fn state(&self, switch: u32) -> Option<&RefCell<State>> {
+        self.states.get(switch as usize)
     }
     fn waiting(&self, _: u32, _: u64) -> Option<Waiting> {
         Some(Waiting { bytes: 0, limit: 100_000, ps_per_unit: 1 << 20 })

@@ -1,7 +1,6 @@
-//! Sums over switches, and the size of a switch.
+//! Sums over switches.
 
 use super::*;
-use crate::scheme::Size;
 
 //= docs/specs/conweave.md#CWV-20 counts
 #[test]
@@ -22,13 +21,4 @@ fn counts_of_switches_add_up_and_what_was_most_at_once_is_the_greater() {
     let both = Counts { held_bytes: 70, queues: 60, ..counts(13, 0) };
     assert_eq!(counts(3, 70).with(counts(10, 40)), both);
     assert_eq!(counts(10, 40).with(counts(3, 70)), both);
-}
-
-/// The last words of a switch are the base RTTs to all leaves.
-#[test]
-fn the_memory_of_a_switch_ends_behind_the_last_leaf() {
-    for leaves in [1, 2, 4, 100] {
-        let size = Size { leaves, uplinks: SPINES };
-        assert_eq!(memory::words(&size), memory::rtt(leaves - 1) + 1);
-    }
 }

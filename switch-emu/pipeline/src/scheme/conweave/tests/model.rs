@@ -3,8 +3,7 @@
 use std::vec;
 use std::vec::Vec;
 
-use super::Settings;
-use super::tag::Kind;
+use super::{Kind, Settings};
 
 /// A packet's header, with epochs from 1 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
