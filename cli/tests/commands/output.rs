@@ -61,7 +61,8 @@ fn every_json_has_the_fields_that_the_page_lists() {
     assert_eq!(results["runs"][1], serde_json::from_slice::<Value>(&summary).unwrap());
     assert_eq!(fields(&run(&["--plan"])), documented("Plan"));
     assert_eq!(fields(&run(&["--part", "1/2"])), documented("Part"));
-    let bound = json(&spray(&["bound", file, "--switch", "rr", "--json"]));
+    let bounds = folder.join("bounds");
+    let bound = json(&spray(&["bound", file, "--switch", "rr", "--json", "--out", &bounds]));
     assert_eq!(fields(&bound), documented("Bound"));
     assert_eq!((bound["runs"].as_array().unwrap().len(), &bound["runs"][0]["switch"]), (2, &"rr".into()));
     assert_eq!(fields(&json(&spray(&["flowcut-memory", "--json"]))), documented("Flowcut's memory"));
