@@ -4,6 +4,8 @@ use super::flowlet::FLOWLETS;
 use super::layout::ORDERS;
 #[cfg(doc)]
 use super::recall;
+#[cfg(not(target_arch = "bpf"))]
+use super::{Counter, conweave};
 use super::{Layout, Size, conga, flowcut, reunion};
 #[cfg(doc)]
 use crate::trail::Trail;
@@ -217,6 +219,14 @@ impl Scheme {
         self.hashes() || matches!(self, Self::Random)
     }
 }
+
+/// What switches count: which schemes have it, and their counters, in the order of results.
+#[cfg(not(target_arch = "bpf"))]
+pub(super) static COUNTERS: [(fn(Scheme) -> bool, &[Counter]); 3] = [
+    (Scheme::drains, flowcut::COUNTERS),
+    (|scheme| scheme.reunion_base().is_some(), reunion::COUNTERS),
+    (Scheme::holds, conweave::COUNTERS),
+];
 
 #[expect(clippy::derivable_impls, reason = "the list above would have to mark a variant")]
 impl Default for Scheme {

@@ -1,5 +1,4 @@
 mod model;
-mod sums;
 
 use super::tag::{Kind, Tag};
 use super::*;

@@ -9,12 +9,12 @@ use std::vec::Vec;
 use super::memory::{Memory, single};
 use super::note::Note;
 use super::path::{self, Course};
-use super::{Counts, Here, Sent, Settings, poll};
+use super::{Here, Sent, Settings, poll};
 use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::routes::{Group, Routes, SwitchConfig};
 use crate::scheme::conweave::{self, State};
-use crate::scheme::{Arrival, Forwarding, Scheme, Size, Waiting, port_word, port_words, recall, two_leaves};
+use crate::scheme::{Arrival, Counted, Forwarding, Scheme, Size, Waiting, port_word, port_words, recall, two_leaves};
 use crate::trail::Trail;
 use crate::word::Word;
 
@@ -102,9 +102,9 @@ impl LeafSpine {
     }
 
     /// What a switch has done.
-    pub(super) fn counts(&self, switch: u32) -> Counts {
+    pub(super) fn counts(&self, switch: u32) -> Counted {
         let switch = &self.switches[switch as usize];
-        Counts::of([switch].into_iter(), |word| self.words[word as usize].get()).unwrap()
+        Counted::of([(switch, None)].into_iter(), &|word| self.words[word as usize].get())
     }
 
     /// The path that switch 0 finds in its second interval for this flow to host 12.
