@@ -28,6 +28,9 @@ pub struct Counter {
     pub(super) of: fn(&Seen<'_>) -> u64,
 }
 
+/// Which schemes have counters, and these.
+pub(super) type Counters = (fn(Scheme) -> bool, &'static [Counter]);
+
 impl PartialEq for Counter {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key

@@ -4,9 +4,9 @@ use super::flowlet::FLOWLETS;
 use super::layout::ORDERS;
 #[cfg(doc)]
 use super::recall;
-#[cfg(not(target_arch = "bpf"))]
-use super::{Counter, conweave};
 use super::{Layout, Size, conga, flowcut, reunion};
+#[cfg(not(target_arch = "bpf"))]
+use super::{conweave, counted::Counters};
 #[cfg(doc)]
 use crate::trail::Trail;
 
@@ -173,6 +173,16 @@ impl Scheme {
         }
     }
 
+    /// The file of `docs/specs` that states its rules, without the suffix.
+    pub const fn spec(self) -> &'static str {
+        match self {
+            Self::FlowcutIngress | Self::FlowcutSwitch => "flowcut-switch",
+            Self::ConWeave => "conweave",
+            scheme if scheme.reunion_base().is_some() => "reunion",
+            _ => "switching",
+        }
+    }
+
     /// Whether its flows drain before they change their port.
     pub const fn drains(self) -> bool {
         matches!(self, Self::FlowcutIngress | Self::FlowcutSwitch)
@@ -222,7 +232,7 @@ impl Scheme {
 
 /// What switches count: which schemes have it, and their counters, in the order of results.
 #[cfg(not(target_arch = "bpf"))]
-pub(super) static COUNTERS: [(fn(Scheme) -> bool, &[Counter]); 3] = [
+pub(super) static COUNTERS: [Counters; 3] = [
     (Scheme::drains, flowcut::COUNTERS),
     (|scheme| scheme.reunion_base().is_some(), reunion::COUNTERS),
     (Scheme::holds, conweave::COUNTERS),

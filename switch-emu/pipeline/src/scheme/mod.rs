@@ -24,8 +24,6 @@ mod ofan;
 mod recall;
 pub mod reunion;
 mod rotation;
-#[cfg(test)]
-mod two_leaves;
 
 pub use adaptive::{Look, MOST_IN_KERNEL, Measure, least, score};
 #[cfg(not(target_arch = "bpf"))]

@@ -5,8 +5,6 @@
 
 mod destination;
 mod flows;
-#[cfg(test)]
-pub(super) mod leaf_spine;
 pub(super) mod memory;
 pub(super) mod note;
 pub(super) mod path;
