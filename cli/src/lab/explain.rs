@@ -8,7 +8,7 @@ use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 use spray_experiments::results::align;
 use spray_experiments::scenario::Settings;
-use spray_experiments::specs::{of_host_scheme, of_switch_scheme};
+use spray_experiments::specs::of_host_scheme;
 use spray_fabric::Scheme;
 use spray_settings::{Meanings, Setting, Word, did_you_mean};
 use spray_tools::failure::{Failure, Outcome};
@@ -139,7 +139,7 @@ fn schemes(name: &str, meanings: &Meanings) -> Vec<Explained> {
         facts: vec![("use", format!("--switch {scheme}, or scheme = \"{scheme}\" in [switch] of a scenario"))],
         table: "switch".into(),
         settings: Vec::new(),
-        spec: Some(of_switch_scheme(scheme.name())),
+        spec: Some(scheme.spec()),
     });
     [balancer, cc, switch].into_iter().flatten().collect()
 }

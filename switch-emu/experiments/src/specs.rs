@@ -1,4 +1,4 @@
-//! Which file of `docs/specs` specifies a scheme: its name without the suffix.
+//! Which file of `docs/specs` specifies a scheme of hosts: its name without the suffix.
 
 /// Specifications of host schemes whose own name no file has.
 const ELSEWHERE: [(&str, &str); 4] =
@@ -12,15 +12,4 @@ pub fn of_host_scheme<'a>(name: &str, files: &[&'a str]) -> Option<&'a str> {
     let named = |wanted: &str| files.iter().find(|file| **file == wanted).copied();
     let variant = || files.iter().find(|file| name.starts_with(&format!("{file}-"))).copied();
     named(name).or_else(|| named(elsewhere?)).or_else(variant)
-}
-
-/// The specification of a scheme of switches.
-#[must_use]
-pub fn of_switch_scheme(name: &str) -> &'static str {
-    match name.split(['-', '+']).next() {
-        Some("flowcut") => "flowcut-switch",
-        Some("reunion") => "reunion",
-        Some("conweave") => "conweave",
-        _ => "switching",
-    }
 }

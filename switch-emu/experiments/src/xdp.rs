@@ -314,8 +314,7 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
     let losses = outcome.losses;
     let common = collect.result("xdp", &outcome.flows, rows(collect, outcome));
     RunResult {
-        entries: outcome.entries.map(Into::into),
-        reunion: outcome.reunion.map(Into::into),
+        counted: outcome.counted.clone(),
         ports: outcome.ports.clone(),
         port_samples: outcome.samples.clone(),
         delivered: outcome.delivered.clone(),

@@ -69,16 +69,6 @@ impl Switching {
         }
     }
 
-    /// Whether some switches have Reunion.
-    pub fn has_reunion(&self) -> bool {
-        self.schemes.iter().any(|scheme| scheme.reunion_base().is_some())
-    }
-
-    /// Whether some switches have ConWeave: those with hosts hold packets.
-    pub fn has_conweave(&self) -> bool {
-        self.schemes.iter().any(|scheme| scheme.holds())
-    }
-
     /// Whether some switches send each other frames of their own.
     pub fn has_notices(&self) -> bool {
         self.schemes.iter().any(|scheme| scheme.sends())

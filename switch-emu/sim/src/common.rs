@@ -67,7 +67,7 @@ impl<'a> Common<'a> {
             spec,
             words: routes.words().iter().map(|word| OwnWord(AtomicU64::new(*word))).collect(),
             remembers: switches.any(|config| config.remembers != 0),
-            has_more: spec.pfc.is_some() || network.switching.has_notices() || network.switching.has_conweave(),
+            has_more: spec.pfc.is_some() || network.switching.has_notices(),
             first_host: notices::first_hosts(network),
             shared: if spec.pfc.is_some() { None } else { Shared::new(network, &queues, &port_of_link) },
             queues,

@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use spray_fabric::live::Operator;
-use spray_fabric::{Due, LinkState, Node, PortOutcome, PortSamples, Starts, changes, first_flows, reunion};
+use spray_fabric::{Due, LinkState, Node, PortOutcome, PortSamples, Starts, changes, first_flows};
 use spray_fabric::{EvWatch, WATCHED};
 use spray_pipeline::config::NEVER;
 use spray_pipeline::routes::Routes;
-use spray_pipeline::scheme::Entries;
+use spray_pipeline::scheme::{Counted, Forwarding};
 use spray_pipeline::word::Word;
 
 use super::arena::{Kind, Turn};
@@ -221,21 +221,15 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         let frames_dropped = ports.iter().map(|port| port.counters.drops()).sum::<u64>() + no_route;
         let ends = frames_delivered + frames_dropped + frames_in_flight;
         assert_eq!(frames_sent, ends, "frames sent are delivered, dropped or in flight");
-        let configs = || (0..).map_while(|switch| common.routes.switch(switch));
-        let value = |index: u32| common.words.get(index as usize).map_or(0, Word::load);
         let switches = &parts[0].net.switches;
         SimOutcome {
-            entries: Entries::of(configs(), value),
             packet_hops: ports.iter().map(|port| port.counters.frames).sum(),
             flows,
             ports,
             samples: samples(common, &parts, end_ps),
             delivered: delivered(common, &parts, end_ps),
             deadlock: switches.deadlock(),
-            reunion: reunion::Counts::of(configs(), value),
-            conweave: parts
-                .iter()
-                .fold(spray_fabric::conweave::Counts::default(), |sum, part| sum.with(part.net.switches.conweave())),
+            counted: counted(common, &parts),
             events: events(&mut parts),
             ev_lives: watched.iter().map(|(flow, watch)| (*flow, watch.life())).collect(),
             end_ps,
@@ -245,6 +239,15 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             frames_in_flight,
         }
     }
+}
+
+/// What the switches' schemes have counted.
+fn counted<W>(common: &Common<'_>, parts: &[Part<'_, W>]) -> Counted {
+    let switch = |switch: u32| {
+        let part = *common.partition.of_switch.get(switch as usize)?;
+        Some((common.routes.switch(switch)?, parts[part as usize].net.switches.state(switch)))
+    };
+    Counted::of((0..).map_while(switch), &|index| common.words.get(index as usize).map_or(0, Word::load))
 }
 
 /// Runs of parts, one behind the other on each thread, until all have come to the same time.

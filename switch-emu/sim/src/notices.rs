@@ -1,6 +1,6 @@
-//! What switches tell each other in frames of their own: Reunion's notifications, ConWeave's answers.
+//! What switches tell each other in frames of their own.
 
-use spray_fabric::{Network, conweave};
+use spray_fabric::Network;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::scheme::{self, Notice};
 
@@ -33,12 +33,6 @@ impl Switches<'_> {
             let _heeded = scheme::recall(self, &mut frame, slot.to);
         }
         is_there
-    }
-
-    /// What switches with ConWeave did.
-    pub(super) fn conweave(&self) -> conweave::Counts {
-        let counts = self.states.iter().flatten().map(|state| state.borrow().counts);
-        counts.fold(conweave::Counts::default(), conweave::Counts::with)
     }
 }
 

@@ -4,11 +4,10 @@ use spray_core::flow::FlowConfig;
 use spray_fabric::EvLife;
 
 use spray_fabric::{
-    FlowError, FlowSpec, Link, LinkChange, LinkEvent, Network, Thresholds, Trigger, changes, check_flows, conweave,
-    reunion,
+    FlowError, FlowSpec, Link, LinkChange, LinkEvent, Network, Thresholds, Trigger, changes, check_flows,
 };
 pub use spray_fabric::{FlowOutcome, PortOutcome, PortSamples};
-use spray_pipeline::scheme::Entries;
+use spray_pipeline::scheme::Counted;
 
 /// One run, complete: the simulator reads nothing else. Times are ps of scenario time.
 #[derive(Clone, Copy)]
@@ -134,8 +133,8 @@ impl FrameBytes {
 /// What a run found out, in the order of [`SimSpec::flows`] and of [`SimOutcome::ports`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimOutcome {
-    /// How full the switches' tables of flows became, where they keep any.
-    pub entries: Option<Entries>,
+    /// What the switches' schemes counted.
+    pub counted: Counted,
     /// Flows, completed or not.
     pub flows: Vec<FlowOutcome>,
     /// Egress ports of the switches, then the hosts' own links.
@@ -146,10 +145,6 @@ pub struct SimOutcome {
     pub delivered: Vec<(u64, u64)>,
     /// The first deadlock of paused links.
     pub deadlock: Option<Deadlock>,
-    /// What switches with Reunion did.
-    pub reunion: Option<reunion::Counts>,
-    /// What switches with ConWeave did.
-    pub conweave: conweave::Counts,
     /// What the senders reported: (time, flow, event), in order. Retransmissions are left out: counts tell of them.
     pub events: Vec<(u64, u32, spray_core::event::Event)>,
     /// The entropy values of the first connections, each with its first flow; empty without sampling.

@@ -33,7 +33,7 @@ pub(super) struct Switches<'a> {
     /// The number of the first.
     first: u32,
     /// By switch what it knows in types of its scheme's own; none where no scheme has any.
-    pub(super) states: Vec<Option<Box<RefCell<State>>>>,
+    states: Vec<Option<Box<RefCell<State>>>>,
     /// That of the frame at hand.
     pub trail: Trail,
     /// By event that of its frame.

@@ -29,8 +29,7 @@ impl Collect<'_> {
         of_hosts.for_each(|of_host| lateness.merge(of_host));
         let epochs = self.setup.fabric.routes.iter().skip(1);
         Ok(TestbedOutcome {
-            entries: rig.program(0).entries(),
-            reunion: rig.program(0).reunion(),
+            counted: rig.program(0).counted(),
             payload_verified,
             samples: self.samples(rig)?,
             delivered,

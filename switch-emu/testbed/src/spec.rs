@@ -8,7 +8,7 @@ use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_fabric::EvLife;
 use spray_fabric::{FlowOutcome, FlowSpec, LinkEvent, Network, PortOutcome, PortSamples, Thresholds, Trigger};
-use spray_pipeline::scheme::{Entries, reunion};
+use spray_pipeline::scheme::Counted;
 
 /// The part of a spec that many runs share: hosts, links and switches.
 #[derive(Clone, Copy)]
@@ -73,10 +73,8 @@ pub enum Dilation {
 /// The outcome of a run, in the order of [`TestbedSpec::flows`] and of the fabric's ports.
 #[derive(Clone, Debug, Default)]
 pub struct TestbedOutcome {
-    /// How full the switches' tables of flows became, where they keep any.
-    pub entries: Option<Entries>,
-    /// What switches with Reunion did; `None` where none has it.
-    pub reunion: Option<reunion::Counts>,
+    /// What the switches' schemes counted.
+    pub counted: Counted,
     /// Flows, completed or not.
     pub flows: Vec<FlowOutcome>,
     /// Whether every message that arrived equals one that was sent.

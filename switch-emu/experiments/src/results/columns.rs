@@ -27,8 +27,7 @@ pub(super) struct Column<R: ?Sized> {
 enum Of<R: ?Sized> {
     Text(fn(&R) -> String),
     Count(fn(&R) -> Option<u64>),
-    /// A count, as measures give it.
-    Whole(fn(&R) -> Option<f64>),
+    Measure(&'static Measure, fn(&Measure, &R) -> Option<f64>),
     /// Rounded to thousandths, and with three decimals in CSV.
     Real(fn(&R) -> Option<f64>),
     Flag(fn(&R) -> bool),
@@ -80,9 +79,9 @@ pub(super) enum Data {
 
 impl<R> Column<R> {
     /// The column of a measure, with how a row gives it.
-    pub fn of_measure(measure: &Measure, of: fn(&R) -> Option<f64>) -> Self {
+    pub fn of_measure(measure: &'static Measure, of: fn(&Measure, &R) -> Option<f64>) -> Self {
         let Measure { key: name, unit, about, .. } = *measure;
-        Self { name, unit, about, of: if measure.is_count { Of::Whole(of) } else { Of::Real(of) } }
+        Self { name, unit, about, of: Of::Measure(measure, of) }
     }
 
     /// Its values in `rows`.
@@ -93,14 +92,22 @@ impl<R> Column<R> {
                 let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
                 Data::Whole(rows.iter().map(|row| of(row).map(whole)).collect())
             }
-            Of::Whole(of) => Data::Whole(rows.iter().map(|row| of(row).map(|count| count as i64)).collect()),
-            Of::Real(of) => {
-                let values = rows.iter().map(|row| of(row).filter(|value| value.is_finite()).map(round3)).collect();
-                Data::Real { values, decimals: Some(3) }
+            Of::Measure(measure, of) if measure.is_count => {
+                Data::Whole(rows.iter().map(|row| of(measure, row).map(|count| count as i64)).collect())
             }
+            Of::Measure(measure, of) => reals(rows.iter().map(|row| of(measure, row))),
+            Of::Real(of) => reals(rows.iter().map(of)),
             Of::Flag(of) => Data::Flag(rows.iter().map(|row| Some(of(row))).collect()),
         };
         Values { name: self.name.into(), data }
+    }
+}
+
+/// Values rounded to thousandths.
+fn reals(values: impl Iterator<Item = Option<f64>>) -> Data {
+    Data::Real {
+        values: values.map(|value| value.filter(|value| value.is_finite()).map(round3)).collect(),
+        decimals: Some(3),
     }
 }
 
@@ -135,8 +142,8 @@ pub(super) fn markdown<R>(columns: &[Column<R>]) -> String {
     columns.iter().fold("| column | type | unit | meaning |\n|---|---|---|---|\n".into(), |text, column| {
         let kind = match column.of {
             Of::Text(_) => "text",
-            Of::Count(_) | Of::Whole(_) => "whole",
-            Of::Real(_) => "number",
+            Of::Measure(Measure { is_count: true, .. }, _) | Of::Count(_) => "whole",
+            Of::Measure(..) | Of::Real(_) => "number",
             Of::Flag(_) => "true or false",
         };
         format!("{text}| `{}` | {kind} | {} | {} |\n", column.name, column.unit, column.about)

@@ -3,11 +3,12 @@
 //! `summary.json`, the columns of `runs` and `workloads`, `sweep.json`, tables, reports, figures and metrics take theirs from here. How a measure
 //! follows from a run stands beside its declaration: in `flow_figures.rs`, `fabric_figures.rs` and `run_figures.rs`.
 
+use std::sync::LazyLock;
+
+use spray_pipeline::scheme::Counter;
+
 use super::columns::Column;
-use super::{
-    Collectives, ConWeaveFigures, EngineFigures, EntryFigures, FabricFigures, FlowFigures, PfcFigures, ReunionFigures,
-    SimFigures, Summary, WorkloadSummary,
-};
+use super::{Collectives, EngineFigures, FabricFigures, FlowFigures, PfcFigures, SimFigures, Summary, WorkloadSummary};
 
 /// Which values of a measure are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,21 +40,21 @@ pub struct Measure {
     pub better: Better,
     /// Whether it counts: its values are whole.
     pub(super) is_count: bool,
-    pub(super) of_run: fn(&Summary) -> Option<f64>,
-    pub(super) of_workload: Option<fn(&WorkloadSummary) -> Option<f64>>,
+    pub(super) of_run: fn(&Self, &Summary) -> Option<f64>,
+    pub(super) of_workload: Option<fn(&Self, &WorkloadSummary) -> Option<f64>>,
 }
 
 impl Measure {
     /// Its value in a run; `None` where the run has none.
     #[must_use]
     pub fn of(&self, run: &Summary) -> Option<f64> {
-        (self.of_run)(run)
+        (self.of_run)(self, run)
     }
 
     /// Its value for one workload of a run; `None` too where it is not measured by workload.
     #[must_use]
     pub fn of_workload(&self, workload: &WorkloadSummary) -> Option<f64> {
-        self.of_workload.and_then(|of| of(workload))
+        self.of_workload.and_then(|of| of(self, workload))
     }
 
     /// A value as tables show it; a dash without one.
@@ -61,6 +62,17 @@ impl Measure {
         value.map_or_else(|| "-".into(), |value| format!("{value:.*}", self.digits))
     }
 }
+
+/// What the switches' schemes count.
+static COUNTED: LazyLock<Vec<Measure>> = LazyLock::new(|| {
+    let measure = |counter: &Counter| {
+        let Counter { key, title, name, unit, about, less_is_better, .. } = *counter;
+        let better = if less_is_better { Better::Less } else { Better::Neither };
+        let of_run: fn(&Measure, &Summary) -> Option<f64> = |measure, run| Some(run.counted.get(measure.key)? as f64);
+        Measure { key, title, name, unit, about, digits: 0, better, is_count: true, of_run, of_workload: None }
+    };
+    Counter::all().map(measure).collect()
+});
 
 /// All measures, in the order of `summary.json`.
 pub fn all() -> impl Iterator<Item = &'static Measure> {
@@ -70,9 +82,7 @@ pub fn all() -> impl Iterator<Item = &'static Measure> {
         EngineFigures::MEASURES,
         SimFigures::MEASURES,
         PfcFigures::MEASURES,
-        EntryFigures::MEASURES,
-        ReunionFigures::MEASURES,
-        ConWeaveFigures::MEASURES,
+        &COUNTED,
         Collectives::MEASURES,
     ]
     .into_iter()
@@ -174,9 +184,9 @@ macro_rules! figures {
                 digits: $digits,
                 better: crate::results::measures::Better::$better,
                 is_count: <$type as crate::results::measures::Value>::IS_COUNT,
-                of_run: |run| crate::results::measures::Value::value(Self::OF_RUN(run)?.$key),
+                of_run: |_, run| crate::results::measures::Value::value(Self::OF_RUN(run)?.$key),
                 of_workload: if Self::OF_WORKLOAD.is_some() {
-                    Some(|own| crate::results::measures::Value::value(Self::OF_WORKLOAD?(own)?.$key))
+                    Some(|_, own| crate::results::measures::Value::value(Self::OF_WORKLOAD?(own)?.$key))
                 } else {
                     None
                 },

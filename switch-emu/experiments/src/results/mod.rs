@@ -31,10 +31,11 @@ use serde::{Deserialize, Serialize};
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_fabric::Switching;
 pub use spray_fabric::{PortCounters, PortOutcome, PortSamples};
+use spray_pipeline::scheme::Counted;
 use spray_settings::Axis;
 
 pub(crate) use self::collect::{Collect, given_up, reported};
-pub use self::engine_figures::{ConWeaveFigures, EngineFigures, EntryFigures, PfcFigures, ReunionFigures, SimFigures};
+pub use self::engine_figures::{EngineFigures, PfcFigures, SimFigures};
 pub use self::evs::{ConnectionEvs, EvBin};
 pub use self::fabric_figures::{FabricFigures, LayerFigures};
 pub use self::figures::write_figures;
@@ -99,12 +100,8 @@ pub struct RunResult {
     pub sim: Option<SimFigures>,
     /// Of networks with priority flow control.
     pub pfc: Option<PfcFigures>,
-    /// Of switches that keep entries for flows.
-    pub entries: Option<EntryFigures>,
-    /// Of switches with Reunion.
-    pub reunion: Option<ReunionFigures>,
-    /// Of switches with ConWeave.
-    pub conweave: Option<ConWeaveFigures>,
+    /// What the switches' schemes counted.
+    pub counted: Counted,
     /// From the first failure to the last data frame that it dropped; `None` where the scenario fails nothing or no data was
     /// dropped.
     pub loss_duration_us: Option<f64>,

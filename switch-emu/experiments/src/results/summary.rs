@@ -6,12 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_fabric::{FlowHash, HashFields, HashFunction, HashSeed, Switching};
+use spray_pipeline::scheme::Counted;
 use spray_settings::AxisValue;
 
 use super::flow_figures::counted;
 use super::{
-    ConWeaveFigures, EngineFigures, EntryFigures, FabricFigures, FlowFigures, LayerFigures, PfcFigures, ReunionFigures,
-    RunResult, SimFigures, TestbedLosses, WorkloadSummary,
+    EngineFigures, FabricFigures, FlowFigures, LayerFigures, PfcFigures, RunResult, SimFigures, TestbedLosses,
+    WorkloadSummary,
 };
 
 /// The contents of `summary.json`; its field names are its keys.
@@ -63,15 +64,9 @@ pub struct Summary {
     /// Figures of networks with priority flow control; other runs lack these keys.
     #[serde(flatten)]
     pub pfc: Option<PfcFigures>,
-    /// Figures of switches that keep entries for flows; other runs lack these keys.
+    /// What the switches' schemes counted; runs with other schemes lack these keys.
     #[serde(flatten)]
-    pub entries: Option<EntryFigures>,
-    /// Figures of switches with Reunion; other runs lack these keys.
-    #[serde(flatten)]
-    pub reunion: Option<ReunionFigures>,
-    /// Figures of switches with ConWeave; other runs lack these keys.
-    #[serde(flatten)]
-    pub conweave: Option<ConWeaveFigures>,
+    pub counted: Counted,
 }
 
 /// How switches hash.
@@ -125,9 +120,7 @@ impl RunResult {
             testbed_losses: self.testbed_losses,
             sim: self.sim,
             pfc: self.pfc,
-            entries: self.entries,
-            reunion: self.reunion,
-            conweave: self.conweave,
+            counted: self.counted.clone(),
         }
     }
 

@@ -218,8 +218,7 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
             .iter()
             .map(|(flow, life)| ConnectionEvs::new(&collect.name(*flow as usize), life, 0))
             .collect(),
-        entries: outcome.entries.map(Into::into),
-        reunion: outcome.reunion.map(Into::into),
+        counted: outcome.counted.clone(),
         sim: Some(SimFigures {
             packet_hops: outcome.packet_hops,
             packet_hops_per_s: (outcome.packet_hops as f64 / wall_s.max(1e-9)).round(),
@@ -230,7 +229,6 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
             paused_us: us(outcome.ports.iter().map(|port| port.paused_ps).sum()),
             deadlock_us: outcome.deadlock.as_ref().map(|deadlock| us(deadlock.at_ps)),
         }),
-        conweave: network.switching.has_conweave().then(|| outcome.conweave.into()),
         ..common
     }
 }

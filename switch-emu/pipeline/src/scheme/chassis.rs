@@ -6,8 +6,7 @@ use std::vec::Vec;
 
 use spray_wire::switch_view::{Address, PacketFields, address_words};
 
-use super::reunion::leaf_spine::{BASE_RTT_PS, SETTINGS, first_words};
-use super::{Forwarding, Groups, Scheme, Size, State, conweave, port_word, port_words};
+use super::{Forwarding, Groups, Scheme, Size, State, Waiting, conweave, port_word, port_words, recall, reunion};
 use crate::bins::Bin;
 use crate::config::{Globals, HOST, NEVER, PortConfig, Thresholds};
 use crate::counters::{ChassisCounters, PortCounters};
@@ -15,49 +14,104 @@ use crate::deployment::KERNEL;
 use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::queue::PortQueues;
-use crate::routes::{Group, SwitchConfig};
+use crate::routes::{Group, Routes, SwitchConfig};
 use crate::trail::Trail;
 use crate::{Cause, Tables, View, cross, find};
 
-pub(crate) const LATENCY_PS: u64 = 1_000_000;
+pub(crate) const US: u64 = 1_000_000;
+pub(crate) const LATENCY_PS: u64 = US;
 const RATE_BPS: u64 = 100_000_000_000;
+/// Between two leaves, there and back.
+pub(super) const BASE_RTT_PS: u64 = 4 * US;
 /// The last byte of the machine's own address.
 pub(crate) const MACHINE: u8 = 254;
+pub(super) const SETTINGS: reunion::Settings =
+    reunion::Settings { interval_ps: 1_000 * US, tolerance: 1, timeout_ps: 500 * US, ride: false };
 
-/// Host `n` has the address 10.0.0.`n` and is at switch `n`. Cable `n` has the ports `2n`, from its first switch, and `2n + 1`; behind them come
-/// the ports to hosts, then those from hosts. Links to a switch with a greater number lead up.
+/// A frame of data.
+pub(super) const FRAME: Frame = Frame {
+    flow: 0,
+    time_ps: 0,
+    switch: 0,
+    port: 0,
+    crc: 1,
+    len: 0,
+    trimmed_len: 0,
+    ttl: 64,
+    ecn: 0,
+    control: false,
+    trimmed: 0,
+    emulated: true,
+    detour: 0,
+};
+
+/// The first switches are the leaves, with some hosts each; host `n` has the address 10.0.0.`n`. Cable `n` has the ports `2n`, from its first switch,
+/// and `2n + 1`; behind them come the ports to hosts, then those from hosts. Links to a switch with a greater number lead up.
 pub(crate) struct Chassis {
     pub(crate) switches: Vec<SwitchConfig>,
     pub(crate) trail: Trail,
+    /// What waits at each port beside what is in its queues, for schemes that are asked without a [`View`].
+    pub(super) waiting: Vec<Cell<u64>>,
+    /// Ports of a group that routing knows at most.
+    pub(super) most_ports: Cell<u16>,
+    pub(super) words: Vec<Cell<u64>>,
     globals: Globals,
+    leaves: u32,
     ports: Vec<PortConfig>,
     groups: Vec<Group>,
     members: Vec<u32>,
-    words: Vec<Cell<u64>>,
     states: Vec<RefCell<State>>,
     queues: Vec<PortQueues<Cell<u64>>>,
     counters: Vec<PortCounters<Cell<u64>>>,
     chassis: ChassisCounters<Cell<u64>>,
 }
 
+/// How a frame went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    /// The number of the first switch above the leaves, among those.
+    pub(super) spine: Option<u32>,
+    /// Its note at the end.
+    pub(super) note: u64,
+    /// What it says in the place of a detour.
+    pub(super) detour: u8,
+}
+
 impl Chassis {
+    /// Leaves with so many hosts each under spines, a cable between each two.
+    pub(super) fn leaf_spine([leaves, spines, hosts]: [u32; 3], scheme: Scheme, settings: reunion::Settings) -> Self {
+        let cables: Vec<_> =
+            (0..leaves).flat_map(|leaf| (leaves..leaves + spines).map(move |spine| (leaf, spine))).collect();
+        Self::new((scheme, settings), [leaves + spines, leaves, hosts], &cables, Groups::default())
+    }
+
     /// Two pods of two edge switches under two others, each of which is under two of four cores.
     pub(crate) fn three_tiers(scheme: Scheme) -> Self {
         let edges = (0..4).flat_map(|edge| [4, 5].map(|above| (edge, above + edge / 2 * 2)));
         let cores = (4..8).flat_map(|below| [8, 9].map(|core| (below, core + below % 2 * 2)));
-        Self::new(scheme, [12, 4], &edges.chain(cores).collect::<Vec<_>>(), Groups::default())
+        Self::new((scheme, SETTINGS), [12, 4, 1], &edges.chain(cores).collect::<Vec<_>>(), Groups::default())
     }
 
     /// Four groups of two switches. From group 0, switch 0 leads to group 1, and switch 1 to the others.
     pub(crate) fn dragonfly(scheme: Scheme) -> Self {
         let cables = [(0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (1, 4), (1, 6), (3, 5), (3, 7), (4, 6)];
-        Self::new(scheme, [8, 8], &cables, Groups { count: 4, switches: 2, hosts: 1 })
+        Self::new((scheme, SETTINGS), [8, 8, 1], &cables, Groups { count: 4, switches: 2, hosts: 1 })
     }
 
-    fn new(scheme: Scheme, [switches, hosts]: [u32; 2], cables: &[(u32, u32)], groups: Groups) -> Self {
+    fn new(
+        scheme: (Scheme, reunion::Settings),
+        [switches, leaves, hosts]: [u32; 3],
+        cables: &[(u32, u32)],
+        groups: Groups,
+    ) -> Self {
+        let hosts = leaves * hosts;
         let ends: Vec<_> = cables.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
         let thresholds = Thresholds { limit_bytes: 1 << 20, control_limit_bytes: 1 << 20, ..Thresholds::NONE };
-        let nexts = ends.iter().map(|end| end.1).chain((0..hosts).map(|_| HOST)).chain(0..hosts);
+        let nexts = ends
+            .iter()
+            .map(|end| end.1)
+            .chain((0..hosts).map(|_| HOST))
+            .chain((0..hosts).map(|host| host * leaves / hosts));
         let ports: Vec<_> = nexts.map(|next| PortConfig::new(RATE_BPS, LATENCY_PS, &thresholds, next, 1_500)).collect();
         let mut epoch_from_ps = [NEVER; 8];
         epoch_from_ps[0] = 0;
@@ -65,7 +119,10 @@ impl Chassis {
             globals: Globals { epoch_from_ps, switches, hosts, ..Globals::default() },
             queues: ports.iter().map(|_| PortQueues::default()).collect(),
             counters: ports.iter().map(|_| PortCounters::default()).collect(),
-            words: vec![Cell::new(0); (port_words(ports.len() as u32) + hosts) as usize],
+            words: vec![Cell::new(0); port_words(ports.len() as u32) as usize],
+            waiting: vec![Cell::new(0); ports.len()],
+            most_ports: Cell::new(u16::MAX),
+            leaves,
             ports,
             states: Vec::new(),
             switches: Vec::new(),
@@ -74,14 +131,26 @@ impl Chassis {
             members: Vec::new(),
             chassis: ChassisCounters::default(),
         };
+        chassis.words.extend((0..hosts).map(|host| Cell::new(u64::from(host * leaves / hosts))));
         (0..switches).for_each(|switch| chassis.add_switch(scheme, switch, &ends, groups));
         (0..switches).for_each(|switch| (0..hosts).for_each(|host| chassis.add_group(switch, host, &ends)));
         chassis
     }
 
-    /// Adds a switch, with the words of its memory, its ports and its host.
-    fn add_switch(&mut self, scheme: Scheme, switch: u32, ends: &[(u32, u32)], groups: Groups) {
-        let Globals { hosts, .. } = self.globals;
+    /// The leaf of a host.
+    pub(super) fn leaf(&self, host: u32) -> u32 {
+        host * self.leaves / self.globals.hosts
+    }
+
+    /// Adds a switch, with the words of its memory and its ports.
+    fn add_switch(
+        &mut self,
+        (scheme, settings): (Scheme, reunion::Settings),
+        switch: u32,
+        ends: &[(u32, u32)],
+        groups: Groups,
+    ) {
+        let leaves = self.leaves;
         let own = || (0..).zip(ends).filter(|(_, end)| end.0 == switch);
         let ways: Vec<u32> = own().filter(|(_, end)| end.1 > switch).map(|(port, _)| port).collect();
         for (tag, (port, end)) in (0..).zip(own()) {
@@ -89,23 +158,23 @@ impl Chassis {
             self.words[port_words(port) as usize].set(port_word(tag, Some(end.1 as u16), way));
             self.words[port_words(port) as usize + 2].set(u64::from(port ^ 1) + 1);
         }
-        let (memory, size) = (self.words.len() as u32, Size { leaves: hosts, uplinks: 2 });
-        let first_host = port_words(self.ports.len() as u32);
-        if switch < hosts {
-            self.words[(first_host + switch) as usize].set(u64::from(switch));
-        }
+        let uplinks = ends.iter().filter(|end| end.0 == 0 && end.1 > 0).count() as u32;
+        let (memory, size) = (self.words.len() as u32, Size { leaves, uplinks });
         self.words.resize((memory + scheme.words(&size)) as usize, Cell::new(0));
-        first_words(scheme, &size, SETTINGS, &ways).for_each(|(at, word)| self.words[(memory + at) as usize].set(word));
-        let rtts_ps = vec![BASE_RTT_PS; hosts as usize];
+        if let Some(base) = scheme.reunion_base() {
+            let first = memory + base.words(&size);
+            settings.words(&ways).for_each(|(at, word)| self.words[(first + at) as usize].set(word));
+        }
+        let rtts_ps = vec![BASE_RTT_PS; leaves as usize];
         self.states.push(RefCell::new(State::new(conweave::Settings::default(), ways, rtts_ps)));
         self.switches.push(SwitchConfig {
             memory,
             remembers: u32::from(scheme.remembers()),
-            hosts: first_host,
-            leaf: if switch < hosts { switch } else { u32::MAX },
-            leaves: hosts,
-            uplinks: size.uplinks,
-            gap_ps: 100 * LATENCY_PS,
+            hosts: port_words(self.ports.len() as u32),
+            leaf: if switch < leaves { switch } else { u32::MAX },
+            leaves,
+            uplinks,
+            gap_ps: 100 * US,
             groups,
             group: groups.of_switch(switch as usize),
             ..SwitchConfig::new(switch, scheme)
@@ -115,14 +184,14 @@ impl Chassis {
     /// Adds the ports of a switch that lead nearer to a host.
     fn add_group(&mut self, switch: u32, host: u32, ends: &[(u32, u32)]) {
         let mut links = vec![u8::MAX - 1; self.switches.len()];
-        links[host as usize] = 0;
+        links[self.leaf(host) as usize] = 0;
         for _ in 0..links.len() {
             ends.iter().for_each(|&(from, to)| links[from as usize] = links[from as usize].min(links[to as usize] + 1));
         }
         let (first, hops) = (self.members.len() as u32, links[switch as usize]);
         let leads = |&(_, &(from, to)): &(u32, &(u32, u32))| from == switch && links[to as usize] < hops;
         self.members.extend((0..).zip(ends).filter(leads).map(|(port, _)| port));
-        if switch == host {
+        if switch == self.leaf(host) {
             self.members.push(ends.len() as u32 + host);
         }
         self.groups.push(Group { count: self.members.len() as u16 - first as u16, hops, ..Group::one(first) });
@@ -169,6 +238,19 @@ impl Chassis {
             behind.push(frame);
         }
         behind
+    }
+
+    /// Takes a frame to a host by what schemes alone do: through no queue.
+    pub(super) fn go(&self, mut frame: Frame, host: u32) -> Result<Way, Cause> {
+        let mut spine = None;
+        loop {
+            let port = recall(self, &mut frame, host)?;
+            match self.far_end(port) {
+                None => return Ok(Way { spine, note: self.trail.note.get(), detour: frame.detour }),
+                Some(next) => frame.switch = next,
+            }
+            spine = spine.or(frame.switch.checked_sub(self.leaves));
+        }
     }
 
     /// Takes a frame through a switch.
@@ -221,5 +303,36 @@ impl Tables for Chassis {
     }
     fn bin(&self, _: u32) -> Option<&Bin<Cell<u64>>> {
         None
+    }
+}
+
+impl Routes for Chassis {
+    fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
+        self.switches.get(switch as usize)
+    }
+    fn group(&self, t_ps: u64, switch: u32, host: u32) -> Option<Group> {
+        let group = View::of(self)?.group(t_ps, switch, host)?;
+        Some(Group { count: group.count.min(self.most_ports.get()), ..group })
+    }
+    fn member(&self, index: u32) -> Option<u32> {
+        Tables::member(self, index)
+    }
+}
+
+impl Forwarding for Chassis {
+    type Word = Cell<u64>;
+    type Note = Cell<u64>;
+    fn word(&self, index: u32) -> Option<&Cell<u64>> {
+        self.words.get(index as usize)
+    }
+    fn trail(&self) -> Option<&Trail> {
+        Some(&self.trail)
+    }
+    fn state(&self, switch: u32) -> Option<&RefCell<State>> {
+        self.states.get(switch as usize)
+    }
+    fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting> {
+        let waiting = View::of(self)?.waiting(port, t_ps)?;
+        Some(Waiting { bytes: waiting.bytes + self.waiting[port as usize].get(), ..waiting })
     }
 }

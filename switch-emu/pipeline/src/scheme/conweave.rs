@@ -63,60 +63,51 @@ impl Settings {
 }
 
 /// What a switch has done.
-//= docs/specs/conweave.md#CWV-20 counts
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Flows given another path.
-    pub rerouted: u64,
-    /// Packets held.
-    pub held: u64,
-    /// Bytes held at most at once.
-    pub held_bytes: u64,
-    /// Reordering queues used at most at once.
-    pub queues: u64,
-    /// Queues given up because their TAIL did not come in time.
-    pub timeouts: u64,
-    /// Packets that were to be held, and for which there was no queue.
-    pub no_queue: u64,
-    /// Queues given up for want of memory.
-    pub no_memory: u64,
-    /// Packets of flows for which a table had no entry left.
-    pub no_entry: u64,
-    /// RTT_REPLYs sent.
-    pub replies: u64,
-    /// CLEARs sent.
-    pub clears: u64,
-    /// NOTIFYs sent.
-    pub notifies: u64,
+pub(super) struct Counts {
+    rerouted: u64,
+    held: u64,
+    /// At most at once.
+    held_bytes: u64,
+    /// At most at once.
+    queues: u64,
+    timeouts: u64,
+    no_queue: u64,
+    no_memory: u64,
+    no_entry: u64,
+    /// Frames of its own.
+    control: u64,
 }
 
-impl Counts {
-    /// Counts a frame of this kind that the switch sends.
-    fn count(&mut self, kind: tag::Kind) {
-        *match kind {
-            tag::Kind::Reply => &mut self.replies,
-            tag::Kind::Clear => &mut self.clears,
-            _ => &mut self.notifies,
-        } += 1;
-    }
-
-    /// Those of two switches: sums, and of what was most at once the greater.
-    #[must_use]
-    pub fn with(self, other: Self) -> Self {
-        Self {
-            rerouted: self.rerouted + other.rerouted,
-            held: self.held + other.held,
-            held_bytes: self.held_bytes.max(other.held_bytes),
-            queues: self.queues.max(other.queues),
-            timeouts: self.timeouts + other.timeouts,
-            no_queue: self.no_queue + other.no_queue,
-            no_memory: self.no_memory + other.no_memory,
-            no_entry: self.no_entry + other.no_entry,
-            replies: self.replies + other.replies,
-            clears: self.clears + other.clears,
-            notifies: self.notifies + other.notifies,
-        }
-    }
+//= docs/specs/conweave.md#CWV-20 counts
+super::counted::counters! {
+    /// Flows that ConWeave gave another path.
+    conweave_rerouted: "rerouted", "Flows rerouted by ConWeave", "", neither, sum,
+        |seen| seen.state(|state| state.counts.rerouted);
+    /// Packets that a switch held.
+    conweave_held: "held", "Packets held by ConWeave", "packets", neither, sum,
+        |seen| seen.state(|state| state.counts.held);
+    /// Bytes that one switch held at most at once.
+    conweave_held_bytes: "held B", "Bytes held by a switch with ConWeave", "bytes", less, most,
+        |seen| seen.state(|state| state.counts.held_bytes);
+    /// Reordering queues that one switch used at most at once.
+    conweave_queues: "held queues", "Reordering queues of a switch with ConWeave", "", less, most,
+        |seen| seen.state(|state| state.counts.queues);
+    /// Queues given up because their TAIL did not come in time.
+    conweave_timeouts: "held timeouts", "Reordering queues of ConWeave given up", "", less, sum,
+        |seen| seen.state(|state| state.counts.timeouts);
+    /// Packets that were to be held, and for which there was no queue.
+    conweave_no_queue: "no queue", "Packets without a queue of ConWeave", "packets", less, sum,
+        |seen| seen.state(|state| state.counts.no_queue);
+    /// Queues given up for want of memory.
+    conweave_no_memory: "no memory", "Queues of ConWeave without memory", "", less, sum,
+        |seen| seen.state(|state| state.counts.no_memory);
+    /// Packets of flows for which a table had no entry left.
+    conweave_no_entry: "no entry", "Packets without an entry of ConWeave", "packets", less, sum,
+        |seen| seen.state(|state| state.counts.no_entry);
+    /// Frames that switches sent each other: RTT_REPLY, CLEAR and NOTIFY.
+    conweave_control: "control", "Control frames of ConWeave", "frames", neither, sum,
+        |seen| seen.state(|state| state.counts.control);
 }
 
 #[cfg(test)]

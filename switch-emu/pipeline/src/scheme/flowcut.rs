@@ -6,7 +6,7 @@
 
 use spray_flowcut::{Congestion, HOPS, Rule, Sample};
 
-use super::{Arrival, Forwarding, Measure, Scheme, detour, hashed, least_loaded};
+use super::{Arrival, Forwarding, Measure, detour, hashed, least_loaded};
 use crate::Cause;
 use crate::frame::{Frame, PAUSE};
 use crate::hash::mix;
@@ -38,27 +38,14 @@ const TABLE: u32 = ACTIVE + 1;
 /// Words of a switch.
 pub(super) const WORDS: u32 = TABLE + SETS * SET;
 
-/// How full the tables of switches became.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Entries {
-    /// Flows that had something on their way through one switch at once, at most: entries that it needs.
-    pub most: u64,
+#[cfg(not(target_arch = "bpf"))]
+super::counted::counters! {
+    /// Flows that had something on their way through one switch at once, at most; see `spray flowcut-memory`.
+    flowcut_entries: "entries", "Entries of Flowcut in a switch", "", less, most,
+        |seen| seen.word(seen.switch.memory + ACTIVE) >> 32;
     /// Packets that passed without an entry, for want of one.
-    pub missing: u64,
-}
-
-impl Entries {
-    /// Those of all switches together; `None` where no switch keeps any.
-    pub fn of<'a>(switches: impl Iterator<Item = &'a SwitchConfig>, word: impl Fn(u32) -> u64) -> Option<Self> {
-        let mut all = None;
-        for switch in switches.filter(|switch| Scheme::from_number(switch.scheme).drains()) {
-            let missing = |set| word(switch.memory + TABLE + set * SET);
-            let Self { most, missing: before } = all.unwrap_or_default();
-            let most = most.max(word(switch.memory + ACTIVE) >> 32);
-            all = Some(Self { most, missing: before + (0..SETS).map(missing).sum::<u64>() });
-        }
-        all
-    }
+    flowcut_entries_missing: "no entry", "Packets without an entry of Flowcut", "packets", less, sum,
+        |seen| (0..SETS).map(|set| seen.word(seen.switch.memory + TABLE + set * SET)).sum();
 }
 
 /// The word of [`LATEST`]: the number's low bits, and the bytes above.

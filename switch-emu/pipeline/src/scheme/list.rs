@@ -5,6 +5,8 @@ use super::layout::ORDERS;
 #[cfg(doc)]
 use super::recall;
 use super::{Layout, Size, conga, flowcut, reunion};
+#[cfg(not(target_arch = "bpf"))]
+use super::{conweave, counted::Counters};
 #[cfg(doc)]
 use crate::trail::Trail;
 
@@ -171,6 +173,16 @@ impl Scheme {
         }
     }
 
+    /// The file of `docs/specs` that states its rules, without the suffix.
+    pub const fn spec(self) -> &'static str {
+        match self {
+            Self::FlowcutIngress | Self::FlowcutSwitch => "flowcut-switch",
+            Self::ConWeave => "conweave",
+            scheme if scheme.reunion_base().is_some() => "reunion",
+            _ => "switching",
+        }
+    }
+
     /// Whether its flows drain before they change their port.
     pub const fn drains(self) -> bool {
         matches!(self, Self::FlowcutIngress | Self::FlowcutSwitch)
@@ -217,6 +229,14 @@ impl Scheme {
         self.hashes() || matches!(self, Self::Random)
     }
 }
+
+/// What switches count: which schemes have it, and their counters, in the order of results.
+#[cfg(not(target_arch = "bpf"))]
+pub(super) static COUNTERS: [Counters; 3] = [
+    (Scheme::drains, flowcut::COUNTERS),
+    (|scheme| scheme.reunion_base().is_some(), reunion::COUNTERS),
+    (Scheme::holds, conweave::COUNTERS),
+];
 
 #[expect(clippy::derivable_impls, reason = "the list above would have to mark a variant")]
 impl Default for Scheme {

@@ -9,6 +9,8 @@ pub(crate) mod chassis;
 mod conga;
 #[cfg(not(target_arch = "bpf"))]
 pub mod conweave;
+#[cfg(not(target_arch = "bpf"))]
+mod counted;
 mod detour;
 mod flowcut;
 mod flowlet;
@@ -22,14 +24,13 @@ mod ofan;
 mod recall;
 pub mod reunion;
 mod rotation;
-#[cfg(test)]
-mod two_leaves;
 
 pub use adaptive::{Look, MOST_IN_KERNEL, Measure, least, score};
 #[cfg(not(target_arch = "bpf"))]
 pub use conweave::{Expiry, Order, State};
+#[cfg(not(target_arch = "bpf"))]
+pub use counted::{Counted, Counter};
 pub use detour::{Groups, MOST_GROUPS};
-pub use flowcut::Entries;
 pub use flowlet::FLOWLETS;
 use forwarding::leaf;
 pub use forwarding::{Arrival, Forwarding, Waiting, port_word, port_words};

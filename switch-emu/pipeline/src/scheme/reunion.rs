@@ -5,8 +5,6 @@
 
 mod destination;
 mod flows;
-#[cfg(test)]
-pub(super) mod leaf_spine;
 pub(super) mod memory;
 pub(super) mod note;
 pub(super) mod path;
@@ -63,33 +61,14 @@ impl Settings {
     }
 }
 
-/// What switches have done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Flows given another path.
-    pub rerouted: u64,
-    /// Flows that were to be, and for which there was none.
-    pub stuck: u64,
-    /// Notifications sent.
-    pub notified: u64,
-}
-
-impl Counts {
-    /// Those of all switches together; `None` where none has Reunion. `word`: of the switches' memory.
-    pub fn of<'a>(switches: impl Iterator<Item = &'a SwitchConfig>, word: impl Fn(u32) -> u64) -> Option<Self> {
-        let mut all = None;
-        for first in switches.filter_map(memory::first) {
-            let [rerouted, stuck, notified] =
-                [single::REROUTED, single::STUCK, single::NOTIFIED].map(|place| word(first + place));
-            let sum: Self = all.unwrap_or_default();
-            all = Some(Self {
-                rerouted: sum.rerouted + rerouted,
-                stuck: sum.stuck + stuck,
-                notified: sum.notified + notified,
-            });
-        }
-        all
-    }
+#[cfg(not(target_arch = "bpf"))]
+super::counted::counters! {
+    /// Flows that Reunion gave another path.
+    rerouted: "rerouted", "Flows rerouted by Reunion", "", neither, sum, |seen| memory::read(seen, single::REROUTED);
+    /// Flows that Reunion was to give another path, and for which there was none.
+    stuck: "stuck", "Flows that Reunion could not reroute", "", less, sum, |seen| memory::read(seen, single::STUCK);
+    /// Notifications of Reunion sent.
+    notified: "notified", "Notifications of Reunion", "", neither, sum, |seen| memory::read(seen, single::NOTIFIED);
 }
 
 /// A frame at a switch, on the way to another leaf or to hosts of its own.

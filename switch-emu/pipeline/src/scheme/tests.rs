@@ -1,7 +1,6 @@
-use super::chassis::Chassis;
+use super::chassis::{Chassis, FRAME};
 use super::reunion::note::Note;
 use super::reunion::path::{way, with_way};
-use super::two_leaves::FRAME;
 use super::*;
 use crate::frame::Frame;
 use crate::hash::mix;

@@ -7,7 +7,7 @@ use libbpf_rs::{Link, Object, ProgramMut};
 use spray_fabric::{ChassisCounters, ChassisSpec, LinkChange, PortCounters, PortSamples, Tables};
 use spray_nic::xdp::{self, AttachMode, Attachment};
 use spray_pipeline::queue::{QUEUE_WORDS, Queue};
-use spray_pipeline::scheme::{Entries, reunion};
+use spray_pipeline::scheme::Counted;
 use std::os::fd::AsFd;
 
 /// A loaded switch program; dropping it detaches it.
@@ -142,14 +142,9 @@ impl SwitchProgram {
         Ok(ports.map(|(port, cells)| PortSamples::of(port, scale, cells.iter().copied(), end_ps)).collect())
     }
 
-    /// Reads how full the switches' tables of flows became; `None` where they keep none.
-    pub fn entries(&self) -> Option<Entries> {
-        Entries::of(self.tables.switches.iter(), |index| self.maps.word(index))
-    }
-
-    /// Reads what switches with Reunion did; `None` where none has it.
-    pub fn reunion(&self) -> Option<reunion::Counts> {
-        reunion::Counts::of(self.tables.switches.iter(), |index| self.maps.word(index))
+    /// Reads what the switches' schemes have counted.
+    pub fn counted(&self) -> Counted {
+        Counted::of(self.tables.switches.iter().map(|switch| (switch, None)), &|index| self.maps.word(index))
     }
 
     /// Reads the chassis's own counters.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::routes::Choice;
-use crate::scheme::two_leaves::{FRAME, Net, SPINES, US};
+use crate::scheme::chassis::{Chassis, FRAME, SETTINGS, US};
 use crate::scheme::{Scheme, choose};
 use proptest::prelude::*;
 use spray_wire::switch_view::PacketFields;
@@ -10,16 +10,24 @@ use std::collections::HashMap;
 use std::vec::Vec;
 use std::{assert, assert_eq};
 
+const SPINES: u32 = 4;
+
+fn net() -> Chassis {
+    Chassis::leaf_spine([2, SPINES, 1], Scheme::Conga, SETTINGS)
+}
+
 /// Sends a frame from a leaf's host to the other; returns the spine that it went over, and its note at the end.
-fn send(net: &Net, t_ps: u64, from: u32, flow: u64, len: u32) -> (u32, u64) {
-    let way = net.go(from, flow, false, &PacketFields::default(), &Frame { time_ps: t_ps, len, ..FRAME }).unwrap();
-    (way.spine, way.note)
+fn send(net: &Chassis, t_ps: u64, from: u32, flow: u64, len: u32) -> (u32, u64) {
+    net.begin(from, flow, false, &PacketFields::default());
+    let frame = Frame { time_ps: t_ps, len, switch: from, flow, crc: flow as u32, ..FRAME };
+    let way = net.go(frame, 1 - from).unwrap();
+    (way.spine.unwrap(), way.note)
 }
 
 #[test]
 fn a_port_at_its_rate_is_as_congested_as_can_be_told() {
     //= docs/specs/switching.md#SWC-50 how congested a port is
-    let net = Net::new(Scheme::Conga);
+    let net = net();
     let mut notes = Vec::new();
     // One flow at half the rate of a link, then at all of it: 4,000 bytes take 0.32 us.
     for (gap_ps, until_us) in [(640_000, 1_000), (320_000, 2_000)] {
@@ -40,7 +48,7 @@ proptest! {
     #[test]
     fn estimates_decay_as_the_paper_says(frames in prop::collection::vec((0..100u64, 64..9_000u32), 1..200)) {
         //= docs/specs/switching.md#SWC-50 how congested a port is
-        let net = Net::new(Scheme::Conga);
+        let net = net();
         let (mut register, mut tick, mut t_ps) = (0.0f64, 0, 0);
         for (gap_us, len) in frames {
             t_ps += gap_us * US;
@@ -61,7 +69,7 @@ proptest! {
     fn leaves_learn_what_frames_have_met(sent in prop::collection::vec((0..16u64, 1_000..9_000u32), 1..300)) {
         //= docs/specs/switching.md#SWC-52 what a frame tells
         //= docs/specs/switching.md#SWC-53 what a leaf keeps
-        let net = Net::new(Scheme::Conga);
+        let net = net();
         let mut met: HashMap<u32, u64> = HashMap::new();
         for (n, (flow, len)) in sent.iter().enumerate() {
             let (spine, note) = send(&net, n as u64 * 200_000, 0, flow * 77, *len);
@@ -90,7 +98,7 @@ proptest! {
 #[test]
 fn new_flowlets_take_the_least_congested_path_and_stay_where_none_is_better() {
     //= docs/specs/switching.md#SWC-51 the least congested path
-    let net = Net::new(Scheme::Conga);
+    let net = net();
     let t_ps = 1_000 * US;
     let hear = |spine: u32, load: u64| {
         net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().set((t_ps / US) << 3 | load);
@@ -119,7 +127,7 @@ fn what_was_heard_long_ago_fades() {
 
 #[test]
 fn without_a_trail_there_is_no_route() {
-    let net = Net::new(Scheme::Conga);
+    let net = net();
     let Choice { rank, .. } = choose(&net, &Arrival { switch: 0, ..Arrival::of(&FRAME, 1) }).unwrap();
     assert!(rank < SPINES, "the search for paths sees a group like any other");
 }
@@ -127,7 +135,7 @@ fn without_a_trail_there_is_no_route() {
 //= docs/specs/switching.md#SWC-53 what a leaf keeps
 #[test]
 fn without_news_the_uplinks_take_turns_at_being_returned() {
-    let net = Net::new(Scheme::Conga);
+    let net = net();
     let returned: Vec<u64> = (0..80).map(|n| send(&net, n * US, 1, 5, 64).1 >> 16 & 0xff).collect();
     let turns: Vec<u64> = (0..80).map(|n| (returned[0] + n) % u64::from(SPINES)).collect();
     assert_eq!(returned, turns);

@@ -38,7 +38,7 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
     let mut arrival = Arrival { settings, entry, queues, counts, now_ps, sent_ps, len, host, flow };
     arrival.order(tag, begins || age > 0);
     let mut tell = |answer: Tag, path: u32| {
-        state.counts.count(answer.kind);
+        state.counts.control += 1;
         state.outbox.push(Notice {
             to: trail.source(),
             flow,

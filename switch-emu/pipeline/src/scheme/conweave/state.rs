@@ -21,14 +21,19 @@ pub struct State {
     pub(super) queues: Queues,
     /// Frames of its own to send.
     pub(super) outbox: Vec<Notice>,
-    /// What it has done.
-    pub counts: Counts,
+    pub(super) counts: Counts,
 }
 
 impl State {
     /// That of a switch with the ports of its ways up, and with the base RTTs to the switches with hosts by their numbers.
     pub fn new(settings: Settings, ways: Vec<u32>, rtts_ps: Vec<u64>) -> Self {
         Self { settings, ways: Ways(ways), rtts_ps, ..Self::default() }
+    }
+
+    /// For tests: that of a switch that has held so many packets, in so many queues at once.
+    #[cfg(test)]
+    pub(in crate::scheme) fn that_held(held: u64, queues: u64) -> Self {
+        Self { counts: Counts { held, queues, ..Counts::default() }, ..Self::default() }
     }
 
     /// The base RTT to each switch with hosts.

@@ -1,13 +1,12 @@
 mod model;
-mod sums;
 
 use super::tag::{Kind, Tag};
 use super::*;
 use crate::flow_hash::Key;
 use crate::frame::Frame;
-use crate::scheme::reunion::leaf_spine::{BASE_RTT_PS, LeafSpine, SETTINGS};
+use crate::scheme::chassis::{BASE_RTT_PS, Chassis, FRAME, SETTINGS};
 use crate::scheme::reunion::note::Note;
-use crate::scheme::{Forwarding, Notice, Scheme, poll, recall, two_leaves};
+use crate::scheme::{Forwarding, Notice, Scheme, poll, recall};
 use crate::trail::WORDS;
 use proptest::prelude::*;
 use spray_wire::switch_view::PacketFields;
@@ -25,7 +24,7 @@ const DST: u32 = 12;
 const LEN: u32 = 1_000;
 const LATE: u64 = BASE_RTT_PS + 4 * US;
 
-struct Net(LeafSpine);
+struct Net(Chassis);
 
 /// A packet between two leaves.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +46,7 @@ impl Packet {
 
 impl Net {
     fn new() -> Self {
-        Self(LeafSpine::new([LEAVES, SPINES, 4], Scheme::ConWeave, SETTINGS))
+        Self(Chassis::leaf_spine([LEAVES, SPINES, 4], Scheme::ConWeave, SETTINGS))
     }
 
     /// A packet of a flow leaves the first host for another one, and comes as far as the link to its leaf.
@@ -55,7 +54,7 @@ impl Net {
         let key = Key { addresses: u64::from(SRC) << 32 | u64::from(dst), ports: flow, label: 0 };
         self.0.trail.begin(0, false, &key, &PacketFields::default());
         let hash = crate::hash::mix(u64::from(flow));
-        let mut frame = Frame { flow: hash, time_ps: t_ps, switch: 0, len: LEN, ..two_leaves::FRAME };
+        let mut frame = Frame { flow: hash, time_ps: t_ps, switch: 0, len: LEN, ..FRAME };
         let spine = self.0.far_end(recall(&self.0, &mut frame, dst).unwrap()).unwrap();
         frame.switch = spine;
         assert_eq!(self.0.far_end(recall(&self.0, &mut frame, dst).unwrap()), Some(dst / 4));
@@ -68,7 +67,7 @@ impl Net {
 
     fn deliver_as(&self, t_ps: u64, packet: &Packet, ecn: u8, control: bool) -> (Option<Order>, Vec<Notice>) {
         self.0.trail.resume(packet.trail);
-        let mut frame = Frame { time_ps: t_ps, switch: packet.dst / 4, len: LEN, ecn, control, ..two_leaves::FRAME };
+        let mut frame = Frame { time_ps: t_ps, switch: packet.dst / 4, len: LEN, ecn, control, ..FRAME };
         assert_eq!(self.0.far_end(recall(&self.0, &mut frame, packet.dst).unwrap()), None);
         let notices = core::iter::from_fn(|| poll(&self.0, FAR)).collect();
         (self.state(FAR).order(), notices)
@@ -81,7 +80,7 @@ impl Net {
     fn hear(&self, t_ps: u64, notice: &Notice) {
         assert_eq!(notice.to, 0);
         self.0.trail.begin_notice(FAR, notice.note, notice.flow, notice.more);
-        let mut frame = Frame { time_ps: t_ps, switch: 0, control: true, ..two_leaves::FRAME };
+        let mut frame = Frame { time_ps: t_ps, switch: 0, control: true, ..FRAME };
         recall(&self.0, &mut frame, SRC).unwrap();
     }
 
@@ -305,9 +304,9 @@ fn a_full_table_leaves_flows_to_their_hashes() {
 #[test]
 fn a_path_that_routing_takes_away_is_left_at_once() {
     //= docs/specs/conweave.md#CWV-2 source routing
-    let mut net = Net::new();
+    let net = Net::new();
     let flow = (1..).find(|flow| net.send_to(US, *flow, DST).spine == SPINES - 1).unwrap();
-    net.0.fail(0, SPINES - 1);
+    net.0.most_ports.set(SPINES as u16 - 1);
     let next = net.send_to(2 * US, flow, DST);
     assert_eq!(next.kind(), (Kind::Request, false));
     assert_ne!(next.spine, SPINES - 1);
@@ -322,7 +321,7 @@ fn a_path_that_reunion_gives_is_taken_behind_a_tail() {
     let send = |t_ps: u64, given: u32| {
         let key = Key { addresses: u64::from(SRC) << 32 | u64::from(DST), ports: 1, label: 0 };
         net.0.trail.begin(0, false, &key, &PacketFields::default());
-        let frame = Frame { time_ps: t_ps, switch: 0, len: LEN, ..two_leaves::FRAME };
+        let frame = Frame { time_ps: t_ps, switch: 0, len: LEN, ..FRAME };
         net.0.trail.note.set(Note::data(given, false).into(0));
         let port = super::under_reunion(&net.0, &frame, DST, None).unwrap();
         let path = Note::of(net.0.trail.note.get()).path();

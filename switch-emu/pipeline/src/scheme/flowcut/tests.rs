@@ -3,8 +3,7 @@
 use super::*;
 use crate::flow_hash::Key;
 use crate::scheme::Scheme;
-use crate::scheme::chassis::Chassis;
-use crate::scheme::two_leaves::{FRAME, Net, SPINES, US, Way};
+use crate::scheme::chassis::{Chassis, FRAME, SETTINGS, US, Way};
 use proptest::prelude::*;
 use spray_wire::switch_view::PacketFields;
 use std::collections::{HashMap, HashSet};
@@ -13,27 +12,38 @@ use std::{assert, assert_eq, assert_ne, vec};
 
 const BOTH: [Scheme; 2] = [Scheme::FlowcutIngress, Scheme::FlowcutSwitch];
 const LEN: u32 = 4_000;
+const SPINES: u32 = 4;
+
+fn two_leaves(scheme: Scheme) -> Chassis {
+    Chassis::leaf_spine([2, SPINES, 1], scheme, SETTINGS)
+}
+
+/// Takes a frame from a leaf's host to the other one.
+fn go(net: &Chassis, from: u32, flow: u64, reply: bool, fields: &PacketFields, frame: &Frame) -> Result<Way, Cause> {
+    net.begin(from, flow, reply, fields);
+    net.go(Frame { switch: from, flow, crc: flow as u32, ..*frame }, 1 - from)
+}
 
 /// Sends packet `psn` of a flow from leaf 0 at `t_ps`.
-fn send(net: &Net, t_ps: u64, flow: u64, psn: u64) -> Result<Way, Cause> {
+fn send(net: &Chassis, t_ps: u64, flow: u64, psn: u64) -> Result<Way, Cause> {
     send_by(net, (t_ps, t_ps), flow, psn)
 }
 
 /// Sends at `t_ps`, when the host's clock says `stamp_ps`.
-fn send_by(net: &Net, (t_ps, stamp_ps): (u64, u64), flow: u64, psn: u64) -> Result<Way, Cause> {
+fn send_by(net: &Chassis, (t_ps, stamp_ps): (u64, u64), flow: u64, psn: u64) -> Result<Way, Cause> {
     let fields = PacketFields { number: psn, stamp_ps, ..PacketFields::default() };
-    net.go(0, flow, false, &fields, &Frame { time_ps: t_ps, len: LEN, ..FRAME })
+    go(net, 0, flow, false, &fields, &Frame { time_ps: t_ps, len: LEN, ..FRAME })
 }
 
 /// Acknowledges the packet sent at `stamp_ps`, the one before `psn`.
-fn acknowledge(net: &Net, t_ps: u64, flow: u64, psn: u64, stamp_ps: u64) -> Way {
+fn acknowledge(net: &Chassis, t_ps: u64, flow: u64, psn: u64, stamp_ps: u64) -> Way {
     let fields = PacketFields { number: psn, stamp_ps, hops: 3, is_ack: true };
-    net.go(1, flow, true, &fields, &Frame { time_ps: t_ps, len: 100, control: true, ..FRAME }).unwrap()
+    go(net, 1, flow, true, &fields, &Frame { time_ps: t_ps, len: 100, control: true, ..FRAME }).unwrap()
 }
 
 /// Lets `spine` be the one with the shortest queue.
-fn prefer(net: &Net, spine: u32) {
-    (0..SPINES).for_each(|port| net.waiting[port as usize].set(u64::from(port != spine) * 50_000));
+fn prefer(net: &Chassis, spine: u32) {
+    (0..SPINES).for_each(|at| net.waiting[net.port_between(0, 2 + at) as usize].set(u64::from(at != spine) * 50_000));
 }
 
 #[test]
@@ -42,37 +52,37 @@ fn a_flow_moves_when_nothing_is_on_its_way() {
     //= docs/specs/flowcut-switch.md#FCS-2 one port for a flowcut
     //= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
     //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
-    for net in BOTH.map(Net::new) {
+    for net in BOTH.map(two_leaves) {
         prefer(&net, 2);
-        assert_eq!(send(&net, 10 * US, 7, 0).unwrap().spine, 2);
+        assert_eq!(send(&net, 10 * US, 7, 0).unwrap().spine.unwrap(), 2);
         prefer(&net, 3);
-        assert_eq!(send(&net, 11 * US, 7, 1).unwrap().spine, 2, "one is on its way");
+        assert_eq!(send(&net, 11 * US, 7, 1).unwrap().spine.unwrap(), 2, "one is on its way");
         acknowledge(&net, 20 * US, 7, 1, 10 * US);
-        assert_eq!(send(&net, 21 * US, 7, 2).unwrap().spine, 2, "two are");
+        assert_eq!(send(&net, 21 * US, 7, 2).unwrap().spine.unwrap(), 2, "two are");
         // A reply that is no acknowledgement, and one of an earlier packet, tell nothing.
         let other = PacketFields { stamp_ps: 21 * US, ..PacketFields::default() };
-        net.go(1, 7, true, &other, &Frame { time_ps: 22 * US, control: true, ..FRAME }).unwrap();
+        go(&net, 1, 7, true, &other, &Frame { time_ps: 22 * US, control: true, ..FRAME }).unwrap();
         acknowledge(&net, 23 * US, 7, 2, 11 * US);
-        assert_eq!(send(&net, 24 * US, 7, 3).unwrap().spine, 2);
+        assert_eq!(send(&net, 24 * US, 7, 3).unwrap().spine.unwrap(), 2);
         acknowledge(&net, 35 * US, 7, 4, 24 * US);
-        assert_eq!(send(&net, 36 * US, 7, 4).unwrap().spine, 3, "all have arrived with the latest");
-        assert_eq!(send(&net, 36 * US, 8, 0).unwrap().spine, 3, "another flow has its own entry");
+        assert_eq!(send(&net, 36 * US, 7, 4).unwrap().spine.unwrap(), 3, "all have arrived with the latest");
+        assert_eq!(send(&net, 36 * US, 8, 0).unwrap().spine.unwrap(), 3, "another flow has its own entry");
     }
 }
 
 #[test]
 fn time_begins_at_0_and_lies_tell_nothing() {
     //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
-    for net in BOTH.map(Net::new) {
+    for net in BOTH.map(two_leaves) {
         prefer(&net, 2);
         send(&net, 0, 7, 0).unwrap();
         prefer(&net, 1);
-        assert_eq!(send(&net, US, 7, 1).unwrap().spine, 2, "one is on its way");
+        assert_eq!(send(&net, US, 7, 1).unwrap().spine.unwrap(), 2, "one is on its way");
         // An echo of a time at which nothing was sent yet.
         assert_eq!(acknowledge(&net, 2 * US, 7, 2, u64::MAX).detour, 0, "nothing drains");
-        assert_eq!(send(&net, 3 * US, 7, 2).unwrap().spine, 2);
+        assert_eq!(send(&net, 3 * US, 7, 2).unwrap().spine.unwrap(), 2);
         acknowledge(&net, 9 * US, 7, 3, 3 * US);
-        assert_eq!(send(&net, 10 * US, 7, 3).unwrap().spine, 1);
+        assert_eq!(send(&net, 10 * US, 7, 3).unwrap().spine.unwrap(), 1);
     }
 }
 
@@ -80,11 +90,11 @@ fn time_begins_at_0_and_lies_tell_nothing() {
 fn acknowledgements_go_back_by_the_spine_of_the_data() {
     //= docs/specs/flowcut-switch.md#FCS-8 the way back
     let ways = |scheme| {
-        let net = Net::new(scheme);
+        let net = two_leaves(scheme);
         let way = |flow: u64| {
             prefer(&net, flow as u32 % SPINES);
-            let there = send(&net, 10 * US + flow, flow * 7_919, 0).unwrap().spine;
-            there == acknowledge(&net, 20 * US + flow, flow * 7_919, 1, 10 * US + flow).spine
+            let there = send(&net, 10 * US + flow, flow * 7_919, 0).unwrap().spine.unwrap();
+            there == acknowledge(&net, 20 * US + flow, flow * 7_919, 1, 10 * US + flow).spine.unwrap()
         };
         (1..33).map(way).collect::<Vec<_>>()
     };
@@ -97,7 +107,7 @@ fn a_flow_drains_when_its_round_trip_times_are_too_long() {
     //= docs/specs/flowcut-switch.md#FCS-5 draining
     // The host's clock is that of the switches, an hour before it or 50 us behind.
     let hosts = [0, 3_600_000_000 * US, 0_u64.wrapping_sub(50 * US)];
-    for (net, clock) in BOTH.into_iter().flat_map(|scheme| hosts.map(|clock| (Net::new(scheme), clock))) {
+    for (net, clock) in BOTH.into_iter().flat_map(|scheme| hosts.map(|clock| (two_leaves(scheme), clock))) {
         let stamp = |t_ps: u64| t_ps.wrapping_add(clock);
         prefer(&net, 1);
         let mut paused = Vec::new();
@@ -119,7 +129,7 @@ fn a_flow_drains_when_its_round_trip_times_are_too_long() {
         assert!(paused[first..39].iter().all(|paused| *paused), "until nothing is on its way");
         assert!(!paused[39]);
         prefer(&net, 0);
-        assert_eq!(send_by(&net, (300 * US, stamp(300 * US)), 7, 40).unwrap().spine, 0);
+        assert_eq!(send_by(&net, (300 * US, stamp(300 * US)), 7, 40).unwrap().spine.unwrap(), 0);
         // Its average is new.
         send_by(&net, (301 * US, stamp(301 * US)), 7, 41).unwrap();
         assert_eq!(acknowledge(&net, 310 * US, 7, 41, stamp(300 * US)).detour, 0);
@@ -129,7 +139,7 @@ fn a_flow_drains_when_its_round_trip_times_are_too_long() {
 #[test]
 fn a_drain_may_end_early_and_what_comes_keeps_the_port() {
     //= docs/specs/flowcut-switch.md#FCS-9 early resumption
-    let mut net = Net::new(Scheme::FlowcutIngress);
+    let mut net = two_leaves(Scheme::FlowcutIngress);
     net.switches.iter_mut().for_each(|switch| switch.resume_packets = 3);
     prefer(&net, 1);
     for psn in 0..10 {
@@ -141,11 +151,11 @@ fn a_drain_may_end_early_and_what_comes_keeps_the_port() {
     // Packets 7 to 9 are on their way when 7 is the lowest that has not arrived.
     assert_eq!(paused, [true, true, true, true, true, false, false, false]);
     prefer(&net, 0);
-    assert_eq!(send(&net, 901 * US, 7, 10).unwrap().spine, 1);
+    assert_eq!(send(&net, 901 * US, 7, 10).unwrap().spine.unwrap(), 1);
 }
 
 /// The set of a flow at the first switch.
-fn set_of(net: &Net, flow: u64) -> u32 {
+fn set_of(net: &Chassis, flow: u64) -> u32 {
     net.trail.begin(0, false, &Key { addresses: flow, ports: 0, label: 0 }, &PacketFields::default());
     (mix(net.trail.flow() ^ net.switches[0].salt) >> 32) as u32 % 512
 }
@@ -153,13 +163,13 @@ fn set_of(net: &Net, flow: u64) -> u32 {
 //= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
 #[test]
 fn flows_of_a_set_that_was_never_full_take_the_least_loaded_port() {
-    let net = Net::new(Scheme::FlowcutIngress);
+    let net = two_leaves(Scheme::FlowcutIngress);
     let flows: Vec<u64> = (1..40_000).map(mix).filter(|flow| set_of(&net, *flow) == 7).take(32).collect();
     assert_eq!(flows.len(), 32);
     for (four, t_us) in flows.chunks(4).zip(1..) {
         prefer(&net, t_us as u32 % SPINES);
         for flow in four {
-            assert_eq!(send(&net, t_us * 100 * US, *flow, 0).unwrap().spine, t_us as u32 % SPINES);
+            assert_eq!(send(&net, t_us * 100 * US, *flow, 0).unwrap().spine.unwrap(), t_us as u32 % SPINES);
         }
         for flow in four {
             acknowledge(&net, (t_us * 100 + 10) * US, *flow, 1, t_us * 100 * US);
@@ -168,7 +178,7 @@ fn flows_of_a_set_that_was_never_full_take_the_least_loaded_port() {
 }
 
 /// Those of the flows, taken one after another, that find the places of their set taken, and are as asked for.
-fn without_an_entry(net: &Net, flows: &[u64], is_wanted: impl Fn(u64) -> bool) -> Vec<u64> {
+fn without_an_entry(net: &Chassis, flows: &[u64], is_wanted: impl Fn(u64) -> bool) -> Vec<u64> {
     let mut sets: HashMap<u32, u32> = HashMap::new();
     let is_without = |flow: &u64| {
         let taken = sets.entry(set_of(net, *flow)).or_default();
@@ -181,7 +191,7 @@ fn without_an_entry(net: &Net, flows: &[u64], is_wanted: impl Fn(u64) -> bool) -
 #[test]
 fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
     //= docs/specs/flowcut-switch.md#FCS-6 a full table
-    let net = Net::new(Scheme::FlowcutIngress);
+    let net = two_leaves(Scheme::FlowcutIngress);
     let hash = |flow: u64| {
         let (switch, frame) = (&net.switches[0], Frame { flow, ..FRAME });
         hashed::rank(switch, &crate::routes::Routes::group(&net, 0, 0, 1).unwrap(), frame.flow)
@@ -189,37 +199,37 @@ fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
     // More flows than entries, all on their way.
     let flows: Vec<u64> = (1..4_000).map(mix).collect();
     prefer(&net, 2);
-    let without = |flow: &u64| send(&net, 10 * US, *flow, 0).unwrap().spine != 2;
+    let without = |flow: &u64| send(&net, 10 * US, *flow, 0).unwrap().spine.unwrap() != 2;
     let without: Vec<u64> = flows.iter().copied().filter(without).collect();
     assert_eq!(without, without_an_entry(&net, &flows, |flow| hash(flow) != 2));
     assert!(without.len() > 500, "{}", without.len());
-    assert!(without.iter().all(|flow| send(&net, 11 * US, *flow, 1).unwrap().spine == hash(*flow)));
+    assert!(without.iter().all(|flow| send(&net, 11 * US, *flow, 1).unwrap().spine.unwrap() == hash(*flow)));
     // Entries become free: the flows that had none still go by their hash until nothing is on its way.
     let has_entry = |flow: &&u64| !without.contains(flow);
     for flow in flows.iter().filter(has_entry) {
         acknowledge(&net, 20 * US, *flow, 1, 10 * US);
     }
     prefer(&net, 3);
-    assert!(without.iter().all(|flow| send(&net, 30 * US, *flow, 2).unwrap().spine == hash(*flow)));
+    assert!(without.iter().all(|flow| send(&net, 30 * US, *flow, 2).unwrap().spine.unwrap() == hash(*flow)));
 }
 
 #[test]
 fn a_flow_whose_port_is_gone_waits() {
     //= docs/specs/flowcut-switch.md#FCS-7 a port that routing takes away
-    for net in BOTH.map(Net::new) {
+    for net in BOTH.map(two_leaves) {
         prefer(&net, 3);
         send(&net, 10 * US, 7, 0).unwrap();
-        net.uplinks.set(3);
+        net.most_ports.set(3);
         assert_eq!(send(&net, 11 * US, 7, 1), Err(Cause::NoRoute));
         // The test's longest time is 100 us.
         assert_eq!(send(&net, 110 * US, 7, 1), Err(Cause::NoRoute));
-        assert_ne!(send(&net, 111 * US, 7, 1).unwrap().spine, 3);
+        assert_ne!(send(&net, 111 * US, 7, 1).unwrap().spine.unwrap(), 3);
         // With an acknowledgement it goes on at once.
-        net.uplinks.set(4);
+        net.most_ports.set(4);
         send(&net, 300 * US, 9, 0).unwrap();
-        net.uplinks.set(3);
+        net.most_ports.set(3);
         acknowledge(&net, 310 * US, 9, 1, 300 * US);
-        assert_ne!(send(&net, 311 * US, 9, 1).unwrap().spine, 3);
+        assert_ne!(send(&net, 311 * US, 9, 1).unwrap().spine.unwrap(), 3);
     }
 }
 
@@ -228,7 +238,7 @@ proptest! {
     /// loaded; the count of flows with something on its way is that of lists that are not empty.
     #[test]
     fn histories_agree_with_lists(steps in prop::collection::vec((0..5u64, any::<bool>(), 0..SPINES), 1..400)) {
-        for net in BOTH.map(Net::new) {
+        for net in BOTH.map(two_leaves) {
             let mut on_way: Vec<Vec<u64>> = vec![Vec::new(); 5];
             let mut spines = [u32::MAX; 5];
             let mut most = 0;
@@ -236,7 +246,7 @@ proptest! {
                 let (list, t_ps) = (&mut on_way[*flow as usize], step * US);
                 prefer(&net, *shortest);
                 if *sends {
-                    let spine = send(&net, t_ps, flow * 104_729 + 1, step).unwrap().spine;
+                    let spine = send(&net, t_ps, flow * 104_729 + 1, step).unwrap().spine.unwrap();
                     let expected = if list.is_empty() { *shortest } else { spines[*flow as usize] };
                     prop_assert_eq!(spine, expected);
                     spines[*flow as usize] = spine;

@@ -2,6 +2,8 @@
 
 use super::sketch;
 use crate::routes::SwitchConfig;
+#[cfg(not(target_arch = "bpf"))]
+use crate::scheme::counted::Seen;
 use crate::scheme::{Forwarding, Scheme, Size};
 use crate::word::Word;
 
@@ -111,6 +113,12 @@ pub(super) fn first(switch: &SwitchConfig) -> Option<u32> {
     let base = Scheme::from_number(switch.scheme).reunion_base()?;
     let size = Size { leaves: switch.leaves, uplinks: switch.uplinks };
     Some(switch.memory.wrapping_add(base.words(&size)))
+}
+
+/// The word at this place of a switch whose counters are read.
+#[cfg(not(target_arch = "bpf"))]
+pub(super) fn read(seen: &Seen<'_>, place: u32) -> u64 {
+    first(seen.switch).map_or(0, |first| seen.word(first + place))
 }
 
 /// The memory of one switch.

@@ -1,8 +1,11 @@
-use super::leaf_spine::{INTERVAL_PS, Kind, LeafSpine, NONE, SETTINGS, fabric};
+mod leaf_spine;
+
 use super::*;
 use crate::flow_hash::Key;
 use crate::scheme::Scheme;
+use crate::scheme::chassis::{Chassis, SETTINGS};
 use core::cell::Cell;
+use leaf_spine::{INTERVAL_PS, Kind, NONE, fabric};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::vec::Vec;
@@ -10,14 +13,14 @@ use std::{assert, assert_eq, assert_ne};
 
 /// Two flows from different leaves to one, over one spine, with a frame every `gap_ps`; notes what each takes, by interval.
 struct Collision {
-    fabric: LeafSpine,
+    fabric: Chassis,
     flows: [(u32, u32, u32); 2],
     t_ps: u64,
 }
 
 impl Collision {
     fn new(scheme: Scheme, settings: Settings) -> Self {
-        let fabric = LeafSpine::new([4, 4, 4], scheme, settings);
+        let fabric = Chassis::leaf_spine([4, 4, 4], scheme, settings);
         let flows = [(0, 12), (5, 13)].map(|(src, dst)| (fabric.flow_over(1, src, dst), src, dst));
         Self { fabric, flows, t_ps: 0 }
     }
@@ -60,9 +63,9 @@ fn elephants_that_collide_are_parted() {
     let parted = [first.last().copied(), second.last().copied()];
     let after = collision.run(5 * INTERVAL_PS, false);
     assert_eq!(after.map(|taken| taken.last().copied()), parted, "and there they stay");
-    let counts: Vec<Counts> = (0..8).map(|switch| collision.fabric.counts(switch)).collect();
-    assert_eq!(counts.iter().map(|counts| counts.rerouted).sum::<u64>(), 1);
-    assert!(counts[3].notified >= 1 && counts[0].notified + counts[1].notified == 0);
+    let count = |switch, key| collision.fabric.counts(switch).get(key).unwrap();
+    assert_eq!((0..8).map(|switch| count(switch, "rerouted")).sum::<u64>(), 1);
+    assert!(count(3, "notified") >= 1 && count(0, "notified") + count(1, "notified") == 0);
 }
 
 #[test]
@@ -110,16 +113,16 @@ fn a_pause_gives_a_flow_back_to_the_base() {
 #[test]
 fn a_path_that_fails_gives_a_flow_back_to_the_base() {
     //= docs/specs/reunion.md#REU-2 source routing
-    let mut fabric = LeafSpine::new([4, 4, 4], Scheme::Reunion, SETTINGS);
+    let fabric = fabric();
     let (flow, src, dst) = (fabric.flow_over(1, 0, 12), 0, 12);
     fabric.send(1, flow, src, dst, Kind::Data);
     let memory = fabric.memory(0);
-    let name = LeafSpine::name(flow, src, dst);
+    let name = Chassis::name(flow, src, dst);
     flows::enter(&memory, name, 1, SETTINGS.timeout_ps).unwrap().give(4);
     assert_eq!(fabric.send(2, flow, src, dst, Kind::Data).0, Some(3));
-    fabric.fail(0, 3);
+    fabric.most_ports.set(3);
     assert_eq!(fabric.send(3, flow, src, dst, Kind::Data).0, Some(fabric.hashed(flow, src, dst)));
-    fabric.down.clear();
+    fabric.most_ports.set(4);
     assert_eq!(fabric.send(4, flow, src, dst, Kind::Data).0, Some(1), "for good");
 }
 
@@ -156,7 +159,7 @@ fn the_first_bottleneck_is_the_one_that_is_told() {
 fn a_link_is_highly_utilised_from_the_tolerance_on() {
     //= docs/specs/reunion.md#REU-12 highly utilised links
     for (tolerance, listed) in [(1, [true, true]), (2, [false, true]), (3, [false, false])] {
-        let fabric = LeafSpine::new([4, 4, 4], Scheme::Reunion, Settings { tolerance, ..SETTINGS });
+        let fabric = Chassis::leaf_spine([4, 4, 4], Scheme::Reunion, Settings { tolerance, ..SETTINGS });
         let memory = fabric.memory(3);
         let interval = memory.enter(1).unwrap();
         let elephant = |flow: u32, src: u32, dst: u32, spine: u32| {
@@ -175,7 +178,7 @@ fn a_link_is_highly_utilised_from_the_tolerance_on() {
             high.set(links);
         });
         let high = high.take();
-        let down = |spine: u32| 16 + spine * 4 + 3;
+        let down = |spine: u32| fabric.port_between(4 + spine, 3);
         assert_eq!([0, 1].map(|spine| high.contains(&down(spine))), listed, "tolerance {tolerance}: {high:?}");
         assert_eq!(high.iter().collect::<HashSet<_>>().len(), high.len(), "each once");
     }
@@ -219,7 +222,7 @@ fn a_flow_that_was_moved_is_told_again_from_the_next_interval_on() {
 
 /// Whom a destination switch sends frames of its own, after collisions on two links.
 fn told_after_collisions(ride: bool) -> Vec<u32> {
-    let fabric = LeafSpine::new([4, 4, 4], Scheme::Reunion, Settings { ride, ..SETTINGS });
+    let fabric = Chassis::leaf_spine([4, 4, 4], Scheme::Reunion, Settings { ride, ..SETTINGS });
     let memory = fabric.memory(3);
     memory.enter(1).unwrap();
     for (src, spine) in [(0, 0), (4, 0), (8, 1), (4, 1), (0, 1)] {
@@ -318,9 +321,9 @@ proptest! {
         tolerance in 1u32..4,
         flow: u32,
     ) {
-        let fabric = LeafSpine::new([4, 4, 4], Scheme::Reunion, Settings { tolerance, ..SETTINGS });
+        let fabric = Chassis::leaf_spine([4, 4, 4], Scheme::Reunion, Settings { tolerance, ..SETTINGS });
         let links = fabric.memory(0).links(1);
-        let ports = |spine: u32| [spine, 16 + spine * 4 + 3];
+        let ports = |spine: u32| [fabric.port_between(0, 4 + spine), fabric.port_between(4 + spine, 3)];
         let mut model: HashMap<u32, u32> = HashMap::new();
         for (spine, link, count) in elephants {
             for _ in 0..count {

@@ -1,0 +1,220 @@
+//! What switches count: each scheme declares its counters beside its rules, and results have them as a list of named values.
+
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use super::list::COUNTERS;
+use super::{Scheme, State};
+use crate::routes::SwitchConfig;
+
+/// Something that the switches with a scheme count.
+#[derive(Clone, Copy, Debug)]
+pub struct Counter {
+    /// Its key in results.
+    pub key: &'static str,
+    /// Above a column on a terminal.
+    pub title: &'static str,
+    /// In words, without the unit.
+    pub name: &'static str,
+    /// `packets`, `bytes`, ...; empty for what has none.
+    pub unit: &'static str,
+    /// What it means.
+    pub about: &'static str,
+    /// Whether less of it is better; else it says how a run went, not how well.
+    pub less_is_better: bool,
+    /// Whether that of several switches is the greatest of theirs; else it is the sum.
+    pub is_most: bool,
+    /// That of a switch.
+    pub(super) of: fn(&Seen<'_>) -> u64,
+}
+
+/// Which schemes have counters, and these.
+pub(super) type Counters = (fn(Scheme) -> bool, &'static [Counter]);
+
+impl PartialEq for Counter {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+/// A switch whose counters are read.
+pub(super) struct Seen<'a> {
+    pub(super) switch: &'a SwitchConfig,
+    words: &'a dyn Fn(u32) -> u64,
+    state: Option<&'a RefCell<State>>,
+}
+
+impl Seen<'_> {
+    /// A word of the switches' memory.
+    pub(super) fn word(&self, index: u32) -> u64 {
+        (self.words)(index)
+    }
+
+    /// Of what the switch knows in types of its scheme's own.
+    pub(super) fn state(&self, of: impl Fn(&State) -> u64) -> u64 {
+        self.state.map_or(0, |state| of(&state.borrow()))
+    }
+}
+
+/// Declares the counters of a scheme: what each means, its key, its title, its name, its unit, whether `less` is better, whether that of all
+/// switches is the `sum` or the `most`, and how it is read.
+macro_rules! counters {
+    ($($(#[doc = $about:literal])+ $key:ident: $title:literal, $name:literal, $unit:literal, $better:ident, $all:ident, $of:expr;)+) => {
+        #[cfg(not(target_arch = "bpf"))]
+        pub(super) const COUNTERS: &[crate::scheme::Counter] = &[$(crate::scheme::Counter {
+            key: stringify!($key),
+            title: $title,
+            name: $name,
+            unit: $unit,
+            about: concat!($($about),+).trim_ascii(),
+            less_is_better: matches!(stringify!($better).as_bytes(), b"less"),
+            is_most: matches!(stringify!($all).as_bytes(), b"most"),
+            of: $of,
+        }),+];
+    };
+}
+pub(super) use counters;
+
+impl Counter {
+    /// Those of all schemes, in the order of results.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        COUNTERS.iter().flat_map(|(_, counters)| *counters)
+    }
+
+    /// That of switches that counted `one` and `other`.
+    fn with(&self, one: u64, other: u64) -> u64 {
+        if self.is_most { one.max(other) } else { one + other }
+    }
+}
+
+/// What all switches of a fabric have counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counted(Vec<(&'static Counter, u64)>);
+
+impl Counted {
+    /// Reads these switches, some with what they know in types of their scheme's own. `words`: of the switches' memory.
+    pub fn of<'a>(
+        switches: impl Iterator<Item = (&'a SwitchConfig, Option<&'a RefCell<State>>)> + Clone,
+        words: &dyn Fn(u32) -> u64,
+    ) -> Self {
+        let of = |has: fn(Scheme) -> bool, counter: &Counter| {
+            let have = switches.clone().filter(|(switch, _)| has(Scheme::from_number(switch.scheme)));
+            let values = have.map(|(switch, state)| (counter.of)(&Seen { switch, words, state }));
+            values.reduce(|one, other| counter.with(one, other))
+        };
+        let all = COUNTERS.iter().flat_map(|(has, counters)| counters.iter().map(|counter| (*has, counter)));
+        Self(all.filter_map(|(has, counter)| Some((counter, of(has, counter)?))).collect())
+    }
+
+    /// The counter with this key; `None` where no switch has it.
+    pub fn get(&self, key: &str) -> Option<u64> {
+        self.0.iter().find(|(counter, _)| counter.key == key).map(|(_, value)| *value)
+    }
+}
+
+/// An object with the counters' keys; other keys are passed over, so that it can be part of a larger one.
+#[cfg(feature = "settings")]
+mod written {
+    use super::{Counted, Counter};
+    use alloc::borrow::Cow;
+    use alloc::string::String;
+    use alloc::vec::Vec;
+    use core::fmt;
+    use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+    use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+    use serde::ser::{Serialize, Serializer};
+
+    impl Serialize for Counted {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_map(self.0.iter().map(|(counter, value)| (counter.key, value)))
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Counted {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Keys;
+            impl<'de> Visitor<'de> for Keys {
+                type Value = Counted;
+
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("an object with the counters of switches")
+                }
+
+                fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Counted, A::Error> {
+                    let mut values = Vec::new();
+                    while let Some(key) = map.next_key::<String>()? {
+                        match Counter::all().find(|counter| counter.key == key) {
+                            Some(counter) => values.push((counter, map.next_value()?)),
+                            None => drop(map.next_value::<IgnoredAny>()?),
+                        }
+                    }
+                    Ok(Counted(values))
+                }
+            }
+            deserializer.deserialize_map(Keys)
+        }
+    }
+
+    impl JsonSchema for Counted {
+        fn inline_schema() -> bool {
+            true
+        }
+
+        fn schema_name() -> Cow<'static, str> {
+            "Counted".into()
+        }
+
+        fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+            let mut properties = json_schema!({});
+            for counter in Counter::all() {
+                let mut one = u64::json_schema(generator);
+                one.insert("description".into(), counter.about.into());
+                properties.insert(counter.key.into(), one.into());
+            }
+            json_schema!({ "type": "object", "properties": properties })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::assert_eq;
+
+    /// The counters of two switches with ConWeave, the first of which has held `held` packets in `queues` queues, and of one without.
+    fn counted(held: u64, queues: u64) -> Counted {
+        let switches = [Scheme::ConWeave, Scheme::ConWeave, Scheme::Ecmp].map(|scheme| SwitchConfig::new(0, scheme));
+        let states =
+            [(held, queues), (10, 40), (7, 700)].map(|(held, queues)| RefCell::new(State::that_held(held, queues)));
+        Counted::of(switches.iter().zip(states.iter().map(Some)), &|_| 0)
+    }
+
+    //= docs/specs/conweave.md#CWV-20 counts
+    #[test]
+    fn counts_of_switches_add_up_and_what_was_most_at_once_is_the_greater() {
+        let of = |counted: &Counted| ["conweave_held", "conweave_queues"].map(|key| counted.get(key));
+        assert_eq!(of(&counted(3, 70)), [Some(13), Some(70)]);
+        assert_eq!(of(&counted(3, 7)), [Some(13), Some(40)]);
+        assert_eq!(counted(3, 7).get("stuck"), None, "no switch has Reunion");
+    }
+
+    #[test]
+    fn no_two_counters_have_one_key() {
+        let mut keys: Vec<_> = Counter::all().map(|counter| counter.key).collect();
+        keys.sort_unstable();
+        let all = keys.clone();
+        keys.dedup();
+        assert_eq!((keys.len(), keys), (14, all));
+    }
+
+    #[cfg(feature = "settings")]
+    #[test]
+    fn what_is_written_is_read_among_other_keys() {
+        use serde::Deserialize as _;
+        use serde::de::value::{Error, MapDeserializer};
+        use std::vec;
+        let written = vec![("fct_us", 5_u64), ("conweave_held", 13), ("rerouted", 2)];
+        let read = Counted::deserialize(MapDeserializer::<_, Error>::new(written.into_iter())).unwrap();
+        assert_eq!(["fct_us", "conweave_held", "rerouted"].map(|key| read.get(key)), [None, Some(13), Some(2)]);
+    }
+}

@@ -1,0 +1,99 @@
+//! What tests ask a network of Reunion.
+
+use spray_wire::switch_view::PacketFields;
+use std::vec::Vec;
+
+use crate::flow_hash::Key;
+use crate::frame::Frame;
+use crate::scheme::chassis::{Chassis, FRAME, SETTINGS, Way};
+use crate::scheme::reunion::memory::{Memory, single};
+use crate::scheme::reunion::note::Note;
+use crate::scheme::reunion::path::{self, Course};
+use crate::scheme::reunion::{Here, Sent, poll};
+use crate::scheme::{Arrival, Counted, Scheme};
+use crate::trail::Trail;
+
+/// Frames say nothing of packets.
+pub(super) const NONE: PacketFields = PacketFields { number: 0, stamp_ps: 0, hops: 0, is_ack: false };
+pub(super) const INTERVAL_PS: u64 = SETTINGS.interval_ps;
+const PLAIN: Frame = Frame { crc: 0, len: 1_000, ..FRAME };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Data,
+    Reply,
+}
+
+pub(super) fn fabric() -> Chassis {
+    Chassis::leaf_spine([4, 4, 4], Scheme::Reunion, SETTINGS)
+}
+
+impl Chassis {
+    pub(super) fn memory(&self, switch: u32) -> Memory<'_, Self> {
+        let config = &self.switches[switch as usize];
+        Memory::of(self, config).unwrap()
+    }
+
+    /// The frame of the trail at a switch, on its way to `host`.
+    pub(super) fn here(&self, t_ps: u64, switch: u32, host: u32) -> Here<'_, Self> {
+        Here::new(self, &self.switches[switch as usize], &Frame { time_ps: t_ps, switch, ..PLAIN }, host).unwrap()
+    }
+
+    /// What a switch has done.
+    pub(super) fn counts(&self, switch: u32) -> Counted {
+        let switch = &self.switches[switch as usize];
+        Counted::of([(switch, None)].into_iter(), &|word| self.words[word as usize].get())
+    }
+
+    /// The path that switch 0 finds in its second interval for this flow to host 12.
+    pub(super) fn find(&self, flow: u32) -> Option<u32> {
+        self.memory(0).word(single::INTERVAL).unwrap().set(2);
+        self.trail.begin(0, false, &Key { addresses: 0, ports: flow, label: 0 }, &NONE);
+        let mut frame = Frame { time_ps: 1, ..PLAIN };
+        path::find(self, &mut frame, &Course { t_ps: 1, from: 0, host: 12, target: 3 })
+    }
+
+    /// Sends a frame; returns the spine that it took and what it noted at the end. `kind`: data, or a reply.
+    pub(super) fn send(&self, t_ps: u64, flow: u32, src: u32, dst: u32, kind: Kind) -> (Option<u32>, Note) {
+        let key = Key { addresses: u64::from(src) << 32 | u64::from(dst), ports: flow, label: 0 };
+        let leaf = self.leaf(src);
+        self.trail.begin(leaf, kind == Kind::Reply, &key, &NONE);
+        self.take(t_ps, crate::hash::mix(u64::from(flow)), leaf, dst, kind)
+    }
+
+    fn take(&self, t_ps: u64, flow: u64, leaf: u32, dst: u32, kind: Kind) -> (Option<u32>, Note) {
+        let frame = Frame { flow, time_ps: t_ps, switch: leaf, control: kind == Kind::Reply, ..PLAIN };
+        let Way { spine, note, .. } = self.go(frame, dst).unwrap();
+        (spine, Note::of(note))
+    }
+
+    /// The flow's name in tables.
+    pub(super) fn name(flow: u32, src: u32, dst: u32) -> u64 {
+        let trail: Trail = Trail::default();
+        trail.begin(0, false, &Key { addresses: u64::from(src) << 32 | u64::from(dst), ports: flow, label: 0 }, &NONE);
+        trail.flow()
+    }
+
+    /// A flow that takes this spine from this leaf by its hash.
+    pub(super) fn flow_over(&self, spine: u32, src: u32, dst: u32) -> u32 {
+        (1..).find(|flow| self.hashed(*flow, src, dst) == spine).unwrap()
+    }
+
+    pub(super) fn hashed(&self, flow: u32, src: u32, dst: u32) -> u32 {
+        let arrival =
+            Arrival::of(&Frame { flow: crate::hash::mix(u64::from(flow)), switch: self.leaf(src), ..PLAIN }, dst);
+        crate::scheme::choose_by(self, &self.switches[self.leaf(src) as usize], &arrival, Scheme::Ecmp).unwrap().rank
+    }
+
+    /// Delivers the notifications of a switch as frames of their own; returns where they went.
+    pub(super) fn notify(&self, t_ps: u64, switch: u32) -> Vec<u32> {
+        let mut sent = Vec::new();
+        while let Some(Sent { to, note, .. }) = poll(self, switch) {
+            self.trail.begin(switch, true, &Key::default(), &NONE);
+            self.trail.note.set(note);
+            self.take(t_ps, 7, switch, to * 4, Kind::Reply);
+            sent.push(to);
+        }
+        sent
+    }
+}
