@@ -1,5 +1,11 @@
 //! The few calls of the operating system that a driver thread needs.
 
+#[cfg(any(feature = "udp", feature = "xdp"))]
+use std::ffi::c_int;
+#[cfg(any(feature = "udp", feature = "xdp"))]
+use std::os::fd::AsRawFd;
+#[cfg(feature = "xdp")]
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::{io, os::fd::RawFd, time::Duration};
 
 /// The kernel's monotonic clock in nanoseconds, which XDP programs read as well.
@@ -60,7 +66,46 @@ pub fn readable(fd: RawFd) -> libc::pollfd {
     libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
 
-fn check(result: libc::c_int) -> io::Result<()> {
+/// Sets an option of a socket, whose value is a C structure or a number.
+#[cfg(any(feature = "udp", feature = "xdp"))]
+pub(crate) fn set_option<T: Copy>(socket: &impl AsRawFd, (level, name): (c_int, c_int), value: T) -> io::Result<()> {
+    let (socket, length) = (socket.as_raw_fd(), size_of::<T>() as libc::socklen_t);
+    // SAFETY: the pointer and length describe a live value, which the call only reads.
+    check(unsafe { libc::setsockopt(socket, level, name, (&raw const value).cast(), length) })
+}
+
+/// Asks for an option of a socket, whose value is a C structure or array of numbers, or a number.
+///
+/// # Safety
+/// Any bytes are a value of `T`.
+#[cfg(any(feature = "udp", feature = "xdp"))]
+pub(crate) unsafe fn option<T: Copy>(socket: &impl AsRawFd, (level, name): (c_int, c_int)) -> io::Result<T> {
+    let mut value = std::mem::MaybeUninit::<T>::zeroed();
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the pointers describe the value's space and its length, both writable.
+    check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut length) })?;
+    // SAFETY: by contract; what an older kernel did not write is zeros.
+    Ok(unsafe { value.assume_init() })
+}
+
+/// A descriptor that is readable while any of `fds` is.
+#[cfg(feature = "xdp")]
+pub(crate) fn any_readable(fds: impl IntoIterator<Item = RawFd>) -> io::Result<OwnedFd> {
+    // SAFETY: a plain argument; the result is checked before it is used.
+    let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    check(epoll.min(0))?;
+    // SAFETY: the call above just made this descriptor, and nothing else owns it.
+    let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+    for fd in fds {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: `event` is a live epoll_event, which the call only reads.
+        check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) })?;
+    }
+    Ok(epoll)
+}
+
+/// Whether a call succeeded.
+pub(crate) fn check(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

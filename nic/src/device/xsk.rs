@@ -31,7 +31,6 @@ mod rings;
 mod rules;
 mod sharing;
 mod socket;
-mod sys;
 mod umem;
 mod undo;
 
@@ -41,7 +40,6 @@ pub use interface::{TakeOverError, TakenOver, XskInterface};
 
 use config::{ETHERNET_HEADER, HEADROOM, capacity};
 use socket::Socket;
-pub(crate) use sys::any_readable;
 use umem::Umem;
 
 /// One queue of an interface: an AF_XDP socket with its own frames.
@@ -140,7 +138,7 @@ impl XskDevice {
         let index = interface_index(&config.interface).ok_or_else(|| config.no_interface())?;
         device.socket.bind(index, config, zero_copy).map_err(|error| config.bind_failed(error, zero_copy))?;
         device.polls = device.prefer_polling()?;
-        match sys::kick(device.fd()) {
+        match device.socket.kick() {
             // Some drivers take the socket and only then say that they cannot serve it.
             Err(error) if zero_copy && error.raw_os_error() != Some(libc::ENETDOWN) => {
                 Err(config.no_zero_copy(format!("its driver takes the socket, but does not send: {error}")))
@@ -154,7 +152,7 @@ impl XskDevice {
         if !busy::is_wanted(&self.config, self.zero_copy) {
             return Ok(false);
         }
-        match (busy::prefer(self.fd()), self.config.busy_poll) {
+        match (busy::prefer(&self.fd()), self.config.busy_poll) {
             (Err(error), BusyPoll::On) => Err(self.config.failed("busy polling", error)),
             (outcome, _) => Ok(outcome.is_ok()),
         }
@@ -193,8 +191,7 @@ impl XskDevice {
 
 impl AsFd for XskDevice {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: `socket` keeps the descriptor open for as long as `self` lives, which the borrow cannot outlive.
-        unsafe { BorrowedFd::borrow_raw(self.fd()) }
+        self.socket.as_fd()
     }
 }
 
@@ -203,7 +200,7 @@ impl Device for XskDevice {
         let budget = (budget.min(out.capacity() - out.len())) as u32;
         let mut received = self.take(out, budget);
         if received == 0 && self.polls {
-            sys::wake_receive(self.fd())?;
+            self.socket.wake_receive()?;
             received = self.take(out, budget);
         }
         if received == 0 {
@@ -264,7 +261,7 @@ impl Device for XskDevice {
         self.refill();
         if self.config.need_wakeup && self.socket.fill.needs_wakeup() {
             self.stats.wakeups += 1;
-            sys::wake_receive(self.fd())?;
+            self.socket.wake_receive()?;
         }
         Ok(())
     }

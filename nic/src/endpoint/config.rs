@@ -151,14 +151,6 @@ impl EndpointConfig {
         self
     }
 
-    /// How long frames may wait for others before the device is told of them together; see
-    /// [`coalesce_ps`](Self::coalesce_ps).
-    #[must_use]
-    pub fn with_coalescing(mut self, time: Duration) -> Self {
-        self.coalesce_ps = ps(time);
-        self
-    }
-
     /// The longest message that a peer may send, in bytes. A connection's receiver holds up to twice that.
     #[must_use]
     pub fn with_max_message(mut self, bytes: u64) -> Self {

@@ -238,7 +238,7 @@ impl<D: Device> Endpoint<D> {
     /// Ends every connection at once, as [`abort`](Self::abort) does one.
     pub fn abort_all(&mut self) {
         self.asked += 1;
-        self.machine.give_up_all(self.polled_at, ConnectionError::Aborted);
+        self.machine.end_all(self.polled_at, ConnectionError::Aborted, Some(CloseReason::Aborted));
     }
 
     /// Handles arrivals, does what is due up to `now`, and sends frames.
@@ -253,7 +253,7 @@ impl<D: Device> Endpoint<D> {
         self.link.send_waiting();
         let next_at = self.turn(now).min(self.link.settle(now));
         if self.link.gone {
-            self.machine.fail_all(now, ConnectionError::InterfaceGone);
+            self.machine.end_all(now, ConnectionError::InterfaceGone, None);
         }
         (next_at != Time::NEVER).then_some(next_at)
     }

@@ -69,24 +69,14 @@ impl Machine {
         self.fail(now, index, error);
     }
 
-    /// Ends every connection with an error, and forgets the half-open ones.
-    pub(crate) fn fail_all(&mut self, now: Time, error: ConnectionError) {
+    /// Ends every connection with an error, and forgets the half-open ones. Peers are told, where there is a reason for them.
+    pub(crate) fn end_all(&mut self, now: Time, error: ConnectionError, reason: Option<CloseReason>) {
         for index in 0..self.config.max_connections {
-            match self.table.slot(index).map(|connection| connection.stage) {
-                Some(Stage::HalfOpen) => drop(self.remove(index)),
-                Some(_) => self.fail(now, index, error),
-                None => {}
-            }
-        }
-    }
-
-    /// Ends every connection with an error, and tells the peers.
-    pub(crate) fn give_up_all(&mut self, now: Time, error: ConnectionError) {
-        for index in 0..self.config.max_connections {
-            match self.table.slot(index).map(|connection| connection.stage) {
-                Some(Stage::HalfOpen) => drop(self.remove(index)),
-                Some(_) => self.give_up(now, index, error, CloseReason::Aborted),
-                None => {}
+            match (self.table.slot(index).map(|connection| connection.stage), reason) {
+                (Some(Stage::HalfOpen), _) => drop(self.remove(index)),
+                (Some(_), Some(reason)) => self.give_up(now, index, error, reason),
+                (Some(_), None) => self.fail(now, index, error),
+                (None, _) => {}
             }
         }
     }

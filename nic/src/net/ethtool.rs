@@ -146,15 +146,6 @@ impl Ethtool {
         Ok(Channels { rx, tx, other, combined, most: [most_rx, most_tx, most_other, most_combined] })
     }
 
-    /// Gives it other queues. Most drivers reset the link for it.
-    ///
-    /// # Errors
-    /// When the driver refuses, or rights are missing.
-    pub fn set_channels(&self, to: &Channels) -> io::Result<()> {
-        const COMMAND: u32 = 0x3d;
-        self.set(COMMAND, &[0, 0, 0, 0, to.rx, to.tx, to.other, to.combined])
-    }
-
     /// The sizes of its rings.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Interfaces, as the kernel knows them (netlink).
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use futures_util::TryStreamExt;
@@ -10,7 +10,7 @@ use rtnetlink::packet_route::address::AddressAttribute;
 use rtnetlink::packet_route::link::{
     LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage, LinkXdp, Prop, XdpAttached,
 };
-use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute};
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage};
 use rtnetlink::{Handle, RouteMessageBuilder};
 
 use super::ethtool::link_bps;
@@ -153,15 +153,7 @@ impl Interface {
 
     /// The address from which the kernel would send to a peer by this interface.
     fn preferred(&self, peer: IpAddr) -> Option<IpAddr> {
-        let question = match peer {
-            IpAddr::V4(peer) => {
-                RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(peer, 32).output_interface(self.index).build()
-            }
-            IpAddr::V6(peer) => RouteMessageBuilder::<Ipv6Addr>::new()
-                .destination_prefix(peer, 128)
-                .output_interface(self.index)
-                .build(),
-        };
+        let question = self.question(peer, None)?;
         let route =
             ask(async |handle| handle.route().get(question).execute().try_next().await.map_err(NetError::netlink));
         route.ok()??.attributes.iter().find_map(|attribute| match attribute {
@@ -169,6 +161,16 @@ impl Interface {
             RouteAttribute::PrefSource(RouteAddress::Inet6(own)) => Some(IpAddr::V6(*own)),
             _ => None,
         })
+    }
+
+    /// The question for the kernel's route to a peer by this interface, from `own` where it is given; `None` where they are not of the same IP version.
+    pub(super) fn question(&self, peer: IpAddr, own: Option<IpAddr>) -> Option<RouteMessage> {
+        let bits = if peer.is_ipv4() { 32 } else { 128 };
+        let mut question = RouteMessageBuilder::<IpAddr>::new().destination_prefix(peer, bits).ok()?;
+        if let Some(own) = own {
+            question = question.source_prefix(own, bits).ok()?;
+        }
+        Some(question.output_interface(self.index).build())
     }
 
     async fn ask_addresses(&self, handle: &Handle) -> Result<Vec<IpAddr>, NetError> {

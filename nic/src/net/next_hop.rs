@@ -4,7 +4,7 @@
 use spray_core::Time;
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
 use rtnetlink::packet_route::link::LinkFlags;
-use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia};
-use rtnetlink::{Handle, MulticastGroup, RouteMessageBuilder, new_multicast_connection};
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteVia};
+use rtnetlink::{Handle, MulticastGroup, new_multicast_connection};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -110,7 +110,8 @@ impl Source {
             to: peer,
             why: why.into(),
         };
-        let question = self.question(peer).ok_or_else(|| no_route("they are not of the same IP version"))?;
+        let question = self.interface.question(peer, Some(self.address));
+        let question = question.ok_or_else(|| no_route("they are not of the same IP version"))?;
         let found = handle.route().get(question).execute().try_next().await;
         let route = found.map_err(|error| no_route(&error.to_string()))?.ok_or_else(|| no_route("there is none"))?;
         let gateway = route.attributes.iter().find_map(|attribute| match attribute {
@@ -120,26 +121,6 @@ impl Source {
             _ => None,
         });
         Ok(gateway.unwrap_or(peer))
-    }
-
-    fn question(&self, peer: IpAddr) -> Option<RouteMessage> {
-        match (self.address, peer) {
-            (IpAddr::V4(own), IpAddr::V4(peer)) => Some(
-                RouteMessageBuilder::<Ipv4Addr>::new()
-                    .destination_prefix(peer, 32)
-                    .source_prefix(own, 32)
-                    .output_interface(self.interface.index)
-                    .build(),
-            ),
-            (IpAddr::V6(own), IpAddr::V6(peer)) => Some(
-                RouteMessageBuilder::<Ipv6Addr>::new()
-                    .destination_prefix(peer, 128)
-                    .source_prefix(own, 128)
-                    .output_interface(self.interface.index)
-                    .build(),
-            ),
-            _ => None,
-        }
     }
 
     /// The Ethernet address of a neighbour, if the kernel knows it.

@@ -11,7 +11,7 @@ use rtnetlink::LinkUnspec;
 
 use super::ethtool::interface_index;
 use super::{NetError, ask};
-use crate::device::xsk::any_readable;
+use crate::sys::any_readable;
 
 /// A queue of a TUN device. Every packet in and out begins with a [`virtio_net_hdr`](Self::HEADER) in little-endian order. Dropping the last
 /// queue removes the device.

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use libbpf_rs::libbpf_sys;
 
@@ -26,24 +26,13 @@ impl ProgramInfo {
     /// # Errors
     /// `ENOENT` when there is none, `EPERM` without rights.
     pub fn of(id: u32) -> io::Result<Self> {
-        // SAFETY: a plain number; the result is checked below.
-        let fd = unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) };
-        if fd < 0 {
-            return Err(io::Error::from_raw_os_error(-fd));
-        }
-        // SAFETY: the kernel has just handed out this descriptor and nobody else knows it.
-        Self::by(unsafe { OwnedFd::from_raw_fd(fd) }.as_fd())
+        // SAFETY: a plain number, and descriptors that it returns are new.
+        Self::by(unsafe { object::made(libbpf_sys::bpf_prog_get_fd_by_id(id)) }?.as_fd())
     }
 
     fn by(program: BorrowedFd<'_>) -> io::Result<Self> {
-        let mut info = libbpf_sys::bpf_prog_info::default();
-        let mut length = size_of_val(&info) as u32;
-        // SAFETY: `info` is live and of that length, and asks for no instructions: its pointers are null and its counts 0.
-        let code =
-            unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut info).cast(), &raw mut length) };
-        if code < 0 {
-            return Err(io::Error::from_raw_os_error(-code));
-        }
+        // SAFETY: the structure is that of programs, and asks for no instructions.
+        let info: libbpf_sys::bpf_prog_info = unsafe { object::info(program) }?;
         Ok(Self { id: info.id, name: text(&info.name), is_compiled: info.jited_prog_len > 0 })
     }
 }

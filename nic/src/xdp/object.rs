@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Once;
 
 use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut, libbpf_sys};
@@ -82,14 +82,11 @@ impl Attachment {
     /// Whether the program is still there: `bpftool link detach` takes it off, and its interface may be removed.
     #[must_use]
     pub fn is_attached(&self) -> bool {
-        let mut info = libbpf_sys::bpf_link_info::default();
-        let mut length = size_of_val(&info) as u32;
-        // SAFETY: `info` is live and of that length, and asks for no text: its pointers are null.
-        let code = unsafe {
-            libbpf_sys::bpf_obj_get_info_by_fd(self.link.as_raw_fd(), (&raw mut info).cast(), &raw mut length)
-        };
-        // SAFETY: the link is one of XDP, and any number is valid there.
-        code < 0 || unsafe { info.__bindgen_anon_1.xdp.ifindex } != 0
+        // SAFETY: the structure is that of links, and asks for no text; the link is one of XDP, and any number is valid there.
+        unsafe {
+            info::<libbpf_sys::bpf_link_info>(self.link.as_fd())
+                .map_or(true, |info| info.__bindgen_anon_1.xdp.ifindex != 0)
+        }
     }
 }
 
@@ -143,13 +140,30 @@ fn link(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd
         flags,
         ..Default::default()
     };
-    // SAFETY: `options` outlives the call, its `sz` is its size, and the call only reads it.
-    let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, libbpf_sys::BPF_XDP, &options) };
-    if fd < 0 {
-        return Err(io::Error::from_raw_os_error(-fd));
-    }
-    // SAFETY: the kernel has just handed out this descriptor and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    // SAFETY: `options` outlives the call, its `sz` is its size, and the call only reads it; descriptors that it returns are new.
+    unsafe { made(libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, libbpf_sys::BPF_XDP, &options)) }
+}
+
+/// The descriptor that libbpf made, or its error.
+///
+/// # Safety
+/// Nobody else owns it.
+pub(super) unsafe fn made(fd: i32) -> io::Result<OwnedFd> {
+    // SAFETY: by contract.
+    if fd < 0 { Err(io::Error::from_raw_os_error(-fd)) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd) }) }
+}
+
+/// What the kernel tells of an object of BPF.
+///
+/// # Safety
+/// `I` is the kernel's structure for objects of this kind, whose default asks for nothing by pointers.
+pub(super) unsafe fn info<I: Default>(object: BorrowedFd<'_>) -> io::Result<I> {
+    let mut info = I::default();
+    let mut length = size_of::<I>() as u32;
+    // SAFETY: `info` is live and of that length, and by contract what the kernel writes.
+    let code =
+        unsafe { libbpf_sys::bpf_obj_get_info_by_fd(object.as_raw_fd(), (&raw mut info).cast(), &raw mut length) };
+    if code < 0 { Err(io::Error::from_raw_os_error(-code)) } else { Ok(info) }
 }
 
 /// Whether any XDP program sits on an interface of this thread's network namespace; `None` when the kernel does not tell.

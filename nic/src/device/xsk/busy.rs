@@ -5,14 +5,15 @@
 //! way frames come in and, without copies, go out. And the interface puts interrupts off ([`Deferral`]): without that the driver turns
 //! them on again after each poll, and the kernel's own thread competes for the queue.
 
-use std::os::fd::RawFd;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::{fs, io, mem, thread};
+use std::{fs, io, thread};
 
 use super::undo::Undo;
 use super::{BindMode, BusyPoll, XskConfig};
 use crate::net::ethtool::Ethtool;
 use crate::net::{Interface, drivers};
+use crate::sys;
 
 /// Whether the sockets of these settings are to poll, if they turn out to be without copies or not.
 pub(super) fn is_wanted(config: &XskConfig, zero_copy: bool) -> bool {
@@ -36,18 +37,15 @@ fn wins(interface: &str) -> bool {
 ///
 /// # Errors
 /// `ENOPROTOOPT` before Linux 5.11, `EPERM` without `CAP_NET_ADMIN`; in words where the kernel would poll nothing.
-pub(super) fn prefer(socket: RawFd) -> io::Result<()> {
+pub(super) fn prefer(socket: &impl AsRawFd) -> io::Result<()> {
     /// Of `asm-generic/socket.h`.
     const SO_PREFER_BUSY_POLL: libc::c_int = 69;
     const SO_BUSY_POLL_BUDGET: libc::c_int = 70;
     // A call never waits here, so that any time but zero is the same. 64 frames a poll are what a driver takes from the kernel itself.
     let options = [(SO_PREFER_BUSY_POLL, 1), (libc::SO_BUSY_POLL, 20), (SO_BUSY_POLL_BUDGET, 64)];
-    options.into_iter().try_for_each(|(option, value): (_, libc::c_int)| {
-        let (value, length) = (&raw const value, mem::size_of::<libc::c_int>() as libc::socklen_t);
-        // SAFETY: the pointer and length describe a live `int`, which the call only reads.
-        let outcome = unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, option, value.cast(), length) };
-        if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    })?;
+    options
+        .into_iter()
+        .try_for_each(|(option, value): (_, libc::c_int)| sys::set_option(socket, (libc::SOL_SOCKET, option), value))?;
     match drivers::running() {
         Some(kernel) if kernel >= NAPI_AT_BIND && napi(socket) == 0 => Err(io::Error::other(
             "nothing would be polled: the driver does not tell this kernel who serves the queue (netif_queue_set_napi)",
@@ -61,12 +59,9 @@ pub(super) fn prefer(socket: RawFd) -> io::Result<()> {
 const NAPI_AT_BIND: drivers::Kernel = (6, 13);
 
 /// What the kernel polls for a socket; 0 for nothing.
-fn napi(socket: RawFd) -> libc::c_uint {
-    let (mut napi, mut length) = (0, mem::size_of::<libc::c_uint>() as libc::socklen_t);
-    let option = libc::SO_INCOMING_NAPI_ID;
-    // SAFETY: the pointers describe a live `int` and its length, both writable; where the call fails, 0 stays.
-    unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, option, (&raw mut napi).cast(), &raw mut length) };
-    napi
+fn napi(socket: &impl AsRawFd) -> libc::c_uint {
+    // SAFETY: any bytes are a number.
+    unsafe { sys::option(socket, (libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID)) }.unwrap_or(0)
 }
 
 /// What puts interrupts off, in the interface's folder of /sys: how many polls that find nothing, and after how many nanoseconds without a

@@ -8,11 +8,12 @@ use std::{
 
 use spray_wire::Ports;
 
-use super::{OpenError, XskConfig, XskDevice, sharing::Sharing, sys};
+use super::{OpenError, XskConfig, XskDevice, sharing::Sharing};
 use crate::device::exchange::{Exchange, Mailbox};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use crate::endpoint::Shard;
 use crate::net::ethtool::{Channels, Ethtool};
+use crate::sys::any_readable;
 
 /// Several queues of an interface: frames arrive on all of them and leave by the first.
 ///
@@ -112,11 +113,8 @@ impl XskQueues {
                     Sharing::new(mailbox, Arc::clone(&memories), frames)
                 });
                 let wakers = queues.iter().map(XskDevice::fd).chain(sharing.as_ref().map(Sharing::wake_fd));
-                let wake = if queues.len() + usize::from(sharing.is_some()) > 1 {
-                    Some(sys::any_readable(wakers)?)
-                } else {
-                    None
-                };
+                let wake =
+                    if queues.len() + usize::from(sharing.is_some()) > 1 { Some(any_readable(wakers)?) } else { None };
                 let (queues, arrivals) = (queues.into(), Vec::with_capacity(BATCH));
                 Ok(Self { queues, frames, shard, next: 0, wake, sharing, arrivals })
             })

@@ -10,7 +10,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use super::umem::Map;
+use memmap2::{MmapOptions, MmapRaw};
 
 /// A ring as it is mapped.
 #[derive(Debug)]
@@ -22,16 +22,16 @@ struct Ring<T> {
     /// A power of two.
     size: u32,
     /// What the pointers point into.
-    _map: Map,
+    _map: MmapRaw,
 }
 
-// SAFETY: as for `Map`, which the pointers point into; slots are plain numbers.
+// SAFETY: the pages belong to the process, not to a thread; slots are plain numbers.
 unsafe impl<T: Send> Send for Ring<T> {}
 
 /// Where a ring of a socket is: which one, how many slots it has, and where in it things are.
 pub(super) struct Location {
     pub(super) socket: RawFd,
-    pub(super) page: libc::off_t,
+    pub(super) page: u64,
     pub(super) slots: u32,
     pub(super) offsets: libc::xdp_ring_offset,
 }
@@ -40,14 +40,14 @@ impl<T: Copy> Ring<T> {
     fn map(at: &Location) -> io::Result<Self> {
         let offsets = &at.offsets;
         let bytes = offsets.desc as usize + at.slots as usize * size_of::<T>();
-        let map = Map::of(at.socket, bytes, at.page)?;
+        let map = MmapOptions::new().len(bytes).offset(at.page).populate().map_raw(at.socket)?;
         // The last slot lies within the mapping, and so do all.
-        let _last: NonNull<T> = map.place(bytes - size_of::<T>());
+        let _last: NonNull<T> = place(&map, bytes - size_of::<T>());
         Ok(Self {
-            producer: map.place(offsets.producer as usize),
-            consumer: map.place(offsets.consumer as usize),
-            flags: map.place(offsets.flags as usize),
-            slots: map.place(offsets.desc as usize),
+            producer: place(&map, offsets.producer as usize),
+            consumer: place(&map, offsets.consumer as usize),
+            flags: place(&map, offsets.flags as usize),
+            slots: place(&map, offsets.desc as usize),
             size: at.slots,
             _map: map,
         })
@@ -70,6 +70,16 @@ impl<T: Copy> Ring<T> {
         // SAFETY: `size` is a power of two, so the masked number is below it, and `map` checked the last slot.
         unsafe { self.slots.add((number & (self.size - 1)) as usize) }
     }
+}
+
+/// The place `at` bytes from the start.
+///
+/// # Panics
+/// Where no `T` fits there.
+fn place<T>(map: &MmapRaw, at: usize) -> NonNull<T> {
+    assert!(at.checked_add(size_of::<T>()).is_some_and(|end| end <= map.len()), "{at} lies behind {}", map.len());
+    assert!(at.is_multiple_of(align_of::<T>()), "{at} is not aligned");
+    NonNull::new(map.as_mut_ptr().wrapping_add(at).cast()).expect("nothing is mapped at address zero")
 }
 
 /// A ring that we put descriptors into: fill or tx.

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use super::{XskDevice, place_of, sys};
+use super::socket::Kick;
+use super::{XskDevice, place_of};
 use crate::device::frames::Place;
 use crate::device::{FrameId, Received};
 
@@ -73,17 +74,17 @@ impl XskDevice {
                 return Ok(());
             }
             self.stats.kicks += 1;
-            let outcome = sys::kick(self.fd())?;
+            let outcome = self.socket.kick()?;
             if self.zero_copy {
-                self.stats.kicks_deferred += u64::from(outcome != sys::Kick::Done);
+                self.stats.kicks_deferred += u64::from(outcome != Kick::Done);
                 // To poll the driver is to run what receives. Where sending is a routine of its own, nothing has run it.
                 if self.polls && self.socket.tx.needs_wakeup() && self.socket.tx.waiting() > 0 {
-                    sys::wake_all(self.fd());
+                    self.socket.wake_all();
                 }
                 return Ok(());
             }
             // In copy mode EBUSY means that the driver dropped the frame; the frame still completes.
-            self.stats.tx_dropped += u64::from(outcome == sys::Kick::Busy);
+            self.stats.tx_dropped += u64::from(outcome == Kick::Busy);
             self.reap();
             let left = self.socket.tx.waiting();
             if left == unsent {
@@ -108,7 +109,7 @@ impl XskDevice {
 
     /// Fails with `ENETDOWN` once the interface was removed: that is the only error that the kernel leaves on the socket.
     pub(super) fn check_interface(&mut self) -> io::Result<()> {
-        self.gone |= sys::pending_error(self.fd()).is_err();
+        self.gone |= self.socket.has_failed();
         if self.gone { Err(io::Error::from_raw_os_error(libc::ENETDOWN)) } else { Ok(()) }
     }
 

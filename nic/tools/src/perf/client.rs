@@ -1,7 +1,6 @@
 //! `spray perf`: asks a `spray serve` to measure with it, and says what comes out.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
@@ -17,7 +16,7 @@ use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::say;
-use crate::session::{PS_PER_S, PathOptions, Session, Step, Taken};
+use crate::session::{End, PS_PER_S, PathOptions, Session, Step, Taken};
 use crate::stop::Stop;
 
 /// How much longer than asked for the server may send: its clock begins later.
@@ -145,24 +144,16 @@ impl<'a> Client<'a> {
     /// Does what the last poll of the endpoint has made possible.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         while self.connections.len() < self.share {
-            match endpoint.connect(now, self.peer, None) {
-                Ok(connection) => drop(self.connections.insert(connection, Lane::default())),
-                Err(error) => return ControlFlow::Break(Err(Failure::failed(error))),
-            }
+            let connection = endpoint.connect(now, self.peer, None).map_err(Failure::failed)?;
+            self.connections.insert(connection, Lane::default());
         }
         while let Some(event) = endpoint.poll_event() {
-            if let Err(failure) = self.on_event(event, endpoint, now) {
-                return ControlFlow::Break(Err(failure));
-            }
+            self.on_event(event, endpoint, now)?;
         }
-        if self.begun.is_none()
-            && self.are_open()
-            && self.board.are_ready()
-            && let Err(failure) = self.begin(endpoint, now)
-        {
-            return ControlFlow::Break(Err(failure));
+        if self.begun.is_none() && self.are_open() && self.board.are_ready() {
+            self.begin(endpoint, now)?;
         }
-        let Some(begun) = self.begun else { return ControlFlow::Continue(()) };
+        let Some(begun) = self.begun else { return Ok(()) };
         for (connection, lane) in &mut self.connections {
             if let Some(pump) = &mut lane.pump {
                 pump.fill(endpoint, *connection, now);
@@ -170,13 +161,13 @@ impl<'a> Client<'a> {
         }
         if self.thread > 0 {
             self.count(endpoint, now);
-            return ControlFlow::Continue(());
+            return Ok(());
         }
         let is_over = now >= begun.at().after(self.plan.time_ps);
         if is_over || now >= self.last.at().after(self.plan.interval_ps) {
             self.look(endpoint, &begun, is_over, now);
         }
-        if is_over { ControlFlow::Break(Ok(())) } else { ControlFlow::Continue(()) }
+        if is_over { Err(End(Ok(()))) } else { Ok(()) }
     }
 
     fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::ops::ControlFlow;
 
 use serde_json::json;
 use spray_nic::device::Device;
@@ -83,7 +82,7 @@ impl Server {
             self.check_at = now.after(CHECK_PS);
             self.check(endpoint, now);
         }
-        ControlFlow::Continue(())
+        Ok(())
     }
 
     /// Ends the connections of clients that neither ask for anything nor move a byte: others may wait for their places.

@@ -1,7 +1,5 @@
 //! Client and server over a network in memory.
 
-use std::ops::ControlFlow;
-
 use spray_nic::device::{MemoryDevice, MemoryNetwork};
 use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 
@@ -10,6 +8,7 @@ use super::board::Board;
 use super::client::{Client, Plan};
 use super::format::{Request, What};
 use super::serve::Server;
+use crate::session::End;
 
 const US: u64 = 1_000_000;
 const MS: u64 = 1000 * US;
@@ -36,8 +35,8 @@ fn measure(what: What, bytes: u32) -> serde_json::Value {
         network.advance(now);
         client.poll(now);
         server.poll(now);
-        assert!(answers.step(&mut server, now).is_continue());
-        if let ControlFlow::Break(outcome) = asks.step(&mut client, now) {
+        assert!(answers.step(&mut server, now).is_ok());
+        if let Err(End(outcome)) = asks.step(&mut client, now) {
             outcome.unwrap();
             return asks.json("server");
         }
@@ -83,7 +82,7 @@ fn who_asks_for_nothing_gives_its_place_up() {
         network.advance(now);
         client.poll(now);
         server.poll(now);
-        assert!(answers.step(&mut server, now).is_continue());
+        assert!(answers.step(&mut server, now).is_ok());
         if std::iter::from_fn(|| client.poll_event()).any(|event| matches!(event, EndpointEvent::Failed { .. })) {
             break now;
         }

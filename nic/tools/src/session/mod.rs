@@ -20,7 +20,6 @@ mod trust;
 
 use std::net::IpAddr;
 use std::num::NonZero;
-use std::ops::ControlFlow;
 use std::os::fd::RawFd;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
@@ -32,7 +31,7 @@ use tracing::info_span;
 
 pub use self::freezes::Freezes;
 pub use self::path::PathOptions;
-pub use self::seat::Step;
+pub use self::seat::{End, Step};
 use self::seat::{Over, Seat, strays};
 pub use self::taken::Taken;
 use self::tap::Tap;
@@ -197,7 +196,7 @@ impl Session {
             first.run(&over, |endpoint, at| {
                 mtu.check();
                 if stop.is_set() {
-                    return ControlFlow::Break(Err(Failure::stopped()));
+                    return Err(Failure::stopped().into());
                 }
                 outage.check(endpoint, now())?;
                 step(endpoint, at)
@@ -271,22 +270,22 @@ impl Outage {
     }
 
     /// Ends the command when the interface was removed or taken away, or is down for longer than the limit.
-    pub(super) fn check<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Instant) -> Step {
+    pub(super) fn check<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Instant) -> Outcome {
         let name = &self.interface;
         if endpoint.is_device_gone() {
-            return ControlFlow::Break(Err(Failure::failed(format!(
+            return Err(Failure::failed(format!(
                 "interface {name} was removed, or somebody has detached spray's XDP program from it: `ip link show {name}` tells which; \
                  start anew once it is there and free"
-            ))));
+            )));
         }
         if !endpoint.is_device_failing() {
             self.since = None;
-            return ControlFlow::Continue(());
+            return Ok(());
         }
         let since = *self.since.get_or_insert(now);
-        let Some(limit) = self.limit.filter(|limit| now >= since + *limit) else { return ControlFlow::Continue(()) };
+        let Some(limit) = self.limit.filter(|limit| now >= since + *limit) else { return Ok(()) };
         let (seconds, hint) = (limit.as_secs(), format!("`ip link set {name} up`"));
-        ControlFlow::Break(Err(Failure::failed(format!("interface {name} has been down for {seconds} s: {hint}"))))
+        Err(Failure::failed(format!("interface {name} has been down for {seconds} s: {hint}")))
     }
 }
 

@@ -17,7 +17,16 @@ use crate::metrics::{self, Metrics};
 use crate::progress::now;
 
 /// The answer of a command's step: go on, or end with this outcome.
-pub type Step = ControlFlow<Outcome>;
+pub type Step = Result<(), End>;
+
+/// The end of a command, with its outcome.
+pub struct End(pub Outcome);
+
+impl From<Failure> for End {
+    fn from(failure: Failure) -> Self {
+        Self(Err(failure))
+    }
+}
 
 /// Longest sleep, and so the longest time until Ctrl-C is seen.
 const NAP: Duration = Duration::from_millis(10);
@@ -49,7 +58,13 @@ impl Seat {
             if over.is() {
                 return ControlFlow::Break(());
             }
-            step(endpoint, at).map_break(|outcome| over.end(outcome))
+            match step(endpoint, at) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(End(outcome)) => {
+                    over.end(outcome);
+                    ControlFlow::Break(())
+                }
+            }
         });
         if let Err(error) = ran {
             over.end(Err(Failure::failed(format!("cannot follow the kernel's routes: {error}"))));

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use spray_nic::device::Device;
@@ -24,7 +23,7 @@ use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
 use crate::say::manner;
-use crate::session::{PathOptions, Session, Step, Taken};
+use crate::session::{End, PathOptions, Session, Step, Taken};
 use crate::stop::Stop;
 use crate::{note, say};
 
@@ -159,7 +158,7 @@ impl Receiving {
             let (transfers, meter, terminal) = (&self.transfers, &mut self.meter, self.progress.is_on_terminal());
             self.progress.update(|| state(transfers, meter, terminal));
         }
-        if self.keep { ControlFlow::Continue(()) } else { self.check_end(ended, endpoint) }
+        if self.keep { Ok(()) } else { self.check_end(ended, endpoint) }
     }
 
     /// The end of the command, which may find that a file got its name in the last moment.
@@ -431,12 +430,8 @@ impl Receiving {
     fn check_end<D: Device>(&mut self, ended: bool, endpoint: &mut Endpoint<D>) -> Step {
         if self.taken.is_none() {
             let is_over = ended && self.transfers.is_empty() && self.orphans.is_empty();
-            return if is_over {
-                let what = if self.partly { "the transfer is not whole" } else { "nothing was received" };
-                ControlFlow::Break(Err(Failure::failed(what)))
-            } else {
-                ControlFlow::Continue(())
-            };
+            let what = if self.partly { "the transfer is not whole" } else { "nothing was received" };
+            return if is_over { Err(Failure::failed(what).into()) } else { Ok(()) };
         }
         let others = self.transfers.iter().filter(|(_, transfer)| !transfer.over).map(|(&id, _)| id);
         let reason = Refusal::new(ONE_TRANSFER);
@@ -445,14 +440,11 @@ impl Receiving {
         }
         let is_told = |transfer: &Transfer| transfer.arrivals.tally.kept() == 0;
         if !self.transfers.values().all(is_told) {
-            return ControlFlow::Continue(());
+            return Ok(());
         }
         let since = *self.done_since.get_or_insert_with(now);
         let is_over = self.transfers.is_empty() || now() > since + FAREWELL;
-        match self.taken.take_if(|_| is_over) {
-            Some(taken) => ControlFlow::Break(taken),
-            None => ControlFlow::Continue(()),
-        }
+        self.taken.take_if(|_| is_over).map_or(Ok(()), |taken| Err(End(taken)))
     }
 }
 

@@ -1,7 +1,6 @@
 //! `spray send`.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -17,7 +16,7 @@ use super::tree::Tree;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
-use crate::session::{PathOptions, Session, Step};
+use crate::session::{End, PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
@@ -197,22 +196,17 @@ impl Sending {
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         let connection = match self.connection {
             Some(connection) => connection,
-            None => match endpoint.connect(now, self.peer, None) {
-                Ok(connection) => *self.connection.insert(connection),
-                Err(error) => return ControlFlow::Break(Err(Failure::refused(error))),
-            },
+            None => *self.connection.insert(endpoint.connect(now, self.peer, None).map_err(Failure::refused)?),
         };
         while let Some(event) = endpoint.poll_event() {
             self.on_event(&event, endpoint, connection)?;
         }
-        if let Err(failure) = self.fill(endpoint, connection) {
-            return ControlFlow::Break(Err(failure));
-        }
+        self.fill(endpoint, connection)?;
         if self.ended && self.pending.is_empty() && self.queued.is_empty() {
-            return ControlFlow::Break(Ok(()));
+            return Err(End(Ok(())));
         }
         self.check_taking(endpoint, connection, now)?;
-        self.check_patience()
+        Ok(self.check_patience()?)
     }
 
     /// Says in the end whether everything was taken.
@@ -249,22 +243,20 @@ impl Sending {
             }
             EndpointEvent::Received { data, .. } => {
                 self.heard_at = now();
-                if let Err(failure) = self.on_answer(Answer::decode(data)) {
-                    return ControlFlow::Break(Err(failure));
-                }
+                self.on_answer(Answer::decode(data))?;
             }
             EndpointEvent::Closed { .. } => {
                 // It closes when it has given every verdict.
                 if self.ended && self.pending.is_empty() {
-                    return ControlFlow::Break(Ok(()));
+                    return Err(End(Ok(())));
                 }
                 let message = "the receiver closed the connection before it had confirmed everything";
-                return ControlFlow::Break(Err(Failure::failed(message)));
+                return Err(Failure::failed(message).into());
             }
-            EndpointEvent::Failed { error, .. } => return ControlFlow::Break(Err(self.failure(*error))),
+            EndpointEvent::Failed { error, .. } => return Err(self.failure(*error).into()),
             _ => {}
         }
-        ControlFlow::Continue(())
+        Ok(())
     }
 
     fn on_answer(&mut self, answer: Option<Answer>) -> Outcome {
@@ -387,9 +379,9 @@ impl Sending {
 
     /// Ends the transfer when the receiver takes nothing for too long of what waits for it.
     //= docs/specs/endpoint.md#END-26 none of it is acknowledged within the timeout
-    fn check_taking<D: Device>(&mut self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Step {
+    fn check_taking<D: Device>(&mut self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Outcome {
         if now < self.check_at {
-            return ControlFlow::Continue(());
+            return Ok(());
         }
         self.check_at = now.after(CHECK_PS);
         let stats = endpoint.connection_stats(connection).unwrap_or_default();
@@ -400,27 +392,26 @@ impl Sending {
         if self.queued.is_empty() || acked > before {
             self.acked = (acked, now);
         } else if u128::from(now.since(since)) > limit.as_nanos() * 1000 {
-            let message =
-                "the receiver takes nothing more, though it is there; the same command goes on from what has arrived";
-            return ControlFlow::Break(Err(Failure::failed(message)));
+            return Err(Failure::failed(
+                "the receiver takes nothing more, though it is there; the same command goes on from what has arrived",
+            ));
         }
-        ControlFlow::Continue(())
+        Ok(())
     }
 
     /// Ends the transfer when the receiver owes an answer for too long.
-    fn check_patience(&self) -> Step {
+    fn check_patience(&self) -> Outcome {
         let ours = |stage: Stage| matches!(stage, Stage::Comparing(_) | Stage::Reading);
         let is_reading = self.pending.values().any(|pending| ours(pending.stage));
         if self.pending.is_empty() || is_reading || !self.queued.is_empty() {
-            return ControlFlow::Continue(());
+            return Ok(());
         }
         let bytes = self.pending.values().filter_map(|pending| pending.description.bytes());
         let disk = Duration::from_secs(bytes.fold(0, u64::saturating_add) / VERDICT_BYTES_PER_S);
         if now() > self.heard_at + self.timeout + disk {
-            let message = "everything was delivered, but the receiver did not confirm the SHA-256";
-            return ControlFlow::Break(Err(Failure::failed(message)));
+            return Err(Failure::failed("everything was delivered, but the receiver did not confirm the SHA-256"));
         }
-        ControlFlow::Continue(())
+        Ok(())
     }
 
     /// Why the connection failed, and what it may come from.

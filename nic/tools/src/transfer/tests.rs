@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -26,7 +25,7 @@ use super::send::Sending;
 use super::tree::{Entry, Tree};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
-use crate::session::{Outage, Step};
+use crate::session::{End, Outage, Step};
 
 mod bounds;
 mod folders;
@@ -95,15 +94,15 @@ fn telling<'a>(mut sending: Sending) -> (Role<'a>, Told) {
         if !is_closing {
             let step = sending.step(endpoint, now);
             *tell.borrow_mut() = (sending.delivered_bytes, sending.there_bytes, sending.notes.len());
-            is_closing = matches!(step, ControlFlow::Break(Ok(())));
+            is_closing = matches!(step, Err(End(Ok(()))));
             if !is_closing {
                 return step;
             }
             endpoint.close_all();
         }
         match endpoint.connections() {
-            0 => ControlFlow::Break(sending.outcome()),
-            _ => ControlFlow::Continue(()),
+            0 => Err(End(sending.outcome())),
+            _ => Ok(()),
         }
     });
     (role, told)
@@ -132,11 +131,11 @@ fn script<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
         }
         while let Some(event) = endpoint.poll_event() {
             match event {
-                EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } => return ControlFlow::Break(Ok(())),
+                EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } => return Err(End(Ok(()))),
                 _ => {}
             }
         }
-        ControlFlow::Continue(())
+        Ok(())
     })
 }
 
@@ -171,7 +170,7 @@ fn run_within(
         for ((endpoint, role), outcome) in endpoints.iter_mut().zip(&mut roles).zip(&mut outcomes) {
             if outcome.is_none() {
                 endpoint.poll(now);
-                *outcome = role(endpoint, now).break_value();
+                *outcome = role(endpoint, now).err().map(|End(outcome)| outcome);
             }
         }
         if outcomes[1..].iter().flatten().count() == all && (keep || outcomes[RECEIVER].is_some()) {
@@ -282,12 +281,12 @@ fn without_keep_a_second_sender_is_told_that_one_file_was_wanted() {
                             matches!(&told, Some(Answer::Ended { reason }) if reason.contains("--keep")),
                             "{told:?}"
                         );
-                        return ControlFlow::Break(Ok(()));
+                        return Err(End(Ok(())));
                     }
                     _ => {}
                 }
             }
-            ControlFlow::Continue(())
+            Ok(())
         })
     };
     let senders = vec![sender(&content(2 * PIECE_BYTES)), idle];
@@ -330,10 +329,10 @@ fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
                 }
             }
             if heard && left == 0 {
-                return ControlFlow::Break(Ok(()));
+                return Err(End(Ok(())));
             }
             left -= u32::from(heard);
-            ControlFlow::Continue(())
+            Ok(())
         });
         // The rest of what it sends is lost with it.
         let outcomes = run(folder.path(), false, vec![gone], Impairments::delay(100 * US), 1);
@@ -405,7 +404,7 @@ fn an_outage_ends_the_command_when_it_is_longer_than_the_timeout_and_a_removal_a
         for _ in 0..20 {
             endpoint.poll(at);
         }
-        outage.check(&endpoint, begun + Duration::from_secs_f32(seconds)).break_value().map(|outcome| error(&outcome))
+        outage.check(&endpoint, begun + Duration::from_secs_f32(seconds)).err().map(|failure| error(&Err(failure)))
     };
     for cycle in 0..3 {
         let start = cycle as f32 * 10.0;

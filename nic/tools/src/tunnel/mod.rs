@@ -14,8 +14,6 @@ mod link;
 mod packet;
 mod remote;
 
-use std::ops::ControlFlow;
-
 use spray_nic::device::Device;
 use spray_nic::net::{Resolver, Tun};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Time};
@@ -193,13 +191,8 @@ impl Tunnel {
         for link in &mut self.links {
             tell(link.poll(endpoint, self.resolver.as_ref(), now));
         }
-        match self.read(endpoint) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                let message = format!("the TUN device {} is gone: {error}", self.tun.name());
-                ControlFlow::Break(Err(Failure::failed(message)))
-            }
-        }
+        let read = self.read(endpoint);
+        Ok(read.map_err(|error| Failure::failed(format!("the TUN device {} is gone: {error}", self.tun.name())))?)
     }
 
     /// Reads what programs send. While the one connection there is has enough to send, packets wait in the device, whose queue is short.

@@ -22,18 +22,18 @@ fn idle<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
                 }
                 EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } => {
                     let why = told.take().unwrap_or_else(|| format!("not told, after {} s", now.ps() / S));
-                    return ControlFlow::Break(Err(Failure::failed(why)));
+                    return Err(Failure::failed(why).into());
                 }
                 _ => {}
             }
         }
-        ControlFlow::Continue(())
+        Ok(())
     })
 }
 
 /// A sender that begins later.
 fn later<'a>(mut role: Role<'a>, at_ps: u64) -> Role<'a> {
-    Box::new(move |endpoint, now| if now.ps() < at_ps { ControlFlow::Continue(()) } else { role(endpoint, now) })
+    Box::new(move |endpoint, now| if now.ps() < at_ps { Ok(()) } else { role(endpoint, now) })
 }
 
 const LIMITS: Limits = Limits { first_ps: 10 * S, bytes_ps: 20 * S };
@@ -114,7 +114,7 @@ fn a_receiver_that_takes_nothing_is_left() {
                 say(&mut receiver, connection, Answer::Ready { number: 0, bytes: 0 }.encode().into());
             }
         }
-        if let ControlFlow::Break(outcome) = sending.step(&mut sender, now) {
+        if let Err(End(outcome)) = sending.step(&mut sender, now) {
             assert!(error(&outcome).contains("takes nothing more"), "{outcome:?}");
             assert!((300 * S..305 * S).contains(&now_ps), "{now_ps}");
             return;

@@ -7,7 +7,7 @@ fn cut_off<'a>(description: Description, content: &[u8], after: u64) -> Role<'a>
     let mut sending = sending(description, content);
     Box::new(move |endpoint, now| {
         let step = sending.step(endpoint, now);
-        if sending.delivered_bytes >= after { ControlFlow::Break(Err(Failure::failed("cut off"))) } else { step }
+        if sending.delivered_bytes >= after { Err(Failure::failed("cut off").into()) } else { step }
     })
 }
 
