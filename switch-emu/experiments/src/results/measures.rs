@@ -6,7 +6,7 @@
 use super::columns::Column;
 use super::{
     Collectives, ConWeaveFigures, EngineFigures, EntryFigures, FabricFigures, FlowFigures, PfcFigures, ReunionFigures,
-    SimFigures, Summary, WorkloadSummary,
+    SimFigures, Spread, Summary, WorkloadSummary,
 };
 
 /// Which values of a measure are better.
@@ -48,6 +48,11 @@ impl Measure {
     #[must_use]
     pub fn of(&self, run: &Summary) -> Option<f64> {
         (self.of_run)(run)
+    }
+
+    /// Its values in several runs.
+    pub(crate) fn spread<'a>(&self, runs: impl IntoIterator<Item = &'a Summary>) -> Spread {
+        Spread::of(&runs.into_iter().filter_map(|run| self.of(run)).collect::<Vec<_>>())
     }
 
     /// Its value for one workload of a run; `None` too where it is not measured by workload.
