@@ -76,7 +76,7 @@ fn run(program: &Path, target: &str, seconds: u64) -> Outcome<bool> {
     let root = sh::root();
     let (grown, found) = (root.join("target/fuzz/corpus").join(target), root.join("target/fuzz/found"));
     for folder in [&grown, &found] {
-        fs::create_dir_all(folder).map_err(|error| Failure::failed(format!("{}: {error}", folder.display())))?;
+        fs::create_dir_all(folder).map_err(|error| Failure::of_file(folder, &error))?;
     }
     let mut command = Command::new(program);
     command.env("SPRAY_FUZZ_TARGET", target).arg(&grown).arg(root.join("fuzz/corpus").join(target));
@@ -84,7 +84,7 @@ fn run(program: &Path, target: &str, seconds: u64) -> Outcome<bool> {
     command.args(["-timeout=20", "-rss_limit_mb=4096", "-max_len=8192", "-print_final_stats=1", "-verbosity=0"]);
     println!("{target}: {seconds} s");
     let status = command.stderr(std::process::Stdio::piped()).spawn().and_then(std::process::Child::wait_with_output);
-    let output = status.map_err(|error| Failure::failed(format!("{}: {error}", program.display())))?;
+    let output = status.map_err(|error| Failure::of_file(program, &error))?;
     let text = String::from_utf8_lossy(&output.stderr);
     let executions = text.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
     println!("{target}: {} executions", executions.unwrap_or("an unknown number of").trim());

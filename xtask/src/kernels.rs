@@ -55,7 +55,7 @@ pub fn kernels(versions: &[String]) -> Outcome {
     }
     let file = sh::root().join("docs/results/kernels.md");
     let text = report::document(&rows);
-    std::fs::write(&file, &text).map_err(|error| Failure::failed(format!("{}: {error}", file.display())))?;
+    std::fs::write(&file, &text).map_err(|error| Failure::of_file(&file, &error))?;
     print!("{text}");
     println!("{}", file.display());
     verdict(&rows)?;
@@ -96,7 +96,7 @@ fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, extent: Extent) ->
     // Some hundred megabytes.
     let _ = std::fs::remove_dir_all(kernel.folder());
     let log = folder.join("console.txt");
-    std::fs::write(&log, console.join("\n")).map_err(|error| Failure::failed(format!("{}: {error}", log.display())))?;
+    std::fs::write(&log, console.join("\n")).map_err(|error| Failure::of_file(&log, &error))?;
     let row = Row::read(&kernel.release, &console);
     println!("{row}\n  its console is in {}", log.display());
     Ok(row)

@@ -115,8 +115,7 @@ fn results() -> Outcome {
     let mut text = std::fs::read_to_string(&document).map_err(|error| Failure::of_file(&document, &error))?;
     let mut add = |line: &str| text.extend([line, "\n"]);
     sh::read_lines(sh::cargo().args(costs).arg(root.join("target/criterion")), &mut add)?;
-    let text = std::fs::write(&document, text);
-    text.map_err(|error| Failure::failed(format!("{}: {error}", document.display())))
+    std::fs::write(&document, text).map_err(|error| Failure::of_file(&document, &error))
 }
 
 /// Runs the papers' figures at quick size, but for those that `target/figures` has at full size, and writes what comes out. Takes ten minutes.

@@ -53,6 +53,7 @@ pub fn explain(arguments: &args::Explain) -> Outcome {
 }
 
 /// A thing with a name.
+#[derive(Default)]
 struct Explained {
     name: String,
     /// What it is, with an article.
@@ -196,15 +197,7 @@ fn glossary_words(title: &'static str) -> impl Iterator<Item = &'static str> {
 fn glossary(name: &str) -> Option<Explained> {
     let is_meant = |title: &'static str| glossary_words(title).any(|word| word.eq_ignore_ascii_case(name));
     let (title, about) = glossary_rows().find(|(title, _)| is_meant(title))?;
-    Some(Explained {
-        name: title.into(),
-        kind: "a word of the glossary",
-        about: about.into(),
-        facts: Vec::new(),
-        table: String::new(),
-        settings: Vec::new(),
-        spec: None,
-    })
+    Some(Explained { name: title.into(), kind: "a word of the glossary", about: about.into(), ..Explained::default() })
 }
 
 fn specification(name: &str) -> Option<Explained> {
@@ -213,10 +206,8 @@ fn specification(name: &str) -> Option<Explained> {
         name: name.into(),
         kind: "a specification",
         about: spec_title(name).into(),
-        facts: Vec::new(),
-        table: String::new(),
-        settings: Vec::new(),
         spec: Some(name),
+        ..Explained::default()
     })
 }
 

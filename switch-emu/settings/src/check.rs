@@ -1,12 +1,12 @@
 //! Checks what is written against what is declared.
 
 use serde_json::{Map, Value};
+use spray_core::units::ByteSize;
 
 use crate::document::{Document, Node, Tree, no_entry};
 use crate::mistake::{Mistake, Origin};
 use crate::schema::AUTO;
 use crate::shape::{Field, List, Scalar, Shape, Table};
-use crate::{SUFFIXES, number_and_suffix};
 
 impl Document {
     /// The settings in the form that their types read. Everything that the declaration says is checked.
@@ -144,7 +144,7 @@ impl Scalar {
             Self::Integer(min, max) => value.as_i64().filter(|value| (min..=max).contains(&value)).map(Value::from),
             Self::Number(min, max) => value.as_f64().filter(|value| (min..=max).contains(&value)).map(Value::from),
             Self::Bytes(min, max) => {
-                let bytes = value.as_i64().or_else(|| value.as_str().and_then(crate::bytes).map(|bytes| bytes as i64));
+                let bytes = value.as_i64().or_else(|| value.as_str().and_then(bytes));
                 bytes.filter(|bytes| (min..=max).contains(&bytes)).map(Value::from)
             }
             // A whole number counts as its digits.
@@ -164,16 +164,24 @@ pub fn did_you_mean(given: &str, names: &[&str]) -> String {
     nearest.filter(|name| likeness(name) > 0.8).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
+/// What may stand behind a number of bytes.
+const SUFFIXES: [&str; 7] = ["B", "kB", "MB", "GB", "KiB", "MiB", "GiB"];
+
+fn bytes(text: &str) -> Option<i64> {
+    text.parse().ok().map(|bytes: ByteSize| bytes.bytes() as i64)
+}
+
 /// For a number with a suffix that means no bytes: the one that it is but for its case, or all there are; otherwise empty.
 fn suffix_hint(given: &str, shape: &Shape) -> String {
-    let Some((number, suffix)) = number_and_suffix(given).filter(|(_, suffix)| !suffix.is_empty()) else {
+    let given = given.trim();
+    let end = given.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(given.len());
+    let (number, suffix) = (&given[..end], given[end..].trim());
+    if number.is_empty() || suffix.is_empty() {
         return String::new();
-    };
-    match SUFFIXES.iter().find(|(known, _)| known.eq_ignore_ascii_case(suffix)) {
-        Some((known, _)) if *known != suffix => format!(" (did you mean `{number} {known}`?)"),
-        None if matches!(shape, Shape::Scalar(Scalar::Bytes(..))) => {
-            format!(" (suffixes: {})", SUFFIXES.map(|(known, _)| known).join(", "))
-        }
+    }
+    match SUFFIXES.iter().find(|known| known.eq_ignore_ascii_case(suffix)) {
+        Some(known) if *known != suffix => format!(" (did you mean `{number} {known}`?)"),
+        None if matches!(shape, Shape::Scalar(Scalar::Bytes(..))) => format!(" (suffixes: {})", SUFFIXES.join(", ")),
         _ => String::new(),
     }
 }

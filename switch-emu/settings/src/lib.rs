@@ -36,32 +36,3 @@ pub use mistake::Mistake;
 pub use schema::{file_schema, schema};
 pub use tables::{Meanings, Setting, Word, keys, markdown};
 pub use transport::{ConnectionPath, Connections, Ip, Transport, one_or_list_of};
-
-/// What may stand behind a number of bytes, and how many bytes it means.
-const SUFFIXES: [(&str, u32); 7] = [
-    ("B", 1),
-    ("kB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-];
-
-/// Parses bytes: a whole number with or without one of [`SUFFIXES`].
-fn bytes(text: &str) -> Option<u64> {
-    let (number, suffix) = number_and_suffix(text)?;
-    let factor = match suffix {
-        "" => 1,
-        suffix => SUFFIXES.iter().find(|(known, _)| *known == suffix)?.1,
-    };
-    let value = number.replace('_', "").parse::<f64>().ok()? * f64::from(factor);
-    (value.fract() == 0.0 && value < 9e15).then_some(value as u64)
-}
-
-/// A text that begins with a number, and what stands behind that.
-fn number_and_suffix(text: &str) -> Option<(&str, &str)> {
-    let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
-    (end > 0).then(|| (&text[..end], text[end..].trim()))
-}

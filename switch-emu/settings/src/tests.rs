@@ -3,6 +3,7 @@ use std::path::Path;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use spray_core::units::ByteSize;
 
 use super::*;
 
@@ -396,6 +397,7 @@ fn the_documentation_has_a_table_for_each_table() {
 
 #[test]
 fn bytes_take_suffixes_and_nothing_else() {
+    let bytes = |text: &str| text.parse().ok().map(ByteSize::bytes);
     let good = [("0", 0), ("1_500", 1500), ("4 MiB", 4 << 20), ("1.5KiB", 1536), ("2 GB", 2_000_000_000), ("7 B", 7)];
     good.iter().for_each(|(text, value)| assert_eq!(bytes(text), Some(*value), "{text}"));
     for bad in ["", "MiB", "1.5", "1.0005 kB", "4 mib", "-1", "1e3", "4 MiB x", "99999999 GiB"] {

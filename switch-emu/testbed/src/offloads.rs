@@ -1,7 +1,9 @@
 //! What an interface does in place of the kernel's stack.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
+
+use socket2::{Domain, Socket, Type};
 
 /// `struct ethtool_value` of `linux/ethtool.h`, which libc does not have.
 #[repr(C)]
@@ -36,13 +38,7 @@ fn set(interface: &str, command: u32, on: bool) -> io::Result<()> {
         *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: plain arguments; the result is checked below.
-    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call above just made this descriptor, and nothing else owns it.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
     // SAFETY: SIOCETHTOOL reads the name, which ends in a NUL within its array, and this command reads the value, which is live.
     let outcome = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

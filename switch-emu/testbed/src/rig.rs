@@ -21,7 +21,7 @@ pub(super) struct Rig {
     /// The hosts' sockets; lent out during a run.
     pub devices: Vec<Option<XskDevice>>,
     /// The switches' programs.
-    pub chassis: Vec<ChassisRig>,
+    pub chassis: Vec<Chassis>,
     /// How many series of bins its programs have room for: of every port in each.
     pub series: usize,
     _programs: Vec<HostProgram>,
@@ -30,9 +30,17 @@ pub(super) struct Rig {
 
 /// One switch program and the switches that it plays.
 #[derive(Debug)]
-pub(super) struct ChassisRig {
+pub(super) struct Chassis {
     pub program: SwitchProgram,
-    switch: Option<usize>,
+    /// `None`: all.
+    pub switch: Option<usize>,
+}
+
+impl Chassis {
+    /// Whether it plays this switch.
+    pub fn plays(&self, switch: usize) -> bool {
+        self.switch.is_none_or(|own| own == switch)
+    }
 }
 
 /// A namespace and its interfaces.
@@ -83,7 +91,7 @@ impl Rig {
             let switch = spec.per_switch.then_some(number);
             let mut program = SwitchProgram::load(&ChassisSpec { fabric, switch, frame_bytes, bins })?;
             site.namespace.run(|| attach_switch(&mut program, &site.interfaces))??;
-            chassis.push(ChassisRig { program, switch });
+            chassis.push(Chassis { program, switch });
         }
         drop(span);
         let _span = debug_span!("sockets", count = hosts).entered();
@@ -138,7 +146,7 @@ impl Rig {
 
     /// The chassis that plays `switch`, by its place.
     pub fn chassis_of(&self, switch: usize) -> usize {
-        let chassis = self.chassis.iter().position(|chassis| chassis.switch.is_none_or(|own| own == switch));
+        let chassis = self.chassis.iter().position(|chassis| chassis.plays(switch));
         chassis.expect("every switch is in a chassis")
     }
 

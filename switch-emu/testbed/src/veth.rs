@@ -5,8 +5,6 @@
 //! of each way is measured. Every measurement has one sending and one receiving thread, under load one more of each for sockets.
 
 use std::io;
-use std::sync::atomic::AtomicBool;
-use std::thread;
 use std::time::Duration;
 
 use spray_core::flow::FlowConfig;
@@ -21,7 +19,7 @@ use super::rig::Rig;
 use super::{FabricSpec, OPEN_QUEUE, RunError};
 #[cfg(feature = "quic")]
 use crate::bench::quic::{self, Quic};
-use crate::bench::{Latency, Throughput, bare, cpu, join};
+use crate::bench::{Latency, Throughput, bare, both, cpu};
 use crate::frame::{RATE_BPS, data_frame, data_header_bytes, unpaced};
 use crate::program::AttachMode;
 use spray_fabric::{Fabric, LeafSpine, Scale};
@@ -87,13 +85,9 @@ impl VethBench {
     pub fn transport(&mut self, transport: Transport, duration: Duration) -> Result<Throughput, RunError> {
         let [sender, receiver] = self.endpoints(transport)?;
         let peer = self.peer(1);
-        let stop = AtomicBool::new(false);
         let busy = machine_busy()?;
-        let ((sender, sent), (receiver, arrivals)) = thread::scope(|scope| {
-            let receiving = scope.spawn(|| transport::receive(receiver, &stop));
-            let sending = scope.spawn(|| transport::send(sender, peer, duration, &stop));
-            (join(sending), join(receiving))
-        });
+        let ((sender, sent), (receiver, arrivals)) =
+            both(|_| transport::send(sender, peer, duration), |stop| transport::receive(receiver, stop));
         let busy = machine_busy()?.saturating_sub(busy);
         self.rig.devices = vec![Some(sender), Some(receiver)];
         Ok(Throughput {
@@ -119,12 +113,10 @@ impl VethBench {
     ) -> Result<Latency, RunError> {
         let [asking, answering] = self.endpoints(transport)?;
         let peers = [1, 0].map(|host| self.peer(host));
-        let stop = AtomicBool::new(false);
-        let ((asking, took), answering) = thread::scope(|scope| {
-            let answers = scope.spawn(|| transport::answer(answering, peers[1], &stop));
-            let asks = scope.spawn(|| transport::ask(asking, peers[0], loaded, duration, &stop));
-            (join(asks), join(answers))
-        });
+        let ((asking, took), answering) = both(
+            |_| transport::ask(asking, peers[0], loaded, duration),
+            |stop| transport::answer(answering, peers[1], stop),
+        );
         self.rig.devices = vec![Some(asking), Some(answering)];
         Ok(took)
     }

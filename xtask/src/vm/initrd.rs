@@ -66,7 +66,7 @@ ip link set lo up
 pub const END: &str = "@@ end";
 
 fn read(path: &Path) -> Outcome<Vec<u8>> {
-    fs::read(path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+    fs::read(path).map_err(|error| Failure::of_file(path, &error))
 }
 
 /// A module's bytes; newer kernels' are compressed.

@@ -50,7 +50,7 @@ pub fn update(name: &str, suites: &[&str]) -> Outcome<Lists> {
     let mirror = mirror()?;
     let lists = Lists { folder: sh::root().join("target/kernels").join(name) };
     let folder = &lists.folder;
-    let failed = |error| Failure::failed(format!("{}: {error}", folder.display()));
+    let failed = |error| Failure::of_file(folder, &error);
     for name in ["lists/partial", "cache/archives/partial"] {
         fs::create_dir_all(folder.join(name)).map_err(failed)?;
     }
@@ -105,7 +105,7 @@ impl Lists {
 
     /// Downloads into a folder, unless it is there already.
     fn download(&self, packages: &[String], into: &Path) -> Outcome {
-        fs::create_dir_all(into).map_err(|error| Failure::failed(format!("{}: {error}", into.display())))?;
+        fs::create_dir_all(into).map_err(|error| Failure::of_file(into, &error))?;
         let there = |package: &String| find(into, &|name| name.starts_with(&format!("{package}_"))).is_some();
         if packages.iter().all(there) {
             return Ok(());

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
+use spray_experiments::results::Machine;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::stop::Stop;
 use spray_tools::{info, say};
@@ -15,7 +16,6 @@ use spray_tools::{info, say};
 use super::transport::{MANY_TARGET, QUEUES_TARGET, SMALL_TARGET_NS, TARGET_NS};
 use super::veth;
 use crate::lab::args;
-use crate::lab::sim::args::cores;
 
 /// A benchmark that speaks JSON: its arguments, and how its object is shown.
 struct Section {
@@ -98,16 +98,10 @@ fn sections(arguments: &args::BenchSpeed) -> Vec<Section> {
 
 /// What the document says before the first section.
 fn head() -> String {
-    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model =
-        cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':')).map_or("", |(_, name)| name);
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let cores = cores();
+    let Machine { kernel, cpu, cores, .. } = Machine::this();
     format!(
-        "# Speed\n\nMade by `cargo xtask speed`. {}, {cores} cores, Linux {}. Figures vary between machines and from hour to hour on virtual \
-         ones: trust ratios, which are measured alternately in one run.\n",
-        model.trim(),
-        kernel.trim()
+        "# Speed\n\nMade by `cargo xtask speed`. {cpu}, {cores} cores, {kernel}. Figures vary between machines and from hour to hour on virtual \
+         ones: trust ratios, which are measured alternately in one run.\n"
     )
 }
 
@@ -215,10 +209,10 @@ const DEMOS: usize = 3;
 
 /// Runs the demo; returns its runs' summaries in order, one list for each time.
 fn demo() -> Outcome<Vec<Vec<Value>>> {
-    let folder = Folder(std::env::temp_dir().join(format!("spray-speed-{}", std::process::id())));
+    let folder = tempfile::tempdir().map_err(Failure::failed)?;
     let mut all = Vec::new();
     for number in 0..DEMOS {
-        let out = folder.0.join(number.to_string());
+        let out = folder.path().join(number.to_string());
         let program = std::env::current_exe().map_err(Failure::failed)?;
         let arguments = ["demo", "--seed", "1", "--out"];
         let status =
@@ -245,16 +239,6 @@ fn summaries(folder: &Path) -> Outcome<Vec<Value>> {
         serde_json::from_str(&text).map_err(Failure::failed)
     };
     files.iter().map(read).collect()
-}
-
-/// A folder that goes with it.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What is left of it does no harm.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Frames a second over all runs of a demo, and each run's figures.

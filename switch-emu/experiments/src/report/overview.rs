@@ -7,7 +7,7 @@ use super::data::overview::{OverviewData, distinct};
 use super::html::{Row, WITHOUT_SCRIPTS, escape, page_with, plot, section, table};
 use super::run::workloads;
 use crate::results::measures::{Measure, named};
-use crate::results::{Finished, Spread, Summary, lateness_note, lines, loss_note};
+use crate::results::{Finished, Summary, lateness_note, lines, loss_note};
 
 /// The page that compares runs; each row of its table links to the run's own page in its folder.
 #[must_use]
@@ -107,7 +107,7 @@ fn some(names: &[String]) -> String {
 fn grouped(summaries: &[Summary], conditions: &[String], balancers: &[String], measure: &Measure) -> Vec<chart::Group> {
     let of = |label: &String, balancer: &String| {
         let found = summaries.iter().filter(|s| s.balancer == *balancer && condition(s) == *label);
-        let spread = Spread::of(&found.filter_map(|run| measure.of(run)).collect::<Vec<_>>());
+        let spread = measure.spread(found);
         chart::Bar { value: spread.mean, interval: spread.ci95 }
     };
     let group = |label: &String| chart::Group {

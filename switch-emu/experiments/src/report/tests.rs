@@ -5,9 +5,7 @@ use spray_fabric::{Bin, PortOutcome, PortSamples};
 
 use super::*;
 use crate::results::tests::sample;
-use crate::results::{
-    Completion, Finished, LayerDrops, RunResult, SizeClass, Summary, WorkloadSummary, write_overview,
-};
+use crate::results::{Completion, Drops, Finished, RunResult, SizeClass, Summary, WorkloadSummary, write_overview};
 
 fn nine() -> Vec<Finished> {
     let conditions = ["healthy", "half-rate uplink", "silent drop"];
@@ -192,7 +190,7 @@ fn the_page_of_a_large_sweep_is_small() {
 fn finished(run: &RunResult) -> Finished {
     let delivered = run.delivered.iter().map(|(ps, bytes)| (*ps as f64 / 1e6, *bytes as f64)).collect();
     let folder = format!("{}-{}", run.condition.replace(' ', "-"), run.balancer);
-    let drops = run.ports.iter().map(|port| LayerDrops { layer: port.layer.clone(), counts: [1, 3, 0, 0, 0] });
+    let drops = run.ports.iter().map(|port| Drops { name: port.layer.clone(), counts: [1, 3, 0, 0, 0] });
     let (sizes, drops) = (Vec::new(), drops.take(1).collect());
     let mut fct_us: Vec<f64> = run.flows.iter().filter_map(|flow| flow.fct_us).collect();
     fct_us.sort_by(f64::total_cmp);

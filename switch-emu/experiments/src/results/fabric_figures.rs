@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_fabric::{PortCounters, PortOutcome};
 
-use super::RunResult;
 use super::measures::figures;
 use super::statistics::{coefficient_of_variation, jain, max_mean, round3};
+use super::{RunResult, grouped};
 
 figures! {
     /// Figures of all ports.
@@ -105,14 +105,8 @@ impl RunResult {
 
     /// Ports for which `is_meant` holds, by layer in the order of the ports.
     fn by_layer(&self, is_meant: impl Fn(&PortOutcome) -> bool) -> impl Iterator<Item = (&str, Vec<&PortOutcome>)> {
-        let mut layers: Vec<(&str, Vec<&PortOutcome>)> = Vec::new();
-        for port in self.ports.iter().filter(|port| is_meant(port)) {
-            match layers.iter_mut().find(|(layer, _)| *layer == port.layer) {
-                Some((_, ports)) => ports.push(port),
-                None => layers.push((&port.layer, vec![port])),
-            }
-        }
-        layers.into_iter()
+        let ports = self.ports.iter().filter(|port| is_meant(port));
+        grouped(ports.map(|port| (port.layer.as_str(), port))).into_iter()
     }
 
     fn switch_ports(&self) -> impl Iterator<Item = &PortOutcome> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::measures::{Better, Measure, named};
 use super::table::{align, lateness_note, loss_note};
-use super::{FlowFigures, Spread, Summary, WriteError, files};
+use super::{FlowFigures, Spread, Summary, WriteError, files, grouped};
 
 /// One balancer and its runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,10 +65,6 @@ impl BalancerRuns {
     /// Whether all its runs have a result and are complete. Only then can its figures be compared.
     fn is_sound(&self) -> bool {
         self.failures.is_empty() && !self.runs.is_empty() && self.complete() == self.runs.len()
-    }
-
-    fn spread(&self, measure: &Measure) -> Spread {
-        Spread::of(&self.runs.iter().filter_map(|run| measure.of(run)).collect::<Vec<_>>())
     }
 }
 
@@ -137,8 +133,8 @@ impl Matrix {
             let figure = |spread: Spread, of: fn(&Spread) -> f64| {
                 if spread.runs == 0 { String::new() } else { format!("{:.3}", of(&spread)) }
             };
-            let figures = named(SHOWN).map(|measure| figure(one.spread(measure), |spread| spread.mean));
-            let sd = figure(one.spread(merit()), |spread| spread.sd);
+            let figures = named(SHOWN).map(|measure| figure(measure.spread(&one.runs), |spread| spread.mean));
+            let sd = figure(merit().spread(&one.runs), |spread| spread.sd);
             out += &format!("{},{all},{},{slowdown},{sd},{}\n", one.balancer, one.complete(), figures.join(","));
         }
         out
@@ -157,7 +153,7 @@ impl Matrix {
     fn row(&self, one: &BalancerRuns, columns: &[&Measure], mark: &dyn Fn(String, bool) -> String) -> Vec<String> {
         let mut row = vec![one.balancer.clone(), one.verdict()];
         for column in columns {
-            let spread = one.spread(column);
+            let spread = column.spread(&one.runs);
             let shown = |value: f64, digits| if spread.runs == 0 { "-".into() } else { format!("{value:.digits$}") };
             let value = shown(spread.mean, column.digits);
             let is_best = one.is_sound() && self.best(column).is_some_and(|best| best == spread.mean);
@@ -182,7 +178,7 @@ impl Matrix {
     }
 
     fn best(&self, measure: &Measure) -> Option<f64> {
-        let means = self.balancers.iter().filter(|one| one.is_sound()).map(|one| one.spread(measure).mean);
+        let means = self.balancers.iter().filter(|one| one.is_sound()).map(|one| measure.spread(&one.runs).mean);
         match measure.better {
             Better::Less => means.min_by(f64::total_cmp),
             Better::More => means.max_by(f64::total_cmp),
@@ -193,7 +189,7 @@ impl Matrix {
     /// Mean completion time, divided by the best one.
     fn slowdown(&self, one: &BalancerRuns) -> Option<f64> {
         let best = self.best(merit()).filter(|best| *best > 0.0)?;
-        one.is_sound().then(|| one.spread(merit()).mean / best)
+        one.is_sound().then(|| merit().spread(&one.runs).mean / best)
     }
 
     fn notes(&self) -> impl Iterator<Item = String> {
@@ -213,18 +209,17 @@ impl Matrix {
 impl FromIterator<(String, Result<Summary, String>)> for Matrix {
     /// A table of runs, or of why they failed, each with its balancer's name.
     fn from_iter<I: IntoIterator<Item = (String, Result<Summary, String>)>>(runs: I) -> Self {
-        let mut balancers: Vec<BalancerRuns> = Vec::new();
-        for (balancer, run) in runs {
-            let index = balancers.iter().position(|one| one.balancer == balancer).unwrap_or_else(|| {
-                balancers.push(BalancerRuns { balancer, ..BalancerRuns::default() });
-                balancers.len() - 1
-            });
-            match run {
-                Ok(run) => balancers[index].runs.push(run),
-                Err(why) => balancers[index].failures.push(why),
+        let of = |(balancer, all): (String, Vec<Result<Summary, String>>)| {
+            let mut one = BalancerRuns { balancer, ..BalancerRuns::default() };
+            for run in all {
+                match run {
+                    Ok(run) => one.runs.push(run),
+                    Err(why) => one.failures.push(why),
+                }
             }
-        }
-        Self { balancers }
+            one
+        };
+        Self { balancers: grouped(runs).into_iter().map(of).collect() }
     }
 }
 

@@ -8,7 +8,10 @@ use std::sync::LazyLock;
 use spray_pipeline::scheme::Counter;
 
 use super::columns::Column;
-use super::{Collectives, EngineFigures, FabricFigures, FlowFigures, PfcFigures, SimFigures, Summary, WorkloadSummary};
+use super::{
+    Collectives, ConWeaveFigures, EngineFigures, EntryFigures, FabricFigures, FlowFigures, PfcFigures, ReunionFigures,
+    SimFigures, Spread, Summary, WorkloadSummary,
+};
 
 /// Which values of a measure are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,11 @@ impl Measure {
     #[must_use]
     pub fn of(&self, run: &Summary) -> Option<f64> {
         (self.of_run)(self, run)
+    }
+
+    /// Its values in several runs.
+    pub(crate) fn spread<'a>(&self, runs: impl IntoIterator<Item = &'a Summary>) -> Spread {
+        Spread::of(&runs.into_iter().filter_map(|run| self.of(run)).collect::<Vec<_>>())
     }
 
     /// Its value for one workload of a run; `None` too where it is not measured by workload.

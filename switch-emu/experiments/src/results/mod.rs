@@ -26,6 +26,8 @@ mod tables;
 pub(crate) mod tests;
 mod workloads;
 
+use std::collections::HashMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::flow::{ReceiverStats, SenderStats};
@@ -43,7 +45,7 @@ pub use self::files::{PART, WriteError, folder_name, write_overview, write_run};
 pub use self::flow_figures::FlowFigures;
 pub(crate) use self::flow_figures::{ascending, gbps};
 pub use self::matrix::{BalancerRuns, Matrix};
-pub use self::record::{Completion, Finished, LayerDrops, Machine, Program, Record};
+pub use self::record::{Completion, Drops, Finished, Machine, Program, Record};
 pub use self::shape::{Shape, ShapeLink, ShapeSwitch};
 pub use self::sizes::SizeClass;
 pub(crate) use self::sizes::size_classes;
@@ -248,4 +250,18 @@ impl TestbedLosses {
 /// Picoseconds as microseconds.
 pub(crate) fn us(ps: u64) -> f64 {
     ps as f64 / 1e6
+}
+
+/// The values of each key, in the order of the first of each.
+pub(crate) fn grouped<K: Clone + Eq + std::hash::Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    let mut places = HashMap::new();
+    for (key, value) in pairs {
+        let place = *places.entry(key.clone()).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some((_, own)) => own.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
 }

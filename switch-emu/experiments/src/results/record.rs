@@ -94,7 +94,7 @@ pub struct Finished {
     /// The same two of each workload, in the order of the summary's; empty where there is one.
     pub workloads: Vec<Completion>,
     /// What the ports of each layer dropped and trimmed; without the layers that did neither.
-    pub drops: Vec<LayerDrops>,
+    pub drops: Vec<Drops>,
 }
 
 /// Completion times of flows, and their slowdown by size of message, as in [`Finished`].
@@ -116,18 +116,38 @@ impl Completion {
     }
 }
 
-/// What the ports of a layer dropped, by cause, and trimmed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LayerDrops {
-    /// The layer, such as `leaf->spine`.
-    pub layer: String,
+/// What a port or the ports of a layer dropped, by cause, and trimmed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Drops {
+    /// The port or the layer, such as `leaf->spine`.
+    pub name: String,
     /// As in the columns `drops_queue`, `drops_link`, `drops_random`, `drops_ttl` and `trims` of `ports`.
     pub counts: [u64; 5],
 }
 
-impl LayerDrops {
+impl Drops {
     /// The causes, as the columns of `ports` call them.
     pub const CAUSES: [&str; 5] = ["drops_queue", "drops_link", "drops_random", "drops_ttl", "trims"];
+
+    /// Packets of all causes.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The sums over `parts` of one name, without those of nothing.
+    #[must_use]
+    pub fn sums(parts: impl Iterator<Item = Self>) -> Vec<Self> {
+        let mut sums: Vec<Self> = Vec::new();
+        for part in parts {
+            match sums.iter_mut().find(|own| own.name == part.name) {
+                Some(own) => own.counts.iter_mut().zip(part.counts).for_each(|(sum, count)| *sum += count),
+                None => sums.push(part),
+            }
+        }
+        sums.retain(|own| own.total() > 0);
+        sums
+    }
 }
 
 /// Most samples that are kept of a run.
@@ -154,17 +174,22 @@ impl Finished {
         let workloads = summary.workloads.iter().filter(|_| summary.workloads.len() > 1).map(of_workload).collect();
         // A large fabric has many ports.
         let ports = if summary.fabric.drops + summary.fabric.trims > 0 {
-            columns(&dir, "ports", &LayerDrops::CAUSES, "layer")?
+            columns(&dir, "ports", &Drops::CAUSES, "layer")?
         } else {
             Vec::new()
         };
+        let drops = ports.into_iter().map(|(name, counts)| {
+            let count = |cause: usize| counts[cause].unwrap_or(0.0) as u64;
+            Drops { name, counts: std::array::from_fn(count) }
+        });
+        let drops = Drops::sums(drops.filter(|port| port.total() > 0));
         let delivered = columns(&dir, "goodput", &["time_us", "delivered_bytes"], "")?;
         let delivered: Vec<_> = delivered.into_iter().filter_map(|(_, row)| Some((row[0]?, row[1]?))).collect();
         let step = delivered.len().div_ceil(SAMPLES).max(1);
         let last = delivered.last().filter(|_| delivered.len() % step != 1 || step == 1).copied();
         let mut kept: Vec<_> = delivered.iter().step_by(step).copied().collect();
         kept.extend(last.filter(|last| kept.last() != Some(last)));
-        Ok(Self { folder: name.into(), fct_us, delivered: kept, sizes, workloads, drops: by_layer(&ports), summary })
+        Ok(Self { folder: name.into(), fct_us, delivered: kept, sizes, workloads, drops, summary })
     }
 
     /// The record of the run in the folder; `None` if there is none.
@@ -178,20 +203,6 @@ impl Finished {
 fn quantiles(ascending: &[f64], total: usize) -> Vec<f64> {
     let rank = |percent: usize| (percent * total).div_ceil(100).max(1) - 1;
     (0..=100).map_while(|percent| ascending.get(rank(percent)).copied()).collect()
-}
-
-/// The sums over the ports of each layer.
-fn by_layer(ports: &[(String, Vec<Option<f64>>)]) -> Vec<LayerDrops> {
-    let mut layers: Vec<LayerDrops> = Vec::new();
-    for (layer, counts) in ports.iter().filter(|(_, counts)| counts.iter().flatten().any(|count| *count > 0.0)) {
-        let place = layers.iter().position(|own| own.layer == *layer).unwrap_or_else(|| {
-            layers.push(LayerDrops { layer: layer.clone(), ..LayerDrops::default() });
-            layers.len() - 1
-        });
-        let sums = layers[place].counts.iter_mut().zip(counts);
-        sums.for_each(|(sum, count)| *sum += count.unwrap_or(0.0) as u64);
-    }
-    layers
 }
 
 /// Columns of numbers of a table in `dir`, row by row, each with the text of the column `text`, if that is not empty.

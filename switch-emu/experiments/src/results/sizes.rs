@@ -1,9 +1,11 @@
 //! Slowdown by size of message, in classes that are the same for all runs.
 
+use serde::Serialize;
+
 use super::statistics::{mean, percentile, round3};
 
 /// Flows whose messages have more than half of `up_to_bytes`, and at most so many.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SizeClass {
     /// A power of two.
     pub up_to_bytes: u64,

@@ -1,13 +1,12 @@
 //! Tables of several runs: per balancer the mean, spread and interval over seeds, and two engines side by side.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use serde_json::json;
 
-use super::measures::{self, Measure, named};
+use super::measures::{self, named};
 use super::table::{align, few_flows_note, lateness_note, loss_note};
-use super::{Spread, Summary, WriteError, files, tables};
+use super::{Spread, Summary, WriteError, files, grouped, tables};
 
 /// What a table of a sweep shows: more does not fit on a terminal.
 const SHOWN: [&str; 5] = ["fct_mean_us", "fct_p99_us", "fct_max_us", "makespan_us", "goodput_gbps"];
@@ -27,41 +26,21 @@ const COMPARED: [&str; 11] = [
     "drain_percent_of_fct",
 ];
 
-/// Runs of one condition, values of the axes and balancer.
-struct Group<'a> {
-    runs: Vec<&'a Summary>,
-}
-
-impl Group<'_> {
-    fn spread(&self, measure: &Measure) -> Spread {
-        Spread::of(&self.runs.iter().filter_map(|run| measure.of(run)).collect::<Vec<_>>())
-    }
-
-    fn completed(&self) -> usize {
-        self.runs.iter().filter(|run| run.is_complete()).count()
-    }
-}
-
 /// `runs` by condition, values of the axes and balancer, in the order of the first run of each.
-fn groups(runs: &[Summary]) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    let mut numbers: HashMap<String, usize> = HashMap::new();
-    for run in runs {
-        let number =
-            *numbers.entry(format!("{}\0{}\0{:?}", run.condition, run.balancer, run.axes)).or_insert(groups.len());
-        match groups.get_mut(number) {
-            Some(group) => group.runs.push(run),
-            None => groups.push(Group { runs: vec![run] }),
-        }
-    }
-    groups
+fn groups(runs: &[Summary]) -> Vec<Vec<&Summary>> {
+    let key = |run: &Summary| format!("{}\0{}\0{:?}", run.condition, run.balancer, run.axes);
+    grouped(runs.iter().map(|run| (key(run), run))).into_iter().map(|(_, group)| group).collect()
+}
+
+fn completed(group: &[&Summary]) -> usize {
+    group.iter().filter(|run| run.is_complete()).count()
 }
 
 /// A table with a line per condition, values of the axes and balancer. A cell has a figure's mean over the runs, and in brackets its 95 %
 /// interval.
 #[must_use]
 pub fn sweep_table(runs: &[Summary]) -> String {
-    let several = groups(runs).iter().any(|group| group.runs.len() > 1);
+    let several = groups(runs).iter().any(|group| group.len() > 1);
     let interval = if several { " (95 %)" } else { "" };
     let shown = named(SHOWN);
     let titles = shown.map(|measure| format!("{}{interval}", measure.title));
@@ -70,21 +49,21 @@ pub fn sweep_table(runs: &[Summary]) -> String {
     header.extend(axes.iter().map(|axis| axis.as_str()));
     header.extend(["balancer", "runs"]);
     header.extend(titles.iter().map(String::as_str));
-    let row = |group: &Group<'_>| {
-        let one = group.runs[0];
-        let count = match (group.completed(), group.runs.len()) {
+    let row = |group: &Vec<&Summary>| {
+        let one = group[0];
+        let count = match (completed(group), group.len()) {
             (completed, all) if completed == all => all.to_string(),
             (completed, all) => format!("{completed}/{all} complete"),
         };
         let mut row = vec![one.condition.clone()];
         row.extend(axes.iter().map(|axis| one.axes.get(*axis).map(ToString::to_string).unwrap_or_default()));
         row.extend([one.balancer.clone(), count]);
-        row.extend(shown.map(|measure| group.spread(measure).text(measure.digits)));
+        row.extend(shown.map(|measure| measure.spread(group.iter().copied()).text(measure.digits)));
         row
     };
     let table = align(&header, 2 + axes.len(), &groups(runs).iter().map(row).collect::<Vec<_>>());
     let spreads: Vec<Spread> =
-        groups(runs).iter().flat_map(|group| shown.map(|measure| group.spread(measure))).collect();
+        groups(runs).iter().flat_map(|group| shown.map(|measure| measure.spread(group.iter().copied()))).collect();
     let few = few_runs_note(&spreads).into_iter().chain(few_flows_note(runs));
     let notes = few.chain(lateness_note(runs)).chain(runs.iter().filter_map(loss_note));
     table + &notes.map(|note| note + "\n").collect::<String>()
@@ -108,14 +87,15 @@ fn few_runs_note(spreads: &[Spread]) -> Option<String> {
 pub fn write_sweep(dir: &Path, runs: &[Summary]) -> Result<(), WriteError> {
     // A measure that no run has has no spread.
     let spread = |spread: Spread| json!(Some(spread).filter(|spread| spread.runs > 0));
-    let group = |group: &Group<'_>| {
-        let one = group.runs[0];
-        let figures: serde_json::Map<_, _> =
-            measures::all().map(|measure| (measure.key.to_string(), spread(group.spread(measure)))).collect();
-        let seeds: Vec<u64> = group.runs.iter().map(|run| run.seed).collect();
+    let group = |group: &Vec<&Summary>| {
+        let one = group[0];
+        let figures: serde_json::Map<_, _> = measures::all()
+            .map(|measure| (measure.key.to_string(), spread(measure.spread(group.iter().copied()))))
+            .collect();
+        let seeds: Vec<u64> = group.iter().map(|run| run.seed).collect();
         json!({
             "condition": one.condition, "axes": one.axes, "balancer": one.balancer, "seeds": seeds,
-            "runs_completed": group.completed(), "figures": figures,
+            "runs_completed": completed(group), "figures": figures,
         })
     };
     files::write_table(dir, &tables::of_sweep(runs))?;

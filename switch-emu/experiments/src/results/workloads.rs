@@ -1,6 +1,6 @@
 //! Figures of each workload of a run, by name.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::flow_figures::gbps;
 use super::measures::{Measure, figures, named};
 use super::statistics::{mean, percentile, round3};
-use super::{FlowFigures, FlowResult, RunResult, Spread, Summary, align};
+use super::{FlowFigures, FlowResult, RunResult, Spread, Summary, align, grouped};
 
 /// What came of the flows of one workload, or of a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,16 +80,8 @@ impl RunResult {
     /// The figures of each workload, in the order of their first flows.
     #[must_use]
     pub fn workloads(&self) -> Vec<WorkloadSummary> {
-        let mut names: Vec<&str> = Vec::new();
-        let mut flows: HashMap<&str, Vec<&FlowResult>> = HashMap::new();
-        for flow in &self.flows {
-            let own = flows.entry(&flow.workload).or_default();
-            if own.is_empty() {
-                names.push(&flow.workload);
-            }
-            own.push(flow);
-        }
-        names.into_iter().map(|name| WorkloadSummary::of(name, &flows[name])).collect()
+        let flows = grouped(self.flows.iter().map(|flow| (&flow.workload, flow)));
+        flows.into_iter().map(|(name, flows)| WorkloadSummary::of(name, &flows)).collect()
     }
 }
 
@@ -183,18 +175,8 @@ pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
         std::iter::once(run.condition.clone()).chain(values).chain([run.balancer.clone()]).collect::<Vec<String>>()
     };
     // Lines in the order of their first runs, each with what its workload came to in all of them.
-    let mut lines: Vec<(Vec<String>, Vec<&WorkloadSummary>)> = Vec::new();
-    let mut places: HashMap<Vec<String>, usize> = HashMap::new();
-    for run in runs {
-        for own in &run.workloads {
-            let key: Vec<String> = words(run).into_iter().chain([own.name.clone()]).collect();
-            let place = *places.entry(key.clone()).or_insert_with(|| {
-                lines.push((key, Vec::new()));
-                lines.len() - 1
-            });
-            lines[place].1.push(own);
-        }
-    }
+    let all = runs.iter().flat_map(|run| run.workloads.iter().map(move |own| (run, own)));
+    let lines = grouped(all.map(|(run, own)| ([words(run), vec![own.name.clone()]].concat(), own)));
     let of_collectives = named(SHOWN_OF_COLLECTIVES).into_iter().filter(|_| collectives);
     let measures: Vec<&Measure> = named(SHOWN).into_iter().chain(of_collectives).collect();
     let row = |(words, own): &(Vec<String>, Vec<&WorkloadSummary>)| {

@@ -1,8 +1,6 @@
 //! `[[failure]]`: links and switches that fail at random; and `[routing]`.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::units::{Micros, Ratio};
 use spray_settings::{Document, Mistake};
@@ -196,22 +194,10 @@ impl From<Convergence> for Written {
     }
 }
 
-impl JsonSchema for Convergence {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Convergence".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": ["number", "string"],
-            "minimum": 0,
-            "maximum": 3_600_000_000_u64,
-            "pattern": "^never$",
-            "x-allowed": "0 to 3600000000, or \"never\"",
-        })
-    }
-}
+inline_schema!(Convergence, {
+    "type": ["number", "string"],
+    "minimum": 0,
+    "maximum": 3_600_000_000_u64,
+    "pattern": "^never$",
+    "x-allowed": "0 to 3600000000, or \"never\"",
+});

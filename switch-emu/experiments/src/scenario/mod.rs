@@ -3,6 +3,25 @@
 //! [`settings`] declares every field once. [`Scenario::load`] reads a file; [`Scenario::read`] takes a file with assignments
 //! that replace parts of it. Every mistake is a [`Mistake`] with its place and what is allowed there.
 
+/// Gives a type the schema that stands wherever it is used.
+macro_rules! inline_schema {
+    ($type:ident, $schema:tt) => {
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    };
+}
+
 mod failure;
 pub(crate) mod limits;
 mod link_event;

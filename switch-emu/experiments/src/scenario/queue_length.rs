@@ -1,9 +1,7 @@
 //! Lengths of queues as scenarios write them.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use spray_core::units::ByteSize;
 
@@ -72,24 +70,12 @@ impl TryFrom<Written> for QueueLength {
     }
 }
 
-impl JsonSchema for QueueLength {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "QueueLength".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": ["integer", "string"],
-            "minimum": 0,
-            "pattern": "^[0-9][0-9_.]* *(packets?|bdp|BDP|%|B|kB|MB|GB|KiB|MiB|GiB)?$",
-            "x-allowed": "\"120 kB\", \"100 packets\", \"1 bdp\", \"20 %\" (of the limit), or whole bytes",
-        })
-    }
-}
+inline_schema!(QueueLength, {
+    "type": ["integer", "string"],
+    "minimum": 0,
+    "pattern": "^[0-9][0-9_.]* *(packets?|bdp|BDP|%|B|kB|MB|GB|KiB|MiB|GiB)?$",
+    "x-allowed": "\"120 kB\", \"100 packets\", \"1 bdp\", \"20 %\" (of the limit), or whole bytes",
+});
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,7 @@
 //! Seeds as scenarios write them: a number, a range, or a list of these.
 
-use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// Most seeds of one scenario.
@@ -58,24 +56,12 @@ impl TryFrom<Written> for Seeds {
     }
 }
 
-impl JsonSchema for Seeds {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Seeds".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": ["integer", "string"],
-            "minimum": 0,
-            "pattern": "^[0-9]+(\\.\\.[0-9]+)?$",
-            "x-allowed": format!("a number, or a range such as \"1..20\", the smaller end first, of at most {MAX_SEEDS}"),
-        })
-    }
-}
+inline_schema!(Seeds, {
+    "type": ["integer", "string"],
+    "minimum": 0,
+    "pattern": "^[0-9]+(\\.\\.[0-9]+)?$",
+    "x-allowed": format!("a number, or a range such as \"1..20\", the smaller end first, of at most {MAX_SEEDS}"),
+});
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use spray_settings::{Transport, one_or_list_of};
 use super::failure::{FailureSettings, Routing};
 use super::link_event::LinkEventSettings;
 use super::topology::Topology;
-use super::workload::{WorkloadSettings, one_or_list as one_or_list_of_workloads};
+use super::workload::WorkloadSettings;
 use super::{QueueLength, Seeds};
 use crate::sim::FctEnd;
 
@@ -46,7 +46,7 @@ pub struct Settings {
     /// Hosts, switches and cables.
     pub topology: Topology,
     /// Who sends what to whom: `[workload]`, or `[[workload]]` for each of several at once.
-    #[schemars(schema_with = "one_or_list_of_workloads")]
+    #[schemars(schema_with = "one_or_list_of::<WorkloadSettings>")]
     pub workload: Vec<WorkloadSettings>,
     /// How senders and receivers work. Each scheme has a table of its own.
     #[serde(default)]

@@ -2,7 +2,7 @@
 
 mod read;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
@@ -69,12 +69,6 @@ pub struct PartSettings {
     pub dscp: Option<u8>,
 }
 
-/// The schema of one workload or a list of them.
-pub(super) fn one_or_list(generator: &mut SchemaGenerator) -> Schema {
-    let one = generator.subschema_for::<WorkloadSettings>();
-    json_schema!({ "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }] })
-}
-
 /// Who sends to whom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -128,32 +122,11 @@ pub enum PatternSettings {
     /// Every host sends messages to random hosts at random times, whether earlier ones have arrived or not: an open loop.
     Poisson(PoissonSettings),
     /// All hosts get the sum of what all have.
-    AllReduce {
-        /// In which steps.
-        #[serde(default)]
-        algorithm: Algorithm,
-        /// What all collectives have.
-        #[serde(flatten)]
-        collective: CollectiveSettings,
-    },
+    AllReduce(CollectiveSettings),
     /// All hosts get what all have.
-    AllGather {
-        /// In which steps.
-        #[serde(default)]
-        algorithm: Algorithm,
-        /// What all collectives have.
-        #[serde(flatten)]
-        collective: CollectiveSettings,
-    },
+    AllGather(CollectiveSettings),
     /// Each host gets its share of the sum of what all have.
-    ReduceScatter {
-        /// In which steps.
-        #[serde(default)]
-        algorithm: Algorithm,
-        /// What all collectives have.
-        #[serde(flatten)]
-        collective: CollectiveSettings,
-    },
+    ReduceScatter(CollectiveSettings),
     /// The backward pass of a model that is trained with fully sharded data parallelism: for each layer a reduce-scatter and an
     /// all-gather, in eight rings beside each other (OFAN §8.4).
     Fsdp {
@@ -191,23 +164,9 @@ pub enum PatternSettings {
 
 impl PatternSettings {
     /// The kind, as scenarios call it.
-    const fn kind(&self) -> &'static str {
-        match self {
-            Self::CrossLeafPermutation(_) => "cross-leaf-permutation",
-            Self::CrossPodPermutation(_) => "cross-pod-permutation",
-            Self::Permutation(_) => "permutation",
-            Self::AllToAll { .. } => "all-to-all",
-            Self::Tornado(_) => "tornado",
-            Self::Incast { .. } => "incast",
-            Self::PartnerAfterPartner(_) => "partner-after-partner",
-            Self::Poisson(_) => "poisson",
-            Self::AllReduce { .. } => "all-reduce",
-            Self::AllGather { .. } => "all-gather",
-            Self::ReduceScatter { .. } => "reduce-scatter",
-            Self::Fsdp { .. } => "fsdp",
-            Self::Flows { .. } => "flows",
-            Self::Matrix { .. } => "matrix",
-        }
+    fn kind(&self) -> String {
+        let settings = serde_json::to_value(self).expect("settings always serialise");
+        settings["kind"].as_str().expect("the kind is a word").into()
     }
 }
 
@@ -230,6 +189,9 @@ pub enum Connections {
 /// What all collectives have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectiveSettings {
+    /// In which steps.
+    #[serde(default)]
+    pub algorithm: Algorithm,
     /// What each host has; with `all-gather` what each host gets.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub bytes: ByteSize,

@@ -3,12 +3,11 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use spray_nic::driver::DriverOptions;
 
-use super::{Latency, PATIENCE, StopOnDrop, is_busy, join, latency, now, record};
+use super::{Latency, PATIENCE, both, is_busy, latency, now, record};
 
 /// Bytes of a request, and of its answer.
 pub(crate) const MESSAGE_BYTES: usize = 64;
@@ -31,20 +30,10 @@ pub(crate) fn run(
     duration: Duration,
     threads: [DriverOptions; 2],
 ) -> io::Result<Latency> {
-    let stop = AtomicBool::new(false);
-    let (asked, answered) = thread::scope(|scope| {
-        let answers = scope.spawn(|| {
-            let _stop = StopOnDrop(&stop);
-            threads[1].apply()?;
-            answer(&mut answering, &stop)
-        });
-        let asks = scope.spawn(|| {
-            let _stop = StopOnDrop(&stop);
-            threads[0].apply()?;
-            ask(&mut asking, duration, &stop)
-        });
-        (join(asks), join(answers))
-    });
+    let (asked, answered) = both(
+        |stop| threads[0].apply().and_then(|()| ask(&mut asking, duration, stop)),
+        |stop| threads[1].apply().and_then(|()| answer(&mut answering, stop)),
+    );
     answered.and(asked)
 }
 

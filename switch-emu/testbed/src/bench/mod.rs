@@ -110,32 +110,40 @@ impl Arrivals {
     }
 }
 
-/// Sends in one thread and receives in another, each as its options say, until both are through. Either sets the flag when it
-/// ends. `send` returns how many frames of `bytes` it sent, and for how long.
+/// Counts what one thread sends and another receives. `send` returns how many frames of `bytes` it sent, and for how long.
 fn measure(
     threads: [DriverOptions; 2],
     bytes: usize,
     send: impl FnOnce(&AtomicBool) -> io::Result<(u64, Duration)> + Send,
     receive: impl FnOnce(&AtomicBool) -> io::Result<Arrivals> + Send,
 ) -> io::Result<Throughput> {
-    let stop = AtomicBool::new(false);
     let busy = cpu::busy()?;
-    let (sent, arrivals) = thread::scope(|scope| {
-        let receiving = scope.spawn(|| {
-            threads[1].apply()?;
-            let _stop = StopOnDrop(&stop);
-            receive(&stop)
-        });
-        let sending = scope.spawn(|| {
-            threads[0].apply()?;
-            let _stop = StopOnDrop(&stop);
-            send(&stop)
-        });
-        (join(sending), join(receiving))
-    });
+    let (sent, arrivals) = both(
+        |stop| threads[0].apply().and_then(|()| send(stop)),
+        |stop| threads[1].apply().and_then(|()| receive(stop)),
+    );
     let ((sent, sending), arrivals) = (sent?, arrivals?);
     let busy = cpu::busy()?.saturating_sub(busy);
     Ok(Throughput { sent, received: arrivals.count, bytes, sending, receiving: arrivals.time(), busy })
+}
+
+/// Runs both at once, each in a thread of its own, until both are through. Either sets the flag when it ends.
+pub(crate) fn both<A: Send, B: Send>(
+    first: impl FnOnce(&AtomicBool) -> A + Send,
+    second: impl FnOnce(&AtomicBool) -> B + Send,
+) -> (A, B) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let second = scope.spawn(|| {
+            let _stop = StopOnDrop(&stop);
+            second(&stop)
+        });
+        let first = scope.spawn(|| {
+            let _stop = StopOnDrop(&stop);
+            first(&stop)
+        });
+        (join(first), join(second))
+    })
 }
 
 /// Ends the other thread when this one returns, fails or panics.

@@ -5,16 +5,17 @@ use std::time::SystemTime;
 use spray_fabric::{ChassisSpec, Network, Node, host_ports};
 use spray_nic::net::Interface;
 
-use super::boxes::{Boxes, Cabled};
+use super::boxes::Boxes;
 use super::bridge::Bridge;
 use super::given::{self, Given, GivenPort};
 use super::hold::Holder;
 use super::opening::Opening;
 use super::speed::{Needs, hops};
 use super::stations::Stations;
-use super::{Chassis, DeployedHost, Deployment, LinkNews, Place, now_ps};
+use super::{DeployedHost, Deployment, LinkNews, Place, now_ps};
 use crate::program::SwitchProgram;
-use crate::{FabricSpec, RunError, rig};
+use crate::rig::{self, Chassis};
+use crate::{FabricSpec, RunError};
 
 /// The interfaces that are given, and what is behind them.
 #[derive(Debug)]
@@ -59,14 +60,14 @@ pub struct Cable {
 }
 
 /// What is at the other end of a cable to another box.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CableState {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CableState<Link = String> {
     /// Nobody has been heard for a second: the link is down.
     Silent,
     /// The box that should be there.
     Right,
     /// Another one: the cable's other end is that of this link, and the link is down.
-    Wrong(String),
+    Wrong(Link),
     /// A box of another scenario, or with other settings: the link is down.
     Stranger,
 }
@@ -169,14 +170,14 @@ impl Deployment {
         let Some(edge) = &self.edge else { return Vec::new() };
         let name = |link: usize| self.network.links[link].name.clone();
         let state = |cabled| match cabled {
-            Cabled::Silent => CableState::Silent,
-            Cabled::Right => CableState::Right,
-            Cabled::Wrong(link) => CableState::Wrong(name(link)),
-            Cabled::Stranger => CableState::Stranger,
+            CableState::Silent => CableState::Silent,
+            CableState::Right => CableState::Right,
+            CableState::Wrong(link) => CableState::Wrong(name(link)),
+            CableState::Stranger => CableState::Stranger,
         };
         let cabled = edge.bridge.cabled(now_ps() / 1000);
         let trunks = edge.given.iter().filter(|state| state.given.host.is_none());
-        let cable = |(at, (link, cabled)): (&GivenState, (usize, Cabled))| Cable {
+        let cable = |(at, (link, cabled)): (&GivenState, (usize, CableState<usize>))| Cable {
             link: name(link),
             port: at.given.port.clone(),
             state: state(cabled),
@@ -220,7 +221,8 @@ impl Edge {
         let cabled = self.bridge.cabled(now_ps() / 1000);
         let mut changed = Vec::new();
         for (place, state) in self.given.iter_mut().enumerate() {
-            let is_heard = cabled.iter().all(|(link, cabled)| *link != state.given.link || *cabled == Cabled::Right);
+            let is_heard =
+                cabled.iter().all(|(link, cabled)| *link != state.given.link || *cabled == CableState::Right);
             if std::mem::replace(&mut state.is_heard, is_heard) != is_heard {
                 changed.push(place);
             }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use spray_fabric::Network;
 use spray_pipeline::hash::mix;
 
+use super::CableState;
 use super::message::{Body, EVERYBODY, HEAD_BYTES, Message, pass_on};
 
 /// What a box knows of the others. Every message goes over all cables of every box once.
@@ -35,20 +36,7 @@ pub(super) struct Trunk {
     /// When the box at its other end was last heard.
     heard_ns: Option<u64>,
     /// What was heard last.
-    cabled: Cabled,
-}
-
-/// What is at the other end of a cable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cabled {
-    /// Nobody has been heard for a second.
-    Silent,
-    /// The box that should be there.
-    Right,
-    /// The cable's other end is that of this link.
-    Wrong(usize),
-    /// A box of another scenario, or with other settings.
-    Stranger,
+    cabled: CableState<usize>,
 }
 
 /// Another box.
@@ -81,7 +69,7 @@ const FORGET_NS: u64 = 3_000_000_000;
 impl Trunk {
     /// The cable at this port, which leads by `link`.
     pub fn new(port: usize, link: usize, mac: [u8; 6], longest: usize) -> Self {
-        Self { port, link, mac, longest, far: None, heard_ns: None, cabled: Cabled::Silent }
+        Self { port, link, mac, longest, far: None, heard_ns: None, cabled: CableState::Silent }
     }
 
     /// The frame and the port that it leaves by; `None`: it is too long.
@@ -130,11 +118,11 @@ impl Boxes {
         // Both directions of a cable differ in the last bit.
         let link = usize::from(message.link) ^ 1;
         here.cabled = match message.network == self.network {
-            true if link == here.link => Cabled::Right,
-            true if link < self.links => Cabled::Wrong(link ^ 1),
-            _ => Cabled::Stranger,
+            true if link == here.link => CableState::Right,
+            true if link < self.links => CableState::Wrong(link ^ 1),
+            _ => CableState::Stranger,
         };
-        if here.cabled != Cabled::Right {
+        if here.cabled != CableState::Right {
             return heard;
         }
         here.heard_ns = Some(now_ns);
@@ -174,9 +162,9 @@ impl Boxes {
     }
 
     /// What is at the other ends of the cables, by their links.
-    pub fn cabled(&self, now_ns: u64) -> Vec<(usize, Cabled)> {
+    pub fn cabled(&self, now_ns: u64) -> Vec<(usize, CableState<usize>)> {
         let at = |trunk: &Trunk| match trunk.cabled {
-            Cabled::Right if is_long_ago(trunk.heard_ns, now_ns) => Cabled::Silent,
+            CableState::Right if is_long_ago(trunk.heard_ns, now_ns) => CableState::Silent,
             other => other,
         };
         self.trunks.iter().map(|trunk| (trunk.link, at(trunk))).collect()
@@ -305,18 +293,18 @@ mod tests {
         let mut ring = Ring::new();
         let link = ring.boxes[0].trunks[0].link;
         let at = |ring: &Ring| ring.boxes[0].cabled(ring.now_ns)[0];
-        assert_eq!(at(&ring), (link, Cabled::Silent));
+        assert_eq!(at(&ring), (link, CableState::Silent));
         ring.say(2, Body::Down(vec![]));
-        assert_eq!(at(&ring), (link, Cabled::Right));
+        assert_eq!(at(&ring), (link, CableState::Right));
         ring.now_ns = SILENCE_NS;
-        assert_eq!(at(&ring), (link, Cabled::Silent));
+        assert_eq!(at(&ring), (link, CableState::Silent));
         let other = ring.boxes[3].say(Body::Down(vec![])).remove(0).1;
         assert_eq!(ring.boxes[0].hear(0, &other, ring.now_ns), Heard::default());
-        assert_eq!(at(&ring).1, Cabled::Wrong(ring.boxes[3].trunks[0].link));
+        assert_eq!(at(&ring).1, CableState::Wrong(ring.boxes[3].trunks[0].link));
         ring.network.links[0].rate_bps /= 2;
         let strange = Ring::one(&ring.network, 2, 9).say(Body::Down(vec![])).remove(0).1;
         assert_eq!(ring.boxes[0].hear(0, &strange, ring.now_ns), Heard::default());
-        assert_eq!(at(&ring).1, Cabled::Stranger);
+        assert_eq!(at(&ring).1, CableState::Stranger);
     }
 
     #[test]

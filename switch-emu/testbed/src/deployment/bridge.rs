@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spray_pipeline::deployment::{Attachment, Cable};
 
-use super::boxes::{Boxes, Cabled, Heard};
+use super::CableState;
+use super::boxes::{Boxes, Heard};
 use super::message::{Body, EVERYBODY};
 use super::stations::{News, Stations, To};
 use crate::program::Hosts;
@@ -166,7 +167,7 @@ impl Bridge {
     }
 
     /// Who is at the other ends of cables to other boxes, by their links.
-    pub fn cabled(&self, now_ns: u64) -> Vec<(usize, Cabled)> {
+    pub fn cabled(&self, now_ns: u64) -> Vec<(usize, CableState<usize>)> {
         self.shared().boxes.cabled(now_ns)
     }
 

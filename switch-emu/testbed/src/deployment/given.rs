@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::str::FromStr;
 
+use socket2::{Domain, Socket, Type};
 use spray_fabric::{Link, Network, Node};
 use spray_nic::net::Interface;
 use spray_nic::net::declared::Declared;
@@ -71,7 +72,7 @@ pub(super) struct Given {
     pub is_software: bool,
     namespace: Option<File>,
     /// Takes frames to other Ethernet addresses as long as this is open.
-    _promiscuous: OwnedFd,
+    _promiscuous: Socket,
 }
 
 /// The share of an interface's rate that a link may have: at more, its own queue would grow, not the fabric's.
@@ -235,14 +236,9 @@ struct PacketMembership {
 
 /// Has an interface of this thread's network namespace take frames to any Ethernet address for as long as the result lives: whatever ends this
 /// process ends that.
-fn promiscuous(index: u32) -> io::Result<OwnedFd> {
-    // SAFETY: plain arguments; protocol 0 receives nothing.
-    let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call above just made this descriptor, and nothing else owns it.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+fn promiscuous(index: u32) -> io::Result<Socket> {
+    // Without a protocol it receives nothing.
+    let socket = Socket::new(Domain::from(libc::AF_PACKET), Type::from(libc::SOCK_RAW), None)?;
     let wanted = PacketMembership {
         interface: index as libc::c_int,
         kind: libc::PACKET_MR_PROMISC as libc::c_ushort,

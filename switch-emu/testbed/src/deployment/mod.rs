@@ -41,7 +41,7 @@ pub use self::given::GivenPort;
 use self::hold::Holder;
 use self::opening::Opening;
 use super::program::SwitchProgram;
-use super::rig::{self, Site};
+use super::rig::{self, Chassis, Site};
 use super::{FabricSpec, RunError, links, offloads};
 
 /// Hosts, links and switches that are there until this is dropped, which removes them. Fields drop in order: sockets, programs, namespaces.
@@ -63,12 +63,6 @@ pub struct Deployment {
     since_ps: u64,
     history: Vec<Event>,
     frame_bytes: u32,
-}
-
-#[derive(Debug)]
-struct Chassis {
-    program: SwitchProgram,
-    switch: Option<usize>,
 }
 
 /// A host, as programs in it and around it see it.
@@ -329,8 +323,7 @@ impl Deployment {
     fn port_of(&self, link: usize) -> Option<(usize, usize)> {
         let port = self.links.iter().position(|other| *other == link)?;
         let switch = self.fabric.ports.get(port).unwrap_or_else(|| &self.own[port - self.fabric.ports.len()]).switch;
-        let runs = |chassis: &Chassis| chassis.switch.is_none_or(|own| own == switch);
-        Some((port, self.chassis.iter().position(runs)?))
+        Some((port, self.chassis.iter().position(|chassis| chassis.plays(switch))?))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The program of a deployed fabric: it decides in real time, and hands frames to sockets that hold them.
 
 use std::net::IpAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use spray_fabric::{ChassisSpec, Port, Tables};
@@ -45,7 +45,7 @@ impl SwitchProgram {
     /// # Errors
     /// As [`SwitchProgram::attach`].
     pub fn open_attachment(&mut self, ifindex: u32, attachment: &Attachment) -> Result<AttachMode, ProgramError> {
-        self.maps.set_attachment(ifindex, attachment)?;
+        self.maps.put("attachments", &ifindex.to_ne_bytes(), pod_bytes(attachment))?;
         self.attach_program(DEPLOYED, ifindex)
     }
 
@@ -83,7 +83,7 @@ impl SwitchProgram {
     /// # Errors
     /// [`xdp::ProgramError::Map`] when there is no such place, or it is no such socket.
     pub fn hold(&self, place: u32, socket: BorrowedFd<'_>) -> Result<(), ProgramError> {
-        self.maps.set_holder(place, socket)
+        self.maps.put("holders", &place.to_ne_bytes(), &(socket.as_raw_fd() as u32).to_ne_bytes())
     }
 
     /// What it asks of hosts.

@@ -9,7 +9,6 @@ use spray_pipeline::deployment::{Attachment, Cable};
 use spray_pipeline::queue::QUEUE_WORDS;
 use spray_pipeline::routes::{Group, SwitchConfig};
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Sizes the maps of an object that is not loaded yet, with room for so many further addresses of hosts.
 pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> Result<(), ProgramError> {
@@ -105,14 +104,6 @@ impl Maps {
         self.fill("globals", std::slice::from_ref(&tables.globals))
     }
 
-    pub(super) fn set_attachment(&self, ifindex: u32, attachment: &Attachment) -> Result<(), ProgramError> {
-        self.put("attachments", &ifindex.to_ne_bytes(), pod_bytes(attachment))
-    }
-
-    pub(super) fn set_holder(&self, place: u32, socket: BorrowedFd<'_>) -> Result<(), ProgramError> {
-        self.put("holders", &place.to_ne_bytes(), &(socket.as_raw_fd() as u32).to_ne_bytes())
-    }
-
     /// A handle of its own on a map.
     pub(super) fn copy(&self, name: &str) -> Result<MapHandle, ProgramError> {
         MapHandle::try_from(self.map(name)?).map_err(ProgramError::map(name))
@@ -127,29 +118,15 @@ impl Maps {
         self.put("ingress", &ifindex.to_ne_bytes(), &(switch as u32).to_ne_bytes())
     }
 
-    pub(super) fn set_egress(&self, port: usize, ifindex: u32) -> Result<(), ProgramError> {
-        // struct bpf_devmap_val: the interface, then no program to run on it
-        let value = [ifindex.to_ne_bytes(), [0; 4]].concat();
-        self.put("egress", &(port as u32).to_ne_bytes(), &value)
-    }
-
-    pub(super) fn set_port(&self, port: usize, config: &PortConfig) -> Result<(), ProgramError> {
-        self.put("ports", &(port as u32).to_ne_bytes(), pod_bytes(config))
-    }
-
-    pub(super) fn has_egress(&self, port: usize) -> bool {
-        self.get("egress", port).is_ok_and(|value| value.iter().any(|byte| *byte != 0))
-    }
-
-    pub(super) fn port_counters(&self, port: usize) -> Result<PortCounters, ProgramError> {
-        let mut sum = PortCounters::default();
-        self.read_percpu("counters", port)?.iter().for_each(|cpu| sum.add(cpu));
-        Ok(sum)
-    }
-
-    pub(super) fn chassis_counters(&self) -> Result<ChassisCounters, ProgramError> {
-        let mut sum = ChassisCounters::default();
-        self.read_percpu("chassis", 0)?.iter().for_each(|cpu| sum.add(cpu));
+    /// The sum over all CPUs of an entry that counts; `add` adds one to it.
+    pub(super) fn sum<T: Pod + Default>(
+        &self,
+        name: &str,
+        index: usize,
+        add: fn(&mut T, &T),
+    ) -> Result<T, ProgramError> {
+        let mut sum = T::default();
+        self.read_percpu(name, index)?.iter().for_each(|cpu| add(&mut sum, cpu));
         Ok(sum)
     }
 

@@ -2,7 +2,7 @@
 
 use super::ProgramError;
 use super::maps::{self, Maps};
-use super::object;
+use super::object::{self, pod_bytes};
 use libbpf_rs::{Link, Object, ProgramMut};
 use spray_fabric::{ChassisCounters, ChassisSpec, LinkChange, PortCounters, PortSamples, Tables};
 use spray_nic::xdp::{self, AttachMode, Attachment};
@@ -80,7 +80,7 @@ impl SwitchProgram {
         for change in later {
             config.push(rate_bps, change);
         }
-        self.maps.set_port(port, config)
+        self.maps.put("ports", &(port as u32).to_ne_bytes(), pod_bytes(config))
     }
 
     /// Attaches to an interface of the calling thread's network namespace; its frames enter the chassis at `ingress`.
@@ -117,7 +117,9 @@ impl SwitchProgram {
     /// # Errors
     /// [`xdp::ProgramError::Map`] when there is no such port or interface.
     pub fn egress(&self, port: usize, ifindex: u32) -> Result<(), ProgramError> {
-        self.maps.set_egress(port, ifindex)
+        // struct bpf_devmap_val: the interface, then no program to run on it
+        let value = [ifindex.to_ne_bytes(), [0; 4]].concat();
+        self.maps.put("egress", &(port as u32).to_ne_bytes(), &value)
     }
 
     /// Reads a port's counters.
@@ -125,7 +127,7 @@ impl SwitchProgram {
     /// # Errors
     /// [`xdp::ProgramError::Map`] when there is no such port.
     pub fn counters(&self, port: usize) -> Result<PortCounters, ProgramError> {
-        self.maps.port_counters(port)
+        self.maps.sum("counters", port, PortCounters::add)
     }
 
     /// Reads what each port has counted over time, in a run that ends at `end_ps`; nothing where ports do not count.
@@ -152,7 +154,7 @@ impl SwitchProgram {
     /// # Errors
     /// [`xdp::ProgramError::Map`] when the kernel refuses.
     pub fn chassis_counters(&self) -> Result<ChassisCounters, ProgramError> {
-        self.maps.chassis_counters()
+        self.maps.sum("chassis", 0, ChassisCounters::add)
     }
 
     /// Bytes that wait at a port at virtual time `now_ps`: of both classes, and of the control class. Changes nothing.
@@ -184,10 +186,8 @@ impl SwitchProgram {
     pub(super) fn prepare_test(&self, ingress: usize) -> Result<(), ProgramError> {
         const LOOPBACK: u32 = 1;
         self.maps.set_ingress(LOOPBACK, ingress)?;
-        self.external
-            .iter()
-            .filter(|port| !self.maps.has_egress(**port))
-            .try_for_each(|port| self.egress(*port, LOOPBACK))
+        let has_egress = |port| self.maps.get("egress", port).is_ok_and(|value| value.iter().any(|byte| *byte != 0));
+        self.external.iter().filter(|port| !has_egress(**port)).try_for_each(|port| self.egress(*port, LOOPBACK))
     }
 }
 

@@ -12,7 +12,7 @@ use spray_nic::{ConnectionId, EndpointEvent, Peer, Time};
 
 use super::threads;
 use crate::bench::exchange::MESSAGE_BYTES as SMALL_BYTES;
-use crate::bench::{Arrivals, Latency, StopOnDrop, latency, now, record};
+use crate::bench::{Arrivals, Latency, latency, now, record};
 use crate::frame::RTO_PS;
 use crate::hosts::HostEndpoint;
 
@@ -21,8 +21,7 @@ pub(super) const MESSAGE_BYTES: usize = 1 << 20;
 const QUEUED_MESSAGES: usize = 8;
 
 /// Sends messages, a few waiting at any time, for `duration`; then waits for what is under way.
-pub(super) fn send(mut endpoint: HostEndpoint, peer: Peer, duration: Duration, stop: &AtomicBool) -> (XskDevice, u64) {
-    let _stop = StopOnDrop(stop);
+pub(super) fn send(mut endpoint: HostEndpoint, peer: Peer, duration: Duration) -> (XskDevice, u64) {
     let _ = threads(true)[0].apply();
     let until = Time::from_ns(duration.as_nanos() as u64);
     let Ok(connection) = endpoint.connect(Time::ZERO, peer, None) else {
@@ -64,14 +63,7 @@ pub(super) fn receive(mut endpoint: HostEndpoint, stop: &AtomicBool) -> (XskDevi
 
 /// Sends small messages to the peer for `duration`, each after the answer to the one before, and tells how long the answers took. `loaded`
 /// also keeps large messages waiting.
-pub(super) fn ask(
-    mut endpoint: HostEndpoint,
-    peer: Peer,
-    loaded: bool,
-    duration: Duration,
-    stop: &AtomicBool,
-) -> (XskDevice, Latency) {
-    let _stop = StopOnDrop(stop);
+pub(super) fn ask(mut endpoint: HostEndpoint, peer: Peer, loaded: bool, duration: Duration) -> (XskDevice, Latency) {
     let _ = threads(true)[0].apply();
     let mut took = latency();
     let until = Time::from_ns(duration.as_nanos() as u64);

@@ -1,7 +1,7 @@
 // Bars of HTML below each other, in groups: they wrap, can be read aloud, and fit any width.
 "use strict";
 
-// Draws groups of bars with a common scale. `groups` are [{ title, bars: [{ name, colour, parts, value, interval, text, href }] }]: a bar is
+// Draws groups of bars with a common scale. `groups` are [{ title, bars: [{ name, colour, parts, value, interval, note }] }]: a bar is
 // either `value` with the interval around it, or `parts`, [{ name, colour, value }], end to end. `label` names the axis of a saved plot.
 spray.bars = (id, host, { groups, unit, label = unit }) => {
   const total = (bar) => (bar.parts ? bar.parts.reduce((sum, part) => sum + part.value, 0) : bar.value);

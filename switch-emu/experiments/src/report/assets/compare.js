@@ -74,14 +74,16 @@ const withBand = (name, colour, points) => {
   };
 };
 
-// A plot for each of the first `plots`, [{ name, options }], side by side.
-const sideBySide = (id, host, plots) => {
+const linesWithLegend = (id, host, options) => spray.lines(id, host, { ...options, legend: true });
+
+// A plot for each of the first `plots`, [{ name, options }], side by side; `draw` draws one.
+const sideBySide = (id, host, plots, draw = linesWithLegend) => {
   const grid = spray.el("div", { class: plots.length > 1 ? "grid" : "" });
   host.append(grid);
   for (const { name, options } of plots.slice(0, PLOTS)) {
     const own = spray.el("div", { class: "one" }, ...(plots.length > 1 ? [spray.el("h3", {}, name)] : []));
     grid.append(own);
-    spray.lines(`${id}: ${name}`, own, { ...options, legend: true });
+    draw(`${id}: ${name}`, own, options);
   }
   tellRest(host, plots.length, PLOTS);
 };
@@ -198,23 +200,13 @@ const drawSizes = (host, data, all, state) => {
         p99: mean(own, "p99"),
       }));
   };
-  const grid = spray.el("div", { class: cells.length > 1 ? "grid" : "" });
-  host.append(grid);
-  for (const { name, balancers } of cells.slice(0, PLOTS)) {
-    const own = spray.el("div", { class: "one" }, ...(cells.length > 1 ? [spray.el("h3", {}, name)] : []));
-    grid.append(own);
-    spray.sizes(
-      `sizes: ${name}`,
-      own,
-      balancers.map(([balancer, runs]) => ({
-        name: data.balancers[balancer],
-        colour: balancer,
-        sizes: sizes(runs),
-        key: state.size,
-      })),
-    );
-  }
-  tellRest(host, cells.length, PLOTS);
+  const line = ([balancer, runs]) => ({ name: data.balancers[balancer], colour: balancer, sizes: sizes(runs), key: state.size });
+  sideBySide(
+    "sizes",
+    host,
+    cells.map(({ name, balancers }) => ({ name, options: balancers.map(line) })),
+    spray.sizes,
+  );
 };
 
 const drawDrops = (host, data, cells, state) => {

@@ -9,7 +9,7 @@ const CHOICES = {
   frozen: ["frozen on: one that is known to work", 1],
 };
 
-spray.evs = (host, data) => {
+spray.evs = (host, data, overTime) => {
   const choices = data.choices.map((choice) => CHOICES[choice]);
   const body = spray.el("div");
   const show = (index) => {
@@ -27,8 +27,7 @@ spray.evs = (host, data) => {
       spray.el("p", { class: "soft" }, `Each row: one of 64 bands of equal width of the entropy values of ${connection}.`),
       map,
     );
-    const over = { x: "time (us)", moments: data.moments, time: true, end: data.end_us, legend: true };
-    spray.lines("ev-packets", lines, { ...over, y: `packets in ${spray.exact(bin_us)} us (packets)`, series: there });
+    spray.lines("ev-packets", lines, { ...overTime, legend: true, y: `packets in ${spray.exact(bin_us)} us (packets)`, series: there });
     const rows = bands.map(([band, kinds]) => ({
       name: `band ${band}`,
       values: [...kinds].map((kind) => (kind === "." ? null : Number(kind) + 1)),

@@ -171,13 +171,10 @@ const paint = (canvas, state, full) => {
 
 // Ticks at round times, and the axis's name.
 const timeAxis = (ctx, { from, to, below, xOf, width }) => {
-  const rough = (to - from) / Math.max(width / 110, 2);
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((by) => by * power).find((by) => by >= rough);
   ctx.font = "12px system-ui, sans-serif";
   ctx.fillStyle = spray.css("--soft");
   ctx.textAlign = "center";
-  for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
+  for (const at of rounds(from, to, Math.max(width / 110, 2))) {
     ctx.fillRect(xOf(at), below, 1, 4);
     ctx.fillText(spray.short(at), xOf(at), below + 12);
   }

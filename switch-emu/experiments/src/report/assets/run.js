@@ -7,7 +7,7 @@ spray.run = (data) => {
   const draw = {
     goodput: (host) => spray.lines("goodput", host, { ...overTime, y: "goodput (Gb/s)", series: [{ ...data.goodput, colour: 0 }] }),
     topology: (host) => spray.topology("topology", host, data.topology),
-    ports: (host) => ports(host, data),
+    ports: (host) => ports(host, data, overTime),
     fct: (host) => {
       const plot = spray.el("div");
       const show = (log) => {
@@ -23,7 +23,7 @@ spray.run = (data) => {
     },
     sizes: (host) => sizes(host, data.sizes),
     drops: (host) => dropped(host, data),
-    evs: (host) => spray.evs(host, data),
+    evs: (host) => spray.evs(host, data, overTime),
     events: (host) => events(host, data, overTime),
   };
   for (const [id, plot] of Object.entries(draw)) {
@@ -73,7 +73,7 @@ const MEASURES = {
 };
 
 // A heat map of all ports, and lines of those that are picked in it.
-const ports = (host, data) => {
+const ports = (host, data, overTime) => {
   const { rows, bin_us: bin, shown } = data.ports;
   const picked = new Set(shown);
   let measure = "queue_kb";
@@ -106,11 +106,8 @@ const ports = (host, data) => {
       }));
     if (series.length)
       spray.lines("port-lines", lines, {
-        x: "time (us)",
+        ...overTime,
         y: MEASURES[measure].axis,
-        moments: data.moments,
-        time: true,
-        end: data.end_us,
         series,
         legend: true,
         top: measure === "load" ? 100 : 0,

@@ -6,9 +6,8 @@ use serde::Serialize;
 use spray_settings::AxisValue;
 
 use super::series::count_at;
-use super::{Num, Size};
 use crate::results::measures::{self, Better, Measure};
-use crate::results::{Finished, LayerDrops, SizeClass, Spread, Summary, gbps};
+use crate::results::{Drops, Finished, SizeClass, Spread, Summary, gbps};
 
 /// Most runs on the page.
 const RUNS: usize = 5_000;
@@ -34,7 +33,7 @@ pub(in crate::report) struct OverviewData {
     /// How many bins `goodput` of a run has.
     bins: usize,
     /// By how many standard errors the 95 % interval of the mean of 2, 3, ... values reaches to either side.
-    t95: Vec<Num>,
+    t95: Vec<f64>,
     runs: Vec<RunPart>,
     /// Runs for which the page has no room.
     left_out: usize,
@@ -48,7 +47,7 @@ struct Axis {
     name: String,
     values: Vec<String>,
     /// The values as numbers, where all are.
-    numbers: Option<Vec<Num>>,
+    numbers: Option<Vec<f64>>,
 }
 
 /// A measure that one can pick.
@@ -79,7 +78,7 @@ struct Cell {
     condition: usize,
     axes: Vec<usize>,
     /// The end of the last of its runs.
-    end_us: Num,
+    end_us: f64,
 }
 
 /// A run.
@@ -90,17 +89,17 @@ struct RunPart {
     seed: usize,
     folder: String,
     /// Values of the measures.
-    values: Vec<Num>,
+    values: Vec<Option<f64>>,
     /// The figures of each workload, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    workloads: Vec<Option<Vec<Num>>>,
+    workloads: Vec<Option<Vec<Option<f64>>>>,
     #[serde(flatten)]
     completion: CompletionPart,
     /// The same of each workload, where the run has several and the page has room for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     completions: Vec<Option<CompletionPart>>,
     /// Payload delivered in each bin of the cell's time, in Gb/s.
-    goodput: Vec<Num>,
+    goodput: Vec<f64>,
     /// By layer, as its index, what its ports dropped.
     drops: Vec<(usize, [u64; 5])>,
 }
@@ -109,14 +108,14 @@ struct RunPart {
 #[derive(Debug, Serialize)]
 struct CompletionPart {
     /// Completion times at `percents` of the flows, as far as these completed.
-    fct: Vec<Num>,
-    sizes: Vec<Size>,
+    fct: Vec<f64>,
+    sizes: Vec<SizeClass>,
 }
 
 impl CompletionPart {
     fn of(fct_us: &[f64], sizes: &[SizeClass], percents: &[usize]) -> Self {
-        let fct = percents.iter().map_while(|percent| fct_us.get(*percent)).map(|us| Num(*us)).collect();
-        Self { fct, sizes: sizes.iter().map(Size::from).collect() }
+        let fct = percents.iter().map_while(|percent| fct_us.get(*percent)).copied().collect();
+        Self { fct, sizes: sizes.to_vec() }
     }
 }
 
@@ -130,7 +129,7 @@ impl OverviewData {
             conditions: of(|s| s.condition.clone()),
             seeds: distinct(runs.iter().map(|run| run.summary.seed)),
             workloads: distinct(runs.iter().flat_map(|run| run.summary.workloads.iter().map(|own| own.name.clone()))),
-            layers: distinct(runs.iter().flat_map(|run| run.drops.iter().map(|own| own.layer.clone()))),
+            layers: distinct(runs.iter().flat_map(|run| run.drops.iter().map(|own| own.name.clone()))),
             measures: told(runs),
             axes: axes(runs),
             has_room: workloads().map(|own| 3 + 4 * own.sizes.len()).sum::<usize>() <= POINTS,
@@ -141,23 +140,23 @@ impl OverviewData {
         let (cell_of, mut cells) = cells(runs, &names);
         for (run, cell) in runs.iter().zip(&cell_of) {
             let end = run.delivered.last().map_or(0.0, |(time, _)| *time);
-            cells[*cell].end_us = Num(cells[*cell].end_us.0.max(end));
+            cells[*cell].end_us = cells[*cell].end_us.max(end);
         }
         let distributions = runs.len() + if names.has_room { workloads().count() } else { 0 };
         let (percents, bins) = detail(runs.len(), distributions);
-        let part = |(run, cell): (&Finished, &usize)| names.part(run, (*cell, cells[*cell].end_us.0), &percents, bins);
+        let part = |(run, cell): (&Finished, &usize)| names.part(run, (*cell, cells[*cell].end_us), &percents, bins);
         let parts = runs.iter().zip(&cell_of).map(part).collect();
         let Names { balancers, conditions, seeds, workloads, layers, axes, .. } = names;
         Self {
             kind: "overview",
-            t95: (2..=seeds.len().clamp(2, 200)).map(|runs| Num(Spread::t95(runs))).collect(),
+            t95: (2..=seeds.len().clamp(2, 200)).map(Spread::t95).collect(),
             balancers,
             conditions,
             axes: axes.into_iter().map(|(axis, _)| axis).collect(),
             seeds,
             workloads,
             measures: names.measures.iter().map(|measure| MeasureData::of(measure)).collect(),
-            causes: LayerDrops::CAUSES,
+            causes: Drops::CAUSES,
             layers,
             cells,
             percents,
@@ -212,7 +211,7 @@ struct Names {
 impl Names {
     fn part(&self, run: &Finished, (cell, end_us): (usize, f64), percents: &[usize], bins: usize) -> RunPart {
         let s = &run.summary;
-        let layer = |own: &LayerDrops| Some((place(&self.layers, &own.layer)?, own.counts));
+        let layer = |own: &Drops| Some((place(&self.layers, &own.name)?, own.counts));
         let completion = |name: &String| {
             let (_, own) = s.workloads.iter().zip(&run.workloads).find(|(own, _)| own.name == *name)?;
             self.has_room.then(|| CompletionPart::of(&own.fct_us, &own.sizes, percents))
@@ -223,7 +222,7 @@ impl Names {
             balancer: place(&self.balancers, &s.balancer).unwrap_or(0),
             seed: place(&self.seeds, &s.seed).unwrap_or(0),
             folder: run.folder.clone(),
-            values: self.measures.iter().map(|measure| number(measure.of(s))).collect(),
+            values: self.measures.iter().map(|measure| measure.of(s)).collect(),
             workloads: self.workloads.iter().map(|name| self.of_workload(s, name)).collect(),
             completion: CompletionPart::of(&run.fct_us, &run.sizes, percents),
             completions: several.iter().map(completion).collect(),
@@ -232,24 +231,19 @@ impl Names {
         }
     }
 
-    fn of_workload(&self, s: &Summary, name: &str) -> Option<Vec<Num>> {
+    fn of_workload(&self, s: &Summary, name: &str) -> Option<Vec<Option<f64>>> {
         let own = s.workloads.iter().find(|own| own.name == name)?;
-        Some(self.measures.iter().map(|measure| number(measure.of_workload(own))).collect())
+        Some(self.measures.iter().map(|measure| measure.of_workload(own)).collect())
     }
 }
 
-/// What has no value is null on the page.
-fn number(value: Option<f64>) -> Num {
-    Num(value.unwrap_or(f64::NAN))
-}
-
 /// Payload delivered in each bin, in Gb/s.
-fn goodput(delivered: &[(f64, f64)], end_us: f64, bins: usize) -> Vec<Num> {
+fn goodput(delivered: &[(f64, f64)], end_us: f64, bins: usize) -> Vec<f64> {
     if end_us <= 0.0 {
         return Vec::new();
     }
     let at = |bin: usize| count_at(delivered, end_us * bin as f64 / bins as f64);
-    (0..bins).map(|bin| Num(gbps((at(bin + 1) - at(bin)).max(0.0) as u64, end_us / bins as f64))).collect()
+    (0..bins).map(|bin| gbps((at(bin + 1) - at(bin)).max(0.0) as u64, end_us / bins as f64)).collect()
 }
 
 /// The axes of the sweep, each value once; numbers ascend.
@@ -269,7 +263,7 @@ fn axes(runs: &[Finished]) -> Vec<(Axis, Vec<AxisValue>)> {
         }
         let numbers = numbers.map(|mut numbers| {
             numbers.sort_by(f64::total_cmp);
-            numbers.into_iter().map(Num).collect()
+            numbers
         });
         let name = path.rsplit('.').next().unwrap_or(path).into();
         let shown = values.iter().map(ToString::to_string).collect();
@@ -290,7 +284,7 @@ fn cells(runs: &[Finished], names: &Names) -> (Vec<usize>, Vec<Cell>) {
         };
         let axes: Vec<usize> = names.axes.iter().map(value).collect();
         let cell = *places.entry((condition, axes.clone())).or_insert_with(|| {
-            cells.push(Cell { condition, axes, end_us: Num(0.0) });
+            cells.push(Cell { condition, axes, end_us: 0.0 });
             cells.len() - 1
         });
         cell_of.push(cell);
@@ -327,7 +321,7 @@ mod tests {
 
     #[test]
     fn goodput_of_a_bin_is_what_arrived_in_it() {
-        assert_eq!(goodput(&[(0.0, 0.0), (10.0, 1250.0)], 20.0, 4), [1.0, 1.0, 0.0, 0.0].map(Num));
+        assert_eq!(goodput(&[(0.0, 0.0), (10.0, 1250.0)], 20.0, 4), [1.0, 1.0, 0.0, 0.0]);
         assert!(goodput(&[], 0.0, 4).is_empty());
     }
 }

@@ -5,9 +5,8 @@ use std::collections::HashSet;
 use serde::Serialize;
 use spray_fabric::{LinkPattern, PortOutcome, PortSamples};
 
-use super::Num;
 use super::series::{count_at, end_us};
-use crate::results::{EventKind, LayerDrops, RunResult, us};
+use crate::results::{Drops, EventKind, RunResult, us};
 
 /// Most ports with a row of their own.
 const ROWS: usize = 64;
@@ -22,7 +21,7 @@ const PLACES: usize = 24;
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Ports {
     /// Length of a bin.
-    pub bin_us: Num,
+    pub bin_us: f64,
     pub rows: Vec<Row>,
     /// How many ports count over time.
     pub sampled: usize,
@@ -35,17 +34,9 @@ pub(super) struct Ports {
 pub(super) struct Row {
     pub name: String,
     /// The longest queue of each bin: the mean would hide peaks.
-    pub queue_kb: Vec<Num>,
+    pub queue_kb: Vec<f64>,
     /// Bytes sent in each bin, in per cent of what the link carries at its full rate.
-    pub load: Vec<Num>,
-}
-
-/// What a port dropped.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Place {
-    pub name: String,
-    /// As in [`LayerDrops::CAUSES`].
-    pub counts: [u64; 5],
+    pub load: Vec<f64>,
 }
 
 /// (Time in us, bytes sent so far) of a port that counts over time.
@@ -70,7 +61,7 @@ impl Ports {
         let bin_us = end_us(run) / bins as f64;
         let rows = series.iter().map(|s| Row::of(&run.ports[s.port], s, bins, bin_us)).collect();
         let row_of = |port: &usize| series.iter().position(|s| s.port == *port);
-        Self { bin_us: Num(bin_us), rows, sampled, shown: shown.iter().filter_map(row_of).collect() }
+        Self { bin_us, rows, sampled, shown: shown.iter().filter_map(row_of).collect() }
     }
 }
 
@@ -86,9 +77,9 @@ impl Row {
         let full = port.rate_bps as f64 * bin_us / 8e6;
         let load = |bin: usize| {
             let bytes = count_at(&sent, bin_us * (bin + 1) as f64) - count_at(&sent, bin_us * bin as f64);
-            Num((bytes / full * 1e3).round() / 10.0)
+            (bytes / full * 1e3).round() / 10.0
         };
-        let tenths = |value: f64| Num((value * 10.0).round() / 10.0);
+        let tenths = |value: f64| (value * 10.0).round() / 10.0;
         Self {
             name: port.name.clone(),
             queue_kb: queues.into_iter().map(tenths).collect(),
@@ -97,34 +88,25 @@ impl Row {
     }
 }
 
+/// What a port dropped, under `name`.
+fn drops(port: &PortOutcome, name: &str) -> Drops {
+    let c = &port.counters;
+    Drops { name: name.into(), counts: [c.drops_queue, c.drops_link(), c.drops_random, c.drops_ttl, c.trims] }
+}
+
 /// The ports that dropped or trimmed most, and how many more there are.
-pub(super) fn places(run: &RunResult) -> (Vec<Place>, usize) {
-    let counts = |port: &PortOutcome| {
-        let c = &port.counters;
-        [c.drops_queue, c.drops_link(), c.drops_random, c.drops_ttl, c.trims]
-    };
-    let place = |port: &PortOutcome| Place { name: port.name.clone(), counts: counts(port) };
-    let mut places: Vec<Place> =
-        run.ports.iter().filter(|port| counts(port).iter().sum::<u64>() > 0).map(place).collect();
-    places.sort_by_key(|place| std::cmp::Reverse(place.counts.iter().sum::<u64>()));
+pub(super) fn places(run: &RunResult) -> (Vec<Drops>, usize) {
+    let places = run.ports.iter().map(|port| drops(port, &port.name));
+    let mut places: Vec<Drops> = places.filter(|place| place.total() > 0).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(place.total()));
     let more = places.len().saturating_sub(PLACES);
     places.truncate(PLACES);
     (places, more)
 }
 
 /// The sums over the ports of each layer.
-pub(super) fn layers(run: &RunResult) -> Vec<LayerDrops> {
-    let mut layers: Vec<LayerDrops> = Vec::new();
-    for port in &run.ports {
-        let c = &port.counters;
-        let counts = [c.drops_queue, c.drops_link(), c.drops_random, c.drops_ttl, c.trims];
-        match layers.iter_mut().find(|own| own.layer == port.layer) {
-            Some(own) => own.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count),
-            None => layers.push(LayerDrops { layer: port.layer.clone(), counts }),
-        }
-    }
-    layers.retain(|own| own.counts.iter().sum::<u64>() > 0);
-    layers
+pub(super) fn layers(run: &RunResult) -> Vec<Drops> {
+    Drops::sums(run.ports.iter().map(|port| drops(port, &port.layer)))
 }
 
 /// Indices of the ports at which a link failed.
@@ -197,12 +179,12 @@ mod tests {
     fn bins_hold_what_the_samples_say() {
         let run = sample("reps", "broken", &[160.0]);
         let ports = Ports::of(&run);
-        let (row, bin_us) = (&ports.rows[0], ports.bin_us.0);
+        let (row, bin_us) = (&ports.rows[0], ports.bin_us);
         // The samples end at 160 us, the run's payload at 200.
         assert_eq!((ports.rows.len(), row.load.len(), bin_us), (3, 80, 2.5));
-        let bytes: f64 = row.load.iter().map(|load| load.0 / 100.0 * 100e9 / 8e6 * bin_us).sum();
+        let bytes: f64 = row.load.iter().map(|load| load / 100.0 * 100e9 / 8e6 * bin_us).sum();
         assert!((bytes / (80.0 * 12_000.0) - 1.0).abs() < 0.001, "{bytes}");
-        let most = row.queue_kb.iter().map(|queue| queue.0).fold(0.0, f64::max);
+        let most = row.queue_kb.iter().copied().fold(0.0, f64::max);
         assert!((most - run.port_samples[0].peak_bytes() as f64 / 1e3).abs() <= 0.05);
     }
 

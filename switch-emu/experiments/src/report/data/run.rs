@@ -3,11 +3,13 @@
 use serde::Serialize;
 use spray_core::event::Choice;
 
-use super::ports::{Place, Ports, layers, places};
+use super::Line;
+use super::ports::{Ports, layers, places};
 use super::series::{distribution, end_us, is_change, rates, thinned};
 use super::topology::Topology;
-use super::{Line, Num, Size};
-use crate::results::{ConnectionEvs, EvBin, FlowResult, LayerDrops, RunResult, ascending, size_classes, us};
+use crate::results::{
+    ConnectionEvs, Drops, EvBin, FlowResult, RunResult, SizeClass, ascending, grouped, size_classes, us,
+};
 
 /// Most workloads with a line of their own.
 const WORKLOADS: usize = 8;
@@ -21,7 +23,7 @@ const EVENTS: usize = 300;
 pub(in crate::report) struct RunData {
     kind: &'static str,
     balancer: String,
-    end_us: Num,
+    end_us: f64,
     /// When links failed and worked again.
     moments: Vec<Moment>,
     /// Delivered payload in Gb/s.
@@ -33,10 +35,10 @@ pub(in crate::report) struct RunData {
     ports: Ports,
     topology: Option<Topology>,
     causes: [&'static str; 5],
-    places: Vec<Place>,
+    places: Vec<Drops>,
     /// Ports that dropped something and are not among `places`.
     more_places: usize,
-    layers: Vec<Place>,
+    layers: Vec<Drops>,
     events: Vec<Events>,
     choices: [&'static str; 4],
     evs: Vec<Evs>,
@@ -46,15 +48,15 @@ pub(in crate::report) struct RunData {
 #[derive(Debug, Serialize)]
 struct Sizes {
     name: String,
-    sizes: Vec<Size>,
+    sizes: Vec<SizeClass>,
 }
 
 /// The entropy values of a connection.
 #[derive(Debug, Serialize)]
 struct Evs {
     connection: String,
-    begin_us: Num,
-    bin_us: Num,
+    begin_us: f64,
+    bin_us: f64,
     /// Packets in each bin, by choice.
     packets: [Vec<u64>; 4],
     /// How many bands have packets, in each bin.
@@ -76,8 +78,8 @@ impl Evs {
         });
         Self {
             connection: own.connection.clone(),
-            begin_us: Num(own.begin_us),
-            bin_us: Num(own.bin_us),
+            begin_us: own.begin_us,
+            bin_us: own.bin_us,
             packets: std::array::from_fn(|choice| own.bins.iter().map(|bin| bin.packets[choice]).collect()),
             used: own.bins.iter().map(|bin| bin.bands.len()).collect(),
             bands: bands.collect(),
@@ -88,7 +90,7 @@ impl Evs {
 /// A moment at which something changed.
 #[derive(Debug, Serialize)]
 struct Moment {
-    at_us: Num,
+    at_us: f64,
     what: String,
 }
 
@@ -98,7 +100,7 @@ struct Events {
     kind: String,
     /// How many there are; `times` holds some of them.
     count: usize,
-    times: Vec<Num>,
+    times: Vec<f64>,
 }
 
 impl RunData {
@@ -106,21 +108,20 @@ impl RunData {
         let delivered: Vec<(f64, f64)> = run.delivered.iter().map(|(ps, bytes)| (us(*ps), *bytes as f64)).collect();
         let groups = groups(run);
         let (places, more_places) = places(run);
-        let layer = |own: LayerDrops| Place { name: own.layer, counts: own.counts };
         Self {
             kind: "run",
             balancer: run.balancer.clone(),
-            end_us: Num(end_us(run)),
+            end_us: end_us(run),
             moments: moments(run),
             goodput: Line::new("delivered payload", rates(&delivered).into_iter()),
             fct: groups.iter().map(|(name, flows)| completion(name, flows)).collect(),
             sizes: groups.iter().map(|(name, flows)| sizes(name, flows)).collect(),
             ports: Ports::of(run),
             topology: Topology::of(run),
-            causes: LayerDrops::CAUSES,
+            causes: Drops::CAUSES,
             places,
             more_places,
-            layers: layers(run).into_iter().map(layer).collect(),
+            layers: layers(run),
             events: events(run),
             choices: ConnectionEvs::CHOICES.map(Choice::name),
             evs: run.evs.iter().map(Evs::of).collect(),
@@ -158,7 +159,7 @@ fn moments(run: &RunResult) -> Vec<Moment> {
     let moment = |event: &crate::results::EventRow| {
         let words = event.words();
         let words = if words.is_empty() { String::new() } else { format!(" ({words})") };
-        Moment { at_us: Num(event.time_us), what: format!("{}: {}{words}", said(event.kind), event.subject) }
+        Moment { at_us: event.time_us, what: format!("{}: {}{words}", said(event.kind), event.subject) }
     };
     changes.take(MOMENTS).map(moment).collect()
 }
@@ -190,19 +191,12 @@ fn completion(name: &str, flows: &[&FlowResult]) -> Line {
 
 fn sizes(name: &str, flows: &[&FlowResult]) -> Sizes {
     let slowed = flows.iter().filter_map(|flow| Some((flow.bytes, flow.slowdown?)));
-    Sizes { name: name.into(), sizes: size_classes(slowed).iter().map(Size::from).collect() }
+    Sizes { name: name.into(), sizes: size_classes(slowed) }
 }
 
 /// The events by kind, in the order of the first of each.
 fn events(run: &RunResult) -> Vec<Events> {
-    let mut rows: Vec<(String, Vec<Num>)> = Vec::new();
-    for event in run.events.iter().filter(|event| event.time_us.is_finite()) {
-        let kind = said(event.kind);
-        match rows.iter_mut().find(|(name, _)| *name == kind) {
-            Some((_, times)) => times.push(Num(event.time_us)),
-            None => rows.push((kind, vec![Num(event.time_us)])),
-        }
-    }
-    let row = |(kind, times): (String, Vec<Num>)| Events { kind, count: times.len(), times: thinned(times, EVENTS) };
-    rows.into_iter().map(row).collect()
+    let all = run.events.iter().filter(|event| event.time_us.is_finite());
+    let row = |(kind, times): (String, Vec<f64>)| Events { kind, count: times.len(), times: thinned(times, EVENTS) };
+    grouped(all.map(|event| (said(event.kind), event.time_us))).into_iter().map(row).collect()
 }

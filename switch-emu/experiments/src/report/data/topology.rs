@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde::Serialize;
 use spray_fabric::LinkPattern;
 
-use super::Num;
 use super::ports::sent;
 use super::series::{count_at, end_us, is_change, thinned};
 use crate::results::{EventKind, RunResult, Shape};
@@ -27,7 +26,7 @@ pub(super) struct Topology {
     pub nodes: Vec<NodeData>,
     pub links: Vec<LinkData>,
     /// Where the intervals begin, and where the last ends.
-    pub times: Vec<Num>,
+    pub times: Vec<f64>,
     pub failures: Vec<Failed>,
     /// Whether every link is drawn; otherwise alike switches are drawn as one.
     pub is_whole: bool,
@@ -52,7 +51,7 @@ pub(super) struct LinkData {
     /// How many links it stands for.
     pub links: usize,
     /// Bytes sent in each interval, in per cent of what it carries at full rate.
-    pub load: Vec<Num>,
+    pub load: Vec<f64>,
 }
 
 /// A failure.
@@ -60,9 +59,9 @@ pub(super) struct LinkData {
 pub(super) struct Failed {
     /// Which links.
     pub links: Vec<usize>,
-    pub from_us: Num,
+    pub from_us: f64,
     /// `null` if it lasts.
-    pub until_us: Option<Num>,
+    pub until_us: Option<f64>,
     pub what: String,
 }
 
@@ -79,7 +78,7 @@ impl Topology {
         let times = times(run);
         loads(run, &times, &link_of, &mut links);
         let failures = failures(run, &link_of);
-        Some(Self { nodes, links, times: times.into_iter().map(Num).collect(), failures, is_whole })
+        Some(Self { nodes, links, times, failures, is_whole })
     }
 }
 
@@ -205,7 +204,7 @@ fn loads(run: &RunResult, times: &[f64], link_of: &HashMap<&str, usize>, links: 
     for (place, link) in links.iter_mut().enumerate() {
         let load = |(bytes, pair): (&f64, &[f64])| {
             let full = rate_bps[place] * (pair[1] - pair[0]) / 8e6;
-            Num((bytes / full * 1e3).round() / 10.0)
+            (bytes / full * 1e3).round() / 10.0
         };
         link.load = bytes[place].iter().zip(times.windows(2)).map(load).collect();
     }
@@ -218,8 +217,8 @@ fn failures(run: &RunResult, link_of: &HashMap<&str, usize>) -> Vec<Failed> {
         let links: BTreeSet<usize> = hit.filter_map(|link| link_of.get(link.name.as_str()).copied()).collect();
         Failed {
             links: links.into_iter().collect(),
-            from_us: Num(event.time_us),
-            until_us: event.until_us.map(Num),
+            from_us: event.time_us,
+            until_us: event.until_us,
             what: format!("{}: {}", event.subject, event.words()),
         }
     };
@@ -247,13 +246,12 @@ mod tests {
         let drawn = Topology::of(&run).unwrap();
         assert!(drawn.is_whole);
         assert_eq!((drawn.nodes.len(), drawn.links.len(), drawn.links[0].links), (4, 8, 1));
-        assert!(drawn.times.contains(&Num(50.0)) && drawn.times.contains(&Num(120.0)));
-        let sum: f64 =
-            drawn.links[0].load.iter().zip(drawn.times.windows(2)).map(|(l, t)| l.0 * (t[1].0 - t[0].0)).sum();
+        assert!(drawn.times.contains(&50.0) && drawn.times.contains(&120.0));
+        let sum: f64 = drawn.links[0].load.iter().zip(drawn.times.windows(2)).map(|(l, t)| l * (t[1] - t[0])).sum();
         // 80 samples of 12,000 bytes in 200 us of 100 Gb/s.
         assert!((sum / 200.0 - 38.4).abs() < 0.2, "{sum}");
         let [failure] = drawn.failures.as_slice() else { panic!("{:?}", drawn.failures) };
-        assert_eq!((failure.from_us, failure.until_us), (Num(50.0), Some(Num(120.0))));
+        assert_eq!((failure.from_us, failure.until_us), (50.0, Some(120.0)));
         let names: Vec<&str> = failure.links.iter().map(|link| drawn.links[*link].name.as_str()).collect();
         assert_eq!(names, ["leaf0->spine0"]);
     }

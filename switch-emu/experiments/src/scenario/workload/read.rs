@@ -86,7 +86,7 @@ impl Reader<'_> {
     fn workload(&self) -> Result<Workload, Mistake> {
         let WorkloadSettings { name, pattern, draw_hosts, balancer, cc, dscp, payload, part, .. } = self.settings;
         let mut workload = Workload::new(Pattern::Flows(Vec::new()));
-        workload.name = name.clone().unwrap_or_else(|| pattern.kind().into());
+        workload.name = name.clone().unwrap_or_else(|| pattern.kind());
         workload.hosts = self.hosts()?;
         workload.drawn = *draw_hosts;
         workload.own = Own { balancer: *balancer, cc: *cc, dscp: *dscp };
@@ -217,15 +217,9 @@ impl Patterns<'_> {
             }
             PatternSettings::PartnerAfterPartner(partners) => Pattern::PartnerAfterPartner(self.partners(partners)?),
             PatternSettings::Poisson(poisson) => Pattern::Poisson(self.poisson(poisson)?),
-            PatternSettings::AllReduce { algorithm, collective } => {
-                self.steps(Operation::AllReduce, *algorithm, collective)?
-            }
-            PatternSettings::AllGather { algorithm, collective } => {
-                self.steps(Operation::AllGather, *algorithm, collective)?
-            }
-            PatternSettings::ReduceScatter { algorithm, collective } => {
-                self.steps(Operation::ReduceScatter, *algorithm, collective)?
-            }
+            PatternSettings::AllReduce(settings) => self.steps(Operation::AllReduce, settings)?,
+            PatternSettings::AllGather(settings) => self.steps(Operation::AllGather, settings)?,
+            PatternSettings::ReduceScatter(settings) => self.steps(Operation::ReduceScatter, settings)?,
             PatternSettings::Fsdp { model, layers, compute_us, connections, start_us } => {
                 self.collective(Collective {
                     operation: Operation::AllReduce,
@@ -268,16 +262,11 @@ impl Patterns<'_> {
         Err(self.mistake(field, format!("{message}; allowed: another kind")))
     }
 
-    fn steps(
-        &self,
-        operation: Operation,
-        algorithm: Algorithm,
-        settings: &CollectiveSettings,
-    ) -> Result<Pattern, Mistake> {
-        let CollectiveSettings { bytes, groups, rounds, compute_us, connections, start_us } = settings;
+    fn steps(&self, operation: Operation, settings: &CollectiveSettings) -> Result<Pattern, Mistake> {
+        let CollectiveSettings { algorithm, bytes, groups, rounds, compute_us, connections, start_us } = settings;
         self.collective(Collective {
             operation,
-            algorithm,
+            algorithm: *algorithm,
             bytes: bytes.bytes(),
             groups: *groups,
             rounds: *rounds,
