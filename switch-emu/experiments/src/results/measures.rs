@@ -9,8 +9,7 @@ use spray_pipeline::scheme::Counter;
 
 use super::columns::Column;
 use super::{
-    Collectives, ConWeaveFigures, EngineFigures, EntryFigures, FabricFigures, FlowFigures, PfcFigures, ReunionFigures,
-    SimFigures, Spread, Summary, WorkloadSummary,
+    Collectives, EngineFigures, FabricFigures, FlowFigures, PfcFigures, SimFigures, Spread, Summary, WorkloadSummary,
 };
 
 /// Which values of a measure are better.
