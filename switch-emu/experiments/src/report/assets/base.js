@@ -10,6 +10,13 @@ spray.each = (list, ...values) => {
   for (const [, call] of list) call(...values);
 };
 
+// What has the same number: [[number, all]], smallest first; `numberOf` gives it.
+spray.grouped = (all, numberOf) => {
+  const groups = new Map(all.map((one) => [numberOf(one), []]));
+  all.forEach((one) => groups.get(numberOf(one)).push(one));
+  return [...groups].sort(([a], [b]) => a - b);
+};
+
 // Makes an HTML element. Children may be elements or text; names from the data are always text.
 spray.el = (name, attributes = {}, ...children) => {
   const element = document.createElement(name);

@@ -187,18 +187,14 @@ const drawGoodput = (host, data, cells) => {
 const drawSizes = (host, data, all, state) => {
   const cells = ofWorkload(all, state);
   const sizes = (runs) => {
-    const classes = new Map();
-    for (const size of runs.flatMap((run) => run.sizes))
-      classes.set(size.up_to_bytes, [...(classes.get(size.up_to_bytes) || []), size]);
-    const mean = (own, key) => own.reduce((sum, size) => sum + size[key], 0) / own.length;
-    return [...classes]
-      .sort(([a], [b]) => a - b)
-      .map(([up_to_bytes, own]) => ({
-        up_to_bytes,
-        flows: own.reduce((sum, size) => sum + size.flows, 0),
-        mean: mean(own, "mean"),
-        p99: mean(own, "p99"),
-      }));
+    const sum = (own, key) => own.reduce((sum, size) => sum + size[key], 0);
+    const all = runs.flatMap((run) => run.sizes);
+    return spray.grouped(all, (size) => size.up_to_bytes).map(([up_to_bytes, own]) => ({
+      up_to_bytes,
+      flows: sum(own, "flows"),
+      mean: sum(own, "mean") / own.length,
+      p99: sum(own, "p99") / own.length,
+    }));
   };
   const line = ([balancer, runs]) => ({ name: data.balancers[balancer], colour: balancer, sizes: sizes(runs), key: state.size });
   sideBySide(

@@ -47,18 +47,13 @@ const selectors = (data, chosen, changed) => {
 
 // A button for each name that takes it out of `shown` and puts it back.
 const chips = (title, names, shown, colour, changed) => {
-  const paint = () => buttons.forEach((button, index) => button.setAttribute("aria-pressed", String(shown.has(index))));
-  const flip = (index) => {
-    if (!shown.delete(index)) shown.add(index);
-    paint();
-    changed();
-  };
-  const only = (index) => {
+  const show = (indices) => {
     shown.clear();
-    shown.add(index);
-    paint();
+    indices.forEach((index) => shown.add(index));
+    buttons.forEach((button, index) => button.setAttribute("aria-pressed", String(shown.has(index))));
     changed();
   };
+  const flip = (index) => show(shown.has(index) ? [...shown].filter((one) => one !== index) : [...shown, index]);
   const buttons = names.map((name, index) =>
     spray.el(
       "button",
@@ -67,19 +62,15 @@ const chips = (title, names, shown, colour, changed) => {
         "aria-pressed": "true",
         title: "Click: show or hide. Double click: only this.",
         onclick: () => flip(index),
-        ondblclick: () => only(index),
+        ondblclick: () => show([index]),
       },
       ...(colour ? [spray.el("i", { style: `background:${colour(index)}` })] : []),
       String(name),
     ),
   );
-  const all = spray.el(
-    "button",
-    { type: "button", class: "all", onclick: () => (names.forEach((_, index) => shown.add(index)), paint(), changed()) },
-    "all",
-  );
-  const none = spray.el("button", { type: "button", class: "all", onclick: () => (shown.clear(), paint(), changed()) }, "none");
-  return spray.el("fieldset", { "data-choice": title }, spray.el("legend", {}, title), ...buttons, all, none);
+  const several = (text, indices) => spray.el("button", { type: "button", class: "all", onclick: () => show(indices) }, text);
+  const more = [several("all", [...names.keys()]), several("none", [])];
+  return spray.el("fieldset", { "data-choice": title }, spray.el("legend", {}, title), ...buttons, ...more);
 };
 
 // What single plots let one choose.
@@ -110,28 +101,16 @@ const controls = (data, state, changed) => {
     .filter(([index]) => data.axes[index].numbers && data.axes[index].values.length > 1);
   const along = numeric.length > 1 ? [named("axis", "Along", numeric)] : [];
   add("axis", named("measure", "Measure", measures), ...along, ...workloads());
-  add(
-    "sizes",
-    spray.choices("Show", SLOWDOWNS, (value) => ((state.size = value), changed())),
-    ...workloads(),
-  );
-  add(
-    "fct",
-    spray.choices("Axis of time", TIME_AXES, (value) => ((state.log = value), changed())),
-    ...workloads(),
-  );
-  add(
-    "drops",
-    spray.choices(
-      "Parts",
-      [
-        ["cause", "by cause"],
-        ["layer", "by place"],
-      ],
-      (value) => ((state.drops = value), changed()),
-    ),
-  );
+  const either = (key, label, options) => spray.choices(label, options, (value) => ((state[key] = value), changed()));
+  add("sizes", either("size", "Show", SLOWDOWNS), ...workloads());
+  add("fct", either("log", "Axis of time", TIME_AXES), ...workloads());
+  add("drops", either("drops", "Parts", PARTS));
 };
+
+const PARTS = [
+  ["cause", "by cause"],
+  ["layer", "by place"],
+];
 
 // Means over what is chosen, drawn anew.
 const drawAll = (data, chosen, state) => {
@@ -174,21 +153,13 @@ const rowsOf = (data, runs) => {
 
 // Runs by cell, and in it by balancer: [{ name, cell, balancers: [[balancer, runs]] }].
 const cellsOf = (data, runs) => {
-  const cells = new Map();
-  for (const run of runs) {
-    if (!cells.has(run.cell)) cells.set(run.cell, new Map());
-    const own = cells.get(run.cell);
-    if (!own.has(run.balancer)) own.set(run.balancer, []);
-    own.get(run.balancer).push(run);
-  }
   const name = ({ condition, axes }) =>
     [data.conditions[condition], ...axes.map((value, axis) => `${data.axes[axis].name} ${data.axes[axis].values[value]}`)].join(
       ", ",
     );
-  const sorted = [...cells].sort(([a], [b]) => a - b);
-  return sorted.map(([cell, own]) => ({
+  return spray.grouped(runs, (run) => run.cell).map(([cell, own]) => ({
     name: name(data.cells[cell]),
     cell: data.cells[cell],
-    balancers: [...own].sort(([a], [b]) => a - b),
+    balancers: spray.grouped(own, (run) => run.balancer),
   }));
 };
