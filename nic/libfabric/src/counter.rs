@@ -13,7 +13,7 @@ use crate::call::{self, call_int};
 use crate::error::Errno;
 use crate::queue::Count;
 use crate::shared::Domain;
-use crate::{domain, object};
+use crate::{object, shared};
 
 /// A counter.
 #[repr(C)]
@@ -39,7 +39,7 @@ pub(crate) unsafe extern "C" fn open(
             return Err(Errno::MISSING);
         }
         let head = fid_cntr { fid: object::fid(FI_CLASS_CNTR, context, &FID), ops: &OPS };
-        call::open(Counter { head, domain: domain::of(domain)?, count: Arc::default() }, to)
+        call::open(Counter { head, domain: shared::domain_of(domain)?, count: Arc::default() }, to)
     })
 }
 

@@ -13,7 +13,7 @@ use crate::engine::{RECEIVES, sending};
 use crate::error::Errno;
 use crate::queue::{Completion, Queue};
 use crate::shared::Domain;
-use crate::{domain, object};
+use crate::{object, shared};
 
 /// A completion queue.
 #[repr(C)]
@@ -59,7 +59,7 @@ pub(crate) unsafe extern "C" fn open(
         let size = if size == 0 { RECEIVES + sending::MOST } else { size };
         let head = fid_cq { fid: object::fid(FI_CLASS_CQ, context, &FID), ops: &OPS };
         let queue = Arc::new(Queue::new(size));
-        call::open(Cq { head, domain: domain::of(domain)?, queue, entry_bytes }, to)
+        call::open(Cq { head, domain: shared::domain_of(domain)?, queue, entry_bytes }, to)
     })
 }
 

@@ -7,22 +7,16 @@ use std::sync::Arc;
 use crate::abi::*;
 use crate::call::{self, call_int};
 use crate::error::Errno;
-use crate::shared::Domain;
+use crate::messages::Messages;
+use crate::shared::{Domain, DomainObject};
 use crate::{address, av, counter, cq, endpoint, mr, object};
-
-/// A domain, as the application knows it.
-#[repr(C)]
-struct DomainObject {
-    head: fid_domain,
-    domain: Arc<Domain>,
-}
 
 static FID: fi_ops = object::plain_ops::<DomainObject>();
 static OPS: fi_ops_domain = fi_ops_domain {
     size: size_of::<fi_ops_domain>(),
     av_open: av::open,
     cq_open: cq::open,
-    endpoint: endpoint::open,
+    endpoint: endpoint::open::<Messages>,
     scalable_ep: missing,
     cntr_open: counter::open,
     poll_open: missing,
@@ -51,13 +45,4 @@ pub(crate) unsafe extern "C" fn open(
             call::open(DomainObject { head, domain: Arc::new(domain) }, to)
         }
     })
-}
-
-/// The domain that the application means.
-///
-/// # Safety
-/// `open` has made it, and the application has not closed it.
-pub(crate) unsafe fn of(domain: *mut fid_domain) -> Result<Arc<Domain>, Errno> {
-    // SAFETY: as the caller promises.
-    unsafe { call::object::<DomainObject>(domain) }.map(|object| Arc::clone(&object.domain))
 }

@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::shared::Domain;
 use crate::side::Side;
-use crate::{address, domain, messages, object, open as interface, say};
+use crate::{address, object, open as interface, say, shared};
 
 /// An endpoint.
 #[repr(C)]
@@ -63,8 +63,14 @@ static CM: fi_ops_cm = fi_ops_cm {
 };
 static NOTHING: fi_ops_missing = fi_ops_missing { size: size_of::<fi_ops_missing>(), all: [missing; 16] };
 
-/// `fi_endpoint`.
-pub(crate) unsafe extern "C" fn open(
+/// The calls that send and receive.
+pub(crate) trait Calls {
+    const MSG: &'static fi_ops_msg;
+    const TAGGED: &'static fi_ops_tagged;
+}
+
+/// `fi_endpoint`, of one with these calls.
+pub(crate) unsafe extern "C" fn open<C: Calls>(
     domain: *mut fid_domain,
     info: *mut fi_info,
     to: *mut *mut fid_ep,
@@ -82,13 +88,13 @@ pub(crate) unsafe extern "C" fn open(
             fid: object::fid(FI_CLASS_EP, context, &FID),
             ops: &OPS,
             cm: &CM,
-            msg: &messages::MSG,
+            msg: C::MSG,
             rma: &NOTHING,
-            tagged: &messages::TAGGED,
+            tagged: C::TAGGED,
             atomic: &NOTHING,
             collective: &NOTHING,
         };
-        call::open(Ep { head, domain: domain::of(domain)?, caps: info.caps, state }, to)
+        call::open(Ep { head, domain: shared::domain_of(domain)?, caps: info.caps, state }, to)
     })
 }
 

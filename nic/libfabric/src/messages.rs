@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use crate::abi::*;
 use crate::call::{self, call};
-use crate::endpoint::Ep;
+use crate::endpoint::{Calls, Ep};
 use crate::engine::buffers::Buffers;
 use crate::engine::header::Header;
 use crate::engine::matching::Receive;
@@ -13,7 +13,7 @@ use crate::engine::{self, Send};
 use crate::error::Errno;
 use crate::getinfo::{INJECT_BYTES, RECEIVE_FLAGS, SEND_FLAGS};
 
-pub(crate) static MSG: fi_ops_msg = fi_ops_msg {
+static MSG: fi_ops_msg = fi_ops_msg {
     size: size_of::<fi_ops_msg>(),
     recv,
     recvv,
@@ -25,7 +25,7 @@ pub(crate) static MSG: fi_ops_msg = fi_ops_msg {
     senddata,
     injectdata,
 };
-pub(crate) static TAGGED: fi_ops_tagged = fi_ops_tagged {
+static TAGGED: fi_ops_tagged = fi_ops_tagged {
     size: size_of::<fi_ops_tagged>(),
     recv: trecv,
     recvv: trecvv,
@@ -37,6 +37,14 @@ pub(crate) static TAGGED: fi_ops_tagged = fi_ops_tagged {
     senddata: tsenddata,
     injectdata: tinjectdata,
 };
+
+/// The calls of this file.
+pub(crate) struct Messages;
+
+impl Calls for Messages {
+    const MSG: &'static fi_ops_msg = &MSG;
+    const TAGGED: &'static fi_ops_tagged = &TAGGED;
+}
 
 /// A message to send, as the application describes it.
 struct Outgoing {

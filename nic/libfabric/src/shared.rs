@@ -1,14 +1,16 @@
 //! What the objects of a domain share: an interface, and the endpoint that runs on it.
+#![expect(unsafe_code, reason = "objects of C's")]
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use spray_nic::device::XskInterface;
 use spray_nic::sys::{readable, wait_readable};
 
-use crate::abi::FI_EOTHER;
+use crate::abi::{FI_EOTHER, fid_domain};
+use crate::call;
 use crate::engine::Engine;
 use crate::error::Errno;
 
@@ -16,6 +18,22 @@ use crate::error::Errno;
 const QUIET_ROUNDS: u32 = 100;
 /// Longest sleep of a reader that waits: what another thread reads of the interface does not wake it.
 const NAP: Duration = Duration::from_millis(1);
+
+/// A domain, as the application knows it.
+#[repr(C)]
+pub(crate) struct DomainObject {
+    pub(crate) head: fid_domain,
+    pub(crate) domain: Arc<Domain>,
+}
+
+/// The domain that the application means.
+///
+/// # Safety
+/// `domain::open` has made it, and the application has not closed it.
+pub(crate) unsafe fn domain_of(domain: *mut fid_domain) -> Result<Arc<Domain>, Errno> {
+    // SAFETY: as the caller promises.
+    unsafe { call::object::<DomainObject>(domain) }.map(|object| Arc::clone(&object.domain))
+}
 
 /// An interface.
 #[derive(Debug)]

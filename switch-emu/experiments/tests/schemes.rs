@@ -34,15 +34,21 @@ scenario, `--switch NAME` and `--switch tor=NAME` on the command line), under an
 |---|---|---|
 ";
 
+/// What a switch that holds frames keeps, as types of the scheme.
+const HELD: &str = "282 KiB in types of its own ([CWV-17](../specs/conweave.md))";
+
 /// What a switch keeps for a scheme.
 fn memory(scheme: Scheme) -> String {
     let Layout { pointers, orders, .. } = scheme.layout();
     let words = |leaves| scheme.words(&Size { leaves, uplinks: 16 });
     let (own, leaf) = (words(0), words(1) - words(0));
+    let kib = own * 8 / 1024;
     match pointers {
+        Pointers::None if scheme.holds() && own == 0 => HELD.into(),
+        Pointers::None if scheme.holds() => format!("{kib} KiB, and {HELD}"),
         Pointers::None if own == 0 => "none".into(),
-        Pointers::None if leaf == 0 => format!("{} KiB", own * 8 / 1024),
-        Pointers::None => format!("{} KiB, and {} bytes for each leaf with 16 uplinks", own * 8 / 1024, leaf * 8),
+        Pointers::None if leaf == 0 => format!("{kib} KiB"),
+        Pointers::None => format!("{kib} KiB, and {} bytes for each leaf with 16 uplinks", leaf * 8),
         Pointers::Ports if orders > 1 => format!("8 bytes for each set of ports, {orders} orders of it"),
         Pointers::Ports => "8 bytes for each set of ports".into(),
         Pointers::Destination => "16 bytes for each other edge switch (at edges) or pod (above)".into(),
