@@ -9,7 +9,8 @@
 use spray_core::{Time, summed};
 use std::{io, os::fd::RawFd};
 
-/// Calls that go on to another device, the one that a pattern finds in `self`. Without a list: those that a device always hands on.
+/// Forwards methods of [`Device`] to the device that a pattern binds in `self`. Without a list of methods: those that every wrapper
+/// forwards.
 #[cfg(feature = "xdp")]
 macro_rules! forward {
     ($device:ident in $held:tt) => {
