@@ -5,6 +5,7 @@ use serde_json::json;
 use spray_experiments::bound::{Basis, Bound};
 use spray_experiments::results::{Spread, align};
 use spray_experiments::scenario::Scenario;
+use spray_experiments::sim::over_cores;
 use spray_fabric::Scheme;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::say;
@@ -41,7 +42,12 @@ pub fn bound(arguments: &args::Bound) -> Outcome {
     let out = folder::location(arguments.results.out.as_deref(), &format!("bound-{}", scenario.name));
     let ended = campaign.results(&out)?;
     Campaign::write_all(&out, &ended)?;
-    let rows = ended.chunks(seeds.len()).map(|runs| Row::new(runs, &scenario, &campaign));
+    let bound_us = |index: usize| {
+        let failed = scenario.drawn_failures(seeds[index], u64::MAX).map_err(Failure::refused)?;
+        Ok(scenario.bound(seeds[index], &failed).completion_ps as f64 / 1e6)
+    };
+    let bounds_us: Vec<f64> = over_cores(seeds.len(), campaign.threads, bound_us)?;
+    let rows = ended.chunks(seeds.len()).map(|runs| Row::new(runs, &bounds_us, &campaign));
     let rows = rows.collect::<Outcome<Vec<Row>>>()?;
     let cells: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
     fit::tables(&align(&["switches", "balancer", "last ACK us", "above the bound", ""], 2, &cells));
@@ -69,15 +75,15 @@ struct Row {
 }
 
 impl Row {
-    fn new(runs: &[Ended], scenario: &Scenario, campaign: &Campaign) -> Outcome<Self> {
+    /// Of these runs, for whose seeds the bounds are these.
+    fn new(runs: &[Ended], bounds_us: &[f64], campaign: &Campaign) -> Outcome<Self> {
         let (mut completion_us, mut above_percent, mut flows_incomplete) = (Vec::new(), Vec::new(), 0);
-        for (job, run) in runs {
+        for ((_, run), bound_us) in runs.iter().zip(bounds_us) {
             let flows = &run.as_ref().map_err(Failure::failed)?.summary.flows;
             flows_incomplete += flows.flows_total - flows.flows_completed;
             let Some(us) = flows.makespan_us else { continue };
-            let failed = scenario.drawn_failures(job.seed, u64::MAX).map_err(Failure::refused)?;
             completion_us.push(us);
-            above_percent.push(100.0 * (us / (scenario.bound(job.seed, &failed).completion_ps as f64 / 1e6) - 1.0));
+            above_percent.push(100.0 * (us / bound_us - 1.0));
         }
         let job = &runs[0].0;
         Ok(Self {

@@ -117,7 +117,9 @@ fn run(
     let all = planned.len();
     let mine = if let Some(part) = part { part.share(planned) } else { planned };
     let is_open = |(at, run): (usize, usize)| !kept[at].has(figures[at], &plans[at], run);
-    let runs = Runs::new(out, mine.len(), (0..mine.len()).filter(|number| is_open(mine[*number])).collect(), false)?;
+    let open: Vec<usize> = (0..mine.len()).filter(|number| is_open(mine[*number])).collect();
+    Runs::say_done(out, mine.len(), &open);
+    let runs = Runs::new(out, mine.len(), open, false)?;
     drop(kept);
     let keepers: Vec<_> = figures.iter().map(|figure| Mutex::new(Keeper::new(out, figure, (scale, part)))).collect();
     runs.each(threads, |number| {

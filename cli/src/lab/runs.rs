@@ -35,11 +35,15 @@ impl<'a> Runs<'a> {
     /// # Errors
     /// When signals cannot be taken.
     pub fn new(out: &'a Path, all: usize, open: Vec<usize>, exclusive: bool) -> Outcome<Self> {
-        let done = all - open.len();
-        if done > 0 {
-            info!("spray: {done} of {all} runs are done already in {}", out.display());
+        let show = Show::new(all, all - open.len(), exclusive);
+        Ok(Self { out, show, open, all, exclusive, stop: Stop::on_signals()? })
+    }
+
+    /// Says how many are done already, if any are.
+    pub fn say_done(out: &Path, all: usize, open: &[usize]) {
+        if open.len() < all {
+            info!("spray: {} of {all} runs are done already in {}", all - open.len(), out.display());
         }
-        Ok(Self { out, show: Show::new(all, done, exclusive), open, all, exclusive, stop: Stop::on_signals()? })
     }
 
     /// Calls `run` with the number of each that is open, `threads` at a time. An error ends what has not begun.

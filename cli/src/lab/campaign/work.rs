@@ -26,13 +26,14 @@ impl Campaign {
     pub(super) fn work(&self, plan: &[Planned], (out, writes): (&Path, Writes)) -> Outcome<HashMap<usize, String>> {
         let open: Vec<usize> = (0..plan.len()).filter(|number| !plan[*number].is_done).collect();
         self.check_captures(plan, out)?;
-        // What the runs at the same time do not need goes to each of them.
-        let engine = engines::engine(self.engine, (self.threads / open.len().max(1)).max(1))?;
-        let exclusive = engine.is_exclusive();
-        let runs = Runs::new(out, plan.len(), open.clone(), exclusive)?;
+        Runs::say_done(out, plan.len(), &open);
         if open.is_empty() {
             return Ok(HashMap::new());
         }
+        // What the runs at the same time do not need goes to each of them.
+        let engine = engines::engine(self.engine, (self.threads / open.len()).max(1))?;
+        let exclusive = engine.is_exclusive();
+        let runs = Runs::new(out, plan.len(), open.clone(), exclusive)?;
         if self.live {
             live::check(open.len())?;
         }
