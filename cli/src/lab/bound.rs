@@ -75,7 +75,7 @@ struct Row {
 }
 
 impl Row {
-    /// Of these runs, for whose seeds the bounds are these.
+    /// The means over `runs`, one a seed; `bounds_us` has the bound of each seed.
     fn new(runs: &[Ended], bounds_us: &[f64], campaign: &Campaign) -> Outcome<Self> {
         let (mut completion_us, mut above_percent, mut flows_incomplete) = (Vec::new(), Vec::new(), 0);
         for ((_, run), bound_us) in runs.iter().zip(bounds_us) {

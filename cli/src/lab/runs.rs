@@ -1,5 +1,5 @@
-//! The runs of a command: those that are open, on some threads, with one line of progress. What is done stays done: the same command goes
-//! on where it was stopped, and parts of it may run elsewhere.
+//! Makes the runs of a command that are not done yet, on several threads, with one line of progress. Results stay: the same command goes on
+//! where it was stopped, and several machines can each make a part.
 
 use std::fmt;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    /// Of `all` runs those with numbers in `open`; the others are kept in `out` already.
+    /// Runs with the numbers in `open`, of `all`. The results of the others are in `out` already.
     ///
     /// # Errors
     /// When signals cannot be taken.

@@ -37,7 +37,7 @@ pub(super) struct Chassis {
 }
 
 impl Chassis {
-    /// Whether it plays this switch.
+    /// Whether it runs this switch.
     pub fn plays(&self, switch: usize) -> bool {
         self.switch.is_none_or(|own| own == switch)
     }

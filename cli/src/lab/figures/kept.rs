@@ -34,7 +34,7 @@ fn name(figure: &Figure, scale: Scale) -> String {
 pub struct Kept(HashMap<String, Made>);
 
 impl Kept {
-    /// Those of `figure` at a scale in `out`. Lines that a killed process has not ended are none.
+    /// Reads the runs of `figure` at a scale in `out`, and passes over lines that a killed process has left unfinished.
     ///
     /// # Errors
     /// 2 when a file cannot be read.
@@ -69,12 +69,12 @@ impl Kept {
 pub struct Keeper<'a> {
     figure: &'a Figure,
     path: PathBuf,
-    /// From the first run on.
+    /// Opened with the first run, so that a figure without new runs leaves no file.
     file: Option<File>,
 }
 
 impl<'a> Keeper<'a> {
-    /// Into a file in `out`; each part has its own.
+    /// Keeps them in a file in `out`. Each part has a file of its own.
     pub fn new(out: &Path, figure: &'a Figure, (scale, part): (Scale, Option<Part>)) -> Self {
         let part = part.map_or_else(String::new, |Part { number, of }| format!("{number}of{of}."));
         Self { figure, path: out.join(format!("{}{part}jsonl", name(figure, scale))), file: None }
@@ -94,7 +94,7 @@ impl<'a> Keeper<'a> {
                 none.insert(file.map_err(|error| refused(&self.path, &error))?)
             }
         };
-        // Behind a line that a killed process has not ended a new one begins.
+        // A killed process may have left an unfinished line: this one must not continue it.
         file.write_all(format!("\n{line}\n").as_bytes()).map_err(|error| refused(&self.path, &error))
     }
 }

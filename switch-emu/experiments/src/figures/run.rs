@@ -78,7 +78,7 @@ pub struct Made {
 /// A run: its settings and seed.
 #[derive(Debug)]
 struct Job {
-    /// The cell that it was planned for first.
+    /// Condition and series, for people. Other cells with the same settings share the run.
     cell: String,
     settings: Settings,
     seed: u64,
@@ -137,7 +137,7 @@ impl<'a> Plan<'a> {
         number
     }
 
-    /// How many runs there are. They have the numbers below.
+    /// How many runs there are; they are numbered from 0.
     pub fn runs(&self) -> usize {
         self.jobs.len()
     }
@@ -161,7 +161,7 @@ impl<'a> Plan<'a> {
         self.figure.make(&self.jobs[run])
     }
 
-    /// What comes out of all runs, in their order.
+    /// The cells of the figure; `runs` has all its runs, by their numbers.
     ///
     /// # Panics
     /// When one is missing.

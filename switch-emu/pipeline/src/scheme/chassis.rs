@@ -308,7 +308,7 @@ impl Tables for Chassis {
 
 impl Routes for Chassis {
     fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
-        self.switches.get(switch as usize)
+        Tables::switch(self, switch)
     }
     fn group(&self, t_ps: u64, switch: u32, host: u32) -> Option<Group> {
         let group = View::of(self)?.group(t_ps, switch, host)?;
@@ -323,13 +323,13 @@ impl Forwarding for Chassis {
     type Word = Cell<u64>;
     type Note = Cell<u64>;
     fn word(&self, index: u32) -> Option<&Cell<u64>> {
-        self.words.get(index as usize)
+        Tables::word(self, index)
     }
     fn trail(&self) -> Option<&Trail> {
-        Some(&self.trail)
+        Tables::trail(self)
     }
     fn state(&self, switch: u32) -> Option<&RefCell<State>> {
-        self.states.get(switch as usize)
+        Tables::state(self, switch)
     }
     fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting> {
         let waiting = View::of(self)?.waiting(port, t_ps)?;

@@ -22,9 +22,9 @@ pub struct Counter {
     pub about: &'static str,
     /// Whether less of it is better; else it says how a run went, not how well.
     pub less_is_better: bool,
-    /// Whether that of several switches is the greatest of theirs; else it is the sum.
+    /// Whether several switches together count the greatest of their values; else they count the sum.
     pub is_most: bool,
-    /// That of a switch.
+    /// Reads the counter of a switch.
     pub(super) of: fn(&Seen<'_>) -> u64,
 }
 
@@ -50,7 +50,7 @@ impl Seen<'_> {
         (self.words)(index)
     }
 
-    /// Of what the switch knows in types of its scheme's own.
+    /// A value of the switch's [`State`]; 0 without one.
     pub(super) fn state(&self, of: impl Fn(&State) -> u64) -> u64 {
         self.state.map_or(0, |state| of(&state.borrow()))
     }
@@ -76,12 +76,12 @@ macro_rules! counters {
 pub(super) use counters;
 
 impl Counter {
-    /// Those of all schemes, in the order of results.
+    /// The counters of all schemes, in the order of results.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         COUNTERS.iter().flat_map(|(_, counters)| *counters)
     }
 
-    /// That of switches that counted `one` and `other`.
+    /// The value of two switches together.
     fn with(&self, one: u64, other: u64) -> u64 {
         if self.is_most { one.max(other) } else { one + other }
     }
@@ -92,7 +92,7 @@ impl Counter {
 pub struct Counted(Vec<(&'static Counter, u64)>);
 
 impl Counted {
-    /// Reads these switches, some with what they know in types of their scheme's own. `words`: of the switches' memory.
+    /// Reads the counters of these switches, each with its [`State`] if it has one. `words` gives a word of the switches' memory.
     pub fn of<'a>(
         switches: impl Iterator<Item = (&'a SwitchConfig, Option<&'a RefCell<State>>)> + Clone,
         words: &dyn Fn(u32) -> u64,
