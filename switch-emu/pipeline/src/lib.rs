@@ -23,6 +23,7 @@ pub mod hash;
 #[cfg(not(target_arch = "bpf"))]
 pub mod last_port;
 pub mod link;
+mod packed;
 pub mod port;
 pub mod queue;
 pub mod routes;

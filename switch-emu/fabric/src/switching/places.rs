@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use spray_pipeline::routes::SwitchConfig;
-use spray_pipeline::scheme::{Scheme, Size, port_word, port_words};
+use spray_pipeline::scheme::{PortWord, Scheme, Size, port_words};
 
 use crate::Tiers;
 use crate::fabric::Node;
@@ -65,7 +65,7 @@ impl Places {
         self.leaves.binary_search(&switch).map_or(NO_LEAF, |leaf| leaf as u32)
     }
 
-    /// By port the three words that schemes go by: what it is ([`port_word`]), the rate that is measured, and 1 plus the port that leads
+    /// By port the three words that schemes go by: what it is ([`PortWord`]), the rate that is measured, and 1 plus the port that leads
     /// back.
     fn words(&self, ways: &[Vec<u32>]) -> Vec<u64> {
         let mut way_of = vec![0; self.ports.len()];
@@ -77,7 +77,8 @@ impl Places {
         let mut words = vec![0; 3 * self.ports.len()];
         for (port, from, to) in self.links() {
             let tag = tags.entry(from).or_default();
-            words[3 * port as usize] = port_word(*tag, u16::try_from(to).ok(), way_of[port as usize]);
+            words[3 * port as usize] =
+                PortWord { tag: *tag, far_end: to as u32 + 1, way: way_of[port as usize] }.pack();
             *tag += 1;
             cables.entry((from, to)).or_default().push(port);
         }

@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use spray_wire::switch_view::{Address, PacketFields, address_words};
 
-use super::{Forwarding, Groups, Scheme, Size, State, Waiting, conweave, port_word, port_words, recall, reunion};
+use super::{Forwarding, Groups, PortWord, Scheme, Size, State, Waiting, conweave, port_words, recall, reunion};
 use crate::bins::Bin;
 use crate::config::{Globals, HOST, NEVER, PortConfig, Thresholds};
 use crate::counters::{ChassisCounters, PortCounters};
@@ -155,7 +155,7 @@ impl Chassis {
         let ways: Vec<u32> = own().filter(|(_, end)| end.1 > switch).map(|(port, _)| port).collect();
         for (tag, (port, end)) in (0..).zip(own()) {
             let way = ways.iter().position(|way| *way == port).map_or(0, |way| way as u8 + 1);
-            self.words[port_words(port) as usize].set(port_word(tag, Some(end.1 as u16), way));
+            self.words[port_words(port) as usize].set(PortWord { tag, far_end: end.1 + 1, way }.pack());
             self.words[port_words(port) as usize + 2].set(u64::from(port ^ 1) + 1);
         }
         let uplinks = ends.iter().filter(|end| end.0 == 0 && end.1 > 0).count() as u32;

@@ -6,6 +6,7 @@
 
 use super::{Arrival, Forwarding, Look, Measure, Size, flowlet, hashed};
 use crate::frame::Frame;
+use crate::packed::packed;
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;
 
@@ -27,9 +28,37 @@ const TAGS_IN_WORD: u32 = 16;
 const NEW: u64 = 8;
 const ALL_NEW: u64 = 0x8888_8888_8888_8888;
 
-/// The note of a frame: tag and congestion of the way there, then tag and congestion of the way back, if there is something to return.
-const RETURNS: u64 = 1 << 32;
-const OWN: u64 = (RETURNS << 1) - 1;
+packed! {
+    /// What a frame tells.
+    struct Note {
+        /// The uplink that it took, and how congested its way was.
+        tag: u32 in 8,
+        load: u64 in 8,
+        /// An uplink of the leaf that it goes to, and how congested the way from there is.
+        back: u32 in 8,
+        back_load: u64 in 8,
+        /// Whether it tells of that.
+        returns: bool in 1,
+        /// Of the scheme that this is the base of.
+        rest: u64 in 31,
+    }
+}
+
+packed! {
+    /// A port's estimate: bytes, and the [period](DECAY_PS) up to which they have decayed.
+    struct Estimate {
+        bytes: u64 in 32,
+        period: u64 in 32,
+    }
+}
+
+packed! {
+    /// What a leaf has heard of a path: how congested it is, and when, in us.
+    struct Heard {
+        load: u64 in 3,
+        at_us: u64 in 61,
+    }
+}
 
 /// Words that a leaf needs: flowlets, congestion to each leaf by uplink, and from each leaf what to return.
 pub(super) const fn words(size: &Size) -> u32 {
@@ -56,7 +85,7 @@ pub(super) fn route<F: Forwarding>(
     let (source, target) = (tables.switch(trail.source())?.leaf, super::leaf(tables, switch, host)?);
     if switch.leaf == target {
         if source != target {
-            learn(tables, switch, source, trail.note.load(), arrival.t_ps);
+            learn(tables, switch, source, Note::unpack(trail.note.load()), arrival.t_ps);
         }
         return tables.member(group.first);
     }
@@ -74,14 +103,15 @@ pub(super) fn route<F: Forwarding>(
         None => tables.member(group.first.wrapping_add(rank))?,
     };
     let load = crosses(tables, port, &arrival, frame.len);
-    let note = trail.note.load();
+    let note = Note::unpack(trail.note.load());
     //= docs/specs/switching.md#SWC-52 what a frame tells
-    trail.note.store(if switch.leaf == source {
-        let tag = u64::from(tables.tag(port)?);
-        note & !OWN | tag | load << 8 | to_return(tables, switch, target)
+    let note = if switch.leaf == source {
+        let (back, back_load, returns) = to_return(tables, switch, target);
+        Note { tag: tables.tag(port)?, load, back, back_load, returns, rest: note.rest }
     } else {
-        note & !(0xff << 8) | load.max(note >> 8 & 0xff) << 8
-    });
+        Note { load: load.max(note.load), ..note }
+    };
+    trail.note.store(note.pack());
     Some(port)
 }
 
@@ -121,16 +151,16 @@ fn from_leaf(switch: &SwitchConfig, leaf: u32) -> u32 {
 /// How congested the path by a port is: the port itself, or what was heard of the rest.
 #[inline(always)]
 pub(super) fn load<F: Forwarding>(tables: &F, port: u32, t_ps: u64, row: u32) -> Option<u64> {
-    let heard = tables.word(row.wrapping_add(tables.tag(port)?))?.load();
+    let heard = Heard::unpack(tables.word(row.wrapping_add(tables.tag(port)?))?.load());
     Some(congestion(tables, port, t_ps)?.max(faded(heard, t_ps)))
 }
 
-/// What was heard of a path: its congestion below, and when, in us. It halves for each time that it fades.
+/// How congested a path counts as by what was heard: it halves for each time that it fades.
 //= docs/specs/switching.md#SWC-54 what was heard fades
 #[inline(always)]
-fn faded(heard: u64, t_ps: u64) -> u64 {
-    let age_us = (t_ps / 1_000_000).saturating_sub(heard >> 3);
-    (heard & MOST) >> (age_us / FADES_US).min(63)
+fn faded(heard: Heard, t_ps: u64) -> u64 {
+    let age_us = (t_ps / 1_000_000).saturating_sub(heard.at_us);
+    heard.load >> (age_us / FADES_US).min(63)
 }
 
 /// Counts a frame at a port; returns how congested the port then is.
@@ -138,25 +168,25 @@ fn faded(heard: u64, t_ps: u64) -> u64 {
 #[inline(always)]
 fn crosses<F: Forwarding>(tables: &F, port: u32, frame: &Arrival, len: u32) -> u64 {
     let Some(word) = tables.rate_word(port) else { return 0 };
-    let (period, bytes) = decayed(word.load(), frame.t_ps);
+    let Estimate { bytes, period } = decayed(word.load(), frame.t_ps);
     let bytes = (bytes + u64::from(len)).min(u64::from(u32::MAX));
-    word.store(period << 32 | bytes);
+    word.store(Estimate { bytes, period }.pack());
     quantised(tables, port, frame.t_ps, bytes)
 }
 
 #[inline(always)]
 fn congestion<F: Forwarding>(tables: &F, port: u32, t_ps: u64) -> Option<u64> {
-    let (_, bytes) = decayed(tables.rate_word(port)?.load(), t_ps);
+    let Estimate { bytes, .. } = decayed(tables.rate_word(port)?.load(), t_ps);
     Some(quantised(tables, port, t_ps, bytes))
 }
 
-/// An estimate and its period, at the period of `t_ps` or, of a frame that comes after a later one, as it is.
+/// An estimate at the period of `t_ps` or, of a frame that comes after a later one, as it is.
 #[inline(always)]
-fn decayed(word: u64, t_ps: u64) -> (u64, u64) {
-    let (period, mut bytes) = (word >> 32, word & 0xffff_ffff);
+fn decayed(word: u64, t_ps: u64) -> Estimate {
+    let Estimate { mut bytes, period } = Estimate::unpack(word);
     let now = (t_ps / DECAY_PS) & 0xffff_ffff;
     if now <= period {
-        return (period, bytes);
+        return Estimate { bytes, period };
     }
     let periods = now - period;
     for (bit, power) in POWERS.iter().enumerate() {
@@ -164,7 +194,7 @@ fn decayed(word: u64, t_ps: u64) -> (u64, u64) {
             bytes = (bytes * power) >> 16;
         }
     }
-    (now, if periods >> POWERS.len() != 0 { 0 } else { bytes })
+    Estimate { bytes: if periods >> POWERS.len() != 0 { 0 } else { bytes }, period: now }
 }
 
 /// Bytes of an estimate as a share of what the link carries in its span: 0 to [`MOST`].
@@ -177,8 +207,8 @@ fn quantised<F: Forwarding>(tables: &F, port: u32, t_ps: u64, bytes: u64) -> u64
 /// Keeps what a frame from another leaf tells: the congestion of its own path, to be returned, and of one from here.
 //= docs/specs/switching.md#SWC-53 what a leaf keeps
 #[inline(always)]
-fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: u64, t_ps: u64) {
-    let (tag, load) = (note as u32 & 0xff, note >> 8 & MOST);
+fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: Note, t_ps: u64) {
+    let (tag, load) = (note.tag, note.load & MOST);
     if tag < switch.uplinks
         && let Some(word) = tables.word(from_leaf(switch, source).wrapping_add(1 + tag / TAGS_IN_WORD))
     {
@@ -188,30 +218,31 @@ fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: u6
             word.store(known & !(0xf << shift) | (load | NEW) << shift);
         }
     }
-    let (tag, load) = ((note >> 16) as u32 & 0xff, note >> 24 & MOST);
-    if note & RETURNS != 0
-        && tag < switch.uplinks
-        && let Some(word) = tables.word(to_leaf(switch, source).wrapping_add(tag))
+    if note.returns
+        && note.back < switch.uplinks
+        && let Some(word) = tables.word(to_leaf(switch, source).wrapping_add(note.back))
     {
-        word.store((t_ps / 1_000_000) << 3 | load);
+        word.store(Heard { load: note.back_load, at_us: t_ps / 1_000_000 }.pack());
     }
 }
 
-/// What to return to a leaf with this frame: each uplink in turn, those with news first.
+/// What to return to a leaf with this frame: an uplink, how congested the way from it is, and whether there is such. Each uplink has its turn,
+/// those with news first.
 //= docs/specs/switching.md#SWC-53 what a leaf keeps
 #[inline(always)]
-fn to_return<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) -> u64 {
+fn to_return<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) -> (u32, u64, bool) {
     let row = from_leaf(switch, leaf);
-    let Some(turn) = tables.word(row) else { return 0 };
+    let Some(turn) = tables.word(row) else { return (0, 0, false) };
     let first = turn.next() as u32 % switch.uplinks.max(1);
-    let Some(word) = tables.word(row.wrapping_add(1 + first / TAGS_IN_WORD)) else { return 0 };
+    let Some(word) = tables.word(row.wrapping_add(1 + first / TAGS_IN_WORD)) else {
+        return (0, 0, false);
+    };
     let known = word.load();
     let start = first % TAGS_IN_WORD;
     let news = (known & ALL_NEW).rotate_right(4 * start);
     let tag = if news == 0 { start } else { start.wrapping_add(lowest(news) / 4) % TAGS_IN_WORD };
     word.store(known & !(NEW << (4 * tag)));
-    let load = known >> (4 * tag) & MOST;
-    u64::from(first - start + tag) << 16 | load << 24 | RETURNS
+    (first - start + tag, known >> (4 * tag) & MOST, true)
 }
 
 /// The lowest bit that is set. BPF has no instruction for it, and the compiler's own way takes a table.

@@ -10,6 +10,7 @@ use super::{Arrival, Forwarding, Measure, detour, hashed, least_loaded};
 use crate::Cause;
 use crate::frame::{Frame, PAUSE};
 use crate::hash::mix;
+use crate::packed::packed;
 use crate::routes::{Choice, Group, SwitchConfig};
 use crate::trail::Trail;
 use crate::word::Word;
@@ -19,8 +20,8 @@ const SETS: u32 = 512;
 const WAYS: u32 = 4;
 const SET: u32 = 1 + WAYS * ENTRY;
 
-/// Words of an entry: the flow; when its latest packet was sent, and the latest that has arrived; the latest packet's number and bytes;
-/// its port; what is known of its path; when its latest packet passed.
+/// Words of an entry: the flow; when its latest packet was sent, and the latest that has arrived; its [`Latest`] packet; its [`Port`]; its
+/// [`Path`] and [`Trend`]; when its latest packet passed.
 const ENTRY: u32 = 8;
 const SENT: u32 = 1;
 const ARRIVED: u32 = 2;
@@ -30,8 +31,53 @@ const PATH: u32 = 5;
 const TREND: u32 = 6;
 const PASSED: u32 = 7;
 
-/// Where what begins in a switch's memory: the least round-trip times by hops, how many flows have something on its way now (below) and
-/// had at most (above), the table.
+packed! {
+    /// The latest packet of a flow.
+    struct Latest {
+        number: u32 in 32,
+        bytes: u32 in 32,
+    }
+}
+
+packed! {
+    /// By which port a flow goes.
+    struct Port {
+        number: u32 in 24,
+        /// The port back plus 1; 0: there is none.
+        back: u32 in 24,
+        /// In the group.
+        place: u32 in 16,
+    }
+}
+
+packed! {
+    /// What is known of the congestion of a flow's path, its trend apart.
+    struct Path {
+        average: u32 in 32,
+        previous: u32 in 32,
+    }
+}
+
+packed! {
+    /// The trend of that congestion, and what follows from it.
+    struct Trend {
+        trend: i32 in 32,
+        /// The flow drains.
+        drains: bool in 1,
+        /// The note with which its packets go on.
+        note: u8 in 8,
+    }
+}
+
+packed! {
+    /// How many flows have something on its way now, and had at most.
+    struct Active {
+        now: u32 in 32,
+        most: u32 in 32,
+    }
+}
+
+/// Where what begins in a switch's memory: the least round-trip times by hops, [`Active`], the table.
 const ACTIVE: u32 = HOPS as u32;
 const TABLE: u32 = ACTIVE + 1;
 
@@ -42,22 +88,11 @@ pub(super) const WORDS: u32 = TABLE + SETS * SET;
 super::counted::counters! {
     /// Flows that had something on their way through one switch at once, at most; see `spray flowcut-memory`.
     flowcut_entries: "entries", "Entries of Flowcut in a switch", "", less, most,
-        |seen| seen.word(seen.switch.memory + ACTIVE) >> 32;
+        |seen| Active::unpack(seen.word(seen.switch.memory + ACTIVE)).most.into();
     /// Packets that passed without an entry, for want of one.
     flowcut_entries_missing: "no entry", "Packets without an entry of Flowcut", "packets", less, sum,
         |seen| (0..SETS).map(|set| seen.word(seen.switch.memory + TABLE + set * SET)).sum();
 }
-
-/// The word of [`LATEST`]: the number's low bits, and the bytes above.
-const LEN_SHIFT: u32 = 32;
-
-/// The word of [`TREND`]: the note with which its packets go on (8 bits), that the flow drains, and the trend below.
-const DRAINS: u64 = 1 << 32;
-const NOTE_SHIFT: u32 = 40;
-
-/// The word of [`PORT`]: the port, the port back plus 1 (0: none), and the place in the group.
-const PORT_BITS: u32 = 24;
-const PORT_MASK: u64 = (1 << PORT_BITS) - 1;
 
 /// Takes a frame through a switch. `everywhere`: all switches keep entries, and replies go back by the switches that the data passed.
 //= docs/specs/flowcut-switch.md#FCS-1 where entries are
@@ -178,6 +213,21 @@ impl<F: Forwarding> Here<'_, F> {
         }
     }
 
+    #[inline(always)]
+    fn latest(&self, entry: u32) -> Latest {
+        Latest::unpack(self.load(entry + LATEST))
+    }
+
+    #[inline(always)]
+    fn port_of(&self, entry: u32) -> Port {
+        Port::unpack(self.load(entry + PORT))
+    }
+
+    #[inline(always)]
+    fn trend(&self, entry: u32) -> Trend {
+        Trend::unpack(self.load(entry + TREND))
+    }
+
     /// When the frame's packet was sent, plus 1 so that it is after 0: an entry that is new.
     #[inline(always)]
     fn stamp(&self) -> u64 {
@@ -231,10 +281,9 @@ impl<F: Forwarding> Here<'_, F> {
                 None => return Ok(None),
             },
         };
-        let note = (self.load(entry + TREND) >> NOTE_SHIFT) as u8;
+        let Trend { note, .. } = self.trend(entry);
         let onward = self.onward(frame, host, if self.is_first && !is_new { note } else { frame.detour })?;
-        let known = self.load(entry + PORT);
-        let (port, place) = ((known & PORT_MASK) as u32, (known >> (2 * PORT_BITS)) as u32);
+        let Port { number: port, place, .. } = self.port_of(entry);
         // The source changes the way of a flow only when nothing of it is on its way.
         let is_moved = onward.note != note;
         let stays = !is_new
@@ -260,7 +309,7 @@ impl<F: Forwarding> Here<'_, F> {
             self.count_active(1);
         }
         self.store(entry + SENT, self.stamp());
-        self.store(entry + LATEST, self.trail.number() & 0xffff_ffff | u64::from(frame.len) << LEN_SHIFT);
+        self.store(entry + LATEST, Latest { number: self.trail.number() as u32, bytes: frame.len }.pack());
         self.store(entry + PASSED, frame.time_ps);
         Ok(Some(port))
     }
@@ -298,10 +347,9 @@ impl<F: Forwarding> Here<'_, F> {
             };
             Choice { port: self.tables.member(group.first.wrapping_add(rank))?, rank, detour: note }
         };
-        let back = self.trail.came_by().and_then(|port| self.tables.back(port)).map_or(0, |back| u64::from(back) + 1);
-        let word = u64::from(port) & PORT_MASK | (back & PORT_MASK) << PORT_BITS;
-        self.store(entry + PORT, word | u64::from(rank) << (2 * PORT_BITS));
-        self.keep(entry, &Congestion::NONE, u64::from(detour) << NOTE_SHIFT);
+        let back = self.trail.came_by().and_then(|port| self.tables.back(port)).map_or(0, |back| back.wrapping_add(1));
+        self.store(entry + PORT, Port { number: port, back, place: rank }.pack());
+        self.keep(entry, &Congestion::NONE, false, detour);
         Some((port, detour))
     }
 
@@ -325,9 +373,9 @@ impl<F: Forwarding> Here<'_, F> {
 
     #[inline(always)]
     fn back(&self, now_ps: u64) -> Option<u32> {
-        let back = self.load(self.known()? + PORT) >> PORT_BITS & PORT_MASK;
+        let Port { back, .. } = self.port_of(self.known()?);
         self.arrived(now_ps, false);
-        if back == 0 { None } else { Some(back as u32 - 1) }
+        back.checked_sub(1)
     }
 
     /// Takes what a reply tells; returns whether the flow's host must pause. Only the source's switch measures.
@@ -336,14 +384,14 @@ impl<F: Forwarding> Here<'_, F> {
     #[inline(always)]
     fn arrived(&self, now_ps: u64, measures: bool) -> bool {
         let Some(entry) = self.known() else { return false };
-        let trend = self.load(entry + TREND);
+        let Trend { trend, mut drains, note } = self.trend(entry);
         if self.is_idle(entry) {
             return false;
         }
         // An echo of a packet that has not passed tells nothing.
         let stamp = self.stamp();
         if !self.trail.acknowledges() || stamp <= self.load(entry + ARRIVED) || stamp > self.load(entry + SENT) {
-            return trend & DRAINS != 0;
+            return drains;
         }
         self.store(entry + ARRIVED, stamp);
         if self.is_idle(entry) {
@@ -353,15 +401,14 @@ impl<F: Forwarding> Here<'_, F> {
         if !measures {
             return false;
         }
-        let path = self.load(entry + PATH);
-        let mut path = Congestion { average: path as u32, previous: (path >> 32) as u32, trend: trend as u32 as i32 };
+        let Path { average, previous } = Path::unpack(self.load(entry + PATH));
+        let mut path = Congestion { average, previous, trend };
         path.on_sample(&Rule::DEFAULT, self.normalised(entry, now_ps));
-        let mut drains = trend & DRAINS != 0;
         drains |= path.is_slow(&Rule::DEFAULT) || path.is_growing(&Rule::DEFAULT);
         //= docs/specs/flowcut-switch.md#FCS-9 early resumption
-        let open = (self.load(entry + LATEST) as u32).wrapping_sub(self.trail.number() as u32).wrapping_add(1);
+        let open = self.latest(entry).number.wrapping_sub(self.trail.number() as u32).wrapping_add(1);
         drains &= open > self.switch.resume_packets;
-        self.keep(entry, &path, trend & !DRAINS | if drains { DRAINS } else { 0 });
+        self.keep(entry, &path, drains, note);
         drains
     }
 
@@ -369,11 +416,11 @@ impl<F: Forwarding> Here<'_, F> {
     /// Its host's clock is another than the switch's: when it passed follows from the latest packet, which both have seen.
     #[inline(always)]
     fn normalised(&self, entry: u32, now_ps: u64) -> u32 {
-        let port = (self.load(entry + PORT) & PORT_MASK) as u32;
+        let port = self.port_of(entry).number;
         let kib_ps = self.tables.waiting(port, now_ps).map_or(0, |waiting| waiting.kib_ps()) as u32;
         let earlier_ps = self.load(entry + SENT).saturating_sub(self.stamp());
         let rtt_ps = now_ps.saturating_sub(self.load(entry + PASSED)).saturating_add(earlier_ps);
-        let bytes = (self.load(entry + LATEST) >> LEN_SHIFT) as u32;
+        let bytes = self.latest(entry).bytes;
         let sample = Sample::new(rtt_ps, bytes, kib_ps, self.trail.hops());
         let index = sample.hops() as u32;
         let known = self.load(index) as u32;
@@ -383,18 +430,18 @@ impl<F: Forwarding> Here<'_, F> {
     }
 
     #[inline(always)]
-    fn keep(&self, entry: u32, path: &Congestion, rest: u64) {
-        self.store(entry + PATH, u64::from(path.average) | u64::from(path.previous) << 32);
-        self.store(entry + TREND, u64::from(path.trend as u32) | rest & !u64::from(u32::MAX));
+    fn keep(&self, entry: u32, path: &Congestion, drains: bool, note: u8) {
+        let Congestion { average, previous, trend } = *path;
+        self.store(entry + PATH, Path { average, previous }.pack());
+        self.store(entry + TREND, Trend { trend, drains, note }.pack());
     }
 
     /// Counts flows of which something is on its way.
     #[inline(always)]
-    fn count_active(&self, change: i64) {
-        let word = self.load(ACTIVE);
-        let now = (word & 0xffff_ffff).wrapping_add(change as u64) & 0xffff_ffff;
-        let most = word >> 32;
-        self.store(ACTIVE, now | if now > most { now } else { most } << 32);
+    fn count_active(&self, change: i32) {
+        let Active { now, most } = Active::unpack(self.load(ACTIVE));
+        let now = now.wrapping_add_signed(change);
+        self.store(ACTIVE, Active { now, most: if now > most { now } else { most } }.pack());
     }
 }
 

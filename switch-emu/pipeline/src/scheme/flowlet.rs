@@ -3,14 +3,23 @@
 
 use super::{Arrival, Forwarding};
 use crate::hash::mix;
+use crate::packed::packed;
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;
 
 /// Entries of a switch's flowlet table, 8 bytes each; a power of two.
 pub const FLOWLETS: u32 = 4_096;
 
-/// An entry: the time of the flow's latest frame in units of 4.096 ns above, its place in the group below.
-const PLACE_BITS: u32 = 16;
+packed! {
+    /// An entry.
+    struct Flowlet {
+        /// In the group.
+        place: u32 in 16,
+        /// Of the flow's latest frame, in units of 4.096 ns.
+        time: u64 in 48,
+    }
+}
+
 const TIME_SHIFT: u32 = 12;
 
 /// The place of a frame's flowlet. `fresh` chooses that of a new one; it hears the place of the flowlet before, if the group still has it.
@@ -25,18 +34,18 @@ pub(super) fn rank<F: Forwarding>(
 ) -> Option<u32> {
     let index = (mix(frame.flow ^ switch.salt) >> 32) as u32 & (FLOWLETS - 1);
     let entry = tables.word(switch.memory.wrapping_add(index))?;
-    let now = frame.t_ps >> TIME_SHIFT << PLACE_BITS;
+    let time = frame.t_ps >> TIME_SHIFT;
     let known = entry.load();
-    let (last, place) = (known >> PLACE_BITS << PLACE_BITS, known as u32 & 0xffff);
+    let Flowlet { place, time: last } = Flowlet::unpack(known);
     // A frame may come before another whose time is earlier: its gap is negative, and it belongs to the same flowlet.
     //= docs/specs/switching.md#SWC-14 flowlets out of order
-    let gap = now.wrapping_sub(last) as i64;
-    let pause = (switch.gap_ps >> TIME_SHIFT << PLACE_BITS) as i64;
+    let gap = (time.wrapping_sub(last) << 16) as i64;
+    let pause = (switch.gap_ps >> TIME_SHIFT << 16) as i64;
     let has_place = known != 0 && place < u32::from(group.count);
     let goes_on = gap < pause && has_place;
     let place = if goes_on { place } else { fresh(has_place.then_some(place)) };
     if !goes_on || gap > 0 {
-        entry.store(now | u64::from(place));
+        entry.store(Flowlet { place, time }.pack());
     }
     Some(place)
 }

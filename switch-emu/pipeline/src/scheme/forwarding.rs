@@ -11,6 +11,7 @@ use super::{Look, Step, least, reunion, score};
 use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::frame::Frame;
 use crate::hash::mix;
+use crate::packed::packed;
 use crate::routes::{Group, Routes, SwitchConfig};
 use crate::trail::Trail;
 use crate::word::Word;
@@ -102,22 +103,28 @@ pub trait Forwarding: Routes {
     /// What a frame that came to `port` at `t_ps` would find there.
     fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting>;
 
+    /// What a port is.
+    #[inline(always)]
+    fn ends(&self, port: u32) -> Option<PortWord> {
+        Some(PortWord::unpack(self.word(port_words(port))?.load()))
+    }
+
     /// The number of a port among those of its switch that lead to switches.
     #[inline(always)]
     fn tag(&self, port: u32) -> Option<u32> {
-        Some(self.word(port_words(port))?.load() as u32)
+        Some(self.ends(port)?.tag)
     }
 
     /// The switch that a port leads to; `None`: a host.
     #[inline(always)]
     fn far_end(&self, port: u32) -> Option<u32> {
-        (self.word(port_words(port))?.load() >> FAR_END_SHIFT & 0xffff).checked_sub(1).map(|switch| switch as u32)
+        self.ends(port)?.far_end.checked_sub(1)
     }
 
     /// The number of a port among those of its switch that lead up, from 1 on; 0 of others.
     #[inline(always)]
     fn way(&self, port: u32) -> Option<u32> {
-        Some((self.word(port_words(port))?.load() >> WAY_SHIFT) as u32)
+        Some(self.ends(port)?.way.into())
     }
 
     /// The word in which a scheme measures a port's rate.
@@ -179,17 +186,17 @@ pub const fn port_words(port: u32) -> u32 {
     port.wrapping_mul(3).wrapping_add(1)
 }
 
-/// What a port's first word holds: its tag, its [far end](Forwarding::far_end), its [way](Forwarding::way).
-pub const fn port_word(tag: u32, far_end: Option<u16>, way: u8) -> u64 {
-    let far_end = match far_end {
-        Some(switch) => switch as u64 + 1,
-        None => 0,
-    };
-    tag as u64 | far_end << FAR_END_SHIFT | (way as u64) << WAY_SHIFT
+packed! {
+    /// The first word of a port.
+    pub struct PortWord {
+        /// Its number among those of its switch that lead to switches.
+        tag: u32 in 32,
+        /// 1 plus the switch that it leads to; 0: a host.
+        far_end: u32 in 24,
+        /// Its number among those of its switch that lead up, from 1 on; 0 of others.
+        way: u8 in 8,
+    }
 }
-
-const FAR_END_SHIFT: u32 = 32;
-const WAY_SHIFT: u32 = 48;
 
 /// The number of the leaf that a host is at.
 #[inline(always)]

@@ -86,6 +86,8 @@ schemes! {
     RrPermuted "rr-permuted" ORDERS;
     /// The port with the shortest queue (OFAN §6.1); the adaptive RoCE of the REPS paper's simulations (REPS §4.1).
     Jsq "jsq" | "adaptive-roce" PLAIN;
+    /// The shortest of two random queues and of the one that was taken last (*DRILL*, SIGCOMM 2017).
+    Drill "drill" TURNS;
     /// A port whose queue is in the lowest class: below 5, 10 or 20 % of its limit, or above (OFAN §3.2, Table 2).
     Adaptive "adaptive" PLAIN;
     /// As `adaptive`, but a flow stays on its port until it pauses.

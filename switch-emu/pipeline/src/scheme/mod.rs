@@ -12,6 +12,7 @@ pub mod conweave;
 #[cfg(not(target_arch = "bpf"))]
 mod counted;
 mod detour;
+mod drill;
 mod flowcut;
 mod flowlet;
 mod forwarding;
@@ -33,7 +34,7 @@ pub use counted::{Counted, Counter};
 pub use detour::{Groups, MOST_GROUPS};
 pub use flowlet::FLOWLETS;
 use forwarding::leaf;
-pub use forwarding::{Arrival, Forwarding, Waiting, port_word, port_words};
+pub use forwarding::{Arrival, Forwarding, PortWord, Waiting, port_words};
 pub use hashed::hashed;
 pub use layout::{Layout, Pointers, Size};
 pub use list::Scheme;
@@ -91,6 +92,7 @@ fn rank<F: Forwarding>(
         Scheme::Rr => rotation::simple(tables.word(group.pointer)?, group),
         Scheme::RrPermuted => rotation::permuted(tables.word(group.pointer)?, group, switch),
         Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, Measure::Bytes)),
+        Scheme::Drill => drill::rank(tables, switch, group, frame),
         Scheme::Adaptive => Some(least_loaded(tables, switch, group, frame, Measure::Class)),
         Scheme::AdaptiveFlowlet => {
             flowlet::rank(tables, switch, group, frame, |_| least_loaded(tables, switch, group, frame, Measure::Class))

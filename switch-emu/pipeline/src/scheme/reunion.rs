@@ -97,7 +97,7 @@ impl<'a, F: Forwarding> Here<'a, F> {
     pub(super) fn begin(&self) -> Option<()> {
         let counts = match self.place() {
             Place::Local => false,
-            Place::Between => self.note().is_elephant(),
+            Place::Between => self.note().elephant,
             Place::Source | Place::Target => true,
         };
         if counts {
@@ -138,7 +138,7 @@ impl<'a, F: Forwarding> Here<'a, F> {
             Place::Between if self.is_told(frame) => self.further(port)?,
             _ => return Some(()),
         };
-        self.trail.note.store(note.into(self.trail.note.load()));
+        self.trail.note.store(note.beside(self.trail.note.load()));
         Some(())
     }
 
@@ -164,13 +164,13 @@ impl<'a, F: Forwarding> Here<'a, F> {
 
     #[inline(always)]
     fn note(&self) -> Note {
-        Note::of(self.trail.note.load())
+        Note::unpack(self.trail.note.load())
     }
 
     /// Whether switches between leaves go by its note: control frames go by the base.
     #[inline(always)]
     fn is_told(&self, frame: &Frame) -> bool {
-        !frame.control || self.note().is_elephant()
+        !frame.control || self.note().elephant
     }
 
     /// The port that the frame's PathID tells.
@@ -182,7 +182,7 @@ impl<'a, F: Forwarding> Here<'a, F> {
         }
         let (note, tables) = (self.note(), self.tables);
         let group = tables.group(frame.time_ps, frame.switch, self.course.host)?;
-        Some(path::pinned(&self.memory, tables, &group, path::way(note.path(), note.hops())))
+        Some(path::pinned(&self.memory, tables, &group, path::way(note.path, note.hops)))
     }
 
     /// The frame's note behind this port.
@@ -190,9 +190,9 @@ impl<'a, F: Forwarding> Here<'a, F> {
     #[inline(always)]
     fn further(&self, port: u32) -> Option<Note> {
         let (note, way) = (self.note(), self.tables.way(port)?);
-        let path = if way == 0 { note.path() } else { path::with_way(note.path(), note.hops(), way) };
-        let note = note.with_path(path).further();
-        if !note.is_elephant() {
+        let path = if way == 0 { note.path } else { path::with_way(note.path, note.hops, way) };
+        let note = Note { path, ..note }.further();
+        if !note.elephant {
             return Some(note);
         }
         let interval = self.memory.interval()?;

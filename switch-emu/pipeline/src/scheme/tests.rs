@@ -160,6 +160,28 @@ fn round_robin_takes_ports_in_turn() {
 }
 
 #[test]
+fn drill_compares_two_random_queues_and_the_last_best() {
+    //= docs/specs/switching.md#SWC-55 two random queues and the last best
+    let switch = OneSwitch::new(Scheme::Drill, 1, 16);
+    let frame = |crc: u32| Arrival { crc, ..ARRIVAL };
+    // The shortest of 16 is found once a frame has drawn it, and is kept from then on.
+    switch.fill(&core::array::from_fn::<u64, 16, _>(|place| if place == 11 { 10 } else { 1_000 }));
+    let ranks: Vec<u32> = (0..200).map(|crc| switch.rank(frame(crc))).collect();
+    let found = ranks.iter().position(|rank| *rank == 11).unwrap();
+    assert!((1..60).contains(&found), "a draw of 2 in 16 finds it after some 8 frames, not {found}");
+    assert!(ranks[found..].iter().all(|rank| *rank == 11), "{ranks:?}");
+    // Once it is the longest it goes, and what is taken is never longer than it was.
+    switch.fill(&core::array::from_fn::<u64, 16, _>(|place| place as u64 * 100));
+    let ranks: Vec<u32> = (0..200).map(|crc| switch.rank(frame(crc))).collect();
+    assert!(ranks.is_sorted_by(|before, after| before >= after) && ranks[199] == 0, "{ranks:?}");
+    // Of equal queues each is taken as often.
+    switch.fill(&[500; 16]);
+    let mut counts = vec![0; 16];
+    (0..16_000).for_each(|crc| counts[switch.rank(frame(crc)) as usize] += 1);
+    assert!(chi_square(&counts) < 60, "{counts:?}");
+}
+
+#[test]
 fn an_order_lasts_five_rounds() {
     //= docs/specs/switching.md#SWC-6 an order that changes
     let switch = OneSwitch::new(Scheme::RrPermuted, 1, 6);
@@ -274,7 +296,7 @@ fn the_source_switch_chooses_the_whole_path_and_the_others_follow_it() {
     for flow in 1..100 {
         let mut frame = begin(&chassis, flow);
         chassis.step(&mut frame, 3).unwrap();
-        let path = Note::of(chassis.trail.note.get()).path();
+        let path = Note::unpack(chassis.trail.note.get()).path;
         let first = chassis.way(frame.port);
         chassis.step(&mut frame, 3).unwrap();
         assert_eq!([first, chassis.way(frame.port)], [way(path, 0), way(path, 1)]);
@@ -288,9 +310,9 @@ fn the_source_switch_chooses_the_whole_path_and_the_others_follow_it() {
 fn a_notification_goes_through_all_tiers_over_every_base() {
     for scheme in Scheme::ALL.into_iter().filter(|scheme| scheme.reunion_base().is_some()) {
         let chassis = Chassis::three_tiers(scheme);
-        chassis.trail.begin_notice(0, Note::notification(7, 9).into(0), 0, [0; 2]);
+        chassis.trail.begin_notice(0, Note::notify(7, 9).pack(), 0, [0; 2]);
         let frames = chassis.walk(Frame { time_ps: 1_000_000, control: true, ..FRAME }, 3);
-        assert_eq!((frames.len(), Note::of(chassis.trail.note.get()).notified()), (5, Some((7, 9))), "{scheme}");
+        assert_eq!((frames.len(), Note::unpack(chassis.trail.note.get()).notified()), (5, Some((7, 9))), "{scheme}");
     }
 }
 
@@ -303,10 +325,10 @@ fn data_goes_by_the_way_of_its_tier_and_by_the_base_where_that_is_0() {
             let mut frame = begin(&chassis, flow);
             chassis.step(&mut frame, 3).unwrap();
             let first = chassis.way(frame.port);
-            chassis.trail.note.set(Note::data(with_way(first, 1, told), false).into(0));
+            chassis.trail.note.set(Note::data(with_way(first, 1, told), false).pack());
             chassis.step(&mut frame, 3).unwrap();
             let way = chassis.way(frame.port);
-            assert_eq!(Note::of(chassis.trail.note.get()).path(), with_way(first, 1, way), "it notes the way taken");
+            assert_eq!(Note::unpack(chassis.trail.note.get()).path, with_way(first, 1, way), "it notes the way taken");
             way
         };
         (1..100).map(second).collect()

@@ -73,8 +73,9 @@ proptest! {
         let mut met: HashMap<u32, u64> = HashMap::new();
         for (n, (flow, len)) in sent.iter().enumerate() {
             let (spine, note) = send(&net, n as u64 * 200_000, 0, flow * 77, *len);
-            prop_assert_eq!(note as u32 & 0xff, spine);
-            met.insert(spine, note >> 8 & MOST);
+            let note = Note::unpack(note);
+            prop_assert_eq!(note.tag, spine);
+            met.insert(spine, note.load);
         }
         // Four frames back return four uplinks' news.
         for _ in 0..SPINES {
@@ -82,7 +83,7 @@ proptest! {
         }
         for (spine, load) in met {
             let heard = net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().get();
-            prop_assert_eq!(faded(heard, 100 * US), load);
+            prop_assert_eq!(faded(Heard::unpack(heard), 100 * US), load);
         }
     }
 
@@ -101,7 +102,7 @@ fn new_flowlets_take_the_least_congested_path_and_stay_where_none_is_better() {
     let net = net();
     let t_ps = 1_000 * US;
     let hear = |spine: u32, load: u64| {
-        net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().set((t_ps / US) << 3 | load);
+        net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().set(Heard { load, at_us: t_ps / US }.pack());
     };
     [5, 2, 6, 2].into_iter().zip(0..).for_each(|(load, spine)| hear(spine, load));
     let chosen: Vec<u32> = (0..64).map(|flow| send(&net, t_ps, 0, flow * 1_001, 64).0).collect();
@@ -120,7 +121,7 @@ fn new_flowlets_take_the_least_congested_path_and_stay_where_none_is_better() {
 #[test]
 fn what_was_heard_long_ago_fades() {
     //= docs/specs/switching.md#SWC-54 what was heard fades
-    let heard = 1_000 << 3 | 7;
+    let heard = Heard { load: 7, at_us: 1_000 };
     let after = |ms: u64| faded(heard, (1_000 + 1_000 * ms) * US);
     assert_eq!([0, 9, 10, 20, 30, 1_000].map(after), [7, 7, 3, 1, 0, 0]);
 }

@@ -48,7 +48,7 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
     };
     //= docs/specs/conweave.md#CWV-10 busy paths
     if frame.ecn == MARKED {
-        tell(Tag { kind: Kind::Notify, ..Tag::default() }, Note::of(trail.note.load()).path());
+        tell(Tag { kind: Kind::Notify, ..Tag::default() }, Note::unpack(trail.note.load()).path);
     }
     //= docs/specs/conweave.md#CWV-12 frames of their own
     let kind = match tag.kind {

@@ -22,10 +22,10 @@ pub(in crate::scheme) fn route<F: Forwarding>(
     if here && switch.leaf != target && !frame.control && !trail.is_reply() {
         return send(tables, switch, frame, &Course { t_ps: frame.time_ps, from, host, target }, 0);
     }
-    let note = Note::of(trail.note.load());
-    let way = if here || switch.leaf == target { 0 } else { path::way(note.path(), note.hops()) };
+    let note = Note::unpack(trail.note.load());
+    let way = if here || switch.leaf == target { 0 } else { path::way(note.path, note.hops) };
     let port = go_along(tables, switch, frame, host, pinned(tables, frame, host, way));
-    trail.note.store(note.further().into(trail.note.load()));
+    trail.note.store(note.further().beside(trail.note.load()));
     port
 }
 
@@ -43,7 +43,7 @@ pub(in crate::scheme) fn under_reunion<F: Forwarding>(
     if tables.switch(from)?.leaf != switch.leaf || switch.leaf == target || frame.control {
         return go_along(tables, switch, frame, host, port);
     }
-    let given = Note::of(trail.note.load()).path();
+    let given = Note::unpack(trail.note.load()).path;
     send(tables, switch, frame, &Course { t_ps: frame.time_ps, from, host, target }, given)
 }
 
@@ -60,7 +60,7 @@ fn send<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, course:
         }
         None => 0,
     };
-    trail.note.store(Note::data(path, false).into(0));
+    trail.note.store(Note::data(path, false).pack());
     let pinned = pinned(tables, frame, course.host, path::way(path, 0));
     hashed(tables, switch, frame, course.host, pinned)
 }

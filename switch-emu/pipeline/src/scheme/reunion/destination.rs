@@ -4,6 +4,7 @@ use super::Here;
 use super::memory::{BOTTLENECKS, HIGH, MOST_BOTTLENECKS, MOST_HIGH, Memory, before, single};
 use super::note::Note;
 use super::path::{self, Course, Walk};
+use crate::packed::packed;
 use crate::scheme::Forwarding;
 use crate::word::Word;
 
@@ -23,19 +24,19 @@ pub(super) struct Notification {
 pub(super) fn arrive<F: Forwarding>(here: &Here<'_, F>, note: Note) -> Option<()> {
     let Here { tables, trail, ref memory, ref course, .. } = *here;
     let interval = memory.interval()?;
-    if !note.is_elephant() {
+    if !note.elephant {
         return Some(());
     }
     let flow = trail.flow();
     let entry = memory.seen(interval).entry((flow >> 32) as u32);
     if let Some(entry) = entry
-        && entry.value != Some(note.path())
+        && entry.value != Some(note.path)
     {
-        entry.set(note.path());
-        count(tables, memory, interval, course, note.path())?;
+        entry.set(note.path);
+        count(tables, memory, interval, course, note.path)?;
     }
-    if note.bottleneck() != 0
-        && let Some(link) = Walk::new(tables, course, note.path()).link(note.bottleneck())
+    if note.bottleneck != 0
+        && let Some(link) = Walk::new(tables, course, note.path).link(note.bottleneck)
     {
         write_down(memory, interval, link, flow, course.from)?;
     }
@@ -55,25 +56,40 @@ fn count<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, interval: u64, cours
     Some(())
 }
 
+packed! {
+    /// How many highly utilised links an interval has listed.
+    struct Listed {
+        links: u32 in 32,
+        interval: u64 in 32,
+    }
+}
+
+impl Listed {
+    /// The links that `word` lists of an interval.
+    #[inline(always)]
+    fn of(word: u64, interval: u64) -> u32 {
+        let listed = Self::unpack(word);
+        if listed.interval == interval { listed.links } else { 0 }
+    }
+}
+
 /// Adds a link to the list of highly utilised ones.
 #[inline(always)]
 fn list<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, link: u32) {
     let Some(word) = memory.of_interval(HIGH, interval, 0) else { return };
-    let known = word.load();
-    let listed = if known >> 32 == interval { known as u32 } else { 0 };
+    let listed = Listed::of(word.load(), interval);
     if listed < MOST_HIGH
         && let Some(entry) = memory.of_interval(HIGH, interval, 1 + listed)
     {
         entry.store(u64::from(link));
-        word.store(interval << 32 | u64::from(listed + 1));
+        word.store(Listed { links: listed + 1, interval }.pack());
     }
 }
 
 /// Tells `mark` every highly utilised link of an interval, if that is not too long ago.
 #[inline(always)]
 pub(super) fn for_high<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, mark: impl Fn(u32)) {
-    let known = memory.of_interval(HIGH, interval, 0).map_or(0, Word::load);
-    let listed = if known >> 32 == interval { known as u32 } else { 0 };
+    let listed = Listed::of(memory.of_interval(HIGH, interval, 0).map_or(0, Word::load), interval);
     for entry in 0..listed.min(MOST_HIGH) {
         if let Some(link) = memory.of_interval(HIGH, interval, 1 + entry) {
             mark(link.load() as u32);
@@ -81,7 +97,16 @@ pub(super) fn for_high<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, mar
     }
 }
 
-/// The words of a place of the Bottleneck Link Table: link, interval and source; flow, whose lowest bit says that it is yet to be sent.
+packed! {
+    /// The first word of a place of the Bottleneck Link Table.
+    struct Bottleneck {
+        source: u32 in 16,
+        interval: u64 in 16,
+        link: u32 in 32,
+    }
+}
+
+/// The words of a place of the Bottleneck Link Table: [`Bottleneck`]; flow, whose lowest bit says that it is yet to be sent.
 #[inline(always)]
 fn bottleneck<'a, F: Forwarding>(
     memory: &Memory<'a, F>,
@@ -99,7 +124,7 @@ const UNSENT: u64 = 1;
 #[inline(always)]
 fn write_down<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, link: u32, flow: u64, source: u32) -> Option<()> {
     let (head, name) = bottleneck(memory, interval, link)?;
-    head.store(u64::from(link) << 32 | interval << 16 | u64::from(source & 0xffff));
+    head.store(Bottleneck { source, interval, link }.pack());
     name.store(flow | UNSENT);
     Some(())
 }
@@ -109,12 +134,8 @@ fn write_down<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, link: u32, f
 pub(super) fn read<F: Forwarding>(memory: &Memory<'_, F>, place: u32, low: u64) -> Option<Notification> {
     // Neighbouring intervals have two halves: the lowest bit says which.
     let (head, name) = bottleneck(memory, low, place)?;
-    let (head, flow) = (head.load(), name.load() | UNSENT);
-    let interval = head >> 16 & 0xffff;
-    if interval & 0xff != low {
-        return None;
-    }
-    Some(Notification { link: (head >> 32) as u32, flow, interval })
+    let (Bottleneck { link, interval, .. }, flow) = (Bottleneck::unpack(head.load()), name.load() | UNSENT);
+    if interval & 0xff == low { Some(Notification { link, flow, interval }) } else { None }
 }
 
 /// A notification that rides on a frame that goes to a leaf: one place of the table is looked at, the next one each time.
@@ -126,7 +147,7 @@ pub(super) fn ride<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, interval: 
     }
     let place = memory.word(single::CURSOR)?.next() as u32 % MOST_BOTTLENECKS;
     let is_there = |source: u32| tables.switch(source).is_some_and(|switch| switch.leaf == target);
-    take(memory, before(interval), place, is_there).map(|_| Note::notification(place, before(interval)))
+    take(memory, before(interval), place, is_there).map(|_| Note::notify(place, before(interval)))
 }
 
 /// Takes the notification at a place, if there is one to send and its source fits; returns the source.
@@ -138,14 +159,13 @@ fn take<F: Forwarding>(
     fits: impl FnOnce(u32) -> bool,
 ) -> Option<u32> {
     let (head, name) = bottleneck(memory, interval, place)?;
-    let (head, flow) = (head.load(), name.load());
-    let source = head as u32 & 0xffff;
-    if head >> 16 & 0xffff != interval || flow & UNSENT == 0 || !fits(source) {
+    let (head, flow) = (Bottleneck::unpack(head.load()), name.load());
+    if head.interval != interval || flow & UNSENT == 0 || !fits(head.source) {
         return None;
     }
     name.store(flow & !UNSENT);
     memory.word(single::NOTIFIED)?.add(1);
-    Some(source)
+    Some(head.source)
 }
 
 /// A notification that goes as a frame of its own.
@@ -174,7 +194,7 @@ pub(super) fn poll<F: Forwarding>(memory: &Memory<'_, F>) -> Option<Sent> {
         if let Some(to) = take(memory, over, place, |_| true) {
             let links = core::cell::Cell::new(1);
             for_high(memory, over, |_| links.set(links.get() + 1));
-            return Some(Sent { to, note: Note::notification(place, over).into(0), links: links.get() });
+            return Some(Sent { to, note: Note::notify(place, over).pack(), links: links.get() });
         }
     }
     sent.store(over);

@@ -1,28 +1,47 @@
 //! The Flow Path Table of a source switch: its elephants, and where those go that it has moved (Reunion §3.6).
 
 use super::memory::{FLOWS, Memory};
+use crate::packed::packed;
 use crate::scheme::Forwarding;
 use crate::word::Word;
 
 /// Places of a flow.
 const PLACES: u32 = 4;
 
-/// Times are kept in units of 2^20 ps, 31 bits of them, above the rest of a state.
-const TIME_UNIT: u32 = 20;
-const TIME_BITS: u32 = 31;
-const TIME_SHIFT: u32 = 64 - TIME_BITS;
-/// The interval of a state is that in which the flow was moved.
-const MOVED: u64 = 1 << 32;
-const INTERVAL_SHIFT: u32 = 16;
+packed! {
+    /// The first word of a flow.
+    struct Counted {
+        /// The path on which it was last counted as an elephant, and the interval.
+        path: u32 in 16,
+        interval: u64 in 16,
+        key: u32 in 32,
+    }
+}
+
+packed! {
+    /// The second word of a flow.
+    struct State {
+        /// The path that it has been given; 0: none.
+        path: u32 in 16,
+        /// The interval in which it was notified or moved.
+        interval: u64 in 16,
+        /// The interval is that in which it was moved.
+        moved: bool in 1,
+        /// When its last frame came, in units of 2^20 ps.
+        time: u32 in 31,
+    }
+}
+
+const TIME_SHIFT: u32 = 20;
 
 /// A flow of the table.
 pub(super) struct Known<'a, W> {
-    /// Its key, the interval in which it was last counted as an elephant, and on which path.
+    /// [`Counted`].
     counted: &'a W,
-    /// When its last frame came, the interval in which it was moved or notified, and the path that it has been given.
+    /// [`State`].
     state: &'a W,
     key: u32,
-    now: u64,
+    now: u32,
 }
 
 /// The key of a flow; 0 is none.
@@ -44,7 +63,7 @@ pub(super) fn find<'a, F: Forwarding>(memory: &Memory<'a, F>, flow: u64, t_ps: u
     let key = key(flow);
     for place in 0..PLACES {
         let (counted, state) = places(memory, key, place)?;
-        if counted.load() >> 32 == u64::from(key) {
+        if Counted::unpack(counted.load()).key == key {
             return Some(Known { counted, state, key, now: now(t_ps) });
         }
     }
@@ -65,8 +84,8 @@ pub(super) fn enter<'a, F: Forwarding>(
         let (counted, state) = places(memory, key, place)?;
         let known = Known { counted, state, key, now: now(t_ps) };
         if counted.load() == 0 || known.has_paused(timeout_ps) {
-            counted.store(u64::from(key) << 32);
-            state.store(known.now << TIME_SHIFT);
+            counted.store(Counted { key, path: 0, interval: 0 }.pack());
+            state.store(State { time: known.now, path: 0, interval: 0, moved: false }.pack());
             return Some(known);
         }
     }
@@ -74,55 +93,60 @@ pub(super) fn enter<'a, F: Forwarding>(
 }
 
 #[inline(always)]
-fn now(t_ps: u64) -> u64 {
-    t_ps >> TIME_UNIT & ((1 << TIME_BITS) - 1)
+fn now(t_ps: u64) -> u32 {
+    (t_ps >> TIME_SHIFT) as u32
 }
 
 impl<W: Word> Known<'_, W> {
     /// Units of time since its last frame came; below 0 where that was of a later time.
     #[inline(always)]
     fn since(&self) -> i64 {
-        (self.now.wrapping_sub(self.state.load() >> TIME_SHIFT) << TIME_SHIFT) as i64 >> TIME_SHIFT
+        // Times have 31 bits.
+        i64::from((self.now.wrapping_sub(self.state().time) << 1) as i32 >> 1)
+    }
+
+    #[inline(always)]
+    fn state(&self) -> State {
+        State::unpack(self.state.load())
     }
 
     /// Whether its last frame came longer ago than this.
     #[inline(always)]
     pub(super) fn has_paused(&self, timeout_ps: u64) -> bool {
-        self.since() > (timeout_ps >> TIME_UNIT) as i64
+        self.since() > (timeout_ps >> TIME_SHIFT) as i64
     }
 
     /// A frame of it comes.
     #[inline(always)]
     pub(super) fn comes(&self) {
         if self.since() > 0 {
-            self.state.store(self.now << TIME_SHIFT | self.state.load() & ((1 << TIME_SHIFT) - 1));
+            self.state.store(State { time: self.now, ..self.state() }.pack());
         }
     }
 
     /// The path that it has been given; 0: none.
     #[inline(always)]
     pub(super) fn path(&self) -> u32 {
-        self.state.load() as u32 & 0xffff
+        self.state().path
     }
 
     /// Gives it a path, and forgets the notification.
     #[inline(always)]
     pub(super) fn give(&self, path: u32) {
-        self.state.store(self.state.load() >> TIME_SHIFT << TIME_SHIFT | u64::from(path & 0xffff));
+        self.state.store(State { path, interval: 0, moved: false, ..self.state() }.pack());
     }
 
     /// Gives it another path in this interval.
     #[inline(always)]
     pub(super) fn moves(&self, interval: u64, path: u32) {
-        self.give(path);
-        self.state.store(self.state.load() | MOVED | interval << INTERVAL_SHIFT);
+        self.state.store(State { path, interval, moved: true, ..self.state() }.pack());
     }
 
     /// The interval in which it was notified; 0: it was not.
     #[inline(always)]
     pub(super) fn notified(&self) -> u64 {
-        let state = self.state.load();
-        if state & MOVED == 0 { state >> INTERVAL_SHIFT & 0xffff } else { 0 }
+        let State { interval, moved, .. } = self.state();
+        if moved { 0 } else { interval }
     }
 
     /// It is to be moved when this interval is over. A notification of the interval before comes first: it is carried out with the flow's
@@ -130,25 +154,24 @@ impl<W: Word> Known<'_, W> {
     //= docs/specs/reunion.md#REU-15 rerouting
     #[inline(always)]
     pub(super) fn notify(&self, interval: u64) {
-        let state = self.state.load();
-        let known = state >> INTERVAL_SHIFT & 0xffff;
-        let waits = state & MOVED == 0 && known == super::memory::before(interval);
-        let stays = state & MOVED != 0 && known == interval;
+        let state = self.state();
+        let waits = !state.moved && state.interval == super::memory::before(interval);
+        let stays = state.moved && state.interval == interval;
         if !waits && !stays {
-            self.state.store(state & !(MOVED | 0xffff << INTERVAL_SHIFT) | (interval & 0xffff) << INTERVAL_SHIFT);
+            self.state.store(State { interval, moved: false, ..state }.pack());
         }
     }
 
     /// Whether it is an elephant of this interval.
     #[inline(always)]
     pub(super) fn is_elephant(&self, interval: u64) -> bool {
-        self.counted.load() >> 16 & 0xffff == interval
+        Counted::unpack(self.counted.load()).interval == interval
     }
 
     /// Notes that it is counted in this interval on this path; whether that is new.
     #[inline(always)]
     pub(super) fn counts(&self, interval: u64, path: u32) -> bool {
-        let counted = u64::from(self.key) << 32 | interval << 16 | u64::from(path & 0xffff);
+        let counted = Counted { path, interval, key: self.key }.pack();
         let is_new = self.counted.load() != counted;
         self.counted.store(counted);
         is_new

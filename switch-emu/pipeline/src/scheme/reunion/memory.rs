@@ -1,6 +1,7 @@
 //! A switch's memory: where its parts lie, and the intervals in which it counts.
 
 use super::sketch;
+use crate::packed::packed;
 use crate::routes::SwitchConfig;
 #[cfg(not(target_arch = "bpf"))]
 use crate::scheme::counted::Seen;
@@ -227,10 +228,19 @@ pub(super) struct IntervalTable<'a, F> {
 /// Places of a key.
 const PLACES: u32 = 4;
 
-/// An entry of a table: the key above, then the interval, then the value.
+packed! {
+    /// The word of an entry.
+    struct Kept {
+        value: u32 in 16,
+        interval: u64 in 16,
+        key: u32 in 32,
+    }
+}
+
+/// An entry of a table.
 pub(super) struct Entry<'a, W> {
     word: &'a W,
-    head: u64,
+    head: Kept,
     /// What it holds; `None`: the key is new.
     pub(super) value: Option<u32>,
 }
@@ -239,7 +249,7 @@ impl<W: Word> Entry<'_, W> {
     /// Sets the value, at most 65,535.
     #[inline(always)]
     pub(super) fn set(&self, value: u32) {
-        self.word.store(self.head | u64::from(value & 0xffff));
+        self.word.store(Kept { value, ..self.head }.pack());
     }
 }
 
@@ -249,10 +259,10 @@ impl<'a, F: Forwarding> IntervalTable<'a, F> {
     #[inline(always)]
     pub(super) fn entry(&self, key: u32) -> Option<Entry<'a, F::Word>> {
         let Memory { tables, first } = self.memory;
-        let head = u64::from(key) << 32 | self.interval << 16;
-        let found = tables.look_up(first.wrapping_add(self.part.first), self.part.words, head);
+        let head = Kept { value: 0, interval: self.interval, key };
+        let found = tables.look_up(first.wrapping_add(self.part.first), self.part.words, head.pack());
         let word = tables.word((found as u32).checked_sub(1)?)?;
-        let value = if found & KNOWN != 0 { Some(word.load() as u32 & 0xffff) } else { None };
+        let value = if found & KNOWN != 0 { Some(Kept::unpack(word.load()).value) } else { None };
         Some(Entry { word, head, value })
     }
 
@@ -273,11 +283,11 @@ impl<'a, F: Forwarding> IntervalTable<'a, F> {
     }
 }
 
-/// Looks a key up in a table of `words` from `first` on; `head` is what its entry has above the value. Gives 1 plus the word of its entry or of
-/// a free one, with bit 32 set if it is its own; 0: there is none left.
+/// Looks a key up in a table of `words` from `first` on; `head` is its entry with the value 0. Gives 1 plus the word of its entry or of a free one,
+/// with bit 32 set if it is its own; 0: there is none left.
 #[inline(always)]
 pub fn look_up<F: Forwarding>(tables: &F, first: u32, words: u32, head: u64) -> u64 {
-    let set = ((head >> 32) as u32).wrapping_mul(0x9e37_79b1) >> 16;
+    let set = Kept::unpack(head).key.wrapping_mul(0x9e37_79b1) >> 16;
     let mut free = 0;
     for place in 0..PLACES {
         let index = first.wrapping_add(set.wrapping_mul(PLACES).wrapping_add(place) % words.max(1));
@@ -286,7 +296,7 @@ pub fn look_up<F: Forwarding>(tables: &F, first: u32, words: u32, head: u64) -> 
         if known >> 16 == head >> 16 {
             return KNOWN | (u64::from(index) + 1);
         }
-        if free == 0 && (known ^ head) >> 16 & 0xffff != 0 {
+        if free == 0 && Kept::unpack(known).interval != Kept::unpack(head).interval {
             free = u64::from(index) + 1;
         }
     }

@@ -1,94 +1,66 @@
 //! What a frame carries from switch to switch (Reunion §3.1, figure 7).
 //!
-//! The low 33 bits of a trail's note are the base's.
+//! It shares the trail's note with the base.
 
-/// Bits of the base.
-const BASE: u64 = (1 << 33) - 1;
-const PATH_SHIFT: u32 = 33;
-const ELEPHANT: u64 = 1 << 49;
-const HOPS_SHIFT: u32 = 50;
-const BOTTLENECK_SHIFT: u32 = 53;
-const HOP_MASK: u64 = 7;
-const NOTIFICATION: u64 = 1 << 56;
+use crate::packed::packed;
 
-/// What a data frame says of itself. A notification says where it is written down, instead.
-//= docs/specs/reunion.md#REU-1 what a frame carries
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::scheme) struct Note(u64);
+packed! {
+    /// What a data frame says of itself. A notification says where it is written down, instead.
+    //= docs/specs/reunion.md#REU-1 what a frame carries
+    pub(in crate::scheme) struct Note {
+        /// Of the base.
+        base: u64 in 33,
+        /// Its PathID.
+        path: u32 in 16,
+        /// Whether its flow is an elephant.
+        elephant: bool in 1,
+        /// Links between switches that it has taken; at most seven are told apart.
+        hops: u32 in 3,
+        /// Which of its links is the first where elephants collide, from 1 on; 0: none.
+        bottleneck: u32 in 3,
+        /// It is a notification.
+        notification: bool in 1,
+    }
+}
+
+const MOST_HOPS: u32 = 7;
 
 impl Note {
-    /// Reunion's part of a trail's note.
-    #[inline(always)]
-    pub(in crate::scheme) const fn of(note: u64) -> Self {
-        Self(note & !BASE)
-    }
-
-    /// A trail's note with this as Reunion's part.
-    #[inline(always)]
-    pub(in crate::scheme) const fn into(self, note: u64) -> u64 {
-        note & BASE | self.0
-    }
-
     /// A notification at this place of its sender's table.
     #[inline(always)]
-    pub(in crate::scheme) const fn notification(place: u32, interval: u64) -> Self {
-        Self(NOTIFICATION | (place as u64 & 0xff | (interval & 0xff) << 8) << PATH_SHIFT)
+    pub(in crate::scheme) fn notify(place: u32, interval: u64) -> Self {
+        Self { path: place & 0xff | (interval as u32 & 0xff) << 8, notification: true, ..Self::default() }
     }
 
     /// Where a notification is written down, and the low bits of its interval.
     #[inline(always)]
-    pub(in crate::scheme) const fn notified(self) -> Option<(u32, u64)> {
-        let bits = self.0 >> PATH_SHIFT;
-        if self.0 & NOTIFICATION == 0 { None } else { Some((bits as u32 & 0xff, bits >> 8 & 0xff)) }
+    pub(in crate::scheme) fn notified(self) -> Option<(u32, u64)> {
+        if self.notification { Some((self.path & 0xff, u64::from(self.path >> 8))) } else { None }
     }
 
     /// A frame of an elephant, or not, that has left its first switch by this path.
     #[inline(always)]
-    pub(in crate::scheme) const fn data(path: u32, elephant: bool) -> Self {
-        Self((path as u64 & 0xffff) << PATH_SHIFT | if elephant { ELEPHANT } else { 0 } | 1 << HOPS_SHIFT)
+    pub(in crate::scheme) fn data(path: u32, elephant: bool) -> Self {
+        Self { path, elephant, hops: 1, ..Self::default() }
     }
 
-    /// Its PathID.
+    /// The same beside what the base notes in `before`.
     #[inline(always)]
-    pub(in crate::scheme) const fn path(self) -> u32 {
-        (self.0 >> PATH_SHIFT) as u32 & 0xffff
+    pub(in crate::scheme) fn beside(self, before: u64) -> u64 {
+        Self { base: Self::unpack(before).base, ..self }.pack()
     }
 
-    /// With another PathID.
+    /// The same one link further.
     #[inline(always)]
-    pub(in crate::scheme) const fn with_path(self, path: u32) -> Self {
-        Self(self.0 & !(0xffff << PATH_SHIFT) | (path as u64 & 0xffff) << PATH_SHIFT)
-    }
-
-    /// Whether its flow is an elephant.
-    #[inline(always)]
-    pub(in crate::scheme) const fn is_elephant(self) -> bool {
-        self.0 & ELEPHANT != 0
-    }
-
-    /// Links between switches that it has taken.
-    #[inline(always)]
-    pub(in crate::scheme) const fn hops(self) -> u32 {
-        (self.0 >> HOPS_SHIFT & HOP_MASK) as u32
-    }
-
-    /// The same one link further; at most seven are told apart.
-    #[inline(always)]
-    pub(in crate::scheme) const fn further(self) -> Self {
-        if self.hops() as u64 == HOP_MASK { self } else { Self(self.0 + (1 << HOPS_SHIFT)) }
-    }
-
-    /// Which of its links is the first where elephants collide, from 1 on; 0: none.
-    #[inline(always)]
-    pub(in crate::scheme) const fn bottleneck(self) -> u32 {
-        (self.0 >> BOTTLENECK_SHIFT & HOP_MASK) as u32
+    pub(in crate::scheme) fn further(self) -> Self {
+        Self { hops: self.hops + u32::from(self.hops < MOST_HOPS), ..self }
     }
 
     /// The same with the link that it has taken last as the bottleneck, unless there is one already.
     //= docs/specs/reunion.md#REU-11 the first bottleneck
     #[inline(always)]
-    pub(in crate::scheme) const fn collided(self) -> Self {
-        if self.bottleneck() != 0 { self } else { Self(self.0 | (self.hops() as u64) << BOTTLENECK_SHIFT) }
+    pub(in crate::scheme) fn collided(self) -> Self {
+        Self { bottleneck: if self.bottleneck == 0 { self.hops } else { self.bottleneck }, ..self }
     }
 }
 
@@ -99,18 +71,19 @@ mod tests {
 
     #[test]
     fn fields_do_not_touch_each_other_or_the_base() {
-        let note = Note::data(0xbeef, true).further().collided().with_path(0x12ff).further().collided();
-        assert_eq!((note.path(), note.is_elephant(), note.hops(), note.bottleneck()), (0x12ff, true, 3, 2));
+        let note = Note::data(0xbeef, true).further().collided();
+        let note = Note { path: 0x12ff, ..note }.further().collided();
+        assert_eq!((note.path, note.elephant, note.hops, note.bottleneck), (0x12ff, true, 3, 2));
         assert_eq!(note.notified(), None);
-        assert_eq!(Note::of(note.into(u64::MAX >> 31)), note);
-        assert_eq!(note.into(u64::MAX) & BASE, BASE);
-        let notification = Note::notification(77, 0x1234);
-        assert_eq!((notification.notified(), notification.is_elephant()), (Some((77, 0x34)), false));
+        let (base, beside) = (u64::MAX >> 31, note.beside(u64::MAX));
+        assert_eq!((beside & base, Note { base: 0, ..Note::unpack(beside) }), (base, note));
+        let notification = Note::notify(77, 0x1234);
+        assert_eq!((notification.notified(), notification.elephant), (Some((77, 0x34)), false));
     }
 
     #[test]
     fn hops_end_at_seven() {
         let far = (0..20).fold(Note::data(1, false), |note, _| note.further());
-        assert_eq!((far.hops(), far.bottleneck(), far.path()), (7, 0, 1));
+        assert_eq!((far.hops, far.bottleneck, far.path), (7, 0, 1));
     }
 }

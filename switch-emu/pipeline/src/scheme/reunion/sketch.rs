@@ -2,6 +2,7 @@
 
 use super::memory::{CLASSES, Memory, SKETCH, single};
 use crate::hash::mix;
+use crate::packed::packed;
 use crate::scheme::Forwarding;
 use crate::word::Word;
 
@@ -10,8 +11,14 @@ pub(super) const HASHES: u32 = 7;
 /// Entries of each, the paper's `k`: 2000 with its example; a power of two.
 pub(super) const ENTRIES: u32 = 2_048;
 
-/// An entry: the interval in which it was counted above, then the count.
-const COUNT_BITS: u32 = 48;
+packed! {
+    /// How many there were in an interval.
+    struct Count {
+        count: u64 in 48,
+        interval: u64 in 16,
+    }
+}
+
 /// Classes of counts, by the power of two.
 const MOST_CLASSES: u32 = 32;
 
@@ -25,20 +32,21 @@ pub(super) fn count<F: Forwarding>(memory: &Memory<'_, F>, flow: u64, interval: 
     for row in 0..HASHES {
         let word = memory.word(SKETCH.place(row * ENTRIES + at % ENTRIES))?;
         let count = of_interval(word.load(), interval) + 1;
-        word.store(interval << COUNT_BITS | count);
+        word.store(Count { count, interval }.pack());
         least = least.min(count);
         at = at.wrapping_add(step).rotate_left(7);
     }
     if class(least) != class(least - 1) {
         let word = memory.word(CLASSES.place(class(least) - 1))?;
-        word.store(interval << COUNT_BITS | (of_interval(word.load(), interval) + 1));
+        word.store(Count { count: of_interval(word.load(), interval) + 1, interval }.pack());
     }
     Some(least)
 }
 
 #[inline(always)]
 fn of_interval(entry: u64, interval: u64) -> u64 {
-    if entry >> COUNT_BITS == interval { entry & ((1 << COUNT_BITS) - 1) } else { 0 }
+    let entry = Count::unpack(entry);
+    if entry.interval == interval { entry.count } else { 0 }
 }
 
 /// How many powers of two a count has reached.
@@ -71,7 +79,7 @@ pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Opt
     let known = of_interval(word.load(), interval);
     let admits = known < memory.load(single::HOT)?;
     if admits {
-        word.store(interval << COUNT_BITS | (known + 1));
+        word.store(Count { count: known + 1, interval }.pack());
     }
     Some(admits)
 }

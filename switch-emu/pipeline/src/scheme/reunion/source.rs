@@ -49,7 +49,7 @@ pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Optio
     let group = tables.group(frame.time_ps, frame.switch, course.host)?;
     let pinned = path::pinned(memory, tables, &group, path::way(known.path(), 0));
     match pinned {
-        Some(_) => trail.note.store(Note::data(known.path(), false).into(trail.note.load())),
+        Some(_) => trail.note.store(Note::data(known.path(), false).beside(trail.note.load())),
         None => known.give(0),
     }
     Some(pinned)
@@ -65,7 +65,7 @@ pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, frame: &Frame, port: u32
         let ridden = || destination::ride(tables, memory, interval, course.target).unwrap_or_default();
         return Some(if own.notified().is_some() { own } else { ridden() });
     }
-    let path = path::with_way(here.note().path(), 0, tables.way(port)?);
+    let path = path::with_way(here.note().path, 0, tables.way(port)?);
     let elephant = flows::find(memory, trail.flow(), course.t_ps).filter(|known| known.is_elephant(interval));
     let note = Note::data(path, elephant.is_some());
     Some(match elephant {

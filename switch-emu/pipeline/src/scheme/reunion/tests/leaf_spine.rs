@@ -64,7 +64,7 @@ impl Chassis {
     fn take(&self, t_ps: u64, flow: u64, leaf: u32, dst: u32, kind: Kind) -> (Option<u32>, Note) {
         let frame = Frame { flow, time_ps: t_ps, switch: leaf, control: kind == Kind::Reply, ..PLAIN };
         let Way { spine, note, .. } = self.go(frame, dst).unwrap();
-        (spine, Note::of(note))
+        (spine, Note::unpack(note))
     }
 
     /// The flow's name in tables.

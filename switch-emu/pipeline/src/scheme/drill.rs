@@ -1,0 +1,25 @@
+//! DRILL: the shortest of two random queues and of the one that was the shortest before (Ghorbani et al., *DRILL: Micro Load Balancing for
+//! Low-latency Data Center Networks*, SIGCOMM 2017).
+
+use super::{Arrival, Forwarding, Look, Measure};
+use crate::hash::pick;
+use crate::routes::{Group, SwitchConfig};
+use crate::word::Word;
+
+/// The place of a frame, and for the next one where that was.
+//= docs/specs/switching.md#SWC-55 two random queues and the last best
+#[inline(always)]
+pub(super) fn rank<F: Forwarding>(tables: &F, switch: &SwitchConfig, group: &Group, frame: &Arrival) -> Option<u32> {
+    let (memory, count) = (tables.word(group.pointer)?, u32::from(group.count));
+    let lot = frame.random(switch);
+    let look = Look { measure: Measure::Bytes, random: (lot >> 16) as u32, row: 0 };
+    let (mut best, mut least) = (0, u64::MAX);
+    for place in [memory.load() as u32 % count, pick((lot >> 32) as u32, count), pick(lot as u32, count)] {
+        let score = tables.score(group.first.wrapping_add(place), frame.t_ps, &look, place);
+        if score < least {
+            (best, least) = (place, score);
+        }
+    }
+    memory.store(u64::from(best));
+    Some(best)
+}
