@@ -105,20 +105,28 @@ mod tests {
         let metrics = Metrics::open(Some("0".parse().unwrap())).unwrap();
         let address = metrics.server.as_ref().unwrap().lock().unwrap().address();
         metrics.start().unwrap();
-        let get = |path: &str| ask(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+        let ask_for = |what: &str| ask(address, &format!("{what} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+        let get = |path: &str| ask_for(&format!("GET {path}"));
         let part = metrics.part().unwrap();
         part.put(vec![Metric::counter("frames", "Frames").with(vec![("kind", "da\"ta".into())], 7.0)]);
-        let first = get("/metrics");
-        assert!(first.starts_with("HTTP/1.1 200 OK\r\n") && first.contains("application/openmetrics-text"), "{first}");
-        assert!(first.contains("# HELP spray_frames Frames\n# TYPE spray_frames counter\n"), "{first}");
-        assert!(first.contains("spray_frames_total{kind=\"da\\\"ta\"} 7.0\n# EOF\n"), "{first}");
+        let value = "spray_frames_total{kind=\"da\\\"ta\"} 7.0\n";
+        let classic = get("/metrics");
+        assert!(classic.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4;"), "{classic}");
+        let family = "# HELP spray_frames_total Frames\n# TYPE spray_frames_total counter\n";
+        assert!(classic.ends_with(&format!("\r\n\r\n{family}{value}")), "{classic}");
+        let accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";
+        let open = ask(address, &format!("GET /metrics HTTP/1.1\r\n{accept}\r\n\r\n"));
+        let family = "# HELP spray_frames Frames\n# TYPE spray_frames counter\n";
+        assert!(open.contains("application/openmetrics-text"), "{open}");
+        assert!(open.ends_with(&format!("\r\n\r\n{family}{value}# EOF\n")), "{open}");
+        let head = ask_for("HEAD /metrics");
+        assert_eq!(head, classic[..head.len()]);
+        assert!(head.ends_with("\r\n\r\n"), "{head}");
         part.put(vec![Metric::gauge("runs", "Runs").with(vec![], 0.5)]);
         let second = get("/metrics");
         assert!(second.contains("spray_runs 0.5\n") && !second.contains("frames"), "{second}");
         assert!(get("/other").starts_with("HTTP/1.1 404"));
-        assert!(
-            ask(address, "POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").starts_with("HTTP/1.1 405")
-        );
+        assert!(ask_for("POST /metrics").starts_with("HTTP/1.1 405"));
         assert!(ask(address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
     }
 

@@ -1,4 +1,4 @@
-//! HTTP for metrics: one thread, few connections, nothing but `GET /metrics`.
+//! HTTP for metrics: one thread, few connections, nothing but `/metrics`.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener};
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
 
-use super::board::Board;
+use super::board::{Board, Format};
 use crate::failure::{Failure, Outcome};
 
 /// Most connections at a time. Of more, the oldest ends: a request takes no time, so it is the slowest.
@@ -89,7 +89,13 @@ async fn talk(mut stream: TcpStream, board: Board) -> io::Result<()> {
         let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
         let mut request = httparse::Request::new(&mut fields);
         match request.parse(&head) {
-            Ok(httparse::Status::Complete(_)) => break answer(&request, &board),
+            Ok(httparse::Status::Complete(_)) => {
+                let mut answer = answer(&request, &board);
+                if request.method == Some("HEAD") {
+                    answer.truncate(answer.find("\r\n\r\n").map_or(0, |end| end + 4));
+                }
+                break answer;
+            }
             Ok(httparse::Status::Partial) if head.len() < MOST_BYTES => {}
             _ => break said("400 Bad Request", "this is no request for metrics\n"),
         }
@@ -101,15 +107,17 @@ async fn talk(mut stream: TcpStream, board: Board) -> io::Result<()> {
 }
 
 fn answer(request: &httparse::Request<'_, '_>, board: &Board) -> String {
-    const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let path = request.path.unwrap_or_default().split('?').next();
+    let accept = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("accept"));
+    let accept: String = accept.map(|field| String::from_utf8_lossy(field.value)).collect();
+    let format = Format::accepted(&accept);
     match (request.method, path) {
-        (Some("GET"), Some("/metrics")) => match board.text() {
-            Ok(text) => response("200 OK", METRICS, &text),
+        (Some("GET" | "HEAD"), Some("/metrics")) => match board.text(format) {
+            Ok(text) => response("200 OK", format.media_type(), &text),
             Err(error) => said("500 Internal Server Error", &error.to_string()),
         },
-        (Some("GET"), _) => said("404 Not Found", "metrics are at /metrics\n"),
-        _ => said("405 Method Not Allowed\r\nAllow: GET", "GET /metrics\n"),
+        (Some("GET" | "HEAD"), _) => said("404 Not Found", "metrics are at /metrics\n"),
+        _ => said("405 Method Not Allowed\r\nAllow: GET, HEAD", "GET /metrics\n"),
     }
 }
 

@@ -141,8 +141,8 @@ fn connections<D: Device>(endpoint: &Endpoint<D>) -> Vec<Metric> {
             ("p99", stats.rtt_p99_ps),
             ("smoothed", stats.rtt_smoothed_ps),
         ];
-        for (quantile, ps) in times {
-            let labels = labels().into_iter().chain([("quantile", quantile.to_string())]).collect();
+        for (statistic, ps) in times {
+            let labels = labels().into_iter().chain([("statistic", statistic.to_string())]).collect();
             rtt = rtt.with(labels, seconds(ps));
         }
     }
