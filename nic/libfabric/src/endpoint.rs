@@ -3,6 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::abi::*;
@@ -26,6 +27,8 @@ pub(crate) struct Ep {
     pub(crate) domain: Arc<Domain>,
     caps: u64,
     state: Mutex<State>,
+    /// Bytes that a receive for several messages has room for at least, as long as it waits.
+    least_room: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -63,6 +66,9 @@ static CM: fi_ops_cm = fi_ops_cm {
 };
 static NOTHING: fi_ops_missing = fi_ops_missing { size: size_of::<fi_ops_missing>(), all: [missing; 16] };
 
+/// [`Ep::least_room`] by default.
+const LEAST_ROOM: usize = 64;
+
 /// The calls that send and receive.
 pub(crate) trait Calls {
     const MSG: &'static fi_ops_msg;
@@ -94,7 +100,10 @@ pub(crate) unsafe extern "C" fn open<C: Calls>(
             atomic: &NOTHING,
             collective: &NOTHING,
         };
-        call::open(Ep { head, domain: shared::domain_of(domain)?, caps: info.caps, state }, to)
+        call::open(
+            Ep { head, domain: shared::domain_of(domain)?, caps: info.caps, state, least_room: LEAST_ROOM.into() },
+            to,
+        )
     })
 }
 
@@ -165,6 +174,11 @@ impl State {
 }
 
 impl Ep {
+    /// Bytes that a receive for several messages has room for at least, as long as it waits.
+    pub(crate) fn least_room(&self) -> usize {
+        self.least_room.load(Ordering::Relaxed)
+    }
+
     fn state(&self) -> Result<MutexGuard<'_, State>, Errno> {
         self.state.lock().map_err(|_| Errno(FI_EOTHER))
     }
@@ -235,10 +249,32 @@ unsafe extern "C" fn cancel(fid: *mut fid, context: *mut c_void) -> isize {
     })
 }
 
-unsafe extern "C" fn getopt(_fid: *mut fid, _level: c_int, _name: c_int, _to: *mut c_void, _room: *mut usize) -> c_int {
-    -libc::ENOPROTOOPT
+/// The option that there is: [`Ep::least_room`].
+fn check_option(level: c_int, name: c_int, len: usize) -> Result<(), Errno> {
+    match (level, name) {
+        (FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV) if len >= size_of::<usize>() => Ok(()),
+        (FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV) => Err(Errno(FI_ETOOSMALL)),
+        _ => Err(Errno(libc::ENOPROTOOPT)),
+    }
 }
 
-unsafe extern "C" fn setopt(_fid: *mut fid, _level: c_int, _name: c_int, _from: *const c_void, _len: usize) -> c_int {
-    -libc::ENOPROTOOPT
+unsafe extern "C" fn getopt(fid: *mut fid, level: c_int, name: c_int, to: *mut c_void, room: *mut usize) -> c_int {
+    // SAFETY: the application passes its endpoint, and room for as many bytes as it says.
+    call_int(|| unsafe {
+        let ep = call::object::<Ep>(fid)?;
+        check_option(level, name, *call::at(room)?)?;
+        to.cast::<usize>().write_unaligned(ep.least_room());
+        room.write(size_of::<usize>());
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn setopt(fid: *mut fid, level: c_int, name: c_int, from: *const c_void, len: usize) -> c_int {
+    // SAFETY: the application passes its endpoint, and as many bytes as it says.
+    call_int(|| unsafe {
+        let ep = call::object::<Ep>(fid)?;
+        check_option(level, name, len)?;
+        ep.least_room.store(from.cast::<usize>().read_unaligned(), Ordering::Relaxed);
+        Ok(0)
+    })
 }

@@ -11,6 +11,7 @@ use crate::call::{self, call_int};
 use crate::engine::{RECEIVES, buffers, sending};
 use crate::error::Errno;
 use crate::interfaces::{self, Candidate, Wish};
+use crate::say;
 use crate::settings::Settings;
 
 /// The name of the one fabric that there is.
@@ -18,12 +19,19 @@ pub const FABRIC: &str = "spray";
 /// Longest message of `fi_inject`.
 pub const INJECT_BYTES: usize = 4096;
 /// What endpoints can do.
-const CAPS: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_REMOTE_COMM | FI_SOURCE | FI_DIRECTED_RECV;
-/// Flags of operations that send.
-pub const SEND_FLAGS: u64 =
-    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_MORE | FI_REMOTE_CQ_DATA;
+const CAPS: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV | COMM | FI_SOURCE | FI_DIRECTED_RECV;
+/// With whom: other hosts, and itself.
+const COMM: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
+/// Flags of operations that send. A send is told of once the peer's endpoint has the message, which is all that each kind of completion asks.
+pub const SEND_FLAGS: u64 = FI_COMPLETION
+    | FI_INJECT
+    | FI_INJECT_COMPLETE
+    | FI_TRANSMIT_COMPLETE
+    | FI_DELIVERY_COMPLETE
+    | FI_MORE
+    | FI_REMOTE_CQ_DATA;
 /// Flags of operations that receive.
-pub const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE;
+pub const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE | FI_MULTI_RECV;
 /// The oldest version whose structures are as long as here.
 const OLDEST: u32 = fi_version(1, 5);
 
@@ -47,6 +55,8 @@ struct Granted {
     av_type: u32,
     tx_flags: u64,
     rx_flags: u64,
+    /// Sends are in order; all orders among operations that there are not hold by themselves.
+    order: u64,
 }
 
 /// `fi_getinfo`, as libfabric calls it.
@@ -96,42 +106,60 @@ impl<'a> Hints<'a> {
         }
     }
 
-    /// Whether the provider has all that is asked for.
-    fn fit(&self, settings: &Settings) -> bool {
-        let within = |asked: u64, has: u64| asked & !has == 0;
-        let caps = within(self.info.caps, CAPS);
-        let tx = self.tx.is_none_or(|tx| {
-            within(tx.caps, CAPS)
-                && within(tx.op_flags, SEND_FLAGS)
-                && within(tx.msg_order, FI_ORDER_SAS)
-                && tx.comp_order == 0
-                && tx.inject_size <= INJECT_BYTES
-                && tx.size <= sending::MOST
-                && tx.iov_limit <= buffers::MOST
-                && tx.rma_iov_limit == 0
-        });
-        let rx = self.rx.is_none_or(|rx| {
-            within(rx.caps, CAPS)
-                && within(rx.op_flags, RECEIVE_FLAGS)
-                && within(rx.msg_order, FI_ORDER_SAS)
-                && rx.comp_order == 0
-                && rx.size <= RECEIVES
-                && rx.iov_limit <= buffers::MOST
-        });
-        let ep = self.ep.is_none_or(|ep| {
-            matches!(ep.r#type, FI_EP_UNSPEC | FI_EP_RDM)
-                && matches!(ep.protocol, 0 | FI_PROTO_SPRAY)
-                && ep.max_msg_size <= settings.max_message
-                && (ep.tx_ctx_cnt <= 1 && ep.rx_ctx_cnt <= 1)
-                && ep.auth_key_size == 0
-        });
-        let domain = self.domain.is_none_or(|domain| {
-            within(domain.caps, FI_REMOTE_COMM)
-                && matches!(domain.av_type, FI_AV_UNSPEC | FI_AV_MAP | FI_AV_TABLE)
-                && domain.cq_data_size <= 8
-        });
+    /// What is asked for that the provider does not have; nothing where it has all.
+    fn missing(&self, settings: &Settings) -> Option<String> {
+        let wishes = self.info_wishes().into_iter().chain(self.attribute_wishes(settings));
+        let mut missing = wishes.filter_map(|(name, is_met, asked)| (!is_met).then(|| format!("{name} {asked:#x}")));
+        missing.next()
+    }
+
+    /// The name of each wish, whether it is met, and what is asked for.
+    fn info_wishes(&self) -> Vec<(&'static str, bool, u64)> {
         let formats = [FI_FORMAT_UNSPEC, FI_SOCKADDR, FI_SOCKADDR_IN, FI_SOCKADDR_IN6];
-        caps && tx && rx && ep && domain && formats.contains(&self.info.addr_format)
+        let format = self.info.addr_format;
+        let mut wishes =
+            vec![within("caps", self.info.caps, CAPS), ("addr_format", formats.contains(&format), format.into())];
+        if let Some(domain) = self.domain {
+            let is_vector = matches!(domain.av_type, FI_AV_UNSPEC | FI_AV_MAP | FI_AV_TABLE);
+            wishes.push(within("domain_attr.caps", domain.caps, COMM));
+            wishes.push(("domain_attr.av_type", is_vector, domain.av_type.into()));
+            wishes.push(at_most("domain_attr.cq_data_size", domain.cq_data_size, 8));
+        }
+        wishes
+    }
+
+    fn attribute_wishes(&self, settings: &Settings) -> Vec<(&'static str, bool, u64)> {
+        let mut wishes = Vec::new();
+        if let Some(tx) = self.tx {
+            wishes.push(within("tx_attr.caps", tx.caps, CAPS));
+            wishes.push(within("tx_attr.op_flags", tx.op_flags, SEND_FLAGS));
+            wishes.push(within("tx_attr.comp_order", tx.comp_order, 0));
+            wishes.push(at_most("tx_attr.inject_size", tx.inject_size, INJECT_BYTES));
+            wishes.push(at_most("tx_attr.size", tx.size, sending::MOST));
+            wishes.push(at_most("tx_attr.iov_limit", tx.iov_limit, buffers::MOST));
+            wishes.push(at_most("tx_attr.rma_iov_limit", tx.rma_iov_limit, 0));
+        }
+        if let Some(rx) = self.rx {
+            wishes.push(within("rx_attr.caps", rx.caps, CAPS));
+            wishes.push(within("rx_attr.op_flags", rx.op_flags, RECEIVE_FLAGS));
+            wishes.push(within("rx_attr.comp_order", rx.comp_order, 0));
+            wishes.push(at_most("rx_attr.size", rx.size, RECEIVES));
+            wishes.push(at_most("rx_attr.iov_limit", rx.iov_limit, buffers::MOST));
+        }
+        if let Some(ep) = self.ep {
+            wishes.push(("ep_attr.type", matches!(ep.r#type, FI_EP_UNSPEC | FI_EP_RDM), ep.r#type.into()));
+            wishes.push(("ep_attr.protocol", matches!(ep.protocol, 0 | FI_PROTO_SPRAY), ep.protocol.into()));
+            wishes.push(at_most("ep_attr.max_msg_size", ep.max_msg_size, settings.max_message));
+            wishes.push(at_most("ep_attr.tx_ctx_cnt", ep.tx_ctx_cnt, 1));
+            wishes.push(at_most("ep_attr.rx_ctx_cnt", ep.rx_ctx_cnt, 1));
+            wishes.push(at_most("ep_attr.auth_key_size", ep.auth_key_size, 0));
+        }
+        wishes
+    }
+
+    /// The orders that are asked for, of either direction.
+    fn order(&self) -> u64 {
+        self.tx.map_or(0, |tx| tx.msg_order) | self.rx.map_or(0, |rx| rx.msg_order)
     }
 
     /// The interface and the IP version that are asked for, where the environment leaves them open.
@@ -162,10 +190,20 @@ impl<'a> Hints<'a> {
     }
 }
 
+/// A wish for some of the bits that there are.
+fn within(name: &'static str, asked: u64, has: u64) -> (&'static str, bool, u64) {
+    (name, asked & !has == 0, asked)
+}
+
+fn at_most(name: &'static str, asked: usize, most: usize) -> (&'static str, bool, u64) {
+    (name, asked <= most, asked as u64)
+}
+
 /// What to look for, and what to give.
 fn grant(hints: Option<&Hints<'_>>, named: Option<SocketAddr>, is_source: bool) -> Result<(Wish, Granted), Errno> {
     let settings = Settings::read()?;
-    if hints.is_some_and(|hints| !hints.fit(&settings)) {
+    if let Some(missing) = hints.and_then(|hints| hints.missing(&settings)) {
+        say::inform(format!("an application asks for what there is not: {missing}"));
         return Err(Errno::NO_DATA);
     }
     let (mut source, mut destination) = if is_source { (named, None) } else { (None, named) };
@@ -196,6 +234,7 @@ impl Granted {
             av_type: av_type.unwrap_or(FI_AV_TABLE),
             tx_flags: hints.and_then(|hints| hints.tx).map_or(0, |tx| tx.op_flags),
             rx_flags: hints.and_then(|hints| hints.rx).map_or(0, |rx| rx.op_flags),
+            order: hints.map_or(0, Hints::order) | FI_ORDER_SAS,
         }
     }
 }
@@ -204,7 +243,7 @@ impl Granted {
 fn caps(asked: u64) -> u64 {
     let (kinds, ways) = (FI_MSG | FI_TAGGED, FI_SEND | FI_RECV);
     let or = |all: u64| if asked & all == 0 { all } else { 0 };
-    if asked == 0 { CAPS } else { asked | or(kinds) | or(ways) | FI_REMOTE_COMM }
+    if asked == 0 { CAPS } else { asked | or(kinds) | or(ways) | COMM }
 }
 
 /// One of the answers. libfabric frees it, as what `calloc` and `strdup` made.
@@ -235,7 +274,7 @@ fn tx_attr(granted: &Granted) -> fi_tx_attr {
     fi_tx_attr {
         caps: granted.caps & (FI_MSG | FI_TAGGED | FI_SEND),
         op_flags: granted.tx_flags,
-        msg_order: FI_ORDER_SAS,
+        msg_order: granted.order,
         inject_size: INJECT_BYTES.min(granted.settings.max_message),
         size: sending::MOST,
         iov_limit: buffers::MOST,
@@ -246,9 +285,9 @@ fn tx_attr(granted: &Granted) -> fi_tx_attr {
 
 fn rx_attr(granted: &Granted) -> fi_rx_attr {
     fi_rx_attr {
-        caps: granted.caps & (FI_MSG | FI_TAGGED | FI_RECV | FI_SOURCE | FI_DIRECTED_RECV),
+        caps: granted.caps & (FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV),
         op_flags: granted.rx_flags,
-        msg_order: FI_ORDER_SAS,
+        msg_order: granted.order,
         size: RECEIVES,
         iov_limit: buffers::MOST,
         // SAFETY: zeros are a value of it.
@@ -289,19 +328,22 @@ fn domain_attr(granted: &Granted, interface: &str) -> fi_domain_attr {
         max_ep_rx_ctx: 1,
         cntr_cnt: 1024,
         mr_iov_limit: buffers::MOST,
-        caps: FI_REMOTE_COMM,
+        caps: COMM,
         mr_cnt: 65_536,
         // SAFETY: zeros are a value of it.
         ..unsafe { std::mem::zeroed() }
     }
 }
 
+/// Bytes of zeros behind each structure: later versions have more fields, whose default is zero, and libfabric copies as many as its own has.
+const LATER_FIELDS: usize = 256;
+
 /// Puts a value into C's memory.
 fn place<T>(value: T) -> *mut T {
     let layout = Layout::new::<T>();
     // SAFETY: `calloc` takes any size; what it gives is null, or long enough and aligned for any type of C's.
     unsafe {
-        let at = libc::calloc(1, layout.size()).cast::<T>();
+        let at = libc::calloc(1, layout.size() + LATER_FIELDS).cast::<T>();
         if at.is_null() {
             handle_alloc_error(layout);
         }

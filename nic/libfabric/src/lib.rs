@@ -6,7 +6,7 @@
 //! | file | content |
 //! |---|---|
 //! | `abi` | libfabric's structures |
-//! | `call`, `object`, `address`, `error`, `say` | what calls from C, and to it, have in common |
+//! | `call`, `object`, `address`, `error`, `say`, `loaded` | what calls from C, and to it, have in common |
 //! | `settings`, `interfaces`, `getinfo` | what there is, and what applications ask for |
 //! | `fabric`, `domain`, `endpoint`, `messages`, `av`, `cq`, `counter`, `mr` | objects that applications hold, and their calls |
 //! | `shared` | what the objects of a domain share: an interface, and the endpoint that runs on it |
@@ -28,6 +28,7 @@ mod error;
 mod fabric;
 mod getinfo;
 mod interfaces;
+mod loaded;
 mod messages;
 mod mr;
 mod object;
@@ -53,7 +54,7 @@ unsafe impl Sync for Provider {}
 
 static PROVIDER: Provider = Provider(UnsafeCell::new(fi_provider {
     version: fi_version(0, 1),
-    fi_version: fi_version(1, 17),
+    fi_version: loaded::OLDEST,
     context: [0; 4],
     name: c"spray".as_ptr(),
     getinfo: getinfo::getinfo,
@@ -64,11 +65,13 @@ static PROVIDER: Provider = Provider(UnsafeCell::new(fi_provider {
 extern "C" fn cleanup() {}
 
 /// The provider. libfabric calls this once it has loaded the library.
-#[expect(unsafe_code, reason = "libfabric looks for this name")]
+#[expect(unsafe_code, reason = "libfabric looks for this name, and reads what is returned")]
 // SAFETY: libfabric gives every provider's library a function of this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn fi_prov_ini() -> *mut fi_provider {
     let provider = PROVIDER.0.get();
+    // SAFETY: nobody else knows of it yet.
+    unsafe { (*provider).fi_version = loaded::version() };
     say::begin(provider, &settings::VARIABLES);
     provider
 }

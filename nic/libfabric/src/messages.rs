@@ -9,7 +9,7 @@ use crate::endpoint::{Calls, Ep};
 use crate::engine::buffers::Buffers;
 use crate::engine::header::Header;
 use crate::engine::matching::Receive;
-use crate::engine::{self, Send};
+use crate::engine::{self, Send, Then};
 use crate::error::Errno;
 use crate::getinfo::{INJECT_BYTES, RECEIVE_FLAGS, SEND_FLAGS};
 
@@ -37,6 +37,12 @@ static TAGGED: fi_ops_tagged = fi_ops_tagged {
     senddata: tsenddata,
     injectdata: tinjectdata,
 };
+
+/// Flags by which a message is looked at before it is received.
+const PROBES: u64 = FI_PEEK | FI_CLAIM | FI_DISCARD;
+const PEEK_AND_CLAIM: u64 = FI_PEEK | FI_CLAIM;
+const PEEK_AND_DISCARD: u64 = FI_PEEK | FI_DISCARD;
+const CLAIMED_AND_DISCARD: u64 = FI_CLAIM | FI_DISCARD;
 
 /// The calls of this file.
 pub(crate) struct Messages;
@@ -128,15 +134,22 @@ impl Incoming {
             ep.domain.with(|engine| {
                 let bindings = engine.bindings();
                 let flags = self.flags.unwrap_or(bindings.receives.flags);
-                let peeks = if self.tag.is_some() { FI_PEEK } else { 0 };
-                if flags & !(RECEIVE_FLAGS | peeks) != 0 {
+                let allowed = if self.tag.is_some() { PROBES | RECEIVE_FLAGS & !FI_MULTI_RECV } else { RECEIVE_FLAGS };
+                if flags & !allowed != 0 {
                     return Err(Errno::BAD_FLAGS);
                 }
                 let (from, is_told) = (engine::source(bindings, self.from), bindings.receives.tells(flags));
-                let receive = Receive { buffers, from, tag: self.tag, context: self.context.addr(), is_told };
-                match flags & FI_PEEK {
+                let least = (flags & FI_MULTI_RECV != 0).then(|| ep.least_room());
+                let (tag, context) = (self.tag, self.context.addr());
+                let receive = Receive { buffers, from, tag, context, is_told, least, is_last: false };
+                match flags & PROBES {
                     0 => engine.receive(receive)?,
-                    _ => engine.peek(&receive),
+                    FI_CLAIM => engine.receive_claimed(&receive)?,
+                    FI_PEEK => engine.peek(&receive, Then::Waits),
+                    PEEK_AND_CLAIM => engine.peek(&receive, Then::IsClaimed),
+                    PEEK_AND_DISCARD => engine.peek(&receive, Then::IsDiscarded),
+                    CLAIMED_AND_DISCARD => engine.discard_claimed(&receive)?,
+                    _ => return Err(Errno::BAD_FLAGS),
                 }
                 Ok(0)
             })

@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::abi::fi_provider;
+use crate::loaded::find;
 
 const FI_LOG_WARN: c_int = 0;
 const FI_LOG_INFO: c_int = 2;
@@ -67,11 +68,4 @@ fn log(level: c_int, text: &str) {
             log(provider, level, FI_LOG_DOMAIN, c"spray".as_ptr(), 0, c"%s".as_ptr(), line.as_ptr());
         }
     }
-}
-
-/// A function of libfabric's: the provider is not linked to it, so that it builds and is tested without.
-fn find(name: &CStr) -> Option<*mut libc::c_void> {
-    // SAFETY: the name ends with a zero.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    (!found.is_null()).then_some(found)
 }

@@ -31,6 +31,7 @@ pub const FI_RECV: u64 = 1 << 10;
 pub const FI_SEND: u64 = 1 << 11;
 pub const FI_REMOTE_READ: u64 = 1 << 12;
 pub const FI_REMOTE_WRITE: u64 = 1 << 13;
+pub const FI_MULTI_RECV: u64 = 1 << 16;
 pub const FI_REMOTE_CQ_DATA: u64 = 1 << 17;
 pub const FI_MORE: u64 = 1 << 18;
 pub const FI_PEEK: u64 = 1 << 19;
@@ -38,11 +39,17 @@ pub const FI_COMPLETION: u64 = 1 << 24;
 pub const FI_INJECT: u64 = 1 << 25;
 pub const FI_INJECT_COMPLETE: u64 = 1 << 26;
 pub const FI_TRANSMIT_COMPLETE: u64 = 1 << 27;
+pub const FI_DELIVERY_COMPLETE: u64 = 1 << 28;
+pub const FI_LOCAL_COMM: u64 = 1 << 51;
 pub const FI_REMOTE_COMM: u64 = 1 << 52;
 pub const FI_SOURCE: u64 = 1 << 57;
 pub const FI_DIRECTED_RECV: u64 = 1 << 59;
 /// Of `fi_ep_bind`.
 pub const FI_SELECTIVE_COMPLETION: u64 = 1 << 59;
+/// Of `fi_trecvmsg`.
+pub const FI_CLAIM: u64 = 1 << 59;
+/// Of `fi_trecvmsg`.
+pub const FI_DISCARD: u64 = 1 << 58;
 /// Of `fi_av_insert`.
 pub const FI_SYNC_ERR: u64 = 1 << 58;
 
@@ -75,6 +82,10 @@ pub const FI_CLASS_MR: usize = 12;
 pub const FI_CLASS_EQ: usize = 13;
 pub const FI_CLASS_CQ: usize = 14;
 pub const FI_CLASS_CNTR: usize = 15;
+
+/// Of `fi_setopt`: the level, and the least room of a receive for several messages.
+pub const FI_OPT_ENDPOINT: i32 = 0;
+pub const FI_OPT_MIN_MULTI_RECV: i32 = 0;
 
 /// A command of `fi_control`.
 pub const FI_ENABLE: i32 = 6;

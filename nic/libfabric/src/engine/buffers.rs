@@ -37,6 +37,25 @@ impl Buffers {
         self.bytes
     }
 
+    /// What is behind the first `bytes`.
+    #[must_use]
+    pub fn behind(mut self, bytes: usize) -> Self {
+        let mut skipped = bytes.min(self.bytes);
+        self.bytes -= skipped;
+        for (at, len) in &mut self.pieces {
+            let here = skipped.min(*len);
+            (*at, *len) = (at.wrapping_add(here), *len - here);
+            skipped -= here;
+        }
+        self
+    }
+
+    /// Where the first byte is.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.pieces.iter().find(|(_, len)| *len > 0).map_or(0, |(at, _)| at.addr())
+    }
+
     /// Reads from `offset` on, as much as `to` has room for. Beyond the end nothing is read.
     pub fn read(&self, offset: usize, to: &mut [u8]) {
         let mut done = 0;
@@ -95,7 +114,10 @@ mod tests {
             assert_eq!(to, expected, "{offset}");
         }
         assert_eq!((buffers.write(b"12345"), buffers.write(b"123456789")), (5, 8));
-        assert_eq!((&first, &second), (b"123", b"45678"));
+        let behind = buffers.behind(4);
+        assert_eq!((behind.bytes(), behind.address()), (4, pieces[2].iov_base.addr() + 1));
+        assert_eq!((behind.write(b"wxyz"), behind.behind(9).bytes(), behind.behind(9).address()), (4, 0, 0));
+        assert_eq!((&first, &second), (b"123", b"4wxyz"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use super::buffers::Buffers;
-use super::header::Header;
+use super::header::{self, Header};
 
 /// A receive that waits for a message.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,10 @@ pub struct Receive {
     pub context: usize,
     /// Whether its end is told even if all goes well.
     pub is_told: bool,
+    /// It takes one message behind the other, as long as there is room for so many bytes.
+    pub least: Option<usize>,
+    /// Of what one of them gets: whether it is the last.
+    pub is_last: bool,
 }
 
 /// A message that waits for a receive.
@@ -36,7 +40,24 @@ pub struct Arrival<C> {
     pub message: Bytes,
 }
 
+impl<C> Arrival<C> {
+    /// Bytes that go to the application.
+    pub fn bytes(&self) -> usize {
+        self.message.len().saturating_sub(header::BYTES)
+    }
+}
+
 impl Receive {
+    /// What a message of so many bytes gets of it, and what goes on waiting.
+    fn split(self, bytes: usize) -> (Self, Option<Self>) {
+        let Some(least) = self.least else { return (self, None) };
+        let rest = Self { buffers: self.buffers.behind(bytes), ..self };
+        let is_last = rest.buffers.bytes() < least.max(1);
+        // That its memory is free again is told in any case.
+        let part = Self { is_last, is_told: self.is_told || is_last, ..self };
+        (part, (!is_last).then_some(rest))
+    }
+
     fn fits<C>(&self, arrival: &Arrival<C>) -> bool {
         self.from.is_none_or(|from| from == arrival.from) && self.fits_tag(arrival.header.tag)
     }
@@ -72,24 +93,31 @@ impl<C: Copy + PartialEq> Matching<C> {
     /// Takes a message: returns it with its receive, or keeps it until there is one.
     pub fn arrive(&mut self, arrival: Arrival<C>) -> Option<(Receive, Arrival<C>)> {
         let kind = kind(arrival.header.tag);
-        match self.receives[kind].iter().position(|receive| receive.fits(&arrival)) {
-            Some(at) => self.receives[kind].remove(at).map(|receive| (receive, arrival)),
-            None => {
-                self.arrivals[kind].push_back(arrival);
-                None
-            }
+        let receives = &mut self.receives[kind];
+        let Some(at) = receives.iter().position(|receive| receive.fits(&arrival)) else {
+            self.arrivals[kind].push_back(arrival);
+            return None;
+        };
+        let (receive, rest) = receives[at].split(arrival.bytes());
+        match rest {
+            Some(rest) => receives[at] = rest,
+            None => drop(receives.remove(at)),
         }
+        Some((receive, arrival))
     }
 
-    /// Takes a receive: returns it with its message, or keeps it until one comes.
-    pub fn receive(&mut self, receive: Receive) -> Option<(Receive, Arrival<C>)> {
-        match self.take(&receive) {
-            Some(arrival) => Some((receive, arrival)),
-            None => {
-                self.receives[kind(receive.tag)].push_back(receive);
-                None
+    /// Takes a receive: hands `out` the messages that it gets at once, and keeps it while it waits for more.
+    pub fn receive(&mut self, receive: Receive, mut out: impl FnMut(Receive, Arrival<C>)) {
+        let mut waiting = receive;
+        while let Some(arrival) = self.take(&waiting) {
+            let (receive, rest) = waiting.split(arrival.bytes());
+            out(receive, arrival);
+            match rest {
+                Some(rest) => waiting = rest,
+                None => return,
             }
         }
+        self.receives[kind(waiting.tag)].push_back(waiting);
     }
 
     /// The oldest message that a receive would get, which goes on waiting.

@@ -22,6 +22,7 @@ pub mod sending;
 mod tests;
 pub mod ways;
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -40,7 +41,8 @@ use self::receiving::{Receiving, entry};
 use self::sending::{Borrowed, Message, Operation, Sending};
 use self::ways::Ways;
 use crate::abi::{
-    FI_ETRUNC, FI_INJECT, FI_INJECT_COMPLETE, FI_MSG, FI_RECV, FI_SEND, FI_TAGGED, fi_addr_t, fi_cq_tagged_entry,
+    FI_ETRUNC, FI_INJECT, FI_INJECT_COMPLETE, FI_MSG, FI_MULTI_RECV, FI_RECV, FI_SEND, FI_TAGGED, fi_addr_t,
+    fi_cq_tagged_entry,
 };
 use crate::error::Errno;
 use crate::peers::Peers;
@@ -86,6 +88,17 @@ pub struct Send {
     pub context: Option<usize>,
 }
 
+/// What becomes of a message that was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// It waits for a receive.
+    Waits,
+    /// It waits for the receive of the same context.
+    IsClaimed,
+    /// It is dropped.
+    IsDiscarded,
+}
+
 /// An endpoint that is enabled.
 #[derive(Debug)]
 pub struct Engine<D> {
@@ -96,6 +109,10 @@ pub struct Engine<D> {
     receiving: Receiving,
     max_message: usize,
     attended_ns: u64,
+    /// Messages to itself that no receive has got.
+    own_waiting: usize,
+    /// Messages that wait for the receive of one context. As long as they do, their senders have the less room.
+    claimed: HashMap<usize, Arrival<Option<ConnectionId>>>,
 }
 
 impl<D: Device> Engine<D> {
@@ -109,6 +126,8 @@ impl<D: Device> Engine<D> {
             receiving: Receiving::default(),
             max_message,
             attended_ns: monotonic_ns(),
+            own_waiting: 0,
+            claimed: HashMap::new(),
         }
     }
 
@@ -120,7 +139,7 @@ impl<D: Device> Engine<D> {
         let side = &self.bindings.sends;
         let to = self.bindings.peers.get(send.to).ok_or(Errno::INVALID)?.ip();
         let own = self.host.endpoint.config().address;
-        if to.is_ipv4() != own.is_ipv4() || to == own {
+        if to.is_ipv4() != own.is_ipv4() {
             return Err(Errno(libc::EADDRNOTAVAIL));
         }
         if send.buffers.bytes() > self.max_message {
@@ -130,6 +149,9 @@ impl<D: Device> Engine<D> {
             return Err(Errno::AGAIN);
         }
         let operation = self.operation(send);
+        if to == own {
+            return self.send_to_self(send, own, operation);
+        }
         let was_idle = self.sending.send(&mut self.host.endpoint, &self.ways, to, message(send), operation)?;
         if operation.is_done && operation.is_told {
             self.bindings.sends.done(operation.entry, true);
@@ -149,21 +171,69 @@ impl<D: Device> Engine<D> {
         if self.receiving.matching.waiting() >= RECEIVES || self.bindings.receives.is_full() {
             return Err(Errno::AGAIN);
         }
-        if let Some((receive, arrival)) = self.receiving.matching.receive(receive) {
-            complete(&self.bindings, &receive, &arrival);
-            self.consume(&arrival);
-        }
+        let (bindings, mut taken) = (&self.bindings, Vec::new());
+        self.receiving.matching.receive(receive, |receive, arrival| {
+            complete(bindings, &receive, &arrival);
+            taken.push(arrival);
+        });
+        taken.into_iter().for_each(|arrival| self.consume(&arrival));
         Ok(())
     }
 
-    /// Tells of the message that a receive would get, which waits on, or that there is none.
-    pub fn peek(&mut self, receive: &Receive) {
+    /// A message of the endpoint's own takes no network: it is copied, and waits for its receive as others do.
+    fn send_to_self(&mut self, send: &Send, own: IpAddr, operation: Operation) -> Result<(), Errno> {
+        if self.own_waiting == sending::MOST {
+            return Err(Errno::AGAIN);
+        }
+        self.own_waiting += 1;
+        let arrival = Arrival { from: own, connection: None, header: send.header, message: copy(send) };
+        if let Some((receive, arrival)) = self.receiving.matching.arrive(arrival) {
+            complete(&self.bindings, &receive, &arrival);
+            self.consume(&arrival);
+        }
+        self.bindings.sends.done(operation.entry, operation.is_told);
+        Ok(())
+    }
+
+    /// Tells of the message that a receive would get, or that there is none.
+    pub fn peek(&mut self, receive: &Receive, then: Then) {
         self.progress(true);
         let bindings = &self.bindings;
-        match self.receiving.matching.peek(receive) {
-            Some(arrival) => bindings.receives.done(told(bindings, receive, arrival), true),
-            None => bindings.receives.failed(unmatched(receive), Errno(libc::ENOMSG)),
+        let Some(arrival) = self.receiving.matching.peek(receive) else {
+            return bindings.receives.failed(unmatched(receive), Errno(libc::ENOMSG));
+        };
+        bindings.receives.done(told(bindings, receive, arrival), true);
+        if then == Then::Waits {
+            return;
         }
+        let taken = self.receiving.matching.take(receive);
+        let dropped = match taken {
+            Some(arrival) if then == Then::IsClaimed => self.claimed.insert(receive.context, arrival),
+            other => other,
+        };
+        dropped.into_iter().for_each(|arrival| self.consume(&arrival));
+    }
+
+    /// Receives the message that was claimed by this context.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn receive_claimed(&mut self, receive: &Receive) -> Result<(), Errno> {
+        let arrival = self.claimed.remove(&receive.context).ok_or(Errno(libc::ENOMSG))?;
+        complete(&self.bindings, receive, &arrival);
+        self.consume(&arrival);
+        Ok(())
+    }
+
+    /// Drops the message that was claimed by this context.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn discard_claimed(&mut self, receive: &Receive) -> Result<(), Errno> {
+        let arrival = self.claimed.remove(&receive.context).ok_or(Errno(libc::ENOMSG))?;
+        self.bindings.receives.done(told(&self.bindings, receive, &arrival), receive.is_told);
+        self.consume(&arrival);
+        Ok(())
     }
 
     /// Ends the oldest receive of that context. Returns whether there was one.
@@ -258,26 +328,34 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    fn consume(&mut self, arrival: &Arrival<ConnectionId>) {
-        self.host.endpoint.consumed(arrival.connection, arrival.message.len() as u64);
+    fn consume(&mut self, arrival: &Arrival<Option<ConnectionId>>) {
+        match arrival.connection {
+            Some(connection) => self.host.endpoint.consumed(connection, arrival.message.len() as u64),
+            None => self.own_waiting -= 1,
+        }
     }
 }
 
 /// Copies where the application may have its memory back at once.
 fn message(send: &Send) -> Message {
-    let header = send.header.write();
     if send.context.is_some() && send.flags & (FI_INJECT | FI_INJECT_COMPLETE) == 0 {
-        return Message::Borrowed(Box::new(Borrowed { header, buffers: send.buffers }));
+        return Message::Borrowed(Box::new(Borrowed { header: send.header.write(), buffers: send.buffers }));
     }
+    Message::Copied(copy(send))
+}
+
+/// A message with its header.
+fn copy(send: &Send) -> Bytes {
+    let header = send.header.write();
     let mut bytes = BytesMut::with_capacity(header.len() + send.buffers.bytes());
     bytes.put_slice(&header);
     bytes.put_bytes(0, send.buffers.bytes());
     send.buffers.read(0, &mut bytes[header.len()..]);
-    Message::Copied(bytes.freeze())
+    bytes.freeze()
 }
 
 /// Puts a message where it belongs, and tells of it.
-fn complete(bindings: &Bindings, receive: &Receive, arrival: &Arrival<ConnectionId>) {
+fn complete(bindings: &Bindings, receive: &Receive, arrival: &Arrival<Option<ConnectionId>>) {
     let mut completion = told(bindings, receive, arrival);
     let written = receive.buffers.write(&arrival.message[header::BYTES..]);
     completion.lost = completion.entry.len - written;
@@ -288,7 +366,7 @@ fn complete(bindings: &Bindings, receive: &Receive, arrival: &Arrival<Connection
     }
 }
 
-fn told(bindings: &Bindings, receive: &Receive, arrival: &Arrival<ConnectionId>) -> Completion {
+fn told(bindings: &Bindings, receive: &Receive, arrival: &Arrival<Option<ConnectionId>>) -> Completion {
     let mut completion = Completion::from(entry(receive, arrival));
     if bindings.tells_source {
         completion.source = bindings.peers.number(arrival.from);
@@ -300,7 +378,8 @@ fn told(bindings: &Bindings, receive: &Receive, arrival: &Arrival<ConnectionId>)
 fn unmatched(receive: &Receive) -> fi_cq_tagged_entry {
     let kind = receive.tag.map_or(FI_MSG, |_| FI_TAGGED);
     let tag = receive.tag.map_or(0, |(tag, _)| tag);
-    fi_cq_tagged_entry { op_context: receive.context, flags: FI_RECV | kind, tag, ..Default::default() }
+    let freed = receive.least.map_or(0, |_| FI_MULTI_RECV);
+    fi_cq_tagged_entry { op_context: receive.context, flags: FI_RECV | kind | freed, tag, ..Default::default() }
 }
 
 /// The peer that a receive is for.

@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use spray_nic::ConnectionId;
 
-use super::header::{self, Header};
+use super::header::Header;
 use super::matching::{Arrival, Matching, Receive};
 use super::order::Order;
-use crate::abi::{FI_MSG, FI_RECV, FI_REMOTE_CQ_DATA, FI_TAGGED, fi_cq_tagged_entry};
+use crate::abi::{FI_MSG, FI_MULTI_RECV, FI_RECV, FI_REMOTE_CQ_DATA, FI_TAGGED, fi_cq_tagged_entry};
 
 /// Most bytes kept of peers that have ended, for receives that come later.
 const KEPT_BYTES: usize = 64 << 20;
@@ -20,7 +20,8 @@ const KEPT_MESSAGES: usize = 65_536;
 #[derive(Debug, Default)]
 pub struct Receiving {
     peers: HashMap<ConnectionId, Incoming>,
-    pub matching: Matching<ConnectionId>,
+    /// What came on no connection is of this endpoint itself.
+    pub matching: Matching<Option<ConnectionId>>,
 }
 
 #[derive(Debug)]
@@ -48,13 +49,13 @@ impl Receiving {
         connection: ConnectionId,
         number: u32,
         message: Bytes,
-        mut out: impl FnMut(Receive, Arrival<ConnectionId>),
+        mut out: impl FnMut(Receive, Arrival<Option<ConnectionId>>),
     ) -> Result<(), Hostile> {
         let Incoming { from, order } = self.peers.get_mut(&connection).ok_or(Hostile)?;
         order.put(number, message).map_err(|_| Hostile)?;
         while let Some(message) = order.take() {
             let header = Header::read(&message).ok_or(Hostile)?;
-            let arrival = Arrival { from: *from, connection, header, message };
+            let arrival = Arrival { from: *from, connection: Some(connection), header, message };
             if let Some((receive, arrival)) = self.matching.arrive(arrival) {
                 out(receive, arrival);
             }
@@ -67,9 +68,10 @@ impl Receiving {
         if self.peers.remove(&connection).is_none() {
             return;
         }
-        let (messages, bytes) = self.matching.count(|other| !self.peers.contains_key(&other));
+        let (messages, bytes) =
+            self.matching.count(|other| other.is_some_and(|other| !self.peers.contains_key(&other)));
         if messages > KEPT_MESSAGES || bytes > KEPT_BYTES {
-            self.matching.forget(connection);
+            self.matching.forget(Some(connection));
         }
     }
 
@@ -87,9 +89,9 @@ pub fn entry<C>(receive: &Receive, arrival: &Arrival<C>) -> fi_cq_tagged_entry {
     let kind = tag.map_or(FI_MSG, |_| FI_TAGGED);
     fi_cq_tagged_entry {
         op_context: receive.context,
-        flags: FI_RECV | kind | data.map_or(0, |_| FI_REMOTE_CQ_DATA),
-        len: arrival.message.len() - header::BYTES,
-        buf: 0,
+        flags: FI_RECV | kind | data.map_or(0, |_| FI_REMOTE_CQ_DATA) | if receive.is_last { FI_MULTI_RECV } else { 0 },
+        len: arrival.bytes(),
+        buf: receive.least.map_or(0, |_| receive.buffers.address()),
         data: data.unwrap_or(0),
         tag: tag.unwrap_or(0),
     }

@@ -70,7 +70,9 @@ impl Host {
 
     fn receive(&mut self, from: Option<u8>, tag: Option<(u64, u64)>, to: &mut [u8], context: usize) {
         let from = source(self.engine.bindings(), from.map_or(FI_ADDR_NOTAVAIL, u64::from));
-        self.engine.receive(Receive { buffers: buffers(to), from, tag, context, is_told: true }).unwrap();
+        self.engine
+            .receive(Receive { buffers: buffers(to), from, tag, context, is_told: true, least: None, is_last: false })
+            .unwrap();
     }
 }
 
@@ -79,6 +81,25 @@ fn buffers(bytes: &[u8]) -> Buffers {
     let piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     // SAFETY: as above; what is received into comes from a `&mut`.
     unsafe { Buffers::new(&[piece]) }.unwrap()
+}
+
+#[test]
+fn a_message_to_itself_takes_no_network() {
+    let network = MemoryNetwork::default();
+    let mut host = Host::new(&network, 1);
+    let (mut to, mut second) = ([0; 8], [0; 8]);
+    host.receive(Some(1), Some((5, 0)), &mut to, 1);
+    host.send(1, Some(5), b"itself", 2).unwrap();
+    // One that nobody waits for yet, and then too many.
+    (0..sending::MOST).for_each(|_| host.send(1, None, b"kept", 3).unwrap());
+    assert_eq!(host.send(1, None, b"more", 4), Err(Errno::AGAIN));
+    host.receive(None, None, &mut second, 5);
+    host.send(1, None, b"more", 4).unwrap();
+    let mut told = Vec::new();
+    let _ = host.received.read(9, |_, done| told.push((done.entry.op_context, done.entry.len, done.source)));
+    assert_eq!(told, [(1, 6, 1), (5, 4, 1)]);
+    assert_eq!((&to, &second), (b"itself\0\0", b"kept\0\0\0\0"));
+    assert_eq!(host.counts[0].done.load(Relaxed), sending::MOST as u64 + 2);
 }
 
 /// Polls until something is so.
@@ -166,8 +187,7 @@ fn what_does_not_fit_is_told() {
     assert!(b.engine.cancel(3) && !b.engine.cancel(3));
     let [cancelled] = read(&b.received)[..] else { panic!("one cancelled") };
     assert_eq!((cancelled.entry.op_context, cancelled.errno), (3, libc::ECANCELED));
-    for (to, bytes, errno) in [(1, 1, libc::EADDRNOTAVAIL), (9, 1, libc::EINVAL), (2, MAX_MESSAGE + 1, libc::EMSGSIZE)]
-    {
+    for (to, bytes, errno) in [(9, 1, libc::EINVAL), (2, MAX_MESSAGE + 1, libc::EMSGSIZE)] {
         assert_eq!(a.send(to, None, &vec![0; bytes], 0), Err(Errno(errno)));
     }
     let peers = Arc::clone(&a.peers);
@@ -179,18 +199,54 @@ fn what_does_not_fit_is_told() {
 fn a_message_is_seen_before_it_is_received() {
     let network = MemoryNetwork::default();
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
-    let peek = Receive { buffers: buffers(&[]), from: None, tag: Some((7, 0)), context: 5, is_told: true };
-    b.engine.peek(&peek);
+    let peek = Receive {
+        buffers: buffers(&[]),
+        from: None,
+        tag: Some((7, 0)),
+        context: 5,
+        is_told: true,
+        least: None,
+        is_last: false,
+    };
+    b.engine.peek(&peek, Then::Waits);
     assert_eq!(read(&b.received)[0].errno, libc::ENOMSG);
     let message = pattern(3, 300);
     a.send(2, Some(7), &message, 0).unwrap();
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[0].done.load(Relaxed) == 1);
-    b.engine.peek(&peek);
+    b.engine.peek(&peek, Then::Waits);
     let [seen] = read(&b.received)[..] else { panic!("one seen") };
     assert_eq!((seen.entry.len, seen.entry.tag, seen.source, seen.errno), (300, 7, 1, 0));
     let mut place = vec![0; 300];
     b.receive(None, Some((7, 0)), &mut place, 6);
     assert!(read(&b.received)[0].errno == 0 && place == message);
+}
+
+#[test]
+fn a_claimed_message_is_of_its_context_alone() {
+    let network = MemoryNetwork::default();
+    let mut host = Host::new(&network, 1);
+    let mut place = [0; 2];
+    let buffers = buffers(&mut place);
+    let probe = |context| Receive {
+        buffers,
+        from: None,
+        tag: Some((7, 0)),
+        context,
+        is_told: true,
+        least: None,
+        is_last: false,
+    };
+    [b"ab", b"cd", b"ef", b"gh"].into_iter().for_each(|bytes| host.send(1, Some(7), bytes, 0).unwrap());
+    host.engine.peek(&probe(1), Then::IsClaimed);
+    host.engine.peek(&probe(2), Then::IsClaimed);
+    host.engine.peek(&probe(3), Then::IsDiscarded);
+    host.engine.receive(probe(4)).unwrap();
+    host.engine.discard_claimed(&probe(2)).unwrap();
+    host.engine.receive_claimed(&probe(1)).unwrap();
+    assert_eq!(host.engine.receive_claimed(&probe(1)), Err(Errno(libc::ENOMSG)));
+    let told: Vec<_> = read(&host.received).iter().map(|done| (done.entry.op_context, done.errno)).collect();
+    assert_eq!(told, [(1, 0), (2, 0), (3, 0), (4, 0), (2, 0), (1, 0)]);
+    assert_eq!(&place, b"ab", "the last that was received");
 }
 
 #[test]

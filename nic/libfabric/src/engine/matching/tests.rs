@@ -8,12 +8,19 @@ fn receive(context: usize, from: Option<u8>, tag: Option<(u64, u64)>) -> Receive
     // SAFETY: nothing is read or written.
     let buffers = unsafe { Buffers::new(&[]) }.unwrap();
     let from = from.map(|last| IpAddr::from([10, 0, 0, last]));
-    Receive { buffers, from, tag, context, is_told: true }
+    Receive { buffers, from, tag, context, is_told: true, least: None, is_last: false }
 }
 
 fn arrival(number: u8, from: u8, tag: Option<u64>) -> Arrival<u8> {
     let message = Bytes::copy_from_slice(&[number]);
     Arrival { from: [10, 0, 0, from].into(), connection: from, header: Header { tag, data: None }, message }
+}
+
+/// Posts a receive for one message.
+fn received<C: Copy + PartialEq>(matching: &mut Matching<C>, receive: Receive) -> Option<(Receive, Arrival<C>)> {
+    let mut met = None;
+    matching.receive(receive, |receive, arrival| assert!(met.replace((receive, arrival)).is_none()));
+    met
 }
 
 /// The literal rule: of all pairs that fit, in the order of what came first.
@@ -59,7 +66,7 @@ proptest! {
                 let receive = receive(number, from, tag);
                 let seen = matching.peek(&receive).map(|arrival| arrival.message.clone());
                 oracle.receives.push(receive);
-                let met = matching.receive(receive);
+                let met = received(&mut matching, receive);
                 prop_assert_eq!(seen, met.as_ref().map(|(_, arrival)| arrival.message.clone()));
                 met
             } else {
@@ -83,6 +90,35 @@ fn what_a_connection_brought_is_forgotten_alone() {
     assert_eq!(matching.count(|connection| connection == 1), (2, 2));
     matching.forget(1);
     assert_eq!(matching.count(|_| true), (2, 2));
-    assert_eq!(matching.receive(receive(0, None, Some((5, 0)))).unwrap().1.message[0], 3);
-    assert_eq!(matching.receive(receive(0, None, None)).unwrap().1.message[0], 1);
+    assert_eq!(received(&mut matching, receive(0, None, Some((5, 0)))).unwrap().1.message[0], 3);
+    assert_eq!(received(&mut matching, receive(0, None, None)).unwrap().1.message[0], 1);
+}
+
+#[test]
+fn a_receive_takes_messages_until_it_has_too_little_room() {
+    let memory = [0_u8; 100];
+    let piece = libc::iovec { iov_base: memory.as_ptr().cast_mut().cast(), iov_len: memory.len() };
+    // SAFETY: nothing is read or written.
+    let buffers = unsafe { Buffers::new(&[piece]) }.unwrap();
+    let several = |context| Receive { buffers, least: Some(16), is_told: false, ..receive(context, None, None) };
+    let message = |bytes: usize| Arrival { message: vec![0; header::BYTES + bytes].into(), ..arrival(0, 1, None) };
+    let (mut matching, start) = (Matching::default(), memory.as_ptr().addr());
+    let mut got = Vec::new();
+    let mut note = |receive: Receive, arrival: Arrival<u8>| {
+        let at = receive.buffers.address() - start;
+        got.push((receive.context, at, arrival.bytes(), receive.is_last, receive.is_told));
+    };
+    // What waits goes into it at once, and what comes later behind that.
+    for bytes in [40, 20] {
+        assert!(matching.arrive(message(bytes)).is_none());
+    }
+    matching.receive(several(1), &mut note);
+    for bytes in [10, 14, 30] {
+        matching.arrive(message(bytes)).into_iter().for_each(|(receive, arrival)| note(receive, arrival));
+    }
+    matching.receive(several(2), &mut note);
+    let first =
+        [(1, 0, 40, false, false), (1, 40, 20, false, false), (1, 60, 10, false, false), (1, 70, 14, false, false)];
+    assert_eq!(got, [&first[..], &[(1, 84, 30, true, true)]].concat());
+    assert_eq!((matching.waiting(), matching.cancel(2).unwrap().buffers.bytes()), (1, 100));
 }
