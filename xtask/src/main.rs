@@ -9,6 +9,7 @@ mod kernels;
 mod nics;
 mod outside;
 mod portable;
+mod programs;
 mod prove;
 mod setup;
 mod sh;
@@ -46,6 +47,7 @@ const USAGE: &str = "cargo xtask COMMAND
   figures             the papers' figures at quick size, or at full size where target/figures has that, into docs/results/papers.md
   kernels [VERSION].. boots Debian's kernels in QEMU, loads every program and runs the demo, into docs/results/kernels.md
   nics [NAME]..       `spray` on emulated NICs in QEMU (as root), into docs/results/nics.md; a NAME runs the rows that begin so
+  programs [NAME]..   MPI, Prometheus, tables and whatever else people run, with `spray` (as root), into docs/results/programs.md
   dist                a static `spray` as tarball, Debian package and container image, into target/dist (as root)
   doc                 the documentation of all crates";
 
@@ -67,7 +69,17 @@ fn dispatch(arguments: &[String]) -> Outcome {
     let (command, rest) = arguments.split_first().ok_or_else(|| Failure::unable(format!("which task?\n\n{USAGE}")))?;
     let takes_arguments = matches!(
         command.as_str(),
-        "demo" | "bench" | "ci" | "fuzz" | "kernels" | "nics" | "real-network" | "search" | "speed" | "test"
+        "demo"
+            | "bench"
+            | "ci"
+            | "fuzz"
+            | "kernels"
+            | "nics"
+            | "programs"
+            | "real-network"
+            | "search"
+            | "speed"
+            | "test"
     );
     if let (false, Some(extra)) = (takes_arguments, rest.first()) {
         return Err(Failure::unable(format!("`{command}` takes no arguments, got `{extra}`\n\n{USAGE}")));
@@ -83,6 +95,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "bench" => demo::bench(rest),
         "kernels" => kernels::kernels(rest),
         "nics" => nics::nics(rest),
+        "programs" => programs::programs(rest),
         "fuzz" => fuzz::fuzz(rest),
         "miri" => prove::miri(),
         "deny" => prove::deny(),

@@ -1,0 +1,139 @@
+//! Programs that nobody here wrote, with `spray`: each as it comes from Debian or for Python, on namespaces that end with it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::setup::Package;
+use crate::sh::{self, Failure, Outcome};
+use crate::{demo, setup};
+
+/// A program, and what it is tried with.
+struct Program {
+    name: &'static str,
+    about: &'static str,
+    packages: &'static [Package],
+    /// What a Python of its own gets; empty: Debian's will do.
+    python: &'static [&'static str],
+    script: &'static str,
+    arguments: fn(&Path) -> Vec<PathBuf>,
+}
+
+const PROGRAMS: [Program; 4] = [
+    Program {
+        name: "open-mpi-4",
+        about: "Debian's Open MPI: two ranks on two hosts, by the libfabric provider and by TCP",
+        packages: &[&["openmpi-bin"], &["python3-mpi4py"]],
+        python: &[],
+        script: "mpi.sh",
+        arguments: |_| vec!["mpirun.openmpi".into(), "/usr/bin/python3".into(), "rsh".into()],
+    },
+    Program {
+        name: "open-mpi-5",
+        about: "Open MPI 5 with its own libfabric 2: the same",
+        packages: &[&["python3-venv"]],
+        python: &["openmpi", "mpi4py"],
+        script: "mpi.sh",
+        arguments: |bin| vec![bin.join("mpirun"), bin.join("python3"), "prte".into()],
+    },
+    Program {
+        name: "prometheus",
+        about: "Prometheus and promtool read what `--metrics` publishes",
+        packages: &[&["prometheus"]],
+        python: &[],
+        script: "prometheus.sh",
+        arguments: |_| vec![],
+    },
+    Program {
+        name: "tables",
+        about: "polars, pandas, pyarrow and DuckDB read the tables of a campaign",
+        packages: &[&["python3-venv"]],
+        python: &["polars", "pandas", "pyarrow", "duckdb"],
+        script: "tables.sh",
+        arguments: |bin| vec![bin.join("python3")],
+    },
+];
+
+/// `cargo xtask programs [NAME..]`: tries those whose name begins so, or all. `docs/results/programs.md` gets what they said, and what those said
+/// that were tried last time.
+pub fn programs(names: &[String]) -> Outcome {
+    let chosen =
+        |program: &&Program| names.is_empty() || names.iter().any(|name| program.name.starts_with(name.as_str()));
+    let wanted: Vec<&Program> = PROGRAMS.iter().filter(chosen).collect();
+    if wanted.is_empty() {
+        let known = PROGRAMS.map(|program| program.name).join(", ");
+        return Err(Failure::unable(format!("there is no such program; there are {known}")));
+    }
+    if !sh::is_root() {
+        return Err(Failure::unable(
+            "programs run on network namespaces, which take root: sudo -E cargo xtask programs",
+        ));
+    }
+    let spray = demo::build()?;
+    sh::run(sh::cargo().args(["build", "--release", "--package", "spray-libfabric"]))?;
+    wanted.iter().try_for_each(|program| program.run(&spray))?;
+    let (file, text) = (sh::root().join("docs/results/programs.md"), document());
+    std::fs::write(&file, text).map_err(|error| Failure::of_file(&file, &error))?;
+    println!("{}", file.display());
+    Ok(())
+}
+
+impl Program {
+    fn run(&self, spray: &Path) -> Outcome {
+        setup::provide(self.packages)?;
+        let python = folder().join(self.name).join("python");
+        if !self.python.is_empty() && !python.exists() {
+            sh::run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+            let install = ["-m", "pip", "install", "--quiet"];
+            sh::run(Command::new(python.join("bin/python3")).args(install).args(self.python))?;
+        }
+        let work = folder().join(self.name).join("work");
+        // What the last run left.
+        drop(std::fs::remove_dir_all(&work));
+        std::fs::create_dir_all(&work).map_err(|error| Failure::of_file(&work, &error))?;
+        let here = sh::root().join("xtask/src/programs");
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh"]);
+        command.arg(here.join(self.script)).args((self.arguments)(&python.join("bin")));
+        command.env("SPRAY", spray).env("PROVIDERS", demo::target().join("release"));
+        command.env("ROOT", sh::root()).env("HERE", here).env("WORK", &work);
+        let mut said = String::new();
+        let is_well = sh::run_lines(&mut command, |line| said.extend([line, "\n"]))?;
+        if !is_well {
+            return Err(Failure::failed(format!(
+                "{}: {} ended with an error; see {}",
+                self.name,
+                self.script,
+                work.display()
+            )));
+        }
+        std::fs::write(self.said(), said).map_err(|error| Failure::of_file(&self.said(), &error))
+    }
+
+    /// The file with what the last run said.
+    fn said(&self) -> PathBuf {
+        folder().join(format!("{}.txt", self.name))
+    }
+}
+
+fn folder() -> PathBuf {
+    sh::root().join("target/programs")
+}
+
+/// What is known of all programs.
+fn document() -> String {
+    let mut text = String::from(
+        "# Programs that people already run\n\nMade by `cargo xtask programs`, on two cores that also run the hosts and the routers between them: \
+         figures of one program compare, and are no measure of a network.\n",
+    );
+    for program in &PROGRAMS {
+        let Ok(said) = std::fs::read_to_string(program.said()) else { continue };
+        let lines =
+            |kind: &'static str| said.lines().filter_map(move |line| line.strip_prefix(kind)?.strip_prefix(": "));
+        let (versions, commands) = (lines("version"), lines("command"));
+        text += &format!("\n## {}\n{}.\n\n", program.name, program.about);
+        versions.for_each(|version| text += &format!("Version: {version}\n\n"));
+        commands.for_each(|command| text += &format!("```\n{command}\n```\n\n"));
+        lines("result").for_each(|result| text += &format!("- {result}\n"));
+    }
+    text
+}

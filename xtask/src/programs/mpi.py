@@ -1,0 +1,43 @@
+"""Sends between two ranks and sums over all, with the data checked; a figure a line."""
+
+import sys
+from array import array
+
+from mpi4py import MPI
+
+world = MPI.COMM_WORLD
+me, ranks = world.rank, world.size
+
+
+def say(text):
+    if me == 0:
+        print(text, flush=True)
+
+
+def timed(rounds, work):
+    world.Barrier()
+    begun = MPI.Wtime()
+    for _ in range(rounds):
+        work()
+    return (MPI.Wtime() - begun) / rounds
+
+
+def exchange(there, back):
+    if me == 0:
+        world.Send(there, 1)
+        world.Recv(back, 1)
+    elif me == 1:
+        world.Recv(back, 0)
+        world.Send(there, 0)
+
+
+assert world.sendrecv(me, dest=me, source=me) == me, "a message to itself"
+for size in (8, 65_536, 1 << 20):
+    there, back = bytearray([me + 1]) * size, bytearray(size)
+    seconds = timed(100 if size < 65_536 else 20, lambda: exchange(there, back)) / 2
+    assert me > 1 or back == bytearray([2 - me]) * size, "the other rank's bytes"
+    say(f"{size} bytes: {seconds * 1e6:.0f} us" if size == 8 else f"{size >> 10} KiB: {size * 8 / seconds / 1e6:.0f} Mb/s")
+own, total = array("i", [me]) * (1 << 18), array("i", [0]) * (1 << 18)
+seconds = timed(5, lambda: world.Allreduce(own, total))
+assert total == array("i", [ranks * (ranks - 1) // 2]) * len(total), "the sum"
+say(f"all-reduce of 1 MiB: {seconds * 1e3:.1f} ms")
