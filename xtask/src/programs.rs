@@ -18,7 +18,7 @@ struct Program {
     arguments: fn(&Path) -> Vec<PathBuf>,
 }
 
-const PROGRAMS: [Program; 4] = [
+const PROGRAMS: [Program; 5] = [
     Program {
         name: "open-mpi-4",
         about: "Debian's Open MPI: two ranks on two hosts, by the libfabric provider and by TCP",
@@ -34,6 +34,14 @@ const PROGRAMS: [Program; 4] = [
         python: &["openmpi", "mpi4py"],
         script: "mpi.sh",
         arguments: |bin| vec![bin.join("mpirun"), bin.join("python3"), "prte".into()],
+    },
+    Program {
+        name: "mpich",
+        about: "MPICH 5 with its own libfabric 2, by the provider and by libfabric's `tcp`",
+        packages: &[&["python3-venv"]],
+        python: &["mpich", "mpi4py"],
+        script: "mpi.sh",
+        arguments: |bin| vec![bin.join("mpirun"), bin.join("python3"), "hydra".into()],
     },
     Program {
         name: "prometheus",

@@ -38,9 +38,10 @@ pub(crate) unsafe extern "C" fn open(
         // SAFETY: the application passes a `fi_info` of `getinfo`, and a place for the result; an object begins with its head.
         unsafe {
             let info = call::at(info)?;
-            let name = call::text(call::at(info.domain_attr)?.name)?.ok_or(Errno::INVALID)?;
+            let attr = call::at(info.domain_attr)?;
+            let name = call::text(attr.name)?.ok_or(Errno::INVALID)?;
             let address = address::read(info.src_addr)?.ip();
-            let domain = Domain::new(name.to_owned(), address);
+            let domain = Domain::new(name.to_owned(), address, attr.mr_mode);
             let head = fid_domain { fid: object::fid(FI_CLASS_DOMAIN, context, &FID), ops: &OPS, mr: &mr::OPS };
             call::open(DomainObject { head, domain: Arc::new(domain) }, to)
         }

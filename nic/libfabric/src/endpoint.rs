@@ -15,10 +15,11 @@ use crate::engine::{Bindings, Engine};
 use crate::error::Errno;
 use crate::peers::Peers;
 use crate::progress::Progress;
+use crate::queue::Count;
 use crate::settings::Settings;
 use crate::shared::Domain;
 use crate::side::Side;
-use crate::{address, object, open as interface, say, shared};
+use crate::{address, object, open as interface, rma, say, shared};
 
 /// An endpoint.
 #[repr(C)]
@@ -37,6 +38,7 @@ struct State {
     peers: Option<Arc<Peers>>,
     sends: Side,
     receives: Side,
+    remotes: Side,
     /// Once it is enabled.
     progress: Option<Progress>,
 }
@@ -89,13 +91,14 @@ pub(crate) unsafe extern "C" fn open<C: Calls>(
         let sends = side(info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags));
         let receives = side(info.rx_attr.as_ref().map_or(0, |rx| rx.op_flags));
         let port = address::read(info.src_addr)?.port();
-        let state = Mutex::new(State { port, peers: None, sends, receives, progress: None });
+        let remotes = sends.clone();
+        let state = Mutex::new(State { port, peers: None, sends, receives, remotes, progress: None });
         let head = fid_ep {
             fid: object::fid(FI_CLASS_EP, context, &FID),
             ops: &OPS,
             cm: &CM,
             msg: C::MSG,
-            rma: &NOTHING,
+            rma: &rma::OPS,
             tagged: C::TAGGED,
             atomic: &NOTHING,
             collective: &NOTHING,
@@ -142,7 +145,7 @@ unsafe extern "C" fn bind(fid: *mut fid, bound: *mut fid, flags: u64) -> c_int {
             FI_CLASS_CNTR => {
                 let counter = call::object::<Counter>(bound)?;
                 ep.check_domain(&counter.domain)?;
-                state.each(flags, |side| side.count = Some(Arc::clone(&counter.count)))?;
+                state.count(flags, &counter.count)?;
             }
             FI_CLASS_EQ => {}
             _ => return Err(Errno::INVALID),
@@ -160,6 +163,21 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, _argument: *mut c_vo
 }
 
 impl State {
+    /// Has a counter count what flags name.
+    fn count(&mut self, flags: u64, count: &Arc<Count>) -> Result<(), Errno> {
+        // What peers do to memory is counted by nobody.
+        if flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) != 0 {
+            return Err(Errno::MISSING);
+        }
+        if flags & (FI_READ | FI_WRITE) != 0 {
+            self.remotes.count = Some(Arc::clone(count));
+        }
+        match flags & !(FI_READ | FI_WRITE) {
+            0 if flags != 0 => Ok(()),
+            others => self.each(others, |side| side.count = Some(Arc::clone(count))),
+        }
+    }
+
     /// Does something with the sides that flags name.
     fn each(&mut self, flags: u64, work: impl Fn(&mut Side)) -> Result<(), Errno> {
         if flags & !(FI_SEND | FI_RECV | FI_SELECTIVE_COMPLETION) != 0 || flags & (FI_SEND | FI_RECV) == 0 {
@@ -201,6 +219,9 @@ impl Ep {
             peers: Arc::clone(state.peers.as_ref().ok_or(Errno::BAD_STATE)?),
             sends: state.sends.clone(),
             receives: state.receives.clone(),
+            // Their completions go where those of sends go.
+            remotes: Side { count: state.remotes.count.clone(), ..state.sends.clone() },
+            regions: Arc::clone(&self.domain.regions),
             tells_source: self.caps & FI_SOURCE != 0,
             is_directed: self.caps & FI_DIRECTED_RECV != 0,
             context: self.head.fid.context.addr(),

@@ -19,7 +19,10 @@ pub const FABRIC: &str = "spray";
 /// Longest message of `fi_inject`.
 pub const INJECT_BYTES: usize = 4096;
 /// What endpoints can do.
-const CAPS: u64 = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV | COMM | FI_SOURCE | FI_DIRECTED_RECV;
+const CAPS: u64 =
+    FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_RMA | REMOTE | COMM | FI_SOURCE | FI_DIRECTED_RECV;
+/// What may be done to memory: to a peer's, and by peers.
+const REMOTE: u64 = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 /// With whom: other hosts, and itself.
 const COMM: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
 /// Flags of operations that send. A send is told of once the peer's endpoint has the message, which is all that each kind of completion asks.
@@ -30,6 +33,8 @@ pub const SEND_FLAGS: u64 = FI_COMPLETION
     | FI_DELIVERY_COMPLETE
     | FI_MORE
     | FI_REMOTE_CQ_DATA;
+/// Flags of operations on peers' memory.
+pub const REMOTE_FLAGS: u64 = SEND_FLAGS;
 /// Flags of operations that receive.
 pub const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE | FI_MULTI_RECV;
 /// The oldest version whose structures are as long as here.
@@ -53,6 +58,10 @@ struct Granted {
     destination: Option<SocketAddr>,
     is_manual: bool,
     av_type: u32,
+    /// How regions are named: by the application's keys and from 0 on, unless it is an old one.
+    mr_mode: c_int,
+    /// What the application keeps to, which is no less than the provider needs.
+    threading: u32,
     tx_flags: u64,
     rx_flags: u64,
     /// Sends are in order; all orders among operations that there are not hold by themselves.
@@ -108,9 +117,9 @@ impl<'a> Hints<'a> {
 
     /// What is asked for that the provider does not have; nothing where it has all.
     fn missing(&self, settings: &Settings) -> Option<String> {
-        let wishes = self.info_wishes().into_iter().chain(self.attribute_wishes(settings));
-        let mut missing = wishes.filter_map(|(name, is_met, asked)| (!is_met).then(|| format!("{name} {asked:#x}")));
-        missing.next()
+        let mut wishes = self.info_wishes().into_iter().chain(self.attribute_wishes(settings));
+        let (name, _, asked) = wishes.find(|(_, is_met, _)| !is_met)?;
+        Some(format!("{name} {asked:#x}"))
     }
 
     /// The name of each wish, whether it is met, and what is asked for.
@@ -137,7 +146,7 @@ impl<'a> Hints<'a> {
             wishes.push(at_most("tx_attr.inject_size", tx.inject_size, INJECT_BYTES));
             wishes.push(at_most("tx_attr.size", tx.size, sending::MOST));
             wishes.push(at_most("tx_attr.iov_limit", tx.iov_limit, buffers::MOST));
-            wishes.push(at_most("tx_attr.rma_iov_limit", tx.rma_iov_limit, 0));
+            wishes.push(at_most("tx_attr.rma_iov_limit", tx.rma_iov_limit, 1));
         }
         if let Some(rx) = self.rx {
             wishes.push(within("rx_attr.caps", rx.caps, CAPS));
@@ -232,6 +241,8 @@ impl Granted {
             destination,
             is_manual: domain.is_some_and(|domain| domain.data_progress == FI_PROGRESS_MANUAL),
             av_type: av_type.unwrap_or(FI_AV_TABLE),
+            threading: domain.map(|domain| domain.threading).filter(|&model| model != 0).unwrap_or(FI_THREAD_SAFE),
+            mr_mode: domain.map_or(0, |domain| domain.mr_mode & FI_MR_BASIC),
             tx_flags: hints.and_then(|hints| hints.tx).map_or(0, |tx| tx.op_flags),
             rx_flags: hints.and_then(|hints| hints.rx).map_or(0, |rx| rx.op_flags),
             order: hints.map_or(0, Hints::order) | FI_ORDER_SAS,
@@ -241,9 +252,10 @@ impl Granted {
 
 /// What is asked for, and what goes with it; all where nothing is.
 fn caps(asked: u64) -> u64 {
-    let (kinds, ways) = (FI_MSG | FI_TAGGED, FI_SEND | FI_RECV);
+    let (kinds, ways) = (FI_MSG | FI_RMA | FI_TAGGED, FI_SEND | FI_RECV);
     let or = |all: u64| if asked & all == 0 { all } else { 0 };
-    if asked == 0 { CAPS } else { asked | or(kinds) | or(ways) | COMM }
+    let remote = if (asked | or(kinds)) & FI_RMA != 0 { or(REMOTE) } else { 0 };
+    if asked == 0 { CAPS } else { asked | or(kinds) | or(ways) | remote | COMM }
 }
 
 /// One of the answers. libfabric frees it, as what `calloc` and `strdup` made.
@@ -272,12 +284,13 @@ fn info(granted: &Granted, candidate: &Candidate, next: *mut fi_info) -> *mut fi
 
 fn tx_attr(granted: &Granted) -> fi_tx_attr {
     fi_tx_attr {
-        caps: granted.caps & (FI_MSG | FI_TAGGED | FI_SEND),
+        caps: granted.caps & (FI_MSG | FI_RMA | FI_TAGGED | FI_SEND | FI_READ | FI_WRITE),
         op_flags: granted.tx_flags,
         msg_order: granted.order,
         inject_size: INJECT_BYTES.min(granted.settings.max_message),
         size: sending::MOST,
         iov_limit: buffers::MOST,
+        rma_iov_limit: 1,
         // SAFETY: zeros are a value of it.
         ..unsafe { std::mem::zeroed() }
     }
@@ -285,7 +298,7 @@ fn tx_attr(granted: &Granted) -> fi_tx_attr {
 
 fn rx_attr(granted: &Granted) -> fi_rx_attr {
     fi_rx_attr {
-        caps: granted.caps & (FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV),
+        caps: granted.caps & !(FI_SEND | FI_READ | FI_WRITE | COMM),
         op_flags: granted.rx_flags,
         msg_order: granted.order,
         size: RECEIVES,
@@ -313,11 +326,12 @@ fn domain_attr(granted: &Granted, interface: &str) -> fi_domain_attr {
     let progress = if granted.is_manual { FI_PROGRESS_MANUAL } else { FI_PROGRESS_AUTO };
     fi_domain_attr {
         name: string(interface),
-        threading: FI_THREAD_SAFE,
+        threading: granted.threading,
         control_progress: progress,
         data_progress: progress,
         resource_mgmt: FI_RM_ENABLED,
         av_type: granted.av_type,
+        mr_mode: granted.mr_mode,
         mr_key_size: 8,
         cq_data_size: 8,
         cq_cnt: 1024,

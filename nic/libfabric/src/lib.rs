@@ -8,7 +8,7 @@
 //! | `abi` | libfabric's structures |
 //! | `call`, `object`, `address`, `error`, `say`, `loaded` | what calls from C, and to it, have in common |
 //! | `settings`, `interfaces`, `getinfo` | what there is, and what applications ask for |
-//! | `fabric`, `domain`, `endpoint`, `messages`, `av`, `cq`, `counter`, `mr` | objects that applications hold, and their calls |
+//! | `fabric`, `domain`, `endpoint`, `messages`, `rma`, `av`, `cq`, `counter`, `mr` | objects that applications hold, and their calls |
 //! | `shared` | what the objects of a domain share: an interface, and the endpoint that runs on it |
 //! | `open`, `progress` | an interface is taken over, and looked after |
 //! | `engine` | what an endpoint does; it has no C in it |
@@ -36,6 +36,7 @@ mod open;
 mod peers;
 mod progress;
 mod queue;
+mod rma;
 mod say;
 mod settings;
 mod shared;

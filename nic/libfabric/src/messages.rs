@@ -105,7 +105,7 @@ impl Outgoing {
                 if is_injected && buffers.bytes() > INJECT_BYTES {
                     return Err(Errno(libc::EMSGSIZE));
                 }
-                let header = Header { tag: self.tag, data: self.data };
+                let header = Header { tag: self.tag, data: self.data, remote: false };
                 let context = self.context.map(|context| context.addr());
                 engine.send(&Send { to: self.to, buffers, header, flags, context }).map(|()| 0)
             })

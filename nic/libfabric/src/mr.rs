@@ -1,33 +1,66 @@
-//! Memory regions. None is needed: registering memory, as applications that also run on other NICs do, changes nothing.
+//! Memory regions: what peers may read and write. This side's own operations need none.
 #![expect(unsafe_code, reason = "objects of C's")]
 
 use std::ffi::{c_int, c_void};
+use std::sync::Arc;
 
 use crate::abi::*;
 use crate::call::{self, call_int};
+use crate::engine::buffers::Buffers;
+use crate::engine::remote::Region;
 use crate::error::Errno;
 use crate::object;
+use crate::shared::{Domain, domain_of};
 
-pub(crate) static OPS: fi_ops_mr =
-    fi_ops_mr { size: size_of::<fi_ops_mr>(), reg: reg::<c_void>, regv: reg::<iovec>, regattr };
-static FID: fi_ops = object::plain_ops::<fid_mr>();
+pub(crate) static OPS: fi_ops_mr = fi_ops_mr { size: size_of::<fi_ops_mr>(), reg, regv, regattr };
+static FID: fi_ops = object::ops(close, object::no_bind, control);
 
-/// # Safety
-/// `to`, unless null, may be written to.
-unsafe fn open(access: u64, key: u64, to: *mut *mut fid_mr, context: *mut c_void) -> Result<c_int, Errno> {
-    if access & (FI_REMOTE_READ | FI_REMOTE_WRITE) != 0 {
-        return Err(Errno(libc::EOPNOTSUPP));
-    }
-    let region = fid_mr { fid: object::fid(FI_CLASS_MR, context, &FID), mem_desc: std::ptr::null_mut(), key };
-    // SAFETY: as the caller promises; a region is its own beginning.
-    unsafe { call::open(region, to) }
+/// A region.
+#[repr(C)]
+struct Mr {
+    head: fid_mr,
+    domain: Arc<Domain>,
 }
 
-/// Registers so many pieces, or bytes, of memory.
-unsafe extern "C" fn reg<T>(
-    _domain: *mut fid,
-    _memory: *const T,
-    _count: usize,
+/// # Safety
+/// The domain is open, the memory is there until the region is closed, and `to`, unless null, may be written to.
+unsafe fn open(
+    domain: *mut fid,
+    pieces: &[iovec],
+    (access, requested_key): (u64, u64),
+    to: *mut *mut fid_mr,
+    context: *mut c_void,
+) -> Result<c_int, Errno> {
+    // SAFETY: as the caller promises; a region begins with its head.
+    unsafe {
+        let domain = domain_of(domain.cast())?;
+        let buffers = Buffers::new(pieces).ok_or(Errno::INVALID)?;
+        let key = if domain.gives_keys { domain.regions.free_key() } else { requested_key };
+        let base = if domain.by_address { buffers.address() as u64 } else { 0 };
+        let access = [FI_REMOTE_READ, FI_REMOTE_WRITE].map(|bit| access & bit != 0);
+        // Whatever is not for peers may have any key.
+        if access.contains(&true) && !domain.regions.insert(key, Region { buffers, base, access }) {
+            return Err(Errno(FI_ENOKEY));
+        }
+        let head = fid_mr { fid: object::fid(FI_CLASS_MR, context, &FID), mem_desc: std::ptr::null_mut(), key };
+        call::open(Mr { head, domain }, to)
+    }
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    // SAFETY: the application closes what `open` made.
+    call_int(|| unsafe { call::close::<Mr>(fid) }.map(|mr| mr.domain.regions.remove(mr.head.key)).map(|()| 0))
+}
+
+/// A region is there from the beginning.
+unsafe extern "C" fn control(_fid: *mut fid, command: c_int, _argument: *mut c_void) -> c_int {
+    if command == FI_ENABLE { 0 } else { -libc::ENOSYS }
+}
+
+unsafe extern "C" fn reg(
+    domain: *mut fid,
+    memory: *const c_void,
+    bytes: usize,
     access: u64,
     _offset: u64,
     key: u64,
@@ -35,14 +68,31 @@ unsafe extern "C" fn reg<T>(
     to: *mut *mut fid_mr,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: the application passes a place for the result.
-    call_int(|| unsafe { open(access, key, to, context) })
+    let piece = iovec { iov_base: memory.cast_mut(), iov_len: bytes };
+    // SAFETY: the application passes its domain, memory, and a place for the result.
+    call_int(|| unsafe { open(domain, &[piece], (access, key), to, context) })
 }
 
-unsafe extern "C" fn regattr(_domain: *mut fid, attr: *const fi_mr_attr, _flags: u64, to: *mut *mut fid_mr) -> c_int {
-    // SAFETY: the application passes attributes and a place for the result.
+unsafe extern "C" fn regv(
+    domain: *mut fid,
+    memory: *const iovec,
+    count: usize,
+    access: u64,
+    _offset: u64,
+    key: u64,
+    _flags: u64,
+    to: *mut *mut fid_mr,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: as in `reg`.
+    call_int(|| unsafe { open(domain, call::slice(memory, count)?, (access, key), to, context) })
+}
+
+unsafe extern "C" fn regattr(domain: *mut fid, attr: *const fi_mr_attr, _flags: u64, to: *mut *mut fid_mr) -> c_int {
+    // SAFETY: as in `reg`, with attributes.
     call_int(|| unsafe {
         let attr = call::at(attr)?;
-        open(attr.access, attr.requested_key, to, attr.context)
+        let pieces = call::slice(attr.mr_iov, attr.iov_count)?;
+        open(domain, pieces, (attr.access, attr.requested_key), to, attr.context)
     })
 }

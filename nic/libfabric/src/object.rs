@@ -32,7 +32,7 @@ unsafe extern "C" fn close<T>(fid: *mut fid) -> c_int {
 }
 
 /// For objects that nothing is bound to.
-extern "C" fn no_bind(_object: *mut fid, _bound: *mut fid, _flags: u64) -> c_int {
+pub(crate) extern "C" fn no_bind(_object: *mut fid, _bound: *mut fid, _flags: u64) -> c_int {
     -libc::ENOSYS
 }
 

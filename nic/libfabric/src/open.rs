@@ -7,7 +7,7 @@ use spray_nic::net::{Interface, NetError};
 use spray_nic::{EndpointConfig, Host, HostConfig};
 
 use crate::engine::ways::Ways;
-use crate::engine::{Bindings, Engine, header, sending};
+use crate::engine::{Bindings, Engine, header, remote, sending};
 use crate::error::Errno;
 use crate::say;
 use crate::settings::Settings;
@@ -38,7 +38,7 @@ pub fn open(
 
 /// Each peer may have a connection here and be had one to, and while one of them begins anew, two.
 fn configure(config: EndpointConfig, settings: &Settings) -> Result<EndpointConfig, Errno> {
-    let config = config.with_max_message((settings.max_message + header::BYTES) as u64);
+    let config = config.with_max_message((settings.max_message + header::BYTES + remote::BYTES) as u64);
     let config = settings.balancer.map_or(config.clone(), |balancer| config.with_balancer(balancer));
     let config = settings.keys()?.map_or(config.clone(), |keys| config.with_keys(keys));
     let max_connections = (4 * settings.peers).min(65_536);

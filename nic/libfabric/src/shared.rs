@@ -1,6 +1,7 @@
 //! What the objects of a domain share: an interface, and the endpoint that runs on it.
 #![expect(unsafe_code, reason = "objects of C's")]
 
+use std::ffi::c_int;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -9,9 +10,10 @@ use std::time::Duration;
 use spray_nic::device::XskInterface;
 use spray_nic::sys::{readable, wait_readable};
 
-use crate::abi::{FI_EOTHER, fid_domain};
+use crate::abi::{FI_EOTHER, FI_MR_BASIC, FI_MR_PROV_KEY, FI_MR_VIRT_ADDR, fid_domain};
 use crate::call;
 use crate::engine::Engine;
+use crate::engine::remote::Regions;
 use crate::error::Errno;
 
 /// Rounds without a completion before a reader lets others have its core.
@@ -42,15 +44,29 @@ pub struct Domain {
     pub interface: String,
     /// The address on it.
     pub address: IpAddr,
+    /// What peers may read and write.
+    pub regions: Arc<Regions>,
+    /// Whether the provider chooses regions' keys, not the application.
+    pub gives_keys: bool,
+    /// Whether peers name a region's bytes by their addresses; else from 0 on.
+    pub by_address: bool,
     engine: Mutex<Option<Engine<XskInterface>>>,
     quiet_rounds: AtomicU32,
 }
 
 impl Domain {
-    /// A domain on this address, with no endpoint yet.
+    /// A domain on this address, with no endpoint yet, and memory regions in libfabric's `mr_mode`.
     #[must_use]
-    pub fn new(interface: String, address: IpAddr) -> Self {
-        Self { interface, address, engine: Mutex::new(None), quiet_rounds: AtomicU32::new(0) }
+    pub fn new(interface: String, address: IpAddr, mr_mode: c_int) -> Self {
+        Self {
+            interface,
+            address,
+            regions: Arc::default(),
+            gives_keys: mr_mode & (FI_MR_BASIC | FI_MR_PROV_KEY) != 0,
+            by_address: mr_mode & (FI_MR_BASIC | FI_MR_VIRT_ADDR) != 0,
+            engine: Mutex::new(None),
+            quiet_rounds: AtomicU32::new(0),
+        }
     }
 
     /// The place of the endpoint, once it is enabled.

@@ -41,3 +41,23 @@ own, total = array("i", [me]) * (1 << 18), array("i", [0]) * (1 << 18)
 seconds = timed(5, lambda: world.Allreduce(own, total))
 assert total == array("i", [ranks * (ranks - 1) // 2]) * len(total), "the sum"
 say(f"all-reduce of 1 MiB: {seconds * 1e3:.1f} ms")
+
+# One-sided: each writes into the next rank's memory, reads from the one before, and adds to rank 0's.
+memory = array("q", [me] * 1_000)
+try:
+    window = MPI.Win.Create(memory, disp_unit=8, comm=world)
+except MPI.Exception:
+    say("one-sided: this MPI makes no window over it")
+    sys.exit()
+after, before = (me + 1) % ranks, (me - 1) % ranks
+put, got = array("q", [100 + me] * 10), array("q", [0] * 10)
+window.Fence()
+window.Put([put, MPI.INT64_T], after, target=(500, 10, MPI.INT64_T))
+window.Get([got, MPI.INT64_T], before, target=(0, 10, MPI.INT64_T))
+window.Accumulate([array("q", [1]), MPI.INT64_T], 0, target=(999, 1, MPI.INT64_T))
+window.Fence()
+assert got == array("q", [before] * 10), "what was read"
+assert memory[500:510] == array("q", [100 + before] * 10), "what was written"
+assert me != 0 or memory[999] == ranks, "what was added up"
+window.Free()
+say("one-sided: right")

@@ -26,7 +26,10 @@ pub const fn fi_version(major: u32, minor: u32) -> u32 {
 }
 
 pub const FI_MSG: u64 = 1 << 1;
+pub const FI_RMA: u64 = 1 << 2;
 pub const FI_TAGGED: u64 = 1 << 3;
+pub const FI_READ: u64 = 1 << 8;
+pub const FI_WRITE: u64 = 1 << 9;
 pub const FI_RECV: u64 = 1 << 10;
 pub const FI_SEND: u64 = 1 << 11;
 pub const FI_REMOTE_READ: u64 = 1 << 12;
@@ -66,6 +69,10 @@ pub const FI_PROGRESS_AUTO: u32 = 1;
 pub const FI_PROGRESS_MANUAL: u32 = 2;
 pub const FI_THREAD_SAFE: u32 = 1;
 pub const FI_RM_ENABLED: u32 = 2;
+
+pub const FI_MR_BASIC: i32 = 1;
+pub const FI_MR_VIRT_ADDR: i32 = 1 << 4;
+pub const FI_MR_PROV_KEY: i32 = 1 << 6;
 
 pub const FI_ORDER_SAS: u64 = 1 << 8;
 pub const FI_EP_UNSPEC: u32 = 0;
@@ -108,3 +115,4 @@ pub const FI_EAVAIL: i32 = 259;
 pub const FI_EBADFLAGS: i32 = 260;
 pub const FI_ENOCQ: i32 = 263;
 pub const FI_ETRUNC: i32 = 265;
+pub const FI_ENOKEY: i32 = 266;

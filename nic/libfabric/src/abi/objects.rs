@@ -3,7 +3,8 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use super::{
-    fi_addr_t, fi_av_attr, fi_cntr_attr, fi_cq_attr, fi_cq_err_entry, fi_eq_attr, fi_info, fi_msg, fi_msg_tagged, iovec,
+    fi_addr_t, fi_av_attr, fi_cntr_attr, fi_cq_attr, fi_cq_err_entry, fi_eq_attr, fi_info, fi_msg, fi_msg_rma,
+    fi_msg_tagged, iovec,
 };
 
 /// An operation that the provider does not have.
@@ -191,10 +192,40 @@ pub struct fid_ep {
     pub ops: &'static fi_ops_ep,
     pub cm: &'static fi_ops_cm,
     pub msg: &'static fi_ops_msg,
-    pub rma: &'static fi_ops_missing,
+    pub rma: &'static fi_ops_rma,
     pub tagged: &'static fi_ops_tagged,
     pub atomic: &'static fi_ops_missing,
     pub collective: &'static fi_ops_missing,
+}
+
+type Rma =
+    unsafe extern "C" fn(*mut fid_ep, *mut c_void, usize, *mut c_void, fi_addr_t, u64, u64, *mut c_void) -> isize;
+type RmaV =
+    unsafe extern "C" fn(*mut fid_ep, *const iovec, *mut *mut c_void, usize, fi_addr_t, u64, u64, *mut c_void) -> isize;
+type RmaMsg = unsafe extern "C" fn(*mut fid_ep, *const fi_msg_rma, u64) -> isize;
+
+#[repr(C)]
+pub struct fi_ops_rma {
+    pub size: usize,
+    pub read: Rma,
+    pub readv: RmaV,
+    pub readmsg: RmaMsg,
+    pub write: Rma,
+    pub writev: RmaV,
+    pub writemsg: RmaMsg,
+    pub inject: unsafe extern "C" fn(*mut fid_ep, *mut c_void, usize, fi_addr_t, u64, u64) -> isize,
+    pub writedata: unsafe extern "C" fn(
+        *mut fid_ep,
+        *mut c_void,
+        usize,
+        *mut c_void,
+        u64,
+        fi_addr_t,
+        u64,
+        u64,
+        *mut c_void,
+    ) -> isize,
+    pub injectdata: unsafe extern "C" fn(*mut fid_ep, *mut c_void, usize, u64, fi_addr_t, u64, u64) -> isize,
 }
 
 /// A table of which the provider has nothing: as long as the longest there is.

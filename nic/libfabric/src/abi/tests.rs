@@ -112,6 +112,9 @@ fn structures() -> (String, String) {
         fi_ops_msg { size recv recvv recvmsg send sendv sendmsg inject senddata injectdata }
         fi_ops_tagged { size recv recvv recvmsg send sendv sendmsg inject senddata injectdata }
         fi_msg { msg_iov desc iov_count addr context data }
+        fi_ops_rma { size read readv readmsg write writev writemsg inject writedata injectdata }
+        fi_rma_iov { addr len key }
+        fi_msg_rma { msg_iov desc iov_count addr rma_iov rma_iov_count context data }
         fi_msg_tagged { msg_iov desc iov_count addr tag ignore context data }
         fi_cq_tagged_entry { op_context flags len buf data tag }
         fi_cq_err_entry { op_context flags len buf data tag olen err prov_errno err_data err_data_size }
@@ -120,12 +123,12 @@ fn structures() -> (String, String) {
 
 fn constants() -> (String, String) {
     constants! {
-        FI_MSG FI_TAGGED FI_RECV FI_SEND FI_REMOTE_READ FI_REMOTE_WRITE FI_MULTI_RECV FI_REMOTE_CQ_DATA FI_MORE FI_PEEK FI_COMPLETION FI_INJECT
+        FI_MSG FI_RMA FI_TAGGED FI_READ FI_WRITE FI_MR_BASIC FI_MR_VIRT_ADDR FI_MR_PROV_KEY FI_RECV FI_SEND FI_REMOTE_READ FI_REMOTE_WRITE FI_MULTI_RECV FI_REMOTE_CQ_DATA FI_MORE FI_PEEK FI_COMPLETION FI_INJECT
         FI_INJECT_COMPLETE FI_TRANSMIT_COMPLETE FI_DELIVERY_COMPLETE FI_LOCAL_COMM FI_REMOTE_COMM FI_SOURCE FI_DIRECTED_RECV FI_SELECTIVE_COMPLETION FI_CLAIM FI_DISCARD FI_SYNC_ERR
         FI_ADDR_NOTAVAIL FI_FORMAT_UNSPEC FI_SOCKADDR FI_SOCKADDR_IN FI_SOCKADDR_IN6 FI_AV_UNSPEC FI_AV_MAP FI_AV_TABLE
         FI_PROGRESS_AUTO FI_PROGRESS_MANUAL FI_THREAD_SAFE FI_RM_ENABLED FI_ORDER_SAS FI_EP_UNSPEC FI_EP_RDM
         FI_CLASS_FABRIC FI_CLASS_DOMAIN FI_CLASS_EP FI_CLASS_AV FI_CLASS_MR FI_CLASS_EQ FI_CLASS_CQ FI_CLASS_CNTR FI_OPT_ENDPOINT FI_OPT_MIN_MULTI_RECV FI_ENABLE
         FI_WAIT_NONE FI_WAIT_UNSPEC FI_WAIT_YIELD FI_CQ_FORMAT_UNSPEC FI_CQ_FORMAT_CONTEXT FI_CQ_FORMAT_MSG FI_CQ_FORMAT_DATA
-        FI_CQ_FORMAT_TAGGED FI_EOTHER FI_ETOOSMALL FI_EOPBADSTATE FI_EAVAIL FI_EBADFLAGS FI_ENOCQ FI_ETRUNC
+        FI_CQ_FORMAT_TAGGED FI_EOTHER FI_ETOOSMALL FI_EOPBADSTATE FI_EAVAIL FI_EBADFLAGS FI_ENOCQ FI_ETRUNC FI_ENOKEY
     }
 }

@@ -16,6 +16,12 @@ pub struct Buffers {
 // SAFETY: by the contract of `Buffers::new`, the memory may be used on any thread.
 unsafe impl Send for Buffers {}
 
+impl Default for Buffers {
+    fn default() -> Self {
+        Self { pieces: [(std::ptr::null_mut(), 0); MOST], bytes: 0 }
+    }
+}
+
 impl Buffers {
     /// The memory of `pieces`; `None` when these are too many, or longer than memory is.
     ///

@@ -7,6 +7,7 @@ pub const BYTES: usize = 24;
 const VERSION: [u8; 2] = [b'F', 1];
 const TAGGED: u8 = 1;
 const WITH_DATA: u8 = 2;
+const REMOTE: u8 = 4;
 
 /// A header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Header {
     pub tag: Option<u64>,
     /// What the sender has the receiver's completion tell.
     pub data: Option<u64>,
+    /// A [`Call`](super::remote::Call) follows: it is about memory, and no receive gets it.
+    pub remote: bool,
 }
 
 impl Header {
@@ -23,7 +26,8 @@ impl Header {
     pub fn write(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         bytes[..2].copy_from_slice(&VERSION);
-        bytes[2] = self.tag.map_or(0, |_| TAGGED) | self.data.map_or(0, |_| WITH_DATA);
+        bytes[2] =
+            self.tag.map_or(0, |_| TAGGED) | self.data.map_or(0, |_| WITH_DATA) | if self.remote { REMOTE } else { 0 };
         bytes[8..16].copy_from_slice(&self.tag.unwrap_or(0).to_le_bytes());
         bytes[16..].copy_from_slice(&self.data.unwrap_or(0).to_le_bytes());
         bytes
@@ -34,7 +38,7 @@ impl Header {
     pub fn read(message: &[u8]) -> Option<Self> {
         let (bytes, _) = message.split_first_chunk::<BYTES>()?;
         let [first, version, kinds, rest @ ..] = bytes;
-        if [*first, *version] != VERSION || kinds & !(TAGGED | WITH_DATA) != 0 || rest[..5] != [0; 5] {
+        if [*first, *version] != VERSION || kinds & !(TAGGED | WITH_DATA | REMOTE) != 0 || rest[..5] != [0; 5] {
             return None;
         }
         let number = |at: usize| bytes[at..at + 8].try_into().map(u64::from_le_bytes).ok();
@@ -43,7 +47,7 @@ impl Header {
             (false, 0) => Some(None),
             (false, _) => None,
         };
-        Some(Self { tag: field(TAGGED, 8)?, data: field(WITH_DATA, 16)? })
+        Some(Self { tag: field(TAGGED, 8)?, data: field(WITH_DATA, 16)?, remote: kinds & REMOTE != 0 })
     }
 }
 
@@ -55,8 +59,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(tag: Option<u64>, data: Option<u64>, rest in prop::collection::vec(any::<u8>(), 0..40)) {
-            let header = Header { tag, data };
+        fn what_is_written_is_read(tag: Option<u64>, data: Option<u64>, remote: bool, rest in prop::collection::vec(any::<u8>(), 0..40)) {
+            let header = Header { tag, data, remote };
             let message = [&header.write()[..], &rest].concat();
             prop_assert_eq!(Header::read(&message), Some(header));
         }
@@ -65,7 +69,7 @@ mod tests {
         fn whatever_comes_is_a_header_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60), begins: bool) {
             let mut bytes = bytes;
             if begins && bytes.len() > 8 {
-                let kinds = bytes[2] % 4;
+                let kinds = bytes[2] % 8;
                 bytes[..8].copy_from_slice(&[b'F', 1, kinds, 0, 0, 0, 0, 0]);
             }
             if let Some(header) = Header::read(&bytes) {
@@ -76,8 +80,8 @@ mod tests {
 
     #[test]
     fn what_is_not_of_this_version_is_none() {
-        let good = Header { tag: Some(1), data: None }.write();
-        for (at, value) in [(0, b'G'), (1, 2), (2, 4), (2, 0), (3, 1), (7, 1), (16, 1)] {
+        let good = Header { tag: Some(1), ..Header::default() }.write();
+        for (at, value) in [(0, b'G'), (1, 2), (2, 8), (2, 0), (3, 1), (7, 1), (16, 1)] {
             let mut bad = good;
             bad[at] = value;
             assert_eq!(Header::read(&bad), None, "{at}");

@@ -7,6 +7,7 @@
 //! | `matching` | which message goes into which receive |
 //! | `buffers` | the application's memory |
 //! | `sending`, `receiving` | connections of this side, and of others |
+//! | `remote`, `requests` | reads and writes of peers' memory: as messages, and those under way |
 //! | `ways` | where frames go |
 //!
 //! Each side sends by connections of its own, and receives by those of others: who sends something first needs no agreement then, and a
@@ -17,6 +18,8 @@ pub mod header;
 pub mod matching;
 mod order;
 mod receiving;
+pub mod remote;
+mod requests;
 pub mod sending;
 #[cfg(test)]
 mod tests;
@@ -38,6 +41,9 @@ use self::buffers::Buffers;
 use self::header::Header;
 use self::matching::{Arrival, Receive};
 use self::receiving::{Receiving, entry};
+use self::remote::Regions;
+pub use self::requests::Remote;
+use self::requests::Requests;
 use self::sending::{Borrowed, Message, Operation, Sending};
 use self::ways::Ways;
 use crate::abi::{
@@ -65,6 +71,10 @@ pub struct Bindings {
     pub sends: Side,
     /// For what it receives.
     pub receives: Side,
+    /// For its reads and writes of peers' memory.
+    pub remotes: Side,
+    /// The memory that peers may read and write.
+    pub regions: Arc<Regions>,
     /// Whether completions tell who sent the message.
     pub tells_source: bool,
     /// Whether receives may be for one peer alone.
@@ -113,10 +123,11 @@ pub struct Engine<D> {
     own_waiting: usize,
     /// Messages that wait for the receive of one context. As long as they do, their senders have the less room.
     claimed: HashMap<usize, Arrival<Option<ConnectionId>>>,
+    requests: Requests,
 }
 
 impl<D: Device> Engine<D> {
-    /// An endpoint for messages of up to `max_message` bytes; it is to take [`header::BYTES`] more.
+    /// An endpoint for messages of up to `max_message` bytes; it is to take [`header::BYTES`] and [`remote::BYTES`] more.
     pub fn new(host: Host<D>, ways: Ways, bindings: Bindings, max_message: usize) -> Self {
         Self {
             host,
@@ -128,6 +139,7 @@ impl<D: Device> Engine<D> {
             attended_ns: monotonic_ns(),
             own_waiting: 0,
             claimed: HashMap::new(),
+            requests: Requests::default(),
         }
     }
 
@@ -137,11 +149,7 @@ impl<D: Device> Engine<D> {
     /// [`Errno::AGAIN`] when too many are on their way; others for what can never be sent.
     pub fn send(&mut self, send: &Send) -> Result<(), Errno> {
         let side = &self.bindings.sends;
-        let to = self.bindings.peers.get(send.to).ok_or(Errno::INVALID)?.ip();
-        let own = self.host.endpoint.config().address;
-        if to.is_ipv4() != own.is_ipv4() {
-            return Err(Errno(libc::EADDRNOTAVAIL));
-        }
+        let (to, own) = self.peer_of(send.to)?;
         if send.buffers.bytes() > self.max_message {
             return Err(Errno(libc::EMSGSIZE));
         }
@@ -178,6 +186,13 @@ impl<D: Device> Engine<D> {
         });
         taken.into_iter().for_each(|arrival| self.consume(&arrival));
         Ok(())
+    }
+
+    /// The address of a peer, and this side's.
+    fn peer_of(&self, number: fi_addr_t) -> Result<(IpAddr, IpAddr), Errno> {
+        let peer = self.bindings.peers.get(number).ok_or(Errno::INVALID)?.ip();
+        let own = self.host.endpoint.config().address;
+        if peer.is_ipv4() == own.is_ipv4() { Ok((peer, own)) } else { Err(Errno(libc::EADDRNOTAVAIL)) }
     }
 
     /// A message of the endpoint's own takes no network: it is copied, and waits for its receive as others do.
@@ -254,6 +269,7 @@ impl<D: Device> Engine<D> {
         while let Some(event) = self.host.endpoint.next_event() {
             self.on_event(event);
         }
+        self.attend_requests();
         // The answer to a question for the next hop ends no sleep.
         if self.sending.is_asking() { due_ns.min(100_000) } else { due_ns }
     }
@@ -294,6 +310,7 @@ impl<D: Device> Engine<D> {
             entry: fi_cq_tagged_entry { op_context, flags: FI_SEND | kind, ..Default::default() },
             is_told: send.context.is_some() && self.bindings.sends.tells(send.flags),
             is_done: send.flags & FI_INJECT_COMPLETE != 0 && send.context.is_some(),
+            remote: None,
         }
     }
 
@@ -312,19 +329,26 @@ impl<D: Device> Engine<D> {
 
     fn on_message(&mut self, connection: ConnectionId, number: u32, message: Bytes) {
         let (bindings, mut taken) = (&self.bindings, Vec::new());
+        let (mut remote, requests) = (Ok(()), &mut self.requests);
         let put = self.receiving.on_message(connection, number, message, |receive, arrival| {
-            complete(bindings, &receive, &arrival);
+            match receive {
+                Some(receive) => complete(bindings, &receive, &arrival),
+                None => remote = remote.and(requests.on_arrival(bindings, &arrival)),
+            }
             taken.push(arrival);
         });
         taken.into_iter().for_each(|arrival| self.consume(&arrival));
-        if put.is_err() {
+        if put.and(remote).is_err() {
             self.host.endpoint.abort(connection);
         }
     }
 
     fn on_end(&mut self, connection: ConnectionId, error: ConnectionError) {
-        if !self.sending.on_end(connection, error.into(), &self.bindings.sends) {
-            self.receiving.on_end(connection);
+        let errno = error.into();
+        if !self.sending.on_end(connection, errno, &self.bindings.sends)
+            && let Some(peer) = self.receiving.on_end(connection)
+        {
+            self.requests.fail(peer, errno, &self.bindings.remotes);
         }
     }
 

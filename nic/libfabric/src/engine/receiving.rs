@@ -40,7 +40,7 @@ impl Receiving {
         self.peers.insert(connection, Incoming { from, order: Order::default() });
     }
 
-    /// Takes a message that arrived, and hands `out` what has found its receive.
+    /// Takes a message that arrived, and hands `out` what has found its receive; what is about memory comes without one.
     ///
     /// # Errors
     /// [`Hostile`]: its connection is to end.
@@ -49,30 +49,31 @@ impl Receiving {
         connection: ConnectionId,
         number: u32,
         message: Bytes,
-        mut out: impl FnMut(Receive, Arrival<Option<ConnectionId>>),
+        mut out: impl FnMut(Option<Receive>, Arrival<Option<ConnectionId>>),
     ) -> Result<(), Hostile> {
         let Incoming { from, order } = self.peers.get_mut(&connection).ok_or(Hostile)?;
         order.put(number, message).map_err(|_| Hostile)?;
         while let Some(message) = order.take() {
             let header = Header::read(&message).ok_or(Hostile)?;
             let arrival = Arrival { from: *from, connection: Some(connection), header, message };
-            if let Some((receive, arrival)) = self.matching.arrive(arrival) {
-                out(receive, arrival);
+            if header.remote {
+                out(None, arrival);
+            } else if let Some((receive, arrival)) = self.matching.arrive(arrival) {
+                out(Some(receive), arrival);
             }
         }
         Ok(())
     }
 
-    /// A connection has ended: what arrived of it in order waits on, unless too much of that kind does.
-    pub fn on_end(&mut self, connection: ConnectionId) {
-        if self.peers.remove(&connection).is_none() {
-            return;
-        }
+    /// A connection has ended: what arrived of it in order waits on, unless too much of that kind does. Returns whose it was.
+    pub fn on_end(&mut self, connection: ConnectionId) -> Option<IpAddr> {
+        let ended = self.peers.remove(&connection)?;
         let (messages, bytes) =
             self.matching.count(|other| other.is_some_and(|other| !self.peers.contains_key(&other)));
         if messages > KEPT_MESSAGES || bytes > KEPT_BYTES {
             self.matching.forget(Some(connection));
         }
+        Some(ended.from)
     }
 
     /// Whether no peer is connected.
@@ -85,7 +86,7 @@ impl Receiving {
 /// What is told of a message that has found its receive, before its bytes are looked at.
 #[must_use]
 pub fn entry<C>(receive: &Receive, arrival: &Arrival<C>) -> fi_cq_tagged_entry {
-    let Header { tag, data } = arrival.header;
+    let Header { tag, data, .. } = arrival.header;
     let kind = tag.map_or(FI_MSG, |_| FI_TAGGED);
     fi_cq_tagged_entry {
         op_context: receive.context,

@@ -61,6 +61,25 @@ pub struct Operation {
     pub is_told: bool,
     /// Whether it was told already: only a failure is news.
     pub is_done: bool,
+    /// Of which nothing is told, since it is about memory: whether it is an answer.
+    pub remote: Option<bool>,
+}
+
+impl Operation {
+    /// A request about memory, or the answer to one.
+    pub fn remote(is_answer: bool) -> Self {
+        Self { entry: fi_cq_tagged_entry::default(), is_told: false, is_done: true, remote: Some(is_answer) }
+    }
+
+    fn fail(&self, errno: Errno, side: &Side) {
+        if self.remote.is_none() {
+            side.failed(self.entry, errno);
+        }
+    }
+
+    fn is_answer(&self) -> bool {
+        self.remote == Some(true)
+    }
 }
 
 /// All peers that something was sent to.
@@ -70,6 +89,10 @@ pub struct Sending {
     connections: HashMap<ConnectionId, IpAddr>,
     /// Peers whose next hop is not known yet.
     asking: usize,
+    /// Answers that are not delivered.
+    answers: usize,
+    /// Peers to which something was not delivered, until somebody asks for them.
+    lost: Vec<IpAddr>,
 }
 
 #[derive(Debug)]
@@ -99,6 +122,7 @@ impl Sending {
         message: Message,
         operation: Operation,
     ) -> Result<bool, Errno> {
+        let answers = usize::from(operation.is_answer());
         let peer = self.peers.entry(to).or_insert_with(|| {
             self.asking += 1;
             Outgoing { state: State::Asking(ways.ask(to)), waiting: VecDeque::new(), operations: HashMap::new() }
@@ -111,7 +135,19 @@ impl Sending {
                 peer.operations.insert(number, operation);
             }
         }
+        self.answers += answers;
         Ok(peer.operations.len() + peer.waiting.len() == 1)
+    }
+
+    /// Answers that are not delivered.
+    #[must_use]
+    pub fn answers(&self) -> usize {
+        self.answers
+    }
+
+    /// A peer to which something was not delivered since this was asked.
+    pub fn take_lost(&mut self) -> Option<IpAddr> {
+        self.lost.pop()
     }
 
     /// Connects where the next hop has become known.
@@ -134,7 +170,7 @@ impl Sending {
                 Ok(connection) => {
                     self.asking -= 1;
                     self.connections.insert(connection, address);
-                    peer.begin(endpoint, connection, side);
+                    self.answers -= peer.begin(endpoint, connection, side);
                 }
                 Err(_) => failed.push((address, Errno(libc::ENOBUFS))),
             }
@@ -145,9 +181,9 @@ impl Sending {
     /// A message is delivered.
     pub fn on_delivered(&mut self, connection: ConnectionId, message: MessageId, side: &Side) {
         let peer = self.connections.get(&connection).and_then(|address| self.peers.get_mut(address));
-        if let Some(operation) = peer.and_then(|peer| peer.operations.remove(&message))
-            && !operation.is_done
-        {
+        let Some(operation) = peer.and_then(|peer| peer.operations.remove(&message)) else { return };
+        self.answers -= usize::from(operation.is_answer());
+        if !operation.is_done {
             side.done(operation.entry, operation.is_told);
         }
     }
@@ -181,19 +217,29 @@ impl Sending {
             say::warn(format!("{address}: {why}; {undelivered} messages are not delivered"));
         }
         let waiting = peer.waiting.into_iter().map(|(_, operation)| operation);
-        waiting.chain(peer.operations.into_values()).for_each(|operation| side.failed(operation.entry, errno));
+        self.lost.push(address);
+        for operation in waiting.chain(peer.operations.into_values()) {
+            self.answers -= usize::from(operation.is_answer());
+            operation.fail(errno, side);
+        }
     }
 }
 
 impl Outgoing {
-    fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, side: &Side) {
+    /// Hands over what has waited; returns how many answers were refused.
+    fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, side: &Side) -> usize {
         self.state = State::Connected(connection);
+        let mut refused = 0;
         for (message, operation) in std::mem::take(&mut self.waiting) {
             match hand(endpoint, connection, message) {
                 Ok(number) => drop(self.operations.insert(number, operation)),
-                Err(error) => side.failed(operation.entry, error.into()),
+                Err(error) => {
+                    refused += usize::from(operation.is_answer());
+                    operation.fail(error.into(), side);
+                }
             }
         }
+        refused
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use spray_nic::device::{Impairments, MemoryDevice, MemoryNetwork};
 use spray_nic::{EndpointConfig, Peer, Time};
 
+use super::remote::{Kind, Region};
 use super::*;
 use crate::abi::{FI_ADDR_NOTAVAIL, FI_COMPLETION};
 use crate::queue::{Count, Queue};
@@ -17,14 +18,14 @@ struct Host {
     engine: Engine<MemoryDevice>,
     sent: Arc<Queue>,
     received: Arc<Queue>,
-    counts: [Arc<Count>; 2],
+    counts: [Arc<Count>; 3],
     /// Of the other hosts, as this one numbers them.
     peers: Arc<Peers>,
 }
 
 fn config(number: u8) -> EndpointConfig {
     let config = EndpointConfig::real([10, 0, 0, number].into(), mac(number), 3498).unwrap();
-    config.with_max_message((MAX_MESSAGE + header::BYTES) as u64).with_give_up(Duration::from_secs(1))
+    config.with_max_message((MAX_MESSAGE + header::BYTES + remote::BYTES) as u64).with_give_up(Duration::from_secs(1))
 }
 
 fn mac(number: u8) -> [u8; 6] {
@@ -34,7 +35,7 @@ fn mac(number: u8) -> [u8; 6] {
 impl Host {
     fn new(network: &MemoryNetwork, number: u8) -> Self {
         let (sent, received) = (Arc::new(Queue::new(4096)), Arc::new(Queue::new(4096)));
-        let counts = [Arc::<Count>::default(), Arc::default()];
+        let counts = [Arc::<Count>::default(), Arc::default(), Arc::default()];
         let peers = Arc::<Peers>::default();
         for number in 0..4 {
             peers.insert(([10, 0, 0, number], 61440).into());
@@ -48,6 +49,8 @@ impl Host {
             peers: Arc::clone(&peers),
             sends: side(&sent, &counts[0]),
             receives: side(&received, &counts[1]),
+            remotes: side(&sent, &counts[2]),
+            regions: Arc::default(),
             tells_source: true,
             is_directed: true,
             context: 77,
@@ -61,7 +64,7 @@ impl Host {
         let send = Send {
             to: to.into(),
             buffers: buffers(bytes),
-            header: Header { tag, data: None },
+            header: Header { tag, ..Header::default() },
             flags,
             context: Some(context),
         };
@@ -102,6 +105,18 @@ fn a_message_to_itself_takes_no_network() {
     assert_eq!(host.counts[0].done.load(Relaxed), sending::MOST as u64 + 2);
 }
 
+/// A network that loses, repeats and reorders.
+fn bad() -> Impairments {
+    Impairments {
+        delay_ps: 20_000_000,
+        jitter_ps: 200_000_000,
+        loss_ppm: 20_000,
+        duplicate_ppm: 20_000,
+        corrupt_ppm: 5_000,
+        ..Impairments::default()
+    }
+}
+
 /// Polls until something is so.
 fn until(network: &MemoryNetwork, hosts: &mut [&mut Host], mut is_so: impl FnMut(&mut [&mut Host]) -> bool) {
     let begun_ns = monotonic_ns();
@@ -132,15 +147,7 @@ fn pattern(number: usize, bytes: usize) -> Vec<u8> {
 #[test]
 fn messages_arrive_whole_and_in_order_over_a_bad_network() {
     let network = MemoryNetwork::default();
-    let impairments = Impairments {
-        delay_ps: 20_000_000,
-        jitter_ps: 200_000_000,
-        loss_ppm: 20_000,
-        duplicate_ppm: 20_000,
-        corrupt_ppm: 5_000,
-        ..Impairments::default()
-    };
-    network.set_impairments(impairments);
+    network.set_impairments(bad());
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let sizes: Vec<usize> = (0..120).map(|number| [0, 1, 24, 4000, 70_000, 9][number % 6] + number).collect();
     let messages: Vec<Vec<u8>> = sizes.iter().enumerate().map(|(number, &bytes)| pattern(number, bytes)).collect();
@@ -221,12 +228,71 @@ fn a_message_is_seen_before_it_is_received() {
     assert!(read(&b.received)[0].errno == 0 && place == message);
 }
 
+/// A host's memory of 1,000 bytes, for peers by key 3 from address 0 on.
+fn lend(host: &Host, memory: &mut [u8], access: [bool; 2]) {
+    assert!(host.engine.bindings().regions.insert(3, Region { buffers: buffers(memory), base: 0, access }));
+}
+
+fn remote(to: u8, kind: Kind, offset: u64, bytes: &[u8], context: usize) -> Remote {
+    let (buffers, context) = (buffers(bytes), Some(context));
+    Remote { to: to.into(), buffers, kind, key: 3, offset, data: None, flags: FI_COMPLETION, context }
+}
+
+#[test]
+fn peers_read_and_write_memory_that_is_lent_to_them() {
+    let network = MemoryNetwork::default();
+    network.set_impairments(bad());
+    let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
+    let mut memory = pattern(1, 1_000);
+    lend(&b, &mut memory, [true; 2]);
+    lend(&a, &mut memory, [true; 2]);
+    let (sent, got, own) = (pattern(2, 300), vec![0; 500], vec![0; 10]);
+    a.engine.begin_remote(&Remote { data: Some(9), ..remote(2, Kind::Write, 600, &sent, 1) }).unwrap();
+    a.engine.begin_remote(&remote(2, Kind::Read, 500, &got, 2)).unwrap();
+    a.engine.begin_remote(&remote(1, Kind::Read, 990, &own, 3)).unwrap();
+    until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[2].done.load(Relaxed) == 3);
+    let expected = [&pattern(1, 1_000)[..600], &sent, &pattern(1, 1_000)[900..]].concat();
+    assert!(memory == expected && got == expected[500..] && own == pattern(1, 1_000)[990..]);
+    let mut told: Vec<_> = read(&a.sent).iter().map(|done| (done.entry.op_context, done.errno)).collect();
+    told.sort_unstable();
+    assert_eq!(told, [(1, 0), (2, 0), (3, 0)]);
+    let [heard] = read(&b.received)[..] else { panic!("one is heard of") };
+    assert_eq!((heard.entry.data, heard.entry.len), (9, 300));
+}
+
+#[test]
+fn no_peer_reaches_what_is_not_lent_to_it() {
+    let network = MemoryNetwork::default();
+    let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
+    let mut memory = pattern(1, 1_000);
+    lend(&b, &mut memory, [true, false]);
+    let place = vec![7; 10];
+    let bad = [
+        remote(2, Kind::Write, 0, &place, 1),
+        remote(2, Kind::Read, 991, &place, 2),
+        remote(2, Kind::Read, u64::MAX, &place, 3),
+        Remote { key: 4, ..remote(2, Kind::Read, 0, &place, 4) },
+    ];
+    bad.iter().for_each(|remote| a.engine.begin_remote(remote).unwrap());
+    until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[2].failed.load(Relaxed) == 4);
+    assert!(read(&a.sent).iter().all(|done| done.errno == libc::EACCES));
+    assert!(memory == pattern(1, 1_000) && place == [7; 10]);
+    // What is not lent any more is as if it had never been.
+    b.engine.bindings().regions.remove(3);
+    a.engine.begin_remote(&remote(2, Kind::Read, 0, &place, 5)).unwrap();
+    until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[2].failed.load(Relaxed) == 5);
+    // Nobody answers any more: what was asked fails.
+    b.engine.close();
+    a.engine.begin_remote(&remote(2, Kind::Read, 0, &place, 6)).unwrap();
+    until(&network, &mut [&mut a], |hosts| hosts[0].counts[2].failed.load(Relaxed) == 6);
+}
+
 #[test]
 fn a_claimed_message_is_of_its_context_alone() {
     let network = MemoryNetwork::default();
     let mut host = Host::new(&network, 1);
-    let mut place = [0; 2];
-    let buffers = buffers(&mut place);
+    let place = [0; 2];
+    let buffers = buffers(&place);
     let probe = |context| Receive {
         buffers,
         from: None,
@@ -305,7 +371,7 @@ fn stranger(network: &MemoryNetwork, number: u8) -> (spray_nic::Host<MemoryDevic
 fn hostile_messages_end_their_connection_and_no_other() {
     let network = MemoryNetwork::default();
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
-    let good = Header { tag: Some(1), data: None }.write();
+    let good = Header { tag: Some(1), ..Header::default() }.write();
     let mut bad = vec![Vec::new(), vec![b'F'; 23], vec![0; 24], good.to_vec()];
     bad[3][2] = 255;
     for (number, message) in bad.into_iter().enumerate() {

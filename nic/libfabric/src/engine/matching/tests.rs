@@ -13,7 +13,7 @@ fn receive(context: usize, from: Option<u8>, tag: Option<(u64, u64)>) -> Receive
 
 fn arrival(number: u8, from: u8, tag: Option<u64>) -> Arrival<u8> {
     let message = Bytes::copy_from_slice(&[number]);
-    Arrival { from: [10, 0, 0, from].into(), connection: from, header: Header { tag, data: None }, message }
+    Arrival { from: [10, 0, 0, from].into(), connection: from, header: Header { tag, ..Header::default() }, message }
 }
 
 /// Posts a receive for one message.
