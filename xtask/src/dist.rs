@@ -26,6 +26,7 @@ pub fn dist() -> Outcome {
     let folder = target().join("dist");
     let stage = folder.join("root");
     install(&program(&folder)?, &stage)?;
+    install_provider(&stage)?;
     let made = [tarball(&folder, &stage)?, package(&folder, &stage)?, image(&folder, &stage)?];
     made.iter().for_each(|file| println!("{}", file.display()));
     Ok(())
@@ -65,12 +66,20 @@ fn install(program: &Path, stage: &Path) -> Outcome {
         let script = sh::capture(&spray, &["completions", shell]);
         write(&share.join(file), &script.ok_or_else(|| Failure::failed(format!("no completions for {shell}")))?)?;
     }
-    let documents =
-        ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "docs", "tests/scenarios"].map(|name| root.join(name));
+    let documents = ["README.md", "CITATION.cff", "LICENSE-MIT", "LICENSE-APACHE", "docs", "deploy", "tests/scenarios"]
+        .map(|name| root.join(name));
     sh::run(Command::new("cp").arg("-r").args(documents).arg(&doc))?;
     let licences =
         ["LICENSE-MIT", "LICENSE-APACHE"].map(|name| fs::read_to_string(root.join(name)).unwrap_or_default());
     write(&doc.join("copyright"), &licences.join("\n\n"))
+}
+
+/// The provider, for `FI_PROVIDER_PATH`: a program's libfabric loads it, with that program's C library.
+fn install_provider(stage: &Path) -> Outcome {
+    sh::run(sh::cargo().args(["build", "--release", "--package", "spray-libfabric"]))?;
+    let (library, folder) = (target().join("release/libspray_fi.so"), stage.join("usr/lib/spray"));
+    fs::create_dir_all(&folder).map_err(|error| Failure::of_file(&folder, &error))?;
+    sh::run(Command::new("install").args(["-m", "644", "--strip"]).args([&library, &folder]))
 }
 
 /// The staged files under one folder, which may lie anywhere.
@@ -93,8 +102,8 @@ fn package(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
     sh::run(Command::new("cp").arg("-r").args([stage, &tree]))?;
     let control = format!(
         "Package: spray\nVersion: {VERSION}\nArchitecture: amd64\nMaintainer: the spray developers <spray@localhost>\nSection: net\n\
-         Priority: optional\nDescription: multipath NIC dataplane on AF_XDP, with an emulated fabric\n Chooses the path of every packet \
-         (REPS, Flowcut and others) over AF_XDP,\n and plays datacentre fabrics with XDP programs on veth or in a simulator.\n"
+         Priority: optional\nRecommends: libelf1, zlib1g\nDescription: multipath NIC dataplane on AF_XDP, with an emulated fabric\n Chooses the path of every packet \
+         (REPS, Flowcut and others) over AF_XDP,\n and emulates datacentre fabrics with XDP programs on veth or in a simulator.\n"
     );
     write(&tree.join("DEBIAN/control"), &control)?;
     sh::run(Command::new("gzip").args(["--best", "--no-name", "--recursive"]).arg(tree.join("usr/share/man")))?;
