@@ -157,7 +157,7 @@ fn a_chain_of_triggers_takes_as_long_as_in_the_simulator() {
 
 /// Two jobs at once, each on hosts and with a balancer of its own: collectives take as long on both engines, and so do messages.
 //= docs/specs/workloads.md#WL-1 several at once
-//= docs/specs/collectives.md#COL-1 waits for those that it is made from
+//= docs/specs/collectives.md#COL-1 waits for its inputs
 #[test]
 fn jobs_beside_each_other_take_as_long_as_in_the_simulator() {
     let Some(_turn) = turn() else { return };

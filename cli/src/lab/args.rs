@@ -45,7 +45,7 @@ pub enum Experiments {
     CompareBalancers(Run),
     /// Computes how fast a scenario could be at best, and how far each scheme of switches is from that on the simulator
     Bound(Bound),
-    /// Runs the papers' figures and tables, and holds what the papers say against what comes out
+    /// Runs the papers' figures and tables, and compares the papers' claims with our results
     Figures(Figures),
     /// Computes how much state Flowcut needs in switches and NICs, by its paper's model
     FlowcutMemory(FlowcutMemory),

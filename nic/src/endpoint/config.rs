@@ -54,7 +54,7 @@ pub struct EndpointConfig {
     pub max_connections: u32,
     /// Whether to accept connections of others.
     pub accept: bool,
-    /// Root of all random choices, for runs that must repeat: cookies and tokens come from it too, so that one who knows it can forge them.
+    /// Random seed, for runs that must repeat: cookies and tokens come from it too, so that one who knows it can forge them.
     /// `None`: from the operating system.
     pub seed: Option<u64>,
     /// Retransmission of Connect and Close.

@@ -35,7 +35,7 @@ pub const PS_PER_BYTE_AT_1_BPS: u128 = 8_000_000_000_000;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Globals {
-    /// Root of all random decisions.
+    /// Random seed.
     pub seed: u64,
     /// Start of each routing epoch; unused ones are [`NEVER`].
     pub epoch_from_ps: [u64; MAX_EPOCHS],

@@ -42,7 +42,7 @@ pub struct Common {
     /// Folder for the results; by default in ./results/, named after the scenario and the time
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Root of all random choices, instead of the scenario's
+    /// Random seed, instead of the scenario's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }

@@ -37,7 +37,7 @@ pub struct Results {
 /// The seeds of the runs, and on how many threads.
 #[derive(Debug, Args)]
 pub struct Seeds {
-    /// Root of all random choices
+    /// Random seed
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Makes a run for each of these seeds, in place of the scenario's: numbers, and ranges with both ends, as in 1..20,42

@@ -9,7 +9,7 @@ settings! {
     /// What declares a packet lost besides enough later arrivals.
     #[derive(Default)]
     pub enum SackRule {
-        /// A time in which every path seen lately would have answered (TRN-35).
+        /// The longest round-trip time seen lately on any path has passed (TRN-35).
         #[default]
         Patient,
         /// Nothing else, as in OFAN's evaluation: all packets missing before the latest arrival are lost at once (TRN-39).

@@ -145,7 +145,7 @@ pub struct Offers {
     /// It tells the receiver which packets went over one path in order, in these or in trailers behind them, so that it finds losses.
     pub sections: bool,
     /// The sender is to declare losses by the gap rule whatever the connection's settings say, and with little patience: the scheme
-    /// stands its mistakes.
+    /// tolerates spurious losses.
     pub gap_rule: bool,
     /// It probes a path that carries no packets.
     pub probing: bool,

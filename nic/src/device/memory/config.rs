@@ -54,7 +54,7 @@ impl Steering {
 /// The settings of a [`MemoryNetwork`](super::MemoryNetwork).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryConfig {
-    /// Root of all randomness.
+    /// Random seed.
     pub seed: u64,
     /// Receive queues of each host: devices of [`MemoryNetwork::attach_shards`](super::MemoryNetwork::attach_shards). 1 to 64.
     pub queues: u32,

@@ -33,7 +33,7 @@ pub struct Summary {
     /// How switches hash, where it is not the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<Hash>,
-    /// The root of all random choices.
+    /// The random seed.
     pub seed: u64,
     /// The values of the sweep's axes, by the setting's path; only in sweeps that have axes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

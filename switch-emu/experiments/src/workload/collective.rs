@@ -1,4 +1,4 @@
-//! Collectives: operations that hosts do together, in which a message waits for those that it is made from.
+//! Collectives: operations that hosts do together, in which a message waits for its inputs.
 //!
 //! `docs/specs/collectives.md` states the rules (`COL-n`).
 
@@ -256,9 +256,9 @@ impl Places {
 impl Group<'_> {
     /// Adds the flows of all rounds, and the triggers that start them.
     ///
-    /// A trigger of a host waits for the messages that some of its own are made from, and then starts these. The last trigger of a round
+    /// A trigger of a host waits for the inputs of some of its own messages, and then starts these. The last trigger of a round
     /// waits for all that comes to the host, and starts the next round there after the host has computed.
-    //= docs/specs/collectives.md#COL-1 waits for those that it is made from
+    //= docs/specs/collectives.md#COL-1 waits for its inputs
     fn add(&self, flows: &mut Vec<Flow>, triggers: &mut Triggers) {
         let Self { collective, hosts, round } = *self;
         let shared = Shared::new(&round.moves);

@@ -136,7 +136,7 @@ spray.sizes = (id, host, lines) => {
       .filter((line) => line.sizes.length)
       .map(({ name, colour, sizes, key }) => ({ name, colour, value: sizes[0][key], note: `${sizes[0].flows} flows` }));
     const title = `messages of up to ${spray.bytes([...all][0])}`;
-    spray.bars(id, host, { groups: [{ title, bars }], unit: "times the time alone", label: "slowdown (times)" });
+    spray.bars(id, host, { groups: [{ title, bars }], unit: "times its time on an idle fabric", label: "slowdown (times)" });
     return;
   }
   const series = lines.map(({ name, colour, sizes, key }) => ({

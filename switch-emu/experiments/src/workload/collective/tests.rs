@@ -160,7 +160,7 @@ fn uneven(flow: &Flow) -> u64 {
     100 + u64::from(flow.flow).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 900
 }
 
-//= docs/specs/collectives.md#COL-1 waits for those that it is made from
+//= docs/specs/collectives.md#COL-1 waits for its inputs
 //= docs/specs/collectives.md#COL-2 computes between rounds
 #[test]
 fn every_message_waits_for_what_it_is_made_from_and_for_nothing_else() {
