@@ -126,10 +126,13 @@ impl Thresholds {
     }
 }
 
-/// An egress port.
+/// An egress port of a chassis, whose link has timed changes.
+pub type PortConfig = PortSettings<{ MAX_CHANGES + 1 }>;
+
+/// An egress port, with room for so many states of its link: one where changes are made when their time comes.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PortConfig {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortSettings<const STATES: usize> {
     /// Propagation delay of the cable.
     pub latency_ps: u64,
     /// `2^48 * p / (mark_max - mark_min)`, for a `p` of 1 a multiple of 2^16: probability gained per byte, up to `p`.
@@ -153,10 +156,10 @@ pub struct PortConfig {
     /// 1 = what becomes of frames is counted into the port's bins.
     pub counts: u16,
     /// The healthy state from 0, then the timed changes.
-    pub states: [PortState; MAX_CHANGES + 1],
+    pub states: [PortState; STATES],
 }
 
-impl PortConfig {
+impl<const STATES: usize> PortSettings<STATES> {
     /// A healthy port. `frame_bytes` is the size of a full frame: a slot holds about three of them.
     pub fn new(rate_bps: u64, latency_ps: u64, thresholds: &Thresholds, next: u32, frame_bytes: u32) -> Self {
         let span = thresholds.mark_max_bytes.saturating_sub(thresholds.mark_min_bytes).max(2);
@@ -173,12 +176,19 @@ impl PortConfig {
             trim: u32::from(thresholds.trim_dscp(next == HOST)),
             mark_departing: thresholds.mark_departing as u16,
             counts: 0,
-            states: [PortState::never(); MAX_CHANGES + 1],
+            states: [PortState::never(); STATES],
         };
         port.set(rate_bps, &LinkChange { at_ps: 0, state: LinkState::UP });
         port
     }
 
+    /// Replaces the first state, for callers that apply changes when their time comes.
+    pub fn set(&mut self, rate_bps: u64, change: &LinkChange) {
+        self.states[0] = PortState::new(rate_bps, self.slot_shift, change);
+    }
+}
+
+impl PortConfig {
     /// Appends a timed change; returns false when the table is full.
     pub fn push(&mut self, rate_bps: u64, change: &LinkChange) -> bool {
         let state = PortState::new(rate_bps, self.slot_shift, change);
@@ -197,11 +207,6 @@ impl PortConfig {
         }
         states[past.min(1)] = state;
         self.states = states;
-    }
-
-    /// Replaces the first state, for callers that apply changes when their time comes.
-    pub fn set(&mut self, rate_bps: u64, change: &LinkChange) {
-        self.states[0] = PortState::new(rate_bps, self.slot_shift, change);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Cause;
 use crate::bins::{Crossing, LOST, MARKED, TRIMMED};
-use crate::config::PortConfig;
+use crate::config::PortSettings;
 use crate::counters::PortCounters;
 use crate::frame::{self, Frame};
 use crate::hash;
@@ -20,7 +20,7 @@ struct Present {
     state: PortState,
 }
 
-impl PortConfig {
+impl<const STATES: usize> PortSettings<STATES> {
     /// How the queue drains around `t_ps`, for sampling.
     pub fn drain(&self, t_ps: u64) -> Drain {
         self.present(t_ps).drain
@@ -68,7 +68,7 @@ impl PortConfig {
         self.cross_within(frame, random, self.limit, queues, counters, note)
     }
 
-    /// As [`PortConfig::cross`], where at most `limit` bytes of data may wait.
+    /// As [`PortSettings::cross`], where at most `limit` bytes of data may wait.
     #[inline(always)]
     pub fn cross_within<Q: Queues, C: Word>(
         &self,
@@ -89,7 +89,7 @@ impl PortConfig {
         self.pass(frame, random, limit, queues, counters, note)
     }
 
-    /// As [`PortConfig::cross_within`], without the hop that takes a TTL: over a host's own link.
+    /// As [`PortSettings::cross_within`], without the hop that takes a TTL: over a host's own link.
     #[inline(always)]
     pub fn pass<Q: Queues, C: Word>(
         &self,

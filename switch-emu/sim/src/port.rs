@@ -5,7 +5,7 @@ use std::cell::Cell;
 use spray_fabric::{DropEvery, LinkChange, LinkState, Node, Thresholds};
 use spray_pipeline::Cause;
 use spray_pipeline::bins::Crossing;
-use spray_pipeline::config::{HOST, NEVER, OUTSIDE, PortConfig};
+use spray_pipeline::config::{HOST, NEVER, OUTSIDE, PortSettings};
 use spray_pipeline::counters::PortCounters;
 use spray_pipeline::fifo::PortFifos;
 use spray_pipeline::frame::Frame;
@@ -31,7 +31,7 @@ pub(super) struct Port {
     /// The link is healthy.
     pub unchanged: bool,
     /// Its first lines hold the healthy state.
-    pub config: PortConfig,
+    pub config: PortSettings<1>,
     pub rate_bps: u64,
     periodic: Option<Periodic>,
     pub departures: Departures,
@@ -41,7 +41,7 @@ pub(super) struct Port {
 
 const _: () = assert!(std::mem::offset_of!(Port, counters) + std::mem::offset_of!(PortCounters, marks) == 64);
 const _: () = assert!(std::mem::offset_of!(Port, place) >= 128);
-const _: () = assert!(std::mem::offset_of!(Port, config) + std::mem::offset_of!(PortConfig, states) + 56 <= 256);
+const _: () = assert!(std::mem::offset_of!(Port, config) + std::mem::offset_of!(PortSettings<1>, states) + 56 <= 256);
 
 /// What became of a frame at a port that counts over time.
 pub(super) type Seen = Cell<Option<Crossing>>;
@@ -67,7 +67,7 @@ impl Port {
             Node::Host(host) => (common.partition.place_of_host[host], Kind::AtHost, HOST),
         };
         let most_bytes = common.spec.frames.trimmed.max(4096);
-        let mut config = PortConfig::new(rate_bps, latency_ps, thresholds, next, most_bytes);
+        let mut config = PortSettings::new(rate_bps, latency_ps, thresholds, next, most_bytes);
         // The exact queue has no limit of its own.
         (config.limit, config.control_limit) = (thresholds.limit_bytes, thresholds.control_limit_bytes);
         config.counts = common.bins.is_on().into();

@@ -363,8 +363,7 @@ impl<'a> Switches<'a> {
         let Some(Choice { port: number, .. }) = self.choose(slot) else { return 0 };
         (slot.kind, slot.place) = (Kind::AtPort, number);
         let port = &self.ports[self.place(number)];
-        let [healthy, next, ..] = &port.config.states;
-        port.queues.total.busy_until_ps() ^ port.config.latency_ps ^ healthy.ps_per_unit ^ next.at_ps
+        port.queues.total.busy_until_ps() ^ port.config.latency_ps ^ port.config.states[0].ps_per_unit
     }
 
     /// Something of a host's link, for the cache to fetch it.
