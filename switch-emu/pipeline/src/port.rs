@@ -6,7 +6,7 @@ use crate::config::PortSettings;
 use crate::counters::PortCounters;
 use crate::frame::{self, Frame};
 use crate::hash;
-use crate::link::{FLAG_SILENT, FLAG_UP, PortState};
+use crate::link::{FLAG_OUT, FLAG_UP, PortState};
 use crate::queue::{Backlog, Drain, Queues};
 use crate::scheme::Waiting;
 use crate::word::Word;
@@ -249,7 +249,7 @@ impl<const STATES: usize> PortSettings<STATES> {
             return false;
         }
         let over = waiting - u64::from(self.mark_min);
-        waiting >= u64::from(self.mark_max) || u64::from(random) << 16 < over * self.mark_slope
+        waiting >= self.mark_max || u64::from(random) << 16 < over * self.mark_slope
     }
 }
 
@@ -262,17 +262,17 @@ impl PortState {
             counters.link_drop(&counters.drops_down, t_ps, data);
             return Err(Cause::Down);
         }
-        if self.flags & FLAG_SILENT != 0 || self.out(t_ps) {
+        if self.flags & FLAG_OUT != 0 && self.is_out(t_ps) {
             counters.link_drop(&counters.drops_silent, t_ps, data);
             return Err(Cause::Silent);
         }
         Ok(())
     }
 
-    /// Whether a flapping link is in its outage.
+    /// Whether a link with outages is in one.
     #[inline(always)]
-    fn out(&self, t_ps: u64) -> bool {
-        self.flap_period_ps != 0 && (t_ps - self.at_ps) % self.flap_period_ps < self.flap_down_ps
+    fn is_out(&self, t_ps: u64) -> bool {
+        (t_ps - self.at_ps).checked_rem(self.flap_period_ps).is_some_and(|at_ps| at_ps < self.flap_down_ps)
     }
 }
 

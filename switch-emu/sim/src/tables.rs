@@ -65,7 +65,7 @@ impl<'a> Switches<'a> {
             let way = match entry.to {
                 Node::Switch(switch) => {
                     let ways = &common.partition.ways[number];
-                    ways.binary_search(&common.partition.of_switch[switch]).map_or(0, |way| way as u32 + 1)
+                    ways.binary_search(&common.partition.of_switch[switch]).map_or(0, |way| way as u16 + 1)
                 }
                 Node::Host(_) => 0,
             };
@@ -155,9 +155,7 @@ impl<'a> Switches<'a> {
         let limit = shared.map(|shared| shared.limit(|port| &self.ports[self.place(port)], number, time_ps(slot.key)));
         let port = &mut self.ports[place];
         let mut frame = frame(slot, self.common.trimmed_len);
-        if !port.unchanged
-            && let Err(cause) = port.lose_periodically(frame.time_ps, frame.is_trimmable())
-        {
+        if let Err(cause) = port.lose_periodically(frame.time_ps, frame.is_trimmable()) {
             self.note(place, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) });
             return Err(cause);
         }
@@ -186,7 +184,7 @@ impl<'a> Switches<'a> {
             slot.set_trimmed(frame.trimmed);
         }
         (slot.place, slot.kind) = (port.place, port.kind);
-        Ok((self.pfc.is_none() || frame.control).then_some(port.way))
+        Ok((self.pfc.is_none() || frame.control).then_some(port.way.into()))
     }
 
     /// The first frame of data at a port may leave; returns its event, with the time at which it reaches the far end.
@@ -251,7 +249,7 @@ impl<'a> Switches<'a> {
         }
         let place = self.place(number);
         let port = &mut self.ports[place];
-        let place = port.departures.admit(came_ps, frame.len, port.config.latency_ps);
+        let place = port.admit(came_ps, frame.len);
         if crossed.is_ok() {
             let index = index as usize;
             self.unsettled.resize(self.unsettled.len().max(index + 1), None);
@@ -269,7 +267,7 @@ impl<'a> Switches<'a> {
         let at = self.place(number);
         let port = &mut self.ports[at];
         let left_ps = time_ps(slot.key) - port.config.latency_ps;
-        let behind = port.departures.behind(place, left_ps);
+        let behind = port.behind(place, left_ps);
         let random = port::share(slot.random, left_ps, number, self.common.spec.seed) as u32;
         let marks = port.config.mark(&mut slot.ecn, behind, random, &port.counters);
         if marks {
@@ -370,7 +368,7 @@ impl<'a> Switches<'a> {
     #[inline]
     pub(super) fn touch_uplink(&self, uplink: &Uplink) -> u64 {
         let port = &self.ports[uplink.port as usize];
-        uplink.link.free_ps() ^ port.counters.frames.get() ^ u64::from(port.unchanged)
+        uplink.link.free_ps() ^ port.counters.frames.get() ^ port.config.states[0].flags
     }
 
     /// Takes a frame of `len` bytes, with data or not, out of a host: what the host's link does to it, its queue and its rate apart.
@@ -384,7 +382,7 @@ impl<'a> Switches<'a> {
         random: u32,
     ) -> Result<(), Cause> {
         let entry = &mut self.ports[uplink.port as usize];
-        if entry.unchanged {
+        if entry.config.states[0].is_healthy() {
             entry.counters.frames.add(1);
             entry.counters.bytes.add(u64::from(len));
             return Ok(());
