@@ -126,59 +126,70 @@ impl Thresholds {
     }
 }
 
-/// An egress port.
+/// An egress port of a chassis, whose link has timed changes.
+pub type PortConfig = PortSettings<{ MAX_CHANGES + 1 }>;
+
+/// An egress port, with room for so many states of its link: one where changes are made when their time comes. What most frames ask for
+/// comes first, up to the middle of a state.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PortConfig {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortSettings<const STATES: usize> {
     /// Propagation delay of the cable.
     pub latency_ps: u64,
-    /// `2^48 * p / (mark_max - mark_min)`, for a `p` of 1 a multiple of 2^16: probability gained per byte, up to `p`.
-    pub mark_slope: u64,
-    /// A slot lasts `1 << slot_shift` picoseconds.
-    pub slot_shift: u32,
-    /// Switch at the far end when it is of this chassis, else [`HOST`] or [`OUTSIDE`].
-    pub next: u32,
     /// Data bytes that may wait.
     pub limit: u32,
-    /// RED's lower threshold, bytes.
-    pub mark_min: u32,
-    /// RED's upper threshold, bytes.
-    pub mark_max: u32,
     /// Control bytes that may wait.
     pub control_limit: u32,
+    /// RED's lower threshold, bytes.
+    pub mark_min: u32,
+    /// A slot lasts `1 << slot_shift` picoseconds.
+    pub slot_shift: u16,
+    /// 1 = frames are marked as they leave, not by [`PortConfig::cross`].
+    pub mark_departing: u8,
+    /// 1 = what becomes of frames is counted into the port's bins.
+    pub counts: u8,
+    /// The healthy state from 0, then the timed changes.
+    pub states: [PortState; STATES],
+    /// `2^48 * p / (mark_max - mark_min)`, for a `p` of 1 a multiple of 2^16: probability gained per byte, up to `p`.
+    pub mark_slope: u64,
+    /// RED's upper threshold, bytes.
+    pub mark_max: u64,
+    /// Switch at the far end when it is of this chassis, else [`HOST`] or [`OUTSIDE`].
+    pub next: u32,
     /// The DSCP of frames that are trimmed instead of dropped; 0 = they are dropped.
     pub trim: u32,
-    /// 1 = frames are marked as they leave, not by [`PortConfig::cross`].
-    pub mark_departing: u16,
-    /// 1 = what becomes of frames is counted into the port's bins.
-    pub counts: u16,
-    /// The healthy state from 0, then the timed changes.
-    pub states: [PortState; MAX_CHANGES + 1],
 }
 
-impl PortConfig {
+impl<const STATES: usize> PortSettings<STATES> {
     /// A healthy port. `frame_bytes` is the size of a full frame: a slot holds about three of them.
     pub fn new(rate_bps: u64, latency_ps: u64, thresholds: &Thresholds, next: u32, frame_bytes: u32) -> Self {
         let span = thresholds.mark_max_bytes.saturating_sub(thresholds.mark_min_bytes).max(2);
         let probability = u64::from(thresholds.mark_ppm.min(1_000_000));
         let mut port = Self {
             latency_ps,
-            mark_slope: ((((1 << 32) / u64::from(span)) * probability) << 12) / (1_000_000 >> 4),
-            slot_shift: slot_shift(rate_bps, frame_bytes),
-            next,
             limit: thresholds.limit_bytes.min(MAX_LIMIT_BYTES),
-            mark_min: thresholds.mark_min_bytes,
-            mark_max: thresholds.mark_max_bytes,
             control_limit: thresholds.control_limit_bytes.min(MAX_LIMIT_BYTES),
-            trim: u32::from(thresholds.trim_dscp(next == HOST)),
-            mark_departing: thresholds.mark_departing as u16,
+            mark_min: thresholds.mark_min_bytes,
+            slot_shift: slot_shift(rate_bps, frame_bytes),
+            mark_departing: thresholds.mark_departing.into(),
             counts: 0,
-            states: [PortState::never(); MAX_CHANGES + 1],
+            states: [PortState::never(); STATES],
+            mark_slope: ((((1 << 32) / u64::from(span)) * probability) << 12) / (1_000_000 >> 4),
+            mark_max: thresholds.mark_max_bytes.into(),
+            next,
+            trim: thresholds.trim_dscp(next == HOST).into(),
         };
         port.set(rate_bps, &LinkChange { at_ps: 0, state: LinkState::UP });
         port
     }
 
+    /// Replaces the first state, for callers that apply changes when their time comes.
+    pub fn set(&mut self, rate_bps: u64, change: &LinkChange) {
+        self.states[0] = PortState::new(rate_bps, self.slot_shift, change);
+    }
+}
+
+impl PortConfig {
     /// Appends a timed change; returns false when the table is full.
     pub fn push(&mut self, rate_bps: u64, change: &LinkChange) -> bool {
         let state = PortState::new(rate_bps, self.slot_shift, change);
@@ -198,20 +209,15 @@ impl PortConfig {
         states[past.min(1)] = state;
         self.states = states;
     }
-
-    /// Replaces the first state, for callers that apply changes when their time comes.
-    pub fn set(&mut self, rate_bps: u64, change: &LinkChange) {
-        self.states[0] = PortState::new(rate_bps, self.slot_shift, change);
-    }
 }
 
 /// Slot length as a power of two of picoseconds: the nearest (by ratio) to the time of three full frames.
 //= docs/specs/virtual-queue.md#VQ-1 slots
-fn slot_shift(rate_bps: u64, frame_bytes: u32) -> u32 {
+fn slot_shift(rate_bps: u64, frame_bytes: u32) -> u16 {
     let rate = u128::from(rate_bps.clamp(MIN_RATE_BPS, MAX_RATE_BPS));
     let wanted = 3 * u128::from(frame_bytes.clamp(64, 65_536)) * PS_PER_BYTE_AT_1_BPS / rate;
     // The nearest by ratio: compare with 2^(n + 1/2).
     let floor = 127 - wanted.max(1).leading_zeros();
     let upper = wanted * wanted > (1u128 << (2 * floor + 1));
-    floor + upper as u32
+    (floor + u32::from(upper)) as u16
 }

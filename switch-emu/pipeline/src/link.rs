@@ -60,27 +60,29 @@ pub struct DropEvery {
 
 /// [`PortState::flags`]: the link is up.
 pub const FLAG_UP: u64 = 1;
-/// [`PortState::flags`]: everything vanishes.
-pub const FLAG_SILENT: u64 = 2;
+/// [`PortState::flags`]: there are outages.
+pub const FLAG_OUT: u64 = 2;
+/// [`PortState::flags`]: losses are counted in frames, see [`DropEvery`].
+pub const FLAG_COUNTED: u64 = 4;
 
-/// A [`LinkChange`] as a port's table holds it.
+/// A [`LinkChange`] as a port's table holds it: first what every frame asks for.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortState {
-    /// When it begins.
-    pub at_ps: u64,
+    /// Picoseconds per unit, with [`PS_FRACTION_BITS`] of fraction.
+    pub ps_per_unit: u64,
     /// Units that a queue drains in one slot.
     pub slot_units: u32,
     /// A frame vanishes when 32 random bits are below this.
     pub loss: u32,
-    /// Picoseconds per unit, with [`PS_FRACTION_BITS`] of fraction.
-    pub ps_per_unit: u64,
-    /// Cycle of a flapping link; 0 = it does not flap.
+    /// [`FLAG_UP`], [`FLAG_OUT`], [`FLAG_COUNTED`].
+    pub flags: u64,
+    /// When it begins.
+    pub at_ps: u64,
+    /// Cycle of the outages; 0 = there are none.
     pub flap_period_ps: u64,
     /// The link is out for this first part of each cycle.
     pub flap_down_ps: u64,
-    /// [`FLAG_UP`], [`FLAG_SILENT`].
-    pub flags: u64,
 }
 
 impl PortState {
@@ -90,22 +92,33 @@ impl PortState {
     }
 
     /// The numbers of `change` on a link of `line_bps` whose slots last `1 << slot_shift` ps.
-    pub(crate) fn new(line_bps: u64, slot_shift: u32, change: &LinkChange) -> Self {
+    pub(crate) fn new(line_bps: u64, slot_shift: u16, change: &LinkChange) -> Self {
         let LinkChange { at_ps, state } = *change;
         let bps = (u128::from(line_bps) * u128::from(state.rate_ppm) / 1_000_000) as u64;
         let bps = u128::from(bps.clamp(MIN_RATE_BPS, MAX_RATE_BPS));
         // Both are rounded to nearest.
-        let slot_units = ((bps << (slot_shift + UNIT_BITS)) + PS_PER_BYTE_AT_1_BPS / 2) / PS_PER_BYTE_AT_1_BPS;
+        let slot_units =
+            ((bps << (u32::from(slot_shift) + UNIT_BITS)) + PS_PER_BYTE_AT_1_BPS / 2) / PS_PER_BYTE_AT_1_BPS;
         let ps_per_unit = ((PS_PER_BYTE_AT_1_BPS << (PS_FRACTION_BITS - UNIT_BITS)) + bps / 2) / bps;
-        let flap = state.flap.unwrap_or(Flap { period_ps: 0, down_ps: 0 });
+        // What drops silently is out all the time.
+        let flap = if state.silent_drop { Some(Flap { period_ps: 1, down_ps: 1 }) } else { state.flap };
+        let flag = |set: bool, flag| if set { flag } else { 0 };
         Self {
-            at_ps,
+            ps_per_unit: ps_per_unit as u64,
             slot_units: slot_units.min(u128::from(u32::MAX)) as u32,
             loss: ((u64::from(state.loss_ppm.min(1_000_000)) << 32) / 1_000_000).min(u64::from(u32::MAX)) as u32,
-            ps_per_unit: ps_per_unit as u64,
-            flap_period_ps: flap.period_ps,
-            flap_down_ps: flap.down_ps,
-            flags: if state.up { FLAG_UP } else { 0 } | if state.silent_drop { FLAG_SILENT } else { 0 },
+            flags: flag(state.up, FLAG_UP)
+                | flag(flap.is_some(), FLAG_OUT)
+                | flag(state.drop_every.is_some(), FLAG_COUNTED),
+            at_ps,
+            flap_period_ps: flap.map_or(0, |flap| flap.period_ps),
+            flap_down_ps: flap.map_or(0, |flap| flap.down_ps),
         }
+    }
+
+    /// Whether every frame gets over the link.
+    #[inline]
+    pub fn is_healthy(&self) -> bool {
+        self.flags == FLAG_UP && self.loss == 0
     }
 }

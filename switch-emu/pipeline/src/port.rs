@@ -2,11 +2,11 @@
 
 use crate::Cause;
 use crate::bins::{Crossing, LOST, MARKED, TRIMMED};
-use crate::config::PortConfig;
+use crate::config::PortSettings;
 use crate::counters::PortCounters;
 use crate::frame::{self, Frame};
 use crate::hash;
-use crate::link::{FLAG_SILENT, FLAG_UP, PortState};
+use crate::link::{FLAG_OUT, FLAG_UP, PortState};
 use crate::queue::{Backlog, Drain, Queues};
 use crate::scheme::Waiting;
 use crate::word::Word;
@@ -20,7 +20,7 @@ struct Present {
     state: PortState,
 }
 
-impl PortConfig {
+impl<const STATES: usize> PortSettings<STATES> {
     /// How the queue drains around `t_ps`, for sampling.
     pub fn drain(&self, t_ps: u64) -> Drain {
         self.present(t_ps).drain
@@ -68,7 +68,7 @@ impl PortConfig {
         self.cross_within(frame, random, self.limit, queues, counters, note)
     }
 
-    /// As [`PortConfig::cross`], where at most `limit` bytes of data may wait.
+    /// As [`PortSettings::cross`], where at most `limit` bytes of data may wait.
     #[inline(always)]
     pub fn cross_within<Q: Queues, C: Word>(
         &self,
@@ -89,7 +89,7 @@ impl PortConfig {
         self.pass(frame, random, limit, queues, counters, note)
     }
 
-    /// As [`PortConfig::cross_within`], without the hop that takes a TTL: over a host's own link.
+    /// As [`PortSettings::cross_within`], without the hop that takes a TTL: over a host's own link.
     #[inline(always)]
     pub fn pass<Q: Queues, C: Word>(
         &self,
@@ -249,7 +249,7 @@ impl PortConfig {
             return false;
         }
         let over = waiting - u64::from(self.mark_min);
-        waiting >= u64::from(self.mark_max) || u64::from(random) << 16 < over * self.mark_slope
+        waiting >= self.mark_max || u64::from(random) << 16 < over * self.mark_slope
     }
 }
 
@@ -262,17 +262,17 @@ impl PortState {
             counters.link_drop(&counters.drops_down, t_ps, data);
             return Err(Cause::Down);
         }
-        if self.flags & FLAG_SILENT != 0 || self.out(t_ps) {
+        if self.flags & FLAG_OUT != 0 && self.is_out(t_ps) {
             counters.link_drop(&counters.drops_silent, t_ps, data);
             return Err(Cause::Silent);
         }
         Ok(())
     }
 
-    /// Whether a flapping link is in its outage.
+    /// Whether a link with outages is in one.
     #[inline(always)]
-    fn out(&self, t_ps: u64) -> bool {
-        self.flap_period_ps != 0 && (t_ps - self.at_ps) % self.flap_period_ps < self.flap_down_ps
+    fn is_out(&self, t_ps: u64) -> bool {
+        (t_ps - self.at_ps).checked_rem(self.flap_period_ps).is_some_and(|at_ps| at_ps < self.flap_down_ps)
     }
 }
 

@@ -222,17 +222,17 @@ impl Arena {
 
     /// Keeps what a control frame says; returns where, for [`Slot::psn`].
     #[inline]
-    pub(super) fn keep(&mut self, control: Body) -> u64 {
+    pub(super) fn keep(&mut self, control: &Body) -> u64 {
         let index = match self.free_controls.pop() {
             Some(index) => {
-                self.controls[index as usize] = control;
+                self.controls[index as usize] = *control;
                 index
             }
             None => {
                 if self.controls.len() == self.controls.capacity() {
                     self.controls.reserve_exact(64.max(self.controls.len() / 4));
                 }
-                self.controls.push(control);
+                self.controls.push(*control);
                 self.controls.len() as u32 - 1
             }
         };

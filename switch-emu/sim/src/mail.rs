@@ -21,6 +21,15 @@ pub(super) struct Mail {
     pub links: Vec<u32>,
 }
 
+impl Mail {
+    /// Empties it, and keeps its memory.
+    pub(super) fn clear(&mut self) {
+        self.slots.clear();
+        self.bodies.clear();
+        self.links.clear();
+    }
+}
+
 /// The flow of an end of a connection is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Over {

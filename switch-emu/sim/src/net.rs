@@ -1,5 +1,7 @@
 //! What surrounds the simulated hosts of a part: links, switches, and the events under way.
 
+use std::slice::from_ref;
+
 use spray_core::Time;
 use spray_core::host::{self, Log};
 use spray_fabric::HostLink;
@@ -130,19 +132,19 @@ impl<'a, W: Watch> Net<'a, W> {
         }
     }
 
-    /// Puts a frame into the outbox.
+    /// Puts a frame into the outbox. What `push` would put on the stack first, a slice is copied from its place.
     #[inline]
     fn post(&mut self, event: u32, way: u32) {
         let Self { arena, outbox, .. } = self;
         let slot = &arena.slots[event as usize];
         let mail = &mut outbox[way as usize - 1];
-        mail.slots.push(*slot);
+        mail.slots.extend_from_slice(from_ref(slot));
         if W::SEES {
             mail.links.push(self.eyes.came_by(event));
         }
         self.out_ps = self.out_ps.min(time_ps(slot.key));
         if slot.has_body() {
-            mail.bodies.push(arena.controls[slot.psn as usize]);
+            mail.bodies.extend_from_slice(from_ref(&arena.controls[slot.psn as usize]));
             arena.free_controls.push(slot.psn as u32);
         }
         arena.give_back(event);
@@ -174,13 +176,12 @@ impl<'a, W: Watch> Net<'a, W> {
 
     /// Takes in what another part has handed over.
     pub(super) fn take_in(&mut self, mail: &mut Mail) {
-        let Mail { slots, bodies, links } = mail;
-        let (mut bodies, mut links) = (bodies.drain(..), links.drain(..));
-        for slot in &*slots {
+        let (mut bodies, mut links) = (mail.bodies.iter(), mail.links.iter());
+        for slot in &mail.slots {
             let event = self.arena.take(slot);
             self.queue.insert(slot.key, event);
             if let Some(link) = links.next() {
-                self.eyes.come_by(event, link);
+                self.eyes.come_by(event, *link);
             }
             if slot.has_body() {
                 // Every frame that has one brings it.
@@ -188,7 +189,7 @@ impl<'a, W: Watch> Net<'a, W> {
                 self.arena.slots[event as usize].psn = self.arena.keep(body);
             }
         }
-        slots.clear();
+        mail.clear();
     }
 
     /// Takes a frame onwards from the switch or port that it is at.
@@ -402,7 +403,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
             }
             _ => PacketFields::default(),
         };
-        let psn = self.arena.keep(body);
+        let psn = self.arena.keep(&body);
         let event = self.insert(Slot { psn, ..start });
         self.eyes.leaves(event, link);
         self.switches.begin_trail(event, (start.place, true), || (flow_key(end.addresses, port), fields));

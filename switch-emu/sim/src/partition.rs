@@ -29,6 +29,7 @@ impl Partition {
         let stateless = spec.network.switching.schemes.iter().all(|scheme| scheme.is_stateless());
         let apart = stateless
             && spec.network.hosts.len() >= LEAST_HOSTS
+            && switches < MOST_SWITCHES
             && (LEAST_LOOKAHEAD_PS..u64::MAX).contains(&lookahead_ps)
             && spec.triggers.is_empty()
             && spec.pfc.is_none();
@@ -69,5 +70,7 @@ fn shortest_ps(network: &Network) -> u64 {
 
 /// In smaller networks changing from part to part costs more than it gives.
 const LEAST_HOSTS: usize = 128;
+/// Ports tell with 16 bits to which of their part's ways they lead.
+const MOST_SWITCHES: u32 = 1 << 16;
 /// In less time than this a part has too little to do.
 const LEAST_LOOKAHEAD_PS: u64 = 50_000;

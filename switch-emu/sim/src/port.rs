@@ -1,14 +1,16 @@
 //! An egress port of a switch, or a host's link.
 
 use std::cell::Cell;
+use std::mem::offset_of;
 
 use spray_fabric::{DropEvery, LinkChange, LinkState, Node, Thresholds};
 use spray_pipeline::Cause;
 use spray_pipeline::bins::Crossing;
-use spray_pipeline::config::{HOST, NEVER, OUTSIDE, PortConfig};
+use spray_pipeline::config::{HOST, OUTSIDE, PortSettings};
 use spray_pipeline::counters::PortCounters;
 use spray_pipeline::fifo::PortFifos;
 use spray_pipeline::frame::Frame;
+use spray_pipeline::link::{FLAG_COUNTED, PortState};
 use spray_pipeline::queue::Backlog;
 use spray_pipeline::scheme::Waiting;
 
@@ -16,7 +18,7 @@ use super::arena::Kind;
 use super::common::Common;
 use super::departures::Departures;
 
-/// An egress port, with everything that a frame touches there in three cache lines.
+/// An egress port. Most frames touch two of its cache lines: the first and the third.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Port {
@@ -25,23 +27,31 @@ pub(super) struct Port {
     pub counters: PortCounters<Cell<u64>>,
     /// Where its cable ends.
     pub place: u32,
-    pub kind: Kind,
     /// In which part that is: 0 = this one, else 1 more than the number of the way to it.
-    pub way: u32,
-    /// The link is healthy.
-    pub unchanged: bool,
-    /// Its first lines hold the healthy state.
-    pub config: PortConfig,
+    pub way: u16,
+    pub kind: Kind,
+    /// Data pauses.
+    paused: bool,
+    /// Up to what every frame asks for of a state it fills the line.
+    pub config: PortSettings<1>,
     pub rate_bps: u64,
-    periodic: Option<Periodic>,
-    pub departures: Departures,
-    /// While its data pauses: up to when what waits has been counted as waiting; else [`NEVER`].
-    frozen_ps: u64,
+    rare: Option<Box<Rare>>,
 }
 
-const _: () = assert!(std::mem::offset_of!(Port, counters) + std::mem::offset_of!(PortCounters, marks) == 64);
-const _: () = assert!(std::mem::offset_of!(Port, place) >= 128);
-const _: () = assert!(std::mem::offset_of!(Port, config) + std::mem::offset_of!(PortConfig, states) + 56 <= 256);
+const _: () = assert!(offset_of!(Port, counters) + offset_of!(PortCounters, marks) == 64);
+const _: () = assert!(offset_of!(Port, place) >= 128);
+const _: () =
+    assert!(offset_of!(Port, config) + offset_of!(PortSettings<1>, states) + offset_of!(PortState, at_ps) == 192);
+const _: () = assert!(size_of::<Port>() == 256);
+
+/// What few ports need.
+#[derive(Debug, Default)]
+struct Rare {
+    periodic: Option<Periodic>,
+    departures: Departures,
+    /// While data pauses: up to when what waits has been counted as waiting.
+    frozen_ps: u64,
+}
 
 /// What became of a frame at a port that counts over time.
 pub(super) type Seen = Cell<Option<Crossing>>;
@@ -57,7 +67,7 @@ impl Port {
     /// A port whose cable ends at `to`; for `way` see [`Port::way`].
     pub(super) fn new(
         common: &Common<'_>,
-        (to, way): (Node, u32),
+        (to, way): (Node, u16),
         rate_bps: u64,
         latency_ps: u64,
         thresholds: &Thresholds,
@@ -67,24 +77,27 @@ impl Port {
             Node::Host(host) => (common.partition.place_of_host[host], Kind::AtHost, HOST),
         };
         let most_bytes = common.spec.frames.trimmed.max(4096);
-        let mut config = PortConfig::new(rate_bps, latency_ps, thresholds, next, most_bytes);
+        let mut config = PortSettings::new(rate_bps, latency_ps, thresholds, next, most_bytes);
         // The exact queue has no limit of its own.
         (config.limit, config.control_limit) = (thresholds.limit_bytes, thresholds.control_limit_bytes);
         config.counts = common.bins.is_on().into();
         let (queues, counters) = (PortFifos::default(), PortCounters::default());
-        Self {
-            config,
-            queues,
-            counters,
-            place,
-            kind,
-            way,
-            rate_bps,
-            periodic: None,
-            unchanged: true,
-            departures: Departures::default(),
-            frozen_ps: NEVER,
-        }
+        Self { queues, counters, place, way, kind, paused: false, config, rate_bps, rare: None }
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// As [`Departures::admit`], of a frame of data that is to be marked as it leaves.
+    pub(super) fn admit(&mut self, now_ps: u64, len: u32) -> u64 {
+        let cable_ps = self.config.latency_ps;
+        self.rare().departures.admit(now_ps, len, cable_ps)
+    }
+
+    /// As [`Departures::behind`].
+    pub(super) fn behind(&mut self, place: u64, left_ps: u64) -> u64 {
+        self.rare().departures.behind(place, left_ps)
     }
 
     /// Takes a frame through; `seen` gets what became of it where that is counted over time.
@@ -114,27 +127,28 @@ impl Port {
     /// Whether data pauses.
     #[inline]
     pub(super) fn is_paused(&self) -> bool {
-        self.frozen_ps != NEVER
+        self.paused
     }
 
     /// No data leaves from `from_ps` on.
     pub(super) fn pause(&mut self, from_ps: u64) {
-        self.frozen_ps = from_ps;
+        self.paused = true;
+        self.rare().frozen_ps = from_ps;
     }
 
     /// Data leaves again; what has waited was counted by [`Port::thaw`].
     pub(super) fn resume(&mut self) {
-        self.frozen_ps = NEVER;
+        self.paused = false;
     }
 
     /// Counts a pause up to `now_ps`; returns by how much what waits is delayed by it.
     pub(super) fn thaw(&mut self, now_ps: u64) -> u64 {
-        let by_ps = now_ps.saturating_sub(self.frozen_ps);
-        let from_ps = self.frozen_ps;
+        let from_ps = self.moving_until_ps(now_ps);
+        let by_ps = now_ps - from_ps;
         if by_ps == 0 {
             return 0;
         }
-        self.frozen_ps = now_ps;
+        self.rare().frozen_ps = now_ps;
         if self.queues.total.busy_until_ps() <= from_ps {
             return 0;
         }
@@ -146,22 +160,34 @@ impl Port {
     #[inline]
     pub(super) fn waiting(&self, now_ps: u64) -> Waiting {
         // What pauses is as long as it was.
-        self.config.waiting(now_ps.min(self.frozen_ps), &self.queues)
+        self.config.waiting(self.moving_until_ps(now_ps), &self.queues)
+    }
+
+    /// Up to when data has left, at `now_ps`.
+    #[inline]
+    fn moving_until_ps(&self, now_ps: u64) -> u64 {
+        let frozen_ps = self.rare.as_deref().filter(|_| self.paused).map_or(now_ps, |rare| rare.frozen_ps);
+        frozen_ps.min(now_ps)
     }
 
     /// The link's state from `at_ps` on.
     pub(super) fn change(&mut self, at_ps: u64, state: &LinkState) {
-        self.unchanged = false;
         let before = self.config.states[0].ps_per_unit;
         self.config.set(self.rate_bps, &LinkChange { at_ps, state: *state });
         let after = self.config.states[0].ps_per_unit;
         self.queues.change_rate(at_ps, before, after, &self.counters);
-        self.periodic = state.drop_every.map(|every| Periodic { every, seen: 0 });
+        self.rare().periodic = state.drop_every.map(|every| Periodic { every, seen: 0 });
+    }
+
+    /// Loses a frame that comes at `now_ps`, with data or not, if the count of frames says so.
+    #[inline]
+    pub(super) fn lose_periodically(&mut self, now_ps: u64, data: bool) -> Result<(), Cause> {
+        if self.config.states[0].flags & FLAG_COUNTED == 0 { Ok(()) } else { self.count_loss(now_ps, data) }
     }
 
     #[cold]
-    pub(super) fn lose_periodically(&mut self, now_ps: u64, data: bool) -> Result<(), Cause> {
-        let Some(periodic) = &mut self.periodic else { return Ok(()) };
+    fn count_loss(&mut self, now_ps: u64, data: bool) -> Result<(), Cause> {
+        let Some(periodic) = self.rare.as_deref_mut().and_then(|rare| rare.periodic.as_mut()) else { return Ok(()) };
         let at = periodic.seen % (u64::from(periodic.every.pass) + u64::from(periodic.every.lose)).max(1);
         periodic.seen += 1;
         if at < u64::from(periodic.every.pass) {

@@ -65,7 +65,7 @@ impl<'a> Switches<'a> {
             let way = match entry.to {
                 Node::Switch(switch) => {
                     let ways = &common.partition.ways[number];
-                    ways.binary_search(&common.partition.of_switch[switch]).map_or(0, |way| way as u32 + 1)
+                    ways.binary_search(&common.partition.of_switch[switch]).map_or(0, |way| way as u16 + 1)
                 }
                 Node::Host(_) => 0,
             };
@@ -155,10 +155,8 @@ impl<'a> Switches<'a> {
         let limit = shared.map(|shared| shared.limit(|port| &self.ports[self.place(port)], number, time_ps(slot.key)));
         let port = &mut self.ports[place];
         let mut frame = frame(slot, self.common.trimmed_len);
-        if !port.unchanged
-            && let Err(cause) = port.lose_periodically(frame.time_ps, frame.is_trimmable())
-        {
-            self.note(place, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) });
+        if let Err(cause) = port.lose_periodically(frame.time_ps, frame.is_trimmable()) {
+            note(&mut self.bins, place, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) });
             return Err(cause);
         }
         let random = port::random(&frame, number, self.common.spec.seed);
@@ -168,15 +166,13 @@ impl<'a> Switches<'a> {
             Some(pfc) => pfc.cross(index, number, port, &mut frame, (random, &seen)),
         };
         if let Some(crossing) = seen.get() {
-            self.note(place, &crossing);
+            note(&mut self.bins, place, &crossing);
         }
-        let port = &mut self.ports[place];
         if port.config.mark_departing != 0 {
-            self.leave_unsettled(index, number, time_ps(slot.key), &frame, crossed);
+            leave_unsettled(&mut self.unsettled, index, (number, port), time_ps(slot.key), &frame, crossed);
         }
         (fate.marked, fate.trimmed) = (frame.ecn != slot.ecn, frame.trimmed != 0);
         crossed?;
-        let port = &self.ports[place];
         slot.key = key(frame.time_ps, Turn::Arrival);
         slot.len = frame.len;
         slot.ttl = frame.ttl;
@@ -186,7 +182,7 @@ impl<'a> Switches<'a> {
             slot.set_trimmed(frame.trimmed);
         }
         (slot.place, slot.kind) = (port.place, port.kind);
-        Ok((self.pfc.is_none() || frame.control).then_some(port.way))
+        Ok((self.pfc.is_none() || frame.control).then_some(port.way.into()))
     }
 
     /// The first frame of data at a port may leave; returns its event, with the time at which it reaches the far end.
@@ -199,14 +195,6 @@ impl<'a> Switches<'a> {
             bins.left(now_ps, len);
         }
         Some((event, there_ps))
-    }
-
-    /// Counts what became of a frame at a port over time, if that is counted.
-    fn note(&mut self, place: usize, crossing: &Crossing) {
-        if let Some(bins) = self.bins.get_mut(place) {
-            bins.reach(crossing.came_ps.max(crossing.left_ps));
-            bins.note(crossing);
-        }
     }
 
     /// A pause or its end has come to the sender of a link, or it is time to look for deadlocks.
@@ -243,22 +231,6 @@ impl<'a> Switches<'a> {
         self.pfc.as_ref()?.deadlock(self.common.spec.network, &self.common.port_of_link)
     }
 
-    /// Notes that a frame has yet to be marked for the port that it came to at `came_ps`.
-    fn leave_unsettled(&mut self, index: u32, number: u32, came_ps: u64, frame: &Frame, crossed: Result<(), Cause>) {
-        // A frame that the link loses has used the queue all the same.
-        if frame.control || !matches!(crossed, Ok(()) | Err(Cause::Random)) {
-            return;
-        }
-        let place = self.place(number);
-        let port = &mut self.ports[place];
-        let place = port.departures.admit(came_ps, frame.len, port.config.latency_ps);
-        if crossed.is_ok() {
-            let index = index as usize;
-            self.unsettled.resize(self.unsettled.len().max(index + 1), None);
-            self.unsettled[index] = Some(Unsettled { port: number, place });
-        }
-    }
-
     /// Marks a frame that has come to the far end of a cable, if it has to be: for what it left behind at the near end. Returns whether
     /// it did.
     //= docs/specs/switch.md#SW-19 marking as a frame leaves
@@ -269,11 +241,11 @@ impl<'a> Switches<'a> {
         let at = self.place(number);
         let port = &mut self.ports[at];
         let left_ps = time_ps(slot.key) - port.config.latency_ps;
-        let behind = port.departures.behind(place, left_ps);
+        let behind = port.behind(place, left_ps);
         let random = port::share(slot.random, left_ps, number, self.common.spec.seed) as u32;
         let marks = port.config.mark(&mut slot.ecn, behind, random, &port.counters);
         if marks {
-            self.note(at, &Crossing { became: MARKED, ..Crossing::at(left_ps) });
+            note(&mut self.bins, at, &Crossing { became: MARKED, ..Crossing::at(left_ps) });
         }
         marks
     }
@@ -363,15 +335,14 @@ impl<'a> Switches<'a> {
         let Some(Choice { port: number, .. }) = self.choose(slot) else { return 0 };
         (slot.kind, slot.place) = (Kind::AtPort, number);
         let port = &self.ports[self.place(number)];
-        let [healthy, next, ..] = &port.config.states;
-        port.queues.total.busy_until_ps() ^ port.config.latency_ps ^ healthy.ps_per_unit ^ next.at_ps
+        port.queues.total.busy_until_ps() ^ port.config.latency_ps ^ port.config.states[0].ps_per_unit
     }
 
     /// Something of a host's link, for the cache to fetch it.
     #[inline]
     pub(super) fn touch_uplink(&self, uplink: &Uplink) -> u64 {
         let port = &self.ports[uplink.port as usize];
-        uplink.link.free_ps() ^ port.counters.frames.get() ^ u64::from(port.unchanged)
+        uplink.link.free_ps() ^ port.counters.frames.get() ^ port.config.states[0].flags
     }
 
     /// Takes a frame of `len` bytes, with data or not, out of a host: what the host's link does to it, its queue and its rate apart.
@@ -385,7 +356,7 @@ impl<'a> Switches<'a> {
         random: u32,
     ) -> Result<(), Cause> {
         let entry = &mut self.ports[uplink.port as usize];
-        if entry.unchanged {
+        if entry.config.states[0].is_healthy() {
             entry.counters.frames.add(1);
             entry.counters.bytes.add(u64::from(len));
             return Ok(());
@@ -393,6 +364,35 @@ impl<'a> Switches<'a> {
         entry.lose_periodically(now_ps, data)?;
         let random = port::share(random, now_ps, uplink.number, self.common.spec.seed);
         entry.config.carry(now_ps, len, data, random, &entry.counters)
+    }
+}
+
+/// Counts what became of a frame at a port over time, if that is counted.
+fn note(bins: &mut [PortBins<Cell<u64>>], place: usize, crossing: &Crossing) {
+    if let Some(bins) = bins.get_mut(place) {
+        bins.reach(crossing.came_ps.max(crossing.left_ps));
+        bins.note(crossing);
+    }
+}
+
+/// Notes that a frame has yet to be marked for the port that it came to at `came_ps`.
+fn leave_unsettled(
+    unsettled: &mut Vec<Option<Unsettled>>,
+    index: u32,
+    (number, port): (u32, &mut Port),
+    came_ps: u64,
+    frame: &Frame,
+    crossed: Result<(), Cause>,
+) {
+    // A frame that the link loses has used the queue all the same.
+    if frame.control || !matches!(crossed, Ok(()) | Err(Cause::Random)) {
+        return;
+    }
+    let place = port.admit(came_ps, frame.len);
+    if crossed.is_ok() {
+        let index = index as usize;
+        unsettled.resize(unsettled.len().max(index + 1), None);
+        unsettled[index] = Some(Unsettled { port: number, place });
     }
 }
 
