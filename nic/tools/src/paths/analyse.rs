@@ -150,8 +150,13 @@ impl Value {
         let mut refused = end.refused.is_some();
         for level in &survey.levels {
             let reply = level.answers.get(value).copied().flatten().map(|(reply, _)| reply);
-            hops.push(reply.map(|reply| address(reply, to)));
-            refused |= matches!(reply, Some(Reply::Refused(..)));
+            let answering = reply.map(|reply| address(reply, to));
+            let is_refused = matches!(reply, Some(Reply::Refused(..)));
+            // Who refuses what it should pass on has answered before.
+            if !is_refused || hops.last() != Some(&answering) {
+                hops.push(answering);
+            }
+            refused |= is_refused;
             if !matches!(reply, None | Some(Reply::Router(_))) {
                 break;
             }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::analyse::{Analysis, Path, State, Value};
 use super::ask::{Reply, Survey};
+use super::probe::FORBIDDEN;
 
 /// Something that an engineer would want to know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -129,7 +130,7 @@ fn refused(analysis: &Analysis, survey: &Survey) -> Vec<Finding> {
     let all = analysis.values.len();
     let text = |((by, why), ports): (&(IpAddr, &str), &Vec<u16>)| {
         let text = format!("{by} refuses {} of {all} ({why}): {}", count(ports.len()), ranges(ports));
-        finding(Kind::Refused, ports, text)
+        finding(if *why == FORBIDDEN { Kind::Refused } else { Kind::DeadPath }, ports, text)
     };
     by.iter().map(text).collect()
 }

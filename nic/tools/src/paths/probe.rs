@@ -203,10 +203,13 @@ impl Network for Prober {
         let hops = i32::from(ttl);
         let ttl =
             if self.route.to.is_ipv4() { ControlMessage::Ipv4Ttl(&hops) } else { ControlMessage::Ipv6HopLimit(&hops) };
-        // The first try may only report an earlier probe's error. What cannot be sent is a loss.
+        // The first try may only report an earlier probe's error. What cannot be sent is a loss. With `MSG_MORE` the kernel writes the checksum
+        // itself, and does not leave it to a NIC: veth has none, and endpoints on AF_XDP would take the probe for corrupt.
         for _ in 0..2 {
             let fd = lane.socket.as_raw_fd();
-            if sendmsg(fd, &[IoSlice::new(&probe)], &[ttl], MsgFlags::MSG_DONTWAIT, Some(&to)).is_ok() {
+            let flags = MsgFlags::from_bits_retain(libc::MSG_DONTWAIT | libc::MSG_MORE);
+            if sendmsg(fd, &[IoSlice::new(&probe)], &[ttl], flags, Some(&to)).is_ok() {
+                let _ = lane.socket.send_to(&[], (self.route.to, self.route.ports.first()));
                 return;
             }
         }
@@ -245,6 +248,9 @@ fn lane(at: SocketAddr) -> io::Result<UdpSocket> {
     socket.set_nonblocking(true)?;
     Ok(socket.into())
 }
+
+/// Why somebody refuses who has a way.
+pub const FORBIDDEN: &str = "a filter forbids it";
 
 /// What the kernel tells of a probe.
 struct Told {
@@ -292,7 +298,7 @@ impl Told {
         let why = match self.kind {
             (11, 0, false) | (3, 0, true) => return Some(Reply::Router(self.by)),
             (3, 3, false) | (1, 4, true) if self.by == to => return Some(Reply::Kernel),
-            (3, 9 | 10 | 13, false) | (1, 1 | 5, true) => "a filter forbids it",
+            (3, 9 | 10 | 13, false) | (1, 1 | 5, true) => FORBIDDEN,
             (3, 3, false) | (1, 4, true) => "as if no port were there",
             (3, 0, false) | (1, 0, true) => "it has no route",
             (3, 1, false) | (1, 3, true) => "it does not find the next host",
@@ -353,7 +359,7 @@ mod tests {
             assert_eq!(reply(expired, other), Some(Reply::Router(other)));
             assert_eq!(reply(port, to), Some(Reply::Kernel));
             assert!(matches!(reply(port, other), Some(Reply::Refused(..))));
-            assert_eq!(reply(filter, other), Some(Reply::Refused(other, "a filter forbids it")));
+            assert_eq!(reply(filter, other), Some(Reply::Refused(other, FORBIDDEN)));
         }
         // Fragments that were not put together, a long packet, an echo.
         assert_eq!(
