@@ -1,5 +1,6 @@
 //! Which values take which path, and how evenly they fall on paths.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -176,12 +177,27 @@ impl Value {
         let (answered, rtt) = (rtts.len() as u32, Rtt::of(rtts.into_iter().map(us).collect()));
         Self { port, path: 0, state, hops, sent, answered, rtt }
     }
+}
 
-    /// Whether it may have taken that way: what has not answered may have been anybody.
-    fn fits(&self, hops: &[Option<IpAddr>]) -> bool {
-        let agree = |(ours, theirs): (&Option<IpAddr>, &Option<IpAddr>)| ours.is_none() || ours == theirs;
-        self.hops.len() == hops.len() && self.hops.iter().zip(hops).all(agree)
-    }
+/// Whether a value with these hops may have taken that way: what has not answered may have been anybody.
+fn fits(hops: &[Option<IpAddr>], way: &[Option<IpAddr>]) -> bool {
+    hops.len() == way.len() && hops.iter().zip(way).all(|(ours, theirs)| ours.is_none() || ours == theirs)
+}
+
+/// The way of each value. The router before the far end may answer with an address for each way back (Linux does): behind the same routers it is
+/// taken for one.
+fn ways(values: &[Value]) -> Vec<Vec<Option<IpAddr>>> {
+    let mut last: BTreeMap<Vec<Option<IpAddr>>, IpAddr> = BTreeMap::new();
+    let way = |value: &Value| {
+        let mut way = value.hops.clone();
+        if let (State::Arrives, [before @ .., last_router, _]) = (value.state, way.as_mut_slice())
+            && let (false, Some(address)) = (before.is_empty(), *last_router)
+        {
+            *last_router = Some(*last.entry(before.to_vec()).or_insert(address));
+        }
+        way
+    };
+    values.iter().map(way).collect()
 }
 
 fn address(reply: Reply, to: IpAddr) -> IpAddr {
@@ -193,21 +209,22 @@ fn address(reply: Reply, to: IpAddr) -> IpAddr {
 
 /// Puts values with one way together. One with hops that did not answer goes with the only way that it fits.
 fn group(values: &mut [Value], survey: &Survey) -> Vec<Path> {
-    let mut ways: Vec<(State, Vec<Option<IpAddr>>)> = Vec::new();
+    let taken = ways(values);
     let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by_key(|at| values.get(*at).map(|value| value.hops.iter().filter(|hop| hop.is_none()).count()));
-    for value in order.iter().filter_map(|at| values.get(*at)) {
-        let fitting = ways.iter().filter(|(state, way)| *state == value.state && value.fits(way)).count();
-        let is_there = ways.iter().any(|(state, way)| *state == value.state && *way == value.hops);
-        if !is_there && fitting != 1 {
-            ways.push((value.state, value.hops.clone()));
+    order.sort_by_key(|at| taken[*at].iter().filter(|hop| hop.is_none()).count());
+    let mut ways: Vec<(State, Vec<Option<IpAddr>>)> = Vec::new();
+    for at in order {
+        let same = |other: &&(State, Vec<_>)| other.0 == values[at].state && fits(&taken[at], &other.1);
+        let is_there = ways.contains(&(values[at].state, taken[at].clone()));
+        if !is_there && ways.iter().filter(same).count() != 1 {
+            ways.push((values[at].state, taken[at].clone()));
         }
     }
     ways.sort();
     let mut members: Vec<Vec<usize>> = vec![Vec::new(); ways.len()];
     for (at, value) in values.iter_mut().enumerate() {
-        let exact = ways.iter().position(|(state, way)| *state == value.state && *way == value.hops);
-        let fitting = || ways.iter().position(|(state, way)| *state == value.state && value.fits(way));
+        let exact = ways.iter().position(|(state, way)| *state == value.state && *way == taken[at]);
+        let fitting = || ways.iter().position(|(state, way)| *state == value.state && fits(&taken[at], way));
         value.path = exact.or_else(fitting).unwrap_or_default();
         members[value.path].push(at);
     }
@@ -223,7 +240,7 @@ fn group(values: &mut [Value], survey: &Survey) -> Vec<Path> {
 fn hops(survey: &Survey, to: IpAddr) -> Vec<Hop> {
     let hop = |(number, level): (usize, &super::ask::Level)| {
         let answers = || level.answers.iter().flatten().map(|(reply, rtt)| (address(*reply, to), us(*rtt)));
-        let addresses: std::collections::BTreeSet<IpAddr> = answers().map(|(address, _)| address).collect();
+        let addresses: BTreeSet<IpAddr> = answers().map(|(address, _)| address).collect();
         let router = |address| {
             let rtts: Vec<f64> = answers().filter(|(other, _)| *other == address).map(|(_, us)| us).collect();
             Router { address, values: rtts.len(), rtt_p50_us: Rtt::of(rtts).rtt_p50_us }
@@ -283,6 +300,30 @@ fn normal_above(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_router_is_one_whatever_its_addresses() {
+        let address = |last| Some(IpAddr::from([10, 0, 0, last]));
+        let value = |hops: &[u8]| Value {
+            port: 1,
+            path: 0,
+            state: State::Arrives,
+            hops: hops.iter().map(|hop| address(*hop)).collect(),
+            sent: 1,
+            answered: 1,
+            rtt: Rtt::default(),
+        };
+        let survey = Survey { ends: vec![End::default(); 5], ..Survey::default() };
+        let mut values = [[1, 2, 3, 9], [1, 2, 4, 9], [1, 5, 4, 9], [1, 5, 3, 9]].map(|hops| value(&hops));
+        assert_eq!(group(&mut values, &survey).len(), 2);
+        assert_eq!(values.map(|value| value.path), [0, 0, 1, 1]);
+        // Two gateways of this machine are two.
+        assert_eq!(group(&mut [value(&[1, 9]), value(&[2, 9])], &survey).len(), 2);
+        // One that did not answer is the one that others passed.
+        let mut values = [value(&[1, 2, 3, 9]), value(&[1, 2, 3, 9])];
+        values[0].hops[1] = None;
+        assert_eq!(group(&mut values, &survey).len(), 1);
+    }
 
     #[test]
     fn evenness_is_that_of_a_uniform_hash_or_not() {

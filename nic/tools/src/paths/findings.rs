@@ -197,8 +197,9 @@ fn behind(analysis: &Analysis, hops: usize, router: &str, mut values: Vec<&Value
         let text = format!("{never}. They are dropped {place}, where others go on ({sign}): a firewall?");
         return finding(Kind::Filtered, &ports, text);
     }
-    let text =
-        format!("{never}. They are dropped behind {place}, where others go on: one of the paths from there is dead");
+    let text = format!(
+        "{never}. They are dropped {place}, where others go on: one of the paths from there is dead, or a filter drops these ports"
+    );
     finding(Kind::DeadPath, &ports, text)
 }
 
@@ -287,7 +288,7 @@ fn spread(analysis: &Analysis) -> Option<Finding> {
     let only = seen().next().filter(|path| path.ports.len() > 1)?;
     let routers = only.hops.split_last().map_or(&[][..], |(_, routers)| routers);
     if only.hops.is_empty() || (!routers.is_empty() && routers.iter().all(Option::is_none)) {
-        let text = "no router answers (in place of its TTL), so that paths cannot be told from each other; loss and round trips of each value can";
+        let text = "no router answers a probe whose TTL runs out there: paths cannot be told from each other, but loss and round trips of each value hold";
         return Some(finding(Kind::SilentRouters, &[], text.into()));
     }
     let text = "all values take one path: either there is only one, or routers do not hash UDP source ports \

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use super::analyse::{Analysis, State};
 use super::findings::{Finding, Kind};
 
-/// How values fare on a line: the worst counts.
+/// How values fare on a line: the best of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fate {
     Well,
@@ -112,8 +112,12 @@ fn graph(
             *nodes.entry(*node).or_insert(0) += 1;
         }
         for pair in way.windows(2) {
-            let line = lines.entry((pair[0], pair[1])).or_insert((0, Fate::Well));
-            *line = (line.0 + 1, line.1.max(fate.min(if pair[1].2 { Fate::Lost } else { Fate::Slow })));
+            let here = match (fate, pair[1].2) {
+                (Fate::Lost, false) => Fate::Well,
+                _ => fate,
+            };
+            let line = lines.entry((pair[0], pair[1])).or_insert((0, here));
+            *line = (line.0 + 1, line.1.min(here));
         }
     }
     (nodes, lines)

@@ -89,7 +89,8 @@ impl Route {
         let envelope = self.envelope((self.from, self.to), port, self.ports.first());
         let start = udp_payload_offset(envelope.is_v6());
         let tag = self.key.as_ref().map(|key| ConnectTag::new(key).of(self.from, self.to, &terms, &[]));
-        let (body, tag) = (Body::Connect(terms), tag.as_ref().map_or(&[][..], |tag| tag));
+        let tag = tag.as_ref().map_or(&[][..], |tag| tag);
+        let body = Body::Connect(Terms { exchange_bytes: tag.len() as u16, ..terms });
         let mut space = [0; SPACE];
         let behind = body.header_bytes(envelope.is_v6());
         space.get_mut(behind..behind + tag.len())?.copy_from_slice(tag);
@@ -313,6 +314,7 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use spray_nic::keys::PrivateKey;
     use spray_wire::Retry;
 
     use super::*;
@@ -345,6 +347,9 @@ mod tests {
         let told = |quoted: &[u8]| Told { kind: (11, 0, false), by: route().from, quoted: quoted.to_vec() };
         assert_eq!(told(&probe).number(99), Some(7));
         assert_eq!((told(&probe).number(98), told(&probe[..31]).number(99), told(&[]).number(99)), (None, None, None));
+        let key = PrivateKey::generate().unwrap().public();
+        let keyed = Route { key: Some(key), ..route() }.probe(49_152, 3, (7, 99)).unwrap();
+        assert_eq!(keyed.len(), probe.len() + ConnectTag::BYTES);
         // It asks for more than it gives: an endpoint's answer is shorter.
         assert!(said.len() < probe.len());
     }
