@@ -72,6 +72,9 @@ impl Route {
             Some(from) => from,
             None => UdpConfig::towards(to).map_err(Failure::refused)?.address,
         };
+        if from == to {
+            return Err(Failure::refused(format!("{to} is this machine's own address: name that of the other side")));
+        }
         Ok(Self { from, to, ports, key })
     }
 
@@ -204,7 +207,7 @@ impl Network for Prober {
         let hops = i32::from(ttl);
         let ttl =
             if self.route.to.is_ipv4() { ControlMessage::Ipv4Ttl(&hops) } else { ControlMessage::Ipv6HopLimit(&hops) };
-        // The first try may only report an earlier probe's error. What cannot be sent is a loss. With `MSG_MORE` the kernel writes the checksum
+        // The first try may only report an earlier error. What cannot be sent is a loss. With `MSG_MORE` the kernel writes the checksum
         // itself, and does not leave it to a NIC: veth has none, and endpoints on AF_XDP would take the probe for corrupt.
         for _ in 0..2 {
             let fd = lane.socket.as_raw_fd();
