@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 #[cfg(feature = "xdp")]
-use spray_tools::args::{Doctor, Keygen, Perf, Recv, ReportHardware, Send, Serve, Tunnel};
+use spray_tools::args::{Doctor, Keygen, Paths, Perf, Recv, ReportHardware, Send, Serve, Tunnel};
 
 #[cfg(feature = "lab")]
 use crate::lab;
@@ -53,6 +53,9 @@ pub enum Command {
     #[cfg(feature = "xdp")]
     /// Measures goodput and latency between an AF_XDP interface and a `spray serve`
     Perf(Perf),
+    #[cfg(feature = "xdp")]
+    /// Finds which entropy value takes which path to a host, and dead, slow and uneven paths
+    Paths(Paths),
     #[cfg(feature = "xdp")]
     /// Makes a key for `spray send`, `spray recv` and `spray tunnel`, and prints its public half
     Keygen(Keygen),

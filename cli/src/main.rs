@@ -49,6 +49,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "xdp")]
         Command::Perf(arguments) => spray_tools::perf(&arguments),
         #[cfg(feature = "xdp")]
+        Command::Paths(arguments) => spray_tools::paths(&arguments),
+        #[cfg(feature = "xdp")]
         Command::Keygen(arguments) => spray_tools::keygen(&arguments),
         #[cfg(feature = "xdp")]
         Command::Doctor(arguments) => doctor(&arguments),

@@ -20,6 +20,7 @@ mod live;
 mod metrics;
 mod ordered_chaos;
 mod over_time;
+mod paths;
 mod perf;
 mod privileges;
 mod processes;

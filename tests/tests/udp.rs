@@ -95,6 +95,20 @@ fn goodput_and_round_trips_are_measured() {
 }
 
 #[test]
+fn paths_are_looked_at_without_any_right() {
+    let place = Place::new(4);
+    let _server = place.listening(&["serve"]);
+    let output = place.output(&["paths", &place.address, "--from", &place.from, "--json", "-q"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&found["answered_by"], &found["paths"][0]["hops"][0]),
+        (&"endpoint".into(), &place.address.as_str().into())
+    );
+    assert_eq!(found["values"].as_array().unwrap().iter().filter(|value| value["answered"] == 10).count(), 32);
+}
+
+#[test]
 fn what_udp_sockets_do_not_have_is_refused() {
     let place = Place::new(3);
     for (given, expected) in [

@@ -74,6 +74,20 @@ fn every_json_has_the_fields_that_the_page_lists() {
     assert!(json(&spray(&["explain", "--json"]))["balancers"].as_array().unwrap().len() > 15);
 }
 
+/// Those of paths on this machine, of which the kernel answers.
+#[cfg(feature = "xdp")]
+#[test]
+fn paths_have_the_fields_that_the_page_lists() {
+    let [high, low] = (std::process::id() as u16).to_be_bytes();
+    let [from, address] = [77, 78].map(|last| format!("127.{}.{low}.{last}", 64 | high & 31));
+    let found = json(&spray(&["paths", &address, "--from", &from, "--ports", "49152-49155", "--json", "-q"]));
+    assert_eq!(fields(&found), documented("Paths"));
+    assert_eq!((&found["answered_by"], &found["findings"][0]["kind"]), (&"kernel".into(), &"no-endpoint".into()));
+    refused(&["paths", &address, "--ports", "9-8"], &["expected two ports"]);
+    refused(&["paths", &address, "--from", &address], &["this machine's own"]);
+    refused(&["paths", &address, "--from", "::1"], &["not of the same IP version"]);
+}
+
 /// Those of the commands about a deployed fabric.
 #[cfg(feature = "xdp")]
 #[test]

@@ -148,6 +148,54 @@ pub struct Tunnel {
     pub(crate) captures: Captures,
 }
 
+/// The arguments of `spray paths`.
+#[derive(Debug, Args)]
+pub struct Paths {
+    /// Where `spray recv`, `spray serve` or `spray tunnel` listens; a host without them answers too, but slowly
+    #[arg(value_name = "ADDRESS", value_parser = address)]
+    pub(crate) address: IpAddr,
+    /// The UDP source ports to choose entropy values from; by default those that every endpoint has, on UDP sockets too
+    #[arg(long, value_name = "FIRST-LAST", default_value = "49152-49183", value_parser = port_range)]
+    pub(crate) ports: (u16, u16),
+    /// How many values to try at most, spread over these ports
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=i64::from(crate::paths::MOST_VALUES)))]
+    pub(crate) values: u16,
+    /// Probes of each value to the far end
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) probes: u32,
+    /// Look at so many hops at most
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=60))]
+    pub(crate) hops: u8,
+    /// The first of the 64 UDP ports of the endpoint there
+    #[arg(long = "port", value_name = "PORT", default_value = "61440", value_parser = ports)]
+    pub(crate) port: Ports,
+    /// The address to probe from; by default that of the route
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub(crate) from: Option<IpAddr>,
+    /// The key of the endpoint there, if it has the same file as this side
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// The public key of the endpoint there, if it has one: without it, it answers nobody
+    #[arg(long, value_name = "KEY", conflicts_with = "key")]
+    pub(crate) peer: Option<PublicKey>,
+    /// Draw the paths as well, into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+}
+
+impl Paths {
+    /// The ports that stand for the values. Their distance is odd, so that all of their bits change.
+    pub(crate) fn source_ports(&self) -> Vec<u16> {
+        let (first, last) = self.ports;
+        let (ports, values) = (u32::from(last - first) + 1, u32::from(self.values));
+        let step = match ports / values {
+            0 | 1 => 1,
+            step => (step - 1) | 1,
+        };
+        (first..=last).step_by(step as usize).take(values as usize).collect()
+    }
+}
+
 /// The arguments of `spray keygen`.
 #[derive(Debug, Args)]
 pub struct Keygen {
@@ -318,6 +366,13 @@ fn address(text: &str) -> Result<IpAddr, String> {
         Some((address, zone)) => Err(format!("give {address} without %{zone}: --interface says where it is")),
         None => text.parse().map_err(|error: std::net::AddrParseError| error.to_string()),
     }
+}
+
+/// Reads a range of ports.
+fn port_range(text: &str) -> Result<(u16, u16), &'static str> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let range = first.parse().ok().zip(last.parse().ok()).filter(|(first, last)| 0 < *first && first <= last);
+    range.ok_or("expected two ports from 1 to 65535, as in 49152-49215")
 }
 
 /// Reads the first of the ports.

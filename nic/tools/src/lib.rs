@@ -1,4 +1,4 @@
-//! The commands that real machines run, `send`, `recv`, `serve`, `perf`, `tunnel`, `keygen`, `doctor` and `report-hardware`, and what all commands of `spray`
+//! The commands that real machines run, `send`, `recv`, `serve`, `perf`, `paths`, `tunnel`, `keygen`, `doctor` and `report-hardware`, and what all commands of `spray`
 //! share.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -15,6 +15,8 @@ pub mod failure;
 mod hardware;
 pub mod metrics;
 #[cfg(feature = "xdp")]
+mod paths;
+#[cfg(feature = "xdp")]
 mod perf;
 pub mod progress;
 pub mod say;
@@ -30,6 +32,7 @@ mod tunnel;
 #[cfg(feature = "xdp")]
 pub use crate::{
     hardware::report_hardware,
+    paths::paths,
     perf::{perf, serve},
     session::keygen,
     transfer::{recv, send},

@@ -31,6 +31,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_recvfrom,
     libc::SYS_getsockopt,
     libc::SYS_sendmsg,
+    libc::SYS_recvmsg,
     libc::SYS_recvmmsg,
     // Those of `--metrics` come to a socket that listens already.
     libc::SYS_accept4,

@@ -1,0 +1,344 @@
+//! Which values take which path, and how evenly they fall on paths.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::ask::{End, Reply, Survey};
+
+/// What is known of all values.
+#[derive(Debug, Serialize)]
+pub struct Analysis {
+    pub values: Vec<Value>,
+    pub hops: Vec<Hop>,
+    pub paths: Vec<Path>,
+    /// Of the values that arrive, or of all where nobody at the far end answers; none where only one path is seen.
+    pub evenness: Option<Evenness>,
+}
+
+/// An entropy value.
+#[derive(Debug, Serialize)]
+pub struct Value {
+    pub port: u16,
+    /// Its place among the paths.
+    pub path: usize,
+    pub state: State,
+    /// Who answered at each hop.
+    pub hops: Vec<Option<IpAddr>>,
+    pub sent: u32,
+    pub answered: u32,
+    #[serde(flatten)]
+    pub rtt: Rtt,
+}
+
+/// What becomes of packets with a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    Arrives,
+    Refused,
+    Lost,
+    /// Nobody at the far end answers any value.
+    Unknown,
+}
+
+/// Round trips to the far end, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Rtt {
+    pub rtt_min_us: Option<f64>,
+    pub rtt_p50_us: Option<f64>,
+    pub rtt_p99_us: Option<f64>,
+}
+
+/// So many hops away.
+#[derive(Debug, Serialize)]
+pub struct Hop {
+    pub hop: usize,
+    pub routers: Vec<Router>,
+    /// Values that nobody answered here.
+    pub silent: usize,
+    pub limited: bool,
+    /// Values that were not answered here themselves: all others passed the same router.
+    pub assumed: usize,
+}
+
+/// Who answers there.
+#[derive(Debug, Serialize)]
+pub struct Router {
+    pub address: IpAddr,
+    pub values: usize,
+    pub rtt_p50_us: Option<f64>,
+}
+
+/// Values that take the same way.
+#[derive(Debug, Serialize)]
+pub struct Path {
+    pub state: State,
+    pub hops: Vec<Option<IpAddr>>,
+    pub ports: Vec<u16>,
+    pub sent: u32,
+    pub answered: u32,
+    #[serde(flatten)]
+    pub rtt: Rtt,
+}
+
+/// How evenly values fall on paths.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Evenness {
+    pub paths: usize,
+    pub jain: f64,
+    pub max_over_mean: f64,
+    /// How often a uniform hash would be as uneven, by a chi-square test; none with too few values for that.
+    pub probability: Option<f64>,
+}
+
+impl Rtt {
+    fn of(mut us: Vec<f64>) -> Self {
+        us.sort_by(f64::total_cmp);
+        let at = |share: f64| us.get(((us.len() as f64 * share).ceil() as usize).saturating_sub(1)).copied();
+        Self { rtt_min_us: at(0.0), rtt_p50_us: at(0.5), rtt_p99_us: at(0.99) }
+    }
+}
+
+fn us(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
+}
+
+impl Path {
+    /// The share of probes that were lost.
+    pub fn loss(&self) -> f64 {
+        1.0 - f64::from(self.answered) / f64::from(self.sent.max(1))
+    }
+}
+
+impl Analysis {
+    /// What a survey of values with these ports, toward `to`, tells.
+    pub fn new(survey: &Survey, ports: &[u16], to: IpAddr) -> Self {
+        let mut values: Vec<Value> =
+            ports.iter().enumerate().map(|(value, port)| Value::new(survey, value, *port, to)).collect();
+        let paths = group(&mut values, survey);
+        let evenness = Evenness::of(&paths);
+        Self { values, hops: hops(survey, to), paths, evenness }
+    }
+
+    pub fn of(&self, state: State) -> impl Iterator<Item = &Path> {
+        self.paths.iter().filter(move |path| path.state == state)
+    }
+
+    /// The address that a router or the far end has at a hop from 0 on, for values that get through.
+    pub fn passing(&self, at: usize, address: Option<IpAddr>) -> usize {
+        let passes = |value: &&Value| value.state == State::Arrives && value.hops.get(at) == Some(&address);
+        self.values.iter().filter(passes).count()
+    }
+
+    /// The addresses of a path that not all paths of its state have; all of them if it is the only one.
+    pub fn via(&self, path: &Path) -> String {
+        let is_common = |address: &IpAddr| self.of(path.state).all(|other| other.hops.contains(&Some(*address)));
+        let all: Vec<IpAddr> = path.hops.iter().flatten().copied().collect();
+        let own: Vec<IpAddr> = all.iter().copied().filter(|address| !is_common(address)).collect();
+        let named = if own.is_empty() { all } else { own };
+        let named: Vec<String> = named.iter().map(IpAddr::to_string).collect();
+        if named.is_empty() { "routers that do not answer".into() } else { named.join(" > ") }
+    }
+}
+
+impl Value {
+    fn new(survey: &Survey, value: usize, port: u16, to: IpAddr) -> Self {
+        let end = survey.ends.get(value).cloned().unwrap_or_default();
+        let mut hops = Vec::new();
+        let mut refused = end.refused.is_some();
+        for level in &survey.levels {
+            let reply = level.answers.get(value).copied().flatten().map(|(reply, _)| reply);
+            let answering = reply.map(|reply| address(reply, to));
+            let is_refused = matches!(reply, Some(Reply::Refused(..)));
+            // Who refuses what it should pass on has answered before.
+            if !is_refused || hops.last() != Some(&answering) {
+                hops.push(answering);
+            }
+            refused |= is_refused;
+            if !matches!(reply, None | Some(Reply::Router(_))) {
+                break;
+            }
+        }
+        let state = match (&end, survey.by) {
+            (end, _) if end.is_alive() => State::Arrives,
+            _ if refused => State::Refused,
+            (_, None) => State::Unknown,
+            _ => State::Lost,
+        };
+        while hops.pop_if(|last| last.is_none()).is_some() {}
+        // Whoever arrives does so behind its last router, at the latest.
+        if state == State::Arrives && hops.last() != Some(&Some(to)) && !hops.is_empty() {
+            hops.push(Some(to));
+        }
+        let End { sent, rtts, .. } = end;
+        let (answered, rtt) = (rtts.len() as u32, Rtt::of(rtts.into_iter().map(us).collect()));
+        Self { port, path: 0, state, hops, sent, answered, rtt }
+    }
+}
+
+/// Whether a value with these hops may have taken that way: what has not answered may have been anybody.
+fn fits(hops: &[Option<IpAddr>], way: &[Option<IpAddr>]) -> bool {
+    hops.len() == way.len() && hops.iter().zip(way).all(|(ours, theirs)| ours.is_none() || ours == theirs)
+}
+
+/// The way of each value. The router before the far end may answer with an address for each way back (Linux does): behind the same routers it is
+/// taken for one.
+fn ways(values: &[Value]) -> Vec<Vec<Option<IpAddr>>> {
+    let mut last: BTreeMap<Vec<Option<IpAddr>>, IpAddr> = BTreeMap::new();
+    let way = |value: &Value| {
+        let mut way = value.hops.clone();
+        if let (State::Arrives, [before @ .., last_router, _]) = (value.state, way.as_mut_slice())
+            && let (false, Some(address)) = (before.is_empty(), *last_router)
+        {
+            *last_router = Some(*last.entry(before.to_vec()).or_insert(address));
+        }
+        way
+    };
+    values.iter().map(way).collect()
+}
+
+fn address(reply: Reply, to: IpAddr) -> IpAddr {
+    match reply {
+        Reply::Router(address) | Reply::Refused(address, _) => address,
+        Reply::Endpoint | Reply::Kernel => to,
+    }
+}
+
+/// Puts values with one way together. One with hops that did not answer goes with the only way that it fits.
+fn group(values: &mut [Value], survey: &Survey) -> Vec<Path> {
+    let taken = ways(values);
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by_key(|at| taken[*at].iter().filter(|hop| hop.is_none()).count());
+    let mut ways: Vec<(State, Vec<Option<IpAddr>>)> = Vec::new();
+    for at in order {
+        let same = |other: &&(State, Vec<_>)| other.0 == values[at].state && fits(&taken[at], &other.1);
+        let is_there = ways.contains(&(values[at].state, taken[at].clone()));
+        if !is_there && ways.iter().filter(same).count() != 1 {
+            ways.push((values[at].state, taken[at].clone()));
+        }
+    }
+    ways.sort();
+    let mut members: Vec<Vec<usize>> = vec![Vec::new(); ways.len()];
+    for (at, value) in values.iter_mut().enumerate() {
+        let exact = ways.iter().position(|(state, way)| *state == value.state && *way == taken[at]);
+        let fitting = || ways.iter().position(|(state, way)| *state == value.state && fits(&taken[at], way));
+        value.path = exact.or_else(fitting).unwrap_or_default();
+        members[value.path].push(at);
+    }
+    let path = |((state, hops), members): ((State, _), Vec<usize>)| {
+        let of = |read: fn(&Value) -> u32| members.iter().map(|at| read(&values[*at])).sum();
+        let rtts = members.iter().flat_map(|at| &survey.ends[*at].rtts).copied().map(us).collect();
+        let ports = members.iter().map(|at| values[*at].port).collect();
+        Path { state, hops, ports, sent: of(|v| v.sent), answered: of(|v| v.answered), rtt: Rtt::of(rtts) }
+    };
+    ways.into_iter().zip(members).map(path).collect()
+}
+
+fn hops(survey: &Survey, to: IpAddr) -> Vec<Hop> {
+    let hop = |(number, level): (usize, &super::ask::Level)| {
+        let answers = || level.answers.iter().flatten().map(|(reply, rtt)| (address(*reply, to), us(*rtt)));
+        let addresses: BTreeSet<IpAddr> = answers().map(|(address, _)| address).collect();
+        let router = |address| {
+            let rtts: Vec<f64> = answers().filter(|(other, _)| *other == address).map(|(_, us)| us).collect();
+            Router { address, values: rtts.len(), rtt_p50_us: Rtt::of(rtts).rtt_p50_us }
+        };
+        let ended = |value: usize| {
+            let before = survey.levels[..number].iter().filter_map(|level| level.answers.get(value).copied().flatten());
+            before.into_iter().any(|(reply, _)| !matches!(reply, Reply::Router(_)))
+        };
+        let silent = (0..level.answers.len()).filter(|value| level.answers[*value].is_none() && !ended(*value)).count();
+        let routers = addresses.into_iter().map(router).collect();
+        Hop { hop: number + 1, routers, silent, limited: level.limited, assumed: level.assumed }
+    };
+    survey.levels.iter().enumerate().map(hop).collect()
+}
+
+impl Evenness {
+    fn of(paths: &[Path]) -> Option<Self> {
+        let counted =
+            if paths.iter().any(|path| path.state == State::Arrives) { State::Arrives } else { State::Unknown };
+        let counted = paths.iter().filter(|path| path.state == counted && !path.hops.is_empty());
+        Self::of_counts(&counted.map(|path| path.ports.len() as f64).collect::<Vec<_>>())
+    }
+
+    /// Of so many values on each path.
+    fn of_counts(counts: &[f64]) -> Option<Self> {
+        /// Fewer values than that for each path, and the test says nothing.
+        const LEAST: f64 = 5.0;
+        let (paths, sum) = (counts.len(), counts.iter().sum::<f64>());
+        let mean = sum / paths as f64;
+        let squares: f64 = counts.iter().map(|count| count * count).sum();
+        let deviation = counts.iter().map(|count| (count - mean).powi(2) / mean).sum();
+        (paths > 1).then(|| Self {
+            paths,
+            jain: sum * sum / (paths as f64 * squares),
+            max_over_mean: counts.iter().copied().fold(0.0, f64::max) / mean,
+            probability: (mean >= LEAST).then(|| chi_square_above(deviation, paths as f64 - 1.0)),
+        })
+    }
+}
+
+/// How often a chi-square variable with so many degrees of freedom is at least that (Wilson and Hilferty, 1931).
+fn chi_square_above(value: f64, degrees: f64) -> f64 {
+    let variance = 2.0 / (9.0 * degrees);
+    let normal = ((value / degrees).cbrt() - (1.0 - variance)) / variance.sqrt();
+    normal_above(normal)
+}
+
+/// The same of the normal distribution, within 1e-7 (Abramowitz and Stegun, 26.2.17).
+fn normal_above(value: f64) -> f64 {
+    const FACTORS: [f64; 5] = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
+    let step = 1.0 / (1.0 + 0.231_641_9 * value.abs());
+    let sum = FACTORS.iter().rev().fold(0.0, |sum, factor| (sum + factor) * step);
+    let above = (-value * value / 2.0).exp() / std::f64::consts::TAU.sqrt() * sum;
+    if value < 0.0 { 1.0 - above } else { above }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_router_is_one_whatever_its_addresses() {
+        let address = |last| Some(IpAddr::from([10, 0, 0, last]));
+        let value = |hops: &[u8]| Value {
+            port: 1,
+            path: 0,
+            state: State::Arrives,
+            hops: hops.iter().map(|hop| address(*hop)).collect(),
+            sent: 1,
+            answered: 1,
+            rtt: Rtt::default(),
+        };
+        let survey = Survey { ends: vec![End::default(); 5], ..Survey::default() };
+        let mut values = [[1, 2, 3, 9], [1, 2, 4, 9], [1, 5, 4, 9], [1, 5, 3, 9]].map(|hops| value(&hops));
+        assert_eq!(group(&mut values, &survey).len(), 2);
+        assert_eq!(values.map(|value| value.path), [0, 0, 1, 1]);
+        // Two gateways of this machine are two.
+        assert_eq!(group(&mut [value(&[1, 9]), value(&[2, 9])], &survey).len(), 2);
+        // One that did not answer is the one that others passed.
+        let mut values = [value(&[1, 2, 3, 9]), value(&[1, 2, 3, 9])];
+        values[0].hops[1] = None;
+        assert_eq!(group(&mut values, &survey).len(), 1);
+    }
+
+    #[test]
+    fn evenness_is_that_of_a_uniform_hash_or_not() {
+        let of = |counts: &[f64]| Evenness::of_counts(counts).unwrap();
+        let even = of(&[16.0; 4]);
+        assert_eq!((even.jain, even.max_over_mean), (1.0, 1.0));
+        assert!(even.probability.unwrap() > 0.99);
+        let one = of(&[61.0, 1.0, 1.0, 1.0]);
+        assert!(one.jain < 0.3 && one.probability.unwrap() < 1e-9, "{one:?}");
+        assert_eq!(of(&[3.0, 1.0]).probability, None);
+        assert!(Evenness::of_counts(&[64.0]).is_none() && Evenness::of_counts(&[]).is_none());
+        // From tables of the chi-square distribution.
+        for (value, degrees, often) in [(7.815, 3.0, 0.05), (11.345, 3.0, 0.01), (24.996, 15.0, 0.05)] {
+            let ours = chi_square_above(value, degrees);
+            assert!((ours - often).abs() < 0.002, "{value} {degrees}: {ours}");
+        }
+    }
+}

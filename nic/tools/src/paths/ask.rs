@@ -1,0 +1,290 @@
+//! What is asked of the network, and how fast.
+//!
+//! Routers answer only so many probes a second (a Linux router one, after six at once, to each asker). What does not answer is asked again, as
+//! fast as answers came before, until nothing more comes: so a limit is not taken for a loss.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// What sends probes and hears answers.
+pub trait Network {
+    fn now(&self) -> Duration;
+    /// Sends a probe of a value that gets so many hops far.
+    fn send(&mut self, value: usize, ttl: u8);
+    /// Waits for answers until that time, and no longer once there are some.
+    fn answers(&mut self, until: Duration, out: &mut Vec<Answer>);
+    /// Nothing more is to be asked.
+    fn is_stopped(&self) -> bool;
+}
+
+/// The answer to a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub value: usize,
+    pub ttl: u8,
+    pub rtt: Duration,
+    pub reply: Reply,
+}
+
+/// Who answers, and what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// An endpoint of spray at the far end.
+    Endpoint,
+    /// The far end's kernel: nobody listens at the port.
+    Kernel,
+    /// A router at which the TTL ran out.
+    Router(IpAddr),
+    /// Somebody who does not pass the probe on, and why.
+    Refused(IpAddr, &'static str),
+}
+
+/// What to ask.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub values: usize,
+    /// Probes of each value to the far end.
+    pub probes: u32,
+    /// Hops to look at.
+    pub hops: u8,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Who answers at the far end: [`Reply::Endpoint`] or [`Reply::Kernel`].
+    pub by: Option<Reply>,
+    /// Of each value.
+    pub ends: Vec<End>,
+    /// Of each hop, from the first on.
+    pub levels: Vec<Level>,
+}
+
+/// Probes of a value to the far end.
+#[derive(Clone, Debug, Default)]
+pub struct End {
+    pub sent: u32,
+    pub rtts: Vec<Duration>,
+    pub refused: Option<(IpAddr, &'static str)>,
+}
+
+impl End {
+    pub fn is_alive(&self) -> bool {
+        !self.rtts.is_empty()
+    }
+}
+
+/// Probes of all values to one hop.
+#[derive(Debug, Default)]
+pub struct Level {
+    /// Of each value.
+    pub answers: Vec<Option<(Reply, Duration)>>,
+    /// What answers here limits how often.
+    pub limited: bool,
+    /// Values that were taken to pass the only router here without an answer of theirs.
+    pub assumed: usize,
+    /// Values whose packets took several ways, with two of the routers.
+    pub unsteady: Vec<(usize, IpAddr, IpAddr)>,
+}
+
+/// A probe to the far end has the TTL of data.
+pub const FAR: u8 = spray_wire::INITIAL_TTL;
+/// How long an answer is waited for.
+pub const PATIENCE: Duration = Duration::from_secs(1);
+/// Between two probes to the far end.
+const FAR_GAP: Duration = Duration::from_millis(1);
+/// Between two probes to a hop, at first.
+const HOP_GAP: Duration = Duration::from_millis(5);
+/// And at most: no router is known that answers less than once a second.
+const MOST_GAP: Duration = Duration::from_millis(1050);
+/// So many values that all pass one router leave another beside it unlikely: of two it would have been missed once in 256 times.
+const SURE: usize = 9;
+/// Values that are asked twice whether they keep to one way.
+const TWICE: usize = 8;
+/// They are, where answers come at least so often.
+const SOON: Duration = Duration::from_millis(250);
+/// After so many hops of which none answers, no more are looked at where the far end does not answer either.
+const SILENT_HOPS: usize = 3;
+
+/// Asks the far end, and then every hop. `tell` hears how far it is.
+pub fn survey(net: &mut impl Network, plan: &Plan, mut tell: impl FnMut(String)) -> Survey {
+    let mut survey = far_end(net, plan, &mut tell);
+    let mut active: Vec<usize> = order(plan.values);
+    let (mut silent, mut farthest) = (0, 0);
+    for ttl in 1..=plan.hops {
+        tell(format!("hop {ttl}: {} values", active.len()));
+        let level = Level::ask(net, &active, ttl, &survey.ends);
+        let is_end = |value: usize| !matches!(level.answers[value], None | Some((Reply::Router(_), _)));
+        if active.iter().any(|value| is_end(*value) && survey.ends[*value].is_alive()) {
+            farthest = ttl;
+        }
+        silent = if level.answers.iter().all(Option::is_none) { silent + 1 } else { 0 };
+        active.retain(|value| !is_end(*value));
+        survey.levels.push(level);
+        let is_alive = active.iter().any(|value| survey.ends[*value].is_alive());
+        let is_far_enough = !is_alive && (farthest > 0 || silent == SILENT_HOPS);
+        if active.is_empty() || is_far_enough || net.is_stopped() {
+            break;
+        }
+    }
+    let answering = survey.levels.iter().rposition(|level| level.answers.iter().any(Option::is_some));
+    survey.levels.truncate(answering.map_or(0, |last| last + 1));
+    survey
+}
+
+/// All values, in an order that has neighbours far apart.
+fn order(values: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..values).collect();
+    order.sort_by_key(|value| (*value as u32).wrapping_mul(0x9e37_79b9));
+    order
+}
+
+fn far_end(net: &mut impl Network, plan: &Plan, tell: &mut impl FnMut(String)) -> Survey {
+    tell(format!("{} values to the far end, {} probes each", plan.values, plan.probes));
+    let mut survey = Survey { ends: vec![End::default(); plan.values], ..Survey::default() };
+    let all = order(plan.values);
+    // Twice, where the first probes of all are lost.
+    for _ in 0..2 {
+        if survey.by.is_none() {
+            survey.ask_far(net, &all);
+        }
+    }
+    match survey.by {
+        Some(Reply::Endpoint) => {
+            let rest = plan.probes.saturating_sub(survey.ends.first().map_or(0, |end| end.sent));
+            survey.ask_far(net, &all.repeat(rest as usize));
+        }
+        Some(_) => {
+            tell("no endpoint of spray answers there, but the kernel, which takes its time".into());
+            let left: Vec<usize> = all.into_iter().filter(|value| !survey.ends[*value].is_alive()).collect();
+            let patient = Level::ask(net, &left, FAR, &[]);
+            for value in left {
+                survey.ends[value].sent += 1;
+                survey.ends[value].rtts.extend(patient.answers[value].map(|(_, rtt)| rtt));
+            }
+        }
+        None => {}
+    }
+    survey
+}
+
+impl Survey {
+    fn ask_far(&mut self, net: &mut impl Network, values: &[usize]) {
+        values.iter().for_each(|value| self.ends[*value].sent += 1);
+        pass(net, values, FAR, FAR_GAP, |answer| {
+            let end = &mut self.ends[answer.value];
+            match answer.reply {
+                Reply::Endpoint | Reply::Kernel => {
+                    end.rtts.push(answer.rtt);
+                    // An endpoint that comes up meanwhile has the last word.
+                    self.by = self.by.filter(|by| *by == Reply::Endpoint).or(Some(answer.reply));
+                }
+                Reply::Refused(by, why) => end.refused = Some((by, why)),
+                Reply::Router(_) => {}
+            }
+            false
+        });
+    }
+}
+
+impl Level {
+    /// Asks until all values are answered, or nothing more comes. Of `ends`, values that are known to get through need not be asked one by
+    /// one of a router that limits its answers and that all pass.
+    fn ask(net: &mut impl Network, values: &[usize], ttl: u8, ends: &[End]) -> Self {
+        let is_alive = |value: usize| ends.get(value).is_some_and(End::is_alive);
+        let all = values.iter().max().map_or(0, |most| most + 1).max(ends.len());
+        let mut level = Self { answers: vec![None; all], ..Self::default() };
+        let (mut pending, mut gap, mut silent, mut late) = (values.to_vec(), HOP_GAP, 0, None);
+        while !pending.is_empty() && silent < 2 && !net.is_stopped() {
+            let (begun, mut got) = (net.now(), 0);
+            let hurried = late.is_some() && pending.iter().any(|value| is_alive(*value));
+            pass(net, &pending, ttl, gap, |answer| {
+                got += u32::from(level.note(answer));
+                hurried && level.sole().is_some()
+            });
+            pending.retain(|value| level.answers[*value].is_none());
+            match got {
+                0 => silent += 1,
+                _ => (silent, gap) = (0, gap.max((net.now() - begun) / got).min(MOST_GAP)),
+            }
+            late = Some(late.map_or(0, |late| late + got));
+            if let Some(only) = level.sole() {
+                let open = pending.len();
+                pending.retain(|value| !is_alive(*value));
+                level.assumed += open - pending.len();
+                let assume = |value: &&usize| is_alive(**value) && level.answers[**value].is_none();
+                let assumed: Vec<usize> = values.iter().filter(assume).copied().collect();
+                assumed.into_iter().for_each(|value| level.answers[value] = Some(only));
+            }
+        }
+        level.limited = level.assumed > 0 || late.is_some_and(|late| late > 1 && late as usize * 10 >= values.len());
+        if gap <= SOON {
+            level.ask_again(net, values, ttl, gap);
+        }
+        level
+    }
+
+    /// Keeps an answer; whether it is the value's first.
+    fn note(&mut self, answer: &Answer) -> bool {
+        let place = &mut self.answers[answer.value];
+        let is_first = place.is_none();
+        *place = place.or(Some((answer.reply, answer.rtt)));
+        is_first
+    }
+
+    /// The answer of the only one here, once it is sure to be that.
+    fn sole(&self) -> Option<(Reply, Duration)> {
+        let mut answers = self.answers.iter().flatten();
+        let first = answers.next().filter(|(reply, _)| !matches!(reply, Reply::Refused(..)))?;
+        let is_sole = answers.clone().all(|(reply, _)| *reply == first.0);
+        (is_sole && answers.count() + 1 >= SURE).then_some(*first)
+    }
+
+    /// Where there are several routers, asks some values again: whether packets of one value keep to one way.
+    fn ask_again(&mut self, net: &mut impl Network, values: &[usize], ttl: u8, gap: Duration) {
+        let router = |level: &Self, value: usize| match level.answers[value] {
+            Some((Reply::Router(address), _)) => Some(address),
+            _ => None,
+        };
+        let routers: std::collections::BTreeSet<IpAddr> = values.iter().filter_map(|v| router(self, *v)).collect();
+        if routers.len() < 2 {
+            return;
+        }
+        let some: Vec<usize> = values.iter().copied().filter(|v| router(self, *v).is_some()).take(TWICE).collect();
+        pass(net, &some, ttl, gap, |answer| {
+            if let (Some(before), Reply::Router(now)) = (router(self, answer.value), answer.reply)
+                && before != now
+            {
+                self.unsteady.push((answer.value, before, now));
+            }
+            false
+        });
+    }
+}
+
+/// Sends a probe of each of these, and waits for the answers. It ends before where `is_enough`, which hears every answer, says so.
+fn pass(net: &mut impl Network, values: &[usize], ttl: u8, gap: Duration, mut is_enough: impl FnMut(&Answer) -> bool) {
+    let (mut left, mut answers, mut next) = (values.len(), Vec::new(), net.now());
+    let mut hear = |net: &mut _, until: Duration, left: &mut usize| {
+        Network::answers(net, until, &mut answers);
+        answers.drain(..).filter(|answer| answer.ttl == ttl).any(|answer| {
+            *left = left.saturating_sub(1);
+            is_enough(&answer)
+        })
+    };
+    for value in values {
+        net.send(*value, ttl);
+        next += gap;
+        while net.now() < next {
+            if hear(net, next, &mut left) || net.is_stopped() {
+                return;
+            }
+        }
+    }
+    let until = net.now() + PATIENCE;
+    while left > 0 && net.now() < until && !net.is_stopped() {
+        if hear(net, until, &mut left) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! What is remarkable, in sentences.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+use super::analyse::{Analysis, Path, State, Value};
+use super::ask::{Reply, Survey};
+use super::probe::FORBIDDEN;
+
+/// Something that an engineer would want to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub kind: Kind,
+    pub text: String,
+    /// The values that it is about; empty for all.
+    pub ports: Vec<u16>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Nobody at the far end answers.
+    NoAnswer,
+    /// The far end's kernel answers, no endpoint.
+    NoEndpoint,
+    /// All values take one path.
+    OnePath,
+    /// No router says who it is.
+    SilentRouters,
+    /// A path, or some of several behind a router, loses everything.
+    DeadPath,
+    /// Some values are lost where others pass.
+    Filtered,
+    /// Somebody refuses values, and says so.
+    Refused,
+    /// What answers the values goes another way back, where it is lost.
+    WayBack,
+    Slow,
+    Lossy,
+    Uneven,
+    /// Packets of one value take several ways.
+    Unsteady,
+    /// A router answers only so many probes a second.
+    Limited,
+}
+
+/// A value or a path is slow if it takes so many times what the fast ones take,
+const SLOW_TIMES: f64 = 2.0;
+/// and so much more, in microseconds: less may be the machine's own.
+const SLOW_US: f64 = 300.0;
+/// Fewer round trips say nothing.
+const SOME: u32 = 3;
+/// A path is lossy if it loses so much,
+const LOSSY: f64 = 0.01;
+/// and so many probes.
+const LOST: u32 = 2;
+/// What chance seldom does.
+const RARELY: f64 = 0.01;
+
+/// All that is to say, the gravest first.
+pub fn findings(analysis: &Analysis, survey: &Survey, to: IpAddr) -> Vec<Finding> {
+    let mut all: Vec<Finding> = far_end(survey, to).into_iter().collect();
+    all.extend(refused(analysis, survey));
+    all.extend(lost(analysis, to));
+    all.extend(slow(analysis));
+    if survey.by == Some(Reply::Endpoint) {
+        all.extend(lossy(analysis));
+    }
+    all.extend(spread(analysis));
+    all.extend(unsteady(analysis, survey));
+    all.extend(limited(analysis));
+    all
+}
+
+/// Numbers in words: `49152, 49155-49157`.
+pub fn ranges(ports: &[u16]) -> String {
+    let mut runs: Vec<(u16, u16)> = Vec::new();
+    for port in ports.iter().copied() {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(port) => *last = port,
+            _ => runs.push((port, port)),
+        }
+    }
+    let run = |(first, last): &(u16, u16)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    runs.iter().map(run).collect::<Vec<_>>().join(", ")
+}
+
+/// Values in words.
+fn count(values: usize) -> String {
+    if values == 1 { "1 value".into() } else { format!("{values} values") }
+}
+
+fn finding(kind: Kind, ports: &[u16], text: String) -> Finding {
+    Finding { kind, text, ports: ports.to_vec() }
+}
+
+fn far_end(survey: &Survey, to: IpAddr) -> Option<Finding> {
+    match survey.by {
+        None => Some(finding(
+            Kind::NoAnswer,
+            &[],
+            format!(
+                "nobody at {to} answers any value: does `spray recv` or `spray serve` run there, on that port? One with keys answers \
+                 who gives --key or --peer"
+            ),
+        )),
+        Some(Reply::Kernel) => Some(finding(
+            Kind::NoEndpoint,
+            &[],
+            format!(
+                "the kernel of {to} answers, and only now and then: for losses, start `spray recv` or `spray serve` there"
+            ),
+        )),
+        Some(_) => None,
+    }
+}
+
+fn refused(analysis: &Analysis, survey: &Survey) -> Vec<Finding> {
+    let mut by: BTreeMap<(IpAddr, &str), Vec<u16>> = BTreeMap::new();
+    for (value, end) in analysis.values.iter().zip(&survey.ends).filter(|(value, _)| value.state == State::Refused) {
+        let place = analysis.values.iter().position(|other| other.port == value.port);
+        let told = survey.levels.iter().find_map(|level| match level.answers.get(place?)? {
+            Some((Reply::Refused(by, why), _)) => Some((*by, *why)),
+            _ => None,
+        });
+        by.entry(end.refused.or(told).unwrap_or((IpAddr::from([0; 4]), ""))).or_default().push(value.port);
+    }
+    let all = analysis.values.len();
+    let text = |((by, why), ports): (&(IpAddr, &str), &Vec<u16>)| {
+        let text = format!("{by} refuses {} of {all} ({why}): {}", count(ports.len()), ranges(ports));
+        finding(if *why == FORBIDDEN { Kind::Refused } else { Kind::DeadPath }, ports, text)
+    };
+    by.iter().map(text).collect()
+}
+
+/// Values that never arrive, by the last router that answers them.
+fn lost(analysis: &Analysis, to: IpAddr) -> Vec<Finding> {
+    let mut by_last: BTreeMap<(usize, Option<IpAddr>), Vec<&Value>> = BTreeMap::new();
+    for value in analysis.values.iter().filter(|value| value.state == State::Lost) {
+        by_last.entry((value.hops.len(), value.hops.last().copied().flatten())).or_default().push(value);
+    }
+    let is_mixed = |hops: usize, last| hops > 0 && analysis.passing(hops - 1, last) > 0;
+    let mut all = Vec::new();
+    // Some of the values are lost behind each of several routers side by side: that is no path.
+    for hops in 1..=by_last.keys().map(|(hops, _)| *hops).max().unwrap_or(0) {
+        let mixed: Vec<_> = by_last.keys().copied().filter(|(at, last)| *at == hops && is_mixed(hops, *last)).collect();
+        if mixed.len() > 1 {
+            let values: Vec<&Value> = mixed.iter().filter_map(|key| by_last.remove(key)).flatten().collect();
+            let routers = mixed.iter().filter_map(|(_, last)| *last).map(|last| last.to_string()).collect::<Vec<_>>();
+            all.push(behind(analysis, hops, &routers.join(", "), values, to));
+        }
+    }
+    for ((hops, last), values) in by_last {
+        all.push(match last {
+            Some(last) if !is_mixed(hops, Some(last)) => {
+                let ports = ports(&values);
+                let text = format!("the path via {last} (hop {hops}) is dead behind it: {}", never(analysis, &ports));
+                finding(Kind::DeadPath, &ports, text)
+            }
+            Some(last) => behind(analysis, hops, &last.to_string(), values, to),
+            None => behind(analysis, 0, "", values, to),
+        });
+    }
+    all
+}
+
+/// Values that some router or several pass on, and that are lost then, unlike others that these pass on.
+fn behind(analysis: &Analysis, hops: usize, router: &str, mut values: Vec<&Value>, to: IpAddr) -> Finding {
+    values.sort_by_key(|value| value.port);
+    let ports = ports(&values);
+    let never = never(analysis, &ports);
+    let place =
+        if hops == 0 { "before the first router answers".into() } else { format!("behind {router} (hop {hops})") };
+    let farthest = analysis.of(State::Arrives).map(|path| path.hops.len()).max().unwrap_or(0);
+    let several = router.contains(", ");
+    let few = match ports.first() {
+        Some(first) if analysis.of(State::Arrives).flat_map(|path| &path.ports).all(|port| port < first) => {
+            ". An endpoint on UDP sockets answers its own values only, 32 from 49152 on"
+        }
+        _ => "",
+    };
+    if farthest > 0 && hops + 1 >= farthest && hops > 0 {
+        return finding(
+            Kind::WayBack,
+            &ports,
+            format!(
+                "{never}. They come as far as {router} (hop {hops}), the last router: what answers them is lost on the way back, which is chosen by \
+                 the same port, or {to} drops them itself{few}"
+            ),
+        );
+    }
+    let in_a_row = are_in_a_row(analysis, &ports);
+    if several || in_a_row {
+        let sign = if several { "whichever router they pass" } else { "ports in a row, unlike a hash" };
+        let text = format!("{never}. They are dropped {place}, where others go on ({sign}): a firewall?");
+        return finding(Kind::Filtered, &ports, text);
+    }
+    let text = format!(
+        "{never}. They are dropped {place}, where others go on: one of the paths from there is dead, or a filter drops these ports"
+    );
+    finding(Kind::DeadPath, &ports, text)
+}
+
+fn never(analysis: &Analysis, ports: &[u16]) -> String {
+    format!("{} of {} never answered, {}", count(ports.len()), analysis.values.len(), ranges(ports))
+}
+
+/// Whether these ports, three at least and not nearly all, are neighbours among those that were tried.
+fn are_in_a_row(analysis: &Analysis, ports: &[u16]) -> bool {
+    let place = |port: &u16| analysis.values.iter().position(|value| value.port == *port);
+    let (first, last) = (ports.first().and_then(place), ports.last().and_then(place));
+    let span = first.zip(last).map(|(first, last)| last - first + 1);
+    ports.len() >= 3 && span == Some(ports.len()) && ports.len() + 3 <= analysis.values.len()
+}
+
+fn ports(values: &[&Value]) -> Vec<u16> {
+    values.iter().map(|value| value.port).collect()
+}
+
+/// What takes much longer than the fast quarter of values: whole paths, and values of others.
+fn slow(analysis: &Analysis) -> Vec<Finding> {
+    let mut all: Vec<f64> = analysis.values.iter().filter_map(|value| value.rtt.rtt_p50_us).collect();
+    all.sort_by(f64::total_cmp);
+    let Some(fast) = all.get(all.len() / 4).copied() else { return Vec::new() };
+    let slow = |median: Option<f64>, answered| {
+        median.filter(|us| answered >= SOME && *us >= SLOW_TIMES * fast && *us >= fast + SLOW_US)
+    };
+    let several = analysis.of(State::Arrives).count() > 1;
+    let is_slow = |path: &Path| several && slow(path.rtt.rtt_p50_us, path.answered).is_some();
+    let told = |path: &Path| {
+        let (via, own) = (analysis.via(path), milliseconds(path.rtt.rtt_p50_us.unwrap_or_default()));
+        let text = format!("the path via {via} is slow: median round trip {own}, others {}", milliseconds(fast));
+        finding(Kind::Slow, &path.ports, text)
+    };
+    let mut found: Vec<Finding> = analysis.paths.iter().filter(|path| is_slow(path)).map(told).collect();
+    let others =
+        analysis.values.iter().filter(|value| analysis.paths.get(value.path).is_some_and(|path| !is_slow(path)));
+    let rest: Vec<&Value> = others.filter(|value| slow(value.rtt.rtt_p50_us, value.answered).is_some()).collect();
+    let most = rest.iter().filter_map(|value| value.rtt.rtt_p50_us).fold(0.0, f64::max);
+    let ports = ports(&rest);
+    let text = format!(
+        "{} of {} take up to {}, others {}, also on the same paths: {}. What answers them may go a slow way back, or past routers that \
+         do not tell",
+        count(ports.len()),
+        analysis.values.len(),
+        milliseconds(most),
+        milliseconds(fast),
+        ranges(&ports)
+    );
+    found.extend((!ports.is_empty()).then(|| finding(Kind::Slow, &ports, text)));
+    found
+}
+
+/// A time in milliseconds with as many digits as say something.
+fn milliseconds(us: f64) -> String {
+    if us < 1000.0 { format!("{:.2} ms", us / 1e3) } else { format!("{:.1} ms", us / 1e3) }
+}
+
+fn lossy(analysis: &Analysis) -> Vec<Finding> {
+    let lossy = |path: &&Path| path.loss() >= LOSSY && path.sent - path.answered >= LOST;
+    let counts = |path: &Path| path.sent > path.ports.len() as u32;
+    let text = |path: &Path| {
+        let (via, percent, lost) = (analysis.via(path), path.loss() * 100.0, path.sent - path.answered);
+        let text = format!("the path via {via} loses {percent:.1} % ({lost} of {} probes)", path.sent);
+        finding(Kind::Lossy, &path.ports, text)
+    };
+    analysis.of(State::Arrives).filter(|path| counts(path)).filter(lossy).map(text).collect()
+}
+
+/// How values spread over paths.
+fn spread(analysis: &Analysis) -> Option<Finding> {
+    let seen = || analysis.paths.iter().filter(|path| matches!(path.state, State::Arrives | State::Unknown));
+    if let Some(even) = analysis.evenness {
+        let busiest = seen().max_by_key(|path| path.ports.len())?;
+        let text = || {
+            format!(
+                "values fall unevenly on paths: {} of them on the path via {}, {:.1} times the mean. A uniform hash does that less than once \
+                 in a hundred times",
+                busiest.ports.len(),
+                analysis.via(busiest),
+                even.max_over_mean
+            )
+        };
+        return even.probability.filter(|often| *often < RARELY).map(|_| finding(Kind::Uneven, &busiest.ports, text()));
+    }
+    let only = seen().next().filter(|path| path.ports.len() > 1)?;
+    let routers = only.hops.split_last().map_or(&[][..], |(_, routers)| routers);
+    if only.hops.is_empty() || (!routers.is_empty() && routers.iter().all(Option::is_none)) {
+        let text = "no router answers a probe whose TTL runs out there: paths cannot be told from each other, but loss and round trips of each value hold";
+        return Some(finding(Kind::SilentRouters, &[], text.into()));
+    }
+    let text = "all values take one path: either there is only one, or routers do not hash UDP source ports \
+                (Linux: `sysctl net.ipv4.fib_multipath_hash_policy=1`, or net.ipv6)";
+    (analysis.of(State::Lost).count() == 0 && !routers.is_empty()).then(|| finding(Kind::OnePath, &[], text.into()))
+}
+
+fn unsteady(analysis: &Analysis, survey: &Survey) -> Option<Finding> {
+    let mut cases =
+        survey.levels.iter().enumerate().flat_map(|(hop, level)| level.unsteady.iter().map(move |case| (hop, case)));
+    let (hop, (value, before, now)) = cases.next()?;
+    let port = analysis.values.get(*value)?.port;
+    let text = format!(
+        "packets of one value take several ways (value {port} passed {before} and then {now} at hop {}): switches choose for each \
+         packet, or routes have changed meanwhile. The paths here are samples",
+        hop + 1
+    );
+    Some(finding(Kind::Unsteady, &[], text))
+}
+
+fn limited(analysis: &Analysis) -> Option<Finding> {
+    let limited: Vec<&super::analyse::Hop> = analysis.hops.iter().filter(|hop| hop.limited).collect();
+    let hops = limited.iter().map(|hop| hop.hop.to_string()).collect::<Vec<_>>().join(", ");
+    let assumed = limited.iter().map(|hop| hop.assumed).max().filter(|most| *most > 0);
+    let assumed = assumed.map_or(String::new(), |most| {
+        format!(". Where the first values all passed one router, up to {most} others are taken to do so too")
+    });
+    let text = format!(
+        "routers at hop {hops} answer only so many probes a second (Linux: net.ipv4.icmp_ratelimit): that is no loss{assumed}"
+    );
+    (!limited.is_empty()).then(|| finding(Kind::Limited, &[], text))
+}

@@ -1,0 +1,174 @@
+//! `spray paths`: which entropy value takes which path, and how they fare there.
+//!
+//! | file | content |
+//! |---|---|
+//! | `probe` | sockets that probe, and what answers them |
+//! | `ask` | what is asked, and how fast |
+//! | `analyse` | the paths, and how evenly values fall on them |
+//! | `findings` | what is remarkable |
+//! | `picture` | a picture of it |
+
+mod analyse;
+mod ask;
+mod findings;
+mod picture;
+mod probe;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::Write;
+use std::net::IpAddr;
+
+use serde::Serialize;
+use spray_nic::keys::{PrivateKey, PublicKey};
+
+use self::analyse::{Analysis, Evenness, Path, State};
+use self::ask::{Plan, Reply, Survey, survey};
+use self::findings::{Finding, findings, ranges};
+use self::probe::{Prober, Route};
+use crate::args;
+use crate::confine::{Reach, confine};
+use crate::failure::{Failure, Outcome};
+use crate::progress::Progress;
+use crate::stop::Stop;
+use crate::{info, note, say};
+
+/// Most values: each takes a socket, and a process may have 1,024 files open.
+pub const MOST_VALUES: u16 = 512;
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Report {
+    from: IpAddr,
+    to: IpAddr,
+    port: u16,
+    answered_by: Option<&'static str>,
+    #[serde(flatten)]
+    analysis: Analysis,
+    findings: Vec<Finding>,
+}
+
+/// Asks the network, and tells what came of it.
+///
+/// # Errors
+/// 2 when it could not start, 1 when nothing answered at all, 130 after Ctrl-C.
+pub fn paths(arguments: &args::Paths) -> Outcome {
+    let route = Route::find(arguments.address, arguments.from, arguments.port, key(arguments)?)?;
+    let picture = arguments.svg.as_ref().map(|path| Ok((File::create(path)?, path)));
+    let picture = picture.transpose().map_err(|error: std::io::Error| {
+        Failure::refused(format!("cannot write the picture {:?}: {error}", arguments.svg))
+    })?;
+    let stop = Stop::on_signals()?;
+    let cookie = getrandom::u64().map_err(Failure::failed)?;
+    let (mut prober, taken) = Prober::open(route.clone(), &arguments.source_ports(), cookie, stop.clone())?;
+    if !taken.is_empty() {
+        note!("spray: left out, since other programs have them: UDP ports {} (`ss -uapn`)", ranges(&taken));
+    }
+    confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
+    let ports = prober.ports();
+    let plan = Plan { values: ports.len(), probes: arguments.probes, hops: arguments.hops };
+    let mut progress = Progress::on_stderr();
+    let survey = survey(&mut prober, &plan, |text| progress.phase(&format!("spray: {text}")));
+    progress.clear();
+    if stop.is_set() {
+        return Err(Failure::stopped());
+    }
+    let report = Report::new(&survey, &ports, &route);
+    if let Some((mut file, path)) = picture {
+        let svg = picture::draw(&report.analysis, &report.findings, route.from, &report.title());
+        let written = file.write_all(svg.as_bytes());
+        written.map_err(|error| Failure::failed(format!("cannot write the picture {}: {error}", path.display())))?;
+        info!("spray: the picture is in {}", path.display());
+    }
+    report.tell();
+    say::object(&report)?;
+    if survey.by.is_none() && report.analysis.hops.is_empty() {
+        return Err(Failure::failed(format!("nothing answered on the way to {} or there", route.to)));
+    }
+    Ok(())
+}
+
+/// The public key that the far end answers.
+fn key(arguments: &args::Paths) -> Outcome<Option<PublicKey>> {
+    match (&arguments.peer, &arguments.key) {
+        (Some(peer), _) => Ok(Some(*peer)),
+        (None, Some(path)) => Ok(Some(PrivateKey::read(path).map_err(Failure::refused)?.public())),
+        (None, None) => Ok(None),
+    }
+}
+
+impl Report {
+    fn new(survey: &Survey, ports: &[u16], route: &Route) -> Self {
+        let analysis = Analysis::new(survey, ports, route.to);
+        Self {
+            from: route.from,
+            to: route.to,
+            port: route.ports.first(),
+            answered_by: survey.by.map(|by| if by == Reply::Endpoint { "endpoint" } else { "kernel" }),
+            findings: findings(&analysis, survey, route.to),
+            analysis,
+        }
+    }
+
+    fn title(&self) -> String {
+        let ports: Vec<u16> = self.analysis.values.iter().map(|value| value.port).collect();
+        format!("{} entropy values (UDP ports {}) from {} to {}", ports.len(), ends(&ports), self.from, self.to)
+    }
+
+    fn tell(&self) {
+        say!("{}, port {}", self.title(), self.port);
+        say!("path  values  share   loss  RTT least     p50     p99  hops");
+        for (number, path) in self.analysis.paths.iter().enumerate() {
+            say!("{}", self.row(number + 1, path));
+            say!("{:24}values {}", "", ranges(&path.ports));
+        }
+        say!("{}", self.summary());
+        for finding in &self.findings {
+            say!("- {}", finding.text);
+        }
+    }
+
+    fn row(&self, number: usize, path: &Path) -> String {
+        let share = 100.0 * path.ports.len() as f64 / self.analysis.values.len() as f64;
+        let time = |us: Option<f64>| us.map_or("-".into(), |us| format!("{us:.0} us"));
+        let loss = match path.state {
+            State::Arrives if self.answered_by == Some("endpoint") => format!("{:.1} %", 100.0 * path.loss()),
+            State::Lost => "all".into(),
+            State::Refused => "refused".into(),
+            _ => "-".into(),
+        };
+        let hops = path.hops.iter().map(|hop| hop.map_or("*".into(), |hop| hop.to_string()));
+        let mut hops: Vec<String> = hops.collect();
+        if path.state != State::Arrives {
+            hops.push("?".into());
+        }
+        let [least, p50, p99] = [path.rtt.rtt_min_us, path.rtt.rtt_p50_us, path.rtt.rtt_p99_us].map(time);
+        let values = path.ports.len();
+        format!("{number:4} {values:7} {share:4.0} % {loss:>7} {least:>9} {p50:>7} {p99:>7}  {}", hops.join(" > "))
+    }
+
+    fn summary(&self) -> String {
+        let Some(Evenness { paths, jain, max_over_mean, probability }) = self.analysis.evenness else {
+            return "1 path is seen".into();
+        };
+        let judgement = match probability {
+            None => "too few values to tell from a uniform hash: give more with --values".into(),
+            Some(often) if often < 0.01 => format!("less evenly than a uniform hash would (p {often:.1e})"),
+            Some(often) => format!("as evenly as a uniform hash would (p {often:.2})"),
+        };
+        format!(
+            "{paths} paths; values fall on them {judgement}: Jain's index {jain:.3}, the busiest has {max_over_mean:.2} of the mean"
+        )
+    }
+}
+
+/// The first and the last port, or ranges where there are few.
+fn ends(ports: &[u16]) -> String {
+    let all = ranges(ports);
+    if all.len() <= 24 {
+        return all;
+    }
+    format!("{} to {}", ports.first().unwrap_or(&0), ports.last().unwrap_or(&0))
+}

@@ -1,0 +1,410 @@
+//! Probes by ordinary UDP sockets, one for each entropy value, and their answers.
+//!
+//! A probe is a Connect without a token: an endpoint answers it with a shorter Retry over the same port and keeps nothing (END-2). Routers and
+//! hosts answer by ICMP, which the kernel hands to the socket that sent the probe (its error queue). So it takes no right.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
+};
+use socket2::{Domain, Protocol, Socket, Type};
+use spray_nic::device::UdpConfig;
+use spray_nic::endpoint::ConnectTag;
+use spray_nic::keys::PublicKey;
+use spray_wire::offsets::udp_payload_offset;
+use spray_wire::{Body, Common, Ecn, Envelope, EvPort, INITIAL_TTL, Ports, Terms, emit_in_place, frame, parse};
+
+use super::ask::{Answer, Network, Reply};
+use crate::failure::{Failure, Outcome};
+use crate::progress::now;
+use crate::stop::Stop;
+
+/// Where probes come from and go to.
+#[derive(Clone, Debug)]
+pub struct Route {
+    pub from: IpAddr,
+    pub to: IpAddr,
+    pub ports: Ports,
+    pub key: Option<PublicKey>,
+}
+
+/// The sockets, and what is under way.
+pub struct Prober {
+    route: Route,
+    begun: Instant,
+    /// Of each value.
+    lanes: Vec<Lane>,
+    /// Endpoints answer here.
+    answers: UdpSocket,
+    /// Which of the ports that is.
+    shard: u8,
+    /// The value, TTL and time of each probe, in the order of their numbers; no time once it is answered.
+    sent: Vec<(usize, u8, Option<Duration>)>,
+    /// Only who has received a probe knows it.
+    cookie: u64,
+    stop: Stop,
+}
+
+struct Lane {
+    socket: UdpSocket,
+    port: u16,
+    /// Its last probe.
+    last: usize,
+}
+
+/// Room for a probe with all headers, and for what is quoted of one.
+const SPACE: usize = 256;
+/// Where a Connect has its sender's number.
+const NUMBER: usize = 20;
+
+impl Route {
+    /// The route to `to`, from an address of this machine or the one that routes tell.
+    pub fn find(to: IpAddr, from: Option<IpAddr>, ports: Ports, key: Option<PublicKey>) -> Outcome<Self> {
+        let from = match from {
+            Some(from) if from.is_ipv4() != to.is_ipv4() => {
+                return Err(Failure::refused(format!("--from {from} and {to} are not of the same IP version")));
+            }
+            Some(from) => from,
+            None => UdpConfig::towards(to).map_err(Failure::refused)?.address,
+        };
+        if from == to {
+            return Err(Failure::refused(format!("{to} is this machine's own address: name that of the other side")));
+        }
+        Ok(Self { from, to, ports, key })
+    }
+
+    /// A probe with this number, as UDP carries it.
+    fn probe(&self, port: u16, shard: u8, (number, cookie): (u32, u64)) -> Option<Vec<u8>> {
+        let terms = Terms {
+            connection: number,
+            cookie,
+            max_data: 1 << 20,
+            window_packets: 1024,
+            max_payload: 1024,
+            ack_every: 1,
+            ..Terms::default()
+        };
+        let envelope = self.envelope((self.from, self.to), port, self.ports.first());
+        let start = udp_payload_offset(envelope.is_v6());
+        let tag = self.key.as_ref().map(|key| ConnectTag::new(key).of(self.from, self.to, &terms, &[]));
+        let tag = tag.as_ref().map_or(&[][..], |tag| tag);
+        let body = Body::Connect(Terms { exchange_bytes: tag.len() as u16, ..terms });
+        let mut space = [0; SPACE];
+        let behind = body.header_bytes(envelope.is_v6());
+        space.get_mut(behind..behind + tag.len())?.copy_from_slice(tag);
+        let common = Common { connection: 0, cookie: 0, shard };
+        let bytes = emit_in_place(&mut space, &envelope, &common, &body, tag.len()).ok()?;
+        Some(space.get(start..bytes)?.to_vec())
+    }
+
+    /// The number of the probe that a datagram answers which came from this port of the far end.
+    fn number_of(&self, datagram: &[u8], port: u16, shard: u8, cookie: u64) -> Option<usize> {
+        let mut space = [0; 2 * SPACE];
+        let envelope = self.envelope((self.to, self.from), port, self.ports.at(shard));
+        let start = udp_payload_offset(envelope.is_v6());
+        space.get_mut(start..start + datagram.len())?.copy_from_slice(datagram);
+        let bytes = frame::envelop(&mut space, &envelope, datagram.len()).ok()?;
+        let answer = parse(space.get(..bytes)?, self.ports).ok()??;
+        (answer.common.cookie == cookie).then_some(answer.common.connection as usize)
+    }
+
+    fn envelope(&self, (src, dst): (IpAddr, IpAddr), src_port: u16, dst_port: u16) -> Envelope {
+        let src_port = EvPort::new(src_port);
+        let (dscp, ecn, ttl) = (0, Ecn::NotEct, INITIAL_TTL);
+        Envelope { src_mac: [0; 6], dst_mac: [0; 6], src, dst, src_port, dst_port, dscp, ecn, ttl }
+    }
+}
+
+impl Prober {
+    /// Opens a socket for each of these ports that can be had, and says which cannot.
+    ///
+    /// # Errors
+    /// 2 when there is none, or none to receive at.
+    pub fn open(route: Route, ports: &[u16], cookie: u64, stop: Stop) -> Outcome<(Self, Vec<u16>)> {
+        let at = |port| SocketAddr::new(route.from, port);
+        let (mut lanes, mut taken, mut why) = (Vec::with_capacity(ports.len()), Vec::new(), None);
+        for port in ports.iter().copied() {
+            match lane(at(port)) {
+                Ok(socket) => lanes.push(Lane { socket, port, last: 0 }),
+                Err(error) => (taken, why) = ([taken, vec![port]].concat(), Some(error)),
+            }
+        }
+        if let (true, Some(error)) = (lanes.is_empty(), why) {
+            return Err(Failure::refused(format!(
+                "cannot send from UDP ports {} to {} of {}: {error}. Where other programs have them (`ss -uapn` names them): give others with --ports",
+                ports.first().unwrap_or(&0),
+                ports.last().unwrap_or(&0),
+                route.from
+            )));
+        }
+        let receiving = (0..Ports::COUNT as u8).map(|shard| Ok((UdpSocket::bind(at(route.ports.at(shard)))?, shard)));
+        let receiving = receiving
+            .reduce(|before: io::Result<_>, next| before.or(next))
+            .unwrap_or_else(|| Err(io::ErrorKind::AddrInUse.into()));
+        let (answers, shard) = receiving.map_err(|error| {
+            let first = route.ports.first();
+            Failure::refused(format!("cannot receive at UDP ports {first} and following of {}: {error}", route.from))
+        })?;
+        answers.set_nonblocking(true).map_err(Failure::failed)?;
+        Ok((Self { route, begun: now(), lanes, answers, shard, sent: Vec::new(), cookie, stop }, taken))
+    }
+
+    /// The port of each value.
+    pub fn ports(&self) -> Vec<u16> {
+        self.lanes.iter().map(|lane| lane.port).collect()
+    }
+
+    /// The answer to a probe with that number, unless it had one.
+    fn answered(&mut self, number: usize, reply: Reply) -> Option<Answer> {
+        let now = self.now();
+        let (value, ttl, at) = self.sent.get_mut(number)?;
+        let at = at.take()?;
+        Some(Answer { value: *value, ttl: *ttl, rtt: now.saturating_sub(at), reply })
+    }
+
+    /// Takes what endpoints say.
+    fn take_answers(&mut self, out: &mut Vec<Answer>) {
+        let mut datagram = [0; SPACE];
+        while let Ok((bytes, from)) = self.answers.recv_from(&mut datagram) {
+            let said = datagram.get(..bytes).filter(|_| from.ip() == self.route.to);
+            let number = said.and_then(|said| self.route.number_of(said, from.port(), self.shard, self.cookie));
+            out.extend(number.and_then(|number| self.answered(number, Reply::Endpoint)));
+        }
+    }
+
+    /// Takes what the kernel has been told of a value's probes.
+    fn take_errors(&mut self, value: usize, out: &mut Vec<Answer>) {
+        while let Some(told) = self.lanes.get(value).and_then(|lane| told(&lane.socket)) {
+            let number = told.number(self.cookie).or_else(|| Some(self.lanes.get(value)?.last));
+            let own = number.filter(|number| self.sent.get(*number).is_some_and(|sent| sent.0 == value));
+            let reply = told.reply(self.route.to);
+            out.extend(own.zip(reply).and_then(|(number, reply)| self.answered(number, reply)));
+        }
+        // An error that came without a message would be reported for ever.
+        let _ = self.lanes.get(value).map(|lane| lane.socket.take_error());
+    }
+}
+
+impl Network for Prober {
+    fn now(&self) -> Duration {
+        now().duration_since(self.begun)
+    }
+
+    fn send(&mut self, value: usize, ttl: u8) {
+        let (number, at) = (self.sent.len(), self.now());
+        self.sent.push((value, ttl, Some(at)));
+        let Some(lane) = self.lanes.get_mut(value) else { return };
+        lane.last = number;
+        // What strangers send here would take the room of what the kernel tells.
+        while lane.socket.recv(&mut [0; 1]).is_ok() {}
+        let Some(probe) = self.route.probe(lane.port, self.shard, (number as u32, self.cookie)) else { return };
+        let to = SockaddrStorage::from(SocketAddr::new(self.route.to, self.route.ports.first()));
+        let hops = i32::from(ttl);
+        let ttl =
+            if self.route.to.is_ipv4() { ControlMessage::Ipv4Ttl(&hops) } else { ControlMessage::Ipv6HopLimit(&hops) };
+        // The first try may only report an earlier error. What cannot be sent is a loss. With `MSG_MORE` the kernel writes the checksum
+        // itself, and does not leave it to a NIC: veth has none, and endpoints on AF_XDP would take the probe for corrupt.
+        for _ in 0..2 {
+            let fd = lane.socket.as_raw_fd();
+            let flags = MsgFlags::from_bits_retain(libc::MSG_DONTWAIT | libc::MSG_MORE);
+            if sendmsg(fd, &[IoSlice::new(&probe)], &[ttl], flags, Some(&to)).is_ok() {
+                let _ = lane.socket.send_to(&[], (self.route.to, self.route.ports.first()));
+                return;
+            }
+        }
+    }
+
+    fn answers(&mut self, until: Duration, out: &mut Vec<Answer>) {
+        let left = until.saturating_sub(self.now());
+        // To the next millisecond, lest it spins.
+        let timeout = PollTimeout::try_from(left.as_micros().div_ceil(1000) as u32).unwrap_or(PollTimeout::MAX);
+        let mut fds = vec![PollFd::new(self.answers.as_fd(), PollFlags::POLLIN)];
+        fds.extend(self.lanes.iter().map(|lane| PollFd::new(lane.socket.as_fd(), PollFlags::empty())));
+        if poll(&mut fds, timeout).is_err() {
+            return;
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
+        self.take_answers(out);
+        for (value, _) in ready.iter().skip(1).enumerate().filter(|(_, ready)| **ready) {
+            self.take_errors(value, out);
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_set()
+    }
+}
+
+/// A socket that sends from there, and is told what becomes of what it sent. It is not connected: Linux routers beside it in namespaces of one
+/// machine would go by the connected socket's random number in place of ports.
+fn lane(at: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))?;
+    match at {
+        SocketAddr::V4(_) => setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?,
+        SocketAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?,
+    }
+    socket.bind(&at.into())?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// Why somebody refuses who has a way.
+pub const FORBIDDEN: &str = "a filter forbids it";
+
+/// What the kernel tells of a probe.
+struct Told {
+    /// Type and code, and whether it is ICMPv6.
+    kind: (u8, u8, bool),
+    by: IpAddr,
+    /// What is quoted of the probe behind the UDP header: often nothing.
+    quoted: Vec<u8>,
+}
+
+/// Reads a socket's error queue. Only messages of ICMP count.
+fn told(socket: &UdpSocket) -> Option<Told> {
+    loop {
+        let (mut quoted, mut control) = ([0; SPACE], nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6));
+        let mut space = [IoSliceMut::new(&mut quoted)];
+        let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+        let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut space, Some(&mut control), flags).ok()?;
+        let bytes = message.bytes;
+        let by = message.cmsgs().ok()?.find_map(|control| match control {
+            ControlMessageOwned::Ipv4RecvErr(error, Some(by)) => {
+                let by = IpAddr::from(u32::from_be(by.sin_addr.s_addr).to_be_bytes());
+                (error.ee_origin == libc::SO_EE_ORIGIN_ICMP).then_some(((error.ee_type, error.ee_code, false), by))
+            }
+            ControlMessageOwned::Ipv6RecvErr(error, Some(by)) => {
+                let by = IpAddr::from(by.sin6_addr.s6_addr);
+                (error.ee_origin == libc::SO_EE_ORIGIN_ICMP6).then_some(((error.ee_type, error.ee_code, true), by))
+            }
+            _ => None,
+        });
+        if let Some((kind, by)) = by {
+            return Some(Told { kind, by, quoted: quoted.get(..bytes).unwrap_or_default().to_vec() });
+        }
+    }
+}
+
+impl Told {
+    /// The number of the probe that is quoted, if that much is.
+    fn number(&self, cookie: u64) -> Option<usize> {
+        let number = self.quoted.get(NUMBER..)?.first_chunk()?;
+        let quoted = self.quoted.get(NUMBER + 4..)?.first_chunk()?;
+        (u64::from_be_bytes(*quoted) == cookie).then_some(u32::from_be_bytes(*number) as usize)
+    }
+
+    fn reply(&self, to: IpAddr) -> Option<Reply> {
+        let why = match self.kind {
+            (11, 0, false) | (3, 0, true) => return Some(Reply::Router(self.by)),
+            (3, 3, false) | (1, 4, true) if self.by == to => return Some(Reply::Kernel),
+            (3, 9 | 10 | 13, false) | (1, 1 | 5, true) => FORBIDDEN,
+            (3, 3, false) | (1, 4, true) => "as if no port were there",
+            (3, 0, false) | (1, 0, true) => "it has no route",
+            (3, 1, false) | (1, 3, true) => "it does not find the next host",
+            (3, 4, false) | (2, _, true) => return None,
+            (3, _, false) | (1, _, true) => "it is unreachable",
+            _ => return None,
+        };
+        Some(Reply::Refused(self.by, why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use spray_nic::keys::PrivateKey;
+    use spray_wire::Retry;
+
+    use super::*;
+
+    fn route() -> Route {
+        let (from, to) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        Route { from, to, ports: Ports::DEFAULT, key: None }
+    }
+
+    /// What an endpoint says to a probe from a port with a number and a cookie.
+    fn retry(route: &Route, port: u16, (connection, cookie): (u32, u64)) -> Vec<u8> {
+        let envelope = route.envelope((route.to, route.from), port, route.ports.at(3));
+        let mut space = [0; SPACE];
+        let body = Body::Retry(Retry { token: [7; 16] });
+        let common = Common { connection, cookie, shard: 0 };
+        let bytes = emit_in_place(&mut space, &envelope, &common, &body, 0).unwrap();
+        space[udp_payload_offset(false)..bytes].to_vec()
+    }
+
+    #[test]
+    fn an_answer_names_its_probe_and_proves_it() {
+        let said = retry(&route(), 49_152, (7, 99));
+        let number = |said: &[u8], port, cookie| route().number_of(said, port, 3, cookie);
+        assert_eq!(number(&said, 49_152, 99), Some(7));
+        assert_eq!(
+            (number(&said, 49_152, 98), number(&said, 49_153, 99), number(&said[1..], 49_152, 99)),
+            (None, None, None)
+        );
+        let probe = route().probe(49_152, 3, (7, 99)).unwrap();
+        let told = |quoted: &[u8]| Told { kind: (11, 0, false), by: route().from, quoted: quoted.to_vec() };
+        assert_eq!(told(&probe).number(99), Some(7));
+        assert_eq!((told(&probe).number(98), told(&probe[..31]).number(99), told(&[]).number(99)), (None, None, None));
+        let key = PrivateKey::generate().unwrap().public();
+        let keyed = Route { key: Some(key), ..route() }.probe(49_152, 3, (7, 99)).unwrap();
+        assert_eq!(keyed.len(), probe.len() + ConnectTag::BYTES);
+        // It asks for more than it gives: an endpoint's answer is shorter.
+        assert!(said.len() < probe.len());
+    }
+
+    #[test]
+    fn messages_of_routers_and_hosts_are_told_apart() {
+        let (to, other) = (route().to, route().from);
+        let reply = |kind, by| Told { kind, by, quoted: Vec::new() }.reply(to);
+        for v6 in [false, true] {
+            let (expired, port, filter) =
+                if v6 { ((3, 0, v6), (1, 4, v6), (1, 1, v6)) } else { ((11, 0, v6), (3, 3, v6), (3, 13, v6)) };
+            assert_eq!(reply(expired, other), Some(Reply::Router(other)));
+            assert_eq!(reply(port, to), Some(Reply::Kernel));
+            assert!(matches!(reply(port, other), Some(Reply::Refused(..))));
+            assert_eq!(reply(filter, other), Some(Reply::Refused(other, FORBIDDEN)));
+        }
+        // Fragments that were not put together, a long packet, an echo.
+        assert_eq!(
+            [(11, 1, false), (3, 4, false), (2, 0, true), (0, 0, false)].map(|kind| reply(kind, other)),
+            [None; 4]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_message_does_harm(
+            kind in any::<(u8, u8, bool)>(),
+            quoted in proptest::collection::vec(any::<u8>(), 0..SPACE),
+            said in proptest::collection::vec(any::<u8>(), 0..SPACE),
+            (port, shard, cookie, cut) in any::<(u16, u8, u64, usize)>(),
+        ) {
+            let told = Told { kind, by: route().from, quoted };
+            let _ = (told.number(cookie), told.reply(route().to));
+            prop_assert_eq!(route().number_of(&said, port, shard, cookie), None);
+            let mut genuine = retry(&route(), 49_152, (u32::MAX, 99));
+            genuine.truncate(cut % 64);
+            let _ = route().number_of(&genuine, 49_152, 3, 99);
+        }
+
+        /// Messages of anybody, on a socket of loopback: they name probes that were not sent, or those of others.
+        #[test]
+        fn what_was_not_asked_is_no_answer(datagrams in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..128), 0..8)) {
+            let to = IpAddr::from([127, 9, 9, 9]);
+            let route = Route { from: IpAddr::from([127, 9, 9, 8]), to, ..route() };
+            let (mut prober, _) = Prober::open(route, &[0], 99, Stop::on_signals().unwrap()).unwrap();
+            let at = prober.answers.local_addr().unwrap();
+            let stranger = UdpSocket::bind((to, 0)).unwrap();
+            datagrams.iter().for_each(|datagram| drop(stranger.send_to(datagram, at)));
+            let mut out = Vec::new();
+            let until = prober.now() + Duration::from_millis(1);
+            Network::answers(&mut prober, until, &mut out);
+            prop_assert_eq!(out, []);
+        }
+    }
+}

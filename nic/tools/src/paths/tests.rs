@@ -1,0 +1,262 @@
+//! Surveys of networks that are made up, in virtual time, and what is found in them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::analyse::{Analysis, State};
+use super::ask::{Answer, FAR, Network, PATIENCE, Plan, Reply, Survey, survey};
+use super::findings::{Finding, Kind, findings, ranges};
+use super::picture;
+
+const FIRST: u16 = 49_152;
+const VALUES: usize = 64;
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn far() -> IpAddr {
+    ip("10.2.0.2")
+}
+
+/// A leaf, four spines, a leaf and the far end; spines by a hash.
+struct Made {
+    now: Duration,
+    waiting: Vec<(Duration, Answer)>,
+    /// What answers at the far end.
+    end: Option<Reply>,
+    /// Which spine a value takes there.
+    spine: fn(usize) -> usize,
+    /// Whether a probe of a value comes over that hop, to which its TTL would bring it, by number of its kind.
+    passes: fn(usize, u8) -> bool,
+    rtt_us: fn(usize) -> u64,
+    /// Routers do not say who they are.
+    mute: bool,
+    /// Answers a second of each router after six at once; the tokens and the time of the last.
+    limit: Option<BTreeMap<IpAddr, (f64, Duration)>>,
+    sent: usize,
+}
+
+fn hash(value: usize) -> usize {
+    ((value as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize % 4
+}
+
+impl Made {
+    fn healthy() -> Self {
+        Self {
+            now: Duration::ZERO,
+            waiting: Vec::new(),
+            end: Some(Reply::Endpoint),
+            spine: hash,
+            passes: |_, _| true,
+            rtt_us: |_| 400,
+            mute: false,
+            limit: None,
+            sent: 0,
+        }
+    }
+
+    fn router(&self, value: usize, ttl: u8) -> Reply {
+        match ttl {
+            1 => Reply::Router(ip("10.1.0.1")),
+            2 => Reply::Router(IpAddr::from([10, 10, (self.spine)(value) as u8, 2])),
+            3 => Reply::Router(ip("10.11.0.1")),
+            _ => self.end.unwrap_or(Reply::Kernel),
+        }
+    }
+
+    fn allows(&mut self, reply: Reply) -> bool {
+        let (Reply::Router(router), Some(limit)) = (reply, &mut self.limit) else { return true };
+        let (tokens, at) = limit.entry(router).or_insert((6.0, self.now));
+        *tokens = (*tokens + (self.now - *at).as_secs_f64()).min(6.0);
+        *at = self.now;
+        let allows = *tokens >= 1.0;
+        *tokens -= if allows { 1.0 } else { 0.0 };
+        allows
+    }
+
+    fn survey(mut self) -> (Survey, Analysis, Vec<Finding>, Self) {
+        let survey = survey(&mut self, &Plan { values: VALUES, probes: 10, hops: 16 }, |_| {});
+        let ports: Vec<u16> = (0..VALUES as u16).map(|value| FIRST + value).collect();
+        let analysis = Analysis::new(&survey, &ports, far());
+        let findings = findings(&analysis, &survey, far());
+        (survey, analysis, findings, self)
+    }
+
+    fn kinds(self) -> Vec<Kind> {
+        self.survey().2.into_iter().map(|finding| finding.kind).collect()
+    }
+}
+
+impl Network for Made {
+    fn now(&self) -> Duration {
+        self.now
+    }
+
+    fn send(&mut self, value: usize, ttl: u8) {
+        self.sent += 1;
+        let reply = self.router(value, ttl);
+        let speaks = !(self.mute && matches!(reply, Reply::Router(_))) && (ttl < 4 || self.end.is_some());
+        if (1..=ttl.min(4)).all(|hop| (self.passes)(value, hop)) && speaks && self.allows(reply) {
+            let rtt = Duration::from_micros((self.rtt_us)(value));
+            self.waiting.push((self.now + rtt, Answer { value, ttl, rtt, reply }));
+        }
+    }
+
+    fn answers(&mut self, until: Duration, out: &mut Vec<Answer>) {
+        let first = self.waiting.iter().map(|(at, _)| *at).min().filter(|at| *at <= until);
+        self.now = self.now.max(first.unwrap_or(until));
+        let now = self.now;
+        out.extend(self.waiting.extract_if(.., |(at, _)| *at <= now).map(|(_, answer)| answer));
+    }
+
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn every_value_has_its_path() {
+    let (_, analysis, findings, made) = Made::healthy().survey();
+    assert_eq!(findings, []);
+    assert_eq!(analysis.paths.len(), 4);
+    for (number, value) in analysis.values.iter().enumerate() {
+        let spine = IpAddr::from([10, 10, hash(number) as u8, 2]);
+        let hops = [ip("10.1.0.1"), spine, ip("10.11.0.1"), far()].map(Some);
+        assert_eq!(
+            (value.state, value.hops.as_slice(), value.sent, value.answered),
+            (State::Arrives, &hops[..], 10, 10)
+        );
+        assert_eq!(analysis.paths[value.path].hops, hops);
+        assert_eq!(value.rtt.rtt_p50_us, Some(400.0));
+    }
+    let even = analysis.evenness.unwrap();
+    assert!(even.paths == 4 && even.jain > 0.8 && even.probability.unwrap() > 0.01, "{even:?}");
+    // Ten to the end, one to each of four hops, and eight again where there are several routers.
+    assert_eq!(made.sent, VALUES * 14 + 8);
+    assert!(made.now < 5 * PATIENCE, "{:?}", made.now);
+}
+
+#[test]
+fn a_limit_of_answers_is_no_loss() {
+    let limited = Made { limit: Some(BTreeMap::new()), ..Made::healthy() };
+    let (survey, analysis, findings, made) = limited.survey();
+    assert_eq!(findings.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [Kind::Limited]);
+    assert_eq!(analysis.paths.len(), 4);
+    for (number, value) in analysis.values.iter().enumerate() {
+        assert_eq!(value.hops.len(), 4);
+        assert_eq!(value.hops[1], Some(IpAddr::from([10, 10, hash(number) as u8, 2])));
+    }
+    // Of the leaves, which all values pass, nine answers were enough.
+    let assumed: Vec<usize> = survey.levels.iter().map(|level| level.assumed).collect();
+    assert!(assumed[0] >= 40 && assumed[2] >= 40 && assumed[1] == 0, "{assumed:?}");
+    assert!(made.now < Duration::from_secs(60), "{:?}", made.now);
+}
+
+#[test]
+fn one_path_is_told_from_several() {
+    assert_eq!(Made { spine: |_| 2, ..Made::healthy() }.kinds(), [Kind::OnePath]);
+    let (_, analysis, findings, _) = Made { mute: true, ..Made::healthy() }.survey();
+    assert_eq!((findings.len(), findings[0].kind, analysis.paths.len()), (1, Kind::SilentRouters, 1));
+    // Sixty values on one of them, and four on others.
+    let uneven = Made { spine: |value| if value < 60 { 0 } else { value % 4 }, ..Made::healthy() };
+    assert_eq!(uneven.kinds(), [Kind::Uneven]);
+}
+
+#[test]
+fn dead_paths_are_found() {
+    // The first spine says nothing any more.
+    let (_, analysis, findings, _) = Made { passes: |v, hop| hop != 2 || hash(v) != 0, ..Made::healthy() }.survey();
+    assert_eq!((findings.len(), findings[0].kind), (1, Kind::DeadPath), "{findings:?}");
+    let dead: Vec<u16> = (0..VALUES).filter(|v| hash(*v) == 0).map(|v| FIRST + v as u16).collect();
+    assert_eq!(findings[0].ports, dead);
+    assert!(findings[0].text.contains("behind 10.1.0.1 (hop 1), where others go on"), "{}", findings[0].text);
+    assert_eq!(analysis.of(State::Lost).count(), 1);
+    // It answers, and what it passes on is lost.
+    let (_, _, findings, _) = Made { passes: |v, hop| hop < 3 || hash(v) != 1, ..Made::healthy() }.survey();
+    assert_eq!((findings.len(), findings[0].kind), (1, Kind::DeadPath), "{findings:?}");
+    assert!(findings[0].text.starts_with("the path via 10.10.1.2 (hop 2) is dead behind it: "), "{}", findings[0].text);
+    // All come to the last router.
+    let (_, _, findings, _) = Made { passes: |v, hop| hop < 4 || v % 5 != 1, ..Made::healthy() }.survey();
+    assert_eq!((findings.len(), findings[0].kind), (1, Kind::WayBack), "{findings:?}");
+}
+
+#[test]
+fn filters_of_ports_are_found() {
+    // Ports in a row, before the spines.
+    let row = Made { passes: |v, hop| hop != 2 || !(10..19).contains(&v), ..Made::healthy() };
+    let (_, _, findings, _) = row.survey();
+    assert_eq!((findings.len(), findings[0].kind), (1, Kind::Filtered), "{findings:?}");
+    assert!(findings[0].text.starts_with("9 values of 64 never answered, 49162-49170. "), "{}", findings[0].text);
+    // Any ports, behind several routers.
+    let (_, _, findings, _) = Made { passes: |v, hop| hop != 3 || v % 4 != 1, ..Made::healthy() }.survey();
+    assert_eq!((findings.len(), findings[0].kind), (1, Kind::Filtered), "{findings:?}");
+    assert_eq!(findings[0].ports.len(), 16);
+    // Before any router.
+    let (_, _, findings, _) = Made { passes: |v, _| v > 3, ..Made::healthy() }.survey();
+    assert_eq!((findings.len(), findings[0].kind), (1, Kind::Filtered), "{findings:?}");
+}
+
+#[test]
+fn slow_and_lossy_paths_are_found() {
+    let slow = Made { rtt_us: |v| if hash(v) == 3 { 8_100 } else { 400 }, ..Made::healthy() };
+    let (_, analysis, findings, _) = slow.survey();
+    assert_eq!((findings.len(), findings[0].kind), (1, Kind::Slow));
+    let told = "the path via 10.10.3.2 is slow: median round trip 8.1 ms, others 0.40 ms";
+    assert_eq!(findings[0].text, told);
+    let svg = picture::draw(&analysis, &findings, ip("10.1.0.2"), "title");
+    assert!(svg.matches("class=\"slow\" stroke-width").count() >= 3 && svg.contains(">10.10.3.2</text>"), "{svg}");
+    // Slow on the way back, which has nothing to do with the spine there.
+    let back = Made { rtt_us: |v| if v % 7 == 3 { 8_100 } else { 400 }, ..Made::healthy() };
+    let (_, _, findings, _) = back.survey();
+    assert!(findings.len() == 1 && findings[0].text.contains("also on the same paths"), "{findings:?}");
+    // A little slower is not slow.
+    assert_eq!(Made { rtt_us: |v| if hash(v) == 3 { 650 } else { 400 }, ..Made::healthy() }.kinds(), []);
+}
+
+#[test]
+fn a_far_end_without_endpoint_is_asked_patiently() {
+    let kernel = Made { end: Some(Reply::Kernel), ..Made::healthy() };
+    let (_, analysis, findings, _) = kernel.survey();
+    assert_eq!((findings.len(), findings[0].kind, analysis.paths.len()), (1, Kind::NoEndpoint, 4));
+    let (survey, analysis, findings, made) = Made { end: None, ..Made::healthy() }.survey();
+    assert_eq!((survey.by, findings[0].kind), (None, Kind::NoAnswer));
+    assert!(analysis.paths.iter().all(|path| path.state == State::Unknown && path.hops.len() == 3));
+    assert_eq!(analysis.evenness.map(|even| even.paths), Some(4));
+    assert!(made.now < 16 * PATIENCE, "{:?}", made.now);
+    assert_eq!(FAR, 64);
+}
+
+#[test]
+fn packets_of_one_value_on_several_ways_are_noticed() {
+    /// Each probe takes another spine.
+    struct Turns(Made);
+    impl Network for Turns {
+        fn now(&self) -> Duration {
+            self.0.now
+        }
+        fn send(&mut self, value: usize, ttl: u8) {
+            self.0.spine = if self.0.sent.is_multiple_of(2) { |_| 0 } else { |_| 1 };
+            self.0.send(value, ttl);
+            // An odd number of probes between two of one value.
+            self.0.sent += usize::from(value == 0);
+        }
+        fn answers(&mut self, until: Duration, out: &mut Vec<Answer>) {
+            self.0.answers(until, out);
+        }
+        fn is_stopped(&self) -> bool {
+            false
+        }
+    }
+    let mut turns = Turns(Made::healthy());
+    let survey = survey(&mut turns, &Plan { values: 8, probes: 1, hops: 16 }, |_| {});
+    let analysis = Analysis::new(&survey, &[1, 2, 3, 4, 5, 6, 7, 8], far());
+    assert!(findings(&analysis, &survey, far()).iter().any(|finding| finding.kind == Kind::Unsteady));
+}
+
+#[test]
+fn ports_are_told_in_ranges() {
+    assert_eq!(ranges(&[1, 2, 3, 5, 7, 8]), "1-3, 5, 7-8");
+    assert_eq!((ranges(&[]), ranges(&[65_535])), (String::new(), "65535".into()));
+}

@@ -1,0 +1,134 @@
+//! `spray paths` over plain Linux routers: a leaf, four spines, a leaf.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use spray_test_support::{Folder, text};
+use spray_testbed::Routers;
+use spray_tests::running::Running;
+use spray_tests::{spray, turn};
+
+/// The routers, with `spray serve` at the far host.
+struct Place {
+    routers: Routers,
+    _serve: Running,
+    folder: Folder,
+}
+
+impl Place {
+    /// With a key, which the server then wants.
+    fn new(keyed: bool) -> Self {
+        let (routers, folder) = (Routers::new().unwrap(), Folder::new());
+        // Spines keep their limit: eight values each are more than Linux answers at once.
+        (0..2).for_each(|side| routers.at_gateway(side, "sysctl -qw net.ipv4.icmp_ratelimit=0").unwrap());
+        let key = folder.path().join("key");
+        let trust = if keyed { vec!["--key", key.to_str().unwrap()] } else { vec!["--insecure"] };
+        assert!(spray().arg("keygen").arg(&key).output().unwrap().status.success());
+        let mut serve = spray();
+        serve.args(["serve", "--interface", Routers::INTERFACE]).args(trust);
+        serve.stdout(Stdio::null()).stderr(Stdio::piped());
+        let serve = routers.run_in(1, || serve.spawn()).unwrap().unwrap();
+        Self { routers, _serve: Running(serve).listening(), folder }
+    }
+
+    fn paths(&self, rest: &[&str]) -> Value {
+        let mut command: Command = spray();
+        command.args(["paths", &Routers::address(1, 0).to_string(), "--json", "-q"]).args(rest);
+        let output = self.routers.run_in(0, || command.output()).unwrap().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+/// The values of that state.
+fn values<'a>(found: &'a Value, state: &str) -> Vec<&'a Value> {
+    found["values"].as_array().unwrap().iter().filter(|value| value["state"] == state).collect()
+}
+
+fn of_kind<'a>(found: &'a Value, kind: &str) -> Vec<&'a Value> {
+    found["findings"].as_array().unwrap().iter().filter(|finding| finding["kind"] == kind).collect()
+}
+
+/// The values that findings of a kind are about.
+fn ports(found: &Value, kind: &str) -> Vec<u64> {
+    let ports = of_kind(found, kind).into_iter().flat_map(|finding| finding["ports"].as_array().unwrap());
+    ports.map(|port| port.as_u64().unwrap()).collect()
+}
+
+/// What is found, but for the routers' limits.
+fn kinds(found: &Value) -> Vec<&str> {
+    let kinds = found["findings"].as_array().unwrap().iter().map(|finding| finding["kind"].as_str().unwrap());
+    kinds.filter(|kind| *kind != "limited").collect()
+}
+
+/// The spines that values take, in order and once each.
+fn spines(found: &Value) -> Vec<String> {
+    let mut spines: Vec<String> =
+        values(found, "arrives").iter().map(|v| v["hops"][1].as_str().unwrap().into()).collect();
+    spines.sort();
+    spines.dedup();
+    spines
+}
+
+#[test]
+fn values_are_told_by_their_paths() {
+    let Some(_turn) = turn() else { return };
+    let place = Place::new(true);
+    let (key, svg) = (place.folder.path().join("key"), place.folder.path().join("paths.svg"));
+    let keyed = ["--key", key.to_str().unwrap()];
+    let found = place.paths(&[&keyed[..], &["--svg", svg.to_str().unwrap()]].concat());
+    assert_eq!(found["answered_by"], "endpoint");
+    assert!(kinds(&found).iter().all(|kind| *kind == "slow"), "{found}");
+    let all = values(&found, "arrives");
+    assert_eq!((all.len(), &all[0]["port"], &all[31]["port"]), (32, &49_152.into(), &49_183.into()));
+    assert!(
+        all.iter().all(|value| value["sent"] == 10
+            && value["answered"] == 10
+            && value["hops"].as_array().unwrap().len() == 4)
+    );
+    assert_eq!(spines(&found), ["10.10.0.2", "10.10.1.2", "10.10.2.2", "10.10.3.2"]);
+    assert_eq!(found["evenness"]["paths"], 4);
+    let svg = std::fs::read_to_string(svg).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("10.10.3.2") && svg.ends_with("</svg>\n"), "{svg}");
+    // Who has not the key gets no answer, and still learns from routers.
+    let stranger = place.paths(&[]);
+    assert_eq!((&stranger["answered_by"], kinds(&stranger)), (&Value::Null, vec!["no-answer"]));
+    // The same values take the same ways.
+    let leaves_and_spines = |found: &Value| -> Vec<Value> {
+        found["values"].as_array().unwrap().iter().map(|value| value["hops"][1].clone()).collect()
+    };
+    assert_eq!(leaves_and_spines(&stranger), leaves_and_spines(&found));
+    place.routers.at_gateway(0, "sysctl -qw net.ipv4.fib_multipath_hash_policy=0").unwrap();
+    let found = place.paths(&keyed);
+    assert!(spines(&found).len() == 1 && kinds(&found).contains(&"one-path"), "{found}");
+}
+
+#[test]
+fn what_is_wrong_with_paths_is_found() {
+    /// Seldom more for a spine than its kernel answers at once.
+    const FEW: [&str; 2] = ["--ports", "49152-49175"];
+    let Some(_turn) = turn() else { return };
+    let place = Place::new(false);
+    let healthy = place.paths(&FEW);
+    // A spine swallows everything, in both directions, and no route tells.
+    place.routers.set_spine(0, Routers::RATE_BPS, 1.0).unwrap();
+    let found = place.paths(&FEW);
+    assert!(!spines(&found).contains(&"10.10.0.2".to_owned()), "{found}");
+    let over_it = values(&healthy, "arrives").into_iter().filter(|value| value["hops"][1] == "10.10.0.2");
+    let dead = ports(&found, "dead-path");
+    assert!(over_it.map(|value| value["port"].as_u64().unwrap()).all(|port| dead.contains(&port)), "{found}");
+    // Every value is accounted for: what goes by another spine may come back by this one.
+    let told = [dead, ports(&found, "way-back"), ports(&found, "filtered")].concat().len();
+    assert_eq!(told, values(&found, "lost").len() + values(&found, "refused").len(), "{found}");
+    place.routers.heal().unwrap();
+    // Nine ports are dropped in the first router.
+    place.routers.at_gateway(0, "ip rule add ipproto udp sport 49160-49168 blackhole").unwrap();
+    let found = place.paths(&FEW);
+    assert_eq!(ports(&found, "filtered"), (49_160..49_169).collect::<Vec<_>>(), "{found}");
+    place.routers.at_gateway(0, "ip rule del ipproto udp sport 49160-49168 blackhole").unwrap();
+    // A spine is far away.
+    let _far = place.routers.delay(1, std::time::Duration::from_millis(20)).unwrap();
+    let found = place.paths(&FEW);
+    let slow = of_kind(&found, "slow");
+    assert!(slow.iter().any(|finding| finding["text"].as_str().unwrap().contains("the path via 10.10.1.2")), "{found}");
+}
