@@ -272,7 +272,7 @@ impl PortState {
     /// Whether a link with outages is in one.
     #[inline(always)]
     fn is_out(&self, t_ps: u64) -> bool {
-        (t_ps - self.at_ps).checked_rem(self.flap_period_ps).is_some_and(|at_ps| at_ps < self.flap_down_ps)
+        (t_ps - self.at_ps) % self.flap_period_ps.max(1) < self.flap_down_ps
     }
 }
 

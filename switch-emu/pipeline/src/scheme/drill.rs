@@ -13,13 +13,13 @@ pub(super) fn rank<F: Forwarding>(tables: &F, switch: &SwitchConfig, group: &Gro
     let (memory, count) = (tables.word(group.pointer)?, u32::from(group.count));
     let lot = frame.random(switch);
     let look = Look { measure: Measure::Bytes, random: (lot >> 16) as u32, row: 0 };
-    let (mut best, mut least) = (0, u64::MAX);
-    for place in [memory.load() as u32 % count, pick((lot >> 32) as u32, count), pick(lot as u32, count)] {
-        let score = tables.score(group.first.wrapping_add(place), frame.t_ps, &look, place);
-        if score < least {
-            (best, least) = (place, score);
-        }
-    }
+    let score = |place: u32| tables.score(group.first.wrapping_add(place), frame.t_ps, &look, place);
+    let shorter = |(best, least): (u32, u64), place: u32| {
+        let score = score(place);
+        if score < least { (place, score) } else { (best, least) }
+    };
+    let last = shorter((0, u64::MAX), memory.load() as u32 % count);
+    let (best, _) = shorter(shorter(last, pick((lot >> 32) as u32, count)), pick(lot as u32, count));
     memory.store(u64::from(best));
     Some(best)
 }
