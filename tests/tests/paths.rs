@@ -8,6 +8,9 @@ use spray_testbed::Routers;
 use spray_tests::running::Running;
 use spray_tests::{spray, turn};
 
+/// A router answers as often as it is asked. By default Linux answers six at once, and then one a second.
+const UNLIMITED: &str = "sysctl -qw net.ipv4.icmp_ratelimit=0";
+
 /// The routers, with `spray serve` at the far host.
 struct Place {
     routers: Routers,
@@ -19,8 +22,7 @@ impl Place {
     /// With a key, which the server then wants.
     fn new(keyed: bool) -> Self {
         let (routers, folder) = (Routers::new().unwrap(), Folder::new());
-        // Spines keep their limit: eight values each are more than Linux answers at once.
-        (0..2).for_each(|side| routers.at_gateway(side, "sysctl -qw net.ipv4.icmp_ratelimit=0").unwrap());
+        (0..2).for_each(|side| routers.at_gateway(side, UNLIMITED).unwrap());
         let key = folder.path().join("key");
         let trust = if keyed { vec!["--key", key.to_str().unwrap()] } else { vec!["--insecure"] };
         assert!(spray().arg("keygen").arg(&key).output().unwrap().status.success());
@@ -90,6 +92,8 @@ fn values_are_told_by_their_paths() {
     assert_eq!(found["evenness"]["paths"], 4);
     let svg = std::fs::read_to_string(svg).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("10.10.3.2") && svg.ends_with("</svg>\n"), "{svg}");
+    // The spines have kept their limits so far: eight values each are more than Linux answers at once.
+    place.routers.at_spines(UNLIMITED).unwrap();
     // Who has not the key gets no answer, and still learns from routers.
     let stranger = place.paths(&[]);
     assert_eq!((&stranger["answered_by"], kinds(&stranger)), (&Value::Null, vec!["no-answer"]));
@@ -105,10 +109,10 @@ fn values_are_told_by_their_paths() {
 
 #[test]
 fn what_is_wrong_with_paths_is_found() {
-    /// Seldom more for a spine than its kernel answers at once.
     const FEW: [&str; 2] = ["--ports", "49152-49175"];
     let Some(_turn) = turn() else { return };
     let place = Place::new(false);
+    place.routers.at_spines(UNLIMITED).unwrap();
     let healthy = place.paths(&FEW);
     // A spine swallows everything, in both directions, and no route tells.
     place.routers.set_spine(0, Routers::RATE_BPS, 1.0).unwrap();

@@ -152,6 +152,14 @@ impl Routers {
         run_in(&self.leaves[side], commands)
     }
 
+    /// As [`Routers::at_gateway`], at every spine.
+    ///
+    /// # Errors
+    /// When one of them fails.
+    pub fn at_spines(&self, commands: &str) -> Result<(), RunError> {
+        self.spines.iter().try_for_each(|spine| run_in(spine, commands))
+    }
+
     /// Bytes on all uplinks of the sender's leaf since the last change of one of them.
     ///
     /// # Errors
