@@ -19,7 +19,7 @@ use crate::queue::Count;
 use crate::settings::Settings;
 use crate::shared::Domain;
 use crate::side::Side;
-use crate::{address, object, open as interface, rma, say, shared};
+use crate::{address, object, open as interface, say, shared};
 
 /// An endpoint.
 #[repr(C)]
@@ -75,6 +75,7 @@ const LEAST_ROOM: usize = 64;
 pub(crate) trait Calls {
     const MSG: &'static fi_ops_msg;
     const TAGGED: &'static fi_ops_tagged;
+    const RMA: &'static fi_ops_rma;
 }
 
 /// `fi_endpoint`, of one with these calls.
@@ -98,7 +99,7 @@ pub(crate) unsafe extern "C" fn open<C: Calls>(
             ops: &OPS,
             cm: &CM,
             msg: C::MSG,
-            rma: &rma::OPS,
+            rma: C::RMA,
             tagged: C::TAGGED,
             atomic: &NOTHING,
             collective: &NOTHING,

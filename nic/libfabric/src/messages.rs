@@ -12,6 +12,7 @@ use crate::engine::matching::Receive;
 use crate::engine::{self, Send, Then};
 use crate::error::Errno;
 use crate::getinfo::{INJECT_BYTES, RECEIVE_FLAGS, SEND_FLAGS};
+use crate::rma;
 
 static MSG: fi_ops_msg = fi_ops_msg {
     size: size_of::<fi_ops_msg>(),
@@ -44,12 +45,13 @@ const PEEK_AND_CLAIM: u64 = FI_PEEK | FI_CLAIM;
 const PEEK_AND_DISCARD: u64 = FI_PEEK | FI_DISCARD;
 const CLAIMED_AND_DISCARD: u64 = FI_CLAIM | FI_DISCARD;
 
-/// The calls of this file.
+/// The calls of this file, and of `rma`.
 pub(crate) struct Messages;
 
 impl Calls for Messages {
     const MSG: &'static fi_ops_msg = &MSG;
     const TAGGED: &'static fi_ops_tagged = &TAGGED;
+    const RMA: &'static fi_ops_rma = &rma::OPS;
 }
 
 /// A message to send, as the application describes it.

@@ -12,6 +12,9 @@ use crate::captures::Captures;
 use crate::metrics::Publish;
 use crate::settings::Overrides;
 
+/// Most values: each takes a socket, and a process may have 1,024 files open.
+pub const MOST_VALUES: u16 = 512;
+
 /// The arguments of `spray send`.
 #[derive(Debug, Args)]
 pub struct Send {
@@ -158,7 +161,7 @@ pub struct Paths {
     #[arg(long, value_name = "FIRST-LAST", default_value = "49152-49183", value_parser = port_range)]
     pub(crate) ports: (u16, u16),
     /// How many values to try at most, spread over these ports
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=i64::from(crate::paths::MOST_VALUES)))]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_VALUES)))]
     pub(crate) values: u16,
     /// Probes of each value to the far end
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -7,15 +7,18 @@
 //! | `matching` | which message goes into which receive |
 //! | `buffers` | the application's memory |
 //! | `sending`, `receiving` | connections of this side, and of others |
-//! | `remote`, `requests` | reads and writes of peers' memory: as messages, and those under way |
+//! | `bindings` | what the endpoint was bound to |
+//! | `remote`, `requests`, `memory` | reads and writes of peers' memory: as messages, those under way, what the engine does |
 //! | `ways` | where frames go |
 //!
 //! Each side sends by connections of its own, and receives by those of others: who sends something first needs no agreement then, and a
 //! connection's numbers are the order of one side's messages.
 
+mod bindings;
 pub mod buffers;
 pub mod header;
 pub mod matching;
+mod memory;
 mod order;
 mod receiving;
 pub mod remote;
@@ -28,7 +31,6 @@ pub mod ways;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -37,11 +39,11 @@ use spray_nic::endpoint::ConnectionError;
 use spray_nic::sys::monotonic_ns;
 use spray_nic::{ConnectionId, EndpointEvent, Host};
 
+pub use self::bindings::{Bindings, source};
 use self::buffers::Buffers;
 use self::header::Header;
 use self::matching::{Arrival, Receive};
 use self::receiving::{Receiving, entry};
-use self::remote::Regions;
 pub use self::requests::Remote;
 use self::requests::Requests;
 use self::sending::{Borrowed, Message, Operation, Sending};
@@ -51,9 +53,7 @@ use crate::abi::{
     fi_cq_tagged_entry,
 };
 use crate::error::Errno;
-use crate::peers::Peers;
 use crate::queue::Completion;
-use crate::side::Side;
 
 /// Most receives that wait for messages.
 pub const RECEIVES: usize = 4096;
@@ -61,27 +61,6 @@ pub const RECEIVES: usize = 4096;
 const LINGER: Duration = Duration::from_secs(2);
 /// How long `close` still answers a peer that has not heard that its last message arrived: three of the transport's shortest timeouts.
 const LAST_WORDS: Duration = Duration::from_millis(15);
-
-/// What an endpoint was bound to before it was enabled.
-#[derive(Clone, Debug)]
-pub struct Bindings {
-    /// The address vector.
-    pub peers: Arc<Peers>,
-    /// For what it sends.
-    pub sends: Side,
-    /// For what it receives.
-    pub receives: Side,
-    /// For its reads and writes of peers' memory.
-    pub remotes: Side,
-    /// The memory that peers may read and write.
-    pub regions: Arc<Regions>,
-    /// Whether completions tell who sent the message.
-    pub tells_source: bool,
-    /// Whether receives may be for one peer alone.
-    pub is_directed: bool,
-    /// The endpoint's context, for failures of operations that have none.
-    pub context: usize,
-}
 
 /// A message to send.
 #[derive(Clone, Copy, Debug)]
@@ -404,10 +383,4 @@ fn unmatched(receive: &Receive) -> fi_cq_tagged_entry {
     let tag = receive.tag.map_or(0, |(tag, _)| tag);
     let freed = receive.least.map_or(0, |_| FI_MULTI_RECV);
     fi_cq_tagged_entry { op_context: receive.context, flags: FI_RECV | kind | freed, tag, ..Default::default() }
-}
-
-/// The peer that a receive is for.
-#[must_use]
-pub fn source(bindings: &Bindings, from: fi_addr_t) -> Option<IpAddr> {
-    if bindings.is_directed { bindings.peers.get(from).map(|peer| peer.ip()) } else { None }
 }

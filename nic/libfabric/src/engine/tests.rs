@@ -1,5 +1,6 @@
 #![expect(unsafe_code, reason = "tests stand for the application, which hands over memory")]
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use spray_nic::device::{Impairments, MemoryDevice, MemoryNetwork};
@@ -8,7 +9,9 @@ use spray_nic::{EndpointConfig, Peer, Time};
 use super::remote::{Kind, Region};
 use super::*;
 use crate::abi::{FI_ADDR_NOTAVAIL, FI_COMPLETION};
+use crate::peers::Peers;
 use crate::queue::{Count, Queue};
+use crate::side::Side;
 
 const MAX_MESSAGE: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);

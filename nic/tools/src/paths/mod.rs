@@ -35,9 +35,6 @@ use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::{info, note, say};
 
-/// Most values: each takes a socket, and a process may have 1,024 files open.
-pub const MOST_VALUES: u16 = 512;
-
 /// What is printed.
 #[derive(Debug, Serialize)]
 struct Report {
