@@ -37,6 +37,9 @@ pub const SEND_FLAGS: u64 = FI_COMPLETION
 pub const REMOTE_FLAGS: u64 = SEND_FLAGS;
 /// Flags of operations that receive.
 pub const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE | FI_MULTI_RECV;
+/// Orders that there are not: a read may wait for its answer while what was sent after it is done. All others hold, those of atomics since there
+/// are none.
+const BEHIND_READS: u64 = FI_ORDER_WAR | FI_ORDER_SAR | FI_ORDER_RMA_WAR;
 /// The oldest version whose structures are as long as here.
 const OLDEST: u32 = fi_version(1, 5);
 
@@ -64,7 +67,7 @@ struct Granted {
     threading: u32,
     tx_flags: u64,
     rx_flags: u64,
-    /// Sends are in order; all orders among operations that there are not hold by themselves.
+    /// Orders of operations with one peer.
     order: u64,
 }
 
@@ -142,6 +145,7 @@ impl<'a> Hints<'a> {
         if let Some(tx) = self.tx {
             wishes.push(within("tx_attr.caps", tx.caps, CAPS));
             wishes.push(within("tx_attr.op_flags", tx.op_flags, SEND_FLAGS));
+            wishes.push(within("tx_attr.msg_order", tx.msg_order, !BEHIND_READS));
             wishes.push(within("tx_attr.comp_order", tx.comp_order, 0));
             wishes.push(at_most("tx_attr.inject_size", tx.inject_size, INJECT_BYTES));
             wishes.push(at_most("tx_attr.size", tx.size, sending::MOST));
@@ -151,6 +155,7 @@ impl<'a> Hints<'a> {
         if let Some(rx) = self.rx {
             wishes.push(within("rx_attr.caps", rx.caps, CAPS));
             wishes.push(within("rx_attr.op_flags", rx.op_flags, RECEIVE_FLAGS));
+            wishes.push(within("rx_attr.msg_order", rx.msg_order, !BEHIND_READS));
             wishes.push(within("rx_attr.comp_order", rx.comp_order, 0));
             wishes.push(at_most("rx_attr.size", rx.size, RECEIVES));
             wishes.push(at_most("rx_attr.iov_limit", rx.iov_limit, buffers::MOST));
@@ -314,6 +319,8 @@ fn ep_attr(granted: &Granted) -> fi_ep_attr {
         protocol: FI_PROTO_SPRAY,
         protocol_version: 1,
         max_msg_size: granted.settings.max_message,
+        max_order_raw_size: granted.settings.max_message,
+        max_order_waw_size: granted.settings.max_message,
         mem_tag_format: FI_TAG_GENERIC,
         tx_ctx_cnt: 1,
         rx_ctx_cnt: 1,

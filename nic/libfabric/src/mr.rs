@@ -20,6 +20,8 @@ static FID: fi_ops = object::ops(close, object::no_bind, control);
 struct Mr {
     head: fid_mr,
     domain: Arc<Domain>,
+    /// Peers know it by its key.
+    is_lent: bool,
 }
 
 /// # Safety
@@ -38,18 +40,25 @@ unsafe fn open(
         let key = if domain.gives_keys { domain.regions.free_key() } else { requested_key };
         let base = if domain.by_address { buffers.address() as u64 } else { 0 };
         let access = [FI_REMOTE_READ, FI_REMOTE_WRITE].map(|bit| access & bit != 0);
-        // Whatever is not for peers may have any key.
-        if access.contains(&true) && !domain.regions.insert(key, Region { buffers, base, access }) {
+        // Whatever is not for peers may have any key, another region's as well.
+        let is_lent = access.contains(&true);
+        if is_lent && !domain.regions.insert(key, Region { buffers, base, access }) {
             return Err(Errno(FI_ENOKEY));
         }
         let head = fid_mr { fid: object::fid(FI_CLASS_MR, context, &FID), mem_desc: std::ptr::null_mut(), key };
-        call::open(Mr { head, domain }, to)
+        call::open(Mr { head, domain, is_lent }, to)
     }
 }
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
-    // SAFETY: the application closes what `open` made.
-    call_int(|| unsafe { call::close::<Mr>(fid) }.map(|mr| mr.domain.regions.remove(mr.head.key)).map(|()| 0))
+    call_int(|| {
+        // SAFETY: the application closes what `open` made.
+        let mr = unsafe { call::close::<Mr>(fid) }?;
+        if mr.is_lent {
+            mr.domain.regions.remove(mr.head.key);
+        }
+        Ok(0)
+    })
 }
 
 /// A region is there from the beginning.

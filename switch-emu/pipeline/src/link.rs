@@ -1,6 +1,7 @@
 //! The state of a link in words, and as the numbers that a port computes with.
 
 use crate::config::{MAX_RATE_BPS, MIN_RATE_BPS, NEVER, PS_FRACTION_BITS, PS_PER_BYTE_AT_1_BPS, UNIT_BITS};
+use crate::packed::packed;
 
 /// A link's state from a moment on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,16 +66,24 @@ pub const FLAG_OUT: u64 = 2;
 /// [`PortState::flags`]: losses are counted in frames, see [`DropEvery`].
 pub const FLAG_COUNTED: u64 = 4;
 
+packed! {
+    /// What a link carries.
+    pub struct Share {
+        /// Units that a queue drains in one slot.
+        slot_units: u32 in 32,
+        /// A frame vanishes when 32 random bits are below this.
+        loss: u32 in 32,
+    }
+}
+
 /// A [`LinkChange`] as a port's table holds it: first what every frame asks for.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortState {
     /// Picoseconds per unit, with [`PS_FRACTION_BITS`] of fraction.
     pub ps_per_unit: u64,
-    /// Units that a queue drains in one slot.
-    pub slot_units: u32,
-    /// A frame vanishes when 32 random bits are below this.
-    pub loss: u32,
+    /// [`Share`]: one word, since each more that a port goes by takes room on the kernel's small stack.
+    pub share: u64,
     /// [`FLAG_UP`], [`FLAG_OUT`], [`FLAG_COUNTED`].
     pub flags: u64,
     /// When it begins.
@@ -103,10 +112,13 @@ impl PortState {
         // What drops silently is out all the time.
         let flap = if state.silent_drop { Some(Flap { period_ps: 1, down_ps: 1 }) } else { state.flap };
         let flag = |set: bool, flag| if set { flag } else { 0 };
-        Self {
-            ps_per_unit: ps_per_unit as u64,
+        let share = Share {
             slot_units: slot_units.min(u128::from(u32::MAX)) as u32,
             loss: ((u64::from(state.loss_ppm.min(1_000_000)) << 32) / 1_000_000).min(u64::from(u32::MAX)) as u32,
+        };
+        Self {
+            ps_per_unit: ps_per_unit as u64,
+            share: share.pack(),
             flags: flag(state.up, FLAG_UP)
                 | flag(flap.is_some(), FLAG_OUT)
                 | flag(state.drop_every.is_some(), FLAG_COUNTED),
@@ -119,6 +131,6 @@ impl PortState {
     /// Whether every frame gets over the link.
     #[inline]
     pub fn is_healthy(&self) -> bool {
-        self.flags == FLAG_UP && self.loss == 0
+        self.flags == FLAG_UP && Share::unpack(self.share).loss == 0
     }
 }

@@ -6,7 +6,7 @@ use crate::config::PortSettings;
 use crate::counters::PortCounters;
 use crate::frame::{self, Frame};
 use crate::hash;
-use crate::link::{FLAG_OUT, FLAG_UP, PortState};
+use crate::link::{FLAG_OUT, FLAG_UP, PortState, Share};
 use crate::queue::{Backlog, Drain, Queues};
 use crate::scheme::Waiting;
 use crate::word::Word;
@@ -34,16 +34,17 @@ impl<const STATES: usize> PortSettings<STATES> {
     #[inline(always)]
     fn present(&self, t_ps: u64) -> Present {
         let mut state = self.states[0];
-        let mut before = state.slot_units;
+        let mut before = state.share;
         for later in &self.states[1..] {
             if later.at_ps > t_ps {
                 break;
             }
-            before = state.slot_units;
+            before = state.share;
             state = *later;
         }
         let shift = u64::from(self.slot_shift & 63);
-        let (units, ps_per_unit) = (state.slot_units, state.ps_per_unit);
+        let (units, ps_per_unit) = (Share::unpack(state.share).slot_units, state.ps_per_unit);
+        let before = Share::unpack(before).slot_units;
         Present { drain: Drain { shift, units, before, since: state.at_ps >> shift, ps_per_unit }, state }
     }
 
@@ -107,7 +108,7 @@ impl<const STATES: usize> PortSettings<STATES> {
             self.tell(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
             return Err(cause);
         }
-        let became = if ((random >> 32) as u32) < state.loss { LOST } else { 0 };
+        let became = if ((random >> 32) as u32) < Share::unpack(state.share).loss { LOST } else { 0 };
         let (delay_ps, became) =
             self.enqueue(frame, (random as u32, limit, became), &drain, (queues, counters), note)?;
         // A lost frame has used the link all the same: hence after the queue.
@@ -134,7 +135,7 @@ impl<const STATES: usize> PortSettings<STATES> {
     ) -> Result<(), Cause> {
         let link = self.present(t_ps);
         link.state.check(t_ps, data, counters)?;
-        if ((random >> 32) as u32) < link.state.loss {
+        if ((random >> 32) as u32) < Share::unpack(link.state.share).loss {
             counters.link_drop(&counters.drops_random, t_ps, data);
             return Err(Cause::Random);
         }

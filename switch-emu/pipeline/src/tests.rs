@@ -1,7 +1,7 @@
 use crate::config::{MAX_CHANGES, OUTSIDE, PortConfig, Thresholds, UNIT_BITS};
 use crate::counters::PortCounters;
 use crate::frame::Frame;
-use crate::link::{Flap, LinkChange, LinkState};
+use crate::link::{Flap, LinkChange, LinkState, Share};
 use crate::queue::PortQueues;
 use crate::scheme::Scheme;
 use crate::scheme::chassis::{Chassis, LATENCY_PS};
@@ -28,7 +28,8 @@ fn a_slot_holds_about_three_frames() {
     for gbps in [1, 10, 25, 100, 400, 800] {
         for frame in [1_500u32, 3_114, 4_150] {
             let port = PortConfig::new(gbps * 1_000_000_000, 0, &THRESHOLDS, OUTSIDE, frame);
-            let frames_x100 = u64::from(port.states[0].slot_units) * 100 / (1 << UNIT_BITS) / u64::from(frame);
+            let frames_x100 =
+                u64::from(Share::unpack(port.states[0].share).slot_units) * 100 / (1 << UNIT_BITS) / u64::from(frame);
             assert!((200..=430).contains(&frames_x100), "{gbps} Gb/s, {frame} B: {frames_x100}");
         }
     }

@@ -74,7 +74,10 @@ pub const FI_MR_BASIC: i32 = 1;
 pub const FI_MR_VIRT_ADDR: i32 = 1 << 4;
 pub const FI_MR_PROV_KEY: i32 = 1 << 6;
 
+pub const FI_ORDER_WAR: u64 = 1 << 3;
+pub const FI_ORDER_SAR: u64 = 1 << 6;
 pub const FI_ORDER_SAS: u64 = 1 << 8;
+pub const FI_ORDER_RMA_WAR: u64 = 1 << 34;
 pub const FI_EP_UNSPEC: u32 = 0;
 pub const FI_EP_RDM: u32 = 3;
 /// A protocol that libfabric has no number for.
