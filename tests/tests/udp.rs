@@ -27,7 +27,8 @@ impl Place {
     fn new(number: u8) -> Self {
         let folder = Folder::new();
         let program = folder.path().join("spray");
-        fs::copy(spray().get_program(), &program).unwrap();
+        // By another process: a program that this one has open for writing, or a child that it forks meanwhile, cannot be run.
+        assert!(Command::new("cp").arg(spray().get_program()).arg(&program).status().unwrap().success());
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let [high, low] = (std::process::id() as u16).to_be_bytes();
         let address = |side| format!("127.{}.{low}.{}", 192 | high & 31, 2 * number + side);
