@@ -1,10 +1,10 @@
 //! Calls that come from C.
 #![expect(unsafe_code, reason = "the application hands over addresses")]
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::abi::FI_EOTHER;
+use crate::abi::{FI_EOTHER, iovec};
 use crate::error::Errno;
 
 /// Runs what a call asks for. No panic leaves it: who calls knows none.
@@ -75,6 +75,11 @@ pub unsafe fn slice<'a, T>(address: *const T, count: usize) -> Result<&'a [T], E
         // SAFETY: as the caller promises.
         (false, _) => Ok(unsafe { std::slice::from_raw_parts(address, count) }),
     }
+}
+
+/// Memory that is in one piece.
+pub fn piece(at: *const c_void, bytes: usize) -> iovec {
+    iovec { iov_base: at.cast_mut(), iov_len: bytes }
 }
 
 /// The text at an address; `None` at null.

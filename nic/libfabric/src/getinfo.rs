@@ -25,7 +25,7 @@ const CAPS: u64 =
 const REMOTE: u64 = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 /// With whom: other hosts, and itself.
 const COMM: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
-/// Flags of operations that send. A send is told of once the peer's endpoint has the message, which is all that each kind of completion asks.
+/// Flags of operations that send, and of those on peers' memory. A send is told of once the peer's endpoint has the message, which is all that each kind of completion asks.
 pub const SEND_FLAGS: u64 = FI_COMPLETION
     | FI_INJECT
     | FI_INJECT_COMPLETE
@@ -33,8 +33,6 @@ pub const SEND_FLAGS: u64 = FI_COMPLETION
     | FI_DELIVERY_COMPLETE
     | FI_MORE
     | FI_REMOTE_CQ_DATA;
-/// Flags of operations on peers' memory.
-pub const REMOTE_FLAGS: u64 = SEND_FLAGS;
 /// Flags of operations that receive.
 pub const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE | FI_MULTI_RECV;
 /// Orders that there are not: a read may wait for its answer while what was sent after it is done. All others hold, those of atomics since there

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 use crate::abi::*;
-use crate::call::{self, call};
+use crate::call::{self, call, piece};
 use crate::endpoint::{Calls, Ep};
 use crate::engine::buffers::Buffers;
 use crate::engine::header::Header;
@@ -157,11 +157,6 @@ impl Incoming {
             })
         })
     }
-}
-
-/// The only piece of a message.
-fn piece(at: *const c_void, bytes: usize) -> iovec {
-    iovec { iov_base: at.cast_mut(), iov_len: bytes }
 }
 
 /// The message's data, where the flags say that it has some.

@@ -77,7 +77,7 @@ unsafe extern "C" fn reg(
     to: *mut *mut fid_mr,
     context: *mut c_void,
 ) -> c_int {
-    let piece = iovec { iov_base: memory.cast_mut(), iov_len: bytes };
+    let piece = call::piece(memory, bytes);
     // SAFETY: the application passes its domain, memory, and a place for the result.
     call_int(|| unsafe { open(domain, &[piece], (access, key), to, context) })
 }

@@ -4,13 +4,13 @@
 use std::ffi::c_void;
 
 use crate::abi::*;
-use crate::call::{self, call};
+use crate::call::{self, call, piece};
 use crate::endpoint::Ep;
 use crate::engine::Remote;
 use crate::engine::buffers::Buffers;
 use crate::engine::remote::Kind;
 use crate::error::Errno;
-use crate::getinfo::{INJECT_BYTES, REMOTE_FLAGS};
+use crate::getinfo::{INJECT_BYTES, SEND_FLAGS};
 
 pub(crate) static OPS: fi_ops_rma = fi_ops_rma {
     size: size_of::<fi_ops_rma>(),
@@ -58,7 +58,7 @@ impl Wish {
             let buffers = Buffers::new(call::slice(self.iov, self.count)?).ok_or(Errno::INVALID)?;
             ep.domain.with(|engine| {
                 let flags = self.flags.unwrap_or(engine.bindings().sends.flags);
-                if flags & !REMOTE_FLAGS != 0 {
+                if flags & !SEND_FLAGS != 0 {
                     return Err(Errno::BAD_FLAGS);
                 }
                 if (flags & FI_INJECT != 0 || self.context.is_none()) && buffers.bytes() > INJECT_BYTES {
@@ -71,10 +71,6 @@ impl Wish {
             })
         })
     }
-}
-
-fn piece(at: *mut c_void, bytes: usize) -> iovec {
-    iovec { iov_base: at, iov_len: bytes }
 }
 
 unsafe extern "C" fn one<const IS_READ: bool>(
@@ -125,7 +121,7 @@ unsafe extern "C" fn inject(
     offset: u64,
     key: u64,
 ) -> isize {
-    let piece = piece(buf, len);
+    let piece = call::piece(buf, len);
     let wish = Wish::new(&piece, 1, (to, offset, key), std::ptr::null_mut());
     // SAFETY: as in `one`.
     unsafe { Wish { context: None, ..wish }.begin::<WRITE>(ep) }
@@ -142,7 +138,7 @@ unsafe extern "C" fn writedata(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    let piece = piece(buf, len);
+    let piece = call::piece(buf, len);
     let wish = Wish::new(&piece, 1, (to, offset, key), context);
     // SAFETY: as in `one`.
     unsafe { Wish { data: Some(data), ..wish }.begin::<WRITE>(ep) }
@@ -157,7 +153,7 @@ unsafe extern "C" fn injectdata(
     offset: u64,
     key: u64,
 ) -> isize {
-    let piece = piece(buf, len);
+    let piece = call::piece(buf, len);
     let wish = Wish::new(&piece, 1, (to, offset, key), std::ptr::null_mut());
     // SAFETY: as in `one`.
     unsafe { Wish { data: Some(data), context: None, ..wish }.begin::<WRITE>(ep) }

@@ -96,7 +96,7 @@ impl<D: Device> Engine<D> {
         let regions = &self.bindings.regions;
         let checked = match call.kind {
             Kind::Read if call.len > self.max_message as u64 => Err(Errno(libc::EMSGSIZE)),
-            Kind::Read => regions.check(call, 0),
+            Kind::Read => regions.check_read(call),
             _ => Ok(()),
         };
         let is_read = call.kind == Kind::Read && checked.is_ok();

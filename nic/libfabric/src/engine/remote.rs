@@ -124,12 +124,12 @@ impl Regions {
         })
     }
 
-    /// Whether a call's memory is there, with that access.
+    /// Whether what a read asks for is there.
     ///
     /// # Errors
-    /// When it is not.
-    pub fn check(&self, call: &Call, access: usize) -> Result<(), Errno> {
-        self.with(call, usize::try_from(call.len).map_err(|_| Errno::INVALID)?, access, |_| ())
+    /// As of [`read`](Self::read).
+    pub fn check_read(&self, call: &Call) -> Result<(), Errno> {
+        self.with(call, usize::try_from(call.len).map_err(|_| Errno::INVALID)?, 0, |_| ())
     }
 
     fn with(&self, call: &Call, len: usize, access: usize, work: impl FnOnce(Buffers)) -> Result<(), Errno> {

@@ -15,7 +15,7 @@ use crate::abi::{FI_REMOTE_CQ_DATA, FI_REMOTE_WRITE, FI_RMA, fi_addr_t, fi_cq_ta
 use crate::error::Errno;
 use crate::side::Side;
 
-/// Most requests of peers that wait for that.
+/// Most requests of peers that wait to be answered.
 const WAITING: usize = 65_536;
 
 /// A read or write of a peer's memory, as the application asks for it.
