@@ -8,7 +8,7 @@ use spray_nic::{ConnectionId, Endpoint};
 
 use super::lanes::Lanes;
 use super::link::Gateway;
-use super::packet::{self, HEADER};
+use super::packet;
 use super::remote::behind;
 
 /// Threads of a tunnel, and so connections that a machine begins to each other one.
@@ -73,15 +73,17 @@ impl Inbound {
         let (at, mut received, mut refused) = (*at, 0, 0);
         let is_behind = |source| behind(links.iter().map(|link| &link.remote), source) == Some(at);
         //= docs/specs/endpoint.md#END-42 its source is behind that peer
-        // Who may not send from this address does not, and what is no packet of ours ends the connection: its number is missing.
-        let taken = packet::check(&message).map(|(place, _)| {
-            lanes.take(place, message, |message| {
-                let from = packet::check(&message).filter(|(_, flow)| is_behind(flow.source));
-                let is_taken = from.is_some_and(|(place, _)| out(place.lane, &message[HEADER..]));
+        // Of who may not send from its address a packet leaves its number alone; what is no packet of ours ends the connection.
+        let taken = packet::packets(message).try_for_each(|next| {
+            let (place, packet, flow) = next.ok()?;
+            let packet = if is_behind(flow.source) { packet } else { Bytes::new() };
+            let out = |packet: Bytes| {
+                let is_taken = !packet.is_empty() && out(place.lane, &packet);
                 *(if is_taken { &mut received } else { &mut refused }) += 1;
-            })
+            };
+            lanes.take(place, packet, out).ok()
         });
-        if !matches!(taken, Some(Ok(()))) {
+        if taken.is_none() {
             refused += 1;
             endpoint.abort(connection);
             self.end(connection);
@@ -98,7 +100,7 @@ mod tests {
     use spray_nic::net::Tun;
     use spray_nic::{EndpointConfig, Peer, Time};
 
-    use super::super::packet::Place;
+    use super::super::packet::{Packer, Place};
     use super::*;
 
     #[test]
@@ -145,17 +147,17 @@ mod tests {
                 .into_iter()
                 .enumerate()
         {
-            let mut message = vec![0; HEADER + Tun::HEADER + 100];
-            let packet = HEADER + Tun::HEADER;
-            message[packet] = 0x45;
-            message[packet + 12..packet + 16].copy_from_slice(&source);
-            packet::begin(&mut message, Place { lane: 7, number: (number % 2) as u32 });
+            let mut packet = [0; Tun::HEADER + 100];
+            packet[Tun::HEADER] = 0x45;
+            packet[Tun::HEADER + 12..Tun::HEADER + 16].copy_from_slice(&source);
+            let mut packer = Packer::default();
+            packer.add(Place { lane: 7, number: (number % 2) as u32 }, &packet);
             let mut taken = 0;
             let out = |_, _: &[u8]| {
                 taken += 1;
                 true
             };
-            inbound.receive((&mut endpoint, &mut links), connections[at], message.into(), out);
+            inbound.receive((&mut endpoint, &mut links), connections[at], packer.take().unwrap(), out);
             assert_eq!(taken == 1, is_taken, "{source:?} of machine {at}");
         }
         assert_eq!(links.map(|link| (link.counted.received, link.counted.refused)), [(1, 1); 2]);

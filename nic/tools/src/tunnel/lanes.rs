@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::packet::{LANES, Place};
+use super::packet::{LANES, MESSAGE, PACKETS, Place};
 
-/// Messages that may wait for earlier ones. A sender of ours has 256 at most between the oldest that is not delivered and the newest.
-//= docs/specs/endpoint.md#END-41 At most 1,024 messages wait
-const WAITING: usize = 1024;
+/// Packets that may wait for earlier ones. A sender of ours has 256 messages at most between the oldest that is not delivered and the newest.
+//= docs/specs/endpoint.md#END-41 At most 8,192 packets
+const WAITING: usize = 256 * PACKETS as usize;
+/// Bytes that may wait: twice what a sender of ours has under way.
+//= docs/specs/endpoint.md#END-41 and 16 MiB wait
+const WAITING_BYTES: usize = 16 << 20;
 
 /// What one side sends: the next number of each lane.
 #[derive(Debug)]
@@ -33,6 +36,7 @@ impl Numbers {
 pub struct Lanes {
     lanes: Box<[Lane]>,
     waiting: usize,
+    waiting_bytes: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -47,30 +51,36 @@ pub struct Disorder;
 
 impl Lanes {
     pub fn new() -> Self {
-        Self { lanes: vec![Lane::default(); usize::from(LANES)].into(), waiting: 0 }
+        Self { lanes: vec![Lane::default(); usize::from(LANES)].into(), waiting: 0, waiting_bytes: 0 }
     }
 
-    /// Takes a message, and hands `out` what its lane can go on with.
+    /// Takes a packet, and hands `out` what its lane can go on with.
     ///
     /// # Errors
     /// [`Disorder`]
     //= docs/specs/endpoint.md#END-41 packets leave it in their order
-    pub fn take(&mut self, place: Place, message: Bytes, mut out: impl FnMut(Bytes)) -> Result<(), Disorder> {
+    pub fn take(&mut self, place: Place, packet: Bytes, mut out: impl FnMut(Bytes)) -> Result<(), Disorder> {
         let lane = self.lanes.get_mut(usize::from(place.lane)).ok_or(Disorder)?;
         if place.number != lane.next {
             let is_late = (place.number.wrapping_sub(lane.next) as i32) < 0;
-            if is_late || self.waiting == WAITING || lane.early.insert(place.number, message).is_some() {
+            let is_full = self.waiting == WAITING || self.waiting_bytes + packet.len() > WAITING_BYTES;
+            if is_late || is_full || lane.early.contains_key(&place.number) {
                 return Err(Disorder);
             }
             self.waiting += 1;
+            self.waiting_bytes += packet.len();
+            // A short one does not keep its whole message in memory.
+            let packet = if packet.len() < MESSAGE / 2 { Bytes::copy_from_slice(&packet) } else { packet };
+            lane.early.insert(place.number, packet);
             return Ok(());
         }
-        out(message);
+        out(packet);
         lane.next = lane.next.wrapping_add(1);
-        while let Some(message) = lane.early.remove(&lane.next) {
+        while let Some(packet) = lane.early.remove(&lane.next) {
             self.waiting -= 1;
+            self.waiting_bytes -= packet.len();
             lane.next = lane.next.wrapping_add(1);
-            out(message);
+            out(packet);
         }
         Ok(())
     }
@@ -94,7 +104,7 @@ mod tests {
         assert_eq!(take(&mut lanes, 3, 3), Ok(vec![]));
         assert_eq!(take(&mut lanes, 3, 0), Ok(vec![0, 1]));
         assert_eq!(take(&mut lanes, 3, 2), Ok(vec![2, 3]));
-        assert_eq!(lanes.waiting, 0);
+        assert_eq!((lanes.waiting, lanes.waiting_bytes), (0, 0));
     }
 
     #[test]
@@ -119,6 +129,9 @@ mod tests {
         }
         assert_eq!(take(&mut lanes, 9, 5), Err(Disorder));
         assert_eq!(take(&mut lanes, 0, 2), Err(Disorder), "twice early");
+        let mut long = Lanes::new();
+        let mut wait = |number, bytes| long.take(Place { lane: 1, number }, vec![0; bytes].into(), |_| ());
+        assert_eq!([wait(1, WAITING_BYTES - 1), wait(2, 2), wait(3, 1)], [Ok(()), Err(Disorder), Ok(())]);
         // Who has let others wait may still go on.
         assert_eq!(take(&mut lanes, 0, 1), Ok(vec![1, 2]));
     }

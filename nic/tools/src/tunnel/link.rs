@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use bytes::Bytes;
 use spray_core::summed;
 use spray_nic::device::Device;
 use spray_nic::net::{NetError, Resolver};
@@ -10,7 +9,7 @@ use spray_nic::{ConnectionId, Endpoint, MessageId, Peer, Time};
 use tokio::sync::oneshot::{Receiver, error::TryRecvError};
 
 use super::lanes::Numbers;
-use super::packet;
+use super::packet::Packer;
 use super::remote::Remote;
 
 /// First and longest time between two attempts to connect.
@@ -32,6 +31,8 @@ pub struct Gateway {
     /// The last failure that the user was told.
     told: Option<String>,
     numbers: Numbers,
+    /// Packets of the next message.
+    packer: Packer,
     /// Bytes of each message that is not delivered, and of all.
     queued: HashMap<MessageId, u32>,
     queued_bytes: u64,
@@ -71,6 +72,7 @@ impl Gateway {
             retry_ps: RETRY_PS[0],
             told: None,
             numbers: Numbers::new(),
+            packer: Packer::default(),
             queued: HashMap::new(),
             queued_bytes: 0,
             room_bytes: ROOM_BYTES[0],
@@ -93,7 +95,8 @@ impl Gateway {
 
     /// Whether packets are to wait: the connection has enough to send.
     pub fn is_full(&self) -> bool {
-        self.open().is_some() && (self.queued_bytes >= self.room_bytes || self.queued.len() >= ROOM_MESSAGES)
+        let bytes = self.queued_bytes + self.packer.len() as u64;
+        self.open().is_some() && (bytes >= self.room_bytes || self.queued.len() >= ROOM_MESSAGES)
     }
 
     /// Connects when it is time to; looks how much the connection has room for. Returns what the user is to be told.
@@ -142,6 +145,7 @@ impl Gateway {
         self.state = State::Open(connection);
         (self.retry_ps, self.told, self.look_at) = (RETRY_PS[0], None, Time::ZERO);
         self.numbers = Numbers::new();
+        self.packer.clear();
         self.queued.clear();
         self.queued_bytes = 0;
         Some(format!("connected to {}", self.remote.address))
@@ -159,24 +163,30 @@ impl Gateway {
         is_new.then_some(line)
     }
 
-    /// Sends a packet, at `message[HEADER..]` with its `virtio_net_hdr`, if there is a connection with room.
-    pub fn send<D: Device>(&mut self, endpoint: &mut Endpoint<D>, message: &mut [u8], lane: u16) {
-        let Some(connection) = self.open().filter(|_| !self.is_full()) else {
+    /// Takes a packet with its `virtio_net_hdr`, if there is a connection with room. It goes with others by [`flush`](Self::flush), at the latest.
+    pub fn send<D: Device>(&mut self, endpoint: &mut Endpoint<D>, packet: &[u8], lane: u16) {
+        if !self.packer.fits(packet.len()) {
+            self.flush(endpoint);
+        }
+        if self.open().is_none() || self.is_full() {
             self.counted.dropped += 1;
             return;
-        };
-        packet::begin(message, self.numbers.next(lane));
-        match endpoint.send(connection, Bytes::copy_from_slice(message)) {
+        }
+        self.packer.add(self.numbers.next(lane), packet);
+        self.counted.sent += 1;
+    }
+
+    /// Sends the packets that wait, in one message.
+    pub fn flush<D: Device>(&mut self, endpoint: &mut Endpoint<D>) {
+        let (Some(message), Some(connection)) = (self.packer.take(), self.open()) else { return };
+        let bytes = message.len() as u32;
+        match endpoint.send(connection, message) {
             Ok(id) => {
-                self.queued.insert(id, message.len() as u32);
-                self.queued_bytes += message.len() as u64;
-                self.counted.sent += 1;
+                self.queued.insert(id, bytes);
+                self.queued_bytes += u64::from(bytes);
             }
-            // A number is missing now: the connection is of no use any more.
-            Err(_) => {
-                endpoint.abort(connection);
-                self.counted.dropped += 1;
-            }
+            // Numbers are missing now: the connection is of no use any more.
+            Err(_) => endpoint.abort(connection),
         }
     }
 

@@ -20,7 +20,7 @@ use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Time};
 
 use self::inbound::{Inbound, THREADS};
 use self::link::{Counted, Gateway};
-use self::packet::{HEADER, MESSAGE};
+use self::packet::{MESSAGE, PACKET};
 use self::remote::behind;
 pub use self::remote::{Remote, Subnet};
 use crate::args;
@@ -176,7 +176,7 @@ struct Tunnel {
 impl Tunnel {
     fn new(shard: usize, tun: Tun, remotes: &[Remote], session: &Session) -> Self {
         let (links, inbound) = (remotes.iter().cloned().map(Gateway::new).collect(), Inbound::new(session.shards()));
-        let (resolver, buffer) = (session.resolver(), vec![0; MESSAGE].into());
+        let (resolver, buffer) = (session.resolver(), vec![0; PACKET].into());
         Self { shard, tun, links, inbound, resolver, wants: true, buffer }
     }
 
@@ -206,13 +206,14 @@ impl Tunnel {
             if is_full(&self.links) {
                 break;
             }
-            let Some(bytes) = self.tun.read(&mut self.buffer[HEADER..])? else { break };
-            let message = &mut self.buffer[..HEADER + bytes];
+            let Some(bytes) = self.tun.read(&mut self.buffer)? else { break };
+            let packet = &self.buffer[..bytes];
             // What is no IP packet, and what nobody is behind, goes nowhere: the kernel sends both by itself, for neighbours and groups.
-            let Some(flow) = message.get(HEADER + Tun::HEADER..).and_then(packet::flow) else { continue };
+            let Some(flow) = packet.get(Tun::HEADER..).and_then(packet::flow) else { continue };
             let Some(at) = behind(self.links.iter().map(|link| &link.remote), flow.destination) else { continue };
-            self.links[at].send(endpoint, message, flow.lane);
+            self.links[at].send(endpoint, packet, flow.lane());
         }
+        self.links.iter_mut().for_each(|link| link.flush(endpoint));
         Ok(())
     }
 

@@ -1,21 +1,27 @@
-//! What a message of a tunnel is: its place in its flow, the packet's `virtio_net_hdr`, and the packet. From peers all of it is hostile.
+//! What a message of a tunnel is: packets, each with its place in its flow and its `virtio_net_hdr`. From peers all of it is hostile.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use spray_nic::net::Tun;
 
-/// Bytes before the `virtio_net_hdr`: what the message is, its lane, and its number there.
-pub const HEADER: usize = 8;
-/// The longest packet: IPv4 and IPv6 without jumbograms.
-const MOST: usize = 65_575;
-/// The longest message.
-pub const MESSAGE: usize = HEADER + Tun::HEADER + MOST;
+/// Bytes before each packet's `virtio_net_hdr`: its lane, its number there, and the length of both.
+const HEADER: usize = 10;
+/// The longest packet with its `virtio_net_hdr`: IPv4 and IPv6 without jumbograms.
+pub const PACKET: usize = Tun::HEADER + 65_575;
+/// The longest message: one such packet.
+pub const MESSAGE: usize = MAGIC.len() + HEADER + PACKET;
+/// Most packets of a message.
+//= docs/specs/endpoint.md#END-40 at most 32 packets
+pub const PACKETS: u32 = 32;
+/// A message of several packets is no longer than this: one that is lost holds up no more than these.
+const PACKED: usize = 16 << 10;
 /// Lanes that packets of a tunnel keep their order in. Flows that share one wait for each other, which is no harm but for time.
 pub const LANES: u16 = 1024;
 
-/// A packet in a tunnel, and the version of this layout.
-const MAGIC: [u8; 2] = [b'T', 1];
+/// Packets in a tunnel, and the version of this layout.
+const MAGIC: [u8; 2] = [b'T', 2];
 /// The packet's checksum is still to be made: `VIRTIO_NET_HDR_F_NEEDS_CSUM`.
 const NEEDS_CHECKSUM: u8 = 1;
 /// Of `VIRTIO_NET_HDR_GSO_...`: what the segments will be, and that of TCP with ECN.
@@ -31,44 +37,106 @@ const MIN_TCP_SEGMENT: usize = 48;
 /// Most segments of a UDP packet, as Linux takes from its own sockets.
 const MAX_UDP_SEGMENTS: usize = 128;
 
-/// Where a packet belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The flow of an IP packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow {
     pub source: IpAddr,
     pub destination: IpAddr,
-    pub lane: u16,
+    protocol: u8,
+    ports: Option<[u8; 4]>,
 }
 
-/// A message's place.
+impl Flow {
+    /// The lane in which its packets keep their order.
+    pub fn lane(&self) -> u16 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        (hasher.finish() % u64::from(LANES)) as u16
+    }
+}
+
+/// A packet's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub lane: u16,
     pub number: u32,
 }
 
-/// Writes the header of a message, and takes off the packet's header what is of this machine alone: that its checksum was checked here.
-//= docs/specs/endpoint.md#END-40 a message of a tunnel
-pub fn begin(message: &mut [u8], place: Place) {
-    message[..2].copy_from_slice(&MAGIC);
-    message[2..4].copy_from_slice(&place.lane.to_le_bytes());
-    message[4..8].copy_from_slice(&place.number.to_le_bytes());
-    message[HEADER] &= NEEDS_CHECKSUM;
+/// A message that is being filled with packets.
+#[derive(Debug, Default)]
+pub struct Packer {
+    bytes: BytesMut,
+    packets: u32,
 }
 
-/// The place of a message and the flow of its packet; `None` where it is none that a kernel should get.
-//= docs/specs/endpoint.md#END-42 both fit the packet
-pub fn check(message: &[u8]) -> Option<(Place, Flow)> {
-    let header = message.first_chunk::<HEADER>().filter(|header| header[..2] == MAGIC)?;
-    let place = Place {
-        lane: u16::from_le_bytes([header[2], header[3]]),
-        number: u32::from_le_bytes([header[4], header[5], header[6], header[7]]),
-    };
-    if place.lane >= LANES || message.len() > MESSAGE {
-        return None;
+impl Packer {
+    /// Bytes that wait.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
     }
-    let (offload, packet) = message[HEADER..].split_first_chunk::<{ Tun::HEADER }>()?;
-    let flow = flow(packet)?;
-    fits(offload, packet).then_some((place, flow))
+
+    /// Whether a packet of so many bytes, with its `virtio_net_hdr`, still goes into the message.
+    pub fn fits(&self, bytes: usize) -> bool {
+        self.packets == 0 || self.packets < PACKETS && self.len() + HEADER + bytes <= PACKED
+    }
+
+    /// Adds a packet. Takes off its header what is of this machine alone: that its checksum was checked here.
+    //= docs/specs/endpoint.md#END-40 a message of a tunnel
+    pub fn add(&mut self, place: Place, packet: &[u8]) {
+        if self.packets == 0 {
+            self.bytes.put_slice(&MAGIC);
+        }
+        self.packets += 1;
+        self.bytes.reserve(HEADER + packet.len());
+        self.bytes.put_u16_le(place.lane);
+        self.bytes.put_u32_le(place.number);
+        self.bytes.put_u32_le(packet.len() as u32);
+        let flags = self.bytes.len();
+        self.bytes.put_slice(packet);
+        if let Some(flags) = self.bytes.get_mut(flags) {
+            *flags &= NEEDS_CHECKSUM;
+        }
+    }
+
+    /// The message, where there are packets for one.
+    pub fn take(&mut self) -> Option<Bytes> {
+        (std::mem::take(&mut self.packets) > 0).then(|| self.bytes.split().freeze())
+    }
+
+    /// Forgets what waits.
+    pub fn clear(&mut self) {
+        drop(self.take());
+    }
+}
+
+/// A message is none of a tunnel, or a packet of it none that a kernel should get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// The packets of a message, each with its place, its `virtio_net_hdr` and its flow; [`Malformed`] is the last where there is one.
+//= docs/specs/endpoint.md#END-42 both fit the packet
+pub fn packets(mut message: Bytes) -> impl Iterator<Item = Result<(Place, Bytes, Flow), Malformed>> {
+    let is_ours = message.len() <= MESSAGE && message.starts_with(&MAGIC);
+    message.advance(message.len().min(MAGIC.len()));
+    let (mut is_over, mut left) = (false, PACKETS);
+    std::iter::from_fn(move || {
+        if is_over || is_ours && left < PACKETS && message.is_empty() {
+            return None;
+        }
+        let next = if is_ours && left > 0 { next(&mut message) } else { None };
+        left = left.saturating_sub(1);
+        is_over = next.is_none();
+        Some(next.ok_or(Malformed))
+    })
+}
+
+fn next(message: &mut Bytes) -> Option<(Place, Bytes, Flow)> {
+    let place = Place { lane: message.try_get_u16_le().ok()?, number: message.try_get_u32_le().ok()? };
+    let bytes = message.try_get_u32_le().ok()? as usize;
+    let packet = (place.lane < LANES && bytes <= message.len()).then(|| message.split_to(bytes))?;
+    let (offload, ip) = packet.split_first_chunk::<{ Tun::HEADER }>()?;
+    let flow = flow(ip).filter(|_| fits(offload, ip))?;
+    Some((place, packet, flow))
 }
 
 /// Whether the header promises no more than the packet has, and the kernel makes no more of it than is usual.
@@ -96,7 +164,7 @@ fn fits(offload: &[u8; Tun::HEADER], packet: &[u8]) -> bool {
     segments_fit && checksum_fits && header_bytes <= packet.len()
 }
 
-/// The flow of an IP packet: its addresses, and a lane by them and, where it has any, its ports. Fragments have none.
+/// The flow of an IP packet. Fragments have no ports.
 //= docs/specs/endpoint.md#END-40 a fragment has no ports
 pub fn flow(packet: &[u8]) -> Option<Flow> {
     const TCP: u8 = 6;
@@ -116,9 +184,7 @@ pub fn flow(packet: &[u8]) -> Option<Flow> {
         _ => return None,
     };
     let ports = rest.and_then(|rest| rest.first_chunk::<4>()).filter(|_| matches!(protocol, TCP | UDP));
-    let mut hasher = DefaultHasher::new();
-    (source, destination, protocol, ports).hash(&mut hasher);
-    Some(Flow { source, destination, lane: (hasher.finish() % u64::from(LANES)) as u16 })
+    Some(Flow { source, destination, protocol, ports: ports.copied() })
 }
 
 fn address<const N: usize>(header: &[u8], at: usize) -> Option<IpAddr>
@@ -144,16 +210,26 @@ mod tests {
         packet
     }
 
+    const PLACE: Place = Place { lane: 7, number: 0x0102_0304 };
+    /// Where the only packet of a message begins, with its `virtio_net_hdr`.
+    const AT: usize = MAGIC.len() + HEADER;
+
     fn message(offload: [u8; 10], packet: &[u8]) -> Vec<u8> {
-        let mut message = [&[0; HEADER][..], &offload, packet].concat();
-        begin(&mut message, Place { lane: 7, number: 0x0102_0304 });
-        message
+        let mut packer = Packer::default();
+        packer.add(PLACE, &[&offload, packet].concat());
+        packer.take().unwrap().into()
+    }
+
+    /// The place and the flow of the only packet of a message.
+    fn check(message: &[u8]) -> Option<(Place, Flow)> {
+        let all: Result<Vec<_>, _> = packets(Bytes::copy_from_slice(message)).collect();
+        all.ok().map(|all| (all[0].0, all[0].2))
     }
 
     //= docs/specs/endpoint.md#END-40 a fragment has no ports
     #[test]
     fn a_flow_is_its_addresses_and_ports_and_fragments_have_none() {
-        let lane = |source, ports, fragment| flow(&v4(source, ports, fragment)).unwrap().lane;
+        let lane = |source, ports, fragment| flow(&v4(source, ports, fragment)).unwrap().lane();
         assert_eq!(lane(1, [1; 4], false), lane(1, [1; 4], false));
         let others: Vec<_> = (0..64).map(|port| lane(1, [port, 1, 1, 1], false)).collect();
         assert!(others.iter().collect::<std::collections::HashSet<_>>().len() > 50, "ports spread over lanes");
@@ -173,10 +249,10 @@ mod tests {
         // NEEDS_CSUM, TCPV4, a header of 40 bytes, segments of 1,448, the checksum at 20 + 16.
         let segments = [1, 1, 40, 0, 0xa8, 5, 20, 0, 16, 0];
         let (place, found) = check(&message(segments, &packet)).unwrap();
-        assert_eq!((place, found), (Place { lane: 7, number: 0x0102_0304 }, flow(&packet).unwrap()));
+        assert_eq!((place, found), (PLACE, flow(&packet).unwrap()));
         let mut checked_here = message([2, 0, 0, 0, 0, 0, 0, 0, 0, 0], &packet);
         assert!(check(&checked_here).is_some(), "that it was checked is taken off");
-        checked_here[HEADER] = 2;
+        checked_here[AT] = 2;
         assert_eq!(check(&checked_here), None);
         for (at, value, what) in [
             (1, 4, "IPv6 segments of IPv4"),
@@ -189,9 +265,9 @@ mod tests {
             (0, 3, "flags of one machine"),
         ] {
             let mut message = message(segments, &packet);
-            message[HEADER + at] = value;
+            message[AT + at] = value;
             if at == 4 {
-                message[HEADER + 5] = 0;
+                message[AT + 5] = 0;
             }
             assert_eq!(check(&message), None, "{what}");
         }
@@ -209,14 +285,47 @@ mod tests {
         far[2..4].copy_from_slice(&LANES.to_le_bytes());
         assert_eq!(check(&far), None, "a lane that is none");
         let mut other = message([0; 10], &packet);
-        other[1] = 2;
+        other[1] = 1;
         assert_eq!(check(&other), None, "another version");
+    }
+
+    //= docs/specs/endpoint.md#END-40 at most 32 packets
+    #[test]
+    fn short_packets_share_a_message_and_come_out_as_they_went_in() {
+        let packets_of = |message: &Bytes| packets(message.clone()).collect::<Result<Vec<_>, _>>();
+        let mut packer = Packer::default();
+        assert_eq!(packer.take(), None);
+        let packet =
+            |number: u32, bytes: usize| [&[0; 10][..], &v4(number as u8, [1; 4], false), &vec![9; bytes]].concat();
+        let place = |number| Place { lane: 3, number };
+        (0..PACKETS).for_each(|number| {
+            assert!(packer.fits(packet(number, 1).len()));
+            packer.add(place(number), &packet(number, 1));
+        });
+        assert!(!packer.fits(1), "a packet more");
+        let message = packer.take().unwrap();
+        let found = packets_of(&message).unwrap();
+        assert_eq!(found.len(), PACKETS as usize);
+        for (number, (at, bytes, _)) in (0..).zip(found) {
+            assert_eq!((at, &bytes[..]), (place(number), &packet(number, 1)[..]));
+        }
+        let one_more = [&message[..], &message[MAGIC.len()..][..message.len() / 32]].concat();
+        assert_eq!(packets_of(&one_more.into()), Err(Malformed));
+        assert_eq!(packets_of(&message.slice(..message.len() - 1)), Err(Malformed), "cut");
+        assert_eq!(packets_of(&message.slice(..MAGIC.len())), Err(Malformed), "empty");
+        // A long one goes alone, and two of medium length apart.
+        assert!(packer.fits(PACKET));
+        packer.add(place(0), &packet(0, 9000));
+        assert!(!packer.fits(packet(0, 9000).len()) && packer.fits(packet(0, 2000).len()));
+        packer.clear();
+        assert_eq!((packer.len(), packer.take()), (0, None));
     }
 
     proptest! {
         #[test]
         fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
             let _ = check(&bytes);
+            let _ = check(&[&MAGIC[..], &bytes].concat());
             let _ = check(&message([1, 1, 40, 0, 1, 0, 20, 0, 16, 0], &bytes));
         }
     }
