@@ -18,7 +18,7 @@ struct Program {
     arguments: fn(&Path) -> Vec<PathBuf>,
 }
 
-const PROGRAMS: [Program; 5] = [
+const PROGRAMS: [Program; 9] = [
     Program {
         name: "open-mpi-4",
         about: "Debian's Open MPI: two ranks on two hosts, by the libfabric provider and by TCP",
@@ -44,6 +44,39 @@ const PROGRAMS: [Program; 5] = [
         arguments: |bin| vec![bin.join("mpirun"), bin.join("python3"), "hydra".into()],
     },
     Program {
+        name: "mpi-fabric",
+        about: "Debian's Open MPI on four hosts of `spray up`, one uplink of which fails silently under all-reduces",
+        packages: &[&["openmpi-bin"], &["python3-mpi4py"]],
+        python: &[],
+        script: "mpi_fabric.sh",
+        arguments: |_| vec![],
+    },
+    Program {
+        name: "training",
+        about: "A training job of PyTorch (gloo, an all-reduce of 4 MB a step) on eight hosts of `spray up` while an uplink gets slow and fails: \
+                [training.md](../training.md)",
+        packages: TRAINING,
+        python: &[],
+        script: "training.sh",
+        arguments: |_| vec!["8".into(), sh::root().join("docs/images/training.svg")],
+    },
+    Program {
+        name: "training-4",
+        about: "The same on four hosts",
+        packages: TRAINING,
+        python: &[],
+        script: "training.sh",
+        arguments: |_| vec!["4".into()],
+    },
+    Program {
+        name: "tunnel",
+        about: "iperf3 and redis over four ways, by the kernel's TCP and UDP and through `spray tunnel`",
+        packages: &[&["iperf3"], &["redis-server"], &["redis-tools"], &["iputils-ping"]],
+        python: &[],
+        script: "tunnel.sh",
+        arguments: |_| vec![],
+    },
+    Program {
         name: "prometheus",
         about: "Prometheus and promtool read what `--metrics` publishes",
         packages: &[&["prometheus"]],
@@ -60,6 +93,8 @@ const PROGRAMS: [Program; 5] = [
         arguments: |bin| vec![bin.join("python3")],
     },
 ];
+
+const TRAINING: &[Package] = &[&["python3-torch"], &["python3-matplotlib"], &["iputils-ping"]];
 
 /// `cargo xtask programs [NAME..]`: tries those whose name begins so, or all. `docs/results/programs.md` gets what they said, and what those said
 /// that were tried last time.

@@ -48,11 +48,44 @@ ways() {
     ip -n r1 route add 10.77.0.0/24 $back
 }
 
-# Waits up to ten seconds until a command succeeds.
+# Waits until a command succeeds, up to ten seconds, or so many times as $tries says.
 until_it() {
-    for _ in $(seq 100); do
+    for _ in $(seq ${tries:-100}); do
         "$@" > /dev/null 2>&1 && return
         sleep 0.1
     done
     "$@"
+}
+
+# $1 hosts of `spray up`, h0 and on, under two leaves, with links of 200 Mb/s.
+fabric() {
+    cat > fabric.toml << FABRIC
+name = "fabric"
+
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = $(($1 / 2))
+hosts_per_leaf = $(($1 / 2))
+host_gbps = 0.2
+latency_us = 200
+
+[queue]
+limit = "100 packets"
+mark_min = "20 %"
+mark_max = "80 %"
+trimming = false
+
+[workload]
+kind = "cross-leaf-permutation"
+bytes = "1 MiB"
+FABRIC
+    "$SPRAY" up fabric.toml > up.txt 2>&1
+}
+
+# Runs a command in a host of that fabric.
+in_host() {
+    host=$1
+    shift
+    "$SPRAY" shell "$host" -- "$@"
 }
