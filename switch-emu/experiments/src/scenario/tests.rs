@@ -478,6 +478,16 @@ fn the_examples_of_the_documentation_parse() {
     }
 }
 
+#[test]
+fn pages_show_the_files_that_they_name() {
+    for (page, file) in [("tutorial", "flapping"), ("deployment", "pod")] {
+        let page = std::fs::read_to_string(root().join(format!("docs/{page}.md"))).unwrap();
+        let file = std::fs::read_to_string(root().join(format!("tests/scenarios/{file}.toml"))).unwrap();
+        let body = &file[file.find("name = ").unwrap()..];
+        assert!(page.contains(&format!("```toml\n{body}```")), "{body}");
+    }
+}
+
 fn merge(block: &str) -> String {
     let mut tables: Vec<_> = MINIMAL.split_inclusive('\n').collect();
     for header in ["[topology]", "[workload]"] {
