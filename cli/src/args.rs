@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 #[cfg(feature = "xdp")]
 use spray_tools::args::{Doctor, Keygen, Paths, Perf, Recv, ReportHardware, Send, Serve, Tunnel};
 
@@ -30,19 +30,56 @@ pub struct Cli {
     pub verbose: u8,
 }
 
+/// Commands by what they are for; the others stand in one line below them.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Run scenarios", &["init", "explain", "run", "sim", "compare", "compare-balancers", "figures", "trace", "demo"]),
+    ("Send between machines", &["send", "recv", "tunnel", "serve", "perf", "paths", "keygen"]),
+    ("Deploy a fabric", &["up", "shell", "link", "down", "switch"]),
+    ("Check and clean", &["doctor", "report-hardware", "clean"]),
+];
+
+/// The command line, whose help has the commands in their groups.
+pub fn command() -> clap::Command {
+    let command = Cli::command();
+    let heading = *command.get_styles().get_header();
+    let names: Vec<_> = command.get_subcommands().map(|sub| sub.get_name().to_string()).collect();
+    let mut help = String::new();
+    for (group, members) in GROUPS {
+        let found: Vec<_> = members.iter().filter_map(|name| command.find_subcommand(name)).collect();
+        if found.is_empty() {
+            continue;
+        }
+        help += &format!("{heading}{group}:{heading:#}\n");
+        for sub in found {
+            help +=
+                &format!("  {:<18} {}\n", sub.get_name(), sub.get_about().map(ToString::to_string).unwrap_or_default());
+        }
+        help += "\n";
+    }
+    let others = names.iter().filter(|name| GROUPS.iter().all(|(_, members)| !members.contains(&name.as_str())));
+    let others: Vec<&str> = others.map(String::as_str).collect();
+    help += &format!("{heading}Also:{heading:#} {}", others.join(", "));
+    // The list of clap's own has no groups.
+    let hidden = |command: clap::Command, name: &String| command.mut_subcommand(name, |sub| sub.hide(true));
+    let command = names.iter().fold(command, hidden).override_usage("spray [OPTIONS] <COMMAND>");
+    command.before_help(help).help_template(
+        "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}\n\n`spray COMMAND --help` says what a command takes.",
+    )
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     #[cfg(feature = "lab")]
     #[command(flatten)]
     Experiments(lab::args::Experiments),
     #[cfg(feature = "xdp")]
-    /// Sends files and folders from an AF_XDP interface to a `spray recv`
+    /// Sends files and folders to a `spray recv`
     Send(Send),
     #[cfg(feature = "xdp")]
-    /// Receives files and folders on an AF_XDP interface
+    /// Receives files and folders
     Recv(Recv),
     #[cfg(feature = "xdp")]
-    /// Joins machines by a TUN device, so that any TCP or UDP program uses all paths between them
+    /// Carries any program's TCP and UDP over all paths, by a TUN device
     Tunnel(Tunnel),
     #[cfg(all(feature = "lab", feature = "xdp"))]
     #[command(flatten)]
@@ -51,19 +88,19 @@ pub enum Command {
     /// Waits for `spray perf`
     Serve(Serve),
     #[cfg(feature = "xdp")]
-    /// Measures goodput and latency between an AF_XDP interface and a `spray serve`
+    /// Measures goodput and latency to a `spray serve`
     Perf(Perf),
     #[cfg(feature = "xdp")]
-    /// Finds which entropy value takes which path to a host, and dead, slow and uneven paths
+    /// Finds the paths to a host, and which are dead, slow or uneven
     Paths(Paths),
     #[cfg(feature = "xdp")]
-    /// Makes a key for `spray send`, `spray recv` and `spray tunnel`, and prints its public half
+    /// Makes a key for these, and prints its public half
     Keygen(Keygen),
     #[cfg(feature = "xdp")]
-    /// Checks what this machine and an interface can do, and says what is missing
+    /// Checks what this machine and its NICs can do and lack
     Doctor(Doctor),
     #[cfg(feature = "xdp")]
-    /// Examines and measures an interface, and writes one file to send to the developers
+    /// Measures a NIC, and writes one file for the developers
     ReportHardware(ReportHardware),
     #[cfg(feature = "lab")]
     #[command(flatten)]
@@ -86,4 +123,17 @@ pub struct Man {
     /// The folder to write them to, made if there is none
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
+}
+
+#[cfg(all(test, feature = "lab", feature = "xdp"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_name_commands_that_there_are() {
+        let command = Cli::command();
+        for name in GROUPS.iter().flat_map(|(_, members)| *members) {
+            assert!(command.find_subcommand(name).is_some(), "{name}");
+        }
+    }
 }

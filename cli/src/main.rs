@@ -12,7 +12,7 @@ mod spans;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 #[cfg(feature = "xdp")]
 use spray_tools::doctor;
 use spray_tools::say;
@@ -26,7 +26,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     // What is wrong with a setting is said in full already: no usage of the command goes with it.
-    let matches = Cli::command().get_matches();
+    let matches = args::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     say::set_manner(say::Manner { json: cli.json, quiet: cli.quiet });
     let _spans = match spans::begin(cli.verbose) {

@@ -25,27 +25,29 @@ pub use crate::lab::sim::args::{Results, Seeds, Sim};
 #[derive(Debug, Subcommand)]
 pub enum Experiments {
     #[cfg(feature = "xdp")]
-    /// Runs the demo: 8 hosts, 2 leaves, 4 spines; ECMP, OPS and REPS; healthy, slow and silently dropping uplinks
+    /// Runs the demo: ECMP, OPS and REPS on healthy, slow and dead uplinks
     Demo(Demo),
     /// Writes a scenario to begin with
     Init(Init),
-    /// Explains a balancer, a congestion control, a scheme of switches, a setting or a part of the model
+    /// Explains a scheme, a setting or a part of the model
     Explain(Explain),
-    /// Runs a scenario file: all its balancers, seeds and values of its axes; what is done in --out is not run again
+    /// Runs a scenario, in the simulator or with real packets
+    ///
+    /// All its balancers, seeds and values of its axes; what is done in --out is not run again.
     #[command(visible_alias = "sweep")]
     Run(Sweep),
-    /// Simulates a topology and a matrix with the settings of the published simulations
+    /// Simulates a topology and a matrix with the published settings
     Sim(Box<Sim>),
-    /// Runs a scenario file once and writes the life of chosen flows' packets: see docs/captures.md
+    /// Writes the life of chosen flows' packets: docs/captures.md
     Trace(Box<Trace>),
     #[cfg(feature = "xdp")]
-    /// Runs a scenario file on both engines and prints the differences side by side
+    /// Runs a scenario on both engines, and shows them side by side
     Compare(Compare),
-    /// Runs a scenario file with every balancer and compares them in one table
+    /// Runs a scenario with every balancer, in one table
     CompareBalancers(Run),
     /// Computes how fast a scenario could be at best, and how far each scheme of switches is from that on the simulator
     Bound(Bound),
-    /// Runs the papers' figures and tables, and compares the papers' claims with our results
+    /// Runs the papers' figures, and compares their claims with our results
     Figures(Figures),
     /// Computes how much state Flowcut needs in switches and NICs, by its paper's model
     FlowcutMemory(FlowcutMemory),
@@ -55,15 +57,17 @@ pub enum Experiments {
 #[cfg(feature = "xdp")]
 #[derive(Debug, Subcommand)]
 pub enum Deployment {
-    /// Sets a scenario's fabric up and leaves it up, for any program to run in its hosts: see docs/deployment.md
+    /// Keeps a scenario's fabric running, for any program: docs/deployment.md
     Up(Up),
-    /// Runs a scenario's switches between interfaces that exist, such as the NICs of this machine; without one, says what is up
+    /// Runs a scenario's switches between NICs of this machine
+    ///
+    /// Without a scenario it says what is up.
     Switch(Switch),
-    /// Opens a shell, or runs a command, in a host of a deployed fabric
+    /// Runs a shell, or a command, in a host of it
     Shell(Shell),
-    /// Lists the links of a deployed fabric, or has some fail, slow down or recover
+    /// Lists its links, or has some fail, slow down or recover
     Link(Link),
-    /// Removes a deployed fabric
+    /// Removes it
     Down(Down),
 }
 
@@ -71,7 +75,7 @@ pub enum Deployment {
 #[derive(Debug, Subcommand)]
 pub enum Upkeep {
     #[cfg(feature = "xdp")]
-    /// Removes whatever earlier runs left behind: namespaces, links and programs
+    /// Removes what killed runs left: namespaces, links and programs
     Clean,
     /// Measures the transport or the simulator
     #[command(subcommand)]

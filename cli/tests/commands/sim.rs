@@ -230,7 +230,7 @@ fn bad_input_is_refused_with_line_and_column() {
         &["--balancer", "rpes"],
         "--balancer rpes: `balancer` is rpes (did you mean `reps`?); allowed: one or a list of \"ecmp\", ",
     );
-    sim(&topo, &matrix, &["--reps-rule", "best"], "--reps-rule best: `rule` is best; allowed: ");
+    sim(&topo, &matrix, &["--set", "transport.reps.rule=best"], "transport.reps.rule=best: `rule` is best; allowed: ");
     sim(
         &topo,
         &matrix,

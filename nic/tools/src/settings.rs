@@ -1,7 +1,7 @@
 //! Settings on the command line: `--set PATH=VALUE`, and flags that are short for it.
 //!
 //! A flag is a line in a table: those for connections stand below, and what a command has besides them is its [`Flags`]. A flag's help text is
-//! the comment at the declaration of its setting.
+//! the first sentence of the comment at the declaration of its setting.
 
 use std::marker::PhantomData;
 
@@ -24,7 +24,7 @@ pub type Expand = fn(&str) -> Result<Vec<(&'static str, String)>, String>;
 pub const FILE: &str = "FILE";
 
 /// The flags for connections.
-const VALUES: [Value; 13] = [
+const VALUES: [Value; 11] = [
     ("balancer", "NAME", "transport.balancer"),
     ("cc", "NAME", "transport.cc"),
     ("evs", "N", "transport.evs"),
@@ -36,8 +36,6 @@ const VALUES: [Value; 13] = [
     ("sack-rule", "RULE", "transport.sack_rule"),
     ("rto-min-us", "US", "transport.rto_min_us"),
     ("rto-max-us", "US", "transport.rto_max_us"),
-    ("fixed-gbps", "GBPS", "transport.fixed-rate.rate_gbps"),
-    ("reps-rule", "RULE", "transport.reps.rule"),
 ];
 const SWITCHES: [Switch; 1] = [("erasure", "transport.erasure", "true")];
 
@@ -102,21 +100,24 @@ impl<F: Flags + Default> Overrides<F> {
     /// The flags of all settings that the command has.
     fn arguments(command: Command) -> Command {
         let meanings = F::meanings();
-        let about = |path: &str| meanings.get(path).unwrap_or_default();
+        let about = |path: &str| {
+            let meaning = meanings.get(path).unwrap_or_default();
+            meaning.split(". ").next().unwrap_or_default().trim_end_matches('.').to_string()
+        };
         let flags = VALUES.iter().chain(F::VALUES).map(|(name, value, path)| {
             let flag = Arg::new(*name).long(*name).value_name(*value).help(about(path)).action(ArgAction::Append);
             // A file's name may have commas.
             if *value == FILE { flag } else { flag.value_delimiter(',') }
         });
         let switches = SWITCHES.iter().chain(F::SWITCHES).map(|(name, path, value)| {
-            let help = format!("Sets {path} to {value}. {}", about(path));
+            let help = format!("Sets {path} to {value}");
             Arg::new(*name).long(*name).help(help).action(ArgAction::SetTrue)
         });
         let short = F::SHORT_FORMS.iter().map(|(name, value, help, _)| {
             Arg::new(*name).long(*name).value_name(*value).help(*help).action(ArgAction::Append)
         });
         let set = Arg::new("set").long("set").value_name("PATH=VALUE").action(ArgAction::Append).help(
-            "Sets any field of the scenario, as in transport.reps.buffer=4; may be repeated. docs/reference/settings.md lists them",
+            "Sets any field, as in transport.reps.buffer=4; may be repeated. `spray explain` has all of them, and says more of these",
         );
         command
             .next_help_heading("Settings")
