@@ -249,7 +249,7 @@ fn demo_table(demos: &[Vec<Value>]) -> String {
     let [least, most] = [f64::min, f64::max].map(|of| rates.iter().copied().reduce(of).unwrap_or_default());
     let mut out = format!(
         "Data packets a second of real time, over all nine runs: median {:.0} ({least:.0} to {most:.0}). Below, medians of the three.\n\n\
-         | condition | balancer | packets/s | dilation | goodput Gb/s | mean FCT us | late frames |\n|---|---|{}\n",
+         | condition | balancer | packets/s | dilation | goodput Gb/s | mean FCT us | emulation errors |\n|---|---|{}\n",
         super::median(&rates),
         "--:|".repeat(5)
     );

@@ -18,7 +18,7 @@ pub struct Job {
     pub scenario: usize,
     /// Its balancer.
     pub balancer: BalancerKind,
-    /// Root of its random choices.
+    /// Its random seed.
     pub seed: u64,
 }
 

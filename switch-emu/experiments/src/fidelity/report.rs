@@ -37,7 +37,7 @@ pub fn markdown(comparisons: &[Comparison]) -> String {
     for one in comparisons {
         for difference in one.differences() {
             let verdict = match difference.tolerance {
-                None => "reported",
+                None => "not judged",
                 Some(_) if difference.holds() => "ok",
                 Some(_) if one.explained().is_some() => "**outside**, see below",
                 Some(_) => "**outside**",

@@ -20,9 +20,9 @@ figures! {
     /// How many times slower than scenario time the machine ran; 1 for the simulator.
     dilation: f64, "dilation", "Dilation", "", 0, Neither;
     /// Frames that arrived after their virtual time.
-    late_packets: u64, "late", "Late frames", "frames", 0, Less;
-    /// 99th percentile, over all received frames, of how far behind their virtual time they were; 0 of punctual ones.
-    lateness_p99_us: f64, "lateness p99 us", "99th percentile of the lateness", "us", 3, Less;
+    late_packets: u64, "late", "Late frames (0 is exact)", "frames", 0, Less;
+    /// Emulation error: 99th percentile, over all received frames, of how far behind their virtual time they came; 0 is exact.
+    lateness_p99_us: f64, "lateness p99 us", "Emulation error, 99th percentile", "us", 3, Less;
 }
 
 impl EngineFigures {

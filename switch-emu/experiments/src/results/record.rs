@@ -20,7 +20,7 @@ pub struct Record {
     pub engine: String,
     /// The run's balancer.
     pub balancer: String,
-    /// The root of its random choices.
+    /// Its random seed.
     pub seed: u64,
     /// When it ended, in UTC.
     pub date: String,

@@ -16,7 +16,7 @@ const RUN: [Column<Summary>; 6] = [
     text("condition", "What is wrong with the fabric; `healthy` if nothing is.", |s| s.condition.clone()),
     text("balancer", "The run's balancer.", |s| s.balancer.clone()),
     text("congestion_control", "Its congestion control.", |s| s.congestion_control.clone()),
-    count(["seed", ""], "The root of its random choices.", |s| Some(s.seed)),
+    count(["seed", ""], "Its random seed.", |s| Some(s.seed)),
 ];
 
 /// `flows`: a row per flow.

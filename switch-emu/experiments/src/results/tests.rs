@@ -350,7 +350,7 @@ condition         balancer   Gb/s  mean us  p99 us  max us  drops:queue  link  r
 healthy           ecmp       80.0    150.0   200.0   200.0            3     9       0      3     1          4     41.5  verified
 half-rate uplink  reps      133.3    110.0   120.0   120.0            3     9       0      3     1          4     41.5  verified
 p99 of 2 flows rests on the slowest; a p99 to rely on needs 1000 flows
-time dilated 400 times; late frames per run: 0; lateness p99 0 us
+time dilated 400 times; late frames per run (emulation error, 0 is exact): 0; p99 0 us
 ";
     assert_eq!(table(&runs.map(|run| run.summary())), expected);
 }
@@ -381,7 +381,7 @@ fn table_names_what_went_wrong() {
     (unfinished.flows[0].end_us, unfinished.flows[0].fct_us) = (None, None);
     let text = table(&[lossy.summary(), unfinished.summary()]);
     assert!(text.contains("WRONG\n") && text.contains("1/2 flows\n"), "{text}");
-    assert!(text.contains("late frames per run: 0 to 7; lateness p99 at most 1.500 us (healthy, ops)\n"), "{text}");
+    assert!(text.contains("late frames per run (emulation error, 0 is exact): 0 to 7; p99 at most 1.500 us (healthy, ops)\n"), "{text}");
     let warning = "warning: healthy, ops: the testbed itself lost 5 frames (veth 3, rx ring 2, fill ring 0, other 0)\n";
     assert!(text.contains(warning), "{text}");
 }

@@ -103,7 +103,7 @@ pub struct Queue {
     pub mark_at: MarkAt,
     /// Most bytes of ACKs and trimmed headers that may wait. They are sent before data.
     pub control_limit: QueueLength,
-    /// Whether switches cut a data frame that exceeds the limit to its headers (trim it), instead of dropping it.
+    /// Trimming: switches cut a data frame that exceeds the limit to its headers, instead of dropping it.
     pub trimming: bool,
     /// DSCPs of trimmed frames. With 2 the last port of a path, which leads to the host, has one of its own: hosts can tell an incast
     /// from a busy fabric.
