@@ -66,8 +66,17 @@ fn install(program: &Path, stage: &Path) -> Outcome {
         let script = sh::capture(&spray, &["completions", shell]);
         write(&share.join(file), &script.ok_or_else(|| Failure::failed(format!("no completions for {shell}")))?)?;
     }
-    let documents = ["README.md", "CITATION.cff", "LICENSE-MIT", "LICENSE-APACHE", "docs", "deploy", "tests/scenarios"]
-        .map(|name| root.join(name));
+    let documents = [
+        "README.md",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "LICENSE-MIT",
+        "LICENSE-APACHE",
+        "docs",
+        "deploy",
+        "tests/scenarios",
+    ]
+    .map(|name| root.join(name));
     sh::run(Command::new("cp").arg("-r").args(documents).arg(&doc))?;
     let licences =
         ["LICENSE-MIT", "LICENSE-APACHE"].map(|name| fs::read_to_string(root.join(name)).unwrap_or_default());
@@ -100,8 +109,10 @@ fn package(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
         fs::remove_dir_all(&tree).map_err(|error| Failure::of_file(&tree, &error))?;
     }
     sh::run(Command::new("cp").arg("-r").args([stage, &tree]))?;
+    let bytes = sh::capture("du", &["--summarize", "-k", &tree.display().to_string()]).unwrap_or_default();
+    let kilobytes = bytes.split_whitespace().next().unwrap_or("0");
     let control = format!(
-        "Package: spray\nVersion: {VERSION}\nArchitecture: amd64\nMaintainer: the spray developers <spray@localhost>\nSection: net\n\
+        "Package: spray\nVersion: {VERSION}\nArchitecture: amd64\nInstalled-Size: {kilobytes}\nMaintainer: the spray developers <spray@localhost>\nSection: net\n\
          Priority: optional\nRecommends: libelf1, zlib1g\nDescription: multipath NIC dataplane on AF_XDP, with an emulated fabric\n Chooses the path of every packet \
          (REPS, Flowcut and others) over AF_XDP,\n and emulates datacentre fabrics with XDP programs on veth or in a simulator.\n"
     );

@@ -14,16 +14,19 @@ struct Program {
     packages: &'static [Package],
     /// What a Python of its own gets; empty: Debian's will do.
     python: &'static [&'static str],
+    /// What has to be there first, made with a network.
+    before: fn() -> Outcome,
     script: &'static str,
     arguments: fn(&Path) -> Vec<PathBuf>,
 }
 
-const PROGRAMS: [Program; 9] = [
+const PROGRAMS: [Program; 10] = [
     Program {
         name: "open-mpi-4",
         about: "Debian's Open MPI: two ranks on two hosts, by the libfabric provider and by TCP",
         packages: &[&["openmpi-bin"], &["python3-mpi4py"]],
         python: &[],
+        before: nothing,
         script: "mpi.sh",
         arguments: |_| vec!["mpirun.openmpi".into(), "/usr/bin/python3".into(), "rsh".into()],
     },
@@ -32,6 +35,7 @@ const PROGRAMS: [Program; 9] = [
         about: "Open MPI 5 with its own libfabric 2: the same",
         packages: &[&["python3-venv"]],
         python: &["openmpi", "mpi4py"],
+        before: nothing,
         script: "mpi.sh",
         arguments: |bin| vec![bin.join("mpirun"), bin.join("python3"), "prte".into()],
     },
@@ -40,6 +44,7 @@ const PROGRAMS: [Program; 9] = [
         about: "MPICH 5 with its own libfabric 2, by the provider and by libfabric's `tcp`",
         packages: &[&["python3-venv"]],
         python: &["mpich", "mpi4py"],
+        before: nothing,
         script: "mpi.sh",
         arguments: |bin| vec![bin.join("mpirun"), bin.join("python3"), "hydra".into()],
     },
@@ -48,6 +53,7 @@ const PROGRAMS: [Program; 9] = [
         about: "Debian's Open MPI on four hosts of `spray up`, one uplink of which fails silently under all-reduces",
         packages: &[&["openmpi-bin"], &["python3-mpi4py"]],
         python: &[],
+        before: nothing,
         script: "mpi_fabric.sh",
         arguments: |_| vec![],
     },
@@ -57,6 +63,7 @@ const PROGRAMS: [Program; 9] = [
                 [training.md](../training.md)",
         packages: TRAINING,
         python: &[],
+        before: nothing,
         script: "training.sh",
         arguments: |_| vec!["8".into(), sh::root().join("docs/images/training.svg")],
     },
@@ -65,6 +72,7 @@ const PROGRAMS: [Program; 9] = [
         about: "The same on four hosts",
         packages: TRAINING,
         python: &[],
+        before: nothing,
         script: "training.sh",
         arguments: |_| vec!["4".into()],
     },
@@ -73,6 +81,7 @@ const PROGRAMS: [Program; 9] = [
         about: "iperf3 and redis over four ways, by the kernel's TCP and UDP and through `spray tunnel`",
         packages: &[&["iperf3"], &["redis-server"], &["redis-tools"], &["iputils-ping"]],
         python: &[],
+        before: nothing,
         script: "tunnel.sh",
         arguments: |_| vec![],
     },
@@ -81,6 +90,7 @@ const PROGRAMS: [Program; 9] = [
         about: "Prometheus and promtool read what `--metrics` publishes",
         packages: &[&["prometheus"]],
         python: &[],
+        before: nothing,
         script: "prometheus.sh",
         arguments: |_| vec![],
     },
@@ -89,8 +99,18 @@ const PROGRAMS: [Program; 9] = [
         about: "polars, pandas, pyarrow and DuckDB read the tables of a campaign",
         packages: &[&["python3-venv"]],
         python: &["polars", "pandas", "pyarrow", "duckdb"],
+        before: nothing,
         script: "tables.sh",
         arguments: |bin| vec![bin.join("python3")],
+    },
+    Program {
+        name: "packages",
+        about: "The package of `cargo xtask dist` in clean roots of Debian 13 and Ubuntu 24.04",
+        packages: &[&["debootstrap"]],
+        python: &[],
+        before: roots,
+        script: "packages.sh",
+        arguments: |_| vec![folder().join("packages/roots"), demo::target().join("dist")],
     },
 ];
 
@@ -123,6 +143,7 @@ pub fn programs(names: &[String]) -> Outcome {
 impl Program {
     fn run(&self, spray: &Path) -> Outcome {
         setup::provide(self.packages)?;
+        (self.before)()?;
         let python = folder().join(self.name).join("python");
         if !self.python.is_empty() && !python.exists() {
             sh::run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
@@ -156,6 +177,32 @@ impl Program {
     fn said(&self) -> PathBuf {
         folder().join(format!("{}.txt", self.name))
     }
+}
+
+fn nothing() -> Outcome {
+    Ok(())
+}
+
+/// The package, and roots of systems that have nothing but their base.
+fn roots() -> Outcome {
+    crate::dist::dist()?;
+    let roots = folder().join("packages/roots");
+    std::fs::create_dir_all(&roots).map_err(|error| Failure::of_file(&roots, &error))?;
+    // Ubuntu's signing keys are not in Debian, and its releases are set up as its first ones were.
+    let systems: [(&str, &[&str], &[&str]); 2] = [
+        ("trixie", &[], &[]),
+        ("noble", &["--no-check-gpg"], &["http://archive.ubuntu.com/ubuntu", "/usr/share/debootstrap/scripts/gutsy"]),
+    ];
+    for (system, how, from) in systems {
+        let (root, made) = (roots.join(system), roots.join(format!("{system}.part")));
+        if !root.exists() {
+            drop(std::fs::remove_dir_all(&made));
+            let mut command = Command::new("debootstrap");
+            sh::run(command.arg("--variant=minbase").args(how).arg(system).arg(&made).args(from))?;
+            std::fs::rename(&made, &root).map_err(|error| Failure::of_file(&root, &error))?;
+        }
+    }
+    Ok(())
 }
 
 fn folder() -> PathBuf {

@@ -86,7 +86,9 @@ pub(crate) fn lateness_note(summaries: &[Summary]) -> Option<String> {
         us if us > 0.0 => format!("at most {us:.3} us ({}, {})", worst.condition, worst.balancer),
         _ => "0 us".into(),
     };
-    Some(format!("time dilated {dilations} times; late frames per run (emulation error, 0 is exact): {late}; p99 {lateness}"))
+    Some(format!(
+        "time dilated {dilations} times; late frames per run (emulation error, 0 is exact): {late}; p99 {lateness}"
+    ))
 }
 
 fn range(values: impl Iterator<Item = f64> + Clone) -> String {

@@ -381,7 +381,12 @@ fn table_names_what_went_wrong() {
     (unfinished.flows[0].end_us, unfinished.flows[0].fct_us) = (None, None);
     let text = table(&[lossy.summary(), unfinished.summary()]);
     assert!(text.contains("WRONG\n") && text.contains("1/2 flows\n"), "{text}");
-    assert!(text.contains("late frames per run (emulation error, 0 is exact): 0 to 7; p99 at most 1.500 us (healthy, ops)\n"), "{text}");
+    assert!(
+        text.contains(
+            "late frames per run (emulation error, 0 is exact): 0 to 7; p99 at most 1.500 us (healthy, ops)\n"
+        ),
+        "{text}"
+    );
     let warning = "warning: healthy, ops: the testbed itself lost 5 frames (veth 3, rx ring 2, fill ring 0, other 0)\n";
     assert!(text.contains(warning), "{text}");
 }
