@@ -119,6 +119,7 @@ fn options_that_contradict_each_other_are_refused() {
         refused(&[&["perf", "127.0.0.1", "--device", "udp", "--insecure"], options].concat(), parts);
     };
     perf(&["-n", "1M", "-t", "2"], &["--bytes", "--time"]);
+    perf(&["-R", "--bidir"], &["--reverse", "--bidirectional"]);
     perf(&["-n", "1M", "-O", "2"], &["--bytes", "--omit"]);
     perf(&["-b", "1X"], &["expected bits a second from 1K to 1T"]);
     perf(&["-b", "-1"], &["-1"]);
@@ -126,6 +127,7 @@ fn options_that_contradict_each_other_are_refused() {
     perf(&["-a", "-l", "64"], &["--all", "--length"]);
     perf(&["--load", "1"], &["--latency"]);
     perf(&["--latency", "-b", "1M"], &["--latency", "--bitrate"]);
+    perf(&["--latency", "-R", "-l", "8"], &["9 bytes or more"]);
     perf(&["-p", "5201"], &["multiples of 64"]);
     perf(&["--logfile", "/nowhere/log"], &["cannot write /nowhere/log"]);
 }

@@ -97,8 +97,8 @@ pub struct Perf {
     /// Time between two lines; by default 1
     #[arg(long, short, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) interval: Option<f64>,
-    /// The server sends
-    #[arg(long, short = 'R', conflicts_with_all = ["bidirectional", "latency"])]
+    /// The server sends, or with --latency asks
+    #[arg(long, short = 'R', conflicts_with = "bidirectional")]
     pub(crate) reverse: bool,
     /// Both send at the same time
     #[arg(long, visible_alias = "bidir", conflicts_with = "latency")]

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Peer, Time};
 
 use super::adjust;
 use super::board::Board;
 use super::cpu::Cpu;
-use super::format::{Message, Request, What, end, ping};
+use super::format::{Message, Request, TELLING_BYTES, What, end, ping, told};
 use super::interval::{HEAD, Interval, Look};
 use super::measured::{Measured, Table, event};
 use super::plan::Plan;
@@ -37,6 +38,12 @@ fn measure(arguments: &args::Perf) -> Outcome {
     let path = PathOptions { next_hop: arguments.peer_mac, ..PathOptions::new(&arguments.overrides)? };
     path.check()?;
     let plans = Plan::all(arguments);
+    let Request { what, bytes, .. } = plans[0].request;
+    if what == What::LatencyDown && bytes < TELLING_BYTES {
+        return Err(Failure::refused(format!(
+            "--latency --reverse takes messages of {TELLING_BYTES} bytes or more: --length"
+        )));
+    }
     let (server, most) = (Some(arguments.server), plans[0].connections());
     let mut session = Session::open_shards(&arguments.interface, server, &path, most, adjust)?;
     let peer = session.peer(arguments.server)?;
@@ -222,7 +229,7 @@ impl<'a> Client<'a> {
 
     fn on_message<D: Device>(
         &mut self,
-        message: &[u8],
+        message: &Bytes,
         endpoint: &mut Endpoint<D>,
         connection: ConnectionId,
         now: Time,
@@ -238,6 +245,10 @@ impl<'a> Client<'a> {
                 self.measured.round_trips.saturating_record(now.since(lane.pinged_at) / 1000);
                 lane.pinged_at = now;
                 endpoint.send(connection, ping(lane.request.bytes)).map_err(Failure::failed)?;
+            }
+            Some(Message::Ping) if self.over_at.is_none() && lane.request.what == What::LatencyDown => {
+                let _ = told(message).map(|ns| self.measured.round_trips.saturating_record(ns));
+                endpoint.send(connection, message.clone()).map_err(Failure::failed)?;
             }
             _ => {}
         }
@@ -288,10 +299,10 @@ impl<'a> Client<'a> {
                     lane.pinged_at = now;
                     endpoint.send(*connection, ping(request.bytes)).map_err(Failure::failed)?;
                 }
-                What::Down => {}
+                What::Down | What::LatencyDown => {}
             }
         }
-        if self.plan.ways() != What::Latency && self.thread == 0 && !self.plan.is_row {
+        if !self.plan.ways().is_latency() && self.thread == 0 && !self.plan.is_row {
             self.measured.line(format_args!("{HEAD}"));
         }
         Ok(())

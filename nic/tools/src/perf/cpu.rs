@@ -29,7 +29,8 @@ impl Cpu {
     /// As percent of one core over so long: both, user, system.
     pub fn percent(self, elapsed_us: u64) -> [f64; 3] {
         let percent = |us: u64| 100.0 * us as f64 / elapsed_us.max(1) as f64;
-        [percent(self.user_us + self.system_us), percent(self.user_us), percent(self.system_us)]
+        let (user, system) = (percent(self.user_us), percent(self.system_us));
+        [user + system, user, system]
     }
 }
 

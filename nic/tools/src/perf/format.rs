@@ -19,6 +19,8 @@ const FIGURES: u8 = 5;
 const VERSION: u8 = 2;
 /// Bytes of a request: kind, version, what, three numbers of 4 bytes and two of 8.
 const REQUEST_BYTES: usize = 31;
+/// Longest time that a client may ask for: a day, what it omits, and some to spare.
+const MOST_SECONDS: u32 = 100_000;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,15 @@ pub enum What {
     Both,
     /// Messages go there and back, one at a time.
     Latency,
+    /// The same, from the server: each tells how long the last one took.
+    LatencyDown,
+}
+
+impl What {
+    /// Whether round trips are measured.
+    pub fn is_latency(self) -> bool {
+        matches!(self, Self::Latency | Self::LatencyDown)
+    }
 }
 
 /// What a client asks for on a connection.
@@ -49,7 +60,7 @@ pub struct Request {
     pub most: u64,
 }
 
-const ALL: [What; 4] = [What::Up, What::Down, What::Both, What::Latency];
+const ALL: [What; 5] = [What::Up, What::Down, What::Both, What::Latency, What::LatencyDown];
 
 impl Request {
     pub fn encode(self) -> Bytes {
@@ -73,7 +84,8 @@ impl Request {
             rate_bps: numbers.try_get_u64().ok()?,
             most: numbers.try_get_u64().ok()?,
         };
-        (1..=MOST_BYTES).contains(&request.bytes).then_some(request)
+        let is_bounded = request.seconds.max(request.omit) <= MOST_SECONDS;
+        ((1..=MOST_BYTES).contains(&request.bytes) && is_bounded).then_some(request)
     }
 }
 
@@ -170,6 +182,22 @@ pub fn ping(bytes: u32) -> Bytes {
     filled(PING, bytes)
 }
 
+/// Fewest bytes of a ping that tells how long the last one took.
+pub const TELLING_BYTES: u32 = 9;
+
+/// A ping of the server, which tells that time in ns; 0 in the first one.
+pub fn telling_ping(bytes: u32, last_ns: u64) -> Bytes {
+    let mut message = vec![0xa5; bytes.max(TELLING_BYTES) as usize];
+    message[0] = PING;
+    message[1..TELLING_BYTES as usize].copy_from_slice(&last_ns.to_be_bytes());
+    message.into()
+}
+
+/// What such a ping tells.
+pub fn told(ping: &[u8]) -> Option<u64> {
+    ping.get(1..)?.try_get_u64().ok().filter(|ns| *ns > 0)
+}
+
 /// Asks for the server's figures.
 pub fn end() -> Bytes {
     Bytes::from_static(&[END])
@@ -192,7 +220,7 @@ mod tests {
             assert_eq!(Message::decode(&request(what).encode()), Some(Message::Request(request(what))));
         }
         let good = request(What::Up).encode();
-        for (at, byte) in [(0, 9), (1, 1), (2, 4), (3, 0xff)] {
+        for (at, byte) in [(0, 9), (1, 1), (2, 5), (3, 0xff), (7, 1), (11, 1)] {
             let mut bad = good.to_vec();
             bad[at] = byte;
             assert_eq!(Message::decode(&bad), None, "byte {at}");
@@ -203,6 +231,7 @@ mod tests {
                 && Message::decode(&none).is_none()
                 && Message::decode(&[]).is_none()
         );
+        assert_eq!([telling_ping(1, 7), telling_ping(64, 0), ping(8)].map(|ping| told(&ping)), [Some(7), None, None]);
         assert_eq!((Message::decode(&data(1)), Message::decode(&ping(64))), (Some(Message::Data), Some(Message::Ping)));
     }
     #[test]

@@ -89,6 +89,7 @@ impl Measured {
     /// What was asked for, by iperf3's names.
     pub(super) fn start(&self, server: &str) -> Value {
         let Plan { request, parallel, load, time_ps, omit_ps, number, .. } = self.plan;
+        let reverse = matches!(request.what, What::Down | What::LatencyDown);
         json!({
             "version": concat!("spray ", env!("CARGO_PKG_VERSION")),
             "connecting_to": { "host": server },
@@ -99,10 +100,10 @@ impl Measured {
                 "omit": omit_ps / PS_PER_S,
                 "duration": if number.is_some() { 0 } else { time_ps / PS_PER_S },
                 "bytes": number.unwrap_or(0),
-                "reverse": u8::from(request.what == What::Down),
+                "reverse": u8::from(reverse),
                 "bidir": u8::from(request.what == What::Both),
                 "target_bitrate": request.rate_bps,
-                "latency": request.what == What::Latency,
+                "latency": request.what.is_latency(),
                 "load": load,
             },
         })
@@ -119,7 +120,7 @@ impl Measured {
         let also = [
             sums("sum_received", received.into_iter()),
             json!({ "cpu_utilization_percent": cpu::utilization(self.cpu, self.server.map(server_percent)) }),
-            json!({ "latency_us": (self.plan.request.what == What::Latency).then(|| self.latency()) }),
+            json!({ "latency_us": (self.plan.request.what.is_latency()).then(|| self.latency()) }),
         ];
         if let Value::Object(end) = &mut end {
             also.into_iter().filter_map(|part| part.as_object().cloned()).for_each(|part| end.extend(part));
@@ -146,7 +147,7 @@ impl Measured {
             event("end", &object["end"]);
             return Ok(());
         }
-        if self.plan.request.what == What::Latency {
+        if self.plan.request.what.is_latency() {
             let (us, bytes) = (self.latency(), self.plan.request.bytes);
             say!("{} round trips of {bytes} bytes, in us: {}", us["count"], in_words(&us));
         }
@@ -228,7 +229,7 @@ impl Table {
     pub(super) fn add(&mut self, measured: &Measured) {
         let row = measured.row();
         let number = |name: &str| row[name].as_f64().unwrap_or_default();
-        let is_latency = self.plan.request.what == What::Latency;
+        let is_latency = self.plan.request.what.is_latency();
         if self.plan.streams {
             event("size", &row);
         } else if is_latency {
@@ -270,7 +271,7 @@ impl Measured {
     /// A row of a sweep.
     pub(super) fn row(&self) -> Value {
         let size = self.plan.request.bytes;
-        if self.plan.request.what == What::Latency {
+        if self.plan.request.what.is_latency() {
             let mut row = self.latency();
             row["bytes"] = size.into();
             return row;

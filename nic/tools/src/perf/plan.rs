@@ -43,6 +43,7 @@ impl Plan {
 
     fn new(arguments: &args::Perf, size: Option<u32>) -> Self {
         let what = match arguments {
+            args::Perf { latency: true, reverse: true, .. } => What::LatencyDown,
             args::Perf { latency: true, .. } => What::Latency,
             args::Perf { bidirectional: true, .. } => What::Both,
             args::Perf { reverse: true, .. } => What::Down,
@@ -85,15 +86,15 @@ impl Plan {
 
     /// The ways that payload goes.
     pub(super) fn ways(&self) -> What {
-        if self.request.what == What::Latency && self.load > 0 { What::Up } else { self.request.what }
+        if self.request.what.is_latency() && self.load > 0 { What::Up } else { self.request.what }
     }
 }
 
 /// The size of a message where nobody gives one: with a rate what goes in 10 ms, so that it is kept.
 fn usual_bytes(what: What, rate_bps: u64) -> u32 {
-    match (what, rate_bps) {
-        (What::Latency, _) => 64,
-        (_, 0) => 1 << 20,
-        (_, rate_bps) => (rate_bps / 800).clamp(1024, 1 << 20) as u32,
+    match rate_bps {
+        _ if what.is_latency() => 64,
+        0 => 1 << 20,
+        _ => (rate_bps / 800).clamp(1024, 1 << 20) as u32,
     }
 }

@@ -5,13 +5,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use bytes::Bytes;
 use serde_json::json;
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Shard, Time};
 
 use super::cpu::Cpu;
-use super::format::{Figures, Message, What};
+use super::format::{Figures, Message, What, telling_ping};
 use super::pump::Pump;
 use super::{MOST_BYTES, adjust};
 use crate::args;
@@ -78,6 +79,7 @@ struct Client {
     /// When that is.
     omits_until: Option<Time>,
     pump: Option<Pump>,
+    asks: Option<Asks>,
     /// A request has come.
     asked: bool,
     /// It has its figures.
@@ -86,6 +88,15 @@ struct Client {
     pings: HashMap<MessageId, usize>,
     /// Bytes that had gone both ways, and since when there are no more.
     moved: (u64, Time),
+}
+
+/// Pings that go from here.
+#[derive(Clone, Copy, Debug)]
+struct Asks {
+    bytes: u32,
+    /// When the one that is under way went.
+    pinged_at: Time,
+    until: Time,
 }
 
 /// What a connection has counted at a time.
@@ -207,6 +218,7 @@ impl Client {
             begun,
             omits_until: None,
             pump: None,
+            asks: None,
             asked: false,
             ended: false,
             pings: HashMap::new(),
@@ -228,24 +240,43 @@ impl Client {
                 self.asked = true;
                 let sends = matches!(request.what, What::Down | What::Both);
                 self.omits_until = (request.omit > 0).then(|| now.after(u64::from(request.omit) * PS_PER_S));
-                self.pump = sends.then(|| Pump::new(&request, now, u64::from(request.seconds) * PS_PER_S));
+                let for_ps = u64::from(request.seconds) * PS_PER_S;
+                self.pump = sends.then(|| Pump::new(&request, now, for_ps));
+                if request.what == What::LatencyDown {
+                    self.asks = Some(Asks { bytes: request.bytes, pinged_at: now, until: now.after(for_ps) });
+                    return self.ping(telling_ping(request.bytes, 0), endpoint, connection);
+                }
                 Some(())
             }
             Message::End if self.ended || !self.asked => None,
             Message::End => {
-                (self.ended, self.pump) = (true, None);
+                (self.ended, self.pump, self.asks) = (true, None, None);
                 let figures = self.begun.until(&Counted::now(endpoint, connection, now));
                 endpoint.send(connection, figures.encode()).map(drop).ok()
             }
             Message::Figures(_) => None,
             Message::Data => Some(()),
-            Message::Ping if self.pings.values().sum::<usize>() + message.len() > PINGED_BYTES => None,
-            Message::Ping => {
-                let echo = endpoint.send(connection, message.to_vec().into()).ok()?;
-                self.pings.insert(echo, message.len());
-                Some(())
-            }
+            Message::Ping => match &mut self.asks {
+                None if self.ended => Some(()),
+                None => self.ping(message.to_vec().into(), endpoint, connection),
+                Some(asks) if now >= asks.until => Some(()),
+                Some(asks) => {
+                    let ping = telling_ping(asks.bytes, now.since(asks.pinged_at) / 1000);
+                    asks.pinged_at = now;
+                    self.ping(ping, endpoint, connection)
+                }
+            },
         }
+    }
+
+    /// Sends a ping, or sends one back; `None` where too much is on its way.
+    fn ping<D: Device>(&mut self, ping: Bytes, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Option<()> {
+        if self.pings.values().sum::<usize>() + ping.len() > PINGED_BYTES {
+            return None;
+        }
+        let bytes = ping.len();
+        self.pings.insert(endpoint.send(connection, ping).ok()?, bytes);
+        Some(())
     }
 
     /// Says what has gone each way, once the connection has ended.

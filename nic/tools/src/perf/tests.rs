@@ -132,7 +132,11 @@ fn what_is_omitted_is_in_no_sum() {
 
 #[test]
 fn round_trips_are_measured_one_by_one() {
-    let said = measure(What::Latency, 64);
+    [What::Latency, What::LatencyDown].into_iter().for_each(round_trips);
+}
+
+fn round_trips(what: What) {
+    let said = measure(what, 64);
     let us = &said["end"]["latency_us"];
     let (count, p50) = (number(&us["count"]), number(&us["p50"]));
     // The network in memory takes no time; the clock steps by 5 us.
