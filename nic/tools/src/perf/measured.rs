@@ -229,6 +229,8 @@ impl Table {
     pub(super) fn add(&mut self, measured: &Measured) {
         let row = measured.row();
         let number = |name: &str| row[name].as_f64().unwrap_or_default();
+        // A value of JSON pads no text.
+        let text = |name: &str| row[name].to_string();
         let is_latency = self.plan.request.what.is_latency();
         if self.plan.streams {
             event("size", &row);
@@ -246,14 +248,14 @@ impl Table {
                 );
             }
             let us = ["p50", "p99", "p99_9", "p99_99", "max"].map(|name| format!("{:>10.1}", number(name)));
-            say!("{:>9} {:>10} {}", row["bytes"], row["count"], us.join(" "));
+            say!("{:>9} {:>10} {}", text("bytes"), text("count"), us.join(" "));
         } else {
             if self.rows.is_empty() {
                 say!("{:>9} {:>10} {:>11} {:>14} {:>10}", "bytes", "messages", "peak Gb/s", "average Gb/s", "Mpps");
             }
             let [peak, average] = ["peak_bits_per_second", "bits_per_second"].map(|name| number(name) / 1e9);
             let mpps = number("messages_per_second") / 1e6;
-            say!("{:>9} {:>10} {peak:>11.3} {average:>14.3} {mpps:>10.6}", row["bytes"], row["messages"]);
+            say!("{:>9} {:>10} {peak:>11.3} {average:>14.3} {mpps:>10.6}", text("bytes"), text("messages"));
         }
         self.rows.push(row);
     }
