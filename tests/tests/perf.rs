@@ -27,9 +27,8 @@ fn perf(routers: &Routers, rest: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The sums of one way over the whole time.
-fn total<'a>(measured: &'a Value, way: &str) -> Option<&'a Value> {
-    measured["total"].as_array().unwrap().iter().find(|sum| sum["way"] == way)
+fn bytes(sum: &Value) -> u64 {
+    sum["bytes"].as_u64().unwrap_or_else(|| panic!("{sum}"))
 }
 
 #[test]
@@ -37,28 +36,44 @@ fn both_ways_and_round_trips_are_measured() {
     let Some(_turn) = turn() else { return };
     let routers = Routers::new().unwrap();
     let _serving = serving(&routers, &["serve"]);
-    for (rest, up, down) in
-        [(&["-P", "3"][..], true, false), (&["-R"], false, true), (&["--bidirectional"], true, true)]
-    {
+    // `sum` is of the client's own sends, but for -R.
+    for (rest, ways) in [
+        (&["-P", "3"][..], &[("sum", "sum_sent")][..]),
+        (&["-R"], &[("sum", "sum_received")]),
+        (&["--bidir"], &[("sum", "sum_sent"), ("sum_bidir_reverse", "sum_received_bidir_reverse")]),
+    ] {
         let measured = perf(&routers, &[&["-t", "1", "-i", "0.5"], rest].concat());
-        for (way, runs) in [("up", up), ("down", down)] {
-            assert_eq!(total(&measured, way).is_some(), runs, "{rest:?}: {measured}");
-            let Some(sum) = total(&measured, way) else { continue };
-            let bytes = sum["bytes"].as_u64().unwrap();
-            assert!(bytes > 1 << 20, "{rest:?}: {measured}");
-            let intervals = measured["intervals"].as_array().unwrap().iter().filter(|line| line["way"] == way);
-            assert_eq!(
-                intervals.map(|line| line["bytes"].as_u64().unwrap()).sum::<u64>(),
-                bytes,
-                "{rest:?}: {measured}"
-            );
+        for (interval, sum) in ways {
+            let all = bytes(&measured["end"][sum]);
+            assert!(all > 1 << 20, "{rest:?}: {measured}");
+            let intervals = measured["intervals"].as_array().unwrap().iter();
+            assert_eq!(intervals.map(|ways| bytes(&ways[interval])).sum::<u64>(), all, "{rest:?}: {measured}");
         }
+        let cpu = &measured["end"]["cpu_utilization_percent"];
+        assert!(["host_total", "remote_total"].iter().all(|end| cpu[end].as_f64().unwrap() > 0.0), "{measured}");
     }
-    let measured = perf(&routers, &["-t", "1", "--latency"]);
-    let latency = &measured["latency_us"];
+    let measured = perf(&routers, &["-t", "1", "--latency", "--load", "1"]);
+    let latency = &measured["end"]["latency_us"];
     let at = |name: &str| latency[name].as_f64().unwrap();
-    assert!(at("count") > 10.0 && at("min") > 0.0, "{measured}");
-    assert!(at("min") <= at("p50") && at("p50") <= at("p99") && at("p99") <= at("max"), "{measured}");
+    assert!(at("count") > 10.0 && at("min") > 0.0 && bytes(&measured["end"]["sum_sent"]) > 1 << 20, "{measured}");
+    let rising = ["min", "p50", "p99", "p99_9", "p99_99", "max"].map(at);
+    assert!(rising.is_sorted(), "{measured}");
+}
+
+/// One size after the other over new connections, up to the largest.
+#[test]
+fn a_sweep_measures_every_size() {
+    let Some(_turn) = turn() else { return };
+    let routers = Routers::new().unwrap();
+    let _serving = serving(&routers, &["serve"]);
+    let measured = perf(&routers, &["-a", "-t", "1"]);
+    let rows = measured["sizes"].as_array().unwrap();
+    let sizes: Vec<u64> = rows.iter().map(bytes).collect();
+    assert_eq!(sizes, (6..=23).map(|bits| 1 << bits).collect::<Vec<_>>());
+    for row in rows {
+        let [peak, average] = ["peak_bits_per_second", "bits_per_second"].map(|name| row[name].as_f64().unwrap());
+        assert!(row["messages"].as_u64().unwrap() > 0 && peak >= average && average > 0.0, "{row}");
+    }
 }
 
 /// Both ends of a transfer capture what they send and take: the same frames, whose header checks out.

@@ -96,7 +96,7 @@ fn as_many_queues_as_can_be_served_carry_several_connections() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let measured: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(measured["interface"]["queues"], 64, "{measured}");
-    assert!(measured["total"][0]["bytes"].as_u64().unwrap() > 1 << 20, "{measured}");
+    assert!(measured["end"]["sum_sent"]["bytes"].as_u64().unwrap() > 1 << 20, "{measured}");
 }
 
 /// Behind routers half of the frames come by the queue of the other thread, which hands them over.
@@ -126,11 +126,11 @@ fn a_thread_for_each_queue_serves_and_measures() {
         assert_eq!(measured["interface"]["threads"], expected, "{measured}");
         assert!(!said.contains("without a socket"), "{said}");
         assert!(said.contains("frames.pcapng: ") && !said.contains("not whole"), "{said}");
-        received += if rest.is_empty() { measured["total"][0]["bytes"].as_u64().unwrap() } else { 0 };
+        received += if rest.is_empty() { measured["end"]["sum_sent"]["bytes"].as_u64().unwrap() } else { 0 };
         if rest == "--latency" {
-            assert!(measured["latency_us"]["count"].as_u64().unwrap() > 100, "{measured}");
+            assert!(measured["end"]["latency_us"]["count"].as_u64().unwrap() > 100, "{measured}");
         } else {
-            assert!(measured["total"][0]["bytes"].as_u64().unwrap() > 1 << 20, "{measured}");
+            assert!(measured["end"]["sum_received"]["bytes"].as_u64().unwrap() > 1 << 20, "{measured}");
         }
     }
     let counted = || value(&get(&routers, 9464, "/metrics").unwrap_or_default(), "spray_receiver_bytes_total");

@@ -12,6 +12,8 @@ mod flowcut_memory;
 #[cfg(feature = "live")]
 mod live;
 mod output;
+#[cfg(feature = "xdp")]
+mod perf;
 mod sim;
 #[cfg(not(feature = "xdp"))]
 mod simulator_only;

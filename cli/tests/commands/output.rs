@@ -32,7 +32,7 @@ fn json(output: &Output) -> Value {
 }
 
 /// The fields that a section of the page lists.
-fn documented(section: &str) -> BTreeSet<String> {
+pub(super) fn documented(section: &str) -> BTreeSet<String> {
     let file = spray_test_support::root().join("docs/reference/json.md");
     let page = std::fs::read_to_string(file).unwrap();
     let from = page.find(&format!("\n## {section}\n")).unwrap_or_else(|| panic!("no section {section}")) + 1;
@@ -42,7 +42,7 @@ fn documented(section: &str) -> BTreeSet<String> {
     section.lines().filter(|line| line.starts_with("| `")).flat_map(names).collect()
 }
 
-fn fields(value: &Value) -> BTreeSet<String> {
+pub(super) fn fields(value: &Value) -> BTreeSet<String> {
     value.as_object().unwrap().keys().cloned().collect()
 }
 

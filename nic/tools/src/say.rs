@@ -1,7 +1,9 @@
 //! What the command says: results to standard output, as text or as JSON, and remarks to standard error.
 
 use std::fmt::{Arguments, Display};
+use std::fs::File;
 use std::io::{ErrorKind, Write, stderr, stdout};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use serde::Serialize;
@@ -31,6 +33,19 @@ pub fn manner() -> Manner {
     MANNER.get().copied().unwrap_or_default()
 }
 
+static FILE: OnceLock<File> = OnceLock::new();
+
+/// Has results go to the end of this file from now on. Only the first call counts.
+///
+/// # Errors
+/// 2 when it cannot be written.
+pub fn into_file(path: &Path) -> Outcome {
+    let opened = File::options().append(true).create(true).open(path);
+    let file = opened.map_err(|error| Failure::refused(format!("cannot write {}: {error}", path.display())))?;
+    FILE.get_or_init(|| file);
+    Ok(())
+}
+
 /// Prints a line of a result for people; nothing where JSON was asked for.
 pub fn line(text: Arguments<'_>) {
     if !manner().json {
@@ -53,6 +68,11 @@ pub fn object(result: &impl Serialize) -> Outcome {
 /// Prints a line that is wanted in any case: a document of its own, such as a manual page. Where the reader has gone, as in
 /// `spray sim ... | head -1`, the process ends as other tools do: by SIGPIPE.
 pub fn print(text: impl Display) {
+    if let Some(mut file) = FILE.get() {
+        let _ =
+            writeln!(file, "{text}").inspect_err(|error| remark(format_args!("spray: cannot write results: {error}")));
+        return;
+    }
     match writeln!(stdout(), "{text}") {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => drop(emulate_default_handler(SIGPIPE)),
         Err(error) => remark(format_args!("spray: cannot write to standard output: {error}")),

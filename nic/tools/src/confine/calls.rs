@@ -72,6 +72,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_nanosleep,
     libc::SYS_clock_nanosleep,
     libc::SYS_clock_gettime,
+    libc::SYS_getrusage,
     libc::SYS_restart_syscall,
     libc::SYS_getrandom,
     // Signals, and the end.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::args::ReportHardware;
 use crate::info;
@@ -55,19 +55,21 @@ fn measure(arguments: &ReportHardware, interface: &str, peer: IpAddr, options: &
 
 fn row(up: &Value, down: &Value, latency: &Value) -> String {
     let number = |value: &Value| value.as_f64().map_or_else(|| "-".into(), |number| format!("{number:.2}"));
-    let (sum, taken) = (&up["total"][0], &up["interface"]);
+    let gbps = |sum: &Value| number(&json!(sum["bits_per_second"].as_f64().map(|bps| bps / 1e9)));
+    let (sum, taken) = (&up["end"]["sum_sent"], &up["interface"]);
+    let us = &latency["end"]["latency_us"];
     let polls = match taken["busy_polls_alone"].as_bool() {
         None => "",
         Some(true) => ", interrupts off",
         Some(false) => ", interrupts beside",
     };
     [
-        number(&sum["goodput_gbps"]),
+        gbps(sum),
         sum["retransmits"].to_string(),
         number(&sum["rtt_p50_us"]),
-        number(&down["total"][0]["goodput_gbps"]),
-        number(&latency["latency_us"]["p50"]),
-        number(&latency["latency_us"]["p99"]),
+        gbps(&down["end"]["sum_received"]),
+        number(&us["p50"]),
+        number(&us["p99"]),
         format!("{} XDP, {} queues{polls}", taken["xdp"].as_str().unwrap_or("-"), taken["queues"]),
     ]
     .join(" | ")
@@ -80,15 +82,13 @@ pub(super) fn cell(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn a_row_has_both_ways_and_what_is_missing_is_a_dash() {
-        let up = json!({ "total": [{ "goodput_gbps": 9.876, "retransmits": 3, "rtt_p50_us": 20.0 }],
+        let up = json!({ "end": { "sum_sent": { "bits_per_second": 9.876e9, "retransmits": 3, "rtt_p50_us": 20.0 } },
                          "interface": { "xdp": "native", "queues": 4, "busy_polls_alone": true } });
-        let latency = json!({ "latency_us": { "p50": 12.5, "p99": 40.0 } });
+        let latency = json!({ "end": { "latency_us": { "p50": 12.5, "p99": 40.0 } } });
         let expected = "9.88 | 3 | 20.00 | - | 12.50 | 40.00 | native XDP, 4 queues, interrupts off";
         assert_eq!(row(&up, &json!({}), &latency), expected);
     }

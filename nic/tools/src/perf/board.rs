@@ -1,6 +1,6 @@
 //! Where the threads of `spray perf` put up what they have counted.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::interval::Look;
@@ -10,11 +10,14 @@ use super::interval::Look;
 pub(super) struct Board {
     looks: Box<[Mutex<Look>]>,
     ready: AtomicUsize,
+    over: AtomicBool,
+    done: AtomicUsize,
 }
 
 impl Board {
     pub(super) fn new(threads: usize) -> Self {
-        Self { looks: (0..threads).map(|_| Mutex::default()).collect(), ready: AtomicUsize::new(0) }
+        let looks = (0..threads).map(|_| Mutex::default()).collect();
+        Self { looks, ready: AtomicUsize::new(0), over: AtomicBool::new(false), done: AtomicUsize::new(0) }
     }
 
     pub(super) fn threads(&self) -> usize {
@@ -29,6 +32,25 @@ impl Board {
     /// Whether those of all threads are.
     pub(super) fn are_ready(&self) -> bool {
         self.ready.load(Ordering::Relaxed) >= self.looks.len()
+    }
+
+    /// The time is over: nothing more is measured.
+    pub(super) fn say_over(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// A thread has the server's figures.
+    pub(super) fn say_done(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether all threads have.
+    pub(super) fn are_done(&self) -> bool {
+        self.done.load(Ordering::Relaxed) >= self.looks.len()
     }
 
     /// Puts up what a thread has counted.

@@ -1,77 +1,82 @@
-//! `spray perf`: asks a `spray serve` to measure with it, and says what comes out.
+//! `spray perf`: asks a `spray serve` to measure with it.
 
 use std::collections::HashMap;
 
-use hdrhistogram::Histogram;
-use serde_json::{Value, json};
+use bytes::Bytes;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Peer, Time};
 
 use super::adjust;
 use super::board::Board;
-use super::format::{Message, Request, What, data, ping};
+use super::cpu::Cpu;
+use super::format::{Message, Request, TELLING_BYTES, What, end, ping, told};
 use super::interval::{HEAD, Interval, Look};
+use super::measured::{Measured, Table, event};
+use super::plan::Plan;
 use super::pump::Pump;
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::say;
-use crate::session::{End, PS_PER_S, PathOptions, Session, Step, Taken};
+use crate::session::{End, PS_PER_S, PathOptions, Session, Step};
 use crate::stop::Stop;
-
-/// How much longer than asked for the server may send: its clock begins later.
-const SPARE_S: u32 = 5;
 
 /// Measures, prints intervals while it does, and a sum at the end.
 ///
 /// # Errors
 /// 2 when it could not start, 1 when a connection failed, 130 after Ctrl-C.
 pub fn perf(arguments: &args::Perf) -> Outcome {
+    arguments.logfile.as_deref().map_or(Ok(()), say::into_file)?;
+    let outcome = measure(arguments);
+    if let (true, Err(failure)) = (arguments.json_stream, &outcome) {
+        event("error", &failure.to_string().into());
+    }
+    outcome
+}
+
+fn measure(arguments: &args::Perf) -> Outcome {
     let path = PathOptions { next_hop: arguments.peer_mac, ..PathOptions::new(&arguments.overrides)? };
     path.check()?;
-    let (server, most) = (Some(arguments.server), arguments.parallel as usize);
+    let plans = Plan::all(arguments);
+    let Request { what, bytes, .. } = plans[0].request;
+    if what == What::LatencyDown && bytes < TELLING_BYTES {
+        return Err(Failure::refused(format!(
+            "--latency --reverse takes messages of {TELLING_BYTES} bytes or more: --length"
+        )));
+    }
+    let (server, most) = (Some(arguments.server), plans[0].connections());
     let mut session = Session::open_shards(&arguments.interface, server, &path, most, adjust)?;
     let peer = session.peer(arguments.server)?;
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
-    let board = Board::new(session.shards());
-    let mut clients = Client::all(Plan::new(arguments), peer, &board);
-    let steps = clients.iter_mut().map(|client| |endpoint: &mut _, now| client.step(endpoint, now));
-    let outcome = session.run_all(&stop, steps.collect());
-    session.end();
-    outcome?;
-    Client::together(clients).report(&arguments.server.to_string(), &session.taken())
-}
-
-/// Longest round trip that is told from longer ones: an hour, beyond which the connection has failed.
-const LONGEST_NS: u64 = 3_600_000_000_000;
-
-/// What is to be measured.
-#[derive(Clone, Copy)]
-pub(super) struct Plan {
-    pub request: Request,
-    /// Connections.
-    pub parallel: u32,
-    pub time_ps: u64,
-    pub interval_ps: u64,
-}
-
-impl Plan {
-    fn new(arguments: &args::Perf) -> Self {
-        let what = match arguments {
-            args::Perf { latency: true, .. } => What::Latency,
-            args::Perf { bidirectional: true, .. } => What::Both,
-            args::Perf { reverse: true, .. } => What::Down,
-            _ => What::Up,
-        };
-        let bytes = arguments.bytes.unwrap_or(if what == What::Latency { 64 } else { 1 << 20 });
-        Self {
-            request: Request { what, bytes, seconds: arguments.time + SPARE_S },
-            parallel: arguments.parallel,
-            time_ps: u64::from(arguments.time) * PS_PER_S,
-            interval_ps: (arguments.interval * PS_PER_S as f64) as u64,
-        }
+    let name = arguments.server.to_string();
+    let (mut table, start) = (Table::new(plans[0]), Measured::new(plans[0]).start(&name));
+    if arguments.json_stream {
+        event("start", &start);
     }
+    let mut all = plans.into_iter().map(|plan| {
+        let measured = one(&mut session, &stop, plan, peer)?;
+        if plan.is_row {
+            table.add(&measured);
+        }
+        Ok(measured)
+    });
+    let last = all.try_fold(None, |_, measured: Outcome<Measured>| measured.map(Some));
+    drop(all);
+    session.end();
+    match last? {
+        Some(measured) if !measured.plan.is_row => measured.report(&name, &session.taken()),
+        _ => table.report(start, &session.taken()),
+    }
+}
+
+/// One measurement, by all threads.
+fn one(session: &mut Session, stop: &Stop, plan: Plan, peer: Peer) -> Outcome<Measured> {
+    let board = Board::new(session.shards());
+    let mut clients = Client::all(plan, peer, &board);
+    let steps = clients.iter_mut().map(|client| |endpoint: &mut _, now| client.step(endpoint, now));
+    session.run_all(stop, steps.collect())?;
+    Ok(Client::together(clients))
 }
 
 /// One thread's part of the connections. The first one says what comes of all.
@@ -80,31 +85,37 @@ pub(super) struct Client<'a> {
     peer: Peer,
     board: &'a Board,
     thread: usize,
-    /// How many connections it opens.
-    share: usize,
     /// When it has looked last what its connections have counted.
     counted_at: Time,
     connections: HashMap<ConnectionId, Lane>,
-    /// When the last connection was open, with what was counted then.
-    begun: Option<Look>,
+    /// When the last connection was open.
+    begun_at: Option<Time>,
+    /// What was counted when the time began that counts, and what the processor had done.
+    base: Look,
+    cpu: Cpu,
+    /// What is omitted is over.
+    counts: bool,
     last: Look,
-    intervals: Vec<Interval>,
-    total: Vec<Interval>,
-    /// Round trips of messages, in ns.
-    round_trips: Histogram<u64>,
+    /// Since when it waits for the server's figures.
+    over_at: Option<Time>,
+    pub(super) measured: Measured,
 }
 
 /// One connection.
-#[derive(Default)]
 struct Lane {
+    request: Request,
     is_open: bool,
     pump: Option<Pump>,
     /// When the ping that is under way went.
     pinged_at: Time,
+    /// The server has told its figures, or tells none.
+    is_done: bool,
 }
 
 /// How often a thread puts up what it has counted.
 const COUNT_PS: u64 = 2_000_000_000;
+/// How long the server may take for its figures: what was sent before arrives first.
+const FIGURES_PS: u64 = 5 * PS_PER_S;
 
 impl<'a> Client<'a> {
     /// One for each thread of the board.
@@ -112,89 +123,132 @@ impl<'a> Client<'a> {
         (0..board.threads()).map(|thread| Self::new(plan, peer, board, thread)).collect()
     }
 
-    /// The first one, with the round trips that all have measured.
-    fn together(all: Vec<Self>) -> Self {
+    /// What all have measured.
+    pub(super) fn together(all: Vec<Self>) -> Measured {
         all.into_iter()
-            .reduce(|mut first, other| {
-                // They have the same bounds.
-                let _ = first.round_trips.add(&other.round_trips);
-                first
-            })
+            .map(|client| client.measured)
+            .reduce(|first, other| first.plus(&other))
             .expect("a board has a thread at least")
     }
 
     fn new(plan: Plan, peer: Peer, board: &'a Board, thread: usize) -> Self {
-        let (parallel, threads) = (plan.parallel as usize, board.threads());
         Self {
             plan,
             peer,
             board,
             thread,
-            share: parallel / threads + usize::from(thread < parallel % threads),
             counted_at: Time::ZERO,
             connections: HashMap::new(),
-            begun: None,
+            begun_at: None,
+            base: Look::default(),
+            cpu: Cpu::default(),
+            counts: plan.omit_ps == 0,
             last: Look::default(),
-            intervals: Vec::new(),
-            total: Vec::new(),
-            round_trips: Histogram::new_with_max(LONGEST_NS, 3).expect("the range holds values of three digits"),
+            over_at: None,
+            measured: Measured::new(plan),
         }
     }
 
     /// Does what the last poll of the endpoint has made possible.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
-        while self.connections.len() < self.share {
-            let connection = endpoint.connect(now, self.peer, None).map_err(Failure::failed)?;
-            self.connections.insert(connection, Lane::default());
+        if self.begun_at.is_none() {
+            self.connect(endpoint, now)?;
         }
         while let Some(event) = endpoint.poll_event() {
             self.on_event(event, endpoint, now)?;
         }
-        if self.begun.is_none() && self.are_open() && self.board.are_ready() {
+        if self.begun_at.is_none() && self.are_open() && self.board.are_ready() {
             self.begin(endpoint, now)?;
         }
-        let Some(begun) = self.begun else { return Ok(()) };
+        let Some(begun_at) = self.begun_at else { return Ok(()) };
+        if let Some(over_at) = self.over_at {
+            return self.await_figures(endpoint, over_at, now);
+        }
         for (connection, lane) in &mut self.connections {
             if let Some(pump) = &mut lane.pump {
                 pump.fill(endpoint, *connection, now);
             }
         }
-        if self.thread > 0 {
-            self.count(endpoint, now);
-            return Ok(());
+        if !self.counts && now >= begun_at.after(self.plan.omit_ps) {
+            self.omit(endpoint, now);
         }
-        let is_over = now >= begun.at().after(self.plan.time_ps);
-        if is_over || now >= self.last.at().after(self.plan.interval_ps) {
-            self.look(endpoint, &begun, is_over, now);
+        let is_over = self.count(endpoint, now) || now >= begun_at.after(self.plan.omit_ps + self.plan.time_ps);
+        let first = self.thread == 0;
+        if first && (is_over || now >= self.last.at().after(self.plan.interval_ps)) {
+            self.look(endpoint, is_over, now);
         }
-        if is_over { Err(End(Ok(()))) } else { Ok(()) }
+        if if first { is_over } else { self.board.is_over() } {
+            self.finish(endpoint, now);
+        }
+        Ok(())
     }
 
+    /// Opens this thread's share of the connections.
+    fn connect<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
+        let threads = self.board.threads();
+        while self.connections.len() < self.plan.connections().saturating_sub(self.thread).div_ceil(threads) {
+            let request = self.plan.request(self.thread + self.connections.len() * threads);
+            let connection = endpoint.connect(now, self.peer, None).map_err(Failure::failed)?;
+            let lane = Lane { request, is_open: false, pump: None, pinged_at: now, is_done: false };
+            self.connections.insert(connection, lane);
+        }
+        Ok(())
+    }
+
+    /// What befalls connections of an earlier measurement is of no interest.
     fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
-        match event {
+        let (is_over, server) = (self.over_at.is_some(), self.peer.address);
+        let hint = if self.begun_at.is_none() { ": does `spray serve` run there?" } else { "" };
+        let (connection, why) = match event {
             EndpointEvent::Connected { connection, .. } => {
-                endpoint.send(connection, self.plan.request.encode()).map_err(Failure::failed)?;
-                self.connections.entry(connection).or_default().is_open = true;
+                self.connections.get_mut(&connection).into_iter().for_each(|lane| lane.is_open = true);
                 if self.are_open() {
                     self.board.say_ready();
                 }
+                return Ok(());
             }
-            EndpointEvent::Received { connection, data, .. }
-                if Message::decode(&data) == Some(Message::Ping) && self.plan.request.what == What::Latency =>
-            {
-                self.on_answer(endpoint, connection, now)?;
+            EndpointEvent::Received { connection, data, .. } => {
+                return self.on_message(&data, endpoint, connection, now);
             }
             EndpointEvent::Delivered { connection, .. } => {
                 let pump = self.connections.get_mut(&connection).and_then(|lane| lane.pump.as_mut());
                 pump.into_iter().for_each(Pump::on_delivered);
+                return Ok(());
             }
-            EndpointEvent::Failed { error, .. } => {
-                let server = self.peer.address;
-                let hint = if self.begun.is_none() { ": does `spray serve` run there?" } else { "" };
-                return Err(Failure::failed(format!("{server}: {error}{hint}")));
+            EndpointEvent::Failed { connection, error, .. } => (connection, format!("{server}: {error}{hint}")),
+            EndpointEvent::Closed { connection, .. } => (connection, format!("{server} has closed the connection")),
+            _ => return Ok(()),
+        };
+        match self.connections.get_mut(&connection) {
+            Some(lane) if is_over => lane.is_done = true,
+            Some(_) => return Err(Failure::failed(why)),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn on_message<D: Device>(
+        &mut self,
+        message: &Bytes,
+        endpoint: &mut Endpoint<D>,
+        connection: ConnectionId,
+        now: Time,
+    ) -> Outcome {
+        let Some(lane) = self.connections.get_mut(&connection) else { return Ok(()) };
+        match Message::decode(message) {
+            Some(Message::Figures(figures)) if self.over_at.is_some() && !lane.is_done => {
+                lane.is_done = true;
+                self.measured.add(figures);
             }
-            EndpointEvent::Closed { .. } => {
-                return Err(Failure::failed(format!("{} has closed the connection", self.peer.address)));
+            // A ping is back: the next one goes.
+            Some(Message::Ping) if self.over_at.is_none() && lane.request.what == What::Latency => {
+                self.measured.round_trips.saturating_record(now.since(lane.pinged_at) / 1000);
+                lane.pinged_at = now;
+                endpoint.send(connection, ping(lane.request.bytes)).map_err(Failure::failed)?;
+            }
+            Some(Message::Ping) if self.over_at.is_none() && lane.request.what == What::LatencyDown => {
+                let _ = told(message).map(|ns| self.measured.round_trips.saturating_record(ns));
+                endpoint.send(connection, message.clone()).map_err(Failure::failed)?;
             }
             _ => {}
         }
@@ -206,12 +260,22 @@ impl<'a> Client<'a> {
         self.connections.values().all(|lane| lane.is_open)
     }
 
-    /// Puts up what a thread has counted, if it is time.
-    fn count<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
-        if now >= self.counted_at.after(COUNT_PS) {
-            self.counted_at = now;
-            self.board.put(self.thread, self.sight(endpoint, now));
+    /// Puts up what a thread has counted, if it is time. Whether all bytes have gone that were asked for.
+    fn count<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) -> bool {
+        if now < self.counted_at.after(COUNT_PS) {
+            return false;
         }
+        self.counted_at = now;
+        let look = self.sight(endpoint, now);
+        if self.thread > 0 {
+            self.board.put(self.thread, look);
+            return false;
+        }
+        let Some(number) = self.plan.number else { return false };
+        let ways = Interval::between(self.plan.ways(), self.base.at(), &self.base, &self.board.sum(look));
+        // Up, requests are among what was acknowledged.
+        let requests = self.plan.connections() as u64 * self.plan.request.encode().len() as u64;
+        ways.iter().all(|way| way.bytes >= number + if way.sender { requests } else { 0 })
     }
 
     /// What this thread's connections have counted.
@@ -222,80 +286,69 @@ impl<'a> Client<'a> {
 
     /// All connections are open: the time begins.
     fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
-        let Request { what, bytes, .. } = self.plan.request;
-        self.last = self.board.sum(self.sight(endpoint, now));
-        self.begun = Some(self.last);
+        self.base = self.board.sum(self.sight(endpoint, now));
+        (self.begun_at, self.last, self.cpu) = (Some(now), self.base, Cpu::now());
         for (connection, lane) in &mut self.connections {
-            match what {
-                What::Up | What::Both => lane.pump = Some(Pump::new(data(bytes), now.after(self.plan.time_ps))),
+            let request = lane.request;
+            endpoint.send(*connection, request.encode()).map_err(Failure::failed)?;
+            match request.what {
+                What::Up | What::Both => {
+                    lane.pump = Some(Pump::new(&request, now, self.plan.omit_ps + self.plan.time_ps))
+                }
                 What::Latency => {
                     lane.pinged_at = now;
-                    endpoint.send(*connection, ping(bytes)).map_err(Failure::failed)?;
+                    endpoint.send(*connection, ping(request.bytes)).map_err(Failure::failed)?;
                 }
-                What::Down => {}
+                What::Down | What::LatencyDown => {}
             }
         }
-        if what != What::Latency && self.thread == 0 {
-            say!("{HEAD}");
+        if !self.plan.ways().is_latency() && self.thread == 0 && !self.plan.is_row {
+            self.measured.line(format_args!("{HEAD}"));
         }
         Ok(())
     }
 
-    /// A ping is back: the next one goes.
-    fn on_answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) -> Outcome {
-        let Some(lane) = self.connections.get_mut(&connection) else { return Ok(()) };
-        self.round_trips.saturating_record(now.since(lane.pinged_at) / 1000);
-        lane.pinged_at = now;
-        endpoint.send(connection, ping(self.plan.request.bytes)).map(drop).map_err(Failure::failed)
+    /// What was measured up to now does not count.
+    fn omit<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
+        if self.thread == 0 {
+            self.look(endpoint, false, now);
+            (self.base, self.cpu) = (self.last, Cpu::now());
+        }
+        self.measured.round_trips.reset();
+        self.counts = true;
     }
 
-    fn look<D: Device>(&mut self, endpoint: &Endpoint<D>, begun: &Look, is_over: bool, now: Time) {
+    fn look<D: Device>(&mut self, endpoint: &Endpoint<D>, is_over: bool, now: Time) {
         let look = self.board.sum(self.sight(endpoint, now));
-        let intervals = Interval::between(self.plan.request.what, begun.at(), &self.last, &look);
-        intervals.iter().for_each(|interval| say!("{}", interval.line()));
-        self.intervals.extend(intervals);
+        let mut ways = Interval::between(self.plan.ways(), self.base.at(), &self.last, &look);
+        ways.iter_mut().for_each(|way| way.omitted = !self.counts);
+        self.measured.take(&ways);
         if is_over {
-            self.total = Interval::between(self.plan.request.what, begun.at(), begun, &look);
+            self.measured.total = Interval::between(self.plan.ways(), self.base.at(), &self.base, &look);
+            let elapsed_us = now.since(self.base.at()) / 1_000_000;
+            self.measured.cpu = Cpu::now().since(self.cpu).percent(elapsed_us);
         }
         self.last = look;
     }
 
-    fn report(&self, server: &str, taken: &Taken) -> Outcome {
-        if self.plan.request.what == What::Latency {
-            let us = self.latency();
-            say!(
-                "{} round trips of {} bytes: p50 {:.1} us, p90 {:.1}, p99 {:.1}, largest {:.1}",
-                us["count"],
-                self.plan.request.bytes,
-                us["p50"],
-                us["p90"],
-                us["p99"],
-                us["max"]
-            );
-        } else {
-            say!("in all");
-            self.total.iter().for_each(|total| say!("{}", total.line()));
+    /// Nothing more is measured: asks for the server's figures.
+    fn finish<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
+        self.over_at = Some(now);
+        self.board.say_over();
+        for (connection, lane) in &mut self.connections {
+            lane.pump = None;
+            lane.is_done = endpoint.send(*connection, end()).is_err();
         }
-        let mut object = self.json(server);
-        object["interface"] = json!(taken);
-        say::object(&object)
     }
 
-    pub(super) fn json(&self, server: &str) -> Value {
-        json!({
-            "server": server,
-            "connections": self.plan.parallel,
-            "message_bytes": self.plan.request.bytes,
-            "seconds": self.plan.time_ps as f64 / PS_PER_S as f64,
-            "intervals": self.intervals,
-            "total": self.total,
-            "latency_us": if self.plan.request.what == What::Latency { self.latency() } else { Value::Null },
-        })
-    }
-
-    fn latency(&self) -> Value {
-        let us = |quantile: f64| self.round_trips.value_at_quantile(quantile) as f64 / 1e3;
-        let (least, most) = (self.round_trips.min() as f64 / 1e3, self.round_trips.max() as f64 / 1e3);
-        json!({ "count": self.round_trips.len(), "min": least, "p50": us(0.5), "p90": us(0.9), "p99": us(0.99), "max": most })
+    /// Ends its connections once the server has told its figures, and the first thread all, or when it does not.
+    fn await_figures<D: Device>(&mut self, endpoint: &mut Endpoint<D>, over_at: Time, now: Time) -> Step {
+        let is_late = now >= over_at.after(FIGURES_PS);
+        if !self.connections.is_empty() && (is_late || self.connections.values().all(|lane| lane.is_done)) {
+            self.connections.keys().for_each(|connection| endpoint.abort(*connection));
+            self.connections.clear();
+            self.board.say_done();
+        }
+        if self.thread == 0 && self.board.are_done() { Err(End(Ok(()))) } else { Ok(()) }
     }
 }

@@ -1,8 +1,10 @@
 //! What the two sides say to each other: the first byte of a message is its kind.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
+use serde::Serialize;
 
 use super::MOST_BYTES;
+use crate::transfer::gbps;
 
 /// Begins every connection: what the client asks for. Then come the version and the fields of [`Request`].
 const REQUEST: u8 = 1;
@@ -10,9 +12,15 @@ const REQUEST: u8 = 1;
 const DATA: u8 = 2;
 /// Comes back as it went.
 const PING: u8 = 3;
-const VERSION: u8 = 1;
-/// Bytes of a request: kind, version, what, message bytes, seconds.
-const REQUEST_BYTES: usize = 11;
+/// The client has measured: the server stops, and answers with its figures.
+const END: u8 = 4;
+/// What the server has counted: then come the fields of [`Figures`].
+const FIGURES: u8 = 5;
+const VERSION: u8 = 2;
+/// Bytes of a request: kind, version, what, three numbers of 4 bytes and two of 8.
+const REQUEST_BYTES: usize = 31;
+/// Longest time that a client may ask for: a day, what it omits, and some to spare.
+const MOST_SECONDS: u32 = 100_000;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +33,18 @@ pub enum What {
     Both,
     /// Messages go there and back, one at a time.
     Latency,
+    /// The same, from the server: each tells how long the last one took.
+    LatencyDown,
 }
 
-/// What a client asks for.
+impl What {
+    /// Whether round trips are measured.
+    pub fn is_latency(self) -> bool {
+        matches!(self, Self::Latency | Self::LatencyDown)
+    }
+}
+
+/// What a client asks for on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub what: What,
@@ -35,26 +52,99 @@ pub struct Request {
     pub bytes: u32,
     /// How long the server sends at most.
     pub seconds: u32,
+    /// So many seconds do not count.
+    pub omit: u32,
+    /// Most bits a second; 0 for as many as go.
+    pub rate_bps: u64,
+    /// Most bytes; `u64::MAX` for as many as go.
+    pub most: u64,
 }
 
-const ALL: [What; 4] = [What::Up, What::Down, What::Both, What::Latency];
+const ALL: [What; 5] = [What::Up, What::Down, What::Both, What::Latency, What::LatencyDown];
 
 impl Request {
     pub fn encode(self) -> Bytes {
         let what = ALL.iter().position(|what| *what == self.what).unwrap_or_default() as u8;
         let mut message = vec![REQUEST, VERSION, what];
-        message.extend(self.bytes.to_be_bytes());
-        message.extend(self.seconds.to_be_bytes());
+        [self.bytes, self.seconds, self.omit].iter().for_each(|number| message.extend(number.to_be_bytes()));
+        [self.rate_bps, self.most].iter().for_each(|number| message.extend(number.to_be_bytes()));
         message.into()
     }
 
     fn decode(message: &[u8]) -> Option<Self> {
-        let message: &[u8; REQUEST_BYTES] = message.try_into().ok()?;
-        let [REQUEST, VERSION, what, b0, b1, b2, b3, s0, s1, s2, s3] = *message else { return None };
-        let bytes = u32::from_be_bytes([b0, b1, b2, b3]);
-        let seconds = u32::from_be_bytes([s0, s1, s2, s3]);
-        let what = *ALL.get(usize::from(what))?;
-        (1..=MOST_BYTES).contains(&bytes).then_some(Self { what, bytes, seconds })
+        let [REQUEST, VERSION, what, numbers @ ..] = <[u8; REQUEST_BYTES]>::try_from(message).ok()? else {
+            return None;
+        };
+        let mut numbers = &numbers[..];
+        let request = Self {
+            what: *ALL.get(usize::from(what))?,
+            bytes: numbers.try_get_u32().ok()?,
+            seconds: numbers.try_get_u32().ok()?,
+            omit: numbers.try_get_u32().ok()?,
+            rate_bps: numbers.try_get_u64().ok()?,
+            most: numbers.try_get_u64().ok()?,
+        };
+        let is_bounded = request.seconds.max(request.omit) <= MOST_SECONDS;
+        ((1..=MOST_BYTES).contains(&request.bytes) && is_bounded).then_some(request)
+    }
+}
+
+/// What the server has counted of a connection, and of its processor, since what is omitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Figures {
+    pub elapsed_us: u64,
+    pub received_bytes: u64,
+    pub sent_bytes: u64,
+    pub packets_sent: u64,
+    pub retransmits: u64,
+    pub user_us: u64,
+    pub system_us: u64,
+}
+
+impl Figures {
+    pub fn encode(self) -> Bytes {
+        let Self { elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us } = self;
+        let numbers = [elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us];
+        [FIGURES].into_iter().chain(numbers.into_iter().flat_map(u64::to_be_bytes)).collect()
+    }
+
+    fn decode(message: &[u8]) -> Option<Self> {
+        let mut numbers = message.get(1..).filter(|numbers| numbers.len() == size_of::<Self>())?;
+        let mut next = || numbers.try_get_u64().ok();
+        Some(Self {
+            elapsed_us: next()?,
+            received_bytes: next()?,
+            sent_bytes: next()?,
+            packets_sent: next()?,
+            retransmits: next()?,
+            user_us: next()?,
+            system_us: next()?,
+        })
+    }
+
+    /// As a line.
+    pub fn line(self) -> String {
+        let Self { elapsed_us, received_bytes, sent_bytes, retransmits, packets_sent, .. } = self;
+        let seconds = elapsed_us as f64 / 1e6;
+        format!(
+            "{seconds:.1} s, received {received_bytes} bytes ({:.2} Gb/s), sent {sent_bytes} ({:.2} Gb/s; {retransmits} of {packets_sent} \
+             packets again)",
+            gbps(received_bytes, seconds),
+            gbps(sent_bytes, seconds)
+        )
+    }
+
+    /// Of two connections of one server, whose processor both tell of.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            elapsed_us: self.elapsed_us.max(other.elapsed_us),
+            received_bytes: self.received_bytes.saturating_add(other.received_bytes),
+            sent_bytes: self.sent_bytes.saturating_add(other.sent_bytes),
+            packets_sent: self.packets_sent.saturating_add(other.packets_sent),
+            retransmits: self.retransmits.saturating_add(other.retransmits),
+            user_us: self.user_us.max(other.user_us),
+            system_us: self.system_us.max(other.system_us),
+        }
     }
 }
 
@@ -64,6 +154,8 @@ pub enum Message {
     Request(Request),
     Data,
     Ping,
+    End,
+    Figures(Figures),
 }
 
 impl Message {
@@ -73,6 +165,8 @@ impl Message {
             REQUEST => Request::decode(message).map(Self::Request),
             DATA => Some(Self::Data),
             PING => Some(Self::Ping),
+            END => (message.len() == 1).then_some(Self::End),
+            FIGURES => Figures::decode(message).map(Self::Figures),
             _ => None,
         }
     }
@@ -88,6 +182,27 @@ pub fn ping(bytes: u32) -> Bytes {
     filled(PING, bytes)
 }
 
+/// Fewest bytes of a ping that tells how long the last one took.
+pub const TELLING_BYTES: u32 = 9;
+
+/// A ping of the server, which tells that time in ns; 0 in the first one.
+pub fn telling_ping(bytes: u32, last_ns: u64) -> Bytes {
+    let mut message = vec![0xa5; bytes.max(TELLING_BYTES) as usize];
+    message[0] = PING;
+    message[1..TELLING_BYTES as usize].copy_from_slice(&last_ns.to_be_bytes());
+    message.into()
+}
+
+/// What such a ping tells.
+pub fn told(ping: &[u8]) -> Option<u64> {
+    ping.get(1..)?.try_get_u64().ok().filter(|ns| *ns > 0)
+}
+
+/// Asks for the server's figures.
+pub fn end() -> Bytes {
+    Bytes::from_static(&[END])
+}
+
 fn filled(kind: u8, bytes: u32) -> Bytes {
     let mut message = vec![0xa5; bytes as usize];
     message[0] = kind;
@@ -100,22 +215,46 @@ mod tests {
 
     #[test]
     fn a_request_is_read_as_it_was_written_and_nothing_else_is_one() {
+        let request = |what| Request { what, bytes: 1 << 20, seconds: 10, omit: 2, rate_bps: 7, most: u64::MAX };
         for what in ALL {
-            let request = Request { what, bytes: 1 << 20, seconds: 10 };
-            assert_eq!(Message::decode(&request.encode()), Some(Message::Request(request)));
+            assert_eq!(Message::decode(&request(what).encode()), Some(Message::Request(request(what))));
         }
-        let good = Request { what: What::Up, bytes: 64, seconds: 1 }.encode();
-        for (at, byte) in [(0, 9), (1, 2), (2, 4), (3, 0xff)] {
+        let good = request(What::Up).encode();
+        for (at, byte) in [(0, 9), (1, 1), (2, 5), (3, 0xff), (7, 1), (11, 1)] {
             let mut bad = good.to_vec();
             bad[at] = byte;
             assert_eq!(Message::decode(&bad), None, "byte {at}");
         }
-        let none = Request { what: What::Up, bytes: 0, seconds: 1 }.encode();
+        let none = Request { bytes: 0, ..request(What::Up) }.encode();
         assert!(
-            Message::decode(&good[..10]).is_none()
+            Message::decode(&good[..30]).is_none()
                 && Message::decode(&none).is_none()
                 && Message::decode(&[]).is_none()
         );
+        assert_eq!([telling_ping(1, 7), telling_ping(64, 0), ping(8)].map(|ping| told(&ping)), [Some(7), None, None]);
         assert_eq!((Message::decode(&data(1)), Message::decode(&ping(64))), (Some(Message::Data), Some(Message::Ping)));
+    }
+    #[test]
+    fn figures_are_read_as_they_were_written_and_at_no_other_length() {
+        let figures = Figures {
+            elapsed_us: 1,
+            received_bytes: 2,
+            sent_bytes: 3,
+            packets_sent: 4,
+            retransmits: 5,
+            user_us: 6,
+            system_us: 7,
+        };
+        let written = figures.encode();
+        assert_eq!(Message::decode(&written), Some(Message::Figures(figures)));
+        assert_eq!(
+            [&written[..56], &[&written[..], &[0]].concat(), &[END, 0]].map(Message::decode),
+            [None, None, None]
+        );
+        assert_eq!(Message::decode(&end()), Some(Message::End));
+        assert_eq!(
+            figures.plus(figures),
+            Figures { received_bytes: 4, sent_bytes: 6, packets_sent: 8, retransmits: 10, ..figures }
+        );
     }
 }

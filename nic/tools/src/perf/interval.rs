@@ -46,18 +46,25 @@ impl Look {
     }
 }
 
-/// One way between two looks. The fields are those of `--json`.
+/// One way between two looks. The fields are those of `--json`, by iperf3's names where it has them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    from_s: f64,
-    until_s: f64,
-    /// `up` from this side, `down` to it.
-    way: &'static str,
-    bytes: u64,
-    goodput_gbps: f64,
-    /// Up only: packets sent again.
+    pub start: f64,
+    pub end: f64,
+    pub seconds: f64,
+    pub bytes: u64,
+    pub bits_per_second: f64,
+    /// Not in the sums.
+    pub omitted: bool,
+    /// From this side: `up`; otherwise `down` to it.
+    pub sender: bool,
+    /// Up only: packets sent again, all packets, and the share of the first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    retransmits: Option<u64>,
+    pub retransmits: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packets: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retransmit_percent: Option<f64>,
     /// Up only: the share of ACKs that tell of a mark.
     #[serde(skip_serializing_if = "Option::is_none")]
     marked_share: Option<f64>,
@@ -82,16 +89,20 @@ impl Interval {
         up.into_iter().chain(down).collect()
     }
 
-    fn new(way: &'static str, begun_at: Time, from: &Look, to: &Look, bytes: u64) -> Self {
+    fn new(sender: bool, begun_at: Time, from: &Look, to: &Look, bytes: u64) -> Self {
         let seconds = |at: Time| at.since(begun_at) as f64 / PS_PER_S as f64;
-        let (from_s, until_s) = (seconds(from.at), seconds(to.at));
+        let (start, end) = (seconds(from.at), seconds(to.at));
         Self {
-            from_s,
-            until_s,
-            way,
+            start,
+            end,
+            seconds: end - start,
             bytes,
-            goodput_gbps: gbps(bytes, until_s - from_s),
+            bits_per_second: gbps(bytes, end - start) * 1e9,
+            omitted: false,
+            sender,
             retransmits: None,
+            packets: None,
+            retransmit_percent: None,
             marked_share: None,
             rtt_p50_us: None,
             rtt_p99_us: None,
@@ -103,26 +114,36 @@ impl Interval {
         let counted = from.sender.until(&to.sender);
         Self {
             retransmits: Some(counted.retransmits),
+            packets: Some(counted.packets_sent),
+            retransmit_percent: Some(100.0 * counted.retransmits as f64 / counted.packets_sent.max(1) as f64),
             marked_share: Some(counted.marked_acks as f64 / counted.acks.max(1) as f64),
             rtt_p50_us: Some(to.rtt_p50_us),
             rtt_p99_us: Some(to.rtt_p99_us),
-            ..Self::new("up", begun_at, from, to, counted.bytes_acked)
+            ..Self::new(true, begun_at, from, to, counted.bytes_acked)
         }
     }
 
     fn down(begun_at: Time, from: &Look, to: &Look) -> Self {
         let counted = from.receiver.until(&to.receiver);
-        Self { reordered: Some(counted.order.reordered), ..Self::new("down", begun_at, from, to, counted.bytes) }
+        Self { reordered: Some(counted.order.reordered), ..Self::new(false, begun_at, from, to, counted.bytes) }
+    }
+
+    /// Up only: how much was sent again, as a line.
+    pub fn sent_again(&self) -> Option<String> {
+        let (again, packets, percent) = (self.retransmits?, self.packets?, self.retransmit_percent?);
+        Some(format!("sent again: {again} of {packets} packets ({percent:.3} %)"))
     }
 
     /// A line for a terminal.
     pub fn line(&self) -> String {
-        let Self { from_s, until_s, way, goodput_gbps, .. } = self;
+        let Self { start, end, .. } = self;
+        let (way, gbps) = (if self.sender { "up" } else { "down" }, self.bits_per_second / 1e9);
+        let omitted = if self.omitted { "  (omitted)" } else { "" };
         let count = |count: Option<u64>| count.map_or_else(|| "-".into(), |count| count.to_string());
         let real = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
         let marked = self.marked_share.map_or_else(|| "-".into(), |share| format!("{:.1} %", 100.0 * share));
         format!(
-            "{from_s:5.1} - {until_s:5.1}  {way:<4}{goodput_gbps:10.3}  {:>10}  {marked:>6}  {:>10}  {:>6}  {:>9}",
+            "{start:5.1} - {end:5.1}  {way:<4}{gbps:10.3}  {:>10}  {marked:>6}  {:>10}  {:>6}  {:>9}{omitted}",
             count(self.retransmits),
             real(self.rtt_p50_us),
             real(self.rtt_p99_us),

@@ -5,14 +5,20 @@
 //! | `format` | what the two say to each other |
 //! | `serve` | the side that waits |
 //! | `client` | the side that asks, and measures |
+//! | `plan` | what is to be measured |
 //! | `board` | what its threads have counted |
 //! | `pump` | a connection that always has something to send |
-//! | `interval` | what is measured: lines, and JSON |
+//! | `interval` | what is counted between two looks |
+//! | `measured` | what comes out: lines, tables and JSON |
+//! | `cpu` | what the processor does for it |
 
 mod board;
 mod client;
+mod cpu;
 mod format;
 mod interval;
+mod measured;
+mod plan;
 mod pump;
 mod serve;
 #[cfg(test)]

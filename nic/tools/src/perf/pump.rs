@@ -4,32 +4,43 @@ use bytes::Bytes;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, Time};
 
+use super::format::{Request, data};
+use crate::session::PS_PER_S;
+
 /// Messages that wait in a connection, at least this many bytes and one message more: what is in flight, several times over.
 const QUEUED_BYTES: usize = 16 << 20;
 /// Most messages that wait; a connection takes 1,024.
 const QUEUED: usize = 512;
 
-/// Sends the same message again and again.
+/// Sends the same message again and again, at a rate where one is asked for.
 #[derive(Debug)]
 pub struct Pump {
     message: Bytes,
     queued: usize,
+    rate_bps: u64,
+    since: Time,
     /// Until when.
     until: Time,
+    sent: u64,
+    most: u64,
 }
 
 impl Pump {
-    pub fn new(message: Bytes, until: Time) -> Self {
-        Self { message, queued: 0, until }
+    /// What a side sends that was asked for this, for so long.
+    pub fn new(request: &Request, now: Time, for_ps: u64) -> Self {
+        let Request { bytes, rate_bps, most, .. } = *request;
+        Self { message: data(bytes), queued: 0, rate_bps, since: now, until: now.after(for_ps), sent: 0, most }
     }
 
-    /// Gives the connection messages, if there is room and time.
+    /// Gives the connection messages, if there is room and time. The last one is as long as what is left.
     pub fn fill<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
         let enough = (QUEUED_BYTES / self.message.len() + 2).min(QUEUED);
-        while now < self.until && self.queued < enough {
-            if endpoint.send(connection, self.message.clone()).is_err() {
+        while now < self.until && self.queued < enough && self.is_due(now) {
+            let bytes = (self.message.len() as u64).min(self.most - self.sent);
+            if endpoint.send(connection, self.message.slice(..bytes as usize)).is_err() {
                 return;
             }
+            self.sent += bytes;
             self.queued += 1;
         }
     }
@@ -37,5 +48,12 @@ impl Pump {
     /// The peer has one.
     pub fn on_delivered(&mut self) {
         self.queued = self.queued.saturating_sub(1);
+    }
+
+    /// Whether there is more, and what has gone is no more than the rate allows up to now.
+    fn is_due(&self, now: Time) -> bool {
+        let allowed = u128::from(self.rate_bps) * u128::from(now.since(self.since));
+        let sent = u128::from(self.sent) * 8 * u128::from(PS_PER_S);
+        self.sent < self.most && (self.rate_bps == 0 || sent <= allowed)
     }
 }

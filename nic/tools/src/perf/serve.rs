@@ -2,20 +2,24 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use bytes::Bytes;
 use serde_json::json;
+use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Shard, Time};
 
-use super::format::{Message, What, data};
+use super::cpu::Cpu;
+use super::format::{Figures, Message, What, telling_ping};
 use super::pump::Pump;
 use super::{MOST_BYTES, adjust};
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::Outcome;
-use crate::session::{PS_PER_S, PathOptions, Session, Step};
+use crate::session::{End, PS_PER_S, PathOptions, Session, Step};
 use crate::stop::Stop;
-use crate::transfer::gbps;
 use crate::{note, say};
 
 /// How long a client may take for its request, and later for a byte in either direction.
@@ -30,6 +34,7 @@ const PINGED_BYTES: usize = 2 * MOST_BYTES as usize;
 /// # Errors
 /// 2 when it could not start, 1 when the interface was removed, 130 after Ctrl-C.
 pub fn serve(arguments: &args::Serve) -> Outcome {
+    arguments.logfile.as_deref().map_or(Ok(()), say::into_file)?;
     let path = PathOptions::new(&arguments.overrides)?;
     path.check()?;
     let own = arguments.interface.steered.from;
@@ -38,36 +43,98 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     note!("listening on {} as {}{whose}", session.device_name(), session.config().address);
-    let mut servers: Vec<Server> = (0..session.shards()).map(|_| Server::default()).collect();
+    let served = Arc::new(Served { one_off: arguments.one_off, ..Served::default() });
+    let mut servers: Vec<Server> = (0..session.shards()).map(|_| Server::new(&served)).collect();
     let steps = servers.iter_mut().map(|server| |endpoint: &mut _, now| server.step(endpoint, now));
     let outcome = session.run_all(&stop, steps.collect());
     session.end();
     outcome
 }
 
-/// All clients.
+/// How many clients there are, on all threads.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    /// It ends after the first one.
+    one_off: bool,
+    open: AtomicUsize,
+    ever: AtomicBool,
+}
+
+/// All clients of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Server {
     clients: HashMap<ConnectionId, Client>,
+    served: Arc<Served>,
     /// When they are next looked at.
     check_at: Time,
+    /// There was nobody any more at the last look: a client may measure several times.
+    was_left: bool,
 }
 
 #[derive(Debug)]
 struct Client {
     peer: IpAddr,
-    /// When its request came.
-    begun_at: Time,
+    /// What was counted when it connected, or when what it omits was over. Data may be there before a request that was lost first.
+    begun: Counted,
+    /// When that is.
+    omits_until: Option<Time>,
     pump: Option<Pump>,
+    asks: Option<Asks>,
     /// A request has come.
     asked: bool,
+    /// It has its figures.
+    ended: bool,
     /// Pings on their way back, with their lengths.
     pings: HashMap<MessageId, usize>,
     /// Bytes that had gone both ways, and since when there are no more.
     moved: (u64, Time),
 }
 
+/// Pings that go from here.
+#[derive(Clone, Copy, Debug)]
+struct Asks {
+    bytes: u32,
+    /// When the one that is under way went.
+    pinged_at: Time,
+    until: Time,
+}
+
+/// What a connection has counted at a time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    at: Time,
+    sender: SenderStats,
+    receiver: ReceiverStats,
+    cpu: Cpu,
+}
+
+impl Counted {
+    fn now<D: Device>(endpoint: &Endpoint<D>, connection: ConnectionId, at: Time) -> Self {
+        let stats = endpoint.connection_stats(connection).unwrap_or_default();
+        Self { at, sender: stats.sender, receiver: stats.receiver, cpu: Cpu::now() }
+    }
+
+    /// From here to a later time.
+    fn until(&self, later: &Self) -> Figures {
+        let sender = self.sender.until(&later.sender);
+        let Cpu { user_us, system_us } = later.cpu.since(self.cpu);
+        Figures {
+            elapsed_us: later.at.since(self.at) / 1_000_000,
+            received_bytes: self.receiver.until(&later.receiver).bytes,
+            sent_bytes: sender.bytes_acked,
+            packets_sent: sender.packets_sent,
+            retransmits: sender.retransmits,
+            user_us,
+            system_us,
+        }
+    }
+}
+
 impl Server {
+    pub(super) fn new(served: &Arc<Served>) -> Self {
+        Self { served: served.clone(), ..Self::default() }
+    }
+
     /// Does what the last poll of the endpoint has made possible.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         while let Some(event) = endpoint.poll_event() {
@@ -77,10 +144,18 @@ impl Server {
             if let Some(pump) = &mut client.pump {
                 pump.fill(endpoint, *connection, now);
             }
+            if client.omits_until.is_some_and(|until| now >= until) {
+                (client.begun, client.omits_until) = (Counted::now(endpoint, *connection, now), None);
+            }
         }
         if now >= self.check_at {
             self.check_at = now.after(CHECK_PS);
             self.check(endpoint, now);
+            let Served { one_off, open, ever } = &*self.served;
+            let is_left = *one_off && ever.load(Ordering::Relaxed) && open.load(Ordering::Relaxed) == 0;
+            if std::mem::replace(&mut self.was_left, is_left) && is_left {
+                return Err(End(Ok(())));
+            }
         }
         Ok(())
     }
@@ -107,7 +182,13 @@ impl Server {
             }
             EndpointEvent::Received { connection, data, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };
-                if client.take(&data, endpoint, connection, now).is_none() {
+                let had_asked = client.asked;
+                let taken = client.take(&data, endpoint, connection, now);
+                if client.asked && !had_asked {
+                    self.served.open.fetch_add(1, Ordering::Relaxed);
+                    self.served.ever.store(true, Ordering::Relaxed);
+                }
+                if taken.is_none() {
                     note!("spray: {} says what no `spray perf` says; its connection is closed", client.peer);
                     endpoint.abort(connection);
                 }
@@ -120,6 +201,7 @@ impl Server {
             }
             EndpointEvent::Closed { connection, .. } | EndpointEvent::Failed { connection, .. } => {
                 if let Some(client) = self.clients.remove(&connection).filter(|client| client.asked) {
+                    self.served.open.fetch_sub(1, Ordering::Relaxed);
                     client.tell(endpoint, connection, now);
                 }
             }
@@ -130,7 +212,18 @@ impl Server {
 
 impl Client {
     fn new(peer: IpAddr, now: Time) -> Self {
-        Self { peer, begun_at: now, pump: None, asked: false, pings: HashMap::new(), moved: (0, now) }
+        let begun = Counted { at: now, cpu: Cpu::now(), ..Counted::default() };
+        Self {
+            peer,
+            begun,
+            omits_until: None,
+            pump: None,
+            asks: None,
+            asked: false,
+            ended: false,
+            pings: HashMap::new(),
+            moved: (0, now),
+        }
     }
 
     /// Takes a message; `None` for one that no client sends.
@@ -144,39 +237,59 @@ impl Client {
         match Message::decode(message)? {
             Message::Request(_) if self.asked => None,
             Message::Request(request) => {
-                (self.asked, self.begun_at) = (true, now);
-                let until = now.after(u64::from(request.seconds) * PS_PER_S);
+                self.asked = true;
                 let sends = matches!(request.what, What::Down | What::Both);
-                self.pump = sends.then(|| Pump::new(data(request.bytes), until));
+                self.omits_until = (request.omit > 0).then(|| now.after(u64::from(request.omit) * PS_PER_S));
+                let for_ps = u64::from(request.seconds) * PS_PER_S;
+                self.pump = sends.then(|| Pump::new(&request, now, for_ps));
+                if request.what == What::LatencyDown {
+                    self.asks = Some(Asks { bytes: request.bytes, pinged_at: now, until: now.after(for_ps) });
+                    return self.ping(telling_ping(request.bytes, 0), endpoint, connection);
+                }
                 Some(())
             }
+            Message::End if self.ended || !self.asked => None,
+            Message::End => {
+                (self.ended, self.pump, self.asks) = (true, None, None);
+                let figures = self.begun.until(&Counted::now(endpoint, connection, now));
+                endpoint.send(connection, figures.encode()).map(drop).ok()
+            }
+            Message::Figures(_) => None,
             Message::Data => Some(()),
-            Message::Ping if self.pings.values().sum::<usize>() + message.len() > PINGED_BYTES => None,
-            Message::Ping => {
-                let echo = endpoint.send(connection, message.to_vec().into()).ok()?;
-                self.pings.insert(echo, message.len());
-                Some(())
-            }
+            Message::Ping => match &mut self.asks {
+                None if self.ended => Some(()),
+                None => self.ping(message.to_vec().into(), endpoint, connection),
+                Some(asks) if now >= asks.until => Some(()),
+                Some(asks) => {
+                    let ping = telling_ping(asks.bytes, now.since(asks.pinged_at) / 1000);
+                    asks.pinged_at = now;
+                    self.ping(ping, endpoint, connection)
+                }
+            },
         }
+    }
+
+    /// Sends a ping, or sends one back; `None` where too much is on its way.
+    fn ping<D: Device>(&mut self, ping: Bytes, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Option<()> {
+        if self.pings.values().sum::<usize>() + ping.len() > PINGED_BYTES {
+            return None;
+        }
+        let bytes = ping.len();
+        self.pings.insert(endpoint.send(connection, ping).ok()?, bytes);
+        Some(())
     }
 
     /// Says what has gone each way, once the connection has ended.
     fn tell<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) {
-        let stats = endpoint.connection_stats(connection).unwrap_or_default();
-        let seconds = now.since(self.begun_at) as f64 / PS_PER_S as f64;
-        let (received, sent, peer) = (stats.receiver.bytes, stats.sender.bytes_acked, self.peer);
-        say!(
-            "{peer}: {seconds:.1} s, received {received} bytes ({:.2} Gb/s), sent {sent} ({:.2} Gb/s)",
-            gbps(received, seconds),
-            gbps(sent, seconds)
-        );
+        let (figures, peer) = (self.begun.until(&Counted::now(endpoint, connection, now)), self.peer);
+        say!("{peer}: {}", figures.line());
         // It has a form in JSON.
         let _ = say::object(&json!({
             "from": peer,
-            "seconds": seconds,
-            "received_bytes": received,
-            "sent_bytes": sent,
-            "retransmits": stats.sender.retransmits,
+            "seconds": figures.elapsed_us as f64 / 1e6,
+            "received_bytes": figures.received_bytes,
+            "sent_bytes": figures.sent_bytes,
+            "retransmits": figures.retransmits,
         }));
     }
 }

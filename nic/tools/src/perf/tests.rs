@@ -1,12 +1,15 @@
 //! Client and server over a network in memory.
 
+use serde_json::Value;
 use spray_nic::device::{MemoryDevice, MemoryNetwork};
 use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 
 use super::adjust;
 use super::board::Board;
-use super::client::{Client, Plan};
+use super::client::Client;
 use super::format::{Request, What};
+use super::measured::Measured;
+use super::plan::Plan;
 use super::serve::Server;
 use crate::session::End;
 
@@ -21,11 +24,32 @@ fn endpoint(network: &MemoryNetwork, number: u8) -> (Endpoint<MemoryDevice>, Pee
 }
 
 /// Measures for 20 ms on two connections, with a look every 5, and returns what is said as JSON.
-fn measure(what: What, bytes: u32) -> serde_json::Value {
+fn measure(what: What, bytes: u32) -> Value {
+    planned(what, bytes, |plan| plan).json("server")
+}
+
+/// The same, with a plan that `change` changes.
+fn planned(what: What, bytes: u32, change: impl Fn(Plan) -> Plan) -> Measured {
+    let request = Request { what, bytes, seconds: 60, omit: 0, rate_bps: 0, most: u64::MAX };
+    let plan = Plan {
+        request,
+        parallel: 2,
+        load: 0,
+        time_ps: 20 * MS,
+        omit_ps: 0,
+        interval_ps: 5 * MS,
+        number: None,
+        streams: false,
+        is_row: false,
+        server_output: false,
+    };
+    measure_with(change(plan))
+}
+
+/// Measures as planned.
+fn measure_with(plan: Plan) -> Measured {
     let network = MemoryNetwork::default();
     let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
-    let request = Request { what, bytes, seconds: 60 };
-    let plan = Plan { request, parallel: 2, time_ps: 20 * MS, interval_ps: 5 * MS };
     let board = Board::new(1);
     let mut asks = Client::all(plan, peer, &board).remove(0);
     let (mut answers, mut now) = (Server::default(), Time::ZERO);
@@ -38,37 +62,107 @@ fn measure(what: What, bytes: u32) -> serde_json::Value {
         assert!(answers.step(&mut server, now).is_ok());
         if let Err(End(outcome)) = asks.step(&mut client, now) {
             outcome.unwrap();
-            return asks.json("server");
+            return Client::together(vec![asks]);
         }
     }
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 #[test]
 fn each_way_is_measured_in_intervals_that_add_up() {
-    for (what, ways) in [(What::Up, &["up"][..]), (What::Down, &["down"]), (What::Both, &["up", "down"])] {
+    for (what, ways) in [(What::Up, &[true][..]), (What::Down, &[false]), (What::Both, &[true, false])] {
         let said = measure(what, 100_000);
-        let (intervals, total) = (said["intervals"].as_array().unwrap(), said["total"].as_array().unwrap());
-        assert_eq!(total.iter().map(|total| total["way"].as_str().unwrap()).collect::<Vec<_>>(), ways);
-        for (total, way) in total.iter().zip(ways) {
-            let own = intervals.iter().filter(|interval| interval["way"] == *way);
-            let sum: u64 = own.clone().map(|interval| interval["bytes"].as_u64().unwrap()).sum();
-            assert_eq!((own.count(), Some(sum)), (4, total["bytes"].as_u64()), "{what:?}");
-            assert!(sum > 1_000_000, "{what:?}: {sum} bytes");
-            let gbps = total["goodput_gbps"].as_f64().unwrap();
-            assert!((gbps - sum as f64 * 8.0 / 0.02 / 1e9).abs() < 1e-3 * gbps, "{gbps}");
+        for (sender, suffix) in ways.iter().zip(["", "_bidir_reverse"]) {
+            let intervals = said["intervals"].as_array().unwrap().iter().map(|ways| &ways[format!("sum{suffix}")]);
+            let (own, theirs) = if *sender { ("sent", "received") } else { ("received", "sent") };
+            let [own, theirs] = [own, theirs].map(|side| &said["end"][format!("sum_{side}{suffix}")]);
+            assert!(intervals.clone().all(|way| way["sender"] == *sender), "{said}");
+            let sum: f64 = intervals.clone().map(|way| number(&way["bytes"])).sum();
+            assert_eq!((intervals.count(), sum), (4, number(&own["bytes"])), "{what:?}");
+            assert!(sum > 1e6, "{what:?}: {sum} bytes");
+            let (bps, expected) = (number(&own["bits_per_second"]), sum * 8.0 / 0.02);
+            assert!((bps - expected).abs() < 1e-3 * bps, "{bps} {expected}");
+            assert!(number(&theirs["bytes"]) > 0.9 * sum, "{what:?}: {said}");
         }
+        let end = &said["end"];
+        assert_eq!(end["sum_sent_bidir_reverse"].is_null(), what != What::Both, "{said}");
+        assert!(number(&end["cpu_utilization_percent"]["remote_total"]) >= 0.0, "{said}");
+        assert!(end["latency_us"].is_null(), "{said}");
     }
 }
 
 #[test]
+fn a_rate_is_kept_both_ways() {
+    for what in [What::Up, What::Down] {
+        let slow = |mut plan: Plan| {
+            plan.request.rate_bps = 40_000_000;
+            plan
+        };
+        let said = planned(what, 1000, slow).json("server");
+        let bytes = number(&said["end"]["sum_received"]["bytes"]).min(number(&said["end"]["sum_sent"]["bytes"]));
+        // Two connections for 20 ms.
+        assert!((190_000.0..210_000.0).contains(&bytes), "{what:?}: {said}");
+    }
+}
+
+#[test]
+fn it_ends_after_so_many_bytes() {
+    for what in [What::Up, What::Down, What::Both] {
+        let few = |plan| Plan { number: Some(1_000_001), time_ps: 900 * MS, ..plan };
+        let measured = planned(what, 100_000, few);
+        assert!(measured.total.iter().all(|way| (1_000_001..1_000_200).contains(&way.bytes)), "{:?}", measured.total);
+        assert!(measured.total[0].seconds < 0.5, "{:?}", measured.total);
+    }
+}
+
+#[test]
+fn what_is_omitted_is_in_no_sum() {
+    let said = planned(What::Up, 100_000, |plan| Plan { omit_ps: 10 * MS, ..plan }).json("server");
+    let sums = said["intervals"].as_array().unwrap().iter().map(|ways| &ways["sum"]);
+    let omitted: Vec<bool> = sums.clone().map(|sum| sum["omitted"].as_bool().unwrap()).collect();
+    assert_eq!(omitted.iter().filter(|omitted| !**omitted).count(), 4, "{said}");
+    assert!(omitted[0] && omitted.is_sorted_by(|a, b| a >= b), "{said}");
+    let counted: f64 = sums.filter(|sum| sum["omitted"] == false).map(|sum| number(&sum["bytes"])).sum();
+    let total = &said["end"]["sum_sent"];
+    assert_eq!((counted, number(&total["seconds"])), (number(&total["bytes"]), 0.02), "{said}");
+}
+
+#[test]
 fn round_trips_are_measured_one_by_one() {
-    let said = measure(What::Latency, 64);
-    let us = &said["latency_us"];
-    let (count, p50) = (us["count"].as_u64().unwrap(), us["p50"].as_f64().unwrap());
+    [What::Latency, What::LatencyDown].into_iter().for_each(round_trips);
+}
+
+fn round_trips(what: What) {
+    let said = measure(what, 64);
+    let us = &said["end"]["latency_us"];
+    let (count, p50) = (number(&us["count"]), number(&us["p50"]));
     // The network in memory takes no time; the clock steps by 5 us.
     assert!((5.0..60.0).contains(&p50), "{said}");
-    assert!((count as f64) * p50 / 2.0 < 30_000.0 && count > 100, "{said}");
+    assert!(count * p50 / 2.0 < 30_000.0 && count > 100.0, "{said}");
     assert!(said["intervals"].as_array().unwrap().is_empty());
+    let rising = ["min", "p50", "p90", "p99", "p99_9", "p99_99", "max"].map(|name| number(&us[name]));
+    assert!(rising.is_sorted() && (rising[0]..=rising[6]).contains(&number(&us["mean"])), "{said}");
+}
+
+#[test]
+fn round_trips_are_measured_beside_a_load() {
+    let said = planned(What::Latency, 64, |plan| Plan { load: 1, ..plan }).json("server");
+    assert!(number(&said["end"]["sum_sent"]["bytes"]) > 1e6, "{said}");
+    assert!(number(&said["end"]["latency_us"]["count"]) > 10.0, "{said}");
+}
+
+#[test]
+fn a_row_tells_messages_and_rates() {
+    let row = planned(What::Up, 100_000, |plan| Plan { is_row: true, ..plan }).row();
+    let [messages, rate, peak, average] =
+        ["messages", "messages_per_second", "peak_bits_per_second", "bits_per_second"].map(|name| number(&row[name]));
+    assert!(messages > 10.0 && peak >= average, "{row}");
+    assert!((rate * 0.02 - messages).abs() <= 1.0 && (average - rate * 800_000.0).abs() < 1.0, "{row}");
+    let row = planned(What::Latency, 64, |plan| Plan { is_row: true, ..plan }).row();
+    assert!(row["bytes"] == 64 && number(&row["count"]) > 10.0, "{row}");
 }
 
 #[test]

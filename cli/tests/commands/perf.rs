@@ -1,0 +1,133 @@
+//! `spray perf` and `spray serve` over UDP sockets on loopback addresses.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use spray_test_support::{Folder, text};
+
+use super::output::{documented, fields};
+use super::{refused, spray};
+
+/// A server that no test outlives, at an address of its own.
+struct Server {
+    process: Child,
+    address: String,
+    from: String,
+}
+
+impl Server {
+    fn start(last: u8, options: &[&str]) -> Self {
+        let [high, low] = (std::process::id() as u16).to_be_bytes();
+        let [address, from] = [last, last + 1].map(|last| format!("127.{}.{low}.{last}", 96 | high & 31));
+        let mut command = Command::new(spray_test_support::program("spray"));
+        command.args(["serve", "--device", "udp", "--insecure", "--from", &address, "-p", "61504"]).args(options);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(process.stderr.as_mut().unwrap()).lines();
+        assert!(said.any(|line| line.unwrap().contains("listening on ")));
+        Self { process, address, from }
+    }
+
+    /// The command line of a client: with another number it has another address.
+    fn client(&self, number: &str, options: &[&'static str]) -> Vec<String> {
+        let from = format!("{}{number}", self.from);
+        let usual = ["perf", &self.address, "--device", "udp", "--insecure", "--from", &from, "-p", "61504"];
+        usual.iter().chain(options).map(|word| (*word).to_owned()).collect()
+    }
+
+    fn measure(&self, number: &str, options: &[&'static str]) -> String {
+        let words = self.client(number, options);
+        let output = spray(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(output.status.success(), "{options:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn json_has_the_fields_that_the_page_lists_and_a_one_off_server_ends() {
+    let folder = Folder::new();
+    let log = folder.join("log");
+    let mut server = Server::start(10, &["-1", "--logfile", &log]);
+    let options = ["-n", "3M", "-b", "400M", "-P", "2", "--json", "--get-server-output"];
+    let said: Value = serde_json::from_str(&server.measure("", &options)).unwrap();
+    let mut expected = documented("Measured");
+    expected.insert("server_output_json".into());
+    assert_eq!(fields(&said), expected);
+    let sums = [&said["end"]["sum_sent"], &said["end"]["sum_received"]].map(|sum| number(&sum["bytes"]));
+    assert!(sums.iter().all(|bytes| (3_145_728.0..3_146_000.0).contains(bytes)), "{said}");
+    assert!(number(&said["server_output_json"]["received_bytes"]) == sums[1], "{said}");
+    assert!(number(&said["end"]["cpu_utilization_percent"]["remote_total"]) > 0.0, "{said}");
+    assert_eq!(said["start"]["test_start"]["target_bitrate"], 400_000_000, "{said}");
+    assert!(server.process.wait().unwrap().success());
+    assert_eq!(std::fs::read_to_string(log).unwrap().matches(", received ").count(), 2);
+}
+
+#[test]
+fn several_clients_are_served_at_once_and_one_after_the_other() {
+    let server = &Server::start(20, &[]);
+    std::thread::scope(|scope| {
+        let one = |number| scope.spawn(move || server.measure(number, &["-t", "1", "--json"]));
+        for client in ["", "1", "2"].map(one) {
+            let said: Value = serde_json::from_str(&client.join().unwrap()).unwrap();
+            assert!(number(&said["end"]["sum_received"]["bytes"]) > 1e5, "{said}");
+        }
+    });
+    let said = server.measure("", &["-t", "1", "-R", "-O", "1", "--get-server-output"]);
+    for part in ["(omitted)", "server output: 1.0 s, received ", "processor: here ", "in all"] {
+        assert!(said.contains(part), "no {part}: {said}");
+    }
+}
+
+#[test]
+fn a_stream_of_json_has_an_event_a_line() {
+    let (server, folder) = (Server::start(30, &[]), Folder::new());
+    let log = folder.join("log");
+    let words = server.client("", &["-t", "1", "-i", "0.5", "--json-stream", "--bidir", "--logfile"]);
+    let words: Vec<&str> = words.iter().map(String::as_str).chain([&log[..]]).collect();
+    let output = spray(&words);
+    assert!(output.status.success() && output.stdout.is_empty(), "{}", text(&output.stderr));
+    let said = std::fs::read_to_string(&log).unwrap();
+    let events: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    let (first, rest) = names.split_first().unwrap();
+    let (last, between) = rest.split_last().unwrap();
+    assert_eq!((*first, *last), ("start", "end"), "{said}");
+    assert!(between.len() >= 2 && between.iter().all(|name| *name == "interval"), "{said}");
+    assert!(events[1]["data"]["sum_bidir_reverse"]["sender"] == false, "{said}");
+    assert!(number(&events.last().unwrap()["data"]["sum_sent"]["bytes"]) > 1e5, "{said}");
+    let mut words = server.client("", &["-t", "1", "--timeout", "1", "--json-stream"]);
+    words[1] = "127.0.0.1".into();
+    let output = spray(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let last = text(&output.stdout);
+    assert!(!output.status.success() && last.lines().last().unwrap().starts_with("{\"event\":\"error\""), "{last}");
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    let perf = |options: &[&str], parts: &[&str]| {
+        refused(&[&["perf", "127.0.0.1", "--device", "udp", "--insecure"], options].concat(), parts);
+    };
+    perf(&["-n", "1M", "-t", "2"], &["--bytes", "--time"]);
+    perf(&["-R", "--bidir"], &["--reverse", "--bidirectional"]);
+    perf(&["-n", "1M", "-O", "2"], &["--bytes", "--omit"]);
+    perf(&["-b", "1X"], &["expected bits a second from 1K to 1T"]);
+    perf(&["-b", "-1"], &["-1"]);
+    perf(&["-n", "0"], &["expected bytes, at least 1"]);
+    perf(&["-a", "-l", "64"], &["--all", "--length"]);
+    perf(&["--load", "1"], &["--latency"]);
+    perf(&["--latency", "-b", "1M"], &["--latency", "--bitrate"]);
+    perf(&["--latency", "-R", "-l", "8"], &["9 bytes or more"]);
+    perf(&["-p", "5201"], &["multiples of 64"]);
+    perf(&["--logfile", "/nowhere/log"], &["cannot write /nowhere/log"]);
+}
