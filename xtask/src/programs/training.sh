@@ -41,4 +41,4 @@ job() {
 job tcp eth0 10.0.0.1
 job tunnel spray0 10.9.0.1
 "$SPRAY" down > down.txt 2>&1
-$python "$HERE/training_plot.py" $hosts $2
+$python "$HERE/training_plot.py" $hosts ${2-}

@@ -90,6 +90,19 @@ fn an_idle_connection_stays_open_while_its_peer_lives() {
     rig.audit();
 }
 
+//= docs/specs/endpoint.md#END-9 another every thirtieth
+#[test]
+fn an_idle_connection_outlasts_dead_paths() {
+    // As with one of four paths dead in each direction.
+    let mut rig = Rig::new(2, false, lossy(250_000));
+    rig.connect(0, 1);
+    rig.run(1000 * US, 3000 * MS, |_| false);
+    assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
+    let sent = rig.endpoints[0].stats().sent[Kind::Probe] + rig.endpoints[1].stats().sent[Kind::Probe];
+    assert!(sent < 400, "few are sent where they are answered: {sent}");
+    rig.audit();
+}
+
 //= docs/specs/endpoint.md#END-1 connect is repeated
 #[test]
 fn nobody_answers() {
