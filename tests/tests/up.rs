@@ -24,9 +24,14 @@ struct Fabric {
 
 impl Fabric {
     fn up(name: &str) -> Self {
+        Self::with(name, &[])
+    }
+
+    fn with(name: &str, more: &[&str]) -> Self {
         let name = format!("{name}-{}", std::process::id());
         let scenario = scenarios().join("pod.toml");
-        let (code, said, errors) = run(&["up", scenario.to_str().unwrap(), "--name", &name, "--json", "-q"]);
+        let arguments = ["up", scenario.to_str().unwrap(), "--name", &name, "--json", "-q"];
+        let (code, said, errors) = run(&[&arguments, more].concat());
         assert!(code == 0 && errors.is_empty(), "{code}: {errors}");
         Self { name, shown: serde_json::from_str(&said).unwrap() }
     }
@@ -195,6 +200,68 @@ fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
     fabric.assert_gone();
     drop(left.stdin.take());
     left.wait().unwrap();
+}
+
+/// A namespace that is not spray's, until the end of its test.
+struct Theirs(String);
+
+impl Theirs {
+    fn new(name: &str) -> Self {
+        let theirs = Self(format!("{name}-{}", std::process::id()));
+        theirs.ip(&["netns", "add", &theirs.0]);
+        theirs
+    }
+
+    /// What `ip` says.
+    fn ip(&self, arguments: &[&str]) -> String {
+        let output = std::process::Command::new("ip").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn links(&self) -> String {
+        self.ip(&["-n", &self.0, "-o", "link"])
+    }
+}
+
+impl Drop for Theirs {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("ip").args(["netns", "delete", &self.0]).output();
+    }
+}
+
+#[test]
+fn a_host_is_in_a_namespace_of_somebody_elses_which_stays_as_it_was() {
+    let Some(_turn) = turn() else { return };
+    let theirs = Theirs::new("theirs");
+    let setting = || deployment::inside(&theirs.0, || std::fs::read_to_string("/proc/sys/net/ipv6/conf/all/accept_ra"));
+    let (links, was) = (theirs.links(), setting().ok());
+    let lent = format!("h3={}", theirs.0);
+    let fabric = Fabric::with("lent", &["--host", &lent]);
+    assert_eq!(fabric.host(3, "namespace"), format!("/run/netns/{}", theirs.0));
+    exchange(&fabric, [3, 0], false, 200_000);
+    exchange(&fabric, [0, 3], true, 200_000);
+    let (code, said, _) = run(&["shell", "h3", "--name", &fabric.name, "--", "ip", "-br", "address"]);
+    assert!(code == 0 && said.contains("10.0.0.4/8"), "{said}");
+    let pod = scenarios().join("pod.toml");
+    for (host, why) in [
+        (&*lent, "a host is there already"),
+        ("h9=nobody", "there is no host h9"),
+        ("h0=nobody", "/run/netns/nobody"),
+        ("h0=/proc/self/ns/net", "this machine's own network"),
+        ("h0=container:nobody-of-this-name", "there is no container"),
+        ("h0", "h0=container:web"),
+    ] {
+        let (code, _, errors) = run(&["up", pod.to_str().unwrap(), "--name", "refused", "--host", host]);
+        assert!(code == 2 && errors.contains(why), "{host}: {code}: {errors}");
+    }
+    fabric.down();
+    wait_until("its interface to be gone", || theirs.links() == links);
+    assert_eq!(setting().ok(), was);
+    // A host's interface has a name that may be taken.
+    theirs.ip(&["-n", &theirs.0, "link", "add", "eth0", "type", "veth", "peer", "name", "other"]);
+    let (code, _, errors) = run(&["up", pod.to_str().unwrap(), "--name", "refused", "--host", &lent]);
+    assert!(code == 2 && errors.contains("--network none"), "{errors}");
 }
 
 #[test]

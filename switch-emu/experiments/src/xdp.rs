@@ -8,7 +8,7 @@ use spray_core::path::BalancerKind;
 use spray_fabric::live::Operator;
 use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
 use spray_testbed::{
-    Between, Dilation, FabricSpec, Happened, MAX_CABLES, RunError, Subject, Testbed, TestbedOutcome, TestbedSpec,
+    Between, Dilation, FabricSpec, Happened, Lent, MAX_CABLES, RunError, Subject, Testbed, TestbedOutcome, TestbedSpec,
 };
 
 use crate::engine::{Engine, EngineError, Observers, Prepared, Progress, Tell};
@@ -52,11 +52,15 @@ impl Engine for Xdp {
 }
 
 /// Sets up a scenario's hosts, links and switches for anybody's traffic; nothing of its workload is sent, and its failures are not played.
-/// `between` interfaces that exist, nothing is made but switches.
+/// Hosts are in the namespaces that are `lent` for them. `between` interfaces that exist, nothing is made but switches.
 ///
 /// # Errors
 /// When this engine cannot play the scenario, rights are missing, or the machine refuses; nothing is left then.
-pub fn deploy(scenario: &Scenario, between: Option<Between<'_>>) -> Result<spray_testbed::Deployment, EngineError> {
+pub fn deploy(
+    scenario: &Scenario,
+    lent: &[Lent],
+    between: Option<Between<'_>>,
+) -> Result<spray_testbed::Deployment, EngineError> {
     let paths = scenario.paths();
     check(scenario, &paths).map_err(RunError::Unsupported)?;
     let queue = |rate_bps| scenario.thresholds(&paths, rate_bps);
@@ -75,7 +79,7 @@ pub fn deploy(scenario: &Scenario, between: Option<Between<'_>>) -> Result<spray
     };
     parts.map_or(Ok(()), |what| check_bare_parts(scenario, what)).map_err(RunError::Unsupported)?;
     Ok(match between {
-        None => spray_testbed::Deployment::new(&spec, scenario.convergence_ps)?,
+        None => spray_testbed::Deployment::new(&spec, scenario.convergence_ps, lent)?,
         Some(between) => spray_testbed::Deployment::between(&spec, scenario.convergence_ps, between)?,
     })
 }

@@ -54,7 +54,7 @@ pub use deployment::{
 pub use error::RunError;
 pub use pair::Pair;
 pub use registry::{answer, clean, control, deployed, leftovers};
-pub use rig::{MAX_CABLES, check_root};
+pub use rig::{Lent, MAX_CABLES, check_root};
 pub use routers::{Changes, RouterQueue, Routers};
 pub use spec::{Dilation, FabricSpec, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
 pub use veth::{Kernel, Transport, VethBench, probe_veth_xdp};

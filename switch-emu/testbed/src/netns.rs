@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -22,12 +23,13 @@ const FILES: &str = "/etc/netns";
 const NO_NAME_SERVER: &str = "# names of hosts are in /etc/hosts; there is no name server\n\
                               nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
 
-/// A named network namespace; dropping it removes it with everything in it.
+/// A named network namespace, which dropping it removes with everything in it; or one of somebody else's, which stays.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     name: String,
     /// Locked for as long as this process has the namespace.
     file: Flock<File>,
+    is_lent: bool,
 }
 
 impl Namespace {
@@ -48,7 +50,7 @@ impl Namespace {
         let bound = bind_new(&path);
         let owned = bound.and_then(|()| registry::own(File::open(&path)?));
         match owned {
-            Ok(file) => Ok(Self { name, file }),
+            Ok(file) => Ok(Self { name, file, is_lent: false }),
             Err(source) => {
                 remove(&path);
                 Err(fail("making it")(source))
@@ -56,7 +58,32 @@ impl Namespace {
         }
     }
 
-    /// Its name, as for `ip netns`.
+    /// The namespace at `path`, which somebody else has made.
+    pub fn borrow(path: &Path) -> Result<Self, RunError> {
+        let name = path.display().to_string();
+        let owned = File::open(path).and_then(|file| {
+            let own = File::open("/proc/self/ns/net")?.metadata()?;
+            let lent = file.metadata()?;
+            if (own.dev(), own.ino()) == (lent.dev(), lent.ino()) {
+                return Err(io::Error::other("it is this machine's own network"));
+            }
+            registry::own(file)
+        });
+        let why = |source: io::Error| match source.kind() {
+            io::ErrorKind::WouldBlock => io::Error::other("a host is there already"),
+            _ => source,
+        };
+        let owned =
+            owned.map_err(|source| RunError::Namespace { name: name.clone(), doing: "using it", source: why(source) });
+        Ok(Self { name, file: owned?, is_lent: true })
+    }
+
+    /// Whether it is somebody else's.
+    pub fn is_lent(&self) -> bool {
+        self.is_lent
+    }
+
+    /// Its name, as for `ip netns`; of one that is lent its path.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -85,7 +112,9 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        remove(&Path::new(FOLDER).join(&self.name));
+        if !self.is_lent {
+            remove(&Path::new(FOLDER).join(&self.name));
+        }
     }
 }
 

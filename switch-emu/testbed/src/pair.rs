@@ -35,7 +35,7 @@ impl Pair {
         let prefix = registry::prefix();
         let make = |side: usize| {
             let namespace = Namespace::create(format!("{prefix}side{side}"))?;
-            namespace.run(|| quiet(true))?;
+            namespace.run(|| quiet(&["all", "default"], true))?;
             Ok::<_, RunError>(namespace)
         };
         let sides = [make(0)?, make(1)?];

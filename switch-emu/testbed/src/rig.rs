@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use nix::net::if_::if_nametoindex;
 use spray_nic::device::{Device, XskConfig, XskDevice};
 use tracing::debug_span;
 
@@ -41,6 +43,15 @@ impl Chassis {
     pub fn plays(&self, switch: usize) -> bool {
         self.switch.is_none_or(|own| own == switch)
     }
+}
+
+/// A namespace that somebody else has made, and that a host is to be in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lent {
+    /// The host's name in the fabric.
+    pub host: String,
+    /// A file of the namespace, such as `/proc/PID/ns/net`.
+    pub namespace: PathBuf,
 }
 
 /// A namespace and its interfaces.
@@ -81,7 +92,7 @@ impl Rig {
     /// As [`new`](Self::new), with so many frames for each host's socket.
     pub fn with_frames(spec: &FabricSpec<'_>, fabric: &Fabric, frames: u32) -> Result<Self, RunError> {
         let hosts = fabric.hosts.len();
-        let sites = sites(spec, fabric)?;
+        let sites = sites(spec, fabric, &[])?;
         let (host_sites, switch_sites) = sites.split_at(hosts);
         let span = debug_span!("switch programs", count = switch_sites.len()).entered();
         let mut chassis = Vec::with_capacity(switch_sites.len());
@@ -194,12 +205,13 @@ pub fn check_root() -> Result<(), RunError> {
     if nix::unistd::geteuid().is_root() { Ok(()) } else { Err(RunError::NotRoot) }
 }
 
-/// Makes the namespaces and cables that `spec` needs, those of hosts first, with `fabric`'s addresses. Everything is up.
-pub(super) fn sites(spec: &FabricSpec<'_>, fabric: &Fabric) -> Result<Vec<Site>, RunError> {
+/// Makes the namespaces and cables that `spec` needs, those of hosts first, with `fabric`'s addresses. Everything is up. Hosts are in the namespaces
+/// that are lent for them.
+pub(super) fn sites(spec: &FabricSpec<'_>, fabric: &Fabric, lent: &[Lent]) -> Result<Vec<Site>, RunError> {
     check_root()?;
     let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
     let named = debug_span!("namespaces", count = plan.names.len());
-    let mut sites = named.in_scope(|| plan.namespaces(&registry::prefix()))?;
+    let mut sites = named.in_scope(|| plan.namespaces(&registry::prefix(), lent))?;
     debug_span!("veth pairs", count = plan.cables.len()).in_scope(|| plan.make_pairs(&mut sites))?;
     debug_span!("bring up").in_scope(|| bring_up(&mut sites))?;
     debug_span!("addresses").in_scope(|| add_addresses(&sites[..fabric.hosts.len()], fabric))?;
@@ -295,11 +307,17 @@ impl Plan {
         Ok(Self { hosts, names, cables })
     }
 
-    fn namespaces(&self, prefix: &str) -> Result<Vec<Site>, RunError> {
+    fn namespaces(&self, prefix: &str, lent: &[Lent]) -> Result<Vec<Site>, RunError> {
         let mut sites = Vec::with_capacity(self.names.len());
         for (number, name) in self.names.iter().enumerate() {
-            let namespace = Namespace::create(format!("{prefix}{name}"))?;
-            namespace.run(|| quiet(number < self.hosts))?;
+            let is_host = number < self.hosts;
+            let namespace = match lent.iter().find(|lent| is_host && lent.host == *name) {
+                Some(lent) => Namespace::borrow(&lent.namespace)?,
+                None => Namespace::create(format!("{prefix}{name}"))?,
+            };
+            if !namespace.is_lent() {
+                namespace.run(|| quiet(&["all", "default"], is_host))?;
+            }
             sites.push(Site { namespace, interfaces: Vec::new() });
         }
         Ok(sites)
@@ -313,8 +331,18 @@ impl Plan {
                 mac: cable.macs[side],
             };
             let (near, far) = (end(0), end(1));
+            if far.namespace.is_lent() && far.namespace.run(|| if_nametoindex(far.name.as_str()))?.is_ok() {
+                return Err(RunError::Port(format!(
+                    "{} has an interface {} already; a container gets none with `--network none`",
+                    far.namespace.name(),
+                    far.name
+                )));
+            }
             // One queue: a host's socket must see every frame.
             links::in_namespace(near.namespace, async |handle| links::add_pair(&handle, &near, &far, 1).await)?;
+            if far.namespace.is_lent() {
+                far.namespace.run(|| quiet(&[&far.name], true))?;
+            }
         }
         for cable in &self.cables {
             for side in 0..2 {
@@ -331,9 +359,9 @@ fn switch_mac(cable: usize, end: u8) -> [u8; 6] {
     [0x02, 0x53, 0x57, end, high, low]
 }
 
-/// Keeps the kernel from sending anything of its own on interfaces that are yet to be made in this thread's namespace.
-pub(super) fn quiet(host: bool) {
-    for scope in ["all", "default"] {
+/// Keeps the kernel from sending anything of its own on an interface of this thread's namespace, or on those that are yet to be made there: `default`.
+pub(super) fn quiet(scopes: &[&str], host: bool) {
+    for scope in scopes {
         let set = |name: &str, value: &str| sysctl(&format!("ipv6/conf/{scope}/{name}"), value);
         if !host {
             set("disable_ipv6", "1");

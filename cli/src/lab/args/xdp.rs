@@ -55,6 +55,9 @@ pub struct Up {
     /// A name for it, by which the other commands know it; by default the scenario's
     #[arg(long, value_name = "NAME")]
     pub name: Option<crate::lab::deployment::Name>,
+    /// Has a host be a container (podman or docker), or in a network namespace that there is; may be repeated
+    #[arg(long = "host", value_name = "HOST=container:NAME|NETNS|/PATH", requires = "scenario")]
+    pub guests: Vec<crate::lab::deployment::Guest>,
     #[command(flatten)]
     pub overrides: Overrides,
     #[command(flatten)]

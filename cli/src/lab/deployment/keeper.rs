@@ -20,6 +20,7 @@ use spray_tools::metrics::{Metric, Metrics, Section};
 use spray_tools::stop::Stop;
 
 use super::ask::{Answer, CableRow, EventRow, HostRow, Question, Report, Row, Shown};
+use super::lent;
 use super::link::{Change, state};
 use super::up::Name;
 use super::user::{own, programs};
@@ -50,11 +51,15 @@ pub fn keep(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
                 .map_err(|why| Failure::refused(format!("the scenario's name: {why}; or give one by --name")))?
         }
     };
+    if between.is_some() && !arguments.guests.is_empty() {
+        return Err(Failure::refused("--host is of `spray up`: hosts of `spray switch` are behind its ports, --port"));
+    }
+    let lent = lent::find(&arguments.guests)?;
     remark(&scenario, between.is_some());
     let metrics = Metrics::open(arguments.publish.metrics)?;
     let listener = answer(&name.0)?;
     let socket = Socket(name.0);
-    let deployment = xdp::deploy(&scenario, between).map_err(|error| match error {
+    let deployment = xdp::deploy(&scenario, &lent, between).map_err(|error| match error {
         EngineError::Refused(why) => Failure::refused(why),
         error => Failure::failed(error),
     })?;

@@ -18,11 +18,12 @@ pub fn own() -> String {
     User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
 }
 
-/// The programs in `hosts`, but for this process: by their network namespaces.
+/// The programs in those of `hosts` that were made for them, but for this process: by their network namespaces.
 pub fn programs(hosts: &[HostRow]) -> Vec<Program> {
     let place = |path: &Path| fs::metadata(path).ok().map(|data| (data.dev(), data.ino()));
+    let made = hosts.iter().filter(|host| !host.namespace.starts_with('/'));
     let namespaces: Vec<_> =
-        hosts.iter().map(|host| (place(&Path::new("/run/netns").join(&host.namespace)), &host.host)).collect();
+        made.map(|host| (place(&Path::new("/run/netns").join(&host.namespace)), &host.host)).collect();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| {
         let pid = entry.file_name().to_str()?.parse::<u32>().ok()?;
         let own = place(&entry.path().join("ns/net"));

@@ -41,7 +41,7 @@ pub use self::given::GivenPort;
 use self::hold::Holder;
 use self::opening::Opening;
 use super::program::SwitchProgram;
-use super::rig::{self, Chassis, Site};
+use super::rig::{self, Chassis, Lent, Site};
 use super::{FabricSpec, RunError, links, offloads};
 
 /// Hosts, links and switches that are there until this is dropped, which removes them. Fields drop in order: sockets, programs, namespaces.
@@ -79,7 +79,7 @@ pub struct DeployedHost {
 /// Where a host is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a namespace of this name, as for `ip netns`.
+    /// In a namespace of this name, as for `ip netns`, or at this path.
     Namespace(String),
     /// Behind a given interface.
     Behind(GivenPort),
@@ -124,14 +124,18 @@ pub enum LinkNews {
 const MOST_EVENTS: usize = 10_000;
 
 impl Deployment {
-    /// Sets up the hosts, links and switches of `spec`, all of them healthy. Routing learns of links that go down `convergence_ps` late.
-    /// Needs root.
+    /// Sets up the hosts, links and switches of `spec`, all of them healthy; hosts in the namespaces that are lent for them. Routing learns of links
+    /// that go down `convergence_ps` late. Needs root.
     ///
     /// # Errors
     /// [`RunError`]; what had been made by then is removed.
-    pub fn new(spec: &FabricSpec<'_>, convergence_ps: u64) -> Result<Self, RunError> {
+    pub fn new(spec: &FabricSpec<'_>, convergence_ps: u64, lent: &[Lent]) -> Result<Self, RunError> {
         let fabric = FabricSpec { events: &[], ..*spec }.compile(0)?;
-        let sites = rig::sites(spec, &fabric)?;
+        if let Some(strange) = lent.iter().find(|lent| fabric.hosts.iter().all(|host| host.name != lent.host)) {
+            let hosts: Vec<&str> = fabric.hosts.iter().map(|host| host.name.as_str()).take(8).collect();
+            return Err(RunError::Port(format!("there is no host {}; hosts are {}", strange.host, hosts.join(", "))));
+        }
+        let sites = rig::sites(spec, &fabric, lent)?;
         let (hosts, switches) = sites.split_at(fabric.hosts.len());
         for site in hosts {
             give_to_kernel(site, &fabric)?;
@@ -187,9 +191,13 @@ impl Deployment {
         }
     }
 
-    /// The names of all namespaces.
+    /// The names of all namespaces that it has made.
     pub fn namespaces(&self) -> Vec<String> {
-        self.sites.iter().map(|site| site.namespace.name().to_string()).collect()
+        self.sites
+            .iter()
+            .filter(|site| !site.namespace.is_lent())
+            .map(|site| site.namespace.name().to_string())
+            .collect()
     }
 
     /// The links that `name` means, or all of them, as far as they are run here; `None` where it means none.
@@ -336,8 +344,10 @@ fn now_ps() -> u64 {
 fn give_to_kernel(site: &Site, fabric: &Fabric) -> Result<(), RunError> {
     let interface = &site.interfaces[0];
     links::in_namespace(&site.namespace, async |handle| {
-        let loopback = links::index(&handle, "lo").await?;
-        links::up(&handle, "lo", loopback).await?;
+        if !site.namespace.is_lent() {
+            let loopback = links::index(&handle, "lo").await?;
+            links::up(&handle, "lo", loopback).await?;
+        }
         if fabric.hosts.len() > rig::MAX_NEIGHBOURS {
             // A neighbour's address is no matter: frames get it as they leave the last switch.
             links::without_neighbours(&handle, &interface.name, interface.index).await?;
@@ -347,6 +357,9 @@ fn give_to_kernel(site: &Site, fabric: &Fabric) -> Result<(), RunError> {
     // A program that redirects a frame knows nothing of a checksum that is yet to be written.
     let checksums = site.namespace.run(|| offloads::set_tx_checksums(&interface.name, false))?;
     checksums.map_err(|error| RunError::io("having the kernel write checksums", error))?;
+    if site.namespace.is_lent() {
+        return Ok(());
+    }
     let mut names = String::from("127.0.0.1 localhost\n::1 localhost\n");
     for host in &fabric.hosts {
         let _ = writeln!(names, "{} {}\n{} {}", host.v4, host.name, host.v6, host.name);
