@@ -18,12 +18,12 @@ for by in 10.77.1.2:TCP 10.79.0.2:tunnel; do
     host=${by%:*} name=${by#*:}
     for streams in 1 8; do
         ip netns exec h0 iperf3 -c $host -t 5 -P $streams -f m > said
-        echo "result: $name, iperf3, $streams streams: $(mbps)"
+        echo "result: $name, iperf3 -P $streams: $(mbps)"
     done
     ip netns exec h0 iperf3 -c $host -t 5 -u -b 300M -f m > said
     echo "result: $name, iperf3, UDP of 300 Mb/s: $(mbps), lost $(sed -n 's/.*(\([0-9.e+-]*%\)).*receiver/\1/p' said)"
     for clients in 50 1; do
         ip netns exec h0 redis-benchmark -h $host -t get -c $clients -n $((clients * 400 + 2000)) --csv > said
-        echo "result: $name, redis, $clients clients: $(tail -n 1 said | awk -F '"' '{ print $4 " requests/s, p50 " $10 " ms, p99 " $14 " ms" }')"
+        echo "result: $name, redis -c $clients: $(tail -n 1 said | awk -F '"' '{ print $4 " requests/s, p50 " $10 " ms, p99 " $14 " ms" }')"
     done
 done
