@@ -94,7 +94,7 @@ pub enum Command {
     /// Finds the paths to a host, and which are dead, slow or uneven
     Paths(Paths),
     #[cfg(feature = "xdp")]
-    /// Makes a key for these, and prints its public half
+    /// Makes a key for the commands that send, and prints its public half
     Keygen(Keygen),
     #[cfg(feature = "xdp")]
     /// Checks what this machine and its NICs can do and lack

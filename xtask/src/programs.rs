@@ -188,11 +188,9 @@ fn roots() -> Outcome {
     crate::dist::dist()?;
     let roots = folder().join("packages/roots");
     std::fs::create_dir_all(&roots).map_err(|error| Failure::of_file(&roots, &error))?;
-    // Ubuntu's signing keys are not in Debian, and its releases are set up as its first ones were.
-    let systems: [(&str, &[&str], &[&str]); 2] = [
-        ("trixie", &[], &[]),
-        ("noble", &["--no-check-gpg"], &["http://archive.ubuntu.com/ubuntu", "/usr/share/debootstrap/scripts/gutsy"]),
-    ];
+    // Ubuntu's signing keys are not in Debian. Its releases are set up as its first ones were, which know where it is.
+    let systems: [(&str, &[&str], &[&str]); 2] =
+        [("trixie", &[], &[]), ("noble", &["--no-check-gpg"], &["", "/usr/share/debootstrap/scripts/gutsy"])];
     for (system, how, from) in systems {
         let (root, made) = (roots.join(system), roots.join(format!("{system}.part")));
         if !root.exists() {

@@ -63,11 +63,11 @@ pub enum Deployment {
     ///
     /// Without a scenario it says what is up.
     Switch(Switch),
-    /// Runs a shell, or a command, in a host of it
+    /// Runs a shell, or a command, in a host of a deployed fabric
     Shell(Shell),
-    /// Lists its links, or has some fail, slow down or recover
+    /// Lists a deployed fabric's links, or has some fail, slow down or recover
     Link(Link),
-    /// Removes it
+    /// Removes a deployed fabric
     Down(Down),
 }
 

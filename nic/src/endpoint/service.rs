@@ -131,7 +131,7 @@ impl Machine {
             return;
         }
         let asks = silent >= timeout / 3;
-        // Each goes by a path of its own: one that is dead takes one of them.
+        // Each draws its entropy value anew: a dead path loses some of them only.
         let (from, wait) = if asks { (now, timeout / 30) } else { (connection.heard_at, timeout / 3) };
         connection.check_by(from.after(wait.max(1)));
         if asks {

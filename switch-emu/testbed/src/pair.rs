@@ -6,7 +6,7 @@ use super::RunError;
 use super::links::{self, End};
 use super::netns::Namespace;
 use super::registry;
-use super::rig::quiet;
+use super::rig::{NEW_INTERFACES, quiet};
 use crate::program::{AttachMode, SteerProgram};
 
 /// Two namespaces with an interface each, [`Pair::INTERFACE`]. Dropping it removes them.
@@ -35,7 +35,7 @@ impl Pair {
         let prefix = registry::prefix();
         let make = |side: usize| {
             let namespace = Namespace::create(format!("{prefix}side{side}"))?;
-            namespace.run(|| quiet(&["all", "default"], true))?;
+            namespace.run(|| quiet(&NEW_INTERFACES, true))?;
             Ok::<_, RunError>(namespace)
         };
         let sides = [make(0)?, make(1)?];

@@ -316,7 +316,7 @@ impl Plan {
                 None => Namespace::create(format!("{prefix}{name}"))?,
             };
             if !namespace.is_lent() {
-                namespace.run(|| quiet(&["all", "default"], is_host))?;
+                namespace.run(|| quiet(&NEW_INTERFACES, is_host))?;
             }
             sites.push(Site { namespace, interfaces: Vec::new() });
         }
@@ -359,7 +359,10 @@ fn switch_mac(cable: usize, end: u8) -> [u8; 6] {
     [0x02, 0x53, 0x57, end, high, low]
 }
 
-/// Keeps the kernel from sending anything of its own on an interface of this thread's namespace, or on those that are yet to be made there: `default`.
+/// What [`quiet`] names to mean all interfaces that are yet to be made.
+pub(super) const NEW_INTERFACES: [&str; 2] = ["all", "default"];
+
+/// Keeps the kernel from sending anything of its own on these interfaces of this thread's namespace.
 pub(super) fn quiet(scopes: &[&str], host: bool) {
     for scope in scopes {
         let set = |name: &str, value: &str| sysctl(&format!("ipv6/conf/{scope}/{name}"), value);

@@ -48,7 +48,7 @@ ways() {
     ip -n r1 route add 10.77.0.0/24 $back
 }
 
-# Waits until a command succeeds, up to ten seconds, or so many times as $tries says.
+# Waits until a command succeeds: ten seconds, or $tries tenths of a second.
 until_it() {
     for _ in $(seq ${tries:-100}); do
         "$@" > /dev/null 2>&1 && return

@@ -1,9 +1,8 @@
 # Two ranks, each on a host of its own: a way of starting them that takes no ssh, then the benchmark by each transport.
 # $1: mpirun; $2: a Python that has mpi4py; $3: how this mpirun is told of its own way to start processes, and what to send by.
 . "$HERE/common.sh"
+. "$HERE/mpi_common.sh"
 mpirun=$1 python=$2
-by_spray="--mca pml cm --mca mtl ofi --mca opal_common_ofi_provider_include spray -x FI_PROVIDER_PATH"
-by_tcp="--mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include eth0"
 case $3 in
     rsh) started="--host h0,h1 --mca plm_rsh_agent $WORK/agent --mca oob_tcp_if_include eth0" ;;
     prte) started="--host h0,h1 --prtemca plm_ssh_agent $WORK/agent --prtemca prte_if_include eth0" ;;
@@ -13,15 +12,7 @@ case $3 in
         by_tcp="-genv MPIR_CVAR_CH4_NETMOD ofi -genv MPIR_CVAR_NOLOCAL 1 -genv FI_PROVIDER tcp"
         ;;
 esac
-cat > agent << 'AGENT'
-#!/bin/sh
-while [ "${1#-}" != "$1" ]; do shift; done
-host=$1
-shift
-exec ip netns exec "$host" unshare --uts sh -c "hostname $host; $*"
-AGENT
-chmod +x agent
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 FI_PROVIDER_PATH=$PROVIDERS
+agent 'ip netns exec $host'
 echo "version: $("$mpirun" --version | sed -n 's/^ *Version: */MPICH /p; 1p' | grep '[0-9]' | head -n 1)"
 echo "command: mpirun $by_spray python mpi.py"
 both() {

@@ -1,17 +1,8 @@
 # Four ranks of Debian's Open MPI on four hosts of `spray up`: what mpi.py does, then all-reduces while an uplink is silently dead.
 . "$HERE/common.sh"
+. "$HERE/mpi_common.sh"
 fabric 4
-cat > agent << 'AGENT'
-#!/bin/sh
-while [ "${1#-}" != "$1" ]; do shift; done
-host=$1
-shift
-exec "$SPRAY" shell "$host" -- unshare --uts sh -c "hostname $host; $*"
-AGENT
-chmod +x agent
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 FI_PROVIDER_PATH=$PROVIDERS
-by_spray="--mca pml cm --mca mtl ofi --mca opal_common_ofi_provider_include spray -x FI_PROVIDER_PATH"
-by_tcp="--mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include eth0"
+agent '"$SPRAY" shell $host --'
 # $1: the transport; the rest: what to run. Neighbours in rank are under different leaves.
 ranks() {
     eval "how=\$by_$1"

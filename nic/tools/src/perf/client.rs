@@ -50,23 +50,25 @@ fn measure(arguments: &args::Perf) -> Outcome {
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let name = arguments.server.to_string();
-    let (mut table, start) = (Table::new(plans[0]), Measured::new(plans[0]).start(&name));
+    let (mut table, mut single, start) = (Table::new(plans[0]), None, Measured::new(plans[0]).start(&name));
     if arguments.json_stream {
         event("start", &start);
     }
-    let mut all = plans.into_iter().map(|plan| {
+    let is_sweep = arguments.all;
+    let outcome = plans.into_iter().try_for_each(|plan| {
         let measured = one(&mut session, &stop, plan, peer)?;
-        if plan.is_row {
-            table.add(&measured);
+        if is_sweep {
+            table.add(&measured)
+        } else {
+            single = Some(measured)
         }
-        Ok(measured)
+        Ok(())
     });
-    let last = all.try_fold(None, |_, measured: Outcome<Measured>| measured.map(Some));
-    drop(all);
     session.end();
-    match last? {
-        Some(measured) if !measured.plan.is_row => measured.report(&name, &session.taken()),
-        _ => table.report(start, &session.taken()),
+    outcome?;
+    match single {
+        Some(measured) => measured.report(&name, &session.taken()),
+        None => table.report(start, &session.taken()),
     }
 }
 

@@ -73,7 +73,7 @@ impl Inbound {
         let (at, mut received, mut refused) = (*at, 0, 0);
         let is_behind = |source| behind(links.iter().map(|link| &link.remote), source) == Some(at);
         //= docs/specs/endpoint.md#END-42 its source is behind that peer
-        // Of who may not send from its address a packet leaves its number alone; what is no packet of ours ends the connection.
+        // A packet whose source is not behind the peer is dropped, but its number counts. What is no packet of a tunnel ends the connection.
         let taken = packet::packets(message).try_for_each(|next| {
             let (place, packet, flow) = next.ok()?;
             let packet = if is_behind(flow.source) { packet } else { Bytes::new() };

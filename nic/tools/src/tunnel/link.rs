@@ -163,7 +163,7 @@ impl Gateway {
         is_new.then_some(line)
     }
 
-    /// Takes a packet with its `virtio_net_hdr`, if there is a connection with room. It goes with others by [`flush`](Self::flush), at the latest.
+    /// Takes a packet with its `virtio_net_hdr` for the next message, if there is a connection with room. [`flush`](Self::flush) sends it at the latest.
     pub fn send<D: Device>(&mut self, endpoint: &mut Endpoint<D>, packet: &[u8], lane: u16) {
         if !self.packer.fits(packet.len()) {
             self.flush(endpoint);
