@@ -5,6 +5,7 @@
 
 use aya_ebpf::bindings::xdp_action::{XDP_ABORTED, XDP_DROP, XDP_PASS};
 use aya_ebpf::btf_maps::{Array, DevMap, HashMap, PerCpuArray, XskMap};
+use aya_ebpf::helpers::generated::bpf_get_prandom_u32;
 use aya_ebpf::helpers::{bpf_ktime_get_ns, bpf_xdp_adjust_head, bpf_xdp_adjust_tail};
 use aya_ebpf::macros::{btf_map, tracepoint, xdp};
 use aya_ebpf::programs::{TracePointContext, XdpContext};
@@ -12,9 +13,10 @@ use spray_ebpf::{CpuWord, SharedWord, XdpPacket, ingress_ifindex};
 use spray_pipeline::bins::{Bin, Crossing};
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::counters::{ChassisCounters, PortCounters};
-use spray_pipeline::deployment::{Attachment, Cable, Side, TICKET_BYTES, Ticket};
+use spray_pipeline::deployment::{Attachment, Cable, EXPIRED, Side, TICKET_BYTES, Ticket};
 use spray_pipeline::flow_hash::{FlowHash, Key};
 use spray_pipeline::frame::Frame;
+use spray_pipeline::impairment::{Impaired, Impairment};
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
 use spray_pipeline::scheme::{self, Look, Measure, NO_PORT, OPEN, Step};
@@ -67,6 +69,13 @@ static HOLDERS: XskMap<1> = XskMap::new();
 /// The Ethernet addresses of routed frames, by port.
 #[btf_map(name = "cables")]
 static CABLES: Array<Cable, 1> = Array::new();
+
+/// What links do to frames beside losing them, by port, in a deployed fabric.
+#[btf_map(name = "impairments")]
+static IMPAIRMENTS: Array<Impairment, 1> = Array::new();
+/// What links have done to the frame that this CPU is at.
+#[btf_map(name = "impaired")]
+static IMPAIRED: PerCpuArray<Impaired, 1> = PerCpuArray::new();
 
 /// What the switches tell each other about the frame that this CPU is at.
 #[btf_map(name = "trail")]
@@ -302,9 +311,30 @@ pub unsafe extern "C" fn spray_cross(frame: *mut Frame, host: u32) -> u32 {
     // SAFETY: by this function's contract.
     let Some(frame) = (unsafe { frame.as_mut() }) else { return Cause::Malformed as u32 };
     match spray_pipeline::cross(&Maps, frame, host) {
-        Ok(()) => 0,
+        Ok(()) => impair(frame),
         Err(cause) => cause as u32,
     }
+}
+
+/// Notes down what the link behind a frame's port does to it. Returns 0.
+//= docs/specs/switch.md#SW-29 impairments
+#[inline(always)]
+fn impair(frame: &Frame) -> u32 {
+    if !frame.emulated && IMPAIRMENTS.get(frame.port).is_some_and(|link| link.is_any != 0) {
+        spray_impair(frame.port);
+    }
+    0
+}
+
+/// [`Impairment::add_to`] as a global function: what it needs of the stack counts for it alone. Returns 0.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn spray_impair(port: u32) -> u32 {
+    if let (Some(link), Some(frame)) = (IMPAIRMENTS.get(port), IMPAIRED.get_ptr_mut(0)) {
+        // SAFETY: this CPU's own, and a helper without conditions.
+        unsafe { link.add_to(&mut *frame, || bpf_get_prandom_u32()) };
+    }
+    0
 }
 
 /// [`spray_pipeline::bins::note`] as a global function: what it needs of the stack counts for it alone.
@@ -326,7 +356,7 @@ pub unsafe extern "C" fn spray_enter(frame: *mut Frame) -> u32 {
     // SAFETY: by this function's contract.
     let Some(frame) = (unsafe { frame.as_mut() }) else { return Cause::Malformed as u32 };
     match spray_pipeline::enter(&Maps, frame) {
-        Ok(()) => 0,
+        Ok(()) => impair(frame),
         Err(cause) => cause as u32,
     }
 }
@@ -344,6 +374,10 @@ pub fn deployed(context: XdpContext) -> u32 {
         Side::Bridge => return hand_over(&context, BRIDGED),
     }
     let routed = here.routes(&packet);
+    if let Some(impaired) = IMPAIRED.get_ptr_mut(0) {
+        // SAFETY: this CPU's own.
+        unsafe { *impaired = Impaired::default() };
+    }
     // Asked for when it is needed, and once more: what is kept takes room on a small stack.
     let entry = || attachment().map_or((NO_PORT, NO_PORT), |attachment| (attachment.switch, attachment.own));
     // SAFETY: a helper without arguments.
@@ -357,9 +391,17 @@ pub fn deployed(context: XdpContext) -> u32 {
             if routed && CABLES.get(port).is_none_or(|cable| cable.write(&mut packet).is_none()) {
                 return XDP_DROP;
             }
-            let at_once = attachment().is_some_and(|attachment| attachment.at_once != 0);
-            if at_once { redirect(&context, port, 0) } else { hand_over(&context, Ticket { due_ps, port }) }
+            let Impaired { late_ns, effects, .. } = IMPAIRED.get(0).copied().unwrap_or_default();
+            if effects == 0 && attachment().is_some_and(|attachment| attachment.at_once != 0) {
+                return redirect(&context, port, 0);
+            }
+            hand_over(&context, Ticket { due_ps: due_ps.wrapping_add(late_ns.wrapping_mul(1000)), port, effects })
         }
+        //= docs/specs/switch.md#SW-30 TTL that runs out
+        Verdict::Expired { port } if attachment().is_some_and(|attachment| attachment.given == 0) => {
+            hand_over(&context, Ticket { due_ps, port, effects: EXPIRED })
+        }
+        Verdict::Expired { .. } => XDP_DROP,
         Verdict::Drop(_) => XDP_DROP,
         Verdict::Pass => match attachment().map(|attachment| attachment.side_of_unknown(&packet)) {
             Some(Side::Bridge) => hand_over(&context, BRIDGED),
@@ -369,7 +411,7 @@ pub fn deployed(context: XdpContext) -> u32 {
 }
 
 /// The ticket of frames that the switches do not take.
-const BRIDGED: Ticket = Ticket { due_ps: 0, port: NO_PORT };
+const BRIDGED: Ticket = Ticket { due_ps: 0, port: NO_PORT, effects: 0 };
 
 /// Hands a frame to the socket of its interface and queue.
 #[inline(always)]
@@ -461,7 +503,7 @@ fn run(context: &XdpContext) -> u32 {
     let now_ps = || unsafe { bpf_ktime_get_ns() }.wrapping_mul(1000);
     match spray_pipeline::process(&Maps, &mut XdpPacket::<0>(context), ingress, now_ps) {
         Verdict::Pass => XDP_PASS,
-        Verdict::Drop(_) => XDP_DROP,
+        Verdict::Drop(_) | Verdict::Expired { .. } => XDP_DROP,
         Verdict::Redirect { port, trimmed_len } => redirect(context, port, trimmed_len),
     }
 }

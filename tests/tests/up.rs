@@ -165,6 +165,103 @@ fn flows_are_spread_and_routing_leaves_links_that_are_down() {
     fabric.down();
 }
 
+/// Sends a packet from host 0 to host 2 with this TTL. Returns which switch says that it ran out, and type and code.
+fn expired_at(fabric: &Fabric, v6: bool, ttl: u32) -> (IpAddr, [u8; 2]) {
+    let (domain, icmp, header) =
+        if v6 { (Domain::IPV6, Protocol::ICMPV6, 0) } else { (Domain::IPV4, Protocol::ICMPV4, 20) };
+    let hears = fabric.inside(0, || Socket::new(domain, Type::RAW, Some(icmp)).unwrap());
+    hears.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let sends = fabric.inside(0, || Socket::new(domain, Type::DGRAM, None).unwrap());
+    if v6 { sends.set_unicast_hops_v6(ttl) } else { sends.set_ttl_v4(ttl) }.unwrap();
+    let number = 40_000 + ttl as u16;
+    sends.send_to(&content(ttl.into(), 100), &SocketAddr::new(fabric.address(2, v6), number).into()).unwrap();
+    let hears = UdpSocket::from(hears);
+    let mut told = [0; 2_000];
+    loop {
+        let (len, from) = hears.recv_from(&mut told).unwrap();
+        let told = &told[header..len];
+        // A neighbour's solicitation comes here too.
+        if told.len() > 8 + 20 + 8 && matches!((v6, told[0]), (false, 11) | (true, 3)) {
+            assert!(told[8..].windows(2).any(|pair| pair == number.to_be_bytes()), "the packet is quoted");
+            return (from.ip(), [told[0], told[1]]);
+        }
+    }
+}
+
+/// A packet whose TTL runs out is told of by the switch where it does.
+//= docs/specs/switch.md#SW-30 TTL that runs out
+#[test]
+fn switches_tell_senders_whose_packets_expire() {
+    let Some(_turn) = turn() else { return };
+    for more in [&[][..], &["--set", "emulation.chassis=per-switch"]] {
+        let fabric = Fabric::with("expired", more);
+        let (_, names, _) = run(&["shell", "h0", "--name", &fabric.name, "--", "cat", "/etc/hosts"]);
+        let name = |address: IpAddr| {
+            let line = names.lines().find(|line| line.split(' ').next() == Some(&address.to_string()));
+            line.unwrap_or_else(|| panic!("{address} in {names}")).split(' ').nth(1).unwrap()
+        };
+        for (v6, told) in [(false, [11, 0]), (true, [3, 0])] {
+            let hops = [1, 2, 3].map(|ttl| {
+                let (address, kind) = expired_at(&fabric, v6, ttl);
+                assert_eq!(kind, told);
+                name(address)
+            });
+            assert!(matches!(hops, ["leaf0", "spine0" | "spine1", "leaf1"]), "{hops:?}");
+        }
+        assert_eq!(fabric.sum("*->*", "drops_ttl"), 6);
+        fabric.down();
+    }
+}
+
+//= docs/specs/switch.md#SW-29 impairments
+#[test]
+fn links_delay_reorder_corrupt_and_duplicate() {
+    let Some(_turn) = turn() else { return };
+    let fabric = Fabric::up("impaired");
+    let bind = |host| UdpSocket::bind((fabric.address(host, false), 0)).unwrap();
+    let (near, far) = (fabric.inside(0, || bind(0)), fabric.inside(2, || bind(2)));
+    // The numbers of those that come, of so many that are sent.
+    let numbers = |count: u8, patience: Duration| {
+        for number in 0..count {
+            near.send_to(&[number; 200], far.local_addr().unwrap()).unwrap();
+        }
+        far.set_read_timeout(Some(patience)).unwrap();
+        let mut got = [0; 2_000];
+        let next = || {
+            far.recv_from(&mut got).ok().map(|(len, _)| {
+                assert_eq!(got[..len], [got[0]; 200]);
+                got[0]
+            })
+        };
+        std::iter::from_fn(next).collect::<Vec<_>>()
+    };
+    let (brief, long) = (Duration::from_millis(300), Duration::from_secs(2));
+    let up = "leaf0->spine*";
+    assert_eq!(fabric.link(up, &["corrupt=100%"])[0]["state"], "corrupt=100%");
+    assert_eq!(numbers(30, brief), [0; 0], "each bit of an IPv4 packet is under a checksum");
+    fabric.link(up, &["up", "duplicate=100%"]);
+    assert_eq!(numbers(4, brief), [0, 0, 1, 1, 2, 2, 3, 3]);
+    fabric.link(up, &["up", "delay=200ms"]);
+    let sent = std::time::Instant::now();
+    assert_eq!(numbers(4, long), [0, 1, 2, 3]);
+    assert!(sent.elapsed() >= Duration::from_millis(200));
+    fabric.link(up, &["reorder=50%"]);
+    let came = numbers(40, long);
+    let [early, late]: [Vec<u8>; 2] = {
+        let falls = came.windows(2).position(|pair| pair[0] > pair[1]).unwrap();
+        [came[..=falls].to_vec(), came[falls + 1..].to_vec()]
+    };
+    assert!(came.len() == 40 && early.is_sorted() && late.is_sorted(), "some overtake the others: {came:?}");
+    fabric.link(up, &["reorder=0", "delay=0", "jitter=100ms"]);
+    let came = numbers(40, long);
+    assert!(came.len() == 40 && !came.is_sorted());
+    let (code, _, why) = run(&["link", "--name", &fabric.name, "leaf0->spine0", "jitter=0", "reorder=1%"]);
+    assert!(code == 2 && why.contains("give the link a delay too"), "{why}");
+    fabric.link(up, &["up"]);
+    assert_eq!(numbers(4, brief), [0, 1, 2, 3]);
+    fabric.down();
+}
+
 #[test]
 fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
     let Some(_turn) = turn() else { return };

@@ -152,25 +152,38 @@ pub struct Ticket {
     pub due_ps: u64,
     /// The port that it leaves by; [`NO_PORT`]: it is for the [`Side::Bridge`].
     pub port: u32,
+    /// What else is to happen to it: [`EXPIRED`], [`CORRUPTED`], [`TWICE`].
+    pub effects: u32,
 }
 
+/// [`Ticket::effects`]: its TTL ran out at this port, and its sender is to be told.
+pub const EXPIRED: u32 = 1;
+/// [`Ticket::effects`]: one bit of it is flipped.
+pub const CORRUPTED: u32 = 2;
+/// [`Ticket::effects`]: it is sent twice.
+pub const TWICE: u32 = 4;
+/// [`Ticket::effects`]: it went over a link that delays frames or the like, and is held in any case.
+pub const DELAYED: u32 = 8;
+
 /// Bytes of a [`Ticket`].
-pub const TICKET_BYTES: usize = 12;
+pub const TICKET_BYTES: usize = 16;
 
 impl Ticket {
     /// Writes it before a frame.
     #[inline(always)]
     pub fn write(&self, head: &mut [u8; TICKET_BYTES]) {
-        let (due, port) = (self.due_ps.to_le_bytes(), self.port.to_le_bytes());
-        head[..8].copy_from_slice(&due);
-        head[8..].copy_from_slice(&port);
+        head[..8].copy_from_slice(&self.due_ps.to_le_bytes());
+        head[8..12].copy_from_slice(&self.port.to_le_bytes());
+        head[12..].copy_from_slice(&self.effects.to_le_bytes());
     }
 
     /// Takes it from before a frame; `None` where there is none.
     pub fn read(frame: &[u8]) -> Option<(Self, &[u8])> {
         let (due, rest) = frame.split_first_chunk()?;
-        let (port, frame) = rest.split_first_chunk()?;
-        Some((Self { due_ps: u64::from_le_bytes(*due), port: u32::from_le_bytes(*port) }, frame))
+        let (port, rest) = rest.split_first_chunk()?;
+        let (effects, frame) = rest.split_first_chunk()?;
+        let [port, effects] = [port, effects].map(|bytes| u32::from_le_bytes(*bytes));
+        Some((Self { due_ps: u64::from_le_bytes(*due), port, effects }, frame))
     }
 }
 
@@ -182,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_ticket_is_read_as_it_was_written() {
-        let ticket = Ticket { due_ps: 0x0102_0304_0506_0708, port: 0x090a_0b0c };
+        let ticket = Ticket { due_ps: 0x0102_0304_0506_0708, port: 0x090a_0b0c, effects: 0x0d0e_0f10 };
         let mut frame = [7; TICKET_BYTES + 1];
         ticket.write(frame.first_chunk_mut().unwrap());
         assert_eq!(Ticket::read(&frame), Some((ticket, &[7][..])));

@@ -20,6 +20,7 @@ pub mod fifo;
 pub mod flow_hash;
 pub mod frame;
 pub mod hash;
+pub mod impairment;
 #[cfg(not(target_arch = "bpf"))]
 pub mod last_port;
 pub mod link;
@@ -65,6 +66,11 @@ pub enum Verdict {
         port: u32,
         /// Length that the frame must be cut to, 0 = none: the caller owns the buffer and cuts it.
         trimmed_len: u32,
+    },
+    /// Gone, and counted: its TTL ran out in a deployed fabric, whose switches tell its sender.
+    Expired {
+        /// Egress port at which it did.
+        port: u32,
     },
 }
 
@@ -276,7 +282,11 @@ pub fn process<T: Tables>(
         let (verdict, after) = carry(tables, &mut inner, (&headers, shim, OURS), || (ingress, NO_PORT), now_ps);
         (shim, verdict, after)
     };
-    let Verdict::Redirect { port, trimmed_len } = verdict else { return verdict };
+    let (port, trimmed_len) = match verdict {
+        Verdict::Redirect { port, trimmed_len } => (port, trimmed_len),
+        Verdict::Expired { .. } => return Verdict::Drop(Cause::Ttl),
+        verdict => return verdict,
+    };
     if let Some((head, _)) = packet.split() {
         let virtual_time_ps = if before.virtual_time_ps == 0 { 0 } else { after.virtual_time_ps };
         Shim { virtual_time_ps, ..after }.write(head);
@@ -302,8 +312,8 @@ const fn with_shim(len: u32) -> u32 {
 /// link as a port; [`NO_PORT`] for a frame from another switch. Of a frame that is not `routed` no TTL is taken. [`Verdict::Pass`]: it is no
 /// packet to a host.
 ///
-/// Also returns the time, in ps of the same clock, at which the frame is at the far end of the last cable: the sender on holds it
-/// until then.
+/// Also returns the time, in ps of the same clock, at which the frame is at the far end of the last cable, or at the switch where its TTL ran
+/// out: the sender on holds it until then.
 //= docs/specs/switch.md#SW-25 deployed fabrics
 #[inline(always)]
 pub fn process_any<T: Tables>(
@@ -395,6 +405,7 @@ fn carry<T: Tables>(
             match cause {
                 Cause::NoRoute => chassis.no_route.add(1),
                 Cause::HopLimit => chassis.hop_limit.add(1),
+                Cause::Ttl => return (Verdict::Expired { port: frame.port }, frame.shim()),
                 _ => {}
             }
             (Verdict::Drop(cause), shim)

@@ -6,7 +6,7 @@ use crate::queue::PortQueues;
 use crate::scheme::Scheme;
 use crate::scheme::chassis::{Chassis, LATENCY_PS};
 use crate::shim::{SHIM_BYTES, Shim};
-use crate::{Cause, Verdict, port, process, process_any};
+use crate::{Verdict, port, process, process_any};
 use core::cell::Cell;
 use core::net::Ipv4Addr;
 use spray_wire::{Body, Common, DSCP_DATA, Data, Ecn, Envelope, EvPort, Ports, emit};
@@ -226,9 +226,11 @@ fn a_routed_frame_loses_ttl_and_a_switched_one_does_not() {
         let entry = || (u32::MAX, chassis.port_from(0));
         let (verdict, due_ps) = process_any(&chassis, &mut frame[..], is_routed, entry, || 7_000_000);
         let to_host = Verdict::Redirect { port: chassis.port_to(3), trimmed_len: 0 };
-        assert_eq!(verdict, after.map_or(Verdict::Drop(Cause::Ttl), |_| to_host), "{is_routed} {ttl}");
+        let expired = Verdict::Expired { port: chassis.port_to(3) };
+        assert_eq!(verdict, after.map_or(expired, |_| to_host), "{is_routed} {ttl}");
         assert_eq!(frame[TTL], after.unwrap_or(ttl));
-        assert_eq!(due_ps > 7_000_000 + 6 * LATENCY_PS, after.is_some(), "it is held until it has passed six links");
+        let links = (due_ps - 7_000_000) / LATENCY_PS;
+        assert_eq!(links, if after.is_some() { 6 } else { 5 }, "it is held until it has passed them");
     }
 }
 

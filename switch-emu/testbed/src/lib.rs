@@ -57,6 +57,7 @@ pub use registry::{answer, clean, control, deployed, leftovers};
 pub use rig::{Lent, MAX_CABLES, check_root};
 pub use routers::{Changes, RouterQueue, Routers};
 pub use spec::{Dilation, FabricSpec, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
+pub use spray_pipeline::impairment::Impairment;
 pub use veth::{Kernel, Transport, VethBench, probe_veth_xdp};
 
 use self::drive::Goal;

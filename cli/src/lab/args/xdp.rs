@@ -106,7 +106,7 @@ pub struct Link {
     #[arg(value_name = "LINKS")]
     pub links: Option<String>,
     /// What happens to them from now on: `down` (routing learns of it), `silent` (it does not), `rate=25%` (of the rate is left),
-    /// `loss=1%` (of frames vanish), or `up`, which ends all that
+    /// `loss=1%` (of frames vanish), `delay=2ms`, `jitter=1ms`, `reorder=1%`, `corrupt=1%`, `duplicate=1%`, or `up`, which ends all that
     #[arg(value_name = "CHANGE")]
     pub changes: Vec<crate::lab::deployment::Change>,
     /// The fabric; by default the only one that is up, if you set it up

@@ -307,7 +307,7 @@ fn row(link: &DeployedLink) -> Row {
     Row {
         link: link.name.clone(),
         mbps: link.rate_bps as f64 / 1e6,
-        state: state(&link.state),
+        state: state(&link.state, &link.impairment),
         frames: counters.frames,
         bytes: counters.bytes,
         queue_max_bytes: counters.queue_max,

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use serde_json::json;
-use spray_experiments::testbed::Order;
+use spray_experiments::testbed::{Impairment, Order};
 use spray_fabric::LinkState;
 use spray_tools::failure::Outcome;
 use spray_tools::say;
@@ -32,19 +32,18 @@ pub fn link(arguments: &args::Link) -> Outcome {
 }
 
 /// Says what links are and have carried.
-pub(super) fn table<'a>(rows: impl Iterator<Item = &'a Row>) {
-    say!("{HEAD}");
-    rows.for_each(|row| say!("{}", line(row)));
+pub(super) fn table<'a>(rows: impl Iterator<Item = &'a Row> + Clone) {
+    let width = rows.clone().map(|row| row.state.len()).fold(14, usize::max);
+    say!("link                  Mb/s  {:<width$}    frames         MB  longest queue    marks  drops", "state");
+    rows.for_each(|row| say!("{}", line(row, width)));
 }
 
-const HEAD: &str = "link                  Mb/s  state             frames         MB  longest queue    marks  drops";
-
-fn line(row: &Row) -> String {
+fn line(row: &Row, width: usize) -> String {
     let drops: Vec<_> =
         row.drops().iter().filter(|(_, count)| *count > 0).map(|(cause, count)| format!("{count} {cause}")).collect();
     let trims = if row.trims > 0 { format!("; {} trimmed", row.trims) } else { String::new() };
     format!(
-        "{:<18} {:>7}  {:<14} {:>9} {:>10.1} {:>11.1} kB {:>8}  {}{trims}",
+        "{:<18} {:>7}  {:<width$} {:>9} {:>10.1} {:>11.1} kB {:>8}  {}{trims}",
         row.link,
         row.mbps,
         row.state,
@@ -57,7 +56,7 @@ fn line(row: &Row) -> String {
 }
 
 /// A link's state, as the changes that lead to it.
-pub(super) fn state(state: &LinkState) -> String {
+pub(super) fn state(state: &LinkState, link: &Impairment) -> String {
     let mut words = Vec::new();
     if !state.up {
         words.push(Change(Order::Down).text());
@@ -71,6 +70,15 @@ pub(super) fn state(state: &LinkState) -> String {
     if state.loss_ppm > 0 {
         words.push(Change(Order::Loss(state.loss_ppm)).text());
     }
+    let ns = |ns: u64| u32::try_from(ns).unwrap_or(u32::MAX);
+    let impaired = [
+        (link.delay_ns > 0, Order::Delay(ns(link.delay_ns))),
+        (link.jitter_ns > 0, Order::Jitter(link.jitter_ns)),
+        (link.reorder_ppm > 0, Order::Reorder(link.reorder_ppm)),
+        (link.corrupt_ppm > 0, Order::Corrupt(link.corrupt_ppm)),
+        (link.duplicate_ppm > 0, Order::Duplicate(link.duplicate_ppm)),
+    ];
+    words.extend(impaired.into_iter().filter(|(is, _)| *is).map(|(_, order)| Change(order).text()));
     if words.is_empty() { Change(Order::Up).text() } else { words.join(",") }
 }
 
@@ -82,12 +90,22 @@ impl Change {
     /// As it is read.
     pub fn text(self) -> String {
         let percent = |ppm: u32| f64::from(ppm) / 1e4;
+        let time = |ns: u32| match ns {
+            0 => "0".into(),
+            1_000_000.. => format!("{}ms", f64::from(ns) / 1e6),
+            _ => format!("{}us", f64::from(ns) / 1e3),
+        };
         match self.0 {
             Order::Up => "up".into(),
             Order::Down => "down".into(),
             Order::Silent => "silent".into(),
             Order::Rate(ppm) => format!("rate={}%", percent(ppm)),
             Order::Loss(ppm) => format!("loss={}%", percent(ppm)),
+            Order::Delay(ns) => format!("delay={}", time(ns)),
+            Order::Jitter(ns) => format!("jitter={}", time(ns)),
+            Order::Reorder(ppm) => format!("reorder={}%", percent(ppm)),
+            Order::Corrupt(ppm) => format!("corrupt={}%", percent(ppm)),
+            Order::Duplicate(ppm) => format!("duplicate={}%", percent(ppm)),
         }
     }
 }
@@ -96,8 +114,12 @@ impl FromStr for Change {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("`{text}`; allowed: up, down, silent, rate=SHARE and loss=SHARE, as in rate=25% or loss=0.01");
+        let wrong = || {
+            format!(
+                "`{text}`; allowed: up, down, silent, rate=SHARE, loss=SHARE, delay=TIME, jitter=TIME, reorder=SHARE, corrupt=SHARE and \
+                 duplicate=SHARE, as in rate=25%, loss=0.01 or delay=1.5ms (at most 1s)"
+            )
+        };
         let order = match text.split_once('=') {
             None => match text {
                 "up" => Order::Up,
@@ -107,6 +129,11 @@ impl FromStr for Change {
             },
             Some(("rate", share)) => Order::Rate(ppm(share).filter(|ppm| *ppm > 0).ok_or_else(wrong)?),
             Some(("loss", share)) => Order::Loss(ppm(share).ok_or_else(wrong)?),
+            Some(("delay", time)) => Order::Delay(ns(time).ok_or_else(wrong)?),
+            Some(("jitter", time)) => Order::Jitter(ns(time).ok_or_else(wrong)?),
+            Some(("reorder", share)) => Order::Reorder(ppm(share).ok_or_else(wrong)?),
+            Some(("corrupt", share)) => Order::Corrupt(ppm(share).ok_or_else(wrong)?),
+            Some(("duplicate", share)) => Order::Duplicate(ppm(share).ok_or_else(wrong)?),
             Some(_) => return Err(wrong()),
         };
         Ok(Self(order))
@@ -118,6 +145,15 @@ fn ppm(text: &str) -> Option<u32> {
     let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
     let share = number.parse::<f64>().ok()? / whole;
     (0.0..=1.0).contains(&share).then(|| (share * 1e6).round() as u32)
+}
+
+/// A time of at most a second, as in `1.5ms`, `20us` or `0`, in nanoseconds.
+fn ns(text: &str) -> Option<u32> {
+    let units = [("ms", 1e6), ("us", 1e3), ("ns", 1.0), ("s", 1e9)];
+    let read = units.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns)));
+    let (number, ns) = read.or_else(|| (text == "0").then_some((text, 1.0)))?;
+    let ns = number.parse::<f64>().ok()? * ns;
+    (0.0..=1e9).contains(&ns).then(|| ns.round() as u32)
 }
 
 #[cfg(test)]
@@ -135,12 +171,33 @@ mod tests {
             ("rate=1", Order::Rate(1_000_000)),
             ("loss=0", Order::Loss(0)),
             ("loss=0.01%", Order::Loss(100)),
+            ("delay=1.5ms", Order::Delay(1_500_000)),
+            ("delay=1s", Order::Delay(1_000_000_000)),
+            ("jitter=20us", Order::Jitter(20_000)),
+            ("jitter=0", Order::Jitter(0)),
+            ("reorder=1%", Order::Reorder(10_000)),
+            ("corrupt=0.1%", Order::Corrupt(1_000)),
+            ("duplicate=0.5", Order::Duplicate(500_000)),
         ] {
             let change: Change = text.parse().unwrap();
             assert_eq!(change, Change(order), "{text}");
             assert_eq!(change.text().parse(), Ok(change), "{text}");
         }
-        for wrong in ["", "dwn", "rate", "rate=0", "rate=200%", "loss=-1", "loss=x%", "loss=nan", "up=1"] {
+        for wrong in [
+            "",
+            "dwn",
+            "rate",
+            "rate=0",
+            "rate=200%",
+            "loss=-1",
+            "loss=x%",
+            "loss=nan",
+            "up=1",
+            "delay=5",
+            "delay=2s",
+            "jitter=-1ms",
+            "corrupt=2",
+        ] {
             assert!(wrong.parse::<Change>().unwrap_err().contains("allowed: "), "{wrong}");
         }
     }
@@ -150,8 +207,18 @@ mod tests {
         let slow = LinkState { rate_ppm: 250_000, loss_ppm: 10_000, ..LinkState::UP };
         let dead = LinkState { up: false, silent_drop: true, ..LinkState::UP };
         assert_eq!(
-            [LinkState::UP, slow, dead].map(|state| super::state(&state)),
+            [LinkState::UP, slow, dead].map(|state| super::state(&state, &Impairment::default())),
             ["up", "rate=25%,loss=1%", "down,silent"]
         );
+        let link = Impairment {
+            delay_ns: 2_000_000,
+            jitter_ns: 1_500,
+            reorder_ppm: 10_000,
+            corrupt_ppm: 100,
+            duplicate_ppm: 1_000,
+            is_any: 1,
+        };
+        let said = "rate=25%,loss=1%,delay=2ms,jitter=1.5us,reorder=1%,corrupt=0.01%,duplicate=0.1%";
+        assert_eq!(super::state(&slow, &link), said);
     }
 }

@@ -1,6 +1,11 @@
 //! What happened to links of a deployed fabric, by the rules of scenarios' link events.
 
+use std::collections::BTreeMap;
+
 use spray_fabric::{LinkAction, LinkChange, LinkEvent, LinkState, changes};
+use spray_pipeline::impairment::Impairment;
+
+use crate::RunError;
 
 /// What may be asked of links at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +20,16 @@ pub enum Order {
     Rate(u32),
     /// Frames vanish at random with this probability in millionths; 0 ends this.
     Loss(u32),
+    /// Frames arrive so much later, in ns; 0 ends this.
+    Delay(u32),
+    /// Their delay varies by so much to either side, in ns; 0 ends this.
+    Jitter(u32),
+    /// Frames overtake those that are delayed with this probability in millionths; 0 ends this.
+    Reorder(u32),
+    /// One bit of a frame is flipped with this probability in millionths; 0 ends this.
+    Corrupt(u32),
+    /// Frames arrive twice with this probability in millionths; 0 ends this.
+    Duplicate(u32),
 }
 
 /// Names of events: that somebody ordered, that came with an interface, and that another box has told.
@@ -26,13 +41,18 @@ const TOLD: &str = "told";
 #[derive(Debug)]
 pub struct Failures {
     events: Vec<LinkEvent>,
+    /// What links do beside that.
+    impaired: Impaired,
     convergence_ps: u64,
 }
+
+/// What links do to frames that get over them; those that are not listed do nothing.
+type Impaired = BTreeMap<usize, Impairment>;
 
 impl Failures {
     /// None yet; routing learns of one `convergence_ps` late.
     pub fn new(convergence_ps: u64) -> Self {
-        Self { events: Vec::new(), convergence_ps }
+        Self { events: Vec::new(), impaired: Impaired::new(), convergence_ps }
     }
 
     /// The events in force, and those of which routing has yet to learn the end.
@@ -40,10 +60,34 @@ impl Failures {
         &self.events
     }
 
+    /// What a link does to frames that get over it.
+    pub fn impairment(&self, link: usize) -> Impairment {
+        self.impaired.get(&link).copied().unwrap_or_default()
+    }
+
+    /// Whether orders make sense together, and with those before.
+    ///
+    /// # Errors
+    /// [`RunError::Port`] where frames are to overtake others that nothing delays.
+    pub fn check(&self, links: &[usize], orders: &[Order]) -> Result<(), RunError> {
+        let mut after = self.impaired.clone();
+        orders.iter().for_each(|order| impair(&mut after, links, *order));
+        let is_vain = |link: &Impairment| link.reorder_ppm > 0 && link.delay_ns == 0 && link.jitter_ns == 0;
+        match after.values().any(is_vain) {
+            true => Err(RunError::Port(
+                "`reorder` has frames overtake those that are delayed, and none are: give the link a delay too, as in `delay=1ms reorder=1%`"
+                    .into(),
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Carries an order out: what it replaces on these links ends, and what it asks for begins.
     pub fn order(&mut self, links: &[usize], order: Order, now_ps: u64) {
         self.settle(now_ps);
+        impair(&mut self.impaired, links, order);
         let action = match order {
+            Order::Delay(_) | Order::Jitter(_) | Order::Reorder(_) | Order::Corrupt(_) | Order::Duplicate(_) => return,
             Order::Up | Order::Rate(1_000_000..) | Order::Loss(0) => None,
             Order::Down => Some(LinkAction::Down { convergence_ps: self.convergence_ps }),
             Order::Silent => Some(LinkAction::SilentDrop),
@@ -56,6 +100,7 @@ impl Failures {
             Order::Silent => matches!(event.action, LinkAction::SilentDrop),
             Order::Rate(_) => matches!(event.action, LinkAction::Rate { .. }),
             Order::Loss(_) => matches!(event.action, LinkAction::Loss { .. }),
+            _ => false,
         };
         for link in links {
             self.replace((ORDERED, *link), replaces, action, now_ps);
@@ -141,6 +186,26 @@ impl Failures {
     }
 }
 
+/// Carries out what an order says of impairments.
+fn impair(impaired: &mut Impaired, links: &[usize], order: Order) {
+    for link in links {
+        let present = impaired.remove(link).unwrap_or_default();
+        let after = match order {
+            Order::Up => Impairment::default(),
+            Order::Delay(ns) => Impairment { delay_ns: ns.into(), ..present },
+            Order::Jitter(jitter_ns) => Impairment { jitter_ns, ..present },
+            Order::Reorder(reorder_ppm) => Impairment { reorder_ppm, ..present },
+            Order::Corrupt(corrupt_ppm) => Impairment { corrupt_ppm, ..present },
+            Order::Duplicate(duplicate_ppm) => Impairment { duplicate_ppm, ..present },
+            _ => present,
+        };
+        let after = after.complete();
+        if after.is_any != 0 {
+            impaired.insert(*link, after);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +231,33 @@ mod tests {
         assert_eq!(states(&failures, 6_000), [LinkState::UP; 2]);
         failures.order(&[0, 1], Order::Up, 7_000);
         assert_eq!(failures.events(), []);
+    }
+
+    /// What a link does beside failing adds up with that, order by order, until `up`.
+    #[test]
+    fn impairments_add_up_and_end_with_up() {
+        let mut failures = Failures::new(100);
+        for order in [Order::Delay(5_000), Order::Loss(10), Order::Jitter(1_000), Order::Corrupt(7)] {
+            failures.order(&[1], order, 1_000);
+        }
+        let both = Impairment { delay_ns: 5_000, jitter_ns: 1_000, corrupt_ppm: 7, is_any: 1, ..Impairment::default() };
+        assert_eq!([0, 1].map(|link| failures.impairment(link)), [Impairment::default(), both]);
+        failures.order(&[1], Order::Corrupt(0), 2_000);
+        assert_eq!(failures.impairment(1), Impairment { corrupt_ppm: 0, ..both });
+        assert_eq!(states(&failures, 2_000)[1], LinkState { loss_ppm: 10, ..LinkState::UP });
+        failures.order(&[0, 1], Order::Up, 3_000);
+        assert_eq!((failures.impairment(1), failures.impaired.len()), (Impairment::default(), 0));
+    }
+
+    #[test]
+    fn nothing_overtakes_where_nothing_is_delayed() {
+        let mut failures = Failures::new(100);
+        let [reorder, delay] = [Order::Reorder(1), Order::Delay(1_000)];
+        assert!(failures.check(&[0], &[reorder]).is_err());
+        assert!(failures.check(&[0], &[reorder, delay]).is_ok() && failures.check(&[0], &[Order::Reorder(0)]).is_ok());
+        failures.order(&[0], delay, 1_000);
+        assert!(failures.check(&[0], &[reorder]).is_ok() && failures.check(&[0], &[reorder, Order::Delay(0)]).is_err());
+        assert!(failures.check(&[0, 1], &[reorder]).is_err(), "not on all of them");
     }
 
     #[test]

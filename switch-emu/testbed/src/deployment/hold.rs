@@ -17,11 +17,13 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use spray_nic::device::{Device, DeviceStats, FrameId, Received, XskDevice};
 use spray_nic::sys::monotonic_ns;
-use spray_pipeline::deployment::{TICKET_BYTES, Ticket};
+use spray_pipeline::deployment::{CORRUPTED, EXPIRED, TICKET_BYTES, TWICE, Ticket};
+use spray_pipeline::hash::mix;
 use spray_pipeline::scheme::NO_PORT;
+use spray_wire::offsets::ETHERNET_BYTES;
 
 use super::bridge::{Behind, Bridge, Frames};
-use super::checksum;
+use super::{checksum, expired};
 use crate::RunError;
 
 /// Where frames of a port go: the socket of its interface's queue 0, and how many queues there are.
@@ -67,8 +69,13 @@ const COUNT_NS: u64 = 500_000_000;
 const EARLY_NS: u64 = 5_000;
 
 impl Holder {
-    /// Begins to hold what comes by the sockets of `entries`. `exits` has where each port leads, if by one of them.
-    pub fn new(entries: Vec<Entry>, exits: Vec<Option<Exit>>, bridge: Option<Bridge>) -> Result<Self, RunError> {
+    /// Begins to hold what comes by the sockets of `entries`. `exits` has where each port leads, if by one of them; `switches` whose it is,
+    /// where switches tell senders of expired packets.
+    pub fn new(
+        entries: Vec<Entry>,
+        exits: Vec<Option<Exit>>,
+        (bridge, switches): (Option<Bridge>, Vec<usize>),
+    ) -> Result<Self, RunError> {
         let shared = Arc::new(Shared::default());
         let touched = vec![false; entries.len()];
         let held = Held {
@@ -76,6 +83,7 @@ impl Holder {
             touched,
             exits,
             bridge,
+            switches,
             due: BinaryHeap::new(),
             count: 0,
             counted_ns: 0,
@@ -115,6 +123,7 @@ struct Place {
     frame: FrameId,
     len: u32,
     port: u32,
+    effects: u32,
 }
 
 struct Held {
@@ -123,6 +132,8 @@ struct Held {
     touched: Vec<bool>,
     exits: Vec<Option<Exit>>,
     bridge: Option<Bridge>,
+    /// The switch of each port; empty: they tell senders nothing.
+    switches: Vec<usize>,
     due: BinaryHeap<Waiting>,
     /// Frames that have come.
     count: u64,
@@ -150,16 +161,19 @@ impl Held {
 
     /// Takes what has arrived. Nothing does by an interface that is down or gone, and the others go on.
     fn take(&mut self, arrivals: &mut Vec<Received>) {
+        let now_ns = monotonic_ns();
         for from in 0..self.entries.len() {
             if self.entries[from].socket.receive(arrivals, BATCH).is_ok_and(|count| count == 0) {
                 continue;
             }
             for Received { frame, len, .. } in arrivals.drain(..) {
                 match Ticket::read(self.entries[from].socket.frame(&frame, len)) {
-                    Some((Ticket { due_ps, port }, _)) if port != NO_PORT => {
+                    Some((Ticket { due_ps, port, effects }, _)) if port != NO_PORT => {
                         self.count += 1;
-                        let place = Place { socket: from, frame, len, port };
-                        self.due.push(Reverse((due_ps / 1000, self.count, place)));
+                        let place = Place { socket: from, frame, len, port, effects };
+                        // What its sender is told takes as long again on the way back.
+                        let back_ns = if effects & EXPIRED != 0 { (due_ps / 1000).saturating_sub(now_ns) } else { 0 };
+                        self.due.push(Reverse((due_ps / 1000 + back_ns, self.count, place)));
                         continue;
                     }
                     Some((_, bytes)) => {
@@ -212,9 +226,12 @@ impl Held {
         let until_ns = monotonic_ns() + EARLY_NS;
         while self.due.peek().is_some_and(|Reverse((due_ns, ..))| *due_ns <= until_ns) {
             let Some(Reverse((_, _, place))) = self.due.pop() else { break };
-            match self.send(&place) {
-                Some(socket) => self.touched[socket] = true,
-                None => drop(self.shared.refused.fetch_add(1, Relaxed)),
+            for _ in 0..if place.effects & TWICE != 0 { 2 } else { 1 } {
+                let sent = if place.effects & EXPIRED != 0 { self.tell_sender(&place) } else { self.send(&place) };
+                match sent {
+                    Some(socket) => self.touched[socket] = true,
+                    None => drop(self.shared.refused.fetch_add(1, Relaxed)),
+                }
             }
             self.entries[place.socket].socket.release(place.frame);
             // What is free again is to be received into.
@@ -253,7 +270,23 @@ impl Held {
         if self.entries[place.socket].is_software {
             checksum::complete(&mut self.entries[to].socket.frame_mut(&copy)[..len]);
         }
+        if place.effects & CORRUPTED != 0 {
+            self.count += 1;
+            flip(&mut self.entries[to].socket.frame_mut(&copy)[..len], mix(self.count));
+        }
         queue(&mut self.entries[to].socket, copy, len as u32).then_some(to)
+    }
+
+    /// Queues what the switch of an expired frame's port tells its sender, by the interface that the frame came by; nothing where nothing may be
+    /// told. Returns the socket as [`Held::send`].
+    fn tell_sender(&mut self, place: &Place) -> Option<usize> {
+        let socket = &mut self.entries[place.socket].socket;
+        let (_, frame) = Ticket::read(socket.frame(&place.frame, place.len))?;
+        let told = self.switches.get(place.port as usize).and_then(|switch| expired::answer(*switch, frame));
+        let Some(told) = told else { return Some(place.socket) };
+        let copy = room(socket)?;
+        socket.frame_mut(&copy)[..told.len()].copy_from_slice(&told);
+        queue(socket, copy, told.len() as u32).then_some(place.socket)
     }
 
     /// Asks the sockets now and then what they lost: each answer is a system call. Flushes those whose interfaces were down.
@@ -286,6 +319,13 @@ impl Held {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Flips one bit behind a frame's Ethernet header, which `random` chooses.
+fn flip(frame: &mut [u8], random: u64) {
+    let Some(packet) = frame.get_mut(ETHERNET_BYTES..).filter(|packet| !packet.is_empty()) else { return };
+    let bit = random as usize % (8 * packet.len());
+    packet[bit / 8] ^= 1 << (bit % 8);
 }
 
 /// A frame of a socket to send; `None` when there is no room.

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `opening` | attaches to interfaces, and opens sockets on them |
 //! | `hold` | holds frames until they are due |
+//! | `expired` | what switches tell senders of packets whose TTL ran out |
 //! | `failures` | what happens to links, when somebody says so |
 //! | `between`, `given` | interfaces of the user's, and how they are |
 //! | `bridge`, `stations` | what hosts behind these ask each other, and which host is where |
@@ -16,6 +17,7 @@ mod between;
 mod boxes;
 mod bridge;
 mod checksum;
+mod expired;
 mod failures;
 mod given;
 mod hold;
@@ -28,10 +30,11 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use spray_fabric::{
-    ChassisCounters, ChassisSpec, Fabric, LinkChange, LinkState, Network, Port, PortCounters, host_ports, ports,
-    reroute,
+    ChassisCounters, ChassisSpec, Fabric, LinkChange, LinkState, Network, NetworkSwitch, Port, PortCounters,
+    host_ports, ports, reroute,
 };
 use spray_nic::sys::monotonic_ns;
+use spray_pipeline::impairment::Impairment;
 
 use self::between::Edge;
 pub use self::between::{Between, Cable, CableState};
@@ -94,6 +97,8 @@ pub struct DeployedLink {
     pub rate_bps: u64,
     /// What it does with frames.
     pub state: LinkState,
+    /// What it does to those that get over it.
+    pub impairment: Impairment,
     /// What its port has counted.
     pub counters: PortCounters,
 }
@@ -138,7 +143,7 @@ impl Deployment {
         let sites = rig::sites(spec, &fabric, lent)?;
         let (hosts, switches) = sites.split_at(fabric.hosts.len());
         for site in hosts {
-            give_to_kernel(site, &fabric)?;
+            give_to_kernel(site, &fabric, &spec.network.switches)?;
         }
         let own = host_ports(spec.network, spec.queue);
         let sockets = switches.iter().map(|site| site.interfaces.len()).sum();
@@ -151,7 +156,8 @@ impl Deployment {
             site.namespace.run(|| opening.open_made(&mut program, site))??;
             chassis.push(Chassis { program, switch });
         }
-        let holder = Holder::new(opening.entries, opening.exits, None)?;
+        let switches = fabric.ports.iter().map(|port| port.switch).collect();
+        let holder = Holder::new(opening.entries, opening.exits, (None, switches))?;
         Ok(Self::of(spec, fabric, (own, chassis, holder), convergence_ps, sites))
     }
 
@@ -216,6 +222,7 @@ impl Deployment {
                 name: self.network.links[link].name.clone(),
                 rate_bps: self.network.links[link].rate_bps,
                 state: states[link],
+                impairment: self.failures.impairment(link),
                 counters: program.counters(port)?,
             });
         }
@@ -229,7 +236,12 @@ impl Deployment {
     /// others when the kernel refuses.
     pub fn order(&mut self, name: &str, orders: &[Order]) -> Result<bool, RunError> {
         let Some(named) = self.local(Some(name))? else { return Ok(false) };
+        self.failures.check(&named, orders)?;
         self.change(|failures, now_ps| orders.iter().for_each(|order| failures.order(&named, *order, now_ps)))?;
+        for link in named {
+            let Some((port, chassis)) = self.port_of(link) else { continue };
+            self.chassis[chassis].program.impair(port, &self.failures.impairment(link))?;
+        }
         self.note(name.into(), LinkNews::Ordered(orders.to_vec()));
         Ok(true)
     }
@@ -341,7 +353,7 @@ fn now_ps() -> u64 {
 }
 
 /// Has the kernel use a host's interface as any other.
-fn give_to_kernel(site: &Site, fabric: &Fabric) -> Result<(), RunError> {
+fn give_to_kernel(site: &Site, fabric: &Fabric, switches: &[NetworkSwitch]) -> Result<(), RunError> {
     let interface = &site.interfaces[0];
     links::in_namespace(&site.namespace, async |handle| {
         if !site.namespace.is_lent() {
@@ -361,8 +373,13 @@ fn give_to_kernel(site: &Site, fabric: &Fabric) -> Result<(), RunError> {
         return Ok(());
     }
     let mut names = String::from("127.0.0.1 localhost\n::1 localhost\n");
-    for host in &fabric.hosts {
-        let _ = writeln!(names, "{} {}\n{} {}", host.v4, host.name, host.v6, host.name);
+    let hosts = fabric.hosts.iter().map(|host| (host.v4, host.v6, host.name.as_str()));
+    let switches = (0..).zip(switches).map(|(number, switch)| {
+        let (v4, v6) = expired::addresses(number);
+        (v4, v6, switch.name.as_str())
+    });
+    for (v4, v6, name) in hosts.chain(switches) {
+        let _ = writeln!(names, "{v4} {name}\n{v6} {name}");
     }
     site.namespace.put_names(&names)
 }

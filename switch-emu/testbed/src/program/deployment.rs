@@ -7,6 +7,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use spray_fabric::{ChassisSpec, Port, Tables};
 use spray_nic::xdp::{self, AttachMode};
 use spray_pipeline::deployment::{Attachment, Cable, KERNEL};
+use spray_pipeline::impairment::Impairment;
 
 use super::object::pod_bytes;
 use super::{ProgramError, SwitchProgram};
@@ -84,6 +85,14 @@ impl SwitchProgram {
     /// [`xdp::ProgramError::Map`] when there is no such place, or it is no such socket.
     pub fn hold(&self, place: u32, socket: BorrowedFd<'_>) -> Result<(), ProgramError> {
         self.maps.put("holders", &place.to_ne_bytes(), &(socket.as_raw_fd() as u32).to_ne_bytes())
+    }
+
+    /// Has the link behind a port do this to frames from now on.
+    ///
+    /// # Errors
+    /// [`xdp::ProgramError::Map`] when there is no such port.
+    pub fn impair(&self, port: usize, impairment: &Impairment) -> Result<(), ProgramError> {
+        self.maps.put("impairments", &(port as u32).to_ne_bytes(), pod_bytes(impairment))
     }
 
     /// What it asks of hosts.

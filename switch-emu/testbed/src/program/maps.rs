@@ -6,6 +6,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject};
 use spray_fabric::{Bin, ChassisCounters, PortCounters, Scheme, Tables};
 use spray_pipeline::config::{self as table, Globals, PortConfig};
 use spray_pipeline::deployment::{Attachment, Cable};
+use spray_pipeline::impairment::Impairment;
 use spray_pipeline::queue::QUEUE_WORDS;
 use spray_pipeline::routes::{Group, SwitchConfig};
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> 
         ("egress", ports),
         ("attachments", ports),
         ("cables", ports),
+        ("impairments", ports),
         ("holders", ports * MOST_QUEUES as usize),
     ];
     for (name, entries) in sizes {
@@ -191,7 +193,7 @@ unsafe impl Pod for u32 {}
 unsafe impl Pod for u64 {}
 // SAFETY: integers.
 unsafe impl Pod for [[u64; QUEUE_WORDS]; 2] {}
-// SAFETY: (all nine) `repr(C)` structs of integers laid out without padding, pinned by the assertions below.
+// SAFETY: (all ten) `repr(C)` structs of integers laid out without padding, pinned by the assertions below.
 unsafe impl Pod for Globals {}
 // SAFETY: as above.
 unsafe impl Pod for Group {}
@@ -208,10 +210,13 @@ unsafe impl Pod for Attachment {}
 // SAFETY: as above.
 unsafe impl Pod for Cable {}
 // SAFETY: as above.
+unsafe impl Pod for Impairment {}
+// SAFETY: as above.
 unsafe impl Pod for Bin {}
 
 const _: () = assert!(size_of::<Globals>() == 8 + 64 + 8 + 3 * 8);
 const _: () = assert!(size_of::<PortConfig>() == 48 + 9 * 48);
+const _: () = assert!(size_of::<Impairment>() == 8 + 4 * 4 + 8);
 const _: () = assert!(size_of::<PortCounters>() == 15 * 8);
 const _: () = assert!(size_of::<ChassisCounters>() == 7 * 8);
 const _: () = assert!(size_of::<Bin>() == 7 * 8);

@@ -60,7 +60,7 @@ proptest! {
         for frame in &frames {
             match switch.run(frame).0 {
                 Verdict::Pass => passed += 1,
-                Verdict::Drop(_) => dropped += 1,
+                Verdict::Drop(_) | Verdict::Expired { .. } => dropped += 1,
                 Verdict::Redirect { .. } => sent += 1,
             }
         }

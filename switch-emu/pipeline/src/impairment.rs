@@ -1,0 +1,115 @@
+//! What a link of a deployed fabric does to frames beside losing them, as Linux's `netem` does: delay, jitter, reordering, corruption,
+//! duplication. The program that decides only notes it down; the process that holds frames does it.
+
+use crate::deployment::{CORRUPTED, DELAYED, TWICE};
+
+/// A link's impairment. 32 bytes; all 0: none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Impairment {
+    /// How much later frames arrive, in ns.
+    pub delay_ns: u64,
+    /// The delay varies evenly by so much to either side, in ns, below 2^31; it is never below 0.
+    pub jitter_ns: u32,
+    /// Share of frames that are not delayed, and so overtake others, in millionths.
+    pub reorder_ppm: u32,
+    /// Share of frames of which one bit is flipped, in millionths.
+    pub corrupt_ppm: u32,
+    /// Share of frames that arrive twice, in millionths.
+    pub duplicate_ppm: u32,
+    /// Not 0: any of these is not 0.
+    pub is_any: u64,
+}
+
+/// What a frame's links have done to it so far.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Impaired {
+    /// How much later it arrives, in ns.
+    pub late_ns: u64,
+    /// As [`Ticket::effects`](crate::deployment::Ticket::effects).
+    pub effects: u32,
+    /// 0.
+    pub unused: u32,
+}
+
+impl Impairment {
+    /// As it is, with [`Impairment::is_any`] set as it should be.
+    #[must_use]
+    pub fn complete(mut self) -> Self {
+        self.is_any = (Self { is_any: 0, ..self } != Self::default()).into();
+        self
+    }
+
+    /// Adds what this link does to a frame; `random` is asked for 32 random bits at a time.
+    #[inline(always)]
+    pub fn add_to(&self, frame: &mut Impaired, random: impl Fn() -> u32) {
+        let hits = |ppm: u32| random() % 1_000_000 < ppm;
+        // Also of those that overtake: they are held, for none, by the same process.
+        frame.effects |= DELAYED;
+        if !hits(self.reorder_ppm) {
+            let jitter_ns = u64::from(self.jitter_ns);
+            let varied_ns = self.delay_ns + u64::from(random()) * (2 * jitter_ns + 1) / (1 << 32);
+            frame.late_ns += varied_ns.saturating_sub(jitter_ns);
+        }
+        frame.effects |= if hits(self.corrupt_ppm) { CORRUPTED } else { 0 };
+        frame.effects |= if hits(self.duplicate_ppm) { TWICE } else { 0 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+    use core::cell::Cell;
+
+    use super::*;
+    use crate::hash;
+
+    /// What becomes of 100,000 frames.
+    fn frames(link: Impairment) -> Vec<Impaired> {
+        let state = Cell::new(1);
+        let random = || {
+            state.set(state.get() + 1);
+            hash::mix(state.get()) as u32
+        };
+        let one = |_| {
+            let mut frame = Impaired::default();
+            link.add_to(&mut frame, random);
+            frame
+        };
+        (0..100_000).map(one).collect()
+    }
+
+    //= docs/specs/switch.md#SW-29 impairments
+    #[test]
+    fn delays_vary_evenly_to_either_side_and_are_never_negative() {
+        for (delay_ns, jitter_ns, least, most, mean) in
+            [(5_000, 0, 5_000, 5_000, 5_000), (5_000, 2_000, 3_000, 7_000, 5_000), (0, 1_000, 0, 1_000, 250)]
+        {
+            let late =
+                frames(Impairment { delay_ns, jitter_ns, ..Impairment::default() }).into_iter().map(|f| f.late_ns);
+            let (low, high) = (late.clone().min().unwrap(), late.clone().max().unwrap());
+            assert!(low >= least && low <= least + 10 && high <= most && high + 10 >= most, "{low} to {high}");
+            assert!((late.sum::<u64>() / 100_000).abs_diff(mean) <= 20);
+        }
+    }
+
+    //= docs/specs/switch.md#SW-29 impairments
+    #[test]
+    fn shares_are_met_independently_and_what_overtakes_is_not_late() {
+        let link = Impairment {
+            delay_ns: 1_000,
+            reorder_ppm: 250_000,
+            corrupt_ppm: 100_000,
+            duplicate_ppm: 500_000,
+            ..Impairment::default()
+        };
+        let frames = frames(link);
+        let share = |is: &dyn Fn(&Impaired) -> bool| frames.iter().filter(|frame| is(frame)).count() as f64 / 1e5;
+        assert!((share(&|frame| frame.late_ns == 0) - 0.25).abs() < 0.01);
+        assert!((share(&|frame| frame.effects & CORRUPTED != 0) - 0.1).abs() < 0.01);
+        assert!((share(&|frame| frame.effects & TWICE != 0) - 0.5).abs() < 0.01);
+        assert!((share(&|frame| frame.effects == CORRUPTED | TWICE | DELAYED) - 0.05).abs() < 0.01);
+        assert!(frames.iter().all(|frame| frame.effects & DELAYED != 0 && [0, 1_000].contains(&frame.late_ns)));
+    }
+}
