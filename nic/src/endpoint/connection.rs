@@ -7,6 +7,7 @@ use bytes::Bytes;
 use spray_core::Time;
 use spray_core::flow::FlowConfig;
 use spray_core::host::{ReceiveHalf, SendHalf};
+use spray_core::loss::RttHistogram;
 use spray_core::path::PathEvs;
 use spray_wire::{Body, Terms};
 
@@ -176,6 +177,11 @@ impl Connection {
     /// Whether nothing is under way in either direction.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_delivered() && self.flow.as_ref().is_none_or(|flow| flow.receive_buffers.is_empty())
+    }
+
+    /// The round-trip times that this side has measured, if it measures them.
+    pub(crate) fn rtts(&self) -> Option<&RttHistogram> {
+        self.flow.as_ref()?.sending.sender.rtts()
     }
 
     pub(crate) fn stats(&self) -> ConnectionStats {

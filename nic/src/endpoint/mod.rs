@@ -61,6 +61,7 @@ use spray_core::Time;
 use spray_core::event::ChoiceTap;
 use spray_core::flow::{FlowConfig, ReceiverStats, SenderStats};
 use spray_core::host;
+use spray_core::loss::RttHistogram;
 use spray_core::path::{Balancer, PathEvs};
 use spray_wire::{self as wire, CloseReason, Kind};
 
@@ -305,6 +306,12 @@ impl<D: Device> Endpoint<D> {
     #[must_use]
     pub fn totals(&self) -> (SenderStats, ReceiverStats) {
         self.machine.table.totals()
+    }
+
+    /// The round-trip times that all connections have measured, those that have ended included.
+    #[must_use]
+    pub fn rtts(&self) -> RttHistogram {
+        self.machine.table.rtts()
     }
 
     /// Each open connection, with its peer.

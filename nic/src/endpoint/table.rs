@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use spray_core::flow::{ReceiverStats, SenderStats};
+use spray_core::loss::RttHistogram;
 
 use super::{
     ConnectionId, ConnectionStats,
@@ -28,6 +29,8 @@ pub(crate) struct Table {
     by_peer: HashMap<PeerKey, u32>,
     /// What the connections counted that have ended.
     ended: (SenderStats, ReceiverStats),
+    /// Their round-trip times.
+    ended_rtts: RttHistogram,
 }
 
 impl Table {
@@ -38,6 +41,7 @@ impl Table {
             free: (0..capacity).collect(),
             by_peer: HashMap::with_capacity(capacity as usize),
             ended: Default::default(),
+            ended_rtts: RttHistogram::default(),
         }
     }
 
@@ -112,6 +116,7 @@ impl Table {
         slot.last = Some((connection.id, stats));
         self.ended.0.add(&stats.sender);
         self.ended.1.add(&stats.receiver);
+        connection.rtts().into_iter().for_each(|rtts| self.ended_rtts.add(rtts));
         self.by_peer.remove(&connection.peer_key());
         self.free.push_back(index);
         Some(connection)
@@ -124,6 +129,13 @@ impl Table {
             receiver.add(&stats.receiver);
             (sender, receiver)
         })
+    }
+
+    /// The round-trip times of all connections.
+    pub(crate) fn rtts(&self) -> RttHistogram {
+        let mut all = self.ended_rtts.clone();
+        self.iter().filter_map(Connection::rtts).for_each(|rtts| all.add(rtts));
+        all
     }
 
     pub(crate) fn stats(&self, id: ConnectionId) -> Option<ConnectionStats> {

@@ -17,4 +17,7 @@ promtool check metrics < metrics
 echo "result: spray recv, after a file of 50 MB: $(grep -c '^# TYPE' metrics) metrics without a complaint"
 ip netns exec h1 prometheus --config.file="$ROOT/deploy/metrics/prometheus.yml" --storage.tsdb.path=store > prometheus 2>&1 &
 until_it scraped
+rtt() { get '9090/api/v1/query?query=1e6*histogram_quantile(0.99,spray_rtt_seconds_bucket)' | grep -o '"[0-9.]*"\]'; }
+until_it rtt
+echo "result: of its histogram, 99 % of the receiver's round-trip times are below $(rtt | tr -d '"]' | cut -d . -f 1) us"
 echo "result: prometheus has scraped $(scraped | tr -d '"]') data frames received"

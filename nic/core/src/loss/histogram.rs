@@ -42,6 +42,30 @@ impl RttHistogram {
         found.map_or(0, |found| u64::midpoint(least_ps(found), least_ps(found + 1)))
     }
 
+    /// Adds the samples of another.
+    pub fn add(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count = count.saturating_add(*more));
+        self.samples = self.counts.iter().copied().map(u64::from).sum();
+    }
+
+    /// For each octave from `first_ps` on, a power of two of at least 2^22 ps, to twice 2^`octaves` that: its upper bound in ps, and how many
+    /// samples lie below that and not below the bound before. The last one's bound is `u64::MAX`.
+    pub fn octaves(&self, first_ps: u64, octaves: usize) -> impl Iterator<Item = (u64, u64)> {
+        (0..=octaves).map(move |octave| {
+            let (least, most) =
+                (first_ps << octave >> 1, if octave == octaves { u64::MAX } else { first_ps << octave });
+            let least = if octave == 0 { 0 } else { least };
+            let within = |place: &usize| (least..most).contains(&least_ps(*place));
+            (most, (0..BUCKETS).filter(within).map(|place| u64::from(self.counts[place])).sum())
+        })
+    }
+
+    /// The sum of all samples in ps, each taken as the middle of its bucket.
+    pub fn sum_ps(&self) -> f64 {
+        let middle = |place| u64::midpoint(least_ps(place), least_ps(place + 1)) as f64;
+        self.counts.iter().enumerate().map(|(place, count)| middle(place) * f64::from(*count)).sum()
+    }
+
     #[cold]
     fn halve(&mut self) {
         self.counts.iter_mut().for_each(|count| *count /= 2);
@@ -73,6 +97,8 @@ const fn least_ps(bucket: usize) -> u64 {
 mod tests {
     use super::*;
 
+    const US: u64 = 1_000_000;
+
     #[test]
     fn buckets_follow_each_other_and_hold_their_times() {
         for at in 0..BUCKETS {
@@ -84,7 +110,6 @@ mod tests {
 
     #[test]
     fn shares_are_found_within_a_bucket() {
-        const US: u64 = 1_000_000;
         let mut histogram = RttHistogram::default();
         assert_eq!(histogram.permille_ps(500), 0);
         (1..=1000).for_each(|n| histogram.on_sample(n * US));
@@ -99,7 +124,6 @@ mod tests {
     /// An hour and a quarter at a million acknowledgements a second.
     #[test]
     fn shares_stay_when_a_bucket_is_full() {
-        const US: u64 = 1_000_000;
         let mut histogram = RttHistogram::default();
         let (usual, rare) = (bucket(100 * US), bucket(900 * US));
         (histogram.counts[usual], histogram.counts[rare]) = (u32::MAX - 10, u32::MAX / 50);
@@ -112,5 +136,27 @@ mod tests {
             assert_eq!(shares(&histogram), before, "{more} more");
         }
         assert_eq!(histogram.samples, histogram.counts.iter().copied().map(u64::from).sum::<u64>());
+    }
+
+    #[test]
+    fn octaves_have_each_sample_once_and_histograms_add_up() {
+        let (mut all, mut one) = (RttHistogram::default(), RttHistogram::default());
+        (0..1000).for_each(|n| one.on_sample(n * US));
+        one.on_sample(u64::MAX);
+        all.add(&one);
+        all.add(&one);
+        let first = 1 << 22;
+        let mut counts = [0; 6];
+        all.octaves(first, 5).zip(&mut counts).for_each(|((_, found), count)| *count = found);
+        let expected =
+            |least: u64, most: u64| 2 * (0..1000).filter(|n| (least..most).contains(&(n * US))).count() as u64;
+        for (octave, count) in counts.iter().enumerate().take(5).skip(1) {
+            assert_eq!(*count, expected(first << (octave - 1), first << octave), "{octave}");
+        }
+        assert_eq!((counts[0], counts.iter().sum::<u64>()), (expected(0, first), 2002));
+        assert_eq!(all.octaves(first, 5).last(), Some((u64::MAX, counts[5])));
+        let mut mean = RttHistogram::default();
+        (0..1000).for_each(|n| mean.on_sample(n * US));
+        assert!((mean.sum_ps() / (999.0 * 500.0 * US as f64) - 1.0).abs() < 0.01);
     }
 }

@@ -20,6 +20,8 @@ pub struct Metric {
     pub is_counter: bool,
     /// Labels and values.
     pub values: Vec<(Labels, f64)>,
+    /// Of a histogram, whose only value is the sum of its samples: the upper bound of each bucket, the last of them `f64::MAX`, and the samples in it.
+    pub buckets: Vec<(f64, u64)>,
 }
 
 /// Names and values of labels.
@@ -28,12 +30,17 @@ pub type Labels = Vec<(&'static str, String)>;
 impl Metric {
     /// A counter; values are added later.
     pub fn counter(name: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { name: name.into(), help: help.into(), is_counter: true, values: Vec::new() }
+        Self { name: name.into(), help: help.into(), is_counter: true, values: Vec::new(), buckets: Vec::new() }
     }
 
     /// A gauge.
     pub fn gauge(name: impl Into<String>, help: impl Into<String>) -> Self {
         Self { is_counter: false, ..Self::counter(name, help) }
+    }
+
+    /// A histogram without labels: the sum of its samples and its buckets.
+    pub fn histogram(name: impl Into<String>, help: impl Into<String>, sum: f64, buckets: Vec<(f64, u64)>) -> Self {
+        Self { buckets, ..Self::gauge(name, help).with(Labels::new(), sum) }
     }
 
     /// With one more value.
@@ -51,6 +58,7 @@ impl Metric {
                 None => self.values.push((labels.clone(), *value)),
             }
         }
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|((_, count), (_, more))| *count += more);
     }
 }
 
@@ -150,7 +158,15 @@ fn classic(text: &str) -> String {
 
 impl Collector for Board {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for Metric { name, help, is_counter, values } in &self.sum() {
+        for Metric { name, help, is_counter, values, buckets } in &self.sum() {
+            if let [(_, sum), ..] = values[..]
+                && !buckets.is_empty()
+            {
+                let mut family = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+                let count = buckets.iter().map(|(_, count)| count).sum();
+                family.encode_histogram::<NoLabelSet>(sum, count, buckets, None)?;
+                continue;
+            }
             let kind = if *is_counter { MetricType::Counter } else { MetricType::Gauge };
             let mut family = encoder.encode_descriptor(name, help, None, kind)?;
             for (labels, value) in values {
@@ -188,6 +204,22 @@ mod tests {
             part.put(vec![Metric::counter("frames", "Frames").with(of("data"), 7.0)]);
             part.put(vec![Metric::counter("frames", "Frames").with(of("data"), count)]);
         }
+        for count in [1, 2] {
+            let buckets = vec![(0.5, count), (f64::MAX, 10 * count)];
+            board.part().put(vec![Metric::histogram("rtt_seconds", "Times", count as f64, buckets)]);
+        }
+        let histogram = board.text(Format::Classic).unwrap();
+        let lines: Vec<&str> = histogram.lines().filter(|line| line.contains("rtt")).skip(1).collect();
+        assert_eq!(
+            lines,
+            [
+                "# TYPE spray_rtt_seconds histogram",
+                "spray_rtt_seconds_sum 3.0",
+                "spray_rtt_seconds_count 33",
+                "spray_rtt_seconds_bucket{le=\"0.5\"} 3",
+                "spray_rtt_seconds_bucket{le=\"+Inf\"} 33"
+            ]
+        );
         parts[1].put(vec![
             Metric::gauge("connections", "Open").with(vec![], 2.0),
             Metric::counter("frames", "Frames").with(of("ack"), 4.0).with(of("data"), 5.0),

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use spray_core::counters::Counter;
+use spray_core::loss::RttHistogram;
 use spray_nic::Endpoint;
 use spray_nic::device::{Device, DeviceStats};
 
@@ -54,8 +55,16 @@ fn all<D: Device>(endpoint: &Endpoint<D>, freezes: &Freezes, strays: u64) -> Vec
     let by = [("timeout", freezes.by_timeout), ("gap", freezes.by_gap), ("probes", freezes.by_probes)];
     all.push(labelled(Metric::counter("freezes", "Times that REPS froze, by what told the failed path"), "by", by));
     all.push(device(endpoint.device().stats(), strays));
+    all.push(round_trips(&endpoint.rtts()));
     all.extend(connections(endpoint));
     all
+}
+
+/// The round-trip times of all connections, in octaves from 8 us to 34 s.
+fn round_trips(rtts: &RttHistogram) -> Metric {
+    let seconds = |ps: u64| if ps == u64::MAX { f64::MAX } else { ps as f64 / 1e12 };
+    let buckets = rtts.octaves(1 << 23, 22).map(|(most_ps, count)| (seconds(most_ps), count));
+    Metric::histogram("rtt_seconds", "Round-trip times of all connections", rtts.sum_ps() / 1e12, buckets.collect())
 }
 
 /// A metric with a value for each word of one label.
