@@ -112,8 +112,8 @@ fn merge_variants(object: &mut Map<String, Value>) {
     let (fields, required) = (object.remove("properties"), object.remove("required"));
     for variant in object["oneOf"].as_array_mut().into_iter().flatten() {
         if let (Some(Value::Object(common)), Some(Value::Object(own))) = (&fields, variant.get_mut("properties")) {
-            let own = std::mem::replace(own, common.clone());
-            variant["properties"].as_object_mut().into_iter().for_each(|all| all.extend(own.clone()));
+            let later = std::mem::replace(own, common.clone());
+            own.extend(later);
         }
         if let (Some(Value::Array(common)), Some(Value::Array(own))) = (&required, variant.get_mut("required")) {
             own.extend(common.iter().cloned());

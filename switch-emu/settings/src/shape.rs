@@ -76,8 +76,8 @@ impl Shape {
     /// What `schema` takes. It comes from [`crate::schema`].
     pub fn new(schema: &Value) -> Self {
         let any = schema.get("anyOf").and_then(Value::as_array);
-        if let Some([one, _]) = any.map(Vec::as_slice) {
-            return match Self::new(&any.into_iter().flatten().last().cloned().unwrap_or_default()) {
+        if let Some([one, other]) = any.map(Vec::as_slice) {
+            return match Self::new(other) {
                 Self::List(list) => Self::List(List { single: true, ..list }),
                 _ => Self::new(one),
             };
@@ -160,6 +160,15 @@ impl Shape {
     }
 }
 
+impl Field {
+    /// Whether it is the same for other variants.
+    fn is_like(&self, other: &Self) -> bool {
+        let Self { name, about, shape, required, default, auto, single, only: _ } = self;
+        (name, about, shape) == (&other.name, &other.about, &other.shape)
+            && (required, default, auto, single) == (&other.required, &other.default, &other.auto, &other.single)
+    }
+}
+
 impl Table {
     fn of_variants(about: String, variants: &[Value]) -> Self {
         let is_tag = |name: &&String| variants.iter().all(|variant| variant["properties"][name].get("const").is_some());
@@ -179,8 +188,7 @@ impl Table {
         }];
         for variant in variants {
             for field in fields(variant, &[word(variant)]).into_iter().filter(|field| field.name != tag) {
-                let alike = |known: &&mut Field| Field { only: field.only.clone(), ..(*known).clone() } == field;
-                match all.iter_mut().find(alike) {
+                match all.iter_mut().find(|known| known.is_like(&field)) {
                     Some(known) => known.only.extend(field.only),
                     None => all.push(field),
                 }
