@@ -215,6 +215,7 @@ fn switches_tell_senders_whose_packets_expire() {
 
 //= docs/specs/switch.md#SW-29 impairments
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how late frames are at least is what is tested")]
 fn links_delay_reorder_corrupt_and_duplicate() {
     let Some(_turn) = turn() else { return };
     let fabric = Fabric::up("impaired");
