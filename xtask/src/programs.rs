@@ -20,7 +20,7 @@ struct Program {
     arguments: fn(&Path) -> Vec<PathBuf>,
 }
 
-const PROGRAMS: [Program; 10] = [
+const PROGRAMS: [Program; 11] = [
     Program {
         name: "open-mpi-4",
         about: "Debian's Open MPI: two ranks on two hosts, by the libfabric provider and by TCP",
@@ -47,6 +47,23 @@ const PROGRAMS: [Program; 10] = [
         before: nothing,
         script: "mpi.sh",
         arguments: |bin| vec![bin.join("mpirun"), bin.join("python3"), "hydra".into()],
+    },
+    Program {
+        name: "fabtests",
+        about: "libfabric's own tests of reliable datagrams, with the provider and with libfabric's `tcp`; what a provider has not it declines",
+        packages: &[
+            &["libfabric-dev"],
+            &["libfabric-bin"],
+            &["autoconf"],
+            &["automake"],
+            &["libtool"],
+            &["make"],
+            &["gcc"],
+        ],
+        python: &[],
+        before: nothing,
+        script: "fabtests.sh",
+        arguments: |_| vec![sources().unwrap_or_default(), folder().join("fabtests/built")],
     },
     Program {
         name: "mpi-fabric",
@@ -121,7 +138,7 @@ const TRAINING: &[Package] = &[&["python3-torch"], &["python3-matplotlib"], &["i
 pub fn programs(names: &[String]) -> Outcome {
     let chosen =
         |program: &&Program| names.is_empty() || names.iter().any(|name| program.name.starts_with(name.as_str()));
-    let wanted: Vec<&Program> = PROGRAMS.iter().filter(chosen).collect();
+    let mut wanted: Vec<&Program> = PROGRAMS.iter().filter(chosen).collect();
     if wanted.is_empty() {
         let known = PROGRAMS.map(|program| program.name).join(", ");
         return Err(Failure::unable(format!("there is no such program; there are {known}")));
@@ -130,6 +147,15 @@ pub fn programs(names: &[String]) -> Outcome {
         return Err(Failure::unable(
             "programs run on network namespaces, which take root: sudo -E cargo xtask programs",
         ));
+    }
+    if sources().is_none() && wanted.iter().any(|program| program.name == "fabtests") {
+        let missing = "FABTESTS has to name the folder `fabtests` of libfabric's source tree, of the version of the libfabric that is \
+                       installed (fi_info --version): get that release's sources, then sudo -E FABTESTS=FOLDER cargo xtask programs fabtests";
+        if !names.is_empty() {
+            return Err(Failure::unable(missing));
+        }
+        eprintln!("SKIPPED: fabtests. {missing}");
+        wanted.retain(|program| program.name != "fabtests");
     }
     let spray = demo::build()?;
     sh::run(sh::cargo().args(["build", "--release", "--package", "spray-libfabric"]))?;
@@ -201,6 +227,11 @@ fn roots() -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Where fabtests' sources are.
+fn sources() -> Option<PathBuf> {
+    std::env::var_os("FABTESTS").map(PathBuf::from).filter(|folder| folder.join("autogen.sh").exists())
 }
 
 fn folder() -> PathBuf {

@@ -57,9 +57,10 @@ struct Granted {
     settings: Settings,
     source_port: u16,
     destination: Option<SocketAddr>,
-    is_manual: bool,
+    /// Who makes progress, of control and of data.
+    progress: [u32; 2],
     av_type: u32,
-    /// How regions are named: by the application's keys and from 0 on, unless it is an old one.
+    /// How regions are named: by the application's keys and from 0 on, unless it is an old one that asks for `FI_MR_BASIC`.
     mr_mode: c_int,
     /// What the application keeps to, which is no less than the provider needs.
     threading: u32,
@@ -242,10 +243,12 @@ impl Granted {
             settings,
             source_port,
             destination,
-            is_manual: domain.is_some_and(|domain| domain.data_progress == FI_PROGRESS_MANUAL),
+            progress: domain
+                .map_or([0; 2], |domain| [domain.control_progress, domain.data_progress])
+                .map(|asked| if asked == FI_PROGRESS_MANUAL { asked } else { FI_PROGRESS_AUTO }),
             av_type: av_type.unwrap_or(FI_AV_TABLE),
             threading: domain.map(|domain| domain.threading).filter(|&model| model != 0).unwrap_or(FI_THREAD_SAFE),
-            mr_mode: domain.map_or(0, |domain| domain.mr_mode & FI_MR_BASIC),
+            mr_mode: domain.map_or(0, |domain| domain.mr_mode & (FI_MR_BASIC | FI_MR_SCALABLE)),
             tx_flags: hints.and_then(|hints| hints.tx).map_or(0, |tx| tx.op_flags),
             rx_flags: hints.and_then(|hints| hints.rx).map_or(0, |rx| rx.op_flags),
             order: hints.map_or(0, Hints::order) | FI_ORDER_SAS,
@@ -328,12 +331,12 @@ fn ep_attr(granted: &Granted) -> fi_ep_attr {
 }
 
 fn domain_attr(granted: &Granted, interface: &str) -> fi_domain_attr {
-    let progress = if granted.is_manual { FI_PROGRESS_MANUAL } else { FI_PROGRESS_AUTO };
+    let [control_progress, data_progress] = granted.progress;
     fi_domain_attr {
         name: string(interface),
         threading: granted.threading,
-        control_progress: progress,
-        data_progress: progress,
+        control_progress,
+        data_progress,
         resource_mgmt: FI_RM_ENABLED,
         av_type: granted.av_type,
         mr_mode: granted.mr_mode,
@@ -375,4 +378,19 @@ fn place<T>(value: T) -> *mut T {
 fn string(text: &str) -> *mut c_char {
     // SAFETY: a `CString` ends with a zero.
     CString::new(text).map_or(std::ptr::null_mut(), |text| unsafe { libc::strdup(text.as_ptr()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_and_names_of_regions_are_those_asked_for() {
+        // SAFETY: zeros are a value of all of them.
+        let (info, mut domain): (fi_info, fi_domain_attr) = unsafe { std::mem::zeroed() };
+        (domain.mr_mode, domain.control_progress) = (FI_MR_SCALABLE, FI_PROGRESS_MANUAL);
+        let hints = Hints { info: &info, tx: None, rx: None, ep: None, domain: Some(&domain), fabric: None };
+        let granted = Granted::new(Some(&hints), Settings::read().expect("the defaults"), 1, None);
+        assert_eq!((granted.mr_mode, granted.progress), (FI_MR_SCALABLE, [FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO]));
+    }
 }

@@ -71,6 +71,7 @@ pub const FI_THREAD_SAFE: u32 = 1;
 pub const FI_RM_ENABLED: u32 = 2;
 
 pub const FI_MR_BASIC: i32 = 1;
+pub const FI_MR_SCALABLE: i32 = 2;
 pub const FI_MR_VIRT_ADDR: i32 = 1 << 4;
 pub const FI_MR_PROV_KEY: i32 = 1 << 6;
 
