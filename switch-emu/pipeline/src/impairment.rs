@@ -45,7 +45,7 @@ impl Impairment {
     #[inline(always)]
     pub fn add_to(&self, frame: &mut Impaired, random: impl Fn() -> u32) {
         let hits = |ppm: u32| random() % 1_000_000 < ppm;
-        // Also of those that overtake: they are held, for none, by the same process.
+        // Frames that overtake are held too, for no time: all leave by the same process.
         frame.effects |= DELAYED;
         if !hits(self.reorder_ppm) {
             let jitter_ns = u64::from(self.jitter_ns);

@@ -89,8 +89,8 @@ fi_rma_bw -e rdm -o read -I 5 -v
 fi_rma_bw -e rdm -o writedata -I 5 -v
 TESTS
 
-# What the last line of a benchmark tells: its columns are bytes, rounds, .., MB/s, us a transfer.
-figure() { awk -v by="$1" '/^[0-9]/ { last = $0 } END { split(last, a, " "); print by " " a[7] " us, " a[6] " MB/s" }' said-$1; }
+# What the last line of a benchmark tells: its columns are bytes, rounds, total, time, MB/s, us a transfer, and so on.
+figure() { awk -v by="$1" '/^[0-9]/ { last = $0 } END { split(last, a, " "); print by " " a[6] " us, " a[5] " MB/s" }' said-$1; }
 while read -r test; do
     line=
     for by in spray tcp; do

@@ -135,7 +135,7 @@ struct Held {
     /// The switch of each port; empty: they tell senders nothing.
     switches: Vec<usize>,
     due: BinaryHeap<Waiting>,
-    /// Frames that have come.
+    /// Frames that have come, and bits that were flipped.
     count: u64,
     /// When the sockets were last asked what they lost.
     counted_ns: u64,
