@@ -50,7 +50,7 @@ const PROGRAMS: [Program; 11] = [
     },
     Program {
         name: "fabtests",
-        about: "libfabric's own tests of reliable datagrams, with the provider and with libfabric's `tcp`; what a provider has not it declines",
+        about: "libfabric's own tests of reliable datagrams, with the provider and with libfabric's `tcp`; a provider declines what it lacks",
         packages: &[
             &["libfabric-dev"],
             &["libfabric-bin"],

@@ -165,6 +165,13 @@ fn v6(host: usize) -> Ipv6Addr {
     Ipv6Addr::new(0xfd53, 0x5052, 0x4159, 0, 0, 0, (id >> 16) as u16, id as u16)
 }
 
+/// The addresses of a switch, by its number below 65,535: in the hosts' networks, where no host's are as high.
+pub fn switch_addresses(switch: usize) -> (Ipv4Addr, Ipv6Addr) {
+    let id = switch as u16 + 1;
+    let [high, low] = id.to_be_bytes();
+    (Ipv4Addr::new(10, 255, high, low), Ipv6Addr::new(0xfd53, 0x5052, 0x4159, 0, 0, 1, 0, id))
+}
+
 /// The salt of a switch's path hash.
 pub fn salt(seed: u64, switch: usize) -> u32 {
     mix(seed ^ mix(switch as u64 + 1)) as u32

@@ -32,7 +32,9 @@ mod topo_file;
 
 pub use ancestors::{Ancestors, addresses, flow_key};
 pub use cables::Cables;
-pub use compile::{CompileError, address, compile, host_ports, mac, mix, ports, preload, reroute, salt};
+pub use compile::{
+    CompileError, address, compile, host_ports, mac, mix, ports, preload, reroute, salt, switch_addresses,
+};
 pub use dragonfly::Dragonfly;
 pub use ev_life::{BANDS, BINS, EvLife, EvWatch, WATCHED};
 pub use event::{LinkAction, LinkEvent, changes, epoch_starts, known_down};

@@ -12,7 +12,7 @@ PATH=$2/functional:$2/unit:$2/benchmarks:$PATH
 echo "version: fabtests $(sed -n 's/^PACKAGE_VERSION = //p' "$2/Makefile"), libfabric $(fi_info --version | sed -n 's/^libfabric: //p')"
 echo "command: FI_PROVIDER=spray fi_rdm -p spray -s 10.77.0.1; FI_PROVIDER=spray fi_rdm -p spray -s 10.77.0.2 10.77.0.1"
 
-# Runs a test by provider $1, and tells how it ended, in `$how`. As in libfabric's own script, what a provider has not is no failure.
+# Runs a test by provider $1, and tells how it ended, in `$how`. As in libfabric's own script, it is no failure to lack something.
 try() {
     by=$1 status=0
     shift

@@ -19,5 +19,5 @@ ip netns exec h1 prometheus --config.file="$ROOT/deploy/metrics/prometheus.yml" 
 until_it scraped
 rtt() { get '9090/api/v1/query?query=1e6*histogram_quantile(0.99,spray_rtt_seconds_bucket)' | grep -o '"[0-9.]*"\]'; }
 until_it rtt
-echo "result: of its histogram, 99 % of the receiver's round-trip times are below $(rtt | tr -d '"]' | cut -d . -f 1) us"
+echo "result: by its histogram, 99 % of the receiver's round-trip times are below $(rtt | tr -d '"]' | cut -d . -f 1) us"
 echo "result: prometheus has scraped $(scraped | tr -d '"]') data frames received"

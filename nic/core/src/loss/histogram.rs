@@ -48,8 +48,8 @@ impl RttHistogram {
         self.samples = self.counts.iter().copied().map(u64::from).sum();
     }
 
-    /// For each octave from `first_ps` on, a power of two of at least 2^22 ps, to twice 2^`octaves` that: its upper bound in ps, and how many
-    /// samples lie below that and not below the bound before. The last one's bound is `u64::MAX`.
+    /// The samples by octave, `octaves` and one more. Each item is an upper bound in ps, and how many samples lie below it and not below
+    /// the bound before. The first bound is `first_ps`, a power of two from 2^22 on; each doubles, and the last is `u64::MAX`.
     pub fn octaves(&self, first_ps: u64, octaves: usize) -> impl Iterator<Item = (u64, u64)> {
         (0..=octaves).map(move |octave| {
             let (least, most) =

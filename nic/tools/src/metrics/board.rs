@@ -20,7 +20,7 @@ pub struct Metric {
     pub is_counter: bool,
     /// Labels and values.
     pub values: Vec<(Labels, f64)>,
-    /// Of a histogram, whose only value is the sum of its samples: the upper bound of each bucket, the last of them `f64::MAX`, and the samples in it.
+    /// Of a histogram: the upper bound of each bucket, the last of them `f64::MAX`, and the samples in it. Its only value is the sum of its samples.
     pub buckets: Vec<(f64, u64)>,
 }
 

@@ -118,7 +118,7 @@ impl Deployment {
         }
         let boxes = Boxes::new(network, switch.unwrap_or(0), trunks, since_1970_ns());
         let bridge = Bridge::new(ways, boxes, program.hosts()?);
-        let holder = Holder::new(opening.entries, opening.exits, (Some(bridge.clone()), Vec::new()))?;
+        let holder = Holder::new(opening.entries, opening.exits, Some(bridge.clone()), Vec::new())?;
         let chassis = vec![Chassis { program, switch }];
         let mut this = Self::of(spec, fabric, (own, chassis, holder), convergence_ps, Vec::new());
         let states = |given: Given| GivenState { is_heard: true, given, has_carrier: true, is_up: true };

@@ -1,10 +1,9 @@
 //! What switches tell the sender of a packet whose TTL ran out, as routers do: `traceroute` and `spray paths` show hops by it.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
-
 use etherparse::icmpv4::TimeExceededCode as V4;
 use etherparse::icmpv6::TimeExceededCode as V6;
 use etherparse::{Icmpv4Type, Icmpv6Type, NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
+use spray_fabric::switch_addresses;
 use spray_wire::offsets::ETHERNET_BYTES;
 
 /// Bytes that are quoted at most, so that an answer has the least MTU of IPv4's hosts and of IPv6's links (RFC 1812 §4.3.2.3, RFC 4443 §3.3).
@@ -14,19 +13,12 @@ const QUOTED_V6: usize = 1_280 - 40 - 8;
 /// TTL of an answer.
 const TTL: u8 = 64;
 
-/// The addresses of a switch, by its number: among those of hosts, of which none is so high.
-pub(super) fn addresses(switch: usize) -> (Ipv4Addr, Ipv6Addr) {
-    let id = switch as u16 + 1;
-    let [high, low] = id.to_be_bytes();
-    (Ipv4Addr::new(10, 255, high, low), Ipv6Addr::new(0xfd53, 0x5052, 0x4159, 0, 0, 1, 0, id))
-}
-
-/// The frame that a switch answers to an expired one, by the interface that it came by. `None` for what nobody may answer: errors of ICMP, later
-/// fragments, and frames that are no packet.
+/// The frame that a switch sends back by the interface that an expired one came by. `None` for what nobody may answer: errors of ICMP, fragments
+/// but the first, and frames that are no packet.
 //= docs/specs/switch.md#SW-30 TTL that runs out
 pub(super) fn answer(switch: usize, frame: &[u8]) -> Option<Vec<u8>> {
     let packet = SlicedPacket::from_ethernet(frame).ok()?;
-    let (own_v4, own_v6) = addresses(switch);
+    let (own_v4, own_v6) = switch_addresses(switch);
     let is_error = match &packet.transport {
         Some(TransportSlice::Icmpv4(icmp)) => matches!(icmp.type_u8(), 3..=5 | 11 | 12),
         Some(TransportSlice::Icmpv6(icmp)) => icmp.type_u8() < 128,
@@ -58,6 +50,8 @@ pub(super) fn answer(switch: usize, frame: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
     use super::*;
 
     const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -96,7 +90,7 @@ mod tests {
                         assert_eq!(ip.header().source_addr(), "fd53:5052:4159::1:0:103".parse::<Ipv6Addr>().unwrap());
                         assert_eq!(ip.header().destination(), [1; 16]);
                         assert_eq!((icmp.type_u8(), icmp.code_u8()), (3, 0));
-                        assert!(icmp.is_checksum_valid([ip.header().source(), ip.header().destination()][0], [1; 16]));
+                        assert!(icmp.is_checksum_valid(ip.header().source(), [1; 16]));
                     }
                     other => panic!("{other:?}"),
                 }

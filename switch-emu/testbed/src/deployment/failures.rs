@@ -41,12 +41,11 @@ const TOLD: &str = "told";
 #[derive(Debug)]
 pub struct Failures {
     events: Vec<LinkEvent>,
-    /// What links do beside that.
     impaired: Impaired,
     convergence_ps: u64,
 }
 
-/// What links do to frames that get over them; those that are not listed do nothing.
+/// The links that impair the frames that get over them.
 type Impaired = BTreeMap<usize, Impairment>;
 
 impl Failures {

@@ -69,12 +69,13 @@ const COUNT_NS: u64 = 500_000_000;
 const EARLY_NS: u64 = 5_000;
 
 impl Holder {
-    /// Begins to hold what comes by the sockets of `entries`. `exits` has where each port leads, if by one of them; `switches` whose it is,
-    /// where switches tell senders of expired packets.
+    /// Begins to hold what comes by the sockets of `entries`. `exits` has where each port leads, if by one of them. `switches` has the switch of
+    /// each port; it is empty where switches tell nobody of expired packets.
     pub fn new(
         entries: Vec<Entry>,
         exits: Vec<Option<Exit>>,
-        (bridge, switches): (Option<Bridge>, Vec<usize>),
+        bridge: Option<Bridge>,
+        switches: Vec<usize>,
     ) -> Result<Self, RunError> {
         let shared = Arc::new(Shared::default());
         let touched = vec![false; entries.len()];
@@ -132,7 +133,7 @@ struct Held {
     touched: Vec<bool>,
     exits: Vec<Option<Exit>>,
     bridge: Option<Bridge>,
-    /// The switch of each port; empty: they tell senders nothing.
+    /// As [`Holder::new`] takes them.
     switches: Vec<usize>,
     due: BinaryHeap<Waiting>,
     /// Frames that have come, and bits that were flipped.
@@ -226,7 +227,8 @@ impl Held {
         let until_ns = monotonic_ns() + EARLY_NS;
         while self.due.peek().is_some_and(|Reverse((due_ns, ..))| *due_ns <= until_ns) {
             let Some(Reverse((_, _, place))) = self.due.pop() else { break };
-            for _ in 0..if place.effects & TWICE != 0 { 2 } else { 1 } {
+            let times = if place.effects & TWICE != 0 { 2 } else { 1 };
+            for _ in 0..times {
                 let sent = if place.effects & EXPIRED != 0 { self.tell_sender(&place) } else { self.send(&place) };
                 match sent {
                     Some(socket) => self.touched[socket] = true,
@@ -277,8 +279,7 @@ impl Held {
         queue(&mut self.entries[to].socket, copy, len as u32).then_some(to)
     }
 
-    /// Queues what the switch of an expired frame's port tells its sender, by the interface that the frame came by; nothing where nothing may be
-    /// told. Returns the socket as [`Held::send`].
+    /// Queues what the switch where a frame expired tells its sender, unless it may tell nothing. Returns the socket as [`Held::send`].
     fn tell_sender(&mut self, place: &Place) -> Option<usize> {
         let socket = &mut self.entries[place.socket].socket;
         let (_, frame) = Ticket::read(socket.frame(&place.frame, place.len))?;

@@ -31,7 +31,7 @@ use std::net::IpAddr;
 
 use spray_fabric::{
     ChassisCounters, ChassisSpec, Fabric, LinkChange, LinkState, Network, NetworkSwitch, Port, PortCounters,
-    host_ports, ports, reroute,
+    host_ports, ports, reroute, switch_addresses,
 };
 use spray_nic::sys::monotonic_ns;
 use spray_pipeline::impairment::Impairment;
@@ -157,7 +157,7 @@ impl Deployment {
             chassis.push(Chassis { program, switch });
         }
         let switches = fabric.ports.iter().map(|port| port.switch).collect();
-        let holder = Holder::new(opening.entries, opening.exits, (None, switches))?;
+        let holder = Holder::new(opening.entries, opening.exits, None, switches)?;
         Ok(Self::of(spec, fabric, (own, chassis, holder), convergence_ps, sites))
     }
 
@@ -375,7 +375,7 @@ fn give_to_kernel(site: &Site, fabric: &Fabric, switches: &[NetworkSwitch]) -> R
     let mut names = String::from("127.0.0.1 localhost\n::1 localhost\n");
     let hosts = fabric.hosts.iter().map(|host| (host.v4, host.v6, host.name.as_str()));
     let switches = (0..).zip(switches).map(|(number, switch)| {
-        let (v4, v6) = expired::addresses(number);
+        let (v4, v6) = switch_addresses(number);
         (v4, v6, switch.name.as_str())
     });
     for (v4, v6, name) in hosts.chain(switches) {
