@@ -42,6 +42,19 @@ impl Place {
     }
 }
 
+/// What `spray perf` says of the paths that were found, with the same 32 values.
+fn shares(place: &Place, found: &Value, rest: &[&str]) -> Vec<Value> {
+    let file = place.folder.path().join("paths.json");
+    std::fs::write(&file, found.to_string()).unwrap();
+    let mut command: Command = spray();
+    command.args(["perf", &Routers::address(1, 0).to_string(), "--interface", Routers::INTERFACE, "--json", "-q"]);
+    command.args(["-t", "1", "--set", "transport.evs=32", "--paths", file.to_str().unwrap()]).args(rest);
+    let output = place.routers.run_in(0, || command.output()).unwrap().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
+    measured["end"]["paths"].as_array().unwrap().clone()
+}
+
 /// The values of that state.
 fn values<'a>(found: &'a Value, state: &str) -> Vec<&'a Value> {
     found["values"].as_array().unwrap().iter().filter(|value| value["state"] == state).collect()
@@ -90,6 +103,10 @@ fn values_are_told_by_their_paths() {
     );
     assert_eq!(spines(&found), ["10.10.0.2", "10.10.1.2", "10.10.2.2", "10.10.3.2"]);
     assert_eq!(found["evenness"]["paths"], 4);
+    let shares = shares(&place, &found, &keyed);
+    let sum: f64 = shares.iter().map(|share| share["share"].as_f64().unwrap()).sum();
+    assert!(shares.len() == 4 && (sum - 1.0).abs() < 1e-9, "{shares:?}");
+    assert!(shares.iter().all(|share| share["share"].as_f64().unwrap() > 0.05), "no path is left out: {shares:?}");
     let svg = std::fs::read_to_string(svg).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("10.10.3.2") && svg.ends_with("</svg>\n"), "{svg}");
     // The spines have kept their limits so far: eight values each are more than Linux answers at once.

@@ -118,6 +118,9 @@ pub struct Perf {
     /// Print what the server has counted, too
     #[arg(long, conflicts_with = "all")]
     pub(crate) get_server_output: bool,
+    /// Print which share of the packets took which path, of those in this file: what `spray paths ADDRESS --json` prints
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "reverse", "latency"])]
+    pub(crate) paths: Option<PathBuf>,
     /// Print a line of JSON for the start, each interval, the end and an error, each when it comes
     #[arg(long)]
     pub(crate) json_stream: bool,

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::interval::Look;
+use super::shares::Counts;
 
 /// One place for each thread.
 #[derive(Debug)]
@@ -12,12 +13,19 @@ pub(super) struct Board {
     ready: AtomicUsize,
     over: AtomicBool,
     done: AtomicUsize,
+    /// What is counted by path, if that is asked for.
+    counts: Option<Counts>,
 }
 
 impl Board {
-    pub(super) fn new(threads: usize) -> Self {
+    pub(super) fn new(threads: usize, counts: Option<Counts>) -> Self {
         let looks = (0..threads).map(|_| Mutex::default()).collect();
-        Self { looks, ready: AtomicUsize::new(0), over: AtomicBool::new(false), done: AtomicUsize::new(0) }
+        Self { looks, ready: AtomicUsize::new(0), over: AtomicBool::new(false), done: AtomicUsize::new(0), counts }
+    }
+
+    /// What is to count packets by path, if that is asked for.
+    pub(super) fn counts(&self) -> Option<&Counts> {
+        self.counts.as_ref()
     }
 
     pub(super) fn threads(&self) -> usize {

@@ -14,6 +14,7 @@ use super::interval::{HEAD, Interval, Look};
 use super::measured::{Measured, Table, event};
 use super::plan::Plan;
 use super::pump::Pump;
+use super::shares::{Counts, Shares};
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
@@ -44,6 +45,7 @@ fn measure(arguments: &args::Perf) -> Outcome {
             "--latency --reverse takes messages of {TELLING_BYTES} bytes or more: --length"
         )));
     }
+    let shares = arguments.paths.as_deref().map(Shares::read).transpose()?;
     let (server, most) = (Some(arguments.server), plans[0].connections());
     let mut session = Session::open_shards(&arguments.interface, server, &path, most, adjust)?;
     let peer = session.peer(arguments.server)?;
@@ -56,7 +58,7 @@ fn measure(arguments: &args::Perf) -> Outcome {
     }
     let is_sweep = arguments.all;
     let outcome = plans.into_iter().try_for_each(|plan| {
-        let measured = one(&mut session, &stop, plan, peer)?;
+        let measured = one(&mut session, &stop, (plan, shares.as_ref()), peer)?;
         if is_sweep {
             table.add(&measured)
         } else {
@@ -73,12 +75,13 @@ fn measure(arguments: &args::Perf) -> Outcome {
 }
 
 /// One measurement, by all threads.
-fn one(session: &mut Session, stop: &Stop, plan: Plan, peer: Peer) -> Outcome<Measured> {
-    let board = Board::new(session.shards());
+fn one(session: &mut Session, stop: &Stop, (plan, shares): (Plan, Option<&Shares>), peer: Peer) -> Outcome<Measured> {
+    let board = Board::new(session.shards(), shares.map(|shares| shares.counts.clone()));
     let mut clients = Client::all(plan, peer, &board);
     let steps = clients.iter_mut().map(|client| |endpoint: &mut _, now| client.step(endpoint, now));
     session.run_all(stop, steps.collect())?;
-    Ok(Client::together(clients))
+    let measured = Client::together(clients);
+    Ok(Measured { shares: shares.map(Shares::all), ..measured })
 }
 
 /// One thread's part of the connections. The first one says what comes of all.
@@ -191,6 +194,10 @@ impl<'a> Client<'a> {
         while self.connections.len() < self.plan.connections().saturating_sub(self.thread).div_ceil(threads) {
             let request = self.plan.request(self.thread + self.connections.len() * threads);
             let connection = endpoint.connect(now, self.peer, None).map_err(Failure::failed)?;
+            self.board
+                .counts()
+                .into_iter()
+                .for_each(|counts| endpoint.tap_choices(connection, Box::new(counts.clone())));
             let lane = Lane { request, is_open: false, pump: None, pinged_at: now, is_done: false };
             self.connections.insert(connection, lane);
         }
@@ -315,6 +322,7 @@ impl<'a> Client<'a> {
         if self.thread == 0 {
             self.look(endpoint, false, now);
             (self.base, self.cpu) = (self.last, Cpu::now());
+            self.board.counts().into_iter().for_each(Counts::reset);
         }
         self.measured.round_trips.reset();
         self.counts = true;

@@ -10,6 +10,7 @@ use super::cpu;
 use super::format::{Figures, What};
 use super::interval::Interval;
 use super::plan::Plan;
+use super::shares::{self, Share};
 use crate::failure::Outcome;
 use crate::session::PS_PER_S;
 use crate::{say, transfer};
@@ -33,6 +34,8 @@ pub(super) struct Measured {
     pub cpu: [f64; 3],
     /// Of all connections that have answered.
     pub server: Option<Figures>,
+    /// What each path has carried, if that is asked for.
+    pub shares: Option<Vec<Share>>,
 }
 
 impl Measured {
@@ -45,6 +48,7 @@ impl Measured {
             round_trips: Histogram::new_with_max(LONGEST_NS, 3).expect("the range holds values of three digits"),
             cpu: [0.0; 3],
             server: None,
+            shares: None,
         }
     }
 
@@ -120,6 +124,7 @@ impl Measured {
         let also = [
             sums("sum_received", received.into_iter()),
             json!({ "cpu_utilization_percent": cpu::utilization(self.cpu, self.server.map(server_percent)) }),
+            self.shares.as_ref().map_or(Value::Null, |shares| json!({ "paths": shares })),
             json!({ "latency_us": (self.plan.request.what.is_latency()).then(|| self.latency()) }),
         ];
         if let Value::Object(end) = &mut end {
@@ -155,6 +160,10 @@ impl Measured {
             say!("in all");
             self.total.iter().for_each(|total| say!("{}", total.line()));
             self.total.iter().filter_map(Interval::sent_again).for_each(|line| say!("{line}"));
+        }
+        if let Some(shares) = &self.shares {
+            say!("{}", shares::HEAD);
+            shares.iter().for_each(|share| say!("{}", share.line()));
         }
         let percent =
             |[all, user, system]: [f64; 3]| format!("{all:.0} % of a core (user {user:.0}, system {system:.0})");

@@ -10,6 +10,7 @@
 //! | `pump` | a connection that always has something to send |
 //! | `interval` | what is counted between two looks |
 //! | `measured` | what comes out: lines, tables and JSON |
+//! | `shares` | which share of the packets took which path |
 //! | `cpu` | what the processor does for it |
 
 mod board;
@@ -21,6 +22,7 @@ mod measured;
 mod plan;
 mod pump;
 mod serve;
+mod shares;
 #[cfg(test)]
 mod tests;
 

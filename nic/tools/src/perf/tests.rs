@@ -50,7 +50,7 @@ fn planned(what: What, bytes: u32, change: impl Fn(Plan) -> Plan) -> Measured {
 fn measure_with(plan: Plan) -> Measured {
     let network = MemoryNetwork::default();
     let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
-    let board = Board::new(1);
+    let board = Board::new(1, None);
     let mut asks = Client::all(plan, peer, &board).remove(0);
     let (mut answers, mut now) = (Server::default(), Time::ZERO);
     loop {
