@@ -1,7 +1,7 @@
 //! A pair of endpoints over a network in memory, next to the same frames without endpoints.
 //!
 //! The difference of `endpoints` and `frames_only` is the cost of connections, path choice, congestion control and acknowledgements
-//! per data packet, of both sides together. Both include copies and CRCs.
+//! per data packet, of both sides together. Both include copies and checksums.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::{hint::black_box, net::IpAddr, time::Duration};

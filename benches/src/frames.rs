@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use spray_wire::{
-    Ack, Body, Common, DSCP_DATA, Data, Ecn, Envelope, EvPort, INITIAL_TTL, Kind, Ports, crc32c, emit, header_bytes,
-    parse,
+    Ack, Body, Common, DSCP_DATA, Data, Ecn, Envelope, EvPort, INITIAL_TTL, Kind, Ports, emit, header_bytes, parse,
+    xxh3,
 };
 
 use super::{BATCH, End, Ends, Load, Stopwatch, host, network};
@@ -96,7 +96,7 @@ impl Frames {
                 Rung::Device => drop(black_box(bytes[0])),
                 Rung::Copying => place.copy_from_slice(&bytes[HEADERS..]),
                 Rung::Checksum => {
-                    black_box(crc32c(&bytes[HEADERS..]));
+                    black_box(xxh3(&bytes[HEADERS..]));
                     place.copy_from_slice(&bytes[HEADERS..]);
                 }
                 Rung::Headers => {
@@ -147,7 +147,7 @@ fn send(device: &mut MemoryDevice, rung: Rung, envelope: &Envelope, body: &Body,
         bytes[len - payload.len()..len].copy_from_slice(payload);
     }
     if rung == Rung::Checksum && !payload.is_empty() {
-        black_box(crc32c(&bytes[len - payload.len()..len]));
+        black_box(xxh3(&bytes[len - payload.len()..len]));
     }
     if rung == Rung::Headers {
         emit(bytes, envelope, &Common::default(), body, payload).expect("it fits");

@@ -38,7 +38,7 @@ field("shard", ProtoField.uint8, "Which of its ports the sender takes frames at"
 field("connection", ProtoField.uint32, "Connection at the receiver", base.DEC)
 field("cookie", ProtoField.uint64, "Cookie", base.HEX)
 field("number", ProtoField.uint64, "Frame number", base.DEC)
-field("header_crc", ProtoField.uint32, "Header CRC32C", base.HEX)
+field("header_checksum", ProtoField.uint32, "Header checksum (XXH3)", base.HEX)
 field("header_tag", ProtoField.bytes, "Tag of the header")
 -- Flags by kind.
 field("flags.ack_now", ProtoField.bool, "An ACK at once", 8, nil, 1)
@@ -61,7 +61,7 @@ field("payload_bytes", ProtoField.uint16, "Bytes of the payload", base.DEC)
 field("section", ProtoField.uint16, "Section", base.HEX)
 field("section.subflows", ProtoField.uint32, "Subflows", base.DEC)
 field("section.behind", ProtoField.uint16, "Packets before it in its section", base.DEC, nil, 0x0fff)
-field("payload_crc", ProtoField.uint32, "Payload CRC32C", base.HEX)
+field("payload_checksum", ProtoField.uint32, "Payload checksum (XXH3)", base.HEX)
 field("payload", ProtoField.bytes, "Payload")
 field("payload_tag", ProtoField.bytes, "Tag of the payload")
 -- Acknowledgements.
@@ -172,7 +172,7 @@ body[1] = function(t, b)
         section:add(f["section.subflows"], b(58, 2), 2 ^ (code - 1))
         section:add(f["section.behind"], b(58, 2))
     end
-    t:add(f.payload_crc, b(60, 4))
+    t:add(f.payload_checksum, b(60, 4))
     return string.format("psn=%s message=%u offset=%s len=%u", b(24, 8):uint64(), b(20, 4):uint(), b(40, 8):uint64(), b(56, 2):uint())
 end
 
@@ -325,7 +325,7 @@ function spray.dissector(buffer, pinfo, tree)
     t:add(f.shard, buffer(3, 1))
     t:add(f.connection, buffer(4, 4))
     t:add(sealed and f.number or f.cookie, buffer(8, 8))
-    if sealed then t:add_proto_expert_info(e.sealed) else t:add(f.header_crc, buffer(16, 4)) end
+    if sealed then t:add_proto_expert_info(e.sealed) else t:add(f.header_checksum, buffer(16, 4)) end
 
     local dscp, ecn, ttl = ip(ip_dscp, v6_dscp), ip(ip_ecn, v6_ecn), ip(ip_ttl, v6_hops)
     t:add(f.ev, pinfo.src_port):set_generated()

@@ -147,7 +147,7 @@ impl Rig {
                 frame.truncate(length);
                 frame
             }),
-            // Damaged on the way: a CRC tells.
+            // Damaged on the way: a checksum tells.
             8 => self.with_seen(input, |mut frame, input| {
                 let place = usize::from(input.u16()) % frame.len();
                 frame[place] ^= input.byte();

@@ -83,7 +83,7 @@ pub(crate) fn codec(bytes: &[u8]) {
     let place = usize::from(input.u16()) % built.len();
     built[place] ^= input.byte();
     frame(built);
-    // A CRC finds every change of one byte. Ethernet addresses are not covered.
+    // A checksum finds every change of one byte. Ethernet addresses are not covered.
     if let Ok(Some(changed)) = parse(built, Ports::DEFAULT) {
         assert_eq!(
             (changed.body, changed.common.connection, changed.common.cookie),

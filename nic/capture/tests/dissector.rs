@@ -329,7 +329,7 @@ fn runs(numbers: impl Iterator<Item = u64>) -> String {
 
 /// Fields of the dissector that say in another form what others say, or what our parser checks and does not tell.
 const OTHERS: [&str; 8] =
-    ["flags", "header_crc", "header_tag", "payload_crc", "payload_tag", "section", "bitmap", "flags2"];
+    ["flags", "header_checksum", "header_tag", "payload_checksum", "payload_tag", "section", "bitmap", "flags2"];
 
 #[test]
 fn wireshark_reads_every_kind_of_frame_as_we_do() {

@@ -109,9 +109,10 @@ impl<D: Device> Endpoint<D> {
             if !self.machine.host.has_turns() || self.link.device.ready_at() > now || !self.link.can_send() {
                 break;
             }
-            if let Some(data) = self.machine.poll_data(now) {
-                self.link.send(now, &data.envelope, data.common, data.body, data.payload, data.seal.as_ref());
-            }
+            let link = &mut self.link;
+            self.machine.poll_data(now, |envelope, common, body, payload, seal| {
+                link.send(now, envelope, common, body, payload, seal)
+            });
             self.send_control(now);
         }
     }

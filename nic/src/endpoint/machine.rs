@@ -19,15 +19,6 @@ use super::{
     pages::Pool, seal::Ticket, table::Table, token::Tokens, waiting::Waiting,
 };
 
-/// A data frame to send.
-pub(crate) struct DataFrame<'a> {
-    pub(crate) envelope: Envelope,
-    pub(crate) common: Common,
-    pub(crate) body: &'a Body,
-    pub(crate) payload: Payload<'a>,
-    pub(crate) seal: Option<Ticket>,
-}
-
 /// What follows the headers of a frame.
 #[derive(Clone, Copy)]
 pub(crate) enum Payload<'a> {
@@ -217,8 +208,13 @@ impl Machine {
         }
     }
 
-    /// The next data frame, by the connections' turns. Probes that are due on the way go to the outlet.
-    pub(crate) fn poll_data(&mut self, now: Time) -> Option<DataFrame<'_>> {
+    /// Hands the next data frame to `send`, by the connections' turns. Probes that are due on the way go to the outlet.
+    #[inline]
+    pub(crate) fn poll_data(
+        &mut self,
+        now: Time,
+        send: impl FnOnce(&Envelope, Common, &Body, Payload<'_>, Option<&Ticket>),
+    ) -> Option<()> {
         self.owner.data = None;
         self.host.transmit(now, &mut self.table, &mut self.owner);
         self.touch_turns();
@@ -236,7 +232,8 @@ impl Machine {
         };
         let envelope =
             self.owner.outlet.data_envelope(&connection.peer, connection.port, *port, connection.config.dscp);
-        Some(DataFrame { envelope, common, body, payload, seal })
+        send(&envelope, common, body, payload, seal.as_ref());
+        Some(())
     }
 
     /// The user has taken `bytes` of what a connection received.

@@ -36,7 +36,7 @@ macro_rules! body {
                 Ok(match kind { $(Kind::$kind => Self::$kind(Header::parse(header)?),)+ })
             }
 
-            /// Write the body into `header`, which is ours from its first byte on. CRCs are left 0.
+            /// Write the body into `header`, which is ours from its first byte on. Checksums are left 0.
             #[inline(always)]
             pub(crate) fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
                 match self { $(Self::$kind(body) => body.emit(header),)+ }

@@ -5,8 +5,8 @@ use crate::declare::{header, values};
 
 /// Offset of the packet's number. An Ack has its own, of all that arrived, in the same place.
 pub(crate) const PSN: usize = 24;
-/// Offset of the payload's CRC32C, a `u32`. It is sent as 0 until the payload is known.
-pub(crate) const PAYLOAD_CRC: usize = 60;
+/// Offset of the payload's checksum, a `u32`. It is sent as 0 until the payload is known.
+pub(crate) const PAYLOAD_CHECKSUM: usize = 60;
 
 values! {
     Section: u16, value => Self::from_bits(value), value.to_bits();

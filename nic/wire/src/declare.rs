@@ -11,7 +11,7 @@ pub(crate) trait Header: Sized {
     /// Read the kind's own fields and its flags.
     fn parse(header: &[u8]) -> Result<Self, Error>;
 
-    /// Write the kind's own fields. CRCs are left 0.
+    /// Write the kind's own fields. Checksums are left 0.
     fn emit(&self, header: &mut [u8]) -> Result<(), Error>;
 
     /// Return the flags, which stand in the common part.

@@ -9,7 +9,7 @@ pub enum Error {
     BufferTooSmall,
     /// Emitting: source and destination are of different IP versions.
     Family,
-    /// The header's CRC32C does not match: the frame is corrupt, or went to another address or port.
+    /// The header's checksum does not match: the frame is corrupt, or went to another address or port.
     HeaderChecksum,
     /// The IPv4 header checksum does not match.
     IpChecksum,
@@ -17,7 +17,7 @@ pub enum Error {
     Kind,
     /// Lengths disagree: those of IP and UDP, or those of the payload and its header.
     Length,
-    /// The payload's CRC32C does not match.
+    /// The payload's checksum does not match.
     PayloadChecksum,
     /// The frame is sealed, and who reads it has no key.
     Sealed,

@@ -20,8 +20,8 @@ pub mod field {
     pub const CONNECTION: usize = 4;
     /// `u64`, what the receiver demands; in a sealed frame the number of the frame.
     pub const COOKIE: usize = 8;
-    /// `u32`, CRC32C; in a sealed frame the first bytes of the header's tag.
-    pub const HEADER_CRC: usize = 16;
+    /// `u32`, the checksum; in a sealed frame the first bytes of the header's tag.
+    pub const HEADER_CHECKSUM: usize = 16;
 }
 
 /// The fields of the common header that callers set and read.
@@ -56,13 +56,13 @@ impl Common {
         Ok((common, kind))
     }
 
-    /// Write everything but the CRC or tag, which is left 0.
+    /// Write everything but the checksum or tag, which is left 0.
     #[inline(always)]
     pub(crate) fn emit(&self, bytes: &mut [u8; COMMON_BYTES], version: u8, kind: Kind, flags: u8) {
         Writer(bytes)
             .array::<{ field::VERSION }, 4>([version, kind as u8, flags, self.shard])
             .u32::<{ field::CONNECTION }>(self.connection)
             .u64::<{ field::COOKIE }>(self.cookie)
-            .u32::<{ field::HEADER_CRC }>(0);
+            .u32::<{ field::HEADER_CHECKSUM }>(0);
     }
 }

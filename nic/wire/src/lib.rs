@@ -6,14 +6,14 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`frame`] | whole frames: [`parse`], [`emit`], [`emit_in_place`] (feature `std`, for the CRC32C) |
+//! | [`frame`] | whole frames: [`parse`], [`emit`], [`emit_in_place`] (feature `std`, for the checksum) |
 //! | `sealed` | the same for sealed frames: [`open`], [`emit_sealed`] |
 //! | [`offsets`] | where the fields lie |
 //! | [`switch_view`] | what a switch reads and changes: one parser for kernel and hosts |
 //! | [`checksum`] | Internet checksum, whole and incremental |
 //! | the others | one header each |
 #![no_std]
-// Without the CRC nothing parses or emits whole frames, and the codecs of single headers are unused.
+// Without the checksum nothing parses or emits whole frames, and the codecs of single headers are unused.
 #![cfg_attr(not(feature = "std"), expect(dead_code))]
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
@@ -61,7 +61,7 @@ pub use envelope::{Ecn, Envelope};
 pub use error::Error;
 pub use ev::{Ev, EvPort, MAX_EVS};
 #[cfg(feature = "std")]
-pub use frame::{Frame, crc32c, emit, emit_in_place, parse, peek_packet};
+pub use frame::{Frame, emit, emit_in_place, parse, peek_packet, xxh3};
 pub use handshake::{Accept, Connect, Retry, Terms};
 pub use header::Common;
 pub use kind::Kind;

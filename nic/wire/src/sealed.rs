@@ -1,4 +1,4 @@
-//! Sealed frames: the same headers as in plain ones, with tags in place of CRCs and the payload encrypted (WIRE-18).
+//! Sealed frames: the same headers as in plain ones, with tags in place of checksums and the payload encrypted (WIRE-18).
 //!
 //! The cipher is the caller's ([`Seal`], [`open`]); here is what it covers, and where its tags lie.
 
@@ -11,7 +11,7 @@ use crate::offsets::{UDP_BYTES, udp_offset, udp_payload_offset};
 use crate::switch_view::classify;
 use crate::{Body, Common, Envelope, Error, Frame, Kind, Ports, SEAL_BYTES, TAG_BYTES, VERSION_SEALED};
 
-/// Bytes of the header's tag in the place of the CRC; the rest follows the header.
+/// Bytes of the header's tag in the place of the checksum; the rest follows the header.
 const TAG_HEAD: usize = TAG_BYTES - SEAL_BYTES;
 
 /// Return the bytes that the seal adds to a frame of this kind.
@@ -72,7 +72,7 @@ pub fn emit_sealed(
     let mut copy = Covered::EMPTY;
     let covered = copy.of(e, header)?;
     let (head, rest) = split_tag(seal.header(covered));
-    Writer(chunk_mut::<COMMON_BYTES>(header)?).array::<{ field::HEADER_CRC }, TAG_HEAD>(head);
+    Writer(chunk_mut::<COMMON_BYTES>(header)?).array::<{ field::HEADER_CHECKSUM }, TAG_HEAD>(head);
     tail.copy_from_slice(&rest);
     if body.kind() == Kind::Data {
         let (payload, tag) = payload.split_at_mut_checked(payload_bytes).ok_or(Error::BufferTooSmall)?;
@@ -102,7 +102,7 @@ pub fn open(
     let (header, rest) = ours.split_at_checked(header_bytes).ok_or(Error::Truncated)?;
     let (tail, payload) = rest.split_at_checked(SEAL_BYTES).ok_or(Error::Truncated)?;
     let header_tag =
-        join_tag(View(chunk::<COMMON_BYTES>(header)?).array::<{ field::HEADER_CRC }, TAG_HEAD>(), *chunk(tail)?);
+        join_tag(View(chunk::<COMMON_BYTES>(header)?).array::<{ field::HEADER_CHECKSUM }, TAG_HEAD>(), *chunk(tail)?);
     let mut copy = Covered::EMPTY;
     let covered = copy.of(&envelope, header)?;
     let trimmed = kind == Kind::Data && is_cut(&envelope, payload);

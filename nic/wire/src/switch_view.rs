@@ -1,6 +1,6 @@
 //! What a switch reads of a frame and what it changes: the one parser for XDP programs and hosts.
 //!
-//! A switch changes ECN, DSCP, TTL, lengths and checksums, nothing else (WIRE-14). It checks no CRC.
+//! A switch changes ECN, DSCP, TTL, lengths and checksums, nothing else (WIRE-14). It checks no checksum of ours.
 //! All functions are generic over [`Packet`]: a host passes a slice, and the XDP program passes its frame, whose bounds the
 //! kernel's verifier must see checked. Nothing here panics, and no loop depends on the frame.
 
@@ -80,8 +80,8 @@ pub struct Headers {
     pub ports: u32,
     /// Flow label; 0 over IPv4.
     pub label: u32,
-    /// CRC of our header, or the first bytes of its tag.
-    pub crc: u32,
+    /// Checksum of our header, or the first bytes of its tag.
+    pub checksum: u32,
     /// Bytes of the Ethernet frame.
     pub bytes: u32,
     /// TTL or hop limit.
@@ -171,7 +171,7 @@ const V6_LEAST: usize = at::min_len(true);
 
 /// Return whether a frame is ours, and if so whether it is IPv6: UDP to one of `ports`, not a fragment, without IP options.
 ///
-/// It looks at nothing behind the UDP header: version and lengths are for [`parse`], CRCs for [`crate::parse`].
+/// It looks at nothing behind the UDP header: version and lengths are for [`parse`], our checksums for [`crate::parse`].
 //= docs/specs/wire.md#WIRE-2 ours or not
 #[inline(always)]
 pub fn classify(packet: &(impl Packet + ?Sized), ports: Ports) -> Option<bool> {
@@ -313,7 +313,7 @@ fn headers<const N: usize>(head: &[u8; N], v6: bool, bytes: u32, trimmed_len: u3
         addresses: ip.addresses,
         ports: u32_at(head, at::udp_src_port_offset(v6)),
         label: ip.label,
-        crc: u32_at(head, at::udp_payload_offset(v6) + field::HEADER_CRC),
+        checksum: u32_at(head, at::udp_payload_offset(v6) + field::HEADER_CHECKSUM),
         bytes,
         ttl: ip.ttl,
         ecn: ip.class & 3,

@@ -25,8 +25,8 @@ pub struct Frame {
     pub switch: u32,
     /// The port that it last left by.
     pub port: u32,
-    /// The CRC of its header: its share of the random decisions.
-    pub crc: u32,
+    /// The checksum of its header: its share of the random decisions.
+    pub checksum: u32,
     /// Bytes of the Ethernet frame.
     pub len: u32,
     /// Bytes that are left of it when a switch trims it; 0 of a frame without a payload that a switch may cut off.
@@ -59,7 +59,7 @@ impl Frame {
             time_ps: if emulated { shim.virtual_time_ps } else { now_ps() },
             switch: 0,
             port: 0,
-            crc: headers.crc,
+            checksum: headers.checksum,
             len: headers.bytes,
             trimmed_len: headers.trimmed_len as u16,
             ttl: headers.ttl,

@@ -281,12 +281,12 @@ impl PortState {
 //= docs/specs/switch.md#SW-8 random decisions
 #[inline(always)]
 pub fn random(frame: &Frame, port: u32, seed: u64) -> u64 {
-    share(frame.crc, frame.time_ps, port, seed)
+    share(frame.checksum, frame.time_ps, port, seed)
 }
 
 /// As [`random`], of a frame that is not at hand as one.
 #[inline(always)]
-pub fn share(crc: u32, time_ps: u64, port: u32, seed: u64) -> u64 {
-    let frame_and_port = u64::from(crc) | u64::from(port) << 32;
+pub fn share(checksum: u32, time_ps: u64, port: u32, seed: u64) -> u64 {
+    let frame_and_port = u64::from(checksum) | u64::from(port) << 32;
     hash::mix(frame_and_port.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ time_ps ^ seed)
 }

@@ -124,7 +124,7 @@ fn plain_frame(time_ps: u64) -> Frame {
         time_ps,
         switch: 0,
         port: 0,
-        crc: 0,
+        checksum: 0,
         len: 1_000,
         ttl: 64,
         ecn: 2,

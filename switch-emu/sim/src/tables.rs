@@ -311,7 +311,7 @@ impl<'a> Switches<'a> {
             flow: slot.flow,
             switch: slot.place,
             host: slot.to,
-            crc: slot.random,
+            checksum: slot.random,
             control: slot.control,
             detour: slot.detour,
         };
@@ -402,7 +402,7 @@ pub(super) fn frame(slot: &Slot, trimmed_len: u16) -> Frame {
         switch: 0,
         port: 0,
         flow: slot.flow,
-        crc: slot.random,
+        checksum: slot.random,
         time_ps: time_ps(slot.key),
         len: slot.len,
         ttl: slot.ttl,

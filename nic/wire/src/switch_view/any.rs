@@ -62,14 +62,14 @@ fn has_ports(protocol: u8) -> bool {
 }
 
 #[inline(always)]
-fn foreign(v6: bool, bytes: u32, ports: u32, crc: u32, ip: &Ip) -> Headers {
+fn foreign(v6: bool, bytes: u32, ports: u32, checksum: u32, ip: &Ip) -> Headers {
     Headers {
         v6,
         destination: ip.destination,
         addresses: ip.addresses,
         ports,
         label: ip.label,
-        crc,
+        checksum,
         bytes,
         ttl: ip.ttl,
         ecn: ip.class & 3,

@@ -20,7 +20,7 @@ fn touch(frame: &[u8]) {
     let _ = parse(&copy, Ports::DEFAULT);
 }
 
-/// What the CRCs and addresses vouch for.
+/// What the checksums and addresses vouch for.
 fn vouched<'a>(frame: &Frame<'a>) -> (u32, u64, Body, &'a [u8], core::net::IpAddr, core::net::IpAddr, u16) {
     let Frame { envelope: e, common: c, body, payload, .. } = *frame;
     (c.connection, c.cookie, body, payload, e.src, e.dst, e.src_port.number())
@@ -60,7 +60,7 @@ fn set_v4_lengths(frame: &mut [u8]) {
 }
 
 #[test]
-fn no_flipped_bit_changes_what_the_crc_covers() {
+fn no_flipped_bit_changes_what_the_checksum_covers() {
     for mut frame in frames() {
         let original = frame.clone();
         let expected = parse(&original, Ports::DEFAULT).unwrap().unwrap();
@@ -75,11 +75,11 @@ fn no_flipped_bit_changes_what_the_crc_covers() {
     }
 }
 
-/// Over IPv4 no UDP checksum helps: our CRCs alone find every single-bit error behind the UDP header.
-//= docs/specs/wire.md#WIRE-10 header crc
-//= docs/specs/wire.md#WIRE-11 payload crc
+/// Over IPv4 no UDP checksum helps: our checksums alone find every single-bit error behind the UDP header.
+//= docs/specs/wire.md#WIRE-10 header checksum
+//= docs/specs/wire.md#WIRE-11 payload checksum
 #[test]
-fn crc_finds_each_flipped_bit_behind_the_udp_header() {
+fn checksums_find_each_flipped_bit_behind_the_udp_header() {
     for (body, payload) in bodies() {
         let mut frame = build(&envelope(false), &common(), &body, &payload);
         for bit in 42 * 8..frame.len() * 8 {
@@ -147,8 +147,8 @@ fn a_close_for_no_known_reason_is_refused() {
     let mut forged = frame;
     forged[65] = 8;
     let mut covered = Covered::EMPTY;
-    let crc = crc32c(covered.of(&envelope(false), &forged[42..]).unwrap());
-    forged[58..62].copy_from_slice(&crc.to_be_bytes());
+    let checksum = xxh3(covered.of(&envelope(false), &forged[42..]).unwrap());
+    forged[58..62].copy_from_slice(&checksum.to_be_bytes());
     assert_eq!(parse(&forged, Ports::DEFAULT), Err(Error::Value));
 }
 

@@ -10,12 +10,12 @@ use crate::offsets::{trimmed_len, udp_payload_offset};
 use crate::switch_view::trim;
 use crate::*;
 
-/// Tags by a CRC, and payload with every bit turned.
+/// Tags by a checksum, and payload with every bit turned.
 struct Toy;
 
 impl Toy {
     fn tag(parts: &[&[u8]]) -> [u8; TAG_BYTES] {
-        let [a, b, c, d] = crc32c(&parts.concat()).to_be_bytes();
+        let [a, b, c, d] = xxh3(&parts.concat()).to_be_bytes();
         core::array::from_fn(|at| [a, b, c, d][at % 4] ^ at as u8)
     }
 }

@@ -39,7 +39,7 @@ fn frame(t_ps: u64, coming: Coming) -> Frame {
         time_ps: t_ps,
         switch: 0,
         port: 0,
-        crc: 0,
+        checksum: 0,
         len: coming.bytes,
         ttl: 64,
         ecn: 2,

@@ -34,7 +34,7 @@ pub(super) const FRAME: Frame = Frame {
     time_ps: 0,
     switch: 0,
     port: 0,
-    crc: 1,
+    checksum: 1,
     len: 0,
     trimmed_len: 0,
     ttl: 64,

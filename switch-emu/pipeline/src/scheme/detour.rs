@@ -46,9 +46,9 @@ impl Groups {
 
     /// The host of `group` that a frame goes toward: the same one at all switches, so that each leads nearer.
     #[inline(always)]
-    fn toward(self, group: u8, crc: u32) -> u32 {
+    fn toward(self, group: u8, checksum: u32) -> u32 {
         let hosts = self.hosts_of_group();
-        u32::from(group) * hosts + pick((mix(u64::from(crc)) >> 32) as u32, hosts)
+        u32::from(group) * hosts + pick((mix(u64::from(checksum)) >> 32) as u32, hosts)
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) fn choose<F: Forwarding>(
     if frame.detour == UNDECIDED {
         return decide(tables, switch, frame, scheme == Scheme::Valiant, random);
     }
-    let (toward, note) = aim(switch, frame.detour, frame.host, frame.crc);
+    let (toward, note) = aim(switch, frame.detour, frame.host, frame.checksum);
     let onward = way(tables, frame, toward, random);
     if note != SHORTEST && onward.exists() {
         return onward.choice(tables, note);
@@ -92,7 +92,7 @@ pub(super) fn decide<F: Forwarding>(
 ) -> Option<Choice> {
     let shortest = way(tables, frame, frame.host, &rank);
     if let Some(via) = draw(switch, frame) {
-        let third = switch.groups.toward(via, frame.crc);
+        let third = switch.groups.toward(via, frame.checksum);
         let detour = way(tables, frame, third, &rank);
         let takes = always || !shortest.exists() || is_worth_it(tables, switch, frame, &shortest, &detour, third);
         if detour.exists() && takes {
@@ -102,7 +102,7 @@ pub(super) fn decide<F: Forwarding>(
     shortest.choice(tables, SHORTEST)
 }
 
-/// The host toward which a frame with this note goes on from here, and its note from here on. `lot` is what [`decide`] had as the frame's CRC.
+/// The host toward which a frame with this note goes on from here, and its note from here on. `lot` is what [`decide`] had as the frame's checksum.
 /// Without groups: to its own host, with the note that it has.
 //= docs/specs/switching.md#SWC-32 a note that makes no sense
 #[inline(always)]

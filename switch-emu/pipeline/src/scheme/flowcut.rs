@@ -331,7 +331,7 @@ impl<F: Forwarding> Here<'_, F> {
     fn begin(&self, entry: u32, frame: &Frame, host: u32, onward: Onward, is_new: bool) -> Option<(u32, u8)> {
         // Where the table was full once, a flow that comes to have an entry may have packets on their way by the hashed port.
         let overflowed = is_new && self.load(self.set()) != 0;
-        let arrival = Arrival { crc: self.lot(), detour: 0, ..Arrival::of(frame, host) };
+        let arrival = Arrival { checksum: self.lot(), detour: 0, ..Arrival::of(frame, host) };
         //= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
         let least = |group: &Group| least_loaded(self.tables, self.switch, group, &arrival, Measure::Bytes);
         let Choice { port, rank, detour } = if self.is_first && self.switch.groups.exist() && !overflowed {

@@ -27,8 +27,8 @@ pub struct Arrival {
     pub switch: u32,
     /// The host that it is for.
     pub host: u32,
-    /// The CRC of its header: its share of random choices.
-    pub crc: u32,
+    /// The checksum of its header: its share of random choices.
+    pub checksum: u32,
     /// Whether it goes in the control class.
     pub control: bool,
     /// How it goes through a dragonfly: 0 is not decided yet, 1 on the shortest way, 2 and on to group 0 and on first.
@@ -44,7 +44,7 @@ impl Arrival {
             flow: frame.flow,
             switch: frame.switch,
             host,
-            crc: frame.crc,
+            checksum: frame.checksum,
             control: frame.control,
             detour: frame.detour,
         }
@@ -54,8 +54,8 @@ impl Arrival {
     //= docs/specs/switching.md#SWC-3 random choices
     #[inline(always)]
     pub(super) fn random(&self, switch: &SwitchConfig) -> u64 {
-        let crc = u64::from(self.crc).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mix(crc ^ self.t_ps ^ switch.salt.rotate_left(32))
+        let checksum = u64::from(self.checksum).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mix(checksum ^ self.t_ps ^ switch.salt.rotate_left(32))
     }
 }
 

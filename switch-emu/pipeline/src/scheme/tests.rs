@@ -14,7 +14,8 @@ use std::{assert, assert_eq, vec};
 
 const FIRST: u32 = 7;
 const TABLE: u32 = 8;
-const ARRIVAL: Arrival = Arrival { t_ps: 5_000_000, flow: 1, switch: 0, host: 0, crc: 9, control: false, detour: 0 };
+const ARRIVAL: Arrival =
+    Arrival { t_ps: 5_000_000, flow: 1, switch: 0, host: 0, checksum: 9, control: false, detour: 0 };
 
 /// A switch with one group, whose members are `FIRST` and on, and queues that tests fill.
 struct OneSwitch {
@@ -134,8 +135,8 @@ fn random_choices_spread_and_differ_between_switches() {
     //= docs/specs/switching.md#SWC-3 random choices
     let (one, other) = (OneSwitch::new(Scheme::Random, 1, 8), OneSwitch::new(Scheme::Random, 2, 8));
     let mut counts = vec![0; 64];
-    for crc in 0..65_536 {
-        let frame = Arrival { crc, ..ARRIVAL };
+    for checksum in 0..65_536 {
+        let frame = Arrival { checksum, ..ARRIVAL };
         counts[(one.rank(frame) * 8 + other.rank(frame)) as usize] += 1;
     }
     assert!(chi_square(&counts) < 104, "{}", chi_square(&counts));
@@ -163,21 +164,21 @@ fn round_robin_takes_ports_in_turn() {
 fn drill_compares_two_random_queues_and_the_last_best() {
     //= docs/specs/switching.md#SWC-55 two random queues and the last best
     let switch = OneSwitch::new(Scheme::Drill, 1, 16);
-    let frame = |crc: u32| Arrival { crc, ..ARRIVAL };
+    let frame = |checksum: u32| Arrival { checksum, ..ARRIVAL };
     // The shortest of 16 is found once a frame has drawn it, and is kept from then on.
     switch.fill(&core::array::from_fn::<u64, 16, _>(|place| if place == 11 { 10 } else { 1_000 }));
-    let ranks: Vec<u32> = (0..200).map(|crc| switch.rank(frame(crc))).collect();
+    let ranks: Vec<u32> = (0..200).map(|checksum| switch.rank(frame(checksum))).collect();
     let found = ranks.iter().position(|rank| *rank == 11).unwrap();
     assert!((1..60).contains(&found), "a draw of 2 in 16 finds it after some 8 frames, not {found}");
     assert!(ranks[found..].iter().all(|rank| *rank == 11), "{ranks:?}");
     // Once it is the longest it goes, and what is taken is never longer than it was.
     switch.fill(&core::array::from_fn::<u64, 16, _>(|place| place as u64 * 100));
-    let ranks: Vec<u32> = (0..200).map(|crc| switch.rank(frame(crc))).collect();
+    let ranks: Vec<u32> = (0..200).map(|checksum| switch.rank(frame(checksum))).collect();
     assert!(ranks.is_sorted_by(|before, after| before >= after) && ranks[199] == 0, "{ranks:?}");
     // Of equal queues each is taken as often.
     switch.fill(&[500; 16]);
     let mut counts = vec![0; 16];
-    (0..16_000).for_each(|crc| counts[switch.rank(frame(crc)) as usize] += 1);
+    (0..16_000).for_each(|checksum| counts[switch.rank(frame(checksum)) as usize] += 1);
     assert!(chi_square(&counts) < 60, "{counts:?}");
 }
 
@@ -203,7 +204,7 @@ fn the_shortest_queue_wins_and_ties_are_random() {
     let switch = OneSwitch::new(Scheme::Jsq, 1, 5);
     switch.fill(&[900, 400, 401, 400, 5_000]);
     let mut counts = vec![0; 5];
-    (0..2_000).for_each(|crc| counts[switch.rank(Arrival { crc, ..ARRIVAL }) as usize] += 1);
+    (0..2_000).for_each(|checksum| counts[switch.rank(Arrival { checksum, ..ARRIVAL }) as usize] += 1);
     assert_eq!(counts[1] + counts[3], 2_000);
     assert!((850..1_150).contains(&counts[1]), "{counts:?}");
 }
@@ -215,7 +216,7 @@ fn classes_hide_small_differences() {
     // Of a limit of 100,000: classes begin at 5,000, 10,000 and 20,000.
     let taken = |queues: [u64; 4]| {
         switch.fill(&queues);
-        let mut taken: Vec<_> = (0..200).map(|crc| switch.rank(Arrival { crc, ..ARRIVAL })).collect();
+        let mut taken: Vec<_> = (0..200).map(|checksum| switch.rank(Arrival { checksum, ..ARRIVAL })).collect();
         taken.sort_unstable();
         taken.dedup();
         taken

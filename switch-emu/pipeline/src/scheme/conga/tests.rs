@@ -19,7 +19,7 @@ fn net() -> Chassis {
 /// Sends a frame from a leaf's host to the other; returns the spine that it went over, and its note at the end.
 fn send(net: &Chassis, t_ps: u64, from: u32, flow: u64, len: u32) -> (u32, u64) {
     net.begin(from, flow, false, &PacketFields::default());
-    let frame = Frame { time_ps: t_ps, len, switch: from, flow, crc: flow as u32, ..FRAME };
+    let frame = Frame { time_ps: t_ps, len, switch: from, flow, checksum: flow as u32, ..FRAME };
     let way = net.go(frame, 1 - from).unwrap();
     (way.spine.unwrap(), way.note)
 }

@@ -41,7 +41,7 @@ pub(super) fn send<F: Forwarding>(
     };
     let (path, epoch) = (entry.path, entry.epoch);
     let choose = || match given {
-        0 => choose(tables, busy, switch, course, flow ^ u64::from(frame.crc) << 32),
+        0 => choose(tables, busy, switch, course, flow ^ u64::from(frame.checksum) << 32),
         given => Some(given),
     };
     let rtt_ps = rtts_ps.get(course.target as usize).copied().unwrap_or(0);

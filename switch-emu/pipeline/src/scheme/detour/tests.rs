@@ -14,7 +14,7 @@ fn switch(group: u16, groups: Groups) -> SwitchConfig {
 #[test]
 fn a_frame_goes_toward_one_host_of_its_group_and_all_hosts_have_a_share() {
     for group in 0..5 {
-        let toward: HashSet<u32> = (0..500).map(|crc| GROUPS.toward(group, crc)).collect();
+        let toward: HashSet<u32> = (0..500).map(|checksum| GROUPS.toward(group, checksum)).collect();
         assert_eq!(toward, (12 * u32::from(group)..12 * u32::from(group + 1)).collect());
     }
 }
@@ -43,9 +43,16 @@ fn a_note_tells_the_group_if_it_makes_sense() {
 #[test]
 fn the_third_group_is_any_but_those_of_the_ends() {
     let drawn = |here: u16, target: u32, groups: Groups| -> HashSet<u8> {
-        let frame =
-            |crc| Arrival { t_ps: 5_000, flow: 1, switch: 0, host: 12 * target, crc, control: false, detour: 0 };
-        (0..300).filter_map(|crc| draw(&switch(here, groups), &frame(crc))).collect()
+        let frame = |checksum| Arrival {
+            t_ps: 5_000,
+            flow: 1,
+            switch: 0,
+            host: 12 * target,
+            checksum,
+            control: false,
+            detour: 0,
+        };
+        (0..300).filter_map(|checksum| draw(&switch(here, groups), &frame(checksum))).collect()
     };
     for (here, target) in [(0, 4), (4, 0), (1, 2), (3, 1)] {
         assert_eq!(

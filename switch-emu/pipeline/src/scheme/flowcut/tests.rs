@@ -21,7 +21,7 @@ fn two_leaves(scheme: Scheme) -> Chassis {
 /// Takes a frame from a leaf's host to the other one.
 fn go(net: &Chassis, from: u32, flow: u64, reply: bool, fields: &PacketFields, frame: &Frame) -> Result<Way, Cause> {
     net.begin(from, flow, reply, fields);
-    net.go(Frame { switch: from, flow, crc: flow as u32, ..*frame }, 1 - from)
+    net.go(Frame { switch: from, flow, checksum: flow as u32, ..*frame }, 1 - from)
 }
 
 /// Sends packet `psn` of a flow from leaf 0 at `t_ps`.

@@ -16,7 +16,7 @@ use crate::trail::Trail;
 /// Frames say nothing of packets.
 pub(super) const NONE: PacketFields = PacketFields { number: 0, stamp_ps: 0, hops: 0, is_ack: false };
 pub(super) const INTERVAL_PS: u64 = SETTINGS.interval_ps;
-const PLAIN: Frame = Frame { crc: 0, len: 1_000, ..FRAME };
+const PLAIN: Frame = Frame { checksum: 0, len: 1_000, ..FRAME };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
