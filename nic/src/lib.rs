@@ -80,6 +80,8 @@ pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Messag
 pub use host::Host;
 #[cfg(feature = "xdp")]
 pub use host::HostConfig;
+pub use waker::Waker;
+
 pub use spray_core::Time;
 pub use spray_core::cc::{CcKind, ControlConfig};
 pub use spray_core::event::{Choice, ChoiceTap, Event, FreezeReason};

@@ -5,9 +5,9 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Wakes a thread out of its sleep.
+/// Wakes a thread out of its sleep on file descriptors: [`Host::run`](crate::host::Host::run) takes such.
 #[derive(Debug)]
-pub(crate) struct Waker {
+pub struct Waker {
     reader: PipeReader,
     writer: PipeWriter,
     woken: AtomicBool,
@@ -16,16 +16,22 @@ pub(crate) struct Waker {
 impl Waker {
     /// Readable when somebody wakes.
     #[cfg(any(feature = "tokio", feature = "xdp"))]
-    pub(crate) fn fd(&self) -> RawFd {
+    #[must_use]
+    pub fn fd(&self) -> RawFd {
         self.reader.as_raw_fd()
     }
 
-    pub(crate) fn new() -> io::Result<Self> {
+    /// One that nobody has woken.
+    ///
+    /// # Errors
+    /// When the process may open no more files.
+    pub fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         Ok(Self { reader, writer, woken: AtomicBool::new(false) })
     }
 
-    pub(crate) fn wake(&self) {
+    /// Ends the sleep, or the next one.
+    pub fn wake(&self) {
         if !self.woken.swap(true, Ordering::AcqRel) {
             // The pipe holds one byte at most and its reader exists, so this neither blocks nor fails.
             let _ = (&self.writer).write(&[1]);
@@ -39,7 +45,7 @@ impl Waker {
     }
 
     /// Clears a wake-up, before looking for its reason.
-    pub(crate) fn rearm(&self) {
+    pub fn rearm(&self) {
         if self.woken.load(Ordering::Acquire) {
             let _ = (&self.reader).read(&mut [0]);
             // It swaps, so that the thread sees all commands queued before the last wake-up.

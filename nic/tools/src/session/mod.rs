@@ -18,6 +18,7 @@ mod taken;
 mod tap;
 mod trust;
 
+use std::io;
 use std::net::IpAddr;
 use std::num::NonZero;
 use std::os::fd::RawFd;
@@ -31,6 +32,7 @@ use tracing::info_span;
 
 pub use self::freezes::Freezes;
 pub use self::path::PathOptions;
+pub use self::seat::Wake;
 pub use self::seat::{End, Step};
 use self::seat::{Over, Seat, strays};
 pub use self::taken::Taken;
@@ -110,7 +112,8 @@ impl Session {
         note!("spray: {name}: {}", Taken::of(hosts[0].endpoint.device()));
         let mtu = mtu::Watch::new(&name, hosts[0].mtu());
         let tap = watching.as_ref().map(|watching| Tap::new(watching.watch.clone()));
-        let seats = hosts.into_iter().map(|host| Seat::new(host, &metrics, tap.clone())).collect();
+        let seats = hosts.into_iter().map(|host| Seat::new(host, &metrics, tap.clone()));
+        let seats = seats.collect::<io::Result<_>>().map_err(Failure::failed)?;
         let outage = Outage::new(&name, Duration::from_secs(arguments.timeout));
         Ok(Self { seats, name, next_hop: path.next_hop, outage, mtu, metrics, watching, _prepared: prepared })
     }
@@ -170,6 +173,11 @@ impl Session {
     /// Has a sleep of a shard end when `waker` is readable.
     pub fn wake(&mut self, shard: usize, waker: RawFd) {
         self.seats[shard].wakers.push(waker);
+    }
+
+    /// What ends a shard's sleep when another thread has something for it.
+    pub fn waker(&self, shard: usize) -> Wake {
+        self.seats[shard].wake.clone()
     }
 
     /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.

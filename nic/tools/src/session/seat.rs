@@ -1,14 +1,15 @@
 //! A shard of a session's host, and what its thread does beside the command's step: counters, metrics, a capture.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::RawFd;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use spray_nic::device::{Nic, XskInterface};
 use spray_nic::driver::Idle;
-use spray_nic::{Endpoint, Host, Time};
+use spray_nic::{Endpoint, Host, Time, Waker};
 
 use super::freezes::Freezes;
 use super::tap::Tap;
@@ -38,21 +39,26 @@ pub(super) struct Seat {
     metrics: metrics::session::Session,
     /// What else ends a sleep, when it is readable.
     pub(super) wakers: Vec<RawFd>,
+    /// By which other threads end one.
+    pub(super) wake: Wake,
 }
 
 impl Seat {
-    pub(super) fn new(mut host: Host<Nic>, metrics: &Metrics, tap: Option<Tap>) -> Self {
+    pub(super) fn new(mut host: Host<Nic>, metrics: &Metrics, tap: Option<Tap>) -> io::Result<Self> {
         let metrics = metrics::session::Session::new(metrics.part());
         if let Some(tap) = tap {
             host.endpoint = host.endpoint.with_tap(Box::new(tap));
         }
-        Self { host, freezes: Freezes::default(), metrics, wakers: Vec::new() }
+        let waker = Arc::new(Waker::new()?);
+        let (wakers, wake) = (vec![waker.fd()], Wake(Some(waker)));
+        Ok(Self { host, freezes: Freezes::default(), metrics, wakers, wake })
     }
 
     /// Polls the endpoint, and calls `step` after every poll, until that ends the command or another shard has.
     pub(super) fn run(&mut self, over: &Over, mut step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step) {
-        let Self { host, freezes, metrics, wakers } = self;
+        let Self { host, freezes, metrics, wakers, wake } = self;
         let ran = host.run(Idle::Sleep(NAP), wakers, |endpoint, at| {
+            wake.rearm();
             endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
             metrics.update(endpoint, freezes, strays, now());
             if over.is() {
@@ -69,6 +75,21 @@ impl Seat {
         if let Err(error) = ran {
             over.end(Err(Failure::failed(format!("cannot follow the kernel's routes: {error}"))));
         }
+    }
+}
+
+/// Ends the sleep of the thread that it is of, if it is of any.
+#[derive(Clone, Debug, Default)]
+pub struct Wake(Option<Arc<Waker>>);
+
+impl Wake {
+    /// Ends its sleep, or the next one.
+    pub fn wake(&self) {
+        self.0.iter().for_each(|waker| waker.wake());
+    }
+
+    fn rearm(&self) {
+        self.0.iter().for_each(|waker| waker.rearm());
     }
 }
 

@@ -14,6 +14,7 @@ use super::format::{Description, shown};
 use super::partial::{Partial, folder_of, is_partial};
 use super::refusal::Refusal;
 use crate::failure::{Failure, Outcome};
+use crate::session::Wake;
 
 /// Where files go.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Out {
     folder: Arc<Folder>,
     /// Where only one transfer is taken: the number of that which was first to put something there.
     taken: Option<Arc<Mutex<Option<u32>>>>,
+    /// Of the thread that hears of what was written.
+    wake: Wake,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +66,17 @@ impl Out {
             _ => Failure::refused(format!("cannot use the folder {}: {error}", folder.display())),
         };
         let folder = Arc::new(Folder::open(&folder).map_err(unusable)?);
-        Ok(Self { place, folder, taken: (!keep).then(Arc::default) })
+        Ok(Self { place, folder, taken: (!keep).then(Arc::default), wake: Wake::default() })
+    }
+
+    /// For a thread that this wakes.
+    pub fn waking(self, wake: Wake) -> Self {
+        Self { wake, ..self }
+    }
+
+    /// What wakes the thread that hears of what was written.
+    pub fn wake(&self) -> &Wake {
+        &self.wake
     }
 
     /// The folder that files are written in.

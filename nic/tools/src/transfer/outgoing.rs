@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use super::format::{Description, EntryKind, HEADER, PIECE_BYTES, Sum, begin_piece, piece_bytes, pieces, shown};
 use super::tree::Entry;
 use crate::failure::{Failure, Outcome};
+use crate::session::Wake;
 
 /// Parts that are read ahead.
 const READ_AHEAD: usize = 4;
@@ -64,22 +65,24 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Opens these entries, one by one when told to.
-    pub fn start(entries: Vec<Entry>) -> io::Result<Self> {
-        Self::start_with(entries.into_iter().map(|entry| {
+    /// Opens these entries, one by one when told to, and wakes by `wake` who asks for them.
+    pub fn start(entries: Vec<Entry>, wake: Wake) -> io::Result<Self> {
+        let opened = entries.into_iter().map(|entry| {
             let shown = shown(&entry.path);
             open(entry).map_err(|error| (shown, format!("cannot be read: {error}")))
-        }))
+        });
+        Self::start_with(opened, wake)
     }
 
     /// As above, with what was or could not be opened.
     pub fn start_with(
         entries: impl Iterator<Item = Result<(Description, Source), (String, String)>> + Send + 'static,
+        wake: Wake,
     ) -> io::Result<Self> {
         let ((orders, orders_in), (parts_out, parts)) = (channel(), sync_channel(READ_AHEAD));
         let dropped = Arc::new(AtomicU64::new(0));
         let files = HashMap::new();
-        let mut reader = Reader { entries, opened: 0, files, parts: parts_out, dropped: Arc::clone(&dropped) };
+        let mut reader = Reader { entries, opened: 0, files, parts: parts_out, wake, dropped: Arc::clone(&dropped) };
         std::thread::Builder::new().name("spray-file".into()).spawn(move || {
             if let Err(error) = reader.run(&orders_in) {
                 // Without a receiver the transfer has ended already.
@@ -162,6 +165,8 @@ struct Reader<I> {
     /// The files that are to be read, by their numbers.
     files: HashMap<u32, Opened>,
     parts: SyncSender<io::Result<Item>>,
+    /// Of who asks for them.
+    wake: Wake,
     dropped: Arc<AtomicU64>,
 }
 
@@ -282,7 +287,9 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
 
     /// Returns whether anybody listens: without, the transfer has ended already.
     fn say(&self, part: Item) -> bool {
-        self.parts.send(Ok(part)).is_ok()
+        let is_heard = self.parts.send(Ok(part)).is_ok();
+        self.wake.wake();
+        is_heard
     }
 }
 
@@ -313,7 +320,7 @@ mod tests {
     fn start(content: Vec<u8>, kind: EntryKind) -> Outgoing {
         let description = Description { path: "x".into(), kind, mode: 0o644 };
         let source: Source = Box::new(io::Cursor::new(content));
-        Outgoing::start_with(std::iter::once(Ok((description, source)))).unwrap()
+        Outgoing::start_with(std::iter::once(Ok((description, source))), Wake::default()).unwrap()
     }
 
     /// The pieces of the only file, and its end.
@@ -401,7 +408,7 @@ mod tests {
         };
         std::fs::write(folder.path().join("there"), "four").unwrap();
         std::os::unix::fs::symlink("there", folder.path().join("link")).unwrap();
-        let outgoing = Outgoing::start(["gone", "link", "there"].map(entry).into()).unwrap();
+        let outgoing = Outgoing::start(["gone", "link", "there"].map(entry).into(), Wake::default()).unwrap();
         outgoing.open();
         for path in ["gone", "link"] {
             assert!(matches!(next(&outgoing).unwrap(), Item::Failed(failed, _) if failed == path));

@@ -69,8 +69,9 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     }
     session.confine(&Reach::Write(&out.folder().path))?;
     let limits = Limits::new(arguments.interface.timeout);
-    let receiver = |_| -> Outcome<Receiving> {
-        let receiving = Receiving::new(out.clone(), arguments.keep, limits, Progress::on_stderr())?;
+    let receiver = |shard| -> Outcome<Receiving> {
+        let out = out.clone().waking(session.waker(shard));
+        let receiving = Receiving::new(out, arguments.keep, limits, Progress::on_stderr())?;
         Ok(Receiving { interface: Some(session.taken()), ..receiving })
     };
     let mut receivers = (0..session.shards()).map(receiver).collect::<Outcome<Vec<_>>>()?;

@@ -55,7 +55,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
     tree.skipped.iter().for_each(|(name, what)| note!("spray: skipped {name}: {what}"));
     let mut progress = Progress::on_stderr();
     progress.phase("connecting");
-    let outgoing = Outgoing::start(tree.entries.clone()).map_err(Failure::failed)?;
+    let outgoing = Outgoing::start(tree.entries.clone(), session.waker(0)).map_err(Failure::failed)?;
     let mut sending = Sending::new(tree, outgoing, peer, Duration::from_secs(arguments.interface.timeout + 1));
     let outcome = session.run(&stop, |endpoint, now| {
         let terminal = progress.is_on_terminal();

@@ -25,7 +25,7 @@ use super::send::Sending;
 use super::tree::{Entry, Tree};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
-use crate::session::{End, Outage, Step};
+use crate::session::{End, Outage, Step, Wake};
 
 mod bounds;
 mod folders;
@@ -74,7 +74,7 @@ fn sending(description: Description, content: &[u8]) -> Sending {
     let Description { path, kind, mode } = description.clone();
     let entry = Entry { path, kind, mode, source: "".into(), named: true };
     let source: Source = Box::new(std::io::Cursor::new(content.to_vec()));
-    let outgoing = Outgoing::start_with(std::iter::once(Ok((description, source)))).unwrap();
+    let outgoing = Outgoing::start_with(std::iter::once(Ok((description, source))), Wake::default()).unwrap();
     let tree = Tree { entries: vec![entry], ..Tree::default() };
     Sending::new(tree, outgoing, receiver(), Duration::from_secs(60))
 }

@@ -10,7 +10,7 @@ use super::*;
 /// A sender of these files and folders.
 fn sender_of_paths<'a>(paths: &[PathBuf]) -> Role<'a> {
     let tree = Tree::of(paths).unwrap();
-    let outgoing = Outgoing::start(tree.entries.clone()).unwrap();
+    let outgoing = Outgoing::start(tree.entries.clone(), Wake::default()).unwrap();
     role(Sending::new(tree, outgoing, receiver(), Duration::from_secs(60)))
 }
 
@@ -67,7 +67,7 @@ fn what_is_sent_twice_is_confirmed_twice_and_travels_once() {
     let top = tree(&here);
     let send = || {
         let tree = Tree::of(std::slice::from_ref(&top)).unwrap();
-        let outgoing = Outgoing::start(tree.entries.clone()).unwrap();
+        let outgoing = Outgoing::start(tree.entries.clone(), Wake::default()).unwrap();
         let (role, told) = telling(Sending::new(tree, outgoing, receiver(), Duration::from_secs(60)));
         let outcomes = run(there.path(), false, vec![role], Impairments::delay(100 * US), 1);
         (outcomes, told.take())
