@@ -226,14 +226,15 @@ fn patience_grows_once_a_round_trip_and_wears_off() {
 fn each_patience_begins_with_its_own_time_and_comes_back_to_it() {
     let mut rtt = RttEstimator::default();
     rtt.on_sample(Time::ZERO, 8 * US, 40 * US);
-    for (name, mut patience, quarters) in
-        [("usual", Patience::default(), 6), ("eager", Patience::eager(), 1), ("quick", Patience::quick(), 3)]
+    //= docs/specs/erasure.md#ERA-4
+    for (name, mut patience, first_us) in
+        [("usual", Patience::default(), 9 + 12), ("eager", Patience::eager(), 9), ("quick", Patience::quick(), 9 + 6)]
     {
         let time_us = |patience: &Patience| patience.time_ps(&rtt).unwrap() / US;
-        assert_eq!(time_us(&patience), 9 + 2 * quarters, "{name}");
+        assert_eq!(time_us(&patience), first_us, "{name}");
         patience.on_mistake(at(10 * US), &rtt);
-        assert_eq!(time_us(&patience), 9 + 2 * (quarters + 1), "{name}");
+        assert_eq!(time_us(&patience), first_us + 2, "{name}");
         (0..32).for_each(|_| patience.on_confirmation());
-        assert_eq!(time_us(&patience), 9 + 2 * quarters, "{name}");
+        assert_eq!(time_us(&patience), first_us, "{name}");
     }
 }
