@@ -95,6 +95,8 @@ pub struct LossInfo {
     pub cause: LossCause,
     /// Largest round-trip time seen in about two RTTs before the loss, in picoseconds; 0 if none was seen.
     pub max_rtt_ps: u64,
+    /// The same of one to two retransmission timeouts.
+    pub max_before_timeout_ps: u64,
     /// Wire bytes in flight afterwards: sent, neither acknowledged nor declared lost.
     pub in_flight_bytes: u64,
     /// When the lost transmission was made.

@@ -9,7 +9,9 @@ use crate::workload::Flow;
 /// What no scheme can beat that spreads every flow evenly over its shortest paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// Rate in bits a second that every flow can have at once, headers included: the paper's rho_max.
+    /// Rate in bits a second that every flow can have at once, headers included: the paper's rho_max, with room for ACKs.
+    ///
+    /// A host's own link needs no room: if it is the narrowest, data and ACKs take turns there, and none is lost.
     pub rate_bps: f64,
     /// The link that has no more to give.
     pub bottleneck: String,
@@ -24,7 +26,8 @@ pub struct Bound {
 pub enum Basis {
     /// Every host sends one flow and receives one, all of one size: data and ACKs share links in three modes (OFAN appendix B).
     Permutation,
-    /// All bytes of the slowest flow at its rate, the propagation there and back, and the serialisation at every hop (OFAN §5).
+    /// All bytes of the slowest flow at the rate that data and ACKs leave it, the propagation there and back, and the
+    /// serialisation at every hop (OFAN §5).
     Transmission,
 }
 
@@ -36,18 +39,37 @@ impl Scenario {
         let flows = self.flows(seed);
         let state = Links::new(self, events);
         let paths = ShortestPaths::new(&self.network, |link| state.rate_bps[link] > 0);
-        let loads = loads(&self.network, &paths, &flows);
-        let slowest = |(link, load): (usize, &f64)| (state.rate_bps[link] as f64 / load, link);
-        let busy = loads.iter().enumerate().filter(|(_, load)| **load > 0.0).map(slowest);
-        let (rate_bps, link) = busy.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, 0));
+        let data = loads(&self.network, &paths, &flows);
+        let with_acks = self.with_acks(&paths, &flows, &data);
+        let narrowest = |loads: &[f64], of_hosts: bool| {
+            let is_own = |link: &usize| matches!(self.network.links[*link].from, Node::Host(_));
+            let busy = (0..loads.len()).filter(|link| loads[*link] > 0.0 && (is_own(link) || !of_hosts));
+            let rates = busy.map(|link| (state.rate_bps[link] as f64 / loads[link], link));
+            rates.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, 0))
+        };
+        let (steady_bps, _) = narrowest(&with_acks, false);
+        let is_hosts = narrowest(&with_acks, true).0 <= steady_bps * (1.0 + ROUNDING);
+        let (rate_bps, link) = narrowest(if is_hosts { &data } else { &with_acks }, is_hosts);
         let bottleneck = self.network.links[link].name.clone();
-        let times = Times::new(self, &flows, rate_bps);
-        match permutation(&flows) {
-            true => Bound { rate_bps, bottleneck, completion_ps: times.permutation_ps(), basis: Basis::Permutation },
-            false => Bound { rate_bps, bottleneck, completion_ps: times.transmission_ps(), basis: Basis::Transmission },
-        }
+        let (basis, completion_ps) = match permutation(&flows) {
+            true => (Basis::Permutation, Times::new(self, &flows, rate_bps).permutation_ps()),
+            false => (Basis::Transmission, Times::new(self, &flows, steady_bps).transmission_ps()),
+        };
+        Bound { rate_bps, bottleneck, completion_ps, basis }
+    }
+
+    /// The loads with those of the ACKs, which go the other way.
+    fn with_acks(&self, paths: &ShortestPaths, flows: &[Flow], data: &[f64]) -> Vec<f64> {
+        let back: Vec<Flow> = flows.iter().map(|flow| Flow { src: flow.dst, dst: flow.src, ..*flow }).collect();
+        let a_packet = f64::from(self.packet_bytes()) * f64::from(self.transport.ack_every.max(1));
+        let share = f64::from(self.ack_bytes()) / a_packet;
+        let acks = loads(&self.network, paths, &back);
+        data.iter().zip(acks).map(|(data, acks)| data + share * acks).collect()
     }
 }
+
+/// Two sums of the same shares differ by less.
+const ROUNDING: f64 = 1e-9;
 
 /// The rates of all links while `events` last; 0 for a link that drops everything.
 struct Links {
@@ -211,7 +233,7 @@ impl<'a> Times<'a> {
         let alone = ((self.propagation_ps + later_hops * self.data_ps) / self.packet_ps).ceil() as u64 + 1;
         let alone = alone.min(packets);
         let first = self.propagation_ps + self.hops * self.data_ps + (alone - 1) as f64 * self.packet_ps + self.ack_ps;
-        let both = self.packet_ps + self.ack_ps;
+        let both = self.packet_ps.max(self.data_ps + self.ack_ps);
         let interleaved = |packet: u64| first + (packet - 1) as f64 * both;
         let last = packets - alone + 1;
         let mut acks: Vec<f64> = (1..=last).map(interleaved).collect();

@@ -49,8 +49,9 @@ fn memory(scheme: Scheme) -> String {
         Pointers::None if own == 0 => "none".into(),
         Pointers::None if leaf == 0 => format!("{kib} KiB"),
         Pointers::None => format!("{kib} KiB, and {} bytes for each leaf with 16 uplinks", leaf * 8),
-        Pointers::Ports if orders > 1 => format!("8 bytes for each set of ports, {orders} orders of it"),
-        Pointers::Ports => "8 bytes for each set of ports".into(),
+        Pointers::Ports if orders > 1 => format!("16 bytes for each set of ports, {orders} orders of it"),
+        Pointers::Ports if scheme == Scheme::Drill => "8 bytes for each set of ports".into(),
+        Pointers::Ports => "16 bytes for each set of ports".into(),
         Pointers::Destination => "16 bytes for each other edge switch (at edges) or pod (above)".into(),
     }
 }

@@ -8,17 +8,19 @@ pub struct RttEstimator {
     srtt_ps: u64,
     rttvar_ps: u64,
     min_ps: u64,
-    epoch_start: Time,
-    epoch_max_ps: u64,
-    last_epoch_max_ps: u64,
+    recent: RecentMax,
+    before_timeout: RecentMax,
 }
 
 impl RttEstimator {
-    /// Takes a round-trip time measured at `now`, brought into the range of 1 ps to 36 hours.
-    pub fn on_sample(&mut self, now: Time, rtt_ps: u64) {
+    /// Takes a round-trip time measured at `now`, brought into the range of 1 ps to 36 hours. `timeout_ps` is the
+    /// retransmission timeout of what was in flight.
+    //= docs/specs/transport.md#TRN-33 largest recent round-trip time
+    pub fn on_sample(&mut self, now: Time, rtt_ps: u64, timeout_ps: u64) {
         let rtt_ps = rtt_ps.clamp(1, MAX_SAMPLE_PS);
         self.smooth(rtt_ps);
-        self.track_max(now, rtt_ps);
+        self.recent.on_sample(now, rtt_ps, self.srtt_ps);
+        self.before_timeout.on_sample(now, rtt_ps, timeout_ps);
     }
 
     /// The smoothed round-trip time (SRTT); 0 before the first sample.
@@ -34,12 +36,17 @@ impl RttEstimator {
     }
 
     /// The largest round-trip time among samples of the last one to two smoothed RTTs before the latest sample;
-    /// 0 before the first.
-    ///
-    /// Silence does not age it. After a timeout the times just before it count (REPS appendix A).
+    /// 0 before the first. Silence does not age it.
     #[inline]
     pub fn recent_max_ps(&self) -> u64 {
-        self.epoch_max_ps.max(self.last_epoch_max_ps)
+        self.recent.max_ps()
+    }
+
+    /// The same of the last one to two retransmission timeouts: what packets met while one that now times out was lost
+    /// (REPS appendix A).
+    #[inline]
+    pub fn max_before_timeout_ps(&self) -> u64 {
+        self.before_timeout.max_ps()
     }
 
     /// Returns `SRTT + 4 RTTVAR`, or `None` before the first sample.
@@ -61,17 +68,32 @@ impl RttEstimator {
         self.srtt_ps = (self.srtt_ps - self.srtt_ps / 8 + rtt_ps / 8).max(1);
         self.min_ps = self.min_ps.min(rtt_ps);
     }
+}
 
-    //= docs/specs/transport.md#TRN-33 largest recent round-trip time
-    fn track_max(&mut self, now: Time, rtt_ps: u64) {
+/// The largest sample of the current and the previous epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct RecentMax {
+    epoch_start: Time,
+    epoch_max_ps: u64,
+    last_epoch_max_ps: u64,
+}
+
+impl RecentMax {
+    #[inline]
+    fn on_sample(&mut self, now: Time, rtt_ps: u64, epoch_ps: u64) {
         let age_ps = now.since(self.epoch_start);
-        if age_ps >= self.srtt_ps {
-            let gone = age_ps >= 2 * self.srtt_ps;
+        if age_ps >= epoch_ps {
+            let gone = age_ps >= epoch_ps.saturating_mul(2);
             self.last_epoch_max_ps = if gone { 0 } else { self.epoch_max_ps };
             self.epoch_start = now;
             self.epoch_max_ps = 0;
         }
         self.epoch_max_ps = self.epoch_max_ps.max(rtt_ps);
+    }
+
+    #[inline]
+    fn max_ps(&self) -> u64 {
+        self.epoch_max_ps.max(self.last_epoch_max_ps)
     }
 }
 

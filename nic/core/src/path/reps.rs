@@ -116,7 +116,7 @@ impl Reps {
         if loss.cause == LossCause::SackGap && self.settings.failure_signal == FailureSignal::TimeoutOnly {
             return false;
         }
-        loss.max_rtt_ps < self.settings.congestion_rtt_ps(path)
+        loss.max_before_timeout_ps < self.settings.congestion_rtt_ps(path)
     }
 
     fn probes(&self) -> bool {

@@ -64,7 +64,7 @@ fn ack(ev: u16, marked: bool) -> AckInfo {
 }
 
 fn loss(ev: u16, cause: LossCause) -> LossInfo {
-    LossInfo { ev: Ev::new(ev), bytes: 4150, cause, max_rtt_ps: BASE_RTT_PS, ..LossInfo::default() }
+    LossInfo { ev: Ev::new(ev), bytes: 4150, cause, max_before_timeout_ps: BASE_RTT_PS, ..LossInfo::default() }
 }
 
 const PACKET: SendInfo =

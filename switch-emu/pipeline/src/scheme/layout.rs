@@ -37,7 +37,7 @@ pub enum Pointers {
     /// Nothing.
     #[default]
     None,
-    /// A set of ports.
+    /// A set of ports and a class of frames.
     Ports,
     /// A destination and a class of frames.
     Destination,

@@ -80,7 +80,7 @@ schemes! {
     Wcmp "wcmp" WEIGHTED;
     /// A random port for every packet (OFAN §6.1, RSQ).
     Random "random" | "rsq" PLAIN;
-    /// Ports in turn, with a pointer for each group of ports: simple round robin (OFAN §6.1).
+    /// Ports in turn, with a pointer for each group of ports and class of frames: simple round robin (OFAN §6.1).
     Rr "rr" TURNS;
     /// Ports in turn, in an order that is drawn anew every five rounds (OFAN §3.2, Table 2).
     RrPermuted "rr-permuted" ORDERS;

@@ -89,8 +89,8 @@ fn rank<F: Forwarding>(
         | Scheme::ReunionLetFlow
         | Scheme::ReunionConga
         | Scheme::ReunionConWeave => Some(hashed::rank(switch, group, frame.flow)),
-        Scheme::Rr => rotation::simple(tables.word(group.pointer)?, group),
-        Scheme::RrPermuted => rotation::permuted(tables.word(group.pointer)?, group, switch),
+        Scheme::Rr => rotation::simple(tables, group, frame),
+        Scheme::RrPermuted => rotation::permuted(tables, switch, group, frame),
         Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, Measure::Bytes)),
         Scheme::Drill => drill::rank(tables, switch, group, frame),
         Scheme::Adaptive => Some(least_loaded(tables, switch, group, frame, Measure::Class)),

@@ -9,17 +9,11 @@ use super::{Arrival, Forwarding, Measure, least_loaded};
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;
 
-/// The pointer of a frame: data and control frames have one each, since they differ in size.
+/// The next place for the frame's destination and class.
 //= docs/specs/switching.md#SWC-8 OFAN's pointers
 #[inline(always)]
-fn pointer<'a, F: Forwarding>(tables: &'a F, group: &Group, frame: &Arrival) -> Option<&'a F::Word> {
-    tables.word(group.pointer.wrapping_add(u32::from(frame.control)))
-}
-
-/// The next place for the frame's destination and class.
-#[inline(always)]
 pub(super) fn rank<F: Forwarding>(tables: &F, group: &Group, frame: &Arrival) -> Option<u32> {
-    rotation::simple(pointer(tables, group, frame)?, group)
+    rotation::simple(tables, group, frame)
 }
 
 /// As [`rank`]; a pointer that was never used, 0, begins at the shortest queue.
@@ -31,7 +25,7 @@ pub(super) fn rank_from_shortest<F: Forwarding>(
     group: &Group,
     frame: &Arrival,
 ) -> Option<u32> {
-    let (pointer, count) = (pointer(tables, group, frame)?, u64::from(group.count));
+    let (pointer, count) = (rotation::pointer(tables, group, frame)?, u64::from(group.count));
     if pointer.load() == 0 {
         let first = least_loaded(tables, switch, group, frame, Measure::Bytes);
         pointer.store(u64::from(first) + count + 1);

@@ -20,7 +20,7 @@ use crate::frame::Frame;
 use crate::routes::SwitchConfig;
 use crate::trail::Trail;
 use crate::word::Word;
-use memory::{IntervalTable, MARKED, Memory, single};
+use memory::{IntervalTable, MOST, Memory, single};
 use note::Note;
 use path::Course;
 
@@ -228,9 +228,9 @@ fn collides<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, flow: u32, por
 //= docs/specs/reunion.md#REU-10 a collision
 #[inline(always)]
 fn behind<F: Forwarding>(memory: &Memory<'_, F>, links: &IntervalTable<'_, F>, port: u32, note: Note) -> Note {
-    let elephants = links.value(port);
+    let elephants = links.value(port) & MOST;
     let tolerance = memory.load(single::TOLERANCE).unwrap_or(u64::MAX);
-    if elephants != MARKED && u64::from(elephants) > tolerance { note.collided() } else { note }
+    if u64::from(elephants) > tolerance { note.collided() } else { note }
 }
 
 /// The next notification that a switch sends as a frame of its own, if it has one.

@@ -156,8 +156,27 @@ fn round_robin_takes_ports_in_turn() {
     //= docs/specs/switching.md#SWC-5 pointers
     let switch = OneSwitch::new(Scheme::Rr, 1, 5);
     switch.words[OneSwitch::POINTER as usize].set(3);
-    let ranks: Vec<_> = (0..12).map(|flow| switch.rank(Arrival { flow, control: flow % 3 == 0, ..ARRIVAL })).collect();
+    let ranks: Vec<_> = (0..12).map(|flow| switch.rank(Arrival { flow, ..ARRIVAL })).collect();
     assert_eq!(ranks, [3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn data_and_acks_in_turn_go_to_all_ports() {
+    //= docs/specs/switching.md#SWC-5 pointers
+    //= docs/specs/switching.md#SWC-6 an order that changes
+    for scheme in [Scheme::Rr, Scheme::RrPermuted] {
+        let switch = OneSwitch::new(scheme, 1, 4);
+        for control in [false, true] {
+            let mut ports = HashSet::new();
+            for turn in 0..8 {
+                let rank = switch.rank(Arrival { control: turn % 2 == 1, ..ARRIVAL });
+                if (turn % 2 == 1) == control {
+                    ports.insert(rank % 4);
+                }
+            }
+            assert_eq!(ports.len(), 4, "{scheme:?}");
+        }
+    }
 }
 
 #[test]

@@ -273,6 +273,7 @@ impl Sender {
             bytes,
             cause,
             max_rtt_ps: self.rtt().recent_max_ps(),
+            max_before_timeout_ps: self.rtt().max_before_timeout_ps(),
             in_flight_bytes: self.recovery.in_flight_bytes,
             sent_at: record.sent_at,
         };

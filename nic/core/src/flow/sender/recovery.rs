@@ -61,7 +61,7 @@ impl Recovery {
 
     #[inline]
     pub(super) fn on_rtt_sample(&mut self, now: Time, rtt_ps: u64) {
-        self.rtt.on_sample(now, rtt_ps);
+        self.rtt.on_sample(now, rtt_ps, self.timeout_ps);
         self.timeout_ps = self.rto.timeout_ps(&self.rtt);
     }
 

@@ -52,7 +52,7 @@ proptest! {
     fn rtt_follows_the_rfc(samples in prop::collection::vec(1u64..1_000_000_000, 1..200)) {
         let (mut rtt, mut literal) = (RttEstimator::default(), LiteralRtt::default());
         for (i, &sample) in samples.iter().enumerate() {
-            rtt.on_sample(at(i as u64 * US), sample);
+            rtt.on_sample(at(i as u64 * US), sample, US);
             literal.on_sample(sample as f64);
             let (ours, theirs) = (rtt.timeout_ps().unwrap() as f64, literal.rto());
             // Integer division loses under 8 ps a step in SRTT, which decays, and 4 x that in RTTVAR.
@@ -66,7 +66,7 @@ proptest! {
         let mut rtt = RttEstimator::default();
         let config = RtoConfig { initial_ps: 1, min_ps: 1, max_ps: u64::MAX };
         for (steps, sample) in samples {
-            rtt.on_sample(at_step(steps), sample);
+            rtt.on_sample(at_step(steps), sample, sample);
             prop_assert!(rtt.smoothed_ps() > 0);
             for backoff in [0, 1, 31, 64, 255] {
                 prop_assert!(config.backed_off_ps(&rtt, backoff) >= config.timeout_ps(&rtt));
@@ -83,7 +83,7 @@ fn timeout_has_floor_ceiling_and_backoff() {
     let mut rtt = RttEstimator::default();
     assert_eq!(config.timeout_ps(&rtt), 100 * US);
     for i in 0..100 {
-        rtt.on_sample(at(i * 10 * US), 10 * US);
+        rtt.on_sample(at(i * 10 * US), 10 * US, 40 * US);
     }
     let timeouts: Vec<u64> = (0..5).map(|backoff| config.backed_off_ps(&rtt, backoff)).collect();
     assert_eq!(timeouts, [40 * US, 80 * US, 160 * US, 200 * US, 200 * US]);
@@ -96,13 +96,15 @@ fn largest_rtt_is_forgotten_after_two() {
     let mut now = Time::ZERO;
     let mut sample = |rtt: &mut RttEstimator, sample_ps| {
         now = now.after(5 * US);
-        rtt.on_sample(now, sample_ps);
+        rtt.on_sample(now, sample_ps, 40 * US);
     };
     sample(&mut rtt, 30 * US);
     sample(&mut rtt, 10 * US);
     assert_eq!(rtt.recent_max_ps(), 30 * US);
-    (0..20).for_each(|_| sample(&mut rtt, 10 * US));
-    assert_eq!(rtt.recent_max_ps(), 10 * US);
+    (0..10).for_each(|_| sample(&mut rtt, 10 * US));
+    assert_eq!((rtt.recent_max_ps(), rtt.max_before_timeout_ps()), (10 * US, 30 * US), "a timeout takes longer");
+    (0..10).for_each(|_| sample(&mut rtt, 10 * US));
+    assert_eq!((rtt.recent_max_ps(), rtt.max_before_timeout_ps()), (10 * US, 10 * US));
     sample(&mut rtt, 12 * US);
     assert_eq!(rtt.recent_max_ps(), 12 * US);
 }
@@ -207,7 +209,7 @@ fn patience_grows_once_a_round_trip_and_wears_off() {
     let mut rtt = RttEstimator::default();
     let mut patience = Patience::default();
     assert_eq!(patience.time_ps(&rtt), None);
-    rtt.on_sample(Time::ZERO, 8 * US);
+    rtt.on_sample(Time::ZERO, 8 * US, 40 * US);
     let time_us = |patience: &Patience, rtt: &RttEstimator| patience.time_ps(rtt).unwrap() / US;
     assert_eq!(time_us(&patience, &rtt), 9 + 12);
     (0..5).for_each(|_| patience.on_mistake(at(10 * US), &rtt));
@@ -223,15 +225,16 @@ fn patience_grows_once_a_round_trip_and_wears_off() {
 #[test]
 fn each_patience_begins_with_its_own_time_and_comes_back_to_it() {
     let mut rtt = RttEstimator::default();
-    rtt.on_sample(Time::ZERO, 8 * US);
-    for (name, mut patience, quarters) in
-        [("usual", Patience::default(), 6), ("eager", Patience::eager(), 1), ("quick", Patience::quick(), 3)]
+    rtt.on_sample(Time::ZERO, 8 * US, 40 * US);
+    //= docs/specs/erasure.md#ERA-4
+    for (name, mut patience, first_us) in
+        [("usual", Patience::default(), 9 + 12), ("eager", Patience::eager(), 9), ("quick", Patience::quick(), 9 + 6)]
     {
         let time_us = |patience: &Patience| patience.time_ps(&rtt).unwrap() / US;
-        assert_eq!(time_us(&patience), 9 + 2 * quarters, "{name}");
+        assert_eq!(time_us(&patience), first_us, "{name}");
         patience.on_mistake(at(10 * US), &rtt);
-        assert_eq!(time_us(&patience), 9 + 2 * (quarters + 1), "{name}");
+        assert_eq!(time_us(&patience), first_us + 2, "{name}");
         (0..32).for_each(|_| patience.on_confirmation());
-        assert_eq!(time_us(&patience), 9 + 2 * quarters, "{name}");
+        assert_eq!(time_us(&patience), first_us, "{name}");
     }
 }

@@ -132,13 +132,7 @@ impl Fabric {
                 self.balancer.on_ack(self.path.at_ps(now_ps), &ack, &mut self.log);
             }
             Feedback::Loss { ev } => {
-                let loss = LossInfo {
-                    ev,
-                    bytes: PACKET_BYTES,
-                    cause: LossCause::Timeout,
-                    max_rtt_ps: 0,
-                    ..LossInfo::default()
-                };
+                let loss = LossInfo { ev, bytes: PACKET_BYTES, cause: LossCause::Timeout, ..LossInfo::default() };
                 self.cc.on_loss(self.path.at_ps(now_ps), PACKET_BYTES, loss.cause);
                 self.balancer.on_loss(self.path.at_ps(now_ps), &loss, &mut self.log);
             }

@@ -113,7 +113,7 @@ fn with_trimming_any_other_loss_is_failure_whatever_the_rtt() {
     //= docs/specs/reps.md#REPS-16 declared losses
     for cause in [LossCause::Timeout, LossCause::SackGap] {
         let mut rig = Rig::paper();
-        rig.loss(0, LossInfo { max_rtt_ps: 10 * BASE_RTT_PS, ..loss(1, cause) });
+        rig.loss(0, LossInfo { max_before_timeout_ps: 10 * BASE_RTT_PS, ..loss(1, cause) });
         assert!(rig.reps.is_frozen());
     }
 }
@@ -122,14 +122,14 @@ fn with_trimming_any_other_loss_is_failure_whatever_the_rtt() {
 fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
     //= docs/specs/reps.md#REPS-15 networks that do not trim
     let threshold_ps = BASE_RTT_PS * 1650 / 1000;
-    for (max_rtt_ps, frozen) in [(0, true), (threshold_ps - 1, true), (threshold_ps, false)] {
+    for (max_before_timeout_ps, frozen) in [(0, true), (threshold_ps - 1, true), (threshold_ps, false)] {
         let mut rig = Rig::new(&Given { trimming: false, ..reps_config(|_| ()) });
-        rig.loss(0, LossInfo { max_rtt_ps, ..loss(1, LossCause::Timeout) });
+        rig.loss(0, LossInfo { max_before_timeout_ps, ..loss(1, LossCause::Timeout) });
         assert_eq!(rig.reps.is_frozen(), frozen);
     }
     let config = reps_config(|reps| reps.congestion_rtt = Ratio::default());
     let mut rig = Rig::new(&Given { trimming: false, ..config });
-    rig.loss(0, LossInfo { max_rtt_ps: 10 * BASE_RTT_PS, ..loss(1, LossCause::Timeout) });
+    rig.loss(0, LossInfo { max_before_timeout_ps: 10 * BASE_RTT_PS, ..loss(1, LossCause::Timeout) });
     assert!(rig.reps.is_frozen());
 }
 

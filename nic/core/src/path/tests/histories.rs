@@ -11,7 +11,7 @@ use crate::event::Choice;
 enum Op {
     Send(u8),
     Ack { ev: u16, marked: bool },
-    Loss { ev: u16, cause: LossCause, max_rtt_ps: u64 },
+    Loss { ev: u16, cause: LossCause, max_before_timeout_ps: u64 },
     Probe { ev: u16, marked: bool },
     Wait { ps: u64 },
 }
@@ -26,7 +26,7 @@ fn op(wait_ps: impl Strategy<Value = u64>) -> impl Strategy<Value = Op> {
         6 => (1..12u8).prop_map(Op::Send),
         6 => (any::<u16>(), prop::bool::weighted(0.3)).prop_map(|(ev, marked)| Op::Ack { ev, marked }),
         2 => (any::<u16>(), cause(), rtt_ps)
-            .prop_map(|(ev, cause, max_rtt_ps)| Op::Loss { ev, cause, max_rtt_ps }),
+            .prop_map(|(ev, cause, max_before_timeout_ps)| Op::Loss { ev, cause, max_before_timeout_ps }),
         1 => (0..4u16, any::<bool>()).prop_map(|(ev, marked)| Op::Probe { ev, marked }),
         2 => wait_ps.prop_map(|ps| Op::Wait { ps }),
     ]
@@ -87,8 +87,8 @@ proptest! {
                     ours.on_ack(path.at(start.after(now_ps)), &ack(ev % evs, marked), &mut ());
                     paper.on_ack(now_ps, ev % evs, marked);
                 }
-                Op::Loss { ev, cause, max_rtt_ps } => {
-                    ours.on_loss(path.at(start.after(now_ps)), &LossInfo { ev: Ev::new(ev), bytes: 1, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
+                Op::Loss { ev, cause, max_before_timeout_ps } => {
+                    ours.on_loss(path.at(start.after(now_ps)), &LossInfo { ev: Ev::new(ev), bytes: 1, cause, max_before_timeout_ps, ..LossInfo::default() }, &mut ());
                     if cause != LossCause::Trimmed {
                         paper.on_failure_detection(now_ps);
                     }
@@ -134,9 +134,9 @@ proptest! {
                     Op::Ack { ev, marked } => {
                         any.on_ack(path.at(now), &AckInfo { packets: ev, hops: 255, ..ack(ev, marked) }, &mut ());
                     }
-                    Op::Loss { ev, cause, max_rtt_ps } => {
+                    Op::Loss { ev, cause, max_before_timeout_ps } => {
                         let ev = Ev::new(ev % path.evs);
-                        any.on_loss(path.at(now), &LossInfo { ev, bytes: u32::MAX, cause, max_rtt_ps, ..LossInfo::default() }, &mut ());
+                        any.on_loss(path.at(now), &LossInfo { ev, bytes: u32::MAX, cause, max_before_timeout_ps, ..LossInfo::default() }, &mut ());
                     }
                     Op::Probe { ev, marked } => {
                         let probe = any.poll_probe(path.at(now));

@@ -272,14 +272,22 @@ impl<'a, F: Forwarding> IntervalTable<'a, F> {
         self.entry(key).and_then(|entry| entry.value).unwrap_or(0)
     }
 
-    /// Counts one more; returns how many there are. [`MARKED`] stays what it is.
+    /// Counts one more; returns how many there are. A mark stays.
     #[inline(always)]
     pub(super) fn count(&self, key: u32) -> u32 {
         let Some(entry) = self.entry(key) else { return 0 };
         let known = entry.value.unwrap_or(0);
-        let next = if known == MARKED { MARKED } else { known + 1 };
+        let next = if known & MOST == MOST { known } else { known + 1 };
         entry.set(next);
-        next
+        next & MOST
+    }
+
+    /// Marks a link as not to be chosen; what is counted stays.
+    #[inline(always)]
+    pub(super) fn mark(&self, link: u32) {
+        if let Some(entry) = self.entry(link) {
+            entry.set(entry.value.unwrap_or(0) | MARKED);
+        }
     }
 }
 
@@ -306,5 +314,7 @@ pub fn look_up<F: Forwarding>(tables: &F, first: u32, words: u32, head: u64) -> 
 /// The entry that [`look_up`] has found is the key's own.
 const KNOWN: u64 = 1 << 32;
 
-/// As many as there can be: the paper's infinity.
-pub(super) const MARKED: u32 = 0xffff;
+/// A bit beside the count of a link that is not to be chosen: the paper's infinity.
+pub(super) const MARKED: u32 = 0x8000;
+/// Most that a table counts.
+pub(super) const MOST: u32 = MARKED - 1;

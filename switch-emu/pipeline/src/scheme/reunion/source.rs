@@ -1,6 +1,6 @@
 //! What a source switch does: it knows its elephants, and moves those that it is told to (Reunion §3.2, §3.3, §3.6).
 
-use super::memory::{MARKED, Memory, before, single};
+use super::memory::{Memory, before, single};
 use super::note::Note;
 use super::path::{self, Course};
 use super::{Here, behind, destination, flows, sketch};
@@ -125,13 +125,8 @@ pub(super) fn notified<F: Forwarding>(here: &Here<'_, F>, note: Note) -> Option<
     let links = memory.links(interval);
     let sender = Memory::of(tables, source)?;
     let notification = destination::read(&sender, place, low)?;
-    let mark = |link: u32| {
-        if let Some(entry) = links.entry(link) {
-            entry.set(MARKED);
-        }
-    };
-    mark(notification.link);
-    destination::for_high(&sender, notification.interval, mark);
+    links.mark(notification.link);
+    destination::for_high(&sender, notification.interval, |link| links.mark(link));
     flows::find(memory, notification.flow, t_ps)?.notify(interval);
     Some(())
 }

@@ -205,6 +205,25 @@ fn a_full_table_keeps_the_keys_that_it_has() {
     assert!(others.iter().all(|key| table.value(*key) == 0));
 }
 
+//= docs/specs/reunion.md#REU-10 a collision
+//= docs/specs/reunion.md#REU-14 what a notification does
+#[test]
+fn a_mark_hides_no_collision() {
+    let fabric = fabric();
+    let memory = fabric.memory(0);
+    let table = memory.links(1);
+    let collides = || behind(&memory, &table, 5, Note::data(1, true)).bottleneck != 0;
+    table.mark(5);
+    let seen = [0, 1, 2, 3].map(|elephants| {
+        if elephants > 0 {
+            assert_eq!(table.count(5), elephants);
+        }
+        collides()
+    });
+    assert_eq!(seen, [false, false, true, true]);
+    assert!(table.value(5) >= memory::MARKED, "it stays marked");
+}
+
 /// A flow that was moved may be told again, but not in the same interval; what waits for its next frame is not put off.
 //= docs/specs/reunion.md#REU-15 rerouting
 #[test]

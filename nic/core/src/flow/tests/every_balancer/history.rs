@@ -253,6 +253,7 @@ impl History {
             bytes: packet.bytes,
             cause: causes[usize::from(cause % 5)],
             max_rtt_ps: u64::from(cause) * 1_000_000,
+            max_before_timeout_ps: u64::from(cause) * 2_000_000,
             in_flight_bytes: self.in_flight_bytes(),
             sent_at: packet.sent_at,
         };

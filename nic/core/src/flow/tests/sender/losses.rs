@@ -30,6 +30,34 @@ fn only_what_timed_out_goes_again() {
     assert!(rig.events.contains(&(at(50 * US), retransmit)));
 }
 
+/// Round trips were long when the packet was lost, and short since.
+//= docs/specs/transport.md#TRN-33 largest recent round-trip time
+//= docs/specs/reps.md#REPS-15 networks that do not trim
+#[test]
+fn congestion_a_timeout_ago_is_no_failure() {
+    for (congested, freezes) in [(30 * US, 0), (10 * US, 1)] {
+        let mut rig = Rig::new(FlowConfig { sack_gap_packets: None, ..open_config() });
+        for step in 0..40 {
+            let now_ps = step * 5 * US;
+            rig.sender.send_message(step as u32, 1000).unwrap();
+            rig.psns(now_ps);
+            if step == 6 {
+                rig.ack(now_ps, selective(0, now_ps - congested));
+            }
+            if step > 3 {
+                rig.ack(now_ps, selective(step - 2, now_ps - 10 * US));
+            }
+            rig.timeout(now_ps);
+            if rig.lost() != (0, 0, 0) {
+                break;
+            }
+        }
+        assert_eq!(rig.lost(), (1, 0, 0));
+        let entered = rig.events.iter().filter(|(_, event)| matches!(event, Event::FreezeEntered { .. })).count();
+        assert_eq!(entered, freezes, "after {congested} ps");
+    }
+}
+
 //= docs/specs/transport.md#TRN-32 backoff
 #[test]
 fn timeouts_in_a_row_back_off_and_progress_resets_them() {
