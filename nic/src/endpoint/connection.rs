@@ -13,6 +13,7 @@ use spray_wire::{Body, Terms};
 
 use super::{
     ConnectionId, ConnectionStats, Peer,
+    bare::Arrivals,
     buffers::{ReceiveBuffers, SendBuffers},
     connect_tag::ConnectTag,
     exchange::Initiator,
@@ -84,6 +85,7 @@ pub(crate) struct Connection {
     pub(crate) seals: Option<Box<Seals>>,
     /// EVs of distinct paths that the sender gets once it exists; see [`Sender::on_reachable`].
     pub(crate) reachable: Box<[PathEvs]>,
+    pub(crate) bare: Arrivals,
     /// When the peer was last heard.
     pub(crate) heard_at: Time,
     /// When to look next at how long the peer has been silent, and at the age of the keys.
@@ -113,6 +115,7 @@ impl Connection {
             exchange: Bytes::new(),
             seals: None,
             reachable: Box::default(),
+            bare: Arrivals::default(),
             heard_at: now,
             check_at: Time::NEVER,
         }
@@ -200,6 +203,7 @@ impl Connection {
             rtt_p50_ps: rtt_ps(500),
             rtt_p99_ps: rtt_ps(990),
             limits: *sender.limits(),
+            bare_frames: self.bare.frames,
         }
     }
 

@@ -155,6 +155,8 @@ pub struct ConnectionStats {
     pub rtt_p99_ps: u64,
     /// What kept its sender from sending, and for how long.
     pub limits: Limits,
+    /// Bare frames that have come since they were last asked for.
+    pub bare_frames: u64,
 }
 
 #[cfg(test)]

@@ -56,10 +56,13 @@ pub struct Perf {
     /// Measure round trips of small messages, one at a time on each connection
     #[arg(long)]
     pub(crate) latency: bool,
+    /// Send bare frames, to see what the NICs and the path carry when nothing is acknowledged, checked or copied
+    #[arg(long, conflicts_with_all = ["number", "omit", "reverse", "bidirectional", "latency", "all", "paths"])]
+    pub(crate) bare: bool,
     /// So many more connections send meanwhile
     #[arg(long, value_name = "N", default_value_t = 0, requires = "latency", value_parser = clap::value_parser!(u32).range(0..=64))]
     pub(crate) load: u32,
-    /// Size of a message; by default 1 MiB, with --latency 64, with --bitrate what goes in 10 ms
+    /// Size of a message; by default 1 MiB, with --latency 64, with --bitrate what goes in 10 ms. With --bare that of a frame, by default the longest
     #[arg(long, short, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::perf::MOST_BYTES)))]
     pub(crate) length: Option<u32>,
     /// Measure with sizes from 64 bytes to 8 MiB, one after the other, and print a table

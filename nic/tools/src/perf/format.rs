@@ -35,6 +35,8 @@ pub enum What {
     Latency,
     /// The same, from the server: each tells how long the last one took.
     LatencyDown,
+    /// The client sends frames that are no messages.
+    Bare,
 }
 
 impl What {
@@ -48,7 +50,7 @@ impl What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub what: What,
-    /// Size of a message that the server sends.
+    /// Size of a message that the server sends, or of a bare frame that it counts.
     pub bytes: u32,
     /// How long the server sends at most.
     pub seconds: u32,
@@ -60,7 +62,7 @@ pub struct Request {
     pub most: u64,
 }
 
-const ALL: [What; 5] = [What::Up, What::Down, What::Both, What::Latency, What::LatencyDown];
+const ALL: [What; 6] = [What::Up, What::Down, What::Both, What::Latency, What::LatencyDown, What::Bare];
 
 impl Request {
     pub fn encode(self) -> Bytes {
@@ -220,7 +222,7 @@ mod tests {
             assert_eq!(Message::decode(&request(what).encode()), Some(Message::Request(request(what))));
         }
         let good = request(What::Up).encode();
-        for (at, byte) in [(0, 9), (1, 1), (2, 5), (3, 0xff), (7, 1), (11, 1)] {
+        for (at, byte) in [(0, 9), (1, 1), (2, 6), (3, 0xff), (7, 1), (11, 1)] {
             let mut bad = good.to_vec();
             bad[at] = byte;
             assert_eq!(Message::decode(&bad), None, "byte {at}");

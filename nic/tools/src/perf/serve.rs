@@ -11,6 +11,7 @@ use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Shard, Time};
 
+use super::bare;
 use super::cpu::Cpu;
 use super::format::{Figures, Message, What, telling_ping};
 use super::pump::Pump;
@@ -82,6 +83,8 @@ struct Client {
     asks: Option<Asks>,
     /// A request has come.
     asked: bool,
+    /// Payload of the bare frames that it sends.
+    bare: Option<u64>,
     /// It has its figures.
     ended: bool,
     /// Pings on their way back, with their lengths.
@@ -164,7 +167,7 @@ impl Server {
     fn check<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         for (&connection, client) in &mut self.clients {
             let stats = endpoint.connection_stats(connection).unwrap_or_default();
-            let moved = stats.receiver.bytes + stats.sender.bytes_acked;
+            let moved = stats.receiver.bytes + stats.sender.bytes_acked + stats.bare_frames;
             if client.asked && moved > client.moved.0 {
                 client.moved = (moved, now);
             }
@@ -220,6 +223,7 @@ impl Client {
             pump: None,
             asks: None,
             asked: false,
+            bare: None,
             ended: false,
             pings: HashMap::new(),
             moved: (0, now),
@@ -242,6 +246,10 @@ impl Client {
                 self.omits_until = (request.omit > 0).then(|| now.after(u64::from(request.omit) * PS_PER_S));
                 let for_ps = u64::from(request.seconds) * PS_PER_S;
                 self.pump = sends.then(|| Pump::new(&request, now, for_ps));
+                if request.what == What::Bare {
+                    self.bare = Some(bare::payload(request.bytes, self.peer.is_ipv6()));
+                    endpoint.count_bare(connection, request.bytes);
+                }
                 if request.what == What::LatencyDown {
                     self.asks = Some(Asks { bytes: request.bytes, pinged_at: now, until: now.after(for_ps) });
                     return self.ping(telling_ping(request.bytes, 0), endpoint, connection);
@@ -251,7 +259,8 @@ impl Client {
             Message::End if self.ended || !self.asked => None,
             Message::End => {
                 (self.ended, self.pump, self.asks) = (true, None, None);
-                let figures = self.begun.until(&Counted::now(endpoint, connection, now));
+                let figures = self.figures(endpoint, connection, now);
+                endpoint.count_bare(connection, 0);
                 endpoint.send(connection, figures.encode()).map(drop).ok()
             }
             Message::Figures(_) => None,
@@ -269,6 +278,13 @@ impl Client {
         }
     }
 
+    /// What was counted up to now.
+    fn figures<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Figures {
+        let figures = self.begun.until(&Counted::now(endpoint, connection, now));
+        let frames = endpoint.connection_stats(connection).unwrap_or_default().bare_frames;
+        Figures { received_bytes: self.bare.map_or(figures.received_bytes, |each| each * frames), ..figures }
+    }
+
     /// Sends a ping, or sends one back; `None` where too much is on its way.
     fn ping<D: Device>(&mut self, ping: Bytes, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Option<()> {
         if self.pings.values().sum::<usize>() + ping.len() > PINGED_BYTES {
@@ -281,7 +297,7 @@ impl Client {
 
     /// Says what has gone each way, once the connection has ended.
     fn tell<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) {
-        let (figures, peer) = (self.begun.until(&Counted::now(endpoint, connection, now)), self.peer);
+        let (figures, peer) = (self.figures(endpoint, connection, now), self.peer);
         say!("{peer}: {}", figures.line());
         // It has a form in JSON.
         let _ = say::object(&json!({
