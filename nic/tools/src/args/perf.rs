@@ -14,6 +14,9 @@ pub struct Serve {
     /// End once the first client has measured
     #[arg(long, short = '1')]
     pub(crate) one_off: bool,
+    /// Print a line of JSON for the start, each second and the end of each connection, each when it comes
+    #[arg(long)]
+    pub(crate) json_stream: bool,
     /// Write results to the end of this file, in place of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) logfile: Option<PathBuf>,

@@ -136,6 +136,20 @@ impl Figures {
         )
     }
 
+    /// Since an earlier time; all of them, where they began anew since then.
+    pub fn since(self, earlier: Self) -> Self {
+        if earlier.elapsed_us > self.elapsed_us {
+            return self;
+        }
+        Self {
+            elapsed_us: self.elapsed_us - earlier.elapsed_us,
+            received_bytes: self.received_bytes.saturating_sub(earlier.received_bytes),
+            sent_bytes: self.sent_bytes.saturating_sub(earlier.sent_bytes),
+            retransmits: self.retransmits.saturating_sub(earlier.retransmits),
+            ..self
+        }
+    }
+
     /// Of two connections of one server, whose processor both tell of.
     pub fn plus(self, other: Self) -> Self {
         Self {

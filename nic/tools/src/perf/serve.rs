@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Shard, Time};
@@ -14,6 +14,7 @@ use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Shard, Time};
 use super::bare;
 use super::cpu::Cpu;
 use super::format::{Figures, Message, What, telling_ping};
+use super::measured;
 use super::pump::Pump;
 use super::{MOST_BYTES, adjust};
 use crate::args;
@@ -44,7 +45,8 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     note!("listening on {} as {}{whose}", session.device_name(), session.config().address);
-    let served = Arc::new(Served { one_off: arguments.one_off, ..Served::default() });
+    let args::Serve { one_off, json_stream, .. } = *arguments;
+    let served = Arc::new(Served { one_off, streams: json_stream, ..Served::default() });
     let mut servers: Vec<Server> = (0..session.shards()).map(|_| Server::new(&served)).collect();
     let steps = servers.iter_mut().map(|server| |endpoint: &mut _, now| server.step(endpoint, now));
     let outcome = session.run_all(&stop, steps.collect());
@@ -57,6 +59,8 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
 pub(super) struct Served {
     /// It ends after the first one.
     one_off: bool,
+    /// Lines are JSON, as they come.
+    streams: bool,
     open: AtomicUsize,
     ever: AtomicBool,
 }
@@ -91,6 +95,8 @@ struct Client {
     pings: HashMap<MessageId, usize>,
     /// Bytes that had gone both ways, and since when there are no more.
     moved: (u64, Time),
+    /// What was told last, where that is told as it comes.
+    told: Figures,
 }
 
 /// Pings that go from here.
@@ -154,7 +160,7 @@ impl Server {
         if now >= self.check_at {
             self.check_at = now.after(CHECK_PS);
             self.check(endpoint, now);
-            let Served { one_off, open, ever } = &*self.served;
+            let Served { one_off, open, ever, .. } = &*self.served;
             let is_left = *one_off && ever.load(Ordering::Relaxed) && open.load(Ordering::Relaxed) == 0;
             if std::mem::replace(&mut self.was_left, is_left) && is_left {
                 return Err(End(Ok(())));
@@ -170,6 +176,9 @@ impl Server {
             let moved = stats.receiver.bytes + stats.sender.bytes_acked + stats.bare_frames;
             if client.asked && moved > client.moved.0 {
                 client.moved = (moved, now);
+            }
+            if self.served.streams && client.asked && !client.ended {
+                client.tell_interval(endpoint, connection, now);
             }
             if now.since(client.moved.1) > PATIENCE_PS {
                 note!("spray: {} does nothing; its connection is closed", client.peer);
@@ -190,6 +199,9 @@ impl Server {
                 if client.asked && !had_asked {
                     self.served.open.fetch_add(1, Ordering::Relaxed);
                     self.served.ever.store(true, Ordering::Relaxed);
+                    if self.served.streams {
+                        measured::event("start", &json!({ "from": client.peer }));
+                    }
                 }
                 if taken.is_none() {
                     note!("spray: {} says what no `spray perf` says; its connection is closed", client.peer);
@@ -205,7 +217,7 @@ impl Server {
             EndpointEvent::Closed { connection, .. } | EndpointEvent::Failed { connection, .. } => {
                 if let Some(client) = self.clients.remove(&connection).filter(|client| client.asked) {
                     self.served.open.fetch_sub(1, Ordering::Relaxed);
-                    client.tell(endpoint, connection, now);
+                    client.tell(endpoint, connection, self.served.streams, now);
                 }
             }
             _ => {}
@@ -227,6 +239,7 @@ impl Client {
             ended: false,
             pings: HashMap::new(),
             moved: (0, now),
+            told: Figures::default(),
         }
     }
 
@@ -296,18 +309,33 @@ impl Client {
     }
 
     /// Says what has gone each way, once the connection has ended.
-    fn tell<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) {
+    fn tell<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, streams: bool, now: Time) {
         let (figures, peer) = (self.figures(endpoint, connection, now), self.peer);
+        let sums = sums(peer, figures);
+        if streams {
+            return measured::event("end", &sums);
+        }
         say!("{peer}: {}", figures.line());
         // It has a form in JSON.
-        let _ = say::object(&json!({
-            "from": peer,
-            "seconds": figures.elapsed_us as f64 / 1e6,
-            "received_bytes": figures.received_bytes,
-            "sent_bytes": figures.sent_bytes,
-            "retransmits": figures.retransmits,
-        }));
+        let _ = say::object(&sums);
     }
+
+    /// Says what has gone since the last time.
+    fn tell_interval<D: Device>(&mut self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) {
+        let figures = self.figures(endpoint, connection, now);
+        measured::event("interval", &sums(self.peer, figures.since(std::mem::replace(&mut self.told, figures))));
+    }
+}
+
+/// What a connection has counted, as JSON.
+fn sums(peer: IpAddr, figures: Figures) -> Value {
+    json!({
+        "from": peer,
+        "seconds": figures.elapsed_us as f64 / 1e6,
+        "received_bytes": figures.received_bytes,
+        "sent_bytes": figures.sent_bytes,
+        "retransmits": figures.retransmits,
+    })
 }
 
 #[cfg(test)]
