@@ -10,17 +10,10 @@ use spray_core::path::Ev;
 
 use super::connection::Connection;
 use super::machine::Machine;
+use super::stats::BareArrivals;
 use super::{ConnectionId, Endpoint};
 use crate::device::Device;
 use crate::device::bare::{Bare, least, number, payload};
-
-/// Bare frames of a connection that have arrived.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Arrivals {
-    /// Bytes of those that count; 0 while none does.
-    bytes: u32,
-    pub(crate) frames: u64,
-}
 
 impl<D: Device> Endpoint<D> {
     /// The fewest and most bytes of a bare frame, from its Ethernet header on.
@@ -58,7 +51,7 @@ impl<D: Device> Endpoint<D> {
     pub fn count_bare(&mut self, connection: ConnectionId, bytes: u32) {
         let Machine { table, counts_bare, .. } = &mut self.machine;
         if let Some(own) = table.find(connection).and_then(|slot| table.slot(slot)) {
-            own.bare = Arrivals { bytes, frames: if bytes > 0 { 0 } else { own.bare.frames } };
+            own.bare = BareArrivals { bytes, frames: if bytes > 0 { 0 } else { own.bare.frames } };
         }
         *counts_bare = table.iter().any(|own| own.bare.bytes > 0);
     }

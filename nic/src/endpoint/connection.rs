@@ -13,13 +13,13 @@ use spray_wire::{Body, Terms};
 
 use super::{
     ConnectionId, ConnectionStats, Peer,
-    bare::Arrivals,
     buffers::{ReceiveBuffers, SendBuffers},
     connect_tag::ConnectTag,
     exchange::Initiator,
     generations::Seals,
     repeat::Repeat,
     seal::Ticket,
+    stats::BareArrivals,
 };
 use crate::keys::Keys;
 
@@ -85,7 +85,7 @@ pub(crate) struct Connection {
     pub(crate) seals: Option<Box<Seals>>,
     /// EVs of distinct paths that the sender gets once it exists; see [`Sender::on_reachable`].
     pub(crate) reachable: Box<[PathEvs]>,
-    pub(crate) bare: Arrivals,
+    pub(crate) bare: BareArrivals,
     /// When the peer was last heard.
     pub(crate) heard_at: Time,
     /// When to look next at how long the peer has been silent, and at the age of the keys.
@@ -115,7 +115,7 @@ impl Connection {
             exchange: Bytes::new(),
             seals: None,
             reachable: Box::default(),
-            bare: Arrivals::default(),
+            bare: BareArrivals::default(),
             heard_at: now,
             check_at: Time::NEVER,
         }

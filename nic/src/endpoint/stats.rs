@@ -130,6 +130,14 @@ counters! {
     }
 }
 
+/// Bare frames of a connection that have arrived.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct BareArrivals {
+    /// Bytes of those that count; 0 while none does.
+    pub(crate) bytes: u32,
+    pub(crate) frames: u64,
+}
+
 /// Counters of one connection.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
