@@ -114,12 +114,32 @@ fn a_stream_of_json_has_an_event_a_line() {
 }
 
 #[test]
+fn a_server_says_what_it_counts_as_it_comes() {
+    let folder = Folder::new();
+    let log = folder.join("log");
+    let server = Server::start(33, &["-1", "--json-stream", "--logfile", &log]);
+    server.measure("", &["-t", "3"]);
+    let said = || std::fs::read_to_string(&log).unwrap();
+    while !said().contains("\"end\"") {
+        std::thread::yield_now();
+    }
+    let events: Vec<Value> = said().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert!(names.len() >= 4 && names[0] == "start" && names.last() == Some(&"end"), "{names:?}");
+    let bytes = |event: &Value| number(&event["data"]["received_bytes"]);
+    let (end, intervals) = (events.last().map(bytes).unwrap(), &events[1..events.len() - 1]);
+    let sum: f64 = intervals.iter().map(bytes).sum();
+    assert!(intervals.iter().all(|event| event["event"] == "interval") && sum > 0.0 && sum <= end, "{events:?}");
+}
+
+#[test]
 fn options_that_contradict_each_other_are_refused() {
     let perf = |options: &[&str], parts: &[&str]| {
         refused(&[&["perf", "127.0.0.1", "--device", "udp", "--insecure"], options].concat(), parts);
     };
     perf(&["-n", "1M", "-t", "2"], &["--bytes", "--time"]);
     perf(&["-R", "--bidir"], &["--reverse", "--bidirectional"]);
+    perf(&["--bare", "-R"], &["--bare", "--reverse"]);
     perf(&["-n", "1M", "-O", "2"], &["--bytes", "--omit"]);
     perf(&["-b", "1X"], &["expected bits a second from 1K to 1T"]);
     perf(&["-b", "-1"], &["-1"]);

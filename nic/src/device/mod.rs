@@ -42,6 +42,7 @@ macro_rules! forward {
     };
 }
 
+pub(crate) mod bare;
 mod exchange;
 mod frames;
 pub mod memory;
@@ -52,6 +53,7 @@ pub mod udp;
 #[cfg(feature = "xdp")]
 pub mod xsk;
 
+pub use bare::Bare;
 pub use memory::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork, NetworkStats, Steering};
 #[cfg(all(feature = "udp", feature = "xdp"))]
 pub use nic::Nic;

@@ -19,6 +19,7 @@ use super::{
     generations::Seals,
     repeat::Repeat,
     seal::Ticket,
+    stats::BareArrivals,
 };
 use crate::keys::Keys;
 
@@ -84,6 +85,7 @@ pub(crate) struct Connection {
     pub(crate) seals: Option<Box<Seals>>,
     /// EVs of distinct paths that the sender gets once it exists; see [`Sender::on_reachable`].
     pub(crate) reachable: Box<[PathEvs]>,
+    pub(crate) bare: BareArrivals,
     /// When the peer was last heard.
     pub(crate) heard_at: Time,
     /// When to look next at how long the peer has been silent, and at the age of the keys.
@@ -113,6 +115,7 @@ impl Connection {
             exchange: Bytes::new(),
             seals: None,
             reachable: Box::default(),
+            bare: BareArrivals::default(),
             heard_at: now,
             check_at: Time::NEVER,
         }
@@ -200,6 +203,7 @@ impl Connection {
             rtt_p50_ps: rtt_ps(500),
             rtt_p99_ps: rtt_ps(990),
             limits: *sender.limits(),
+            bare_frames: self.bare.frames,
         }
     }
 

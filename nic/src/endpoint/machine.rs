@@ -80,6 +80,8 @@ pub(crate) struct Machine {
     pub(crate) stats: EndpointStats,
     /// Payload that has come, each byte once.
     pub(crate) placed_bytes: u64,
+    /// A connection counts bare frames.
+    pub(crate) counts_bare: bool,
     /// The frame that is being handled came by another shard's queue.
     pub(crate) astray: bool,
     /// Connections that have opened so far.
@@ -130,6 +132,7 @@ impl Machine {
             rekeys: Rekeys::default(),
             stats: EndpointStats::default(),
             placed_bytes: 0,
+            counts_bare: false,
             astray: false,
             opened: 0,
             expected: HashMap::new(),

@@ -14,12 +14,14 @@
 //! | `buffers` | where payload is read from and written to |
 //! | `pages` | memory for long messages that arrive |
 //! | `touch` | what is read ahead where there are many connections |
+//! | `bare` | frames that are counted and mean nothing |
 //! | `in_place` | payload that stays in the frames |
 //! | `connect_tag`, `token`, `waiting` | how a client shows that it knows the server, proves its address, and waits for the key exchange |
 //! | `exchange`, `seal` | how two sides agree on keys, and seal their frames with them |
 //! | `generations`, `rekey` | how they go on to fresh keys |
 #![deny(clippy::indexing_slicing)]
 
+mod bare;
 mod buffers;
 mod config;
 mod connect_tag;

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
@@ -11,7 +11,6 @@ use rtnetlink::LinkUnspec;
 
 use super::ethtool::interface_index;
 use super::{NetError, ask};
-use crate::sys::any_readable;
 
 /// A queue of a TUN device. Every packet in and out begins with a [`virtio_net_hdr`](Self::HEADER) in little-endian order. Dropping the last
 /// queue removes the device.
@@ -20,8 +19,6 @@ pub struct Tun {
     /// Of all queues, in their order.
     files: Arc<[File]>,
     own: usize,
-    /// Readable while a packet waits and is wanted.
-    wake: OwnedFd,
     name: String,
     index: u32,
 }
@@ -42,11 +39,8 @@ impl Tun {
         let files: Arc<[File]> = std::iter::once(Ok(first)).chain(others).collect::<io::Result<_>>()?;
         Self::set_offloads(&files[0])?;
         let index = interface_index(&name).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
-        let open = |own: usize| {
-            let wake = any_readable([files[own].as_raw_fd()])?;
-            Ok(Self { files: Arc::clone(&files), own, wake, name: name.clone(), index })
-        };
-        (0..files.len()).map(open).collect()
+        let open = |own: usize| Self { files: Arc::clone(&files), own, name: name.clone(), index };
+        Ok((0..files.len()).map(open).collect())
     }
 
     /// Opens a queue of the device of this name, which is made where it is missing. Returns its name in full.
@@ -118,22 +112,10 @@ impl Tun {
         (&self.files[usize::from(flow) % self.files.len()]).write(packet).map(drop)
     }
 
-    /// Says whether packets are wanted: whether [`wake_fd`](Self::wake_fd) is readable while one waits.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn want(&self, wanted: bool) -> io::Result<()> {
-        let events = if wanted { libc::EPOLLIN } else { 0 };
-        let mut event = libc::epoll_event { events: events as u32, u64: 0 };
-        let (wake, own) = (self.wake.as_raw_fd(), self.files[self.own].as_raw_fd());
-        // SAFETY: `event` is a live epoll_event, which the call only reads.
-        check(unsafe { libc::epoll_ctl(wake, libc::EPOLL_CTL_MOD, own, &raw mut event) })
-    }
-
-    /// A descriptor that is readable while a packet waits and is [wanted](Self::want).
+    /// A descriptor that is readable while a packet waits.
     #[must_use]
     pub fn wake_fd(&self) -> RawFd {
-        self.wake.as_raw_fd()
+        self.files[self.own].as_raw_fd()
     }
 
     /// The device's name.

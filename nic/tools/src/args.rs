@@ -1,5 +1,8 @@
 //! The arguments of the commands.
 
+mod look;
+mod perf;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -12,8 +15,8 @@ use crate::captures::Captures;
 use crate::metrics::Publish;
 use crate::settings::Overrides;
 
-/// Most values: each takes a socket, and a process may have 1,024 files open.
-pub const MOST_VALUES: u16 = 512;
+pub use self::look::{Doctor, Paths, ReportHardware};
+pub use self::perf::{Perf, Serve};
 
 /// The arguments of `spray send`.
 #[derive(Debug, Args)]
@@ -52,84 +55,6 @@ pub struct Recv {
     /// Keep receiving after the first transfer, from several senders at once if they come so; --out must be a folder
     #[arg(long)]
     pub(crate) keep: bool,
-    #[command(flatten)]
-    pub(crate) overrides: Overrides,
-    #[command(flatten)]
-    pub(crate) interface: Interface,
-}
-
-/// The arguments of `spray serve`.
-#[derive(Debug, Args)]
-pub struct Serve {
-    /// End once the first client has measured
-    #[arg(long, short = '1')]
-    pub(crate) one_off: bool,
-    /// Write results to the end of this file, in place of standard output
-    #[arg(long, value_name = "FILE")]
-    pub(crate) logfile: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) overrides: Overrides,
-    #[command(flatten)]
-    pub(crate) interface: Interface,
-}
-
-/// The arguments of `spray perf`.
-#[derive(Debug, Args)]
-pub struct Perf {
-    /// Where `spray serve` listens
-    #[arg(value_name = "ADDRESS", value_parser = address)]
-    pub(crate) server: IpAddr,
-    /// How long; by default 10, with --all 1 for each size
-    #[arg(long, short, value_name = "SECONDS", conflicts_with = "number", value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub(crate) time: Option<u32>,
-    /// End after so many bytes of all connections, in place of a time; K, M and G are powers of 1024
-    #[arg(long = "bytes", short, value_name = "BYTES", conflicts_with_all = ["omit", "latency", "all"], value_parser = number)]
-    pub(crate) number: Option<u64>,
-    /// Leave the first seconds out of the sums
-    #[arg(long, short = 'O', value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=600))]
-    pub(crate) omit: u32,
-    /// Most bits a second of each connection, 0 for as many as go; K, M and G are powers of 1000
-    #[arg(long, short, value_name = "RATE", default_value = "0", conflicts_with = "latency", value_parser = bitrate)]
-    pub(crate) bitrate: u64,
-    /// Connections at the same time
-    #[arg(long, short = 'P', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) parallel: u32,
-    /// Time between two lines; by default 1
-    #[arg(long, short, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) interval: Option<f64>,
-    /// The server sends, or with --latency asks
-    #[arg(long, short = 'R', conflicts_with = "bidirectional")]
-    pub(crate) reverse: bool,
-    /// Both send at the same time
-    #[arg(long, visible_alias = "bidir", conflicts_with = "latency")]
-    pub(crate) bidirectional: bool,
-    /// Measure round trips of small messages, one at a time on each connection
-    #[arg(long)]
-    pub(crate) latency: bool,
-    /// So many more connections send meanwhile
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "latency", value_parser = clap::value_parser!(u32).range(0..=64))]
-    pub(crate) load: u32,
-    /// Size of a message; by default 1 MiB, with --latency 64, with --bitrate what goes in 10 ms
-    #[arg(long, short, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::perf::MOST_BYTES)))]
-    pub(crate) length: Option<u32>,
-    /// Measure with sizes from 64 bytes to 8 MiB, one after the other, and print a table
-    #[arg(long, short, conflicts_with = "length")]
-    pub(crate) all: bool,
-    /// Print what the server has counted, too
-    #[arg(long, conflicts_with = "all")]
-    pub(crate) get_server_output: bool,
-    /// Print which share of the packets took which path, of those in this file: what `spray paths ADDRESS --json` prints
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "reverse", "latency"])]
-    pub(crate) paths: Option<PathBuf>,
-    /// Print a line of JSON for the start, each interval, the end and an error, each when it comes
-    #[arg(long)]
-    pub(crate) json_stream: bool,
-    /// Write results to the end of this file, in place of standard output
-    #[arg(long, value_name = "FILE")]
-    pub(crate) logfile: Option<PathBuf>,
-    /// The Ethernet address of the server, or of the next router; by default as the kernel's routes and neighbours say
-    #[arg(long, value_name = "MAC")]
-    pub(crate) peer_mac: Option<Mac>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]
@@ -184,117 +109,12 @@ pub struct Tunnel {
     pub(crate) captures: Captures,
 }
 
-/// The arguments of `spray paths`.
-#[derive(Debug, Args)]
-pub struct Paths {
-    /// Where `spray recv`, `spray serve` or `spray tunnel` listens; a host without them answers too, but slowly
-    #[arg(value_name = "ADDRESS", value_parser = address)]
-    pub(crate) address: IpAddr,
-    /// The UDP source ports to choose entropy values from; by default those that every endpoint has, on UDP sockets too
-    #[arg(long, value_name = "FIRST-LAST", default_value = "49152-49183", value_parser = port_range)]
-    pub(crate) ports: (u16, u16),
-    /// How many values to try at most, spread over these ports
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_VALUES)))]
-    pub(crate) values: u16,
-    /// Probes of each value to the far end
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) probes: u32,
-    /// Look at so many hops at most
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=60))]
-    pub(crate) hops: u8,
-    /// The first of the 64 UDP ports of the endpoint there
-    #[arg(long = "port", value_name = "PORT", default_value = "61440", value_parser = ports)]
-    pub(crate) port: Ports,
-    /// The address to probe from; by default that of the route
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
-    pub(crate) from: Option<IpAddr>,
-    /// The key of the endpoint there, if it has the same file as this side
-    #[arg(long, value_name = "FILE")]
-    pub(crate) key: Option<PathBuf>,
-    /// The public key of the endpoint there, if it has one: without it, it answers nobody
-    #[arg(long, value_name = "KEY", conflicts_with = "key")]
-    pub(crate) peer: Option<PublicKey>,
-    /// Draw the paths as well, into this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) svg: Option<PathBuf>,
-}
-
-impl Paths {
-    /// The ports that stand for the values. Their distance is odd, so that all of their bits change.
-    pub(crate) fn source_ports(&self) -> Vec<u16> {
-        let (first, last) = self.ports;
-        let (ports, values) = (u32::from(last - first) + 1, u32::from(self.values));
-        let step = match ports / values {
-            0 | 1 => 1,
-            step => (step - 1) | 1,
-        };
-        (first..=last).step_by(step as usize).take(values as usize).collect()
-    }
-}
-
 /// The arguments of `spray keygen`.
 #[derive(Debug, Args)]
 pub struct Keygen {
     /// The file to make, for its owner alone; none of that name may exist
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-}
-
-/// The arguments of `spray doctor`.
-#[derive(Debug, Args)]
-pub struct Doctor {
-    /// An interface to examine as well: its driver, settings and place, and by sockets on each of its queues
-    #[arg(value_name = "IF")]
-    pub(crate) interface: Option<String>,
-    /// A host behind it that answers echo requests, which are sent by each queue
-    #[arg(long, value_name = "ADDRESS", requires = "interface")]
-    pub(crate) peer: Option<IpAddr>,
-    /// Change what is safe to change; --undo restores it, also after a crash. Some drivers take the link down for seconds for it
-    #[arg(long, requires = "interface", conflicts_with = "undo")]
-    pub(crate) fix: bool,
-    /// Restore what the interface was like before the first --fix
-    #[arg(long, requires = "interface")]
-    pub(crate) undo: bool,
-    /// Open no sockets and attach no program, which takes the link down for seconds with some drivers
-    #[arg(long, requires = "interface", conflicts_with = "peer")]
-    pub(crate) no_probe: bool,
-    /// Put back what a command with --prepare has changed, which says on standard input what that is
-    #[arg(long, hide = true, requires = "interface", conflicts_with_all = ["fix", "undo", "peer", "no_probe"])]
-    pub(crate) restore: bool,
-}
-
-/// The arguments of `spray report-hardware`.
-#[derive(Debug, Args)]
-pub struct ReportHardware {
-    /// The interface to report on
-    #[arg(value_name = "IF")]
-    pub(crate) interface: String,
-    /// A host behind it that answers echo requests and runs `spray serve`, to measure with: as `spray perf` does, in copy and zero-copy mode
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) peer: Option<IpAddr>,
-    /// The file to write; by default spray-hardware-IF.md
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-    /// How long each of the twelve measurements takes
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, requires = "peer", value_parser = clap::value_parser!(u32).range(1..=600))]
-    pub(crate) seconds: u32,
-    /// The key of `spray serve`; by default it runs with --insecure
-    #[arg(long, value_name = "FILE", requires = "peer")]
-    pub(crate) key: Option<PathBuf>,
-}
-
-impl Doctor {
-    /// Whether an interface is to be examined.
-    #[must_use]
-    pub fn has_interface(&self) -> bool {
-        self.interface.is_some()
-    }
-
-    /// The interface whose settings are to be put back.
-    #[must_use]
-    pub fn restored(&self) -> Option<&str> {
-        self.interface.as_deref().filter(|_| self.restore)
-    }
 }
 
 /// Who may be on the other side.
@@ -434,30 +254,6 @@ impl std::str::FromStr for Mac {
         }
         if parts.next().is_some() { Err(EXPECTED) } else { Ok(Self(bytes)) }
     }
-}
-
-/// Reads a number with one of iperf3's suffixes, each of which stands for another factor of `step`.
-fn scaled(text: &str, step: u64) -> Option<u64> {
-    let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
-    let power = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" => 0,
-        "k" => 1,
-        "m" => 2,
-        "g" => 3,
-        "t" => 4,
-        _ => return None,
-    };
-    let value = digits.parse().ok().filter(|value: &f64| *value >= 0.0)? * (step as f64).powi(power);
-    (value < 1e18).then_some(value as u64)
-}
-
-fn bitrate(text: &str) -> Result<u64, &'static str> {
-    let rate = scaled(text, 1000).filter(|rate| *rate == 0 || (1000..=1_000_000_000_000).contains(rate));
-    rate.ok_or("expected bits a second from 1K to 1T, as in 100M, or 0 for as many as go")
-}
-
-fn number(text: &str) -> Result<u64, &'static str> {
-    scaled(text, 1024).filter(|bytes| *bytes > 0).ok_or("expected bytes, at least 1, as in 500M")
 }
 
 fn rate(text: &str) -> Result<f64, &'static str> {

@@ -1,5 +1,6 @@
 //! Endpoints joined by a network in memory.
 
+mod bare;
 mod credit;
 mod delivery;
 mod edges;

@@ -7,10 +7,11 @@ use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Peer, Time};
 
 use super::adjust;
+use super::bare::{Frames, GRACE_PS, Source};
 use super::board::Board;
 use super::cpu::Cpu;
 use super::format::{Message, Request, TELLING_BYTES, What, end, ping, told};
-use super::interval::{HEAD, Interval, Look};
+use super::interval::{BARE_HEAD, HEAD, Interval, Look};
 use super::measured::{Measured, Table, event};
 use super::plan::Plan;
 use super::pump::Pump;
@@ -38,7 +39,7 @@ pub fn perf(arguments: &args::Perf) -> Outcome {
 fn measure(arguments: &args::Perf) -> Outcome {
     let path = PathOptions { next_hop: arguments.peer_mac, ..PathOptions::new(&arguments.overrides)? };
     path.check()?;
-    let plans = Plan::all(arguments);
+    let mut plans = Plan::all(arguments);
     let Request { what, bytes, .. } = plans[0].request;
     if what == What::LatencyDown && bytes < TELLING_BYTES {
         return Err(Failure::refused(format!(
@@ -48,6 +49,7 @@ fn measure(arguments: &args::Perf) -> Outcome {
     let shares = arguments.paths.as_deref().map(Shares::read).transpose()?;
     let (server, most) = (Some(arguments.server), plans[0].connections());
     let mut session = Session::open_shards(&arguments.interface, server, &path, most, adjust)?;
+    plans.iter_mut().try_for_each(|plan| plan.fit(session.bare_bytes()))?;
     let peer = session.peer(arguments.server)?;
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
@@ -111,6 +113,8 @@ struct Lane {
     request: Request,
     is_open: bool,
     pump: Option<Pump>,
+    /// Sends bare frames, once the server counts them.
+    source: Option<Source>,
     /// When the ping that is under way went.
     pinged_at: Time,
     /// The server has told its figures, or tells none.
@@ -173,6 +177,9 @@ impl<'a> Client<'a> {
             if let Some(pump) = &mut lane.pump {
                 pump.fill(endpoint, *connection, now);
             }
+            if let Some(source) = &mut lane.source {
+                source.fill(endpoint, now);
+            }
         }
         if !self.counts && now >= begun_at.after(self.plan.omit_ps) {
             self.omit(endpoint, now);
@@ -198,7 +205,7 @@ impl<'a> Client<'a> {
                 .counts()
                 .into_iter()
                 .for_each(|counts| endpoint.tap_choices(connection, Box::new(counts.clone())));
-            let lane = Lane { request, is_open: false, pump: None, pinged_at: now, is_done: false };
+            let lane = Lane { request, is_open: false, pump: None, source: None, pinged_at: now, is_done: false };
             self.connections.insert(connection, lane);
         }
         Ok(())
@@ -220,9 +227,7 @@ impl<'a> Client<'a> {
                 return self.on_message(&data, endpoint, connection, now);
             }
             EndpointEvent::Delivered { connection, .. } => {
-                let pump = self.connections.get_mut(&connection).and_then(|lane| lane.pump.as_mut());
-                pump.into_iter().for_each(Pump::on_delivered);
-                return Ok(());
+                return self.on_delivered(endpoint, connection, now);
             }
             EndpointEvent::Failed { connection, error, .. } => (connection, format!("{server}: {error}{hint}")),
             EndpointEvent::Closed { connection, .. } => (connection, format!("{server} has closed the connection")),
@@ -232,6 +237,19 @@ impl<'a> Client<'a> {
             Some(lane) if is_over => lane.is_done = true,
             Some(_) => return Err(Failure::failed(why)),
             None => {}
+        }
+        Ok(())
+    }
+
+    /// A message has arrived; of a connection with bare frames it is the request.
+    fn on_delivered<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) -> Outcome {
+        let (Some(lane), Some(begun_at)) = (self.connections.get_mut(&connection), self.begun_at) else {
+            return Ok(());
+        };
+        lane.pump.iter_mut().for_each(Pump::on_delivered);
+        if lane.request.what == What::Bare && lane.source.is_none() && self.over_at.is_none() {
+            let time = [now, begun_at.after(self.plan.time_ps)];
+            lane.source = Some(Source::new(endpoint, connection, &lane.request, time)?);
         }
         Ok(())
     }
@@ -290,7 +308,13 @@ impl<'a> Client<'a> {
     /// What this thread's connections have counted.
     fn sight<D: Device>(&self, endpoint: &Endpoint<D>, now: Time) -> Look {
         let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
-        Look::new(endpoint, &connections, now)
+        Look::new(endpoint, &connections, self.sent(), now)
+    }
+
+    /// Bare frames that this thread has sent.
+    fn sent(&self) -> Frames {
+        let sources = self.connections.values().filter_map(|lane| lane.source.as_ref());
+        sources.map(Source::sent).fold(Frames::default(), Frames::plus)
     }
 
     /// All connections are open: the time begins.
@@ -308,11 +332,12 @@ impl<'a> Client<'a> {
                     lane.pinged_at = now;
                     endpoint.send(*connection, ping(request.bytes)).map_err(Failure::failed)?;
                 }
-                What::Down | What::LatencyDown => {}
+                What::Down | What::LatencyDown | What::Bare => {}
             }
         }
         if !self.plan.ways().is_latency() && self.thread == 0 && !self.plan.is_row {
-            self.measured.line(format_args!("{HEAD}"));
+            let head = if self.plan.request.what == What::Bare { BARE_HEAD } else { HEAD };
+            self.measured.line(format_args!("{head}"));
         }
         Ok(())
     }
@@ -343,11 +368,13 @@ impl<'a> Client<'a> {
 
     /// Nothing more is measured: asks for the server's figures.
     fn finish<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
-        self.over_at = Some(now);
+        (self.over_at, self.measured.sent) = (Some(now), self.sent());
         self.board.say_over();
+        // What has gone arrives first.
+        let ask_at = if self.plan.request.what == What::Bare { now.after(GRACE_PS) } else { now };
         for (connection, lane) in &mut self.connections {
             lane.pump = None;
-            lane.is_done = endpoint.send(*connection, end()).is_err();
+            lane.is_done = endpoint.send_at(*connection, end(), ask_at).is_err();
         }
     }
 

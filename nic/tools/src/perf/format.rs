@@ -35,6 +35,8 @@ pub enum What {
     Latency,
     /// The same, from the server: each tells how long the last one took.
     LatencyDown,
+    /// The client sends frames that are no messages.
+    Bare,
 }
 
 impl What {
@@ -48,7 +50,7 @@ impl What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub what: What,
-    /// Size of a message that the server sends.
+    /// Size of a message that the server sends, or of a bare frame that it counts.
     pub bytes: u32,
     /// How long the server sends at most.
     pub seconds: u32,
@@ -60,7 +62,7 @@ pub struct Request {
     pub most: u64,
 }
 
-const ALL: [What; 5] = [What::Up, What::Down, What::Both, What::Latency, What::LatencyDown];
+const ALL: [What; 6] = [What::Up, What::Down, What::Both, What::Latency, What::LatencyDown, What::Bare];
 
 impl Request {
     pub fn encode(self) -> Bytes {
@@ -132,6 +134,20 @@ impl Figures {
             gbps(received_bytes, seconds),
             gbps(sent_bytes, seconds)
         )
+    }
+
+    /// Since an earlier time; all of them, where they began anew since then.
+    pub fn since(self, earlier: Self) -> Self {
+        if earlier.elapsed_us > self.elapsed_us {
+            return self;
+        }
+        Self {
+            elapsed_us: self.elapsed_us - earlier.elapsed_us,
+            received_bytes: self.received_bytes.saturating_sub(earlier.received_bytes),
+            sent_bytes: self.sent_bytes.saturating_sub(earlier.sent_bytes),
+            retransmits: self.retransmits.saturating_sub(earlier.retransmits),
+            ..self
+        }
     }
 
     /// Of two connections of one server, whose processor both tell of.
@@ -220,7 +236,7 @@ mod tests {
             assert_eq!(Message::decode(&request(what).encode()), Some(Message::Request(request(what))));
         }
         let good = request(What::Up).encode();
-        for (at, byte) in [(0, 9), (1, 1), (2, 5), (3, 0xff), (7, 1), (11, 1)] {
+        for (at, byte) in [(0, 9), (1, 1), (2, 6), (3, 0xff), (7, 1), (11, 1)] {
             let mut bad = good.to_vec();
             bad[at] = byte;
             assert_eq!(Message::decode(&bad), None, "byte {at}");

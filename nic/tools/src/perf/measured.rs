@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::bare::Frames;
 use super::cpu;
 use super::format::{Figures, What};
 use super::interval::Interval;
@@ -26,6 +27,8 @@ pub(super) struct Measured {
     /// Each an object with the sum of each way.
     pub intervals: Vec<Value>,
     pub total: Vec<Interval>,
+    /// Bare frames, where such are sent.
+    pub sent: Frames,
     /// Most bits a second of an interval, both ways together.
     pub peak_bps: f64,
     /// Round trips of messages, in ns.
@@ -44,6 +47,7 @@ impl Measured {
             plan,
             intervals: Vec::new(),
             total: Vec::new(),
+            sent: Frames::default(),
             peak_bps: 0.0,
             round_trips: Histogram::new_with_max(LONGEST_NS, 3).expect("the range holds values of three digits"),
             cpu: [0.0; 3],
@@ -56,6 +60,7 @@ impl Measured {
     pub(super) fn plus(mut self, other: &Self) -> Self {
         // They have the same bounds.
         let _ = self.round_trips.add(&other.round_trips);
+        self.sent = self.sent.plus(other.sent);
         other.server.into_iter().for_each(|figures| self.add(figures));
         self
     }
@@ -108,6 +113,7 @@ impl Measured {
                 "bidir": u8::from(request.what == What::Both),
                 "target_bitrate": request.rate_bps,
                 "latency": request.what.is_latency(),
+                "bare": request.what == What::Bare,
                 "load": load,
             },
         })
@@ -116,6 +122,9 @@ impl Measured {
     /// The sums, by iperf3's names.
     pub(super) fn end(&self) -> Value {
         let ends = self.total.iter().map(|own| {
+            if self.plan.request.what == What::Bare {
+                return (json!(own.clone().of(self.sent)), json!(self.arrived()));
+            }
             let theirs = self.server.map(|server| theirs(server, own.sender));
             if own.sender { (json!(own), json!(theirs)) } else { (json!(theirs), json!(own)) }
         });
@@ -158,7 +167,7 @@ impl Measured {
         }
         if !self.total.is_empty() {
             say!("in all");
-            self.total.iter().for_each(|total| say!("{}", total.line()));
+            self.sums().iter().for_each(|total| say!("{}", total.line()));
             self.total.iter().filter_map(Interval::sent_again).for_each(|line| say!("{line}"));
         }
         if let Some(shares) = &self.shares {
@@ -173,6 +182,20 @@ impl Measured {
             say!("server output: {}", self.server.map_or_else(|| "none".into(), |server| server.line()));
         }
         say::object(&object)
+    }
+
+    /// The sums of all ways; of bare frames what has arrived, too.
+    fn sums(&self) -> Vec<Interval> {
+        match (self.plan.request.what, &self.total[..]) {
+            (What::Bare, [own]) => [Some(own.clone().of(self.sent)), self.arrived()].into_iter().flatten().collect(),
+            (_, ways) => ways.to_vec(),
+        }
+    }
+
+    /// Bare frames that have arrived, in the time that they were sent in: the server's clock knows nothing of that.
+    fn arrived(&self) -> Option<Interval> {
+        let (own, server) = (self.total.first()?, self.server?);
+        Some(own.clone().arrived(self.sent, self.sent.with_payload(server.received_bytes)))
     }
 
     /// The round trips, in microseconds.

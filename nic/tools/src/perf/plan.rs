@@ -2,6 +2,7 @@
 
 use super::format::{Request, What};
 use crate::args;
+use crate::failure::{Failure, Outcome};
 use crate::session::PS_PER_S;
 
 /// How much longer than asked for the server may send: its clock begins later.
@@ -43,6 +44,7 @@ impl Plan {
 
     fn new(arguments: &args::Perf, size: Option<u32>) -> Self {
         let what = match arguments {
+            args::Perf { bare: true, .. } => What::Bare,
             args::Perf { latency: true, reverse: true, .. } => What::LatencyDown,
             args::Perf { latency: true, .. } => What::Latency,
             args::Perf { bidirectional: true, .. } => What::Both,
@@ -66,6 +68,25 @@ impl Plan {
             streams: arguments.json_stream,
             is_row: size.is_some(),
             server_output: arguments.get_server_output,
+        }
+    }
+
+    /// Has bare frames be as long as the device takes them, where nobody says how long.
+    ///
+    /// # Errors
+    /// 2 for a length that it does not take.
+    pub(super) fn fit(&mut self, [least, most]: [usize; 2]) -> Outcome {
+        let Request { what, bytes, .. } = &mut self.request;
+        match *bytes as usize {
+            _ if *what != What::Bare => Ok(()),
+            0 => {
+                *bytes = most as u32;
+                Ok(())
+            }
+            given if (least..=most).contains(&given) => Ok(()),
+            _ => Err(Failure::refused(format!(
+                "--bare takes frames of {least} to {most} bytes here, from the Ethernet header on: --length"
+            ))),
         }
     }
 
@@ -94,6 +115,8 @@ impl Plan {
 fn usual_bytes(what: What, rate_bps: u64) -> u32 {
     match rate_bps {
         _ if what.is_latency() => 64,
+        // As the device says.
+        _ if what == What::Bare => 0,
         0 => 1 << 20,
         _ => (rate_bps / 800).clamp(1024, 1 << 20) as u32,
     }

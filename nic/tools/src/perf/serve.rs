@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Shard, Time};
 
+use super::bare;
 use super::cpu::Cpu;
 use super::format::{Figures, Message, What, telling_ping};
+use super::measured;
 use super::pump::Pump;
 use super::{MOST_BYTES, adjust};
 use crate::args;
@@ -43,7 +45,8 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     note!("listening on {} as {}{whose}", session.device_name(), session.config().address);
-    let served = Arc::new(Served { one_off: arguments.one_off, ..Served::default() });
+    let args::Serve { one_off, json_stream, .. } = *arguments;
+    let served = Arc::new(Served { one_off, streams: json_stream, ..Served::default() });
     let mut servers: Vec<Server> = (0..session.shards()).map(|_| Server::new(&served)).collect();
     let steps = servers.iter_mut().map(|server| |endpoint: &mut _, now| server.step(endpoint, now));
     let outcome = session.run_all(&stop, steps.collect());
@@ -56,6 +59,8 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
 pub(super) struct Served {
     /// It ends after the first one.
     one_off: bool,
+    /// Lines are JSON, as they come.
+    streams: bool,
     open: AtomicUsize,
     ever: AtomicBool,
 }
@@ -82,12 +87,16 @@ struct Client {
     asks: Option<Asks>,
     /// A request has come.
     asked: bool,
+    /// Payload of the bare frames that it sends.
+    bare: Option<u64>,
     /// It has its figures.
     ended: bool,
     /// Pings on their way back, with their lengths.
     pings: HashMap<MessageId, usize>,
     /// Bytes that had gone both ways, and since when there are no more.
     moved: (u64, Time),
+    /// What was told last, where that is told as it comes.
+    told: Figures,
 }
 
 /// Pings that go from here.
@@ -151,7 +160,7 @@ impl Server {
         if now >= self.check_at {
             self.check_at = now.after(CHECK_PS);
             self.check(endpoint, now);
-            let Served { one_off, open, ever } = &*self.served;
+            let Served { one_off, open, ever, .. } = &*self.served;
             let is_left = *one_off && ever.load(Ordering::Relaxed) && open.load(Ordering::Relaxed) == 0;
             if std::mem::replace(&mut self.was_left, is_left) && is_left {
                 return Err(End(Ok(())));
@@ -164,9 +173,12 @@ impl Server {
     fn check<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         for (&connection, client) in &mut self.clients {
             let stats = endpoint.connection_stats(connection).unwrap_or_default();
-            let moved = stats.receiver.bytes + stats.sender.bytes_acked;
+            let moved = stats.receiver.bytes + stats.sender.bytes_acked + stats.bare_frames;
             if client.asked && moved > client.moved.0 {
                 client.moved = (moved, now);
+            }
+            if self.served.streams && client.asked && !client.ended {
+                client.tell_interval(endpoint, connection, now);
             }
             if now.since(client.moved.1) > PATIENCE_PS {
                 note!("spray: {} does nothing; its connection is closed", client.peer);
@@ -187,6 +199,9 @@ impl Server {
                 if client.asked && !had_asked {
                     self.served.open.fetch_add(1, Ordering::Relaxed);
                     self.served.ever.store(true, Ordering::Relaxed);
+                    if self.served.streams {
+                        measured::event("start", &json!({ "from": client.peer }));
+                    }
                 }
                 if taken.is_none() {
                     note!("spray: {} says what no `spray perf` says; its connection is closed", client.peer);
@@ -202,7 +217,7 @@ impl Server {
             EndpointEvent::Closed { connection, .. } | EndpointEvent::Failed { connection, .. } => {
                 if let Some(client) = self.clients.remove(&connection).filter(|client| client.asked) {
                     self.served.open.fetch_sub(1, Ordering::Relaxed);
-                    client.tell(endpoint, connection, now);
+                    client.tell(endpoint, connection, self.served.streams, now);
                 }
             }
             _ => {}
@@ -220,9 +235,11 @@ impl Client {
             pump: None,
             asks: None,
             asked: false,
+            bare: None,
             ended: false,
             pings: HashMap::new(),
             moved: (0, now),
+            told: Figures::default(),
         }
     }
 
@@ -242,6 +259,10 @@ impl Client {
                 self.omits_until = (request.omit > 0).then(|| now.after(u64::from(request.omit) * PS_PER_S));
                 let for_ps = u64::from(request.seconds) * PS_PER_S;
                 self.pump = sends.then(|| Pump::new(&request, now, for_ps));
+                if request.what == What::Bare {
+                    self.bare = Some(bare::payload(request.bytes, self.peer.is_ipv6()));
+                    endpoint.count_bare(connection, request.bytes);
+                }
                 if request.what == What::LatencyDown {
                     self.asks = Some(Asks { bytes: request.bytes, pinged_at: now, until: now.after(for_ps) });
                     return self.ping(telling_ping(request.bytes, 0), endpoint, connection);
@@ -251,7 +272,8 @@ impl Client {
             Message::End if self.ended || !self.asked => None,
             Message::End => {
                 (self.ended, self.pump, self.asks) = (true, None, None);
-                let figures = self.begun.until(&Counted::now(endpoint, connection, now));
+                let figures = self.figures(endpoint, connection, now);
+                endpoint.count_bare(connection, 0);
                 endpoint.send(connection, figures.encode()).map(drop).ok()
             }
             Message::Figures(_) => None,
@@ -269,6 +291,13 @@ impl Client {
         }
     }
 
+    /// What was counted up to now.
+    fn figures<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Figures {
+        let figures = self.begun.until(&Counted::now(endpoint, connection, now));
+        let frames = endpoint.connection_stats(connection).unwrap_or_default().bare_frames;
+        Figures { received_bytes: self.bare.map_or(figures.received_bytes, |each| each * frames), ..figures }
+    }
+
     /// Sends a ping, or sends one back; `None` where too much is on its way.
     fn ping<D: Device>(&mut self, ping: Bytes, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Option<()> {
         if self.pings.values().sum::<usize>() + ping.len() > PINGED_BYTES {
@@ -280,18 +309,33 @@ impl Client {
     }
 
     /// Says what has gone each way, once the connection has ended.
-    fn tell<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) {
-        let (figures, peer) = (self.begun.until(&Counted::now(endpoint, connection, now)), self.peer);
+    fn tell<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, streams: bool, now: Time) {
+        let (figures, peer) = (self.figures(endpoint, connection, now), self.peer);
+        let sums = sums(peer, figures);
+        if streams {
+            return measured::event("end", &sums);
+        }
         say!("{peer}: {}", figures.line());
         // It has a form in JSON.
-        let _ = say::object(&json!({
-            "from": peer,
-            "seconds": figures.elapsed_us as f64 / 1e6,
-            "received_bytes": figures.received_bytes,
-            "sent_bytes": figures.sent_bytes,
-            "retransmits": figures.retransmits,
-        }));
+        let _ = say::object(&sums);
     }
+
+    /// Says what has gone since the last time.
+    fn tell_interval<D: Device>(&mut self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) {
+        let figures = self.figures(endpoint, connection, now);
+        measured::event("interval", &sums(self.peer, figures.since(std::mem::replace(&mut self.told, figures))));
+    }
+}
+
+/// What a connection has counted, as JSON.
+fn sums(peer: IpAddr, figures: Figures) -> Value {
+    json!({
+        "from": peer,
+        "seconds": figures.elapsed_us as f64 / 1e6,
+        "received_bytes": figures.received_bytes,
+        "sent_bytes": figures.sent_bytes,
+        "retransmits": figures.retransmits,
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 use super::adjust;
 use super::board::Board;
 use super::client::Client;
-use super::format::{Request, What};
+use super::format::{Figures, Request, What};
 use super::measured::Measured;
 use super::plan::Plan;
 use super::serve::Server;
@@ -152,6 +152,43 @@ fn round_trips_are_measured_beside_a_load() {
     let said = planned(What::Latency, 64, |plan| Plan { load: 1, ..plan }).json("server");
     assert!(number(&said["end"]["sum_sent"]["bytes"]) > 1e6, "{said}");
     assert!(number(&said["end"]["latency_us"]["count"]) > 10.0, "{said}");
+}
+
+/// At a rate that the network in memory takes, so that none is lost; and while the server takes every second one for lost.
+#[test]
+fn bare_frames_are_counted_at_both_ends() {
+    let slow = |mut plan: Plan| {
+        (plan.request.rate_bps, plan.server_output) = (100_000_000, true);
+        plan
+    };
+    let measured = planned(What::Bare, 1042, slow);
+    let said = measured.json("server");
+    let [sent, arrived] = ["sum_sent", "sum_received"].map(|sum| &said["end"][sum]);
+    assert_eq!((&sent["packets"], &arrived["lost_packets"]), (&arrived["packets"], &0.into()), "{said}");
+    let frames = number(&sent["packets"]);
+    // Two connections for 20 ms, by payload.
+    assert!((490.0..510.0).contains(&frames) && frames * 1000.0 == number(&arrived["bytes"]), "{said}");
+    let rate = |name: &str| number(&sent[name]) / 1e8;
+    assert!((rate("frame_bits_per_second") / rate("bits_per_second") - 1.042).abs() < 1e-6, "{said}");
+    let intervals: f64 = said["intervals"].as_array().unwrap().iter().map(|ways| number(&ways["sum"]["packets"])).sum();
+    assert_eq!(intervals, frames, "{said}");
+    assert_eq!(number(&said["server_output_json"]["received_bytes"]), frames * 1000.0, "{said}");
+    let figures = Figures { received_bytes: measured.sent.payload / 2, ..measured.server.unwrap() };
+    let half = Measured { server: Some(figures), ..measured }.json("server");
+    assert_eq!(number(&half["end"]["sum_received"]["lost_percent"]), 50.0, "{half}");
+}
+
+#[test]
+fn bare_frames_are_as_long_as_the_device_takes_them() {
+    let request = |what, bytes| Request { what, bytes, seconds: 1, omit: 0, rate_bps: 0, most: u64::MAX };
+    let fitted = |what, bytes| {
+        let mut plan = Plan { request: request(what, bytes), ..planned(What::Latency, 64, |plan| plan).plan };
+        plan.fit([60, 3000]).map(|()| plan.request.bytes).map_err(|failure| failure.to_string())
+    };
+    assert_eq!([fitted(What::Bare, 0), fitted(What::Bare, 60), fitted(What::Up, 9000)], [Ok(3000), Ok(60), Ok(9000)]);
+    for bytes in [59, 3001] {
+        assert!(fitted(What::Bare, bytes).is_err_and(|why| why.contains("60 to 3000 bytes")));
+    }
 }
 
 #[test]

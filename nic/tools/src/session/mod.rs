@@ -135,6 +135,11 @@ impl Session {
         }
     }
 
+    /// The fewest and most bytes of a bare frame.
+    pub fn bare_bytes(&self) -> [usize; 2] {
+        self.first().endpoint.bare_bytes()
+    }
+
     /// What users know the device by.
     pub fn device_name(&self) -> &str {
         &self.name

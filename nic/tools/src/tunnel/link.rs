@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use spray_core::summed;
 use spray_nic::device::Device;
 use spray_nic::net::{NetError, Resolver};
 use spray_nic::{ConnectionId, Endpoint, MessageId, Peer, Time};
 use tokio::sync::oneshot::{Receiver, error::TryRecvError};
 
+use super::fair::FairQueue;
 use super::lanes::Numbers;
 use super::packet::Packer;
 use super::remote::Remote;
@@ -17,8 +19,10 @@ use super::remote::Remote;
 const RETRY_PS: [u64; 2] = [100_000_000_000, 2_000_000_000_000];
 /// How often it is looked how much a connection has room for.
 const LOOK_PS: u64 = 1_000_000_000;
-/// What may wait in a connection: twice what is in flight, so that it always has something to send, within these bounds.
-const ROOM_BYTES: [u64; 2] = [256 << 10, 8 << 20];
+/// What may wait in a connection besides what is in flight: two of TCP's super-packets, so that it always has something to send.
+const AHEAD_BYTES: u64 = 128 << 10;
+/// Most bytes in a connection.
+const ROOM_BYTES: u64 = 8 << 20;
 /// Messages that may wait; the connection takes 1,024.
 const ROOM_MESSAGES: usize = 1000;
 
@@ -31,6 +35,8 @@ pub struct Gateway {
     /// The last failure that the user was told.
     told: Option<String>,
     numbers: Numbers,
+    /// Packets that wait for room.
+    queue: FairQueue,
     /// Packets of the next message.
     packer: Packer,
     /// Bytes of each message that is not delivered, and of all.
@@ -72,10 +78,11 @@ impl Gateway {
             retry_ps: RETRY_PS[0],
             told: None,
             numbers: Numbers::new(),
+            queue: FairQueue::new(),
             packer: Packer::default(),
             queued: HashMap::new(),
             queued_bytes: 0,
-            room_bytes: ROOM_BYTES[0],
+            room_bytes: AHEAD_BYTES,
             look_at: Time::ZERO,
             counted: Counted::default(),
         }
@@ -94,7 +101,7 @@ impl Gateway {
     }
 
     /// Whether packets are to wait: the connection has enough to send.
-    pub fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         let bytes = self.queued_bytes + self.packer.len() as u64;
         self.open().is_some() && (bytes >= self.room_bytes || self.queued.len() >= ROOM_MESSAGES)
     }
@@ -123,7 +130,7 @@ impl Gateway {
             State::Open(connection) if now >= self.look_at => {
                 self.look_at = now.after(LOOK_PS);
                 let window_bytes = endpoint.connection_stats(*connection).map_or(0, |stats| stats.window_bytes);
-                self.room_bytes = window_bytes.saturating_mul(2).clamp(ROOM_BYTES[0], ROOM_BYTES[1]);
+                self.room_bytes = window_bytes.saturating_add(AHEAD_BYTES).min(ROOM_BYTES);
                 None
             }
             _ => None,
@@ -154,6 +161,7 @@ impl Gateway {
     /// The connection has ended, or did not begin. Returns what the user is to be told: every failure once.
     pub fn fail(&mut self, why: impl ToString, now: Time) -> Option<String> {
         let was_open = self.open().is_some();
+        self.queue.clear();
         self.state = State::Closed { until: now.after(self.retry_ps) };
         self.retry_ps = (2 * self.retry_ps).min(RETRY_PS[1]);
         let why = why.to_string();
@@ -163,22 +171,28 @@ impl Gateway {
         is_new.then_some(line)
     }
 
-    /// Takes a packet with its `virtio_net_hdr` for the next message, if there is a connection with room. [`flush`](Self::flush) sends it at the latest.
-    pub fn send<D: Device>(&mut self, endpoint: &mut Endpoint<D>, packet: &[u8], lane: u16) {
-        if !self.packer.fits(packet.len()) {
-            self.flush(endpoint);
-        }
-        if self.open().is_none() || self.is_full() {
-            self.counted.dropped += 1;
-            return;
-        }
-        self.packer.add(self.numbers.next(lane), packet);
-        self.counted.sent += 1;
+    /// Takes the packet of so many bytes with its `virtio_net_hdr` that a buffer begins with, and leaves another buffer. [`send`](Self::send) sends it.
+    pub fn take(&mut self, lane: u16, buffer: &mut Box<[u8]>, bytes: usize) {
+        let dropped = self.open().is_none() || self.queue.push(lane, buffer, bytes);
+        self.counted.dropped += u64::from(dropped);
     }
 
-    /// Sends the packets that wait, in one message.
-    pub fn flush<D: Device>(&mut self, endpoint: &mut Endpoint<D>) {
-        let (Some(message), Some(connection)) = (self.packer.take(), self.open()) else { return };
+    /// Sends what waits, as far as the connection has room.
+    pub fn send<D: Device>(&mut self, endpoint: &mut Endpoint<D>) {
+        while !self.is_full()
+            && let Some((lane, packet)) = self.queue.pop()
+        {
+            let full = if self.packer.fits(packet.len()) { None } else { self.packer.take() };
+            self.packer.add(self.numbers.next(lane), packet);
+            self.counted.sent += 1;
+            self.submit(endpoint, full);
+        }
+        let rest = self.packer.take();
+        self.submit(endpoint, rest);
+    }
+
+    fn submit<D: Device>(&mut self, endpoint: &mut Endpoint<D>, message: Option<Bytes>) {
+        let (Some(message), Some(connection)) = (message, self.open()) else { return };
         let bytes = message.len() as u32;
         match endpoint.send(connection, message) {
             Ok(id) => {

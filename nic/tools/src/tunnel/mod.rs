@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `remote` | other machines, and the networks behind them |
 //! | `link` | what goes to one of them |
+//! | `fair` | turns of flows, where packets wait |
 //! | `inbound` | what comes from them |
 //! | `packet` | what a message is |
 //! | `lanes` | the order of packets within a flow |
 
+mod fair;
 mod inbound;
 mod lanes;
 mod link;
@@ -30,7 +32,7 @@ use crate::note;
 use crate::session::{PathOptions, Session, Step};
 use crate::stop::Stop;
 
-/// Packets that wait in the TUN device before it drops: what TCP sees as its bottleneck's queue.
+/// Packets that wait in the TUN device before it drops: those between two looks.
 const QUEUE: u32 = 128;
 /// Packets read from the TUN device between two polls of the endpoint.
 const BATCH: usize = 32;
@@ -168,8 +170,6 @@ struct Tunnel {
     inbound: Inbound,
     /// Tells next hops, where the device does not find them.
     resolver: Option<Resolver>,
-    /// Whether a packet ends a sleep.
-    wants: bool,
     buffer: Box<[u8]>,
 }
 
@@ -177,7 +177,7 @@ impl Tunnel {
     fn new(shard: usize, tun: Tun, remotes: &[Remote], session: &Session) -> Self {
         let (links, inbound) = (remotes.iter().cloned().map(Gateway::new).collect(), Inbound::new(session.shards()));
         let (resolver, buffer) = (session.resolver(), vec![0; PACKET].into());
-        Self { shard, tun, links, inbound, resolver, wants: true, buffer }
+        Self { shard, tun, links, inbound, resolver, buffer }
     }
 
     /// Does what the last poll of the endpoint has made possible.
@@ -195,25 +195,16 @@ impl Tunnel {
         Ok(read.map_err(|error| Failure::failed(format!("the TUN device {} is gone: {error}", self.tun.name())))?)
     }
 
-    /// Reads what programs send. While the one connection there is has enough to send, packets wait in the device, whose queue is short.
+    /// Reads what programs send, and has connections send what they have room for.
     fn read<D: Device>(&mut self, endpoint: &mut Endpoint<D>) -> std::io::Result<()> {
-        let is_full = |links: &[Gateway]| matches!(links, [only] if only.is_full());
-        let wants = !is_full(&self.links);
-        if wants != std::mem::replace(&mut self.wants, wants) {
-            self.tun.want(wants)?;
-        }
         for _ in 0..BATCH {
-            if is_full(&self.links) {
-                break;
-            }
             let Some(bytes) = self.tun.read(&mut self.buffer)? else { break };
-            let packet = &self.buffer[..bytes];
             // What is no IP packet, and what nobody is behind, goes nowhere: the kernel sends both by itself, for neighbours and groups.
-            let Some(flow) = packet.get(Tun::HEADER..).and_then(packet::flow) else { continue };
+            let Some(flow) = self.buffer.get(Tun::HEADER..bytes).and_then(packet::flow) else { continue };
             let Some(at) = behind(self.links.iter().map(|link| &link.remote), flow.destination) else { continue };
-            self.links[at].send(endpoint, packet, flow.lane());
+            self.links[at].take(flow.lane(), &mut self.buffer, bytes);
         }
-        self.links.iter_mut().for_each(|link| link.flush(endpoint));
+        self.links.iter_mut().for_each(|link| link.send(endpoint));
         Ok(())
     }
 

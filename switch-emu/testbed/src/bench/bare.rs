@@ -1,14 +1,13 @@
 //! Bare frames over two devices: what AF_XDP and the path carry when nothing is acknowledged, checked or copied.
 //!
-//! The upper bound for a transport over the same devices. The payload is written into each UMEM frame once and sent again from
-//! there.
+//! The upper bound for a transport over the same devices.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spray_nic::device::{Device, FrameId, Received};
+use spray_nic::device::{Bare, Device, Received};
 use spray_nic::driver::DriverOptions;
 
 use super::{Arrivals, Throughput, measure, now};
@@ -53,6 +52,7 @@ pub fn run<D: Device + Send>(sender: &mut D, receiver: &mut D, config: &BareConf
 struct Source<'a, D> {
     device: &'a mut D,
     config: &'a BareConfig<'a>,
+    frames: Bare,
     arrivals: Vec<Received>,
     sent: u64,
     window: Window,
@@ -60,8 +60,8 @@ struct Source<'a, D> {
 
 impl<'a, D: Device> Source<'a, D> {
     fn new(device: &'a mut D, config: &'a BareConfig<'a>) -> Self {
-        let window = Window::new(config.window);
-        Self { device, config, arrivals: Vec::with_capacity(BATCH), sent: 0, window }
+        let (window, frames) = (Window::new(config.window), Bare::new(config.template));
+        Self { device, config, frames, arrivals: Vec::with_capacity(BATCH), sent: 0, window }
     }
 
     fn run(mut self, stop: &AtomicBool, received: &AtomicU64) -> io::Result<(u64, Duration)> {
@@ -73,36 +73,14 @@ impl<'a, D: Device> Source<'a, D> {
             }
             self.discard_arrivals()?;
             let room = self.window.room(self.sent, received.load(Ordering::Acquire), time);
-            let sent = self.send(room.min(BATCH as u64));
+            let sent = self.frames.send(self.device, room.min(BATCH as u64));
+            self.sent += sent;
             self.device.flush()?;
             if sent == 0 {
                 thread::yield_now();
             }
         }
         Ok((self.sent, start.elapsed()))
-    }
-
-    fn send(&mut self, most: u64) -> u64 {
-        let before = self.sent;
-        while self.sent - before < most {
-            let Some(id) = self.device.allocate() else { break };
-            self.prepare(&id);
-            if let Err(id) = self.device.transmit(id, self.config.template.len() as u32) {
-                self.device.release(id);
-                break;
-            }
-            self.sent += 1;
-        }
-        self.sent - before
-    }
-
-    /// Writes the template into a frame, unless it is there from the last time: what overwrote it begins otherwise.
-    fn prepare(&mut self, id: &FrameId) {
-        let (frame, template) = (self.device.frame_mut(id), self.config.template);
-        let head = template.len().min(HEAD);
-        if frame[..head] != template[..head] {
-            frame[..template.len()].copy_from_slice(template);
-        }
     }
 
     /// What comes in here is neighbour traffic.
@@ -114,9 +92,6 @@ impl<'a, D: Device> Source<'a, D> {
         Ok(())
     }
 }
-
-/// Bytes by which a frame is known: all headers.
-const HEAD: usize = 64;
 
 /// How many frames may be on their way.
 struct Window {

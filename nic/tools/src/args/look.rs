@@ -1,0 +1,118 @@
+//! The arguments of commands that look at interfaces and paths.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use spray_nic::Ports;
+use spray_nic::keys::PublicKey;
+
+use super::{address, port_range, ports};
+
+/// Most values: each takes a socket, and a process may have 1,024 files open.
+const MOST_VALUES: u16 = 512;
+
+/// The arguments of `spray paths`.
+#[derive(Debug, Args)]
+pub struct Paths {
+    /// Where `spray recv`, `spray serve` or `spray tunnel` listens; a host without them answers too, but slowly
+    #[arg(value_name = "ADDRESS", value_parser = address)]
+    pub(crate) address: IpAddr,
+    /// The UDP source ports to choose entropy values from; by default those that every endpoint has, on UDP sockets too
+    #[arg(long, value_name = "FIRST-LAST", default_value = "49152-49183", value_parser = port_range)]
+    pub(crate) ports: (u16, u16),
+    /// How many values to try at most, spread over these ports
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_VALUES)))]
+    pub(crate) values: u16,
+    /// Probes of each value to the far end
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) probes: u32,
+    /// Look at so many hops at most
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=60))]
+    pub(crate) hops: u8,
+    /// The first of the 64 UDP ports of the endpoint there
+    #[arg(long = "port", value_name = "PORT", default_value = "61440", value_parser = ports)]
+    pub(crate) port: Ports,
+    /// The address to probe from; by default that of the route
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub(crate) from: Option<IpAddr>,
+    /// The key of the endpoint there, if it has the same file as this side
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// The public key of the endpoint there, if it has one: without it, it answers nobody
+    #[arg(long, value_name = "KEY", conflicts_with = "key")]
+    pub(crate) peer: Option<PublicKey>,
+    /// Draw the paths as well, into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+}
+
+impl Paths {
+    /// The ports that stand for the values. Their distance is odd, so that all of their bits change.
+    pub(crate) fn source_ports(&self) -> Vec<u16> {
+        let (first, last) = self.ports;
+        let (ports, values) = (u32::from(last - first) + 1, u32::from(self.values));
+        let step = match ports / values {
+            0 | 1 => 1,
+            step => (step - 1) | 1,
+        };
+        (first..=last).step_by(step as usize).take(values as usize).collect()
+    }
+}
+
+/// The arguments of `spray doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// An interface to examine as well: its driver, settings and place, and by sockets on each of its queues
+    #[arg(value_name = "IF")]
+    pub(crate) interface: Option<String>,
+    /// A host behind it that answers echo requests, which are sent by each queue
+    #[arg(long, value_name = "ADDRESS", requires = "interface")]
+    pub(crate) peer: Option<IpAddr>,
+    /// Change what is safe to change; --undo restores it, also after a crash. Some drivers take the link down for seconds for it
+    #[arg(long, requires = "interface", conflicts_with = "undo")]
+    pub(crate) fix: bool,
+    /// Restore what the interface was like before the first --fix
+    #[arg(long, requires = "interface")]
+    pub(crate) undo: bool,
+    /// Open no sockets and attach no program, which takes the link down for seconds with some drivers
+    #[arg(long, requires = "interface", conflicts_with = "peer")]
+    pub(crate) no_probe: bool,
+    /// Put back what a command with --prepare has changed, which says on standard input what that is
+    #[arg(long, hide = true, requires = "interface", conflicts_with_all = ["fix", "undo", "peer", "no_probe"])]
+    pub(crate) restore: bool,
+}
+
+/// The arguments of `spray report-hardware`.
+#[derive(Debug, Args)]
+pub struct ReportHardware {
+    /// The interface to report on
+    #[arg(value_name = "IF")]
+    pub(crate) interface: String,
+    /// A host behind it that answers echo requests and runs `spray serve`, to measure with: as `spray perf` does, in copy and zero-copy mode
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) peer: Option<IpAddr>,
+    /// The file to write; by default spray-hardware-IF.md
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// How long each of the twelve measurements takes
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, requires = "peer", value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub(crate) seconds: u32,
+    /// The key of `spray serve`; by default it runs with --insecure
+    #[arg(long, value_name = "FILE", requires = "peer")]
+    pub(crate) key: Option<PathBuf>,
+}
+
+impl Doctor {
+    /// Whether an interface is to be examined.
+    #[must_use]
+    pub fn has_interface(&self) -> bool {
+        self.interface.is_some()
+    }
+
+    /// The interface whose settings are to be put back.
+    #[must_use]
+    pub fn restored(&self) -> Option<&str> {
+        self.interface.as_deref().filter(|_| self.restore)
+    }
+}
