@@ -1,6 +1,7 @@
 //! Nothing is left behind after a run, a panic or a signal; after a kill `clean` removes what is left.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
+use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -80,6 +81,17 @@ fn sigint_ends_the_command_and_removes_everything() {
         assert!(!status.success());
         assert_eq!(namespaces_of(child.id()), [""; 0], "{signal}");
     }
+}
+
+#[test]
+fn a_reader_that_leaves_leaves_nothing() {
+    let Some(_turn) = turn() else { return };
+    let mut command = spray();
+    command.args(["bench", "veth", "--seconds", "0.1", "--repeat", "1", "--no-latency", "--only", "bare"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command starts");
+    drop(child.stdout.take());
+    let status = child.wait().unwrap();
+    assert_eq!((status.signal(), namespaces_of(child.id())), (Some(Signal::SIGPIPE as i32), Vec::new()));
 }
 
 /// The child of the next test: not a test of its own.

@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io::{ErrorKind, Write, stderr, stdout};
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 use signal_hook::consts::SIGPIPE;
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::failure::{Failure, Outcome};
+use crate::stop::Stop;
 
 /// What the user asked of the output of all commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +68,7 @@ pub fn object(result: &impl Serialize) -> Outcome {
 }
 
 /// Prints a line that is wanted in any case: a document of its own, such as a manual page. Where the reader has gone, as in
-/// `spray sim ... | head -1`, the process ends as other tools do: by SIGPIPE.
+/// `spray sim ... | head -1`, the process ends as other tools do: by SIGPIPE. A command that may have to clean up stops first, and [`end`] ends it.
 pub fn print(text: impl Display) {
     if let Some(mut file) = FILE.get() {
         let _ =
@@ -74,9 +76,23 @@ pub fn print(text: impl Display) {
         return;
     }
     match writeln!(stdout(), "{text}") {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => drop(emulate_default_handler(SIGPIPE)),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            BROKEN.store(true, Ordering::Relaxed);
+            if !Stop::all() {
+                end();
+            }
+        }
         Err(error) => remark(format_args!("spray: cannot write to standard output: {error}")),
         Ok(()) => {}
+    }
+}
+
+static BROKEN: AtomicBool = AtomicBool::new(false);
+
+/// Ends the process by SIGPIPE if nobody reads its output any more: the last thing to do.
+pub fn end() {
+    if BROKEN.load(Ordering::Relaxed) {
+        let _ = emulate_default_handler(SIGPIPE);
     }
 }
 

@@ -1,7 +1,7 @@
-//! Ctrl-C: the first one asks to stop and clean up, the second one ends the process at once.
+//! Ctrl-C: the first one asks to stop and clean up, the second one ends the process at once. So does a reader of the output that has gone.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -9,6 +9,9 @@ use signal_hook::flag;
 use crate::failure::{Failure, Outcome};
 
 const INTERRUPTED: i32 = 130;
+
+/// The flags of all.
+static ALL: Mutex<Vec<Arc<AtomicBool>>> = Mutex::new(Vec::new());
 
 /// Set once the user wants to stop.
 #[derive(Clone, Debug)]
@@ -27,7 +30,15 @@ impl Stop {
                 .and_then(|_| flag::register(signal, Arc::clone(&flag)))
                 .map_err(|error| Failure::failed(format!("cannot handle signal {signal}: {error}")))?;
         }
+        ALL.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&flag));
         Ok(Self(flag))
+    }
+
+    /// Asks all to stop. Whether there is any, which cleans up then.
+    pub(crate) fn all() -> bool {
+        let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().for_each(|flag| flag.store(true, std::sync::atomic::Ordering::Relaxed));
+        !all.is_empty()
     }
 
     /// Whether the user wants to stop.

@@ -17,9 +17,11 @@ use super::hosts::HostEndpoint;
 use super::pair::Pair;
 use super::rig::Rig;
 use super::{FabricSpec, OPEN_QUEUE, RunError};
+use crate::bench::bare::{self, Talker};
+use crate::bench::exchange::{self, MESSAGE_BYTES};
 #[cfg(feature = "quic")]
 use crate::bench::quic::{self, Quic};
-use crate::bench::{Latency, Throughput, bare, both, cpu};
+use crate::bench::{Latency, Throughput, both, cpu};
 use crate::frame::{RATE_BPS, data_frame, data_header_bytes, unpaced};
 use crate::program::AttachMode;
 use spray_fabric::{Fabric, LeafSpine, Scale};
@@ -134,6 +136,22 @@ impl VethBench {
         };
         let config = bare::BareConfig { template: &template, duration, window: WINDOW_PACKETS, threads: threads(true) };
         bare::run(sender, receiver, &config).map_err(failed("sending bare frames"))
+    }
+
+    /// Round trips of small messages by such frames.
+    ///
+    /// # Errors
+    /// When a device fails.
+    pub fn bare_latency(&mut self, duration: Duration) -> Result<Latency, RunError> {
+        self.rig.drain()?;
+        let hosts = &self.fabric.hosts;
+        let frames = [(0, 1), (1, 0)].map(|(from, to)| data_frame(&hosts[from], &hosts[to], MESSAGE_BYTES as u16));
+        let [Some(asking), Some(answering)] = self.rig.devices.as_mut_slice() else {
+            return Err(RunError::Unsupported("an earlier measurement failed".into()));
+        };
+        let [asks, answers] = frames;
+        let (asking, answering) = (Talker::new(asking, asks), Talker::new(answering, answers));
+        exchange::run(asking, answering, duration, threads(true)).map_err(failed("exchanging bare frames"))
     }
 
     /// The same payloads by the kernel, over one veth pair.

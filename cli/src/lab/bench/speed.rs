@@ -27,7 +27,7 @@ struct Section {
 }
 
 /// What figures aim at, by their names in JSON. An object that has a number `NAME_target` says itself that `NAME` is to be at least that.
-const TARGETS: [(&str, Target); 19] = [
+const TARGETS: [(&str, Target); 21] = [
     ("sender_memcpys", Target::AtMost(COPYING_TARGET)),
     ("receiver_memcpys", Target::AtMost(COPYING_TARGET)),
     ("sender_in_place_memcpys", Target::AtMost(IN_PLACE_TARGET)),
@@ -41,6 +41,8 @@ const TARGETS: [(&str, Target); 19] = [
     ("ratio_1000_connections", Target::AtMost(MANY_TARGET)),
     ("ratio_10000_connections", Target::AtMost(VERY_MANY_TARGET)),
     ("ratio_two_queues", Target::AtLeast(QUEUES_TARGET)),
+    ("ratio_latency_p50", Target::AtMost(1.2)),
+    ("ratio_latency_p99_9", Target::AtMost(1.2)),
     ("growth_8192", Target::AtMost(1.5)),
     ("growth_65536", Target::AtMost(2.0)),
     ("wall_s_8192", Target::AtMost(3.0)),
@@ -257,6 +259,9 @@ fn veth_tables(object: &Value) -> String {
     for (name, words) in veth::ratios() {
         let [median, least, most] = ["", "_least", "_most"].map(|end| number(&object[format!("{name}{end}")]));
         let _ = writeln!(out, "| {words} | {median} | {least} to {most} | {} |", target(object, name));
+    }
+    for (name, _, words) in veth::LATENCIES {
+        let _ = writeln!(out, "| {words} | {} | | {} |", number(&object[name]), target(object, name));
     }
     let payload = number(&object["payload_bytes"]);
     let [seconds, repeat] = ["seconds", "repeat"].map(|name| number(&object[name]));

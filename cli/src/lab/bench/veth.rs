@@ -51,6 +51,12 @@ const RATIOS: [(&str, &str, [&str; 2], f64); 3] = [
     ("ratio_udp_4to1", "REPS, an ACK per 4 packets / kernel UDP", ["spray_4to1", "udp_xdp"], 2.0),
 ];
 
+/// Ratios of round trips, idle: name in JSON, quantile, words.
+pub(super) const LATENCIES: [(&str, &str, &str); 2] = [
+    ("ratio_latency_p50", "p50", "a round trip by REPS, frames wait for no others / bare frames, p50"),
+    ("ratio_latency_p99_9", "p99_9", "the same, p99.9"),
+];
+
 /// Quantiles of round trips, by name.
 pub(super) const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99_9", 0.999)];
 
@@ -69,11 +75,12 @@ impl Way {
         }
     }
 
-    /// Round trips; `None` for bare frames, which nobody answers.
+    /// Round trips; `None` for bare frames beside others, of which nobody keeps a window.
     fn latency(self, bench: &mut VethBench, loaded: bool, duration: Duration) -> Result<Option<Latency>, RunError> {
         match self {
             Self::Transport(transport) => bench.transport_latency(transport, loaded, duration).map(Some),
-            Self::Bare => Ok(None),
+            Self::Bare if loaded => Ok(None),
+            Self::Bare => bench.bare_latency(duration).map(Some),
             Self::Kernel(kernel) => bench.kernel_latency(kernel, loaded, duration).map(Some),
             #[cfg(feature = "quic")]
             Self::Quic(library) => bench.quic_latency(library, loaded, duration).map(Some),
@@ -202,6 +209,10 @@ fn json(arguments: &args::BenchVeth, rows: &[Row]) -> Value {
         "cpu_s_per_gb": by_peer(&|figures| json!(median(&figures.cpu_s_per_gb))),
         "latency_us": by_peer(&latency),
     });
+    for (name, quantile, _) in LATENCIES {
+        let of = |peer: &str| object["latency_us"][peer]["idle"][quantile].as_f64();
+        object[name] = of("spray_prompt").zip(of(BARE)).map(|(ours, bare)| ours / bare).into();
+    }
     for (name, _, peers, target) in RATIOS {
         let [median, least, most] =
             ratio(rows, peers).map_or([Value::Null, Value::Null, Value::Null], |ratio| ratio.map(Value::from));

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use caps::{CapSet, Capability};
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
 use spray_nic::device::{BindMode, BusyPoll, Nic, TakeOverError, UdpConfig};
 use spray_nic::keys::Keys;
 use spray_nic::net::{Interface, NetError};
@@ -125,10 +127,13 @@ fn udp(
 /// The address and the MTU: of the interface, or else of the route, and the address that was given.
 fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConfig> {
     let from = arguments.steered.from;
-    if let Some(name) = &arguments.way.interface {
+    let of = |name: &str| {
         let interface = Interface::find(name).map_err(Failure::refused)?;
         let address = own_address(&interface, from, peer)?;
-        return Ok(UdpConfig { mtu: interface.mtu.min(UdpConfig::LARGEST_MTU), ..UdpConfig::at(address) });
+        Ok(UdpConfig { mtu: interface.mtu.min(UdpConfig::LARGEST_MTU), ..UdpConfig::at(address) })
+    };
+    if let Some(name) = &arguments.way.interface {
+        return of(name);
     }
     // Who listens has no peer: what stands for one is the address that was given.
     match (from, peer.filter(|peer| Some(*peer) != from)) {
@@ -136,8 +141,22 @@ fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConf
         (from, Some(peer)) => UdpConfig::towards(peer)
             .map(|sockets| UdpConfig { address: from.unwrap_or(sockets.address), ..sockets })
             .map_err(Failure::refused),
-        (None, None) => UdpConfig::of_default_route().map_err(|error| Failure::refused(format!("{error} (--from)"))),
+        (None, None) => UdpConfig::of_default_route().or_else(|error| match only_interface() {
+            Some(name) => of(&name),
+            None => Err(Failure::refused(format!("{error} (--from)"))),
+        }),
     }
+}
+
+/// The only interface that is up and leads to others, where there is no other.
+fn only_interface() -> Option<String> {
+    let leads =
+        |flags: InterfaceFlags| flags.contains(InterfaceFlags::IFF_UP) && !flags.contains(InterfaceFlags::IFF_LOOPBACK);
+    let found = getifaddrs().ok()?.filter(|found| leads(found.flags));
+    let mut names: Vec<String> = found.map(|found| found.interface_name).collect();
+    names.sort_unstable();
+    names.dedup();
+    (names.len() == 1).then(|| names.remove(0))
 }
 
 /// The endpoint's settings with those that both devices have.

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use spray_nic::device::{Bare, Device, Received};
 use spray_nic::driver::DriverOptions;
 
-use super::{Arrivals, Throughput, measure, now};
+use super::exchange::{MESSAGE_BYTES, Talk};
+use super::{Arrivals, PATIENCE, Throughput, measure, now};
 
 /// Frames per turn of either loop: what endpoints use too.
 const BATCH: usize = 64;
@@ -138,6 +139,62 @@ fn receive<R: Device>(device: &mut R, bytes: usize, stop: &AtomicBool, received:
             thread::yield_now();
         }
         device.flush()?;
+    }
+}
+
+/// A conversation by frames whose last bytes are a message.
+pub(crate) struct Talker<'a, D> {
+    device: &'a mut D,
+    frame: Vec<u8>,
+    arrivals: Vec<Received>,
+}
+
+impl<'a, D: Device> Talker<'a, D> {
+    /// `frame` is what goes to the other end, which sends frames of the same length.
+    pub(crate) fn new(device: &'a mut D, frame: Vec<u8>) -> Self {
+        Self { device, frame, arrivals: Vec::with_capacity(BATCH) }
+    }
+
+    /// Takes what has arrived; whether a message is among it.
+    fn take(&mut self, message: &mut [u8; MESSAGE_BYTES]) -> io::Result<bool> {
+        self.device.receive(&mut self.arrivals, BATCH)?;
+        let mut has_heard = false;
+        for arrival in self.arrivals.drain(..) {
+            let frame = self.device.frame(&arrival.frame, arrival.len);
+            if let Some(said) = frame.last_chunk().filter(|_| frame.len() == self.frame.len()) {
+                (*message, has_heard) = (*said, true);
+            }
+            self.device.release(arrival.frame);
+        }
+        Ok(has_heard)
+    }
+}
+
+impl<D: Device + Send> Talk for Talker<'_, D> {
+    fn say(&mut self, message: &[u8; MESSAGE_BYTES]) -> io::Result<()> {
+        let bytes = self.frame.len();
+        if let Some(last) = self.frame.last_chunk_mut() {
+            *last = *message;
+        }
+        // Without a frame it is as good as lost.
+        if let Some(id) = self.device.allocate() {
+            self.device.frame_mut(&id)[..bytes].copy_from_slice(&self.frame);
+            if let Err(id) = self.device.transmit(id, bytes as u32) {
+                self.device.release(id);
+            }
+        }
+        self.device.flush()
+    }
+
+    fn hear(&mut self, message: &mut [u8; MESSAGE_BYTES]) -> io::Result<bool> {
+        let begun = now();
+        while begun.elapsed() < PATIENCE {
+            if self.take(message)? {
+                return Ok(true);
+            }
+            thread::yield_now();
+        }
+        Ok(false)
     }
 }
 

@@ -84,3 +84,25 @@ fn threads_may_run_at_idle_priority() {
     };
     run(&mut sender, &mut receiver, &config).expect("lowering one's own priority needs no rights");
 }
+
+#[test]
+fn messages_are_answered_and_no_frame_is_kept() {
+    let (_network, mut asking, mut answering) = network();
+    let [there, back] = [[TARGET, SOURCE], [SOURCE, TARGET]].map(|head| {
+        let mut frame = head.concat();
+        frame.resize(120, 0);
+        frame
+    });
+    let (mut here, mut other) = (Talker::new(&mut asking, there), Talker::new(&mut answering, back));
+    for number in 0..100 {
+        let mut heard = [0; MESSAGE_BYTES];
+        here.say(&[number; MESSAGE_BYTES]).expect("memory devices do not fail");
+        assert!(other.hear(&mut heard).expect("memory devices do not fail"));
+        other.say(&heard).expect("memory devices do not fail");
+        heard.fill(0xff);
+        assert!(here.hear(&mut heard).expect("memory devices do not fail"));
+        assert_eq!(heard, [number; MESSAGE_BYTES]);
+    }
+    asking.audit().expect("no frame lost");
+    answering.audit().expect("no frame lost");
+}
