@@ -49,11 +49,11 @@ fn kernel_and_memory_agree_on_reroutes() {
         }
         let last: Vec<u64> = shares[5].iter().zip(shares[4]).map(|(now, before)| now - before).collect();
         assert!(last.iter().all(|frames| *frames > 300), "{scheme}: apart in the end: {last:?}");
-        if scheme == Scheme::Reunion {
-            assert!(shares[0].iter().any(|frames| *frames < 100), "{scheme}: together at first: {:?}", shares[0]);
-        }
+        // Other bases than ECMP may have them apart from the beginning.
+        let together = shares[0].iter().any(|frames| *frames < 100);
+        assert!(together || scheme != Scheme::Reunion, "{scheme}: together at first: {:?}", shares[0]);
         let moved = kernel.counted().get("rerouted").expect("switches with Reunion");
-        assert!((1..8).contains(&moved), "{scheme}: {moved} flows moved");
+        assert!((u64::from(together)..8).contains(&moved), "{scheme}: {moved} flows moved");
     }
 }
 
