@@ -23,11 +23,15 @@ pub fn bench(arguments: &[String]) -> Outcome {
     spray("spray bench veth", &[&["bench".to_string(), "veth".to_string()], arguments].concat())
 }
 
-/// `cargo xtask speed [ARGUMENTS OF spray bench speed]`: with the QUIC libraries, which nothing else needs.
+/// `cargo xtask speed [ARGUMENTS OF spray bench speed]`: with the QUIC libraries, which nothing else needs, and all of them optimised.
 pub fn speed(arguments: &[String]) -> Outcome {
     let file = sh::root().join("docs/results/speed.md").display().to_string();
     let first = ["bench", "speed", "--out", &file].map(String::from);
-    spray_with("cargo xtask speed", &["--features", "quic"], &[&first[..], arguments].concat())
+    spray_with(
+        "cargo xtask speed",
+        &["--features", "quic", "--config", "profile.release.opt-level=3"],
+        &[&first[..], arguments].concat(),
+    )
 }
 
 /// Builds everything and runs the binary with `arguments`. When it fails, its own messages say why.
