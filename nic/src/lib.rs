@@ -80,8 +80,6 @@ pub use endpoint::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Messag
 pub use host::Host;
 #[cfg(feature = "xdp")]
 pub use host::HostConfig;
-pub use waker::Waker;
-
 pub use spray_core::Time;
 pub use spray_core::cc::{CcKind, ControlConfig};
 pub use spray_core::event::{Choice, ChoiceTap, Event, FreezeReason};
@@ -89,6 +87,7 @@ pub use spray_core::flow::{FlowConfig, Limits, ReceiverStats, SenderStats};
 pub use spray_core::loss::RtoConfig;
 pub use spray_core::path::{BalancerConfig, BalancerKind, Ev, Path, PathEvs};
 pub use spray_wire::{Kind, Ports, header_bytes};
+pub use waker::Waker;
 
 /// The example in the README, as a test.
 #[cfg(doctest)]

@@ -5,7 +5,7 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Wakes a thread out of its sleep on file descriptors: [`Host::run`](crate::host::Host::run) takes such.
+/// Wakes a thread that sleeps on file descriptors, as in [`Host::run`](crate::Host::run).
 #[derive(Debug)]
 pub struct Waker {
     reader: PipeReader,

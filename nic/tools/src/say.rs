@@ -68,7 +68,7 @@ pub fn object(result: &impl Serialize) -> Outcome {
 }
 
 /// Prints a line that is wanted in any case: a document of its own, such as a manual page. Where the reader has gone, as in
-/// `spray sim ... | head -1`, the process ends as other tools do: by SIGPIPE. A command that may have to clean up stops first, and [`end`] ends it.
+/// `spray sim ... | head -1`, the process ends as other tools do: by SIGPIPE. A command that takes Ctrl-C stops and cleans up first; [`end`] then ends it.
 pub fn print(text: impl Display) {
     if let Some(mut file) = FILE.get() {
         let _ =
@@ -78,7 +78,7 @@ pub fn print(text: impl Display) {
     match writeln!(stdout(), "{text}") {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
             BROKEN.store(true, Ordering::Relaxed);
-            if !Stop::all() {
+            if !Stop::ask_all() {
                 end();
             }
         }
@@ -87,6 +87,7 @@ pub fn print(text: impl Display) {
     }
 }
 
+/// Nobody reads the standard output any more.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
 /// Ends the process by SIGPIPE if nobody reads its output any more: the last thing to do.

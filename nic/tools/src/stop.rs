@@ -1,4 +1,5 @@
-//! Ctrl-C: the first one asks to stop and clean up, the second one ends the process at once. So does a reader of the output that has gone.
+//! Ctrl-C: the first one asks to stop and clean up, the second one ends the process at once. Output that nobody
+//! reads any more asks to stop, too.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 
 const INTERRUPTED: i32 = 130;
 
-/// The flags of all.
+/// The flags of all that were made.
 static ALL: Mutex<Vec<Arc<AtomicBool>>> = Mutex::new(Vec::new());
 
 /// Set once the user wants to stop.
@@ -34,8 +35,8 @@ impl Stop {
         Ok(Self(flag))
     }
 
-    /// Asks all to stop. Whether there is any, which cleans up then.
-    pub(crate) fn all() -> bool {
+    /// Asks all to stop. Returns whether there is any: it cleans up then.
+    pub(crate) fn ask_all() -> bool {
         let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().for_each(|flag| flag.store(true, std::sync::atomic::Ordering::Relaxed));
         !all.is_empty()

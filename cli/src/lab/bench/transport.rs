@@ -19,8 +19,9 @@ pub const IN_PLACE_TARGET: f64 = 0.7;
 pub const SEALING_TARGET_NS: f64 = 150.0;
 /// Most that a packet of [`SMALL_BYTES`] may cost either end.
 pub const SMALL_TARGET_NS: f64 = 90.0;
-/// Most that a packet of 1,000 connections may cost, over that of one, and of 10,000.
+/// Most that a packet of 1,000 connections may cost, over that of one.
 pub const MANY_TARGET: f64 = 1.1;
+/// The same of 10,000 connections.
 pub const VERY_MANY_TARGET: f64 = 1.3;
 /// How many times as much as one queue two are to carry.
 pub const QUEUES_TARGET: f64 = 1.9;

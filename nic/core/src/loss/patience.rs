@@ -70,7 +70,7 @@ impl Patience {
 const LEAST_QUARTERS: u8 = 6;
 
 /// Nothing beyond the times seen lately: OFAN's sender gives up on every packet sent before its last bandwidth-delay product.
-/// An eighth of a round trip less, and queues that grow as they do at OFAN's switches made 2 % of the packets go twice.
+/// With an eighth of a round trip less OFAN sent 2 % of its packets twice, since its queues grow.
 const EAGER_QUARTERS: u8 = 0;
 
 /// Three quarters of a round trip: with two, a slow uplink and an ACK for eight packets made it send 2 of 128,000 packets twice.

@@ -32,8 +32,7 @@ use tracing::info_span;
 
 pub use self::freezes::Freezes;
 pub use self::path::PathOptions;
-pub use self::seat::Wake;
-pub use self::seat::{End, Step};
+pub use self::seat::{End, Step, Wake};
 use self::seat::{Over, Seat, strays};
 pub use self::taken::Taken;
 use self::tap::Tap;

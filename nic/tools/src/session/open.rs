@@ -148,7 +148,7 @@ fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConf
     }
 }
 
-/// The only interface that is up and leads to others, where there is no other.
+/// The interface that is up, besides loopback, where there is one only.
 fn only_interface() -> Option<String> {
     let leads =
         |flags: InterfaceFlags| flags.contains(InterfaceFlags::IFF_UP) && !flags.contains(InterfaceFlags::IFF_LOOPBACK);

@@ -73,7 +73,7 @@ impl Incoming {
                 (Content::Partial(partial), keeps, there)
             }
         };
-        let keeper = Keeper::start(content, goal, there_bytes, out.wake().clone())
+        let keeper = Keeper::start(content, goal, there_bytes, out.waker().clone())
             .map_err(|error| Refusal(format!("cannot start a thread for the file: {error}")))?;
         let (prefix, beyond, arrived_bytes) = (pieces(there_bytes), BTreeSet::new(), 0);
         let (short, has_sum, is_ready) = (None, false, false);

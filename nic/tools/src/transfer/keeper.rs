@@ -93,11 +93,11 @@ pub struct Keeper {
 
 impl Keeper {
     /// Starts with what is there, of which the first `bytes` bytes may be right.
-    pub fn start(content: Content, goal: Goal, bytes: u64, wake: Wake) -> std::io::Result<Self> {
+    pub fn start(content: Content, goal: Goal, bytes: u64, waker: Wake) -> std::io::Result<Self> {
         let ((orders, orders_in), (news_out, news)) = (channel(), channel());
         let stopped = Arc::new(AtomicBool::new(false));
         let (flag, waits) = (Arc::clone(&stopped), goal.may_block());
-        let work = Work { content, goal, hasher: Sha256::new(), hashed: 0, news: news_out, wake };
+        let work = Work { content, goal, hasher: Sha256::new(), hashed: 0, news: news_out, waker };
         let thread =
             std::thread::Builder::new().name("spray-file".into()).spawn(move || work.run(bytes, &orders_in, &flag))?;
         Ok(Self { orders: Some(orders), news, stopped, thread: (!waits).then_some(thread) })
@@ -166,14 +166,14 @@ struct Work {
     /// Bytes that were hashed.
     hashed: u64,
     news: Sender<News>,
-    /// Of the file's owner.
-    wake: Wake,
+    /// Of the thread that hears of it.
+    waker: Wake,
 }
 
 impl Work {
     /// Hashes what is there, then what comes as the file grows, and ends it when all of it and the sender's SHA-256 are there.
     fn run(mut self, there: u64, orders: &Receiver<Order>, stopped: &AtomicBool) {
-        let (news, wake) = (self.news.clone(), self.wake.clone());
+        let (news, waker) = (self.news.clone(), self.waker.clone());
         let ending = match self.take(there, orders, stopped) {
             Ok(Some(theirs)) => self.finish(theirs),
             // The file was given up.
@@ -185,7 +185,7 @@ impl Work {
         };
         // Nobody waits for it if the file was given up.
         let _ = news.send(News::End(ending));
-        wake.wake();
+        waker.wake();
     }
 
     /// Returns the sender's SHA-256 when everything is hashed; `None` if the file was given up.
@@ -194,7 +194,7 @@ impl Work {
             return Ok(None);
         }
         let _ = self.news.send(News::Ready { bytes: there, sum: self.hasher.clone().finalize().into() });
-        self.wake.wake();
+        self.waker.wake();
         let mut theirs = None;
         loop {
             match theirs {

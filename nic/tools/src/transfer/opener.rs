@@ -65,7 +65,7 @@ fn run(out: &Out, todo: &Receiver<Job>) {
                 };
                 // Nobody waits for it if the transfer was given up.
                 let _ = answer.send((number, begun));
-                out.wake().wake();
+                out.waker().wake();
             }
             Job::GiveUp(file) => drop(file),
         }

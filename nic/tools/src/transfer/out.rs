@@ -25,7 +25,7 @@ pub struct Out {
     /// Where only one transfer is taken: the number of that which was first to put something there.
     taken: Option<Arc<Mutex<Option<u32>>>>,
     /// Of the thread that hears of what was written.
-    wake: Wake,
+    waker: Wake,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,17 +66,17 @@ impl Out {
             _ => Failure::refused(format!("cannot use the folder {}: {error}", folder.display())),
         };
         let folder = Arc::new(Folder::open(&folder).map_err(unusable)?);
-        Ok(Self { place, folder, taken: (!keep).then(Arc::default), wake: Wake::default() })
+        Ok(Self { place, folder, taken: (!keep).then(Arc::default), waker: Wake::default() })
     }
 
-    /// For a thread that this wakes.
-    pub fn waking(self, wake: Wake) -> Self {
-        Self { wake, ..self }
+    /// The same, where this wakes the thread that hears of what was written.
+    pub fn waking(self, waker: Wake) -> Self {
+        Self { waker, ..self }
     }
 
     /// What wakes the thread that hears of what was written.
-    pub fn wake(&self) -> &Wake {
-        &self.wake
+    pub fn waker(&self) -> &Wake {
+        &self.waker
     }
 
     /// The folder that files are written in.

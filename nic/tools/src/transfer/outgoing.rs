@@ -65,24 +65,24 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Opens these entries, one by one when told to, and wakes by `wake` who asks for them.
-    pub fn start(entries: Vec<Entry>, wake: Wake) -> io::Result<Self> {
+    /// Opens these entries, one by one when told to, and wakes by `waker` the thread that asks for them.
+    pub fn start(entries: Vec<Entry>, waker: Wake) -> io::Result<Self> {
         let opened = entries.into_iter().map(|entry| {
             let shown = shown(&entry.path);
             open(entry).map_err(|error| (shown, format!("cannot be read: {error}")))
         });
-        Self::start_with(opened, wake)
+        Self::start_with(opened, waker)
     }
 
     /// As above, with what was or could not be opened.
     pub fn start_with(
         entries: impl Iterator<Item = Result<(Description, Source), (String, String)>> + Send + 'static,
-        wake: Wake,
+        waker: Wake,
     ) -> io::Result<Self> {
         let ((orders, orders_in), (parts_out, parts)) = (channel(), sync_channel(READ_AHEAD));
         let dropped = Arc::new(AtomicU64::new(0));
         let files = HashMap::new();
-        let mut reader = Reader { entries, opened: 0, files, parts: parts_out, wake, dropped: Arc::clone(&dropped) };
+        let mut reader = Reader { entries, opened: 0, files, parts: parts_out, waker, dropped: Arc::clone(&dropped) };
         std::thread::Builder::new().name("spray-file".into()).spawn(move || {
             if let Err(error) = reader.run(&orders_in) {
                 // Without a receiver the transfer has ended already.
@@ -165,8 +165,8 @@ struct Reader<I> {
     /// The files that are to be read, by their numbers.
     files: HashMap<u32, Opened>,
     parts: SyncSender<io::Result<Item>>,
-    /// Of who asks for them.
-    wake: Wake,
+    /// Of the thread that asks for them.
+    waker: Wake,
     dropped: Arc<AtomicU64>,
 }
 
@@ -288,7 +288,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
     /// Returns whether anybody listens: without, the transfer has ended already.
     fn say(&self, part: Item) -> bool {
         let is_heard = self.parts.send(Ok(part)).is_ok();
-        self.wake.wake();
+        self.waker.wake();
         is_heard
     }
 }
