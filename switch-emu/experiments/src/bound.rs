@@ -201,7 +201,7 @@ impl<'a> Times<'a> {
         let network = &scenario.network;
         let paths = ShortestPaths::new(network, |_| true);
         let way = |flow: &Flow| {
-            let links = spray_fabric::hops(network, &paths, flow.src, flow.dst);
+            let links: Vec<_> = spray_fabric::hops(network, &paths, flow.src, flow.dst).collect();
             let latency: u64 = links.iter().map(|link| network.links[*link].latency_ps).sum();
             (links.len(), latency)
         };

@@ -343,7 +343,7 @@ fn farthest(network: &Network, receiver: usize) -> Vec<usize> {
     let hosts = network.hosts.len();
     let turned = |host: usize| (2 * hosts + host - receiver - hosts / 2) % hosts;
     let mut others: Vec<_> = (0..hosts).filter(|host| *host != receiver).collect();
-    let length = |host: usize| spray_fabric::hops(network, &routes, host, receiver).len();
+    let length = |host: usize| spray_fabric::hops(network, &routes, host, receiver).count();
     others.sort_by_cached_key(|host| (std::cmp::Reverse(length(*host)), turned(*host)));
     others
 }

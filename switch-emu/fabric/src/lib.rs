@@ -11,6 +11,7 @@ mod ev_life;
 mod event;
 mod fabric;
 mod failures;
+mod fastest;
 mod fat_tree;
 mod file_error;
 mod flows;
@@ -43,6 +44,7 @@ pub use fabric::{
     RouteEpoch, Thresholds,
 };
 pub use failures::{DrawError, FailureContext, FailureFile, HowMany, Level, RandomFailure, Which};
+pub use fastest::Fastest;
 pub use fat_tree::FatTree;
 pub use file_error::FileError;
 pub use flows::{Due, FlowError, FlowSpec, Start, Starts, Trigger, TriggerKind, check_flows, first_flows, share_out};
@@ -53,7 +55,7 @@ pub use network::{Link, Network, NetworkError, NetworkSwitch};
 pub use outcome::{FlowOutcome, PortOutcome, Progress};
 pub use over_time::{Arrivals, PortBins, PortSamples, delivered};
 pub use route_table::RouteTable;
-pub use routes::{ShortestPaths, fastest, groups, hops};
+pub use routes::{ShortestPaths, groups, hops};
 pub use spray_pipeline::bins::{Bin, Scale};
 pub use spray_pipeline::counters::{ChassisCounters, PortCounters};
 pub use spray_pipeline::flow_hash::{FlowHash, HashFields, HashFunction, HashSeed};

@@ -1,7 +1,6 @@
 //! The routes of a network in every epoch, laid out for look-ups per frame: by the simulator's switches, and by the search for
 //! the paths of a connection.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use spray_pipeline::config::NEVER;
@@ -47,14 +46,11 @@ impl RouteTable {
         let salts: Vec<u32> = (0..network.switches.len()).map(|switch| salt(seed, switch)).collect();
         let places = places(network, &port_of);
         let mut plan = Plan::new(seed, network.tiers(), &salts, &network.switching, network.groups, &places);
-        let mut link_of = HashMap::new();
-        network.links.iter().enumerate().filter(|(_, link)| matches!(link.from, Node::Switch(_))).for_each(
-            |(link, _)| {
-                link_of.insert(port_of(link), link);
-            },
-        );
+        let mut link_of = vec![0; network.links.len()];
+        let of_switches = network.links.iter().enumerate().filter(|(_, link)| matches!(link.from, Node::Switch(_)));
+        of_switches.for_each(|(link, _)| link_of[port_of(link) as usize] = link);
         let port = |port: u32| {
-            let link = &network.links[link_of[&port]];
+            let link = &network.links[link_of[port as usize]];
             (link.to, link.rate_bps)
         };
         let epochs = epoch_starts(events);
@@ -65,12 +61,19 @@ impl RouteTable {
             (leaf_of, leaves) = ((0..network.hosts.len()).map(number).collect(), paths.leaves().len());
             plan.begin_epoch();
             groups.reserve(salts.len() * leaves);
+            let mut of_list = vec![None; paths.lists()];
             for switch in 0..salts.len() {
+                let by_ports = plan.goes_by_ports(switch);
                 for (number, leaf) in paths.leaves().iter().enumerate() {
                     let next =
                         |switch: usize| paths.next(switch, number).iter().map(|link| port_of(*link as usize)).collect();
                     let ways = Ways { next: &next, port: &port };
-                    groups.push(if *leaf == switch { HERE } else { plan.group(switch, *leaf, &ways) });
+                    let known = &mut of_list[paths.list_number(switch, number)];
+                    groups.push(match *known {
+                        _ if *leaf == switch => HERE,
+                        Some(group) if by_ports => group,
+                        _ => *known.insert(plan.group(switch, *leaf, &ways)),
+                    });
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Equal-cost shortest paths.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::Network;
 use crate::fabric::Node;
@@ -14,16 +14,16 @@ pub struct ShortestPaths {
     leaves: Vec<usize>,
     /// Per switch its number among the leaves.
     leaf_number: Vec<Option<u32>>,
-    /// `[switch * leaves + leaf]` is the number of its list. Leaves side by side that a switch reaches by the same links share one: most
-    /// do.
+    /// `[switch * leaves + leaf]` is the number of its list. Leaves that a switch reaches by the same links share one: most do.
     list_of: Vec<u32>,
+    /// The first one has no links.
     lists: Vec<List>,
     /// Indices into [`Network::links`].
     members: Vec<u32>,
 }
 
 /// Links by which a switch is left toward some leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct List {
     /// Where they begin among the members, and how many they are.
     first: u32,
@@ -48,16 +48,12 @@ impl ShortestPaths {
         (0..network.hosts.len()).for_each(|host| leaf_number[network.leaf_of(host)] = Some(0));
         let leaves: Vec<usize> = (0..switches).filter(|switch| leaf_number[*switch].is_some()).collect();
         leaves.iter().enumerate().for_each(|(number, leaf)| leaf_number[*leaf] = Some(number as u32));
-        let distances: Vec<_> = leaves.iter().map(|leaf| distances(*leaf, &into)).collect();
-        let list_of = Vec::with_capacity(switches * leaves.len());
-        let mut routes = Self { leaves, leaf_number, list_of, lists: Vec::new(), members: Vec::new() };
+        let costs = costs(&leaves, &into);
+        let list_of = vec![0; switches * leaves.len()];
+        let mut routes = Self { leaves, leaf_number, list_of, lists: vec![List::default()], members: Vec::new() };
         for (switch, links) in out.iter().enumerate() {
-            for distance in &distances {
-                let nearer = |hop: &&Hop| {
-                    let left = distance[hop.end as usize];
-                    left != FAR && left + hop.cost == distance[switch]
-                };
-                routes.push(network, links.iter().filter(nearer).map(|hop| hop.link));
+            for (cost, leaves) in &costs[switch] {
+                routes.add(network, switch, &Alike::new(leaves, *cost, links, &costs));
             }
         }
         routes
@@ -92,29 +88,37 @@ impl ShortestPaths {
         &self.members[list.first as usize..][..list.count as usize]
     }
 
-    /// Adds the links of the next switch and leaf.
-    fn push(&mut self, network: &Network, links: impl Iterator<Item = u32>) {
-        let first = self.members.len();
-        self.members.extend(links);
-        if self.lists.last().is_some_and(|latest| self.members(latest) == &self.members[first..]) {
-            self.members.truncate(first);
-        } else {
-            let slowest = |index: &&u32| {
-                let link = &network.links[**index as usize];
-                (u64::MAX - link.rate_bps, link.latency_ps)
-            };
-            let own = &self.members[first..];
-            let slowest = own.iter().max_by_key(slowest).copied();
-            self.lists.push(List { first: first as u32, count: own.len() as u32, slowest });
+    /// The number of the list of links by which `switch` is left toward the leaf with number `leaf`, less than [`Self::lists`].
+    pub(crate) fn list_number(&self, switch: usize, leaf: usize) -> usize {
+        self.list_of[switch * self.leaves.len() + leaf] as usize
+    }
+
+    /// How many lists there are. No two switches share one, but that without links, number 0.
+    pub(crate) fn lists(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// Adds the links by which `switch` is left toward some leaves.
+    fn add(&mut self, network: &Network, switch: usize, alike: &Alike) {
+        let slowest = |index: &&u32| {
+            let link = &network.links[**index as usize];
+            (u64::MAX - link.rate_bps, link.latency_ps)
+        };
+        let before = self.lists.len();
+        for links in alike.groups.iter().map(|group| &group.links) {
+            let (first, count) = (self.members.len() as u32, links.len() as u32);
+            self.members.extend(links);
+            self.lists.push(List { first, count, slowest: links.iter().max_by_key(slowest).copied() });
         }
-        self.list_of.push(self.lists.len() as u32 - 1);
+        let row = &mut self.list_of[switch * self.leaves.len()..];
+        for (leaf, group) in &alike.of_leaf {
+            let number = if alike.groups[*group].links.is_empty() { 0 } else { before + group };
+            row[*leaf as usize] = number as u32;
+        }
     }
 }
 
-const FAR: u32 = u32::MAX;
-
-/// A link between switches: its number, the switch at the end that is asked about, its cost. Few bytes, as searches look at all of them once
-/// for each leaf.
+/// A link between switches: its number, the switch at the end that is asked about, its cost.
 #[derive(Clone, Copy, Debug)]
 struct Hop {
     link: u32,
@@ -122,27 +126,101 @@ struct Hop {
     cost: u32,
 }
 
-/// Costs of the cheapest paths from every switch to `leaf`; `into` has the links that lead to each switch.
-fn distances(leaf: usize, into: &[Vec<Hop>]) -> Vec<u32> {
-    let mut distance = vec![FAR; into.len()];
-    // By cost the switches that have it, as far as is known: links have few different costs.
-    let mut known = BTreeMap::from([(0, vec![leaf as u32])]);
-    distance[leaf] = 0;
-    while let Some((cost, switches)) = known.pop_first() {
-        for switch in switches {
-            if distance[switch as usize] < cost {
+/// A set of leaves, by their numbers: a bit each.
+type Set = Vec<u64>;
+
+/// By cost, ascending, the leaves to which the cheapest paths from a switch have it.
+type Costs = Vec<(u32, Set)>;
+
+/// The costs from each switch; `into` has the links that lead to it. A search from all leaves at once, as links have few different costs.
+fn costs(leaves: &[usize], into: &[Vec<Hop>]) -> Vec<Costs> {
+    let words = leaves.len().div_ceil(64);
+    let nothing = vec![Set::new(); into.len()];
+    let (mut found, mut done): (Vec<Costs>, _) = (vec![Vec::new(); into.len()], vec![vec![0; words]; into.len()]);
+    let mut begin = nothing.clone();
+    for (number, leaf) in leaves.iter().enumerate() {
+        begin[*leaf] = vec![0; words];
+        begin[*leaf][number / 64] = 1 << (number % 64);
+    }
+    // By cost and switch the leaves to which some path has it.
+    let mut known = BTreeMap::from([(0u32, begin)]);
+    while let Some((cost, reached)) = known.pop_first() {
+        for (switch, mut set) in reached.into_iter().enumerate() {
+            set.iter_mut().zip(&done[switch]).for_each(|(word, done)| *word &= !done);
+            if set.iter().all(|word| *word == 0) {
                 continue;
             }
-            for Hop { end, cost: more, .. } in &into[switch as usize] {
-                let over = cost.saturating_add(*more);
-                if over < distance[*end as usize] {
-                    distance[*end as usize] = over;
-                    known.entry(over).or_default().push(*end);
-                }
+            unite(&mut done[switch], &set);
+            for hop in &into[switch] {
+                let beyond = known.entry(cost.saturating_add(hop.cost)).or_insert_with(|| nothing.clone());
+                unite(&mut beyond[hop.end as usize], &set);
             }
+            found[switch].push((cost, set));
         }
     }
-    distance
+    found
+}
+
+/// Adds `more` to a set, whose length is 0 while nothing has been added.
+fn unite(set: &mut Set, more: &[u64]) {
+    set.resize(more.len(), 0);
+    set.iter_mut().zip(more).for_each(|(word, more)| *word |= more);
+}
+
+fn contains(set: &[u64], leaf: u32) -> bool {
+    set[leaf as usize / 64] >> (leaf % 64) & 1 == 1
+}
+
+/// Which leaves a switch is left toward by the same links.
+struct Alike {
+    /// Leaves, and their groups.
+    of_leaf: Vec<(u32, usize)>,
+    groups: Vec<Together>,
+}
+
+/// How many leaves the same links lead to, and these links, in order.
+#[derive(Clone)]
+struct Together {
+    leaves: u32,
+    links: Vec<u32>,
+}
+
+impl Alike {
+    /// Of `leaves`, to all of which the cheapest paths from a switch with these `links` have the same cost.
+    fn new(leaves: &Set, cost: u32, links: &[Hop], costs: &[Costs]) -> Self {
+        let of_leaf: Vec<_> =
+            (0..64 * leaves.len() as u32).filter(|leaf| contains(leaves, *leaf)).map(|leaf| (leaf, 0)).collect();
+        let groups = vec![Together { leaves: of_leaf.len() as u32, links: Vec::new() }];
+        let mut alike = Self { of_leaf, groups };
+        for hop in links {
+            let Some(left) = cost.checked_sub(hop.cost) else { continue };
+            let Some((_, nearer)) = costs[hop.end as usize].iter().find(|(cost, _)| *cost == left) else { continue };
+            if leaves.iter().zip(nearer).all(|(own, nearer)| own & !nearer == 0) {
+                alike.groups.iter_mut().for_each(|group| group.links.push(hop.link));
+            } else {
+                alike.split(nearer, hop.link);
+            }
+        }
+        alike
+    }
+
+    /// Tells those leaves from the others toward which `link` leads.
+    fn split(&mut self, nearer: &Set, link: u32) {
+        let led = |(leaf, _): &&mut (u32, usize)| contains(nearer, *leaf);
+        let mut counts = vec![0; self.groups.len()];
+        self.of_leaf.iter_mut().filter(led).for_each(|(_, group)| counts[*group] += 1);
+        // By group that of its leaves toward which the link leads.
+        let mut next: Vec<usize> = (0..counts.len()).collect();
+        for (group, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+            if count < self.groups[group].leaves {
+                self.groups[group].leaves -= count;
+                next[group] = self.groups.len();
+                self.groups.push(Together { leaves: count, ..self.groups[group].clone() });
+            }
+            self.groups[next[group]].links.push(link);
+        }
+        self.of_leaf.iter_mut().filter(led).for_each(|(_, group)| *group = next[*group]);
+    }
 }
 
 /// For every switch and host the links that lie on a shortest path from the one to the other, over the links that
@@ -162,68 +240,17 @@ pub fn groups(network: &Network, usable: impl Fn(usize) -> bool) -> Vec<Vec<Vec<
     (0..network.switches.len()).map(|switch| (0..hosts).map(|host| group(switch, host)).collect()).collect()
 }
 
-/// The shortest paths between two switches that leaves are, without those over which no frame is faster than over another one: latency and
-/// time for a byte are both no less. Each is a list of links; an even fabric has one.
-pub fn fastest(network: &Network, routes: &ShortestPaths, from: usize, to: usize) -> Vec<Vec<usize>> {
-    let Some(leaf) = routes.leaf_number(to) else { return Vec::new() };
-    let mut known = HashMap::from([(to, vec![Way::default()])]);
-    ways(network, routes, (from, leaf), &mut known);
-    let found = known.remove(&from).unwrap_or_default();
-    found.into_iter().map(|way| way.links.into_iter().rev().collect()).collect()
-}
-
-/// Links, the last one first, and what a frame takes over them.
-#[derive(Clone, Default)]
-struct Way {
-    latency_ps: u64,
-    ps_per_byte: f64,
-    links: Vec<usize>,
-}
-
-/// Puts the fastest ways from a switch to a leaf into `known`, and those from all switches between.
-fn ways(network: &Network, routes: &ShortestPaths, (from, leaf): (usize, usize), known: &mut HashMap<usize, Vec<Way>>) {
-    if known.contains_key(&from) {
-        return;
-    }
-    let mut own: Vec<Way> = Vec::new();
-    for index in routes.next(from, leaf) {
-        let index = *index as usize;
-        let Node::Switch(next) = network.links[index].to else { continue };
-        // Every link leads nearer, so that this ends.
-        ways(network, routes, (next, leaf), known);
-        for rest in known.get(&next).into_iter().flatten() {
-            let latency_ps = rest.latency_ps + network.latency_ps(index);
-            let ps_per_byte = rest.ps_per_byte + 8e12 / network.links[index].rate_bps as f64;
-            if own.iter().any(|way| way.latency_ps <= latency_ps && way.ps_per_byte <= ps_per_byte) {
-                continue;
-            }
-            own.retain(|way| way.latency_ps < latency_ps || way.ps_per_byte < ps_per_byte);
-            let links = rest.links.iter().copied().chain([index]).collect();
-            own.push(Way { latency_ps, ps_per_byte, links });
-        }
-    }
-    known.insert(from, own);
-}
-
-/// The links of one shortest path from host `from` to host `to`, the host's own first; empty when `from == to`.
+/// The links of one shortest path from host `from` to host `to`, the host's own first; none when `from == to`.
 ///
 /// Of equal paths the one with the slowest, then the longest links is taken at each switch, so that base RTTs hold for
 /// every path of an uneven fabric.
-pub fn hops(network: &Network, routes: &ShortestPaths, from: usize, to: usize) -> Vec<usize> {
-    if from == to {
-        return Vec::new();
-    }
-    let mut path = vec![network.uplink(from)];
-    let mut switch = network.leaf_of(from);
+pub fn hops(network: &Network, routes: &ShortestPaths, from: usize, to: usize) -> impl Iterator<Item = usize> {
     let leaf = routes.leaf_number(network.leaf_of(to)).unwrap_or_default();
     // Every link leads one hop nearer.
-    while let Some(link) = routes.slowest(switch, leaf) {
-        path.push(link);
-        match network.links[link].to {
-            Node::Host(_) => break,
-            Node::Switch(next) => switch = next,
-        }
-    }
-    path.push(network.downlink(to));
-    path
+    let next = move |link: &usize| match network.links[*link].to {
+        Node::Host(_) => None,
+        Node::Switch(switch) => routes.slowest(switch, leaf),
+    };
+    let between = std::iter::successors((from != to).then(|| network.uplink(from)), next);
+    between.chain((from != to).then(|| network.downlink(to)))
 }

@@ -238,6 +238,12 @@ impl Plan {
         self.capacities.clear();
     }
 
+    /// Whether the groups of `switch` follow from their ports: toward any leaf those of the same ports are the same.
+    pub(crate) fn goes_by_ports(&self, switch: usize) -> bool {
+        let Layout { ways, resilient, weighted, pointers, .. } = self.layouts[switch];
+        !(ways && self.switches[switch].groups.exist() || resilient || weighted || pointers == Pointers::Destination)
+    }
+
     /// The group of `switch` toward the hosts of the switch `leaf`, another one.
     pub(crate) fn group(&mut self, switch: usize, leaf: usize, ways: &Ways<'_>) -> Group {
         let layout = self.layouts[switch];

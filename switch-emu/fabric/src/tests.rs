@@ -3,7 +3,7 @@ use spray_core::units::{Gbps, Micros};
 use super::*;
 use crate::fabric::{Node, Thresholds};
 
-const PAIR: LeafSpine = LeafSpine::uniform([2, 4, 4], 100_000_000_000, 1_000_000);
+pub(crate) const PAIR: LeafSpine = LeafSpine::uniform([2, 4, 4], 100_000_000_000, 1_000_000);
 
 const TREE: &str = "Nodes 16 # sixteen hosts
 Tiers 3
@@ -84,8 +84,9 @@ fn a_three_tier_file_builds_the_tree_it_describes() {
     assert_eq!(groups[0][15].len(), 2, "a leaf has two spines");
     assert_eq!(groups[8][15].len(), 4, "a spine has two cores, two cables each");
     assert_eq!(groups[0][1].len(), 1);
-    let longest = hops(&network, &ShortestPaths::new(&network, |_| true), 0, 15);
-    let names: Vec<_> = longest.iter().map(|link| network.links[*link].rate_bps / 1_000_000_000).collect();
+    let routes = ShortestPaths::new(&network, |_| true);
+    let longest = hops(&network, &routes, 0, 15);
+    let names: Vec<_> = longest.map(|link| network.links[link].rate_bps / 1_000_000_000).collect();
     assert_eq!(names, [100, 200, 400, 400, 200, 100]);
     let port = compiled.ports.iter().find(|port| port.name == "tor0->h0").unwrap();
     assert_eq!(port.latency_ps, 750_000, "the switch's latency is its ports'");
@@ -144,9 +145,39 @@ fn a_dragonfly_joins_all_groups_alike_and_routes_minimally() {
     }
     let routes = ShortestPaths::new(&network, |_| true);
     for to in 1..network.hosts.len() {
-        let path = hops(&network, &routes, 0, to);
+        let path: Vec<_> = hops(&network, &routes, 0, to).collect();
         let between = path.iter().filter(|link| network.links[**link].latency_ps == 3).count();
         assert!(path.len() <= 5 && between == usize::from(to >= 8), "{path:?}");
+    }
+}
+
+#[test]
+fn shortest_paths_are_those_of_a_plain_search() {
+    for network in [PAIR.network(), DRAGONFLY.network(), TopoFile::parse(TREE).unwrap().network()] {
+        for broken in [1, 2, 3, 7, usize::MAX] {
+            let usable = |link: usize| link % broken != broken - 1 && network.links[link].is_uplink();
+            let links: Vec<u32> = (0..network.links.len() as u32).filter(|link| usable(*link as usize)).collect();
+            let ends = |link: &u32| match network.links[*link as usize] {
+                Link { from: Node::Switch(from), to: Node::Switch(to), cost, .. } => (from, to, u64::from(cost)),
+                _ => unreachable!("uplinks"),
+            };
+            let routes = ShortestPaths::new(&network, usable);
+            for (number, leaf) in routes.leaves().iter().enumerate() {
+                let mut costs = vec![u64::MAX / 2; network.switches.len()];
+                costs[*leaf] = 0;
+                for (from, to, cost) in network.switches.iter().flat_map(|_| links.iter().map(ends)) {
+                    costs[from] = costs[from].min(costs[to] + cost);
+                }
+                for switch in 0..network.switches.len() {
+                    let leads = |link: &&u32| {
+                        let (from, to, cost) = ends(link);
+                        from == switch && costs[to] + cost == costs[from] && costs[from] < u64::MAX / 2
+                    };
+                    let expected: Vec<u32> = links.iter().filter(leads).copied().collect();
+                    assert_eq!(routes.next(switch, number), expected, "{switch} to {leaf}, {broken}");
+                }
+            }
+        }
     }
 }
 

@@ -43,10 +43,13 @@ impl Collect<'_> {
         events.extend(reported);
         events.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
         let classes = classes(&self.scenario.workloads);
-        let of_run = |(flow, outcome): &(&Flow, &FlowOutcome)| self.is_part(flow, outcome.started_ps);
-        let flows = self.plan.flows.iter().zip(outcomes).filter(of_run);
-        let flows: Vec<_> =
-            flows.map(|(flow, outcome)| self.flow(flow, &classes[usize::from(flow.class)], outcome)).collect();
+        let of_run = |((flow, outcome), _): &((&Flow, &FlowOutcome), u64)| self.is_part(flow, outcome.started_ps);
+        let alone_ps = self.scenario.alone_ps(self.paths, &self.plan.flows);
+        let flows = self.plan.flows.iter().zip(outcomes).zip(alone_ps).filter(of_run);
+        let flow = |((flow, outcome), alone_ps): ((&Flow, _), _)| {
+            self.flow(flow, &classes[usize::from(flow.class)], (outcome, us(alone_ps)))
+        };
+        let flows: Vec<_> = flows.map(flow).collect();
         RunResult {
             engine_figures: EngineFigures::of_freezing(self, &flows, &events),
             engine: engine.into(),
@@ -65,11 +68,10 @@ impl Collect<'_> {
         }
     }
 
-    fn flow(&self, flow: &Flow, class: &Class, outcome: &FlowOutcome) -> FlowResult {
+    fn flow(&self, flow: &Flow, class: &Class, (outcome, alone_us): (&FlowOutcome, f64)) -> FlowResult {
         let start_us = us(outcome.started_ps.unwrap_or(flow.start_ps));
         let end_us = self.end_ps(outcome).map(us);
         let fct_us = end_us.map(|end| end - start_us);
-        let alone_us = us(self.scenario.alone_ps(self.paths, flow));
         FlowResult {
             flow: flow.flow,
             workload: class.name.clone(),

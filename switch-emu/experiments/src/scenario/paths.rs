@@ -1,7 +1,7 @@
 //! What follows from the paths of the fabric: round-trip times, settings of connections, how long a run may last.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::collections::HashSet;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
@@ -13,7 +13,7 @@ use spray_wire::Kind;
 
 use super::{ConnectionPath, Ip, Scenario};
 use crate::workload::{Class, Flow, Own, Plan, classes};
-use spray_fabric::{Link, LinkAction, LinkEvent, Network, Node, ShortestPaths, Thresholds, fastest, hops};
+use spray_fabric::{Fastest, Link, LinkAction, LinkEvent, Network, Node, ShortestPaths, Thresholds, hops};
 use spray_pipeline::config::MAX_HOPS;
 use spray_sim::Pfc;
 
@@ -23,12 +23,7 @@ pub struct Paths {
     pub(crate) routes: ShortestPaths,
     longest_ps: OnceLock<u64>,
     drain_ps: OnceLock<u64>,
-    /// See [`fastest`], by the two switches.
-    fastest: Arc<Mutex<HashMap<[usize; 2], Fastest>>>,
 }
-
-/// Paths worth taking, each a list of links.
-type Fastest = Arc<[Vec<usize>]>;
 
 /// Sizes are those of a frame as sockets see it: preamble and checksum of Ethernet do not count.
 impl Scenario {
@@ -59,7 +54,7 @@ impl Scenario {
                 let rate_bps = self.network.links[link].rate_bps;
                 self.network.latency_ps(link) + serialisation_floor_ps(u64::from(bytes), rate_bps)
             };
-            hops(&self.network, &paths.routes, from, to).into_iter().map(time).sum()
+            hops(&self.network, &paths.routes, from, to).map(time).sum()
         };
         way(from, to, self.packet_bytes()) + way(to, from, self.ack_bytes())
     }
@@ -70,7 +65,6 @@ impl Scenario {
             routes: ShortestPaths::new(&self.network, |_| true),
             longest_ps: OnceLock::new(),
             drain_ps: OnceLock::new(),
-            fastest: Arc::default(),
         }
     }
 
@@ -78,16 +72,12 @@ impl Scenario {
     pub fn base_rtt_ps(&self, paths: &Paths) -> u64 {
         *paths.longest_ps.get_or_init(|| {
             // Hosts with equal leaf, rate and latency have equal round-trip times: one of them is enough.
-            let mut like: Vec<(usize, u64, u64)> = Vec::new();
-            let mut hosts = Vec::new();
-            for host in 0..self.network.hosts.len() {
-                let link = &self.network.links[self.network.uplink(host)];
-                let key = (self.network.leaf_of(host), link.rate_bps, link.latency_ps);
-                if !like.contains(&key) {
-                    like.push(key);
-                    hosts.push(host);
-                }
-            }
+            let mut like = HashSet::new();
+            let is_first = |host: &usize| {
+                let link = &self.network.links[self.network.uplink(*host)];
+                like.insert((self.network.leaf_of(*host), link.rate_bps, link.latency_ps))
+            };
+            let hosts: Vec<usize> = (0..self.network.hosts.len()).filter(is_first).collect();
             if hosts.len() == 1 {
                 return self.pair_rtt_ps(paths, 0, 1);
             }
@@ -153,7 +143,7 @@ impl Scenario {
     /// Bounds of the retransmission timeout between two hosts. The default least one lets every queue on the path be full.
     fn rto(&self, paths: &Paths, base_rtt_ps: u64, from: usize, to: usize) -> RtoConfig {
         // Every link but the sender's own leaves a switch.
-        let switches = hops(&self.network, &paths.routes, from, to).len().saturating_sub(1) as u64;
+        let switches = hops(&self.network, &paths.routes, from, to).count().saturating_sub(1) as u64;
         self.transport.rto(floor_ps(base_rtt_ps, self.drain_ps(paths), switches))
     }
 
@@ -227,22 +217,33 @@ impl Scenario {
         serialisation_floor_ps(flow.bytes + packets * u64::from(self.header_bytes()), rate_bps)
     }
 
-    /// The least time that a message takes in an empty fabric, whatever paths its packets take and in whatever order: all of them pass
-    /// the slower of the two hosts' links, and each takes the way over all links. The last packet to leave is a full one, or the short
-    /// one, which takes less for the way and may overtake a full one on another path.
-    pub fn alone_ps(&self, paths: &Paths, flow: &Flow) -> u64 {
+    /// By flow the least time that its message takes in an empty fabric, whatever paths its packets take and in whatever order.
+    pub fn alone_ps(&self, paths: &Paths, flows: &[Flow]) -> Vec<u64> {
+        let leaf = |flow: usize| self.network.leaf_of(flows[flow].dst);
+        let mut by_leaf: Vec<usize> = (0..flows.len()).collect();
+        by_leaf.sort_by_key(|flow| leaf(*flow));
+        let mut alone_ps = vec![0; flows.len()];
+        for alike in by_leaf.chunk_by(|a, b| leaf(*a) == leaf(*b)) {
+            let mut fastest = Fastest::new(&self.network, &paths.routes, leaf(alike[0]));
+            alike.iter().for_each(|flow| alone_ps[*flow] = self.message_ps(&mut fastest, &flows[*flow]));
+        }
+        alone_ps
+    }
+
+    /// See [`Self::alone_ps`]; `fastest` has the paths to the receiver's switch. All packets pass the slower of the two hosts' links, and
+    /// each takes the way over all links. The last packet to leave is a full one, or the short one, which takes less for the way and may
+    /// overtake a full one on another path.
+    fn message_ps(&self, fastest: &mut Fastest<'_>, flow: &Flow) -> u64 {
         let payload = u64::from(self.transport.payload_bytes);
         let header = u64::from(self.header_bytes());
         let (full, short) = (flow.bytes / payload, flow.bytes % payload);
         let network = &self.network;
         let own = [network.uplink(flow.src), network.downlink(flow.dst)];
         let rate_bps = own.map(|link| network.links[link].rate_bps).into_iter().min().unwrap_or(u64::MAX);
-        let way = |bytes: u64| {
+        let mut way = |bytes: u64| {
             let over =
-                |link: &usize| network.latency_ps(*link) + serialisation_floor_ps(bytes, network.links[*link].rate_bps);
-            let between = self.fastest(paths, network.leaf_of(flow.src), network.leaf_of(flow.dst));
-            let between = between.iter().map(|links| links.iter().map(over).sum()).min().unwrap_or(0);
-            own.iter().map(over).sum::<u64>() + between
+                |link: usize| network.latency_ps(link) + serialisation_floor_ps(bytes, network.links[link].rate_bps);
+            own.map(over).into_iter().sum::<u64>() + fastest.least_ps(network.leaf_of(flow.src), bytes)
         };
         // A message without a byte has a packet too.
         let (full_bytes, short_bytes) = (payload + header, short + header);
@@ -255,12 +256,6 @@ impl Scenario {
             _ => way(short_bytes) + serialisation_floor_ps(full * full_bytes, rate_bps),
         };
         last_full.max(last_short)
-    }
-
-    fn fastest(&self, paths: &Paths, from: usize, to: usize) -> Fastest {
-        let mut known = paths.fastest.lock().unwrap_or_else(PoisonError::into_inner);
-        let find = || fastest(&self.network, &paths.routes, from, to).into();
-        Arc::clone(known.entry([from, to]).or_insert_with(find))
     }
 
     /// The least time that `flows` could take: after the last start, the busiest host's bytes at its link's rate and one base

@@ -1,0 +1,143 @@
+//! The fastest of the shortest paths, where a fabric's paths are uneven.
+
+use spray_core::link::serialisation_floor_ps;
+
+use super::{Network, ShortestPaths};
+use crate::fabric::Node;
+
+/// The shortest paths from switches to one of those with hosts, without those over which no frame is faster than over another one: latency
+/// and time for a byte are both no less. An even fabric has one from each switch.
+#[derive(Debug)]
+pub struct Fastest<'a> {
+    network: &'a Network,
+    routes: &'a ShortestPaths,
+    leaf: usize,
+    /// By switch where its ways begin and end, as far as they have been asked for.
+    of_switch: Vec<Option<(u32, u32)>>,
+    ways: Vec<Way>,
+}
+
+/// A link, which of the ways from its end goes on, and what a frame takes over all of it.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    link: u32,
+    rest: u32,
+    latency_ps: u64,
+    ps_per_byte: f64,
+}
+
+impl<'a> Fastest<'a> {
+    /// The paths to the switch `to`, which has hosts.
+    pub fn new(network: &'a Network, routes: &'a ShortestPaths, to: usize) -> Self {
+        let mut of_switch = vec![None; network.switches.len()];
+        of_switch[to] = Some((0, 1));
+        let end = Way { link: u32::MAX, rest: 0, latency_ps: 0, ps_per_byte: 0.0 };
+        Self { network, routes, leaf: routes.leaf_number(to).unwrap_or_default(), of_switch, ways: vec![end] }
+    }
+
+    /// The least time that a frame of `bytes` takes from the queue of the switch `from` to that of the paths' end; 0 where there is no path.
+    pub fn least_ps(&mut self, from: usize, bytes: u64) -> u64 {
+        let (first, end) = self.search(from);
+        (first..end).map(|way| self.links(way).map(|link| self.over_ps(link, bytes)).sum()).min().unwrap_or(0)
+    }
+
+    fn over_ps(&self, link: usize, bytes: u64) -> u64 {
+        self.network.latency_ps(link) + serialisation_floor_ps(bytes, self.network.links[link].rate_bps)
+    }
+
+    fn links(&self, way: u32) -> impl Iterator<Item = usize> {
+        let at = |number: u32| (number > 0).then(|| self.ways[number as usize]);
+        std::iter::successors(at(way), move |way| at(way.rest)).map(|way| way.link as usize)
+    }
+
+    /// Where the ways from a switch begin and end.
+    fn search(&mut self, from: usize) -> (u32, u32) {
+        if let Some(known) = self.of_switch[from] {
+            return known;
+        }
+        let Self { network, routes, leaf, .. } = *self;
+        let ends = |link: &u32| match network.links[*link as usize].to {
+            Node::Switch(next) => Some((*link, next)),
+            Node::Host(_) => None,
+        };
+        let links = routes.next(from, leaf).iter().filter_map(ends);
+        // Every link leads nearer, so that this ends.
+        for (_, next) in links.clone() {
+            self.search(next);
+        }
+        let first = self.ways.len();
+        for (link, next) in links {
+            let (rest, end) = self.search(next);
+            for rest in rest..end {
+                self.add(first, link, rest);
+            }
+        }
+        let found = (first as u32, self.ways.len() as u32);
+        self.of_switch[from] = Some(found);
+        found
+    }
+
+    /// Puts a way among those from `first` on, unless one of them is as fast for any frame.
+    fn add(&mut self, first: usize, link: u32, rest: u32) {
+        let Way { latency_ps, ps_per_byte, .. } = self.ways[rest as usize];
+        let latency_ps = latency_ps + self.network.latency_ps(link as usize);
+        let ps_per_byte = ps_per_byte + 8e12 / self.network.links[link as usize].rate_bps as f64;
+        let own = &self.ways[first..];
+        if own.iter().any(|way| way.latency_ps <= latency_ps && way.ps_per_byte <= ps_per_byte) {
+            return;
+        }
+        // Nothing refers to these yet.
+        let mut kept = first;
+        for at in first..self.ways.len() {
+            let way = self.ways[at];
+            if way.latency_ps < latency_ps || way.ps_per_byte < ps_per_byte {
+                self.ways[kept] = way;
+                kept += 1;
+            }
+        }
+        self.ways.truncate(kept);
+        self.ways.push(Way { link, rest, latency_ps, ps_per_byte });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tests::{DRAGONFLY, PAIR};
+
+    /// The least time over all shortest paths, one by one.
+    fn plain_ps(network: &Network, routes: &ShortestPaths, (from, leaf): (usize, usize), bytes: u64) -> u64 {
+        let over = |link: &u32| {
+            let entry = &network.links[*link as usize];
+            let Node::Switch(next) = entry.to else { unreachable!("links lead to leaves") };
+            network.latency_ps(*link as usize)
+                + serialisation_floor_ps(bytes, entry.rate_bps)
+                + plain_ps(network, routes, (next, leaf), bytes)
+        };
+        routes.next(from, leaf).iter().map(over).min().unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn no_shortest_path_is_faster(
+            rates in prop::collection::vec((1u64..9, 0u64..9), 8..80),
+            bytes in prop::collection::vec(0u64..9_000, 1..4),
+        ) {
+            for mut network in [PAIR.network(), DRAGONFLY.network()] {
+                for (link, (rate, latency)) in network.links.iter_mut().zip(rates.iter().cycle()) {
+                    (link.rate_bps, link.latency_ps) = (rate * 50_000_000_000, latency * 20_000);
+                }
+                let routes = ShortestPaths::new(&network, |link| link % 7 != 3);
+                for (number, leaf) in routes.leaves().iter().enumerate() {
+                    let mut fastest = Fastest::new(&network, &routes, *leaf);
+                    for (from, bytes) in (0..network.switches.len()).zip(bytes.iter().cycle()) {
+                        let expected = plain_ps(&network, &routes, (from, number), *bytes);
+                        prop_assert_eq!(fastest.least_ps(from, *bytes), expected);
+                    }
+                }
+            }
+        }
+    }
+}
