@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use spray_core::link::serialisation_floor_ps;
+
 use crate::fabric::Node;
 use crate::{Groups, LinkPattern, Switching, Tiers};
 
@@ -165,6 +167,11 @@ impl Network {
             Node::Switch(switch) => latency_ps + self.switches[switch].latency_ps,
             Node::Host(_) => latency_ps,
         }
+    }
+
+    /// Time in ps that a frame of `bytes` takes over a link: [`Self::latency_ps`], and its bits.
+    pub fn transit_ps(&self, link: usize, bytes: u64) -> u64 {
+        self.latency_ps(link) + serialisation_floor_ps(bytes, self.links[link].rate_bps)
     }
 
     /// The hosts of each switch, in the switches' order. Switches without hosts are left out.

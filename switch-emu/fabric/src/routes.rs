@@ -53,7 +53,7 @@ impl ShortestPaths {
         let mut routes = Self { leaves, leaf_number, list_of, lists: vec![List::default()], members: Vec::new() };
         for (switch, links) in out.iter().enumerate() {
             for (cost, leaves) in &costs[switch] {
-                routes.add(network, switch, &Alike::new(leaves, *cost, links, &costs));
+                routes.add(network, (switch, leaves), &Alike::new(leaves, *cost, links, &costs));
             }
         }
         routes
@@ -80,6 +80,28 @@ impl ShortestPaths {
         self.list(switch, leaf).slowest.map(|link| link as usize)
     }
 
+    /// By switch the sum of `of_link` over the links between switches of [`hops`] from there to the switch `to`; 0 where there is no path.
+    pub fn sums(&self, network: &Network, to: usize, of_link: impl Fn(usize) -> u64) -> Vec<u64> {
+        let leaf = self.leaf_number(to).unwrap_or_default();
+        let mut known: Vec<Option<u64>> = vec![None; network.switches.len()];
+        let mut under_way = Vec::new();
+        for from in self.leaves() {
+            let (mut at, mut sum) = (*from, 0);
+            // Every link leads one hop nearer.
+            while let (None, Some(link)) = (known[at], self.slowest(at, leaf)) {
+                under_way.push((at, link));
+                let Node::Switch(next) = network.links[link].to else { break };
+                at = next;
+            }
+            sum += known[at].unwrap_or(0);
+            for (at, link) in under_way.drain(..).rev() {
+                sum += of_link(link);
+                known[at] = Some(sum);
+            }
+        }
+        known.into_iter().map(Option::unwrap_or_default).collect()
+    }
+
     fn list(&self, switch: usize, leaf: usize) -> List {
         self.lists[self.list_of[switch * self.leaves.len() + leaf] as usize]
     }
@@ -99,7 +121,7 @@ impl ShortestPaths {
     }
 
     /// Adds the links by which `switch` is left toward some leaves.
-    fn add(&mut self, network: &Network, switch: usize, alike: &Alike) {
+    fn add(&mut self, network: &Network, (switch, leaves): (usize, &Set), alike: &Alike) {
         let slowest = |index: &&u32| {
             let link = &network.links[**index as usize];
             (u64::MAX - link.rate_bps, link.latency_ps)
@@ -111,9 +133,10 @@ impl ShortestPaths {
             self.lists.push(List { first, count, slowest: links.iter().max_by_key(slowest).copied() });
         }
         let row = &mut self.list_of[switch * self.leaves.len()..];
-        for (leaf, group) in &alike.of_leaf {
-            let number = if alike.groups[*group].links.is_empty() { 0 } else { before + group };
-            row[*leaf as usize] = number as u32;
+        for leaf in members(leaves) {
+            let group = alike.of_leaf[leaf];
+            let number = if alike.groups[group].links.is_empty() { 0 } else { before + group };
+            row[leaf] = number as u32;
         }
     }
 }
@@ -167,14 +190,19 @@ fn unite(set: &mut Set, more: &[u64]) {
     set.iter_mut().zip(more).for_each(|(word, more)| *word |= more);
 }
 
-fn contains(set: &[u64], leaf: u32) -> bool {
-    set[leaf as usize / 64] >> (leaf % 64) & 1 == 1
+/// The leaves of a set, ascending.
+fn members(set: &Set) -> impl Iterator<Item = usize> {
+    let of_word = |(index, word): (usize, &u64)| {
+        let rest = std::iter::successors(Some(*word), |left| Some(left & left.wrapping_sub(1)));
+        rest.take_while(|left| *left != 0).map(move |left| 64 * index + left.trailing_zeros() as usize)
+    };
+    set.iter().enumerate().filter(|(_, word)| **word != 0).flat_map(of_word)
 }
 
 /// Which leaves a switch is left toward by the same links.
 struct Alike {
-    /// Leaves, and their groups.
-    of_leaf: Vec<(u32, usize)>,
+    /// By leaf its group, where it has one.
+    of_leaf: Vec<usize>,
     groups: Vec<Together>,
 }
 
@@ -188,27 +216,26 @@ struct Together {
 impl Alike {
     /// Of `leaves`, to all of which the cheapest paths from a switch with these `links` have the same cost.
     fn new(leaves: &Set, cost: u32, links: &[Hop], costs: &[Costs]) -> Self {
-        let of_leaf: Vec<_> =
-            (0..64 * leaves.len() as u32).filter(|leaf| contains(leaves, *leaf)).map(|leaf| (leaf, 0)).collect();
-        let groups = vec![Together { leaves: of_leaf.len() as u32, links: Vec::new() }];
-        let mut alike = Self { of_leaf, groups };
+        let count = leaves.iter().map(|word| word.count_ones()).sum();
+        let mut alike =
+            Self { of_leaf: vec![0; 64 * leaves.len()], groups: vec![Together { leaves: count, links: Vec::new() }] };
         for hop in links {
             let Some(left) = cost.checked_sub(hop.cost) else { continue };
             let Some((_, nearer)) = costs[hop.end as usize].iter().find(|(cost, _)| *cost == left) else { continue };
-            if leaves.iter().zip(nearer).all(|(own, nearer)| own & !nearer == 0) {
+            let led: Set = leaves.iter().zip(nearer).map(|(own, nearer)| own & nearer).collect();
+            if led == *leaves {
                 alike.groups.iter_mut().for_each(|group| group.links.push(hop.link));
             } else {
-                alike.split(nearer, hop.link);
+                alike.split(&led, hop.link);
             }
         }
         alike
     }
 
     /// Tells those leaves from the others toward which `link` leads.
-    fn split(&mut self, nearer: &Set, link: u32) {
-        let led = |(leaf, _): &&mut (u32, usize)| contains(nearer, *leaf);
+    fn split(&mut self, led: &Set, link: u32) {
         let mut counts = vec![0; self.groups.len()];
-        self.of_leaf.iter_mut().filter(led).for_each(|(_, group)| counts[*group] += 1);
+        members(led).for_each(|leaf| counts[self.of_leaf[leaf]] += 1);
         // By group that of its leaves toward which the link leads.
         let mut next: Vec<usize> = (0..counts.len()).collect();
         for (group, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
@@ -219,7 +246,7 @@ impl Alike {
             }
             self.groups[next[group]].links.push(link);
         }
-        self.of_leaf.iter_mut().filter(led).for_each(|(_, group)| *group = next[*group]);
+        members(led).for_each(|leaf| self.of_leaf[leaf] = next[self.of_leaf[leaf]]);
     }
 }
 

@@ -13,19 +13,18 @@ type Pair = (usize, usize);
 impl EngineFigures {
     /// How well connections froze, as pairs of hosts. `flows` are as in [`Collect`]. `events` has a row for each freeze, under the name of the flow.
     pub(super) fn of_freezing(collect: &Collect<'_>, flows: &[FlowResult], events: &[EventRow]) -> Self {
-        let named: HashMap<String, Pair> =
-            collect.plan.flows.iter().enumerate().map(|(flow, of)| (collect.name(flow), (of.src, of.dst))).collect();
         let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
         let freeze_entries = freezes.clone().count() as u64;
+        let failures: Vec<&LinkEvent> = collect.link_events.iter().filter(|event| drops_all(event)).collect();
+        if freeze_entries == 0 && failures.is_empty() {
+            return Self::default();
+        }
+        let named: HashMap<String, Pair> =
+            collect.plan.flows.iter().enumerate().map(|(flow, of)| (collect.name(flow), (of.src, of.dst))).collect();
         let freezes: Vec<(f64, Pair)> =
             freezes.filter_map(|row| Some((row.time_us, *named.get(&row.subject)?))).collect();
-        let failures: Vec<&LinkEvent> = collect.link_events.iter().filter(|event| drops_all(event)).collect();
-        if freezes.is_empty() && failures.is_empty() {
-            return Self { freeze_entries, ..Self::default() };
-        }
-        let paths = collect.scenario.paths();
-        let network = &collect.scenario.network;
-        let grace_us = |(src, dst)| 10.0 * us(collect.scenario.pair_rtt_ps(&paths, src, dst));
+        let (paths, network) = (collect.paths, &collect.scenario.network);
+        let grace_us = |(src, dst)| 10.0 * us(collect.scenario.pair_rtt_ps(paths, src, dst));
         let both_ways = collect.plan.flows.iter().flat_map(|flow| [(flow.src, flow.dst), (flow.dst, flow.src)]);
         let links: HashMap<Pair, HashSet<usize>> =
             both_ways.map(|pair| (pair, on_paths(network, &paths.routes, pair))).collect();

@@ -50,11 +50,8 @@ impl Scenario {
     /// Round-trip time of a full packet and its ACK between two hosts in an empty fabric, serialisation included.
     pub fn pair_rtt_ps(&self, paths: &Paths, from: usize, to: usize) -> u64 {
         let way = |from, to, bytes: u32| -> u64 {
-            let time = |link: usize| {
-                let rate_bps = self.network.links[link].rate_bps;
-                self.network.latency_ps(link) + serialisation_floor_ps(u64::from(bytes), rate_bps)
-            };
-            hops(&self.network, &paths.routes, from, to).map(time).sum()
+            let links = hops(&self.network, &paths.routes, from, to);
+            links.map(|link| self.network.transit_ps(link, bytes.into())).sum()
         };
         way(from, to, self.packet_bytes()) + way(to, from, self.ack_bytes())
     }
@@ -81,9 +78,26 @@ impl Scenario {
             if hosts.len() == 1 {
                 return self.pair_rtt_ps(paths, 0, 1);
             }
-            let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (*from, *to)));
-            pairs.map(|(from, to)| self.pair_rtt_ps(paths, from, to)).max().unwrap_or(0)
+            let [data, acks] = [self.packet_bytes(), self.ack_bytes()].map(|bytes| self.ways_ps(paths, &hosts, bytes));
+            let rtt_ps = |from: usize, to: usize| data[to][from] + acks[from][to];
+            let pairs = (0..hosts.len()).flat_map(|from| (0..hosts.len()).map(move |to| (from, to)));
+            pairs.filter(|(from, to)| from != to).map(|(from, to)| rtt_ps(from, to)).max().unwrap_or(0)
         })
+    }
+
+    /// What frames of `bytes` take from each of `hosts` to each, by where they go: as [`hops`] has it, each link between switches looked
+    /// at once for each destination.
+    fn ways_ps(&self, paths: &Paths, hosts: &[usize], bytes: u32) -> Vec<Vec<u64>> {
+        let network = &self.network;
+        let transit_ps = |link| network.transit_ps(link, bytes.into());
+        let to = |to: &usize| {
+            let rest_ps = paths.routes.sums(network, network.leaf_of(*to), transit_ps);
+            let from = |from: &usize| {
+                transit_ps(network.uplink(*from)) + rest_ps[network.leaf_of(*from)] + transit_ps(network.downlink(*to))
+            };
+            hosts.iter().map(from).collect()
+        };
+        hosts.iter().map(to).collect()
     }
 
     /// The queue of a port with a rate of `rate_bps`.
@@ -241,9 +255,8 @@ impl Scenario {
         let own = [network.uplink(flow.src), network.downlink(flow.dst)];
         let rate_bps = own.map(|link| network.links[link].rate_bps).into_iter().min().unwrap_or(u64::MAX);
         let mut way = |bytes: u64| {
-            let over =
-                |link: usize| network.latency_ps(link) + serialisation_floor_ps(bytes, network.links[link].rate_bps);
-            own.map(over).into_iter().sum::<u64>() + fastest.least_ps(network.leaf_of(flow.src), bytes)
+            let own_ps: u64 = own.iter().map(|link| network.transit_ps(*link, bytes)).sum();
+            own_ps + fastest.least_ps(network.leaf_of(flow.src), bytes)
         };
         // A message without a byte has a packet too.
         let (full_bytes, short_bytes) = (payload + header, short + header);

@@ -114,6 +114,9 @@ impl FailureFile {
     /// # Errors
     /// The process that fails too often, and the random failure that finds too few devices.
     pub fn events(&self, context: &FailureContext<'_>) -> Result<Vec<LinkEvent>, DrawError> {
+        if self.processes.is_empty() && self.random.is_empty() && self.random_ppm == 0 {
+            return Ok(Vec::new());
+        }
         let routes = ShortestPaths::new(context.network, |_| true);
         let mut outages = Outages::default();
         let mut events = self.listed(context, &routes, &mut outages).map_err(DrawError::Line)?;
