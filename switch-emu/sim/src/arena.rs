@@ -1,8 +1,9 @@
 //! Where events live: one cache line each, taken from and given back to a list of free ones.
 
-use spray_wire::{Body, DSCP_TRIMMED_LAST, Data, EvPort, Section, Time};
+use spray_wire::{DSCP_TRIMMED_LAST, Data, EvPort, Section, Time};
 
 use super::messages::Message;
+use super::said::Said;
 
 /// What a slot of the arena is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,7 +203,7 @@ pub(super) struct Arena {
     /// Slots that are free, the one given back last on top: the cache still knows it. They are listed apart, so that taking one does not
     /// wait for memory.
     free: Vec<u32>,
-    pub controls: Vec<Body>,
+    pub controls: Vec<Said>,
     pub free_controls: Vec<u32>,
 }
 
@@ -222,17 +223,17 @@ impl Arena {
 
     /// Keeps what a control frame says; returns where, for [`Slot::psn`].
     #[inline]
-    pub(super) fn keep(&mut self, control: &Body) -> u64 {
+    pub(super) fn keep(&mut self, said: Said) -> u64 {
         let index = match self.free_controls.pop() {
             Some(index) => {
-                self.controls[index as usize] = *control;
+                self.controls[index as usize] = said;
                 index
             }
             None => {
                 if self.controls.len() == self.controls.capacity() {
                     self.controls.reserve_exact(64.max(self.controls.len() / 4));
                 }
-                self.controls.push(*control);
+                self.controls.push(said);
                 self.controls.len() as u32 - 1
             }
         };
@@ -241,9 +242,9 @@ impl Arena {
 
     /// What a control frame says, for the last time.
     #[inline]
-    pub(super) fn drop_control(&mut self, slot: &Slot) -> Body {
+    pub(super) fn drop_control(&mut self, slot: &Slot) -> Said {
         self.free_controls.push(slot.psn as u32);
-        self.controls[slot.psn as usize]
+        std::mem::take(&mut self.controls[slot.psn as usize])
     }
 
     /// Gives back a frame that is lost, and what it says.
@@ -253,15 +254,6 @@ impl Arena {
             self.drop_control(&slot);
         }
         self.give_back(index);
-    }
-
-    /// Up to where a control frame acknowledges, and something else of it, for the cache to fetch it.
-    #[inline]
-    pub(super) fn touch(&self, slot: &Slot) -> (u64, u64) {
-        match &self.controls[slot.psn as usize] {
-            Body::Ack(ack) => (ack.cumulative, ack.max_data),
-            _ => (0, 0),
-        }
     }
 
     #[cold]

@@ -19,6 +19,7 @@ mod partition;
 mod pfc;
 mod port;
 mod reorder;
+mod said;
 mod shared;
 mod spec;
 mod sweep;

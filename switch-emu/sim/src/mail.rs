@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spray_pipeline::config::NEVER;
-use spray_wire::Body;
 
 use super::arena::{Kind, Slot, Turn};
 use super::net::Net;
 use super::partition::Partition;
+use super::said::Said;
 use super::watch::Watch;
 
 /// Frames on their way from one part to another, in the order in which they left.
@@ -16,7 +16,7 @@ use super::watch::Watch;
 pub(super) struct Mail {
     pub slots: Vec<Slot>,
     /// What frames say beyond their slots, of those that [do](Slot::has_body).
-    pub bodies: Vec<Body>,
+    pub bodies: Vec<Said>,
     /// By slot the link that its frame comes over, where somebody watches.
     pub links: Vec<u32>,
 }

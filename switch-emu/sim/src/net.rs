@@ -19,6 +19,7 @@ use super::hosts::{End, Uplink};
 use super::mail::{Mail, Over};
 use super::pfc::Signal;
 use super::reorder::Timer;
+use super::said::Said;
 use super::spec::{FlowOutcome, SimSpec};
 use super::tables::Switches;
 use super::watch::{Eyes, Watch};
@@ -138,14 +139,16 @@ impl<'a, W: Watch> Net<'a, W> {
         let Self { arena, outbox, .. } = self;
         let slot = &arena.slots[event as usize];
         let mail = &mut outbox[way as usize - 1];
+        make_room(&mut mail.slots);
         mail.slots.extend_from_slice(from_ref(slot));
         if W::SEES {
             mail.links.push(self.eyes.came_by(event));
         }
         self.out_ps = self.out_ps.min(time_ps(slot.key));
         if slot.has_body() {
-            mail.bodies.extend_from_slice(from_ref(&arena.controls[slot.psn as usize]));
-            arena.free_controls.push(slot.psn as u32);
+            make_room(&mut mail.bodies);
+            let slot = *slot;
+            mail.bodies.push(arena.drop_control(&slot));
         }
         arena.give_back(event);
     }
@@ -176,7 +179,7 @@ impl<'a, W: Watch> Net<'a, W> {
 
     /// Takes in what another part has handed over.
     pub(super) fn take_in(&mut self, mail: &mut Mail) {
-        let (mut bodies, mut links) = (mail.bodies.iter(), mail.links.iter());
+        let (mut bodies, mut links) = (mail.bodies.drain(..), mail.links.iter());
         for slot in &mail.slots {
             let event = self.arena.take(slot);
             self.queue.insert(slot.key, event);
@@ -189,6 +192,7 @@ impl<'a, W: Watch> Net<'a, W> {
                 self.arena.slots[event as usize].psn = self.arena.keep(body);
             }
         }
+        drop(bodies);
         mail.clear();
     }
 
@@ -403,7 +407,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
             }
             _ => PacketFields::default(),
         };
-        let psn = self.arena.keep(&body);
+        let psn = self.arena.keep(Said::new(&body));
         let event = self.insert(Slot { psn, ..start });
         self.eyes.leaves(event, link);
         self.switches.begin_trail(event, (start.place, true), || (flow_key(end.addresses, port), fields));
@@ -529,6 +533,14 @@ fn uplink(common: &Common<'_>, host: usize, port: u32) -> Uplink {
         switch: network.leaf_of(host) as u32,
         turn_armed: false,
         grant_armed: false,
+    }
+}
+
+/// Room for one entry more. Doubling would leave more memory unused, and there are many lists.
+#[inline]
+fn make_room<T>(list: &mut Vec<T>) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(4.max(list.len() / 4));
     }
 }
 

@@ -209,7 +209,7 @@ impl<'a, W: Watch> Part<'a, W> {
         self.receives(slot.connection);
         let Self { hosts, ends, net, .. } = self;
         let now = net.now();
-        let body = net.arena.drop_control(slot);
+        let body = net.arena.drop_control(slot).body();
         let end = &mut ends[slot.connection as usize];
         let host = &mut hosts[end.host as usize];
         let fate = host.on_control(now, slot.connection, end, &body, &path(slot), net);
@@ -436,7 +436,7 @@ fn touch_end(ends: &[End], arena: &Arena, index: u32) -> u64 {
     let end = &ends[slot.connection as usize];
     if slot.has_body() {
         let Some(half) = end.sending.as_deref() else { return 0 };
-        let (cumulative, more) = arena.touch(slot);
+        let (cumulative, more) = arena.controls[slot.psn as usize].touch();
         more ^ half.sender.touch() ^ u64::from(half.sender.is_outstanding(cumulative.wrapping_sub(1)))
     } else {
         end.receiving.as_deref().map_or(0, |half| half.receiver.touch(slot.psn))

@@ -12,7 +12,6 @@ use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
 use spray_pipeline::scheme::{self, Arrival, Forwarding, State, Waiting};
 use spray_pipeline::trail::{self, Trail};
 use spray_pipeline::word::Word;
-use spray_wire::Body;
 use spray_wire::switch_view::PacketFields;
 
 use super::arena::{Kind, Slot, Turn, key, time_ps};
@@ -21,6 +20,7 @@ use super::hosts::Uplink;
 use super::pfc::{Pfc, Signal};
 use super::port::{Port, Seen};
 use super::reorder::Reorder;
+use super::said::Said;
 use super::spec::Deadlock;
 use super::watch::{Eyes, Watch};
 use spray_fabric::{Node, PortBins, Scheme};
@@ -105,7 +105,7 @@ impl<'a> Switches<'a> {
         &mut self,
         index: u32,
         slot: &mut Slot,
-        (eyes, controls): (&mut Eyes<W>, &[Body]),
+        (eyes, controls): (&mut Eyes<W>, &[Said]),
     ) -> Result<Option<u32>, Cause> {
         let marked = self.settle(index, slot);
         eyes.arrives(index, slot, marked, controls);

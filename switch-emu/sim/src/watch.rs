@@ -14,6 +14,7 @@ use spray_wire::{
 use super::arena::{Slot, time_ps};
 use super::common::Common;
 use super::hosts::End;
+use super::said::Said;
 
 /// Takes what is seen of frames. `()` sees nothing, and costs nothing.
 pub trait Watch: Send {
@@ -97,7 +98,7 @@ impl Catalogue {
         Self { ends: Vec::new(), part_of_host: Vec::new(), links: Vec::new(), v6: false }
     }
 
-    fn content(&self, slot: &Slot, body: Option<&Body>, controls: &[Body]) -> Content {
+    fn content(&self, slot: &Slot, body: Option<&Body>, controls: &[Said]) -> Content {
         if slot.is_notice() {
             return Content::Notice(slot.len);
         }
@@ -105,7 +106,7 @@ impl Catalogue {
         let (end, dscp) = &self.ends[self.part_of_host[slot.to as usize] as usize][slot.connection as usize];
         let body = match body {
             Some(body) => *body,
-            None if slot.has_body() => controls[slot.psn as usize],
+            None if slot.has_body() => controls[slot.psn as usize].body(),
             None => Body::Data(slot.data(&end.message_of(slot.psn), end.payload_bytes)),
         };
         let (src, dst) = (end.peer_host as usize, slot.to as usize);
@@ -179,7 +180,7 @@ impl<W: Watch> Eyes<W> {
 
     /// A frame has arrived somewhere. It was marked for what it left behind, if it is `marked`.
     #[inline]
-    pub(super) fn arrives(&mut self, event: u32, slot: &Slot, marked: bool, controls: &[Body]) {
+    pub(super) fn arrives(&mut self, event: u32, slot: &Slot, marked: bool, controls: &[Said]) {
         if !W::SEES {
             return;
         }
@@ -200,7 +201,7 @@ impl<W: Watch> Eyes<W> {
         waiting: u64,
         slot: &Slot,
         fate: Treatment,
-        controls: &[Body],
+        controls: &[Said],
     ) {
         let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links[port as usize];
@@ -208,7 +209,7 @@ impl<W: Watch> Eyes<W> {
     }
 
     /// A switch knows no port for a frame.
-    pub(super) fn is_lost(&mut self, slot: &Slot, controls: &[Body]) {
+    pub(super) fn is_lost(&mut self, slot: &Slot, controls: &[Said]) {
         let at_ps = time_ps(slot.key);
         let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links.len() as u32 + slot.place;
