@@ -252,6 +252,12 @@ pub enum Bench {
     /// Both ends of a connection over devices in memory: the cost of a packet, in parts, beside the targets
     Transport(BenchTransport),
     #[cfg(feature = "xdp")]
+    /// The switch program: nanoseconds a switch by each scheme and hash, over a program that only redirects
+    Switch(BenchSwitch),
+    #[cfg(feature = "xdp")]
+    /// How long commands take that have little to do
+    Start(BenchStart),
+    #[cfg(feature = "xdp")]
     /// All benchmarks and the demo, into one Markdown document
     Speed(BenchSpeed),
 }

@@ -134,6 +134,20 @@ pub struct BenchVeth {
 }
 
 #[derive(Debug, Args)]
+pub struct BenchSwitch {
+    /// Number of measurements of each kind
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
+    pub repeat: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchStart {
+    /// Number of measurements of each kind
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=101))]
+    pub repeat: u32,
+}
+
+#[derive(Debug, Args)]
 pub struct BenchSpeed {
     /// The document to write
     #[arg(long, value_name = "FILE", default_value = "docs/results/speed.md")]

@@ -5,6 +5,10 @@ mod hostile;
 mod sim;
 #[cfg(feature = "xdp")]
 mod speed;
+#[cfg(feature = "xdp")]
+mod start;
+#[cfg(feature = "xdp")]
+mod switch;
 #[cfg(target_os = "linux")]
 mod transport;
 #[cfg(feature = "xdp")]
@@ -30,6 +34,10 @@ pub fn bench(arguments: &Bench) -> Outcome {
         Bench::Hostile(arguments) => hostile::hostile(arguments),
         #[cfg(target_os = "linux")]
         Bench::Transport(arguments) => transport::transport(arguments),
+        #[cfg(feature = "xdp")]
+        Bench::Switch(arguments) => switch::switch(arguments),
+        #[cfg(feature = "xdp")]
+        Bench::Start(arguments) => start::start(arguments),
         #[cfg(feature = "xdp")]
         Bench::Speed(arguments) => speed::speed(arguments),
     }

@@ -13,6 +13,7 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::stop::Stop;
 use spray_tools::{info, say};
 
+use super::switch::HOP_TARGET_NS;
 use super::transport::{
     COPYING_TARGET, IN_PLACE_TARGET, MANY_TARGET, QUEUES_TARGET, SEALING_TARGET_NS, SMALL_TARGET_NS, VERY_MANY_TARGET,
 };
@@ -27,7 +28,7 @@ struct Section {
 }
 
 /// What figures aim at, by their names in JSON. An object that has a number `NAME_target` says itself that `NAME` is to be at least that.
-const TARGETS: [(&str, Target); 21] = [
+const TARGETS: [(&str, Target); 26] = [
     ("sender_memcpys", Target::AtMost(COPYING_TARGET)),
     ("receiver_memcpys", Target::AtMost(COPYING_TARGET)),
     ("sender_in_place_memcpys", Target::AtMost(IN_PLACE_TARGET)),
@@ -43,6 +44,11 @@ const TARGETS: [(&str, Target); 21] = [
     ("ratio_two_queues", Target::AtLeast(QUEUES_TARGET)),
     ("ratio_latency_p50", Target::AtMost(1.2)),
     ("ratio_latency_p99_9", Target::AtMost(1.2)),
+    ("one_switch_ns", Target::AtMost(HOP_TARGET_NS)),
+    ("most_ns", Target::AtMost(HOP_TARGET_NS)),
+    ("version_ms", Target::AtMost(20.0)),
+    ("run_ms", Target::AtMost(20.0)),
+    ("send_ms", Target::AtMost(150.0)),
     ("growth_8192", Target::AtMost(1.5)),
     ("growth_65536", Target::AtMost(2.0)),
     ("wall_s_8192", Target::AtMost(3.0)),
@@ -143,7 +149,9 @@ fn sections(arguments: &args::BenchSpeed) -> Vec<Section> {
             show: table,
         },
         Section { title: "Over veth", arguments: bench("veth", &["--seconds".into(), "1".into()]), show: veth_tables },
+        Section { title: "The switch program", arguments: bench("switch", &[]), show: table },
         Section { title: "The simulator", arguments: bench("sim", &sim), show: table },
+        Section { title: "Commands with little to do", arguments: bench("start", &[]), show: table },
     ]
 }
 
