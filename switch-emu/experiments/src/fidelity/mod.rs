@@ -8,6 +8,7 @@ mod reps;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod uet;
 
 use spray_core::path::BalancerKind;
 use spray_fabric::{LinkEvent, Scheme, Switching};
@@ -37,7 +38,7 @@ pub struct Reference {
 }
 
 /// The published simulators but Flowcut's.
-pub static REFERENCES: [&Reference; 1] = [&reps::REPS];
+pub static REFERENCES: [&Reference; 2] = [&reps::REPS, &uet::UET];
 
 impl Reference {
     /// How `row` is run.
