@@ -1,8 +1,8 @@
-//! Runs every row of the reference and writes the comparison: `cargo xtask fidelity`.
+//! Runs every row of the references and writes the comparison: `cargo xtask fidelity`.
 
 use std::process::ExitCode;
 
-use spray_experiments::fidelity::{Comparison, ROWS, flowcut, markdown};
+use spray_experiments::fidelity::{Comparison, REFERENCES, flowcut, markdown};
 
 /// Seeds of each of Flowcut's rows.
 const FLOWCUT_SEEDS: u64 = 10;
@@ -14,15 +14,13 @@ fn main() -> ExitCode {
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut comparisons = Vec::new();
-    for row in &ROWS {
-        for chooser in row.choosers() {
-            let comparison = Comparison::run(row, *chooser, threads);
-            for difference in comparison.differences() {
-                let (relative, figure) = (100.0 * difference.relative(), difference.figure);
-                eprintln!("{:24} {chooser:13} {figure:8} {relative:+6.1} %", row.scenario);
-            }
-            comparisons.push(comparison);
+    for comparison in REFERENCES.iter().flat_map(|reference| Comparison::all(reference, |_| true, threads)) {
+        let Comparison { row, chooser, .. } = &comparison;
+        for difference in comparison.differences() {
+            let (relative, figure) = (100.0 * difference.relative(), difference.figure);
+            eprintln!("{:24} {chooser:13} {figure:8} {relative:+6.1} %", row.scenario);
         }
+        comparisons.push(comparison);
     }
     let text = markdown(&comparisons) + &flowcut::section(FLOWCUT_SEEDS, threads);
     if let Err(error) = std::fs::write(&file, text) {

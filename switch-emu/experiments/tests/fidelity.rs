@@ -1,14 +1,12 @@
-//! The smaller rows of the reference stay within their tolerances. `cargo xtask fidelity` runs all of them.
+//! The smaller rows of the references stay within their tolerances. `cargo xtask fidelity` runs all of them.
 
-use spray_experiments::fidelity::{Comparison, ROWS};
+use spray_experiments::fidelity::{Comparison, REFERENCES};
 
 #[test]
 #[ignore = "cargo xtask ci runs it"]
 fn the_smaller_rows_are_within_tolerance() {
-    for row in ROWS.iter().filter(|row| row.small) {
-        for chooser in row.choosers() {
-            let comparison = Comparison::run(row, *chooser, 2);
-            assert!(comparison.holds(), "{} {chooser}: {:?}", row.scenario, comparison.differences());
-        }
+    for comparison in REFERENCES.iter().flat_map(|reference| Comparison::all(reference, |row| row.small, 2)) {
+        let Comparison { row, chooser, .. } = &comparison;
+        assert!(comparison.holds(), "{} {chooser}: {:?}", row.scenario, comparison.differences());
     }
 }

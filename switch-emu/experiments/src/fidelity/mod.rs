@@ -1,22 +1,65 @@
-//! How the simulator compares with the published one: every row of `tests/reference/expected.csv` run again.
+//! How the simulator compares with published ones: every row of the results in `tests/reference` run again.
 //!
 //! `cargo xtask fidelity` writes the comparison to `docs/results/fidelity.md`; tests check the smaller rows.
 
 pub mod flowcut;
 mod report;
+mod reps;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod uet;
 
 use spray_core::path::BalancerKind;
-use spray_fabric::{LinkEvent, Scheme};
+use spray_fabric::{LinkEvent, Scheme, Switching};
 
 pub use report::markdown;
-pub use rows::{ROWS, Row};
+pub use rows::Row;
 
 use crate::results::{FlowFigures, RunResult};
 use crate::scenario::Scenario;
 use crate::sim::{Simulation, over_cores};
+
+/// A published simulator: its results, and how its inputs are run.
+#[derive(Debug)]
+pub struct Reference {
+    /// What the document says of it, from its heading on.
+    head: &'static str,
+    /// Its results.
+    table: &'static str,
+    /// Every scenario of it.
+    pub rows: &'static [Row],
+    /// The balancers whose mean and largest completion times are judged; of others it is the mean alone, and less strictly.
+    strict: &'static [BalancerKind],
+    /// What it sets beside what a row says.
+    settings: fn(&mut Scenario),
+    /// Whether the document lists every run.
+    lists_runs: bool,
+}
+
+/// The published simulators but Flowcut's.
+pub static REFERENCES: [&Reference; 2] = [&reps::REPS, &uet::UET];
+
+impl Reference {
+    /// How `row` is run.
+    fn scenario(&self, row: &Row) -> Scenario {
+        let mut scenario = row.scenario();
+        (self.settings)(&mut scenario);
+        scenario
+    }
+
+    /// The figures of `row` under `chooser`, by seed.
+    fn expected(&self, row: &Row, chooser: Chooser) -> Vec<Figures> {
+        let figures = |[mean_us, p99_us, max_us, makespan_us]: [f64; 4]| Figures {
+            mean_us,
+            p99_us,
+            max_us,
+            makespan_us,
+            ..Figures::default()
+        };
+        expected(self.table, row.scenario, chooser.reference_name()).into_iter().map(figures).collect()
+    }
+}
 
 /// What chooses paths in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +98,11 @@ impl Chooser {
     /// Whether a flow keeps to one path. Single runs then differ widely, because flows draw their paths.
     fn keeps_paths(self) -> bool {
         matches!(self, Self::Host(BalancerKind::Ecmp | BalancerKind::Plb | BalancerKind::Flowlet))
+    }
+
+    /// How many seeds we run: enough for our own means to vary by less than 3 %, more if single runs differ widely.
+    fn seeds(self) -> u64 {
+        if self.keeps_paths() { 20 } else { 12 }
     }
 }
 
@@ -140,8 +188,10 @@ fn expected(table: &str, scenario: &str, balancer: &str) -> Vec<[f64; 4]> {
 }
 
 /// A row under one balancer: the reference's runs and ours.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Comparison {
+    /// Whose row it is.
+    pub reference: &'static Reference,
     /// The row.
     pub row: &'static Row,
     /// What chose paths.
@@ -180,18 +230,30 @@ impl Difference {
 /// Relative tolerances of mean and largest completion times, and of the ring's makespan.
 const MEAN: f64 = 0.03;
 const MAX: f64 = 0.06;
-/// Of others than `ops` and `reps`: of the mean only.
+/// Of balancers that are not judged strictly: of the mean only.
 const OTHERS: f64 = 0.10;
 
 impl Comparison {
-    /// Runs `row` under `chooser` with the seeds from 1 on, `threads` at a time.
+    /// Runs `row` of `reference` under `chooser` with the seeds from 1 on, `threads` at a time.
     ///
     /// # Panics
     /// When the row's files do not fit: they are part of the program.
-    pub fn run(row: &'static Row, chooser: Chooser, threads: usize) -> Self {
-        let seeds = row.seeds(chooser);
-        let found = row.run(chooser, seeds, threads);
-        Self { row, chooser, expected: row.expected(chooser), found }
+    pub fn run(reference: &'static Reference, row: &'static Row, chooser: Chooser, threads: usize) -> Self {
+        let mut scenario = reference.scenario(row);
+        scenario.network.switching = Switching::all(chooser.scheme());
+        let found = runs(&scenario, chooser.balancer(), &|_| Vec::new(), chooser.seeds(), threads);
+        Self { reference, row, chooser, expected: reference.expected(row, chooser), found }
+    }
+
+    /// Runs all of `reference`'s rows that `select` takes, under each of their balancers.
+    pub fn all(
+        reference: &'static Reference,
+        select: impl Fn(&Row) -> bool,
+        threads: usize,
+    ) -> impl Iterator<Item = Self> {
+        let rows = reference.rows.iter().filter(move |row| select(row));
+        let pairs = rows.flat_map(|row| row.choosers().iter().map(move |chooser| (row, *chooser)));
+        pairs.map(move |(row, chooser)| Self::run(reference, row, chooser, threads))
     }
 
     /// The figures that are compared, each with its tolerance.
@@ -207,7 +269,7 @@ impl Comparison {
         }
         let (mean, max) = match self.chooser {
             Chooser::Host(BalancerKind::Ecmp) if self.row.few => (None, None),
-            Chooser::Host(BalancerKind::Ops | BalancerKind::Reps) => (Some(MEAN), Some(MAX)),
+            Chooser::Host(kind) if self.reference.strict.contains(&kind) => (Some(MEAN), Some(MAX)),
             _ => (Some(OTHERS), None),
         };
         vec![difference("mean", |run| run.mean_us, mean), difference("max", |run| run.max_us, max)]

@@ -1,9 +1,9 @@
-//! Inputs that are not among the reference's rows, which its simulator was run on as well.
+//! What the references have, and inputs that are not among REPS's rows, which its simulator was run on as well.
 
 use spray_core::path::BalancerKind;
 
-use super::{Figures, average, runs};
-use crate::sim::published;
+use super::{Figures, REFERENCES, average, runs};
+use crate::sim::{published, same_for_all_pairs};
 use spray_fabric::{LinkAction, LinkEvent};
 
 const LEAF_SPINE_64: &str = include_str!("../../../../tests/reference/leafspine_64_400g.topo");
@@ -31,6 +31,7 @@ fn matrix() -> String {
 
 fn largest_and_mean(case: &Case) -> (f64, f64) {
     let mut scenario = published("short messages", LEAF_SPINE_64, &matrix());
+    same_for_all_pairs(&mut scenario);
     scenario.transport.evs = case.evs;
     if let Some(name) = case.slow {
         let links = scenario.network.links_named(name).expect("a link of the topology");
@@ -50,5 +51,16 @@ fn short_messages_take_as_long_as_in_the_published_simulator() {
         let told = format!("slow {:?}, {} EVs: mean {mean_us:.2} us, largest {max_us:.2}", case.slow, case.evs);
         assert!((mean_us / case.mean_us - 1.0).abs() < 0.01, "{told}");
         assert!((max_us / case.max_us - 1.0).abs() < 0.03, "{told}");
+    }
+}
+
+#[test]
+fn the_references_have_three_seeds_or_more_of_every_row() {
+    for reference in REFERENCES {
+        for row in reference.rows {
+            for chooser in row.choosers() {
+                assert!(reference.expected(row, *chooser).len() >= 3, "{} {chooser}", row.scenario);
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 mod reference;
 mod run;
 
-pub(crate) use reference::published;
 pub use reference::{preset, reference};
+pub(crate) use reference::{published, same_for_all_pairs};
 pub use run::{FctEnd, Sim, Simulation};
 pub use spray_sim::over_cores;
