@@ -43,6 +43,9 @@ pub struct Claim {
     /// Where less than `least`, or more than `most`, is better still.
     #[serde(default)]
     pub better: Option<Better>,
+    /// Why it is not confirmed here, where that is known: another set-up, a figure of the published simulator, an error of the text.
+    #[serde(default)]
+    pub why: Option<String>,
 }
 
 /// One name or several.
@@ -114,6 +117,16 @@ pub struct Found {
     pub ours: String,
     /// Whether the statement holds.
     pub verdict: Verdict,
+    /// Why it is not confirmed, where that is known.
+    pub why: Option<String>,
+}
+
+impl Found {
+    /// The verdict in words, and why.
+    pub fn text(&self) -> String {
+        let verdict = self.verdict.text();
+        self.why.as_ref().map_or(verdict.clone(), |why| format!("{verdict}: {why}"))
+    }
 }
 
 /// "Alike", and the paper's own numbers, which are read off plots or rounded.
@@ -200,7 +213,7 @@ impl Claim {
             Pick::Least => compared.iter().min_by(|a, b| value(a).total_cmp(&value(b))),
             Pick::Largest => compared.iter().max_by(|a, b| value(a).total_cmp(&value(b))),
         };
-        let Some(counts) = counts else { return Found { ours: String::new(), verdict: Verdict::NotRun } };
+        let Some(counts) = counts else { return Found { ours: String::new(), verdict: Verdict::NotRun, why: None } };
         let unit = figure.measure.iter().find(|measure| measure.key == key).map_or("", |measure| &measure.unit);
         let place = if compared.len() > 1 { format!("{}: ", counts.at) } else { String::new() };
         let ours = match counts.other {
@@ -210,7 +223,9 @@ impl Claim {
                 format!("{place}{own} against {other} {unit}: {ratio} times").replace("  ", " ").replace(" :", ":")
             }
         };
-        Found { ours: ours.trim_end().into(), verdict: self.verdict(counts.value()) }
+        let verdict = self.verdict(counts.value());
+        let is_doubtful = matches!(verdict, Verdict::Contradicted | Verdict::Off(_));
+        Found { ours: ours.trim_end().into(), verdict, why: self.why.clone().filter(|_| is_doubtful) }
     }
 
     fn compared<'a>(&'a self, figure: &'a Figure, shown: &Shown, key: &str) -> Vec<Compared<'a>> {

@@ -4,6 +4,7 @@
 //!
 //! - `bound_us` and `bound_gbps`: the least time for all flows, and the rate that all can have at once (OFAN appendices A and B);
 //! - `above_percent`: the time from first start to last end above that bound (OFAN §5);
+//! - `fct_p80_us`: the 80th percentile of completion times;
 //! - `watch.uneven_percent`: how far the links that are drawn were from their mean at a time, on average over links and samples, and
 //!   `watch.queue_bytes`, the largest sample of a queue there.
 
@@ -13,7 +14,8 @@ use serde_json::Value;
 
 use super::run::Lines;
 use crate::bound::Bound;
-use crate::results::RunResult;
+use crate::results::statistics::percentile;
+use crate::results::{RunResult, ascending};
 
 /// Numbers by name.
 pub type Measures = BTreeMap<String, f64>;
@@ -33,6 +35,7 @@ pub(super) fn of_run(run: &RunResult, bound: Option<&Bound>, watched: &[Lines]) 
         let above = |us: f64| ("above_percent".into(), 100.0 * (us / bound_us - 1.0));
         all.extend(summary.flows.makespan_us.map(above));
     }
+    all.extend(percentile(&ascending(&run.flows.iter(), |flow| flow.fct_us), 0.8).map(|us| ("fct_p80_us".into(), us)));
     all.extend(unevenness(watched));
     all
 }

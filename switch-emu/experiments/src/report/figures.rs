@@ -68,7 +68,7 @@ fn statements(figure: &Figure, shown: &Shown) -> String {
             Verdict::Off(_) | Verdict::NotRun => "soft",
         };
         let paper = claim.paper.map_or_else(String::new, |paper| paper.to_string());
-        let verdict = format!("<span class=\"{class}\">{}</span>", escape(&found.verdict.text()));
+        let verdict = format!("<span class=\"{class}\">{}</span>", escape(&found.text()));
         Row { cells: vec![escape(&claim.says), paper, escape(&found.ours), verdict], first: false }
     };
     table(&["the paper says", "its number", "ours", ""], 1, &figure.claim.iter().map(row).collect::<Vec<_>>())

@@ -17,6 +17,8 @@ use spray_fabric::limits::MAX_MESSAGE_BYTES;
 pub enum Sizes {
     /// Web search (DCTCP, figure 4): mean 1.7 MB.
     WebSearch,
+    /// Web search as the published REPS simulations have it, with larger messages: mean 2.8 MB.
+    WebSearchReps,
     /// Data mining (VL2): mean 12.7 MB; four fifths have at most 10 kB.
     DataMining,
     /// Enterprise (Conga, figure 8): mean 216 kB; four fifths have at most 11 kB.
@@ -34,13 +36,21 @@ type Point = (u64, u32);
 
 impl Sizes {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::WebSearch, Self::DataMining, Self::Enterprise, Self::Alibaba, Self::Hadoop, Self::Uniform];
+    pub const ALL: [Self; 7] = [
+        Self::WebSearch,
+        Self::WebSearchReps,
+        Self::DataMining,
+        Self::Enterprise,
+        Self::Alibaba,
+        Self::Hadoop,
+        Self::Uniform,
+    ];
 
     /// The name that a scenario gives it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::WebSearch => "web-search",
+            Self::WebSearchReps => "web-search-reps",
             Self::DataMining => "data-mining",
             Self::Enterprise => "enterprise",
             Self::Alibaba => "alibaba",
@@ -53,6 +63,7 @@ impl Sizes {
     fn points(self, max_bytes: u64) -> Arc<[Point]> {
         match self {
             Self::WebSearch => WEB_SEARCH.into(),
+            Self::WebSearchReps => [&WEB_SEARCH[..9], &LARGE_OF_REPS].concat().into(),
             Self::DataMining => DATA_MINING.into(),
             Self::Enterprise => ENTERPRISE.into(),
             Self::Alibaba => ALIBABA.into(),
@@ -185,6 +196,9 @@ const WEB_SEARCH: &[Point] = &[
     (10_000_000, 970_000),
     (30_000_000, 1_000_000),
 ];
+
+/// In place of those above 2 MB.
+const LARGE_OF_REPS: [Point; 3] = [(10_000_000, 900_000), (20_000_000, 970_000), (40_000_000, 1_000_000)];
 
 const DATA_MINING: &[Point] = &[
     (0, 0),

@@ -101,3 +101,10 @@ fn what_was_not_run_has_no_verdict_and_wrong_names_are_refused() {
         assert!(claim.check(&figure()).unwrap_err().contains(word), "{text}");
     }
 }
+
+#[test]
+fn a_cause_stands_where_a_statement_is_not_confirmed() {
+    let of = |claim: &str| found(&format!("of = 'A'\nto = 'B'\nat = 'x'\nwhy = 'w'\n{claim}")).text();
+    assert_eq!(of("paper = 0.75"), "confirmed");
+    assert_eq!((of("paper = 0.5").as_str(), of("most = 0.5").as_str()), ("off by +60 %: w", "contradicted: w"));
+}

@@ -9,30 +9,38 @@ use crate::figures::measures::Measures;
 
 /// Throws `load` times `bins` balls a round for so many `rounds`; every bin that is not empty loses one.
 ///
-/// With `threshold` above 0 balls have `colours_per_bin` times `bins` colours in turn, and a colour remembers the bin that its ball left with no
+/// With `at_once` there are no colours: as in REPS's artifact every bin names the next throw, itself if it has balls, but fewer than `threshold`, else
+/// anywhere; all name anywhere in the first two rounds, and but for one round of `recycle_every`. Otherwise with `threshold` above 0 balls have `colours_per_bin` times `bins` colours in turn, and a colour remembers the bin that its ball left with no
 /// more than `threshold` balls, if it is one of `recycle_every` that tell. `most` is the fullest bin of the last round, `largest` that of any,
-/// `settled` that of any in the last quarter.
+/// `settled` that of any in the last quarter, `mean` the mean of all bins over all rounds.
 pub(super) fn balls(parameters: &Parameters<'_>, seed: u64) -> Result<Measures, String> {
     let (bins, rounds, load) = (parameters.count("bins")?, parameters.count("rounds")?, parameters.number("load")?);
     let threshold = parameters.count("threshold")?;
     let colours = if threshold > 0 { bins * parameters.count("colours_per_bin")? } else { 1 };
     let every = if threshold > 0 { parameters.count("recycle_every")? } else { 1 };
+    let at_once = parameters.0.get("at_once").and_then(toml::Value::as_bool).unwrap_or(false);
     let mut model = Model::new([bins, colours, threshold, every], seed);
-    let (mut largest, mut settled, mut due) = (0, 0, 0.0);
+    let (mut largest, mut settled, mut sum, mut due) = (0, 0, 0, 0.0);
     for round in 0..rounds {
-        due += load * bins as f64;
-        model.remove();
-        while due >= 1.0 {
-            model.throw();
-            due -= 1.0;
+        if at_once {
+            model.throw_at_once(round);
+        } else {
+            due += load * bins as f64;
+            model.remove();
+            while due >= 1.0 {
+                model.throw();
+                due -= 1.0;
+            }
         }
         largest = largest.max(model.most());
+        sum += model.bins.iter().map(VecDeque::len).sum::<usize>();
         if 4 * round >= 3 * rounds {
             settled = settled.max(model.most());
         }
     }
-    let named = [("most", model.most()), ("largest", largest), ("settled", settled)];
-    Ok(named.into_iter().map(|(name, balls)| (name.to_string(), balls as f64)).collect())
+    let mean = sum as f64 / (rounds * bins).max(1) as f64;
+    let named = [("most", model.most()), ("largest", largest), ("settled", settled)].map(|(name, n)| (name, n as f64));
+    Ok(named.into_iter().chain([("mean", mean)]).map(|(name, balls)| (name.to_string(), balls)).collect())
 }
 
 struct Model {
@@ -45,6 +53,8 @@ struct Model {
     /// One of so many balls that leave tells its colour how full the bin was.
     every: usize,
     left: usize,
+    /// Balls of this round by bin.
+    thrown: Vec<usize>,
     rng: Rng,
 }
 
@@ -57,6 +67,7 @@ impl Model {
             threshold,
             every: every.max(1),
             left: 0,
+            thrown: vec![0; bins.max(1)],
             rng: stream(seed, STREAM),
         }
     }
@@ -85,11 +96,27 @@ impl Model {
         self.bins[bin].push_back(colour);
     }
 
+    /// A ball leaves every bin that has one, and each bin has another thrown.
+    fn throw_at_once(&mut self, round: usize) {
+        let tells = round >= UNTOLD_ROUNDS && round.is_multiple_of(self.every);
+        for bin in 0..self.bins.len() {
+            let is_kept = tells && (1..self.threshold).contains(&self.bins[bin].len());
+            let to = if is_kept { bin } else { below(self.bins.len(), &mut self.rng) };
+            self.thrown[to] += 1;
+        }
+        for (bin, thrown) in self.bins.iter_mut().zip(&mut self.thrown) {
+            bin.pop_front();
+            bin.extend(std::iter::repeat_n(0, std::mem::take(thrown)));
+        }
+    }
+
     fn most(&self) -> usize {
         self.bins.iter().map(VecDeque::len).max().unwrap_or(0)
     }
 }
 
+/// Rounds in which nothing is known of the bins yet.
+const UNTOLD_ROUNDS: usize = 2;
 const STREAM: u64 = 0x6261_6c6c_7300;
 
 #[cfg(test)]
@@ -108,6 +135,18 @@ mod tests {
             let random = of(&format!("{common}threshold = 0"), "settled", seed);
             assert!(recycled <= 24.0 && random > 48.0, "seed {seed}: {recycled}, {random}");
         }
+    }
+
+    #[test]
+    fn balls_that_are_thrown_again_at_once_stay_below_the_threshold() {
+        let of = |every, key| {
+            let text = format!(
+                "bins = 8\nrounds = 2000\nload = 1.0\nat_once = true\ncolours_per_bin = 1\nthreshold = 10\nrecycle_every = {every}"
+            );
+            of(&text, key, 1)
+        };
+        assert!(of(1, "settled") < 10.0 && of(4, "settled") > 10.0);
+        assert!(of(1, "mean") < of(4, "mean") && of(4, "mean") < 13.0);
     }
 
     #[test]
