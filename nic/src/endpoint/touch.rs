@@ -38,7 +38,7 @@ impl Machine {
     /// Reads ahead for the next turns.
     pub(super) fn touch_turns(&self) {
         let Self { table, host, .. } = self;
-        if table.len() < MANY || !host.turn_begins() {
+        if table.len() < MANY {
             return;
         }
         let slot = |ahead| host.turn(ahead).map(|number| table.slot_of(ConnectionId(number)));

@@ -54,8 +54,6 @@ use crate::rng::Rng;
 pub struct Host {
     /// Connections that may have something to send, in the order of their turns.
     turns: VecDeque<u32>,
-    /// Packets that the first of them has sent in its turn.
-    sent: u8,
     /// Grants credit. Made when the first sender asks for some.
     pacer: Option<Box<PullPacer>>,
     link_bps: u64,
@@ -69,14 +67,7 @@ impl Host {
     /// A host without connections, on a link of `link_bps` bits per second. Its queue of turns holds `turns`
     /// connections without allocation.
     pub fn new(link_bps: u64, turns: usize, rng: Rng) -> Self {
-        Self {
-            turns: VecDeque::with_capacity(turns),
-            sent: 0,
-            pacer: None,
-            link_bps,
-            memories: Memories::default(),
-            rng,
-        }
+        Self { turns: VecDeque::with_capacity(turns), pacer: None, link_bps, memories: Memories::default(), rng }
     }
 
     /// Hands a new sending half what earlier connections have learned of the paths to `peer`, a number that tells hosts apart.

@@ -312,22 +312,6 @@ fn connections_take_turns_packet_by_packet() {
 }
 
 #[test]
-fn where_many_wait_a_turn_is_four_packets() {
-    //= docs/specs/endpoint.md#END-15 choosing late
-    let mut station = Station::<usize>::new(1, 66, Some(6 * PAYLOAD), &config(CcKind::Dctcp));
-    (0..66).for_each(|number| station.serve(Time::ZERO, number));
-    while station.host.has_turns() {
-        station.host.transmit(Time::ZERO, &mut station.table, &mut station.outside);
-    }
-    let order: Vec<u32> = station.outside.out.iter().map(|(number, ..)| *number).collect();
-    assert_eq!(order.len(), 66 * 6, "every packet is sent once");
-    assert_eq!(order[..8], [0, 0, 0, 0, 1, 1, 1, 1]);
-    // The last two packets of each; from when on fewer than 64 others wait, one packet a turn.
-    assert_eq!(order[264..270], [0, 0, 1, 1, 2, 3]);
-    assert_eq!(order[order.len() - 4..], [62, 63, 64, 65]);
-}
-
-#[test]
 fn a_probe_is_answered_on_the_port_that_it_came_on() {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     let probe = Body::Probe(Probe { token: 9, timestamp: at(5_000) });

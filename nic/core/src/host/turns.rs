@@ -6,11 +6,6 @@ use super::{Entry, Host, Owner, Table};
 use crate::Time;
 use crate::flow::Transmit;
 
-/// So many other connections are many: their state is in no cache when their turn comes.
-const MANY: usize = 64;
-/// Packets of a turn then.
-const PACKETS: u8 = 4;
-
 impl Host {
     /// Whether a connection may have something to send.
     #[inline]
@@ -24,16 +19,9 @@ impl Host {
         self.turns.get(ahead).copied()
     }
 
-    /// Whether the connection whose turn comes next has yet to send in it.
-    #[inline]
-    pub fn turn_begins(&self) -> bool {
-        self.sent == 0
-    }
-
     /// Gives connections their turns until one has sent a data packet or none has anything to send.
     ///
-    /// A connection that sends something gets another turn, behind the others. Where many wait, a turn is several packets. Frames without
-    /// payload do not end the round.
+    /// A connection that sends something gets another turn, behind the others. Frames without payload do not end the round.
     //= docs/specs/endpoint.md#END-15 choosing late
     #[inline]
     pub fn transmit<O: Owner>(&mut self, now: Time, table: &mut impl Table<O::Connection>, owner: &mut O) {
@@ -43,11 +31,8 @@ impl Host {
             let transmit = half.sender.poll_transmit(now, &mut self.rng, &mut owner.log().of(number));
             let evs = half.sender.path().evs.into();
             half.ready = transmit.is_some();
-            self.sent = if transmit.is_some() && self.turns.len() >= MANY { (self.sent + 1) % PACKETS } else { 0 };
-            match transmit {
-                None => {}
-                Some(_) if self.sent > 0 => self.turns.push_front(number),
-                Some(_) => self.turns.push_back(number),
+            if transmit.is_some() {
+                self.turns.push_back(number);
             }
             owner.arm_sender(now, number, connection, transmit.is_some());
             match transmit {
