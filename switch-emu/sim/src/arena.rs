@@ -230,9 +230,7 @@ impl Arena {
                 index
             }
             None => {
-                if self.controls.len() == self.controls.capacity() {
-                    self.controls.reserve_exact(64.max(self.controls.len() / 4));
-                }
+                make_room(&mut self.controls, LEAST);
                 self.controls.push(said);
                 self.controls.len() as u32 - 1
             }
@@ -258,11 +256,19 @@ impl Arena {
 
     #[cold]
     fn grow(&mut self, slot: &Slot) -> u32 {
-        // Doubling would leave more memory unused.
-        if self.slots.len() == self.slots.capacity() {
-            self.slots.reserve_exact(64.max(self.slots.len() / 4));
-        }
+        make_room(&mut self.slots, LEAST);
         self.slots.push(*slot);
         self.slots.len() as u32 - 1
+    }
+}
+
+/// Least entries for which the lists of an arena get room.
+const LEAST: usize = 64;
+
+/// Makes room for an entry more: a quarter, and no fewer than `least`. Doubling would leave more memory unused.
+#[inline]
+pub(super) fn make_room<T>(list: &mut Vec<T>, least: usize) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(least.max(list.len() / 4));
     }
 }

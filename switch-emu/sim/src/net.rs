@@ -12,7 +12,7 @@ use spray_pipeline::hash::mix;
 use spray_wire::switch_view::PacketFields;
 use spray_wire::{self as wire, Ack, Body, Data, EvPort};
 
-use super::arena::{Arena, Kind, NOTICE, Slot, Turn, flags, key, time_ps};
+use super::arena::{Arena, Kind, NOTICE, Slot, Turn, flags, key, make_room, time_ps};
 use super::calendar::Calendar;
 use super::common::Common;
 use super::hosts::{End, Uplink};
@@ -139,14 +139,14 @@ impl<'a, W: Watch> Net<'a, W> {
         let Self { arena, outbox, .. } = self;
         let slot = &arena.slots[event as usize];
         let mail = &mut outbox[way as usize - 1];
-        make_room(&mut mail.slots);
+        make_room(&mut mail.slots, LEAST_MAIL);
         mail.slots.extend_from_slice(from_ref(slot));
         if W::SEES {
             mail.links.push(self.eyes.came_by(event));
         }
         self.out_ps = self.out_ps.min(time_ps(slot.key));
         if slot.has_body() {
-            make_room(&mut mail.bodies);
+            make_room(&mut mail.bodies, LEAST_MAIL);
             let slot = *slot;
             mail.bodies.push(arena.drop_control(&slot));
         }
@@ -536,13 +536,8 @@ fn uplink(common: &Common<'_>, host: usize, port: u32) -> Uplink {
     }
 }
 
-/// Room for one entry more. Doubling would leave more memory unused, and there are many lists.
-#[inline]
-fn make_room<T>(list: &mut Vec<T>) {
-    if list.len() == list.capacity() {
-        list.reserve_exact(4.max(list.len() / 4));
-    }
-}
+/// Least frames for which a list of mail gets room: there are many lists.
+const LEAST_MAIL: usize = 4;
 
 /// The calendar's cell width and number as powers of two: some hundred events a cell when every host and port is busy, more where the
 /// calendar would not reach far enough.

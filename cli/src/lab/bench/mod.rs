@@ -43,6 +43,15 @@ pub fn bench(arguments: &Bench) -> Outcome {
     }
 }
 
+/// The median of so many measurements.
+///
+/// # Errors
+/// The first that failed.
+#[cfg(feature = "xdp")]
+fn median_of(repeat: u32, measure: impl Fn() -> Outcome<f64>) -> Outcome<f64> {
+    Ok(median(&(0..repeat).map(|_| measure()).collect::<Outcome<Vec<f64>>>()?))
+}
+
 /// The middle value; the mean of the middle two of an even number.
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();

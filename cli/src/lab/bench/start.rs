@@ -11,7 +11,7 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::say;
 use tempfile::TempDir;
 
-use super::median;
+use super::median_of;
 use crate::lab::args;
 
 /// One short flow each way between two hosts.
@@ -66,12 +66,8 @@ impl Bench {
         };
         // The first one waits for the receiver.
         send()?;
-        let rounds = |what: &dyn Fn() -> Outcome<f64>| {
-            let times: Vec<f64> = (0..repeat).map(|_| what()).collect::<Outcome<_>>()?;
-            Ok::<_, Failure>(median(&times))
-        };
         let run = || self.ms(0, "run tiny.toml --engine sim");
-        Ok([rounds(&|| self.ms(0, "--version"))?, rounds(&run)?, rounds(&send)?])
+        Ok([median_of(repeat, || self.ms(0, "--version"))?, median_of(repeat, run)?, median_of(repeat, send)?])
     }
 
     /// Milliseconds that this program takes with these `arguments`, on one of the two hosts.

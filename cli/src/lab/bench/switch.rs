@@ -9,7 +9,7 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::progress::Progress;
 use spray_tools::say;
 
-use super::median;
+use super::median_of;
 use crate::lab::args;
 
 /// Frames of a test run: the kernel gives the mean in whole nanoseconds.
@@ -34,26 +34,23 @@ pub fn switch(arguments: &args::BenchSwitch) -> Outcome {
     let mut progress = Progress::on_stderr();
     progress.phase("test runs of the switch program");
     let alone = HopBench::new(Switching::default(), 1).map_err(Failure::refused)?;
-    let rounds = |what: &dyn Fn() -> Result<f64, Failure>| -> Result<f64, Failure> {
-        let times: Vec<f64> = (0..arguments.repeat).map(|_| what()).collect::<Result<_, _>>()?;
-        Ok(median(&times))
-    };
-    let redirect_ns = rounds(&|| ns(alone.redirect(FRAMES)))?;
-    let one_ns = rounds(&|| Ok(ns(alone.switch(1, FRAMES))? - ns(alone.redirect(FRAMES))?))?;
+    let repeat = arguments.repeat;
+    let redirect_ns = median_of(repeat, || ns(alone.redirect(FRAMES)))?;
+    let one_ns = median_of(repeat, || Ok(ns(alone.switch(1, FRAMES))? - ns(alone.redirect(FRAMES))?))?;
     let mut rows = Vec::new();
     for (name, switching) in all() {
         let bench = HopBench::new(switching, CABLES).map_err(Failure::refused)?;
         // The bare redirect again and again, as processors change their pace.
         let hop = |time: f64| Ok((time - ns(bench.redirect(FRAMES))?) / f64::from(HopBench::HOPS));
-        let in_order = rounds(&|| hop(ns(bench.switch(HopBench::HOPS, FRAMES))?))?;
-        let out_of_order = rounds(&|| hop(ns(bench.disorder(HopBench::HOPS, FRAMES))?))?;
+        let in_order = median_of(repeat, || hop(ns(bench.switch(HopBench::HOPS, FRAMES))?))?;
+        let out_of_order = median_of(repeat, || hop(ns(bench.disorder(HopBench::HOPS, FRAMES))?))?;
         rows.push(Row { name, in_order, out_of_order });
     }
     progress.clear();
     let object =
         |row: &Row| json!({ "scheme": row.name, "hop_ns": row.in_order, "hop_out_of_order_ns": row.out_of_order });
     say::object(&json!({
-        "repeat": arguments.repeat,
+        "repeat": repeat,
         "redirect_ns": redirect_ns,
         "one_switch_ns": one_ns,
         "most_ns": rows.iter().map(|row| row.in_order).fold(0.0, f64::max),
