@@ -20,6 +20,7 @@ pub fn ticks(ps: u64) -> u32 {
 }
 
 /// When a path is congested, in units of [`ONE`].
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Average of the normalised round-trip time above which it is.
@@ -32,9 +33,11 @@ pub struct Rule {
     pub trend_weight: u32,
 }
 
-impl Rule {
+impl Default for Rule {
     /// A ratio of 4 (§III-C2), and what our `docs/specs/flowcut.md` settles (FLC-12, FLC-13): weights of 0.12, a trend of 0.05.
-    pub const DEFAULT: Self = Self { ratio: 4 * ONE, weight: 7_864, trend: 3_277, trend_weight: 7_864 };
+    fn default() -> Self {
+        Self { ratio: 4 * ONE, weight: 7_864, trend: 3_277, trend_weight: 7_864 }
+    }
 }
 
 /// A round-trip time.
@@ -166,7 +169,7 @@ mod tests {
     fn it_is_congested_above_its_thresholds() {
         //= docs/specs/flowcut.md#FLC-12 average against threshold
         //= docs/specs/flowcut.md#FLC-13 trend against threshold
-        let rule = Rule { weight: ONE / 2, trend_weight: ONE, ..Rule::DEFAULT };
+        let rule = Rule { weight: ONE / 2, trend_weight: ONE, ..Rule::default() };
         let mut path = Congestion::NONE;
         path.on_sample(&rule, 7 * ONE);
         assert!((path.average, path.is_slow(&rule), path.is_growing(&rule)) == (4 * ONE, false, false));

@@ -9,8 +9,8 @@ use std::fmt;
 use rand_core::RngCore;
 use spray_pipeline::flow_hash::{FlowHash, HashSeed};
 use spray_pipeline::routes::{Group, SwitchConfig};
+use spray_pipeline::scheme::{FlowcutRule, Layout, MOST_GROUPS, Pointers, State};
 pub use spray_pipeline::scheme::{Groups, Scheme, conweave, reunion};
-use spray_pipeline::scheme::{Layout, MOST_GROUPS, Pointers, State};
 
 use spray_core::rng::stream;
 
@@ -30,6 +30,8 @@ pub struct Switching {
     pub longest_ps: u64,
     /// A draining flow may go on when at most so many of its packets are on their way.
     pub resume_packets: u32,
+    /// When a flow drains.
+    pub flowcut: FlowcutRule,
     /// What switches hash, and how.
     pub hash: FlowHash,
     /// Which of them hash alike.
@@ -200,12 +202,13 @@ impl Plan {
                 switching.reunion.words(&ways[switch]).for_each(|(place, word)| words[first + place as usize] = word);
             }
             let gap_ps = if scheme.drains() { switching.longest_ps } else { switching.flowlet_gap_ps };
-            let (resume_packets, group) = (switching.resume_packets, groups.of_switch(switch));
+            let (resume_packets, flowcut, group) =
+                (switching.resume_packets, switching.flowcut, groups.of_switch(switch));
             let hash_seed = switching.hash_seed(seed, tiers.tier[switch], salts[switch]);
             let offset = switching.hash_offset(tiers.tier[switch]);
             let config = SwitchConfig::new(salts[switch], *scheme).hashed_by(switching.hash, hash_seed, offset);
             let leaf = if remembers { places.leaf(switch) } else { 0 };
-            let config = SwitchConfig { gap_ps, memory, groups, group, resume_packets, leaf, ..config };
+            let config = SwitchConfig { gap_ps, memory, groups, group, resume_packets, flowcut, leaf, ..config };
             let SwitchConfig { remembers, hosts, leaves, uplinks, .. } = shared;
             SwitchConfig { remembers, hosts, leaves, uplinks, ..config }
         };

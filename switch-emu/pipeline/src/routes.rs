@@ -1,7 +1,7 @@
 //! Where a frame may go next: the equal-cost ports of a switch. [`scheme`](crate::scheme) chooses among them.
 
 use crate::flow_hash::{FlowHash, HashFunction};
-use crate::scheme::{Groups, Scheme};
+use crate::scheme::{FlowcutRule, Groups, Scheme};
 
 /// Where a switch finds its routes: the kernel's maps, or the table of the simulator and of the search for a connection's paths.
 pub trait Routes {
@@ -71,6 +71,8 @@ pub struct SwitchConfig {
     pub uplinks: u32,
     /// A draining flow may go on when at most so many of its packets are on their way, for schemes that drain.
     pub resume_packets: u32,
+    /// When a flow drains, for schemes that drain.
+    pub flowcut: FlowcutRule,
 }
 
 impl SwitchConfig {

@@ -80,12 +80,12 @@ impl Switch {
         let hash = FlowHash { function: self.hash, fields: self.hash_fields };
         let flowlet_gap_ps = self.flowlet_gap_us.map_or(gap_ps, Micros::ps);
         let longest_ps = if schemes.iter().any(|scheme| scheme.drains()) { longest_ps } else { 0 };
-        let resume_packets = self.resume_packets;
+        let (resume_packets, flowcut) = (self.flowcut.resume_packets, self.flowcut.config().thresholds());
         let Reunion { interval_us, tolerance, timeout_us } = self.reunion;
         let (interval_ps, timeout_ps) = (interval_us.ps(), timeout_us.ps());
         let reunion = reunion::Settings { interval_ps, tolerance, timeout_ps, ride: false };
         let hash_seed = self.hash_seed;
-        Switching { schemes, flowlet_gap_ps, longest_ps, resume_packets, hash, hash_seed, reunion, conweave }
+        Switching { schemes, flowlet_gap_ps, longest_ps, resume_packets, flowcut, hash, hash_seed, reunion, conweave }
     }
 }
 

@@ -3,7 +3,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use spray_core::units::{ByteSize, Micros};
+use spray_core::path::FlowcutConfig;
+use spray_core::units::{ByteSize, Micros, Ratio};
 use spray_fabric::{HashFields, HashFunction, HashSeed, Scheme, conweave, reunion};
 use spray_settings::{Transport, one_or_list_of};
 
@@ -172,9 +173,8 @@ pub struct Switch {
     /// The pause that ends a flowlet, for schemes that move flowlets. By default half the longest base RTT (REPS §4.1).
     #[schemars(range(min = 0.01, max = 1_000_000))]
     pub flowlet_gap_us: Option<Micros>,
-    /// A draining flow may go on when at most this many of its packets are on their way, for schemes that drain. What it sends then goes by
-    /// its old port if they have not arrived before.
-    pub resume_packets: u32,
+    /// How switches with `flowcut-switch` and `flowcut-ingress` work.
+    pub flowcut: Flowcut,
     /// By which function switches hash.
     pub hash: HashFunction,
     /// What of a packet they hash. Its flow label, over IPv6, is its entropy value as the source port is.
@@ -185,6 +185,43 @@ pub struct Switch {
     pub reunion: Reunion,
     /// How switches with `conweave` work.
     pub conweave: ConWeave,
+}
+
+/// How switches with `flowcut-switch` and `flowcut-ingress` work.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Flowcut {
+    /// A flow drains when the average of its normalised round-trip time exceeds this (Flowcut §III-C1).
+    #[schemars(range(min = 1, max = 1_000))]
+    pub rtt_ratio: Ratio,
+    /// Weight of a new sample in that average: alpha (Flowcut §III-C1).
+    #[schemars(range(min = 0.001, max = 1))]
+    pub weight: Ratio,
+    /// A flow drains when that time grows by more than this per acknowledgement, on average. 0 turns it off.
+    #[schemars(range(min = 0, max = 1_000))]
+    pub trend: Ratio,
+    /// Weight of a new sample in that average.
+    #[schemars(range(min = 0.001, max = 1))]
+    pub trend_weight: Ratio,
+    /// A draining flow may go on when at most this many of its packets are on their way. What it sends then goes by its old port if they have
+    /// not arrived before.
+    pub resume_packets: u32,
+}
+
+impl Default for Flowcut {
+    /// Those of [`FlowcutConfig`].
+    fn default() -> Self {
+        let FlowcutConfig { rtt_ratio, weight, trend, trend_weight, .. } = FlowcutConfig::default();
+        Self { rtt_ratio, weight, trend, trend_weight, resume_packets: 0 }
+    }
+}
+
+impl Flowcut {
+    /// What a connection that drains by the same rule has.
+    pub fn config(&self) -> FlowcutConfig {
+        let Self { rtt_ratio, weight, trend, trend_weight, .. } = *self;
+        FlowcutConfig { rtt_ratio, weight, trend, trend_weight, ..FlowcutConfig::default() }
+    }
 }
 
 /// How switches with `reunion` work, over any base.

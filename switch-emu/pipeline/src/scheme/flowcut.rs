@@ -4,7 +4,7 @@
 //! Acknowledgements that pass tell what has arrived: they echo the time at which a packet was sent. A flowcut's packets keep their order.
 //! When the latest of them has arrived, all have.
 
-use spray_flowcut::{Congestion, HOPS, Rule, Sample};
+use spray_flowcut::{Congestion, HOPS, Sample};
 
 use super::{Arrival, Forwarding, Measure, detour, hashed, least_loaded};
 use crate::Cause;
@@ -403,8 +403,9 @@ impl<F: Forwarding> Here<'_, F> {
         }
         let Path { average, previous } = Path::unpack(self.load(entry + PATH));
         let mut path = Congestion { average, previous, trend };
-        path.on_sample(&Rule::DEFAULT, self.normalised(entry, now_ps));
-        drains |= path.is_slow(&Rule::DEFAULT) || path.is_growing(&Rule::DEFAULT);
+        let rule = &self.switch.flowcut;
+        path.on_sample(rule, self.normalised(entry, now_ps));
+        drains |= path.is_slow(rule) || path.is_growing(rule);
         //= docs/specs/flowcut-switch.md#FCS-9 early resumption
         let open = self.latest(entry).number.wrapping_sub(self.trail.number() as u32).wrapping_add(1);
         drains &= open > self.switch.resume_packets;

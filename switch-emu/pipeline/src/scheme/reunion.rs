@@ -55,6 +55,7 @@ impl Settings {
             (single::TIMEOUT_PS, self.timeout_ps),
             (single::HOT, hot),
             (single::RIDE, u64::from(self.ride)),
+            (single::THRESHOLD, 1),
         ];
         let way = |(way, port): (u32, &u32)| (memory::WAYS.place(way), u64::from(*port) + 1);
         singles.into_iter().chain((1..).zip(ways).map(way))

@@ -62,6 +62,18 @@ settings! {
     }
 }
 
+impl FlowcutConfig {
+    /// When a path is congested.
+    pub fn thresholds(&self) -> Rule {
+        Rule {
+            ratio: fixed(self.rtt_ratio),
+            weight: fixed(self.weight).min(ONE),
+            trend: if self.trend == Ratio::default() { u32::MAX } else { fixed(self.trend) },
+            trend_weight: fixed(self.trend_weight).min(ONE),
+        }
+    }
+}
+
 /// The settings in the units of the arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
@@ -88,12 +100,7 @@ impl Settings {
             drain_timeout_us: own.drain_timeout_us,
             credit_bytes: own.credit_bytes.bytes(),
             resume_packets: own.resume_packets.into(),
-            rule: Rule {
-                ratio: fixed(own.rtt_ratio),
-                weight: fixed(own.weight).min(ONE),
-                trend: if own.trend == Ratio::default() { u32::MAX } else { fixed(own.trend) },
-                trend_weight: fixed(own.trend_weight).min(ONE),
-            },
+            rule: own.thresholds(),
             kib_ps: own.link_rate_gbps.map_or(0, kib_ps),
             dead_rounds: own.dead_timeouts,
             simple,

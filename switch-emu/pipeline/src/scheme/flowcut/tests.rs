@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::flow_hash::Key;
-use crate::scheme::Scheme;
 use crate::scheme::chassis::{Chassis, FRAME, SETTINGS, US, Way};
+use crate::scheme::{FlowcutRule, Scheme};
 use proptest::prelude::*;
+use spray_flowcut::ONE;
 use spray_wire::switch_view::PacketFields;
 use std::collections::{HashMap, HashSet};
 use std::vec::Vec;
@@ -111,13 +112,13 @@ fn a_flow_drains_when_its_round_trip_times_are_too_long() {
         let stamp = |t_ps: u64| t_ps.wrapping_add(clock);
         prefer(&net, 1);
         let mut paused = Vec::new();
-        // 10 us first, then 60: six times as long.
+        // 50 us first, then 300: six times as long.
         for psn in 0..40 {
             let t_ps = (100 + psn) * US;
             send_by(&net, (t_ps, stamp(t_ps)), 7, psn).unwrap();
         }
         for psn in 0..40u64 {
-            let rtt_ps = if psn < 10 { 10 * US } else { 60 * US };
+            let rtt_ps = if psn < 10 { 50 * US } else { 300 * US };
             let acknowledge = || acknowledge(&net, (100 + psn) * US + rtt_ps, 7, psn + 1, stamp((100 + psn) * US));
             let way = acknowledge();
             assert_eq!(acknowledge().detour, way.detour, "what it tells again changes nothing");
@@ -129,11 +130,35 @@ fn a_flow_drains_when_its_round_trip_times_are_too_long() {
         assert!(paused[first..39].iter().all(|paused| *paused), "until nothing is on its way");
         assert!(!paused[39]);
         prefer(&net, 0);
-        assert_eq!(send_by(&net, (300 * US, stamp(300 * US)), 7, 40).unwrap().spine.unwrap(), 0);
+        assert_eq!(send_by(&net, (500 * US, stamp(500 * US)), 7, 40).unwrap().spine.unwrap(), 0);
         // Its average is new.
-        send_by(&net, (301 * US, stamp(301 * US)), 7, 41).unwrap();
-        assert_eq!(acknowledge(&net, 310 * US, 7, 41, stamp(300 * US)).detour, 0);
+        send_by(&net, (501 * US, stamp(501 * US)), 7, 41).unwrap();
+        assert_eq!(acknowledge(&net, 550 * US, 7, 41, stamp(500 * US)).detour, 0);
     }
+}
+
+#[test]
+fn ratio_weight_and_trend_are_settings() {
+    //= docs/specs/flowcut-switch.md#FCS-5 draining
+    // 50 us, and then 150.
+    let first = |rule: FlowcutRule| {
+        let mut net = two_leaves(Scheme::FlowcutIngress);
+        net.switches.iter_mut().for_each(|switch| switch.flowcut = rule);
+        for psn in 0..41 {
+            send(&net, (100 + psn) * US, 7, psn).unwrap();
+        }
+        let rtt_ps = |psn| if psn < 10 { 50 * US } else { 150 * US };
+        let drains =
+            |psn: u64| acknowledge(&net, (100 + psn) * US + rtt_ps(psn), 7, psn + 1, (100 + psn) * US).detour == PAUSE;
+        (0..40).position(drains)
+    };
+    let flat = FlowcutRule { trend: u32::MAX, ..FlowcutRule::default() };
+    assert_eq!(first(FlowcutRule::default()), Some(10), "three times as long at once is a trend");
+    assert_eq!(first(flat), None, "but below the ratio");
+    let low = FlowcutRule { ratio: 2 * ONE, ..flat };
+    let slow = first(low).unwrap();
+    let fast = first(FlowcutRule { weight: ONE / 2, ..low }).unwrap();
+    assert!(10 < fast && fast < slow, "{fast} {slow}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(super) mod single {
     pub(crate) const INTERVAL: u32 = 5;
     /// When it ends.
     pub(crate) const END_PS: u32 = 6;
-    /// The class from which on a flow is an elephant, plus 1; 0: not known yet.
+    /// The class from which on a flow is an elephant, at least 1.
     pub(crate) const THRESHOLD: u32 = 7;
     /// Elephants of the present interval.
     pub(crate) const ELEPHANTS: u32 = 8;

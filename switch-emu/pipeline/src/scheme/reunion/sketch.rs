@@ -67,8 +67,7 @@ fn class(count: u64) -> u32 {
 //= docs/specs/reunion.md#REU-6 among the largest
 #[inline(always)]
 pub(super) fn is_large<F: Forwarding>(memory: &Memory<'_, F>, count: u64) -> bool {
-    let threshold = memory.load(single::THRESHOLD).unwrap_or(0) as u32;
-    threshold != 0 && class(count) >= threshold
+    memory.load(single::THRESHOLD).is_some_and(|threshold| u64::from(class(count)) >= threshold)
 }
 
 /// Whether the interval has room for another elephant, which takes it.
