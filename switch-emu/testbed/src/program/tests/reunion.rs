@@ -40,17 +40,18 @@ fn kernel_and_memory_agree_on_reroutes() {
                 let run = kernel.test_run(&frame, ingress).unwrap_or_else(|error| panic!("{error}"));
                 assert_eq!(run, (verdict, native), "{scheme}, frame {step} at {ingress}");
             }
-            if step % 1_000 == 999 {
+            // An interval has 400 of them.
+            if step % 400 == 399 {
                 shares.push(uplinks());
             }
         }
         for port in 0..fabric.ports.len() {
             assert_eq!(kernel.counters(port).expect("a port"), memory.counters(port), "{}", fabric.ports[port].name);
         }
-        let last: Vec<u64> = shares[5].iter().zip(shares[4]).map(|(now, before)| now - before).collect();
-        assert!(last.iter().all(|frames| *frames > 300), "{scheme}: apart in the end: {last:?}");
+        let last: Vec<u64> = shares[14].iter().zip(shares[13]).map(|(now, before)| now - before).collect();
+        assert!(last.iter().all(|frames| *frames > 120), "{scheme}: apart in the end: {last:?}");
         // Other bases than ECMP may have them apart from the beginning.
-        let together = shares[0].iter().any(|frames| *frames < 100);
+        let together = shares[0].iter().any(|frames| *frames < 40);
         assert!(together || scheme != Scheme::Reunion, "{scheme}: together at first: {:?}", shares[0]);
         let moved = kernel.counted().get("rerouted").expect("switches with Reunion");
         assert!((u64::from(together)..8).contains(&moved), "{scheme}: {moved} flows moved");
