@@ -422,9 +422,10 @@ impl Machine {
         connection.config.payload_bytes = connection.config.payload_bytes.min(remote.max_payload);
         let config = &connection.config;
         let mut sending = SendHalf::new(config, remote.window_packets, remote.max_data, &mut self.host.rng);
-        let receiving = ReceiveHalf::new(config).with_hash_key(key);
+        let mut receiving = ReceiveHalf::new(config).with_hash_key(key);
         if !connection.reachable.is_empty() {
             sending.sender.on_reachable(now, &connection.reachable);
+            receiving.on_reachable(&connection.reachable);
         }
         self.host.recall(now, connection.peer.number(), &mut sending);
         connection.flow = Some(Box::new(Flow { sending, receiving, receive_buffers: ReceiveBuffers::default() }));

@@ -193,6 +193,7 @@ impl<D: Device> Endpoint<D> {
             return;
         };
         flow.sending.sender.on_reachable(now, paths);
+        flow.receiving.on_reachable(paths);
         self.machine.nudge(index);
     }
 

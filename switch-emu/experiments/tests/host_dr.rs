@@ -54,6 +54,17 @@ fn packets_take_all_spines_in_turn() {
 }
 
 #[test]
+fn acks_take_all_spines_in_turn() {
+    //= docs/specs/host-dr.md#HDR-2 classes of packets
+    for seed in 1..=5 {
+        let result = run(&scenario(leaf_spine(), 0, 4), seed);
+        let acks = frames(&result, "leaf1", "spine");
+        let (least, most) = (acks.iter().min().unwrap(), acks.iter().max().unwrap());
+        assert!(*least > 10 && most - least <= 1, "seed {seed}: {acks:?}");
+    }
+}
+
+#[test]
 fn packets_take_all_cores_in_turn() {
     //= docs/specs/host-dr.md#HDR-1 turning switches in turn
     for seed in 1..=5 {

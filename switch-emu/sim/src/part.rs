@@ -7,7 +7,7 @@ use spray_core::Time;
 use spray_core::flow::{Accept, Arrival, FlowConfig};
 use spray_core::host::{Fate, Host, Owner, Passage, ReceiveHalf, SendHalf};
 use spray_core::rng::stream;
-use spray_fabric::{Ancestors, Arrivals};
+use spray_fabric::{Ancestors, Arrivals, FlowSpec};
 use spray_pipeline::config::NEVER;
 use spray_pipeline::frame::PAUSE;
 use spray_wire as wire;
@@ -221,7 +221,7 @@ impl<'a, W: Watch> Part<'a, W> {
     fn receives(&mut self, number: u32) {
         let end = &mut self.ends[number as usize];
         if end.receives && end.receiving.is_none() && !end.over {
-            open(self.common, end);
+            open(self.common, self.net.now_ps, end);
         }
     }
 
@@ -411,22 +411,33 @@ fn connect(common: &Common<'_>, now_ps: u64, end: &mut End, host: &mut Host) {
 
 /// Makes the receiver at an end.
 #[cold]
-fn open(common: &Common<'_>, end: &mut End) {
+fn open(common: &Common<'_>, now_ps: u64, end: &mut End) {
     let config = config(common, end);
     let half = ReceiveHalf::new(&config);
     end.configure(&config);
     end.receiving = Some(Box::new(if common.spec.ideal_code { half.in_ideal_code() } else { half }));
+    if config.balancer.acks_in_turn() {
+        tell(common, now_ps, end);
+    }
 }
 
-/// Tells a sender which paths there are by the routes in force.
+/// Tells an end which paths there are from it by the routes in force.
 //= docs/specs/host-dr.md#HDR-3 paths that can be reached
 fn tell(common: &Common<'_>, now_ps: u64, end: &mut End) {
-    let Some(half) = end.sending.as_deref_mut() else { return };
+    if end.sending.is_none() && !end.receiving.as_deref().is_some_and(ReceiveHalf::acks_in_turn) {
+        return;
+    }
     let spec = common.spec;
     let ancestors = common.ancestors.get_or_init(|| Ancestors::new(spec.network, spec.events, spec.seed));
-    let setting = &spec.flows[end.first.flow as usize];
-    let paths = ancestors.paths(now_ps, setting.src, setting.dst, end.addresses, end.evs);
-    half.sender.on_reachable(Time::from_ps(now_ps), &paths);
+    let FlowSpec { src, dst, .. } = spec.flows[end.first.flow as usize];
+    let (from, to) = if end.receives { (dst, src) } else { (src, dst) };
+    let paths = ancestors.paths(now_ps, from, to, end.addresses, end.evs);
+    if let Some(half) = end.sending.as_deref_mut() {
+        half.sender.on_reachable(Time::from_ps(now_ps), &paths);
+    }
+    if let Some(half) = end.receiving.as_deref_mut() {
+        half.on_reachable(&paths);
+    }
 }
 
 /// Something of what a frame will touch at its host.

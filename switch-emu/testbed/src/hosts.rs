@@ -59,6 +59,8 @@ pub(super) struct Book {
     pub log: Vec<LogEntry>,
     /// The paths that connections are to be told, and when; the next one last.
     pub news: Vec<(u64, ConnectionId, Vec<PathEvs>)>,
+    /// Those that connections which others begin are to be told, by their first flows.
+    news_of_expected: HashMap<usize, Vec<(u64, Vec<PathEvs>)>>,
     /// Do not look at payload.
     pub discard: bool,
     /// Keep reports of retransmissions.
@@ -150,12 +152,16 @@ impl<'a> Setup<'a> {
             book.expected.insert((from, connection), index);
             if config.balancer.wants_reachability() {
                 let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.spec.fabric.seed));
-                let news = self.news(known, flow, config.path.evs.into(), lead_in_ps);
-                hosts[flow.src].book.news.extend(news.map(|(at_ps, paths)| (at_ps, connection, paths)));
+                let news = |from, to| self.news(known, [from, to], config.path.evs.into(), lead_in_ps);
+                let there = news(flow.src, flow.dst).map(|(at_ps, paths)| (at_ps, connection, paths));
+                hosts[flow.src].book.news.extend(there);
+                if config.balancer.acks_in_turn() {
+                    hosts[flow.dst].book.news_of_expected.insert(index, news(flow.dst, flow.src).collect());
+                }
             }
         }
         for Running { host, endpoint, book } in &mut hosts {
-            book.news.sort_by_key(|(at_ps, ..)| Reverse(*at_ps));
+            book.sort_news();
             book.start(*host, endpoint, self.plan, 0);
         }
         Ok(hosts)
@@ -186,20 +192,20 @@ impl<'a> Setup<'a> {
         known.paths(at_ps, src, dst, spray_fabric::addresses(from, to), config.path.evs.into())
     }
 
-    /// Which paths a flow has, from which time on.
+    /// Which paths there are from one host to the other, from which time on.
     //= docs/specs/host-dr.md#HDR-3 paths that can be reached
     fn news(
         &self,
         known: &Ancestors<'_>,
-        flow: &FlowSpec,
+        [from, to]: [usize; 2],
         evs: u32,
         lead_in_ps: u64,
     ) -> impl Iterator<Item = (u64, Vec<PathEvs>)> {
-        let [from, to] = [flow.src, flow.dst].map(|host| self.address(&self.fabric.hosts[host]));
-        let addresses = spray_fabric::addresses(from, to);
+        let [own, other] = [from, to].map(|host| self.address(&self.fabric.hosts[host]));
+        let addresses = spray_fabric::addresses(own, other);
         let news = move |from_ps: u64| {
             let at_ps = if from_ps == 0 { 0 } else { from_ps.saturating_add(lead_in_ps) };
-            (at_ps, known.paths(from_ps, flow.src, flow.dst, addresses, evs))
+            (at_ps, known.paths(from_ps, from, to, addresses, evs))
         };
         known.epoch_starts().iter().copied().map(news)
     }
@@ -258,8 +264,12 @@ impl Book {
         while let Some(event) = endpoint.poll_event() {
             match event {
                 EndpointEvent::Accepted { connection, peer, remote, .. } => {
-                    let first = self.expected.get(&(peer.address, remote));
-                    self.accepted.extend(first.map(|first| (connection, *first)));
+                    let Some(&first) = self.expected.get(&(peer.address, remote)) else { continue };
+                    self.accepted.insert(connection, first);
+                    if let Some(news) = self.news_of_expected.remove(&first) {
+                        self.news.extend(news.into_iter().map(|(at_ps, paths)| (at_ps, connection, paths)));
+                        self.sort_news();
+                    }
                 }
                 EndpointEvent::Received { connection, message, data, completed_at, .. } => {
                     let Some(&first) = self.accepted.get(&connection) else {
@@ -298,6 +308,10 @@ impl Book {
                 plan.on_started(flow, at_ps);
             }
         }
+    }
+
+    fn sort_news(&mut self) {
+        self.news.sort_by_key(|(at_ps, ..)| Reverse(*at_ps));
     }
 
     /// Tells `endpoint` what is new by `now_ps`.

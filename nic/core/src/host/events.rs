@@ -2,7 +2,7 @@
 
 use spray_wire::{Body, EvPort, Probe, ProbeAck};
 
-use super::{Entry, Host, Owner, SendHalf};
+use super::{Entry, Host, Owner, ReceiveHalf, SendHalf};
 use crate::Time;
 use crate::flow::{Accept, Arrival, SenderEvent};
 
@@ -127,8 +127,8 @@ impl Host {
         while let Some(nack) = connection.receiving().and_then(|half| half.receiver.poll_nack()) {
             owner.send(now, number, connection, nack.port, Body::Nack(nack));
         }
-        while let Some(ack) = connection.receiving().and_then(|half| half.receiver.poll_ack()) {
-            owner.send(now, number, connection, ack.port, Body::Ack(ack));
+        while let Some((port, ack)) = connection.receiving().and_then(ReceiveHalf::poll_ack) {
+            owner.send(now, number, connection, port, Body::Ack(ack));
         }
         owner.arm_receiver(now, number, connection);
     }

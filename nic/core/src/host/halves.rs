@@ -1,10 +1,13 @@
 //! A connection's two halves at one host, and when each wants to be woken.
 
-use spray_wire::EvPort;
+use alloc::boxed::Box;
+
+use spray_wire::{Ack, EvPort};
 
 use crate::Time;
 use crate::cc::CreditBound;
 use crate::flow::{FlowConfig, HashKey, Receiver, Sender};
+use crate::path::{AckTurns, PathEvs};
 use crate::rng::Rng;
 use crate::units::Ratio;
 
@@ -24,6 +27,7 @@ pub struct ReceiveHalf {
     pub receiver: Receiver,
     /// Size of the set of entropy values.
     pub(super) evs: u16,
+    ack_turns: Option<Box<AckTurns>>,
     pub(super) credit: Credit,
 }
 
@@ -91,6 +95,7 @@ impl ReceiveHalf {
         Self {
             receiver: Receiver::new(config),
             evs: sane.path.evs,
+            ack_turns: config.balancer.acks_in_turn().then(|| Box::new(AckTurns::new(&sane.path))),
             credit: Credit {
                 entry: None,
                 asked_by: None,
@@ -105,6 +110,24 @@ impl ReceiveHalf {
     pub fn with_hash_key(mut self, key: HashKey) -> Self {
         self.receiver.set_hash_key(key);
         self
+    }
+
+    /// Whether its ACKs take the paths back in turn, once it is told them.
+    pub fn acks_in_turn(&self) -> bool {
+        self.ack_turns.is_some()
+    }
+
+    /// Tells it entropy values for each path back to the sender, for ACKs that take them in turn.
+    pub fn on_reachable(&mut self, paths: &[PathEvs]) {
+        self.ack_turns.iter_mut().for_each(|turns| turns.on_reachable(paths));
+    }
+
+    /// An ACK if one is due, and the port that it goes by: the echoed one, or the one whose turn it is.
+    #[inline]
+    pub(super) fn poll_ack(&mut self) -> Option<(EvPort, Ack)> {
+        let ack = self.receiver.poll_ack()?;
+        let in_turn = self.ack_turns.as_mut().and_then(|turns| turns.next_port());
+        Some((in_turn.unwrap_or(ack.port), ack))
     }
 
     /// Makes a new half expect the ideal erasure code, as [`SendHalf::in_ideal_code`] sends it.

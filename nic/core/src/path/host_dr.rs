@@ -2,6 +2,7 @@
 //! paths to the destination turn from up to down. Clauses (HDR-n) are in `docs/specs/host-dr.md`.
 
 use rand_core::RngCore;
+use spray_wire::EvPort;
 
 use super::known_paths::{KnownPaths, Order};
 use super::labels::Labels;
@@ -55,6 +56,7 @@ impl Scheme for HostDr {
     /// Two positions, and 64 paths.
     const STATE_BYTES: usize = 2 * size_of::<u16>() + 64 * size_of::<Ev>();
     const WANTS_PATHS: bool = true;
+    const ACKS_IN_TURN: bool = true;
 
     //= docs/specs/host-dr.md#HDR-6 without a list
     fn make(own: &HostDrConfig, path: &Path, rng: &mut Rng) -> Self {
@@ -96,8 +98,40 @@ impl Balancer for HostDr {
     }
 }
 
-/// Stream of the connection's seed; stream 0 draws its labels.
+/// Turns of a receiver's ACKs over the paths back, a class of packets of its own.
+//= docs/specs/host-dr.md#HDR-2 classes of packets
+#[derive(Clone, Debug)]
+pub struct AckTurns {
+    paths: KnownPaths,
+    turn: u16,
+    evs: u16,
+    seed: u64,
+}
+
+impl AckTurns {
+    /// Over no path yet. The order will come from the connection's seed.
+    pub fn new(path: &Path) -> Self {
+        let seed = rng::stream(path.seed.unwrap_or_default(), ACKS).next_u64();
+        Self { paths: KnownPaths::default(), turn: 0, evs: path.evs, seed }
+    }
+
+    /// Takes turns over these paths from now on.
+    pub fn on_reachable(&mut self, paths: &[PathEvs]) {
+        self.paths = KnownPaths::new(paths, self.evs, Order::Drawn(self.seed));
+        self.turn =
+            if self.paths.is_empty() { 0 } else { draw_below(self.paths.count(), &mut rng::stream(self.seed, STARTS)) };
+    }
+
+    /// The port of the next ACK; `None` without paths.
+    #[inline]
+    pub fn next_port(&mut self) -> Option<EvPort> {
+        Some(self.paths.in_turn(&mut self.turn)?.port(self.evs.into()))
+    }
+}
+
+/// Streams of the connection's seed; stream 0 draws its labels.
 const STARTS: u64 = 2;
+const ACKS: u64 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -172,6 +206,23 @@ mod tests {
         assert_eq!(sends(&mut balancer, &FULL, 2), [(full + 1) % 4, (full + 2) % 4]);
         assert_eq!(sends(&mut balancer, &SMALL, 2), [(small + 1) % 4, (small + 2) % 4]);
         assert_eq!(sends(&mut balancer, &FULL, 1), [(full + 3) % 4]);
+    }
+
+    #[test]
+    fn acks_take_turns_over_the_paths_back() {
+        //= docs/specs/host-dr.md#HDR-2 classes of packets
+        let path = Path { evs: 1_000, seed: Some(1), ..path_of(8_000_000, 10) };
+        let mut turns = AckTurns::new(&path);
+        assert_eq!(turns.next_port(), None, "they echo until paths are told");
+        let paths: Vec<_> = (0..16).map(|ev| [Ev::new(ev); 8]).collect();
+        turns.on_reachable(&paths);
+        let mut round = || (0..16).filter_map(|_| turns.next_port()).collect::<Vec<_>>();
+        let first = round();
+        assert_eq!(round(), first);
+        let mut sorted = first.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..16).map(|ev| Ev::new(ev).port(1_000)).collect::<Vec<_>>(), "each once a round");
+        assert_ne!(first, sorted, "in a drawn order");
     }
 
     #[test]

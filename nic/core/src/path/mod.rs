@@ -36,7 +36,7 @@ pub use self::ecmp::Ecmp;
 pub use self::flowcell::{Flowcell, FlowcellConfig, FlowcellOrder};
 pub use self::flowcut::{Flowcut, FlowcutConfig, FlowcutRule};
 pub use self::flowlet::{Flowlet, FlowletClock, FlowletConfig};
-pub use self::host_dr::{HostDr, HostDrConfig, HostDrOrder};
+pub use self::host_dr::{AckTurns, HostDr, HostDrConfig, HostDrOrder};
 pub use self::least_recently_marked::{LeastRecentlyMarked, LeastRecentlyMarkedConfig};
 pub(crate) use self::memory::Memories;
 pub use self::memory::{MAX_GOOD, Remembered, Suspect};
@@ -67,6 +67,9 @@ pub trait Scheme: Balancer + Sized {
 
     /// It uses EVs that lead to distinct paths to the destination, where an engine knows them.
     const WANTS_PATHS: bool = false;
+
+    /// Its receiver's ACKs take the paths back in turn, and echo no EV; see [`AckTurns`].
+    const ACKS_IN_TURN: bool = false;
 
     /// Makes one for a new connection. Lasting choices come from [`Path::seed`] where there is one.
     fn make(own: &Self::Config, path: &Path, rng: &mut Rng) -> Self;

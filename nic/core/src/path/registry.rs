@@ -78,6 +78,11 @@ impl BalancerConfig {
     pub const fn wants_reachability(&self) -> bool {
         of_scheme!(self, Of => Of::WANTS_PATHS, true)
     }
+
+    /// Whether ACKs to it take paths back in turn, where an engine tells them to the receiver too; see [`AckTurns`](super::AckTurns).
+    pub const fn acks_in_turn(&self) -> bool {
+        of_scheme!(self, Of => Of::ACKS_IN_TURN, false)
+    }
 }
 
 impl AnyBalancer {
