@@ -22,7 +22,7 @@ pub static REPS: Reference = Reference {
 const HEAD: &str = "
 ## The REPS paper's simulator
 
-The results are in `tests/reference/expected.csv`, with three seeds. `adaptive-roce` takes the shortest queue at the switches; the file
+The results are in `tests/reference/expected.csv`, with three seeds, 24 of `ops` with 32 entropy values. `adaptive-roce` takes the shortest queue at the switches; the file
 calls it `switch-ar`. `perm128-failed10` has the reference's own dead cables: it calls them random, but takes the first uplink of every \
 leaf with any seed.
 
@@ -32,7 +32,7 @@ so too: it takes the means of `reps` from within 2.6 % to within 1.1 %, but for 
 does not wait for the data frame that is being sent.
 
 How noisy the largest completion time of a run is: from seed to seed its standard deviation is 8 % with 32 entropy values, 3 to 4 % with a slow
-uplink and 1 to 3 % otherwise, in either simulator. A mean over their three seeds is thus uncertain by 5 % with 32 entropy values, and so is the difference
+uplink and 1 to 3 % otherwise, in either simulator. A mean over three seeds would thus be uncertain by 5 % with 32 entropy values, and so would be the difference
 of ours from it. Over 24 seeds each, with its program run by us on nine permutations of 32 to 128 hosts under leaves and spines that
 are not among the rows, ours is from 1.3 % below to 2.9 % above theirs with 32 entropy values, 0.8 % above on average.
 
