@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 use spray_core::path::BalancerKind::{self, Ecmp, Ops, Reps};
@@ -108,15 +108,11 @@ impl Runs {
         );
         let copy = page.with_extension("test.html");
         std::fs::write(&copy, html.replacen("</body>", &own, 1)).unwrap();
-        let profile = Folder::new();
-        let mut browser = Command::new(self.browser);
-        browser.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0"]);
-        browser.args(["--virtual-time-budget=8000", "--dump-dom"]);
-        browser.arg(format!("--window-size={width},900"));
-        browser.arg(format!("--user-data-dir={}", profile.path().display()));
-        // What is saved goes below it.
-        browser.env("HOME", profile.path());
-        let output = browser.arg(format!("file://{}", copy.display())).output().unwrap();
+        // A browser without a display sometimes waits for ever.
+        let ended = (0..3)
+            .map(|_| self.dump(&copy, width))
+            .find(|output| !output.status.code().is_some_and(|code| TIMED_OUT.contains(&code)));
+        let output = ended.expect("a browser that ends");
         let (dom, log) = (text(&output.stdout), text(&output.stderr));
         let said: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
         assert!(said.is_empty(), "{}: {said:#?}", page.display());
@@ -125,7 +121,24 @@ impl Runs {
         let json = json.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&");
         serde_json::from_str(&json).unwrap()
     }
+
+    /// What the browser says of the page once its scripts have run, in two minutes at most.
+    fn dump(&self, page: &Path, width: u32) -> Output {
+        let profile = Folder::new();
+        let mut browser = Command::new("timeout");
+        browser.args(["--kill-after=5", "120", self.browser]);
+        browser.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0"]);
+        browser.args(["--virtual-time-budget=8000", "--dump-dom"]);
+        browser.arg(format!("--window-size={width},900"));
+        browser.arg(format!("--user-data-dir={}", profile.path().display()));
+        // What is saved goes below it.
+        browser.env("HOME", profile.path());
+        browser.arg(format!("file://{}", page.display())).output().unwrap()
+    }
 }
+
+/// What `timeout` exits with after it has ended a command, or killed it.
+const TIMED_OUT: [i32; 2] = [124, 137];
 
 /// A table of a run: its rows, by the names of the columns. No field of these runs has a comma.
 fn table(page: &Path, name: &str) -> Vec<BTreeMap<String, String>> {
