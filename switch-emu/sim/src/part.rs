@@ -421,7 +421,7 @@ fn open(common: &Common<'_>, now_ps: u64, end: &mut End) {
     }
 }
 
-/// Tells an end which paths there are from it by the routes in force.
+/// Tells an end which paths lead from it to its peer by the routes in force.
 //= docs/specs/host-dr.md#HDR-3 paths that can be reached
 fn tell(common: &Common<'_>, now_ps: u64, end: &mut End) {
     if end.sending.is_none() && !end.receiving.as_deref().is_some_and(ReceiveHalf::acks_in_turn) {

@@ -59,7 +59,7 @@ pub(super) struct Book {
     pub log: Vec<LogEntry>,
     /// The paths that connections are to be told, and when; the next one last.
     pub news: Vec<(u64, ConnectionId, Vec<PathEvs>)>,
-    /// Those that connections which others begin are to be told, by their first flows.
+    /// Paths for connections that others begin, by their first flows, until these are accepted.
     news_of_expected: HashMap<usize, Vec<(u64, Vec<PathEvs>)>>,
     /// Do not look at payload.
     pub discard: bool,

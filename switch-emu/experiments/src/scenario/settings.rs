@@ -217,7 +217,7 @@ impl Default for Flowcut {
 }
 
 impl Flowcut {
-    /// What a connection that drains by the same rule has.
+    /// The settings of a connection that drains by the same rule.
     pub fn config(&self) -> FlowcutConfig {
         let Self { rtt_ratio, weight, trend, trend_weight, .. } = *self;
         FlowcutConfig { rtt_ratio, weight, trend, trend_weight, ..FlowcutConfig::default() }
