@@ -2,6 +2,7 @@
 
 mod kept;
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -16,6 +17,7 @@ use spray_tools::{info, say};
 
 use self::kept::{Keeper, Kept};
 use crate::lab::args;
+use crate::lab::campaign::COMMIT;
 use crate::lab::folder::{self, Writes};
 use crate::lab::runs::{Part, Runs};
 use crate::lab::sim::args::cores;
@@ -36,7 +38,13 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
     let threads = arguments.threads.map_or_else(cores, usize::from);
     let _held = folder::hold(&out, if arguments.part.is_some() { Writes::Part } else { Writes::All })?;
-    let able: Vec<&Figure> = wanted.iter().filter(|figure| figure.not_shown.is_none()).collect();
+    let before = match &arguments.markdown {
+        Some(file) if file.exists() => fs::read_to_string(file).map_err(|error| unable(file, &error))?,
+        _ => String::new(),
+    };
+    let is_there =
+        |figure: &Figure| arguments.figure.is_empty() && arguments.quick && figures::has_full(&before, figure);
+    let able: Vec<&Figure> = wanted.iter().filter(|figure| figure.not_shown.is_none() && !is_there(figure)).collect();
     let done = run(&able, (scale, arguments.part), (&out, threads))?;
     if let Some(part) = arguments.part {
         return part.say(&out, done);
@@ -44,8 +52,12 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     // What the folder has of other figures stays in its tables and pages.
     let (names, mut all) = (wanted.iter().map(|figure| figure.id.clone()).collect::<Vec<_>>(), figures::all());
     all.extend(wanted.into_iter().filter(|figure| figure.paper().is_empty()));
-    let all = all.into_iter().map(|figure| shown(&out, &figure).map(|shown| (figure, shown)));
-    let all = all.collect::<Outcome<Vec<_>>>()?;
+    let kept = Kept::load(&out)?;
+    let of = |figure: Figure| {
+        let shown = shown(&kept, &figure);
+        (figure, shown)
+    };
+    let all: Vec<_> = all.into_iter().map(of).collect();
     results::write_figures(&out, &all).map_err(Failure::failed)?;
     let own: Vec<_> = all.iter().filter(|(figure, _)| names.contains(&figure.id)).collect();
     own.iter().for_each(|(figure, shown)| tell(figure, shown.as_ref()));
@@ -53,8 +65,13 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
         print(figure, shown.as_ref());
     }
     if let Some(file) = &arguments.markdown {
-        let text = figures::markdown(if let [own] = own.as_slice() { std::slice::from_ref(*own) } else { &all });
-        fs::write(file, text).map_err(|error| Failure::refused(format!("{}: {error}", file.display())))?;
+        let text = match own.as_slice() {
+            [(figure, Some(shown))] if !figures::is_over_all(&before) => {
+                figures::markdown_of_one(figure, shown, COMMIT)
+            }
+            _ => figures::markdown(&before, &all, COMMIT),
+        };
+        fs::write(file, text).map_err(|error| unable(file, &error))?;
         say!("document  {}", file.display());
     }
     let (values, report) = (out.join("figures.csv"), out.join("report.html"));
@@ -64,6 +81,10 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     say!("values    {} (also .parquet)", values.display());
     say!("report    {}", report.display());
     Ok(())
+}
+
+fn unable(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::refused(format!("{}: {error}", file.display()))
 }
 
 fn wanted(names: &[String]) -> Outcome<Vec<Figure>> {
@@ -111,13 +132,15 @@ fn run(
     (out, threads): (&Path, usize),
 ) -> Outcome<(usize, usize, usize)> {
     let plans: Vec<Plan<'_>> = figures.iter().map(|figure| figure.plan(scale)).collect();
-    let kept = figures.iter().map(|figure| Kept::load(out, figure, scale)).collect::<Outcome<Vec<_>>>()?;
+    let kept = Kept::load(out)?;
     let numbers = |(at, plan): (usize, &Plan<'_>)| (0..plan.runs()).map(move |run| (at, run)).collect::<Vec<_>>();
     let planned: Vec<(usize, usize)> = plans.iter().enumerate().flat_map(numbers).collect();
     let all = planned.len();
     let mine = if let Some(part) = part { part.share(planned) } else { planned };
-    let is_open = |(at, run): (usize, usize)| !kept[at].has(figures[at], &plans[at], run);
-    let open: Vec<usize> = (0..mine.len()).filter(|number| is_open(mine[*number])).collect();
+    let key = |number: usize| kept::key(&plans[mine[number].0], mine[number].1);
+    let mut met = HashSet::new();
+    let open = (0..mine.len()).map(|number| (number, key(number))).filter(|(_, key)| !kept.has(key));
+    let open: Vec<usize> = open.filter(|(_, key)| met.insert(key.clone())).map(|(number, _)| number).collect();
     Runs::say_done(out, mine.len(), &open);
     let runs = Runs::new(out, mine.len(), open, false)?;
     drop(kept);
@@ -126,7 +149,7 @@ fn run(
         let ((at, run), begun) = (mine[number], now());
         let title = format!("{}: {}", figures[at].id, plans[at].title(run));
         let made = plans[at].run(run).map_err(|error| Failure::failed(format!("{title}: {error}")))?;
-        keepers[at].lock().unwrap_or_else(PoisonError::into_inner).keep(&plans[at].key(run), made)?;
+        keepers[at].lock().unwrap_or_else(PoisonError::into_inner).keep(key(number), made)?;
         runs.show.end(&title, &format!("{:.1} s", begun.elapsed().as_secs_f64()));
         runs.show.count();
         Ok(())
@@ -134,16 +157,13 @@ fn run(
     Ok((runs.show.done(), mine.len(), all))
 }
 
-/// What the folder has of a figure: at full size if it is there.
-fn shown(out: &Path, figure: &Figure) -> Outcome<Option<Shown>> {
-    for scale in [Scale::Full, Scale::Quick] {
+/// What a folder has of a figure: at full size if it is there.
+fn shown(kept: &Kept, figure: &Figure) -> Option<Shown> {
+    [Scale::Full, Scale::Quick].into_iter().find_map(|scale| {
         let plan = figure.plan(scale);
-        let runs = Kept::load(out, figure, scale)?.all(figure, &plan);
-        if let Some(runs) = runs.filter(|runs| !runs.is_empty()) {
-            return Ok(Some(plan.shown(&runs)));
-        }
-    }
-    Ok(None)
+        let runs = kept.all(&plan).filter(|runs| !runs.is_empty())?;
+        Some(plan.shown(&runs))
+    })
 }
 
 /// What a paper says of a figure that was run, and what comes out.

@@ -16,37 +16,29 @@ use crate::lab::runs::Part;
 /// A run that is kept.
 #[derive(Serialize, Deserialize)]
 struct Line {
-    /// What it follows from: the figure's file, its settings and seed, the version and the commit.
+    /// What it follows from: its settings and seed, the version and the commit.
     key: String,
     made: Made,
 }
 
-fn key(figure: &Figure, run: &str) -> String {
-    format!("{:x}", Sha256::digest([&figure.text, VERSION, COMMIT, run].join("\0")))
+/// The key of a run of a plan.
+pub fn key(plan: &Plan<'_>, run: usize) -> String {
+    format!("{:x}", Sha256::digest([VERSION, COMMIT, &plan.key(run)].join("\0")))
 }
 
-fn name(figure: &Figure, scale: Scale) -> String {
-    format!("{}-{}.", figure.file_name(), scale.name())
-}
-
-/// The runs of a figure that a folder has, by their keys.
+/// The runs that a folder has, by their keys.
 #[derive(Default)]
 pub struct Kept(HashMap<String, Made>);
 
 impl Kept {
-    /// Reads the runs of `figure` at a scale in `out`, and passes over lines that a killed process has left unfinished.
+    /// Reads those in `out`, and passes over lines that a killed process has left unfinished.
     ///
     /// # Errors
     /// 2 when a file cannot be read.
-    pub fn load(out: &Path, figure: &Figure, scale: Scale) -> Outcome<Self> {
-        let name = name(figure, scale);
-        let is_own = |path: &PathBuf| {
-            let file = path.file_name().unwrap_or_default().to_string_lossy();
-            file.starts_with(&name) && file.ends_with(".jsonl")
-        };
+    pub fn load(out: &Path) -> Outcome<Self> {
         let entries = fs::read_dir(out).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut kept = Self::default();
-        for file in entries.filter(is_own) {
+        for file in entries.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")) {
             let text = fs::read(&file).map_err(|error| refused(&file, &error))?;
             let lines = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Line>(line).ok());
             kept.0.extend(lines.map(|line| (line.key, line.made)));
@@ -54,39 +46,37 @@ impl Kept {
         Ok(kept)
     }
 
-    /// Whether a run of the plan is there.
-    pub fn has(&self, figure: &Figure, plan: &Plan<'_>, run: usize) -> bool {
-        self.0.contains_key(&key(figure, &plan.key(run)))
+    /// Whether a run is there.
+    pub fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
     }
 
     /// All runs of the plan; `None` when one is missing.
-    pub fn all(mut self, figure: &Figure, plan: &Plan<'_>) -> Option<Vec<Made>> {
-        (0..plan.runs()).map(|run| self.0.remove(&key(figure, &plan.key(run)))).collect()
+    pub fn all(&self, plan: &Plan<'_>) -> Option<Vec<Made>> {
+        (0..plan.runs()).map(|run| self.0.get(&key(plan, run)).cloned()).collect()
     }
 }
 
 /// Keeps runs of a figure.
-pub struct Keeper<'a> {
-    figure: &'a Figure,
+pub struct Keeper {
     path: PathBuf,
     /// Opened with the first run, so that a figure without new runs leaves no file.
     file: Option<File>,
 }
 
-impl<'a> Keeper<'a> {
+impl Keeper {
     /// Keeps them in a file in `out`. Each part has a file of its own.
-    pub fn new(out: &Path, figure: &'a Figure, (scale, part): (Scale, Option<Part>)) -> Self {
+    pub fn new(out: &Path, figure: &Figure, (scale, part): (Scale, Option<Part>)) -> Self {
         let part = part.map_or_else(String::new, |Part { number, of }| format!("{number}of{of}."));
-        Self { figure, path: out.join(format!("{}{part}jsonl", name(figure, scale))), file: None }
+        Self { path: out.join(format!("{}-{}.{part}jsonl", figure.file_name(), scale.name())), file: None }
     }
 
     /// Keeps what a run gave.
     ///
     /// # Errors
     /// 2 when it cannot be written.
-    pub fn keep(&mut self, run: &str, made: Made) -> Outcome {
-        let line = Line { key: key(self.figure, run), made };
-        let line = serde_json::to_string(&line).map_err(Failure::failed)?;
+    pub fn keep(&mut self, key: String, made: Made) -> Outcome {
+        let line = serde_json::to_string(&Line { key, made }).map_err(Failure::failed)?;
         let file = match &mut self.file {
             Some(file) => file,
             none => {
@@ -117,24 +107,24 @@ mod tests {
         let figure = figures::find("reps/2").unwrap();
         let plan = figure.plan(Scale::Quick);
         let made = plan.run(0).unwrap();
-        let load = || Kept::load(out, &figure, Scale::Quick).unwrap();
-        assert!(!load().has(&figure, &plan, 0));
+        let load = || Kept::load(out).unwrap();
+        assert!(!load().has(&key(&plan, 0)));
         for number in 1..=2 {
             let mut keeper = Keeper::new(out, &figure, (Scale::Quick, Some(Part { number, of: 2 })));
             for run in (0..plan.runs()).skip(number - 1).step_by(2) {
-                keeper.keep(&plan.key(run), made.clone()).unwrap();
+                keeper.keep(key(&plan, run), made.clone()).unwrap();
             }
-            assert_eq!(load().all(&figure, &plan).is_some(), number == 2);
+            assert_eq!(load().all(&plan).is_some(), number == 2);
         }
         let file = out.join("reps-2-quick.1of2.jsonl");
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, &text[..text.len() - 9]).unwrap();
-        let missing: Vec<usize> = (0..plan.runs()).filter(|run| !load().has(&figure, &plan, *run)).collect();
+        let missing: Vec<usize> = (0..plan.runs()).filter(|run| !load().has(&key(&plan, *run))).collect();
         assert_eq!(missing.len(), 1);
         Keeper::new(out, &figure, (Scale::Quick, Some(Part { number: 1, of: 2 })))
-            .keep(&plan.key(missing[0]), made)
+            .keep(key(&plan, missing[0]), made)
             .unwrap();
-        assert!(load().all(&figure, &plan).is_some());
-        assert!(!Kept::load(out, &figure, Scale::Full).unwrap().has(&figure, &figure.plan(Scale::Full), 0));
+        assert!(load().all(&plan).is_some());
+        assert!(!load().has(&key(&figure.plan(Scale::Full), 0)));
     }
 }

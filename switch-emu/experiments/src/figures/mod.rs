@@ -17,5 +17,5 @@ pub use self::claim::{Claim, Found, Verdict};
 pub use self::file::{Condition, Figure, Measure, Plot, Scale, Series, Size, Tune};
 pub use self::grid::{Grid, grids};
 pub use self::list::{PAPERS, Paper, all, find};
-pub use self::markdown::{Count, markdown};
+pub use self::markdown::{Count, has_full, is_over_all, markdown, markdown_of_one};
 pub use self::run::{Cell, Lines, Made, Plan, Shown};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 use spray_core::units::Gbps;
 use spray_fabric::{Bin, PortOutcome};
-use toml::Value;
+use toml::{Table, Value};
 
 use super::file::{Condition, Figure, Scale, Series, Tune};
 use super::measures::{Measures, OF_BOUND, of_run};
@@ -142,9 +142,10 @@ impl<'a> Plan<'a> {
         self.jobs.len()
     }
 
-    /// What tells a run from the others of this figure: its settings and seed.
+    /// All that a run follows from, but for the program: runs of two figures with the same are the same.
     pub fn key(&self, run: usize) -> String {
-        self.jobs[run].key()
+        let Job { watch, .. } = self.jobs[run];
+        format!("{}{}watch={watch}\n", self.figure.begins_with(), self.jobs[run].key())
     }
 
     /// What a run is, for people: `a slow uplink, REPS, seed 3`.
@@ -205,15 +206,26 @@ impl Figure {
         self.measure.iter().map(|measure| measure.key.clone()).collect()
     }
 
+    fn needs_bound(&self) -> bool {
+        self.at_bound_rate || self.measure.iter().any(|measure| OF_BOUND.contains(&&*measure.key))
+    }
+
+    /// What all its runs have in common, as text. A scenario's name changes no run.
+    fn begins_with(&self) -> String {
+        let Self { preset, model, watch, at_bound_rate, scenario, .. } = self;
+        let settings: Table =
+            scenario.iter().filter(|(key, _)| *key != "name").map(|(k, v)| (k.clone(), v.clone())).collect();
+        format!("{preset:?} {model:?} {watch:?} {at_bound_rate} {}\n{settings}", self.needs_bound())
+    }
+
     fn make(&self, job: &Job) -> Result<Made, String> {
         if let Some(model) = &self.model {
             let measures = models::run(model, &job.settings.parameters(self), job.seed)?;
             return Ok(Made { measures, incomplete: 0, watched: Vec::new() });
         }
         let mut scenario = job.settings.scenario(self)?;
-        let needs_bound = self.at_bound_rate || self.measure.iter().any(|measure| OF_BOUND.contains(&&*measure.key));
         let mut bound = None;
-        if needs_bound {
+        if self.needs_bound() {
             let failed = scenario.drawn_failures(job.seed, u64::MAX).map_err(|error| error.to_string())?;
             bound = Some(scenario.bound(job.seed, &failed));
         }
