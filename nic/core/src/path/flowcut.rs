@@ -95,12 +95,7 @@ impl Flowcut {
         state.active = false;
         state.rates.begin_round();
         //= docs/specs/flowcut.md#FLC-44 end of repair
-        state.fresh |= match state.phase {
-            Phase::Draining => true,
-            //= docs/specs/flowcut.md#FLC-18 where paths differ
-            Phase::Open => !self.settings.simple && !state.rates.differ(self.settings.rule.ratio),
-            Phase::Repairing => false,
-        };
+        state.fresh |= state.phase == Phase::Draining;
         state.phase = Phase::Open;
         state.overlapping = false;
         if !self.settings.simple {

@@ -75,14 +75,6 @@ impl Rates {
         self.present > 0 && u64::from(most) << 16 > u64::from(self.present) * u64::from(ratio)
     }
 
-    /// One path delivered more than `ratio` times as much as another.
-    #[inline]
-    pub(super) fn differ(&self, ratio: u32) -> bool {
-        let known = || self.left.iter().chain([&self.present]).copied().filter(|rate| *rate > 0);
-        let (most, least) = (known().max().unwrap_or(0), known().min().unwrap_or(0));
-        u64::from(most) << 16 > u64::from(least) * u64::from(ratio)
-    }
-
     #[inline(never)]
     fn end_round(&mut self, now: Now<'_>, elapsed_ps: u64) {
         let rate = ((u128::from(self.bytes) << 30) / u128::from(elapsed_ps.max(1))).clamp(1, u32::MAX.into()) as u32;

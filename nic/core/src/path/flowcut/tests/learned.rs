@@ -69,33 +69,6 @@ fn a_path_is_tried_again_less_and_less_often() {
     }
 }
 
-//= docs/specs/flowcut.md#FLC-18 where paths differ
-#[test]
-fn a_good_path_is_kept_where_paths_differ() {
-    for (rates, is_kept) in [([8, 8, 9], false), ([8, 1, 9], true)] {
-        let mut rig = three_known(rates);
-        assert!(!drains(&mut rig, BASE_RTT_PS / 8, 100));
-        let path = rig.flowcut.ev();
-        while !rig.open.is_empty() {
-            rig.ack(BASE_RTT_PS);
-        }
-        assert_eq!(rig.send() == Some(path), is_kept, "{rates:?}");
-    }
-    // A dead path differs from any.
-    let mut rig = three_known([8, 8, 8]);
-    assert!(rig.send().is_some());
-    for round in 1..=3 {
-        rig.now_ps += 1 << 40;
-        rig.timeout(rig.now_ps - round);
-    }
-    rig.open.clear();
-    let path = rig.send();
-    rig.ack(BASE_RTT_PS);
-    assert_eq!(rig.send(), path);
-    rig.ack(BASE_RTT_PS);
-    assert_eq!(rig.send(), path);
-}
-
 //= docs/specs/flowcut.md#FLC-17 paths compared
 #[test]
 fn a_path_left_before_its_first_round_takes_no_ones_place() {

@@ -16,6 +16,7 @@ pub(super) struct Twin {
     previous: Option<f64>,
     trend: f64,
     stopped: bool,
+    drained: bool,
     path: Option<Ev>,
     flight: usize,
     close: bool,
@@ -36,6 +37,7 @@ impl Twin {
             previous: None,
             trend: 0.0,
             stopped: false,
+            drained: true,
             path: None,
             flight: 0,
             close: false,
@@ -47,11 +49,11 @@ impl Twin {
         if self.stopped {
             return false;
         }
-        // All in-flight packets of a flow are on one path.
-        if self.flight > 0 {
+        // A NIC changes the path after a drain only.
+        if !self.drained {
             assert_eq!(path, self.path);
         }
-        (self.path, self.flight) = (path, self.flight + 1);
+        (self.path, self.flight, self.drained) = (path, self.flight + 1, false);
         true
     }
 
@@ -65,7 +67,7 @@ impl Twin {
             self.stopped = true;
         }
         if flight == 0 {
-            self.stopped = false;
+            (self.drained, self.stopped) = (self.stopped, false);
             if !self.simple {
                 // The entry is deleted.
                 (self.average, self.previous, self.trend) = (1.0, None, 0.0);
