@@ -44,7 +44,7 @@ const USAGE: &str = "cargo xtask COMMAND
   results             the figure `ours/host-schemes` at full size, and what each decision costs, into docs/results/host-schemes.md
   search [CASES [SEED]]
                       draws scenarios, by default 500, and writes those in which `reps-plus` is furthest behind, made small, into target/search
-  figures             the papers' figures at quick size, or at full size where target/figures has that, into docs/results/papers.md
+  figures             the papers' figures at quick size into docs/results/papers.md, but for those that it has at full size
   kernels [VERSION].. boots Debian's kernels in QEMU, loads every program and runs the demo, into docs/results/kernels.md
   nics [NAME]..       `spray` on emulated NICs in QEMU (as root), into docs/results/nics.md; a NAME runs the rows that begin so
   programs [NAME]..   MPI, Prometheus, tables and whatever else people run, with `spray` (as root), into docs/results/programs.md
@@ -131,7 +131,7 @@ fn results() -> Outcome {
     std::fs::write(&document, text).map_err(|error| Failure::of_file(&document, &error))
 }
 
-/// Runs the papers' figures at quick size, but for those that `target/figures` has at full size, and writes what comes out. Takes ten minutes.
+/// Runs the papers' figures at quick size, but for those that the document has at full size, and writes what comes out. Takes ten minutes.
 fn figures() -> Outcome {
     let (root, spray) = (sh::root(), demo::build()?);
     let mut command = Command::new(spray);

@@ -171,7 +171,7 @@ pub struct Figures {
     /// Most runs at the same time; by default one for each core
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Also write a document with the tables and statements: of the one figure that is named, or of all
+    /// Also write a document with the tables and statements: of the one figure that is named, or of all. What a document over all has of figures that are not run stays, at full size also where smaller runs are made
     #[arg(long, value_name = "FILE.md")]
     pub markdown: Option<PathBuf>,
 }
