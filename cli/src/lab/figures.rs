@@ -17,7 +17,7 @@ use spray_tools::{info, say};
 
 use self::kept::{Keeper, Kept};
 use crate::lab::args;
-use crate::lab::campaign::COMMIT;
+use crate::lab::campaign::{COMMIT, VERSION};
 use crate::lab::folder::{self, Writes};
 use crate::lab::runs::{Part, Runs};
 use crate::lab::sim::args::cores;
@@ -65,11 +65,10 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
         print(figure, shown.as_ref());
     }
     if let Some(file) = &arguments.markdown {
+        let by = if COMMIT.is_empty() { VERSION } else { COMMIT };
         let text = match own.as_slice() {
-            [(figure, Some(shown))] if !figures::is_over_all(&before) => {
-                figures::markdown_of_one(figure, shown, COMMIT)
-            }
-            _ => figures::markdown(&before, &all, COMMIT),
+            [(figure, Some(shown))] if !figures::is_over_all(&before) => figures::markdown_of_one(figure, shown, by),
+            _ => figures::markdown(&before, &all, by),
         };
         fs::write(file, text).map_err(|error| unable(file, &error))?;
         say!("document  {}", file.display());

@@ -184,7 +184,8 @@ fn anchor(figure: &Figure) -> String {
 fn section(figure: &Figure, shown: &Shown, by: &str) -> String {
     let size = figure.size(shown.scale);
     let seeds = if size.seeds == 1 { "one seed".into() } else { format!("{} seeds", size.seeds) };
-    let mut text = format!("{} ({}). ", figure.paper.trim_end_matches('.'), figure.section);
+    let place = if figure.section.is_empty() { String::new() } else { format!(" ({})", figure.section) };
+    let mut text = format!("{}{place}. ", figure.paper.trim_end_matches('.'));
     if !figure.ours.is_empty() {
         let _ = write!(text, "Ours: {} ", figure.ours);
     }
@@ -217,7 +218,7 @@ fn tables(figure: &Figure, shown: &Shown) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::find;
+    use crate::figures::{all, find};
 
     fn shown(figure: &Figure, scale: Scale) -> Shown {
         let plan = figure.plan(scale);
@@ -227,8 +228,7 @@ mod tests {
 
     #[test]
     fn what_was_not_run_again_stays_and_a_smaller_size_replaces_no_full_one() {
-        let figures = || ["reps/table-1", "flowcut/4"].map(|id| find(id).unwrap());
-        let [table, memory] = figures();
+        let [table, memory] = ["reps/table-1", "flowcut/4"].map(|id| find(id).unwrap());
         let (full, quick) = (shown(&table, Scale::Full), shown(&table, Scale::Quick));
         let both = [(table.clone(), Some(full.clone())), (memory.clone(), Some(shown(&memory, Scale::Quick)))];
         let document = markdown("", &both, "one");
@@ -241,6 +241,26 @@ mod tests {
         let again = markdown(&document, &[(table, Some(full)), (memory, None)], "two");
         assert_eq!((again.matches("run by two").count(), again.matches("run by one").count()), (1, 1));
         assert_eq!(again.replace("run by two", "run by one"), document);
+    }
+
+    #[test]
+    fn the_document_has_what_the_figures_files_say() {
+        let file = spray_test_support::root().join("docs/results/papers.md");
+        let document = std::fs::read_to_string(file).unwrap();
+        for figure in all() {
+            let Some(section) = section_of(&document, &figure) else { continue };
+            let size = figure.size(if has_full(&document, &figure) { Scale::Full } else { Scale::Quick });
+            for text in [figure.paper.trim_end_matches('.'), &figure.ours, &size.about] {
+                assert!(section.contains(text), "{}: {text}", figure.id);
+            }
+            for claim in &figure.claim {
+                let mut rows = section.lines().filter(|row| row.starts_with(&format!("| {}", claim.says)));
+                let Some(row) = rows.next() else { panic!("{}: {}", figure.id, claim.says) };
+                let holds =
+                    row.ends_with("| confirmed |") || row.ends_with("| better |") || row.contains("not at this size");
+                assert!(holds || claim.why.as_ref().is_none_or(|why| row.contains(why)), "{}: {row}", figure.id);
+            }
+        }
     }
 
     #[test]
