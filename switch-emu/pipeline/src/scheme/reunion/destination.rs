@@ -1,7 +1,7 @@
 //! What a destination switch does: it learns where elephants collide, and tells one source for each such link (Reunion §3.3 to §3.5).
 
 use super::Here;
-use super::memory::{BOTTLENECKS, HIGH, MOST_BOTTLENECKS, MOST_HIGH, Memory, before, single};
+use super::memory::{BOTTLENECKS, HIGH, MOST_BOTTLENECKS, MOST_HIGH, Memory, PLACES, before, single};
 use super::note::Note;
 use super::path::{self, Course, Walk};
 use crate::packed::packed;
@@ -119,13 +119,25 @@ fn bottleneck<'a, F: Forwarding>(
 
 const UNSENT: u64 = 1;
 
-/// Keeps the last flow that came over a bottleneck, and where it came from.
+/// Keeps the last flow that came over a bottleneck, and where it came from, in the first place that the link has or finds free.
 //= docs/specs/reunion.md#REU-13 the flow to move
 #[inline(always)]
-fn write_down<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, link: u32, flow: u64, source: u32) -> Option<()> {
-    let (head, name) = bottleneck(memory, interval, link)?;
-    head.store(Bottleneck { source, interval, link }.pack());
-    name.store(flow | UNSENT);
+pub(super) fn write_down<F: Forwarding>(
+    memory: &Memory<'_, F>,
+    interval: u64,
+    link: u32,
+    flow: u64,
+    source: u32,
+) -> Option<()> {
+    for step in 0..PLACES {
+        let (head, name) = bottleneck(memory, interval, link.wrapping_add(step))?;
+        let there = Bottleneck::unpack(head.load());
+        if there.interval != interval || there.link == link {
+            head.store(Bottleneck { source, interval, link }.pack());
+            name.store(flow | UNSENT);
+            break;
+        }
+    }
     Some(())
 }
 

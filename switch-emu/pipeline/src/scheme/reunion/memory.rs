@@ -226,7 +226,7 @@ pub(super) struct IntervalTable<'a, F> {
 }
 
 /// Places of a key.
-const PLACES: u32 = 4;
+pub(super) const PLACES: u32 = 4;
 
 packed! {
     /// The word of an entry.

@@ -192,6 +192,21 @@ fn one_source_is_told_for_each_link_and_the_last_flow_is_it() {
     assert!(told_after_collisions(true).is_empty(), "it makes no frames where notifications ride");
 }
 
+/// Links whose numbers are a multiple of the places apart.
+//= docs/specs/reunion.md#REU-13 the flow to move
+#[test]
+fn links_of_one_place_are_all_told_of() {
+    let fabric = fabric();
+    let memory = fabric.memory(3);
+    let links = [3, 131, 259, 387, 515];
+    for (link, flow) in links.into_iter().chain([131]).zip((2..).step_by(2)) {
+        destination::write_down(&memory, 1, link, flow, 1).unwrap();
+    }
+    let read = (0..memory::MOST_BOTTLENECKS).filter_map(|place| destination::read(&memory, place, 1));
+    let told: Vec<_> = read.map(|told| (told.link, told.flow & !1)).collect();
+    assert_eq!(told, [(3, 2), (131, 12), (259, 6), (387, 8)], "the last flow of each, but of a fifth");
+}
+
 /// While four others have its places, a key is not counted, and they keep their values.
 //= docs/specs/reunion.md#REU-4 tables of an interval
 #[test]
