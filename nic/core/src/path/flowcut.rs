@@ -91,16 +91,24 @@ impl Flowcut {
     /// Ends the flowcut: everything sent is acknowledged, so only duplicates can still come over the old path.
     //= docs/specs/flowcut.md#FLC-3 end of a flowcut
     fn end_flowcut(&mut self, path: &Path) {
+        let is_congested = !self.settings.simple && self.is_congested(path);
         let state = &mut self.state;
         state.active = false;
         state.rates.begin_round();
         //= docs/specs/flowcut.md#FLC-44 end of repair
-        state.fresh |= state.phase == Phase::Draining;
+        state.fresh |= state.phase == Phase::Draining || (state.phase == Phase::Open && is_congested);
         state.phase = Phase::Open;
         state.overlapping = false;
         if !self.settings.simple {
             state.delay.reset(&self.settings, path);
         }
+    }
+
+    /// Whether the path is congested, and a better one is known if it is to be.
+    #[inline]
+    fn is_congested(&self, path: &Path) -> bool {
+        let Self { settings, state } = self;
+        state.delay.is_congested(settings, path) && (!path.learned || state.rates.is_behind(settings.rule.ratio))
     }
 
     /// Whether the path is congested, and a drain would pay.
@@ -113,8 +121,7 @@ impl Flowcut {
         }
         //= docs/specs/flowcut.md#FLC-17 paths compared
         let is_trial = || state.rates.is_alone() && ack.unsent_bytes / TRIAL_SHARE >= ack.in_flight_bytes;
-        state.delay.is_congested(settings, path)
-            && (!path.learned || state.rates.is_behind(settings.rule.ratio) || is_trial())
+        self.is_congested(path) || (state.delay.is_congested(settings, path) && is_trial())
     }
 
     //= docs/specs/flowcut.md#FLC-20 beginning to drain

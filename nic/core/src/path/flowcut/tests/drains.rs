@@ -62,6 +62,21 @@ fn the_last_packets_are_not_worth_a_drain() {
     assert!(drains(None, bdp) && !drains(None, bdp - 1));
 }
 
+//= docs/specs/flowcut.md#FLC-3 end of a flowcut
+#[test]
+fn a_congested_path_that_no_drain_pays_to_leave_is_left_when_nothing_is_open() {
+    for (rtt_ps, is_kept) in [(BASE_RTT_PS, true), (50 * BASE_RTT_PS, false)] {
+        let mut rig = Rig::new(&config(|own| own.tail_bytes = None));
+        let path = rig.send();
+        (0..9).for_each(|_| assert_eq!(rig.send(), path));
+        for _ in 0..10 {
+            rig.ack(rtt_ps);
+            assert!(!rig.flowcut.is_draining());
+        }
+        assert_eq!(rig.send() == path, is_kept);
+    }
+}
+
 //= docs/specs/flowcut.md#FLC-27 early resumption
 //= docs/specs/flowcut.md#FLC-28 bound of reordering
 #[test]
