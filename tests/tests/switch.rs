@@ -201,8 +201,12 @@ fn fast_links_are_not_held() {
     assert!(machines.sum("*", "marks") > 0);
     assert_eq!(machines.shown()["lost_frames"], 0);
     machines.links("leaf0-spine*", &["loss=5%"]);
-    exchange(&machines.host(0), &machines.host(2), Machines::address(2, false), 50_000);
-    assert!(machines.sum("leaf0-spine*", "drops_random") > 0);
+    // Few frames hold so many bytes, and none of these may be among the lost ones.
+    let loses = |_| {
+        exchange(&machines.host(0), &machines.host(2), Machines::address(2, false), 50_000);
+        machines.sum("leaf0-spine*", "drops_random") > 0
+    };
+    assert!((0..50).any(loses), "5 % of the frames are to be lost");
     machines.down();
 }
 
