@@ -201,7 +201,7 @@ fn fast_links_are_not_held() {
     assert!(machines.sum("*", "marks") > 0);
     assert_eq!(machines.shown()["lost_frames"], 0);
     machines.links("leaf0-spine*", &["loss=5%"]);
-    // Few frames hold so many bytes, and none of these may be among the lost ones.
+    // Segmentation offload packs these bytes into few frames, which may all arrive.
     let loses = |_| {
         exchange(&machines.host(0), &machines.host(2), Machines::address(2, false), 50_000);
         machines.sum("leaf0-spine*", "drops_random") > 0

@@ -171,7 +171,7 @@ pub struct Figures {
     /// Most runs at the same time; by default one for each core
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Also write a document with the tables and statements: of the one figure that is named, or of all. What a document over all has of figures that are not run stays, at full size also where smaller runs are made
+    /// Also write a document with the tables and statements: of the one figure that is named, or of all. A document of all keeps the figures that are not run; smaller runs replace none at full size
     #[arg(long, value_name = "FILE.md")]
     pub markdown: Option<PathBuf>,
 }

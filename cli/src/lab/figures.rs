@@ -15,7 +15,7 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::progress::now;
 use spray_tools::{info, say};
 
-use self::kept::{Keeper, Kept};
+use self::kept::{Keeper, Kept, refused};
 use crate::lab::args;
 use crate::lab::campaign::{COMMIT, VERSION};
 use crate::lab::folder::{self, Writes};
@@ -39,7 +39,7 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     let threads = arguments.threads.map_or_else(cores, usize::from);
     let _held = folder::hold(&out, if arguments.part.is_some() { Writes::Part } else { Writes::All })?;
     let before = match &arguments.markdown {
-        Some(file) if file.exists() => fs::read_to_string(file).map_err(|error| unable(file, &error))?,
+        Some(file) if file.exists() => fs::read_to_string(file).map_err(|error| refused(file, &error))?,
         _ => String::new(),
     };
     let is_there =
@@ -70,7 +70,7 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
             [(figure, Some(shown))] if !figures::is_over_all(&before) => figures::markdown_of_one(figure, shown, by),
             _ => figures::markdown(&before, &all, by),
         };
-        fs::write(file, text).map_err(|error| unable(file, &error))?;
+        fs::write(file, text).map_err(|error| refused(file, &error))?;
         say!("document  {}", file.display());
     }
     let (values, report) = (out.join("figures.csv"), out.join("report.html"));
@@ -80,10 +80,6 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     say!("values    {} (also .parquet)", values.display());
     say!("report    {}", report.display());
     Ok(())
-}
-
-fn unable(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::refused(format!("{}: {error}", file.display()))
 }
 
 fn wanted(names: &[String]) -> Outcome<Vec<Figure>> {

@@ -89,7 +89,8 @@ impl Keeper {
     }
 }
 
-fn refused(file: &Path, error: &std::io::Error) -> Failure {
+/// A file that cannot be read or written.
+pub fn refused(file: &Path, error: &std::io::Error) -> Failure {
     Failure::refused(format!("{}: {error}", file.display()))
 }
 

@@ -104,7 +104,7 @@ impl Flowcut {
         }
     }
 
-    /// Whether the path is congested, and a better one is known if it is to be.
+    /// Whether the path is congested and, where the connection learns its path, another one delivered more.
     #[inline]
     fn is_congested(&self, path: &Path) -> bool {
         let Self { settings, state } = self;

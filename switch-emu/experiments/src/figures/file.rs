@@ -15,9 +15,6 @@ pub struct Figure {
     /// Its paper and number there: `reps/7`.
     #[serde(skip)]
     pub id: String,
-    /// The file's text.
-    #[serde(skip)]
-    pub text: String,
     /// What it shows, in a few words.
     pub title: String,
     /// Where the paper has it: `§4.3.1`.
@@ -214,7 +211,7 @@ impl Figure {
     /// What is wrong with it, in words.
     pub fn parse(id: &str, text: &str) -> Result<Self, String> {
         let figure: Self = toml::from_str(text).map_err(|error| error.to_string())?;
-        let mut figure = Self { id: id.into(), text: text.into(), ..figure };
+        let mut figure = Self { id: id.into(), ..figure };
         if figure.every_balancer {
             figure.series.extend(BalancerKind::ALL.map(Series::of_balancer));
         }

@@ -106,7 +106,7 @@ impl Count {
         }
     }
 
-    /// From its words.
+    /// Reads what [`text`](Self::text) wrote.
     fn read(text: &str) -> Self {
         let words: Vec<&str> = text.split([' ', ',', '(', ')', '*']).filter(|word| !word.is_empty()).collect();
         let before = |word: &str| words.windows(2).find(|two| two[1] == word).and_then(|two| two[0].parse().ok());
@@ -135,23 +135,21 @@ struct Entry<'a> {
 impl<'a> Entry<'a> {
     /// Runs of a smaller size do not take the place of those at full size.
     fn new(before: &str, figure: &'a Figure, shown: Option<&Shown>, by: &str) -> Self {
-        let is_better = |shown: &&Shown| shown.scale == Scale::Full || !has_full(before, figure);
-        let old = || Some((row_of(before, figure)?, section_of(before, figure)?));
-        if let Some(shown) = shown.filter(is_better) {
-            let count = Count::of(figure, shown);
-            let section = format!("### {}\n\n{}", figure.heading(), section(figure, shown, by));
-            return Self { figure, row: row(figure, Some(shown), count), section, count };
-        }
-        let Some((row, section)) = old() else {
-            return Self {
-                figure,
-                row: row(figure, None, Count::default()),
-                section: String::new(),
-                count: Count::default(),
-            };
+        let shown = shown.filter(|shown| shown.scale == Scale::Full || !has_full(before, figure));
+        let old = row_of(before, figure).zip(section_of(before, figure));
+        let (row, section, count) = match (shown, old) {
+            (Some(shown), _) => {
+                let count = Count::of(figure, shown);
+                let section = format!("### {}\n\n{}", figure.heading(), section(figure, shown, by));
+                (row(figure, Some(shown), count), section, count)
+            }
+            (None, Some((row, section))) => {
+                let count = Count::read(row.rsplit('|').nth(1).unwrap_or(""));
+                (format!("{row}\n"), section.into(), count)
+            }
+            (None, None) => (row(figure, None, Count::default()), String::new(), Count::default()),
         };
-        let count = Count::read(row.rsplit('|').nth(1).unwrap_or(""));
-        Self { figure, row: format!("{row}\n"), section: section.into(), count }
+        Self { figure, row, section, count }
     }
 }
 

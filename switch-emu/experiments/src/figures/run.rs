@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 use spray_core::units::Gbps;
 use spray_fabric::{Bin, PortOutcome};
-use toml::{Table, Value};
+use toml::Value;
 
 use super::file::{Condition, Figure, Scale, Series, Tune};
 use super::measures::{Measures, OF_BOUND, of_run};
@@ -142,10 +142,10 @@ impl<'a> Plan<'a> {
         self.jobs.len()
     }
 
-    /// All that a run follows from, but for the program: runs of two figures with the same are the same.
+    /// All that a run follows from, but for the program. Two figures may have a run in common.
     pub fn key(&self, run: usize) -> String {
         let Job { watch, .. } = self.jobs[run];
-        format!("{}{}watch={watch}\n", self.figure.begins_with(), self.jobs[run].key())
+        format!("{}{}watch={watch}\n", self.figure.common_settings(), self.jobs[run].key())
     }
 
     /// What a run is, for people: `a slow uplink, REPS, seed 3`.
@@ -211,11 +211,11 @@ impl Figure {
     }
 
     /// What all its runs have in common, as text. A scenario's name changes no run.
-    fn begins_with(&self) -> String {
+    fn common_settings(&self) -> String {
         let Self { preset, model, watch, at_bound_rate, scenario, .. } = self;
-        let settings: Table =
-            scenario.iter().filter(|(key, _)| *key != "name").map(|(k, v)| (k.clone(), v.clone())).collect();
-        format!("{preset:?} {model:?} {watch:?} {at_bound_rate} {}\n{settings}", self.needs_bound())
+        let mut scenario = scenario.clone();
+        scenario.remove("name");
+        format!("{preset:?} {model:?} {watch:?} {at_bound_rate} {}\n{scenario}", self.needs_bound())
     }
 
     fn make(&self, job: &Job) -> Result<Made, String> {
