@@ -1,9 +1,10 @@
 //! Dragonflies: what detours over a third group gain and cost (Kim et al., ISCA 2008).
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use spray_core::path::BalancerKind::Ecmp;
-use spray_experiments::results::RunResult;
+use spray_experiments::results::{EventKind, RunResult};
 use spray_experiments::scenario::{Document, Scenario};
 use spray_experiments::sim::Simulation;
 use spray_experiments::workload::{Flow, Pattern};
@@ -117,4 +118,32 @@ fn results_tell_links_within_groups_from_those_between() {
     let summary = run(&with(Scheme::Ugal, next_group()), 1).summary();
     let layers: Vec<_> = summary.layers.iter().map(|layer| (layer.layer.as_str(), layer.ports)).collect();
     assert_eq!(layers, [("switch->host", 72), ("local", 108), ("global", 72)]);
+}
+
+/// 1 MiB from each of 64 hosts to each, all at once, on a lossless dragonfly of four groups of four switches.
+fn lossless() -> Scenario {
+    let text = "name = \"dragonfly\"\nsample_us = 0\ntime_limit_us = 5000\n[topology]\nkind = \"dragonfly\"\ngroups = 4\n\
+                routers_per_group = 4\nhosts_per_router = 4\nglobal_cables = 3\nhost_gbps = 200\n[queue]\nlimit = \"1 bdp\"\n\
+                pfc = true\ntrimming = false\n[transport]\nbalancer = \"ecmp\"\ncc = \"fixed-window\"\nsack_gap_packets = 0\n\
+                rto_min_us = 4000\n[workload]\nkind = \"all-to-all\"\nbytes = \"1 MiB\"\nopen = 63";
+    let document = Document::parse(Path::new("dragonfly"), text).expect("part of the program");
+    Scenario::read(&document).expect("part of the program")
+}
+
+/// The routes are to blame: the links of the circle follow one another, and a detour takes each two of them. The shortest ways over the
+/// same links, with the same memory, do not get stuck.
+#[test]
+fn detours_of_one_class_wait_for_each_other() {
+    //= docs/specs/pfc.md#PFC-9 dragonflies
+    let run = |scheme| Simulation::new(&with(scheme, lossless())).run(Ecmp, 1, &[]).unwrap();
+    let stuck = run(Scheme::Valiant);
+    let deadlock = stuck.events.iter().find(|event| event.kind == EventKind::Deadlock).expect("nothing moves any more");
+    let (circle, _) = deadlock.detail.split_once(',').unwrap();
+    let links: Vec<_> = circle.split(' ').map(|link| link.split_once("->").unwrap()).collect();
+    let next = links.iter().cycle().skip(1);
+    assert!(links.iter().zip(next).all(|((_, end), (begin, _))| end == begin), "{circle}");
+    let groups: HashSet<_> = links.iter().map(|(begin, _)| begin.split_once('r').unwrap().0).collect();
+    assert!(groups.len() >= 2 && stuck.summary().flows.flows_completed == 0, "{circle}");
+    let shortest = run(Scheme::Ecmp);
+    assert!(shortest.summary().is_complete() && shortest.events.iter().all(|event| event.kind != EventKind::Deadlock));
 }

@@ -31,7 +31,15 @@ pub(super) struct Pfc {
     pub signals: Vec<Signal>,
     /// Whether a look for deadlocks is among the events.
     watching: bool,
-    deadlock: Option<(u64, Vec<u32>)>,
+    deadlock: Option<Stuck>,
+}
+
+/// When links were found that pause for ever, a circle of them, and how many more there are.
+#[derive(Debug)]
+struct Stuck {
+    at_ps: u64,
+    circle: Vec<u32>,
+    others: usize,
 }
 
 /// An event of a port.
@@ -188,8 +196,7 @@ impl Pfc {
         room.over -= over;
         *used -= len - over;
         room.bytes -= len;
-        //= docs/specs/pfc.md#PFC-4 resume
-        if room.full && room.over == 0 && room.bytes <= room.pause_above(*used).saturating_sub(2 * len) {
+        if room.full && room.may_resume(room.bytes, *used, len) {
             room.full = false;
             signals.push(Signal { at_ps: room.tell(now_ps), kind: Kind::Resume, port });
         }
@@ -273,16 +280,20 @@ impl Pfc {
 
     /// The first deadlock that was found, with the names of its links.
     pub(super) fn deadlock(&self, network: &Network, port_of_link: &[u32]) -> Option<Deadlock> {
-        let (at_ps, ports) = self.deadlock.as_ref()?;
-        let links = network.links.iter().zip(port_of_link).filter(|(_, port)| ports.contains(port));
-        Some(Deadlock { at_ps: *at_ps, links: links.map(|(link, _)| link.name.clone()).collect() })
+        let Stuck { at_ps, circle, others } = self.deadlock.as_ref()?;
+        let name = |port: &u32| {
+            let link = port_of_link.iter().position(|of_link| of_link == port);
+            link.map_or_else(String::new, |link| network.links[link].name.clone())
+        };
+        Some(Deadlock { at_ps: *at_ps, links: circle.iter().map(name).collect(), others: *others })
     }
 
     /// Looks for a deadlock while links pause.
     pub(super) fn watch(&mut self, ports: &[Port], now_ps: u64) {
         let stuck = self.stuck(ports);
-        if !stuck.is_empty() && self.deadlock.is_none() {
-            self.deadlock = Some((now_ps, stuck));
+        if let (Some(first), None) = (stuck.first(), &self.deadlock) {
+            let circle = self.circle(*first, &stuck);
+            self.deadlock = Some(Stuck { at_ps: now_ps, others: stuck.len() - circle.len(), circle });
         }
         self.watching = ports.iter().any(Port::is_paused) && self.deadlock.is_none();
         if self.watching {
@@ -303,7 +314,7 @@ impl Pfc {
             let stays = |port: &u32| {
                 let Some(room) = &self.lanes[*port as usize].room else { return false };
                 let own = |held: &Held| self.room_of(held).is_some_and(|other| other.switch == room.switch);
-                held(*port) > room.pause_above(self.held_for_good(&stuck, own))
+                !room.may_resume(held(*port), self.held_for_good(&stuck, own), self.shortest(*port))
             };
             let left: Vec<u32> = stuck.iter().copied().filter(stays).collect();
             if left.len() == stuck.len() {
@@ -313,10 +324,30 @@ impl Pfc {
         }
     }
 
+    /// Links of `stuck` of which each waits for the next, and the last for the first. One can be found from `first`, unless that waits for
+    /// the shared memory of its switch: then what is found ends there.
+    fn circle(&self, first: u32, stuck: &[u32]) -> Vec<u32> {
+        let waits = |port: u32, other: u32| self.lanes[other as usize].waiting.iter().any(|held| held.came_by == port);
+        let mut links = vec![first];
+        while let Some(next) = stuck.iter().copied().find(|other| waits(links[links.len() - 1], *other)) {
+            if let Some(begin) = links.iter().position(|link| *link == next) {
+                return links.split_off(begin);
+            }
+            links.push(next);
+        }
+        links
+    }
+
     /// Bytes that wait at `stuck` ports and are such.
     fn held_for_good(&self, stuck: &[u32], such: impl Fn(&Held) -> bool) -> u64 {
         let waiting = stuck.iter().flat_map(|port| &self.lanes[*port as usize].waiting);
         waiting.filter(|held| such(held)).map(|held| u64::from(held.len)).sum()
+    }
+
+    /// Bytes of the shortest frame that came by `port` and waits.
+    fn shortest(&self, port: u32) -> u64 {
+        let waiting = self.lanes.iter().flat_map(|lane| &lane.waiting);
+        waiting.filter(|held| held.came_by == port).map(|held| u64::from(held.len)).min().unwrap_or_default()
     }
 
     fn room_of(&self, held: &Held) -> Option<&Room> {
@@ -364,6 +395,13 @@ impl Room {
     fn tell(&mut self, now_ps: u64) -> u64 {
         self.told_ps = (now_ps + self.back_ps).max(self.told_ps + 1);
         self.told_ps
+    }
+
+    /// Whether the sender may send again once a frame of `len` bytes has left that leaves `bytes` here, and `used` in the switch.
+    //= docs/specs/pfc.md#PFC-4 resume
+    fn may_resume(&self, bytes: u64, used: u64, len: u64) -> bool {
+        let headroom_is_free = bytes <= self.bytes - self.over;
+        headroom_is_free && bytes <= self.pause_above(used).saturating_sub(2 * len)
     }
 
     /// Most bytes that may be here without headroom, when the switch holds `used`.

@@ -77,8 +77,10 @@ pub struct Pfc {
 pub struct Deadlock {
     /// When it was found.
     pub at_ps: u64,
-    /// The links' names.
+    /// The names of links of which each waits for the next, and the last for the first.
     pub links: Vec<String>,
+    /// How many other links wait for these.
+    pub others: usize,
 }
 
 /// So many millionths of a queue; one that marks nothing still marks nothing.

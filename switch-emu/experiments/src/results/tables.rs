@@ -110,7 +110,11 @@ const EVENTS: [Column<EventRow>; 8] = [
     ),
     real(["until_us", "us"], "Of `failure`: when it ends. Of `last_drop`: when the failure began.", |e| e.until_us),
     count(["packet", ""], "Of `timeout`: the packet's sequence number.", |e| e.packet),
-    text("detail", "Anything else: the links of a `deadlock`, why a connection was given up.", |e| e.detail.clone()),
+    text(
+        "detail",
+        "Anything else: the links of a `deadlock`, of which each waits for the next, why a connection was given up.",
+        |e| e.detail.clone(),
+    ),
 ];
 
 /// The payload that has arrived: time in ps, bytes so far, and those of the time before.

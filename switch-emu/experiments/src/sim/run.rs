@@ -67,7 +67,9 @@ impl Prepared for Simulation<'_> {
         let result = self.run_with((balancer, seed), &[], observers)?;
         if let Some(deadlock) = result.events.iter().find(|row| row.kind == EventKind::Deadlock) {
             let EventRow { time_us, detail, .. } = deadlock;
-            tell(Progress::Remark(format!("deadlock at {time_us:.0} us: these links pause for ever: {detail}")));
+            tell(Progress::Remark(format!(
+                "deadlock at {time_us:.0} us: links pause for ever, each for the next: {detail}"
+            )));
         }
         Ok(result)
     }
@@ -242,7 +244,7 @@ fn rows(collect: &Collect<'_>, outcome: &SimOutcome) -> impl Iterator<Item = Eve
         time_us: us(deadlock.at_ps),
         kind: EventKind::Deadlock,
         subject: deadlock.links.first().cloned().unwrap_or_default(),
-        detail: deadlock.links.join(" "),
+        detail: format!("{}, and {} behind them", deadlock.links.join(" "), deadlock.others),
         ..EventRow::default()
     });
     outcome.events.iter().filter_map(row).chain(failed).chain(deadlock)
