@@ -42,6 +42,8 @@ kinds! {
     Mprdma "mprdma" mprdma super::Mprdma;
     /// Entropy values in turn, except those with a penalty, as STrack (REPS §4.1).
     Bitmap "bitmap" bitmap super::Bitmap;
+    /// Entropy values that came back unmarked, and between them the bitmap's: Ultra Ethernet's default.
+    Mixed "mixed" mixed super::Mixed;
     /// REPS that recycles all entropy values that an ACK covers, explores evenly, finds losses before the timer, and
     /// freezes when probes show that a path has failed: this project's own.
     RepsPlus "reps-plus" reps_plus super::RepsPlus;

@@ -49,6 +49,12 @@ fn defaults_are_the_published_settings() {
         loss_penalty = 4
         timeout_penalty = 15
         pardon = 'first'
+        [mixed]
+        max_penalty = 15
+        mark_penalty = 1
+        loss_penalty = 4
+        timeout_penalty = 15
+        pardon = 'first'
         [reps-plus]
         buffer = 16
         remember = true

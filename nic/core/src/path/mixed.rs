@@ -1,0 +1,120 @@
+//! Ultra Ethernet's `mixed`: an EV that comes back unmarked is used again, once, and before the [`Bitmap`]'s next one. Clauses (MIX-n)
+//! are in `docs/specs/mixed.md`.
+
+use alloc::collections::VecDeque;
+
+use super::{AckInfo, Balancer, Bitmap, BitmapConfig, Ev, LossInfo, Scheme, SendInfo};
+use crate::event::Publisher;
+use crate::now::{Now, Path};
+use crate::rng::Rng;
+
+/// Recycles entropy values as REPS without a buffer of fixed places, and explores as the bitmap does.
+#[derive(Clone, Debug)]
+pub struct Mixed {
+    bitmap: Bitmap,
+    /// Values to use again, the oldest first; at most [`KEPT`].
+    returned: VecDeque<Ev>,
+}
+
+impl Scheme for Mixed {
+    type Config = BitmapConfig;
+
+    /// The bitmap's, and 512 bytes of values to use again.
+    const STATE_BYTES: usize = Bitmap::STATE_BYTES + KEPT * size_of::<Ev>();
+
+    fn make(own: &BitmapConfig, path: &Path, rng: &mut Rng) -> Self {
+        Self { bitmap: Bitmap::make(own, path, rng), returned: VecDeque::with_capacity(KEPT) }
+    }
+}
+
+impl Balancer for Mixed {
+    //= docs/specs/mixed.md#MIX-2 what came back goes first
+    #[inline]
+    fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
+        self.returned.pop_front().unwrap_or_else(|| self.bitmap.next_ev(now, packet, rng))
+    }
+
+    //= docs/specs/mixed.md#MIX-1 unmarked values are kept
+    #[inline]
+    fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
+        self.bitmap.on_ack(now, ack, publisher);
+        if ack.marked || ack.ev.index() >= now.path.evs {
+            return;
+        }
+        if self.returned.len() == KEPT {
+            self.returned.pop_front();
+        }
+        self.returned.push_back(ack.ev);
+    }
+
+    //= docs/specs/mixed.md#MIX-3 the bitmap learns of everything
+    fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, publisher: &mut dyn Publisher) {
+        self.bitmap.on_loss(now, loss, publisher);
+    }
+}
+
+/// Values kept at most: a window of 1 MB in packets of 4 KiB.
+const KEPT: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::feedback::LossCause;
+    use crate::rng::stream;
+    use crate::tests::{On, path_of};
+
+    fn mixed(evs: u16) -> (On<Mixed>, Rng) {
+        let path = Path { evs, seed: Some(5), ..path_of(1_000, 10) };
+        (On { scheme: Mixed::make(&BitmapConfig::default(), &path, &mut stream(1, 0)), path }, stream(2, 0))
+    }
+
+    fn ack(mixed: &mut On<Mixed>, ev: u16, marked: bool) {
+        let ack = AckInfo { ev: Ev::new(ev), marked, packets: 1, ..AckInfo::default() };
+        mixed.scheme.on_ack(mixed.path.at_ps(0), &ack, &mut ());
+    }
+
+    fn sends(mixed: &mut On<Mixed>, count: usize, rng: &mut Rng) -> Vec<u16> {
+        (0..count).map(|_| mixed.scheme.next_ev(mixed.path.at_ps(0), &SendInfo::default(), rng).index()).collect()
+    }
+
+    #[test]
+    fn what_comes_back_unmarked_goes_once_and_first() {
+        //= docs/specs/mixed.md#MIX-1 unmarked values are kept
+        //= docs/specs/mixed.md#MIX-2 what came back goes first
+        let (mut mixed, mut rng) = mixed(64);
+        let first = sends(&mut mixed, 1, &mut rng)[0];
+        let marked = (first + 40) % 64;
+        [9, 9, 2, 64].iter().for_each(|ev| ack(&mut mixed, *ev, false));
+        ack(&mut mixed, marked, true);
+        assert_eq!(sends(&mut mixed, 3, &mut rng), [9, 9, 2]);
+        let next: Vec<u16> = (1..4).map(|step| (first + step) % 64).collect();
+        assert_eq!(sends(&mut mixed, 3, &mut rng), next);
+    }
+
+    #[test]
+    fn of_too_many_the_oldest_is_forgotten() {
+        //= docs/specs/mixed.md#MIX-1 unmarked values are kept
+        let (mut mixed, mut rng) = mixed(1_000);
+        (0..300).for_each(|ev| ack(&mut mixed, ev, false));
+        let kept: Vec<u16> = (44..300).collect();
+        assert_eq!(sends(&mut mixed, KEPT, &mut rng), kept);
+    }
+
+    #[test]
+    fn exploring_passes_over_what_was_marked_or_lost() {
+        //= docs/specs/mixed.md#MIX-3 the bitmap learns of everything
+        let (mut mixed, mut rng) = mixed(4);
+        let turn = sends(&mut mixed, 4, &mut rng);
+        ack(&mut mixed, turn[0], true);
+        let lost = LossInfo { ev: Ev::new(turn[1]), cause: LossCause::Timeout, ..LossInfo::default() };
+        mixed.scheme.on_loss(mixed.path.at_ps(0), &lost, &mut ());
+        // The marked value is pardoned when it is passed over once, the lost one fifteen times.
+        let mut next = sends(&mut mixed, 8, &mut rng);
+        assert!(!next.contains(&turn[1]), "{turn:?} {next:?}");
+        next.sort_unstable();
+        next.dedup();
+        assert_eq!(next.len(), 3);
+    }
+}
