@@ -129,8 +129,12 @@ its source, its largest completion times under `ops` and `reps` are 274 and 245 
 three (four seeds): ours are within 2 % of these";
 
 /// Why an all-to-all differs with receivers in control.
-const SHARED_REQUESTS: &[(BalancerKind, &str)] =
-    &[(BalancerKind::Ops, SHARED), (BalancerKind::Bitmap, SHARED), (BalancerKind::Reps, SHARED)];
+const SHARED_REQUESTS: &[(BalancerKind, &str)] = &[
+    (BalancerKind::Ops, SHARED),
+    (BalancerKind::Bitmap, SHARED),
+    (BalancerKind::Reps, SHARED),
+    (BalancerKind::Mixed, SHARED),
+];
 
 const SHARED: &str = "\
 Its sender divides the credit that a flow asks for by the number of its flows that have something to send. A flow that \
