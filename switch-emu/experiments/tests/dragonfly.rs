@@ -134,7 +134,7 @@ fn lossless() -> Scenario {
 /// same links, with the same memory, do not get stuck.
 #[test]
 fn detours_of_one_class_wait_for_each_other() {
-    //= docs/specs/pfc.md#PFC-9 dragonflies
+    //= docs/specs/pfc.md#PFC-7 deadlock
     let run = |scheme| Simulation::new(&with(scheme, lossless())).run(Ecmp, 1, &[]).unwrap();
     let stuck = run(Scheme::Valiant);
     let deadlock = stuck.events.iter().find(|event| event.kind == EventKind::Deadlock).expect("nothing moves any more");
