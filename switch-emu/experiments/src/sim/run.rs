@@ -68,7 +68,7 @@ impl Prepared for Simulation<'_> {
         if let Some(deadlock) = result.events.iter().find(|row| row.kind == EventKind::Deadlock) {
             let EventRow { time_us, detail, .. } = deadlock;
             tell(Progress::Remark(format!(
-                "deadlock at {time_us:.0} us: links pause for ever, each for the next: {detail}"
+                "deadlock at {time_us:.0} us: links wait for each other for ever: {detail}"
             )));
         }
         Ok(result)
