@@ -68,7 +68,12 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
         let by = if COMMIT.is_empty() { VERSION } else { COMMIT };
         let text = match own.as_slice() {
             [(figure, Some(shown))] if !figures::is_over_all(&before) => figures::markdown_of_one(figure, shown, by),
-            _ => figures::markdown(&before, &all, by),
+            _ => {
+                let asked = |figure: &Figure| names.contains(&figure.id);
+                let figures: Vec<_> =
+                    all.iter().map(|(figure, shown)| (figure, shown.as_ref().filter(|_| asked(figure)))).collect();
+                figures::markdown(&before, &figures, by)
+            }
         };
         fs::write(file, text).map_err(|error| refused(file, &error))?;
         say!("document  {}", file.display());

@@ -72,20 +72,14 @@ fn a_figure_of_a_file_is_run_once_and_has_values_report_and_statement() {
 #[test]
 fn formulas_need_no_network_and_the_document_says_what_is_missing() {
     let folder = Folder::new();
-    let (out, document) = (folder.join("out"), folder.join("papers.md"));
-    let run = spray(&[
-        "figures",
-        "--figure",
-        "arcane/table-1",
-        "--figure",
-        "flowcut/4",
-        "--out",
-        &out,
-        "--markdown",
-        &document,
-    ]);
-    assert!(run.status.success(), "{}", text(&run.stderr));
-    let document = folder.read("papers.md");
+    let out = folder.join("out");
+    let document_of = |[one, other]: [&str; 2], name: &str| {
+        let file = folder.join(name);
+        let run = spray(&["figures", "--figure", one, "--figure", other, "--out", &out, "--markdown", &file]);
+        assert!(run.status.success(), "{}", text(&run.stderr));
+        folder.read(name)
+    };
+    let document = document_of(["arcane/table-1", "flowcut/4"], "papers.md");
     for part in [
         "### REPS, table 1: memory of a connection",
         "| 193 bits with eight (193) | 193 bits | confirmed |",
@@ -94,6 +88,9 @@ fn formulas_need_no_network_and_the_document_says_what_is_missing() {
     ] {
         assert!(document.contains(part), "{part}");
     }
+    // What the folder has of figures that are not asked for goes into no document.
+    let others = document_of(["arcane/table-1", "reps/20"], "others.md");
+    assert!(others.contains("### REPS, figure 20") && !others.contains("### Flowcut, figure 4"));
 }
 
 #[test]

@@ -14,11 +14,10 @@ pub fn markdown_of_one(figure: &Figure, shown: &Shown, by: &str) -> String {
     format!("# {}\n\n{command}\n\n{}", figure.heading(), section(figure, shown, by))
 }
 
-/// The document over all figures. What is not among `figures` stays as it is in the document `before`, which may be empty; what neither has
+/// The document over all `figures`. What was not run of them stays as it is in the document `before`, which may be empty; what neither has
 /// says why, or that it was not run.
-pub fn markdown(before: &str, figures: &[(Figure, Option<Shown>)], by: &str) -> String {
-    let entries: Vec<_> =
-        figures.iter().map(|(figure, shown)| Entry::new(before, figure, shown.as_ref(), by)).collect();
+pub fn markdown(before: &str, figures: &[(&Figure, Option<&Shown>)], by: &str) -> String {
+    let entries: Vec<_> = figures.iter().map(|(figure, shown)| Entry::new(before, figure, *shown, by)).collect();
     let count = entries.iter().fold(Count::default(), |all, entry| all.and(entry.count));
     let mut text = format!("{TITLE}{HEAD}Of all statements that were held against runs: {}.\n\n", bold(&count.text()));
     for paper in PAPERS {
@@ -229,14 +228,17 @@ mod tests {
         let [table, memory] = ["reps/table-1", "flowcut/4"].map(|id| find(id).unwrap());
         let (full, quick) = (shown(&table, Scale::Full), shown(&table, Scale::Quick));
         let both = [(table.clone(), Some(full.clone())), (memory.clone(), Some(shown(&memory, Scale::Quick)))];
-        let document = markdown("", &both, "one");
+        let of = |document: &str, figures: &[(Figure, Option<Shown>)], by| {
+            markdown(document, &figures.iter().map(|(figure, shown)| (figure, shown.as_ref())).collect::<Vec<_>>(), by)
+        };
+        let document = of("", &both, "one");
         assert!(has_full(&document, &table) && !has_full(&document, &memory));
         assert!(document.contains(&format!("runs: {}.", bold(&Count::of_all(&both).text()))));
         let none = [(table.clone(), None), (memory.clone(), None)];
-        assert_eq!(markdown(&document, &none, "two"), document);
+        assert_eq!(of(&document, &none, "two"), document);
         let smaller = [(table.clone(), Some(quick)), (memory.clone(), None)];
-        assert_eq!(markdown(&document, &smaller, "two"), document);
-        let again = markdown(&document, &[(table, Some(full)), (memory, None)], "two");
+        assert_eq!(of(&document, &smaller, "two"), document);
+        let again = of(&document, &[(table, Some(full)), (memory, None)], "two");
         assert_eq!((again.matches("run by two").count(), again.matches("run by one").count()), (1, 1));
         assert_eq!(again.replace("run by two", "run by one"), document);
     }
