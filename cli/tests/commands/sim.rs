@@ -143,7 +143,7 @@ fn a_deadlock_of_a_lossless_network_is_told() {
     let out = folder.join("out");
     let output = spray(&["run", &scenario, "--engine", "sim", "--balancer", "ecmp", "--out", &out]);
     let said = text(&output.stderr);
-    let circle = "links wait for each other for ever: s0->s1 s1->s2 s2->s3 s3->s4 s4->s0, and 5 behind them";
+    let circle = "links wait for each other for ever: s0->s1 s1->s2 s2->s3 s3->s4 s4->s0\n";
     assert!(said.contains(circle), "{said}");
     assert_eq!(output.status.code(), Some(1), "{said}");
 }

@@ -31,15 +31,8 @@ pub(super) struct Pfc {
     pub signals: Vec<Signal>,
     /// Whether a look for deadlocks is among the events.
     watching: bool,
-    deadlock: Option<Stuck>,
-}
-
-/// When links were found that pause for ever, a circle of them, and how many more there are.
-#[derive(Debug)]
-struct Stuck {
-    at_ps: u64,
-    circle: Vec<u32>,
-    others: usize,
+    /// When the first deadlock was found, and its links.
+    deadlock: Option<(u64, Vec<u32>)>,
 }
 
 /// An event of a port.
@@ -280,20 +273,19 @@ impl Pfc {
 
     /// The first deadlock that was found, with the names of its links.
     pub(super) fn deadlock(&self, network: &Network, port_of_link: &[u32]) -> Option<Deadlock> {
-        let Stuck { at_ps, circle, others } = self.deadlock.as_ref()?;
+        let (at_ps, circle) = self.deadlock.as_ref()?;
         let name = |port: &u32| {
             let link = port_of_link.iter().position(|of_link| of_link == port);
             link.map_or_else(String::new, |link| network.links[link].name.clone())
         };
-        Some(Deadlock { at_ps: *at_ps, links: circle.iter().map(name).collect(), others: *others })
+        Some(Deadlock { at_ps: *at_ps, links: circle.iter().map(name).collect() })
     }
 
     /// Looks for a deadlock while links pause.
     pub(super) fn watch(&mut self, ports: &[Port], now_ps: u64) {
         let stuck = self.stuck(ports);
         if let (Some(first), None) = (stuck.first(), &self.deadlock) {
-            let circle = self.circle(*first, &stuck);
-            self.deadlock = Some(Stuck { at_ps: now_ps, others: stuck.len() - circle.len(), circle });
+            self.deadlock = Some((now_ps, self.circle(*first, &stuck)));
         }
         self.watching = ports.iter().any(Port::is_paused) && self.deadlock.is_none();
         if self.watching {

@@ -79,8 +79,6 @@ pub struct Deadlock {
     pub at_ps: u64,
     /// The names of links of which each waits for the next, and the last for the first.
     pub links: Vec<String>,
-    /// How many other links wait for these.
-    pub others: usize,
 }
 
 /// So many millionths of a queue; one that marks nothing still marks nothing.

@@ -244,7 +244,7 @@ fn rows(collect: &Collect<'_>, outcome: &SimOutcome) -> impl Iterator<Item = Eve
         time_us: us(deadlock.at_ps),
         kind: EventKind::Deadlock,
         subject: deadlock.links.first().cloned().unwrap_or_default(),
-        detail: format!("{}, and {} behind them", deadlock.links.join(" "), deadlock.others),
+        detail: deadlock.links.join(" "),
         ..EventRow::default()
     });
     outcome.events.iter().filter_map(row).chain(failed).chain(deadlock)
