@@ -65,17 +65,7 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
         print(figure, shown.as_ref());
     }
     if let Some(file) = &arguments.markdown {
-        let by = if COMMIT.is_empty() { VERSION } else { COMMIT };
-        let text = match own.as_slice() {
-            [(figure, Some(shown))] if !figures::is_over_all(&before) => figures::markdown_of_one(figure, shown, by),
-            _ => {
-                let asked = |figure: &Figure| names.contains(&figure.id);
-                let figures: Vec<_> =
-                    all.iter().map(|(figure, shown)| (figure, shown.as_ref().filter(|_| asked(figure)))).collect();
-                figures::markdown(&before, &figures, by)
-            }
-        };
-        fs::write(file, text).map_err(|error| refused(file, &error))?;
+        fs::write(file, document(&before, &own, &all)).map_err(|error| refused(file, &error))?;
         say!("document  {}", file.display());
     }
     let (values, report) = (out.join("figures.csv"), out.join("report.html"));
@@ -85,6 +75,19 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     say!("values    {} (also .parquet)", values.display());
     say!("report    {}", report.display());
     Ok(())
+}
+
+/// The document over the one figure that was asked for or, where `before` is over all, that with those that were asked for made anew.
+fn document(before: &str, own: &[&(Figure, Option<Shown>)], all: &[(Figure, Option<Shown>)]) -> String {
+    let by = if COMMIT.is_empty() { VERSION } else { COMMIT };
+    if let [(figure, Some(shown))] = own
+        && !figures::is_over_all(before)
+    {
+        return figures::markdown_of_one(figure, shown, by);
+    }
+    let asked = |figure: &Figure| own.iter().any(|(other, _)| other.id == figure.id);
+    let figures = all.iter().map(|(figure, shown)| (figure, shown.as_ref().filter(|_| asked(figure))));
+    figures::markdown(before, &figures.collect::<Vec<_>>(), by)
 }
 
 fn wanted(names: &[String]) -> Outcome<Vec<Figure>> {
