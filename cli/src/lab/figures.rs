@@ -77,7 +77,7 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     Ok(())
 }
 
-/// The document over the one figure that was asked for or, where `before` is over all, that with those that were asked for made anew.
+/// The document to write: that of the one figure that was asked for, or that of all, which keeps from `before` what was not asked for.
 fn document(before: &str, own: &[&(Figure, Option<Shown>)], all: &[(Figure, Option<Shown>)]) -> String {
     let by = if COMMIT.is_empty() { VERSION } else { COMMIT };
     if let [(figure, Some(shown))] = own

@@ -17,7 +17,11 @@ fn scenario(workload: &str) -> Scenario {
         "name = \"dragonfly\"\nsample_us = 0\n[topology]\nkind = \"dragonfly\"\ngroups = 9\nrouters_per_group = 4\n\
          hosts_per_router = 2\nglobal_cables = 2\n[transport]\nbalancer = \"ecmp\"\nsack_gap_packets = 0\n[workload]\n{workload}"
     );
-    let document = Document::parse(Path::new("dragonfly"), &text).expect("part of the program");
+    read(&text)
+}
+
+fn read(text: &str) -> Scenario {
+    let document = Document::parse(Path::new("dragonfly"), text).expect("part of the program");
     Scenario::read(&document).expect("part of the program")
 }
 
@@ -122,12 +126,12 @@ fn results_tell_links_within_groups_from_those_between() {
 
 /// 1 MiB from each of 64 hosts to each, all at once, on a lossless dragonfly of four groups of four switches.
 fn lossless() -> Scenario {
-    let text = "name = \"dragonfly\"\nsample_us = 0\ntime_limit_us = 5000\n[topology]\nkind = \"dragonfly\"\ngroups = 4\n\
+    read(
+        "name = \"dragonfly\"\nsample_us = 0\ntime_limit_us = 5000\n[topology]\nkind = \"dragonfly\"\ngroups = 4\n\
                 routers_per_group = 4\nhosts_per_router = 4\nglobal_cables = 3\nhost_gbps = 200\n[queue]\nlimit = \"1 bdp\"\n\
                 pfc = true\ntrimming = false\n[transport]\nbalancer = \"ecmp\"\ncc = \"fixed-window\"\nsack_gap_packets = 0\n\
-                rto_min_us = 4000\n[workload]\nkind = \"all-to-all\"\nbytes = \"1 MiB\"\nopen = 63";
-    let document = Document::parse(Path::new("dragonfly"), text).expect("part of the program");
-    Scenario::read(&document).expect("part of the program")
+                rto_min_us = 4000\n[workload]\nkind = \"all-to-all\"\nbytes = \"1 MiB\"\nopen = 63",
+    )
 }
 
 /// The routes are to blame: the links of the circle follow one another, and a detour takes each two of them. The shortest ways over the

@@ -274,11 +274,8 @@ impl Pfc {
     /// The first deadlock that was found, with the names of its links.
     pub(super) fn deadlock(&self, network: &Network, port_of_link: &[u32]) -> Option<Deadlock> {
         let (at_ps, circle) = self.deadlock.as_ref()?;
-        let name = |port: &u32| {
-            let link = port_of_link.iter().position(|of_link| of_link == port);
-            link.map_or_else(String::new, |link| network.links[link].name.clone())
-        };
-        Some(Deadlock { at_ps: *at_ps, links: circle.iter().map(name).collect() })
+        let links = circle.iter().filter_map(|port| port_of_link.iter().position(|of_link| of_link == port));
+        Some(Deadlock { at_ps: *at_ps, links: links.map(|link| network.links[link].name.clone()).collect() })
     }
 
     /// Looks for a deadlock while links pause.
@@ -300,13 +297,14 @@ impl Pfc {
             let room = self.lanes[*port as usize].room.as_ref();
             ports[*port as usize].is_paused() && room.is_some_and(|room| room.full)
         };
+        let shortest = self.shortest();
         let mut stuck: Vec<u32> = (0..ports.len() as u32).filter(pauses).collect();
         loop {
             let held = |port: u32| self.held_for_good(&stuck, |held| held.came_by == port);
             let stays = |port: &u32| {
                 let Some(room) = &self.lanes[*port as usize].room else { return false };
                 let own = |held: &Held| self.room_of(held).is_some_and(|other| other.switch == room.switch);
-                !room.may_resume(held(*port), self.held_for_good(&stuck, own), self.shortest(*port))
+                !room.may_resume(held(*port), self.held_for_good(&stuck, own), shortest[*port as usize])
             };
             let left: Vec<u32> = stuck.iter().copied().filter(stays).collect();
             if left.len() == stuck.len() {
@@ -316,8 +314,8 @@ impl Pfc {
         }
     }
 
-    /// Links of `stuck` of which each waits for the next, and the last for the first. One can be found from `first`, unless that waits for
-    /// the shared memory of its switch: then what is found ends there.
+    /// A circle of `stuck` links: each waits for the next, and the last for the first. The search begins at `first`. A link that waits for
+    /// nothing but the shared memory of its switch has no next one; then the links on the way to it are returned.
     fn circle(&self, first: u32, stuck: &[u32]) -> Vec<u32> {
         let waits = |port: u32, other: u32| self.lanes[other as usize].waiting.iter().any(|held| held.came_by == port);
         let mut links = vec![first];
@@ -336,10 +334,14 @@ impl Pfc {
         waiting.filter(|held| such(held)).map(|held| u64::from(held.len)).sum()
     }
 
-    /// Bytes of the shortest frame that came by `port` and waits.
-    fn shortest(&self, port: u32) -> u64 {
-        let waiting = self.lanes.iter().flat_map(|lane| &lane.waiting);
-        waiting.filter(|held| held.came_by == port).map(|held| u64::from(held.len)).min().unwrap_or_default()
+    /// For each port, bytes of the shortest frame that came by it and waits.
+    fn shortest(&self) -> Vec<u64> {
+        let mut shortest = vec![u64::from(u32::MAX); self.lanes.len()];
+        for held in self.lanes.iter().flat_map(|lane| &lane.waiting) {
+            let bytes = &mut shortest[held.came_by as usize];
+            *bytes = (*bytes).min(held.len.into());
+        }
+        shortest
     }
 
     fn room_of(&self, held: &Held) -> Option<&Room> {

@@ -37,7 +37,7 @@ under `rccc` 1.5 BDP to begin with and to ask for, and pulls of 16 KiB.
 The tolerance is 3 % of the mean and 6 % of the largest for all four balancers. These differences of the models are known. Its `oblivious` takes
 entropy values in turn, in an order that it draws anew every 64 packets; `ops` draws each. A full queue of theirs trims the packet that comes or, as often, the
 last one that waits; ours the one that comes. Under `rccc` its switches do not mark what goes to a host. Its senders learn their base round-trip time, which
-ours are told. Its use of both controls at once is not compared: we have none.
+ours are told. Its use of both controls at once is not compared: ours has one at a time.
 ";
 
 const fn row(scenario: &'static str, topology: &'static str, matrix: Flows) -> Row {

@@ -112,7 +112,7 @@ const EVENTS: [Column<EventRow>; 8] = [
     count(["packet", ""], "Of `timeout`: the packet's sequence number.", |e| e.packet),
     text(
         "detail",
-        "Anything else: the links of a `deadlock`, of which each waits for the next, why a connection was given up.",
+        "Anything else: the links of a `deadlock`, each of which waits for the next; why a connection was given up.",
         |e| e.detail.clone(),
     ),
 ];
