@@ -31,11 +31,17 @@ impl Settings {
         Self { assigned: pairs.chain(tuned).collect() }
     }
 
-    /// What tells two runs apart.
+    /// What tells two runs apart, in whatever order it was set: what a later setting replaces is not in it.
     pub fn key(&self) -> String {
-        let last = |index: usize, path: &String| !self.assigned[index + 1..].iter().any(|(later, _)| later == path);
+        let replaces = |later: &str, path: &str| {
+            path.strip_prefix(later).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let last =
+            |index: usize, path: &str| !self.assigned[index + 1..].iter().any(|(later, _)| replaces(later, path));
         let counts = self.assigned.iter().enumerate().filter(|(index, (path, _))| last(*index, path));
-        counts.map(|(_, (path, value))| format!("{path}={value}\n")).collect()
+        let mut lines: Vec<String> = counts.map(|(_, (path, value))| format!("{path}={value}\n")).collect();
+        lines.sort_unstable();
+        lines.concat()
     }
 
     /// The scenario.

@@ -64,6 +64,18 @@ fn cells_hold_means_and_say_what_never_ended() {
 }
 
 #[test]
+fn the_same_settings_in_another_order_are_the_same_runs() {
+    let with_gap = |us: u32| {
+        let set =
+            format!(r#""switch.flowlet_gap_us" = {us}, "switch.scheme" = "letflow", "transport.balancer" = "ecmp""#);
+        let text = format!("{SMALL}\n[[series]]\nname = \"a gap\"\nset = {{ {set} }}\n");
+        Figure::parse("t", &text).unwrap().plan(Scale::Full).runs()
+    };
+    // That of 1 us is among those that are tried.
+    assert_eq!((with_gap(1), with_gap(2)), (12, 16));
+}
+
+#[test]
 fn quick_runs_less_and_what_a_run_gave_can_be_kept() {
     let figure = Figure::parse("t", SMALL).unwrap();
     let plan = figure.plan(Scale::Quick);
