@@ -346,6 +346,7 @@ const fn name(cause: LossCause) -> &'static str {
         LossCause::Timeout => "timeout",
         LossCause::SackGap => "gap in acknowledgements",
         LossCause::Trimmed => "trimmed",
+        LossCause::TrimmedLast => "trimmed-last",
         LossCause::Missing => "missing",
         LossCause::GoneBack => "gone back",
     }

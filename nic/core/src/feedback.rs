@@ -75,11 +75,21 @@ pub enum LossCause {
     SackGap,
     /// A switch trimmed it because its queue was full, and the receiver said so.
     Trimmed,
+    /// The last port of its path trimmed it, and said so: those who send to that host were too many, not the packets on the path.
+    TrimmedLast,
     /// A packet sent after it arrived first, on the same path or at a receiver that keeps nothing out of order, and the receiver said
     /// so.
     Missing,
     /// Nothing: it goes again because the sender goes back to an earlier one. Its path and the network have not failed it.
     GoneBack,
+}
+
+impl LossCause {
+    /// Whether a switch trimmed the packet, wherever on its path.
+    #[inline]
+    pub fn is_trim(self) -> bool {
+        matches!(self, Self::Trimmed | Self::TrimmedLast)
+    }
 }
 
 /// One lost packet, as path choice sees it.

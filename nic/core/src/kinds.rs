@@ -5,8 +5,9 @@ use core::fmt;
 /// Makes four types from one line per scheme: variant, name (with `| "other"`, another name for the same), key of its settings,
 /// type. Every type implements the `Scheme` in scope.
 ///
-/// - `$Kind` names the schemes, and the presets that follow `presets:`: a name for a scheme with some of its settings
-///   changed, by a function from settings to settings.
+/// - `$Kind` names the schemes; the presets that follow `presets:`, each a name for a scheme with some of its settings
+///   changed, by a function from settings to settings; and those that follow `pairs:`, which are two schemes at once and
+///   take the settings of both.
 /// - `$Any` is any of the schemes, or one of another crate: `$Own`.
 /// - `$Config` is the settings of one scheme, as a connection carries them, or how one of another crate is made: `$Make`.
 /// - `$All` is the settings of every scheme under its name, as a scenario holds them.
@@ -22,6 +23,9 @@ macro_rules! kinds {
         $(presets: $(
             $(#[doc = $about_preset:literal])+ $preset:ident $preset_name:literal $base:ident $base_field:ident $change:expr;
         )+)?
+        $(pairs: $(
+            $(#[doc = $about_pair:literal])+ $pair:ident $pair_name:literal ($first:ident, $second:ident) $pair_scheme:ty;
+        )+)?
     ) => {
         $(#[$about_kind])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -29,15 +33,16 @@ macro_rules! kinds {
         pub enum $Kind {
             $($(#[doc = $about])+ #[serde(rename = $name $(, alias = $alias)?)] $(#[schemars(extend("x-alias" = $alias))])? $variant,)+
             $($($(#[doc = $about_preset])+ #[serde(rename = $preset_name)] $preset,)+)?
+            $($($(#[doc = $about_pair])+ #[serde(rename = $pair_name)] $pair,)+)?
         }
 
         impl $Kind {
             /// Every kind, in the order in which tables show them.
-            pub const ALL: [Self; Self::names().len()] = [$(Self::$variant,)+ $($(Self::$preset,)+)?];
+            pub const ALL: [Self; Self::names().len()] = [$(Self::$variant,)+ $($(Self::$preset,)+)? $($(Self::$pair,)+)?];
 
             /// The names, other names for the same left out.
             pub const fn names() -> &'static [&'static str] {
-                &[$($name,)+ $($($preset_name,)+)?]
+                &[$($name,)+ $($($preset_name,)+)? $($($pair_name,)+)?]
             }
 
             /// The kind of that name, or of that other name.
@@ -45,6 +50,7 @@ macro_rules! kinds {
                 match name {
                     $($name $(| $alias)? => Some(Self::$variant),)+
                     $($($preset_name => Some(Self::$preset),)+)?
+                    $($($pair_name => Some(Self::$pair),)+)?
                     _ => None,
                 }
             }
@@ -59,14 +65,16 @@ macro_rules! kinds {
                 match self {
                     $(Self::$variant => concat!($($about),+).trim_ascii(),)+
                     $($(Self::$preset => concat!($($about_preset),+).trim_ascii(),)+)?
+                    $($(Self::$pair => concat!($($about_pair),+).trim_ascii(),)+)?
                 }
             }
 
-            /// The key of its settings in a scenario: its own name, or for a preset that of its scheme.
+            /// The key of its settings in a scenario: its own name, for a preset that of its scheme, for a pair that of the first.
             pub const fn settings_name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
                     $($(Self::$preset => Self::$base.settings_name(),)+)?
+                    $($(Self::$pair => stringify!($first),)+)?
                 }
             }
 
@@ -75,6 +83,7 @@ macro_rules! kinds {
                 match self {
                     $(Self::$variant => <$scheme as Scheme>::STATE_BYTES,)+
                     $($(Self::$preset => Self::$base.state_bytes(),)+)?
+                    $($(Self::$pair => <$pair_scheme as Scheme>::STATE_BYTES,)+)?
                 }
             }
 
@@ -83,6 +92,7 @@ macro_rules! kinds {
                 match self {
                     $(Self::$variant => $Config::$variant(all.$field),)+
                     $($(Self::$preset => $Config::$base($change(all.$base_field)),)+)?
+                    $($(Self::$pair => $Config::$pair((all.$first, all.$second)),)+)?
                 }
             }
         }
@@ -106,6 +116,7 @@ macro_rules! kinds {
         #[derive(Debug)]
         pub enum $Any {
             $($(#[doc = $about])+ $variant($scheme),)+
+            $($($(#[doc = $about_pair])+ $pair($pair_scheme),)+)?
             /// One of another crate.
             Own($Own),
         }
@@ -114,6 +125,7 @@ macro_rules! kinds {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $Config {
             $($(#[doc = $about])+ $variant(<$scheme as Scheme>::Config),)+
+            $($($(#[doc = $about_pair])+ $pair(<$pair_scheme as Scheme>::Config),)+)?
             /// One of another crate.
             Own($Make),
         }
@@ -144,6 +156,7 @@ macro_rules! kinds {
             ($config:expr, $of:ident => $value:expr, $otherwise:expr) => {
                 match $config {
                     $($Config::$variant(_) => { type $of = $scheme; $value })+
+                    $($($Config::$pair(_) => { type $of = $pair_scheme; $value })+)?
                     $Config::Own(_) => $otherwise,
                 }
             };
@@ -155,6 +168,7 @@ macro_rules! kinds {
             ($config:expr, $own:ident, $of:ident => $value:expr) => {
                 match $config {
                     $($Config::$variant($own) => { type $of = $scheme; $Config::$variant($value) })+
+                    $($($Config::$pair($own) => { type $of = $pair_scheme; $Config::$pair($value) })+)?
                     $Config::Own(make) => $Config::Own(*make),
                 }
             };
@@ -165,6 +179,7 @@ macro_rules! kinds {
             ($config:expr, $own:ident => $arguments:tt, $otherwise:expr) => {
                 match $config {
                     $($Config::$variant($own) => $Any::$variant(Scheme::make $arguments),)+
+                    $($($Config::$pair($own) => $Any::$pair(Scheme::make $arguments),)+)?
                     $Config::Own($own) => $Any::Own($otherwise),
                 }
             };
@@ -175,6 +190,7 @@ macro_rules! kinds {
             ($any:expr, $inner:ident => $call:expr) => {
                 match $any {
                     $($Any::$variant($inner) => $call,)+
+                    $($($Any::$pair($inner) => $call,)+)?
                     $Any::Own($inner) => $crate::kinds::outlined(|| $call),
                 }
             };

@@ -123,6 +123,30 @@ impl Totals {
     }
 }
 
+impl Eqds {
+    /// Returns a request for credit if one is due: for `most_bytes` beyond the credit spent at most.
+    //= docs/specs/eqds.md#EQDS-7 telling the demand
+    //= docs/specs/eqds.md#EQDS-8 asking for more
+    #[inline]
+    pub(super) fn poll_request_within(&mut self, path: &Path, most_bytes: u64, again: bool) -> Option<PullRequest> {
+        if self.state.wanted == 0 {
+            return None;
+        }
+        self.amounts.follow(path, |path| Amounts::new(&self.own, path));
+        let (state, request_bytes) = (&mut self.state, self.amounts.request_bytes.min(most_bytes));
+        let most = state.spent_unasked(state.spent).saturating_add(request_bytes);
+        let demand = state.demand().min(most).max(state.told);
+        let left = state.told.saturating_sub(state.spent_unasked(state.pulled));
+        let due = !state.has_asked || (demand > state.told && left < request_bytes / 2);
+        if !due && !again {
+            return None;
+        }
+        state.told = demand;
+        state.has_asked = true;
+        Some(PullRequest { demand_bytes: demand, pulled_bytes: state.pulled })
+    }
+}
+
 impl CongestionControl for Eqds {
     //= docs/specs/eqds.md#EQDS-3 end of speculation
     #[inline]
@@ -137,7 +161,7 @@ impl CongestionControl for Eqds {
     fn on_loss(&mut self, _now: Now<'_>, bytes: u32, cause: LossCause) {
         let state = &mut self.state;
         state.speculating = false;
-        let lost = if cause == LossCause::Trimmed { &mut state.trimmed } else { &mut state.wanted };
+        let lost = if cause.is_trim() { &mut state.trimmed } else { &mut state.wanted };
         *lost = lost.saturating_add(u64::from(bytes));
     }
 
@@ -207,25 +231,9 @@ impl CongestionControl for Eqds {
         true
     }
 
-    //= docs/specs/eqds.md#EQDS-7 telling the demand
-    //= docs/specs/eqds.md#EQDS-8 asking for more
     #[inline]
     fn poll_request(&mut self, path: &Path, again: bool) -> Option<PullRequest> {
-        if self.state.wanted == 0 {
-            return None;
-        }
-        self.amounts.follow(path, |path| Amounts::new(&self.own, path));
-        let (state, amounts) = (&mut self.state, &self.amounts);
-        let most = state.spent_unasked(state.spent).saturating_add(amounts.request_bytes);
-        let demand = state.demand().min(most).max(state.told);
-        let left = state.told.saturating_sub(state.spent_unasked(state.pulled));
-        let due = !state.has_asked || (demand > state.told && left < amounts.request_bytes / 2);
-        if !due && !again {
-            return None;
-        }
-        state.told = demand;
-        state.has_asked = true;
-        Some(PullRequest { demand_bytes: demand, pulled_bytes: state.pulled })
+        self.poll_request_within(path, u64::MAX, again)
     }
 }
 

@@ -9,6 +9,7 @@ mod fixed_window;
 mod median;
 mod mswift;
 mod nscc;
+mod nscc_eqds;
 mod registry;
 
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub use self::fixed_window::{FixedWindow, FixedWindowConfig};
 pub(crate) use self::mswift::MSwift;
 pub use self::mswift::MSwiftConfig;
 pub use self::nscc::{Nscc, NsccConfig};
+pub use self::nscc_eqds::NsccEqds;
 pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig, MakeCc, OwnCc};
 use crate::Time;
 use crate::feedback::{AckInfo, LossCause};

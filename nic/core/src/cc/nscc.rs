@@ -178,6 +178,27 @@ impl Nscc {
         }
     }
 
+    /// Counts a loss. Returns whether quick adapt has answered it.
+    //= docs/specs/nscc.md#NSC-10 losses
+    pub(super) fn is_adapted(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) -> bool {
+        self.settings.follow(now.path, |path| Settings::new(&self.own, path));
+        self.on_gone_back(bytes);
+        if !cause.is_trim() {
+            return false;
+        }
+        self.state.ignored = self.state.ignored.saturating_add(bytes.into()).min(MAX_WINDOW_BYTES);
+        self.average(ticks(now.path.base_rtt_ps));
+        self.state.lost = true;
+        self.quick_adapt(now, true, true, 0)
+    }
+
+    /// Takes the bytes of a lost packet off the window.
+    //= docs/specs/nscc.md#NSC-10 losses
+    pub(super) fn take_off(&mut self, bytes: u32) {
+        self.state.window = self.state.window.saturating_sub(u64::from(bytes) << FRACTION_BITS);
+        self.limit();
+    }
+
     /// Adds the growth that has accumulated.
     //= docs/specs/nscc.md#NSC-9 when growth is added
     fn adjust(&mut self, now: Now<'_>) {
@@ -263,21 +284,10 @@ impl CongestionControl for Nscc {
         self.adjust(now);
     }
 
-    //= docs/specs/nscc.md#NSC-10 losses
     fn on_loss(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) {
-        self.settings.follow(now.path, |path| Settings::new(&self.own, path));
-        self.on_gone_back(bytes);
-        let bytes = u64::from(bytes);
-        if cause == LossCause::Trimmed {
-            self.state.ignored = self.state.ignored.saturating_add(bytes).min(MAX_WINDOW_BYTES);
-            self.average(ticks(now.path.base_rtt_ps));
-            self.state.lost = true;
-            if self.quick_adapt(now, true, true, 0) {
-                return;
-            }
+        if !self.is_adapted(now, bytes, cause) {
+            self.take_off(bytes);
         }
-        self.state.window = self.state.window.saturating_sub(bytes << FRACTION_BITS);
-        self.limit();
     }
 
     #[inline]

@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 
 use spray_wire::PullRequest;
 
-use super::{CongestionControl, Dcqcn, Dctcp, Eqds, EqdsConfig, FixedRate, FixedWindow, MSwift, Nscc, Scheme};
+use super::{
+    CongestionControl, Dcqcn, Dctcp, Eqds, EqdsConfig, FixedRate, FixedWindow, MSwift, Nscc, NsccEqds, Scheme,
+};
 use crate::Time;
 use crate::feedback::{AckInfo, LossCause};
 use crate::kinds::{Own, UnknownName, forward, kinds};
@@ -35,6 +37,9 @@ kinds! {
     Nscc "nscc" nscc Nscc;
     /// RoCE's rate control by marks, for Reunion's setting (Reunion §4).
     Dcqcn "dcqcn" dcqcn Dcqcn;
+    pairs:
+    /// NSCC and EQDS at once, as Ultra Ethernet has them, with the settings of each: the window and the credit must both let a packet go.
+    NsccEqds "nscc-eqds" (nscc, eqds) NsccEqds;
 }
 
 /// How a connection makes a congestion control of another crate.
@@ -56,10 +61,13 @@ impl ControlConfig {
         map!(self, own, Of => <Of as Scheme>::share(own, count))
     }
 
-    /// How a receiving host grants credit to this connection: by its settings if they are those of EQDS, else by the
-    /// defaults.
+    /// How a receiving host grants credit to this connection: by its settings if there are those of EQDS among them, else by
+    /// the defaults.
     pub fn eqds(&self) -> EqdsConfig {
-        if let Self::Eqds(own) = self { *own } else { EqdsConfig::default() }
+        match self {
+            Self::Eqds(own) | Self::NsccEqds((_, own)) => *own,
+            _ => EqdsConfig::default(),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod dcqcn;
 mod loops;
 mod mswift;
 mod nscc;
+mod nscc_eqds;
 
 use std::string::ToString;
 

@@ -86,8 +86,14 @@ impl PacketState {
     const RESENT: u8 = 8;
     /// Declared lost, and not sent again yet.
     const LOST: u8 = 16;
-    const CAUSES: [LossCause; 5] =
-        [LossCause::Timeout, LossCause::SackGap, LossCause::Trimmed, LossCause::Missing, LossCause::GoneBack];
+    const CAUSES: [LossCause; 6] = [
+        LossCause::Timeout,
+        LossCause::SackGap,
+        LossCause::Trimmed,
+        LossCause::TrimmedLast,
+        LossCause::Missing,
+        LossCause::GoneBack,
+    ];
 
     pub(super) const fn lost_for(cause: LossCause) -> Self {
         Self(Self::LOST | cause as u8)

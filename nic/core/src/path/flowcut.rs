@@ -283,7 +283,7 @@ impl Balancer for Flowcut {
             return;
         }
         match loss.cause {
-            LossCause::Trimmed => (state.heard_at, state.silent_rounds) = (now.time, 0),
+            LossCause::Trimmed | LossCause::TrimmedLast => (state.heard_at, state.silent_rounds) = (now.time, 0),
             //= docs/specs/flowcut.md#FLC-40 silent rounds
             LossCause::Timeout if loss.sent_at >= state.round_at => {
                 state.round_at = now.time;

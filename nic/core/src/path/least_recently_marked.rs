@@ -155,7 +155,7 @@ impl Balancer for LeastRecentlyMarked {
 
     fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
         let memory_ps = match loss.cause {
-            LossCause::Trimmed => self.memory_ps(now.path),
+            LossCause::Trimmed | LossCause::TrimmedLast => self.memory_ps(now.path),
             _ => self.settings.loss_memory_us.map_or(now.path.base_rtt_ps * LOSS_MEMORY_RTTS, Micros::ps),
         };
         if let Some(label) = self.labels.label(loss.ev) {

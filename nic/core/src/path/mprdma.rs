@@ -92,7 +92,9 @@ impl Balancer for Mprdma {
         let Self { state, settings } = self;
         match loss.cause {
             LossCause::Timeout if loss.ev == state.ev => state.reuses = false,
-            LossCause::Trimmed if state.reuses && !settings.paper && loss.ev.index() < now.path.evs => {
+            LossCause::Trimmed | LossCause::TrimmedLast
+                if state.reuses && !settings.paper && loss.ev.index() < now.path.evs =>
+            {
                 state.ev = loss.ev
             }
             _ => {}

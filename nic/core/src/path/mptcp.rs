@@ -194,7 +194,7 @@ impl Balancer for Mptcp {
         let Some(lane) = self.lanes.get_mut(usize::from(label)) else { return };
         lane.in_flight = lane.in_flight.saturating_sub(loss.bytes.into());
         lane.cc.on_loss(self.share.at(now.time), loss.bytes, loss.cause);
-        if !matches!(loss.cause, LossCause::Trimmed | LossCause::GoneBack) {
+        if !(loss.cause.is_trim() || loss.cause == LossCause::GoneBack) {
             self.loser = label;
         }
     }

@@ -107,7 +107,7 @@ impl Balancer for PowerOfTwo {
         let Some(label) = self.labels.label(loss.ev) else { return };
         let score = &mut self.scores(now)[usize::from(label)];
         match loss.cause {
-            LossCause::Trimmed => mark(score),
+            LossCause::Trimmed | LossCause::TrimmedLast => mark(score),
             _ => *score = u8::MAX,
         }
     }

@@ -192,7 +192,7 @@ impl Balancer for Reps {
     }
 
     fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, publisher: &mut dyn Publisher) {
-        if loss.cause != LossCause::Trimmed {
+        if !loss.cause.is_trim() {
             if self.is_failure(now.path, loss) {
                 self.on_failure(now, loss, publisher);
             }

@@ -246,8 +246,9 @@ fn failures(draw: &mut Draw, scenario: &mut Scenario, switches: Option<Scheme>) 
 fn transport(draw: &mut Draw, scenario: &mut Scenario) -> String {
     let transport = &mut scenario.transport;
     transport.cc = draw.one(&CcKind::ALL);
-    // EQDS asks for credit for ever: a flow without another path would never be given up.
-    transport.evs = if transport.cc == CcKind::Eqds { 65_535 } else { draw.one(&[1, 2, 16, 256, 65_535]) };
+    // A sender asks for credit for ever: a flow without another path would never be given up.
+    let asks = matches!(transport.cc, CcKind::Eqds | CcKind::NsccEqds);
+    transport.evs = if asks { 65_535 } else { draw.one(&[1, 2, 16, 256, 65_535]) };
     transport.ack_every = draw.one(&[1, 1, 1, 2, 4, 16]);
     transport.ack_marked = draw.chance(30);
     transport.cc_schemes.dctcp.marked_by_trigger = transport.ack_marked;

@@ -100,7 +100,8 @@ impl Sender {
             return;
         }
         self.stats.nacks_last += u64::from(nack.last_port);
-        self.lose(now, nack.psn, LossCause::Trimmed, publisher);
+        let cause = if nack.last_port { LossCause::TrimmedLast } else { LossCause::Trimmed };
+        self.lose(now, nack.psn, cause, publisher);
     }
 
     //= docs/specs/transport.md#TRN-21 settling packets
@@ -254,7 +255,7 @@ impl Sender {
     pub(super) fn lose(&mut self, now: Time, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {
         let Some(&record) = self.recovery.scoreboard.record(psn) else { return };
         //= docs/specs/transport.md#TRN-36 trimmed packets
-        let first = cause == LossCause::Trimmed || self.recovery.repair == Repair::GoBack;
+        let first = cause.is_trim() || self.recovery.repair == Repair::GoBack;
         let place = if first { Lost::First } else { Lost::Last };
         if !self.recovery.scoreboard.on_lost(psn, cause, place) {
             return;

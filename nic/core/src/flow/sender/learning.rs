@@ -36,7 +36,7 @@ impl Sender {
     #[inline]
     pub(super) fn learn_loss(&mut self, now: Time, cause: LossCause) {
         if let Some(calibration) = self.calibration.as_deref_mut() {
-            calibration.on_loss(now, self.recovery.rtt.smoothed_ps(), cause == LossCause::Trimmed);
+            calibration.on_loss(now, self.recovery.rtt.smoothed_ps(), cause.is_trim());
         }
     }
 

@@ -76,7 +76,7 @@ impl SenderStats {
         match cause {
             LossCause::SackGap => self.sack_gaps += 1,
             LossCause::Timeout => self.timeouts += 1,
-            LossCause::Trimmed => self.nacks += 1,
+            LossCause::Trimmed | LossCause::TrimmedLast => self.nacks += 1,
             LossCause::Missing => self.missing += 1,
             LossCause::GoneBack => self.gone_back += 1,
         }
