@@ -116,6 +116,14 @@ impl Totals {
         self.wanted.saturating_sub(free)
     }
 
+    /// All credit that the sender can use if speculation ends after the next packet: one packet's at most beyond what it has told.
+    //= docs/specs/eqds.md#EQDS-19 one packet in advance
+    #[inline]
+    fn advance(&self, packet_bytes: u64) -> u64 {
+        let at_worst = self.wanted.saturating_sub(self.speculated.saturating_add(packet_bytes));
+        if self.speculating { at_worst.min(self.told.saturating_add(packet_bytes)) } else { 0 }
+    }
+
     /// Credit spent, without that for trims, as far as the sender can tell.
     #[inline]
     fn spent_unasked(&self, total: u64) -> u64 {
@@ -135,8 +143,9 @@ impl Eqds {
         self.amounts.follow(path, |path| Amounts::new(&self.own, path));
         let (state, request_bytes) = (&mut self.state, self.amounts.request_bytes.min(most_bytes));
         let most = state.spent_unasked(state.spent).saturating_add(request_bytes);
-        let demand = state.demand().min(most).max(state.told);
         let left = state.told.saturating_sub(state.spent_unasked(state.pulled));
+        let advance = if left == 0 { state.advance(path.packet_bytes.into()) } else { 0 };
+        let demand = state.demand().max(advance).min(most).max(state.told);
         let due = !state.has_asked || (demand > state.told && left < request_bytes / 2);
         if !due && !again {
             return None;

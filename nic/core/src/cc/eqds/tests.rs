@@ -99,7 +99,7 @@ fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
 fn trims_are_the_receivers_to_count_other_losses_ours() {
     let mut cc = sender();
     cc.on_queued(&path(), packets(50), true);
-    assert_eq!((demand(&mut cc), drain(&mut cc)), (Some(0), BDP_PACKETS));
+    assert_eq!((demand(&mut cc), drain(&mut cc)), (Some(packets(1)), BDP_PACKETS));
     (0..7).for_each(|_| cc.on_loss(path().at_ps(0), PACKET, LossCause::Trimmed));
     // 101 packets went, 50 of them queued: the sender would have stopped there.
     cc.state.speculated = packets(50);
@@ -107,6 +107,31 @@ fn trims_are_the_receivers_to_count_other_losses_ours() {
     cc.on_loss(path().at_ps(0), PACKET, LossCause::SackGap);
     cc.on_loss(path().at_ps(0), PACKET, LossCause::Timeout);
     assert_eq!(demand(&mut cc), Some(packets(2)));
+}
+
+//= docs/specs/eqds.md#EQDS-19 one packet in advance
+#[test]
+fn a_sender_whose_speculation_ends_early_has_a_packets_credit() {
+    let asked = |bytes: u64| {
+        let mut cc = sender();
+        cc.on_queued(&path(), bytes, true);
+        demand(&mut cc)
+    };
+    let sizes = [1, 2, 50, BDP_PACKETS + 1].map(packets);
+    assert_eq!(sizes.map(asked), [Some(0), Some(packets(1)), Some(packets(1)), Some(packets(1))]);
+    assert_eq!(asked(packets(1) + 100), Some(100), "what is left after the first packet");
+    let mut cc = sender();
+    cc.on_queued(&path(), packets(50), true);
+    assert_eq!((demand(&mut cc), demand(&mut cc)), (Some(packets(1)), None));
+    // One packet went before the first acknowledgement came.
+    cc.on_send(path().at_ps(0), PACKET);
+    cc.on_ack(path().at_ps(0), &AckInfo::default());
+    assert_eq!(demand(&mut cc), Some(packets(49)));
+    // A second message of an idle sender, which has used all its credit.
+    cc.on_pull(&path(), packets(49));
+    assert_eq!(drain(&mut cc), 49);
+    cc.on_queued(&path(), packets(50), true);
+    assert_eq!((demand(&mut cc), demand(&mut cc)), (Some(packets(50)), None));
 }
 
 //= docs/specs/eqds.md#EQDS-8 asking for more
