@@ -346,7 +346,7 @@ const fn name(cause: LossCause) -> &'static str {
         LossCause::Timeout => "timeout",
         LossCause::SackGap => "gap in acknowledgements",
         LossCause::Trimmed => "trimmed",
-        LossCause::TrimmedLast => "trimmed-last",
+        LossCause::TrimmedLast => "trimmed by the last port",
         LossCause::Missing => "missing",
         LossCause::GoneBack => "gone back",
     }
