@@ -75,7 +75,7 @@ pub enum LossCause {
     SackGap,
     /// A switch trimmed it because its queue was full, and the receiver said so.
     Trimmed,
-    /// The last port of its path trimmed it, and said so: those who send to that host were too many, not the packets on the path.
+    /// The last port of its path trimmed it, and said so: more is sent to that host than its link carries, and the path is not to blame.
     TrimmedLast,
     /// A packet sent after it arrived first, on the same path or at a receiver that keeps nothing out of order, and the receiver said
     /// so.

@@ -178,9 +178,9 @@ impl Nscc {
         }
     }
 
-    /// Counts a loss. Returns whether quick adapt has answered it.
+    /// Counts a loss, and makes a quick adaptation if it calls for one. Returns whether the loss needs no further reaction.
     //= docs/specs/nscc.md#NSC-10 losses
-    pub(super) fn is_adapted(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) -> bool {
+    pub(super) fn adapt_to_loss(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) -> bool {
         self.settings.follow(now.path, |path| Settings::new(&self.own, path));
         self.on_gone_back(bytes);
         if !cause.is_trim() {
@@ -285,7 +285,7 @@ impl CongestionControl for Nscc {
     }
 
     fn on_loss(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) {
-        if !self.is_adapted(now, bytes, cause) {
+        if !self.adapt_to_loss(now, bytes, cause) {
             self.take_off(bytes);
         }
     }

@@ -1,5 +1,5 @@
-//! NSCC and EQDS at once: a packet needs room in the sender's window and credit of the receiver, as where both of Ultra
-//! Ethernet's controls are on. Clauses (NSE-n) are in `docs/specs/nscc-eqds.md`.
+//! NSCC and EQDS at once: a packet needs room in the sender's window and credit of the receiver. Ultra Ethernet combines its two
+//! controls so. Clauses (NSE-n) are in `docs/specs/nscc-eqds.md`.
 
 use spray_wire::PullRequest;
 
@@ -38,7 +38,7 @@ impl CongestionControl for NsccEqds {
 
     //= docs/specs/nscc-eqds.md#NSE-3 trimmed by the last port
     fn on_loss(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) {
-        if !self.window.is_adapted(now, bytes, cause) && cause != LossCause::TrimmedLast {
+        if !self.window.adapt_to_loss(now, bytes, cause) && cause != LossCause::TrimmedLast {
             self.window.take_off(bytes);
         }
         self.credit.on_loss(now, bytes, cause);

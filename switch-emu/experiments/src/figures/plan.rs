@@ -1,5 +1,6 @@
 //! From a figure's file to the settings of each run.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use toml::{Table, Value};
@@ -31,17 +32,15 @@ impl Settings {
         Self { assigned: pairs.chain(tuned).collect() }
     }
 
-    /// What tells two runs apart, in whatever order it was set: what a later setting replaces is not in it.
+    /// What tells two runs apart, whatever the order of the settings. What a later setting replaces is left out.
     pub fn key(&self) -> String {
-        let replaces = |later: &str, path: &str| {
-            path.strip_prefix(later).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        let last =
-            |index: usize, path: &str| !self.assigned[index + 1..].iter().any(|(later, _)| replaces(later, path));
-        let counts = self.assigned.iter().enumerate().filter(|(index, (path, _))| last(*index, path));
-        let mut lines: Vec<String> = counts.map(|(_, (path, value))| format!("{path}={value}\n")).collect();
-        lines.sort_unstable();
-        lines.concat()
+        let mut last: BTreeMap<&str, &Value> = BTreeMap::new();
+        for (path, value) in &self.assigned {
+            let is_within = |known: &str| known.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+            last.retain(|known, _| !is_within(known));
+            last.insert(path, value);
+        }
+        last.iter().map(|(path, value)| format!("{path}={value}\n")).collect()
     }
 
     /// The scenario.
