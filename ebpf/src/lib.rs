@@ -6,7 +6,7 @@
 use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::programs::XdpContext;
 use core::cell::UnsafeCell;
-use core::intrinsics::{AtomicOrdering, atomic_xadd};
+use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd};
 use spray_pipeline::queue::{Drain, Queue};
 use spray_pipeline::shim::{SHIM_BYTES, Shimmed};
 use spray_pipeline::word::Word;
@@ -84,6 +84,12 @@ impl Word for SharedWord {
         unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(self.0.get(), value) };
     }
     #[inline(always)]
+    fn exchange(&self, seen: u64, value: u64) {
+        const SEQ_CST: AtomicOrdering = AtomicOrdering::SeqCst;
+        // SAFETY: as above.
+        unsafe { atomic_cxchg::<u64, SEQ_CST, SEQ_CST>(self.0.get(), seen, value) };
+    }
+    #[inline(always)]
     fn next(&self) -> u64 {
         // Not relaxed: for that the compiler emits the instruction that does not fetch the value before.
         // SAFETY: as above.
@@ -145,6 +151,10 @@ impl Word for CpuWord {
     #[inline(always)]
     fn add(&self, value: u64) {
         self.store(self.load().wrapping_add(value));
+    }
+    #[inline(always)]
+    fn exchange(&self, _seen: u64, value: u64) {
+        self.store(value);
     }
     #[inline(always)]
     fn next(&self) -> u64 {

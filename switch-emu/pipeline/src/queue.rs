@@ -227,13 +227,12 @@ impl<W: Word> Queue<W> {
         let cursor = self.cursor.load();
         if slot > cursor {
             W::walk(self, cursor, slot, drain);
+        } else if slot < cursor {
+            self.cursor.store(slot);
         }
         // After the walk, which wants to know where arrivals ended before this one.
         if slot > newest {
             self.newest.store(slot);
-        }
-        if slot != cursor {
-            self.cursor.store(slot);
         }
         let backlog = self.ahead(slot, (offset * drain.during(slot)) >> drain.shift);
         Position::new(slot, backlog, stale)
@@ -244,15 +243,24 @@ impl<W: Word> Queue<W> {
     fn restart(&self, slot: u64, offset: u64, drain: &Drain) -> Position {
         self.newest.store(slot);
         self.cursor.store(slot);
-        self.slot(slot).reset(slot, 0);
+        let first = self.slot(slot);
+        first.reset(first.arrived.load(), slot, 0);
         let backlog = self.ahead(slot, (offset * drain.during(slot)) >> drain.shift);
         Position::new(slot, backlog, false)
     }
 
     /// Adds an accepted frame at its position.
+    //= docs/specs/virtual-queue.md#VQ-12 several CPUs
     #[inline(always)]
     pub fn push(&self, position: &Position, bytes: u32) {
-        self.slots[position.index as usize % SLOTS].arrived.add(u64::from(bytes));
+        let slot = &self.slots[position.index as usize % SLOTS];
+        slot.arrived.add(u64::from(bytes));
+        // Whoever has moved the cursor on meanwhile may not have counted these bytes.
+        let cursor = self.cursor.load();
+        let number = cursor.wrapping_sub(cursor.wrapping_sub(u64::from(position.index)) % SPAN);
+        if number != cursor && slot.arrived.load() >> 32 == number & LOW {
+            self.cursor.store(number);
+        }
     }
 
     /// Backlog inside a slot after `drained` units of its capacity; records idling.
@@ -262,7 +270,7 @@ impl<W: Word> Queue<W> {
         let slot = self.slot(number);
         let arrived = slot.arrived.load();
         if arrived >> 32 != number & LOW {
-            slot.reset(number, 0);
+            slot.reset(arrived, number, 0);
             slot.state.store(drained.min(LOW) << 32);
             return 0;
         }
@@ -275,11 +283,23 @@ impl<W: Word> Queue<W> {
         supply - drained
     }
 
-    /// Carries the backlog from slot `from` to the later slot `to`.
+    /// Carries the backlog from slot `from` to the later slot `to`, and the cursor with it.
     //= docs/specs/virtual-queue.md#VQ-6 the walk to a later slot
     #[inline(always)]
     pub fn walk(&self, from: u64, to: u64, drain: &Drain) {
+        self.carry(from, to, drain);
+        //= docs/specs/virtual-queue.md#VQ-12 several CPUs
+        self.cursor.exchange(from, to);
+        // What another CPU added before it could see the cursor here; of what it adds from now on it tells by the cursor.
+        if to.wrapping_sub(from) < SPAN {
+            self.step(to.wrapping_sub(1), drain);
+        }
+    }
+
+    #[inline(always)]
+    fn carry(&self, from: u64, to: u64, drain: &Drain) {
         let newest = self.newest.load();
+        let seen = self.slot(to).arrived.load();
         let mut from = from;
         // Leaving the long loop early would multiply what the kernel's verifier follows: look for the end here.
         for _ in 0..DRAINS_WITHIN {
@@ -288,7 +308,7 @@ impl<W: Word> Queue<W> {
             }
             if self.slot(from).end(from, drain.during(from)) == 0 {
                 // Drained, and nothing arrived since: the slots between stay as they are, and a stale slot reads as idle.
-                return self.slot(to).reset(to, 0);
+                return self.slot(to).reset(seen, to, 0);
             }
             self.step(from, drain);
             from = from.wrapping_add(1);
@@ -362,8 +382,9 @@ impl<W: Word> Slot<W> {
     //= docs/specs/virtual-queue.md#VQ-7 capacity that no frame used
     #[inline(always)]
     fn begin(&self, number: u64, backlog: u64) {
-        if self.arrived.load() >> 32 != number & LOW {
-            self.reset(number, backlog);
+        let arrived = self.arrived.load();
+        if arrived >> 32 != number & LOW {
+            self.reset(arrived, number, backlog);
             return;
         }
         let state = self.state.load();
@@ -371,10 +392,11 @@ impl<W: Word> Slot<W> {
         self.state.store(wasted << 32 | backlog);
     }
 
+    /// Begins anew, if another CPU has not since `arrived` was read.
     #[inline(always)]
-    fn reset(&self, number: u64, backlog: u64) {
+    fn reset(&self, arrived: u64, number: u64, backlog: u64) {
         self.state.store(backlog);
-        self.arrived.store((number & LOW) << 32);
+        self.arrived.exchange(arrived, (number & LOW) << 32);
     }
 }
 

@@ -14,6 +14,8 @@ pub trait Word: Sized {
     fn store(&self, value: u64);
     /// Adds, wrapping, in one step.
     fn add(&self, value: u64);
+    /// Replaces `seen` by `value` in one step. Does nothing if another CPU has replaced it meanwhile.
+    fn exchange(&self, seen: u64, value: u64);
     /// The present value; the next caller gets the one above, whichever CPU it runs on.
     fn next(&self) -> u64;
 
@@ -44,6 +46,10 @@ impl Word for Cell<u64> {
         self.set(self.get().wrapping_add(value));
     }
     #[inline(always)]
+    fn exchange(&self, _seen: u64, value: u64) {
+        self.set(value);
+    }
+    #[inline(always)]
     fn next(&self) -> u64 {
         self.replace(self.get().wrapping_add(1))
     }
@@ -62,6 +68,9 @@ mod atomic {
         }
         fn add(&self, value: u64) {
             self.fetch_add(value, Relaxed);
+        }
+        fn exchange(&self, seen: u64, value: u64) {
+            let _ = self.compare_exchange(seen, value, Relaxed, Relaxed);
         }
         fn next(&self) -> u64 {
             self.fetch_add(1, Relaxed)

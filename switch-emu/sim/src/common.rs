@@ -153,6 +153,10 @@ impl Word for OwnWord {
         self.store(self.load().wrapping_add(value));
     }
     #[inline]
+    fn exchange(&self, _seen: u64, value: u64) {
+        self.store(value);
+    }
+    #[inline]
     fn next(&self) -> u64 {
         let value = self.load();
         self.store(value.wrapping_add(1));

@@ -275,3 +275,92 @@ fn what_is_read_is_the_exact_backlog() {
         }
     }
 }
+
+std::thread_local! {
+    static SHARED: Queue<Watched> = Queue::default();
+    /// Accesses until another CPU passes a frame at this time.
+    static OTHER: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// A word of [`SHARED`], before each access of which another CPU may pass a frame.
+#[derive(Default)]
+struct Watched(Cell<u64>);
+
+impl Watched {
+    fn word(&self) -> &Cell<u64> {
+        let (left, t_ps) = OTHER.get();
+        OTHER.set((left.saturating_sub(1), t_ps));
+        if left == 1 {
+            SHARED.with(|queue| pass(queue, &drain(), t_ps, FRAME));
+        }
+        &self.0
+    }
+}
+
+impl Word for Watched {
+    fn load(&self) -> u64 {
+        self.word().get()
+    }
+    fn store(&self, value: u64) {
+        self.word().set(value);
+    }
+    fn add(&self, value: u64) {
+        let word = self.word();
+        word.set(word.get().wrapping_add(value));
+    }
+    fn exchange(&self, seen: u64, value: u64) {
+        let word = self.word();
+        if word.get() == seen {
+            word.set(value);
+        }
+    }
+    fn next(&self) -> u64 {
+        self.word().replace(self.0.get().wrapping_add(1))
+    }
+}
+
+/// Frames that wait at the beginning, so that the port never idles, and those that come after them.
+const WAITING: u64 = 20;
+const FRAMES: u64 = 24;
+
+/// When frame `number` of a load of 130 % comes.
+fn at_ps(number: u64) -> u64 {
+    (1 << 40) + number * u64::from(FRAME) * PS_PER_BYTE * 10 / 13
+}
+
+/// Passes all frames, `other` on another CPU at that access of the frame `one`. False if `one` has fewer accesses.
+fn interrupted(queue: &Queue<Watched>, one: u64, other: u64, access: u32) -> bool {
+    OTHER.take();
+    let slots = queue.slots.iter().flat_map(|slot| [&slot.arrived, &slot.state]);
+    slots.chain([&queue.cursor, &queue.newest]).for_each(|word| word.0.set(0));
+    for _ in 0..WAITING {
+        pass(queue, &drain(), at_ps(0), FRAME);
+    }
+    for number in (0..FRAMES).filter(|number| *number != other) {
+        OTHER.set((if number == one { access } else { 0 }, at_ps(other)));
+        pass(queue, &drain(), at_ps(number), FRAME);
+        if OTHER.get().0 > 0 {
+            return false;
+        }
+    }
+    true
+}
+
+/// Whenever a frame comes on another CPU while one is being passed, neither is lost.
+#[test]
+fn a_frame_in_the_middle_of_another_is_counted() {
+    //= docs/specs/virtual-queue.md#VQ-12 several CPUs
+    let expected = (WAITING + FRAMES) * u64::from(FRAME) - (at_ps(FRAMES) - at_ps(0)) / PS_PER_BYTE;
+    let pairs = (0..FRAMES - 3).flat_map(|one| [1, 2, 3].map(|after| (one, one + after)));
+    let mut accesses = 0;
+    SHARED.with(|queue| {
+        for (one, other) in pairs.flat_map(|(one, other)| [(one, other), (other, one)]) {
+            for access in (1..).take_while(|access| interrupted(queue, one, other, *access)) {
+                let left = queue.locate(at_ps(FRAMES), &drain()).bytes();
+                assert!(left.abs_diff(expected) <= 2, "{other} at access {access} of {one}: {left}, not {expected}");
+                accesses += 1;
+            }
+        }
+    });
+    assert!(accesses > 1_000, "{accesses}");
+}

@@ -7,7 +7,7 @@ use libbpf_rs::ProgramInput;
 use spray_fabric::{ChassisSpec, Fabric, Scheme, Switching};
 use spray_test_support::NativeSwitch;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::{hint, thread};
 
 const THREADS: u64 = 4;
 const FRAMES: u64 = 2_000;
@@ -65,8 +65,11 @@ fn a_port_that_two_cpus_hammer_does_as_the_model() {
     let (program, done, frame) = (&program, &done, &frame);
     let send = |thread: usize| {
         for number in 0..FRAMES {
+            // Whoever yields at once leaves the two to take turns on one CPU.
+            let mut spins = 0_u32;
             while number > done[1 - thread].load(Ordering::Relaxed) + AHEAD {
-                thread::yield_now();
+                spins += 1;
+                if spins.is_multiple_of(10_000) { thread::yield_now() } else { hint::spin_loop() }
             }
             let frame = frame(2 * number + thread as u64);
             let input = ProgramInput { data_in: Some(&frame), ..Default::default() };
@@ -83,11 +86,12 @@ fn a_port_that_two_cpus_hammer_does_as_the_model() {
     assert_eq!(kernel.frames + kernel.drops_queue, 2 * FRAMES);
     assert_eq!(model.frames + model.drops_queue, 2 * FRAMES);
     assert!(model.trims > FRAMES / 4 && model.marks > FRAMES / 2, "{model:?}");
-    for (name, kernel, model) in [
-        ("bytes", kernel.bytes, model.bytes),
-        ("marks", kernel.marks, model.marks),
-        ("trims", kernel.trims, model.trims),
+    // Each decides without the frame that the other has in hand, and no byte is lost for those that come later.
+    for (name, kernel, model, off) in [
+        ("bytes", kernel.bytes, model.bytes, 10 * Spec::DATA.len()),
+        ("trims", kernel.trims, model.trims, 10),
+        ("marks", kernel.marks, model.marks, 30),
     ] {
-        assert!(kernel.abs_diff(model) * 25 <= model, "{name}: {kernel}, and {model} in order");
+        assert!(kernel.abs_diff(model) <= off, "{name}: {kernel}, and {model} in order");
     }
 }
