@@ -63,14 +63,9 @@ const fn row(scenario: &'static str, topology: &'static str, matrix: Flows) -> R
     }
 }
 
-/// The same row with the receivers in control.
-const fn pulled(row: Row, scenario: &'static str) -> Row {
-    Row { scenario, cc: CcKind::Eqds, ..row }
-}
-
-/// The same row with both in control.
-const fn both(row: Row, scenario: &'static str) -> Row {
-    Row { scenario, cc: CcKind::NsccEqds, ..row }
+/// The same row with another control.
+const fn under(cc: CcKind, row: Row, scenario: &'static str) -> Row {
+    Row { scenario, cc, ..row }
 }
 
 const LEAF_SPINE_32: &str = include_str!("../../../../tests/reference/leafspine_32_100g.topo");
@@ -113,27 +108,27 @@ static ROWS: [Row; 34] = [
     ALL,
     Row { scenario: "nscc-perm128-2t-ack4", ack_every: 4, small: false, explained: ASKED_FOR, ..TWO },
     Row { scenario: "nscc-perm128-3t-ack4", ack_every: 4, explained: ASKED_FOR, ..THREE },
-    pulled(TWO, "rccc-perm128-2t"),
-    pulled(BOTTOM, "rccc-perm128-tapered"),
-    pulled(THREE, "rccc-perm128-3t"),
-    pulled(LARGE, "rccc-perm1024-3t"),
-    pulled(SLOW_TWO, "rccc-perm128-2t-slow"),
-    pulled(SLOW_THREE, "rccc-perm128-3t-slow"),
-    pulled(TO_ONE_16, "rccc-incast16-2t"),
-    pulled(TO_ONE_32, "rccc-incast32-2t"),
-    pulled(TO_ONE_16_OF_THREE, "rccc-incast16-3t"),
-    pulled(TO_ONE_32_OF_THREE, "rccc-incast32-3t"),
-    Row { explained: SHARED_REQUESTS, ..pulled(ALL, "rccc-all-to-all32") },
-    both(TWO, "both-perm128-2t"),
-    both(BOTTOM, "both-perm128-tapered"),
-    both(THREE, "both-perm128-3t"),
-    both(SLOW_TWO, "both-perm128-2t-slow"),
-    both(SLOW_THREE, "both-perm128-3t-slow"),
-    both(TO_ONE_16, "both-incast16-2t"),
-    both(TO_ONE_32, "both-incast32-2t"),
-    both(TO_ONE_16_OF_THREE, "both-incast16-3t"),
-    both(TO_ONE_32_OF_THREE, "both-incast32-3t"),
-    Row { explained: SHARED_REQUESTS, ..both(ALL, "both-all-to-all32") },
+    under(CcKind::Eqds, TWO, "rccc-perm128-2t"),
+    under(CcKind::Eqds, BOTTOM, "rccc-perm128-tapered"),
+    under(CcKind::Eqds, THREE, "rccc-perm128-3t"),
+    under(CcKind::Eqds, LARGE, "rccc-perm1024-3t"),
+    under(CcKind::Eqds, SLOW_TWO, "rccc-perm128-2t-slow"),
+    under(CcKind::Eqds, SLOW_THREE, "rccc-perm128-3t-slow"),
+    under(CcKind::Eqds, TO_ONE_16, "rccc-incast16-2t"),
+    under(CcKind::Eqds, TO_ONE_32, "rccc-incast32-2t"),
+    under(CcKind::Eqds, TO_ONE_16_OF_THREE, "rccc-incast16-3t"),
+    under(CcKind::Eqds, TO_ONE_32_OF_THREE, "rccc-incast32-3t"),
+    Row { explained: SHARED_REQUESTS, ..under(CcKind::Eqds, ALL, "rccc-all-to-all32") },
+    under(CcKind::NsccEqds, TWO, "both-perm128-2t"),
+    under(CcKind::NsccEqds, BOTTOM, "both-perm128-tapered"),
+    under(CcKind::NsccEqds, THREE, "both-perm128-3t"),
+    under(CcKind::NsccEqds, SLOW_TWO, "both-perm128-2t-slow"),
+    under(CcKind::NsccEqds, SLOW_THREE, "both-perm128-3t-slow"),
+    under(CcKind::NsccEqds, TO_ONE_16, "both-incast16-2t"),
+    under(CcKind::NsccEqds, TO_ONE_32, "both-incast32-2t"),
+    under(CcKind::NsccEqds, TO_ONE_16_OF_THREE, "both-incast16-3t"),
+    under(CcKind::NsccEqds, TO_ONE_32_OF_THREE, "both-incast32-3t"),
+    Row { explained: SHARED_REQUESTS, ..under(CcKind::NsccEqds, ALL, "both-all-to-all32") },
 ];
 
 /// Why an ACK per four packets differs.
