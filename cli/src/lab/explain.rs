@@ -61,19 +61,18 @@ struct Explained {
     about: String,
     /// How it is asked for, and what it costs: names and values.
     facts: Vec<(&'static str, String)>,
-    /// The table that its settings stand in.
-    table: String,
-    settings: Vec<Setting>,
+    /// The tables that its settings stand in, and these.
+    settings: Vec<(String, Vec<Setting>)>,
     /// The file of its specification, without the suffix.
     spec: Option<&'static str>,
 }
 
 impl Explained {
     fn text(&self) -> String {
-        let Self { name, kind, about, facts, table, settings, .. } = self;
+        let Self { name, kind, about, facts, settings, .. } = self;
         let mut text = format!("{name}: {kind}\n  {about}\n");
         facts.iter().for_each(|(name, value)| text += &format!("  {name}: {value}\n"));
-        if !settings.is_empty() {
+        for (table, settings) in settings.iter().filter(|(_, settings)| !settings.is_empty()) {
             text += &format!("\nSettings in [{table}], or with --set {table}.NAME=VALUE\n");
             let row = |setting: &Setting| {
                 let Setting { name, default, allowed, meaning, .. } = setting;
@@ -94,7 +93,7 @@ impl Explained {
             "kind": self.kind,
             "about": self.about,
             "facts": facts,
-            "settings": self.settings,
+            "settings": self.settings.iter().flat_map(|(_, settings)| settings).collect::<Vec<_>>(),
             "specification": self.spec.map(spec_text),
         })
     }
@@ -111,8 +110,9 @@ fn shortened(allowed: &str) -> String {
 
 /// Balancers, congestion controls and schemes of switches with this name.
 fn schemes(name: &str, meanings: &Meanings) -> Vec<Explained> {
-    let host = |name: &str, kind, about: &str, state_bytes: usize, own: &str, option: &str| {
-        let (field, table) = (option.trim_start_matches('-'), format!("transport.{own}"));
+    let host = |name: &str, kind, about: &str, state_bytes: usize, own: &[&str], option: &str| {
+        let field = option.trim_start_matches('-');
+        let tables = own.iter().map(|own| format!("transport.{own}"));
         Explained {
             name: name.into(),
             kind,
@@ -121,16 +121,15 @@ fn schemes(name: &str, meanings: &Meanings) -> Vec<Explained> {
                 ("use", format!("{option} {name}, or {field} = \"{name}\" in [transport] of a scenario")),
                 ("state of a connection", format!("{state_bytes} bytes")),
             ],
-            settings: meanings.settings(&table),
-            table,
+            settings: tables.map(|table| (table.clone(), meanings.settings(&table))).collect(),
             spec: of_host_scheme(name, &spec_names()),
         }
     };
     let balancer = BalancerKind::named(name).map(|kind| {
-        host(kind.name(), "a balancer", kind.about(), kind.state_bytes(), kind.settings_name(), "--balancer")
+        host(kind.name(), "a balancer", kind.about(), kind.state_bytes(), kind.settings_names(), "--balancer")
     });
     let cc = CcKind::named(name).map(|kind| {
-        host(kind.name(), "a congestion control", kind.about(), kind.state_bytes(), kind.settings_name(), "--cc")
+        host(kind.name(), "a congestion control", kind.about(), kind.state_bytes(), kind.settings_names(), "--cc")
     });
     let has_name = |scheme: &Scheme| scheme.name() == name || scheme.alias() == Some(name);
     let switch = Scheme::ALL.into_iter().find(has_name).map(|scheme| Explained {
@@ -138,7 +137,6 @@ fn schemes(name: &str, meanings: &Meanings) -> Vec<Explained> {
         kind: "a scheme of switches",
         about: scheme.about().into(),
         facts: vec![("use", format!("--switch {scheme}, or scheme = \"{scheme}\" in [switch] of a scenario"))],
-        table: "switch".into(),
         settings: Vec::new(),
         spec: Some(scheme.spec()),
     });
@@ -154,8 +152,7 @@ fn setting(path: &str, meanings: &Meanings) -> Option<Explained> {
         kind: "a setting of a scenario",
         about: meaning,
         facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
-        table: path.into(),
-        settings: meanings.settings(path),
+        settings: vec![(path.into(), meanings.settings(path))],
         spec: None,
     })
 }
@@ -169,8 +166,7 @@ fn words(name: &str, meanings: &Meanings) -> Vec<Explained> {
             kind: if own.is_kind { "a kind of a table of a scenario" } else { "a value of a setting" },
             about: own.meaning,
             facts: vec![("use", format!("{field} = \"{}\" in [{table}] of a scenario", own.word))],
-            table: table.into(),
-            settings: own.settings,
+            settings: vec![(table.into(), own.settings)],
             spec: None,
         }
     };
@@ -298,11 +294,11 @@ mod tests {
         let meanings = Meanings::of::<Settings>();
         let poisson = &words("poisson", &meanings)[0];
         assert!(
-            poisson.about.starts_with("Every host sends messages") && poisson.table == "workload",
+            poisson.about.starts_with("Every host sends messages") && poisson.settings[0].0 == "workload",
             "{}",
             poisson.about
         );
-        assert!(poisson.settings.iter().any(|setting| setting.name == "load"));
+        assert!(poisson.settings[0].1.iter().any(|setting| setting.name == "load"));
         for name in ["flap", "all-reduce", "leaf-spine"] {
             assert!(words(name, &meanings).iter().all(|own| !own.about.is_empty()), "{name}");
             assert!(!words(name, &meanings).is_empty(), "{name}");
@@ -322,7 +318,7 @@ mod tests {
         assert_eq!(schemes("ecmp", &meanings).len(), 2);
         let found = setting("transport.reps.buffer", &meanings).unwrap();
         assert!(found.facts.iter().any(|(name, value)| *name == "default" && value == "8"), "{:?}", found.facts);
-        assert!(setting("topology", &meanings).unwrap().settings.iter().any(|setting| setting.name == "leaves"));
+        assert!(setting("topology", &meanings).unwrap().settings[0].1.iter().any(|setting| setting.name == "leaves"));
         assert!(setting("transport.nonsense", &meanings).is_none());
     }
 }

@@ -69,12 +69,12 @@ macro_rules! kinds {
                 }
             }
 
-            /// The key of its settings in a scenario: its own name, for a preset that of its scheme, for a pair that of the first.
-            pub const fn settings_name(self) -> &'static str {
+            /// The keys of its settings in a scenario: its own name, for a preset that of its scheme, for a pair those of both.
+            pub const fn settings_names(self) -> &'static [&'static str] {
                 match self {
-                    $(Self::$variant => $name,)+
-                    $($(Self::$preset => Self::$base.settings_name(),)+)?
-                    $($(Self::$pair => stringify!($first),)+)?
+                    $(Self::$variant => &[$name],)+
+                    $($(Self::$preset => Self::$base.settings_names(),)+)?
+                    $($(Self::$pair => &[stringify!($first), stringify!($second)],)+)?
                 }
             }
 

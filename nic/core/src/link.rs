@@ -16,14 +16,14 @@ pub fn serialisation_floor_ps(bytes: u64, rate_bps: u64) -> u64 {
 
 /// Bytes that a link carries in one base round-trip time (the BDP), rounded down.
 pub const fn bdp_bytes(base_rtt_ps: u64, link_bps: u64) -> u64 {
-    let bytes = base_rtt_ps as u128 * link_bps as u128 / (8 * PS_PER_SECOND as u128);
+    let bytes = base_rtt_ps as u128 * link_bps as u128 / (8 * PS_PER_S as u128);
     if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
 }
 
 /// The rate that carries so many bytes in so much time, in bits per second, rounded down; 1 at least.
 pub const fn rate_bps(bytes: u64, time_ps: u64) -> u64 {
     let time_ps = if time_ps == 0 { 1 } else { time_ps };
-    let bps = bytes as u128 * 8 * PS_PER_SECOND as u128 / time_ps as u128;
+    let bps = bytes as u128 * 8 * PS_PER_S as u128 / time_ps as u128;
     match bps {
         0 => 1,
         bps if bps > u64::MAX as u128 => u64::MAX,
@@ -32,7 +32,7 @@ pub const fn rate_bps(bytes: u64, time_ps: u64) -> u64 {
 }
 
 /// Picoseconds in a second.
-pub(crate) const PS_PER_SECOND: u64 = 1_000_000_000_000;
+pub const PS_PER_S: u64 = 1_000_000_000_000;
 /// Picoseconds of a byte at 1 bit per second.
 const PS_PER_BYTE_AT_1_BPS: u64 = 8_000_000_000_000;
 

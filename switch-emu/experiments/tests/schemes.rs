@@ -85,13 +85,13 @@ fn markdown(specs: &[Spec]) -> Result<String, String> {
     text += "\n## Balancers\n\n| balancer | what it does | specification | settings | state bytes |\n|---|---|---|---|--:|\n";
     let meanings = Meanings::of::<Settings>();
     for kind in BalancerKind::ALL {
-        let settings = settings_of(kind.name(), kind.settings_name(), &meanings);
+        let settings = settings_of(kind.name(), kind.settings_names(), &meanings);
         line(&mut text, kind.name(), [kind.about(), &settings], kind.state_bytes(), specs)?;
     }
     text += "\n## Congestion controls\n\n\
              | congestion control | what it does | specification | settings | state bytes |\n|---|---|---|---|--:|\n";
     for kind in CcKind::ALL {
-        let settings = settings_of(kind.name(), kind.settings_name(), &meanings);
+        let settings = settings_of(kind.name(), kind.settings_names(), &meanings);
         line(&mut text, kind.name(), [kind.about(), &settings], kind.state_bytes(), specs)?;
     }
     text += SWITCHES;
@@ -119,11 +119,15 @@ fn line(
     Ok(())
 }
 
-/// The settings in the table of that name; those of a preset are its scheme's.
-fn settings_of(name: &str, table: &str, meanings: &Meanings) -> String {
-    match meanings.settings(&format!("transport.{table}")).as_slice() {
-        [] => String::new(),
-        _ if name != table => format!("those of `{table}`"),
-        settings => settings.iter().map(|setting| format!("`{}`", setting.name)).collect::<Vec<_>>().join(", "),
+/// The settings in the tables of these names; those of a preset are its scheme's, those of a pair both schemes'.
+fn settings_of(name: &str, tables: &[&str], meanings: &Meanings) -> String {
+    let quoted =
+        |names: &[&str], between| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(between);
+    let settings: Vec<_> = tables.iter().flat_map(|table| meanings.settings(&format!("transport.{table}"))).collect();
+    let names: Vec<&str> = settings.iter().map(|setting| setting.name.as_str()).collect();
+    match tables {
+        _ if names.is_empty() => String::new(),
+        [own] if *own == name => quoted(&names, ", "),
+        others => format!("those of {}", quoted(others, " and ")),
     }
 }

@@ -1,7 +1,7 @@
 //! The integers that stand for fractions in congestion controls: windows in 2^-16 bytes, shares in 2^-16, times in ticks.
 
 use crate::Time;
-use crate::link::PS_PER_SECOND;
+use crate::link::PS_PER_S;
 use crate::units::Ratio;
 
 /// Bits of a window, or of a share, below one.
@@ -75,7 +75,7 @@ pub(super) struct Gaps {
 impl Gaps {
     /// Of a rate in bits per second; 0 counts as 1.
     pub(super) fn new(rate_bps: u64) -> Self {
-        Self { byte_time: ((8 * PS_PER_SECOND) << FRACTION_BITS) / rate_bps.max(1), rest: 0 }
+        Self { byte_time: ((8 * PS_PER_S) << FRACTION_BITS) / rate_bps.max(1), rest: 0 }
     }
 
     /// The time of `bytes`, in picoseconds.
@@ -108,7 +108,7 @@ mod tests {
                 assert!(gap_ps.is_multiple_of(Time::STEP_PS));
                 sum_ps += gap_ps;
                 // Of each byte less than 2^-16 ps is lost, and of all less than a step is still to come.
-                let exact_ps = (u128::from(bytes) * 8 * u128::from(PS_PER_SECOND) / u128::from(rate_bps)) as u64;
+                let exact_ps = (u128::from(bytes) * 8 * u128::from(PS_PER_S) / u128::from(rate_bps)) as u64;
                 let late_ps = exact_ps - sum_ps;
                 assert!(late_ps <= Time::STEP_PS + (bytes >> FRACTION_BITS), "{rate_bps}: {late_ps}");
             }
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn the_longest_gap_is_281_seconds() {
         for (rate_bps, bytes) in [(0, u64::MAX), (1, 36), (1, 1 << 40), (1_000_000_000_000_000, u64::MAX)] {
-            assert_eq!(Gaps::new(rate_bps).after(bytes) / PS_PER_SECOND, 281, "{bytes} at {rate_bps}");
+            assert_eq!(Gaps::new(rate_bps).after(bytes) / PS_PER_S, 281, "{bytes} at {rate_bps}");
         }
-        assert_eq!(Gaps::new(1).after(35), 280 * PS_PER_SECOND);
+        assert_eq!(Gaps::new(1).after(35), 280 * PS_PER_S);
     }
 }

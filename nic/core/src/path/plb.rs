@@ -8,7 +8,7 @@ mod tests;
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, draw, draw_lasting};
 use crate::Time;
 use crate::event::Publisher;
-use crate::link::PS_PER_SECOND;
+use crate::link::PS_PER_S;
 use crate::now::{Now, Path};
 use crate::rng::Rng;
 use crate::settings::settings;
@@ -192,7 +192,7 @@ impl Settings {
         let (share, rounds, idle_rounds, round_packets, hold_rtts, suspend_ps) = match own.rule {
             PlbRule::Reps => (0, 2, None, Some(0), 5, 0),
             PlbRule::Ofan => (400, 1, None, None, 0, 0),
-            PlbRule::Linux => (500, 12, Some(3), Some(0), 0, 60 * PS_PER_SECOND),
+            PlbRule::Linux => (500, 12, Some(3), Some(0), 0, 60 * PS_PER_S),
         };
         let rounds = own.rounds.unwrap_or(rounds).max(1);
         Self {

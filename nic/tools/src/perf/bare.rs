@@ -1,11 +1,11 @@
 //! `--bare`: frames beside the transport, what the NICs and the path carry without it.
 
+use spray_core::link::PS_PER_S;
 use spray_nic::device::{Bare, Device};
 use spray_nic::{ConnectionId, Endpoint, Time};
 
 use super::format::Request;
 use crate::failure::{Failure, Outcome};
-use crate::session::PS_PER_S;
 
 /// Frames of a flush: those of an endpoint's.
 const BATCH: u64 = 64;

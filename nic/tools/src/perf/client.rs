@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use spray_core::link::PS_PER_S;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Peer, Time};
 
@@ -20,7 +21,7 @@ use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::say;
-use crate::session::{End, PS_PER_S, PathOptions, Session, Step};
+use crate::session::{End, PathOptions, Session, Step};
 use crate::stop::Stop;
 
 /// Measures, prints intervals while it does, and a sum at the end.

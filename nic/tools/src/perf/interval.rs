@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 use spray_core::flow::{ReceiverStats, SenderStats};
+use spray_core::link::PS_PER_S;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, Time};
 
 use super::bare::Frames;
 use super::format::What;
-use crate::session::PS_PER_S;
 use crate::transfer::gbps;
 
 /// What all connections have counted at a time.

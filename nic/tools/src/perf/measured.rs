@@ -5,6 +5,7 @@ use std::fmt::Arguments;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use serde_json::{Value, json};
+use spray_core::link::PS_PER_S;
 
 use super::bare::Frames;
 use super::cpu;
@@ -13,7 +14,6 @@ use super::interval::Interval;
 use super::plan::Plan;
 use super::shares::{self, Share};
 use crate::failure::Outcome;
-use crate::session::PS_PER_S;
 use crate::{say, transfer};
 
 /// Longest round trip that is told from longer ones: an hour, beyond which the connection has failed.

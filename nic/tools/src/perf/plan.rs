@@ -1,9 +1,10 @@
 //! What is to be measured, as the command line says.
 
+use spray_core::link::PS_PER_S;
+
 use super::format::{Request, What};
 use crate::args;
 use crate::failure::{Failure, Outcome};
-use crate::session::PS_PER_S;
 
 /// How much longer than asked for the server may send: its clock begins later.
 const SPARE_S: u32 = 5;

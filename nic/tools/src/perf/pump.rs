@@ -1,11 +1,11 @@
 //! A connection that always has something to send.
 
 use bytes::Bytes;
+use spray_core::link::PS_PER_S;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, Time};
 
 use super::format::{Request, data};
-use crate::session::PS_PER_S;
 
 /// Messages that wait in a connection, at least this many bytes and one message more: what is in flight, several times over.
 const QUEUED_BYTES: usize = 16 << 20;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use spray_core::flow::{ReceiverStats, SenderStats};
+use spray_core::link::PS_PER_S;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Shard, Time};
 
@@ -20,7 +21,7 @@ use super::{MOST_BYTES, adjust};
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::Outcome;
-use crate::session::{End, PS_PER_S, PathOptions, Session, Step};
+use crate::session::{End, PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 

@@ -63,9 +63,6 @@ pub struct Session {
     _prepared: Option<Prepared>,
 }
 
-/// Picoseconds of a second.
-pub const PS_PER_S: u64 = 1_000_000_000_000;
-
 impl Session {
     /// Takes the interface over.
     ///

@@ -1,5 +1,6 @@
 //! How long a receiver waits for a sender. Times are the session's.
 
+use spray_core::link::PS_PER_S;
 use spray_nic::Time;
 
 use super::refusal::Refusal;
@@ -21,7 +22,6 @@ impl Limits {
     }
 }
 
-const PS_PER_S: u64 = 1_000_000_000_000;
 /// A piece over the slowest link that is of use, 3.5 KB/s.
 const MESSAGE_PS: u64 = 300 * PS_PER_S;
 /// Its writer may have nothing to write.

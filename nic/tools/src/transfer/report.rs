@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use spray_core::flow::{Limit, Limits};
+use spray_core::link::PS_PER_S;
 use spray_nic::endpoint::ConnectionStats;
 
 use super::format::{Sum, hex};
@@ -130,7 +131,7 @@ struct Shares {
 
 impl Shares {
     fn new(limits: &Limits, seconds: f64) -> Self {
-        let waited_s = |limit| limits.waited_ps(limit) as f64 / PS_PER_S;
+        let waited_s = |limit| limits.waited_ps(limit) as f64 / PS_PER_S as f64;
         let [window, pacing, receiver, application, balancer] =
             [Limit::Window, Limit::Pacing, Limit::Receiver, Limit::Application, Limit::Balancer].map(waited_s);
         let waited = window + pacing + receiver + application + balancer;
@@ -162,7 +163,6 @@ impl fmt::Display for Shares {
 }
 
 const PS_PER_US: f64 = 1e6;
-const PS_PER_S: f64 = 1e12;
 
 impl Report {
     /// `name` is what the user knows the transfer by.

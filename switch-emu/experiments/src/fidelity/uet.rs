@@ -1,6 +1,7 @@
 //! The rows of Ultra Ethernet's simulator. `tests/reference/README.md` says how its results were made.
 
 use spray_core::cc::CcKind;
+use spray_core::link::PS_PER_S;
 use spray_core::path::{BalancerKind, RepsRule};
 use spray_core::units::{ByteSize, Micros};
 
@@ -174,8 +175,6 @@ fn settings(scenario: &mut Scenario) {
     eqds.speculative_bytes = Some(ByteSize::new(bdp_bytes * 3 / 2));
     eqds.request_bytes = eqds.speculative_bytes;
 }
-
-const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// So many of 128 hosts, evenly spread, send a MiB each to the first one.
 fn incast(senders: usize) -> String {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use spray_core::link::PS_PER_S;
 use spray_fabric::limits::{MAX_FILE_BYTES, MAX_FLOWS, MAX_PACKETS, MAX_TIME_PS, Size};
 use spray_settings::{Document, Mistake};
 
@@ -87,5 +88,3 @@ pub(super) fn check_run(document: &Document, scenario: &Scenario, paths: &Paths)
     }
     Ok(())
 }
-
-const PS_PER_S: u64 = 1_000_000_000_000;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
-use spray_core::link::serialisation_floor_ps;
+use spray_core::link::{PS_PER_S, serialisation_floor_ps};
 use spray_core::loss::{RtoConfig, floor_ps};
 use spray_core::path::BalancerKind;
 use spray_core::units::ByteSize;
@@ -283,7 +283,8 @@ impl Scenario {
         }
         let time = |(host, (sent, received)): (usize, &(u64, u64))| {
             let rate = self.network.links[self.network.uplink(host)].rate_bps;
-            u64::try_from(u128::from(*sent.max(received)) * 8 * PS_PER_S / u128::from(rate)).unwrap_or(u64::MAX)
+            u64::try_from(u128::from(*sent.max(received)) * 8 * u128::from(PS_PER_S) / u128::from(rate))
+                .unwrap_or(u64::MAX)
         };
         let busiest = loads.iter().enumerate().map(time).max().unwrap_or(0);
         let last_ps = flows.iter().map(|flow| flow.start_ps).max().unwrap_or(0);
@@ -301,5 +302,3 @@ impl Scenario {
         })
     }
 }
-
-const PS_PER_S: u128 = 1_000_000_000_000;

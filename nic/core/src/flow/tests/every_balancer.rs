@@ -25,13 +25,15 @@ use crate::rng;
 /// Cases of each balancer under each congestion control.
 const CASES: u32 = 20;
 
-/// The settings of all schemes, about half of those of `scheme` drawn from their ranges, the ends more often than not.
-fn scatter<All: Default + Serialize + DeserializeOwned + JsonSchema>(scheme: &str, rng: &mut impl RngCore) -> All {
+/// The settings of all schemes, about half of those of `schemes` drawn from their ranges, the ends more often than not.
+fn scatter<All: Default + Serialize + DeserializeOwned + JsonSchema>(schemes: &[&str], rng: &mut impl RngCore) -> All {
     let schema = serde_json::to_value(schemars::schema_for!(All)).unwrap();
     let mut all = serde_json::to_value(All::default()).unwrap();
-    for (name, field) in schema["properties"][scheme]["properties"].as_object().into_iter().flatten() {
-        if rng.next_u32().is_multiple_of(2) {
-            all[scheme][name] = draw(field, rng);
+    for &scheme in schemes {
+        for (name, field) in schema["properties"][scheme]["properties"].as_object().into_iter().flatten() {
+            if rng.next_u32().is_multiple_of(2) {
+                all[scheme][name] = draw(field, rng);
+            }
         }
     }
     serde_json::from_value(all).unwrap()
@@ -70,8 +72,8 @@ fn config(balancer: BalancerKind, cc: CcKind, evs: u16, seed: u64) -> FlowConfig
     let mut rng = rng::stream(seed, 7);
     let (mut schemes, mut cc_schemes) = (Schemes::default(), CcSchemes::default());
     if !seed.is_multiple_of(4) {
-        schemes = scatter(balancer.settings_name(), &mut rng);
-        cc_schemes = scatter(cc.settings_name(), &mut rng);
+        schemes = scatter(balancer.settings_names(), &mut rng);
+        cc_schemes = scatter(cc.settings_names(), &mut rng);
     }
     let path = Path {
         evs,

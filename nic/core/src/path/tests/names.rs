@@ -98,7 +98,7 @@ fn a_name_is_a_scheme_with_settings() {
     assert_eq!(named("arcane"), BalancerConfig::Reps(reps));
     assert_eq!(named("reps-no-freezing"), BalancerConfig::Reps(RepsConfig { freezing: false, ..reps }));
     assert_eq!(named("reps-probing"), BalancerConfig::Reps(RepsConfig { probing: true, ..reps }));
-    assert_eq!(BalancerKind::RepsProbing.settings_name(), "reps");
+    assert_eq!(BalancerKind::RepsProbing.settings_names(), ["reps"]);
     assert_eq!(named("flowcut"), BalancerKind::Flowcut.into());
     for kind in BalancerKind::ALL {
         assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
