@@ -1,13 +1,9 @@
 //! What the XDP programs share: bounded packet access, shared words, the panic handler that the language demands.
 #![no_std]
-#![feature(core_intrinsics)]
-#![expect(internal_features, reason = "the prebuilt core for BPF has no fetch_add on AtomicU64")]
 
 use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::programs::XdpContext;
 use core::cell::UnsafeCell;
-use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd};
-use spray_pipeline::queue::{Drain, Queue};
 use spray_pipeline::shim::{SHIM_BYTES, Shimmed};
 use spray_pipeline::word::Word;
 use spray_wire::switch_view::Packet;
@@ -57,86 +53,11 @@ impl Shimmed for XdpPacket<'_> {
     }
 }
 
-/// A word of a map that all CPUs share.
-#[repr(transparent)]
-pub struct SharedWord(UnsafeCell<u64>);
-
 /// A word of a per-CPU map.
 #[repr(transparent)]
 pub struct CpuWord(UnsafeCell<u64>);
 
-// Volatile instead of atomic loads and stores: LLVM 22 cannot select the latter for BPF. An aligned 64-bit access is
-// one instruction either way.
-impl Word for SharedWord {
-    #[inline(always)]
-    fn load(&self) -> u64 {
-        // SAFETY: an aligned word of a live map value.
-        unsafe { self.0.get().read_volatile() }
-    }
-    #[inline(always)]
-    fn store(&self, value: u64) {
-        // SAFETY: as above.
-        unsafe { self.0.get().write_volatile(value) }
-    }
-    #[inline(always)]
-    fn add(&self, value: u64) {
-        // SAFETY: as above; one atomic instruction.
-        unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(self.0.get(), value) };
-    }
-    #[inline(always)]
-    fn exchange(&self, seen: u64, value: u64) {
-        const SEQ_CST: AtomicOrdering = AtomicOrdering::SeqCst;
-        // SAFETY: as above.
-        unsafe { atomic_cxchg::<u64, SEQ_CST, SEQ_CST>(self.0.get(), seen, value) };
-    }
-    #[inline(always)]
-    fn next(&self) -> u64 {
-        // Not relaxed: for that the compiler emits the instruction that does not fetch the value before.
-        // SAFETY: as above.
-        unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::SeqCst }>(self.0.get(), 1) }
-    }
-    #[inline(always)]
-    fn walk(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
-        // SAFETY: both are references, valid for the call.
-        unsafe { spray_walk(queue, from, to, drain) };
-    }
-    #[inline(always)]
-    fn stride(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
-        // SAFETY: as above.
-        unsafe { spray_stride(queue, from, to, drain) };
-    }
-}
-
-/// [`Queue::walk`] as a global function: the verifier checks it once by itself instead of at every hop and queue, whose
-/// 128 rounds each would exceed its limits.
-///
-/// # Safety
-/// The pointers are null or valid.
-#[unsafe(no_mangle)]
-#[inline(never)]
-pub unsafe extern "C" fn spray_walk(queue: *const Queue<SharedWord>, from: u64, to: u64, drain: *const Drain) -> u32 {
-    // The verifier wants the null checks: it knows the pointers only by their types.
-    // SAFETY: by this function's contract.
-    if let (Some(queue), Some(drain)) = unsafe { (queue.as_ref(), drain.as_ref()) } {
-        queue.walk(from, to, drain);
-    }
-    0
-}
-
-/// [`Queue::stride`] as a global function, for the same reason.
-///
-/// # Safety
-/// The pointers are null or valid.
-#[unsafe(no_mangle)]
-#[inline(never)]
-pub unsafe extern "C" fn spray_stride(queue: *const Queue<SharedWord>, from: u64, to: u64, drain: *const Drain) -> u32 {
-    // SAFETY: by this function's contract.
-    if let (Some(queue), Some(drain)) = unsafe { (queue.as_ref(), drain.as_ref()) } {
-        queue.stride(from, to, drain);
-    }
-    0
-}
-
+// Volatile: LLVM 22 cannot select atomic loads and stores for BPF. An aligned 64-bit access is one instruction either way.
 impl Word for CpuWord {
     #[inline(always)]
     fn load(&self) -> u64 {

@@ -1,7 +1,11 @@
 //! The switch program: the pipeline over BPF maps, one run per frame through all switches of a chassis.
 #![no_std]
 #![no_main]
+#![feature(core_intrinsics)]
+#![expect(internal_features, reason = "the prebuilt core for BPF has no fetch_add on AtomicU64")]
 #![allow(missing_docs, reason = "the xdp macro emits an undocumented function")]
+
+mod shared_word;
 
 use aya_ebpf::bindings::xdp_action::{XDP_ABORTED, XDP_DROP, XDP_PASS};
 use aya_ebpf::btf_maps::{Array, DevMap, HashMap, PerCpuArray, XskMap};
@@ -9,7 +13,8 @@ use aya_ebpf::helpers::generated::bpf_get_prandom_u32;
 use aya_ebpf::helpers::{bpf_ktime_get_ns, bpf_xdp_adjust_head, bpf_xdp_adjust_tail};
 use aya_ebpf::macros::{btf_map, tracepoint, xdp};
 use aya_ebpf::programs::{TracePointContext, XdpContext};
-use spray_ebpf::{CpuWord, SharedWord, XdpPacket, ingress_ifindex};
+use shared_word::SharedWord;
+use spray_ebpf::{CpuWord, XdpPacket, ingress_ifindex};
 use spray_pipeline::bins::{Bin, Crossing};
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::counters::{ChassisCounters, PortCounters};

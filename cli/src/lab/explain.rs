@@ -61,7 +61,7 @@ struct Explained {
     about: String,
     /// How it is asked for, and what it costs: names and values.
     facts: Vec<(&'static str, String)>,
-    /// The tables that its settings stand in, and these.
+    /// Its settings, by the table that they stand in.
     settings: Vec<(String, Vec<Setting>)>,
     /// The file of its specification, without the suffix.
     spec: Option<&'static str>,
@@ -108,11 +108,16 @@ fn shortened(allowed: &str) -> String {
     }
 }
 
+/// A table with its settings.
+fn in_table(table: String, meanings: &Meanings) -> (String, Vec<Setting>) {
+    let settings = meanings.settings(&table);
+    (table, settings)
+}
+
 /// Balancers, congestion controls and schemes of switches with this name.
 fn schemes(name: &str, meanings: &Meanings) -> Vec<Explained> {
     let host = |name: &str, kind, about: &str, state_bytes: usize, own: &[&str], option: &str| {
         let field = option.trim_start_matches('-');
-        let tables = own.iter().map(|own| format!("transport.{own}"));
         Explained {
             name: name.into(),
             kind,
@@ -121,7 +126,7 @@ fn schemes(name: &str, meanings: &Meanings) -> Vec<Explained> {
                 ("use", format!("{option} {name}, or {field} = \"{name}\" in [transport] of a scenario")),
                 ("state of a connection", format!("{state_bytes} bytes")),
             ],
-            settings: tables.map(|table| (table.clone(), meanings.settings(&table))).collect(),
+            settings: own.iter().map(|own| in_table(format!("transport.{own}"), meanings)).collect(),
             spec: of_host_scheme(name, &spec_names()),
         }
     };
@@ -152,7 +157,7 @@ fn setting(path: &str, meanings: &Meanings) -> Option<Explained> {
         kind: "a setting of a scenario",
         about: meaning,
         facts: facts.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
-        settings: vec![(path.into(), meanings.settings(path))],
+        settings: vec![in_table(path.into(), meanings)],
         spec: None,
     })
 }

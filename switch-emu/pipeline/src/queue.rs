@@ -290,12 +290,13 @@ impl<W: Word> Queue<W> {
         self.carry(from, to, drain);
         //= docs/specs/virtual-queue.md#VQ-12 several CPUs
         self.cursor.exchange(from, to);
-        // What another CPU added before it could see the cursor here; of what it adds from now on it tells by the cursor.
+        // Counts what another CPU added meanwhile. For what it adds from now on, it sets the cursor back.
         if to.wrapping_sub(from) < SPAN {
             self.step(to.wrapping_sub(1), drain);
         }
     }
 
+    /// Computes the backlog at the start of each slot up to `to`.
     #[inline(always)]
     fn carry(&self, from: u64, to: u64, drain: &Drain) {
         let newest = self.newest.load();
@@ -392,7 +393,7 @@ impl<W: Word> Slot<W> {
         self.state.store(wasted << 32 | backlog);
     }
 
-    /// Begins anew, if another CPU has not since `arrived` was read.
+    /// Begins the slot anew. Bytes stay if another CPU has begun it since `arrived` was read.
     #[inline(always)]
     fn reset(&self, arrived: u64, number: u64, backlog: u64) {
         self.state.store(backlog);

@@ -328,7 +328,7 @@ fn at_ps(number: u64) -> u64 {
     (1 << 40) + number * u64::from(FRAME) * PS_PER_BYTE * 10 / 13
 }
 
-/// Passes all frames, `other` on another CPU at that access of the frame `one`. False if `one` has fewer accesses.
+/// Passes all frames, `other` on another CPU before that access of the frame `one`. False if `one` has fewer accesses.
 fn interrupted(queue: &Queue<Watched>, one: u64, other: u64, access: u32) -> bool {
     OTHER.take();
     let slots = queue.slots.iter().flat_map(|slot| [&slot.arrived, &slot.state]);

@@ -65,7 +65,7 @@ fn a_port_that_two_cpus_hammer_does_as_the_model() {
     let (program, done, frame) = (&program, &done, &frame);
     let send = |thread: usize| {
         for number in 0..FRAMES {
-            // Whoever yields at once leaves the two to take turns on one CPU.
+            // Threads that yield at once take turns on one CPU.
             let mut spins = 0_u32;
             while number > done[1 - thread].load(Ordering::Relaxed) + AHEAD {
                 spins += 1;
