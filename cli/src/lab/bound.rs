@@ -75,7 +75,7 @@ struct Row {
 }
 
 impl Row {
-    /// The means over `runs`, one a seed; `bounds_us` has the bound of each seed.
+    /// The means over `runs`, one a seed; `bounds_us` has the bound of each seed. They are lower bounds where flows are incomplete.
     fn new(runs: &[Ended], bounds_us: &[f64], campaign: &Campaign) -> Outcome<Self> {
         let (mut completion_us, mut above_percent, mut flows_incomplete) = (Vec::new(), Vec::new(), 0);
         for ((_, run), bound_us) in runs.iter().zip(bounds_us) {
@@ -86,11 +86,12 @@ impl Row {
             above_percent.push(100.0 * (us / bound_us - 1.0));
         }
         let job = &runs[0].0;
+        let spread = |values: &[f64]| Spread { lower_bound: flows_incomplete > 0, ..Spread::of(values) };
         Ok(Self {
             switch: campaign.scenarios[job.scenario].network.switching.to_string(),
             balancer: job.balancer.name(),
-            completion_us: Spread::of(&completion_us),
-            above_percent: Spread::of(&above_percent),
+            completion_us: spread(&completion_us),
+            above_percent: spread(&above_percent),
             flows_incomplete,
         })
     }
@@ -98,6 +99,7 @@ impl Row {
     fn cells(&self) -> Vec<String> {
         let mean = |spread: &Spread, unit: &str| match spread.runs {
             0 => "-".into(),
+            _ if spread.lower_bound => format!("> {:.1}{unit}", spread.mean),
             _ => format!("{:.1}{unit}", spread.mean),
         };
         let incomplete = match self.flows_incomplete {

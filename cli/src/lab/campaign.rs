@@ -4,6 +4,7 @@ pub mod metrics;
 mod plan;
 mod work;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use serde::Serialize;
@@ -84,8 +85,9 @@ impl Campaign {
         let out = folder::location(out, &self.name);
         let ended = self.results(&out)?;
         let summaries = Self::write_all(&out, &ended)?;
+        let own = &summaries[..ended.iter().filter(|(_, run)| run.is_ok()).count()];
         let is_sweep = summaries.windows(2).any(|pair| pair[0].seed != pair[1].seed || pair[0].axes != pair[1].axes);
-        speed(&summaries);
+        speed(own);
         fit::tables(&if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
         if let Some(table) = results::workload_table(&summaries) {
             fit::tables(&table);
@@ -93,10 +95,10 @@ impl Campaign {
         let (overview, failures) = (out.join("report.html"), self.failures(&ended));
         say!("results   {}", out.display());
         say!("overview  {}", overview.display());
-        report(&out, Some(&overview), &summaries, &failures)?;
+        report(&out, Some(&overview), own, &failures)?;
         failures.iter().for_each(|Failed { run, why }| note!("spray: {run} failed: {why}"));
         match failures.len() {
-            0 => verdict(&summaries),
+            0 => verdict(own),
             failed => Err(Failure::failed(format!(
                 "{failed} of {} runs failed; the same command tries them again",
                 ended.len()
@@ -104,12 +106,17 @@ impl Campaign {
         }
     }
 
-    /// Writes the tables and the page over all runs; returns the figures of those that did not fail.
+    /// Writes the tables and the page over all runs in `out`; returns the figures of these that did not fail, then those of runs that earlier
+    /// commands left there.
     ///
     /// # Errors
-    /// 1 when it cannot be written.
+    /// 1 when a run cannot be read, or a table not be written.
     pub fn write_all(out: &Path, ended: &[Ended]) -> Outcome<Vec<Summary>> {
-        let done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
+        let mut done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
+        let own: HashSet<String> = done.iter().map(|run| run.folder.clone()).collect();
+        for name in plan::runs_in(out).into_iter().filter(|name| !own.contains(name)) {
+            done.push(Finished::load(out, &name).map_err(Failure::failed)?);
+        }
         let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
         results::write_sweep(out, &summaries).map_err(Failure::failed)?;
         results::write_overview(out, &done).map_err(Failure::failed)?;
@@ -206,9 +213,19 @@ pub fn ended(error: EngineError) -> Failure {
 /// # Errors
 /// 1 when it was not.
 pub fn verdict(done: &[Summary]) -> Outcome {
-    match done.iter().filter(|run| !run.is_complete()).count() {
-        0 => Ok(()),
-        bad => Err(Failure::failed(format!("in {bad} of {} runs not everything arrived as it was sent", done.len()))),
+    let count = |is_bad: fn(&Summary) -> bool| done.iter().filter(|run| is_bad(run)).count();
+    let wrong = count(|run| run.payload_verified == Some(false));
+    let incomplete = count(|run| run.flows.flows_completed < run.flows.flows_total);
+    let of = done.len();
+    match (incomplete, wrong) {
+        (0, 0) => Ok(()),
+        (incomplete, 0) => {
+            Err(Failure::failed(format!("{incomplete} of {of} runs are incomplete: not all of their flows completed")))
+        }
+        (0, wrong) => Err(Failure::failed(format!("in {wrong} of {of} runs a payload differs from what was sent"))),
+        (incomplete, wrong) => Err(Failure::failed(format!(
+            "{incomplete} of {of} runs are incomplete, and in {wrong} a payload differs from what was sent"
+        ))),
     }
 }
 

@@ -52,7 +52,9 @@ impl Comparison {
         let row = |(job, run): Ended| {
             (job.balancer.to_string(), run.map(|run| run.summary).map_err(|why| format!("seed {}: {why}", job.seed)))
         };
-        let matrix: Matrix = ended.into_iter().map(row).collect();
+        let earlier = summaries[ended.iter().filter(|(_, run)| run.is_ok()).count()..].to_vec();
+        let earlier = earlier.into_iter().map(|summary| (summary.balancer.clone(), Ok(summary)));
+        let matrix: Matrix = ended.into_iter().map(row).chain(earlier).collect();
         let title = self.title();
         matrix.write(&self.out, &title).map_err(Failure::failed)?;
         fit::tables(&format!("{title}\n\n{}", matrix.text()));

@@ -41,7 +41,7 @@ fn every_combination_is_run_once_and_collected() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");
     let said = sweep.run(&out, &[]);
-    assert!(said.contains("condition                   transport.payload_bytes  balancer  runs"), "{said}");
+    assert!(said.contains("condition                   transport.payload_bytes  switch  balancer  runs"), "{said}");
     assert!(said.contains("/8] payload_bytes ") && said.contains(" left"), "{said}");
     let plan = sweep.run(&out, &["--plan"]);
     assert_eq!(plan.lines().filter(|line| line.contains(" done ")).count(), 8, "{plan}");
@@ -55,7 +55,18 @@ fn every_combination_is_run_once_and_collected() {
     let csv = sweep.folder.read("out/runs.csv");
     assert_eq!(csv.lines().count(), 13, "{csv}");
     assert!(sweep.folder.read("out/report.html").contains("95 % interval of the mean"));
-    // Other settings under the same names.
+    // Other balancers and other switches come to the same tables, also those of earlier seeds alone.
+    sweep.run(&out, &["--balancer", "flowcut", "--seeds", "1"]);
+    let table = sweep.run(&out, &["--balancer", "ops", "--switch", "conga", "--seeds", "5"]);
+    assert!(table.contains("  conga   ops       1     100 %"), "{table}");
+    let csv = sweep.folder.read("out/runs.csv");
+    assert_eq!(csv.lines().count(), 1 + 12 + 2 + 2, "{csv}");
+    assert_eq!(csv.lines().filter(|line| line.contains(",ops,dctcp,conga,5,")).count(), 2, "{csv}");
+    let json: serde_json::Value = serde_json::from_str(&sweep.folder.read("out/sweep.json")).unwrap();
+    assert_eq!(json.as_array().unwrap().len(), 4 + 2 + 2);
+    // Other settings, under other names and under the same.
+    let refusal = ["has results of other settings than this command gives", "allowed: another folder with --out"];
+    refused(&sweep.arguments(&out, &["--set", "transport.evs=64", "--seeds", "9"]), &refusal);
     let refusal = ["which would be overwritten; allowed: another folder with --out", "the results of other settings"];
     refused(&sweep.arguments(&out, &["--set", "transport.evs=64"]), &refusal);
     let refusal = [

@@ -197,6 +197,7 @@ impl Ready<'_> {
             reroutes_ps: &outcome.reroutes_ps,
             ports: &outcome.ports,
             end_ps: outcome.end_ps,
+            limit_ps: until_ps,
         };
         Ok(result(&collect, &outcome))
     }

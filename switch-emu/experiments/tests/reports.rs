@@ -78,7 +78,7 @@ impl Runs {
         for balancer in BALANCERS {
             for seed in SEEDS {
                 let run = simulation.run(balancer, seed, &[]).unwrap();
-                let name = folder_name(&run.condition, &[], balancer.name(), seed);
+                let name = folder_name(&run.condition, &[], &run.switching, balancer.name(), seed);
                 write_run(&folder.path().join(&name), &run, "", &Record::default(), true).unwrap();
                 done.push(Finished::load(folder.path(), &name).unwrap());
             }

@@ -35,8 +35,8 @@ pub struct FlowOutcome {
     pub received_ps: Option<u64>,
     /// When the sender had the last acknowledgement.
     pub acked_ps: Option<u64>,
-    /// The connection was given up.
-    pub failed: bool,
+    /// When its connection was given up.
+    pub given_up_ps: Option<u64>,
     /// What the sender counted.
     pub sender: SenderStats,
     /// What the receiver counted.

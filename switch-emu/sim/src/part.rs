@@ -325,7 +325,8 @@ impl<'a, W: Watch> Part<'a, W> {
         let end = &mut ends[number as usize];
         net.open -= std::mem::take(&mut end.open) as usize;
         let own = &mut net.outcomes[end.outcome as usize..][..end.messages() as usize];
-        own.iter_mut().filter(|outcome| outcome.acked_ps.is_none()).for_each(|outcome| outcome.failed = true);
+        let open = own.iter_mut().filter(|outcome| outcome.acked_ps.is_none());
+        open.for_each(|outcome| outcome.given_up_ps = Some(net.now_ps));
         self.end(number);
     }
 

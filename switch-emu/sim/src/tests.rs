@@ -178,7 +178,7 @@ fn a_link_without_a_way_round_ends_the_connection_and_all_frames_are_accounted_f
     let action = LinkAction::SilentDrop;
     let event = LinkEvent { name: "leaf0->spine0".into(), links, at_ps: 10 * US, until_ps: None, action };
     let outcome = run(&network, &[event], &[flow(0, 2, 1 << 20)], BalancerKind::Reps, 1);
-    assert!(outcome.flows[0].failed && outcome.flows[0].acked_ps.is_none());
+    assert!(outcome.flows[0].given_up_ps.is_some() && outcome.flows[0].acked_ps.is_none());
     assert!(outcome.frames_dropped > 0);
 }
 
@@ -269,7 +269,7 @@ proptest! {
         let least_ps = packets * PACKET_PS + 3 * PACKET_PS + 4 * US;
         for flow in &outcome.flows {
             prop_assert!(flow.received_ps.is_none_or(|at_ps| at_ps >= least_ps));
-            prop_assert!(flow.acked_ps.is_some() || flow.failed, "the links come back");
+            prop_assert!(flow.acked_ps.is_some() || flow.given_up_ps.is_some(), "the links come back");
         }
         // Work conservation's other half: no port carries more than its rate over the run.
         for port in &outcome.ports {

@@ -286,7 +286,7 @@ impl Book {
                     plan.on_delivered((first, message.0), at.ps(), stats);
                 }
                 EndpointEvent::Failed { connection, error, at } => {
-                    self.first.get(&connection).into_iter().for_each(|first| plan.on_failed(*first));
+                    self.first.get(&connection).into_iter().for_each(|first| plan.on_failed(*first, at.ps()));
                     self.failed.push((connection, error, at));
                 }
                 _ => {}

@@ -150,13 +150,18 @@ impl Plan {
         self.signal(&mut state, at_ps, self.flows[flow].on_sent);
     }
 
-    /// The connection that begins with flow `first` has failed at its sender.
+    /// The sender of the connection that begins with flow `first` gave it up at `at_ps`.
     //= docs/specs/triggers.md#TRG-8 all of its flows that are not delivered
-    pub fn on_failed(&self, first: usize) {
+    pub fn on_failed(&self, first: usize, at_ps: u64) {
         let mut state = self.state();
-        if !std::mem::replace(&mut state.failed[first], true) {
-            let open = |flow: &&usize| state.is_due[**flow] && state.outcomes[**flow].acked_ps.is_none();
-            state.ended += self.series[first].iter().filter(open).count();
+        if std::mem::replace(&mut state.failed[first], true) {
+            return;
+        }
+        for &flow in self.series[first].iter() {
+            if state.outcomes[flow].acked_ps.is_none() {
+                state.outcomes[flow].given_up_ps = Some(self.scenario(at_ps));
+                state.ended += usize::from(state.is_due[flow]);
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::Digest;
 use spray_core::path::BalancerKind;
-use spray_experiments::results::{self, Finished, Summary};
+use spray_experiments::results::{self, Finished, PART, Summary};
 use spray_experiments::scenario::{MAX_RUNS, Scenario};
 use spray_tools::failure::{Failure, Outcome};
 
@@ -31,6 +31,8 @@ pub struct Planned {
     pub folder: String,
     /// What its results follow from, see [`key`](results::Record::key).
     pub(super) key: String,
+    /// What all runs of its table follow from, see [`table_key`](results::Record::table_key).
+    pub(super) table_key: String,
     /// Whether its folder is there, with these results.
     pub is_done: bool,
 }
@@ -47,20 +49,44 @@ impl Campaign {
         }
         self.check_neighbours(out)?;
         let (mut names, mut files) = (HashSet::new(), HashMap::new());
+        let table_keys = self.scenarios.iter().map(|scenario| self.table_key(scenario, &mut files));
+        let table_keys: Vec<String> = table_keys.collect::<Outcome<_>>()?;
         let plan = jobs.into_iter().map(|job| {
             let folder = self.folder(&job, &mut names);
             let key = self.key(&job, &mut files)?;
             let is_done = is_done(&out.join(&folder), &key)?;
-            Ok(Planned { job, folder, key, is_done })
+            Ok(Planned { job, folder, key, table_key: table_keys[job.scenario].clone(), is_done })
         });
-        plan.collect()
+        let plan = plan.collect::<Outcome<Vec<Planned>>>()?;
+        let own: HashSet<&str> = plan.iter().map(|planned| planned.folder.as_str()).collect();
+        let others = runs_in(out).into_iter().filter(|name| !own.contains(name.as_str()));
+        for name in others {
+            let record = Finished::record(&out.join(&name)).unwrap_or_default();
+            if !table_keys.contains(&record.table_key) {
+                return Err(Failure::refused(format!(
+                    "{} has results of other settings than this command gives, see its scenario.toml: they do not fit one table; \
+                     allowed: another folder with --out",
+                    out.join(name).display()
+                )));
+            }
+        }
+        Ok(plan)
+    }
+
+    fn table_key(&self, scenario: &Scenario, files: &mut HashMap<PathBuf, String>) -> Outcome<String> {
+        let hash = scenario.written.hash_of_table(files).map_err(unreadable)?;
+        Ok(format!("{:x}", hash.chain_update(self.program()).finalize()))
+    }
+
+    /// The engine and the program.
+    fn program(&self) -> String {
+        [self.engine.name(), VERSION, COMMIT].join("\0")
     }
 
     /// Refuses a folder with runs of another scenario or with other axes: its tables would not fit together.
     fn check_neighbours(&self, out: &Path) -> Outcome {
-        let runs = std::fs::read_dir(out).into_iter().flatten().flatten().map(|entry| entry.path());
-        let summary = |run: PathBuf| std::fs::read(run.join("summary.json")).ok();
-        let Some(summary) = runs.filter(|path| path.join("run.json").is_file()).find_map(summary) else {
+        let summary = |run: String| std::fs::read(out.join(run).join("summary.json")).ok();
+        let Some(summary) = runs_in(out).into_iter().find_map(summary) else {
             return Ok(());
         };
         let summary: Summary = serde_json::from_slice(&summary).unwrap_or_default();
@@ -81,8 +107,8 @@ impl Campaign {
 
     /// The name of a run's folder, which no other run has.
     fn folder(&self, job: &Job, names: &mut HashSet<String>) -> String {
-        let Scenario { condition, written, .. } = &self.scenarios[job.scenario];
-        let name = results::folder_name(condition, &written.axes, job.balancer.name(), job.seed);
+        let Scenario { condition, written, network, .. } = &self.scenarios[job.scenario];
+        let name = results::folder_name(condition, &written.axes, &network.switching, job.balancer.name(), job.seed);
         let numbered = (2..).map(|number| format!("{name}-{number}"));
         let free = std::iter::once(name.clone()).chain(numbered).find(|name| names.insert(name.clone()));
         free.unwrap_or(name)
@@ -90,12 +116,10 @@ impl Campaign {
 
     fn key(&self, job: &Job, files: &mut HashMap<PathBuf, String>) -> Outcome<String> {
         let written = &self.scenarios[job.scenario].written;
-        let hash = written.hash(job.balancer, job.seed, files);
-        let hash = hash.map_err(|error| Failure::refused(format!("a file of the scenario cannot be read: {error}")))?;
-        let parts = [self.engine.name(), VERSION, COMMIT].join("\0");
+        let hash = written.hash(job.balancer, job.seed, files).map_err(unreadable)?;
         // What somebody has steered is not what the scenario gives.
         let live = if self.live { "\0live" } else { "" };
-        Ok(format!("{:x}", hash.chain_update(parts).chain_update(live).finalize()))
+        Ok(format!("{:x}", hash.chain_update(self.program()).chain_update(live).finalize()))
     }
 
     /// All runs: scenario by scenario, balancer by balancer, seed by seed.
@@ -109,6 +133,21 @@ impl Campaign {
         }
         jobs
     }
+}
+
+fn unreadable(error: std::io::Error) -> Failure {
+    Failure::refused(format!("a file of the scenario cannot be read: {error}"))
+}
+
+/// The names of the folders in `out` that have the results of a run, in ascending order.
+pub(super) fn runs_in(out: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(out).into_iter().flatten().flatten();
+    let is_run = |path: &PathBuf| path.join("run.json").is_file();
+    let runs = entries.map(|entry| entry.path()).filter(|path| is_run(path) && !path.to_string_lossy().ends_with(PART));
+    let mut names: Vec<String> =
+        runs.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
 }
 
 /// Whether the folder has the results of the run with this key.

@@ -13,7 +13,7 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::note;
 use tracing::info_span;
 
-use super::{COMMIT, Campaign, Job, Planned, VERSION, ended};
+use super::{COMMIT, Campaign, Planned, VERSION, ended};
 use crate::lab::captures;
 use crate::lab::engines;
 use crate::lab::folder::{self, Writes};
@@ -90,9 +90,11 @@ impl Campaign {
         files.iter().try_for_each(|(_, file)| Captures::prepare(file))
     }
 
-    fn write_run(&self, job: &Job, dir: &Path, key: &str, result: &RunResult) -> Outcome {
+    fn write_run(&self, planned: &Planned, out: &Path, result: &RunResult) -> Outcome {
+        let Planned { job, folder, key, table_key, .. } = planned;
         let record = Record {
-            key: key.into(),
+            key: key.clone(),
+            table_key: table_key.clone(),
             engine: self.engine.name().into(),
             balancer: job.balancer.to_string(),
             seed: job.seed,
@@ -101,7 +103,7 @@ impl Campaign {
             machine: Machine::this(),
         };
         let scenario = self.scenarios[job.scenario].written.toml(job.balancer, job.seed);
-        results::write_run(dir, result, &scenario, &record, self.csv).map_err(Failure::failed)
+        results::write_run(&out.join(folder), result, &scenario, &record, self.csv).map_err(Failure::failed)
     }
 }
 
@@ -125,7 +127,8 @@ impl<'a> Work<'a> {
     /// Makes one run of the plan, and writes what came of it; returns why it failed, if it did, which ends no other.
     fn run(&self, number: usize) -> Outcome<Option<String>> {
         let (campaign, Runs { out, show, stop, .. }) = (self.campaign, self.runs);
-        let Planned { job, folder, key, .. } = &self.plan[number];
+        let planned = &self.plan[number];
+        let Planned { job, folder, .. } = planned;
         let (title, scenario) = (campaign.title(job), &campaign.scenarios[job.scenario]);
         let label = show.begin(number, &title);
         let own = if self.engine.is_exclusive() { None } else { Some(self.prepare(job.scenario)?) };
@@ -160,7 +163,7 @@ impl<'a> Work<'a> {
         campaign.metrics.on_end(&title, ended.as_ref().ok().map(RunResult::summary).as_ref());
         watching.into_iter().for_each(Watching::close);
         match ended {
-            Ok(result) => campaign.write_run(job, &out.join(folder), key, &result)?,
+            Ok(result) => campaign.write_run(planned, out, &result)?,
             Err(failure) if failure.is_failed() => return Ok(Some(failure.to_string())),
             Err(failure) => return Err(failure),
         }

@@ -14,8 +14,7 @@ use serde_json::Value;
 
 use super::run::Lines;
 use crate::bound::Bound;
-use crate::results::statistics::percentile;
-use crate::results::{RunResult, ascending};
+use crate::results::{RunResult, times};
 
 /// Numbers by name.
 pub type Measures = BTreeMap<String, f64>;
@@ -35,7 +34,7 @@ pub(super) fn of_run(run: &RunResult, bound: Option<&Bound>, watched: &[Lines]) 
         let above = |us: f64| ("above_percent".into(), 100.0 * (us / bound_us - 1.0));
         all.extend(summary.flows.makespan_us.map(above));
     }
-    all.extend(percentile(&ascending(&run.flows.iter(), |flow| flow.fct_us), 0.8).map(|us| ("fct_p80_us".into(), us)));
+    all.extend(times(run.flows.iter()).percentile(0.8).map(|p80| ("fct_p80_us".into(), p80.value)));
     all.extend(unevenness(watched));
     all
 }

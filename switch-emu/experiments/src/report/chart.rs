@@ -58,6 +58,8 @@ pub(super) struct Group {
 pub(super) struct Bar {
     pub value: f64,
     pub interval: Option<[f64; 2]>,
+    /// Whether its value has a `*`.
+    pub is_marked: bool,
 }
 
 /// The colour of series number `index` for the legend.
@@ -96,8 +98,12 @@ pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
         let mut chart = chart(area, [10, 32, 62], 0.0..groups.len() as f64, 0.0..highest * 1.06)?;
         let mut mesh = mesh(&mut chart);
         mesh.disable_x_mesh().x_labels(0).y_labels(6).y_desc(y_name).y_label_formatter(&|v| short(*v)).draw()?;
+        if groups.iter().flat_map(|group| &group.values).any(|bar| bar.is_marked) {
+            let style = TextStyle::from((FONT.0, 14.5)).pos(Pos::new(HPos::Right, VPos::Top));
+            area.draw_text("* not all flows completed", &style, (HALF as i32 - 10, 2))?;
+        }
         for (at, group) in groups.iter().enumerate() {
-            for (index, Bar { value, interval }) in group.values.iter().enumerate() {
+            for (index, Bar { value, interval, is_marked }) in group.values.iter().enumerate() {
                 let (left, right) = bar_span(at, index, bars);
                 let colour = PALETTE[index % PALETTE.len()].filled();
                 chart.draw_series([Rectangle::new([(left, 0.0), (right, *value)], colour)])?;
@@ -107,7 +113,8 @@ pub(super) fn bars(y_name: &str, bars: usize, groups: &[Group]) -> String {
                     chart.draw_series([PathElement::new(ends, BLACK.mix(0.7).stroke_width(2))])?;
                 }
                 let label = chart.backend_coord(&(middle, top(*value, *interval)));
-                area.draw_text(&short(*value), &centred(14.5), (label.0, label.1 - 9))?;
+                let text = short(*value) + if *is_marked { "*" } else { "" };
+                area.draw_text(&text, &centred(14.5), (label.0, label.1 - 9))?;
             }
             let below = chart.backend_coord(&(at as f64 + 0.5, 0.0));
             area.draw_text(&group.label, &centred(FONT.1), (below.0, below.1 + 18))?;

@@ -5,15 +5,16 @@ use spray_settings::AxisValue;
 use super::chart;
 use super::data::overview::{OverviewData, distinct};
 use super::html::{Row, WITHOUT_SCRIPTS, escape, page_with, plot, section, table};
-use super::run::workloads;
+use super::run::{warnings, workloads};
 use crate::results::measures::{Measure, named};
-use crate::results::{Finished, Summary, lateness_note, lines, loss_note};
+use crate::results::{Finished, Summary, WORDS, lateness_note, lines};
 
 /// The page that compares runs; each row of its table links to the run's own page in its folder.
 #[must_use]
 pub fn overview_page(runs: &[Finished]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(|run| run.summary.clone()).collect();
-    let conditions = distinct(summaries.iter().map(condition));
+    let several = has_several_switches(summaries.iter());
+    let conditions = distinct(summaries.iter().map(|s| condition(s, several)));
     let balancers = distinct(summaries.iter().map(|s| s.balancer.clone()));
     let scenario = title(&summaries);
     let data = OverviewData::of(runs);
@@ -22,6 +23,7 @@ pub fn overview_page(runs: &[Finished]) -> String {
     if data.left_out() > 0 {
         body += &format!("<p class=\"soft\">{} more runs are in runs.csv and sweep.json only.</p>\n", data.left_out());
     }
+    body += &warnings(&summaries);
     body += WITHOUT_SCRIPTS;
     body += &plots(&data);
     body += &workloads(&summaries);
@@ -53,10 +55,17 @@ fn plots(data: &OverviewData) -> String {
 /// Most conditions in the picture of goodput, and by name in the first sentence.
 const CONDITIONS: usize = 12;
 
-/// The condition of a run, and its values of the axes.
-fn condition(s: &Summary) -> String {
+/// The condition of a run, its values of the axes, and its switches if `several` have other ones.
+fn condition(s: &Summary, several: bool) -> String {
     let axis = |(path, value): (&String, &AxisValue)| format!("{} {value}", path.rsplit('.').next().unwrap_or(path));
-    std::iter::once(s.condition.clone()).chain(s.axes.iter().map(axis)).collect::<Vec<_>>().join(", ")
+    let switch = several.then(|| format!("switch {}", s.switch));
+    std::iter::once(s.condition.clone()).chain(s.axes.iter().map(axis)).chain(switch).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether the switches of some runs choose by another scheme, which no axis shows.
+pub(super) fn has_several_switches<'a>(mut runs: impl Iterator<Item = &'a Summary>) -> bool {
+    let Some(first) = runs.next() else { return false };
+    !first.axes.keys().any(|path| path.starts_with("switch.")) && runs.any(|run| run.switch != first.switch)
 }
 
 const BAND: &str = "Bands: 95 % interval of the mean over the seeds.";
@@ -66,7 +75,8 @@ const INTERVAL: &str = "Means over the seeds, with their 95 % intervals.";
 #[must_use]
 pub fn goodput_picture(runs: &[Finished]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(|run| run.summary.clone()).collect();
-    let conditions = distinct(summaries.iter().map(condition));
+    let several = has_several_switches(summaries.iter());
+    let conditions = distinct(summaries.iter().map(|s| condition(s, several)));
     let balancers = distinct(summaries.iter().map(|s| s.balancer.clone()));
     let [goodput] = named(["goodput_gbps"]);
     let groups = grouped(&summaries, &conditions[..conditions.len().min(CONDITIONS)], &balancers, goodput);
@@ -105,10 +115,12 @@ fn some(names: &[String]) -> String {
 }
 
 fn grouped(summaries: &[Summary], conditions: &[String], balancers: &[String], measure: &Measure) -> Vec<chart::Group> {
+    let several = has_several_switches(summaries.iter());
     let of = |label: &String, balancer: &String| {
-        let found = summaries.iter().filter(|s| s.balancer == *balancer && condition(s) == *label);
+        let found = summaries.iter().filter(|s| s.balancer == *balancer && condition(s, several) == *label);
+        let is_marked = found.clone().any(|run| run.flows.flows_completed < run.flows.flows_total);
         let spread = measure.spread(found);
-        chart::Bar { value: spread.mean, interval: spread.ci95 }
+        chart::Bar { value: spread.mean, interval: spread.ci95, is_marked }
     };
     let group = |label: &String| chart::Group {
         label: label.clone(),
@@ -122,23 +134,25 @@ fn compared(runs: &[Finished], summaries: &[Summary]) -> String {
     let mut rows = Vec::new();
     let (header, lines) = lines(summaries);
     let several = distinct(summaries.iter().map(|s| s.seed.to_string())).len() > 1;
+    let switches = has_several_switches(summaries.iter());
+    let balancer = WORDS - 1;
     for ((run, s), line) in runs.iter().zip(summaries).zip(lines).take(LISTED) {
         let mut cells: Vec<String> = line.iter().map(|cell| escape(cell)).collect();
-        cells[0] = escape(&condition(s));
+        cells[0] = escape(&condition(s, switches));
         if several {
-            cells[1] += &format!(", seed {}", s.seed);
+            cells[balancer] += &format!(", seed {}", s.seed);
         }
-        cells[1] = format!("<a href=\"{}/report.html\">{}</a>", escape(&run.folder), cells[1]);
+        cells[balancer] = format!("<a href=\"{}/report.html\">{}</a>", escape(&run.folder), cells[balancer]);
         if let Some(cell) = cells.last_mut() {
             *cell = format!("<span class=\"{}\">{cell}</span>", if s.is_complete() { "good" } else { "bad" });
         }
-        let label = condition(s);
+        let label = condition(s, switches);
         rows.push(Row { cells, first: last.is_some_and(|last| last != label) });
         last = Some(label);
     }
     let more = runs.len().saturating_sub(LISTED);
     let rest = if more > 0 { format!("<p class=\"soft\">{more} more in runs.csv</p>\n") } else { String::new() };
-    table(&header, 2, &rows) + &rest
+    table(&header, WORDS, &rows) + &rest
 }
 
 /// Most rows of the table of runs.
@@ -146,6 +160,5 @@ const LISTED: usize = 500;
 
 fn notes(summaries: &[Summary]) -> String {
     let lateness = lateness_note(summaries).map(|note| format!("<p class=\"soft\">{}</p>\n", escape(&note)));
-    let losses = summaries.iter().filter_map(loss_note).map(|note| format!("<p class=\"bad\">{}</p>\n", escape(&note)));
-    lateness.into_iter().chain(losses).collect()
+    lateness.unwrap_or_default()
 }

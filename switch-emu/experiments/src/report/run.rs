@@ -5,7 +5,7 @@ use spray_fabric::PortOutcome;
 use super::data::run::RunData;
 use super::html::{Row, WITHOUT_SCRIPTS, escape, figures, page_with, plot, section, table};
 use crate::results::measures::{Measure, named};
-use crate::results::{Lines, RunResult, Summary, loss_note, workload_lines};
+use crate::results::{Lines, RunResult, Summary, incomplete_notes, loss_note, workload_lines};
 
 /// Most rows of the list of events; `events.csv` has all of them.
 const LISTED_EVENTS: usize = 60;
@@ -85,18 +85,28 @@ fn notes(s: &Summary) -> String {
         "<p class=\"good\">Every flow completed.</p>\n"
     } else if s.is_complete() {
         "<p class=\"good\">Every flow completed, and its payload is what was sent.</p>\n"
+    } else if s.payload_verified == Some(false) {
+        "<p class=\"bad\">A payload differs from what was sent.</p>\n"
     } else {
-        "<p class=\"bad\">Not every flow completed with the payload that was sent.</p>\n"
+        ""
     };
-    let losses = loss_note(s).map(|note| format!("<p class=\"bad\">{}</p>\n", escape(&note)));
-    verdict.to_string() + &losses.unwrap_or_default()
+    verdict.to_string() + &warnings(std::slice::from_ref(s))
+}
+
+/// What did not complete, and what the testbed lost.
+pub(super) fn warnings(summaries: &[Summary]) -> String {
+    let notes = incomplete_notes(summaries).into_iter().chain(summaries.iter().filter_map(loss_note));
+    notes.map(|note| format!("<p class=\"bad\">{}</p>\n", escape(&note))).collect()
 }
 
 /// The measures that the page of a run shows.
-const SHOWN: [&str; 24] = [
+const SHOWN: [&str; 27] = [
     "goodput_gbps",
     "flows_total",
     "flows_completed",
+    "flows_given_up",
+    "flows_cut_off",
+    "flows_not_started",
     "fct_mean_us",
     "fct_p99_us",
     "fct_max_us",
@@ -121,8 +131,7 @@ const SHOWN: [&str; 24] = [
 ];
 
 fn figures_of(s: &Summary) -> Vec<(&'static str, String)> {
-    let figure =
-        |measure: &'static Measure| (measure.name, format!("{} {}", measure.text(measure.of(s)), measure.unit));
+    let figure = |measure: &'static Measure| (measure.name, format!("{} {}", measure.text(s), measure.unit));
     let measures = named(SHOWN).into_iter().map(figure);
     measures.chain([("Reordering distance, packets", distances(&s.reordering_degrees))]).collect()
 }
@@ -151,14 +160,17 @@ fn events(run: &RunResult) -> String {
 }
 
 fn flows(run: &RunResult) -> String {
-    let time = |us: Option<f64>| us.map_or_else(|| "never".to_string(), |us| format!("{us:.3}"));
+    let time = |f: &crate::results::FlowResult| match (f.fct_us, f.incomplete) {
+        (Some(us), _) => format!("{us:.3}"),
+        (None, why) => why.map(|why| why.to_string()).unwrap_or_default(),
+    };
     let row = |f: &crate::results::FlowResult| Row {
         cells: vec![
             f.flow.to_string(),
             format!("{} → {}", escape(&f.src), escape(&f.dst)),
             f.bytes.to_string(),
             format!("{:.3}", f.start_us),
-            time(f.fct_us),
+            time(f),
             f.sender.retransmits.to_string(),
             f.receiver.order.reordered.to_string(),
             f.receiver.order.unexpected.to_string(),

@@ -84,7 +84,7 @@ fn run_page_stands_alone_with_its_plots() {
     let page = run_page(&sample("reps", "silent drop", &[150.0, 120.0, 190.0]));
     assert_well_formed(&page);
     assert_self_contained(&page);
-    assert_eq!(plots_of(&page), ["goodput", "ports", "fct", "drops", "evs", "events"]);
+    assert_eq!(plots_of(&page), ["goodput", "ports", "fct", "sizes", "drops", "evs", "events"]);
     assert!(page.contains("<td class=\"w\">freeze_entered</td>") && page.contains("leaf0-&gt;spine1"));
     let data = data_of(&page);
     assert_eq!(data["fct"][0]["y"].as_array().unwrap().last().unwrap(), 100);
@@ -240,7 +240,7 @@ fn times_and_sizes_of_a_run_have_a_line_per_workload() {
     };
     assert_eq!(names(&run), [["all flows"], ["all flows"]]);
     run.flows[1].workload = "background".into();
-    run.flows[1].slowdown = Some(2.5);
+    run.flows[1].alone_us = 48.0;
     let lines = ["all flows".into(), Value::from(run.flows[0].workload.as_str()), "background".into()];
     assert_eq!(names(&run), [lines.clone(), lines]);
     let data = data_of(&run_page(&run));

@@ -4,7 +4,7 @@ use spray_core::event::Event;
 use spray_core::path::BalancerKind;
 use spray_fabric::{FlowOutcome, LinkAction, LinkEvent, PortOutcome};
 
-use super::{EngineFigures, EventKind, EventRow, FlowResult, RunResult, Shape, us};
+use super::{EngineFigures, EventKind, EventRow, FlowResult, Incomplete, RunResult, Shape, us};
 use crate::scenario::{Paths, Scenario};
 use crate::sim::FctEnd;
 use crate::workload::{Class, Flow, Plan, classes};
@@ -23,6 +23,8 @@ pub(crate) struct Collect<'a> {
     pub ports: &'a [PortOutcome],
     /// When the run ended.
     pub end_ps: u64,
+    /// When it was to be ended.
+    pub limit_ps: u64,
 }
 
 impl Collect<'_> {
@@ -50,7 +52,11 @@ impl Collect<'_> {
             self.flow(flow, &classes[usize::from(flow.class)], (outcome, us(alone_ps)))
         };
         let flows: Vec<_> = flows.map(flow).collect();
+        let is_incomplete = flows.iter().any(|flow| flow.incomplete.is_some());
         RunResult {
+            end_us: us(self.end_ps),
+            time_limit_us: (is_incomplete && self.end_ps >= self.limit_ps).then(|| us(self.limit_ps)),
+            give_up_us: self.give_up_ps(&flows).map(us),
             engine_figures: EngineFigures::of_freezing(self, &flows, &events),
             engine: engine.into(),
             scenario: name.clone(),
@@ -72,6 +78,14 @@ impl Collect<'_> {
         let start_us = us(outcome.started_ps.unwrap_or(flow.start_ps));
         let end_us = self.end_ps(outcome).map(us);
         let fct_us = end_us.map(|end| end - start_us);
+        let incomplete = match (end_us, outcome.started_ps, outcome.given_up_ps) {
+            (Some(_), ..) => None,
+            (None, None, _) => Some(Incomplete::NotStarted),
+            (None, _, Some(_)) => Some(Incomplete::GivenUp),
+            (None, _, None) => Some(Incomplete::CutOff),
+        };
+        let given_up_us = outcome.given_up_ps.filter(|_| incomplete == Some(Incomplete::GivenUp)).map(us);
+        let has_time = incomplete.is_some_and(|why| why != Incomplete::NotStarted);
         FlowResult {
             flow: flow.flow,
             workload: class.name.clone(),
@@ -85,11 +99,24 @@ impl Collect<'_> {
             fct_us,
             alone_us,
             link_us: us(self.scenario.link_ps(flow)),
-            slowdown: fct_us.map(|fct| fct / alone_us),
+            incomplete,
+            given_up_us,
+            had_us: has_time.then(|| given_up_us.unwrap_or(us(self.end_ps)) - start_us),
             step: flow.step,
             sender: outcome.sender,
             receiver: outcome.receiver,
         }
+    }
+
+    /// The longest time without an acknowledgement after which one of the connections was given up.
+    fn give_up_ps(&self, flows: &[FlowResult]) -> Option<u64> {
+        let given_up = flows.iter().filter(|flow| flow.incomplete == Some(Incomplete::GivenUp));
+        let classes = classes(&self.scenario.workloads);
+        let config = |flow: &FlowResult| {
+            let flow = &self.plan.flows[flow.flow as usize];
+            self.scenario.connection(self.paths, self.balancer, (&classes, flow), flow.bytes)
+        };
+        given_up.map(|flow| config(flow).give_up_ps).max()
     }
 
     /// When a flow ended, by what the scenario takes for its end.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use serde::Serialize;
+use spray_fabric::Switching;
 use spray_settings::Axis;
 
 use super::tables::{self, Table};
@@ -83,18 +84,20 @@ pub fn write_overview(dir: &Path, runs: &[Finished]) -> Result<(), WriteError> {
     write(dir, "report.html", &report::overview_page(runs))
 }
 
-/// A name for the folder of a run: condition, values of the axes, balancer and seed.
+/// A name for the folder of a run: condition, values of the axes, the switches' scheme where it is not the default, balancer and seed.
 #[must_use]
-pub fn folder_name(condition: &str, axes: &[Axis], balancer: &str, seed: u64) -> String {
+pub fn folder_name(condition: &str, axes: &[Axis], switching: &Switching, balancer: &str, seed: u64) -> String {
     /// Bytes of a part: file systems take names of 255.
     const MOST: usize = 100;
     let axis = |Axis { path, value }: &Axis| {
         let value = value.to_string().replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "_");
         format!("{}={value}", path.rsplit('.').next().unwrap_or(path))
     };
+    let is_shown = *switching != Switching::default() && !axes.iter().any(|axis| axis.path.starts_with("switch."));
+    let switch = if is_shown { slug(&switching.to_string()) } else { String::new() };
     let axes: Vec<String> = axes.iter().map(axis).collect();
     let seed = format!("seed{seed}");
-    let parts = [slug(condition), axes.join("-"), slug(balancer), seed];
+    let parts = [slug(condition), axes.join("-"), switch, slug(balancer), seed];
     let parts =
         parts.into_iter().filter(|part| !part.is_empty()).map(|part| part.chars().take(MOST).collect::<String>());
     parts.collect::<Vec<_>>().join("-")

@@ -1,21 +1,34 @@
-//! What came of some flows: all of a run, or those of a workload.
+//! What came of a set of flows: all of a run, or those of a workload.
 
 use std::collections::HashMap;
 
 use spray_core::flow::{ReceiverStats, SenderStats};
 
 use super::measures::figures;
-use super::statistics::{coefficient_of_variation, jain, mean, percentile, round3, share};
-use super::{FlowResult, us};
+use super::statistics::{Censored, Statistic, jain, mean, round3, share};
+use super::{FlowResult, Incomplete, us};
 
 figures! {
-    /// Figures of some flows. Times and rates are of those that completed, and null where none did.
+    /// Figures of a set of flows. Times are of the flows that started: one that did not complete counts with the time that it had, and the
+    /// figures that follow from it are lower bounds. Null where no flow started.
     #[serde(default)]
     FlowFigures as MEASURES, run |run| Some(run.flows), workload Some(|own| Some(own.flows));
     /// Flows.
     flows_total: u64, "flows", "Flows", "", 0, Neither;
     /// Flows that completed.
     flows_completed: u64, "flows completed", "Flows completed", "", 0, Neither;
+    /// Share of the flows that completed.
+    completed_percent: f64, "completed %", "Share of the flows that completed", "%", 3, More;
+    /// Flows that did not complete because their connection was given up: no packet of it was acknowledged for `give_up_us`.
+    flows_given_up: u64, "given up", "Flows of connections given up", "", 0, Less;
+    /// When the first of these was given up.
+    given_up_first_us: Option<f64>, "first given up us", "First connection given up at", "us", 1, Neither;
+    /// When the last of these was given up.
+    given_up_last_us: Option<f64>, "last given up us", "Last connection given up at", "us", 1, Neither;
+    /// Flows that had started and did not complete before the run was ended, by its time limit or an operator.
+    flows_cut_off: u64, "cut off", "Flows cut off by the end of the run", "", 0, Less;
+    /// Flows that did not start: those that wait for a flow that did not complete, or for a time after the end of the run.
+    flows_not_started: u64, "not started", "Flows not started", "", 0, Less;
     /// Mean flow completion time.
     fct_mean_us: Option<f64>, "mean us", "Mean completion time", "us", 1, Less;
     /// Median of the flow completion times.
@@ -26,20 +39,23 @@ figures! {
     fct_p99_9_us: Option<f64>, "p99.9 us", "99.9th percentile of the completion time", "us", 1, Less;
     /// The slowest flow's completion time.
     fct_max_us: Option<f64>, "max us", "Slowest flow's completion time", "us", 1, Less;
-    /// Coefficient of variation of the flow completion times: their standard deviation over their mean.
+    /// Coefficient of variation of the flow completion times: their standard deviation over their mean. Null unless all flows that started
+    /// completed.
     fct_cv: Option<f64>, "FCT CV", "Coefficient of variation of the completion times", "", 3, Less;
-    /// From the first start to the last end: the job completion time (JCT).
-    makespan_us: Option<f64>, "makespan us", "From the first start to the last end", "us", 1, Less;
+    /// Makespan, from the first start to the last end: the job completion time (JCT).
+    makespan_us: Option<f64>, "makespan us", "Makespan (JCT)", "us", 1, Less;
     /// JCT ratio: the makespan over the least possible one, in which only the hosts' own links are limits: the time that the busiest of them
     /// needs for its bytes, and the least latency of a message. 1 is ideal. Where flows start one by one, waiting for their start counts too.
     jct_ratio: Option<f64>, "JCT ratio", "JCT ratio", "", 3, Less;
-    /// Payload of the completed flows over the makespan.
+    /// Payload delivered, that of flows that did not complete included, over the time from the first start to the last end, or to the end of
+    /// the run where not all flows completed.
     goodput_gbps: f64, "Gb/s", "Goodput", "Gb/s", 1, More;
     /// Mean slowdown: completion time over that of the same message alone in the fabric.
     slowdown_mean: Option<f64>, "slowdown", "Mean slowdown", "", 2, Less;
     /// 99th percentile of the slowdown.
     slowdown_p99: Option<f64>, "slowdown p99", "99th percentile of the slowdown", "", 2, Less;
-    /// Jain's index of fairness over the flows' rates: 1 when all had the same, 1/n when one of n had everything.
+    /// Jain's index of fairness over the rates of the flows that started, delivered payload over the time that each took or had: 1 when all
+    /// had the same, 1/n when one of n had everything.
     jain: Option<f64>, "Jain", "Jain's index over the flows", "", 3, More;
     /// Data packets sent, retransmissions among them.
     packets_sent: u64, "packets", "Packets sent", "packets", 0, Neither;
@@ -59,7 +75,7 @@ figures! {
     unexpected_percent: f64, "out of sequence %", "Share of packets out of sequence", "%", 3, Less;
     /// Data packets that arrived more than once.
     duplicates: u64, "duplicates", "Packets that arrived twice", "packets", 0, Less;
-    /// Share of its completion time for which a flow was held back to change its path; mean over the completed flows.
+    /// Share of the time that a flow took or had for which it was held back to change its path; mean over the flows that started.
     drain_percent_of_fct: f64, "drain % of FCT", "Share of the completion time spent draining", "%", 2, Less;
 }
 
@@ -67,33 +83,43 @@ figures! {
 const FOR_P99_9: usize = 10_000;
 
 impl FlowFigures {
-    /// The figures of `flows`.
-    pub(super) fn of<'a>(flows: impl Iterator<Item = &'a FlowResult> + Clone) -> Self {
-        let (fcts, slowdowns) = (ascending(&flows, |f| f.fct_us), ascending(&flows, |f| f.slowdown));
+    /// The figures of `flows` in a run that ended at `end_us`, and the keys of those that are lower bounds.
+    pub(super) fn of<'a>(flows: impl Iterator<Item = &'a FlowResult> + Clone, end_us: f64) -> (Self, Vec<String>) {
+        let started = || flows.clone().filter(|flow| flow.time_us().is_some());
+        let count = |of: fn(&FlowResult) -> bool| flows.clone().filter(|flow| of(flow)).count() as u64;
+        let (flows_total, flows_completed) = (count(|_| true), count(|flow| flow.fct_us.is_some()));
         let (sender, receiver) = counted(flows.clone());
-        let rate = |f: &FlowResult| Some(f.bytes as f64 / f.fct_us.filter(|us| *us > 0.0)?);
-        let drain = |f: &FlowResult| Some(100.0 * us(f.sender.drained_ps) / f.fct_us.filter(|us| *us > 0.0)?);
-        let drains: Vec<f64> = flows.clone().filter_map(drain).collect();
-        let makespan_us = (!fcts.is_empty()).then(|| makespan_us(flows.clone()));
-        let bytes = flows.clone().filter(|f| f.fct_us.is_some()).map(|f| f.bytes).sum();
+        let (fcts, slowdowns) = (times(started()), Censored::new(started().filter_map(slowdown)));
+        let given_up = Censored::new(flows.clone().filter_map(|flow| Some((flow.given_up_us?, false))));
+        let span_us = span_us(started(), end_us, flows_completed == flows_total);
+        let mean_of = |of: fn(&FlowResult) -> Option<f64>| mean(&started().filter_map(of).collect::<Vec<_>>());
         let of_sent = |count| round3(share(count, sender.packets_sent));
-        let of = |values: &[f64], part| percentile(values, part).map(round3);
         let order = receiver.order;
-        Self {
-            flows_total: flows.clone().count() as u64,
-            flows_completed: fcts.len() as u64,
-            fct_mean_us: mean(&fcts).map(round3),
-            fct_p50_us: of(&fcts, 0.5),
-            fct_p99_us: of(&fcts, 0.99),
-            fct_p99_9_us: of(&fcts, 0.999).filter(|_| fcts.len() >= FOR_P99_9),
-            fct_max_us: of(&fcts, 1.0),
-            fct_cv: coefficient_of_variation(&fcts).map(round3),
-            makespan_us: makespan_us.map(round3),
-            jct_ratio: makespan_us.and_then(|us| Some(round3(us / ideal_us(flows.clone())?))),
-            goodput_gbps: round3(gbps(bytes, makespan_us.unwrap_or(0.0))),
-            slowdown_mean: mean(&slowdowns).map(round3),
-            slowdown_p99: of(&slowdowns, 0.99),
-            jain: jain(flows.filter_map(rate)).map(round3),
+        let mut bounds = Bounds::default();
+        let figures = Self {
+            flows_total,
+            flows_completed,
+            completed_percent: round3(share(flows_completed, flows_total)),
+            flows_given_up: count(|flow| flow.incomplete == Some(Incomplete::GivenUp)),
+            given_up_first_us: given_up.percentile(0.0).map(|first| round3(first.value)),
+            given_up_last_us: given_up.percentile(1.0).map(|last| round3(last.value)),
+            flows_cut_off: count(|flow| flow.incomplete == Some(Incomplete::CutOff)),
+            flows_not_started: count(|flow| flow.incomplete == Some(Incomplete::NotStarted)),
+            fct_mean_us: bounds.note("fct_mean_us", fcts.mean()),
+            fct_p50_us: bounds.note("fct_p50_us", fcts.percentile(0.5)),
+            fct_p99_us: bounds.note("fct_p99_us", fcts.percentile(0.99)),
+            fct_p99_9_us: bounds.note("fct_p99_9_us", fcts.percentile(0.999).filter(|_| fcts.len() >= FOR_P99_9)),
+            fct_max_us: bounds.note("fct_max_us", fcts.percentile(1.0)),
+            fct_cv: fcts.coefficient_of_variation().map(round3),
+            makespan_us: bounds.note("makespan_us", span_us),
+            jct_ratio: bounds.note("jct_ratio", span_us.zip(ideal_us(started())).map(|(span, ideal)| span.over(ideal))),
+            goodput_gbps: round3(gbps(
+                started().map(FlowResult::delivered_bytes).sum(),
+                span_us.map_or(0.0, |span| span.value),
+            )),
+            slowdown_mean: bounds.note("slowdown_mean", slowdowns.mean()),
+            slowdown_p99: bounds.note("slowdown_p99", slowdowns.percentile(0.99)),
+            jain: jain(started().filter_map(rate)).map(round3),
             packets_sent: sender.packets_sent,
             retransmits: sender.retransmits,
             resent_percent: of_sent(sender.retransmits),
@@ -103,9 +129,43 @@ impl FlowFigures {
             unexpected_packets: order.unexpected,
             unexpected_percent: of_sent(order.unexpected),
             duplicates: receiver.duplicates,
-            drain_percent_of_fct: mean(&drains).map_or(0.0, round3),
-        }
+            drain_percent_of_fct: mean_of(drain_percent).map_or(0.0, round3),
+        };
+        (figures, bounds.0)
     }
+}
+
+/// The keys of the figures that are lower bounds.
+#[derive(Default)]
+pub(super) struct Bounds(pub Vec<String>);
+
+impl Bounds {
+    /// The value of the figure `key`.
+    pub fn note(&mut self, key: &str, statistic: Option<Statistic>) -> Option<f64> {
+        let Statistic { value, is_bound } = statistic?;
+        self.0.extend(is_bound.then(|| key.to_string()));
+        Some(round3(value))
+    }
+}
+
+/// The completion times of flows that started, in us.
+pub(crate) fn times<'a>(flows: impl Iterator<Item = &'a FlowResult>) -> Censored {
+    Censored::new(flows.filter_map(|flow| Some((flow.time_us()?, flow.fct_us.is_none()))))
+}
+
+/// The slowdown, and whether it is a lower bound.
+pub(crate) fn slowdown(flow: &FlowResult) -> Option<(f64, bool)> {
+    let us = flow.time_us().filter(|_| flow.alone_us > 0.0)?;
+    Some((us / flow.alone_us, flow.fct_us.is_none()))
+}
+
+/// Bytes a microsecond.
+fn rate(flow: &FlowResult) -> Option<f64> {
+    Some(flow.delivered_bytes() as f64 / flow.time_us().filter(|us| *us > 0.0)?)
+}
+
+fn drain_percent(flow: &FlowResult) -> Option<f64> {
+    Some(100.0 * us(flow.sender.drained_ps) / flow.time_us().filter(|us| *us > 0.0)?)
 }
 
 /// What the flows' two ends have counted.
@@ -117,28 +177,23 @@ pub(super) fn counted<'a>(flows: impl Iterator<Item = &'a FlowResult>) -> (Sende
     })
 }
 
-/// The values of the flows that have one, the least first.
-pub(crate) fn ascending<'a>(
-    flows: &(impl Iterator<Item = &'a FlowResult> + Clone),
-    of: impl Fn(&FlowResult) -> Option<f64>,
-) -> Vec<f64> {
-    let mut values: Vec<f64> = flows.clone().filter_map(of).collect();
-    values.sort_by(f64::total_cmp);
-    values
+/// The makespan: a lower bound, up to the end of the run, where not all flows completed. `None` where none started.
+fn span_us<'a>(
+    started: impl Iterator<Item = &'a FlowResult> + Clone,
+    end_us: f64,
+    all_completed: bool,
+) -> Option<Statistic> {
+    let start = started.clone().map(|flow| flow.start_us).min_by(f64::total_cmp)?;
+    let last = started.filter_map(|flow| flow.end_us).fold(start, f64::max);
+    let end = if all_completed { last } else { last.max(end_us) };
+    Some(Statistic { value: end - start, is_bound: !all_completed })
 }
 
-/// From the first flow's start to the last completed flow's end; 0 when none completed.
-fn makespan_us<'a>(flows: impl Iterator<Item = &'a FlowResult> + Clone) -> f64 {
-    let start = flows.clone().map(|f| f.start_us).fold(f64::INFINITY, f64::min);
-    let end = flows.filter_map(|f| f.end_us).fold(f64::NEG_INFINITY, f64::max);
-    if end > start { end - start } else { 0.0 }
-}
-
-/// The least makespan, see `jct_ratio`; `None` where no flow completed.
-fn ideal_us<'a>(flows: impl Iterator<Item = &'a FlowResult>) -> Option<f64> {
+/// The least makespan, see `jct_ratio`; `None` where no flow started.
+fn ideal_us<'a>(started: impl Iterator<Item = &'a FlowResult>) -> Option<f64> {
     let mut busy: HashMap<(bool, &str), f64> = HashMap::new();
     let mut way_us = f64::INFINITY;
-    for flow in flows.filter(|flow| flow.fct_us.is_some()) {
+    for flow in started {
         *busy.entry((false, &flow.src)).or_default() += flow.link_us;
         *busy.entry((true, &flow.dst)).or_default() += flow.link_us;
         way_us = way_us.min(flow.alone_us - flow.link_us);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::incomplete::{incomplete_notes, percent};
 use super::measures::{Better, Measure, named};
 use super::table::{align, lateness_note, loss_note};
 use super::{FlowFigures, Spread, Summary, WriteError, files, grouped};
@@ -54,8 +55,14 @@ impl BalancerRuns {
             ([], _) => "FAILED".into(),
             (_, complete) if complete == all => "ok".into(),
             ([run], _) if all == 1 => ending(run),
-            (_, complete) => format!("{complete}/{all} runs"),
+            (_, complete) => format!("{complete}/{all} runs, {} of flows", self.share_completed()),
         }
+    }
+
+    /// The share of the flows of all its runs that completed.
+    fn share_completed(&self) -> String {
+        let sum = |of: fn(&FlowFigures) -> u64| self.runs.iter().map(|run| of(&run.flows)).sum();
+        percent(sum(|flows| flows.flows_completed), sum(|flows| flows.flows_total))
     }
 
     fn complete(&self) -> usize {
@@ -74,7 +81,7 @@ fn ending(run: &Summary) -> String {
     if flows_completed == flows_total {
         "wrong payload".into()
     } else {
-        format!("{flows_completed}/{flows_total} flows")
+        format!("{flows_completed}/{flows_total} flows, {}", percent(flows_completed, flows_total))
     }
 }
 
@@ -126,7 +133,8 @@ impl Matrix {
     /// The same as CSV: a line per balancer with all columns, means over the runs. A field without a value is empty.
     #[must_use]
     pub fn csv(&self) -> String {
-        let mut out = format!("balancer,runs,runs_complete,slowdown,fct_mean_sd_us,{}\n", SHOWN.join(","));
+        let columns = "balancer,runs,runs_complete,completed_percent,slowdown,fct_mean_sd_us,lower_bounds";
+        let mut out = format!("{columns},{}\n", SHOWN.join(","));
         for one in &self.balancers {
             let all = one.runs.len() + one.failures.len();
             let slowdown = self.slowdown(one).map_or_else(String::new, |factor| format!("{factor:.4}"));
@@ -135,7 +143,12 @@ impl Matrix {
             };
             let figures = named(SHOWN).map(|measure| figure(measure.spread(&one.runs), |spread| spread.mean));
             let sd = figure(merit().spread(&one.runs), |spread| spread.sd);
-            out += &format!("{},{all},{},{slowdown},{sd},{}\n", one.balancer, one.complete(), figures.join(","));
+            let [completed] =
+                named(["completed_percent"]).map(|measure| figure(measure.spread(&one.runs), |spread| spread.mean));
+            let bounds = named(SHOWN).into_iter().filter(|measure| measure.spread(&one.runs).lower_bound);
+            let bounds = bounds.map(|measure| measure.key).collect::<Vec<_>>().join(" ");
+            let (complete, figures) = (one.complete(), figures.join(","));
+            out += &format!("{},{all},{complete},{completed},{slowdown},{sd},{bounds},{figures}\n", one.balancer);
         }
         out
     }
@@ -154,12 +167,15 @@ impl Matrix {
         let mut row = vec![one.balancer.clone(), one.verdict()];
         for column in columns {
             let spread = column.spread(&one.runs);
-            let shown = |value: f64, digits| if spread.runs == 0 { "-".into() } else { format!("{value:.digits$}") };
+            let bound = if spread.lower_bound { "> " } else { "" };
+            let shown =
+                |value: f64, digits| if spread.runs == 0 { "-".into() } else { format!("{bound}{value:.digits$}") };
             let value = shown(spread.mean, column.digits);
             let is_best = one.is_sound() && self.best(column).is_some_and(|best| best == spread.mean);
             row.push(if MARKED.contains(&column.key) { mark(value, is_best) } else { value });
             if column.key == MERIT {
-                row.extend(self.has_spread().then(|| shown(spread.sd, 1)));
+                let sd = if spread.lower_bound { "-".into() } else { shown(spread.sd, 1) };
+                row.extend(self.has_spread().then_some(sd));
                 row.push(self.slowdown(one).map_or_else(|| "-".into(), |factor| format!("{factor:.3}")));
             }
         }
@@ -197,12 +213,13 @@ impl Matrix {
         let failed = self.balancers.iter().flat_map(|one| {
             one.failures.iter().map(|why| format!("failed: {}, {why}", one.balancer)).collect::<Vec<_>>()
         });
-        let unfinished = runs.iter().filter(|run| !run.is_complete()).map(|run| {
+        let wrong = runs.iter().filter(|run| run.payload_verified == Some(false)).map(|run| {
             let Summary { balancer, seed, .. } = run;
-            format!("incomplete: {balancer}, seed {seed}: {}; times are of those that completed", ending(run))
+            format!("wrong payload: {balancer}, seed {seed}")
         });
         let losses = runs.iter().filter_map(loss_note);
-        lateness_note(&runs).into_iter().chain(failed).chain(unfinished).chain(losses).collect::<Vec<_>>().into_iter()
+        let notes = incomplete_notes(&runs).into_iter().chain(lateness_note(&runs)).chain(failed).chain(wrong);
+        notes.chain(losses).collect::<Vec<_>>().into_iter()
     }
 }
 
@@ -237,7 +254,8 @@ fn header(columns: &[&Measure], several: bool) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::sample;
+    use super::super::Incomplete;
+    use super::super::tests::{incomplete, sample};
     use super::*;
 
     fn matrix() -> Matrix {
@@ -246,7 +264,8 @@ mod tests {
             (balancer.to_string(), Ok(run))
         };
         let mut lost = sample("plb", "healthy", &[10.0, 10.0]);
-        (lost.flows[1].fct_us, lost.flows[1].end_us) = (None, None);
+        lost.end_us = 20.0;
+        incomplete(&mut lost.flows[1], Incomplete::CutOff, 20.0);
         let mut drained = sample("flowcut", "healthy", &[120.0, 120.0]);
         drained.flows[0].sender.drained_ps = 60_000_000;
         let broken = ("ecmp".into(), Err("seed 1: the machine is on fire".into()));
@@ -265,11 +284,12 @@ mod tests {
         assert!(text.contains("drain %") && !text.contains("freezes") && !text.contains("wrong"), "{text}");
         assert_eq!(cells(2)[..5], ["reps", "ok", "105.0*", "7.1", "1.000"]);
         assert_eq!(cells(3)[..5], ["ops", "ok", "126.0", "0.0", "1.200"]);
-        assert_eq!(cells(4)[..6], ["plb", "1/2", "flows", "10.0", "0.0", "-"], "too good, since half of it");
+        assert_eq!(cells(4)[6..9], ["15.0", "-", "-"]);
+        assert_eq!(cells(4)[..6], ["plb", "1/2", "flows,", "50.0", "%", ">"], "too good, since half of it");
         assert!(lines[5].starts_with("flowcut") && lines[5].trim_end().ends_with("25.00"));
         assert_eq!(cells(6)[..4], ["ecmp", "FAILED", "-", "-"]);
         assert!(text.contains("failed: ecmp, seed 1: the machine is on fire\n"), "{text}");
-        assert!(text.contains("incomplete: plb, seed 7: 1/2 flows"), "{text}");
+        assert!(text.contains("warning: not all flows completed: plb 50.0 % (1 of 2)\n"), "{text}");
         assert_eq!(matrix().bad_runs(), 2);
     }
 
@@ -278,8 +298,9 @@ mod tests {
         let csv = matrix().csv();
         let fields: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
         assert!(fields.iter().all(|line| line.len() == fields[0].len()), "{csv}");
-        assert_eq!(fields[1][..6], ["reps", "2", "2", "1.0000", "7.071", "105.000"]);
+        assert_eq!(fields[1][..6], ["reps", "2", "2", "100.000", "1.0000", "7.071"]);
         assert_eq!(fields[5][..6], ["ecmp", "1", "0", "", "", ""]);
+        assert_eq!(fields[3][6], "fct_mean_us fct_p99_us fct_max_us");
         let markdown = matrix().markdown();
         assert!(markdown.contains("| reps | ok | **105.0** | 7.1 | 1.000 |"), "{markdown}");
         let rows: Vec<usize> = markdown.lines().take(7).map(|line| line.matches('|').count()).collect();

@@ -53,9 +53,24 @@ impl Measure {
         (self.of_run)(self, run)
     }
 
-    /// Its values in several runs.
-    pub(crate) fn spread<'a>(&self, runs: impl IntoIterator<Item = &'a Summary>) -> Spread {
-        Spread::of(&runs.into_iter().filter_map(|run| self.of(run)).collect::<Vec<_>>())
+    /// Whether its value in a run is a lower bound.
+    #[must_use]
+    pub fn is_bound(&self, run: &Summary) -> bool {
+        run.lower_bounds.iter().any(|key| key == self.key)
+    }
+
+    /// The spread of its values in several runs: a lower bound if one of them is.
+    pub(crate) fn spread<'a>(&self, runs: impl IntoIterator<Item = &'a Summary> + Clone) -> Spread {
+        let lower_bound = runs.clone().into_iter().any(|run| self.is_bound(run));
+        let values: Vec<f64> = runs.into_iter().filter_map(|run| self.of(run)).collect();
+        Spread { lower_bound, ..Spread::of(&values) }
+    }
+
+    /// The same for one workload of each of several runs.
+    pub(crate) fn spread_of_workloads(&self, workloads: &[&WorkloadSummary]) -> Spread {
+        let lower_bound = workloads.iter().any(|own| own.lower_bounds.iter().any(|key| key == self.key));
+        let values: Vec<f64> = workloads.iter().filter_map(|own| self.of_workload(own)).collect();
+        Spread { lower_bound, ..Spread::of(&values) }
     }
 
     /// Its value for one workload of a run; `None` too where it is not measured by workload.
@@ -64,9 +79,9 @@ impl Measure {
         self.of_workload.and_then(|of| of(self, workload))
     }
 
-    /// A value as tables show it; a dash without one.
-    pub(crate) fn text(&self, value: Option<f64>) -> String {
-        value.map_or_else(|| "-".into(), |value| format!("{value:.*}", self.digits))
+    /// Its value in a run as tables show it: `> 20.0` if it is a lower bound, a dash without one.
+    pub(crate) fn text(&self, run: &Summary) -> String {
+        self.spread([run]).text(self.digits)
     }
 }
 

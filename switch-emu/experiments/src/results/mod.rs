@@ -11,6 +11,7 @@ mod figures;
 mod files;
 mod flow_figures;
 mod freezing;
+mod incomplete;
 mod matrix;
 pub mod measures;
 mod record;
@@ -43,7 +44,8 @@ pub use self::fabric_figures::{FabricFigures, LayerFigures};
 pub use self::figures::write_figures;
 pub use self::files::{PART, WriteError, folder_name, write_overview, write_run};
 pub use self::flow_figures::FlowFigures;
-pub(crate) use self::flow_figures::{ascending, gbps};
+pub(crate) use self::flow_figures::{gbps, slowdown, times};
+pub use self::incomplete::incomplete_notes;
 pub use self::matrix::{BalancerRuns, Matrix};
 pub use self::record::{Completion, Drops, Finished, Machine, Program, Record};
 pub use self::shape::{Shape, ShapeLink, ShapeSwitch};
@@ -52,8 +54,8 @@ pub(crate) use self::sizes::size_classes;
 pub use self::spread::Spread;
 pub use self::summary::{Hash, Summary};
 pub use self::sweep::{compare_table, sweep_table, write_sweep};
+pub(crate) use self::table::{WORDS, lateness_note, lines, loss_note};
 pub use self::table::{align, table};
-pub(crate) use self::table::{lateness_note, lines, loss_note};
 pub use self::tables::{documentation, trace_json, trace_parquet};
 pub use self::workloads::{Collectives, SizeSlowdown, WorkloadSummary, workload_table};
 pub(crate) use self::workloads::{Lines, workload_lines};
@@ -77,6 +79,12 @@ pub struct RunResult {
     pub seed: u64,
     /// The values of the sweep's axes.
     pub axes: Vec<Axis>,
+    /// When the run ended.
+    pub end_us: f64,
+    /// The time limit, if it ended the run.
+    pub time_limit_us: Option<f64>,
+    /// After which time without an acknowledgement connections were given up, if any was; the longest of theirs.
+    pub give_up_us: Option<f64>,
     /// What the engine says of it.
     pub engine_figures: EngineFigures,
     /// One entry per flow of the workload, completed or not.
@@ -132,8 +140,12 @@ pub struct FlowResult {
     pub end_us: Option<f64>,
     /// Flow completion time, `end_us - start_us`.
     pub fct_us: Option<f64>,
-    /// The completion time over that of the same message alone in the fabric.
-    pub slowdown: Option<f64>,
+    /// Why it did not complete, if it did not.
+    pub incomplete: Option<Incomplete>,
+    /// Of a flow that started and did not complete: the time from its start until its connection was given up, or the run ended.
+    pub had_us: Option<f64>,
+    /// When its connection was given up.
+    pub given_up_us: Option<f64>,
     /// The collective that it is part of, by number within the workload.
     pub step: Option<u32>,
     /// The time that the message takes alone in the fabric.
@@ -144,6 +156,39 @@ pub struct FlowResult {
     pub sender: SenderStats,
     /// What its receiver counted.
     pub receiver: ReceiverStats,
+}
+
+impl FlowResult {
+    /// The completion time, or the time that it had; `None` if it did not start.
+    pub(crate) fn time_us(&self) -> Option<f64> {
+        self.fct_us.or(self.had_us)
+    }
+
+    /// Payload bytes that arrived.
+    pub(crate) fn delivered_bytes(&self) -> u64 {
+        if self.fct_us.is_some() { self.bytes } else { self.receiver.bytes }
+    }
+}
+
+/// Why a flow did not complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incomplete {
+    /// Its connection was given up: no packet of it was acknowledged for `give_up_us`.
+    GivenUp,
+    /// It had started when the time limit or an operator ended the run.
+    CutOff,
+    /// It did not start: it waits for a flow that did not complete, or for a time after the end of the run.
+    NotStarted,
+}
+
+impl std::fmt::Display for Incomplete {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::GivenUp => "given-up",
+            Self::CutOff => "cut-off",
+            Self::NotStarted => "not-started",
+        })
+    }
 }
 
 /// Something that happened at one moment of a run.

@@ -16,6 +16,9 @@ pub struct Record {
     /// A hash of all that the results follow from: settings with their defaults, the content of the files that they name, balancer, seed,
     /// engine, version and commit.
     pub key: String,
+    /// The same without the values of the axes, the switches' scheme, the balancer and the seed: what all runs of one table have in common.
+    #[serde(default)]
+    pub table_key: String,
     /// The engine: `xdp` or `sim`.
     pub engine: String,
     /// The run's balancer.
@@ -107,11 +110,16 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// Of `total` flows, given by their columns `fct_us`, `bytes` and `slowdown`.
+    const COLUMNS: [&str; 4] = ["fct_us", "bytes", "had_us", "alone_us"];
+
+    /// Of `total` flows, given by their columns [`Completion::COLUMNS`].
     fn of<'a>(flows: impl Iterator<Item = &'a [Option<f64>]> + Clone, total: usize) -> Self {
         let mut fcts: Vec<f64> = flows.clone().filter_map(|row| row[0]).collect();
         fcts.sort_by(f64::total_cmp);
-        let sizes = size_classes(flows.filter_map(|row| Some((row[1]? as u64, row[2]?))));
+        // A flow that did not complete counts with the time that it had.
+        let slowdown =
+            |row: &[Option<f64>]| Some((row[1]? as u64, row[0].or(row[2])? / row[3].filter(|us| *us > 0.0)?));
+        let sizes = size_classes(flows.filter_map(slowdown));
         Self { fct_us: quantiles(&fcts, total), sizes }
     }
 }
@@ -164,7 +172,7 @@ impl Finished {
         let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         let summary: Summary =
             serde_json::from_str(&text).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-        let flows = columns(&dir, "flows", &["fct_us", "bytes", "slowdown"], "workload")?;
+        let flows = columns(&dir, "flows", &Completion::COLUMNS, "workload")?;
         let rows = flows.iter().map(|(_, row)| row.as_slice());
         let Completion { fct_us, sizes } = Completion::of(rows, summary.flows.flows_total as usize);
         let of_workload = |own: &WorkloadSummary| {

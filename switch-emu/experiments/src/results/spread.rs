@@ -21,6 +21,10 @@ pub struct Spread {
     pub min: f64,
     /// The largest.
     pub max: f64,
+    /// Whether one of the values is a lower bound, and so is their mean: a run in which not all flows completed. The interval then says nothing
+    /// of the true mean.
+    #[serde(default)]
+    pub lower_bound: bool,
 }
 
 impl Spread {
@@ -41,13 +45,15 @@ impl Spread {
             ci95: (n > 1).then(|| interval(mean, student_t975(n - 1) * sd / (n as f64).sqrt(), values)),
             min: values.iter().copied().fold(f64::INFINITY, f64::min),
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            lower_bound: false,
         }
     }
 
-    /// The mean and its interval, with so many digits behind the point; a dash without values.
+    /// The mean and its interval, or the mean alone as `> 20.0` if it is a lower bound, with `digits` decimals; a dash without values.
     pub(crate) fn text(&self, digits: usize) -> String {
         match self.ci95 {
             _ if self.runs == 0 => "-".into(),
+            _ if self.lower_bound => format!("> {:.digits$}", self.mean),
             Some([low, high]) => format!("{:.digits$} ({low:.digits$} to {high:.digits$})", self.mean),
             None => format!("{:.digits$}", self.mean),
         }
@@ -55,7 +61,7 @@ impl Spread {
 
     /// Whether the interval is so wide that its upper end is more than twice the lower one: then the runs are too few to tell.
     pub(crate) fn is_wide(&self) -> bool {
-        self.ci95.is_some_and(|[low, high]| high > 2.0 * low.max(0.0) && high > low)
+        self.ci95.is_some_and(|[low, high]| high > 2.0 * low.max(0.0) && high > low) && !self.lower_bound
     }
 
     /// By how many standard errors of the mean its 95 % interval reaches to either side, with so many values: two or more.

@@ -8,8 +8,68 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
 /// The percentile of ascending values by nearest rank: the least value that at least the share `part`, 0 to 1, of all do not exceed. `None` of no
 /// values.
 pub(crate) fn percentile(ascending: &[f64], part: f64) -> Option<f64> {
-    let rank = (part * ascending.len() as f64).ceil() as usize;
-    ascending.get(rank.saturating_sub(1)).copied()
+    ascending.get(rank(ascending.len(), part) - 1).copied()
+}
+
+/// Ascending values of which some are lower bounds: the durations of what had not ended when it was last seen.
+pub(crate) struct Censored {
+    ascending: Vec<f64>,
+    /// The index of the least lower bound; the number of values where all are exact.
+    first_bound: usize,
+}
+
+/// A statistic of [`Censored`] values. It is a lower bound if a larger value in place of a lower bound would raise it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Statistic {
+    pub value: f64,
+    pub is_bound: bool,
+}
+
+impl Statistic {
+    /// The ratio to an exact value.
+    pub fn over(self, whole: f64) -> Self {
+        Self { value: self.value / whole, ..self }
+    }
+}
+
+impl Censored {
+    /// Of `values`, each with whether it is a lower bound.
+    pub fn new(values: impl Iterator<Item = (f64, bool)>) -> Self {
+        let mut values: Vec<(f64, bool)> = values.collect();
+        values.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let first_bound = values.iter().position(|(_, is_bound)| *is_bound).unwrap_or(values.len());
+        Self { ascending: values.into_iter().map(|(value, _)| value).collect(), first_bound }
+    }
+
+    pub fn len(&self) -> usize {
+        self.ascending.len()
+    }
+
+    /// Whether some values are lower bounds.
+    pub fn has_bounds(&self) -> bool {
+        self.first_bound < self.ascending.len()
+    }
+
+    /// `None` of no values.
+    pub fn mean(&self) -> Option<Statistic> {
+        Some(Statistic { value: mean(&self.ascending)?, is_bound: self.has_bounds() })
+    }
+
+    /// As [`percentile`]. It is exact where no lower bound is below it.
+    pub fn percentile(&self, part: f64) -> Option<Statistic> {
+        let value = percentile(&self.ascending, part)?;
+        Some(Statistic { value, is_bound: self.first_bound < rank(self.ascending.len(), part) })
+    }
+
+    /// The coefficient of variation; `None` too where some values are lower bounds.
+    pub fn coefficient_of_variation(&self) -> Option<f64> {
+        coefficient_of_variation(&self.ascending).filter(|_| !self.has_bounds())
+    }
+}
+
+/// The number of values up to the percentile, itself included.
+fn rank(values: usize, part: f64) -> usize {
+    ((part * values as f64).ceil() as usize).max(1)
 }
 
 /// The standard deviation, of all values and not of a sample, over the mean; `None` where the mean is 0, or of no values.
@@ -63,6 +123,38 @@ mod tests {
         );
         assert_eq!(percentile(&hundred[..10], 0.99), Some(10.0));
         assert_eq!(percentile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn lower_bounds_count_with_what_is_known_of_them() {
+        let of = |values: &[(f64, bool)]| Censored::new(values.iter().copied());
+        let exact = |value| Some(Statistic { value, is_bound: false });
+        let bound = |value| Some(Statistic { value, is_bound: true });
+        let all = of(&[(4.0, false), (2.0, false)]);
+        assert_eq!((all.mean(), all.percentile(1.0), all.has_bounds()), (exact(3.0), exact(4.0), false));
+        let late = of(&[(10.0, true), (1.0, false), (2.0, false), (3.0, false)]);
+        assert_eq!((late.mean(), late.percentile(0.75), late.percentile(0.99)), (bound(4.0), exact(3.0), bound(10.0)));
+        assert_eq!((late.len(), late.coefficient_of_variation()), (4, None));
+        // One that was seen for a short time may be the slowest: every percentile from there on is a bound.
+        let early = of(&[(1.0, true), (2.0, false), (3.0, false)]);
+        assert_eq!((early.percentile(0.1), early.percentile(0.5)), (bound(1.0), bound(2.0)));
+        // Equal values: the exact ones are below.
+        assert_eq!(of(&[(2.0, true), (2.0, false)]).percentile(0.5), exact(2.0));
+        assert_eq!((of(&[]).mean(), of(&[]).percentile(0.5)), (None, None));
+    }
+
+    /// Whatever the true values are, no statistic that is called a lower bound is above theirs, and no other differs from it.
+    #[test]
+    fn no_true_values_contradict_a_statistic() {
+        proptest::proptest!(|(values in proptest::collection::vec((0u16..50, 0u16..50, proptest::bool::ANY), 1..30), part in 0.01..1.0f64)| {
+            let seen = Censored::new(values.iter().map(|(value, _, is_bound)| (f64::from(*value), *is_bound)));
+            let truth = |(value, more, is_bound): &(u16, u16, bool)| (f64::from(value + if *is_bound { *more } else { 0 }), false);
+            let truth = Censored::new(values.iter().map(truth));
+            for (seen, truth) in [(seen.mean(), truth.mean()), (seen.percentile(part), truth.percentile(part))] {
+                let (seen, truth) = (seen.unwrap(), truth.unwrap());
+                assert!(if seen.is_bound { seen.value <= truth.value } else { seen.value == truth.value }, "{seen:?} {truth:?}");
+            }
+        });
     }
 
     #[test]

@@ -41,6 +41,15 @@ pub struct Summary {
     /// What came of all flows.
     #[serde(flatten)]
     pub flows: FlowFigures,
+    /// The keys of the figures that are lower bounds, since not all flows completed.
+    #[serde(default)]
+    pub lower_bounds: Vec<String>,
+    /// The time limit, in us, if it ended the run before all flows had completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_us: Option<f64>,
+    /// The time without an acknowledgement, in us, after which connections were given up, if any was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub give_up_us: Option<f64>,
     /// What the fabric's ports counted.
     #[serde(flatten)]
     pub fabric: FabricFigures,
@@ -100,6 +109,11 @@ impl RunResult {
     /// The figures of the run.
     #[must_use]
     pub fn summary(&self) -> Summary {
+        let (flows, mut lower_bounds) = FlowFigures::of(self.flows.iter(), self.end_us);
+        let workloads = self.workloads();
+        if let [only] = &workloads[..] {
+            lower_bounds.clone_from(&only.lower_bounds);
+        }
         Summary {
             engine: self.engine.clone(),
             scenario: self.scenario.clone(),
@@ -110,12 +124,15 @@ impl RunResult {
             hash: Hash::of(&self.switching),
             seed: self.seed,
             axes: self.axes.iter().map(|axis| (axis.path.clone(), axis.value.clone())).collect(),
-            flows: FlowFigures::of(self.flows.iter()),
+            flows,
+            lower_bounds,
+            time_limit_us: self.time_limit_us,
+            give_up_us: self.give_up_us,
             fabric: self.fabric_figures(),
             engine_figures: self.engine_figures.rounded(),
             layers: self.layer_figures(),
             reordering_degrees: self.counted().1.order.degrees.counts().to_vec(),
-            workloads: self.workloads(),
+            workloads,
             payload_verified: self.payload_verified,
             testbed_losses: self.testbed_losses,
             sim: self.sim,

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::incomplete::{incomplete_notes, percent};
 use super::measures::{self, named};
-use super::table::{align, few_flows_note, lateness_note, loss_note};
+use super::table::{align, lateness_note, loss_note, notes};
 use super::{Spread, Summary, WriteError, files, grouped, tables};
 
 /// What a table of a sweep shows: more does not fit on a terminal.
@@ -26,9 +27,9 @@ const COMPARED: [&str; 11] = [
     "drain_percent_of_fct",
 ];
 
-/// `runs` by condition, values of the axes and balancer, in the order of the first run of each.
+/// `runs` by condition, values of the axes, switches and balancer, in the order of the first run of each.
 fn groups(runs: &[Summary]) -> Vec<Vec<&Summary>> {
-    let key = |run: &Summary| format!("{}\0{}\0{:?}", run.condition, run.balancer, run.axes);
+    let key = |run: &Summary| format!("{}\0{}\0{}\0{:?}", run.condition, run.switch, run.balancer, run.axes);
     grouped(runs.iter().map(|run| (key(run), run))).into_iter().map(|(_, group)| group).collect()
 }
 
@@ -36,7 +37,13 @@ fn completed(group: &[&Summary]) -> usize {
     group.iter().filter(|run| run.is_complete()).count()
 }
 
-/// A table with a line per condition, values of the axes and balancer. A cell has a figure's mean over the runs, and in brackets its 95 %
+/// The share of the flows of a group of runs that completed.
+fn share_completed(group: &[&Summary]) -> String {
+    let sum = |of: fn(&Summary) -> u64| group.iter().map(|run| of(run)).sum();
+    percent(sum(|run| run.flows.flows_completed), sum(|run| run.flows.flows_total))
+}
+
+/// A table with a line per condition, values of the axes, switches and balancer. A cell has a figure's mean over the runs, and in brackets its 95 %
 /// interval.
 #[must_use]
 pub fn sweep_table(runs: &[Summary]) -> String {
@@ -47,7 +54,7 @@ pub fn sweep_table(runs: &[Summary]) -> String {
     let axes: Vec<&String> = runs.first().map_or_else(Vec::new, |run| run.axes.keys().collect());
     let mut header = vec!["condition"];
     header.extend(axes.iter().map(|axis| axis.as_str()));
-    header.extend(["balancer", "runs"]);
+    header.extend(["switch", "balancer", "runs", "flows"]);
     header.extend(titles.iter().map(String::as_str));
     let row = |group: &Vec<&Summary>| {
         let one = group[0];
@@ -57,16 +64,14 @@ pub fn sweep_table(runs: &[Summary]) -> String {
         };
         let mut row = vec![one.condition.clone()];
         row.extend(axes.iter().map(|axis| one.axes.get(*axis).map(ToString::to_string).unwrap_or_default()));
-        row.extend([one.balancer.clone(), count]);
+        row.extend([one.switch.clone(), one.balancer.clone(), count, share_completed(group)]);
         row.extend(shown.map(|measure| measure.spread(group.iter().copied()).text(measure.digits)));
         row
     };
-    let table = align(&header, 2 + axes.len(), &groups(runs).iter().map(row).collect::<Vec<_>>());
+    let table = align(&header, 3 + axes.len(), &groups(runs).iter().map(row).collect::<Vec<_>>());
     let spreads: Vec<Spread> =
         groups(runs).iter().flat_map(|group| shown.map(|measure| measure.spread(group.iter().copied()))).collect();
-    let few = few_runs_note(&spreads).into_iter().chain(few_flows_note(runs));
-    let notes = few.chain(lateness_note(runs)).chain(runs.iter().filter_map(loss_note));
-    table + &notes.map(|note| note + "\n").collect::<String>()
+    table + &few_runs_note(&spreads).map_or_else(String::new, |note| note + "\n") + &notes(runs)
 }
 
 /// A line about intervals that are too wide to tell anything; `None` if none is.
@@ -94,7 +99,7 @@ pub fn write_sweep(dir: &Path, runs: &[Summary]) -> Result<(), WriteError> {
             .collect();
         let seeds: Vec<u64> = group.iter().map(|run| run.seed).collect();
         json!({
-            "condition": one.condition, "axes": one.axes, "balancer": one.balancer, "seeds": seeds,
+            "condition": one.condition, "axes": one.axes, "switch": one.switch, "balancer": one.balancer, "seeds": seeds,
             "runs_completed": completed(group), "figures": figures,
         })
     };
@@ -116,22 +121,28 @@ pub fn compare_table(pairs: &[(Summary, Summary)]) -> String {
             if measure.key == "drain_percent_of_fct" && (x, y) == (Some(0.0), Some(0.0)) {
                 continue;
             }
+            let bounds = [a, b].map(|run| measure.is_bound(run));
             let difference = match (x, y) {
+                _ if bounds != [false; 2] => "-".into(),
                 (Some(x), Some(y)) if x == y => "0".into(),
                 (Some(x), Some(y)) if x != 0.0 => format!("{:+.1} %", (y / x - 1.0) * 100.0),
                 _ => "-".into(),
             };
-            let number = |value: Option<f64>| match value {
-                None => "-".into(),
-                Some(value) if value.fract() == 0.0 => value.to_string(),
-                Some(value) => format!("{value:.1}"),
+            let number = |value: Option<f64>, is_bound: bool| {
+                let mark = if is_bound { "> " } else { "" };
+                match value {
+                    None => "-".into(),
+                    Some(value) if value.fract() == 0.0 => format!("{mark}{value}"),
+                    Some(value) => format!("{mark}{value:.1}"),
+                }
             };
             let words = [&a.condition, &a.balancer, measure.title].map(String::from);
-            rows.push([words.to_vec(), vec![number(x), number(y), difference]].concat());
+            rows.push([words.to_vec(), vec![number(x, bounds[0]), number(y, bounds[1]), difference]].concat());
         }
     }
     let summaries: Vec<Summary> = pairs.iter().flat_map(|(a, b)| [a.clone(), b.clone()]).collect();
-    let notes = lateness_note(&summaries).into_iter().chain(summaries.iter().filter_map(loss_note));
+    let notes = incomplete_notes(&summaries).into_iter().chain(lateness_note(&summaries));
+    let notes = notes.chain(summaries.iter().filter_map(loss_note));
     align(&header, 3, &rows) + &notes.map(|note| note + "\n").collect::<String>()
 }
 
@@ -180,11 +191,17 @@ mod tests {
         assert_eq!(csv.lines().count(), 4, "{csv}");
         assert!(
             csv.starts_with(
-                "engine,scenario,condition,balancer,congestion_control,seed,transport.evs,complete,flows_total,"
+                "engine,scenario,condition,balancer,congestion_control,switch,seed,transport.evs,complete,flows_total,"
             ),
             "{csv}"
         );
-        assert!(csv.lines().nth(2).unwrap().starts_with("xdp,demo,healthy,ops,dctcp,2,32,true,2,2,110.000,"), "{csv}");
+        assert!(
+            csv.lines()
+                .nth(2)
+                .unwrap()
+                .starts_with("xdp,demo,healthy,ops,dctcp,ecmp,2,32,true,2,2,100.000,0,0,0,110.000,"),
+            "{csv}"
+        );
         let json: serde_json::Value = serde_json::from_str(&folder.read("sweep.json")).unwrap();
         assert_eq!(
             (&json[0]["figures"]["fct_mean_us"]["mean"], &json[0]["axes"]["transport.evs"]),
@@ -192,8 +209,8 @@ mod tests {
         );
         assert_eq!((&json[0]["seeds"], &json[1]["seeds"]), (&json!([1, 2]), &json!([1])));
         let table = sweep_table(&runs);
-        assert!(table.starts_with("condition  transport.evs  balancer  runs"), "{table}");
-        assert!(table.lines().nth(3).unwrap().starts_with("healthy    64             ops"), "{table}");
+        assert!(table.starts_with("condition  transport.evs  switch  balancer  runs"), "{table}");
+        assert!(table.lines().nth(3).unwrap().starts_with("healthy    64             ecmp    ops"), "{table}");
     }
 
     #[test]

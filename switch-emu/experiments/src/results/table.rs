@@ -1,5 +1,6 @@
 //! The table of runs on a terminal: one aligned line per run.
 
+use super::incomplete::{incomplete_notes, percent};
 use super::measures::named;
 use super::{FlowFigures, Summary};
 
@@ -27,23 +28,28 @@ const DRAIN: &str = "drain_percent_of_fct";
 #[must_use]
 pub fn table(runs: &[Summary]) -> String {
     let (header, rows) = lines(runs);
-    let mut out = align(&header, 2, &rows);
-    for note in few_flows_note(runs).into_iter().chain(lateness_note(runs)).chain(runs.iter().filter_map(loss_note)) {
-        out += &note;
-        out.push('\n');
-    }
-    out
+    align(&header, WORDS, &rows) + &notes(runs)
 }
 
-/// The header of the table of runs, and its lines. The first two columns hold words.
+/// The lines below a table of runs.
+pub(super) fn notes(runs: &[Summary]) -> String {
+    let notes = incomplete_notes(runs).into_iter().chain(few_flows_note(runs)).chain(lateness_note(runs));
+    notes.chain(runs.iter().filter_map(loss_note)).map(|note| note + "\n").collect()
+}
+
+/// The number of columns of words at the beginning: condition, switches, balancer.
+pub(crate) const WORDS: usize = 3;
+
+/// The header of the table of runs, and its lines. The first [`WORDS`] columns hold words.
 pub(crate) fn lines(runs: &[Summary]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let is_drained = runs.iter().any(|run| run.flows.drain_percent_of_fct > 0.0);
     let measures: Vec<_> = named(SHOWN).into_iter().filter(|own| is_drained || own.key != DRAIN).collect();
     let titles = measures.iter().map(|measure| measure.title);
-    let header = ["condition", "balancer"].into_iter().chain(titles).chain(["payload"]).collect();
+    let header = ["condition", "switch", "balancer"].into_iter().chain(titles).chain(["payload"]).collect();
     let row = |run: &Summary| {
-        let values = measures.iter().map(|measure| measure.text(measure.of(run)));
-        [run.condition.clone(), run.balancer.clone()].into_iter().chain(values).chain([payload(run)]).collect()
+        let values = measures.iter().map(|measure| measure.text(run));
+        let words = [&run.condition, &run.switch, &run.balancer].map(String::clone);
+        words.into_iter().chain(values).chain([payload(run)]).collect()
     };
     (header, runs.iter().map(row).collect())
 }
@@ -51,7 +57,7 @@ pub(crate) fn lines(runs: &[Summary]) -> (Vec<&'static str>, Vec<Vec<String>>) {
 fn payload(s: &Summary) -> String {
     let FlowFigures { flows_completed, flows_total, .. } = s.flows;
     match (flows_completed == flows_total, s.payload_verified) {
-        (false, _) => format!("{flows_completed}/{flows_total} flows"),
+        (false, _) => format!("{flows_completed}/{flows_total} flows, {}", percent(flows_completed, flows_total)),
         (true, None) => "-".into(),
         (true, Some(true)) => "verified".into(),
         (true, Some(false)) => "WRONG".into(),

@@ -10,17 +10,20 @@ use super::{
 };
 
 /// The columns with which every table begins. A column for each axis of the sweep follows, by the name of its setting.
-const RUN: [Column<Summary>; 6] = [
+const RUN: [Column<Summary>; 7] = [
     text("engine", "`xdp` or `sim`.", |s| s.engine.clone()),
     text("scenario", "The scenario's name.", |s| s.scenario.clone()),
     text("condition", "What is wrong with the fabric; `healthy` if nothing is.", |s| s.condition.clone()),
     text("balancer", "The run's balancer.", |s| s.balancer.clone()),
     text("congestion_control", "Its congestion control.", |s| s.congestion_control.clone()),
+    text("switch", "The switches' scheme, or that of each tier as in `tor=rr,agg=ofan,core=ofan`.", |s| {
+        s.switch.clone()
+    }),
     count(["seed", ""], "Its random seed.", |s| Some(s.seed)),
 ];
 
 /// `flows`: a row per flow.
-const FLOWS: [Column<FlowResult>; 17] = [
+const FLOWS: [Column<FlowResult>; 20] = [
     count(["flow", ""], "The flow's number in the run, from 0.", |f| Some(f.flow.into())),
     text("src", "The sending host.", |f| f.src.clone()),
     text("dst", "The receiving host.", |f| f.dst.clone()),
@@ -48,16 +51,31 @@ const FLOWS: [Column<FlowResult>; 17] = [
     text("workload", "The name of its workload, or of the part of one.", |f| f.workload.clone()),
     text("flow_balancer", "What chose the paths of its packets.", |f| f.balancer.clone()),
     text("flow_congestion_control", "Its congestion control.", |f| f.congestion_control.clone()),
-    real(["slowdown", ""], "`fct_us` over the time that the message takes alone in the fabric.", |f| f.slowdown),
+    real(["slowdown", ""], "`fct_us` over `alone_us`.", |f| Some(f.fct_us? / f.alone_us)),
+    real(["alone_us", "us"], "The time that the message takes alone in the fabric.", |f| Some(f.alone_us)),
     count(["step", ""], "The collective that it is part of, by number within the workload.", |f| f.step.map(u64::from)),
+    text(
+        "incomplete",
+        "Why it did not complete: `given-up`, its connection was; `cut-off` by the end of the run; `not-started`. Empty if it did.",
+        |f| f.incomplete.map(|why| why.to_string()).unwrap_or_default(),
+    ),
+    real(
+        ["had_us", "us"],
+        "Of a flow that started and did not complete: the time from `start_us` until its connection was given up, or the run ended.",
+        |f| f.had_us,
+    ),
 ];
 
 /// `workloads`: a row per workload. Its measures follow.
-const WORKLOADS: [Column<WorkloadSummary>; 3] = [
+const WORKLOADS: [Column<WorkloadSummary>; 4] = [
     text("workload", "Its name, or that of a part of one.", |w| w.name.clone()),
     text("flow_balancer", "What chose the paths of its packets.", |w| w.balancer.clone()),
     text("flow_congestion_control", "Its congestion control.", |w| w.congestion_control.clone()),
+    text("lower_bounds", BOUNDS, |w| w.lower_bounds.join(" ")),
 ];
+
+const BOUNDS: &str =
+    "The measures of this row that are lower bounds, with spaces between; empty where all flows completed.";
 
 /// All of them.
 fn workloads() -> Vec<Column<WorkloadSummary>> {
@@ -186,11 +204,19 @@ const EVS: [Column<EvTime>; 8] = [
 ];
 
 /// `runs`: a row per run of a sweep. The measures follow.
-const COMPLETE: Column<Summary> =
-    flag("complete", "Whether all flows completed, with the payload that was sent.", Summary::is_complete);
+const RUNS: [Column<Summary>; 4] = [
+    flag("complete", "Whether all flows completed, with the payload that was sent.", Summary::is_complete),
+    text("lower_bounds", BOUNDS, |s| s.lower_bounds.join(" ")),
+    real(["time_limit_us", "us"], "The time limit, if it ended the run.", |s| s.time_limit_us),
+    real(
+        ["give_up_us", "us"],
+        "The time without an acknowledgement after which connections were given up, if any was.",
+        |s| s.give_up_us,
+    ),
+];
 
 fn runs() -> Vec<Column<Summary>> {
-    std::iter::once(COMPLETE).chain(measures::columns_of_runs()).collect()
+    RUNS.into_iter().chain(measures::columns_of_runs()).collect()
 }
 
 /// What `spray trace` writes: a row per thing in the life of a packet.
@@ -330,8 +356,8 @@ pub fn documentation() -> String {
         ),
         (
             "runs",
-            "In the folder of the sweep, a row per run: this column, then the [measures](#measures) that any of the runs has.",
-            markdown(&[COMPLETE]),
+            "In the folder of the sweep, a row per run: these columns, then the [measures](#measures) that any of the runs has.",
+            markdown(&RUNS),
         ),
         (
             "figures",

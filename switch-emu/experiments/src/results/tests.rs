@@ -32,6 +32,7 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         balancer: balancer.into(),
         congestion_control: "dctcp".into(),
         seed: 7,
+        end_us: fcts.iter().copied().fold(0.0, f64::max),
         engine_figures: EngineFigures { dilation: 400.0, wall_s: 3.25, ..EngineFigures::default() },
         flows: fcts.iter().enumerate().map(flow).collect(),
         ports: ports(),
@@ -48,6 +49,13 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         loss_duration_us: Some(41.5),
         ..RunResult::default()
     }
+}
+
+/// Has a flow of a run not complete, in a run or connection that ended at `end_us`.
+pub(crate) fn incomplete(flow: &mut FlowResult, why: Incomplete, end_us: f64) {
+    (flow.fct_us, flow.end_us, flow.incomplete) = (None, None, Some(why));
+    flow.had_us = (why != Incomplete::NotStarted).then_some(end_us - flow.start_us);
+    flow.given_up_us = (why == Incomplete::GivenUp).then_some(end_us);
 }
 
 fn sent(packets_sent: u64, retransmits: u64) -> SenderStats {
@@ -170,16 +178,14 @@ fn uplinks_are_as_even_as_the_worst_layer() {
 }
 
 #[test]
-fn figures_of_a_run_that_completed_nothing_are_not_there_and_win_nowhere() {
+fn figures_of_a_run_that_started_nothing_are_not_there_and_win_nowhere() {
     let mut run = sample("ecmp", "healthy", &[100.0, 200.0]);
-    for flow in &mut run.flows {
-        (flow.end_us, flow.fct_us) = (None, None);
-    }
+    run.flows.iter_mut().for_each(|flow| incomplete(flow, Incomplete::NotStarted, 0.0));
     let s = run.summary();
-    assert_eq!((s.flows.flows_completed, s.flows.goodput_gbps), (0, 0.0));
+    assert_eq!((s.flows.flows_completed, s.flows.flows_not_started, s.flows.goodput_gbps), (0, 2, 0.0));
     let FlowFigures { fct_mean_us, fct_p50_us, fct_p99_us, fct_max_us, makespan_us, jct_ratio, .. } = s.flows;
     assert_eq!([fct_mean_us, fct_p50_us, fct_p99_us, fct_max_us, makespan_us, jct_ratio], [None; 6]);
-    assert!(!s.is_complete());
+    assert!(!s.is_complete() && s.lower_bounds.is_empty());
     let json = serde_json::to_value(&s).unwrap();
     assert!(json["fct_mean_us"].is_null() && json["workloads"][0]["slowdown_p99"].is_null(), "{json}");
     assert_eq!(serde_json::from_value::<Summary>(json).unwrap(), s);
@@ -191,13 +197,69 @@ fn figures_of_a_run_that_completed_nothing_are_not_there_and_win_nowhere() {
         assert!(!line.contains(&"-0.0"), "{table}");
     }
     assert!(
-        csv(&run, "workloads").lines().nth(1).unwrap().contains(",2,0,,,,,,,,,0.000,,,,"),
+        csv(&run, "workloads").lines().nth(1).unwrap().contains(",2,0,0.000,0,,,0,2,,,,,,,,,0.000,,,,"),
         "{}",
         csv(&run, "workloads")
     );
     let matrix: Matrix = all.map(|s| (s.balancer.clone(), Ok(s))).into_iter().collect();
-    assert!(matrix.text().lines().nth(2).unwrap().starts_with("ecmp      0/2 flows       -  "), "{}", matrix.text());
-    assert!(matrix.csv().lines().nth(1).unwrap().starts_with("ecmp,1,0,,,,,,0.000,"), "{}", matrix.csv());
+    assert!(
+        matrix.text().lines().nth(2).unwrap().starts_with("ecmp      0/2 flows, 0.0 %       -  "),
+        "{}",
+        matrix.text()
+    );
+    assert!(matrix.csv().lines().nth(1).unwrap().starts_with("ecmp,1,0,0.000,,,,,,,0.000,"), "{}", matrix.csv());
+}
+
+/// The fast flow completed, and of the others one was given up and one cut off: the means of those that completed would say 100 us.
+#[test]
+fn a_flow_that_did_not_complete_counts_with_the_time_that_it_had() {
+    let mut run = sample("ecmp", "healthy", &[100.0, 100.0, 100.0, 100.0]);
+    (run.end_us, run.time_limit_us, run.give_up_us) = (1000.0, Some(1000.0), Some(200.0));
+    incomplete(&mut run.flows[1], Incomplete::GivenUp, 700.0);
+    incomplete(&mut run.flows[2], Incomplete::CutOff, 1000.0);
+    incomplete(&mut run.flows[3], Incomplete::NotStarted, 0.0);
+    run.flows[2].receiver.bytes = 250_000;
+    let s = run.summary();
+    let FlowFigures { flows_given_up, flows_cut_off, flows_not_started, given_up_first_us, .. } = s.flows;
+    assert_eq!((flows_given_up, flows_cut_off, flows_not_started, given_up_first_us), (1, 1, 1, Some(700.0)));
+    assert_eq!(
+        (s.flows.fct_mean_us, s.flows.fct_max_us, s.flows.makespan_us),
+        (Some(600.0), Some(1000.0), Some(1000.0))
+    );
+    // 1.25 MB in 1 ms.
+    assert_eq!((s.flows.goodput_gbps, s.flows.completed_percent, s.flows.fct_cv), (10.0, 25.0, None));
+    let bounds = "fct_mean_us fct_p50_us fct_p99_us fct_max_us makespan_us jct_ratio slowdown_mean slowdown_p99";
+    assert_eq!(s.lower_bounds.join(" "), bounds);
+    assert_eq!(s.workloads[0].lower_bounds, s.lower_bounds);
+    assert_eq!((s.time_limit_us, s.give_up_us), (Some(1000.0), Some(200.0)));
+    let whole = sample("reps", "healthy", &[400.0, 500.0]).summary();
+    let both = [s.clone(), whole.clone()];
+    for text in [table(&both), sweep_table(&both)] {
+        assert!(text.lines().nth(2).unwrap().contains("  > 600.0  "), "{text}");
+        assert!(text.contains("warning: not all flows completed: ecmp 25.0 % (1 of 4)\n"), "{text}");
+        assert!(text.contains("`give_up_us`") && text.contains("`time_limit_us`"), "{text}");
+    }
+    let matrix: Matrix = both.map(|s| (s.balancer.clone(), Ok(s))).into_iter().collect();
+    let lines: Vec<String> = matrix.text().lines().map(String::from).collect();
+    assert!(lines[2].starts_with("ecmp      1/4 flows, 25.0 %  > 600.0          -  > 1000.0 "), "{lines:?}");
+    assert!(lines[3].starts_with("reps      ok                   450.0*"), "{lines:?}");
+    assert!(matrix.text().contains("warning: not all flows completed: ecmp 25.0 % (1 of 4)"), "{lines:?}");
+    let folder = spray_test_support::Folder::new();
+    let both = [s, whole];
+    write_sweep(folder.path(), &both).unwrap();
+    let csv = folder.read("runs.csv");
+    assert!(
+        csv.lines()
+            .nth(1)
+            .unwrap()
+            .contains(&format!(",false,{bounds},1000.000,200.000,4,1,25.000,1,700.000,700.000,1,1,600.000,")),
+        "{csv}"
+    );
+    assert!(csv.lines().nth(2).unwrap().contains(",true,,,,2,2,100.000,0,,,0,0,450.000,"), "{csv}");
+    let json: serde_json::Value = serde_json::from_str(&folder.read("sweep.json")).unwrap();
+    let figures = |run: usize| json[run]["figures"]["fct_mean_us"]["lower_bound"].clone();
+    assert_eq!((figures(0), figures(1)), (true.into(), false.into()));
+    assert_eq!(json[0]["figures"]["completed_percent"]["mean"], 25.0);
 }
 
 #[test]
@@ -250,17 +312,16 @@ fn csv(run: &RunResult, table: &str) -> String {
 #[test]
 fn csv_files_are_as_documented() {
     let mut run = sample("reps", "healthy", &[100.0, 123.4567]);
-    run.flows[1].end_us = None;
-    run.flows[1].fct_us = None;
+    incomplete(&mut run.flows[1], Incomplete::CutOff, 200.0);
     run.flows[0].sender.drained_ps = 12_500_000;
     run.flows[0].receiver.order = OrderStats { reordered: 2, unexpected: 5, degrees: degrees(&[2, 0, 1]) };
     let [workload, balancer, control] = ["storage", "ops", "nscc"].map(String::from);
     (run.flows[0].workload, run.flows[0].balancer, run.flows[0].congestion_control) = (workload, balancer, control);
-    (run.flows[0].slowdown, run.flows[0].step) = (Some(1.25), Some(3));
-    let expected = "engine,scenario,condition,balancer,congestion_control,seed,flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us,unexpected,degrees,\
-                    workload,flow_balancer,flow_congestion_control,slowdown,step\n\
-                    xdp,demo,healthy,reps,dctcp,7,0,h0,h4,1000000,0.000,100.000,100.000,0,2,12.500,5,2 0 1,storage,ops,nscc,1.250,3\n\
-                    xdp,demo,healthy,reps,dctcp,7,1,h1,h5,1000000,0.000,,,1,2,0.000,0,,,,,,\n";
+    (run.flows[0].alone_us, run.flows[0].step) = (80.0, Some(3));
+    let expected = "engine,scenario,condition,balancer,congestion_control,switch,seed,flow,src,dst,bytes,start_us,end_us,fct_us,retransmits,reordered,drained_us,unexpected,degrees,\
+                    workload,flow_balancer,flow_congestion_control,slowdown,alone_us,step,incomplete,had_us\n\
+                    xdp,demo,healthy,reps,dctcp,ecmp,7,0,h0,h4,1000000,0.000,100.000,100.000,0,2,12.500,5,2 0 1,storage,ops,nscc,1.250,80.000,3,,\n\
+                    xdp,demo,healthy,reps,dctcp,ecmp,7,1,h1,h5,1000000,0.000,,,1,2,0.000,0,,,,,,82.000,,cut-off,200.000\n";
     assert_eq!(csv(&run, "flows"), expected);
     let evs = |value| Axis { path: "transport.evs".into(), value: AxisValue::Whole(value) };
     let ack = Axis { path: "x".into(), value: AxisValue::Text("a,b".into()) };
@@ -269,14 +330,14 @@ fn csv_files_are_as_documented() {
     let lines: Vec<&str> = events.lines().collect();
     assert_eq!(
         lines[0],
-        "engine,scenario,condition,balancer,congestion_control,seed,transport.evs,x,time_us,kind,subject,action,value,until_us,packet,detail"
+        "engine,scenario,condition,balancer,congestion_control,switch,seed,transport.evs,x,time_us,kind,subject,action,value,until_us,packet,detail"
     );
-    let leading = "xdp,demo,healthy,reps,dctcp,7,32,\"a,b\"";
+    let leading = "xdp,demo,healthy,reps,dctcp,ecmp,7,32,\"a,b\"";
     assert_eq!(lines[1], format!("{leading},50.000,failure,leaf0->spine0,rate,0.500,120.000,,"));
     assert_eq!(lines[2], format!("{leading},62.125,freeze_entered,h0,,,,,\"flow 0, \"\"first\"\"\""));
     let ports = csv(&sample("reps", "healthy", &[100.0]), "ports");
     let own = "leaf0->spine1,true,100.000,500,2000001,0,0,1,1,3,0,0,10000,1000.000,leaf->spine,1,1.500";
-    assert_eq!(ports.lines().nth(2), Some(format!("xdp,demo,healthy,reps,dctcp,7,{own}").as_str()));
+    assert_eq!(ports.lines().nth(2), Some(format!("xdp,demo,healthy,reps,dctcp,ecmp,7,{own}").as_str()));
     assert_eq!(csv(&run, "goodput").lines().nth(2).unwrap().rsplit(',').next(), Some("160.000"));
     assert_eq!(csv(&run, "queues").lines().count(), 1 + 3 * 80);
 }
@@ -288,7 +349,7 @@ fn parquet_and_csv_hold_the_same() {
     use parquet::record::Field;
 
     let mut run = sample("reps", "healthy", &[100.0, 123.4567]);
-    (run.flows[1].end_us, run.flows[1].fct_us) = (None, None);
+    incomplete(&mut run.flows[1], Incomplete::GivenUp, 200.0);
     let axis = |path: &str, value| Axis { path: path.into(), value };
     run.axes = vec![
         axis("a.b", AxisValue::Number(0.25)),
@@ -345,10 +406,10 @@ fn the_documentation_of_results_is_that_of_the_tables() {
 fn table_stands_in_columns() {
     let runs = [sample("ecmp", "healthy", &[100.0, 200.0]), sample("reps", "half-rate uplink", &[100.0, 120.0])];
     let expected = "\
-condition         balancer   Gb/s  mean us  p99 us  max us  drops:queue  link  random  trims  retx  reordered  loss us   payload
-----------------  --------  -----  -------  ------  ------  -----------  ----  ------  -----  ----  ---------  -------  --------
-healthy           ecmp       80.0    150.0   200.0   200.0            3     9       0      3     1          4     41.5  verified
-half-rate uplink  reps      133.3    110.0   120.0   120.0            3     9       0      3     1          4     41.5  verified
+condition         switch  balancer   Gb/s  mean us  p99 us  max us  drops:queue  link  random  trims  retx  reordered  loss us   payload
+----------------  ------  --------  -----  -------  ------  ------  -----------  ----  ------  -----  ----  ---------  -------  --------
+healthy           ecmp    ecmp       80.0    150.0   200.0   200.0            3     9       0      3     1          4     41.5  verified
+half-rate uplink  ecmp    reps      133.3    110.0   120.0   120.0            3     9       0      3     1          4     41.5  verified
 p99 of 2 flows rests on the slowest; a p99 to rely on needs 1000 flows
 time dilated 400 times; late frames per run (emulation error, 0 is exact): 0; p99 0 us
 ";
@@ -361,14 +422,13 @@ fn drains_show_where_there_are_any() {
     for (flow, drained_us) in run.flows.iter_mut().zip([10, 50, 399]) {
         flow.sender.drained_ps = drained_us * 1_000_000;
     }
-    // What did not complete has no share.
-    (run.flows[2].end_us, run.flows[2].fct_us) = (None, None);
-    assert_eq!(run.summary().flows.drain_percent_of_fct, 17.5);
+    // What did not complete has the share of the time that it had.
+    incomplete(&mut run.flows[2], Incomplete::CutOff, 399.0);
+    assert_eq!(run.summary().flows.drain_percent_of_fct, 45.0);
     let text = table(&[sample("ecmp", "healthy", &[100.0]).summary(), run.summary()]);
-    let cells =
-        |line: usize| text.lines().nth(line).unwrap().split_whitespace().rev().map(String::from).collect::<Vec<_>>();
-    assert!(text.lines().next().unwrap().ends_with("drain % of FCT    payload"), "{text}");
-    assert_eq!((cells(2)[1].as_str(), cells(3)[2].as_str()), ("0.00", "17.50"), "{text}");
+    assert!(text.lines().next().unwrap().trim_end().ends_with("payload"), "{text}");
+    let ends = |line: usize, end: &str| text.lines().nth(line).unwrap().ends_with(end);
+    assert!(ends(2, "            0.00           verified") && ends(3, "45.00  2/3 flows, 66.6 %"), "{text}");
 }
 
 #[test]
@@ -378,9 +438,9 @@ fn table_names_what_went_wrong() {
     lossy.payload_verified = Some(false);
     (lossy.engine_figures.late_packets, lossy.engine_figures.lateness_p99_us) = (7, 1.5);
     let mut unfinished = sample("ecmp", "healthy", &[100.0, 200.0]);
-    (unfinished.flows[0].end_us, unfinished.flows[0].fct_us) = (None, None);
+    incomplete(&mut unfinished.flows[0], Incomplete::CutOff, 200.0);
     let text = table(&[lossy.summary(), unfinished.summary()]);
-    assert!(text.contains("WRONG\n") && text.contains("1/2 flows\n"), "{text}");
+    assert!(text.contains("WRONG\n") && text.contains("1/2 flows, 50.0 %\n"), "{text}");
     assert!(
         text.contains(
             "late frames per run (emulation error, 0 is exact): 0 to 7; p99 at most 1.500 us (healthy, ops)\n"
@@ -397,7 +457,9 @@ fn a_run_is_written_whole_or_not_at_all_and_read_back() {
     let dir = folder.path();
     let mut run = sample("reps", "Silent drop!", &[100.0, 120.0]);
     run.axes = vec![Axis { path: "transport.evs".into(), value: AxisValue::Whole(32) }];
-    let name = folder_name(&run.condition, &run.axes, &run.balancer, run.seed);
+    let name = folder_name(&run.condition, &run.axes, &run.switching, &run.balancer, run.seed);
+    let conga = Switching::all(Scheme::Conga);
+    assert_eq!(folder_name("healthy", &[], &conga, "ops", 3), "healthy-conga-ops-seed3");
     assert_eq!(name, "silent-drop-evs=32-reps-seed7");
     let part = dir.join(format!("{name}{PART}"));
     std::fs::create_dir_all(part.join("left behind")).unwrap();
@@ -428,13 +490,14 @@ fn completion_is_read_back_by_workload() {
     };
     assert_eq!(load(&run, "one").workloads, []);
     run.flows[1].workload = "background".into();
-    run.flows[1].slowdown = Some(2.5);
-    run.flows[2].fct_us = None;
+    run.flows[1].alone_us = 48.0;
+    incomplete(&mut run.flows[2], Incomplete::CutOff, 164.0);
     let found = load(&run, "two");
     let names: Vec<&str> = found.summary.workloads.iter().map(|own| own.name.as_str()).collect();
     assert_eq!((names.len(), names[1], found.workloads.len()), (2, "background", 2));
     let [first, second] = &found.workloads[..] else { panic!("two workloads") };
     assert_eq!((first.fct_us.len(), first.fct_us[0]), (51, 100.0), "half of its flows completed");
+    assert_eq!((first.sizes[0].flows, first.sizes[0].p99), (2, 2.0), "one that did not complete counts with its time");
     assert_eq!((&second.fct_us, second.sizes[0].mean), (&vec![120.0; 101], 2.5));
     assert_eq!(found.fct_us.len(), 67, "of all flows");
 }

@@ -6,9 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::flow_figures::gbps;
+use super::incomplete::percent;
 use super::measures::{Measure, figures, named};
 use super::statistics::{mean, percentile, round3};
-use super::{FlowFigures, FlowResult, RunResult, Spread, Summary, align, grouped};
+use super::{FlowFigures, FlowResult, RunResult, Summary, align, grouped, slowdown};
 
 /// What came of the flows of one workload, or of a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +23,9 @@ pub struct WorkloadSummary {
     /// What came of its flows.
     #[serde(flatten)]
     pub flows: FlowFigures,
+    /// The keys of the figures that are lower bounds, since not all flows completed.
+    #[serde(default)]
+    pub lower_bounds: Vec<String>,
     /// The slowdown by size of message, in up to ten groups with as many flows each; smaller ones first.
     pub slowdown_by_size: Vec<SizeSlowdown>,
     /// Of workloads with collectives; others lack these keys.
@@ -64,12 +68,14 @@ figures! {
 const SIZES: usize = 10;
 
 impl WorkloadSummary {
-    fn of(name: &str, flows: &[&FlowResult]) -> Self {
+    fn of(name: &str, flows: &[&FlowResult], end_us: f64) -> Self {
+        let (figures, lower_bounds) = FlowFigures::of(flows.iter().copied(), end_us);
         Self {
             name: name.into(),
             balancer: flows[0].balancer.clone(),
             congestion_control: flows[0].congestion_control.clone(),
-            flows: FlowFigures::of(flows.iter().copied()),
+            flows: figures,
+            lower_bounds,
             slowdown_by_size: by_size(flows),
             collectives: Collectives::of(flows),
         }
@@ -81,7 +87,7 @@ impl RunResult {
     #[must_use]
     pub fn workloads(&self) -> Vec<WorkloadSummary> {
         let flows = grouped(self.flows.iter().map(|flow| (&flow.workload, flow)));
-        flows.into_iter().map(|(name, flows)| WorkloadSummary::of(name, &flows)).collect()
+        flows.into_iter().map(|(name, flows)| WorkloadSummary::of(name, &flows, self.end_us)).collect()
     }
 }
 
@@ -117,9 +123,9 @@ impl Collectives {
     }
 }
 
-/// Completed flows by size.
+/// Flows that started by size.
 fn by_size(flows: &[&FlowResult]) -> Vec<SizeSlowdown> {
-    let mut sizes: Vec<(u64, f64)> = flows.iter().filter_map(|flow| Some((flow.bytes, flow.slowdown?))).collect();
+    let mut sizes: Vec<(u64, f64)> = flows.iter().filter_map(|flow| Some((flow.bytes, slowdown(flow)?.0))).collect();
     sizes.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut groups = Vec::new();
     let mut from = 0;
@@ -172,7 +178,8 @@ pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
     let axes: Vec<&String> = runs.first().map_or_else(Vec::new, |run| run.axes.keys().collect());
     let words = |run: &Summary| {
         let values = axes.iter().map(|axis| run.axes.get(*axis).map(ToString::to_string).unwrap_or_default());
-        std::iter::once(run.condition.clone()).chain(values).chain([run.balancer.clone()]).collect::<Vec<String>>()
+        let switch = [run.switch.clone(), run.balancer.clone()];
+        std::iter::once(run.condition.clone()).chain(values).chain(switch).collect::<Vec<String>>()
     };
     // Lines in the order of their first runs, each with what its workload came to in all of them.
     let all = runs.iter().flat_map(|run| run.workloads.iter().map(move |own| (run, own)));
@@ -183,28 +190,31 @@ pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
         let (done, total) = own
             .iter()
             .fold((0, 0), |(done, total), own| (done + own.flows.flows_completed, total + own.flows.flows_total));
-        let cell = |measure: &&Measure| {
-            let values: Vec<f64> = own.iter().filter_map(|own| measure.of_workload(own)).collect();
-            Spread::of(&values).text(measure.digits)
-        };
-        let flows = [own[0].balancer.clone(), format!("{done}/{total}")];
+        let cell = |measure: &&Measure| measure.spread_of_workloads(own).text(measure.digits);
+        let flows = [own[0].balancer.clone(), format!("{done}/{total}, {}", percent(done, total))];
         words.iter().cloned().chain(flows).chain(measures.iter().map(cell)).collect::<Vec<String>>()
     };
     let words = std::iter::once("condition").chain(axes.iter().map(|axis| axis.as_str()));
-    let words = words.chain(["run", "workload", "balancer", "flows"]);
+    let words = words.chain(["switch", "run", "workload", "balancer", "flows"]);
     let header = words.chain(measures.iter().map(|measure| measure.title)).map(String::from).collect();
-    Some(Lines { header, words: 4 + axes.len(), rows: lines.iter().map(row).collect() })
+    Some(Lines { header, words: 5 + axes.len(), rows: lines.iter().map(row).collect() })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::sample;
+    use super::super::Incomplete;
+    use super::super::tests::{incomplete, sample};
     use super::*;
 
     fn flow(workload: &str, bytes: u64, [start_us, fct_us]: [f64; 2], step: Option<u32>) -> FlowResult {
         let end_us = Some(start_us + fct_us);
-        let (workload, fct_us, slowdown) = (workload.into(), Some(fct_us), Some(fct_us / 10.0));
-        FlowResult { workload, bytes, start_us, end_us, fct_us, slowdown, step, ..FlowResult::default() }
+        let (workload, fct_us, alone_us) = (workload.into(), Some(fct_us), 10.0);
+        FlowResult { workload, bytes, start_us, end_us, fct_us, alone_us, step, ..FlowResult::default() }
+    }
+
+    fn cut_off(mut flow: FlowResult, end_us: f64) -> FlowResult {
+        incomplete(&mut flow, Incomplete::CutOff, end_us);
+        flow
     }
 
     #[test]
@@ -213,9 +223,9 @@ mod tests {
             flow("a", 1_000, [0.0, 10.0], None),
             flow("b", 4_000, [5.0, 40.0], None),
             flow("a", 1_000, [10.0, 30.0], None),
-            FlowResult { fct_us: None, end_us: None, slowdown: None, ..flow("b", 1, [0.0, 1.0], None) },
+            cut_off(flow("b", 1, [0.0, 1.0], None), 100.0),
         ];
-        let run = RunResult { flows, ..sample("reps", "healthy", &[]) };
+        let run = RunResult { flows, end_us: 100.0, ..sample("reps", "healthy", &[]) };
         let [a, b] = &run.workloads()[..] else { panic!("two") };
         assert_eq!(
             (a.name.as_str(), a.flows.flows_total, a.flows.flows_completed, a.flows.fct_mean_us, a.flows.fct_max_us),
@@ -227,18 +237,22 @@ mod tests {
         assert_eq!(a.flows.jain, Some(0.8));
         assert_eq!(
             (b.flows.flows_total, b.flows.flows_completed, b.flows.fct_p99_us, b.flows.jain, b.collectives),
-            (2, 1, Some(40.0), Some(1.0), None)
+            (2, 1, Some(100.0), Some(0.5), None)
         );
-        assert!(workload_table(&[run.summary()]).unwrap().lines().nth(3).unwrap().contains("1/2"));
+        let table = workload_table(&[run.summary()]).unwrap();
+        assert!(table.lines().nth(3).unwrap().contains("1/2, 50.0 %"), "{table}");
+        assert!(table.lines().nth(3).unwrap().contains("> 70.0"), "{table}");
+        assert!(!table.lines().nth(2).unwrap().contains('>'), "{table}");
     }
 
     #[test]
     fn figures_of_what_never_completed_are_not_there() {
-        let never = FlowResult { fct_us: None, end_us: None, slowdown: None, ..flow("r", 1, [0.0, 1.0], Some(0)) };
+        let mut never = flow("r", 1, [0.0, 1.0], Some(0));
+        incomplete(&mut never, Incomplete::NotStarted, 0.0);
         let run = RunResult { flows: vec![never], ..sample("reps", "healthy", &[]) };
         let table = workload_table(&[run.summary()]).unwrap();
         let line: Vec<&str> = table.lines().nth(2).unwrap().split_whitespace().collect();
-        assert_eq!(line[3..], ["0/1", "0.0", "-", "-", "-", "-", "-", "-", "-", "-", "-"], "{table}");
+        assert_eq!(line[4..], ["0/1,", "0.0", "%", "0.0", "-", "-", "-", "-", "-", "-", "-", "-", "-"], "{table}");
         assert_eq!(run.workloads()[0].collectives, Some(Collectives::default()));
     }
 

@@ -51,8 +51,26 @@ impl Written {
     /// # Errors
     /// When a file cannot be read.
     pub fn hash(&self, balancer: BalancerKind, seed: u64, files: &mut HashMap<PathBuf, String>) -> io::Result<Sha256> {
+        self.hash_with(&of_run(&self.full, balancer, seed), files)
+    }
+
+    /// What all runs that fit one table follow from: the same but for the axes, the switches' scheme, the balancer and the seed.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn hash_of_table(&self, files: &mut HashMap<PathBuf, String>) -> io::Result<Sha256> {
+        let mut settings = of_run(&self.full, BalancerKind::ALL[0], 0);
+        let schemes = ["scheme", "tor", "agg", "core"].map(|tier| format!("switch.{tier}"));
+        for path in self.axes.iter().map(|axis| &axis.path).chain(&schemes) {
+            let place = settings.pointer_mut(&format!("/{}", path.replace('.', "/")));
+            place.into_iter().for_each(|value| *value = Value::Null);
+        }
+        self.hash_with(&settings, files)
+    }
+
+    fn hash_with(&self, settings: &Value, files: &mut HashMap<PathBuf, String>) -> io::Result<Sha256> {
         let mut hash = Sha256::new();
-        hash.update(of_run(&self.full, balancer, seed).to_string());
+        hash.update(settings.to_string());
         for file in &self.files {
             if !files.contains_key(file) {
                 let mut content = Sha256::new();

@@ -166,6 +166,7 @@ impl<'a> Simulation<'a> {
             reroutes_ps: epochs_ps.get(1..).unwrap_or_default(),
             ports: &outcome.ports,
             end_ps: outcome.end_ps,
+            limit_ps: until_ps,
         };
         if let Some(watch) = frames {
             let first = first_flows(specs.iter().map(|flow| flow.connection));
@@ -238,8 +239,8 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
 /// Rows of what the senders' algorithms reported, and of connections that were given up.
 fn rows(collect: &Collect<'_>, outcome: &SimOutcome) -> impl Iterator<Item = EventRow> {
     let row = |(ps, flow, event): &(u64, u32, Event)| reported(*event, us(*ps), &collect.name(*flow as usize));
-    let failed = outcome.flows.iter().enumerate().filter(|(_, flow)| flow.failed);
-    let failed = failed.map(|(flow, _)| given_up(us(outcome.end_ps), &collect.name(flow), ""));
+    let failed = outcome.flows.iter().enumerate().filter_map(|(flow, of)| Some((flow, of.given_up_ps?)));
+    let failed = failed.map(|(flow, at_ps)| given_up(us(at_ps), &collect.name(flow), ""));
     let deadlock = outcome.deadlock.iter().map(|deadlock| EventRow {
         time_us: us(deadlock.at_ps),
         kind: EventKind::Deadlock,

@@ -18,7 +18,7 @@ fn reordered(outcome: &SimOutcome) -> u64 {
 }
 
 fn delivered(outcome: &SimOutcome) -> bool {
-    outcome.flows.iter().all(|flow| flow.received_ps.is_some() && !flow.failed)
+    outcome.flows.iter().all(|flow| flow.received_ps.is_some() && flow.given_up_ps.is_none())
 }
 
 /// Random flows in a random network of two or three tiers with some slow links.

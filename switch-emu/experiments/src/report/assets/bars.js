@@ -10,8 +10,8 @@ spray.bars = (id, host, { groups, unit, label = unit }) => {
   const reach = (bar) => Math.max(total(bar) || 0, bar.interval ? end(bar) : 0);
   const most = Math.max(...groups.flatMap((group) => group.bars.map(reach)), 0) || 1;
   const percent = (value) => `${(100 * value) / most}%`;
-  const part = ({ colour, value }) =>
-    spray.el("span", { class: "bar", style: `width:${percent(value)};background:${spray.colourName(colour)}` });
+  const part = ({ colour, value, completed }) =>
+    spray.el("span", { class: completed < 100 ? "bar partly" : "bar", style: `width:${percent(value)};background:${spray.colourName(colour)}` });
   const hasInterval = ({ interval }) => interval && interval[0] < interval[1];
   const whisker = (bar) => {
     if (!hasInterval(bar)) return [];
@@ -24,7 +24,8 @@ spray.bars = (id, host, { groups, unit, label = unit }) => {
       .filter((own) => own.value)
       .map((own) => ({ colour: spray.colourName(own.colour), name: own.name, value: `${spray.exact(own.value)} ${unit}` }));
   const hover = (bar) => (event) => {
-    const whole = hasInterval(bar) ? `${spray.exact(bar.value)} (${range(bar, spray.exact)}) ${unit}` : `${spray.exact(total(bar))} ${unit}`;
+    const least = bar.isBound ? "> " : "";
+    const whole = hasInterval(bar) ? `${spray.exact(bar.value)} (${range(bar, spray.exact)}) ${unit}` : `${least}${spray.exact(total(bar))} ${unit}`;
     spray.tip.show(event.clientX, event.clientY, bar.name, [
       ...rows(bar),
       { name: bar.parts ? "in all" : bar.note || "", value: whole },
@@ -41,7 +42,7 @@ spray.bars = (id, host, { groups, unit, label = unit }) => {
       spray.el(
         "span",
         { class: "number" },
-        isThere ? spray.short(total(bar)) + (hasInterval(bar) ? ` (${range(bar, spray.short)})` : "") : "none",
+        isThere ? barText(bar, total(bar)) + (hasInterval(bar) ? ` (${range(bar, spray.short)})` : "") : "none",
       ),
     );
   };
@@ -62,12 +63,24 @@ spray.bars = (id, host, { groups, unit, label = unit }) => {
   };
 };
 
+// The value of a bar: `> 587, 17.3 % completed` where it is a lower bound.
+const barText = ({ isBound, completed }, value) =>
+  (isBound ? "> " : "") + spray.short(value) + (completed < 100 ? `, ${completed} % completed` : "");
+
 // The rows of their CSV.
 const barRows = (groups, unit) => [
-  ["group", "bar", "part", unit, "low", "high"],
+  ["group", "bar", "part", unit, "low", "high", "lower bound", "completed (%)"],
   ...groups.flatMap(({ title, bars }) =>
-    bars.flatMap(({ name, parts, value, interval }) =>
-      (parts || [{ name: "", value }]).map((part) => [title, name, part.name, part.value, ...(interval || ["", ""])]),
+    bars.flatMap(({ name, parts, value, interval, isBound = false, completed = "" }) =>
+      (parts || [{ name: "", value }]).map((part) => [
+        title,
+        name,
+        part.name,
+        part.value,
+        ...(interval || ["", ""]),
+        isBound,
+        completed,
+      ]),
     ),
   ),
 ];

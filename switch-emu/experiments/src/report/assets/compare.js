@@ -5,13 +5,13 @@
 const GROUPS = 24;
 const PLOTS = 12;
 
-// The mean of some values, and its 95 % interval as in sweep.json, or `null` where there is one value only.
-const spread = (data, values) => {
+// The mean of some values, and its 95 % interval as in sweep.json, or `null` where there is one value only, or where the mean is a lower bound.
+const spread = (data, values, isBound = false) => {
   const own = values.filter((value) => value !== null && value !== undefined);
   const n = own.length;
   if (!n) return { mean: null, interval: null };
   const mean = own.reduce((sum, value) => sum + value, 0) / n;
-  if (n < 2) return { mean, interval: null };
+  if (n < 2 || isBound) return { mean, interval: null, isBound };
   const sd = Math.sqrt(own.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1));
   const half = (data.t95[Math.min(n - 2, data.t95.length - 1)] * sd) / Math.sqrt(n);
   if (own.some((value) => value < 0)) return { mean, interval: [mean - half, mean + half] };
@@ -21,6 +21,17 @@ const spread = (data, values) => {
 
 const valueOf = (state) => (run) =>
   state.workload < 0 ? run.values[state.measure] : run.workloads[state.workload] && run.workloads[state.workload][state.measure];
+
+// Whether the chosen measure of a run is a lower bound, since not all of its flows completed.
+const isBoundOf = (state) => (run) => {
+  const bounds = state.workload < 0 ? run.bounds : run.workload_bounds && run.workload_bounds[state.workload];
+  return Boolean(bounds) && bounds.includes(state.measure);
+};
+
+const spreadOf = (data, runs, state) => spread(data, runs.map(valueOf(state)), runs.some(isBoundOf(state)));
+
+// The share of the flows of some runs that completed, never rounded up to all, in per cent.
+const completedOf = (runs) => Math.floor(10 * (runs.reduce((sum, run) => sum + run.completed, 0) / runs.length)) / 10;
 
 // The completion times and sizes of the workload that is chosen, of those runs that have it. A run of one workload has them for all flows.
 const ofWorkload = (cells, { workload }) => {
@@ -40,13 +51,17 @@ const labelOf = (data, { measure }) => {
 
 const drawMeasure = (host, data, cells, state) => {
   const bar = ([balancer, runs]) => {
-    const { mean, interval } = spread(data, runs.map(valueOf(state)));
+    const { mean, interval, isBound } = spreadOf(data, runs, state);
+    const completed = completedOf(runs);
+    const count = runs.length > 1 ? `mean of ${runs.length} runs` : "one run";
     return {
       name: data.balancers[balancer],
       colour: balancer,
       value: mean,
       interval,
-      note: runs.length > 1 ? `mean of ${runs.length} runs` : "one run",
+      isBound,
+      completed,
+      note: completed < 100 ? `${count}, ${completed} % of the flows completed` : count,
     };
   };
   const groups = cells.slice(0, GROUPS).map(({ name, balancers }) => ({ title: name, bars: balancers.map(bar) }));
@@ -73,6 +88,9 @@ const withBand = (name, colour, points) => {
     band: outline && { x: outline.map(([x]) => x), y: outline.map(([, y]) => y) },
   };
 };
+
+// What the name of a line says where not all flows completed.
+const partly = (completed) => (completed < 100 ? ` (${completed} % completed)` : "");
 
 const linesWithLegend = (id, host, options) => spray.lines(id, host, { ...options, legend: true });
 
@@ -102,13 +120,13 @@ const drawAxis = (host, data, cells, state) => {
       const lines = plots.get(name);
       lines.set(balancer, [
         ...(lines.get(balancer) || []),
-        [numbers[cell.axes[state.axis]], spread(data, runs.map(valueOf(state)))],
+        [numbers[cell.axes[state.axis]], spreadOf(data, runs, state), completedOf(runs)],
       ]);
     }
   }
   const line = ([balancer, points]) => ({
     ...withBand(
-      data.balancers[balancer],
+      data.balancers[balancer] + partly(Math.min(...points.map(([, , completed]) => completed))),
       balancer,
       points.sort(([a], [b]) => a - b),
     ),
@@ -127,44 +145,57 @@ const drawAxis = (host, data, cells, state) => {
   );
 };
 
+// The share of the flows that had completed within each time: the mean over the runs, so that a run in which fewer completed counts too.
+const completionCurve = (data, runs, end) => {
+  const share = (run, time) => {
+    const reached = run.fct.filter((at) => at <= time).length;
+    return reached ? data.percents[reached - 1] : 0;
+  };
+  const times = [...new Set(runs.flatMap((run) => run.fct))].sort((a, b) => a - b);
+  const all = times.length && times[times.length - 1] < end ? [...times, end] : times;
+  return all.map((time) => [
+    time,
+    spread(
+      data,
+      runs.map((run) => share(run, time)),
+    ),
+  ]);
+};
+
 const drawFct = (host, data, all, state) => {
   const cells = ofWorkload(all, state);
-  // At each share of the flows the mean time, with its interval.
-  const line = ([balancer, runs]) => {
-    const reached = Math.min(...runs.map((run) => run.fct.length));
-    const points = data.percents.slice(0, reached).map((percent, at) => [
-      percent,
-      spread(
-        data,
-        runs.map((run) => run.fct[at]),
-      ),
-    ]);
-    const { x, y, band, ...rest } = withBand(data.balancers[balancer], balancer, points);
-    return { ...rest, x: y, y: x, steps: true, band: band && { x: band.y, y: band.x } };
+  const options = ({ balancers }) => {
+    const end = Math.max(...balancers.flatMap(([, runs]) => runs.flatMap((run) => run.fct)));
+    const line = ([balancer, runs]) => ({
+      ...withBand(data.balancers[balancer], balancer, completionCurve(data, runs, end)),
+      steps: true,
+    });
+    return {
+      x: "completion time (us)",
+      y: "share of flows (%)",
+      top: 100,
+      log: state.log,
+      series: balancers.map(line),
+    };
   };
   sideBySide(
     "fct",
     host,
-    cells.map(({ name, balancers }) => ({
-      name,
-      options: {
-        x: "completion time (us)",
-        y: "share of flows (%)",
-        top: 100,
-        xToo: true,
-        log: state.log,
-        series: balancers.map(line),
-      },
-    })),
+    cells.map((own) => ({ name: own.name, options: options(own) })),
   );
 };
 
+// Times beyond this multiple of the median are left to a zoom.
+const LONG = 1.5;
+
 const drawGoodput = (host, data, cells) => {
-  const options = ({ cell, balancers }) => {
-    const bin = cell.end_us / data.bins;
-    const time = (at) => Number(((at + 0.5) * bin).toPrecision(8));
-    const line = ([balancer, runs]) =>
-      withBand(
+  const options = ({ balancers }) => {
+    const ends = balancers.map(([, runs]) => runs[0].end_us).sort((a, b) => a - b);
+    const median = ends[Math.floor(ends.length / 2)];
+    const line = ([balancer, runs]) => {
+      const bin = runs[0].end_us / data.bins;
+      const time = (at) => Number(((at + 0.5) * bin).toPrecision(8));
+      return withBand(
         data.balancers[balancer],
         balancer,
         Array.from({ length: data.bins }, (_, at) => [
@@ -175,7 +206,10 @@ const drawGoodput = (host, data, cells) => {
           ),
         ]),
       );
-    return { x: "time (us)", y: "goodput (Gb/s)", end: cell.end_us, time: true, series: balancers.map(line) };
+    };
+    const end = ends[ends.length - 1];
+    const view = end > LONG * median ? LONG * median : null;
+    return { x: "time (us)", y: "goodput (Gb/s)", end, view, time: true, series: balancers.map(line) };
   };
   sideBySide(
     "goodput",

@@ -7,6 +7,7 @@
 //   moments    [{ at_us, what }]: dashed verticals
 //   time       whether x is the run's time, so that zooming goes for all such plots
 //   end        the least that the x axis reaches to; `top` the same of the y axis
+//   view       where the x axis ends before one zooms, if it is to end before the last value
 //   log        whether x is logarithmic, and to which base: 2 or 10; `xText`, `yText` turn a value into text
 //   rows       names of the whole numbers of the y axis, from 0
 spray.lines = (id, host, options) => {
@@ -18,7 +19,7 @@ spray.lines = (id, host, options) => {
   const reach = series.flatMap((one) => (one.band && !log ? [Math.min(...one.band.x), end(one, "x")] : []));
   const xs = ascending(series, options.time || options.end ? [0, options.end || 0, ...reach] : reach);
   const data = [xs, ...series.map((one) => aligned(one, xs))];
-  const top = Math.max(options.top || 0, ...series.map((one) => (one.band && !options.xToo ? end(one, "y") * 1.02 : 0)));
+  const top = Math.max(options.top || 0, ...series.map((one) => (one.band ? end(one, "y") * 1.02 : 0)));
   const colours = series.map((one) => spray.colourName(one.colour));
   const frame = spray.el("div", {
     class: "frame",
@@ -29,6 +30,7 @@ spray.lines = (id, host, options) => {
   let plot = null;
   let focus = null;
 
+  const whole = [xs[0], xs[xs.length - 1]];
   const height = () => options.height || (host.clientWidth < 420 ? 210 : 260);
   const tip = (u) => {
     const { left, top, idx } = u.cursor;
@@ -39,7 +41,7 @@ spray.lines = (id, host, options) => {
       const own = u.cursor.idxs[index + 1];
       if (!u.series[index + 1].show || own === null || own === undefined || data[index + 1][own] === null) return null;
       const beside = Math.abs(data[0][own] - at) > (u.scales.x.max - u.scales.x.min) / 60;
-      const value = yText(data[index + 1][own]) + (beside || log || options.xToo ? ` at ${xText(data[0][own])}` : "");
+      const value = yText(data[index + 1][own]) + (beside || log ? ` at ${xText(data[0][own])}` : "");
       return { colour: colours[index], name: one.name, value };
     };
     const near = moments.filter((moment) => Math.abs(u.valToPos(moment.at_us, "x") - left) < 5);
@@ -108,14 +110,13 @@ spray.lines = (id, host, options) => {
         (u, key) => {
           if (key !== "x" || !options.time || !u.status) return;
           const { min, max } = u.scales.x;
-          const whole = min <= xs[0] && max >= xs[xs.length - 1];
-          spray.time.show(whole ? null : [min, max]);
+          spray.time.show(min <= whole[0] && max >= whole[1] ? null : [min, max]);
         },
       ],
     },
   });
   const zoom = (range) => {
-    const [min, max] = range || [xs[0], xs[xs.length - 1]];
+    const [min, max] = range || whole;
     if (plot && (plot.scales.x.min !== min || plot.scales.x.max !== max)) plot.setScale("x", { min, max });
   };
 
@@ -131,8 +132,13 @@ spray.lines = (id, host, options) => {
   host.append(...legend, frame);
   spray.sized(host, (width) => {
     if (plot) plot.setSize({ width, height: height() });
-    else plot = new uPlot(settings(width), data, frame);
+    else {
+      plot = new uPlot(settings(width), data, frame);
+      if (options.view) plot.setScale("x", { min: xs[0], max: options.view });
+    }
   });
+  if (options.view)
+    host.append(spray.el("p", { class: "soft" }, `Longer runs end at ${xText(whole[1])}: double click or 0 shows all of them.`));
   frame.addEventListener("keydown", (event) => keys(event, plot, zoom, xs));
   frame.addEventListener("blur", () => spray.tip.hide());
   frame.addEventListener("mouseleave", () => spray.tip.hide());
@@ -156,11 +162,11 @@ spray.lines = (id, host, options) => {
 };
 
 // The rows of its CSV: a point each, with the ends of its interval where there are any.
-const pointRows = ({ x, y, xToo }, series) => {
-  const ends = series.some((one) => one.band) ? [`low: ${xToo ? x : y}`, `high: ${xToo ? x : y}`] : [];
+const pointRows = ({ x, y }, series) => {
+  const ends = series.some((one) => one.band) ? [`low: ${y}`, `high: ${y}`] : [];
   const point = ({ name, x, y, band }) =>
     x.map((value, index) => {
-      const edge = band && (xToo ? band.x : band.y);
+      const edge = band && band.y;
       return [name, value, y[index], ...ends.map((_, high) => edge && edge[high ? edge.length - 1 - index : index])];
     });
   return [["series", x, y, ...ends], ...series.flatMap(point)];

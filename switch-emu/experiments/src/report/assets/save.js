@@ -191,19 +191,20 @@ spray.saves.bars = (width, { groups, label, most, total, end }) => {
   const all = groups.flatMap(({ bars }) => bars);
   const used = new Map(all.flatMap(({ parts }) => parts || []).filter(({ value }) => value).map(({ name, colour }) => [name, colour]));
   const key = names([...used].map(([name, colour]) => ({ name, colour: spray.colour(colour) })), width);
-  const text = (bar) => (Number.isFinite(total(bar)) ? spray.short(total(bar)) : "none");
+  const text = (bar) => (Number.isFinite(total(bar)) ? barText(bar, total(bar)) : "none");
   const left = Math.min(Math.max(...all.map(({ name }) => room(name)), 0), width * 0.36) + 5;
   const right = width - Math.max(...all.map((bar) => room(text(bar))), 8) - 6;
   const xOf = (value) => left + (value / most) * (right - left);
   let y = key.height;
-  const rect = (from, value, colour) => {
+  const rect = (from, value, { colour, completed }) => {
     const place = { x: at(xOf(from)), y: at(y + 1.5), width: at(xOf(value) - left), height: 7 };
-    return spray.svg("rect", { ...place, fill: spray.colour(colour), class: "series" });
+    const look = { fill: spray.colour(colour), "fill-opacity": completed < 100 ? 0.5 : 1, class: "series" };
+    return spray.svg("rect", { ...place, ...look });
   };
   const row = (bar) => {
     let sum = 0;
     const parts = (bar.parts || [bar]).filter(({ value }) => value > 0);
-    const drawn = parts.map(({ value, colour }) => rect((sum += value) - value, value, colour));
+    const drawn = parts.map((part) => rect((sum += part.value) - part.value, part.value, part));
     const marks = bar.interval ? whisker(bar.interval, end(bar), y + 5, xOf) : [];
     const words = [
       word(left - 4, y + 7.5, fit(bar.name, left - 5), { "text-anchor": "end" }),

@@ -6,6 +6,7 @@ use serde::Serialize;
 use spray_settings::AxisValue;
 
 use super::series::count_at;
+use crate::report::overview::has_several_switches;
 use crate::results::measures::{self, Better, Measure};
 use crate::results::{Drops, Finished, SizeClass, Spread, Summary, gbps};
 
@@ -77,8 +78,6 @@ fn told(runs: &[Finished]) -> Vec<&'static Measure> {
 struct Cell {
     condition: usize,
     axes: Vec<usize>,
-    /// The end of the last of its runs.
-    end_us: f64,
 }
 
 /// A run.
@@ -90,15 +89,25 @@ struct RunPart {
     folder: String,
     /// Values of the measures.
     values: Vec<Option<f64>>,
+    /// Which of them are lower bounds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    bounds: Vec<usize>,
+    /// The share of its flows that completed, in per cent.
+    completed: f64,
     /// The figures of each workload, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     workloads: Vec<Option<Vec<Option<f64>>>>,
+    /// Which of them are lower bounds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    workload_bounds: Vec<Vec<usize>>,
     #[serde(flatten)]
     completion: CompletionPart,
     /// The same of each workload, where the run has several and the page has room for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     completions: Vec<Option<CompletionPart>>,
-    /// Payload delivered in each bin of the cell's time, in Gb/s.
+    /// When the last of the runs of this cell and balancer ended.
+    end_us: f64,
+    /// Payload delivered in each bin of the time up to then, in Gb/s.
     goodput: Vec<f64>,
     /// By layer, as its index, what its ports dropped.
     drops: Vec<(usize, [u64; 5])>,
@@ -137,14 +146,19 @@ impl OverviewData {
         if names.workloads.len() < 2 {
             names.workloads.clear();
         }
-        let (cell_of, mut cells) = cells(runs, &names);
+        let (cell_of, cells) = cells(runs, &names);
+        let mut ends: HashMap<(usize, &str), f64> = HashMap::new();
         for (run, cell) in runs.iter().zip(&cell_of) {
-            let end = run.delivered.last().map_or(0.0, |(time, _)| *time);
-            cells[*cell].end_us = cells[*cell].end_us.max(end);
+            let own = run.delivered.last().map_or(0.0, |(time, _)| *time);
+            let end = ends.entry((*cell, &run.summary.balancer)).or_default();
+            *end = end.max(own);
         }
         let distributions = runs.len() + if names.has_room { workloads().count() } else { 0 };
         let (percents, bins) = detail(runs.len(), distributions);
-        let part = |(run, cell): (&Finished, &usize)| names.part(run, (*cell, cells[*cell].end_us), &percents, bins);
+        let part = |(run, cell): (&Finished, &usize)| {
+            let end_us = ends[&(*cell, run.summary.balancer.as_str())];
+            names.part(run, (*cell, end_us), &percents, bins)
+        };
         let parts = runs.iter().zip(&cell_of).map(part).collect();
         let Names { balancers, conditions, seeds, workloads, layers, axes, .. } = names;
         Self {
@@ -223,12 +237,27 @@ impl Names {
             seed: place(&self.seeds, &s.seed).unwrap_or(0),
             folder: run.folder.clone(),
             values: self.measures.iter().map(|measure| measure.of(s)).collect(),
+            bounds: (0..self.measures.len()).filter(|at| self.measures[*at].is_bound(s)).collect(),
+            completed: s.flows.completed_percent,
             workloads: self.workloads.iter().map(|name| self.of_workload(s, name)).collect(),
+            workload_bounds: self.workload_bounds(s),
             completion: CompletionPart::of(&run.fct_us, &run.sizes, percents),
             completions: several.iter().map(completion).collect(),
+            end_us,
             goodput: goodput(&run.delivered, end_us, bins),
             drops: run.drops.iter().filter_map(layer).collect(),
         }
+    }
+
+    /// By workload which measures are lower bounds; empty where none is.
+    fn workload_bounds(&self, s: &Summary) -> Vec<Vec<usize>> {
+        let own = |name: &String| s.workloads.iter().find(|own| own.name == *name);
+        let is_bound = |name, at: &usize| {
+            own(name).is_some_and(|own| own.lower_bounds.iter().any(|key| key == self.measures[*at].key))
+        };
+        let of = |name| (0..self.measures.len()).filter(|at| is_bound(name, at)).collect();
+        let bounds: Vec<Vec<usize>> = self.workloads.iter().map(of).collect();
+        if bounds.iter().all(Vec::is_empty) { Vec::new() } else { bounds }
     }
 
     fn of_workload(&self, s: &Summary, name: &str) -> Option<Vec<Option<f64>>> {
@@ -246,13 +275,23 @@ fn goodput(delivered: &[(f64, f64)], end_us: f64, bins: usize) -> Vec<f64> {
     (0..bins).map(|bin| gbps((at(bin + 1) - at(bin)).max(0.0) as u64, end_us / bins as f64)).collect()
 }
 
+/// The axis of runs of which some have other switches, where no axis of the sweep shows it.
+const SWITCH: &str = "switch";
+
+/// The values of a run on each axis.
+fn axes_of(run: &Summary, has_switches: bool) -> impl Iterator<Item = (&str, AxisValue)> {
+    let switch = has_switches.then(|| (SWITCH, AxisValue::Text(run.switch.clone())));
+    run.axes.iter().map(|(path, value)| (path.as_str(), value.clone())).chain(switch)
+}
+
 /// The axes of the sweep, each value once; numbers ascend.
 fn axes(runs: &[Finished]) -> Vec<(Axis, Vec<AxisValue>)> {
+    let several = has_several_switches(runs.iter().map(|run| &run.summary));
     let mut found: BTreeMap<&str, Vec<AxisValue>> = BTreeMap::new();
-    for (path, value) in runs.iter().flat_map(|run| &run.summary.axes) {
+    for (path, value) in runs.iter().flat_map(|run| axes_of(&run.summary, several)) {
         let values = found.entry(path).or_default();
-        if !values.contains(value) {
-            values.push(value.clone());
+        if !values.contains(&value) {
+            values.push(value);
         }
     }
     let axis = |(path, mut values): (&str, Vec<AxisValue>)| {
@@ -280,11 +319,12 @@ fn cells(runs: &[Finished], names: &Names) -> (Vec<usize>, Vec<Cell>) {
     for Finished { summary, .. } in runs {
         let condition = place(&names.conditions, &summary.condition).unwrap_or(0);
         let value = |(axis, values): &(Axis, Vec<AxisValue>)| {
-            summary.axes.get(&axis.path).and_then(|value| place(values, value)).unwrap_or(0)
+            let own = axes_of(summary, true).find(|(path, _)| *path == axis.path);
+            own.and_then(|(_, value)| place(values, &value)).unwrap_or(0)
         };
         let axes: Vec<usize> = names.axes.iter().map(value).collect();
         let cell = *places.entry((condition, axes.clone())).or_insert_with(|| {
-            cells.push(Cell { condition, axes, end_us: 0.0 });
+            cells.push(Cell { condition, axes });
             cells.len() - 1
         });
         cell_of.push(cell);

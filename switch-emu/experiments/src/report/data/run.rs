@@ -8,7 +8,7 @@ use super::ports::{Ports, layers, places};
 use super::series::{distribution, end_us, is_change, rates, thinned};
 use super::topology::Topology;
 use crate::results::{
-    ConnectionEvs, Drops, EvBin, FlowResult, RunResult, SizeClass, ascending, grouped, size_classes, us,
+    ConnectionEvs, Drops, EvBin, FlowResult, RunResult, SizeClass, grouped, size_classes, slowdown, us,
 };
 
 /// Most workloads with a line of their own.
@@ -185,12 +185,13 @@ fn groups(run: &RunResult) -> Vec<(&str, Vec<&FlowResult>)> {
 }
 
 fn completion(name: &str, flows: &[&FlowResult]) -> Line {
-    let times = ascending(&flows.iter().copied(), |flow| flow.fct_us);
+    let mut times: Vec<f64> = flows.iter().filter_map(|flow| flow.fct_us).collect();
+    times.sort_by(f64::total_cmp);
     Line::new(name, distribution(&times, flows.len()).into_iter())
 }
 
 fn sizes(name: &str, flows: &[&FlowResult]) -> Sizes {
-    let slowed = flows.iter().filter_map(|flow| Some((flow.bytes, flow.slowdown?)));
+    let slowed = flows.iter().filter_map(|flow| Some((flow.bytes, slowdown(flow)?.0)));
     Sizes { name: name.into(), sizes: size_classes(slowed) }
 }
 
