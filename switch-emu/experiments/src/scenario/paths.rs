@@ -292,13 +292,33 @@ impl Scenario {
     }
 
     /// When a run of `plan` is stopped. By default after 50 times the least time that its flows could take, at least 20 ms. If flows
-    /// may start at the end of others, the least time includes one round trip more for every flow. What hosts compute comes on top.
+    /// may start at the end of others, the least time includes one round trip more for every flow. Where links are slower than all hosts' from
+    /// the beginning, it is the time over the slowest of them. What hosts compute comes on top.
     pub fn time_limit_ps(&self, paths: &Paths, plan: &Plan) -> u64 {
         self.time_limit_ps.unwrap_or_else(|| {
             let chained = if plan.triggers.is_some() { plan.flows.len() as u64 } else { 0 };
             let ideal_ps = self.ideal_ps(paths, &plan.flows);
             let least_ps = chained.saturating_mul(self.base_rtt_ps(paths)).saturating_add(ideal_ps);
+            let least_ps = least_ps.saturating_mul(self.times_slower());
             least_ps.saturating_mul(50).max(20_000_000_000).saturating_add(plan.compute_ps)
         })
+    }
+
+    /// How many times slower than the slowest host's link the slowest link is at the beginning, rounded up; at least 1.
+    fn times_slower(&self) -> u64 {
+        let links = &self.network.links;
+        let full_bps = |link: usize| u128::from(links[link].rate_bps) * 1_000_000;
+        let slowed = |event: &LinkEvent| match event.action {
+            LinkAction::Rate { ppm } if event.at_ps == 0 => Some(u128::from(ppm)),
+            _ => None,
+        };
+        let events = self.link_events.iter().filter_map(|event| Some((event, slowed(event)?)));
+        let events =
+            events.flat_map(|(event, ppm)| event.links.iter().map(move |link| full_bps(*link) / 1_000_000 * ppm));
+        let least_ppm = self.failures.as_ref().and_then(|failures| failures.file.slowest_ppm());
+        let drawn = (0..links.len()).filter_map(|link| Some(full_bps(link) / 1_000_000 * u128::from(least_ppm?)));
+        let slowest = (0..links.len()).map(full_bps).chain(events).chain(drawn).min().unwrap_or(1).max(1);
+        let hosts = (0..self.network.hosts.len()).map(|host| full_bps(self.network.uplink(host)));
+        hosts.min().map_or(1, |slowest_host| slowest_host.div_ceil(slowest)) as u64
     }
 }

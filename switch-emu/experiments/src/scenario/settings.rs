@@ -35,7 +35,7 @@ pub struct Settings {
     #[schemars(schema_with = "one_or_list_of::<Seeds>")]
     pub seeds: Vec<Seeds>,
     /// Scenario time at which a run is stopped; flows that have not completed by then count as incomplete. By default 50 times
-    /// the least time that the flows could take, at least 20000.
+    /// the least time that the flows could take, at least 20000; over the slowest link, if one is slower than all hosts' links from the beginning.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub time_limit_us: Option<Micros>,

@@ -12,7 +12,7 @@ mod ways;
 pub use draw::FailureContext;
 pub use random::{HowMany, Level, RandomFailure, Which};
 
-use crate::FileError;
+use crate::{FileError, LinkAction};
 
 /// A parsed failure file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -114,6 +114,15 @@ impl FailureFile {
     pub fn dead_cables(share: f64) -> Self {
         let process = Process { share, ..Process::new(Device::Cable, Failure::Fail) };
         Self { processes: vec![process], ..Self::default() }
+    }
+
+    /// The least share of its rate, in millionths, that a random failure leaves a link from time 0 on; `None` where none slows links.
+    pub fn slowest_ppm(&self) -> Option<u32> {
+        let rate = |failure: &RandomFailure| match failure.action {
+            LinkAction::Rate { ppm } if failure.at_ps == 0 => Some(ppm),
+            _ => None,
+        };
+        self.random.iter().filter_map(rate).min()
     }
 
     /// This file, with random failures added.

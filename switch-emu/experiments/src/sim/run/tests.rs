@@ -2,7 +2,7 @@ use spray_core::cc::CcKind;
 use spray_core::units::{ByteSize, Micros};
 
 use super::*;
-use crate::results::FlowResult;
+use crate::results::{FlowFigures, FlowResult};
 use crate::sim::{over_cores, reference};
 use crate::workload::{Distribution, Each, Own, Partners, Pattern, Sizes, parse_matrix};
 use spray_fabric::{FailureContext, FailureFile, LeafSpine, Network};
@@ -182,6 +182,39 @@ fn failures_show_in_the_counts_of_their_links() {
     let events = drawn(&short, "NIC-Fail: ON\n", 1);
     let summary = run(&short, 1, &events).summary();
     assert_eq!((summary.flows.flows_total - summary.flows.flows_completed, summary.is_complete()), (2, false));
+    // One sends and one receives over the dead interface. Both are given up after half a millisecond, in a run that goes on until then.
+    let FlowFigures { flows_given_up, flows_cut_off, given_up_first_us, given_up_last_us, .. } = summary.flows;
+    assert_eq!((flows_given_up, flows_cut_off, summary.give_up_us, summary.time_limit_us), (2, 0, Some(500.0), None));
+    let (first, last) = (given_up_first_us.unwrap(), given_up_last_us.unwrap());
+    assert!(500.0 <= first && first <= last && last < 1000.0, "{first} {last}");
+    assert!(summary.lower_bounds.contains(&"fct_mean_us".into()) && summary.flows.fct_max_us >= Some(500.0));
+    short.time_limit_ps = Some(300_000_000);
+    let summary = run(&short, 1, &events).summary();
+    let FlowFigures { flows_given_up, flows_cut_off, fct_max_us, .. } = summary.flows;
+    assert_eq!((flows_given_up, flows_cut_off, summary.time_limit_us), (0, 2, Some(300.0)));
+    assert_eq!(fct_max_us, Some(300.0));
+}
+
+/// 3 MB at 1 Gb/s take 24 ms, at a thousandth of that 24 s.
+#[test]
+fn a_run_over_a_slow_link_may_last_as_long_as_it_takes() {
+    let text = |rest: &str| {
+        format!(
+            "name = \"slow\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\nhost_gbps = 1\n{rest}\n\
+             [workload]\nkind = \"flows\"\nflow = [{{ src = \"h0\", dst = \"h2\", bytes = \"3 MB\" }}]\n"
+        )
+    };
+    let limit_ps = |rest: &str| {
+        let scenario = Scenario::parse(std::path::Path::new("slow.toml"), &text(rest)).unwrap();
+        scenario.time_limit_ps(&scenario.paths(), &scenario.plan(1))
+    };
+    let usual = limit_ps("");
+    // With the round trips over slow links.
+    assert!((100..150).contains(&(limit_ps("uplink_gbps = 0.01") / usual)));
+    let slow = |at: &str| format!("[[link_event]]\nlink = \"leaf0->spine*\"\naction = \"rate\"\nfactor = 0.01\n{at}");
+    assert_eq!((limit_ps(&slow("")), limit_ps(&slow("at_us = 1"))), (100 * usual, usual));
+    let failure = "[[failure]]\nwhat = \"links\"\nshare = 0.5\naction = \"rate\"\nfactor = 0.1";
+    assert_eq!((limit_ps(failure), limit_ps(&format!("{failure}\nat_us = 3"))), (10 * usual, usual));
 }
 
 #[test]
