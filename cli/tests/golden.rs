@@ -126,10 +126,10 @@ fn row(folder: &Path) -> String {
     format!("{}  {}\n", COLUMNS.iter().fold(String::new(), figure), hex(&Sha256::digest(recorded.as_bytes())))
 }
 
-/// A line of `flows.csv` without the six columns that say which run it is, and those after `drained_us`. None of the commands has a comma
+/// A line of `flows.csv` without the seven columns that say which run it is, and those after `drained_us`. None of the commands has a comma
 /// in the scenario's name or condition.
 fn recorded_part(line: &str) -> String {
-    line.split(',').skip(6).take(10).collect::<Vec<_>>().join(",")
+    line.split(',').skip(7).take(10).collect::<Vec<_>>().join(",")
 }
 
 /// The folder of the one run with this seed.

@@ -220,11 +220,11 @@ pub fn verdict(done: &[Summary]) -> Outcome {
     match (incomplete, wrong) {
         (0, 0) => Ok(()),
         (incomplete, 0) => {
-            Err(Failure::failed(format!("{incomplete} of {of} runs are incomplete: not all of their flows completed")))
+            Err(Failure::failed(format!("incomplete runs: {incomplete} of {of}, in which not all flows completed")))
         }
         (0, wrong) => Err(Failure::failed(format!("in {wrong} of {of} runs a payload differs from what was sent"))),
         (incomplete, wrong) => Err(Failure::failed(format!(
-            "{incomplete} of {of} runs are incomplete, and in {wrong} a payload differs from what was sent"
+            "incomplete runs: {incomplete} of {of}; in {wrong} a payload differs from what was sent"
         ))),
     }
 }

@@ -95,9 +95,10 @@ fn what_does_not_complete_is_shown_and_stops_nobody() {
     assert_eq!(output.status.code(), Some(1), "{said}\n{error}");
     assert!(said.contains("means over 2 seeds") && said.contains("sd  slowdown"), "{said}");
     let (ecmp, reps) = (line(&said, "ecmp"), line(&said, "reps"));
-    assert!(ecmp[1].ends_with("/2") && ecmp[2] == "runs" && ecmp[5] == "-", "{ecmp:?}");
+    assert!(ecmp[1].ends_with("/2") && ecmp[2] == "runs," && ecmp[7] == ">" && ecmp[9] == "-", "{ecmp:?}");
     assert!(reps[1] == "ok" && reps[2].ends_with('*') && reps[4] == "1.000", "{reps:?}");
-    assert!(said.contains("incomplete: ecmp, seed "), "{said}");
+    assert!(said.contains("warning: not all flows completed: ecmp "), "{said}");
+    assert!(said.contains("flows given up: ") && said.contains("`give_up_us`"), "{said}");
     assert!(error.contains("of 4 runs failed or did not complete"), "{error}");
     let page = comparison.read("report.html");
     assert!(page.contains("reps-seed1/report.html") && page.contains("reps-seed2/report.html"));

@@ -58,7 +58,7 @@ fn every_combination_is_run_once_and_collected() {
     // Other balancers and other switches come to the same tables, also those of earlier seeds alone.
     sweep.run(&out, &["--balancer", "flowcut", "--seeds", "1"]);
     let table = sweep.run(&out, &["--balancer", "ops", "--switch", "conga", "--seeds", "5"]);
-    assert!(table.contains("  conga   ops       1     100 %"), "{table}");
+    assert!(table.contains("  conga   ops          1  100 %"), "{table}");
     let csv = sweep.folder.read("out/runs.csv");
     assert_eq!(csv.lines().count(), 1 + 12 + 2 + 2, "{csv}");
     assert_eq!(csv.lines().filter(|line| line.contains(",ops,dctcp,conga,5,")).count(), 2, "{csv}");

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::cc::{CcKind, CcSchemes};
 use spray_core::flow::{DEFAULT_SACK_GAP_PACKETS, FlowConfig};
 use spray_core::loss::{ReceiverKind, Receivers, RtoConfig, SackRule};
-use spray_core::path::{BalancerKind, Path, Schemes};
+use spray_core::path::{BalancerConfig, BalancerKind, Path, Schemes};
 use spray_core::units::{ByteSize, Gbps, Micros};
 
 use crate::{Document, Mistake};
@@ -46,9 +46,9 @@ pub struct Transport {
     /// How long an ACK may wait for more packets. By default a quarter of the base RTT.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub ack_delay_us: Option<Micros>,
-    /// Number of entropy values.
+    /// Number of entropy values. By default what the scheme's paper gives it: 256 of `bitmap` and `mixed`, 65535 of the others.
     #[schemars(range(min = 1, max = 65_535))]
-    pub evs: u32,
+    pub evs: Option<u32>,
     /// Most packets from the oldest unacknowledged one to the newest; a power of two.
     #[schemars(range(min = 256, max = 16_384))]
     pub window_packets: u32,
@@ -98,7 +98,7 @@ impl Default for Transport {
             ack_evs: 1,
             ack_marked: false,
             ack_delay_us: None,
-            evs: 65_535,
+            evs: None,
             window_packets: 4_096,
             receiver: ReceiverKind::Selective,
             sack_gap_packets: DEFAULT_SACK_GAP_PACKETS,
@@ -189,7 +189,7 @@ impl Transport {
         let known = Path::new(base_rtt_ps, link_bps, payload_bytes + header_bytes);
         let max_window_bytes = if control == CcKind::FixedRate { u64::MAX } else { known.max_window_bytes };
         let path = Path {
-            evs: self.evs.clamp(1, 65_535) as u16,
+            evs: self.evs(&balancer.into()),
             trimming,
             max_window_bytes: self.max_window_bytes.map_or(max_window_bytes, ByteSize::bytes),
             initial_window_bytes: self.initial_window_bytes.map_or(known.initial_window_bytes, ByteSize::bytes),
@@ -214,6 +214,12 @@ impl Transport {
             dscp: self.dscp,
             ..flow
         }
+    }
+
+    /// The number of entropy values under `balancer`.
+    pub fn evs(&self, balancer: &BalancerConfig) -> u16 {
+        let set = self.evs.map(|evs| u16::try_from(evs).expect("its range is checked as it is read"));
+        set.unwrap_or(balancer.evs())
     }
 
     /// Bounds of the retransmission timeout. `min_ps` is the least one unless the settings say another.

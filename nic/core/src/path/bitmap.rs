@@ -81,9 +81,11 @@ impl Bitmap {
 impl Scheme for Bitmap {
     type Config = BitmapConfig;
 
-    /// Half a byte for each of 65,535 entropy values, and four bytes of position. With 32 values that is 20 bytes,
-    /// with 256 it is 132.
-    const STATE_BYTES: usize = 65_535_usize.div_ceil(2) + 2 * size_of::<Ev>();
+    /// Half a byte for each of 256 entropy values, and four bytes of position. With 65,535 values it is 32,772 bytes.
+    const STATE_BYTES: usize = Self::EVS as usize / 2 + 2 * size_of::<Ev>();
+
+    //= docs/specs/bitmap.md#BITMAP-7 256 of them
+    const EVS: u16 = 256;
 
     //= docs/specs/bitmap.md#BITMAP-1 A penalty for each EV
     fn make(own: &BitmapConfig, path: &Path, rng: &mut Rng) -> Self {

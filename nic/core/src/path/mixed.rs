@@ -22,6 +22,9 @@ impl Scheme for Mixed {
     /// The bitmap's, and 512 bytes of values to use again.
     const STATE_BYTES: usize = Bitmap::STATE_BYTES + KEPT * size_of::<Ev>();
 
+    //= docs/specs/mixed.md#MIX-4 as many as the bitmap
+    const EVS: u16 = Bitmap::EVS;
+
     fn make(own: &BitmapConfig, path: &Path, rng: &mut Rng) -> Self {
         Self { bitmap: Bitmap::make(own, path, rng), returned: VecDeque::with_capacity(KEPT) }
     }

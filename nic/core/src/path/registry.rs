@@ -81,6 +81,11 @@ impl BalancerConfig {
         of_scheme!(self, Of => Of::WANTS_PATHS, true)
     }
 
+    /// The number of entropy values that its paper or simulator gives it.
+    pub const fn evs(&self) -> u16 {
+        of_scheme!(self, Of => Of::EVS, 65_535)
+    }
+
     /// Whether ACKs to it take paths back in turn, where an engine tells them to the receiver too; see [`AckTurns`](super::AckTurns).
     pub const fn acks_in_turn(&self) -> bool {
         of_scheme!(self, Of => Of::ACKS_IN_TURN, false)

@@ -118,7 +118,7 @@ fn udp(
         )));
     }
     sockets.ports = steered.ports;
-    sockets.evs = path.or("transport.evs", path.transport.evs.min(u32::from(u16::MAX)) as u16, sockets.evs);
+    sockets.evs = path.or("transport.evs", path.transport.evs(&path.transport.balancer[0].into()), sockets.evs);
     let room = Room { interface: arguments.way.interface.as_deref(), mtu: sockets.mtu };
     let config = sockets.endpoint().map_err(Failure::refused)?;
     Ok((sockets, endpoint(config, arguments, path, keys, &room)?))

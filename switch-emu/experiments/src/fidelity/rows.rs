@@ -57,7 +57,7 @@ impl Row {
             Flows::Made(text) => text(),
         };
         let mut scenario = published(self.scenario, self.topology, &text);
-        (scenario.transport.evs, scenario.transport.ack_every) = (self.evs, self.ack_every);
+        (scenario.transport.evs, scenario.transport.ack_every) = (Some(self.evs), self.ack_every);
         scenario.transport.cc = self.cc;
         if let Some((name, action)) = self.links {
             let links = scenario.network.links_named(name).expect("links of the topology");

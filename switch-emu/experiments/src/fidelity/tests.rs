@@ -32,7 +32,7 @@ fn matrix() -> String {
 fn largest_and_mean(case: &Case) -> (f64, f64) {
     let mut scenario = published("short messages", LEAF_SPINE_64, &matrix());
     same_for_all_pairs(&mut scenario);
-    scenario.transport.evs = case.evs;
+    scenario.transport.evs = Some(case.evs);
     if let Some(name) = case.slow {
         let links = scenario.network.links_named(name).expect("a link of the topology");
         let action = LinkAction::Rate { ppm: 500_000 };

@@ -93,8 +93,10 @@ pub fn folder_name(condition: &str, axes: &[Axis], switching: &Switching, balanc
         let value = value.to_string().replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "_");
         format!("{}={value}", path.rsplit('.').next().unwrap_or(path))
     };
-    let is_shown = *switching != Switching::default() && !axes.iter().any(|axis| axis.path.starts_with("switch."));
-    let switch = if is_shown { slug(&switching.to_string()) } else { String::new() };
+    let name = switching.to_string();
+    let is_shown =
+        name != Switching::default().to_string() && !axes.iter().any(|axis| axis.path.starts_with("switch."));
+    let switch = if is_shown { slug(&name) } else { String::new() };
     let axes: Vec<String> = axes.iter().map(axis).collect();
     let seed = format!("seed{seed}");
     let parts = [slug(condition), axes.join("-"), switch, slug(balancer), seed];

@@ -509,7 +509,7 @@ fn seeds_and_lists_make_several_runs() {
     let all = Scenario::read_all(&document).unwrap();
     assert_eq!(all.len(), 6);
     assert!(all.iter().all(|scenario| scenario.seeds == [3, 4, 5, 9] && scenario.seed == 3));
-    assert_eq!((all[4].transport.payload_bytes, all[4].transport.evs), (3000, 256));
+    assert_eq!((all[4].transport.payload_bytes, all[4].transport.evs), (3000, Some(256)));
     let axis = |path: &str, value| Axis { path: path.into(), value: AxisValue::Whole(value) };
     assert_eq!(all[4].written.axes, [axis("transport.payload_bytes", 3000), axis("transport.evs", 256)]);
     let message = parse(&format!("seed = 1\n{axes}{MINIMAL}")).unwrap_err().to_string();

@@ -162,10 +162,21 @@ const completionCurve = (data, runs, end) => {
   ]);
 };
 
+// Times beyond this multiple of the median are left to a zoom: one long run is not to stretch the axis of all.
+const LONG = 1.5;
+
+// Where the axis of times ends at first, by the ends of its lines; `null` where it shows all of them.
+const viewOf = (ends) => {
+  const ascending = [...ends].sort((a, b) => a - b);
+  const most = LONG * ascending[Math.floor((ascending.length - 1) / 2)];
+  return ascending[ascending.length - 1] > most ? most : null;
+};
+
 const drawFct = (host, data, all, state) => {
   const cells = ofWorkload(all, state);
   const options = ({ balancers }) => {
-    const end = Math.max(...balancers.flatMap(([, runs]) => runs.flatMap((run) => run.fct)));
+    const ends = balancers.map(([, runs]) => Math.max(...runs.flatMap((run) => run.fct)));
+    const end = Math.max(...ends);
     const line = ([balancer, runs]) => ({
       ...withBand(data.balancers[balancer], balancer, completionCurve(data, runs, end)),
       steps: true,
@@ -174,6 +185,8 @@ const drawFct = (host, data, all, state) => {
       x: "completion time (us)",
       y: "share of flows (%)",
       top: 100,
+      isShare: true,
+      view: state.log ? null : viewOf(ends),
       log: state.log,
       series: balancers.map(line),
     };
@@ -185,13 +198,9 @@ const drawFct = (host, data, all, state) => {
   );
 };
 
-// Times beyond this multiple of the median are left to a zoom.
-const LONG = 1.5;
-
 const drawGoodput = (host, data, cells) => {
   const options = ({ balancers }) => {
-    const ends = balancers.map(([, runs]) => runs[0].end_us).sort((a, b) => a - b);
-    const median = ends[Math.floor(ends.length / 2)];
+    const ends = balancers.map(([, runs]) => runs[0].end_us);
     const line = ([balancer, runs]) => {
       const bin = runs[0].end_us / data.bins;
       const time = (at) => Number(((at + 0.5) * bin).toPrecision(8));
@@ -207,9 +216,7 @@ const drawGoodput = (host, data, cells) => {
         ]),
       );
     };
-    const end = ends[ends.length - 1];
-    const view = end > LONG * median ? LONG * median : null;
-    return { x: "time (us)", y: "goodput (Gb/s)", end, view, time: true, series: balancers.map(line) };
+    return { x: "time (us)", y: "goodput (Gb/s)", end: Math.max(...ends), view: viewOf(ends), time: true, series: balancers.map(line) };
   };
   sideBySide(
     "goodput",
@@ -230,7 +237,12 @@ const drawSizes = (host, data, all, state) => {
       p99: sum(own, "p99") / own.length,
     }));
   };
-  const line = ([balancer, runs]) => ({ name: data.balancers[balancer], colour: balancer, sizes: sizes(runs), key: state.size });
+  const line = ([balancer, runs]) => ({
+    name: data.balancers[balancer] + partly(completedOf(runs)),
+    colour: balancer,
+    sizes: sizes(runs),
+    key: state.size,
+  });
   sideBySide(
     "sizes",
     host,

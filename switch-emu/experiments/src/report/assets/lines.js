@@ -7,6 +7,7 @@
 //   moments    [{ at_us, what }]: dashed verticals
 //   time       whether x is the run's time, so that zooming goes for all such plots
 //   end        the least that the x axis reaches to; `top` the same of the y axis
+//   isShare    whether y is a share, so that its axis ends at 100
 //   view       where the x axis ends before one zooms, if it is to end before the last value
 //   log        whether x is logarithmic, and to which base: 2 or 10; `xText`, `yText` turn a value into text
 //   rows       names of the whole numbers of the y axis, from 0
@@ -87,7 +88,7 @@ spray.lines = (id, host, options) => {
     },
     scales: {
       x: { time: false, ...(log ? { distr: 3, log, range: around } : {}) },
-      y: { range: options.rows ? [-0.5, options.rows.length - 0.5] : (_, low, high) => [0, Math.max(high * 1.05, top) || 1] },
+      y: { range: options.rows ? [-0.5, options.rows.length - 0.5] : (_, low, high) => [0, options.isShare ? 105 : Math.max(high * 1.05, top) || 1] },
     },
     axes: [
       {
@@ -138,7 +139,7 @@ spray.lines = (id, host, options) => {
     }
   });
   if (options.view)
-    host.append(spray.el("p", { class: "soft" }, `Longer runs end at ${xText(whole[1])}: double click or 0 shows all of them.`));
+    host.append(spray.el("p", { class: "soft" }, `The rest, up to ${xText(whole[1])}: double click, or press 0.`));
   frame.addEventListener("keydown", (event) => keys(event, plot, zoom, xs));
   frame.addEventListener("blur", () => spray.tip.hide());
   frame.addEventListener("mouseleave", () => spray.tip.hide());
