@@ -24,7 +24,7 @@ fn permutation(change: impl FnOnce(&mut Schemes)) -> Scenario {
 /// One uplink dead from the start, one direction, without trimming; as many values as the authors give the bitmap.
 fn one_dead_cable() -> Scenario {
     let mut scenario = permutation(|_| {});
-    scenario.transport.evs = 256;
+    scenario.transport.evs = Some(256);
     scenario.queue.trimming = false;
     let (name, action) = ("leaf0->spine0", LinkAction::SilentDrop);
     let links = scenario.network.links_named(name).unwrap();
@@ -90,7 +90,7 @@ fn a_finer_grain_balances_better_and_reorders_more() {
 fn penalties_pay_where_values_come_round_again() {
     let with = |evs, balancer| {
         let mut scenario = permutation(|_| {});
-        scenario.transport.evs = evs;
+        scenario.transport.evs = Some(evs);
         run(&scenario, balancer)
     };
     let (bitmap, ops) = (with(32, Bitmap), with(32, Ops));

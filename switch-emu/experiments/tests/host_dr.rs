@@ -104,7 +104,7 @@ fn with_few_values_some_paths_have_none_and_all_packets_arrive() {
     //= docs/specs/host-dr.md#HDR-10 EVs for each path
     for evs in [1, 2, 9] {
         let mut scenario = scenario(leaf_spine(), 0, 4);
-        scenario.transport.evs = evs;
+        scenario.transport.evs = Some(evs);
         let counts = frames(&run(&scenario, 1), "leaf0", "spine");
         assert_eq!(counts.iter().sum::<u64>(), PACKETS);
         let used: Vec<_> = counts.iter().filter(|count| **count > 0).collect();

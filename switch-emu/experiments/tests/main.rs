@@ -14,4 +14,5 @@ mod reports;
 mod reps_shapes;
 mod schemes;
 mod switching;
+mod tutorial;
 mod worst;

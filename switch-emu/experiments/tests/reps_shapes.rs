@@ -98,7 +98,7 @@ fn freezing_forced_from_the_start_costs_two_per_cent_at_most() {
 fn few_entropy_values_cost_reps_little_and_ops_much() {
     let with = |evs, balancer| {
         let mut scenario = permutation();
-        scenario.transport.evs = evs;
+        scenario.transport.evs = Some(evs);
         figures(&scenario, balancer)
     };
     let [reps_32, reps_256, reps_64k] = [32, 256, 65_535].map(|evs| with(evs, Reps));

@@ -248,7 +248,7 @@ fn transport(draw: &mut Draw, scenario: &mut Scenario) -> String {
     transport.cc = draw.one(&CcKind::ALL);
     // A sender asks for credit for ever: a flow without another path would never be given up.
     let asks = matches!(transport.cc, CcKind::Eqds | CcKind::NsccEqds);
-    transport.evs = if asks { 65_535 } else { draw.one(&[1, 2, 16, 256, 65_535]) };
+    transport.evs = Some(if asks { 65_535 } else { draw.one(&[1, 2, 16, 256, 65_535]) });
     transport.ack_every = draw.one(&[1, 1, 1, 2, 4, 16]);
     transport.ack_marked = draw.chance(30);
     transport.cc_schemes.dctcp.marked_by_trigger = transport.ack_marked;
@@ -268,7 +268,7 @@ fn transport(draw: &mut Draw, scenario: &mut Scenario) -> String {
     flowcut.credit_bytes = ByteSize::new(draw.one(&[0, 0, 10_000, 100_000]));
     flowcut.dead_timeouts = draw.one(&[1, 1, 2, 3]);
     format!(
-        "{} evs {} ack {} gap {:?} rto {:?}..{:?}",
+        "{} evs {:?} ack {} gap {:?} rto {:?}..{:?}",
         transport.cc,
         transport.evs,
         transport.ack_every,
