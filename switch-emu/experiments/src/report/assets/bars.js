@@ -67,23 +67,24 @@ spray.bars = (id, host, { groups, unit, label = unit }) => {
 const barText = ({ isBound, completed }, value) =>
   (isBound ? "> " : "") + spray.short(value) + (completed < 100 ? `, ${completed} % completed` : "");
 
-// The rows of their CSV.
-const barRows = (groups, unit) => [
-  ["group", "bar", "part", unit, "low", "high", "lower bound", "completed (%)"],
-  ...groups.flatMap(({ title, bars }) =>
-    bars.flatMap(({ name, parts, value, interval, isBound = false, completed = "" }) =>
-      (parts || [{ name: "", value }]).map((part) => [
-        title,
-        name,
-        part.name,
-        part.value,
-        ...(interval || ["", ""]),
-        isBound,
-        completed,
-      ]),
+// The rows of their CSV; what did not complete stands in bars of values only.
+const barRows = (groups, unit) => {
+  const hasShares = groups.some(({ bars }) => bars.some(({ completed }) => completed !== undefined));
+  const row = (title, bar, part) => [
+    title,
+    bar.name,
+    part.name,
+    part.value,
+    ...(bar.interval || ["", ""]),
+    ...(hasShares ? [Boolean(bar.isBound), bar.completed] : []),
+  ];
+  return [
+    ["group", "bar", "part", unit, "low", "high", ...(hasShares ? ["lower bound", "completed (%)"] : [])],
+    ...groups.flatMap(({ title, bars }) =>
+      bars.flatMap((bar) => (bar.parts || [{ name: "", value: bar.value }]).map((part) => row(title, bar, part))),
     ),
-  ),
-];
+  ];
+};
 
 // The names of the parts of bars, with their colours.
 spray.key = (names) =>
