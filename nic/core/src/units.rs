@@ -1,6 +1,6 @@
 //! Quantities with a unit: integers of a small unit inside, numbers as people write them in files and on command lines.
 //!
-//! Values with up to six decimals are read and written exactly. Ranges are the business of the setting that holds a quantity.
+//! Values with up to six decimals are read and written exactly, and others are refused. Ranges are the business of the setting that holds a quantity.
 
 use alloc::borrow::Cow;
 use core::fmt;
@@ -142,7 +142,7 @@ impl Visitor<'_> for Decimal {
     type Value = u64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} from 0", self.what)
+        write!(f, "{} from 0 with at most six decimals", self.what)
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<u64, E> {
@@ -158,7 +158,9 @@ impl Visitor<'_> for Decimal {
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
         let scaled = value * self.scale as f64 + 0.5;
-        if value >= 0.0 && scaled < MAX_EXACT {
+        // Whoever divides gets the nearest number again, unless there are more decimals.
+        let is_exact = |small: u64| small as f64 / self.scale as f64 == value;
+        if value >= 0.0 && scaled < MAX_EXACT && is_exact(scaled as u64) {
             Ok(scaled as u64)
         } else {
             Err(E::invalid_value(serde::de::Unexpected::Float(value), &self))
@@ -358,6 +360,10 @@ mod tests {
         }
         let message = read("-1", "0", "0", "0").unwrap_err().to_string();
         assert!(message.contains("expected a number of microseconds from 0"), "{message}");
+        // What would be rounded.
+        for bad in ["0.0000001", "8.3370004", "0.33333333", "1e-7"] {
+            assert!(read(bad, "0", "0", "0").is_err() && read("0", bad, "0", "0").is_err(), "{bad}");
+        }
     }
 
     #[test]

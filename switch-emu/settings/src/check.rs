@@ -33,7 +33,7 @@ impl Document {
         };
         let hint = Some(did_you_mean(given, &shape.words())).filter(|hint| !hint.is_empty());
         let hint = hint.unwrap_or_else(|| suffix_hint(given, shape));
-        let allowed = allowed(shape, auto);
+        let allowed = allowed(shape, auto) + &decimals(node, shape).unwrap_or_default();
         self.mistake_from(&node.at, format!("`{name}` is {}{hint}; allowed: {allowed}", node.given))
     }
 
@@ -142,7 +142,10 @@ impl Scalar {
             Self::Flag => value.as_bool().map(Value::from),
             Self::Text | Self::File => text(value, node).filter(|text| !text.is_empty()).map(Value::from),
             Self::Integer(min, max) => value.as_i64().filter(|value| (min..=max).contains(&value)).map(Value::from),
-            Self::Number(min, max) => value.as_f64().filter(|value| (min..=max).contains(&value)).map(Value::from),
+            Self::Number(min, max, decimals) => {
+                let fits = |value: &f64| (min..=max).contains(&value) && decimals.is_none_or(|most| has(*value, most));
+                value.as_f64().filter(fits).map(Value::from)
+            }
             Self::Bytes(min, max) => {
                 let bytes = value.as_i64().or_else(|| value.as_str().and_then(bytes));
                 bytes.filter(|bytes| (min..=max).contains(&bytes)).map(Value::from)
@@ -155,6 +158,19 @@ impl Scalar {
             Self::Own(_) => Some(value.clone()),
         }
     }
+}
+
+/// Whether no decimal of `number` is behind the first `most`.
+fn has(number: f64, most: u32) -> bool {
+    let scale = 10f64.powi(most as i32);
+    (number * scale).round() / scale == number
+}
+
+/// For a number within its range: how many of its decimals count.
+fn decimals(node: &Node, shape: &Shape) -> Option<String> {
+    let Shape::Scalar(Scalar::Number(min, max, Some(most))) = shape else { return None };
+    let Tree::Scalar(value) = &node.value else { return None };
+    value.as_f64().filter(|value| (min..=max).contains(&value)).map(|_| format!(", with at most {most} decimals"))
 }
 
 /// ` (did you mean `...`?)` with the word of `names` that is most like `given`; empty if none is much like it.

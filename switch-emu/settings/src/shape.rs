@@ -57,7 +57,8 @@ pub(crate) enum Scalar {
     /// The path of a file.
     File,
     Integer(i64, i64),
-    Number(f64, f64),
+    /// From, to, and how many decimals count, where not all do.
+    Number(f64, f64, Option<u32>),
     Bytes(i64, i64),
     /// Words, each with its meaning.
     Choice(Vec<(String, String)>),
@@ -238,7 +239,7 @@ impl Scalar {
             Some("integer") => Self::Integer(min, max),
             Some("number") => {
                 let real = |name: &str| bound(name).and_then(Value::as_f64);
-                Self::Number(real("minimum").unwrap_or(f64::MIN), real("maximum").unwrap_or(f64::MAX))
+                Self::Number(real("minimum").unwrap_or(f64::MIN), real("maximum").unwrap_or(f64::MAX), decimals(schema))
             }
             _ if is_marked(schema, "x-file") => Self::File,
             _ => Self::Text,
@@ -250,13 +251,19 @@ impl Scalar {
             Self::Flag => "true, false".into(),
             Self::Text | Self::File => "text".into(),
             Self::Integer(min, max) => format!("whole, {min} to {max}"),
-            Self::Number(f64::MIN, f64::MAX) => "a number".into(),
-            Self::Number(min, max) => format!("{min} to {max}"),
+            Self::Number(f64::MIN, f64::MAX, _) => "a number".into(),
+            Self::Number(min, max, _) => format!("{min} to {max}"),
             Self::Bytes(min, max) => format!("{min} to {max}, or with a suffix as \"4 MiB\""),
             Self::Choice(words) => words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", "),
             Self::Own(allowed) => allowed.clone(),
         }
     }
+}
+
+/// How many decimals of a number count: six of a quantity, which is no `double`, unless the schema says fewer.
+fn decimals(schema: &Value) -> Option<u32> {
+    let fewer = schema.get("x-decimals").and_then(Value::as_u64).map(|decimals| decimals as u32);
+    fewer.or((schema.get("format").is_none()).then_some(6))
 }
 
 /// The words that `schema` takes, with their meaning.

@@ -38,11 +38,11 @@ settings! {
         #[schemars(range(min = 0, max = 100))]
         pub flow_range: Ratio = Ratio::permille(5_000),
         /// Window in packets at which the whole `flow_range` is added. Thousandths count.
-        #[schemars(range(min = 0.001, max = 1_000))]
+        #[schemars(range(min = 0.001, max = 1_000), extend("x-decimals" = 3))]
         pub flow_min_window: Ratio = Ratio::permille(100),
         /// Window in packets from which on nothing is added. Thousandths count. By default what is in flight at the
         /// target delay.
-        #[schemars(range(min = 0.001, max = 1_000_000))]
+        #[schemars(range(min = 0.001, max = 1_000_000), extend("x-decimals" = 3))]
         pub flow_max_window: Option<Ratio> = None,
         /// Least window in packets. A window below one packet paces packets.
         #[schemars(range(min = 0.001, max = 1))]

@@ -23,7 +23,7 @@ settings! {
         #[schemars(range(min = 1, max = 65_535))]
         pub ooo_packets: u16 = 32,
         /// `paper`: the probability that a round trip sends one packet over a random path. Thousandths count.
-        #[schemars(range(min = 0, max = 1))]
+        #[schemars(range(min = 0, max = 1), extend("x-decimals" = 3))]
         pub probe_share: Ratio = Ratio::permille(10),
     }
 
