@@ -2,6 +2,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 mod baselines;
+mod bounds;
 mod dragonfly;
 mod fidelity;
 mod flowcut;

@@ -11,7 +11,7 @@ use crate::{Network, Node};
 #[serde(default)]
 pub struct Cables {
     /// Rate of the hosts' cables.
-    #[schemars(range(min = 0.01, max = 1_000))]
+    #[schemars(range(min = 0.01, max = 10_000))]
     pub host_gbps: Gbps,
     /// Propagation time of a cable, unless another setting says otherwise.
     #[schemars(range(min = 0, max = 1_000_000))]

@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::event::{changes, epoch_starts, known_down};
 use super::{LinkEvent, Network, groups};
-use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, Node, Port, RouteEpoch, Thresholds};
+use crate::fabric::{
+    Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, MIN_RATE_PPM, Node, Port, RouteEpoch, Thresholds,
+};
 
 /// Why events cannot be preloaded into switches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -20,6 +22,16 @@ pub enum CompileError {
     /// An event drops frames by their number.
     #[error("link `{0}` loses frames periodically; allowed: on the simulator only")]
     Periodic(String),
+    /// Events together leave too little of a link's rate.
+    #[error(
+        "link `{link}` has {ppm} millionths of its rate left by all events together; allowed: at least {MIN_RATE_PPM}"
+    )]
+    Rate {
+        /// The link's name.
+        link: String,
+        /// What is left, in millionths.
+        ppm: u32,
+    },
     /// Routing changes too often.
     #[error("routing changes {0} times; allowed: at most {max}", max = MAX_EPOCHS - 1)]
     Reroutes(usize),
@@ -101,12 +113,26 @@ pub fn reroute(fabric: &mut Fabric, network: &Network, events: &[LinkEvent]) -> 
     Ok(())
 }
 
+/// Checks that each link of `network` keeps a share of its rate that it can have, under its `changes`.
+///
+/// # Errors
+/// [`CompileError::Rate`] for the first link that does not.
+pub fn check_rates(network: &Network, changes: &[Vec<LinkChange>]) -> Result<(), CompileError> {
+    let slowest = |changes: &Vec<LinkChange>| changes.iter().map(|change| change.state.rate_ppm).min();
+    let mut slow = network.links.iter().zip(changes).filter_map(|(link, changes)| Some((link, slowest(changes)?)));
+    match slow.find(|(_, ppm)| *ppm < MIN_RATE_PPM) {
+        Some((link, ppm)) => Err(CompileError::Rate { link: link.name.clone(), ppm }),
+        None => Ok(()),
+    }
+}
+
 /// Checks that `events` can be preloaded into the switches and hosts of `network`, and returns the changes of every link.
 ///
 /// # Errors
 /// The first link, or routing, that changes in a way or as often as switches cannot.
 pub fn preload(network: &Network, events: &[LinkEvent]) -> Result<Vec<Vec<LinkChange>>, CompileError> {
     let changes = changes(events, network.links.len());
+    check_rates(network, &changes)?;
     for (link, changes) in network.links.iter().zip(&changes) {
         let periodic = changes.iter().any(|change| change.state.drop_every.is_some());
         if periodic {

@@ -30,7 +30,7 @@ pub enum LinkAction {
     SilentDrop,
     /// The link has a share of its rate left, in millionths.
     Rate {
-        /// 1 to 999,999.
+        /// [`MIN_RATE_PPM`](crate::MIN_RATE_PPM) to 999,999.
         ppm: u32,
     },
     /// The link drops frames at random with this probability, in millionths.
@@ -81,7 +81,7 @@ impl LinkEvent {
     }
 }
 
-/// The state at `now_ps` of a link under its `events`. Rates multiply, and losses are independent. Of flaps and of periodic
+/// The state at `now_ps` of a link under its `events`. Rates multiply, to the nearest millionth, and losses are independent. Of flaps and of periodic
 /// losses the last one counts.
 fn state(events: &[&LinkEvent], now_ps: u64) -> LinkState {
     let mut state = LinkState::UP;
@@ -89,7 +89,7 @@ fn state(events: &[&LinkEvent], now_ps: u64) -> LinkState {
         match event.action {
             LinkAction::Down { .. } => state.up = false,
             LinkAction::SilentDrop => state.silent_drop = true,
-            LinkAction::Rate { ppm } => state.rate_ppm = scale(state.rate_ppm, ppm).max(1),
+            LinkAction::Rate { ppm } => state.rate_ppm = scale(state.rate_ppm, ppm),
             LinkAction::Loss { ppm } => {
                 let (kept, keeps) = (1_000_000 - state.loss_ppm, 1_000_000 - ppm);
                 state.loss_ppm = 1_000_000 - scale(kept, keeps);
@@ -102,7 +102,7 @@ fn state(events: &[&LinkEvent], now_ps: u64) -> LinkState {
 }
 
 fn scale(a: u32, b: u32) -> u32 {
-    (u64::from(a) * u64::from(b) / 1_000_000) as u32
+    ((u64::from(a) * u64::from(b) + 500_000) / 1_000_000) as u32
 }
 
 /// The changes of every link of a network with `links` links under `events`, each in order of time.

@@ -2,7 +2,7 @@
 //!
 //! All times are scenario picoseconds, all rates bits per second, all sizes bytes of Ethernet frame.
 
-pub use spray_pipeline::config::{MAX_CHANGES, MAX_EPOCHS, Thresholds};
+pub use spray_pipeline::config::{MAX_CHANGES, MAX_EPOCHS, MAX_RATE_BPS, MIN_RATE_BPS, MIN_RATE_PPM, Thresholds};
 pub use spray_pipeline::link::{DropEvery, Flap, LinkChange, LinkState};
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -34,14 +34,14 @@ mod topo_file;
 pub use ancestors::{Ancestors, addresses, flow_key};
 pub use cables::Cables;
 pub use compile::{
-    CompileError, address, compile, host_ports, mac, mix, ports, preload, reroute, salt, switch_addresses,
+    CompileError, address, check_rates, compile, host_ports, mac, mix, ports, preload, reroute, salt, switch_addresses,
 };
 pub use dragonfly::Dragonfly;
 pub use ev_life::{BANDS, BINS, EvLife, EvWatch, WATCHED};
 pub use event::{LinkAction, LinkEvent, changes, epoch_starts, known_down};
 pub use fabric::{
-    DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, Node, Port,
-    RouteEpoch, Thresholds,
+    DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, MAX_RATE_BPS,
+    MIN_RATE_BPS, MIN_RATE_PPM, Node, Port, RouteEpoch, Thresholds,
 };
 pub use failures::{DrawError, FailureContext, FailureFile, HowMany, Level, RandomFailure, Which};
 pub use fastest::Fastest;

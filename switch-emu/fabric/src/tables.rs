@@ -212,7 +212,7 @@ fn check_port(fabric: &Fabric, port: &Port) -> Result<(), TablesError> {
         return fail("it joins nodes that do not exist".to_owned());
     }
     if !(table::MIN_RATE_BPS..=table::MAX_RATE_BPS).contains(&port.rate_bps) {
-        return fail(format!("{} b/s, between 10 Mb/s and 1 Tb/s are possible", port.rate_bps));
+        return fail(format!("{} b/s, between 10 Mb/s and 10 Tb/s are possible", port.rate_bps));
     }
     if port.changes.len() > table::MAX_CHANGES {
         return fail(format!("{} timed changes, at most {} are possible", port.changes.len(), table::MAX_CHANGES));

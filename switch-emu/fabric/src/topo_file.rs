@@ -6,7 +6,7 @@
 
 use super::limits::{MAX_HOSTS, Size};
 use super::{FileError, Network};
-use crate::fabric::Node;
+use crate::fabric::{MAX_RATE_BPS, Node};
 
 /// One tier of switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,14 +233,22 @@ impl RawTier {
         {
             return Err(fail(format!("`{}` is above 1000000", TIER_KEYS[slot])));
         }
+        let downlink_bps = need(0)? * 1_000_000_000;
+        if downlink_bps > MAX_RATE_BPS {
+            let (gbps, most) = (downlink_bps / 1_000_000_000, MAX_RATE_BPS / 1_000_000_000);
+            return Err(fail(format!("`{}` is {gbps}; allowed: 1 to {most}", TIER_KEYS[0])));
+        }
+        if self.values[6] == Some(0) {
+            return Err(fail(format!("`{}` is 0; allowed: from 1", TIER_KEYS[6])));
+        }
         Ok(TopoTier {
-            downlink_bps: need(0)? * 1_000_000_000,
+            downlink_bps,
             radix_down: need(1)? as usize,
             radix_up: radix_up as usize,
             downlink_latency_ps: self.values[3].unwrap_or(0) * 1_000,
             switch_latency_ps: self.values[4].unwrap_or(0) * 1_000,
             oversubscribed: self.values[5].unwrap_or(0) as usize,
-            bundle: self.values[6].unwrap_or(1).max(1) as usize,
+            bundle: self.values[6].unwrap_or(1) as usize,
         })
     }
 }

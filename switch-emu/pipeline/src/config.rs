@@ -24,10 +24,12 @@ pub const UNIT_BITS: u32 = 7;
 pub const PS_FRACTION_BITS: u32 = 19;
 /// Largest queue limit: a backlog in units must fit 32 bits for both classes together.
 pub const MAX_LIMIT_BYTES: u32 = (16 << 20) - 65_536;
-/// Lowest rate that a port may fall to: the time of a full backlog must fit 64 bits.
+/// Lowest rate of a port's cable.
 pub const MIN_RATE_BPS: u64 = 10_000_000;
-/// Highest rate of a port.
-pub const MAX_RATE_BPS: u64 = 1_000_000_000_000;
+/// Least share of that rate that a link may fall to, in millionths: what a slot drains is then rounded by 0.03 % at most.
+pub const MIN_RATE_PPM: u32 = 1_000;
+/// Highest rate of a port's cable: times are whole picoseconds, and the full frame of 4,150 bytes takes 3,320.
+pub const MAX_RATE_BPS: u64 = 10_000_000_000_000;
 /// Picoseconds that a byte takes at 1 b/s.
 pub const PS_PER_BYTE_AT_1_BPS: u128 = 8_000_000_000_000;
 
@@ -87,8 +89,8 @@ pub struct Thresholds {
     pub trim_tells_last: bool,
     /// Memory that all ports of a switch share; 0: every port has its own. Only the simulator can.
     pub shared_bytes: u64,
-    /// What is free of it times this, in thousandths, may wait at one port.
-    pub alpha_milli: u32,
+    /// What is free of it times this, in millionths, may wait at one port.
+    pub alpha_ppm: u32,
 }
 
 impl Thresholds {
@@ -103,7 +105,7 @@ impl Thresholds {
         trim: false,
         trim_tells_last: false,
         shared_bytes: 0,
-        alpha_milli: 1_000,
+        alpha_ppm: 1_000_000,
     };
 
     /// The DSCP with which a port trims, the last one of a path or another; 0: it drops.
@@ -120,7 +122,7 @@ impl Thresholds {
     //= docs/specs/switch.md#SW-20 shared buffer
     pub fn limit_within(&self, used: u64, waiting: u64) -> u32 {
         let free = self.shared_bytes.saturating_sub(used);
-        let share = u128::from(free) * u128::from(self.alpha_milli) / 1_000;
+        let share = u128::from(free) * u128::from(self.alpha_ppm) / 1_000_000;
         let most = u128::from(waiting.saturating_add(free)).min(share);
         most.min(u128::from(self.limit_bytes)) as u32
     }
@@ -214,8 +216,7 @@ impl PortConfig {
 /// Slot length as a power of two of picoseconds: the nearest (by ratio) to the time of three full frames.
 //= docs/specs/virtual-queue.md#VQ-1 slots
 fn slot_shift(rate_bps: u64, frame_bytes: u32) -> u16 {
-    let rate = u128::from(rate_bps.clamp(MIN_RATE_BPS, MAX_RATE_BPS));
-    let wanted = 3 * u128::from(frame_bytes.clamp(64, 65_536)) * PS_PER_BYTE_AT_1_BPS / rate;
+    let wanted = 3 * u128::from(frame_bytes.clamp(64, 65_536)) * PS_PER_BYTE_AT_1_BPS / u128::from(rate_bps.max(1));
     // The nearest by ratio: compare with 2^(n + 1/2).
     let floor = 127 - wanted.max(1).leading_zeros();
     let upper = wanted * wanted > (1u128 << (2 * floor + 1));

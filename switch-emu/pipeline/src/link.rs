@@ -1,6 +1,6 @@
 //! The state of a link in words, and as the numbers that a port computes with.
 
-use crate::config::{MAX_RATE_BPS, MIN_RATE_BPS, NEVER, PS_FRACTION_BITS, PS_PER_BYTE_AT_1_BPS, UNIT_BITS};
+use crate::config::{NEVER, PS_FRACTION_BITS, PS_PER_BYTE_AT_1_BPS, UNIT_BITS};
 use crate::packed::packed;
 
 /// A link's state from a moment on.
@@ -33,6 +33,11 @@ impl LinkState {
     /// A healthy link.
     pub const UP: Self =
         Self { up: true, silent_drop: false, rate_ppm: 1_000_000, loss_ppm: 0, flap: None, drop_every: None };
+
+    /// What is left of a rate of `line_bps`.
+    pub fn rate_bps(&self, line_bps: u64) -> u64 {
+        (u128::from(line_bps) * u128::from(self.rate_ppm) / 1_000_000) as u64
+    }
 }
 
 impl Default for LinkState {
@@ -103,8 +108,7 @@ impl PortState {
     /// The numbers of `change` on a link of `line_bps` whose slots last `1 << slot_shift` ps.
     pub(crate) fn new(line_bps: u64, slot_shift: u16, change: &LinkChange) -> Self {
         let LinkChange { at_ps, state } = *change;
-        let bps = (u128::from(line_bps) * u128::from(state.rate_ppm) / 1_000_000) as u64;
-        let bps = u128::from(bps.clamp(MIN_RATE_BPS, MAX_RATE_BPS));
+        let bps = u128::from(state.rate_bps(line_bps)).max(1);
         // Both are rounded to nearest.
         let slot_units =
             ((bps << (u32::from(slot_shift) + UNIT_BITS)) + PS_PER_BYTE_AT_1_BPS / 2) / PS_PER_BYTE_AT_1_BPS;
@@ -113,7 +117,7 @@ impl PortState {
         let flap = if state.silent_drop { Some(Flap { period_ps: 1, down_ps: 1 }) } else { state.flap };
         let flag = |set: bool, flag| if set { flag } else { 0 };
         let share = Share {
-            slot_units: slot_units.min(u128::from(u32::MAX)) as u32,
+            slot_units: slot_units as u32,
             loss: ((u64::from(state.loss_ppm.min(1_000_000)) << 32) / 1_000_000).min(u64::from(u32::MAX)) as u32,
         };
         Self {

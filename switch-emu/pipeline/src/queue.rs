@@ -200,7 +200,9 @@ impl Drain {
     #[inline(always)]
     pub fn delay_ps(&self, backlog: u64, bytes: u32) -> u64 {
         let units = backlog.saturating_add(u64::from(bytes) << UNIT_BITS).min(LOW);
-        units.wrapping_mul(self.ps_per_unit) >> PS_FRACTION_BITS
+        // The whole picoseconds of a unit and their fraction apart: the product of a full queue at the lowest rate has more than 64 bits.
+        let (whole, rest) = (self.ps_per_unit >> PS_FRACTION_BITS, self.ps_per_unit & ((1 << PS_FRACTION_BITS) - 1));
+        units.wrapping_mul(whole).wrapping_add(units.wrapping_mul(rest) >> PS_FRACTION_BITS)
     }
 
     //= docs/specs/virtual-queue.md#VQ-11 changes of the rate

@@ -110,8 +110,9 @@ fn marks_grow_to_the_probability_and_then_jump() {
 //= docs/specs/switch.md#SW-20 shared buffer
 #[test]
 fn a_shared_buffer_is_shared_by_what_is_free() {
-    let limit = |alpha_milli, used, waiting| {
-        let thresholds = Thresholds { limit_bytes: 900, shared_bytes: 1_000, alpha_milli, ..THRESHOLDS };
+    let limit = |alpha_milli: u32, used, waiting| {
+        let thresholds =
+            Thresholds { limit_bytes: 900, shared_bytes: 1_000, alpha_ppm: 1_000 * alpha_milli, ..THRESHOLDS };
         thresholds.limit_within(used, waiting)
     };
     assert_eq!([limit(1_000, 0, 0), limit(1_000, 400, 400), limit(1_000, 500, 100)], [900, 600, 500]);

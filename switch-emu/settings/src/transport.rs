@@ -19,10 +19,11 @@ pub struct Transport {
     pub balancer: Vec<BalancerKind>,
     /// Congestion control.
     pub cc: CcKind,
-    /// Window before the first feedback. By default 1.5 BDP in whole packets.
+    /// Window before the first feedback, at least a full packet. By default 1.5 BDP in whole packets. Under `mswift` at most what is in flight at
+    /// its target delay.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub initial_window_bytes: Option<ByteSize>,
-    /// Largest window. By default 1.5 BDP; under `fixed-rate` no limit.
+    /// Largest window, at least a full packet. By default 1.5 BDP, or `initial_window_bytes` where that is more; under `fixed-rate` no limit.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub max_window_bytes: Option<ByteSize>,
     /// IP version.
@@ -63,7 +64,7 @@ pub struct Transport {
     /// Send messages in an ideal erasure code: any packets, if they are enough, make up the message. The simulator only.
     pub erasure: bool,
     /// Least retransmission timeout, and the first one. By default the base RTT plus the time that full queues take to empty, one for
-    /// each switch on the path and at least four; with `pfc` a full queue is all memory of its switch.
+    /// each switch on the path and at least four, but no more than `rto_max_us`; with `pfc` a full queue is all memory of its switch.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub rto_min_us: Option<Micros>,
     /// Largest retransmission timeout. By default 16 times the least; 0 means the least.
@@ -147,6 +148,7 @@ impl Transport {
     pub fn read(document: &Document) -> Result<Self, Mistake> {
         let Connections { transport } = document.read()?;
         transport.check(document)?;
+        transport.check_parts(document, transport.balancer.iter().copied())?;
         if transport.erasure {
             let message = "`erasure` is an ideal code, which cannot carry real payload; allowed: false";
             return Err(document.mistake("transport.erasure", message));
@@ -170,9 +172,87 @@ impl Transport {
                 "`erasure` repairs losses in its own way; allowed: `receiver = \"selective\"`".into(),
             );
         }
+        let subflows = self.schemes.ordered_chaos.subflows;
+        if !subflows.is_power_of_two() {
+            let message = format!("`subflows` is {subflows}; allowed: powers of two, 1 to 64");
+            return mistake("ordered-chaos.subflows", message);
+        }
+        let windows = self.initial_window_bytes.zip(self.max_window_bytes);
+        if windows.is_some_and(|(first, most)| first > most) {
+            let message = "`initial_window_bytes` is above `max_window_bytes`; allowed: not above";
+            return mistake("initial_window_bytes", message.into());
+        }
+        let own = &self.receivers.irn;
+        if let Some(cap) = own.cap_packets.filter(|cap| *cap > self.window_packets) {
+            let message =
+                format!("`cap_packets` is {cap}; allowed: at most `window_packets`, here {}", self.window_packets);
+            return mistake("irn.cap_packets", message);
+        }
+        if own.rto_high_us.zip(own.rto_low_us).is_some_and(|(high, low)| high < low) {
+            return mistake("irn.rto_high_us", "`rto_high_us` is below `rto_low_us`; allowed: not below".into());
+        }
         let bounds = self.rto_max_us.zip(self.rto_min_us);
         if bounds.is_some_and(|(max, min)| max.ps() != 0 && max < min) {
             return mistake("rto_max_us", "`rto_max_us` is below `rto_min_us`; allowed: not below".into());
+        }
+        Ok(())
+    }
+
+    /// Refuses amounts in bytes that connections with full packets of so many bytes, headers included, cannot have.
+    ///
+    /// # Errors
+    /// The first one, with its place.
+    pub fn check_bytes(&self, document: &Document, packet_bytes: u32) -> Result<(), Mistake> {
+        if packet_bytes > MAX_PACKET_BYTES {
+            let (headers, most) = (packet_bytes - self.payload_bytes, MAX_PACKET_BYTES);
+            let message =
+                format!("`payload_bytes` and {headers} of headers are {packet_bytes}; allowed: at most {most}");
+            return Err(document.mistake("transport.payload_bytes", message));
+        }
+        let CcSchemes { fixed_window, dcqcn, eqds, .. } = &self.cc_schemes;
+        let amounts = [
+            ("initial_window_bytes", self.initial_window_bytes, 1),
+            ("max_window_bytes", self.max_window_bytes, 1),
+            ("fixed-window.window_bytes", fixed_window.window_bytes, 1),
+            ("dcqcn.window_bytes", dcqcn.window_bytes, 1),
+            ("eqds.request_bytes", eqds.request_bytes, 4),
+        ];
+        for (name, bytes, packets) in amounts {
+            let least = packets * u64::from(packet_bytes);
+            if let Some(bytes) = bytes.map(ByteSize::bytes).filter(|bytes| *bytes < least) {
+                let message = format!("`{name}` is {bytes}; allowed: from {least}, full packets: {packets}");
+                return Err(document.mistake(&format!("transport.{name}"), message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses more parts of a connection than it has entropy values, for those that `balancers` make.
+    ///
+    /// # Errors
+    /// The first one, with its place. A number that nobody set is the number of entropy values where that is less.
+    pub fn check_parts(
+        &self,
+        document: &Document,
+        balancers: impl IntoIterator<Item = BalancerKind>,
+    ) -> Result<(), Mistake> {
+        let own = &self.schemes;
+        for balancer in balancers {
+            let (name, parts) = match balancer {
+                BalancerKind::Subflow => ("subflow.subflows", own.subflow.subflows),
+                BalancerKind::Mptcp => ("mptcp.subflows", own.mptcp.subflows),
+                BalancerKind::OrderedChaos => ("ordered-chaos.subflows", own.ordered_chaos.subflows.into()),
+                BalancerKind::HostDr => ("host-dr.labels", own.host_dr.labels),
+                BalancerKind::PowerOfTwo => ("power-of-two.labels", own.power_of_two.labels),
+                BalancerKind::LeastRecentlyMarked => ("least-recently-marked.labels", own.least_recently_marked.labels),
+                _ => continue,
+            };
+            let path = format!("transport.{name}");
+            let evs = self.evs(&balancer.into());
+            if parts > evs && document.has(&path) {
+                let message = format!("`{name}` is {parts}; allowed: at most `evs`, which is {evs}");
+                return Err(document.mistake(&path, message));
+            }
         }
         Ok(())
     }
@@ -187,12 +267,14 @@ impl Transport {
     pub fn flow_config_under(&self, control: CcKind, path: &ConnectionPath) -> FlowConfig {
         let ConnectionPath { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming } = *path;
         let known = Path::new(base_rtt_ps, link_bps, payload_bytes + header_bytes);
-        let max_window_bytes = if control == CcKind::FixedRate { u64::MAX } else { known.max_window_bytes };
+        let first_bytes = self.initial_window_bytes.map(ByteSize::bytes);
+        let usual_bytes = known.max_window_bytes.max(first_bytes.unwrap_or(0));
+        let max_window_bytes = if control == CcKind::FixedRate { u64::MAX } else { usual_bytes };
         let path = Path {
             evs: self.evs(&balancer.into()),
             trimming,
             max_window_bytes: self.max_window_bytes.map_or(max_window_bytes, ByteSize::bytes),
-            initial_window_bytes: self.initial_window_bytes.map_or(known.initial_window_bytes, ByteSize::bytes),
+            initial_window_bytes: first_bytes.unwrap_or(known.initial_window_bytes),
             ..known
         };
         let mut schemes = self.schemes;
@@ -224,11 +306,15 @@ impl Transport {
 
     /// Bounds of the retransmission timeout. `min_ps` is the least one unless the settings say another.
     pub fn rto(&self, min_ps: u64) -> RtoConfig {
-        let min_ps = self.rto_min_us.map_or(min_ps, Micros::ps);
+        let most_ps = self.rto_max_us.map(Micros::ps).filter(|max| *max > 0);
+        let min_ps = self.rto_min_us.map_or(min_ps.min(most_ps.unwrap_or(u64::MAX)), Micros::ps);
         let max_ps = self.rto_max_us.map_or(min_ps.saturating_mul(16), Micros::ps).max(min_ps);
         RtoConfig { initial_ps: min_ps, min_ps, max_ps }
     }
 }
+
+/// Largest packet on the wire: its length has 16 bits.
+const MAX_PACKET_BYTES: u32 = u16::MAX as u32;
 
 /// The least time without progress after which a connection fails, unless the settings say another: two freezing timeouts (REPS §3.2).
 const GIVE_UP_PS: u64 = 20_000_000_000;

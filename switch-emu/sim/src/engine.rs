@@ -188,9 +188,9 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             let port = &mut net.switches.ports[place];
             port.change(at_ps, &state);
             if let Node::Host(host) = self.common.spec.network.links[link].from {
-                let rate = u128::from(port.rate_bps) * u128::from(state.rate_ppm);
+                let rate_bps = state.rate_bps(port.rate_bps);
                 let host = self.common.partition.place_of_host[host];
-                net.uplinks[host as usize].link.set_rate((rate / 1_000_000) as u64);
+                net.uplinks[host as usize].link.set_rate(rate_bps);
             }
         }
     }

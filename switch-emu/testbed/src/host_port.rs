@@ -120,9 +120,7 @@ impl OwnLink {
     /// Its rate at `now_ps`.
     pub fn rate_bps(&self, now_ps: u64) -> u64 {
         let now = self.0.changes.iter().rev().find(|change| change.at_ps <= now_ps);
-        now.map_or(self.0.rate_bps, |change| {
-            (u128::from(self.0.rate_bps) * u128::from(change.state.rate_ppm) / 1_000_000) as u64
-        })
+        now.map_or(self.0.rate_bps, |change| change.state.rate_bps(self.0.rate_bps))
     }
 
     /// Takes a frame of `len` bytes, with data or not, that the host puts on it at `now_ps`. Returns whether it arrives.

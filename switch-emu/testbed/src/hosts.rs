@@ -241,7 +241,7 @@ impl<'a> Setup<'a> {
     fn max_hold_ps(&self) -> u64 {
         let drain = |port: &spray_fabric::Port| {
             let bytes = port.queue.limit_bytes.saturating_add(port.queue.control_limit_bytes);
-            let slowest = port.changes.iter().map(|change| change.state.rate_ppm).min().unwrap_or(1_000_000).max(1);
+            let slowest = port.changes.iter().map(|change| change.state.rate_ppm).min().unwrap_or(1_000_000);
             spray_core::link::serialisation_floor_ps(u64::from(bytes), port.rate_bps).saturating_mul(1_000_000)
                 / u64::from(slowest)
         };

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde_json::json;
 use spray_experiments::testbed::{Impairment, Order};
-use spray_fabric::LinkState;
+use spray_fabric::{LinkState, MIN_RATE_PPM};
 use spray_tools::failure::Outcome;
 use spray_tools::say;
 
@@ -117,7 +117,8 @@ impl FromStr for Change {
         let wrong = || {
             format!(
                 "`{text}`; allowed: up, down, silent, rate=SHARE, loss=SHARE, delay=TIME, jitter=TIME, reorder=SHARE, corrupt=SHARE and \
-                 duplicate=SHARE, as in rate=25%, loss=0.01 or delay=1.5ms (at most 1s)"
+                 duplicate=SHARE, as in rate=25%, loss=0.01 or delay=1.5ms: shares in millionths, of a rate at least 0.1 %, \
+                 and times in whole nanoseconds up to 1s"
             )
         };
         let order = match text.split_once('=') {
@@ -127,7 +128,7 @@ impl FromStr for Change {
                 "silent" => Order::Silent,
                 _ => return Err(wrong()),
             },
-            Some(("rate", share)) => Order::Rate(ppm(share).filter(|ppm| *ppm > 0).ok_or_else(wrong)?),
+            Some(("rate", share)) => Order::Rate(ppm(share).filter(|ppm| *ppm >= MIN_RATE_PPM).ok_or_else(wrong)?),
             Some(("loss", share)) => Order::Loss(ppm(share).ok_or_else(wrong)?),
             Some(("delay", time)) => Order::Delay(ns(time).ok_or_else(wrong)?),
             Some(("jitter", time)) => Order::Jitter(ns(time).ok_or_else(wrong)?),
@@ -143,8 +144,11 @@ impl FromStr for Change {
 /// A share, as in `25%` or `0.25`, in millionths.
 fn ppm(text: &str) -> Option<u32> {
     let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
-    let share = number.parse::<f64>().ok()? / whole;
-    (0.0..=1.0).contains(&share).then(|| (share * 1e6).round() as u32)
+    let number = number.parse::<f64>().ok()?;
+    let ppm = (number / whole * 1e6).round();
+    // A millionth is the least that counts.
+    let is_exact = ppm * whole / 1e6 == number;
+    (is_exact && (0.0..=1e6).contains(&ppm)).then_some(ppm as u32)
 }
 
 /// A time of at most a second, as in `1.5ms`, `20us` or `0`, in nanoseconds.
@@ -152,8 +156,9 @@ fn ns(text: &str) -> Option<u32> {
     let units = [("ms", 1e6), ("us", 1e3), ("ns", 1.0), ("s", 1e9)];
     let read = units.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns)));
     let (number, ns) = read.or_else(|| (text == "0").then_some((text, 1.0)))?;
-    let ns = number.parse::<f64>().ok()? * ns;
-    (0.0..=1e9).contains(&ns).then(|| ns.round() as u32)
+    let number = number.parse::<f64>().ok()?;
+    let whole = (number * ns).round();
+    (whole / ns == number && (0.0..=1e9).contains(&whole)).then_some(whole as u32)
 }
 
 #[cfg(test)]
@@ -197,6 +202,12 @@ mod tests {
             "delay=2s",
             "jitter=-1ms",
             "corrupt=2",
+            // These would be rounded.
+            "rate=0.05%",
+            "loss=0.0000004",
+            "loss=0.00001%",
+            "delay=0.4ns",
+            "jitter=1.0000004ms",
         ] {
             assert!(wrong.parse::<Change>().unwrap_err().contains("allowed: "), "{wrong}");
         }

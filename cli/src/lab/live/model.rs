@@ -6,7 +6,7 @@ use spray_core::path::BalancerKind;
 use spray_experiments::live::NewFlows;
 use spray_experiments::scenario::Scenario;
 use spray_fabric::live::{HostNow, LinkNow, Order, Snapshot};
-use spray_fabric::{LinkAction, LinkState, Node};
+use spray_fabric::{LinkAction, LinkState, MIN_RATE_PPM, Node};
 
 /// Looks over which rates are taken.
 const SPAN: usize = 10;
@@ -161,7 +161,7 @@ impl Model {
             Action::Up(rows) => self.selected = self.selected.saturating_sub(rows),
             Action::Down(rows) => self.selected = (self.selected + rows).min(last),
             Action::Fail => return self.apply(LinkAction::SilentDrop, "drops every frame"),
-            Action::Slow => return self.apply(LinkAction::Rate { ppm: 250_000 }, "has a quarter of its rate"),
+            Action::Slow => return self.slow(),
             Action::Lose => return self.apply(LinkAction::Loss { ppm: 10_000 }, "loses 1 % of its frames"),
             Action::Heal => {
                 let (links, name) = self.cable()?;
@@ -171,6 +171,19 @@ impl Model {
             Action::Balancer { forward } => return Some(self.choose(forward, new_flows)),
         }
         None
+    }
+
+    /// Leaves a quarter of the rate that the selected link has, as long as that is a rate that it can have.
+    fn slow(&mut self) -> Option<Order> {
+        let row = self.links.get(self.selected)?;
+        let (ppm, name) = (self.link(row).state.rate_ppm, row.name.clone());
+        let left = f64::from(ppm / 4) / 1e4;
+        if ppm / 4 < MIN_RATE_PPM {
+            let least = f64::from(MIN_RATE_PPM) / 1e4;
+            self.note = format!("{name} would have {left} % of its rate; allowed: at least {least} %");
+            return None;
+        }
+        self.apply(LinkAction::Rate { ppm: 250_000 }, &format!("has {left} % of its rate"))
     }
 
     fn apply(&mut self, action: LinkAction, what: &str) -> Option<Order> {

@@ -43,7 +43,7 @@ settings! {
         /// Whether a lost packet counts as a mark. In NICs it does not: marks alone cut the rate, and `go-back-n` takes every late packet
         /// for a lost one.
         pub losses: bool = true,
-        /// Wire bytes that may be in flight, never less than a packet. By default there is no limit.
+        /// Wire bytes that may be in flight, at least a full packet. By default there is no limit.
         #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
         pub window_bytes: Option<ByteSize> = None,
     }

@@ -29,7 +29,7 @@ settings! {
         /// bandwidth-delay product, in whole packets.
         #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
         pub speculative_bytes: Option<ByteSize> = None,
-        /// Wire bytes of credit that a sender asks for beyond what it has spent. By default three bandwidth-delay products.
+        /// Wire bytes of credit that a sender asks for beyond what it has spent, at least four full packets. By default three bandwidth-delay products.
         #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
         pub request_bytes: Option<ByteSize> = None,
     }

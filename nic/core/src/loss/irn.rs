@@ -19,7 +19,7 @@ settings! {
         /// Fewer packets in flight than this have the low timeout.
         #[schemars(range(min = 0, max = 65_536))]
         pub few_packets: u32 = 3,
-        /// The low timeout. By default the least retransmission timeout, `rto_min_us`.
+        /// The low timeout. By default the least retransmission timeout, `rto_min_us`, but no more than the high one.
         #[schemars(range(min = 0.001, max = 3_600_000_000_u64))]
         pub rto_low_us: Option<Micros> = None,
         /// The high timeout, at least the low one. By default 3.2 times that, as 320 us are to 100 in the paper.
@@ -66,7 +66,8 @@ impl Irn {
     //= docs/specs/irn.md#IRN-6 two timeouts
     pub fn set_rto(&mut self, rto: &RtoConfig) {
         let IrnConfig { rto_low_us, rto_high_us, .. } = self.settings;
-        self.rto_low_ps = rto_low_us.map_or(rto.min_ps, Micros::ps).max(1);
+        let most_ps = rto_high_us.map_or(u64::MAX, Micros::ps);
+        self.rto_low_ps = rto_low_us.map_or(rto.min_ps.min(most_ps), Micros::ps).max(1);
         self.rto_high_ps = rto_high_us.map_or(self.rto_low_ps / 10 * 32, Micros::ps).max(self.rto_low_ps);
     }
 

@@ -55,7 +55,7 @@ pub(crate) use self::round_robin::RoundRobin;
 pub use self::subflow::{Subflow, SubflowConfig};
 pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo, PathEvs, ProbeInfo};
 pub use crate::kinds::{Own, UnknownName};
-pub use crate::now::{Now, Path};
+pub use crate::now::{MAX_RTT_PS, Now, Path};
 use crate::rng::Rng;
 use crate::settings::settings;
 

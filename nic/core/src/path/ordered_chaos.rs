@@ -23,17 +23,17 @@ mod tests;
 settings! {
     /// The settings of [`OrderedChaos`].
     pub struct OrderedChaosConfig {
-        /// Subflows, rounded down to a power of two and to the number of entropy values. Packets go to them in turn.
+        /// Subflows, a power of two, at most as many as there are entropy values. Packets go to them in turn.
         #[schemars(range(min = 1, max = 64))]
         pub subflows: u8 = SUBFLOWS,
         /// Time after which the subflow with the largest mean round-trip time moves to another path.
         #[schemars(range(min = 0.1, max = 1_000_000))]
         pub interval_us: Micros = Micros::new(15),
         /// Largest random change of that time, either way, as a share of it. Thousandths count.
-        #[schemars(range(min = 0, max = 1))]
+        #[schemars(range(min = 0, max = 1), extend("x-decimals" = 3))]
         pub jitter: Ratio = Ratio::permille(250),
         /// A subflow moves only if the largest mean exceeds the least one by this share of the least. Thousandths count.
-        #[schemars(range(min = 0, max = 8))]
+        #[schemars(range(min = 0, max = 8), extend("x-decimals" = 3))]
         pub threshold: Ratio = Ratio::default(),
         /// Whether a subflow also moves when it hears nothing for two such times while packets of it are in flight. Each
         /// of these times is a base round-trip time at least.

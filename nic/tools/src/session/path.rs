@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use spray_core::cc::CcKind;
 use spray_core::flow::FlowConfig;
+use spray_core::loss::RtoConfig;
 use spray_nic::EndpointConfig;
 use spray_settings::{ConnectionPath, Document, Transport};
 
@@ -82,6 +83,7 @@ pub(super) fn with_path(path: &PathOptions, config: EndpointConfig, bound: &Room
     };
     config.link_bps = path.gbps.map_or(config.link_bps, |gbps| (gbps * 1e9) as u64);
     config.flow = connection(path, FlowConfig { payload_bytes, ..config.flow }, config.link_bps);
+    path.transport.check_bytes(&path.given, config.flow.packet_bytes()).map_err(Failure::refused)?;
     Ok(config)
 }
 
@@ -104,13 +106,17 @@ fn connection(path: &PathOptions, library: FlowConfig, link_bps: u64) -> FlowCon
         path.or("transport.max_window_bytes", given.path.max_window_bytes, learned.path.max_window_bytes);
     let first_bytes = learned.path.initial_window_bytes.min(max_window_bytes);
     let initial_window_bytes = path.or("transport.initial_window_bytes", given.path.initial_window_bytes, first_bytes);
+    let rto = path.or("transport.rto_min_us", given.rto, library.rto);
+    let bounds = path.transport.rto(rto.min_ps);
+    let bounded = RtoConfig { initial_ps: rto.initial_ps.min(bounds.max_ps), ..bounds };
+    let rto = path.or("transport.rto_max_us", bounded, rto);
     FlowConfig {
         path: spray_nic::Path { max_window_bytes, initial_window_bytes, ..learned.path },
         ack_every: path.or("transport.ack_every", given.ack_every, library.ack_every),
         ack_evs: path.or("transport.ack_evs", given.ack_evs, library.ack_evs),
         ack_delay_ps: path.or("transport.ack_delay_us", given.ack_delay_ps, library.ack_delay_ps),
         give_up_ps: path.or("transport.give_up_us", given.give_up_ps, library.give_up_ps),
-        rto: path.or("transport.rto_min_us", given.rto, library.rto),
+        rto,
         max_message_bytes: MESSAGE_BYTES,
         ..learned
     }
@@ -120,7 +126,6 @@ fn connection(path: &PathOptions, library: FlowConfig, link_bps: u64) -> FlowCon
 mod tests {
     use clap::{Args, Command, FromArgMatches};
     use spray_core::cc::{ControlConfig, FixedRateConfig};
-    use spray_core::loss::RtoConfig;
 
     use spray_settings::Connections;
 

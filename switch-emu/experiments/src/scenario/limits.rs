@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use spray_core::link::PS_PER_S;
+use spray_core::path::MAX_RTT_PS;
 use spray_fabric::limits::{MAX_FILE_BYTES, MAX_FLOWS, MAX_PACKETS, MAX_TIME_PS, Size};
 use spray_settings::{Document, Mistake};
 
@@ -63,6 +64,17 @@ pub(crate) fn read_payload(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(length as usize);
     file.take(length).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Refuses paths that are longer than connections count with.
+pub(super) fn check_rtt(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
+    let rtt_ps = scenario.base_rtt_ps(paths);
+    if rtt_ps > MAX_RTT_PS {
+        let [rtt, most] = [rtt_ps, MAX_RTT_PS].map(|ps| ps / 1_000_000);
+        let message = format!("the longest base RTT is {rtt} us; allowed: at most {most}: shorter or faster cables");
+        return Err(document.mistake("topology", message));
+    }
+    Ok(())
 }
 
 /// Refuses more time, packets or samples than a run may come to.

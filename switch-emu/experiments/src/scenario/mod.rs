@@ -201,7 +201,7 @@ impl Scenario {
 
 impl Queue {
     /// The thresholds in bytes, at a port of `rate_bps` in a fabric with longest RTT `base_rtt_ps` and full packets of
-    /// `packet_bytes`. Values are cut to 4 GiB, and the limit holds at least one packet. The kernel's switch holds less:
+    /// `packet_bytes`. A length of 4 GiB or more is `u32::MAX`, which [`Scenario::read`] refuses. The kernel's switch holds less:
     /// [`MAX_XDP_QUEUE_BYTES`].
     pub fn config(&self, rate_bps: u64, base_rtt_ps: u64, packet_bytes: u32) -> Thresholds {
         let bytes = |length, limit: u32| match length {
@@ -210,7 +210,7 @@ impl Queue {
             QueueLength::Bdp(bdp) => clamp(bdp * spray_core::link::bdp_bytes(base_rtt_ps, rate_bps) as f64),
             QueueLength::Percent(percent) => clamp(percent / 100.0 * f64::from(limit)),
         };
-        let limit_bytes = bytes(self.limit, 0).max(packet_bytes);
+        let limit_bytes = bytes(self.limit, 0);
         Thresholds {
             limit_bytes,
             mark_min_bytes: if self.marking { bytes(self.mark_min, limit_bytes) } else { u32::MAX },
@@ -218,10 +218,10 @@ impl Queue {
             control_limit_bytes: bytes(self.control_limit, limit_bytes),
             trim: self.trimming,
             trim_tells_last: self.trim_dscps == 2,
-            mark_ppm: (self.mark_probability * 1e6) as u32,
+            mark_ppm: self.mark_probability.ppm() as u32,
             mark_departing: self.mark_at == MarkAt::Departure,
             shared_bytes: self.shared_buffer.map_or(0, |buffer| buffer.bytes()),
-            alpha_milli: (self.alpha * 1e3) as u32,
+            alpha_ppm: self.alpha.ppm() as u32,
         }
     }
 }

@@ -13,9 +13,9 @@ use spray_wire::Kind;
 
 use super::{ConnectionPath, Ip, Scenario};
 use crate::workload::{Class, Flow, Own, Plan, classes};
-use spray_fabric::{Fastest, Link, LinkAction, LinkEvent, Network, Node, ShortestPaths, Thresholds, hops};
+use spray_fabric::{Fastest, Link, LinkAction, LinkEvent, Network, Node, ShortestPaths, Thresholds, changes, hops};
 use spray_pipeline::config::MAX_HOPS;
-use spray_sim::Pfc;
+use spray_sim::{FrameBytes, Pfc};
 
 /// The routes of the healthy fabric, and values that are computed over them once per scenario.
 #[derive(Debug, Clone)]
@@ -35,6 +35,17 @@ impl Scenario {
     /// Bytes of an ACK's frame.
     pub fn ack_bytes(&self) -> u32 {
         self.simulation.control_bytes.unwrap_or(spray_wire::header_bytes(self.is_v6(), Kind::Ack) as u32)
+    }
+
+    /// Bytes of the largest frame of the control class.
+    pub fn largest_control_bytes(&self) -> u32 {
+        let FrameBytes { ack, nack, probe, pull, pull_request, trimmed } = self.frames();
+        [ack, nack, probe, pull, pull_request, trimmed].into_iter().fold(0, u32::max)
+    }
+
+    /// Bytes of frames without payload.
+    pub(crate) fn frames(&self) -> FrameBytes {
+        self.simulation.control_bytes.map_or_else(|| FrameBytes::wire(self.is_v6()), FrameBytes::all)
     }
 
     /// Whether connections use IPv6 instead of IPv4.
@@ -175,11 +186,9 @@ impl Scenario {
 
     /// The longest time that a frame may be under way: all queues are full, at the lowest rate to which a link falls. Pauses do not count.
     pub fn longest_ps(&self, paths: &Paths) -> u64 {
-        let rate = |event: &LinkEvent| match event.action {
-            LinkAction::Rate { ppm } => Some(u64::from(ppm.max(1))),
-            _ => None,
-        };
-        let least_ppm = self.link_events.iter().filter_map(rate).min().unwrap_or(1_000_000).min(1_000_000);
+        let changes = changes(&self.link_events, self.network.links.len());
+        let least_ppm = changes.iter().flatten().map(|change| u64::from(change.state.rate_ppm)).min();
+        let least_ppm = least_ppm.unwrap_or(1_000_000).clamp(1, 1_000_000);
         floor_ps(self.base_rtt_ps(paths), self.drain_ps(paths), MAX_HOPS as u64).saturating_mul(1_000_000) / least_ppm
     }
 

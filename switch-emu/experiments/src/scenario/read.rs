@@ -3,18 +3,18 @@
 use spray_settings::{Document, Mistake};
 
 use spray_core::path::BalancerKind;
-use spray_core::units::Micros;
+use spray_core::units::{ByteSize, Micros};
 
 use super::failure::{FailureSettings, words};
-use super::limits::check_run;
+use super::limits::{check_rtt, check_run};
 use super::settings::{ConWeave, Reunion, Settings, Switch};
 use super::workload::workloads;
 use super::{
     Failures, MAX_SEEDS, OwnAlgorithms, Paths, QueueLength, Scenario, Seeds, SimulationSettings, Written, read_file,
 };
 use spray_fabric::{
-    CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, LinkAction, LinkPattern, Network,
-    RandomFailure, Switching, conweave, preload, reunion,
+    CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, Link, LinkAction, LinkChange,
+    LinkPattern, Network, RandomFailure, Switching, Thresholds, changes, conweave, preload, reunion,
 };
 
 impl Scenario {
@@ -65,6 +65,9 @@ impl Scenario {
         let gap_ps = scenario.base_rtt_ps(&paths) / 2;
         let conweave = settings.switch.conweave.over(&scenario);
         scenario.network.switching = settings.switch.switching(gap_ps, scenario.longest_ps(&paths), conweave);
+        scenario.transport.check_bytes(document, scenario.packet_bytes())?;
+        scenario.transport.check_parts(document, scenario.balancers())?;
+        check_rtt(document, &scenario, &paths)?;
         check_switches(document, &scenario)?;
         check_queue(document, &scenario, &paths)?;
         check_events(document, &scenario)?;
@@ -220,12 +223,23 @@ fn check_queue(document: &Document, scenario: &Scenario, paths: &Paths) -> Resul
         let message = "`limit` is a percentage of itself; allowed: bytes, packets or bdp";
         return Err(document.mistake("queue.limit", message));
     }
-    for link in &scenario.network.links {
+    let packet = scenario.packet_bytes();
+    if let Some(shared) = scenario.queue.shared_buffer.map(ByteSize::bytes).filter(|bytes| *bytes < packet.into()) {
+        let message = format!("`shared_buffer` is {shared}; allowed: from {packet}, which is a full packet");
+        return Err(document.mistake("queue.shared_buffer", message));
+    }
+    let shares = shares_of_queues(scenario);
+    for (number, link) in scenario.network.links.iter().enumerate() {
         let queue = scenario.thresholds(paths, link.rate_bps);
-        // Larger values were cut to this one.
-        if queue.limit_bytes == u32::MAX {
-            let message = format!("`limit` is 4 GiB or more at {}; allowed: less", link.name);
-            return Err(document.mistake("queue.limit", message));
+        check_lengths(document, scenario, link, &queue)?;
+        let left =
+            u64::from(queue.limit_bytes) * u64::from(shares.get(number).copied().unwrap_or(1_000_000)) / 1_000_000;
+        if left < packet.into() {
+            let message = format!(
+                "{left} bytes are left of the queue of {}; allowed: from {packet}, which is a full packet",
+                link.name
+            );
+            return Err(document.mistake("simulation.short_slow_queues", message));
         }
         // With priority flow control the limit is that of a link's data, which waits at any ports.
         let below_limit = scenario.queue.pfc || queue.mark_max_bytes <= queue.limit_bytes;
@@ -242,11 +256,46 @@ fn check_queue(document: &Document, scenario: &Scenario, paths: &Paths) -> Resul
     Ok(())
 }
 
+/// By link the millionths of its queue that it has, where slow links have short queues.
+fn shares_of_queues(scenario: &Scenario) -> Vec<u32> {
+    if !scenario.simulation.short_slow_queues {
+        return Vec::new();
+    }
+    let first = |changes: &Vec<LinkChange>| changes.first().filter(|first| first.at_ps == 0).copied();
+    let all = changes(&scenario.link_events, scenario.network.links.len());
+    all.iter().map(|changes| first(changes).map_or(1_000_000, |first| first.state.rate_ppm)).collect()
+}
+
+/// Checks that each length of a queue is one that a port of `link` can have: a queue that holds no full packet carries nothing.
+fn check_lengths(document: &Document, scenario: &Scenario, link: &Link, queue: &Thresholds) -> Result<(), Mistake> {
+    let (packet, control) = (scenario.packet_bytes(), scenario.largest_control_bytes());
+    let lengths = [
+        ("limit", queue.limit_bytes, packet, "a full packet"),
+        ("control_limit", queue.control_limit_bytes, control, "the largest control frame"),
+        ("mark_min", if scenario.queue.marking { queue.mark_min_bytes } else { 0 }, 0, ""),
+        ("mark_max", if scenario.queue.marking { queue.mark_max_bytes } else { 0 }, 0, ""),
+    ];
+    for (name, bytes, least, what) in lengths {
+        let mistake = |message| Err(document.mistake(&format!("queue.{name}"), message));
+        // Larger values were cut to this one.
+        if bytes == u32::MAX {
+            return mistake(format!("`{name}` is 4 GiB or more at {}; allowed: less", link.name));
+        }
+        if bytes < least {
+            let message = format!("`{name}` is {bytes} bytes at {}; allowed: from {least}, which is {what}", link.name);
+            return mistake(message);
+        }
+    }
+    Ok(())
+}
+
 /// Checks that all events together can be preloaded into the switches.
 fn check_events(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let Err(error) = preload(&scenario.network, &scenario.link_events) else { return Ok(()) };
     let about = match &error {
-        CompileError::Periodic(link) | CompileError::Changes { link, .. } => scenario.network.links_named(link),
+        CompileError::Periodic(link) | CompileError::Changes { link, .. } | CompileError::Rate { link, .. } => {
+            scenario.network.links_named(link)
+        }
         CompileError::Reroutes(_) => None,
     };
     // The last event on the link exceeds the limit.

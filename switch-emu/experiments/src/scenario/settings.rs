@@ -87,8 +87,9 @@ fn sample_us() -> Micros {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Queue {
-    /// Most data that may wait at a port: less than 4 GiB, on the `xdp` engine at most 16711680 bytes. A BDP is the longest base
-    /// RTT of the fabric times the port's own rate; a packet is a full data frame with its headers.
+    /// Most data that may wait at a port: from one full packet to less than 4 GiB, on the `xdp` engine at most 16711680 bytes. A BDP is the
+    /// longest base RTT of the fabric times the port's own rate; a packet is a full data frame with its headers. Lengths are whole bytes, rounded
+    /// down.
     pub limit: QueueLength,
     /// Whether switches mark packets (ECN).
     pub marking: bool,
@@ -99,10 +100,10 @@ pub struct Queue {
     pub mark_max: QueueLength,
     /// The share of packets that are marked just below `mark_max`: 1 makes RED's curve continuous, DCQCN has less.
     #[schemars(range(min = 0.001, max = 1))]
-    pub mark_probability: f64,
+    pub mark_probability: Ratio,
     /// When a packet is marked. The `xdp` engine marks as packets arrive.
     pub mark_at: MarkAt,
-    /// Most bytes of ACKs and trimmed headers that may wait. They are sent before data.
+    /// Most bytes of ACKs and trimmed headers that may wait, from one of them to less than 4 GiB. They are sent before data.
     pub control_limit: QueueLength,
     /// Trimming: switches cut a data frame that exceeds the limit to its headers, instead of dropping it.
     pub trimming: bool,
@@ -110,13 +111,13 @@ pub struct Queue {
     /// from a busy fabric.
     #[schemars(range(min = 1, max = 2))]
     pub trim_dscps: u8,
-    /// Memory that the ports of a switch share. By default every port has `limit` of its own. The `sim` engine only.
+    /// Memory that the ports of a switch share, at least a full packet. By default every port has `limit` of its own. The `sim` engine only.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub shared_buffer: Option<ByteSize>,
     /// With `shared_buffer`: as much data may wait at a port as this times the memory that is free, at most `limit` (dynamic
     /// thresholds).
     #[schemars(range(min = 0.001, max = 1_000))]
-    pub alpha: f64,
+    pub alpha: Ratio,
     /// Whether a switch has the senders of a link pause their data (priority flow control) when more of what came over that link
     /// waits than `limit` or the link's share of `shared_buffer`. No port drops or trims data then. The `sim` engine only.
     pub pfc: bool,
@@ -145,13 +146,13 @@ impl Default for Queue {
             marking: true,
             mark_min: QueueLength::Percent(20.0),
             mark_max: QueueLength::Percent(80.0),
-            mark_probability: 1.0,
+            mark_probability: Ratio::permille(1_000),
             mark_at: MarkAt::Arrival,
             control_limit: QueueLength::Percent(100.0),
             trimming: true,
             trim_dscps: 1,
             shared_buffer: None,
-            alpha: 1.0,
+            alpha: Ratio::permille(1_000),
             pfc: false,
             pfc_headroom: None,
         }

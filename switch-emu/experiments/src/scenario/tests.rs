@@ -165,9 +165,47 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (transport("payload_bytes = 65001"), "11:17", "64 to 65000"),
         (transport("window_packets = 1000"), "11:18", "powers of two"),
         (transport("rto_min_us = 50\nrto_max_us = 40"), "12:14", "not below"),
+        (transport("rto_min_us = 0.0000001"), "11:14", "with at most 6 decimals"),
+        (transport("initial_window_bytes = 1000"), "11:24", "allowed: from 3106, full packets: 1"),
+        (transport("max_window_bytes = 1000"), "11:20", "allowed: from 3106, full packets: 1"),
+        (transport("initial_window_bytes = 9000\nmax_window_bytes = 8000"), "11:24", "allowed: not above"),
+        (transport("eqds.request_bytes = 9000"), "11:22", "allowed: from 12424, full packets: 4"),
+        (transport("dcqcn.window_bytes = 9"), "11:22", "allowed: from 3106, full packets: 1"),
+        (transport("irn.cap_packets = 4097"), "11:19", "allowed: at most `window_packets`, here 4096"),
+        (transport("irn = { rto_low_us = 5, rto_high_us = 4 }"), "11:39", "allowed: not below"),
+        (transport("ordered-chaos.subflows = 6"), "11:26", "allowed: powers of two, 1 to 64"),
+        (transport("balancer = \"subflow\"\nevs = 4\nsubflow.subflows = 5"), "13:20", "at most `evs`, which is 4"),
+        (transport("mprdma.probe_share = 0.0001"), "11:22", "allowed: 0 to 1, with at most 3 decimals"),
+        (transport("payload_bytes = 65000\n[simulation]\nheader_bytes = 600"), "11:17", "allowed: at most 65535"),
+        (MINIMAL.replace("leaves = 2", "leaves = 2\nlatency_us = 1_000_000"), "2:1", "the longest base RTT is"),
+        (MINIMAL.replace("leaves = 2", "leaves = 2\nhost_gbps = 10_001"), "5:13", "allowed: 0.01 to 10000"),
+        (
+            event(
+                "link = \"leaf0->spine1\"\naction = \"rate\"\nfactor = 0.01\n[[link_event]]\nlink = \"leaf*->spine1\"\naction = \"rate\"\nfactor = 0.01",
+            ),
+            "15:8",
+            "has 100 millionths of its rate left by all events together; allowed: at least 1000",
+        ),
+        (
+            event(
+                "link = \"leaf0->spine1\"\naction = \"rate\"\nfactor = 0.001\n[simulation]\nshort_slow_queues = true",
+            ),
+            "15:21",
+            "bytes are left of the queue of leaf0->spine1; allowed: from 3106",
+        ),
         (queue("limit = \"20 %\""), "11:9", "percentage of itself"),
         (queue("limit = \"4 GiB\""), "11:9", "4 GiB or more"),
         (queue("limit = \"2000000 packets\""), "11:9", "4 GiB or more"),
+        (queue("limit = 0"), "11:9", "`limit` is 0 bytes at h0->leaf0; allowed: from 3106, which is a full packet"),
+        (queue("limit = 1"), "11:9", "allowed: from 3106, which is a full packet"),
+        (queue("limit = \"1 B\""), "11:9", "allowed: from 3106, which is a full packet"),
+        (queue("limit = \"2000 B\""), "11:9", "`limit` is 2000 bytes"),
+        (queue("limit = \"0.9 packets\""), "11:9", "`limit` is 2795 bytes"),
+        (queue("control_limit = 10"), "11:17", "the largest control frame"),
+        (queue("control_limit = \"5 GiB\""), "11:17", "`control_limit` is 4 GiB or more"),
+        (queue("pfc = true\nmark_max = \"5 GiB\""), "12:12", "`mark_max` is 4 GiB or more"),
+        (queue("shared_buffer = 1"), "11:17", "allowed: from 3106, which is a full packet"),
+        (queue("alpha = 1.0000001"), "11:9", "allowed: 0.001 to 1000, with at most 6 decimals"),
         (queue("mark_min = \"90 %\""), "10:1", "allowed: ascending"),
         (queue("mark_probability = 1.5"), "11:20", "`mark_probability` is 1.5; allowed: 0.001 to 1"),
         (queue("mark_at = \"leaving\""), "11:11", "allowed: \"arrival\", \"departure\""),
@@ -261,7 +299,7 @@ fn settings_of_schemes_stand_in_tables_of_their_names() {
     };
     assert_eq!(set("fixed-window.window_bytes = 2_500_000"), Some(2_500_000));
     assert_eq!(set("cc = \"fixed-window\"\nfixed-window.window_bytes = \"2.5 MB\""), Some(2_500_000));
-    assert_eq!(set("[transport.fixed-window]\nwindow_bytes = 0x10"), Some(16));
+    assert_eq!(set("[transport.fixed-window]\nwindow_bytes = 0x10000"), Some(65_536));
     assert_eq!(set("[transport.fixed-window]\nwindow_bytes = \"auto\""), None);
 }
 

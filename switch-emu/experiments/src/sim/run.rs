@@ -18,8 +18,8 @@ use crate::results::{
 use crate::scenario::{Paths, Scenario};
 use crate::workload::{classes, largest_bytes};
 use spray_fabric::live::Operator;
-use spray_fabric::{FlowSpec, LinkEvent, PortOutcome, epoch_starts, first_flows};
-use spray_sim::{FrameBytes, SimOutcome, SimSpec, simulate_watched};
+use spray_fabric::{FlowSpec, LinkEvent, PortOutcome, changes, check_rates, epoch_starts, first_flows};
+use spray_sim::{SimOutcome, SimSpec, simulate_watched};
 
 /// When a flow counts as complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -117,6 +117,8 @@ impl<'a> Simulation<'a> {
         let drawn = scenario.drawn_failures(seed, until_ps);
         let drawn = drawn.map_err(|mistake| EngineError::Refused(mistake.to_string()))?;
         let events = [scenario.link_events.as_slice(), events, &drawn].concat();
+        let slowed = check_rates(&scenario.network, &changes(&events, scenario.network.links.len()));
+        slowed.map_err(|error| EngineError::Refused(error.to_string()))?;
         let epochs_ps = epoch_starts(&events);
         let specs = plan.specs(seed);
         let window_packets = window_packets(scenario, &specs);
@@ -141,10 +143,7 @@ impl<'a> Simulation<'a> {
             },
             ideal_code: scenario.transport.erasure,
             v6: scenario.is_v6(),
-            frames: match scenario.simulation.control_bytes {
-                Some(bytes) => FrameBytes::all(bytes),
-                None => FrameBytes::wire(scenario.is_v6()),
-            },
+            frames: scenario.frames(),
             seed,
             until_ps,
             sample_ps: scenario.sample_ps,

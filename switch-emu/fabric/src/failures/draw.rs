@@ -218,7 +218,7 @@ impl Draw<'_> {
         };
         let links = self.candidates().into_iter().flat_map(|candidate| candidate.links).collect();
         let until_ps = process.duration_ps.map(|duration| process.start_ps.saturating_add(duration));
-        let action = LinkAction::Loss { ppm: ((process.share * MILLION).round() as u32).max(1) };
+        let action = LinkAction::Loss { ppm: (process.share * MILLION).round() as u32 };
         vec![LinkEvent { name: name.into(), links, at_ps: process.start_ps, until_ps, action }]
     }
 

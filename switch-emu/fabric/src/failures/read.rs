@@ -30,6 +30,9 @@ const ALLOWED: &str = "allowed: Cable-, Switch- or NIC- with Fail, Degradation, 
 /// Longest time that a file may give, in ps: beyond it sums would overflow. A longer one means as long.
 const FOREVER_PS: f64 = 1e18;
 
+/// By how much a share in millionths may miss the share that its logarithm gives.
+const MOST_OFF: f64 = 0.002;
+
 /// One process as far as it has been read.
 struct Draft {
     process: Process,
@@ -55,12 +58,12 @@ impl FailureFile {
     pub fn parse(text: &str) -> Result<Self, FileError> {
         let mut file = Self::default();
         let mut drafts: Vec<Draft> = Vec::new();
-        let (mut random, mut random_rate) = (false, None);
+        let (mut random, mut random_ppm) = (false, None);
         for (index, full) in text.lines().enumerate() {
             let Some(value) = value(full, index + 1)? else { continue };
             match value.key.to_ascii_lowercase().as_str() {
                 "random-packet-drop" => random = value.switch()?,
-                "random-packet-drop-rate" => random_rate = Some(value.number(0.0, 6.0)?),
+                "random-packet-drop-rate" => random_ppm = Some(value.exponent()?),
                 "only-us-cs-cable" => file.upper_only = value.switch()?,
                 "stop-failures-after" => file.stop_ps = Some(value.time()?),
                 key => draft(&mut drafts, key, &value)?,
@@ -69,8 +72,7 @@ impl FailureFile {
         if random {
             let missing =
                 || error(1, 1, "`Random-Packet-Drop` is on; allowed: with `Random-Packet-Drop-Rate`, 0 to 6".into());
-            let rate: f64 = random_rate.ok_or_else(missing)?;
-            file.random_ppm = (1e6 * 10f64.powf(-rate)).round() as u32;
+            file.random_ppm = random_ppm.ok_or_else(missing)?;
         }
         file.processes = drafts.into_iter().filter(|draft| draft.on).map(Draft::finish).collect::<Result<_, _>>()?;
         Ok(file)
@@ -116,8 +118,8 @@ fn draft(drafts: &mut Vec<Draft>, key: &str, value: &Value<'_>) -> Result<(), Fi
         ("-max-percent", _) => (process.share, draft.has_share) = (value.number(1e-9, 1.0)?, true),
         ("-duration", _) => draft.lasts = value.switch()?,
         ("-duration-time", _) => draft.duration_ps = Some(value.time()?),
-        ("-pktnr", Failure::Periodic) => process.lose = value.number(1.0, 1e9)? as u32,
-        ("-drop-period", Failure::Periodic) => process.pass = value.number(0.0, 1e9)? as u32,
+        ("-pktnr", Failure::Periodic) => process.lose = value.whole(1, 1_000_000_000)?,
+        ("-drop-period", Failure::Periodic) => process.pass = value.whole(0, 1_000_000_000)?,
         ("-percent", Failure::Degradation) => process.slowdown = value.number(0.01, 1.0)?,
         _ => return Err(unknown()),
     }
@@ -136,6 +138,15 @@ impl Draft {
         if process.failure == Failure::BitErrors && !self.has_share {
             return Err(fail(
                 "bit errors need `-Max-Percent`; allowed: the share of frames that is corrupted, up to 1",
+            ));
+        }
+        let ppm = process.share * 1e6;
+        if process.failure == Failure::BitErrors
+            && process.period_ps == 0
+            && (ppm.round() < 1.0 || ppm.round() / 1e6 != process.share)
+        {
+            return Err(fail(
+                "bit errors of all frames have a `-Max-Percent` that is no number of millionths; allowed: 0.000001 to 1, with at most six decimals",
             ));
         }
         if process.failure == Failure::Periodic && process.pass == 0 {
@@ -163,9 +174,25 @@ impl Value<'_> {
         number.ok_or_else(|| self.refused(&format!("{min} to {max}")))
     }
 
+    fn whole(&self, min: u32, max: u32) -> Result<u32, FileError> {
+        let number = self.text.parse().ok().filter(|number| (min..=max).contains(number));
+        number.ok_or_else(|| self.refused(&format!("whole, {min} to {max}")))
+    }
+
+    /// A share of frames by the negative of its decimal logarithm, in millionths.
+    fn exponent(&self) -> Result<u32, FileError> {
+        let ppm = 1e6 * 10f64.powf(-self.number(0.0, 6.0)?);
+        match (ppm.round() - ppm).abs() <= ppm * MOST_OFF {
+            true => Ok(ppm.round() as u32),
+            false => {
+                Err(self.refused("0 to 6, where the share that is lost is a number of millionths to within 0.2 %"))
+            }
+        }
+    }
+
     fn time(&self) -> Result<u64, FileError> {
-        let number = self.text.parse().ok().filter(|ps: &f64| ps.is_finite() && *ps >= 0.0);
-        number.map(|ps| ps.min(FOREVER_PS) as u64).ok_or_else(|| self.refused("picoseconds from 0"))
+        let number = self.text.parse().ok().filter(|ps: &f64| ps.is_finite() && *ps >= 0.0 && ps.fract() == 0.0);
+        number.map(|ps| ps.min(FOREVER_PS) as u64).ok_or_else(|| self.refused("whole picoseconds from 0"))
     }
 }
 

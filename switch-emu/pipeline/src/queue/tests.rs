@@ -1,6 +1,9 @@
 use super::*;
-use crate::config::{MAX_LIMIT_BYTES, MIN_RATE_BPS, OUTSIDE, PS_PER_BYTE_AT_1_BPS, PortConfig, Thresholds};
+use crate::config::{
+    MAX_LIMIT_BYTES, MAX_RATE_BPS, MIN_RATE_BPS, MIN_RATE_PPM, OUTSIDE, PS_PER_BYTE_AT_1_BPS, PortConfig, Thresholds,
+};
 use crate::hash::mix;
+use crate::link::{LinkChange, LinkState};
 use core::cell::Cell;
 use std::vec::Vec;
 use std::{assert, assert_eq, println, vec};
@@ -11,6 +14,14 @@ const FRAME: u32 = 3_114;
 
 fn drain() -> Drain {
     PortConfig::new(RATE_BPS, 0, &Thresholds::NONE, OUTSIDE, FRAME).drain(0)
+}
+
+/// How a queue drains on a link that has a share of its rate, and that rate.
+fn slowed(line_bps: u64, rate_ppm: u32) -> (Drain, u64) {
+    let mut port = PortConfig::new(line_bps, 0, &Thresholds::NONE, OUTSIDE, FRAME);
+    let state = LinkState { rate_ppm, ..LinkState::UP };
+    port.set(line_bps, &LinkChange { at_ps: 0, state });
+    (port.drain(0), state.rate_bps(line_bps))
 }
 
 /// Sends a frame through and returns when it has left.
@@ -91,8 +102,8 @@ fn in_order_it_is_lindley() {
 #[test]
 fn the_longest_queues_are_exact() {
     //= docs/specs/virtual-queue.md#VQ-10 the two queues of a port
-    for rate_bps in [RATE_BPS, MIN_RATE_BPS] {
-        let drain = PortConfig::new(rate_bps, 0, &Thresholds::NONE, OUTSIDE, FRAME).drain(0);
+    for (line_bps, rate_ppm) in [(RATE_BPS, 1_000_000), (MIN_RATE_BPS, 1_000_000), (MIN_RATE_BPS, MIN_RATE_PPM)] {
+        let (drain, rate_bps) = slowed(line_bps, rate_ppm);
         let queue = Queue::<Cell<u64>>::default();
         let (mut bytes, mut left_ps) = (0, 0);
         while bytes <= 2 * u64::from(MAX_LIMIT_BYTES) {
@@ -101,6 +112,24 @@ fn the_longest_queues_are_exact() {
         }
         let exact_ps = u128::from(bytes) * PS_PER_BYTE_AT_1_BPS / u128::from(rate_bps);
         assert_eq!(u128::from(left_ps), exact_ps, "{rate_bps} b/s");
+    }
+}
+
+/// A frame takes what its bytes take at the rate of its link, to the picosecond, at any rate that a link can have.
+//= docs/specs/virtual-queue.md#VQ-3 rates without a division
+#[test]
+fn a_frame_takes_its_time_at_every_rate() {
+    let lines = [MIN_RATE_BPS, 1_000_000_000, 400_000_000_000, 1_600_000_000_000, 7_200_000_000_000, MAX_RATE_BPS];
+    for (line_bps, rate_ppm) in
+        lines.into_iter().flat_map(|bps| [MIN_RATE_PPM, 333_333, 1_000_000].map(|ppm| (bps, ppm)))
+    {
+        let (drain, rate_bps) = slowed(line_bps, rate_ppm);
+        for bytes in [64, FRAME, 9_000] {
+            let exact_ps = (u128::from(bytes) * PS_PER_BYTE_AT_1_BPS / u128::from(rate_bps)) as u64;
+            let off_ps = drain.delay_ps(0, bytes).abs_diff(exact_ps);
+            // The fraction of a picosecond of a unit has 19 bits.
+            assert!(off_ps <= 2 + exact_ps / 1_000_000_000, "{bytes} bytes at {rate_bps} b/s: {off_ps} ps off");
+        }
     }
 }
 

@@ -256,8 +256,13 @@ fn a_circle_of_full_links_is_a_deadlock() {
 /// Links share a switch's memory: the less is free, the earlier a pause.
 #[test]
 fn links_pause_by_what_is_free_of_a_shared_memory() {
-    let paused_ps = |alpha_milli| {
-        let shared = |bps| Thresholds { limit_bytes: 1 << 30, shared_bytes: 400_000, alpha_milli, ..limit(1)(bps) };
+    let paused_ps = |alpha_milli: u32| {
+        let shared = |bps| Thresholds {
+            limit_bytes: 1 << 30,
+            shared_bytes: 400_000,
+            alpha_ppm: 1_000 * alpha_milli,
+            ..limit(1)(bps)
+        };
         let flows: Vec<_> = (1..8).map(|src| flow(src, 8, 300 * PAYLOAD)).collect();
         let outcome = lossless(&leaf_spine(2, 1, 8), &shared, None, &flows, 60_000);
         assert!(outcome.frames_dropped == 0 && outcome.flows.iter().all(|flow| flow.received_ps.is_some()));

@@ -108,8 +108,13 @@ fn a_link_that_begins_slow_may_have_less_of_a_queue() {
 //= docs/specs/switch.md#SW-20 shared buffer
 #[test]
 fn a_port_gets_its_share_of_the_memory() {
-    let most = |alpha_milli| {
-        let shared = |bps| Thresholds { limit_bytes: 1 << 30, shared_bytes: 300_000, alpha_milli, ..queue(bps) };
+    let most = |alpha_milli: u32| {
+        let shared = |bps| Thresholds {
+            limit_bytes: 1 << 30,
+            shared_bytes: 300_000,
+            alpha_ppm: 1_000 * alpha_milli,
+            ..queue(bps)
+        };
         let outcome = incast(&leaf_spine(2, 4, 16), &shared, 200);
         assert!(outcome.flows.iter().all(|flow| flow.acked_ps.is_some()));
         let port = outcome.ports.iter().find(|port| port.name == "leaf0->h0").unwrap();

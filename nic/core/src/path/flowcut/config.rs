@@ -28,7 +28,7 @@ settings! {
         pub trend_weight: Ratio = Ratio::permille(120),
         /// `paper` only: rate of the links, from which a packet's serialisation at each hop follows. By default the rate
         /// of the sender's own link; where that is unknown, serialisation counts as delay.
-        #[schemars(range(min = 0.001, max = 100_000))]
+        #[schemars(range(min = 0.01, max = 10_000))]
         pub link_rate_gbps: Option<Gbps> = None,
         /// No drain begins with fewer payload bytes than this left to send: they would not make up for its cost (§IV-C).
         /// By default one bandwidth-delay product under `paper`, 0 under `simple`.
