@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::json;
 use spray_experiments::engine::{Observers, Progress as News};
-use spray_experiments::results::{trace_json, trace_parquet};
+use spray_experiments::results::{incomplete_notes, trace_json, trace_parquet};
 use spray_experiments::scenario::{Scenario, Seeds};
 use spray_experiments::watch::{self, Row};
 use spray_tools::failure::{Failure, Outcome};
@@ -68,8 +68,10 @@ pub fn trace(arguments: &args::Trace) -> Outcome {
     if left_out > 0 {
         note!("spray: the trace has the first {} rows; {left_out} more were left out: choose fewer flows", rows.len());
     }
-    if !run.summary().is_complete() {
-        note!("spray: not everything arrived as it was sent");
+    let summary = run.summary();
+    incomplete_notes(std::slice::from_ref(&summary)).iter().for_each(|line| note!("spray: {line}"));
+    if summary.payload_verified == Some(false) {
+        note!("spray: a payload differs from what was sent");
     }
     Ok(())
 }

@@ -41,10 +41,10 @@ fn plots(data: &RunData) -> String {
         String::new()
     };
     let fabric = if data.is_whole() {
-        "Both directions of each cable, by their load. Failed links are dashed and have a cross."
+        "Both directions of each cable, by their load. Links that are slow or lossy are dashed; those that carry nothing have a cross too."
     } else {
         "Alike switches of this large fabric are drawn as one, but for those at failed links. A line stands for all links between two of \
-         them, and has a cross where one of these has failed."
+         them, and has a cross where one of these carries nothing."
     };
     let about = |id| match id {
         "goodput" => ("Goodput over time", ""),

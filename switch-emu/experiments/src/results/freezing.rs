@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use spray_fabric::{LinkAction, LinkEvent, Network, Node, ShortestPaths};
+use spray_fabric::{LinkEvent, Network, Node, ShortestPaths};
 
 use super::collect::Collect;
 use super::{EngineFigures, EventKind, EventRow, FlowResult, us};
@@ -15,7 +15,8 @@ impl EngineFigures {
     pub(super) fn of_freezing(collect: &Collect<'_>, flows: &[FlowResult], events: &[EventRow]) -> Self {
         let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
         let freeze_entries = freezes.clone().count() as u64;
-        let failures: Vec<&LinkEvent> = collect.link_events.iter().filter(|event| drops_all(event)).collect();
+        let failures: Vec<&LinkEvent> =
+            collect.link_events.iter().filter(|event| drops_all(event.action.name())).collect();
         if freeze_entries == 0 && failures.is_empty() {
             return Self::default();
         }
@@ -64,9 +65,9 @@ impl EngineFigures {
     }
 }
 
-/// Whether the link drops every frame, all the time or in outages.
-fn drops_all(event: &LinkEvent) -> bool {
-    matches!(event.action, LinkAction::Down { .. } | LinkAction::SilentDrop | LinkAction::Flap { .. })
+/// Whether an action, by its name in a scenario, has a link drop every frame, all the time or in outages.
+pub(crate) fn drops_all(action: &str) -> bool {
+    ["down", "silent-drop", "flap"].contains(&action)
 }
 
 /// The links on all shortest paths from the one host to the other.
@@ -89,6 +90,8 @@ fn on_paths(network: &Network, routes: &ShortestPaths, (src, dst): Pair) -> Hash
 #[cfg(test)]
 mod tests {
     use spray_core::path::BalancerKind;
+
+    use spray_fabric::LinkAction;
 
     use super::*;
     use crate::sim::{Simulation, published};

@@ -45,6 +45,7 @@ pub use self::figures::write_figures;
 pub use self::files::{PART, WriteError, folder_name, write_overview, write_run};
 pub use self::flow_figures::FlowFigures;
 pub(crate) use self::flow_figures::{gbps, slowdown, times};
+pub(crate) use self::freezing::drops_all;
 pub use self::incomplete::incomplete_notes;
 pub use self::matrix::{BalancerRuns, Matrix};
 pub use self::record::{Completion, Drops, Finished, Machine, Program, Record};

@@ -46,7 +46,7 @@ spray.topology = (id, host, topology) => {
     for (const failure of failures) {
       const until = failure.until_us === null ? Infinity : failure.until_us;
       if (failure.from_us < to && until > from)
-        for (const link of failure.links) found.set(link, [...(found.get(link) || []), failure.what]);
+        for (const link of failure.links) found.set(link, [...(found.get(link) || []), failure]);
     }
     return found;
   };
@@ -77,7 +77,7 @@ spray.topology = (id, host, topology) => {
     state.step = Math.min(Math.max(step, 0), Math.max(last, 0));
     slider.value = state.step;
     const broken = failed(state.step);
-    const what = [...new Set([...broken.values()].flat())];
+    const what = [...new Set([...broken.values()].flat().map((failure) => failure.what))];
     const text = what.slice(0, 4).join("; ") + (what.length > 4 ? ` and ${what.length - 4} more` : "");
     title.replaceChildren(
       `${spray.exact(times[state.step])} to ${spray.exact(times[state.step + 1])} us`,
@@ -118,19 +118,21 @@ const linkRows = ({ nodes, links, times }, step, broken) => [
   ["link", "from", "to", "links", "from_us", "to_us", "load_percent", "failed"],
   ...links.map((link, index) => {
     const ends = [nodes[link.from].name, nodes[link.to].name];
-    return [link.name, ...ends, link.links, times[step], times[step + 1], link.load[step], (broken.get(index) || []).join("; ")];
+    return [link.name, ...ends, link.links, times[step], times[step + 1], link.load[step], (broken.get(index) || []).map(({ what }) => what).join("; ")];
   }),
 ];
 
-// Gives each link the colour of its load, and a cross if it has failed; a line that stands for several keeps its colour.
+// Gives each link the colour of its load; dashes if it has failed in any way, and a cross if it carries nothing. A line that stands for several
+// keeps its colour.
 const colour = (lines, links, step, broken) => {
   const heat = spray.heat();
   lines.forEach(({ line, cross }, index) => {
     const load = links[index].load[step];
-    const isDead = broken.has(index) && links[index].links === 1;
-    line.setAttribute("stroke", isDead ? spray.css("--bad") : load === null ? spray.css("--grid") : heat(load / 100));
-    line.setAttribute("stroke-dasharray", isDead ? "5 4" : "none");
-    cross.setAttribute("visibility", broken.has(index) ? "visible" : "hidden");
+    const isDead = (broken.get(index) || []).some((failure) => failure.drops_all);
+    const isSingle = links[index].links === 1;
+    line.setAttribute("stroke", isDead && isSingle ? spray.css("--bad") : load === null ? spray.css("--grid") : heat(load / 100));
+    line.setAttribute("stroke-dasharray", broken.has(index) && isSingle ? "5 4" : "none");
+    cross.setAttribute("visibility", isDead ? "visible" : "hidden");
   });
 };
 
@@ -186,7 +188,7 @@ const drawFabric = (drawing, width, { nodes, links, tell }) => {
       const load = own.load[step] === null ? "not sampled" : `${spray.exact(own.load[step])} %`;
       spray.tip.show(event.clientX, event.clientY, own.name, [
         { name: mean, value: load },
-        ...(what || []).map((name) => ({ name, value: "" })),
+        ...(what || []).map((failure) => ({ name: failure.what, value: "" })),
       ]);
     });
     reach.addEventListener("pointerleave", () => spray.tip.hide());

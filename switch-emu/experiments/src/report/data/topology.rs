@@ -7,7 +7,7 @@ use spray_fabric::LinkPattern;
 
 use super::ports::sent;
 use super::series::{count_at, end_us, is_change, thinned};
-use crate::results::{EventKind, RunResult, Shape};
+use crate::results::{EventKind, RunResult, Shape, drops_all};
 
 /// Most directed links that are drawn one by one.
 const LINKS: usize = 384;
@@ -62,6 +62,8 @@ pub(super) struct Failed {
     pub from_us: f64,
     /// `null` if it lasts.
     pub until_us: Option<f64>,
+    /// Whether the links carry nothing, all the time or in outages; otherwise they are slow or lossy.
+    pub drops_all: bool,
     pub what: String,
 }
 
@@ -219,6 +221,7 @@ fn failures(run: &RunResult, link_of: &HashMap<&str, usize>) -> Vec<Failed> {
             links: links.into_iter().collect(),
             from_us: event.time_us,
             until_us: event.until_us,
+            drops_all: drops_all(event.action),
             what: format!("{}: {}", event.subject, event.words()),
         }
     };
@@ -251,7 +254,7 @@ mod tests {
         // 80 samples of 12,000 bytes in 200 us of 100 Gb/s.
         assert!((sum / 200.0 - 38.4).abs() < 0.2, "{sum}");
         let [failure] = drawn.failures.as_slice() else { panic!("{:?}", drawn.failures) };
-        assert_eq!((failure.from_us, failure.until_us), (50.0, Some(120.0)));
+        assert_eq!((failure.from_us, failure.until_us, failure.drops_all), (50.0, Some(120.0), false), "it is slow");
         let names: Vec<&str> = failure.links.iter().map(|link| drawn.links[*link].name.as_str()).collect();
         assert_eq!(names, ["leaf0->spine0"]);
     }
