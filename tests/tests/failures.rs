@@ -1,7 +1,7 @@
 //! What fails by name does the same on both engines, hosts' own links included.
 
 use spray_core::path::BalancerKind;
-use spray_experiments::results::RunResult;
+use spray_experiments::results::{FlowFigures, Incomplete, RunResult};
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::Simulation;
 use spray_fabric::Bin;
@@ -14,9 +14,11 @@ const DROPS_PERCENT: f64 = 15.0;
 
 /// The run of `scenario` by packets, and in the simulator.
 fn both(scenario: &Scenario) -> [RunResult; 2] {
-    let balancer = scenario.transport.balancer[0];
-    let simulated = Simulation::new(scenario).run(balancer, scenario.seed, &[]).unwrap();
-    [in_time(&testbed(scenario), scenario, balancer), simulated]
+    [in_time(&testbed(scenario), scenario, scenario.transport.balancer[0]), simulated(scenario)]
+}
+
+fn simulated(scenario: &Scenario) -> RunResult {
+    Simulation::new(scenario).run(scenario.transport.balancer[0], scenario.seed, &[]).unwrap()
 }
 
 /// The runs of a fabric with these link events, and random paths.
@@ -73,6 +75,42 @@ fn a_hosts_own_link_fails_as_others_do() {
     let runs = failing("[[link_event]]\nlink = \"h*->leaf*\"\naction = \"loss\"\nprobability = 0.02\n");
     let lost = |run: &RunResult| run.ports.iter().map(|port| port.counters.drops_random).sum::<u64>() as f64;
     assert_alike("frames lost", runs.each_ref().map(lost), 40.0);
+}
+
+/// A host that is cut off gets neither data nor ACKs. The flows to it and from it are given up, or cut off where the run ends before.
+#[test]
+fn a_flow_that_does_not_complete_has_its_reason() {
+    let Some(_turn) = turn() else { return };
+    let cut = "[[link_event]]\nlink = \"leaf1->h2\"\naction = \"silent-drop\"\nat_us = 5\n";
+    let given_up = small("1 MiB", &format!("[transport]\ngive_up_us = 2000\nbalancer = \"ops\"\n{cut}"));
+    for run in [spray_tests::run(&given_up), simulated(&given_up)] {
+        let s = run.summary();
+        let FlowFigures { flows_given_up, flows_cut_off, given_up_first_us, fct_max_us, .. } = s.flows;
+        let at_us = given_up_first_us.unwrap();
+        eprintln!("{}: given up at {at_us:.0} us", run.engine);
+        assert_eq!((flows_given_up, flows_cut_off, s.give_up_us, s.time_limit_us), (2, 0, Some(2000.0), None));
+        assert!((2000.0..3000.0).contains(&at_us) && fct_max_us >= Some(2000.0), "{at_us} {fct_max_us:?}");
+        assert!(run.events.iter().any(|row| row.action == "given-up" && (row.time_us - at_us).abs() < 1.0));
+        assert!(
+            ["fct_mean_us", "fct_max_us", "makespan_us"].iter().all(|key| s.lower_bounds.iter().any(|own| own == key))
+        );
+    }
+    let mut limited = given_up.clone();
+    limited.time_limit_ps = Some(500_000_000);
+    for run in [spray_tests::run(&limited), simulated(&limited)] {
+        let s = run.summary();
+        assert_eq!(
+            (s.flows.flows_given_up, s.flows.flows_cut_off, s.time_limit_us),
+            (0, 2, Some(500.0)),
+            "{}",
+            run.engine
+        );
+        // The xdp engine looks at the time now and then.
+        let slowest_us = s.flows.fct_max_us.unwrap();
+        assert!((500.0..700.0).contains(&slowest_us), "{}: {slowest_us}", run.engine);
+        let cut = run.flows.iter().find(|flow| flow.dst == "h2").unwrap();
+        assert_eq!((cut.incomplete, cut.fct_us), (Some(Incomplete::CutOff), None));
+    }
 }
 
 /// And totals of reordered packets are those of the flows: retransmissions and duplicates are in neither.

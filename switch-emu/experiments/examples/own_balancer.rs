@@ -10,6 +10,7 @@ use spray_core::event::Publisher;
 use spray_core::path::{AckInfo, Balancer, BalancerKind, Ev, LossInfo, Now, OwnBalancer, SendInfo, draw};
 use spray_core::rng::Rng;
 use spray_experiments::engine::Engine;
+use spray_experiments::results::FlowFigures;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::{sim::Sim, xdp::Xdp};
 
@@ -43,9 +44,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let ready = engine.prepare(&scenario, &mut |_| ())?;
             let kind = kind.unwrap_or(BalancerKind::Ops);
             let result = ready.run(kind, 1, &mut |_| (), &AtomicBool::new(false))?;
-            let times_us: Vec<f64> = result.flows.iter().filter_map(|flow| flow.fct_us).collect();
-            let mean_us = times_us.iter().sum::<f64>() / times_us.len() as f64;
-            println!("{} {:6} {} flows, mean FCT {mean_us:.0} us", result.engine, result.balancer, times_us.len());
+            let summary = result.summary();
+            let FlowFigures { flows_completed, flows_total, fct_mean_us, .. } = summary.flows;
+            let (bound, mean_us) =
+                (if flows_completed < flows_total { "> " } else { "" }, fct_mean_us.unwrap_or(f64::NAN));
+            let flows = format!("{flows_completed} of {flows_total} flows");
+            println!("{} {:6} {flows}, mean FCT {bound}{mean_us:.0} us", result.engine, result.balancer);
         }
     }
     Ok(())
