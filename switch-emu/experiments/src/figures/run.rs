@@ -30,7 +30,7 @@ pub struct Shown {
 pub struct Cell {
     /// The value that is best, of what is tuned.
     pub tuned: Option<String>,
-    /// The measures of the figure over the seeds. Those of runs in which flows never ended count what did end.
+    /// The measures of the figure over the seeds. Of runs in which flows never ended, those that follow from times are lower bounds.
     pub values: BTreeMap<String, Spread>,
     /// Flows that never ended, of all runs together.
     pub incomplete: u64,
@@ -50,8 +50,7 @@ pub struct Lines {
 impl Cell {
     /// A measure's mean. A time is infinite where a flow never ended.
     pub fn value(&self, key: &str) -> Option<f64> {
-        let is_time = key.ends_with("_us") || key == "above_percent";
-        match self.incomplete > 0 && is_time {
+        match self.incomplete > 0 && is_time(key) {
             true => Some(f64::INFINITY),
             false => self.values.get(key).map(|spread| spread.mean),
         }
@@ -60,11 +59,17 @@ impl Cell {
     fn of(figure: &Figure, runs: &[&Made], tuned: Option<String>) -> Self {
         let spread = |key: &String| {
             let values: Vec<f64> = runs.iter().filter_map(|run| run.measures.get(key).copied()).collect();
-            (values.len() == runs.len()).then(|| (key.clone(), Spread::of(&values)))
+            let lower_bound = is_time(key) && runs.iter().any(|run| run.incomplete > 0);
+            (values.len() == runs.len()).then(|| (key.clone(), Spread { lower_bound, ..Spread::of(&values) }))
         };
         let values = figure.keys().into_iter().filter_map(|key| spread(&key)).collect();
         Self { tuned, values, incomplete: runs.iter().map(|run| run.incomplete).sum() }
     }
+}
+
+/// Whether a measure follows from completion times, so that it is infinite where a flow never ends.
+fn is_time(key: &str) -> bool {
+    key.ends_with("_us") || key == "above_percent" || key.contains("slowdown") || key == "jct_ratio"
 }
 
 /// What a run gave.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::columns::{Column, Values, count, real, text};
+use super::columns::{Column, Values, count, flag, real, text};
 use super::files::{WriteError, write, write_table};
 use crate::figures::{Figure, Shown};
 use crate::report;
@@ -21,7 +21,7 @@ struct Row {
     spread: super::Spread,
 }
 
-const COLUMNS: [Column<Row>; 16] = [
+const COLUMNS: [Column<Row>; 17] = [
     text("figure", "The figure, as `--figure` takes it.", |row| row.figure.clone()),
     text("scale", "`full` or `quick`.", |row| row.scale.into()),
     text("series", "What is compared.", |row| row.series.clone()),
@@ -33,9 +33,10 @@ const COLUMNS: [Column<Row>; 16] = [
     text("unit", "Its unit.", |row| row.unit.clone()),
     text("tuned", "The best value of what was tuned for the series.", |row| row.tuned.clone().unwrap_or_default()),
     count(["runs", ""], "Runs, one for each seed.", |row| Some(row.spread.runs)),
-    count(["incomplete", "flows"], "Flows of all runs that never ended. Times count those that did.", |row| {
+    count(["incomplete", "flows"], "Flows of all runs that never ended. They count with the time that they had.", |row| {
         Some(row.incomplete)
     }),
+    flag("lower_bound", "Whether the mean is a lower bound, since flows never ended.", |row| row.spread.lower_bound),
     real(["mean", ""], "Mean over the runs.", |row| Some(row.spread.mean)),
     real(["ci95_low", ""], "Where its 95 % confidence interval begins.", |row| Some(row.spread.ci95?[0])),
     real(["ci95_high", ""], "Where it ends.", |row| Some(row.spread.ci95?[1])),
