@@ -10,11 +10,13 @@ mod lab;
 mod shell;
 mod spans;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
 #[cfg(feature = "xdp")]
 use spray_tools::doctor;
+use spray_tools::failure::Outcome;
 use spray_tools::say;
 
 use crate::args::{Cli, Command};
@@ -26,8 +28,17 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     // What is wrong with a setting is said in full already: no usage of the command goes with it.
-    let matches = args::command().get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let cli = match args::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        // What was asked for: help, or the version.
+        Err(error) if !error.use_stderr() => {
+            let text = error.render();
+            let text = if std::io::stdout().is_terminal() { text.ansi().to_string() } else { text.to_string() };
+            say::print(text.trim_end());
+            return ended(Ok(()));
+        }
+        Err(error) => error.exit(),
+    };
     say::set_manner(say::Manner { json: cli.json, quiet: cli.quiet });
     let _spans = match spans::begin(cli.verbose) {
         Ok(spans) => spans,
@@ -61,11 +72,15 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => shell::completions(&arguments),
         Command::Man(arguments) => shell::man(&arguments),
     };
-    say::end();
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    ended(outcome)
+}
+
+/// The exit code of an outcome; 1 where a result could not be written.
+fn ended(outcome: Outcome) -> ExitCode {
+    let written = say::end();
+    let failures = [outcome, written].map(Result::err);
+    let codes: Vec<ExitCode> = failures.into_iter().flatten().map(|failure| failure.report()).collect();
+    codes.first().copied().unwrap_or(ExitCode::SUCCESS)
 }
 
 /// Checks what this machine can do, and an interface, and says how to mend what is missing.

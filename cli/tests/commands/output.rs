@@ -74,6 +74,41 @@ fn every_json_has_the_fields_that_the_page_lists() {
     assert!(json(&spray(&["explain", "--json"]))["balancers"].as_array().unwrap().len() > 15);
 }
 
+/// A full disk: one remark and exit code 1, for everything that is printed.
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    let folder = Folder::new();
+    let file = folder.file("s.toml", SCENARIO);
+    let full = |arguments: &[&str]| {
+        let out = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut spray = Command::new(spray_test_support::program("spray"));
+        let output = spray.args(arguments).stdout(out).output().unwrap();
+        let remarks =
+            text(&output.stderr).lines().filter(|line| line.contains("cannot write to standard output")).count();
+        assert_eq!((output.status.code(), remarks), (Some(1), 1), "{arguments:?}: {}", text(&output.stderr));
+    };
+    let out = |name: &str| folder.join(name);
+    full(&["--help"]);
+    full(&["run", "--help"]);
+    full(&["--version"]);
+    full(&["init", "-"]);
+    full(&["explain"]);
+    full(&["explain", "reps"]);
+    full(&["completions", "bash"]);
+    full(&["run", &file, "--engine", "sim", "--out", &out("run")]);
+    full(&["run", &file, "--engine", "sim", "--json", "--out", &out("run")]);
+    full(&["run", &file, "--engine", "sim", "--plan", "--out", &out("run")]);
+    full(&["sim", "--topology", "leaf-spine:2x2x2", "--matrix", "permutation:64kB", "--out", &out("sim")]);
+    full(&["compare-balancers", &file, "--engine", "sim", "--balancer", "ops", "--out", &out("compare")]);
+    full(&["bound", &file, "--switch", "rr", "--out", &out("bound")]);
+    full(&["trace", &file, "--engine", "sim", "--balancer", "ops", "--out", "-"]);
+    full(&["flowcut-memory"]);
+    #[cfg(feature = "xdp")]
+    full(&["doctor"]);
+    full(&["clean"]);
+    assert!(folder.path().join("run/runs.csv").is_file(), "the runs were made all the same");
+}
+
 /// Those of paths on this machine, of which the kernel answers.
 #[cfg(feature = "xdp")]
 #[test]

@@ -150,4 +150,25 @@ fn options_that_contradict_each_other_are_refused() {
     perf(&["--latency", "-R", "-l", "8"], &["9 bytes or more"]);
     perf(&["-p", "5201"], &["multiples of 64"]);
     perf(&["--logfile", "/nowhere/log"], &["cannot write /nowhere/log"]);
+    let folder = Folder::new();
+    let fifo = folder.join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    perf(&["--logfile", &fifo], &["cannot write", "no process reads it"]);
+}
+
+/// A full disk: one remark and exit code 1, for every form of the results, in a file too.
+#[test]
+fn results_that_cannot_be_written_are_a_failure() {
+    let server = Server::start(20, &[]);
+    let forms: [&[&'static str]; 5] =
+        [&[], &["--json"], &["--json-stream"], &["--latency"], &["--logfile", "/dev/full", "-i", "0.1"]];
+    for (number, form) in forms.iter().enumerate() {
+        let words = server.client(&number.to_string(), form);
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut spray = Command::new(spray_test_support::program("spray"));
+        let output = spray.args(words).args(["-t", "1"]).stdout(full).output().unwrap();
+        let error = text(&output.stderr);
+        let remarks = error.lines().filter(|line| line.contains("cannot write")).count();
+        assert_eq!((output.status.code(), remarks), (Some(1), 1), "{form:?}: {error}");
+    }
 }

@@ -3,9 +3,8 @@
 use std::fmt::{Arguments, Display};
 use std::fs::File;
 use std::io::{ErrorKind, Write, stderr, stdout};
-use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
 use signal_hook::consts::SIGPIPE;
@@ -40,10 +39,25 @@ static FILE: OnceLock<File> = OnceLock::new();
 /// Has results go to the end of this file from now on. Only the first call counts.
 ///
 /// # Errors
-/// 2 when it cannot be written.
-pub fn into_file(path: &Path) -> Outcome {
-    let opened = File::options().append(true).create(true).open(path);
-    let file = opened.map_err(|error| Failure::refused(format!("cannot write {}: {error}", path.display())))?;
+/// 2 when it cannot be written, or is a FIFO that no process reads.
+#[cfg(feature = "xdp")]
+pub fn into_file(path: &std::path::Path) -> Outcome {
+    use std::io;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    use nix::errno::Errno;
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    // Without a reader, a FIFO that is opened for writing alone would wait for one.
+    let opened = File::options().append(true).create(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
+    let waits = |file: File| fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND)).map(|_| file).map_err(Into::into);
+    let file = opened.and_then(waits).map_err(|error: io::Error| {
+        let why = if error.raw_os_error() == Some(Errno::ENXIO as i32) {
+            "no process reads it".into()
+        } else {
+            error.to_string()
+        };
+        Failure::refused(format!("cannot write {}: {why}", path.display()))
+    })?;
     FILE.get_or_init(|| file);
     Ok(())
 }
@@ -68,32 +82,46 @@ pub fn object(result: &impl Serialize) -> Outcome {
 }
 
 /// Prints a line that is wanted in any case: a document of its own, such as a manual page. Where the reader has gone, as in
-/// `spray sim ... | head -1`, the process ends as other tools do: by SIGPIPE. A command that takes Ctrl-C stops and cleans up first; [`end`] then ends it.
+/// `spray sim ... | head -1`, the process ends as other tools do: by SIGPIPE. A command that takes Ctrl-C stops and cleans up first; [`end`] then
+/// ends it. After any other error nothing more is written, and [`end`] returns the error.
 pub fn print(text: impl Display) {
-    if let Some(mut file) = FILE.get() {
-        let _ =
-            writeln!(file, "{text}").inspect_err(|error| remark(format_args!("spray: cannot write results: {error}")));
+    let mut unwritten = UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if unwritten.is_some() {
         return;
     }
-    match writeln!(stdout(), "{text}") {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-            BROKEN.store(true, Ordering::Relaxed);
-            if !Stop::ask_all() {
-                end();
-            }
+    let (what, written) = match FILE.get() {
+        Some(mut file) => ("results", file.write_all(format!("{text}\n").as_bytes())),
+        None => ("to standard output", writeln!(stdout(), "{text}").and_then(|()| stdout().flush())),
+    };
+    let Err(error) = written else { return };
+    if FILE.get().is_none() && error.kind() == ErrorKind::BrokenPipe {
+        BROKEN.store(true, Ordering::Relaxed);
+        drop(unwritten);
+        if !Stop::ask_all() {
+            let _ = end();
         }
-        Err(error) => remark(format_args!("spray: cannot write to standard output: {error}")),
-        Ok(()) => {}
+    } else {
+        *unwritten = Some(format!("cannot write {what}: {error}"));
     }
 }
 
-/// Nobody reads the standard output any more.
+/// The first error of a write; after it nothing is written.
+static UNWRITTEN: Mutex<Option<String>> = Mutex::new(None);
+
+/// Whether the standard output is a pipe that no process reads any more.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
-/// Ends the process by SIGPIPE if nobody reads its output any more: the last thing to do.
-pub fn end() {
+/// Ends the process by SIGPIPE if no process reads its output any more: the last thing to do.
+///
+/// # Errors
+/// 1 when a result could not be written.
+pub fn end() -> Outcome {
     if BROKEN.load(Ordering::Relaxed) {
         let _ = emulate_default_handler(SIGPIPE);
+    }
+    match UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(error) => Err(Failure::failed(error)),
+        None => Ok(()),
     }
 }
 

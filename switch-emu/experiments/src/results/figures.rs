@@ -33,9 +33,11 @@ const COLUMNS: [Column<Row>; 17] = [
     text("unit", "Its unit.", |row| row.unit.clone()),
     text("tuned", "The best value of what was tuned for the series.", |row| row.tuned.clone().unwrap_or_default()),
     count(["runs", ""], "Runs, one for each seed.", |row| Some(row.spread.runs)),
-    count(["incomplete", "flows"], "Flows of all runs that never ended. They count with the time that they had.", |row| {
-        Some(row.incomplete)
-    }),
+    count(
+        ["incomplete", "flows"],
+        "Flows of all runs that never ended. They count with the time that they had.",
+        |row| Some(row.incomplete),
+    ),
     flag("lower_bound", "Whether the mean is a lower bound, since flows never ended.", |row| row.spread.lower_bound),
     real(["mean", ""], "Mean over the runs.", |row| Some(row.spread.mean)),
     real(["ci95_low", ""], "Where its 95 % confidence interval begins.", |row| Some(row.spread.ci95?[0])),
