@@ -1,6 +1,6 @@
 //! Quantities with a unit: integers of a small unit inside, numbers as people write them in files and on command lines.
 //!
-//! Values with up to six decimals are read and written exactly, and others are refused. Ranges are the business of the setting that holds a quantity.
+//! Values with up to six decimals, rates with up to nine, are read and written exactly, and others are refused. Ranges are the business of the setting that holds a quantity.
 
 use alloc::borrow::Cow;
 use core::fmt;
@@ -69,7 +69,11 @@ macro_rules! quantity {
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "number", "minimum": 0 })
+                let mut schema = json_schema!({ "type": "number", "minimum": 0 });
+                if $scale != USUAL_SCALE {
+                    schema.insert("x-decimals".into(), u64::ilog10($scale).into());
+                }
+                schema
             }
         }
     };
@@ -135,6 +139,9 @@ struct Decimal {
     scale: u64,
 }
 
+/// With six decimals, of which a schema says nothing.
+const USUAL_SCALE: u64 = 1_000_000;
+
 /// Above it, `f64` has no exact integers.
 const MAX_EXACT: f64 = 9e15;
 
@@ -142,7 +149,7 @@ impl Visitor<'_> for Decimal {
     type Value = u64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} from 0 with at most six decimals", self.what)
+        write!(f, "{} from 0 with at most {} decimals", self.what, self.scale.ilog10())
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<u64, E> {
@@ -362,8 +369,9 @@ mod tests {
         assert!(message.contains("expected a number of microseconds from 0"), "{message}");
         // What would be rounded.
         for bad in ["0.0000001", "8.3370004", "0.33333333", "1e-7"] {
-            assert!(read(bad, "0", "0", "0").is_err() && read("0", bad, "0", "0").is_err(), "{bad}");
+            assert!(read(bad, "0", "0", "0").is_err() && read("0", "0", bad, "0").is_err(), "{bad}");
         }
+        assert!(read("0", "0.000000001", "0", "0").is_ok() && read("0", "0.0000000001", "0", "0").is_err());
     }
 
     #[test]

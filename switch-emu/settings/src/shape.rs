@@ -260,10 +260,10 @@ impl Scalar {
     }
 }
 
-/// How many decimals of a number count: six of a quantity, which is no `double`, unless the schema says fewer.
+/// How many decimals of a number count: six of a quantity, which is no `double`, unless the schema says otherwise.
 fn decimals(schema: &Value) -> Option<u32> {
-    let fewer = schema.get("x-decimals").and_then(Value::as_u64).map(|decimals| decimals as u32);
-    fewer.or((schema.get("format").is_none()).then_some(6))
+    let own = schema.get("x-decimals").and_then(Value::as_u64).map(|decimals| decimals as u32);
+    own.or((schema.get("format").is_none()).then_some(6))
 }
 
 /// The words that `schema` takes, with their meaning.

@@ -32,13 +32,13 @@ settings! {
         #[schemars(range(min = 1, max = 65_536))]
         pub gain: u32 = 256,
         /// Step of additive increase. By default a thousandth of the link's rate.
-        #[schemars(range(min = 0.000_001, max = 1_000))]
+        #[schemars(range(min = 0.000_001, max = 10_000))]
         pub additive_gbps: Option<Gbps> = None,
         /// Step of hyper increase. By default a hundredth of the link's rate.
-        #[schemars(range(min = 0.000_001, max = 1_000))]
+        #[schemars(range(min = 0.000_001, max = 10_000))]
         pub hyper_gbps: Option<Gbps> = None,
         /// Least rate. By default a thousandth of the link's rate.
-        #[schemars(range(min = 0.000_001, max = 1_000))]
+        #[schemars(range(min = 0.000_001, max = 10_000))]
         pub min_rate_gbps: Option<Gbps> = None,
         /// Whether a lost packet counts as a mark. In NICs it does not: marks alone cut the rate, and `go-back-n` takes every late packet
         /// for a lost one.

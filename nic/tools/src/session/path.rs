@@ -106,6 +106,8 @@ fn connection(path: &PathOptions, library: FlowConfig, link_bps: u64) -> FlowCon
         path.or("transport.max_window_bytes", given.path.max_window_bytes, learned.path.max_window_bytes);
     let first_bytes = learned.path.initial_window_bytes.min(max_window_bytes);
     let initial_window_bytes = path.or("transport.initial_window_bytes", given.path.initial_window_bytes, first_bytes);
+    // Both that are given go together.
+    let max_window_bytes = max_window_bytes.max(initial_window_bytes);
     let rto = path.or("transport.rto_min_us", given.rto, library.rto);
     let bounds = path.transport.rto(rto.min_ps);
     let bounded = RtoConfig { initial_ps: rto.initial_ps.min(bounds.max_ps), ..bounds };

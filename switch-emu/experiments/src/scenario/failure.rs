@@ -21,7 +21,7 @@ pub struct FailureSettings {
     /// Switches or hosts by name, as in [[link_event]]. A host is cut off, and needs `disconnect`.
     #[serde(default)]
     pub node: Option<String>,
-    /// Share of them that fails, at least one. Either this or `probability`.
+    /// Share of them that fails, rounded up to a whole one. Either this or `probability`.
     #[serde(default)]
     #[schemars(range(min = 0.000_001, max = 1))]
     pub share: Option<Ratio>,

@@ -171,7 +171,8 @@ pub struct Switch {
     pub agg: Option<Scheme>,
     /// The scheme of the switches above these: cores. By default `scheme`.
     pub core: Option<Scheme>,
-    /// The pause that ends a flowlet, for schemes that move flowlets. By default half the longest base RTT (REPS §4.1).
+    /// The pause that ends a flowlet, for schemes that move flowlets. Switches note times in steps of 4.096 ns. By default half the longest base
+    /// RTT (REPS §4.1).
     #[schemars(range(min = 0.01, max = 1_000_000))]
     pub flowlet_gap_us: Option<Micros>,
     /// How switches with `flowcut-switch` and `flowcut-ingress` work.
@@ -236,7 +237,8 @@ pub struct Reunion {
     /// where flows are sliced (Reunion §3.1).
     #[schemars(range(min = 1, max = 1_000))]
     pub tolerance: u32,
-    /// A pause after which a flow that was moved goes where the base sends it: the fallback (Reunion §4.2).
+    /// A pause after which a flow that was moved goes where the base sends it: the fallback (Reunion §4.2). Switches note times in steps of
+    /// 1.049 us.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub timeout_us: Micros,
 }
@@ -338,7 +340,7 @@ pub struct SimulationSettings {
     pub short_slow_queues: bool,
     /// When a flow counts as complete.
     pub fct_end: FctEnd,
-    /// Share of the cables that fail silently from the start, each in one direction. The seed of each run draws them.
+    /// Share of the cables that fail silently from the start, rounded up to a whole cable, each in one direction. The seed of each run draws them.
     #[schemars(range(min = 0.001, max = 99.999))]
     pub dead_cables_percent: Option<f64>,
     /// A failure file: the seed of each run draws the devices that fail. A relative path starts at the scenario's folder.

@@ -54,7 +54,7 @@ pub struct WorkloadSettings {
 pub struct PartSettings {
     /// Its name in the results.
     pub name: String,
-    /// The share. Each run's seed draws the hosts; a larger share has those of a smaller one too.
+    /// The share, to the nearest whole host. Each run's seed draws the hosts; a larger share has those of a smaller one too.
     #[schemars(range(min = 0, max = 1))]
     pub share: Ratio,
     /// What chooses the paths of their packets, in place of the workload's.

@@ -64,7 +64,8 @@ fn draw(field: &Value, rng: &mut impl RngCore) -> Value {
         // Small values are most of what differs where a range spans many powers of ten.
         _ => (min + between / (1u64 << (rng.next_u32() % 40)) as f64).min(max),
     };
-    if is_type("integer") { json!(value as u64) } else { json!(value) }
+    let scale = 10f64.powi(field["x-decimals"].as_i64().unwrap_or(6) as i32);
+    if is_type("integer") { json!(value as u64) } else { json!((value * scale).round() / scale) }
 }
 
 /// Everything that may be set, within its range.
