@@ -372,6 +372,11 @@ impl Sender {
             self.recovery.scoreboard.lowest_lost_first();
         }
         if let Some((psn, record)) = self.recovery.scoreboard.first_lost() {
+            //= docs/specs/transport.md#TRN-66 trimmed again
+            if now < self.recovery.held_until {
+                self.paced_until = self.recovery.held_until;
+                return self.wait_for(Limit::Pacing);
+            }
             return Some((self.segmenter.again(record.message, psn, record.payload_bytes), Some(psn)));
         }
         //= docs/specs/irn.md#IRN-4 new packets

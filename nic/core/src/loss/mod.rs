@@ -29,7 +29,7 @@ pub use self::irn::IrnConfig;
 pub(crate) use self::patience::Patience;
 pub use self::receivers::{ReceiverConfig, ReceiverKind, Receivers};
 pub(crate) use self::record::Record;
-pub(crate) use self::rto::Backoff;
+pub(crate) use self::rto::{Backoff, MAX_BACKOFF};
 pub use self::rto::{RtoConfig, floor_ps};
 pub(crate) use self::rtt::MAX_SAMPLE_PS;
 pub use self::rtt::RttEstimator;

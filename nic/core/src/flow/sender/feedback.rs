@@ -145,8 +145,7 @@ impl Sender {
         let wire_bytes = tally.payload_bytes + tally.packets * u64::from(self.frames.header_bytes);
         self.recovery.in_flight_bytes -= wire_bytes - repairs.late_bytes;
         self.liveness.progress_at = now;
-        //= docs/specs/transport.md#TRN-32 backoff
-        self.recovery.backoff = 0;
+        self.recovery.on_progress();
         self.stats.packets_acked += tally.packets;
         self.stats.bytes_acked += tally.payload_bytes;
         self.stats.messages_delivered += tally.messages;
@@ -262,6 +261,9 @@ impl Sender {
         }
         let bytes = self.wire_bytes(record.payload_bytes);
         self.recovery.in_flight_bytes -= u64::from(bytes);
+        if cause.is_trim() && record.resent().is_some() {
+            self.recovery.on_trimmed_again(record.sent_at, self.path.base_rtt_ps);
+        }
         self.stats.on_loss(cause);
         self.learn_loss(now, cause);
         match cause {

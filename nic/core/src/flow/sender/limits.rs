@@ -9,7 +9,7 @@ pub enum Limit {
     Application,
     /// The congestion window, or the window of packet numbers that both ends agreed on (TRN-3, TRN-4).
     Window,
-    /// The pacing of the congestion control.
+    /// The pacing of the congestion control, or of packets that were trimmed again (TRN-66).
     Pacing,
     /// The receiver: its grant (TRN-5) or its credit is used up.
     Receiver,

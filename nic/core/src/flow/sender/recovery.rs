@@ -3,7 +3,7 @@
 use crate::Time;
 use crate::flow::{DEFAULT_SACK_GAP_PACKETS, FlowConfig};
 use crate::loss::{
-    Backoff, Irn, Patience, ReceiverConfig, Record, Repair, RtoConfig, RttEstimator, SackGap, Scoreboard,
+    Backoff, Irn, MAX_BACKOFF, Patience, ReceiverConfig, Record, Repair, RtoConfig, RttEstimator, SackGap, Scoreboard,
 };
 
 /// The packets of a connection that are sent and not acknowledged, and their timers.
@@ -17,6 +17,10 @@ pub(super) struct Recovery {
     timeout_ps: u64,
     /// Timeouts in a row without progress.
     pub backoff: Backoff,
+    /// Trims in a row, without progress, of packets that had been sent again.
+    trims: Backoff,
+    /// No lost packet goes before.
+    pub held_until: Time,
     sack_gap: SackGap,
     /// With IRN: what it knows in place of the gap rule.
     pub irn: Option<Irn>,
@@ -40,6 +44,8 @@ impl Recovery {
             rto: config.rto,
             timeout_ps: config.rto.timeout_ps(&rtt),
             backoff: 0,
+            trims: 0,
+            held_until: Time::ZERO,
             sack_gap: SackGap { packets: gap_packets, rule: config.sack_rule },
             irn,
             repair,
@@ -63,6 +69,24 @@ impl Recovery {
     pub(super) fn on_rtt_sample(&mut self, now: Time, rtt_ps: u64) {
         self.rtt.on_sample(now, rtt_ps, self.timeout_ps);
         self.timeout_ps = self.rto.timeout_ps(&self.rtt);
+    }
+
+    /// Takes a new acknowledgement.
+    //= docs/specs/transport.md#TRN-32 any new acknowledgement
+    //= docs/specs/transport.md#TRN-66 trimmed again
+    #[inline]
+    pub(super) fn on_progress(&mut self) {
+        (self.backoff, self.trims, self.held_until) = (0, 0, Time::ZERO);
+    }
+
+    /// A packet that had been sent again, at `sent_at`, was trimmed: at once it would be trimmed once more, whatever the window.
+    //= docs/specs/transport.md#TRN-66 trimmed again
+    #[cold]
+    pub(super) fn on_trimmed_again(&mut self, sent_at: Time, base_rtt_ps: u64) {
+        let rtt_ps = self.rtt.smoothed_ps().max(base_rtt_ps);
+        let wait_ps = rtt_ps.saturating_mul(1 << self.trims.min(MAX_BACKOFF)).min(self.rto.max_ps.max(self.timeout_ps));
+        self.trims = self.trims.saturating_add(1);
+        self.held_until = self.held_until.max(sent_at.after(wait_ps));
     }
 
     /// Takes new bounds of the retransmission timeout.

@@ -172,6 +172,42 @@ fn a_trimmed_packet_goes_again_first_and_once() {
     assert_eq!(rig.sender.stats().nacks, 2);
 }
 
+//= docs/specs/transport.md#TRN-66 trimmed again
+#[test]
+fn a_packet_trimmed_again_waits_for_an_acknowledgement_or_a_round_trip() {
+    // The window is below a packet: one goes at a time.
+    let mut rig = Rig::new(fixed(config(), 1, 1 << 40));
+    rig.sender.send_message(1, 10_000).unwrap();
+    let trim = |rig: &mut Rig, now_ps: u64, psn: u64, sent_ps: u64| {
+        let nack = Nack { psn, timestamp_echo: at(sent_ps), ..Nack::default() };
+        rig.sender.on_nack(at(now_ps), &nack, &mut rig.events);
+    };
+    assert_eq!(rig.psns(0), [0]);
+    trim(&mut rig, US, 0, 0);
+    assert_eq!(rig.psns(US), [0], "at once, the first time");
+    let mut sent_ps = US;
+    for round_trips in [1, 2, 4, 8] {
+        trim(&mut rig, sent_ps + US, 0, sent_ps);
+        assert_eq!(rig.psns(sent_ps + US), [0; 0]);
+        let next_ps = sent_ps + round_trips * BASE_RTT_PS;
+        assert_eq!(rig.wakes_ps(), Some(next_ps));
+        assert_eq!(rig.psns(next_ps - US), [0; 0]);
+        rig.timeout(next_ps);
+        assert_eq!(rig.psns(next_ps), [0]);
+        sent_ps = next_ps;
+    }
+    trim(&mut rig, sent_ps + US, 0, sent_ps);
+    assert_eq!(rig.psns(sent_ps + US), [0; 0]);
+    // It had arrived before: what comes next goes at once, and the wait is that of the beginning.
+    let now_ps = sent_ps + 2 * US;
+    rig.ack(now_ps, cumulative(1, sent_ps));
+    assert_eq!(rig.psns(now_ps), [1]);
+    trim(&mut rig, now_ps + US, 1, now_ps);
+    assert_eq!(rig.psns(now_ps + US), [1]);
+    trim(&mut rig, now_ps + 2 * US, 1, now_ps + US);
+    assert_eq!((rig.psns(now_ps + 2 * US), rig.wakes_ps()), (vec![], Some(now_ps + US + BASE_RTT_PS)));
+}
+
 //= docs/specs/transport.md#TRN-37 reports of losses
 #[test]
 fn every_lost_packet_cuts_the_window_by_its_bytes() {
