@@ -29,6 +29,7 @@ mod routes;
 mod switching;
 mod tables;
 mod tiers;
+mod ties;
 mod topo_file;
 
 pub use ancestors::{Ancestors, addresses, flow_key};
@@ -62,6 +63,7 @@ pub use spray_pipeline::flow_hash::{FlowHash, HashFields, HashFunction, HashSeed
 pub use switching::{Groups, Scheme, Switching, SwitchingError, conweave, reunion};
 pub use tables::{ChassisSpec, DEFAULT_FRAME_BYTES, Tables, TablesError};
 pub use tiers::Tiers;
+pub use ties::Ties;
 pub use topo_file::{TopoFile, TopoTier};
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use crate::shim::{Shim, Shimmed};
 use crate::word::Word;
 use crate::{Cause, port};
 use core::cell::Cell;
-use spray_wire::Ports;
 use spray_wire::switch_view::{self, Parsed};
+use spray_wire::{Ports, Time};
 
 /// A port that leads to a host, with exact queues. Another thread may look at one of atomic words meanwhile.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl<W: Word + Default> LastPort<W> {
     fn arrive(&self, frame: &mut Frame) {
         let newest_ps = self.newest_ps.load();
         if frame.time_ps < newest_ps {
-            self.counters.stale.add(1);
+            self.counters.stale.add(u64::from(newest_ps - frame.time_ps > Time::STEP_PS));
             frame.time_ps = newest_ps;
             return;
         }

@@ -57,6 +57,12 @@ pub(super) const fn key(at_ps: u64, turn: Turn) -> u64 {
     at_ps << 2 | turn as u64
 }
 
+/// Whether events of this key arrive.
+#[inline]
+pub(super) const fn is_arrival(key: u64) -> bool {
+    key & 3 == Turn::Arrival as u64
+}
+
 /// Time of a key.
 #[inline]
 pub(super) const fn time_ps(key: u64) -> u64 {

@@ -4,10 +4,15 @@
 //! the end of one of a few arrays that the cache holds, sorting is done on many short integers at once, and what comes next
 //! is known some events ahead, early enough to fetch it. What lies beyond the calendar waits in a heap.
 //!
-//! Equal keys come out in the order of the numbers inserted with them: whatever the order of insertion, a run repeats.
+//! Equal keys come out in the order of the numbers inserted with them, those of arrivals in one that is drawn: whatever the order of
+//! insertion, a run repeats.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+use spray_fabric::Ties;
+
+use super::arena::is_arrival;
 
 /// A queue of (key, number) pairs.
 #[derive(Debug)]
@@ -29,11 +34,12 @@ pub(super) struct Calendar {
     /// Entries in cells.
     near: usize,
     far: BinaryHeap<Reverse<(u64, u32)>>,
+    ties: Ties,
 }
 
 impl Calendar {
-    /// An empty calendar of `1 << cells` cells, each `1 << shift` wide.
-    pub(super) fn new(shift: u32, cells: u32) -> Self {
+    /// An empty calendar of `1 << cells` cells, each `1 << shift` wide; `ties` draws which of the arrivals of one key comes first.
+    pub(super) fn new(shift: u32, cells: u32, ties: Ties) -> Self {
         Self {
             shift: shift.min(32),
             low: (1 << shift.min(32)) - 1,
@@ -45,6 +51,7 @@ impl Calendar {
             taken: 0,
             near: 0,
             far: BinaryHeap::new(),
+            ties,
         }
     }
 
@@ -119,8 +126,34 @@ impl Calendar {
     #[inline(never)]
     fn insert_due(&mut self, key: u64, number: u32) {
         let entry = self.entry(key, number);
-        let at = self.due[self.taken..].partition_point(|other| *other < entry);
+        let place = |entry: u64| (is_arrival(key).then(|| self.ties.draw(key, entry & LOW)), entry);
+        let is_before = |other: &u64| match (*other ^ entry) >> 32 {
+            0 => place(*other) < place(entry),
+            _ => *other < entry,
+        };
+        let at = self.due[self.taken..].partition_point(is_before);
         self.due.insert(self.taken + at, entry);
+    }
+
+    /// Puts the arrivals of one key, among the entries that are due, in the order that is drawn.
+    //= docs/specs/emulation.md#EMU-9 ties
+    fn draw_ties(&mut self) {
+        let Self { due, ties, now, shift, .. } = self;
+        let base = *now << *shift;
+        let is_tie = |pair: &[u64]| (pair[0] ^ pair[1]) >> 32 == 0 && is_arrival(base | pair[0] >> 32);
+        let mut from = 0;
+        while let Some(ahead) = due[from..].windows(2).position(is_tie) {
+            let low = due[from + ahead] >> 32;
+            let tied = &mut due[from + ahead..];
+            let count = tied.iter().take_while(|entry| **entry >> 32 == low).count();
+            let tied = &mut tied[..count];
+            // They share the upper half, which has room for what is drawn until they are sorted.
+            let draw = |entry: &mut u64| *entry = u64::from(ties.draw(base | low, *entry & LOW)) << 32 | *entry & LOW;
+            tied.iter_mut().for_each(draw);
+            tied.sort_unstable();
+            tied.iter_mut().for_each(|entry| *entry = low << 32 | *entry & LOW);
+            from += ahead + count;
+        }
     }
 
     /// Goes to the next cell with anything in it, if that begins below `end`.
@@ -150,6 +183,7 @@ impl Calendar {
         emptied.clear();
         self.spare.push(emptied);
         self.due.sort_unstable();
+        self.draw_ties();
         self.taken = 0;
         true
     }
@@ -163,6 +197,9 @@ impl Calendar {
         cell
     }
 }
+
+/// The lower half of an entry: its number.
+const LOW: u64 = 0xffff_ffff;
 
 /// Gives a cell that is full more memory: that of one emptied before, if it has none yet.
 #[cold]

@@ -5,7 +5,7 @@ use std::slice::from_ref;
 use spray_core::Time;
 use spray_core::host::{self, Log};
 use spray_fabric::HostLink;
-use spray_fabric::{Due, Starts, flow_key};
+use spray_fabric::{Due, Starts, Ties, flow_key};
 use spray_pipeline::Cause;
 use spray_pipeline::config::NEVER;
 use spray_pipeline::hash::mix;
@@ -82,7 +82,7 @@ impl<'a, W: Watch> Net<'a, W> {
             spec,
             number: number as u32,
             now_ps: 0,
-            queue: Calendar::new(shift, cells),
+            queue: Calendar::new(shift, cells, Ties::new(spec.seed)),
             arena: Arena::default(),
             switches,
             eyes,

@@ -18,7 +18,7 @@ use super::host_port::{HostPort, OwnLink};
 use super::plan::Plan;
 use super::rig::Rig;
 use super::{FabricSpec, RunError, TestbedSpec};
-use spray_fabric::{Ancestors, Fabric, FlowSpec, Host, Node, mix};
+use spray_fabric::{Ancestors, Fabric, FlowSpec, Host, Node, Ties, mix};
 
 /// What the hosts of a run are made from.
 pub(super) struct Setup<'a> {
@@ -76,7 +76,7 @@ impl<'a> Setup<'a> {
     /// One endpoint per host, on the rig's sockets: `emulated`, or in real time.
     pub fn hosts(&self, rig: &mut Rig, emulated: bool) -> Result<Vec<Running>, RunError> {
         let max_hold_ps = self.max_hold_ps();
-        let turns = Turns::new(rig.devices.len(), self.least_latency_ps());
+        let turns = Turns::new(rig.devices.len(), self.least_latency_ps(), Ties::new(self.spec.fabric.seed));
         let mut hosts = Vec::with_capacity(rig.devices.len());
         for host in 0..rig.devices.len() {
             let Some(device) = rig.devices[host].take() else {

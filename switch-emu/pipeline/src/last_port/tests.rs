@@ -247,7 +247,7 @@ proptest! {
             let spec = Spec { time_ps: clock_ps - early_ps, payload, ..DATA };
             let frame = deliver(&port, &spec).expect("room");
             let bytes = (frame.len() - SHIM_BYTES) as u64;
-            late += u64::from(spec.time_ps < newest_ps);
+            late += u64::from(spec.time_ps + Time::STEP_PS < newest_ps);
             newest_ps = newest_ps.max(spec.time_ps);
             let of_all_ps = total.admit(newest_ps, bytes);
             let expected_ps = if payload.is_some() { of_all_ps } else { control.admit(newest_ps, bytes) };

@@ -10,12 +10,18 @@ fn step(state: &mut u64) -> u64 {
     *state
 }
 
+/// How an entry is ordered: equal arrivals by draw, others by number.
+fn place(ties: Ties, key: u64, number: u32) -> (u64, u32, u32) {
+    (key, if is_arrival(key) { ties.draw(key, number.into()) } else { 0 }, number)
+}
+
 /// Against an ordered set: inserts that are near, equal, in the present cell, and beyond reach.
 #[test]
-fn takes_in_order_of_keys_then_numbers() {
+fn takes_in_order_of_keys_then_draws_or_numbers() {
     for seed in 1..200u64 {
+        let ties = Ties::new(seed);
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut calendar = Calendar::new((seed % 9) as u32, 8);
+        let mut calendar = Calendar::new((seed % 9) as u32, 8, ties);
         let mut oracle = BTreeSet::new();
         let mut now = 0;
         for number in 0..3_000u32 {
@@ -26,15 +32,15 @@ fn takes_in_order_of_keys_then_numbers() {
                 _ => step(&mut state) % 2_000_000,
             };
             calendar.insert(now + ahead, number);
-            oracle.insert((now + ahead, number));
+            oracle.insert(place(ties, now + ahead, number));
             while step(&mut state).is_multiple_of(2) && !oracle.is_empty() {
                 let taken = calendar.pop_before(u64::MAX);
-                assert_eq!(taken, oracle.pop_first(), "seed {seed}");
+                assert_eq!(taken, oracle.pop_first().map(|(key, _, number)| (key, number)), "seed {seed}");
                 now = taken.unwrap().0;
             }
         }
-        while let Some(expected) = oracle.pop_first() {
-            assert_eq!(calendar.pop_before(u64::MAX), Some(expected), "seed {seed}");
+        while let Some((key, _, number)) = oracle.pop_first() {
+            assert_eq!(calendar.pop_before(u64::MAX), Some((key, number)), "seed {seed}");
         }
         assert_eq!(calendar.pop_before(u64::MAX), None);
     }
@@ -42,7 +48,7 @@ fn takes_in_order_of_keys_then_numbers() {
 
 #[test]
 fn what_comes_next_is_known_within_a_cell() {
-    let mut calendar = Calendar::new(4, 8);
+    let mut calendar = Calendar::new(4, 8, Ties::new(0));
     [(3, 7), (1, 5), (2, 6), (40, 8)].into_iter().for_each(|(key, number)| calendar.insert(key + 16, number));
     assert_eq!(calendar.pop_before(u64::MAX), Some((17, 5)));
     assert!(calendar.upcoming(9).eq([6, 7]));
@@ -53,30 +59,31 @@ fn what_comes_next_is_known_within_a_cell() {
 #[test]
 fn takes_what_comes_before_the_end_of_a_window() {
     for seed in 1..200u64 {
+        let ties = Ties::new(seed);
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut calendar = Calendar::new((seed % 9) as u32, 8);
+        let mut calendar = Calendar::new((seed % 9) as u32, 8, ties);
         let mut oracle = BTreeSet::new();
         let (mut number, mut end) = (0, 0);
         for _ in 0..400 {
             for _ in 0..step(&mut state) % 20 {
                 let key = end + step(&mut state) % [10, 100, 100_000][(step(&mut state) % 3) as usize];
                 calendar.insert(key, number);
-                oracle.insert((key, number));
+                oracle.insert(place(ties, key, number));
                 number += 1;
             }
-            let first = oracle.first().map(|(key, _)| *key);
+            let first = oracle.first().map(|(key, ..)| *key);
             assert!(calendar.bound() <= first && calendar.bound().is_some() == first.is_some(), "seed {seed}");
             end += step(&mut state) % 200;
             while let Some(taken) = calendar.pop_before(end) {
-                assert_eq!(Some(taken), oracle.pop_first(), "seed {seed}");
+                assert_eq!(Some(taken), oracle.pop_first().map(|(key, _, number)| (key, number)), "seed {seed}");
                 if step(&mut state).is_multiple_of(3) {
                     let key = taken.0 + step(&mut state) % 300;
                     calendar.insert(key, number);
-                    oracle.insert((key, number));
+                    oracle.insert(place(ties, key, number));
                     number += 1;
                 }
             }
-            assert!(oracle.first().is_none_or(|(key, _)| *key >= end), "seed {seed}");
+            assert!(oracle.first().is_none_or(|(key, ..)| *key >= end), "seed {seed}");
         }
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use spray_fabric::HostLink;
 use spray_nic::Time;
 use spray_nic::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
+use spray_pipeline::hash::mix;
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::switch_view::{Parsed, parse};
 use spray_wire::{MAX_DATA_DSCP, Ports};
@@ -247,18 +248,21 @@ impl Host {
         let (due_ps, at_port) = match (time_ps, &self.emulation.port) {
             (0, _) => (now_ps, false),
             (_, None) => (time_ps, false),
-            (_, Some(port)) => (time_ps.saturating_add(port.latency_ps()), true),
+            (_, Some(port)) => (nearest_step_ps(time_ps.saturating_add(port.latency_ps())), true),
         };
         if due_ps.saturating_sub(now_ps) > self.emulation.max_hold_ps {
             self.too_early += 1;
             return inner.release(frame);
         }
         self.lateness.record(self.now_ps.saturating_sub(due_ps));
-        self.keep(inner, due_ps.max(self.now_ps), frame, len, at_port);
+        //= docs/specs/emulation.md#EMU-9 ties
+        let drawn = at_port && due_ps >= self.now_ps;
+        let tie = if drawn { self.emulation.turn.ties().draw(due_ps, digest(inner.frame(&frame, len))) } else { 0 };
+        self.keep(inner, (due_ps.max(self.now_ps), tie), frame, len, at_port);
     }
 
-    fn keep<D: Device>(&mut self, inner: &mut D, due_ps: u64, frame: FrameId, len: u32, at_port: bool) {
-        if let Err(frame) = self.held.hold(due_ps, frame, len, at_port) {
+    fn keep<D: Device>(&mut self, inner: &mut D, due: (u64, u32), frame: FrameId, len: u32, at_port: bool) {
+        if let Err(frame) = self.held.hold(due, frame, len, at_port) {
             self.hold_overflow += 1;
             inner.release(frame);
         }
@@ -274,7 +278,7 @@ impl Host {
             };
             let bytes = inner.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
             match port.deliver(bytes) {
-                Some((due_ps, len)) => self.keep(inner, due_ps.max(self.now_ps), frame, len, false),
+                Some((due_ps, len)) => self.keep(inner, (due_ps.max(self.now_ps), 0), frame, len, false),
                 None => inner.release(frame),
             }
         }
@@ -316,6 +320,21 @@ impl Host {
 fn virtual_time_ps<D: Device>(inner: &D, frame: &FrameId, len: u32) -> Option<u64> {
     Some(Shim::read(inner.frame(frame, len).first_chunk()?)?.virtual_time_ps)
 }
+
+/// The nearest step of endpoints' time: the queues of a path may be some picoseconds off, and a tie is to stay one.
+//= docs/specs/emulation.md#EMU-9 ties
+const fn nearest_step_ps(ps: u64) -> u64 {
+    Time::from_ps(ps.saturating_add(Time::STEP_PS / 2)).ps()
+}
+
+/// What tells a frame from others: a digest of its headers.
+fn digest(frame: &[u8]) -> u64 {
+    let (words, _) = frame[SHIM_BYTES..].as_chunks();
+    words.iter().take(HEADER_WORDS).fold(0, |digest, word| mix(digest ^ u64::from_le_bytes(*word)))
+}
+
+/// Words of eight bytes that hold a frame's addresses and ports.
+const HEADER_WORDS: usize = 8;
 
 impl<D: Device> Device for EmulatedDevice<D> {
     /// One frame at a time: each is handled at its own.

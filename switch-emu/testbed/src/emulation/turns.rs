@@ -5,12 +5,15 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use spray_fabric::Ties;
+
 /// What the hosts of an emulation tell each other: how far each has come.
 //= docs/specs/emulation.md#EMU-5 turns
 //= docs/specs/emulation.md#EMU-1 order of events
 #[derive(Debug)]
 pub struct Turns {
     ahead_ps: u64,
+    ties: Ties,
     /// By host the time before which it will send nothing; `u64::MAX` for one that has ended.
     next_ps: Box<[AtomicU64]>,
 }
@@ -25,9 +28,9 @@ pub struct Turn {
 
 impl Turns {
     /// Those of `hosts` hosts, whose frames have virtual times at least `ahead_ps` after they have left: the least latency of a host's
-    /// link.
-    pub fn new(hosts: usize, ahead_ps: u64) -> Arc<Self> {
-        Arc::new(Self { ahead_ps, next_ps: (0..hosts).map(|_| AtomicU64::new(0)).collect() })
+    /// link. `ties` draws which host sends first of those with frames of one time.
+    pub fn new(hosts: usize, ahead_ps: u64, ties: Ties) -> Arc<Self> {
+        Arc::new(Self { ahead_ps, ties, next_ps: (0..hosts).map(|_| AtomicU64::new(0)).collect() })
     }
 
     /// The part of host number `host`. Until it has been polled once, no other sends.
@@ -41,6 +44,11 @@ impl Turns {
 }
 
 impl Turn {
+    /// The draws among frames of one time.
+    pub fn ties(&self) -> Ties {
+        self.turns.ties
+    }
+
     /// Notes that the host has handled everything up to `now_ps`: its later frames leave after that. [`pass`](Self::pass) tells the
     /// others.
     pub fn handled(&mut self, now_ps: u64) {
@@ -49,13 +57,15 @@ impl Turn {
 
     /// The latest virtual time of a frame that the host may send now: no host will send an earlier one any more.
     pub fn until_ps(&self) -> u64 {
-        let others = self.turns.next_ps.iter().enumerate().filter(|(host, _)| *host != self.host);
-        let until = |(host, next_ps): (usize, &AtomicU64)| {
-            // Of one time the first host goes first.
-            next_ps.load(Ordering::Acquire).saturating_sub(u64::from(host < self.host))
-        };
-        let until_ps = others.map(until).min().unwrap_or(u64::MAX).min(self.handled_ps);
-        until_ps.saturating_add(self.turns.ahead_ps)
+        let Self { turns, host, handled_ps } = self;
+        let next_ps = |other: usize| turns.next_ps[other].load(Ordering::Acquire);
+        let others = || (0..turns.next_ps.len()).filter(|other| other != host);
+        let first_ps = others().map(next_ps).min().unwrap_or(u64::MAX);
+        let until_ps = first_ps.saturating_add(turns.ahead_ps);
+        //= docs/specs/emulation.md#EMU-9 ties
+        let place = |host: usize| (turns.ties.draw(until_ps, host as u64), host);
+        let waits = others().any(|other| next_ps(other) == first_ps && place(other) < place(*host));
+        until_ps.saturating_sub(waits.into()).min(handled_ps.saturating_add(turns.ahead_ps))
     }
 
     /// Tells the others how far the host has come; `first_ps` is the virtual time of the first frame that it has yet to send, or
@@ -86,6 +96,7 @@ mod tests {
     use super::*;
 
     const AHEAD_PS: u64 = 40;
+    const TIES: Ties = Ties::new(5);
 
     /// A host: its part, its waiting frames, and how long its frames wait at its link beyond the latency.
     struct Host {
@@ -125,13 +136,13 @@ mod tests {
     }
 
     proptest! {
-        /// However hosts come to be polled, their frames go out by (virtual time, host), and all of them once everyone is far enough.
+        /// However hosts come to be polled, their frames go out by (virtual time, draw), and all of them once everyone is far enough.
         #[test]
         fn frames_go_out_in_the_order_of_virtual_time(
             slower in prop::collection::vec(0u64..100, 2..5),
             steps in prop::collection::vec((0usize..5, prop::collection::vec(0u64..60, 0..6), 1u64..200), 1..120),
         ) {
-            let turns = Turns::new(slower.len(), AHEAD_PS);
+            let turns = Turns::new(slower.len(), AHEAD_PS, TIES);
             let host = |(number, slower_ps): (usize, &u64)| {
                 Host { turn: turns.of(number), waiting: VecDeque::new(), handled_ps: 0, slower_ps: *slower_ps }
             };
@@ -152,13 +163,14 @@ mod tests {
                 prop_assert!(sent.len() > before, "someone can always send");
             }
             prop_assert_eq!(sent.len(), all);
-            prop_assert!(sent.is_sorted(), "{:?}", sent);
+            let place = |(at_ps, number): &(u64, usize)| (*at_ps, TIES.draw(*at_ps, *number as u64));
+            prop_assert!(sent.is_sorted_by_key(place), "{:?}", sent);
         }
     }
 
     #[test]
     fn a_host_that_has_ended_is_not_waited_for() {
-        let turns = Turns::new(2, AHEAD_PS);
+        let turns = Turns::new(2, AHEAD_PS, TIES);
         let (mut first, second) = (turns.of(0), turns.of(1));
         first.handled(1_000);
         first.pass(u64::MAX);
