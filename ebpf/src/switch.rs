@@ -18,7 +18,7 @@ use spray_ebpf::{CpuWord, XdpPacket, ingress_ifindex};
 use spray_pipeline::bins::{Bin, Crossing};
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::counters::{ChassisCounters, PortCounters};
-use spray_pipeline::deployment::{Attachment, Cable, EXPIRED, Side, TICKET_BYTES, Ticket};
+use spray_pipeline::deployment::{Attachment, Cable, EXPIRED, Side, TICKET_BYTES, Ticket, since_ps};
 use spray_pipeline::flow_hash::{FlowHash, Key};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::impairment::{Impaired, Impairment};
@@ -97,6 +97,19 @@ struct Bench {
     gap_ps: CpuWord,
     /// Mask of the picoseconds by which a frame's own time is earlier: below 2^24.
     early_ps: CpuWord,
+}
+
+/// What the kernel's clock read when the time of the switches began; the loader writes it. A variable instead of an array: a look-up in an
+/// array adds a branch, which the verifier follows.
+#[unsafe(link_section = ".data.origin")]
+#[unsafe(no_mangle)]
+static mut ORIGIN_NS: u64 = 0;
+
+/// The time of the switches.
+#[inline(always)]
+fn now_ps() -> u64 {
+    // SAFETY: a helper without arguments, and an aligned word that only the loader writes.
+    unsafe { since_ps((&raw const ORIGIN_NS).read_volatile(), bpf_ktime_get_ns()) }
 }
 
 /// The maps as the pipeline sees them.
@@ -385,8 +398,6 @@ pub fn deployed(context: XdpContext) -> u32 {
     }
     // Asked for when it is needed, and once more: what is kept takes room on a small stack.
     let entry = || attachment().map_or((NO_PORT, NO_PORT), |attachment| (attachment.switch, attachment.own));
-    // SAFETY: a helper without arguments.
-    let now_ps = || unsafe { bpf_ktime_get_ns() }.wrapping_mul(1000);
     let (verdict, due_ps) = spray_pipeline::process_any(&Maps, &mut packet, routed, entry, now_ps);
     match verdict {
         Verdict::Redirect { port, trimmed_len } => {
@@ -504,8 +515,6 @@ fn renew(packet: &mut impl Shimmed) -> Option<()> {
 fn run(context: &XdpContext) -> u32 {
     // SAFETY: the loader writes an interface's entry before it attaches there.
     let Some(ingress) = unsafe { INGRESS.get(ingress_ifindex(context)) }.copied() else { return XDP_PASS };
-    // SAFETY: a helper without arguments.
-    let now_ps = || unsafe { bpf_ktime_get_ns() }.wrapping_mul(1000);
     match spray_pipeline::process(&Maps, &mut XdpPacket::<0>(context), ingress, now_ps) {
         Verdict::Pass => XDP_PASS,
         Verdict::Drop(_) | Verdict::Expired { .. } => XDP_DROP,

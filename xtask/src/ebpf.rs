@@ -13,8 +13,9 @@ use crate::sh::{self, Failure, Outcome};
 
 const TARGET: &str = "bpfel-unknown-none";
 /// The programs' objects in the repository: where those embed them who load them.
-const OBJECTS: [(&str, &str); 4] = [
+const OBJECTS: [(&str, &str); 5] = [
     ("switch", "ebpf/objects/switch.o"),
+    ("clock", "ebpf/objects/clock.o"),
     ("host", "ebpf/objects/host.o"),
     ("router", "ebpf/objects/router.o"),
     ("steer", "nic/bpf/steer.o"),

@@ -9,6 +9,14 @@ use spray_wire::switch_view::{Packet, neighbour_of, source_of};
 use crate::Tables;
 use crate::scheme::NO_PORT;
 
+/// The time of switches in ps, at `now_ns` of the kernel's monotonic clock, which read `origin_ns` when that time began. The program and the
+/// process that loads it both go by it. The kernel's clock itself, in ps, exceeds 64 bits after 213 days.
+//= docs/specs/switch.md#SW-31 one clock
+#[inline(always)]
+pub const fn since_ps(origin_ns: u64, now_ns: u64) -> u64 {
+    now_ns.wrapping_sub(origin_ns).wrapping_mul(1000)
+}
+
 /// What lies behind an interface that frames enter by.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +156,7 @@ impl Cable {
 /// What stands before a frame while it is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// When the frame is at the far end of its last cable, in ps of the kernel's monotonic clock.
+    /// When the frame is at the far end of its last cable, in ps by [`since_ps`].
     pub due_ps: u64,
     /// The port that it leaves by; [`NO_PORT`]: it is for the [`Side::Bridge`].
     pub port: u32,
@@ -192,6 +200,18 @@ mod tests {
     use super::*;
     use crate::scheme::Scheme;
     use crate::scheme::chassis::{Chassis, MACHINE};
+
+    /// However long the machine has been up.
+    //= docs/specs/switch.md#SW-31 one clock
+    #[test]
+    fn time_begins_at_zero_on_every_machine() {
+        const DAY_NS: u64 = 86_400_000_000_000;
+        for origin_ns in [0, 1, 106 * DAY_NS, 213 * DAY_NS, 214 * DAY_NS, 18_500_000_000_000_000, u64::MAX / 2] {
+            for later_ns in [0, 1, DAY_NS, 100 * DAY_NS] {
+                assert_eq!(since_ps(origin_ns, origin_ns + later_ns), later_ns * 1000, "{origin_ns}");
+            }
+        }
+    }
 
     #[test]
     fn a_ticket_is_read_as_it_was_written() {

@@ -14,7 +14,7 @@ use super::links::{self, End};
 use super::netns::{Namespace, sysctl};
 use super::registry;
 use super::{FabricSpec, RunError};
-use crate::program::{HostProgram, SwitchProgram};
+use crate::program::{HostProgram, KernelClock, SwitchProgram};
 use spray_fabric::{ChassisSpec, Fabric, Host, LinkChange, Network, Node, Scale};
 
 /// Everything that is there while a testbed is. Fields drop in order: sockets, programs, namespaces.
@@ -98,9 +98,10 @@ impl Rig {
         let mut chassis = Vec::with_capacity(switch_sites.len());
         let series = fabric.ports.len() * switch_sites.len();
         let (frame_bytes, bins) = (spec.packet_bytes, bins(series, 0, (1, 1)));
+        let clock = KernelClock::new()?;
         for (number, site) in switch_sites.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
-            let mut program = SwitchProgram::load(&ChassisSpec { fabric, switch, frame_bytes, bins })?;
+            let mut program = SwitchProgram::load(&ChassisSpec { fabric, switch, frame_bytes, bins }, &clock)?;
             site.namespace.run(|| attach_switch(&mut program, &site.interfaces))??;
             chassis.push(Chassis { program, switch });
         }

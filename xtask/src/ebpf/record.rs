@@ -83,7 +83,7 @@ mod tests {
     fn a_changed_source_object_or_flag_is_noticed() {
         let record = read().unwrap_or_else(|failure| panic!("{}", failure.message));
         let other = record.replace(" ebpf/objects/", "0 ebpf/objects/").replace("-Ctarget-cpu=v3", "-Ctarget-cpu=v2");
-        assert_eq!(changed(&other).len(), 4, "{:?}", changed(&other));
+        assert_eq!(changed(&other).len(), 5, "{:?}", changed(&other));
         assert_eq!(changed("flags \n0000000000000000 ebpf/none.rs\n").len(), 2);
     }
 

@@ -142,6 +142,11 @@ impl Keeper {
                 let links = self.deployment.links(None).map_err(Failure::failed)?.unwrap_or_default();
                 part.put(published(&links, self.deployment.lost().map_err(Failure::failed)?));
             }
+            if self.deployment.is_too_old() {
+                return Err(Failure::failed(
+                    "the fabric has been up for 105 days, the most that its switches count: set it up again",
+                ));
+            }
             if self.deployment.is_broken() {
                 return Err(Failure::failed("the thread that passes frames on has ended"));
             }

@@ -15,6 +15,8 @@ const MOST: u64 = 7;
 
 /// A port's estimate decays by 1/8 every 20 us, so that it spans 160 us (§3.2; the paper's tau).
 const DECAY_PS: u64 = 20_000_000;
+/// How many periods a frame may come late: 82 ms.
+const LATE: u64 = 1 << 12;
 const SPAN_PS: u64 = 8 * DECAY_PS;
 
 /// What a leaf has heard of a path fades when nothing was heard of it for 10 ms (§3.3).
@@ -180,15 +182,16 @@ fn congestion<F: Forwarding>(tables: &F, port: u32, t_ps: u64) -> Option<u64> {
     Some(quantised(tables, port, t_ps, bytes))
 }
 
-/// An estimate at the period of `t_ps` or, of a frame that comes after a later one, as it is.
+/// An estimate at the period of `t_ps` or, of a frame that comes after a later one, as it is. Numbers of periods wrap after a day: those up to
+/// [`LATE`] before the estimate's are of such frames.
 #[inline(always)]
 fn decayed(word: u64, t_ps: u64) -> Estimate {
     let Estimate { mut bytes, period } = Estimate::unpack(word);
     let now = (t_ps / DECAY_PS) & 0xffff_ffff;
-    if now <= period {
+    let periods = now.wrapping_sub(period) & 0xffff_ffff;
+    if periods.wrapping_sub(1) >= 0xffff_ffff - LATE {
         return Estimate { bytes, period };
     }
-    let periods = now - period;
     for (bit, power) in POWERS.iter().enumerate() {
         if periods >> bit & 1 != 0 {
             bytes = (bytes * power) >> 16;

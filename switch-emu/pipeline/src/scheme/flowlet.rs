@@ -21,6 +21,8 @@ packed! {
 }
 
 const TIME_SHIFT: u32 = 12;
+/// How late a frame may come, in units of time: 137 ms.
+const LATE: u64 = 1 << 25;
 
 /// The place of a frame's flowlet. `fresh` chooses that of a new one; it hears the place of the flowlet before, if the group still has it.
 //= docs/specs/switching.md#SWC-13 flowlets
@@ -37,14 +39,15 @@ pub(super) fn rank<F: Forwarding>(
     let time = frame.t_ps >> TIME_SHIFT;
     let known = entry.load();
     let Flowlet { place, time: last } = Flowlet::unpack(known);
-    // A frame may come before another whose time is earlier: its gap is negative, and it belongs to the same flowlet.
+    // A frame may come before another whose time is earlier: its gap is negative, and it belongs to the same flowlet. Times have 48 bits, and
+    // wrap after 13 days.
     //= docs/specs/switching.md#SWC-14 flowlets out of order
-    let gap = (time.wrapping_sub(last) << 16) as i64;
-    let pause = (switch.gap_ps >> TIME_SHIFT << 16) as i64;
+    let gap = time.wrapping_sub(last).wrapping_add(LATE) << 16;
+    let pause = ((switch.gap_ps >> TIME_SHIFT) + LATE) << 16;
     let has_place = known != 0 && place < u32::from(group.count);
     let goes_on = gap < pause && has_place;
     let place = if goes_on { place } else { fresh(has_place.then_some(place)) };
-    if !goes_on || gap > 0 {
+    if !goes_on || gap > LATE << 16 {
         entry.store(Flowlet { place, time }.pack());
     }
     Some(place)

@@ -273,6 +273,20 @@ fn a_frame_from_earlier_belongs_to_the_flowlet() {
     assert_eq!(switch.rank(at(20_500_000)), 2, "the earlier frame did not turn the time back");
 }
 
+/// Times of the table wrap after 2^60 ps: a flow that was idle for most of that has paused all the same.
+#[test]
+fn a_flowlet_ends_after_any_pause() {
+    //= docs/specs/switching.md#SWC-14 flowlets out of order
+    for idle_ps in [1_000_000, 1 << 40, 1 << 59, (1 << 60) - (1 << 50), (1 << 61) + 1_000_000] {
+        let switch = OneSwitch::new(Scheme::AdaptiveFlowlet, 1, 4);
+        let at = |t_ps| Arrival { t_ps, ..ARRIVAL };
+        switch.fill(&[50_000, 50_000, 0, 50_000]);
+        assert_eq!(switch.rank(at(20_000_000)), 2);
+        switch.fill(&[50_000, 0, 50_000, 50_000]);
+        assert_eq!(switch.rank(at(20_000_000 + idle_ps)), 1, "{idle_ps}");
+    }
+}
+
 #[test]
 fn ofan_has_a_pointer_for_each_class() {
     //= docs/specs/switching.md#SWC-8 OFAN's pointers

@@ -12,8 +12,8 @@ use super::hold::Holder;
 use super::opening::Opening;
 use super::speed::{Needs, hops};
 use super::stations::Stations;
-use super::{DeployedHost, Deployment, LinkNews, Place, now_ps};
-use crate::program::SwitchProgram;
+use super::{DeployedHost, Deployment, LinkNews, Place};
+use crate::program::{KernelClock, SwitchProgram};
 use crate::rig::{self, Chassis};
 use crate::{FabricSpec, RunError};
 
@@ -23,7 +23,7 @@ pub(super) struct Edge {
     given: Vec<GivenState>,
     bridge: Bridge,
     /// When these are looked at again.
-    look_ps: u64,
+    look_ns: u64,
     /// The links that other boxes said are down.
     down_elsewhere: Vec<usize>,
     at_once: bool,
@@ -76,7 +76,7 @@ pub enum CableState<Link = String> {
 const HELD_BPS: u64 = 3_000_000_000;
 
 /// How often interfaces that are given are looked at.
-const LOOK_PS: u64 = 500_000_000_000;
+const LOOK_NS: u64 = 500_000_000;
 
 /// Addresses of the machine's own on an interface that is given, that are told from hosts'.
 const OWN_ADDRESSES: usize = 32;
@@ -100,7 +100,8 @@ impl Deployment {
         let own = host_ports(network, spec.queue);
         let chassis = ChassisSpec { switch, frame_bytes: spec.packet_bytes, ..ChassisSpec::whole(&fabric) };
         let room = network.hosts.len() * Stations::ADDRESSES + given.len() * OWN_ADDRESSES;
-        let mut program = SwitchProgram::load_standing(&chassis, &own, Some(room))?;
+        let clock = KernelClock::new()?;
+        let mut program = SwitchProgram::load_standing(&chassis, &clock, &own, Some(room))?;
         let queues = given.iter().map(|given| given.queues as usize).sum();
         let mut opening = Opening::new(&fabric, queues);
         let brought_bps = given.iter().map(|given| network.links[given.link].rate_bps).sum();
@@ -118,12 +119,12 @@ impl Deployment {
         }
         let boxes = Boxes::new(network, switch.unwrap_or(0), trunks, since_1970_ns());
         let bridge = Bridge::new(ways, boxes, program.hosts()?);
-        let holder = Holder::new(opening.entries, opening.exits, Some(bridge.clone()), Vec::new())?;
+        let holder = Holder::new(clock, opening.entries, opening.exits, Some(bridge.clone()), Vec::new())?;
         let chassis = vec![Chassis { program, switch }];
-        let mut this = Self::of(spec, fabric, (own, chassis, holder), convergence_ps, Vec::new());
+        let mut this = Self::of(spec, fabric, clock, (own, chassis, holder), convergence_ps, Vec::new());
         let states = |given: Given| GivenState { is_heard: true, given, has_carrier: true, is_up: true };
         let given = given.into_iter().map(states).collect();
-        this.edge = Some(Edge { given, bridge, look_ps: 0, down_elsewhere: Vec::new(), at_once });
+        this.edge = Some(Edge { given, bridge, look_ns: 0, down_elsewhere: Vec::new(), at_once });
         this.look()?;
         Ok(this)
     }
@@ -141,9 +142,10 @@ impl Deployment {
     }
 
     fn look_at(&mut self, edge: &mut Edge) -> Result<(), RunError> {
-        let mut changed = edge.hear();
-        if now_ps() >= edge.look_ps {
-            edge.look_ps = now_ps() + LOOK_PS;
+        let now_ns = self.clock.now_ns();
+        let mut changed = edge.hear(now_ns);
+        if now_ns >= edge.look_ns {
+            edge.look_ns = now_ns + LOOK_NS;
             changed.extend(edge.look(&mut self.chassis[0].program)?);
         }
         for place in changed {
@@ -154,7 +156,7 @@ impl Deployment {
             let name = self.network.links[given.link].name.replacen("->", "-", 1);
             self.note(name, if is_there { LinkNews::Found } else { LinkNews::Lost });
         }
-        let down = edge.bridge.down_elsewhere(now_ps() / 1000);
+        let down = edge.bridge.down_elsewhere(now_ns);
         if down != edge.down_elsewhere {
             let links = self.network.links.len();
             self.change(|failures, now_ps| failures.set_told(&down, links, now_ps))?;
@@ -175,7 +177,7 @@ impl Deployment {
             CableState::Wrong(link) => CableState::Wrong(name(link)),
             CableState::Stranger => CableState::Stranger,
         };
-        let cabled = edge.bridge.cabled(now_ps() / 1000);
+        let cabled = edge.bridge.cabled(self.clock.now_ns());
         let trunks = edge.given.iter().filter(|state| state.given.host.is_none());
         let cable = |(at, (link, cabled)): (&GivenState, (usize, CableState<usize>))| Cable {
             link: name(link),
@@ -217,8 +219,8 @@ impl Edge {
     }
 
     /// Notes which boxes are heard. Returns the places of the interfaces behind which that has changed.
-    fn hear(&mut self) -> Vec<usize> {
-        let cabled = self.bridge.cabled(now_ps() / 1000);
+    fn hear(&mut self, now_ns: u64) -> Vec<usize> {
+        let cabled = self.bridge.cabled(now_ns);
         let mut changed = Vec::new();
         for (place, state) in self.given.iter_mut().enumerate() {
             let is_heard =

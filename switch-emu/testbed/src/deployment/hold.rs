@@ -16,7 +16,6 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use spray_nic::device::{Device, DeviceStats, FrameId, Received, XskDevice};
-use spray_nic::sys::monotonic_ns;
 use spray_pipeline::deployment::{CORRUPTED, EXPIRED, TICKET_BYTES, TWICE, Ticket};
 use spray_pipeline::hash::mix;
 use spray_pipeline::scheme::NO_PORT;
@@ -25,6 +24,7 @@ use spray_wire::offsets::ETHERNET_BYTES;
 use super::bridge::{Behind, Bridge, Frames};
 use super::{checksum, expired};
 use crate::RunError;
+use crate::program::KernelClock;
 
 /// Where frames of a port go: the socket of its interface's queue 0, and how many queues there are.
 pub type Exit = (usize, usize);
@@ -69,9 +69,10 @@ const COUNT_NS: u64 = 500_000_000;
 const EARLY_NS: u64 = 5_000;
 
 impl Holder {
-    /// Begins to hold what comes by the sockets of `entries`. `exits` has where each port leads, if by one of them. `switches` has the switch of
-    /// each port; it is empty where switches tell nobody of expired packets.
+    /// Begins to hold what comes by the sockets of `entries`, until it is due by `clock`. `exits` has where each port leads, if by one of them.
+    /// `switches` has the switch of each port; it is empty where switches tell nobody of expired packets.
     pub fn new(
+        clock: KernelClock,
         entries: Vec<Entry>,
         exits: Vec<Option<Exit>>,
         bridge: Option<Bridge>,
@@ -80,6 +81,7 @@ impl Holder {
         let shared = Arc::new(Shared::default());
         let touched = vec![false; entries.len()];
         let held = Held {
+            clock,
             entries,
             touched,
             exits,
@@ -128,6 +130,7 @@ struct Place {
 }
 
 struct Held {
+    clock: KernelClock,
     entries: Vec<Entry>,
     /// The sockets that are to be flushed.
     touched: Vec<bool>,
@@ -162,7 +165,7 @@ impl Held {
 
     /// Takes what has arrived. Nothing does by an interface that is down or gone, and the others go on.
     fn take(&mut self, arrivals: &mut Vec<Received>) {
-        let now_ns = monotonic_ns();
+        let now_ns = self.clock.now_ns();
         for from in 0..self.entries.len() {
             if self.entries[from].socket.receive(arrivals, BATCH).is_ok_and(|count| count == 0) {
                 continue;
@@ -196,7 +199,7 @@ impl Held {
         if is_software {
             checksum::complete(&mut frame);
         }
-        match bridge.hear(behind, &frame, monotonic_ns()) {
+        match bridge.hear(behind, &frame, self.clock.now_ns()) {
             Some(frames) => self.send_copies(frames),
             None => drop(self.shared.refused.fetch_add(1, Relaxed)),
         }
@@ -204,7 +207,7 @@ impl Held {
 
     /// Tells other boxes what they are to know, if it is time.
     fn tell_boxes(&mut self) {
-        let frames = self.bridge.as_ref().map(|bridge| bridge.tick(monotonic_ns())).unwrap_or_default();
+        let frames = self.bridge.as_ref().map(|bridge| bridge.tick(self.clock.now_ns())).unwrap_or_default();
         self.send_copies(frames);
     }
 
@@ -224,7 +227,7 @@ impl Held {
 
     /// Sends what is due.
     fn pass_on(&mut self) {
-        let until_ns = monotonic_ns() + EARLY_NS;
+        let until_ns = self.clock.now_ns() + EARLY_NS;
         while self.due.peek().is_some_and(|Reverse((due_ns, ..))| *due_ns <= until_ns) {
             let Some(Reverse((_, _, place))) = self.due.pop() else { break };
             let times = if place.effects & TWICE != 0 { 2 } else { 1 };
@@ -302,7 +305,7 @@ impl Held {
 
     /// Waits for a frame to come, or to be due.
     fn sleep(&mut self) -> io::Result<()> {
-        let now_ns = monotonic_ns();
+        let now_ns = self.clock.now_ns();
         self.count_drops(now_ns);
         let next_ns = self.due.peek().map_or(u64::MAX, |Reverse((due_ns, ..))| *due_ns);
         let longest = if self.touched.contains(&true) { RETRY } else { LONGEST_SLEEP };

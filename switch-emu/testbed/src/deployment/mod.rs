@@ -33,7 +33,7 @@ use spray_fabric::{
     ChassisCounters, ChassisSpec, Fabric, LinkChange, LinkState, Network, NetworkSwitch, Port, PortCounters,
     host_ports, ports, reroute, switch_addresses,
 };
-use spray_nic::sys::monotonic_ns;
+use spray_pipeline::config::NEVER;
 use spray_pipeline::impairment::Impairment;
 
 use self::between::Edge;
@@ -43,7 +43,7 @@ pub use self::failures::Order;
 pub use self::given::GivenPort;
 use self::hold::Holder;
 use self::opening::Opening;
-use super::program::SwitchProgram;
+use super::program::{KernelClock, SwitchProgram};
 use super::rig::{self, Chassis, Lent, Site};
 use super::{FabricSpec, RunError, links, offloads};
 
@@ -62,6 +62,7 @@ pub struct Deployment {
     /// The network's links by port.
     links: Vec<usize>,
     failures: Failures,
+    clock: KernelClock,
     /// Since when it is up.
     since_ps: u64,
     history: Vec<Event>,
@@ -148,22 +149,24 @@ impl Deployment {
         let own = host_ports(spec.network, spec.queue);
         let sockets = switches.iter().map(|site| site.interfaces.len()).sum();
         let mut opening = Opening::new(&fabric, sockets);
+        let clock = KernelClock::new()?;
         let mut chassis = Vec::with_capacity(switches.len());
         for (number, site) in switches.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
             let spec = ChassisSpec { switch, frame_bytes: spec.packet_bytes, ..ChassisSpec::whole(&fabric) };
-            let mut program = SwitchProgram::load_standing(&spec, &own, None)?;
+            let mut program = SwitchProgram::load_standing(&spec, &clock, &own, None)?;
             site.namespace.run(|| opening.open_made(&mut program, site))??;
             chassis.push(Chassis { program, switch });
         }
         let switches = fabric.ports.iter().map(|port| port.switch).collect();
-        let holder = Holder::new(opening.entries, opening.exits, None, switches)?;
-        Ok(Self::of(spec, fabric, (own, chassis, holder), convergence_ps, sites))
+        let holder = Holder::new(clock, opening.entries, opening.exits, None, switches)?;
+        Ok(Self::of(spec, fabric, clock, (own, chassis, holder), convergence_ps, sites))
     }
 
     fn of(
         spec: &FabricSpec<'_>,
         fabric: Fabric,
+        clock: KernelClock,
         (own, chassis, holder): (Vec<Port>, Vec<Chassis>, Holder),
         convergence_ps: u64,
         sites: Vec<Site>,
@@ -178,7 +181,8 @@ impl Deployment {
             fabric,
             own,
             failures: Failures::new(convergence_ps),
-            since_ps: now_ps(),
+            since_ps: clock.now_ps(),
+            clock,
             history: Vec::new(),
             frame_bytes: spec.packet_bytes,
         }
@@ -212,7 +216,7 @@ impl Deployment {
     /// [`RunError::Port`] when others run all of them, and when a counter cannot be read.
     pub fn links(&self, name: Option<&str>) -> Result<Option<Vec<DeployedLink>>, RunError> {
         let Some(named) = self.local(name)? else { return Ok(None) };
-        let now_ps = now_ps();
+        let now_ps = self.clock.now_ps();
         let states = self.failures.states(self.network.links.len(), now_ps);
         let mut rows = Vec::with_capacity(named.len());
         for link in named {
@@ -254,7 +258,7 @@ impl Deployment {
 
     /// How long it has been up, in ps.
     pub fn up_ps(&self) -> u64 {
-        now_ps() - self.since_ps
+        self.clock.now_ps() - self.since_ps
     }
 
     /// What happened to links since it is up, the first 10,000 times.
@@ -276,7 +280,7 @@ impl Deployment {
 
     /// Has the links be as they are after `happens`, which gets what happened to them until now.
     fn change(&mut self, happens: impl FnOnce(&mut Failures, u64)) -> Result<(), RunError> {
-        let now_ps = now_ps();
+        let now_ps = self.clock.now_ps();
         let all = self.network.links.len();
         let before = self.failures.states(all, now_ps);
         happens(&mut self.failures, now_ps);
@@ -334,6 +338,12 @@ impl Deployment {
         Ok(lost)
     }
 
+    /// Whether it has been up for 105 days, the most that its switches count.
+    //= docs/specs/switch.md#SW-31 one clock
+    pub fn is_too_old(&self) -> bool {
+        is_too_old(self.clock.now_ps())
+    }
+
     /// Whether nobody passes frames on any more.
     pub fn is_broken(&self) -> bool {
         self.holder.is_gone()
@@ -347,9 +357,10 @@ impl Deployment {
     }
 }
 
-/// Now by the clock of the switches.
-fn now_ps() -> u64 {
-    monotonic_ns().saturating_mul(1000)
+/// Switches decide ahead, for when a frame leaves them: a day remains until the largest time of their tables.
+fn is_too_old(now_ps: u64) -> bool {
+    const DAY_PS: u64 = 86_400_000_000_000_000;
+    now_ps >= NEVER - DAY_PS
 }
 
 /// Has the kernel use a host's interface as any other.
@@ -382,4 +393,16 @@ fn give_to_kernel(site: &Site, fabric: &Fabric, switches: &[NetworkSwitch]) -> R
         let _ = writeln!(names, "{v4} {name}\n{v6} {name}");
     }
     site.namespace.put_names(&names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    //= docs/specs/switch.md#SW-31 one clock
+    #[test]
+    fn a_fabric_is_too_old_after_105_days() {
+        let days = |days: u64| days * 86_400_000_000_000_000;
+        assert_eq!([0, 105, 106].map(|age| is_too_old(days(age))), [false, false, true]);
+    }
 }

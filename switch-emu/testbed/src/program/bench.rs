@@ -1,7 +1,7 @@
 //! What the switch program costs per frame and hop, by the kernel's test run.
 
-use super::ProgramError;
 use super::switch::SwitchProgram;
+use super::{KernelClock, ProgramError};
 use crate::frame::data_frame;
 use libbpf_rs::ProgramInput;
 use spray_fabric::{ChassisSpec, Groups, Network, Switching, Thresholds, compile};
@@ -40,7 +40,8 @@ impl HopBench {
         let mut network = chain(cables);
         network.switching = Switching { flowlet_gap_ps: FLOWLET_GAP_PS, ..switching };
         let fabric = compile(&network, 1, |_| QUEUE, &[]).expect("a fabric without events");
-        let mut program = SwitchProgram::load_programs(&ChassisSpec::whole(&fabric), &[SWITCH, REDIRECT])?;
+        let mut program =
+            SwitchProgram::load_programs(&ChassisSpec::whole(&fabric), &KernelClock::new()?, &[SWITCH, REDIRECT])?;
         // Every switch of the chain plays its port: those that lead to hosts count as ports to another chassis.
         program.tables.ports.iter_mut().filter(|port| port.next == HOST).for_each(|port| port.next = OUTSIDE);
         program.maps.write(&program.tables)?;

@@ -6,14 +6,15 @@ use std::{fs, io};
 use spray_nic::xdp;
 
 use super::ProgramError;
-use super::object::{self, Compiled, HOST, STEER, SWITCH};
+use super::object::{self, CLOCK, Compiled, HOST, STEER, SWITCH};
 
 /// Most instructions that the kernel's verifier follows before it refuses a program.
 pub const VERIFIER_LIMIT: u32 = 1_000_000;
 
 /// Every program of ours after the object that holds it: those that links need first, then those of benchmarks.
-pub(super) const PROGRAMS: [(Compiled<'_>, &str); 7] = [
+pub(super) const PROGRAMS: [(Compiled<'_>, &str); 8] = [
     (STEER, "steer"),
+    (CLOCK, "clock"),
     (HOST, "host"),
     (SWITCH, "switch"),
     (SWITCH, "deployed"),

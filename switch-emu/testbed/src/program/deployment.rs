@@ -10,7 +10,7 @@ use spray_pipeline::deployment::{Attachment, Cable, KERNEL};
 use spray_pipeline::impairment::Impairment;
 
 use super::object::pod_bytes;
-use super::{ProgramError, SwitchProgram};
+use super::{KernelClock, ProgramError, SwitchProgram};
 
 /// Names of the entry points.
 const DEPLOYED: &str = "deployed";
@@ -25,19 +25,24 @@ pub struct Hosts {
 }
 
 impl SwitchProgram {
-    /// As [`SwitchProgram::load`], for a deployed fabric. Behind the fabric's ports come those of the hosts' own links. With `learned`
-    /// addresses, no host has one at first, and there is room for so many.
+    /// As [`SwitchProgram::load`], for a deployed fabric, all frames of which go by `clock`. Behind the fabric's ports come those of the hosts' own
+    /// links. With `learned` addresses, no host has one at first, and there is room for so many.
     ///
     /// # Errors
     /// As [`SwitchProgram::load`].
-    pub fn load_standing(spec: &ChassisSpec<'_>, hosts: &[Port], learned: Option<usize>) -> Result<Self, ProgramError> {
+    pub fn load_standing(
+        spec: &ChassisSpec<'_>,
+        clock: &KernelClock,
+        hosts: &[Port],
+        learned: Option<usize>,
+    ) -> Result<Self, ProgramError> {
         let mut tables = Tables::compile(spec)?;
         tables.ports.extend(hosts.iter().map(|port| spec.port(port)));
         if learned.is_some() {
             tables.hosts.clear();
         }
         let programs: &[&str] = if learned.is_some() { &[DEPLOYED, MISSED] } else { &[DEPLOYED] };
-        Self::load_tables(tables, spec.external_ports().collect(), (programs, learned.unwrap_or(0)))
+        Self::load_tables(tables, spec.external_ports().collect(), clock, (programs, learned.unwrap_or(0)))
     }
 
     /// Attaches to an interface of the calling thread's network namespace. Its frames are lost until [`SwitchProgram::hold`] has a socket

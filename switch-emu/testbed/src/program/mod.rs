@@ -6,6 +6,7 @@
 
 mod bench;
 mod check;
+mod clock;
 mod deployment;
 mod error;
 mod host;
@@ -16,6 +17,7 @@ mod switch;
 
 pub use bench::HopBench;
 pub use check::{Checked, VERIFIER_LIMIT, check_folder, check_programs};
+pub use clock::KernelClock;
 pub use deployment::Hosts;
 pub use error::ProgramError;
 pub use host::HostProgram;

@@ -18,6 +18,8 @@ pub(super) struct Compiled<'a> {
 pub(super) const SWITCH: Compiled<'_> =
     Compiled { name: "switch", bytes: include_bytes!("../../../../ebpf/objects/switch.o") };
 pub(super) const STEER: Compiled<'_> = Compiled { name: "steer", bytes: SteerProgram::OBJECT };
+pub(super) const CLOCK: Compiled<'_> =
+    Compiled { name: "clock", bytes: include_bytes!("../../../../ebpf/objects/clock.o") };
 pub(super) const HOST: Compiled<'_> =
     Compiled { name: "host", bytes: include_bytes!("../../../../ebpf/objects/host.o") };
 pub(super) const ROUTER: Compiled<'_> =

@@ -1,5 +1,6 @@
 //! The switch program: a chassis of one or more switches.
 
+use super::KernelClock;
 use super::ProgramError;
 use super::maps::{self, Maps};
 use super::object::{self, pod_bytes};
@@ -25,22 +26,27 @@ pub struct SwitchProgram {
 }
 
 impl SwitchProgram {
-    /// Loads the program with maps sized for the fabric, configured and attached nowhere.
+    /// Loads the program with maps sized for the fabric, configured and attached nowhere. Frames without a virtual time go by `clock`.
     ///
     /// # Errors
     /// The object is missing, the kernel refuses it (rights, features), or the fabric does not fit.
-    pub fn load(spec: &ChassisSpec<'_>) -> Result<Self, ProgramError> {
-        Self::load_programs(spec, &[SWITCH])
+    pub fn load(spec: &ChassisSpec<'_>, clock: &KernelClock) -> Result<Self, ProgramError> {
+        Self::load_programs(spec, clock, &[SWITCH])
     }
 
-    pub(super) fn load_programs(spec: &ChassisSpec<'_>, programs: &[&str]) -> Result<Self, ProgramError> {
-        Self::load_tables(Tables::compile(spec)?, spec.external_ports().collect(), (programs, 0))
+    pub(super) fn load_programs(
+        spec: &ChassisSpec<'_>,
+        clock: &KernelClock,
+        programs: &[&str],
+    ) -> Result<Self, ProgramError> {
+        Self::load_tables(Tables::compile(spec)?, spec.external_ports().collect(), clock, (programs, 0))
     }
 
     /// Loads `programs` with these tables, and room for so many further addresses; the cables of the ports `external` leave the chassis.
     pub(super) fn load_tables(
         tables: Tables,
         external: Vec<usize>,
+        clock: &KernelClock,
         (programs, addresses): (&[&str], usize),
     ) -> Result<Self, ProgramError> {
         let object = object::load(object::SWITCH, |open| {
@@ -49,6 +55,7 @@ impl SwitchProgram {
         })?;
         let maps = Maps::of(&object)?;
         maps.write(&tables)?;
+        maps.put(".data.origin", &[0; 4], &clock.origin_ns.to_ne_bytes())?;
         Ok(Self { object, maps, tables, external, attached: Vec::new(), missed: None })
     }
 

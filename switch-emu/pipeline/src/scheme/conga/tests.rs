@@ -118,6 +118,19 @@ fn new_flowlets_take_the_least_congested_path_and_stay_where_none_is_better() {
     assert!((0..64).all(|flow| send(&net, t_ps + 400 * US, 0, flow * 1_001, 64).0 == 2));
 }
 
+/// Numbers of periods wrap after 2^32 of them, a day: an estimate decays over that all the same, and a late frame leaves it as it is.
+#[test]
+fn estimates_decay_on_any_day() {
+    //= docs/specs/switching.md#SWC-50 how congested a port is
+    const DAY: u64 = DECAY_PS << 32;
+    let word = |t_ps| Estimate { bytes: 8_000, period: (t_ps / DECAY_PS) & 0xffff_ffff }.pack();
+    for t_ps in [DECAY_PS, DAY - DECAY_PS, DAY, 3 * DAY - DECAY_PS, 100 * DAY] {
+        let after = |periods: u64| decayed(word(t_ps), t_ps + periods * DECAY_PS).bytes;
+        assert_eq!([0, 1, 2, 1 << 31, (1 << 32) - (1 << 20)].map(after), [8_000, 7_000, 6_125, 0, 0], "{t_ps}");
+        assert_eq!(decayed(word(t_ps), t_ps - DECAY_PS), Estimate::unpack(word(t_ps)), "{t_ps}");
+    }
+}
+
 #[test]
 fn what_was_heard_long_ago_fades() {
     //= docs/specs/switching.md#SWC-54 what was heard fades

@@ -33,6 +33,8 @@ packed! {
 }
 
 const TIME_SHIFT: u32 = 20;
+/// How late a frame may come, in units of time: 137 ms.
+const LATE: u32 = 1 << 17;
 
 /// A flow of the table.
 pub(super) struct Known<'a, W> {
@@ -101,8 +103,8 @@ impl<W: Word> Known<'_, W> {
     /// Units of time since its last frame came; below 0 where that was of a later time.
     #[inline(always)]
     fn since(&self) -> i64 {
-        // Times have 31 bits.
-        i64::from((self.now.wrapping_sub(self.state().time) << 1) as i32 >> 1)
+        // Times have 31 bits, and wrap after 38 minutes.
+        i64::from(self.now.wrapping_sub(self.state().time).wrapping_add(LATE) & (u32::MAX >> 1)) - i64::from(LATE)
     }
 
     #[inline(always)]

@@ -108,6 +108,11 @@ fn a_pause_gives_a_flow_back_to_the_base() {
     assert_eq!(collision.run(1_000_000, false)[which], short[which]);
     collision.t_ps += 502_000_000;
     assert_eq!(moved(&collision.run(1_000_000, false)), None);
+    // More than half of the time after which times of the table wrap.
+    let mut collision = Collision::new(Scheme::Reunion, SETTINGS);
+    collision.run(6 * INTERVAL_PS, false);
+    collision.t_ps += 1_500_000_000_000_000;
+    assert_eq!(moved(&collision.run(1_000_000, false)), None);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 mod build;
 mod check;
+mod clock;
 mod cpus;
 mod dragonfly;
 mod fixtures;
@@ -9,7 +10,7 @@ mod properties;
 mod reunion;
 mod verdict;
 
-use super::{HopBench, SwitchProgram};
+use super::{HopBench, KernelClock, SwitchProgram};
 use build::fabric;
 use fixtures::{Case, cases};
 use spray_fabric::{ChassisSpec, Fabric, LinkState, Node, Scale, Switching};
@@ -81,7 +82,7 @@ fn loaded_for(fabric: &Fabric) -> Option<SwitchProgram> {
     // With room for as many bins as any test counts in.
     let bins = Scale::new(0, (1, 1), (1, usize::MAX));
     let spec = ChassisSpec { bins, ..ChassisSpec::whole(fabric) };
-    Some(SwitchProgram::load(&spec).unwrap_or_else(|error| panic!("{error}")))
+    Some(SwitchProgram::load(&spec, &KernelClock::new().expect("root")).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// Switch by switch, as with one chassis per switch, a frame fares as in one chassis.
