@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 use spray_test_support::text;
 
-use crate::deployment::{self, exchange, run};
+use crate::deployment::{self, exchange, run, run_by};
 use crate::machines::{Machines, ip};
 use crate::running::wait_until;
 use crate::{scenarios, spray};
@@ -72,11 +72,16 @@ impl Boxes {
 
     /// Has a machine play its switch; returns what it says.
     pub fn play(&self, switch: &str, more: &[&str]) -> (i32, String, String) {
+        self.play_by(spray(), switch, more)
+    }
+
+    /// As [`Boxes::play`], by a command that runs `spray`.
+    pub fn play_by(&self, command: Command, switch: &str, more: &[&str]) -> (i32, String, String) {
         let (name, file) = (self.place(switch), scenarios().join("pod.toml").display().to_string());
         let ports: Vec<String> = Self::ends(switch).iter().map(|end| format!("{end}={end}@{name}")).collect();
         let mut arguments = vec!["switch", "--json", "-q", "--name", &name, &file, "--node", switch];
         ports.iter().for_each(|port| arguments.extend(["--port", port]));
-        run(&[&arguments[..], more].concat())
+        run_by(command, &[&arguments[..], more].concat())
     }
 
     /// Has all machines play their switches, and waits until they hear each other.

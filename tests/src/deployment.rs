@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::sched::{CloneFlags, setns};
@@ -15,8 +15,20 @@ use crate::spray;
 
 /// Runs `spray` and returns its exit code, and what it said on standard output and on standard error.
 pub fn run(arguments: &[&str]) -> (i32, String, String) {
-    let output = spray().args(arguments).stdin(Stdio::null()).output().unwrap();
+    run_by(spray(), arguments)
+}
+
+/// As [`run`], by a command that runs `spray` with the arguments behind its own.
+pub fn run_by(mut command: Command, arguments: &[&str]) -> (i32, String, String) {
+    let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+/// `spray` in a time namespace with a monotonic clock that is `offset` seconds ahead of the kernel's.
+pub fn shifted(offset: i64) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--time", &format!("--monotonic={offset}"), "--fork"]).arg(spray().get_program());
+    command
 }
 
 /// The links of the fabric called `name` that `links` means, after these changes.

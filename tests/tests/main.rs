@@ -5,6 +5,7 @@ mod balancers;
 mod captures;
 mod chaos;
 mod cleanup;
+mod clocks;
 mod dragonfly;
 mod engines;
 mod eqds;
