@@ -1,7 +1,7 @@
 //! Packet-in/packet-out tables, run on the pipeline in memory and in the kernel.
 
 use super::build::{FULL, LATENCY_PS, PS_PER_BYTE, START_PS, Spec, fabric, routes, trimmed, uplinks};
-use spray_fabric::{ChassisSpec, Fabric, Flap, LinkState};
+use spray_fabric::{ChassisSpec, Fabric, Flap, LinkState, MAX_RATE_BPS, MIN_RATE_PPM};
 use spray_pipeline::Cause::{self, Down, HopLimit, Malformed, NoRoute, Queue, Random, Silent, Ttl};
 use spray_pipeline::Verdict::{self, Drop, Pass};
 use spray_pipeline::shim::SHIM_BYTES;
@@ -176,6 +176,11 @@ fn links() -> Vec<Case> {
     let flap = LinkState { flap: Some(Flap { period_ps: 10_000_000, down_ps: 5_000_000 }), ..up };
     let slow = LinkState { rate_ppm: 500_000, ..up };
     let slower = Spec { time_ps: after(Spec::DATA, 2) + Spec::DATA.len() * PS_PER_BYTE, ..crossed(Spec::DATA, 2) };
+    // One link at the least share of its rate, and one of the highest rate, at 0.8 ps a byte.
+    let least = LinkState { rate_ppm: MIN_RATE_PPM, ..up };
+    let len = Spec::DATA.len();
+    let longest = Spec { time_ps: after(Spec::DATA, 2) + 999 * len * PS_PER_BYTE, ..crossed(Spec::DATA, 2) };
+    let shortest = Spec { time_ps: after(Spec::DATA, 2) - len * PS_PER_BYTE + len * 8 / 10, ..crossed(Spec::DATA, 2) };
     let sent = |description| Case::sent(description, Spec::DATA, 4, crossed(Spec::DATA, 2));
     vec![
         state("administratively down", Down, LinkState { up: false, ..up }),
@@ -191,6 +196,9 @@ fn links() -> Vec<Case> {
             uplinks(fabric, START_PS, up);
         }),
         Case::sent("at half rate", Spec::DATA, 4, slower).on(|fabric| uplinks(fabric, START_PS, slow)),
+        Case::sent("at a thousandth of the rate", Spec::DATA, 4, longest).on(|fabric| uplinks(fabric, START_PS, least)),
+        Case::sent("at 10 Tb/s", Spec::DATA, 4, shortest)
+            .on(|fabric| fabric.ports[2..4].iter_mut().for_each(|port| port.rate_bps = MAX_RATE_BPS)),
         sent("rerouted around a dead uplink").on(|fabric| {
             fabric.ports[2].changes.push(spray_fabric::LinkChange { at_ps: 1, state: LinkState { up: false, ..up } });
             fabric.routes.push(routes(START_PS, &[1]));
