@@ -48,6 +48,8 @@ impl KernelClock {
 /// How often both clocks are read: the reading that took the least time counts.
 const SIGHTS: usize = 16;
 
+const SECOND_NS: i64 = 1_000_000_000;
+
 /// The kernel's clock, between two readings of the process's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sight {
@@ -74,13 +76,18 @@ impl Sight {
         if width(&other) < width(&self) { other } else { self }
     }
 
-    /// What the kernel's clock reads when the process's reads `own_ns`: the same where that may be, by what was read.
+    /// What the kernel's clock reads when the process's reads `own_ns`.
     fn kernel_ns(&self, own_ns: u64) -> u64 {
-        if (self.before_ns..=self.after_ns).contains(&self.kernel_ns) {
-            return own_ns;
-        }
-        let middle_ns = self.before_ns + (self.after_ns - self.before_ns) / 2;
-        own_ns.wrapping_sub(middle_ns).wrapping_add(self.kernel_ns)
+        own_ns.wrapping_add_signed(self.ahead_ns())
+    }
+
+    /// How far the kernel's clock is ahead of the process's: whole seconds, as `unshare` and container runtimes set it, where these lie between what the two
+    /// readings allow.
+    fn ahead_ns(&self) -> i64 {
+        let ahead_of = |own_ns: u64| self.kernel_ns.wrapping_sub(own_ns).cast_signed();
+        let (least_ns, most_ns) = (ahead_of(self.after_ns), ahead_of(self.before_ns));
+        let whole_ns = most_ns - most_ns.rem_euclid(SECOND_NS);
+        if whole_ns >= least_ns { whole_ns } else { least_ns + (most_ns - least_ns) / 2 }
     }
 }
 
@@ -88,17 +95,19 @@ impl Sight {
 mod tests {
     use super::*;
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND: u64 = SECOND_NS as u64;
 
     #[test]
-    fn clocks_that_may_be_equal_are_and_others_differ_as_they_read() {
+    fn clocks_that_may_differ_by_whole_seconds_do_and_others_differ_as_they_read() {
         let sight = |kernel_ns| Sight { before_ns: 100 * SECOND, kernel_ns, after_ns: 100 * SECOND + 2_000 };
         for (kernel_ns, expected) in [
             (100 * SECOND, 200 * SECOND),
             (100 * SECOND + 2_000, 200 * SECOND),
-            (160 * SECOND + 1_000, 260 * SECOND),
-            (18_500_100 * SECOND + 1_000, 18_500_200 * SECOND),
+            (160 * SECOND + 600, 260 * SECOND),
+            (18_500_100 * SECOND + 1_900, 18_500_200 * SECOND),
             (40 * SECOND + 1_000, 140 * SECOND),
+            (160 * SECOND + 71_000, 260 * SECOND + 70_000),
+            (40 * SECOND + 71_000, 140 * SECOND + 70_000),
         ] {
             assert_eq!(sight(kernel_ns).kernel_ns(200 * SECOND), expected, "{kernel_ns}");
         }
