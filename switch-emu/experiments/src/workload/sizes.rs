@@ -1,6 +1,6 @@
 //! Distributions of message sizes: published ones, and those of a file.
 //!
-//! Each is a list of points (bytes, share of the messages that are at most so long, in millionths). Between two points sizes are
+//! Each is a list of points (bytes, share of the messages that are at most so long). Between two points sizes are
 //! uniform. `docs/specs/closed-loop.md` says where the numbers come from.
 
 use std::sync::Arc;
@@ -31,8 +31,16 @@ pub enum Sizes {
     Uniform,
 }
 
-/// Bytes, and the millionths of the messages that have at most so many.
-type Point = (u64, u32);
+/// Bytes, and the share of the messages that have at most so many, in parts of [`ALL`].
+type Point = (u64, u64);
+
+/// The share of all messages: files have shares of up to 16 digits.
+const ALL: u64 = 1_000_000_000_000_000_000;
+
+/// The points of a published distribution, whose shares are in millionths.
+fn published(points: &[(u64, u32)]) -> impl Iterator<Item = Point> + '_ {
+    points.iter().map(|(bytes, ppm)| (*bytes, u64::from(*ppm) * (ALL / 1_000_000)))
+}
 
 impl Sizes {
     /// All of them.
@@ -62,13 +70,13 @@ impl Sizes {
     /// Its points, those of `uniform` up to `max_bytes`.
     fn points(self, max_bytes: u64) -> Arc<[Point]> {
         match self {
-            Self::WebSearch => WEB_SEARCH.into(),
-            Self::WebSearchReps => [&WEB_SEARCH[..9], &LARGE_OF_REPS].concat().into(),
-            Self::DataMining => DATA_MINING.into(),
-            Self::Enterprise => ENTERPRISE.into(),
-            Self::Alibaba => ALIBABA.into(),
-            Self::Hadoop => HADOOP.into(),
-            Self::Uniform => [(0, 0), (max_bytes, 1_000_000)].into(),
+            Self::WebSearch => published(WEB_SEARCH).collect(),
+            Self::WebSearchReps => published(&WEB_SEARCH[..9]).chain(published(&LARGE_OF_REPS)).collect(),
+            Self::DataMining => published(DATA_MINING).collect(),
+            Self::Enterprise => published(ENTERPRISE).collect(),
+            Self::Alibaba => published(ALIBABA).collect(),
+            Self::Hadoop => published(HADOOP).collect(),
+            Self::Uniform => [(0, 0), (max_bytes, ALL)].into(),
         }
     }
 }
@@ -104,8 +112,13 @@ impl Distribution {
             let error = |message: String| FileError { line: index + 1, column: 1, message };
             let point = line.split_once(',').and_then(|(bytes, share)| point(bytes.trim(), share.trim()));
             let point = point.ok_or_else(|| {
-                error(format!("`{line}` is no point; allowed: BYTES,SHARE with at most {MAX_MESSAGE_BYTES} bytes and a share from 0 to 1"))
+                error(format!(
+                    "`{line}` is no point; allowed: BYTES,SHARE with whole bytes, at most {MAX_MESSAGE_BYTES}, and a share from 0 to 1"
+                ))
             })?;
+            if point.0 == 0 && point.1 > 0 {
+                return Err(error(format!("`{line}`: messages without a byte; allowed: a share of 0 up to 0 bytes")));
+            }
             if points.is_empty() && point.1 > 0 {
                 points.push((0, 0));
             }
@@ -117,7 +130,7 @@ impl Distribution {
             points.push(point);
         }
         match points.last() {
-            Some((_, 1_000_000)) if points.len() > 1 => Ok(Self { points: points.into(), max_bytes }),
+            Some((_, ALL)) if points.len() > 1 => Ok(Self { points: points.into(), max_bytes }),
             _ => {
                 let message = "the last share is not 1; allowed: lines BYTES,SHARE up to a share of 1".into();
                 Err(FileError { line: text.lines().count().max(1), column: 1, message })
@@ -125,13 +138,18 @@ impl Distribution {
         }
     }
 
-    /// The size in bytes, at least 1, at a random place in the distribution.
+    /// The size in bytes at a random share of the distribution, of which 2^64 are alike.
     //= docs/specs/closed-loop.md#CL-5 at a random share
     pub fn draw(&self, random: u64) -> u64 {
-        inverse(&self.points, random).clamp(1, self.max_bytes)
+        // From 1 to `ALL`: a share of `p` is reached by `p` of them.
+        let wanted = 1 + ((u128::from(random) * u128::from(ALL)) >> 64) as u64;
+        let above = self.points.partition_point(|(_, share)| *share < wanted).clamp(1, self.points.len() - 1);
+        let ((low, from), (high, to)) = (self.points[above - 1], self.points[above]);
+        let part = (u128::from(high - low) * u128::from(wanted - from)).div_ceil(u128::from(to - from));
+        (low + part as u64).min(self.max_bytes)
     }
 
-    /// The share of messages, 0 to 1, that have at most so many bytes.
+    /// The share of messages, 0 to 1, that have at most so many bytes, on the lines between the points.
     pub fn share_up_to(&self, bytes: f64) -> f64 {
         if bytes >= self.max_bytes as f64 {
             return 1.0;
@@ -141,26 +159,21 @@ impl Distribution {
             return if above == 0 { 0.0 } else { 1.0 };
         };
         let part = (bytes - *low as f64) / (high - low) as f64;
-        (f64::from(*from) + part * f64::from(to - from)) / 1e6
+        (*from as f64 + part * (to - from) as f64) / ALL as f64
     }
 
-    /// The mean size in bytes, of sizes that are uniform between the points and cut.
+    /// The mean of what [`draw`](Self::draw) returns, in bytes.
     pub fn mean_bytes(&self) -> f64 {
-        let most = self.max_bytes as f64;
-        let part = |pair: &[Point]| {
-            let share = f64::from(pair[1].1 - pair[0].1) / 1e6;
-            let (low, high) = (pair[0].0 as f64, pair[1].0 as f64);
-            let mean = if high <= most {
-                (low + high) / 2.0
-            } else if low >= most {
-                most
-            } else {
-                // Those below the cut, and those that are cut.
-                ((low + most) / 2.0 * (most - low) + most * (high - most)) / (high - low)
-            };
-            share * mean
-        };
+        let part =
+            |pair: &[Point]| (pair[1].1 - pair[0].1) as f64 / ALL as f64 * self.mean_between(pair[0].0, pair[1].0);
         self.points.windows(2).map(part).sum()
+    }
+
+    /// The mean of the sizes between two points: all whole bytes above `low` and up to `high`, cut.
+    fn mean_between(&self, low: u64, high: u64) -> f64 {
+        let cut = self.max_bytes.clamp(low, high);
+        let whole = (low + 1 + cut) as f64 / 2.0 * (cut - low) as f64 + cut as f64 * (high - cut) as f64;
+        if low == high || low >= self.max_bytes { low.min(self.max_bytes) as f64 } else { whole / (high - low) as f64 }
     }
 }
 
@@ -168,21 +181,10 @@ impl Distribution {
 fn point(bytes: &str, share: &str) -> Option<Point> {
     let bytes: f64 = bytes.parse().ok().filter(|bytes| (0.0..=MAX_MESSAGE_BYTES as f64).contains(bytes))?;
     let share: f64 = share.parse().ok().filter(|share| (0.0..=1.0).contains(share))?;
-    Some((bytes as u64, (share * 1e6).round() as u32))
+    (bytes.fract() == 0.0).then_some((bytes as u64, (share * ALL as f64).round() as u64))
 }
 
-/// The size below which `random` of 2^64 messages are, between the two points around it.
-fn inverse(points: &[Point], random: u64) -> u64 {
-    // Shares in 2^-64 of a millionth: 84 bits. A size of 2^40 bytes times such a share has 124.
-    let share = |ppm: u32| u128::from(ppm) << 64;
-    let wanted = u128::from(random) * 1_000_000;
-    let above = points.partition_point(|(_, ppm)| share(*ppm) <= wanted).clamp(1, points.len() - 1);
-    let ((low, from), (high, to)) = (points[above - 1], points[above]);
-    let part = u128::from(high - low) * (wanted - share(from)) / (share(to) - share(from));
-    low + part as u64
-}
-
-const WEB_SEARCH: &[Point] = &[
+const WEB_SEARCH: &[(u64, u32)] = &[
     (0, 0),
     (10_000, 150_000),
     (20_000, 200_000),
@@ -198,9 +200,9 @@ const WEB_SEARCH: &[Point] = &[
 ];
 
 /// In place of those above 2 MB.
-const LARGE_OF_REPS: [Point; 3] = [(10_000_000, 900_000), (20_000_000, 970_000), (40_000_000, 1_000_000)];
+const LARGE_OF_REPS: [(u64, u32); 3] = [(10_000_000, 900_000), (20_000_000, 970_000), (40_000_000, 1_000_000)];
 
-const DATA_MINING: &[Point] = &[
+const DATA_MINING: &[(u64, u32)] = &[
     (0, 0),
     (180, 100_000),
     (216, 200_000),
@@ -216,7 +218,7 @@ const DATA_MINING: &[Point] = &[
     (1_000_000_000, 1_000_000),
 ];
 
-const ALIBABA: &[Point] = &[
+const ALIBABA: &[(u64, u32)] = &[
     (0, 0),
     (4_000, 229_300),
     (8_000, 692_100),
@@ -228,7 +230,7 @@ const ALIBABA: &[Point] = &[
     (2_000_000, 1_000_000),
 ];
 
-const HADOOP: &[Point] = &[
+const HADOOP: &[(u64, u32)] = &[
     (0, 0),
     (100, 10_000),
     (200, 20_000),
@@ -251,7 +253,7 @@ const HADOOP: &[Point] = &[
     (10_000_000, 1_000_000),
 ];
 
-const ENTERPRISE: &[Point] = &[
+const ENTERPRISE: &[(u64, u32)] = &[
     (250, 0),
     (270, 10_000),
     (286, 20_000),
@@ -398,7 +400,7 @@ mod tests {
 
     use super::*;
 
-    const PUBLISHED: [(Sizes, &[Point]); 5] = [
+    const PUBLISHED: [(Sizes, &[(u64, u32)]); 5] = [
         (Sizes::WebSearch, WEB_SEARCH),
         (Sizes::DataMining, DATA_MINING),
         (Sizes::Enterprise, ENTERPRISE),
@@ -414,8 +416,8 @@ mod tests {
     }
 
     /// The mean of a distribution whose sizes are uniform between points.
-    fn mean(points: &[Point]) -> f64 {
-        let part = |pair: &[Point]| f64::from(pair[1].1 - pair[0].1) / 1e6 * (pair[0].0 + pair[1].0) as f64 / 2.0;
+    fn mean(points: &[(u64, u32)]) -> f64 {
+        let part = |pair: &[(u64, u32)]| f64::from(pair[1].1 - pair[0].1) / 1e6 * (pair[0].0 + pair[1].0) as f64 / 2.0;
         points.windows(2).map(part).sum()
     }
 
@@ -448,9 +450,7 @@ mod tests {
                 let expected = f64::from(*ppm) / 1e6;
                 // Four standard deviations.
                 let allowed = 4.0 * (expected * (1.0 - expected) / DRAWS as f64).sqrt() + 1e-9;
-                // A draw is cut to whole bytes, and to at least one: small sizes come a little earlier.
-                let cut = if *bytes < 1_000 { 0.01 } else { 0.001 };
-                assert!((share - expected).abs() < allowed + cut, "{sizes:?}, {bytes}: {share} {expected}");
+                assert!((share - expected).abs() < allowed, "{sizes:?}, {bytes}: {share} {expected}");
             }
             let (found, expected) = (drawn.iter().sum::<u64>() as f64 / DRAWS as f64, mean(points));
             assert!((found / expected - 1.0).abs() < 0.05, "{sizes:?}: {found} {expected}");
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn a_draw_is_the_inverse_of_the_distribution() {
         // Literally, with real numbers.
-        let literal = |points: &[Point], random: u64| -> f64 {
+        let literal = |points: &[(u64, u32)], random: u64| -> f64 {
             let share = random as f64 / 2f64.powi(64) * 1e6;
             let above = points.iter().position(|(_, ppm)| f64::from(*ppm) > share).unwrap_or(points.len() - 1);
             let ((low, from), (high, to)) = (points[above - 1], points[above]);
@@ -473,7 +473,8 @@ mod tests {
                 let (found, expected) = (distribution.draw(random) as f64, literal(points, random));
                 assert!((found - expected).abs() <= 1.0 + expected * 1e-6, "{sizes:?} {random}: {found} {expected}");
             }
-            assert!(distribution.draw(u64::MAX) + 1_000 > points[points.len() - 1].0, "{sizes:?}");
+            let ends = [0, u64::MAX].map(|random| distribution.draw(random));
+            assert_eq!(ends, [points[0].0 + 1, points[points.len() - 1].0], "{sizes:?}");
         }
     }
 
@@ -483,12 +484,84 @@ mod tests {
             let drawn = draws(sizes, 3_000);
             assert!(drawn.iter().all(|size| (1..=3_000).contains(size)), "{sizes:?}");
         }
-        let mean = draws(Sizes::Uniform, 3_000).iter().sum::<u64>() as f64 / DRAWS as f64;
-        assert!((mean / 1_500.0 - 1.0).abs() < 0.01, "{mean}");
+        // All alike, the first and the last too.
+        let third = u64::MAX / 3;
+        let three = Distribution::published(Sizes::Uniform, 3);
+        assert_eq!(
+            [0, third - 99, third + 99, 2 * third - 99, 2 * third + 99].map(|random| three.draw(random)),
+            [1, 1, 2, 2, 3]
+        );
+        assert_eq!(three.mean_bytes(), 2.0);
+    }
+
+    /// Files with steps of a byte, with tails of less than a millionth, and with jumps.
+    const FINE: [&str; 4] = [
+        "1,0\n64,0.3264\n512,0.9104\n4096,0.9953\n262144,0.99997524\n275941,0.99997599\n291271,0.99997673\n308405,0.99997748\n\
+         327680,0.99997822\n3529904,1",
+        "4094,0\n4095,0.00001\n4096,0.3\n4097,1",
+        "1,0.1\n2,0.2\n2,0.25\n3,0.5\n100,0.50000001\n101,1",
+        "7,0.0000000001\n8,0.9999999999\n1099511627776,1",
+    ];
+
+    /// The share of the 2^64 random numbers for which a draw has at most `bytes`: found by halving, as draws ascend with them.
+    fn drawn_up_to(distribution: &Distribution, bytes: u64) -> f64 {
+        let (mut within, mut above) = (0, 1u128 << 64);
+        while within < above {
+            let middle = u128::midpoint(within, above);
+            if distribution.draw(middle as u64) <= bytes { within = middle + 1 } else { above = middle }
+        }
+        within as f64 / 2f64.powi(64)
+    }
+
+    //= docs/specs/closed-loop.md#CL-5 at every whole byte
+    #[test]
+    fn the_share_of_draws_is_that_of_the_file_at_every_whole_byte() {
+        let near = |at: u64| at.saturating_sub(3)..=at.saturating_add(3);
+        for text in FINE {
+            let distribution = Distribution::parse(text, MAX_MESSAGE_BYTES).unwrap();
+            let points = distribution.points.iter().flat_map(|(bytes, _)| near(*bytes));
+            for bytes in points.chain((1..40).map(|power| 1 << power)) {
+                let (found, expected) = (drawn_up_to(&distribution, bytes), distribution.share_up_to(bytes as f64));
+                assert!((found - expected).abs() < 1e-15, "{text}: {bytes}: {found} {expected}");
+            }
+        }
+        let steps = Distribution::parse(FINE[1], MAX_MESSAGE_BYTES).unwrap();
+        assert!((drawn_up_to(&steps, 4_095) - 0.000_01).abs() < 1e-15 && drawn_up_to(&steps, 4_094) == 0.0);
+    }
+
+    /// The bound of Kolmogorov and Smirnov that one sample in a million passes.
+    //= docs/specs/closed-loop.md#CL-5 at every whole byte
+    #[test]
+    fn samples_of_fine_files_have_the_files_distribution() {
+        for (seed, text) in FINE.into_iter().enumerate() {
+            let distribution = Distribution::parse(text, MAX_MESSAGE_BYTES).unwrap();
+            let mut rng = stream(seed as u64, 0);
+            let mut drawn: Vec<u64> = (0..DRAWS).map(|_| distribution.draw(rng.next_u64())).collect();
+            drawn.sort_unstable();
+            let apart =
+                |bytes: u64, count: usize| (count as f64 / DRAWS as f64 - distribution.share_up_to(bytes as f64)).abs();
+            let steps = drawn.chunk_by(|a, b| a == b).scan(0, |count, alike| {
+                let before = apart(alike[0] - 1, *count);
+                *count += alike.len();
+                Some(before.max(apart(alike[0], *count)))
+            });
+            let found = steps.fold(0.0, f64::max);
+            assert!(found < (2e6f64.ln() / 2.0 / DRAWS as f64).sqrt(), "{text}: {found}");
+        }
     }
 
     #[test]
     fn the_mean_is_that_of_the_draws_cut_or_not() {
+        let exact = |text: &str, max_bytes| Distribution::parse(text, max_bytes).unwrap().mean_bytes();
+        // A hundredth of 1, ..., 100; the rest of 4 and 5, a byte of each kind.
+        assert_eq!(
+            (exact("100,1", 100), exact("100,1", 60), exact("100,1", 1)),
+            (50.5, (30.5 * 60.0 + 2_400.0) / 100.0, 1.0)
+        );
+        assert_eq!(
+            (exact("3,0\n5,1", 9), exact("3,0\n5,1", 4), exact("3,0\n5,1", 3), exact("3,0\n5,1", 2)),
+            (4.5, 4.0, 3.0, 2.0)
+        );
         for sizes in Sizes::ALL {
             for max_bytes in [3_000, 1 << 20, 64 << 20] {
                 let mean = draws(sizes, max_bytes).iter().sum::<u64>() as f64 / DRAWS as f64;
@@ -503,12 +576,12 @@ mod tests {
     fn a_file_gives_its_own_distribution() {
         let read = |text: &str| Distribution::parse(text, 1 << 30);
         let two = read("bytes,share\n# nothing is smaller\n1000,0\n1000.0,0.5\n\n9000, 1\n").unwrap();
-        assert_eq!((two.draw(0), two.draw(u64::MAX / 4), two.mean_bytes()), (1_000, 1_000, 3_000.0));
-        assert!((8_990..=9_000).contains(&two.draw(u64::MAX)));
+        assert_eq!((two.draw(0), two.draw(u64::MAX / 4), two.mean_bytes()), (1_000, 1_000, 3_000.25));
+        assert_eq!(two.draw(u64::MAX), 9_000);
         let shares = [0.0, 999.0, 1_000.0, 5_000.0, 8_999.0, 9_000.0, 1e9].map(|bytes| two.share_up_to(bytes));
         assert_eq!(shares, [0.0, 0.0, 0.5, 0.75, 0.999_937_5, 1.0, 1.0]);
         // From nothing on where no line says where it begins.
-        assert_eq!(read("100,1").unwrap().mean_bytes(), 50.0);
+        assert_eq!(read("100,1").unwrap().mean_bytes(), 50.5);
         let refused = [
             ("", 1, "the last share is not 1"),
             ("100,0.5\n200,0.9", 2, "the last share is not 1"),
@@ -519,6 +592,8 @@ mod tests {
             ("100,1.5", 1, "is no point"),
             ("-1,1", 1, "is no point"),
             ("1e300,1", 1, "is no point"),
+            ("99.5,1", 1, "whole bytes"),
+            ("0,0.25\n100,1", 1, "without a byte"),
             ("nan,1", 1, "the last share"),
         ];
         for (text, line, says) in refused {
