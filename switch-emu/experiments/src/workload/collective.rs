@@ -15,6 +15,8 @@ use super::{Flow, FlowTriggers, Triggers};
 pub enum Operation {
     /// All get the sum of what all have: a reduce-scatter, then an all-gather.
     AllReduce,
+    /// A layer of FSDP: the same messages as those of [`AllReduce`](Self::AllReduce), which are two collectives.
+    Layer,
     /// All get what all have.
     AllGather,
     /// Each gets its share of the sum of what all have.
@@ -96,8 +98,8 @@ struct Move {
     from: usize,
     to: usize,
     bytes: u64,
-    /// Which of the operation's parts it belongs to.
-    part: u32,
+    /// Whether it belongs to the all-gather that follows a reduce-scatter.
+    gathers: bool,
     /// The moves to `from` that it waits for, by their places in the round; with none it waits for the round.
     needs: Vec<usize>,
 }
@@ -105,8 +107,6 @@ struct Move {
 /// The moves of a round.
 struct Round {
     moves: Vec<Move>,
-    /// How many parts there are, of which one follows the other.
-    parts: u32,
     /// Whether a host begins its moves in their order.
     in_order: bool,
 }
@@ -130,13 +130,20 @@ impl Collective {
         let steps = u64::from(n.max(2).ilog2());
         let of_group = match (self.operation, self.algorithm) {
             (Operation::AllToAll, _) => n * n.saturating_sub(1),
-            (Operation::AllReduce, Algorithm::Ring) => 2 * n * n.saturating_sub(1),
+            (Operation::AllReduce | Operation::Layer, Algorithm::Ring) => 2 * n * n.saturating_sub(1),
             (_, Algorithm::Ring) => n * n.saturating_sub(1),
-            (Operation::AllReduce, Algorithm::HalvingDoubling) => 2 * n * steps,
+            (Operation::AllReduce | Operation::Layer, Algorithm::HalvingDoubling) => 2 * n * steps,
             (_, Algorithm::HalvingDoubling) => n * steps,
             (_, Algorithm::Tree) => 2 * n.saturating_sub(1) * self.bytes.div_ceil(PIECE_BYTES),
         };
         of_group.saturating_mul(self.groups as u64).saturating_mul(u64::from(self.rounds))
+    }
+
+    /// The number, within the workload, of the collective that a move of round `round` belongs to.
+    //= docs/specs/collectives.md#COL-7 completion time of a collective
+    //= docs/specs/collectives.md#COL-8 two collectives
+    fn number(&self, round: u32, own: &Move) -> u32 {
+        if self.operation == Operation::Layer { 2 * round + u32::from(own.gathers) } else { round }
     }
 
     fn round(&self, hosts: usize) -> Round {
@@ -145,10 +152,16 @@ impl Collective {
             (Operation::AllToAll, _) => {
                 //= docs/specs/collectives.md#COL-6 from the one after it on
                 let pairs = (1..hosts).flat_map(|step| (0..hosts).map(move |host| (host, (host + step) % hosts)));
-                moves.extend(pairs.map(|(from, to)| Move { from, to, bytes: self.bytes, part: 0, needs: Vec::new() }));
+                moves.extend(pairs.map(|(from, to)| Move {
+                    from,
+                    to,
+                    bytes: self.bytes,
+                    gathers: false,
+                    needs: Vec::new(),
+                }));
             }
             (operation, Algorithm::Ring) => {
-                let parts = if operation == Operation::AllReduce { 2 } else { 1 };
+                let parts = if operation.has_both_parts() { 2 } else { 1 };
                 for step in 0..parts * (hosts - 1) {
                     moves.extend((0..hosts).map(|host| ring_move(self.bytes, hosts, step, host)));
                 }
@@ -156,52 +169,60 @@ impl Collective {
             (operation, Algorithm::HalvingDoubling) => {
                 let steps = hosts.ilog2();
                 if operation != Operation::AllGather {
-                    (0..steps).for_each(|step| exchange(&mut moves, self.bytes, hosts, hosts >> (step + 1), 0));
+                    (0..steps).for_each(|step| exchange(&mut moves, self.bytes, hosts, (hosts >> (step + 1), false)));
                 }
-                let part = u32::from(operation == Operation::AllReduce);
                 if operation != Operation::ReduceScatter {
-                    (0..steps).for_each(|step| exchange(&mut moves, self.bytes, hosts, 1 << step, part));
+                    (0..steps).for_each(|step| exchange(&mut moves, self.bytes, hosts, (1 << step, true)));
                 }
             }
             (_, Algorithm::Tree) => tree(&mut moves, self.bytes, hosts),
         }
-        let parts = moves.last().map_or(1, |last| last.part + 1);
-        Round { moves, parts, in_order: self.algorithm != Algorithm::Tree }
+        Round { moves, in_order: self.algorithm != Algorithm::Tree }
     }
+}
+
+impl Operation {
+    /// Whether it is a reduce-scatter and then an all-gather.
+    fn has_both_parts(self) -> bool {
+        matches!(self, Self::AllReduce | Self::Layer)
+    }
+}
+
+/// The bytes of `count` of the chunks into which `hosts` hosts divide `bytes`, from chunk `first` on.
+//= docs/specs/collectives.md#COL-3 rounded down
+fn chunks(bytes: u64, hosts: usize, (first, count): (usize, usize)) -> u64 {
+    let edge = |chunk: usize| (u128::from(bytes) * chunk as u128 / hosts as u128) as u64;
+    edge(first + count) - edge(first)
 }
 
 /// What `host` of `hosts` sends to the next one in `step` of a ring: what it got from the one before it in the step before.
 //= docs/specs/collectives.md#COL-3 in step s host i sends
 fn ring_move(bytes: u64, hosts: usize, step: usize, host: usize) -> Move {
     let chunk = (host + 2 * hosts - step % hosts) % hosts;
-    let edge = |chunk: usize| (u128::from(bytes) * chunk as u128 / hosts as u128) as u64;
     let before = (host + hosts - 1) % hosts;
     Move {
         from: host,
         to: (host + 1) % hosts,
-        bytes: edge(chunk + 1) - edge(chunk),
-        part: u32::from(step >= hosts - 1),
+        bytes: chunks(bytes, hosts, (chunk, 1)),
+        gathers: step >= hosts - 1,
         needs: if step == 0 { Vec::new() } else { vec![(step - 1) * hosts + before] },
     }
 }
 
-/// A step in which hosts at this `distance` send each other a share of `distance` hosts.
+/// A step in which hosts at this `distance` send each other `distance` chunks: those that the receiver keeps, or those that the sender has when it `gathers`.
 //= docs/specs/collectives.md#COL-4 at half the distance
-fn exchange(moves: &mut Vec<Move>, bytes: u64, hosts: usize, distance: usize, part: u32) {
+fn exchange(moves: &mut Vec<Move>, bytes: u64, hosts: usize, (distance, gathers): (usize, bool)) {
     let step = moves.len() / hosts;
     let before = |host: usize| {
         let to = |at: &usize| moves[*at].to == host;
         (step > 0).then(|| ((step - 1) * hosts..step * hosts).find(to)).flatten()
     };
-    let share = (u128::from(bytes) * distance as u128 / hosts as u128) as u64;
-    let own = (0..hosts).map(|host| Move {
-        from: host,
-        to: host ^ distance,
-        bytes: share.max(1),
-        part,
-        needs: before(host).into_iter().collect(),
-    });
-    let own: Vec<Move> = own.collect();
+    let own = |host: usize| {
+        let keeper = if gathers { host } else { host ^ distance };
+        let bytes = chunks(bytes, hosts, (keeper / distance * distance, distance));
+        Move { from: host, to: host ^ distance, bytes, gathers, needs: before(host).into_iter().collect() }
+    };
+    let own: Vec<Move> = (0..hosts).map(own).collect();
     moves.extend(own);
 }
 
@@ -219,12 +240,12 @@ fn tree(moves: &mut Vec<Move>, bytes: u64, hosts: usize) {
         let below = |host: usize| [2 * host + 1, 2 * host + 2].into_iter().filter(|child| *child < hosts);
         for host in (1..hosts).rev() {
             let needs = below(host).map(up).collect();
-            moves.push(Move { from: host, to: (host - 1) / 2, bytes, part: 0, needs });
+            moves.push(Move { from: host, to: (host - 1) / 2, bytes, gathers: false, needs });
         }
         for host in 1..hosts {
             let parent = (host - 1) / 2;
             let needs = if parent == 0 { below(0).map(up).collect() } else { vec![first + hosts - 2 + parent] };
-            moves.push(Move { from: parent, to: host, bytes, part: 0, needs });
+            moves.push(Move { from: parent, to: host, bytes, gathers: false, needs });
         }
     }
 }
@@ -296,7 +317,7 @@ impl Group<'_> {
             bytes: own.bytes,
             start_ps: self.collective.start_ps,
             connection: Some(connection).filter(|earlier| self.collective.persistent && *earlier != flow),
-            step: Some(number * self.round.parts + own.part),
+            step: Some(self.collective.number(number, own)),
             ..Flow::default()
         }
     }

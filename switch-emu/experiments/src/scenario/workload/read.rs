@@ -222,7 +222,7 @@ impl Patterns<'_> {
             PatternSettings::ReduceScatter(settings) => self.steps(Operation::ReduceScatter, settings)?,
             PatternSettings::Fsdp { model, layers, compute_us, connections, start_us } => {
                 self.collective(Collective {
-                    operation: Operation::AllReduce,
+                    operation: Operation::Layer,
                     algorithm: Algorithm::Ring,
                     bytes: model.bytes(),
                     groups: Model::RINGS as usize,

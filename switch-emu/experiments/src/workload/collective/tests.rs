@@ -33,8 +33,8 @@ fn a_ring_leaves_every_host_with_the_sum_of_all() {
                 .collect();
             for (host, chunk, sum) in sent {
                 let place = step * hosts + host;
-                let Move { from, to, bytes, part, .. } = round.moves[place];
-                assert_eq!((from, to, part), (host, (host + 1) % hosts, u32::from(step >= hosts - 1)));
+                let Move { from, to, bytes, gathers, .. } = round.moves[place];
+                assert_eq!((from, to, gathers), (host, (host + 1) % hosts, step >= hosts - 1));
                 assert_eq!(bytes, 1_000 * (chunk as u64 + 1) / hosts as u64 - 1_000 * chunk as u64 / hosts as u64);
                 held[to][chunk].extend(sum);
             }
@@ -52,10 +52,13 @@ fn a_ring_leaves_every_host_with_the_sum_of_all() {
 }
 
 //= docs/specs/collectives.md#COL-4 at half the distance
+//= docs/specs/collectives.md#COL-3 rounded down
 #[test]
 fn halving_and_doubling_leave_every_host_with_the_sum_of_all() {
-    for hosts in [2usize, 4, 16] {
-        let round = collective(Operation::AllReduce, Algorithm::HalvingDoubling, 1 << 20).round(hosts);
+    // The last does not divide: nothing of it is left out.
+    for (hosts, bytes) in [(2usize, 1 << 20), (4, 1 << 20), (16, 1 << 20), (16, 1_000_003)] {
+        let round = collective(Operation::AllReduce, Algorithm::HalvingDoubling, bytes).round(hosts);
+        let edge = |chunk: usize| bytes * chunk as u64 / hosts as u64;
         let steps = hosts.ilog2() as usize;
         assert_eq!(round.moves.len(), 2 * steps * hosts);
         let mut held: Vec<Held> = (0..hosts).map(|host| vec![HashSet::from([host]); hosts]).collect();
@@ -65,7 +68,7 @@ fn halving_and_doubling_leave_every_host_with_the_sum_of_all() {
             let before = held.clone();
             let had = own.clone();
             for one in moves {
-                assert_eq!((one.to, one.bytes), (one.from ^ distance, (1 << 20) * distance as u64 / hosts as u64));
+                assert_eq!((one.to, one.gathers), (one.from ^ distance, step >= steps));
                 let pieces: Vec<usize> = if step < steps {
                     // The half that the other keeps.
                     had[one.from].iter().copied().filter(|piece| (piece ^ one.from) & distance != 0).collect()
@@ -73,6 +76,7 @@ fn halving_and_doubling_leave_every_host_with_the_sum_of_all() {
                     had[one.from].clone()
                 };
                 assert_eq!(pieces.len(), distance);
+                assert_eq!(one.bytes, pieces.iter().map(|piece| edge(piece + 1) - edge(*piece)).sum::<u64>());
                 for piece in &pieces {
                     held[one.to][*piece].extend(before[one.from][*piece].clone());
                 }
@@ -144,7 +148,8 @@ fn play(collective: Collective, hosts: usize, time: impl Fn(&Flow) -> u64) -> Ve
     flows.iter().zip(times).map(|(flow, times)| (*flow, times.unwrap().0, times.unwrap().1)).collect()
 }
 
-const ALL: [(Operation, Algorithm); 8] = [
+const ALL: [(Operation, Algorithm); 9] = [
+    (Operation::Layer, Algorithm::Ring),
     (Operation::AllReduce, Algorithm::Ring),
     (Operation::AllReduce, Algorithm::HalvingDoubling),
     (Operation::AllReduce, Algorithm::Tree),
@@ -207,12 +212,35 @@ fn messages_between_two_hosts_share_a_connection_unless_each_is_to_have_a_new_on
     assert!(flows.iter().all(|flow| flow.connection.is_none()));
 }
 
+//= docs/specs/collectives.md#COL-7 completion time of a collective
+#[test]
+fn a_round_is_one_collective_by_every_algorithm_and_a_layer_of_fsdp_is_two() {
+    for (operation, algorithm) in ALL {
+        let rounds = Collective { rounds: 3, groups: 2, ..collective(operation, algorithm, 2 * PIECE_BYTES) };
+        let (flows, _) = rounds.flows(&(0..16).collect::<Vec<_>>());
+        let all: HashSet<u32> = flows.iter().filter_map(|flow| flow.step).collect();
+        let parts = if operation == Operation::Layer { 2 } else { 1 };
+        assert_eq!(all, (0..3 * parts).collect(), "{operation:?} {algorithm:?}");
+        // What all hosts send in one of them: what benchmarks of collectives take the bus bandwidth from.
+        let sent =
+            |number: u32| flows.iter().filter(|flow| flow.step == Some(number)).map(|flow| flow.bytes).sum::<u64>();
+        let bytes = 2 * PIECE_BYTES;
+        let of_a_group = match operation {
+            Operation::AllReduce => 2 * 7 * bytes,
+            Operation::AllToAll => 8 * 7 * bytes,
+            Operation::Layer | Operation::AllGather | Operation::ReduceScatter => 7 * bytes,
+        };
+        assert!((0..3 * parts).all(|number| sent(number) == 2 * of_a_group), "{operation:?} {algorithm:?}");
+    }
+}
+
 //= docs/specs/collectives.md#COL-8 a layer of a ring
+//= docs/specs/collectives.md#COL-8 two collectives
 #[test]
 fn fsdp_has_the_papers_messages_in_rings_of_128() {
     for (model, packets) in [(Model::Llama7B, 104), (Model::Llama70B, 418), (Model::Llama405B, 1_570)] {
         let groups = Model::RINGS as usize;
-        let collective = Collective { groups, ..collective(Operation::AllReduce, Algorithm::Ring, model.bytes()) };
+        let collective = Collective { groups, ..collective(Operation::Layer, Algorithm::Ring, model.bytes()) };
         let (flows, _) = collective.flows(&(0..1_024).collect::<Vec<_>>());
         assert!(flows.iter().all(|flow| flow.dst == (flow.src + 8) % 1_024 && flow.bytes == packets * 4_096));
         assert_eq!(flows.iter().filter_map(|flow| flow.step).max(), Some(1));
