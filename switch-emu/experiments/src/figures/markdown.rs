@@ -49,7 +49,7 @@ file puts it here. The simulator runs them, but for formulas and balls.
 
 A number of the paper is *confirmed* when ours is within a tenth of it, and *off* when its direction is right; a statement without a number when it
 holds as each table says. *Alike* and the like count as within a tenth. Why a statement is not confirmed stands beside it where that is known. Values are
-means over the seeds with half of their 95 % intervals.
+means over the seeds; behind a mean stand the lower and the upper end of its 95 % interval.
 
 ";
 
@@ -261,6 +261,23 @@ mod tests {
                 assert!(holds || claim.why.as_ref().is_none_or(|why| row.contains(why)), "{}: {row}", figure.id);
             }
         }
+    }
+
+    /// What the head of the document says of values is what its tables show: a mean between the ends of its interval.
+    #[test]
+    fn values_stand_between_the_ends_of_their_intervals() {
+        let file = spray_test_support::root().join("docs/results/papers.md");
+        let document = std::fs::read_to_string(file).unwrap();
+        assert!(document.starts_with(&format!("{TITLE}{HEAD}")));
+        assert!(HEAD.contains("the lower and the upper end of its 95 % interval"));
+        let interval = |cell: &str| {
+            let (mean, ends) = cell.trim().split_once(" (")?;
+            let (low, high) = ends.split_once(')')?.0.split_once(" to ")?;
+            [low, mean, high].into_iter().map(|number| number.parse::<f64>().ok()).collect::<Option<Vec<_>>>()
+        };
+        let cells: Vec<_> = document.lines().flat_map(|line| line.split('|')).filter_map(interval).collect();
+        assert!(cells.len() > 1_000, "{}", cells.len());
+        assert!(cells.iter().all(|cell| cell.is_sorted()), "{cells:?}");
     }
 
     #[test]
