@@ -1,6 +1,7 @@
 //! What the simulator gives for whole scenarios, against the papers, the published simulators and the switches in memory.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
+mod alone;
 mod baselines;
 mod bounds;
 mod dragonfly;
@@ -10,6 +11,7 @@ mod hashing;
 mod host_dr;
 mod labels;
 mod live;
+mod no_latency;
 mod own;
 mod reports;
 mod reps_shapes;

@@ -3,8 +3,8 @@
 use super::{Network, ShortestPaths};
 use crate::fabric::Node;
 
-/// The shortest paths from switches to one of those with hosts, without those over which no frame is faster than over another one: latency
-/// and time for a byte are both no less. An even fabric has one from each switch.
+/// The shortest paths from switches to one of those with hosts, without those over which no message is faster than over another one: latency,
+/// time for a byte, and that on the slowest link are all no less. An even fabric has one from each switch.
 #[derive(Debug)]
 pub struct Fastest<'a> {
     network: &'a Network,
@@ -22,6 +22,15 @@ struct Way {
     rest: u32,
     latency_ps: u64,
     ps_per_byte: f64,
+    /// Of its slowest link.
+    slowest: f64,
+}
+
+impl Way {
+    fn is_as_fast_as(&self, other: &Self) -> bool {
+        let [own, other] = [self, other].map(|way| (way.latency_ps, way.ps_per_byte, way.slowest));
+        own.0 <= other.0 && own.1 <= other.1 && own.2 <= other.2
+    }
 }
 
 impl<'a> Fastest<'a> {
@@ -29,15 +38,20 @@ impl<'a> Fastest<'a> {
     pub fn new(network: &'a Network, routes: &'a ShortestPaths, to: usize) -> Self {
         let mut of_switch = vec![None; network.switches.len()];
         of_switch[to] = Some((0, 1));
-        let end = Way { link: u32::MAX, rest: 0, latency_ps: 0, ps_per_byte: 0.0 };
+        let end = Way { link: u32::MAX, rest: 0, latency_ps: 0, ps_per_byte: 0.0, slowest: 0.0 };
         Self { network, routes, leaf: routes.leaf_number(to).unwrap_or_default(), of_switch, ways: vec![end] }
     }
 
     /// The least time that a frame of `bytes` takes from the queue of the switch `from` to that of the paths' end; 0 where there is no path.
     pub fn least_ps(&mut self, from: usize, bytes: u64) -> u64 {
+        let network = self.network;
+        self.least(from, |links| links.map(|link| network.transit_ps(link, bytes)).sum()).unwrap_or(0)
+    }
+
+    /// The least that `of` gives for the links of one of the paths from the switch `from`; `None` where there is no path.
+    pub fn least<T: Ord>(&mut self, from: usize, of: impl Fn(&mut dyn Iterator<Item = usize>) -> T) -> Option<T> {
         let (first, end) = self.search(from);
-        let over_ps = |link| self.network.transit_ps(link, bytes);
-        (first..end).map(|way| self.links(way).map(over_ps).sum()).min().unwrap_or(0)
+        (first..end).map(|way| of(&mut self.links(way))).min()
     }
 
     fn links(&self, way: u32) -> impl Iterator<Item = usize> {
@@ -74,24 +88,29 @@ impl<'a> Fastest<'a> {
 
     /// Puts a way among those from `first` on, unless one of them is as fast for any frame.
     fn add(&mut self, first: usize, link: u32, rest: u32) {
-        let Way { latency_ps, ps_per_byte, .. } = self.ways[rest as usize];
-        let latency_ps = latency_ps + self.network.latency_ps(link as usize);
-        let ps_per_byte = ps_per_byte + 8e12 / self.network.links[link as usize].rate_bps as f64;
-        let own = &self.ways[first..];
-        if own.iter().any(|way| way.latency_ps <= latency_ps && way.ps_per_byte <= ps_per_byte) {
+        let behind = self.ways[rest as usize];
+        let own = 8e12 / self.network.links[link as usize].rate_bps as f64;
+        let added = Way {
+            link,
+            rest,
+            latency_ps: behind.latency_ps + self.network.latency_ps(link as usize),
+            ps_per_byte: behind.ps_per_byte + own,
+            slowest: behind.slowest.max(own),
+        };
+        if self.ways[first..].iter().any(|way| way.is_as_fast_as(&added)) {
             return;
         }
         // Nothing refers to these yet.
         let mut kept = first;
         for at in first..self.ways.len() {
             let way = self.ways[at];
-            if way.latency_ps < latency_ps || way.ps_per_byte < ps_per_byte {
+            if !added.is_as_fast_as(&way) {
                 self.ways[kept] = way;
                 kept += 1;
             }
         }
         self.ways.truncate(kept);
-        self.ways.push(Way { link, rest, latency_ps, ps_per_byte });
+        self.ways.push(added);
     }
 }
 
@@ -112,6 +131,25 @@ mod tests {
         routes.next(from, leaf).iter().map(over).min().unwrap_or(0)
     }
 
+    /// As [`plain_ps`], of `packets` full packets of `bytes`, which follow each other over the slowest link.
+    fn plain_message_ps(
+        network: &Network,
+        routes: &ShortestPaths,
+        (from, leaf): (usize, usize),
+        (bytes, so_far): (u64, [u64; 2]),
+    ) -> u64 {
+        let [sum, slowest] = so_far;
+        let over = |link: &u32| {
+            let Node::Switch(next) = network.links[*link as usize].to else { unreachable!("links lead to leaves") };
+            let own = network.transit_ps(*link as usize, bytes);
+            let slowest = slowest.max(own - network.latency_ps(*link as usize));
+            plain_message_ps(network, routes, (next, leaf), (bytes, [sum + own, slowest]))
+        };
+        routes.next(from, leaf).iter().map(over).min().unwrap_or(sum + PACKETS * slowest)
+    }
+
+    const PACKETS: u64 = 9;
+
     proptest! {
         #[test]
         fn no_shortest_path_is_faster(
@@ -130,6 +168,16 @@ mod tests {
                         let found = fastest.least_ps(from, *bytes);
                         // Each of a few links' time is rounded.
                         prop_assert!((expected..expected + 8).contains(&found), "{found}, not {expected}");
+                        let expected = plain_message_ps(&network, &routes, (from, number), (*bytes, [0, 0]));
+                        let found = fastest.least(from, |links| {
+                            let (sum, slowest) = links.fold((0, 0), |(sum, slowest): (u64, u64), link| {
+                                let own = network.transit_ps(link, *bytes);
+                                (sum + own, slowest.max(own - network.latency_ps(link)))
+                            });
+                            sum + PACKETS * slowest
+                        });
+                        let found = found.unwrap_or(0);
+                        prop_assert!((expected..expected + 8 + PACKETS).contains(&found), "{found}, not {expected}");
                     }
                 }
             }

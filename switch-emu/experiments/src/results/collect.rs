@@ -5,7 +5,7 @@ use spray_core::path::BalancerKind;
 use spray_fabric::{FlowOutcome, LinkAction, LinkEvent, PortOutcome};
 
 use super::{EngineFigures, EventKind, EventRow, FlowResult, Incomplete, RunResult, Shape, us};
-use crate::scenario::{Paths, Scenario};
+use crate::scenario::{Alone, Paths, Scenario};
 use crate::sim::FctEnd;
 use crate::workload::{Class, Flow, Plan, classes};
 
@@ -45,11 +45,11 @@ impl Collect<'_> {
         events.extend(reported);
         events.sort_by(|a, b| a.time_us.total_cmp(&b.time_us));
         let classes = classes(&self.scenario.workloads);
-        let of_run = |((flow, outcome), _): &((&Flow, &FlowOutcome), u64)| self.is_part(flow, outcome.started_ps);
-        let alone_ps = self.scenario.alone_ps(self.paths, &self.plan.flows);
-        let flows = self.plan.flows.iter().zip(outcomes).zip(alone_ps).filter(of_run);
-        let flow = |((flow, outcome), alone_ps): ((&Flow, _), _)| {
-            self.flow(flow, &classes[usize::from(flow.class)], (outcome, us(alone_ps)))
+        let of_run = |((flow, outcome), _): &((&Flow, &FlowOutcome), Alone)| self.is_part(flow, outcome.started_ps);
+        let alone = self.scenario.alone(self.paths, &self.plan.flows);
+        let flows = self.plan.flows.iter().zip(outcomes).zip(alone).filter(of_run);
+        let flow = |((flow, outcome), alone): ((&Flow, _), _)| {
+            self.flow(flow, &classes[usize::from(flow.class)], (outcome, alone))
         };
         let flows: Vec<_> = flows.map(flow).collect();
         let is_incomplete = flows.iter().any(|flow| flow.incomplete.is_some());
@@ -74,7 +74,7 @@ impl Collect<'_> {
         }
     }
 
-    fn flow(&self, flow: &Flow, class: &Class, (outcome, alone_us): (&FlowOutcome, f64)) -> FlowResult {
+    fn flow(&self, flow: &Flow, class: &Class, (outcome, alone): (&FlowOutcome, Alone)) -> FlowResult {
         let start_us = us(outcome.started_ps.unwrap_or(flow.start_ps));
         let end_us = self.end_ps(outcome).map(us);
         let fct_us = end_us.map(|end| end - start_us);
@@ -97,8 +97,9 @@ impl Collect<'_> {
             start_us,
             end_us,
             fct_us,
-            alone_us,
+            way_us: us(alone.way_ps),
             link_us: us(self.scenario.link_ps(flow)),
+            alone_us: us(alone.time_ps),
             incomplete,
             given_up_us,
             had_us: has_time.then(|| given_up_us.unwrap_or(us(self.end_ps)) - start_us),

@@ -196,10 +196,10 @@ fn ideal_us<'a>(started: impl Iterator<Item = &'a FlowResult>) -> Option<f64> {
     for flow in started {
         *busy.entry((false, &flow.src)).or_default() += flow.link_us;
         *busy.entry((true, &flow.dst)).or_default() += flow.link_us;
-        way_us = way_us.min(flow.alone_us - flow.link_us);
+        way_us = way_us.min(flow.way_us);
     }
     let busiest = busy.into_values().fold(0.0, f64::max);
-    (busiest > 0.0).then_some(busiest + way_us.max(0.0))
+    (busiest > 0.0).then_some(busiest + way_us)
 }
 
 /// Bytes over microseconds as Gb/s; 0 over no time.

@@ -151,8 +151,10 @@ pub struct FlowResult {
     pub step: Option<u32>,
     /// The time that the message takes alone in the fabric.
     pub alone_us: f64,
-    /// The part of that for which it keeps the slower of the two hosts' links busy.
+    /// For how long the message keeps the slower of the two hosts' links busy.
     pub link_us: f64,
+    /// The least time after that until its last bit is at the receiver.
+    pub way_us: f64,
     /// What its sender counted.
     pub sender: SenderStats,
     /// What its receiver counted.

@@ -20,6 +20,7 @@ pub(crate) fn sample(balancer: &str, condition: &str, fcts: &[f64]) -> RunResult
         end_us: Some(*fct),
         fct_us: Some(*fct),
         alone_us: 82.0,
+        way_us: 2.0,
         link_us: 80.0,
         sender: sent(300, index as u64),
         receiver: received(OrderStats { reordered: 2, ..OrderStats::default() }),

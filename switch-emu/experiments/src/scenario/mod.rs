@@ -36,7 +36,7 @@ mod written;
 
 use std::path::{Path, PathBuf};
 
-pub use paths::Paths;
+pub use paths::{Alone, Paths};
 pub use queue_length::QueueLength;
 pub use seeds::{MAX_SEEDS, Seeds};
 pub use settings::{Chassis, Emulation, MarkAt, Queue, Settings, SimulationSettings, Switch};

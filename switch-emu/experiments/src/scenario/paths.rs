@@ -5,13 +5,14 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
-use spray_core::link::{PS_PER_S, serialisation_floor_ps};
+use spray_core::link::{PS_PER_S, serialisation_ceil_ps, serialisation_floor_ps};
 use spray_core::loss::{RtoConfig, floor_ps};
 use spray_core::path::BalancerKind;
 use spray_core::units::ByteSize;
 use spray_wire::Kind;
 
 use super::{ConnectionPath, Ip, Scenario};
+use crate::sim::FctEnd;
 use crate::workload::{Class, Flow, Own, Plan, classes};
 use spray_fabric::{Fastest, Link, LinkAction, LinkEvent, Network, Node, ShortestPaths, Thresholds, changes, hops};
 use spray_pipeline::config::MAX_HOPS;
@@ -23,6 +24,48 @@ pub struct Paths {
     pub(crate) routes: ShortestPaths,
     longest_ps: OnceLock<u64>,
     drain_ps: OnceLock<u64>,
+}
+
+/// What a message takes alone in the fabric.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alone {
+    /// The time to its end over the fastest of its paths, in order.
+    //= docs/specs/open-loop.md#OL-3 alone in the fabric
+    pub time_ps: u64,
+    /// The least time between its last bit on the slower of the two hosts' links and its last bit at the receiver, whatever paths its packets take and in
+    /// whatever order.
+    pub way_ps: u64,
+}
+
+/// How far the packets of a message have come over a path over which nothing else goes: full ones, then a shorter one. Each waits at every link for the one before it.
+//= docs/specs/open-loop.md#OL-3 alone in the fabric
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Train {
+    /// When the last packet is there; the fastest path is the one with the least.
+    last_ps: u64,
+    last_full_ps: u64,
+    first_ps: u64,
+    /// What a full packet takes on the slowest link.
+    slowest_ps: u64,
+    full: u64,
+}
+
+impl Train {
+    /// Over further links, on which a full packet and the short one, if there is one, have so many bytes.
+    fn over(self, network: &Network, links: impl Iterator<Item = usize>, bytes: (u64, Option<u64>)) -> Self {
+        links.fold(self, |mut train, link| {
+            let bits_ps = |bytes| serialisation_ceil_ps(bytes, network.links[link].rate_bps);
+            let latency_ps = network.latency_ps(link);
+            if train.full > 0 {
+                train.first_ps += latency_ps + bits_ps(bytes.0);
+                train.slowest_ps = train.slowest_ps.max(bits_ps(bytes.0));
+                train.last_full_ps = train.first_ps + (train.full - 1) * train.slowest_ps;
+            }
+            let after_full = |short| train.last_full_ps.max(train.last_ps + latency_ps) + bits_ps(short);
+            train.last_ps = bytes.1.map_or(train.last_full_ps, after_full);
+            train
+        })
+    }
 }
 
 /// Sizes are those of a frame as sockets see it: preamble and checksum of Ethernet do not count.
@@ -240,44 +283,94 @@ impl Scenario {
         serialisation_floor_ps(flow.bytes + packets * u64::from(self.header_bytes()), rate_bps)
     }
 
-    /// By flow the least time that its message takes in an empty fabric, whatever paths its packets take and in whatever order.
-    pub fn alone_ps(&self, paths: &Paths, flows: &[Flow]) -> Vec<u64> {
-        let leaf = |flow: usize| self.network.leaf_of(flows[flow].dst);
-        let mut by_leaf: Vec<usize> = (0..flows.len()).collect();
-        by_leaf.sort_by_key(|flow| leaf(*flow));
-        let mut alone_ps = vec![0; flows.len()];
-        for alike in by_leaf.chunk_by(|a, b| leaf(*a) == leaf(*b)) {
-            let mut fastest = Fastest::new(&self.network, &paths.routes, leaf(alike[0]));
-            alike.iter().for_each(|flow| alone_ps[*flow] = self.message_ps(&mut fastest, &flows[*flow]));
+    /// By flow what its message takes alone in the fabric.
+    pub fn alone(&self, paths: &Paths, flows: &[Flow]) -> Vec<Alone> {
+        let mut trains = vec![Train::default(); flows.len()];
+        let mut way_ps = vec![0; flows.len()];
+        self.by_leaf(
+            paths,
+            flows,
+            |flow| flow.dst,
+            |fastest, at| {
+                let Flow { src, dst, bytes, .. } = flows[at];
+                let (full, sizes) = self.packets(bytes);
+                trains[at] = self.fastest(fastest, [src, dst], Train { full, ..Train::default() }, sizes);
+                way_ps[at] = self.after_ps(fastest, &flows[at]);
+            },
+        );
+        if self.simulation.fct_end == FctEnd::Acked {
+            self.by_leaf(
+                paths,
+                flows,
+                |flow| flow.src,
+                |fastest, at| {
+                    let Flow { src, dst, bytes, .. } = flows[at];
+                    let acks = (self.ack_bytes().into(), self.packets(bytes).1.1.map(|_| self.ack_bytes().into()));
+                    trains[at] = self.fastest(fastest, [dst, src], trains[at], acks);
+                },
+            );
         }
-        alone_ps
+        trains.iter().zip(way_ps).map(|(train, way_ps)| Alone { time_ps: train.last_ps, way_ps }).collect()
     }
 
-    /// See [`Self::alone_ps`]; `fastest` has the paths to the receiver's switch. All packets pass the slower of the two hosts' links, and
-    /// each takes the way over all links. The last packet to leave is a full one, or the short one, which takes less for the way and may
-    /// overtake a full one on another path.
-    fn message_ps(&self, fastest: &mut Fastest<'_>, flow: &Flow) -> u64 {
-        let payload = u64::from(self.transport.payload_bytes);
-        let header = u64::from(self.header_bytes());
-        let (full, short) = (flow.bytes / payload, flow.bytes % payload);
-        let network = &self.network;
-        let own = [network.uplink(flow.src), network.downlink(flow.dst)];
-        let rate_bps = own.map(|link| network.links[link].rate_bps).into_iter().min().unwrap_or(u64::MAX);
-        let mut way = |bytes: u64| {
-            let own_ps: u64 = own.iter().map(|link| network.transit_ps(*link, bytes)).sum();
-            own_ps + fastest.least_ps(network.leaf_of(flow.src), bytes)
+    /// How many full packets a message has, the bytes of such a one, and those of the shorter last one. A message without a byte has a packet too.
+    fn packets(&self, bytes: u64) -> (u64, (u64, Option<u64>)) {
+        let [payload, header] = [self.transport.payload_bytes, self.header_bytes()].map(u64::from);
+        let (full, short) = (bytes / payload, bytes % payload);
+        (full, (payload + header, (full == 0 || short > 0).then_some(short + header)))
+    }
+
+    /// What `train` is after the fastest path from one host to the other.
+    fn fastest(
+        &self,
+        fastest: &mut Fastest<'_>,
+        [from, to]: [usize; 2],
+        train: Train,
+        bytes: (u64, Option<u64>),
+    ) -> Train {
+        let [first, last] = [self.network.uplink(from), self.network.downlink(to)];
+        let over = |links: &mut dyn Iterator<Item = usize>| {
+            train.over(&self.network, std::iter::once(first).chain(links).chain([last]), bytes)
         };
-        // A message without a byte has a packet too.
-        let (full_bytes, short_bytes) = (payload + header, short + header);
-        let last_full = match full {
-            0 => 0,
-            full => way(full_bytes) + serialisation_floor_ps((full - 1) * full_bytes, rate_bps),
+        fastest.least(self.network.leaf_of(from), over).unwrap_or(train)
+    }
+
+    /// Calls `each` for every flow, by its place, with the fastest paths to the switch of the host that is `end` of it.
+    fn by_leaf(
+        &self,
+        paths: &Paths,
+        flows: &[Flow],
+        end: impl Fn(&Flow) -> usize,
+        mut each: impl FnMut(&mut Fastest<'_>, usize),
+    ) {
+        let leaf = |flow: &usize| self.network.leaf_of(end(&flows[*flow]));
+        let mut sorted: Vec<usize> = (0..flows.len()).collect();
+        sorted.sort_by_key(leaf);
+        for alike in sorted.chunk_by(|a, b| leaf(a) == leaf(b)) {
+            let mut fastest = Fastest::new(&self.network, &paths.routes, leaf(&alike[0]));
+            alike.iter().for_each(|flow| each(&mut fastest, *flow));
+        }
+    }
+
+    /// What a frame takes from one host to the other over the fastest path.
+    fn way_ps(&self, fastest: &mut Fastest<'_>, [from, to]: [usize; 2], bytes: u64) -> u64 {
+        let own = [self.network.uplink(from), self.network.downlink(to)];
+        let own_ps: u64 = own.iter().map(|link| self.network.transit_ps(*link, bytes)).sum();
+        own_ps + fastest.least_ps(self.network.leaf_of(from), bytes)
+    }
+
+    /// [`Alone::way_ps`] of a flow; `fastest` has the paths to the receiver's switch.
+    fn after_ps(&self, fastest: &mut Fastest<'_>, flow: &Flow) -> u64 {
+        let (full, (full_bytes, short)) = self.packets(flow.bytes);
+        let own = [self.network.uplink(flow.src), self.network.downlink(flow.dst)];
+        let rate_bps = own.map(|link| self.network.links[link].rate_bps).into_iter().min().unwrap_or(u64::MAX);
+        let mut after = |bytes: u64, later: u64| {
+            self.way_ps(fastest, [flow.src, flow.dst], bytes)
+                .saturating_sub(serialisation_floor_ps(bytes + later, rate_bps))
         };
-        let last_short = match short {
-            0 if full > 0 => 0,
-            _ => way(short_bytes) + serialisation_floor_ps(full * full_bytes, rate_bps),
-        };
-        last_full.max(last_short)
+        // The short packet takes less for the way, and may overtake a full one on another path.
+        let of_full = if full > 0 { after(full_bytes, short.unwrap_or(0)) } else { 0 };
+        short.map_or(0, |bytes| after(bytes, 0)).max(of_full)
     }
 
     /// The least time that `flows` could take: after the last start, the busiest host's bytes at its link's rate and one base
