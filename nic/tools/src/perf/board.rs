@@ -10,6 +10,8 @@ use super::shares::Counts;
 #[derive(Debug)]
 pub(super) struct Board {
     looks: Box<[Mutex<Look>]>,
+    /// What was counted when the time began that counts.
+    bases: Box<[Mutex<Look>]>,
     ready: AtomicUsize,
     over: AtomicBool,
     done: AtomicUsize,
@@ -19,8 +21,15 @@ pub(super) struct Board {
 
 impl Board {
     pub(super) fn new(threads: usize, counts: Option<Counts>) -> Self {
-        let looks = (0..threads).map(|_| Mutex::default()).collect();
-        Self { looks, ready: AtomicUsize::new(0), over: AtomicBool::new(false), done: AtomicUsize::new(0), counts }
+        let [looks, bases] = [(); 2].map(|()| (0..threads).map(|_| Mutex::default()).collect());
+        Self {
+            looks,
+            bases,
+            ready: AtomicUsize::new(0),
+            over: AtomicBool::new(false),
+            done: AtomicUsize::new(0),
+            counts,
+        }
     }
 
     /// What is to count packets by path, if that is asked for.
@@ -32,14 +41,16 @@ impl Board {
         self.looks.len()
     }
 
-    /// All connections of a thread are open.
-    pub(super) fn say_ready(&self) {
-        self.ready.fetch_add(1, Ordering::Relaxed);
+    /// All connections of a thread are open; what it had counted before.
+    pub(super) fn say_ready(&self, thread: usize, look: Look) {
+        self.put(thread, look);
+        self.put_base(thread, look);
+        self.ready.fetch_add(1, Ordering::Release);
     }
 
     /// Whether those of all threads are.
     pub(super) fn are_ready(&self) -> bool {
-        self.ready.load(Ordering::Relaxed) >= self.looks.len()
+        self.ready.load(Ordering::Acquire) >= self.looks.len()
     }
 
     /// The time is over: nothing more is measured.
@@ -53,12 +64,12 @@ impl Board {
 
     /// A thread has the server's figures.
     pub(super) fn say_done(&self) {
-        self.done.fetch_add(1, Ordering::Relaxed);
+        self.done.fetch_add(1, Ordering::Release);
     }
 
     /// Whether all threads have.
     pub(super) fn are_done(&self) -> bool {
-        self.done.load(Ordering::Relaxed) >= self.looks.len()
+        self.done.load(Ordering::Acquire) >= self.looks.len()
     }
 
     /// Puts up what a thread has counted.
@@ -66,9 +77,23 @@ impl Board {
         *self.looks[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
     }
 
+    /// The time that counts begins for a thread.
+    pub(super) fn put_base(&self, thread: usize, look: Look) {
+        *self.bases[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
+    }
+
     /// The first thread's look, with what the others have put up last.
     pub(super) fn sum(&self, first: Look) -> Look {
-        let others = self.looks[1..].iter().map(|look| *look.lock().unwrap_or_else(PoisonError::into_inner));
-        others.fold(first, |sum, look| sum.plus(&look))
+        with_others(first, &self.looks)
     }
+
+    /// What the first thread had counted when the time began that counts, with what the others had.
+    pub(super) fn base(&self, first: Look) -> Look {
+        with_others(first, &self.bases).seen_at(first.at)
+    }
+}
+
+fn with_others(first: Look, all: &[Mutex<Look>]) -> Look {
+    let others = all[1..].iter().map(|look| *look.lock().unwrap_or_else(PoisonError::into_inner));
+    others.fold(first, |sum, look| sum.plus(&look))
 }

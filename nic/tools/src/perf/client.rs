@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use spray_core::link::PS_PER_S;
 use spray_nic::device::Device;
-use spray_nic::{ConnectionId, Endpoint, EndpointEvent, Peer, Time};
+use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
 
 use super::adjust;
 use super::bare::{Frames, GRACE_PS, Source};
 use super::board::Board;
 use super::cpu::Cpu;
-use super::format::{Message, Request, TELLING_BYTES, What, end, ping, told};
-use super::interval::{BARE_HEAD, HEAD, Interval, Look};
+use super::format::{Message, Omitted, Request, TELLING_BYTES, What, end, ping, told};
+use super::interval::{Asides, BARE_HEAD, HEAD, Interval, Look};
 use super::measured::{Measured, Table, event};
 use super::plan::Plan;
 use super::pump::Pump;
@@ -104,20 +104,30 @@ pub(super) struct Client<'a> {
     /// What is omitted is over.
     counts: bool,
     last: Look,
-    /// Since when it waits for the server's figures.
+    asides: Asides,
+    /// Since when nothing more is given to the connections.
     over_at: Option<Time>,
+    /// What was counted when all had come that it gave or, where the server sends, that the server gave.
+    closed: Option<Look>,
     pub(super) measured: Measured,
 }
 
 /// One connection.
 struct Lane {
     request: Request,
+    /// The number of the message that has it.
+    asked: Option<MessageId>,
+    omitted: Omitted,
+    /// It has asked for the server's figures.
+    has_ended: bool,
     is_open: bool,
     pump: Option<Pump>,
     /// Sends bare frames, once the server counts them.
     source: Option<Source>,
     /// When the ping that is under way went.
     pinged_at: Time,
+    /// Pings that the server has not acknowledged.
+    pings: u32,
     /// The server has told its figures, or tells none.
     is_done: bool,
 }
@@ -154,7 +164,9 @@ impl<'a> Client<'a> {
             cpu: Cpu::default(),
             counts: plan.omit_ps == 0,
             last: Look::default(),
+            asides: Asides::default(),
             over_at: None,
+            closed: None,
             measured: Measured::new(plan),
         }
     }
@@ -187,11 +199,11 @@ impl<'a> Client<'a> {
         }
         let is_over = self.count(endpoint, now) || now >= begun_at.after(self.plan.omit_ps + self.plan.time_ps);
         let first = self.thread == 0;
-        if first && (is_over || now >= self.last.at().after(self.plan.interval_ps)) {
-            self.look(endpoint, is_over, now);
+        if first {
+            self.look_in_time(endpoint, now);
         }
         if if first { is_over } else { self.board.is_over() } {
-            self.finish(endpoint, now);
+            self.stop(endpoint, now);
         }
         Ok(())
     }
@@ -206,7 +218,18 @@ impl<'a> Client<'a> {
                 .counts()
                 .into_iter()
                 .for_each(|counts| endpoint.tap_choices(connection, Box::new(counts.clone())));
-            let lane = Lane { request, is_open: false, pump: None, source: None, pinged_at: now, is_done: false };
+            let lane = Lane {
+                request,
+                asked: None,
+                omitted: Omitted::default(),
+                has_ended: false,
+                is_open: false,
+                pump: None,
+                source: None,
+                pinged_at: now,
+                pings: 0,
+                is_done: false,
+            };
             self.connections.insert(connection, lane);
         }
         Ok(())
@@ -220,15 +243,15 @@ impl<'a> Client<'a> {
             EndpointEvent::Connected { connection, .. } => {
                 self.connections.get_mut(&connection).into_iter().for_each(|lane| lane.is_open = true);
                 if self.are_open() {
-                    self.board.say_ready();
+                    self.board.say_ready(self.thread, self.sight(endpoint, now));
                 }
                 return Ok(());
             }
             EndpointEvent::Received { connection, data, .. } => {
                 return self.on_message(&data, endpoint, connection, now);
             }
-            EndpointEvent::Delivered { connection, .. } => {
-                return self.on_delivered(endpoint, connection, now);
+            EndpointEvent::Delivered { connection, message, .. } => {
+                return self.on_delivered(endpoint, (connection, message), now);
             }
             EndpointEvent::Failed { connection, error, .. } => (connection, format!("{server}: {error}{hint}")),
             EndpointEvent::Closed { connection, .. } => (connection, format!("{server} has closed the connection")),
@@ -242,13 +265,27 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// A message has arrived; of a connection with bare frames it is the request.
-    fn on_delivered<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) -> Outcome {
+    /// A message has arrived: the request, or payload.
+    fn on_delivered<D: Device>(
+        &mut self,
+        endpoint: &mut Endpoint<D>,
+        (connection, message): (ConnectionId, MessageId),
+        now: Time,
+    ) -> Outcome {
         let (Some(lane), Some(begun_at)) = (self.connections.get_mut(&connection), self.begun_at) else {
             return Ok(());
         };
-        lane.pump.iter_mut().for_each(Pump::on_delivered);
-        if lane.request.what == What::Bare && lane.source.is_none() && self.over_at.is_none() {
+        if lane.has_ended {
+            self.asides.acked += end(lane.omitted).len() as u64;
+            return Ok(());
+        }
+        if lane.asked != Some(message) {
+            lane.pump.iter_mut().for_each(Pump::on_delivered);
+            lane.pings = lane.pings.saturating_sub(1);
+            return Ok(());
+        }
+        self.asides.acked += lane.request.encode().len() as u64;
+        if lane.request.what == What::Bare && self.over_at.is_none() {
             let time = [now, begun_at.after(self.plan.time_ps)];
             lane.source = Some(Source::new(endpoint, connection, &lane.request, time)?);
         }
@@ -266,16 +303,18 @@ impl<'a> Client<'a> {
         match Message::decode(message) {
             Some(Message::Figures(figures)) if self.over_at.is_some() && !lane.is_done => {
                 lane.is_done = true;
+                self.asides.received += message.len() as u64;
                 self.measured.add(figures);
             }
             // A ping is back: the next one goes.
             Some(Message::Ping) if self.over_at.is_none() && lane.request.what == What::Latency => {
                 self.measured.round_trips.saturating_record(now.since(lane.pinged_at) / 1000);
-                lane.pinged_at = now;
+                (lane.pinged_at, lane.pings) = (now, lane.pings + 1);
                 endpoint.send(connection, ping(lane.request.bytes)).map_err(Failure::failed)?;
             }
             Some(Message::Ping) if self.over_at.is_none() && lane.request.what == What::LatencyDown => {
                 let _ = told(message).map(|ns| self.measured.round_trips.saturating_record(ns));
+                lane.pings += 1;
                 endpoint.send(connection, message.clone()).map_err(Failure::failed)?;
             }
             _ => {}
@@ -300,16 +339,15 @@ impl<'a> Client<'a> {
             return false;
         }
         let Some(number) = self.plan.number else { return false };
-        let ways = Interval::between(self.plan.ways(), self.base.at(), &self.base, &self.board.sum(look));
-        // Up, requests are among what was acknowledged.
-        let requests = self.plan.connections() as u64 * self.plan.request.encode().len() as u64;
-        ways.iter().all(|way| way.bytes >= number + if way.sender { requests } else { 0 })
+        let base = self.board.base(self.base);
+        let ways = Interval::between(self.plan.ways(), base.at, &base, &self.board.sum(look));
+        ways.iter().all(|way| way.bytes >= number)
     }
 
     /// What this thread's connections have counted.
     fn sight<D: Device>(&self, endpoint: &Endpoint<D>, now: Time) -> Look {
         let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
-        Look::new(endpoint, &connections, self.sent(), now)
+        Look::new(endpoint, &connections, (self.sent(), self.asides), now)
     }
 
     /// Bare frames that this thread has sent.
@@ -320,17 +358,17 @@ impl<'a> Client<'a> {
 
     /// All connections are open: the time begins.
     fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
-        self.base = self.board.sum(self.sight(endpoint, now));
-        (self.begun_at, self.last, self.cpu) = (Some(now), self.base, Cpu::now());
+        self.base = self.sight(endpoint, now);
+        (self.begun_at, self.last, self.cpu) = (Some(now), self.board.sum(self.base), Cpu::now());
         for (connection, lane) in &mut self.connections {
             let request = lane.request;
-            endpoint.send(*connection, request.encode()).map_err(Failure::failed)?;
+            lane.asked = Some(endpoint.send(*connection, request.encode()).map_err(Failure::failed)?);
             match request.what {
                 What::Up | What::Both => {
                     lane.pump = Some(Pump::new(&request, now, self.plan.omit_ps + self.plan.time_ps))
                 }
                 What::Latency => {
-                    lane.pinged_at = now;
+                    (lane.pinged_at, lane.pings) = (now, 1);
                     endpoint.send(*connection, ping(request.bytes)).map_err(Failure::failed)?;
                 }
                 What::Down | What::LatencyDown | What::Bare => {}
@@ -345,48 +383,91 @@ impl<'a> Client<'a> {
 
     /// What was measured up to now does not count.
     fn omit<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
+        let base = self.sight(endpoint, now);
         if self.thread == 0 {
-            self.look(endpoint, false, now);
-            (self.base, self.cpu) = (self.last, Cpu::now());
+            self.look(self.board.sum(base));
+            self.cpu = Cpu::now();
             self.board.counts().into_iter().for_each(Counts::reset);
         }
+        for (connection, lane) in &mut self.connections {
+            let stats = endpoint.connection_stats(*connection).unwrap_or_default();
+            let acked = stats.sender.bytes_acked.saturating_sub(lane.request.encode().len() as u64);
+            lane.omitted = Omitted { sent: acked, received: stats.receiver.bytes };
+        }
+        self.board.put_base(self.thread, base);
+        self.base = base;
         self.measured.round_trips.reset();
         self.counts = true;
     }
 
-    fn look<D: Device>(&mut self, endpoint: &Endpoint<D>, is_over: bool, now: Time) {
-        let look = self.board.sum(self.sight(endpoint, now));
-        let mut ways = Interval::between(self.plan.ways(), self.base.at(), &self.last, &look);
+    fn look_in_time<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
+        if now >= self.last.at.after(self.plan.interval_ps) {
+            self.look(self.board.sum(self.sight(endpoint, now)));
+        }
+    }
+
+    fn look(&mut self, look: Look) {
+        let mut ways = Interval::between(self.plan.ways(), self.base.at, &self.last, &look);
         ways.iter_mut().for_each(|way| way.omitted = !self.counts);
         self.measured.take(&ways);
-        if is_over {
-            self.measured.total = Interval::between(self.plan.ways(), self.base.at(), &self.base, &look);
-            let elapsed_us = now.since(self.base.at()) / 1_000_000;
-            self.measured.cpu = Cpu::now().since(self.cpu).percent(elapsed_us);
-        }
         self.last = look;
     }
 
-    /// Nothing more is measured: asks for the server's figures.
-    fn finish<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
+    /// The time is over: the connections get no more.
+    fn stop<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
         (self.over_at, self.measured.sent) = (Some(now), self.sent());
         self.board.say_over();
-        // What has gone arrives first.
+        self.connections.values_mut().filter_map(|lane| lane.pump.as_mut()).for_each(Pump::stop);
+        if self.plan.request.what == What::Bare {
+            self.closed = Some(self.sight(endpoint, now));
+        }
+    }
+
+    /// Asks for the server's figures on connections by which all has gone that they were given.
+    fn ask<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
+        // Bare frames that have gone arrive first.
         let ask_at = if self.plan.request.what == What::Bare { now.after(GRACE_PS) } else { now };
-        for (connection, lane) in &mut self.connections {
-            lane.pump = None;
-            lane.is_done = endpoint.send_at(*connection, end(), ask_at).is_err();
+        let is_drained = |lane: &Lane| lane.pings == 0 && lane.pump.as_ref().is_none_or(Pump::is_drained);
+        for (connection, lane) in self.connections.iter_mut().filter(|(_, lane)| !lane.has_ended && is_drained(lane)) {
+            lane.has_ended = true;
+            lane.is_done |= endpoint.send_at(*connection, end(lane.omitted), ask_at).is_err();
         }
     }
 
     /// Ends its connections once the server has told its figures, and the first thread all, or when it does not.
     fn await_figures<D: Device>(&mut self, endpoint: &mut Endpoint<D>, over_at: Time, now: Time) -> Step {
+        self.ask(endpoint, now);
         let is_late = now >= over_at.after(FIGURES_PS);
-        if !self.connections.is_empty() && (is_late || self.connections.values().all(|lane| lane.is_done)) {
+        let is_done = is_late || self.connections.values().all(|lane| lane.is_done);
+        let has_gone = self.plan.ways() == What::Up && self.connections.values().all(|lane| lane.has_ended);
+        if self.closed.is_none() && (has_gone || is_done) {
+            self.closed = Some(self.sight(endpoint, now));
+        }
+        if let Some(closed) = self.closed {
+            self.board.put(self.thread, closed);
+        } else if self.thread == 0 {
+            self.look_in_time(endpoint, now);
+        }
+        if !self.connections.is_empty() && is_done {
             self.connections.keys().for_each(|connection| endpoint.abort(*connection));
             self.connections.clear();
             self.board.say_done();
         }
-        if self.thread == 0 && self.board.are_done() { Err(End(Ok(()))) } else { Ok(()) }
+        match self.closed {
+            Some(closed) if self.thread == 0 && self.board.are_done() => {
+                self.total(self.board.sum(closed));
+                Err(End(Ok(())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// All threads have closed: sums up to the last look, after what is left as an interval.
+    fn total(&mut self, look: Look) {
+        self.look(look);
+        let base = self.board.base(self.base);
+        self.measured.total = Interval::between(self.plan.ways(), base.at, &base, &look);
+        let elapsed_us = look.at.since(self.base.at) / 1_000_000;
+        self.measured.cpu = Cpu::now().since(self.cpu).percent(elapsed_us);
     }
 }

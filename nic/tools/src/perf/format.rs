@@ -12,11 +12,11 @@ const REQUEST: u8 = 1;
 const DATA: u8 = 2;
 /// Comes back as it went.
 const PING: u8 = 3;
-/// The client has measured: the server stops, and answers with its figures.
+/// The client has measured: the server stops, and answers with its figures. Then come the fields of [`Omitted`].
 const END: u8 = 4;
 /// What the server has counted: then come the fields of [`Figures`].
 const FIGURES: u8 = 5;
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Bytes of a request: kind, version, what, three numbers of 4 bytes and two of 8.
 const REQUEST_BYTES: usize = 31;
 /// Longest time that a client may ask for: a day, what it omits, and some to spare.
@@ -91,7 +91,15 @@ impl Request {
     }
 }
 
-/// What the server has counted of a connection, and of its processor, since what is omitted.
+/// Payload of a connection that does not count: what the client had acknowledged and received when the time began that counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Omitted {
+    pub sent: u64,
+    pub received: u64,
+}
+
+/// What the server has counted of a connection, and of its processor, since what is omitted. Bytes are payload, without the messages by which the two
+/// sides agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Figures {
     pub elapsed_us: u64,
@@ -170,7 +178,7 @@ pub enum Message {
     Request(Request),
     Data,
     Ping,
-    End,
+    End(Omitted),
     Figures(Figures),
 }
 
@@ -181,7 +189,7 @@ impl Message {
             REQUEST => Request::decode(message).map(Self::Request),
             DATA => Some(Self::Data),
             PING => Some(Self::Ping),
-            END => (message.len() == 1).then_some(Self::End),
+            END => Omitted::decode(message).map(Self::End),
             FIGURES => Figures::decode(message).map(Self::Figures),
             _ => None,
         }
@@ -215,8 +223,16 @@ pub fn told(ping: &[u8]) -> Option<u64> {
 }
 
 /// Asks for the server's figures.
-pub fn end() -> Bytes {
-    Bytes::from_static(&[END])
+pub fn end(omitted: Omitted) -> Bytes {
+    let numbers = [omitted.sent, omitted.received];
+    [END].into_iter().chain(numbers.into_iter().flat_map(u64::to_be_bytes)).collect()
+}
+
+impl Omitted {
+    fn decode(message: &[u8]) -> Option<Self> {
+        let mut numbers = message.get(1..).filter(|numbers| numbers.len() == size_of::<Self>())?;
+        Some(Self { sent: numbers.try_get_u64().ok()?, received: numbers.try_get_u64().ok()? })
+    }
 }
 
 fn filled(kind: u8, bytes: u32) -> Bytes {
@@ -236,7 +252,7 @@ mod tests {
             assert_eq!(Message::decode(&request(what).encode()), Some(Message::Request(request(what))));
         }
         let good = request(What::Up).encode();
-        for (at, byte) in [(0, 9), (1, 1), (2, 6), (3, 0xff), (7, 1), (11, 1)] {
+        for (at, byte) in [(0, 9), (1, 2), (2, 6), (3, 0xff), (7, 1), (11, 1)] {
             let mut bad = good.to_vec();
             bad[at] = byte;
             assert_eq!(Message::decode(&bad), None, "byte {at}");
@@ -267,7 +283,8 @@ mod tests {
             [&written[..56], &[&written[..], &[0]].concat(), &[END, 0]].map(Message::decode),
             [None, None, None]
         );
-        assert_eq!(Message::decode(&end()), Some(Message::End));
+        let omitted = Omitted { sent: 7, received: 8 };
+        assert_eq!(Message::decode(&end(omitted)), Some(Message::End(omitted)));
         assert_eq!(
             figures.plus(figures),
             Figures { received_bytes: 4, sent_bytes: 6, packets_sent: 8, retransmits: 10, ..figures }

@@ -13,7 +13,8 @@ use crate::transfer::gbps;
 /// What all connections have counted at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
-    at: Time,
+    /// When it was.
+    pub at: Time,
     sender: SenderStats,
     receiver: ReceiverStats,
     rtt_p50_us: f64,
@@ -22,9 +23,17 @@ pub struct Look {
 }
 
 impl Look {
-    /// Looks at `connections`, whose round-trip times are shown as the largest of each, and at bare frames that have gone.
-    pub fn new<D: Device>(endpoint: &Endpoint<D>, connections: &[ConnectionId], bare: Frames, at: Time) -> Self {
-        let (sender, receiver) = endpoint.totals();
+    /// Looks at `connections`, whose round-trip times are shown as the largest of each, and at bare frames that have gone. Of the bytes acknowledged and
+    /// received so many are of messages that are not measured.
+    pub fn new<D: Device>(
+        endpoint: &Endpoint<D>,
+        connections: &[ConnectionId],
+        (bare, asides): (Frames, Asides),
+        at: Time,
+    ) -> Self {
+        let (mut sender, mut receiver) = endpoint.totals();
+        sender.bytes_acked -= asides.acked;
+        receiver.bytes -= asides.received;
         let stats = connections.iter().filter_map(|connection| endpoint.connection_stats(*connection));
         let rtt = |us: (f64, f64), (p50_ps, p99_ps): (u64, u64)| {
             (us.0.max(p50_ps as f64 / 1e6), us.1.max(p99_ps as f64 / 1e6))
@@ -33,8 +42,14 @@ impl Look {
         Self { at, sender, receiver, rtt_p50_us, rtt_p99_us, bare }
     }
 
-    /// Both together, at the time of this one.
+    /// The same at another time.
+    pub fn seen_at(self, at: Time) -> Self {
+        Self { at, ..self }
+    }
+
+    /// Both together, at the time of the later one.
     pub fn plus(mut self, other: &Self) -> Self {
+        self.at = self.at.max(other.at);
         self.sender.add(&other.sender);
         self.receiver.add(&other.receiver);
         self.rtt_p50_us = self.rtt_p50_us.max(other.rtt_p50_us);
@@ -42,11 +57,13 @@ impl Look {
         self.bare = self.bare.plus(other.bare);
         self
     }
+}
 
-    /// When it was.
-    pub fn at(&self) -> Time {
-        self.at
-    }
+/// Bytes of the messages by which the two sides agree, which are no payload of a measurement.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asides {
+    pub acked: u64,
+    pub received: u64,
 }
 
 /// One way between two looks. The fields are those of `--json`, by iperf3's names where it has them.

@@ -169,6 +169,7 @@ impl Measured {
             say!("in all");
             self.sums().iter().for_each(|total| say!("{}", total.line()));
             self.total.iter().filter_map(Interval::sent_again).for_each(|line| say!("{line}"));
+            self.payload().iter().for_each(|line| say!("{line}"));
         }
         if let Some(shares) = &self.shares {
             say!("{}", shares::HEAD);
@@ -190,6 +191,19 @@ impl Measured {
             (What::Bare, [own]) => [Some(own.clone().of(self.sent)), self.arrived()].into_iter().flatten().collect(),
             (_, ways) => ways.to_vec(),
         }
+    }
+
+    /// What both sides have counted of each way: payload, each byte once, without the messages by which they agree what to measure.
+    fn payload(&self) -> Vec<String> {
+        let line = |own: &Interval| {
+            let server = self.server.map(|server| if own.sender { server.received_bytes } else { server.sent_bytes });
+            let [way, mine, theirs] =
+                if own.sender { ["up", "sent", "received"] } else { ["down", "received", "sent"] };
+            let server = server.map_or_else(|| "not told".into(), |bytes| format!("{bytes} {theirs}"));
+            format!("payload {way}, each byte once: here {} {mine}, server {server}", own.bytes)
+        };
+        let is_bare = self.plan.request.what == What::Bare;
+        self.total.iter().filter(|_| !is_bare).map(line).collect()
     }
 
     /// Bare frames that have arrived, in the time that they were sent in: the server's clock knows nothing of that.

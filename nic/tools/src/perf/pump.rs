@@ -7,8 +7,11 @@ use spray_nic::{ConnectionId, Endpoint, Time};
 
 use super::format::{Request, data};
 
-/// Messages that wait in a connection, at least this many bytes and one message more: what is in flight, several times over.
+/// Most bytes of the messages that wait in a connection, and two messages more: what is in flight, several times over.
 const QUEUED_BYTES: usize = 16 << 20;
+/// No more waits than twice what was delivered in the last two round trips, in a time between these, and two messages: so little is left when the
+/// time is over.
+const PERIODS_PS: [u64; 2] = [PS_PER_S / 200, PS_PER_S / 4];
 /// Most messages that wait; a connection takes 1,024.
 const QUEUED: usize = 512;
 
@@ -17,6 +20,10 @@ const QUEUED: usize = 512;
 pub struct Pump {
     message: Bytes,
     queued: usize,
+    /// Messages delivered in this period, which began then, and in the last one.
+    delivered: [usize; 2],
+    period_at: Time,
+    period_ps: u64,
     rate_bps: u64,
     since: Time,
     /// Until when.
@@ -29,12 +36,29 @@ impl Pump {
     /// What a side sends that was asked for this, for so long.
     pub fn new(request: &Request, now: Time, for_ps: u64) -> Self {
         let Request { bytes, rate_bps, most, .. } = *request;
-        Self { message: data(bytes), queued: 0, rate_bps, since: now, until: now.after(for_ps), sent: 0, most }
+        Self {
+            message: data(bytes),
+            queued: 0,
+            delivered: [0; 2],
+            period_at: now,
+            period_ps: PERIODS_PS[0],
+            rate_bps,
+            since: now,
+            until: now.after(for_ps),
+            sent: 0,
+            most,
+        }
     }
 
     /// Gives the connection messages, if there is room and time. The last one is as long as what is left.
     pub fn fill<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
-        let enough = (QUEUED_BYTES / self.message.len() + 2).min(QUEUED);
+        if now >= self.period_at.after(self.period_ps) {
+            let rtt_ps = endpoint.connection_stats(connection).map_or(0, |stats| stats.rtt_p99_ps);
+            (self.period_at, self.delivered) = (now, [0, self.delivered[0]]);
+            self.period_ps = (2 * rtt_ps).clamp(PERIODS_PS[0], PERIODS_PS[1]);
+        }
+        let recent = 2 * self.delivered[0].max(self.delivered[1]);
+        let enough = (recent.min(QUEUED_BYTES / self.message.len()) + 2).min(QUEUED);
         while now < self.until && self.queued < enough && self.is_due(now) {
             let bytes = (self.message.len() as u64).min(self.most - self.sent);
             if endpoint.send(connection, self.message.slice(..bytes as usize)).is_err() {
@@ -45,9 +69,20 @@ impl Pump {
         }
     }
 
+    /// Gives the connection no more.
+    pub fn stop(&mut self) {
+        self.most = self.sent;
+    }
+
+    /// Whether the peer has all that it gave.
+    pub fn is_drained(&self) -> bool {
+        self.queued == 0
+    }
+
     /// The peer has one.
     pub fn on_delivered(&mut self) {
         self.queued = self.queued.saturating_sub(1);
+        self.delivered[0] += 1;
     }
 
     /// Whether there is more, and what has gone is no more than the rate allows up to now.

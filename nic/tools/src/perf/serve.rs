@@ -14,7 +14,8 @@ use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Shard, Time};
 
 use super::bare;
 use super::cpu::Cpu;
-use super::format::{Figures, Message, What, telling_ping};
+use super::format::{Figures, Message, Omitted, What, telling_ping};
+use super::interval::Asides;
 use super::measured;
 use super::pump::Pump;
 use super::{MOST_BYTES, adjust};
@@ -90,8 +91,11 @@ struct Client {
     asked: bool,
     /// Payload of the bare frames that it sends.
     bare: Option<u64>,
+    /// It has measured: what it omits.
+    ended: Option<Omitted>,
     /// It has its figures.
-    ended: bool,
+    answered: bool,
+    asides: Asides,
     /// Pings on their way back, with their lengths.
     pings: HashMap<MessageId, usize>,
     /// Bytes that had gone both ways, and since when there are no more.
@@ -119,19 +123,23 @@ struct Counted {
 }
 
 impl Counted {
-    fn now<D: Device>(endpoint: &Endpoint<D>, connection: ConnectionId, at: Time) -> Self {
-        let stats = endpoint.connection_stats(connection).unwrap_or_default();
+    fn now<D: Device>(endpoint: &Endpoint<D>, connection: ConnectionId, asides: Asides, at: Time) -> Self {
+        let mut stats = endpoint.connection_stats(connection).unwrap_or_default();
+        stats.receiver.bytes = stats.receiver.bytes.saturating_sub(asides.received);
+        stats.sender.bytes_acked = stats.sender.bytes_acked.saturating_sub(asides.acked);
         Self { at, sender: stats.sender, receiver: stats.receiver, cpu: Cpu::now() }
     }
 
-    /// From here to a later time.
-    fn until(&self, later: &Self) -> Figures {
+    /// From here to a later time; bytes since what is omitted, if that is known.
+    fn until(&self, later: &Self, omitted: Option<Omitted>) -> Figures {
         let sender = self.sender.until(&later.sender);
+        let Omitted { sent, received } =
+            omitted.unwrap_or(Omitted { sent: self.receiver.bytes, received: self.sender.bytes_acked });
         let Cpu { user_us, system_us } = later.cpu.since(self.cpu);
         Figures {
             elapsed_us: later.at.since(self.at) / 1_000_000,
-            received_bytes: self.receiver.until(&later.receiver).bytes,
-            sent_bytes: sender.bytes_acked,
+            received_bytes: later.receiver.bytes.saturating_sub(sent),
+            sent_bytes: later.sender.bytes_acked.saturating_sub(received),
             packets_sent: sender.packets_sent,
             retransmits: sender.retransmits,
             user_us,
@@ -155,8 +163,9 @@ impl Server {
                 pump.fill(endpoint, *connection, now);
             }
             if client.omits_until.is_some_and(|until| now >= until) {
-                (client.begun, client.omits_until) = (Counted::now(endpoint, *connection, now), None);
+                (client.begun, client.omits_until) = (Counted::now(endpoint, *connection, client.asides, now), None);
             }
+            client.answer(endpoint, *connection, now);
         }
         if now >= self.check_at {
             self.check_at = now.after(CHECK_PS);
@@ -178,7 +187,7 @@ impl Server {
             if client.asked && moved > client.moved.0 {
                 client.moved = (moved, now);
             }
-            if self.served.streams && client.asked && !client.ended {
+            if self.served.streams && client.asked && client.ended.is_none() {
                 client.tell_interval(endpoint, connection, now);
             }
             if now.since(client.moved.1) > PATIENCE_PS {
@@ -211,7 +220,9 @@ impl Server {
             }
             EndpointEvent::Delivered { connection, message, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };
-                if client.pings.remove(&message).is_none() {
+                if client.answered {
+                    client.asides.acked = Figures::default().encode().len() as u64;
+                } else if client.pings.remove(&message).is_none() {
                     client.pump.iter_mut().for_each(Pump::on_delivered);
                 }
             }
@@ -237,7 +248,9 @@ impl Client {
             asks: None,
             asked: false,
             bare: None,
-            ended: false,
+            ended: None,
+            answered: false,
+            asides: Asides::default(),
             pings: HashMap::new(),
             moved: (0, now),
             told: Figures::default(),
@@ -256,6 +269,7 @@ impl Client {
             Message::Request(_) if self.asked => None,
             Message::Request(request) => {
                 self.asked = true;
+                self.asides.received += message.len() as u64;
                 let sends = matches!(request.what, What::Down | What::Both);
                 self.omits_until = (request.omit > 0).then(|| now.after(u64::from(request.omit) * PS_PER_S));
                 let for_ps = u64::from(request.seconds) * PS_PER_S;
@@ -270,17 +284,17 @@ impl Client {
                 }
                 Some(())
             }
-            Message::End if self.ended || !self.asked => None,
-            Message::End => {
-                (self.ended, self.pump, self.asks) = (true, None, None);
-                let figures = self.figures(endpoint, connection, now);
-                endpoint.count_bare(connection, 0);
-                endpoint.send(connection, figures.encode()).map(drop).ok()
+            Message::End(_) if self.ended.is_some() || !self.asked => None,
+            Message::End(omitted) => {
+                (self.ended, self.asks) = (Some(omitted), None);
+                self.asides.received += message.len() as u64;
+                self.pump.iter_mut().for_each(Pump::stop);
+                Some(())
             }
             Message::Figures(_) => None,
             Message::Data => Some(()),
             Message::Ping => match &mut self.asks {
-                None if self.ended => Some(()),
+                None if self.ended.is_some() => Some(()),
                 None => self.ping(message.to_vec().into(), endpoint, connection),
                 Some(asks) if now >= asks.until => Some(()),
                 Some(asks) => {
@@ -294,9 +308,22 @@ impl Client {
 
     /// What was counted up to now.
     fn figures<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Figures {
-        let figures = self.begun.until(&Counted::now(endpoint, connection, now));
+        let figures = self.begun.until(&Counted::now(endpoint, connection, self.asides, now), self.ended);
         let frames = endpoint.connection_stats(connection).unwrap_or_default().bare_frames;
         Figures { received_bytes: self.bare.map_or(figures.received_bytes, |each| each * frames), ..figures }
+    }
+
+    /// Tells a client that has measured its figures, once all has gone that this side sends.
+    fn answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
+        let is_drained = self.pump.as_ref().is_none_or(Pump::is_drained);
+        if self.ended.is_some() && !self.answered && is_drained {
+            self.answered = true;
+            let figures = self.figures(endpoint, connection, now);
+            endpoint.count_bare(connection, 0);
+            if endpoint.send(connection, figures.encode()).is_err() {
+                endpoint.abort(connection);
+            }
+        }
     }
 
     /// Sends a ping, or sends one back; `None` where too much is on its way.
