@@ -263,7 +263,6 @@ fn run(scenario: &Scenario) {
     if scenario.network.hosts.len() <= 64 && scenario.flows(scenario.seed).len() <= 500 {
         let mut scenario = scenario.clone();
         scenario.time_limit_ps = Some(scenario.time_limit_ps.unwrap_or(u64::MAX).min(60_000_000));
-        scenario.sample_ps = scenario.sample_ps.clamp(1_000_000, 60_000_000);
         Simulation::new(&scenario).run(BalancerKind::Ops, scenario.seed, &[]).unwrap();
     }
 }
