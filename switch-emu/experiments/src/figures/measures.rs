@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::run::Lines;
 use crate::bound::Bound;
+use crate::results::statistics::round3;
 use crate::results::{RunResult, times};
 
 /// Numbers by name.
@@ -74,6 +75,6 @@ fn unevenness(watched: &[Lines]) -> Measures {
     if watched.is_empty() {
         return Measures::new();
     }
-    let uneven = ("watch.uneven_percent".into(), 100.0 * sum / count.max(1) as f64);
+    let uneven = ("watch.uneven_percent".into(), round3(100.0 * sum / count.max(1) as f64));
     [uneven, ("watch.queue_bytes".into(), queue)].into()
 }

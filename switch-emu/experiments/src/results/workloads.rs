@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::flow_figures::gbps;
+use super::flow_figures::{Bounds, gbps};
 use super::incomplete::percent;
 use super::measures::{Measure, figures, named};
-use super::statistics::{mean, percentile, round3};
+use super::statistics::{Censored, percentile, round3};
 use super::{FlowFigures, FlowResult, RunResult, Summary, align, grouped, slowdown};
 
 /// What came of the flows of one workload, or of a part of one.
@@ -47,8 +47,10 @@ pub struct SizeSlowdown {
 }
 
 figures! {
-    /// How long collectives took. Times are null when none completed.
+    /// How long collectives took. Times are of those that started: one that did not complete counts with the time that it had.
     Collectives as MEASURES, run |run| run.workloads.first().filter(|_| run.workloads.len() == 1)?.collectives, workload Some(|own| own.collectives);
+    /// Collectives.
+    collectives_total: u64, "collectives in all", "Collectives", "", 0, Neither;
     /// Collectives whose flows all completed.
     collectives: u64, "collectives", "Collectives completed", "", 0, Neither;
     /// Mean completion time of a collective (CCT), from the start of its first message to the end of its last.
@@ -58,9 +60,10 @@ figures! {
     /// The slowest collective's completion time.
     cct_max_us: Option<f64>, "CCT max us", "Slowest collective's completion time", "us", 1, Less;
     /// Bus bandwidth: payload that a host sends in a collective, mean over the hosts that send, over the mean completion time. For all-reduce,
-    /// all-gather, reduce-scatter and all-to-all it is what benchmarks of collectives call so.
+    /// all-gather, reduce-scatter and all-to-all it is what benchmarks of collectives call so. Null unless all collectives completed.
     bus_bandwidth_gbps: Option<f64>, "bus Gb/s", "Bus bandwidth of collectives", "Gb/s", 1, More;
-    /// Mean time from the end of a collective to the end of the next, what hosts compute in between included.
+    /// Mean time from the end of a collective to the end of the next, what hosts compute in between included. Null unless all collectives
+    /// completed.
     step_mean_us: Option<f64>, "step us", "Mean step of collectives", "us", 1, Less;
 }
 
@@ -69,7 +72,11 @@ const SIZES: usize = 10;
 
 impl WorkloadSummary {
     fn of(name: &str, flows: &[&FlowResult], end_us: f64) -> Self {
-        let (figures, lower_bounds) = FlowFigures::of(flows.iter().copied(), end_us);
+        let (figures, mut lower_bounds) = FlowFigures::of(flows.iter().copied(), end_us);
+        let collectives = Collectives::of(flows, end_us).map(|(figures, bounds)| {
+            lower_bounds.extend(bounds);
+            figures
+        });
         Self {
             name: name.into(),
             balancer: flows[0].balancer.clone(),
@@ -77,7 +84,7 @@ impl WorkloadSummary {
             flows: figures,
             lower_bounds,
             slowdown_by_size: by_size(flows),
-            collectives: Collectives::of(flows),
+            collectives,
         }
     }
 }
@@ -92,35 +99,58 @@ impl RunResult {
 }
 
 impl Collectives {
-    /// `None` where no flow belongs to one.
+    /// The figures, and the keys of those that are lower bounds; `None` where no flow belongs to a collective.
     //= docs/specs/collectives.md#COL-7 completion time of a collective
-    fn of(flows: &[&FlowResult]) -> Option<Self> {
-        let steps = flows.iter().map(|flow| flow.step?.checked_add(1)).collect::<Option<Vec<_>>>()?;
-        let last = steps.into_iter().max()?;
-        // By collective its first start and last end.
-        let mut spans = vec![(f64::INFINITY, Some(f64::NEG_INFINITY)); last as usize];
-        for flow in flows {
-            let (start, end) = &mut spans[flow.step.unwrap_or(0) as usize];
-            *start = start.min(flow.start_us);
-            *end = end.zip(flow.end_us).map(|(end, own)| end.max(own));
-        }
-        let spans: Vec<(f64, f64)> = spans.into_iter().filter_map(|(start, end)| Some((start, end?))).collect();
-        let mut times: Vec<f64> = spans.iter().map(|(start, end)| end - start).collect();
-        times.sort_by(f64::total_cmp);
+    fn of(flows: &[&FlowResult], end_us: f64) -> Option<(Self, Vec<String>)> {
+        let spans = spans(flows)?;
+        let time = |span: &Span| {
+            let start = span.start_us?;
+            Some((span.end_us.unwrap_or(end_us) - start, span.end_us.is_none()))
+        };
+        let times = Censored::new(spans.iter().filter_map(time));
+        let ends: Option<Vec<f64>> = spans.iter().map(|span| span.end_us).collect();
         let senders: HashSet<&str> = flows.iter().map(|flow| flow.src.as_str()).collect();
         let bytes: u64 = flows.iter().map(|flow| flow.bytes).sum();
-        let first = spans.first().map_or(0.0, |(start, _)| *start);
-        let end = spans.iter().map(|(_, end)| *end).fold(first, f64::max);
-        let cct_us = mean(&times);
-        Some(Self {
-            collectives: times.len() as u64,
-            cct_mean_us: cct_us.map(round3),
-            cct_p99_us: percentile(&times, 0.99).map(round3),
-            cct_max_us: percentile(&times, 1.0).map(round3),
-            bus_bandwidth_gbps: cct_us.map(|us| round3(gbps(bytes, us) / f64::from(last) / senders.len() as f64)),
-            step_mean_us: cct_us.map(|_| round3((end - first) / times.len() as f64)),
-        })
+        let count = spans.len() as f64;
+        // Of all collectives, if all completed.
+        let whole =
+            ends.as_ref().and_then(|ends| Some((times.mean()?.value, ends.iter().copied().fold(0.0, f64::max))));
+        let first = spans.iter().filter_map(|span| span.start_us).fold(f64::INFINITY, f64::min);
+        let mut bounds = Bounds::default();
+        let figures = Self {
+            collectives_total: spans.len() as u64,
+            collectives: spans.iter().filter(|span| span.end_us.is_some()).count() as u64,
+            cct_mean_us: bounds.note("cct_mean_us", times.mean()),
+            cct_p99_us: bounds.note("cct_p99_us", times.percentile(0.99)),
+            cct_max_us: bounds.note("cct_max_us", times.percentile(1.0)),
+            bus_bandwidth_gbps: whole.map(|(mean, _)| round3(gbps(bytes, mean) / count / senders.len() as f64)),
+            step_mean_us: whole.map(|(_, end)| round3((end - first) / count)),
+        };
+        Some((figures, bounds.0))
     }
+}
+
+/// When a collective began and ended.
+#[derive(Clone, Copy)]
+struct Span {
+    /// The start of its first message; `None` where none started.
+    start_us: Option<f64>,
+    /// The end of its last; `None` where one did not complete.
+    end_us: Option<f64>,
+}
+
+/// The spans of the collectives, by number; `None` where a flow belongs to none.
+fn spans(flows: &[&FlowResult]) -> Option<Vec<Span>> {
+    let steps = flows.iter().map(|flow| flow.step?.checked_add(1)).collect::<Option<Vec<_>>>()?;
+    let last = steps.into_iter().max()?;
+    let mut spans = vec![Span { start_us: None, end_us: Some(f64::NEG_INFINITY) }; last as usize];
+    for flow in flows {
+        let span = &mut spans[flow.step.unwrap_or(0) as usize];
+        let start_us = flow.time_us().map(|_| flow.start_us);
+        span.start_us = span.start_us.into_iter().chain(start_us).min_by(f64::total_cmp);
+        span.end_us = span.end_us.zip(flow.end_us).map(|(end, own)| end.max(own));
+    }
+    Some(spans)
 }
 
 /// Flows that started by size.
@@ -191,11 +221,19 @@ pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
             .iter()
             .fold((0, 0), |(done, total), own| (done + own.flows.flows_completed, total + own.flows.flows_total));
         let cell = |measure: &&Measure| measure.spread_of_workloads(own).text(measure.digits);
+        let sum =
+            |of: fn(&Collectives) -> u64| own.iter().filter_map(|own| own.collectives.as_ref()).map(of).sum::<u64>();
+        let count = match (sum(|own| own.collectives), sum(|own| own.collectives_total)) {
+            (_, 0) => "-".into(),
+            (done, total) => format!("{done}/{total}"),
+        };
         let flows = [own[0].balancer.clone(), format!("{done}/{total}, {}", percent(done, total))];
-        words.iter().cloned().chain(flows).chain(measures.iter().map(cell)).collect::<Vec<String>>()
+        let count = collectives.then_some(count);
+        words.iter().cloned().chain(flows).chain(count).chain(measures.iter().map(cell)).collect::<Vec<String>>()
     };
     let words = std::iter::once("condition").chain(axes.iter().map(|axis| axis.as_str()));
-    let words = words.chain(["switch", "run", "workload", "balancer", "flows"]);
+    let words =
+        words.chain(["switch", "run", "workload", "balancer", "flows"]).chain(collectives.then_some("collectives"));
     let header = words.chain(measures.iter().map(|measure| measure.title)).map(String::from).collect();
     Some(Lines { header, words: 5 + axes.len(), rows: lines.iter().map(row).collect() })
 }
@@ -252,8 +290,13 @@ mod tests {
         let run = RunResult { flows: vec![never], ..sample("reps", "healthy", &[]) };
         let table = workload_table(&[run.summary()]).unwrap();
         let line: Vec<&str> = table.lines().nth(2).unwrap().split_whitespace().collect();
-        assert_eq!(line[4..], ["0/1,", "0.0", "%", "0.0", "-", "-", "-", "-", "-", "-", "-", "-", "-"], "{table}");
-        assert_eq!(run.workloads()[0].collectives, Some(Collectives::default()));
+        assert_eq!(
+            line[4..],
+            ["0/1,", "0.0", "%", "0/1", "0.0", "-", "-", "-", "-", "-", "-", "-", "-", "-"],
+            "{table}"
+        );
+        let none = Collectives { collectives_total: 1, ..Collectives::default() };
+        assert_eq!(run.workloads()[0].collectives, Some(none));
     }
 
     #[test]
@@ -274,6 +317,7 @@ mod tests {
         let found = run.workloads()[0].collectives.unwrap();
         let [cct_mean_us, longest] = [16.0, 20.0].map(Some);
         let expected = Collectives {
+            collectives_total: 2,
             collectives: 2,
             cct_mean_us,
             cct_p99_us: longest,
@@ -283,6 +327,20 @@ mod tests {
             step_mean_us: longest,
         };
         assert_eq!(found, expected);
+        // The second one is cut off 30 us after its start, and of a third none has started.
+        let mut cut = run.clone();
+        (cut.end_us, cut.flows[3]) = (50.0, cut_off(cut.flows[3].clone(), 50.0));
+        let mut waits = flow("r", 1, [0.0, 1.0], Some(2));
+        incomplete(&mut waits, Incomplete::NotStarted, 0.0);
+        cut.flows.push(waits);
+        let own = &cut.workloads()[0];
+        let Collectives { collectives_total, collectives, cct_mean_us, cct_max_us, .. } = own.collectives.unwrap();
+        assert_eq!((collectives_total, collectives, cct_mean_us, cct_max_us), (3, 1, Some(21.0), Some(30.0)));
+        let found = own.collectives.unwrap();
+        assert_eq!((found.bus_bandwidth_gbps, found.step_mean_us), (None, None));
+        assert!(["cct_mean_us", "cct_max_us"].iter().all(|key| own.lower_bounds.contains(&(*key).into())));
+        let table = workload_table(&[cut.summary()]).unwrap();
+        assert!(table.contains(" 1/3 ") && table.contains(" > 21.0 "), "{table}");
         let beside = RunResult { flows: vec![flow("s", 1, [0.0, 1.0], None)], ..sample("reps", "healthy", &[]) };
         let table = workload_table(&[run.summary(), beside.summary()]).unwrap();
         let lines: Vec<&str> = table.lines().collect();
