@@ -165,7 +165,7 @@ impl Visitor<'_> for Decimal {
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
         let scaled = value * self.scale as f64 + 0.5;
-        // Whoever divides gets the nearest number again, unless there are more decimals.
+        // The division gives the same number again, unless it has more decimals.
         let is_exact = |small: u64| small as f64 / self.scale as f64 == value;
         if value >= 0.0 && scaled < MAX_EXACT && is_exact(scaled as u64) {
             Ok(scaled as u64)

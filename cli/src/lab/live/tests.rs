@@ -91,6 +91,13 @@ fn keys_order_what_they_say() {
     assert_eq!(model.act(Action::Lose, &new_flows), apply("leaf0-spine1", LinkAction::Loss { ppm: 10_000 }));
     assert_eq!(model.act(Action::Heal, &new_flows), Some(Order::Heal { links: both("leaf0-spine1") }));
     assert!(model.note.contains("leaf0-spine1 is healthy"));
+    // A link keeps a thousandth of its rate.
+    let mut slow = look(1, 0);
+    let link = slow.links[model.links[model.selected].link].as_mut().unwrap();
+    link.state = LinkState { rate_ppm: 250_000 / 64, ..LinkState::UP };
+    model.take(&slow);
+    assert_eq!(model.act(Action::Slow, &new_flows), None);
+    assert!(model.note.contains("would have 0.0976 % of its rate; allowed: at least 0.1 %"), "{}", model.note);
     model.act(Action::Down(1000), &new_flows);
     assert_eq!(model.selected, model.links.len() - 1);
     model.act(Action::Up(1000), &new_flows);

@@ -194,6 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn a_largest_timeout_holds_without_a_least_one() {
+        let bounds = |us: u64| {
+            let rto = flow(&path(&[&format!("--set=transport.rto_max_us={us}")], None, None)).rto;
+            [rto.initial_ps, rto.min_ps, rto.max_ps].map(|ps| ps / 1_000_000)
+        };
+        assert_eq!(bounds(1_000), [1_000; 3]);
+        assert_eq!(bounds(50_000)[1..], [5_000, 50_000]);
+        let first = flow(&path(&["--set=transport.initial_window_bytes=100000000"], None, None)).path;
+        assert!(first.initial_window_bytes == 100_000_000 && first.max_window_bytes == 100_000_000);
+    }
+
+    #[test]
     fn the_first_window_is_within_the_largest() {
         let path = path(&["--set=transport.max_window_bytes=10000"], None, None);
         let known = flow(&path).path;

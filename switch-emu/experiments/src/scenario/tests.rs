@@ -83,6 +83,22 @@ fn the_least_timeout_covers_the_queue_of_every_switch_on_the_path() {
     }
 }
 
+/// A setting that is written is in force, and a default that would cut it follows it instead.
+//= docs/specs/transport.md#TRN-31 bounds of the timeout
+#[test]
+fn defaults_follow_what_is_written() {
+    let flow = |rest: &str| {
+        let scenario = parse(&format!("{MINIMAL}[transport]\n{rest}\n")).unwrap();
+        scenario.flow_config(&scenario.paths(), (BalancerKind::Reps, Own::default()), [0, 7], 0)
+    };
+    let short = flow("rto_max_us = 10").rto;
+    assert_eq!([short.initial_ps, short.min_ps, short.max_ps], [10_000_000; 3]);
+    let path = flow("initial_window_bytes = \"1 GB\"").path;
+    assert_eq!([path.initial_window_bytes, path.max_window_bytes], [1_000_000_000; 2]);
+    let path = flow("initial_window_bytes = 5000").path;
+    assert!(path.initial_window_bytes == 5_000 && path.max_window_bytes > 100_000, "{path:?}");
+}
+
 #[test]
 fn every_mistake_says_where_and_what_is_allowed() {
     let event = |rest: &str| format!("{MINIMAL}[[link_event]]\n{rest}\n");
