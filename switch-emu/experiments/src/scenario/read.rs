@@ -67,6 +67,7 @@ impl Scenario {
         scenario.network.switching = settings.switch.switching(gap_ps, scenario.longest_ps(&paths), conweave);
         scenario.transport.check_bytes(document, scenario.packet_bytes())?;
         scenario.transport.check_parts(document, scenario.balancers())?;
+        check_threads(document, &scenario)?;
         check_rtt(document, &scenario, &paths)?;
         check_switches(document, &scenario)?;
         check_queue(document, &scenario, &paths)?;
@@ -107,6 +108,18 @@ impl ConWeave {
             queues: self.queues,
             held_bytes: self.held.bytes(),
         }
+    }
+}
+
+/// A thread polls a host or several.
+fn check_threads(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
+    let hosts = scenario.network.hosts.len();
+    match scenario.emulation.threads.filter(|threads| *threads as usize > hosts) {
+        Some(threads) => {
+            let message = format!("`threads` is {threads}; allowed: at most one per host, here {hosts}");
+            Err(document.mistake("emulation.threads", message))
+        }
+        None => Ok(()),
     }
 }
 
