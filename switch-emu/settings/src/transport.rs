@@ -292,7 +292,7 @@ impl Transport {
             receiver: self.receiver.config(&self.receivers),
             sack_gap_packets: (self.sack_gap_packets > 0).then_some(self.sack_gap_packets),
             sack_rule: self.sack_rule,
-            give_up_ps: self.give_up_us.map_or(GIVE_UP_PS.max(rto.max_ps.saturating_mul(4)), Micros::ps),
+            give_up_ps: self.give_up_ps(rto),
             dscp: self.dscp,
             ..flow
         }
@@ -302,6 +302,11 @@ impl Transport {
     pub fn evs(&self, balancer: &BalancerConfig) -> u16 {
         let set = self.evs.map(|evs| u16::try_from(evs).expect("its range is checked as it is read"));
         set.unwrap_or(balancer.evs())
+    }
+
+    /// The time without progress after which a connection with these bounds of the retransmission timeout fails.
+    pub fn give_up_ps(&self, rto: RtoConfig) -> u64 {
+        self.give_up_us.map_or(GIVE_UP_PS.max(rto.max_ps.saturating_mul(4)), Micros::ps)
     }
 
     /// Bounds of the retransmission timeout. `min_ps` is the least one unless the settings say another.

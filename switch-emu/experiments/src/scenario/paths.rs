@@ -24,6 +24,7 @@ pub struct Paths {
     pub(crate) routes: ShortestPaths,
     longest_ps: OnceLock<u64>,
     drain_ps: OnceLock<u64>,
+    times_slower: OnceLock<u64>,
 }
 
 /// What a message takes alone in the fabric.
@@ -116,6 +117,7 @@ impl Scenario {
             routes: ShortestPaths::new(&self.network, |_| true),
             longest_ps: OnceLock::new(),
             drain_ps: OnceLock::new(),
+            times_slower: OnceLock::new(),
         }
     }
 
@@ -185,8 +187,10 @@ impl Scenario {
         };
         let flow = self.transport.flow_config_under(own.cc.unwrap_or(self.transport.cc), &path);
         let largest = largest_bytes.max(1 << 20);
+        let rto = self.rto(paths, base_rtt_ps, from, to);
         FlowConfig {
-            rto: self.rto(paths, base_rtt_ps, from, to),
+            rto,
+            give_up_ps: self.transport.give_up_ps(rto),
             max_data_bytes: largest.saturating_mul(2),
             max_message_bytes: largest,
             dscp: own.dscp.unwrap_or(flow.dscp),
@@ -208,11 +212,16 @@ impl Scenario {
         self.flow_config(paths, (balancer, own), [flow.src, flow.dst], largest_bytes)
     }
 
-    /// Bounds of the retransmission timeout between two hosts. The default least one lets every queue on the path be full.
+    /// Bounds of the retransmission timeout between two hosts. The default least one lets every queue on the path be full; the default largest one
+    /// does so where links are slow from the beginning, too.
     fn rto(&self, paths: &Paths, base_rtt_ps: u64, from: usize, to: usize) -> RtoConfig {
         // Every link but the sender's own leaves a switch.
         let switches = hops(&self.network, &paths.routes, from, to).count().saturating_sub(1) as u64;
-        self.transport.rto(floor_ps(base_rtt_ps, self.drain_ps(paths), switches))
+        let floor_ps = floor_ps(base_rtt_ps, self.drain_ps(paths), switches);
+        let rto = self.transport.rto(floor_ps);
+        let slowest_ps = floor_ps.saturating_mul(*paths.times_slower.get_or_init(|| self.times_slower()));
+        let max_ps = self.transport.rto_max_us.map_or(rto.max_ps.max(slowest_ps), |_| rto.max_ps);
+        RtoConfig { max_ps, ..rto }
     }
 
     /// The longest time in which a full queue drains. With priority flow control all memory of its switch may wait at a port.
@@ -401,7 +410,7 @@ impl Scenario {
             let chained = if plan.triggers.is_some() { plan.flows.len() as u64 } else { 0 };
             let ideal_ps = self.ideal_ps(paths, &plan.flows);
             let least_ps = chained.saturating_mul(self.base_rtt_ps(paths)).saturating_add(ideal_ps);
-            let least_ps = least_ps.saturating_mul(self.times_slower());
+            let least_ps = least_ps.saturating_mul(*paths.times_slower.get_or_init(|| self.times_slower()));
             least_ps.saturating_mul(50).max(20_000_000_000).saturating_add(plan.compute_ps)
         })
     }

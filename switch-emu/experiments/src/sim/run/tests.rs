@@ -195,7 +195,6 @@ fn failures_show_in_the_counts_of_their_links() {
     assert_eq!(fct_max_us, Some(300.0));
 }
 
-/// 3 MB at 1 Gb/s take 24 ms, at a thousandth of that 24 s.
 #[test]
 fn a_run_over_a_slow_link_may_last_as_long_as_it_takes() {
     let text = |rest: &str| {
@@ -215,6 +214,15 @@ fn a_run_over_a_slow_link_may_last_as_long_as_it_takes() {
     assert_eq!((limit_ps(&slow("")), limit_ps(&slow("at_us = 1"))), (100 * usual, usual));
     let failure = "[[failure]]\nwhat = \"links\"\nshare = 0.5\naction = \"rate\"\nfactor = 0.1";
     assert_eq!((limit_ps(failure), limit_ps(&format!("{failure}\nat_us = 3"))), (10 * usual, usual));
+    // The timeout and the time without progress grow with what is measured over the slow link: 200 kB at 1 Mb/s, and at 10 Mb/s.
+    for (factor, least_us) in [(0.001, 1.6e6), (0.01, 1.6e5)] {
+        let event = slow("").replace("0.01", &factor.to_string());
+        let text = text(&event).replace("3 MB", "200 kB");
+        let scenario = Scenario::parse(std::path::Path::new("slow.toml"), &text).unwrap();
+        let flows = Simulation::new(&scenario).run(BalancerKind::Ecmp, 1, &[]).unwrap().summary().flows;
+        assert!(flows.fct_max_us.is_some_and(|us| (least_us..1.1 * least_us).contains(&us)), "{:?}", flows.fct_max_us);
+        assert_eq!(flows.flows_completed, 1);
+    }
 }
 
 #[test]
