@@ -4,7 +4,7 @@ use spray_core::units::{ByteSize, Micros};
 use super::*;
 use crate::results::{FlowFigures, FlowResult};
 use crate::sim::{over_cores, reference};
-use crate::workload::{Distribution, Each, Own, Partners, Pattern, Sizes, parse_matrix};
+use crate::workload::{Distribution, Each, Flow, Own, Partners, Pattern, Sizes, parse_matrix};
 use spray_fabric::{FailureContext, FailureFile, LeafSpine, Network};
 
 fn network() -> Network {
@@ -229,23 +229,18 @@ fn a_run_over_a_slow_link_may_last_as_long_as_it_takes() {
 fn a_smaller_record_of_packets_changes_nothing() {
     let mut scenario = permutation();
     scenario.transport.window_packets = 4096;
+    // One more flow, a second later: if it is long, it makes the window wide, and no difference to the others.
     let flows = scenario.flows(1);
-    assert_eq!(window_packets(&scenario, &scenario.plan(1).specs(1)), 512, "257 packets");
-    let narrow = run(&scenario, 1, &[]);
-    let mut scenario = scenario.clone();
-    // One more flow, a second later, makes the window wide and no difference to the others.
-    let late = crate::workload::Flow {
-        flow: flows.len() as u32,
-        src: 0,
-        dst: 15,
-        bytes: 20 << 20,
-        start_ps: 1_000_000_000_000,
-        ..Default::default()
+    let late = Flow { flow: flows.len() as u32, src: 0, dst: 15, start_ps: 1_000_000_000_000, ..flows[0] };
+    let with = |bytes| {
+        let mut scenario = scenario.clone();
+        let all = [flows.as_slice(), &[Flow { bytes, ..late }]].concat();
+        scenario.workloads[0].pattern = Pattern::Flows(all);
+        (window_packets(&scenario, &scenario.plan(1).specs(1)), run(&scenario, 1, &[]).flows)
     };
-    scenario.workloads[0].pattern = Pattern::Flows([flows.as_slice(), &[late]].concat());
-    assert_eq!(window_packets(&scenario, &scenario.plan(1).specs(1)), 4096, "the scenario's own");
-    let wide = run(&scenario, 1, &[]);
-    assert_eq!(narrow.flows, wide.flows[..flows.len()]);
+    let ((narrow, few), (wide, all)) = (with(1 << 20), with(20 << 20));
+    assert_eq!((narrow, wide), (512, 4096), "257 packets, and the scenario's own");
+    assert_eq!(few[..flows.len()], all[..flows.len()]);
 }
 
 fn partners(until_us: Option<u64>) -> Scenario {
