@@ -23,7 +23,7 @@ fn ends(scenario: &Scenario, balancer: BalancerKind, most_us: f64) {
     assert!(last < most_us, "{case}: {last} us");
     let count = |of: fn(&FlowResult) -> u64| result.flows.iter().map(of).sum::<u64>();
     let (sent, again) = (count(|flow| flow.sender.packets_sent), count(|flow| flow.sender.retransmits));
-    assert!(again < 3 * (sent - again), "{case}: {again} of {sent} packets again");
+    assert!(2 * again < 5 * (sent - again), "{case}: {again} of {sent} packets again");
 }
 
 //= docs/specs/transport.md#TRN-66 trimmed again
@@ -33,7 +33,7 @@ fn every_balancer_and_control_ends_where_uplinks_are_short() {
         for receiver in ["selective", "irn"] {
             let scenario = scenario(cc, receiver, "[workload]\nkind = 'permutation'\nbytes = '128 KiB'");
             // A leaf's eight messages take 440 us over its two uplinks, and three times as long where five of them are on one.
-            BalancerKind::ALL.iter().for_each(|balancer| ends(&scenario, *balancer, 4_000.0));
+            BalancerKind::ALL.iter().for_each(|balancer| ends(&scenario, *balancer, 2_500.0));
         }
     }
 }
