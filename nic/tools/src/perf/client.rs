@@ -118,7 +118,7 @@ struct Lane {
     /// The number of the message that has it.
     asked: Option<MessageId>,
     omitted: Omitted,
-    /// It has asked for the server's figures.
+    /// It has requested the server's figures.
     has_ended: bool,
     is_open: bool,
     pump: Option<Pump>,
@@ -423,7 +423,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Asks for the server's figures on connections by which all has gone that they were given.
+    /// Requests the server's figures on each connection of which all payload is acknowledged.
     fn ask<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         // Bare frames that have gone arrive first.
         let ask_at = if self.plan.request.what == What::Bare { now.after(GRACE_PS) } else { now };

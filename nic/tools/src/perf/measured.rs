@@ -199,7 +199,7 @@ impl Measured {
             let server = self.server.map(|server| if own.sender { server.received_bytes } else { server.sent_bytes });
             let [way, mine, theirs] =
                 if own.sender { ["up", "sent", "received"] } else { ["down", "received", "sent"] };
-            let server = server.map_or_else(|| "not told".into(), |bytes| format!("{bytes} {theirs}"));
+            let server = server.map_or_else(|| "unknown".into(), |bytes| format!("{bytes} {theirs}"));
             format!("payload {way}, each byte once: here {} {mine}, server {server}", own.bytes)
         };
         let is_bare = self.plan.request.what == What::Bare;

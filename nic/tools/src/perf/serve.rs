@@ -313,7 +313,7 @@ impl Client {
         Figures { received_bytes: self.bare.map_or(figures.received_bytes, |each| each * frames), ..figures }
     }
 
-    /// Tells a client that has measured its figures, once all has gone that this side sends.
+    /// Sends its figures to a client that has measured, once all payload of this side is acknowledged.
     fn answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
         let is_drained = self.pump.as_ref().is_none_or(Pump::is_drained);
         if self.ended.is_some() && !self.answered && is_drained {

@@ -49,7 +49,7 @@ file puts it here. The simulator runs them, but for formulas and balls.
 
 A number of the paper is *confirmed* when ours is within a tenth of it, and *off* when its direction is right; a statement without a number when it
 holds as each table says. *Alike* and the like count as within a tenth. Why a statement is not confirmed stands beside it where that is known. Values are
-means over the seeds; behind a mean stand the lower and the upper end of its 95 % interval.
+means over the seeds, each followed by the lower and the upper end of its 95 % interval.
 
 ";
 
@@ -265,7 +265,7 @@ mod tests {
 
     /// What the head of the document says of values is what its tables show: a mean between the ends of its interval.
     #[test]
-    fn values_stand_between_the_ends_of_their_intervals() {
+    fn values_lie_between_the_ends_of_their_intervals() {
         let file = spray_test_support::root().join("docs/results/papers.md");
         let document = std::fs::read_to_string(file).unwrap();
         assert!(document.starts_with(&format!("{TITLE}{HEAD}")));
