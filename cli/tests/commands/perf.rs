@@ -159,7 +159,7 @@ fn options_that_contradict_each_other_are_refused() {
 /// A full disk: one remark and exit code 1, for every form of the results, in a file too.
 #[test]
 fn results_that_cannot_be_written_are_a_failure() {
-    let server = Server::start(20, &[]);
+    let server = Server::start(23, &[]);
     let forms: [&[&'static str]; 5] =
         [&[], &["--json"], &["--json-stream"], &["--latency"], &["--logfile", "/dev/full", "-i", "0.1"]];
     for (number, form) in forms.iter().enumerate() {

@@ -70,7 +70,7 @@ pub trait Scheme: Balancer + Sized {
     /// It uses EVs that lead to distinct paths to the destination, where an engine knows them.
     const WANTS_PATHS: bool = false;
 
-    /// The number of entropy values that its paper or simulator gives it, unless the settings say another.
+    /// The number of entropy values that its authors give it; the settings may say another.
     const EVS: u16 = 65_535;
 
     /// Its receiver's ACKs take the paths back in turn, and echo no EV; see [`AckTurns`].

@@ -81,7 +81,7 @@ impl BalancerConfig {
         of_scheme!(self, Of => Of::WANTS_PATHS, true)
     }
 
-    /// The number of entropy values that its paper or simulator gives it.
+    /// The number of entropy values that its authors give it.
     pub const fn evs(&self) -> u16 {
         of_scheme!(self, Of => Of::EVS, 65_535)
     }

@@ -89,6 +89,17 @@ fn defaults_are_the_published_settings() {
     assert_eq!(toml::from_str::<Schemes>("").unwrap(), Schemes::default());
 }
 
+//= docs/specs/bitmap.md#BITMAP-7 256 of them
+//= docs/specs/mixed.md#MIX-4 as many as the bitmap
+#[test]
+fn two_schemes_have_a_set_of_256_entropy_values() {
+    let evs = |kind: BalancerKind| BalancerConfig::from(kind).evs();
+    let small: Vec<&str> =
+        BalancerKind::ALL.into_iter().filter(|kind| evs(*kind) == 256).map(BalancerKind::name).collect();
+    assert_eq!(small, ["bitmap", "mixed"]);
+    assert!(BalancerKind::ALL.into_iter().all(|kind| [256, 65_535].contains(&evs(kind))));
+}
+
 #[test]
 fn a_name_is_a_scheme_with_settings() {
     let reps = RepsConfig { buffer: 3, ..RepsConfig::default() };
