@@ -25,7 +25,7 @@ impl Partition {
     pub(super) fn new(spec: &SimSpec<'_>) -> Self {
         let switches = spec.network.switches.len() as u32;
         let lookahead_ps = shortest_ps(spec.network);
-        // Where what a switch does depends on what came before, the order of simultaneous arrivals matters: there it stays as it is.
+        // Where what a switch does depends on what came before, one part draws the order of simultaneous arrivals at all switches.
         let stateless = spec.network.switching.schemes.iter().all(|scheme| scheme.is_stateless());
         let apart = stateless
             && spec.network.hosts.len() >= LEAST_HOSTS
