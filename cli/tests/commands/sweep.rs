@@ -186,7 +186,7 @@ fn polars_reads_a_whole_sweep() {
     let script = "import polars, sys\n\
                   flows = polars.read_parquet(sys.argv[1] + '/**/flows.parquet')\n\
                   csv = polars.read_csv(sys.argv[1] + '/**/flows.csv')\n\
-                  assert flows.shape == csv.shape == (64, 24), (flows.shape, csv.shape)\n\
+                  assert flows.shape == csv.shape == (64, 28), (flows.shape, csv.shape)\n\
                   assert flows['transport.payload_bytes'].unique().sort().to_list() == [1000, 3000]\n\
                   assert (flows['fct_us'] - csv['fct_us']).abs().max() < 0.0006\n\
                   for table in ['ports', 'events', 'goodput', 'queues']:\n\

@@ -1,4 +1,4 @@
-//! A message alone in the fabric has a slowdown of 1: whatever its size, the rates and latencies of its path, headers, and what ends it.
+//! A message alone in the fabric has a slowdown of 1, for all sizes, rates, latencies and headers, and by either end of a flow.
 
 use rand_core::RngCore;
 use spray_core::path::BalancerKind;

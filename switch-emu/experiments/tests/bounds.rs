@@ -42,7 +42,7 @@ disconnect = true
 action = "silent-drop"
 "#;
 
-/// What else tables may be, so that each number stands somewhere.
+/// Other kinds of tables, so that every number of the schema is in a document.
 const OTHERS: [(&str, &str); 22] = [
     ("topology", r#"{kind = "fat-tree", pods = 2, tors_per_pod = 2, aggs_per_pod = 2, cores = 2, hosts_per_tor = 1}"#),
     ("topology", r#"{kind = "dragonfly", groups = 3, routers_per_group = 2, hosts_per_router = 2, global_cables = 1}"#),

@@ -116,7 +116,7 @@ fn coarser_acks_cost_reps_its_edge_step_by_step() {
         scenario.transport.ack_every = ack_every;
         figures(&scenario, balancer)
     };
-    // §4.5.1: ahead of OPS up to 8:1, and not any more at 16:1. At 8:1 the slowest flows are by 0.3 % (16 seeds), which four seeds cannot tell.
+    // §4.5.1: ahead of OPS up to 8:1, and not any more at 16:1. At 8:1 the slowest flows are ahead by 0.3 % over 16 seeds, too little for four.
     let pairs = [1, 2, 4, 8, 16].map(|ack_every| (with(ack_every, Reps), with(ack_every, Ops)));
     assert!(pairs[..3].iter().all(|(reps, ops)| reps.max < ops.max), "{pairs:?}");
     assert!(pairs[..4].iter().all(|(reps, ops)| reps.mean < ops.mean), "{pairs:?}");

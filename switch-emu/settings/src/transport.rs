@@ -198,7 +198,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Refuses amounts in bytes that connections with full packets of so many bytes, headers included, cannot have.
+    /// Refuses amounts in bytes that connections cannot have with full packets of `packet_bytes`, headers included.
     ///
     /// # Errors
     /// The first one, with its place.
@@ -230,7 +230,7 @@ impl Transport {
     /// Refuses more parts of a connection than it has entropy values, for those that `balancers` make.
     ///
     /// # Errors
-    /// The first one, with its place. A number that nobody set is the number of entropy values where that is less.
+    /// The first one, with its place. A default is capped at the number of entropy values.
     pub fn check_parts(
         &self,
         document: &Document,

@@ -23,8 +23,8 @@ pub struct Look {
 }
 
 impl Look {
-    /// Looks at `connections`, whose round-trip times are shown as the largest of each, and at bare frames that have gone. Of the bytes acknowledged and
-    /// received so many are of messages that are not measured.
+    /// Reads the counters of `connections`, with the largest of their round-trip times, and those of bare frames. `asides` are the bytes of messages that
+    /// are not measured: they are subtracted.
     pub fn new<D: Device>(
         endpoint: &Endpoint<D>,
         connections: &[ConnectionId],

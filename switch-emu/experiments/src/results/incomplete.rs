@@ -1,4 +1,4 @@
-//! Which flows did not complete, and why: what stands below every table of runs.
+//! The lines below every table of runs about flows that did not complete, and why.
 
 use super::statistics::share;
 use super::{FlowFigures, Summary, grouped};

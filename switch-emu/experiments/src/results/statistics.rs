@@ -143,7 +143,7 @@ mod tests {
         assert_eq!((of(&[]).mean(), of(&[]).percentile(0.5)), (None, None));
     }
 
-    /// Whatever the true values are, no statistic that is called a lower bound is above theirs, and no other differs from it.
+    /// For any true values, a statistic that is marked as a lower bound is at most theirs, and every other one equals it.
     #[test]
     fn no_true_values_contradict_a_statistic() {
         proptest::proptest!(|(values in proptest::collection::vec((0u16..50, 0u16..50, proptest::bool::ANY), 1..30), part in 0.01..1.0f64)| {

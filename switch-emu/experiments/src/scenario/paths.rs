@@ -33,8 +33,8 @@ pub struct Alone {
     /// The time to its end over the fastest of its paths, in order.
     //= docs/specs/open-loop.md#OL-3 alone in the fabric
     pub time_ps: u64,
-    /// The least time between its last bit on the slower of the two hosts' links and its last bit at the receiver, whatever paths its packets take and in
-    /// whatever order.
+    /// The least time between its last bit on the slower of the two hosts' links and its last bit at the receiver, over any paths and in any order of
+    /// its packets.
     pub way_ps: u64,
 }
 
@@ -52,7 +52,7 @@ struct Train {
 }
 
 impl Train {
-    /// Over further links, on which a full packet and the short one, if there is one, have so many bytes.
+    /// Extends it over further links; `bytes` are those of a full packet and of the short one, if there is one.
     fn over(self, network: &Network, links: impl Iterator<Item = usize>, bytes: (u64, Option<u64>)) -> Self {
         links.fold(self, |mut train, link| {
             let bits_ps = |bytes| serialisation_ceil_ps(bytes, network.links[link].rate_bps);

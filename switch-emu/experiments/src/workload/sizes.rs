@@ -31,7 +31,7 @@ pub enum Sizes {
     Uniform,
 }
 
-/// Bytes, and the share of the messages that have at most so many, in parts of [`ALL`].
+/// A number of bytes, and the share of the messages of at most that size, in parts of [`ALL`].
 type Point = (u64, u64);
 
 /// The share of all messages: files have shares of up to 16 digits.
@@ -149,7 +149,7 @@ impl Distribution {
         (low + part as u64).min(self.max_bytes)
     }
 
-    /// The share of messages, 0 to 1, that have at most so many bytes, on the lines between the points.
+    /// The share of messages, 0 to 1, of at most `bytes`, interpolated linearly between the points.
     pub fn share_up_to(&self, bytes: f64) -> f64 {
         if bytes >= self.max_bytes as f64 {
             return 1.0;

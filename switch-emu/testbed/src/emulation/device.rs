@@ -327,7 +327,7 @@ const fn nearest_step_ps(ps: u64) -> u64 {
     Time::from_ps(ps.saturating_add(Time::STEP_PS / 2)).ps()
 }
 
-/// What tells a frame from others: a digest of its headers.
+/// The identity of a frame among those of one time: a digest of its headers.
 fn digest(frame: &[u8]) -> u64 {
     let (words, _) = frame[SHIM_BYTES..].as_chunks();
     words.iter().take(HEADER_WORDS).fold(0, |digest, word| mix(digest ^ u64::from_le_bytes(*word)))

@@ -11,7 +11,7 @@ pub(crate) struct Held {
     pub due_ps: u64,
     /// Its place among frames of one time.
     tie: u32,
-    /// Order of arrival, to tell frames of one time and place apart.
+    /// Order of arrival among frames of one time and place.
     arrival: u64,
     /// The frame.
     pub frame: FrameId,

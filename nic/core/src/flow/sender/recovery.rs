@@ -79,7 +79,7 @@ impl Recovery {
         (self.backoff, self.trims, self.held_until) = (0, 0, Time::ZERO);
     }
 
-    /// A packet that had been sent again, at `sent_at`, was trimmed: at once it would be trimmed once more, whatever the window.
+    /// A packet that had been sent again, at `sent_at`, was trimmed. Sent at once it would be trimmed once more, regardless of the window.
     //= docs/specs/transport.md#TRN-66 trimmed again
     #[cold]
     pub(super) fn on_trimmed_again(&mut self, sent_at: Time, base_rtt_ps: u64) {
