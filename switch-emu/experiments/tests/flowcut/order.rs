@@ -236,7 +236,13 @@ fn failures(draw: &mut Draw, scenario: &mut Scenario, switches: Option<Scheme>) 
         let at_ps = draw.one(&[0, 20_000_000, 80_000_000]);
         let until_ps = draw.chance(60).then(|| at_ps + draw.between(10, 2_000) * 1_000_000);
         let until_ps = until_ps.filter(|_| !matches!(action, LinkAction::Rate { .. }));
-        events.push(LinkEvent { name: pick, links, at_ps, until_ps, action });
+        // All events of a link together leave it a thousandth of its rate: one may slow it.
+        let slows = |event: &LinkEvent| matches!(event.action, LinkAction::Rate { .. });
+        let event = LinkEvent { name: pick, links, at_ps, until_ps, action };
+        let shares = |other: &LinkEvent| other.links.iter().any(|link| event.links.contains(link));
+        if !slows(&event) || !events.iter().any(|other| slows(other) && shares(other)) {
+            events.push(event);
+        }
     }
     let text = events.iter().map(|event| format!("{} {:?}", event.name, event.action)).collect::<Vec<_>>().join(", ");
     scenario.add_link_events(events);
