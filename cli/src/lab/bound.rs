@@ -97,11 +97,7 @@ impl Row {
     }
 
     fn cells(&self) -> Vec<String> {
-        let mean = |spread: &Spread, unit: &str| match spread.runs {
-            0 => "-".into(),
-            _ if spread.lower_bound => format!("> {:.1}{unit}", spread.mean),
-            _ => format!("{:.1}{unit}", spread.mean),
-        };
+        let mean = |spread: &Spread, unit: &str| spread.mean_text(1) + if spread.runs == 0 { "" } else { unit };
         let incomplete = match self.flows_incomplete {
             0 => String::new(),
             flows => format!("{flows} flows incomplete"),

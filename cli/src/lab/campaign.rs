@@ -84,10 +84,10 @@ impl Campaign {
     pub fn run(&self, out: Option<&Path>) -> Outcome {
         let out = folder::location(out, &self.name);
         let ended = self.results(&out)?;
-        let summaries = Self::write_all(&out, &ended)?;
-        let own = &summaries[..ended.iter().filter(|(_, run)| run.is_ok()).count()];
+        let (own, earlier) = Self::write_all(&out, &ended)?;
+        let summaries = [own.as_slice(), &earlier].concat();
         let is_sweep = summaries.windows(2).any(|pair| pair[0].seed != pair[1].seed || pair[0].axes != pair[1].axes);
-        speed(own);
+        speed(&own);
         fit::tables(&if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
         if let Some(table) = results::workload_table(&summaries) {
             fit::tables(&table);
@@ -95,10 +95,10 @@ impl Campaign {
         let (overview, failures) = (out.join("report.html"), self.failures(&ended));
         say!("results   {}", out.display());
         say!("overview  {}", overview.display());
-        report(&out, Some(&overview), own, &failures)?;
+        report(&out, Some(&overview), &own, &failures)?;
         failures.iter().for_each(|Failed { run, why }| note!("spray: {run} failed: {why}"));
         match failures.len() {
-            0 => verdict(own),
+            0 => verdict(&own),
             failed => Err(Failure::failed(format!(
                 "{failed} of {} runs failed; the same command tries them again",
                 ended.len()
@@ -106,21 +106,24 @@ impl Campaign {
         }
     }
 
-    /// Writes the tables and the page over all runs in `out`; returns the figures of these that did not fail, then those of runs that earlier
-    /// commands left there.
+    /// Writes the tables and the page over all runs in `out`. Returns the figures of `ended`, without failed runs, and those of runs that
+    /// earlier commands left there.
     ///
     /// # Errors
-    /// 1 when a run cannot be read, or a table not be written.
-    pub fn write_all(out: &Path, ended: &[Ended]) -> Outcome<Vec<Summary>> {
+    /// 1 when a run cannot be read, or a table cannot be written.
+    pub fn write_all(out: &Path, ended: &[Ended]) -> Outcome<(Vec<Summary>, Vec<Summary>)> {
         let mut done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
         let own: HashSet<String> = done.iter().map(|run| run.folder.clone()).collect();
+        let count = done.len();
         for name in plan::runs_in(out).into_iter().filter(|name| !own.contains(name)) {
             done.push(Finished::load(out, &name).map_err(Failure::failed)?);
         }
         let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
         results::write_sweep(out, &summaries).map_err(Failure::failed)?;
         results::write_overview(out, &done).map_err(Failure::failed)?;
-        Ok(summaries)
+        let mut own = summaries;
+        let earlier = own.split_off(count);
+        Ok((own, earlier))
     }
 
     /// The runs that failed, and why.

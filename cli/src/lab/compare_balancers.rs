@@ -45,21 +45,22 @@ struct Comparison {
 impl Comparison {
     fn run(&self) -> Outcome {
         let ended = self.campaign.results(&self.out)?;
-        let summaries = Campaign::write_all(&self.out, &ended)?;
+        let (own, earlier) = Campaign::write_all(&self.out, &ended)?;
         let overview = self.out.join("report.html");
-        campaign::report(&self.out, Some(&overview), &summaries, &self.campaign.failures(&ended))?;
+        campaign::report(&self.out, Some(&overview), &own, &self.campaign.failures(&ended))?;
         let runs = ended.len();
         let row = |(job, run): Ended| {
             (job.balancer.to_string(), run.map(|run| run.summary).map_err(|why| format!("seed {}: {why}", job.seed)))
         };
-        let earlier = summaries[ended.iter().filter(|(_, run)| run.is_ok()).count()..].to_vec();
+        let rows: Vec<_> = ended.into_iter().map(row).collect();
+        let bad_runs = rows.iter().cloned().collect::<Matrix>().bad_runs();
         let earlier = earlier.into_iter().map(|summary| (summary.balancer.clone(), Ok(summary)));
-        let matrix: Matrix = ended.into_iter().map(row).chain(earlier).collect();
+        let matrix: Matrix = rows.into_iter().chain(earlier).collect();
         let title = self.title();
         matrix.write(&self.out, &title).map_err(Failure::failed)?;
         fit::tables(&format!("{title}\n\n{}", matrix.text()));
         self.say_where();
-        match matrix.bad_runs() {
+        match bad_runs {
             0 => Ok(()),
             bad => Err(Failure::failed(format!("{bad} of {runs} runs failed or did not complete"))),
         }

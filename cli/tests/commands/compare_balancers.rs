@@ -104,6 +104,20 @@ fn what_does_not_complete_is_shown_and_stops_nobody() {
     assert!(page.contains("reps-seed1/report.html") && page.contains("reps-seed2/report.html"));
 }
 
+/// Runs of an earlier command are in the table; how they ended does not decide how this one ends.
+#[test]
+fn earlier_runs_are_compared_and_not_judged() {
+    let comparison = Comparison::new(&scenario(DEAD));
+    let first = comparison.run(&["--balancer", "ecmp", "--seed", "1"]);
+    assert_eq!(first.status.code(), Some(1), "{}", text(&first.stderr));
+    let second = comparison.run(&["--balancer", "reps", "--seed", "1", "--json"]);
+    assert!(second.status.success(), "{}", text(&second.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&second.stdout).unwrap();
+    assert_eq!(json["runs"].as_array().unwrap().len(), 1);
+    let table = comparison.read("compare-balancers.txt");
+    assert!(line(&table, "reps")[1] == "ok" && line(&table, "ecmp")[1].contains('/'), "{table}");
+}
+
 #[test]
 fn parameters_and_congestion_control_reach_the_runs() {
     let mean_us = |rest: &[&str]| {

@@ -167,14 +167,12 @@ impl Matrix {
         let mut row = vec![one.balancer.clone(), one.verdict()];
         for column in columns {
             let spread = column.spread(&one.runs);
-            let bound = if spread.lower_bound { "> " } else { "" };
-            let shown =
-                |value: f64, digits| if spread.runs == 0 { "-".into() } else { format!("{bound}{value:.digits$}") };
-            let value = shown(spread.mean, column.digits);
+            let value = spread.mean_text(column.digits);
             let is_best = one.is_sound() && self.best(column).is_some_and(|best| best == spread.mean);
             row.push(if MARKED.contains(&column.key) { mark(value, is_best) } else { value });
             if column.key == MERIT {
-                let sd = if spread.lower_bound { "-".into() } else { shown(spread.sd, 1) };
+                let has_sd = spread.runs > 0 && !spread.lower_bound;
+                let sd = if has_sd { format!("{:.1}", spread.sd) } else { "-".into() };
                 row.extend(self.has_spread().then_some(sd));
                 row.push(self.slowdown(one).map_or_else(|| "-".into(), |factor| format!("{factor:.3}")));
             }

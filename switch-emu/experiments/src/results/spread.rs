@@ -49,13 +49,22 @@ impl Spread {
         }
     }
 
-    /// The mean and its interval, or the mean alone as `> 20.0` if it is a lower bound, with `digits` decimals; a dash without values.
-    pub(crate) fn text(&self, digits: usize) -> String {
-        match self.ci95 {
-            _ if self.runs == 0 => "-".into(),
+    /// The mean with `digits` decimals, as `> 20.0` if it is a lower bound; a dash without values.
+    #[must_use]
+    pub fn mean_text(&self, digits: usize) -> String {
+        match self.runs {
+            0 => "-".into(),
             _ if self.lower_bound => format!("> {:.digits$}", self.mean),
-            Some([low, high]) => format!("{:.digits$} ({low:.digits$} to {high:.digits$})", self.mean),
-            None => format!("{:.digits$}", self.mean),
+            _ => format!("{:.digits$}", self.mean),
+        }
+    }
+
+    /// [`Spread::mean_text`], followed by the interval where there is one; a lower bound has none.
+    pub(crate) fn text(&self, digits: usize) -> String {
+        let mean = self.mean_text(digits);
+        match self.ci95.filter(|_| !self.lower_bound) {
+            Some([low, high]) => format!("{mean} ({low:.digits$} to {high:.digits$})"),
+            None => mean,
         }
     }
 

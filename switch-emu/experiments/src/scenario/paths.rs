@@ -14,7 +14,7 @@ use spray_wire::Kind;
 use super::{ConnectionPath, Ip, Scenario};
 use crate::sim::FctEnd;
 use crate::workload::{Class, Flow, Own, Plan, classes};
-use spray_fabric::{Fastest, Link, LinkAction, LinkEvent, Network, Node, ShortestPaths, Thresholds, changes, hops};
+use spray_fabric::{Fastest, Link, LinkChange, Network, Node, ShortestPaths, Thresholds, changes, hops};
 use spray_pipeline::config::MAX_HOPS;
 use spray_sim::{FrameBytes, Pfc};
 
@@ -417,19 +417,19 @@ impl Scenario {
 
     /// How many times slower than the slowest host's link the slowest link is at the beginning, rounded up; at least 1.
     fn times_slower(&self) -> u64 {
-        let links = &self.network.links;
-        let full_bps = |link: usize| u128::from(links[link].rate_bps) * 1_000_000;
-        let slowed = |event: &LinkEvent| match event.action {
-            LinkAction::Rate { ppm } if event.at_ps == 0 => Some(u128::from(ppm)),
-            _ => None,
+        let Network { links, hosts, .. } = &self.network;
+        let drawn_ppm = self.failures.as_ref().and_then(|failures| failures.file.slowest_ppm()).unwrap_or(FULL_PPM);
+        let at_0 = |changes: &Vec<LinkChange>| {
+            changes.first().filter(|change| change.at_ps == 0).map(|change| change.state.rate_ppm)
         };
-        let events = self.link_events.iter().filter_map(|event| Some((event, slowed(event)?)));
-        let events =
-            events.flat_map(|(event, ppm)| event.links.iter().map(move |link| full_bps(*link) / 1_000_000 * ppm));
-        let least_ppm = self.failures.as_ref().and_then(|failures| failures.file.slowest_ppm());
-        let drawn = (0..links.len()).filter_map(|link| Some(full_bps(link) / 1_000_000 * u128::from(least_ppm?)));
-        let slowest = (0..links.len()).map(full_bps).chain(events).chain(drawn).min().unwrap_or(1).max(1);
-        let hosts = (0..self.network.hosts.len()).map(|host| full_bps(self.network.uplink(host)));
-        hosts.min().map_or(1, |slowest_host| slowest_host.div_ceil(slowest)) as u64
+        let events = changes(&self.link_events, links.len());
+        let left_ppm = events.iter().map(|changes| at_0(changes).unwrap_or(FULL_PPM).min(drawn_ppm));
+        let slowest = links.iter().zip(left_ppm).map(|(link, ppm)| u128::from(link.rate_bps) * u128::from(ppm)).min();
+        let own = |host| u128::from(links[self.network.uplink(host)].rate_bps) * u128::from(FULL_PPM);
+        let of_hosts = (0..hosts.len()).map(own).min();
+        of_hosts.zip(slowest).map_or(1, |(of_hosts, slowest)| of_hosts.div_ceil(slowest.max(1)).max(1)) as u64
     }
 }
+
+/// All of a link's rate, in millionths.
+const FULL_PPM: u32 = 1_000_000;
