@@ -101,7 +101,7 @@ fn an_incast_is_trimmed_and_dropped_as_in_the_simulator() {
 }
 
 /// Two senders in step over one port that drops: which frame finds the last room is drawn each time, on either engine.
-//= docs/specs/emulation.md#EMU-9 equals fare alike
+//= docs/specs/emulation.md#EMU-9 equal senders get equal shares
 #[test]
 fn senders_in_step_lose_alike_on_both_engines() {
     let Some(_turn) = turn() else { return };

@@ -1,8 +1,8 @@
-//! Which comes first of what happens at one time.
+//! The order of events that happen at the same time.
 
 use spray_pipeline::hash::mix;
 
-/// Draws the order among equal times from a run's seed: at each time another one, and for a seed always the same.
+/// Draws the order of simultaneous events from a run's seed. Each time has its own order, and a seed gives the same orders in every run.
 //= docs/specs/emulation.md#EMU-9 ties
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ties {
@@ -10,12 +10,12 @@ pub struct Ties {
 }
 
 impl Ties {
-    /// Those of a run with this seed.
+    /// Creates the draws of a run with this seed.
     pub const fn new(seed: u64) -> Self {
         Self { seed: mix(seed ^ SALT) }
     }
 
-    /// Returns the place of `identity` among all that happens at the time `at`; the least comes first.
+    /// Returns the sort key of the event `identity` at the time `at`: of simultaneous events the one with the least key comes first.
     #[inline]
     pub const fn draw(self, at: u64, identity: u64) -> u32 {
         let both = at.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(identity.wrapping_mul(0xd1b5_4a32_d192_ed03));
@@ -23,7 +23,7 @@ impl Ties {
     }
 }
 
-/// Sets these draws apart from others of the same seed.
+/// Keeps these draws independent of others from the same seed.
 const SALT: u64 = 0x7469_6573;
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::shares::Counts;
 #[derive(Debug)]
 pub(super) struct Board {
     looks: Box<[Mutex<Look>]>,
-    /// What was counted when the time began that counts.
+    /// By thread the counters at the start of the measured time.
     bases: Box<[Mutex<Look>]>,
     ready: AtomicUsize,
     over: AtomicBool,
@@ -41,7 +41,7 @@ impl Board {
         self.looks.len()
     }
 
-    /// All connections of a thread are open; what it had counted before.
+    /// All connections of a thread are open; `look` has its counters.
     pub(super) fn say_ready(&self, thread: usize, look: Look) {
         self.put(thread, look);
         self.put_base(thread, look);
@@ -77,7 +77,7 @@ impl Board {
         *self.looks[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
     }
 
-    /// The time that counts begins for a thread.
+    /// Sets the counters of a thread at the start of the measured time.
     pub(super) fn put_base(&self, thread: usize, look: Look) {
         *self.bases[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
     }
@@ -87,7 +87,7 @@ impl Board {
         with_others(first, &self.looks)
     }
 
-    /// What the first thread had counted when the time began that counts, with what the others had.
+    /// The counters of all threads at the start of the measured time; `first` are those of the first thread.
     pub(super) fn base(&self, first: Look) -> Look {
         with_others(first, &self.bases).seen_at(first.at)
     }

@@ -98,7 +98,7 @@ pub(super) struct Client<'a> {
     connections: HashMap<ConnectionId, Lane>,
     /// When the last connection was open.
     begun_at: Option<Time>,
-    /// What was counted when the time began that counts, and what the processor had done.
+    /// The counters of payload and processor at the start of the measured time.
     base: Look,
     cpu: Cpu,
     /// What is omitted is over.

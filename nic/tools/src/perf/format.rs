@@ -91,7 +91,7 @@ impl Request {
     }
 }
 
-/// Payload of a connection that does not count: what the client had acknowledged and received when the time began that counts.
+/// Payload of a connection that is not measured: what the client had acknowledged and received before the measured time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Omitted {
     pub sent: u64,

@@ -20,7 +20,7 @@ fn delivered(senders: usize, seed: u64, threads: usize) -> Vec<u64> {
     simulate(&spec, threads).unwrap().flows.iter().map(|flow| flow.receiver.bytes).collect()
 }
 
-//= docs/specs/emulation.md#EMU-9 equals fare alike
+//= docs/specs/emulation.md#EMU-9 equal senders get equal shares
 #[test]
 fn senders_in_step_get_as_much_through_a_port() {
     for senders in [2, 8] {

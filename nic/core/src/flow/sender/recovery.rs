@@ -17,9 +17,9 @@ pub(super) struct Recovery {
     timeout_ps: u64,
     /// Timeouts in a row without progress.
     pub backoff: Backoff,
-    /// Trims in a row, without progress, of packets that had been sent again.
+    /// The number of retransmissions trimmed since the last new acknowledgement.
     trims: Backoff,
-    /// No lost packet goes before.
+    /// No lost packet is sent before this time.
     pub held_until: Time,
     sack_gap: SackGap,
     /// With IRN: what it knows in place of the gap rule.
@@ -79,7 +79,7 @@ impl Recovery {
         (self.backoff, self.trims, self.held_until) = (0, 0, Time::ZERO);
     }
 
-    /// A packet that had been sent again, at `sent_at`, was trimmed. Sent at once it would be trimmed once more, regardless of the window.
+    /// Handles the trim of a retransmission that was sent at `sent_at`: another one at once would be trimmed too, regardless of the window.
     //= docs/specs/transport.md#TRN-66 trimmed again
     #[cold]
     pub(super) fn on_trimmed_again(&mut self, sent_at: Time, base_rtt_ps: u64) {
