@@ -7,7 +7,7 @@
 
 mod shared_word;
 
-use aya_ebpf::bindings::xdp_action::{XDP_ABORTED, XDP_DROP, XDP_PASS};
+use aya_ebpf::bindings::xdp_action::{XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX};
 use aya_ebpf::btf_maps::{Array, DevMap, HashMap, PerCpuArray, XskMap};
 use aya_ebpf::helpers::generated::bpf_get_prandom_u32;
 use aya_ebpf::helpers::{bpf_ktime_get_ns, bpf_xdp_adjust_head, bpf_xdp_adjust_tail};
@@ -86,6 +86,13 @@ static IMPAIRED: PerCpuArray<Impaired, 1> = PerCpuArray::new();
 #[btf_map(name = "trail")]
 static TRAIL: PerCpuArray<Trail<CpuWord>, 1> = PerCpuArray::new();
 
+/// The trails of frames between two switches, by number.
+#[btf_map(name = "trails")]
+static TRAILS: HashMap<u32, Trail<CpuWord>, 1> = HashMap::new();
+/// The number of the next one.
+#[btf_map(name = "next_trail")]
+static NEXT_TRAIL: Array<SharedWord, 1> = Array::new();
+
 /// Clocks of the benchmark's streams, one a CPU.
 #[btf_map(name = "bench")]
 static BENCH: PerCpuArray<Bench, 1> = PerCpuArray::new();
@@ -151,6 +158,17 @@ impl Tables for Maps {
         TRAIL.get(0)
     }
     #[inline(always)]
+    fn store_trail(&self) -> Option<u32> {
+        match spray_store_trail() {
+            0 => None,
+            number => Some(number),
+        }
+    }
+    #[inline(always)]
+    fn take_trail(&self, number: u32) -> bool {
+        spray_take_trail(number) != 0
+    }
+    #[inline(always)]
     fn port(&self, port: u32) -> Option<&PortConfig> {
         PORTS.get(port)
     }
@@ -202,6 +220,18 @@ impl Tables for Maps {
         if port == NO_PORT { Err(Cause::NoRoute) } else { Ok(port) }
     }
     #[inline(always)]
+    fn find(&self, frame: &mut Frame, host: u32) -> Result<(), Cause> {
+        // SAFETY: a reference, valid for the call.
+        match Cause::from_code(unsafe { spray_find(frame, host) }) {
+            None => Ok(()),
+            Some(cause) => Err(cause),
+        }
+    }
+    #[inline(always)]
+    fn is_last(&self, switch: u32, t_ps: u64, host: u32) -> bool {
+        spray_is_last(switch, t_ps, host) != 0
+    }
+    #[inline(always)]
     fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
         // SAFETY: a reference, valid for the calls.
         unsafe {
@@ -236,6 +266,45 @@ impl Tables for Maps {
 #[inline(never)]
 pub extern "C" fn spray_digest(hash: u32, addresses: u64, ports: u32, label: u32) -> u64 {
     FlowHash::from_number(hash).digest(&Key { addresses, ports, label })
+}
+
+/// [`spray_pipeline::find`] as a global function, for the same reason as [`spray_cross`]. Returns 0 or a [`Cause`].
+///
+/// # Safety
+/// The pointer is null or valid.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn spray_find(frame: *mut Frame, host: u32) -> u32 {
+    // SAFETY: by this function's contract.
+    let Some(frame) = (unsafe { frame.as_mut() }) else { return Cause::Malformed as u32 };
+    spray_pipeline::find(&Maps, frame, host).map_or_else(|cause| cause as u32, |()| 0)
+}
+
+/// [`spray_pipeline::is_last`] as a global function, for the same reason as [`spray_cross`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn spray_is_last(switch: u32, t_ps: u64, host: u32) -> u32 {
+    spray_pipeline::is_last(&Maps, switch, t_ps, host).into()
+}
+
+/// Stores the trail of the frame at hand; returns its number, or 0 if there is no room.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn spray_store_trail() -> u32 {
+    let (Some(trail), Some(next)) = (TRAIL.get(0), NEXT_TRAIL.get(0)) else { return 0 };
+    // Never 0.
+    let number = next.next() as u32 | 1 << 31;
+    if TRAILS.insert(&number, trail, 0).is_ok() { number } else { 0 }
+}
+
+/// Takes the trail of this number back. Returns 1, or 0 if there is none.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn spray_take_trail(number: u32) -> u32 {
+    // SAFETY: one frame has the number, and this CPU is at it.
+    let (Some(trail), Some(stored)) = (TRAIL.get(0), unsafe { TRAILS.get(&number) }) else { return 0 };
+    trail.resume(stored.words());
+    u32::from(TRAILS.remove(&number).is_ok())
 }
 
 /// What goes into one argument of a function: it has five at most.
@@ -418,7 +487,8 @@ pub fn deployed(context: XdpContext) -> u32 {
             hand_over(&context, Ticket { due_ps, port, effects: EXPIRED })
         }
         Verdict::Expired { .. } => XDP_DROP,
-        Verdict::Drop(_) => XDP_DROP,
+        // None is emulated.
+        Verdict::Drop(_) | Verdict::Return { .. } => XDP_DROP,
         Verdict::Pass => match attachment().map(|attachment| attachment.side_of_unknown(&packet)) {
             Some(Side::Bridge) => hand_over(&context, BRIDGED),
             _ => XDP_PASS,
@@ -501,7 +571,7 @@ fn renew(packet: &mut impl Shimmed) -> Option<()> {
     let early_ps = now_ps.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & bench.early_ps.load();
     let (shim, mut inner) = packet.split()?;
     // The switch before it has noted how the last frame goes on.
-    Shim { virtual_time_ps: now_ps.wrapping_sub(early_ps), detour: 0 }.write(shim);
+    Shim { virtual_time_ps: now_ps.wrapping_sub(early_ps), ..Shim::default() }.write(shim);
     let head: &mut [u8; offsets::min_len(false)] = inner.head_mut()?;
     // In the widths that the pipeline reads: narrower stores would stall its loads.
     head[v4::VERSION_IHL..][..2].copy_from_slice(&[v4::VERSION_IHL_PLAIN, DSCP_DATA << 2 | 2]);
@@ -519,6 +589,8 @@ fn run(context: &XdpContext) -> u32 {
         Verdict::Pass => XDP_PASS,
         Verdict::Drop(_) | Verdict::Expired { .. } => XDP_DROP,
         Verdict::Redirect { port, trimmed_len } => redirect(context, port, trimmed_len),
+        Verdict::Return { trimmed_len } if trimmed_len != 0 && !cut(context, trimmed_len) => XDP_ABORTED,
+        Verdict::Return { .. } => XDP_TX,
     }
 }
 

@@ -26,6 +26,8 @@ pub struct ChassisSpec<'a> {
     pub switch: Option<usize>,
     /// Size of a full data frame on the wire; a queue slot lasts about three of them.
     pub frame_bytes: u32,
+    /// Whether frames with a virtual time return to their hosts between switches: see [`Globals::hop_by_hop`].
+    pub hop_by_hop: bool,
     /// The bins into which ports count what becomes of frames.
     pub bins: Scale,
 }
@@ -33,7 +35,7 @@ pub struct ChassisSpec<'a> {
 impl<'a> ChassisSpec<'a> {
     /// One chassis that plays the whole fabric.
     pub fn whole(fabric: &'a Fabric) -> Self {
-        Self { fabric, switch: None, frame_bytes: DEFAULT_FRAME_BYTES, bins: Scale::default() }
+        Self { fabric, switch: None, frame_bytes: DEFAULT_FRAME_BYTES, hop_by_hop: false, bins: Scale::default() }
     }
 
     /// Whether a switch is inside this chassis.
@@ -103,7 +105,7 @@ impl Tables {
             let scheme = &fabric.switching;
             return Err(TablesError(format!("`{scheme}` in a chassis of one switch; allowed: one of all switches")));
         }
-        let globals = Globals { bins: spec.bins, ..globals(fabric) };
+        let globals = Globals { bins: spec.bins, hop_by_hop: spec.hop_by_hop.into(), ..globals(fabric) };
         let mut tables = Self { globals, ..Self::default() };
         for (number, host) in (0..).zip(&fabric.hosts) {
             tables.hosts.push((host.v4.to_ipv6_mapped().octets(), number));
@@ -176,7 +178,7 @@ fn globals(fabric: &Fabric) -> Globals {
         *slot = epoch.valid_from_ps.min(table::NEVER);
     }
     let (switches, hosts) = (fabric.salts.len() as u32, fabric.hosts.len() as u32);
-    Globals { seed: fabric.seed, epoch_from_ps, switches, hosts, bins: Scale::default() }
+    Globals { seed: fabric.seed, epoch_from_ps, switches, hosts, ..Globals::default() }
 }
 
 fn check(fabric: &Fabric) -> Result<(), TablesError> {

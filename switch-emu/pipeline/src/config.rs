@@ -45,6 +45,8 @@ pub struct Globals {
     pub switches: u32,
     /// Number of hosts in the fabric.
     pub hosts: u32,
+    /// 1 = a frame with a virtual time returns to its host before each further switch of the chassis; 0 = it crosses all of them at once.
+    pub hop_by_hop: u64,
     /// The bins of each port.
     pub bins: Scale,
 }

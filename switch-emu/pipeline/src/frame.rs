@@ -81,7 +81,8 @@ impl Frame {
     /// What holds of it where it is.
     #[inline(always)]
     pub fn shim(&self) -> Shim {
-        Shim { virtual_time_ps: self.time_ps, detour: if self.detour == PAUSE { 0 } else { self.detour } }
+        let detour = if self.detour == PAUSE { 0 } else { self.detour };
+        Shim { virtual_time_ps: self.time_ps, detour, switch: self.switch, ..Shim::default() }
     }
 
     /// Whether it is data with a payload that a switch may cut off.

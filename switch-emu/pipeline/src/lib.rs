@@ -67,6 +67,11 @@ pub enum Verdict {
         /// Length that the frame must be cut to, 0 = none: the caller owns the buffer and cuts it.
         trimmed_len: u32,
     },
+    /// Sent back to the host that it came from, which sends it again at its virtual time, to its next switch.
+    Return {
+        /// As [`Redirect::trimmed_len`](Self::Redirect::trimmed_len).
+        trimmed_len: u32,
+    },
     /// Gone, and counted: its TTL ran out in a deployed fabric, whose switches tell its sender.
     Expired {
         /// Egress port at which it did.
@@ -151,6 +156,11 @@ pub trait Tables {
     /// A cell of the ports' bins; `index` is by port, then by cell.
     fn bin(&self, index: u32) -> Option<&Bin<Self::Word>>;
 
+    /// Stores the trail of the frame at hand, which returns to its host; returns its number, not 0. `None`: there is no room.
+    fn store_trail(&self) -> Option<u32>;
+    /// Takes the trail of this number back, for the frame at hand. Returns whether there was one.
+    fn take_trail(&self, number: u32) -> bool;
+
     /// Counts what a port did with a frame into its bins, which there are; a function of its own in the kernel, with its own stack.
     #[inline(always)]
     fn note(&self, port: u32, crossing: &Crossing)
@@ -191,6 +201,24 @@ pub trait Tables {
         Self: Sized,
     {
         scheme::recall(&View::of(self).ok_or(Cause::NoRoute)?, frame, host)
+    }
+
+    /// Runs [`find`]; a function of its own in the kernel for the same reason.
+    #[inline(always)]
+    fn find(&self, frame: &mut Frame, host: u32) -> Result<(), Cause>
+    where
+        Self: Sized,
+    {
+        find(self, frame, host)
+    }
+
+    /// Runs [`is_last`]; a function of its own in the kernel for the same reason.
+    #[inline(always)]
+    fn is_last(&self, switch: u32, t_ps: u64, host: u32) -> bool
+    where
+        Self: Sized,
+    {
+        is_last(self, switch, t_ps, host)
     }
 
     /// Runs [`scheme::part`]; a function of its own for each part in the kernel, for the same reason.
@@ -267,10 +295,10 @@ pub fn process<T: Tables>(
     now_ps: impl FnOnce() -> u64,
 ) -> Verdict {
     let Some(chassis) = tables.chassis() else { return Verdict::Pass };
-    chassis.frames.add(1);
     let (before, verdict, after) = {
-        let Some((head, mut inner)) = packet.split() else { return pass(chassis) };
-        let Some(shim) = Shim::read(head) else { return pass(chassis) };
+        let Some((head, mut inner)) = packet.split() else { return pass_new(chassis) };
+        let Some(shim) = Shim::read(head) else { return pass_new(chassis) };
+        chassis.frames.add((!shim.between).into());
         let headers = match switch_view::parse(&inner, Ports::DEFAULT) {
             Parsed::Ours(headers) => headers,
             Parsed::Foreign => return pass(chassis),
@@ -279,19 +307,36 @@ pub fn process<T: Tables>(
                 return Verdict::Drop(Cause::Malformed);
             }
         };
-        let (verdict, after) = carry(tables, &mut inner, (&headers, shim, OURS), || (ingress, NO_PORT), now_ps);
+        let entry = || (if shim.between { shim.switch } else { ingress }, NO_PORT);
+        let (verdict, after) = carry(tables, &mut inner, (&headers, shim, OURS), entry, now_ps);
         (shim, verdict, after)
     };
-    let (port, trimmed_len) = match verdict {
-        Verdict::Redirect { port, trimmed_len } => (port, trimmed_len),
+    let (verdict, between) = match verdict {
+        Verdict::Redirect { port, trimmed_len } => {
+            (Verdict::Redirect { port, trimmed_len: with_shim(trimmed_len) }, false)
+        }
+        Verdict::Return { trimmed_len } => (Verdict::Return { trimmed_len: with_shim(trimmed_len) }, true),
         Verdict::Expired { .. } => return Verdict::Drop(Cause::Ttl),
         verdict => return verdict,
     };
-    if let Some((head, _)) = packet.split() {
+    if let Some((head, inner)) = packet.split() {
         let virtual_time_ps = if before.virtual_time_ps == 0 { 0 } else { after.virtual_time_ps };
-        Shim { virtual_time_ps, ..after }.write(head);
+        Shim { virtual_time_ps, between, ..after }.write(head);
+        if before.between
+            && !between
+            && let Some(addresses) = inner.head()
+        {
+            Shim::readdress(head, addresses);
+        }
     }
-    Verdict::Redirect { port, trimmed_len: with_shim(trimmed_len) }
+    verdict
+}
+
+/// Leaves a frame to the kernel that has not been counted.
+#[inline(always)]
+fn pass_new<C: Word>(chassis: &ChassisCounters<C>) -> Verdict {
+    chassis.frames.add(1);
+    pass(chassis)
 }
 
 /// Leaves a frame to the kernel.
@@ -379,7 +424,13 @@ fn carry<T: Tables>(
     if let Some(switch) = tables.switch(frame.switch) {
         let key = frame::key(headers);
         frame.flow = tables.digest(switch.hash, &key);
-        if switch.remembers != 0
+        if shim.trail != 0 {
+            if !tables.take_trail(shim.trail) {
+                chassis.no_route.add(1);
+                return (Verdict::Drop(Cause::NoRoute), shim);
+            }
+            remembers = true;
+        } else if switch.remembers != 0
             && let Some(trail) = tables.trail()
         {
             let fields =
@@ -398,6 +449,14 @@ fn carry<T: Tables>(
                 chassis.malformed.add(1);
                 return (Verdict::Drop(Cause::Malformed), shim);
             };
+            if shim.virtual_time_ps != 0 && frame.switch < HOST {
+                let trail = if remembers { tables.store_trail() } else { Some(0) };
+                let Some(trail) = trail else {
+                    chassis.no_route.add(1);
+                    return (Verdict::Drop(Cause::NoRoute), shim);
+                };
+                return (Verdict::Return { trimmed_len }, Shim { trail, ..frame.shim() });
+            }
             chassis.forwarded.add(1);
             (Verdict::Redirect { port, trimmed_len }, frame.shim())
         }
@@ -427,29 +486,45 @@ fn write(packet: &mut (impl Packet + ?Sized), v6: bool, foreign: bool, frame: &F
     }
 }
 
-/// Goes from switch to switch until a port leaves the chassis.
+/// Goes from switch to switch until a port leaves the chassis, or to the next switch where frames go hop by hop.
 //= docs/specs/switch.md#SW-2 a chassis of switches
+//= docs/specs/switch.md#SW-32 hop by hop
 #[inline(always)]
 fn forward<T: Tables>(tables: &T, host: u32, frame: &mut Frame, remembers: bool) -> Result<u32, Cause> {
     if frame.port != NO_PORT {
         tables.enter(frame)?;
     }
+    let hop_by_hop = frame.emulated && tables.globals().is_some_and(|globals| globals.hop_by_hop != 0);
     for _ in 0..MAX_HOPS {
-        if remembers {
-            find(tables, frame, host)?;
-        }
-        tables.cross(frame, host)?;
-        // [`OUTSIDE`](config::OUTSIDE) is above it.
-        if frame.switch >= HOST {
+        hop(tables, host, frame, remembers)?;
+        // [`OUTSIDE`](config::OUTSIDE) is above it. At its host's switch the frame only finds the port that the host plays.
+        if frame.switch >= HOST || (hop_by_hop && !tables.is_last(frame.switch, frame.time_ps, host)) {
             return Ok(frame.port);
         }
     }
     Err(Cause::HopLimit)
 }
 
+/// Crosses one switch.
+#[inline(always)]
+fn hop<T: Tables>(tables: &T, host: u32, frame: &mut Frame, remembers: bool) -> Result<(), Cause> {
+    if remembers {
+        tables.find(frame, host)?;
+    }
+    tables.cross(frame, host)
+}
+
+/// Whether `switch` is that of this host.
+#[inline(always)]
+pub fn is_last<T: Tables>(tables: &T, switch: u32, t_ps: u64, host: u32) -> bool {
+    let group = View::of(tables).and_then(|view| view.group(t_ps, switch, host));
+    let port = group.and_then(|group| tables.port(tables.member(group.first)?));
+    switch < HOST && port.is_some_and(|port| port.next == HOST)
+}
+
 /// Sets the port that a frame leaves its present switch by, if the scheme there remembers.
 #[inline(always)]
-fn find<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
+pub fn find<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
     if Scheme::from_number(switch.scheme).remembers() {
         frame.port = tables.recall(frame, host)?;

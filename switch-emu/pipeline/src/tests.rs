@@ -205,7 +205,7 @@ fn a_frame_goes_through_three_tiers_and_keeps_no_time_if_it_came_with_none() {
         let chassis = Chassis::three_tiers(Scheme::Ecmp);
         let frame = data_frame(64);
         let len = frame.len() as u64;
-        let mut shimmed = Shim { virtual_time_ps, detour: 0 }.before(&frame).to_vec();
+        let mut shimmed = Shim { virtual_time_ps, ..Shim::default() }.before(&frame).to_vec();
         shimmed.extend(frame);
         let verdict = process(&chassis, &mut shimmed[..], 0, || 7_000_000);
         assert_eq!(verdict, Verdict::Redirect { port: chassis.port_to(3), trimmed_len: 0 });
@@ -214,6 +214,33 @@ fn a_frame_goes_through_three_tiers_and_keeps_no_time_if_it_came_with_none() {
         let expected_ps = if virtual_time_ps == 0 { 0 } else { virtual_time_ps + links * (LATENCY_PS + len * 80) };
         assert_eq!((after_ps, frame[TTL]), (expected_ps, 64 - links as u8));
     }
+}
+
+/// Between two pods a frame that goes hop by hop returns before three switches, with the number of the next one. It comes out as one that
+/// crosses all of them at once, and so do the counters.
+//= docs/specs/switch.md#SW-32 hop by hop
+#[test]
+fn a_frame_that_goes_hop_by_hop_comes_out_as_one_that_crosses_all_switches_at_once() {
+    let [whole, hops] = [0, 1].map(|hop_by_hop| {
+        let mut chassis = Chassis::three_tiers(Scheme::Ecmp);
+        chassis.globals.hop_by_hop = hop_by_hop;
+        chassis
+    });
+    let mut frame = Shim { virtual_time_ps: 5_000_000, ..Shim::default() }.before(&data_frame(64)).to_vec();
+    frame.extend(data_frame(64));
+    let mut expected = frame.clone();
+    let to_host = process(&whole, &mut expected[..], 0, || 0);
+    for _ in 0..3 {
+        assert_eq!(process(&hops, &mut frame[..], 0, || 0), Verdict::Return { trimmed_len: 0 });
+        let shim = Shim::read(frame.first_chunk().unwrap()).unwrap();
+        assert!(shim.between && shim.switch < 12, "{shim:?}");
+    }
+    assert_eq!((process(&hops, &mut frame[..], 0, || 0), &frame), (to_host, &expected));
+    let counted = |chassis: &Chassis| {
+        let ports: Vec<_> = (0..chassis.ports.len()).map(|port| chassis.counters[port].read()).collect();
+        (ports, chassis.chassis.read())
+    };
+    assert_eq!(counted(&hops), counted(&whole));
 }
 
 /// A frame that is routed has a TTL less for every port, but not for its host's own link; one that is switched keeps the one that it has.

@@ -176,11 +176,10 @@ fn poll(
     let mut heard = vec![0; numbers.len()];
     let (mut now_ps, mut activity) = (clock.tick(0), 0);
     loop {
-        let handled_ps = poll_all(&mut endpoints, now_ps);
-        for (endpoint, book) in endpoints.iter_mut().zip(&mut books) {
-            book.tell(endpoint, now_ps);
-            book.take(endpoint, plan);
-        }
+        let handled_ps = poll_all(&mut endpoints, now_ps, |host, endpoint| {
+            books[host].tell(endpoint, now_ps);
+            books[host].take(endpoint, plan);
+        });
         if !is_static {
             plan.advance(now_ps);
             for ((host, endpoint), book) in numbers.iter().zip(endpoints.iter_mut()).zip(&mut books) {

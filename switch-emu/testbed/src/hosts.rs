@@ -215,9 +215,10 @@ impl<'a> Setup<'a> {
         self.spec.threads.unwrap_or(1).clamp(1, self.fabric.hosts.len())
     }
 
-    /// How far the hosts' clock may run ahead of the slowest host: no further than a frame needs to reach the next host.
+    /// How far the hosts' clock may run ahead of the slowest host: no further than a frame needs over the shortest link.
     pub fn step_ps(&self) -> u64 {
-        self.least_latency_ps().max(MIN_STEP_PS)
+        let links = &self.spec.fabric.network.links;
+        links.iter().map(|link| link.latency_ps).min().unwrap_or(0).max(MIN_STEP_PS)
     }
 
     /// The least latency of a host's link.

@@ -74,6 +74,12 @@ pub(super) struct Interface {
 const FRAMES: u32 = 4096;
 const FRAMES_OF_MANY: u32 = 1024;
 const MANY_HOSTS: usize = 32;
+
+/// Frames of each host's socket in a fabric of this number of hosts.
+pub(crate) const fn frames(hosts: usize) -> u32 {
+    if hosts > MANY_HOSTS { FRAMES_OF_MANY } else { FRAMES }
+}
+
 /// Most interfaces that one testbed makes; beyond it set-up takes minutes.
 pub const MAX_CABLES: usize = 512;
 /// How long nothing must arrive before the fabric counts as empty: softirq never waits so long for a core.
@@ -85,8 +91,7 @@ pub(super) const MAX_NEIGHBOURS: usize = 64;
 impl Rig {
     /// Sets up what `spec` needs, with `fabric`'s addresses.
     pub fn new(spec: &FabricSpec<'_>, fabric: &Fabric) -> Result<Self, RunError> {
-        let frames = if fabric.hosts.len() > MANY_HOSTS { FRAMES_OF_MANY } else { FRAMES };
-        Self::with_frames(spec, fabric, frames)
+        Self::with_frames(spec, fabric, frames(fabric.hosts.len()))
     }
 
     /// As [`new`](Self::new), with so many frames for each host's socket.
@@ -101,7 +106,8 @@ impl Rig {
         let clock = KernelClock::new()?;
         for (number, site) in switch_sites.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
-            let mut program = SwitchProgram::load(&ChassisSpec { fabric, switch, frame_bytes, bins }, &clock)?;
+            let mut program =
+                SwitchProgram::load(&ChassisSpec { fabric, switch, frame_bytes, hop_by_hop: true, bins }, &clock)?;
             site.namespace.run(|| attach_switch(&mut program, &site.interfaces))??;
             chassis.push(Chassis { program, switch });
         }
@@ -120,7 +126,13 @@ impl Rig {
     /// Loads `fabric`, of the same shape, into all switches and clears their queues and counters.
     pub fn configure(&mut self, fabric: &Fabric, frame_bytes: u32, bins: Scale) -> Result<(), RunError> {
         for chassis in &mut self.chassis {
-            chassis.program.configure(&ChassisSpec { fabric, switch: chassis.switch, frame_bytes, bins })?;
+            chassis.program.configure(&ChassisSpec {
+                fabric,
+                switch: chassis.switch,
+                frame_bytes,
+                hop_by_hop: true,
+                bins,
+            })?;
         }
         Ok(())
     }

@@ -5,9 +5,10 @@ use spray_pipeline::Verdict;
 use spray_pipeline::config::{Globals, PortConfig};
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
-use spray_pipeline::trail::Trail;
+use spray_pipeline::trail::{Trail, WORDS};
 use spray_wire::switch_view::{Address, address_words};
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
 /// A chassis in memory; may be used from several threads at once, but by one where schemes remember.
@@ -21,6 +22,8 @@ pub struct NativeSwitch {
     bins: Vec<Bin<AtomicU64>>,
     chassis: ChassisCounters<AtomicU64>,
     trail: Trail<AtomicU64>,
+    /// Those of frames between two switches.
+    stored: Mutex<Vec<[u64; WORDS]>>,
 }
 
 impl NativeSwitch {
@@ -39,6 +42,7 @@ impl NativeSwitch {
             bins: (0..ports * tables.globals.bins.cells()).map(|_| Bin::default()).collect(),
             chassis: ChassisCounters::default(),
             trail: Trail::default(),
+            stored: Mutex::default(),
             tables,
         })
     }
@@ -109,6 +113,15 @@ impl spray_pipeline::Tables for NativeSwitch {
     }
     fn trail(&self) -> Option<&Trail<AtomicU64>> {
         Some(&self.trail)
+    }
+    fn store_trail(&self) -> Option<u32> {
+        let mut stored = self.stored.lock().ok()?;
+        stored.push(self.trail.words());
+        Some(stored.len() as u32)
+    }
+    fn take_trail(&self, number: u32) -> bool {
+        let stored = self.stored.lock().expect("no test panics with it");
+        stored.get(number as usize - 1).map(|words| self.trail.resume(*words)).is_some()
     }
     fn port(&self, port: u32) -> Option<&PortConfig> {
         self.tables.ports.get(port as usize)

@@ -71,7 +71,7 @@ impl Spec {
         let payload = vec![5; self.payload.unwrap_or(0).into()];
         let len = emit(&mut out, &envelope, &Common::default(), &body, &payload).expect("a frame that fits");
         out.truncate(len);
-        [&Shim { virtual_time_ps: self.time_ps, detour: 0 }.before(&out), &*out].concat()
+        [&Shim { virtual_time_ps: self.time_ps, ..Shim::default() }.before(&out), &*out].concat()
     }
 
     /// Its bytes on a link.
@@ -121,7 +121,7 @@ fn frames_are_marked_trimmed_and_dropped_as_at_a_switch() {
         let (shim, frame) = cut.split_first_chunk_mut().unwrap();
         let bytes = switch_view::trim(frame, Ports::DEFAULT).expect("a data frame");
         let virtual_time_ps = START_PS + bytes as u64 * PS_PER_BYTE + LATENCY_PS;
-        Shim { virtual_time_ps, detour: 0 }.write(shim);
+        Shim { virtual_time_ps, ..Shim::default() }.write(shim);
         assert_eq!(deliver(&port, &data), Ok(cut[..SHIM_BYTES + bytes].to_vec()), "control goes first");
         let counters = port.counters();
         assert_eq!((counters.frames, counters.marks, counters.trims, counters.control_frames), (7, 4, 1, 1));

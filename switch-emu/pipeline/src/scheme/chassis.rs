@@ -55,15 +55,15 @@ pub(crate) struct Chassis {
     /// Ports of a group that routing knows at most.
     pub(super) most_ports: Cell<u16>,
     pub(super) words: Vec<Cell<u64>>,
-    globals: Globals,
+    pub(crate) globals: Globals,
     leaves: u32,
-    ports: Vec<PortConfig>,
+    pub(crate) ports: Vec<PortConfig>,
     groups: Vec<Group>,
     members: Vec<u32>,
     states: Vec<RefCell<State>>,
     queues: Vec<PortQueues<Cell<u64>>>,
-    counters: Vec<PortCounters<Cell<u64>>>,
-    chassis: ChassisCounters<Cell<u64>>,
+    pub(crate) counters: Vec<PortCounters<Cell<u64>>>,
+    pub(crate) chassis: ChassisCounters<Cell<u64>>,
 }
 
 /// How a frame went.
@@ -288,6 +288,12 @@ impl Tables for Chassis {
     }
     fn trail(&self) -> Option<&Trail> {
         Some(&self.trail)
+    }
+    fn store_trail(&self) -> Option<u32> {
+        None
+    }
+    fn take_trail(&self, _: u32) -> bool {
+        false
     }
     fn state(&self, switch: u32) -> Option<&RefCell<State>> {
         self.states.get(switch as usize)

@@ -80,10 +80,16 @@ struct Host {
     link: HostLink,
     /// The time of the last event.
     now_ps: u64,
+    /// When the endpoint wants to be polled next.
+    next_ps: u64,
     held: HeldFrames,
     arrivals: Vec<Received>,
     /// Frames that wait for their turn or for room.
     waiting: VecDeque<Waiting>,
+    /// Frames between two switches, until their turn.
+    between: HeldFrames,
+    /// Frames with earlier times may have been sent.
+    sent_until_ps: u64,
     lateness: Lateness,
     too_early: u64,
     hold_overflow: u64,
@@ -107,9 +113,12 @@ impl<D: Device> EmulatedDevice<D> {
             link: HostLink::new(emulation.link_bps, emulation.link_latency_ps),
             emulation,
             now_ps: 0,
+            next_ps: 0,
             held: HeldFrames::new(frames),
             arrivals: Vec::with_capacity(RECEIVE_BATCH),
             waiting: VecDeque::with_capacity(2 * MAX_BEFORE_TURN),
+            between: HeldFrames::new(frames),
+            sent_until_ps: 0,
             lateness: Lateness::default(),
             too_early: 0,
             hold_overflow: 0,
@@ -155,9 +164,22 @@ impl<D: Device> EmulatedDevice<D> {
         self.host.as_ref().map_or(0, |host| host.now_ps)
     }
 
-    /// When the first frame on hold is due; `u64::MAX` when there is none.
-    pub fn next_due_ps(&self) -> u64 {
-        self.host.as_ref().and_then(|host| host.held.next_due_ps()).unwrap_or(u64::MAX)
+    /// The time of the next event: of the first frame on hold, or that at which the endpoint wants to be polled; `u64::MAX` if there is none.
+    pub fn next_event_ps(&self) -> u64 {
+        let host = self.host.as_ref();
+        host.map_or(u64::MAX, |host| host.held.next_due_ps().unwrap_or(u64::MAX).min(host.next_ps))
+    }
+
+    /// Sets when the endpoint wants to be polled next: its `next`, a step of its time. If it waits for the link, that is when the link becomes
+    /// free, which may be within the step.
+    pub fn poll_next(&mut self, next: Option<Time>) {
+        let Some(host) = &mut self.host else { return };
+        let free_ps = host.link.free_ps();
+        host.next_ps = match next {
+            Some(next) if free_ps > host.now_ps && next == step_after(free_ps) => free_ps,
+            Some(next) => next.ps(),
+            None => u64::MAX,
+        };
     }
 
     /// The time up to which everything is handled and sent, as the others know it.
@@ -168,13 +190,6 @@ impl<D: Device> EmulatedDevice<D> {
     /// A number that changes whenever a frame comes or goes.
     pub fn activity(&self) -> u64 {
         self.activity
-    }
-
-    /// When to poll an endpoint that asks for `next`, a step of its time, in picoseconds. If it waits for the link, that is when the link
-    /// becomes free, which may be within the step.
-    pub fn exactly(&self, next: Time) -> u64 {
-        let free_ps = self.host.as_ref().map_or(0, |host| host.link.free_ps());
-        if free_ps > self.now_ps() && next == step_after(free_ps) { free_ps } else { next.ps() }
     }
 
     /// Goes on to an event, whose time is never before that of another.
@@ -221,19 +236,19 @@ impl<D: Device> EmulatedDevice<D> {
     //= docs/specs/emulation.md#EMU-5 turns
     pub fn take_turn(&mut self) -> bool {
         let (Some(host), inner) = (&mut self.host, &mut self.inner) else { return false };
-        let before = host.waiting.len();
-        if before == 0 {
+        if host.first_ps() == u64::MAX {
             return false;
         }
-        host.send_waiting(inner);
+        let sent = host.send_waiting(inner);
         host.pass_turn(inner);
-        host.waiting.len() < before
+        sent
     }
 
     /// Gives back the device, with no frame held.
     pub fn into_inner(mut self) -> D {
         if let Some(host) = &mut self.host {
-            std::iter::from_fn(|| host.held.release()).for_each(|held| self.inner.release(held.frame));
+            let held = std::iter::from_fn(|| host.held.release().or_else(|| host.between.release()));
+            held.for_each(|held| self.inner.release(held.frame));
             host.waiting.drain(..).for_each(|waiting| self.inner.release(waiting.frame));
         }
         self.inner
@@ -244,7 +259,12 @@ impl Host {
     //= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
     //= docs/specs/emulation.md#EMU-7 frames far ahead
     fn hold<D: Device>(&mut self, inner: &mut D, now_ps: u64, frame: FrameId, len: u32) {
-        let Some(time_ps) = virtual_time_ps(inner, &frame, len) else { return inner.release(frame) };
+        let Some(Shim { virtual_time_ps: time_ps, between, .. }) = shim(inner, &frame, len) else {
+            return inner.release(frame);
+        };
+        if between {
+            return self.hold_between(inner, (now_ps, time_ps), frame, len);
+        }
         let (due_ps, at_port) = match (time_ps, &self.emulation.port) {
             (0, _) => (now_ps, false),
             (_, None) => (time_ps, false),
@@ -259,6 +279,28 @@ impl Host {
         let drawn = at_port && due_ps >= self.now_ps;
         let tie = if drawn { self.emulation.turn.ties().draw(due_ps, digest(inner.frame(&frame, len))) } else { 0 };
         self.keep(inner, (due_ps.max(self.now_ps), tie), frame, len, at_port);
+    }
+
+    /// Holds a frame of this host that is between two switches.
+    //= docs/specs/emulation.md#EMU-10 frames between switches
+    fn hold_between<D: Device>(&mut self, inner: &mut D, (now_ps, time_ps): (u64, u64), frame: FrameId, len: u32) {
+        if time_ps.saturating_sub(now_ps) > self.emulation.max_hold_ps {
+            self.too_early += 1;
+            return inner.release(frame);
+        }
+        let due_ps = nearest_step_ps(time_ps);
+        self.lateness.record(self.sent_until_ps.saturating_sub(due_ps));
+        let tie = self.emulation.turn.ties().draw(due_ps, digest(inner.frame(&frame, len)));
+        if let Err(frame) = self.between.hold((due_ps, tie), frame, len, false) {
+            self.hold_overflow += 1;
+            inner.release(frame);
+        }
+    }
+
+    /// The virtual time of the first frame that waits for its turn; `u64::MAX` if there is none.
+    fn first_ps(&self) -> u64 {
+        let own_ps = self.waiting.front().map_or(u64::MAX, |first| first.at_ps);
+        own_ps.min(self.between.next_due_ps().unwrap_or(u64::MAX))
     }
 
     fn keep<D: Device>(&mut self, inner: &mut D, due: (u64, u32), frame: FrameId, len: u32, at_port: bool) {
@@ -285,16 +327,33 @@ impl Host {
         None
     }
 
-    /// Gives the inner device the frames that wait, as many as it has room for and as far as it is their turn.
-    fn send_waiting<D: Device>(&mut self, inner: &mut D) {
+    /// Passes the frames that wait to the inner device, as many as it has room for and as far as it is their turn. Returns whether there were any.
+    fn send_waiting<D: Device>(&mut self, inner: &mut D) -> bool {
         let until_ps = self.emulation.turn.until_ps();
-        while self.waiting.front().is_some_and(|first| first.at_ps <= until_ps) {
-            let Some(Waiting { at_ps, frame, len }) = self.waiting.pop_front() else { return };
-            if let Err(frame) = inner.transmit(frame, len) {
-                return self.waiting.push_front(Waiting { at_ps, frame, len });
+        let mut sent = false;
+        loop {
+            let first_ps = self.first_ps();
+            if first_ps > until_ps || first_ps == u64::MAX {
+                break;
             }
-            self.unflushed = true;
+            let is_own = self.waiting.front().is_some_and(|own| own.at_ps == first_ps);
+            let own = if is_own { self.waiting.pop_front() } else { None };
+            let failed = match own {
+                Some(Waiting { at_ps, frame, len }) => {
+                    inner.transmit(frame, len).map_err(|frame| self.waiting.push_front(Waiting { at_ps, frame, len }))
+                }
+                None => {
+                    let Some(held) = self.between.release() else { break };
+                    inner.transmit(held.frame, held.len).map_err(|frame| self.between.put_back(Held { frame, ..held }))
+                }
+            };
+            if failed.is_err() {
+                break;
+            }
+            (sent, self.unflushed) = (true, true);
         }
+        self.sent_until_ps = self.sent_until_ps.max(until_ps);
+        sent
     }
 
     /// Hands the turn on. What was sent is on its way by then, ahead of what others send.
@@ -302,7 +361,7 @@ impl Host {
         if self.unflushed {
             self.flush(inner);
         }
-        self.emulation.turn.pass(self.waiting.front().map_or(u64::MAX, |first| first.at_ps));
+        self.emulation.turn.pass(self.first_ps());
     }
 
     fn flush<D: Device>(&mut self, inner: &mut D) {
@@ -316,9 +375,9 @@ impl Host {
     }
 }
 
-/// The virtual time of a frame of the emulation.
-fn virtual_time_ps<D: Device>(inner: &D, frame: &FrameId, len: u32) -> Option<u64> {
-    Some(Shim::read(inner.frame(frame, len).first_chunk()?)?.virtual_time_ps)
+/// The shim of a frame of the emulation.
+fn shim<D: Device>(inner: &D, frame: &FrameId, len: u32) -> Option<Shim> {
+    Shim::read(inner.frame(frame, len).first_chunk()?)
 }
 
 /// The nearest step of endpoints' time: the queues of a path may be some picoseconds off, and a tie is to stay one.
@@ -343,7 +402,7 @@ impl<D: Device> Device for EmulatedDevice<D> {
             let (before, mut at) = (out.len(), out.len());
             self.inner.receive(out, budget)?;
             while let Some(Received { frame, len, .. }) = out.get_mut(at) {
-                if virtual_time_ps(&self.inner, frame, *len).is_some() {
+                if shim(&self.inner, frame, *len).is_some() {
                     *len -= SHIM_BYTES as u32;
                     at += 1;
                 } else {
@@ -357,7 +416,7 @@ impl<D: Device> Device for EmulatedDevice<D> {
             return Err(error);
         }
         let Some(Received { frame, len, .. }) = host.next_arrival(&mut self.inner) else { return Ok(0) };
-        let due_ps = virtual_time_ps(&self.inner, &frame, len).filter(|due_ps| *due_ps > 0);
+        let due_ps = shim(&self.inner, &frame, len).map(|shim| shim.virtual_time_ps).filter(|due_ps| *due_ps > 0);
         self.due_ps.store(due_ps.unwrap_or(host.now_ps).min(host.now_ps), Ordering::Relaxed);
         if let Some(tap) = &self.tap {
             tap.on_received(host.now_ps, &self.inner.frame(&frame, len)[SHIM_BYTES..]);
@@ -403,7 +462,7 @@ impl<D: Device> Device for EmulatedDevice<D> {
             host.link.set_rate(link.rate_bps(host.now_ps));
         }
         let at_ps = host.link.send(host.now_ps, len.into());
-        *shim = Shim { virtual_time_ps: at_ps, detour: 0 }.before(frame);
+        *shim = Shim { virtual_time_ps: at_ps, ..Shim::default() }.before(frame);
         let is_data =
             || matches!(parse(&*frame, Ports::DEFAULT), Parsed::Ours(headers) if headers.dscp <= MAX_DATA_DSCP);
         let carried = link.as_ref().is_none_or(|link| link.carries(host.now_ps, len, is_data()));

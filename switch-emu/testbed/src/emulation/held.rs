@@ -10,9 +10,9 @@ pub(crate) struct Held {
     /// When to release it, in picoseconds of scenario time.
     pub due_ps: u64,
     /// Its place among frames of one time.
-    tie: u32,
+    pub tie: u32,
     /// Order of arrival among frames of one time and place.
-    arrival: u64,
+    pub arrival: u64,
     /// The frame.
     pub frame: FrameId,
     /// Its bytes.
@@ -49,6 +49,11 @@ impl HeldFrames {
         self.heap.push(Reverse(Held { due_ps, tie, arrival: self.arrivals, frame, len, at_port }));
         self.arrivals += 1;
         Ok(())
+    }
+
+    /// Holds a frame again that [`release`](Self::release) has returned, in its place.
+    pub fn put_back(&mut self, held: Held) {
+        self.heap.push(Reverse(held));
     }
 
     /// When the first frame is due.

@@ -31,41 +31,52 @@ pub(crate) use self::turns::Turns;
 /// Most events in one poll: the other hosts of the thread get their turn.
 const EVENTS_PER_POLL: u32 = 256;
 
-/// Handles every event up to `now_ps` in order, at its own virtual time. Returns when the host wants to be polled again, if ever.
+/// Handles every event up to `now_ps` in order, at its own virtual time, then calls `user`: what that asks of the endpoint happens at the time
+/// of the last event. Returns when the host wants to be polled again, if ever.
 ///
 /// The emulation is exact, however late events are handled, as long as every host lags behind the clock by less
-/// than the latency between two hosts. No frame can then have an earlier time than an event that was handled
-/// already.
+/// than the latency of a link. No frame can then have an earlier time than an event that was handled already.
 //= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
-pub(crate) fn poll<D: Device>(endpoint: &mut Endpoint<EmulatedDevice<D>>, now_ps: u64) -> u64 {
+pub(crate) fn poll<D: Device>(
+    endpoint: &mut Endpoint<EmulatedDevice<D>>,
+    now_ps: u64,
+    user: impl FnOnce(&mut Endpoint<EmulatedDevice<D>>),
+) -> u64 {
     if !endpoint.device().is_emulated() {
-        return endpoint.poll(Time::from_ps(now_ps)).map_or(u64::MAX, Time::ps);
+        let next = endpoint.poll(Time::from_ps(now_ps));
+        user(endpoint);
+        return next.map_or(u64::MAX, Time::ps);
     }
     let poll = |endpoint: &mut Endpoint<EmulatedDevice<D>>| {
         let next = endpoint.poll(Time::from_ps(endpoint.device().now_ps()));
-        next.map_or(u64::MAX, |next| endpoint.device().exactly(next))
+        endpoint.device_mut().poll_next(next);
     };
     endpoint.device_mut().collect(now_ps);
-    // What the user has asked for since is done at the time of the last event.
-    let mut next_ps = poll(endpoint);
     for _ in 0..EVENTS_PER_POLL {
-        let at_ps = next_ps.min(endpoint.device().next_due_ps());
+        let at_ps = endpoint.device().next_event_ps();
         if at_ps > now_ps {
             break;
         }
         endpoint.device_mut().advance(at_ps);
-        next_ps = poll(endpoint);
+        poll(endpoint);
     }
-    let next_ps = next_ps.min(endpoint.device().next_due_ps());
+    user(endpoint);
+    poll(endpoint);
+    let next_ps = endpoint.device().next_event_ps();
     endpoint.device_mut().handled(now_ps.min(next_ps));
     next_ps
 }
 
-/// Polls every host once, and lets them send in turns as far as hosts of other threads allow. Returns the time up to which everything is
-/// handled and sent, if that is before `now_ps`.
+/// Polls every host once, calls `user` with each, by its place, and lets them send in turns as far as hosts of other threads allow. Returns
+/// the time up to which everything is handled and sent, if that is before `now_ps`.
 //= docs/specs/emulation.md#EMU-5 turns
-pub(crate) fn poll_all<D: Device>(hosts: &mut [Endpoint<EmulatedDevice<D>>], now_ps: u64) -> u64 {
-    let next_ps = hosts.iter_mut().map(|host| poll(host, now_ps)).min().unwrap_or(u64::MAX);
+pub(crate) fn poll_all<D: Device>(
+    hosts: &mut [Endpoint<EmulatedDevice<D>>],
+    now_ps: u64,
+    mut user: impl FnMut(usize, &mut Endpoint<EmulatedDevice<D>>),
+) -> u64 {
+    let poll = |(number, host): (usize, &mut Endpoint<_>)| poll(host, now_ps, |host| user(number, host));
+    let next_ps = hosts.iter_mut().enumerate().map(poll).min().unwrap_or(u64::MAX);
     while hosts.iter_mut().fold(false, |any, host| host.device_mut().take_turn() | any) {}
     let done_ps = hosts.iter().map(|host| host.device().done_ps()).min().unwrap_or(u64::MAX);
     now_ps.min(next_ps).min(done_ps)

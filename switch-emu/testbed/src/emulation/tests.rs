@@ -93,7 +93,7 @@ impl Rig {
         let end_ps = self.now_ps + limit_ps;
         while self.now_ps < end_ps {
             self.network.advance(Time::from_ps(self.now_ps));
-            poll_all(&mut self.hosts, self.now_ps);
+            poll_all(&mut self.hosts, self.now_ps, |_, _| {});
             for (host, events) in self.hosts.iter_mut().zip(&mut self.events) {
                 events.extend(std::iter::from_fn(|| host.poll_event()));
             }
@@ -329,7 +329,7 @@ fn a_time_far_ahead_does_not_hold_a_frame() {
         ecn: Ecn::NotEct,
         ttl: 64,
     };
-    let shim = Shim { virtual_time_ps: u64::MAX, detour: 0 };
+    let shim = Shim { virtual_time_ps: u64::MAX, ..Shim::default() };
     for _ in 0..100 {
         let frame = stranger.allocate().unwrap();
         let body = Body::Probe(Probe { token: 1, timestamp: Time::ZERO });
@@ -373,7 +373,7 @@ fn ring(threads: usize) -> (Vec<(IpAddr, u64)>, u64) {
         let mut now_ps = clock.tick(0);
         while done.load(Ordering::SeqCst) < HOSTS as u64 {
             network.advance(Time::from_ps(now_ps));
-            let handled_ps = poll_all(share, now_ps);
+            let handled_ps = poll_all(share, now_ps, |_, _| {});
             for endpoint in share.iter_mut() {
                 while let Some(event) = endpoint.poll_event() {
                     match event {
@@ -428,7 +428,7 @@ fn calls(threads: usize) -> Vec<u64> {
                 let mut now_ps = 0;
                 while share.iter().any(|host| host.device().done_ps() <= LONG) {
                     now_ps += 300 * US;
-                    poll_all(share, now_ps);
+                    poll_all(share, now_ps, |_, _| {});
                 }
             });
         }

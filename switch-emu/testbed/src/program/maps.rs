@@ -2,6 +2,7 @@
 
 use super::ProgramError;
 use super::object::{Pod, pod_bytes, pod_from};
+use crate::rig::frames;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, OpenObject};
 use spray_fabric::{Bin, ChassisCounters, PortCounters, Scheme, Tables};
 use spray_pipeline::config::{self as table, Globals, PortConfig};
@@ -15,7 +16,10 @@ use std::collections::HashMap;
 pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> Result<(), ProgramError> {
     let (ports, switches) = (tables.ports.len(), tables.switches.len());
     let hosts = tables.globals.hosts as usize;
+    // No more frames can be between switches.
+    let trails = if tables.globals.hop_by_hop == 0 { 0 } else { hosts * frames(hosts) as usize };
     let sizes = [
+        ("trails", trails),
         ("hosts", tables.hosts.len() + addresses),
         ("switches", switches),
         // Room for a reconfiguration with other epochs, other groups in them, and other schemes.
@@ -149,6 +153,9 @@ impl Maps {
             self.put("queues", &port.to_ne_bytes(), &empty)?;
             self.clear_percpu("counters", port)?;
         }
+        // Of frames that the testbed lost.
+        let trails = self.map("trails")?;
+        trails.keys().try_for_each(|number| trails.delete(&number)).map_err(ProgramError::map("trails"))?;
         self.clear_bins(tables.ports.len() * tables.globals.bins.cells())?;
         self.clear_percpu("chassis", 0)
     }
@@ -214,7 +221,7 @@ unsafe impl Pod for Impairment {}
 // SAFETY: as above.
 unsafe impl Pod for Bin {}
 
-const _: () = assert!(size_of::<Globals>() == 8 + 64 + 8 + 3 * 8);
+const _: () = assert!(size_of::<Globals>() == 8 + 64 + 8 + 8 + 3 * 8);
 const _: () = assert!(size_of::<PortConfig>() == 48 + 9 * 48);
 const _: () = assert!(size_of::<Impairment>() == 8 + 4 * 4 + 8);
 const _: () = assert!(size_of::<PortCounters>() == 15 * 8);

@@ -145,7 +145,7 @@ impl Spec {
             emit(&mut out, &envelope, &common, &self.body(), &payload)
         };
         out.truncate(len.expect("a frame that fits"));
-        [&Shim { virtual_time_ps: self.time_ps, detour: 0 }.before(&out), &*out].concat()
+        [&Shim { virtual_time_ps: self.time_ps, ..Shim::default() }.before(&out), &*out].concat()
     }
 
     fn body(&self) -> Body {

@@ -13,7 +13,7 @@ mod verdict;
 use super::{HopBench, KernelClock, SwitchProgram};
 use build::fabric;
 use fixtures::{Case, cases};
-use spray_fabric::{ChassisSpec, Fabric, LinkState, Node, Scale, Switching};
+use spray_fabric::{ChassisSpec, Fabric, LinkState, Node, Scale, Scheme, Switching};
 use spray_pipeline::Verdict;
 use spray_test_support::NativeSwitch;
 
@@ -26,7 +26,7 @@ impl Engine for NativeSwitch {
     fn run(&self, frame: &[u8]) -> (Verdict, Vec<u8>) {
         let mut frame = frame.to_vec();
         let verdict = self.process(&mut frame, 0, 12_345);
-        if let Verdict::Redirect { trimmed_len: len @ 1.., .. } = verdict {
+        if let Verdict::Redirect { trimmed_len: len @ 1.., .. } | Verdict::Return { trimmed_len: len @ 1.. } = verdict {
             frame.truncate(len as usize);
         }
         (verdict, frame)
@@ -81,7 +81,7 @@ fn loaded_for(fabric: &Fabric) -> Option<SwitchProgram> {
     }
     // With room for as many bins as any test counts in.
     let bins = Scale::new(0, (1, 1), (1, usize::MAX));
-    let spec = ChassisSpec { bins, ..ChassisSpec::whole(fabric) };
+    let spec = ChassisSpec { bins, hop_by_hop: true, ..ChassisSpec::whole(fabric) };
     Some(SwitchProgram::load(&spec, &KernelClock::new().expect("root")).unwrap_or_else(|error| panic!("{error}")))
 }
 
@@ -110,6 +110,46 @@ fn chassis_of_one_switch_add_up() {
     }
     assert_eq!(single(0).external_ports().collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(ChassisSpec::whole(&fabric).external_ports().collect::<Vec<_>>(), [0, 1, 4, 5]);
+}
+
+/// One after the other, frames that return before each further switch fare as those that cross all of them at once, whatever switches note of
+/// them.
+//= docs/specs/switch.md#SW-32 hop by hop
+#[test]
+fn frames_fare_hop_by_hop_as_at_once() {
+    let Some(mut kernel) = loaded() else { return };
+    for scheme in Scheme::anywhere().filter(|scheme| scheme.is_in_kernel()) {
+        let switching = Switching { flowlet_gap_ps: 1_000_000, ..Switching::all(scheme) };
+        let fabric = Fabric { switching, ..fabric() };
+        let at_once = ChassisSpec::whole(&fabric);
+        let hop_by_hop = ChassisSpec { hop_by_hop: true, ..at_once.clone() };
+        kernel.configure(&hop_by_hop).expect("a fabric of the same shape");
+        let whole = NativeSwitch::new(&at_once).expect("a valid fabric");
+        let memory = NativeSwitch::new(&hop_by_hop).expect("a valid fabric");
+        let mut returned = [0; 2];
+        for number in 0..100 {
+            let payload = (number % 3 > 0).then_some(1_000);
+            let (port, time_ps) = (50_000 + number % 7, build::START_PS + u64::from(number) * 500_000);
+            let frame = build::Spec { port, time_ps, payload, ..build::Spec::DATA }.frame();
+            let expected = whole.run(&frame);
+            let engines: [&dyn Engine; 2] = [&kernel, &memory];
+            for (engine, returned) in engines.into_iter().zip(&mut returned) {
+                let mut found = engine.run(&frame);
+                while let (Verdict::Return { .. }, frame) = &found {
+                    *returned += 1;
+                    found = engine.run(frame);
+                }
+                assert!(matches!(found.0, Verdict::Redirect { .. }), "{scheme}: {:?}", found.0);
+                assert_eq!(hex(&found.1), hex(&expected.1), "{scheme}, frame {number}");
+            }
+        }
+        assert_eq!(returned, [100; 2], "{scheme}: before the spine's, and not before the last switch");
+        for port in 0..fabric.ports.len() {
+            let counters = [kernel.counters(port).expect("a port"), memory.counters(port)];
+            assert_eq!(counters, [whole.counters(port); 2], "{scheme}: {}", fabric.ports[port].name);
+        }
+        assert_eq!(kernel.chassis_counters().expect("readable"), whole.chassis_counters(), "{scheme}");
+    }
 }
 
 #[test]

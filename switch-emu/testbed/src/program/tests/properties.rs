@@ -61,12 +61,15 @@ proptest! {
             match switch.run(frame).0 {
                 Verdict::Pass => passed += 1,
                 Verdict::Drop(_) | Verdict::Expired { .. } => dropped += 1,
-                Verdict::Redirect { .. } => sent += 1,
+                Verdict::Redirect { .. } | Verdict::Return { .. } => sent += 1,
             }
         }
         let chassis = switch.chassis_counters();
         let at_ports: u64 = (0..fabric.ports.len()).map(|port| switch.counters(port).drops()).sum();
-        prop_assert_eq!(chassis.frames, frames.len() as u64);
+        // One that is damaged may look as if it came back from its host.
+        let shim = |frame: &&Vec<u8>| frame.first_chunk().and_then(Shim::read);
+        let came_back = frames.iter().filter_map(|frame| shim(&frame)).filter(|shim| shim.between).count();
+        prop_assert_eq!(chassis.frames, (frames.len() - came_back) as u64);
         prop_assert_eq!((chassis.passed, chassis.forwarded), (passed, sent));
         prop_assert_eq!(dropped, chassis.malformed + chassis.no_route + chassis.hop_limit + at_ports);
     }

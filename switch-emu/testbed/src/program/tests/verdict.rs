@@ -54,6 +54,7 @@ struct Snapshot {
 
 const DROP: u32 = 1;
 const PASS: u32 = 2;
+const TX: u32 = 3;
 const REDIRECT: u32 = 4;
 
 fn verdict(
@@ -63,13 +64,12 @@ fn verdict(
     after: &Snapshot,
     port: Option<usize>,
 ) -> Result<Verdict, ProgramError> {
+    let trimmed = (0..after.ports.len()).any(|port| after.ports[port].trims > before.ports[port].trims);
+    let trimmed_len = if trimmed { len as u32 } else { 0 };
     match action {
         PASS => Ok(Verdict::Pass),
-        REDIRECT => {
-            let port = port.ok_or_else(|| unexpected(action))?;
-            let trimmed = (0..after.ports.len()).any(|port| after.ports[port].trims > before.ports[port].trims);
-            Ok(Verdict::Redirect { port: port as u32, trimmed_len: if trimmed { len as u32 } else { 0 } })
-        }
+        TX => Ok(Verdict::Return { trimmed_len }),
+        REDIRECT => Ok(Verdict::Redirect { port: port.ok_or_else(|| unexpected(action))? as u32, trimmed_len }),
         DROP => cause(before, after).map(Verdict::Drop).ok_or_else(|| unexpected(action)),
         _ => Err(unexpected(action)),
     }
