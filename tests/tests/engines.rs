@@ -180,7 +180,9 @@ fn packets_are_reordered_as_in_the_simulator_where_cables_of_several_switches_me
         scenario.network.switching.schemes = vec![Scheme::Conga];
         scenario
     };
-    for (mut scenario, seeds) in [(fat_tree, 4), (switches_remember, 4), (parse(TWO_AGAINST_TWO), 16)] {
+    for (mut scenario, seeds, percent) in
+        [(fat_tree, 4, 5.0), (switches_remember, 4, 5.0), (parse(TWO_AGAINST_TWO), 40, 15.0)]
+    {
         let testbed = testbed(&scenario);
         let (mut packets, mut simulated) = (0.0, 0.0);
         for seed in 1..=seeds {
@@ -189,7 +191,8 @@ fn packets_are_reordered_as_in_the_simulator_where_cables_of_several_switches_me
             simulated += reordered(&Simulation::new(&scenario).run(BalancerKind::Ops, seed, &[]).unwrap());
         }
         let name = &scenario.name;
-        assert!(within(packets, simulated, REORDERED_PERCENT), "{name}: {packets} reordered, simulated {simulated}");
+        // Three standard deviations.
+        assert!(within(packets, simulated, percent), "{name}: {packets} reordered, simulated {simulated}");
     }
 }
 
