@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -10,30 +11,30 @@ use spray_test_support::{Folder, Pair, detach_programs, text};
 use spray_tests::running::{Running, inbox, payload, wait_until};
 use spray_tests::{shared_turn, spray};
 
-const BYTES: usize = 4 << 20;
-const PEER: &str = "10.78.0.2";
+pub const BYTES: usize = 4 << 20;
+pub const PEER: &str = "10.78.0.2";
 
 /// Runs `ip` on a side; whether it did what was asked, which not every kernel can.
 fn tried(pair: &Pair, side: usize, arguments: &str) -> bool {
     shown(pair, side, arguments).status.success()
 }
 
-fn ip(pair: &Pair, side: usize, arguments: &str) {
+pub fn ip(pair: &Pair, side: usize, arguments: &str) {
     let output = shown(pair, side, arguments);
     assert!(output.status.success(), "ip {arguments}: {}", text(&output.stderr));
 }
 
-fn shown(pair: &Pair, side: usize, arguments: &str) -> Output {
+pub fn shown(pair: &Pair, side: usize, arguments: &str) -> Output {
     pair.command(side, Path::new("ip")).args(arguments.split(' ')).output().unwrap()
 }
 
-fn receive(pair: &Pair, side: usize, out: &Path, arguments: &str) -> Running {
+pub fn receive(pair: &Pair, side: usize, out: &Path, arguments: &str) -> Running {
     let mut command = pair.command(side, Path::new(spray().get_program()));
     command.args(["recv", "--insecure", "--out"]).arg(out).args(arguments.split(' '));
     Running(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()).listening()
 }
 
-fn send(pair: &Pair, file: &Path, arguments: &str) -> Output {
+pub fn send(pair: &Pair, file: &Path, arguments: &str) -> Output {
     let mut command = pair.command(0, Path::new(spray().get_program()));
     command.arg("send").arg(file).arg("--insecure").args(arguments.split(' ')).output().unwrap()
 }
@@ -197,17 +198,19 @@ fn a_link_that_comes_up_later_leads_to_an_ipv6_peer() {
     });
 }
 
-/// 24 MiB in 2 s; the MTU of `sides` becomes `mtu` in the meantime. Returns whether all arrived, and what both sides said.
-fn with_mtu(sides: &[usize], mtu: u32) -> (bool, [String; 2]) {
-    let (pair, folder) = (Pair::new("mtu").unwrap(), Folder::new());
+/// Sends 24 MiB in 2 s, with further arguments, and calls `change` in the meantime. Returns whether all arrived, and what both sides said.
+pub fn meanwhile(further: &str, change: impl FnOnce(&Pair)) -> (bool, [String; 2]) {
+    static PAIRS: AtomicUsize = AtomicUsize::new(0);
+    let pair = Pair::new(&format!("meanwhile{}-", PAIRS.fetch_add(1, Ordering::Relaxed))).unwrap();
+    let folder = Folder::new();
     let (file, out) = (payload(&folder, 24 << 20), inbox(&folder));
     let receiver = receive(&pair, 1, &out, "--interface eth0 --timeout 3");
-    let slow = format!("--interface eth0 --to {PEER} --timeout 3 --cc fixed-rate --gbps 0.1");
+    let slow = format!("--interface eth0 --to {PEER} --timeout 3 --cc fixed-rate --gbps 0.1{further}");
     let (sent, mut receiver) = std::thread::scope(|scope| {
         let sender = scope.spawn(|| send(&pair, &file, &slow));
         let receiver = receiver.until("connected: ");
         std::thread::sleep(Duration::from_millis(300));
-        sides.iter().for_each(|&side| ip(&pair, side, &format!("link set eth0 mtu {mtu}")));
+        change(&pair);
         (sender.join().unwrap(), receiver)
     });
     let both = sent.status.success() && receiver.end().success();
@@ -216,6 +219,11 @@ fn with_mtu(sides: &[usize], mtu: u32) -> (bool, [String; 2]) {
     }
     receiver.end();
     (both, [text(&sent.stderr), receiver.said()])
+}
+
+/// The MTU of `sides` becomes `mtu` in the meantime.
+fn with_mtu(sides: &[usize], mtu: u32) -> (bool, [String; 2]) {
+    meanwhile("", |pair| sides.iter().for_each(|&side| ip(pair, side, &format!("link set eth0 mtu {mtu}"))))
 }
 
 #[test]
@@ -235,10 +243,10 @@ fn an_mtu_that_becomes_smaller_is_named_and_a_longer_one_is_none_to_mind() {
 }
 
 /// A further namespace, gone once it is dropped.
-struct Namespace(String);
+pub struct Namespace(pub String);
 
 impl Namespace {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let this = Self(format!("spray-{}-{name}", std::process::id()));
         assert!(Command::new("ip").args(["netns", "add", &this.0]).status().unwrap().success());
         this

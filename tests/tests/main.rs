@@ -3,6 +3,7 @@
 
 mod balancers;
 mod captures;
+mod changes;
 mod chaos;
 mod cleanup;
 mod clocks;

@@ -243,6 +243,14 @@ pub trait Device {
         Ok(())
     }
 
+    /// Takes frames to this Ethernet address in place of the former one: the interface's has changed.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn set_mac(&mut self, _mac: [u8; 6]) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Frames that have arrived at the whole interface, for whichever shard of the host.
     fn heard(&self) -> u64 {
         self.stats().rx

@@ -36,5 +36,6 @@ impl Device for Nic {
         fn ready_at(self: &Self) -> Time;
         fn is_gone(self: &Self) -> bool;
         fn revive(self: &mut Self) -> io::Result<()>;
+        fn set_mac(self: &mut Self, mac: [u8; 6]) -> io::Result<()>;
     );
 }

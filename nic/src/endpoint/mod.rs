@@ -203,6 +203,16 @@ impl<D: Device> Endpoint<D> {
         connections.for_each(|connection| connection.peer.mac = mac);
     }
 
+    /// Sends frames from this Ethernet address from now on, and has the device take those to it.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    #[cfg(feature = "xdp")]
+    pub(crate) fn set_own_mac(&mut self, mac: [u8; 6]) -> std::io::Result<()> {
+        self.machine.owner.outlet.set_mac(mac);
+        self.link.device.set_mac(mac)
+    }
+
     /// Connections that have opened since the endpoint was made.
     #[cfg(feature = "xdp")]
     pub(crate) fn opened(&self) -> u64 {

@@ -38,6 +38,11 @@ impl Outlet {
         Self { mac, address, ports, shard: shard.number(), frames: VecDeque::with_capacity(RESERVE) }
     }
 
+    #[cfg(feature = "xdp")]
+    pub(crate) fn set_mac(&mut self, mac: [u8; 6]) {
+        self.mac = mac;
+    }
+
     /// Queues a frame of a connection. The handshake's go as they are, others are sealed where the connection has keys.
     pub(crate) fn push_to(&mut self, connection: &mut Connection, src_port: EvPort, body: Body) {
         let (mut exchange, mut seal) = (Bytes::new(), None);

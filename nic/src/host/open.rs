@@ -5,7 +5,7 @@ use std::{net::IpAddr, time::Duration};
 use super::Host;
 use crate::device::{Device, TakeOverError, XskConfig, XskInterface};
 use crate::endpoint::{ConfigError, EndpointConfig, Peer, Shard};
-use crate::net::{Interface, Mtu, NetError, NextHops, Resolver, Source};
+use crate::net::{Interface, Mtu, NetError, NextHops, PermanentNeighbours, Resolver, Source};
 
 /// What [`Host::open_with`] opens, and how.
 #[derive(Debug, Clone)]
@@ -82,7 +82,7 @@ impl Host<XskInterface> {
     /// When there is no route, or no link or no answer of the next hop for as long as a connection waits for its peer
     /// ([`EndpointConfig::with_give_up`]).
     pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
-        peer(self.endpoint.device(), self.endpoint.config(), address)
+        peer(self.endpoint.device(), self, address)
     }
 }
 
@@ -109,8 +109,7 @@ impl<D: Device> Host<D> {
         let source = source(&interface, &endpoint);
         let devices = XskInterface::open(interface, (endpoint.address, endpoint.ports), sockets, queue, shards)?;
         let count = devices.len();
-        let routes = if follows_routes { NextHops::open(source, count)? } else { Vec::new() };
-        let mut routes = routes.into_iter();
+        let mut routes = NextHops::open(source, count, follows_routes)?.into_iter();
         let host = |(device, shard)| {
             let endpoint = EndpointConfig { shard, ..endpoint.clone() };
             Ok(Self { routes: routes.next(), ..Self::new(wrap(device), endpoint)? })
@@ -126,16 +125,22 @@ fn source(interface: &Interface, endpoint: &EndpointConfig) -> Source {
 }
 
 impl<D> Host<D> {
-    /// The interface's MTU, which may change while the host runs; `None` where it follows no routes.
+    /// The interface's MTU, which may change while the host runs; `None` on a device of one's own.
     #[must_use]
     pub fn mtu(&self) -> Option<Mtu> {
         self.routes.as_ref().map(NextHops::mtu)
     }
 
+    /// The permanent entries of the kernel's table of neighbours by which frames go; `None` on a device of one's own.
+    #[must_use]
+    pub fn permanent_neighbours(&self) -> Option<PermanentNeighbours> {
+        self.routes.as_ref().map(NextHops::permanent)
+    }
+
     /// Tells next hops, from any thread, once the host has been started; `None` where it follows no routes.
     #[must_use]
     pub fn resolver(&self) -> Option<Resolver> {
-        self.routes.as_ref().map(NextHops::resolver)
+        self.routes.as_ref()?.resolver()
     }
 }
 
@@ -147,10 +152,12 @@ impl Host<crate::device::Nic> {
     /// As on an interface.
     pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
         let interface = self.endpoint.device().xdp();
-        interface.map_or(Ok(Peer::at(address)), |device| peer(device, self.endpoint.config(), address))
+        interface.map_or(Ok(Peer::at(address)), |device| peer(device, self, address))
     }
 }
 
-fn peer(device: &XskInterface, own: &EndpointConfig, address: IpAddr) -> Result<Peer, NetError> {
-    Ok(Peer { address, mac: source(&device.taken_over().interface, own).resolve(address)? })
+fn peer<D: Device>(device: &XskInterface, host: &Host<D>, address: IpAddr) -> Result<Peer, NetError> {
+    let mut source = source(&device.taken_over().interface, host.endpoint.config());
+    source.permanent = host.permanent_neighbours().unwrap_or_default();
+    Ok(Peer { address, mac: source.resolve(address)? })
 }

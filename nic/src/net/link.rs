@@ -7,6 +7,8 @@ use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
 
+use super::Interface;
+
 /// A message of the kernel's about links, routes or neighbours.
 pub(super) type Told = NetlinkMessage<RouteNetlinkMessage>;
 
@@ -17,6 +19,10 @@ pub(super) struct LinkStatus {
     /// Somebody has set it down since it was up last.
     was_set_down: bool,
     mtu: Mtu,
+    /// The number of the interface that frames come from by their Ethernet address: the same, or the bridge that it is a part of.
+    station: u32,
+    /// Its Ethernet address.
+    pub(super) mac: [u8; 6],
 }
 
 /// The longest IP packet of an interface, kept up to date from when its host runs.
@@ -34,13 +40,20 @@ pub(super) enum Change {
 }
 
 impl LinkStatus {
-    pub(super) fn new(index: u32, mtu: Mtu) -> Self {
-        Self { index, is_up: true, was_set_down: false, mtu }
+    pub(super) fn new(index: u32, mtu: Mtu, station: &Interface) -> Self {
+        Self { index, is_up: true, was_set_down: false, mtu, station: station.index, mac: station.mac }
     }
 
     /// Takes news; how they say that the link has changed.
     pub(super) fn hear(&mut self, told: &Told) -> Option<Change> {
         let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = &told.payload else { return None };
+        if link.header.index == self.station {
+            let mac = link.attributes.iter().find_map(|attribute| match attribute {
+                LinkAttribute::Address(bytes) => bytes.as_slice().try_into().ok(),
+                _ => None,
+            });
+            self.mac = mac.unwrap_or(self.mac);
+        }
         if link.header.index != self.index {
             return None;
         }

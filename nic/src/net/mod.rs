@@ -24,6 +24,7 @@ use crate::xdp::Occupant;
 pub use fitness::Fitness;
 pub use interface::Interface;
 pub use link::Mtu;
+pub use neighbours::PermanentNeighbours;
 pub use next_hop::Resolver;
 pub(crate) use next_hop::{NextHops, Source};
 pub use tun::Tun;

@@ -1,7 +1,9 @@
 //! The kernel's table of neighbours.
 
+use std::collections::BTreeMap;
 use std::future::ready;
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::TryStreamExt;
 use rtnetlink::Handle;
@@ -35,6 +37,17 @@ impl Interface {
         Ok(entries.iter().filter_map(|entry| destination(entry).zip(link_address(entry))).collect())
     }
 
+    /// The Ethernet address of a neighbour, if the kernel knows it, and whether its entry is permanent.
+    pub(super) async fn ask_neighbour(
+        &self,
+        handle: &Handle,
+        neighbour: IpAddr,
+    ) -> Result<Option<([u8; 6], bool)>, NetError> {
+        let entries = self.entries(handle, family(neighbour)).await?;
+        let mut own = entries.iter().filter(|entry| destination(entry) == Some(neighbour));
+        Ok(own.find_map(|entry| Some((link_address(entry)?, entry.header.state == NeighbourState::Permanent))))
+    }
+
     /// Has the kernel forget what it has learned of a neighbour and not confirmed since, so that it asks anew: the Ethernet address may be
     /// another one by now, and the kernel would check it 8 s after the first packet. Who may not change the table goes on with
     /// what it says.
@@ -57,8 +70,33 @@ impl Interface {
     }
 }
 
+/// The permanent entries by which frames go: no answer of the neighbour changes them.
+#[derive(Clone, Debug, Default)]
+pub struct PermanentNeighbours(Arc<Mutex<BTreeMap<IpAddr, [u8; 6]>>>);
+
+impl PermanentNeighbours {
+    /// Each neighbour, with its Ethernet address by that entry.
+    #[must_use]
+    pub fn all(&self) -> Vec<(IpAddr, [u8; 6])> {
+        self.entries().iter().map(|(neighbour, mac)| (*neighbour, *mac)).collect()
+    }
+
+    pub(super) fn set(&self, neighbour: IpAddr, mac: Option<[u8; 6]>) {
+        let mut entries = self.entries();
+        match mac {
+            Some(mac) => entries.insert(neighbour, mac),
+            None => entries.remove(&neighbour),
+        };
+    }
+
+    /// A thread that panicked has left them as they were.
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<IpAddr, [u8; 6]>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The family of an address.
-pub(super) fn family(address: IpAddr) -> AddressFamily {
+fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
 

@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use super::link::{self, LinkStatus, Mtu, Told};
-use super::neighbours::family;
+use super::neighbours::PermanentNeighbours;
 use super::prod::Prod;
 use super::revival::{Counts, Revival};
 use super::{Interface, NetError, ask};
@@ -41,6 +41,8 @@ pub struct Source {
     pub address: IpAddr,
     /// How long to wait for the link, and for the next hop's answer.
     pub patience: Duration,
+    /// The permanent entries among those that were looked up.
+    pub permanent: PermanentNeighbours,
 }
 
 /// How often links and neighbours are looked at while one is waited for: the first time soon, since most answer at once.
@@ -53,7 +55,8 @@ impl Source {
     /// From where an endpoint of this address sends that has taken this interface over.
     pub fn of(interface: &Interface, address: IpAddr, patience: Duration) -> Self {
         let (device, mtu) = (interface.index, interface.mtu);
-        Self { interface: interface.station().clone(), device, mtu, address, patience }
+        let permanent = PermanentNeighbours::default();
+        Self { interface: interface.station().clone(), device, mtu, address, patience, permanent }
     }
 
     /// The Ethernet address to which frames to `peer` go. Where the kernel does not know it, the kernel is made to ask, as soon as there is a
@@ -125,8 +128,9 @@ impl Source {
 
     /// The Ethernet address of a neighbour, if the kernel knows it.
     async fn neighbour(&self, handle: &Handle, hop: IpAddr) -> Result<Option<[u8; 6]>, NetError> {
-        let known = self.interface.ask_neighbours(handle, family(hop)).await?;
-        Ok(known.into_iter().find(|(neighbour, _)| *neighbour == hop).map(|(_, mac)| mac))
+        let entry = self.interface.ask_neighbour(handle, hop).await?;
+        self.permanent.set(hop, entry.filter(|(_, is_permanent)| *is_permanent).map(|(mac, _)| mac));
+        Ok(entry.map(|(mac, _)| mac))
     }
 
     /// Looks the next hop of every peer up when asked to, and when there is news of routes or neighbours.
@@ -137,7 +141,7 @@ impl Source {
         mut asked: Asked,
         found: Vec<mpsc::Sender<Found>>,
     ) {
-        let mut link = LinkStatus::new(self.device, asked.mtu);
+        let mut link = LinkStatus::new(self.device, asked.mtu, &self.interface);
         let prod = Arc::new(asked.prod);
         let mut watched = vec![Vec::new(); found.len()];
         loop {
@@ -156,6 +160,7 @@ impl Source {
                     continue;
                 }
                 Some((told, _)) = news.next() => {
+                    let mac = link.mac;
                     let mut change = link.hear(&told);
                     // Changes come in groups, and a lookup answers for all of them.
                     tokio::time::sleep(SETTLING).await;
@@ -164,6 +169,9 @@ impl Source {
                     }
                     if let Some(change) = change {
                         found.iter().for_each(|shard| drop(shard.send(Found::Link(change))));
+                    }
+                    if link.mac != mac {
+                        found.iter().for_each(|shard| drop(shard.send(Found::OwnMac(link.mac))));
                     }
                 }
             }
@@ -208,6 +216,8 @@ enum Found {
     Hop(IpAddr, [u8; 6]),
     /// The interface's link has changed.
     Link(link::Change),
+    /// The interface has this Ethernet address now.
+    OwnMac([u8; 6]),
 }
 
 /// How long changes of routes or peers settle before they are looked at.
@@ -223,6 +233,7 @@ pub struct NextHops {
     /// What the thread is to do, until it is started.
     work: Option<(Runtime, Work)>,
     shard: usize,
+    follows_routes: bool,
     peers: Option<UnboundedSender<(usize, Vec<IpAddr>)>>,
     questions: UnboundedSender<Question>,
     found: mpsc::Receiver<Found>,
@@ -231,6 +242,7 @@ pub struct NextHops {
     told: Option<(Time, u64)>,
     revival: Revival,
     mtu: Mtu,
+    permanent: PermanentNeighbours,
 }
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -246,11 +258,12 @@ impl Drop for Ended {
 }
 
 impl NextHops {
-    /// Opens all that it takes to follow routes and neighbours of the calling thread's network namespace, for so many shards of a host.
+    /// Opens all that it takes to follow routes and neighbours of the calling thread's network namespace, for so many shards of a host. Without
+    /// `follows_routes` frames go on to the next hops that peers have.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn open(source: Source, shards: usize) -> Result<Vec<Self>, NetError> {
+    pub fn open(source: Source, shards: usize, follows_routes: bool) -> Result<Vec<Self>, NetError> {
         const GROUPS: [MulticastGroup; 4] =
             [MulticastGroup::Link, MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -259,7 +272,7 @@ impl NextHops {
         runtime.spawn(connection);
         let ((peers, told), (questions, asked)) = (unbounded_channel(), unbounded_channel());
         let (finds, founds): (Vec<_>, Vec<_>) = (0..shards).map(|_| mpsc::channel()).unzip();
-        let mtu = Mtu::new(source.mtu);
+        let (mtu, permanent) = (Mtu::new(source.mtu), source.permanent.clone());
         let asked = Asked { peers: told, questions: asked, prod: source.prod(), mtu: mtu.clone() };
         let work: Work = Box::pin(source.watch(handle, news, asked, finds));
         drop(entered);
@@ -267,6 +280,7 @@ impl NextHops {
         let of = |(shard, found)| Self {
             work: work.take(),
             shard,
+            follows_routes,
             peers: Some(peers.clone()),
             questions: questions.clone(),
             found,
@@ -274,6 +288,7 @@ impl NextHops {
             told: None,
             revival: Revival::new(shard),
             mtu: mtu.clone(),
+            permanent: permanent.clone(),
         };
         Ok(founds.into_iter().enumerate().map(of).collect())
     }
@@ -294,10 +309,15 @@ impl NextHops {
         self.mtu.clone()
     }
 
-    /// Asks for next hops, from any thread.
+    /// The permanent entries by which frames go.
+    pub fn permanent(&self) -> PermanentNeighbours {
+        self.permanent.clone()
+    }
+
+    /// Asks for next hops, from any thread; `None` where they are not followed.
     #[must_use]
-    pub fn resolver(&self) -> Resolver {
-        Resolver(self.questions.clone())
+    pub fn resolver(&self) -> Option<Resolver> {
+        self.follows_routes.then(|| Resolver(self.questions.clone()))
     }
 
     /// Gives the endpoint what was found since the last call, and says which peers it has: now and then, and soon after one has come.
@@ -305,8 +325,11 @@ impl NextHops {
     pub fn update<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         while let Ok(found) = self.found.try_recv() {
             match found {
-                Found::Hop(peer, mac) => endpoint.set_next_hop(peer, mac),
+                Found::Hop(peer, mac) if self.follows_routes => endpoint.set_next_hop(peer, mac),
+                Found::Hop(..) => {}
                 Found::Link(change) => self.revival.on_link(now, change, endpoint.device().heard()),
+                // Without the program's map frames to the new address go to the kernel, which a retry would not change.
+                Found::OwnMac(mac) => drop(endpoint.set_own_mac(mac)),
             }
         }
         if self.revival.is_due(now, || Counts::of(endpoint.device())) {

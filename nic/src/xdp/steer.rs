@@ -45,13 +45,21 @@ impl SteerProgram {
         let maps = ["own", "sockets", "strays"].into_iter().map(|name| Ok((name, map_of(&object, name)?)));
         let maps = maps.collect::<Result<HashMap<_, _>, ProgramError>>()?;
         let this = Self { object, maps, attached: Vec::new() };
+        this.set_own(mac, addresses, ports)?;
+        Ok(this)
+    }
+
+    /// Takes frames to this Ethernet address, these IP addresses, [`SteerProgram::ADDRESSES`] at most, and these ports from now on.
+    ///
+    /// # Errors
+    /// [`ProgramError::Map`] when the kernel refuses.
+    pub fn set_own(&self, mac: [u8; 6], addresses: &[IpAddr], ports: Ports) -> Result<(), ProgramError> {
         let mut own = [[0; 3]; Self::ADDRESSES];
         for (place, address) in own.iter_mut().zip(addresses) {
             *place = addressee(mac, mapped(*address), ports);
         }
         let words: Vec<u8> = own.as_flattened().iter().flat_map(|word| word.to_ne_bytes()).collect();
-        this.put("own", 0, &words)?;
-        Ok(this)
+        self.put("own", 0, &words)
     }
 
     /// Attaches to an interface of the calling thread's network namespace.

@@ -32,6 +32,8 @@ pub struct XskInterface {
 #[derive(Debug)]
 struct Taken {
     steer: Mutex<SteerProgram>,
+    /// The address and the ports that frames are taken for.
+    at: (IpAddr, Ports),
     _deferral: Option<Deferral>,
     _rules: Option<Rules>,
     how: TakenOver,
@@ -144,7 +146,8 @@ impl XskInterface {
             rules: rules.as_ref().map_or(0, Rules::count),
             rules_refused,
         };
-        let taken = Arc::new(Taken { steer: Mutex::new(steer), _deferral: deferral, _rules: rules, how });
+        let taken =
+            Arc::new(Taken { steer: Mutex::new(steer), at: (address, ports), _deferral: deferral, _rules: rules, how });
         Ok(shards.into_iter().map(|queues| Self { taken: Arc::clone(&taken), queues }).collect())
     }
 
@@ -209,5 +212,10 @@ impl Device for XskInterface {
         let mut steer = self.taken.steer();
         steer.detach();
         steer.attach(self.taken.how.interface.index).map(drop).map_err(io::Error::other)
+    }
+
+    fn set_mac(&mut self, mac: [u8; 6]) -> io::Result<()> {
+        let (address, ports) = self.taken.at;
+        self.taken.steer().set_own(mac, &[address], ports).map_err(io::Error::other)
     }
 }

@@ -128,6 +128,7 @@ const FRAGMENTS: [(libc::c_int, libc::c_int); 3] = [
 fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
     /// Of the kernel's `linux/bpf.h`.
     const BPF_MAP_LOOKUP_ELEM: u64 = 1;
+    const BPF_MAP_UPDATE_ELEM: u64 = 2;
     const BPF_OBJ_GET_INFO_BY_FD: u64 = 15;
     const BPF_LINK_CREATE: u64 = 28;
     const BPF_LINK_DETACH: u64 = 34;
@@ -153,6 +154,8 @@ fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
         (libc::SYS_ioctl, 1, Is::Eq, libc::TCGETS),
         // The steering program's count of frames that were lost.
         (libc::SYS_bpf, 0, Is::Eq, BPF_MAP_LOOKUP_ELEM),
+        // The Ethernet address that frames are taken for, which may change.
+        (libc::SYS_bpf, 0, Is::Eq, BPF_MAP_UPDATE_ELEM),
         // Whether it is still attached.
         (libc::SYS_bpf, 0, Is::Eq, BPF_OBJ_GET_INFO_BY_FD),
         // To attach it anew after the link was down.

@@ -43,6 +43,7 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     path.check()?;
     let own = arguments.interface.steered.from;
     let mut session = Session::open_shards(&arguments.interface, own, &path, Shard::MOST, adjust)?;
+    session.outlast_outages();
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };

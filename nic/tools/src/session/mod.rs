@@ -26,7 +26,7 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use spray_nic::device::{Device, DeviceStats, Nic};
-use spray_nic::net::Resolver;
+use spray_nic::net::{PermanentNeighbours, Resolver};
 use spray_nic::{Endpoint, EndpointConfig, Host, Peer, Time};
 use tracing::info_span;
 
@@ -57,6 +57,7 @@ pub struct Session {
     next_hop: Option<args::Mac>,
     outage: Outage,
     mtu: mtu::Watch,
+    permanent: PermanentNeighbours,
     metrics: Metrics,
     watching: Option<Watching>,
     /// Last: what it puts back may have to wait until the interface is free.
@@ -107,11 +108,22 @@ impl Session {
         let hosts = open::hosts(arguments, peer, path, (keys, most), adjust)?;
         note!("spray: {name}: {}", Taken::of(hosts[0].endpoint.device()));
         let mtu = mtu::Watch::new(&name, hosts[0].mtu());
+        let permanent = hosts[0].permanent_neighbours().unwrap_or_default();
         let tap = watching.as_ref().map(|watching| Tap::new(watching.watch.clone()));
         let seats = hosts.into_iter().map(|host| Seat::new(host, &metrics, tap.clone()));
         let seats = seats.collect::<io::Result<_>>().map_err(Failure::failed)?;
         let outage = Outage::new(&name, Duration::from_secs(arguments.timeout));
-        Ok(Self { seats, name, next_hop: path.next_hop, outage, mtu, metrics, watching, _prepared: prepared })
+        Ok(Self {
+            seats,
+            name,
+            next_hop: path.next_hop,
+            outage,
+            mtu,
+            permanent,
+            metrics,
+            watching,
+            _prepared: prepared,
+        })
     }
 
     /// The endpoint's settings.
@@ -211,7 +223,7 @@ impl Session {
                 step(endpoint, at)
             });
         });
-        over.into_outcome().map_err(|failure| mtu.explain(failure))
+        over.into_outcome().map_err(|failure| explain_permanent(mtu.explain(failure), &self.permanent, &self.name))
     }
 
     /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
@@ -296,6 +308,18 @@ impl Outage {
         let (seconds, hint) = (limit.as_secs(), format!("`ip link set {name} up`"));
         Err(Failure::failed(format!("interface {name} has been down for {seconds} s: {hint}")))
     }
+}
+
+/// Adds to a failure the permanent entries by which frames went, which no answer of the neighbour corrects.
+fn explain_permanent(failure: Failure, permanent: &PermanentNeighbours, interface: &str) -> Failure {
+    let entries = permanent.all().into_iter().filter(|_| failure.is_failed()).collect::<Vec<_>>();
+    entries.into_iter().fold(failure, |failure, (neighbour, mac)| {
+        let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
+        failure.and(format!(
+            "frames went to {mac}, by a permanent neighbour entry: if {neighbour} has another Ethernet address, `ip neigh del {neighbour} dev \
+             {interface}`"
+        ))
+    })
 }
 
 /// The line about frames that came by a queue without a socket, if there were any.

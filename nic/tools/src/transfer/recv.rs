@@ -62,6 +62,9 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     let most = if arguments.keep { Shard::MOST } else { 1 };
     let own = arguments.interface.steered.from;
     let mut session = Session::open_shards(&arguments.interface, own, &path, most, has_room)?;
+    if arguments.keep {
+        session.outlast_outages();
+    }
     let stop = Stop::on_signals()?;
     let stale = remove_stale(&out.folder().path);
     if stale > 0 {

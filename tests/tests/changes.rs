@@ -1,0 +1,109 @@
+//! Interfaces that change while a command runs: links that fail, other Ethernet addresses, other names and namespaces.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use spray_test_support::{Folder, Pair, text};
+use spray_tests::running::{Running, inbox, payload};
+use spray_tests::{shared_turn, spray};
+
+use super::interfaces::{BYTES, Namespace, PEER, ip, meanwhile, receive, send, shown};
+
+#[test]
+fn a_server_outlives_its_link_and_serves_the_next_client() {
+    let Some(_turn) = shared_turn() else { return };
+    let folder = Folder::new();
+    let (file, out) = (payload(&folder, BYTES), inbox(&folder));
+    let large = folder.file("large", vec![0; 24 << 20]);
+    let sends = ["send", &large, "--cc", "fixed-rate", "--gbps", "0.05", "--to", PEER];
+    let serves = ["serve"];
+    for (server, client) in
+        [(&["recv", "--keep", "--out", out.to_str().unwrap()][..], &sends[..]), (&serves, &["perf", PEER, "-t", "20"])]
+    {
+        let pair = Pair::new("outage").unwrap();
+        let start = |side, arguments: &[&str]| {
+            let mut command = pair.command(side, Path::new(spray().get_program()));
+            command.args(arguments).args(["--insecure", "--interface", "eth0", "--timeout", "1"]);
+            Running(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
+        };
+        let mut running = start(1, server).listening();
+        let mut first = start(0, client);
+        std::thread::sleep(Duration::from_secs(1));
+        ip(&pair, 1, "link set eth0 down");
+        assert_eq!(first.end().code(), Some(1), "{}", first.said());
+        std::thread::sleep(Duration::from_secs(1));
+        ip(&pair, 1, "link set eth0 up");
+        let next = match server[0] {
+            "serve" => start(0, &["perf", PEER, "-t", "1"]).end(),
+            _ => send(&pair, &file, &format!("--interface eth0 --to {PEER}")).status,
+        };
+        let goes_on = running.is_running();
+        running.kill();
+        assert!(next.success() && goes_on, "{server:?}: {}", running.said());
+    }
+}
+
+/// The Ethernet address of a side's `eth0`.
+fn mac(pair: &Pair, side: usize) -> String {
+    let shown = text(&shown(pair, side, "-o link show dev eth0").stdout);
+    shown.split("link/ether ").nth(1).and_then(|rest| rest.split(' ').next()).expect("an address").into()
+}
+
+#[test]
+fn a_transfer_goes_on_when_an_ethernet_address_changes() {
+    let Some(_turn) = shared_turn() else { return };
+    let change = |pair: &Pair, side: usize| ip(pair, side, "link set eth0 address 02:00:00:00:77:01");
+    for side in [0, 1] {
+        let (arrived, said) = meanwhile("", |pair| change(pair, side));
+        assert!(arrived, "{said:?}");
+    }
+    let (arrived, said) = meanwhile("", |pair| {
+        ip(pair, 0, "link set eth0 down");
+        change(pair, 0);
+        ip(pair, 0, "link set eth0 up");
+    });
+    assert!(arrived, "{said:?}");
+}
+
+/// Without the kernel's routes, too.
+#[test]
+fn a_sender_by_a_given_next_hop_takes_its_own_new_ethernet_address() {
+    let Some(_turn) = shared_turn() else { return };
+    let (pair, folder) = (Pair::new("given").unwrap(), Folder::new());
+    let mut receiver = receive(&pair, 1, &inbox(&folder), "--interface eth0");
+    let file = payload(&folder, 24 << 20);
+    let arguments = format!("--interface eth0 --to {PEER} --peer-mac {} --cc fixed-rate --gbps 0.1", mac(&pair, 1));
+    let sent = std::thread::scope(|scope| {
+        let sender = scope.spawn(|| send(&pair, &file, &arguments));
+        std::thread::sleep(Duration::from_millis(700));
+        ip(&pair, 0, "link set eth0 address 02:00:00:00:77:01");
+        sender.join().unwrap()
+    });
+    assert!(sent.status.success() && receiver.end().success(), "{}", text(&sent.stderr));
+}
+
+#[test]
+fn a_permanent_neighbour_entry_that_is_wrong_is_named() {
+    let Some(_turn) = shared_turn() else { return };
+    let entry = format!("neigh replace {PEER} lladdr 02:de:ad:00:00:01 nud permanent dev eth0");
+    let named = format!("frames went to 02:de:ad:00:00:01, by a permanent neighbour entry: if {PEER} has another");
+    let (arrived, [said, _]) = meanwhile("", |pair| ip(pair, 0, &entry));
+    assert!(!arrived && said.contains(&named), "{said}");
+    let pair = Pair::new("permanent").unwrap();
+    ip(&pair, 0, &entry);
+    let sent = send(&pair, Path::new("/proc/self/status"), &format!("--interface eth0 --timeout 1 --to {PEER}"));
+    assert!(text(&sent.stderr).contains(&named), "{}", text(&sent.stderr));
+}
+
+#[test]
+fn a_renamed_interface_goes_on_and_one_that_is_moved_away_ends_its_program() {
+    let Some(_turn) = shared_turn() else { return };
+    for side in [0, 1] {
+        let (arrived, said) = meanwhile("", |pair| ip(pair, side, "link set eth0 name eth9"));
+        assert!(arrived, "{said:?}");
+    }
+    let elsewhere = Namespace::new("elsewhere");
+    let (arrived, [said, _]) = meanwhile("", |pair| ip(pair, 0, &format!("link set eth0 netns {}", elsewhere.0)));
+    assert!(!arrived && said.contains("interface eth0 was removed, or somebody has detached"), "{said}");
+}
