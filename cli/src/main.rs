@@ -39,6 +39,8 @@ fn main() -> ExitCode {
         }
         Err(error) => error.exit(),
     };
+    #[cfg(feature = "xdp")]
+    spray_tools::raise_open_files();
     say::set_manner(say::Manner { json: cli.json, quiet: cli.quiet });
     let _spans = match spans::begin(cli.verbose) {
         Ok(spans) => spans,

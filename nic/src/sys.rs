@@ -27,6 +27,37 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Raises the number of files that this process may have open to its hard limit: shells begin programs with less.
+pub fn raise_open_files() {
+    let mut limit = open_files();
+    limit.rlim_cur = limit.rlim_max;
+    // Where it cannot be raised, the lower one holds, which `check_open_files` returns as an error where it is too low.
+    // SAFETY: `limit` is a valid rlimit to read.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+}
+
+/// Checks that this process may have `needed` files open.
+///
+/// # Errors
+/// When its limit is lower: names both numbers.
+pub fn check_open_files(needed: u64) -> io::Result<()> {
+    let most = open_files().rlim_cur;
+    if most >= needed {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "this process may open {most} files, and needs {needed}: raise the hard limit of its user, service or container (`ulimit -Hn`, \
+         LimitNOFILE=)"
+    )))
+}
+
+fn open_files() -> libc::rlimit {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: `limit` is a valid rlimit to write to.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    limit
+}
+
 /// Puts the calling thread into the SCHED_IDLE class: it runs when nothing else wants the CPU, above all not ksoftirqd.
 ///
 /// # Errors

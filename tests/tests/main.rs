@@ -18,6 +18,7 @@ mod host_dr;
 mod interfaces;
 mod killed_set_up;
 mod libfabric;
+mod limits;
 mod live;
 mod metrics;
 mod ordered_chaos;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use spray_experiments::sim::over_cores;
-use spray_tools::failure::{Failure, Outcome};
+use spray_tools::failure::{Failure, Outcome, no_thread};
 use spray_tools::stop::Stop;
 use spray_tools::{info, say};
 
@@ -61,17 +61,20 @@ impl<'a> Runs<'a> {
     }
 
     /// Does the `work`, and ends the process when the user wants to stop: runs that are written stay.
-    fn watched<T>(&self, work: impl FnOnce() -> T) -> T {
+    fn watched(&self, work: impl FnOnce() -> Outcome) -> Outcome {
         const EVERY: Duration = Duration::from_millis(50);
         let (end, ended) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
-            scope.spawn(move || {
+            let watch = move || {
                 while let Err(mpsc::RecvTimeoutError::Timeout) = ended.recv_timeout(EVERY) {
                     if self.stop.is_set() {
                         Failure::interrupted_with(self.kept()).exit();
                     }
                 }
-            });
+            };
+            std::thread::Builder::new()
+                .spawn_scoped(scope, watch)
+                .map_err(|error| Failure::failed(no_thread(&error)))?;
             let done = work();
             drop(end);
             done

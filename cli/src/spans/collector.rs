@@ -75,7 +75,10 @@ impl HttpClient for Client {
         Box::pin(async move {
             let address = request.uri().to_string();
             // On a thread of its own: who ends a span may be within a runtime.
-            let answer = std::thread::spawn(|| post(request)).join().unwrap_or_else(|_| Err("it panicked".into()));
+            let answer = match std::thread::Builder::new().spawn(|| post(request)) {
+                Ok(thread) => thread.join().unwrap_or_else(|_| Err("it panicked".into())),
+                Err(error) => Err(error.into()),
+            };
             if let Err(error) = &answer {
                 WARNED.call_once(|| note!("spray: warning: no trace reaches {address}: {error}"));
             }

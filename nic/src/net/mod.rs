@@ -137,7 +137,7 @@ impl From<io::Error> for NetError {
     }
 }
 
-/// Runs one exchange with the kernel, on a thread of its own: the caller may be a task of a runtime, in which no other may run.
+/// Runs one exchange with the kernel; for a task of a runtime, in which no other may run, on another thread.
 fn ask<T: Send>(exchange: impl AsyncFnOnce(Handle) -> Result<T, NetError> + Send) -> Result<T, NetError> {
     let ask = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -147,7 +147,13 @@ fn ask<T: Send>(exchange: impl AsyncFnOnce(Handle) -> Result<T, NetError> + Send
             exchange(handle).await
         })
     };
-    std::thread::scope(|scope| scope.spawn(ask).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    if tokio::runtime::Handle::try_current().is_err() {
+        return ask();
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, ask)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The failure of a command: one message that says what, where and what to do, and an exit code.
 
-use std::fmt;
 use std::process::ExitCode;
+use std::{fmt, io};
 
 use crate::note;
 
@@ -16,6 +16,11 @@ const INTERRUPTED: u8 = 130;
 
 /// What every command returns.
 pub type Outcome<T = ()> = Result<T, Failure>;
+
+/// That a thread could not be started.
+pub fn no_thread(error: &io::Error) -> String {
+    format!("cannot start a thread: {error}; `ulimit -u` and the cgroup's pids.max limit how many there may be")
+}
 
 impl Failure {
     /// Bad input, bad usage, a missing right or feature: nothing was started. Exit code 2.

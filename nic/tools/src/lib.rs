@@ -30,6 +30,9 @@ mod transfer;
 mod tunnel;
 
 #[cfg(feature = "xdp")]
+pub use spray_nic::sys::raise_open_files;
+
+#[cfg(feature = "xdp")]
 pub use crate::{
     hardware::report_hardware,
     paths::paths,

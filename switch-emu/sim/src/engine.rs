@@ -2,7 +2,7 @@
 //! samples comes in between.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use spray_fabric::live::Operator;
 use spray_fabric::{Due, LinkState, Node, PortOutcome, PortSamples, Starts, changes, first_flows};
@@ -102,6 +102,16 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
     /// Runs windows until something special is due, all flows have ended, or it is time to share the work anew; returns when the next
     /// event may come, and how many flows there are.
     fn windows(&mut self) -> (u64, usize) {
+        loop {
+            match self.windows_on_threads() {
+                Ok(done) => return done,
+                Err(threads) => self.threads = threads,
+            }
+        }
+    }
+
+    /// As [`windows`](Self::windows), or how many threads there can be, where there are too few.
+    fn windows_on_threads(&mut self) -> Result<(u64, usize), usize> {
         let shares = shares(&self.parts, self.threads);
         let most = (self.window + self.stretch).min(WINDOWS);
         self.stretch = (2 * self.stretch).min(WINDOWS);
@@ -115,23 +125,34 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             meeting: Meeting::new(shares.len()),
         };
         let mut rest = self.parts.as_mut_slice();
+        // They begin once all have been started: each waits for all others.
+        let begins = RwLock::new(false);
         let (next_ps, open) = std::thread::scope(|scope| {
+            let mut gate = begins.write().unwrap_or_else(PoisonError::into_inner);
             let (own, others) = rest.split_at_mut(shares[0]);
             rest = others;
             let mut first = shares[0];
             for (thread, share) in shares.iter().enumerate().skip(1) {
                 let (theirs, others) = std::mem::take(&mut rest).split_at_mut(*share);
                 rest = others;
-                let windows = &windows;
-                scope.spawn(move || windows.run(thread, first, theirs));
+                let (windows, begins) = (&windows, &begins);
+                let work = move || {
+                    if *begins.read().unwrap_or_else(PoisonError::into_inner) {
+                        windows.run(thread, first, theirs);
+                    }
+                };
+                // Returning opens the gate.
+                std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| thread)?;
                 first += share;
             }
-            windows.run(0, 0, own)
-        });
+            *gate = true;
+            drop(gate);
+            Ok::<_, usize>(windows.run(0, 0, own))
+        })?;
         // New shares change nothing about when windows begin.
         self.window = if next_ps < self.next_special_ps { most % WINDOWS } else { 0 };
         self.begin_ps = if self.window > 0 { next_ps } else { 0 };
-        (next_ps, open)
+        Ok((next_ps, open))
     }
 
     /// Does what is due at certain times up to `now_ps`; `false` when the run's time is over.

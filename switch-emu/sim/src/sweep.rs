@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Runs `job` for every number below `jobs`, on `threads` threads at once, each job on one; results are in the order of
+/// Runs `job` for every number below `jobs`, on `threads` threads at once, or on fewer where the system has no more, each job on one; results are in the order of
 /// their numbers, whichever thread they came from. A job's error ends what has not begun; the first one in order counts.
 ///
 /// `job` must depend on its number alone: then so do the results.
@@ -30,7 +30,9 @@ pub fn over_cores<T: Send, E: Send>(
     };
     std::thread::scope(|scope| {
         for _ in 1..threads.clamp(1, jobs.max(1)) {
-            scope.spawn(work);
+            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
         }
         work();
     });

@@ -93,11 +93,14 @@ pub(super) fn drive(
         let spawn = |(thread, ((share, clock), board))| {
             let stop = &stop;
             let panel = panel.map(|panel| (panel, thread));
-            scope.spawn(move || poll(share, clock, (goal.plan, board, panel), stop))
+            std::thread::Builder::new()
+                .spawn_scoped(scope, move || poll(share, clock, (goal.plan, board, panel), stop))
+                .map_err(RunError::thread)
         };
-        let handles: Vec<_> = shares.into_iter().zip(clocks).zip(&boards).enumerate().map(spawn).collect();
-        // Also set when `watch` panics: the scope waits for the threads.
+        // Also set when `watch` panics or a thread cannot be started: the scope waits for the threads.
         let stopping = StopOnDrop(&stop);
+        let handles = shares.into_iter().zip(clocks).zip(&boards).enumerate().map(spawn);
+        let handles = handles.collect::<Result<Vec<_>, RunError>>()?;
         let ended = || handles.iter().any(|handle| handle.is_finished());
         let watched = watch_until_over(goal, &boards, ended, watch);
         drop(stopping);
@@ -105,8 +108,8 @@ pub(super) fn drive(
         for handle in handles {
             hosts.extend(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
-        (hosts, watched)
-    });
+        Ok::<_, RunError>((hosts, watched))
+    })?;
     let mut hosts: Vec<Running> = hosts;
     hosts.sort_by_key(|running| running.host);
     let wall = Duration::from_nanos(monotonic_ns() - begun_ns);

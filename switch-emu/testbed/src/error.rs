@@ -100,6 +100,11 @@ impl RunError {
         move |source| Self::Host { host: host.into(), source: source.into() }
     }
 
+    /// A thread could not be started.
+    pub(crate) fn thread(source: io::Error) -> Self {
+        Self::io("starting a thread (`ulimit -u` and the cgroup's pids.max limit how many there may be)", source)
+    }
+
     /// An [`RunError::Io`].
     pub fn io(doing: &'static str, source: io::Error) -> Self {
         Self::Io { doing, source }

@@ -152,14 +152,12 @@ fn share_folder() -> io::Result<()> {
     }
 }
 
-/// Makes a namespace and binds it to `path`, from a thread of its own that then ends.
+/// Makes a namespace and binds it to `path`.
 pub(super) fn bind_new(path: &Path) -> io::Result<()> {
-    let path = path.to_path_buf();
-    let work = move || -> io::Result<()> {
-        unshare(CloneFlags::CLONE_NEWNET)?;
-        Ok(mount(Some("/proc/thread-self/ns/net"), &path, None::<&str>, MsFlags::MS_BIND, None::<&str>)?)
-    };
-    std::thread::spawn(work).join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
+    const OWN: &str = "/proc/thread-self/ns/net";
+    let _home = Home(File::open(OWN)?);
+    unshare(CloneFlags::CLONE_NEWNET)?;
+    Ok(mount(Some(OWN), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)?)
 }
 
 /// Removes the named namespace at `path`, as far as it exists.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use nix::net::if_::if_nametoindex;
 use spray_nic::device::{Device, XskConfig, XskDevice};
+use spray_nic::sys::check_open_files;
 use tracing::debug_span;
 
 use super::hosts::Running;
@@ -223,6 +224,9 @@ pub fn check_root() -> Result<(), RunError> {
 pub(super) fn sites(spec: &FabricSpec<'_>, fabric: &Fabric, lent: &[Lent]) -> Result<Vec<Site>, RunError> {
     check_root()?;
     let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
+    // Sockets, programs and their maps of each host, and a program's link at each end of a cable, with some to spare.
+    let files = 128 + 8 * plan.names.len() + 4 * plan.cables.len();
+    check_open_files(files as u64).map_err(|error| RunError::Unsupported(error.to_string()))?;
     let named = debug_span!("namespaces", count = plan.names.len());
     let mut sites = named.in_scope(|| plan.namespaces(&registry::prefix(), lent))?;
     debug_span!("veth pairs", count = plan.cables.len()).in_scope(|| plan.make_pairs(&mut sites))?;

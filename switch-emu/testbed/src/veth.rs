@@ -89,7 +89,8 @@ impl VethBench {
         let peer = self.peer(1);
         let busy = machine_busy()?;
         let ((sender, sent), (receiver, arrivals)) =
-            both(|_| transport::send(sender, peer, duration), |stop| transport::receive(receiver, stop));
+            both(|_| transport::send(sender, peer, duration), |stop| transport::receive(receiver, stop))
+                .map_err(RunError::thread)?;
         let busy = machine_busy()?.saturating_sub(busy);
         self.rig.devices = vec![Some(sender), Some(receiver)];
         Ok(Throughput {
@@ -118,7 +119,8 @@ impl VethBench {
         let ((asking, took), answering) = both(
             |_| transport::ask(asking, peers[0], loaded, duration),
             |stop| transport::answer(answering, peers[1], stop),
-        );
+        )
+        .map_err(RunError::thread)?;
         self.rig.devices = vec![Some(asking), Some(answering)];
         Ok(took)
     }

@@ -1,11 +1,11 @@
 //! `spray up` and `spray down`: begins the process that keeps a fabric, and ends it.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
+use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
@@ -145,25 +145,23 @@ fn begin() -> Outcome<Shown> {
 
 /// What the process says first, as text; nothing when it ends without a word. Ctrl-C ends it.
 fn first_line(child: &mut Child, stop: &Stop) -> String {
-    let Some(stdout) = child.stdout.take() else { return String::new() };
-    let (tell, told) = channel();
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let _ = BufReader::new(stdout).read_line(&mut line);
-        let _ = tell.send(line);
-    });
-    let mut is_stopped = false;
+    const LOOK_MS: u16 = 50;
+    let Some(mut stdout) = child.stdout.take() else { return String::new() };
+    let (mut line, mut byte, mut is_stopped) = (Vec::new(), [0], false);
     loop {
-        match told.recv_timeout(Duration::from_millis(50)) {
-            // It is up, and goes down at once.
-            Ok(_) if is_stopped => break String::new(),
-            Ok(line) => break line,
-            Err(RecvTimeoutError::Disconnected) => break String::new(),
-            Err(RecvTimeoutError::Timeout) if stop.is_set() && !is_stopped => {
-                is_stopped = true;
-                let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
-            }
-            Err(RecvTimeoutError::Timeout) => {}
+        if stop.is_set() && !is_stopped {
+            is_stopped = true;
+            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+        }
+        let readable = poll(&mut [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)], PollTimeout::from(LOOK_MS));
+        if !readable.is_ok_and(|count| count > 0) {
+            continue;
+        }
+        match stdout.read(&mut byte) {
+            Ok(1) if byte != *b"\n" => line.extend(byte),
+            // One that is up, and goes down at once, says nothing of use.
+            _ if is_stopped => return String::new(),
+            _ => return String::from_utf8_lossy(&line).into(),
         }
     }
 }

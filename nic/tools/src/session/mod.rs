@@ -22,7 +22,7 @@ use std::io;
 use std::net::IpAddr;
 use std::num::NonZero;
 use std::os::fd::RawFd;
-use std::thread::available_parallelism;
+use std::thread::{Builder, available_parallelism};
 use std::time::{Duration, Instant};
 
 use spray_nic::device::{Device, DeviceStats, Nic};
@@ -41,7 +41,7 @@ use crate::args;
 use crate::captures::Watching;
 use crate::confine::{Reach, confine};
 use crate::doctor::Prepared;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, no_thread};
 use crate::metrics::Metrics;
 use crate::note;
 use crate::progress::now;
@@ -212,7 +212,10 @@ impl Session {
         std::thread::scope(|scope| {
             for (seat, step) in seats {
                 let over = &over;
-                scope.spawn(move || seat.run(over, step));
+                let started = Builder::new().spawn_scoped(scope, move || seat.run(over, step));
+                if let Err(error) = started {
+                    over.end(Err(Failure::failed(no_thread(&error))));
+                }
             }
             first.run(&over, |endpoint, at| {
                 mtu.check();

@@ -9,6 +9,7 @@ use nix::net::if_::InterfaceFlags;
 use spray_nic::device::{BindMode, BusyPoll, Nic, TakeOverError, UdpConfig};
 use spray_nic::keys::Keys;
 use spray_nic::net::{Interface, NetError};
+use spray_nic::sys::check_open_files;
 use spray_nic::{EndpointConfig, Host, HostConfig};
 use tracing::debug_span;
 
@@ -19,6 +20,10 @@ use crate::failure::{Failure, Outcome};
 
 /// Events between two steps, of which freezes are counted. A retransmission is one too, so the log takes those of a poll.
 const EVENTS: usize = 4096;
+
+/// Files that a command has open at most, besides the sockets of `--device udp`: those of 16 transfers, each with 16 pieces under way, sockets of
+/// queues, and what belongs to the process.
+const FILES: u64 = 384;
 
 /// What users know a device by.
 pub fn name(way: &Way) -> String {
@@ -38,8 +43,10 @@ pub fn hosts(
     adjust: impl FnOnce(&mut EndpointConfig),
 ) -> Outcome<Vec<Host<Nic>>> {
     check_families(arguments.steered.from, peer)?;
+    check_open_files(FILES).map_err(Failure::refused)?;
     if arguments.way.device == Some(Device::Udp) {
         let (sockets, mut endpoint) = udp(arguments, peer, path, keys)?;
+        check_open_files(FILES + u64::from(sockets.evs)).map_err(Failure::refused)?;
         adjust(&mut endpoint);
         let host = Host::open_udp_as(sockets, endpoint, Nic::Udp).map_err(Failure::refused)?;
         return Ok(vec![host]);

@@ -106,7 +106,7 @@ impl Over {
     }
 
     /// It is over, with this outcome where none has ended it before.
-    fn end(&self, outcome: Outcome) {
+    pub(super) fn end(&self, outcome: Outcome) {
         if let Ok(mut place) = self.outcome.lock() {
             place.get_or_insert(outcome);
         }

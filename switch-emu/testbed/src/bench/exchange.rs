@@ -33,7 +33,7 @@ pub(crate) fn run(
     let (asked, answered) = both(
         |stop| threads[0].apply().and_then(|()| ask(&mut asking, duration, stop)),
         |stop| threads[1].apply().and_then(|()| answer(&mut answering, stop)),
-    );
+    )?;
     answered.and(asked)
 }
 

@@ -121,28 +121,32 @@ fn measure(
     let (sent, arrivals) = both(
         |stop| threads[0].apply().and_then(|()| send(stop)),
         |stop| threads[1].apply().and_then(|()| receive(stop)),
-    );
+    )?;
     let ((sent, sending), arrivals) = (sent?, arrivals?);
     let busy = cpu::busy()?.saturating_sub(busy);
     Ok(Throughput { sent, received: arrivals.count, bytes, sending, receiving: arrivals.time(), busy })
 }
 
 /// Runs both at once, each in a thread of its own, until both are through. Either sets the flag when it ends.
+///
+/// # Errors
+/// When a thread cannot be started.
 pub(crate) fn both<A: Send, B: Send>(
     first: impl FnOnce(&AtomicBool) -> A + Send,
     second: impl FnOnce(&AtomicBool) -> B + Send,
-) -> (A, B) {
+) -> io::Result<(A, B)> {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let second = scope.spawn(|| {
+        let second = thread::Builder::new().spawn_scoped(scope, || {
             let _stop = StopOnDrop(&stop);
             second(&stop)
-        });
-        let first = scope.spawn(|| {
+        })?;
+        let first = thread::Builder::new().spawn_scoped(scope, || {
             let _stop = StopOnDrop(&stop);
             first(&stop)
         });
-        (join(first), join(second))
+        let first = first.inspect_err(|_| stop.store(true, Ordering::Release))?;
+        Ok((join(first), join(second)))
     })
 }
 

@@ -7,7 +7,8 @@ use libbpf_rs::ProgramInput;
 use spray_fabric::{ChassisSpec, Groups, Network, Switching, Thresholds, compile};
 use spray_nic::sys::pin_to_cpu;
 use spray_pipeline::config::{HOST, OUTSIDE};
-use std::sync::Barrier;
+use std::io;
+use std::sync::RwLock;
 use std::time::Duration;
 
 const FRAME_PAYLOAD: u16 = 3_000;
@@ -89,15 +90,19 @@ impl HopBench {
 
     /// Measures on the first CPUs at once; returns their mean. Each has a clock of its own, so a measurement stays on its CPU.
     fn on_cpus(&self, cpus: usize, name: &'static str, repeat: u32) -> Result<Duration, ProgramError> {
-        let ready = Barrier::new(cpus);
+        let begins = RwLock::new(());
         let run = |cpu| {
             let pinned = pin_to_cpu(cpu);
-            ready.wait();
+            drop(begins.read());
             pinned.map_err(|error| ProgramError::Fabric(format!("no CPU {cpu}: {error}")))?;
             self.measure(name, repeat)
         };
         let times: Result<Vec<Duration>, ProgramError> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..cpus).map(|cpu| scope.spawn(move || run(cpu))).collect();
+            let gate = begins.write();
+            let start = |cpu| std::thread::Builder::new().spawn_scoped(scope, move || run(cpu));
+            let threads: io::Result<Vec<_>> = (0..cpus).map(start).collect();
+            let threads = threads.map_err(|error| ProgramError::Fabric(format!("no thread for each CPU: {error}")))?;
+            drop(gate);
             threads.into_iter().map(|thread| thread.join().expect("a measurement does not panic")).collect()
         });
         Ok(times?.iter().sum::<Duration>() / cpus as u32)

@@ -45,7 +45,8 @@ impl OverPair<'_> {
     pub fn latency(self, loaded: bool, duration: Duration) -> Result<Latency, RunError> {
         self.prepared(|| {
             thread::scope(|scope| {
-                let load = loaded.then(|| scope.spawn(|| self.load(duration + 2 * LOAD_MARGIN)));
+                let load = || thread::Builder::new().spawn_scoped(scope, || self.load(duration + 2 * LOAD_MARGIN));
+                let load = loaded.then(load).transpose().map_err(RunError::thread)?;
                 if loaded {
                     thread::sleep(LOAD_MARGIN);
                 }
