@@ -413,3 +413,24 @@ fn what_a_kill_leaves_is_cleaned_and_ctrl_c_leaves_nothing() {
     assert!(!spray_testbed::control(&name).exists());
     assert!(!spray_testbed::deployed().contains(&name));
 }
+
+/// Its namespaces are mounts that only the process that keeps it, and those that it started from, see.
+#[test]
+fn a_fabric_of_another_mount_namespace_is_entered_and_is_no_leftover() {
+    let Some(_turn) = turn() else { return };
+    let outer = format!("spray-test-outer-{}", std::process::id());
+    let ip = |arguments: &[&str]| std::process::Command::new("ip").args(arguments).output().unwrap();
+    assert!(ip(&["netns", "add", &outer]).status.success());
+    let (name, scenario) = (format!("outer-{}", std::process::id()), scenarios().join("pod.toml"));
+    let program = spray().get_program().to_owned();
+    let up = ["up", scenario.to_str().unwrap(), "--name", &name, "--json", "-q"];
+    let made = ip(&[&["netns", "exec", &outer, program.to_str().unwrap()][..], &up].concat());
+    let shown: Value = serde_json::from_slice(&made.stdout).unwrap();
+    let namespace = shown["hosts"][0]["namespace"].as_str().unwrap();
+    let leftovers = leftovers();
+    let (code, said, errors) = run(&["shell", "--name", &name, "h0", "--", "ip", "-br", "address"]);
+    let down = run(&["down", &name]).0;
+    ip(&["netns", "del", &outer]);
+    assert!(code == 0 && said.contains(shown["hosts"][0]["ipv4"].as_str().unwrap()), "{code}: {said}{errors}");
+    assert!(down == 0 && !leftovers.iter().any(|left| left == namespace), "{leftovers:?}");
+}

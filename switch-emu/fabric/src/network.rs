@@ -66,6 +66,9 @@ pub enum NetworkError {
     /// A name holds a character that has another meaning in link names or file names.
     #[error("the name `{0}` is not one to eleven letters, digits, `.` or `_`")]
     Name(String),
+    /// A name that the kernel has for other things, or the testbed for its switches.
+    #[error("the name `{0}` is kept by the kernel or the testbed; kept: {kept}", kept = KEPT.join(", "))]
+    Kept(String),
     /// A host has no link or more than one.
     #[error("host `{host}` has {links} links; a host has exactly one, to a switch")]
     HostLinks {
@@ -86,6 +89,9 @@ pub enum NetworkError {
     #[error("link `{0}` joins neither two switches nor a switch and a host")]
     Ends(String),
 }
+
+/// Names that no interface, folder of settings or namespace of a host can have.
+const KEPT: [&str; 6] = ["all", "default", "lo", ".", "..", "sw"];
 
 impl Link {
     /// Whether it joins two switches.
@@ -225,6 +231,9 @@ impl Network {
             let fits = !name.is_empty() && name.len() <= 11;
             if !fits || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.') {
                 return Err(NetworkError::Name(name.clone()));
+            }
+            if KEPT.contains(&name.as_str()) {
+                return Err(NetworkError::Kept(name.clone()));
             }
             if !seen.insert(name) {
                 return Err(NetworkError::DuplicateName(name.clone()));

@@ -254,6 +254,10 @@ fn a_graph_without_sense_is_refused() {
     assert_eq!(network.check(), Err(NetworkError::DuplicateName("a".into())));
     network.switches[1].name = "a-b".into();
     assert_eq!(network.check(), Err(NetworkError::Name("a-b".into())));
+    for kept in ["all", "default", "lo", ".", "..", "sw"] {
+        network.switches[1].name = kept.into();
+        assert_eq!(network.check(), Err(NetworkError::Kept(kept.into())));
+    }
 }
 
 #[test]

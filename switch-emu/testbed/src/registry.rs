@@ -123,7 +123,8 @@ impl Dead {
         let Ok(quiet) = making() else {
             return Self::default();
         };
-        let held = names().into_iter().filter_map(|name| unheld(&path(&name)).map(|lock| (name, lock)));
+        let here = names().into_iter().filter(|name| !is_held_elsewhere(name));
+        let held = here.filter_map(|name| unheld(&path(&name)).map(|lock| (name, lock)));
         let mut held: Vec<_> = held.collect();
         held.sort_by(|(one, _), (other, _)| one.cmp(other));
         let silent = sockets().into_iter().filter(|path| is_silent(path)).collect();
@@ -145,6 +146,13 @@ fn unheld(path: &Path) -> Option<Flock<File>> {
             Err(_) => return None,
         }
     }
+}
+
+/// Whether the process that made a namespace has it by a mount that this one does not see, as within `ip netns exec`: there is only a file here.
+fn is_held_elsewhere(name: &str) -> bool {
+    let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()).unwrap_or_default();
+    let seen = format!("/proc/{process}/root{FOLDER}/{name}");
+    fs::metadata(&seen).is_ok() && unheld(Path::new(&seen)).is_none()
 }
 
 /// The names of namespaces that a run of ours made.

@@ -30,7 +30,8 @@ pub fn shell(arguments: &args::Shell) -> Outcome {
     if !host.interface.is_empty() {
         return Err(Failure::refused(format!("{} is another machine, behind {}", host.host, host.interface)));
     }
-    enter(host).map_err(|error| Failure::refused(format!("cannot enter the host {}: {error}", host.host)))?;
+    enter(host, shown.pid)
+        .map_err(|error| Failure::refused(format!("cannot enter the host {}: {error}", host.host)))?;
     let mut command = match arguments.command.split_first() {
         Some((program, rest)) => {
             let mut command = Command::new(program);
@@ -54,8 +55,9 @@ fn interactive(host: &str) -> Command {
 
 /// Moves this process into a host, as `ip netns exec` does: its network, its /sys, its /etc/hosts and
 /// /etc/resolv.conf. The mounts are this process's alone.
-fn enter(host: &HostRow) -> std::io::Result<()> {
-    let namespace = File::open(Path::new("/run/netns").join(&host.namespace))?;
+fn enter(host: &HostRow, keeper: u32) -> std::io::Result<()> {
+    // The process that keeps the fabric may have another view of the mounts, as within `ip netns exec`.
+    let namespace = File::open(Path::new(&format!("/proc/{keeper}/root/run/netns")).join(&host.namespace))?;
     setns(namespace, CloneFlags::CLONE_NEWNET)?;
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_SLAVE | MsFlags::MS_REC, None::<&str>)?;

@@ -1,7 +1,9 @@
 //! What a device over UDP sockets opens, and what it finds out of the network by itself.
 
+use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use spray_wire::{Ev, Ports};
@@ -98,6 +100,7 @@ impl UdpConfig {
     /// Sockets of an address of this machine. The MTU is that of the default route.
     #[must_use]
     pub fn at(address: IpAddr) -> Self {
+        await_address(Some(address));
         let mtu = elsewhere(address.is_ipv6()).and_then(|to| probe(Some(address), to)).map_or(USUAL_MTU, |way| way.mtu);
         Self::over(Way { from: address, mtu })
     }
@@ -107,7 +110,27 @@ impl UdpConfig {
     /// # Errors
     /// When there is no way.
     pub fn towards(peer: IpAddr) -> Result<Self, UdpError> {
-        probe(None, peer).map(Self::over).map_err(|source| UdpError::Route { to: peer, source })
+        let is_fit = |way: &Way| !matches!(way.from, IpAddr::V6(own) if own.is_unicast_link_local());
+        let way = probe(None, peer).ok().filter(is_fit);
+        let way = way.map_or_else(
+            || {
+                if peer.is_ipv6() {
+                    await_address(None);
+                }
+                probe(None, peer)
+            },
+            Ok,
+        );
+        way.map(Self::over).map_err(|source| UdpError::Route { to: peer, source })
+    }
+
+    /// Sockets of an address of this machine, with the MTU of the way from there to `peer`, for which rules by source count.
+    ///
+    /// # Errors
+    /// When there is no way.
+    pub fn between(own: IpAddr, peer: IpAddr) -> Result<Self, UdpError> {
+        await_address(Some(own));
+        probe(Some(own), peer).map(Self::over).map_err(|source| UdpError::Route { to: peer, source })
     }
 
     /// Sockets of the address that the default route sends from: that of IPv4, if there is one.
@@ -126,6 +149,7 @@ impl UdpConfig {
     /// Opens the sockets. Where another program has one of the ports that stand for entropy values, those before it are used.
     pub(super) fn sockets(&self) -> Result<Sockets, UdpError> {
         let (address, port) = (self.address, self.ports.first());
+        await_address(Some(address));
         let receiving = bind(SocketAddr::new(address, port), false)
             .and_then(|socket| options::make_room(&socket).map(|()| socket))
             .map_err(|source| UdpError::Receive { address, port, source })?;
@@ -147,6 +171,39 @@ impl UdpConfig {
 struct Way {
     from: IpAddr,
     mtu: u32,
+}
+
+/// Waits while an IPv6 address, or any without one, is tentative: the kernel binds and chooses none before it has checked for duplicates.
+/// Without a link that does not end, so that it waits for some seconds only.
+fn await_address(address: Option<IpAddr>) {
+    const LOOKS: u32 = 100;
+    const LOOK: Duration = Duration::from_millis(50);
+    let own = match address {
+        Some(IpAddr::V4(_)) => return,
+        Some(IpAddr::V6(own)) => Some(format!("{:032x}", own.to_bits())),
+        None => None,
+    };
+    for _ in 0..LOOKS {
+        let addresses = fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
+        if !addresses.lines().any(|line| is_tentative(line, own.as_deref())) {
+            return;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Whether a line of `if_inet6` is of this address, or without one of any but a link-local one, and says that it is tentative.
+fn is_tentative(line: &str, own: Option<&str>) -> bool {
+    const TENTATIVE: u8 = 0x40;
+    const FAILED: u8 = 0x08;
+    const LINK_LOCAL: &str = "20";
+    let mut words = line.split_whitespace();
+    let (address, scope, flags) = (words.next(), words.nth(2), words.next());
+    let is_meant = own.map_or(scope != Some(LINK_LOCAL), |own| address == Some(own));
+    is_meant
+        && flags
+            .and_then(|flags| u8::from_str_radix(flags, 16).ok())
+            .is_some_and(|it| it & (TENTATIVE | FAILED) == TENTATIVE)
 }
 
 /// Asks the kernel for the way to `to`, from an address of ours or any.
