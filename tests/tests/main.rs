@@ -22,6 +22,7 @@ mod limits;
 mod live;
 mod metrics;
 mod ordered_chaos;
+mod others;
 mod over_time;
 mod paths;
 mod perf;

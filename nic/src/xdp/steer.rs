@@ -183,6 +183,9 @@ mod tests {
             assert!(!steer.takes(&frame_to(MACS[1], address(1, v6))), "the interface takes whatever passes");
         }
         assert!(!steer.takes(&frame_to([0; 6], [0, 0, 0, 0].into())), "as empty as an unused place");
+        let mut other = frame_to(MACS[0], own[0]);
+        other[spray_wire::offsets::udp_payload_offset(false)] = 0x12;
+        assert!(!steer.takes(&other), "a datagram of another program");
         let mut strange = frame_to(MACS[0], own[0]);
         strange.truncate(40);
         assert!(!steer.takes(&strange), "cut off");

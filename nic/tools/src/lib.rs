@@ -18,6 +18,8 @@ pub mod metrics;
 mod paths;
 #[cfg(feature = "xdp")]
 mod perf;
+#[cfg(feature = "xdp")]
+mod ports;
 pub mod progress;
 pub mod say;
 #[cfg(feature = "xdp")]

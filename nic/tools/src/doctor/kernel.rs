@@ -4,8 +4,10 @@ use std::{fs, io};
 
 use socket2::{Domain, Socket, Type};
 use spray_nic::net::drivers;
+use spray_wire::Ports;
 
 use super::check::Check;
+use crate::ports;
 
 /// The first kernel with BPF atomics that return a value, and with BPF links for XDP.
 const OLDEST: (u32, u32) = (5, 15);
@@ -46,6 +48,18 @@ pub(super) fn bpf_jit() -> Check {
             "unknown",
             "neither can /proc/sys/net/core/bpf_jit_enable be read nor a program be loaded: not root, or no BPF",
         ),
+    }
+}
+
+/// Whether the kernel gives the default ports to other programs.
+pub(super) fn ports() -> Check {
+    let ports = Ports::DEFAULT;
+    match ports::clash(ports) {
+        None => Check::ok(
+            "UDP ports",
+            format!("{} and the {} behind it are free of others", ports.first(), Ports::COUNT - 1),
+        ),
+        Some([found, remedy]) => Check::warn("UDP ports", found, remedy),
     }
 }
 

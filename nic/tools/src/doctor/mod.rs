@@ -73,8 +73,8 @@ pub fn kernel() -> [Check; 4] {
 }
 
 /// What packets take.
-pub fn packets() -> [Check; 4] {
-    [kernel::af_xdp(), machine::memlock(), machine::memory(), machine::cpus()]
+pub fn packets() -> [Check; 5] {
+    [kernel::af_xdp(), kernel::ports(), machine::memlock(), machine::memory(), machine::cpus()]
 }
 
 #[cfg(test)]

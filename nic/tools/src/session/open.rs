@@ -17,6 +17,7 @@ use super::path::{PathOptions, Room, with_path};
 use crate::args::{self, Device, Way};
 use crate::doctor::Prepared;
 use crate::failure::{Failure, Outcome};
+use crate::{note, ports};
 
 /// Events between two steps, of which freezes are counted. A retransmission is one too, so the log takes those of a poll.
 const EVENTS: usize = 4096;
@@ -42,6 +43,9 @@ pub fn hosts(
     (keys, most): (Option<Keys>, usize),
     adjust: impl FnOnce(&mut EndpointConfig),
 ) -> Outcome<Vec<Host<Nic>>> {
+    if let Some([clash, remedy]) = ports::clash(arguments.steered.ports) {
+        note!("spray: warning: {clash}: {remedy}");
+    }
     check_families(arguments.steered.from, peer)?;
     check_open_files(FILES).map_err(Failure::refused)?;
     if arguments.way.device == Some(Device::Udp) {
@@ -145,9 +149,8 @@ fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConf
     // Who listens has no peer: what stands for one is the address that was given.
     match (from, peer.filter(|peer| Some(*peer) != from)) {
         (Some(from), None) => Ok(UdpConfig::at(from)),
-        (from, Some(peer)) => UdpConfig::towards(peer)
-            .map(|sockets| UdpConfig { address: from.unwrap_or(sockets.address), ..sockets })
-            .map_err(Failure::refused),
+        (Some(from), Some(peer)) => UdpConfig::between(from, peer).map_err(Failure::refused),
+        (None, Some(peer)) => UdpConfig::towards(peer).map_err(Failure::refused),
         (None, None) => UdpConfig::of_default_route().or_else(|error| match only_interface() {
             Some(name) => of(&name),
             None => Err(Failure::refused(format!("{error} (--from)"))),

@@ -1,9 +1,11 @@
-//! Whom a frame of ours is addressed to: what the filter of a host's interface goes by.
+//! Whom a frame of ours is addressed to: what the filter of a host's interface goes by. Datagrams of other programs to the same ports are left
+//! to the kernel.
 
-use super::words::{u32_ne, u64_ne};
+use super::words::{u8_at, u16_at, u32_ne, u64_ne};
 use super::{Address, Packet, V4_HEADERS, V6_HEADERS, address_words, udp_port};
-use crate::Ports;
-use crate::offsets::{v4, v6};
+use crate::header::field;
+use crate::offsets::{UDP_BYTES, v4, v6};
+use crate::{Kind, Ports, VERSION, VERSION_SEALED};
 
 /// An Ethernet address with the [`Ports`] behind it, and an IP address, as three words. No addressee is all zeros.
 pub type Addressee = [u64; 3];
@@ -13,7 +15,8 @@ pub fn addressee(mac: [u8; 6], address: [u8; 16], ports: Ports) -> Addressee {
     of(mac, ports.first(), address_words(address))
 }
 
-/// Read whom a frame is addressed to; `None` if it is no UDP.
+/// Read whom a frame is addressed to; `None` if it is no UDP, or does not begin as frames of ours do.
+//= docs/specs/wire.md#WIRE-2 leaves to the kernel
 #[inline(always)]
 pub fn addressed_to(packet: &(impl Packet + ?Sized)) -> Option<Addressee> {
     let (v6, port) = udp_port(packet)?;
@@ -22,12 +25,34 @@ pub fn addressed_to(packet: &(impl Packet + ?Sized)) -> Option<Addressee> {
         return None;
     }
     if v6 {
+        begins_as_ours::<{ V6_HEADERS + PEEKED }, { V6_HEADERS + DATA_BYTES }>(packet)?;
         let head = packet.head::<V6_HEADERS>()?;
         return Some(of(mac(head), first, [u64_ne(head, v6::DST), u64_ne(head, v6::DST + 8)]));
     }
+    begins_as_ours::<{ V4_HEADERS + PEEKED }, { V4_HEADERS + DATA_BYTES }>(packet)?;
     let head = packet.head::<V4_HEADERS>()?;
     let [a, b, c, d] = u32_ne(head, v4::DST).to_ne_bytes();
     Some(of(mac(head), first, [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, a, b, c, d])]))
+}
+
+/// Bytes of our header that are looked at.
+const PEEKED: usize = 4;
+const DATA_BYTES: usize = Kind::Data.bytes();
+
+/// `None` unless the `PEEKED` bytes that end the first `N` have a version, a kind and a shard of ours, and a Data its header's `LONG` bytes. What
+/// endpoints measure with begins with zeros and the complement of its source port.
+#[inline(always)]
+fn begins_as_ours<const N: usize, const LONG: usize>(packet: &(impl Packet + ?Sized)) -> Option<()> {
+    let (head, start) = (packet.head::<N>()?, const { N - PEEKED });
+    if u16_at(head, start) == 0 {
+        return (u16_at(head, start + 2) == !u16_at(head, start - UDP_BYTES)).then_some(());
+    }
+    let version = u8_at(head, start + field::VERSION);
+    let kind = Kind::from_u8(u8_at(head, start + field::KIND))?;
+    let is_ours = (version == VERSION || version == VERSION_SEALED)
+        && u16::from(u8_at(head, start + field::SHARD)) < Ports::COUNT
+        && (kind != Kind::Data || packet.head::<LONG>().is_some());
+    is_ours.then_some(())
 }
 
 #[inline(always)]

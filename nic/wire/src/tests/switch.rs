@@ -199,6 +199,22 @@ fn a_frame_is_for_the_interface_that_its_headers_name() {
             assert_eq!(addressed_to(frame.as_slice()), None);
         }
     }
+    for v6 in [false, true] {
+        let start = udp_payload_offset(v6);
+        let ours = data_frame(v6);
+        let with = |at: usize, bytes: &[u8]| {
+            let mut frame = ours.clone();
+            frame[start + at..][..bytes.len()].copy_from_slice(bytes);
+            addressed_to(frame.as_slice()).is_some()
+        };
+        assert!(with(0, &[1]) && with(0, &[2]) && with(3, &[63]));
+        assert!(!with(0, &[3]) && !with(1, &[0]) && !with(1, &[14]) && !with(3, &[64]), "no version, kind or shard");
+        assert!(!with(0, &[0x12, 0x34, 0x81, 0x80]), "an answer of DNS");
+        let port = [ours[start - 8], ours[start - 7]];
+        assert!(with(0, &[0, 0, !port[0], !port[1]]) && !with(0, &[0, 0, port[0], port[1]]), "bare frames");
+        assert!(addressed_to(&ours[..start + 64]).is_some() && addressed_to(&ours[..start + 63]).is_none());
+        assert!(addressed_to(&ours[..start + 3]).is_none());
+    }
     assert_ne!(addressee([0; 6], [0; 16], Ports::DEFAULT), [0; 3]);
     // The least that another program may send: as empty as an unused place.
     let mut nobody = data_frame(true);
