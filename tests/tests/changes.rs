@@ -1,4 +1,4 @@
-//! Interfaces that change while a command runs: links that fail, other Ethernet addresses, other names and namespaces.
+//! Networks that change while a command runs, or that are not yet as they will be: links, addresses, names and namespaces, rules by source.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -106,4 +106,64 @@ fn a_renamed_interface_goes_on_and_one_that_is_moved_away_ends_its_program() {
     let elsewhere = Namespace::new("elsewhere");
     let (arrived, [said, _]) = meanwhile("", |pair| ip(pair, 0, &format!("link set eth0 netns {}", elsewhere.0)));
     assert!(!arrived && said.contains("interface eth0 was removed, or somebody has detached"), "{said}");
+}
+
+/// Where only a rule by source leads to the peer.
+#[test]
+fn a_rule_by_source_holds_for_the_address_that_is_given() {
+    let Some(_turn) = shared_turn() else { return };
+    let (pair, folder) = (Pair::new("rule").unwrap(), Folder::new());
+    let (file, out) = (payload(&folder, BYTES), inbox(&folder));
+    ip(&pair, 1, "address add 10.99.0.9/32 dev eth0");
+    ip(&pair, 0, "rule add from 10.78.0.1 table 7");
+    ip(&pair, 0, &format!("route add 10.99.0.9/32 via {PEER} table 7"));
+    for device in ["--device udp", "--interface eth0"] {
+        let mut receiver = receive(&pair, 1, &out, &format!("{device} --from 10.99.0.9"));
+        let sent = send(&pair, &file, &format!("{device} --from 10.78.0.1 --to 10.99.0.9"));
+        assert!(sent.status.success() && receiver.end().success(), "{device}: {}", text(&sent.stderr));
+        std::fs::remove_file(out.join("payload")).unwrap();
+    }
+}
+
+#[test]
+fn udp_sockets_wait_for_an_ipv6_address_that_is_tentative() {
+    let Some(_turn) = shared_turn() else { return };
+    let (pair, folder) = (Pair::new("dad").unwrap(), Folder::new());
+    let (file, out) = (payload(&folder, BYTES), inbox(&folder));
+    ip(&pair, 1, "address add fd00::2/64 dev eth0");
+    let mut receiver = receive(&pair, 1, &out, "--device udp --from fd00::2");
+    for from in ["", " --from fd00::1"] {
+        ip(&pair, 0, "address add fd00::1/64 dev eth0");
+        let sent = send(&pair, &file, &format!("--device udp --to fd00::2{from}"));
+        assert!(sent.status.success() && receiver.end().success(), "{from}: {}", text(&sent.stderr));
+        ip(&pair, 0, "address del fd00::1/64 dev eth0");
+        std::fs::remove_file(out.join("payload")).unwrap();
+        receiver = receive(&pair, 1, &out, "--device udp --from fd00::2");
+    }
+}
+
+#[test]
+fn who_refuses_a_connection_by_icmp_is_named_at_once() {
+    let Some(_turn) = shared_turn() else { return };
+    let pair = Pair::new("icmp").unwrap();
+    ip(&pair, 0, &format!("route add 10.99.0.9/32 via {PEER}"));
+    ip(&pair, 1, "route add prohibit 10.99.0.9/32");
+    // Without the last two the kernel would answer some of the attempts only.
+    for setting in ["net.ipv4.ip_forward=1", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"] {
+        assert!(pair.command(1, Path::new("sysctl")).args(["-qw", setting]).status().unwrap().success());
+    }
+    for side in [0, 1] {
+        ip(&pair, side, &format!("address add fd00::{}/64 dev eth0 nodad", side + 1));
+    }
+    for (to, why) in
+        [(PEER, "no program"), ("fd00::2", "no program"), ("10.99.0.9", "a firewall or a route prohibits it")]
+    {
+        let by = if to.contains(':') { to } else { PEER };
+        let named = format!("{by} answers by ICMP that frames to {to} do not arrive: {why}");
+        for device in ["--interface eth0", "--device udp"] {
+            let sent = send(&pair, Path::new("/proc/self/status"), &format!("{device} --timeout 1 --to {to}"));
+            let said = text(&sent.stderr);
+            assert!(sent.status.code() == Some(1) && said.matches(&named).count() == 2, "{device}: {said}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod link;
 mod neighbours;
 mod next_hop;
 mod prod;
+mod refusals;
 mod revival;
 mod tun;
 mod verdict;
@@ -27,6 +28,7 @@ pub use link::Mtu;
 pub use neighbours::PermanentNeighbours;
 pub use next_hop::Resolver;
 pub(crate) use next_hop::{NextHops, Source};
+pub use refusals::{Refusal, Refusals};
 pub use tun::Tun;
 pub use verdict::Verdict;
 

@@ -13,6 +13,7 @@ mod freezes;
 mod mtu;
 mod open;
 mod path;
+mod refused;
 mod seat;
 mod taken;
 mod tap;
@@ -58,6 +59,7 @@ pub struct Session {
     outage: Outage,
     mtu: mtu::Watch,
     permanent: PermanentNeighbours,
+    refused: refused::Watch,
     metrics: Metrics,
     watching: Option<Watching>,
     /// Last: what it puts back may have to wait until the interface is free.
@@ -108,6 +110,7 @@ impl Session {
         let hosts = open::hosts(arguments, peer, path, (keys, most), adjust)?;
         note!("spray: {name}: {}", Taken::of(hosts[0].endpoint.device()));
         let mtu = mtu::Watch::new(&name, hosts[0].mtu());
+        let refused = refused::Watch::new(peer, hosts[0].endpoint.config());
         let permanent = hosts[0].permanent_neighbours().unwrap_or_default();
         let tap = watching.as_ref().map(|watching| Tap::new(watching.watch.clone()));
         let seats = hosts.into_iter().map(|host| Seat::new(host, &metrics, tap.clone()));
@@ -120,6 +123,7 @@ impl Session {
             outage,
             mtu,
             permanent,
+            refused,
             metrics,
             watching,
             _prepared: prepared,
@@ -206,7 +210,7 @@ impl Session {
     {
         self.metrics.start()?;
         let over = Over::default();
-        let Self { seats, outage, mtu, .. } = self;
+        let Self { seats, outage, mtu, refused, .. } = self;
         let mut seats = seats.iter_mut().zip(steps);
         let Some((first, mut step)) = seats.next() else { return Ok(()) };
         std::thread::scope(|scope| {
@@ -223,10 +227,12 @@ impl Session {
                     return Err(Failure::stopped().into());
                 }
                 outage.check(endpoint, now())?;
+                refused.check(endpoint.peers().next().is_some(), now());
                 step(endpoint, at)
             });
         });
-        over.into_outcome().map_err(|failure| explain_permanent(mtu.explain(failure), &self.permanent, &self.name))
+        over.into_outcome()
+            .map_err(|failure| explain_permanent(refused.explain(mtu.explain(failure)), &self.permanent, &self.name))
     }
 
     /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
