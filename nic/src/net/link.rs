@@ -7,8 +7,6 @@ use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
 
-use super::Interface;
-
 /// A message of the kernel's about links, routes or neighbours.
 pub(super) type Told = NetlinkMessage<RouteNetlinkMessage>;
 
@@ -40,8 +38,8 @@ pub(super) enum Change {
 }
 
 impl LinkStatus {
-    pub(super) fn new(index: u32, mtu: Mtu, station: &Interface) -> Self {
-        Self { index, is_up: true, was_set_down: false, mtu, station: station.index, mac: station.mac }
+    pub(super) fn new(index: u32, mtu: Mtu, (station, mac): (u32, [u8; 6])) -> Self {
+        Self { index, is_up: true, was_set_down: false, mtu, station, mac }
     }
 
     /// Takes news; how they say that the link has changed.

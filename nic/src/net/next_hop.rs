@@ -141,7 +141,7 @@ impl Source {
         mut asked: Asked,
         found: Vec<mpsc::Sender<Found>>,
     ) {
-        let mut link = LinkStatus::new(self.device, asked.mtu, &self.interface);
+        let mut link = LinkStatus::new(self.device, asked.mtu, (self.interface.index, self.interface.mac));
         let prod = Arc::new(asked.prod);
         let mut watched = vec![Vec::new(); found.len()];
         loop {
