@@ -130,7 +130,13 @@ impl UdpConfig {
     /// When there is no way.
     pub fn between(own: IpAddr, peer: IpAddr) -> Result<Self, UdpError> {
         await_address(Some(own));
-        probe(Some(own), peer).map(Self::over).map_err(|source| UdpError::Route { to: peer, source })
+        match probe(Some(own), peer) {
+            // An address of another machine: binding the sockets returns that, with their port.
+            Err(source) if source.kind() == io::ErrorKind::AddrNotAvailable => {
+                Ok(Self::over(Way { from: own, mtu: USUAL_MTU }))
+            }
+            way => way.map(Self::over).map_err(|source| UdpError::Route { to: peer, source }),
+        }
     }
 
     /// Sockets of the address that the default route sends from: that of IPv4, if there is one.
