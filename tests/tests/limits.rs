@@ -45,7 +45,8 @@ fn without_threads_commands_go_on_by_fewer_or_end_by_a_sentence() {
     let (pair, folder) = (Pair::new("threads").unwrap(), Folder::new());
     let scenario = scenarios().join("demo-healthy.toml").display().to_string();
     let out = folder.join("runs");
-    let sim = ["sim", "--topology", "leaf-spine:4x2x4", "--threads", "4", "--out", &out, "--balancer", "ops"];
+    let matrix = "permutation:1 MB";
+    let sim = ["sim", "--topology", "leaf-spine:8x4x4", "--matrix", matrix, "--threads", "4", "--out", &out];
     let run = ["run", &scenario, "--out", &out, "--balancer", "ops"];
     let up = ["up", &scenario, "--name", "limited"];
     let receives = ["recv", "--insecure", "--interface", "eth0", "--out", &out];
@@ -61,6 +62,7 @@ fn without_threads_commands_go_on_by_fewer_or_end_by_a_sentence() {
             let process = running.0.id();
             let ended = running.end();
             let said = running.said();
+            assert!(!said.contains("--help"), "{said}");
             let what = format!("{limit} threads, {arguments:?}: {ended}: {said}");
             assert!(matches!(ended.code(), Some(0..=2)) && !said.contains("panicked"), "{what}");
             let left = text(&Command::new("ip").args(["netns", "list"]).output().unwrap().stdout);
