@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::format::{Answer, Description, Said, WINDOW};
+use super::format::{Answer, Description, EntryKind, Said, WINDOW, shown};
 use super::incoming::Incoming;
 use super::keeper::{Kept, Lent, News};
 use super::opener::{Begun, Job, Opener};
@@ -25,6 +25,8 @@ pub struct Arrivals {
     transfer: u32,
     /// The first entry that is not begun.
     next: u32,
+    /// The first file: the only one that is taken where `--out` is one file.
+    first_file: Option<u32>,
     /// Entries that came before an earlier one.
     early: BTreeMap<u32, Description>,
     /// Entries that the opener has to begin, each with what has come of it already, and where it says that they are.
@@ -74,10 +76,11 @@ impl Arrivals {
         let (early, files) = (BTreeMap::new(), BTreeMap::new());
         let ((owner, back), (answer, begun)) = (channel(), channel());
         let (beginning, opener) = (BTreeMap::new(), opener.jobs());
-        let (next, entries, left, broken, lent) = (0, None, false, false, 0);
+        let (next, first_file, entries, left, broken, lent) = (0, None, None, false, false, 0);
         Self {
             transfer,
             next,
+            first_file,
             early,
             beginning,
             opener,
@@ -117,7 +120,10 @@ impl Arrivals {
                 return Ok(());
             }
             Said::End(_) => return Err(Refusal::new("it ended twice")),
-            Said::Piece { number, .. } | Said::Sum { number, .. } | Said::There { number, .. } => number,
+            Said::Piece { number, .. }
+            | Said::Sum { number, .. }
+            | Said::There { number, .. }
+            | Said::Withdrawn(number) => number,
         };
         if number >= self.next {
             return Err(Refusal::new("a file came before its description"));
@@ -151,6 +157,10 @@ impl Arrivals {
                 }
                 Err(refusal) => Err(refusal),
             },
+            Some(Said::Withdrawn(_)) => {
+                let name = shown(&file.description.path);
+                Err(Refusal(format!("the sender could not read {name} to its end")))
+            }
             Some(Said::Entry(..) | Said::End(_)) | None => Ok(()),
         };
         if let Err(refusal) = taken {
@@ -314,7 +324,8 @@ impl Arrivals {
     fn begin(&mut self, number: u32, description: Description, anew: bool) {
         self.beginning.insert(number, Vec::new());
         let (transfer, answer) = (self.transfer, self.answer.clone());
-        if self.opener.send(Job::Begin { transfer, number, description, anew, answer }).is_err() {
+        let further = description.kind != EntryKind::Folder && *self.first_file.get_or_insert(number) != number;
+        if self.opener.send(Job::Begin { transfer, number, description, anew, further, answer }).is_err() {
             let _ = self.answer.send((number, Err(Refusal::new("the receiver's thread for its folder has ended"))));
         }
     }

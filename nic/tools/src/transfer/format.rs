@@ -101,6 +101,8 @@ pub enum Said<'a> {
     Sum { number: u32, bytes: u64, sum: Sum },
     /// Of that file, the first bytes that the receiver has have this SHA-256.
     There { number: u32, bytes: u64, sum: Sum },
+    /// That file is withdrawn: the sender could not read it to its end.
+    Withdrawn(u32),
     /// There are so many entries.
     End(u32),
 }
@@ -127,6 +129,7 @@ const FOLDER: u8 = b'd';
 const PIECE: u8 = b'p';
 const SUM: u8 = b'=';
 const THERE: u8 = b't';
+const WITHDRAWN: u8 = b'w';
 const END: u8 = b'.';
 const READY: u8 = b'r';
 const VERIFIED: u8 = b'v';
@@ -170,6 +173,7 @@ impl Said<'_> {
             Self::Piece { number, index, data } => [&header(PIECE, *number, *index)[..], data].concat(),
             Self::Sum { number, bytes, sum } => [&header(SUM, *number, *bytes)[..], sum].concat(),
             Self::There { number, bytes, sum } => [&header(THERE, *number, *bytes)[..], sum].concat(),
+            Self::Withdrawn(number) => header(WITHDRAWN, *number, 0),
             Self::End(entries) => header(END, *entries, 0),
         }
     }
@@ -181,6 +185,7 @@ impl Said<'_> {
             PIECE => Some(Said::Piece { number, index: value, data: content }),
             SUM => Some(Said::Sum { number, bytes: value, sum: content.try_into().ok()? }),
             THERE => Some(Said::There { number, bytes: value, sum: content.try_into().ok()? }),
+            WITHDRAWN => content.is_empty().then_some(Said::Withdrawn(number)),
             END => content.is_empty().then_some(Said::End(number)),
             _ => {
                 let kind = match kind {

@@ -368,7 +368,7 @@ mod tests {
             })
             .collect();
         assert_eq!(outcomes[1], Err(Refusal::new(ONE_TRANSFER)));
-        assert!(outcomes[2].as_ref().unwrap_err().0.contains("only one file"));
+        assert!(outcomes[2].as_ref().unwrap_err().0.contains("--out is one file"));
         assert_eq!(fs::read(&target).unwrap(), contents[0]);
     }
 

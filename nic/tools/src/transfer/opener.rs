@@ -6,14 +6,15 @@ use std::thread::JoinHandle;
 
 use super::format::{Description, EntryKind};
 use super::incoming::Incoming;
-use super::out::Out;
+use super::out::{ONE_FILE, Out};
 use super::refusal::Refusal;
 
 /// What it is told.
 #[derive(Debug)]
 pub enum Job {
-    /// Makes the folder, or begins the file. With `anew`, what there is of it is known to be of another.
-    Begin { transfer: u32, number: u32, description: Description, anew: bool, answer: Sender<Begun> },
+    /// Makes the folder, or begins the file. With `anew`, what there is of it is known to be of another; with `further` it
+    /// is not the transfer's first file.
+    Begin { transfer: u32, number: u32, description: Description, anew: bool, further: bool, answer: Sender<Begun> },
     /// Gives the file up, which waits for the file's own thread.
     GiveUp(Incoming),
 }
@@ -56,9 +57,13 @@ impl Drop for Opener {
 fn run(out: &Out, todo: &Receiver<Job>) {
     while let Ok(job) = todo.recv() {
         match job {
-            Job::Begin { transfer, number, description, anew, answer } => {
+            Job::Begin { transfer, number, description, anew, further, answer } => {
                 let begun = match description.kind {
                     EntryKind::Folder => out.make(&description, transfer).map(|()| None),
+                    // Refused before any of it is sent.
+                    EntryKind::File { .. } | EntryKind::Stream if further && out.takes_one_file() => {
+                        Err(Refusal::new(ONE_FILE))
+                    }
                     EntryKind::File { .. } | EntryKind::Stream => {
                         Incoming::begin(description, out, transfer, anew).map(Some)
                     }

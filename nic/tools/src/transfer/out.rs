@@ -40,7 +40,8 @@ enum Place {
 /// Why the others are refused where only one transfer is taken.
 pub const ONE_TRANSFER: &str = "the receiver takes only one transfer, another one's (`spray recv --keep` takes more)";
 /// Why the others of a transfer are refused where only one file is taken.
-const ONE_FILE: &str = "the receiver takes only one file (a folder as its --out takes more)";
+pub const ONE_FILE: &str =
+    "the receiver's --out is one file, which another file of this transfer is for; an existing folder takes several";
 
 impl Out {
     /// A folder, where files get their senders' names, the name of one file, or `-`, which is standard output. With `keep` it takes any
@@ -89,9 +90,27 @@ impl Out {
         self.place == Place::Stdout
     }
 
+    /// What it is, for the user.
+    pub fn what(&self) -> String {
+        let folder = self.folder.path.display();
+        match &self.place {
+            Place::Folder => format!("files go into the folder {folder}"),
+            Place::File(name) => format!(
+                "one file is taken, as {} (an existing folder as --out takes several)",
+                self.folder.path.join(name).display()
+            ),
+            Place::Stdout => "one file is taken, to standard output".into(),
+        }
+    }
+
+    /// Whether it is one file, or standard output.
+    pub fn takes_one_file(&self) -> bool {
+        self.place != Place::Folder
+    }
+
     /// What is to become of a file of the transfer `transfer`.
     pub fn goal(&self, description: &Description, transfer: u32) -> Result<Goal, Refusal> {
-        let claim = Claim { taken: self.taken.clone(), transfer, only_one: self.place != Place::Folder };
+        let claim = Claim { taken: self.taken.clone(), transfer, only_one: self.takes_one_file() };
         let (folder, name, key, replaces) = match &self.place {
             Place::Stdout => {
                 claim.take()?.set();
@@ -99,7 +118,11 @@ impl Out {
                 let stdout = stdout.map_err(|error| Refusal(format!("cannot write to standard output: {error}")))?;
                 return Ok(Goal::Stdout(stdout.into()));
             }
-            Place::File(name) => (Arc::clone(&self.folder), name.clone(), name.clone(), true),
+            Place::File(name) => {
+                // Asked again when the file gets the name.
+                drop(claim.take()?);
+                (Arc::clone(&self.folder), name.clone(), name.clone(), true)
+            }
             Place::Folder => {
                 let (parent, name) = self.place_of(&description.path)?;
                 (Arc::new(parent), name.into(), description.path.clone(), false)

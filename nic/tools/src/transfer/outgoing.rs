@@ -3,19 +3,18 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read as _, Seek};
+use std::io::{self, Read as _, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::format::{Description, EntryKind, HEADER, PIECE_BYTES, Sum, begin_piece, piece_bytes, pieces, shown};
 use super::tree::Entry;
-use crate::failure::{Failure, Outcome};
 use crate::session::Wake;
 
 /// Parts that are read ahead.
@@ -28,6 +27,8 @@ pub enum Item {
     Entry(u32, Description),
     /// An entry that cannot be read: its path, and why.
     Failed(String, String),
+    /// A file that cannot be read to its end, and why.
+    Broken(u32, String),
     /// There are no more than so many entries.
     End(u32),
     /// The next piece of a file, as a message.
@@ -59,7 +60,7 @@ pub type Source = Box<dyn Read>;
 #[derive(Debug)]
 pub struct Outgoing {
     orders: Sender<Order>,
-    parts: Receiver<io::Result<Item>>,
+    parts: Receiver<Item>,
     /// One above the number of a file that needs no more reading.
     dropped: Arc<AtomicU64>,
 }
@@ -83,12 +84,7 @@ impl Outgoing {
         let dropped = Arc::new(AtomicU64::new(0));
         let files = HashMap::new();
         let mut reader = Reader { entries, opened: 0, files, parts: parts_out, waker, dropped: Arc::clone(&dropped) };
-        std::thread::Builder::new().name("spray-file".into()).spawn(move || {
-            if let Err(error) = reader.run(&orders_in) {
-                // Without a receiver the transfer has ended already.
-                let _ = reader.parts.send(Err(error));
-            }
-        })?;
+        std::thread::Builder::new().name("spray-file".into()).spawn(move || reader.run(&orders_in))?;
         Ok(Self { orders, parts, dropped })
     }
 
@@ -113,14 +109,8 @@ impl Outgoing {
     }
 
     /// The next part, if it has been read.
-    ///
-    /// # Errors
-    /// 1 when a file cannot be read to the length that it had.
-    pub fn next(&self) -> Outcome<Option<Item>> {
-        match self.parts.try_recv() {
-            Ok(part) => part.map(Some).map_err(Failure::failed),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => Ok(None),
-        }
+    pub fn next(&self) -> Option<Item> {
+        self.parts.try_recv().ok()
     }
 
     fn order(&self, order: Order) {
@@ -143,10 +133,26 @@ fn open(entry: Entry) -> io::Result<(Description, Source)> {
             if !metadata.is_file() {
                 return Err(io::Error::other("it is no file any more"));
             }
-            (EntryKind::File { bytes: metadata.len() }, Box::new(file))
+            measure(file, metadata.len())?
         }
     };
     Ok((Description { path, kind, mode }, source))
+}
+
+/// The length of a file, and its content. That of a short one is read at once: file systems of the kernel (`/proc`, `/sys`) state lengths
+/// that are not those of the content. A longer content than fits in a piece is then read as that of a stream.
+fn measure(mut file: File, stated: u64) -> io::Result<(EntryKind, Source)> {
+    if stated > PIECE_BYTES {
+        return Ok((EntryKind::File { bytes: stated }, Box::new(file)));
+    }
+    let mut content = Vec::with_capacity(stated as usize + 1);
+    (&mut file).take(PIECE_BYTES + 1).read_to_end(&mut content)?;
+    let bytes = content.len() as u64;
+    if bytes <= PIECE_BYTES {
+        return Ok((EntryKind::File { bytes }, Box::new(io::Cursor::new(content))));
+    }
+    file.rewind()?;
+    Ok((EntryKind::Stream, Box::new(file)))
 }
 
 /// A file that is to be read.
@@ -164,22 +170,27 @@ struct Reader<I> {
     opened: u32,
     /// The files that are to be read, by their numbers.
     files: HashMap<u32, Opened>,
-    parts: SyncSender<io::Result<Item>>,
+    parts: SyncSender<Item>,
     /// Of the thread that asks for them.
     waker: Wake,
     dropped: Arc<AtomicU64>,
 }
 
 impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader<I> {
-    fn run(&mut self, orders: &Receiver<Order>) -> io::Result<()> {
+    fn run(&mut self, orders: &Receiver<Order>) {
         for order in orders {
-            match order {
-                Order::Open => self.open_next(),
-                Order::Compare(number, bytes) => self.compare(number, bytes)?,
-                Order::Read(number, bytes) => self.read(number, bytes)?,
+            let (number, done) = match order {
+                Order::Open => {
+                    self.open_next();
+                    continue;
+                }
+                Order::Compare(number, bytes) => (number, self.compare(number, bytes)),
+                Order::Read(number, bytes) => (number, self.read(number, bytes)),
+            };
+            if let Err(error) = done {
+                self.say(Item::Broken(number, format!("could not be read to its end: {error}")));
             }
         }
-        Ok(())
     }
 
     fn open_next(&mut self) {
@@ -208,8 +219,8 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
     /// Hashes a file's first bytes, and says their SHA-256.
     fn compare(&mut self, number: u32, bytes: u64) -> io::Result<()> {
         let Some(mut opened) = self.files.remove(&number) else { return Ok(()) };
-        let Opened { description, source, hasher } = &mut opened;
-        if self.hash(number, source, bytes, hasher).map_err(|error| unreadable(description, &error))? {
+        let Opened { source, hasher, .. } = &mut opened;
+        if self.hash(number, source, bytes, hasher)? {
             // The whole file is hashed at the end: the hasher goes on from here.
             let sum = hasher.clone().finalize().into();
             self.files.insert(number, opened);
@@ -221,14 +232,16 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
     /// Reads a file after its first `there` bytes.
     fn read(&mut self, number: u32, there: u64) -> io::Result<()> {
         let Some(Opened { description, mut source, mut hasher }) = self.files.remove(&number) else { return Ok(()) };
-        let unreadable = |error| unreadable(&description, &error);
         // What was compared was of another file. A stream cannot go back, and is never compared.
         if there == 0 && description.bytes().is_some() {
-            source.rewind().map_err(unreadable)?;
+            source.rewind()?;
             hasher = Sha256::new();
         }
-        let whole = self.pieces(number, description.bytes(), &mut source, there, &mut hasher).map_err(unreadable)?;
+        let whole = self.pieces(number, description.bytes(), &mut source, there, &mut hasher)?;
         if let Some(bytes) = whole {
+            if description.bytes().is_some() {
+                check_end(&mut source, bytes)?;
+            }
             self.say(Item::Sum { number, bytes, sum: hasher.finalize().into() });
         }
         Ok(())
@@ -287,14 +300,20 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
 
     /// Returns whether anybody listens: without, the transfer has ended already.
     fn say(&self, part: Item) -> bool {
-        let is_heard = self.parts.send(Ok(part)).is_ok();
+        let is_heard = self.parts.send(part).is_ok();
         self.waker.wake();
         is_heard
     }
 }
 
-fn unreadable(description: &Description, error: &io::Error) -> io::Error {
-    io::Error::other(format!("{} could not be read to its end: {error}", shown(&description.path)))
+/// Fails where bytes follow the first `bytes` and yet the file has not grown: its file system states too short a length.
+fn check_end(source: &mut Source, bytes: u64) -> io::Result<()> {
+    let more = source.take(1).read_to_end(&mut Vec::new())? > 0;
+    let has_grown = |source: &mut Source| source.seek(SeekFrom::End(0)).is_ok_and(|length| length > bytes);
+    if more && !has_grown(source) {
+        return Err(io::Error::other(format!("it is longer than the {bytes} bytes that its file system states")));
+    }
+    Ok(())
 }
 
 /// Reads exactly so many bytes.
@@ -308,10 +327,10 @@ mod tests {
     use super::super::format::Said;
     use super::*;
 
-    fn next(outgoing: &Outgoing) -> Outcome<Item> {
+    fn next(outgoing: &Outgoing) -> Item {
         loop {
-            if let Some(part) = outgoing.next()? {
-                return Ok(part);
+            if let Some(part) = outgoing.next() {
+                return part;
             }
             std::thread::yield_now();
         }
@@ -324,14 +343,14 @@ mod tests {
     }
 
     /// The pieces of the only file, and its end.
-    fn parts(content: Vec<u8>, kind: EntryKind) -> Outcome<(Vec<Vec<u8>>, Item)> {
+    fn parts(content: Vec<u8>, kind: EntryKind) -> (Vec<Vec<u8>>, Item) {
         let outgoing = start(content, kind);
         outgoing.open();
-        assert!(matches!(next(&outgoing)?, Item::Entry(0, _)));
+        assert!(matches!(next(&outgoing), Item::Entry(0, _)));
         outgoing.read(0, 0);
         let mut pieces = Vec::new();
         loop {
-            match next(&outgoing)? {
+            match next(&outgoing) {
                 Item::Piece { number: 0, message } => {
                     let Some(Said::Piece { number: 0, index, data }) = Said::decode(&message) else {
                         panic!("a piece")
@@ -339,7 +358,7 @@ mod tests {
                     assert_eq!(index, pieces.len() as u64);
                     pieces.push(data.to_vec());
                 }
-                part => return Ok((pieces, part)),
+                part => return (pieces, part),
             }
         }
     }
@@ -349,7 +368,7 @@ mod tests {
         let content: Vec<u8> = (0..9 * PIECE_BYTES + 3).map(|n| (n >> 8) as u8).collect();
         let bytes = content.len() as u64;
         for kind in [EntryKind::File { bytes }, EntryKind::Stream] {
-            let (pieces, end) = parts(content.clone(), kind).unwrap();
+            let (pieces, end) = parts(content.clone(), kind);
             assert_eq!(end, Item::Sum { number: 0, bytes, sum: Sha256::digest(&content).into() });
             assert_eq!(pieces.len(), 10);
             assert!(pieces.concat() == content);
@@ -359,18 +378,27 @@ mod tests {
     #[test]
     fn only_a_streams_last_piece_is_not_whole() {
         for (bytes, lengths) in [(0, vec![]), (5, vec![5]), (PIECE_BYTES, vec![PIECE_BYTES])] {
-            let (pieces, _) = parts(vec![1; bytes as usize], EntryKind::Stream).unwrap();
+            let (pieces, _) = parts(vec![1; bytes as usize], EntryKind::Stream);
             assert_eq!(pieces.iter().map(|piece| piece.len() as u64).collect::<Vec<_>>(), lengths);
         }
     }
 
     #[test]
     fn a_file_that_has_become_shorter_is_an_error() {
-        let error = parts(vec![0; 5], EntryKind::File { bytes: 6 }).unwrap_err().to_string();
-        assert!(error.contains("x could not be read to its end"), "{error}");
-        let (pieces, end) = parts(vec![0; 9], EntryKind::File { bytes: 0 }).unwrap();
+        let (_, end) = parts(vec![0; 5], EntryKind::File { bytes: 6 });
+        assert_eq!(end, Item::Broken(0, "could not be read to its end: it has become shorter".into()));
+        let (pieces, end) = parts(vec![0; 9], EntryKind::File { bytes: 0 });
         assert_eq!(end, Item::Sum { number: 0, bytes: 0, sum: Sha256::digest([]).into() });
         assert!(pieces.is_empty());
+    }
+
+    #[test]
+    fn a_length_that_is_too_short_is_an_error_unless_the_file_has_grown() {
+        let mut grown: Source = Box::new(io::Cursor::new(vec![0; 9]));
+        assert!(check_end(&mut grown, 5).is_ok());
+        // Stated with a length, of which its file system knows nothing.
+        let mut file: Source = Box::new(File::open("/proc/version").unwrap());
+        assert!(check_end(&mut file, 5).unwrap_err().to_string().contains("longer than the 5 bytes"));
     }
 
     #[test]
@@ -383,16 +411,16 @@ mod tests {
         for (compared, there) in [(2 * PIECE_BYTES, 2 * PIECE_BYTES), (2 * PIECE_BYTES, 0), (bytes, bytes)] {
             let outgoing = start(content.clone(), EntryKind::File { bytes });
             outgoing.open();
-            assert!(matches!(next(&outgoing).unwrap(), Item::Entry(0, _)));
+            assert!(matches!(next(&outgoing), Item::Entry(0, _)));
             outgoing.compare(0, compared);
-            assert_eq!(next(&outgoing).unwrap(), Item::There { number: 0, bytes: compared, sum: sum(compared) });
+            assert_eq!(next(&outgoing), Item::There { number: 0, bytes: compared, sum: sum(compared) });
             outgoing.read(0, there);
             for index in pieces(there)..pieces(bytes) {
-                let Item::Piece { message, .. } = next(&outgoing).unwrap() else { panic!("a piece") };
+                let Item::Piece { message, .. } = next(&outgoing) else { panic!("a piece") };
                 let data = &content[(index * PIECE_BYTES) as usize..][..piece_bytes(bytes, index) as usize];
                 assert_eq!(Said::decode(&message), Some(Said::Piece { number: 0, index, data }));
             }
-            assert_eq!(next(&outgoing).unwrap(), Item::Sum { number: 0, bytes, sum: sum(bytes) });
+            assert_eq!(next(&outgoing), Item::Sum { number: 0, bytes, sum: sum(bytes) });
         }
     }
 
@@ -411,11 +439,11 @@ mod tests {
         let outgoing = Outgoing::start(["gone", "link", "there"].map(entry).into(), Wake::default()).unwrap();
         outgoing.open();
         for path in ["gone", "link"] {
-            assert!(matches!(next(&outgoing).unwrap(), Item::Failed(failed, _) if failed == path));
+            assert!(matches!(next(&outgoing), Item::Failed(failed, _) if failed == path));
         }
         let described = Description { path: "there".into(), kind: EntryKind::File { bytes: 4 }, mode: 0o644 };
-        assert_eq!(next(&outgoing).unwrap(), Item::Entry(0, described));
+        assert_eq!(next(&outgoing), Item::Entry(0, described));
         outgoing.open();
-        assert_eq!(next(&outgoing).unwrap(), Item::End(1));
+        assert_eq!(next(&outgoing), Item::End(1));
     }
 }

@@ -94,6 +94,8 @@ struct Pending {
     stage: Stage,
     /// Bytes that the receiver has.
     there: u64,
+    /// Bytes of it that were delivered.
+    delivered: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -108,6 +110,8 @@ enum Stage {
     Reading,
     /// All of it has gone into the connection, and this is its SHA-256.
     Sent(Sum),
+    /// It could not be read to its end, and the receiver was asked to forget it.
+    Withdrawn,
 }
 
 /// Files and folders on their way.
@@ -128,8 +132,9 @@ pub(super) struct Sending {
     /// The reader has come to the last entry.
     ended: bool,
     pending: HashMap<u32, Pending>,
-    /// Messages that the connection holds, and the bytes of files in each.
-    queued: HashMap<MessageId, u64>,
+    /// Messages that the connection holds, with the file and the bytes of it in each.
+    queued: HashMap<MessageId, (u32, u64)>,
+    /// Bytes of files that were delivered. Those of a file that was not taken do not count.
     pub(super) delivered_bytes: u64,
     /// Of files that the receiver does not take.
     refused_bytes: u64,
@@ -237,7 +242,12 @@ impl Sending {
                 (self.started, self.heard_at) = (now(), now());
             }
             EndpointEvent::Delivered { message, .. } => {
-                self.delivered_bytes += self.queued.remove(message).unwrap_or(0);
+                let (number, bytes) = self.queued.remove(message).unwrap_or_default();
+                let pending = self.pending.get_mut(&number);
+                if let Some(pending) = pending.filter(|pending| pending.stage != Stage::Withdrawn) {
+                    pending.delivered += bytes;
+                    self.delivered_bytes += bytes;
+                }
                 (self.delivered_at, self.heard_at) = (now(), now());
                 self.counted = endpoint.connection_stats(connection).unwrap_or_default();
             }
@@ -307,20 +317,34 @@ impl Sending {
                     let message = format!("what the receiver wrote of {path} has another SHA-256 than what was sent");
                     return Err(Failure::failed(message));
                 }
-                self.files.push(FileReport::verified(path, pending.description.bytes().unwrap_or_default(), sum));
+                let bytes = pending.description.bytes().unwrap_or_default();
+                // The last acknowledgements may come after the verdict.
+                self.delivered_bytes += bytes - pending.there - pending.delivered;
+                self.files.push(FileReport::verified(path, bytes, sum));
+                self.pending.remove(&number);
+            }
+            // Its failure is noted already.
+            (Some(Answer::Refused { .. }), Stage::Withdrawn, _) => {
                 self.pending.remove(&number);
             }
             (Some(Answer::Refused { reason, .. }), ..) => {
                 self.outgoing.drop_file(number);
-                let (path, bytes) = (shown(&pending.description.path), pending.description.bytes().unwrap_or_default());
-                self.refused_bytes += bytes;
-                self.there_bytes -= pending.there;
-                self.files.push(FileReport::failed(path, bytes, format!("the receiver refused it: {reason}")));
+                self.fail(number, format!("the receiver refused it: {reason}"));
                 self.pending.remove(&number);
             }
             _ => return Err(Failure::failed(STRANGE)),
         }
         Ok(())
+    }
+
+    /// Notes that a file is not sent.
+    fn fail(&mut self, number: u32, why: String) {
+        let Some(pending) = self.pending.get_mut(&number) else { return };
+        let (path, bytes) = (shown(&pending.description.path), pending.description.bytes().unwrap_or_default());
+        self.refused_bytes += bytes;
+        self.there_bytes -= std::mem::take(&mut pending.there);
+        self.delivered_bytes -= std::mem::take(&mut pending.delivered);
+        self.files.push(FileReport::failed(path, bytes, why));
     }
 
     /// Has the next entries described, and keeps a few pieces waiting in the connection.
@@ -333,22 +357,22 @@ impl Sending {
             self.outgoing.open();
         }
         while (self.queued.len() as u64) < QUEUED {
-            let Some(part) = self.outgoing.next()? else { break };
-            let Some((message, bytes)) = self.message(part) else { continue };
+            let Some(part) = self.outgoing.next() else { break };
+            let Some((message, file)) = self.message(part) else { continue };
             let id = endpoint.send(connection, message).map_err(Failure::failed)?;
-            self.queued.insert(id, bytes);
+            self.queued.insert(id, file);
         }
         Ok(())
     }
 
-    /// The message that a part becomes, if any, and the bytes of files in it.
-    fn message(&mut self, item: Item) -> Option<(Bytes, u64)> {
+    /// The message that a part becomes, if any, with the file and the bytes of it.
+    fn message(&mut self, item: Item) -> Option<(Bytes, (u32, u64))> {
         match item {
             Item::Entry(number, description) => {
                 self.asked -= 1;
                 let message = Said::Entry(number, description.clone()).encode();
-                self.pending.insert(number, Pending { description, stage: Stage::Described, there: 0 });
-                Some((message.into(), 0))
+                self.pending.insert(number, Pending { description, stage: Stage::Described, there: 0, delivered: 0 });
+                Some((message.into(), (number, 0)))
             }
             Item::Failed(path, why) => {
                 self.files.push(FileReport::failed(path, 0, why));
@@ -357,22 +381,27 @@ impl Sending {
             Item::End(entries) => {
                 self.asked -= 1;
                 let first = !std::mem::replace(&mut self.ended, true);
-                first.then(|| (Said::End(entries).encode().into(), 0))
+                first.then(|| (Said::End(entries).encode().into(), (entries, 0)))
+            }
+            Item::Broken(number, why) => {
+                self.fail(number, why);
+                self.pending.get_mut(&number)?.stage = Stage::Withdrawn;
+                Some((Said::Withdrawn(number).encode().into(), (number, 0)))
             }
             Item::Piece { number, message } => {
                 let bytes = (message.len() - HEADER) as u64;
                 // It may have been refused in the meantime.
-                self.pending.contains_key(&number).then_some((message, bytes))
+                self.pending.contains_key(&number).then_some((message, (number, bytes)))
             }
             Item::There { number, bytes, sum } => {
                 self.pending.get_mut(&number)?.stage = Stage::Compared(bytes);
-                Some((Said::There { number, bytes, sum }.encode().into(), 0))
+                Some((Said::There { number, bytes, sum }.encode().into(), (number, 0)))
             }
             Item::Sum { number, bytes, sum } => {
                 let pending = self.pending.get_mut(&number)?;
                 pending.stage = Stage::Sent(sum);
                 pending.description.kind = EntryKind::File { bytes };
-                Some((Said::Sum { number, bytes, sum }.encode().into(), 0))
+                Some((Said::Sum { number, bytes, sum }.encode().into(), (number, 0)))
             }
         }
     }
@@ -419,7 +448,7 @@ impl Sending {
         use ConnectionError::{IdleTimeout, LongLost, PeerUnresponsive};
         let silent = matches!(error, PeerUnresponsive | LongLost { .. } | IdleTimeout);
         // A description is short: it fits every link.
-        let has_pieces = self.queued.values().any(|&bytes| bytes > 0);
+        let has_pieces = self.queued.values().any(|&(_, bytes)| bytes > 0);
         let hint = match error {
             _ if silent && has_pieces && self.delivered_bytes == 0 => {
                 "; short packets arrived and no long one did: a link on the way may have a smaller MTU, try less --payload"

@@ -64,6 +64,44 @@ fn entries_are_taken_in_the_order_of_their_numbers() {
     assert_eq!(fs::metadata(dir.path().join("a")).unwrap().permissions().mode() & 0o777, 0o711);
 }
 
+/// It is refused when it is described, so that its sender sends nothing of it.
+#[test]
+fn where_one_file_is_taken_a_second_is_refused_before_its_first_piece() {
+    let dir = Folder::new();
+    let opener = Opener::start(Out::new(&dir.path().join("one"), false).unwrap()).unwrap();
+    for number in 0..2 {
+        let mut arrivals = Arrivals::new(number, &opener);
+        let said = [Said::Entry(0, file("small", 5)), Said::Entry(1, file("big", 5_000_000))];
+        let answers = run(&mut arrivals, &said).unwrap();
+        let refused = |answer: &&Answer| matches!(answer, Answer::Refused { number: 1, .. });
+        assert_eq!(answers.iter().filter(refused).count(), 1, "{answers:?}");
+        assert_eq!(arrivals.arriving().count(), 1);
+    }
+}
+
+#[test]
+fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
+    let dir = Folder::new();
+    let opener = opener(&dir, false);
+    let mut arrivals = Arrivals::new(0, &opener);
+    let (piece, sum) = (vec![1; 1 << 20], Sha256::digest(b"").into());
+    let said = [
+        Said::Entry(0, file("short", 2 << 20)),
+        Said::Entry(1, file("empty", 0)),
+        Said::Piece { number: 0, index: 0, data: &piece },
+        Said::Withdrawn(0),
+        Said::Piece { number: 0, index: 1, data: &piece },
+        Said::Sum { number: 1, bytes: 0, sum },
+        Said::End(2),
+    ];
+    let answers = run(&mut arrivals, &said).unwrap();
+    let reason = "the sender could not read short to its end".into();
+    assert!(answers.contains(&Answer::Refused { number: 0, reason }), "{answers:?}");
+    assert!(answers.contains(&Answer::Verified { number: 1, sum }) && arrivals.is_complete());
+    drop((arrivals, opener));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
 /// An entry is begun by another thread, and answered when it has done so.
 #[test]
 //= docs/specs/endpoint.md#END-28 begins files and makes folders

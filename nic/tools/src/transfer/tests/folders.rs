@@ -107,7 +107,54 @@ fn a_receiver_of_one_file_takes_no_folder_and_no_second_file() {
     let outcomes = run(&[top.join("empty")]);
     assert!(error(&outcomes[1]).contains("were not sent"), "{outcomes:?}");
     assert!(error(&outcomes[RECEIVER]).contains("nothing was received"), "{outcomes:?}");
-    let outcomes = run(&[top.join("big"), top.join("run.sh")]);
+    let outcomes = run(&[top.join("run.sh"), top.join("big")]);
     assert!(error(&outcomes[1]).contains("1 of 2 files and folders were not sent"), "{outcomes:?}");
+    assert_eq!(fs::read(there.path().join("one")).unwrap(), b"echo");
     assert_eq!(files(&there), 1);
+}
+
+/// File systems of the kernel state lengths that are not those of the content: 0, a page, or none at all where it is long.
+#[test]
+fn files_without_a_true_length_arrive_whole() {
+    let there = Folder::new();
+    let paths = ["/proc/version", "/proc/kallsyms", "/sys/devices/system/cpu/possible", "/proc/sys/net/ipv4/route"];
+    let outcomes =
+        run(there.path(), false, vec![sender_of_paths(&paths.map(PathBuf::from))], Impairments::delay(100 * US), 1);
+    // Some files of that folder can only be written.
+    assert!(error(&outcomes[1]).contains("files and folders were not sent"), "{outcomes:?}");
+    for path in [paths[0], paths[1], paths[2], "/proc/sys/net/ipv4/route/gc_timeout"] {
+        let (name, content) = (Path::new(path).strip_prefix("/proc/sys/net/ipv4").ok(), fs::read(path).unwrap());
+        let name = name.unwrap_or(Path::new(path).file_name().unwrap().as_ref());
+        assert!(!content.is_empty() && fs::read(there.path().join(name)).unwrap() == content, "{path}");
+    }
+}
+
+#[test]
+//= docs/specs/endpoint.md#END-20 withdraws it
+fn a_file_that_becomes_shorter_costs_no_other_and_does_not_count() {
+    let there = Folder::new();
+    let contents = [content(1000), content(2 * PIECE_BYTES), content(3 * PIECE_BYTES)];
+    let files = [("a", 1000), ("short", 3 * PIECE_BYTES), ("b", 3 * PIECE_BYTES)];
+    let described = files.map(|(name, bytes)| file(name, bytes));
+    let entries = described.clone().map(|Description { path, kind, mode }| Entry {
+        path,
+        kind,
+        mode,
+        source: "".into(),
+        named: true,
+    });
+    let opened = described.into_iter().zip(contents.clone());
+    let opened =
+        opened.map(|(description, content)| Ok((description, Box::new(std::io::Cursor::new(content)) as Source)));
+    let outgoing = Outgoing::start_with(opened.collect::<Vec<_>>().into_iter(), Wake::default()).unwrap();
+    let tree = Tree { entries: entries.into(), ..Tree::default() };
+    let (role, told) = telling(Sending::new(tree, outgoing, receiver(), Duration::from_secs(60)));
+    let outcomes = run(there.path(), false, vec![role], Impairments::delay(100 * US), 1);
+    assert!(error(&outcomes[1]).contains("1 of 3 files and folders were not sent"), "{outcomes:?}");
+    assert!(error(&outcomes[RECEIVER]).contains("1 of the transfer's files"), "{outcomes:?}");
+    assert_eq!(told.take().0, 1000 + 3 * PIECE_BYTES);
+    for (name, content) in [("a", &contents[0]), ("b", &contents[2])] {
+        assert!(fs::read(there.path().join(name)).unwrap() == *content);
+    }
+    assert_eq!(super::files(&there), 2);
 }
