@@ -63,6 +63,7 @@ fn json_has_the_fields_that_the_page_lists_and_a_one_off_server_ends() {
     let said: Value = serde_json::from_str(&server.measure("", &options)).unwrap();
     let mut expected = documented("Measured");
     expected.insert("server_output_json".into());
+    assert!(expected.remove("error"));
     assert_eq!(fields(&said), expected);
     let sums = [&said["end"]["sum_sent"], &said["end"]["sum_received"]].map(|sum| number(&sum["bytes"]));
     assert_eq!(sums, [3_145_728.0; 2], "{said}");
@@ -111,6 +112,39 @@ fn a_stream_of_json_has_an_event_a_line() {
     let output = spray(&words.iter().map(String::as_str).collect::<Vec<_>>());
     let last = text(&output.stdout);
     assert!(!output.status.success() && last.lines().last().unwrap().starts_with("{\"event\":\"error\""), "{last}");
+}
+
+#[test]
+fn a_server_that_dies_or_is_not_there_is_an_error() {
+    for json in [false, true] {
+        let mut server = Server::start(36, &[]);
+        let mut words = server.client("", &["-t", "60", "-i", "0.2", "--timeout", "1"]);
+        words.extend(json.then(|| "--json-stream".into()));
+        let mut command = Command::new(spray_test_support::program("spray"));
+        let mut process = command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        // After the heading or the start comes an interval.
+        assert!(lines.nth(2).is_some());
+        server.process.kill().unwrap();
+        let said: Vec<String> = lines.collect();
+        let output = process.wait_with_output().unwrap();
+        let errors = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && errors.contains(&server.address), "{errors}");
+        if json {
+            let [end, error] = [2, 1].map(|back| serde_json::from_str::<Value>(&said[said.len() - back]).unwrap());
+            let sum = &end["data"]["sum_sent"];
+            assert!(number(&sum["bytes"]) > 0.0 && number(&sum["seconds"]) < 60.0, "{end}");
+            assert!(error["event"] == "error" && error["data"].as_str().unwrap().contains(&server.address), "{error}");
+        }
+    }
+    let server = Server::start(39, &[]);
+    let mut words = server.client("", &["-t", "1", "--timeout", "1", "--json"]);
+    words[1] = server.address.rsplit_once('.').unwrap().0.to_owned() + ".42";
+    let output = spray(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said["error"].as_str().unwrap().contains("does `spray serve` run there?"), "{said}");
+    assert!(said["start"].is_object() && said["intervals"].as_array().unwrap().is_empty(), "{said}");
 }
 
 #[test]

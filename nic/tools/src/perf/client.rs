@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use serde_json::{Value, json};
 use spray_core::link::PS_PER_S;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
@@ -30,14 +31,20 @@ use crate::stop::Stop;
 /// 2 when it could not start, 1 when a connection failed, 130 after Ctrl-C.
 pub fn perf(arguments: &args::Perf) -> Outcome {
     arguments.logfile.as_deref().map_or(Ok(()), say::into_file)?;
-    let outcome = measure(arguments);
-    if let (true, Err(failure)) = (arguments.json_stream, &outcome) {
-        event("error", &failure.to_string().into());
+    let mut document = json!({});
+    let outcome = measure(arguments, &mut document);
+    if let Err(failure) = &outcome {
+        document["error"] = failure.to_string().into();
+        if arguments.json_stream {
+            event("error", &document["error"]);
+        }
     }
+    say::object(&document)?;
     outcome
 }
 
-fn measure(arguments: &args::Perf) -> Outcome {
+/// Measures, and says the results: as JSON in `document`, which has those up to a failure.
+fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
     let path = PathOptions { next_hop: arguments.peer_mac, ..PathOptions::new(&arguments.overrides)? };
     path.check()?;
     let mut plans = Plan::all(arguments);
@@ -61,30 +68,33 @@ fn measure(arguments: &args::Perf) -> Outcome {
     }
     let is_sweep = arguments.all;
     let outcome = plans.into_iter().try_for_each(|plan| {
-        let measured = one(&mut session, &stop, (plan, shares.as_ref()), peer)?;
-        if is_sweep {
-            table.add(&measured)
-        } else {
-            single = Some(measured)
+        let (measured, outcome) = one(&mut session, &stop, (plan, shares.as_ref()), peer);
+        match is_sweep {
+            true if outcome.is_ok() => table.add(&measured),
+            true => {}
+            false => single = Some(measured),
         }
-        Ok(())
+        outcome
     });
     session.end();
-    outcome?;
-    match single {
+    *document = match single {
         Some(measured) => measured.report(&name, &session.taken()),
         None => table.report(start, &session.taken()),
-    }
+    };
+    outcome
 }
 
-/// One measurement, by all threads.
-fn one(session: &mut Session, stop: &Stop, (plan, shares): (Plan, Option<&Shares>), peer: Peer) -> Outcome<Measured> {
+/// One measurement, by all threads: what it has measured, up to its failure if it fails.
+fn one(session: &mut Session, stop: &Stop, (plan, shares): (Plan, Option<&Shares>), peer: Peer) -> (Measured, Outcome) {
     let board = Board::new(session.shards(), shares.map(|shares| shares.counts.clone()));
     let mut clients = Client::all(plan, peer, &board);
     let steps = clients.iter_mut().map(|client| |endpoint: &mut _, now| client.step(endpoint, now));
-    session.run_all(stop, steps.collect())?;
+    let outcome = session.run_all(stop, steps.collect());
+    if outcome.is_err() {
+        clients.iter_mut().for_each(Client::break_off);
+    }
     let measured = Client::together(clients);
-    Ok(Measured { shares: shares.map(Shares::all), ..measured })
+    (Measured { shares: shares.map(Shares::all), ..measured }, outcome)
 }
 
 /// One thread's part of the connections. The first one says what comes of all.
@@ -104,11 +114,15 @@ pub(super) struct Client<'a> {
     /// What is omitted is over.
     counts: bool,
     last: Look,
+    /// What was counted last, at the time when payload last moved.
+    moved: Look,
     asides: Asides,
     /// Since when nothing more is given to the connections.
     over_at: Option<Time>,
     /// What was counted when all had come that it gave or, where the server sends, that the server gave.
     closed: Option<Look>,
+    /// Why a connection ended that has not got the server's figures.
+    lost: Option<String>,
     pub(super) measured: Measured,
 }
 
@@ -164,9 +178,11 @@ impl<'a> Client<'a> {
             cpu: Cpu::default(),
             counts: plan.omit_ps == 0,
             last: Look::default(),
+            moved: Look::default(),
             asides: Asides::default(),
             over_at: None,
             closed: None,
+            lost: None,
             measured: Measured::new(plan),
         }
     }
@@ -183,6 +199,7 @@ impl<'a> Client<'a> {
             self.begin(endpoint, now)?;
         }
         let Some(begun_at) = self.begun_at else { return Ok(()) };
+        let is_enough = self.count(endpoint, now);
         if let Some(over_at) = self.over_at {
             return self.await_figures(endpoint, over_at, now);
         }
@@ -197,7 +214,7 @@ impl<'a> Client<'a> {
         if !self.counts && now >= begun_at.after(self.plan.omit_ps) {
             self.omit(endpoint, now);
         }
-        let is_over = self.count(endpoint, now) || now >= begun_at.after(self.plan.omit_ps + self.plan.time_ps);
+        let is_over = is_enough || now >= begun_at.after(self.plan.omit_ps + self.plan.time_ps);
         let first = self.thread == 0;
         if first {
             self.look_in_time(endpoint, now);
@@ -258,7 +275,11 @@ impl<'a> Client<'a> {
             _ => return Ok(()),
         };
         match self.connections.get_mut(&connection) {
-            Some(lane) if is_over => lane.is_done = true,
+            Some(lane) if is_over => {
+                if !std::mem::replace(&mut lane.is_done, true) {
+                    self.lost.get_or_insert(why);
+                }
+            }
             Some(_) => return Err(Failure::failed(why)),
             None => {}
         }
@@ -329,13 +350,15 @@ impl<'a> Client<'a> {
 
     /// Puts up what a thread has counted, if it is time. Whether all bytes have gone that were asked for.
     fn count<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) -> bool {
-        if now < self.counted_at.after(COUNT_PS) {
+        if now < self.counted_at.after(COUNT_PS) || self.closed.is_some() {
             return false;
         }
         self.counted_at = now;
         let look = self.sight(endpoint, now);
+        let moved_at = if look.bytes() > self.moved.bytes() { now } else { self.moved.at };
+        self.moved = look.seen_at(moved_at);
         if self.thread > 0 {
-            self.board.put(self.thread, look);
+            self.board.put(self.thread, self.moved);
             return false;
         }
         let Some(number) = self.plan.number else { return false };
@@ -359,6 +382,7 @@ impl<'a> Client<'a> {
     /// All connections are open: the time begins.
     fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
         self.base = self.sight(endpoint, now);
+        self.moved = self.base;
         (self.begun_at, self.last, self.cpu) = (Some(now), self.board.sum(self.base), Cpu::now());
         for (connection, lane) in &mut self.connections {
             let request = lane.request;
@@ -430,14 +454,17 @@ impl<'a> Client<'a> {
         let is_drained = |lane: &Lane| lane.pings == 0 && lane.pump.as_ref().is_none_or(Pump::is_drained);
         for (connection, lane) in self.connections.iter_mut().filter(|(_, lane)| !lane.has_ended && is_drained(lane)) {
             lane.has_ended = true;
-            lane.is_done |= endpoint.send_at(*connection, end(lane.omitted), ask_at).is_err();
+            if let Err(error) = endpoint.send_at(*connection, end(lane.omitted), ask_at) {
+                lane.is_done = true;
+                self.lost.get_or_insert(format!("{}: {error}", self.peer.address));
+            }
         }
     }
 
     /// Ends its connections once the server has told its figures, and the first thread all, or when it does not.
     fn await_figures<D: Device>(&mut self, endpoint: &mut Endpoint<D>, over_at: Time, now: Time) -> Step {
         self.ask(endpoint, now);
-        let is_late = now >= over_at.after(FIGURES_PS);
+        let is_late = now >= over_at.max(self.moved.at).after(FIGURES_PS);
         let is_done = is_late || self.connections.values().all(|lane| lane.is_done);
         let has_gone = self.plan.ways() == What::Up && self.connections.values().all(|lane| lane.has_ended);
         if self.closed.is_none() && (has_gone || is_done) {
@@ -447,6 +474,9 @@ impl<'a> Client<'a> {
             self.board.put(self.thread, closed);
         } else if self.thread == 0 {
             self.look_in_time(endpoint, now);
+        }
+        if let (true, Some(why)) = (is_done, self.missing(is_late)) {
+            return Err(Failure::failed(why).into());
         }
         if !self.connections.is_empty() && is_done {
             self.connections.keys().for_each(|connection| endpoint.abort(*connection));
@@ -462,9 +492,29 @@ impl<'a> Client<'a> {
         }
     }
 
+    /// Why the server's figures of a connection will not come, if so.
+    fn missing(&self, is_late: bool) -> Option<String> {
+        let server = self.peer.address;
+        let silent = || format!("{server} sent no figures of what arrived within {} s", FIGURES_PS / PS_PER_S);
+        let waits = self.connections.values().any(|lane| !lane.is_done);
+        self.lost.clone().or_else(|| (is_late && waits).then(silent))
+    }
+
+    /// The measurement has failed: the sums are up to the time when payload last moved.
+    pub(super) fn break_off(&mut self) {
+        if self.over_at.is_none() {
+            self.measured.sent = self.sent();
+        }
+        if self.begun_at.is_some() && self.thread == 0 {
+            self.total(self.board.sum(self.moved));
+        }
+    }
+
     /// All threads have closed: sums up to the last look, after what is left as an interval.
     fn total(&mut self, look: Look) {
-        self.look(look);
+        if look.at > self.last.at {
+            self.look(look);
+        }
         let base = self.board.base(self.base);
         self.measured.total = Interval::between(self.plan.ways(), base.at, &base, &look);
         let elapsed_us = look.at.since(self.base.at) / 1_000_000;

@@ -42,6 +42,11 @@ impl Look {
         Self { at, sender, receiver, rtt_p50_us, rtt_p99_us, bare }
     }
 
+    /// Payload that has moved, both ways.
+    pub fn bytes(&self) -> u64 {
+        self.sender.bytes_acked + self.receiver.bytes
+    }
+
     /// The same at another time.
     pub fn seen_at(self, at: Time) -> Self {
         Self { at, ..self }

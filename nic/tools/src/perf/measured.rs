@@ -13,7 +13,6 @@ use super::format::{Figures, What};
 use super::interval::Interval;
 use super::plan::Plan;
 use super::shares::{self, Share};
-use crate::failure::Outcome;
 use crate::{say, transfer};
 
 /// Longest round trip that is told from longer ones: an hour, beyond which the connection has failed.
@@ -150,8 +149,8 @@ impl Measured {
         all
     }
 
-    /// Says the sums as text, or as the last event.
-    pub(super) fn report(&self, server: &str, interface: &impl Serialize) -> Outcome {
+    /// Says the sums as text, or as the last event; nothing where no connection has opened. Returns all as JSON.
+    pub(super) fn report(&self, server: &str, interface: &impl Serialize) -> Value {
         let mut object = self.json(server);
         object["interface"] = json!(interface);
         if self.plan.streams {
@@ -159,7 +158,10 @@ impl Measured {
                 event("server_output_json", &object["server_output_json"]);
             }
             event("end", &object["end"]);
-            return Ok(());
+            return object;
+        }
+        if self.total.is_empty() && self.round_trips.is_empty() {
+            return object;
         }
         if self.plan.request.what.is_latency() {
             let (us, bytes) = (self.latency(), self.plan.request.bytes);
@@ -177,12 +179,12 @@ impl Measured {
         }
         let percent =
             |[all, user, system]: [f64; 3]| format!("{all:.0} % of a core (user {user:.0}, system {system:.0})");
-        let theirs = self.server.map_or_else(|| "has not told".into(), |server| percent(server_percent(server)));
+        let theirs = self.server.map_or_else(|| "not reported".into(), |server| percent(server_percent(server)));
         say!("processor: here {}, server {theirs}", percent(self.cpu));
         if self.plan.server_output {
             say!("server output: {}", self.server.map_or_else(|| "none".into(), |server| server.line()));
         }
-        say::object(&object)
+        object
     }
 
     /// The sums of all ways; of bare frames what has arrived, too.
@@ -306,12 +308,11 @@ impl Table {
         self.rows.push(row);
     }
 
-    pub(super) fn report(&self, start: Value, interface: &impl Serialize) -> Outcome {
-        match self.plan.streams {
-            true => event("end", &json!({ "sizes": self.rows })),
-            false => say::object(&json!({ "start": start, "sizes": self.rows, "interface": interface }))?,
+    pub(super) fn report(&self, start: Value, interface: &impl Serialize) -> Value {
+        if self.plan.streams {
+            event("end", &json!({ "sizes": self.rows }));
         }
-        Ok(())
+        json!({ "start": start, "sizes": self.rows, "interface": interface })
     }
 }
 

@@ -12,6 +12,7 @@ use super::interval::Interval;
 use super::measured::Measured;
 use super::plan::Plan;
 use super::serve::Server;
+use crate::failure::Outcome;
 use crate::session::End;
 
 const US: u64 = 1_000_000;
@@ -49,21 +50,32 @@ fn planned(what: What, bytes: u32, change: impl Fn(Plan) -> Plan) -> Measured {
 
 /// Measures as planned.
 fn measure_with(plan: Plan) -> Measured {
+    let (measured, outcome) = measure_until(plan, u64::MAX);
+    outcome.unwrap();
+    measured
+}
+
+/// Measures as planned, by a server that is gone from this time on.
+fn measure_until(plan: Plan, gone_ps: u64) -> (Measured, Outcome) {
     let network = MemoryNetwork::default();
     let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
     let board = Board::new(1, None);
     let mut asks = Client::all(plan, peer, &board).remove(0);
     let (mut answers, mut now) = (Server::default(), Time::ZERO);
     loop {
-        now = now.after(5 * US);
-        assert!(now.ps() < 1000 * MS, "it goes on and on");
+        now = now.after(if now.ps() < gone_ps { 5 * US } else { MS });
+        assert!(now.ps() < if gone_ps == u64::MAX { 1000 } else { 20_000 } * MS, "it goes on and on");
         network.advance(now);
         client.poll(now);
-        server.poll(now);
-        assert!(answers.step(&mut server, now).is_ok());
+        if now.ps() < gone_ps {
+            server.poll(now);
+            assert!(answers.step(&mut server, now).is_ok());
+        }
         if let Err(End(outcome)) = asks.step(&mut client, now) {
-            outcome.unwrap();
-            return Client::together(vec![asks]);
+            if outcome.is_err() {
+                asks.break_off();
+            }
+            return (Client::together(vec![asks]), outcome);
         }
     }
 }
@@ -95,6 +107,24 @@ fn each_way_is_measured_in_intervals_that_add_up() {
         assert_eq!(end["sum_sent_bidir_reverse"].is_null(), what != What::Both, "{said}");
         assert!(number(&end["cpu_utilization_percent"]["remote_total"]) >= 0.0, "{said}");
         assert!(end["latency_us"].is_null(), "{said}");
+    }
+}
+
+/// Its figures are missing, whether it is gone before the time is over or after: the sums are of the time until then.
+#[test]
+fn a_server_that_is_gone_is_an_error_and_the_time_after_it_does_not_count() {
+    let usual = planned(What::Latency, 64, |plan| plan).plan;
+    for what in [What::Up, What::Down, What::Both, What::Latency, What::Bare] {
+        for time_ps in [20 * MS, 15_000 * MS] {
+            let rate_bps = if what == What::Latency { 0 } else { 100_000_000 };
+            let request = Request { what, bytes: 1000, seconds: 60, omit: 0, rate_bps, most: u64::MAX };
+            let (measured, outcome) = measure_until(Plan { request, time_ps, ..usual }, 12 * MS);
+            let (why, said) = (outcome.unwrap_err().to_string(), measured.json("server"));
+            assert!(why.starts_with("10.0.0.2"), "{what:?}: {why}");
+            let end = |way: &Interval| way.seconds < 0.015 && way.seconds > 0.005 && way.bytes > 0;
+            assert!(what == What::Bare || measured.total.iter().all(end), "{what:?}: {said}");
+            assert!(measured.server.is_none(), "{what:?}: {said}");
+        }
     }
 }
 
