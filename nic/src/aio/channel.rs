@@ -85,9 +85,20 @@ pub(super) enum Command {
 /// News of a handle for the thread, which needs no answer.
 #[derive(Debug)]
 pub(super) enum Notice {
-    Send { connection: ConnectionId, data: Bytes, reply: Reply<Result<(), Error>> },
-    Consumed { connection: ConnectionId, bytes: u64 },
-    Dropped { connection: ConnectionId },
+    Send {
+        connection: ConnectionId,
+        data: Bytes,
+        reply: Reply<Result<(), Error>>,
+    },
+    Consumed {
+        connection: ConnectionId,
+        bytes: u64,
+    },
+    Dropped {
+        connection: ConnectionId,
+    },
+    /// The endpoint is closed, with all its connections.
+    End,
 }
 
 /// A connection that is open: what its handle is made of.

@@ -43,7 +43,7 @@ use std::{
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use self::channel::{Command, Handle, Opened};
+use self::channel::{Command, Handle, Notice, Opened};
 pub use self::channel::{Error, Message};
 pub use self::connection::{Connection, RecvHalf, SendHalf};
 pub use self::stream::Stream;
@@ -245,13 +245,16 @@ impl Endpoint {
         Ok(all.into_iter().sum())
     }
 
-    /// Ends the endpoint: resolves once all its handles are dropped, its connections have ended, for which they have two seconds, and the
-    /// interface is given back.
+    /// Ends the endpoint and closes all its connections, those included whose handles are in use: what was sent is delivered, for which they have
+    /// two seconds, and then their handles return [`Error::Closed`] or [`Error::Stopped`], or no further message. Resolves once all have ended
+    /// and the interface is given back.
     pub async fn close(self) {
         let Self { shards, accepted, ended, .. } = self;
         drop(accepted);
         for Handle { commands, notices, waker } in shards {
-            drop((commands, notices));
+            // A thread that has ended needs no notice.
+            let _ = notices.send(Notice::End);
+            drop(commands);
             waker.wake();
         }
         for thread in ended {

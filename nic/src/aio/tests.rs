@@ -196,6 +196,28 @@ fn an_endpoint_that_is_closed_has_delivered_what_was_sent() {
     });
 }
 
+/// Also those that a caller still holds: what was sent arrives, and then their handles say that they are closed.
+#[test]
+fn closing_an_endpoint_closes_the_connections_that_are_in_use() {
+    let network = Running::new(Impairments::delay(100 * US));
+    block_on(async {
+        let (client, server) = (network.spawn(0, false), network.spawn(1, true));
+        let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
+        let (mut ours, mut theirs) = (ours.unwrap(), theirs.unwrap());
+        let (halves, _unused) = tokio::join!(client.connect(peer(1, false)), server.accept());
+        let (sending, mut receiving) = halves.unwrap().split();
+        let unsent: Vec<_> = (0..100).map(|seed| sending.submit(content(seed, 3000))).collect();
+        client.close().await;
+        for delivered in unsent {
+            delivered.await.unwrap().unwrap();
+        }
+        assert!(matches!(ours.send(content(0, 1)).await, Err(Error::Closed | Error::Stopped)));
+        assert!(ours.recv().await.unwrap().is_none() && receiving.recv().await.unwrap().is_none());
+        assert!(theirs.recv().await.unwrap().is_none());
+        server.close().await;
+    });
+}
+
 #[test]
 fn shards_share_the_connections_of_their_host() {
     const SHARDS: usize = 2;

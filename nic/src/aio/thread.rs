@@ -41,7 +41,7 @@ struct Entry {
     /// Messages that wait for room in the endpoint.
     waiting: VecDeque<(Bytes, Reply<Result<(), Error>>)>,
     closing: Option<Reply<Result<(), Error>>>,
-    /// The handle was dropped, or `close` was called.
+    /// The handle was dropped, or it or the endpoint was closed.
     close_wanted: bool,
 }
 
@@ -55,6 +55,8 @@ struct Server {
     waker: Arc<Waker>,
     connecting: HashMap<ConnectionId, (Peer, Reply<Result<Opened, Error>>)>,
     entries: HashMap<ConnectionId, Entry>,
+    /// The endpoint was closed.
+    is_closed: bool,
 }
 
 /// Starts the thread. Fails if it cannot get the priority or CPU asked for. What it returns closes when the thread has ended.
@@ -67,7 +69,7 @@ pub(super) fn start<D: Device + Send + 'static>(
     let (commands, notices) = (handle.commands.downgrade(), handle.notices.downgrade());
     let waker = Arc::clone(&handle.waker);
     let (connecting, entries) = (HashMap::new(), HashMap::new());
-    let mut server = Server { inputs, commands, notices, waker, connecting, entries };
+    let mut server = Server { inputs, commands, notices, waker, connecting, entries, is_closed: false };
     let (started, result) = std::sync::mpsc::sync_channel(1);
     let (ends, ended) = oneshot::channel();
     std::thread::Builder::new().name("spray-driver".into()).spawn(move || {
@@ -103,8 +105,8 @@ impl Server {
         loop {
             match self.inputs.commands.try_recv() {
                 Ok(command) => self.on_command(endpoint, now, command),
-                Err(mpsc::error::TryRecvError::Empty) => return ControlFlow::Continue(()),
-                Err(mpsc::error::TryRecvError::Disconnected) => break,
+                Err(mpsc::error::TryRecvError::Empty) if !self.is_closed => return ControlFlow::Continue(()),
+                Err(_) => break,
             }
         }
         // Nobody waits for them any more.
@@ -122,8 +124,7 @@ impl Server {
             Command::Close { connection, reply } => match self.entries.get_mut(&connection) {
                 Some(entry) => {
                     entry.closing = Some(reply);
-                    entry.close_wanted = true;
-                    entry.submit(endpoint, connection);
+                    entry.close(endpoint, connection);
                 }
                 None => drop(reply.send(Ok(()))),
             },
@@ -154,9 +155,12 @@ impl Server {
             Notice::Consumed { connection, bytes } => endpoint.consumed(connection, bytes),
             Notice::Dropped { connection } => {
                 if let Some(entry) = self.entries.get_mut(&connection) {
-                    entry.close_wanted = true;
-                    entry.submit(endpoint, connection);
+                    entry.close(endpoint, connection);
                 }
+            }
+            Notice::End => {
+                self.is_closed = true;
+                self.entries.iter_mut().for_each(|(connection, entry)| entry.close(endpoint, *connection));
             }
         }
     }
@@ -230,6 +234,12 @@ impl Server {
 }
 
 impl Entry {
+    /// Closes the connection once all waiting messages are delivered.
+    fn close<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) {
+        self.close_wanted = true;
+        self.submit(endpoint, connection);
+    }
+
     /// Hands waiting messages to the endpoint, as many as it takes. When none is left, closes the connection if asked
     /// to.
     fn submit<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) {
