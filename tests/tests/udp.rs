@@ -8,8 +8,9 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use spray_test_support::{Folder, text};
+use spray_tests::machines::{Machines, ip};
 use spray_tests::running::{Running, content};
-use spray_tests::spray;
+use spray_tests::{shared_turn, spray};
 
 /// Root runs them as the user that has no rights.
 const NOBODY: u32 = 65_534;
@@ -107,6 +108,42 @@ fn paths_are_looked_at_without_any_right() {
         (&"endpoint".into(), &place.address.as_str().into())
     );
     assert_eq!(found["values"].as_array().unwrap().iter().filter(|value| value["answered"] == 10).count(), 32);
+}
+
+/// The kernel leaves the checksums of its datagrams to the veth, which computes none.
+#[test]
+fn a_host_on_udp_sockets_and_one_on_af_xdp_understand_each_other_over_veth() {
+    let Some(_turn) = shared_turn() else { return };
+    let (machines, folder) = (Machines::new("mixed"), Folder::new());
+    let ways = [("p0", machines.machine()), ("eth0", machines.host(0))];
+    ip(&format!("-n {} address add 10.79.0.9/24 dev p0", ways[0].1));
+    ip(&format!("-n {} address add fd79::9/64 dev p0 nodad", ways[0].1));
+    let sent = content(3, 3_000_000);
+    let file = folder.file("file", &sent);
+    let devices = |of: usize, from: &str| {
+        [vec!["--device", "udp", "--from", from], vec!["--interface", ways[of].0, "--from", from]]
+            .map(|words| words.into_iter().map(str::to_owned).collect::<Vec<_>>())
+    };
+    for (case, (receiver, sender)) in [("10.79.0.9", "10.79.0.1"), ("fd79::9", "fd79::1")].into_iter().enumerate() {
+        let [udp_in, xdp_in] = devices(0, receiver);
+        let [udp_out, xdp_out] = devices(1, sender);
+        for (which, (taking, giving)) in [(xdp_in, udp_out), (udp_in, xdp_out)].into_iter().enumerate() {
+            let inbox = folder.path().join(format!("in{case}{which}"));
+            fs::create_dir(&inbox).unwrap();
+            let in_namespace = |namespace: &str, words: &[&str], device: &[String]| {
+                let mut command = Machines::command(namespace, &spray().get_program().to_string_lossy());
+                command.args(words).args(device).args(["--insecure", "--timeout", "60", "--set", "transport.evs=32"]);
+                command.stdout(Stdio::piped()).stderr(Stdio::piped());
+                command
+            };
+            let mut taking = in_namespace(&ways[0].1, &["recv", "--out", inbox.to_str().unwrap()], &taking);
+            let mut taking = Running(taking.spawn().unwrap()).listening();
+            let said = in_namespace(&ways[1].1, &["send", &file, "--to", receiver], &giving).output().unwrap();
+            assert!(said.status.success(), "{giving:?}: {}", text(&said.stderr));
+            assert!(taking.end().success());
+            assert!(fs::read(inbox.join("file")).unwrap() == sent);
+        }
+    }
 }
 
 #[test]

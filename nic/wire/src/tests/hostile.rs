@@ -132,6 +132,21 @@ fn each_error_has_its_name() {
     assert_eq!(broken(false, 40, 1), Err(Error::UdpChecksum));
 }
 
+//= docs/specs/wire.md#WIRE-4 pseudo header alone
+#[test]
+fn a_checksum_that_a_kernel_left_to_a_device_is_taken_and_no_other() {
+    for is_v6 in [false, true] {
+        let mut frame = data_frame(is_v6);
+        let (addresses, udp) = if is_v6 { (22..54, 54) } else { (26..34, 34) };
+        let pseudo = (frame.len() - udp) as u64 + 17;
+        let sum = crate::checksum::fold(crate::checksum::add(pseudo, &frame[addresses]));
+        for (checksum, taken) in [(sum, true), (!sum, false), (sum ^ 1, false)] {
+            frame[udp + 6..udp + 8].copy_from_slice(&checksum.to_be_bytes());
+            assert_eq!(parse(&frame, Ports::DEFAULT).is_ok(), taken, "v6 {is_v6}: {checksum}");
+        }
+    }
+}
+
 //= docs/specs/wire.md#WIRE-4 udp checksum
 #[test]
 fn ipv6_without_udp_checksum_is_refused() {
