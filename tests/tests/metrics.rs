@@ -5,10 +5,11 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use spray_test_support::{Folder, skip};
+use spray_test_support::{Folder, skip, text};
 use spray_testbed::Routers;
+use spray_tests::machines::{Machines, ip};
 use spray_tests::running::{Running, inbox, payload, wait_until};
-use spray_tests::{spray, turn};
+use spray_tests::{shared_turn, spray, turn};
 
 const BYTES: usize = 16 << 20;
 
@@ -32,6 +33,20 @@ pub fn get(routers: &Routers, port: u16, path: &str) -> Option<String> {
 /// The value of a line of metrics.
 pub fn value(metrics: &str, name: &str) -> Option<f64> {
     metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+}
+
+#[test]
+fn metrics_of_a_loopback_interface_that_is_down_are_refused() {
+    let Some(_turn) = shared_turn() else { return };
+    let namespace = format!("test-{}-lo", std::process::id());
+    ip(&format!("netns add {namespace}"));
+    for address in ["9464", "[::1]:9464"] {
+        let mut command = Machines::command(&namespace, &spray().get_program().to_string_lossy());
+        let output = command.args(["serve", "--device", "udp", "--insecure", "--metrics", address]).output().unwrap();
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("`ip link set lo up`"), "{address}: {said}");
+    }
+    ip(&format!("netns del {namespace}"));
 }
 
 /// A receiver that goes on and on, and serves its metrics.

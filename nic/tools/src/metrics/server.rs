@@ -1,6 +1,7 @@
 //! HTTP for metrics: one thread, few connections, nothing but `/metrics`.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
@@ -33,12 +34,24 @@ impl Server {
     /// # Errors
     /// 2 when another program has it, or the address is none of this machine's.
     pub(super) fn open(address: SocketAddr, board: Board) -> Outcome<Self> {
-        let refused = |error| {
-            Failure::refused(format!(
-                "--metrics {address}: {error}; allowed: a free port of an address of this machine"
-            ))
+        let refused = |error: std::io::Error| {
+            let is_down = matches!(error.kind(), ErrorKind::NetworkUnreachable | ErrorKind::AddrNotAvailable);
+            let mend = match address.ip().is_loopback() && is_down {
+                true => {
+                    "is the loopback interface down? `ip link set lo up`, or give the ADDRESS:PORT of another interface"
+                }
+                false => "allowed: a free port of an address of this machine",
+            };
+            Failure::refused(format!("--metrics {address}: {error}; {mend}"))
         };
         let listener = TcpListener::bind(address).map_err(refused)?;
+        // The address can be bound while its interface is down, and then no client reaches it.
+        let reached = std::net::TcpStream::connect_timeout(&listener.local_addr().map_err(refused)?, PATIENCE);
+        if let (true, Err(error)) = (address.ip().is_loopback(), reached)
+            && error.kind() == ErrorKind::NetworkUnreachable
+        {
+            return Err(refused(error));
+        }
         listener.set_nonblocking(true).map_err(Failure::failed)?;
         let address = listener.local_addr().map_err(Failure::failed)?;
         let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::failed)?;
