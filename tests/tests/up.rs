@@ -1,9 +1,11 @@
 //! `spray up`: programs of any kind in deployed hosts, links that fail under them, and what is left afterwards.
 
+use std::fs;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -12,7 +14,7 @@ use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
 use spray_test_support::Folder;
 use spray_testbed::leftovers;
-use spray_tests::deployment::{self, run};
+use spray_tests::deployment::{self, run, run_by};
 use spray_tests::running::{Running, content, wait_until};
 use spray_tests::{namespaces_of, scenarios, spray, turn};
 
@@ -28,10 +30,15 @@ impl Fabric {
     }
 
     fn with(name: &str, more: &[&str]) -> Self {
+        Self::by(spray(), name, more)
+    }
+
+    /// Brings it up by a command that runs `spray` with the arguments behind its own.
+    fn by(command: Command, name: &str, more: &[&str]) -> Self {
         let name = format!("{name}-{}", std::process::id());
         let scenario = scenarios().join("pod.toml");
         let arguments = ["up", scenario.to_str().unwrap(), "--name", &name, "--json", "-q"];
-        let (code, said, errors) = run(&[&arguments, more].concat());
+        let (code, said, errors) = run_by(command, &[&arguments, more].concat());
         assert!(code == 0 && errors.is_empty(), "{code}: {errors}");
         Self { name, shown: serde_json::from_str(&said).unwrap() }
     }
@@ -266,7 +273,14 @@ fn links_delay_reorder_corrupt_and_duplicate() {
 #[test]
 fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
     let Some(_turn) = turn() else { return };
-    let fabric = Fabric::up("shell");
+    // Names are for all users, also where files of the user who starts it are not.
+    let mut strict = Command::new("sh");
+    strict.args(["-c", "umask 077; exec \"$0\" \"$@\""]).arg(spray().get_program());
+    let fabric = Fabric::by(strict, "shell", &[]);
+    let files = Path::new("/etc/netns").join(fabric.host(1, "namespace"));
+    for file in [files.clone(), files.join("hosts"), files.join("resolv.conf")] {
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o044, 0o044, "{}", file.display());
+    }
     let shell = |host: &str, command: &str| run(&["shell", host, "--name", &fabric.name, "--", "sh", "-c", command]);
     let machines_own = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     let (code, said, _) = shell("h1", "cat /etc/hosts /etc/resolv.conf; ls /sys/class/net; echo $SPRAY_HOST; exit 7");

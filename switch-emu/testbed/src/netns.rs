@@ -1,9 +1,9 @@
 //! Network namespaces: made, entered and removed.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -43,7 +43,7 @@ impl Namespace {
                 _ => RunError::Namespace { name, doing, source },
             }
         };
-        fs::create_dir_all(FOLDER).map_err(fail("making /run/netns"))?;
+        make_folder(Path::new(FOLDER)).map_err(fail("making /run/netns"))?;
         let _making = registry::making().map_err(fail("locking /run/netns"))?;
         share_folder().map_err(fail("sharing /run/netns"))?;
         File::create_new(&path).map_err(fail("making its file"))?;
@@ -93,9 +93,12 @@ impl Namespace {
     pub fn put_names(&self, hosts: &str) -> Result<(), RunError> {
         let folder = Path::new(FILES).join(&self.name);
         let fail = |source| RunError::Namespace { name: self.name.clone(), doing: "writing its /etc/hosts", source };
-        fs::create_dir_all(&folder).map_err(fail)?;
-        fs::write(folder.join("hosts"), hosts).map_err(fail)?;
-        fs::write(folder.join("resolv.conf"), NO_NAME_SERVER).map_err(fail)
+        let put = |name: &str, content: &str| {
+            let file = folder.join(name);
+            fs::write(&file, content).and_then(|()| fs::set_permissions(file, Permissions::from_mode(0o644)))
+        };
+        let made = make_folder(Path::new(FILES)).and_then(|()| make_folder(&folder));
+        made.and_then(|()| put("hosts", hosts)).and_then(|()| put("resolv.conf", NO_NAME_SERVER)).map_err(fail)
     }
 
     /// Its descriptor, for netlink.
@@ -115,6 +118,14 @@ impl Drop for Namespace {
         if !self.is_lent {
             remove(&Path::new(FOLDER).join(&self.name));
         }
+    }
+}
+
+/// Makes a folder that all users can read, regardless of the umask. One that exists stays as it is.
+fn make_folder(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o755))),
     }
 }
 
