@@ -271,7 +271,7 @@ pub fn assignment(text: &str) -> Result<(&str, &str), Mistake> {
     })
 }
 
-/// The value of an assignment: TOML if it is that, else the text as it stands.
+/// The value of an assignment: TOML if it is that, else the text as it stands, or a list of such values.
 fn assigned(text: &str, origin: &Origin) -> Result<Node, String> {
     let line = format!("value = {text}");
     match DeTable::parse(&line) {
@@ -282,11 +282,22 @@ fn assigned(text: &str, origin: &Origin) -> Result<Node, String> {
                 _ => Err("several lines; allowed: one value".into()),
             }
         }
+        Err(_) if let Some(words) = bare_list(text) => {
+            let items = words.map(|word| assigned(word, origin)).collect::<Result<_, _>>()?;
+            Ok(Node::of(Tree::List(items), origin, text))
+        }
         Err(error) if text.starts_with(['[', '{', '"', '\'']) => {
             Err(format!("{}; allowed: a value in TOML", error.message().lines().collect::<Vec<_>>().join("; ")))
         }
         Err(_) => Ok(Node::of(Tree::Scalar(text.into()), origin, text)),
     }
+}
+
+/// The values of a list without further brackets.
+fn bare_list(text: &str) -> Option<impl Iterator<Item = &str>> {
+    let inner = text.strip_prefix('[')?.strip_suffix(']')?.trim();
+    let words = || inner.strip_suffix(',').unwrap_or(inner).split(',').map(str::trim);
+    (!inner.contains(['[', ']', '{', '}']) && words().all(|word| !word.is_empty())).then(words)
 }
 
 /// The fields of a table that stands in `text`. With `origin` they all come from there, without it from their places in the text.

@@ -455,6 +455,24 @@ fn assigned_lists_are_axes_too_and_combine() {
     assert_eq!(all[0].axes()[1].value, AxisValue::Number(1.0), "all values of an axis are of one kind");
 }
 
+/// As a word alone does: the shell takes quotes away.
+#[test]
+fn assigned_lists_take_words_without_quotes() {
+    let set = |value: &str| {
+        let mut document = document("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = 2\n");
+        document.assign("name", value, &format!("--set name={value}")).map(|()| {
+            let all = document.variants::<Top>(4).unwrap();
+            all.iter().map(|one| one.read::<Top>().unwrap().name).collect::<Vec<_>>()
+        })
+    };
+    for value in ["[ecmp,ops]", "[ecmp, ops]", "[ ecmp, \"ops\", ]", "[\"ecmp\", \"ops\"]"] {
+        assert_eq!(set(value).unwrap(), ["ecmp", "ops"], "{value}");
+    }
+    for value in ["[ecmp,,ops]", "[ecmp", "[[ecmp],ops]", "[\"ecmp, ops\"x]"] {
+        assert!(set(value).unwrap_err().to_string().contains("allowed: a value in TOML"), "{value}");
+    }
+}
+
 #[test]
 fn resolved_settings_are_a_file_that_says_the_same() {
     let mut document = Document::parse(
