@@ -38,10 +38,11 @@ pub fn bound(arguments: &args::Bound) -> Outcome {
     let seeds = arguments.seeds.list_or(&scenario.seeds);
     let bound = scenario.bound(seeds[0], &[]);
     say!("{}", about(&bound));
-    let campaign = Campaign { csv: arguments.results.csv, ..Campaign::new(Engine::Sim, scenarios, &arguments.seeds) };
+    let extras = arguments.results.extras();
+    let campaign = Campaign { extras, ..Campaign::new(Engine::Sim, scenarios, &arguments.seeds) };
     let out = folder::location(arguments.results.out.as_deref(), &format!("bound-{}", scenario.name));
     let ended = campaign.results(&out)?;
-    Campaign::write_all(&out, &ended)?;
+    campaign.write_all(&out, &ended)?;
     let bound_us = |index: usize| {
         let failed = scenario.drawn_failures(seeds[index], u64::MAX).map_err(Failure::refused)?;
         Ok(scenario.bound(seeds[index], &failed).completion_ps as f64 / 1e6)
@@ -52,7 +53,7 @@ pub fn bound(arguments: &args::Bound) -> Outcome {
     let cells: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
     fit::tables(&align(&["switches", "balancer", "last ACK us", "above the bound", ""], 2, &cells));
     say!("results   {}", out.display());
-    say!("overview  {}", out.join("report.html").display());
+    campaign.overview(&out).iter().for_each(|page| say!("overview  {}", page.display()));
     say::object(&json!({
         "rate_gbps": bound.rate_bps / 1e9,
         "bottleneck": bound.bottleneck,

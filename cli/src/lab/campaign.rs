@@ -5,12 +5,12 @@ mod plan;
 mod work;
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::json;
 use spray_experiments::engine::EngineError;
-use spray_experiments::results::{self, Finished, Summary};
+use spray_experiments::results::{self, Extras, Finished, Summary};
 use spray_experiments::scenario::{Axis, Scenario};
 use spray_tools::captures::Captures;
 use spray_tools::failure::{Failure, Outcome};
@@ -40,8 +40,8 @@ pub struct Campaign {
     pub metrics: metrics::Campaign,
     /// What to capture of each run, if anything.
     pub captures: Option<Captures>,
-    /// Whether series are written as CSV too.
-    pub csv: bool,
+    /// What is written besides figures and tables.
+    pub extras: Extras,
     /// Whether the run is viewed in the terminal, and steered there. Then it is the only one.
     pub live: bool,
 }
@@ -62,7 +62,7 @@ impl Campaign {
             threads: seeds.threads(),
             metrics,
             captures: None,
-            csv: false,
+            extras: Extras::default(),
             live: false,
         }
     }
@@ -84,7 +84,7 @@ impl Campaign {
     pub fn run(&self, out: Option<&Path>) -> Outcome {
         let out = folder::location(out, &self.name);
         let ended = self.results(&out)?;
-        let (own, earlier) = Self::write_all(&out, &ended)?;
+        let (own, earlier) = self.write_all(&out, &ended)?;
         let summaries = [own.as_slice(), &earlier].concat();
         let is_sweep = summaries.windows(2).any(|pair| pair[0].seed != pair[1].seed || pair[0].axes != pair[1].axes);
         speed(&own);
@@ -92,10 +92,10 @@ impl Campaign {
         if let Some(table) = results::workload_table(&summaries) {
             fit::tables(&table);
         }
-        let (overview, failures) = (out.join("report.html"), self.failures(&ended));
+        let (overview, failures) = (self.overview(&out), self.failures(&ended));
         say!("results   {}", out.display());
-        say!("overview  {}", overview.display());
-        report(&out, Some(&overview), &own, &failures)?;
+        overview.iter().for_each(|page| say!("overview  {}", page.display()));
+        report(&out, overview.as_deref(), &own, &failures)?;
         failures.iter().for_each(|Failed { run, why }| note!("spray: {run} failed: {why}"));
         match failures.len() {
             0 => verdict(&own),
@@ -106,12 +106,17 @@ impl Campaign {
         }
     }
 
+    /// The page over all runs in `out`, if one is written.
+    pub fn overview(&self, out: &Path) -> Option<PathBuf> {
+        self.extras.report.then(|| out.join("report.html"))
+    }
+
     /// Writes the tables and the page over all runs in `out`. Returns the figures of `ended`, without failed runs, and those of runs that
     /// earlier commands left there.
     ///
     /// # Errors
     /// 1 when a run cannot be read, or a table cannot be written.
-    pub fn write_all(out: &Path, ended: &[Ended]) -> Outcome<(Vec<Summary>, Vec<Summary>)> {
+    pub fn write_all(&self, out: &Path, ended: &[Ended]) -> Outcome<(Vec<Summary>, Vec<Summary>)> {
         let mut done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
         let own: HashSet<String> = done.iter().map(|run| run.folder.clone()).collect();
         let count = done.len();
@@ -120,7 +125,9 @@ impl Campaign {
         }
         let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
         results::write_sweep(out, &summaries).map_err(Failure::failed)?;
-        results::write_overview(out, &done).map_err(Failure::failed)?;
+        if self.extras.report {
+            results::write_overview(out, &done).map_err(Failure::failed)?;
+        }
         let mut own = summaries;
         let earlier = own.split_off(count);
         Ok((own, earlier))

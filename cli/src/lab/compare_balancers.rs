@@ -29,8 +29,8 @@ pub fn compare_balancers(arguments: &args::Run) -> Outcome {
         return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
     }
     let seeds = arguments.seeds.list_or(&scenario.seeds);
-    let csv = arguments.results.csv;
-    let campaign = Campaign { seeds, csv, ..Campaign::new(arguments.engine, vec![scenario], &arguments.seeds) };
+    let extras = arguments.results.extras();
+    let campaign = Campaign { seeds, extras, ..Campaign::new(arguments.engine, vec![scenario], &arguments.seeds) };
     let campaign = campaign.publishing(&arguments.publish)?;
     let out = folder::location(arguments.results.out.as_deref(), "compare-balancers");
     Comparison { campaign, out }.run()
@@ -45,9 +45,9 @@ struct Comparison {
 impl Comparison {
     fn run(&self) -> Outcome {
         let ended = self.campaign.results(&self.out)?;
-        let (own, earlier) = Campaign::write_all(&self.out, &ended)?;
-        let overview = self.out.join("report.html");
-        campaign::report(&self.out, Some(&overview), &own, &self.campaign.failures(&ended))?;
+        let (own, earlier) = self.campaign.write_all(&self.out, &ended)?;
+        let overview = self.campaign.overview(&self.out);
+        campaign::report(&self.out, overview.as_deref(), &own, &self.campaign.failures(&ended))?;
         let runs = ended.len();
         let row = |(job, run): Ended| {
             (job.balancer.to_string(), run.map(|run| run.summary).map_err(|why| format!("seed {}: {why}", job.seed)))
@@ -80,6 +80,6 @@ impl Comparison {
     fn say_where(&self) {
         say!("results   {}", self.out.display());
         say!("table     {} (also .csv, .txt)", self.out.join("compare-balancers.md").display());
-        say!("overview  {}", self.out.join("report.html").display());
+        self.campaign.overview(&self.out).iter().for_each(|page| say!("overview  {}", page.display()));
     }
 }

@@ -22,8 +22,8 @@ pub fn run(arguments: &args::Sweep) -> Outcome {
         return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
     }
     let captures = Some(captures.clone());
-    let csv = run.results.csv;
-    let campaign = Campaign { captures, csv, live: *live, ..Campaign::new(run.engine, scenarios, &run.seeds) }
+    let extras = run.results.extras();
+    let campaign = Campaign { captures, extras, live: *live, ..Campaign::new(run.engine, scenarios, &run.seeds) }
         .publishing(&run.publish)?;
     let out = run.results.out.as_deref();
     match part {

@@ -37,6 +37,22 @@ impl Sweep {
 }
 
 #[test]
+fn without_reports_there_are_tables_alone_and_a_later_report_links_to_none() {
+    let sweep = Sweep::new();
+    let out = sweep.folder.join("out");
+    let two = ["--set", "transport.balancer=[ecmp,ops]", "--seeds", "1", "--payload", "1000"];
+    let said = sweep.run(&out, &[&two[..], &["--no-report", "--threads", "1"]].concat());
+    assert!(said.contains("results   ") && !said.contains("overview"), "{said}");
+    let run = Path::new(&out).join("leaf0-spine1-at-50-rate-ecmp-seed1");
+    assert!(run.join("flows.csv").exists() && !run.join("report.html").exists());
+    assert!(!Path::new(&out).join("report.html").exists() && !Path::new(&out).join("goodput.svg").exists());
+    assert_eq!(sweep.folder.read("out/runs.csv").lines().count(), 3);
+    let said = sweep.run(&out, &two);
+    let page = sweep.folder.read("out/report.html");
+    assert!(said.contains("2 of 2 runs are done already") && !page.contains("/report.html\""), "{said}");
+}
+
+#[test]
 fn every_combination_is_run_once_and_collected() {
     let sweep = Sweep::new();
     let out = sweep.folder.join("out");

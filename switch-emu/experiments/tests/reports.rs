@@ -6,7 +6,9 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use spray_core::path::BalancerKind::{self, Ecmp, Ops, Reps};
-use spray_experiments::results::{Finished, Record, Summary, folder_name, write_overview, write_run, write_sweep};
+use spray_experiments::results::{
+    Extras, Finished, Record, Summary, folder_name, write_overview, write_run, write_sweep,
+};
 use spray_experiments::scenario::{Document, Scenario};
 use spray_experiments::sim::Simulation;
 use spray_test_support::{Folder, root, skip, text};
@@ -79,7 +81,14 @@ impl Runs {
             for seed in SEEDS {
                 let run = simulation.run(balancer, seed, &[]).unwrap();
                 let name = folder_name(&run.condition, &[], &run.switching, balancer.name(), seed);
-                write_run(&folder.path().join(&name), &run, "", &Record::default(), true).unwrap();
+                write_run(
+                    &folder.path().join(&name),
+                    &run,
+                    "",
+                    &Record::default(),
+                    Extras { csv: true, ..Extras::default() },
+                )
+                .unwrap();
                 done.push(Finished::load(folder.path(), &name).unwrap());
             }
         }

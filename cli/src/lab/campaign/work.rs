@@ -103,7 +103,7 @@ impl Campaign {
             machine: Machine::this(),
         };
         let scenario = self.scenarios[job.scenario].written.toml(job.balancer, job.seed);
-        results::write_run(&out.join(folder), result, &scenario, &record, self.csv).map_err(Failure::failed)
+        results::write_run(&out.join(folder), result, &scenario, &record, self.extras).map_err(Failure::failed)
     }
 }
 

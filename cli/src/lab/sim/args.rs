@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use spray_experiments::results::Extras;
 use spray_experiments::scenario;
 use spray_tools::captures::Captures;
 use spray_tools::metrics::Publish;
@@ -32,6 +33,16 @@ pub struct Results {
     /// Write the series over time (`goodput`, `queues`, `evs`) as CSV too, not as Parquet alone
     #[arg(long)]
     pub csv: bool,
+    /// Write no report.html, neither for each run nor over all: for thousands of small runs
+    #[arg(long)]
+    pub no_report: bool,
+}
+
+impl Results {
+    /// What is written of each run besides its figures and tables.
+    pub fn extras(&self) -> Extras {
+        Extras { csv: self.csv, report: !self.no_report }
+    }
 }
 
 /// The seeds of the runs, and on how many threads.

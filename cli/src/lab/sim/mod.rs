@@ -19,7 +19,7 @@ pub fn sim(arguments: &Sim) -> Outcome {
     let scenarios = Scenario::read_all(&published_document(&arguments.overrides)?).map_err(Failure::refused)?;
     let campaign = Campaign::new(Engine::Sim, scenarios, &arguments.seeds).publishing(&arguments.publish)?;
     let captures = Some(arguments.captures.clone());
-    Campaign { captures, csv: arguments.results.csv, ..campaign }.run(arguments.results.out.as_deref())
+    Campaign { captures, extras: arguments.results.extras(), ..campaign }.run(arguments.results.out.as_deref())
 }
 
 /// The settings of the published simulations with `overrides`, which name the fabric and the flows.

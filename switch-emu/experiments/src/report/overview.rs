@@ -142,7 +142,9 @@ fn compared(runs: &[Finished], summaries: &[Summary]) -> String {
         if several {
             cells[balancer] += &format!(", seed {}", s.seed);
         }
-        cells[balancer] = format!("<a href=\"{}/report.html\">{}</a>", escape(&run.folder), cells[balancer]);
+        if run.has_report {
+            cells[balancer] = format!("<a href=\"{}/report.html\">{}</a>", escape(&run.folder), cells[balancer]);
+        }
         if let Some(cell) = cells.last_mut() {
             *cell = format!("<span class=\"{}\">{cell}</span>", if s.is_complete() { "good" } else { "bad" });
         }

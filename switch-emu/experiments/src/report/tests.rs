@@ -194,7 +194,16 @@ fn finished(run: &RunResult) -> Finished {
     let (sizes, drops) = (Vec::new(), drops.take(1).collect());
     let mut fct_us: Vec<f64> = run.flows.iter().filter_map(|flow| flow.fct_us).collect();
     fct_us.sort_by(f64::total_cmp);
-    Finished { folder, summary: run.summary(), fct_us, delivered, sizes, drops, workloads: Vec::new() }
+    Finished {
+        folder,
+        has_report: true,
+        summary: run.summary(),
+        fct_us,
+        delivered,
+        sizes,
+        drops,
+        workloads: Vec::new(),
+    }
 }
 
 #[test]

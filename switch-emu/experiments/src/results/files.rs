@@ -21,13 +21,34 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Writes everything about a run into the new folder `dir`: `summary.json`, the tables as Parquet and as CSV, `report.html`,
-/// `scenario.toml` with the text `scenario`, and `run.json`. Series over time are written as CSV only with `csv`. The folder has its
+/// What is written of a run besides its figures and tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extras {
+    /// Series over time as CSV too.
+    pub csv: bool,
+    /// `report.html`.
+    pub report: bool,
+}
+
+impl Default for Extras {
+    fn default() -> Self {
+        Self { csv: false, report: true }
+    }
+}
+
+/// Writes everything about a run into the new folder `dir`: `summary.json`, the tables as Parquet and as CSV, `scenario.toml` with the text
+/// `scenario`, `run.json`, and the `extras`. The folder has its
 /// name only when all is written: a run that is killed leaves a folder whose name ends in `.part`.
 ///
 /// # Errors
 /// When the folder is there already, or it or one of the files cannot be written.
-pub fn write_run(dir: &Path, run: &RunResult, scenario: &str, record: &Record, csv: bool) -> Result<(), WriteError> {
+pub fn write_run(
+    dir: &Path,
+    run: &RunResult,
+    scenario: &str,
+    record: &Record,
+    extras: Extras,
+) -> Result<(), WriteError> {
     let mut part = dir.as_os_str().to_owned();
     part.push(PART);
     let part = PathBuf::from(part);
@@ -40,11 +61,13 @@ pub fn write_run(dir: &Path, run: &RunResult, scenario: &str, record: &Record, c
     write(&part, "summary.json", &json(&summary))?;
     for table in tables::of_run(run, &summary) {
         write_parquet(&part, &table)?;
-        if csv || !tables::SERIES.contains(&table.0) {
+        if extras.csv || !tables::SERIES.contains(&table.0) {
             write_csv(&part, &table)?;
         }
     }
-    write(&part, "report.html", &report::run_page(run))?;
+    if extras.report {
+        write(&part, "report.html", &report::run_page(run))?;
+    }
     write(&part, "run.json", &json(record))?;
     fs::rename(&part, dir).map_err(|source| WriteError { path: dir.to_path_buf(), source })
 }
@@ -75,7 +98,7 @@ pub(super) fn json(value: &impl Serialize) -> String {
 /// Writes two files into `dir`, and makes it if needed: `report.html`, which compares `runs`, and `goodput.svg`, its plot of
 /// goodput.
 ///
-/// The report links each run's own as `NAME/report.html`, with the name of its folder.
+/// The report links each run's own as `NAME/report.html`, with the name of its folder, where it has one.
 ///
 /// # Errors
 /// When the folder or one of the files cannot be written.

@@ -42,7 +42,7 @@ pub use self::engine_figures::{EngineFigures, PfcFigures, SimFigures};
 pub use self::evs::{ConnectionEvs, EvBin};
 pub use self::fabric_figures::{FabricFigures, LayerFigures};
 pub use self::figures::write_figures;
-pub use self::files::{PART, WriteError, folder_name, write_overview, write_run};
+pub use self::files::{Extras, PART, WriteError, folder_name, write_overview, write_run};
 pub use self::flow_figures::FlowFigures;
 pub(crate) use self::flow_figures::{gbps, slowdown, times};
 pub(crate) use self::freezing::drops_all;

@@ -85,6 +85,8 @@ impl Machine {
 pub struct Finished {
     /// The name of its folder.
     pub folder: String,
+    /// It has its own `report.html`.
+    pub has_report: bool,
     /// Its figures.
     pub summary: Summary,
     /// Completion times in us, ascending: of the fastest flow, then of those at every hundredth of all flows. Fewer than 101 where flows
@@ -197,7 +199,8 @@ impl Finished {
         let last = delivered.last().filter(|_| delivered.len() % step != 1 || step == 1).copied();
         let mut kept: Vec<_> = delivered.iter().step_by(step).copied().collect();
         kept.extend(last.filter(|last| kept.last() != Some(last)));
-        Ok(Self { folder: name.into(), fct_us, delivered: kept, sizes, workloads, drops, summary })
+        let has_report = dir.join("report.html").exists();
+        Ok(Self { folder: name.into(), has_report, fct_us, delivered: kept, sizes, workloads, drops, summary })
     }
 
     /// The record of the run in the folder; `None` if there is none.

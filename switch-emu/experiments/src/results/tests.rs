@@ -465,7 +465,7 @@ fn a_run_is_written_whole_or_not_at_all_and_read_back() {
     let part = dir.join(format!("{name}{PART}"));
     std::fs::create_dir_all(part.join("left behind")).unwrap();
     let record = Record { key: "k".into(), seed: 7, machine: Machine::this(), ..Record::default() };
-    write_run(&dir.join(&name), &run, "name = \"x\"\n", &record, false).unwrap();
+    write_run(&dir.join(&name), &run, "name = \"x\"\n", &record, Extras::default()).unwrap();
     assert!(!part.exists());
     for table in ["flows", "ports", "events", "goodput", "queues", "evs"] {
         let is_there = |kind: &str| dir.join(&name).join(format!("{table}.{kind}")).is_file();
@@ -478,7 +478,7 @@ fn a_run_is_written_whole_or_not_at_all_and_read_back() {
     assert_eq!((found.delivered.len(), found.delivered[100]), (101, (200.0, 4_000_000.0)));
     write_overview(dir, std::slice::from_ref(&found)).unwrap();
     assert!(folder.read("report.html").contains(&format!("href=\"{name}/report.html\"")));
-    assert!(write_run(&dir.join(&name), &run, "", &record, true).is_err(), "nothing is overwritten");
+    assert!(write_run(&dir.join(&name), &run, "", &record, Extras::default()).is_err(), "nothing is overwritten");
 }
 
 #[test]
@@ -486,7 +486,7 @@ fn completion_is_read_back_by_workload() {
     let folder = spray_test_support::Folder::new();
     let mut run = sample("reps", "healthy", &[100.0, 120.0, 130.0]);
     let load = |run: &RunResult, name: &str| {
-        write_run(&folder.path().join(name), run, "", &Record::default(), false).unwrap();
+        write_run(&folder.path().join(name), run, "", &Record::default(), Extras::default()).unwrap();
         Finished::load(folder.path(), name).unwrap()
     };
     assert_eq!(load(&run, "one").workloads, []);
@@ -506,6 +506,7 @@ fn completion_is_read_back_by_workload() {
 #[test]
 fn write_run_says_where_it_could_not_write() {
     let run = sample("reps", "healthy", &[1.0]);
-    let error = write_run(std::path::Path::new("/proc/nowhere"), &run, "", &Record::default(), false).unwrap_err();
+    let error =
+        write_run(std::path::Path::new("/proc/nowhere"), &run, "", &Record::default(), Extras::default()).unwrap_err();
     assert!(error.to_string().starts_with("cannot write /proc/nowhere.part/scenario.toml"), "{error}");
 }
