@@ -275,10 +275,10 @@ impl<'a> Client<'a> {
             _ => return Ok(()),
         };
         match self.connections.get_mut(&connection) {
+            Some(lane) if is_over && lane.is_done => {}
             Some(lane) if is_over => {
-                if !std::mem::replace(&mut lane.is_done, true) {
-                    self.lost.get_or_insert(why);
-                }
+                lane.is_done = true;
+                self.lost.get_or_insert(why);
             }
             Some(_) => return Err(Failure::failed(why)),
             None => {}
