@@ -1,14 +1,13 @@
 //! Files that are being sent. A thread of its own opens, reads and hashes them, so that the thread that polls the network waits for
 //! neither.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read as _, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -47,6 +46,8 @@ enum Order {
     Compare(u32, u64),
     /// Read that file, of which the receiver has so many first bytes: none, or those that were hashed.
     Read(u32, u64),
+    /// Close that file.
+    Close(u32),
 }
 
 /// Where a file's bytes come from.
@@ -61,8 +62,8 @@ pub type Source = Box<dyn Read>;
 pub struct Outgoing {
     orders: Sender<Order>,
     parts: Receiver<Item>,
-    /// One above the number of a file that needs no more reading.
-    dropped: Arc<AtomicU64>,
+    /// Files that need no more reading, until the thread has closed them.
+    dropped: Arc<Mutex<HashSet<u32>>>,
 }
 
 impl Outgoing {
@@ -81,7 +82,7 @@ impl Outgoing {
         waker: Wake,
     ) -> io::Result<Self> {
         let ((orders, orders_in), (parts_out, parts)) = (channel(), sync_channel(READ_AHEAD));
-        let dropped = Arc::new(AtomicU64::new(0));
+        let dropped = Arc::new(Mutex::default());
         let files = HashMap::new();
         let mut reader = Reader { entries, opened: 0, files, parts: parts_out, waker, dropped: Arc::clone(&dropped) };
         std::thread::Builder::new().name("spray-file".into()).spawn(move || reader.run(&orders_in))?;
@@ -103,9 +104,10 @@ impl Outgoing {
         self.order(Order::Read(number, bytes));
     }
 
-    /// That file needs no more reading, if it is the one that is being read.
+    /// That file needs no more reading.
     pub fn drop_file(&self, number: u32) {
-        self.dropped.store(u64::from(number) + 1, Ordering::Relaxed);
+        lock(&self.dropped).insert(number);
+        self.order(Order::Close(number));
     }
 
     /// The next part, if it has been read.
@@ -117,6 +119,10 @@ impl Outgoing {
         // A thread that has ended has told why.
         let _ = self.orders.send(order);
     }
+}
+
+fn lock(dropped: &Mutex<HashSet<u32>>) -> MutexGuard<'_, HashSet<u32>> {
+    dropped.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Opens what is to be sent. It may have changed since it was looked at.
@@ -173,7 +179,7 @@ struct Reader<I> {
     parts: SyncSender<Item>,
     /// Of the thread that asks for them.
     waker: Wake,
-    dropped: Arc<AtomicU64>,
+    dropped: Arc<Mutex<HashSet<u32>>>,
 }
 
 impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader<I> {
@@ -182,6 +188,11 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
             let (number, done) = match order {
                 Order::Open => {
                     self.open_next();
+                    continue;
+                }
+                Order::Close(number) => {
+                    self.files.remove(&number);
+                    lock(&self.dropped).remove(&number);
                     continue;
                 }
                 Order::Compare(number, bytes) => (number, self.compare(number, bytes)),
@@ -295,7 +306,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
     }
 
     fn is_dropped(&self, number: u32) -> bool {
-        self.dropped.load(Ordering::Relaxed) == u64::from(number) + 1
+        lock(&self.dropped).contains(&number)
     }
 
     /// Returns whether anybody listens: without, the transfer has ended already.
@@ -422,6 +433,34 @@ mod tests {
             }
             assert_eq!(next(&outgoing), Item::Sum { number: 0, bytes, sum: sum(bytes) });
         }
+    }
+
+    /// Also those that the receiver refuses before they are read: there may be more than a process may have open.
+    #[test]
+    fn files_that_need_no_reading_are_closed() {
+        let content: Arc<[u8]> = vec![1; 3 * PIECE_BYTES as usize].into();
+        let kind = EntryKind::File { bytes: content.len() as u64 };
+        let entries: Vec<_> = (0..20)
+            .map(|_| {
+                let source: Source = Box::new(io::Cursor::new(Arc::clone(&content)));
+                Ok((Description { path: "x".into(), kind, mode: 0o644 }, source))
+            })
+            .collect();
+        let outgoing = Outgoing::start_with(entries.into_iter(), Wake::default()).unwrap();
+        for number in 0..20 {
+            outgoing.open();
+            assert!(matches!(next(&outgoing), Item::Entry(opened, _) if opened == number));
+        }
+        // Those that are to be read, too.
+        (0..10).for_each(|number| outgoing.read(number, 0));
+        (0..20).for_each(|number| outgoing.drop_file(number));
+        outgoing.open();
+        let mut read = 0;
+        while !matches!(next(&outgoing), Item::End(20)) {
+            read += 1;
+        }
+        assert!(read <= 2 * READ_AHEAD && Arc::strong_count(&content) == 1, "{read}");
+        assert!(lock(&outgoing.dropped).is_empty());
     }
 
     #[test]
