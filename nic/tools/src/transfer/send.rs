@@ -28,6 +28,8 @@ const VERDICT_BYTES_PER_S: u64 = 50_000_000;
 const CHECK_PS: u64 = 100_000_000_000;
 /// How long the receiver may let the sender wait that has sent all it may.
 const PAUSE: Duration = Duration::from_secs(300);
+/// Most entropy values of a host on UDP sockets.
+const MOST_SOCKETS: u16 = 256;
 /// How long closing may take: everything has arrived by then.
 const CLOSING: Duration = Duration::from_secs(1);
 
@@ -263,7 +265,9 @@ impl Sending {
                 let message = "the receiver closed the connection before it had confirmed everything";
                 return Err(Failure::failed(message).into());
             }
-            EndpointEvent::Failed { error, .. } => return Err(self.failure(*error).into()),
+            EndpointEvent::Failed { error, .. } => {
+                return Err(self.failure(*error, endpoint.config().flow.path.evs).into());
+            }
             _ => {}
         }
         Ok(())
@@ -443,8 +447,8 @@ impl Sending {
         Ok(())
     }
 
-    /// Why the connection failed, and what it may come from.
-    fn failure(&self, error: ConnectionError) -> Failure {
+    /// Why the connection failed, and what it may come from where this side has so many entropy values.
+    pub(super) fn failure(&self, error: ConnectionError, evs: u16) -> Failure {
         use ConnectionError::{IdleTimeout, LongLost, PeerUnresponsive};
         let silent = matches!(error, PeerUnresponsive | LongLost { .. } | IdleTimeout);
         // A description is short: it fits every link.
@@ -464,8 +468,13 @@ impl Sending {
             }
             _ => "",
         };
+        let unanswered = self.delivered_bytes == 0 && (silent || error == ConnectionError::ConnectTimeout);
+        let values = match evs > MOST_SOCKETS && unanswered {
+            true => "; a receiver with --device udp needs as few entropy values here: --set transport.evs=32",
+            false => "",
+        };
         let again = self.again().unwrap_or_default();
-        Failure::failed(format!("the transfer failed: {error}{hint}{again}"))
+        Failure::failed(format!("the transfer failed: {error}{hint}{values}{again}"))
     }
 
     /// What the user may do about a transfer of which something has arrived.
