@@ -447,7 +447,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Why the connection failed, and what it may come from where this side has so many entropy values.
+    /// Why the connection failed, and the likely causes, where this side has `evs` entropy values.
     pub(super) fn failure(&self, error: ConnectionError, evs: u16) -> Failure {
         use ConnectionError::{IdleTimeout, LongLost, PeerUnresponsive};
         let silent = matches!(error, PeerUnresponsive | LongLost { .. } | IdleTimeout);

@@ -381,7 +381,7 @@ fn a_whole_file_is_kept_when_its_sender_leaves_first() {
 }
 
 #[test]
-fn a_receiver_on_udp_sockets_is_thought_of_where_there_are_more_entropy_values() {
+fn a_failure_names_receivers_on_udp_sockets_where_there_are_more_entropy_values() {
     let sending = sending(file("x.bin", 1), b"x");
     let says = |error, evs| sending.failure(error, evs).to_string().contains("--set transport.evs=32");
     for error in [ConnectionError::ConnectTimeout, ConnectionError::PeerUnresponsive] {

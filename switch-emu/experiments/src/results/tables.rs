@@ -415,7 +415,8 @@ Generated from the code by `UPDATE_DOCS=1 cargo test -p spray-experiments docume
 | `report.html` | the run in figures and plots, for a browser ([reports.md](reports.md)); not with `--no-report` |
 
 Beside the runs' folders stand `runs.csv` and `runs.parquet` (a row per run), `sweep.json` (mean, standard deviation and 95 % interval of every
-figure over the seeds), `report.html` and `goodput.svg`, which compare the runs (neither with\n`--no-report`, where those of an earlier command stay as they are). A folder whose name ends in `.part` is a run that was not
+figure over the seeds), `report.html` and `goodput.svg`, which compare the runs (neither with
+`--no-report`, where those of an earlier command stay as they are). A folder whose name ends in `.part` is a run that was not
 finished; the next command removes it.
 
 All tables begin with the same columns, then come those of the sweep's axes. One line loads a whole sweep:
