@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use spray_core::units::Ratio;
 use spray_experiments::scenario::{Document, Settings};
 use spray_fabric::LinkPattern;
 use spray_settings::Meanings;
@@ -56,8 +57,8 @@ impl Flags for OfScenario {
         ),
         (
             "link-rate",
-            "LINK=FACTOR",
-            "Reduces links to a share of their rate, as in `leaf0->spine0=0.5`; `leaf0-spine0` is both directions, `leaf*->spine0` those of \
+            "LINK=SHARE",
+            "Reduces links to a share of their rate, as in `leaf0->spine0=50%`; `leaf0-spine0` is both directions, `leaf*->spine0` those of \
              all leaves, `spine0` all of a switch; may be repeated",
             link_rate,
         ),
@@ -173,9 +174,10 @@ fn switch(text: &str) -> Result<Vec<(&'static str, String)>, String> {
 }
 
 fn link_rate(text: &str) -> Result<Vec<(&'static str, String)>, String> {
-    let (link, factor) = text.rsplit_once('=').ok_or("allowed: LINK=FACTOR, such as leaf0->spine0=0.5")?;
-    let factor: f64 = factor.parse().map_err(|_| "allowed: LINK=FACTOR, with a factor from 0.001 to 0.999")?;
-    Ok(vec![("link_event.+", format!("{{{}, action = \"rate\", factor = {factor:?}}}", named(link)))])
+    const ALLOWED: &str = "allowed: LINK=SHARE with a share from 0.1% to 99.9%, such as leaf0->spine0=50%";
+    let (link, share) = text.rsplit_once('=').ok_or(ALLOWED)?;
+    share.parse::<Ratio>().map_err(|_| ALLOWED)?;
+    Ok(vec![("link_event.+", format!("{{{}, action = \"rate\", factor = {}}}", named(link), quoted(share)))])
 }
 
 /// The setting for a name of links, or of a node.
@@ -207,8 +209,8 @@ mod tests {
         assert_eq!(one(topology, "leaf-spine:4x2x8@100").unwrap(), ("topology", table.into()));
         let event = one(fail, "leaf0-spine1#2@1.5..20").unwrap().1;
         assert_eq!(event, "{link = \"leaf0-spine1#2\", action = \"silent-drop\", at_us = 1.5, until_us = 20.0}");
-        let event = one(link_rate, "leaf0->spine0=0.5").unwrap().1;
-        assert_eq!(event, "{link = \"leaf0->spine0\", action = \"rate\", factor = 0.5}");
+        let event = one(link_rate, "leaf0->spine0=50%").unwrap().1;
+        assert_eq!(event, "{link = \"leaf0->spine0\", action = \"rate\", factor = \"50%\"}");
         let event = one(fail, "spine*@1..").unwrap().1;
         assert_eq!(event, "{node = \"spine*\", action = \"silent-drop\", at_us = 1.0}");
         assert_eq!(matrix("incast:3:2kB").unwrap()[0], ("name", "\"incast-3-2kB\"".into()));
@@ -220,6 +222,7 @@ mod tests {
             (matrix, "incast:x:8"),
             (link_rate, "leaf0->spine0"),
             (link_rate, "a-b=x"),
+            (link_rate, "a-b=0.5"),
             (fail, "a-b"),
             (fail, "a-b@1"),
             (fail, "a-b@..5"),

@@ -19,7 +19,7 @@ fn a_sweep_over_seeds_and_balancers_leaves_its_files_and_a_table() {
         let out = folder.join(out);
         let rest = ["--seeds", "1..3", "--threads", threads, "--out", &out, "--fail-cables", "5", "--evs", "64"];
         let first = ["sim", "--topology", &topo, "--matrix", &matrix, "--balancer", "reps", "--balancer", "ops"];
-        let rest = [&rest[..], &["--link-rate", "leaf0->spine0=0.5", "--fail", "leaf0->spine1@1..9"]].concat();
+        let rest = [&rest[..], &["--link-rate", "leaf0->spine0=50%", "--fail", "leaf0->spine1@1..9"]].concat();
         spray(&[&first[..], &rest].concat())
     };
     let output = run("a", "1");
@@ -215,7 +215,7 @@ fn bad_input_is_refused_with_line_and_column() {
     sim(&topo, &bad_matrix, &[], "bad.cm:4:17: `start` is soon; allowed: a whole number");
     sim(&topo, &matrix, &["--failures", &bad_failures], "bad.txt:2:20: `Cable-Fail-Period` is never; allowed");
     sim(&topo, &matrix, &["--failures", "/nowhere"], "--failures /nowhere: `/nowhere` cannot be read");
-    sim(&topo, &matrix, &["--link-rate", "leaf0->spine9=0.5"], "there is no link `leaf0->spine9`; allowed: ");
+    sim(&topo, &matrix, &["--link-rate", "leaf0->spine9=50%"], "there is no link `leaf0->spine9`; allowed: ");
     sim(&topo, &matrix, &["--fail", "leaf9-spine0@1..2"], "there is no link `leaf9-spine0`");
     sim(
         &topo,

@@ -13,7 +13,7 @@ use serde::ser::{Serialize, Serializer};
 /// A quantity that is written as a decimal of a large unit and held as an integer of a small one.
 macro_rules! quantity {
     (
-        $(#[$about:meta])* $Name:ident, $small:ident: $large:literal of $scale:literal;
+        $(#[$about:meta])* $Name:ident, $small:ident: $large:literal of $scale:literal, as $schema:tt;
         $(#[$about_new:meta])* $new:ident
     ) => {
         $(#[$about])*
@@ -69,7 +69,7 @@ macro_rules! quantity {
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                let mut schema = json_schema!({ "type": "number", "minimum": 0 });
+                let mut schema = json_schema!($schema);
                 if $scale != USUAL_SCALE {
                     schema.insert("x-decimals".into(), u64::ilog10($scale).into());
                 }
@@ -81,21 +81,21 @@ macro_rules! quantity {
 
 quantity! {
     /// A time, written in microseconds.
-    Micros, ps: "a number of microseconds" of 1_000_000;
+    Micros, ps: "a number of microseconds" of 1_000_000, as { "type": "number", "minimum": 0 };
     /// From picoseconds.
     from_ps
 }
 
 quantity! {
     /// A rate, written in Gb/s.
-    Gbps, bps: "a number of Gb/s" of 1_000_000_000;
+    Gbps, bps: "a number of Gb/s" of 1_000_000_000, as { "type": "number", "minimum": 0 };
     /// From bits per second.
     from_bps
 }
 
 quantity! {
-    /// A ratio or share, written as a decimal: `1.65`.
-    Ratio, ppm: "a number" of 1_000_000;
+    /// A ratio or share, written as a decimal, `1.65`, or as text in per cent, `"165%"`.
+    Ratio, ppm: "a number" of 1_000_000, as { "type": ["number", "string"], "minimum": 0, "pattern": "^([0-9.]+ *%|0)$" };
     /// From millionths.
     from_ppm
 }
@@ -130,6 +130,30 @@ impl Ratio {
     pub const fn of(self, whole: u64) -> u64 {
         let part = whole as u128 * self.0 as u128 / 1_000_000;
         if part > u64::MAX as u128 { u64::MAX } else { part as u64 }
+    }
+}
+
+/// A text that is no [`Ratio`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRatio;
+
+impl fmt::Display for NoRatio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected a percentage with its sign and at most four decimals, such as `25%`")
+    }
+}
+
+impl core::error::Error for NoRatio {}
+
+impl FromStr for Ratio {
+    type Err = NoRatio;
+
+    /// Reads `"25%"` and `"0"`. Other text without the sign is refused: `1` may mean all or a hundredth.
+    fn from_str(text: &str) -> Result<Self, NoRatio> {
+        let number = text.strip_suffix('%').or((text == "0").then_some(text)).ok_or(NoRatio)?.trim_end();
+        let percent = number.parse::<f64>().map_err(|_| NoRatio)?;
+        let decimal = Decimal { what: "a percentage", scale: 10_000 };
+        decimal.visit_f64::<serde::de::value::Error>(percent).map(Self).map_err(|_| NoRatio)
     }
 }
 
@@ -381,6 +405,16 @@ mod tests {
         good.iter().for_each(|(text, value)| assert_eq!(text.parse(), Ok(ByteSize::new(*value)), "{text}"));
         for bad in ["", "MiB", "1.5", "1.0005 kB", "4 mib", "-1", "1e3", "4 MiB x", "99999999 GiB"] {
             assert_eq!(bad.parse::<ByteSize>(), Err(NoByteSize), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ratios_as_text_need_their_percent_sign() {
+        for (text, ppm) in [("25%", 250_000), ("0.0001 %", 1), ("100%", 1_000_000), ("0", 0), ("165%", 1_650_000)] {
+            assert_eq!(text.parse(), Ok(Ratio::from_ppm(ppm)), "{text}");
+        }
+        for bad in ["1", "0.5", "", "%", "-1%", "nan%", "0.00001%", "1%%"] {
+            assert_eq!(bad.parse::<Ratio>(), Err(NoRatio), "{bad}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Checks what is written against what is declared.
 
 use serde_json::{Map, Value};
-use spray_core::units::ByteSize;
+use spray_core::units::{ByteSize, Ratio};
 
 use crate::document::{Document, Node, Tree, no_entry};
 use crate::mistake::{Mistake, Origin};
@@ -142,9 +142,11 @@ impl Scalar {
             Self::Flag => value.as_bool().map(Value::from),
             Self::Text | Self::File => text(value, node).filter(|text| !text.is_empty()).map(Value::from),
             Self::Integer(min, max) => value.as_i64().filter(|value| (min..=max).contains(&value)).map(Value::from),
-            Self::Number(min, max, decimals) => {
+            Self::Number(min, max, decimals) | Self::Ratio(min, max, decimals) => {
                 let fits = |value: &f64| (min..=max).contains(&value) && decimals.is_none_or(|most| has(*value, most));
-                value.as_f64().filter(fits).map(Value::from)
+                let percent = || value.as_str()?.parse().ok().map(|ratio: Ratio| ratio.ppm() as f64 / 1e6);
+                let may_be_text = matches!(self, Self::Ratio(..));
+                value.as_f64().or_else(|| may_be_text.then(percent)?).filter(fits).map(Value::from)
             }
             Self::Bytes(min, max) => {
                 let bytes = value.as_i64().or_else(|| value.as_str().and_then(bytes));
@@ -168,7 +170,9 @@ fn has(number: f64, most: u32) -> bool {
 
 /// For a number within its range: how many of its decimals count.
 fn decimals(node: &Node, shape: &Shape) -> Option<String> {
-    let Shape::Scalar(Scalar::Number(min, max, Some(most))) = shape else { return None };
+    let Shape::Scalar(Scalar::Number(min, max, Some(most)) | Scalar::Ratio(min, max, Some(most))) = shape else {
+        return None;
+    };
     let Tree::Scalar(value) = &node.value else { return None };
     value.as_f64().filter(|value| (min..=max).contains(&value)).map(|_| format!(", with at most {most} decimals"))
 }

@@ -59,6 +59,8 @@ pub(crate) enum Scalar {
     Integer(i64, i64),
     /// From, to, and how many decimals count, where not all do.
     Number(f64, f64, Option<u32>),
+    /// The same, or text with a percent sign.
+    Ratio(f64, f64, Option<u32>),
     Bytes(i64, i64),
     /// Words, each with its meaning.
     Choice(Vec<(String, String)>),
@@ -233,14 +235,16 @@ impl Scalar {
         let whole =
             |name: &str| bound(name).and_then(|bound| bound.as_i64().or(bound.as_f64().map(|bound| bound as i64)));
         let (min, max) = (whole("minimum").unwrap_or(i64::MIN), whole("maximum").unwrap_or(i64::MAX));
+        let real = |name: &str| bound(name).and_then(Value::as_f64);
+        let (real_min, real_max) = (real("minimum").unwrap_or(f64::MIN), real("maximum").unwrap_or(f64::MAX));
         match schema["type"].as_str() {
             _ if schema["type"] == serde_json::json!(["integer", "string"]) => Self::Bytes(min.max(0), max),
+            _ if schema["type"] == serde_json::json!(["number", "string"]) => {
+                Self::Ratio(real_min, real_max, decimals(schema))
+            }
             Some("boolean") => Self::Flag,
             Some("integer") => Self::Integer(min, max),
-            Some("number") => {
-                let real = |name: &str| bound(name).and_then(Value::as_f64);
-                Self::Number(real("minimum").unwrap_or(f64::MIN), real("maximum").unwrap_or(f64::MAX), decimals(schema))
-            }
+            Some("number") => Self::Number(real_min, real_max, decimals(schema)),
             _ if is_marked(schema, "x-file") => Self::File,
             _ => Self::Text,
         }
@@ -252,7 +256,7 @@ impl Scalar {
             Self::Text | Self::File => "text".into(),
             Self::Integer(min, max) => format!("whole, {min} to {max}"),
             Self::Number(f64::MIN, f64::MAX, _) => "a number".into(),
-            Self::Number(min, max, _) => format!("{min} to {max}"),
+            Self::Number(min, max, _) | Self::Ratio(min, max, _) => format!("{min} to {max}"),
             Self::Bytes(min, max) => format!("{min} to {max}, or with a suffix as \"4 MiB\""),
             Self::Choice(words) => words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", "),
             Self::Own(allowed) => allowed.clone(),

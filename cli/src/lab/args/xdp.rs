@@ -105,8 +105,8 @@ pub struct Link {
     /// These links, as scenarios name them: `leaf0->spine1`, `leaf0-spine1` for both directions, `leaf*->spine*`, `spine1`; by default all
     #[arg(value_name = "LINKS")]
     pub links: Option<String>,
-    /// What happens to them from now on: `down` (routing learns of it), `silent` (it does not), `rate=25%` (of the rate is left),
-    /// `loss=1%` (of frames vanish), `delay=2ms`, `jitter=1ms`, `reorder=1%`, `corrupt=1%`, `duplicate=1%`, or `up`, which ends all that
+    /// Their whole state from now on, in place of the present one: `down` (routing learns of it), `silent` (it does not), `rate=25%` (of the
+    /// rate is left), `loss=1%` (of frames vanish), `delay=2ms`, `jitter=1ms`, `reorder=1%`, `corrupt=1%`, `duplicate=1%`, or `up` for none
     #[arg(value_name = "CHANGE")]
     pub changes: Vec<crate::lab::deployment::Change>,
     /// The fabric; by default the only one that is up, if you set it up

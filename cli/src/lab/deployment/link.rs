@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use serde_json::json;
 use spray_experiments::testbed::{Impairment, Order};
+use spray_core::units::Ratio;
 use spray_fabric::{LinkState, MIN_RATE_PPM};
 use spray_tools::failure::Outcome;
 use spray_tools::say;
@@ -117,8 +118,8 @@ impl FromStr for Change {
         let wrong = || {
             format!(
                 "`{text}`; allowed: up, down, silent, rate=SHARE, loss=SHARE, delay=TIME, jitter=TIME, reorder=SHARE, corrupt=SHARE and \
-                 duplicate=SHARE, as in rate=25%, loss=0.01 or delay=1.5ms: shares in millionths, of a rate at least 0.1 %, \
-                 and times in whole nanoseconds up to 1s"
+                 duplicate=SHARE, as in rate=25%, loss=1% or delay=1.5ms: shares with a percent sign and at most four decimals, of a rate \
+                 at least 0.1%, and times in whole nanoseconds up to 1s"
             )
         };
         let order = match text.split_once('=') {
@@ -141,14 +142,10 @@ impl FromStr for Change {
     }
 }
 
-/// A share, as in `25%` or `0.25`, in millionths.
+/// A share from `0%` to `100%`, in millionths.
 fn ppm(text: &str) -> Option<u32> {
-    let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
-    let number = number.parse::<f64>().ok()?;
-    let ppm = (number / whole * 1e6).round();
-    // A millionth is the least that counts.
-    let is_exact = ppm * whole / 1e6 == number;
-    (is_exact && (0.0..=1e6).contains(&ppm)).then_some(ppm as u32)
+    let ppm = text.parse::<Ratio>().ok()?.ppm();
+    u32::try_from(ppm).ok().filter(|ppm| *ppm <= 1_000_000)
 }
 
 /// A time of at most a second, as in `1.5ms`, `20us` or `0`, in nanoseconds.
@@ -172,8 +169,7 @@ mod tests {
             ("down", Order::Down),
             ("silent", Order::Silent),
             ("rate=25%", Order::Rate(250_000)),
-            ("rate=0.5", Order::Rate(500_000)),
-            ("rate=1", Order::Rate(1_000_000)),
+            ("rate=100%", Order::Rate(1_000_000)),
             ("loss=0", Order::Loss(0)),
             ("loss=0.01%", Order::Loss(100)),
             ("delay=1.5ms", Order::Delay(1_500_000)),
@@ -182,7 +178,7 @@ mod tests {
             ("jitter=0", Order::Jitter(0)),
             ("reorder=1%", Order::Reorder(10_000)),
             ("corrupt=0.1%", Order::Corrupt(1_000)),
-            ("duplicate=0.5", Order::Duplicate(500_000)),
+            ("duplicate=50%", Order::Duplicate(500_000)),
         ] {
             let change: Change = text.parse().unwrap();
             assert_eq!(change, Change(order), "{text}");
@@ -192,19 +188,21 @@ mod tests {
             "",
             "dwn",
             "rate",
-            "rate=0",
+            "rate=0%",
+            // All or a hundredth.
+            "loss=1",
+            "rate=0.5",
             "rate=200%",
-            "loss=-1",
+            "loss=-1%",
             "loss=x%",
-            "loss=nan",
+            "loss=nan%",
             "up=1",
             "delay=5",
             "delay=2s",
             "jitter=-1ms",
-            "corrupt=2",
+            "corrupt=200%",
             // These would be rounded.
             "rate=0.05%",
-            "loss=0.0000004",
             "loss=0.00001%",
             "delay=0.4ns",
             "jitter=1.0000004ms",

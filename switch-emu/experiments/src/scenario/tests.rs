@@ -473,6 +473,7 @@ fn conditions_are_described() {
     let condition = |events: &str| parse(&format!("{MINIMAL}{events}")).unwrap().condition;
     let rate = "[[link_event]]\nlink = \"leaf0->spine0\"\naction = \"rate\"\nfactor = 0.5\n";
     assert_eq!(condition(rate), "leaf0->spine0 at 50 % rate");
+    assert_eq!(condition(&rate.replace("0.5", "\"50%\"")), condition(rate));
     assert_eq!(
         condition(&format!("{rate}[[link_event]]\nlink = \"leaf0-spine1\"\naction = \"down\"\n")),
         "leaf0->spine0 at 50 % rate and 1 more"

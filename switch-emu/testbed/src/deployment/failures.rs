@@ -1,34 +1,35 @@
 //! What happened to links of a deployed fabric, by the rules of scenarios' link events.
 
 use std::collections::BTreeMap;
+use std::mem::discriminant;
 
 use spray_fabric::{LinkAction, LinkChange, LinkEvent, LinkState, changes};
 use spray_pipeline::impairment::Impairment;
 
 use crate::RunError;
 
-/// What may be asked of links at any time.
+/// What may be asked of links at any time. The orders of one call are their whole state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Healthy again, whatever happened to them.
+    /// Healthy but for what is ordered with it.
     Up,
     /// Administratively down; routing learns of it.
     Down,
     /// Every frame vanishes, and routing does not learn of it.
     Silent,
-    /// A share of the rate is left, in millionths; all of it ends this.
+    /// A share of the rate is left, in millionths.
     Rate(u32),
-    /// Frames vanish at random with this probability in millionths; 0 ends this.
+    /// Frames vanish at random with this probability in millionths.
     Loss(u32),
-    /// Frames arrive so much later, in ns; 0 ends this.
+    /// Frames arrive so much later, in ns.
     Delay(u32),
-    /// Their delay varies by so much to either side, in ns; 0 ends this.
+    /// Their delay varies by so much to either side, in ns.
     Jitter(u32),
-    /// Frames overtake those that are delayed with this probability in millionths; 0 ends this.
+    /// Frames overtake those that are delayed with this probability in millionths.
     Reorder(u32),
-    /// One bit of a frame is flipped with this probability in millionths; 0 ends this.
+    /// One bit of a frame is flipped with this probability in millionths.
     Corrupt(u32),
-    /// Frames arrive twice with this probability in millionths; 0 ends this.
+    /// Frames arrive twice with this probability in millionths.
     Duplicate(u32),
 }
 
@@ -64,45 +65,43 @@ impl Failures {
         self.impaired.get(&link).copied().unwrap_or_default()
     }
 
-    /// Whether orders make sense together, and with those before.
+    /// Checks that `orders` describe one state.
     ///
     /// # Errors
-    /// [`RunError::Port`] where frames are to overtake others that nothing delays.
-    pub fn check(&self, links: &[usize], orders: &[Order]) -> Result<(), RunError> {
-        let mut after = self.impaired.clone();
-        orders.iter().for_each(|order| impair(&mut after, links, *order));
-        let is_vain = |link: &Impairment| link.reorder_ppm > 0 && link.delay_ns == 0 && link.jitter_ns == 0;
-        match after.values().any(is_vain) {
-            true => Err(RunError::Port(
-                "`reorder` has frames overtake those that are delayed, and none are: give the link a delay too, as in `delay=1ms reorder=1%`"
-                    .into(),
-            )),
-            false => Ok(()),
-        }
+    /// [`RunError::Port`] where one kind is ordered twice, `up` is not the first, or frames are to overtake others that nothing delays.
+    pub fn check(orders: &[Order]) -> Result<(), RunError> {
+        let is_again = |at: usize| orders[..at].iter().any(|order| discriminant(order) == discriminant(&orders[at]));
+        let after = impairment(orders);
+        let why = if (0..orders.len()).any(is_again) {
+            "a change is given twice; a command sets the whole state of a link: each change once"
+        } else if orders.iter().skip(1).any(|order| *order == Order::Up) {
+            "`up` ends what is in force before other changes begin: give it alone"
+        } else if after.reorder_ppm > 0 && after.delay_ns == 0 && after.jitter_ns == 0 {
+            "`reorder` has frames overtake those that are delayed, and none are: give the link a delay too, as in `delay=1ms reorder=1%`"
+        } else {
+            return Ok(());
+        };
+        Err(RunError::Port(why.into()))
     }
 
-    /// Carries an order out: what it replaces on these links ends, and what it asks for begins.
-    pub fn order(&mut self, links: &[usize], order: Order, now_ps: u64) {
+    /// Sets what is ordered of links: what was ordered before and is not in `orders` ends.
+    pub fn order(&mut self, links: &[usize], orders: &[Order], now_ps: u64) {
         self.settle(now_ps);
-        impair(&mut self.impaired, links, order);
-        let action = match order {
-            Order::Delay(_) | Order::Jitter(_) | Order::Reorder(_) | Order::Corrupt(_) | Order::Duplicate(_) => return,
-            Order::Up | Order::Rate(1_000_000..) | Order::Loss(0) => None,
+        let action = |order: &Order| match order {
             Order::Down => Some(LinkAction::Down { convergence_ps: self.convergence_ps }),
             Order::Silent => Some(LinkAction::SilentDrop),
-            Order::Rate(ppm) => Some(LinkAction::Rate { ppm }),
-            Order::Loss(ppm) => Some(LinkAction::Loss { ppm }),
+            Order::Rate(ppm @ ..1_000_000) => Some(LinkAction::Rate { ppm: *ppm }),
+            Order::Loss(ppm @ 1..) => Some(LinkAction::Loss { ppm: *ppm }),
+            _ => None,
         };
-        let replaces = |event: &LinkEvent| match order {
-            Order::Up => true,
-            Order::Down => matches!(event.action, LinkAction::Down { .. }),
-            Order::Silent => matches!(event.action, LinkAction::SilentDrop),
-            Order::Rate(_) => matches!(event.action, LinkAction::Rate { .. }),
-            Order::Loss(_) => matches!(event.action, LinkAction::Loss { .. }),
-            _ => false,
-        };
+        let actions: Vec<LinkAction> = orders.iter().filter_map(action).collect();
+        let impairment = impairment(orders);
         for link in links {
-            self.replace((ORDERED, *link), replaces, action, now_ps);
+            self.replace((ORDERED, *link), &actions, now_ps);
+            self.impaired.remove(link);
+            if impairment.is_any != 0 {
+                self.impaired.insert(*link, impairment);
+            }
         }
     }
 
@@ -111,7 +110,7 @@ impl Failures {
         self.settle(now_ps);
         let action = (!has_carrier).then_some(LinkAction::Down { convergence_ps: self.convergence_ps });
         for link in links {
-            self.replace((CARRIER, *link), |_| true, action, now_ps);
+            self.replace((CARRIER, *link), action.as_slice(), now_ps);
         }
     }
 
@@ -121,7 +120,7 @@ impl Failures {
         self.settle(now_ps);
         for link in 0..links {
             let action = down.contains(&link).then_some(LinkAction::Down { convergence_ps: self.convergence_ps });
-            self.replace((TOLD, link), |_| true, action, now_ps);
+            self.replace((TOLD, link), action.as_slice(), now_ps);
         }
     }
 
@@ -140,23 +139,19 @@ impl Failures {
         links
     }
 
-    /// Ends what `replaces` says of the events of this name on a link, and begins an action.
-    fn replace(
-        &mut self,
-        (name, link): (&str, usize),
-        replaces: impl Fn(&LinkEvent) -> bool,
-        action: Option<LinkAction>,
-        now_ps: u64,
-    ) {
+    /// Has `actions` be the events of this name on a link: others end, and those that are missing begin. What is in force goes on: routing
+    /// knows of it.
+    fn replace(&mut self, (name, link): (&str, usize), actions: &[LinkAction], now_ps: u64) {
         let own = |event: &&mut LinkEvent| event.name == name && event.links == [link] && event.until_ps.is_none();
-        let present: Vec<_> = self.events.iter_mut().filter(own).filter(|event| replaces(event)).collect();
-        // What is so already goes on: routing knows of it.
-        if present.iter().any(|event| Some(event.action) == action) {
-            return;
+        let mut missing = actions.to_vec();
+        for event in self.events.iter_mut().filter(own) {
+            match missing.iter().position(|action| *action == event.action) {
+                Some(place) => drop(missing.remove(place)),
+                None => event.until_ps = Some(now_ps),
+            }
         }
-        present.into_iter().for_each(|event| event.until_ps = Some(now_ps));
         let begins = |action| LinkEvent { name: name.into(), links: vec![link], at_ps: now_ps, until_ps: None, action };
-        self.events.extend(action.map(begins));
+        self.events.extend(missing.into_iter().map(begins));
     }
 
     /// The state of every link of `links` at `now_ps`.
@@ -185,24 +180,20 @@ impl Failures {
     }
 }
 
-/// Carries out what an order says of impairments.
-fn impair(impaired: &mut Impaired, links: &[usize], order: Order) {
-    for link in links {
-        let present = impaired.remove(link).unwrap_or_default();
-        let after = match order {
-            Order::Up => Impairment::default(),
-            Order::Delay(ns) => Impairment { delay_ns: ns.into(), ..present },
-            Order::Jitter(jitter_ns) => Impairment { jitter_ns, ..present },
-            Order::Reorder(reorder_ppm) => Impairment { reorder_ppm, ..present },
-            Order::Corrupt(corrupt_ppm) => Impairment { corrupt_ppm, ..present },
-            Order::Duplicate(duplicate_ppm) => Impairment { duplicate_ppm, ..present },
-            _ => present,
-        };
-        let after = after.complete();
-        if after.is_any != 0 {
-            impaired.insert(*link, after);
+/// What links with these orders do to frames that get over them.
+fn impairment(orders: &[Order]) -> Impairment {
+    let mut link = Impairment::default();
+    for order in orders {
+        match *order {
+            Order::Delay(ns) => link.delay_ns = ns.into(),
+            Order::Jitter(ns) => link.jitter_ns = ns,
+            Order::Reorder(ppm) => link.reorder_ppm = ppm,
+            Order::Corrupt(ppm) => link.corrupt_ppm = ppm,
+            Order::Duplicate(ppm) => link.duplicate_ppm = ppm,
+            Order::Up | Order::Down | Order::Silent | Order::Rate(_) | Order::Loss(_) => {}
         }
     }
+    link.complete()
 }
 
 #[cfg(test)]
@@ -215,48 +206,35 @@ mod tests {
     }
 
     #[test]
-    fn orders_replace_their_like_and_up_ends_them_all() {
+    fn orders_are_the_whole_state_of_a_link() {
         let mut failures = Failures::new(100);
-        failures.order(&[0, 1], Order::Rate(500_000), 1_000);
-        failures.order(&[0], Order::Rate(250_000), 2_000);
-        failures.order(&[0], Order::Loss(10_000), 3_000);
+        failures.order(&[0, 1], &[Order::Rate(500_000)], 1_000);
+        failures.order(&[0], &[Order::Silent], 2_000);
+        failures.order(&[0], &[Order::Rate(250_000), Order::Loss(10_000)], 3_000);
         let slow = LinkState { rate_ppm: 250_000, loss_ppm: 10_000, ..LinkState::UP };
         assert_eq!(states(&failures, 3_000), [slow, LinkState { rate_ppm: 500_000, ..LinkState::UP }]);
-        failures.order(&[0], Order::Loss(0), 4_000);
-        failures.order(&[1], Order::Rate(1_000_000), 4_000);
-        assert_eq!(states(&failures, 4_000), [LinkState { rate_ppm: 250_000, ..LinkState::UP }, LinkState::UP]);
-        failures.order(&[0], Order::Silent, 5_000);
-        failures.order(&[0, 1], Order::Up, 6_000);
+        failures.order(&[0], &[Order::Up, Order::Loss(10_000), Order::Delay(5_000)], 4_000);
+        failures.order(&[1], &[Order::Rate(1_000_000), Order::Loss(0)], 4_000);
+        assert_eq!(states(&failures, 4_000), [LinkState { loss_ppm: 10_000, ..LinkState::UP }, LinkState::UP]);
+        let delayed = Impairment { delay_ns: 5_000, is_any: 1, ..Impairment::default() };
+        assert_eq!([0, 1].map(|link| failures.impairment(link)), [delayed, Impairment::default()]);
+        failures.order(&[0], &[Order::Corrupt(7)], 5_000);
+        assert_eq!(failures.impairment(0), Impairment { corrupt_ppm: 7, is_any: 1, ..Impairment::default() });
+        failures.order(&[0, 1], &[Order::Up], 6_000);
         assert_eq!(states(&failures, 6_000), [LinkState::UP; 2]);
-        failures.order(&[0, 1], Order::Up, 7_000);
-        assert_eq!(failures.events(), []);
-    }
-
-    /// What a link does beside failing adds up with that, order by order, until `up`.
-    #[test]
-    fn impairments_add_up_and_end_with_up() {
-        let mut failures = Failures::new(100);
-        for order in [Order::Delay(5_000), Order::Loss(10), Order::Jitter(1_000), Order::Corrupt(7)] {
-            failures.order(&[1], order, 1_000);
-        }
-        let both = Impairment { delay_ns: 5_000, jitter_ns: 1_000, corrupt_ppm: 7, is_any: 1, ..Impairment::default() };
-        assert_eq!([0, 1].map(|link| failures.impairment(link)), [Impairment::default(), both]);
-        failures.order(&[1], Order::Corrupt(0), 2_000);
-        assert_eq!(failures.impairment(1), Impairment { corrupt_ppm: 0, ..both });
-        assert_eq!(states(&failures, 2_000)[1], LinkState { loss_ppm: 10, ..LinkState::UP });
-        failures.order(&[0, 1], Order::Up, 3_000);
-        assert_eq!((failures.impairment(1), failures.impaired.len()), (Impairment::default(), 0));
+        failures.order(&[0, 1], &[Order::Up], 7_000);
+        assert_eq!((failures.events(), failures.impaired.len()), (&[][..], 0));
     }
 
     #[test]
-    fn nothing_overtakes_where_nothing_is_delayed() {
-        let mut failures = Failures::new(100);
+    fn orders_that_describe_no_state_are_refused() {
         let [reorder, delay] = [Order::Reorder(1), Order::Delay(1_000)];
-        assert!(failures.check(&[0], &[reorder]).is_err());
-        assert!(failures.check(&[0], &[reorder, delay]).is_ok() && failures.check(&[0], &[Order::Reorder(0)]).is_ok());
-        failures.order(&[0], delay, 1_000);
-        assert!(failures.check(&[0], &[reorder]).is_ok() && failures.check(&[0], &[reorder, Order::Delay(0)]).is_err());
-        assert!(failures.check(&[0, 1], &[reorder]).is_err(), "not on all of them");
+        for good in [&[reorder, delay][..], &[Order::Up, Order::Down], &[Order::Reorder(0)], &[Order::Up]] {
+            assert!(Failures::check(good).is_ok(), "{good:?}");
+        }
+        for bad in [&[reorder][..], &[reorder, Order::Delay(0)], &[delay, Order::Delay(0)], &[delay, Order::Up]] {
+            assert!(Failures::check(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]
@@ -264,12 +242,12 @@ mod tests {
         let mut failures = Failures::new(100);
         failures.set_carrier(&[0], false, 1_000);
         failures.set_carrier(&[0], false, 1_500);
-        failures.order(&[0], Order::Down, 2_000);
-        failures.order(&[0], Order::Up, 3_000);
+        failures.order(&[0], &[Order::Down], 2_000);
+        failures.order(&[0], &[Order::Up], 3_000);
         assert!(!states(&failures, 3_000)[0].up);
         failures.set_carrier(&[0], true, 4_000);
         assert_eq!(states(&failures, 4_000), [LinkState::UP; 2]);
-        failures.order(&[0], Order::Down, 5_000);
+        failures.order(&[0], &[Order::Down], 5_000);
         failures.set_carrier(&[0], true, 6_000);
         assert!(!states(&failures, 6_000)[0].up, "what was ordered goes on");
     }
@@ -278,14 +256,14 @@ mod tests {
     fn what_others_say_is_down_is_down_and_not_said_again() {
         let mut failures = Failures::new(100);
         failures.set_told(&[1], 2, 1_000);
-        failures.order(&[0], Order::Down, 1_000);
+        failures.order(&[0], &[Order::Down], 1_000);
         failures.set_carrier(&[0], false, 1_000);
         assert!(!states(&failures, 1_000)[1].up);
         assert_eq!(failures.down(), [0]);
-        failures.order(&[1], Order::Up, 2_000);
+        failures.order(&[1], &[Order::Up], 2_000);
         assert!(!states(&failures, 2_000)[1].up, "who said so has to say that it is over");
         failures.set_told(&[], 2, 3_000);
-        failures.order(&[0], Order::Up, 3_000);
+        failures.order(&[0], &[Order::Up], 3_000);
         assert_eq!((states(&failures, 3_000)[1].up, failures.down()), (true, vec![0]));
         assert!(known_down(failures.events(), 1, 3_099) && !known_down(failures.events(), 1, 3_100));
     }
@@ -296,11 +274,11 @@ mod tests {
         let mut failures = Failures::new(100);
         for round in 1..50 {
             let now_ps = round * 10_000;
-            failures.order(&[0], Order::Down, now_ps);
+            failures.order(&[0], &[Order::Down], now_ps);
             assert!(!states(&failures, now_ps)[0].up);
             assert!(!known_down(failures.events(), 0, now_ps + 99) && known_down(failures.events(), 0, now_ps + 100));
-            failures.order(&[0], Order::Down, now_ps + 500);
-            failures.order(&[0], Order::Up, now_ps + 1_000);
+            failures.order(&[0], &[Order::Down], now_ps + 500);
+            failures.order(&[0], &[Order::Up], now_ps + 1_000);
             assert!(states(&failures, now_ps + 1_000)[0].up);
             assert!(
                 known_down(failures.events(), 0, now_ps + 1_099) && !known_down(failures.events(), 0, now_ps + 1_100)

@@ -233,15 +233,15 @@ impl Deployment {
         Ok(Some(rows))
     }
 
-    /// Carries orders out on the links that `name` means; false where it means none. Routing learns of it as in a scenario.
+    /// Has `orders` be the whole state of the links that `name` means; false where it means none. Routing learns of it as in a scenario.
     ///
     /// # Errors
     /// [`RunError::Unsupported`] when links go up and down too often for the switches' tables, [`RunError::Port`] when others run all of them;
     /// others when the kernel refuses.
     pub fn order(&mut self, name: &str, orders: &[Order]) -> Result<bool, RunError> {
         let Some(named) = self.local(Some(name))? else { return Ok(false) };
-        self.failures.check(&named, orders)?;
-        self.change(|failures, now_ps| orders.iter().for_each(|order| failures.order(&named, *order, now_ps)))?;
+        Failures::check(orders)?;
+        self.change(|failures, now_ps| failures.order(&named, orders, now_ps))?;
         for link in named {
             let Some((port, chassis)) = self.port_of(link) else { continue };
             self.chassis[chassis].program.impair(port, &self.failures.impairment(link))?;
