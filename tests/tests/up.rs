@@ -271,6 +271,20 @@ fn links_delay_reorder_corrupt_and_duplicate() {
 }
 
 #[test]
+fn a_queue_holds_what_tcp_needs_by_default() {
+    let Some(_turn) = turn() else { return };
+    // The table without a limit takes the place of the scenario's.
+    let fabric = Fabric::with("roomy", &["--set", "queue={trimming=false}", "--set", "topology.latency_us=1"]);
+    let near = fabric.inside(0, || UdpSocket::bind((fabric.address(0, false), 0))).unwrap();
+    // More than a bandwidth-delay product, and less than 200 packets.
+    for _ in 0..150 {
+        near.send_to(&[0; 3_000], (fabric.address(2, false), 9)).unwrap();
+    }
+    assert_eq!(fabric.sum("h0->leaf0", "drops_queue"), 0);
+    fabric.down();
+}
+
+#[test]
 fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
     let Some(_turn) = turn() else { return };
     // Names are for all users, also where files of the user who starts it are not.
