@@ -119,6 +119,14 @@ fn values_are_told_by_their_paths() {
         found["values"].as_array().unwrap().iter().map(|value| value["hops"][1].clone()).collect()
     };
     assert_eq!(leaves_and_spines(&stranger), leaves_and_spines(&found));
+    // Another command of this side receives what endpoints answer.
+    let mut other = spray();
+    other.args(["serve", "--interface", Routers::INTERFACE, "--insecure"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let other = Running(place.routers.run_in(0, || other.spawn()).unwrap().unwrap()).listening();
+    let in_use = place.paths(&keyed);
+    let why = of_kind(&in_use, "in-use")[0]["text"].as_str().unwrap();
+    assert!(why.contains("eth0 is in use") && why.contains(&format!("`kill {}`", other.0.id())), "{why}");
+    drop(other);
     place.routers.at_gateway(0, "sysctl -qw net.ipv4.fib_multipath_hash_policy=0").unwrap();
     let found = place.paths(&keyed);
     assert!(spines(&found).len() == 1 && kinds(&found).contains(&"one-path"), "{found}");

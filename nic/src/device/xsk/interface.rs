@@ -37,6 +37,8 @@ struct Taken {
     _deferral: Option<Deferral>,
     _rules: Option<Rules>,
     how: TakenOver,
+    /// Frames of the transport that came before the sockets were registered.
+    early: u64,
 }
 
 /// How an interface was taken over.
@@ -131,6 +133,7 @@ impl XskInterface {
         let (shards, deferral) = Deferral::around(&interface, &sockets, open, |shards| shards.iter().any(polls))?;
         let queues = || shards.iter().flat_map(XskQueues::queues);
         queues().try_for_each(|queue| steer.register(queue.queue(), queue.as_fd()))?;
+        let early = steer.strays().unwrap_or(0);
         let rules =
             rules.and_then(|rules| rules.map(|rules| put_rules(rules, &name, (address, ports), &shards)).transpose());
         let (rules, rules_refused) = rules.map_or_else(|why| (None, Some(why.to_string())), |rules| (rules, None));
@@ -146,8 +149,8 @@ impl XskInterface {
             rules: rules.as_ref().map_or(0, Rules::count),
             rules_refused,
         };
-        let taken =
-            Arc::new(Taken { steer: Mutex::new(steer), at: (address, ports), _deferral: deferral, _rules: rules, how });
+        let at = (address, ports);
+        let taken = Arc::new(Taken { steer: Mutex::new(steer), at, _deferral: deferral, _rules: rules, how, early });
         Ok(shards.into_iter().map(|queues| Self { taken: Arc::clone(&taken), queues }).collect())
     }
 
@@ -157,10 +160,11 @@ impl XskInterface {
         &self.taken.how
     }
 
-    /// Frames of the transport that came by a queue without a socket and are lost; 0 when the kernel does not tell.
+    /// Frames of the transport that came by a queue without a socket and are lost, since the sockets have been there; 0 when the kernel does
+    /// not tell.
     #[must_use]
     pub fn strays(&self) -> u64 {
-        self.taken.steer().strays().unwrap_or(0)
+        self.taken.steer().strays().unwrap_or(0).saturating_sub(self.taken.early)
     }
 }
 

@@ -89,11 +89,16 @@ fn addresses(subject: &Subject) -> Check {
 /// What a frame of ours holds: a page without the kernel's head room and the Ethernet header.
 const PAGE_LIMIT: u32 = 4096 - 256 - 14;
 
+/// The MTU of an Ethernet interface for which none was chosen.
+const DEFAULT_MTU: u32 = 1500;
+
 fn mtu(subject: &Subject) -> Check {
     let (mtu, driver) = (subject.interface.mtu, &subject.driver.name);
     let known = mtu_limit(driver);
     let limit = known.unwrap_or(PAGE_LIMIT).min(PAGE_LIMIT);
-    if mtu <= limit {
+    // A veth's other end is on this machine. What is between NICs may not carry longer packets.
+    let is_default = mtu == DEFAULT_MTU && driver == "veth";
+    if mtu <= limit && !is_default {
         let found = known.map_or(format!("{mtu}; no limit of {driver} is known: the probe tells"), |known| {
             format!("{mtu}, of {known} at most with native XDP on {driver}")
         });
@@ -103,6 +108,12 @@ fn mtu(subject: &Subject) -> Check {
     let remedy = format!("`ip link set {} mtu {limit}`, the same on the other side", subject.name());
     let check = if mtu > PAGE_LIMIT {
         Check::fail("MTU", format!("{mtu}, and a frame of a page holds {PAGE_LIMIT}"), remedy)
+    } else if is_default {
+        Check::warn(
+            "MTU",
+            format!("{mtu}, of {limit} with native XDP on {driver}: longer packets cost less a byte"),
+            remedy,
+        )
     } else {
         Check::warn("MTU", format!("{mtu}: {driver} takes native XDP up to {limit} (ebpf-docs)"), remedy)
     };

@@ -243,6 +243,14 @@ fn what_is_fixed_is_restored_to_what_it_was_at_first() {
         // A second time, from another value.
         ip("link set eth0 mtu 4000");
         expect(&fix(), "set", Status::Ok, ("mtu 4000 -> mtu 3506", ""));
+        ip("link set eth0 mtu 1500");
+        expect(
+            &facts("eth0"),
+            "MTU",
+            Status::Warn,
+            ("1500, of 3506", "`ip link set eth0 mtu 3506`, the same on the other side"),
+        );
+        expect(&fix(), "set", Status::Ok, ("mtu 1500 -> mtu 3506", ""));
         let checks = undo();
         expect(&checks, "set", Status::Ok, ("rx-udp-gro-forwarding on", ""));
         expect(&checks, "merging", Status::Warn, (forwarding, ""));

@@ -23,6 +23,8 @@ pub struct Finding {
 pub enum Kind {
     /// Nobody at the far end answers.
     NoAnswer,
+    /// A program of another process takes the answers.
+    InUse,
     /// The far end's kernel answers, no endpoint.
     NoEndpoint,
     /// All values take one path.
@@ -59,9 +61,9 @@ const LOST: u32 = 2;
 /// What chance seldom does.
 const RARELY: f64 = 0.01;
 
-/// All that is to say, the gravest first.
-pub fn findings(analysis: &Analysis, survey: &Survey, to: IpAddr) -> Vec<Finding> {
-    let mut all: Vec<Finding> = far_end(survey, to).into_iter().collect();
+/// All that is to say, the gravest first. `occupied` says which program has the interface of this side, if one has.
+pub fn findings(analysis: &Analysis, survey: &Survey, to: IpAddr, occupied: Option<&str>) -> Vec<Finding> {
+    let mut all: Vec<Finding> = far_end(survey, to, occupied).into_iter().collect();
     all.extend(refused(analysis, survey));
     all.extend(lost(analysis, to));
     all.extend(slow(analysis));
@@ -96,8 +98,9 @@ fn finding(kind: Kind, ports: &[u16], text: String) -> Finding {
     Finding { kind, text, ports: ports.to_vec() }
 }
 
-fn far_end(survey: &Survey, to: IpAddr) -> Option<Finding> {
+fn far_end(survey: &Survey, to: IpAddr, occupied: Option<&str>) -> Option<Finding> {
     match survey.by {
+        None if let Some(occupied) = occupied => Some(finding(Kind::InUse, &[], occupied.into())),
         None => Some(finding(
             Kind::NoAnswer,
             &[],

@@ -21,8 +21,11 @@ use std::fs::File;
 use std::io::Write;
 use std::net::IpAddr;
 
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use serde::Serialize;
 use spray_nic::keys::{PrivateKey, PublicKey};
+use spray_nic::net::Interface;
+use spray_nic::xdp::Occupant;
 
 use self::analyse::{Analysis, Evenness, Path, State};
 use self::ask::{Plan, Reply, Survey, survey};
@@ -63,6 +66,7 @@ pub fn paths(arguments: &args::Paths) -> Outcome {
     if !taken.is_empty() {
         note!("spray: left out, since other programs have them: UDP ports {} (`ss -uapn`)", ranges(&taken));
     }
+    let occupied = occupied(route.from);
     confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let ports = prober.ports();
     let plan = Plan { values: ports.len(), probes: arguments.probes, hops: arguments.hops };
@@ -72,7 +76,7 @@ pub fn paths(arguments: &args::Paths) -> Outcome {
     if stop.is_set() {
         return Err(Failure::stopped());
     }
-    let report = Report::new(&survey, &ports, &route);
+    let report = Report::new(&survey, &ports, &route, occupied.as_deref());
     if let Some((mut file, path)) = picture {
         let svg = picture::draw(&report.analysis, &report.findings, route.from, &report.title());
         let written = file.write_all(svg.as_bytes());
@@ -82,9 +86,22 @@ pub fn paths(arguments: &args::Paths) -> Outcome {
     report.tell();
     say::object(&report)?;
     if survey.by.is_none() && report.analysis.hops.is_empty() {
-        return Err(Failure::failed(format!("nothing answered on the way to {} or there", route.to)));
+        let why = occupied.map(|why| format!(": {why}")).unwrap_or_default();
+        return Err(Failure::failed(format!("nothing answered on the way to {} or there{why}", route.to)));
     }
     Ok(())
+}
+
+/// Which XDP program is attached to the interface that has this address, if one is: answers may go to that.
+fn occupied(from: IpAddr) -> Option<String> {
+    let has = |found: &InterfaceAddress| {
+        let address = found.address.as_ref();
+        let v4 = address.and_then(|address| Some(IpAddr::from(address.as_sockaddr_in()?.ip())));
+        v4.or_else(|| Some(address?.as_sockaddr_in6()?.ip().into())) == Some(from)
+    };
+    let name = getifaddrs().ok()?.find(has)?.interface_name;
+    let occupant = Occupant::of(Interface::find(&name).ok()?.xdp_program?);
+    Some(format!("{name} is in use, and what has it takes the answers: {occupant}; {}", occupant.remedy(&name)))
 }
 
 /// The public key that the far end answers.
@@ -97,14 +114,14 @@ fn key(arguments: &args::Paths) -> Outcome<Option<PublicKey>> {
 }
 
 impl Report {
-    fn new(survey: &Survey, ports: &[u16], route: &Route) -> Self {
+    fn new(survey: &Survey, ports: &[u16], route: &Route, occupied: Option<&str>) -> Self {
         let analysis = Analysis::new(survey, ports, route.to);
         Self {
             from: route.from,
             to: route.to,
             port: route.ports.first(),
             answered_by: survey.by.map(|by| if by == Reply::Endpoint { "endpoint" } else { "kernel" }),
-            findings: findings(&analysis, survey, route.to),
+            findings: findings(&analysis, survey, route.to, occupied),
             analysis,
         }
     }

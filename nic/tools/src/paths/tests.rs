@@ -80,7 +80,7 @@ impl Made {
         let survey = survey(&mut self, &Plan { values: VALUES, probes: 10, hops: 16 }, |_| {});
         let ports: Vec<u16> = (0..VALUES as u16).map(|value| FIRST + value).collect();
         let analysis = Analysis::new(&survey, &ports, far());
-        let findings = findings(&analysis, &survey, far());
+        let findings = findings(&analysis, &survey, far(), None);
         (survey, analysis, findings, self)
     }
 
@@ -252,7 +252,7 @@ fn packets_of_one_value_on_several_ways_are_noticed() {
     let mut turns = Turns(Made::healthy());
     let survey = survey(&mut turns, &Plan { values: 8, probes: 1, hops: 16 }, |_| {});
     let analysis = Analysis::new(&survey, &[1, 2, 3, 4, 5, 6, 7, 8], far());
-    assert!(findings(&analysis, &survey, far()).iter().any(|finding| finding.kind == Kind::Unsteady));
+    assert!(findings(&analysis, &survey, far(), None).iter().any(|finding| finding.kind == Kind::Unsteady));
 }
 
 #[test]

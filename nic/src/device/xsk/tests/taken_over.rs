@@ -209,6 +209,33 @@ fn a_link_is_waited_for_and_its_absence_told() {
     joined(MTU, client, server);
 }
 
+/// Frames that come while an interface is taken over have not met a queue without a socket.
+#[test]
+fn what_comes_before_the_sockets_is_no_stray() {
+    if !has_root() {
+        return;
+    }
+    let (ready, is_over) = (Meeting::default(), std::sync::atomic::AtomicBool::new(false));
+    let other = |interface: &str| {
+        number(interface, 1);
+        up(interface, MTU);
+        ready.wait();
+        let socket = std::net::UdpSocket::bind("10.77.0.1:0").unwrap();
+        while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+            let _ = socket.send_to(&[0; 64], ("10.77.0.2", spray_wire::Ports::default().first()));
+        }
+    };
+    let taken = |interface: &str| {
+        number(interface, 2);
+        ready.wait();
+        let strays = |_| Host::open(interface).unwrap().endpoint.device().strays();
+        let strays: Vec<u64> = (0..5).map(strays).collect();
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(strays, [0; 5]);
+    };
+    joined(MTU, other, taken);
+}
+
 /// The driver's reason arrives, and what it means for the mode.
 #[test]
 fn a_driver_that_refuses_a_program_says_why() {
