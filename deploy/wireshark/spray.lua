@@ -111,7 +111,6 @@ local e = {
     retransmit = ProtoExpert.new("spraynic.expert.retransmit", "The packet was sent before", expert.group.SEQUENCE, expert.severity.NOTE),
     nack = ProtoExpert.new("spraynic.expert.nack", "A packet did not arrive whole", expert.group.SEQUENCE, expert.severity.NOTE),
     sealed = ProtoExpert.new("spraynic.expert.sealed", "Sealed: the payload is encrypted", expert.group.SECURITY, expert.severity.CHAT),
-    version = ProtoExpert.new("spraynic.expert.version", "No version that this dissector knows", expert.group.UNDECODED, expert.severity.WARN),
     kind = ProtoExpert.new("spraynic.expert.kind", "No kind of frame", expert.group.MALFORMED, expert.severity.ERROR),
     short = ProtoExpert.new("spraynic.expert.short", "Shorter than its header", expert.group.MALFORMED, expert.severity.ERROR),
     length = ProtoExpert.new("spraynic.expert.length", "Not as long as its header says", expert.group.MALFORMED, expert.severity.ERROR),
@@ -299,14 +298,12 @@ end
 function spray.dissector(buffer, pinfo, tree)
     if buffer:captured_len() < 2 then return 0 end
     local version, kind = buffer(0, 1):uint(), buffer(1, 1):uint()
+    -- The ports are of the range that any program gets its own from: RTP, DTLS and QUIC begin with other bytes.
+    if not versions[version] then return 0 end
     local name = kinds[kind]
     local sealed = version == SEALED
     pinfo.cols.protocol = "SprayNIC"
     local t = tree:add(spray, buffer(), "spray NIC transport")
-    if not versions[version] then
-        t:add(f.version, buffer(0, 1)):add_proto_expert_info(e.version)
-        return buffer:captured_len()
-    end
     t:add(f.version, buffer(0, 1))
     local kind_item = t:add(f.kind, buffer(1, 1))
     if not name then

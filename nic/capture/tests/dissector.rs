@@ -389,3 +389,14 @@ fn malformed_frames_are_shown_as_malformed() {
     let shown = tshark(&path, "spraynic.expert.length || spraynic.expert.short", &["frame.number"]).unwrap();
     assert!(shown.len() > 20, "{}", shown.len());
 }
+
+/// Programs get the same ports from the kernel: what begins otherwise is left to other dissectors.
+#[test]
+fn what_other_programs_send_to_the_ports_is_theirs() {
+    let folder = Folder::new();
+    let mut rtp = frames().into_iter().find(|frame| frame[12..14] == [8, 0]).unwrap();
+    rtp[42] = 0x80;
+    let path = capture(&folder, &[rtp]);
+    let Some(shown) = tshark(&path, "", &["udp.dstport", "spraynic"]) else { return };
+    assert_eq!(shown, [["61440", ""]]);
+}

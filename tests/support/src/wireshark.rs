@@ -32,5 +32,5 @@ pub fn tshark(capture: &Path, filter: &str, fields: &[&str]) -> Option<Vec<Vec<S
 }
 
 /// What no frame of ours may be: malformed, of another length than it says, with a wrong checksum, or too much for the dissector.
-pub const WRONG: &str = "_ws.malformed || _ws.lua.error || spraynic.expert.length || spraynic.expert.short || spraynic.expert.version \
-                         || spraynic.expert.kind || spraynic.expert.echoes || ip.checksum.status == 0";
+pub const WRONG: &str = "_ws.malformed || _ws.lua.error || spraynic.expert.length || spraynic.expert.short \
+                         || (udp.dstport >= 61440 && udp.dstport <= 61503 && !spraynic) || spraynic.expert.kind || spraynic.expert.echoes || ip.checksum.status == 0";

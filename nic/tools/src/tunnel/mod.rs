@@ -16,6 +16,8 @@ mod link;
 mod packet;
 mod remote;
 
+use std::sync::Once;
+
 use spray_nic::device::Device;
 use spray_nic::net::{Resolver, Tun};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Time};
@@ -91,6 +93,13 @@ fn check(arguments: &args::Tunnel) -> Outcome {
         ));
     }
     let peers = &arguments.peer;
+    let within = |network: &&Subnet| peers.iter().any(|peer| network.contains(peer.address));
+    if let Some(Subnet { address, bits }) = arguments.address.iter().find(within) {
+        return Err(Failure::refused(format!(
+            "--address {address}/{bits} is a network with the outer address of a --peer in it: packets of the tunnel would go into the tunnel; \
+             give a network that is used nowhere else, such as 10.9.0.1/24"
+        )));
+    }
     let bare = peers.iter().find(|peer| peers.len() > 1 && peer.networks.is_empty());
     if let Some(bare) = bare {
         return Err(Failure::refused(format!(
@@ -201,6 +210,17 @@ impl Tunnel {
             let Some(bytes) = self.tun.read(&mut self.buffer)? else { break };
             // What is no IP packet, and what nobody is behind, goes nowhere: the kernel sends both by itself, for neighbours and groups.
             let Some(flow) = self.buffer.get(Tun::HEADER..bytes).and_then(packet::flow) else { continue };
+            if self.links.iter().any(|link| link.remote.address == flow.destination) {
+                static SAID: Once = Once::new();
+                let (to, name) = (flow.destination, self.tun.name());
+                SAID.call_once(|| {
+                    note!(
+                        "spray: packets to the outer address {to} come into the tunnel, and are dropped: a route leads there by {name}; \
+                         `ip route get {to}` shows it, and `ip route add {to} dev INTERFACE` is a better one"
+                    );
+                });
+                continue;
+            }
             let Some(at) = behind(self.links.iter().map(|link| &link.remote), flow.destination) else { continue };
             self.links[at].take(flow.lane(), &mut self.buffer, bytes);
         }
