@@ -19,6 +19,11 @@ pub enum ProgramError {
         /// The verifier's last words.
         log: String,
     },
+    /// Missing rights.
+    #[error(
+        "not permitted to load the XDP program `{0}`; run as root, or with CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF (CAP_SYS_ADMIN before Linux 5.8)"
+    )]
+    NotPermitted(&'static str),
     /// Attaching to an interface failed in native mode and in generic mode.
     #[error("cannot attach an XDP program to interface {ifindex}: native: {native}; generic: {generic}")]
     Attach {

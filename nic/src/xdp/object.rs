@@ -47,14 +47,18 @@ fn log_tail() -> String {
 /// Opens an object, lets `prepare` size its maps, and loads it. `name` is what errors call it.
 ///
 /// # Errors
-/// [`ProgramError::Load`], or what `prepare` says.
+/// [`ProgramError::NotPermitted`], [`ProgramError::Load`], or what `prepare` says.
 pub fn load<E: From<ProgramError>>(
     name: &'static str,
     bytes: &[u8],
     prepare: impl FnOnce(&mut OpenObject) -> Result<(), E>,
 ) -> Result<Object, E> {
     capture_log();
-    let failed = |source| E::from(ProgramError::Load { program: name, source, log: log_tail() });
+    // EPERM: a program that the verifier refuses is EACCES, of the same kind.
+    let failed = |source: libbpf_rs::Error| match source.to_string().contains("(os error 1)") {
+        true => E::from(ProgramError::NotPermitted(name)),
+        false => E::from(ProgramError::Load { program: name, source, log: log_tail() }),
+    };
     let mut open = ObjectBuilder::default().open_memory(bytes).map_err(failed)?;
     prepare(&mut open)?;
     open.load().map_err(failed)

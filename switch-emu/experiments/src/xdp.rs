@@ -122,7 +122,10 @@ impl Ready<'_> {
         tell(Progress::Phase("setting up namespaces, links and programs".into()));
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let events = self.events(*seed, self.scenario.time_limit_ps(&self.paths, &self.scenario.plan(*seed)))?;
-        let testbed = Testbed::new(&self.fabric(&queue, &events, *seed))?;
+        let testbed = Testbed::new(&self.fabric(&queue, &events, *seed)).map_err(|error| match error {
+            RunError::NotRoot => EngineError::Refused(format!("{error}, or use `--engine sim`")),
+            error => error.into(),
+        })?;
         Ok(Kept { testbed, network: network.clone(), per_switch })
     }
 
