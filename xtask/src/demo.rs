@@ -46,7 +46,7 @@ fn spray_with(what: &str, options: &[&str], arguments: &[String]) -> Outcome {
     }
     steps::timed(false, |steps| {
         steps.run("set-up", setup)?;
-        let program = steps.run("build", || compile(options))?;
+        let program = steps.run("build", || compile(options, OF_TASKS))?;
         steps.run("run", || sh::run(Command::new(program).args(arguments)))
     })
 }
@@ -57,22 +57,26 @@ pub const ALL_FEATURES: [&str; 2] = ["--features", "live,otlp"];
 /// Sets the machine up and builds a release `spray` as `demo` does; returns its path.
 pub fn build() -> Outcome<PathBuf> {
     setup()?;
-    compile(&[])
+    compile(&[], OF_TASKS)
 }
 
-/// As [`build`], with everything.
+/// As [`build`], with everything, into the place that tasks with fewer or other features leave alone.
 pub fn build_all() -> Outcome<PathBuf> {
     setup()?;
-    compile(&ALL_FEATURES)
+    compile(&ALL_FEATURES, "spray")
 }
 
-/// Builds a release `spray` and copies it to `target/spray`; returns that path. `cargo xtask test` overwrites cargo's own,
+/// The `spray` of tasks, in [`target`].
+const OF_TASKS: &str = "tasks/spray";
+
+/// Builds a release `spray` and copies it to this place in [`target`]; returns its path. `cargo xtask test` overwrites cargo's own,
 /// `target/release/spray`, with a build that has debug assertions.
-fn compile(options: &[&str]) -> Outcome<PathBuf> {
+fn compile(options: &[&str], place: &str) -> Outcome<PathBuf> {
     sh::run(sh::cargo().args(["build", "--release", "--package", "spray"]).args(options))?;
-    let (built, kept) = (target().join("release/spray"), target().join("spray"));
+    let (built, kept) = (target().join("release/spray"), target().join(place));
     let fresh = kept.with_extension("new");
-    let replace = || fs::copy(&built, &fresh).and_then(|_| fs::rename(&fresh, &kept));
+    let folder = kept.parent().map_or(Ok(()), fs::create_dir_all);
+    let replace = || folder.and_then(|()| fs::copy(&built, &fresh)).and_then(|_| fs::rename(&fresh, &kept));
     replace().map_err(|error| Failure::failed(format!("{} -> {}: {error}", built.display(), kept.display())))?;
     Ok(kept)
 }

@@ -14,6 +14,9 @@ const STATIC: &str = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const TOOLS: [Package; 2] = [&["dpkg-dev"], &["podman"]];
 
+/// Services of `deploy/systemd`.
+const UNITS: [&str; 3] = ["spray-recv@.service", "spray-serve@.service", "spray-tunnel@.service"];
+
 /// `cargo xtask dist`: writes all of them to `target/dist`, and says where they are.
 pub fn dist() -> Outcome {
     if std::env::consts::ARCH != "x86_64" {
@@ -75,9 +78,15 @@ fn install(program: &Path, stage: &Path) -> Outcome {
         "docs",
         "deploy",
         "tests/scenarios",
-    ]
-    .map(|name| root.join(name));
-    sh::run(Command::new("cp").arg("-r").args(documents).arg(&doc))?;
+        "tests/failures",
+    ];
+    // With their folders: documents name them by these.
+    sh::run(Command::new("cp").args(["-r", "--parents"]).args(documents).arg(&doc).current_dir(&root))?;
+    let units = stage.join("usr/lib/systemd/system");
+    fs::create_dir_all(&units).map_err(|error| Failure::of_file(&units, &error))?;
+    for unit in UNITS {
+        sh::run(Command::new("install").args(["-m", "644"]).arg(root.join("deploy/systemd").join(unit)).arg(&units))?;
+    }
     let licences =
         ["LICENSE-MIT", "LICENSE-APACHE"].map(|name| fs::read_to_string(root.join(name)).unwrap_or_default());
     write(&doc.join("copyright"), &licences.join("\n\n"))
@@ -141,4 +150,44 @@ fn image(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
 fn write(file: &Path, text: &str) -> Outcome {
     let made = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(file, text));
     made.map_err(|error| Failure::of_file(file, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `systemd-analyze verify` sees them, with a program that is there.
+    #[test]
+    fn units_are_sound_and_all_are_installed() {
+        let units = sh::root().join("deploy/systemd");
+        let mut names: Vec<_> =
+            fs::read_dir(&units).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, UNITS);
+        let folder = std::env::temp_dir().join(format!("spray-units-{}", std::process::id()));
+        for name in UNITS {
+            let text = fs::read_to_string(units.join(name)).unwrap();
+            let file = folder.join(name.replace("@.", "@eth0."));
+            write(&file, &text.replace("/usr/bin/spray", "/bin/true")).unwrap();
+            match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&file).output() {
+                Ok(output) => {
+                    let said = String::from_utf8_lossy(&output.stderr);
+                    assert!(output.status.success() && !said.contains(name.trim_end_matches("@.service")), "{said}");
+                }
+                Err(_) => eprintln!("SKIPPED: systemd-analyze is not installed"),
+            }
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// The paths of scenarios and failures that documents name are those of a package.
+    #[test]
+    fn what_documents_name_is_packaged() {
+        for (document, name) in
+            [("docs/tutorial.md", "tests/scenarios/flapping.toml"), ("docs/sim.md", "tests/failures/")]
+        {
+            assert!(fs::read_to_string(sh::root().join(document)).unwrap().contains(name), "{document}");
+            assert!(sh::root().join(name).exists(), "{name}");
+        }
+    }
 }

@@ -129,3 +129,49 @@ fn a_report_on_the_hardware_is_one_file_without_addresses() {
     let mac = mac.split_whitespace().nth(2).unwrap();
     assert!(!report.contains("10.78.0.") && !report.contains("fe80:") && !report.contains(mac), "{report}");
 }
+
+/// Runs `spray` without any right, though by the user root.
+fn without_rights(pair: &Pair, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = pair.command(0, Path::new("setpriv"));
+    command.args(["--bounding-set=-all", "--inh-caps=-all"]).arg(program("spray")).args(arguments);
+    let output = command.output().unwrap();
+    (output.status.code(), text(&output.stderr))
+}
+
+#[test]
+fn missing_rights_are_one_sentence_with_another_way() {
+    if !has_root() {
+        return;
+    }
+    let (pair, folder) = (Pair::new("rights").unwrap(), Folder::new());
+    let out = folder.path().join("out").display().to_string();
+    let pod = spray_test_support::root().join("tests/scenarios/pod.toml").display().to_string();
+    for (arguments, parts) in [
+        (&["recv", "--insecure", "--interface", "eth0", "--out", &out][..], ["CAP_BPF", "--device udp"]),
+        (&["serve", "--insecure", "--interface", "eth0"], ["CAP_BPF", "--device udp"]),
+        (&["run", &pod, "--engine", "xdp", "--out", &out, "-q"], ["run as root", "`--engine sim`"]),
+        (&["up", &pod, "--name", "rights"], ["run as root", "root (sudo)"]),
+    ] {
+        let (code, said) = without_rights(&pair, arguments);
+        assert!(code == Some(2) && parts.iter().all(|part| said.contains(part)), "{arguments:?}: {code:?}: {said}");
+        assert!(said.lines().count() == 1 && !said.contains("libbpf"), "{arguments:?}: {said}");
+        assert!(arguments[0] != "up" || !said.contains("sim"), "it deploys: {said}");
+    }
+}
+
+/// Every option of the units for systemd is one of its command.
+#[test]
+fn units_start_what_there_is() {
+    let units = spray_test_support::root().join("deploy/systemd");
+    let folder = Folder::new();
+    let key = folder.path().join("key").display().to_string();
+    assert!(spray(&["keygen", &key]).status.success());
+    for name in ["recv", "serve", "tunnel"] {
+        let unit = std::fs::read_to_string(units.join(format!("spray-{name}@.service"))).unwrap();
+        let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/spray ")).unwrap();
+        let more = if name == "tunnel" { "--peer 10.0.0.2 --address 10.9.0.1/24" } else { "" };
+        let line = line.replace("%d/key", &key).replace("%i", "spray-nope").replace("$OPTIONS", more);
+        let line = line.replace("/var/lib/spray/spray-nope", &folder.path().display().to_string());
+        super::refused(&line.split_whitespace().collect::<Vec<_>>(), &["no interface spray-nope"]);
+    }
+}
