@@ -43,7 +43,8 @@ fn program(folder: &Path) -> Outcome<PathBuf> {
         .args(crate::demo::ALL_FEATURES)
         .arg("--target-dir")
         .arg(folder.join("build"));
-    sh::run(build.env(STATIC, "-Ctarget-feature=+crt-static"))?;
+    // A static glibc has no `dlsym`, by which `getrandom` looks for the system call: it would read /dev/random, which containers may not have.
+    sh::run(build.env(STATIC, "-Ctarget-feature=+crt-static --cfg getrandom_backend=\"linux_getrandom\""))?;
     Ok(folder.join("build").join(TARGET).join("release/spray"))
 }
 
@@ -59,6 +60,10 @@ fn install(program: &Path, stage: &Path) -> Outcome {
     }
     let spray = bin.join("spray");
     sh::run(Command::new("install").args(["-m", "755", "--strip"]).args([program, &spray]))?;
+    // It runs with no other file of a system, not even /dev.
+    let key = stage.join("key");
+    sh::run(Command::new("chroot").arg(stage).args(["/usr/bin/spray", "keygen", "/key"]))?;
+    fs::remove_file(&key).map_err(|error| Failure::of_file(&key, &error))?;
     sh::run(Command::new(&spray).arg("man").arg(&man))?;
     let completions = [
         ("bash", "bash-completion/completions/spray"),
