@@ -43,7 +43,7 @@ pub fn keep(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
     let file = arguments.scenario.as_deref().ok_or_else(|| Failure::refused("no scenario"))?;
     let document = settings::load(&arguments.overrides, file)?;
     let mut scenario = Scenario::read(&document).map_err(Failure::refused)?;
-    if !document.has("queue.limit") {
+    if between.is_none() && !document.has("queue.limit") {
         let packets = roomy(&mut scenario);
         info!(
             "every queue holds {packets} packets, which the kernel's TCP needs; `limit` in [queue] sets another length"
