@@ -117,13 +117,18 @@ fn numbers(schema: &Value, path: &str, given: &Value, found: &mut Vec<Number>) {
 fn is_number(schema: &Value) -> bool {
     let kind = &schema["type"];
     let is_bytes = *kind == serde_json::json!(["integer", "string"]);
-    schema["x-allowed"].is_null() && (kind == "integer" || kind == "number" || is_bytes)
+    schema["x-allowed"].is_null() && (kind == "integer" || is_bytes || has_decimals(schema))
+}
+
+/// Whether it is a number with decimals, which a ratio may be beside text with a percent sign.
+fn has_decimals(schema: &Value) -> bool {
+    schema["type"] == "number" || schema["type"] == serde_json::json!(["number", "string"])
 }
 
 impl Number {
     fn of(path: &str, schema: &Value) -> Self {
         let fewer = schema["x-decimals"].as_u64().unwrap_or(6) as u32;
-        let decimals = if schema["type"] == "number" { fewer } else { 0 };
+        let decimals = if has_decimals(schema) { fewer } else { 0 };
         let units = |bound: &Value| {
             let whole = bound.as_u64().map(i128::from).or(bound.as_i64().map(i128::from));
             let scale = 10i128.pow(decimals);
