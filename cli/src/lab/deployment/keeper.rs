@@ -108,7 +108,7 @@ fn roomy(scenario: &mut Scenario) -> u32 {
     packets
 }
 
-/// With 100 one TCP connection comes to 80 to 95 % of 1 Gb/s, with 200 to 97 %.
+/// With 100 one TCP connection came to 83 and 95 % of 1 Gb/s, with 200 to 96 % and more.
 const ROOMY_PACKETS: u32 = 200;
 
 /// What a machine of some years carries from one host to another.
