@@ -113,7 +113,8 @@ fn fabric() -> &'static Fabric {
 
 /// Frames through a chassis, some of them built and some any bytes: what a host would take stays what a host takes.
 pub(crate) fn switch(bytes: &[u8]) {
-    let chassis = NativeSwitch::new(&ChassisSpec::whole(fabric())).expect("a valid fabric");
+    let spec = ChassisSpec { hop_by_hop: true, ..ChassisSpec::whole(fabric()) };
+    let chassis = NativeSwitch::new(&spec).expect("a valid fabric");
     let mut input = Input(bytes);
     let mut now_ps = 1_000_000_000;
     for _ in 0..16 {
@@ -129,12 +130,17 @@ pub(crate) fn switch(bytes: &[u8]) {
         let headers = switch_view::parse(written.as_slice(), Ports::DEFAULT);
         rewrite(written, &headers, &mut input);
         let ingress = usize::from(input.byte() % 4);
-        let verdict = chassis.process(&mut frame, ingress, now_ps);
-        if let Verdict::Redirect { trimmed_len, .. } = verdict {
+        // Its TTL ends every way.
+        while let Verdict::Redirect { trimmed_len, .. } | Verdict::Return { trimmed_len } =
+            chassis.process(&mut frame, ingress, now_ps)
+        {
             let length = if trimmed_len > 0 { trimmed_len as usize } else { frame.len() };
             assert!(length <= frame.len());
             frame.truncate(length);
             assert!(!was_ours || is_ours(&frame));
+            if Shim::read(frame.first_chunk().expect("a shim")).is_none_or(|shim| !shim.between) {
+                break;
+            }
         }
     }
 }
@@ -148,7 +154,7 @@ fn made(input: &mut Input<'_>, now_ps: u64) -> Vec<u8> {
     }
     let envelope = input.envelope(kind & 8 != 0);
     let late_ps = u64::from(input.u16()) * 1_000;
-    let shim = Shim { virtual_time_ps: now_ps.saturating_sub(late_ps), detour: kind >> 5 };
+    let shim = Shim { virtual_time_ps: now_ps.saturating_sub(late_ps), detour: kind >> 5, ..Shim::default() };
     let (body, payload) = input.body();
     let mut frame = vec![0; 2_048];
     let length = emit(&mut frame, &envelope, &Common::default(), &body, payload).expect("it has room");
