@@ -258,7 +258,7 @@ impl Drop for Ended {
 }
 
 impl NextHops {
-    /// Opens all that it takes to follow routes and neighbours of the calling thread's network namespace, for so many shards of a host. Without
+    /// Opens all that it takes to follow routes and neighbours of the calling thread's network namespace, for a host of this number of shards. Without
     /// `follows_routes` frames go on to the next hops that peers have.
     ///
     /// # Errors

@@ -21,9 +21,9 @@ pub enum Order {
     Rate(u32),
     /// Frames vanish at random with this probability in millionths.
     Loss(u32),
-    /// Frames arrive so much later, in ns.
+    /// Additional delay of frames, in ns.
     Delay(u32),
-    /// Their delay varies by so much to either side, in ns.
+    /// Largest deviation from that delay to either side, in ns.
     Jitter(u32),
     /// Frames overtake those that are delayed with this probability in millionths.
     Reorder(u32),
