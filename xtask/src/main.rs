@@ -4,6 +4,7 @@ mod ci;
 mod demo;
 mod dist;
 mod ebpf;
+mod field;
 mod fuzz;
 mod kernels;
 mod nics;
@@ -48,6 +49,7 @@ const USAGE: &str = "cargo xtask COMMAND
   kernels [VERSION].. boots Debian's kernels in QEMU, loads every program and runs the demo, into docs/results/kernels.md
   nics [NAME]..       `spray` on emulated NICs in QEMU (as root), into docs/results/nics.md; a NAME runs the rows that begin so
   programs [NAME]..   MPI, Prometheus, tables and whatever else people run, with `spray` (as root), into docs/results/programs.md
+  field [REPORT]..    the tests that docs/results/field.md names, and how that of each report ended; a REPORT runs the rows that begin so
   dist                a static `spray` as tarball, Debian package and container image, into target/dist (as root)
   doc                 the documentation of all crates";
 
@@ -72,6 +74,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "demo"
             | "bench"
             | "ci"
+            | "field"
             | "fuzz"
             | "kernels"
             | "nics"
@@ -96,6 +99,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "kernels" => kernels::kernels(rest),
         "nics" => nics::nics(rest),
         "programs" => programs::programs(rest),
+        "field" => field::field(rest),
         "fuzz" => fuzz::fuzz(rest),
         "miri" => prove::miri(),
         "deny" => prove::deny(),

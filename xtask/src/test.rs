@@ -10,7 +10,7 @@ use crate::sh::{self, Failure, Outcome};
 use crate::steps::{self, Steps};
 
 /// What a test that cannot run here writes; see `tests/support`.
-const SKIPPED: &str = "SKIPPED ";
+pub const SKIPPED: &str = "SKIPPED ";
 
 /// What tests add to the release profile; the file says why.
 const PROFILE: &str = ".cargo/tests.toml";
@@ -146,7 +146,8 @@ fn cargo(arguments: &[&str]) -> Command {
     cargo
 }
 
-fn with_profile(arguments: &[&str]) -> Command {
+/// `cargo test` with the profile of tests.
+pub fn with_profile(arguments: &[&str]) -> Command {
     let mut cargo = sh::cargo();
     cargo.args(["test", "--release", "--config", PROFILE]).args(arguments).env("PATH", setup::path());
     cargo

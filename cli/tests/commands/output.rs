@@ -210,3 +210,16 @@ fn shells_take_the_completions_and_every_command_has_a_page() {
         assert!(page.contains(".SH NAME") && page.contains(".SH DESCRIPTION"), "{page}");
     }
 }
+
+/// As a script starts them: several within a second.
+#[test]
+fn runs_without_out_have_a_folder_each() {
+    let folder = Folder::new();
+    let file = folder.file("s.toml", SCENARIO);
+    for _ in 0..3 {
+        let mut spray = Command::new(spray_test_support::program("spray"));
+        let output = spray.args(["run", &file, "--engine", "sim", "-q"]).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    assert_eq!(std::fs::read_dir(folder.path().join("results")).unwrap().count(), 3);
+}
