@@ -180,8 +180,10 @@ fn poll(
     let (mut now_ps, mut activity) = (clock.tick(0), 0);
     loop {
         let handled_ps = poll_all(&mut endpoints, now_ps, |host, endpoint| {
-            books[host].tell(endpoint, now_ps);
-            books[host].take(endpoint, plan);
+            let device = endpoint.device();
+            let event_ps = if device.is_emulated() { device.now_ps() } else { now_ps };
+            let has_news = books[host].tell(endpoint, event_ps);
+            books[host].take(endpoint, plan) | has_news
         });
         if !is_static {
             plan.advance(now_ps);

@@ -261,8 +261,10 @@ const MAX_HOPS: u64 = 8;
 
 impl Book {
     /// Takes what `endpoint` has to report.
-    pub fn take(&mut self, endpoint: &mut HostEndpoint, plan: &Plan) {
+    pub fn take(&mut self, endpoint: &mut HostEndpoint, plan: &Plan) -> bool {
+        let mut has_events = false;
         while let Some(event) = endpoint.poll_event() {
+            has_events = true;
             match event {
                 EndpointEvent::Accepted { connection, peer, remote, .. } => {
                     let Some(&first) = self.expected.get(&(peer.address, remote)) else { continue };
@@ -295,6 +297,7 @@ impl Book {
         }
         let worth_keeping = |entry: &LogEntry| self.complete || !matches!(entry.event, Event::Retransmit { .. });
         self.log.extend(endpoint.drain_log().filter(worth_keeping));
+        has_events
     }
 
     /// Hands `endpoint` the messages that it is to send, at their times or at once.
@@ -316,10 +319,12 @@ impl Book {
     }
 
     /// Tells `endpoint` what is new by `now_ps`.
-    pub fn tell(&mut self, endpoint: &mut HostEndpoint, now_ps: u64) {
+    pub fn tell(&mut self, endpoint: &mut HostEndpoint, now_ps: u64) -> bool {
+        let waiting = self.news.len();
         while let Some((_, connection, paths)) = self.news.pop_if(|(at_ps, ..)| *at_ps <= now_ps) {
             endpoint.on_reachable(connection, &paths);
         }
+        self.news.len() < waiting
     }
 
     /// Payload bytes placed so far on the connections that others made to this host.

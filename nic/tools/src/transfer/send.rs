@@ -257,11 +257,13 @@ impl Sending {
                 self.heard_at = now();
                 self.on_answer(Answer::decode(data))?;
             }
+            // It closes when it has given every verdict; what it has not taken of a refused file may be under way.
+            EndpointEvent::Closed { .. } | EndpointEvent::Failed { error: ConnectionError::PeerClosed, .. }
+                if self.ended && self.pending.is_empty() =>
+            {
+                return Err(End(Ok(())));
+            }
             EndpointEvent::Closed { .. } => {
-                // It closes when it has given every verdict.
-                if self.ended && self.pending.is_empty() {
-                    return Err(End(Ok(())));
-                }
                 let message = "the receiver closed the connection before it had confirmed everything";
                 return Err(Failure::failed(message).into());
             }
@@ -474,7 +476,9 @@ impl Sending {
             false => "",
         };
         let again = self.again().unwrap_or_default();
-        Failure::failed(format!("the transfer failed: {error}{hint}{values}{again}"))
+        let failed = self.files.iter().find_map(FileReport::failure);
+        let failed = failed.map_or(String::new(), |(file, why)| format!("; {file}: {why}"));
+        Failure::failed(format!("the transfer failed: {error}{failed}{hint}{values}{again}"))
     }
 
     /// What the user may do about a transfer of which something has arrived.

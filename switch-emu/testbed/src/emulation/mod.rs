@@ -31,8 +31,8 @@ pub(crate) use self::turns::Turns;
 /// Most events in one poll: the other hosts of the thread get their turn.
 const EVENTS_PER_POLL: u32 = 256;
 
-/// Handles every event up to `now_ps` in order, at its own virtual time, then calls `user`: what that asks of the endpoint happens at the time
-/// of the last event. Returns when the host wants to be polled again, if ever.
+/// Handles every event up to `now_ps` in order, at its own virtual time, and calls `user` after each: what that asks of the endpoint happens at the
+/// time of the event. `user` returns whether there was anything for it. Returns when the host wants to be polled again, if ever.
 ///
 /// The emulation is exact, however late events are handled, as long as every host lags behind the clock by less
 /// than the latency of a link. No frame can then have an earlier time than an event that was handled already.
@@ -40,7 +40,7 @@ const EVENTS_PER_POLL: u32 = 256;
 pub(crate) fn poll<D: Device>(
     endpoint: &mut Endpoint<EmulatedDevice<D>>,
     now_ps: u64,
-    user: impl FnOnce(&mut Endpoint<EmulatedDevice<D>>),
+    mut user: impl FnMut(&mut Endpoint<EmulatedDevice<D>>) -> bool,
 ) -> u64 {
     if !endpoint.device().is_emulated() {
         let next = endpoint.poll(Time::from_ps(now_ps));
@@ -52,6 +52,8 @@ pub(crate) fn poll<D: Device>(
         endpoint.device_mut().poll_next(next);
     };
     endpoint.device_mut().collect(now_ps);
+    // What was asked for since then, such as messages that begin later.
+    poll(endpoint);
     for _ in 0..EVENTS_PER_POLL {
         let at_ps = endpoint.device().next_event_ps();
         if at_ps > now_ps {
@@ -59,21 +61,22 @@ pub(crate) fn poll<D: Device>(
         }
         endpoint.device_mut().advance(at_ps);
         poll(endpoint);
+        if user(endpoint) {
+            poll(endpoint);
+        }
     }
-    user(endpoint);
-    poll(endpoint);
     let next_ps = endpoint.device().next_event_ps();
     endpoint.device_mut().handled(now_ps.min(next_ps));
     next_ps
 }
 
-/// Polls every host once, calls `user` with each, by its place, and lets them send in turns as far as hosts of other threads allow. Returns
-/// the time up to which everything is handled and sent, if that is before `now_ps`.
+/// Polls every host once, calls `user` with each, by its place, as [`poll`] does, and lets them send in turns as far as hosts of other threads
+/// allow. Returns the time up to which everything is handled and sent, if that is before `now_ps`.
 //= docs/specs/emulation.md#EMU-5 turns
 pub(crate) fn poll_all<D: Device>(
     hosts: &mut [Endpoint<EmulatedDevice<D>>],
     now_ps: u64,
-    mut user: impl FnMut(usize, &mut Endpoint<EmulatedDevice<D>>),
+    mut user: impl FnMut(usize, &mut Endpoint<EmulatedDevice<D>>) -> bool,
 ) -> u64 {
     let poll = |(number, host): (usize, &mut Endpoint<_>)| poll(host, now_ps, |host| user(number, host));
     let next_ps = hosts.iter_mut().enumerate().map(poll).min().unwrap_or(u64::MAX);

@@ -93,7 +93,7 @@ impl Rig {
         let end_ps = self.now_ps + limit_ps;
         while self.now_ps < end_ps {
             self.network.advance(Time::from_ps(self.now_ps));
-            poll_all(&mut self.hosts, self.now_ps, |_, _| {});
+            poll_all(&mut self.hosts, self.now_ps, |_, _| false);
             for (host, events) in self.hosts.iter_mut().zip(&mut self.events) {
                 events.extend(std::iter::from_fn(|| host.poll_event()));
             }
@@ -373,7 +373,7 @@ fn ring(threads: usize) -> (Vec<(IpAddr, u64)>, u64) {
         let mut now_ps = clock.tick(0);
         while done.load(Ordering::SeqCst) < HOSTS as u64 {
             network.advance(Time::from_ps(now_ps));
-            let handled_ps = poll_all(share, now_ps, |_, _| {});
+            let handled_ps = poll_all(share, now_ps, |_, _| false);
             for endpoint in share.iter_mut() {
                 while let Some(event) = endpoint.poll_event() {
                     match event {
@@ -428,7 +428,7 @@ fn calls(threads: usize) -> Vec<u64> {
                 let mut now_ps = 0;
                 while share.iter().any(|host| host.device().done_ps() <= LONG) {
                     now_ps += 300 * US;
-                    poll_all(share, now_ps, |_, _| {});
+                    poll_all(share, now_ps, |_, _| false);
                 }
             });
         }
