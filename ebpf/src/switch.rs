@@ -220,14 +220,6 @@ impl Tables for Maps {
         if port == NO_PORT { Err(Cause::NoRoute) } else { Ok(port) }
     }
     #[inline(always)]
-    fn find(&self, frame: &mut Frame, host: u32) -> Result<(), Cause> {
-        // SAFETY: a reference, valid for the call.
-        match Cause::from_code(unsafe { spray_find(frame, host) }) {
-            None => Ok(()),
-            Some(cause) => Err(cause),
-        }
-    }
-    #[inline(always)]
     fn is_last(&self, switch: u32, t_ps: u64, host: u32) -> bool {
         spray_is_last(switch, t_ps, host) != 0
     }
@@ -266,18 +258,6 @@ impl Tables for Maps {
 #[inline(never)]
 pub extern "C" fn spray_digest(hash: u32, addresses: u64, ports: u32, label: u32) -> u64 {
     FlowHash::from_number(hash).digest(&Key { addresses, ports, label })
-}
-
-/// [`spray_pipeline::find`] as a global function, for the same reason as [`spray_cross`]. Returns 0 or a [`Cause`].
-///
-/// # Safety
-/// The pointer is null or valid.
-#[unsafe(no_mangle)]
-#[inline(never)]
-pub unsafe extern "C" fn spray_find(frame: *mut Frame, host: u32) -> u32 {
-    // SAFETY: by this function's contract.
-    let Some(frame) = (unsafe { frame.as_mut() }) else { return Cause::Malformed as u32 };
-    spray_pipeline::find(&Maps, frame, host).map_or_else(|cause| cause as u32, |()| 0)
 }
 
 /// [`spray_pipeline::is_last`] as a global function, for the same reason as [`spray_cross`].

@@ -203,15 +203,6 @@ pub trait Tables {
         scheme::recall(&View::of(self).ok_or(Cause::NoRoute)?, frame, host)
     }
 
-    /// Runs [`find`]; a function of its own in the kernel for the same reason.
-    #[inline(always)]
-    fn find(&self, frame: &mut Frame, host: u32) -> Result<(), Cause>
-    where
-        Self: Sized,
-    {
-        find(self, frame, host)
-    }
-
     /// Runs [`is_last`]; a function of its own in the kernel for the same reason.
     #[inline(always)]
     fn is_last(&self, switch: u32, t_ps: u64, host: u32) -> bool
@@ -509,7 +500,7 @@ fn forward<T: Tables>(tables: &T, host: u32, frame: &mut Frame, remembers: bool)
 #[inline(always)]
 fn hop<T: Tables>(tables: &T, host: u32, frame: &mut Frame, remembers: bool) -> Result<(), Cause> {
     if remembers {
-        tables.find(frame, host)?;
+        find(tables, frame, host)?;
     }
     tables.cross(frame, host)
 }
@@ -524,7 +515,7 @@ pub fn is_last<T: Tables>(tables: &T, switch: u32, t_ps: u64, host: u32) -> bool
 
 /// Sets the port that a frame leaves its present switch by, if the scheme there remembers.
 #[inline(always)]
-pub fn find<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
+fn find<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
     if Scheme::from_number(switch.scheme).remembers() {
         frame.port = tables.recall(frame, host)?;
