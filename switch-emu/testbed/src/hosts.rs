@@ -260,7 +260,7 @@ const MIN_STEP_PS: u64 = 500_000;
 const MAX_HOPS: u64 = 8;
 
 impl Book {
-    /// Takes what `endpoint` has to report.
+    /// Takes the events of `endpoint`; returns whether there were any.
     pub fn take(&mut self, endpoint: &mut HostEndpoint, plan: &Plan) -> bool {
         let mut has_events = false;
         while let Some(event) = endpoint.poll_event() {
@@ -318,7 +318,7 @@ impl Book {
         self.news.sort_by_key(|(at_ps, ..)| Reverse(*at_ps));
     }
 
-    /// Tells `endpoint` what is new by `now_ps`.
+    /// Passes to `endpoint` the reachable paths that change by `now_ps`; returns whether there were any.
     pub fn tell(&mut self, endpoint: &mut HostEndpoint, now_ps: u64) -> bool {
         let waiting = self.news.len();
         while let Some((_, connection, paths)) = self.news.pop_if(|(at_ps, ..)| *at_ps <= now_ps) {

@@ -88,7 +88,7 @@ struct Host {
     waiting: VecDeque<Waiting>,
     /// Frames between two switches, until their turn.
     between: HeldFrames,
-    /// Frames with earlier times may have been sent.
+    /// The latest virtual time up to which hosts could send: a frame between switches that comes with an earlier one is late.
     sent_until_ps: u64,
     lateness: Lateness,
     too_early: u64,
