@@ -288,7 +288,10 @@ impl Balancer for Flowcut {
             LossCause::Timeout if loss.sent_at >= state.round_at => {
                 state.round_at = now.time;
                 state.silent_rounds = state.silent_rounds.saturating_add(1);
-                if (1..=state.silent_rounds).contains(&self.settings.dead_rounds) {
+                //= docs/specs/flowcut.md#FLC-41 A dead path
+                let was_alone = loss.in_flight_bytes == 0 && state.heard_at <= loss.sent_at;
+                let rounds = if was_alone { u8::MAX } else { state.silent_rounds };
+                if (1..=rounds).contains(&self.settings.dead_rounds) {
                     self.abandon(now.path);
                 }
             }

@@ -35,6 +35,10 @@ settings! {
 
 /// Most subflows: one bit each in a word.
 const MAX_SUBFLOWS: u16 = 64;
+/// How long a subflow is stale at first, in packets of the connection.
+const STALE_PACKETS: u64 = 64;
+/// How often that doubles.
+const MAX_STALE_DOUBLINGS: u8 = 10;
 /// Subflows of a connection by default.
 const SUBFLOWS: u16 = 8;
 
@@ -53,6 +57,10 @@ pub struct Mptcp {
     equal: bool,
     /// A bit for each subflow of which the acknowledgement at hand acknowledges packets.
     settled: u64,
+    /// A bit for each stale subflow.
+    stale: u64,
+    /// Packets that all subflows sent.
+    packets: u64,
     /// Wire bytes that all subflows sent for the first time.
     sent: u64,
     /// The subflows' windows. Empty where the connection's own control decides.
@@ -71,6 +79,12 @@ struct Lane {
     acked: u64,
     /// Wire bytes sent for the first time.
     sent: u64,
+    /// When a packet of it was last acknowledged.
+    acked_at: Time,
+    /// The number of packets of the connection with which it stops being stale.
+    stale_until: u64,
+    /// The number of times it has become stale since a packet of it was acknowledged.
+    stale_count: u8,
 }
 
 impl Mptcp {
@@ -87,8 +101,10 @@ impl Mptcp {
             // A request for a grant counted as in flight. Nobody acknowledges it.
             self.lanes.iter_mut().for_each(|lane| lane.in_flight = 0);
         }
+        self.end_stale();
         //= docs/specs/subflow.md#MPTCP-4 equal shares
-        let share = (self.equal && !packet.retransmit).then(|| self.sent.saturating_add(packet.unsent_bytes));
+        let is_equal = self.equal && !packet.retransmit && self.stale == 0;
+        let share = is_equal.then(|| self.sent.saturating_add(packet.unsent_bytes));
         self.follow(now.path);
         let now = self.share.at(now.time);
         let mut label = self.next;
@@ -96,7 +112,7 @@ impl Mptcp {
         for _ in 0..self.labels.count() {
             let lane = &self.lanes[usize::from(label)];
             let waits = share.is_some_and(|all| lane.sent.saturating_mul(self.labels.count().into()) >= all.max(1));
-            if !waits && lane.has_room(&self.share, packet.bytes) {
+            if !waits && self.stale & 1 << label == 0 && lane.has_room(&self.share, packet.bytes) {
                 let at = lane.cc.poll_send(now);
                 if at > now.time {
                     paced = paced.min(at);
@@ -111,17 +127,41 @@ impl Mptcp {
         self.paced_until = (paced != Time::NEVER).then_some(paced);
         second_best
     }
+
+    /// Takes back into use the subflows that have been stale for long enough, or all of them if no other is left.
+    //= docs/specs/subflow.md#MPTCP-7 stale subflows
+    #[inline]
+    fn end_stale(&mut self) {
+        let mut stale = self.stale;
+        let is_last = stale.count_ones() == u32::from(self.labels.count());
+        while stale > 0 {
+            let label = stale.trailing_zeros();
+            if is_last || self.lanes[label as usize].stale_until <= self.packets {
+                self.stale &= !(1 << label);
+            }
+            stale &= stale - 1;
+        }
+    }
 }
 
 impl Lane {
     fn new(cc: AnyCc) -> Self {
-        Self { cc, in_flight: 0, acked: 0, sent: 0 }
+        Self { cc, in_flight: 0, acked: 0, sent: 0, acked_at: Time::ZERO, stale_until: 0, stale_count: 0 }
+    }
+
+    /// Makes the subflow stale; the connection has sent `packets` packets.
+    //= docs/specs/subflow.md#MPTCP-7 stale subflows
+    fn begin_stale(&mut self, packets: u64) {
+        let doublings = self.stale_count.min(MAX_STALE_DOUBLINGS);
+        self.stale_count = doublings + 1;
+        self.stale_until = packets + (STALE_PACKETS << doublings);
     }
 
     //= docs/specs/subflow.md#MPTCP-2 room on a subflow
     #[inline]
     fn has_room(&self, path: &Path, bytes: u32) -> bool {
-        self.in_flight == 0 || self.in_flight + u64::from(bytes) <= self.cc.window_bytes(path)
+        let is_probed = self.stale_count > 0;
+        self.in_flight == 0 || !is_probed && self.in_flight + u64::from(bytes) <= self.cc.window_bytes(path)
     }
 }
 
@@ -144,6 +184,8 @@ impl Scheme for Mptcp {
             paced_until: None,
             equal: own.split == MptcpSplit::Equal,
             settled: 0,
+            stale: 0,
+            packets: 0,
             sent: 0,
             lanes: Box::default(),
             share: Box::new(OnPath::new(path, |path| path.share(labels.count()))),
@@ -164,6 +206,7 @@ impl Balancer for Mptcp {
         if let Some(lane) = self.lanes.get_mut(usize::from(label)) {
             lane.cc.on_send(self.share.at(now.time), packet.bytes);
             lane.in_flight += u64::from(packet.bytes);
+            self.packets += 1;
             if !packet.retransmit {
                 lane.sent = lane.sent.saturating_add(packet.bytes.into());
                 self.sent = self.sent.saturating_add(packet.bytes.into());
@@ -194,6 +237,11 @@ impl Balancer for Mptcp {
         let Some(lane) = self.lanes.get_mut(usize::from(label)) else { return };
         lane.in_flight = lane.in_flight.saturating_sub(loss.bytes.into());
         lane.cc.on_loss(self.share.at(now.time), loss.bytes, loss.cause);
+        //= docs/specs/subflow.md#MPTCP-7 stale subflows
+        if loss.cause == LossCause::Timeout && lane.acked_at <= loss.sent_at && self.stale & 1 << label == 0 {
+            lane.begin_stale(self.packets);
+            self.stale |= 1 << label;
+        }
         if !(loss.cause.is_trim() || loss.cause == LossCause::GoneBack) {
             self.loser = label;
         }
@@ -230,14 +278,16 @@ impl Balancer for Mptcp {
 
     //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
     #[inline]
-    fn on_packet_acked(&mut self, _now: Now<'_>, packet: &PacketInfo) {
+    fn on_packet_acked(&mut self, now: Now<'_>, packet: &PacketInfo) {
         let Some(label) = self.labels.label(packet.ev) else { return };
         let Some(lane) = self.lanes.get_mut(usize::from(label)) else { return };
         if !packet.was_lost {
             lane.in_flight = lane.in_flight.saturating_sub(packet.bytes.into());
         }
         lane.acked = lane.acked.saturating_add(packet.bytes.into());
+        (lane.acked_at, lane.stale_count) = (now.time, 0);
         self.settled |= 1 << label;
+        self.stale &= !(1 << label);
     }
 }
 

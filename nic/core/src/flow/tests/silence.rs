@@ -23,8 +23,9 @@ fn is_on(path: Option<u16>, ev: Ev) -> bool {
     path == Some(ev.index() % PATHS)
 }
 
-/// Sends a message of one packet, then, when its path has died, another. Returns whether that is delivered.
-fn second_message_arrives(kind: BalancerKind, dead: Dead, seed: u64) -> bool {
+/// Sends messages of one packet one after the other, the path of the first of which dies once it is delivered. Returns the timeouts of each; `None` when the
+/// connection fails.
+fn timeouts_of_messages(kind: BalancerKind, dead: Dead, seed: u64, count: u32) -> Option<Vec<u64>> {
     let mut config = config();
     (config.balancer, config.path.evs) = (kind.into(), EVS);
     config.give_up_ps = 100 * config.rto.max_ps;
@@ -32,7 +33,9 @@ fn second_message_arrives(kind: BalancerKind, dead: Dead, seed: u64) -> bool {
     let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
     let mut receiver = Receiver::new(&config);
     let (mut now, mut first, mut dead_path) = (Time::ZERO, None, None);
-    for message in 0..2 {
+    let mut timeouts = Vec::new();
+    for message in 0..count {
+        let before = sender.stats().timeouts;
         sender.send_message(message, u64::from(PAYLOAD)).unwrap();
         loop {
             let mut arrivals = Vec::new();
@@ -61,7 +64,7 @@ fn second_message_arrives(kind: BalancerKind, dead: Dead, seed: u64) -> bool {
             }
             match sender.poll_event() {
                 Some(SenderEvent::MessageDelivered { .. }) => break,
-                Some(SenderEvent::Failed) => return false,
+                Some(SenderEvent::Failed) => return None,
                 None => {}
             }
             let wakes = [sender.poll_timeout(), receiver.poll_timeout()];
@@ -70,13 +73,15 @@ fn second_message_arrives(kind: BalancerKind, dead: Dead, seed: u64) -> bool {
             receiver.on_timeout(now);
         }
         dead_path = first;
+        timeouts.push(sender.stats().timeouts - before);
+        now = now.after(20 * ONE_WAY_PS);
     }
-    true
+    Some(timeouts)
 }
 
 /// Balancers with which the second message does not always arrive.
 fn stuck(dead: Dead) -> Vec<BalancerKind> {
-    let is_stuck = |kind: &BalancerKind| !(0..20).all(|seed| second_message_arrives(*kind, dead, seed));
+    let is_stuck = |kind: &BalancerKind| !(0..20).all(|seed| timeouts_of_messages(*kind, dead, seed, 2).is_some());
     BalancerKind::ALL.into_iter().filter(is_stuck).collect()
 }
 
@@ -87,4 +92,23 @@ fn stuck(dead: Dead) -> Vec<BalancerKind> {
 fn a_message_arrives_though_the_only_path_that_is_known_is_dead() {
     assert_eq!(stuck(Dead::Forward), [BalancerKind::Ecmp]);
     assert_eq!(stuck(Dead::Back), [BalancerKind::Ecmp]);
+}
+
+/// A request at a time, as of `ping`: schemes that know several paths leave the dead one.
+#[test]
+fn sparse_messages_leave_a_dead_path() {
+    //= docs/specs/subflow.md#MPTCP-7 stale subflows
+    //= docs/specs/flowcut.md#FLC-41 A dead path
+    for dead in [Dead::Forward, Dead::Back] {
+        let timeouts = |kind| (0..20).flat_map(|seed| timeouts_of_messages(kind, dead, seed, 60).unwrap()).collect();
+        let mptcp: Vec<u64> = timeouts(BalancerKind::Mptcp);
+        // Once each subflow of the dead path has timed out, one packet of 64 probes it.
+        let late: u64 = mptcp.chunks(60).flat_map(|connection| &connection[30..]).sum();
+        assert!(late <= 2 * 20, "{dead:?}: {late} timeouts of 600 messages");
+        let flowcut: Vec<u64> = timeouts(BalancerKind::Flowcut);
+        // A quarter of the paths drawn is the dead one again.
+        let all: u64 = flowcut.iter().sum();
+        assert!(all <= 2 * 20, "{dead:?}: {all} timeouts of 20 connections");
+        assert!(flowcut.chunks(60).all(|connection| connection[2..].iter().all(|one| *one == 0)), "{dead:?}");
+    }
 }

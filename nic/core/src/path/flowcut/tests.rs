@@ -99,8 +99,14 @@ impl Rig {
         self.flowcut.on_ack(self.path.at_ps(self.now_ps), &ack, &mut ());
     }
 
+    /// A timeout of a packet that was sent at `sent_ps`, with another packet in flight.
     fn timeout(&mut self, sent_ps: u64) {
-        let loss = LossInfo { ev: self.flowcut.ev(), sent_at: at(sent_ps), bytes: BYTES, ..LossInfo::default() };
+        self.timeout_with(sent_ps, BYTES.into());
+    }
+
+    fn timeout_with(&mut self, sent_ps: u64, in_flight_bytes: u64) {
+        let ev = self.flowcut.ev();
+        let loss = LossInfo { ev, sent_at: at(sent_ps), bytes: BYTES, in_flight_bytes, ..LossInfo::default() };
         self.flowcut.on_loss(self.path.at_ps(self.now_ps), &loss, &mut ());
     }
 
@@ -297,6 +303,28 @@ fn a_silent_path_is_left_and_what_was_open_goes_one_by_one() {
     rig.open.clear();
     rig.ack_of(new, BASE_RTT_PS, 3);
     assert_eq!([rig.send(), rig.send()], [Some(new), Some(new)]);
+}
+
+#[test]
+fn a_lone_packet_that_times_out_leaves_its_path() {
+    //= docs/specs/flowcut.md#FLC-41 A dead path
+    let mut rig = Rig::new(&config(|_| ()));
+    let old = rig.send().unwrap();
+    rig.now_ps = 500_000;
+    rig.ack_of(old, BASE_RTT_PS, 3);
+    rig.now_ps = 1_000_000;
+    rig.timeout_with(0, 0);
+    assert_eq!(rig.flowcut.allowed_bytes(), u64::MAX, "the path acknowledged a packet after this one was sent");
+    rig.now_ps = 2_000_000;
+    rig.timeout_with(1_000_000, 0);
+    assert_eq!(rig.flowcut.allowed_bytes(), 0, "in repair");
+    rig.open.clear();
+    assert_ne!(rig.send(), Some(old));
+    let mut never = Rig::new(&config(|own| own.dead_timeouts = 0));
+    let old = never.send().unwrap();
+    never.now_ps = 1_000_000;
+    never.timeout_with(500_000, 0);
+    assert_eq!(never.send(), Some(old));
 }
 
 #[test]

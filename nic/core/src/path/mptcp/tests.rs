@@ -86,8 +86,8 @@ impl Rig {
     }
 
     fn lose(&mut self, label: u16, cause: LossCause) {
-        let packet = self.take(label);
-        let loss = LossInfo { ev: packet.ev, bytes: PACKET, cause, ..LossInfo::default() };
+        let PacketInfo { ev, sent_at, .. } = self.take(label);
+        let loss = LossInfo { ev, sent_at, bytes: PACKET, cause, ..LossInfo::default() };
         self.mptcp.on_loss(self.path.at_ps(self.now_ps), &loss, &mut ());
     }
 
@@ -135,16 +135,76 @@ fn lost_packets_go_again_on_another_subflow_if_one_has_room() {
     //= docs/specs/subflow.md#MPTCP-3 whose turn it is
     let mut rig = Rig::dctcp(2, MptcpSplit::Free);
     assert_eq!([rig.send(false), rig.send(false)], [Some(0), Some(1)]);
-    rig.lose(0, LossCause::Timeout);
+    rig.lose(0, LossCause::SackGap);
     assert_eq!([rig.send(true), rig.send(true), rig.send(false)], [Some(1), Some(1), Some(0)]);
     let mut rig = Rig::dctcp(2, MptcpSplit::Free);
     rig.send_all();
-    (0..5).for_each(|_| rig.lose(0, LossCause::Timeout));
+    (0..5).for_each(|_| rig.lose(0, LossCause::SackGap));
     assert_eq!(rig.send(true), None, "what is in flight still fills the smaller window");
     while rig.in_flight.iter().any(|packet| packet.ev == rig.mptcp.labels.ev(0)) {
-        rig.lose(0, LossCause::Timeout);
+        rig.lose(0, LossCause::SackGap);
     }
     assert_eq!(rig.send(true), Some(0));
+}
+
+#[test]
+fn a_stale_subflow_is_probed_less_and_less_often() {
+    //= docs/specs/subflow.md#MPTCP-7 stale subflows
+    let mut rig = Rig::dctcp(3, MptcpSplit::Equal);
+    let (mut probes, mut packets) = (Vec::new(), 0u64);
+    // One packet at a time; subflow 1 acknowledges nothing.
+    while packets < 200_000 {
+        rig.now_ps += RTT_PS;
+        let label = rig.send(false).unwrap();
+        packets += 1;
+        rig.now_ps += RTT_PS;
+        if label == 1 {
+            probes.push(packets);
+            assert_ne!(rig.send(false), Some(1), "one packet at a time");
+            rig.lose(1, LossCause::Timeout);
+            let other = rig.in_flight.front().map(|packet| rig.mptcp.labels.label(packet.ev).unwrap());
+            rig.ack(other.unwrap(), false);
+            packets += 1;
+            assert_ne!(rig.send(true), Some(1));
+            packets += 1;
+        }
+        while let Some(packet) = rig.in_flight.front() {
+            let label = rig.mptcp.labels.label(packet.ev).unwrap();
+            rig.ack(label, false);
+        }
+    }
+    let waits: Vec<u64> = probes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(waits.len() >= 11, "{waits:?}");
+    for (number, wait) in waits.iter().enumerate() {
+        // It may be the turn of the two others.
+        let expected = 64 << number.min(10);
+        assert!((expected..expected + 5).contains(wait), "{number}: {waits:?}");
+    }
+    // An acknowledgement ends it, and the subflows take turns again.
+    while rig.send(false) != Some(1) {
+        let label = rig.mptcp.labels.label(rig.in_flight[0].ev).unwrap();
+        rig.ack(label, false);
+    }
+    rig.ack(1, false);
+    assert_eq!([(); 4].map(|()| rig.send(false)), [2, 0, 1, 2].map(Some));
+}
+
+#[test]
+fn without_a_subflow_that_is_not_stale_all_are_used() {
+    //= docs/specs/subflow.md#MPTCP-7 stale subflows
+    let mut rig = Rig::dctcp(2, MptcpSplit::Free);
+    for label in [0, 1] {
+        rig.now_ps += RTT_PS;
+        assert_eq!(rig.send(false), Some(label));
+        rig.lose(label, LossCause::Timeout);
+    }
+    assert_eq!([rig.send(false), rig.send(false)], [Some(0), Some(1)]);
+    // A loss that packets sent after it show is no timeout.
+    let mut rig = Rig::dctcp(2, MptcpSplit::Free);
+    rig.now_ps = RTT_PS;
+    rig.send(false);
+    rig.lose(0, LossCause::SackGap);
+    assert_eq!([rig.send(false), rig.send(false)], [Some(1), Some(0)]);
 }
 
 #[test]
