@@ -43,9 +43,10 @@ fn run(steps: &mut Steps, no_skips: bool, tally: &mut Tally) -> Outcome<bool> {
 }
 
 /// Binaries whose tests compute and wait for nothing: any priority will do.
-const COMPUTING: [&str; 10] = [
+const COMPUTING: [&str; 11] = [
     "corpus",
     "golden",
+    "plain_network",
     "routing",
     "scenarios",
     "soak",

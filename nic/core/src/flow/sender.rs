@@ -19,6 +19,7 @@ mod retry;
 mod right_queue;
 mod rivals;
 mod sections;
+mod short_queues;
 #[cfg(test)]
 mod start;
 mod stats;

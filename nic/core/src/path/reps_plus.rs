@@ -58,11 +58,10 @@ impl RepsPlus {
         self.state.next_of_set(evs)
     }
 
-    /// Caches the value of a packet or probe that came back, if its path is neither congested nor slow.
-    //= docs/specs/reps-plus.md#RPP-17 slow paths
+    /// Caches the value of a packet or probe that came back, unless its path is congested or slow.
     #[inline]
-    fn cache_if_good(&mut self, path: &Path, ev: Ev, marked: bool, rtt_ps: u64) {
-        if !marked && rtt_ps < slow_ps(path) && ev.index() < path.evs {
+    fn cache_if_good(&mut self, path: &Path, ev: Ev, is_bad: bool) {
+        if !is_bad && ev.index() < path.evs {
             self.state.cache(ev, self.settings.buffer);
         }
     }
@@ -172,9 +171,14 @@ impl Balancer for RepsPlus {
         if ack.packets > 1 {
             self.cache_others(ack);
         }
+        // The packet that triggered the ACK is judged once, with the settled ones where it is among them.
+        let is_slow = match self.settled.is_empty() {
+            true => !self.state.is_reused(now.path, ack.rtt_ps),
+            false => self.settled.is_slow(ack.ev) || ack.rtt_ps >= slow_ps(now.path),
+        };
         self.settled.clear();
         self.state.losses = self.state.losses.saturating_sub(ack.packets.min(255) as u8);
-        self.cache_if_good(now.path, ack.ev, ack.marked, ack.rtt_ps);
+        self.cache_if_good(now.path, ack.ev, ack.marked || is_slow);
     }
 
     fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, _publisher: &mut dyn Publisher) {
@@ -228,7 +232,7 @@ impl Balancer for RepsPlus {
         if !packet.reported {
             return;
         }
-        if now.since(packet.sent_at) < slow_ps(now.path) {
+        if self.state.is_reused(now.path, now.since(packet.sent_at)) {
             self.settled.push(packet.ev, now.path.evs);
         } else {
             self.settled.push_slow(packet.ev);
@@ -282,6 +286,8 @@ struct RecycledEvs {
     suspect: Ev,
     /// Position of exploring in the set, in 2^-16 of it, or in the list of paths.
     phase: u16,
+    /// Share of packets on slow paths whose values are not cached, in 2^-16 of a packet.
+    surplus: u16,
     head: u8,
     valid: u8,
     filled: u8,
@@ -297,8 +303,28 @@ struct RecycledEvs {
 const _: () = assert!(size_of::<RecycledEvs>() <= 64, "the state fits a cache line");
 
 impl RecycledEvs {
+    /// Whether the path of a packet with this round-trip time is used again.
+    //= docs/specs/reps-plus.md#RPP-17 slow paths
+    #[inline]
+    fn is_reused(&mut self, path: &Path, rtt_ps: u64) -> bool {
+        if rtt_ps >= slow_ps(path) {
+            return false;
+        }
+        let excess_ps = rtt_ps.saturating_sub(path.slow_rtt_ps);
+        if excess_ps == 0 {
+            return true;
+        }
+        // Twice the excess, in 2^-16 of the round-trip time.
+        let share = (u128::from(excess_ps) << 17) / u128::from(rtt_ps);
+        let share = share.min(u128::from(u16::MAX)) as u16;
+        let (surplus, is_full) = self.surplus.overflowing_add(share);
+        self.surplus = surplus;
+        !is_full
+    }
+
     const fn new(phase: u16) -> Self {
         Self {
+            surplus: 0,
             cached: [Ev::new(0); MAX_BUFFER],
             probe_at: Time::NEVER,
             ask_at: Time::NEVER,
@@ -334,11 +360,10 @@ impl RecycledEvs {
 /// A tick of 2^20 ps (1.05 us) is short against round trips of several us.
 const TICK_SHIFT: u32 = 20;
 
-/// Round-trip time from which on a path is too slow to be used again: every queue of two tiers is full, a link has lost
-/// most of its rate, or others are known to be faster.
+/// Round-trip time from which on no path is used again: every queue of two tiers is full, or a link has lost most of its rate.
 #[inline]
-fn slow_ps(path: &Path) -> u64 {
-    path.slow_rtt_ps.min(4 * path.base_rtt_ps)
+const fn slow_ps(path: &Path) -> u64 {
+    4 * path.base_rtt_ps
 }
 
 /// Whether a loss of the packet would be found late: less than two BDPs follow it, or less than half of one is in flight.

@@ -3,6 +3,7 @@
 
 use super::lateness::{Lateness, smoothed};
 use super::rivals::{Outcome, Rivals};
+use super::short_queues::{RoundPackets, ShortQueues};
 use crate::Time;
 use crate::feedback::AckInfo;
 use crate::flow::{FIRST_PACKETS, FlowConfig};
@@ -32,6 +33,7 @@ pub(super) struct Calibration {
     /// Wire bytes that the best of the latest rounds delivered in one base round-trip time.
     best_bytes: u64,
     phase: Phase,
+    queues: ShortQueues,
     /// The path has changed since the sender was told.
     is_due: bool,
 }
@@ -43,6 +45,7 @@ struct Round {
     bytes: u64,
     packets: u32,
     marked_packets: u32,
+    lost_packets: u32,
     /// A packet took long.
     is_late: bool,
 }
@@ -73,6 +76,7 @@ impl Calibration {
             round: Round::default(),
             best_bytes: 0,
             phase: Phase::Starting(0),
+            queues: ShortQueues::default(),
             is_due: false,
         }
     }
@@ -107,12 +111,12 @@ impl Calibration {
         reports && core::mem::take(&mut self.is_due)
     }
 
-    /// Marks tell of full queues only, and not on every network. Round-trip times tell which paths have longer ones than the others.
+    /// Round-trip time from which a path is slow beside the others. Marks show full queues only, and not on every network.
     //= docs/specs/calibration.md#CAL-12 slow paths
     #[inline]
     fn slow_rtt_ps(&self, least_ps: u64) -> u64 {
         let usual_ps = self.usual_ps.saturating_sub(least_ps);
-        least_ps.saturating_add((usual_ps + usual_ps / 2).max(least_ps))
+        least_ps.saturating_add(usual_ps + usual_ps / 4)
     }
 
     /// Whether a frame that took so long counts as marked.
@@ -120,15 +124,35 @@ impl Calibration {
         self.lateness.is_late(rtt_ps, self.least_ps())
     }
 
-    /// A packet was lost, and the path takes no more than this. `trimmed`: a switch has told.
+    /// Takes a loss; returns whether it counts for the congestion control. `trimmed` says that a switch reported it.
     //= docs/specs/calibration.md#CAL-3 the start
     #[inline]
-    pub(super) fn on_loss(&mut self, now: Time, smoothed_ps: u64, trimmed: bool) {
-        self.phase = Phase::Steady;
-        self.rivals.on_loss(now, smoothed_ps);
+    pub(super) fn on_loss(&mut self, now: Time, smoothed_ps: u64, trimmed: bool) -> bool {
+        //= docs/specs/calibration.md#CAL-16 timeouts before the first acknowledgement
+        if smoothed_ps == 0 && !trimmed {
+            return true;
+        }
+        self.round.lost_packets = self.round.lost_packets.saturating_add(1);
+        //= docs/specs/calibration.md#CAL-14 losses by chance
+        let by_chance = !trimmed && self.queues.is_by_chance(self.round.lost_packets);
+        if !by_chance {
+            self.phase = Phase::Steady;
+            self.rivals.on_loss(now, smoothed_ps);
+        }
         if !trimmed && !self.rivals.govern() {
             self.lateness.on_loss();
         }
+        !by_chance
+    }
+
+    /// The least window after an acknowledgement that moved it from `before` to `after`, in wire bytes.
+    #[inline]
+    pub(super) fn least_window(&self, before: u64, after: u64, ack: &AckInfo) -> u64 {
+        if self.is_starting() || self.rivals.govern() {
+            return 0;
+        }
+        let is_used = ack.in_flight_bytes.saturating_add(ack.bytes) > before / 2;
+        self.queues.least_window([before, after], ack.bytes, is_used)
     }
 
     /// Whether losses govern in place of marks.
@@ -199,14 +223,19 @@ impl Calibration {
     #[inline(never)]
     fn end_round(&mut self, now: Time, path: &mut Path) {
         let next = Round { start: now, ..Round::default() };
-        let Round { start, bytes, packets, marked_packets, is_late } = core::mem::replace(&mut self.round, next);
+        let Round { start, bytes, packets, marked_packets, lost_packets, is_late } =
+            core::mem::replace(&mut self.round, next);
         let base_rtt_ps = self.base_rtt_ps();
         if start == Time::ZERO {
             // The first acknowledgement takes the place of the guess, however near that was: the path takes the first window.
             return self.settle(path, base_rtt_ps, FIRST_PACKETS as u32);
         }
+        let elapsed_ps = u128::from(now.since(start).max(1));
+        let bytes_per_rtt = (u128::from(bytes) * u128::from(base_rtt_ps) / elapsed_ps).min(u128::from(u64::MAX)) as u64;
         //= docs/specs/calibration.md#CAL-9 queues that others fill
         let (delay_ps, late) = (self.usual_ps.saturating_sub(self.least_ps()), self.lateness.marks());
+        let counts = RoundPackets { acked: packets, marked: marked_packets, lost: lost_packets };
+        self.queues.on_round(counts, [delay_ps, self.least_ps()], bytes_per_rtt);
         let outcome = Outcome { packets, marked: marked_packets, bytes, delay_ps, late };
         if let Some(begins) = self.rivals.on_round(&outcome) {
             self.lateness.give_up(now);
@@ -215,8 +244,6 @@ impl Calibration {
             self.is_due = true;
             return;
         }
-        let elapsed_ps = u128::from(now.since(start).max(1));
-        let bytes_per_rtt = (u128::from(bytes) * u128::from(base_rtt_ps) / elapsed_ps).min(u128::from(u64::MAX)) as u64;
         if let Phase::Starting(idle) = self.phase {
             self.grow(path, idle, bytes, bytes_per_rtt, is_late && self.reuses);
         }

@@ -265,9 +265,10 @@ impl Sender {
             self.recovery.on_trimmed_again(record.sent_at, self.path.base_rtt_ps);
         }
         self.stats.on_loss(cause);
-        self.learn_loss(now, cause);
+        let counts = self.learn_loss(now, cause);
         match cause {
             LossCause::GoneBack => self.cc.on_gone_back(bytes),
+            _ if !counts => {}
             _ => self.cc.on_loss(self.path.at(now), bytes, cause),
         }
         let loss = LossInfo {

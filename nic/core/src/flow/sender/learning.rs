@@ -28,16 +28,29 @@ impl Sender {
             self.calibrate();
         }
         (ack.marked, ack.marked_packets) = signs;
+        let before = self.cc.window_bytes(&self.path);
         self.cc.on_ack(self.path.at(now), ack);
+        let after = self.cc.window_bytes(&self.path);
+        let least = self.calibration.as_deref().map_or(0, |calibration| calibration.least_window(before, after, ack));
+        if least > after {
+            self.raise_window(least);
+        }
         (ack.marked, ack.marked_packets) = marks;
     }
 
-    /// Learns from the loss of a packet.
+    /// Raises the congestion control's window to `bytes`.
+    fn raise_window(&mut self, bytes: u64) {
+        let first = core::mem::replace(&mut self.path.initial_window_bytes, bytes);
+        self.cc.on_start(&self.path);
+        self.path.initial_window_bytes = first;
+    }
+
+    /// Learns from the loss of a packet; returns whether it counts for the congestion control.
     #[inline]
-    pub(super) fn learn_loss(&mut self, now: Time, cause: LossCause) {
-        if let Some(calibration) = self.calibration.as_deref_mut() {
-            calibration.on_loss(now, self.recovery.rtt.smoothed_ps(), cause.is_trim());
-        }
+    pub(super) fn learn_loss(&mut self, now: Time, cause: LossCause) -> bool {
+        let smoothed_ps = self.recovery.rtt.smoothed_ps();
+        let calibration = self.calibration.as_deref_mut();
+        calibration.is_none_or(|calibration| calibration.on_loss(now, smoothed_ps, cause.is_trim()))
     }
 
     /// Tells balancer and congestion control that the window grows, while it does, and gives the retransmission timer what was learned.

@@ -93,7 +93,8 @@ impl RepsPlus {
     pub(super) fn on_answer(&mut self, now: Now<'_>, answer: &ProbeInfo, publisher: &mut dyn Publisher) {
         //= docs/specs/reps-plus.md#RPP-19 exploring by probes
         if self.suspect() != Some(answer.ev) {
-            self.cache_if_good(now.path, answer.ev, answer.marked, answer.rtt_ps);
+            let is_bad = answer.marked || !self.state.is_reused(now.path, answer.rtt_ps);
+            self.cache_if_good(now.path, answer.ev, is_bad);
             return;
         }
         //= docs/specs/reps-plus.md#RPP-13 thawing

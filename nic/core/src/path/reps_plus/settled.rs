@@ -41,6 +41,11 @@ impl Settled {
         self.evs.iter().rev().take(usize::from(self.slow)).any(|slow| *slow == ev)
     }
 
+    /// Whether no packet has been added. With echoes those that are not slow are the ACK's own.
+    pub fn is_empty(&self) -> bool {
+        self.len + self.slow == 0 && !self.echoed
+    }
+
     fn is_full(&self) -> bool {
         usize::from(self.len + self.slow) == MAX_BUFFER
     }

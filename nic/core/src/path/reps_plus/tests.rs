@@ -240,12 +240,34 @@ fn the_value_of_a_packet_that_took_four_round_trips_is_not_cached() {
     assert_eq!(rig.cached(), [1, 3, 4]);
     rig.ack(now_ps, &[2, 4], false, 0);
     assert_eq!(rig.cached(), [2, 4], "the next ACK knows nothing of them");
-    // What is slower than the others is known.
-    rig.path.slow_rtt_ps = 2 * RTT_PS;
-    [(5, 2 * RTT_PS), (6, 2 * RTT_PS - 1)].iter().for_each(|&(ev, rtt_ps)| {
-        rig.plus.on_ack(rig.path.at_ps(now_ps), &AckInfo { rtt_ps, ..info(ev, false, 1, 0) }, &mut rig.log);
-    });
-    assert_eq!(rig.cached(), [6]);
+}
+
+//= docs/specs/reps-plus.md#RPP-17 slow paths
+#[test]
+fn values_of_a_slow_path_are_cached_less_often() {
+    let mut rig = Rig::new(|own| own.buffer = 16);
+    let path = Path { slow_rtt_ps: 2 * RTT_PS, ..rig.path };
+    rig.path = path;
+    for (rtt_ps, of_12) in
+        [(2 * RTT_PS, 12), (5 * RTT_PS / 2, 7), (3 * RTT_PS, 4), (4 * RTT_PS - 1, 0), (4 * RTT_PS, 0)]
+    {
+        // An ACK alone, and one for a packet that the sender has a record of.
+        for is_recorded in [false, true] {
+            let mut cached = 0;
+            for ev in 0..1_200u16 {
+                let before = rig.plus.state.valid;
+                let now = path.at_ps(rtt_ps);
+                if is_recorded {
+                    rig.plus.on_packet_acked(now, &PacketInfo { sent_at: Time::ZERO, ..packet(ev % 64) });
+                }
+                let ack = AckInfo { rtt_ps, ..info(ev % 64, false, 1, 0) };
+                rig.plus.on_ack(now, &ack, &mut rig.log);
+                cached += u32::from(rig.plus.state.valid > before);
+                rig.plus.state.valid = 0;
+            }
+            assert!(cached.abs_diff(of_12 * 100) <= 24, "{rtt_ps} {is_recorded}: {cached}");
+        }
+    }
 }
 
 /// An ACK that reports no packet settles some, and vouches for none: neither it nor the next.

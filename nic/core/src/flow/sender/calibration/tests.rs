@@ -116,16 +116,26 @@ fn learn(calibration: &mut On<Calibration>, now: Time, rtt_ps: u64, marked: bool
 }
 
 #[test]
-fn a_path_is_slow_where_queues_hold_a_packet_half_longer_than_usual() {
+fn a_path_is_slow_beyond_five_quarters_of_the_usual_delay() {
     //= docs/specs/calibration.md#CAL-12 slow paths
     let mut calibration = calibration();
     assert_eq!(calibration.path.slow_rtt_ps, u64::MAX, "nothing is known yet");
-    // Without queues, twice the least round-trip time.
     learn(&mut calibration, at(US), 100 * US, false);
-    assert_eq!(calibration.path.slow_rtt_ps, 200 * US);
+    assert_eq!(calibration.path.slow_rtt_ps, 100 * US);
     // After many packets what is usual is what they took: 900 us beyond the least.
     (1..200).for_each(|ack| learn(&mut calibration, at(ack * US), 1_000 * US, ack % 2 > 0));
-    assert!(calibration.path.slow_rtt_ps.abs_diff(1_450 * US) < US, "{}", calibration.path.slow_rtt_ps);
+    assert!(calibration.path.slow_rtt_ps.abs_diff(1_225 * US) < US, "{}", calibration.path.slow_rtt_ps);
+}
+
+#[test]
+fn a_timeout_before_the_first_acknowledgement_does_not_end_the_start() {
+    //= docs/specs/calibration.md#CAL-16 timeouts before the first acknowledgement
+    let mut calibration = calibration();
+    assert!(calibration.on_loss(at(US), 0, false) && calibration.is_starting());
+    assert!(calibration.on_loss(at(US), 100 * US, false) && !calibration.is_starting());
+    // A switch reports it: the window is too large.
+    let mut calibration = self::calibration();
+    assert!(calibration.on_loss(at(US), 0, true) && !calibration.is_starting());
 }
 
 #[test]

@@ -74,7 +74,8 @@ impl Twin {
         if ack.packets > 1 {
             others.into_iter().for_each(|ev| self.cache(ev));
         }
-        if !ack.marked && now.since(sent) < 4 * RTT_PS && ack.ev.index() < EVS {
+        let is_slow = now.since(sent) >= 4 * RTT_PS || known.contains(&(ack.ev.index(), true));
+        if !ack.marked && !is_slow && ack.ev.index() < EVS {
             self.cache(ack.ev.index());
         }
     }
