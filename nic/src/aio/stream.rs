@@ -145,7 +145,9 @@ impl Early {
     //= docs/specs/endpoint.md#END-39 a reader ends
     fn put(&mut self, number: u32, data: Bytes) -> Result<(), &'static str> {
         self.bytes += data.len();
-        self.messages.insert(number, data);
+        if self.messages.insert(number, data).is_some() {
+            return Err("the peer sent two messages with the same number");
+        }
         match self.messages.len() < WINDOW_MESSAGES && self.bytes <= WINDOW_BYTES {
             true => Ok(()),
             false => Err("the peer sends more than a stream may have under way"),
@@ -230,6 +232,14 @@ mod tests {
             assert!(is_before(number, next) && !is_before(next, number) && !is_before(number, number));
             assert_eq!(early.take(number), Some(Bytes::from(vec![number as u8])));
         }
+    }
+
+    //= docs/specs/endpoint.md#END-39 a number comes twice
+    #[test]
+    fn a_number_comes_once() {
+        let mut early = Early::default();
+        early.put(5, Bytes::from_static(b"one")).unwrap();
+        assert!(early.put(5, Bytes::from_static(b"two")).is_err());
     }
 
     //= docs/specs/endpoint.md#END-39 a reader ends

@@ -2,7 +2,8 @@
 //! user gets.
 
 use spray_core::Time;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use spray_core::flow::Place;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
@@ -137,70 +138,108 @@ pub(crate) struct Piece<'a> {
 
 /// A message that is being received.
 #[derive(Debug)]
-pub(crate) struct Incoming {
-    /// As first announced.
-    bytes: u64,
+struct Incoming {
     /// Empty where the payload is lent.
-    pub(crate) data: Buffer,
+    data: Buffer,
+    /// Bytes that have been written or lent.
+    written: u64,
+    started_at: Time,
+}
+
+impl Incoming {
+    const NONE: Self = Self { data: Buffer::NONE, written: 0, started_at: Time::NEVER };
+}
+
+/// A message that has every byte.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    message: u32,
+    pub(crate) data: Bytes,
     pub(crate) started_at: Time,
 }
 
-/// The unfinished messages of one connection. The receiver's limits bound their number and length.
+/// The received messages of one connection that the user does not have yet.
+///
+/// Reassembly gives each incomplete message a buffer's number ([`Place`]). The first packet of a message begins with a fresh buffer, and
+/// the last one takes the buffer out: no packet of another message can write to it.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveBuffers {
-    messages: HashMap<u32, Incoming>,
-    /// The message of the last packet, kept out of the map: most packets belong to the same one.
-    current: Option<(u32, Incoming)>,
+    open: Vec<Incoming>,
+    /// How many of them are in use.
+    used: usize,
+    /// Complete messages that have bytes, in the order of their completion.
+    whole: VecDeque<Whole>,
 }
 
 impl ReceiveBuffers {
-    /// Puts a packet's payload in its place. The first packet of a message makes room for it.
-    ///
-    /// Returns `false` if it does not fit the message as first announced. The receiver has checked everything else.
-    pub(crate) fn place(&mut self, piece: &Piece<'_>, pool: &Pool) -> bool {
-        let take = |bytes| pool.take(bytes as usize);
-        let incoming = self.find(piece.message, piece.message_bytes, take);
-        let Ok(offset) = usize::try_from(piece.offset) else { return false };
-        let Some(end) = offset.checked_add(piece.payload.len()) else { return false };
-        let Some(place) = incoming.data.as_mut().get_mut(offset..end) else { return false };
-        place.copy_from_slice(piece.payload);
+    /// Writes a packet's payload to its place. Returns `false` if it does not lie in its message; the receiver has checked that it does, and
+    /// that no byte comes twice.
+    #[inline]
+    pub(crate) fn place(&mut self, piece: &Piece<'_>, place: &Place, pool: &Pool) -> bool {
+        if place.first && place.last {
+            return self.complete(piece, Bytes::copy_from_slice(piece.payload), piece.timestamp);
+        }
+        let take = || pool.take(piece.message_bytes, place.whole);
+        self.add(piece, place, take, |data| data.write(piece.offset, piece.payload))
+    }
+
+    /// Notes a packet whose payload is lent to the user.
+    pub(crate) fn lend(&mut self, piece: &Piece<'_>, place: &Place) -> bool {
+        if place.first && place.last {
+            return self.complete(piece, Bytes::new(), piece.timestamp);
+        }
+        self.add(piece, place, || Buffer::NONE, |_| true)
+    }
+
+    /// Takes out the message that was completed first, if it has this number.
+    pub(crate) fn take(&mut self, message: u32) -> Option<Whole> {
+        self.whole.front().filter(|whole| whole.message == message)?;
+        self.whole.pop_front()
+    }
+
+    //= docs/specs/endpoint.md#END-12 takes it along when it is complete
+    /// Adds a packet to its message. One that begins has a new buffer. The last one takes the buffer out, unless a byte of it was not written.
+    #[inline]
+    fn add(
+        &mut self,
+        piece: &Piece<'_>,
+        place: &Place,
+        take: impl FnOnce() -> Buffer,
+        write: impl FnOnce(&mut Buffer) -> bool,
+    ) -> bool {
+        let at = place.buffer as usize;
+        if place.first {
+            self.begin(at, take());
+        }
+        let Some(incoming) = self.open.get_mut(at) else { return false };
+        let is_written = write(&mut incoming.data);
+        incoming.written += if is_written { piece.payload.len() as u64 } else { 0 };
         incoming.started_at = incoming.started_at.min(piece.timestamp);
+        if !place.last {
+            return is_written;
+        }
+        let Incoming { data, written, started_at } = std::mem::replace(incoming, Incoming::NONE);
+        self.used -= 1;
+        written == piece.message_bytes && self.complete(piece, data.into(), started_at)
+    }
+
+    fn begin(&mut self, at: usize, data: Buffer) {
+        if at >= self.open.len() {
+            self.open.resize_with(at + 1, || Incoming::NONE);
+        }
+        self.used += 1;
+        if let Some(incoming) = self.open.get_mut(at) {
+            *incoming = Incoming { data, ..Incoming::NONE };
+        }
+    }
+
+    fn complete(&mut self, piece: &Piece<'_>, data: Bytes, started_at: Time) -> bool {
+        self.whole.push_back(Whole { message: piece.message, data, started_at });
         true
     }
 
-    /// Notes a packet whose payload is lent to the user. Returns `false` if it does not fit the message as first announced.
-    pub(crate) fn lend(&mut self, piece: &Piece<'_>) -> bool {
-        let incoming = self.find(piece.message, piece.message_bytes, |_| Buffer::NONE);
-        let end = piece.offset.checked_add(piece.payload.len() as u64);
-        incoming.started_at = incoming.started_at.min(piece.timestamp);
-        end.is_some_and(|end| end <= incoming.bytes)
-    }
-
-    /// Takes out a finished message.
-    pub(crate) fn finish(&mut self, message: u32) -> Option<Incoming> {
-        match self.current.take() {
-            Some((current, incoming)) if current == message => Some(incoming),
-            other => {
-                self.current = other;
-                self.messages.remove(&message)
-            }
-        }
-    }
-
-    /// The message of that number. `take` makes room for a new one.
-    fn find(&mut self, message: u32, bytes: u64, take: impl FnOnce(u64) -> Buffer) -> &mut Incoming {
-        if self.current.as_ref().is_none_or(|(current, _)| *current != message) {
-            let found = self.messages.remove(&message);
-            let fresh = || Incoming { bytes, data: take(bytes), started_at: Time::NEVER };
-            if let Some((current, incoming)) = self.current.replace((message, found.unwrap_or_else(fresh))) {
-                self.messages.insert(current, incoming);
-            }
-        }
-        &mut self.current.as_mut().expect("set above").1
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
-        self.current.is_none() && self.messages.is_empty()
+        self.used == 0 && self.whole.is_empty()
     }
 }
 
@@ -255,37 +294,50 @@ mod tests {
         assert_eq!((send_buffers.first, send_buffers.len(), send_buffers.messages.len()), (1, 1, 1));
     }
 
+    fn piece(message_bytes: u64, offset: u64, payload: &[u8], ns: u64) -> Piece<'_> {
+        Piece { message: 7, message_bytes, offset, timestamp: Time::from_ns(ns), payload }
+    }
+
+    /// A place in a buffer: of the first packet of a message, and of the last.
+    fn at(buffer: u32, first: bool, last: bool) -> Place {
+        Place { buffer, first, last, whole: true }
+    }
+
     #[test]
     fn receive_buffers_places_interleaved_messages() {
-        let (mut receive_buffers, pool) = (ReceiveBuffers::default(), Pool::default());
-        let mut place = |message, message_bytes, offset, payload, ns| {
-            let timestamp = Time::from_ns(ns);
-            receive_buffers.place(&Piece { message, message_bytes, offset, timestamp, payload }, &pool)
-        };
-        assert!(place(7, 6, 3, &b"def"[..], 20));
-        assert!(place(8, 2, 0, b"xy", 30));
-        assert!(place(7, 6, 0, b"abc", 10));
-        assert!(!place(7, 6, 4, b"beyond", 10));
-        assert!(!place(7, 6, u64::MAX, b"beyond", 10));
-        let seven = receive_buffers.finish(7).unwrap();
-        assert_eq!((seven.started_at, Bytes::from(seven.data)), (Time::from_ns(10), Bytes::from_static(b"abcdef")));
-        assert_eq!(Bytes::from(receive_buffers.finish(8).unwrap().data), &b"xy"[..]);
-        assert!(receive_buffers.is_empty() && receive_buffers.finish(8).is_none());
+        let (mut buffers, pool) = (ReceiveBuffers::default(), Pool::default());
+        let mut place =
+            |(bytes, offset, payload, ns), place| buffers.place(&piece(bytes, offset, payload, ns), &place, &pool);
+        assert!(place((6, 3, &b"def"[..], 20), at(1, true, false)));
+        assert!(place((4, 0, b"wx", 40), at(0, true, false)));
+        assert!(place((2, 0, b"!!", 30), at(0, true, true)));
+        assert!(!place((6, 4, b"beyond", 10), at(1, false, false)));
+        assert!(!place((6, u64::MAX, b"beyond", 10), at(1, false, false)));
+        assert!(!place((6, 0, b"x", 10), at(2, false, false)));
+        assert!(place((6, 0, b"abc", 10), at(1, false, true)));
+        assert!(place((4, 2, b"yz", 50), at(0, false, true)));
+        let taken: Vec<_> = std::iter::from_fn(|| buffers.take(7)).map(|it| (it.data, it.started_at)).collect();
+        let expected = [(&b"!!"[..], 30), (b"abcdef", 10), (b"wxyz", 40)];
+        assert_eq!(taken, expected.map(|(data, ns)| (Bytes::from_static(data), Time::from_ns(ns))));
+        assert!(buffers.is_empty());
+    }
+
+    /// Even if the receiver were wrong about what has arrived.
+    //= docs/specs/endpoint.md#END-12 no byte that its own packets did not write
+    #[test]
+    fn a_message_that_lacks_bytes_is_not_handed_out() {
+        let (mut buffers, pool) = (ReceiveBuffers::default(), Pool::default());
+        assert!(buffers.place(&piece(200_000, 0, &[1; 1000], 0), &at(0, true, false), &pool));
+        assert!(!buffers.place(&piece(200_000, 5000, &[1; 1000], 0), &at(0, false, true), &pool));
+        assert!(buffers.take(7).is_none() && buffers.is_empty());
     }
 
     #[test]
     fn lent_pieces_may_lie_beyond_4_gib() {
-        let mut receive_buffers = ReceiveBuffers::default();
-        let mut lend = |offset| {
-            receive_buffers.lend(&Piece {
-                message: 7,
-                message_bytes: 5 << 30,
-                offset,
-                timestamp: Time::ZERO,
-                payload: &[0; 8],
-            })
-        };
-        assert!(lend(0) && lend(u64::from(u32::MAX) - 4) && lend(1 << 32) && lend((5 << 30) - 8));
-        assert!(!lend((5 << 30) - 7) && !lend(u64::MAX));
+        let mut buffers = ReceiveBuffers::default();
+        let (bytes, half) = (5 << 30, vec![0; 5 << 29]);
+        assert!(buffers.lend(&piece(bytes, 5 << 29, &half, 0), &at(0, true, false)));
+        assert!(buffers.lend(&piece(bytes, 0, &half, 0), &at(0, false, true)));
+        assert!(buffers.take(8).is_none() && buffers.take(7).is_some_and(|whole| whole.data.is_empty()));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use spray_core::Time;
+use spray_core::flow::Place;
 use spray_core::host::{self, Entry, Log, ReceiveHalf, SendHalf};
 use spray_wire::{Body, Data, EvPort};
 
@@ -68,12 +69,12 @@ impl host::Owner for HostOwner {
     }
 
     #[inline]
-    fn place(&mut self, connection: &mut Connection, data: &Data, payload: &[u8]) -> bool {
+    fn place(&mut self, connection: &mut Connection, data: &Data, place: &Place, payload: &[u8]) -> bool {
         let Some(flow) = connection.flow.as_deref_mut() else { return false };
         let Data { message, message_bytes, offset, timestamp, .. } = *data;
         let piece = Piece { message, message_bytes, offset, timestamp, payload };
-        let Some(sink) = &mut self.sink else { return flow.receive_buffers.place(&piece, &self.pool) };
-        if !flow.receive_buffers.lend(&piece) {
+        let Some(sink) = &mut self.sink else { return flow.receive_buffers.place(&piece, place, &self.pool) };
+        if !flow.receive_buffers.lend(&piece, place) {
             return false;
         }
         //= docs/specs/endpoint.md#END-12a Lent frames
@@ -85,13 +86,12 @@ impl host::Owner for HostOwner {
     fn take_messages(&mut self, now: Time, _number: u32, connection: &mut Connection) {
         let Some(Flow { receiving, receive_buffers, .. }) = connection.flow.as_deref_mut() else { return };
         while connection.unread < MAX_UNREAD
-            && let Some((message, _)) = receiving.receiver.message_completed()
+            && let Some((message, bytes)) = receiving.receiver.message_completed()
         {
             connection.unread += 1;
             // A message without bytes has no packet with a place.
-            let (data, started_at) = receive_buffers
-                .finish(message)
-                .map_or((Bytes::new(), now), |whole| (whole.data.into(), whole.started_at));
+            let whole = if bytes > 0 { receive_buffers.take(message) } else { None };
+            let (data, started_at) = whole.map_or((Bytes::new(), now), |whole| (whole.data, whole.started_at));
             self.events.push_back(EndpointEvent::Received {
                 connection: connection.id,
                 message: MessageId(message),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
-use memmap2::MmapMut;
+use memmap2::{Advice, MmapMut};
 
 /// Most pages kept: usually no more messages are received at a time.
 const KEPT: usize = 16;
@@ -27,20 +27,42 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// A buffer of `bytes` with arbitrary content. A message is handed out only when all of it has been written.
-    pub(super) fn take(&self, bytes: usize) -> Buffer {
-        if bytes < MIN_PAGED_BYTES {
-            return Buffer::Heap(vec![0; bytes]);
+    /// A buffer of `bytes`. Where `whole` says that all of it may take memory, its content is arbitrary: a message is handed out only when
+    /// all of it has been written. Otherwise only the pages take memory that are written to.
+    pub(super) fn take(&self, bytes: u64, whole: bool) -> Buffer {
+        let Ok(bytes) = usize::try_from(bytes) else { return Buffer::NONE };
+        match whole {
+            true if bytes < MIN_PAGED_BYTES => Buffer::Heap(vec![0; bytes]),
+            true => match self.kept(bytes) {
+                Some(map) => self.paged(map, bytes),
+                None => self.fresh(bytes, true),
+            },
+            false => self.fresh(bytes, false),
         }
+    }
+
+    /// Kept pages that are as long, or an eighth longer at most.
+    fn kept(&self, bytes: usize) -> Option<MmapMut> {
         for _ in 0..self.0.len() {
-            match self.0.pop() {
-                Some(map) if map.len() >= bytes && map.len() / 2 <= bytes => return self.paged(map, bytes),
-                Some(map) => drop(self.0.force_push(map)),
-                None => break,
+            let map = self.0.pop()?;
+            if (bytes..=bytes + bytes / 8).contains(&map.len()) {
+                return Some(map);
             }
+            drop(self.0.force_push(map));
         }
+        None
+    }
+
+    fn fresh(&self, bytes: usize, whole: bool) -> Buffer {
+        let map = MmapMut::map_anon(bytes).and_then(|map| {
+            // A huge page would take the memory of 512.
+            let small = if whole { Ok(()) } else { map.advise(Advice::NoHugePage) };
+            // A kernel without huge pages refuses.
+            small.or_else(|error| if error.raw_os_error() == Some(libc::EINVAL) { Ok(()) } else { Err(error) })?;
+            Ok(map)
+        });
         // A system that has no pages left may have room on the heap.
-        MmapMut::map_anon(bytes).map_or_else(|_| Buffer::Heap(vec![0; bytes]), |map| self.paged(map, bytes))
+        map.map_or_else(|_| Buffer::Heap(vec![0; bytes]), |map| self.paged(map, bytes))
     }
 
     fn paged(&self, map: MmapMut, bytes: usize) -> Buffer {
@@ -84,7 +106,17 @@ impl Buffer {
     /// The bytes of a message whose payload is lent.
     pub(super) const NONE: Self = Self::Heap(Vec::new());
 
-    pub(super) fn as_mut(&mut self) -> &mut [u8] {
+    /// Writes payload from `offset` on. Returns `false`, and writes nothing, where it would end behind the buffer.
+    #[inline]
+    pub(super) fn write(&mut self, offset: u64, payload: &[u8]) -> bool {
+        let Ok(offset) = usize::try_from(offset) else { return false };
+        let Some(end) = offset.checked_add(payload.len()) else { return false };
+        let Some(to) = self.as_mut().get_mut(offset..end) else { return false };
+        to.copy_from_slice(payload);
+        true
+    }
+
+    fn as_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Heap(bytes) => bytes,
             Self::Pages(Pages { map, bytes, .. }) => {
@@ -110,14 +142,14 @@ mod tests {
     #[test]
     fn pages_come_back_when_nobody_sees_them_any_more() {
         let pool = Pool::default();
-        let take = |bytes| Bytes::from(pool.take(bytes));
+        let take = |bytes: usize| Bytes::from(pool.take(bytes as u64, true));
         let (large, shared) = (take(200_000), take(200_000));
         let (at, other) = (large.as_ptr(), shared.clone());
         drop((large, shared, take(100), take(MAX_KEPT_BYTES + 1)));
         assert_eq!(pool.0.len(), 1, "neither what is shared, nor small or very large ones");
         assert_eq!((take(90_000).len(), take(300_000).len()), (90_000, 300_000), "not in a buffer of another size");
-        let again = take(150_000);
-        assert_eq!((again.len(), again.as_ptr()), (150_000, at));
+        let again = take(180_000);
+        assert_eq!((again.len(), again.as_ptr()), (180_000, at));
         let many: Vec<_> = (0..100).map(|number| take(MIN_PAGED_BYTES + number)).collect();
         drop(many);
         assert_eq!((pool.0.len(), other[0]), (KEPT, 0));
@@ -126,7 +158,7 @@ mod tests {
     /// A peer that begins messages and does not go on costs a page for each.
     #[test]
     fn a_long_message_costs_what_has_arrived_of_it() {
-        let mut buffer = Pool::default().take(1 << 30);
+        let mut buffer = Pool::default().take(1 << 30, false);
         let resident_pages = || -> u64 {
             let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
             statm.split(' ').nth(1).unwrap().parse().unwrap()

@@ -3,6 +3,7 @@
 use std::slice::from_ref;
 
 use spray_core::Time;
+use spray_core::flow::Place;
 use spray_core::host::{self, Log};
 use spray_fabric::HostLink;
 use spray_fabric::{Due, Starts, Ties, flow_key};
@@ -442,7 +443,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
     }
 
     #[inline]
-    fn place(&mut self, _end: &mut End, _data: &Data, (): ()) -> bool {
+    fn place(&mut self, _end: &mut End, _data: &Data, _place: &Place, (): ()) -> bool {
         true
     }
 

@@ -19,7 +19,7 @@ pub use self::order::{Degrees, OrderStats};
 use self::pending::Pending;
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
-use super::messages::{HashKey, Placed, Reassembly};
+use super::messages::{HashKey, Numbers, Place, Placed, Reassembly};
 use crate::Time;
 use crate::loss::{Arrived, Bits, Evidence, GoBackN, ReceiverConfig, Repair, SectionWatch};
 
@@ -45,10 +45,10 @@ pub struct Arrival {
 /// What became of a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accept {
-    /// First arrival. With `place`, copy the payload to `offset` of its message; without it there is no payload.
+    /// First arrival. Copy the payload to `offset` of the buffer that `place` names; without it there is no payload.
     New {
-        /// Whether there is payload to place.
-        place: bool,
+        /// Where the payload goes.
+        place: Option<Place>,
     },
     /// It arrived before. An ACK is due.
     Duplicate,
@@ -56,7 +56,7 @@ pub enum Accept {
     Trimmed,
     /// An earlier packet is missing, and the receiver keeps nothing out of order. Drop it; a NACK may be due.
     OutOfOrder,
-    /// Its number is beyond the window, or completed messages wait to be taken. Drop it; an ACK is due.
+    /// Its number is beyond the window, completed messages wait to be taken, or there is no memory for it now. Drop it; an ACK is due.
     OutOfWindow,
     /// It contradicts itself, its message so far, or a limit. Drop it.
     Invalid,
@@ -142,7 +142,7 @@ impl Receiver {
             ack_gaps: matches!(config.receiver, ReceiverConfig::Irn(_)),
             repair: if go_back.is_some() { Repair::GoBack } else { Repair::Resend },
             go_back: go_back.unwrap_or_default(),
-            reassembly: Reassembly::new(window_packets, u32::from(u16::MAX), config.max_message_bytes),
+            reassembly: Reassembly::new(window_packets, config.payload_bytes, config.max_message_bytes),
             completed: VecDeque::new(),
             nacks: VecDeque::new(),
             nacks_left: NACKS_AT_ONCE,
@@ -164,6 +164,11 @@ impl Receiver {
     //= docs/specs/transport.md#TRN-62 numbers that collide
     pub fn set_hash_key(&mut self, key: HashKey) {
         self.reassembly.set_key(key);
+    }
+
+    /// Takes messages from number `first` on, those before are complete. Before the first frame.
+    pub fn expect_message(&mut self, first: u32) {
+        self.reassembly.numbers = Numbers::starting_at(first);
     }
 
     /// Takes a data frame whose checksums and cookie hold.
@@ -331,13 +336,17 @@ impl Receiver {
         if bytes > self.grant.limit().saturating_sub(self.stats.bytes) {
             return Accept::Invalid;
         }
-        match self.reassembly.place(data) {
+        let place = match self.reassembly.place(data) {
             Placed::Rejected => return Accept::Invalid,
-            Placed::Part => {}
-            Placed::Complete => self.on_complete(data),
-        }
+            Placed::NoRoom => return Accept::OutOfWindow,
+            Placed::Part(place) => place,
+            Placed::Complete(place) => {
+                self.on_complete(data);
+                place
+            }
+        };
         self.on_new(now, arrival);
-        Accept::New { place: bytes > 0 }
+        Accept::New { place: (bytes > 0).then_some(place) }
     }
 
     //= docs/specs/transport.md#TRN-52 placing payload

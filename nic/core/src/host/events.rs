@@ -45,7 +45,9 @@ impl Host {
     ) -> Accept {
         let Some(half) = connection.receiving() else { return Accept::Invalid };
         let mut accept = half.receiver.on_data(now, arrival);
-        if accept == (Accept::New { place: true }) && !owner.place(connection, &arrival.data, payload) {
+        if let Accept::New { place: Some(place) } = accept
+            && !owner.place(connection, &arrival.data, &place, payload)
+        {
             accept = Accept::Invalid;
         }
         self.take_back(now, connection, arrival, accept, owner);

@@ -33,6 +33,7 @@ pub use self::halves::{ReceiveHalf, SendHalf};
 pub use self::log::{Log, LogEntry};
 use crate::Time;
 use crate::cc::PullPacer;
+use crate::flow::Place;
 use crate::path::Memories;
 use crate::rng::Rng;
 
@@ -104,7 +105,13 @@ pub trait Owner {
     fn send_data(&mut self, now: Time, number: u32, connection: &mut Self::Connection, port: EvPort, data: &Data);
 
     /// Puts the payload of a packet in its place. Returns `false` if it does not fit its message.
-    fn place(&mut self, connection: &mut Self::Connection, data: &Data, payload: Self::Payload<'_>) -> bool;
+    fn place(
+        &mut self,
+        connection: &mut Self::Connection,
+        data: &Data,
+        place: &Place,
+        payload: Self::Payload<'_>,
+    ) -> bool;
 
     /// Takes complete messages from the connection's receiver, as many as there is room for.
     fn take_messages(&mut self, now: Time, number: u32, connection: &mut Self::Connection);

@@ -99,7 +99,7 @@ impl Liar {
 }
 
 /// Begins a connection as anybody can. Returns the endpoint's number and cookie for it.
-fn let_in(rig: &mut Rig, stranger: &mut Stranger, number: u32) -> Option<(u32, u64)> {
+pub(super) fn let_in(rig: &mut Rig, stranger: &mut Stranger, number: u32) -> Option<(u32, u64)> {
     stranger.send(rig, STRANGER, 1, 0, 0, &Body::Connect(asked(number)));
     rig.run(US, 10 * US, |_| false);
     let token = stranger.received().iter().find_map(|body| match body {

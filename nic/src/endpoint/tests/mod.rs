@@ -8,6 +8,7 @@ mod flowcut;
 mod handshake;
 mod hostile;
 mod in_place;
+mod late;
 mod liars;
 mod reachable;
 mod rekey;

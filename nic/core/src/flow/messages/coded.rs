@@ -22,28 +22,25 @@ impl Reassembly {
     /// Takes an arrival. `filled` says that its number arrived before; `cumulative` and `highest` are the receiver's.
     //= docs/specs/erasure.md#ERA-2 what counts for a message
     pub(in crate::flow) fn place_coded(&mut self, data: &Data, filled: bool, cumulative: u64, highest: u64) -> Coded {
-        let (slot, known) = self.find(data.message);
         let end = data.offset.saturating_add(u64::from(data.payload_bytes));
-        if !known {
+        let Some((_, incoming)) = self.table.find(data.message) else {
             return match filled {
                 true => Coded::Duplicate,
                 false => self.place(data).into_coded(data),
             };
-        }
-        let incoming = &mut self.slots[slot];
+        };
         let sound = data.payload_bytes > 0 && end <= data.message_bytes && incoming.bytes == data.message_bytes;
-        let fits = sound && !(filled && incoming.unit == 0) && incoming.fits(data, end);
-        if !fits {
+        let is_judged = sound && !(filled && incoming.layout.unit == 0);
+        let Some(layout) = incoming.layout_with(data, end).filter(|_| is_judged) else {
             return if filled { Coded::Duplicate } else { Coded::Rejected };
-        }
+        };
+        incoming.layout = layout;
         incoming.received = incoming.received.saturating_add(u64::from(data.payload_bytes));
-        let span = Span::of(data, incoming.unit);
+        let span = Span::of(data, layout.unit);
         if incoming.received < incoming.bytes || !span.can_settle(cumulative, highest.max(data.psn + 1)) {
             return Coded::Part;
         }
-        self.open -= 1;
-        self.open_bytes -= data.message_bytes;
-        self.remove(slot);
+        self.complete(data);
         Coded::Complete(span)
     }
 }
@@ -52,9 +49,9 @@ impl Placed {
     /// What the first arrival of a message amounts to. It completes the message only if it is all of it.
     fn into_coded(self, data: &Data) -> Coded {
         match self {
-            Self::Rejected => Coded::Rejected,
-            Self::Part => Coded::Part,
-            Self::Complete => Coded::Complete(Span::of(data, data.payload_bytes)),
+            Self::Rejected | Self::NoRoom => Coded::Rejected,
+            Self::Part(_) => Coded::Part,
+            Self::Complete(_) => Coded::Complete(Span::of(data, data.payload_bytes)),
         }
     }
 }

@@ -9,6 +9,7 @@ impl Receiver {
     /// Makes a receiver that has received nothing expect the code.
     pub fn in_ideal_code(mut self) -> Self {
         self.repair = Repair::IdealCode;
+        self.reassembly.room = None;
         self
     }
 
@@ -43,7 +44,7 @@ impl Receiver {
             self.on_complete(data);
             self.fill(span);
         }
-        Accept::New { place: false }
+        Accept::New { place: None }
     }
 
     /// Settles the other numbers of a complete message, so that an acknowledgement covers all of it.

@@ -6,9 +6,10 @@ use crate::flow::tests::Before;
 impl Receiver {
     /// Begins as if so much had come and been consumed.
     pub(in crate::flow) fn start_after(&mut self, before: &Before) {
-        let Before { packets, bytes, .. } = *before;
+        let Before { packets, bytes, messages } = *before;
         (self.cumulative, self.highest, self.order) = (packets, packets, Order::starting_at(packets));
         (self.grant.consumed, self.grant.told) = (bytes, self.grant.told + bytes);
+        self.expect_message(messages);
         (self.stats.packets, self.stats.bytes) = (packets, bytes);
     }
 }

@@ -245,7 +245,7 @@ impl Pair {
     fn receive(&mut self, arrival: &Arrival) {
         let accept = self.receiver.on_data(self.now, arrival);
         assert!(!matches!(accept, Accept::Invalid), "our own sender's frames are valid: {arrival:?}");
-        if accept == (Accept::New { place: true }) {
+        if let Accept::New { place: Some(_) } = accept {
             self.place(&arrival.data);
         }
         if let Some(entry) = self.pull_entry {

@@ -1,10 +1,12 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::vec::Vec;
 
 use proptest::prelude::*;
 use spray_wire::Data;
 
-use super::super::messages::{Coded, HashKey, Placed, Reassembly};
+use super::super::messages::{
+    Coded, HashKey, Incoming, MOST_MISSING, Numbers, Place, Placed, Reassembly, SLACK_BYTES, Table,
+};
 
 fn part(psn: u64, message: u32, offset: u64, payload_bytes: u16, message_bytes: u64) -> Data {
     Data { psn, message, offset, payload_bytes, message_bytes, ..Data::default() }
@@ -12,6 +14,23 @@ fn part(psn: u64, message: u32, offset: u64, payload_bytes: u16, message_bytes: 
 
 fn reassembly() -> Reassembly {
     Reassembly::new(64, 1000, 10_000)
+}
+
+fn incoming(message: u32, bytes: u64) -> Incoming {
+    Incoming::beginning_with(&part(0, message, 0, 1, bytes), false)
+}
+
+const NOWHERE: Place = Place { buffer: 0, first: false, last: false, whole: false };
+const PART: Placed = Placed::Part(NOWHERE);
+const COMPLETE: Placed = Placed::Complete(NOWHERE);
+
+/// What becomes of a packet; where its payload goes is left out.
+fn place(reassembly: &mut Reassembly, data: &Data) -> Placed {
+    match reassembly.place(data) {
+        Placed::Part(_) => PART,
+        Placed::Complete(_) => COMPLETE,
+        other => other,
+    }
 }
 
 //= docs/specs/transport.md#TRN-53 refused packets
@@ -26,46 +45,121 @@ fn what_cannot_be_is_rejected() {
         part(0, 1, 0, 10, 10_001),
         part(0, 1, 1, 0, 0),
     ] {
-        assert_eq!(reassembly.place(&data), Placed::Rejected, "{data:?}");
+        assert_eq!(place(&mut reassembly, &data), Placed::Rejected, "{data:?}");
     }
-    assert_eq!(reassembly.place(&part(0, 1, 0, 0, 0)), Placed::Complete);
-    assert_eq!(reassembly.place(&part(5, 1, 0, 10, 30)), Placed::Part);
+    assert_eq!(place(&mut reassembly, &part(0, 1, 0, 0, 0)), COMPLETE);
+    assert_eq!(place(&mut reassembly, &part(5, 2, 0, 10, 30)), PART);
     for data in [
-        part(6, 1, 10, 10, 31), // another length
-        part(6, 1, 0, 10, 30),  // another packet's bytes
-        part(6, 1, 5, 10, 30),  // overlap
-        part(6, 1, 10, 9, 30),  // another size
-        part(7, 1, 15, 15, 30), // a last one that is too long
-        part(7, 1, 25, 5, 30),  // a last one that leaves a hole
-        part(4, 1, 0, 30, 30),  // the whole of an open message
+        part(6, 2, 10, 10, 31), // another length
+        part(6, 2, 0, 10, 30),  // another packet's bytes
+        part(6, 2, 5, 10, 30),  // overlap
+        part(6, 2, 10, 9, 30),  // another size
+        part(7, 2, 15, 15, 30), // a last one that is too long
+        part(7, 2, 25, 5, 30),  // a last one that leaves a hole
+        part(4, 2, 0, 30, 30),  // the whole of an open message
     ] {
-        assert_eq!(reassembly.place(&data), Placed::Rejected, "{data:?}");
+        assert_eq!(place(&mut reassembly, &data), Placed::Rejected, "{data:?}");
     }
-    assert_eq!(reassembly.place(&part(7, 1, 20, 10, 30)), Placed::Part);
-    assert_eq!(reassembly.place(&part(6, 1, 10, 10, 30)), Placed::Complete);
+    assert_eq!(place(&mut reassembly, &part(7, 2, 20, 10, 30)), PART);
+    assert_eq!(place(&mut reassembly, &part(6, 2, 10, 10, 30)), COMPLETE);
 }
 
 #[test]
 fn the_last_part_may_come_first() {
     let mut reassembly = reassembly();
-    assert_eq!(reassembly.place(&part(7, 1, 20, 5, 25)), Placed::Part);
-    assert_eq!(reassembly.place(&part(8, 1, 20, 5, 25)), Placed::Rejected);
-    assert_eq!(reassembly.place(&part(6, 1, 0, 10, 25)), Placed::Rejected, "the last one would be one packet off");
-    assert_eq!(reassembly.place(&part(6, 1, 10, 10, 25)), Placed::Part);
-    assert_eq!(reassembly.place(&part(5, 1, 0, 10, 25)), Placed::Complete);
-    assert_eq!(reassembly.place(&part(7, 2, 10, 20, 30)), Placed::Part);
-    assert_eq!(reassembly.place(&part(8, 2, 15, 5, 30)), Placed::Rejected, "inside the last one");
+    assert_eq!(place(&mut reassembly, &part(7, 1, 20, 5, 25)), PART);
+    assert_eq!(place(&mut reassembly, &part(8, 1, 20, 5, 25)), Placed::Rejected);
+    assert_eq!(
+        place(&mut reassembly, &part(6, 1, 0, 10, 25)),
+        Placed::Rejected,
+        "the last one would be one packet off"
+    );
+    assert_eq!(place(&mut reassembly, &part(6, 1, 10, 10, 25)), PART);
+    assert_eq!(place(&mut reassembly, &part(5, 1, 0, 10, 25)), COMPLETE);
+    assert_eq!(place(&mut reassembly, &part(7, 2, 10, 20, 30)), PART);
+    assert_eq!(place(&mut reassembly, &part(8, 2, 15, 5, 30)), Placed::Rejected, "inside the last one");
 }
 
 //= docs/specs/transport.md#TRN-53 refused packets
 #[test]
 fn open_messages_and_their_bytes_are_bounded() {
     let mut reassembly = Reassembly::new(8, 1000, 10_000);
-    let taken = (0..100).filter(|&m| reassembly.place(&part(m, m as u32, 0, 1, 2)) == Placed::Part).count();
+    let taken = (0..100).filter(|&m| place(&mut reassembly, &part(m, m as u32, 0, 1, 2)) == PART).count();
     assert_eq!(taken, 5);
     let mut reassembly = Reassembly::new(64, 10, 10_000);
-    let taken = (0..100).filter(|&m| reassembly.place(&part(m, m as u32, 0, 1, 10_000)) == Placed::Part).count();
+    let taken = (0..100).filter(|&m| place(&mut reassembly, &part(m, m as u32, 0, 1, 10_000)) == PART).count();
     assert_eq!(taken, 2);
+}
+
+/// A number is missing as long as it is held back, and so many may be.
+//= docs/specs/transport.md#TRN-53 has the number of one that is complete
+#[test]
+fn few_numbers_may_be_left_out() {
+    let mut reassembly = Reassembly::new(64, 1000, 10_000);
+    let whole = |psn: u64, message: u32| part(psn, message, 0, 5, 5);
+    assert_eq!(place(&mut reassembly, &whole(0, MOST_MISSING + 1)), Placed::Rejected);
+    // Every other one, which makes as many gaps as there can be.
+    for number in 0..MOST_MISSING {
+        assert_eq!(place(&mut reassembly, &whole(number.into(), 2 * number + 1)), COMPLETE, "{number}");
+        assert_eq!(place(&mut reassembly, &whole(number.into(), 2 * number + 1)), Placed::Rejected, "{number}");
+    }
+    let next = 2 * MOST_MISSING;
+    assert_eq!(place(&mut reassembly, &whole(0, next + 1)), Placed::Rejected);
+    for number in (0..MOST_MISSING).rev() {
+        assert_eq!(place(&mut reassembly, &whole(0, next + 1)), Placed::Rejected);
+        assert_eq!(place(&mut reassembly, &whole(0, 2 * number)), COMPLETE);
+        assert_eq!(place(&mut reassembly, &whole(0, 2 * number)), Placed::Rejected);
+        assert_eq!(place(&mut reassembly, &whole(0, next - 2 * (MOST_MISSING - number) + 1)), Placed::Rejected);
+        if number + 1 == MOST_MISSING {
+            assert_eq!(place(&mut reassembly, &whole(0, next + 1)), COMPLETE);
+        }
+    }
+}
+
+/// What the open messages may take, by the places that they got: by how they began, and by the packets that did not fit.
+struct Memory {
+    reassembly: Reassembly,
+    rooms: HashMap<u32, (u64, u64)>,
+}
+
+impl Memory {
+    fn place(&mut self, data: &Data) -> Placed {
+        let placed = self.reassembly.place(data);
+        let (Placed::Part(_) | Placed::Complete(_)) = placed else { return placed };
+        let (room, received) = match self.reassembly.table.find(data.message) {
+            Some((_, incoming)) => (incoming.parts.bytes, incoming.received),
+            None => (data.message_bytes, data.message_bytes),
+        };
+        assert!(received <= room && room <= data.message_bytes);
+        self.rooms.insert(data.message, (room, received));
+        placed
+    }
+
+    /// Memory of all messages that were begun, complete ones included, beyond twice what has arrived of each.
+    fn excess(&self) -> u64 {
+        self.rooms.values().map(|(room, received)| room.saturating_sub(2 * received)).sum()
+    }
+}
+
+//= docs/specs/transport.md#TRN-67 twice what has arrived
+#[test]
+fn a_peer_gets_no_more_than_twice_what_it_sends() {
+    for (payload, message_bytes) in
+        [(1, 2), (1, 4_096), (1, 60_000), (1_000, 65_535), (9_000, 1 << 20), (1_400, 1 << 30)]
+    {
+        for last_first in [false, true] {
+            let reassembly = Reassembly::new(1 << 14, 9_000, 1 << 40);
+            let mut memory = Memory { reassembly, rooms: HashMap::new() };
+            let offset = if last_first { message_bytes - u64::from(payload) } else { 0 };
+            let begun = (0..9_000u32).filter(|&message| {
+                let data = part(1 << 20 | u64::from(message), message, offset, payload, message_bytes);
+                matches!(memory.place(&data), Placed::Part(_))
+            });
+            let begun = begun.count();
+            assert!(memory.excess() <= SLACK_BYTES, "{payload} of {message_bytes}: {begun} messages");
+            assert!(begun > 0, "{payload} of {message_bytes}");
+        }
+    }
 }
 
 //= docs/specs/erasure.md#ERA-2 what counts for a message
@@ -93,37 +187,67 @@ fn numbers_chosen_to_collide_cost_no_more_than_others() {
     assert_eq!(colliding(3).map(|number| number.wrapping_mul(0x9e37_79b1)).collect::<Vec<_>>(), [0, 1, 2]);
     let most = 1 << 14;
     for key in [[0, 0], [1, 2], [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]] {
-        let mut reassembly = Reassembly::new(2 * most, 1000, 10);
-        reassembly.set_key(HashKey(key));
+        let mut table = Table::new();
+        table.key = HashKey(key);
         let mut steps = Vec::new();
-        for (psn, message) in colliding(most).enumerate() {
-            assert_eq!(reassembly.place(&part(3 * psn as u64, message, 0, 1, 2)), Placed::Part);
-            steps.push(reassembly.steps(message));
+        for message in colliding(most) {
+            assert!(table.find(message).is_none());
+            table.insert(incoming(message, 2));
+            steps.push(table.steps(message));
         }
         let (sum, longest) = (steps.iter().sum::<usize>(), steps.iter().max().copied().unwrap_or(0));
         assert!(sum < 2 * most as usize && longest < 64, "{sum} steps for {most} messages, {longest} at most");
-        for (psn, message) in colliding(most).enumerate() {
-            assert_eq!(reassembly.place(&part(3 * psn as u64 + 1, message, 1, 1, 2)), Placed::Complete);
+        for message in colliding(most) {
+            assert!(table.find(message).is_some_and(|(_, incoming)| incoming.message == message));
+            table.remove(message);
         }
+        assert_eq!(table.len(), 0);
     }
 }
 
 proptest! {
-    /// Messages of two parts each, opened and closed in any order, against a map.
+    /// Messages entered and removed in any order, against a map: each has an entry, and no two have the same.
     #[test]
     fn the_table_agrees_with_a_map(steps in prop::collection::vec((0u32..60, any::<u32>()), 1..600)) {
-        let mut reassembly = reassembly();
-        let mut open: HashMap<u32, u64> = HashMap::new();
-        for (psn, (message, salt)) in steps.into_iter().enumerate() {
+        let mut table = Table::new();
+        let mut open: HashMap<u32, (u32, u64)> = HashMap::new();
+        for (bytes, (message, salt)) in steps.into_iter().enumerate() {
             // Multiples collide in a table indexed by high bits of a product as well as any.
-            let message = message.wrapping_mul(0x0100_0000) ^ (salt & 1);
-            let psn = 10 * psn as u64;
-            if let Some(first) = open.remove(&message) {
-                prop_assert_eq!(reassembly.place(&part(first + 1, message, 1, 1, 2)), Placed::Complete);
-            } else if open.len() < 33 {
-                prop_assert_eq!(reassembly.place(&part(psn, message, 0, 1, 2)), Placed::Part);
-                open.insert(message, psn);
+            let (message, bytes) = (message.wrapping_mul(0x0100_0000) ^ (salt & 1), bytes as u64);
+            prop_assert_eq!(table.find(message).map(|(number, it)| (number, it.bytes)), open.get(&message).copied());
+            if open.remove(&message).is_some() {
+                table.remove(message);
+            } else {
+                let number = table.insert(incoming(message, bytes));
+                prop_assert!(open.values().all(|(other, _)| *other != number));
+                open.insert(message, (number, bytes));
             }
+            prop_assert_eq!(table.len(), open.len());
+            for (message, entry) in &open {
+                prop_assert_eq!(table.find(*message).map(|(number, it)| (number, it.bytes)), Some(*entry));
+            }
+        }
+    }
+
+    /// Numbers that are used in about their order, against a set; some are held back for long.
+    //= docs/specs/transport.md#TRN-53 has the number of one that is complete
+    #[test]
+    fn every_number_is_used_once(
+        first in prop_oneof![Just(0), (0..200u32).prop_map(|before| u32::MAX - before), any::<u32>()],
+        steps in prop::collection::vec((0u32..40, 0u32..20), 1..400),
+    ) {
+        let mut numbers = Numbers::starting_at(first);
+        let (mut used, mut next) = (HashSet::new(), 0u32);
+        for (back, ahead) in steps {
+            let number = if ahead < 5 { next + ahead } else { next.saturating_sub(back) };
+            let message = first.wrapping_add(number);
+            prop_assert_eq!(numbers.may_begin(message), !used.contains(&number), "{}", number);
+            if used.insert(number) {
+                numbers.complete(message);
+                next = next.max(number + 1);
+            }
+            prop_assert!(!numbers.may_begin(first.wrapping_sub(1)));
+            prop_assert!((0..next + 3).all(|it| numbers.may_begin(first.wrapping_add(it)) != used.contains(&it)));
         }
     }
 
@@ -134,22 +258,62 @@ proptest! {
         parts in prop::collection::vec((0u64..12, 0u64..8, 1u16..4, 1u64..8), 1..60),
     ) {
         let mut reassembly = reassembly();
-        let mut seen = Vec::new();
+        let (mut seen, mut message) = (Vec::new(), 0);
         let mut bytes: Vec<u64> = Vec::new();
         for (psn, offset, payload, length) in parts {
             if seen.contains(&psn) {
                 continue;
             }
-            let placed = reassembly.place(&part(psn, 1, offset, payload, length));
+            let placed = place(&mut reassembly, &part(psn, message, offset, payload, length));
             if placed != Placed::Rejected {
                 seen.push(psn);
                 bytes.extend(offset..offset + u64::from(payload));
             }
-            if placed == Placed::Complete {
+            if placed == COMPLETE {
+                message += 1;
                 bytes.sort_unstable();
                 prop_assert_eq!(&bytes, &(0..length).collect::<Vec<_>>());
                 bytes.clear();
             }
         }
+    }
+
+    /// Whatever arrives: the messages take no more than their due, and one of which every packet comes that fits completes in the end.
+    //= docs/specs/transport.md#TRN-67 twice what has arrived
+    #[test]
+    fn memory_is_bounded_and_packets_that_come_again_fit(
+        lengths in prop::collection::vec((1u16..9_000, 1u64..3_000_000), 1..60), seed: u64,
+    ) {
+        let mut memory = Memory { reassembly: Reassembly::new(1 << 16, 9_000, 1 << 40), rooms: HashMap::new() };
+        let (mut waiting, mut psn) = (Vec::new(), 0);
+        for (message, (unit, bytes)) in lengths.into_iter().enumerate() {
+            let unit = unit.max((bytes / 400) as u16);
+            for offset in (0..bytes).step_by(unit.into()) {
+                let payload = (bytes - offset).min(unit.into()) as u16;
+                waiting.push(part(psn, message as u32, offset, payload, bytes));
+                psn += 1;
+            }
+        }
+        // In any order, again and again, as a sender repeats what is not acknowledged.
+        let mut random = seed;
+        waiting.sort_by_cached_key(|_| {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            random >> 32
+        });
+        let open = usize::from(waiting.len() > 0);
+        for _ in 0..10 * open {
+            let mut refused = Vec::new();
+            for data in waiting {
+                match memory.place(&data) {
+                    Placed::NoRoom => refused.push(data),
+                    placed => prop_assert!(placed != Placed::Rejected, "{:?}", data),
+                }
+                prop_assert!(memory.excess() <= SLACK_BYTES);
+            }
+            // What is missed longest comes first.
+            refused.sort_by_key(|data| data.psn);
+            waiting = refused;
+        }
+        prop_assert!(waiting.is_empty(), "{} packets", waiting.len());
     }
 }

@@ -38,7 +38,10 @@ impl Rig {
     }
 
     fn take(&mut self, now_ps: u64, data: Data) -> Accept {
-        self.receiver.on_data(at(now_ps), &arrival(data))
+        match self.receiver.on_data(at(now_ps), &arrival(data)) {
+            Accept::New { place: Some(_) } => NEW,
+            accept => accept,
+        }
     }
 
     fn acks(&mut self) -> Vec<Ack> {
@@ -54,7 +57,8 @@ fn selected(ack: &Ack) -> Vec<u64> {
     (ack.sack_base..ack.sack_base + 256).filter(|&psn| ack.selected(psn)).collect()
 }
 
-const NEW: Accept = Accept::New { place: true };
+/// A packet with payload; where that goes is left out.
+const NEW: Accept = Accept::New { place: None };
 
 //= docs/specs/transport.md#TRN-54 when an ACK is due
 #[test]
@@ -320,6 +324,19 @@ fn packets_that_came_astray_are_told_as_such_and_not_as_marked() {
         (acks[0].astray, acks[0].marked, acks[0].marked_packets, rig.receiver.stats().marked),
         (true, false, 0, 0)
     );
+}
+
+//= docs/specs/transport.md#TRN-53 a window of packets with the receiver's own
+#[test]
+fn open_messages_are_no_longer_than_packets_of_our_own_length_make_them() {
+    let config = FlowConfig { max_message_bytes: 10_000, ..config() };
+    let mut receiver = Receiver::new(&config);
+    let begun = (0..60u32).filter(|number| {
+        let first = Data { psn: (*number).into(), message: *number, offset: 0, message_bytes: 10_000, ..packet(0) };
+        matches!(receiver.on_data(Time::ZERO, &arrival(first)), Accept::New { .. })
+    });
+    // Two messages, and 64 packets of 1,000 bytes.
+    assert_eq!(begun.count(), 8);
 }
 
 //= docs/specs/eqds.md#EQDS-16 credit that does not come back

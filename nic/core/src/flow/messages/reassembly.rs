@@ -1,0 +1,133 @@
+//! The receiver's reassembly: which packets make a message, and how much memory each message may take.
+
+use spray_wire::Data;
+
+use super::HashKey;
+use super::numbers::Numbers;
+use super::room::Room;
+use super::table::{Incoming, Table};
+
+/// What became of a packet's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::flow) enum Placed {
+    /// It contradicts itself, the message so far, or a limit.
+    Rejected,
+    /// There is no memory for it now.
+    NoRoom,
+    /// It belongs to a message that still lacks something.
+    Part(Place),
+    /// Its message has every byte now.
+    Complete(Place),
+}
+
+/// Where a packet's payload goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The buffer of the packet's message: a small number, which no other incomplete message has.
+    pub buffer: u32,
+    /// The message begins: nothing is in the buffer that belongs to it.
+    pub first: bool,
+    /// The message is complete: it takes its buffer along, and the next one that gets the number begins with another.
+    pub last: bool,
+    /// Of a message that begins: all of it may take memory at once; otherwise only what is written.
+    pub whole: bool,
+}
+
+/// The receiver's incomplete messages, and the numbers of the others.
+#[derive(Clone, Debug)]
+pub(in crate::flow) struct Reassembly {
+    pub table: Table,
+    pub numbers: Numbers,
+    max_open: usize,
+    pub open_bytes: u64,
+    max_open_bytes: u64,
+    max_message_bytes: u64,
+    /// `None` where nothing of what arrives is kept.
+    pub room: Option<Room>,
+}
+
+impl Reassembly {
+    /// Makes room for what an honest sender can have open, whose packets have up to `payload_bytes`.
+    ///
+    /// Every incomplete message but the newest has a packet received and a packet missing inside the window, so there
+    /// are at most half a window of them and one more. Their bytes lie inside the window, but for the beginning of
+    /// the first and the end of the last.
+    pub fn new(window_packets: u32, payload_bytes: u32, max_message_bytes: u64) -> Self {
+        let window_bytes = u64::from(window_packets) * u64::from(payload_bytes);
+        Self {
+            table: Table::new(),
+            numbers: Numbers::default(),
+            max_open: window_packets as usize / 2 + 1,
+            open_bytes: 0,
+            max_open_bytes: max_message_bytes.saturating_mul(2).saturating_add(window_bytes),
+            max_message_bytes,
+            room: Some(Room::default()),
+        }
+    }
+
+    /// Hashes with `key`. Nothing was placed yet.
+    pub fn set_key(&mut self, key: HashKey) {
+        self.table.key = key;
+    }
+
+    /// Takes the payload of a packet whose number arrives for the first time.
+    #[inline]
+    pub fn place(&mut self, data: &Data) -> Placed {
+        let payload = u64::from(data.payload_bytes);
+        let Some(end) = data.offset.checked_add(payload) else { return Placed::Rejected };
+        let empty_part = payload == 0 && data.message_bytes != 0;
+        //= docs/specs/transport.md#TRN-53 refused packets
+        if end > data.message_bytes || data.message_bytes > self.max_message_bytes || empty_part {
+            return Placed::Rejected;
+        }
+        let Some((buffer, incoming)) = self.table.find(data.message) else { return self.place_first(data, end) };
+        if incoming.bytes != data.message_bytes {
+            return Placed::Rejected;
+        }
+        let Some(layout) = incoming.layout_with(data, end) else { return Placed::Rejected };
+        let received = incoming.received + payload;
+        if let Some(room) = &mut self.room
+            && !room.extend(&mut incoming.parts, incoming.bytes, received, (data.offset, payload))
+        {
+            return Placed::NoRoom;
+        }
+        (incoming.layout, incoming.received) = (layout, received);
+        let place = Place { buffer, first: false, last: received >= incoming.bytes, whole: false };
+        if !place.last {
+            return Placed::Part(place);
+        }
+        self.complete(data);
+        Placed::Complete(place)
+    }
+
+    fn place_first(&mut self, data: &Data, end: u64) -> Placed {
+        if !self.numbers.may_begin(data.message) {
+            return Placed::Rejected;
+        }
+        if u64::from(data.payload_bytes) == data.message_bytes {
+            self.numbers.complete(data.message);
+            return Placed::Complete(Place { buffer: 0, first: true, last: true, whole: true });
+        }
+        let mut incoming = Incoming::beginning_with(data, end == data.message_bytes);
+        let open_bytes = self.open_bytes.saturating_add(incoming.bytes);
+        if self.table.len() == self.max_open || open_bytes > self.max_open_bytes {
+            return Placed::Rejected;
+        }
+        if let Some(room) = &mut self.room
+            && !room.extend(&mut incoming.parts, incoming.bytes, incoming.received, (data.offset, incoming.received))
+        {
+            return Placed::NoRoom;
+        }
+        self.open_bytes = open_bytes;
+        let whole = incoming.parts.are_all_of(incoming.bytes);
+        let buffer = self.table.insert(incoming);
+        Placed::Part(Place { buffer, first: true, last: false, whole })
+    }
+
+    /// Forgets a message that has every byte. By then it takes no more memory than has arrived of it.
+    pub fn complete(&mut self, data: &Data) {
+        self.open_bytes -= data.message_bytes;
+        self.table.remove(data.message);
+        self.numbers.complete(data.message);
+    }
+}

@@ -1,0 +1,95 @@
+//! How much memory incomplete messages may take.
+
+use alloc::vec::Vec;
+
+/// Memory that a connection's incomplete messages may take beyond twice what has arrived of each. Two pieces of a file take it whole.
+pub(in crate::flow) const SLACK_BYTES: u64 = 2 << 20;
+/// A message that does not get memory for all of its bytes at once gets it in such steps, or in pages where there is no room for more.
+const STEP_BYTES: u64 = 64 << 10;
+const PAGE_BYTES: u64 = 4 << 10;
+
+/// From the first byte, before the other.
+type Range = (u64, u64);
+
+/// The memory of all incomplete messages of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::flow) struct Room {
+    /// Beyond twice what has arrived of each.
+    excess: u64,
+}
+
+/// The parts of one message that may take memory.
+#[derive(Clone, Debug, Default)]
+pub(in crate::flow) struct Parts {
+    /// The one of the last packet.
+    latest: Range,
+    /// All of them, in order, apart from each other; none where the latest is the whole message.
+    all: Vec<Range>,
+    /// Their sum.
+    pub bytes: u64,
+}
+
+impl Room {
+    /// Lets a message of `whole` bytes, of which `received` have arrived with this packet of `payload` bytes at `offset`, take memory for
+    /// it. Returns `false`, and changes nothing, where that is too much.
+    //= docs/specs/transport.md#TRN-67 twice what has arrived
+    #[inline]
+    pub fn extend(&mut self, parts: &mut Parts, whole: u64, received: u64, (offset, payload): (u64, u64)) -> bool {
+        let others = self.excess - excess(parts.bytes, received - payload);
+        let (from, until) = (offset, offset + payload);
+        if (from < parts.latest.0 || until > parts.latest.1)
+            && !parts.find((from, until))
+            && !parts.grow((from, until), whole, received, others)
+        {
+            return false;
+        }
+        self.excess = others + excess(parts.bytes, received);
+        true
+    }
+}
+
+/// Memory beyond twice what has arrived.
+#[inline]
+fn excess(bytes: u64, received: u64) -> u64 {
+    bytes.saturating_sub(received.saturating_mul(2))
+}
+
+impl Parts {
+    /// Whether a packet lies in one of the parts, which becomes the latest.
+    fn find(&mut self, (from, until): Range) -> bool {
+        let at = self.all.partition_point(|part| part.1 < until);
+        let found = self.all.get(at).filter(|part| part.0 <= from);
+        found.inspect(|part| self.latest = **part).is_some()
+    }
+
+    /// Adds all of the message, or the steps that a packet lies in, or the pages: what there is room for beside what `others` take.
+    fn grow(&mut self, (from, until): Range, whole: u64, received: u64, others: u64) -> bool {
+        let around = |unit: u64| {
+            let until = until.checked_next_multiple_of(unit).unwrap_or(u64::MAX);
+            (from - from % unit, until.min(whole))
+        };
+        [(0, whole), around(STEP_BYTES), around(PAGE_BYTES)].into_iter().any(|part| {
+            let first = self.all.partition_point(|other| other.1 < part.0);
+            let end = self.all.partition_point(|other| other.0 <= part.1);
+            let merged = self.all.get(first..end).unwrap_or_default();
+            let from = merged.first().map_or(part.0, |other| other.0.min(part.0));
+            let until = merged.last().map_or(part.1, |other| other.1.max(part.1));
+            let bytes = self.bytes + (until - from) - merged.iter().map(|other| other.1 - other.0).sum::<u64>();
+            if others.saturating_add(excess(bytes, received)) > SLACK_BYTES {
+                return false;
+            }
+            (self.latest, self.bytes) = ((from, until), bytes);
+            match self.latest == (0, whole) {
+                true => self.all = Vec::new(),
+                false => drop(self.all.splice(first..end, [(from, until)])),
+            }
+            true
+        })
+    }
+
+    /// Whether all of a message of so many bytes may take memory.
+    #[inline]
+    pub fn are_all_of(&self, whole: u64) -> bool {
+        self.latest == (0, whole)
+    }
+}
