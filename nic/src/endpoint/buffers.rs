@@ -2,7 +2,7 @@
 //! user gets.
 
 use spray_core::Time;
-use spray_core::flow::Place;
+use spray_core::flow::{Part, Place};
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
@@ -175,20 +175,24 @@ impl ReceiveBuffers {
     /// Writes a packet's payload to its place. Returns `false` if it does not lie in its message; the receiver has checked that it does, and
     /// that no byte comes twice.
     #[inline]
-    pub(crate) fn place(&mut self, piece: &Piece<'_>, place: &Place, pool: &Pool) -> bool {
-        if place.first && place.last {
-            return self.complete(piece, Bytes::copy_from_slice(piece.payload), piece.timestamp);
+    pub(crate) fn place(&mut self, piece: &Piece<'_>, place: Place, pool: &Pool) -> bool {
+        match place.part {
+            Part::Whole => return self.complete(piece, Bytes::copy_from_slice(piece.payload), piece.timestamp),
+            Part::First => self.begin(place.buffer, pool.take(piece.message_bytes, true)),
+            Part::FirstOfMany => self.begin(place.buffer, pool.take(piece.message_bytes, false)),
+            Part::Next | Part::Last => {}
         }
-        let take = || pool.take(piece.message_bytes, place.whole);
-        self.add(piece, place, take, |data| data.write(piece.offset, piece.payload))
+        self.add(piece, place, |data| data.write(piece.offset, piece.payload))
     }
 
     /// Notes a packet whose payload is lent to the user.
-    pub(crate) fn lend(&mut self, piece: &Piece<'_>, place: &Place) -> bool {
-        if place.first && place.last {
-            return self.complete(piece, Bytes::new(), piece.timestamp);
+    pub(crate) fn lend(&mut self, piece: &Piece<'_>, place: Place) -> bool {
+        match place.part {
+            Part::Whole => return self.complete(piece, Bytes::new(), piece.timestamp),
+            Part::First | Part::FirstOfMany => self.begin(place.buffer, Buffer::NONE),
+            Part::Next | Part::Last => {}
         }
-        self.add(piece, place, || Buffer::NONE, |_| true)
+        self.add(piece, place, |_| true)
     }
 
     /// Takes out the message that was completed first, if it has this number.
@@ -197,33 +201,9 @@ impl ReceiveBuffers {
         self.whole.pop_front()
     }
 
-    //= docs/specs/endpoint.md#END-12 takes it along when it is complete
-    /// Adds a packet to its message. One that begins has a new buffer. The last one takes the buffer out, unless a byte of it was not written.
-    #[inline]
-    fn add(
-        &mut self,
-        piece: &Piece<'_>,
-        place: &Place,
-        take: impl FnOnce() -> Buffer,
-        write: impl FnOnce(&mut Buffer) -> bool,
-    ) -> bool {
-        let at = place.buffer as usize;
-        if place.first {
-            self.begin(at, take());
-        }
-        let Some(incoming) = self.open.get_mut(at) else { return false };
-        let is_written = write(&mut incoming.data);
-        incoming.written += if is_written { piece.payload.len() as u64 } else { 0 };
-        incoming.started_at = incoming.started_at.min(piece.timestamp);
-        if !place.last {
-            return is_written;
-        }
-        let Incoming { data, written, started_at } = std::mem::replace(incoming, Incoming::NONE);
-        self.used -= 1;
-        written == piece.message_bytes && self.complete(piece, data.into(), started_at)
-    }
-
-    fn begin(&mut self, at: usize, data: Buffer) {
+    /// Gives a message that begins a buffer of its own.
+    fn begin(&mut self, buffer: u32, data: Buffer) {
+        let at = buffer as usize;
         if at >= self.open.len() {
             self.open.resize_with(at + 1, || Incoming::NONE);
         }
@@ -233,9 +213,34 @@ impl ReceiveBuffers {
         }
     }
 
+    #[inline]
+    fn add(&mut self, piece: &Piece<'_>, place: Place, write: impl FnOnce(&mut Buffer) -> bool) -> bool {
+        let Some(incoming) = self.open.get_mut(place.buffer as usize) else { return false };
+        let is_written = write(&mut incoming.data);
+        if is_written {
+            incoming.written += piece.payload.len() as u64;
+            incoming.started_at = incoming.started_at.min(piece.timestamp);
+        }
+        if place.part == Part::Last { self.end(piece, place.buffer) } else { is_written }
+    }
+
+    /// Takes the buffer of a message out that has had its last packet, unless a byte of it was not written.
+    //= docs/specs/endpoint.md#END-12 takes it along when it is complete
+    fn end(&mut self, piece: &Piece<'_>, buffer: u32) -> bool {
+        let Some(incoming) = self.open.get_mut(buffer as usize) else { return false };
+        let Incoming { data, written, started_at } = std::mem::replace(incoming, Incoming::NONE);
+        self.used -= 1;
+        written == piece.message_bytes && self.complete(piece, data.into(), started_at)
+    }
+
     fn complete(&mut self, piece: &Piece<'_>, data: Bytes, started_at: Time) -> bool {
         self.whole.push_back(Whole { message: piece.message, data, started_at });
         true
+    }
+
+    /// Memory of incomplete messages that is the allocator's.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        self.open.iter().map(|incoming| incoming.data.heap_bytes()).sum()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -298,24 +303,23 @@ mod tests {
         Piece { message: 7, message_bytes, offset, timestamp: Time::from_ns(ns), payload }
     }
 
-    /// A place in a buffer: of the first packet of a message, and of the last.
-    fn at(buffer: u32, first: bool, last: bool) -> Place {
-        Place { buffer, first, last, whole: true }
+    fn at(buffer: u32, part: Part) -> Place {
+        Place { buffer, part }
     }
 
     #[test]
     fn receive_buffers_places_interleaved_messages() {
         let (mut buffers, pool) = (ReceiveBuffers::default(), Pool::default());
         let mut place =
-            |(bytes, offset, payload, ns), place| buffers.place(&piece(bytes, offset, payload, ns), &place, &pool);
-        assert!(place((6, 3, &b"def"[..], 20), at(1, true, false)));
-        assert!(place((4, 0, b"wx", 40), at(0, true, false)));
-        assert!(place((2, 0, b"!!", 30), at(0, true, true)));
-        assert!(!place((6, 4, b"beyond", 10), at(1, false, false)));
-        assert!(!place((6, u64::MAX, b"beyond", 10), at(1, false, false)));
-        assert!(!place((6, 0, b"x", 10), at(2, false, false)));
-        assert!(place((6, 0, b"abc", 10), at(1, false, true)));
-        assert!(place((4, 2, b"yz", 50), at(0, false, true)));
+            |(bytes, offset, payload, ns), place| buffers.place(&piece(bytes, offset, payload, ns), place, &pool);
+        assert!(place((6, 3, &b"def"[..], 20), at(1, Part::First)));
+        assert!(place((4, 0, b"wx", 40), at(0, Part::First)));
+        assert!(place((2, 0, b"!!", 30), at(0, Part::Whole)));
+        assert!(!place((6, 4, b"beyond", 10), at(1, Part::Next)));
+        assert!(!place((6, u64::MAX, b"beyond", 10), at(1, Part::Next)));
+        assert!(!place((6, 0, b"x", 10), at(2, Part::Next)));
+        assert!(place((6, 0, b"abc", 10), at(1, Part::Last)));
+        assert!(place((4, 2, b"yz", 50), at(0, Part::Last)));
         let taken: Vec<_> = std::iter::from_fn(|| buffers.take(7)).map(|it| (it.data, it.started_at)).collect();
         let expected = [(&b"!!"[..], 30), (b"abcdef", 10), (b"wxyz", 40)];
         assert_eq!(taken, expected.map(|(data, ns)| (Bytes::from_static(data), Time::from_ns(ns))));
@@ -327,8 +331,8 @@ mod tests {
     #[test]
     fn a_message_that_lacks_bytes_is_not_handed_out() {
         let (mut buffers, pool) = (ReceiveBuffers::default(), Pool::default());
-        assert!(buffers.place(&piece(200_000, 0, &[1; 1000], 0), &at(0, true, false), &pool));
-        assert!(!buffers.place(&piece(200_000, 5000, &[1; 1000], 0), &at(0, false, true), &pool));
+        assert!(buffers.place(&piece(200_000, 0, &[1; 1000], 0), at(0, Part::First), &pool));
+        assert!(!buffers.place(&piece(200_000, 5000, &[1; 1000], 0), at(0, Part::Last), &pool));
         assert!(buffers.take(7).is_none() && buffers.is_empty());
     }
 
@@ -336,8 +340,8 @@ mod tests {
     fn lent_pieces_may_lie_beyond_4_gib() {
         let mut buffers = ReceiveBuffers::default();
         let (bytes, half) = (5 << 30, vec![0; 5 << 29]);
-        assert!(buffers.lend(&piece(bytes, 5 << 29, &half, 0), &at(0, true, false)));
-        assert!(buffers.lend(&piece(bytes, 0, &half, 0), &at(0, false, true)));
+        assert!(buffers.lend(&piece(bytes, 5 << 29, &half, 0), at(0, Part::First)));
+        assert!(buffers.lend(&piece(bytes, 0, &half, 0), at(0, Part::Last)));
         assert!(buffers.take(8).is_none() && buffers.take(7).is_some_and(|whole| whole.data.is_empty()));
     }
 }

@@ -49,6 +49,15 @@ pub(crate) struct Flow {
     pub(crate) receive_buffers: ReceiveBuffers,
 }
 
+impl Flow {
+    /// Memory of the allocator's for incomplete messages, and for those that the user has not taken.
+    pub(crate) fn held_bytes(&self, config: &FlowConfig) -> u64 {
+        let receiver = &self.receiving.receiver;
+        let consumed = receiver.max_data().saturating_sub(config.max_data_bytes);
+        self.receive_buffers.heap_bytes() + receiver.stats().bytes.saturating_sub(consumed)
+    }
+}
+
 /// A connection's entry in the table.
 #[derive(Debug)]
 pub(crate) struct Connection {

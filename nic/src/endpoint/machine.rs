@@ -84,6 +84,8 @@ pub(crate) struct Machine {
     pub(crate) counts_bare: bool,
     /// The frame that is being handled came by another shard's queue.
     pub(crate) astray: bool,
+    /// A connection has ended that held much memory.
+    pub(crate) trims_heap: bool,
     /// Connections that have opened so far.
     pub(crate) opened: u64,
     /// Settings of connections that others begin, by their addresses and numbers; the endpoint's own hold for all others.
@@ -134,6 +136,7 @@ impl Machine {
             placed_bytes: 0,
             counts_bare: false,
             astray: false,
+            trims_heap: false,
             opened: 0,
             expected: HashMap::new(),
             clock: Time::ZERO,

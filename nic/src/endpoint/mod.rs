@@ -81,6 +81,7 @@ pub use self::{
     tap::Tap,
 };
 use crate::device::{Device, Received};
+use crate::sys;
 
 /// Many connections over one device.
 ///
@@ -407,7 +408,12 @@ impl<D: Device> Endpoint<D> {
 
     /// As [`poll_event`](Self::poll_event), for a caller that calls [`consumed`](Self::consumed) for each received message itself, later.
     pub fn next_event(&mut self) -> Option<EndpointEvent> {
-        let mut event = self.machine.owner.events.pop_front()?;
+        let Some(mut event) = self.machine.owner.events.pop_front() else {
+            if std::mem::take(&mut self.machine.trims_heap) {
+                sys::trim_heap();
+            }
+            return None;
+        };
         if let EndpointEvent::Failed { error: error @ ConnectionError::ConnectTimeout, .. } = &mut event
             && self.link.device.is_deaf()
         {

@@ -69,7 +69,7 @@ impl host::Owner for HostOwner {
     }
 
     #[inline]
-    fn place(&mut self, connection: &mut Connection, data: &Data, place: &Place, payload: &[u8]) -> bool {
+    fn place(&mut self, connection: &mut Connection, data: &Data, place: Place, payload: &[u8]) -> bool {
         let Some(flow) = connection.flow.as_deref_mut() else { return false };
         let Data { message, message_bytes, offset, timestamp, .. } = *data;
         let piece = Piece { message, message_bytes, offset, timestamp, payload };

@@ -116,6 +116,11 @@ impl Buffer {
         true
     }
 
+    /// Its bytes, if they are the allocator's.
+    pub(super) fn heap_bytes(&self) -> u64 {
+        if let Self::Heap(bytes) = self { bytes.len() as u64 } else { 0 }
+    }
+
     fn as_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Heap(bytes) => bytes,

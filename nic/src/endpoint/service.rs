@@ -16,6 +16,9 @@ const KEEP_ALIVE: u64 = u64::MAX;
 /// How long a connection that is to close waits for a peer that takes nothing, in idle timeouts: 300 s where that is 5.
 const STUCK_TIMEOUTS: u64 = 60;
 
+/// A connection that ends with so much in memory has it returned to the system once the user has taken all events.
+const TRIM_BYTES: u64 = 1 << 20;
+
 impl Machine {
     /// Does what is due at a connection, and what follows from a call of its user.
     pub(crate) fn service(&mut self, now: Time, index: u32) {
@@ -111,6 +114,7 @@ impl Machine {
         let connection = self.table.remove(index)?;
         if let Some(flow) = connection.flow.as_deref() {
             self.host.close(&flow.receiving);
+            self.trims_heap |= flow.held_bytes(&connection.config) >= TRIM_BYTES;
         }
         Some(connection)
     }

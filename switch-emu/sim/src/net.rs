@@ -443,7 +443,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
     }
 
     #[inline]
-    fn place(&mut self, _end: &mut End, _data: &Data, _place: &Place, (): ()) -> bool {
+    fn place(&mut self, _end: &mut End, _data: &Data, _place: Place, (): ()) -> bool {
         true
     }
 

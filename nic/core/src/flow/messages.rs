@@ -15,7 +15,7 @@ pub(super) use self::coded::Coded;
 #[cfg(test)]
 pub(super) use self::numbers::MOST_MISSING;
 pub(super) use self::numbers::Numbers;
-pub use self::reassembly::Place;
+pub use self::reassembly::{Part, Place};
 pub(super) use self::reassembly::{Placed, Reassembly};
 pub use self::table::HashKey;
 #[cfg(test)]

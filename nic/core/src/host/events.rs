@@ -46,7 +46,7 @@ impl Host {
         let Some(half) = connection.receiving() else { return Accept::Invalid };
         let mut accept = half.receiver.on_data(now, arrival);
         if let Accept::New { place: Some(place) } = accept
-            && !owner.place(connection, &arrival.data, &place, payload)
+            && !owner.place(connection, &arrival.data, place, payload)
         {
             accept = Accept::Invalid;
         }

@@ -109,7 +109,7 @@ pub trait Owner {
         &mut self,
         connection: &mut Self::Connection,
         data: &Data,
-        place: &Place,
+        place: Place,
         payload: Self::Payload<'_>,
     ) -> bool;
 

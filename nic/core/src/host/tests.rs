@@ -121,7 +121,7 @@ impl<P: Payload> Owner for Outside<P> {
         self.out.push_back((number, port, Body::Data(*data), Some(piece)));
     }
 
-    fn place(&mut self, connection: &mut Connection<P>, data: &Data, _place: &Place, payload: P::Piece) -> bool {
+    fn place(&mut self, connection: &mut Connection<P>, data: &Data, _place: Place, payload: P::Piece) -> bool {
         connection.incoming.put(data, payload)
     }
 

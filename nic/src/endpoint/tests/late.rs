@@ -1,6 +1,9 @@
 //! Users that take messages late, and peers that count on it: what a message is handed out with is what its own packets wrote, and a
 //! peer holds no more memory than it has sent.
 
+use std::collections::{HashMap, HashSet};
+
+use proptest::prelude::*;
 use spray_wire::{Body, Common, Data};
 
 use super::hostile::{STRANGER, Stranger};
@@ -78,4 +81,94 @@ fn a_number_that_comes_again_reveals_nothing() {
         "only what the message itself wrote"
     );
     assert_eq!(received.len(), 1);
+}
+
+/// What host 1 does, or a peer on a connection of it.
+#[derive(Clone, Debug)]
+enum Step {
+    /// The peer sends packets of the message that has this number, as if it were the one of this place in the sequence.
+    Send { message: u32, place: u64, from: u64, until: u64 },
+    /// The user takes some messages.
+    Take(usize),
+    /// Another peer sends messages, which the user takes at once and drops.
+    Others,
+}
+
+/// Packets of each message.
+const PACKETS: u64 = 70;
+
+fn step() -> impl Strategy<Value = Step> {
+    let part = prop_oneof![
+        2 => Just((0, PACKETS)),
+        1 => Just((0, PACKETS - 1)),
+        1 => Just((PACKETS - 1, PACKETS)),
+        2 => (0..PACKETS, 0..PACKETS).prop_map(|(one, other)| (one.min(other), one.max(other)))
+    ];
+    prop_oneof![
+        8 => (0..4u32, 0..8u64, part).prop_map(|(message, place, (from, until))| Step::Send { message, place, from, until }),
+        2 => (1..4usize).prop_map(Step::Take),
+        1 => Just(Step::Others),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// However late the user takes messages, and whatever numbers they have: each is handed out once, and with what its packets wrote.
+    //= docs/specs/endpoint.md#END-12 no byte that its own packets did not write
+    #[test]
+    fn what_is_taken_late_is_what_was_sent(steps in prop::collection::vec(step(), 1..40)) {
+        let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| {
+            (config.flow.max_data_bytes, config.flow.window_packets) = (1 << 30, 1024);
+        });
+        let victim = rig.connect(0, 1);
+        rig.run(US, MS, |_| false);
+        let mut attacker = Attacker::new(&mut rig);
+        let id = ConnectionId(attacker.connection);
+        // All but two of as many as may wait.
+        let index = rig.endpoints[1].machine.table.find(id).unwrap();
+        rig.endpoints[1].machine.table.slot(index).unwrap().unread = owner::MAX_UNREAD - 2;
+        let (mut sent, mut taken) = (HashMap::<(u32, u64), HashSet<u8>>::new(), HashSet::new());
+        for (number, step) in steps.into_iter().enumerate() {
+            let most = match step {
+                Step::Send { message, place, from, until } => {
+                    // Of no other message, and none of them 0.
+                    let byte = 1 + (message * 60 + number as u32) as u8 % 60 + 60 * message as u8;
+                    for packet in from..until {
+                        sent.entry((message, packet)).or_default().insert(byte);
+                        let data = Data {
+                            psn: place * PACKETS + packet,
+                            message,
+                            offset: packet * 1000,
+                            message_bytes: PACKETS * 1000,
+                            payload_bytes: 1000,
+                            ..Data::default()
+                        };
+                        attacker.send(&mut rig, data, byte);
+                    }
+                    continue;
+                }
+                Step::Take(most) => most,
+                Step::Others => {
+                    for _ in 0..3 {
+                        let _ = rig.endpoints[0].send(victim, Bytes::from(vec![0xfe; 70_000]));
+                    }
+                    rig.run(10 * US, MS, |_| false);
+                    rig.events.iter_mut().for_each(Vec::clear);
+                    continue;
+                }
+            };
+            for _ in 0..most {
+                let Some(event) = rig.endpoints[1].poll_event() else { break };
+                let EndpointEvent::Received { connection, message, data, .. } = event else { continue };
+                prop_assert_eq!(connection, id);
+                prop_assert!(taken.insert(message.0), "message {} comes twice", message.0);
+                prop_assert_eq!(data.len() as u64, PACKETS * 1000);
+                for (packet, bytes) in (0..).zip(data.chunks(1000)) {
+                    prop_assert!(bytes.iter().all(|byte| byte == &bytes[0]));
+                    prop_assert!(sent.get(&(message.0, packet)).is_some_and(|sent| sent.contains(&bytes[0])));
+                }
+            }
+        }
+    }
 }

@@ -25,12 +25,23 @@ pub(in crate::flow) enum Placed {
 pub struct Place {
     /// The buffer of the packet's message: a small number, which no other incomplete message has.
     pub buffer: u32,
-    /// The message begins: nothing is in the buffer that belongs to it.
-    pub first: bool,
-    /// The message is complete: it takes its buffer along, and the next one that gets the number begins with another.
-    pub last: bool,
-    /// Of a message that begins: all of it may take memory at once; otherwise only what is written.
-    pub whole: bool,
+    /// What it is to its message.
+    pub part: Part,
+}
+
+/// What a packet is to its message, in the order of arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of it. It needs no buffer.
+    Whole,
+    /// The first. The buffer begins, with nothing in it, and memory for all of the message.
+    First,
+    /// The same, but only what is written may take memory.
+    FirstOfMany,
+    /// One that is neither.
+    Next,
+    /// The last: the message is complete. It takes its buffer along, and the next message of that number begins with another.
+    Last,
 }
 
 /// The receiver's incomplete messages, and the numbers of the others.
@@ -92,12 +103,11 @@ impl Reassembly {
             return Placed::NoRoom;
         }
         (incoming.layout, incoming.received) = (layout, received);
-        let place = Place { buffer, first: false, last: received >= incoming.bytes, whole: false };
-        if !place.last {
-            return Placed::Part(place);
+        if received < incoming.bytes {
+            return Placed::Part(Place { buffer, part: Part::Next });
         }
         self.complete(data);
-        Placed::Complete(place)
+        Placed::Complete(Place { buffer, part: Part::Last })
     }
 
     fn place_first(&mut self, data: &Data, end: u64) -> Placed {
@@ -106,7 +116,7 @@ impl Reassembly {
         }
         if u64::from(data.payload_bytes) == data.message_bytes {
             self.numbers.complete(data.message);
-            return Placed::Complete(Place { buffer: 0, first: true, last: true, whole: true });
+            return Placed::Complete(Place { buffer: 0, part: Part::Whole });
         }
         let mut incoming = Incoming::beginning_with(data, end == data.message_bytes);
         let open_bytes = self.open_bytes.saturating_add(incoming.bytes);
@@ -119,9 +129,8 @@ impl Reassembly {
             return Placed::NoRoom;
         }
         self.open_bytes = open_bytes;
-        let whole = incoming.parts.are_all_of(incoming.bytes);
-        let buffer = self.table.insert(incoming);
-        Placed::Part(Place { buffer, first: true, last: false, whole })
+        let part = if incoming.parts.are_all_of(incoming.bytes) { Part::First } else { Part::FirstOfMany };
+        Placed::Part(Place { buffer: self.table.insert(incoming), part })
     }
 
     /// Forgets a message that has every byte. By then it takes no more memory than has arrived of it.

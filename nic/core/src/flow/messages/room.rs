@@ -27,6 +27,8 @@ pub(in crate::flow) struct Parts {
     all: Vec<Range>,
     /// Their sum.
     pub bytes: u64,
+    /// What that is beyond twice what has arrived.
+    excess: u64,
 }
 
 impl Room {
@@ -35,16 +37,37 @@ impl Room {
     //= docs/specs/transport.md#TRN-67 twice what has arrived
     #[inline]
     pub fn extend(&mut self, parts: &mut Parts, whole: u64, received: u64, (offset, payload): (u64, u64)) -> bool {
-        let others = self.excess - excess(parts.bytes, received - payload);
         let (from, until) = (offset, offset + payload);
         if (from < parts.latest.0 || until > parts.latest.1)
-            && !parts.find((from, until))
-            && !parts.grow((from, until), whole, received, others)
+            && !self.find_or_grow(parts, (from, until), whole, received)
         {
             return false;
         }
-        self.excess = others + excess(parts.bytes, received);
+        if parts.excess > 0 {
+            self.account(parts, received);
+        }
         true
+    }
+
+    /// Has a packet lie in a part that there is, or in one for which there is room.
+    #[cold]
+    fn find_or_grow(&mut self, parts: &mut Parts, packet: Range, whole: u64, received: u64) -> bool {
+        if parts.find(packet) {
+            return true;
+        }
+        let has_grown = parts.grow(packet, whole, received, self.excess - parts.excess);
+        if has_grown {
+            self.account(parts, received);
+        }
+        has_grown
+    }
+
+    /// Brings a message's excess up to date.
+    #[inline]
+    fn account(&mut self, parts: &mut Parts, received: u64) {
+        let excess = excess(parts.bytes, received);
+        self.excess = self.excess - parts.excess + excess;
+        parts.excess = excess;
     }
 }
 

@@ -200,21 +200,26 @@ impl Incoming {
         }
     }
 
-    /// How packets lie in the message, if one that ends at `end` agrees with those before it. The first packet that is not the last one
-    /// says the unit.
+    /// Whether a packet that ends at `end` agrees with those before it, and how packets then lie in the message.
     #[inline]
     pub fn layout_with(&self, data: &Data, end: u64) -> Option<Layout> {
-        let (last, Layout { unit, key: known }) = (end == self.bytes, self.layout);
-        if unit == 0 {
-            // Only the last packet has arrived: `received` is its length, the key its number.
-            let key_of_last = key(known, data.payload_bytes, self.bytes - self.received);
-            let fits = !last
-                && self.received <= u64::from(data.payload_bytes)
-                && key_of_last == key(data.psn, data.payload_bytes, data.offset);
-            return fits.then_some(Layout { unit: data.payload_bytes, key: key_of_last });
+        let Layout { unit, key: known } = self.layout;
+        let payload = data.payload_bytes;
+        let is_sized = payload == unit || (end == self.bytes && payload < unit);
+        if is_sized && key(data.psn, unit, data.offset) == known {
+            return Some(self.layout);
         }
-        let sized = if last { data.payload_bytes <= unit } else { data.payload_bytes == unit };
-        (sized && key(data.psn, unit, data.offset) == known).then_some(self.layout)
+        if unit == 0 { self.layout_before_last(data, end) } else { None }
+    }
+
+    /// The same where only the last packet has arrived: `received` is its length, the key its number. The next one says the unit.
+    #[cold]
+    fn layout_before_last(&self, data: &Data, end: u64) -> Option<Layout> {
+        let key_of_last = key(self.layout.key, data.payload_bytes, self.bytes - self.received);
+        let fits = end != self.bytes
+            && self.received <= u64::from(data.payload_bytes)
+            && key_of_last == key(data.psn, data.payload_bytes, data.offset);
+        fits.then_some(Layout { unit: data.payload_bytes, key: key_of_last })
     }
 }
 
