@@ -9,6 +9,7 @@ mod endpoint;
 mod files;
 mod frames;
 mod input;
+mod messages;
 
 /// A target and the name of its corpus.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +23,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     target("frame", frames::frame, 600_000),
     target("codec", frames::codec, 300_000),
     target("switch", frames::switch, 100_000),
@@ -31,6 +32,7 @@ pub const TARGETS: [Target; 8] = [
     target("failures", files::failures, 30_000),
     target("scenario", files::scenario, 3_000),
     target("endpoint", endpoint::endpoint, 5_000),
+    target("messages", messages::messages, 2_000),
 ];
 
 const fn target(name: &'static str, run: fn(&[u8]), mutations: usize) -> Target {

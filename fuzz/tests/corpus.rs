@@ -97,7 +97,8 @@ fn run(name: &str) {
 #[test]
 fn every_target_is_run_here() {
     let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
-    assert_eq!(names, ["frame", "codec", "switch", "topology", "matrix", "failures", "scenario", "endpoint"]);
+    let expected = ["frame", "codec", "switch", "topology", "matrix", "failures", "scenario", "endpoint", "messages"];
+    assert_eq!(names, expected);
 }
 
 #[test]
@@ -138,4 +139,9 @@ fn scenario() {
 #[test]
 fn endpoint() {
     run("endpoint");
+}
+
+#[test]
+fn messages() {
+    run("messages");
 }

@@ -7,7 +7,8 @@ use std::process::Command;
 use crate::sh::{self, Failure, Outcome};
 
 /// As `spray_fuzz::TARGETS`.
-const TARGETS: [&str; 8] = ["frame", "codec", "switch", "topology", "matrix", "failures", "scenario", "endpoint"];
+const TARGETS: [&str; 9] =
+    ["frame", "codec", "switch", "topology", "matrix", "failures", "scenario", "endpoint", "messages"];
 const SECONDS: u64 = 60;
 /// What makes the compiler count edges and tell comparisons. Safe code needs no address sanitizer, which would take a nightly.
 const FLAGS: [&str; 9] = [
