@@ -300,8 +300,7 @@ proptest! {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             random >> 32
         });
-        let open = usize::from(waiting.len() > 0);
-        for _ in 0..10 * open {
+        for _ in 0..10 {
             let mut refused = Vec::new();
             for data in waiting {
                 match memory.place(&data) {
