@@ -67,6 +67,10 @@ impl Bond {
         Some(Self { hash, peer: PublicKey::from_bytes(state.get_remote_static()?)? })
     }
 
+    pub(crate) fn peer(&self) -> PublicKey {
+        self.peer
+    }
+
     /// A number that both sides have, and that is another in every exchange.
     pub(crate) fn number(&self) -> u64 {
         self.hash.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))

@@ -12,7 +12,7 @@ use super::{
     repeat::Repeat,
     seal::{Opener, Sealer, Verdict, generation},
 };
-use crate::keys::Keys;
+use crate::keys::{Keys, PublicKey};
 
 /// How long a generation serves before its client asks for the next one, in picoseconds.
 const REKEY_PS: u64 = 120_000_000_000_000;
@@ -95,6 +95,11 @@ impl Seals {
     fn first(now: Time, Agreed { secrets, bond }: &Agreed, role: Role) -> Self {
         let (sealer, opener) = (Sealer::new(secrets.sending, 0), Opener::new(secrets.receiving, 0));
         Self { sealer, opener, previous: None, bond: *bond, since: now, role }
+    }
+
+    /// The peer's key, which every exchange of the connection proves.
+    pub(crate) fn peer(&self) -> PublicKey {
+        self.bond.peer()
     }
 
     /// Judges a frame, and decrypts its payload in place if it is genuine.

@@ -82,6 +82,7 @@ pub use self::{
 };
 use crate::device::{Device, Received};
 use crate::sys;
+use crate::keys::PublicKey;
 
 /// Many connections over one device.
 ///
@@ -314,6 +315,12 @@ impl<D: Device> Endpoint<D> {
     #[must_use]
     pub fn connection_stats(&self, connection: ConnectionId) -> Option<ConnectionStats> {
         self.machine.table.stats(connection)
+    }
+
+    /// The public key that a connection's peer has proved to hold; `None` without keys, and for a connection that has ended.
+    #[must_use]
+    pub fn peer_key(&self, connection: ConnectionId) -> Option<PublicKey> {
+        self.machine.table.get(connection)?.seals.as_ref().map(|seals| seals.peer())
     }
 
     /// What all connections have counted since the endpoint was made, those that have ended included.

@@ -19,6 +19,8 @@ mod paths;
 #[cfg(feature = "xdp")]
 mod perf;
 #[cfg(feature = "xdp")]
+mod places;
+#[cfg(feature = "xdp")]
 mod ports;
 pub mod progress;
 pub mod say;

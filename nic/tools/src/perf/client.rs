@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use spray_core::link::PS_PER_S;
 use spray_nic::device::Device;
+use spray_nic::endpoint::ConnectionError;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
 
 use super::adjust;
@@ -255,7 +256,13 @@ impl<'a> Client<'a> {
     /// What befalls connections of an earlier measurement is of no interest.
     fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
         let (is_over, server) = (self.over_at.is_some(), self.peer.address);
-        let hint = if self.begun_at.is_none() { ": does `spray serve` run there?" } else { "" };
+        let hint = match event {
+            EndpointEvent::Failed { error: ConnectionError::Aborted, .. } => {
+                ": it was stopped, or all its places are taken and this connection had to give way"
+            }
+            _ if self.begun_at.is_none() => ": does `spray serve` run there?",
+            _ => "",
+        };
         let (connection, why) = match event {
             EndpointEvent::Connected { connection, .. } => {
                 self.connections.get_mut(&connection).into_iter().for_each(|lane| lane.is_open = true);

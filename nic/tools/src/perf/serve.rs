@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_core::link::PS_PER_S;
 use spray_nic::device::Device;
-use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Shard, Time};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Shard, Time};
 
 use super::bare;
 use super::cpu::Cpu;
@@ -22,6 +22,7 @@ use super::{MOST_BYTES, adjust};
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::Outcome;
+use crate::places::{self, HALF_OPEN, Pace, Party};
 use crate::session::{End, PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
@@ -33,6 +34,16 @@ const CHECK_PS: u64 = PS_PER_S;
 /// Most bytes of pings of one client that are on their way back: it sends one after the other.
 const PINGED_BYTES: usize = 2 * MOST_BYTES as usize;
 
+/// Clients at once in a thread.
+//= docs/specs/endpoint.md#END-27 holds 64 connections
+const CLIENTS: usize = 64;
+
+/// Settings of an endpoint that clients connect to.
+pub(super) fn has_room(config: &mut EndpointConfig) {
+    adjust(config);
+    config.max_connections = (CLIENTS + HALF_OPEN) as u32;
+}
+
 /// Waits for clients and does what they ask for.
 ///
 /// # Errors
@@ -42,7 +53,7 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     let path = PathOptions::new(&arguments.overrides)?;
     path.check()?;
     let own = arguments.interface.steered.from;
-    let mut session = Session::open_shards(&arguments.interface, own, &path, Shard::MOST, adjust)?;
+    let mut session = Session::open_shards(&arguments.interface, own, &path, Shard::MOST, has_room)?;
     session.outlast_outages();
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
@@ -101,6 +112,9 @@ struct Client {
     pings: HashMap<MessageId, usize>,
     /// Bytes that had gone both ways, and since when there are no more.
     moved: (u64, Time),
+    pace: Pace,
+    /// It has given way; the end of its connection is the endpoint's next event of it.
+    leaves: bool,
     /// What was told last, where that is told as it comes.
     told: Figures,
 }
@@ -188,6 +202,7 @@ impl Server {
             if client.asked && moved > client.moved.0 {
                 client.moved = (moved, now);
             }
+            client.pace.on_bytes(moved, now);
             if self.served.streams && client.asked && client.ended.is_none() {
                 client.tell_interval(endpoint, connection, now);
             }
@@ -198,10 +213,32 @@ impl Server {
         }
     }
 
+    /// Takes a connection that has opened, for which another may have to go.
+    fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now: Time) {
+        self.clients.insert(new, Client::new(peer, now));
+        let others = self.clients.iter().filter(|(id, client)| **id != new && !client.leaves);
+        let taken = others.map(|(&id, client)| places::Taken {
+            id,
+            party: Party::of(endpoint, id, client.peer),
+            pace: client.pace,
+            overdue_ps: (!client.asked).then(|| now.since(client.moved.1)),
+        });
+        let taken: Vec<_> = taken.collect();
+        if taken.len() < CLIENTS {
+            return;
+        }
+        let gone = places::gives_way(&taken, &Party::of(endpoint, new, peer)).unwrap_or(new);
+        endpoint.abort(gone);
+        if let Some(client) = self.clients.get_mut(&gone) {
+            client.leaves = true;
+            note!("spray: {CLIENTS} connections are served: that of {} is closed", client.peer);
+        }
+    }
+
     fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) {
         match event {
             EndpointEvent::Accepted { connection, peer, .. } => {
-                self.clients.insert(connection, Client::new(peer.address, now));
+                self.accept(connection, peer.address, endpoint, now);
             }
             EndpointEvent::Received { connection, data, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };
@@ -254,6 +291,8 @@ impl Client {
             asides: Asides::default(),
             pings: HashMap::new(),
             moved: (0, now),
+            pace: Pace::new(now),
+            leaves: false,
             told: Figures::default(),
         }
     }

@@ -11,7 +11,7 @@ use super::format::{Figures, Request, What};
 use super::interval::Interval;
 use super::measured::Measured;
 use super::plan::Plan;
-use super::serve::Server;
+use super::serve::{Server, has_room};
 use crate::failure::Outcome;
 use crate::session::End;
 
@@ -283,4 +283,54 @@ fn who_asks_for_nothing_gives_its_place_up() {
         assert!(now.ps() < 20_000 * MS, "it may stay for ever");
     };
     assert!(ended.ps() > 10_000 * MS && server.connections() == 0, "{ended:?}");
+}
+
+/// 64 connections, of one address or of one each, have asked and send a byte every 2 s.
+#[test]
+//= docs/specs/endpoint.md#END-27 holds 64 connections
+fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
+    for hosts in [1, 64] {
+        let network = MemoryNetwork::default();
+        let (_, peer) = endpoint(&network, 2);
+        let mut config = EndpointConfig::real(peer.address, [2, 0, 0, 0, 0, 200], 3498).unwrap();
+        has_room(&mut config);
+        let peer = Peer { mac: config.mac, ..peer };
+        let mut server = Endpoint::new(network.attach(config.mac), config).unwrap();
+        let request = Request { what: What::Up, bytes: 1, seconds: 9999, omit: 0, rate_bps: 0, most: u64::MAX };
+        let mut slow: Vec<_> = (0..hosts).map(|host| endpoint(&network, 10 + host).0).collect();
+        let mut connections = Vec::new();
+        for place in 0..64 {
+            let host = place % usize::from(hosts);
+            let connection = slow[host].connect(Time::ZERO, peer, None).unwrap();
+            slow[host].send(connection, request.encode()).unwrap();
+            connections.push((host, connection));
+        }
+        let (mut client, _) = endpoint(&network, 1);
+        let (mut answers, mut now, mut connection) = (Server::default(), Time::ZERO, None);
+        let mut is_open = false;
+        while now.ps() < 40_000 * MS {
+            now = now.after(20 * MS);
+            network.advance(now);
+            if now.ps() % (2000 * MS) == 0 {
+                // That of a connection which has given way is no longer sent.
+                connections.iter().for_each(|&(host, id)| drop(slow[host].send(id, vec![2].into())));
+            }
+            if now.ps() == 25_000 * MS {
+                assert_eq!(server.connections(), 64, "they hold all places");
+                connection = Some(client.connect(now, peer, None).unwrap());
+                client.send(connection.unwrap(), request.encode()).unwrap();
+            }
+            slow.iter_mut().chain([&mut client, &mut server]).for_each(|endpoint| drop(endpoint.poll(now)));
+            assert!(answers.step(&mut server, now).is_ok());
+            while let Some(event) = client.poll_event() {
+                assert!(!matches!(event, EndpointEvent::Failed { .. }), "{hosts} hosts: {event:?}");
+                is_open |= matches!(event, EndpointEvent::Delivered { .. });
+            }
+            if let Some(id) = connection.filter(|_| is_open) {
+                let _ = client.send(id, vec![2; 100_000].into());
+            }
+        }
+        assert!(is_open, "{hosts} hosts");
+        assert_eq!(server.connections(), 64, "one of them gave way");
+    }
 }

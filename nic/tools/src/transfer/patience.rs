@@ -4,6 +4,7 @@ use spray_core::link::PS_PER_S;
 use spray_nic::Time;
 
 use super::refusal::Refusal;
+use crate::places::Pace;
 
 /// The limits of all transfers of a receiver, in picoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -49,11 +50,12 @@ pub struct Patience {
     bytes_at: Time,
     /// When the last whole message came, or there was no need to wait.
     message_at: Time,
+    pub pace: Pace,
 }
 
 impl Patience {
     pub fn new(limits: Limits, now: Time) -> Self {
-        Self { limits, has_spoken: false, bytes: 0, bytes_at: now, message_at: now }
+        Self { limits, has_spoken: false, bytes: 0, bytes_at: now, message_at: now, pace: Pace::new(now) }
     }
 
     /// A message came that was of use.
@@ -71,8 +73,10 @@ impl Patience {
         }
         let Some(Awaited { compared_bytes, is_stream }) = awaited else {
             (self.bytes_at, self.message_at) = (now, now);
+            self.pace.restart(bytes, now);
             return Ok(());
         };
+        self.pace.on_bytes(bytes, now);
         let (quiet_ps, unsaid_ps) = (self.quiet_ps(now), now.since(self.message_at));
         if !self.has_spoken {
             //= docs/specs/endpoint.md#END-25 has said nothing

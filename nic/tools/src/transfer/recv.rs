@@ -21,6 +21,7 @@ use super::refusal::Refusal;
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
+use crate::places::{self, HALF_OPEN, Party};
 use crate::progress::{Progress, now};
 use crate::say::manner;
 use crate::session::{End, PathOptions, Session, Step, Taken};
@@ -37,8 +38,8 @@ const TRANSFERS: usize = 16;
 //= docs/specs/endpoint.md#END-27 3 of an address
 const ENDED_OF_ADDRESS: usize = 3;
 const REFUSED: usize = 8;
-/// Connections that the endpoint has room for: those that transfer, those that have, those that are refused, and 24 that are not open yet.
-const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + 24) as u32;
+/// Connections that the endpoint has room for: those that transfer, those that have, those that are refused, and those that are not open yet.
+const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + HALF_OPEN) as u32;
 /// Of how many files of a transfer the user is told why they were refused.
 const TOLD: u32 = 64;
 /// How often senders are looked at that keep the receiver waiting.
@@ -234,11 +235,15 @@ impl Receiving {
         // Those whose senders have left have threads and files, too.
         let under_way = self.transfers.values().filter(|transfer| !transfer.over).count() + self.orphans.len();
         if under_way >= TRANSFERS {
-            let overdue = |transfer: &Transfer| transfer.patience.overdue_ps(now).filter(|_| !transfer.over);
-            let waiting = self.transfers.iter().filter_map(|(&id, transfer)| Some((overdue(transfer)?, id)));
-            //= docs/specs/endpoint.md#END-27 the one gives way
-            match waiting.max_by_key(|&(quiet_ps, _)| quiet_ps) {
-                Some((_, id)) => self.give_up(id, &Refusal::new("it gave way to another sender"), endpoint),
+            let taken =
+                self.transfers.iter().filter(|(_, transfer)| !transfer.over).map(|(&id, transfer)| places::Taken {
+                    id,
+                    party: Party::of(endpoint, id, transfer.peer),
+                    pace: transfer.patience.pace,
+                    overdue_ps: transfer.patience.overdue_ps(now),
+                });
+            match places::gives_way(&taken.collect::<Vec<_>>(), &Party::of(endpoint, new, peer)) {
+                Some(id) => self.give_up(id, &Refusal::new("it gave way to another sender"), endpoint),
                 None => {
                     refused = Some(Refusal(format!("the receiver takes from {TRANSFERS} senders at once: try later")))
                 }

@@ -89,6 +89,45 @@ fn nobody_who_sends_gives_way() {
     assert_eq!(ended.count(), 16, "{outcomes:?}");
 }
 
+/// A sender that describes a folder every 2 s. It ends with what it is told, or with its connection.
+fn slow<'a>() -> Role<'a> {
+    let (mut begun, mut number, mut told) = (None, 0, None);
+    Box::new(move |endpoint, now| {
+        let connection = *begun.get_or_insert_with(|| endpoint.connect(now, receiver(), None).unwrap());
+        if now.ps() >= u64::from(number) * 2 * S {
+            let description = Description { path: "folder".into(), kind: EntryKind::Folder, mode: 0o755 };
+            let _ = endpoint.send(connection, Said::Entry(number, description).encode().into());
+            number += 1;
+        }
+        while let Some(event) = endpoint.poll_event() {
+            match event {
+                EndpointEvent::Received { data, .. } => {
+                    if let Some(Answer::Ended { reason }) = Answer::decode(&data) {
+                        told = Some(reason);
+                    }
+                }
+                EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } => {
+                    return Err(Failure::failed(told.take().unwrap_or_default()).into());
+                }
+                _ if number > 20 => return Err(End(Ok(()))),
+                _ => {}
+            }
+        }
+        Ok(())
+    })
+}
+
+#[test]
+//= docs/specs/endpoint.md#END-27 fewer than 35,000 bytes
+fn who_sends_a_few_bytes_now_and_then_gives_way() {
+    let (folder, content) = (Folder::new(), content(1000));
+    let others = (0..16).map(|_| slow());
+    let outcomes = meet(&folder, true, others.chain([later(sender(&content), 25 * S)]).collect());
+    assert!(outcomes[17].is_ok(), "{:?}", outcomes[17]);
+    let told = outcomes[1..17].iter().map(error).filter(|why| why == "it gave way to another sender").count();
+    assert_eq!(told, 1, "{outcomes:?}");
+}
+
 /// It answers, and lives, but does not take what it has: so the sender may send no more.
 #[test]
 //= docs/specs/endpoint.md#END-26 within 300 s if it has sent all that it may
