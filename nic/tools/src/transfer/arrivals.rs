@@ -144,19 +144,7 @@ impl Arrivals {
                 file.place(index, message.with_piece(bytes))
             }
             Some(Said::Sum { bytes, sum, .. }) => file.take_sum(bytes, sum),
-            Some(Said::There { bytes, sum, .. }) => match file.take_there(bytes, sum) {
-                Ok(true) => {
-                    answers.push(Answer::Ready { number, bytes });
-                    Ok(())
-                }
-                Ok(false) => {
-                    let description = file.description.clone();
-                    self.forget(number);
-                    self.begin(number, description, true);
-                    Ok(())
-                }
-                Err(refusal) => Err(refusal),
-            },
+            Some(Said::There { bytes, sum, .. }) => file.take_there(bytes, sum),
             Some(Said::Withdrawn(_)) => {
                 let name = shown(&file.description.path);
                 Err(Refusal(format!("the sender could not read {name} to its end")))
@@ -189,6 +177,7 @@ impl Arrivals {
         while let Ok((number, begun)) = self.begun.try_recv() {
             match (begun, self.beginning.remove(&number)) {
                 (Ok(Some(file)), Some(early)) => {
+                    answers.push(Answer::Ready { number, bytes: file.there_bytes });
                     self.files.insert(number, file);
                     early.into_iter().for_each(|message| self.take(number, message, answers));
                 }
@@ -208,9 +197,16 @@ impl Arrivals {
         let news = self.files.iter().filter_map(|(&number, file)| Some((number, file.news()?)));
         for (number, news) in news.collect::<Vec<_>>() {
             match news {
-                News::Ready { bytes, sum } => {
-                    self.files.get_mut(&number).into_iter().for_each(|file| file.on_ready(sum));
+                News::Compared { bytes, agree: true } => {
+                    self.files.get_mut(&number).into_iter().for_each(|file| file.on_agreed(bytes));
                     answers.push(Answer::Ready { number, bytes });
+                }
+                News::Compared { agree: false, .. } => {
+                    let Some(description) = self.files.get(&number).map(|file| file.description.clone()) else {
+                        continue;
+                    };
+                    self.forget(number);
+                    self.begin(number, description, true);
                 }
                 News::End(ending) => {
                     let Some(file) = self.files.remove(&number) else { continue };

@@ -2,7 +2,7 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 0..3 | `SF5`: the format and its version |
+//! | 0..3 | `SF6`: the format and its version |
 //! | 3 | what it is |
 //! | 4..8 | the entry's number, big-endian: entries are numbered from 0 |
 //! | 8..16 | a number, big-endian: the length of a file, the place of a piece |
@@ -29,7 +29,7 @@ const MAX_PATH: usize = 4096;
 const MAX_NAMES: usize = 64;
 /// Most bytes of a refusal's reason.
 const MAX_REASON: usize = 400;
-const MAGIC: &[u8] = b"SF5";
+const MAGIC: &[u8] = b"SF6";
 /// Permission bits that travel: none that give a program another user's rights.
 const MODE: u16 = 0o777;
 
@@ -78,6 +78,14 @@ pub fn piece_bytes(bytes: u64, index: u64) -> u64 {
     PIECE_BYTES.min(bytes.saturating_sub(index.saturating_mul(PIECE_BYTES)))
 }
 
+/// Up to where the next SHA-256 is compared, of `there` bytes of which the first `agreed` are the same: twice as far.
+//= docs/specs/endpoint.md#END-23 twice as far
+pub fn next_compared(agreed: u64, there: u64) -> u64 {
+    /// One read of a disk.
+    const FIRST: u64 = 4096;
+    there.min(agreed.saturating_mul(2).max(FIRST))
+}
+
 /// Whether `path` can only be something in the folder that the receiver chose, and does nothing to a terminal.
 //= docs/specs/endpoint.md#END-22 A path is names joined by `/`
 pub fn is_harmless(path: &OsStr) -> bool {
@@ -99,7 +107,7 @@ pub enum Said<'a> {
     Piece { number: u32, index: u64, data: &'a [u8] },
     /// After the last piece of that file: its length, and the SHA-256 of all of it.
     Sum { number: u32, bytes: u64, sum: Sum },
-    /// Of that file, the first bytes that the receiver has have this SHA-256.
+    /// Of that file, so many first bytes have this SHA-256.
     There { number: u32, bytes: u64, sum: Sum },
     /// That file is withdrawn: the sender could not read it to its end.
     Withdrawn(u32),
@@ -110,8 +118,8 @@ pub enum Said<'a> {
 /// A message of the receiver's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It takes the file, and has what may be its first `bytes` bytes. If there are any, the sender says their SHA-256, and is answered
-    /// by the same again, or by another with no bytes.
+    /// It takes the file, and has what may be its first `bytes` bytes. If there are any, the sender says the SHA-256 of the first [`next_compared`] of them. It is
+    /// answered by that number if it is right, and says the next one until all are compared; or by no bytes.
     Ready { number: u32, bytes: u64 },
     /// The file is on the disk under its name, and this is the SHA-256 of what was written.
     Verified { number: u32, sum: Sum },
@@ -282,6 +290,8 @@ mod tests {
             round_trip(entry(b"a folder/a file.bin", kind));
         }
         assert_eq!((pieces(bytes), piece_bytes(bytes, 2), piece_bytes(bytes, 3)), (4, PIECE_BYTES, 7));
+        assert_eq!([0, 4096, 8192, 16384].map(|agreed| next_compared(agreed, 20_000)), [4096, 8192, 16384, 20_000]);
+        assert_eq!((next_compared(0, 5), next_compared(u64::MAX - 1, u64::MAX)), (5, u64::MAX));
         assert_eq!((piece_bytes(bytes, 4), piece_bytes(bytes, u64::MAX), pieces(0)), (0, 0, 0));
     }
 
@@ -344,7 +354,7 @@ mod tests {
     #[test]
     fn anything_else_is_no_message() {
         let sum = Said::Sum { number: 1, bytes: 2, sum: [3; 32] }.encode();
-        for message in [&b""[..], b"spray-file 3\n", b"SF5", &[0xff; 80], &sum[..47], &[&sum[..], b"x"].concat()] {
+        for message in [&b""[..], b"spray-file 3\n", b"SF6", &[0xff; 80], &sum[..47], &[&sum[..], b"x"].concat()] {
             assert_eq!(Said::decode(message), None);
             assert_eq!(Answer::decode(message), None);
         }

@@ -6,23 +6,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::format::{Description, EntryKind, PIECE_BYTES, Sum, piece_bytes, pieces};
+use super::format::{Description, EntryKind, PIECE_BYTES, Sum, next_compared, piece_bytes, pieces};
 use super::keeper::{Content, Keeper, Kept, Lent, News, Order};
 use super::out::Out;
 use super::partial::Partial;
 use super::patience::Awaited;
 use super::refusal::Refusal;
-
-/// What this side knows of the bytes that were there before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum There {
-    /// Their SHA-256 is being computed.
-    Unknown,
-    /// The sender was told of them, and has to say the same SHA-256.
-    Told(Sum),
-    /// The bytes that are there are the sender's, or there are none.
-    Agreed,
-}
 
 /// A file on its way in.
 #[derive(Debug)]
@@ -40,9 +29,10 @@ pub struct Incoming {
     /// Of a stream: the piece that is not whole, which can only be the last, and its bytes.
     short: Option<(u64, u64)>,
     has_sum: bool,
-    /// The sender was told what is there.
-    is_ready: bool,
-    there: There,
+    /// Of the bytes that were there before, how many are the sender's as far as was compared.
+    agreed_bytes: u64,
+    /// A comparison is under way.
+    compares: bool,
     /// Whether what has arrived stays for a later transfer if this one breaks off.
     keeps: Arc<AtomicBool>,
     keeper: Keeper,
@@ -73,11 +63,10 @@ impl Incoming {
                 (Content::Partial(partial), keeps, there)
             }
         };
-        let keeper = Keeper::start(content, goal, there_bytes, out.waker().clone())
+        let keeper = Keeper::start(content, goal, there_bytes, out.waker().clone(), Arc::clone(out.compared()))
             .map_err(|error| Refusal(format!("cannot start a thread for the file: {error}")))?;
         let (prefix, beyond, arrived_bytes) = (pieces(there_bytes), BTreeSet::new(), 0);
-        let (short, has_sum, is_ready) = (None, false, false);
-        let there = if there_bytes == 0 { There::Agreed } else { There::Unknown };
+        let (short, has_sum, agreed_bytes, compares) = (None, false, 0, false);
         Ok(Self {
             description,
             prefix,
@@ -87,8 +76,8 @@ impl Incoming {
             bytes,
             short,
             has_sum,
-            is_ready,
-            there,
+            agreed_bytes,
+            compares,
             keeps,
             keeper,
         })
@@ -99,28 +88,29 @@ impl Incoming {
         self.keeps.store(false, Ordering::Relaxed);
     }
 
-    /// The sender is told what is there, whose SHA-256 this is.
-    pub fn on_ready(&mut self, sum: Sum) {
-        self.is_ready = true;
-        if self.there_bytes > 0 {
-            self.there = There::Told(sum);
+    /// Takes the sender's SHA-256 of the first bytes of what is there, which the file's thread compares.
+    //= docs/specs/endpoint.md#END-23 reads nothing of it before
+    pub fn take_there(&mut self, bytes: u64, sum: Sum) -> Result<(), Refusal> {
+        if self.is_agreed() || self.compares || bytes != self.next_compared() {
+            return Err(Refusal::new("it compares other bytes than it was told"));
         }
+        self.compares = true;
+        self.keeper.order(Order::Compare { bytes, sum });
+        Ok(())
     }
 
-    /// Takes the sender's SHA-256 of what is there. Returns whether it is the same: the receiver does not tell its own.
-    //= docs/specs/endpoint.md#END-23 The receiver does not say its own
-    pub fn take_there(&mut self, bytes: u64, sum: Sum) -> Result<bool, Refusal> {
-        match self.there {
-            There::Told(_) if bytes != self.there_bytes => {
-                Err(Refusal::new("it compares other bytes than it was told"))
-            }
-            There::Told(ours) if ours == sum => {
-                self.there = There::Agreed;
-                Ok(true)
-            }
-            There::Told(_) => Ok(false),
-            There::Unknown | There::Agreed => Err(Refusal::new("it compares what nobody told it")),
-        }
+    /// So many first bytes are the sender's.
+    pub fn on_agreed(&mut self, bytes: u64) {
+        (self.agreed_bytes, self.compares) = (bytes, false);
+    }
+
+    /// Whether the bytes that are there are the sender's, or there are none.
+    fn is_agreed(&self) -> bool {
+        self.agreed_bytes == self.there_bytes
+    }
+
+    fn next_compared(&self) -> u64 {
+        next_compared(self.agreed_bytes, self.there_bytes)
     }
 
     /// Takes piece `index`.
@@ -134,7 +124,7 @@ impl Incoming {
         //= docs/specs/endpoint.md#END-21 1,024 pieces past the first that is missing
         const AHEAD: u64 = 1024;
         let is_missing = index >= self.prefix && index - self.prefix < AHEAD && !self.beyond.contains(&index);
-        if self.there != There::Agreed || !is_right || !is_missing || self.short.is_some_and(|(last, _)| index > last) {
+        if !self.is_agreed() || !is_right || !is_missing || self.short.is_some_and(|(last, _)| index > last) {
             return Err(Refusal(format!("{length} bytes as piece {index} are no piece of the file")));
         }
         self.keeper.order(Order::Write { index, piece });
@@ -155,7 +145,7 @@ impl Incoming {
             (None, Some((index, length))) => index.checked_mul(PIECE_BYTES).map(|whole| whole + length) == Some(bytes),
             (None, None) => last <= pieces(bytes),
         };
-        if self.there != There::Agreed || self.has_sum || !is_end || last > pieces(bytes) {
+        if !self.is_agreed() || self.has_sum || !is_end || last > pieces(bytes) {
             return Err(Refusal::new("the file's end contradicts what came before"));
         }
         self.has_sum = true;
@@ -171,9 +161,9 @@ impl Incoming {
 
     /// What the sender is waited for, of this file; `None` while it is this side that has something to do.
     pub fn awaited(&self) -> Option<Awaited> {
-        let compared_bytes = if self.arrived_bytes == 0 { self.there_bytes } else { 0 };
+        let compared_bytes = self.next_compared() - self.agreed_bytes;
         let is_stream = self.description.kind == EntryKind::Stream;
-        (self.is_ready && !self.is_whole()).then_some(Awaited { compared_bytes, is_stream })
+        (!self.compares && !self.is_whole()).then_some(Awaited { compared_bytes, is_stream })
     }
 
     /// What the file's thread says.
@@ -263,18 +253,22 @@ mod tests {
         }
     }
 
-    /// The file's thread has hashed what is there, and the sender says the same; until then it may say nothing else.
+    /// The sender says the right SHA-256 of what is there, step by step; until then it may say nothing else.
     fn agree(incoming: &mut Incoming, there: &[u8]) {
-        let (bytes, sum) = (there.len() as u64, Sha256::digest(there).into());
-        assert!(incoming.take_there(bytes, sum).is_err(), "nobody has told it");
-        assert_eq!(news(incoming), News::Ready { bytes, sum });
-        incoming.on_ready(sum);
-        if bytes > 0 {
-            assert!(incoming.take_sum(bytes, sum).is_err() && incoming.take_there(bytes - 1, sum).is_err());
-            assert_eq!(incoming.take_there(bytes, [7; 32]), Ok(false));
-            assert_eq!(incoming.take_there(bytes, sum), Ok(true));
+        let all = there.len() as u64;
+        assert_eq!(incoming.there_bytes, all);
+        let mut agreed = 0;
+        while agreed < all {
+            let bytes = next_compared(agreed, all);
+            let sum: Sum = Sha256::digest(&there[..bytes as usize]).into();
+            assert!(incoming.take_sum(all, sum).is_err() && incoming.take_there(bytes - 1, sum).is_err());
+            incoming.take_there(bytes, sum).unwrap();
+            assert!(incoming.take_there(bytes, sum).is_err() && incoming.awaited().is_none(), "it is being compared");
+            assert_eq!(news(incoming), News::Compared { bytes, agree: true });
+            incoming.on_agreed(bytes);
+            agreed = bytes;
         }
-        assert!(incoming.take_there(bytes, sum).is_err(), "once is enough");
+        assert!(incoming.take_there(all, [0; 32]).is_err(), "once is enough");
     }
 
     fn ending(incoming: &mut Incoming) -> Result<Kept, Refusal> {
@@ -450,7 +444,7 @@ mod tests {
         drop(incoming);
         let incoming = begin(&content, &dir).unwrap();
         let incoming = Incoming::begin(discarded(incoming), &out(&dir), 0, true).unwrap();
-        assert_eq!(news(&incoming), News::Ready { bytes: 0, sum: Sha256::digest(b"").into() });
+        assert_eq!(incoming.there_bytes, 0);
         drop(incoming);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
@@ -472,6 +466,32 @@ mod tests {
         let refused = Incoming::begin(discarded(other), &out(&dir), 0, true).unwrap_err();
         assert_eq!(refused.0, "x.bin exists already, with other content");
         assert_eq!(fs::read(dir.path().join("x.bin")).unwrap(), content);
+    }
+
+    /// The second comparison takes what the first has hashed.
+    #[test]
+    //= docs/specs/endpoint.md#END-23 each file is read once
+    fn what_was_compared_once_is_not_read_again() {
+        let (dir, content) = (Folder::new(), content());
+        fs::write(dir.path().join("x.bin"), &content).unwrap();
+        let (out, bytes) = (out(&dir), content.len() as u64);
+        let there = fs::File::open(dir.path().join("x.bin")).unwrap();
+        for round in 0..2 {
+            let hashed = out.compared().get(&there, bytes).map(|(_, hashed)| hashed);
+            assert_eq!(hashed, (round == 1).then_some(bytes));
+            let mut incoming = Incoming::begin(describe("x.bin", EntryKind::File { bytes }), &out, 0, false).unwrap();
+            if round == 0 {
+                agree(&mut incoming, &content);
+                continue;
+            }
+            // The last one decides.
+            for (agreed, sum, agree) in [(0, [7; 32], true), (bytes / 2 + 1, [7; 32], false)] {
+                (incoming.agreed_bytes, incoming.compares) = (agreed, false);
+                let compared = incoming.next_compared();
+                incoming.take_there(compared, sum).unwrap();
+                assert_eq!(news(&incoming), News::Compared { bytes: compared, agree });
+            }
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use super::compared::Compared;
 use super::format::{PIECE_BYTES, Sum, hex};
 use super::out::Goal;
 use super::partial::Partial;
@@ -27,8 +28,8 @@ pub struct Kept {
 /// What the thread says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// The file's first bytes, which were there before, have this SHA-256.
-    Ready { bytes: u64, sum: Sum },
+    /// Whether so many of the file's first bytes, which were there before, have the SHA-256 that the sender said.
+    Compared { bytes: u64, agree: bool },
     /// How the file ended.
     End(Result<Kept, Refusal>),
 }
@@ -36,6 +37,8 @@ pub enum News {
 /// What the thread is told.
 #[derive(Debug)]
 pub enum Order {
+    /// Is this the SHA-256 of so many first bytes, which were there before?
+    Compare { bytes: u64, sum: Sum },
     /// This is piece `index` of the file.
     Write { index: u64, piece: Lent },
     /// All pieces before these bytes were told.
@@ -93,13 +96,20 @@ pub struct Keeper {
 
 impl Keeper {
     /// Starts with what is there, of which the first `bytes` bytes may be right.
-    pub fn start(content: Content, goal: Goal, bytes: u64, waker: Wake) -> std::io::Result<Self> {
+    pub fn start(
+        content: Content,
+        goal: Goal,
+        bytes: u64,
+        waker: Wake,
+        compared: Arc<Compared>,
+    ) -> std::io::Result<Self> {
         let ((orders, orders_in), (news_out, news)) = (channel(), channel());
         let stopped = Arc::new(AtomicBool::new(false));
         let (flag, waits) = (Arc::clone(&stopped), goal.may_block());
-        let work = Work { content, goal, hasher: Sha256::new(), hashed: 0, news: news_out, waker };
+        let (hasher, hashed) = compared.get(content.file(), bytes).unwrap_or_default();
+        let work = Work { content, goal, hasher, hashed, news: news_out, waker, compared };
         let thread =
-            std::thread::Builder::new().name("spray-file".into()).spawn(move || work.run(bytes, &orders_in, &flag))?;
+            std::thread::Builder::new().name("spray-file".into()).spawn(move || work.run(&orders_in, &flag))?;
         Ok(Self { orders: Some(orders), news, stopped, thread: (!waits).then_some(thread) })
     }
 
@@ -168,13 +178,18 @@ struct Work {
     news: Sender<News>,
     /// Of the thread that hears of it.
     waker: Wake,
+    compared: Arc<Compared>,
 }
 
 impl Work {
-    /// Hashes what is there, then what comes as the file grows, and ends it when all of it and the sender's SHA-256 are there.
-    fn run(mut self, there: u64, orders: &Receiver<Order>, stopped: &AtomicBool) {
+    /// Hashes what is there when it is compared, then what comes as the file grows, and ends it when all of it and the sender's SHA-256 are there.
+    fn run(mut self, orders: &Receiver<Order>, stopped: &AtomicBool) {
         let (news, waker) = (self.news.clone(), self.waker.clone());
-        let ending = match self.take(there, orders, stopped) {
+        let taken = self.take(orders, stopped);
+        if matches!(self.content, Content::There(_)) || self.content.is_kept() && matches!(taken, Ok(None)) {
+            self.compared.put(self.content.file(), &self.hasher, self.hashed);
+        }
+        let ending = match taken {
             Ok(Some(theirs)) => self.finish(theirs),
             // The file was given up.
             Ok(None) => return,
@@ -189,12 +204,7 @@ impl Work {
     }
 
     /// Returns the sender's SHA-256 when everything is hashed; `None` if the file was given up.
-    fn take(&mut self, there: u64, orders: &Receiver<Order>, stopped: &AtomicBool) -> std::io::Result<Option<Sum>> {
-        if !self.hash(there, stopped)? {
-            return Ok(None);
-        }
-        let _ = self.news.send(News::Ready { bytes: there, sum: self.hasher.clone().finalize().into() });
-        self.waker.wake();
+    fn take(&mut self, orders: &Receiver<Order>, stopped: &AtomicBool) -> std::io::Result<Option<Sum>> {
         let mut theirs = None;
         loop {
             match theirs {
@@ -207,9 +217,18 @@ impl Work {
             match orders.recv() {
                 // No later transfer goes on with it.
                 Ok(Order::Write { .. }) if is_stopped && !self.content.is_kept() => return Ok(None),
+                Ok(Order::Compare { bytes, sum }) => {
+                    if !self.hash(bytes, stopped, true)? {
+                        return Ok(None);
+                    }
+                    // An earlier transfer has had more hashed: then the last comparison decides.
+                    let agree = bytes < self.hashed || Sum::from(self.hasher.clone().finalize()) == sum;
+                    let _ = self.news.send(News::Compared { bytes, agree });
+                    self.waker.wake();
+                }
                 Ok(Order::Write { index, piece }) => self.write(index * PIECE_BYTES, piece.piece(), is_stopped)?,
                 Ok(Order::Sum { sum, bytes }) => theirs = Some((sum, bytes)),
-                Ok(Order::Hash { until }) => drop(self.hash(until, stopped)?),
+                Ok(Order::Hash { until }) => drop(self.hash(until, stopped, false)?),
                 Err(_) => return Ok(None),
             }
         }
@@ -224,12 +243,16 @@ impl Work {
         Ok(())
     }
 
-    /// Reads and hashes the bytes up to `until`, and writes them where they are to go at once. Returns false if it was stopped.
-    fn hash(&mut self, until: u64, stopped: &AtomicBool) -> std::io::Result<bool> {
+    /// Reads and hashes the bytes up to `until`, and writes them where they are to go at once; with `in_turn` only while no other thread reads
+    /// what is there. Returns false if it was stopped.
+    fn hash(&mut self, until: u64, stopped: &AtomicBool, in_turn: bool) -> std::io::Result<bool> {
         // Small enough that it stops at once, and that the core's cache holds it.
         const CHUNK: u64 = 256 << 10;
         let mut buffer = vec![0; CHUNK.min(until.saturating_sub(self.hashed)) as usize];
         while self.hashed < until && !stopped.load(Ordering::Relaxed) {
+            //= docs/specs/endpoint.md#END-23 reads one file at a time
+            let compared = Arc::clone(&self.compared);
+            let _turn = in_turn.then(|| compared.turn());
             let chunk = &mut buffer[..CHUNK.min(until - self.hashed) as usize];
             self.content.file().read_exact_at(chunk, self.hashed)?;
             self.take_next(chunk)?;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::fcntl::OFlag;
 
+use super::compared::Compared;
 use super::folder::{Folder, is_file};
 use super::format::{Description, shown};
 use super::partial::{Partial, folder_of, is_partial};
@@ -26,6 +27,7 @@ pub struct Out {
     taken: Option<Arc<Mutex<Option<u32>>>>,
     /// Of the thread that hears of what was written.
     waker: Wake,
+    compared: Arc<Compared>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +69,7 @@ impl Out {
             _ => Failure::refused(format!("cannot use the folder {}: {error}", folder.display())),
         };
         let folder = Arc::new(Folder::open(&folder).map_err(unusable)?);
-        Ok(Self { place, folder, taken: (!keep).then(Arc::default), waker: Wake::default() })
+        Ok(Self { place, folder, taken: (!keep).then(Arc::default), waker: Wake::default(), compared: Arc::default() })
     }
 
     /// The same, where this wakes the thread that hears of what was written.
@@ -78,6 +80,11 @@ impl Out {
     /// What wakes the thread that hears of what was written.
     pub fn waker(&self) -> &Wake {
         &self.waker
+    }
+
+    /// What limits the reading of files that are there.
+    pub fn compared(&self) -> &Arc<Compared> {
+        &self.compared
     }
 
     /// The folder that files are written in.

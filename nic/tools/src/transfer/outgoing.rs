@@ -32,7 +32,7 @@ pub enum Item {
     End(u32),
     /// The next piece of a file, as a message.
     Piece { number: u32, message: Bytes },
-    /// The SHA-256 of a file's first bytes.
+    /// The SHA-256 of so many first bytes of a file.
     There { number: u32, bytes: u64, sum: Sum },
     /// After the last piece of a file: the SHA-256 and the bytes of all.
     Sum { number: u32, bytes: u64, sum: Sum },
@@ -94,7 +94,7 @@ impl Outgoing {
         self.order(Order::Open);
     }
 
-    /// Asks for the SHA-256 of a file's first `bytes` bytes.
+    /// Asks for the SHA-256 of a file's first `bytes` bytes, more than before.
     pub fn compare(&self, number: u32, bytes: u64) {
         self.order(Order::Compare(number, bytes));
     }
@@ -165,8 +165,9 @@ fn measure(mut file: File, stated: u64) -> io::Result<(EntryKind, Source)> {
 struct Opened {
     description: Description,
     source: Source,
-    /// Of what was read of it.
+    /// Of what was read of it, and how much that was.
     hasher: Sha256,
+    hashed: u64,
 }
 
 /// What the thread owns.
@@ -217,7 +218,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
                     self.opened += 1;
                     if description.kind != EntryKind::Folder {
                         let (description, hasher) = (description.clone(), Sha256::new());
-                        self.files.insert(number, Opened { description, source, hasher });
+                        self.files.insert(number, Opened { description, source, hasher, hashed: 0 });
                     }
                     Item::Entry(number, description)
                 }
@@ -230,8 +231,9 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
     /// Hashes a file's first bytes, and says their SHA-256.
     fn compare(&mut self, number: u32, bytes: u64) -> io::Result<()> {
         let Some(mut opened) = self.files.remove(&number) else { return Ok(()) };
-        let Opened { source, hasher, .. } = &mut opened;
-        if self.hash(number, source, bytes, hasher)? {
+        let Opened { source, hasher, hashed, .. } = &mut opened;
+        if self.hash(number, source, bytes - *hashed, hasher)? {
+            *hashed = bytes;
             // The whole file is hashed at the end: the hasher goes on from here.
             let sum = hasher.clone().finalize().into();
             self.files.insert(number, opened);
@@ -242,7 +244,9 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
 
     /// Reads a file after its first `there` bytes.
     fn read(&mut self, number: u32, there: u64) -> io::Result<()> {
-        let Some(Opened { description, mut source, mut hasher }) = self.files.remove(&number) else { return Ok(()) };
+        let Some(Opened { description, mut source, mut hasher, .. }) = self.files.remove(&number) else {
+            return Ok(());
+        };
         // What was compared was of another file. A stream cannot go back, and is never compared.
         if there == 0 && description.bytes().is_some() {
             source.rewind()?;

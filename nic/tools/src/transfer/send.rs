@@ -8,7 +8,7 @@ use spray_nic::device::Device;
 use spray_nic::endpoint::{ConnectionError, ConnectionStats};
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
 
-use super::format::{Answer, Description, EntryKind, HEADER, PIECE_BYTES, Said, Sum, WINDOW, shown};
+use super::format::{Answer, Description, EntryKind, HEADER, PIECE_BYTES, Said, Sum, WINDOW, next_compared, shown};
 use super::meter::Meter;
 use super::outgoing::{Item, Outgoing};
 use super::report::{FileReport, Measured, Report};
@@ -94,7 +94,8 @@ pub fn send(arguments: &args::Send) -> Outcome {
 struct Pending {
     description: Description,
     stage: Stage,
-    /// Bytes that the receiver has.
+    /// Bytes that the receiver may have, and that it has.
+    told: u64,
     there: u64,
     /// Bytes of it that were delivered.
     delivered: u64,
@@ -104,7 +105,7 @@ struct Pending {
 enum Stage {
     /// The receiver has not said whether it takes it.
     Described,
-    /// The receiver has so many bytes of it, perhaps: their SHA-256 is being computed.
+    /// The SHA-256 of so many first bytes is being computed, of those that the receiver perhaps has.
     Comparing(u64),
     /// It was told, and the receiver has not said whether that is right.
     Compared(u64),
@@ -114,6 +115,13 @@ enum Stage {
     Sent(Sum),
     /// It could not be read to its end, and the receiver was asked to forget it.
     Withdrawn,
+}
+
+/// Has the next first bytes of a file hashed, of which `agreed` are those that the receiver has.
+fn compare(pending: &mut Pending, number: u32, agreed: u64, outgoing: &Outgoing) {
+    let bytes = next_compared(agreed, pending.told);
+    pending.stage = Stage::Comparing(bytes);
+    outgoing.compare(number, bytes);
 }
 
 /// Files and folders on their way.
@@ -299,8 +307,11 @@ impl Sending {
             (Some(Answer::Ready { bytes, .. }), Stage::Described, EntryKind::File { bytes: all })
                 if bytes == all || bytes < all && bytes % PIECE_BYTES == 0 =>
             {
-                pending.stage = Stage::Comparing(bytes);
-                self.outgoing.compare(number, bytes);
+                pending.told = bytes;
+                compare(pending, number, 0, &self.outgoing);
+            }
+            (Some(Answer::Ready { bytes, .. }), Stage::Compared(told), _) if bytes == told && bytes < pending.told => {
+                compare(pending, number, bytes, &self.outgoing);
             }
             (Some(Answer::Ready { bytes, .. }), Stage::Compared(told), _) if bytes == told || bytes == 0 => {
                 if bytes == 0 {
@@ -377,7 +388,8 @@ impl Sending {
             Item::Entry(number, description) => {
                 self.asked -= 1;
                 let message = Said::Entry(number, description.clone()).encode();
-                self.pending.insert(number, Pending { description, stage: Stage::Described, there: 0, delivered: 0 });
+                self.pending
+                    .insert(number, Pending { description, stage: Stage::Described, told: 0, there: 0, delivered: 0 });
                 Some((message.into(), (number, 0)))
             }
             Item::Failed(path, why) => {

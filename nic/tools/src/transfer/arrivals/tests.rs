@@ -169,13 +169,56 @@ fn nobody_is_told_what_is_in_a_file_that_is_there() {
         let ready = Answer::Ready { number: 0, bytes: 5 };
         assert_eq!((&answers[0], answers[0].encode().len()), (&ready, super::super::format::HEADER));
         let sum: super::super::format::Sum = Sha256::digest(guess).into();
-        let said = [Said::There { number: 0, bytes: 5, sum }, Said::Sum { number: 0, bytes: 5, sum }, Said::End(1)];
-        let answers = run(&mut arrivals, &said).unwrap();
+        let mut answers = run(&mut arrivals, &[Said::There { number: 0, bytes: 5, sum }]).unwrap();
+        while answers.is_empty() {
+            arrivals.poll(&mut answers);
+        }
+        answers.extend(run(&mut arrivals, &[Said::Sum { number: 0, bytes: 5, sum }, Said::End(1)]).unwrap());
         let refused = Answer::Refused { number: 0, reason: "there exists already, with other content".into() };
         let right = vec![ready, Answer::Verified { number: 0, sum }];
         assert_eq!(answers, if is_right { right } else { vec![refused] });
         assert_eq!(fs::read(dir.path().join("there")).unwrap(), b"mine!");
     }
+}
+
+/// Each costs its sender 60 bytes. To hash one of these files takes a minute or more.
+#[test]
+//= docs/specs/endpoint.md#END-23 reads nothing of it before
+fn who_describes_long_files_that_are_there_has_the_receiver_read_4096_bytes_of_each() {
+    const BYTES: u64 = 64 << 30;
+    let dir = Folder::new();
+    let names: Vec<String> = (0..WINDOW).map(|number| format!("{number}")).collect();
+    names.iter().for_each(|name| fs::File::create(dir.path().join(name)).unwrap().set_len(BYTES).unwrap());
+    let opener = opener(&dir, true);
+    let mut arrivals = Arrivals::new(0, &opener);
+    let begun = now();
+    let until = |arrivals: &mut Arrivals, answers: &mut Vec<Answer>, count| {
+        while answers.len() < count {
+            arrivals.poll(answers);
+            assert!(begun.elapsed().as_secs() < 30, "{answers:?}");
+            std::thread::yield_now();
+        }
+    };
+    let said: Vec<_> = names.iter().zip(0..).map(|(name, number)| Said::Entry(number, file(name, BYTES))).collect();
+    let mut answers = run(&mut arrivals, &said).unwrap();
+    until(&mut arrivals, &mut answers, WINDOW);
+    assert!(answers.iter().all(|answer| matches!(answer, Answer::Ready { bytes: BYTES, .. })), "{answers:?}");
+    answers.clear();
+    // Of half of them it knows how they begin: it has as much more read.
+    let right: super::super::format::Sum = Sha256::digest([0; 4096]).into();
+    for number in 0..WINDOW as u32 {
+        let sum = if number % 2 == 0 { right } else { [7; 32] };
+        let early = Said::There { number, bytes: BYTES, sum }.encode();
+        let there = Said::There { number, bytes: 4096, sum }.encode();
+        arrivals.on_message(if number == 15 { early } else { there }.into(), &mut answers).unwrap();
+    }
+    until(&mut arrivals, &mut answers, WINDOW);
+    for number in 0..WINDOW as u32 {
+        let is_agreed = answers.contains(&Answer::Ready { number, bytes: 4096 });
+        let is_refused = answers.iter().any(|it| matches!(it, Answer::Refused { number: n, .. } if *n == number));
+        assert_eq!((is_agreed, is_refused), (number % 2 == 0, number % 2 == 1), "{answers:?}");
+    }
+    drop(arrivals.abandon());
 }
 
 #[test]
