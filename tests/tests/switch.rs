@@ -1,7 +1,7 @@
 //! `spray switch`: a scenario's switches between interfaces that the test made by `ip`, as a user's machine has them.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -38,6 +38,88 @@ fn hosts_find_each_other_and_the_machine_stays_reachable() {
     assert!(code == 2 && errors.contains("h0 is another machine, behind p0@"), "{errors}");
     machines.down();
     assert_eq!(run(&["down", &machines.name]).0, 2);
+}
+
+/// Sends from an address of a host, for which its kernel asks by ARP or neighbour discovery from that address.
+fn use_address(machines: &Machines, host: usize, from: IpAddr, to: IpAddr) {
+    let socket = inside(&machines.host(host), || std::net::UdpSocket::bind((from, 0))).unwrap();
+    socket.send_to(&[0], (to, 9)).unwrap();
+}
+
+/// The events of a fabric that is removed.
+fn events(machines: &Machines) -> Vec<String> {
+    let report = machines.down();
+    let of =
+        |event: &serde_json::Value| format!("{} {}", event["links"].as_str().unwrap(), event["what"].as_str().unwrap());
+    report["events"].as_array().unwrap().iter().map(of).collect()
+}
+
+/// The last host sets up the address of the first and uses it.
+//= docs/specs/switch.md#SW-26 if none is answered
+#[test]
+fn an_address_is_taken_over_only_from_a_host_that_does_not_answer() {
+    let Some(_turn) = shared_turn() else { return };
+    let machines = Machines::new("take");
+    machines.switch(&[]);
+    let has = |host: usize, address: IpAddr| {
+        let shown = machines.shown()["hosts"][host]["addresses"].clone();
+        shown.as_array().unwrap().iter().any(|it| it.as_str() == Some(&address.to_string()))
+    };
+    let (first, last) = (machines.host(0), machines.host(3));
+    for v6 in [false, true] {
+        let [address, other] = [0, 1].map(|host| Machines::address(host, v6));
+        exchange(&machines.host(1), &first, address, 10_000);
+        let flags = if v6 { "/64 dev eth0 nodad" } else { "/24 dev eth0" };
+        ip(&format!("-n {last} address add {address}{flags}"));
+        for _ in 0..20 {
+            use_address(&machines, 3, address, other);
+            ip(&format!("-n {last} neigh flush dev eth0"));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(has(0, address) && !has(3, address), "{address}");
+        exchange(&machines.host(1), &first, address, 10_000);
+        ip(&format!("-n {first} address del {address}{}", if v6 { "/64 dev eth0" } else { "/24 dev eth0" }));
+        wait_until("the address to move", || {
+            use_address(&machines, 3, address, other);
+            ip(&format!("-n {last} neigh flush dev eth0"));
+            has(3, address)
+        });
+        assert!(!has(0, address));
+        exchange(&machines.host(1), &last, address, 10_000);
+    }
+    let events = events(&machines);
+    for address in ["10.79.0.1", "fd79::1"] {
+        let claimed = format!("leaf1-h3 claims {address}, which stays that of h0");
+        let took = format!("leaf1-h3 took {address}, for which h0 no longer answers");
+        let place = |what: &str| events.iter().position(|event| event == what);
+        // The user is told of claims every 10 s.
+        assert!(address == "fd79::1" || place(&claimed).is_some(), "{events:?}");
+        assert!(place(&took).is_some_and(|at| place(&claimed).is_none_or(|before| before < at)), "{events:?}");
+    }
+}
+
+//= docs/specs/switch.md#SW-26 never moves
+#[test]
+fn an_address_that_is_bound_to_a_port_stays_there() {
+    let Some(_turn) = shared_turn() else { return };
+    let machines = Machines::new("bound");
+    let mut arguments = machines.arguments();
+    arguments.iter_mut().find(|argument| argument.starts_with("h1=")).unwrap().push_str(",10.79.0.2");
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (code, _, errors) = run(&arguments);
+    assert_eq!(code, 0, "{errors}");
+    let address = Machines::address(1, false);
+    assert_eq!(machines.shown()["hosts"][1]["addresses"][0], address.to_string(), "before it says anything");
+    ip(&format!("-n {} address del {address}/24 dev eth0", machines.host(1)));
+    ip(&format!("-n {} address add {address}/24 dev eth0", machines.host(3)));
+    for _ in 0..20 {
+        use_address(&machines, 3, address, Machines::address(0, false));
+        ip(&format!("-n {} neigh flush dev eth0", machines.host(3)));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(machines.shown()["hosts"][1]["addresses"][0], address.to_string());
+    let events = events(&machines);
+    assert_eq!(events, ["leaf1-h3 claims 10.79.0.2, which stays that of h1"]);
 }
 
 /// Hosts that ask nobody, as after the switches were set up anew: their packets take the switches all the same, and nobody is flooded.

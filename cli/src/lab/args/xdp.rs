@@ -71,9 +71,9 @@ pub struct Up {
 pub struct Switch {
     #[command(flatten)]
     pub up: Up,
-    /// The interface at which a host's cable ends, one for each host; `@NETNS` where it is in another network namespace. With --node, one for each
-    /// host and each switch that this one has a cable to
-    #[arg(long = "port", value_name = "HOST=INTERFACE[@NETNS]", requires = "scenario")]
+    /// The interface at which a host's cable ends, one for each host; `@NETNS` where it is in another network namespace. Addresses behind it are the
+    /// host's alone: no other host can take them. With --node, one for each host and each switch that this one has a cable to
+    #[arg(long = "port", value_name = "HOST=INTERFACE[@NETNS][,ADDRESS]", requires = "scenario")]
     pub ports: Vec<GivenPort>,
     /// Run this switch alone; other machines run the others, at the other ends of cables
     #[arg(long, value_name = "SWITCH", requires = "scenario")]

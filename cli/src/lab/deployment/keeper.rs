@@ -313,6 +313,8 @@ fn event(Event { at_ps, links, what }: &Event) -> EventRow {
         LinkNews::Ordered(orders) => orders.iter().map(|order| Change(*order).text()).collect::<Vec<_>>().join(","),
         LinkNews::Lost => "lost".into(),
         LinkNews::Found => "found".into(),
+        LinkNews::Took(address, from) => format!("took {address}, for which {from} no longer answers"),
+        LinkNews::Claimed(address, of) => format!("claims {address}, which stays that of {of}"),
     };
     EventRow { at_s: seconds(*at_ps), links: links.clone(), what }
 }

@@ -7,6 +7,7 @@ use spray_nic::net::Interface;
 
 use super::boxes::Boxes;
 use super::bridge::Bridge;
+use super::claim::Dispute;
 use super::given::{self, Given, GivenPort};
 use super::hold::Holder;
 use super::opening::Opening;
@@ -119,6 +120,9 @@ impl Deployment {
         }
         let boxes = Boxes::new(network, switch.unwrap_or(0), trunks, since_1970_ns());
         let bridge = Bridge::new(ways, boxes, program.hosts()?);
+        for (host, address) in given.iter().filter_map(|it| Some((it.host?, &it.port.addresses))) {
+            address.iter().for_each(|address| bridge.bind(host, *address));
+        }
         let holder = Holder::new(clock, opening.entries, opening.exits, Some(bridge.clone()), Vec::new())?;
         let chassis = vec![Chassis { program, switch }];
         let mut this = Self::of(spec, fabric, clock, (own, chassis, holder), convergence_ps, Vec::new());
@@ -155,6 +159,11 @@ impl Deployment {
             self.change(|failures, now_ps| failures.set_carrier(&cable, is_there, now_ps))?;
             let name = self.network.links[given.link].name.replacen("->", "-", 1);
             self.note(name, if is_there { LinkNews::Found } else { LinkNews::Lost });
+        }
+        for Dispute { address, of, by, has_moved } in edge.bridge.disputes() {
+            let name = self.network.links[self.network.downlink(by)].name.replacen("->", "-", 1);
+            let of = self.network.hosts[of].clone();
+            self.note(name, if has_moved { LinkNews::Took(address, of) } else { LinkNews::Claimed(address, of) });
         }
         let down = edge.bridge.down_elsewhere(now_ns);
         if down != edge.down_elsewhere {

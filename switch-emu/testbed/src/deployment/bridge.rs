@@ -9,8 +9,9 @@ use spray_pipeline::deployment::{Attachment, Cable};
 
 use super::CableState;
 use super::boxes::{Boxes, Heard};
+use super::claim::Dispute;
 use super::message::{Body, EVERYBODY};
-use super::stations::{News, Stations, To};
+use super::stations::{News, Stations, Step, To};
 use crate::program::Hosts;
 
 /// The bridge between hosts; the process that keeps a fabric and the thread that holds frames have one each, of the same stations.
@@ -68,13 +69,24 @@ const TELL_NS: u64 = 200_000_000;
 impl Bridge {
     /// Between the hosts and boxes to which these ways lead. What it learns, the switches learn.
     pub fn new(ways: Ways, boxes: Boxes, hosts: Hosts) -> Self {
-        let stations = Stations::new(ways.hosts.len());
+        let stations = Stations::new(ways.hosts.iter().map(Option::is_some));
         let shared = Shared { stations, boxes, down: Vec::new(), tell_ns: 0 };
         Self { shared: Arc::new(Mutex::new(shared)), hosts: hosts.into(), ways: ways.into() }
     }
 
+    /// Binds an address to a host.
+    pub fn bind(&self, host: usize, address: IpAddr) {
+        let news = self.shared().stations.bind(host, address);
+        self.tell(host, news);
+    }
+
+    /// How claims of addresses ended since the last call.
+    pub fn disputes(&self) -> Vec<Dispute> {
+        self.shared().stations.disputes()
+    }
+
     /// Takes a frame that the switches did not take. Returns what goes where because of it; `None`: nothing, its host sends too many to addresses
-    /// that nobody has, or it is too long for a cable to another box.
+    /// that nobody has or uses that of another, or it is too long for a cable to another box.
     pub fn hear(&self, from: Behind, frame: &[u8], now_ns: u64) -> Option<Frames> {
         match from {
             Behind::Host(host) => self.hear_host(host, frame, now_ns),
@@ -87,7 +99,7 @@ impl Bridge {
         let (news, to) = shared.stations.hear(from, frame, now_ns);
         self.tell(from, news);
         let mut frames = Vec::new();
-        if news.address.is_some() {
+        if news.address.is_some() || news.is_claim {
             // Before the frame, so that all know where the answer goes.
             frames = shared.say_host(from);
         }
@@ -95,7 +107,7 @@ impl Bridge {
             To::Host(host) => Some(host),
             To::Others => None,
             To::Nobody => return Some(frames),
-            To::TooMany => return None,
+            To::Refused => return if frames.is_empty() { None } else { Some(frames) },
         };
         frames.extend(self.to_hosts(to, Some(from), frame));
         if to.is_none_or(|to| self.ways.hosts[to].is_none()) {
@@ -117,7 +129,7 @@ impl Bridge {
             && self.ways.hosts.get(host).is_some_and(Option::is_none)
         {
             for address in addresses {
-                self.tell(host, shared.stations.learn(host, address, None));
+                self.tell(host, shared.stations.learn(host, address, None, now_ns));
             }
         }
         let mut frames = onward;
@@ -135,18 +147,28 @@ impl Bridge {
         self.ways.hosts.iter().enumerate().filter_map(meant).collect()
     }
 
-    /// What other boxes are told now and then, if it is time.
+    /// What is due of claims, and what other boxes are told now and then, if it is time.
     pub fn tick(&self, now_ns: u64) -> Frames {
-        // Asked for with every wake-up: without other boxes nothing is locked.
-        if self.ways.trunks.is_empty() {
-            return Vec::new();
-        }
         let shared = &mut *self.shared();
-        if now_ns < shared.tell_ns {
-            return Vec::new();
+        let mut frames = Vec::new();
+        for step in shared.stations.tick(now_ns) {
+            match step {
+                Step::Ask(host, frame) => frames.extend(self.to_hosts(Some(host), None, &frame)),
+                Step::Move(host, news, frame) => {
+                    self.tell(host, news);
+                    if self.ways.hosts[host].is_some() && !frame.is_empty() {
+                        frames.extend(shared.say_host(host));
+                        frames.extend(self.to_hosts(None, Some(host), &frame));
+                        frames.extend(shared.boxes.say(Body::Frame(EVERYBODY, &frame)));
+                    }
+                }
+            }
+        }
+        if self.ways.trunks.is_empty() || now_ns < shared.tell_ns {
+            return frames;
         }
         shared.tell_ns = now_ns + TELL_NS;
-        let mut frames = shared.boxes.say(Body::Down(shared.down.clone()));
+        frames.extend(shared.boxes.say(Body::Down(shared.down.clone())));
         for (host, _) in self.ways.hosts.iter().enumerate().filter(|(_, way)| way.is_some()) {
             frames.extend(shared.say_host(host));
         }
@@ -173,7 +195,7 @@ impl Bridge {
 
     /// Notes what the machine's kernel knows of a host's neighbours.
     pub fn learn(&self, host: usize, address: IpAddr, mac: [u8; 6]) {
-        let news = self.shared().stations.learn(host, address, Some(mac));
+        let news = self.shared().stations.learn_of_kernel(host, address, mac);
         self.tell(host, news);
     }
 
@@ -216,7 +238,7 @@ impl Bridge {
 
 impl Shared {
     fn say_host(&mut self, host: usize) -> Frames {
-        let addresses = self.stations.addresses(host).to_vec();
+        let addresses = self.stations.used(host);
         if addresses.is_empty() { Vec::new() } else { self.boxes.say(Body::Host(host as u16, addresses)) }
     }
 }

@@ -15,12 +15,13 @@ use spray_nic::net::declared::Declared;
 use spray_nic::net::ethtool::Ethtool;
 use spray_wire::offsets::ETHERNET_BYTES;
 
+use super::stations::{Stations, is_of_one_host};
 use crate::RunError;
 use crate::netns;
 use crate::program::MOST_QUEUES;
 
 /// An interface that is to be the end of a cable: `HOST=IF`, `SWITCH=IF` where another box runs that switch, or `HOST=IF@NETNS` of one in
-/// another network namespace.
+/// another network namespace; behind either may stand addresses that are the host's alone, as in `h0=eth1,10.0.0.1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenPort {
     /// What is at the cable's other end, by its name in the fabric: a host, or a switch; or the whole name of the link.
@@ -29,21 +30,31 @@ pub struct GivenPort {
     pub interface: String,
     /// Its network namespace, as for `ip netns`; `None` is that of this process.
     pub namespace: Option<String>,
+    /// Addresses of the host at the other end that no other host gets.
+    pub addresses: Vec<IpAddr>,
 }
 
 impl FromStr for GivenPort {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not HOST=INTERFACE or HOST=INTERFACE@NETNS, as in h0=eth1");
+        let wrong = || {
+            format!(
+                "`{text}` is not HOST=INTERFACE or HOST=INTERFACE@NETNS, with or without ,ADDRESS, as in h0=eth1,10.0.0.1"
+            )
+        };
         let (end, place) = text.split_once('=').ok_or_else(wrong)?;
+        let mut parts = place.split(',');
+        let place = parts.next().unwrap_or_default();
+        let address = |text: &str| text.parse().ok().filter(|address| is_of_one_host(*address)).ok_or_else(wrong);
+        let addresses = parts.map(address).collect::<Result<Vec<_>, _>>()?;
         let (interface, namespace) =
             place.split_once('@').map_or((place, None), |(interface, namespace)| (interface, Some(namespace)));
         let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '@', '=']) && name != "." && name != "..";
         if !is_name(end) || !is_name(interface) || !namespace.is_none_or(is_name) {
             return Err(wrong());
         }
-        Ok(Self { end: end.into(), interface: interface.into(), namespace: namespace.map(Into::into) })
+        Ok(Self { end: end.into(), interface: interface.into(), namespace: namespace.map(Into::into), addresses })
     }
 }
 
@@ -100,6 +111,7 @@ impl Given {
                 Some(own) => format!("--port {name}={strange}: {own} has no cable to `{name}`; it has some to: {ends}"),
             }));
         }
+        check_addresses(ports, network)?;
         let mut all: Vec<Self> = Vec::with_capacity(links.len());
         for link in links {
             let name = end(link);
@@ -208,6 +220,24 @@ impl Given {
     }
 }
 
+/// Checks that no address is bound twice, and those of hosts alone.
+fn check_addresses(ports: &[GivenPort], network: &Network) -> Result<(), RunError> {
+    let wrong = |port: &GivenPort, why: String| Err(RunError::Port(format!("--port {}={port}: {why}", port.end)));
+    let mut bound = HashSet::new();
+    for port in ports {
+        if !port.addresses.is_empty() && !network.hosts.contains(&port.end) {
+            return wrong(port, "addresses are those of hosts".into());
+        }
+        if port.addresses.len() > Stations::ADDRESSES {
+            return wrong(port, format!("{} addresses at most", Stations::ADDRESSES));
+        }
+        if let Some(twice) = port.addresses.iter().find(|address| !bound.insert(**address)) {
+            return wrong(port, format!("{twice} is bound twice"));
+        }
+    }
+    Ok(())
+}
+
 /// What is at the other end of a link, by the link's name without where it begins: parallel cables keep their numbers.
 fn end(link: &str) -> &str {
     link.split_once("->").map_or(link, |(_, end)| end)
@@ -269,7 +299,22 @@ mod tests {
         assert_eq!("leaf0->spine0#2=eth1".parse::<GivenPort>().unwrap().end, "leaf0->spine0#2");
         let port: GivenPort = "h1=veth0@blue".parse().unwrap();
         assert_eq!((port.namespace.as_deref(), port.to_string().as_str()), (Some("blue"), "veth0@blue"));
-        for wrong in ["", "h0", "=eth0", "h0=", "h0=eth0@", "h0=eth0@../x", "h0=a/b", "h0=e@n@m"] {
+        let port: GivenPort = "h1=veth0@blue,10.0.0.1,fd00::1".parse().unwrap();
+        assert_eq!((port.to_string(), port.addresses.len()), ("veth0@blue".into(), 2));
+        for wrong in [
+            "h0=eth0,",
+            "h0=eth0,x",
+            "h0=eth0,10.0.0.1,",
+            "h0=eth0,224.0.0.1",
+            "",
+            "h0",
+            "=eth0",
+            "h0=",
+            "h0=eth0@",
+            "h0=eth0@../x",
+            "h0=a/b",
+            "h0=e@n@m",
+        ] {
             assert!(wrong.parse::<GivenPort>().unwrap_err().contains("HOST=INTERFACE"), "{wrong}");
         }
     }

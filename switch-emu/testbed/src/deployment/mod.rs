@@ -17,6 +17,7 @@ mod between;
 mod boxes;
 mod bridge;
 mod checksum;
+mod claim;
 mod expired;
 mod failures;
 mod given;
@@ -124,6 +125,10 @@ pub enum LinkNews {
     Lost,
     /// The carrier, or the box at the other end, is back.
     Found,
+    /// The host there has taken an address of a host that no longer answered.
+    Took(IpAddr, String),
+    /// The host there has used an address of a host that keeps it.
+    Claimed(IpAddr, String),
 }
 
 /// Most events that are kept; those after are forgotten.
