@@ -56,20 +56,36 @@ pub enum KeyFileError {
         /// Its permissions.
         mode: u32,
     },
+    /// Its owner can read the key, and put another one there.
+    #[error("the key {} belongs to user {owner}: `chown {user} {}`", path.display(), path.display())]
+    Owner {
+        /// The file.
+        path: PathBuf,
+        /// The user that it belongs to.
+        owner: u32,
+        /// The one that reads it.
+        user: u32,
+    },
     /// Its content is something else.
     #[error("{} holds no key: `spray keygen FILE` makes one", .0.display())]
     None(PathBuf),
 }
 
 impl PrivateKey {
-    /// Reads the key of a file as `spray keygen` makes it, which only its owner may be able to read.
+    /// Reads the key of a file as `spray keygen` makes it, which only its owner may be able to read: this user, root, or the user who has become
+    /// root by `sudo`.
     ///
     /// # Errors
     /// Says what is wrong with it.
     pub fn read(path: &Path) -> Result<Self, KeyFileError> {
         let cannot = |source| KeyFileError::Read { path: path.into(), source };
         let file = File::open(path).map_err(cannot)?;
-        let mode = file.metadata().map_err(cannot)?.mode() & 0o777;
+        let metadata = file.metadata().map_err(cannot)?;
+        let (owner, user) = (metadata.uid(), crate::sys::user());
+        if ![0, user].contains(&owner) && (user != 0 || sudo_user() != Some(owner)) {
+            return Err(KeyFileError::Owner { path: path.into(), owner, user });
+        }
+        let mode = metadata.mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(KeyFileError::Open { path: path.into(), mode });
         }
@@ -113,6 +129,11 @@ impl PrivateKey {
     pub(crate) fn bytes(&self) -> &[u8] {
         self.0.as_slice()
     }
+}
+
+/// The user who has become root by `sudo`.
+fn sudo_user() -> Option<u32> {
+    std::env::var("SUDO_UID").ok()?.parse().ok()
 }
 
 impl PartialEq for PrivateKey {
@@ -316,6 +337,20 @@ mod tests {
     fn a_private_key_is_never_printed() {
         let key = PrivateKey::generate().unwrap();
         assert!(!format!("{key:?} {:?}", Keys::new(key.clone(), vec![])).contains(key.reveal().as_str()));
+    }
+
+    #[test]
+    fn a_key_of_another_user_is_refused() {
+        if !spray_test_support::has_root() {
+            return;
+        }
+        let folder = Folder::new();
+        let file = folder.file("key", &"5".repeat(64));
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        assert!(PrivateKey::read(Path::new(&file)).is_ok());
+        std::os::unix::fs::chown(&file, Some(54_321), None).unwrap();
+        let error = PrivateKey::read(Path::new(&file)).unwrap_err().to_string();
+        assert!(error.contains("belongs to user 54321: `chown 0 ") && error.contains(&file), "{error}");
     }
 
     #[test]

@@ -36,6 +36,12 @@ pub(crate) fn trim_heap() {
     };
 }
 
+/// The user that this process has the rights of.
+pub(crate) fn user() -> u32 {
+    // SAFETY: it takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// Raises the number of files that this process may have open to its hard limit: shells begin programs with less.
 pub fn raise_open_files() {
     let mut limit = open_files();
