@@ -10,6 +10,8 @@ pub struct Steps {
     done: Vec<(&'static str, Duration)>,
     /// Each as `part: why`.
     skipped: Vec<String>,
+    /// Those of which no skip is a failure.
+    unchecked: Vec<String>,
 }
 
 /// Does what `task` says, then prints how long each of its parts took and what was skipped, however it ends. With `no_skips` a skip is a
@@ -63,7 +65,19 @@ impl Steps {
         }
     }
 
-    /// A line for each part, for all of them, and for what was skipped.
+    /// The same for what needs a tool that a system with Rust does not have: with `--no-skips` it may be missing, and the report says that it was
+    /// not checked.
+    pub fn run_where_installed(&mut self, name: &'static str, part: impl FnOnce() -> Outcome) -> Outcome {
+        match self.run(name, part) {
+            Err(Failure { message, code: 2 }) => {
+                self.unchecked.push(format!("{name}: {message}"));
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// A line for each part, for all of them, and for what was skipped or not checked.
     fn report(&self) -> String {
         let line = |name: &str, time: Duration| format!("{:>7.1} s  {name}\n", time.as_secs_f64());
         let mut text: String = self.done.iter().map(|(name, time)| line(name, *time)).collect();
@@ -71,6 +85,7 @@ impl Steps {
             text += &line("in all", self.done.iter().map(|(_, time)| time).sum());
         }
         text.extend(self.skipped.iter().map(|skipped| format!("skipped {skipped}\n")));
+        text.extend(self.unchecked.iter().map(|unchecked| format!("NOT CHECKED {unchecked}\n")));
         text
     }
 }
@@ -92,8 +107,17 @@ mod tests {
     #[test]
     fn the_report_has_each_part_their_sum_and_what_was_skipped() {
         let done = vec![("build", Duration::from_millis(61_240)), ("tests", Duration::from_secs(2))];
-        let steps = Steps { done, skipped: vec!["kernel: no QEMU".into()] };
+        let steps = Steps { done, skipped: vec!["kernel: no QEMU".into()], unchecked: Vec::new() };
         assert_eq!(steps.report(), "   61.2 s  build\n    2.0 s  tests\n   63.2 s  in all\nskipped kernel: no QEMU\n");
+    }
+
+    #[test]
+    fn what_was_not_checked_is_reported_and_is_no_failure() {
+        let mut steps = Steps::default();
+        assert!(steps.run_where_installed("advisories", || Err(Failure::unable("no cargo-deny"))).is_ok());
+        assert!(steps.run_where_installed("advisories", || Err(Failure::failed("RUSTSEC-2026-0001"))).is_err());
+        assert!(steps.report().ends_with("NOT CHECKED advisories: no cargo-deny\n"), "{}", steps.report());
+        assert!(timed(true, |steps| steps.run_where_installed("b", || Err(Failure::unable("it is missing")))).is_ok());
     }
 
     #[test]
