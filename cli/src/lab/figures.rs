@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 use spray_experiments::figures::{self, Claim, Count, Figure, Plan, Scale, Shown};
 use spray_experiments::results;
-use spray_settings::did_you_mean;
+use spray_settings::{MAX_SETTINGS_BYTES, did_you_mean, read_file};
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::progress::now;
 use spray_tools::{info, say};
@@ -39,7 +39,7 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     let threads = arguments.threads.map_or_else(cores, usize::from);
     let _held = folder::hold(&out, if arguments.part.is_some() { Writes::Part } else { Writes::All })?;
     let before = match &arguments.markdown {
-        Some(file) if file.exists() => fs::read_to_string(file).map_err(|error| refused(file, &error))?,
+        Some(file) if file.exists() => read_file(file, MAX_SETTINGS_BYTES).map_err(|error| refused(file, &error))?,
         _ => String::new(),
     };
     let is_there =
@@ -101,8 +101,8 @@ fn wanted(names: &[String]) -> Outcome<Vec<Figure>> {
 fn named(name: &str) -> Outcome<Figure> {
     let file = Path::new(name);
     if file.extension().is_some_and(|extension| extension == "toml") {
-        let text =
-            fs::read_to_string(file).map_err(|error| Failure::refused(format!("{name} cannot be read: {error}")))?;
+        let text = read_file(file, MAX_SETTINGS_BYTES)
+            .map_err(|error| Failure::refused(format!("{name} cannot be read: {error}")))?;
         let id = file.file_stem().unwrap_or_default().to_string_lossy();
         return Figure::parse(&id, &text).map_err(|error| Failure::refused(format!("{name}: {error}")));
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use spray_core::units::Ratio;
 use spray_experiments::scenario::{Document, Settings};
 use spray_fabric::LinkPattern;
-use spray_settings::Meanings;
+use spray_settings::{MAX_SETTINGS_BYTES, Meanings, read_text};
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::settings::{Expand, FILE, Flags, ShortForm, Switch, Value, quoted};
 
@@ -103,7 +103,7 @@ pub fn load(overrides: &Overrides, file: &Path) -> Outcome<Document> {
 
 /// A scenario from standard input, called `-`. Relative paths in it start at the working directory.
 fn from_stdin(file: &Path) -> Outcome<Document> {
-    let text = std::io::read_to_string(std::io::stdin());
+    let text = read_text(std::io::stdin(), MAX_SETTINGS_BYTES);
     let text = text.map_err(|error| {
         Failure::refused(format!("standard input cannot be read: {error}; allowed: a scenario in TOML"))
     })?;

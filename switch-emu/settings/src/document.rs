@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 use crate::axes::Axis;
 use crate::mistake::{Mistake, Origin};
 use crate::shape::Shape;
+use crate::text::{MAX_SETTINGS_BYTES, read_file};
 
 /// Settings as the user wrote them, not yet checked against a declaration.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +48,7 @@ impl Document {
     /// # Errors
     /// When the file cannot be read or is not TOML.
     pub fn load(file: &Path) -> Result<Self, Mistake> {
-        let text = std::fs::read_to_string(file).map_err(|error| Mistake {
+        let text = read_file(file, MAX_SETTINGS_BYTES).map_err(|error| Mistake {
             place: file.display().to_string(),
             message: match error.kind() {
                 io::ErrorKind::NotFound => {

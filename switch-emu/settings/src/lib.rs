@@ -27,6 +27,7 @@ mod shape;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod text;
 mod transport;
 
 pub use axes::{Axis, AxisValue, toml};
@@ -35,4 +36,5 @@ pub use document::{Document, assignment};
 pub use mistake::Mistake;
 pub use schema::{file_schema, schema};
 pub use tables::{Meanings, Setting, Word, keys, markdown};
+pub use text::{MAX_SETTINGS_BYTES, may_quote, read_file, read_text};
 pub use transport::{ConnectionPath, Connections, Ip, Transport, one_or_list_of};

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use serde::{Deserialize, Serialize};
 use spray_nic::{Choice, ChoiceTap, Ev, Time};
+use spray_settings::{MAX_SETTINGS_BYTES, read_file};
 
 use crate::failure::{Failure, Outcome};
 
@@ -69,8 +70,9 @@ impl Shares {
     /// # Errors
     /// 2 when it cannot be read, or is something else.
     pub(super) fn read(file: &File) -> Outcome<Self> {
-        let text = std::fs::read(file).map_err(|error| Failure::refused(format!("{}: {error}", file.display())))?;
-        let Found { paths } = serde_json::from_slice(&text).map_err(|error| {
+        let text = read_file(file, MAX_SETTINGS_BYTES)
+            .map_err(|error| Failure::refused(format!("{}: {error}", file.display())))?;
+        let Found { paths } = serde_json::from_str(&text).map_err(|error| {
             let file = file.display();
             Failure::refused(format!(
                 "{file}: {error}; it takes what `spray paths ADDRESS --json` prints: spray paths ADDRESS --json > {file}"

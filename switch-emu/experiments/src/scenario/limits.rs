@@ -6,7 +6,7 @@ use std::path::Path;
 
 use spray_core::link::PS_PER_S;
 use spray_core::path::MAX_RTT_PS;
-use spray_fabric::limits::{MAX_FILE_BYTES, MAX_FLOWS, MAX_PACKETS, MAX_TIME_PS, Size};
+use spray_fabric::limits::{MAX_FLOWS, MAX_PACKETS, MAX_TIME_PS, Size};
 use spray_settings::{Document, Mistake};
 
 use super::{Paths, Scenario};
@@ -41,16 +41,6 @@ fn available_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1 << 10)
-}
-
-/// The text of a file that is no larger than such files are.
-pub(super) fn read_text(file: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(file)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(io::Error::other(format!("it is larger than {MAX_FILE_BYTES} bytes")));
-    }
-    Ok(text)
 }
 
 /// The bytes of a file that fits into memory, twice.

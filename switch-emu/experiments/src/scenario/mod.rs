@@ -48,6 +48,7 @@ pub use failure::Convergence;
 use crate::workload::Workload;
 use spray_core::cc::{CcKind, OwnCc};
 use spray_core::path::{BalancerKind, OwnBalancer};
+use spray_fabric::limits::MAX_FILE_BYTES;
 use spray_fabric::{DrawError, FailureContext, FailureFile, FileError, LinkAction, LinkEvent, Network, Thresholds};
 
 /// A checked scenario. Times are ps of scenario time, rates bits a second.
@@ -248,10 +249,14 @@ fn read_file<T>(
     parse: impl FnOnce(&str) -> Result<T, FileError>,
 ) -> Result<(T, PathBuf), Mistake> {
     let file = document.folder(path).join(name);
-    let text = limits::read_text(&file).map_err(|error| {
+    let text = spray_settings::read_file(&file, MAX_FILE_BYTES).map_err(|error| {
         document.mistake(path, format!("`{}` cannot be read: {error}; allowed: {allowed}", file.display()))
     })?;
-    let parsed = parse(&text).map_err(|error| in_file(&file, &error))?;
+    let parsed = parse(&text).map_err(|error| {
+        let hidden = format!("this is not {allowed}; its text is not shown, since not every user may read the file");
+        let message = if spray_settings::may_quote(&file) { error.message } else { hidden };
+        in_file(&file, &FileError { message, ..error })
+    })?;
     Ok((parsed, file))
 }
 

@@ -667,3 +667,26 @@ fn a_failure_with_a_seed_is_the_same_in_all_runs() {
     assert!((1..9).all(|seed| drawn(seed, "seed = 3") == drawn(3, "")));
     assert!((1..9).any(|seed| drawn(seed, "") != drawn(3, "")));
 }
+
+/// Root reads any file: what is in it is for those who may.
+#[test]
+fn what_a_scenario_names_is_quoted_only_if_all_users_may_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = spray_test_support::Folder::new();
+    let (file, secret) = (folder.path().join("secret"), "root:$6$hash:19000");
+    std::fs::write(&file, format!("{secret}\n")).unwrap();
+    let scenario = format!("name = \"x\"\n[topology]\nkind = \"file\"\nfile = \"{}\"\n", file.display());
+    let scenario = format!("{scenario}[workload]\nkind = \"permutation\"\nbytes = 1000\n");
+    for (mode, is_quoted) in [(0o644, true), (0o600, !spray_test_support::has_root())] {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let document = Document::parse(std::path::Path::new("x.toml"), &scenario).unwrap();
+        let said = Scenario::read(&document).unwrap_err().to_string();
+        assert!(said.contains("secret:1:1: ") && said.contains(secret) == is_quoted, "{mode:o}: {said}");
+    }
+}
+
+#[test]
+fn a_scenario_without_an_end_is_refused() {
+    let said = Document::load(std::path::Path::new("/dev/zero")).unwrap_err().to_string();
+    assert!(said.contains("it is larger than 16777216 bytes"), "{said}");
+}

@@ -1,0 +1,66 @@
+//! Files of users, as text.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Most bytes of a file of settings. What is read of it takes thirteen times as much memory: 208 MiB.
+pub const MAX_SETTINGS_BYTES: u64 = 16 << 20;
+
+/// Reads what a user's file, device or pipe has to say, of at most `most` bytes.
+///
+/// # Errors
+/// When there is more, it is no text, or it cannot be read.
+pub fn read_text(reader: impl Read, most: u64) -> io::Result<String> {
+    let mut text = String::new();
+    reader.take(most + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > most {
+        return Err(io::Error::other(format!("it is larger than {most} bytes")));
+    }
+    Ok(text)
+}
+
+/// The same of a file.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn read_file(file: &Path, most: u64) -> io::Result<String> {
+    read_text(File::open(file)?, most)
+}
+
+/// Whether messages may quote a file: it is one that the user who runs this could read, or that all users may. Root reads any file that
+/// a scenario names.
+pub fn may_quote(file: &Path) -> bool {
+    let allows = |file: &Path| fs::metadata(file).is_ok_and(|metadata| metadata.mode() & 0o004 != 0);
+    let is_root = || fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    allows(file) || !is_root()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use spray_test_support::Folder;
+
+    use super::*;
+
+    #[test]
+    fn what_has_no_end_is_not_read_to_it() {
+        let error = read_file(Path::new("/dev/zero"), 1000).unwrap_err();
+        assert_eq!(error.to_string(), "it is larger than 1000 bytes");
+        assert_eq!(read_text(&b"1234"[..], 4).unwrap(), "1234");
+        assert!(read_text(&b"12345"[..], 4).is_err());
+    }
+
+    #[test]
+    fn what_not_all_users_may_read_is_not_quoted_to_root() {
+        let folder = Folder::new();
+        let file = folder.path().join("x");
+        fs::write(&file, "x").unwrap();
+        for (mode, expected) in [(0o644, true), (0o640, !spray_test_support::has_root())] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(may_quote(&file), expected, "{mode:o}");
+        }
+    }
+}
