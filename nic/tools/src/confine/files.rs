@@ -16,6 +16,15 @@ pub enum Reach<'a> {
     Read { named: Vec<&'a Path>, files: Vec<&'a Path> },
     /// A folder, with all that is in it, to write.
     Write(&'a Path),
+    /// None: what it writes is open.
+    Open,
+}
+
+impl Reach<'_> {
+    /// Whether files are written.
+    pub fn writes(&self) -> bool {
+        matches!(self, Self::Write(_) | Self::Open)
+    }
 }
 
 /// How far the kernel bounds the files that this thread reaches.
@@ -40,6 +49,7 @@ pub fn bound(reach: &Reach<'_>) -> Outcome<Bound> {
     let (paths, access) = match reach {
         Reach::Read { named, .. } => (named.clone(), AccessFs::ReadFile | AccessFs::ReadDir),
         Reach::Write(folder) => (vec![*folder], WRITES),
+        Reach::Open => (Vec::new(), WRITES),
     };
     let rules = paths.into_iter().map(|path| rule(path, access)).collect::<Outcome<Vec<_>>>()?;
     restrict(rules).map_err(|error| Failure::refused(format!("cannot bound the files that spray reaches: {error}")))

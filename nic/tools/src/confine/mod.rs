@@ -38,7 +38,7 @@ pub fn confine(reach: &Reach<'_>) -> Outcome {
         Bound::Not => note!("spray: warning: {NO_LANDLOCK}"),
     }
     rights::give_up(reach, bound)?;
-    if let Err(error) = calls::allow_only(matches!(reach, Reach::Write(_))) {
+    if let Err(error) = calls::allow_only(reach.writes()) {
         note!(
             "spray: warning: this kernel does not filter system calls (seccomp: {error}); capabilities are given up all the same"
         );

@@ -55,6 +55,7 @@ fn needed(reach: &Reach<'_>, bound: Bound) -> Outcome<CapsHashSet> {
             (Capability::CAP_DAC_READ_SEARCH, files.iter().find(|file| !may(file, AccessFlags::R_OK)))
         }
         Reach::Write(folder) => (Capability::CAP_DAC_OVERRIDE, Some(folder).filter(|folder| !may(folder, ALL))),
+        Reach::Open => return Ok(CapsHashSet::new()),
     };
     let Some(path) = missing else { return Ok(CapsHashSet::new()) };
     // Without it, it will be told what cannot be read or written.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::format::{Description, EntryKind, PIECE_BYTES, Sum, next_compared, piece_bytes, pieces};
 use super::keeper::{Content, Keeper, Kept, Lent, News, Order};
-use super::out::Out;
+use super::out::{ONE_FILE, Out};
 use super::partial::Partial;
 use super::patience::Awaited;
 use super::refusal::Refusal;
@@ -47,16 +47,12 @@ impl Incoming {
             Some(there) => (Content::There(there), Arc::default(), bytes.unwrap_or_default()),
             None => {
                 let unwritable = |error| Refusal(format!("cannot write in {}: {error}", out.folder().path.display()));
-                let mut partial = match (goal.key(), bytes) {
+                let partial = match (goal.key(), bytes) {
                     (Some(key), Some(bytes)) => Partial::resume(out.folder(), key, bytes, description.mode),
-                    // Where all users have their files, and only this process reads it.
-                    _ if out.is_stdout() => Partial::create(out.folder(), 0),
+                    _ if out.is_stdout() => Ok(out.unnamed().ok_or_else(|| Refusal::new(ONE_FILE))?),
                     _ => Partial::create(out.folder(), description.mode),
                 }
                 .map_err(unwritable)?;
-                if out.is_stdout() {
-                    partial.hide().map_err(unwritable)?;
-                }
                 bytes.map_or(Ok(()), |bytes| partial.check_room(bytes))?;
                 let there = bytes.map_or(0, |bytes| partial.prefix_bytes(bytes));
                 let keeps = Arc::clone(partial.keeps());

@@ -14,6 +14,7 @@ use super::folder::{Folder, is_file};
 use super::format::{Description, shown};
 use super::partial::{Partial, folder_of, is_partial};
 use super::refusal::Refusal;
+use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::session::Wake;
 
@@ -25,6 +26,8 @@ pub struct Out {
     folder: Arc<Folder>,
     /// Where only one transfer is taken: the number of that which was first to put something there.
     taken: Option<Arc<Mutex<Option<u32>>>>,
+    /// For standard output: the file without a name that what arrives waits in for its turn.
+    unnamed: Option<Arc<Mutex<Option<File>>>>,
     /// Of the thread that hears of what was written.
     waker: Wake,
     compared: Arc<Compared>,
@@ -69,7 +72,18 @@ impl Out {
             _ => Failure::refused(format!("cannot use the folder {}: {error}", folder.display())),
         };
         let folder = Arc::new(Folder::open(&folder).map_err(unusable)?);
-        Ok(Self { place, folder, taken: (!keep).then(Arc::default), waker: Wake::default(), compared: Arc::default() })
+        let unnamed = match place {
+            Place::Stdout => Some(Arc::new(Mutex::new(Some(folder.unnamed().map_err(unusable)?)))),
+            Place::Folder | Place::File(_) => None,
+        };
+        Ok(Self {
+            place,
+            folder,
+            taken: (!keep).then(Arc::default),
+            unnamed,
+            waker: Wake::default(),
+            compared: Arc::default(),
+        })
     }
 
     /// The same, where this wakes the thread that hears of what was written.
@@ -90,6 +104,18 @@ impl Out {
     /// The folder that files are written in.
     pub fn folder(&self) -> &Arc<Folder> {
         &self.folder
+    }
+
+    /// What of the file system it has to reach.
+    //= docs/specs/endpoint.md#END-29 the folder that its user chose
+    pub fn reach(&self) -> Reach<'_> {
+        if self.is_stdout() { Reach::Open } else { Reach::Write(&self.folder.path) }
+    }
+
+    /// For standard output, the file that what arrives waits in: one, as for one file.
+    pub fn unnamed(&self) -> Option<Partial> {
+        let file = self.unnamed.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(Partial::unnamed(file, &self.folder))
     }
 
     /// Whether what arrives goes to standard output.

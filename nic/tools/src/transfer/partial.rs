@@ -83,6 +83,13 @@ impl Partial {
         Ok(partial)
     }
 
+    /// A file that has no name, and gets none.
+    pub fn unnamed(file: File, folder: &Arc<Folder>) -> Self {
+        let mut partial = Self::new(file, folder, OsString::new(), false);
+        partial.listed = false;
+        partial
+    }
+
     fn new(file: File, folder: &Arc<Folder>, name: OsString, keeps: bool) -> Self {
         let (folder, keeps) = (Arc::clone(folder), Arc::new(AtomicBool::new(keeps)));
         Self { lock: lock(&file), file, folder, name, keeps, listed: true }
@@ -127,8 +134,8 @@ impl Partial {
         &self.keeps
     }
 
-    /// Gives up its name at once, so that nothing is left of it whatever happens.
-    pub fn hide(&mut self) -> io::Result<()> {
+    /// Gives up its name.
+    fn hide(&mut self) -> io::Result<()> {
         self.listed = false;
         Ok(unlinkat(&self.folder.fd, &*self.name, UnlinkatFlags::NoRemoveDir)?)
     }

@@ -19,7 +19,6 @@ use super::partial::remove_stale;
 use super::patience::{Limits, Patience};
 use super::refusal::Refusal;
 use crate::args;
-use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::places::{self, HALF_OPEN, Party};
 use crate::progress::{Progress, now};
@@ -67,11 +66,11 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
         session.outlast_outages();
     }
     let stop = Stop::on_signals()?;
-    let stale = remove_stale(&out.folder().path);
+    let stale = if out.is_stdout() { 0 } else { remove_stale(&out.folder().path) };
     if stale > 0 {
         note!("spray: removed {stale} unfinished files that nobody goes on with from {}", out.folder().path.display());
     }
-    session.confine(&Reach::Write(&out.folder().path))?;
+    session.confine(&out.reach())?;
     let limits = Limits::new(arguments.interface.timeout);
     let receiver = |shard| -> Outcome<Receiving> {
         let out = out.clone().waking(session.waker(shard));
