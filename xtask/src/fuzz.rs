@@ -23,8 +23,14 @@ const FLAGS: [&str; 9] = [
     "-Ccodegen-units=1",
 ];
 
-/// `cargo xtask fuzz [TARGET] [--seconds N]`: runs one target or all of them, each for so long.
+/// `cargo xtask fuzz [TARGET] [--seconds N]`: runs one target or all of them, each for so long. `cargo xtask fuzz --into FOLDER` only puts a program
+/// for each there, as services that fuzz without an end want them (`.clusterfuzzlite`).
 pub fn fuzz(arguments: &[String]) -> Outcome {
+    if let [flag, folder] = arguments
+        && flag == "--into"
+    {
+        return put_into(Path::new(folder));
+    }
     let (targets, seconds) = read(arguments)?;
     let program = build()?;
     let mut failed = Vec::new();
@@ -37,6 +43,15 @@ pub fn fuzz(arguments: &[String]) -> Outcome {
         [] => Ok(()),
         names => Err(Failure::failed(format!("{}: see target/fuzz/found/", names.join(", ")))),
     }
+}
+
+/// Puts a program for each target into a folder. It is one program, whose name says which target it runs.
+fn put_into(folder: &Path) -> Outcome {
+    let program = build()?;
+    TARGETS.iter().try_for_each(|target| {
+        let copy = folder.join(target);
+        fs::copy(&program, &copy).map(drop).map_err(|error| Failure::of_file(&copy, &error))
+    })
 }
 
 fn read(arguments: &[String]) -> Outcome<(Vec<&'static str>, u64)> {
@@ -66,7 +81,11 @@ fn build() -> Outcome<std::path::PathBuf> {
     // With a target named, build scripts and macros are built without the flags.
     cargo.args(["build", "--release", "--package", "spray-fuzz", "--bin", "guided", "--features", "guided"]);
     cargo.args(["--target", &host, "--target-dir"]).arg(&folder);
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));
+    // As OSS-Fuzz and ClusterFuzzLite have it in the environment: with a nightly compiler.
+    let sanitizer = std::env::var("SANITIZER").ok().filter(|sanitizer| sanitizer == "address");
+    let sanitizer = sanitizer.map(|sanitizer| format!("-Zsanitizer={sanitizer}"));
+    let flags: Vec<&str> = FLAGS.into_iter().chain(sanitizer.as_deref()).collect();
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     cargo.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true").env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true");
     sh::run(&mut cargo)?;
     Ok(folder.join(host).join("release/guided"))

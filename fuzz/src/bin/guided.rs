@@ -1,4 +1,4 @@
-//! The target that `SPRAY_FUZZ_TARGET` names, under libFuzzer.
+//! The target that `SPRAY_FUZZ_TARGET` names, or else the name of this program, under libFuzzer.
 #![no_main]
 
 use std::sync::OnceLock;
@@ -9,7 +9,8 @@ use spray_fuzz::{TARGETS, Target};
 fuzz_target!(|bytes: &[u8]| {
     static TARGET: OnceLock<Target> = OnceLock::new();
     let target = TARGET.get_or_init(|| {
-        let name = std::env::var("SPRAY_FUZZ_TARGET").expect("SPRAY_FUZZ_TARGET names a target");
+        let own = || std::env::current_exe().ok()?.file_name()?.to_str().map(str::to_owned);
+        let name = std::env::var("SPRAY_FUZZ_TARGET").ok().or_else(own).expect("SPRAY_FUZZ_TARGET names a target");
         *TARGETS.iter().find(|target| target.name == name).expect("there is a target of that name")
     });
     (target.run)(bytes);

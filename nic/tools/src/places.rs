@@ -64,9 +64,9 @@ impl Pace {
         }
     }
 
-    /// Begins a window again: the peer had to wait for this side.
+    /// Begins a window again, and takes the last one for a fast one: the peer had to wait for this side.
     pub fn restart(&mut self, bytes: u64, now: Time) {
-        *self = Self { bytes, ..Self::new(now) };
+        *self = Self { since: now, bytes, window_bytes: Some(u64::MAX) };
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
         pace.on_bytes(50_000, at(20));
         assert_eq!(pace.window_bytes, Some(25_000), "in 10 s of them");
         pace.restart(50_000, at(20));
-        assert_eq!(pace.window_bytes, None);
+        assert_eq!(pace.window_bytes, Some(u64::MAX));
         pace.on_bytes(50_007, at(30));
         assert_eq!(pace.window_bytes, Some(7));
     }

@@ -8,7 +8,7 @@
 //! | `expired` | what switches tell senders of packets whose TTL ran out |
 //! | `failures` | what happens to links, when somebody says so |
 //! | `between`, `given` | interfaces of the user's, and how they are |
-//! | `bridge`, `stations` | what hosts behind these ask each other, and which host is where |
+//! | `bridge`, `stations`, `claim` | what hosts behind these ask each other, which host is where, and who keeps an address that two use |
 //! | `boxes`, `message` | other machines that run the other switches |
 //! | `speed` | whether the machine is fast enough |
 //! | `checksum` | checksums that veth leaves out |
