@@ -345,7 +345,7 @@ mod tests {
             return;
         }
         let folder = Folder::new();
-        let file = folder.file("key", &"5".repeat(64));
+        let file = folder.file("key", "5".repeat(64));
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         assert!(PrivateKey::read(Path::new(&file)).is_ok());
         std::os::unix::fs::chown(&file, Some(54_321), None).unwrap();
