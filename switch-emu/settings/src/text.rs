@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Most bytes of a file of settings. What is read of it takes thirteen times as much memory: 208 MiB.
-pub const MAX_SETTINGS_BYTES: u64 = 16 << 20;
+/// Most bytes of a file of settings: 100,000 flows. What is read of it takes fifty times as much memory, 0.2 GiB.
+pub const MAX_SETTINGS_BYTES: u64 = 4 << 20;
 
 /// Reads what a user's file, device or pipe has to say, of at most `most` bytes.
 ///

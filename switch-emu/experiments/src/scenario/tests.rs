@@ -688,5 +688,5 @@ fn what_a_scenario_names_is_quoted_only_if_all_users_may_read_it() {
 #[test]
 fn a_scenario_without_an_end_is_refused() {
     let said = Document::load(std::path::Path::new("/dev/zero")).unwrap_err().to_string();
-    assert!(said.contains("it is larger than 16777216 bytes"), "{said}");
+    assert!(said.contains("it is larger than 4194304 bytes"), "{said}");
 }
