@@ -172,13 +172,13 @@ impl Flood {
 }
 
 /// The link address of an interface of this namespace.
-fn link_address(interface: &str) -> LinkAddr {
+pub(crate) fn link_address(interface: &str) -> LinkAddr {
     let found = getifaddrs().unwrap().filter(|it| it.interface_name == interface);
     let mut links = found.filter_map(|it| it.address?.as_link_addr().copied());
     links.next().unwrap_or_else(|| panic!("no interface {interface}"))
 }
 
-fn attach(link: &LinkAddr) -> nix::Result<OwnedFd> {
+pub(crate) fn attach(link: &LinkAddr) -> nix::Result<OwnedFd> {
     let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::empty(), SockProtocol::EthAll)?;
     setsockopt(&fd, sockopt::RcvBufForce, &BUFFER_BYTES)?;
     bind(fd.as_raw_fd(), link)?;
@@ -186,7 +186,7 @@ fn attach(link: &LinkAddr) -> nix::Result<OwnedFd> {
 }
 
 /// Sends a frame. False when there is no room for it.
-fn put(link: &OwnedFd, frame: &[u8]) -> bool {
+pub(crate) fn put(link: &OwnedFd, frame: &[u8]) -> bool {
     match send(link.as_raw_fd(), frame, MsgFlags::empty()) {
         Ok(_) => true,
         Err(Errno::ENOBUFS | Errno::EAGAIN) => false,

@@ -7,6 +7,7 @@ pub mod chaos;
 pub mod content;
 pub mod deployment;
 pub mod flood;
+pub mod impostor;
 pub mod machines;
 pub mod real_network;
 pub mod remains;

@@ -2,12 +2,14 @@
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
 use std::io::{Read, Write};
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use spray_test_support::Folder;
 use spray_testbed::{Pair, Routers};
+use spray_tests::impostor::Impostor;
 use spray_tests::running::{Running, inbox, payload, wait_until};
 use spray_tests::{shared_turn, spray};
 
@@ -91,6 +93,37 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
     for (others, code) in [(&["--psk", &b][..], 0), (&["--psk", &c], 1), (&[], 1)] {
         assert_eq!(send(&[&["--key", &a, "--timeout", "1"], others].concat()).0, Some(code), "{others:?}");
     }
+}
+
+/// Another host of the segment connects under the sender's address, again and again.
+//= docs/specs/endpoint.md#END-47 to the next hop that the kernel
+#[test]
+fn a_host_of_the_segment_ends_no_transfer_of_another() {
+    let Some(_turn) = shared_turn() else { return };
+    let pair = Pair::new().unwrap();
+    let IpAddr::V4(client) = Pair::address(0, false) else { panic!("IPv4") };
+    let mut impostor = Impostor::new(&pair, client);
+    let folder = Folder::new();
+    let file = payload(&folder, 24 << 20);
+    let mut receiving = receiver(&pair, &inbox(&folder), false);
+    let mut command = sender(&file, false, &["--cc", "fixed-rate", "--gbps", "0.1"]);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut sending = Running(pair.run_in(0, || command.spawn()).unwrap().unwrap());
+    let mut number = 0;
+    while sending.is_running() {
+        impostor.connect(number);
+        for _ in 0..10 {
+            std::thread::sleep(Duration::from_millis(2));
+            impostor.answer();
+        }
+        number += 1;
+    }
+    assert!(number > 20, "it was too fast");
+    let (sent, received) = (sending.end(), receiving.end());
+    assert!(sent.success() && received.success(), "{}{}", sending.said(), receiving.said());
+    assert!(std::fs::read(&file).unwrap() == std::fs::read(folder.path().join("in/payload")).unwrap());
+    let (said, answers) = (receiving.said(), impostor.answers);
+    assert_eq!(said.matches("connected: ").count(), 1, "{answers} answers: {said}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Connect, Retry, Accept, Close and Reset.
 
 use std::cmp::Reverse;
+use std::net::IpAddr;
 
 use bytes::Bytes;
 use spray_core::Time;
@@ -14,9 +15,11 @@ use super::{
     connection::{Connection, Flow, Stage},
     exchange::{Ends, Initiator, Responder},
     generations::Seals,
+    hops::Asking,
     machine::Machine,
     repeat::Repeat,
     service::keep_alive,
+    token::Proof,
     waiting::Client,
 };
 
@@ -51,9 +54,8 @@ impl Machine {
         Ok(connection.id)
     }
 
-    /// Answers a connection request. Nothing is kept until the client has proved its address and its key, and nothing but a slot until
+    /// Handles a connection request. Nothing is kept until the client has proved its address and its key, and nothing but a slot until
     /// a frame of the connection comes.
-    //= docs/specs/endpoint.md#END-2 the address first
     pub(crate) fn on_connect(&mut self, now: Time, frame: &Frame<'_>, connect: Terms) {
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
         if !self.accepting(peer, &connect).accepts(&connect) {
@@ -69,28 +71,77 @@ impl Machine {
             self.stats.forged += 1;
             return;
         };
-        let named = Common { connection: connect.connection, cookie: connect.cookie, shard: frame.common.shard };
+        let client = Client { peer, terms: connect, port: frame.common.shard };
         if !self.config.accept {
-            return self.refuse(now, peer, named, CloseReason::Refused);
+            return self.refuse(now, peer, client.named(), CloseReason::Refused);
         }
-        let (number, cookie) = (connect.connection, connect.cookie);
-        if !self.tokens.is_right(now, peer.address, number, cookie, &connect.token) {
-            let token = self.tokens.make(now, peer.address, number, cookie);
-            return self.owner.outlet.push(&peer, named, frame.envelope.src_port, Body::Retry(Retry { token }));
+        self.on_client(now, client, message, frame.envelope.src_port);
+    }
+
+    /// Handles a request of a client that may know this server. Answers go to the client's next hop, as far as that is resolved.
+    //= docs/specs/endpoint.md#END-2 the address first
+    //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
+    fn on_client(&mut self, now: Time, mut client: Client, message: &[u8], port: EvPort) {
+        let hop = self.next_hops.as_ref().map(|hops| hops.get(now, client.peer.address));
+        let is_unresolved = hop == Some(None);
+        client.peer.mac = hop.flatten().unwrap_or(client.peer.mac);
+        let needed = if hop.flatten().is_some() { Proof::NextHop } else { Proof::Address };
+        if self.proof(now, &client) < needed {
+            return self.send_retry(now, &client, port);
         }
-        if let Some(index) = self.table.find_peer(&(peer.address, number, cookie)) {
+        if let Some(index) = self.table.find_peer(&client.key()) {
             return self.answer(now, index);
         }
-        let client = Client { peer, terms: connect, port: frame.common.shard };
-        match (&mut self.admission, message.try_into()) {
-            (None, _) if message.is_empty() => self.half_open(now, client, None),
-            (Some(admission), Ok(message)) => {
+        let message = match (&self.admission, message.try_into()) {
+            (None, _) if message.is_empty() => None,
+            (Some(_), Ok(message)) => Some(message),
+            _ => return self.refuse(now, client.peer, client.named(), CloseReason::Key),
+        };
+        match &mut self.next_hops {
+            Some(hops) if is_unresolved => hops.push(now, (client, message), &mut self.host.rng),
+            _ => self.admit(now, (client, message)),
+        }
+    }
+
+    /// Goes on with a client that has proved its address.
+    fn admit(&mut self, now: Time, (client, message): Asking) {
+        match (&mut self.admission, message) {
+            (Some(admission), Some(message)) => {
                 self.stats.exchanges_limited +=
                     u64::from(admission.waiting.push((client, message), &mut self.host.rng));
                 self.exchange_next(now);
             }
-            _ => self.refuse(now, peer, named, CloseReason::Key),
+            _ => self.half_open(now, client, None),
         }
+    }
+
+    /// Sends frames for an address to this Ethernet address from now on, and goes on with the clients that have waited for it.
+    //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
+    pub(crate) fn on_next_hop(&mut self, now: Time, address: IpAddr, mac: [u8; 6]) {
+        let connections = self.table.iter_mut().filter(|connection| connection.peer.address == address);
+        connections.for_each(|connection| connection.peer.mac = mac);
+        let Some(hops) = &mut self.next_hops else { return };
+        hops.resolved(now, address, mac);
+        while let Some((mut client, message)) = self.next_hops.as_mut().and_then(|hops| hops.take(address)) {
+            client.peer.mac = mac;
+            if self.proof(now, &client) == Proof::NextHop {
+                self.admit(now, (client, message));
+            } else {
+                let port = self.any_port();
+                self.send_retry(now, &client, port);
+            }
+        }
+    }
+
+    fn proof(&self, now: Time, client: &Client) -> Proof {
+        let Client { peer, terms, .. } = client;
+        self.tokens.proof(now, *peer, terms.connection, terms.cookie, &terms.token)
+    }
+
+    fn send_retry(&mut self, now: Time, client: &Client, port: EvPort) {
+        let Client { peer, terms, .. } = client;
+        let token = self.tokens.make(now, *peer, terms.connection, terms.cookie);
+        self.owner.outlet.push(peer, client.named(), port, Body::Retry(Retry { token }));
     }
 
     fn ends(&self, client: Peer) -> Ends {

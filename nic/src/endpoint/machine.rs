@@ -15,8 +15,8 @@ use spray_wire::{Body, Common, Envelope, EvPort};
 
 use super::{
     ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError, buffers::Content, connect_tag::ConnectTag,
-    connection::Stage, deadlines::Deadlines, generations::Rekeys, limit::Answers, outlet::Outlet, owner::HostOwner,
-    pages::Pool, seal::Ticket, table::Table, token::Tokens, waiting::Waiting,
+    connection::Stage, deadlines::Deadlines, generations::Rekeys, hops::NextHops, limit::Answers, outlet::Outlet,
+    owner::HostOwner, pages::Pool, seal::Ticket, table::Table, token::Tokens, waiting::Waiting,
 };
 
 /// What follows the headers of a frame.
@@ -76,6 +76,8 @@ pub(crate) struct Machine {
     /// Where there are keys: what a Connect must show, and who waits to have keys exchanged.
     pub(crate) admission: Option<Admission>,
     pub(crate) tokens: Tokens,
+    /// Where the owner resolves next hops: those of clients.
+    pub(crate) next_hops: Option<NextHops>,
     pub(crate) rekeys: Rekeys,
     pub(crate) stats: EndpointStats,
     /// Payload that has come, each byte once.
@@ -131,6 +133,7 @@ impl Machine {
                 None => None,
             },
             tokens: Tokens::new(&secret(&config, TOKEN_STREAM)?),
+            next_hops: None,
             rekeys: Rekeys::default(),
             stats: EndpointStats::default(),
             placed_bytes: 0,

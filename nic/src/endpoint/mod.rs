@@ -16,6 +16,7 @@
 //! | `touch` | what is read ahead where there are many connections |
 //! | `bare` | frames that are counted and mean nothing |
 //! | `in_place` | payload that stays in the frames |
+//! | `hops` | where clients' answers go, if the endpoint's owner resolves next hops |
 //! | `connect_tag`, `token`, `waiting` | how a client shows that it knows the server, proves its address, and waits for the key exchange |
 //! | `exchange`, `seal` | how two sides agree on keys, and seal their frames with them |
 //! | `generations`, `rekey` | how they go on to fresh keys |
@@ -32,6 +33,7 @@ mod event_loop;
 pub(crate) mod exchange;
 mod generations;
 mod handshake;
+mod hops;
 mod in_place;
 mod input;
 mod limit;
@@ -201,8 +203,20 @@ impl<D: Device> Endpoint<D> {
 
     /// Sends frames to the peer at `address` to another Ethernet address from now on: the way there has another next hop.
     pub fn set_next_hop(&mut self, address: IpAddr, mac: [u8; 6]) {
-        let connections = self.machine.table.iter_mut().filter(|connection| connection.peer.address == address);
-        connections.for_each(|connection| connection.peer.mac = mac);
+        self.asked += 1;
+        self.machine.on_next_hop(self.machine.clock, address, mac);
+    }
+
+    /// Answers clients by way of their next hops, which the caller resolves: [`unresolved`](Self::unresolved) returns their addresses, and
+    /// [`set_next_hop`](Self::set_next_hop) takes the results. Without this call, answers go to where a client's frames come from.
+    //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
+    pub fn resolve_next_hops(&mut self) {
+        self.machine.next_hops.get_or_insert_with(hops::NextHops::new);
+    }
+
+    /// The addresses of clients to resolve that have come since the last call. One that cannot be resolved is forgotten.
+    pub fn unresolved(&mut self) -> impl Iterator<Item = IpAddr> {
+        self.machine.next_hops.iter_mut().flat_map(hops::NextHops::unresolved)
     }
 
     /// Sends frames from this Ethernet address from now on, and has the device take those to it.
@@ -213,6 +227,18 @@ impl<D: Device> Endpoint<D> {
     pub(crate) fn set_own_mac(&mut self, mac: [u8; 6]) -> std::io::Result<()> {
         self.machine.owner.outlet.set_mac(mac);
         self.link.device.set_mac(mac)
+    }
+
+    /// Sends a frame that the peer answers if it is alive: [`heard_at`](Self::heard_at) says whether it has.
+    pub fn probe(&mut self, connection: ConnectionId) {
+        self.asked += 1;
+        self.machine.probe(connection);
+    }
+
+    /// When the last genuine frame of a connection came; `None` if it has ended.
+    #[must_use]
+    pub fn heard_at(&self, connection: ConnectionId) -> Option<Time> {
+        self.machine.table.get(connection).map(|connection| connection.heard_at)
     }
 
     /// Connections that have opened since the endpoint was made.

@@ -31,7 +31,7 @@ impl Client {
         Common { connection: self.terms.connection, cookie: self.terms.cookie, shard: self.port }
     }
 
-    fn key(&self) -> PeerKey {
+    pub(crate) fn key(&self) -> PeerKey {
         (self.peer.address, self.terms.connection, self.terms.cookie)
     }
 }

@@ -47,7 +47,8 @@ impl<D: Device> Host<D> {
         })
     }
 
-    /// Begins to follow the kernel's routes, by a thread that opens nothing more. [`run`](Self::run) does so too.
+    /// Begins to follow the kernel's routes, by a thread that opens nothing more. So do [`run`](Self::run) and [`poll`](Self::poll), which
+    /// returns no error.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -62,9 +63,7 @@ impl<D: Device> Host<D> {
     pub fn poll(&mut self) -> (Time, u64) {
         let (now, due_ns) = driver::round(std::slice::from_mut(&mut self.endpoint), &mut self.clock);
         #[cfg(feature = "xdp")]
-        if let Some(routes) = &mut self.routes {
-            routes.update(&mut self.endpoint, now);
-        }
+        let due_ns = self.routes.as_mut().map_or(u64::MAX, |routes| routes.update(&mut self.endpoint, now)).min(due_ns);
         (now, due_ns)
     }
 

@@ -112,7 +112,11 @@ impl<D: Device> Host<D> {
         let mut routes = NextHops::open(source, count, follows_routes)?.into_iter();
         let host = |(device, shard)| {
             let endpoint = EndpointConfig { shard, ..endpoint.clone() };
-            Ok(Self { routes: routes.next(), ..Self::new(wrap(device), endpoint)? })
+            let mut host = Self { routes: routes.next(), ..Self::new(wrap(device), endpoint)? };
+            if follows_routes {
+                host.endpoint.resolve_next_hops();
+            }
+            Ok(host)
         };
         devices.into_iter().zip(Shard::all(count)).map(host).collect()
     }

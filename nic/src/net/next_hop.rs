@@ -17,7 +17,7 @@ use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteVia};
 use rtnetlink::{Handle, MulticastGroup, new_multicast_connection};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::link::{self, LinkStatus, Mtu, Told};
 use super::neighbours::PermanentNeighbours;
@@ -153,10 +153,17 @@ impl Source {
                     }
                     None => return,
                 },
-                Some((peer, reply)) = asked.questions.recv() => {
-                    let (source, handle, prod) = (self.clone(), handle.clone(), prod.clone());
-                    // Who does not wait for the answer does not need it.
-                    tokio::spawn(async move { drop(reply.send(source.resolve_by(&handle, &prod, peer).await)) });
+                Some(Question { peer, patience, mut reply }) = asked.questions.recv() => {
+                    let source = Self { patience: patience.min(self.patience), ..self.clone() };
+                    let (handle, prod) = (handle.clone(), prod.clone());
+                    tokio::spawn(async move {
+                        let answer = tokio::select! {
+                            answer = source.resolve_by(&handle, &prod, peer) => answer,
+                            // The caller no longer waits.
+                            () = reply.closed() => return,
+                        };
+                        drop(reply.send(answer));
+                    });
                     continue;
                 }
                 Some((told, _)) = news.next() => {
@@ -197,8 +204,16 @@ struct Asked {
     mtu: Mtu,
 }
 
-/// A peer, and where to say the Ethernet address to which frames to it go.
-type Question = (IpAddr, oneshot::Sender<Result<[u8; 6], NetError>>);
+/// A peer to find the next hop of.
+struct Question {
+    peer: IpAddr,
+    /// How long to look for it, at most.
+    patience: Duration,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// The Ethernet address to which frames to a peer go.
+type Answer = Result<[u8; 6], NetError>;
 
 impl Interface {
     /// The Ethernet address to which frames to `peer` go, from the address that [`own_address`](Self::own_address) tells.
@@ -226,6 +241,12 @@ const SETTLING_PS: u64 = ps(SETTLING);
 /// How often the kernel is asked without having told a change, and made to check that the next hop is still there: frames over AF_XDP
 /// do not make it.
 const TICK_PS: u64 = 2_000_000_000_000;
+/// How long a client's next hop may take to answer. The client repeats its Connect.
+const CLIENT_PATIENCE: Duration = Duration::from_millis(100);
+/// Clients of an endpoint whose next hops are being resolved.
+const RESOLVING: usize = 64;
+/// How often answers are looked for meanwhile, in nanoseconds.
+const RESOLVING_NS: u64 = 200_000;
 
 /// Keeps the next hops of an endpoint's connections up to date, by a thread that follows the kernel's routes and neighbours for all endpoints
 /// of a host.
@@ -237,6 +258,8 @@ pub struct NextHops {
     peers: Option<UnboundedSender<(usize, Vec<IpAddr>)>>,
     questions: UnboundedSender<Question>,
     found: mpsc::Receiver<Found>,
+    /// The addresses of clients whose next hops are being resolved.
+    clients: Vec<(IpAddr, oneshot::Receiver<Answer>)>,
     thread: Arc<OnceLock<Ended>>,
     /// When the peers were told last, and how many connections had opened by then.
     told: Option<(Time, u64)>,
@@ -284,6 +307,7 @@ impl NextHops {
             peers: Some(peers.clone()),
             questions: questions.clone(),
             found,
+            clients: Vec::with_capacity(RESOLVING),
             thread: Arc::clone(&thread),
             told: None,
             revival: Revival::new(shard),
@@ -321,8 +345,10 @@ impl NextHops {
     }
 
     /// Gives the endpoint what was found since the last call, and says which peers it has: now and then, and soon after one has come.
-    /// `now` is the time of its poll.
-    pub fn update<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
+    /// `now` is the time of its poll. Returns how long until the next call at the latest, in nanoseconds.
+    pub fn update<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> u64 {
+        // Without the thread, clients are not answered, as without the interface.
+        let _ = self.start();
         while let Ok(found) = self.found.try_recv() {
             match found {
                 Found::Hop(peer, mac) if self.follows_routes => endpoint.set_next_hop(peer, mac),
@@ -346,7 +372,40 @@ impl NextHops {
             endpoint.check_device();
             let _ = self.peers.as_ref().map(|channel| channel.send((self.shard, endpoint.peers().collect())));
         }
+        self.resolve_clients(endpoint)
     }
+
+    /// Resolves the next hops of an endpoint's clients.
+    //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
+    fn resolve_clients<D: Device>(&mut self, endpoint: &mut Endpoint<D>) -> u64 {
+        for client in endpoint.unresolved() {
+            if self.clients.iter().any(|(other, _)| *other == client) {
+                continue;
+            }
+            if self.clients.len() == RESOLVING {
+                // The one that has taken longest.
+                self.clients.remove(0);
+            }
+            self.clients.push((client, ask_for(&self.questions, client, CLIENT_PATIENCE)));
+        }
+        self.clients.retain_mut(|(client, answer)| match answer.try_recv() {
+            Ok(Ok(mac)) => {
+                endpoint.set_next_hop(*client, mac);
+                false
+            }
+            Ok(Err(_)) | Err(TryRecvError::Closed) => false,
+            Err(TryRecvError::Empty) => true,
+        });
+        if self.clients.is_empty() { u64::MAX } else { RESOLVING_NS }
+    }
+}
+
+/// Asks the thread that follows routes.
+fn ask_for(questions: &UnboundedSender<Question>, peer: IpAddr, patience: Duration) -> oneshot::Receiver<Answer> {
+    let (reply, answer) = oneshot::channel();
+    // If the thread has ended, the reply is dropped, which the receiver notices.
+    let _ = questions.send(Question { peer, patience, reply });
+    answer
 }
 
 impl std::fmt::Debug for NextHops {
@@ -378,9 +437,6 @@ impl Resolver {
     /// Asks for the Ethernet address to which frames to `peer` go, for a caller that looks later whether there is an answer.
     #[must_use]
     pub fn ask(&self, peer: IpAddr) -> oneshot::Receiver<Result<[u8; 6], NetError>> {
-        let (reply, answer) = oneshot::channel();
-        // Where nobody takes the question, its reply is dropped, which the receiver notices.
-        let _ = self.0.send((peer, reply));
-        answer
+        ask_for(&self.0, peer, Duration::MAX)
     }
 }

@@ -20,7 +20,12 @@ pub(super) struct Stranger {
 
 impl Stranger {
     pub(super) fn new(rig: &Rig) -> Self {
-        Self { device: rig.network.attach(mac(STRANGER)), arrivals: Vec::with_capacity(4096) }
+        Self::at(rig, STRANGER)
+    }
+
+    /// At the Ethernet address of this host.
+    pub(super) fn at(rig: &Rig, host: usize) -> Self {
+        Self { device: rig.network.attach(mac(host)), arrivals: Vec::with_capacity(4096) }
     }
 
     /// Sends a frame that claims to come from host `from`.
@@ -265,7 +270,8 @@ fn a_crowd_that_knows_the_servers_key_keeps_nobody_else_waiting() {
             let machine = &rig.endpoints[1].machine;
             let from = 0x900 + number as usize % 250;
             let terms = Terms { cookie: number, ..asked(number as u32) };
-            let token = machine.tokens.make(machine.clock, address(from, false), terms.connection, terms.cookie);
+            let client = Peer { address: address(from, false), mac: mac(STRANGER) };
+            let token = machine.tokens.make(machine.clock, client, terms.connection, terms.cookie);
             stranger.connect(rig, from, Terms { token, ..terms }, &[9; 96]);
             stranger.received();
             number += 1;
@@ -318,8 +324,8 @@ fn connects_that_nothing_follows_are_bounded_and_keep_nobody_out() {
 
 /// The Connect with the token that host 1 gives the stranger.
 pub(super) fn with_token(rig: &Rig, connect: Terms) -> Terms {
-    let (address, now) = (address(STRANGER, rig.v6), rig.endpoints[1].machine.clock);
-    let token = rig.endpoints[1].machine.tokens.make(now, address, connect.connection, connect.cookie);
+    let now = rig.endpoints[1].machine.clock;
+    let token = rig.endpoints[1].machine.tokens.make(now, peer(STRANGER, rig.v6), connect.connection, connect.cookie);
     Terms { token, ..connect }
 }
 

@@ -10,6 +10,7 @@ mod hostile;
 mod in_place;
 mod late;
 mod liars;
+mod next_hops;
 mod reachable;
 mod rekey;
 mod sealed;

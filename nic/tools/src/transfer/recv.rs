@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Shard, Time};
 
@@ -37,12 +38,19 @@ const TRANSFERS: usize = 16;
 //= docs/specs/endpoint.md#END-27 3 of an address
 const ENDED_OF_ADDRESS: usize = 3;
 const REFUSED: usize = 8;
-/// Connections that the endpoint has room for: those that transfer, those that have, those that are refused, and those that are not open yet.
-const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + HALF_OPEN) as u32;
+/// Connections that wait until it is known whether an older one of their address is alive.
+//= docs/specs/endpoint.md#END-27 8 wait for that
+const CONTESTED: usize = 8;
+/// Connections that the endpoint has room for: those that transfer, those that have, those that wait or are refused, and those that are not open yet.
+const CONNECTIONS: u32 = (2 * TRANSFERS + CONTESTED + REFUSED + HALF_OPEN) as u32;
 /// Of how many files of a transfer the user is told why they were refused.
 const TOLD: u32 = 64;
 /// How often senders are looked at that keep the receiver waiting.
 const CHECK_PS: u64 = 100_000_000_000;
+/// How long a sender may take to answer probes when its address connects again, and how long frames of a dead one may still be on their way.
+//= docs/specs/endpoint.md#END-27 within a second
+const ANSWER_PS: u64 = 1_000_000_000_000;
+const IN_FLIGHT_PS: u64 = 200_000_000_000;
 
 /// Receives one transfer, or with `--keep` one after the other until Ctrl-C.
 ///
@@ -95,6 +103,21 @@ struct Transfer {
     patience: Patience,
     /// Every entry has its verdict, or the whole transfer is refused: the sender is being told.
     over: bool,
+    /// An older transfer of its address is being probed.
+    contested: Option<Contested>,
+}
+
+/// A transfer that begins if the older one of its address does not answer.
+struct Contested {
+    since: Time,
+    messages: Vec<Bytes>,
+}
+
+impl Transfer {
+    /// Whether it has begun and is not over.
+    fn is_under_way(&self) -> bool {
+        !self.over && self.contested.is_none()
+    }
 }
 
 /// The receiver, or one of its threads.
@@ -157,6 +180,7 @@ impl Receiving {
         if now >= self.check_at {
             self.check_at = now.after(CHECK_PS);
             self.check_patience(endpoint, now);
+            self.check_contested(endpoint, now);
         }
         if self.transfers.values().any(|transfer| transfer.arrivals.arriving().next().is_some()) {
             let (transfers, meter, terminal) = (&self.transfers, &mut self.meter, self.progress.is_on_terminal());
@@ -191,23 +215,7 @@ impl Receiving {
                 self.progress.phase(&format!("connected: {}", peer.address));
                 self.accept(connection, peer.address, endpoint, now);
             }
-            EndpointEvent::Received { connection, data, .. } => {
-                let mut answers = Vec::new();
-                let taken = match self.transfers.get_mut(&connection) {
-                    Some(transfer) if !transfer.over => {
-                        transfer.patience.on_message(now);
-                        transfer.arrivals.on_message(data, &mut answers)
-                    }
-                    _ => {
-                        endpoint.consumed(connection, data.len() as u64);
-                        Ok(())
-                    }
-                };
-                self.answer(connection, &answers, endpoint);
-                if let Err(refusal) = taken {
-                    self.refuse(connection, &refusal, endpoint);
-                }
-            }
+            EndpointEvent::Received { connection, data, .. } => self.on_message(connection, data, endpoint, now),
             EndpointEvent::Closed { connection, .. } => {
                 return self.on_end(connection, "the sender closed the connection");
             }
@@ -215,6 +223,28 @@ impl Receiving {
             _ => {}
         }
         false
+    }
+
+    fn on_message<D: Device>(&mut self, connection: ConnectionId, data: Bytes, endpoint: &mut Endpoint<D>, now: Time) {
+        let mut answers = Vec::new();
+        let taken = match self.transfers.get_mut(&connection) {
+            Some(Transfer { contested: Some(contested), over: false, .. }) => {
+                contested.messages.push(data);
+                Ok(())
+            }
+            Some(transfer) if !transfer.over => {
+                transfer.patience.on_message(now);
+                transfer.arrivals.on_message(data, &mut answers)
+            }
+            _ => {
+                endpoint.consumed(connection, data.len() as u64);
+                Ok(())
+            }
+        };
+        self.answer(connection, &answers, endpoint);
+        if let Err(refusal) = taken {
+            self.refuse(connection, &refusal, endpoint);
+        }
     }
 
     /// Takes the end of a connection. Returns whether that ended its transfer too: whole files are finished without their sender.
@@ -225,34 +255,100 @@ impl Receiving {
 
     /// Takes a connection that has opened, for which others may have to go.
     fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now: Time) {
-        let stale = self.transfers.extract_if(|_, transfer| transfer.peer == peer && !transfer.over);
-        for (old, transfer) in stale.collect::<Vec<_>>() {
-            endpoint.abort(old);
-            self.on_gone(transfer, "the sender began anew");
-        }
-        let mut refused = None;
-        // Those whose senders have left have threads and files, too.
-        let under_way = self.transfers.values().filter(|transfer| !transfer.over).count() + self.orphans.len();
-        if under_way >= TRANSFERS {
-            let taken =
-                self.transfers.iter().filter(|(_, transfer)| !transfer.over).map(|(&id, transfer)| places::Taken {
-                    id,
-                    party: Party::of(endpoint, id, transfer.peer),
-                    pace: transfer.patience.pace,
-                    overdue_ps: transfer.patience.overdue_ps(now),
-                });
-            match places::gives_way(&taken.collect::<Vec<_>>(), &Party::of(endpoint, new, peer)) {
-                Some(id) => self.give_up(id, &Refusal::new("it gave way to another sender"), endpoint),
-                None => {
-                    refused = Some(Refusal(format!("the receiver takes from {TRANSFERS} senders at once: try later")))
-                }
-            }
-        }
         let (arrivals, patience) = (Arrivals::new(self.begun, &self.opener), Patience::new(self.limits, now));
         self.begun += 1;
-        self.transfers.insert(new, Transfer { peer, arrivals, patience, over: false });
+        let transfer = Transfer { peer, arrivals, patience, over: false, contested: None };
+        let contested = |transfer: &&Transfer| transfer.contested.is_some() && !transfer.over;
+        let waiting = self.transfers.values().filter(contested);
+        let refused = if self.rivals(peer).is_empty() {
+            self.make_room(new, peer, endpoint, now)
+        } else if waiting.clone().any(|other| other.peer == peer) || waiting.count() >= CONTESTED {
+            Some(Refusal::new("another transfer of this address is about to begin: try later"))
+        } else {
+            let contested = Some(Contested { since: now, messages: Vec::new() });
+            self.transfers.insert(new, Transfer { contested, ..transfer });
+            return self.probe_rivals(peer, endpoint);
+        };
+        self.transfers.insert(new, transfer);
         refused.inspect(|refusal| self.refuse(new, refusal, endpoint));
         self.limit_ended(peer, endpoint);
+    }
+
+    /// The transfers of an address that are under way: one at most, but for one that begins.
+    fn rivals(&self, peer: IpAddr) -> Vec<ConnectionId> {
+        let rivals = self.transfers.iter().filter(|(_, other)| other.peer == peer && other.is_under_way());
+        rivals.map(|(&id, _)| id).collect()
+    }
+
+    fn probe_rivals<D: Device>(&self, peer: IpAddr, endpoint: &mut Endpoint<D>) {
+        self.rivals(peer).into_iter().for_each(|rival| endpoint.probe(rival));
+    }
+
+    /// Decides about the transfers whose address has an older one: that one ends if its sender is dead, and goes on if it lives.
+    //= docs/specs/endpoint.md#END-27 within a second
+    fn check_contested<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
+        let contested = |(&id, transfer): (&ConnectionId, &Transfer)| {
+            transfer.contested.as_ref().filter(|_| !transfer.over).map(|contested| (id, transfer.peer, contested.since))
+        };
+        for (id, peer, since) in self.transfers.iter().filter_map(contested).collect::<Vec<_>>() {
+            let rivals = self.rivals(peer);
+            let is_alive = |&rival: &ConnectionId| {
+                endpoint.heard_at(rival).is_some_and(|heard_at| heard_at >= since.after(IN_FLIGHT_PS))
+            };
+            if rivals.iter().any(is_alive) {
+                self.refuse(id, &Refusal::new("another transfer of this address is under way: try later"), endpoint);
+                self.limit_ended(peer, endpoint);
+            } else if rivals.is_empty() || now.since(since) >= ANSWER_PS {
+                for old in rivals {
+                    endpoint.abort(old);
+                    self.transfers.remove(&old).map(|transfer| self.on_gone(transfer, "the sender began anew"));
+                }
+                self.begin(id, endpoint, now);
+            } else {
+                self.probe_rivals(peer, endpoint);
+            }
+        }
+    }
+
+    /// Begins a transfer that has waited, with the messages that have come by then.
+    fn begin<D: Device>(&mut self, id: ConnectionId, endpoint: &mut Endpoint<D>, now: Time) {
+        let Some(peer) = self.transfers.get(&id).map(|transfer| transfer.peer) else { return };
+        let refused = self.make_room(id, peer, endpoint, now);
+        let Some(transfer) = self.transfers.get_mut(&id) else { return };
+        transfer.patience = Patience::new(self.limits, now);
+        let messages = transfer.contested.take().map_or_else(Vec::new, |contested| contested.messages);
+        match refused {
+            Some(refusal) => self.refuse(id, &refusal, endpoint),
+            None => messages.into_iter().for_each(|message| self.on_message(id, message, endpoint, now)),
+        }
+    }
+
+    /// Makes room for the transfer of `new`, for which another may have to end; returns why there is none otherwise.
+    fn make_room<D: Device>(
+        &mut self,
+        new: ConnectionId,
+        peer: IpAddr,
+        endpoint: &mut Endpoint<D>,
+        now: Time,
+    ) -> Option<Refusal> {
+        // Those whose senders have left have threads and files, too.
+        let under_way = self.transfers.values().filter(|transfer| transfer.is_under_way()).count() + self.orphans.len();
+        if under_way < TRANSFERS {
+            return None;
+        }
+        let taken = self.transfers.iter().filter(|(_, transfer)| transfer.is_under_way()).map(|(&id, transfer)| Taken {
+            id,
+            party: Party::of(endpoint, id, transfer.peer),
+            pace: transfer.patience.pace,
+            overdue_ps: transfer.patience.overdue_ps(now),
+        });
+        match places::gives_way(&taken.collect::<Vec<_>>(), &Party::of(endpoint, new, peer)) {
+            Some(id) => {
+                self.give_up(id, &Refusal::new("it gave way to another sender"), endpoint);
+                None
+            }
+            None => Some(Refusal(format!("the receiver takes from {TRANSFERS} senders at once: try later"))),
+        }
     }
 
     /// Forgets the oldest connections that are over, of which there may be only so many: of this address, of those that were refused, and
@@ -277,7 +373,7 @@ impl Receiving {
     /// Ends the transfers whose sender keeps the receiver waiting for too long.
     fn check_patience<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         let mut tired = Vec::new();
-        for (&connection, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| !transfer.over) {
+        for (&connection, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| transfer.is_under_way()) {
             let bytes = endpoint.connection_stats(connection).map_or(0, |stats| stats.receiver.bytes);
             let checked = transfer.patience.check(bytes, transfer.arrivals.awaited(), now);
             tired.extend(checked.err().map(|refusal| (connection, refusal)));
@@ -292,7 +388,7 @@ impl Receiving {
         let Some(transfer) = self.transfers.remove(&connection) else { return };
         let Transfer { peer, patience, .. } = transfer;
         let arrivals = Arrivals::new(transfer.arrivals.transfer(), &self.opener);
-        let ended = Transfer { peer, patience, arrivals, over: true };
+        let ended = Transfer { peer, patience, arrivals, over: true, contested: None };
         let answer = Answer::Ended { reason: refusal.0.clone() };
         // If the connection is gone, there is nobody to tell.
         let _ = endpoint.send(connection, answer.encode().into());
@@ -428,6 +524,7 @@ impl Receiving {
         self.answer(connection, &[Answer::Ended { reason: refusal.0.clone() }], endpoint);
         if let Some(transfer) = self.transfers.get_mut(&connection) {
             transfer.over = true;
+            transfer.contested = None;
             transfer.arrivals.discard();
             self.out.release(transfer.arrivals.transfer());
         }
@@ -536,7 +633,9 @@ mod tests {
                 let mut arrivals = Arrivals::new(number, &receiving.opener);
                 arrivals.tally.files = kept;
                 let patience = Patience::new(limits, Time::ZERO);
-                receiving.transfers.insert(id, Transfer { peer: address, arrivals, patience, over: true });
+                receiving
+                    .transfers
+                    .insert(id, Transfer { peer: address, arrivals, patience, over: true, contested: None });
                 receiving.limit_ended(address, &mut endpoint);
             }
             let numbers: Vec<u32> = receiving.transfers.values().map(|it| it.arrivals.transfer()).collect();

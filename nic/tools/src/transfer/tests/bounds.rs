@@ -128,6 +128,52 @@ fn who_sends_a_few_bytes_now_and_then_gives_way() {
     assert_eq!(told, 1, "{outcomes:?}");
 }
 
+/// Two senders have one address: the second begins when the first has gone, and does not end it while it answers.
+#[test]
+//= docs/specs/endpoint.md#END-27 within a second
+fn who_connects_under_the_address_of_another_ends_only_a_dead_transfer() {
+    for alive in [true, false] {
+        let (folder, network) = (Folder::new(), MemoryNetwork::new(MemoryConfig::default()));
+        let attach = |host: usize| {
+            let own = config(host.min(1));
+            let mac = address(host).1;
+            Endpoint::new(network.attach(mac), EndpointConfig { mac, idle_timeout_ps: 100 * S, ..own }).unwrap()
+        };
+        let (mut server, mut first, mut second) = (attach(RECEIVER), attach(1), attach(2));
+        let limits = Limits { first_ps: 100 * S, bytes_ps: 100 * S };
+        let mut receiving =
+            Receiving::new(Out::new(folder.path(), true).unwrap(), true, limits, Progress::on_stderr()).unwrap();
+        let mut holder = idle(vec![Said::Entry(0, file("0", 5)).encode()]);
+        let mut other = idle(vec![Said::Entry(0, file("1", 5)).encode()]);
+        let (mut refused_at, mut aborted_at) = (None, None);
+        for step in 0..30_000_u64 {
+            let now = Time::from_ps(step * 100 * US);
+            network.advance(now);
+            server.poll(now);
+            receiving.step(&mut server, now).ok().unwrap();
+            if alive || now.ps() < S {
+                first.poll(now);
+                assert!(holder(&mut first, now).is_ok(), "the first goes on");
+            }
+            if now.ps() >= S && refused_at.is_none() {
+                second.poll(now);
+                if let Err(End(outcome)) = other(&mut second, now) {
+                    assert!(error(&outcome).contains("another transfer of this address is under way"), "{outcome:?}");
+                    refused_at = Some(now.ps());
+                }
+            }
+            if aborted_at.is_none() && server.peers().count() == 1 && now.ps() > S + S / 2 {
+                aborted_at = Some(now.ps());
+            }
+        }
+        match (alive, refused_at, aborted_at) {
+            (true, Some(at), _) => assert!(at < S + S / 2, "{at}"),
+            (false, None, Some(at)) => assert!((2 * S..2 * S + S / 2).contains(&at), "{at}"),
+            ended => panic!("{ended:?}"),
+        }
+    }
+}
+
 /// It answers, and lives, but does not take what it has: so the sender may send no more.
 #[test]
 //= docs/specs/endpoint.md#END-26 within 300 s if it has sent all that it may

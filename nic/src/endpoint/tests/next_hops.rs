@@ -1,0 +1,134 @@
+//! Answers go to a client's next hop, not to where its frames come from.
+
+use spray_wire::{Accept, Body, Probe, Retry, Terms};
+
+use super::hostile::{STRANGER, Stranger, asked};
+use super::*;
+use crate::keys::{Keys, PrivateKey};
+
+/// A rig, host 1 of which resolves next hops.
+fn resolving(keys: Option<&Keys>) -> Rig {
+    let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| config.keys = keys.cloned());
+    rig.endpoints[1].resolve_next_hops();
+    rig
+}
+
+/// Runs for a while, during which the addresses of hosts are resolved as the kernel would.
+fn run(rig: &mut Rig, for_ps: u64) -> usize {
+    let mut resolved = 0;
+    rig.run(US, for_ps, |rig| {
+        for unresolved in rig.endpoints[1].unresolved().collect::<Vec<_>>() {
+            resolved += 1;
+            for host in [0, STRANGER].into_iter().filter(|&host| address(host, false) == unresolved) {
+                rig.endpoints[1].set_next_hop(unresolved, mac(host));
+            }
+        }
+        false
+    });
+    resolved
+}
+
+/// A host of the segment asks for a connection under the address of host 0, and answers what it receives.
+//= docs/specs/endpoint.md#END-47 to the next hop that the kernel
+#[test]
+fn a_host_of_the_segment_opens_no_connection_under_the_address_of_another() {
+    for known in [false, true] {
+        let mut rig = resolving(None);
+        let mut stranger = Stranger::new(&rig);
+        if known {
+            rig.connect(0, 1);
+            run(&mut rig, 20 * US);
+            assert_eq!(rig.accepted(1).len(), 1);
+        }
+        let connect = |rig: &Rig, stranger: &mut Stranger, token| {
+            stranger.send(rig, 0, 1, 0, 0, &Body::Connect(Terms { token, ..asked(7) }));
+        };
+        connect(&rig, &mut stranger, [0; 16]);
+        for _ in 0..100 {
+            run(&mut rig, 5 * US);
+            for body in stranger.received() {
+                match body {
+                    Body::Retry(Retry { token }) => connect(&rig, &mut stranger, token),
+                    Body::Accept(Accept { connection, cookie, .. }) => {
+                        let proof = Body::Probe(Probe { token: 1, timestamp: Time::ZERO });
+                        stranger.send(&rig, 0, 1, connection, cookie, &proof);
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert_eq!(rig.accepted(1).len(), usize::from(known));
+        assert_eq!(rig.endpoints[1].stats().sent[Kind::Accept], u64::from(known));
+        assert_eq!(rig.endpoints[1].connections(), usize::from(known));
+        rig.audit();
+    }
+}
+
+//= docs/specs/endpoint.md#END-47 to the next hop that the kernel
+#[test]
+fn a_client_connects_within_as_many_round_trips_as_before() {
+    for keys in [None, Some(Keys::new(PrivateKey::generate().unwrap(), vec![]))] {
+        let mut rig = resolving(keys.as_ref());
+        for (round, lookups) in [1, 0].into_iter().enumerate() {
+            rig.connect(0, 1);
+            assert_eq!(run(&mut rig, 20 * US), lookups);
+            assert_eq!(rig.accepted(1).len(), round + 1);
+            assert_eq!(rig.endpoints[0].stats().sent[Kind::Connect], 2 * (round as u64 + 1));
+        }
+        rig.audit();
+    }
+}
+
+/// The Connects of a client come by one router, and the way back leads over another.
+//= docs/specs/endpoint.md#END-47 the second half depends on
+#[test]
+fn where_the_way_back_leads_over_another_router_one_more_retry_goes_there() {
+    let (mut rig, router) = (resolving(None), 6);
+    let mut stranger = Stranger::new(&rig);
+    let client = STRANGER;
+    let mut back = Stranger::at(&rig, router);
+    let connect = |rig: &Rig, stranger: &mut Stranger, token| {
+        stranger.send(rig, client, 1, 0, 0, &Body::Connect(Terms { token, ..asked(7) }));
+        token
+    };
+    connect(&rig, &mut stranger, [0; 16]);
+    rig.run(US, 10 * US, |_| false);
+    let [Body::Retry(Retry { token })] = stranger.received()[..] else { panic!("one Retry") };
+    connect(&rig, &mut stranger, token);
+    rig.run(US, 10 * US, |_| false);
+    assert!(rig.endpoints[1].unresolved().eq([address(client, false)]));
+    assert!(stranger.received().is_empty() && back.received().is_empty());
+    rig.endpoints[1].set_next_hop(address(client, false), mac(router));
+    rig.run(US, 10 * US, |_| false);
+    let [Body::Retry(Retry { token })] = back.received()[..] else { panic!("one Retry") };
+    connect(&rig, &mut stranger, token);
+    rig.run(US, 10 * US, |_| false);
+    assert!(matches!(back.received()[..], [Body::Accept(_)]) && stranger.received().is_empty());
+    rig.audit();
+}
+
+//= docs/specs/endpoint.md#END-47 64 clients wait
+#[test]
+fn clients_that_wait_for_their_next_hop_are_bounded() {
+    let mut rig = resolving(None);
+    let mut stranger = Stranger::new(&rig);
+    rig.run(US, 5 * US, |_| false);
+    for number in 0..1000 {
+        let from = 0x900 + number as usize;
+        let machine = &rig.endpoints[1].machine;
+        let client = Peer { address: address(from, false), mac: mac(STRANGER) };
+        let token = machine.tokens.make(machine.clock, client, number, 5);
+        stranger.send(&rig, from, 1, 0, 0, &Body::Connect(Terms { token, ..asked(number) }));
+        rig.run(US, US, |_| false);
+    }
+    rig.run(US, 10 * US, |_| false);
+    // 64 at once, and one each millisecond.
+    let unresolved: Vec<_> = rig.endpoints[1].unresolved().collect();
+    assert!((64..=66).contains(&unresolved.len()), "{}", unresolved.len());
+    (0..1000).for_each(|number| rig.endpoints[1].set_next_hop(address(0x900 + number, false), mac(STRANGER)));
+    assert_eq!(rig.endpoints[1].connections(), 16, "the table's size");
+    rig.run(US, 10 * US, |_| false);
+    let accepts = stranger.received().len();
+    assert_eq!(accepts, 64, "as many as have waited");
+    rig.audit();
+}
