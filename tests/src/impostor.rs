@@ -17,7 +17,7 @@ use crate::flood::{attach, link_address, put};
 const MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x66];
 const FRAME_BYTES: usize = 4_096;
 
-/// It sends from side 0 of a pair, with an Ethernet address of its own, and receives all that comes there.
+/// Sends from side 0 of a pair under another Ethernet address, and receives all that comes there.
 pub struct Impostor {
     link: OwnedFd,
     server: Peer,

@@ -229,7 +229,7 @@ impl<D: Device> Endpoint<D> {
         self.link.device.set_mac(mac)
     }
 
-    /// Sends a frame that the peer answers if it is alive: [`heard_at`](Self::heard_at) says whether it has.
+    /// Sends a frame that the peer answers if it is alive: [`last_frame_at`](Self::last_frame_at) says whether it has.
     pub fn probe(&mut self, connection: ConnectionId) {
         self.asked += 1;
         self.machine.probe(connection);
@@ -237,7 +237,7 @@ impl<D: Device> Endpoint<D> {
 
     /// When the last genuine frame of a connection came; `None` if it has ended.
     #[must_use]
-    pub fn heard_at(&self, connection: ConnectionId) -> Option<Time> {
+    pub fn last_frame_at(&self, connection: ConnectionId) -> Option<Time> {
         self.machine.table.get(connection).map(|connection| connection.heard_at)
     }
 

@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hasher};
 use std::net::IpAddr;
 
+use bytes::Buf;
 use ring::hmac;
 use spray_core::Time;
 use subtle::ConstantTimeEq;
@@ -66,15 +67,12 @@ impl Tokens {
         context.update(&connection.to_be_bytes());
         context.update(&cookie.to_be_bytes());
         let tag = context.sign();
-        let (first, rest) = tag.as_ref().split_at(8);
+        let mut words = tag.as_ref();
+        let [first, secret, more] = [(); 3].map(|()| words.get_u64());
         // SipHash under a secret of this client's connection: a second HMAC would cost as much as the first.
         let mut hasher = DefaultHasher::new();
-        hasher.write(rest);
-        hasher.write(&client.mac);
-        let mut token = [0; 16];
-        token[..8].copy_from_slice(first);
-        token[8..].copy_from_slice(&hasher.finish().to_be_bytes());
-        token
+        [secret, more, (&client.mac[..]).get_uint(6)].iter().for_each(|&word| hasher.write_u64(word));
+        (u128::from(first) << 64 | u128::from(hasher.finish())).to_be_bytes()
     }
 }
 

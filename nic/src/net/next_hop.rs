@@ -133,6 +133,21 @@ impl Source {
         Ok(entry.map(|(mac, _)| mac))
     }
 
+    /// Answers each question by a task, which ends with the wait for its answer.
+    async fn answer(self, handle: Handle, prod: Arc<Prod>, mut questions: UnboundedReceiver<Question>) {
+        while let Some(Question { peer, patience, mut reply }) = questions.recv().await {
+            let source = Self { patience: patience.min(self.patience), ..self.clone() };
+            let (handle, prod) = (handle.clone(), Arc::clone(&prod));
+            tokio::spawn(async move {
+                let answer = tokio::select! {
+                    answer = source.resolve_by(&handle, &prod, peer) => answer,
+                    () = reply.closed() => return,
+                };
+                drop(reply.send(answer));
+            });
+        }
+    }
+
     /// Looks the next hop of every peer up when asked to, and when there is news of routes or neighbours.
     async fn watch(
         self,
@@ -143,6 +158,8 @@ impl Source {
     ) {
         let mut link = LinkStatus::new(self.device, asked.mtu, (self.interface.index, self.interface.mac));
         let prod = Arc::new(asked.prod);
+        // Changes settle and are looked at meanwhile, and many of them come where neighbours are looked for.
+        tokio::spawn(self.clone().answer(handle.clone(), Arc::clone(&prod), asked.questions));
         let mut watched = vec![Vec::new(); found.len()];
         loop {
             tokio::select! {
@@ -153,19 +170,6 @@ impl Source {
                     }
                     None => return,
                 },
-                Some(Question { peer, patience, mut reply }) = asked.questions.recv() => {
-                    let source = Self { patience: patience.min(self.patience), ..self.clone() };
-                    let (handle, prod) = (handle.clone(), prod.clone());
-                    tokio::spawn(async move {
-                        let answer = tokio::select! {
-                            answer = source.resolve_by(&handle, &prod, peer) => answer,
-                            // The caller no longer waits.
-                            () = reply.closed() => return,
-                        };
-                        drop(reply.send(answer));
-                    });
-                    continue;
-                }
                 Some((told, _)) = news.next() => {
                     let mac = link.mac;
                     let mut change = link.hear(&told);

@@ -293,7 +293,7 @@ impl Receiving {
         for (id, peer, since) in self.transfers.iter().filter_map(contested).collect::<Vec<_>>() {
             let rivals = self.rivals(peer);
             let is_alive = |&rival: &ConnectionId| {
-                endpoint.heard_at(rival).is_some_and(|heard_at| heard_at >= since.after(IN_FLIGHT_PS))
+                endpoint.last_frame_at(rival).is_some_and(|last_frame_at| last_frame_at >= since.after(IN_FLIGHT_PS))
             };
             if rivals.iter().any(is_alive) {
                 self.refuse(id, &Refusal::new("another transfer of this address is under way: try later"), endpoint);
