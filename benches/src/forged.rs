@@ -8,10 +8,14 @@ use spray_wire::{
 };
 
 use spray_nic::Peer;
-use spray_nic::endpoint::ConnectTag;
+use spray_nic::endpoint::{ConnectTag, PeerTags};
+use spray_nic::keys::PublicKey;
 
 /// Bytes of the message of the key exchange that follows a Connect.
 pub(crate) const CONNECT_BYTES: usize = 96;
+
+/// Bytes of what shows which listed key its sender holds.
+const PROOF_BYTES: usize = 24;
 
 /// Who sends forged frames to whom.
 #[derive(Debug, Clone, Copy)]
@@ -22,8 +26,37 @@ pub struct Forger<'a> {
     pub honest: IpAddr,
     /// The victim.
     pub to: Peer,
-    /// With the victim's public key the sender's Connects have the right tag.
-    pub tag: Option<&'a ConnectTag>,
+    /// What the sender's Connects prove.
+    pub shows: Shows<'a>,
+}
+
+/// What a Connect proves of its sender's keys.
+#[derive(Debug, Clone, Copy)]
+pub enum Shows<'a> {
+    /// Nothing.
+    Nothing,
+    /// It knows the victim's public key.
+    Tag(&'a ConnectTag),
+    /// It holds a key that the victim lists; the other is the victim's.
+    Key(&'a PeerTags, &'a PublicKey),
+}
+
+impl Shows<'_> {
+    /// What follows a Connect with this message of the key exchange.
+    fn payload(&self, [from, to]: [IpAddr; 2], connect: &Connect, message: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Nothing => message.to_vec(),
+            Self::Key(peers, victim) => {
+                peers.payload(victim, (from, to), connect, message).expect("the victim's key is among them")
+            }
+            Self::Tag(tag) => {
+                let proof = &[9; PROOF_BYTES][..if message.is_empty() { 0 } else { PROOF_BYTES }];
+                let message = [message, proof].concat();
+                let tag = tag.of(from, to, connect, &message);
+                [&message[..], &tag].concat()
+            }
+        }
+    }
 }
 
 /// A forged frame.
@@ -86,16 +119,10 @@ impl Forger<'_> {
                 emit_sealed(space, &envelope, &common(*connection, *number), &data, payload_bytes, &NoSeal)
             }
             Forged::Connect(connect, bytes) => {
-                let mut payload = [9; CONNECT_BYTES + ConnectTag::BYTES];
-                let (message, rest) = payload.split_at_mut(*bytes);
-                let tag_bytes = self.tag.map_or(0, |tag| {
-                    let right = tag.of(self.from.address, self.to.address, connect, message);
-                    rest[..right.len()].copy_from_slice(&right);
-                    right.len()
-                });
-                let payload = &payload[..bytes + tag_bytes];
+                let message = &[9; CONNECT_BYTES][..*bytes];
+                let payload = self.shows.payload([self.from.address, self.to.address], connect, message);
                 let connect = Connect { exchange_bytes: payload.len() as u16, ..*connect };
-                emit(space, &envelope, &common(0, 0), &Body::Connect(connect), payload)
+                emit(space, &envelope, &common(0, 0), &Body::Connect(connect), &payload)
             }
             Forged::Corrupt | Forged::Foreign => {
                 let probe = Body::Probe(Probe { token: 1, timestamp: Time::from_ns(2) });

@@ -6,10 +6,10 @@ use spray_wire::{
 };
 
 use super::forged::CONNECT_BYTES;
-use super::{End, Forged, Forger, KEY, Load, STEP_PS, Stopwatch, host, network};
+use super::{End, Forged, Forger, KEY, Load, STEP_PS, Shows, Stopwatch, host, network};
 use spray_nic::device::{Device, MemoryDevice, MemoryNetwork, Received};
-use spray_nic::endpoint::ConnectTag;
-use spray_nic::keys::{Keys, PrivateKey};
+use spray_nic::endpoint::{ConnectTag, PeerTags};
+use spray_nic::keys::{Keys, PrivateKey, PublicKey};
 use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Time};
 
 /// What a kind of hostile frame costs and brings.
@@ -72,8 +72,9 @@ struct Victim {
     own: Accept,
     /// The Connect that those answer.
     asked: Connect,
-    /// What the attacker's Connects show.
+    /// The server's tag, and the secret of a listed key, as far as the attacker's Connects show them.
     tag: Option<ConnectTag>,
+    peers: Option<(PeerTags, PublicKey)>,
 }
 
 impl Victim {
@@ -92,7 +93,8 @@ impl Victim {
         let attacker = network.attach(host(3).mac);
         let (arrivals, asked) = (Vec::with_capacity(4 * BATCH), connect([0; 16]));
         let (now, honest, own) = (Time::ZERO, 0, Accept::default());
-        let mut victim = Self { network, endpoint, client, attacker, arrivals, now, honest, own, asked, tag };
+        let mut victim =
+            Self { network, endpoint, client, attacker, arrivals, now, honest, own, asked, tag, peers: None };
         victim.client.connect(Time::ZERO, host(2), None).expect("a free slot");
         victim.honest = loop {
             victim.step();
@@ -141,8 +143,12 @@ impl Victim {
         self.attacker.flush().expect("memory");
         let frame = self.attacker.allocate().expect("a free frame");
         let space = self.attacker.frame_mut(&frame);
-        let tag = self.tag.as_ref();
-        let bytes = Forger { from: host(3), honest: host(1).address, to: host(2), tag }.write(space, sent);
+        let shows = match (&self.peers, &self.tag) {
+            (Some((peers, victim)), _) => Shows::Key(peers, victim),
+            (None, Some(tag)) => Shows::Tag(tag),
+            (None, None) => Shows::Nothing,
+        };
+        let bytes = Forger { from: host(3), honest: host(1).address, to: host(2), shows }.write(space, sent);
         assert!(self.attacker.transmit(frame, bytes as u32).is_ok(), "the ring has room");
         bytes
     }
@@ -261,8 +267,13 @@ pub fn hostile_costs(batches: u64) -> Vec<Cost> {
     let (honest, asked) = (victim.honest, victim.asked);
     // First, while the limit lets them through. The token is for this connection and all its terms but `max_data`.
     let exchange = |at| Forged::Connect(Connect { max_data: asked.max_data + at, ..asked }, CONNECT_BYTES);
-    costs.push(victim.suffer("Connect with the token, and a key exchange", Hostile::Addressee, 1, exchange));
-    costs.push(victim.suffer("the same, above the limit", Hostile::Addressee, batches, exchange));
+    let key: PrivateKey = KEY.parse().expect("64 digits");
+    let victims = key.public();
+    victim.peers = Some((PeerTags::new(&Keys::new(key, Vec::new())), victims));
+    costs.push(victim.suffer("Connect with the token, and a key exchange", Hostile::Peer, 1, exchange));
+    costs.push(victim.suffer("the same, above the limit", Hostile::Peer, batches, exchange));
+    victim.peers = None;
+    costs.push(victim.suffer("the same, without a listed key", Hostile::Addressee, batches, exchange));
     costs.push(
         victim.suffer("Connect under the server's key", Hostile::Stranger, batches, |at| Forged::Connect(fresh(at), 0)),
     );

@@ -16,7 +16,7 @@ mod queues;
 
 pub use self::{
     flow::{Choosing, Flow},
-    forged::{Forged, Forger},
+    forged::{Forged, Forger, Shows},
     frames::{Frames, Rung},
     hostile::{Cost, Hostile, hostile_costs},
     pair::{Hosts, Pair},

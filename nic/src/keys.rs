@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
@@ -120,6 +120,15 @@ impl PrivateKey {
         PublicKey(curve.pubkey().try_into().unwrap_or_default())
     }
 
+    /// The secret of this key and a peer's.
+    fn shared(&self, peer: &PublicKey) -> Option<Zeroizing<[u8; BYTES]>> {
+        let mut curve = DefaultResolver.resolve_dh(&DHChoice::Curve25519).expect("the feature is on");
+        curve.set(self.bytes());
+        let mut shared = Zeroizing::new([0; BYTES]);
+        curve.dh(&peer.0, &mut *shared).ok()?;
+        (*shared != [0; BYTES]).then_some(shared)
+    }
+
     /// The key as 64 hexadecimal digits, to be kept in a file that nobody else can read.
     #[must_use]
     pub fn reveal(&self) -> Zeroizing<String> {
@@ -190,6 +199,9 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
+/// A peer's key, and its secret with the own one; without a secret it is unusable: with some points every secret is the same.
+pub(crate) type Shared = (PublicKey, Option<Zeroizing<[u8; BYTES]>>);
+
 /// An endpoint's own key, and those of its peers.
 #[derive(Debug, Clone)]
 pub struct Keys {
@@ -199,6 +211,8 @@ pub struct Keys {
     at: Vec<(IpAddr, PublicKey)>,
     /// A second secret, which both sides of an exchange have.
     pre_shared: Option<PrivateKey>,
+    /// Computed once for all clones.
+    secrets: Arc<OnceLock<Vec<Shared>>>,
 }
 
 impl Keys {
@@ -209,7 +223,7 @@ impl Keys {
         if peers.is_empty() {
             peers.push(own.public());
         }
-        Self { own, anywhere: peers, at: Vec::new(), pre_shared: None }
+        Self { own, anywhere: peers, at: Vec::new(), pre_shared: None, secrets: Arc::default() }
     }
 
     /// The peer at `address` is the holder of this key and no other, and the key is good for no other address, unless it is given one too.
@@ -218,6 +232,7 @@ impl Keys {
     pub fn with_peer_at(mut self, address: IpAddr, key: PublicKey) -> Self {
         self.anywhere.retain(|other| *other != key);
         self.at.push((address, key));
+        self.secrets = Arc::default();
         self
     }
 
@@ -249,15 +264,15 @@ impl Keys {
         }
     }
 
-    /// A peer's key that no keys can be exchanged with, if there is one: with some points every secret is the same.
+    /// The keys of all peers, with the secrets of their static keys and the own one. The first call computes them.
+    pub(crate) fn secrets(&self) -> &[Shared] {
+        let peers = || self.anywhere.iter().chain(self.at.iter().map(|(_, key)| key));
+        self.secrets.get_or_init(|| peers().map(|peer| (*peer, self.own.shared(peer))).collect())
+    }
+
+    /// A peer's key that no keys can be exchanged with, if there is one.
     pub(crate) fn unusable(&self) -> Option<PublicKey> {
-        let mut curve = DefaultResolver.resolve_dh(&DHChoice::Curve25519).expect("the feature is on");
-        curve.set(self.own.bytes());
-        let is_unusable = |key: &&PublicKey| {
-            let mut shared = [0; BYTES];
-            curve.dh(&key.0, &mut shared).is_err() || shared == [0; BYTES]
-        };
-        self.anywhere.iter().chain(self.at.iter().map(|(_, key)| key)).find(is_unusable).copied()
+        self.secrets().iter().find(|(_, secret)| secret.is_none()).map(|(peer, _)| *peer)
     }
 }
 

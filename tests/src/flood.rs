@@ -10,7 +10,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket, sockopt,
 };
-use spray_benches::{Forged, Forger};
+use spray_benches::{Forged, Forger, Shows};
 use spray_nic::Peer;
 use spray_testbed::Routers;
 use spray_wire::{
@@ -88,8 +88,12 @@ impl Flood {
         let opens = matches!(forged, Forged::Connect(..));
         let says_honest = !opens && self.number.is_multiple_of(3);
         let address = if says_honest { self.honest } else { SPOOFED.into() };
-        let forger =
-            Forger { from: Peer { address, mac: SPOOFED_MAC }, honest: self.honest, to: self.receiver, tag: None };
+        let forger = Forger {
+            from: Peer { address, mac: SPOOFED_MAC },
+            honest: self.honest,
+            to: self.receiver,
+            shows: Shows::Nothing,
+        };
         let mut space = [0; FRAME_BYTES];
         let mut bytes = forger.write(&mut space, &forged);
         match self.number % 32 {

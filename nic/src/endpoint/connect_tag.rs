@@ -35,7 +35,7 @@ impl ConnectTag {
         *tag.as_ref().first_chunk().expect("SHA-256 gives 32 bytes")
     }
 
-    /// The message of the key exchange in what follows a Connect, if its tag is right.
+    /// What lies before the tag in what follows a Connect, if its tag is right.
     pub(crate) fn open<'a>(&self, ends: Ends, terms: &Terms, payload: &'a [u8]) -> Option<&'a [u8]> {
         let (message, shown) = payload.split_last_chunk::<{ Self::BYTES }>()?;
         let right = self.of(ends.client, ends.server, terms, message);

@@ -14,14 +14,14 @@ use spray_wire::{Body, Terms};
 use super::{
     ConnectionId, ConnectionStats, Peer,
     buffers::{ReceiveBuffers, SendBuffers},
-    connect_tag::ConnectTag,
     exchange::Initiator,
     generations::Seals,
+    peer_tags::PeerTags,
     repeat::Repeat,
     seal::Ticket,
     stats::BareArrivals,
 };
-use crate::keys::Keys;
+use crate::keys::PublicKey;
 
 /// The peer's name of a connection: its address, and its own number and cookie for the connection.
 //= docs/specs/flowcut.md#FLC-6 restoring the source port
@@ -156,12 +156,10 @@ impl Connection {
         Body::Accept(self.terms_with_exchange())
     }
 
-    /// Has the Connect carry this message of the key exchange, and the tag that the server wants to see.
-    //= docs/specs/endpoint.md#END-45 silence towards strangers
-    pub(crate) fn tag_connect(&mut self, keys: &Keys, own: IpAddr, message: &[u8]) {
-        let Some(server) = keys.of(self.peer.address) else { return };
-        let tag = ConnectTag::new(server).of(own, self.peer.address, &self.terms(), message);
-        self.exchange = [message, &tag].concat().into();
+    /// Has the Connect to the holder of `key` carry this message of the key exchange, if there is one yet, and the tags that the server wants to see.
+    pub(crate) fn tag_connect(&mut self, peers: &PeerTags, key: &PublicKey, own: IpAddr, message: &[u8]) {
+        let payload = peers.payload(key, (own, self.peer.address), &self.terms(), message);
+        self.exchange = payload.unwrap_or_default().into();
     }
 
     fn terms_with_exchange(&self) -> Terms {

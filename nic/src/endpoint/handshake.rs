@@ -13,7 +13,7 @@ use super::{
     ConnectError, ConnectionError, ConnectionId, EndpointEvent, Peer,
     buffers::ReceiveBuffers,
     connection::{Connection, Flow, Stage},
-    exchange::{Ends, Initiator, Responder},
+    exchange::{CONNECT_BYTES, Ends, Initiator, Responder},
     generations::Seals,
     hops::Asking,
     machine::Machine,
@@ -48,8 +48,10 @@ impl Machine {
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
         self.owner.deadlines.set(index, now);
         let connection = self.table.slot(index).ok_or(ConnectError::TableFull)?;
-        if let Some(keys) = &self.config.keys {
-            connection.tag_connect(keys, self.config.address, &[]);
+        if let (Some(admission), Some(keys)) = (&self.admission, &self.config.keys)
+            && let Some(key) = keys.of(peer.address)
+        {
+            connection.tag_connect(&admission.peers, key, self.config.address, &[]);
         }
         Ok(connection.id)
     }
@@ -92,10 +94,9 @@ impl Machine {
         if let Some(index) = self.table.find_peer(&client.key()) {
             return self.answer(now, index);
         }
-        let message = match (&self.admission, message.try_into()) {
-            (None, _) if message.is_empty() => None,
-            (Some(_), Ok(message)) => Some(message),
-            _ => return self.refuse(now, client.peer, client.named(), CloseReason::Key),
+        let Some(message) = self.message_of_peer(&client, message) else {
+            self.stats.forged += 1;
+            return self.refuse(now, client.peer, client.named(), CloseReason::Key);
         };
         match &mut self.next_hops {
             Some(hops) if is_unresolved => hops.push(now, (client, message), &mut self.host.rng),
@@ -103,7 +104,18 @@ impl Machine {
         }
     }
 
-    /// Goes on with a client that has proved its address.
+    /// The message of the key exchange of a client, if it is one of the peers'; `Some(None)` if there are no keys on either side.
+    //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+    fn message_of_peer(&self, client: &Client, payload: &[u8]) -> Option<Option<[u8; CONNECT_BYTES]>> {
+        let (Some(admission), Some(keys)) = (&self.admission, &self.config.keys) else {
+            return payload.is_empty().then_some(None);
+        };
+        let (address, ends) = (client.peer.address, self.ends(client.peer));
+        let (key, message) = admission.peers.open(&admission.tag, ends, &client.terms, payload)?;
+        keys.trusts(address, key).then_some(Some(*message))
+    }
+
+    /// Goes on with a client that has proved its address, and its key where there are keys.
     fn admit(&mut self, now: Time, (client, message): Asking) {
         match (&mut self.admission, message) {
             (Some(admission), Some(message)) => {
@@ -173,7 +185,7 @@ impl Machine {
     //= docs/specs/endpoint.md#END-2 the address first
     pub(crate) fn on_retry(&mut self, now: Time, index: u32, (retry, from): (Retry, u8)) {
         let (port, config, own) = (self.any_port(), self.config.handshake, self.config.address);
-        let keys = self.config.keys.as_ref();
+        let keys = self.config.keys.as_ref().zip(self.admission.as_ref());
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage != Stage::Connecting || connection.token == retry.token {
             self.stats.unexpected += 1;
@@ -183,12 +195,14 @@ impl Machine {
             return;
         }
         (connection.token, connection.port) = (retry.token, from);
-        if let Some(keys) = keys {
+        if let Some((keys, admission)) = keys
+            && let Some(key) = keys.of(connection.peer.address)
+        {
             let ends = Ends { client: own, server: connection.peer.address };
             let begun = Initiator::new(keys, ends, &connection.terms());
             let Some((initiator, message)) = begun else { return };
             connection.initiator = Some(initiator);
-            connection.tag_connect(keys, own, &message);
+            connection.tag_connect(&admission.peers, key, own, &message);
         }
         let body = connection.connect_frame();
         self.owner.outlet.push_to(connection, port, body);

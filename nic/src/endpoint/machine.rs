@@ -16,7 +16,7 @@ use spray_wire::{Body, Common, Envelope, EvPort};
 use super::{
     ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError, buffers::Content, connect_tag::ConnectTag,
     connection::Stage, deadlines::Deadlines, generations::Rekeys, hops::NextHops, limit::Answers, outlet::Outlet,
-    owner::HostOwner, pages::Pool, seal::Ticket, table::Table, token::Tokens, waiting::Waiting,
+    owner::HostOwner, pages::Pool, peer_tags::PeerTags, seal::Ticket, table::Table, token::Tokens, waiting::Waiting,
 };
 
 /// What follows the headers of a frame.
@@ -60,6 +60,7 @@ type Scheduled = Reverse<(Time, u64, ConnectionId, u32)>;
 #[derive(Debug)]
 pub(crate) struct Admission {
     pub(crate) tag: ConnectTag,
+    pub(crate) peers: PeerTags,
     pub(crate) waiting: Waiting,
 }
 
@@ -128,6 +129,7 @@ impl Machine {
             admission: match &config.keys {
                 Some(keys) => Some(Admission {
                     tag: ConnectTag::new(&keys.own.public()),
+                    peers: PeerTags::new(keys),
                     waiting: Waiting::new(secret::<1>(&config, WAITING_STREAM)?[0]),
                 }),
                 None => None,

@@ -17,7 +17,7 @@
 //! | `bare` | frames that are counted and mean nothing |
 //! | `in_place` | payload that stays in the frames |
 //! | `hops` | where clients' answers go, if the endpoint's owner resolves next hops |
-//! | `connect_tag`, `token`, `waiting` | how a client shows that it knows the server, proves its address, and waits for the key exchange |
+//! | `connect_tag`, `token`, `peer_tags`, `waiting` | how a client shows that it knows the server, proves its address and its key, and waits for the key exchange |
 //! | `exchange`, `seal` | how two sides agree on keys, and seal their frames with them |
 //! | `generations`, `rekey` | how they go on to fresh keys |
 #![deny(clippy::indexing_slicing)]
@@ -43,6 +43,7 @@ mod outlet;
 mod owner;
 mod pages;
 mod peer;
+mod peer_tags;
 mod rekey;
 mod repeat;
 mod seal;
@@ -78,6 +79,7 @@ pub use self::{
     event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, LogEntry, MessageId, SendError},
     in_place::{Lent, Sink, Source},
     peer::Peer,
+    peer_tags::PeerTags,
     shard::Shard,
     stats::{ConnectionStats, EndpointStats, KindCounts, Senders},
     tap::Tap,

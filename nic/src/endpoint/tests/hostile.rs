@@ -8,6 +8,7 @@ use spray_wire::{
 };
 
 use super::*;
+use crate::endpoint::exchange::Ends;
 use crate::keys::{Keys, PrivateKey};
 
 pub(super) const STRANGER: usize = 9;
@@ -34,10 +35,15 @@ impl Stranger {
         self.emit(rig, [from, to], &common, body, &[7; 1024][..body.payload_bytes()]);
     }
 
-    /// Asks host 1 for a connection, with this message of the key exchange, in the name of host `from` and in the way of who knows its key.
-    fn connect(&mut self, rig: &Rig, from: usize, terms: Terms, message: &[u8]) {
+    /// Asks host 1 for a connection, with this message of the key exchange, in the name of host `from` and as a holder of `keys`: with no
+    /// listed one, if that is `None`. It knows the key of host 1.
+    fn connect(&mut self, rig: &Rig, keys: Option<&Keys>, from: usize, terms: Terms, message: &[u8]) {
         let [own, to] = [from, 1].map(|host| address(host, rig.v6));
-        let payload = [message, &rig.connect_tag().of(own, to, &terms, message)].concat();
+        let ends = Ends { client: own, server: to };
+        let server = rig.endpoints[1].machine.config.keys.as_ref().unwrap().own.public();
+        let proof = keys.and_then(|keys| PeerTags::new(keys).proof(&server, ends, &terms, message)).unwrap_or([9; 24]);
+        let message = [message, &proof[..if message.is_empty() { 0 } else { proof.len() }]].concat();
+        let payload = [&message[..], &rig.connect_tag().of(own, to, &terms, &message)].concat();
         let connect = Terms { exchange_bytes: payload.len() as u16, ..terms };
         self.emit(rig, [from, 1], &Common::default(), &Body::Connect(connect), &payload);
     }
@@ -243,20 +249,20 @@ fn who_does_not_know_the_servers_key_hears_nothing() {
     assert_eq!((rig.endpoints[1].stats().forged, rig.endpoints[1].stats().exchanges_limited), (12, 0));
     // Who knows it is told whether its own is one of the peers'.
     let terms = asked(3);
-    stranger.connect(&rig, STRANGER, terms, &[]);
+    stranger.connect(&rig, None, STRANGER, terms, &[]);
     rig.run(US, 10 * US, |_| false);
     let [Body::Retry(Retry { token })] = stranger.received()[..] else { panic!("one Retry") };
-    stranger.connect(&rig, STRANGER, Terms { token, ..terms }, &[9; 96]);
+    stranger.connect(&rig, None, STRANGER, Terms { token, ..terms }, &[9; 96]);
     rig.run(US, 10 * US, |_| false);
     let [Body::Close(close)] = stranger.received()[..] else { panic!("one Close") };
     assert_eq!((close.reason, rig.endpoints[1].connections()), (CloseReason::Key, 0));
     rig.audit();
 }
 
-/// The addresses of a network ask for key exchanges, 20,000 a second. They know the server's key, and receive what it sends them.
+/// The addresses of a network ask for key exchanges, 20,000 a second. They hold a listed key, and receive what the server sends them.
 //= docs/specs/endpoint.md#END-34 exchanges are limited
 #[test]
-fn a_crowd_that_knows_the_servers_key_keeps_nobody_else_waiting() {
+fn a_crowd_that_holds_a_key_keeps_no_other_network_waiting() {
     let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
     let change = |_: usize, config: &mut EndpointConfig| {
         config.keys = Some(keys.clone());
@@ -272,7 +278,7 @@ fn a_crowd_that_knows_the_servers_key_keeps_nobody_else_waiting() {
             let terms = Terms { cookie: number, ..asked(number as u32) };
             let client = Peer { address: address(from, false), mac: mac(STRANGER) };
             let token = machine.tokens.make(machine.clock, client, terms.connection, terms.cookie);
-            stranger.connect(rig, from, Terms { token, ..terms }, &[9; 96]);
+            stranger.connect(rig, Some(&keys), from, Terms { token, ..terms }, &[9; 96]);
             stranger.received();
             number += 1;
             done(rig)
@@ -285,6 +291,47 @@ fn a_crowd_that_knows_the_servers_key_keeps_nobody_else_waiting() {
     assert!(crowd(&mut rig, 400 * MS, &|rig| rig.accepted(1).len() == 9), "{} of 9", rig.accepted(1).len());
     let stats = rig.endpoints[1].stats();
     assert!(stats.exchanges_limited > 500 && stats.forged > 50, "{stats:?}");
+    rig.audit();
+}
+
+/// Attackers in the network of ten clients know the server's key, but hold none, and receive what is sent to any of its addresses. They ask for
+/// 30,000 exchanges a second.
+//= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+#[test]
+fn who_knows_the_servers_key_and_holds_none_keeps_no_holder_waiting() {
+    let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
+    let change = |_: usize, config: &mut EndpointConfig| {
+        config.keys = Some(keys.clone());
+        config.handshake = HandshakeConfig { retry_ps: 5 * MS, attempts: 6 };
+    };
+    let mut rig = Rig::with(11, false, Impairments::delay(50 * US), change);
+    let mut stranger = Stranger::at(&rig, 99);
+    let mut number = 0;
+    let mut flood = |rig: &mut Rig, for_ps: u64| {
+        let end = rig.now.after(for_ps);
+        rig.run(10 * US, for_ps + MS, |rig| {
+            while number * 33 * US < rig.now.ps() {
+                number += 1;
+                let from = 20 + number as usize % 200;
+                let machine = &rig.endpoints[1].machine;
+                let (terms, client) = (Terms { cookie: number, ..asked(number as u32) }, peer(from, false));
+                let token = machine.tokens.make(machine.clock, client, terms.connection, terms.cookie);
+                stranger.connect(rig, None, from, Terms { token, ..terms }, &[9; 96]);
+            }
+            stranger.received();
+            rig.now >= end
+        })
+    };
+    flood(&mut rig, 50 * MS);
+    for host in (0..11).filter(|&host| host != 1) {
+        rig.connect(host, 1);
+    }
+    flood(&mut rig, 200 * MS);
+    let stats = rig.endpoints[1].stats();
+    assert_eq!((rig.accepted(1).len(), stats.exchanges_limited), (10, 0), "{stats:?}");
+    assert!(stats.forged > 7_000 && stats.sent[Kind::Close] < 400, "{stats:?}");
+    rig.run(US, MS, |_| false);
+    stranger.received();
     rig.audit();
 }
 
