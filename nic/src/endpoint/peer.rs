@@ -12,11 +12,28 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A number that tells its host from others.
-    pub(crate) fn number(&self) -> u64 {
+    /// The number by which the host of this address is known: no other has it.
+    pub(crate) fn number(&self) -> u128 {
         match self.address {
             IpAddr::V4(address) => address.to_bits().into(),
-            IpAddr::V6(address) => (address.to_bits() as u64) ^ (address.to_bits() >> 64) as u64,
+            IpAddr::V6(address) => address.to_bits(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+
+    use super::*;
+
+    #[test]
+    fn hosts_whose_halves_give_the_same_xor_have_numbers_of_their_own() {
+        let number = |upper: u128, lower: u128| {
+            let address = Ipv6Addr::from_bits((0xfd00 << 112) + (upper << 64) + lower).into();
+            Peer { address, mac: [0; 6] }.number()
+        };
+        assert_ne!(number(1, 5), number(5, 1));
+        assert_ne!(number(1, 1), number(2, 2));
     }
 }

@@ -73,7 +73,7 @@ impl Host {
 
     /// Hands a new sending half what earlier connections have learned of the paths to `peer`, a number that tells hosts apart.
     //= docs/specs/reps-plus.md#RPP-18 begins with what
-    pub fn recall(&self, now: Time, peer: u64, half: &mut SendHalf) {
+    pub fn recall(&self, now: Time, peer: u128, half: &mut SendHalf) {
         if let Some(learned) = self.memories.of(peer) {
             half.sender.recall(now, learned);
         }
@@ -81,7 +81,7 @@ impl Host {
 
     /// Keeps what a sending half that ends has learned of the paths to `peer`.
     //= docs/specs/reps-plus.md#RPP-18 begins with what
-    pub fn remember(&mut self, peer: u64, half: &SendHalf) {
+    pub fn remember(&mut self, peer: u128, half: &SendHalf) {
         if let Some(learned) = half.sender.remember() {
             self.memories.keep(peer, learned);
         }

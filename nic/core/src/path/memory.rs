@@ -38,21 +38,21 @@ pub const MAX_GOOD: usize = 16;
 
 /// What a host remembers of others, by numbers that tell these apart.
 ///
-/// It holds 256 hosts with 56 bytes each, allocated when the first is remembered. A host whose number has the same remainder
+/// It holds 256 hosts with 64 bytes each, allocated when the first is remembered. A host whose number has the same remainder
 /// takes the place of another.
 #[derive(Clone, Debug, Default)]
 pub struct Memories {
-    places: Vec<Option<(u64, Remembered)>>,
+    places: Vec<Option<(u128, Remembered)>>,
 }
 
 /// Hosts that are remembered at most.
 const PLACES: usize = 256;
 
-const _: () = assert!(size_of::<Option<(u64, Remembered)>>() <= 56, "as the documentation says");
+const _: () = assert!(size_of::<Option<(u128, Remembered)>>() <= 64, "as the documentation says");
 
 impl Memories {
     /// Keeps what was learned of the paths to `host`.
-    pub fn keep(&mut self, host: u64, learned: Remembered) {
+    pub fn keep(&mut self, host: u128, learned: Remembered) {
         self.places.resize(PLACES, None);
         if let Some(place) = self.places.get_mut(place(host)) {
             *place = Some((host, learned));
@@ -60,13 +60,13 @@ impl Memories {
     }
 
     /// What is known of the paths to `host`.
-    pub fn of(&self, host: u64) -> Option<&Remembered> {
+    pub fn of(&self, host: u128) -> Option<&Remembered> {
         self.places.get(place(host))?.as_ref().filter(|(known, _)| *known == host).map(|(_, learned)| learned)
     }
 }
 
-fn place(host: u64) -> usize {
-    (host % PLACES as u64) as usize
+fn place(host: u128) -> usize {
+    (host % PLACES as u128) as usize
 }
 
 #[cfg(test)]
@@ -81,8 +81,8 @@ mod tests {
         memories.keep(3, learned(1));
         memories.keep(4, learned(2));
         assert_eq!((memories.of(3), memories.of(4)), (Some(&learned(1)), Some(&learned(2))));
-        memories.keep(3 + PLACES as u64, learned(3));
-        assert_eq!((memories.of(3), memories.of(3 + PLACES as u64)), (None, Some(&learned(3))));
+        memories.keep(3 + PLACES as u128, learned(3));
+        assert_eq!((memories.of(3), memories.of(3 + PLACES as u128)), (None, Some(&learned(3))));
         for host in 0..10_000 {
             memories.keep(host, learned(4));
         }
