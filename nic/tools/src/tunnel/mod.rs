@@ -16,6 +16,7 @@ mod link;
 mod packet;
 mod remote;
 
+use std::hash::RandomState;
 use std::sync::Once;
 
 use spray_nic::device::Device;
@@ -180,13 +181,15 @@ struct Tunnel {
     /// Tells next hops, where the device does not find them.
     resolver: Option<Resolver>,
     buffer: Box<[u8]>,
+    /// By which flows are put into lanes.
+    hash: RandomState,
 }
 
 impl Tunnel {
     fn new(shard: usize, tun: Tun, remotes: &[Remote], session: &Session) -> Self {
         let (links, inbound) = (remotes.iter().cloned().map(Gateway::new).collect(), Inbound::new(session.shards()));
         let (resolver, buffer) = (session.resolver(), vec![0; PACKET].into());
-        Self { shard, tun, links, inbound, resolver, buffer }
+        Self { shard, tun, links, inbound, resolver, buffer, hash: RandomState::new() }
     }
 
     /// Does what the last poll of the endpoint has made possible.
@@ -222,7 +225,7 @@ impl Tunnel {
                 continue;
             }
             let Some(at) = behind(self.links.iter().map(|link| &link.remote), flow.destination) else { continue };
-            self.links[at].take(flow.lane(), &mut self.buffer, bytes);
+            self.links[at].take(flow.lane(&self.hash), &mut self.buffer, bytes);
         }
         self.links.iter_mut().for_each(|link| link.send(endpoint));
         Ok(())

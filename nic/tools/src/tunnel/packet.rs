@@ -1,6 +1,6 @@
 //! What a message of a tunnel is: packets, each with its place in its flow and its `virtio_net_hdr`. From peers all of it is hostile.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 use std::net::IpAddr;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -47,11 +47,11 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// The lane in which its packets keep their order.
-    pub fn lane(&self) -> u16 {
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        (hasher.finish() % u64::from(LANES)) as u16
+    /// The lane in which its packets keep their order, by a hash with a secret, so that flows cannot be chosen to share
+    /// the lane of another.
+    //= docs/specs/endpoint.md#END-40 by a hash with a secret
+    pub fn lane(&self, hash: &impl BuildHasher) -> u16 {
+        (hash.hash_one(self) % u64::from(LANES)) as u16
     }
 }
 
@@ -196,6 +196,9 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::hash::RandomState;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -229,7 +232,8 @@ mod tests {
     //= docs/specs/endpoint.md#END-40 a fragment has no ports
     #[test]
     fn a_flow_is_its_addresses_and_ports_and_fragments_have_none() {
-        let lane = |source, ports, fragment| flow(&v4(source, ports, fragment)).unwrap().lane();
+        let hash = RandomState::new();
+        let lane = |source, ports, fragment| flow(&v4(source, ports, fragment)).unwrap().lane(&hash);
         assert_eq!(lane(1, [1; 4], false), lane(1, [1; 4], false));
         let others: Vec<_> = (0..64).map(|port| lane(1, [port, 1, 1, 1], false)).collect();
         assert!(others.iter().collect::<std::collections::HashSet<_>>().len() > 50, "ports spread over lanes");
@@ -287,6 +291,16 @@ mod tests {
         let mut other = message([0; 10], &packet);
         other[1] = 1;
         assert_eq!(check(&other), None, "another version");
+    }
+
+    //= docs/specs/endpoint.md#END-40 by a hash with a secret
+    #[test]
+    fn flows_that_share_a_lane_in_one_tunnel_do_not_in_another() {
+        let flows = || (0..u16::MAX).map(|port| flow(&v4(1, [0, 9, (port >> 8) as u8, port as u8], false)).unwrap());
+        let [one, other] = [(); 2].map(|()| RandomState::new());
+        let chosen: Vec<_> = flows().filter(|flow| flow.lane(&one) == 7).collect();
+        let lanes: BTreeSet<u16> = chosen.iter().map(|flow| flow.lane(&other)).collect();
+        assert!(chosen.len() > 30 && lanes.len() > chosen.len() / 2, "{} of {}", lanes.len(), chosen.len());
     }
 
     //= docs/specs/endpoint.md#END-40 at most 32 packets
