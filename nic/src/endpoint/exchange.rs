@@ -11,7 +11,7 @@ use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState};
 use spray_wire::{RekeyMessage, Terms};
 
-use super::seal::Secrets;
+use super::seal::{Secret, Secrets};
 use crate::keys::{Keys, PublicKey};
 
 /// X25519, AES-256-GCM and SHA-256 for the exchange itself.
@@ -49,6 +49,7 @@ impl Agreed {
     /// After an exchange, both messages of which have been read or written.
     fn by(state: &mut HandshakeState) -> Option<Self> {
         let (of_client, of_server) = state.dangerously_get_raw_split();
+        let (of_client, of_server) = (Secret::new(of_client), Secret::new(of_server));
         let (sending, receiving) = if state.is_initiator() { (of_client, of_server) } else { (of_server, of_client) };
         Some(Self { secrets: Secrets { sending, receiving }, bond: Bond::of(state)? })
     }
@@ -285,7 +286,7 @@ mod tests {
         assert!(initiator.finish(&broken).is_none() && initiator.finish(&[]).is_none());
         let (Agreed { secrets: ours, .. }, said) = initiator.finish(&message).unwrap();
         assert_eq!(said, terms(2));
-        assert_eq!((ours.sending, ours.receiving), (theirs.receiving, theirs.sending));
+        assert_eq!((&ours.sending, &ours.receiving), (&theirs.receiving, &theirs.sending));
         assert_ne!(ours.sending, ours.receiving);
         let (again, _) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
         assert_ne!(again.sending, theirs.sending, "every exchange has its own");

@@ -93,7 +93,7 @@ impl Seals {
     }
 
     fn first(now: Time, Agreed { secrets, bond }: &Agreed, role: Role) -> Self {
-        let (sealer, opener) = (Sealer::new(secrets.sending, 0), Opener::new(secrets.receiving, 0));
+        let (sealer, opener) = (Sealer::new(&secrets.sending, 0), Opener::new(&secrets.receiving, 0));
         Self { sealer, opener, previous: None, bond: *bond, since: now, role }
     }
 
@@ -219,7 +219,7 @@ impl Seals {
 
     fn next(&self, agreed: &Agreed) -> (Sealer, Opener) {
         let generation = self.next_generation();
-        (Sealer::new(agreed.secrets.sending, generation), Opener::new(agreed.secrets.receiving, generation))
+        (Sealer::new(&agreed.secrets.sending, generation), Opener::new(&agreed.secrets.receiving, generation))
     }
 
     /// Of the generation before the previous one nothing is left.

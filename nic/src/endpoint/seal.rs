@@ -5,14 +5,17 @@
 //! frames both sides go on to the next key by themselves: the number says which.
 
 mod replay;
+mod wiped;
 
 use std::sync::Arc;
 
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, MAX_TAG_LEN, Nonce, UnboundKey};
 use ring::hkdf;
 use spray_wire::{Seal, Sealed, TAG_BYTES};
+use zeroize::Zeroizing;
 
 use self::replay::Replays;
+use self::wiped::Wiped;
 
 /// Bits of a frame's number that count the frames of a generation. Those above say which generation it is.
 const COUNT_BITS: u32 = 48;
@@ -24,8 +27,8 @@ const PAYLOAD: u8 = 1;
 
 const _: () = assert!(MAX_TAG_LEN == TAG_BYTES);
 
-/// What the keys of one direction follow from.
-pub(crate) type Secret = [u8; 32];
+/// What the keys of one direction follow from. It is overwritten when it ends.
+pub(crate) type Secret = Zeroizing<[u8; 32]>;
 
 /// The generation of keys that a frame is sealed under.
 #[inline]
@@ -40,8 +43,8 @@ pub(crate) struct Secrets {
     pub(crate) receiving: Secret,
 }
 
-/// One AES-GCM key.
-struct Key(LessSafeKey);
+/// One AES-GCM key. It is overwritten when it ends.
+struct Key(Wiped<LessSafeKey>);
 
 impl std::fmt::Debug for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -76,11 +79,11 @@ struct Chain(Secret);
 impl Chain {
     /// The next key. The chain goes on, and nobody who sees it later finds this key.
     fn next(&mut self) -> Key {
-        let chain = hkdf::Salt::new(hkdf::HKDF_SHA256, b"spray").extract(&self.0);
-        let mut key = [0; 16];
-        expand(&chain, b"frames", &mut key);
-        expand(&chain, b"next", &mut self.0);
-        Key(LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key).expect("16 bytes")))
+        let chain = Wiped::new(hkdf::Salt::new(hkdf::HKDF_SHA256, b"spray").extract(&*self.0));
+        let mut key = Zeroizing::new([0; 16]);
+        expand(&chain, b"frames", &mut *key);
+        expand(&chain, b"next", &mut *self.0);
+        Key(Wiped::new(LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &*key).expect("16 bytes"))))
     }
 }
 
@@ -112,8 +115,8 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    pub(crate) fn new(secret: Secret, generation: u16) -> Self {
-        let mut chain = Chain(secret);
+    pub(crate) fn new(secret: &Secret, generation: u16) -> Self {
+        let mut chain = Chain(secret.clone());
         let key = Arc::new(chain.next());
         Self { chain, key, base: u64::from(generation) << COUNT_BITS, count: 0 }
     }
@@ -176,8 +179,8 @@ pub(crate) struct Opener {
 }
 
 impl Opener {
-    pub(crate) fn new(secret: Secret, generation: u16) -> Self {
-        let mut chain = Chain(secret);
+    pub(crate) fn new(secret: &Secret, generation: u16) -> Self {
+        let mut chain = Chain(secret.clone());
         let keys = [None, Some(chain.next()), Some(chain.next())];
         Self { generation, chain, current: 0, keys, replays: Replays::default() }
     }

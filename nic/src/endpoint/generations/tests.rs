@@ -7,7 +7,7 @@ use spray_wire::{Seal, TAG_BYTES, Terms};
 
 use super::*;
 use crate::endpoint::exchange::Ends;
-use crate::endpoint::seal::Secrets;
+use crate::endpoint::seal::{Secret, Secrets};
 use crate::keys::PrivateKey;
 
 const SECOND_PS: u64 = 1_000_000_000_000;
@@ -43,8 +43,8 @@ impl Pair {
         let (theirs, answer) = Responder::new(&keys[1], ends, &terms, &message).unwrap().answer(&terms).unwrap();
         let (ours, _) = initiator.finish(&answer).unwrap();
         let of = |seals: Seals, secrets: &Secrets| Seals {
-            sealer: Sealer::new(secrets.sending, generation),
-            opener: Opener::new(secrets.receiving, generation),
+            sealer: Sealer::new(&secrets.sending, generation),
+            opener: Opener::new(&secrets.receiving, generation),
             ..seals
         };
         let client = of(Seals::of_client(Time::ZERO, &ours), &ours.secrets);
@@ -172,12 +172,12 @@ fn who_has_all_of_a_generation_has_nothing_of_the_next() {
     let (_, message) = Initiator::again(&thief, &bond, 1).unwrap();
     assert!(Responder::again(&pair.keys[1], &bond, 1, &message).is_none());
     let Secrets { sending, receiving } = pair.secrets.clone();
-    let reads = |secret, generation, frame: &Wire| Opener::new(secret, generation).open(wire(frame));
-    assert_eq!(reads(sending, 0, &sealed(&mut pair.client)), Verdict::Genuine);
-    assert_eq!(reads(receiving, 0, &sealed(&mut pair.server)), Verdict::Genuine);
+    let reads = |secret: &Secret, generation, frame: &Wire| Opener::new(secret, generation).open(wire(frame));
+    assert_eq!(reads(&sending, 0, &sealed(&mut pair.client)), Verdict::Genuine);
+    assert_eq!(reads(&receiving, 0, &sealed(&mut pair.server)), Verdict::Genuine);
     pair.exchange(now);
     for frame in [sealed(&mut pair.client), sealed(&mut pair.server)] {
-        assert_eq!([sending, receiving].map(|secret| reads(secret, 1, &frame)), [Verdict::Forged; 2]);
+        assert_eq!([&sending, &receiving].map(|secret| reads(secret, 1, &frame)), [Verdict::Forged; 2]);
     }
     assert_ne!(pair.client.bond.number(), bond.number());
     assert_eq!(pair.client.bond.number(), pair.server.bond.number());
@@ -265,7 +265,10 @@ fn all_connections_together_have_few_messages_read() {
 
 /// What a pair agreed on last, with other secrets.
 fn agreed(pair: &Pair) -> Agreed {
-    Agreed { secrets: Secrets { sending: [0; 32], receiving: [0; 32] }, bond: pair.client.bond }
+    Agreed {
+        secrets: Secrets { sending: Secret::new([0; 32]), receiving: Secret::new([0; 32]) },
+        bond: pair.client.bond,
+    }
 }
 
 //= docs/specs/endpoint.md#END-46 one answer for each Rekey

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use super::*;
 
-const SECRET: Secret = [7; 32];
+fn secret() -> Secret {
+    Secret::new([7; 32])
+}
 
 /// A frame as the wire carries it: its number, header, tag of the header, and payload with its tag.
 #[derive(Clone)]
@@ -72,7 +74,7 @@ fn at(sealer: &mut Sealer, number: u64) -> Ticket {
 //= docs/specs/wire.md#WIRE-18 sealed frames
 #[test]
 fn what_was_sealed_opens_once_and_nothing_else_does() {
-    let (mut sealer, mut opener) = (Sealer::new(SECRET, 0), Opener::new(SECRET, 0));
+    let (mut sealer, mut opener) = (Sealer::new(&secret(), 0), Opener::new(&secret(), 0));
     for round in 0..50 {
         let text = vec![round; usize::from(round) * 70];
         let whole = sealed(&sealer.next(), Some(&text));
@@ -85,7 +87,7 @@ fn what_was_sealed_opens_once_and_nothing_else_does() {
             assert_eq!(judge(&mut opener, &other).0, Verdict::Forged);
             let other = Wire { number: wire.number + 2, ..wire.clone() };
             assert_eq!(judge(&mut opener, &other).0, Verdict::Forged);
-            assert_eq!(judge(&mut Opener::new([8; 32], 0), wire).0, Verdict::Forged);
+            assert_eq!(judge(&mut Opener::new(&Secret::new([8; 32]), 0), wire).0, Verdict::Forged);
         }
         // A payload's tag is none of a header, and the other way round.
         let bytes = whole.payload.clone().unwrap();
@@ -106,7 +108,7 @@ fn what_was_sealed_opens_once_and_nothing_else_does() {
 //= docs/specs/wire.md#WIRE-19 numbers and keys
 #[test]
 fn keys_change_with_the_numbers_and_late_frames_still_open() {
-    let (mut sealer, mut opener) = (Sealer::new(SECRET, 0), Opener::new(SECRET, 0));
+    let (mut sealer, mut opener) = (Sealer::new(&secret(), 0), Opener::new(&secret(), 0));
     let mut keys = Vec::new();
     for epoch in 0..6u64 {
         let first = epoch << FRAMES_BITS;
@@ -126,7 +128,7 @@ fn keys_change_with_the_numbers_and_late_frames_still_open() {
     let current = opener.current;
     let far = sealed(&at(&mut sealer, (current + 2) << FRAMES_BITS), None);
     assert_eq!((judge(&mut opener, &far).0, opener.current), (Verdict::Forged, current));
-    let forged = Wire { number: ((current + 1) << FRAMES_BITS) + 5, ..sealed(&Sealer::new(SECRET, 0).next(), None) };
+    let forged = Wire { number: ((current + 1) << FRAMES_BITS) + 5, ..sealed(&Sealer::new(&secret(), 0).next(), None) };
     assert_eq!((judge(&mut opener, &forged).0, opener.current), (Verdict::Forged, current));
 }
 
@@ -134,7 +136,7 @@ fn keys_change_with_the_numbers_and_late_frames_still_open() {
 //= docs/specs/wire.md#WIRE-19 numbers and keys
 #[test]
 fn frames_and_their_keys_are_counted_beyond_32_bits() {
-    let (mut sealer, mut opener) = (Sealer::new(SECRET, 0), Opener::new(SECRET, 0));
+    let (mut sealer, mut opener) = (Sealer::new(&secret(), 0), Opener::new(&secret(), 0));
     for end in [1 << 32, 1 << 40] {
         sealer.skip_to(end - 20_000);
         opener.skip_to(end - 20_000);
@@ -159,12 +161,12 @@ fn frames_and_their_keys_are_counted_beyond_32_bits() {
 /// A chain's later keys say nothing of earlier ones, but both sides derive the same.
 #[test]
 fn a_chain_goes_one_way_and_is_the_same_for_both() {
-    let (mut ours, mut theirs) = (Chain(SECRET), Chain(SECRET));
-    let mut secrets = vec![SECRET];
+    let (mut ours, mut theirs) = (Chain(secret()), Chain(secret()));
+    let mut secrets = vec![secret()];
     for _ in 0..20 {
         let (ours_tag, theirs_tag) = (ours.next().seal(0, 1, b"x", &mut []), theirs.next().seal(0, 1, b"x", &mut []));
-        assert_eq!((ours_tag, ours.0), (theirs_tag, theirs.0));
+        assert_eq!((ours_tag, &ours.0), (theirs_tag, &theirs.0));
         assert!(!secrets.contains(&ours.0));
-        secrets.push(ours.0);
+        secrets.push(ours.0.clone());
     }
 }
