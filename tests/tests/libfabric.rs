@@ -24,7 +24,8 @@ fn has_programs() -> bool {
 
 fn libfabric(program: &str) -> Command {
     let mut command = Command::new(program);
-    command.env("FI_PROVIDER_PATH", provider()).env("FI_LOG_LEVEL", "warn").args(["-p", "spray"]);
+    command.env("FI_PROVIDER_PATH", provider()).env("FI_LOG_LEVEL", "warn").env("FI_SPRAY_INSECURE", "1");
+    command.args(["-p", "spray"]);
     command
 }
 
@@ -123,7 +124,7 @@ fn keys_decide_who_talks() {
         file
     });
     let start = |side: usize, mut command: Command, key: &str| {
-        command.env("FI_SPRAY_KEY", key);
+        command.env_remove("FI_SPRAY_INSECURE").env("FI_SPRAY_KEY", key);
         Running(pair.run_in(side, || command.spawn()).unwrap().unwrap())
     };
     let (server, size) = (Pair::address(1, false), ["-S", "65536", "-I", "5"]);
@@ -131,6 +132,21 @@ fn keys_decide_who_talks() {
     // The server goes on waiting.
     let (_serving, (is_well, _, errors)) = meet(|side, command| start(side, command, &keys[side]), server, &size);
     assert!(!is_well && errors.contains("has another key than this side thinks"), "{errors}");
+}
+
+#[test]
+fn without_keys_it_takes_consent() {
+    let Some(_turn) = shared_turn() else { return };
+    if !has_programs() {
+        return;
+    }
+    let pair = Pair::new().unwrap();
+    let start = |side, mut command: Command| {
+        command.env_remove("FI_SPRAY_INSECURE");
+        Running(pair.run_in(side, || command.spawn()).unwrap().unwrap())
+    };
+    let [(client_is_well, ..), (server_is_well, _, errors)] = play(start, Pair::address(1, false), &["-I", "1"]);
+    assert!(!client_is_well && !server_is_well && errors.contains("set FI_SPRAY_INSECURE=1"), "{errors}");
 }
 
 #[test]

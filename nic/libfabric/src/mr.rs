@@ -37,7 +37,7 @@ unsafe fn open(
     unsafe {
         let domain = domain_of(domain.cast())?;
         let buffers = Buffers::new(pieces).ok_or(Errno::INVALID)?;
-        let key = if domain.gives_keys { domain.regions.free_key() } else { requested_key };
+        let key = if domain.gives_keys { domain.regions.free_key()? } else { requested_key };
         let base = if domain.by_address { buffers.address() as u64 } else { 0 };
         let access = [FI_REMOTE_READ, FI_REMOTE_WRITE].map(|bit| access & bit != 0);
         // Whatever is not for peers may have any key, another region's as well.

@@ -94,11 +94,19 @@ impl Regions {
         is_free
     }
 
-    /// A key that no region has.
-    #[must_use]
-    pub fn free_key(&self) -> u64 {
+    /// A key that no region has, and no peer can guess.
+    ///
+    /// # Errors
+    /// When the operating system gives no random numbers.
+    pub fn free_key(&self) -> Result<u64, Errno> {
         let regions = self.lock();
-        (1..).find(|key| !regions.contains_key(key)).unwrap_or(0)
+        loop {
+            let key = getrandom::u64().map_err(|_| Errno(libc::EIO))?;
+            // The largest stands for no key (`FI_KEY_NOTAVAIL`).
+            if key != u64::MAX && !regions.contains_key(&key) {
+                return Ok(key);
+            }
+        }
     }
 
     /// Takes a region away. Nobody is at its memory any more when this returns.
@@ -152,6 +160,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn keys_of_the_provider_cannot_be_guessed_from_others() {
+        let regions = Regions::default();
+        let keys: Vec<u64> = (0..64).map(|_| regions.free_key().unwrap()).collect();
+        let upper: std::collections::BTreeSet<u64> = keys.iter().map(|key| key >> 32).collect();
+        assert_eq!(upper.len(), keys.len(), "random over all 64 bits: {keys:x?}");
+    }
 
     fn kinds() -> impl Strategy<Value = Kind> {
         prop_oneof![Just(Kind::Read), Just(Kind::Write), Just(Kind::Answer)]
