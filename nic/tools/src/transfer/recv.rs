@@ -336,7 +336,7 @@ impl Receiving {
         if under_way < TRANSFERS {
             return None;
         }
-        let taken = self.transfers.iter().filter(|(_, transfer)| transfer.is_under_way()).map(|(&id, transfer)| Taken {
+        let taken = self.transfers.iter().filter(|(_, transfer)| transfer.is_under_way()).map(|(&id, transfer)| places::Taken {
             id,
             party: Party::of(endpoint, id, transfer.peer),
             pace: transfer.patience.pace,
