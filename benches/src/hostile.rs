@@ -118,6 +118,16 @@ impl Victim {
         self.endpoint.poll(self.now);
     }
 
+    /// Lets the clients that wait for a key exchange have their answers.
+    fn settle(&mut self) {
+        const EXCHANGE_PS: u64 = 1_000_000_000;
+        for _ in 0..16 {
+            self.now = self.now.after(EXCHANGE_PS);
+            self.step();
+            self.answers();
+        }
+    }
+
     /// Asks for a token, as anybody can who receives at his address.
     fn learn_token(&mut self) {
         self.send(&Forged::Connect(self.asked, 0));
@@ -274,6 +284,7 @@ pub fn hostile_costs(batches: u64) -> Vec<Cost> {
     costs.push(victim.suffer("the same, above the limit", Hostile::Peer, batches, exchange));
     victim.peers = None;
     costs.push(victim.suffer("the same, without a listed key", Hostile::Addressee, batches, exchange));
+    victim.settle();
     costs.push(
         victim.suffer("Connect under the server's key", Hostile::Stranger, batches, |at| Forged::Connect(fresh(at), 0)),
     );
