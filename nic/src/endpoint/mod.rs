@@ -85,8 +85,8 @@ pub use self::{
     tap::Tap,
 };
 use crate::device::{Device, Received};
-use crate::sys;
 use crate::keys::PublicKey;
+use crate::sys;
 
 /// Many connections over one device.
 ///

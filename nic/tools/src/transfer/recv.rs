@@ -336,11 +336,13 @@ impl Receiving {
         if under_way < TRANSFERS {
             return None;
         }
-        let taken = self.transfers.iter().filter(|(_, transfer)| transfer.is_under_way()).map(|(&id, transfer)| places::Taken {
-            id,
-            party: Party::of(endpoint, id, transfer.peer),
-            pace: transfer.patience.pace,
-            overdue_ps: transfer.patience.overdue_ps(now),
+        let taken = self.transfers.iter().filter(|(_, transfer)| transfer.is_under_way()).map(|(&id, transfer)| {
+            places::Taken {
+                id,
+                party: Party::of(endpoint, id, transfer.peer),
+                pace: transfer.patience.pace,
+                overdue_ps: transfer.patience.overdue_ps(now),
+            }
         });
         match places::gives_way(&taken.collect::<Vec<_>>(), &Party::of(endpoint, new, peer)) {
             Some(id) => {
