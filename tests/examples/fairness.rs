@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use spray_testbed::{RouterQueue, Routers, RunError};
 use spray_tests::content::Content;
-use spray_tests::real_network::{Contender, Guest, Rivals, Rounds, Shares, beside, jain, latency, two_of_ours};
+use spray_tests::real_network::{CUBIC, Contender, Guest, Rivals, Rounds, Shares, beside, jain, latency, two_of_ours};
 
 const USAGE: &str = "expected SPRAY BYTES ROUNDS QUEUE,... TCP,...";
 /// Bytes of a transfer that goes on for some seconds.
@@ -66,7 +66,7 @@ fn beside_datagrams(spray: &Path, rounds: u32, queues: &[(&str, RouterQueue)]) -
     let contenders = [
         ("reps", ours("reps")),
         ("reps-plus", ours("reps-plus")),
-        ("tcp", Contender::Tcp),
+        ("tcp", Contender::Tcp(CUBIC)),
         ("mptcp-kernel", Contender::Mptcp),
     ];
     println!(

@@ -1,21 +1,22 @@
 //! Transfers over plain Linux routers: `cargo xtask real-network` runs it and keeps what it prints.
 //!
 //! Arguments: the `spray` command, bytes of a transfer, rounds, contenders and conditions separated by commas, and the queues of routers: their bytes,
-//! and behind a `:` those from which they mark, or behind a `/` those from which RED drops. A contender is `tcp`,
-//! `mptcp-kernel`, `tunnel` with further arguments of `spray tunnel`, or a balancer with further arguments of `spray send`, as in `reps+--set=transport.ack_every=1`.
+//! behind a `:` those from which they mark, or behind a `/` those from which RED drops, behind an `@` the rate of a spine in Mb/s, and behind a `+` ms by which
+//! a round trip takes longer. A contender is `tcp` (CUBIC), `bbr`, `mptcp-kernel`, `tunnel` with further arguments of `spray tunnel`, or a balancer with further arguments of `spray send`, as in `reps+--set=transport.ack_every=1`.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
+use std::time::Duration;
 
 use spray_testbed::{RouterQueue, Routers};
 use spray_tests::content::Content;
-use spray_tests::real_network::{Condition, Contender, Rounds, transfer};
+use spray_tests::real_network::{CUBIC, Condition, Contender, Rounds, transfer};
 
 /// The balancer that is to reach the targets.
 const DEFAULT: &str = "reps-plus";
 /// So near to the best contender is not behind: rounds differ by more.
 const SPREAD: f64 = 0.97;
-const USAGE: &str = "expected SPRAY BYTES ROUNDS CONTENDER,... CONDITION,... BYTES[:BYTES|/BYTES]";
+const USAGE: &str = "expected SPRAY BYTES ROUNDS CONTENDER,... CONDITION,... BYTES[:BYTES|/BYTES][@MBPS][+MS]";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,7 +27,10 @@ fn main() {
     let contenders: Vec<_> = contenders.split(',').collect();
     let file = Content::new(bytes);
     let mut routers = Routers::new().unwrap_or_else(|error| panic!("{error}"));
+    let (queue, delay_ms) = queue.split_once('+').unwrap_or((queue, "0"));
     routers.set_queue(queue_of(queue)).unwrap_or_else(|error| panic!("{error}"));
+    let delay = Duration::from_millis(delay_ms.parse().expect(USAGE));
+    let _changes = (!delay.is_zero()).then(|| routers.delay_first(delay).unwrap_or_else(|error| panic!("{error}")));
     let mut table = vec![vec![Rounds::default(); conditions.len()]; contenders.len()];
     for _ in 0..rounds {
         for (column, condition) in conditions.iter().enumerate() {
@@ -40,12 +44,13 @@ fn main() {
     }
     println!("| | {} |", conditions.iter().map(|one| one.name()).collect::<Vec<_>>().join(" | "));
     println!("|---{}|", "|---".repeat(conditions.len()));
-    let left: Vec<_> = conditions.iter().map(|one| format!("{:.0}", one.left_mbps())).collect();
+    let left_mbps = |condition: &Condition| condition.left_mbps(routers.rate_bps());
+    let left: Vec<_> = conditions.iter().map(|one| format!("{:.0}", left_mbps(one))).collect();
     println!("| *can be had* | {} |", left.join(" | "));
     for (name, row) in contenders.iter().zip(&table) {
         let cells = conditions.iter().enumerate().map(|(column, condition)| {
             let others = table.iter().map(|row| row[column].median()).fold(0.0, f64::max);
-            let least = (condition.target() * condition.left_mbps()).max(SPREAD * others);
+            let least = (condition.target() * left_mbps(condition)).max(SPREAD * others);
             let (cell, misses) = (&row[column], *name == DEFAULT && row[column].median() < least);
             if misses { format!("**{cell}**") } else { cell.to_string() }
         });
@@ -54,8 +59,10 @@ fn main() {
 }
 
 fn queue_of(text: &str) -> RouterQueue {
+    let (text, mbps) = text.split_once('@').unwrap_or((text, "100"));
     let (all, threshold) = text.split_once([':', '/']).map_or((text, None), |(all, threshold)| (all, Some(threshold)));
-    let queue = RouterQueue::unmarked(all.parse().expect(USAGE));
+    let rate_bps = mbps.parse::<u64>().expect(USAGE) * 1_000_000;
+    let queue = RouterQueue { rate_bps, ..RouterQueue::unmarked(all.parse().expect(USAGE)) };
     let threshold = threshold.map(|bytes| bytes.parse().expect(USAGE));
     if text.contains(':') {
         RouterQueue { mark_bytes: threshold, ..queue }
@@ -66,7 +73,8 @@ fn queue_of(text: &str) -> RouterQueue {
 
 fn contender(name: &str) -> Contender {
     match name {
-        "tcp" => Contender::Tcp,
+        "tcp" => Contender::Tcp(CUBIC),
+        "bbr" => Contender::Tcp("bbr"),
         "mptcp-kernel" => Contender::Mptcp,
         name => {
             let (balancer, rest) = name.split_once('+').unwrap_or((name, ""));

@@ -104,8 +104,8 @@ impl Condition {
         }
     }
 
-    /// Payload that can be had over all spines, in Mb/s. A transfer has all spines for its first half where something happens at half of it.
-    pub fn left_mbps(self) -> f64 {
+    /// Payload that can be had over all spines of this rate, in Mb/s. A transfer has all spines for its first half where something happens at half of it.
+    pub fn left_mbps(self, rate_bps: u64) -> f64 {
         /// Of the bits on the wire.
         const PAYLOAD_SHARE: f64 = 0.9625;
         let spines = match self {
@@ -116,7 +116,7 @@ impl Condition {
             Self::Pauses | Self::Twice => 4.0 * 0.98,
             _ => 4.0,
         };
-        spines * PAYLOAD_SHARE * Routers::RATE_BPS as f64 / 1e6
+        spines * PAYLOAD_SHARE * rate_bps as f64 / 1e6
     }
 
     /// The share of [`left_mbps`](Self::left_mbps) that the default is to reach at least.
@@ -135,8 +135,8 @@ pub enum Contender {
     Spray(Vec<String>),
     /// One TCP connection of the kernel through `spray tunnel` with these arguments.
     Tunnel(Vec<String>),
-    /// One TCP connection of the kernel.
-    Tcp,
+    /// One TCP connection of the kernel, with this congestion control.
+    Tcp(&'static str),
     /// One MPTCP connection of the kernel, with a subflow for each of the sender's addresses.
     Mptcp,
 }
@@ -177,8 +177,8 @@ pub fn transfer(
         let result = match contender {
             Contender::Spray(arguments) => by_spray(routers, spray, path, arguments, || ()),
             Contender::Tunnel(arguments) => by_tunnel(routers, spray, bytes, arguments),
-            Contender::Tcp => by_kernel(routers, bytes, Protocol::TCP, Routers::address(1, 0)),
-            Contender::Mptcp => by_kernel(routers, bytes, Protocol::MPTCP, Routers::address(1, 0)),
+            Contender::Tcp(control) => by_kernel(routers, bytes, Kernel::Tcp(control), Routers::address(1, 0)),
+            Contender::Mptcp => by_kernel(routers, bytes, Kernel::Mptcp, Routers::address(1, 0)),
         };
         drop(ended);
         watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(result)
@@ -193,9 +193,9 @@ fn begin(routers: &Routers, condition: Condition) -> Result<Option<Changes>, Run
     let on_all = |meddling| (0..Routers::SPINES).try_for_each(|spine| routers.meddle(spine, meddling));
     match condition {
         Condition::Healthy | Condition::Silent | Condition::Withdrawn => {}
-        Condition::Slow => routers.set_spine(SPINE, Routers::RATE_BPS / 10, 0.0)?,
+        Condition::Slow => routers.set_spine(SPINE, routers.rate_bps() / 10, 0.0)?,
         Condition::Lossy => {
-            (0..Routers::SPINES).try_for_each(|spine| routers.set_spine(spine, Routers::RATE_BPS, 0.01))?
+            (0..Routers::SPINES).try_for_each(|spine| routers.set_spine(spine, routers.rate_bps(), 0.01))?
         }
         Condition::Jitter => return routers.jitter().map(Some),
         Condition::Rerouted => return routers.reroute().map(Some),
@@ -229,7 +229,7 @@ fn at_half(routers: &Routers, bytes: u64, condition: Condition, end: &AtomicBool
     while !end.load(Relaxed) {
         if routers.bytes()? >= bytes / 2 {
             return match condition {
-                Condition::Silent => routers.set_spine(SPINE, Routers::RATE_BPS, 1.0),
+                Condition::Silent => routers.set_spine(SPINE, routers.rate_bps(), 1.0),
                 _ => routers.withdraw(SPINE),
             };
         }
@@ -351,7 +351,7 @@ pub fn tunnels(routers: &Routers, spray: &Path, arguments: &[String]) -> Result<
 
 fn by_tunnel(routers: &Routers, spray: &Path, bytes: u64, arguments: &[String]) -> Result<Transfer, RunError> {
     let mut ends = tunnels(routers, spray, arguments)?;
-    let done = by_kernel(routers, bytes, Protocol::TCP, inner(1));
+    let done = by_kernel(routers, bytes, Kernel::Tcp(CUBIC), inner(1));
     ends.iter_mut().for_each(Running::kill);
     let said = ends.iter_mut().map(Running::said).collect();
     Ok(Transfer { said, ..done? })
@@ -382,8 +382,24 @@ fn connection(routers: &Routers, protocol: Protocol, to: Ipv4Addr) -> Result<[So
     Ok([stream, accepted, listener])
 }
 
-fn by_kernel(routers: &Routers, bytes: u64, protocol: Protocol, to: Ipv4Addr) -> Result<Transfer, RunError> {
+/// A protocol of the kernel's.
+#[derive(Clone, Copy)]
+enum Kernel<'a> {
+    /// With this congestion control.
+    Tcp(&'a str),
+    Mptcp,
+}
+
+/// The kernel's default of congestion control.
+pub const CUBIC: &str = "cubic";
+
+fn by_kernel(routers: &Routers, bytes: u64, kernel: Kernel<'_>, to: Ipv4Addr) -> Result<Transfer, RunError> {
+    let protocol = if matches!(kernel, Kernel::Mptcp) { Protocol::MPTCP } else { Protocol::TCP };
     let [mut stream, mut accepted, _listener] = connection(routers, protocol, to)?;
+    if let Kernel::Tcp(control) = kernel {
+        let failed = |error| RunError::io("setting TCP's congestion control", error);
+        stream.set_tcp_congestion(control.as_bytes()).map_err(failed)?;
+    }
     let begun = Instant::now();
     let taken = std::thread::scope(|scope| {
         scope.spawn(move || {

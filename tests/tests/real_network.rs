@@ -2,7 +2,7 @@
 
 use spray_testbed::{RouterQueue, Routers};
 use spray_tests::content::Content;
-use spray_tests::real_network::{Condition, Contender, Guest, Rivals, beside, latency, transfer};
+use spray_tests::real_network::{CUBIC, Condition, Contender, Guest, Rivals, beside, latency, transfer};
 use spray_tests::{spray, turn};
 
 #[test]
@@ -25,7 +25,7 @@ fn transfers_over_plain_routers_end_well() {
         let done = transfer(&routers, command.get_program().as_ref(), file.path(), &by(balancer), condition).unwrap();
         assert!(done.mbps.is_some(), "{balancer}, {}: {}", condition.name(), done.said);
     }
-    for contender in [Contender::Tcp, Contender::Mptcp] {
+    for contender in [Contender::Tcp(CUBIC), Contender::Mptcp] {
         let command = spray();
         let done = transfer(&routers, command.get_program().as_ref(), file.path(), &contender, Condition::Healthy);
         assert!(done.unwrap().mbps.is_some(), "{contender:?}");

@@ -5,7 +5,7 @@
 //! out, and written anew on the way in. What the kernel cannot send is lost, as it would be on the way; connections notice.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::os::fd::RawFd;
 
 use spray_wire::frame::envelop;
@@ -84,6 +84,20 @@ impl UdpDevice {
     #[must_use]
     pub fn has_fragmented(&self) -> bool {
         self.lanes.may_fragment()
+    }
+
+    /// Sets whether the kernel queues ICMP's answers to frames at [`sending_sockets`](Self::sending_sockets), where it does not by default. While it does,
+    /// each answer costs the next frames of a socket; turned off, what is queued is dropped.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn queue_errors(&self, on: bool) -> io::Result<()> {
+        self.lanes.queue_errors(on)
+    }
+
+    /// The sockets that send, one for each entropy value.
+    pub fn sending_sockets(&self) -> impl Iterator<Item = &UdpSocket> {
+        self.lanes.sockets()
     }
 
     fn bytes(&mut self, index: u32) -> &mut [u8] {

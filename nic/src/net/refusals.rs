@@ -27,6 +27,14 @@ pub struct Refusal {
     pub why: &'static str,
 }
 
+impl Refusal {
+    /// An answer of this type and code of ICMP, or of ICMPv6; `None` for other types than *destination unreachable*.
+    pub fn new(by: IpAddr, to: IpAddr, kind: u8, code: u8) -> Option<Self> {
+        let unreachable = if by.is_ipv4() { UNREACHABLE_V4 } else { UNREACHABLE_V6 };
+        (kind == unreachable).then(|| Self { by, to, why: why(by.is_ipv4(), code) })
+    }
+}
+
 /// Types of messages that say that a destination is unreachable.
 const UNREACHABLE_V4: u8 = 3;
 const UNREACHABLE_V6: u8 = 1;

@@ -34,9 +34,11 @@ pub struct Routers {
     queue: RouterQueue,
 }
 
-/// The queue of every uplink.
+/// Rate and queue of every uplink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterQueue {
+    /// Rate by which it drains, in bits per second.
+    pub rate_bps: u64,
     /// What it holds before it drops, in bytes.
     pub bytes: u64,
     /// What it holds when frames begin to be marked, in bytes; `None`: it never marks.
@@ -54,14 +56,15 @@ impl RouterQueue {
 
     /// It drops what does not fit, and marks nothing.
     pub const fn unmarked(bytes: u64) -> Self {
-        Self { bytes, mark_bytes: None, red_bytes: None }
+        Self { rate_bps: Routers::RATE_BPS, bytes, mark_bytes: None, red_bytes: None }
     }
 }
 
 impl Routers {
     /// Spines, and so paths.
     pub const SPINES: usize = 4;
-    /// Rate of a spine's links, in bits per second: so low that two CPUs carry all spines, with the programs of both hosts.
+    /// Rate of a spine's links where [`RouterQueue`] does not say another, in bits per second: so low that two CPUs carry all spines, with the
+    /// programs of both hosts.
     pub const RATE_BPS: u64 = 100_000_000;
     /// The name of a host's interface.
     pub const INTERFACE: &str = "eth0";
@@ -205,6 +208,11 @@ impl Routers {
         self.heal()
     }
 
+    /// Rate of a healthy spine's links, in bits per second.
+    pub fn rate_bps(&self) -> u64 {
+        self.queue.rate_bps
+    }
+
     /// Sets rate and loss of both directions through a spine; a loss of 1 is silence.
     ///
     /// # Errors
@@ -272,8 +280,8 @@ impl Routers {
 impl RouterQueue {
     /// A healthy uplink with this queue.
     fn uplink(self) -> Uplink {
-        let Self { mark_bytes, red_bytes, .. } = self;
-        Uplink { rate_bps: Routers::RATE_BPS, mark_bytes, red_bytes, loss: 0.0, meddling: Meddling::None }
+        let Self { rate_bps, mark_bytes, red_bytes, .. } = self;
+        Uplink { rate_bps, mark_bytes, red_bytes, loss: 0.0, meddling: Meddling::None }
     }
 
     /// The arguments of `tc` for a token bucket of that rate.

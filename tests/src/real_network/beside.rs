@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use socket2::{Protocol, Socket};
 use spray_testbed::{Routers, RunError};
 
-use super::{Ended, Transfer, by_kernel, by_spray, connection};
+use super::{CUBIC, Ended, Kernel, Transfer, by_kernel, by_spray, connection};
 
 /// Who transfers beside them.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +138,7 @@ fn by_connections(routers: &Routers, path: &Path, to: &[Ipv4Addr]) -> Result<Tra
     let bytes = std::fs::metadata(path).map_err(|error| RunError::io("reading the file", error))?.len();
     let part = bytes / to.len() as u64;
     std::thread::scope(|scope| {
-        let one = |to| scope.spawn(move || by_kernel(routers, part, Protocol::TCP, to));
+        let one = |to| scope.spawn(move || by_kernel(routers, part, Kernel::Tcp(CUBIC), to));
         let parts: Vec<_> = to.iter().map(|to| one(*to)).collect();
         let join = |part: ScopedJoinHandle<'_, _>| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let done: Vec<Transfer> = parts.into_iter().map(join).collect::<Result<_, _>>()?;

@@ -148,12 +148,12 @@ step_perf() {
     nsenter -t $there -n spray serve --insecure --interface eth1 > /tmp/serve 2>&1 &
     local server=$!
     await attached away eth1; settle
-    timeout 30 spray perf $THERE --insecure --interface eth0 -t 3 --timeout 15 > /tmp/perf 2>&1
+    timeout 30 spray perf $THERE --insecure --interface eth0 -t 3 --timeout 15 --json > /tmp/perf 2>&1
     local code=$?
     kill $server; wait $server
     show perf serve
     if [ $code = 0 ]; then
-        rate=$(tail -n 1 /tmp/perf | awk '{ print int($5 * 1000 + 0.5) }')
+        rate=$(awk -F'[:,]' '/"sum_received"/ { f = 1 } f && /bits_per_second/ { print int($2 / 1e6 + 0.5); exit }' /tmp/perf)
         good "$rate Mb/s"
     else
         bad "\`$(said perf)\`"
@@ -253,9 +253,9 @@ step_boxes() {
     for own in $host $other; do nsenter -t $own -n $IP link set eth0 up; done
     local failed=""
     run="spray switch /switch.toml --set topology.spines=1"
-     --node leaf0 --port h0=port1 --port spine0=eth0 > /tmp/leaf0 2>&1 || failed="leaf0 does not come up"
-    away  --node spine0 --port leaf0=eth1 --port leaf1=cable0 > /tmp/spine0 2>&1 || failed="$failed spine0 does not come up"
-    away  --node leaf1 --port h1=port2 --port spine0=cable1 > /tmp/leaf1 2>&1 || failed="$failed leaf1 does not come up"
+    $run --node leaf0 --port h0=port1 --port spine0=eth0 > /tmp/leaf0 2>&1 || failed="leaf0 does not come up"
+    away $run --node spine0 --port leaf0=eth1 --port leaf1=cable0 > /tmp/spine0 2>&1 || failed="$failed spine0 does not come up"
+    away $run --node leaf1 --port h1=port2 --port spine0=cable1 > /tmp/leaf1 2>&1 || failed="$failed leaf1 does not come up"
     show leaf0 spine0 leaf1
     await heard leaf0 && await heard spine0 && await heard leaf1
     through "nsenter -t $host -n" eth0 10.0.0.3 "nsenter -t $other -n" eth0 || failed="$failed from leaf1 to leaf0"

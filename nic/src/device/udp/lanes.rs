@@ -109,6 +109,14 @@ impl Lanes {
         self.may_fragment
     }
 
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &UdpSocket> {
+        self.lanes.iter().map(|lane| &lane.socket)
+    }
+
+    pub(super) fn queue_errors(&self, on: bool) -> io::Result<()> {
+        self.sockets().try_for_each(|socket| options::queue_errors(socket, self.is_v6, on))
+    }
+
     /// The socket for frames from this port.
     pub(super) fn of(&self, port: EvPort) -> Option<u16> {
         port.ev(self.lanes.len() as u32).map(Ev::index)

@@ -39,6 +39,12 @@ pub(super) fn handle_too_long(socket: &impl AsRawFd, v6: bool, fate: TooLong) ->
     set_option(socket, (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER), discover)
 }
 
+/// Sets whether the kernel queues at the socket what ICMP answers to its datagrams. The next call then fails for each answer.
+pub(super) fn queue_errors(socket: &impl AsRawFd, v6: bool, on: bool) -> io::Result<()> {
+    let name = if v6 { (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) } else { (libc::IPPROTO_IP, libc::IP_RECVERR) };
+    set_option(socket, name, c_int::from(on))
+}
+
 /// The MTU of the path that a socket is connected over.
 pub(super) fn mtu(socket: &impl AsRawFd, v6: bool) -> io::Result<u32> {
     let name = if v6 { (libc::IPPROTO_IPV6, libc::IPV6_MTU) } else { (libc::IPPROTO_IP, libc::IP_MTU) };

@@ -12,7 +12,7 @@ mod analyse;
 mod ask;
 mod findings;
 mod picture;
-mod probe;
+pub(crate) mod probe;
 
 #[cfg(test)]
 mod tests;

@@ -257,22 +257,28 @@ fn lane(at: SocketAddr) -> io::Result<UdpSocket> {
 pub const FORBIDDEN: &str = "a filter forbids it";
 
 /// What the kernel tells of a probe.
-struct Told {
+pub struct Told {
     /// Type and code, and whether it is ICMPv6.
-    kind: (u8, u8, bool),
-    by: IpAddr,
+    pub kind: (u8, u8, bool),
+    pub by: IpAddr,
+    /// The destination of the datagram.
+    pub to: Option<IpAddr>,
     /// What is quoted of the probe behind the UDP header: often nothing.
     quoted: Vec<u8>,
 }
 
 /// Reads a socket's error queue. Only messages of ICMP count.
-fn told(socket: &UdpSocket) -> Option<Told> {
+pub fn told(socket: &UdpSocket) -> Option<Told> {
     loop {
-        let (mut quoted, mut control) = ([0; SPACE], nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6));
+        let mut quoted = [0; SPACE];
+        // The last two come too where the socket is asked for addresses and marks.
+        let mut control = nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, libc::in6_pktinfo, libc::c_int);
         let mut space = [IoSliceMut::new(&mut quoted)];
         let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
         let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut space, Some(&mut control), flags).ok()?;
         let bytes = message.bytes;
+        let v4 = message.address.and_then(|to| Some(IpAddr::from(to.as_sockaddr_in()?.ip())));
+        let to = v4.or_else(|| Some(message.address?.as_sockaddr_in6()?.ip().into()));
         let by = message.cmsgs().ok()?.find_map(|control| match control {
             ControlMessageOwned::Ipv4RecvErr(error, Some(by)) => {
                 let by = IpAddr::from(u32::from_be(by.sin_addr.s_addr).to_be_bytes());
@@ -285,7 +291,7 @@ fn told(socket: &UdpSocket) -> Option<Told> {
             _ => None,
         });
         if let Some((kind, by)) = by {
-            return Some(Told { kind, by, quoted: quoted.get(..bytes).unwrap_or_default().to_vec() });
+            return Some(Told { kind, by, to, quoted: quoted.get(..bytes).unwrap_or_default().to_vec() });
         }
     }
 }
@@ -347,7 +353,7 @@ mod tests {
             (None, None, None)
         );
         let probe = route().probe(49_152, 3, (7, 99)).unwrap();
-        let told = |quoted: &[u8]| Told { kind: (11, 0, false), by: route().from, quoted: quoted.to_vec() };
+        let told = |quoted: &[u8]| Told { kind: (11, 0, false), by: route().from, to: None, quoted: quoted.to_vec() };
         assert_eq!(told(&probe).number(99), Some(7));
         assert_eq!((told(&probe).number(98), told(&probe[..31]).number(99), told(&[]).number(99)), (None, None, None));
         let key = PrivateKey::generate().unwrap().public();
@@ -360,7 +366,7 @@ mod tests {
     #[test]
     fn messages_of_routers_and_hosts_are_told_apart() {
         let (to, other) = (route().to, route().from);
-        let reply = |kind, by| Told { kind, by, quoted: Vec::new() }.reply(to);
+        let reply = |kind, by| Told { kind, by, to: None, quoted: Vec::new() }.reply(to);
         for v6 in [false, true] {
             let (expired, port, filter) =
                 if v6 { ((3, 0, v6), (1, 4, v6), (1, 1, v6)) } else { ((11, 0, v6), (3, 3, v6), (3, 13, v6)) };
@@ -384,7 +390,7 @@ mod tests {
             said in proptest::collection::vec(any::<u8>(), 0..SPACE),
             (port, shard, cookie, cut) in any::<(u16, u8, u64, usize)>(),
         ) {
-            let told = Told { kind, by: route().from, quoted };
+            let told = Told { kind, by: route().from, to: None, quoted };
             let _ = (told.number(cookie), told.reply(route().to));
             prop_assert_eq!(route().number_of(&said, port, shard, cookie), None);
             let mut genuine = retry(&route(), 49_152, (u32::MAX, 99));

@@ -110,7 +110,7 @@ impl Session {
         let hosts = open::hosts(arguments, peer, path, (keys, most), adjust)?;
         note!("spray: {name}: {}", Taken::of(hosts[0].endpoint.device()));
         let mtu = mtu::Watch::new(&name, hosts[0].mtu());
-        let refused = refused::Watch::new(peer, hosts[0].endpoint.config());
+        let refused = refused::Watch::new(peer, &hosts[0].endpoint);
         let permanent = hosts[0].permanent_neighbours().unwrap_or_default();
         let tap = watching.as_ref().map(|watching| Tap::new(watching.watch.clone()));
         let seats = hosts.into_iter().map(|host| Seat::new(host, &metrics, tap.clone()));
@@ -227,7 +227,7 @@ impl Session {
                     return Err(Failure::stopped().into());
                 }
                 outage.check(endpoint, now())?;
-                refused.check(endpoint.peers().next().is_some(), now());
+                refused.check(endpoint, now());
                 step(endpoint, at)
             });
         });

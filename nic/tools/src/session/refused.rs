@@ -3,11 +3,13 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use spray_nic::EndpointConfig;
+use spray_nic::Endpoint;
+use spray_nic::device::Nic;
 use spray_nic::net::{Refusal, Refusals};
 
 use crate::failure::Failure;
 use crate::note;
+use crate::paths::probe::{Told, told};
 
 /// How often the socket is read.
 const LOOK: Duration = Duration::from_millis(20);
@@ -15,34 +17,57 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Prints the first refusal of frames to the peer, until a connection has opened.
 pub(super) struct Watch {
     peer: Option<IpAddr>,
+    /// Of a device whose sockets have no error queues. Without the right to it nothing is watched.
     socket: Option<Refusals>,
     looked_at: Option<Instant>,
     first: Option<Refusal>,
 }
 
 impl Watch {
-    /// `None` for a command that waits for peers. Without the right to a raw socket nothing is watched.
-    pub(super) fn new(peer: Option<IpAddr>, own: &EndpointConfig) -> Self {
-        let peer = peer.filter(|peer| *peer != own.address);
-        let socket = peer.and_then(|_| Refusals::open(own.address, own.ports).ok());
+    /// Without a peer nothing is watched: the command waits for peers.
+    pub(super) fn new(peer: Option<IpAddr>, endpoint: &Endpoint<Nic>) -> Self {
+        let own = endpoint.config();
+        let mut peer = peer.filter(|peer| *peer != own.address);
+        let socket = match endpoint.device() {
+            Nic::Xdp(_) => peer.and_then(|_| Refusals::open(own.address, own.ports).ok()),
+            Nic::Udp(device) => {
+                peer = peer.filter(|_| device.queue_errors(true).is_ok());
+                None
+            }
+        };
         Self { peer, socket, looked_at: None, first: None }
     }
 
-    pub(super) fn check(&mut self, is_connected: bool, now: Instant) {
-        let Some(socket) = &self.socket else { return };
-        if is_connected {
-            (self.socket, self.first) = (None, None);
+    pub(super) fn check(&mut self, endpoint: &Endpoint<Nic>, now: Instant) {
+        let Some(peer) = self.peer else { return };
+        if endpoint.peers().next().is_some() {
+            (self.peer, self.socket, self.first) = (None, None, None);
+            if let Nic::Udp(device) = endpoint.device() {
+                // Where it cannot be turned off, what is answered later costs some frames.
+                let _ = device.queue_errors(false);
+            }
             return;
         }
         if self.looked_at.is_some_and(|at| now < at + LOOK) {
             return;
         }
         self.looked_at = Some(now);
-        while let Some(refusal) = socket.poll() {
-            if self.first.is_none() && self.peer == Some(refusal.to) {
-                self.first = Some(refusal);
+        while let Some(refusal) = self.next(endpoint) {
+            if self.first.is_none() && peer == refusal.to {
                 note!("spray: warning: {}", what(&refusal));
+                self.first = Some(refusal);
             }
+        }
+    }
+
+    /// Reads a refusal that has arrived.
+    fn next(&self, endpoint: &Endpoint<Nic>) -> Option<Refusal> {
+        match endpoint.device() {
+            Nic::Xdp(_) => self.socket.as_ref()?.poll(),
+            Nic::Udp(device) => device.sending_sockets().find_map(|socket| {
+                let Told { kind: (kind, code, _), by, to, .. } = told(socket)?;
+                Refusal::new(by, to?, kind, code)
+            }),
         }
     }
 

@@ -43,7 +43,7 @@ impl Routers {
     /// The routing table of a spine that leads everything into what delays it. Empty, it changes nothing.
     pub(super) const DELAYS: u32 = 7;
 
-    /// Switches the rate of every spine toward the receiver between a half and one and a half of [`Routers::RATE_BPS`] until the
+    /// Switches the rate of every spine toward the receiver between a half and one and a half of [`Routers::rate_bps`] until the
     /// returned value is dropped. Each spine switches every 12 ms, one after the other. So paths differ in delay, and the mean
     /// rate stays.
     ///
@@ -54,7 +54,7 @@ impl Routers {
         self.change("tc", Duration::from_millis(12 / Self::SPINES as u64), move |step| {
             let spine = step % Self::SPINES;
             fast[spine] = !fast[spine];
-            let rate_bps = if fast[spine] { Self::RATE_BPS * 3 / 2 } else { Self::RATE_BPS / 2 };
+            let rate_bps = if fast[spine] { queue.rate_bps * 3 / 2 } else { queue.rate_bps / 2 };
             format!("qdisc replace dev up{spine} root {}", queue.shaper(rate_bps))
         })
     }
@@ -75,6 +75,15 @@ impl Routers {
     /// When the kernel refuses it.
     pub fn delay(&self, spine: usize, by: Duration) -> Result<Changes, RunError> {
         delay(&self.spines[spine], by)
+    }
+
+    /// As [`Routers::delay`], what comes from the sending host's first interface. Once for these routers.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn delay_first(&self, by: Duration) -> Result<Changes, RunError> {
+        super::run_in(&self.leaves[0], &format!("ip rule add iif {} lookup {}", Self::GATEWAY, Self::DELAYS))?;
+        delay(&self.leaves[0], by)
     }
 
     /// As [`Routers::delay`], what comes from the sending host's second interface.
