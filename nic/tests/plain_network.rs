@@ -34,7 +34,7 @@ enum Condition {
 }
 
 impl Condition {
-    /// Paths whose whole rate is left, on average.
+    /// The number of paths, on average, that have their whole rate.
     fn paths_left(self) -> f64 {
         match self {
             Self::Healthy => 4.0,
@@ -313,7 +313,7 @@ impl Run {
         }
     }
 
-    /// Sends a frame back by the path of its entropy value, whose queue is empty.
+    /// Sends a frame back by the path of its entropy value. That path's queue is empty.
     fn send_back(&mut self, ev: Ev, event: Event) {
         if !self.is_lost(path_of(ev, true)) {
             self.put(self.now.after(self.network.rtt_ps / 2), event);

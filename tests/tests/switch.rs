@@ -92,7 +92,7 @@ fn an_address_is_taken_over_only_from_a_host_that_does_not_answer() {
         let claimed = format!("leaf1-h3 claims {address}, which stays that of h0");
         let took = format!("leaf1-h3 took {address}, for which h0 no longer answers");
         let place = |what: &str| events.iter().position(|event| event == what);
-        // The user is told of claims every 10 s.
+        // Claims are reported every 10 s.
         assert!(address == "fd79::1" || place(&claimed).is_some(), "{events:?}");
         assert!(place(&took).is_some_and(|at| place(&claimed).is_none_or(|before| before < at)), "{events:?}");
     }

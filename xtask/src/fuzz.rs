@@ -45,7 +45,7 @@ pub fn fuzz(arguments: &[String]) -> Outcome {
     }
 }
 
-/// Puts a program for each target into a folder. It is one program, whose name says which target it runs.
+/// Puts a program for each target into a folder: copies of one program, which runs the target that it is named after.
 fn put_into(folder: &Path) -> Outcome {
     let program = build()?;
     TARGETS.iter().try_for_each(|target| {

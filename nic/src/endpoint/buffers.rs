@@ -185,7 +185,7 @@ impl ReceiveBuffers {
         self.add(piece, place, |data| data.write(piece.offset, piece.payload))
     }
 
-    /// Notes a packet whose payload is lent to the user.
+    /// Notes a packet with a payload that is lent to the user.
     pub(crate) fn lend(&mut self, piece: &Piece<'_>, place: Place) -> bool {
         match place.part {
             Part::Whole => return self.complete(piece, Bytes::new(), piece.timestamp),
@@ -201,7 +201,7 @@ impl ReceiveBuffers {
         self.whole.pop_front()
     }
 
-    /// Gives a message that begins a buffer of its own.
+    /// Gives a message that begins a separate buffer.
     fn begin(&mut self, buffer: u32, data: Buffer) {
         let at = buffer as usize;
         if at >= self.open.len() {

@@ -16,7 +16,7 @@ const KEEP_ALIVE: u64 = u64::MAX;
 /// How long a connection that is to close waits for a peer that takes nothing, in idle timeouts: 300 s where that is 5.
 const STUCK_TIMEOUTS: u64 = 60;
 
-/// A connection that ends with so much in memory has it returned to the system once the user has taken all events.
+/// From this amount on, the memory of a connection that ends returns to the system once the user has taken all events.
 const TRIM_BYTES: u64 = 1 << 20;
 
 impl Machine {

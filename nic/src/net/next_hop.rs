@@ -247,7 +247,7 @@ const SETTLING_PS: u64 = ps(SETTLING);
 const TICK_PS: u64 = 2_000_000_000_000;
 /// How long a client's next hop may take to answer. The client repeats its Connect.
 const CLIENT_PATIENCE: Duration = Duration::from_millis(100);
-/// Clients of an endpoint whose next hops are being resolved.
+/// Clients of an endpoint that wait until their next hops are resolved.
 const RESOLVING: usize = 64;
 /// How often answers are looked for meanwhile, in nanoseconds.
 const RESOLVING_NS: u64 = 200_000;
@@ -262,7 +262,7 @@ pub struct NextHops {
     peers: Option<UnboundedSender<(usize, Vec<IpAddr>)>>,
     questions: UnboundedSender<Question>,
     found: mpsc::Receiver<Found>,
-    /// The addresses of clients whose next hops are being resolved.
+    /// The addresses of clients that wait until their next hops are resolved.
     clients: Vec<(IpAddr, oneshot::Receiver<Answer>)>,
     thread: Arc<OnceLock<Ended>>,
     /// When the peers were told last, and how many connections had opened by then.

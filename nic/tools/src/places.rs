@@ -120,7 +120,7 @@ mod tests {
         Time::from_ps(seconds * PS_PER_S)
     }
 
-    /// A connection that has moved so many bytes in a window.
+    /// A connection that has moved this number of bytes in a window.
     fn taken(id: usize, address: [u8; 4], key: Option<PublicKey>, bytes: u64) -> Taken<usize> {
         let mut pace = Pace::new(Time::ZERO);
         pace.on_bytes(bytes, at(10));

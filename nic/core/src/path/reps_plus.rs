@@ -286,7 +286,7 @@ struct RecycledEvs {
     suspect: Ev,
     /// Position of exploring in the set, in 2^-16 of it, or in the list of paths.
     phase: u16,
-    /// Share of packets on slow paths whose values are not cached, in 2^-16 of a packet.
+    /// Part of the next packet on a slow path whose value is not cached, in 2^-16 of it.
     surplus: u16,
     head: u8,
     valid: u8,

@@ -114,7 +114,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// However late the user takes messages, and whatever numbers they have: each is handed out once, and with what its packets wrote.
+    /// However late the user takes messages, each is handed out once, with what its packets wrote.
     //= docs/specs/endpoint.md#END-12 no byte that its own packets did not write
     #[test]
     fn what_is_taken_late_is_what_was_sent(steps in prop::collection::vec(step(), 1..40)) {

@@ -107,7 +107,7 @@ pub enum Said<'a> {
     Piece { number: u32, index: u64, data: &'a [u8] },
     /// After the last piece of that file: its length, and the SHA-256 of all of it.
     Sum { number: u32, bytes: u64, sum: Sum },
-    /// Of that file, so many first bytes have this SHA-256.
+    /// The first bytes of that file, up to this length, have this SHA-256.
     There { number: u32, bytes: u64, sum: Sum },
     /// That file is withdrawn: the sender could not read it to its end.
     Withdrawn(u32),

@@ -95,7 +95,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// So many first bytes are the sender's.
+    /// The first bytes, up to this length, are the sender's.
     pub fn on_agreed(&mut self, bytes: u64) {
         (self.agreed_bytes, self.compares) = (bytes, false);
     }

@@ -28,7 +28,7 @@ pub struct Kept {
 /// What the thread says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// Whether so many of the file's first bytes, which were there before, have the SHA-256 that the sender said.
+    /// Whether the file's first bytes, which were there before, have the SHA-256 that the sender stated.
     Compared { bytes: u64, agree: bool },
     /// How the file ended.
     End(Result<Kept, Refusal>),
@@ -37,7 +37,7 @@ pub enum News {
 /// What the thread is told.
 #[derive(Debug)]
 pub enum Order {
-    /// Is this the SHA-256 of so many first bytes, which were there before?
+    /// Asks whether this is the SHA-256 of the first bytes, which were there before.
     Compare { bytes: u64, sum: Sum },
     /// This is piece `index` of the file.
     Write { index: u64, piece: Lent },

@@ -32,7 +32,7 @@ pub enum Item {
     End(u32),
     /// The next piece of a file, as a message.
     Piece { number: u32, message: Bytes },
-    /// The SHA-256 of so many first bytes of a file.
+    /// The SHA-256 of the first bytes of a file, up to a length.
     There { number: u32, bytes: u64, sum: Sum },
     /// After the last piece of a file: the SHA-256 and the bytes of all.
     Sum { number: u32, bytes: u64, sum: Sum },

@@ -284,7 +284,7 @@ impl Receiving {
         self.rivals(peer).into_iter().for_each(|rival| endpoint.probe(rival));
     }
 
-    /// Decides about the transfers whose address has an older one: that one ends if its sender is dead, and goes on if it lives.
+    /// Decides about the transfers that contend with an older one of their address: the older one ends if its sender is dead.
     //= docs/specs/endpoint.md#END-27 within a second
     fn check_contested<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         let contested = |(&id, transfer): (&ConnectionId, &Transfer)| {

@@ -31,7 +31,7 @@ struct Station {
     floods: (u64, u32),
     /// It is behind an interface of another box.
     is_elsewhere: bool,
-    /// When the user was last to be told that it claims addresses of others.
+    /// When it was last reported that it claims addresses of others.
     disputed_ns: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ impl Stations {
     /// Most claims at a time, and most of a host.
     const CLAIMS: usize = 64;
     const CLAIMS_OF_HOST: usize = 8;
-    /// How often the user is told that a host claims addresses of others.
+    /// How often it is reported that a host claims addresses of others.
     const TELL_NS: u64 = 10_000_000_000;
     /// Most disputes that wait for the user.
     const DISPUTES: usize = 256;
@@ -419,7 +419,7 @@ mod tests {
         }
         assert!(steps(&mut stations, 3000, false).is_empty());
         assert_eq!((stations.disputes().len(), stations.addresses(0)), (2, &[v4(1)][..]));
-        // The user is told every 10 s.
+        // It is reported every 10 s.
         let heard = (0..20_000).map(|ms| stations.hear(1, &arp(MACS[1], v4(1), v4(2)), ms * MS).1);
         assert!(heard.collect::<Vec<_>>().iter().all(|to| *to == To::Refused));
         assert_eq!(stations.disputes().len(), 1);

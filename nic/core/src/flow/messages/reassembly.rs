@@ -58,7 +58,7 @@ pub(in crate::flow) struct Reassembly {
 }
 
 impl Reassembly {
-    /// Makes room for what an honest sender can have open, whose packets have up to `payload_bytes`.
+    /// Makes room for what an honest sender can have open with packets of up to `payload_bytes`.
     ///
     /// Every incomplete message but the newest has a packet received and a packet missing inside the window, so there
     /// are at most half a window of them and one more. Their bytes lie inside the window, but for the beginning of

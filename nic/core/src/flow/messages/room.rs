@@ -110,7 +110,7 @@ impl Parts {
         })
     }
 
-    /// Whether all of a message of so many bytes may take memory.
+    /// Whether all of a message of this length may take memory.
     #[inline]
     pub fn are_all_of(&self, whole: u64) -> bool {
         self.latest == (0, whole)

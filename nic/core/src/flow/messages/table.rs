@@ -42,7 +42,7 @@ const NONE: u32 = u32::MAX;
 pub(in crate::flow) struct Table {
     places: Box<[u32]>,
     shift: u32,
-    /// Secret, so that nobody can choose numbers that meet in one place.
+    /// Secret, so that no peer can choose numbers that collide.
     pub key: HashKey,
     entries: Vec<Incoming>,
     free: Vec<u32>,

@@ -91,7 +91,7 @@ fn open_messages_and_their_bytes_are_bounded() {
     assert_eq!(taken, 2);
 }
 
-/// A number is missing as long as it is held back, and so many may be.
+/// The number of message numbers that may be held back.
 //= docs/specs/transport.md#TRN-53 has the number of one that is complete
 #[test]
 fn few_numbers_may_be_left_out() {

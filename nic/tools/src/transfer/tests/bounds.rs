@@ -89,7 +89,7 @@ fn nobody_who_sends_gives_way() {
     assert_eq!(ended.count(), 16, "{outcomes:?}");
 }
 
-/// A sender that describes a folder every 2 s. It ends with what it is told, or with its connection.
+/// A sender that describes a folder every 2 s. It ends with the receiver's reason, or with its connection.
 fn slow<'a>() -> Role<'a> {
     let (mut begun, mut number, mut told) = (None, 0, None);
     Box::new(move |endpoint, now| {
