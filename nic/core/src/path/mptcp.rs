@@ -238,7 +238,8 @@ impl Balancer for Mptcp {
         lane.in_flight = lane.in_flight.saturating_sub(loss.bytes.into());
         lane.cc.on_loss(self.share.at(now.time), loss.bytes, loss.cause);
         //= docs/specs/subflow.md#MPTCP-7 stale subflows
-        if loss.cause == LossCause::Timeout && lane.acked_at <= loss.sent_at && self.stale & 1 << label == 0 {
+        let is_silent = loss.cause == LossCause::Timeout && lane.acked_at <= loss.sent_at;
+        if now.path.learned && is_silent && self.stale & 1 << label == 0 {
             lane.begin_stale(self.packets);
             self.stale |= 1 << label;
         }

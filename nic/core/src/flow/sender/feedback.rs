@@ -268,7 +268,8 @@ impl Sender {
         let counts = self.learn_loss(now, cause);
         match cause {
             LossCause::GoneBack => self.cc.on_gone_back(bytes),
-            _ if !counts => {}
+            // Credit is counted by packets, and a lost one has taken some.
+            _ if !counts && !self.cc.uses_credit() => {}
             _ => self.cc.on_loss(self.path.at(now), bytes, cause),
         }
         let loss = LossInfo {

@@ -32,7 +32,7 @@ impl Sender {
         self.cc.on_ack(self.path.at(now), ack);
         let after = self.cc.window_bytes(&self.path);
         let least = self.calibration.as_deref().map_or(0, |calibration| calibration.least_window(before, after, ack));
-        if least > after {
+        if least > after && !self.cc.uses_credit() {
             self.raise_window(least);
         }
         (ack.marked, ack.marked_packets) = marks;

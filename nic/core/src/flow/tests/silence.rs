@@ -25,9 +25,8 @@ fn is_on(path: Option<u16>, ev: Ev) -> bool {
 
 /// Sends messages of one packet one after the other, the path of the first of which dies once it is delivered. Returns the timeouts of each; `None` when the
 /// connection fails.
-fn timeouts_of_messages(kind: BalancerKind, dead: Dead, seed: u64, count: u32) -> Option<Vec<u64>> {
-    let mut config = config();
-    (config.balancer, config.path.evs) = (kind.into(), EVS);
+fn timeouts_of_messages(mut config: FlowConfig, dead: Dead, seed: u64, count: u32) -> Option<Vec<u64>> {
+    config.path.evs = EVS;
     config.give_up_ps = 100 * config.rto.max_ps;
     let mut rng = rng::stream(seed, 5);
     let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
@@ -79,9 +78,14 @@ fn timeouts_of_messages(kind: BalancerKind, dead: Dead, seed: u64, count: u32) -
     Some(timeouts)
 }
 
+fn with(balancer: BalancerKind) -> FlowConfig {
+    FlowConfig { balancer: balancer.into(), ..config() }
+}
+
 /// Balancers with which the second message does not always arrive.
 fn stuck(dead: Dead) -> Vec<BalancerKind> {
-    let is_stuck = |kind: &BalancerKind| !(0..20).all(|seed| timeouts_of_messages(*kind, dead, seed, 2).is_some());
+    let is_stuck =
+        |kind: &BalancerKind| !(0..20).all(|seed| timeouts_of_messages(with(*kind), dead, seed, 2).is_some());
     BalancerKind::ALL.into_iter().filter(is_stuck).collect()
 }
 
@@ -100,7 +104,9 @@ fn sparse_messages_leave_a_dead_path() {
     //= docs/specs/subflow.md#MPTCP-7 stale subflows
     //= docs/specs/flowcut.md#FLC-41 A dead path
     for dead in [Dead::Forward, Dead::Back] {
-        let timeouts = |kind| (0..20).flat_map(|seed| timeouts_of_messages(kind, dead, seed, 60).unwrap()).collect();
+        let timeouts = |kind| {
+            (0..20).flat_map(|seed| timeouts_of_messages(with(kind).learning(), dead, seed, 60).unwrap()).collect()
+        };
         let mptcp: Vec<u64> = timeouts(BalancerKind::Mptcp);
         // Once each subflow of the dead path has timed out, one packet of 64 probes it.
         let late: u64 = mptcp.chunks(60).flat_map(|connection| &connection[30..]).sum();

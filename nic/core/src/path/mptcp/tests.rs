@@ -150,7 +150,8 @@ fn lost_packets_go_again_on_another_subflow_if_one_has_room() {
 #[test]
 fn a_stale_subflow_is_probed_less_and_less_often() {
     //= docs/specs/subflow.md#MPTCP-7 stale subflows
-    let mut rig = Rig::dctcp(3, MptcpSplit::Equal);
+    let learned = Path { learned: true, ..path() };
+    let mut rig = Rig::new(3, MptcpSplit::Equal, CcKind::Dctcp, learned);
     let (mut probes, mut packets) = (Vec::new(), 0u64);
     // One packet at a time; subflow 1 acknowledges nothing.
     while packets < 200_000 {
@@ -192,7 +193,7 @@ fn a_stale_subflow_is_probed_less_and_less_often() {
 #[test]
 fn without_a_subflow_that_is_not_stale_all_are_used() {
     //= docs/specs/subflow.md#MPTCP-7 stale subflows
-    let mut rig = Rig::dctcp(2, MptcpSplit::Free);
+    let mut rig = Rig::new(2, MptcpSplit::Free, CcKind::Dctcp, Path { learned: true, ..path() });
     for label in [0, 1] {
         rig.now_ps += RTT_PS;
         assert_eq!(rig.send(false), Some(label));
@@ -200,7 +201,7 @@ fn without_a_subflow_that_is_not_stale_all_are_used() {
     }
     assert_eq!([rig.send(false), rig.send(false)], [Some(0), Some(1)]);
     // A loss that packets sent after it show is no timeout.
-    let mut rig = Rig::dctcp(2, MptcpSplit::Free);
+    let mut rig = Rig::new(2, MptcpSplit::Free, CcKind::Dctcp, Path { learned: true, ..path() });
     rig.now_ps = RTT_PS;
     rig.send(false);
     rig.lose(0, LossCause::SackGap);
