@@ -37,7 +37,7 @@ settings! {
 const MAX_SUBFLOWS: u16 = 64;
 /// How long a subflow is stale at first, in packets of the connection.
 const STALE_PACKETS: u64 = 64;
-/// How often that doubles.
+/// The largest number of times that this doubles.
 const MAX_STALE_DOUBLINGS: u8 = 10;
 /// Subflows of a connection by default.
 const SUBFLOWS: u16 = 8;
@@ -81,7 +81,7 @@ struct Lane {
     sent: u64,
     /// When a packet of it was last acknowledged.
     acked_at: Time,
-    /// The number of packets of the connection with which it stops being stale.
+    /// Stops being stale once the connection has sent this number of packets.
     stale_until: u64,
     /// The number of times it has become stale since a packet of it was acknowledged.
     stale_count: u8,

@@ -286,7 +286,7 @@ struct RecycledEvs {
     suspect: Ev,
     /// Position of exploring in the set, in 2^-16 of it, or in the list of paths.
     phase: u16,
-    /// Part of the next packet on a slow path whose value is not cached, in 2^-16 of it.
+    /// Sum of the shares of packets on slow paths, in 2^-16. Each time it overflows, a value is not cached.
     surplus: u16,
     head: u8,
     valid: u8,

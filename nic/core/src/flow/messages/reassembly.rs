@@ -81,7 +81,7 @@ impl Reassembly {
         self.table.key = key;
     }
 
-    /// Takes the payload of a packet whose number arrives for the first time.
+    /// Takes the payload of a packet that arrives for the first time.
     #[inline]
     pub fn place(&mut self, data: &Data) -> Placed {
         let payload = u64::from(data.payload_bytes);

@@ -278,7 +278,7 @@ proptest! {
         }
     }
 
-    /// Whatever arrives: the messages take no more than their due, and one of which every packet comes that fits completes in the end.
+    /// Messages take no more memory than they may, and a message completes once all of its packets have arrived.
     //= docs/specs/transport.md#TRN-67 twice what has arrived
     #[test]
     fn memory_is_bounded_and_packets_that_come_again_fit(
