@@ -79,7 +79,7 @@ impl Connection {
 
     fn frozen() -> Self {
         // Longer than any run: a frozen connection stays frozen.
-        let reps = RepsConfig { freezing_timeout_us: Micros::new(1_000_000_000), ..RepsConfig::default() };
+        let reps = RepsConfig { freezing_timeout_us: Some(Micros::new(1_000_000_000)), ..RepsConfig::default() };
         let mut connection = Self::new(BalancerConfig::Reps(reps));
         (0..10_000).for_each(|_| connection.step());
         let (ev, bytes) = (Ev::new(9), PACKET_BYTES);

@@ -111,4 +111,8 @@ pub struct LossInfo {
     pub in_flight_bytes: u64,
     /// When the lost transmission was made.
     pub sent_at: Time,
+    /// When its timeout ran out or will.
+    pub expires_at: Time,
+    /// Packets are declared lost before their timeouts, by the gap rule.
+    pub is_early: bool,
 }

@@ -24,6 +24,7 @@ mod reps;
 mod reps_plus;
 mod round_robin;
 mod subflow;
+mod suspicion;
 
 #[cfg(test)]
 mod tests;

@@ -149,8 +149,10 @@ mod tests {
                 BalancerKind::Mptcp => Offers { hold_back: true, packet_feedback: true, ..nothing },
                 BalancerKind::OrderedChaos => Offers { sections: true, packet_feedback: true, ..nothing },
                 BalancerKind::Ops => Offers { sprays: true, ..nothing },
-                BalancerKind::Reps | BalancerKind::RepsNoFreezing => Offers { sprays: true, reuses: true, ..nothing },
-                BalancerKind::RepsProbing => Offers { sprays: true, reuses: true, probing: true, ..nothing },
+                BalancerKind::RepsNoFreezing => Offers { sprays: true, reuses: true, ..nothing },
+                BalancerKind::Reps | BalancerKind::RepsProbing => {
+                    Offers { sprays: true, reuses: true, probing: true, ..nothing }
+                }
                 BalancerKind::RepsPlus => Offers {
                     sprays: true,
                     reuses: true,

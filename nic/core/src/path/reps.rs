@@ -4,6 +4,7 @@
 mod config;
 
 pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsConfig, RepsRule, ThawCheck};
+use super::suspicion::{Suspicion, wait_ticks};
 use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, ProbeInfo, Scheme, SendInfo, draw};
 use crate::Time;
 use crate::event::{Choice, Event, FreezeReason, Publisher};
@@ -14,14 +15,16 @@ use crate::units::{Micros, Ratio};
 /// Recycled entropy packet spraying.
 ///
 /// Only [`Scheme::STATE_BYTES`] of its bytes are the paper's per-connection state (REPS table 1). The rest is
-/// settings, which a NIC would hold once for all connections, sixteen bytes for probing, and what forces freezing in
+/// settings, which a NIC would hold once for all connections, 24 bytes for probes, and what forces freezing in
 /// experiments.
 #[derive(Clone, Debug)]
 pub struct Reps {
     state: Buffer,
     /// `exitFreezingMode`.
     exit_freezing: Time,
-    probe: Probe,
+    suspicion: Suspicion,
+    /// When the timeout of the packet in question runs out.
+    expires_at: Time,
     force: Force,
     settings: Settings,
 }
@@ -90,6 +93,7 @@ impl Reps {
             self.state = Buffer::default();
         }
         self.state.set_frozen(false);
+        self.suspicion = Suspicion::NONE;
         self.state.explore = self.settings.explore_packets.unwrap_or(now.path.bdp_packets as u16);
         publisher.on_event(now.time, Event::FreezeExited);
     }
@@ -97,30 +101,44 @@ impl Reps {
     /// Takes a failed path: algorithm 1, lines 21-26.
     //= docs/specs/reps.md#REPS-10 freezing on a failure
     //= docs/specs/reps.md#REPS-11 failures that change nothing
-    fn on_failure(&mut self, now: Now<'_>, loss: &LossInfo, publisher: &mut dyn Publisher) {
+    fn on_failure(&mut self, now: Now<'_>, ev: Ev, reason: FreezeReason, publisher: &mut dyn Publisher) {
         //= docs/specs/reps.md#REPS-24 without freezing
-        if self.state.is_frozen() || self.state.explore > 0 || !self.settings.freezing {
+        if self.state.is_frozen() || !self.settings.freezing {
+            return;
+        }
+        self.suspicion = Suspicion::NONE;
+        if self.state.explore > 0 {
             return;
         }
         self.state.freeze();
-        self.exit_freezing = now.after(self.settings.freezing_timeout_ps);
-        let next_at = now.after(self.settings.probe_interval_ps(now.path));
-        self.probe = Probe { lost: loss.ev, asked: false, next_at };
-        publisher.on_event(now.time, Event::FreezeEntered { reason: FreezeReason::Loss(loss.cause) });
+        self.exit_freezing = now.after(self.settings.freezing_timeout_ps(now.path));
+        if self.settings.probing {
+            self.suspicion = Suspicion::of(now.time.after(self.settings.probe_interval_ps(now.path)), ev, 0, true);
+        }
+        publisher.on_event(now.time, Event::FreezeEntered { reason });
+    }
+
+    /// Begins to probe the path of a lost packet, unless it probes another.
+    //= docs/specs/reps.md#REPS-27 evidence by EV
+    fn suspect_path(&mut self, now: Now<'_>, loss: &LossInfo) {
+        if self.suspicion.suspect().is_none() && !self.state.is_frozen() && self.settings.freezing {
+            self.suspicion = Suspicion::of(now.time, loss.ev, wait_ticks(now.path, loss), false);
+            self.expires_at = loss.expires_at;
+        }
     }
 
     /// Whether a loss that was not trimmed means a failed path rather than congestion (REPS appendix A).
     //= docs/specs/reps.md#REPS-15 networks that do not trim
     //= docs/specs/reps.md#REPS-16 declared losses
     fn is_failure(&self, path: &Path, loss: &LossInfo) -> bool {
-        if loss.cause == LossCause::SackGap && self.settings.failure_signal == FailureSignal::TimeoutOnly {
+        if loss.cause == LossCause::SackGap && self.settings.failure_signal != FailureSignal::AnyLoss {
             return false;
         }
         loss.max_before_timeout_ps < self.settings.congestion_rtt_ps(path)
     }
 
     fn probes(&self) -> bool {
-        self.settings.probing && self.state.is_frozen() && self.force != Force::Frozen
+        self.suspicion.suspect().is_some() && self.force != Force::Frozen
     }
 }
 
@@ -136,7 +154,8 @@ impl Scheme for Reps {
         Self {
             state: Buffer::default(),
             exit_freezing: Time::ZERO,
-            probe: Probe::default(),
+            suspicion: Suspicion::NONE,
+            expires_at: Time::ZERO,
             force,
             settings: Settings::new(own, path.trimming),
         }
@@ -145,7 +164,7 @@ impl Scheme for Reps {
 
 impl Balancer for Reps {
     fn offers(&self) -> Offers {
-        Offers { sprays: true, reuses: true, probing: self.settings.probing, ..Offers::NOTHING }
+        Offers { sprays: true, reuses: true, probing: self.settings.sends_probes(), ..Offers::NOTHING }
     }
 
     fn is_frozen(&self) -> bool {
@@ -184,6 +203,10 @@ impl Balancer for Reps {
         if self.force != Force::Never {
             self.check_force(now, publisher);
         }
+        if self.suspicion.is_confirmed_by(now, ack) && now.time >= self.expires_at {
+            let suspect = self.suspicion.suspect().unwrap_or_default();
+            self.on_failure(now, suspect, FreezeReason::Probes, publisher);
+        }
         if !ack.marked {
             self.on_good_path(now, ack.ev, publisher);
         } else if self.settings.thaw_check == ThawCheck::AnyFeedback {
@@ -193,8 +216,10 @@ impl Balancer for Reps {
 
     fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, publisher: &mut dyn Publisher) {
         if !loss.cause.is_trim() {
-            if self.is_failure(now.path, loss) {
-                self.on_failure(now, loss, publisher);
+            if self.settings.failure_signal == FailureSignal::Probes && loss.is_early {
+                self.suspect_path(now, loss);
+            } else if self.is_failure(now.path, loss) {
+                self.on_failure(now, loss.ev, FreezeReason::Loss(loss.cause), publisher);
             }
         } else if self.settings.thaw_check == ThawCheck::AnyFeedback {
             self.check_thaw(now, publisher);
@@ -203,26 +228,34 @@ impl Balancer for Reps {
 
     #[inline]
     fn poll_timeout(&self, _path: &Path) -> Option<Time> {
-        self.probes().then_some(self.probe.next_at)
+        self.probes().then_some(self.suspicion.next_at()).filter(|at| *at != Time::NEVER)
     }
 
     //= docs/specs/reps.md#REPS-17 probing the lost EV
     fn poll_probe(&mut self, now: Now<'_>) -> Option<Ev> {
-        if !self.probes() || now.time < self.probe.next_at {
+        if !self.probes() {
             return None;
         }
-        self.probe.next_at = now.after(self.settings.probe_interval_ps(now.path));
-        self.probe.asked = true;
-        Some(self.probe.lost)
+        match self.state.is_frozen() {
+            true => self.suspicion.repeat(now.time, self.settings.probe_interval_ps(now.path)),
+            false => self.suspicion.poll(now.time),
+        }
     }
 
     fn has_probed(&self) -> bool {
-        self.probes() && self.probe.asked
+        self.probes() && self.suspicion.has_probed()
     }
 
     //= docs/specs/reps.md#REPS-18 answers to probes
     fn on_probe_ack(&mut self, now: Now<'_>, answer: &ProbeInfo, publisher: &mut dyn Publisher) {
-        if self.probes() && answer.ev == self.probe.lost && !answer.marked {
+        if !self.probes() || self.suspicion.suspect() != Some(answer.ev) {
+            return;
+        }
+        if !self.state.is_frozen() {
+            if self.suspicion.on_answer() {
+                self.suspicion = Suspicion::NONE;
+            }
+        } else if !answer.marked {
             self.thaw(now, publisher);
         }
     }
@@ -336,16 +369,6 @@ impl Buffer {
     }
 }
 
-/// Buffer of the probing extension, used while frozen only.
-#[derive(Clone, Copy, Debug, Default)]
-struct Probe {
-    /// The entropy value of the packet whose loss began the freeze.
-    lost: Ev,
-    /// A probe went in this freeze.
-    asked: bool,
-    next_at: Time,
-}
-
 /// Whether and when an experiment forces freezing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Force {
@@ -360,7 +383,8 @@ enum Force {
 /// The settings brought into range, in the units that the packet path needs.
 #[derive(Clone, Debug)]
 struct Settings {
-    freezing_timeout_ps: u64,
+    /// By default it follows from the path.
+    freezing_timeout_us: Option<Micros>,
     congestion_rtt: Ratio,
     /// By default it follows from the path.
     probe_us: Option<Micros>,
@@ -381,7 +405,7 @@ impl Settings {
         let paper = own.rule == RepsRule::Paper;
         let by_rule = (own.rule == RepsRule::UltraEthernet).then_some(ULTRA_ETHERNET_EXPLORE);
         Self {
-            freezing_timeout_ps: own.freezing_timeout_us.ps(),
+            freezing_timeout_us: own.freezing_timeout_us,
             congestion_rtt: own.congestion_rtt,
             probe_us: own.probe_us,
             explore_packets: own.explore_packets.or(by_rule),
@@ -392,6 +416,7 @@ impl Settings {
             empty_on_thaw: own.empty_on_thaw.unwrap_or(!paper),
             failure_signal: own.failure_signal.unwrap_or(match paper && trimming {
                 true => FailureSignal::AnyLoss,
+                false if paper => FailureSignal::Probes,
                 false => FailureSignal::TimeoutOnly,
             }),
             thaw_check: own.thaw_check.unwrap_or(if paper { ThawCheck::UnmarkedAck } else { ThawCheck::AnyFeedback }),
@@ -408,10 +433,26 @@ impl Settings {
         self.congestion_rtt.of(path.base_rtt_ps).max(1)
     }
 
+    //= docs/specs/reps.md#REPS-10 until now plus the freezing
+    fn freezing_timeout_ps(&self, path: &Path) -> u64 {
+        let default_ps = || FREEZING_TIMEOUT_PS.max(path.base_rtt_ps * FREEZING_RTTS);
+        self.freezing_timeout_us.map_or_else(default_ps, Micros::ps)
+    }
+
+    /// Whether probes ever go.
+    fn sends_probes(&self) -> bool {
+        self.probing || (self.freezing && self.failure_signal == FailureSignal::Probes)
+    }
+
     fn probe_interval_ps(&self, path: &Path) -> u64 {
         self.probe_us.map_or(path.base_rtt_ps * PROBE_RTTS, Micros::ps).max(1)
     }
 }
+
+/// About as long as routing takes to exclude a dead link (REPS §3.2).
+const FREEZING_TIMEOUT_PS: u64 = 10_000_000_000;
+/// Exploring after a freeze loses packets of a BDP where the failure lasts: less than 1 % of so many round trips' packets.
+const FREEZING_RTTS: u64 = 128;
 
 /// Packets that explore after freezing in the Ultra Ethernet artifact.
 const ULTRA_ETHERNET_EXPLORE: u16 = 16;

@@ -13,6 +13,7 @@ mod tests;
 pub use self::config::RepsPlusConfig;
 use self::settled::{MAX_BUFFER, Settled};
 use super::known_paths::{KnownPaths, Order};
+use super::suspicion::{Suspicion, overdue_ps};
 use super::{
     AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Offers, PacketInfo, PathEvs, ProbeInfo, Remembered, Scheme,
     Section, SendInfo, Trailer,
@@ -37,7 +38,7 @@ pub struct RepsPlus {
 impl RepsPlus {
     /// The entropy value whose packet was lost and whose path is being probed.
     pub fn suspect(&self) -> Option<Ev> {
-        (self.state.probe_at != Time::NEVER).then_some(self.state.suspect)
+        self.state.suspicion.suspect()
     }
 
     /// Cached entropy values that have not been used since.
@@ -50,7 +51,7 @@ impl RepsPlus {
     #[inline]
     fn explore(&mut self, evs: u16) -> Ev {
         // Acknowledgements of a told value may all come back over the path that has failed: others are tried too.
-        if self.state.probe_at == Time::NEVER
+        if self.suspect().is_none()
             && let Some(ev) = self.paths.in_turn(&mut self.state.phase)
         {
             return ev;
@@ -148,14 +149,13 @@ impl Balancer for RepsPlus {
         if state.ask_at == Time::NEVER {
             state.ask_at = now.after(overdue_ps(now.path));
         }
-        let keeps =
-            state.keeps_to_buffer() || (state.is_frozen() && state.filled > 0 && is_found_late(now.path, packet));
+        let keeps = state.keeps_to_buffer();
         if state.valid > 0 && !(keeps && packet.retransmit) {
             return state.oldest(self.settings.buffer);
         }
         if keeps {
             //= docs/specs/reps-plus.md#RPP-19 exploring by probes
-            state.scouts = state.scouts.max(u8::from(state.valid == 0));
+            state.suspicion.raise_scouts(u8::from(state.valid == 0));
             return state.newest();
         }
         self.explore(now.path.evs)
@@ -165,7 +165,7 @@ impl Balancer for RepsPlus {
     //= docs/specs/reps-plus.md#RPP-5 A longer buffer
     #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
-        if self.state.probe_at != Time::NEVER {
+        if self.suspect().is_some() {
             self.judge(now, ack, publisher);
         }
         if ack.packets > 1 {
@@ -192,8 +192,7 @@ impl Balancer for RepsPlus {
 
     #[inline]
     fn poll_timeout(&self, _path: &Path) -> Option<Time> {
-        let probe_at = if self.state.probes == PROBES { Time::NEVER } else { self.state.probe_at };
-        let at = probe_at.min(self.state.ask_at);
+        let at = self.state.suspicion.next_at().min(self.state.ask_at);
         (at != Time::NEVER).then_some(at)
     }
 
@@ -251,11 +250,11 @@ impl Balancer for RepsPlus {
     }
 
     fn poll_probe(&mut self, now: Now<'_>) -> Option<Ev> {
-        self.probe_suspect(now).or_else(|| self.scout(now))
+        self.state.suspicion.poll(now.time).or_else(|| self.scout(now))
     }
 
     fn has_probed(&self) -> bool {
-        self.has_probed_suspect()
+        self.state.suspicion.has_probed()
     }
 
     fn on_probe_ack(&mut self, now: Now<'_>, answer: &ProbeInfo, publisher: &mut dyn Publisher) {
@@ -276,14 +275,9 @@ impl Balancer for RepsPlus {
 struct RecycledEvs {
     /// Slots from `filled` on were never written; the `valid` ones before `head` are unused.
     cached: [Ev; MAX_BUFFER],
-    /// When the next probe goes, or the last one counts as unanswered; [`Time::NEVER`] without a suspect.
-    probe_at: Time,
+    suspicion: Suspicion,
     /// When the oldest packet is looked at again; [`Time::NEVER`] while nothing is in flight.
     ask_at: Time,
-    /// Time that the answer to a probe may take, in ticks.
-    wait: u32,
-    /// The value whose packet was lost.
-    suspect: Ev,
     /// Position of exploring in the set, in 2^-16 of it, or in the list of paths.
     phase: u16,
     /// Sum of the shares of packets on slow paths, in 2^-16. Each time it overflows, a value is not cached.
@@ -291,10 +285,6 @@ struct RecycledEvs {
     head: u8,
     valid: u8,
     filled: u8,
-    /// Probes of the suspect, or [`FROZEN`].
-    probes: u8,
-    /// Probes that are to explore.
-    scouts: u8,
     /// Lost packets that had explored, less those that arrived: 16 for a loss, 1 for an arrival.
     losses: u8,
 }
@@ -326,28 +316,19 @@ impl RecycledEvs {
         Self {
             surplus: 0,
             cached: [Ev::new(0); MAX_BUFFER],
-            probe_at: Time::NEVER,
+            suspicion: Suspicion::NONE,
             ask_at: Time::NEVER,
-            wait: 0,
-            suspect: Ev::new(0),
             phase,
             head: 0,
             valid: 0,
             filled: 0,
-            probes: 0,
-            scouts: 0,
             losses: 0,
         }
     }
 
     #[inline]
-    const fn is_frozen(&self) -> bool {
-        self.probes == FROZEN
-    }
-
-    /// Time that the answer to a probe may take.
-    const fn wait_ps(&self) -> u64 {
-        (self.wait as u64) << TICK_SHIFT
+    fn is_frozen(&self) -> bool {
+        self.suspicion.has_failed()
     }
 
     /// The next value of an even sequence over the whole set.
@@ -357,34 +338,14 @@ impl RecycledEvs {
     }
 }
 
-/// A tick of 2^20 ps (1.05 us) is short against round trips of several us.
-const TICK_SHIFT: u32 = 20;
-
 /// Round-trip time from which on no path is used again: every queue of two tiers is full, or a link has lost most of its rate.
 #[inline]
 const fn slow_ps(path: &Path) -> u64 {
     4 * path.base_rtt_ps
 }
 
-/// Whether a loss of the packet would be found late: less than two BDPs follow it, or less than half of one is in flight.
-#[inline]
-fn is_found_late(path: &Path, packet: &SendInfo) -> bool {
-    let bdp_bytes = u64::from(path.bdp_packets) * u64::from(path.packet_bytes);
-    packet.unsent_bytes < 2 * bdp_bytes || packet.in_flight_bytes < bdp_bytes / 2
-}
-
-/// Age from which on a packet's ACK is overdue.
-#[inline]
-const fn overdue_ps(path: &Path) -> u64 {
-    path.base_rtt_ps + path.base_rtt_ps / 4
-}
-
 /// Packets that are asked for besides the oldest: as many NACKs as one frame leads to.
 const MORE_ASKED: u64 = 63;
-/// Probes of a suspect that must stay unanswered.
-const PROBES: u8 = 3;
-/// In place of their number: they stayed unanswered.
-const FROZEN: u8 = u8::MAX;
 
 /// The golden ratio's share of 2^16. Its multiples fill a circle evenly, and since it is odd they meet each of 2^16
 /// places once.

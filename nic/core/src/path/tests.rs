@@ -10,6 +10,7 @@ mod variants;
 use std::string::ToString;
 use std::vec::Vec;
 
+use super::suspicion::TICK_SHIFT;
 use super::*;
 use crate::Time;
 use crate::event::{Event, FreezeReason};
@@ -28,7 +29,7 @@ fn config(balancer: BalancerKind) -> Given {
 }
 
 fn reps_config(change: impl FnOnce(&mut RepsConfig)) -> Given {
-    let mut reps = RepsConfig { freezing_timeout_us: FREEZING_TIMEOUT, ..RepsConfig::default() };
+    let mut reps = RepsConfig { freezing_timeout_us: Some(FREEZING_TIMEOUT), ..RepsConfig::default() };
     change(&mut reps);
     Given { balancer: BalancerConfig::Reps(reps), ..config(BalancerKind::Reps) }
 }

@@ -281,6 +281,8 @@ impl Sender {
             max_before_timeout_ps: self.rtt().max_before_timeout_ps(),
             in_flight_bytes: self.recovery.in_flight_bytes,
             sent_at: record.sent_at,
+            expires_at: self.recovery.expiry(&record),
+            is_early: self.recovery.has_gap_rule(),
         };
         //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
         if cause != LossCause::GoneBack || self.offers.packet_feedback {

@@ -169,9 +169,14 @@ impl Recovery {
         Some(psn)
     }
 
+    /// Whether losses are declared before their timeouts.
+    pub(super) fn has_gap_rule(&self) -> bool {
+        self.sack_gap.packets.is_some()
+    }
+
     /// When a transmission times out.
     #[inline]
-    fn expiry(&self, record: &Record) -> Time {
+    pub(super) fn expiry(&self, record: &Record) -> Time {
         match &self.irn {
             Some(irn) => record.sent_at.after(irn.timeout_ps(self.scoreboard.span())),
             None => self.after_timeout(record.sent_at, record.backoff.min(self.backoff)),

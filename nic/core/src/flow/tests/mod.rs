@@ -44,7 +44,7 @@ fn config() -> FlowConfig {
     FlowConfig {
         window_packets: 64,
         rto: RtoConfig { initial_ps: 100 * US, min_ps: 50 * US, max_ps: 800 * US },
-        ..FlowConfig::new(BalancerKind::Reps, path, HEADER)
+        ..FlowConfig::new(BalancerKind::RepsNoFreezing, path, HEADER)
     }
 }
 

@@ -19,7 +19,7 @@ struct Rig {
 impl Rig {
     fn new(evs: u16) -> Self {
         let reps = RepsConfig { timed_exit: true, ..RepsConfig::default().with_probing() };
-        let mut config = FlowConfig { give_up_ps: 1 << 60, ack_every: 1, ..open_config() };
+        let mut config = FlowConfig { give_up_ps: 1 << 60, ack_every: 1, sack_gap_packets: None, ..open_config() };
         (config.balancer, config.path.evs, config.path.bdp_packets) = (BalancerConfig::Reps(reps), evs, 0);
         let mut rng = rng::stream(1, 1);
         let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);

@@ -13,10 +13,9 @@ settings! {
         pub buffer: u8 = MAX_BUFFER,
         /// Freeze after failures. `reps-no-freezing` turns it off, which leaves REPS's core logic (REPS §3.1).
         pub freezing: bool = true,
-        /// Least time spent frozen (FREEZING_TIMEOUT).
-        // About as long as routing takes to exclude a dead link (REPS §3.2).
+        /// Least time spent frozen (FREEZING_TIMEOUT). By default 10 ms, and at least 128 base RTTs.
         #[schemars(range(min = 0, max = 2_251_799_812_u64))]
-        pub freezing_timeout_us: Micros = Micros::new(10_000),
+        pub freezing_timeout_us: Option<Micros> = None,
         /// Freeze so long after the first acknowledgement, whatever happens, and stay frozen (REPS appendix A, figure
         /// 15). By default nothing forces freezing.
         #[schemars(range(min = 0, max = 2_251_799_812_u64))]
@@ -25,8 +24,8 @@ settings! {
         /// "high"; the authors' artifact uses 1.65. 0 makes every declared loss a failure.
         #[schemars(range(min = 0, max = 1_000))]
         pub congestion_rtt: Ratio = Ratio::permille(1_650),
-        /// Which declared losses may be failures. By default timeouts only; any where the network trims, unless under `artifact` or
-        /// `ultra-ethernet`.
+        /// Which declared losses may be failures. By default any where the network trims, and those that probes confirm where it does not;
+        /// timeouts only under `artifact` and `ultra-ethernet`.
         pub failure_signal: Option<FailureSignal> = None,
         /// Probe the failed path while frozen, and leave freezing mode when it answers (REPS §3.2). `reps-probing` turns it on.
         pub probing: bool = false,
@@ -66,6 +65,9 @@ settings! {
         AnyLoss,
         /// Retransmission timeouts only, as in the paper and both published implementations.
         TimeoutOnly,
+        /// Retransmission timeouts and gaps in selective acknowledgements, if probes of the lost packet's path stay unanswered. Where
+        /// losses are found by timeouts alone, as `timeout-only`.
+        Probes,
     }
 
     /// Which feedback ends freezing mode once its time is over.

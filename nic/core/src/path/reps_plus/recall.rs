@@ -1,6 +1,6 @@
 //! What the next connection to the same host begins with.
 
-use super::{FROZEN, RepsPlus};
+use super::{RepsPlus, Suspicion};
 use crate::now::Now;
 use crate::path::{Ev, MAX_GOOD, Remembered, Suspect};
 
@@ -38,13 +38,11 @@ impl RepsPlus {
         let paths = if self.paths.is_empty() { MAX_GOOD } else { self.paths.count().into() };
         let is_enough = 2 * usize::from(self.state.filled) >= paths.min(self.settings.buffer.into());
         let Some(suspect) = learned.suspect.filter(|suspect| is_enough && known(&suspect.ev)) else { return };
-        let state = &mut self.state;
-        (state.suspect, state.wait, state.probe_at) = (suspect.ev, suspect.wait, now.time);
-        state.probes = if suspect.failed { FROZEN } else { 0 };
+        self.state.suspicion = Suspicion::of(now.time, suspect.ev, suspect.wait, suspect.failed);
     }
 
     fn remembered_suspect(&self) -> Option<Suspect> {
-        let state = &self.state;
-        self.suspect().map(|ev| Suspect { ev, wait: state.wait, failed: state.is_frozen() })
+        let suspicion = self.state.suspicion;
+        suspicion.suspect().map(|ev| Suspect { ev, wait: suspicion.wait(), failed: suspicion.has_failed() })
     }
 }

@@ -8,6 +8,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::event::{Event, FreezeReason};
+use crate::path::suspicion::TICK_SHIFT;
 use crate::path::{BalancerConfig, Reps, RepsConfig, Transmission};
 use crate::rng::{self, Rng};
 use crate::tests::{Given, at};
@@ -15,6 +16,13 @@ use crate::tests::{Given, at};
 const RTT_PS: u64 = 8_000_000;
 /// Time that probes may take where round trips are not longer than without queues: five quarters of 8 us are 9 whole ticks, and one more.
 const WAIT_PS: u64 = 10 << TICK_SHIFT;
+/// Time between two steps.
+const STEP_PS: u64 = WAIT_PS / 3;
+
+/// So many steps later; each takes whole units of time.
+fn steps(from: Time, count: u64) -> Time {
+    (0..count).fold(from, |at, _| at.after(STEP_PS))
+}
 const EVS: u16 = 1000;
 const BDP: u16 = 5;
 
@@ -45,11 +53,7 @@ fn lost(ev: u16) -> LossInfo {
 struct Rig {
     path: Path,
     plus: RepsPlus,
-    /// What is left to be sent when a packet goes.
-    unsent_bytes: u64,
-    /// What is in flight then.
-    in_flight_bytes: u64,
-    /// Whether it goes again.
+    /// Whether a packet goes again.
     retransmit: bool,
     rng: Rng,
     log: Vec<(Time, Event)>,
@@ -60,7 +64,7 @@ impl Rig {
         let mut rng = rng::stream(1, 2);
         let config = config(change);
         let (path, plus) = (config.path(), make(&config, &mut rng));
-        Self { path, plus, unsent_bytes: 1 << 30, in_flight_bytes: 1 << 30, retransmit: false, rng, log: Vec::new() }
+        Self { path, plus, retransmit: false, rng, log: Vec::new() }
     }
 
     /// An ACK of the packets with these values, the last of which triggered it.
@@ -100,16 +104,28 @@ impl Rig {
     /// Loses a packet with `ev` and freezes for it. Returns when.
     fn freeze(&mut self, now_ps: u64, ev: u16) -> u64 {
         self.lose(now_ps, ev);
-        self.probes(at(now_ps + 4 * RTT_PS));
+        self.probes(at(now_ps + 9 * RTT_PS));
         let verdict_ps = now_ps + 10 * RTT_PS;
         self.news(at(verdict_ps), at(verdict_ps - RTT_PS));
         assert!(self.plus.is_frozen());
         verdict_ps
     }
 
+    /// Answers each probe at once, until freezing ends. Returns how many it took.
+    fn thaw(&mut self, ev: u16) -> usize {
+        let mut answered = 0;
+        while self.plus.is_frozen() {
+            let now = self.plus.poll_timeout(&self.path).unwrap();
+            if self.plus.poll_probe(self.path.at(now)).is_some() {
+                self.answer(now.ps(), ev);
+                answered += 1;
+            }
+        }
+        answered
+    }
+
     fn send(&mut self) -> u16 {
-        let Self { unsent_bytes, in_flight_bytes, retransmit, .. } = *self;
-        let packet = SendInfo { unsent_bytes, in_flight_bytes, retransmit, ..SendInfo::default() };
+        let packet = SendInfo { retransmit: self.retransmit, ..SendInfo::default() };
         self.plus.next_ev(self.path.at_ps(0), &packet, &mut self.rng).index()
     }
 

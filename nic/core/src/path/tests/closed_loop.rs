@@ -58,7 +58,7 @@ struct Fabric {
 impl Fabric {
     fn new(kind: BalancerKind, cc: CcKind, seed: u64) -> Self {
         let mut rng = rng::stream(seed, 0);
-        let freezing_timeout_us = Micros::from_ps(FREEZING_SLOTS * SLOT_PS);
+        let freezing_timeout_us = Some(Micros::from_ps(FREEZING_SLOTS * SLOT_PS));
         let reps = RepsConfig { freezing_timeout_us, ..RepsConfig::default() };
         let balancer = kind.config(&Schemes { reps, ..Schemes::default() });
         let lane = Path { slots_per_packet: 6, free_at: 0, packets: 0, longest_wait: 0, dead: false };

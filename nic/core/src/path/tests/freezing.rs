@@ -77,7 +77,7 @@ fn the_exit_time_is_exact_and_does_not_run_out() {
     let idle = |hours| core::iter::repeat_n(HOUR_PS, hours);
     for start in [Time::ZERO, at((1 << 52) - 3 * TICK_PS), at(u64::MAX / 2), at_step(1 << 62), at_step(1 << 63)] {
         let frozen = || {
-            let config = reps_config(|reps| reps.freezing_timeout_us = Micros::from_ps(timeout_ps));
+            let config = reps_config(|reps| reps.freezing_timeout_us = Some(Micros::from_ps(timeout_ps)));
             let mut rig = Rig::new(&config).acks(&[1]);
             rig.reps.on_loss(rig.path.at(start), &loss(99, LossCause::Timeout), &mut rig.log);
             assert!(rig.reps.is_frozen());
@@ -131,6 +131,114 @@ fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
     let mut rig = Rig::new(&Given { trimming: false, ..config });
     rig.loss(0, LossInfo { max_before_timeout_ps: 10 * BASE_RTT_PS, ..loss(1, LossCause::Timeout) });
     assert!(rig.reps.is_frozen());
+}
+
+/// Without trimming, where recovery finds losses before their timeouts.
+struct Untrimmed {
+    rig: Rig,
+    wait_ps: u64,
+}
+
+impl Untrimmed {
+    const EXPIRES_PS: u64 = 8 * BASE_RTT_PS;
+
+    /// A packet with EV 99 is declared lost at 0.
+    fn after_loss(cause: LossCause, change: impl FnOnce(&mut RepsConfig)) -> Self {
+        let mut rig = Rig::new(&Given { trimming: false, ..reps_config(change) }).acks(&[1, 2, 3]);
+        rig.loss(0, LossInfo { is_early: true, expires_at: at(Self::EXPIRES_PS), ..loss(99, cause) });
+        assert!(!rig.reps.is_frozen(), "what a loss means is not known yet");
+        let wait_ps = ((BASE_RTT_PS * 5 / 4 >> TICK_SHIFT) + 1) << TICK_SHIFT;
+        Self { rig, wait_ps }
+    }
+
+    /// Takes all steps up to `until_ps`. Of each ten probes, `answered` come back at once. Returns how many went.
+    fn probe(&mut self, until_ps: u64, answered: u32) -> u32 {
+        let mut sent = 0;
+        while let Some(now) = self.rig.reps.poll_timeout(&self.rig.path).filter(|now| *now <= at(until_ps)) {
+            let Some(ev) = self.rig.reps.poll_probe(self.rig.path.at(now)) else { continue };
+            assert_eq!(ev, Ev::new(99));
+            if sent % 10 < answered {
+                self.rig.reps.on_probe_ack(self.rig.path.at(now), &answer(99, true), &mut self.rig.log);
+            }
+            sent += 1;
+        }
+        sent
+    }
+}
+
+#[test]
+fn without_trimming_unanswered_probes_make_a_loss_a_failure_once_its_timeout_has_passed() {
+    //= docs/specs/reps.md#REPS-27 evidence by EV
+    for cause in [LossCause::SackGap, LossCause::Timeout] {
+        let mut case = Untrimmed::after_loss(cause, |_| ());
+        let proven_ps = 3 * case.wait_ps;
+        assert_eq!(case.probe(proven_ps, 0), 7);
+        let ack = |case: &mut Untrimmed, now_ps, rtt_ps| {
+            let news = AckInfo { rtt_ps, ..ack(5, true) };
+            case.rig.reps.on_ack(case.rig.path.at_ps(now_ps), &news, &mut case.rig.log);
+            case.rig.reps.is_frozen()
+        };
+        assert!(!ack(&mut case, Untrimmed::EXPIRES_PS - 1_000, BASE_RTT_PS), "its timeout has not passed");
+        assert!(!ack(&mut case, Untrimmed::EXPIRES_PS, Untrimmed::EXPIRES_PS), "an ACK of an earlier packet");
+        assert!(ack(&mut case, Untrimmed::EXPIRES_PS, BASE_RTT_PS));
+        let frozen = Event::FreezeEntered { reason: FreezeReason::Probes };
+        assert_eq!(case.rig.log, [(at(Untrimmed::EXPIRES_PS), frozen)]);
+        assert_eq!(case.rig.reps.poll_timeout(&case.rig.path), None, "time ends it, not probes");
+    }
+}
+
+#[test]
+fn without_trimming_an_answered_probe_makes_a_loss_no_failure() {
+    //= docs/specs/reps.md#REPS-27 evidence by EV
+    let mut case = Untrimmed::after_loss(LossCause::SackGap, |_| ());
+    assert_eq!(case.probe(100 * BASE_RTT_PS, 10), 2);
+    case.rig.ack(100 * BASE_RTT_PS, 5, false);
+    assert!(!case.rig.reps.is_frozen());
+    // The next loss is probed anew, and packets explore meanwhile.
+    case.rig.loss(0, LossInfo { is_early: true, ..loss(99, LossCause::SackGap) });
+    assert!(case.rig.reps.poll_timeout(&case.rig.path).is_some());
+    case.rig.sends(4);
+    assert_eq!(case.rig.send(), None);
+}
+
+#[test]
+fn without_trimming_probes_end_freezing_if_they_are_asked_to() {
+    //= docs/specs/reps.md#REPS-18 answers to probes
+    let mut case = Untrimmed::after_loss(LossCause::SackGap, |reps| reps.probing = true);
+    case.probe(4 * case.wait_ps, 0);
+    case.rig.ack(20 * BASE_RTT_PS, 5, true);
+    assert!(case.rig.reps.is_frozen());
+    let next = at(20 * BASE_RTT_PS).after(PROBE_RTTS * BASE_RTT_PS);
+    assert_eq!(case.rig.reps.poll_timeout(&case.rig.path), Some(next));
+    assert_eq!(case.probe(next.ps(), 0), 1);
+    case.rig.reps.on_probe_ack(case.rig.path.at(next), &answer(99, true), &mut case.rig.log);
+    assert!(case.rig.reps.is_frozen(), "marked");
+    case.rig.reps.on_probe_ack(case.rig.path.at(next), &answer(99, false), &mut case.rig.log);
+    assert!(!case.rig.reps.is_frozen());
+}
+
+#[test]
+fn without_trimming_and_early_losses_timeouts_alone_are_failures() {
+    //= docs/specs/reps.md#REPS-16 declared losses
+    for (cause, frozen) in [(LossCause::SackGap, false), (LossCause::Timeout, true)] {
+        let mut rig = Rig::new(&Given { trimming: false, ..reps_config(|_| ()) });
+        rig.loss(0, loss(1, cause));
+        assert_eq!((rig.reps.is_frozen(), rig.reps.poll_timeout(&rig.path)), (frozen, None));
+    }
+}
+
+#[test]
+fn a_freeze_lasts_at_least_128_round_trips() {
+    //= docs/specs/reps.md#REPS-10 freezing on a failure
+    for (base_rtt_ps, least_ps) in [(BASE_RTT_PS, 10_000 * TICK_PS), (1_000 * TICK_PS, 128_000 * TICK_PS)] {
+        let config = reps_config(|reps| reps.freezing_timeout_us = None);
+        let mut rig = Rig::new(&Given { base_rtt_ps, ..config });
+        rig.timeout(0);
+        rig.ack(least_ps, 1, false);
+        assert!(rig.reps.is_frozen());
+        rig.ack(least_ps + TICK_PS, 1, false);
+        assert!(!rig.reps.is_frozen());
+    }
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn any_reps_config() -> impl Strategy<Value = RepsConfig> {
         RepsConfig {
             rule,
             buffer,
-            freezing_timeout_us: Micros::from_ps(timeout_ps),
+            freezing_timeout_us: Some(Micros::from_ps(timeout_ps)),
             freezing: flags.4,
             force_freezing_us: forced_ps.map(Micros::from_ps),
             probing: probing.is_some(),
@@ -70,7 +70,7 @@ proptest! {
         (depth, evs, bdp_packets, timeout_ticks) in (1..=8u8, ev_count(), 0..40u32, 0..25u64),
         start in prop_oneof![Just(Time::ZERO), any::<u64>().prop_map(|steps| at_step(steps / 2))],
     ) {
-        let freezing_timeout_us = Micros::from_ps(timeout_ticks * TICK_PS);
+        let freezing_timeout_us = Some(Micros::from_ps(timeout_ticks * TICK_PS));
         let reps = RepsConfig { buffer: depth, freezing_timeout_us, ..RepsConfig::default() };
         let path = Given { evs, bdp_packets, ..config(BalancerKind::Reps) }.path();
         let mut ours = Reps::make(&reps, &path, &mut rng::stream(1, 2));

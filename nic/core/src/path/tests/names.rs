@@ -19,7 +19,6 @@ fn defaults_are_the_published_settings() {
         rule = 'paper'
         buffer = 8
         freezing = true
-        freezing_timeout_us = 10000
         congestion_rtt = 1.65
         probing = false
         timed_exit = false

@@ -104,7 +104,7 @@ fn every_setting_of_reps_has_a_name() {
         rule: RepsRule::UltraEthernet,
         buffer: 3,
         freezing: false,
-        freezing_timeout_us: Micros::from_ps(2_500_000),
+        freezing_timeout_us: Some(Micros::from_ps(2_500_000)),
         force_freezing_us: Some(Micros::default()),
         congestion_rtt: Ratio::permille(2_000),
         failure_signal: Some(FailureSignal::AnyLoss),

@@ -256,6 +256,8 @@ impl History {
             max_before_timeout_ps: u64::from(cause) * 2_000_000,
             in_flight_bytes: self.in_flight_bytes(),
             sent_at: packet.sent_at,
+            expires_at: self.now.after(u64::from(cause) * 1_000_000),
+            is_early: cause.is_multiple_of(2),
         };
         self.balancer.on_loss(self.path.at(self.now), &loss, &mut ());
     }

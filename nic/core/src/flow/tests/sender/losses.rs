@@ -36,7 +36,8 @@ fn only_what_timed_out_goes_again() {
 #[test]
 fn congestion_a_timeout_ago_is_no_failure() {
     for (congested, freezes) in [(30 * US, 0), (10 * US, 1)] {
-        let mut rig = Rig::new(FlowConfig { sack_gap_packets: None, ..open_config() });
+        let balancer = BalancerKind::Reps.into();
+        let mut rig = Rig::new(FlowConfig { balancer, sack_gap_packets: None, ..open_config() });
         for step in 0..40 {
             let now_ps = step * 5 * US;
             rig.sender.send_message(step as u32, 1000).unwrap();

@@ -12,15 +12,81 @@ struct Twin {
     valid: VecDeque<u16>,
     slots: Vec<u16>,
     head: usize,
-    /// The suspect, how many probes went, and when the next one goes, or the last one counts as unanswered.
-    suspect: Option<(u16, u8, Time)>,
+    suspect: Option<Suspected>,
     frozen: bool,
-    wait_ps: u64,
     /// How many of the next probes explore.
     scouts: u8,
     /// Losses against arrivals.
     losses: u16,
     phase: u16,
+}
+
+/// A suspect and its probes.
+#[derive(Default)]
+struct Suspected {
+    ev: u16,
+    wait_ps: u64,
+    /// When the next step is due, and how many there were.
+    next: Time,
+    steps: usize,
+    /// The step of each probe under way.
+    under_way: VecDeque<usize>,
+    /// Lost probes, answers, and answers to probes that were lost.
+    lost: i32,
+    answered: i32,
+    late: i32,
+    /// When the last probe was lost that proves a failure.
+    proven_at: Option<Time>,
+}
+
+impl Suspected {
+    fn score(&self) -> i32 {
+        4 * self.lost - self.answered - 5 * self.late
+    }
+
+    fn begin(&mut self, next: Time) {
+        *self = Self { ev: self.ev, wait_ps: self.wait_ps, next, ..Self::default() };
+    }
+
+    /// Whether a probe goes.
+    fn step(&mut self, now: Time, frozen: bool) -> bool {
+        if now < self.next || self.proven_at.is_some() {
+            return false;
+        }
+        self.steps += 1;
+        self.next = now.after(self.wait_ps / 3);
+        if self.under_way.front().is_some_and(|sent| *sent + 3 == self.steps) {
+            self.under_way.pop_front();
+            self.lost += 1;
+            if frozen {
+                self.begin(now.after(8 * self.wait_ps));
+                return false;
+            }
+            if self.score() >= 20 {
+                self.proven_at = Some(now);
+                return false;
+            }
+        }
+        let (needed, hoped) = (if frozen { 8 } else { 2 }, self.under_way.len() as i32 - self.score());
+        let goes = self.score() > 0 || (self.under_way.len() < 2 && hoped < needed);
+        if goes {
+            self.under_way.push_back(self.steps);
+        }
+        goes
+    }
+
+    /// Whether the path works.
+    fn answer(&mut self, frozen: bool) -> bool {
+        if self.under_way.pop_front().is_some() {
+            self.answered += 1;
+        } else if !frozen {
+            self.late += 1;
+        }
+        if self.score() < 20 {
+            self.proven_at = None;
+        }
+        self.score() <= if frozen { -8 } else { -2 }
+    }
 }
 
 impl Twin {
@@ -47,14 +113,14 @@ impl Twin {
 
     /// `settled` says of each value whether its packet was slow.
     fn on_ack(&mut self, now: Time, sent: Time, settled: &[(u16, bool)], echoes: &[(u16, bool)], ack: &AckInfo) {
-        if let Some((ev, 3, at)) = self.suspect
-            && !self.frozen
-            && now >= at
-            && sent >= at.before(self.wait_ps / 2)
+        if let Some(suspect) = &mut self.suspect
+            && let Some(at) = suspect.proven_at
+            && sent >= at.before(2 * (suspect.wait_ps / 3))
         {
+            suspect.begin(now.after(8 * suspect.wait_ps));
+            let ev = suspect.ev;
             self.forget(ev);
             self.frozen = true;
-            self.suspect = Some((ev, 3, now.after(8 * self.wait_ps)));
         }
         self.losses = self.losses.saturating_sub(ack.packets);
         let counts = |(ev, slow): &&(u16, bool)| *slow || *ev < EVS;
@@ -81,7 +147,6 @@ impl Twin {
     }
 
     fn on_loss(&mut self, now: Time, ev: u16, by_timer: bool, max_rtt_ps: u64) {
-        self.scouts = self.scouts.max(if by_timer { 4 } else { 1 });
         self.losses = match self.slots.contains(&ev) {
             true => 0,
             false if self.losses + 16 < 128 => self.losses + 16,
@@ -90,43 +155,39 @@ impl Twin {
         self.forget(ev);
         if self.suspect.is_none() {
             // Whole ticks, and one more.
-            self.wait_ps = (((max_rtt_ps * 9 / 8).max(RTT_PS * 5 / 4) >> TICK_SHIFT) + 1) << TICK_SHIFT;
-            self.suspect = Some((ev, 0, now));
+            let wait_ps = (((max_rtt_ps * 9 / 8).max(RTT_PS * 5 / 4) >> TICK_SHIFT) + 1) << TICK_SHIFT;
+            self.suspect = Some(Suspected { ev, wait_ps, next: now, ..Suspected::default() });
         }
+        self.scouts = self.scouts.max(if by_timer { 4 } else { 1 });
     }
 
     fn poll_probe(&mut self, now: Time) -> Option<u16> {
-        let (ev, sent, at) = self.suspect?;
-        if now < at || (sent == 3 && !self.frozen) {
-            if self.scouts == 0 || sent < 2 {
-                return None;
-            }
-            self.scouts -= 1;
-            return Some(self.explored());
+        let suspect = self.suspect.as_mut()?;
+        if suspect.step(now, self.frozen) {
+            return Some(suspect.ev);
         }
-        self.suspect = Some(match (self.frozen, sent) {
-            (true, _) => (ev, 3, now.after(8 * self.wait_ps)),
-            (false, 2) => (ev, 3, now.after(self.wait_ps)),
-            (false, _) => (ev, sent + 1, now.after(self.wait_ps / 2)),
-        });
-        Some(ev)
+        if self.scouts == 0 || (suspect.score() <= 0 && !self.frozen) {
+            return None;
+        }
+        self.scouts -= 1;
+        Some(self.explored())
     }
 
     fn on_answer(&mut self, ev: u16, marked: bool, age_ps: u64) {
-        if self.suspect.is_some_and(|(suspect, ..)| suspect == ev) {
-            (self.frozen, self.suspect, self.scouts) = (false, None, 0);
+        if let Some(suspect) = self.suspect.as_mut().filter(|suspect| suspect.ev == ev) {
+            if suspect.answer(self.frozen) {
+                (self.frozen, self.suspect, self.scouts) = (false, None, 0);
+            }
         } else if !marked && age_ps < 4 * RTT_PS && ev < EVS {
             self.cache(ev);
         }
     }
 
-    fn next_ev(&mut self, found_late: bool, again: bool) -> u16 {
-        if (self.losses >= 128 || self.suspect.is_some() && (found_late || !self.frozen))
-            && !self.slots.is_empty()
-            && (again || self.valid.is_empty())
+    fn next_ev(&mut self, again: bool) -> u16 {
+        if (self.losses >= 128 || self.suspect.is_some()) && !self.slots.is_empty() && (again || self.valid.is_empty())
         {
             self.head = if self.head == 0 { self.slots.len() } else { self.head } - 1;
-            if self.valid.pop_back().is_none() {
+            if self.valid.pop_back().is_none() && self.suspect.is_some() {
                 self.scouts = self.scouts.max(1);
             }
             return self.slots[self.head];
@@ -147,8 +208,8 @@ const UNIT_PS: u64 = RTT_PS / 8;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many packets, whether they are the last ones, and whether few are in flight.
-    Send(u8, bool, bool, bool),
+    /// So many packets, and whether they go again.
+    Send(u8, bool),
     Ack {
         settled: Vec<(u16, bool)>,
         echoes: Vec<(u16, bool)>,
@@ -187,12 +248,11 @@ fn step() -> impl Strategy<Value = Step> {
         prop_oneof![4 => 0u64..20, 1 => 30u64..34],
     );
     prop_oneof![
-        6 => (1u8..30, any::<bool>(), prop::bool::weighted(0.2), prop::bool::weighted(0.3))
-            .prop_map(|(count, last, few, again)| Step::Send(count, last, few, again)),
+        6 => (1u8..30, prop::bool::weighted(0.3)).prop_map(|(count, again)| Step::Send(count, again)),
         6 => ack.prop_map(|(settled, echoes, marked, marks, packets, age)| Step::Ack { settled, echoes, marked, marks, packets, age }),
         3 => (0..8u16, prop::bool::weighted(0.2), 0u64..40).prop_map(|(ev, by_timer, max_rtt)| Step::Loss { ev, by_timer, max_rtt }),
         4 => Just(Step::Probe),
-        1 => (evs(), any::<bool>(), 30u64..34).prop_map(|(ev, marked, age)| Step::Answer { ev, marked, age }),
+        3 => (evs(), any::<bool>(), 30u64..34).prop_map(|(ev, marked, age)| Step::Answer { ev, marked, age }),
         3 => (1u64..40).prop_map(Step::Wait),
     ]
 }
@@ -203,17 +263,15 @@ proptest! {
         let mut rig = Rig::new(|config| config.buffer = depth as u8);
         let mut twin = Twin {
             depth: depth as usize, valid: VecDeque::new(), slots: Vec::new(), head: 0,
-            suspect: None, frozen: false, wait_ps: 0, scouts: 0, losses: 0, phase: rig.plus.state.phase,
+            suspect: None, frozen: false, scouts: 0, losses: 0, phase: rig.plus.state.phase,
         };
         let mut units = 100;
         for step in steps {
             let now = at(units * UNIT_PS);
             match step {
-                Step::Send(count, last, few, again) => for _ in 0..count {
-                    rig.unsent_bytes = if last { 0 } else { 1 << 30 };
-                    rig.in_flight_bytes = if few { 0 } else { 1 << 30 };
+                Step::Send(count, again) => for _ in 0..count {
                     rig.retransmit = again;
-                    prop_assert_eq!(rig.send(), twin.next_ev(last || few, again));
+                    prop_assert_eq!(rig.send(), twin.next_ev(again));
                 },
                 Step::Ack { settled, echoes, marked, marks, packets, age } => {
                     let ack = info(settled.last().unwrap().0, marked, packets, (marks + u16::from(marked)).min(packets));
@@ -241,7 +299,7 @@ proptest! {
                 Step::Wait(more) => units += more,
             }
             let seen = (rig.plus.is_frozen(), rig.plus.suspect().map(Ev::index), usize::from(rig.plus.valid_evs()));
-            prop_assert_eq!(seen, (twin.frozen, twin.suspect.map(|(ev, ..)| ev), twin.valid.len()));
+            prop_assert_eq!(seen, (twin.frozen, twin.suspect.as_ref().map(|suspect| suspect.ev), twin.valid.len()));
         }
     }
 

@@ -1,0 +1,277 @@
+//! Whether the path of a lost packet has failed: probes over it tell (RPP-10 to 13; REPS-27).
+
+use super::{AckInfo, Ev, LossInfo};
+use crate::Time;
+use crate::now::{Now, Path};
+
+/// The path of a lost packet, and what probes over it have shown so far. A failed path leaves all probes unanswered, one
+/// that loses few frames answers nearly all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Suspicion {
+    /// When the next step is due; [`Time::NEVER`] without a suspect.
+    step_at: Time,
+    /// Time that an answer may take, in ticks.
+    wait: u32,
+    /// The entropy value of the packet.
+    ev: Ev,
+    /// [`LOST`] for each probe that stayed unanswered, less one for each answer.
+    score: i8,
+    /// Bits 0-2: whether the probe of each of the last three steps awaits its answer, the latest first. Bits 3-5: probes that are to
+    /// explore (`reps-plus`). [`ASKED`], [`FAILED`].
+    flags: u8,
+}
+
+//= docs/specs/reps-plus.md#RPP-15 bytes of state
+const _: () = assert!(size_of::<Suspicion>() == 16);
+
+impl Suspicion {
+    /// Nothing is suspected.
+    pub(super) const NONE: Self = Self { step_at: Time::NEVER, wait: 0, ev: Ev::new(0), score: 0, flags: 0 };
+
+    /// Suspects the path of `ev`, whose probes are answered within `wait` ticks if it works. With `failed` it is known to have failed.
+    pub(super) fn of(now: Time, ev: Ev, wait: u32, failed: bool) -> Self {
+        Self { step_at: now, wait, ev, score: 0, flags: if failed { FAILED } else { 0 } }
+    }
+
+    /// The entropy value whose path is suspected.
+    #[inline]
+    pub(super) fn suspect(&self) -> Option<Ev> {
+        (self.step_at != Time::NEVER).then_some(self.ev)
+    }
+
+    /// Time that an answer may take, in ticks.
+    pub(super) fn wait(&self) -> u32 {
+        self.wait
+    }
+
+    /// Whether the path has failed.
+    #[inline]
+    pub(super) fn has_failed(&self) -> bool {
+        self.flags & FAILED != 0
+    }
+
+    /// Whether a probe of the suspect went.
+    pub(super) fn has_probed(&self) -> bool {
+        self.flags & ASKED != 0
+    }
+
+    /// Whether probes explore by now: the first one was not answered in time.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.score > 0 || self.has_failed()
+    }
+
+    /// Probes that are to explore.
+    pub(super) fn scouts(&self) -> u8 {
+        self.flags >> SCOUTS & 7
+    }
+
+    /// Has at least `count` probes explore, at most seven.
+    pub(super) fn raise_scouts(&mut self, count: u8) {
+        self.flags = self.flags & !(7 << SCOUTS) | self.scouts().max(count.min(7)) << SCOUTS;
+    }
+
+    /// Takes one of the probes that are to explore.
+    pub(super) fn take_scout(&mut self) -> bool {
+        let is_due = self.is_overdue() && self.scouts() > 0;
+        self.flags -= u8::from(is_due) << SCOUTS;
+        is_due
+    }
+
+    /// When [`Suspicion::poll`] has something to do.
+    #[inline]
+    pub(super) fn next_at(&self) -> Time {
+        if self.awaits_ack() { Time::NEVER } else { self.step_at }
+    }
+
+    /// Takes a step if one is due. Returns the suspect if a probe is to go.
+    //= docs/specs/reps-plus.md#RPP-11 probes
+    //= docs/specs/reps-plus.md#RPP-13 thawing
+    pub(super) fn poll(&mut self, now: Time) -> Option<Ev> {
+        if now < self.next_at() {
+            return None;
+        }
+        let is_lost = self.flags & OVERDUE != 0;
+        self.flags = self.flags & !IN_FLIGHT | self.flags << 1 & IN_FLIGHT;
+        self.step_at = now.after(self.step_ps());
+        if is_lost {
+            self.score = self.score.saturating_add(LOST);
+            if self.has_failed() {
+                (self.score, self.flags) = (0, self.flags & !IN_FLIGHT);
+                self.step_at = now.after(FAILED_WAITS * self.wait_ps());
+                return None;
+            }
+            if self.awaits_ack() {
+                self.step_at = now;
+                return None;
+            }
+        }
+        let in_flight = (self.flags & IN_FLIGHT).count_ones() as i8;
+        if self.score <= 0 && (in_flight >= AT_ONCE || self.score - in_flight <= self.works()) {
+            return None;
+        }
+        self.flags |= 1 | ASKED;
+        Some(self.ev)
+    }
+
+    /// Of a path that has failed: returns the suspect if it is time, and sets the time of the next probe.
+    pub(super) fn repeat(&mut self, now: Time, interval_ps: u64) -> Option<Ev> {
+        if now < self.step_at {
+            return None;
+        }
+        self.step_at = now.after(interval_ps);
+        self.flags |= ASKED;
+        Some(self.ev)
+    }
+
+    /// Takes an answer. Returns whether the path works.
+    //= docs/specs/reps-plus.md#RPP-11 probes
+    //= docs/specs/reps-plus.md#RPP-13 thawing
+    pub(super) fn on_answer(&mut self) -> bool {
+        let in_flight = self.flags & IN_FLIGHT;
+        if in_flight != 0 {
+            self.flags ^= 1 << (7 - in_flight.leading_zeros());
+            self.score -= 1;
+        } else if !self.has_failed() {
+            // It had been given up.
+            self.score = self.score.saturating_sub(LOST + 1);
+        }
+        self.score <= self.works()
+    }
+
+    /// The score at which the path works.
+    fn works(&self) -> i8 {
+        if self.has_failed() { WORKS_AGAIN } else { WORKS }
+    }
+
+    /// Whether an ACK shows that the probes failed alone: it is for a packet that went after one that stayed unanswered. In a pause
+    /// of a host everything is late.
+    //= docs/specs/reps-plus.md#RPP-12 freezing
+    pub(super) fn is_confirmed_by(&self, now: Now<'_>, ack: &AckInfo) -> bool {
+        self.awaits_ack() && now.time.before(ack.rtt_ps) >= self.step_at.before(2 * self.step_ps())
+    }
+
+    /// The path has failed: it is probed once in a while.
+    pub(super) fn fail(&mut self, now: Time) {
+        self.flags = self.flags & !IN_FLIGHT | FAILED;
+        self.score = 0;
+        self.step_at = now.after(FAILED_WAITS * self.wait_ps());
+    }
+
+    /// Whether enough probes stayed unanswered.
+    #[inline]
+    fn awaits_ack(&self) -> bool {
+        self.score >= ENOUGH && !self.has_failed()
+    }
+
+    fn wait_ps(&self) -> u64 {
+        u64::from(self.wait) << TICK_SHIFT
+    }
+
+    fn step_ps(&self) -> u64 {
+        self.wait_ps() / 3
+    }
+}
+
+/// Time that the answer to a probe of a lost packet's path may take, in ticks, rounded up to the next.
+//= docs/specs/reps-plus.md#RPP-11 probes
+pub(super) fn wait_ticks(path: &Path, loss: &LossInfo) -> u32 {
+    let wait_ps = loss.max_rtt_ps.saturating_add(loss.max_rtt_ps / 8).max(overdue_ps(path));
+    ((wait_ps >> TICK_SHIFT) + 1).min(u32::MAX.into()) as u32
+}
+
+/// Age from which on the answer to a packet or probe is overdue.
+#[inline]
+pub(super) const fn overdue_ps(path: &Path) -> u64 {
+    path.base_rtt_ps + path.base_rtt_ps / 4
+}
+
+/// A tick of 2^20 ps (1.05 us) is short against round trips of several us.
+pub(super) const TICK_SHIFT: u32 = 20;
+
+/// What an unanswered probe adds; an answer takes one off. Of a link that loses half of all frames these are as likely as of one
+/// that loses 4 % at 2.5 to 0.65.
+const LOST: i8 = 4;
+/// From this score on the path has failed: five probes lost, or more where some were answered.
+const ENOUGH: i8 = 5 * LOST;
+/// At this score the path works: two answers.
+const WORKS: i8 = -2;
+/// At this score a failed path works again: eight answers.
+const WORKS_AGAIN: i8 = -8;
+/// While none was lost, so many probes await their answers at most.
+const AT_ONCE: i8 = 2;
+/// Tests of a failed path begin so many waits after each other.
+const FAILED_WAITS: u64 = 8;
+
+/// In [`Suspicion::flags`]: the probes of the last three steps.
+const IN_FLIGHT: u8 = 7;
+/// The oldest of them: it went a wait before the next step.
+const OVERDUE: u8 = 4;
+/// First bit of the probes that are to explore.
+const SCOUTS: u8 = 3;
+/// A probe of the suspect went.
+const ASKED: u8 = 1 << 6;
+/// The path has failed.
+const FAILED: u8 = 1 << 7;
+
+#[cfg(test)]
+mod tests {
+    use rand_core::RngCore;
+
+    use super::*;
+    use crate::rng;
+
+    const WAIT_PS: u64 = 30 << TICK_SHIFT;
+
+    /// Whether a path fails the test that loses this share of probes both ways, and how many waits and probes that takes.
+    fn judged(loss: f64, rng: &mut impl RngCore) -> (bool, f64, u32) {
+        let mut suspicion = Suspicion::of(Time::ZERO, Ev::new(7), 30, false);
+        let (mut sent, mut answers) = (0, std::collections::VecDeque::new());
+        loop {
+            let (step, answer) = (suspicion.next_at(), answers.front().copied().unwrap_or(Time::NEVER));
+            if step == Time::NEVER {
+                return (true, suspicion.step_at.ps() as f64 / WAIT_PS as f64, sent);
+            }
+            if answer <= step {
+                answers.pop_front();
+                if suspicion.on_answer() {
+                    return (false, answer.ps() as f64 / WAIT_PS as f64, sent);
+                }
+            } else if suspicion.poll(step).is_some() {
+                sent += 1;
+                if f64::from(rng.next_u32()) >= loss * f64::from(u32::MAX) {
+                    // Four fifths of a wait.
+                    answers.push_back(step.after(WAIT_PS / 5 * 4));
+                }
+            }
+        }
+    }
+
+    //= docs/specs/reps-plus.md#RPP-11 probes
+    #[test]
+    fn a_path_that_loses_half_fails_and_one_that_loses_a_few_does_not() {
+        let mut rng = rng::stream(3, 7);
+        // Loss; most and least tests of 20,000 that fail; most waits of those; most probes of a test.
+        let table = [
+            (0.02, 0, 0, 0.0, 2.5),
+            (0.04, 2, 0, 9.0, 2.5),
+            (0.08, 20, 0, 9.0, 3.5),
+            (0.5, 15_500, 13_500, 6.0, 12.0),
+            (1.0, 20_000, 20_000, 2.7, 7.0),
+        ];
+        for (loss, most, least, waits, probes) in table {
+            let (mut failed, mut took, mut sent) = (0, 0.0, 0);
+            for _ in 0..20_000 {
+                let (fails, waits, probes) = judged(loss, &mut rng);
+                failed += u32::from(fails);
+                took += if fails { waits } else { 0.0 };
+                sent += probes;
+            }
+            let (took, sent) = (took / f64::from(failed.max(1)), f64::from(sent) / 20_000.0);
+            std::println!("{loss}: {failed} fail after {took:.2} waits; {sent:.2} probes");
+            assert!(
+                (least..=most).contains(&failed) && took <= waits && sent <= probes,
+                "{loss}: {failed} {took} {sent}"
+            );
+        }
+    }
+}
