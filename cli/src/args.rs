@@ -127,6 +127,8 @@ pub struct Man {
 
 #[cfg(all(test, feature = "lab", feature = "xdp"))]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -134,6 +136,37 @@ mod tests {
         let command = Cli::command();
         for name in GROUPS.iter().flat_map(|(_, members)| *members) {
             assert!(command.find_subcommand(name).is_some(), "{name}");
+        }
+    }
+
+    /// The settings of units that systemd 252 has and ours use: it ignores others, with a line in the journal.
+    const SETTINGS: &str = "Description Documentation Wants After EnvironmentFile ExecStart Restart RestartSec KillSignal SuccessExitStatus \
+        DynamicUser LoadCredential AmbientCapabilities CapabilityBoundingSet LimitMEMLOCK StateDirectory NoNewPrivileges ProtectSystem ProtectHome \
+        PrivateTmp PrivateDevices DevicePolicy DeviceAllow ProtectKernelTunables ProtectKernelModules ProtectKernelLogs ProtectControlGroups \
+        ProtectClock ProtectHostname RestrictAddressFamilies RestrictNamespaces RestrictRealtime RestrictSUIDSGID LockPersonality \
+        MemoryDenyWriteExecute SystemCallArchitectures UMask WantedBy";
+
+    #[test]
+    fn units_have_settings_of_systemd_and_command_lines_of_ours() {
+        let folder = spray_test_support::root().join("deploy/systemd");
+        let units: Vec<_> = fs::read_dir(folder).unwrap().map(|unit| unit.unwrap().path()).collect();
+        assert_eq!(units.len(), 3);
+        for unit in units {
+            let text = fs::read_to_string(&unit).unwrap();
+            let lines = text.lines().filter(|line| !line.starts_with(['#', '[']) && !line.is_empty());
+            let pairs: Vec<_> = lines.map(|line| line.split_once('=').unwrap()).collect();
+            for (setting, _) in &pairs {
+                assert!(SETTINGS.split_whitespace().any(|known| known == *setting), "{}: {setting}", unit.display());
+            }
+            let [start] = pairs.iter().filter(|pair| pair.0 == "ExecStart").collect::<Vec<_>>()[..] else {
+                panic!("{} starts no single command", unit.display())
+            };
+            // The tunnel's own are in its file of options, without which it does not start.
+            let options =
+                if start.1.contains(" tunnel ") { "--peer 10.0.0.2 --address 10.9.0.1/24 --name spray0" } else { "" };
+            let line = start.1.replace("%i", "eth1").replace("%d", "/run/credentials").replace("$OPTIONS", options);
+            assert!(line.starts_with("/usr/bin/spray ") && !line.contains(['%', '$']), "{line}");
+            command().try_get_matches_from(line.split_whitespace()).unwrap();
         }
     }
 }

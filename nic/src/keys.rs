@@ -2,6 +2,7 @@
 //!
 //! Who holds a key may connect to those who list its public half. Endpoints that share one key need no list.
 
+use std::ffi::OsString;
 use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Read};
@@ -86,7 +87,8 @@ impl PrivateKey {
             return Err(KeyFileError::Owner { path: path.into(), owner, user });
         }
         let mode = metadata.mode() & 0o777;
-        if mode & 0o077 != 0 {
+        let others = if is_credential(path, std::env::var_os("CREDENTIALS_DIRECTORY")) { 0o037 } else { 0o077 };
+        if mode & others != 0 {
             return Err(KeyFileError::Open { path: path.into(), mode });
         }
         // With room from the beginning: growing would leave copies behind.
@@ -138,6 +140,12 @@ impl PrivateKey {
     pub(crate) fn bytes(&self) -> &[u8] {
         self.0.as_slice()
     }
+}
+
+/// Whether a file is a credential of this service: systemd lets the service's user read it by an access list, of which the mode of the
+/// group is the mask.
+fn is_credential(path: &Path, folder: Option<OsString>) -> bool {
+    folder.is_some_and(|folder| path.parent() == Some(Path::new(&folder)))
 }
 
 /// The user who has become root by `sudo`.
@@ -366,6 +374,14 @@ mod tests {
         std::os::unix::fs::chown(&file, Some(54_321), None).unwrap();
         let error = PrivateKey::read(Path::new(&file)).unwrap_err().to_string();
         assert!(error.contains("belongs to user 54321: `chown 0 ") && error.contains(&file), "{error}");
+    }
+
+    #[test]
+    fn a_credential_of_a_service_may_have_an_access_list() {
+        let is = |path: &str, folder: Option<&str>| is_credential(Path::new(path), folder.map(Into::into));
+        assert!(is("/run/credentials/a.service/key", Some("/run/credentials/a.service")));
+        assert!(!is("/run/credentials/b.service/key", Some("/run/credentials/a.service")));
+        assert!(!is("/run/credentials/a.service/key", None) && !is("key", Some("/run")));
     }
 
     #[test]

@@ -92,8 +92,10 @@ fn a_permanent_neighbour_entry_that_is_wrong_is_named() {
     assert!(!arrived && said.contains(&named), "{said}");
     let pair = Pair::new("permanent").unwrap();
     ip(&pair, 0, &entry);
-    let sent = send(&pair, Path::new("/proc/self/status"), &format!("--interface eth0 --timeout 1 --to {PEER}"));
-    assert!(text(&sent.stderr).contains(&named), "{}", text(&sent.stderr));
+    for device in ["--interface eth0", "--device udp"] {
+        let sent = send(&pair, Path::new("/proc/self/status"), &format!("{device} --timeout 1 --to {PEER}"));
+        assert!(text(&sent.stderr).contains(&named), "{device}: {}", text(&sent.stderr));
+    }
 }
 
 #[test]

@@ -72,6 +72,26 @@ fn without_threads_commands_go_on_by_fewer_or_end_by_a_sentence() {
     }
 }
 
+/// As root of a user namespace, which has limits of its own.
+#[test]
+fn without_network_namespaces_a_run_ends_by_a_sentence() {
+    let Some(_turn) = shared_turn() else { return };
+    let (scenario, folder) = (scenarios().join("demo-healthy.toml").display().to_string(), Folder::new());
+    let none = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"";
+    for (kind, code, says) in
+        [("-Urmn", 1, "/proc/sys/user/max_net_namespaces limits how many"), ("-Urm", 2, "run as root")]
+    {
+        let mut command = Command::new("unshare");
+        command.args([kind, "sh", "-c", none, "sh"]).arg(spray().get_program());
+        let output = command.args(["run", &scenario, "--out", &folder.join("runs")]).output().unwrap();
+        let said = text(&output.stderr);
+        if said.contains("unshare: unshare failed") {
+            return skip("this kernel has no user namespaces");
+        }
+        assert!(output.status.code() == Some(code) && said.contains(says), "{kind}: {}: {said}", output.status);
+    }
+}
+
 #[test]
 fn a_small_soft_limit_of_open_files_is_raised_and_a_hard_one_is_named() {
     let Some(_turn) = shared_turn() else { return };

@@ -132,7 +132,7 @@ fn a_host_on_udp_sockets_and_one_on_af_xdp_understand_each_other_over_veth() {
             fs::create_dir(&inbox).unwrap();
             let in_namespace = |namespace: &str, words: &[&str], device: &[String]| {
                 let mut command = Machines::command(namespace, &spray().get_program().to_string_lossy());
-                command.args(words).args(device).args(["--insecure", "--timeout", "60", "--set", "transport.evs=32"]);
+                command.args(words).args(device).args(["--insecure", "--timeout", "60"]);
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
                 command
             };

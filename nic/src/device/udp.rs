@@ -173,7 +173,7 @@ impl Device for UdpDevice {
         let outgoing = Outgoing::read(self.frame(&id, len), index);
         let lane = outgoing.as_ref().and_then(|(port, _)| self.lanes.of(*port));
         let (Some((_, outgoing)), Some(lane)) = (outgoing, lane) else {
-            // An answer to a port that is no entropy value here, which a stranger has sent from.
+            // No port of an entropy value: no endpoint sends such a frame (END-49).
             self.stats.tx_dropped += 1;
             self.release(id);
             return Ok(());

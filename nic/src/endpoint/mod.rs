@@ -109,9 +109,12 @@ impl<D: Device> Endpoint<D> {
     pub fn new(device: D, mut config: EndpointConfig) -> Result<Self, ConfigError> {
         config.flow = within(config.flow, &device);
         check(&config, &device)?;
+        let coalesce_ps = config.coalesce_ps;
+        let mut machine = Machine::new(config).map_err(|error| ConfigError::Entropy(error.to_string()))?;
+        machine.owner.outlet.evs = device.evs();
         Ok(Self {
-            link: DevicePort::new(device, config.coalesce_ps),
-            machine: Machine::new(config).map_err(|error| ConfigError::Entropy(error.to_string()))?,
+            link: DevicePort::new(device, coalesce_ps),
+            machine,
             arrivals: Vec::with_capacity(RECEIVE_BATCH),
             polled_at: Time::ZERO,
             asked: 0,
@@ -445,6 +448,7 @@ impl<D: Device> Endpoint<D> {
     pub fn next_event(&mut self) -> Option<EndpointEvent> {
         let Some(mut event) = self.machine.owner.events.pop_front() else {
             if std::mem::take(&mut self.machine.trims_heap) {
+                self.machine.owner.events.shrink_to(2 * self.machine.config.max_connections as usize);
                 sys::trim_heap();
             }
             return None;

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, net::IpAddr};
 
 use bytes::Bytes;
-use spray_wire::{Body, Common, DSCP_CONTROL, Ecn, Envelope, EvPort, INITIAL_TTL, Ports};
+use spray_wire::{Body, Common, DSCP_CONTROL, Ecn, Envelope, Ev, EvPort, INITIAL_TTL, Ports};
 
 use super::{EndpointConfig, Peer, connection::Connection, seal::Ticket};
 
@@ -29,13 +29,15 @@ pub(crate) struct Outlet {
     address: IpAddr,
     ports: Ports,
     shard: u8,
+    /// The number of entropy values that the device can send by.
+    pub(crate) evs: u16,
     frames: VecDeque<Control>,
 }
 
 impl Outlet {
     pub(crate) fn new(config: &EndpointConfig) -> Self {
         let EndpointConfig { mac, address, ports, shard, .. } = *config;
-        Self { mac, address, ports, shard: shard.number(), frames: VecDeque::with_capacity(RESERVE) }
+        Self { mac, address, ports, shard: shard.number(), evs: u16::MAX, frames: VecDeque::with_capacity(RESERVE) }
     }
 
     #[cfg(feature = "xdp")]
@@ -72,6 +74,7 @@ impl Outlet {
     }
 
     fn control_envelope(&self, peer: &Peer, port: u8, src_port: EvPort) -> Envelope {
+        let src_port = sendable(src_port, self.evs.into());
         Envelope { ecn: Ecn::NotEct, ..self.data_envelope(peer, port, src_port, DSCP_CONTROL) }
     }
 
@@ -97,6 +100,31 @@ impl Outlet {
             dscp,
             ecn: Ecn::Ect0,
             ttl: INITIAL_TTL,
+        }
+    }
+}
+
+/// The port itself, if it stands for one of the device's `evs` entropy values; otherwise one that does, always the same one.
+//= docs/specs/endpoint.md#END-49 ports of answers
+fn sendable(port: EvPort, evs: u32) -> EvPort {
+    match port.ev(evs) {
+        Some(_) => port,
+        None => Ev::new((u32::from(port.number()) % evs) as u16).port(evs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    //= docs/specs/endpoint.md#END-49 ports of answers
+    #[test]
+    fn every_port_is_answered_by_one_of_the_device() {
+        for evs in [4, 32, 65_535] {
+            for port in (0..=u16::MAX).map(EvPort::new) {
+                let sent = sendable(port, evs);
+                assert!(sent.ev(evs).is_some() && (port.ev(evs).is_none() || sent == port), "{port:?} of {evs}");
+            }
         }
     }
 }

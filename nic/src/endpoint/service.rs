@@ -114,7 +114,8 @@ impl Machine {
         let connection = self.table.remove(index)?;
         if let Some(flow) = connection.flow.as_deref() {
             self.host.close(&flow.receiving);
-            self.trims_heap |= flow.held_bytes(&connection.config) >= TRIM_BYTES;
+            let events = self.owner.events.capacity() * size_of::<EndpointEvent>();
+            self.trims_heap |= flow.held_bytes(&connection.config).max(events as u64) >= TRIM_BYTES;
         }
         Some(connection)
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
 use rtnetlink::packet_route::link::LinkFlags;
-use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteVia};
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteVia};
 use rtnetlink::{Handle, MulticastGroup, new_multicast_connection};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -117,13 +117,7 @@ impl Source {
         let question = question.ok_or_else(|| no_route("they are not of the same IP version"))?;
         let found = handle.route().get(question).execute().try_next().await;
         let route = found.map_err(|error| no_route(&error.to_string()))?.ok_or_else(|| no_route("there is none"))?;
-        let gateway = route.attributes.iter().find_map(|attribute| match attribute {
-            RouteAttribute::Gateway(RouteAddress::Inet(gateway)) => Some(IpAddr::V4(*gateway)),
-            RouteAttribute::Gateway(RouteAddress::Inet6(gateway)) => Some(IpAddr::V6(*gateway)),
-            RouteAttribute::Via(RouteVia::Inet6(gateway)) => Some(IpAddr::V6(*gateway)),
-            _ => None,
-        });
-        Ok(gateway.unwrap_or(peer))
+        Ok(gateway(&route).unwrap_or(peer))
     }
 
     /// The Ethernet address of a neighbour, if the kernel knows it.
@@ -197,6 +191,43 @@ impl Source {
             }
         }
     }
+}
+
+impl PermanentNeighbours {
+    /// The permanent entry by which the kernel sends packets from `own` to `peer`, if there is one, and the interface that it is of.
+    ///
+    /// # Errors
+    /// When there is no route.
+    pub fn towards(peer: IpAddr, own: IpAddr) -> Result<(Self, String), NetError> {
+        ask(async |handle| {
+            let no_route =
+                || NetError::NoRoute { interface: "any".into(), from: own, to: peer, why: "there is none".into() };
+            let question = Interface::default().question(peer, Some(own)).ok_or_else(no_route)?;
+            let route = handle.route().get(question).execute().try_next().await.ok().flatten().ok_or_else(no_route)?;
+            let index = route.attributes.iter().find_map(|attribute| match attribute {
+                RouteAttribute::Oif(index) => Some(*index),
+                _ => None,
+            });
+            let index = index.ok_or_else(no_route)?;
+            let link = handle.link().get().match_index(index).execute().try_next().await.map_err(NetError::netlink)?;
+            let interface = link.as_ref().map(Interface::from).ok_or_else(no_route)?;
+            let (all, hop) = (Self::default(), gateway(&route).unwrap_or(peer));
+            if let Some((mac, true)) = interface.ask_neighbour(&handle, hop).await? {
+                all.set(hop, Some(mac));
+            }
+            Ok((all, interface.name))
+        })
+    }
+}
+
+/// The router that a route leads to, if it is one over a router.
+fn gateway(route: &RouteMessage) -> Option<IpAddr> {
+    route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Gateway(RouteAddress::Inet(gateway)) => Some(IpAddr::V4(*gateway)),
+        RouteAttribute::Gateway(RouteAddress::Inet6(gateway)) => Some(IpAddr::V6(*gateway)),
+        RouteAttribute::Via(RouteVia::Inet6(gateway)) => Some(IpAddr::V6(*gateway)),
+        _ => None,
+    })
 }
 
 /// What the thread that follows routes is asked by.

@@ -1,7 +1,9 @@
 //! Why a run on this machine failed.
 
+use std::error::Error;
 use std::io;
 
+use nix::errno::Errno;
 use spray_nic::endpoint::SendError;
 
 use crate::program::ProgramError;
@@ -90,9 +92,12 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether the machine or the scenario has to change, rather than something gone wrong during the run: exit code 2.
+    /// Whether it is bad input, or a right or a feature that is missing, rather than a limit of the machine or something gone wrong during the
+    /// run: exit code 2.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::Stopped | Self::Calibration | Self::Busy { .. } | Self::Io { .. } | Self::Send { .. })
+        let is_later =
+            matches!(self, Self::Stopped | Self::Calibration | Self::Busy { .. } | Self::Io { .. } | Self::Send { .. });
+        !is_later && !is_limit(self)
     }
 
     /// An [`RunError::Host`].
@@ -109,4 +114,19 @@ impl RunError {
     pub fn io(doing: &'static str, source: io::Error) -> Self {
         Self::Io { doing, source }
     }
+}
+
+/// Whether the machine has no more of something: namespaces, open files, threads, memory.
+fn is_limit(error: &RunError) -> bool {
+    const LIMITS: [Errno; 6] =
+        [Errno::ENOSPC, Errno::EMFILE, Errno::ENFILE, Errno::EAGAIN, Errno::ENOMEM, Errno::ENOBUFS];
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let number = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        if number.is_some_and(|number| LIMITS.contains(&Errno::from_raw(number))) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }

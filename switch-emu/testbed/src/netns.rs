@@ -53,7 +53,7 @@ impl Namespace {
             Ok(file) => Ok(Self { name, file, is_lent: false }),
             Err(source) => {
                 remove(&path);
-                Err(fail("making it")(source))
+                Err(fail("making it (/proc/sys/user/max_net_namespaces limits how many there may be)")(source))
             }
         }
     }
@@ -131,15 +131,28 @@ fn make_folder(path: &Path) -> io::Result<()> {
 
 /// Runs `work` on this thread inside a namespace, and comes back out even when it panics.
 pub(super) fn run_in<T>(namespace: &File, work: impl FnOnce() -> T) -> io::Result<T> {
-    let home = Home(File::open("/proc/thread-self/ns/net")?);
+    let home = Home::open()?;
     setns(namespace.as_fd(), CloneFlags::CLONE_NEWNET)?;
     let result = work();
     drop(home);
     Ok(result)
 }
 
+/// The network namespace of the calling thread.
+const OWN: &str = "/proc/thread-self/ns/net";
+
 /// The namespace that a thread came from; dropping it leads back.
 struct Home(File);
+
+impl Home {
+    /// # Errors
+    /// When this thread may not return: root of a user namespace, outside of all network namespaces of that.
+    fn open() -> io::Result<Self> {
+        let own = File::open(OWN)?;
+        setns(own.as_fd(), CloneFlags::CLONE_NEWNET)?;
+        Ok(Self(own))
+    }
+}
 
 impl Drop for Home {
     fn drop(&mut self) {
@@ -165,8 +178,7 @@ fn share_folder() -> io::Result<()> {
 
 /// Makes a namespace and binds it to `path`.
 pub(super) fn bind_new(path: &Path) -> io::Result<()> {
-    const OWN: &str = "/proc/thread-self/ns/net";
-    let _home = Home(File::open(OWN)?);
+    let _home = Home::open()?;
     unshare(CloneFlags::CLONE_NEWNET)?;
     Ok(mount(Some(OWN), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)?)
 }

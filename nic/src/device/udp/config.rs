@@ -31,7 +31,7 @@ pub struct UdpConfig {
     pub address: IpAddr,
     /// The ports; frames come to the first one.
     pub ports: Ports,
-    /// Entropy values, 4 to 256: a socket for each. All hosts that talk to each other should have as many.
+    /// Entropy values, 4 to 256: a socket for each.
     pub evs: u16,
     /// The longest IP packet to send.
     pub mtu: u32,

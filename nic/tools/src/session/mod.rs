@@ -58,7 +58,8 @@ pub struct Session {
     next_hop: Option<args::Mac>,
     outage: Outage,
     mtu: mtu::Watch,
-    permanent: PermanentNeighbours,
+    /// The permanent entries of the kernel's table of neighbours by which frames go, and their interface.
+    permanent: (PermanentNeighbours, String),
     refused: refused::Watch,
     metrics: Metrics,
     watching: Option<Watching>,
@@ -111,7 +112,7 @@ impl Session {
         note!("spray: {name}: {}", Taken::of(hosts[0].endpoint.device()));
         let mtu = mtu::Watch::new(&name, hosts[0].mtu());
         let refused = refused::Watch::new(peer, &hosts[0].endpoint);
-        let permanent = hosts[0].permanent_neighbours().unwrap_or_default();
+        let permanent = permanent(peer, &hosts[0], &name);
         let tap = watching.as_ref().map(|watching| Tap::new(watching.watch.clone()));
         let seats = hosts.into_iter().map(|host| Seat::new(host, &metrics, tap.clone()));
         let seats = seats.collect::<io::Result<_>>().map_err(Failure::failed)?;
@@ -231,8 +232,7 @@ impl Session {
                 step(endpoint, at)
             });
         });
-        over.into_outcome()
-            .map_err(|failure| explain_permanent(refused.explain(mtu.explain(failure)), &self.permanent, &self.name))
+        over.into_outcome().map_err(|failure| explain_permanent(refused.explain(mtu.explain(failure)), &self.permanent))
     }
 
     /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
@@ -319,8 +319,20 @@ impl Outage {
     }
 }
 
+/// The permanent entries by which frames go. The kernel sends those of UDP sockets: that to the peer is looked up here, before the process
+/// gives up its rights.
+fn permanent(peer: Option<IpAddr>, host: &Host<Nic>, name: &str) -> (PermanentNeighbours, String) {
+    let followed = || (host.permanent_neighbours().unwrap_or_default(), name.into());
+    match (peer, host.endpoint.device()) {
+        (Some(peer), Nic::Udp(device)) => {
+            PermanentNeighbours::towards(peer, device.address()).unwrap_or_else(|_| followed())
+        }
+        _ => followed(),
+    }
+}
+
 /// Adds to a failure the permanent entries by which frames went, which no answer of the neighbour corrects.
-fn explain_permanent(failure: Failure, permanent: &PermanentNeighbours, interface: &str) -> Failure {
+fn explain_permanent(failure: Failure, (permanent, interface): &(PermanentNeighbours, String)) -> Failure {
     let entries = permanent.all().into_iter().filter(|_| failure.is_failed()).collect::<Vec<_>>();
     entries.into_iter().fold(failure, |failure, (neighbour, mac)| {
         let mac = mac.map(|byte| format!("{byte:02x}")).join(":");

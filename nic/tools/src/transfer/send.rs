@@ -28,8 +28,6 @@ const VERDICT_BYTES_PER_S: u64 = 50_000_000;
 const CHECK_PS: u64 = 100_000_000_000;
 /// How long the receiver may let the sender wait that has sent all it may.
 const PAUSE: Duration = Duration::from_secs(300);
-/// Most entropy values of a host on UDP sockets.
-const MOST_SOCKETS: u16 = 256;
 /// How long closing may take: everything has arrived by then.
 const CLOSING: Duration = Duration::from_secs(1);
 
@@ -276,7 +274,7 @@ impl Sending {
                 return Err(Failure::failed(message).into());
             }
             EndpointEvent::Failed { error, .. } => {
-                return Err(self.failure(*error, endpoint.config().flow.path.evs).into());
+                return Err(self.failure(*error).into());
             }
             _ => {}
         }
@@ -461,8 +459,8 @@ impl Sending {
         Ok(())
     }
 
-    /// Why the connection failed, and the likely causes, where this side has `evs` entropy values.
-    pub(super) fn failure(&self, error: ConnectionError, evs: u16) -> Failure {
+    /// Why the connection failed, and the likely causes.
+    pub(super) fn failure(&self, error: ConnectionError) -> Failure {
         use ConnectionError::{IdleTimeout, LongLost, PeerUnresponsive};
         let silent = matches!(error, PeerUnresponsive | LongLost { .. } | IdleTimeout);
         // A description is short: it fits every link.
@@ -482,15 +480,10 @@ impl Sending {
             }
             _ => "",
         };
-        let unanswered = self.delivered_bytes == 0 && (silent || error == ConnectionError::ConnectTimeout);
-        let values = match evs > MOST_SOCKETS && unanswered {
-            true => "; a receiver with --device udp needs as few entropy values here: --set transport.evs=32",
-            false => "",
-        };
         let again = self.again().unwrap_or_default();
         let failed = self.files.iter().find_map(FileReport::failure);
         let failed = failed.map_or(String::new(), |(file, why)| format!("; {file}: {why}"));
-        Failure::failed(format!("the transfer failed: {error}{failed}{hint}{values}{again}"))
+        Failure::failed(format!("the transfer failed: {error}{failed}{hint}{again}"))
     }
 
     /// What the user may do about a transfer of which something has arrived.

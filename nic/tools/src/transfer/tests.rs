@@ -13,7 +13,6 @@ use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
 use spray_core::path::{self, BalancerKind};
 use spray_nic::device::{Impairments, LinkState, MemoryConfig, MemoryDevice, MemoryNetwork};
-use spray_nic::endpoint::ConnectionError;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 use spray_test_support::Folder;
 
@@ -378,16 +377,6 @@ fn a_whole_file_is_kept_when_its_sender_leaves_first() {
     let outcomes = run(folder.path(), false, vec![script(messages)], Impairments::delay(100 * US), 1);
     assert!(outcomes[RECEIVER].is_ok(), "{outcomes:?}");
     assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), content);
-}
-
-#[test]
-fn a_failure_names_receivers_on_udp_sockets_where_there_are_more_entropy_values() {
-    let sending = sending(file("x.bin", 1), b"x");
-    let says = |error, evs| sending.failure(error, evs).to_string().contains("--set transport.evs=32");
-    for error in [ConnectionError::ConnectTimeout, ConnectionError::PeerUnresponsive] {
-        assert_eq!([32, 256, 65_535].map(|evs| says(error, evs)), [false, false, true], "{error}");
-    }
-    assert!(!says(ConnectionError::Refused, 65_535));
 }
 
 #[test]
