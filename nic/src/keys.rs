@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use snow::params::DHChoice;
-use snow::resolvers::{CryptoResolver, DefaultResolver};
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 use zeroize::Zeroizing;
+
+use crate::curve::Curve;
 
 /// Bytes of a key.
 const BYTES: usize = 32;
@@ -117,17 +117,12 @@ impl PrivateKey {
     /// Its public half.
     #[must_use]
     pub fn public(&self) -> PublicKey {
-        let mut curve = DefaultResolver.resolve_dh(&DHChoice::Curve25519).expect("the feature is on");
-        curve.set(self.bytes());
-        PublicKey(curve.pubkey().try_into().unwrap_or_default())
+        PublicKey(Curve::new(&self.0).public())
     }
 
     /// The secret of this key and a peer's.
     fn shared(&self, peer: &PublicKey) -> Option<Zeroizing<[u8; BYTES]>> {
-        let mut curve = DefaultResolver.resolve_dh(&DHChoice::Curve25519).expect("the feature is on");
-        curve.set(self.bytes());
-        let mut shared = Zeroizing::new([0; BYTES]);
-        curve.dh(&peer.0, &mut *shared).ok()?;
+        let shared = Curve::shared(&self.0, peer.0);
         (*shared != [0; BYTES]).then_some(shared)
     }
 

@@ -62,6 +62,7 @@
 #[cfg(feature = "tokio")]
 pub mod aio;
 pub mod clock;
+mod curve;
 pub mod device;
 pub mod driver;
 pub mod endpoint;

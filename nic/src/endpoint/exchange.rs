@@ -11,7 +11,9 @@ use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState};
 use spray_wire::{RekeyMessage, Terms};
 
+use super::seal::wiped::Wiped;
 use super::seal::{Secret, Secrets};
+use crate::curve::Resolver;
 use crate::keys::{Keys, PublicKey};
 
 /// X25519, AES-256-GCM and SHA-256 for the exchange itself.
@@ -91,8 +93,12 @@ impl Bond {
 /// Bytes of what a Rekey is bound to.
 const REKEY_BYTES: usize = 13 + HASH_BYTES + 2;
 
+/// The library's state of an exchange, which has secrets in its own memory, and the private keys in that of [`Curve`](crate::curve::Curve): all
+/// of these are overwritten when it ends.
+type Exchange = Box<Wiped<HandshakeState>>;
+
 /// A client's side, until the Accept comes.
-pub(crate) struct Initiator(Box<HandshakeState>);
+pub(crate) struct Initiator(Exchange);
 
 impl std::fmt::Debug for Initiator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -117,10 +123,10 @@ impl Initiator {
 
     fn begin(keys: &Keys, peer: &PublicKey, prologue: &[u8]) -> Option<(Self, [u8; CONNECT_BYTES])> {
         let builder = builder(keys)?.remote_public_key(peer.bytes()).ok()?;
-        let mut state = builder.prologue(prologue).ok()?.build_initiator().ok()?;
+        let mut state = boxed(builder.prologue(prologue).ok()?.build_initiator().ok()?);
         let mut message = [0; CONNECT_BYTES];
         let written = state.write_message(&[], &mut message).ok()?;
-        (written == CONNECT_BYTES).then(|| (Self(Box::new(state)), message))
+        (written == CONNECT_BYTES).then(|| (Self(state), message))
     }
 
     /// Takes the server's message, if it is genuine. The terms are those in it, whatever the Accept around it says.
@@ -143,7 +149,7 @@ impl Initiator {
 }
 
 /// A server's side, between the Connect and its answer.
-pub(crate) struct Responder(HandshakeState);
+pub(crate) struct Responder(Exchange);
 
 impl Responder {
     /// Reads a client's message; `terms` are those of its Connect. `None` unless the client holds one of the peers' keys and meant this
@@ -165,8 +171,8 @@ impl Responder {
         (client == bond.peer).then_some(Self(state))
     }
 
-    fn read(keys: &Keys, prologue: &[u8], message: &[u8]) -> Option<(HandshakeState, PublicKey)> {
-        let mut state = builder(keys)?.prologue(prologue).ok()?.build_responder().ok()?;
+    fn read(keys: &Keys, prologue: &[u8], message: &[u8]) -> Option<(Exchange, PublicKey)> {
+        let mut state = boxed(builder(keys)?.prologue(prologue).ok()?.build_responder().ok()?);
         state.read_message(message, &mut []).ok()?;
         let client = PublicKey::from_bytes(state.get_remote_static()?)?;
         Some((state, client))
@@ -194,8 +200,19 @@ impl Responder {
 }
 
 fn builder(keys: &Keys) -> Option<Builder<'_>> {
-    let builder = Builder::new(PATTERN.parse::<NoiseParams>().expect("a pattern of the library's"));
+    let pattern = PATTERN.parse::<NoiseParams>().expect("a pattern of the library's");
+    let builder = Builder::with_resolver(pattern, Box::new(Resolver));
     builder.local_private_key(keys.own.bytes()).ok()?.psk(2, keys.pre_shared()).ok()
+}
+
+fn boxed(state: HandshakeState) -> Exchange {
+    Box::new(Wiped::new(state))
+}
+
+/// A state with secrets of these keys.
+#[cfg(test)]
+pub(super) fn initiator(keys: &Keys, peer: &PublicKey) -> HandshakeState {
+    builder(keys).unwrap().remote_public_key(peer.bytes()).unwrap().build_initiator().unwrap()
 }
 
 /// What both sides must agree on before the first message, and what a Connect's tag covers.

@@ -5,7 +5,7 @@
 //! frames both sides go on to the next key by themselves: the number says which.
 
 mod replay;
-mod wiped;
+pub(super) mod wiped;
 
 use std::sync::Arc;
 

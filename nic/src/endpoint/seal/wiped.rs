@@ -1,17 +1,16 @@
 //! Keys of libraries that do not overwrite them.
 #![expect(unsafe_code, reason = "a value that ends is overwritten, regardless of its type")]
 
-use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
-use std::ops::Deref;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ops::{Deref, DerefMut};
 
 use zeroize::zeroize_flat_type;
 
-/// A value without anything on the heap, which is overwritten with zeros when it is dropped.
-pub(super) struct Wiped<T>(ManuallyDrop<T>);
+/// A value that is overwritten with zeros when it is dropped. What it has on the heap is only freed.
+pub(in crate::endpoint) struct Wiped<T>(ManuallyDrop<T>);
 
 impl<T> Wiped<T> {
-    pub(super) fn new(value: T) -> Self {
-        const { assert!(!needs_drop::<T>(), "what owns nothing else has nothing to drop") };
+    pub(in crate::endpoint) fn new(value: T) -> Self {
         Self(ManuallyDrop::new(value))
     }
 }
@@ -24,11 +23,19 @@ impl<T> Deref for Wiped<T> {
     }
 }
 
+impl<T> DerefMut for Wiped<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
 impl<T> Drop for Wiped<T> {
     fn drop(&mut self) {
+        // SAFETY: the value is not used afterwards; its memory is.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
         let place = (&raw mut self.0).cast::<MaybeUninit<T>>();
-        // SAFETY: `place` is as large as the value, and all zeros are valid for a `MaybeUninit`. Nothing uses the value any more, not even
-        // a destructor: it has none, and would not be called.
+        // SAFETY: `place` is as large as the value, and all zeros are valid for a `MaybeUninit`. Nothing uses the value any more: its
+        // destructor has run, and is not called again.
         unsafe { zeroize_flat_type(place) }
     }
 }
@@ -37,7 +44,11 @@ impl<T> Drop for Wiped<T> {
 mod tests {
     use std::mem::ManuallyDrop;
 
+    use super::Wiped;
+    use crate::curve::Curve;
+    use crate::endpoint::exchange;
     use crate::endpoint::seal::{Chain, Key, Secret};
+    use crate::keys::{Keys, PrivateKey};
 
     /// The bytes of a value before and after it was dropped.
     fn around_drop<T>(value: T) -> [Vec<u8>; 2] {
@@ -62,5 +73,15 @@ mod tests {
         assert!(before.iter().any(|&byte| byte != 0) && after.iter().all(|&byte| byte == 0));
         let [before, after] = around_drop(chain);
         assert!(before == secret && after == [0; 32]);
+    }
+
+    #[test]
+    fn an_exchange_is_overwritten_when_it_ends() {
+        let [own, peer] = [(); 2].map(|()| PrivateKey::generate().unwrap());
+        let [before, after] = around_drop(Curve::new(&[7; 32]));
+        assert!(before.windows(32).any(|bytes| bytes == [7; 32]) && after.windows(32).any(|bytes| bytes == [0; 32]));
+        let keys = Keys::new(own, vec![peer.public()]).with_pre_shared(peer.clone());
+        let [before, after] = around_drop(Wiped::new(exchange::initiator(&keys, &peer.public())));
+        assert!(before.windows(32).any(|bytes| bytes == peer.bytes()) && after.iter().all(|&byte| byte == 0));
     }
 }

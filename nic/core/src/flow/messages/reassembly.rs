@@ -95,14 +95,24 @@ impl Reassembly {
         if incoming.bytes != data.message_bytes {
             return Placed::Rejected;
         }
-        let Some(layout) = incoming.layout_with(data, end) else { return Placed::Rejected };
+        // Mostly as before.
+        let mut layout = None;
+        if !incoming.agrees_with(data, end) {
+            layout = incoming.layout_before_last(data, end);
+            if layout.is_none() {
+                return Placed::Rejected;
+            }
+        }
         let received = incoming.received + payload;
         if let Some(room) = &mut self.room
             && !room.extend(&mut incoming.parts, incoming.bytes, received, (data.offset, payload))
         {
             return Placed::NoRoom;
         }
-        (incoming.layout, incoming.received) = (layout, received);
+        incoming.received = received;
+        if let Some(layout) = layout {
+            incoming.layout = layout;
+        }
         if received < incoming.bytes {
             return Placed::Part(Place { buffer, part: Part::Next });
         }

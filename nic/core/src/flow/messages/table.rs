@@ -200,21 +200,22 @@ impl Incoming {
         }
     }
 
-    /// Whether a packet that ends at `end` agrees with those before it, and how packets then lie in the message.
+    /// Whether a packet that ends at `end` agrees with those before it, of which one was not the last.
     #[inline]
-    pub fn layout_with(&self, data: &Data, end: u64) -> Option<Layout> {
+    pub fn agrees_with(&self, data: &Data, end: u64) -> bool {
         let Layout { unit, key: known } = self.layout;
         let payload = data.payload_bytes;
         let is_sized = payload == unit || (end == self.bytes && payload < unit);
-        if is_sized && key(data.psn, unit, data.offset) == known {
-            return Some(self.layout);
-        }
-        if unit == 0 { self.layout_before_last(data, end) } else { None }
+        is_sized && key(data.psn, unit, data.offset) == known
     }
 
-    /// The same where only the last packet has arrived: `received` is its length, the key its number. The next one says the unit.
+    /// How packets lie in the message where only the last has arrived: `received` is its length, the key its number, and this one says the unit.
+    /// `None` if it does not agree with that, or another has arrived.
     #[cold]
-    fn layout_before_last(&self, data: &Data, end: u64) -> Option<Layout> {
+    pub fn layout_before_last(&self, data: &Data, end: u64) -> Option<Layout> {
+        if self.layout.unit != 0 {
+            return None;
+        }
         let key_of_last = key(self.layout.key, data.payload_bytes, self.bytes - self.received);
         let fits = end != self.bytes
             && self.received <= u64::from(data.payload_bytes)
