@@ -176,13 +176,23 @@ impl ReceiveBuffers {
     /// that no byte comes twice.
     #[inline]
     pub(crate) fn place(&mut self, piece: &Piece<'_>, place: Place, pool: &Pool) -> bool {
+        if place.part == Part::Next {
+            return self.add(piece, place, |data| data.write(piece.offset, piece.payload));
+        }
+        self.place_edge(piece, place, pool)
+    }
+
+    /// The same for the first or the last packet of a message.
+    #[inline(never)]
+    fn place_edge(&mut self, piece: &Piece<'_>, place: Place, pool: &Pool) -> bool {
         match place.part {
             Part::Whole => return self.complete(piece, Bytes::copy_from_slice(piece.payload), piece.timestamp),
             Part::First => self.begin(place.buffer, pool.take(piece.message_bytes, true)),
             Part::FirstOfMany => self.begin(place.buffer, pool.take(piece.message_bytes, false)),
             Part::Next | Part::Last => {}
         }
-        self.add(piece, place, |data| data.write(piece.offset, piece.payload))
+        let is_written = self.add(piece, place, |data| data.write(piece.offset, piece.payload));
+        if place.part == Part::Last { self.end(piece, place.buffer) } else { is_written }
     }
 
     /// Notes a packet with a payload that is lent to the user.
@@ -192,7 +202,7 @@ impl ReceiveBuffers {
             Part::First | Part::FirstOfMany => self.begin(place.buffer, Buffer::NONE),
             Part::Next | Part::Last => {}
         }
-        self.add(piece, place, |_| true)
+        self.add(piece, place, |_| true) && (place.part != Part::Last || self.end(piece, place.buffer))
     }
 
     /// Takes out the message that was completed first, if it has this number.
@@ -221,7 +231,7 @@ impl ReceiveBuffers {
             incoming.written += piece.payload.len() as u64;
             incoming.started_at = incoming.started_at.min(piece.timestamp);
         }
-        if place.part == Part::Last { self.end(piece, place.buffer) } else { is_written }
+        is_written
     }
 
     /// Takes the buffer of a message out that has had its last packet, unless a byte of it was not written.

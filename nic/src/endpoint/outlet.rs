@@ -74,7 +74,8 @@ impl Outlet {
     }
 
     fn control_envelope(&self, peer: &Peer, port: u8, src_port: EvPort) -> Envelope {
-        let src_port = sendable(src_port, self.evs.into());
+        // AF_XDP sends by every port.
+        let src_port = if self.evs == u16::MAX { src_port } else { sendable(src_port, self.evs.into()) };
         Envelope { ecn: Ecn::NotEct, ..self.data_envelope(peer, port, src_port, DSCP_CONTROL) }
     }
 
@@ -106,6 +107,7 @@ impl Outlet {
 
 /// The port itself, if it stands for one of the device's `evs` entropy values; otherwise one that does, always the same one.
 //= docs/specs/endpoint.md#END-49 ports of answers
+#[cold]
 fn sendable(port: EvPort, evs: u32) -> EvPort {
     match port.ev(evs) {
         Some(_) => port,
