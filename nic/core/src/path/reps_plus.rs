@@ -155,8 +155,10 @@ impl Balancer for RepsPlus {
         }
         if keeps {
             //= docs/specs/reps-plus.md#RPP-19 exploring by probes
-            state.suspicion.raise_scouts(u8::from(state.valid == 0));
-            return state.newest();
+            if state.valid == 0 {
+                state.suspicion.add_scout();
+            }
+            return if state.is_frozen() && state.valid == 0 { state.around() } else { state.newest() };
         }
         self.explore(now.path.evs)
     }

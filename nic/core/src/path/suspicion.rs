@@ -57,7 +57,7 @@ impl Suspicion {
 
     /// Whether probes explore by now: the first one was not answered in time.
     pub(super) fn is_overdue(&self) -> bool {
-        self.score > 0 || self.has_failed()
+        self.score > 0 || self.has_failed() || (self.flags & IN_FLIGHT).count_ones() > 1
     }
 
     /// Probes that are to explore.
@@ -68,6 +68,11 @@ impl Suspicion {
     /// Has at least `count` probes explore, at most seven.
     pub(super) fn raise_scouts(&mut self, count: u8) {
         self.flags = self.flags & !(7 << SCOUTS) | self.scouts().max(count.min(7)) << SCOUTS;
+    }
+
+    /// Has one more probe explore, if these are less than seven.
+    pub(super) fn add_scout(&mut self) {
+        self.raise_scouts(self.scouts() + 1);
     }
 
     /// Takes one of the probes that are to explore.
@@ -106,7 +111,7 @@ impl Suspicion {
             }
         }
         let in_flight = (self.flags & IN_FLIGHT).count_ones() as i8;
-        if self.score <= 0 && (in_flight >= AT_ONCE || self.score - in_flight <= self.works()) {
+        if self.score <= 0 && in_flight >= AT_ONCE {
             return None;
         }
         self.flags |= 1 | ASKED;
@@ -135,12 +140,7 @@ impl Suspicion {
             // It had been given up.
             self.score = self.score.saturating_sub(LOST + 1);
         }
-        self.score <= self.works()
-    }
-
-    /// The score at which the path works.
-    fn works(&self) -> i8 {
-        if self.has_failed() { WORKS_AGAIN } else { WORKS }
+        self.score <= if self.has_failed() { WORKS_AGAIN } else { WORKS }
     }
 
     /// Whether an ACK shows that the probes failed alone: it is for a packet that went after one that stayed unanswered. In a pause
@@ -193,8 +193,8 @@ pub(super) const TICK_SHIFT: u32 = 20;
 const LOST: i8 = 4;
 /// From this score on the path has failed: five probes lost, or more where some were answered.
 const ENOUGH: i8 = 5 * LOST;
-/// At this score the path works: two answers.
-const WORKS: i8 = -2;
+/// At this score the path works: the first answer, where no probe was lost.
+const WORKS: i8 = -1;
 /// At this score a failed path works again: eight answers.
 const WORKS_AGAIN: i8 = -8;
 /// While none was lost, so many probes await their answers at most.

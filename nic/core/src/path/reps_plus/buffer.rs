@@ -32,6 +32,13 @@ impl RecycledEvs {
         newest
     }
 
+    /// With no valid value: uses the one that was cached or used longest ago. The next value that is cached replaces the one after it.
+    pub(super) fn around(&mut self) -> Ev {
+        let at = if self.head < self.filled { self.head } else { 0 };
+        self.head = if at + 1 < self.filled { at + 1 } else { 0 };
+        self.cached.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
     /// Whether the buffer holds a value, used or not.
     pub(super) fn holds(&self, ev: Ev) -> bool {
         self.cached.iter().take(self.filled.into()).any(|cached| *cached == ev)

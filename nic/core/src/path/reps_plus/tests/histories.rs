@@ -67,8 +67,7 @@ impl Suspected {
                 return false;
             }
         }
-        let (needed, hoped) = (if frozen { 8 } else { 2 }, self.under_way.len() as i32 - self.score());
-        let goes = self.score() > 0 || (self.under_way.len() < 2 && hoped < needed);
+        let goes = self.score() > 0 || self.under_way.len() < 2;
         if goes {
             self.under_way.push_back(self.steps);
         }
@@ -85,7 +84,7 @@ impl Suspected {
         if self.score() < 20 {
             self.proven_at = None;
         }
-        self.score() <= if frozen { -8 } else { -2 }
+        self.score() <= if frozen { -8 } else { -1 }
     }
 }
 
@@ -166,7 +165,7 @@ impl Twin {
         if suspect.step(now, self.frozen) {
             return Some(suspect.ev);
         }
-        if self.scouts == 0 || (suspect.score() <= 0 && !self.frozen) {
+        if self.scouts == 0 || (suspect.score() <= 0 && suspect.under_way.len() < 2 && !self.frozen) {
             return None;
         }
         self.scouts -= 1;
@@ -186,10 +185,16 @@ impl Twin {
     fn next_ev(&mut self, again: bool) -> u16 {
         if (self.losses >= 128 || self.suspect.is_some()) && !self.slots.is_empty() && (again || self.valid.is_empty())
         {
-            self.head = if self.head == 0 { self.slots.len() } else { self.head } - 1;
-            if self.valid.pop_back().is_none() && self.suspect.is_some() {
-                self.scouts = self.scouts.max(1);
+            if self.valid.is_empty() && self.suspect.is_some() {
+                self.scouts = (self.scouts + 1).min(7);
             }
+            if self.valid.is_empty() && self.frozen {
+                let at = self.head % self.slots.len();
+                self.head = (at + 1) % self.slots.len();
+                return self.slots[at];
+            }
+            self.valid.pop_back();
+            self.head = if self.head == 0 { self.slots.len() } else { self.head } - 1;
             return self.slots[self.head];
         } else if let Some(ev) = self.valid.pop_front() {
             return ev;
