@@ -34,6 +34,8 @@ pub(super) struct Calibration {
     best_bytes: u64,
     phase: Phase,
     queues: ShortQueues,
+    /// Sum of the shares of marks that the balancer sees, in 2^-16. Each time it overflows, it sees one.
+    shown: u16,
     /// The path has changed since the sender was told.
     is_due: bool,
 }
@@ -77,6 +79,7 @@ impl Calibration {
             best_bytes: 0,
             phase: Phase::Starting(0),
             queues: ShortQueues::default(),
+            shown: 0,
             is_due: false,
         }
     }
@@ -155,6 +158,21 @@ impl Calibration {
         self.queues.least_window([before, after], ack.bytes, is_used)
     }
 
+    /// Whether the balancer sees that a packet was marked which took so long.
+    //= docs/specs/calibration.md#CAL-17 marks that the balancer sees
+    #[inline]
+    pub(super) fn shows_mark(&mut self, rtt_ps: u64) -> bool {
+        if !self.reuses {
+            return true;
+        }
+        let delay_ps = rtt_ps.saturating_sub(self.least_ps());
+        // Half of the delay's part of the round-trip time.
+        let share = (delay_ps / (rtt_ps >> 15).max(1)).clamp(LEAST_SHOWN, 1 << 15) as u16;
+        let (shown, is_full) = self.shown.overflowing_add(share);
+        self.shown = shown;
+        is_full
+    }
+
     /// Whether losses govern in place of marks.
     pub(super) fn losses_govern(&self) -> bool {
         self.rivals.govern()
@@ -184,7 +202,7 @@ impl Calibration {
         if ack.marked || ack.marked_packets > 0 {
             self.round.marked_packets = self.round.marked_packets.saturating_add(ack.marked_packets.max(1).into());
             self.marks = true;
-            if !self.rivals.govern() {
+            if !self.rivals.govern() && self.queues.are_many(self.round.marked_packets) {
                 self.phase = Phase::Steady;
             }
         }
@@ -291,6 +309,8 @@ impl Calibration {
 const EPOCH_PS: u64 = 5_000_000_000_000;
 /// A packet that takes so many base round-trip times went over a path that is far slower than others, or all queues on it are full.
 const LATE_RTTS: u64 = 3;
+/// The balancer sees one mark in eight at least; in 2^-16.
+const LEAST_SHOWN: u64 = 1 << 13;
 /// Rounds with little more that end the start.
 const IDLE_ROUNDS: u8 = 3;
 

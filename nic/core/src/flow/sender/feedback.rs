@@ -203,7 +203,7 @@ impl Sender {
         //= docs/specs/transport.md#TRN-64 as if it had been marked
         info.marked |= ack.astray;
         if !ack.echoes.is_empty() {
-            self.on_echoes(now, ack);
+            self.on_echoes(now, ack, info.rtt_ps);
         }
         match ev {
             Some(_) => self.balancer.on_ack(self.path.at(now), &info, publisher),
@@ -222,9 +222,13 @@ impl Sender {
     }
 
     //= docs/specs/transport.md#TRN-25 several echoes
+    //= docs/specs/calibration.md#CAL-17 marks that the balancer sees
     #[inline(never)]
-    fn on_echoes(&mut self, now: Time, ack: &Ack) {
+    fn on_echoes(&mut self, now: Time, ack: &Ack, rtt_ps: u64) {
+        // Once packets have come astray, a mark may say that.
+        let shows_all = self.right_queue.is_some();
         for (port, marked) in ack.echoes.iter() {
+            let marked = marked && (shows_all || self.shows_mark(rtt_ps));
             match port.ev(self.path.evs.into()) {
                 Some(ev) => self.balancer.on_echo(self.path.at(now), ev, marked),
                 None => self.stats.foreign_evs += 1,

@@ -13,7 +13,8 @@ impl Sender {
         self.calibration.as_deref().map(|calibration| &calibration.rtts)
     }
 
-    /// Learns from an acknowledgement, and gives it to the congestion control. That may see other marks (CAL-10) than the balancer, which takes it afterwards.
+    /// Learns from an acknowledgement, and gives it to the congestion control. That may see other marks (CAL-10) than the balancer, which takes it afterwards
+    /// with those that it is to see.
     /// `reports` says that a data packet triggered it.
     pub(super) fn learn(&mut self, now: Time, ack: &mut AckInfo, reports: bool) {
         let smoothed_ps = self.recovery.rtt.smoothed_ps();
@@ -35,7 +36,14 @@ impl Sender {
         if least > after && !self.cc.uses_credit() {
             self.raise_window(least);
         }
-        (ack.marked, ack.marked_packets) = marks;
+        let is_marked = marks.0 || marks.1 > 0;
+        (ack.marked, ack.marked_packets) = if is_marked && !self.shows_mark(ack.rtt_ps) { (false, 0) } else { marks };
+    }
+
+    /// Whether the balancer sees that a packet was marked which took so long.
+    #[inline]
+    pub(super) fn shows_mark(&mut self, rtt_ps: u64) -> bool {
+        self.calibration.as_deref_mut().is_none_or(|calibration| calibration.shows_mark(rtt_ps))
     }
 
     /// Raises the congestion control's window to `bytes`.

@@ -1,12 +1,14 @@
 //! Whether the queues of the path are short, by rounds: the window then grows faster, and losses are by chance.
 //! Clauses (CAL-n) are in `docs/specs/calibration.md`.
 
+use crate::flow::FIRST_PACKETS;
+
 /// What the latest rounds show of the queues; 16 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ShortQueues {
     /// Seven eighths of the wire bytes that the last round delivered in one base round-trip time.
     least_window_bytes: u64,
-    /// Packets that the last round acknowledged.
+    /// Packets that the last round acknowledged; 0 before its end.
     packets: u32,
     /// Uncongested rounds in a row.
     rounds: u8,
@@ -39,6 +41,14 @@ impl ShortQueues {
         self.rounds >= CHANCE_ROUNDS && lost <= self.packets / CHANCE_PART + 1
     }
 
+    /// Whether so many marked packets of this round show that queues are long, and not that of one slow path alone.
+    //= docs/specs/calibration.md#CAL-3 the start
+    #[inline]
+    pub(super) fn are_many(&self, marked: u32) -> bool {
+        let packets = if self.packets == 0 { FIRST_PACKETS as u32 } else { self.packets };
+        marked.saturating_mul(MANY_PART) >= packets
+    }
+
     /// The least window, in wire bytes, after an acknowledgement of `acked_bytes` that moved it from `before` to `after`. `is_used` says whether the window
     /// limits what is sent.
     #[inline]
@@ -54,6 +64,8 @@ impl ShortQueues {
     }
 }
 
+/// Marked packets are many if they are one in so many.
+const MANY_PART: u32 = 3;
 /// One packet of this number may be marked or lost in an uncongested round.
 const CHANCE_PART: u32 = 32;
 /// Uncongested rounds after which losses are by chance.

@@ -1,8 +1,10 @@
 //! A sender that learns its path, as a whole.
 
-use spray_wire::{Ack, EvPort};
+use spray_wire::{Ack, Echoes, EvPort};
 
 use super::*;
+use crate::event::{Choice, Event, Publisher};
+use crate::feedback::Ev;
 use crate::rng::{Rng, stream};
 
 const RTT_PS: u64 = 100 * US;
@@ -99,4 +101,47 @@ fn what_was_typed_is_not_kept() {
     let told = FlowConfig { cc, ..paced }.learning();
     let rate_gbps = Some(Gbps::from_bps(7_000_000_000));
     assert_eq!(told.cc, ControlConfig::FixedRate(FixedRateConfig { rate_gbps }));
+}
+
+/// Counts the packets that go where others came back from.
+#[derive(Default)]
+struct Recycled(usize);
+
+impl Publisher for Recycled {
+    fn on_event(&mut self, _now: Time, _event: Event) {}
+
+    fn wants_choices(&self) -> bool {
+        true
+    }
+
+    fn on_choice(&mut self, _now: Time, _ev: Ev, _evs: u32, choice: Choice) {
+        self.0 += usize::from(choice == Choice::Recycled);
+    }
+}
+
+#[test]
+fn of_eight_marks_without_a_queue_the_balancer_sees_one() {
+    //= docs/specs/calibration.md#CAL-17 marks that the balancer sees
+    let mut echoes = Echoes::default();
+    (10..17).for_each(|port| echoes.push(EvPort::new(port), true, 7));
+    for (astray, recycled) in [(false, 7), (true, 0)] {
+        let config = FlowConfig { balancer: BalancerKind::RepsPlus.into(), ..typed(RTT_PS) };
+        let mut rng = stream(1, 1);
+        let mut sender = Sender::new(&config, 64, u64::MAX, &mut rng);
+        sender.send_message(1, 40_000).unwrap();
+        (0..8).for_each(|_| assert!(sender.poll_transmit(at(US), &mut rng, &mut ()).is_some()));
+        let told = Ack {
+            cumulative: 8,
+            sack_base: 8,
+            timestamp_echo: at(US),
+            packets: 8,
+            marked_packets: 8,
+            ..Ack::default()
+        };
+        let told = Ack { marked: true, port: EvPort::new(7), echoes, astray, ..told };
+        sender.on_ack(at(US + RTT_PS), &told, &mut ());
+        let mut choices = Recycled::default();
+        (0..16).for_each(|_| assert!(sender.poll_transmit(at(US + RTT_PS), &mut rng, &mut choices).is_some()));
+        assert_eq!(choices.0, recycled, "{astray}");
+    }
 }

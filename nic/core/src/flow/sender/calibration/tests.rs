@@ -90,11 +90,42 @@ fn the_links_rate_is_twice_what_arrives() {
 }
 
 #[test]
-fn a_mark_ends_the_start() {
+fn marks_of_a_third_of_a_rounds_packets_end_the_start() {
     //= docs/specs/calibration.md#CAL-3 the start
     let mut calibration = calibration();
-    calibration.scheme.on_ack(at(50 * US), &mut calibration.path, &ack(50 * US, true), 50 * US);
+    let mark = |calibration: &mut On<Calibration>, count: u64| {
+        (0..count).for_each(|number| {
+            calibration.scheme.on_ack(at(50 * US + number), &mut calibration.path, &ack(50 * US, true), 50 * US);
+        });
+    };
+    // Of the first window at first: a slow path, one of four, ends nothing.
+    mark(&mut calibration, 11);
+    assert!(calibration.is_starting());
+    mark(&mut calibration, 1);
+    assert_eq!(calibration.phase, Phase::Steady, "the first one has ended a round");
+    // Then of the last round.
+    calibration.phase = Phase::Starting(0);
+    let last = RoundPackets { acked: 6, marked: 0, lost: 0 };
+    calibration.scheme.queues.on_round(last, [0, 50 * US], 6 * PACKET);
+    calibration.scheme.round.marked_packets = 0;
+    mark(&mut calibration, 1);
+    assert!(calibration.is_starting());
+    mark(&mut calibration, 1);
     assert_eq!(calibration.phase, Phase::Steady);
+}
+
+#[test]
+fn the_balancer_sees_as_many_marks_as_queues_are_long() {
+    //= docs/specs/calibration.md#CAL-17 marks that the balancer sees
+    for (rtt_us, seen) in [(100, 10), (125, 10), (200, 20), (500, 32), (u64::MAX / US, 40)] {
+        let mut calibration = calibration();
+        learn(&mut calibration, at(US), 100 * US, false);
+        let count = (0..80).filter(|_| calibration.shows_mark(rtt_us * US)).count();
+        assert!(seen - 1 <= count && count <= seen, "{rtt_us}: {count}");
+        // Where no path is used again, marks say more than that.
+        calibration.reuses = false;
+        assert!((0..80).all(|_| calibration.shows_mark(rtt_us * US)));
+    }
 }
 
 #[test]
