@@ -58,10 +58,9 @@ fn probes_wait_for_the_largest_round_trip_time_seen_lately() {
 fn answers_clear_the_suspect() {
     let mut rig = Rig::new(|_| ());
     rig.lose(0, 7);
-    assert_eq!(rig.probes(at(RTT_PS)).len(), 2);
+    rig.probes(at(RTT_PS));
     (0..3).for_each(|_| rig.answer(RTT_PS, 8));
-    rig.answer(RTT_PS, 7);
-    assert!(rig.plus.suspect().is_some(), "one answer, and those of another");
+    assert!(rig.plus.suspect().is_some(), "another's");
     rig.answer(RTT_PS, 7);
     assert_eq!(rig.plus.suspect(), None);
     rig.news(at(90 * RTT_PS), at(80 * RTT_PS));
@@ -168,16 +167,17 @@ fn beside_a_suspect_probes_explore() {
     rig.ack(0, &[1, 2], false, 0);
     rig.lose(0, 9);
     rig.send();
-    let late = steps(Time::ZERO, 3);
-    assert_eq!(rig.probes(late.before(Time::STEP_PS)).len(), 2, "the suspect's go first, and may be answered");
+    let late = steps(Time::ZERO, 1);
+    assert_eq!(rig.probes(late.before(Time::STEP_PS)).len(), 1, "the suspect's goes first, and may be answered");
     let probe = |rig: &mut Rig| rig.plus.poll_probe(rig.path.at(late)).map(Ev::index);
-    assert_eq!(probe(&mut rig), Some(9), "they were not");
+    assert_eq!(probe(&mut rig), Some(9), "it was not");
     assert!(probe(&mut rig).is_some_and(|ev| ev != 9) && probe(&mut rig).is_none(), "one for the loss");
     rig.send();
     assert_eq!(probe(&mut rig), None, "what was valid went, and nothing went again");
     (0..3).for_each(|_| assert!([1, 2].contains(&rig.send())));
-    let scout = probe(&mut rig).unwrap();
-    assert!(![1, 2, 9].contains(&scout) && probe(&mut rig).is_none(), "one probe for all that went before it");
+    let scouts: Vec<u16> = core::iter::from_fn(|| probe(&mut rig)).collect();
+    assert!(scouts.len() == 3 && scouts.iter().all(|ev| ![1, 2, 9].contains(ev)), "one for each packet");
+    let scout = scouts[0];
     for (marked, rtt_ps, cached) in [(true, RTT_PS, 0), (false, 4 * RTT_PS, 0), (false, 4 * RTT_PS - 1, 1)] {
         let answer = ProbeInfo { ev: Ev::new(scout), marked, rtt_ps };
         rig.plus.on_probe_ack(rig.path.at(late), &answer, &mut rig.log);
@@ -198,7 +198,7 @@ fn after_a_timeout_four_probes_explore() {
     rig.ack(0, &[1, 2, 3], false, 0);
     rig.plus.on_loss(rig.path.at_ps(0), &LossInfo { cause: LossCause::Timeout, ..lost(9) }, &mut rig.log);
     assert_eq!(rig.plus.valid_evs(), 3);
-    let late = steps(Time::ZERO, 3);
+    let late = steps(Time::ZERO, 1);
     assert!(rig.probes(late.before(Time::STEP_PS)).iter().all(|(_, ev)| *ev == 9));
     let late = rig.path.at(late);
     let probes: Vec<_> = core::iter::from_fn(|| rig.plus.poll_probe(late).map(Ev::index)).collect();
