@@ -33,6 +33,8 @@ pub enum Condition {
     Slow,
     /// One spine loses every frame from half of the transfer on; routing does not know.
     Silent,
+    /// One spine loses every second frame from half of the transfer on.
+    HalfLost,
     /// One spine leaves the routes at half of the transfer.
     Withdrawn,
     /// Every uplink loses one frame in a hundred.
@@ -63,10 +65,11 @@ pub enum Condition {
 
 impl Condition {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Healthy,
         Self::Slow,
         Self::Silent,
+        Self::HalfLost,
         Self::Withdrawn,
         Self::Lossy,
         Self::Jitter,
@@ -88,6 +91,7 @@ impl Condition {
             Self::Healthy => "healthy",
             Self::Slow => "a spine at a tenth",
             Self::Silent => "silent from half on",
+            Self::HalfLost => "50 % lost on a spine from half on",
             Self::Withdrawn => "withdrawn at half",
             Self::Lossy => "1 % loss",
             Self::Jitter => "jitter",
@@ -110,7 +114,7 @@ impl Condition {
         const PAYLOAD_SHARE: f64 = 0.9625;
         let spines = match self {
             Self::Slow => 3.1,
-            Self::Silent | Self::Withdrawn => 2.0 / (1.0 / 4.0 + 1.0 / 3.0),
+            Self::Silent | Self::HalfLost | Self::Withdrawn => 2.0 / (1.0 / 4.0 + 1.0 / 3.0),
             Self::Lossy => 4.0 * 0.99,
             Self::ShortOnly => 3.0,
             Self::Pauses | Self::Twice => 4.0 * 0.98,
@@ -122,7 +126,13 @@ impl Condition {
     /// The share of [`left_mbps`](Self::left_mbps) that the default is to reach at least.
     pub fn target(self) -> f64 {
         match self {
-            Self::Healthy | Self::Slow | Self::Silent | Self::Withdrawn | Self::Lossy | Self::Jitter => 0.85,
+            Self::Healthy
+            | Self::Slow
+            | Self::Silent
+            | Self::HalfLost
+            | Self::Withdrawn
+            | Self::Lossy
+            | Self::Jitter => 0.85,
             _ => 0.6,
         }
     }
@@ -192,7 +202,7 @@ pub fn transfer(
 fn begin(routers: &Routers, condition: Condition) -> Result<Option<Changes>, RunError> {
     let on_all = |meddling| (0..Routers::SPINES).try_for_each(|spine| routers.meddle(spine, meddling));
     match condition {
-        Condition::Healthy | Condition::Silent | Condition::Withdrawn => {}
+        Condition::Healthy | Condition::Silent | Condition::HalfLost | Condition::Withdrawn => {}
         Condition::Slow => routers.set_spine(SPINE, routers.rate_bps() / 10, 0.0)?,
         Condition::Lossy => {
             (0..Routers::SPINES).try_for_each(|spine| routers.set_spine(spine, routers.rate_bps(), 0.01))?
@@ -223,13 +233,14 @@ impl Drop for Ended<'_> {
 
 /// Waits until half of the bytes have passed the sender's leaf, and does then what the condition says.
 fn at_half(routers: &Routers, bytes: u64, condition: Condition, end: &AtomicBool) -> Result<(), RunError> {
-    if !matches!(condition, Condition::Silent | Condition::Withdrawn) {
+    if !matches!(condition, Condition::Silent | Condition::HalfLost | Condition::Withdrawn) {
         return Ok(());
     }
     while !end.load(Relaxed) {
         if routers.bytes()? >= bytes / 2 {
             return match condition {
                 Condition::Silent => routers.set_spine(SPINE, routers.rate_bps(), 1.0),
+                Condition::HalfLost => routers.set_spine(SPINE, routers.rate_bps(), 0.5),
                 _ => routers.withdraw(SPINE),
             };
         }

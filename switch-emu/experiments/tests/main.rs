@@ -18,4 +18,5 @@ mod reps_shapes;
 mod schemes;
 mod switching;
 mod tutorial;
+mod untrimmed;
 mod worst;

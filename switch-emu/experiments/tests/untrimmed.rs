@@ -1,0 +1,98 @@
+//! Freezing without trimming, where recovery finds losses before their timeouts (REPS-27, RPP-10 to 12): on each failure, and on nothing else.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use spray_core::path::BalancerKind::{self, Reps, RepsNoFreezing, RepsPlus};
+use spray_experiments::results::Summary;
+use spray_experiments::scenario::Scenario;
+use spray_experiments::sim::Simulation;
+
+/// Runs of an incast differ by 2 %, the means of so many by less than 1 %.
+const SEEDS: u64 = 16;
+const FABRIC: &str = "kind = 'leaf-spine', leaves = 2, spines = 4, hosts_per_leaf = 4, host_gbps = 100";
+const PERMUTATION: &str = "kind = 'cross-leaf-permutation', bytes = '16 MiB'";
+
+fn scenario(fabric: &str, workload: &str, events: &str) -> Scenario {
+    let text = format!(
+        "name = 'untrimmed'\ntopology = {{ {fabric} }}\nworkload = {{ {workload} }}\nqueue.trimming = false\nlink_event = [{events}]\n"
+    );
+    Scenario::parse(Path::new("untrimmed.toml"), &text).unwrap()
+}
+
+fn run(scenario: &Scenario, balancer: BalancerKind, seed: u64) -> Summary {
+    let summary = Simulation::new(scenario).run(balancer, seed, &[]).unwrap().summary();
+    assert!(summary.is_complete(), "{balancer}, seed {seed}");
+    summary
+}
+
+/// Four connections cross each link of leaf 0, all eight each spine.
+//= docs/specs/reps.md#REPS-27 evidence by EV
+//= docs/specs/reps-plus.md#RPP-12 freezing
+#[test]
+fn every_connection_that_loses_packets_on_a_failed_link_freezes() {
+    let table = [
+        ("link = 'leaf0->spine1', action = 'silent-drop'", 4),
+        ("node = 'spine1', action = 'silent-drop'", 8),
+        ("link = 'leaf0->spine1', action = 'loss', probability = 0.5", 4),
+    ];
+    for (event, connections) in table {
+        let scenario = scenario(FABRIC, PERMUTATION, &format!("{{ {event}, at_us = 300 }}"));
+        let half_lost = event.contains("loss");
+        for (balancer, seed) in
+            [Reps, RepsPlus].into_iter().flat_map(|balancer| (1..=3).map(move |seed| (balancer, seed)))
+        {
+            let summary = run(&scenario, balancer, seed);
+            let freezing = &summary.engine_figures;
+            let place = format!("{balancer}, {event}, seed {seed}: {freezing:?}");
+            assert!(freezing.freeze_entries >= connections, "{place}");
+            if half_lost {
+                continue;
+            }
+            assert_eq!((freezing.freeze_precision, freezing.freeze_recall), (Some(1.0), Some(1.0)), "{place}");
+            // The timeout is 143 us here.
+            let lost_us = summary.fabric.loss_duration_us.unwrap();
+            assert!(lost_us < 2.0 * 143.0, "{place}: {lost_us} us");
+            // In the time that the failure lasts, four fifths of the run.
+            assert!(summary.flows.resent_percent / 0.8 < 1.0, "{place}: {} %", summary.flows.resent_percent);
+        }
+    }
+}
+
+/// Congestion, losses by chance and bursts of loss: nobody freezes, and completion times are those without freezing.
+//= docs/specs/reps.md#REPS-27 evidence by EV
+#[test]
+fn nothing_else_freezes_a_connection() {
+    const WIDE: &str = "kind = 'leaf-spine', leaves = 8, spines = 8, hosts_per_leaf = 8, host_gbps = 100";
+    const NARROW: &str = "kind = 'leaf-spine', leaves = 4, spines = 2, hosts_per_leaf = 8, host_gbps = 100";
+    let table = [
+        ("incast", WIDE, "kind = 'incast', senders = 32, bytes = '256 KiB'", ""),
+        ("full queues", NARROW, "kind = 'permutation', bytes = '1 MiB'", ""),
+        (
+            "bursts",
+            FABRIC,
+            PERMUTATION,
+            "{ link = 'leaf0->spine1', action = 'silent-drop', at_us = 300, until_us = 320 }",
+        ),
+        (
+            "1 % loss",
+            FABRIC,
+            PERMUTATION,
+            "{ link = 'leaf*->spine*', action = 'loss', probability = 0.01 }, { link = 'spine*->leaf*', action = 'loss', probability = 0.01 }",
+        ),
+        ("slow paths", FABRIC, PERMUTATION, "{ link = 'leaf0->spine1', action = 'rate', factor = 0.25 }"),
+    ];
+    let mut found = String::new();
+    for (name, fabric, workload, events) in table {
+        let scenario = scenario(fabric, workload, events);
+        let mean = |balancer| {
+            let runs = (1..=SEEDS).map(|seed| run(&scenario, balancer, seed)).collect::<Vec<_>>();
+            let freezes: u64 = runs.iter().map(|summary| summary.engine_figures.freeze_entries).sum();
+            (freezes, runs.iter().map(|summary| summary.flows.fct_mean_us.unwrap()).sum::<f64>() / SEEDS as f64)
+        };
+        let ((_, without_us), (freezes, with_us), (of_plus, _)) = (mean(RepsNoFreezing), mean(Reps), mean(RepsPlus));
+        writeln!(found, "{name}: {freezes} and {of_plus} freezes, {with_us:.0} us, {without_us:.0} without").unwrap();
+        assert!(freezes == 0 && of_plus == 0 && (with_us / without_us - 1.0) * 100.0 <= 1.0, "{found}");
+    }
+    println!("{found}");
+}
