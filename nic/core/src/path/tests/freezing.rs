@@ -147,7 +147,7 @@ impl Untrimmed {
         let mut rig = Rig::new(&Given { trimming: false, ..reps_config(change) }).acks(&[1, 2, 3]);
         rig.loss(0, LossInfo { is_early: true, expires_at: at(Self::EXPIRES_PS), ..loss(99, cause) });
         assert!(!rig.reps.is_frozen(), "what a loss means is not known yet");
-        let wait_ps = ((BASE_RTT_PS * 5 / 4 >> TICK_SHIFT) + 1) << TICK_SHIFT;
+        let wait_ps = (((BASE_RTT_PS * 5 / 4) >> TICK_SHIFT) + 1) << TICK_SHIFT;
         Self { rig, wait_ps }
     }
 
