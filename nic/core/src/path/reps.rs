@@ -252,7 +252,7 @@ impl Balancer for Reps {
             return;
         }
         if !self.state.is_frozen() {
-            if self.suspicion.on_answer(ENOUGH_ANSWERS) {
+            if self.suspicion.on_answer() {
                 self.suspicion = Suspicion::NONE;
             }
         } else if !answer.marked {
@@ -449,8 +449,6 @@ impl Settings {
     }
 }
 
-/// So many answers to probes show that a lost packet's path works.
-const ENOUGH_ANSWERS: i8 = 2;
 /// About as long as routing takes to exclude a dead link (REPS §3.2).
 const FREEZING_TIMEOUT_PS: u64 = 10_000_000_000;
 /// Exploring after a freeze loses packets of a BDP where the failure lasts: less than 1 % of so many round trips' packets.

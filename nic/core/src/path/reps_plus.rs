@@ -51,7 +51,7 @@ impl RepsPlus {
     #[inline]
     fn explore(&mut self, evs: u16) -> Ev {
         // Acknowledgements of a told value may all come back over the path that has failed: others are tried too.
-        if self.suspect().is_none()
+        if !self.state.suspicion.is_grave()
             && let Some(ev) = self.paths.in_turn(&mut self.state.phase)
         {
             return ev;

@@ -48,7 +48,7 @@ impl RepsPlus {
             let is_bad = answer.marked || !state.is_reused(now.path, answer.rtt_ps);
             return self.cache_if_good(now.path, answer.ev, is_bad);
         }
-        if state.suspicion.on_answer(ENOUGH_ANSWERS) {
+        if state.suspicion.on_answer() {
             //= docs/specs/reps-plus.md#RPP-13 thawing
             if state.is_frozen() {
                 publisher.on_event(now.time, Event::FreezeExited);
@@ -76,7 +76,7 @@ impl RecycledEvs {
     //= docs/specs/reps-plus.md#RPP-20 many losses
     #[inline]
     pub(super) fn keeps_to_buffer(&self) -> bool {
-        (self.suspicion.suspect().is_some() || self.losses >= MANY_LOSSES) && self.filled > 0
+        (self.suspicion.is_grave() || self.losses >= MANY_LOSSES) && self.filled > 0
     }
 }
 
@@ -84,7 +84,5 @@ impl RecycledEvs {
 const LOSS: u8 = 16;
 /// From this count on packets do not explore.
 const MANY_LOSSES: u8 = 8 * LOSS;
-/// So many answers to probes show that a lost packet's path works. Until then packets do not explore.
-const ENOUGH_ANSWERS: i8 = 1;
 /// Probes that explore after a loss by the timer.
 const TIMER_SCOUTS: u8 = 4;

@@ -62,6 +62,8 @@ fn answers_clear_the_suspect() {
     (0..3).for_each(|_| rig.answer(RTT_PS, 8));
     assert!(rig.plus.suspect().is_some(), "another's");
     rig.answer(RTT_PS, 7);
+    assert_eq!((rig.plus.suspect(), rig.plus.next_choice()), (Some(Ev::new(7)), Choice::Explored), "one answer");
+    rig.answer(RTT_PS, 7);
     assert_eq!(rig.plus.suspect(), None);
     rig.news(at(90 * RTT_PS), at(80 * RTT_PS));
     assert!(!rig.plus.is_frozen() && rig.log.is_empty());

@@ -84,7 +84,7 @@ impl Suspected {
         if self.score() < 20 {
             self.proven_at = None;
         }
-        self.score() <= if frozen { -8 } else { -1 }
+        self.score() <= if frozen { -8 } else { -2 }
     }
 }
 
@@ -183,8 +183,8 @@ impl Twin {
     }
 
     fn next_ev(&mut self, again: bool) -> u16 {
-        if (self.losses >= 128 || self.suspect.is_some()) && !self.slots.is_empty() && (again || self.valid.is_empty())
-        {
+        let is_grave = self.frozen || self.suspect.as_ref().is_some_and(|suspect| suspect.score() >= 0);
+        if (self.losses >= 128 || is_grave) && !self.slots.is_empty() && (again || self.valid.is_empty()) {
             if self.valid.is_empty() && self.suspect.is_some() {
                 self.scouts = (self.scouts + 1).min(7);
             }
