@@ -61,7 +61,9 @@ fn fail_and_heal(balancer: BalancerKind) {
             let (name, links) = ("leaf0-spine0".into(), cable.clone());
             return vec![Order::Apply { name, links, action: LinkAction::SilentDrop }];
         }
-        if failed && healed_at.is_none() && of(run).counters.drops_silent > 0 {
+        // Without trimming probes must stay unanswered before REPS freezes.
+        let is_noticed = balancer == BalancerKind::Ops || run.hosts.iter().any(|host| host.frozen > 0);
+        if failed && healed_at.is_none() && of(run).counters.drops_silent > 0 && is_noticed {
             healed_at = Some(of(run).counters.frames);
             return vec![Order::Heal { links: cable.clone() }];
         }
