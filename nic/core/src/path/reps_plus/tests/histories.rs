@@ -63,7 +63,7 @@ impl Suspected {
                 return false;
             }
             if self.score() >= 20 {
-                self.proven_at = Some(now);
+                (self.proven_at, self.next) = (Some(now), now);
                 return false;
             }
         }
