@@ -23,7 +23,7 @@ pub struct Reps {
     /// `exitFreezingMode`.
     exit_freezing: Time,
     suspicion: Suspicion,
-    /// When the timeout of the packet in question runs out.
+    /// When the timeout of the suspect's lost packet runs out.
     expires_at: Time,
     force: Force,
     settings: Settings,
@@ -451,7 +451,7 @@ impl Settings {
 
 /// About as long as routing takes to exclude a dead link (REPS §3.2).
 const FREEZING_TIMEOUT_PS: u64 = 10_000_000_000;
-/// Exploring after a freeze loses packets of a BDP where the failure lasts: less than 1 % of so many round trips' packets.
+/// Least base RTTs of a freeze. One BDP of packets explores after it, so a failure that lasts costs less than 1 % of the packets.
 const FREEZING_RTTS: u64 = 128;
 
 /// Packets that explore after freezing in the Ultra Ethernet artifact.

@@ -51,7 +51,7 @@ impl RepsPlus {
     #[inline]
     fn explore(&mut self, evs: u16) -> Ev {
         // Acknowledgements of a told value may all come back over the path that has failed: others are tried too.
-        if !self.state.suspicion.is_grave()
+        if !self.state.suspicion.forbids_exploring()
             && let Some(ev) = self.paths.in_turn(&mut self.state.phase)
         {
             return ev;

@@ -101,8 +101,7 @@ impl Suspicion {
         if is_lost {
             self.score = self.score.saturating_add(LOST);
             if self.has_failed() {
-                (self.score, self.flags) = (0, self.flags & !IN_FLIGHT);
-                self.step_at = now.after(FAILED_WAITS * self.wait_ps());
+                self.fail(now);
                 return None;
             }
             if self.awaits_ack() {
@@ -128,9 +127,9 @@ impl Suspicion {
         Some(self.ev)
     }
 
-    /// Whether packets avoid paths that they do not know: no answer made up for the loss, and for lost probes, yet.
+    /// Whether packets must not explore: lost probes outweigh the answers, or no probe was answered yet.
     #[inline]
-    pub(super) fn is_grave(&self) -> bool {
+    pub(super) fn forbids_exploring(&self) -> bool {
         self.step_at != Time::NEVER && (self.score >= 0 || self.has_failed())
     }
 
@@ -143,7 +142,7 @@ impl Suspicion {
             self.flags ^= 1 << (7 - in_flight.leading_zeros());
             self.score -= 1;
         } else if !self.has_failed() {
-            // It had been given up.
+            // The answer to a probe that was counted as lost.
             self.score = self.score.saturating_sub(LOST + 1);
         }
         self.score <= if self.has_failed() { WORKS_AGAIN } else { WORKS }
@@ -156,7 +155,7 @@ impl Suspicion {
         self.awaits_ack() && now.time.before(ack.rtt_ps) >= self.step_at.before(2 * self.step_ps())
     }
 
-    /// The path has failed: it is probed once in a while.
+    /// Records that the path has failed. The next test of it begins eight waits later.
     pub(super) fn fail(&mut self, now: Time) {
         self.flags = self.flags & !IN_FLIGHT | FAILED;
         self.score = 0;
@@ -194,8 +193,8 @@ pub(super) const fn overdue_ps(path: &Path) -> u64 {
 /// A tick of 2^20 ps (1.05 us) is short against round trips of several us.
 pub(super) const TICK_SHIFT: u32 = 20;
 
-/// What an unanswered probe adds; an answer takes one off. Of a link that loses half of all frames these are as likely as of one
-/// that loses 4 % at 2.5 to 0.65.
+/// Weight of a lost probe; an answer weighs -1. The log-likelihood ratios of a link that loses 50 % of all frames to one that loses 4 %
+/// are 2.5 for a lost probe and -0.65 for an answer.
 const LOST: i8 = 4;
 /// From this score on the path has failed: five probes lost, or more where some were answered.
 const FAILS: i8 = 5 * LOST;
@@ -203,9 +202,9 @@ const FAILS: i8 = 5 * LOST;
 const WORKS: i8 = -2;
 /// At this score a failed path works again: eight answers.
 const WORKS_AGAIN: i8 = -8;
-/// While none was lost, so many probes await their answers at most.
+/// Largest number of probes under way while the score is not above 0.
 const AT_ONCE: i8 = 2;
-/// Tests of a failed path begin so many waits after each other.
+/// Number of waits between two tests of a failed path.
 const FAILED_WAITS: u64 = 8;
 
 /// In [`Suspicion::flags`]: the probes of the last three steps.

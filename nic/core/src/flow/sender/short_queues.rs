@@ -41,7 +41,7 @@ impl ShortQueues {
         self.rounds >= CHANCE_ROUNDS && lost <= self.packets / CHANCE_PART + 1
     }
 
-    /// Whether so many marked packets of this round show that queues are long, and not that of one slow path alone.
+    /// Whether this number of marked packets in a round means long queues on more than one slow path.
     //= docs/specs/calibration.md#CAL-3 the start
     #[inline]
     pub(super) fn are_many(&self, marked: u32) -> bool {
@@ -64,7 +64,7 @@ impl ShortQueues {
     }
 }
 
-/// Marked packets are many if they are one in so many.
+/// Least share of a round's packets that ends the start when marked: one in three.
 const MANY_PART: u32 = 3;
 /// One packet of this number may be marked or lost in an uncongested round.
 const CHANCE_PART: u32 = 32;

@@ -76,7 +76,7 @@ impl RecycledEvs {
     //= docs/specs/reps-plus.md#RPP-20 many losses
     #[inline]
     pub(super) fn keeps_to_buffer(&self) -> bool {
-        (self.suspicion.is_grave() || self.losses >= MANY_LOSSES) && self.filled > 0
+        (self.suspicion.forbids_exploring() || self.losses >= MANY_LOSSES) && self.filled > 0
     }
 }
 
