@@ -8,7 +8,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use spray_fabric::Switching;
 use spray_pipeline::config::{OUTSIDE, PortConfig, Thresholds};
 use spray_pipeline::queue::Queue;
-use spray_testbed::program::HopBench;
+use spray_switch::program::HopBench;
 use std::cell::Cell;
 
 /// The queue alone: frames in order at 90 % load, a walk every other frame.

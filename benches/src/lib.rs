@@ -11,6 +11,8 @@ mod flow;
 mod forged;
 mod frames;
 mod hostile;
+#[cfg(all(target_os = "linux", feature = "xdp"))]
+pub mod net;
 mod pair;
 mod queues;
 

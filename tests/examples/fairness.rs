@@ -7,7 +7,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use spray_testbed::{RouterQueue, Routers, RunError};
+use spray_benches::net::{RouterQueue, Routers};
+use spray_switch::RunError;
 use spray_tests::content::Content;
 use spray_tests::real_network::{CUBIC, Contender, Guest, Rivals, Rounds, Shares, beside, jain, latency, two_of_ours};
 

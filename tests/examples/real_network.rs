@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use spray_testbed::{RouterQueue, Routers};
+use spray_benches::net::{RouterQueue, Routers};
 use spray_tests::content::Content;
 use spray_tests::real_network::{CUBIC, Condition, Contender, Rounds, transfer};
 

@@ -126,7 +126,7 @@ impl Boxes {
     fn carried(&self) -> [u64; 2] {
         let bytes = || {
             ["spine0", "spine1"].map(|spine| {
-                let is_up = spray_testbed::deployed().contains(&self.place(spine));
+                let is_up = spray_switch::deployed().contains(&self.place(spine));
                 if is_up { self.bytes(spine, &format!("{spine}->leaf*")) } else { 0 }
             })
         };

@@ -10,9 +10,9 @@ use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket, sockopt,
 };
+use spray_benches::net::Routers;
 use spray_benches::{Forged, Forger, Shows};
 use spray_nic::Peer;
-use spray_testbed::Routers;
 use spray_wire::{
     Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, PullRequest, Rekey, Reset, Terms, Time,
 };

@@ -5,8 +5,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
+use spray_benches::net::Pair;
 use spray_nic::Peer;
-use spray_testbed::Pair;
 use spray_wire::{
     Accept, Body, Common, Connect, DSCP_CONTROL, Ecn, Envelope, EvPort, INITIAL_TTL, Ports, Probe, Retry, Time, emit,
     parse,

@@ -23,8 +23,8 @@ use spray_experiments::engine::{Engine, EngineError};
 use spray_experiments::results::RunResult;
 use spray_experiments::scenario::Scenario;
 use spray_experiments::xdp::Xdp;
+use spray_switch::program::SteerProgram;
 use spray_test_support::{built, has_root};
-use spray_testbed::program::SteerProgram;
 
 /// A testbed whose times are looked at runs alone. Two would share the cores, and frames of each would be late.
 static TURN: RwLock<()> = RwLock::new(());

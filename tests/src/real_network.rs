@@ -15,8 +15,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use spray_testbed::program::Meddling;
-use spray_testbed::{Changes, Routers, RunError};
+use spray_benches::net::{Changes, Routers};
+use spray_switch::RunError;
+use spray_switch::program::Meddling;
 
 pub use self::beside::{Guest, Rivals, Shares, beside, jain};
 pub use self::latency::{Latency, latency};

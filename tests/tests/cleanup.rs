@@ -11,8 +11,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use spray_core::path::BalancerKind;
 use spray_experiments::engine::{Engine, EngineError, Progress};
+use spray_switch::{clean, leftovers};
 use spray_test_support::Folder;
-use spray_testbed::{clean, leftovers};
 use spray_tests::running::wait_until;
 use spray_tests::{namespaces_of, scenarios, small, spray, testbed, turn};
 

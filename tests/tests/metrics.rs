@@ -5,8 +5,8 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use spray_benches::net::Routers;
 use spray_test_support::{Folder, skip, text};
-use spray_testbed::Routers;
 use spray_tests::machines::{Machines, ip};
 use spray_tests::running::{Running, inbox, payload, wait_until};
 use spray_tests::{shared_turn, spray, turn};

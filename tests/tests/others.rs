@@ -4,8 +4,8 @@ use std::net::UdpSocket;
 use std::process::Stdio;
 use std::time::Duration;
 
+use spray_benches::net::Pair;
 use spray_test_support::{Folder, text};
-use spray_testbed::Pair;
 use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{shared_turn, spray};
 

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use spray_benches::net::Pair;
 use spray_test_support::Folder;
-use spray_testbed::Pair;
 use spray_tests::running::{Running, inbox, payload, wait_until};
 use spray_tests::{shared_turn, spray};
 

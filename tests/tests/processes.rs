@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use spray_benches::net::{Pair, Routers};
 use spray_test_support::Folder;
-use spray_testbed::{Pair, Routers};
 use spray_tests::impostor::Impostor;
 use spray_tests::running::{Running, inbox, payload, wait_until};
 use spray_tests::{shared_turn, spray};

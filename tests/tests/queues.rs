@@ -5,8 +5,8 @@ use std::process::{Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use spray_benches::net::{Pair, Routers};
 use spray_test_support::{Folder, text};
-use spray_testbed::{Pair, Routers};
 use spray_tests::content::Content;
 use spray_tests::real_network::{Condition, Contender, Transfer, transfer};
 use spray_tests::running::{Running, wait_until};

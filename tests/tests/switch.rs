@@ -321,7 +321,7 @@ fn a_kill_leaves_nothing_on_the_interfaces() {
     let interfaces = machines.interfaces();
     assert!(interfaces.contains("xdp") && interfaces.contains("promiscuity 1"), "{interfaces}");
     kill(Pid::from_raw(shown["pid"].as_u64().unwrap() as i32), Signal::SIGKILL).unwrap();
-    wait_until("the end of the process", || !spray_testbed::deployed().contains(&machines.name));
+    wait_until("the end of the process", || !spray_switch::deployed().contains(&machines.name));
     let (code, said, errors) = run(&["clean"]);
     assert!(code == 0 && said.contains(&machines.name), "{said}{errors}");
     machines.assert_as_it_was();

@@ -54,7 +54,7 @@ fn all_boxes_route_around_what_fails_anywhere() {
     kill(Pid::from_raw(pid as i32), Signal::SIGKILL).unwrap();
     wait_until("leaf0 to miss spine0", || !boxes.hears("leaf0"));
     boxes.assert_only_by("spine1");
-    wait_until("the end of the process", || !spray_testbed::deployed().contains(&spine0));
+    wait_until("the end of the process", || !spray_switch::deployed().contains(&spine0));
     let (code, _, errors) = boxes.play("spine0", &[]);
     assert_eq!(code, 0, "{errors}");
     boxes.assert_by_both();

@@ -12,8 +12,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
+use spray_switch::leftovers;
 use spray_test_support::Folder;
-use spray_testbed::leftovers;
 use spray_tests::deployment::{self, run, run_by};
 use spray_tests::running::{Running, content, wait_until};
 use spray_tests::{namespaces_of, scenarios, spray, turn};
@@ -78,7 +78,7 @@ impl Fabric {
     fn assert_gone(&self) {
         assert_eq!(namespaces_of(self.pid()), [""; 0]);
         assert!(!Path::new("/etc/netns").join(self.host(0, "namespace")).exists());
-        assert!(!spray_testbed::control(&self.name).exists());
+        assert!(!spray_switch::control(&self.name).exists());
         assert!(leftovers().iter().all(|name| !name.contains(&self.pid().to_string()) && !name.contains(&self.name)));
         assert_eq!(run(&["link", "--name", &self.name]).0, 2);
     }
@@ -421,7 +421,7 @@ fn what_a_kill_leaves_is_cleaned_and_ctrl_c_leaves_nothing() {
     let Some(_turn) = turn() else { return };
     let fabric = Fabric::up("killed");
     kill(Pid::from_raw(fabric.pid() as i32), Signal::SIGKILL).unwrap();
-    wait_until("the end of the process", || !spray_testbed::deployed().contains(&fabric.name));
+    wait_until("the end of the process", || !spray_switch::deployed().contains(&fabric.name));
     wait_until("its namespaces to be nobody's", || {
         leftovers().iter().any(|name| name.contains(&fabric.pid().to_string()))
     });
@@ -436,12 +436,12 @@ fn what_a_kill_leaves_is_cleaned_and_ctrl_c_leaves_nothing() {
     let mut up = spray();
     up.args(["up", &scenario, "--name", &name]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut up = Running(up.spawn().unwrap());
-    wait_until("the set-up to begin", || spray_testbed::control(&name).exists());
+    wait_until("the set-up to begin", || spray_switch::control(&name).exists());
     kill(Pid::from_raw(up.0.id() as i32), Signal::SIGINT).unwrap();
     let code = up.end().code();
     assert_eq!(code, Some(130), "{}", up.said());
-    assert!(!spray_testbed::control(&name).exists());
-    assert!(!spray_testbed::deployed().contains(&name));
+    assert!(!spray_switch::control(&name).exists());
+    assert!(!spray_switch::deployed().contains(&name));
 }
 
 /// Its namespaces are mounts that only the process that keeps it, and those that it started from, see.

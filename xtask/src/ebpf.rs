@@ -87,7 +87,7 @@ fn load() -> Outcome {
         println!("without root they are not loaded either");
         return Ok(());
     }
-    let example = ["run", "--package", "spray-testbed", "--example", "load_objects", "--"];
+    let example = ["run", "--package", "spray-switch", "--example", "load_objects", "--"];
     sh::run(sh::cargo().args(example).arg(folder()))
 }
 

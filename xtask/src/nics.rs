@@ -140,7 +140,7 @@ fn programs(tools: &Tools, folder: &Path, bare: bool) -> Outcome<Vec<(&'static s
     // The initrd is unpacked into the virtual machine's memory.
     programs.push(("bin/spray", vm::stripped(&demo::build()?, &folder.join("spray"))?));
     if bare {
-        let built = demo::example("spray-testbed", "bare_nics")?;
+        let built = demo::example("spray-benches", "bare_nics")?;
         programs.push(("bin/bare", vm::stripped(&built, &folder.join("bare"))?));
     }
     Ok(programs)

@@ -12,7 +12,7 @@ use crate::sh::{self, Failure, Outcome};
 mod pair;
 
 /// `spray-nic` and what it needs of ours.
-const PACKAGES: [&str; 4] = ["spray-wire", "spray-flowcut", "spray-core", "spray-nic"];
+const PACKAGES: [&str; 3] = ["spray-wire", "spray-core", "spray-nic"];
 
 /// A folder that is gone after the step, also after a failed one.
 struct Folder(PathBuf);

@@ -3,10 +3,19 @@
 use crate::sh::{self, Failure, Outcome};
 
 /// What takes Linux or a C library of its own.
-const LINUX_ONLY: [&str; 6] = ["libbpf-rs", "libbpf-sys", "netlink-sys", "nix", "rtnetlink", "spray-testbed"];
+const LINUX_ONLY: [&str; 7] =
+    ["libbpf-rs", "libbpf-sys", "netlink-sys", "nix", "rtnetlink", "spray-switch", "spray-testbed"];
 /// What the laboratory takes.
-const LABORATORY: [&str; 7] =
-    ["parquet", "plotters", "spray-experiments", "spray-fabric", "spray-pipeline", "spray-sim", "spray-testbed"];
+const LABORATORY: [&str; 8] = [
+    "parquet",
+    "plotters",
+    "spray-experiments",
+    "spray-fabric",
+    "spray-pipeline",
+    "spray-sim",
+    "spray-switch",
+    "spray-testbed",
+];
 
 /// Checks `spray` with the feature `lab` alone, in which nothing of [`LINUX_ONLY`] is, and with `xdp` alone, in which nothing of
 /// [`LABORATORY`] is.

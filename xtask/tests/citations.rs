@@ -11,7 +11,7 @@ use spray_test_support::root;
 /// What begins a citation; the path of the specification follows.
 const MARK: &str = "//= ";
 /// Folders with code that cites.
-const CODE: [&str; 8] = ["benches", "cli", "ebpf/src", "nic", "switch-emu", "tests", "xtask", "deploy"];
+const CODE: [&str; 9] = ["benches", "cli", "ebpf/src", "lab", "nic", "switch-emu", "tests", "xtask", "deploy"];
 
 /// The clauses of a specification by name, each as lower-case words.
 fn clauses(text: &str) -> HashMap<String, String> {

@@ -4,7 +4,7 @@ use spray_test_support::root;
 use walkdir::WalkDir;
 
 /// Sources of the NIC, and words that have no place in them.
-const NIC: [&str; 4] = ["nic/core", "nic/flowcut", "nic/src", "nic/wire"];
+const NIC: [&str; 3] = ["nic/core", "nic/src", "nic/wire"];
 const WORDS: [&str; 6] = ["dilat", "emulat", "simulat", "testbed", "virtual time", "virtual_time"];
 
 #[test]

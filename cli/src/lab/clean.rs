@@ -1,16 +1,16 @@
 //! `spray clean`.
 
-use spray_experiments::testbed;
+use spray_experiments::switch::leftovers;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::say;
 
 /// Removes what dead processes left behind.
 pub fn clean() -> Outcome {
-    let left = testbed::leftovers();
-    let removed = testbed::clean();
+    let left = leftovers();
+    let removed = spray_experiments::switch::clean();
     say::object(&serde_json::json!({ "removed": removed }))?;
     removed.iter().for_each(|name| say!("removed {name}"));
-    match testbed::leftovers() {
+    match leftovers() {
         still if !still.is_empty() => Err(Failure::refused(format!("cannot remove {}: run as root", still.join(", ")))),
         _ if left.is_empty() => {
             say!("nothing was left behind");

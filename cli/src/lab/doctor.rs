@@ -1,6 +1,6 @@
 //! What the laboratory adds to `spray doctor`.
 
-use spray_experiments::testbed::program::{Checked, VERIFIER_LIMIT, check_programs};
+use spray_experiments::switch::program::{Checked, VERIFIER_LIMIT, check_programs};
 use spray_tools::doctor::Check;
 
 /// Whether the kernel takes every XDP program that this binary carries, and one on a veth.
@@ -45,7 +45,7 @@ fn last_lines(log: &str) -> String {
 
 /// Attaches the steering program to a veth in a namespace of its own.
 fn veth_xdp() -> Check {
-    match spray_experiments::testbed::probe_veth_xdp() {
+    match spray_benches::net::probe_veth_xdp() {
         Ok(true) => Check::ok("XDP on veth", "native, in network namespaces of our own"),
         Ok(false) => Check::warn(
             "XDP on veth",
@@ -62,7 +62,7 @@ fn veth_xdp() -> Check {
 
 /// Whether earlier runs left something behind.
 pub fn leftovers() -> Check {
-    match spray_experiments::testbed::leftovers() {
+    match spray_experiments::switch::leftovers() {
         left if left.is_empty() => Check::ok("leftovers", "none"),
         left => Check::warn("leftovers", left.join(", "), "`spray clean` removes them; no live run uses them"),
     }
@@ -74,7 +74,7 @@ fn first_line(error: &impl ToString) -> String {
 
 #[cfg(test)]
 mod tests {
-    use spray_experiments::testbed::program::ProgramError;
+    use spray_experiments::switch::program::ProgramError;
     use spray_tools::doctor::Status;
 
     use super::*;

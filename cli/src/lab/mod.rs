@@ -68,7 +68,7 @@ impl args::Deployment {
             Self::Up(arguments) => deployment::up(arguments, None),
             Self::Switch(args::Switch { up, ports, node }) => {
                 let node = node.as_deref();
-                deployment::up(up, Some(spray_experiments::testbed::Between { ports, node }))
+                deployment::up(up, Some(spray_experiments::switch::Between { ports, node }))
             }
             Self::Shell(arguments) => deployment::shell(arguments),
             Self::Link(arguments) => deployment::link(arguments),

@@ -11,6 +11,7 @@
 //! | [`offsets`] | where the fields lie |
 //! | [`switch_view`] | what a switch reads and changes: one parser for kernel and hosts |
 //! | [`checksum`] | Internet checksum, whole and incremental |
+//! | [`flowcut`] | when Flowcut calls a path congested: one rule for hosts and switches |
 //! | the others | one header each |
 #![no_std]
 // Without the checksum nothing parses or emits whole frames, and the codecs of single headers are unused.
@@ -32,6 +33,7 @@ mod echoes;
 mod envelope;
 mod error;
 mod ev;
+pub mod flowcut;
 #[cfg(feature = "std")]
 pub mod frame;
 mod handshake;

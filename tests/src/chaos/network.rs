@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use spray_testbed::Routers;
-use spray_testbed::program::Meddling;
+use spray_benches::net::Routers;
+use spray_switch::program::Meddling;
 
 use crate::chaos::{Event, Kind};
 use crate::namespaces_of;

@@ -10,7 +10,8 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use socket2::{Protocol, Socket};
-use spray_testbed::{Routers, RunError};
+use spray_benches::net::Routers;
+use spray_switch::RunError;
 
 use super::{CUBIC, Ended, Kernel, Transfer, by_kernel, by_spray, connection};
 

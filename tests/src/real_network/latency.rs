@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use spray_testbed::{Routers, RunError};
+use spray_benches::net::Routers;
+use spray_switch::RunError;
 
 use super::{Condition, Contender, Ended, Transfer, transfer};
 

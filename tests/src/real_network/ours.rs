@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use spray_testbed::{Routers, RunError};
+use spray_benches::net::Routers;
+use spray_switch::RunError;
 
 use super::{Out, PATIENCE, receiver, sender};
 use crate::running::Running;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use spray_experiments::testbed::GivenPort;
+use spray_experiments::switch::GivenPort;
 use spray_tools::args::seconds;
 use spray_tools::metrics::Publish;
 

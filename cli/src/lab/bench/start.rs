@@ -6,7 +6,7 @@ use std::time::Instant;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use spray_experiments::testbed::Pair;
+use spray_benches::net::Pair;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::say;
 use tempfile::TempDir;

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use spray_experiments::results::align;
-use spray_experiments::testbed::program::HopBench;
+use spray_experiments::switch::program::HopBench;
 use spray_fabric::{FlowHash, HashFunction, Scheme, Switching};
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::progress::Progress;

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use spray_experiments::results;
 #[cfg(feature = "quic")]
-use spray_experiments::testbed::Quic;
-use spray_experiments::testbed::bench::{Latency, Throughput};
-use spray_experiments::testbed::{Kernel, RunError, Transport, VethBench};
+use spray_benches::net::Quic;
+use spray_benches::net::{Kernel, Transport, VethBench};
+use spray_benches::net::{Latency, Throughput};
+use spray_experiments::results;
+use spray_experiments::switch::RunError;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::progress::Progress;
 use spray_tools::say;

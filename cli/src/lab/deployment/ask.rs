@@ -151,7 +151,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// # Errors
 /// 2 without root.
 pub fn check_root() -> Outcome {
-    spray_experiments::testbed::check_root().map_err(Failure::refused)
+    spray_experiments::switch::check_root().map_err(Failure::refused)
 }
 
 /// The fabric that is meant: the one called `name`, or the only one if this user has set it up.
@@ -182,7 +182,7 @@ fn is_anothers(user: &str, own: &str) -> bool {
 /// As [`meant`].
 pub fn named_or_only(name: Option<&str>) -> Outcome<String> {
     check_root()?;
-    let deployed = spray_experiments::testbed::deployed();
+    let deployed = spray_experiments::switch::deployed();
     match (name, deployed.as_slice()) {
         (_, []) => Err(Failure::refused("no fabric is up; `spray up SCENARIO.toml` sets one up")),
         (Some(name), all) if all.iter().any(|other| other == name) => Ok(name.to_string()),
@@ -224,7 +224,7 @@ pub fn strange(answer: &Answer) -> Failure {
 }
 
 fn exchange(name: &str, question: &Question) -> std::io::Result<Answer> {
-    let mut stream = UnixStream::connect(spray_experiments::testbed::control(name))?;
+    let mut stream = UnixStream::connect(spray_experiments::switch::control(name))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     writeln!(stream, "{}", serde_json::to_string(question)?)?;
     let mut line = String::new();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use spray_experiments::engine::EngineError;
 use spray_experiments::scenario::{QueueLength, Scenario};
-use spray_experiments::testbed::{
+use spray_experiments::switch::{
     Between, Cable, CableState, DeployedHost, DeployedLink, Deployment, Event, LinkNews, Place, RunError,
 };
 use spray_experiments::xdp;
@@ -115,7 +115,7 @@ const ROOMY_PACKETS: u32 = 200;
 const MOST_BPS: u64 = 2_000_000_000;
 
 fn answer(name: &str) -> Outcome<UnixListener> {
-    spray_experiments::testbed::answer(name).map_err(|error| match error.kind() {
+    spray_experiments::switch::answer(name).map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => Failure::refused(format!(
             "a fabric `{name}` is up already; `spray down {name}` removes it, or give this one another --name"
         )),
@@ -137,7 +137,7 @@ struct Socket(String);
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(spray_experiments::testbed::control(&self.0));
+        let _ = std::fs::remove_file(spray_experiments::switch::control(&self.0));
     }
 }
 

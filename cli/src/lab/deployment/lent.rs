@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
-use spray_experiments::testbed::Lent;
+use spray_experiments::switch::Lent;
 use spray_tools::failure::{Failure, Outcome};
 
 /// A host, and where it is to be.

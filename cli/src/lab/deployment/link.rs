@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde_json::json;
 use spray_core::units::Ratio;
-use spray_experiments::testbed::{Impairment, Order};
+use spray_experiments::switch::{Impairment, Order};
 use spray_fabric::{LinkState, MIN_RATE_PPM};
 use spray_tools::failure::Outcome;
 use spray_tools::say;

@@ -9,7 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use spray_experiments::testbed::Between;
+use spray_experiments::switch::Between;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::stop::Stop;
 use spray_tools::{info, note, say};

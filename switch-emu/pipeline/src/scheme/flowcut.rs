@@ -4,7 +4,7 @@
 //! Acknowledgements that pass tell what has arrived: they echo the time at which a packet was sent. A flowcut's packets keep their order.
 //! When the latest of them has arrived, all have.
 
-use spray_flowcut::{Congestion, HOPS, Sample};
+use spray_wire::flowcut::{Congestion, HOPS, Sample};
 
 use super::{Arrival, Forwarding, Measure, detour, hashed, least_loaded};
 use crate::Cause;

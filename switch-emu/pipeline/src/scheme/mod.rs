@@ -41,7 +41,7 @@ pub use list::Scheme;
 #[cfg(not(target_arch = "bpf"))]
 pub use notice::{Notice, poll};
 pub use recall::{NO_PORT, OPEN, Step, part, recall};
-pub use spray_flowcut::Rule as FlowcutRule;
+pub use spray_wire::flowcut::Rule as FlowcutRule;
 
 use crate::routes::{Choice, Group, SwitchConfig};
 

@@ -1,6 +1,6 @@
 //! The settings of `flowcut`.
 
-use spray_flowcut::{ONE, Rule};
+use spray_wire::flowcut::{ONE, Rule};
 
 use crate::now::Path;
 use crate::path::AckInfo;

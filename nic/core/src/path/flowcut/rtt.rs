@@ -1,7 +1,7 @@
-//! How congested a path is: a connection's own round-trip times, by the rule that it shares with switches ([`spray_flowcut`]) or by that of
+//! How congested a path is: a connection's own round-trip times, by the rule that it shares with switches ([`spray_wire::flowcut`]) or by that of
 //! the published artifact.
 
-use spray_flowcut::{Congestion, HOPS, Sample, average, ticks};
+use spray_wire::flowcut::{Congestion, HOPS, Sample, average, ticks};
 
 use super::config::Settings;
 use crate::now::Path;

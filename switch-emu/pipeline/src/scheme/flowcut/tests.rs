@@ -5,7 +5,7 @@ use crate::flow_hash::Key;
 use crate::scheme::chassis::{Chassis, FRAME, SETTINGS, US, Way};
 use crate::scheme::{FlowcutRule, Scheme};
 use proptest::prelude::*;
-use spray_flowcut::ONE;
+use spray_wire::flowcut::ONE;
 use spray_wire::switch_view::PacketFields;
 use std::collections::{HashMap, HashSet};
 use std::vec::Vec;

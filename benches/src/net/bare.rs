@@ -1,0 +1,202 @@
+//! Bare frames over two devices: what AF_XDP and the path carry when nothing is acknowledged, checked or copied.
+//!
+//! The upper bound for a transport over the same devices.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use spray_nic::device::{Bare, Device, Received};
+use spray_nic::driver::DriverOptions;
+
+use super::exchange::{MESSAGE_BYTES, Talk};
+use super::measure::{Arrivals, PATIENCE, Throughput, measure, now};
+
+/// Frames per turn of either loop: what endpoints use too.
+const BATCH: usize = 64;
+/// How long the receiver waits for stragglers.
+const GRACE: Duration = Duration::from_millis(20);
+/// A full window in which nothing arrives for this long has been lost.
+const STALL: Duration = Duration::from_millis(2);
+
+/// What to send, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct BareConfig<'a> {
+    /// The whole frame from its Ethernet header on, no longer than the sender's
+    /// [`max_frame`](spray_nic::device::Device::max_frame). Over a switch it has to be one that the switch forwards.
+    pub template: &'a [u8],
+    /// How long to send.
+    pub duration: Duration,
+    /// Most frames sent and not yet received, at least 1: veth's ring holds 256 and drops what comes on top.
+    pub window: u32,
+    /// How the sending and the receiving thread run.
+    pub threads: [DriverOptions; 2],
+}
+
+/// Sends copies of the template from `sender` to `receiver` for the configured time, and counts those of its length that arrive.
+///
+/// # Errors
+///
+/// When a device fails, or the template is longer than the sender takes ([`io::ErrorKind::InvalidInput`]).
+pub fn run<D: Device + Send>(sender: &mut D, receiver: &mut D, config: &BareConfig<'_>) -> io::Result<Throughput> {
+    let bytes = config.template.len();
+    if bytes > sender.max_frame() {
+        let message = format!("a frame of {bytes} bytes, the device takes {}", sender.max_frame());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    let received = AtomicU64::new(0);
+    let send = |stop: &AtomicBool| Source::new(sender, config).run(stop, &received);
+    measure(config.threads, bytes, send, |stop| receive(receiver, bytes, stop, &received))
+}
+
+struct Source<'a, D> {
+    device: &'a mut D,
+    config: &'a BareConfig<'a>,
+    frames: Bare,
+    arrivals: Vec<Received>,
+    sent: u64,
+    window: Window,
+}
+
+impl<'a, D: Device> Source<'a, D> {
+    fn new(device: &'a mut D, config: &'a BareConfig<'a>) -> Self {
+        let (window, frames) = (Window::new(config.window), Bare::new(config.template));
+        Self { device, config, frames, arrivals: Vec::with_capacity(BATCH), sent: 0, window }
+    }
+
+    fn run(mut self, stop: &AtomicBool, received: &AtomicU64) -> io::Result<(u64, Duration)> {
+        let start = now();
+        loop {
+            let time = now();
+            if time - start >= self.config.duration || stop.load(Ordering::Acquire) {
+                break;
+            }
+            self.discard_arrivals()?;
+            let room = self.window.room(self.sent, received.load(Ordering::Acquire), time);
+            let sent = self.frames.send(self.device, room.min(BATCH as u64));
+            self.sent += sent;
+            self.device.flush()?;
+            if sent == 0 {
+                thread::yield_now();
+            }
+        }
+        Ok((self.sent, start.elapsed()))
+    }
+
+    /// What comes in here is neighbour traffic.
+    fn discard_arrivals(&mut self) -> io::Result<()> {
+        self.device.receive(&mut self.arrivals, BATCH)?;
+        for arrival in self.arrivals.drain(..) {
+            self.device.release(arrival.frame);
+        }
+        Ok(())
+    }
+}
+
+/// How many frames may be on their way.
+struct Window {
+    limit: u64,
+    /// Frames given up for lost.
+    lost: u64,
+    received: u64,
+    progress_at: Option<Instant>,
+}
+
+impl Window {
+    fn new(limit: u32) -> Self {
+        Self { limit: limit.into(), lost: 0, received: 0, progress_at: None }
+    }
+
+    fn room(&mut self, sent: u64, received: u64, now: Instant) -> u64 {
+        let limit = self.limit;
+        let progress_at = *self.progress_at.get_or_insert(now);
+        let in_flight = sent.saturating_sub(received + self.lost);
+        if received != self.received || in_flight < limit {
+            (self.received, self.progress_at) = (received, Some(now));
+        } else if now - progress_at >= STALL {
+            self.lost += in_flight;
+            self.progress_at = Some(now);
+            return limit;
+        }
+        limit.saturating_sub(in_flight)
+    }
+}
+
+fn receive<R: Device>(device: &mut R, bytes: usize, stop: &AtomicBool, received: &AtomicU64) -> io::Result<Arrivals> {
+    let mut batch = Vec::with_capacity(BATCH);
+    let mut arrivals = Arrivals::default();
+    let mut idle_since = None;
+    loop {
+        if device.receive(&mut batch, BATCH)? > 0 {
+            idle_since = None;
+            arrivals.add(batch.iter().filter(|arrival| arrival.len as usize == bytes).count() as u64);
+            batch.drain(..).for_each(|arrival| device.release(arrival.frame));
+            received.store(arrivals.count, Ordering::Release);
+        } else if stop.load(Ordering::Acquire) && *idle_since.get_or_insert_with(now) + GRACE <= now() {
+            return Ok(arrivals);
+        } else {
+            thread::yield_now();
+        }
+        device.flush()?;
+    }
+}
+
+/// A conversation by frames whose last bytes are a message.
+pub(crate) struct Talker<'a, D> {
+    device: &'a mut D,
+    frame: Vec<u8>,
+    arrivals: Vec<Received>,
+}
+
+impl<'a, D: Device> Talker<'a, D> {
+    /// `frame` is what goes to the other end, which sends frames of the same length.
+    pub(crate) fn new(device: &'a mut D, frame: Vec<u8>) -> Self {
+        Self { device, frame, arrivals: Vec::with_capacity(BATCH) }
+    }
+
+    /// Takes what has arrived; whether a message is among it.
+    fn take(&mut self, message: &mut [u8; MESSAGE_BYTES]) -> io::Result<bool> {
+        self.device.receive(&mut self.arrivals, BATCH)?;
+        let mut has_heard = false;
+        for arrival in self.arrivals.drain(..) {
+            let frame = self.device.frame(&arrival.frame, arrival.len);
+            if let Some(said) = frame.last_chunk().filter(|_| frame.len() == self.frame.len()) {
+                (*message, has_heard) = (*said, true);
+            }
+            self.device.release(arrival.frame);
+        }
+        Ok(has_heard)
+    }
+}
+
+impl<D: Device + Send> Talk for Talker<'_, D> {
+    fn say(&mut self, message: &[u8; MESSAGE_BYTES]) -> io::Result<()> {
+        let bytes = self.frame.len();
+        if let Some(last) = self.frame.last_chunk_mut() {
+            *last = *message;
+        }
+        // Without a frame it is as good as lost.
+        if let Some(id) = self.device.allocate() {
+            self.device.frame_mut(&id)[..bytes].copy_from_slice(&self.frame);
+            if let Err(id) = self.device.transmit(id, bytes as u32) {
+                self.device.release(id);
+            }
+        }
+        self.device.flush()
+    }
+
+    fn hear(&mut self, message: &mut [u8; MESSAGE_BYTES]) -> io::Result<bool> {
+        let begun = now();
+        while begun.elapsed() < PATIENCE {
+            if self.take(message)? {
+                return Ok(true);
+            }
+            thread::yield_now();
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Measurements of two threads, one that sends and one that receives, each for a given time.
+//!
+//! They read the machine's clock: rates are of the machine, not of a scenario.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use spray_nic::driver::DriverOptions;
+use spray_testbed::StopOnDrop;
+
+use super::cpu;
+
+/// How long round trips took, in nanoseconds.
+pub type Latency = Histogram<u64>;
+
+/// How long a receiver waits for stragglers, and the longest that any call of a socket blocks.
+pub(super) const PATIENCE: Duration = Duration::from_millis(50);
+/// Round trips up to this are told apart, to one percent.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// What one run sent and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throughput {
+    /// Packets or frames that the sender handed over.
+    pub sent: u64,
+    /// How many of them the receiver took.
+    pub received: u64,
+    /// Bytes of each, as the run was configured: UDP payload, or the whole frame.
+    pub bytes: usize,
+    /// How long the sender sent.
+    pub sending: Duration,
+    /// From the first arrival to the last.
+    pub receiving: Duration,
+    /// CPU time of the whole machine meanwhile.
+    pub busy: Duration,
+}
+
+impl Throughput {
+    /// Packets received per second, between the first arrival and the last.
+    #[must_use]
+    pub fn received_pps(&self) -> f64 {
+        if self.receiving.is_zero() { 0.0 } else { self.received as f64 / self.receiving.as_secs_f64() }
+    }
+
+    /// Received Gb/s, counting `bytes` of each packet.
+    #[must_use]
+    pub fn received_gbps(&self) -> f64 {
+        self.received_pps() * self.bytes as f64 * 8e-9
+    }
+
+    /// CPU time of the machine per 10^9 bytes received, in seconds.
+    #[must_use]
+    pub fn cpu_s_per_gb(&self) -> f64 {
+        self.busy.as_secs_f64() / (self.received as f64 * self.bytes as f64 * 1e-9).max(f64::MIN_POSITIVE)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures the machine's time")]
+pub(super) fn now() -> Instant {
+    Instant::now()
+}
+
+/// No round trips yet.
+pub(super) fn latency() -> Latency {
+    Histogram::new_with_bounds(1, LONGEST.as_nanos() as u64, 2)
+        .expect("the bounds are far enough apart, 2 digits are allowed")
+}
+
+pub(super) fn record(latency: &mut Latency, took: Duration) {
+    latency.saturating_record(took.as_nanos() as u64);
+}
+
+/// Not now, but later: full buffers, timeouts, signals.
+pub(super) fn is_busy(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+        || error.raw_os_error() == Some(libc::ENOBUFS)
+}
+
+/// First and last arrival, and how many there were.
+#[derive(Default)]
+pub(super) struct Arrivals {
+    pub(super) count: u64,
+    first: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Arrivals {
+    pub(super) fn add(&mut self, count: u64) {
+        if count > 0 {
+            let now = now();
+            self.count += count;
+            self.first.get_or_insert(now);
+            self.last = Some(now);
+        }
+    }
+
+    pub(super) fn time(&self) -> Duration {
+        self.first.zip(self.last).map_or(Duration::ZERO, |(first, last)| last - first)
+    }
+}
+
+/// Counts what one thread sends and another receives. `send` returns how many frames of `bytes` it sent, and for how long.
+pub(super) fn measure(
+    threads: [DriverOptions; 2],
+    bytes: usize,
+    send: impl FnOnce(&AtomicBool) -> io::Result<(u64, Duration)> + Send,
+    receive: impl FnOnce(&AtomicBool) -> io::Result<Arrivals> + Send,
+) -> io::Result<Throughput> {
+    let busy = cpu::busy()?;
+    let (sent, arrivals) = both(
+        |stop| threads[0].apply().and_then(|()| send(stop)),
+        |stop| threads[1].apply().and_then(|()| receive(stop)),
+    )?;
+    let ((sent, sending), arrivals) = (sent?, arrivals?);
+    let busy = cpu::busy()?.saturating_sub(busy);
+    Ok(Throughput { sent, received: arrivals.count, bytes, sending, receiving: arrivals.time(), busy })
+}
+
+/// Runs both at once, each in a thread of its own, until both are through. Either sets the flag when it ends.
+///
+/// # Errors
+/// When a thread cannot be started.
+pub(super) fn both<A: Send, B: Send>(
+    first: impl FnOnce(&AtomicBool) -> A + Send,
+    second: impl FnOnce(&AtomicBool) -> B + Send,
+) -> io::Result<(A, B)> {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let second = thread::Builder::new().spawn_scoped(scope, || {
+            let _stop = StopOnDrop(&stop);
+            second(&stop)
+        })?;
+        let first = thread::Builder::new().spawn_scoped(scope, || {
+            let _stop = StopOnDrop(&stop);
+            first(&stop)
+        });
+        let first = first.inspect_err(|_| stop.store(true, Ordering::Release))?;
+        Ok((join(first), join(second)))
+    })
+}
+
+/// Waits for a scoped thread; its panic goes on here.
+pub(super) fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

@@ -1,0 +1,21 @@
+//! Experiments: scenarios, workloads, both engines, results and reports.
+
+pub mod bound;
+pub mod engine;
+pub mod fidelity;
+pub mod figures;
+pub mod flowcut_memory;
+pub mod live;
+pub mod report;
+pub mod results;
+pub mod scenario;
+pub mod search;
+pub mod sim;
+pub mod specs;
+pub mod watch;
+pub mod workload;
+#[cfg(feature = "xdp")]
+pub mod xdp;
+
+#[cfg(feature = "xdp")]
+pub use spray_switch as switch;

@@ -1,0 +1,365 @@
+//! Scenarios on the testbed.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use spray_core::path::BalancerKind;
+use spray_fabric::live::Operator;
+use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
+use spray_switch::{Between, FabricSpec, Lent, MAX_CABLES, RunError};
+use spray_testbed::{Dilation, Happened, Subject, Testbed, TestbedOutcome, TestbedSpec};
+
+use crate::engine::{Engine, EngineError, Observers, Prepared, Progress, Tell};
+use crate::live::{NewFlows, Recorded};
+use crate::results::{
+    Collect, ConnectionEvs, EngineFigures, EventRow, RunResult, TestbedLosses, given_up, reported, us,
+};
+use crate::scenario::limits::fits_memory;
+use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, MarkAt, Paths, Scenario, SimulationSettings};
+use crate::workload::{Flow, Payload, classes, largest_bytes};
+
+/// The engine that sends real packets through the kernel, one run at a time. Needs root. It keeps its testbed for the next
+/// scenario on the same network; dropping the engine removes the testbed.
+#[derive(Debug, Default)]
+pub struct Xdp {
+    /// `None` after a failed run, since the testbed may be in any state.
+    kept: Mutex<Option<Kept>>,
+}
+
+/// A testbed and the network that it was made for.
+#[derive(Debug)]
+struct Kept {
+    testbed: Testbed,
+    network: Network,
+    per_switch: bool,
+}
+
+impl Engine for Xdp {
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn prepare<'a>(&'a self, scenario: &'a Scenario, tell: Tell<'_>) -> Result<Box<dyn Prepared + 'a>, EngineError> {
+        let ready = Ready { engine: self, scenario, paths: scenario.paths() };
+        check(scenario, &ready.paths).map_err(RunError::Unsupported)?;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Some(ready.set_up(kept.take(), tell)?);
+        drop(kept);
+        Ok(Box::new(ready))
+    }
+}
+
+/// Sets up a scenario's hosts, links and switches for anybody's traffic; nothing of its workload is sent, and its failures are not played.
+/// Hosts are in the namespaces that are `lent` for them. `between` interfaces that exist, nothing is made but switches.
+///
+/// # Errors
+/// When this engine cannot play the scenario, rights are missing, or the machine refuses; nothing is left then.
+pub fn deploy(
+    scenario: &Scenario,
+    lent: &[Lent],
+    between: Option<Between<'_>>,
+) -> Result<spray_switch::Deployment, EngineError> {
+    let paths = scenario.paths();
+    check(scenario, &paths).map_err(RunError::Unsupported)?;
+    let queue = |rate_bps| scenario.thresholds(&paths, rate_bps);
+    let spec = FabricSpec {
+        network: &scenario.network,
+        events: &[],
+        queue: &queue,
+        packet_bytes: scenario.packet_bytes(),
+        per_switch: scenario.emulation.chassis == Chassis::PerSwitch,
+        seed: scenario.seed,
+    };
+    let parts = match between {
+        Some(Between { node: Some(_), .. }) => Some("--node"),
+        _ if spec.per_switch => Some(PER_SWITCH),
+        _ => None,
+    };
+    parts.map_or(Ok(()), |what| check_bare_parts(scenario, what)).map_err(RunError::Unsupported)?;
+    Ok(match between {
+        None => spray_switch::Deployment::new(&spec, scenario.convergence_ps, lent)?,
+        Some(between) => spray_switch::Deployment::between(&spec, scenario.convergence_ps, between)?,
+    })
+}
+
+const PER_SWITCH: &str = "`chassis` in [emulation] is `per-switch`";
+
+/// A scenario and the testbed that runs it.
+struct Ready<'a> {
+    engine: &'a Xdp,
+    scenario: &'a Scenario,
+    paths: Paths,
+}
+
+impl Prepared for Ready<'_> {
+    fn run_observed(
+        &self,
+        job: (BalancerKind, u64),
+        observers: Observers<'_>,
+        tell: Tell<'_>,
+        stop: &AtomicBool,
+    ) -> Result<RunResult, EngineError> {
+        let mut place = self.engine.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.set_up(place.take(), tell)?;
+        let result = self.run_on(&mut kept.testbed, (job, observers), tell, stop)?;
+        *place = Some(kept);
+        Ok(result)
+    }
+}
+
+impl Ready<'_> {
+    /// The present testbed if it was made for this network, otherwise a new one.
+    fn set_up(&self, kept: Option<Kept>, tell: Tell<'_>) -> Result<Kept, EngineError> {
+        let Scenario { network, emulation, seed, .. } = self.scenario;
+        let per_switch = emulation.chassis == Chassis::PerSwitch;
+        if let Some(kept) = kept
+            && (&kept.network, kept.per_switch) == (network, per_switch)
+        {
+            return Ok(kept);
+        }
+        tell(Progress::Phase("setting up namespaces, links and programs".into()));
+        let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
+        let events = self.events(*seed, self.scenario.time_limit_ps(&self.paths, &self.scenario.plan(*seed)))?;
+        let testbed = Testbed::new(&self.fabric(&queue, &events, *seed)).map_err(|error| match error {
+            RunError::NotRoot => EngineError::Refused(format!("{error}, or use `--engine sim`")),
+            error => error.into(),
+        })?;
+        Ok(Kept { testbed, network: network.clone(), per_switch })
+    }
+
+    /// The link events of a run, and the failures that its seed draws.
+    fn events(&self, seed: u64, until_ps: u64) -> Result<Vec<LinkEvent>, RunError> {
+        let drawn = self.scenario.drawn_failures(seed, until_ps);
+        let drawn = drawn.map_err(|mistake| RunError::Unsupported(mistake.to_string()))?;
+        Ok([self.scenario.link_events.as_slice(), &drawn].concat())
+    }
+
+    fn fabric<'b>(
+        &'b self,
+        queue: &'b dyn Fn(u64) -> Thresholds,
+        events: &'b [LinkEvent],
+        seed: u64,
+    ) -> FabricSpec<'b> {
+        FabricSpec {
+            network: &self.scenario.network,
+            events,
+            queue,
+            packet_bytes: self.scenario.packet_bytes(),
+            per_switch: self.scenario.emulation.chassis == Chassis::PerSwitch,
+            seed,
+        }
+    }
+
+    fn run_on(
+        &self,
+        testbed: &mut Testbed,
+        ((balancer, seed), observers): ((BalancerKind, u64), Observers<'_>),
+        tell: Tell<'_>,
+        stop: &AtomicBool,
+    ) -> Result<RunResult, RunError> {
+        let scenario = self.scenario;
+        let plan = scenario.plan(seed);
+        let (flows, classes) = (&plan.flows, classes(&scenario.workloads));
+        let until_ps = scenario.time_limit_ps(&self.paths, &plan);
+        let events = self.events(seed, until_ps)?;
+        let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
+        let largest_bytes = largest_bytes(flows);
+        let Observers { frames, live } = observers;
+        let new_flows = live.as_ref().map(|live| live.new_flows);
+        let config = |flow: usize| {
+            let balancer = new_flows.map_or(balancer, NewFlows::get);
+            scenario.connection(&self.paths, balancer, (&classes, &flows[flow]), largest_bytes)
+        };
+        let spec = TestbedSpec {
+            fabric: self.fabric(&queue, &events, seed),
+            flows: &plan.specs(seed),
+            triggers: plan.trigger_list(),
+            payloads: &flows.iter().map(|flow| scenario.payload(&classes, flow, seed)).collect::<Vec<Bytes>>(),
+            flow_config: &config,
+            v6: scenario.is_v6(),
+            base_rtt_ps: scenario.base_rtt_ps(&self.paths),
+            until_ps,
+            sample_ps: scenario.sample_ps,
+            dilation: self.dilation(flows),
+            threads: scenario.emulation.threads.map(|threads| threads as usize),
+            watch: frames,
+        };
+        let mut recorded = live.map(|live| Recorded::new(live.operator, &events));
+        let operator = recorded.as_mut().map(|recorded| recorded as &mut dyn Operator);
+        let outcome = testbed.run(&spec, operator, tell, stop)?;
+        let all = recorded.map_or_else(|| events.clone(), Recorded::into_events);
+        let collect = Collect {
+            scenario,
+            paths: &self.paths,
+            balancer,
+            seed,
+            plan: &plan,
+            link_events: &all,
+            reroutes_ps: &outcome.reroutes_ps,
+            ports: &outcome.ports,
+            end_ps: outcome.end_ps,
+            limit_ps: until_ps,
+        };
+        Ok(result(&collect, &outcome))
+    }
+
+    fn dilation(&self, flows: &[Flow]) -> Dilation {
+        let measured = || {
+            let together: Vec<Flow> = flows.iter().map(|flow| Flow { start_ps: 0, ..*flow }).collect();
+            Dilation::Measured { ideal_ps: self.scenario.ideal_ps(&self.paths, &together) }
+        };
+        self.scenario.emulation.dilation.map_or_else(measured, Dilation::Given)
+    }
+}
+
+const ETHERNET_BYTES: u32 = 14;
+
+/// Refuses what `scenario` asks for and real packets cannot do.
+//= docs/specs/erasure.md#ERA-6 an ideal code
+fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
+    if scenario.transport.erasure {
+        return Err("`erasure` in [transport] is an ideal code, which no payload can go in; use `--engine sim`".into());
+    }
+    let SimulationSettings { failures, dead_cables_percent, .. } = scenario.simulation.clone();
+    if scenario.simulation != (SimulationSettings { failures, dead_cables_percent, ..SimulationSettings::default() }) {
+        let rule = "are those of the simulator alone, but for failures";
+        return Err(format!("the settings in [simulation] {rule}; use `--engine sim`"));
+    }
+    if scenario.queue.mark_at == MarkAt::Departure {
+        let why = "frames leave an XDP program before those behind them have come";
+        return Err(format!("`mark_at` in [queue] is `departure`: {why}; allowed: arrival, or `--engine sim`"));
+    }
+    if scenario.queue.shared_buffer.is_some() {
+        let why = "an XDP program sees one port at a time";
+        return Err(format!("`shared_buffer` in [queue] is set: {why}; use `--engine sim`"));
+    }
+    if scenario.emulation.chassis == Chassis::PerSwitch {
+        check_parts(scenario, PER_SWITCH)?;
+    }
+    //= docs/specs/conweave.md#CWV-21 where it runs
+    if let Some(scheme) = scenario.network.switching.schemes.iter().find(|scheme| scheme.holds()) {
+        let why = "an XDP program can neither hold a frame, nor make one, nor wait for a time";
+        return Err(format!("`scheme` in [switch] is `{scheme}`: {why}; use `--engine sim`, or another scheme"));
+    }
+    if scenario.queue.pfc {
+        return Err("`pfc` in [queue] is on: an XDP program cannot hold a frame back; use `--engine sim`".into());
+    }
+    check_machine(scenario)?;
+    //= docs/specs/switch.md#SW-22 the largest packet
+    let most = scenario.transport.payload_bytes + MAX_IP_BYTES + ETHERNET_BYTES - scenario.packet_bytes();
+    if scenario.transport.payload_bytes > most {
+        let bytes = scenario.transport.payload_bytes;
+        return Err(format!(
+            "`payload_bytes` in [transport] is {bytes}; allowed: at most {most} here, or `--engine sim`"
+        ));
+    }
+    let limit = |rate_bps| scenario.thresholds(paths, rate_bps).limit_bytes;
+    let too_long = scenario.network.links.iter().find(|link| limit(link.rate_bps) > MAX_XDP_QUEUE_BYTES);
+    too_long.map_or(Ok(()), |link| {
+        let (bytes, name) = (limit(link.rate_bps), &link.name);
+        let allowed = format!("allowed: at most {MAX_XDP_QUEUE_BYTES}, or `--engine sim`");
+        Err(format!("`limit` in [queue] is {bytes} bytes at {name}; {allowed}"))
+    })
+}
+
+/// Refuses switches of several programs, for which `what` asks, where they tell each other something about a frame.
+fn check_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
+    let scheme = &scenario.network.switching;
+    if scheme.remembers() {
+        let why = "what such switches tell each other about a frame stays within a chassis";
+        return Err(format!("{what} with `{scheme}`: {why}; allowed: one chassis of all, the whole fabric"));
+    }
+    Ok(())
+}
+
+/// As [`check_parts`], where nothing goes before the frames either.
+fn check_bare_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
+    check_parts(scenario, what)?;
+    match scenario.network.switching.schemes.iter().find(|scheme| scheme.needs_groups()) {
+        Some(scheme) => Err(format!(
+            "{what} with `{scheme}`: a frame that stands for anybody's has no room for its detour; allowed: one chassis of all, the whole fabric"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Refuses more interfaces than a testbed makes, and more payload than this machine's memory holds.
+fn check_machine(scenario: &Scenario) -> Result<(), String> {
+    let per_switch = scenario.emulation.chassis == Chassis::PerSwitch;
+    let leaves = |from| matches!(from, Node::Host(_));
+    let links = &scenario.network.links;
+    let pairs = if per_switch { links.len() / 2 } else { links.iter().filter(|link| leaves(link.from)).count() };
+    if pairs > MAX_CABLES {
+        return Err(format!("it needs {pairs} veth pairs; allowed: at most {MAX_CABLES}, or `--engine sim`"));
+    }
+    let classes = classes(&scenario.workloads);
+    let file_bytes = |flow: &Flow| match &scenario.workloads[classes[usize::from(flow.class)].workload].payload {
+        Payload::File { bytes, .. } => bytes.len() as u64,
+        Payload::Generated => 0,
+    };
+    // A receiver keeps what arrives until it has been compared.
+    let held = |flow: &Flow| if flow.bytes > file_bytes(flow) { flow.bytes.saturating_mul(2) } else { flow.bytes };
+    let payload = scenario.flows(scenario.seed).iter().fold(0u64, |sum, flow| sum.saturating_add(held(flow)));
+    let rule = "smaller or fewer flows, or `--engine sim`, which sends no payload";
+    fits_memory("what is sent and what arrives", payload, rule)
+        .map_err(|message| format!("{}: {message}", scenario.workload_place))
+}
+
+impl From<RunError> for EngineError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Stopped => Self::Stopped,
+            error if error.is_usage() => Self::Refused(error.to_string()),
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// What came of a run of `collect`'s scenario.
+fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
+    let losses = outcome.losses;
+    let common = collect.result("xdp", &outcome.flows, rows(collect, outcome));
+    RunResult {
+        counted: outcome.counted.clone(),
+        ports: outcome.ports.clone(),
+        port_samples: outcome.samples.clone(),
+        delivered: outcome.delivered.clone(),
+        evs: outcome
+            .ev_lives
+            .iter()
+            .map(|(flow, life)| ConnectionEvs::new(&collect.name(*flow), life, outcome.lead_in_ps))
+            .collect(),
+        testbed_losses: TestbedLosses {
+            veth: losses.veth,
+            rx_ring_full: losses.rx_ring_full,
+            fill_ring_empty: losses.fill_ring_empty,
+            other: losses.other,
+        },
+        payload_verified: Some(outcome.payload_verified),
+        engine_figures: EngineFigures {
+            dilation: outcome.dilation,
+            wall_s: outcome.wall.as_secs_f64(),
+            invalid_frames: outcome.invalid_frames,
+            late_packets: outcome.late_frames,
+            lateness_p99_us: us(outcome.lateness_p99_ps),
+            ..common.engine_figures
+        },
+        ..common
+    }
+}
+
+/// Rows of what the hosts' balancers and connections reported.
+fn rows(collect: &Collect<'_>, outcome: &TestbedOutcome) -> impl Iterator<Item = EventRow> {
+    outcome.log.iter().filter_map(|report| {
+        let subject = match report.subject {
+            Subject::Flow(flow) => collect.name(flow),
+            Subject::Host(host) => collect.host(host).into(),
+        };
+        let time_us = report.at_ps as f64 / 1e6;
+        match &report.what {
+            Happened::Event(event) => reported(*event, time_us, &subject),
+            Happened::Failed(why) => Some(given_up(time_us, &subject, why)),
+        }
+    })
+}

@@ -1,0 +1,166 @@
+//! How slowly time has to run for this machine to carry a scenario.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use rand_core::RngCore;
+use spray_core::flow::FlowConfig;
+use spray_core::loss::RtoConfig;
+use spray_core::path::{BalancerKind, Path};
+use spray_core::rng::stream;
+use spray_nic::sys::{monotonic_ns, process_cpu_ns};
+
+use super::drive::{self, Goal, Report};
+use super::emulation::{DilatedClock, PatientClock};
+use super::frame::{RATE_BPS, RTO_PS, unpaced};
+use super::hosts::Setup;
+use super::pace::{Count, Counted, slower_than_alone, times};
+use super::plan::Plan;
+use super::rig::Rig;
+use spray_fabric::{FlowSpec, Scale, Start};
+
+use super::{OPEN_QUEUE, TestbedSpec};
+use spray_switch::{FabricSpec, RunError};
+
+/// What the burst found.
+pub(super) struct Calibration {
+    /// Frames a second, on the machine alone.
+    pub frames_per_s: f64,
+    /// How many times slower time has to run for that to be the hosts' full rate.
+    pub dilation: f64,
+    /// How many times slower the machine is than it would be without others that use it, if that is much.
+    pub slower: Option<f64>,
+}
+
+/// Packets that one host may be sent at a time: veth's ring holds 256 frames.
+const MAX_FAN_IN_PACKETS: u64 = 128;
+
+/// Sends the flows of `spec` in real time, as fast as the machine goes, and compares with the rate that their links offer,
+/// which takes them `ideal_ps`.
+pub(super) fn measure(
+    rig: &mut Rig,
+    spec: &TestbedSpec<'_>,
+    ideal_ps: u64,
+    stop: &AtomicBool,
+) -> Result<Calibration, RunError> {
+    let mut network = spec.fabric.network.clone();
+    network.links.iter_mut().for_each(|link| link.rate_bps = RATE_BPS);
+    let fast = FabricSpec { network: &network, events: &[], queue: &|_| OPEN_QUEUE, ..spec.fabric };
+    let fabric = fast.compile(0)?;
+    rig.drain()?;
+    rig.configure(&fabric, fast.packet_bytes, Scale::default())?;
+    let pairs = pairs(spec.flows);
+    if pairs.is_empty() {
+        return Err(RunError::Calibration);
+    }
+    let own = (spec.flow_config)(0);
+    let flow_config = |_| burst_config(&own, fast.packet_bytes, &pairs);
+    let mut payload = vec![0; BURST_BYTES];
+    stream(fast.seed, 0).fill_bytes(&mut payload);
+    let flows = burst_flows(&pairs);
+    let payloads = vec![Bytes::from(payload); flows.len()];
+    let burst_spec = TestbedSpec {
+        fabric: fast,
+        flows: &flows,
+        triggers: &[],
+        payloads: &payloads,
+        flow_config: &flow_config,
+        watch: None,
+        ..*spec
+    };
+    let plan = Plan::new(&burst_spec, 0);
+    let setup = Setup { spec: &burst_spec, fabric: &fabric, ports: &[], links: &[], plan: &plan };
+    let (begun_ns, ran_ns) = (monotonic_ns(), process_cpu_ns());
+    let bytes_per_s = burst(rig, &setup, own.payload_bytes, stop)?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(setup.threads());
+    let slower = slower_than_alone(process_cpu_ns() - ran_ns, monotonic_ns() - begun_ns, threads);
+    let bytes_per_s = match (bytes_per_s, slower) {
+        (Some(bytes_per_s), _) => bytes_per_s,
+        (None, Some(slower)) => return Err(RunError::Busy { times: times(slower) }),
+        (None, None) => return Err(RunError::Calibration),
+    };
+    // Others may be done by the time of the run. If they are not, the hosts' clock waits.
+    let frames_per_s = bytes_per_s * slower.unwrap_or(1.0) / f64::from(own.payload_bytes);
+    let total: u64 = spec.flows.iter().map(|flow| flow.bytes).sum();
+    let offered = total as f64 / f64::from(own.payload_bytes) / (ideal_ps as f64 / 1e12);
+    let dilation = (offered / frames_per_s).max(1.0);
+    Ok(Calibration { frames_per_s, dilation, slower })
+}
+
+/// One flow for each pair of hosts that has any.
+fn pairs(flows: &[FlowSpec]) -> Vec<FlowSpec> {
+    let mut pairs: Vec<FlowSpec> = Vec::new();
+    for flow in flows {
+        if !pairs.iter().any(|pair| (pair.src, pair.dst) == (flow.src, flow.dst)) {
+            pairs.push(FlowSpec {
+                bytes: BURST_BYTES as u64,
+                connection: None,
+                start: Start::At(0),
+                on_sent: None,
+                on_received: None,
+                ..*flow
+            });
+        }
+    }
+    pairs
+}
+
+/// Several messages of each pair, on one connection.
+fn burst_flows(pairs: &[FlowSpec]) -> Vec<FlowSpec> {
+    let before = |flow: usize| flow.checked_sub(pairs.len());
+    (0..MESSAGES * pairs.len()).map(|flow| FlowSpec { connection: before(flow), ..pairs[flow % pairs.len()] }).collect()
+}
+
+/// Message of each pair, and how many: more than a burst carries.
+const BURST_BYTES: usize = 1 << 20;
+const MESSAGES: usize = 240;
+
+/// First retransmission timeout, which is also the time to the second Connect; longest one; and how long a peer may be silent. A busy
+/// machine may take seconds for a round trip.
+const PATIENT_RTO: RtoConfig = RtoConfig { initial_ps: 10 * RTO_PS, min_ps: RTO_PS, max_ps: 200 * RTO_PS };
+const GIVE_UP_PS: u64 = 60_000_000_000_000;
+
+/// A fixed window without pacing, that fits into veth's ring at the busiest receiver, and timers that stay out of it.
+fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[FlowSpec]) -> FlowConfig {
+    let fan_in = |host| pairs.iter().filter(|pair| pair.dst == host || pair.src == host).count() as u64;
+    let busiest = pairs.iter().map(|pair| fan_in(pair.dst)).max().unwrap_or(1).max(1);
+    let window_bytes = (MAX_FAN_IN_PACKETS / busiest).max(4) * u64::from(packet_bytes);
+    let flow = unpaced(BalancerKind::Ops, own.payload_bytes, own.header_bytes, window_bytes);
+    FlowConfig {
+        window_packets: own.window_packets,
+        ack_every: own.ack_every,
+        sack_gap_packets: None,
+        rto: PATIENT_RTO,
+        give_up_ps: GIVE_UP_PS,
+        path: Path { evs: own.path.evs, ..flow.path },
+        ..flow
+    }
+}
+
+/// Payload bytes a second that the machine carries between `setup`'s pairs; `None` if it carries nothing.
+fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool) -> Result<Option<f64>, RunError> {
+    let mut hosts = setup.hosts(rig, false)?;
+    hosts.iter_mut().for_each(|running| running.book.discard = true);
+    let hosts = setup.connect(hosts, 0)?;
+    let goal = Goal {
+        plan: setup.plan,
+        flows: setup.spec.flows.len() as u64,
+        total_bytes: u64::MAX,
+        lead_in_ps: 0,
+        until_ps: u64::MAX,
+    };
+    let mut count = Count::new(monotonic_ns(), payload_bytes);
+    let mut counted = Counted::Going;
+    let clocks = PatientClock::new(DilatedClock::new(monotonic_ns(), 1.0), u64::MAX, setup.threads());
+    let outcome = drive::drive(hosts, clocks, (&goal, None), &mut |report: &Report| {
+        if stop.load(Ordering::Relaxed) {
+            return Err(RunError::Stopped);
+        }
+        counted = count.on_report(monotonic_ns(), report.delivered_bytes);
+        Ok(if counted == Counted::Going { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    rig.take_back(outcome.hosts);
+    let counted = if counted == Counted::Going { count.end() } else { counted };
+    Ok(if let Counted::Rate(bytes_per_s) = counted { Some(bytes_per_s) } else { None })
+}

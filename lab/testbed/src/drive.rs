@@ -1,0 +1,236 @@
+//! Threads that poll the hosts, and the thread that watches them.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use spray_nic::driver::DriverOptions;
+use spray_nic::sys::monotonic_ns;
+
+use super::emulation::{PatientClock, poll_all};
+use super::hosts::Running;
+use super::live::Panel;
+use super::plan::{Completion, Plan};
+use spray_fabric::Progress;
+use spray_switch::RunError;
+
+/// When a run is over.
+pub(super) struct Goal<'a> {
+    pub plan: &'a Plan,
+    pub flows: u64,
+    pub total_bytes: u64,
+    /// Virtual time at scenario time 0.
+    pub lead_in_ps: u64,
+    /// Virtual time at which to give up.
+    pub until_ps: u64,
+}
+
+/// The state of a run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Report {
+    /// Virtual time that every thread has reached.
+    pub now_ps: u64,
+    /// Payload bytes placed at their receivers.
+    pub delivered_bytes: u64,
+    /// Messages that have arrived.
+    pub arrived: u64,
+}
+
+impl Report {
+    pub fn progress(&self, goal: &Goal<'_>) -> Progress {
+        Progress::Running {
+            time_us: self.now_ps.saturating_sub(goal.lead_in_ps) as f64 / 1e6,
+            delivered_bytes: self.delivered_bytes,
+            total_bytes: goal.total_bytes,
+            flows_completed: self.arrived,
+            flows_total: goal.flows,
+        }
+    }
+}
+
+/// What is left of a run.
+pub(super) struct Outcome {
+    /// The hosts, by number.
+    pub hosts: Vec<Running>,
+    /// Virtual time at its end.
+    pub end_ps: u64,
+    /// Real time that it took, lead-in included.
+    pub wall: Duration,
+    /// Real over virtual time, without the lead-in.
+    pub dilation: f64,
+    /// Its state then.
+    pub report: Report,
+}
+
+/// What a thread tells the watcher of its hosts.
+#[derive(Debug, Default)]
+struct Board {
+    now_ps: AtomicU64,
+    placed_bytes: AtomicU64,
+}
+
+/// How often the watcher looks, at least.
+const LOOK: Duration = Duration::from_millis(2);
+/// Rounds of a thread between two counts of the bytes placed.
+const ROUNDS_PER_COUNT: u32 = 16;
+
+/// Runs `hosts` by the time of `clocks`, each on a thread of its own, until `goal`, or until `watch` breaks off or fails.
+pub(super) fn drive(
+    hosts: Vec<Running>,
+    clocks: Vec<PatientClock>,
+    (goal, panel): (&Goal<'_>, Option<&Panel>),
+    watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
+) -> Result<Outcome, RunError> {
+    let threads = clocks.len();
+    let mut shares: Vec<Vec<Running>> = (0..threads).map(|_| Vec::new()).collect();
+    // Neighbours on a leaf talk to others: in turn, so that no thread gets all of one leaf.
+    hosts.into_iter().enumerate().for_each(|(number, host)| shares[number % threads].push(host));
+    let stop = AtomicBool::new(false);
+    let boards: Vec<_> = (0..threads).map(|_| Board::default()).collect();
+    let begun_ns = monotonic_ns();
+    let (hosts, watched) = std::thread::scope(|scope| {
+        let spawn = |(thread, ((share, clock), board))| {
+            let stop = &stop;
+            let panel = panel.map(|panel| (panel, thread));
+            std::thread::Builder::new()
+                .spawn_scoped(scope, move || poll(share, clock, (goal.plan, board, panel), stop))
+                .map_err(RunError::thread)
+        };
+        // Also set when `watch` panics or a thread cannot be started: the scope waits for the threads.
+        let stopping = StopOnDrop(&stop);
+        let handles = shares.into_iter().zip(clocks).zip(&boards).enumerate().map(spawn);
+        let handles = handles.collect::<Result<Vec<_>, RunError>>()?;
+        let ended = || handles.iter().any(|handle| handle.is_finished());
+        let watched = watch_until_over(goal, &boards, ended, watch);
+        drop(stopping);
+        let mut hosts = Vec::new();
+        for handle in handles {
+            hosts.extend(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        Ok::<_, RunError>((hosts, watched))
+    })?;
+    let mut hosts: Vec<Running> = hosts;
+    hosts.sort_by_key(|running| running.host);
+    let wall = Duration::from_nanos(monotonic_ns() - begun_ns);
+    watched.map(|mut end| {
+        end.report.delivered_bytes = placed(&boards);
+        let real_ps = (end.at_ns - end.lead_in_ns) as f64 * 1000.0;
+        let dilation = real_ps / end.report.now_ps.saturating_sub(goal.lead_in_ps).max(1) as f64;
+        Outcome { hosts, end_ps: end.report.now_ps, wall, dilation, report: end.report }
+    })
+}
+
+/// Payload placed so far, as the threads have counted it.
+fn placed(boards: &[Board]) -> u64 {
+    boards.iter().map(|board| board.placed_bytes.load(Ordering::Relaxed)).sum()
+}
+
+/// How watching ended.
+struct End {
+    /// The state of the run then.
+    report: Report,
+    /// Real time then.
+    at_ns: u64,
+    /// Real time at which the lead-in was seen to be over.
+    lead_in_ns: u64,
+}
+
+fn watch_until_over(
+    goal: &Goal<'_>,
+    boards: &[Board],
+    ended: impl Fn() -> bool,
+    watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
+) -> Result<End, RunError> {
+    let mut lead_in_ns = None;
+    loop {
+        std::thread::sleep(LOOK);
+        let Completion { arrived, over } = goal.plan.completion();
+        let report = Report {
+            now_ps: boards.iter().map(|board| board.now_ps.load(Ordering::Relaxed)).min().unwrap_or(0),
+            delivered_bytes: placed(boards),
+            arrived,
+        };
+        let at_ns = monotonic_ns();
+        if report.now_ps >= goal.lead_in_ps {
+            lead_in_ns.get_or_insert(at_ns);
+        }
+        let enough = watch(&report)?.is_break();
+        // A thread ends before it is told to only by a panic, which joining it passes on.
+        if over || enough || report.now_ps >= goal.until_ps || ended() {
+            return Ok(End { report, at_ns, lead_in_ns: lead_in_ns.unwrap_or(at_ns) });
+        }
+    }
+}
+
+/// Polls a share of the hosts until told to stop, and hands them back.
+fn poll(
+    share: Vec<Running>,
+    mut clock: PatientClock,
+    (plan, board, panel): (&Plan, &Board, Option<(&Panel, usize)>),
+    stop: &AtomicBool,
+) -> Vec<Running> {
+    // Without SCHED_IDLE a run is slower, but right.
+    let _ = DriverOptions::default().apply();
+    let numbers: Vec<_> = share.iter().map(|running| running.host).collect();
+    let (mut endpoints, mut books): (Vec<_>, Vec<_>) =
+        share.into_iter().map(|running| (running.endpoint, running.book)).unzip();
+    let (mut rounds, is_static) = (0u32, plan.is_static());
+    let mut heard = vec![0; numbers.len()];
+    let (mut now_ps, mut activity) = (clock.tick(0), 0);
+    loop {
+        let handled_ps = poll_all(&mut endpoints, now_ps, |host, endpoint| {
+            let device = endpoint.device();
+            let event_ps = if device.is_emulated() { device.now_ps() } else { now_ps };
+            let has_news = books[host].tell(endpoint, event_ps);
+            books[host].take(endpoint, plan) | has_news
+        });
+        if !is_static {
+            plan.advance(now_ps);
+            for ((host, endpoint), book) in numbers.iter().zip(endpoints.iter_mut()).zip(&mut books) {
+                book.start(*host, endpoint, plan, now_ps);
+            }
+        }
+        board.now_ps.store(now_ps, Ordering::Relaxed);
+        rounds = rounds.wrapping_add(1);
+        let is_last = stop.load(Ordering::Relaxed);
+        if is_last || rounds.is_multiple_of(ROUNDS_PER_COUNT) {
+            let placed = endpoints.iter().zip(&books).map(|(endpoint, book)| book.placed_bytes(endpoint)).sum();
+            board.placed_bytes.store(placed, Ordering::Relaxed);
+            if let Some((panel, thread)) = panel {
+                for ((endpoint, book), heard) in endpoints.iter_mut().zip(&books).zip(&mut heard) {
+                    panel.hear(heard, endpoint, book);
+                }
+                panel.tell(thread, now_ps, numbers.iter().copied().zip(&endpoints));
+            }
+        }
+        if is_last {
+            break;
+        }
+        let active = endpoints.iter().map(|endpoint| endpoint.device().activity()).sum();
+        if std::mem::replace(&mut activity, active) == active {
+            rest();
+        }
+        now_ps = clock.tick(handled_ps);
+    }
+    let hosts = numbers.into_iter().zip(endpoints).zip(books);
+    hosts.map(|((host, endpoint), book)| Running { host, endpoint, book }).collect()
+}
+
+/// Lets others have the core for a moment, in a round without a frame: a busy loop would slow its other hyperthread.
+fn rest() {
+    (0..SPINS).for_each(|_| std::hint::spin_loop());
+    std::thread::yield_now();
+}
+
+/// Pauses of some nanoseconds each.
+const SPINS: u32 = 64;
+
+/// Sets the flag that ends other threads when this one returns, fails or panics.
+#[derive(Debug)]
+pub struct StopOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}

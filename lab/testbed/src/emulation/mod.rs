@@ -1,0 +1,87 @@
+//! Hosts of an emulated fabric: endpoints whose devices pass frames on at their virtual times.
+//!
+//! An endpoint knows nothing of it. [`poll`] polls it once for every event, at the virtual time of that event, however late the machine
+//! comes to it.
+//!
+//! | file | content |
+//! |---|---|
+//! | `device` | the device: it stamps what the host sends with the time at which it is at the other end, and holds what comes until its time |
+//! | `held` | frames on hold |
+//! | `turns` | the order in which hosts send |
+//! | `clock` | time, dilated and patient |
+//! | `lateness` | how late frames were handled |
+
+mod clock;
+mod device;
+mod held;
+mod lateness;
+mod turns;
+
+#[cfg(test)]
+mod tests;
+
+use spray_nic::device::Device;
+use spray_nic::{Endpoint, Time};
+
+pub(crate) use self::clock::{DilatedClock, PatientClock};
+pub use self::device::EmulatedDevice;
+pub(crate) use self::device::{Emulation, LastPort};
+pub(crate) use self::lateness::Lateness;
+pub(crate) use self::turns::Turns;
+
+/// Most events in one poll: the other hosts of the thread get their turn.
+const EVENTS_PER_POLL: u32 = 256;
+
+/// Handles every event up to `now_ps` in order, at its own virtual time, and calls `user` after each: what that asks of the endpoint happens at the
+/// time of the event. `user` returns whether there was anything for it. Returns when the host wants to be polled again, if ever.
+///
+/// The emulation is exact, however late events are handled, as long as every host lags behind the clock by less
+/// than the latency of a link. No frame can then have an earlier time than an event that was handled already.
+//= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
+pub(crate) fn poll<D: Device>(
+    endpoint: &mut Endpoint<EmulatedDevice<D>>,
+    now_ps: u64,
+    mut user: impl FnMut(&mut Endpoint<EmulatedDevice<D>>) -> bool,
+) -> u64 {
+    if !endpoint.device().is_emulated() {
+        let next = endpoint.poll(Time::from_ps(now_ps));
+        user(endpoint);
+        return next.map_or(u64::MAX, Time::ps);
+    }
+    let poll = |endpoint: &mut Endpoint<EmulatedDevice<D>>| {
+        let next = endpoint.poll(Time::from_ps(endpoint.device().now_ps()));
+        endpoint.device_mut().poll_next(next);
+    };
+    endpoint.device_mut().collect(now_ps);
+    // What was asked for since then, such as messages that begin later.
+    poll(endpoint);
+    for _ in 0..EVENTS_PER_POLL {
+        let at_ps = endpoint.device().next_event_ps();
+        if at_ps > now_ps {
+            break;
+        }
+        endpoint.device_mut().advance(at_ps);
+        poll(endpoint);
+        if user(endpoint) {
+            poll(endpoint);
+        }
+    }
+    let next_ps = endpoint.device().next_event_ps();
+    endpoint.device_mut().handled(now_ps.min(next_ps));
+    next_ps
+}
+
+/// Polls every host once, calls `user` with each, by its place, as [`poll`] does, and lets them send in turns as far as hosts of other threads
+/// allow. Returns the time up to which everything is handled and sent, if that is before `now_ps`.
+//= docs/specs/emulation.md#EMU-5 turns
+pub(crate) fn poll_all<D: Device>(
+    hosts: &mut [Endpoint<EmulatedDevice<D>>],
+    now_ps: u64,
+    mut user: impl FnMut(usize, &mut Endpoint<EmulatedDevice<D>>) -> bool,
+) -> u64 {
+    let poll = |(number, host): (usize, &mut Endpoint<_>)| poll(host, now_ps, |host| user(number, host));
+    let next_ps = hosts.iter_mut().enumerate().map(poll).min().unwrap_or(u64::MAX);
+    while hosts.iter_mut().fold(false, |any, host| host.device_mut().take_turn() | any) {}
+    let done_ps = hosts.iter().map(|host| host.device().done_ps()).min().unwrap_or(u64::MAX);
+    now_ps.min(next_ps).min(done_ps)
+}

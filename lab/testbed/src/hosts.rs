@@ -1,0 +1,341 @@
+//! The hosts of a run: endpoints, their connections, and what they report.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use spray_capture::Shared;
+use spray_core::event::Event;
+use spray_core::flow::FlowConfig;
+use spray_core::path::{Path, PathEvs};
+use spray_fabric::{EvWatch, WATCHED};
+use spray_nic::device::{Device, DeviceStats, XskDevice};
+use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
+use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
+
+use super::TestbedSpec;
+use super::emulation::{EmulatedDevice, Emulation, LastPort, Turns};
+use super::host_port::{HostPort, OwnLink};
+use super::plan::Plan;
+use super::rig::Rig;
+use spray_fabric::{Ancestors, Fabric, FlowSpec, Host, Node, Ties, mix};
+use spray_switch::{FabricSpec, RunError};
+
+/// What the hosts of a run are made from.
+pub(super) struct Setup<'a> {
+    pub spec: &'a TestbedSpec<'a>,
+    /// As [`TestbedSpec::fabric`] compiles.
+    pub fabric: &'a Fabric,
+    /// By number those of the fabric's ports that hosts emulate.
+    pub ports: &'a [Option<HostPort>],
+    /// Of the spec's flows.
+    pub plan: &'a Plan,
+    /// By host its own link, if that changes.
+    pub links: &'a [Option<OwnLink>],
+}
+
+/// The endpoint of a host.
+pub type HostEndpoint = Endpoint<EmulatedDevice<XskDevice>>;
+
+/// One host of a run.
+pub(super) struct Running {
+    pub host: usize,
+    pub endpoint: HostEndpoint,
+    pub book: Book,
+}
+
+/// What a host knows of its connections, and what it has reported beside what the plan has.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    /// Its own connections and the first flows of them, both ways.
+    pub first: HashMap<ConnectionId, usize>,
+    pub own: HashMap<usize, ConnectionId>,
+    /// The first flows of connections that others begin, by their addresses and numbers.
+    expected: HashMap<(IpAddr, ConnectionId), usize>,
+    /// Connections that others have begun, and their first flows.
+    pub accepted: HashMap<ConnectionId, usize>,
+    /// The entropy values of the connections that are watched, by their first flows.
+    pub watched: Vec<(usize, EvWatch)>,
+    pub failed: Vec<(ConnectionId, ConnectionError, Time)>,
+    pub log: Vec<LogEntry>,
+    /// The paths that connections are to be told, and when; the next one last.
+    pub news: Vec<(u64, ConnectionId, Vec<PathEvs>)>,
+    /// Paths for connections that others begin, by their first flows, until these are accepted.
+    news_of_expected: HashMap<usize, Vec<(u64, Vec<PathEvs>)>>,
+    /// Do not look at payload.
+    pub discard: bool,
+    /// Keep reports of retransmissions.
+    pub complete: bool,
+}
+
+/// Entries of an endpoint's log between two polls, which handle a few hundred events at most.
+const LOG_ENTRIES: usize = 4096;
+/// When the hosts begin to connect: virtual time 0 means that a frame is not emulated.
+const CONNECT: Time = Time::from_ns(1);
+
+impl<'a> Setup<'a> {
+    /// One endpoint per host, on the rig's sockets: `emulated`, or in real time.
+    pub fn hosts(&self, rig: &mut Rig, emulated: bool) -> Result<Vec<Running>, RunError> {
+        let max_hold_ps = self.max_hold_ps();
+        let turns = Turns::new(rig.devices.len(), self.least_latency_ps(), Ties::new(self.spec.fabric.seed));
+        let mut hosts = Vec::with_capacity(rig.devices.len());
+        for host in 0..rig.devices.len() {
+            let Some(device) = rig.devices[host].take() else {
+                return Err(RunError::Unsupported("an earlier run failed on this testbed".into()));
+            };
+            let own = &self.fabric.hosts[host];
+            let touches = |flow: &usize| self.spec.flows[*flow].src == host || self.spec.flows[*flow].dst == host;
+            let first = |flow: &usize| self.plan.first(*flow) == *flow;
+            let mut flows = (0..self.spec.flows.len()).filter(first).filter(touches).peekable();
+            let flow = (self.spec.flow_config)(flows.peek().copied().unwrap_or(0));
+            let network = self.spec.fabric.network;
+            let link = &network.links[network.uplink(host)];
+            let config = EndpointConfig {
+                link_bps: link.rate_bps,
+                max_connections: flows.count() as u32 + SPARE_CONNECTIONS,
+                max_queued_messages: self.spec.flows.len().max(1),
+                seed: Some(mix(self.spec.fabric.seed ^ mix(host as u64))),
+                event_log: LOG_ENTRIES,
+                ..EndpointConfig::new(self.address(own), own.mac, flow)
+            };
+            let emulation = emulated.then(|| Emulation {
+                link_bps: link.rate_bps,
+                link_latency_ps: link.latency_ps,
+                link: self.links.get(host).cloned().flatten(),
+                port: self.port_to(host).map(|port| Box::new(port) as Box<dyn LastPort>),
+                max_hold_ps,
+                turn: turns.of(host),
+            });
+            let device = EmulatedDevice::new(device, emulation);
+            let endpoint = Endpoint::new(device, config).map_err(RunError::host(&own.name))?;
+            hosts.push(Running { host, endpoint, book: Book::default() });
+        }
+        Ok(hosts)
+    }
+
+    /// The port that leads to a host, if it plays it.
+    pub fn port_to(&self, host: usize) -> Option<HostPort> {
+        let ports = self.fabric.ports.iter().zip(self.ports);
+        ports.into_iter().find(|(port, _)| port.to == Node::Host(host)).and_then(|(_, emulated)| emulated.clone())
+    }
+
+    /// Begins the connections, and hands their senders the messages whose times are known.
+    pub fn connect(&self, mut hosts: Vec<Running>, lead_in_ps: u64) -> Result<Vec<Running>, RunError> {
+        let (network, events) = (self.spec.fabric.network, self.spec.fabric.events);
+        let (mut ancestors, mut watched) = (None, 0);
+        for (index, flow) in self.spec.flows.iter().enumerate() {
+            let name = &self.fabric.hosts[flow.src].name;
+            let config = (self.spec.flow_config)(self.plan.first(index));
+            if flow.bytes > config.max_message_bytes {
+                let source = SendError::Size { bytes: flow.bytes, max: config.max_message_bytes };
+                return Err(RunError::Send { host: name.clone(), source });
+            }
+            if self.plan.first(index) < index {
+                continue;
+            }
+            let own = self.config(index);
+            let connection = hosts[flow.src].endpoint.connect(CONNECT, self.peer(flow.dst), Some(own));
+            let connection = connection.map_err(RunError::host(name))?;
+            if let Some(tracer) = self.spec.watch.map(Shared::lock).as_mut().and_then(|watch| watch.tracer()) {
+                tracer.know(self.peer(flow.src).address, connection.raw(), index);
+            }
+            hosts[flow.src].book.first.insert(connection, index);
+            hosts[flow.src].book.own.insert(index, connection);
+            if self.spec.sample_ps > 0 && watched < WATCHED {
+                let watch = EvWatch::new(lead_in_ps);
+                hosts[flow.src].endpoint.tap_choices(connection, Box::new(watch.clone()));
+                hosts[flow.src].book.watched.push((index, watch));
+                watched += 1;
+            }
+            let Running { endpoint, book, .. } = &mut hosts[flow.dst];
+            let from = self.peer(flow.src).address;
+            endpoint.expect(from, connection, config).map_err(RunError::host(&self.fabric.hosts[flow.dst].name))?;
+            book.expected.insert((from, connection), index);
+            if config.balancer.wants_reachability() {
+                let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.spec.fabric.seed));
+                let news = |from, to| self.news(known, [from, to], config.path.evs.into(), lead_in_ps);
+                let there = news(flow.src, flow.dst).map(|(at_ps, paths)| (at_ps, connection, paths));
+                hosts[flow.src].book.news.extend(there);
+                if config.balancer.acks_in_turn() {
+                    hosts[flow.dst].book.news_of_expected.insert(index, news(flow.dst, flow.src).collect());
+                }
+            }
+        }
+        for Running { host, endpoint, book } in &mut hosts {
+            book.sort_news();
+            book.start(*host, endpoint, self.plan, 0);
+        }
+        Ok(hosts)
+    }
+
+    /// The settings of the connection that begins with flow `first`, at its sender.
+    pub fn config(&self, first: usize) -> FlowConfig {
+        let config = (self.spec.flow_config)(first);
+        FlowConfig { path: Path { seed: self.spec.flows[first].path_seed, ..config.path }, ..config }
+    }
+
+    /// Entropy values for each path that a flow has at `at_ps` of scenario time; none where its balancer does not want to know.
+    /// `known` is made by the first one that does.
+    pub fn paths(
+        &self,
+        flow: usize,
+        config: &FlowConfig,
+        at_ps: u64,
+        known: &mut Option<Ancestors<'a>>,
+    ) -> Vec<PathEvs> {
+        if !config.balancer.wants_reachability() {
+            return Vec::new();
+        }
+        let FabricSpec { network, events, seed, .. } = self.spec.fabric;
+        let known = known.get_or_insert_with(|| Ancestors::new(network, events, seed));
+        let FlowSpec { src, dst, .. } = self.spec.flows[flow];
+        let [from, to] = [src, dst].map(|host| self.address(&self.fabric.hosts[host]));
+        known.paths(at_ps, src, dst, spray_fabric::addresses(from, to), config.path.evs.into())
+    }
+
+    /// Which paths there are from one host to the other, from which time on.
+    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
+    fn news(
+        &self,
+        known: &Ancestors<'_>,
+        [from, to]: [usize; 2],
+        evs: u32,
+        lead_in_ps: u64,
+    ) -> impl Iterator<Item = (u64, Vec<PathEvs>)> {
+        let [own, other] = [from, to].map(|host| self.address(&self.fabric.hosts[host]));
+        let addresses = spray_fabric::addresses(own, other);
+        let news = move |from_ps: u64| {
+            let at_ps = if from_ps == 0 { 0 } else { from_ps.saturating_add(lead_in_ps) };
+            (at_ps, known.paths(from_ps, from, to, addresses, evs))
+        };
+        known.epoch_starts().iter().copied().map(news)
+    }
+
+    /// How many threads poll the hosts. One by default: hosts send in turns, and threads would wait for each other.
+    pub fn threads(&self) -> usize {
+        self.spec.threads.unwrap_or(1).clamp(1, self.fabric.hosts.len())
+    }
+
+    /// How far the hosts' clock may run ahead of the slowest host: no further than a frame needs over the shortest link.
+    pub fn step_ps(&self) -> u64 {
+        let links = &self.spec.fabric.network.links;
+        links.iter().map(|link| link.latency_ps).min().unwrap_or(0).max(MIN_STEP_PS)
+    }
+
+    /// The least latency of a host's link.
+    fn least_latency_ps(&self) -> u64 {
+        let network = self.spec.fabric.network;
+        let latency = |host| network.links[network.uplink(host)].latency_ps;
+        (0..network.hosts.len()).map(latency).min().unwrap_or(0)
+    }
+
+    /// The peer's address and MAC.
+    pub fn peer(&self, host: usize) -> Peer {
+        let host = &self.fabric.hosts[host];
+        Peer { address: self.address(host), mac: host.mac }
+    }
+
+    fn address(&self, host: &Host) -> IpAddr {
+        if self.spec.v6 { host.v6.into() } else { host.v4.into() }
+    }
+
+    /// Longer than any frame can be under way: full queues at every hop of the slowest links, and half as much again.
+    fn max_hold_ps(&self) -> u64 {
+        let drain = |port: &spray_fabric::Port| {
+            let bytes = port.queue.limit_bytes.saturating_add(port.queue.control_limit_bytes);
+            let slowest = port.changes.iter().map(|change| change.state.rate_ppm).min().unwrap_or(1_000_000);
+            spray_core::link::serialisation_floor_ps(u64::from(bytes), port.rate_bps).saturating_mul(1_000_000)
+                / u64::from(slowest)
+        };
+        let drain_ps = self.fabric.ports.iter().map(drain).max().unwrap_or(0);
+        let way_ps = drain_ps.saturating_mul(MAX_HOPS).saturating_add(self.spec.base_rtt_ps);
+        way_ps.saturating_add(way_ps / 2).max(100_000_000_000)
+    }
+}
+
+/// Connections that a host's table has room for beyond its flows.
+const SPARE_CONNECTIONS: u32 = 8;
+/// Step where links have no latency: a few frames at 100 Gb/s.
+const MIN_STEP_PS: u64 = 500_000;
+/// Most hops of a path.
+const MAX_HOPS: u64 = 8;
+
+impl Book {
+    /// Takes the events of `endpoint`; returns whether there were any.
+    pub fn take(&mut self, endpoint: &mut HostEndpoint, plan: &Plan) -> bool {
+        let mut has_events = false;
+        while let Some(event) = endpoint.poll_event() {
+            has_events = true;
+            match event {
+                EndpointEvent::Accepted { connection, peer, remote, .. } => {
+                    let Some(&first) = self.expected.get(&(peer.address, remote)) else { continue };
+                    self.accepted.insert(connection, first);
+                    if let Some(news) = self.news_of_expected.remove(&first) {
+                        self.news.extend(news.into_iter().map(|(at_ps, paths)| (at_ps, connection, paths)));
+                        self.sort_news();
+                    }
+                }
+                EndpointEvent::Received { connection, message, data, completed_at, .. } => {
+                    let Some(&first) = self.accepted.get(&connection) else {
+                        plan.on_stranger();
+                        continue;
+                    };
+                    let stats = endpoint.connection_stats(connection).unwrap_or_default().receiver;
+                    let looked_at = (!self.discard).then_some(&data);
+                    plan.on_received((first, message.0), completed_at.ps(), looked_at, stats);
+                }
+                EndpointEvent::Delivered { connection, message, at, .. } => {
+                    let Some(&first) = self.first.get(&connection) else { continue };
+                    let stats = endpoint.connection_stats(connection).unwrap_or_default().sender;
+                    plan.on_delivered((first, message.0), at.ps(), stats);
+                }
+                EndpointEvent::Failed { connection, error, at } => {
+                    self.first.get(&connection).into_iter().for_each(|first| plan.on_failed(*first, at.ps()));
+                    self.failed.push((connection, error, at));
+                }
+                _ => {}
+            }
+        }
+        let worth_keeping = |entry: &LogEntry| self.complete || !matches!(entry.event, Event::Retransmit { .. });
+        self.log.extend(endpoint.drain_log().filter(worth_keeping));
+        has_events
+    }
+
+    /// Hands `endpoint` the messages that it is to send, at their times or at once.
+    //= docs/specs/triggers.md#TRG-9 at the time that the
+    pub fn start(&mut self, host: usize, endpoint: &mut HostEndpoint, plan: &Plan, now_ps: u64) {
+        for (at_ps, flow) in plan.take_due(host) {
+            let at_ps = at_ps.max(now_ps);
+            // A connection that has failed says so by itself.
+            if let Some(connection) = self.own.get(&plan.first(flow))
+                && endpoint.send_at(*connection, plan.payload(flow).clone(), Time::from_ps(at_ps)).is_ok()
+            {
+                plan.on_started(flow, at_ps);
+            }
+        }
+    }
+
+    fn sort_news(&mut self) {
+        self.news.sort_by_key(|(at_ps, ..)| Reverse(*at_ps));
+    }
+
+    /// Passes to `endpoint` the reachable paths that change by `now_ps`; returns whether there were any.
+    pub fn tell(&mut self, endpoint: &mut HostEndpoint, now_ps: u64) -> bool {
+        let waiting = self.news.len();
+        while let Some((_, connection, paths)) = self.news.pop_if(|(at_ps, ..)| *at_ps <= now_ps) {
+            endpoint.on_reachable(connection, &paths);
+        }
+        self.news.len() < waiting
+    }
+
+    /// Payload bytes placed so far on the connections that others made to this host.
+    pub fn placed_bytes(&self, endpoint: &HostEndpoint) -> u64 {
+        let stats = |connection| endpoint.connection_stats(connection);
+        self.accepted.keys().copied().filter_map(stats).map(|stats| stats.receiver.bytes).sum()
+    }
+}
+
+/// What each host's socket has counted so far.
+pub(super) fn device_stats(hosts: &[Running]) -> Vec<DeviceStats> {
+    hosts.iter().map(|running| running.endpoint.device().stats()).collect()
+}

@@ -1,0 +1,193 @@
+//! The `xdp` engine: a fabric on this machine, in network namespaces. Linux only.
+//!
+//! Every host is a namespace with an AF_XDP socket on one end of a veth pair; the other ends are in the namespace of a
+//! chassis, where the XDP program plays the switches. [`Testbed::new`] sets it up from a [`FabricSpec`], [`Testbed::run`]
+//! runs a [`TestbedSpec`] on it, any number of times. Dropping the testbed removes everything. [`spray_switch::clean`]
+//! removes what killed processes left behind.
+//!
+//! Scenario time 0 is some round trips after the hosts' clocks start: connections are set up before it. Inside,
+//! all virtual times are that much later, in the programs' tables as well; specs and outcomes are in scenario time.
+
+mod arrivals;
+mod calibrate;
+mod collect;
+mod drive;
+mod emulation;
+mod frame;
+mod host_port;
+mod hosts;
+mod live;
+mod pace;
+mod plan;
+mod rig;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use spray_fabric::live::Operator;
+use spray_fabric::{Arrivals, Progress, Scale, Thresholds, check_flows};
+use spray_nic::sys::monotonic_ns;
+use tracing::{debug_span, info_span};
+
+pub use drive::StopOnDrop;
+pub use emulation::EmulatedDevice;
+pub use frame::{RATE_BPS, RTO_PS, unpaced};
+pub use hosts::HostEndpoint;
+pub use rig::Rig;
+pub use spec::{Dilation, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
+use spray_switch::{FabricSpec, RunError};
+
+use self::drive::Goal;
+use self::emulation::{DilatedClock, PatientClock};
+
+/// Base round trips before scenario time 0, in which connections are set up: a handshake takes two, its first retry comes after five.
+/// Virtual time, so that what a run comes to does not depend on how fast the machine is.
+const LEAD_IN_RTTS: u64 = 40;
+
+/// How many times faster than the machine carries the hosts' full rate their clock goes where the machine is free. Links rarely all send
+/// at full rate; while they do, the clock waits for the hosts. Even so a frame has the real time of some frames to arrive in.
+const HASTE: f64 = 4.0;
+
+/// A fabric that is set up on this machine.
+#[derive(Debug)]
+pub struct Testbed {
+    rig: Rig,
+    dilation: Option<f64>,
+}
+
+/// A queue that no machine can fill. Runs in real time have it, since they measure the machine and not the fabric.
+pub const OPEN_QUEUE: Thresholds = Thresholds {
+    limit_bytes: 2_500_000,
+    mark_min_bytes: 2_500_000,
+    mark_max_bytes: 2_500_000,
+    control_limit_bytes: 2_500_000,
+    trim: false,
+    ..Thresholds::NONE
+};
+
+impl Testbed {
+    /// Sets up the hosts, links and switches of `spec`. Needs root.
+    ///
+    /// # Errors
+    /// [`RunError`]; what had been made by then is removed.
+    pub fn new(spec: &FabricSpec<'_>) -> Result<Self, RunError> {
+        let _span = info_span!("set up").entered();
+        Ok(Self { rig: Rig::new(spec, &spec.compile(0)?)?, dilation: None })
+    }
+
+    /// Runs `spec`, whose network is the one that the testbed was made for. Tells `progress` how it goes a few times a
+    /// second; `stop`, set from elsewhere, ends the run. An `operator` sees its state, and may change it.
+    ///
+    /// # Errors
+    /// [`RunError::Stopped`] when asked to; others when the machine fails. Flows that do not complete are no error: the
+    /// outcome says so.
+    pub fn run(
+        &mut self,
+        spec: &TestbedSpec<'_>,
+        operator: Option<&mut dyn Operator>,
+        progress: &mut dyn FnMut(Progress),
+        stop: &AtomicBool,
+    ) -> Result<TestbedOutcome, RunError> {
+        let checked = check_flows(spec.flows, spec.triggers, spec.fabric.network.hosts.len());
+        checked.map_err(|error| RunError::Unsupported(error.to_string()))?;
+        let planned = self.dilation(spec, progress, stop)?;
+        let dilation = match spec.dilation {
+            Dilation::Given(dilation) => dilation,
+            Dilation::Measured { .. } => (planned / HASTE).max(1.0),
+        };
+        let lead_in_ps = LEAD_IN_RTTS * spec.base_rtt_ps;
+        let fabric = spec.fabric.compile(lead_in_ps)?;
+        debug_span!("drain").in_scope(|| self.rig.drain())?;
+        let times_ps = (spec.sample_ps, spec.until_ps);
+        let bins = self.rig.bins(lead_in_ps, times_ps);
+        debug_span!("configure").in_scope(|| self.rig.configure(&fabric, spec.fabric.packet_bytes, bins))?;
+        let ports = host_port::HostPort::all(&fabric, spec.fabric.packet_bytes, bins);
+        let plan = plan::Plan::new(spec, lead_in_ps);
+        let links = host_port::OwnLink::all(&fabric, spec.fabric.network);
+        let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports, links: &links, plan: &plan };
+        let mut hosts = setup.hosts(&mut self.rig, true)?;
+        let arrived = Scale::single(lead_in_ps, times_ps);
+        let arrivals = arrived.is_on().then(|| Arc::new(Arrivals::new(arrived)));
+        hosts = watch::watched(hosts, &setup, arrivals.as_ref(), lead_in_ps);
+        let drops_before = self.rig.interface_drops()?;
+        let devices_before = hosts::device_stats(&hosts);
+        let hosts = setup.connect(hosts, lead_in_ps)?;
+        let goal = Goal {
+            plan: &plan,
+            flows: spec.flows.len() as u64,
+            total_bytes: spec.flows.iter().map(|flow| flow.bytes).sum(),
+            lead_in_ps,
+            until_ps: lead_in_ps.saturating_add(spec.until_ps),
+        };
+        let panel = operator.as_ref().map(|_| live::Panel::new(setup.threads()));
+        let mut controls =
+            operator.zip(panel.as_ref()).map(|(by, panel)| live::Controls::new(by, &setup, panel, lead_in_ps));
+        let rig = &mut self.rig;
+        let mut pace = pace::Pace::new(planned);
+        let clock = DilatedClock::new(monotonic_ns(), dilation);
+        let outcome = drive::drive(
+            hosts,
+            PatientClock::new(clock, setup.step_ps(), setup.threads()),
+            (&goal, panel.as_ref()),
+            &mut |report: &drive::Report| {
+                spec.watch.inspect(|watch| watch::settle(watch, report.now_ps, lead_in_ps));
+                progress(report.progress(&goal));
+                if let Some(slower) = pace.on_report(monotonic_ns(), report.now_ps) {
+                    progress(Progress::Remark(format!(
+                        "this machine is busy: the run goes {} times slower than planned. Its results hold",
+                        pace::times(slower)
+                    )));
+                }
+                let ends = controls.as_mut().map_or(Ok(false), |controls| controls.look(rig, report))?;
+                match (stop.load(Ordering::Relaxed), ends) {
+                    (true, _) => Err(RunError::Stopped),
+                    (false, true) => Ok(ControlFlow::Break(())),
+                    (false, false) => Ok(ControlFlow::Continue(())),
+                }
+            },
+        )?;
+        if let Some(controls) = &mut controls {
+            controls.end(&self.rig, &outcome.report)?;
+        }
+        let drops = self.rig.interface_drops()?.saturating_sub(drops_before);
+        let collect = collect::Collect { setup: &setup, lead_in_ps, outcome: &outcome };
+        let losses = collect.losses(drops, &devices_before);
+        let counted = arrivals.iter().flat_map(|arrivals| arrivals.counted());
+        let delivered = spray_fabric::delivered(&arrived, counted, outcome.end_ps);
+        let result = collect.outcome(&self.rig, delivered, losses)?;
+        spec.watch.inspect(|watch| watch::report(watch, &outcome.hosts, lead_in_ps));
+        self.rig.take_back(outcome.hosts);
+        Ok(result)
+    }
+
+    /// The dilation that is given, or a measured one; measured once per testbed.
+    fn dilation(
+        &mut self,
+        spec: &TestbedSpec<'_>,
+        progress: &mut dyn FnMut(Progress),
+        stop: &AtomicBool,
+    ) -> Result<f64, RunError> {
+        let ideal_ps = match spec.dilation {
+            Dilation::Given(dilation) => return Ok(dilation),
+            Dilation::Measured { ideal_ps } => ideal_ps,
+        };
+        if let Some(dilation) = self.dilation {
+            return Ok(dilation);
+        }
+        progress(Progress::Phase("measuring what this machine carries".into()));
+        let _span = info_span!("calibrate").entered();
+        let calibrate::Calibration { frames_per_s, dilation, slower } =
+            calibrate::measure(&mut self.rig, spec, ideal_ps, stop)?;
+        progress(Progress::Phase(format!(
+            "{frames_per_s:.0} frames a second, so at the hosts' full rate time runs {dilation:.0} times slower"
+        )));
+        pace::expectation(ideal_ps, dilation, slower).into_iter().for_each(|text| progress(Progress::Remark(text)));
+        self.dilation = Some(dilation);
+        Ok(dilation)
+    }
+}

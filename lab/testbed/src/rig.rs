@@ -1,0 +1,185 @@
+//! The machine's side of a fabric: namespaces, veth pairs, programs and sockets.
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use spray_fabric::{ChassisSpec, Fabric, Host, LinkChange, Scale};
+use spray_nic::device::{Device, XskConfig, XskDevice};
+use spray_switch::program::{HostProgram, KernelClock, SwitchProgram, socket_frames};
+use spray_switch::sites::{Chassis, Site, attach_switch, sites};
+use spray_switch::{FabricSpec, RunError};
+use tracing::debug_span;
+
+use super::hosts::Running;
+
+/// Everything that is there while a testbed is. Fields drop in order: sockets, programs, namespaces.
+#[derive(Debug)]
+pub struct Rig {
+    /// The hosts' sockets; lent out during a run.
+    pub devices: Vec<Option<XskDevice>>,
+    /// The switches' programs.
+    pub chassis: Vec<Chassis>,
+    /// How many series of bins its programs have room for: of every port in each.
+    pub series: usize,
+    _programs: Vec<HostProgram>,
+    sites: Vec<Site>,
+}
+
+/// How long nothing must arrive before the fabric counts as empty: softirq never waits so long for a core.
+const QUIET_LOOKS: u32 = 4;
+const QUIET_LOOK: Duration = Duration::from_millis(2);
+
+impl Rig {
+    /// Sets up what `spec` needs, with `fabric`'s addresses.
+    pub fn new(spec: &FabricSpec<'_>, fabric: &Fabric) -> Result<Self, RunError> {
+        Self::with_frames(spec, fabric, socket_frames(fabric.hosts.len()))
+    }
+
+    /// As [`new`](Self::new), with so many frames for each host's socket.
+    pub fn with_frames(spec: &FabricSpec<'_>, fabric: &Fabric, frames: u32) -> Result<Self, RunError> {
+        let hosts = fabric.hosts.len();
+        let sites = sites(spec, fabric, &[])?;
+        let (host_sites, switch_sites) = sites.split_at(hosts);
+        let span = debug_span!("switch programs", count = switch_sites.len()).entered();
+        let mut chassis = Vec::with_capacity(switch_sites.len());
+        let series = fabric.ports.len() * switch_sites.len();
+        let (frame_bytes, bins) = (spec.packet_bytes, bins(series, 0, (1, 1)));
+        let clock = KernelClock::new()?;
+        for (number, site) in switch_sites.iter().enumerate() {
+            let switch = spec.per_switch.then_some(number);
+            let mut program =
+                SwitchProgram::load(&ChassisSpec { fabric, switch, frame_bytes, hop_by_hop: true, bins }, &clock)?;
+            site.namespace.run(|| attach_switch(&mut program, &site.interfaces))??;
+            chassis.push(Chassis { program, switch });
+        }
+        drop(span);
+        let _span = debug_span!("sockets", count = hosts).entered();
+        let mut devices = Vec::with_capacity(hosts);
+        let mut programs = Vec::with_capacity(hosts);
+        for (site, host) in host_sites.iter().zip(&fabric.hosts) {
+            let (device, program) = open_host(site, host, frames)?;
+            devices.push(Some(device));
+            programs.push(program);
+        }
+        Ok(Self { devices, chassis, series, _programs: programs, sites })
+    }
+
+    /// Loads `fabric`, of the same shape, into all switches and clears their queues and counters.
+    pub fn configure(&mut self, fabric: &Fabric, frame_bytes: u32, bins: Scale) -> Result<(), RunError> {
+        for chassis in &mut self.chassis {
+            chassis.program.configure(&ChassisSpec {
+                fabric,
+                switch: chassis.switch,
+                frame_bytes,
+                hop_by_hop: true,
+                bins,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The bins into which ports count from `begin_ps` on, of a length that is asked for, over a span.
+    pub fn bins(&self, begin_ps: u64, times_ps: (u64, u64)) -> Scale {
+        bins(self.series, begin_ps, times_ps)
+    }
+
+    /// Takes the sockets of a run's hosts back.
+    pub(crate) fn take_back(&mut self, hosts: Vec<Running>) {
+        for running in hosts {
+            self.devices[running.host] = Some(running.endpoint.into_device().into_inner());
+        }
+    }
+
+    /// Throws away what still arrives of an earlier run, until nothing has arrived for a while.
+    pub fn drain(&mut self) -> Result<(), RunError> {
+        let mut arrivals = Vec::with_capacity(64);
+        let mut quiet = 0;
+        while quiet < QUIET_LOOKS {
+            std::thread::sleep(QUIET_LOOK);
+            quiet += 1;
+            for device in self.devices.iter_mut().flatten() {
+                let doing = "draining a host's socket";
+                while device.receive(&mut arrivals, 64).map_err(|error| RunError::io(doing, error))? > 0 {
+                    arrivals.drain(..).for_each(|arrival| device.release(arrival.frame));
+                    quiet = 0;
+                }
+                device.flush().map_err(|error| RunError::io(doing, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The chassis that plays `switch`, by its place.
+    pub fn chassis_of(&self, switch: usize) -> usize {
+        let chassis = self.chassis.iter().position(|chassis| chassis.plays(switch));
+        chassis.expect("every switch is in a chassis")
+    }
+
+    /// The program that plays `switch`.
+    pub fn program(&self, switch: usize) -> &SwitchProgram {
+        &self.chassis[self.chassis_of(switch)].program
+    }
+
+    /// Has the link behind a switch's port be in these states, the first of which begins now.
+    pub fn change_link(
+        &mut self,
+        switch: usize,
+        (port, rate_bps): (usize, u64),
+        changes: &[LinkChange],
+    ) -> Result<(), RunError> {
+        let chassis = self.chassis_of(switch);
+        let program = &mut self.chassis[chassis].program;
+        Ok(program.change_link(port, rate_bps, changes)?)
+    }
+
+    /// Frames that the interfaces say they dropped since they were made.
+    pub fn interface_drops(&self) -> Result<u64, RunError> {
+        let mut drops = 0;
+        for site in &self.sites {
+            let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
+            let text = site.namespace.run(read)?.map_err(|error| RunError::io("reading interface counters", error))?;
+            drops += site.interfaces.iter().map(|interface| drops_of(&text, &interface.name)).sum::<u64>();
+        }
+        Ok(drops)
+    }
+}
+
+/// Most memory of the bins in all programs, as long as no series gets less than the least.
+const BINS_BYTES: usize = 64 << 20;
+
+fn bins(series: usize, begin_ps: u64, times_ps: (u64, u64)) -> Scale {
+    Scale::new(begin_ps, times_ps, (series, BINS_BYTES))
+}
+
+/// Receive and send drops of interface `name` in the text of `/proc/net/dev`.
+fn drops_of(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
+    let columns: Vec<u64> = line.unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    // Eight columns each way; the fourth are drops.
+    [3, 11].iter().filter_map(|column| columns.get(*column)).sum()
+}
+
+fn open_host(site: &Site, host: &Host, frames: u32) -> Result<(XskDevice, HostProgram), RunError> {
+    let mut program = HostProgram::load()?;
+    let interface = &site.interfaces[0];
+    let config = XskConfig::with_frames(interface.name.clone(), 0, frames);
+    site.namespace.run(|| {
+        program.attach(interface.index)?;
+        let device = XskDevice::open(&config).map_err(RunError::host(&host.name))?;
+        // SAFETY: the device is alive, and so is its descriptor for the length of this call.
+        program.register(unsafe { BorrowedFd::borrow_raw(device.fd()) })?;
+        Ok((device, program))
+    })?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::drops_of;
+
+    #[test]
+    fn drops_are_read_from_both_directions() {
+        let text = "Inter-|   Receive  |  Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes ...\n\
+                    eth0: 1 2 3 40 5 6 7 8 9 10 11 200 13 14 15 16\n    lo: 0 0 0 7 0 0 0 0 0 0 0 0 0 0 0 0\n";
+        assert_eq!((drops_of(text, "eth0"), drops_of(text, "lo"), drops_of(text, "eth")), (240, 7, 0));
+    }
+}

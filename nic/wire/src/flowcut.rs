@@ -1,0 +1,179 @@
+//! How Flowcut tells that a path is congested (Bonato et al., *Flowcut Switching*, §II-B): the average of its round-trip times against
+//! the least one, and their trend. Hosts and switches share it.
+//!
+//! Times are ticks of 1,024 ps in 32 bits, so up to 4.4 s; ratios are 16.16 fixed point. No panics, no floats, so that the kernel's
+//! verifier takes it.
+
+/// 1 as a ratio.
+pub const ONE: u32 = 1 << 16;
+
+/// How many hop counts are told apart. Networks' diameters are below ten (Flowcut §II-B); more hops count as nine.
+pub const HOPS: usize = 10;
+
+/// Picoseconds in ticks, at least 1 unless 0.
+#[inline(always)]
+pub fn ticks(ps: u64) -> u32 {
+    let ticks = if ps >> 10 > 0xffff_ffff { 0xffff_ffff } else { ps >> 10 };
+    if ps > 0 && ticks == 0 { 1 } else { ticks as u32 }
+}
+
+/// When a path is congested, in units of [`ONE`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Average of the normalised round-trip time above which it is.
+    pub ratio: u32,
+    /// Weight of a new sample in that average.
+    pub weight: u32,
+    /// Average growth from one sample to the next above which it is.
+    pub trend: u32,
+    /// Weight of a new difference in that average.
+    pub trend_weight: u32,
+}
+
+impl Default for Rule {
+    /// A ratio of 4 (§III-C2), and what our `docs/specs/flowcut.md` settles (FLC-12, FLC-13): weights of 0.12, a trend of 0.05.
+    fn default() -> Self {
+        Self { ratio: 4 * ONE, weight: 7_864, trend: 3_277, trend_weight: 7_864 }
+    }
+}
+
+/// A round-trip time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    rtt: u32,
+    serial: u32,
+    hops: usize,
+}
+
+impl Sample {
+    /// That of a packet of `bytes`, in `rtt_ps`, over so many switches whose ports take `kib_ps` for 1,024 bytes.
+    //= docs/specs/flowcut.md#FLC-10 least round-trip time
+    #[inline(always)]
+    pub fn new(rtt_ps: u64, bytes: u32, kib_ps: u32, hops: u8) -> Self {
+        let rtt = ticks(if rtt_ps == 0 { 1 } else { rtt_ps });
+        let hops = if hops as usize >= HOPS { HOPS - 1 } else { hops as usize };
+        let serial = ticks(kib_ps as u64 * bytes as u64 / 1024 * hops as u64);
+        Self { rtt, serial: if serial < rtt { serial } else { rtt - 1 }, hops }
+    }
+
+    /// The hop count that it counts for, below [`HOPS`].
+    #[inline(always)]
+    pub fn hops(&self) -> usize {
+        self.hops
+    }
+
+    /// The round-trip time without the packet's serialisation, in ticks: at least 1.
+    #[inline(always)]
+    pub fn queueless(&self) -> u32 {
+        self.rtt - self.serial
+    }
+
+    /// The least possible round-trip time of this packet, when `least` is that without serialisation.
+    #[inline(always)]
+    pub fn reference(&self, least: u32) -> u64 {
+        least as u64 + self.serial as u64
+    }
+
+    /// The normalised round-trip time: over the least possible one.
+    //= docs/specs/flowcut.md#FLC-11 normalised RTT
+    #[inline(always)]
+    pub fn over(&self, reference: u64) -> u32 {
+        let ratio = ((self.rtt as u64) << 16) / if reference == 0 { 1 } else { reference };
+        if ratio > 0xffff_ffff { u32::MAX } else { ratio as u32 }
+    }
+}
+
+/// What is known of the path of one flowcut; 12 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Congestion {
+    /// The average of normalised round-trip times.
+    pub average: u32,
+    /// The last one; 0 before the first.
+    pub previous: u32,
+    /// The average of the differences between successive ones.
+    pub trend: i32,
+}
+
+impl Congestion {
+    /// The state of a new flowcut.
+    pub const NONE: Self = Self { average: ONE, previous: 0, trend: 0 };
+
+    /// Takes a normalised round-trip time.
+    #[inline(always)]
+    pub fn on_sample(&mut self, rule: &Rule, rtt: u32) {
+        //= docs/specs/flowcut.md#FLC-12 average against threshold
+        self.average = average(rule.weight, rtt as i64, self.average as i64) as u32;
+        //= docs/specs/flowcut.md#FLC-13 trend against threshold
+        if self.previous != 0 {
+            let difference = rtt as i64 - self.previous as i64;
+            let trend = average(rule.trend_weight, difference, self.trend as i64);
+            self.trend = if trend > i32::MAX as i64 {
+                i32::MAX
+            } else if trend < i32::MIN as i64 {
+                i32::MIN
+            } else {
+                trend as i32
+            };
+        }
+        self.previous = rtt;
+    }
+
+    /// Whether the average is above its threshold.
+    //= docs/specs/flowcut.md#FLC-12 average against threshold
+    #[inline(always)]
+    pub fn is_slow(&self, rule: &Rule) -> bool {
+        self.average > rule.ratio
+    }
+
+    /// Whether the trend is above its threshold.
+    //= docs/specs/flowcut.md#FLC-13 trend against threshold
+    #[inline(always)]
+    pub fn is_growing(&self, rule: &Rule) -> bool {
+        self.trend as i64 > rule.trend as i64
+    }
+}
+
+/// `weight * sample + (1 - weight) * before`, rounded.
+#[inline(always)]
+pub fn average(weight: u32, sample: i64, before: i64) -> i64 {
+    let weight = weight as i64;
+    (weight * sample + (ONE as i64 - weight) * before + (ONE / 2) as i64) >> 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_ticks() {
+        assert_eq!([0, 1, 1_023, 1_024, 10_240, u64::MAX].map(ticks), [0, 1, 1, 1, 10, u32::MAX]);
+    }
+
+    #[test]
+    fn a_packet_without_queues_is_at_one() {
+        //= docs/specs/flowcut.md#FLC-11 normalised RTT
+        // 4 KiB at 100 Gb/s: 327,680 ps a hop.
+        let sample = Sample::new(10_240_000 + 3 * 327_680, 4_096, 81_920, 3);
+        assert_eq!((sample.hops(), sample.queueless()), (3, 10_000));
+        assert_eq!(sample.over(sample.reference(10_000)), ONE);
+        // Twice the time over the same path.
+        let late = Sample::new(2 * (10_240_000 + 3 * 327_680), 4_096, 81_920, 3);
+        assert_eq!(late.over(late.reference(10_000)), 2 * ONE);
+        assert_eq!(Sample::new(1, 9_000, u32::MAX, 200).queueless(), 1);
+    }
+
+    #[test]
+    fn it_is_congested_above_its_thresholds() {
+        //= docs/specs/flowcut.md#FLC-12 average against threshold
+        //= docs/specs/flowcut.md#FLC-13 trend against threshold
+        let rule = Rule { weight: ONE / 2, trend_weight: ONE, ..Rule::default() };
+        let mut path = Congestion::NONE;
+        path.on_sample(&rule, 7 * ONE);
+        assert!((path.average, path.is_slow(&rule), path.is_growing(&rule)) == (4 * ONE, false, false));
+        path.on_sample(&rule, 7 * ONE + rule.trend);
+        assert!(path.is_slow(&rule) && !path.is_growing(&rule));
+        path.on_sample(&rule, 7 * ONE + 2 * rule.trend + 1);
+        assert!(path.is_growing(&rule));
+    }
+}

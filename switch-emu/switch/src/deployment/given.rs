@@ -1,0 +1,322 @@
+//! Interfaces that are the user's and the ends of links: NICs, veth ends and TAPs, in any network namespace.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::str::FromStr;
+
+use socket2::{Domain, Socket, Type};
+use spray_fabric::{Link, Network, Node};
+use spray_nic::net::Interface;
+use spray_nic::net::declared::Declared;
+use spray_nic::net::ethtool::Ethtool;
+use spray_wire::offsets::ETHERNET_BYTES;
+
+use super::stations::{Stations, is_of_one_host};
+use crate::RunError;
+use crate::netns;
+use crate::program::MOST_QUEUES;
+use crate::registry;
+
+/// An interface that is to be the end of a cable: `HOST=IF`, `SWITCH=IF` where another box runs that switch, or `HOST=IF@NETNS` of one in
+/// another network namespace; behind either may stand addresses that are the host's alone, as in `h0=eth1,10.0.0.1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenPort {
+    /// What is at the cable's other end, by its name in the fabric: a host, or a switch; or the whole name of the link.
+    pub end: String,
+    /// The interface.
+    pub interface: String,
+    /// Its network namespace, as for `ip netns`; `None` is that of this process.
+    pub namespace: Option<String>,
+    /// Addresses of the host at the other end that no other host gets.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl FromStr for GivenPort {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "`{text}` is not HOST=INTERFACE or HOST=INTERFACE@NETNS, with or without ,ADDRESS, as in h0=eth1,10.0.0.1"
+            )
+        };
+        let (end, place) = text.split_once('=').ok_or_else(wrong)?;
+        let mut parts = place.split(',');
+        let place = parts.next().unwrap_or_default();
+        let address = |text: &str| text.parse().ok().filter(|address| is_of_one_host(*address)).ok_or_else(wrong);
+        let addresses = parts.map(address).collect::<Result<Vec<_>, _>>()?;
+        let (interface, namespace) =
+            place.split_once('@').map_or((place, None), |(interface, namespace)| (interface, Some(namespace)));
+        let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '@', '=']) && name != "." && name != "..";
+        if !is_name(end) || !is_name(interface) || !namespace.is_none_or(is_name) {
+            return Err(wrong());
+        }
+        Ok(Self { end: end.into(), interface: interface.into(), namespace: namespace.map(Into::into), addresses })
+    }
+}
+
+impl std::fmt::Display for GivenPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.interface)?;
+        self.namespace.as_ref().map_or(Ok(()), |namespace| write!(f, "@{namespace}"))
+    }
+}
+
+/// Such an interface, while a fabric has it.
+#[derive(Debug)]
+pub(super) struct Given {
+    pub port: GivenPort,
+    /// The link that leaves by it.
+    pub link: usize,
+    /// The host at its other end; `None`: a switch that another box runs.
+    pub host: Option<usize>,
+    pub mac: [u8; 6],
+    pub index: u32,
+    /// Bytes of the longest frame.
+    pub longest: usize,
+    /// Receive queues.
+    pub queues: u32,
+    /// What it carries may come with a checksum that its sender's kernel has yet to write.
+    pub is_software: bool,
+    namespace: Option<File>,
+    /// Takes frames to other Ethernet addresses as long as this is open.
+    _promiscuous: Socket,
+}
+
+/// The share of an interface's rate that a link may have: at more, its own queue would grow, not the fabric's.
+const SHARE: (u64, u64) = (95, 100);
+
+impl Given {
+    /// Takes the interfaces: one for each host, or for each cable of the switch `own` if the others are run elsewhere.
+    ///
+    /// # Errors
+    /// [`RunError::Port`] says what has none, or which interface cannot be had and why.
+    pub fn all(ports: &[GivenPort], network: &Network, own: Option<usize>) -> Result<Vec<Self>, RunError> {
+        let links: Vec<usize> = match own {
+            None => (0..network.hosts.len()).map(|host| network.downlink(host)).collect(),
+            Some(own) => {
+                (0..network.links.len()).filter(|link| network.links[*link].from == Node::Switch(own)).collect()
+            }
+        };
+        let end = |link: usize| end(&network.links[link].name);
+        let is_of = |port: &GivenPort, link: usize| port.end == end(link) || port.end == network.links[link].name;
+        if let Some(strange) = ports.iter().find(|port| !links.iter().any(|link| is_of(port, *link))) {
+            let ends = links.iter().map(|link| end(*link)).collect::<Vec<_>>().join(", ");
+            let GivenPort { end: name, .. } = strange;
+            return Err(RunError::Port(match own.map(|own| &network.switches[own].name) {
+                None => format!("--port {name}={strange}: the scenario has no host `{name}`; its hosts: {ends}"),
+                Some(own) => format!("--port {name}={strange}: {own} has no cable to `{name}`; it has some to: {ends}"),
+            }));
+        }
+        check_addresses(ports, network)?;
+        let mut all: Vec<Self> = Vec::with_capacity(links.len());
+        for link in links {
+            let name = end(link);
+            let mut given = ports.iter().filter(|port| is_of(port, link));
+            let (Some(port), None) = (given.next(), given.next()) else {
+                return Err(RunError::Port(format!("`{name}` needs one port: --port {name}=INTERFACE")));
+            };
+            let given = Self::take(port, network, link)?;
+            if let Some(other) = all.iter().find(|other| other.index == given.index) {
+                let other = &other.port;
+                return Err(RunError::Port(if other.to_string() == given.port.to_string() {
+                    format!("{port} is given twice, for {} and {name}", other.end)
+                } else {
+                    format!(
+                        "{other} and {port} have the same number ({}) in their network namespaces, and one program could not tell them \
+                         apart: use interfaces of one namespace",
+                        given.index
+                    )
+                }));
+            }
+            all.push(given);
+        }
+        Ok(all)
+    }
+
+    fn take(port: &GivenPort, network: &Network, link: usize) -> Result<Self, RunError> {
+        let wrong = |why: String| RunError::Port(format!("--port {}={port}: {why}", port.end));
+        let (rate_bps, host) = match network.links[link] {
+            Link { rate_bps, to: Node::Host(host), .. } => (rate_bps, Some(host)),
+            Link { rate_bps, .. } => (rate_bps, None),
+        };
+        let namespace = port.namespace.as_ref().map(|name| {
+            let path = Path::new(registry::FOLDER).join(name);
+            File::open(path).map_err(|_| wrong(format!("there is no network namespace {name}; `ip netns` lists them")))
+        });
+        let namespace = namespace.transpose()?;
+        let look = || {
+            let interface = Interface::find(&port.interface).map_err(|error| wrong(error.to_string()))?;
+            interface.check_free().map_err(|error| wrong(error.to_string()))?;
+            if let Some(most_bps) =
+                interface.link_bps.map(|bps| bps / SHARE.1 * SHARE.0).filter(|most| *most < rate_bps)
+            {
+                let [link, most] = [rate_bps, most_bps].map(|bps| bps as f64 / 1e9);
+                return Err(wrong(format!(
+                    "the link has {link} Gb/s, and the interface carries {most} Gb/s at 95 %: `--set topology.host_gbps={most}` slows the fabric down"
+                )));
+            }
+            let promiscuous = promiscuous(interface.index).map_err(|error| wrong(error.to_string()))?;
+            let queues = Ethtool::open(&interface.name).and_then(|nic| nic.channels());
+            Ok(Self {
+                port: GivenPort { interface: interface.name.clone(), ..port.clone() },
+                link,
+                host,
+                mac: interface.mac,
+                index: interface.index,
+                longest: interface.mtu as usize + ETHERNET_BYTES,
+                queues: queues.map_or(1, |channels| channels.receiving()).clamp(1, MOST_QUEUES),
+                is_software: interface.kind.as_deref() == Some("veth"),
+                namespace: None,
+                _promiscuous: promiscuous,
+            })
+        };
+        let found = within(namespace.as_ref(), look)??;
+        Ok(Self { namespace, ..found })
+    }
+
+    /// Checks that it sends frames which the program on another interface sends on by it; `refusal` is why its driver does not take the program.
+    /// Runs in its namespace, with the program attached.
+    ///
+    /// # Errors
+    /// [`RunError::Port`] says what to do about it.
+    pub fn check_sends(&self, refusal: Option<&str>) -> Result<(), RunError> {
+        let wrong = |why: String| {
+            let Self { port, .. } = self;
+            Err(RunError::Port(format!(
+                "--port {}={port}: the scenario's links carry more than one thread holds, so that drivers have to send frames on by themselves; {why}",
+                port.end
+            )))
+        };
+        match (refusal, Declared::of(self.index)) {
+            (Some(why), _) => wrong(format!("this one does not take the program, it says: {why}")),
+            (None, Ok(declared)) if !declared.sends() => wrong(if self.is_software {
+                "a veth does so if its other end has an XDP program or GRO (`ethtool -K OTHER_END gro on`)".into()
+            } else {
+                "this one cannot (it does not declare ndo-xmit)".into()
+            }),
+            // Before Linux 6.3 drivers do not tell.
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs `work` in the interface's network namespace.
+    pub fn run<T>(&self, work: impl FnOnce() -> T) -> Result<T, RunError> {
+        within(self.namespace.as_ref(), work)
+    }
+
+    /// The neighbours that the kernel knows there, with their Ethernet addresses: of hosts that it has asked itself.
+    pub fn neighbours(&self, now: &Interface) -> Vec<(IpAddr, [u8; 6])> {
+        self.run(|| now.neighbours()).ok().and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// How the interface is now; `None` where it is gone.
+    pub fn now(&self) -> Option<Interface> {
+        let found = self.run(|| Interface::find(&self.port.interface)).ok()?.ok()?;
+        (found.index == self.index).then_some(found)
+    }
+}
+
+/// Checks that no address is bound twice, and those of hosts alone.
+fn check_addresses(ports: &[GivenPort], network: &Network) -> Result<(), RunError> {
+    let wrong = |port: &GivenPort, why: String| Err(RunError::Port(format!("--port {}={port}: {why}", port.end)));
+    let mut bound = HashSet::new();
+    for port in ports {
+        if !port.addresses.is_empty() && !network.hosts.contains(&port.end) {
+            return wrong(port, "addresses are those of hosts".into());
+        }
+        if port.addresses.len() > Stations::ADDRESSES {
+            return wrong(port, format!("{} addresses at most", Stations::ADDRESSES));
+        }
+        if let Some(twice) = port.addresses.iter().find(|address| !bound.insert(**address)) {
+            return wrong(port, format!("{twice} is bound twice"));
+        }
+    }
+    Ok(())
+}
+
+/// What is at the other end of a link, by the link's name without where it begins: parallel cables keep their numbers.
+fn end(link: &str) -> &str {
+    link.split_once("->").map_or(link, |(_, end)| end)
+}
+
+/// The addresses of interfaces.
+pub(super) fn addresses<'a>(interfaces: impl Iterator<Item = &'a Interface>) -> HashSet<IpAddr> {
+    interfaces.flat_map(|interface| &interface.station().addresses).copied().collect()
+}
+
+fn within<T>(namespace: Option<&File>, work: impl FnOnce() -> T) -> Result<T, RunError> {
+    match namespace {
+        None => Ok(work()),
+        Some(file) => netns::run_in(file, work).map_err(|error| RunError::io("entering a network namespace", error)),
+    }
+}
+
+/// `struct packet_mreq` of `linux/if_packet.h`.
+#[repr(C)]
+struct PacketMembership {
+    interface: libc::c_int,
+    kind: libc::c_ushort,
+    address_bytes: libc::c_ushort,
+    address: [u8; 8],
+}
+
+/// Has an interface of this thread's network namespace take frames to any Ethernet address for as long as the result lives: whatever ends this
+/// process ends that.
+fn promiscuous(index: u32) -> io::Result<Socket> {
+    // Without a protocol it receives nothing.
+    let socket = Socket::new(Domain::from(libc::AF_PACKET), Type::from(libc::SOCK_RAW), None)?;
+    let wanted = PacketMembership {
+        interface: index as libc::c_int,
+        kind: libc::PACKET_MR_PROMISC as libc::c_ushort,
+        address_bytes: 0,
+        address: [0; 8],
+    };
+    // SAFETY: the option reads one such structure, which is live, of the size that is given.
+    let outcome = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            (&raw const wanted).cast(),
+            size_of_val(&wanted) as libc::socklen_t,
+        )
+    };
+    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_read_as_they_are_said() {
+        let port: GivenPort = "h0=eth1".parse().unwrap();
+        assert_eq!((port.end.as_str(), port.to_string().as_str()), ("h0", "eth1"));
+        assert_eq!("leaf0->spine0#2=eth1".parse::<GivenPort>().unwrap().end, "leaf0->spine0#2");
+        let port: GivenPort = "h1=veth0@blue".parse().unwrap();
+        assert_eq!((port.namespace.as_deref(), port.to_string().as_str()), (Some("blue"), "veth0@blue"));
+        let port: GivenPort = "h1=veth0@blue,10.0.0.1,fd00::1".parse().unwrap();
+        assert_eq!((port.to_string(), port.addresses.len()), ("veth0@blue".into(), 2));
+        for wrong in [
+            "h0=eth0,",
+            "h0=eth0,x",
+            "h0=eth0,10.0.0.1,",
+            "h0=eth0,224.0.0.1",
+            "",
+            "h0",
+            "=eth0",
+            "h0=",
+            "h0=eth0@",
+            "h0=eth0@../x",
+            "h0=a/b",
+            "h0=e@n@m",
+        ] {
+            assert!(wrong.parse::<GivenPort>().unwrap_err().contains("HOST=INTERFACE"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Switches on a Linux machine: XDP programs between network namespaces or on interfaces. Needs root.
+//!
+//! [`Deployment`] has switches for any traffic, in real time. [`program`] loads the programs, [`sites`] makes namespaces and veth
+//! pairs, [`leftovers`] and [`clean`] find and remove what killed processes left behind.
+
+mod cleanup;
+mod deployment;
+mod error;
+mod frame;
+pub mod links;
+pub mod netns;
+mod offloads;
+pub mod program;
+mod registry;
+pub mod sites;
+mod spec;
+
+pub use cleanup::{clean, leftovers};
+pub use deployment::{
+    Between, Cable, CableState, DeployedHost, DeployedLink, Deployment, Event, GivenPort, LinkNews, Order, Place,
+};
+pub use error::RunError;
+pub use frame::{data_frame, data_header_bytes};
+pub use offloads::set_tso;
+pub use registry::{answer, control, deployed, prefix};
+pub use sites::{Lent, MAX_CABLES, check_root};
+pub use spec::FabricSpec;
+pub use spray_pipeline::impairment::Impairment;

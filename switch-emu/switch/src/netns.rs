@@ -1,0 +1,198 @@
+//! Network namespaces: made, entered and removed.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::Flock;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+
+use crate::error::RunError;
+use crate::registry::{self, FOLDER};
+
+/// Folders of files that `ip netns exec`, and `spray shell`, put over those in /etc, by namespace.
+const FILES: &str = "/etc/netns";
+
+/// Nobody answers there, which the kernel says at once.
+const NO_NAME_SERVER: &str = "# names of hosts are in /etc/hosts; there is no name server\n\
+                              nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
+
+/// A named network namespace, which dropping it removes with everything in it; or one of somebody else's, which stays.
+#[derive(Debug)]
+pub struct Namespace {
+    name: String,
+    /// Locked for as long as this process has the namespace.
+    file: Flock<File>,
+    is_lent: bool,
+}
+
+impl Namespace {
+    /// Makes the namespace `name`.
+    pub fn create(name: String) -> Result<Self, RunError> {
+        let path = Path::new(FOLDER).join(&name);
+        let fail = |doing| {
+            let name = name.clone();
+            move |source: io::Error| match source.kind() {
+                io::ErrorKind::PermissionDenied => RunError::NotRoot,
+                _ => RunError::Namespace { name, doing, source },
+            }
+        };
+        make_folder(Path::new(FOLDER)).map_err(fail("making /run/netns"))?;
+        let _making = registry::making().map_err(fail("locking /run/netns"))?;
+        share_folder().map_err(fail("sharing /run/netns"))?;
+        File::create_new(&path).map_err(fail("making its file"))?;
+        let bound = bind_new(&path);
+        let owned = bound.and_then(|()| registry::own(File::open(&path)?));
+        match owned {
+            Ok(file) => Ok(Self { name, file, is_lent: false }),
+            Err(source) => {
+                remove(&path);
+                Err(fail("making it (/proc/sys/user/max_net_namespaces limits how many there may be)")(source))
+            }
+        }
+    }
+
+    /// The namespace at `path`, which somebody else has made.
+    pub fn borrow(path: &Path) -> Result<Self, RunError> {
+        let name = path.display().to_string();
+        let owned = File::open(path).and_then(|file| {
+            let own = File::open("/proc/self/ns/net")?.metadata()?;
+            let lent = file.metadata()?;
+            if (own.dev(), own.ino()) == (lent.dev(), lent.ino()) {
+                return Err(io::Error::other("it is this machine's own network"));
+            }
+            registry::own(file)
+        });
+        let why = |source: io::Error| match source.kind() {
+            io::ErrorKind::WouldBlock => io::Error::other("a host is there already"),
+            _ => source,
+        };
+        let owned =
+            owned.map_err(|source| RunError::Namespace { name: name.clone(), doing: "using it", source: why(source) });
+        Ok(Self { name, file: owned?, is_lent: true })
+    }
+
+    /// Whether it is somebody else's.
+    pub fn is_lent(&self) -> bool {
+        self.is_lent
+    }
+
+    /// Its name, as for `ip netns`; of one that is lent its path.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Has programs that enter it by name find `hosts` in /etc/hosts, and no name server in /etc/resolv.conf: the machine's is out of
+    /// reach. Removed with the namespace.
+    pub fn put_names(&self, hosts: &str) -> Result<(), RunError> {
+        let folder = Path::new(FILES).join(&self.name);
+        let fail = |source| RunError::Namespace { name: self.name.clone(), doing: "writing its /etc/hosts", source };
+        let put = |name: &str, content: &str| {
+            let file = folder.join(name);
+            fs::write(&file, content).and_then(|()| fs::set_permissions(file, Permissions::from_mode(0o644)))
+        };
+        let made = make_folder(Path::new(FILES)).and_then(|()| make_folder(&folder));
+        made.and_then(|()| put("hosts", hosts)).and_then(|()| put("resolv.conf", NO_NAME_SERVER)).map_err(fail)
+    }
+
+    /// Its descriptor, for netlink.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Runs `work` on this thread inside the namespace, and comes back out even when it panics.
+    pub fn run<T>(&self, work: impl FnOnce() -> T) -> Result<T, RunError> {
+        let fail = |source| RunError::Namespace { name: self.name.clone(), doing: "entering it", source };
+        run_in(&self.file, work).map_err(fail)
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        if !self.is_lent {
+            remove(&Path::new(FOLDER).join(&self.name));
+        }
+    }
+}
+
+/// Makes a folder that all users can read, regardless of the umask. One that exists stays as it is.
+fn make_folder(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o755))),
+    }
+}
+
+/// Runs `work` on this thread inside a namespace, and comes back out even when it panics.
+pub(crate) fn run_in<T>(namespace: &File, work: impl FnOnce() -> T) -> io::Result<T> {
+    let home = Home::open()?;
+    setns(namespace.as_fd(), CloneFlags::CLONE_NEWNET)?;
+    let result = work();
+    drop(home);
+    Ok(result)
+}
+
+/// The network namespace of the calling thread.
+const OWN: &str = "/proc/thread-self/ns/net";
+
+/// The namespace that a thread came from; dropping it leads back.
+struct Home(File);
+
+impl Home {
+    /// # Errors
+    /// When this thread may not return: root of a user namespace, outside of all network namespaces of that.
+    fn open() -> io::Result<Self> {
+        let own = File::open(OWN)?;
+        setns(own.as_fd(), CloneFlags::CLONE_NEWNET)?;
+        Ok(Self(own))
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // A thread that stayed in another namespace would do its next work there.
+        setns(self.0.as_fd(), CloneFlags::CLONE_NEWNET)
+            .expect("a thread may return to the namespace that it came from");
+    }
+}
+
+/// Makes the folder a shared mount. Otherwise `ip netns add` does so later, by mounting the folder on itself. That would hide the namespaces in
+/// it, and they could not be removed.
+fn share_folder() -> io::Result<()> {
+    let share = || mount(None::<&str>, FOLDER, None::<&str>, MsFlags::MS_SHARED | MsFlags::MS_REC, None::<&str>);
+    match share() {
+        // It is no mount yet.
+        Err(Errno::EINVAL) => {
+            mount(Some(FOLDER), FOLDER, None::<&str>, MsFlags::MS_BIND | MsFlags::MS_REC, None::<&str>)?;
+            Ok(share()?)
+        }
+        shared => Ok(shared?),
+    }
+}
+
+/// Makes a namespace and binds it to `path`.
+pub(crate) fn bind_new(path: &Path) -> io::Result<()> {
+    let _home = Home::open()?;
+    unshare(CloneFlags::CLONE_NEWNET)?;
+    Ok(mount(Some(OWN), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)?)
+}
+
+/// Removes the named namespace at `path`, as far as it exists.
+pub(crate) fn remove(path: &Path) {
+    // Not mounted when its creation failed half-way; either way the file goes.
+    let _ = umount2(path, MntFlags::MNT_DETACH);
+    let _ = fs::remove_file(path);
+    if let Some(name) = path.file_name() {
+        let _ = fs::remove_dir_all(Path::new(FILES).join(name));
+    }
+}
+
+/// Writes a kernel setting of this thread's network namespace, where the kernel has it.
+pub fn sysctl(path: &str, value: &str) {
+    // Kernels without IPv6 lack the folder, and then the need.
+    let _ = fs::write(Path::new("/proc/sys/net").join(path), value);
+}
