@@ -1,7 +1,7 @@
 //! The simulator's results, to the byte: every command of `tests/golden/flows.txt` must give the figures that are recorded there, and the
 //! same `flows.csv` up to the column `drained_us`.
 //!
-//! `UPDATE_GOLDEN=1 cargo test --release -p spray --test golden` records anew. A commit that does so says why in its message.
+//! `UPDATE_GOLDEN=1 cargo test --profile quick -p spray --test golden` records anew. A commit that does so says why in its message.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::fmt::Write as _;

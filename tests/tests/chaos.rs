@@ -1,7 +1,7 @@
 //! `spray send` and `spray recv` with keys while links, processes and the machine fail as a seed says.
 //!
 //! `CHAOS_SEED` (1) and `CHAOS_SECONDS` (120) determine what happens; by hand, with the program in the same profile:
-//! `CHAOS_SECONDS=1800 CHAOS_SEED=7 cargo test --release -p spray-tests --test namespaces -- --ignored --nocapture chaos::`.
+//! `CHAOS_SECONDS=1800 CHAOS_SEED=7 cargo test --profile quick -p spray-tests --test namespaces -- --ignored --nocapture chaos::`.
 //! `CHAOS_ONLY=N` leaves out all episodes but one. The system's clock is left alone: the other programs of the machine need it.
 #![expect(clippy::disallowed_methods, reason = "it ends after the time that it is given")]
 

@@ -12,41 +12,34 @@ const WHY_ROOT: &str = "needs root, for network namespaces, links, XDP programs 
     Run it as root (`sudo -E env \"PATH=$PATH\" cargo xtask ...`). Without root, `cargo xtask test` runs every test \
     that touches no kernel object, and `cargo build --release` builds `spray`, whose simulator needs no rights.";
 
-/// `cargo xtask demo [ARGUMENTS OF spray demo]`
+/// `cargo xtask demo [ARGUMENTS OF spray demo]`: with a quick build, whose figures are the same, since the demo runs in virtual time.
 pub fn demo(arguments: &[String]) -> Outcome {
-    spray("cargo xtask demo", &[&["demo".to_string()], arguments].concat())
+    let arguments = [&["demo".to_string()], arguments].concat();
+    run_spray("cargo xtask demo", || compile(sh::QUICK, &[], "tasks/spray"), &arguments)
 }
 
 /// `cargo xtask bench [ARGUMENTS OF spray bench veth]`: the microbenchmarks, then the figures over veth.
 pub fn bench(arguments: &[String]) -> Outcome {
     sh::run(sh::cargo().args(["bench", "--package", "spray-benches"]))?;
-    spray("spray bench veth", &[&["bench".to_string(), "veth".to_string()], arguments].concat())
+    let arguments = [&["bench".to_string(), "veth".to_string()], arguments].concat();
+    run_spray("spray bench veth", || compile(RELEASE, &[], OF_TASKS), &arguments)
 }
 
-/// `cargo xtask speed [ARGUMENTS OF spray bench speed]`: with the QUIC libraries, which nothing else needs, and all of them optimised.
+/// `cargo xtask speed [ARGUMENTS OF spray bench speed]`: with the QUIC libraries, which nothing else needs.
 pub fn speed(arguments: &[String]) -> Outcome {
     let file = sh::root().join("docs/results/speed.md").display().to_string();
-    let first = ["bench", "speed", "--out", &file].map(String::from);
-    spray_with(
-        "cargo xtask speed",
-        &["--features", "quic", "--config", "profile.release.opt-level=3"],
-        &[&first[..], arguments].concat(),
-    )
+    let arguments = [&["bench", "speed", "--out", &file].map(String::from), arguments].concat();
+    run_spray("cargo xtask speed", || compile(RELEASE, &["--features", "quic"], OF_TASKS), &arguments)
 }
 
-/// Builds everything and runs the binary with `arguments`. When it fails, its own messages say why.
-fn spray(what: &str, arguments: &[String]) -> Outcome {
-    spray_with(what, &[], arguments)
-}
-
-/// As [`spray`], built with further `options` of cargo.
-fn spray_with(what: &str, options: &[&str], arguments: &[String]) -> Outcome {
+/// Builds `spray` and runs it with `arguments`. When it fails, its own messages say why.
+fn run_spray(what: &str, build: impl FnOnce() -> Outcome<PathBuf>, arguments: &[String]) -> Outcome {
     if !sh::is_root() {
         return Err(Failure::unable(format!("`{what}` {WHY_ROOT}")));
     }
     steps::timed(false, |steps| {
         steps.run("set-up", setup)?;
-        let program = steps.run("build", || compile(options, OF_TASKS))?;
+        let program = steps.run("build", build)?;
         steps.run("run", || sh::run(Command::new(program).args(arguments)))
     })
 }
@@ -54,26 +47,27 @@ fn spray_with(what: &str, options: &[&str], arguments: &[String]) -> Outcome {
 /// The features that `demo` is built without, as they take minutes.
 pub const ALL_FEATURES: [&str; 2] = ["--features", "live,otlp"];
 
-/// Sets the machine up and builds a release `spray` as `demo` does; returns its path.
+/// Sets the machine up and builds a release `spray` for a task that measures; returns its path.
 pub fn build() -> Outcome<PathBuf> {
     setup()?;
-    compile(&[], OF_TASKS)
+    compile(RELEASE, &[], OF_TASKS)
 }
 
 /// As [`build`], with everything, into the place that tasks with fewer or other features leave alone.
 pub fn build_all() -> Outcome<PathBuf> {
     setup()?;
-    compile(&ALL_FEATURES, "spray")
+    compile(RELEASE, &ALL_FEATURES, "spray")
 }
 
-/// The `spray` of tasks, in [`target`].
-const OF_TASKS: &str = "tasks/spray";
+const RELEASE: &str = "release";
+/// The release `spray` of tasks, in [`target`].
+const OF_TASKS: &str = "tasks/spray-release";
 
-/// Builds a release `spray` and copies it to this place in [`target`]; returns its path. `cargo xtask test` overwrites cargo's own,
-/// `target/release/spray`, with a build that has debug assertions.
-fn compile(options: &[&str], place: &str) -> Outcome<PathBuf> {
-    sh::run(sh::cargo().args(["build", "--release", "--package", "spray"]).args(options))?;
-    let (built, kept) = (target().join("release/spray"), target().join(place));
+/// Builds `spray` in a profile and copies it to this place in [`target`], where builds with other features leave it alone; returns its
+/// path.
+fn compile(profile: &str, options: &[&str], place: &str) -> Outcome<PathBuf> {
+    sh::run(sh::cargo().args(["build", "--profile", profile, "--package", "spray"]).args(options))?;
+    let (built, kept) = (target().join(profile).join("spray"), target().join(place));
     let fresh = kept.with_extension("new");
     let folder = kept.parent().map_or(Ok(()), fs::create_dir_all);
     let replace = || folder.and_then(|()| fs::copy(&built, &fresh)).and_then(|_| fs::rename(&fresh, &kept));

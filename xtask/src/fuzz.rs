@@ -71,7 +71,7 @@ fn read(arguments: &[String]) -> Outcome<(Vec<&'static str>, u64)> {
     Ok((if targets.is_empty() { TARGETS.to_vec() } else { targets }, seconds))
 }
 
-/// Builds the targets; checks of debug builds stay in.
+/// Builds the targets.
 fn build() -> Outcome<std::path::PathBuf> {
     let host = sh::capture("rustc", &["-vV"]).unwrap_or_default();
     let host =
@@ -79,16 +79,15 @@ fn build() -> Outcome<std::path::PathBuf> {
     let folder = sh::root().join("target/fuzz");
     let mut cargo = sh::cargo();
     // With a target named, build scripts and macros are built without the flags.
-    cargo.args(["build", "--release", "--package", "spray-fuzz", "--bin", "guided", "--features", "guided"]);
+    cargo.args(["build", "--profile", sh::QUICK, "--package", "spray-fuzz", "--bin", "guided", "--features", "guided"]);
     cargo.args(["--target", &host, "--target-dir"]).arg(&folder);
     // As OSS-Fuzz and ClusterFuzzLite have it in the environment: with a nightly compiler.
     let sanitizer = std::env::var("SANITIZER").ok().filter(|sanitizer| sanitizer == "address");
     let sanitizer = sanitizer.map(|sanitizer| format!("-Zsanitizer={sanitizer}"));
     let flags: Vec<&str> = FLAGS.into_iter().chain(sanitizer.as_deref()).collect();
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
-    cargo.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true").env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true");
     sh::run(&mut cargo)?;
-    Ok(folder.join(host).join("release/guided"))
+    Ok(folder.join(host).join(sh::QUICK).join("guided"))
 }
 
 /// Runs a target from its corpus in the repository and from what earlier runs found. Whether it held.

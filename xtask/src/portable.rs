@@ -26,7 +26,7 @@ pub fn check() -> Outcome {
 
 fn check_alone(feature: &str, unwanted: &[&str]) -> Outcome {
     let spray = ["--package", "spray", "--no-default-features", "--features", feature];
-    sh::run(sh::cargo().args(["clippy", "--release"]).args(spray).args(["--", "-D", "warnings"]))?;
+    sh::run(sh::cargo().args(["clippy", "--profile", sh::QUICK]).args(spray).args(["--", "-D", "warnings"]))?;
     let tree = [&["tree", "--edges", "normal,build", "--prefix", "none"], spray.as_slice()].concat();
     let cargo = sh::cargo();
     let tree = sh::capture(cargo.get_program(), &tree).ok_or_else(|| Failure::failed("`cargo tree` failed"))?;

@@ -47,6 +47,9 @@ pub fn root() -> PathBuf {
     find_root().expect("main has found it")
 }
 
+/// The profile of the demo, the tests and the linters; the workspace's manifest says why.
+pub const QUICK: &str = "quick";
+
 /// The cargo that runs this task.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -12,9 +12,6 @@ use crate::steps::{self, Steps};
 /// What a test that cannot run here writes; see `tests/support`.
 pub const SKIPPED: &str = "SKIPPED ";
 
-/// What tests add to the release profile; the file says why.
-const PROFILE: &str = ".cargo/tests.toml";
-
 /// `cargo xtask test [--no-skips]`: set-up, formatting, all tests.
 pub fn test(arguments: &[String]) -> Outcome {
     let no_skips = steps::reads_no_skips(arguments)?;
@@ -147,10 +144,10 @@ fn cargo(arguments: &[&str]) -> Command {
     cargo
 }
 
-/// `cargo test` with the profile of tests.
+/// `cargo test` in the profile of tests.
 pub fn with_profile(arguments: &[&str]) -> Command {
     let mut cargo = sh::cargo();
-    cargo.args(["test", "--release", "--config", PROFILE]).args(arguments).env("PATH", setup::path());
+    cargo.args(["test", "--profile", sh::QUICK]).args(arguments).env("PATH", setup::path());
     cargo
 }
 
@@ -190,7 +187,11 @@ fn format() -> Outcome {
 
 /// The documentation of all members, with warnings as errors.
 pub fn doc() -> Outcome {
-    sh::run(sh::cargo().args(["doc", "--release", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    sh::run(
+        sh::cargo()
+            .args(["doc", "--profile", sh::QUICK, "--workspace", "--no-deps"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
 }
 
 /// Why tests are ignored that run elsewhere: started by another test, in `cargo xtask ci`, or for a measurement.
@@ -275,13 +276,13 @@ mod tests {
                  \"executable\":{executable},\"fresh\":true}}"
             )
         };
-        let built = Binary::built(&message(true, "\"/w/target/release/deps/spray_sim-1\"")).unwrap();
+        let built = Binary::built(&message(true, "\"/w/target/quick/deps/spray_sim-1\"")).unwrap();
         assert_eq!((built.folder.to_str(), built.name.as_str()), (Some("/w/sim"), "spray_sim"));
-        assert_eq!(built.executable.to_str(), Some("/w/target/release/deps/spray_sim-1"));
+        assert_eq!(built.executable.to_str(), Some("/w/target/quick/deps/spray_sim-1"));
         assert!(built.computes());
         // The same library for others to link, a program, and the end.
         assert_eq!(Binary::built(&message(true, "null")), None);
-        assert_eq!(Binary::built(&message(false, "\"/w/target/release/spray\"")), None);
+        assert_eq!(Binary::built(&message(false, "\"/w/target/quick/spray\"")), None);
         assert_eq!(Binary::built("{\"reason\":\"build-finished\",\"success\":true}"), None);
     }
 

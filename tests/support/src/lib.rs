@@ -51,9 +51,10 @@ pub fn program(name: &str) -> PathBuf {
 pub fn built(name: &str, arguments: &[&str]) -> PathBuf {
     let program = program(name);
     if std::env::var_os("SPRAY_ALL_BUILT").is_none() {
-        let is_release = program.ancestors().any(|folder| folder.ends_with("release"));
-        let profile: &[&str] = if is_release { &["--release"] } else { &[] };
-        let status = Command::new(env!("CARGO")).args(["build", "--quiet"]).args(profile).args(arguments).status();
+        let folder = program.parent().and_then(Path::file_name).expect("cargo's layout");
+        let profile = if folder == "debug" { "dev".as_ref() } else { folder };
+        let mut cargo = Command::new(env!("CARGO"));
+        let status = cargo.args(["build", "--quiet", "--profile"]).arg(profile).args(arguments).status();
         assert!(status.is_ok_and(|status| status.success()), "{name} does not build");
     }
     program
