@@ -30,6 +30,7 @@ impl Flags for OfScenario {
         ("workload-payload", FILE, "workload.payload"),
     ];
     const SWITCHES: &'static [Switch] = &[
+        ("erasure", "transport.erasure", "true"),
         ("no-trim", "queue.trimming", "false"),
         ("no-marking", "queue.marking", "false"),
         ("acked", "simulation.fct_end", "acked"),

@@ -78,7 +78,7 @@ impl Panel {
         let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         for Setting { first, config, paths } in settings.iter() {
             if let Some(connection) = book.own.get(first)
-                && endpoint.begin_anew(*connection, config)
+                && endpoint.reconfigure(*connection, config)
                 && !paths.is_empty()
             {
                 endpoint.on_reachable(*connection, paths);

@@ -28,10 +28,10 @@ macro_rules! kinds {
         )+)?
     ) => {
         $(#[$about_kind])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        #[schemars(inline)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
         pub enum $Kind {
-            $($(#[doc = $about])+ #[serde(rename = $name $(, alias = $alias)?)] $(#[schemars(extend("x-alias" = $alias))])? $variant,)+
+            $($(#[doc = $about])+ #[serde(rename = $name $(, alias = $alias)?)] $(#[cfg_attr(feature = "schema", schemars(extend("x-alias" = $alias)))])? $variant,)+
             $($($(#[doc = $about_preset])+ #[serde(rename = $preset_name)] $preset,)+)?
             $($($(#[doc = $about_pair])+ #[serde(rename = $pair_name)] $pair,)+)?
         }
@@ -144,7 +144,8 @@ macro_rules! kinds {
         }
 
         $(#[$about_all])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(default)]
         pub struct $All {
             $($(#[doc = $about])+ #[serde(rename = $name)] pub $field: <$scheme as Scheme>::Config,)+

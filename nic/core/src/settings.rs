@@ -6,15 +6,21 @@ macro_rules! settings {
     () => {};
     (
         $(#[$about:meta])*
-        pub struct $Name:ident { $($(#[$about_field:meta])* pub $field:ident: $Type:ty = $default:expr,)* }
+        pub struct $Name:ident {
+            $($(#[doc = $about_field:literal])+ $(#[schemars($($schema:tt)*)])? pub $field:ident: $Type:ty = $default:expr,)*
+        }
         $($rest:tt)*
     ) => {
         $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
-        #[schemars(inline)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
         pub struct $Name {
-            $($(#[$about_field])* pub $field: $Type,)*
+            $(
+                $(#[doc = $about_field])+
+                $(#[cfg_attr(feature = "schema", schemars($($schema)*))])?
+                pub $field: $Type,
+            )*
         }
 
         impl Default for $Name {
@@ -31,9 +37,9 @@ macro_rules! settings {
         $($rest:tt)*
     ) => {
         $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "kebab-case")]
-        #[schemars(inline)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
         pub enum $Name {
             $($(#[$about_variant])* $variant,)+
         }

@@ -6,7 +6,7 @@
 //!
 //! Nothing allocates per frame. The kernel is told of new frames once per [`Device::flush`], not once per frame.
 
-use spray_core::{Time, summed};
+use spray_core::summed;
 use std::{io, os::fd::RawFd};
 
 /// Forwards methods of [`Device`] to the device that a pattern binds in `self`. Without a list of methods: those that every wrapper
@@ -205,10 +205,11 @@ pub trait Device {
         false
     }
 
+    #[cfg(any(test, feature = "lab"))]
     /// From when on the device takes data, by the clock of the endpoint's caller: one that shapes what it sends has the sender
     /// choose packets and paths no earlier. Control frames may come at any time.
-    fn ready_at(&self) -> Time {
-        Time::ZERO
+    fn ready_at(&self) -> spray_core::Time {
+        spray_core::Time::ZERO
     }
 
     /// The device's counters. May cost a system call.

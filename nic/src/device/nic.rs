@@ -3,8 +3,6 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use spray_core::Time;
-
 use super::{Device, DeviceStats, FrameCensus, FrameId, Received, UdpDevice, XskInterface};
 
 /// An interface that is taken over, or UDP sockets.
@@ -33,7 +31,6 @@ impl Device for Nic {
     forward!(device in [Self::Xdp(device), Self::Udp(device)]:
         fn evs(self: &Self) -> u16;
         fn finds_ways(self: &Self) -> bool;
-        fn ready_at(self: &Self) -> Time;
         fn is_gone(self: &Self) -> bool;
         fn revive(self: &mut Self) -> io::Result<()>;
         fn set_mac(self: &mut Self, mac: [u8; 6]) -> io::Result<()>;

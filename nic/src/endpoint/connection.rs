@@ -8,7 +8,6 @@ use spray_core::Time;
 use spray_core::flow::FlowConfig;
 use spray_core::host::{ReceiveHalf, SendHalf};
 use spray_core::loss::RttHistogram;
-use spray_core::path::PathEvs;
 use spray_wire::{Body, Terms};
 
 use super::{
@@ -92,8 +91,9 @@ pub(crate) struct Connection {
     pub(crate) exchange: Bytes,
     /// What seals the frames and opens the peer's, where the two sides have keys and have exchanged them.
     pub(crate) seals: Option<Box<Seals>>,
-    /// EVs of distinct paths that the sender gets once it exists; see [`Sender::on_reachable`].
-    pub(crate) reachable: Box<[PathEvs]>,
+    #[cfg(any(test, feature = "lab"))]
+    /// EVs of distinct paths that the sender gets once it exists.
+    pub(crate) reachable: Box<[spray_core::path::PathEvs]>,
     pub(crate) bare: BareArrivals,
     /// When the peer was last heard.
     pub(crate) heard_at: Time,
@@ -123,6 +123,7 @@ impl Connection {
             initiator: None,
             exchange: Bytes::new(),
             seals: None,
+            #[cfg(any(test, feature = "lab"))]
             reachable: Box::default(),
             bare: BareArrivals::default(),
             heard_at: now,

@@ -43,7 +43,7 @@ impl<D: Device> Endpoint<D> {
         if has_more {
             return now;
         }
-        let send_at = if self.machine.host.has_turns() { self.link.device.ready_at().max(now) } else { Time::NEVER };
+        let send_at = if self.machine.host.has_turns() { self.link.ready_at().max(now) } else { Time::NEVER };
         send_at.min(self.machine.next_timer())
     }
 
@@ -106,7 +106,7 @@ impl<D: Device> Endpoint<D> {
     /// Sends what may go, as far as the device takes it, at most `most` data frames.
     fn transmit(&mut self, now: Time, most: u64) {
         for _ in 0..most {
-            if !self.machine.host.has_turns() || self.link.device.ready_at() > now || !self.link.can_send() {
+            if !self.machine.host.has_turns() || self.link.ready_at() > now || !self.link.can_send() {
                 break;
             }
             let link = &mut self.link;

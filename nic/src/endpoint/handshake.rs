@@ -163,8 +163,13 @@ impl Machine {
     /// How the connection works that a Connect asks for.
     //= docs/specs/endpoint.md#END-38 settings of a connection that is expected
     fn accepting(&self, peer: Peer, connect: &Terms) -> FlowConfig {
-        let expected = self.expected.get(&(peer.address, connect.connection));
-        expected.copied().unwrap_or(self.config.flow).sanitised()
+        #[cfg(any(test, feature = "lab"))]
+        if let Some(expected) = self.expected.get(&(peer.address, connect.connection)) {
+            return expected.sanitised();
+        }
+        #[cfg(not(any(test, feature = "lab")))]
+        let _ = (peer, connect);
+        self.config.flow.sanitised()
     }
 
     /// Exchanges keys with the client whose turn it is, if there is one.
@@ -487,10 +492,12 @@ impl Machine {
         connection.config.payload_bytes = connection.config.payload_bytes.min(remote.max_payload);
         let config = &connection.config;
         let mut sending = SendHalf::new(config, remote.window_packets, remote.max_data, &mut self.host.rng);
-        let mut receiving = ReceiveHalf::new(config).with_hash_key(key);
+        let receiving = ReceiveHalf::new(config).with_hash_key(key);
+        #[cfg(any(test, feature = "lab"))]
+        let receiving = receiving.with_paths(&connection.reachable);
+        #[cfg(any(test, feature = "lab"))]
         if !connection.reachable.is_empty() {
             sending.sender.on_reachable(now, &connection.reachable);
-            receiving.on_reachable(&connection.reachable);
         }
         self.host.recall(now, connection.peer.number(), &mut sending);
         connection.flow = Some(Box::new(Flow { sending, receiving, receive_buffers: ReceiveBuffers::default() }));

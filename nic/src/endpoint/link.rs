@@ -63,6 +63,15 @@ impl<D: Device> DevicePort<D> {
         }
     }
 
+    /// From when on the device takes data; only devices of the laboratory shape what is sent.
+    #[inline]
+    pub(crate) fn ready_at(&self) -> Time {
+        #[cfg(any(test, feature = "lab"))]
+        return self.device.ready_at();
+        #[cfg(not(any(test, feature = "lab")))]
+        Time::ZERO
+    }
+
     /// Whether a data packet can be sent now: takes a free frame for it and makes sure of room.
     pub(crate) fn can_send(&mut self) -> bool {
         if self.waiting.is_empty() && self.reserve() {

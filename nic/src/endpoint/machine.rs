@@ -2,13 +2,12 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, HashMap, VecDeque},
-    net::IpAddr,
+    collections::{BinaryHeap, VecDeque},
 };
 
 use rand_core::{RngCore, SeedableRng};
 use spray_core::Time;
-use spray_core::flow::{FlowConfig, HashKey};
+use spray_core::flow::HashKey;
 use spray_core::host::{Host, Log};
 use spray_core::rng::Rng;
 use spray_wire::{Body, Common, Envelope, EvPort};
@@ -92,7 +91,8 @@ pub(crate) struct Machine {
     /// Connections that have opened so far.
     pub(crate) opened: u64,
     /// Settings of connections that others begin, by their addresses and numbers; the endpoint's own hold for all others.
-    pub(crate) expected: HashMap<(IpAddr, u32), FlowConfig>,
+    #[cfg(any(test, feature = "lab"))]
+    pub(crate) expected: std::collections::HashMap<(std::net::IpAddr, u32), spray_core::flow::FlowConfig>,
     /// The time of the last event.
     pub(crate) clock: Time,
     /// What the connections' receivers hash message numbers with.
@@ -143,7 +143,8 @@ impl Machine {
             astray: false,
             trims_heap: false,
             opened: 0,
-            expected: HashMap::new(),
+            #[cfg(any(test, feature = "lab"))]
+            expected: std::collections::HashMap::new(),
             clock: Time::ZERO,
             scheduled: BinaryHeap::new(),
             scheduled_most: FEW_SCHEDULED,

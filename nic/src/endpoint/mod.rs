@@ -36,6 +36,8 @@ mod handshake;
 mod hops;
 mod in_place;
 mod input;
+#[cfg(any(test, feature = "lab"))]
+mod lab;
 mod limit;
 mod link;
 mod machine;
@@ -67,7 +69,7 @@ use spray_core::event::ChoiceTap;
 use spray_core::flow::{FlowConfig, ReceiverStats, SenderStats};
 use spray_core::host;
 use spray_core::loss::RttHistogram;
-use spray_core::path::{Balancer, PathEvs};
+use spray_core::path::Balancer;
 use spray_wire::{self as wire, CloseReason, Kind};
 
 #[cfg(feature = "tokio")]
@@ -152,19 +154,6 @@ impl<D: Device> Endpoint<D> {
         self.machine.connect(now, peer, port, flow)
     }
 
-    /// Has the connection `remote` of the endpoint at `peer` work by `flow` at this end, in place of the endpoint's own settings: for
-    /// those who know both ends. To be called before that endpoint connects.
-    ///
-    /// # Errors
-    /// When the parameters do not fit.
-    //= docs/specs/endpoint.md#END-38 settings of a connection that is expected
-    pub fn expect(&mut self, peer: IpAddr, remote: ConnectionId, flow: FlowConfig) -> Result<(), ConnectError> {
-        let flow = within(flow, &self.link.device);
-        check_flow(&flow, &self.machine.config, &self.link.device)?;
-        self.machine.expected.insert((peer, remote.raw()), flow);
-        Ok(())
-    }
-
     /// Sends a message, beginning at the time of the last poll. [`EndpointEvent::Delivered`] will follow.
     ///
     /// # Errors
@@ -189,21 +178,6 @@ impl<D: Device> Endpoint<D> {
     pub fn send_from(&mut self, connection: ConnectionId, source: Box<dyn Source>) -> Result<MessageId, SendError> {
         self.asked += 1;
         self.machine.schedule(connection, Content::Source(source), self.polled_at)
-    }
-
-    /// Tells a connection's balancer which entropy values lead over distinct paths to the peer, where somebody knows; it replaces what
-    /// was told before. See [`Balancer::on_reachable`].
-    pub fn on_reachable(&mut self, connection: ConnectionId, paths: &[PathEvs]) {
-        let now = self.machine.clock;
-        let Some(index) = self.machine.table.find(connection) else { return };
-        let Some(connection) = self.machine.table.slot(index) else { return };
-        let Some(flow) = connection.flow.as_mut() else {
-            connection.reachable = paths.into();
-            return;
-        };
-        flow.sending.sender.on_reachable(now, paths);
-        flow.receiving.on_reachable(paths);
-        self.machine.nudge(index);
     }
 
     /// Sends frames to the peer at `address` to another Ethernet address from now on: the way there has another next hop.
@@ -381,15 +355,6 @@ impl<D: Device> Endpoint<D> {
     /// Whether there are connections, other than those whose peers have yet to prove themselves.
     pub(crate) fn has_connections(&self) -> bool {
         self.machine.table.iter().any(|connection| connection.stage != Stage::HalfOpen)
-    }
-
-    /// Has a connection that has yet to send something choose paths and control congestion by `flow`; says whether it does. Its payload
-    /// size and limits must be those that it has.
-    pub fn begin_anew(&mut self, connection: ConnectionId, flow: &FlowConfig) -> bool {
-        let Machine { table, host, .. } = &mut self.machine;
-        let flow = within(*flow, &self.link.device);
-        let found = table.find(connection).and_then(|slot| table.slot(slot)).and_then(|own| own.flow.as_deref_mut());
-        found.is_some_and(|own| own.sending.begin_anew(&flow, &mut host.rng))
     }
 
     /// What its senders do now.

@@ -37,7 +37,6 @@ const VALUES: [Value; 11] = [
     ("rto-min-us", "US", "transport.rto_min_us"),
     ("rto-max-us", "US", "transport.rto_max_us"),
 ];
-const SWITCHES: [Switch; 1] = [("erasure", "transport.erasure", "true")];
 
 /// What a command may set, and its flags besides those for connections.
 pub trait Flags {
@@ -109,7 +108,7 @@ impl<F: Flags + Default> Overrides<F> {
             // A file's name may have commas.
             if *value == FILE { flag } else { flag.value_delimiter(',') }
         });
-        let switches = SWITCHES.iter().chain(F::SWITCHES).map(|(name, path, value)| {
+        let switches = F::SWITCHES.iter().map(|(name, path, value)| {
             let help = format!("Sets {path} to {value}");
             Arg::new(*name).long(*name).help(help).action(ArgAction::SetTrue)
         });
@@ -141,7 +140,7 @@ impl<F: Flags + Default> Overrides<F> {
                 values => overrides.push(path, &listed(values), format!("--{name} {}", values.join(","))),
             }
         }
-        for (name, path, value) in SWITCHES.iter().chain(F::SWITCHES) {
+        for (name, path, value) in F::SWITCHES {
             if matches.try_get_one::<bool>(name).ok().flatten() == Some(&true) {
                 overrides.push(path, value, format!("--{name}"));
             }
@@ -228,7 +227,7 @@ mod tests {
     #[test]
     fn every_flag_is_short_for_a_setting_that_there_is() {
         let meanings = Connections::meanings();
-        for path in VALUES.iter().map(|flag| flag.2).chain(SWITCHES.iter().map(|switch| switch.1)) {
+        for path in VALUES.iter().map(|flag| flag.2) {
             assert!(meanings.get(path).is_some_and(|about| !about.is_empty()), "{path}");
         }
     }

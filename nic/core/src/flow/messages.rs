@@ -1,5 +1,6 @@
 //! Messages: the sender's segmenter cuts them into packets, the receiver's reassembly puts them together again.
 
+#[cfg(any(test, feature = "lab"))]
 mod coded;
 mod numbers;
 mod reassembly;
@@ -11,6 +12,7 @@ mod table;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+#[cfg(any(test, feature = "lab"))]
 pub(super) use self::coded::Coded;
 #[cfg(test)]
 pub(super) use self::numbers::MOST_MISSING;
@@ -182,6 +184,7 @@ impl Segmenter {
         Some(delivered)
     }
 
+    #[cfg(any(test, feature = "lab"))]
     /// Packets handed over and not cut yet.
     pub(super) fn uncut_packets(&self) -> u64 {
         let waiting = self.newest.wrapping_sub(self.cutting);

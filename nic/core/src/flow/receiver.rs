@@ -1,6 +1,7 @@
 //! The receiving half of a connection: what to place, what to acknowledge, what to grant.
 
 mod acks;
+#[cfg(any(test, feature = "lab"))]
 mod coded;
 mod go_back;
 mod order;
@@ -183,6 +184,7 @@ impl Receiver {
         self.stats.frames += 1;
         let accept = match self.repair {
             Repair::Resend => self.on_packet(now, arrival),
+            #[cfg(any(test, feature = "lab"))]
             Repair::IdealCode => self.on_coded(now, arrival),
             Repair::GoBack => self.on_in_order(now, arrival),
         };

@@ -1,6 +1,7 @@
 //! The sending half of a connection: which packet goes next, over which path, and what feedback means.
 
 mod calibration;
+#[cfg(any(test, feature = "lab"))]
 mod coded;
 mod credit;
 mod drains;
@@ -27,7 +28,6 @@ mod timers;
 mod touch;
 
 use alloc::boxed::Box;
-use core::mem;
 
 use self::calibration::Calibration;
 use self::grant::Grant;
@@ -48,7 +48,7 @@ use crate::event::{Choice, Event, Publisher};
 use crate::feedback::Ev;
 use crate::loss::{Backoff, ReceiverConfig, RttEstimator};
 use crate::now::Path;
-use crate::path::{self, Admission, AnyBalancer, Balancer, Offers, PathEvs, Remembered, SendInfo};
+use crate::path::{self, Admission, AnyBalancer, Balancer, Offers, Remembered, SendInfo};
 use crate::rng::Rng;
 
 /// The sending half of one connection.
@@ -148,12 +148,13 @@ impl Sender {
         }
     }
 
-    /// Works by `config` from now on if nothing has been sent yet; says whether. What waits to be sent stays. A sender that learns its
-    /// path keeps what it has.
-    pub(crate) fn begin_anew(&mut self, config: &FlowConfig, rng: &mut Rng) -> bool {
+    #[cfg(any(test, feature = "lab"))]
+    /// Replaces the configuration of a sender that has sent nothing; returns whether it did. Waiting messages stay. A sender that learns its
+    /// path keeps its configuration.
+    pub(crate) fn reconfigure(&mut self, config: &FlowConfig, rng: &mut Rng) -> bool {
         let untouched = self.stats.packets_sent == 0 && self.calibration.is_none();
         if untouched {
-            let segmenter = mem::replace(&mut self.segmenter, Segmenter::new(config.payload_bytes as u16));
+            let segmenter = core::mem::replace(&mut self.segmenter, Segmenter::new(config.payload_bytes as u16));
             let fresh = Self::new(config, self.frames.window_packets as u32, self.grant.max, rng);
             *self = Self { segmenter, ..fresh };
         }
@@ -259,8 +260,9 @@ impl Sender {
         &self.recovery.rtt
     }
 
+    #[cfg(any(test, feature = "lab"))]
     /// Tells the balancer entropy values for each distinct path; see [`Balancer::on_reachable`].
-    pub fn on_reachable(&mut self, now: Time, paths: &[PathEvs]) {
+    pub fn on_reachable(&mut self, now: Time, paths: &[crate::path::PathEvs]) {
         self.balancer.on_reachable(self.path.at(now), paths);
     }
 

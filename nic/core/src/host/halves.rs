@@ -7,7 +7,7 @@ use spray_wire::{Ack, EvPort};
 use crate::Time;
 use crate::cc::CreditBound;
 use crate::flow::{FlowConfig, HashKey, Receiver, Sender};
-use crate::path::{AckTurns, PathEvs};
+use crate::path::AckTurns;
 use crate::rng::Rng;
 use crate::units::Ratio;
 
@@ -53,13 +53,14 @@ impl SendHalf {
         Self { sender, ready: false }
     }
 
-    /// Works by `config` from now on if nothing has been sent yet; says whether. For settings that change while connections are open.
-    pub fn begin_anew(&mut self, config: &FlowConfig, rng: &mut Rng) -> bool {
-        self.sender.begin_anew(config, rng)
+    #[cfg(any(test, feature = "lab"))]
+    /// Replaces the configuration of a sender that has sent nothing; returns whether it did.
+    pub fn reconfigure(&mut self, config: &FlowConfig, rng: &mut Rng) -> bool {
+        self.sender.reconfigure(config, rng)
     }
 
-    /// Makes a new half use the ideal erasure code. No
-    /// payload can travel then.
+    #[cfg(any(test, feature = "lab"))]
+    /// Makes a new half use the ideal erasure code. No payload can travel then.
     //= docs/specs/erasure.md#ERA-6 an ideal code
     pub fn in_ideal_code(self) -> Self {
         Self { sender: self.sender.in_ideal_code(), ..self }
@@ -117,9 +118,19 @@ impl ReceiveHalf {
         self.ack_turns.is_some()
     }
 
+    #[cfg(any(test, feature = "lab"))]
     /// Tells it entropy values for each path back to the sender, for ACKs that take them in turn.
-    pub fn on_reachable(&mut self, paths: &[PathEvs]) {
+    pub fn on_reachable(&mut self, paths: &[crate::path::PathEvs]) {
         self.ack_turns.iter_mut().for_each(|turns| turns.on_reachable(paths));
+    }
+
+    /// A new half with such values.
+    #[cfg(any(test, feature = "lab"))]
+    pub fn with_paths(mut self, paths: &[crate::path::PathEvs]) -> Self {
+        if !paths.is_empty() {
+            self.on_reachable(paths);
+        }
+        self
     }
 
     /// An ACK if one is due, and the port that it goes by: the echoed one, or the one whose turn it is.
@@ -130,6 +141,7 @@ impl ReceiveHalf {
         Some((in_turn.unwrap_or(ack.port), ack))
     }
 
+    #[cfg(any(test, feature = "lab"))]
     /// Makes a new half expect the ideal erasure code, as [`SendHalf::in_ideal_code`] sends it.
     //= docs/specs/erasure.md#ERA-6 an ideal code
     pub fn in_ideal_code(self) -> Self {

@@ -34,11 +34,13 @@ impl Log {
         Self { entries: Vec::with_capacity(capacity), capacity, retransmits: true, overflow: 0, taps: Vec::new() }
     }
 
+    #[cfg(any(test, feature = "lab"))]
     /// Keeps everything but retransmissions, which the senders count.
     pub const fn unbounded() -> Self {
         Self { entries: Vec::new(), capacity: usize::MAX, retransmits: false, overflow: 0, taps: Vec::new() }
     }
 
+    #[cfg(any(test, feature = "lab"))]
     /// Keeps everything.
     pub const fn complete() -> Self {
         Self { entries: Vec::new(), capacity: usize::MAX, retransmits: true, overflow: 0, taps: Vec::new() }

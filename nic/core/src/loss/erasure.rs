@@ -5,42 +5,6 @@
 
 use spray_wire::Data;
 
-use super::{Patience, RttEstimator};
-use crate::Time;
-
-/// How a connection makes losses good: what differs with the code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repair {
-    /// The lost packet is sent again.
-    Resend,
-    /// A fresh packet of the ideal code is sent.
-    IdealCode,
-    /// Every packet from the lost one on is sent again.
-    GoBack,
-}
-
-impl Repair {
-    /// How long a gap waits at first.
-    //= docs/specs/erasure.md#ERA-4
-    pub fn patience(self) -> Patience {
-        match self {
-            Self::Resend | Self::GoBack => Patience::default(),
-            Self::IdealCode => Patience::eager(),
-        }
-    }
-
-    /// When a transmission made at `sent_at` is lost for its age alone; [`Time::NEVER`] without a code, and before any
-    /// round-trip time is known.
-    //= docs/specs/erasure.md#ERA-4
-    #[inline]
-    pub fn overdue(self, sent_at: Time, patience: &Patience, rtt: &RttEstimator) -> Time {
-        match self {
-            Self::Resend | Self::GoBack => Time::NEVER,
-            Self::IdealCode => patience.time_ps(rtt).map_or(Time::NEVER, |patience_ps| sent_at.after(patience_ps)),
-        }
-    }
-}
-
 /// Where a message lies among the packet sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {

@@ -3,6 +3,7 @@
 //! and the scoreboard of packets in flight are here too; a record tells whether the NACK of trimming is about it.
 
 mod bits;
+#[cfg(any(test, feature = "lab"))]
 mod erasure;
 mod go_back_n;
 mod histogram;
@@ -10,6 +11,7 @@ mod irn;
 mod patience;
 mod receivers;
 mod record;
+mod repair;
 mod rto;
 mod rtt;
 mod sack;
@@ -20,7 +22,8 @@ mod subflow;
 mod tests;
 
 pub(crate) use self::bits::Bits;
-pub(crate) use self::erasure::{Repair, Span};
+#[cfg(any(test, feature = "lab"))]
+pub(crate) use self::erasure::Span;
 pub(crate) use self::go_back_n::GoBackN;
 pub use self::go_back_n::GoBackNConfig;
 pub use self::histogram::RttHistogram;
@@ -29,6 +32,7 @@ pub use self::irn::IrnConfig;
 pub(crate) use self::patience::Patience;
 pub use self::receivers::{ReceiverConfig, ReceiverKind, Receivers};
 pub(crate) use self::record::Record;
+pub(crate) use self::repair::Repair;
 pub(crate) use self::rto::{Backoff, MAX_BACKOFF};
 pub use self::rto::{RtoConfig, floor_ps};
 pub(crate) use self::rtt::MAX_SAMPLE_PS;

@@ -18,7 +18,8 @@ settings! {
 }
 
 /// The settings of all receivers that have any.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Receivers {
     /// Keeps nothing that is out of order, as RoCE NICs.

@@ -3,7 +3,6 @@
 use super::pending::{BITMAP_PACKETS, Pending};
 use super::{Arrival, Receiver};
 use crate::Time;
-use crate::loss::Repair;
 
 impl Receiver {
     /// Counts a packet towards the next ACK, which will echo it.
@@ -60,7 +59,7 @@ impl Receiver {
         let mut covered = base.saturating_add(BITMAP_PACKETS);
         let pending = &mut self.pending;
         // What lay apart from the others was the latest packet, so those left are the last ones. A code may settle all of a message at once.
-        if self.repair != Repair::IdealCode {
+        if !self.repair.settles_messages() {
             covered = covered.max(pending.end.saturating_sub(BITMAP_PACKETS));
         }
         pending.packets = 0;

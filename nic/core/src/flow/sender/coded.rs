@@ -14,13 +14,11 @@ impl Sender {
         self
     }
 
-    /// Whether a cumulative number is possible: it covers packets that were sent or, in a code, messages that were
-    /// handed over.
+    /// Whether a cumulative number beyond the packets sent is possible: it covers messages that were handed over.
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
-    #[inline]
     pub(super) fn may_settle(&self, cumulative: u64) -> bool {
-        let beyond = cumulative.saturating_sub(self.recovery.scoreboard.next_psn());
-        beyond == 0 || (self.recovery.repair == Repair::IdealCode && beyond <= self.segmenter.uncut_packets())
+        let beyond = cumulative - self.recovery.scoreboard.next_psn();
+        self.recovery.repair == Repair::IdealCode && beyond <= self.segmenter.uncut_packets()
     }
 
     /// Passes over packets that need not be sent, since the receiver has their messages. All packets sent are settled

@@ -60,6 +60,7 @@ impl Recovery {
         self.patience = Patience::quick();
     }
 
+    #[cfg(any(test, feature = "lab"))]
     /// Repairs in another way. Nothing was sent yet.
     pub(super) fn set_repair(&mut self, repair: Repair) {
         (self.repair, self.patience) = (repair, repair.patience());
