@@ -449,9 +449,9 @@ fn touch_end(ends: &[End], arena: &Arena, index: u32) -> u64 {
     if slot.has_body() {
         let Some(half) = end.sending.as_deref() else { return 0 };
         let (cumulative, more) = arena.controls[slot.psn as usize].touch();
-        more ^ half.sender.touch() ^ u64::from(half.sender.is_outstanding(cumulative.wrapping_sub(1)))
+        more ^ half.sender.prefetch() ^ u64::from(half.sender.is_outstanding(cumulative.wrapping_sub(1)))
     } else {
-        end.receiving.as_deref().map_or(0, |half| half.receiver.touch(slot.psn))
+        end.receiving.as_deref().map_or(0, |half| half.receiver.prefetch(slot.psn))
     }
 }
 
@@ -459,7 +459,7 @@ fn touch_end(ends: &[End], arena: &Arena, index: u32) -> u64 {
 #[inline]
 fn touch_turn(ends: &[End], host: &Host) -> u64 {
     let next = host.turn(0).and_then(|number| ends[number as usize].sending.as_deref());
-    next.map_or(0, |half| half.sender.touch())
+    next.map_or(0, |half| half.sender.prefetch())
 }
 
 #[inline]

@@ -29,9 +29,9 @@ macro_rules! kinds {
     ) => {
         $(#[$about_kind])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+        #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(inline))]
         pub enum $Kind {
-            $($(#[doc = $about])+ #[serde(rename = $name $(, alias = $alias)?)] $(#[cfg_attr(feature = "schema", schemars(extend("x-alias" = $alias)))])? $variant,)+
+            $($(#[doc = $about])+ #[serde(rename = $name $(, alias = $alias)?)] $(#[cfg_attr(any(test, feature = "schema"), schemars(extend("x-alias" = $alias)))])? $variant,)+
             $($($(#[doc = $about_preset])+ #[serde(rename = $preset_name)] $preset,)+)?
             $($($(#[doc = $about_pair])+ #[serde(rename = $pair_name)] $pair,)+)?
         }
@@ -145,7 +145,7 @@ macro_rules! kinds {
 
         $(#[$about_all])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
         #[serde(default)]
         pub struct $All {
             $($(#[doc = $about])+ #[serde(rename = $name)] pub $field: <$scheme as Scheme>::Config,)+

@@ -14,11 +14,11 @@ macro_rules! settings {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+        #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(inline))]
         pub struct $Name {
             $(
                 $(#[doc = $about_field])+
-                $(#[cfg_attr(feature = "schema", schemars($($schema)*))])?
+                $(#[cfg_attr(any(test, feature = "schema"), schemars($($schema)*))])?
                 pub $field: $Type,
             )*
         }
@@ -39,7 +39,7 @@ macro_rules! settings {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "kebab-case")]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+        #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(inline))]
         pub enum $Name {
             $($(#[$about_variant])* $variant,)+
         }

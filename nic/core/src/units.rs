@@ -2,12 +2,12 @@
 //!
 //! Values with up to six decimals, rates with up to nine, are read and written exactly, and others are refused. Ranges are the business of the setting that holds a quantity.
 
-#[cfg(feature = "schema")]
+#[cfg(any(test, feature = "schema"))]
 use alloc::borrow::Cow;
 use core::fmt;
 use core::str::FromStr;
 
-#[cfg(feature = "schema")]
+#[cfg(any(test, feature = "schema"))]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -61,7 +61,7 @@ macro_rules! quantity {
             }
         }
 
-        #[cfg(feature = "schema")]
+        #[cfg(any(test, feature = "schema"))]
         impl JsonSchema for $Name {
             fn inline_schema() -> bool {
                 true
@@ -167,7 +167,7 @@ struct Decimal {
 }
 
 /// With six decimals, of which a schema says nothing.
-#[cfg(feature = "schema")]
+#[cfg(any(test, feature = "schema"))]
 const USUAL_SCALE: u64 = 1_000_000;
 
 /// Above it, `f64` has no exact integers.
@@ -317,7 +317,7 @@ impl<'de> Deserialize<'de> for ByteSize {
     }
 }
 
-#[cfg(feature = "schema")]
+#[cfg(any(test, feature = "schema"))]
 impl JsonSchema for ByteSize {
     fn inline_schema() -> bool {
         true

@@ -33,8 +33,12 @@ impl<D: Device> Endpoint<D> {
         let start = udp_payload_offset(own.peer.address.is_ipv6());
         let (mut frame, head) = (vec![FILL; bytes], payload(port.number(), own.remote.connection, host.rng.next_u64()));
         frame.get_mut(start..start + head.len())?.copy_from_slice(&head);
-        envelop(&mut frame, &owner.outlet.data_envelope(&own.peer, own.port, port, own.config.dscp), bytes - start)
-            .ok()?;
+        envelop(
+            &mut frame,
+            &owner.control_queue.data_envelope(&own.peer, own.port, port, own.config.dscp),
+            bytes - start,
+        )
+        .ok()?;
         Some(Bare::new(&frame).spread(evs))
     }
 

@@ -5,7 +5,7 @@ use spray_core::Time;
 use spray_core::event::Event;
 use thiserror::Error;
 
-use super::peer::Peer;
+use super::connection::peer::Peer;
 use crate::keys::PublicKey;
 
 /// Names a connection of one endpoint. The same value names another connection only after 2^32 others, or 2^31 where the table's size is no

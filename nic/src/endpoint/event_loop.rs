@@ -4,7 +4,7 @@ use spray_core::Time;
 
 use spray_wire::Kind;
 
-use super::{Endpoint, RECEIVE_BATCH, machine::Payload, outlet::Control, touch};
+use super::{Endpoint, RECEIVE_BATCH, machine::Payload, transmit::control_queue::Control, transmit::prefetch};
 use crate::device::{Device, Received};
 
 /// Most batches in one poll: timers are served even in a flood of arrivals.
@@ -53,8 +53,8 @@ impl<D: Device> Endpoint<D> {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         let mut acks = self.machine.stats.received[Kind::Ack];
         while !arrivals.is_empty() {
-            let batch = arrivals.len().min(touch::AHEAD);
-            self.touch_arrivals(arrivals.get(..batch).unwrap_or_default());
+            let batch = arrivals.len().min(prefetch::AHEAD);
+            self.prefetch_arrivals(arrivals.get(..batch).unwrap_or_default());
             for arrival in arrivals.drain(..batch) {
                 self.handle(now, arrival);
                 let new_acks = self.machine.stats.received[Kind::Ack] - acks;
@@ -68,13 +68,13 @@ impl<D: Device> Endpoint<D> {
         received
     }
 
-    /// Sends the control frames that the last event left in the outlet.
+    /// Sends the control frames that the last event left in the control_queue.
     pub(super) fn send_control(&mut self, now: Time) {
-        let outlet = &mut self.machine.owner.outlet;
-        while let Some(control) = outlet.first() {
+        let control_queue = &mut self.machine.owner.control_queue;
+        while let Some(control) = control_queue.first() {
             let Control { envelope, common, body, exchange, seal } = control;
             self.link.send(now, envelope, *common, body, Payload::Exchange(exchange), seal.as_ref());
-            outlet.remove_first();
+            control_queue.remove_first();
         }
     }
 

@@ -5,7 +5,7 @@ use spray_core::flow::{Accept, Arrival};
 use spray_core::host::Passage;
 use spray_wire::{self as wire, Body, Frame};
 
-use super::{ConnectionId, connection::Stage, machine::Machine, repeat::Repeat, seal::Verdict};
+use super::{ConnectionId, admission::repeat::Repeat, connection::Stage, machine::Machine, seal::Verdict};
 
 impl Machine {
     /// Handles whatever a device has received. In this crate whatever the device: readers of frames are compiled once.

@@ -13,9 +13,11 @@ use spray_core::rng::Rng;
 use spray_wire::{Body, Common, Envelope, EvPort};
 
 use super::{
-    ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError, buffers::Content, connect_tag::ConnectTag,
-    connection::Stage, deadlines::Deadlines, generations::Rekeys, hops::NextHops, limit::Answers, outlet::Outlet,
-    owner::HostOwner, pages::Pool, peer_tags::PeerTags, seal::Ticket, table::Table, token::Tokens, waiting::Waiting,
+    ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError, admission::connect_tag::ConnectTag,
+    admission::hops::NextHops, admission::limit::Answers, admission::peer_tags::PeerTags, admission::token::Tokens,
+    admission::waiting::Waiting, connection::Stage, connection::deadlines::Deadlines, connection::table::Table,
+    owner::HostOwner, payload::buffers::Content, payload::pages::Pool, seal::Ticket, seal::generations::Rekeys,
+    transmit::control_queue::ControlQueue,
 };
 
 /// What follows the headers of a frame.
@@ -116,7 +118,7 @@ impl Machine {
             table: Table::new(config.max_connections),
             host: Host::new(config.link_bps, capacity, Rng::seed_from_u64(seed)),
             owner: HostOwner {
-                outlet: Outlet::new(&config),
+                control_queue: ControlQueue::new(&config),
                 data: None,
                 events: VecDeque::with_capacity(2 * capacity),
                 deadlines: Deadlines::new(capacity),
@@ -220,7 +222,7 @@ impl Machine {
         }
     }
 
-    /// Hands the next data frame to `send`, by the connections' turns. Probes that are due on the way go to the outlet.
+    /// Hands the next data frame to `send`, by the connections' turns. Probes that are due on the way go to the control_queue.
     #[inline]
     pub(crate) fn poll_data(
         &mut self,
@@ -229,12 +231,12 @@ impl Machine {
     ) -> Option<()> {
         self.owner.data = None;
         self.host.transmit(now, &mut self.table, &mut self.owner);
-        self.touch_turns();
+        self.prefetch_turns();
         let (id, port, body) = self.owner.data.as_ref()?;
         let Body::Data(data) = body else { return None };
         let connection = self.table.slot(self.table.find(*id)?)?;
         let seal = connection.ticket();
-        let common = self.owner.outlet.common(connection, seal.as_ref());
+        let common = self.owner.control_queue.common(connection, seal.as_ref());
         let payload = match data.payload_bytes {
             0 => Payload::None,
             bytes => {
@@ -243,7 +245,7 @@ impl Machine {
             }
         };
         let envelope =
-            self.owner.outlet.data_envelope(&connection.peer, connection.port, *port, connection.config.dscp);
+            self.owner.control_queue.data_envelope(&connection.peer, connection.port, *port, connection.config.dscp);
         send(&envelope, common, body, payload, seal.as_ref());
         Some(())
     }

@@ -4,59 +4,36 @@
 //! returns when it wants to be called again. Users hand it messages with [`Endpoint::send`] and take events with
 //! [`Endpoint::poll_event`].
 //!
-//! | file | content |
+//! | file or folder | content |
 //! |---|---|
-//! | `machine` | the endpoint without its device, built on a [`spray_core::host::Host`]; `input`, `service` and `handshake` are its parts |
+//! | `machine` | the endpoint without its device, built on a [`spray_core::host::Host`]; `input` and `service` are its parts |
 //! | `owner` | what that host sends frames, reports and bytes through |
-//! | `link` | the device with what waits for it |
-//! | `table`, `connection` | the bounded connection table and its entries |
-//! | `deadlines` | one timer per connection |
-//! | `buffers` | where payload is read from and written to |
-//! | `pages` | memory for long messages that arrive |
-//! | `touch` | what is read ahead where there are many connections |
+//! | `admission` | the handshake; how a client proves its address and its key, and waits for the key exchange |
+//! | `connection` | a connection, the bounded table of connections, one deadline for each |
+//! | `payload` | where payload is read from and written to |
+//! | `seal` | the key exchange, seals, fresh keys |
+//! | `transmit` | control frames, the device, and what is read ahead where there are many connections |
 //! | `bare` | frames that are counted and mean nothing |
-//! | `in_place` | payload that stays in the frames |
-//! | `hops` | where clients' answers go, if the endpoint's owner resolves next hops |
-//! | `connect_tag`, `token`, `peer_tags`, `waiting` | how a client shows that it knows the server, proves its address and its key, and waits for the key exchange |
-//! | `exchange`, `seal` | how two sides agree on keys, and seal their frames with them |
-//! | `generations`, `rekey` | how they go on to fresh keys |
 #![deny(clippy::indexing_slicing)]
 
+mod admission;
 mod bare;
-mod buffers;
 mod config;
-mod connect_tag;
 mod connection;
-mod deadlines;
 mod event;
 mod event_loop;
-pub(crate) mod exchange;
-mod generations;
-mod handshake;
-mod hops;
-mod in_place;
 mod input;
 #[cfg(any(test, feature = "lab"))]
 mod lab;
-mod limit;
-mod link;
 mod machine;
-mod outlet;
 mod owner;
-mod pages;
-mod peer;
-mod peer_tags;
-mod rekey;
-mod repeat;
-mod seal;
+mod payload;
+pub(crate) mod seal;
 mod service;
 mod shard;
 mod stats;
-mod table;
 mod tap;
-mod token;
-mod touch;
-mod waiting;
+mod transmit;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -74,18 +51,18 @@ use spray_wire::{self as wire, CloseReason, Kind};
 
 #[cfg(feature = "tokio")]
 pub(crate) use self::owner::MAX_UNREAD;
-use self::{buffers::Content, connection::Stage, link::DevicePort, machine::Machine};
 pub use self::{
+    admission::connect_tag::ConnectTag,
+    admission::peer_tags::PeerTags,
     config::{EndpointConfig, HandshakeConfig},
-    connect_tag::ConnectTag,
+    connection::peer::Peer,
     event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, LogEntry, MessageId, SendError},
-    in_place::{Lent, Sink, Source},
-    peer::Peer,
-    peer_tags::PeerTags,
+    payload::in_place::{Lent, Sink, Source},
     shard::Shard,
     stats::{ConnectionStats, EndpointStats, KindCounts, Senders},
     tap::Tap,
 };
+use self::{connection::Stage, machine::Machine, payload::buffers::Content, transmit::link::DevicePort};
 use crate::device::{Device, Received};
 use crate::keys::PublicKey;
 use crate::sys;
@@ -113,7 +90,7 @@ impl<D: Device> Endpoint<D> {
         check(&config, &device)?;
         let coalesce_ps = config.coalesce_ps;
         let mut machine = Machine::new(config).map_err(|error| ConfigError::Entropy(error.to_string()))?;
-        machine.owner.outlet.evs = device.evs();
+        machine.owner.control_queue.evs = device.evs();
         Ok(Self {
             link: DevicePort::new(device, coalesce_ps),
             machine,
@@ -190,12 +167,12 @@ impl<D: Device> Endpoint<D> {
     /// [`set_next_hop`](Self::set_next_hop) takes the results. Without this call, answers go to where a client's frames come from.
     //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
     pub fn resolve_next_hops(&mut self) {
-        self.machine.next_hops.get_or_insert_with(hops::NextHops::new);
+        self.machine.next_hops.get_or_insert_with(admission::hops::NextHops::new);
     }
 
     /// The addresses of clients to resolve that have come since the last call. One that cannot be resolved is forgotten.
     pub fn unresolved(&mut self) -> impl Iterator<Item = IpAddr> {
-        self.machine.next_hops.iter_mut().flat_map(hops::NextHops::unresolved)
+        self.machine.next_hops.iter_mut().flat_map(admission::hops::NextHops::unresolved)
     }
 
     /// Sends frames from this Ethernet address from now on, and has the device take those to it.
@@ -204,7 +181,7 @@ impl<D: Device> Endpoint<D> {
     /// When the kernel refuses.
     #[cfg(feature = "xdp")]
     pub(crate) fn set_own_mac(&mut self, mac: [u8; 6]) -> std::io::Result<()> {
-        self.machine.owner.outlet.set_mac(mac);
+        self.machine.owner.control_queue.set_mac(mac);
         self.link.device.set_mac(mac)
     }
 

@@ -10,12 +10,12 @@ use spray_wire::{Body, Data, EvPort};
 
 use super::{
     ConnectionId, EndpointEvent, Lent, MessageId, Sink,
-    buffers::Piece,
+    connection::deadlines::Deadlines,
+    connection::table::Table,
     connection::{Connection, Flow},
-    deadlines::Deadlines,
-    outlet::Outlet,
-    pages::Pool,
-    table::Table,
+    payload::buffers::Piece,
+    payload::pages::Pool,
+    transmit::control_queue::ControlQueue,
 };
 
 /// Most received messages of a connection that wait for the user. Flow control bounds their bytes, but not the number
@@ -26,7 +26,7 @@ pub(crate) const MAX_UNREAD: u32 = 4096;
 /// The [`Owner`](spray_core::host::Owner) of the host's connections.
 #[derive(Debug)]
 pub(crate) struct HostOwner {
-    pub(crate) outlet: Outlet,
+    pub(crate) control_queue: ControlQueue,
     /// The data frame that the host sends now.
     pub(crate) data: Option<(ConnectionId, EvPort, Body)>,
     pub(crate) events: VecDeque<EndpointEvent>,
@@ -60,7 +60,7 @@ impl host::Owner for HostOwner {
 
     #[inline]
     fn send(&mut self, _now: Time, _number: u32, connection: &mut Connection, port: EvPort, body: Body) {
-        self.outlet.push_to(connection, port, body);
+        self.control_queue.push_to(connection, port, body);
     }
 
     #[inline]

@@ -67,7 +67,7 @@ impl Machine {
             && connection.flow.is_some()
         {
             let close = connection.close_frame(reason, false);
-            self.owner.outlet.push_to(connection, port, close);
+            self.owner.control_queue.push_to(connection, port, close);
         }
         self.fail(now, index, error);
     }
@@ -140,7 +140,7 @@ impl Machine {
         let (from, wait) = if asks { (now, timeout / 30) } else { (connection.heard_at, timeout / 3) };
         connection.check_by(from.after(wait.max(1)));
         if asks {
-            self.owner.outlet.push_to(connection, port, keep_alive(now));
+            self.owner.control_queue.push_to(connection, port, keep_alive(now));
         }
     }
 
@@ -149,7 +149,7 @@ impl Machine {
         let (now, port) = (self.clock, self.any_port());
         let Some(connection) = self.table.find(id).and_then(|index| self.table.slot(index)) else { return };
         if connection.stage == Stage::Open {
-            self.owner.outlet.push_to(connection, port, keep_alive(now));
+            self.owner.control_queue.push_to(connection, port, keep_alive(now));
         }
     }
 }

@@ -295,7 +295,7 @@ impl Receiver {
 
     /// Reads something of every part that packet `psn` will be worked on with, and returns a mix of it, so that the cache has it.
     #[inline]
-    pub fn touch(&self, psn: u64) -> u64 {
+    pub fn prefetch(&self, psn: u64) -> u64 {
         let Self { received, cumulative, pending, grant, nacks, stats, repair, .. } = self;
         u64::from(received.contains(psn))
             ^ cumulative

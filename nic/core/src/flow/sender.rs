@@ -1,45 +1,34 @@
 //! The sending half of a connection: which packet goes next, over which path, and what feedback means.
 
-mod calibration;
 #[cfg(any(test, feature = "lab"))]
 mod coded;
 mod credit;
 mod drains;
 mod feedback;
 mod go_back;
-mod grant;
-mod lateness;
 mod learning;
-mod limits;
-mod liveness;
 mod output;
-mod probes;
+mod path_model;
+mod prefetch;
 mod probing;
 mod recovery;
-mod retry;
-mod right_queue;
-mod rivals;
 mod sections;
-mod short_queues;
-#[cfg(test)]
-mod start;
-mod stats;
+mod state;
 mod timers;
-mod touch;
 
 use alloc::boxed::Box;
 
-use self::calibration::Calibration;
-use self::grant::Grant;
-pub use self::limits::{Limit, Limits};
-use self::liveness::Liveness;
 use self::output::data;
 pub use self::output::{Full, SenderEvent, Transmit};
-use self::probes::Probes;
+use self::path_model::calibration::Calibration;
+use self::path_model::right_queue::RightQueue;
 use self::recovery::Recovery;
-use self::retry::{Awaited, Retry};
-use self::right_queue::RightQueue;
-pub use self::stats::SenderStats;
+use self::state::grant::Grant;
+pub use self::state::limits::{Limit, Limits};
+use self::state::liveness::Liveness;
+use self::state::probes::Probes;
+use self::state::retry::{Awaited, Retry};
+pub use self::state::stats::SenderStats;
 use super::config::FlowConfig;
 use super::messages::{Segment, Segmenter};
 use crate::Time;
@@ -487,5 +476,18 @@ impl Sender {
     #[inline]
     fn wire_bytes(&self, payload_bytes: u16) -> u32 {
         u32::from(payload_bytes) + self.frames.header_bytes
+    }
+}
+
+#[cfg(test)]
+impl Sender {
+    /// Begins as if so much had been sent and acknowledged.
+    pub(super) fn start_after(&mut self, before: &super::tests::Before) {
+        let super::tests::Before { packets, messages, bytes } = *before;
+        self.recovery.scoreboard.start_at(packets);
+        self.segmenter.start_at(messages);
+        (self.grant.sent, self.grant.max) = (bytes, self.grant.max + bytes);
+        (self.stats.packets_sent, self.stats.packets_acked) = (packets, packets);
+        (self.stats.bytes_sent, self.stats.bytes_acked) = (bytes, bytes);
     }
 }

@@ -19,7 +19,7 @@ settings! {
 
 /// The settings of all receivers that have any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Receivers {
     /// Keeps nothing that is out of order, as RoCE NICs.

@@ -46,7 +46,7 @@ mod tests {
 
     use super::Wiped;
     use crate::curve::Curve;
-    use crate::endpoint::exchange;
+    use crate::endpoint::seal::exchange;
     use crate::endpoint::seal::{Chain, Key, Secret};
     use crate::keys::{Keys, PrivateKey};
 

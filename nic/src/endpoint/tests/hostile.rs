@@ -8,7 +8,7 @@ use spray_wire::{
 };
 
 use super::*;
-use crate::endpoint::exchange::Ends;
+use crate::endpoint::seal::exchange::Ends;
 use crate::keys::{Keys, PrivateKey};
 
 pub(super) const STRANGER: usize = 9;

@@ -2,7 +2,7 @@
 
 use spray_wire::{Data, Pull};
 
-use super::retry::Awaited;
+use super::state::retry::Awaited;
 use super::{Sender, Transmit};
 use crate::Time;
 use crate::cc::CongestionControl;

@@ -1,0 +1,310 @@
+//! Marks in place of those that the network does not give: a packet that has taken long counts as marked.
+//! Clauses (CAL-n) are in `docs/specs/calibration.md`.
+
+use crate::Time;
+
+/// From which delay on a packet counts as marked; 64 bytes.
+#[derive(Clone, Debug)]
+pub(in crate::flow::sender) struct Lateness {
+    /// Time beyond the least round-trip time from which a packet is late; [`u64::MAX`] where the network marks.
+    limit_ps: u64,
+    span: Span,
+    state: State,
+}
+
+const _: () = assert!(size_of::<Lateness>() <= 64);
+
+/// What has happened since the span began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    begun: Time,
+    delivered: u32,
+    lost: u32,
+}
+
+/// What the present span tells.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Whether the queues lose packets. For so many more spans their losses change nothing.
+    Watching(u8),
+    /// Whether fewer are lost at a lower limit than before, when it was `limit_ps`.
+    Trying(Trial),
+}
+
+/// A lower limit is tried.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    /// The limit before, what was lost of a span, and how long that took.
+    limit_ps: u64,
+    before: u32,
+    before_ps: u64,
+    /// Spans of the trial, and what was lost in them; in the first of them queues settle, and nothing counts.
+    spans: u8,
+    lost: u32,
+}
+
+impl Lateness {
+    pub(in crate::flow::sender) const fn new() -> Self {
+        Self {
+            limit_ps: LONGEST_PS,
+            span: Span { begun: Time::ZERO, delivered: 0, lost: 0 },
+            state: State::Watching(0),
+        }
+    }
+
+    /// The network marks by itself. A trial ends, so that it restores no limit.
+    pub(in crate::flow::sender) fn end(&mut self) {
+        (self.limit_ps, self.state) = (u64::MAX, State::Watching(0));
+    }
+
+    /// Whether packets are marked by what they take: the network does not mark.
+    pub(in crate::flow::sender) fn marks(&self) -> bool {
+        self.limit_ps != u64::MAX
+    }
+
+    /// A packet was lost, and nothing but its absence tells of it.
+    #[inline]
+    pub(in crate::flow::sender) fn on_loss(&mut self) {
+        self.span.lost = self.span.lost.saturating_add(1);
+    }
+
+    /// Whether a packet is late that took so long; `least_ps` is the least that one took.
+    //= docs/specs/calibration.md#CAL-7 networks that do not mark
+    #[inline]
+    pub(in crate::flow::sender) fn is_late(&self, rtt_ps: u64, least_ps: u64) -> bool {
+        rtt_ps.saturating_sub(least_ps) > self.limit_ps
+    }
+
+    /// So many packets were acknowledged. `usual_ps` is the smoothed round-trip time, `least_ps` the least.
+    #[inline]
+    pub(in crate::flow::sender) fn on_ack(&mut self, now: Time, packets: u16, usual_ps: u64, least_ps: u64) {
+        if !self.marks() {
+            return;
+        }
+        self.span.delivered = self.span.delivered.saturating_add(packets.into());
+        let span_ps = now.since(self.span.begun);
+        if self.span.delivered >= SPAN_PACKETS && span_ps >= 2 * usual_ps || self.starves(span_ps) {
+            self.end_span(now, usual_ps.saturating_sub(least_ps), least_ps / 4);
+        }
+    }
+
+    /// No lower limit prevents losses: they come by chance, or others fill the queue.
+    #[cold]
+    pub(in crate::flow::sender) fn give_up(&mut self, now: Time) {
+        if let State::Trying(trial) = self.state {
+            self.limit_ps = trial.limit_ps;
+        }
+        (self.state, self.span) = (State::Watching(PATIENCE), Span { begun: now, ..Span::default() });
+    }
+
+    /// Whether a span of a trial takes far longer than the one before the trial.
+    #[inline]
+    fn starves(&self, span_ps: u64) -> bool {
+        matches!(self.state, State::Trying(trial) if span_ps / SLOWER > trial.before_ps)
+    }
+
+    /// Learns from what the span has lost. `delay_ps` is what packets take beyond the least; the limit is never below `floor_ps`.
+    //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+    #[cold]
+    fn end_span(&mut self, now: Time, delay_ps: u64, floor_ps: u64) {
+        let Span { begun, delivered, lost } =
+            core::mem::replace(&mut self.span, Span { begun: now, ..Span::default() });
+        let delivered = u64::from(delivered.max(1));
+        // Of as many packets.
+        let span_ps = (u128::from(now.since(begun)) * u128::from(SPAN_PACKETS) / u128::from(delivered)) as u64;
+        let lost = (u64::from(lost) * u64::from(SPAN_PACKETS) / delivered).min(MOST_LOST) as u32;
+        self.state = match self.state {
+            State::Watching(0) if lost >= MANY => {
+                let before = self.limit_ps;
+                self.limit_ps = (before.min(delay_ps) / 2).max(floor_ps);
+                State::Trying(Trial { limit_ps: before, before: lost, before_ps: span_ps, spans: 0, lost: 0 })
+            }
+            State::Watching(spans) => {
+                self.limit_ps = (self.limit_ps + self.limit_ps / GROWTH).min(LONGEST_PS);
+                State::Watching(spans.saturating_sub(1))
+            }
+            State::Trying(trial) if span_ps / SLOWER <= trial.before_ps => {
+                let lost = if trial.spans == 0 { 0 } else { trial.lost + lost };
+                match trial.spans {
+                    ..TRIAL_SPANS => State::Trying(Trial { spans: trial.spans + 1, lost, ..trial }),
+                    _ if lost <= trial.before * u32::from(TRIAL_SPANS) / 2 => State::Watching(0),
+                    _ => return self.give_up(now),
+                }
+            }
+            State::Trying(_) => return self.give_up(now),
+        };
+    }
+}
+
+/// A smoothed round-trip time, 0 before the first, after another one: that counts for a sixteenth, and for twice the smoothed one at most, so that one
+/// path that is far slower than the others does not make all slow. Never 0.
+#[inline]
+pub(in crate::flow::sender) fn smoothed(present_ps: u64, rtt_ps: u64) -> u64 {
+    let present_ps = if present_ps == 0 { rtt_ps } else { present_ps };
+    (present_ps - present_ps / 16 + rtt_ps.min(present_ps.saturating_mul(2)) / 16).max(1)
+}
+
+/// A queue that takes longer to drain is longer than any that is of use (RFC 8289: CoDel's target).
+const LONGEST_PS: u64 = 5_000_000_000;
+/// Packets of a span, and how many of them are lost where a queue overflows.
+const SPAN_PACKETS: u32 = 512;
+const MANY: u32 = 4;
+/// More lost ones of a span change nothing, and the sums of a trial stay within 32 bits.
+const MOST_LOST: u64 = 1 << 24;
+/// Spans in which a lower limit is tried, behind one in which queues settle.
+const TRIAL_SPANS: u8 = 4;
+/// A span of a trial that takes so many times as long as the one before it ends the trial: others fill the queue.
+const SLOWER: u64 = 2;
+/// The limit grows by one part in so many with every span.
+const GROWTH: u64 = 64;
+/// Spans after one in which a lower limit has prevented no losses, until it is tried again.
+const PATIENCE: u8 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Rng, stream};
+    use crate::tests::at;
+    use rand_core::RngCore;
+
+    const US: u64 = 1_000_000;
+    const LEAST_PS: u64 = 100 * US;
+
+    /// A sender at a queue that holds `depth_ps`: it fills until a packet is late or lost. Besides, one packet in `random` is lost. Returns the lateness after
+    /// so many packets, the share that was lost of the last half, and the longest queue of that.
+    fn sender(depth_ps: u64, random: u32, packets: u32) -> (Lateness, f64, u64) {
+        let (mut lateness, mut rng): (_, Rng) = (Lateness::new(), stream(1, 1));
+        let (mut queue_ps, mut usual_ps, mut lost, mut longest_ps) = (0, 0, 0, 0);
+        for number in 0..packets {
+            let is_full = queue_ps > depth_ps;
+            let is_lost = is_full || (random > 0 && rng.next_u32() % random == 0);
+            if is_lost {
+                lateness.on_loss();
+            }
+            usual_ps = smoothed(usual_ps, LEAST_PS + queue_ps);
+            lateness.on_ack(at(u64::from(number) * 10 * US), 1, usual_ps, LEAST_PS);
+            let late = lateness.is_late(LEAST_PS + queue_ps, LEAST_PS);
+            queue_ps = if late || is_full { queue_ps * 7 / 8 } else { queue_ps + 10 * US };
+            if number > packets / 2 {
+                lost += u32::from(is_lost);
+                longest_ps = longest_ps.max(queue_ps);
+            }
+        }
+        (lateness, f64::from(lost) / f64::from(packets / 2), longest_ps)
+    }
+
+    #[test]
+    fn a_long_queue_is_late_at_five_milliseconds_and_none_where_marks_come() {
+        //= docs/specs/calibration.md#CAL-7 networks that do not mark
+        let mut lateness = Lateness::new();
+        let late = |lateness: &Lateness, delay_us: u64| lateness.is_late(LEAST_PS + delay_us * US, LEAST_PS);
+        assert!(!late(&lateness, 5_000) && late(&lateness, 5_001));
+        lateness.end();
+        assert!(!late(&lateness, 1_000_000));
+        let (_, lost, longest_ps) = sender(40_000 * US, 0, 100_000);
+        assert_eq!(lost, 0.0);
+        assert!((4_000 * US..5_100 * US).contains(&longest_ps), "{longest_ps}");
+    }
+
+    #[test]
+    fn a_lower_limit_that_starves_is_given_up() {
+        //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+        let mut lateness = Lateness::new();
+        let mut now_us = 0;
+        // Others keep the queue at 3 ms: who takes that for late gets a tenth, and loses less.
+        let mut spans = |lateness: &mut Lateness, packets: u64| {
+            (0..packets).for_each(|number| {
+                let is_late = lateness.is_late(LEAST_PS + 3_000 * US, LEAST_PS);
+                now_us += if is_late { 200 } else { 20 };
+                if number % if is_late { 500 } else { 50 } == 0 {
+                    lateness.on_loss();
+                }
+                lateness.on_ack(at(now_us * US), 1, LEAST_PS + 3_000 * US, LEAST_PS);
+            })
+        };
+        spans(&mut lateness, 600);
+        assert_eq!(lateness.limit_ps, 1_500 * US);
+        spans(&mut lateness, 200);
+        assert!(lateness.limit_ps == LONGEST_PS && matches!(lateness.state, State::Watching(PATIENCE)), "{lateness:?}");
+        // Where the network marks after all, nothing of the trial comes back.
+        let mut lateness = Lateness::new();
+        spans(&mut lateness, 600);
+        lateness.end();
+        lateness.give_up(at(US));
+        assert!(!lateness.marks());
+    }
+
+    /// Where the network marks, no span ends: losses are counted for as long as the connection lives.
+    #[test]
+    fn counts_end_at_their_limits() {
+        let mut marking = Lateness::new();
+        marking.end();
+        marking.span.lost = u32::MAX;
+        marking.on_loss();
+        assert!(!marking.marks() && marking.span.lost == u32::MAX);
+        let mut lateness = Lateness::new();
+        for round in 0..20 {
+            lateness.span = Span { begun: at(round), delivered: u32::MAX - 1, lost: u32::MAX };
+            lateness.on_loss();
+            lateness.on_ack(at(round), 255, u64::MAX / 2, LEAST_PS);
+            assert_eq!((lateness.span.delivered, lateness.span.lost), (u32::MAX, u32::MAX));
+            lateness.span.delivered = 0;
+            lateness.on_ack(at((round + 1) * 1_000_000 * US), SPAN_PACKETS as u16, LEAST_PS, LEAST_PS);
+            assert_eq!(lateness.span.delivered, 0, "the span has ended");
+        }
+    }
+
+    #[test]
+    fn a_limit_grows_by_a_sixty_fourth_with_each_span_of_two_round_trips() {
+        let mut lateness = Lateness { limit_ps: 640 * US, ..Lateness::new() };
+        let mut after = |now_us: u64, gives_up: bool| {
+            if gives_up {
+                lateness.give_up(at(now_us * US));
+            }
+            lateness.on_ack(at(now_us * US), SPAN_PACKETS as u16, LEAST_PS, LEAST_PS);
+            lateness.limit_ps / US
+        };
+        assert_eq!(after(1_000, false), 650);
+        // Giving up begins a span.
+        let limits_us =
+            [(2_000, true), (2_199, false), (2_200, false)].map(|(now_us, gives_up)| after(now_us, gives_up));
+        assert_eq!(limits_us, [650, 650, 660]);
+    }
+
+    /// A trial of five spans, in the first of which nothing counts, ends well with half the losses.
+    //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+    #[test]
+    fn a_trial_that_prevents_half_the_losses_is_kept() {
+        for (lost, limit_us) in [([8, 16, 0, 0, 0], 2_500), ([90, 4, 4, 4, 4], 2_500), ([0, 4, 5, 4, 4], 5_000)] {
+            let (mut lateness, mut now_us) = (Lateness::new(), 0);
+            for lost in [8].into_iter().chain(lost) {
+                now_us += 20_000;
+                (0..lost).for_each(|_| lateness.on_loss());
+                lateness.on_ack(at(now_us * US), SPAN_PACKETS as u16, LEAST_PS + 9_000 * US, LEAST_PS);
+            }
+            assert_eq!(lateness.limit_ps, limit_us * US, "{lost:?}: {lateness:?}");
+            assert!(matches!(lateness.state, State::Watching(_)), "{lateness:?}");
+        }
+    }
+
+    #[test]
+    fn a_queue_that_overflows_is_kept_shorter() {
+        //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+        for depth_us in [200, 1_000, 2_000, 4_000] {
+            let (lateness, lost, longest_ps) = sender(depth_us * US, 0, 400_000);
+            assert!(lateness.limit_ps < depth_us * US * 11 / 10, "{depth_us} us: {lateness:?}");
+            // The queue that only losses keep would lose one packet in so many as it takes to fill an eighth of it.
+            let of_losses = 1.0 / (depth_us as f64 / 10.0 / 8.0);
+            assert!(lost < of_losses / 4.0, "{depth_us} us: {lost} lost, {of_losses}");
+            assert!(longest_ps > depth_us * US / 3, "{depth_us} us: {longest_ps}");
+        }
+    }
+
+    #[test]
+    fn losses_by_chance_keep_no_queue_short() {
+        //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+        let (lateness, lost, _) = sender(40_000 * US, 100, 1_000_000);
+        assert!((0.009..0.011).contains(&lost));
+        assert!(lateness.limit_ps > LONGEST_PS / 4, "{lateness:?}");
+    }
+}

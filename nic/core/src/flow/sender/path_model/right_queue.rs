@@ -1,0 +1,206 @@
+//! Which entropy values come to the right queue of the peer's NIC (TRN-65).
+//!
+//! NICs choose the queue by a hash that is linear (Toeplitz): of the source port's 16 bits, with all else the same, every bit of the hash is a sum
+//! without carry. Where the queue is some bits of the hash, the ports that come to one queue are an affine space over GF(2): a port, and what
+//! differs from it by sums of some differences. So the peer's telling which packets did not come astray is enough to know all such ports.
+
+use rand_core::RngCore;
+use spray_wire::{Ev, EvPort};
+
+use crate::rng::Rng;
+
+/// What is known of the right ports.
+#[derive(Clone, Debug, Default)]
+pub(in crate::flow::sender) struct RightQueue {
+    /// A right port.
+    base: u16,
+    /// Differences of right ports: that of place *i*, if it is not zero, has bit *i* as its highest.
+    differences: [u16; 16],
+    /// How many there are.
+    rank: u8,
+    has_base: bool,
+    /// Times that what seemed known was wrong.
+    mistakes: u8,
+    /// Packets chosen since something new was learned.
+    since: u32,
+}
+
+/// Least rank by which packets go: 256 values, so that neither a beginning nor a liar leaves few paths.
+const LEAST_RANK: u8 = 8;
+/// One of so many packets, by chance since ACKs tell of some packets only, goes by the value that the balancer chose, to learn more; and of so many
+/// when nothing new was learned for so many packets.
+const LEARNING: u32 = 16;
+const SETTLED: u32 = 1024;
+const PATIENCE: u32 = 65_536;
+/// After so many mistakes, between which it never settled, the hash counts as another one. A change of the NIC's table is several, since late ACKs tell
+/// of the old one.
+const MISTAKES: u8 = 32;
+
+impl RightQueue {
+    /// Takes what the peer says of a packet's port. One that stands for none of the `evs` values would leave fewer than it seems.
+    pub(in crate::flow::sender) fn learn(&mut self, port: EvPort, evs: u32, astray: bool) {
+        let (is_ours, port) = (port.ev(evs).is_some(), port.number());
+        match astray {
+            _ if self.mistakes == MISTAKES || !is_ours => {}
+            true if self.has_base && self.residue(port) == 0 => {
+                *self = Self { mistakes: self.mistakes + 1, ..Self::default() };
+            }
+            true => {}
+            false if !self.has_base => (self.base, self.has_base) = (port, true),
+            false => {
+                let residue = self.residue(port);
+                if residue != 0 {
+                    self.differences[residue.ilog2() as usize] = residue;
+                    self.rank += 1;
+                    self.since = 0;
+                }
+            }
+        }
+    }
+
+    /// The value to send by in place of `ev`, of `evs`: the right one that it corresponds to. Right ones stay as they are.
+    #[inline]
+    pub(in crate::flow::sender) fn choose(&mut self, ev: Ev, evs: u32, rng: &mut Rng) -> Ev {
+        if self.rank < LEAST_RANK {
+            return ev;
+        }
+        self.since = self.since.saturating_add(1);
+        let is_settled = self.since >= PATIENCE;
+        if is_settled {
+            self.mistakes = 0;
+        }
+        if rng.next_u32().is_multiple_of(if is_settled { SETTLED } else { LEARNING }) {
+            return ev;
+        }
+        let port = ev.port(evs).number();
+        EvPort::new(port ^ self.residue(port)).ev(evs).unwrap_or(ev)
+    }
+
+    /// By what a port differs from the right one that it corresponds to.
+    #[inline]
+    fn residue(&self, port: u16) -> u16 {
+        let mut left = port ^ self.base;
+        for (bit, difference) in self.differences.iter().enumerate().rev() {
+            if left >> bit & 1 == 1 {
+                left ^= difference;
+            }
+        }
+        left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::VecDeque;
+    use alloc::vec::Vec;
+    use std::collections::HashSet;
+
+    use proptest::prelude::{ProptestConfig, prop_assert, proptest};
+
+    use super::*;
+    use crate::path::draw;
+    use crate::rng::stream;
+
+    const EVS: u32 = 65_535;
+
+    /// The part of Microsoft's key that meets the source port, over IPv4.
+    const KEY: u64 = 0x4167_253d_43a3_8fb0;
+
+    fn toeplitz(key: u64, port: u16) -> u32 {
+        (0..16).filter(|bit| port >> (15 - bit) & 1 == 1).fold(0, |hash, bit| hash ^ ((key << bit) >> 32) as u32)
+    }
+
+    /// A sender of packets by values drawn evenly, and ACKs that tell of one in `every`, `delay` packets later.
+    struct Run {
+        right: RightQueue,
+        rng: Rng,
+        every: usize,
+        delay: usize,
+        told: VecDeque<(EvPort, bool)>,
+    }
+
+    impl Run {
+        fn new(every: usize, delay: usize) -> Self {
+            Self { right: RightQueue::default(), rng: stream(7, 7), every, delay, told: VecDeque::new() }
+        }
+
+        /// Sends so many packets. Returns how many of the last thousand came astray, and how many ports they used.
+        fn send(&mut self, packets: usize, is_right: impl Fn(u16) -> bool) -> (usize, usize) {
+            let mut last = Vec::new();
+            for number in 0..packets {
+                let drawn = draw(EVS as u16, &mut self.rng);
+                let port = self.right.choose(drawn, EVS, &mut self.rng).port(EVS);
+                let astray = !is_right(port.number());
+                if number % self.every == 0 {
+                    self.told.push_back((port, astray));
+                }
+                // Late ones are told out of order.
+                let late = self.delay.div_ceil(self.every);
+                if self.told.len() > late {
+                    let at = self.rng.next_u32() as usize % (1 + late / 4);
+                    let (port, astray) = self.told.remove(at).unwrap();
+                    self.right.learn(port, EVS, astray);
+                }
+                last.push((port.number(), astray));
+            }
+            let last = &last[last.len() - 1000..];
+            let ports: HashSet<_> = last.iter().map(|(port, _)| port).collect();
+            (last.iter().filter(|(_, astray)| *astray).count(), ports.len())
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        //= docs/specs/transport.md#TRN-65 as many values as there are
+        fn whatever_the_key_packets_come_to_the_right_queue_of_two_to_sixty_four(
+            key: u64, bits in 1..=6_u32, queue: u32, rest: u32,
+        ) {
+            let of = |port| (toeplitz(key, port) ^ rest) & ((1 << bits) - 1);
+            // Keys that leave the queue without ports are of no use to anybody.
+            let queue = of((queue % EVS) as u16 + 1);
+            let (astray, ports) = Run::new(1, 0).send(300_000, |port| of(port) == queue);
+            // One of 1,024 goes by chance, to learn more. More than ten of 1,000 do so in one of a hundred million cases.
+            prop_assert!(astray <= 10 && ports > 500, "{astray} of 1,000 astray, by {ports} ports");
+        }
+    }
+
+    //= docs/specs/transport.md#TRN-65 by chance
+    #[test]
+    fn a_table_that_changes_is_learned_anew_from_whatever_is_told_and_however_late() {
+        for (every, delay, changes) in [(1, 0, 40), (8, 67, 4), (4, 1000, 12)] {
+            let mut run = Run::new(every, delay);
+            for change in 0..changes {
+                let (astray, ports) = run.send(200_000, |port| toeplitz(KEY, port) & 3 == change % 4);
+                assert!(astray <= 5 && ports > 800, "{every}, {delay}, {change}: {astray} astray, {ports} ports");
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_hash_that_is_not_linear_nothing_is_taken_for_known_for_long() {
+        let mut run = Run::new(1, 0);
+        let (astray, ports) = run.send(200_000, |port| (u32::from(port).wrapping_mul(0x9e37_79b9) >> 16) % 3 == 1);
+        assert!((550..800).contains(&astray) && ports > 900, "as without: {astray} astray, {ports} ports");
+        assert_eq!(run.right.mistakes, MISTAKES);
+    }
+
+    #[test]
+    fn a_liar_leaves_as_many_values_as_it_takes() {
+        let mut right = RightQueue::default();
+        (0..8).for_each(|bit| right.learn(EvPort::new(1 << bit), EVS, false));
+        assert_eq!(right.rank, 7);
+        let mut rng = stream(7, 7);
+        assert!((0..100).all(|ev| right.choose(Ev::new(ev), EVS, &mut rng) == Ev::new(ev)), "too few to go by");
+        (0..100).for_each(|ev| right.learn(EvPort::new(1 << 15 | ev), EVS, false));
+        let chosen: HashSet<_> = (0..u16::MAX).map(|ev| right.choose(Ev::new(ev), EVS, &mut rng)).collect();
+        assert!(chosen.len() > 255);
+        for evs in [256, 4096, 32_768] {
+            let (mut right, base) = (RightQueue::default(), Ev::new(0).port(evs).number());
+            right.learn(EvPort::new(base), evs, false);
+            (8..16).for_each(|bit| right.learn(EvPort::new(base ^ 1 << bit), evs, false));
+            let chosen: HashSet<_> = (0..evs as u16).map(|ev| right.choose(Ev::new(ev), evs, &mut rng)).collect();
+            assert!(chosen.len() >= 256.min(evs as usize), "{} of {evs}", chosen.len());
+        }
+    }
+}

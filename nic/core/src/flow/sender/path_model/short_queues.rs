@@ -1,0 +1,136 @@
+//! Whether the queues of the path are short, by rounds: the window then grows faster, and losses are by chance.
+//! Clauses (CAL-n) are in `docs/specs/calibration.md`.
+
+use crate::flow::FIRST_PACKETS;
+
+/// What the latest rounds show of the queues; 16 bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::flow::sender) struct ShortQueues {
+    /// Seven eighths of the wire bytes that the last round delivered in one base round-trip time.
+    least_window_bytes: u64,
+    /// Packets that the last round acknowledged; 0 before its end.
+    packets: u32,
+    /// Uncongested rounds in a row.
+    rounds: u8,
+}
+
+const _: () = assert!(size_of::<ShortQueues>() <= 16);
+
+/// What a round came to: packets acknowledged, marked and lost.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::flow::sender) struct RoundPackets {
+    pub acked: u32,
+    pub marked: u32,
+    pub lost: u32,
+}
+
+impl ShortQueues {
+    /// Takes a round: its packets, their usual delay and the least round-trip time, and what it delivered in one base round-trip time.
+    //= docs/specs/calibration.md#CAL-13 growth while queues are short
+    pub(in crate::flow::sender) fn on_round(
+        &mut self,
+        round: RoundPackets,
+        [delay_ps, least_ps]: [u64; 2],
+        bytes_per_rtt: u64,
+    ) {
+        let few = round.acked / CHANCE_PART;
+        let is_uncongested = round.marked <= few && round.lost <= few + 1 && delay_ps <= least_ps / 4;
+        self.rounds = if is_uncongested { self.rounds.saturating_add(1) } else { 0 };
+        self.packets = round.acked;
+        self.least_window_bytes = bytes_per_rtt - bytes_per_rtt / 8;
+    }
+
+    /// Whether a loss is by chance, the `lost`-th of this round.
+    //= docs/specs/calibration.md#CAL-14 losses by chance
+    pub(in crate::flow::sender) fn is_by_chance(&self, lost: u32) -> bool {
+        self.rounds >= CHANCE_ROUNDS && lost <= self.packets / CHANCE_PART + 1
+    }
+
+    /// Whether this number of marked packets in a round means long queues on more than one slow path.
+    //= docs/specs/calibration.md#CAL-3 the start
+    #[inline]
+    pub(in crate::flow::sender) fn are_many(&self, marked: u32) -> bool {
+        let packets = if self.packets == 0 { FIRST_PACKETS as u32 } else { self.packets };
+        marked.saturating_mul(MANY_PART) >= packets
+    }
+
+    /// The least window, in wire bytes, after an acknowledgement of `acked_bytes` that moved it from `before` to `after`. `is_used` says whether the window
+    /// limits what is sent.
+    #[inline]
+    pub(in crate::flow::sender) fn least_window(
+        &self,
+        [before, after]: [u64; 2],
+        acked_bytes: u64,
+        is_used: bool,
+    ) -> u64 {
+        if after < before {
+            //= docs/specs/calibration.md#CAL-15 least window after marks
+            self.least_window_bytes.min(before)
+        } else if is_used && self.rounds >= GROWTH_ROUNDS {
+            before.saturating_add(acked_bytes / GROWTH_PART)
+        } else {
+            0
+        }
+    }
+}
+
+/// Least share of a round's packets that ends the start when marked: one in three.
+const MANY_PART: u32 = 3;
+/// One packet of this number may be marked or lost in an uncongested round.
+const CHANCE_PART: u32 = 32;
+/// Uncongested rounds after which losses are by chance.
+const CHANCE_ROUNDS: u8 = 2;
+/// Uncongested rounds after which the window grows faster, and by which part of what is acknowledged.
+const GROWTH_ROUNDS: u8 = 3;
+const GROWTH_PART: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u64 = 1_000_000;
+    const QUIET: RoundPackets = RoundPackets { acked: 64, marked: 2, lost: 3 };
+    const RTT: [u64; 2] = [250 * US, 1_000 * US];
+
+    fn after(rounds: u32, round: RoundPackets, rtt: [u64; 2]) -> ShortQueues {
+        let mut queues = ShortQueues::default();
+        (0..rounds).for_each(|_| queues.on_round(round, rtt, 80_000));
+        queues
+    }
+
+    #[test]
+    fn a_used_window_grows_by_a_sixteenth_after_three_uncongested_rounds() {
+        //= docs/specs/calibration.md#CAL-13 growth while queues are short
+        let grown = |queues: ShortQueues, is_used| queues.least_window([100_000, 100_015], 1_600, is_used);
+        assert_eq!([2, 3].map(|rounds| grown(after(rounds, QUIET, RTT), true)), [0, 100_100]);
+        assert_eq!(grown(after(3, QUIET, RTT), false), 0);
+        let congested = [
+            (RoundPackets { marked: 3, ..QUIET }, RTT),
+            (RoundPackets { lost: 4, ..QUIET }, RTT),
+            (QUIET, [250 * US + 1, 1_000 * US]),
+        ];
+        for (round, rtt) in congested {
+            assert_eq!(grown(after(9, round, rtt), true), 0, "{round:?} {rtt:?}");
+        }
+        // One such round is enough.
+        let mut queues = after(9, QUIET, RTT);
+        queues.on_round(RoundPackets { marked: 3, ..QUIET }, RTT, 80_000);
+        assert_eq!(grown(queues, true), 0);
+    }
+
+    #[test]
+    fn few_losses_while_queues_are_short_are_by_chance() {
+        //= docs/specs/calibration.md#CAL-14 losses by chance
+        assert_eq!([1, 2].map(|rounds| after(rounds, QUIET, RTT).is_by_chance(1)), [false, true]);
+        assert_eq!([3, 4].map(|lost| after(2, QUIET, RTT).is_by_chance(lost)), [true, false]);
+        assert!(!after(2, QUIET, [300 * US, 1_000 * US]).is_by_chance(1));
+    }
+
+    #[test]
+    fn marks_leave_seven_eighths_of_what_was_delivered() {
+        //= docs/specs/calibration.md#CAL-15 least window after marks
+        let queues = after(1, RoundPackets { marked: 64, ..QUIET }, RTT);
+        assert_eq!(queues.least_window([90_000, 60_000], 1_600, true), 70_000);
+        assert_eq!(queues.least_window([65_000, 60_000], 1_600, true), 65_000, "it does not grow by a mark");
+    }
+}

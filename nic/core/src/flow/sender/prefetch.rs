@@ -1,0 +1,26 @@
+//! What an owner of many connections reads ahead of an event, so that the cache has it when the event comes.
+
+use super::Sender;
+use crate::cc::CongestionControl;
+
+impl Sender {
+    /// Reads something of every part that an acknowledgement or a turn works on, and returns a mix of it.
+    #[inline]
+    pub fn prefetch(&self) -> u64 {
+        let Self { cc, path, segmenter, recovery, liveness, grant, frames, stats, offers, .. } = self;
+        let oldest = recovery.scoreboard.oldest().map_or(0, |(_, record)| record.message.into());
+        cc.window_bytes(path)
+            ^ path.base_rtt_ps
+            ^ u64::from(path.evs)
+            ^ oldest
+            ^ recovery.in_flight_bytes
+            ^ recovery.rtt.min_ps()
+            ^ segmenter.unsent_bytes
+            ^ liveness.progress_at.ps()
+            ^ grant.sent
+            ^ u64::from(frames.header_bytes)
+            ^ u64::from(offers.packet_feedback)
+            ^ stats.acks
+            ^ stats.packets_acked
+    }
+}

@@ -1,0 +1,200 @@
+//! How a client shows which listed key it holds before a server computes anything for it that costs much: by a tag under the secret that the static
+//! keys of both sides give.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use ring::hmac;
+use spray_wire::Terms;
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use crate::endpoint::admission::connect_tag::ConnectTag;
+use crate::endpoint::seal::exchange::{CONNECT_BYTES, Ends, bound};
+use crate::keys::{Keys, PublicKey};
+
+/// Bytes of a client's name, and of its tag.
+const NAME_BYTES: usize = 8;
+const TAG_BYTES: usize = 16;
+
+/// What follows the message of the key exchange in a Connect.
+pub(crate) type Proof = [u8; NAME_BYTES + TAG_BYTES];
+
+/// The client's name for the server, which is the same in all its Connects.
+type Name = [u8; NAME_BYTES];
+
+/// What an endpoint shares with the holders of its peers' keys: it makes what a client shows, and checks it.
+pub struct PeerTags {
+    peers: HashMap<PublicKey, Peer>,
+    /// The key of a client, by its name.
+    clients: HashMap<Name, PublicKey>,
+}
+
+struct Peer {
+    key: hmac::Key,
+    /// Our name for that peer.
+    own_name: Name,
+}
+
+impl PeerTags {
+    /// With the holders of all of these keys that give a secret. The first call with some keys takes a Diffie-Hellman for each.
+    #[must_use]
+    pub fn new(keys: &Keys) -> Self {
+        let own = keys.own.public();
+        let mut tags = Self { peers: HashMap::new(), clients: HashMap::new() };
+        for &(peer, ref secret) in keys.secrets() {
+            let Some(secret) = secret else { continue };
+            let key = Zeroizing::new([b"spray client".as_slice(), &**secret, keys.pre_shared()].concat());
+            let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
+            tags.clients.insert(name(&key, &peer, &own), peer);
+            let own_name = name(&key, &own, &peer);
+            tags.peers.insert(peer, Peer { key, own_name });
+        }
+        tags
+    }
+
+    /// What follows the Connect of a client to the holder of `key`: the message of the key exchange and what shows the client's own key, if there is
+    /// a message yet, and the tag. `None` if that is the key of none of the peers.
+    //= docs/specs/endpoint.md#END-45 silence towards strangers
+    #[must_use]
+    pub fn payload(
+        &self,
+        key: &PublicKey,
+        (client, server): (IpAddr, IpAddr),
+        terms: &Terms,
+        message: &[u8],
+    ) -> Option<Vec<u8>> {
+        let mut payload = message.to_vec();
+        if !message.is_empty() {
+            payload.extend(self.proof(key, Ends { client, server }, terms, message)?);
+        }
+        payload.extend(ConnectTag::new(key).of(client, server, terms, &payload));
+        Some(payload)
+    }
+
+    /// What our Connect to the holder of `server` shows besides its message.
+    //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+    pub(in crate::endpoint) fn proof(
+        &self,
+        server: &PublicKey,
+        ends: Ends,
+        terms: &Terms,
+        message: &[u8],
+    ) -> Option<Proof> {
+        let Peer { key, own_name } = self.peers.get(server)?;
+        let mut proof = [0; NAME_BYTES + TAG_BYTES];
+        let (to_name, to_tag) = proof.split_at_mut(NAME_BYTES);
+        to_name.copy_from_slice(&masked(*own_name, &ConnectTag::new(server), ends, terms, message));
+        to_tag.copy_from_slice(&tag(key, ends, terms, message));
+        Some(proof)
+    }
+
+    /// The key that the client of a Connect holds, and its message; `own` makes the tags of Connects to this server. It takes as long with many
+    /// listed keys as with few.
+    //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+    pub(in crate::endpoint) fn open<'a>(
+        &self,
+        own: &ConnectTag,
+        ends: Ends,
+        terms: &Terms,
+        payload: &'a [u8],
+    ) -> Option<(&PublicKey, &'a [u8; CONNECT_BYTES])> {
+        let (message, proof) = payload.split_first_chunk::<CONNECT_BYTES>()?;
+        let (shown_name, shown_tag) = proof.split_first_chunk::<NAME_BYTES>()?;
+        let client = self.clients.get(&masked(*shown_name, own, ends, terms, message))?;
+        let right = tag(&self.peers.get(client)?.key, ends, terms, message);
+        bool::from(right.ct_eq(shown_tag)).then_some((client, message))
+    }
+}
+
+impl fmt::Debug for PeerTags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerTags").field("peers", &self.peers.len()).finish_non_exhaustive()
+    }
+}
+
+fn name(key: &hmac::Key, client: &PublicKey, server: &PublicKey) -> Name {
+    let mut context = hmac::Context::with_key(key);
+    [b"name".as_slice(), client.bytes(), server.bytes()].iter().for_each(|part| context.update(part));
+    first(&context.sign())
+}
+
+/// A name as it is shown, or the name of what was shown: it looks random to those who do not know the server's key.
+fn masked(mut name: Name, server: &ConnectTag, ends: Ends, terms: &Terms, message: &[u8]) -> Name {
+    let mask = server.of(ends.client, ends.server, terms, message);
+    name.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
+    name
+}
+
+fn tag(key: &hmac::Key, ends: Ends, terms: &Terms, message: &[u8]) -> [u8; TAG_BYTES] {
+    let mut context = hmac::Context::with_key(key);
+    context.update(&bound(ends, terms));
+    context.update(message);
+    first(&context.sign())
+}
+
+fn first<const BYTES: usize>(tag: &hmac::Tag) -> [u8; BYTES] {
+    *tag.as_ref().first_chunk().expect("SHA-256 gives 32 bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::PrivateKey;
+
+    fn ends() -> Ends {
+        Ends { client: IpAddr::from([10, 0, 0, 1]), server: IpAddr::from([10, 0, 0, 2]) }
+    }
+
+    fn keys<const N: usize>() -> [PrivateKey; N] {
+        [(); N].map(|()| PrivateKey::generate().unwrap())
+    }
+
+    //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+    #[test]
+    fn a_server_finds_which_of_its_peers_asks_and_no_other_passes() {
+        let [client, server, other, secret] = keys();
+        let listed: Vec<_> = keys::<20>().iter().map(PrivateKey::public).chain([client.public()]).collect();
+        let (servers, own) = (Keys::new(server.clone(), listed.clone()), ConnectTag::new(&server.public()));
+        let clients = Keys::new(client.clone(), vec![server.public()]);
+        let (terms, message) = (Terms { connection: 7, ..Terms::default() }, [9; CONNECT_BYTES]);
+        let shown = |keys: &Keys, terms: &Terms| {
+            let proof = PeerTags::new(keys).proof(&server.public(), ends(), terms, &message).unwrap();
+            [&message[..], &proof].concat()
+        };
+        let opens = |keys: &Keys, payload: &[u8]| {
+            let tags = PeerTags::new(keys);
+            tags.open(&own, ends(), &terms, payload).map(|(key, message)| (*key, *message))
+        };
+        let payload = shown(&clients, &terms);
+        assert_eq!(opens(&servers, &payload), Some((client.public(), message)));
+        for at in 0..payload.len() {
+            let mut broken = payload.clone();
+            broken[at] ^= 1;
+            assert_eq!(opens(&servers, &broken), None, "{at}");
+        }
+        assert!((0..payload.len()).all(|length| opens(&servers, &payload[..length]).is_none()));
+        assert_eq!(opens(&servers, &shown(&clients, &Terms { cookie: 1, ..terms })), None);
+        let unlisted = Keys::new(other, vec![server.public()]);
+        assert_eq!(opens(&servers, &shown(&unlisted, &terms)), None);
+        let with_secret = |keys: &Keys| keys.clone().with_pre_shared(secret.clone());
+        assert_eq!(opens(&servers, &shown(&with_secret(&clients), &terms)), None, "another pre-shared secret");
+        assert!(opens(&with_secret(&servers), &shown(&with_secret(&clients), &terms)).is_some());
+        let shared = Keys::new(server.clone(), vec![]);
+        assert!(opens(&shared, &shown(&shared, &terms)).is_some(), "one key for all");
+    }
+
+    #[test]
+    fn a_clients_name_looks_random_without_the_servers_key() {
+        let [client, server] = keys();
+        let clients = Keys::new(client, vec![server.public()]);
+        let shown = |cookie| {
+            let terms = Terms { cookie, ..Terms::default() };
+            let proof = PeerTags::new(&clients).proof(&server.public(), ends(), &terms, &[9; CONNECT_BYTES]).unwrap();
+            u64::from_be_bytes(*proof.first_chunk().unwrap())
+        };
+        let differing = (0..100).map(|cookie| (shown(cookie) ^ shown(cookie + 1)).count_ones()).sum::<u32>();
+        assert!((2_900..3_500).contains(&differing), "{differing} of 6,400 bits");
+    }
+}

@@ -1,0 +1,42 @@
+//! When a frame of the handshake goes again.
+
+use spray_core::Time;
+
+use crate::endpoint::HandshakeConfig;
+
+/// Retransmission of a handshake frame, with doubling intervals.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Repeat {
+    sent: u32,
+    pub(crate) at: Time,
+}
+
+impl Repeat {
+    pub(crate) const OFF: Self = Self { sent: 0, at: Time::NEVER };
+
+    /// The first frame is due at `now`.
+    pub(crate) fn start(now: Time) -> Self {
+        Self { sent: 0, at: now }
+    }
+
+    /// Nothing is repeated, and all is over at `at`.
+    pub(crate) fn none_until(at: Time) -> Self {
+        Self { sent: u32::MAX, at }
+    }
+
+    /// Whether a frame has gone before the one that goes now.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.sent > 1
+    }
+
+    /// Counts a frame that goes now and sets the time of the next. Returns `false` if all attempts are used up.
+    //= docs/specs/endpoint.md#END-1 connect is repeated
+    pub(crate) fn again(&mut self, now: Time, config: &HandshakeConfig) -> bool {
+        if self.sent >= config.attempts {
+            return false;
+        }
+        self.at = now.after(config.retry_ps.saturating_mul(1 << self.sent.min(3)).max(1));
+        self.sent += 1;
+        true
+    }
+}

@@ -1,0 +1,356 @@
+//! The key exchange: Noise IKpsk2 (<https://noiseprotocol.org>, §7.5 and 9) in Connect and Accept, and later in Rekey.
+//!
+//! The client knows whom it connects to, and says who it is under the server's key. Both sides' terms and addresses are part of what is
+//! authenticated. The client's first sealed frame shows the server that it is no replay. A later exchange of the connection is the same,
+//! but bound to the one before in place of the terms.
+
+use std::net::IpAddr;
+
+use bytes::{Buf, BufMut};
+use snow::params::NoiseParams;
+use snow::{Builder, HandshakeState};
+use spray_wire::{RekeyMessage, Terms};
+
+use crate::curve::Resolver;
+use crate::endpoint::seal::wiped::Wiped;
+use crate::endpoint::seal::{Secret, Secrets};
+use crate::keys::{Keys, PublicKey};
+
+/// X25519, AES-256-GCM and SHA-256 for the exchange itself.
+const PATTERN: &str = "Noise_IKpsk2_25519_AESGCM_SHA256";
+/// Bytes of the client's message: an ephemeral key, its own key sealed, and a tag.
+pub(crate) const CONNECT_BYTES: usize = 32 + (32 + 16) + 16;
+/// Bytes of a side's terms as they are authenticated.
+const TERMS_BYTES: usize = 4 + 8 + 4 + 4 + 8 + 4 + 16;
+/// Bytes of what a Connect is bound to.
+const BOUND_BYTES: usize = 7 + 2 * 16 + TERMS_BYTES;
+/// Bytes of the server's message: an ephemeral key, and its terms sealed.
+pub(crate) const ACCEPT_BYTES: usize = 32 + TERMS_BYTES + 16;
+/// Bytes of the server's message in a later exchange, which has no payload.
+const ANSWER_BYTES: usize = 32 + 16;
+/// Bytes of Noise's hash of an exchange.
+const HASH_BYTES: usize = 32;
+
+/// A client's message is as long in a Rekey as behind a Connect.
+const _: () = assert!(CONNECT_BYTES == RekeyMessage::BYTES);
+
+/// Who connects to whom. A message for others is of no use between these.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) client: IpAddr,
+    pub(crate) server: IpAddr,
+}
+
+/// What an exchange gives.
+pub(crate) struct Agreed {
+    pub(crate) secrets: Secrets,
+    pub(crate) bond: Bond,
+}
+
+impl Agreed {
+    /// After an exchange, both messages of which have been read or written.
+    fn by(state: &mut HandshakeState) -> Option<Self> {
+        let (of_client, of_server) = state.dangerously_get_raw_split();
+        let (of_client, of_server) = (Secret::new(of_client), Secret::new(of_server));
+        let (sending, receiving) = if state.is_initiator() { (of_client, of_server) } else { (of_server, of_client) };
+        Some(Self { secrets: Secrets { sending, receiving }, bond: Bond::of(state)? })
+    }
+}
+
+/// What binds a connection's next exchange to the one before: Noise's hash of that exchange, and the peer's key. None of it is secret.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bond {
+    hash: [u8; HASH_BYTES],
+    peer: PublicKey,
+}
+
+impl Bond {
+    fn of(state: &HandshakeState) -> Option<Self> {
+        let hash = state.get_handshake_hash().try_into().ok()?;
+        Some(Self { hash, peer: PublicKey::from_bytes(state.get_remote_static()?)? })
+    }
+
+    pub(crate) fn peer(&self) -> PublicKey {
+        self.peer
+    }
+
+    /// A number that both sides have, and that is another in every exchange.
+    pub(crate) fn number(&self) -> u64 {
+        self.hash.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
+    }
+
+    /// What both sides must agree on before the first message of the exchange for this generation of keys.
+    fn prologue(&self, generation: u16) -> [u8; REKEY_BYTES] {
+        let mut bytes = [0; REKEY_BYTES];
+        let mut rest = &mut bytes[..];
+        rest.put_slice(b"spray rekey 1");
+        rest.put_slice(&self.hash);
+        rest.put_u16(generation);
+        bytes
+    }
+}
+
+/// Bytes of what a Rekey is bound to.
+const REKEY_BYTES: usize = 13 + HASH_BYTES + 2;
+
+/// The library's state of an exchange, which has secrets in its own memory, and the private keys in that of [`Curve`](crate::curve::Curve): all
+/// of these are overwritten when it ends.
+type Exchange = Box<Wiped<HandshakeState>>;
+
+/// A client's side, until the Accept comes.
+pub(crate) struct Initiator(Exchange);
+
+impl std::fmt::Debug for Initiator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Initiator")
+    }
+}
+
+impl Initiator {
+    /// Begins an exchange with the peer at the server's address; `terms` are those of the Connect. Returns the message that it carries, too.
+    /// `None` if there is no key of that peer's, or it is none of the curve's, or the system has no random numbers.
+    //= docs/specs/endpoint.md#END-33 the key exchange
+    pub(crate) fn new(keys: &Keys, ends: Ends, terms: &Terms) -> Option<(Self, [u8; CONNECT_BYTES])> {
+        Self::begin(keys, keys.of(ends.server)?, &bound(ends, terms))
+    }
+
+    /// Begins the exchange for a connection's next generation of keys, with the same peer.
+    //= docs/specs/endpoint.md#END-46 fresh keys
+    pub(crate) fn again(keys: &Keys, bond: &Bond, generation: u16) -> Option<(Self, RekeyMessage)> {
+        let (initiator, message) = Self::begin(keys, &bond.peer, &bond.prologue(generation))?;
+        Some((initiator, RekeyMessage(message)))
+    }
+
+    fn begin(keys: &Keys, peer: &PublicKey, prologue: &[u8]) -> Option<(Self, [u8; CONNECT_BYTES])> {
+        let builder = builder(keys)?.remote_public_key(peer.bytes()).ok()?;
+        let mut state = boxed(builder.prologue(prologue).ok()?.build_initiator().ok()?);
+        let mut message = [0; CONNECT_BYTES];
+        let written = state.write_message(&[], &mut message).ok()?;
+        (written == CONNECT_BYTES).then(|| (Self(state), message))
+    }
+
+    /// Takes the server's message, if it is genuine. The terms are those in it, whatever the Accept around it says.
+    pub(crate) fn finish(&mut self, message: &[u8]) -> Option<(Agreed, Terms)> {
+        if message.len() != ACCEPT_BYTES {
+            return None;
+        }
+        let mut terms = [0; TERMS_BYTES];
+        let read = self.0.read_message(message, &mut terms).ok()?;
+        (read == TERMS_BYTES).then_some((Agreed::by(&mut self.0)?, terms_of(&terms)))
+    }
+
+    /// Takes the server's message of a later exchange, if it is genuine.
+    //= docs/specs/endpoint.md#END-46 fresh keys
+    pub(crate) fn finish_again(&mut self, message: &RekeyMessage) -> Option<Agreed> {
+        let (message, _) = message.0.split_first_chunk::<ANSWER_BYTES>()?;
+        self.0.read_message(message, &mut []).ok()?;
+        Agreed::by(&mut self.0)
+    }
+}
+
+/// A server's side, between the Connect and its answer.
+pub(crate) struct Responder(Exchange);
+
+impl Responder {
+    /// Reads a client's message; `terms` are those of its Connect. `None` unless the client holds one of the peers' keys and meant this
+    /// server. It costs some 100 us, whatever the message is.
+    //= docs/specs/endpoint.md#END-33 the key exchange
+    pub(crate) fn new(keys: &Keys, ends: Ends, terms: &Terms, message: &[u8]) -> Option<Self> {
+        if message.len() != CONNECT_BYTES {
+            return None;
+        }
+        let (state, client) = Self::read(keys, &bound(ends, terms), message)?;
+        keys.trusts(ends.client, &client).then_some(Self(state))
+    }
+
+    /// Reads the client's message of a later exchange. `None` unless it is of the client that has the connection, and meant for the next
+    /// generation of its keys. It costs as much as the first.
+    //= docs/specs/endpoint.md#END-46 fresh keys
+    pub(crate) fn again(keys: &Keys, bond: &Bond, generation: u16, message: &RekeyMessage) -> Option<Self> {
+        let (state, client) = Self::read(keys, &bond.prologue(generation), &message.0)?;
+        (client == bond.peer).then_some(Self(state))
+    }
+
+    fn read(keys: &Keys, prologue: &[u8], message: &[u8]) -> Option<(Exchange, PublicKey)> {
+        let mut state = boxed(builder(keys)?.prologue(prologue).ok()?.build_responder().ok()?);
+        state.read_message(message, &mut []).ok()?;
+        let client = PublicKey::from_bytes(state.get_remote_static()?)?;
+        Some((state, client))
+    }
+
+    /// What the two sides agree on, and the message that the Accept carries; `terms` are those of the Accept.
+    pub(crate) fn answer(self, terms: &Terms) -> Option<(Agreed, [u8; ACCEPT_BYTES])> {
+        self.write(&bytes_of(terms))
+    }
+
+    /// What the two sides agree on, and the answer to a later exchange's message.
+    //= docs/specs/endpoint.md#END-46 fresh keys
+    pub(crate) fn answer_again(self) -> Option<(Agreed, RekeyMessage)> {
+        let (agreed, written) = self.write::<ANSWER_BYTES>(&[])?;
+        let mut message = RekeyMessage::default();
+        message.0[..ANSWER_BYTES].copy_from_slice(&written);
+        Some((agreed, message))
+    }
+
+    fn write<const BYTES: usize>(mut self, payload: &[u8]) -> Option<(Agreed, [u8; BYTES])> {
+        let mut message = [0; BYTES];
+        let written = self.0.write_message(payload, &mut message).ok()?;
+        (written == BYTES).then_some((Agreed::by(&mut self.0)?, message))
+    }
+}
+
+fn builder(keys: &Keys) -> Option<Builder<'_>> {
+    let pattern = PATTERN.parse::<NoiseParams>().expect("a pattern of the library's");
+    let builder = Builder::with_resolver(pattern, Box::new(Resolver));
+    builder.local_private_key(keys.own.bytes()).ok()?.psk(2, keys.pre_shared()).ok()
+}
+
+fn boxed(state: HandshakeState) -> Exchange {
+    Box::new(Wiped::new(state))
+}
+
+/// A state with secrets of these keys.
+#[cfg(test)]
+pub(in crate::endpoint) fn initiator(keys: &Keys, peer: &PublicKey) -> HandshakeState {
+    builder(keys).unwrap().remote_public_key(peer.bytes()).unwrap().build_initiator().unwrap()
+}
+
+/// What both sides must agree on before the first message, and what a Connect's tag covers.
+pub(crate) fn bound(ends: Ends, terms: &Terms) -> [u8; BOUND_BYTES] {
+    let octets = |address: IpAddr| match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    };
+    let mut bytes = [0; BOUND_BYTES];
+    let mut rest = &mut bytes[..];
+    rest.put_slice(b"spray 1");
+    rest.put_slice(&octets(ends.client));
+    rest.put_slice(&octets(ends.server));
+    rest.put_slice(&bytes_of(terms));
+    bytes
+}
+
+/// A side's terms, as it says them. The length of the message is not among them: there is one for each direction.
+fn bytes_of(terms: &Terms) -> [u8; TERMS_BYTES] {
+    let mut bytes = [0; TERMS_BYTES];
+    let mut rest = &mut bytes[..];
+    rest.put_u32(terms.connection);
+    rest.put_u64(terms.cookie);
+    rest.put_u32(terms.window_packets);
+    rest.put_u32(terms.max_payload);
+    rest.put_u64(terms.max_data);
+    rest.put_u32(terms.ack_every);
+    rest.put_slice(&terms.token);
+    bytes
+}
+
+fn terms_of(bytes: &[u8; TERMS_BYTES]) -> Terms {
+    let mut rest = &bytes[..];
+    let mut terms = Terms {
+        connection: rest.get_u32(),
+        cookie: rest.get_u64(),
+        window_packets: rest.get_u32(),
+        max_payload: rest.get_u32(),
+        max_data: rest.get_u64(),
+        ack_every: rest.get_u32(),
+        ..Terms::default()
+    };
+    rest.copy_to_slice(&mut terms.token);
+    terms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::PrivateKey;
+
+    fn respond(keys: &Keys, ends: Ends, theirs: &Terms, message: &[u8], ours: &Terms) -> Option<(Secrets, Vec<u8>)> {
+        let (agreed, message) = Responder::new(keys, ends, theirs, message)?.answer(ours)?;
+        Some((agreed.secrets, message.to_vec()))
+    }
+
+    fn keys() -> (PrivateKey, PrivateKey, PrivateKey) {
+        let key = || PrivateKey::generate().unwrap();
+        (key(), key(), key())
+    }
+
+    fn ends() -> Ends {
+        Ends { client: IpAddr::from([10, 0, 0, 1]), server: IpAddr::from([10, 0, 0, 2]) }
+    }
+
+    fn terms(connection: u32) -> Terms {
+        Terms {
+            connection,
+            cookie: 5,
+            window_packets: 16,
+            max_payload: 1000,
+            max_data: 9,
+            ack_every: 1,
+            ..Terms::default()
+        }
+    }
+
+    //= docs/specs/endpoint.md#END-33 the key exchange
+    #[test]
+    fn both_sides_get_the_same_secrets_and_nobody_else() {
+        let (client, server, stranger) = keys();
+        let clients = Keys::new(client.clone(), vec![server.public()]);
+        let servers = Keys::new(server.clone(), vec![stranger.public(), client.public()]);
+        let (mut initiator, asked) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
+        let (theirs, message) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
+        let mut broken = message.clone();
+        broken[40] ^= 1;
+        assert!(initiator.finish(&broken).is_none() && initiator.finish(&[]).is_none());
+        let (Agreed { secrets: ours, .. }, said) = initiator.finish(&message).unwrap();
+        assert_eq!(said, terms(2));
+        assert_eq!((&ours.sending, &ours.receiving), (&theirs.receiving, &theirs.sending));
+        assert_ne!(ours.sending, ours.receiving);
+        let (again, _) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
+        assert_ne!(again.sending, theirs.sending, "every exchange has its own");
+    }
+
+    //= docs/specs/endpoint.md#END-33 a second secret of both sides
+    #[test]
+    fn who_lacks_the_pre_shared_secret_gets_nothing_that_opens() {
+        let (client, server, secret) = keys();
+        let clients = Keys::new(client.clone(), vec![server.public()]);
+        let servers = Keys::new(server, vec![client.public()]);
+        let with = |keys: &Keys| keys.clone().with_pre_shared(secret.clone());
+        let opens = |clients: &Keys, servers: &Keys| {
+            let (mut initiator, asked) = Initiator::new(clients, ends(), &terms(1)).unwrap();
+            let (_, message) = respond(servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
+            initiator.finish(&message).is_some()
+        };
+        assert!(opens(&with(&clients), &with(&servers)) && opens(&clients, &servers));
+        assert!(!opens(&with(&clients), &servers) && !opens(&clients, &with(&servers)));
+        assert!(!opens(&with(&clients), &servers.with_pre_shared(client)), "another secret");
+    }
+
+    #[test]
+    fn a_server_answers_only_its_peers_and_what_was_meant_for_it() {
+        let (client, server, stranger) = keys();
+        let clients = Keys::new(client.clone(), vec![server.public()]);
+        let servers = Keys::new(server.clone(), vec![client.public()]);
+        let (_, meant) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
+        let answers =
+            |keys: &Keys, ends, terms: &Terms, message: &[u8]| respond(keys, ends, terms, message, terms).is_some();
+        assert!(answers(&servers, ends(), &terms(1), &meant));
+        assert!(!answers(&Keys::new(stranger.clone(), vec![client.public()]), ends(), &terms(1), &meant));
+        assert!(!answers(&Keys::new(server.clone(), vec![stranger.public()]), ends(), &terms(1), &meant));
+        assert!(!answers(&servers, ends(), &terms(2), &meant), "other terms");
+        let other = Ends { client: IpAddr::from([10, 0, 0, 3]), ..ends() };
+        assert!(!answers(&servers, other, &terms(1), &meant), "from elsewhere");
+        let reflected = Ends { client: ends().server, server: ends().client };
+        let shared = Keys::new(client.clone(), vec![]);
+        let (_, mine) = Initiator::new(&shared, ends(), &terms(1)).unwrap();
+        assert!(answers(&shared, ends(), &terms(1), &mine), "one key for all");
+        assert!(!answers(&shared, reflected, &terms(1), &mine), "sent back to its sender");
+        for bytes in [0, 1, CONNECT_BYTES - 1] {
+            assert!(!answers(&servers, ends(), &terms(1), &meant[..bytes]));
+        }
+        assert!(!answers(&servers, ends(), &terms(1), &[0; CONNECT_BYTES]));
+        let nobody = PublicKey::from_bytes(&[0; 32]).unwrap();
+        // A key that no exchange is possible with is refused without a panic.
+        let _ = Initiator::new(&Keys::new(client, vec![nobody]), ends(), &terms(1));
+    }
+}

@@ -1,0 +1,60 @@
+//! Fresh keys within a connection: its client asks for them, and its server answers.
+
+use spray_core::Time;
+use spray_wire::{Body, CloseReason, EvPort, Rekey};
+
+use crate::endpoint::{
+    ConnectionError,
+    connection::{Connection, Stage},
+    machine::Machine,
+    seal::generations::Unusable,
+    service::keep_alive,
+};
+
+/// How old a generation of keys may become, besides the time that a peer may be silent, in picoseconds. Where one is older, somebody may be
+/// holding the exchanges back.
+const OLDEST_PS: u64 = 180_000_000_000_000;
+
+impl Machine {
+    /// Asks for fresh keys when it is time, and gives up a connection whose keys are too old.
+    //= docs/specs/endpoint.md#END-46 fresh keys
+    pub(crate) fn check_keys(&mut self, now: Time, index: u32) {
+        let oldest_ps = OLDEST_PS.saturating_add(self.config.idle_timeout_ps);
+        let connection = self.table.slot(index).filter(|connection| connection.stage == Stage::Open);
+        let Some(Connection { seals: Some(seals), .. }) = connection else { return };
+        if now.since(seals.since) >= oldest_ps {
+            return self.give_up(now, index, ConnectionError::StaleKeys, CloseReason::Timeout);
+        }
+        if seals.asks_at() <= now {
+            self.ask(now, index);
+        }
+    }
+
+    /// Takes a message of an exchange. One that is of no use changes nothing but a counter.
+    //= docs/specs/endpoint.md#END-46 fresh keys
+    pub(crate) fn on_rekey(&mut self, now: Time, index: u32, rekey: &Rekey, port: EvPort) {
+        let Self { table, stats, config, rekeys, owner, .. } = self;
+        let Some(connection) = table.slot(index) else { return };
+        let said = match (connection.seals.as_deref_mut(), &config.keys) {
+            (Some(seals), Some(_)) if rekey.answer => seals.take_answer(now, rekey).map(|()| keep_alive(now)),
+            (Some(seals), Some(keys)) => seals.take_request(now, keys, rekey, rekeys).map(Body::Rekey),
+            _ => Err(Unusable::Unexpected),
+        };
+        match said {
+            Ok(body) => owner.control_queue.push_to(connection, port, body),
+            Err(Unusable::Unexpected) => stats.unexpected += 1,
+            Err(Unusable::Forged) => stats.forged += 1,
+            Err(Unusable::TooMany) => stats.exchanges_limited += 1,
+        }
+    }
+
+    /// Sends the client's message, on another port each time.
+    fn ask(&mut self, now: Time, index: u32) {
+        let port = self.any_port();
+        let (Some(keys), Some(connection)) = (&self.config.keys, self.table.slot(index)) else { return };
+        let rekey = connection.seals.as_deref_mut().and_then(|seals| seals.ask(now, keys, &self.config.handshake));
+        if let Some(rekey) = rekey {
+            self.owner.control_queue.push_to(connection, port, Body::Rekey(rekey));
+        }
+    }
+}

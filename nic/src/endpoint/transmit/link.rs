@@ -1,0 +1,219 @@
+//! The device with what waits for it.
+
+use std::collections::VecDeque;
+
+use spray_core::Time;
+use spray_wire::{self as wire, Body, Common, Envelope, SEAL_BYTES};
+
+use crate::device::{Device, FrameId};
+use crate::endpoint::{KindCounts, machine::Payload, seal::Ticket, tap::Tap};
+
+/// Frames per flush. veth's ring silently drops beyond 256, so a burst must leave the kernel time to empty it.
+const FRAMES_PER_FLUSH: u32 = 64;
+/// Polls without new frames between two flushes, each of which may be a system call.
+const POLLS_PER_FLUSH: u32 = 16;
+/// Most frames that wait for room in the tx ring. While any waits, senders are not asked for data.
+const MAX_WAITING: usize = 64;
+
+/// Sends frames one after another.
+#[derive(Debug)]
+pub(crate) struct DevicePort<D> {
+    pub(crate) device: D,
+    pub(crate) sent: KindCounts,
+    /// Frames that the device handed over.
+    pub(crate) received: u64,
+    pub(crate) control_dropped: u64,
+    pub(crate) stalls: u64,
+    pub(crate) errors: u64,
+    /// The last flush failed.
+    pub(crate) failing: bool,
+    /// The interface was removed, or its program detached.
+    pub(crate) gone: bool,
+    /// A free frame, taken before a sender is asked for a packet, so that the packet always has one.
+    spare: Option<FrameId>,
+    /// Frames ready to be sent that found the tx ring full, with their lengths.
+    waiting: VecDeque<(FrameId, u32)>,
+    /// Sees all frames that come and go.
+    pub(crate) tap: Option<Box<dyn Tap>>,
+    unflushed: u32,
+    quiet_polls: u32,
+    /// When the first of the unflushed frames was queued.
+    unflushed_since: Time,
+    coalesce_ps: u64,
+}
+
+impl<D: Device> DevicePort<D> {
+    pub(crate) fn new(device: D, coalesce_ps: u64) -> Self {
+        Self {
+            device,
+            sent: KindCounts::default(),
+            received: 0,
+            control_dropped: 0,
+            stalls: 0,
+            errors: 0,
+            failing: false,
+            gone: false,
+            spare: None,
+            waiting: VecDeque::with_capacity(MAX_WAITING),
+            tap: None,
+            unflushed: 0,
+            quiet_polls: 0,
+            unflushed_since: Time::ZERO,
+            coalesce_ps,
+        }
+    }
+
+    /// From when on the device takes data; only devices of the laboratory shape what is sent.
+    #[inline]
+    pub(crate) fn ready_at(&self) -> Time {
+        #[cfg(any(test, feature = "lab"))]
+        return self.device.ready_at();
+        #[cfg(not(any(test, feature = "lab")))]
+        Time::ZERO
+    }
+
+    /// Whether a data packet can be sent now: takes a free frame for it and makes sure of room.
+    pub(crate) fn can_send(&mut self) -> bool {
+        if self.waiting.is_empty() && self.reserve() {
+            return true;
+        }
+        self.flush();
+        self.send_waiting();
+        let can_send = self.waiting.is_empty() && self.reserve();
+        self.stalls += u64::from(!can_send);
+        can_send
+    }
+
+    /// Sends a frame, if the device has room for it.
+    pub(crate) fn send(
+        &mut self,
+        now: Time,
+        e: &Envelope,
+        common: Common,
+        body: &Body,
+        payload: Payload<'_>,
+        seal: Option<&Ticket>,
+    ) {
+        if self.waiting.len() >= MAX_WAITING || !self.reserve() {
+            self.control_dropped += 1;
+            return;
+        }
+        let Some(frame) = self.spare.take() else { return };
+        let emitted = write(self.device.frame_mut(&frame), e, &common, body, payload, seal);
+        match emitted {
+            Ok(bytes) => {
+                self.sent.count(body);
+                if let Some(tap) = &mut self.tap {
+                    tap.on_sent(now, self.device.frame(&frame, bytes as u32));
+                }
+                self.queue(frame, bytes as u32);
+            }
+            // The packet is longer than the device's frames. The checks of endpoint and connection settings rule that
+            // out.
+            Err(_) => self.spare = Some(frame),
+        }
+    }
+
+    /// Has the device send all queued frames.
+    pub(crate) fn flush(&mut self) {
+        self.unflushed = 0;
+        self.quiet_polls = 0;
+        self.failing = self.device.flush().is_err();
+        if self.failing {
+            self.on_error();
+        }
+    }
+
+    /// Counts an error of the device.
+    pub(crate) fn on_error(&mut self) {
+        self.errors += 1;
+        self.check();
+    }
+
+    /// Notices that the interface is gone, also where nothing is sent and nothing fails.
+    pub(crate) fn check(&mut self) {
+        self.gone |= self.device.is_gone();
+    }
+
+    /// Ends a poll: flushes if queued frames have waited long enough, and now and then without any, so that completed
+    /// frames come back.
+    ///
+    /// Returns when to call again for queued frames that wait.
+    //= docs/specs/endpoint.md#END-19 coalescing
+    pub(crate) fn settle(&mut self, now: Time) -> Time {
+        self.quiet_polls += 1;
+        if self.unflushed == 0 {
+            self.unflushed_since = now;
+            if self.quiet_polls >= POLLS_PER_FLUSH {
+                self.flush();
+            }
+            return Time::NEVER;
+        }
+        let due = self.unflushed_since.after(self.coalesce_ps);
+        if due <= now {
+            self.flush();
+            return Time::NEVER;
+        }
+        due
+    }
+
+    /// Gives the device the frames that wait, as many as it has room for.
+    pub(crate) fn send_waiting(&mut self) {
+        while let Some((frame, bytes)) = self.waiting.pop_front() {
+            if let Err(frame) = self.device.transmit(frame, bytes) {
+                return self.waiting.push_front((frame, bytes));
+            }
+            self.unflushed += 1;
+        }
+    }
+
+    /// Gives every frame held here back to the device, so that it can be audited or used by another.
+    pub(crate) fn into_device(mut self) -> D {
+        let waiting = self.waiting.drain(..).map(|(frame, _)| frame);
+        for frame in waiting.chain(self.spare.take()) {
+            self.device.release(frame);
+        }
+        self.device
+    }
+
+    fn queue(&mut self, frame: FrameId, bytes: u32) {
+        if !self.waiting.is_empty() {
+            self.waiting.push_back((frame, bytes));
+            self.send_waiting();
+        } else {
+            match self.device.transmit(frame, bytes) {
+                Ok(()) => self.unflushed += 1,
+                Err(frame) => self.waiting.push_back((frame, bytes)),
+            }
+        }
+        if self.unflushed >= FRAMES_PER_FLUSH {
+            self.flush();
+        }
+    }
+
+    fn reserve(&mut self) -> bool {
+        if self.spare.is_none() {
+            self.spare = self.device.allocate();
+        }
+        self.spare.is_some()
+    }
+}
+
+/// Writes a frame, whatever device it is of. Returns its bytes.
+fn write(
+    space: &mut [u8],
+    e: &Envelope,
+    common: &Common,
+    body: &Body,
+    payload: Payload<'_>,
+    seal: Option<&Ticket>,
+) -> Result<usize, wire::Error> {
+    let start = body.header_bytes(e.is_v6()) + seal.map_or(0, |_| SEAL_BYTES);
+    if let Some(place) = space.get_mut(start..start + payload.bytes()) {
+        payload.fill(place);
+    }
+    match seal {
+        None => wire::emit_in_place(space, e, common, body, payload.bytes()),
+        Some(seal) => wire::emit_sealed(space, e, common, body, payload.bytes(), seal),
+    }
+}
