@@ -1,7 +1,7 @@
 //! The page of the papers' figures: plots, tables, and what the papers say.
 
 use super::chart::{self, Axes, Line};
-use super::html::{Row, escape, figure as card, page, section, table};
+use super::html::{Row, escape, page, section, table};
 use crate::figures::{Cell, Count, Figure, Grid, Lines, Measure, Shown, Verdict, grids};
 
 /// The page that lists figures, with a link to the page of each that was run.
@@ -116,6 +116,22 @@ fn over_time(title: &str, unit: &str, lines: &[Lines], of: fn(&Lines) -> &Vec<(f
     let line = |lines: &Lines| Line { name: lines.port.clone(), points: of(lines).clone(), band: Vec::new() };
     let drawn: Vec<Line> = lines.iter().map(line).collect();
     card(title, &names, &chart::lines(&Axes { x: "time (us)", y: unit, y_at_least: 1.0 }, &drawn), "")
+}
+
+/// A card with a plot, the names of its series and a remark below.
+fn card(title: &str, names: &[String], plot: &str, remark: &str) -> String {
+    let remark = if remark.is_empty() { String::new() } else { format!("<p class=\"soft\">{}</p>\n", escape(remark)) };
+    section(title, &format!("{}{plot}{remark}", legend(names)))
+}
+
+fn legend(names: &[String]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let item = |(index, name): (usize, &String)| {
+        format!("<li><i style=\"background:{}\"></i>{}</li>", chart::colour(index), escape(name))
+    };
+    format!("<ul class=\"legend\">{}</ul>\n", names.iter().enumerate().map(item).collect::<String>())
 }
 
 fn values(grid: &Grid) -> String {

@@ -1,7 +1,5 @@
 //! The pages around the plots.
 
-use super::chart::colour;
-
 use super::data;
 
 const STYLE: &str = concat!(include_str!("vendor/uplot/uPlot.min.css"), include_str!("assets/report.css"));
@@ -66,22 +64,6 @@ pub(super) fn plot(id: &str, title: &str, remark: &str) -> String {
 /// A titled card; `inner` is HTML.
 pub(super) fn section(title: &str, inner: &str) -> String {
     format!("<section>\n<h2>{}</h2>\n<div class=\"scroll\">{inner}</div></section>\n", escape(title))
-}
-
-/// A card with a plot, the names of its series and a remark below.
-pub(super) fn figure(title: &str, names: &[String], plot: &str, remark: &str) -> String {
-    let remark = if remark.is_empty() { String::new() } else { format!("<p class=\"soft\">{}</p>\n", escape(remark)) };
-    section(title, &format!("{}{plot}{remark}", legend(names)))
-}
-
-fn legend(names: &[String]) -> String {
-    if names.is_empty() {
-        return String::new();
-    }
-    let item = |(index, name): (usize, &String)| {
-        format!("<li><i style=\"background:{}\"></i>{}</li>", colour(index), escape(name))
-    };
-    format!("<ul class=\"legend\">{}</ul>\n", names.iter().enumerate().map(item).collect::<String>())
 }
 
 /// Figures with their names, in a grid.

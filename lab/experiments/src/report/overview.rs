@@ -3,7 +3,7 @@
 use spray_settings::AxisValue;
 
 use super::chart;
-use super::data::overview::{OverviewData, distinct};
+use super::data::overview::{OverviewData, distinct, has_several_switches};
 use super::html::{Row, WITHOUT_SCRIPTS, escape, page_with, plot, section, table};
 use super::run::{warnings, workloads};
 use crate::results::measures::{Measure, named};
@@ -60,12 +60,6 @@ fn condition(s: &Summary, several: bool) -> String {
     let axis = |(path, value): (&String, &AxisValue)| format!("{} {value}", path.rsplit('.').next().unwrap_or(path));
     let switch = several.then(|| format!("switch {}", s.switch));
     std::iter::once(s.condition.clone()).chain(s.axes.iter().map(axis)).chain(switch).collect::<Vec<_>>().join(", ")
-}
-
-/// Whether the switches of some runs choose by another scheme, which no axis shows.
-pub(super) fn has_several_switches<'a>(mut runs: impl Iterator<Item = &'a Summary>) -> bool {
-    let Some(first) = runs.next() else { return false };
-    !first.axes.keys().any(|path| path.starts_with("switch.")) && runs.any(|run| run.switch != first.switch)
 }
 
 const BAND: &str = "Bands: 95 % interval of the mean over the seeds.";

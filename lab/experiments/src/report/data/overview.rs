@@ -6,7 +6,6 @@ use serde::Serialize;
 use spray_settings::AxisValue;
 
 use super::series::count_at;
-use crate::report::overview::has_several_switches;
 use crate::results::measures::{self, Better, Measure};
 use crate::results::{Drops, Finished, SizeClass, Spread, Summary, gbps};
 
@@ -334,6 +333,12 @@ fn cells(runs: &[Finished], names: &Names) -> (Vec<usize>, Vec<Cell>) {
 
 fn place<T: PartialEq>(all: &[T], one: &T) -> Option<usize> {
     all.iter().position(|other| other == one)
+}
+
+/// Whether the switches of some runs choose by another scheme, which no axis shows.
+pub(in crate::report) fn has_several_switches<'a>(mut runs: impl Iterator<Item = &'a Summary>) -> bool {
+    let Some(first) = runs.next() else { return false };
+    !first.axes.keys().any(|path| path.starts_with("switch.")) && runs.any(|run| run.switch != first.switch)
 }
 
 pub(in crate::report) fn distinct<T: PartialEq + Clone + std::hash::Hash + Eq>(
