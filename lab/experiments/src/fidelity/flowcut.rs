@@ -6,7 +6,7 @@ use spray_core::path::{BalancerKind, FlowcutRule};
 use spray_core::rng::stream;
 use spray_core::units::{ByteSize, Ratio};
 
-use super::{Figures, average, runs};
+use super::figures::{Figures, average, runs};
 use crate::scenario::{QueueLength, Scenario};
 use crate::sim::{FctEnd, reference};
 use crate::workload::{Each, Pattern, parse_matrix};
@@ -168,7 +168,7 @@ pub fn expected(balancer: &str) -> Vec<Figures> {
         drain_percent,
         ..Figures::default()
     };
-    super::expected(EXPECTED, "perm128-2M", balancer).into_iter().map(figures).collect()
+    super::reference::expected(EXPECTED, "perm128-2M", balancer).into_iter().map(figures).collect()
 }
 
 /// One of the reference's balancers, with its runs and ours under either rule.

@@ -2,7 +2,10 @@
 //!
 //! `cargo xtask fidelity` writes the comparison to `docs/results/fidelity.md`; tests check the smaller rows.
 
+mod chooser;
+mod figures;
 pub mod flowcut;
+mod reference;
 mod report;
 mod reps;
 mod rows;
@@ -11,181 +14,17 @@ mod tests;
 mod uet;
 
 use spray_core::path::BalancerKind;
-use spray_fabric::{LinkEvent, Scheme, Switching};
+use spray_fabric::Switching;
 
-pub use report::markdown;
-pub use rows::Row;
-
-use crate::results::{FlowFigures, RunResult};
-use crate::scenario::Scenario;
-use crate::sim::{Simulation, over_cores};
-
-/// A published simulator: its results, and how its inputs are run.
-#[derive(Debug)]
-pub struct Reference {
-    /// What the document says of it, from its heading on.
-    head: &'static str,
-    /// Its results.
-    table: &'static str,
-    /// Every scenario of it.
-    pub rows: &'static [Row],
-    /// The balancers whose mean and largest completion times are judged; of others it is the mean alone, and less strictly.
-    strict: &'static [BalancerKind],
-    /// What it sets beside what a row says.
-    settings: fn(&mut Scenario),
-    /// Whether the document lists every run.
-    lists_runs: bool,
-}
+pub use self::chooser::Chooser;
+use self::figures::runs;
+pub use self::figures::{Figures, average};
+pub use self::reference::Reference;
+pub use self::report::markdown;
+pub use self::rows::Row;
 
 /// The published simulators but Flowcut's.
 pub static REFERENCES: [&Reference; 2] = [&reps::REPS, &uet::UET];
-
-impl Reference {
-    /// How `row` is run.
-    fn scenario(&self, row: &Row) -> Scenario {
-        let mut scenario = row.scenario();
-        (self.settings)(&mut scenario);
-        scenario
-    }
-
-    /// The figures of `row` under `chooser`, by seed.
-    fn expected(&self, row: &Row, chooser: Chooser) -> Vec<Figures> {
-        let figures = |[mean_us, p99_us, max_us, makespan_us]: [f64; 4]| Figures {
-            mean_us,
-            p99_us,
-            max_us,
-            makespan_us,
-            ..Figures::default()
-        };
-        expected(self.table, row.scenario, chooser.reference_name()).into_iter().map(figures).collect()
-    }
-}
-
-/// What chooses paths in a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chooser {
-    /// A balancer at the hosts, over switches that hash.
-    Host(BalancerKind),
-    /// The shortest queue at the switches, which is the reference's adaptive RoCE.
-    AdaptiveRoce,
-}
-
-impl Chooser {
-    /// Its name in the reference's file.
-    pub const fn reference_name(self) -> &'static str {
-        match self {
-            Self::Host(balancer) => balancer.name(),
-            Self::AdaptiveRoce => "switch-ar",
-        }
-    }
-
-    /// What hosts run.
-    const fn balancer(self) -> BalancerKind {
-        match self {
-            Self::Host(balancer) => balancer,
-            Self::AdaptiveRoce => BalancerKind::Ecmp,
-        }
-    }
-
-    /// What switches run.
-    const fn scheme(self) -> Scheme {
-        match self {
-            Self::Host(_) => Scheme::Ecmp,
-            Self::AdaptiveRoce => Scheme::Jsq,
-        }
-    }
-
-    /// Whether a flow keeps to one path. Single runs then differ widely, because flows draw their paths.
-    fn keeps_paths(self) -> bool {
-        matches!(self, Self::Host(BalancerKind::Ecmp | BalancerKind::Plb | BalancerKind::Flowlet))
-    }
-
-    /// How many seeds we run: enough for our own means to vary by less than 3 %, more if single runs differ widely.
-    fn seeds(self) -> u64 {
-        if self.keeps_paths() { 20 } else { 12 }
-    }
-}
-
-impl std::fmt::Display for Chooser {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Host(balancer) => balancer.name(),
-            Self::AdaptiveRoce => "adaptive-roce",
-        })
-    }
-}
-
-/// The figures of one run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures {
-    /// Mean completion time over the flows, in us.
-    pub mean_us: f64,
-    /// 99th percentile, in us.
-    pub p99_us: f64,
-    /// The slowest flow's, in us.
-    pub max_us: f64,
-    /// When the last flow ended, in us.
-    pub makespan_us: f64,
-    /// Share of its completion time that a flow spends draining, mean over the flows, in per cent.
-    pub drain_percent: f64,
-    /// Packets that arrived after one sent later.
-    pub reordered: u64,
-}
-
-impl Figures {
-    /// The figures of `run`; an error when a flow did not complete.
-    fn of(run: &RunResult) -> Result<Self, String> {
-        let RunResult { balancer, seed, .. } = run;
-        let found = run.summary().flows;
-        let FlowFigures { flows_completed, flows_total, drain_percent_of_fct: drain_percent, .. } = found;
-        let times = (found.fct_mean_us, found.fct_p99_us, found.fct_max_us);
-        let (Some(mean_us), Some(p99_us), Some(max_us)) = times else {
-            return Err(format!("{balancer}, seed {seed}: no flow completed"));
-        };
-        if flows_completed != flows_total {
-            return Err(format!("{balancer}, seed {seed}: {flows_completed} of {flows_total} flows completed"));
-        }
-        let makespan_us = run.flows.iter().filter_map(|flow| flow.end_us).fold(0.0, f64::max);
-        Ok(Self { mean_us, p99_us, max_us, makespan_us, drain_percent, reordered: found.reordered_packets })
-    }
-}
-
-/// Runs `scenario` with seeds from 1 to `seeds`, `threads` at a time, each with the link events that `events` draws.
-///
-/// # Panics
-/// When a flow does not complete.
-#[expect(
-    clippy::panic,
-    reason = "there is no comparison without it, and only the project's own tests and reports compare"
-)]
-fn runs(
-    scenario: &Scenario,
-    balancer: BalancerKind,
-    events: &(dyn Fn(u64) -> Vec<LinkEvent> + Sync),
-    seeds: u64,
-    threads: usize,
-) -> Vec<Figures> {
-    let simulation = Simulation::new(scenario);
-    let one = |job: usize| {
-        let seed = job as u64 + 1;
-        Figures::of(&simulation.run(balancer, seed, &events(seed)).map_err(|error| error.to_string())?)
-    };
-    over_cores(seeds as usize, threads, one).unwrap_or_else(|error: String| panic!("{}: {error}", scenario.name))
-}
-
-/// The average of `of` over runs.
-pub fn average(runs: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
-    runs.iter().map(of).sum::<f64>() / runs.len() as f64
-}
-
-/// The rows of a reference's `table` for this scenario and balancer. Each has mean, 99th percentile and largest completion time,
-/// and one figure more.
-fn expected(table: &str, scenario: &str, balancer: &str) -> Vec<[f64; 4]> {
-    let rows = table.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
-    let own = rows.filter(|row| row[..2] == [scenario, balancer]);
-    let number = |text: &str| text.parse().expect("a number in the reference's table");
-    own.map(|row| [4, 5, 6, 7].map(|column| number(row[column]))).collect()
-}
 
 /// A row under one balancer: the reference's runs and ours.
 #[derive(Clone, Debug)]

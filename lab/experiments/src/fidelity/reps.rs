@@ -3,8 +3,9 @@
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 
-use super::rows::Flows;
-use super::{Chooser, Reference, Row};
+use super::chooser::Chooser;
+use super::reference::Reference;
+use super::rows::{Flows, Row};
 use crate::sim::same_for_all_pairs;
 use spray_fabric::LinkAction;
 

@@ -3,7 +3,7 @@
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 
-use super::Chooser;
+use super::chooser::Chooser;
 use crate::scenario::Scenario;
 use crate::sim::published;
 use spray_fabric::{LinkAction, LinkEvent};

@@ -2,7 +2,8 @@
 
 use spray_core::path::BalancerKind;
 
-use super::{Figures, REFERENCES, average, runs};
+use super::figures::runs;
+use super::{Figures, REFERENCES, average};
 use crate::sim::{published, same_for_all_pairs};
 use spray_fabric::{LinkAction, LinkEvent};
 

@@ -5,8 +5,9 @@ use spray_core::link::PS_PER_S;
 use spray_core::path::{BalancerKind, RepsRule};
 use spray_core::units::{ByteSize, Micros};
 
-use super::rows::Flows;
-use super::{Chooser, Reference, Row};
+use super::chooser::Chooser;
+use super::reference::Reference;
+use super::rows::{Flows, Row};
 use crate::scenario::{MarkAt, QueueLength, Scenario};
 use spray_fabric::LinkAction;
 

@@ -4,6 +4,7 @@
 
 mod collect;
 mod columns;
+mod documentation;
 mod engine_figures;
 mod evs;
 mod fabric_figures;
@@ -38,6 +39,7 @@ use spray_pipeline::scheme::Counted;
 use spray_settings::Axis;
 
 pub(crate) use self::collect::{Collect, given_up, reported};
+pub use self::documentation::documentation;
 pub use self::engine_figures::{EngineFigures, PfcFigures, SimFigures};
 pub use self::evs::{ConnectionEvs, EvBin};
 pub use self::fabric_figures::{FabricFigures, LayerFigures};
@@ -57,7 +59,7 @@ pub use self::summary::{Hash, Summary};
 pub use self::sweep::{compare_table, sweep_table, write_sweep};
 pub(crate) use self::table::{WORDS, lateness_note, lines, loss_note};
 pub use self::table::{align, table};
-pub use self::tables::{documentation, trace_json, trace_parquet};
+pub use self::tables::{trace_json, trace_parquet};
 pub use self::workloads::{Collectives, SizeSlowdown, WorkloadSummary, workload_table};
 pub(crate) use self::workloads::{Lines, workload_lines};
 

@@ -4,13 +4,11 @@ use spray_capture::Row;
 use spray_fabric::{Bin, PortOutcome, PortSamples};
 use spray_settings::AxisValue;
 
-use super::columns::{Column, Data, Values, count, flag, json_lines, markdown, parquet, real, text};
-use super::{
-    ConnectionEvs, EvBin, EventRow, FlowResult, Record, RunResult, Summary, WorkloadSummary, gbps, measures, us,
-};
+use super::columns::{Column, Data, Values, count, flag, json_lines, parquet, real, text};
+use super::{ConnectionEvs, EvBin, EventRow, FlowResult, RunResult, Summary, WorkloadSummary, gbps, measures, us};
 
 /// The columns with which every table begins. A column for each axis of the sweep follows, by the name of its setting.
-const RUN: [Column<Summary>; 7] = [
+pub(super) const RUN: [Column<Summary>; 7] = [
     text("engine", "`xdp` or `sim`.", |s| s.engine.clone()),
     text("scenario", "The scenario's name.", |s| s.scenario.clone()),
     text("condition", "What is wrong with the fabric; `healthy` if nothing is.", |s| s.condition.clone()),
@@ -23,7 +21,7 @@ const RUN: [Column<Summary>; 7] = [
 ];
 
 /// `flows`: a row per flow.
-const FLOWS: [Column<FlowResult>; 20] = [
+pub(super) const FLOWS: [Column<FlowResult>; 20] = [
     count(["flow", ""], "The flow's number in the run, from 0.", |f| Some(f.flow.into())),
     text("src", "The sending host.", |f| f.src.clone()),
     text("dst", "The receiving host.", |f| f.dst.clone()),
@@ -67,7 +65,7 @@ const FLOWS: [Column<FlowResult>; 20] = [
 ];
 
 /// `workloads`: a row per workload. Its measures follow.
-const WORKLOADS: [Column<WorkloadSummary>; 4] = [
+pub(super) const WORKLOADS: [Column<WorkloadSummary>; 4] = [
     text("workload", "Its name, or that of a part of one.", |w| w.name.clone()),
     text("flow_balancer", "What chose the paths of its packets.", |w| w.balancer.clone()),
     text("flow_congestion_control", "Its congestion control.", |w| w.congestion_control.clone()),
@@ -83,7 +81,7 @@ fn workloads() -> Vec<Column<WorkloadSummary>> {
 }
 
 /// `ports`: a row per egress port.
-const PORTS: [Column<PortOutcome>; 17] = [
+pub(super) const PORTS: [Column<PortOutcome>; 17] = [
     text("port", "The port: the link that leaves it.", |p| p.name.clone()),
     flag("uplink", "Whether it leads from switch to switch.", |p| p.uplink),
     real(["rate_gbps", "Gb/s"], "The link's full rate.", |p| Some(p.rate_bps as f64 / 1e9)),
@@ -108,7 +106,7 @@ const PORTS: [Column<PortOutcome>; 17] = [
 ];
 
 /// `events`: a row per thing that happened.
-const EVENTS: [Column<EventRow>; 8] = [
+pub(super) const EVENTS: [Column<EventRow>; 8] = [
     real(["time_us", "us"], "When.", |e| Some(e.time_us)),
     text(
         "kind",
@@ -139,7 +137,7 @@ const EVENTS: [Column<EventRow>; 8] = [
 type Delivered = [(u64, u64); 2];
 
 /// `goodput`: a row per bin of time.
-const GOODPUT: [Column<Delivered>; 3] = [
+pub(super) const GOODPUT: [Column<Delivered>; 3] = [
     real(["time_us", "us"], "When the bin ends; the first row is that of time 0.", |[_, (at, _)]| Some(us(*at))),
     count(
         ["delivered_bytes", "bytes"],
@@ -155,7 +153,7 @@ const GOODPUT: [Column<Delivered>; 3] = [
 type PortBin = (String, (u64, u64), Bin);
 
 /// `queues`: a row per port and bin of time.
-const QUEUES: [Column<PortBin>; 8] = [
+pub(super) const QUEUES: [Column<PortBin>; 8] = [
     real(["time_us", "us"], "When the bin ends.", |(_, (at, _), _)| Some(us(*at))),
     text("port", "The port, as in `ports`.", |(port, ..)| port.clone()),
     count(
@@ -182,7 +180,7 @@ const QUEUES: [Column<PortBin>; 8] = [
 type EvTime = (String, [f64; 2], EvBin);
 
 /// `evs`: a row per connection that is watched, and bin of time.
-const EVS: [Column<EvTime>; 8] = [
+pub(super) const EVS: [Column<EvTime>; 8] = [
     text("connection", "Its sender and its receiver.", |(connection, ..)| connection.clone()),
     real(["time_us", "us"], "When the bin begins.", |(_, [from, _], _)| Some(*from)),
     real(["until_us", "us"], "When it ends.", |(_, [_, until], _)| Some(*until)),
@@ -204,7 +202,7 @@ const EVS: [Column<EvTime>; 8] = [
 ];
 
 /// `runs`: a row per run of a sweep. The measures follow.
-const RUNS: [Column<Summary>; 4] = [
+pub(super) const RUNS: [Column<Summary>; 4] = [
     flag("complete", "Whether all flows completed, with the payload that was sent.", Summary::is_complete),
     text("lower_bounds", BOUNDS, |s| s.lower_bounds.join(" ")),
     real(["time_limit_us", "us"], "The time limit, if it ended the run.", |s| s.time_limit_us),
@@ -220,7 +218,7 @@ fn runs() -> Vec<Column<Summary>> {
 }
 
 /// What `spray trace` writes: a row per thing in the life of a packet.
-const TRACE: [Column<Row>; 9] = [
+pub(super) const TRACE: [Column<Row>; 9] = [
     real(["time_us", "us"], "When; negative before the scenario begins.", |r| Some(r.at_ps as f64 / 1e6)),
     count(["flow", ""], "The packet's flow, as in `flows`.", |r| Some(r.flow as u64)),
     count(["packet", ""], "Its sequence number, which a retransmission keeps.", |r| Some(r.packet)),
@@ -320,112 +318,3 @@ fn axes(runs: &[Summary]) -> Vec<Values> {
     };
     runs.first().map_or_else(Vec::new, |first| first.axes.iter().map(column).collect())
 }
-
-/// What the files of a results folder hold, in Markdown: `docs/results-format.md`.
-#[must_use]
-pub fn documentation() -> String {
-    let tables: [(&str, &str, String); 10] = [
-        (
-            "flows",
-            "A row per flow. A closed loop that ends at a time leaves out what had not begun by then.",
-            markdown(&FLOWS),
-        ),
-        (
-            "workloads",
-            "A row per workload, and per part of one: these columns, then the [measures](#measures) of workloads.",
-            markdown(&WORKLOADS),
-        ),
-        (
-            "ports",
-            "A row per egress port of a switch; of hosts' own links only those that lost something.",
-            markdown(&PORTS),
-        ),
-        ("events", "A row per thing that happened, by time.", markdown(&EVENTS)),
-        (
-            "goodput",
-            "A row per bin of time; `sample_us` in the scenario says how long they are. They double when the run is long. The last one \
-             ends with the run or after it.",
-            markdown(&GOODPUT),
-        ),
-        ("queues", "A row per egress port of a switch and bin of time, as in `goodput`.", markdown(&QUEUES)),
-        (
-            "evs",
-            "A row per bin of time of each of the first 8 connections; `sample_us = 0` turns it off. Bins are as long as all of them take \
-             that have passed.",
-            markdown(&EVS),
-        ),
-        (
-            "runs",
-            "In the folder of the sweep, a row per run: these columns, then the [measures](#measures) that any of the runs has.",
-            markdown(&RUNS),
-        ),
-        (
-            "figures",
-            "In the folder of `spray figures`: a row per measure, series and condition of each.",
-            super::figures::documentation(),
-        ),
-        (
-            "trace",
-            "What `spray trace` writes, as Parquet or as lines of JSON, without the columns of every table: a row per thing in the life of \
-             a packet, by time. On the xdp engine what happens at ports between switches is not seen.",
-            markdown(&TRACE),
-        ),
-    ];
-    let sections = tables.iter().map(|(name, about, table)| format!("\n## `{name}`\n\n{about}\n\n{table}"));
-    let keys = |name: &str, about: &str, keys: String| format!("\n## `{name}`\n\n{about}\n\n{keys}");
-    let summary = "The [measures](#measures) of a run by their keys, those of a workload under `workloads[]`, and these. Keys of engines, switches and \
-                   settings that a run does not have are left out.";
-    let record = "How a run came about. A folder with this file is a run that is done.";
-    format!(
-        "{HEAD}\n## Measures\n\n{MEASURES}{}\n## Columns of every table\n\n{}{}{}{}",
-        measures::documentation(),
-        markdown(&RUN),
-        sections.collect::<String>(),
-        keys("summary.json", summary, without_measures(&spray_settings::keys::<Summary>())),
-        keys("run.json", record, spray_settings::keys::<Record>()),
-    )
-}
-
-/// The lines of a table of keys that are not of measures.
-fn without_measures(keys: &str) -> String {
-    let key = |line: &str| line.split('`').nth(1).map(|key| key.trim_start_matches("workloads[].").to_string());
-    let is_other = |line: &&str| key(line).is_none_or(|key| measures::find(&key).is_none());
-    keys.lines().filter(is_other).map(|line| format!("{line}\n")).collect()
-}
-
-const MEASURES: &str = "Each has one meaning wherever it is shown: in `summary.json`, as a column of `runs` and `workloads`, in `sweep.json`, in reports, as a \
-measure of a figure, and in metrics (`spray_run_KEY`). Percentiles are by nearest rank. JCT ratio, bus bandwidth, Jain's index, max-mean ratio, out-of-order \
-rate and loss duration are as the drafts of IETF's benchmarking group for AI fabrics (draft-calabria-bmwg-ai-fabric-terminology) define them.
-
-";
-
-const HEAD: &str = "# Results
-
-Generated from the code by `UPDATE_DOCS=1 cargo test -p spray-experiments documentation`; do not edit.
-
-`spray run` writes a folder. In it each run has a folder of its own, named after condition, values of the sweep's axes, balancer and seed:
-
-| file | content |
-|---|---|
-| `scenario.toml` | the scenario of this one run: file, command line, balancer and seed. `spray run` on it gives the same run again |
-| `run.json` | command, version, seed, machine, date |
-| `summary.json` | the figures of the run |
-| `flows`, `workloads`, `ports`, `events` | tables, each as `.csv` and as `.parquet` |
-| `goodput`, `queues`, `evs` | series over time as `.parquet`; with `--csv` as `.csv` too |
-| `report.html` | the run in figures and plots, for a browser ([reports.md](reports.md)); not with `--no-report` |
-
-Beside the runs' folders stand `runs.csv` and `runs.parquet` (a row per run), `sweep.json` (mean, standard deviation and 95 % interval of every
-figure over the seeds), `report.html` and `goodput.svg`, which compare the runs (neither with
-`--no-report`, where those of an earlier command stay as they are). A folder whose name ends in `.part` is a run that was not
-finished; the next command removes it.
-
-All tables begin with the same columns, then come those of the sweep's axes. One line loads a whole sweep:
-
-```python
-polars.read_parquet(\"DIR/*/flows.parquet\")
-pandas.concat(map(pandas.read_parquet, glob.glob(\"DIR/*/flows.parquet\")))
-```
-
-All times are the scenario's own, from the start of the run, whatever the dilation; only `wall_s` is real time. A field that does not apply
-has no value: it is empty in CSV and null in Parquet.
-";
