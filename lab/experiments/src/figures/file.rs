@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::path::BalancerKind;
 use toml::{Table, Value};
 
-use super::claim::Claim;
+use super::claim::{Claim, OTHERS};
 
 /// A figure or table of a paper: what it shows, what is run for it, and what the paper says.
 ///
@@ -240,7 +240,32 @@ impl Figure {
                 return Err(format!("[{}] is without `{name}`, which there is not", scale.name()));
             }
         }
-        self.claim.iter().try_for_each(|claim| claim.check(self))
+        self.claim.iter().try_for_each(|claim| self.check_claim(claim))
+    }
+
+    /// Refuses names that the figure does not have, and statements without a number.
+    pub(super) fn check_claim(&self, claim: &Claim) -> Result<(), String> {
+        let wrong = |what: &str, name: &str| Err(format!("claim `{}`: there is no {what} `{name}`", claim.says));
+        let series = |name: &str| self.series.iter().any(|series| series.name == name);
+        let condition = |name: &str| self.condition.iter().any(|condition| condition.name == name);
+        if !series(&claim.of) {
+            return wrong("series", &claim.of);
+        }
+        if let Some(name) = claim.to.list().into_iter().find(|name| *name != OTHERS && !series(name)) {
+            return wrong("series", name);
+        }
+        let conditions = claim.at.list().into_iter().chain(claim.to_at.as_deref());
+        if let Some(name) = conditions.into_iter().find(|name| !condition(name)) {
+            return wrong("condition", name);
+        }
+        if let Some(key) = claim.measure.as_ref().filter(|key| !self.measure.iter().any(|known| known.key == **key)) {
+            return wrong("measure", key);
+        }
+        match (claim.paper, claim.least.or(claim.most)) {
+            (None, None) => Err(format!("claim `{}`: neither `paper` nor `least` nor `most`", claim.says)),
+            (Some(_), Some(_)) => Err(format!("claim `{}`: `paper`, or `least` and `most`", claim.says)),
+            _ => Ok(()),
+        }
     }
 
     /// Whether it is drawn as lines.

@@ -1,8 +1,8 @@
 //! The tables of a figure, as words.
 
-use super::claim::number;
 use super::file::{Figure, Measure};
 use super::run::{Cell, Shown};
+use super::verdict::number;
 use crate::results::align;
 
 /// A table: a row for each series.

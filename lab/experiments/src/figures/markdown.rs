@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::claim::{CONTRADICTED, Verdict, number};
 use super::file::{Figure, Scale};
 use super::grid::{Grid, grids};
 use super::list::PAPERS;
 use super::run::Shown;
+use super::verdict::{CONTRADICTED, Verdict, number};
 
 /// The document over one figure; `by` is the program that ran it.
 pub fn markdown_of_one(figure: &Figure, shown: &Shown, by: &str) -> String {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::run::Lines;
+use super::lines::Lines;
 use crate::bound::Bound;
 use crate::results::statistics::round3;
 use crate::results::{RunResult, times};

@@ -6,16 +6,20 @@
 mod claim;
 mod file;
 mod grid;
+mod lines;
 mod list;
 mod markdown;
 mod measures;
 pub mod models;
 mod plan;
 mod run;
+mod verdict;
 
-pub use self::claim::{Claim, Found, Verdict};
+pub use self::claim::Claim;
 pub use self::file::{Condition, Figure, Measure, Plot, Scale, Series, Size, Tune};
 pub use self::grid::{Grid, grids};
+pub use self::lines::Lines;
 pub use self::list::{PAPERS, Paper, all, find};
 pub use self::markdown::{Count, has_full, is_over_all, markdown, markdown_of_one};
-pub use self::run::{Cell, Lines, Made, Plan, Shown};
+pub use self::run::{Cell, Made, Plan, Shown};
+pub use self::verdict::{Found, Verdict};

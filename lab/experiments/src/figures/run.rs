@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use spray_core::units::Gbps;
-use spray_fabric::{Bin, PortOutcome};
 use toml::Value;
 
 use super::file::{Condition, Figure, Scale, Series, Tune};
+use super::lines::{Lines, watched};
 use super::measures::{Measures, OF_BOUND, of_run};
 use super::models;
 use super::plan::Settings;
-use crate::results::{RunResult, Spread};
+use crate::results::Spread;
 use crate::sim::Simulation;
 
 /// What was run for a figure.
@@ -34,17 +34,6 @@ pub struct Cell {
     pub values: BTreeMap<String, Spread>,
     /// Flows that never ended, of all runs together.
     pub incomplete: u64,
-}
-
-/// A port over time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Lines {
-    /// The link's name.
-    pub port: String,
-    /// Time in us, and what left the port since the sample before, in Gb/s.
-    pub gbps: Vec<(f64, f64)>,
-    /// Time in us, and bytes that wait.
-    pub queue_bytes: Vec<(f64, f64)>,
 }
 
 impl Cell {
@@ -269,23 +258,6 @@ impl Figure {
             Cell::of(self, &runs, value.map(ToString::to_string))
         })
     }
-}
-
-/// The ports of a switch that lead to other switches, over time.
-fn watched(run: &RunResult, switch: &str) -> Vec<Lines> {
-    let from = format!("{switch}->");
-    let is_meant = |port: &PortOutcome| port.uplink && port.name.starts_with(&from);
-    let of = run.port_samples.iter().filter(|samples| is_meant(&run.ports[samples.port]));
-    let lines = of.map(|samples| {
-        let times = (1..).map(|bin| (bin * samples.bin_ps) as f64 / 1e6).zip(&samples.bins);
-        let gbps = |bin: &Bin| bin.sent_bytes as f64 * 8e3 / samples.bin_ps as f64;
-        Lines {
-            port: run.ports[samples.port].name.clone(),
-            gbps: times.clone().map(|(time, bin)| (time, gbps(bin))).collect(),
-            queue_bytes: times.map(|(time, bin)| (time, bin.queue_max as f64)).collect(),
-        }
-    });
-    lines.collect()
 }
 
 #[cfg(test)]

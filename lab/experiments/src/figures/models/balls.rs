@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use spray_core::rng::{Rng, below, stream};
 
-use super::Parameters;
+use super::parameters::Parameters;
 use crate::figures::measures::Measures;
 
 /// Throws `load` times `bins` balls a round for so many `rounds`; every bin that is not empty loses one.

@@ -4,7 +4,7 @@ use rand_core::RngCore;
 use spray_core::rng::{Rng, stream};
 use spray_pipeline::flow_hash::{FlowHash, HashFunction, Key, place};
 
-use super::Parameters;
+use super::parameters::Parameters;
 use crate::figures::measures::Measures;
 
 /// Each of so many `flows` has `evs` entropy values, and each of these is at one of `uplinks`: at random with the `hash` `random`, else where a

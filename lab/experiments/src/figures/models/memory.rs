@@ -1,6 +1,6 @@
 //! Bytes of state: REPS's footprint (REPS §3.2, table 1) and Flowcut's model (Flowcut §III-A2).
 
-use super::Parameters;
+use super::parameters::Parameters;
 use crate::figures::measures::Measures;
 use crate::flowcut_memory::{Dimensions, Keeper};
 

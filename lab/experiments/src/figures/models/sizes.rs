@@ -2,7 +2,7 @@
 
 use spray_fabric::limits::MAX_MESSAGE_BYTES;
 
-use super::Parameters;
+use super::parameters::Parameters;
 use crate::figures::measures::Measures;
 use crate::workload::{Distribution, Sizes};
 

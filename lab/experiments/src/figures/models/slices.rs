@@ -2,7 +2,7 @@
 
 use spray_core::rng::{below, stream};
 
-use super::Parameters;
+use super::parameters::Parameters;
 use crate::figures::measures::Measures;
 
 /// `flows` choose among `links` at random; a link carries `per_link` flows at their full rate and shares evenly beyond.

@@ -44,7 +44,7 @@ fn shown() -> Shown {
 
 fn found(claim: &str) -> Found {
     let claim: Claim = toml::from_str(&format!("says = \"s\"\n{claim}")).unwrap();
-    claim.check(&figure()).unwrap();
+    figure().check_claim(&claim).unwrap();
     claim.against(&figure(), &shown())
 }
 
@@ -98,7 +98,7 @@ fn what_was_not_run_has_no_verdict_and_wrong_names_are_refused() {
         ("of = 'A'", "neither"),
     ] {
         let claim: Claim = toml::from_str(&format!("says = 's'\n{text}")).unwrap();
-        assert!(claim.check(&figure()).unwrap_err().contains(word), "{text}");
+        assert!(figure().check_claim(&claim).unwrap_err().contains(word), "{text}");
     }
 }
 

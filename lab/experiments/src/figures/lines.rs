@@ -1,0 +1,34 @@
+//! The ports that a figure draws over time.
+
+use serde::{Deserialize, Serialize};
+use spray_fabric::{Bin, PortOutcome};
+
+use crate::results::RunResult;
+
+/// A port over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lines {
+    /// The link's name.
+    pub port: String,
+    /// Time in us, and what left the port since the sample before, in Gb/s.
+    pub gbps: Vec<(f64, f64)>,
+    /// Time in us, and bytes that wait.
+    pub queue_bytes: Vec<(f64, f64)>,
+}
+
+/// The ports of a switch that lead to other switches, over time.
+pub(super) fn watched(run: &RunResult, switch: &str) -> Vec<Lines> {
+    let from = format!("{switch}->");
+    let is_meant = |port: &PortOutcome| port.uplink && port.name.starts_with(&from);
+    let of = run.port_samples.iter().filter(|samples| is_meant(&run.ports[samples.port]));
+    let lines = of.map(|samples| {
+        let times = (1..).map(|bin| (bin * samples.bin_ps) as f64 / 1e6).zip(&samples.bins);
+        let gbps = |bin: &Bin| bin.sent_bytes as f64 * 8e3 / samples.bin_ps as f64;
+        Lines {
+            port: run.ports[samples.port].name.clone(),
+            gbps: times.clone().map(|(time, bin)| (time, gbps(bin))).collect(),
+            queue_bytes: times.map(|(time, bin)| (time, bin.queue_max as f64)).collect(),
+        }
+    });
+    lines.collect()
+}
