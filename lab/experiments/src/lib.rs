@@ -6,6 +6,7 @@ pub mod fidelity;
 pub mod figures;
 pub mod flowcut_memory;
 pub mod live;
+mod memory;
 pub mod report;
 pub mod results;
 pub mod scenario;

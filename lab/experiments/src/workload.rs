@@ -1,12 +1,15 @@
 //! Workloads: who sends how much to whom, when, and which bytes.
 
 mod collective;
+mod flow;
+mod groups;
 mod matrix;
 mod members;
 mod partners;
 mod plan;
 mod poisson;
 mod sizes;
+mod streams;
 mod triggers;
 
 use std::collections::HashSet;
@@ -18,12 +21,15 @@ use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 use spray_core::rng::{below, stream};
 
-use crate::scenario::limits::read_payload;
+use crate::memory::read_payload;
 use spray_fabric::Network;
 
+use streams::{PATTERN_STREAM, PAYLOAD_STREAM};
 use triggers::ClosedLoop;
 
 pub use collective::{Algorithm, Collective, Model, Operation};
+pub use flow::Flow;
+pub(crate) use groups::{leaves, pods};
 pub use matrix::{Matrix, parse_matrix};
 pub use members::members;
 pub use partners::Partners;
@@ -31,36 +37,6 @@ pub use plan::Plan;
 pub use poisson::Poisson;
 pub use sizes::{Distribution, Sizes};
 pub use triggers::{FlowTriggers, Triggers};
-
-/// One flow: a message from one host to another.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Flow {
-    /// Number among all flows of the run, from 0.
-    pub flow: u32,
-    /// Sending host.
-    pub src: usize,
-    /// Receiving host, another one.
-    pub dst: usize,
-    /// Payload bytes.
-    pub bytes: u64,
-    /// When the sender gets the message, in ps of scenario time.
-    pub start_ps: u64,
-    /// Its place in [`classes`].
-    pub class: u16,
-    /// The earlier flow whose connection it uses; `None` is a connection of its own.
-    pub connection: Option<u32>,
-    /// The collective that it is part of, by number within the workload in the order of time.
-    pub step: Option<u32>,
-}
-
-impl Flow {
-    /// The seed of the flow's lasting choice of a path ([`Path::seed`]): the same on every engine in a run of this seed.
-    ///
-    /// [`Path::seed`]: spray_core::path::Path::seed
-    pub fn path_seed(&self, seed: u64) -> u64 {
-        stream(seed, PATH_STREAM + u64::from(self.flow)).next_u64()
-    }
-}
 
 /// Who sends what to whom.
 #[derive(Debug, Clone, PartialEq)]
@@ -290,15 +266,6 @@ impl Workload {
     }
 }
 
-/// The random stream of the first flow's payload. Hosts and switches use other streams.
-const PAYLOAD_STREAM: u64 = 1 << 32;
-/// Stream that permutations are drawn from. Those after it, by host, draw partners and sizes.
-const PATTERN_STREAM: u64 = 1 << 33;
-/// Paths of flows.
-const PATH_STREAM: u64 = 1 << 34;
-/// Which hosts take part.
-const MEMBER_STREAM: u64 = 1 << 35;
-
 fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> {
     let flow = |(flow, (src, dst)): (usize, _)| Flow {
         flow: flow as u32,
@@ -346,17 +313,6 @@ fn farthest(network: &Network, receiver: usize) -> Vec<usize> {
     let length = |host: usize| spray_fabric::hops(network, &routes, host, receiver).count();
     others.sort_by_cached_key(|host| (std::cmp::Reverse(length(*host)), turned(*host)));
     others
-}
-
-/// The leaf of every host.
-pub(crate) fn leaves(network: &Network) -> Vec<usize> {
-    (0..network.hosts.len()).map(|host| network.leaf_of(host)).collect()
-}
-
-/// The pod of every host.
-pub(crate) fn pods(network: &Network) -> Vec<usize> {
-    let tiers = network.tiers();
-    leaves(network).into_iter().map(|leaf| tiers.pod[leaf]).collect()
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@ use spray_testbed::{Dilation, Happened, Subject, Testbed, TestbedOutcome, Testbe
 
 use crate::engine::{Engine, EngineError, Observers, Prepared, Progress, Tell};
 use crate::live::{NewFlows, Recorded};
+use crate::memory::fits_memory;
 use crate::results::{
     Collect, ConnectionEvs, EngineFigures, EventRow, RunResult, TestbedLosses, given_up, reported, us,
 };
-use crate::scenario::limits::fits_memory;
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, MarkAt, Paths, Scenario, SimulationSettings};
 use crate::workload::{Flow, Payload, classes, largest_bytes};
 

@@ -5,8 +5,7 @@ use spray_core::path::BalancerKind;
 use spray_fabric::{FlowOutcome, LinkAction, LinkEvent, PortOutcome};
 
 use super::{EngineFigures, EventKind, EventRow, FlowResult, Incomplete, RunResult, Shape, us};
-use crate::scenario::{Alone, Paths, Scenario};
-use crate::sim::FctEnd;
+use crate::scenario::{Alone, FctEnd, Paths, Scenario};
 use crate::workload::{Class, Flow, Plan, classes};
 
 /// A run, and what both engines say of it. Times are ps of scenario time.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{Micros, Ratio};
 use spray_settings::{Document, Mistake};
 
-use super::list;
+use super::mistake::list;
 use spray_fabric::{LinkAction, LinkEvent, LinkPattern, Network};
 
 /// A change of a link, and when it happens.

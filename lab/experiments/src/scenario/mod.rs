@@ -23,8 +23,9 @@ macro_rules! inline_schema {
 }
 
 mod failure;
-pub(crate) mod limits;
+mod limits;
 mod link_event;
+mod mistake;
 mod paths;
 mod queue_length;
 mod read;
@@ -34,22 +35,22 @@ mod topology;
 mod workload;
 mod written;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub use paths::{Alone, Paths};
 pub use queue_length::QueueLength;
 pub use seeds::{MAX_SEEDS, Seeds};
-pub use settings::{Chassis, Emulation, MarkAt, Queue, Settings, SimulationSettings, Switch};
+pub use settings::{Chassis, Emulation, FctEnd, MarkAt, Queue, Settings, SimulationSettings, Switch};
 pub use spray_settings::{Axis, AxisValue, ConnectionPath, Document, Ip, Mistake, Transport};
 pub use written::Written;
 
 pub use failure::Convergence;
 
+use self::mistake::in_file;
 use crate::workload::Workload;
 use spray_core::cc::{CcKind, OwnCc};
 use spray_core::path::{BalancerKind, OwnBalancer};
-use spray_fabric::limits::MAX_FILE_BYTES;
-use spray_fabric::{DrawError, FailureContext, FailureFile, FileError, LinkAction, LinkEvent, Network, Thresholds};
+use spray_fabric::{DrawError, FailureContext, FailureFile, LinkAction, LinkEvent, Network, Thresholds};
 
 /// A checked scenario. Times are ps of scenario time, rates bits a second.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,30 +143,6 @@ impl Failures {
 }
 
 impl Scenario {
-    /// Reads the scenario in `file`, and the files that it names.
-    ///
-    /// # Errors
-    /// The first mistake, with its place and what is allowed there.
-    pub fn load(file: &Path) -> Result<Self, Mistake> {
-        Self::read(&Document::load(file)?)
-    }
-
-    /// Reads `text`, which came from `file`: messages name it, and relative paths start at its folder.
-    ///
-    /// # Errors
-    /// As [`Scenario::load`].
-    pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
-        Self::read(&Document::parse(file, text)?)
-    }
-
-    /// Reads a document in which settings may have lists of values: a scenario for each combination.
-    ///
-    /// # Errors
-    /// As [`Scenario::load`], and when there are more than [`MAX_RUNS`] combinations.
-    pub fn read_all(document: &Document) -> Result<Vec<Self>, Mistake> {
-        document.variants::<Settings>(MAX_RUNS)?.iter().map(Self::read).collect()
-    }
-
     /// The failures that a run with root `seed` and an end at `until_ps` draws, in addition to the link events.
     ///
     /// # Errors
@@ -232,36 +209,6 @@ pub const MAX_XDP_QUEUE_BYTES: u32 = spray_pipeline::config::MAX_LIMIT_BYTES;
 
 fn clamp(bytes: f64) -> u32 {
     bytes.clamp(0.0, f64::from(u32::MAX)) as u32
-}
-
-/// The first names of a list, for a message.
-fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    let names: Vec<_> = names.into_iter().collect();
-    let shown = names.iter().take(24).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
-    if names.len() > 24 { format!("{shown} and {} more", names.len() - 24) } else { shown }
-}
-
-/// The file that the setting at `path` names, as `parse` reads its text, and where it is. `allowed` are such files.
-fn read_file<T>(
-    (document, path): (&Document, &str),
-    name: &str,
-    allowed: &str,
-    parse: impl FnOnce(&str) -> Result<T, FileError>,
-) -> Result<(T, PathBuf), Mistake> {
-    let file = document.folder(path).join(name);
-    let text = spray_settings::read_file(&file, MAX_FILE_BYTES).map_err(|error| {
-        document.mistake(path, format!("`{}` cannot be read: {error}; allowed: {allowed}", file.display()))
-    })?;
-    let parsed = parse(&text).map_err(|error| {
-        let hidden = format!("this is not {allowed}; its text is not shown, since not every user may read the file");
-        let message = if spray_settings::may_quote(&file) { error.message } else { hidden };
-        in_file(&file, &FileError { message, ..error })
-    })?;
-    Ok((parsed, file))
-}
-
-fn in_file(file: &Path, FileError { line, column, message }: &FileError) -> Mistake {
-    Mistake { place: format!("{}:{line}:{column}", file.display()), message: message.clone() }
 }
 
 #[cfg(test)]

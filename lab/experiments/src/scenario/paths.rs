@@ -11,8 +11,7 @@ use spray_core::path::BalancerKind;
 use spray_core::units::ByteSize;
 use spray_wire::Kind;
 
-use super::{ConnectionPath, Ip, Scenario};
-use crate::sim::FctEnd;
+use super::{ConnectionPath, FctEnd, Ip, Scenario};
 use crate::workload::{Class, Flow, Own, Plan, classes};
 use spray_fabric::{Fastest, Link, LinkChange, Network, Node, ShortestPaths, Thresholds, changes, hops};
 use spray_pipeline::config::MAX_HOPS;

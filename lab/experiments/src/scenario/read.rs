@@ -1,5 +1,7 @@
 //! Turns the settings of a scenario into what the engines run: builds the network, reads files, checks rules between settings.
 
+use std::path::Path;
+
 use spray_settings::{Document, Mistake};
 
 use spray_core::path::BalancerKind;
@@ -7,10 +9,11 @@ use spray_core::units::{ByteSize, Micros};
 
 use super::failure::{FailureSettings, words};
 use super::limits::{check_rtt, check_run};
+use super::mistake::read_file;
 use super::settings::{ConWeave, Reunion, Settings, Switch};
 use super::workload::workloads;
 use super::{
-    Failures, MAX_SEEDS, OwnAlgorithms, Paths, QueueLength, Scenario, Seeds, SimulationSettings, Written, read_file,
+    Failures, MAX_RUNS, MAX_SEEDS, OwnAlgorithms, Paths, QueueLength, Scenario, Seeds, SimulationSettings, Written,
 };
 use spray_fabric::{
     CompileError, DrawError, FailureContext, FailureFile, FlowHash, HashFields, Link, LinkAction, LinkChange,
@@ -18,6 +21,30 @@ use spray_fabric::{
 };
 
 impl Scenario {
+    /// Reads the scenario in `file`, and the files that it names.
+    ///
+    /// # Errors
+    /// The first mistake, with its place and what is allowed there.
+    pub fn load(file: &Path) -> Result<Self, Mistake> {
+        Self::read(&Document::load(file)?)
+    }
+
+    /// Reads `text`, which came from `file`: messages name it, and relative paths start at its folder.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
+        Self::read(&Document::parse(file, text)?)
+    }
+
+    /// Reads a document in which settings may have lists of values: a scenario for each combination.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`], and when there are more than [`MAX_RUNS`] combinations.
+    pub fn read_all(document: &Document) -> Result<Vec<Self>, Mistake> {
+        document.variants::<Settings>(MAX_RUNS)?.iter().map(Self::read).collect()
+    }
+
     /// Reads a file with the assignments that replace parts of it.
     ///
     /// # Errors

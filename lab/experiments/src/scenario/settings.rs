@@ -13,7 +13,6 @@ use super::link_event::LinkEventSettings;
 use super::topology::Topology;
 use super::workload::WorkloadSettings;
 use super::{QueueLength, Seeds};
-use crate::sim::FctEnd;
 
 /// A scenario as it is written in its file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -346,4 +345,16 @@ pub struct SimulationSettings {
     /// A failure file: the seed of each run draws the devices that fail. A relative path starts at the scenario's folder.
     #[schemars(extend("x-file" = true))]
     pub failures: Option<String>,
+}
+
+/// When a flow counts as complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum FctEnd {
+    /// When the receiver has the last byte, as in the testbed.
+    #[default]
+    Received,
+    /// When the sender has the last acknowledgement, as in the published simulations.
+    Acked,
 }

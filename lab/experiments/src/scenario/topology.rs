@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{Gbps, Micros};
 use spray_settings::{Document, Mistake};
 
-use super::limits::check_size;
-use super::{list, read_file};
+use super::mistake::{list, read_file};
+use crate::memory::fits_memory;
 use spray_fabric::limits::Size;
 use spray_fabric::{Cables, Dragonfly, FatTree, LeafSpine, Network, TopoFile};
 
@@ -115,6 +115,14 @@ fn check_dragonfly(document: &Document, dragonfly: &Dragonfly) -> Result<(), Mis
         return Err(document.mistake("topology.global_cables", message));
     }
     Ok(())
+}
+
+/// Refuses a fabric that is too large for its tables or for this machine's memory. `path` is the setting to name.
+fn check_size(document: &Document, path: &str, size: &Size) -> Result<(), Mistake> {
+    size.check().map_err(|message| document.mistake(path, message))?;
+    let rule = "fewer hosts, switches or cables";
+    fits_memory("the fabric and its routes", size.memory_bytes(), rule)
+        .map_err(|message| document.mistake(path, message))
 }
 
 fn graph(document: &Document, hosts: &[String], switches: &[String], links: &[GraphLink]) -> Result<Network, Mistake> {

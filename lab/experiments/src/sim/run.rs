@@ -3,8 +3,6 @@
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerKind;
@@ -20,18 +18,6 @@ use crate::workload::{classes, largest_bytes};
 use spray_fabric::live::Operator;
 use spray_fabric::{FlowSpec, LinkEvent, PortOutcome, changes, check_rates, epoch_starts, first_flows};
 use spray_sim::{SimOutcome, SimSpec, simulate_watched};
-
-/// When a flow counts as complete.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum FctEnd {
-    /// When the receiver has the last byte, as in the testbed.
-    #[default]
-    Received,
-    /// When the sender has the last acknowledgement, as in the published simulations.
-    Acked,
-}
 
 /// The engine that runs under virtual time; any number of runs at once.
 #[derive(Clone, Copy, Debug)]

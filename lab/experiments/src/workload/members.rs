@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use rand_core::RngCore;
 use spray_core::rng::stream;
 
-use super::{MEMBER_STREAM, Workload};
+use super::Workload;
+use super::streams::MEMBER_STREAM;
 
 /// The hosts of each workload, of `hosts` hosts, in a run with root `seed`.
 ///

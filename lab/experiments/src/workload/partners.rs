@@ -9,7 +9,8 @@ use rand_core::RngCore;
 use spray_core::rng::{Rng, stream};
 use spray_fabric::Network;
 
-use super::{Distribution, Flow, PATTERN_STREAM, leaves};
+use super::streams::PATTERN_STREAM;
+use super::{Distribution, Flow, leaves};
 
 /// Every host sends messages to random partners, the next one when the one before is delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use spray_fabric::{FlowSpec, Network, Start, Trigger, TriggerKind, mix};
 
 use super::members::shuffled;
-use super::{Flow, FlowTriggers, MEMBER_STREAM, Triggers, Workload, members};
+use super::streams::MEMBER_STREAM;
+use super::{Flow, FlowTriggers, Triggers, Workload, members};
 
 /// The flows of a run and what starts those that wait for others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

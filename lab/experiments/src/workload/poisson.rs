@@ -7,7 +7,8 @@ use spray_core::rng::stream;
 use spray_fabric::Network;
 
 use super::partners::Choice;
-use super::{Distribution, Flow, PATTERN_STREAM};
+use super::streams::PATTERN_STREAM;
+use super::{Distribution, Flow};
 
 /// Messages that arrive at every host as a Poisson process.
 #[derive(Clone, Debug, PartialEq)]

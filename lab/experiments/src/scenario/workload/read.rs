@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use spray_core::units::{ByteSize, Micros};
 use spray_settings::{Document, Mistake};
 
-use super::super::{list, read_file};
+use super::super::mistake::{list, read_file};
 use super::{
     CollectiveSettings, Connections, EachSettings, FlowSettings, PartSettings, PartnersSettings, PatternSettings,
     PoissonSettings, SizesSettings, WorkloadSettings,

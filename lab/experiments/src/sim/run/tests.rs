@@ -3,7 +3,7 @@ use spray_core::units::{ByteSize, Micros};
 
 use super::*;
 use crate::results::{FlowFigures, FlowResult};
-use crate::sim::{over_cores, reference};
+use crate::sim::{FctEnd, over_cores, reference};
 use crate::workload::{Distribution, Each, Flow, Own, Partners, Pattern, Sizes, parse_matrix};
 use spray_fabric::{FailureContext, FailureFile, LeafSpine, Network};
 

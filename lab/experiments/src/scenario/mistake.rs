@@ -1,0 +1,38 @@
+//! What mistakes say: names that are allowed, and places in files that settings name.
+
+use std::path::{Path, PathBuf};
+
+use spray_fabric::FileError;
+use spray_fabric::limits::MAX_FILE_BYTES;
+use spray_settings::{Document, Mistake};
+
+/// The first names of a list, for a message.
+pub(super) fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let names: Vec<_> = names.into_iter().collect();
+    let shown = names.iter().take(24).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    if names.len() > 24 { format!("{shown} and {} more", names.len() - 24) } else { shown }
+}
+
+/// The file that the setting at `path` names, as `parse` reads its text, and where it is. `allowed` are such files.
+pub(super) fn read_file<T>(
+    (document, path): (&Document, &str),
+    name: &str,
+    allowed: &str,
+    parse: impl FnOnce(&str) -> Result<T, FileError>,
+) -> Result<(T, PathBuf), Mistake> {
+    let file = document.folder(path).join(name);
+    let text = spray_settings::read_file(&file, MAX_FILE_BYTES).map_err(|error| {
+        document.mistake(path, format!("`{}` cannot be read: {error}; allowed: {allowed}", file.display()))
+    })?;
+    let parsed = parse(&text).map_err(|error| {
+        let hidden = format!("this is not {allowed}; its text is not shown, since not every user may read the file");
+        let message = if spray_settings::may_quote(&file) { error.message } else { hidden };
+        in_file(&file, &FileError { message, ..error })
+    })?;
+    Ok((parsed, file))
+}
+
+/// What is wrong in a file, with its line.
+pub(super) fn in_file(file: &Path, FileError { line, column, message }: &FileError) -> Mistake {
+    Mistake { place: format!("{}:{line}:{column}", file.display()), message: message.clone() }
+}
