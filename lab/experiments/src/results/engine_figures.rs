@@ -1,12 +1,12 @@
 //! What engines and balancers say of a run beside flows and ports.
 
-use super::measures::figures;
+use super::field::figures;
 use super::statistics::round3;
 
 figures! {
     /// What the engine says of a run: its time, how late frames were, what was invalid, how balancers froze.
     #[serde(default)]
-    EngineFigures as MEASURES, run |run| Some(run.engine_figures), workload None;
+    EngineFigures;
     /// Frames thrown away as malformed, corrupted or forged.
     invalid_frames: u64, "invalid", "Invalid frames", "frames", 0, Less;
     /// Times that a balancer entered freezing mode.
@@ -40,7 +40,7 @@ impl EngineFigures {
 
 figures! {
     /// The simulator's figures about itself.
-    SimFigures as MEASURES, run |run| run.sim, workload None;
+    SimFigures;
     /// Frames put on links; a frame counts once for each link.
     packet_hops: u64, "hops", "Packet-hops", "", 0, Neither;
     /// `packet_hops` per second of real time.
@@ -51,7 +51,7 @@ figures! {
 
 figures! {
     /// What priority flow control did.
-    PfcFigures as MEASURES, run |run| run.pfc, workload None;
+    PfcFigures;
     /// How often the sender of a link paused.
     pauses: u64, "pauses", "Pauses", "", 0, Less;
     /// For how long senders of links paused, over all links.

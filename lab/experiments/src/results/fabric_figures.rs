@@ -4,14 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_fabric::{PortCounters, PortOutcome};
 
-use super::measures::figures;
+use super::field::figures;
 use super::statistics::{coefficient_of_variation, jain, max_mean, round3};
 use super::{RunResult, grouped};
 
 figures! {
     /// Figures of all ports.
     #[serde(default)]
-    FabricFigures as MEASURES, run |run| Some(run.fabric), workload None;
+    FabricFigures;
     /// Frames dropped, for any of the four reasons that follow.
     drops: u64, "drops", "Frames dropped", "frames", 0, Less;
     /// Frames dropped because a queue was full.

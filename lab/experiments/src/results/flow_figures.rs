@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use spray_core::flow::{ReceiverStats, SenderStats};
 
-use super::measures::figures;
+use super::field::figures;
 use super::statistics::{Censored, Statistic, jain, mean, round3, share};
 use super::{FlowResult, Incomplete, us};
 
@@ -12,7 +12,7 @@ figures! {
     /// Figures of a set of flows. Times are of the flows that started: one that did not complete counts with the time that it had, and the
     /// figures that follow from it are lower bounds. Null where no flow started.
     #[serde(default)]
-    FlowFigures as MEASURES, run |run| Some(run.flows), workload Some(|own| Some(own.flows));
+    FlowFigures;
     /// Flows.
     flows_total: u64, "flows", "Flows", "", 0, Neither;
     /// Flows that completed.

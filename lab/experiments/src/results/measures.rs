@@ -1,27 +1,17 @@
 //! Every measure of a run, declared once: its key, its names, its unit, what it means, and which way is better.
 //!
 //! `summary.json`, the columns of `runs` and `workloads`, `sweep.json`, tables, reports, figures and metrics take theirs from here. How a measure
-//! follows from a run stands beside its declaration: in `flow_figures.rs`, `fabric_figures.rs` and `run_figures.rs`.
+//! follows from a run stands beside its declaration: in `flow_figures.rs`, `fabric_figures.rs`, `engine_figures.rs` and `workloads.rs`.
 
 use std::sync::LazyLock;
 
 use spray_pipeline::scheme::Counter;
 
-use super::columns::Column;
+pub use super::field::Better;
+use super::field::{Field, ValueOf};
 use super::{
     Collectives, EngineFigures, FabricFigures, FlowFigures, PfcFigures, SimFigures, Spread, Summary, WorkloadSummary,
 };
-
-/// Which values of a measure are better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// Smaller ones.
-    Less,
-    /// Larger ones.
-    More,
-    /// It says how a run went, not how well.
-    Neither,
-}
 
 /// A measure of a run.
 #[derive(Clone, Copy, Debug)]
@@ -42,15 +32,53 @@ pub struct Measure {
     pub better: Better,
     /// Whether it counts: its values are whole.
     pub(super) is_count: bool,
-    pub(super) of_run: fn(&Self, &Summary) -> Option<f64>,
-    pub(super) of_workload: Option<fn(&Self, &WorkloadSummary) -> Option<f64>>,
+    of: Of,
+}
+
+/// Of which figures a measure is, and how they give it.
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    Flows(ValueOf<FlowFigures>),
+    Fabric(ValueOf<FabricFigures>),
+    Engine(ValueOf<EngineFigures>),
+    Sim(ValueOf<SimFigures>),
+    Pfc(ValueOf<PfcFigures>),
+    /// What the switches' schemes count.
+    Counted,
+    Collectives(ValueOf<Collectives>),
 }
 
 impl Measure {
+    /// The measures of the fields of some figures.
+    fn of_fields<F>(fields: &[Field<F>], of: fn(ValueOf<F>) -> Of) -> impl Iterator<Item = Self> {
+        fields.iter().map(move |field| {
+            let Field { key, title, name, unit, about, digits, better, is_count, of: value } = *field;
+            Self { key, title, name, unit, about, digits, better, is_count, of: of(value) }
+        })
+    }
+
+    /// What a scheme of switches counts.
+    fn of_counter(counter: &Counter) -> Self {
+        let Counter { key, title, name, unit, about, less_is_better, .. } = *counter;
+        let better = if less_is_better { Better::Less } else { Better::Neither };
+        Self { key, title, name, unit, about, digits: 0, better, is_count: true, of: Of::Counted }
+    }
+
     /// Its value in a run; `None` where the run has none.
     #[must_use]
     pub fn of(&self, run: &Summary) -> Option<f64> {
-        (self.of_run)(self, run)
+        match self.of {
+            Of::Flows(of) => of(&run.flows),
+            Of::Fabric(of) => of(&run.fabric),
+            Of::Engine(of) => of(&run.engine_figures),
+            Of::Sim(of) => of(run.sim.as_ref()?),
+            Of::Pfc(of) => of(run.pfc.as_ref()?),
+            Of::Counted => Some(run.counted.get(self.key)? as f64),
+            Of::Collectives(_) => match run.workloads.as_slice() {
+                [only] => self.of_workload(only),
+                _ => None,
+            },
+        }
     }
 
     /// Whether its value in a run is a lower bound.
@@ -76,7 +104,16 @@ impl Measure {
     /// Its value for one workload of a run; `None` too where it is not measured by workload.
     #[must_use]
     pub fn of_workload(&self, workload: &WorkloadSummary) -> Option<f64> {
-        self.of_workload.and_then(|of| of(self, workload))
+        match self.of {
+            Of::Flows(of) => of(&workload.flows),
+            Of::Collectives(of) => of(workload.collectives.as_ref()?),
+            _ => None,
+        }
+    }
+
+    /// Whether it is measured by workload.
+    pub(super) fn is_of_workloads(&self) -> bool {
+        matches!(self.of, Of::Flows(_) | Of::Collectives(_))
     }
 
     /// Its value in a run as tables show it: `> 20.0` if it is a lower bound, a dash without one.
@@ -85,30 +122,21 @@ impl Measure {
     }
 }
 
-/// What the switches' schemes count.
-static COUNTED: LazyLock<Vec<Measure>> = LazyLock::new(|| {
-    let measure = |counter: &Counter| {
-        let Counter { key, title, name, unit, about, less_is_better, .. } = *counter;
-        let better = if less_is_better { Better::Less } else { Better::Neither };
-        let of_run: fn(&Measure, &Summary) -> Option<f64> = |measure, run| Some(run.counted.get(measure.key)? as f64);
-        Measure { key, title, name, unit, about, digits: 0, better, is_count: true, of_run, of_workload: None }
-    };
-    Counter::all().map(measure).collect()
+/// All measures, in the order of `summary.json`.
+static ALL: LazyLock<Vec<Measure>> = LazyLock::new(|| {
+    let flows = Measure::of_fields(FlowFigures::FIELDS, Of::Flows);
+    let fabric = Measure::of_fields(FabricFigures::FIELDS, Of::Fabric);
+    let engine = Measure::of_fields(EngineFigures::FIELDS, Of::Engine);
+    let sim = Measure::of_fields(SimFigures::FIELDS, Of::Sim);
+    let pfc = Measure::of_fields(PfcFigures::FIELDS, Of::Pfc);
+    let counted = Counter::all().map(Measure::of_counter);
+    let collectives = Measure::of_fields(Collectives::FIELDS, Of::Collectives);
+    flows.chain(fabric).chain(engine).chain(sim).chain(pfc).chain(counted).chain(collectives).collect()
 });
 
 /// All measures, in the order of `summary.json`.
 pub fn all() -> impl Iterator<Item = &'static Measure> {
-    [
-        FlowFigures::MEASURES,
-        FabricFigures::MEASURES,
-        EngineFigures::MEASURES,
-        SimFigures::MEASURES,
-        PfcFigures::MEASURES,
-        &COUNTED,
-        Collectives::MEASURES,
-    ]
-    .into_iter()
-    .flatten()
+    ALL.iter()
 }
 
 /// The measure with this key.
@@ -125,22 +153,12 @@ pub(crate) fn named<const N: usize>(keys: [&str; N]) -> [&'static Measure; N] {
     keys.map(|key| find(key).expect("tables name measures that there are, and a test draws each of them"))
 }
 
-/// The columns of a table with a row for each run.
-pub(super) fn columns_of_runs() -> Vec<Column<Summary>> {
-    all().map(|measure| Column::of_measure(measure, measure.of_run)).collect()
-}
-
-/// The columns of a table with a row for each workload.
-pub(super) fn columns_of_workloads() -> Vec<Column<WorkloadSummary>> {
-    all().filter_map(|measure| Some(Column::of_measure(measure, measure.of_workload?))).collect()
-}
-
 /// All of them as a table in Markdown.
 pub(super) fn documentation() -> String {
     all().fold(
         "| measure | unit | better | of workloads | meaning |\n|---|---|---|---|---|\n".into(),
         |text: String, measure| {
-            let Measure { key, unit, better, about, of_workload, .. } = measure;
+            let Measure { key, unit, better, about, .. } = measure;
             let better = match better {
                 Better::Less => "less",
                 Better::More => "more",
@@ -148,72 +166,8 @@ pub(super) fn documentation() -> String {
             };
             format!(
                 "{text}| `{key}` | {unit} | {better} | {} | {about} |\n",
-                if of_workload.is_some() { "yes" } else { "" }
+                if measure.is_of_workloads() { "yes" } else { "" }
             )
         },
     )
 }
-
-/// What a field of figures may be.
-pub(super) trait Value {
-    const IS_COUNT: bool;
-    fn value(self) -> Option<f64>;
-}
-
-impl Value for u64 {
-    const IS_COUNT: bool = true;
-    fn value(self) -> Option<f64> {
-        Some(self as f64)
-    }
-}
-
-impl Value for f64 {
-    const IS_COUNT: bool = false;
-    fn value(self) -> Option<f64> {
-        Some(self)
-    }
-}
-
-impl Value for Option<f64> {
-    const IS_COUNT: bool = false;
-    fn value(self) -> Option<f64> {
-        self
-    }
-}
-
-/// Declares a struct of figures, each with its type, its title on terminals, its name, its unit, its digits and which way is better, and the list
-/// of its measures. `run` says where a [`Summary`] has the struct; `workload` where a [`WorkloadSummary`] has it, if it does.
-macro_rules! figures {
-    (
-        $(#[$meta:meta])* $name:ident as $list:ident, run $run:expr, workload $workload:expr;
-        $($(#[doc = $about:literal])+ $key:ident: $type:ty, $title:literal, $words:literal, $unit:literal, $digits:literal, $better:ident;)+
-    ) => {
-        #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        $(#[$meta])*
-        pub struct $name {
-            $($(#[doc = $about])+ pub $key: $type,)+
-        }
-
-        impl $name {
-            const OF_RUN: fn(&crate::results::Summary) -> Option<Self> = $run;
-            const OF_WORKLOAD: Option<fn(&crate::results::WorkloadSummary) -> Option<Self>> = $workload;
-            pub(super) const $list: &[crate::results::measures::Measure] = &[$(crate::results::measures::Measure {
-                key: stringify!($key),
-                title: $title,
-                name: $words,
-                unit: $unit,
-                about: concat!($($about),+).trim_ascii(),
-                digits: $digits,
-                better: crate::results::measures::Better::$better,
-                is_count: <$type as crate::results::measures::Value>::IS_COUNT,
-                of_run: |_, run| crate::results::measures::Value::value(Self::OF_RUN(run)?.$key),
-                of_workload: if Self::OF_WORKLOAD.is_some() {
-                    Some(|_, own| crate::results::measures::Value::value(Self::OF_WORKLOAD?(own)?.$key))
-                } else {
-                    None
-                },
-            }),+];
-        }
-    };
-}
-pub(super) use figures;

@@ -1,5 +1,7 @@
 //! Statistics of values: the one definition of each.
 
+use std::collections::HashMap;
+
 /// The mean; `None` of no values.
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
@@ -100,6 +102,25 @@ pub(crate) fn share(count: u64, of: u64) -> f64 {
 /// Rounds to thousandths.
 pub(crate) fn round3(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
+}
+
+/// Picoseconds as microseconds.
+pub(crate) fn us(ps: u64) -> f64 {
+    ps as f64 / 1e6
+}
+
+/// The values of each key, in the order of the first of each.
+pub(crate) fn grouped<K: Clone + Eq + std::hash::Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    let mut places = HashMap::new();
+    for (key, value) in pairs {
+        let place = *places.entry(key.clone()).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some((_, own)) => own.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use spray_fabric::{Bin, PortOutcome, PortSamples};
 use spray_settings::AxisValue;
 
 use super::columns::{Column, Data, Values, count, flag, json_lines, parquet, real, text};
-use super::{ConnectionEvs, EvBin, EventRow, FlowResult, RunResult, Summary, WorkloadSummary, gbps, measures, us};
+use super::measures::{self, Measure};
+use super::{ConnectionEvs, EvBin, EventRow, FlowResult, RunResult, Summary, WorkloadSummary, gbps, us};
 
 /// The columns with which every table begins. A column for each axis of the sweep follows, by the name of its setting.
 pub(super) const RUN: [Column<Summary>; 7] = [
@@ -77,7 +78,14 @@ const BOUNDS: &str =
 
 /// All of them.
 fn workloads() -> Vec<Column<WorkloadSummary>> {
-    WORKLOADS.into_iter().chain(measures::columns_of_workloads()).collect()
+    WORKLOADS
+        .into_iter()
+        .chain(
+            measures::all()
+                .filter(|measure| measure.is_of_workloads())
+                .map(|measure| Column::of_measure(measure, Measure::of_workload)),
+        )
+        .collect()
 }
 
 /// `ports`: a row per egress port.
@@ -214,7 +222,7 @@ pub(super) const RUNS: [Column<Summary>; 4] = [
 ];
 
 fn runs() -> Vec<Column<Summary>> {
-    RUNS.into_iter().chain(measures::columns_of_runs()).collect()
+    RUNS.into_iter().chain(measures::all().map(|measure| Column::of_measure(measure, Measure::of))).collect()
 }
 
 /// What `spray trace` writes: a row per thing in the life of a packet.

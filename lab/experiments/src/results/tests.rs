@@ -2,10 +2,10 @@
 
 mod demo;
 
-use spray_core::flow::{Degrees, OrderStats};
-use spray_fabric::{Bin, HashFunction, HashSeed, Scheme};
+use spray_core::flow::{Degrees, OrderStats, ReceiverStats, SenderStats};
+use spray_fabric::{Bin, HashFunction, HashSeed, Scheme, Switching};
 
-use spray_settings::AxisValue;
+use spray_settings::{Axis, AxisValue};
 
 use super::*;
 

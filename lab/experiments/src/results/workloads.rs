@@ -5,11 +5,10 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::field::figures;
 use super::flow_figures::{Bounds, gbps};
-use super::incomplete::percent;
-use super::measures::{Measure, figures, named};
 use super::statistics::{Censored, percentile, round3};
-use super::{FlowFigures, FlowResult, RunResult, Summary, align, grouped, slowdown};
+use super::{FlowFigures, FlowResult, RunResult, grouped, slowdown};
 
 /// What came of the flows of one workload, or of a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,7 +47,7 @@ pub struct SizeSlowdown {
 
 figures! {
     /// How long collectives took. Times are of those that started: one that did not complete counts with the time that it had.
-    Collectives as MEASURES, run |run| run.workloads.first().filter(|_| run.workloads.len() == 1)?.collectives, workload Some(|own| own.collectives);
+    Collectives;
     /// Collectives.
     collectives_total: u64, "collectives in all", "Collectives", "", 0, Neither;
     /// Collectives whose flows all completed.
@@ -179,69 +178,10 @@ fn by_size(flows: &[&FlowResult]) -> Vec<SizeSlowdown> {
     groups
 }
 
-/// What a table of workloads shows, and what else of those with collectives.
-const SHOWN: [&str; 6] = ["goodput_gbps", "fct_mean_us", "fct_p99_us", "fct_max_us", "slowdown_p99", "jain"];
-const SHOWN_OF_COLLECTIVES: [&str; 4] = ["cct_mean_us", "cct_p99_us", "bus_bandwidth_gbps", "step_mean_us"];
-
-/// A table with a line for each workload under each condition and balancer, with means over the seeds and their 95 % intervals;
-/// `None` where the table of runs says it all: runs of one workload without collectives.
-#[must_use]
-pub fn workload_table(runs: &[Summary]) -> Option<String> {
-    workload_lines(runs).map(|Lines { header, words, rows }| {
-        align(&header.iter().map(String::as_str).collect::<Vec<_>>(), words, &rows)
-    })
-}
-
-/// What [`workload_table`] shows.
-pub(crate) struct Lines {
-    pub header: Vec<String>,
-    /// How many columns at the beginning hold words.
-    pub words: usize,
-    pub rows: Vec<Vec<String>>,
-}
-
-pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
-    let collectives = runs.iter().flat_map(|run| &run.workloads).any(|own| own.collectives.is_some());
-    if !collectives && runs.iter().all(|run| run.workloads.len() < 2) {
-        return None;
-    }
-    let axes: Vec<&String> = runs.first().map_or_else(Vec::new, |run| run.axes.keys().collect());
-    let words = |run: &Summary| {
-        let values = axes.iter().map(|axis| run.axes.get(*axis).map(ToString::to_string).unwrap_or_default());
-        let switch = [run.switch.clone(), run.balancer.clone()];
-        std::iter::once(run.condition.clone()).chain(values).chain(switch).collect::<Vec<String>>()
-    };
-    // Lines in the order of their first runs, each with what its workload came to in all of them.
-    let all = runs.iter().flat_map(|run| run.workloads.iter().map(move |own| (run, own)));
-    let lines = grouped(all.map(|(run, own)| ([words(run), vec![own.name.clone()]].concat(), own)));
-    let of_collectives = named(SHOWN_OF_COLLECTIVES).into_iter().filter(|_| collectives);
-    let measures: Vec<&Measure> = named(SHOWN).into_iter().chain(of_collectives).collect();
-    let row = |(words, own): &(Vec<String>, Vec<&WorkloadSummary>)| {
-        let (done, total) = own
-            .iter()
-            .fold((0, 0), |(done, total), own| (done + own.flows.flows_completed, total + own.flows.flows_total));
-        let cell = |measure: &&Measure| measure.spread_of_workloads(own).text(measure.digits);
-        let sum =
-            |of: fn(&Collectives) -> u64| own.iter().filter_map(|own| own.collectives.as_ref()).map(of).sum::<u64>();
-        let count = match (sum(|own| own.collectives), sum(|own| own.collectives_total)) {
-            (_, 0) => "-".into(),
-            (done, total) => format!("{done}/{total}"),
-        };
-        let flows = [own[0].balancer.clone(), format!("{done}/{total}, {}", percent(done, total))];
-        let count = collectives.then_some(count);
-        words.iter().cloned().chain(flows).chain(count).chain(measures.iter().map(cell)).collect::<Vec<String>>()
-    };
-    let words = std::iter::once("condition").chain(axes.iter().map(|axis| axis.as_str()));
-    let words =
-        words.chain(["switch", "run", "workload", "balancer", "flows"]).chain(collectives.then_some("collectives"));
-    let header = words.chain(measures.iter().map(|measure| measure.title)).map(String::from).collect();
-    Some(Lines { header, words: 5 + axes.len(), rows: lines.iter().map(row).collect() })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::Incomplete;
     use super::super::tests::{incomplete, sample};
+    use super::super::{Incomplete, workload_table};
     use super::*;
 
     fn flow(workload: &str, bytes: u64, [start_us, fct_us]: [f64; 2], step: Option<u32>) -> FlowResult {

@@ -1,0 +1,85 @@
+//! Structs of figures of which every field is declared once: its key, its names, its unit, what it means, and which way is better.
+
+/// Which values of a measure are better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Smaller ones.
+    Less,
+    /// Larger ones.
+    More,
+    /// It says how a run went, not how well.
+    Neither,
+}
+
+/// A field of `F`, see [`Measure`](super::measures::Measure).
+pub(super) struct Field<F: 'static> {
+    pub key: &'static str,
+    pub title: &'static str,
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub about: &'static str,
+    pub digits: usize,
+    pub better: Better,
+    pub is_count: bool,
+    pub of: ValueOf<F>,
+}
+
+/// How figures give the value of a field.
+pub(super) type ValueOf<F> = fn(&F) -> Option<f64>;
+
+/// What a field of figures may be.
+pub(super) trait Value {
+    const IS_COUNT: bool;
+    fn value(self) -> Option<f64>;
+}
+
+impl Value for u64 {
+    const IS_COUNT: bool = true;
+    fn value(self) -> Option<f64> {
+        Some(self as f64)
+    }
+}
+
+impl Value for f64 {
+    const IS_COUNT: bool = false;
+    fn value(self) -> Option<f64> {
+        Some(self)
+    }
+}
+
+impl Value for Option<f64> {
+    const IS_COUNT: bool = false;
+    fn value(self) -> Option<f64> {
+        self
+    }
+}
+
+/// Declares a struct of figures, each with its type, its title on terminals, its name, its unit, its digits and which way is better, and the list
+/// of its fields.
+macro_rules! figures {
+    (
+        $(#[$meta:meta])* $name:ident;
+        $($(#[doc = $about:literal])+ $key:ident: $type:ty, $title:literal, $words:literal, $unit:literal, $digits:literal, $better:ident;)+
+    ) => {
+        #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        $(#[$meta])*
+        pub struct $name {
+            $($(#[doc = $about])+ pub $key: $type,)+
+        }
+
+        impl $name {
+            pub(super) const FIELDS: &[crate::results::field::Field<Self>] = &[$(crate::results::field::Field {
+                key: stringify!($key),
+                title: $title,
+                name: $words,
+                unit: $unit,
+                about: concat!($($about),+).trim_ascii(),
+                digits: $digits,
+                better: crate::results::field::Better::$better,
+                is_count: <$type as crate::results::field::Value>::IS_COUNT,
+                of: |figures| crate::results::field::Value::value(figures.$key),
+            }),+];
+        }
+    };
+}
+pub(super) use figures;
