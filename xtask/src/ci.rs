@@ -2,7 +2,7 @@
 
 use crate::sh::{self, Failure, Outcome};
 use crate::steps::{self, Steps};
-use crate::{demo, ebpf, fuzz, kernels, nics, outside, portable, prove, setup, test};
+use crate::{api, demo, ebpf, fuzz, kernels, nics, outside, portable, prove, setup, test};
 
 /// `cargo xtask ci [--no-skips]`: every check that `cargo xtask test` leaves out.
 pub fn ci(arguments: &[String]) -> Outcome {
@@ -13,6 +13,7 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run("set-up", setup::setup)?;
     steps.run("clippy", lint)?;
     steps.run("documentation", test::doc)?;
+    steps.run("public API of the default features", api::check)?;
     steps.run("without the feature `xdp`, and without `lab`", portable::check)?;
     steps.run("`spray-nic` from its packages, in a project outside the tree", outside::check)?;
     steps.run("slow tests", test::slow)?;

@@ -1,5 +1,6 @@
 //! Set-up, build, demo and tests, without anything but cargo and the standard library: `cargo xtask COMMAND`.
 
+mod api;
 mod ci;
 mod demo;
 mod dist;
@@ -51,7 +52,8 @@ const USAGE: &str = "cargo xtask COMMAND
   programs [NAME]..   MPI, Prometheus, tables and whatever else people run, with `spray` (as root), into docs/results/programs.md
   field [REPORT]..    the tests that docs/results/field.md names, and how that of each report ended; a REPORT runs the rows that begin so
   dist                a static `spray` as tarball, Debian package and container image, into target/dist (as root)
-  doc                 the documentation of all crates";
+  doc                 the documentation of all crates
+  api                 the public names of the published crates, into nic/api.txt";
 
 fn main() -> ExitCode {
     if let Some(code) = ebpf::as_rustc() {
@@ -111,6 +113,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "search" => search(rest),
         "dist" => dist::dist(),
         "doc" => test::doc(),
+        "api" => api::write(),
         "help" | "-h" | "--help" => {
             println!("{USAGE}");
             Ok(())

@@ -17,9 +17,12 @@ const LABORATORY: [&str; 8] = [
     "spray-testbed",
 ];
 
-/// Checks `spray` with the feature `lab` alone, in which nothing of [`LINUX_ONLY`] is, and with `xdp` alone, in which nothing of
+/// Checks `spray-nic` as it is published; `spray` with the feature `lab` alone, in which nothing of [`LINUX_ONLY`] is, and with `xdp` alone, in which nothing of
 /// [`LABORATORY`] is.
 pub fn check() -> Outcome {
+    let alone =
+        ["clippy", "--profile", sh::QUICK, "--package", "spray-nic", "--package", "spray-core", "--", "-D", "warnings"];
+    sh::run(sh::cargo().args(alone))?;
     check_alone("lab", &LINUX_ONLY)?;
     check_alone("xdp", &LABORATORY)
 }

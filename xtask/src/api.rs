@@ -1,0 +1,92 @@
+//! The public names of the crates that are published, with their default features, against the list `nic/api.txt`: a change of it is a change of
+//! the API, for the changelog.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::demo::target;
+use crate::sh::{self, Failure, Outcome};
+
+/// The crates, as cargo and as paths name them.
+const CRATES: [(&str, &str); 3] =
+    [("spray-wire", "spray_wire"), ("spray-core", "spray_core"), ("spray-nic", "spray_nic")];
+/// Starts of file names of rustdoc's pages, each of an item.
+const ITEMS: [&str; 8] = ["struct", "enum", "trait", "fn", "macro", "constant", "static", "type"];
+/// Starts of rustdoc's anchors, each of a part of an item.
+const PARTS: [&str; 6] = ["method", "tymethod", "variant", "structfield", "associatedconstant", "associatedtype"];
+
+/// Compares the list with what rustdoc documents.
+pub fn check() -> Outcome {
+    let (found, file) = (names()?, sh::root().join("nic/api.txt"));
+    let listed = fs::read_to_string(&file).map_err(|error| Failure::of_file(&file, &error))?;
+    let listed: BTreeSet<String> = listed.lines().map(String::from).collect();
+    let gone = listed.difference(&found).map(|name| format!("- {name}\n"));
+    let new = found.difference(&listed).map(|name| format!("+ {name}\n"));
+    let changes: String = gone.chain(new).collect();
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let what = "nic/api.txt is not the public API; `cargo xtask api` writes it, and the changelog says what changed";
+    Err(Failure::failed(format!("{what}:\n{changes}")))
+}
+
+/// `cargo xtask api`: writes the list.
+pub fn write() -> Outcome {
+    let file = sh::root().join("nic/api.txt");
+    let text: String = names()?.iter().flat_map(|name| [name, "\n"]).collect();
+    fs::write(&file, text).map_err(|error| Failure::of_file(&file, &error))
+}
+
+/// The paths of all public items and their parts.
+fn names() -> Outcome<BTreeSet<String>> {
+    let folder = target().join("api");
+    // Pages of items that are gone would stay.
+    let _ = fs::remove_dir_all(folder.join("doc"));
+    let mut cargo = sh::cargo();
+    cargo.args(["doc", "--profile", sh::QUICK, "--no-deps", "--target-dir"]).arg(&folder);
+    sh::run(cargo.args(CRATES.iter().flat_map(|(package, _)| ["--package", package])))?;
+    let mut names = BTreeSet::new();
+    for (_, name) in CRATES {
+        read(&folder.join("doc").join(name), name, &mut names)?;
+    }
+    Ok(names)
+}
+
+/// Adds the items below a module's folder.
+fn read(folder: &Path, module: &str, names: &mut BTreeSet<String>) -> Outcome {
+    let fail = |error| Failure::of_file(folder, &error);
+    for entry in fs::read_dir(folder).map_err(fail)? {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).map_err(fail)?;
+        let name = name.to_string_lossy();
+        if path.is_dir() {
+            read(&path, &format!("{module}::{name}"), names)?;
+        } else if let Some((_, item)) = name.strip_suffix(".html").and_then(|name| name.split_once('.'))
+            && ITEMS.iter().any(|kind| name.starts_with(&format!("{kind}.")))
+        {
+            let page = fs::read_to_string(&path).map_err(|error| Failure::of_file(&path, &error))?;
+            names.extend(parts(&page).into_iter().map(|part| format!("{module}::{item}::{part}")));
+            names.insert(format!("{module}::{item}"));
+        }
+    }
+    Ok(())
+}
+
+/// The methods, variants, fields and so on of an item's page, those of traits that it implements left out.
+fn parts(page: &str) -> BTreeSet<String> {
+    let own = page.split("id=\"trait-implementations\"").next().unwrap_or_default();
+    let anchors = own.split("id=\"").skip(1).filter_map(|rest| rest.split('"').next()?.split_once('.'));
+    anchors.filter(|(kind, _)| PARTS.contains(kind)).map(|(_, name)| name.replace(".field.", "::")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts;
+
+    #[test]
+    fn parts_of_an_item_are_its_own() {
+        let page = r#"<section id="method.new"><span id="structfield.name"></span><section id="variant.Gone.field.at">
+            <h2 id="fields"></h2><h2 id="trait-implementations"></h2><section id="method.clone">"#;
+        assert_eq!(parts(page).into_iter().collect::<Vec<_>>(), ["Gone::at", "name", "new"]);
+    }
+}
