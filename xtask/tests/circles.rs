@@ -18,6 +18,7 @@ const CRATES: [&str; 10] = [
     "nic/capture/src/lib.rs",
     "nic/core/src/lib.rs",
     "nic/libfabric/src/lib.rs",
+    "nic/settings/src/lib.rs",
     "nic/src/lib.rs",
     "nic/tools/src/lib.rs",
     "nic/wire/src/lib.rs",

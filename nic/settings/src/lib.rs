@@ -19,8 +19,8 @@
 
 mod axes;
 mod check;
-mod definitions;
 mod document;
+mod file_schema;
 mod mistake;
 mod schema;
 mod shape;
@@ -29,12 +29,15 @@ mod tables;
 mod tests;
 mod text;
 mod transport;
+mod variants;
 
-pub use axes::{Axis, AxisValue, toml};
+pub use axes::{Axis, AxisValue};
 pub use check::did_you_mean;
 pub use document::{Document, assignment};
+pub use file_schema::file_schema;
 pub use mistake::Mistake;
-pub use schema::{file_schema, schema};
+pub use schema::schema;
 pub use tables::{Meanings, Setting, Word, keys, markdown};
 pub use text::{MAX_SETTINGS_BYTES, may_quote, read_file, read_text};
 pub use transport::{ConnectionPath, Connections, Ip, Transport, one_or_list_of};
+pub use variants::toml;

@@ -4,9 +4,6 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::definitions;
-use crate::shape::{Shape, is_marked};
-
 /// A setting with this word counts as left out.
 pub(crate) const AUTO: &str = "auto";
 
@@ -17,44 +14,6 @@ pub fn schema<T: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     close(&mut schema);
     schema
-}
-
-/// The JSON Schema of a file with the settings of `T`, as text: as [`schema`], and where one value is declared there may be a list, an
-/// axis of a sweep.
-pub fn file_schema<T: JsonSchema>() -> String {
-    let mut schema = schema::<T>();
-    allow_lists(&mut schema);
-    definitions::text(schema)
-}
-
-fn allow_lists(schema: &mut Value) {
-    let Value::Object(object) = schema else { return };
-    for key in ["items", "oneOf", "anyOf"] {
-        match object.get_mut(key) {
-            Some(Value::Array(all)) => all.iter_mut().for_each(allow_lists),
-            Some(one) => allow_lists(one),
-            None => {}
-        }
-    }
-    for field in
-        object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten().map(|(_, field)| field)
-    {
-        let single = field.get("const").is_some() || is_marked(field, "x-single");
-        match Shape::new(field) {
-            Shape::Scalar(_) if !single => allow_list(field),
-            _ => allow_lists(field),
-        }
-    }
-}
-
-/// Lets `field` take a list of what it takes.
-fn allow_list(field: &mut Value) {
-    let Value::Object(object) = field else { return };
-    let about: Vec<_> =
-        ["title", "description", "default"].into_iter().filter_map(|key| Some((key, object.remove(key)?))).collect();
-    let bare = Value::Object(std::mem::take(object));
-    object.insert("anyOf".into(), json!([bare, { "type": "array", "items": bare, "minItems": 1 }]));
-    about.into_iter().for_each(|(key, text)| drop(object.insert(key.into(), text)));
 }
 
 /// Makes `schema`, and every schema in it, refuse fields that are not declared.

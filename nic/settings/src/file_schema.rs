@@ -1,16 +1,58 @@
-//! A JSON Schema as text, with what it says several times said once.
+//! The JSON Schema of a file, as text: lists are allowed in place of one value, and each part that occurs more than once is a definition.
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
+
+use crate::schema::schema;
+use crate::shape::{Shape, is_marked};
 
 /// Parts that are shorter than this as text stay where they are.
 const WORTH_A_NAME: usize = 60;
 /// A value that fits is one line.
 const WIDTH: usize = 140;
 
+/// The JSON Schema of a file with the settings of `T`, as text: as [`schema`], and where one value is declared there may be a list, an
+/// axis of a sweep.
+pub fn file_schema<T: JsonSchema>() -> String {
+    let mut schema = schema::<T>();
+    allow_lists(&mut schema);
+    text(schema)
+}
+
+fn allow_lists(schema: &mut Value) {
+    let Value::Object(object) = schema else { return };
+    for key in ["items", "oneOf", "anyOf"] {
+        match object.get_mut(key) {
+            Some(Value::Array(all)) => all.iter_mut().for_each(allow_lists),
+            Some(one) => allow_lists(one),
+            None => {}
+        }
+    }
+    for field in
+        object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten().map(|(_, field)| field)
+    {
+        let single = field.get("const").is_some() || is_marked(field, "x-single");
+        match Shape::new(field) {
+            Shape::Scalar(_) if !single => allow_list(field),
+            _ => allow_lists(field),
+        }
+    }
+}
+
+/// Lets `field` take a list of what it takes.
+fn allow_list(field: &mut Value) {
+    let Value::Object(object) = field else { return };
+    let about: Vec<_> =
+        ["title", "description", "default"].into_iter().filter_map(|key| Some((key, object.remove(key)?))).collect();
+    let bare = Value::Object(std::mem::take(object));
+    object.insert("anyOf".into(), json!([bare, { "type": "array", "items": bare, "minItems": 1 }]));
+    about.into_iter().for_each(|(key, text)| drop(object.insert(key.into(), text)));
+}
+
 /// The text of `schema`. Each part that occurs more than once stands under `definitions`, by the name of the first field that has it.
-pub(crate) fn text(mut schema: Value) -> String {
+fn text(mut schema: Value) -> String {
     let mut parts = Parts::default();
     parts.count(&mut schema);
     parts.share(&mut schema, "");

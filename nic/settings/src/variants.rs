@@ -1,0 +1,199 @@
+//! The documents of a sweep, one for each combination of values. And settings as they are resolved, to be written down.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use crate::axes::{Axis, AxisValue};
+use crate::document::{Document, Node, Tree};
+use crate::mistake::{Mistake, Origin};
+use crate::shape::{Field, Scalar, Shape};
+
+impl Document {
+    /// The axes that [`Document::variants`] chose values of; none in a document as it was read.
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// A document for each combination of values, where `T` takes one value and this document has a list. The first axis changes
+    /// most slowly. A document without such lists has one variant, itself.
+    ///
+    /// # Errors
+    /// When there are more than `most` combinations, or a list names a value twice.
+    pub fn variants<T: JsonSchema + 'static>(&self, most: usize) -> Result<Vec<Self>, Mistake> {
+        let mut lists = Vec::new();
+        each_setting(&self.root, &Shape::of::<T>(), None, &mut Vec::new(), &mut |path, node, field, shape| {
+            if let (Some(Field { single: false, .. }), Shape::Scalar(_)) = (field, shape)
+                && let Tree::List(items) = &node.value
+                && !items.is_empty()
+                && items.iter().all(|item| matches!(item.value, Tree::Scalar(_)))
+            {
+                lists.push((path.join("."), node.at.clone(), items.clone()));
+            }
+        });
+        let mut variants = vec![self.clone()];
+        for (path, at, items) in &lists {
+            let runs = variants.len() * items.len();
+            if runs > most {
+                let message =
+                    format!("with this list there are {runs} combinations of values; allowed: at most {most}");
+                return Err(self.mistake_from(at, message));
+            }
+            let values = values(items);
+            if let Some(twice) = (1..values.len()).find(|at| values[..*at].contains(&values[*at])) {
+                let message = format!("the list has {} twice; allowed: each value once", items[twice].given);
+                return Err(self.mistake_from(&items[twice].at, message));
+            }
+            let choices: Vec<(&Node, AxisValue)> = items.iter().zip(values).collect();
+            let with = |variant: &Self, (item, value): &(&Node, AxisValue)| {
+                let mut chosen = variant.clone();
+                if let Some(place) = chosen.find_mut(path) {
+                    let named_at = place.named_at.clone();
+                    *place = Node { named_at, ..(*item).clone() };
+                }
+                chosen.axes.push(Axis { path: path.clone(), value: value.clone() });
+                chosen
+            };
+            variants = variants.iter().flat_map(|variant| choices.iter().map(|one| with(variant, one))).collect();
+        }
+        Ok(variants)
+    }
+
+    /// The settings that are given here, in the form that their declaration `T` has, as JSON; defaults are left out. Files have the
+    /// paths that they have from anywhere.
+    ///
+    /// # Errors
+    /// As [`Document::read`].
+    pub fn resolved<T: JsonSchema + 'static>(&self) -> Result<Value, Mistake> {
+        let shape = Shape::of::<T>();
+        let mut files = Vec::new();
+        self.each_file(&shape, |path, name| files.push((path, name)));
+        let mut found = self.clone();
+        for (path, name) in files {
+            let file = self.folder(&path).join(&name);
+            let file = std::path::absolute(&file).unwrap_or(file);
+            if let Some(node) = found.find_mut(&path) {
+                node.value = Tree::Scalar(file.to_string_lossy().into());
+            }
+        }
+        found.checked(&shape)
+    }
+
+    /// The files that the settings name, as they are read.
+    pub fn files<T: JsonSchema + 'static>(&self) -> Vec<std::path::PathBuf> {
+        let mut files = Vec::new();
+        self.each_file(&Shape::of::<T>(), |path, name| files.push(self.folder(&path).join(Path::new(&name))));
+        files
+    }
+
+    fn each_file(&self, shape: &Shape, mut found: impl FnMut(String, String)) {
+        each_setting(&self.root, shape, None, &mut Vec::new(), &mut |path, node, _, shape| {
+            if let (Shape::Scalar(Scalar::File), Tree::Scalar(value)) = (shape, &node.value) {
+                let name = match (value.as_str(), &node.at) {
+                    (Some(name), _) => name,
+                    (None, Origin::Assignment(_)) => &node.given,
+                    (None, Origin::File(_)) => return,
+                };
+                if name != crate::schema::AUTO {
+                    found(path.join("."), name.into());
+                }
+            }
+        });
+    }
+}
+
+/// Hears of a setting: its path, its node, its field if it has one of its own, and what it takes.
+type Found<'a, 'f> = &'f mut dyn FnMut(&[String], &'a Node, Option<&Field>, &Shape);
+
+/// Calls `found` for each setting that stands in `node` and is declared.
+fn each_setting<'a>(
+    node: &'a Node,
+    shape: &Shape,
+    field: Option<&Field>,
+    path: &mut Vec<String>,
+    found: Found<'a, '_>,
+) {
+    match (shape, &node.value) {
+        (Shape::Table(table), Tree::Table(fields)) => {
+            for (name, inner) in fields {
+                // The field of any variant: those of one name take one value, or all of them a list.
+                let Some(field) = table.fields.iter().find(|field| field.name == *name) else { continue };
+                path.push(name.clone());
+                each_setting(inner, &field.shape, Some(field), path, found);
+                path.pop();
+            }
+        }
+        (Shape::List(list), Tree::List(items)) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push(index.to_string());
+                each_setting(item, &list.of, None, path, found);
+                path.pop();
+            }
+        }
+        (Shape::List(list), _) if list.single => each_setting(node, &list.of, None, path, found),
+        _ => found(path, node, field, shape),
+    }
+}
+
+/// The values of an axis, all of the one kind that holds them.
+fn values(items: &[Node]) -> Vec<AxisValue> {
+    let scalar = |item: &Node| if let Tree::Scalar(value) = &item.value { value.clone() } else { Value::Null };
+    let given: Vec<Value> = items.iter().map(scalar).collect();
+    let all = |read: &dyn Fn(&Value) -> Option<AxisValue>| given.iter().map(read).collect::<Option<Vec<_>>>();
+    all(&|value| value.as_bool().map(AxisValue::Flag))
+        .or_else(|| all(&|value| value.as_i64().map(AxisValue::Whole)))
+        .or_else(|| all(&|value| value.as_f64().map(AxisValue::Number)))
+        .unwrap_or_else(|| {
+            let text = |(item, value): (&Node, &Value)| value.as_str().unwrap_or(&item.given).to_string();
+            items.iter().zip(&given).map(|both| AxisValue::Text(text(both))).collect()
+        })
+}
+
+/// `value`, a table, as a TOML file.
+pub fn toml(value: &Value) -> String {
+    let mut text = String::new();
+    table(&mut text, value, &mut Vec::new());
+    text
+}
+
+/// Writes the plain values of the table at `path`, then the tables in it, each below its own heading.
+fn table(text: &mut String, value: &Value, path: &mut Vec<String>) {
+    let is_tables =
+        |value: &Value| value.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(Value::is_object));
+    let fields = || value.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let (inner, plain): (Vec<_>, Vec<_>) = fields().partition(|(_, value)| value.is_object() || is_tables(value));
+    for (name, value) in plain {
+        *text += &format!("{} = {}\n", key(name), inline(value));
+    }
+    for (name, value) in inner {
+        path.push(key(name));
+        let heading = path.join(".");
+        for (one, [open, close]) in match value.as_array() {
+            Some(all) => all.iter().map(|one| (one, ["[[", "]]"])).collect::<Vec<_>>(),
+            None => vec![(value, ["[", "]"])],
+        } {
+            *text += &format!("\n{open}{heading}{close}\n");
+            table(text, one, path);
+        }
+        path.pop();
+    }
+}
+
+fn key(name: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !name.is_empty() && name.chars().all(bare) { name.into() } else { Value::from(name).to_string() }
+}
+
+fn inline(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
+        Value::Object(fields) => {
+            let field = |(name, value): (&String, &Value)| format!("{} = {}", key(name), inline(value));
+            let fields = fields.iter().filter(|(_, value)| !value.is_null()).map(field);
+            format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "))
+        }
+        // Texts have the escapes of JSON, numbers its form.
+        scalar => scalar.to_string(),
+    }
+}
