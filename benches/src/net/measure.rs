@@ -8,7 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use spray_nic::driver::DriverOptions;
+use spray_nic::driver::{DriverOptions, Idle};
+use spray_switch::RunError;
 use spray_testbed::StopOnDrop;
 
 use super::cpu;
@@ -73,10 +74,22 @@ pub(super) fn record(latency: &mut Latency, took: Duration) {
     latency.saturating_record(took.as_nanos() as u64);
 }
 
+/// How the sending and the receiving thread of every measurement run: each on a CPU of its own if there are two, since a
+/// scheduler that moves them about halves any of the figures; spinning ones under SCHED_IDLE.
+pub(super) fn threads(idle_priority: bool) -> [DriverOptions; 2] {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    [0, 1].map(|side| DriverOptions { idle_priority, cpu: (cpus > 1).then_some(side), idle: Idle::Spin })
+}
+
 /// Not now, but later: full buffers, timeouts, signals.
 pub(super) fn is_busy(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
         || error.raw_os_error() == Some(libc::ENOBUFS)
+}
+
+/// Converts an I/O error into that of a run which failed while `doing` something.
+pub(super) fn failed(doing: &'static str) -> impl Fn(io::Error) -> RunError {
+    move |error| RunError::io(doing, error)
 }
 
 /// First and last arrival, and how many there were.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use spray_nic::driver::DriverOptions;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::exchange::MESSAGE_BYTES;
@@ -15,30 +15,11 @@ use super::measure::{Arrivals, Latency, Throughput, latency, measure, now, recor
 
 mod quinn;
 mod s2n;
+mod terms;
 
-/// A library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quic {
-    /// `quinn`.
-    Quinn,
-    /// `s2n-quic`.
-    S2n,
-}
+pub use self::terms::Quic;
+use self::terms::{Guard, SERVER, Stream, Terms};
 
-/// What both ends agree on.
-#[derive(Clone)]
-struct Terms {
-    library: Quic,
-    /// Self-signed; the client trusts it alone.
-    certificate: Arc<rcgen::CertifiedKey<rcgen::KeyPair>>,
-    /// Bytes of the longest UDP payload.
-    packet_bytes: u16,
-}
-
-/// The name in the certificate.
-const SERVER: &str = "spray";
-/// What may be under way, on a stream and on a connection: never what limits.
-const WINDOW_BYTES: u32 = 16 << 20;
 /// What QUIC needs besides payload in a packet, at most.
 const OVERHEAD_BYTES: u16 = 60;
 /// Bytes that the application writes and reads at a time.
@@ -48,13 +29,6 @@ const TAKE: u8 = 0;
 const ANSWER: u8 = 1;
 /// How often the receiving end looks whether the sending one has ended.
 const LOOK: Duration = Duration::from_millis(10);
-
-/// A stream that goes both ways.
-trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
-type Stream = Box<dyn Duplex>;
-/// What a connection lives by.
-type Guard = Box<dyn std::any::Any>;
 
 /// Sends from the first socket to the second for `duration`, in packets with some `payload_bytes`, as fast as it goes, and counts bytes.
 ///

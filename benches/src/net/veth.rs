@@ -4,12 +4,10 @@
 //! All in real time: frames bear no virtual time and the switch's queues are faster than the machine, so that only the cost
 //! of each way is measured. Every measurement has one sending and one receiving thread, under load one more of each for sockets.
 
-use std::io;
 use std::time::Duration;
 
 use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerKind;
-use spray_nic::driver::{DriverOptions, Idle};
 use spray_nic::{Endpoint, EndpointConfig, Peer};
 
 use spray_fabric::{Fabric, LeafSpine, Scale};
@@ -20,7 +18,7 @@ use spray_testbed::{EmulatedDevice, HostEndpoint, OPEN_QUEUE, RATE_BPS, Rig, unp
 use super::bare::{self, Talker};
 use super::cpu;
 use super::exchange::{self, MESSAGE_BYTES};
-use super::measure::{Latency, Throughput, both};
+use super::measure::{Latency, Throughput, both, failed, threads};
 use super::pair::Pair;
 #[cfg(feature = "quic")]
 use super::quic::{self, Quic};
@@ -224,13 +222,6 @@ impl VethBench {
     }
 }
 
-/// How the sending and the receiving thread of every measurement run: each on a CPU of its own if there are two, since a
-/// scheduler that moves them about halves any of the figures; spinning ones under SCHED_IDLE.
-fn threads(idle_priority: bool) -> [DriverOptions; 2] {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    [0, 1].map(|side| DriverOptions { idle_priority, cpu: (cpus > 1).then_some(side), idle: Idle::Spin })
-}
-
 /// Tries an XDP program on a veth pair in namespaces of its own: whether the kernel has it run in the driver.
 ///
 /// # Errors
@@ -242,8 +233,4 @@ pub fn probe_veth_xdp() -> Result<bool, RunError> {
 
 fn machine_busy() -> Result<Duration, RunError> {
     cpu::busy().map_err(failed("reading the CPUs' time"))
-}
-
-fn failed(doing: &'static str) -> impl Fn(io::Error) -> RunError {
-    move |error| RunError::io(doing, error)
 }

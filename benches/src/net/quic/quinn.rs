@@ -9,7 +9,7 @@ use quinn::rustls::pki_types::PrivateKeyDer;
 use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Guard, SERVER, Stream, Terms, WINDOW_BYTES};
+use super::terms::{Guard, SERVER, Stream, Terms, WINDOW_BYTES};
 
 pub(super) async fn open(
     terms: &Terms,

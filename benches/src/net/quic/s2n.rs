@@ -10,7 +10,7 @@ use s2n_quic::provider::tls::rustls;
 use s2n_quic::{Client, Server};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Guard, SERVER, Stream, Terms, WINDOW_BYTES};
+use super::terms::{Guard, SERVER, Stream, Terms, WINDOW_BYTES};
 
 /// Headers of IPv4 and UDP, which this library counts.
 const HEADER_BYTES: u16 = 28;

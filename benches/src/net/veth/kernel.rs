@@ -4,11 +4,10 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use super::{RunError, failed, threads};
-use crate::net::measure::{Latency, Throughput, join};
+use crate::net::measure::{Latency, Throughput, failed, join, threads};
 use crate::net::pair::Pair;
 use crate::net::{exchange, kernel_tcp, kernel_udp};
-use spray_switch::set_tso;
+use spray_switch::{RunError, set_tso};
 
 /// What the kernel is asked to send by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

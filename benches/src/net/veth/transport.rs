@@ -10,9 +10,8 @@ use spray_nic::device::XskDevice;
 use spray_nic::driver::{Idle, run};
 use spray_nic::{ConnectionId, EndpointEvent, Peer, Time};
 
-use super::threads;
 use crate::net::exchange::MESSAGE_BYTES as SMALL_BYTES;
-use crate::net::measure::{Arrivals, Latency, latency, now, record};
+use crate::net::measure::{Arrivals, Latency, latency, now, record, threads};
 use spray_testbed::{HostEndpoint, RTO_PS};
 
 /// The messages that make load, and how many of them wait.
