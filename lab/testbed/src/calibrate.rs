@@ -11,16 +11,17 @@ use spray_core::path::{BalancerKind, Path};
 use spray_core::rng::stream;
 use spray_nic::sys::{monotonic_ns, process_cpu_ns};
 
-use super::drive::{self, Goal, Report};
+use super::drive;
 use super::emulation::{DilatedClock, PatientClock};
-use super::frame::{RATE_BPS, RTO_PS, unpaced};
-use super::hosts::Setup;
+use super::goal::{Goal, Report};
+use super::hosts::{Setup, return_devices};
 use super::pace::{Count, Counted, slower_than_alone, times};
 use super::plan::Plan;
 use super::rig::Rig;
 use spray_fabric::{FlowSpec, Scale, Start};
 
-use super::{OPEN_QUEUE, TestbedSpec};
+use super::TestbedSpec;
+use super::unlimited::{OPEN_QUEUE, RATE_BPS, RTO_PS, unpaced};
 use spray_switch::{FabricSpec, RunError};
 
 /// What the burst found.
@@ -160,7 +161,7 @@ fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool
         counted = count.on_report(monotonic_ns(), report.delivered_bytes);
         Ok(if counted == Counted::Going { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
-    rig.take_back(outcome.hosts);
+    return_devices(outcome.hosts, rig);
     let counted = if counted == Counted::Going { count.end() } else { counted };
     Ok(if let Counted::Rate(bytes_per_s) = counted { Some(bytes_per_s) } else { None })
 }

@@ -8,45 +8,11 @@ use spray_nic::driver::DriverOptions;
 use spray_nic::sys::monotonic_ns;
 
 use super::emulation::{PatientClock, poll_all};
+use super::goal::{Goal, Report};
 use super::hosts::Running;
 use super::live::Panel;
 use super::plan::{Completion, Plan};
-use spray_fabric::Progress;
 use spray_switch::RunError;
-
-/// When a run is over.
-pub(super) struct Goal<'a> {
-    pub plan: &'a Plan,
-    pub flows: u64,
-    pub total_bytes: u64,
-    /// Virtual time at scenario time 0.
-    pub lead_in_ps: u64,
-    /// Virtual time at which to give up.
-    pub until_ps: u64,
-}
-
-/// The state of a run.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Report {
-    /// Virtual time that every thread has reached.
-    pub now_ps: u64,
-    /// Payload bytes placed at their receivers.
-    pub delivered_bytes: u64,
-    /// Messages that have arrived.
-    pub arrived: u64,
-}
-
-impl Report {
-    pub fn progress(&self, goal: &Goal<'_>) -> Progress {
-        Progress::Running {
-            time_us: self.now_ps.saturating_sub(goal.lead_in_ps) as f64 / 1e6,
-            delivered_bytes: self.delivered_bytes,
-            total_bytes: goal.total_bytes,
-            flows_completed: self.arrived,
-            flows_total: goal.flows,
-        }
-    }
-}
 
 /// What is left of a run.
 pub(super) struct Outcome {

@@ -1,5 +1,6 @@
 //! What hosts emulate of the fabric, each its own, while others look at it: the port that leads to it, and its link where that changes.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,10 +9,19 @@ use spray_fabric::{
 };
 use spray_pipeline::Cause;
 use spray_pipeline::config::{OUTSIDE, PortConfig};
-use spray_pipeline::last_port::{Delivery, LastPort};
+use spray_pipeline::last_port::{self, Delivery};
 use spray_pipeline::port;
 
-use crate::emulation;
+/// The switch port that leads to a host which plays it.
+pub(crate) trait LastPort: Debug + Send {
+    /// How long a frame is on its way from the port to the host at least.
+    fn latency_ps(&self) -> u64;
+
+    /// Takes a frame with its shim through the port. Called in the order of virtual times, but for late frames.
+    ///
+    /// Returns when it is at the host, and the length of both then; `None` when it is lost.
+    fn deliver(&mut self, frame: &mut [u8]) -> Option<(u64, u32)>;
+}
 
 /// One of them.
 #[derive(Clone, Debug)]
@@ -19,7 +29,7 @@ pub(super) struct HostPort(Arc<Emulated>);
 
 #[derive(Debug)]
 struct Emulated {
-    port: LastPort<AtomicU64>,
+    port: last_port::LastPort<AtomicU64>,
     bins: PortBins<AtomicU64>,
 }
 
@@ -28,7 +38,7 @@ impl HostPort {
     pub fn all(fabric: &Fabric, frame_bytes: u32, bins: Scale) -> Vec<Option<Self>> {
         let spec = ChassisSpec { frame_bytes, bins, ..ChassisSpec::whole(fabric) };
         let emulated = |number: usize, port: &spray_fabric::Port| Emulated {
-            port: LastPort::new(number as u32, fabric.seed, spec.port(port)),
+            port: last_port::LastPort::new(number as u32, fabric.seed, spec.port(port)),
             bins: PortBins::new(bins),
         };
         let port = |(number, port): (usize, &spray_fabric::Port)| {
@@ -46,25 +56,25 @@ impl HostPort {
         self.0.bins.samples(number, end_ps)
     }
 
-    /// As [`LastPort::counters_until`].
+    /// As [`last_port::LastPort::counters_until`].
     pub fn counters_until(&self, end_ps: u64) -> PortCounters {
         self.0.port.counters_until(end_ps)
     }
 
-    /// As [`LastPort::queue_bytes`].
+    /// As [`last_port::LastPort::queue_bytes`].
     pub fn queue_bytes(&self, now_ps: u64) -> [u64; 2] {
         self.0.port.queue_bytes(now_ps)
     }
 }
 
 impl HostPort {
-    /// As [`LastPort::deliver`].
+    /// As [`last_port::LastPort::deliver`].
     pub fn take(&self, frame: &mut [u8]) -> Result<Delivery, Cause> {
         self.0.port.deliver(frame, |crossing| self.0.bins.note(crossing))
     }
 }
 
-impl emulation::LastPort for HostPort {
+impl LastPort for HostPort {
     fn latency_ps(&self) -> u64 {
         self.0.port.latency_ps()
     }

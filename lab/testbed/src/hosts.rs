@@ -14,8 +14,8 @@ use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 
 use super::TestbedSpec;
-use super::emulation::{EmulatedDevice, Emulation, LastPort, Turns};
-use super::host_port::{HostPort, OwnLink};
+use super::emulation::{EmulatedDevice, Emulation, Turns};
+use super::host_port::{HostPort, LastPort, OwnLink};
 use super::plan::Plan;
 use super::rig::Rig;
 use spray_fabric::{Ancestors, Fabric, FlowSpec, Host, Node, Ties, mix};
@@ -338,4 +338,11 @@ impl Book {
 /// What each host's socket has counted so far.
 pub(super) fn device_stats(hosts: &[Running]) -> Vec<DeviceStats> {
     hosts.iter().map(|running| running.endpoint.device().stats()).collect()
+}
+
+/// Returns the hosts' sockets to the rig, for the next run.
+pub(super) fn return_devices(hosts: Vec<Running>, rig: &mut Rig) {
+    for running in hosts {
+        rig.devices[running.host] = Some(running.endpoint.into_device().into_inner());
+    }
 }

@@ -13,7 +13,7 @@ mod calibrate;
 mod collect;
 mod drive;
 mod emulation;
-mod frame;
+mod goal;
 mod host_port;
 mod hosts;
 mod live;
@@ -21,8 +21,10 @@ mod pace;
 mod plan;
 mod rig;
 mod spec;
+mod tap;
 #[cfg(test)]
 mod tests;
+mod unlimited;
 mod watch;
 
 use std::ops::ControlFlow;
@@ -30,20 +32,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use spray_fabric::live::Operator;
-use spray_fabric::{Arrivals, Progress, Scale, Thresholds, check_flows};
+use spray_fabric::{Arrivals, Progress, Scale, check_flows};
 use spray_nic::sys::monotonic_ns;
 use tracing::{debug_span, info_span};
 
 pub use drive::StopOnDrop;
 pub use emulation::EmulatedDevice;
-pub use frame::{RATE_BPS, RTO_PS, unpaced};
 pub use hosts::HostEndpoint;
 pub use rig::Rig;
 pub use spec::{Dilation, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
 use spray_switch::{FabricSpec, RunError};
+pub use unlimited::{OPEN_QUEUE, RATE_BPS, RTO_PS, unpaced};
 
-use self::drive::Goal;
 use self::emulation::{DilatedClock, PatientClock};
+use self::goal::Goal;
 
 /// Base round trips before scenario time 0, in which connections are set up: a handshake takes two, its first retry comes after five.
 /// Virtual time, so that what a run comes to does not depend on how fast the machine is.
@@ -59,16 +61,6 @@ pub struct Testbed {
     rig: Rig,
     dilation: Option<f64>,
 }
-
-/// A queue that no machine can fill. Runs in real time have it, since they measure the machine and not the fabric.
-pub const OPEN_QUEUE: Thresholds = Thresholds {
-    limit_bytes: 2_500_000,
-    mark_min_bytes: 2_500_000,
-    mark_max_bytes: 2_500_000,
-    control_limit_bytes: 2_500_000,
-    trim: false,
-    ..Thresholds::NONE
-};
 
 impl Testbed {
     /// Sets up the hosts, links and switches of `spec`. Needs root.
@@ -134,7 +126,7 @@ impl Testbed {
             hosts,
             PatientClock::new(clock, setup.step_ps(), setup.threads()),
             (&goal, panel.as_ref()),
-            &mut |report: &drive::Report| {
+            &mut |report: &goal::Report| {
                 spec.watch.inspect(|watch| watch::settle(watch, report.now_ps, lead_in_ps));
                 progress(report.progress(&goal));
                 if let Some(slower) = pace.on_report(monotonic_ns(), report.now_ps) {
@@ -161,7 +153,7 @@ impl Testbed {
         let delivered = spray_fabric::delivered(&arrived, counted, outcome.end_ps);
         let result = collect.outcome(&self.rig, delivered, losses)?;
         spec.watch.inspect(|watch| watch::report(watch, &outcome.hosts, lead_in_ps));
-        self.rig.take_back(outcome.hosts);
+        hosts::return_devices(outcome.hosts, &mut self.rig);
         Ok(result)
     }
 

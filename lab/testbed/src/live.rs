@@ -10,7 +10,7 @@ use spray_fabric::live::{HostNow, LinkNow, LinkSchedule, Operator, Order, Snapsh
 use spray_nic::endpoint::Senders;
 use spray_nic::sys::monotonic_ns;
 
-use super::drive::Report;
+use super::goal::Report;
 use super::hosts::{Book, HostEndpoint, Setup};
 use super::rig::Rig;
 use spray_switch::RunError;

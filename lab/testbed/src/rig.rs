@@ -10,8 +10,6 @@ use spray_switch::sites::{Chassis, Site, attach_switch, sites};
 use spray_switch::{FabricSpec, RunError};
 use tracing::debug_span;
 
-use super::hosts::Running;
-
 /// Everything that is there while a testbed is. Fields drop in order: sockets, programs, namespaces.
 #[derive(Debug)]
 pub struct Rig {
@@ -81,13 +79,6 @@ impl Rig {
     /// The bins into which ports count from `begin_ps` on, of a length that is asked for, over a span.
     pub fn bins(&self, begin_ps: u64, times_ps: (u64, u64)) -> Scale {
         bins(self.series, begin_ps, times_ps)
-    }
-
-    /// Takes the sockets of a run's hosts back.
-    pub(crate) fn take_back(&mut self, hosts: Vec<Running>) {
-        for running in hosts {
-            self.devices[running.host] = Some(running.endpoint.into_device().into_inner());
-        }
     }
 
     /// Throws away what still arrives of an earlier run, until nothing has arrived for a while.

@@ -4,7 +4,7 @@ use spray_nic::device::{Device, XskDevice};
 
 use super::rig::Rig;
 use super::*;
-use spray_fabric::{Host, LeafSpine};
+use spray_fabric::{Host, LeafSpine, Thresholds};
 use spray_switch::data_frame;
 
 mod collectives;

@@ -1,38 +1,14 @@
-//! What is seen of a run: the frames of its hosts, and those at the ports that hosts emulate.
-//!
-//! Other ports are in the XDP programs, which tell nobody of a frame.
+//! Attaches the observers of a run to its hosts, and passes on what the hosts' algorithms report.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use spray_capture::{Content, Shared, Sighting, Treatment};
+use spray_capture::Shared;
 use spray_fabric::Arrivals;
-use spray_pipeline::last_port::Delivery;
-use spray_pipeline::shim::{SHIM_BYTES, Shim};
-use spray_wire::switch_view::{Headers, Parsed, parse};
-use spray_wire::{Ecn, Ports};
 
 use super::arrivals::Counter;
-use super::emulation::LastPort;
-use super::host_port::HostPort;
 use super::hosts::{Running, Setup};
-
-/// Sees the frames of a host.
-#[derive(Debug)]
-pub(crate) struct HostTap {
-    watch: Shared,
-    /// Somebody wants to know what frames say.
-    parses: bool,
-    interface: u32,
-    lead_in_ps: u64,
-}
-
-/// The port that leads to a host, with somebody who sees what it does.
-#[derive(Debug)]
-struct SeenPort {
-    port: HostPort,
-    tap: HostTap,
-}
+use super::tap::{HostTap, SeenPort, scenario};
 
 /// How far a host may be behind the others, in ps of scenario time.
 const BEHIND_PS: i64 = 100_000_000;
@@ -82,71 +58,5 @@ pub(super) fn report(watch: &Shared, hosts: &[Running], lead_in_ps: u64) {
                 watch.report(scenario(entry.at.ps(), lead_in_ps), *first, &entry.event);
             }
         }
-    }
-}
-
-const fn scenario(virtual_ps: u64, lead_in_ps: u64) -> i64 {
-    virtual_ps.cast_signed() - lead_in_ps.cast_signed()
-}
-
-impl HostTap {
-    fn see(&self, now_ps: u64, frame: &[u8], outbound: bool, fate: Treatment, waiting_bytes: Option<u64>) {
-        let content = Content::of(frame, self.parses);
-        let at_ps = scenario(now_ps, self.lead_in_ps);
-        let sighting = Sighting { at_ps, interface: self.interface, outbound, content, fate, waiting_bytes };
-        self.watch.lock().see(sighting, false);
-    }
-
-    /// The host sends a frame; its own link may lose it, else it is `carried`.
-    pub fn on_sent(&self, now_ps: u64, frame: &[u8], carried: bool) {
-        let dropped = (!carried).then_some("host's link");
-        self.see(now_ps, frame, true, Treatment { dropped, ..Treatment::default() }, None);
-    }
-
-    /// A frame has come.
-    pub fn on_received(&self, now_ps: u64, frame: &[u8]) {
-        self.see(now_ps, frame, false, Treatment::default(), None);
-    }
-}
-
-impl LastPort for SeenPort {
-    fn latency_ps(&self) -> u64 {
-        self.port.latency_ps()
-    }
-
-    fn deliver(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
-        let came_ps = frame.first_chunk().and_then(Shim::read).unwrap_or_default().virtual_time_ps;
-        let waiting = self.port.queue_bytes(came_ps.saturating_add(self.port.latency_ps()))[0];
-        let before = fields(inner(frame));
-        let whole = Content::of(inner(frame), self.tap.parses);
-        let outcome = self.port.take(frame);
-        let (mut fate, mut content) =
-            (Treatment { dropped: outcome.err().map(|cause| cause.name()), ..Treatment::default() }, whole);
-        if let Ok(Delivery { len, .. }) = outcome {
-            let frame = inner(frame.get(..len as usize).unwrap_or(frame));
-            let after = fields(frame);
-            fate.marked = after.map(|(ecn, _)| ecn) != before.map(|(ecn, _)| ecn);
-            fate.trimmed = after.map(|(_, dscp)| dscp) != before.map(|(_, dscp)| dscp);
-            content = Content::of(frame, self.tap.parses);
-        }
-        let at_ps = scenario(came_ps, self.tap.lead_in_ps);
-        let interface = self.tap.interface;
-        let waiting_bytes = Some(waiting);
-        let sighting = Sighting { at_ps, interface, outbound: true, content, fate, waiting_bytes };
-        self.tap.watch.lock().see(sighting, false);
-        outcome.ok().map(|Delivery { due_ps, len }| (due_ps, len))
-    }
-}
-
-/// What is behind the shim.
-fn inner(frame: &[u8]) -> &[u8] {
-    frame.get(SHIM_BYTES..).unwrap_or_default()
-}
-
-/// Mark and DSCP of a frame of ours.
-fn fields(frame: &[u8]) -> Option<(bool, u8)> {
-    match parse(frame, Ports::DEFAULT) {
-        Parsed::Ours(Headers { ecn, dscp, .. }) => Some((ecn == Ecn::Ce as u8, dscp)),
-        _ => None,
     }
 }

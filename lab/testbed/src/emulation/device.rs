@@ -1,7 +1,6 @@
 //! The device of a host in an emulated fabric, around the one that its frames really go through.
 
 use std::collections::VecDeque;
-use std::fmt::Debug;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -18,19 +17,8 @@ use spray_wire::{MAX_DATA_DSCP, Ports};
 use super::held::{Held, HeldFrames};
 use super::lateness::Lateness;
 use super::turns::Turn;
-use crate::host_port::OwnLink;
-use crate::watch::HostTap;
-
-/// The switch port that leads to a host which plays it.
-pub(crate) trait LastPort: Debug + Send {
-    /// How long a frame is on its way from the port to the host at least.
-    fn latency_ps(&self) -> u64;
-
-    /// Takes a frame with its shim through the port. Called in the order of virtual times, but for late frames.
-    ///
-    /// Returns when it is at the host, and the length of both then; `None` when it is lost.
-    fn deliver(&mut self, frame: &mut [u8]) -> Option<(u64, u32)>;
-}
+use crate::host_port::{LastPort, OwnLink};
+use crate::tap::HostTap;
 
 /// What a host is in its fabric.
 #[derive(Debug)]

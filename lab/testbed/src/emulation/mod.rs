@@ -25,7 +25,7 @@ use spray_nic::{Endpoint, Time};
 
 pub(crate) use self::clock::{DilatedClock, PatientClock};
 pub use self::device::EmulatedDevice;
-pub(crate) use self::device::{Emulation, LastPort};
+pub(crate) use self::device::Emulation;
 pub(crate) use self::lateness::Lateness;
 pub(crate) use self::turns::Turns;
 

@@ -17,6 +17,7 @@ use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::{Body, Common, Ecn, Envelope, EvPort, Kind, Ports, Probe, Time, emit, header_bytes};
 
 use super::*;
+use crate::host_port::LastPort;
 
 const US: u64 = 1_000_000;
 const MS: u64 = 1_000_000_000;

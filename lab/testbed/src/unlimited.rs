@@ -1,10 +1,11 @@
-//! Connections that nothing holds back, to measure the machine with.
+//! Connections, links and queues without limits, to measure the machine with.
 
 use spray_core::cc::{ControlConfig, FixedRateConfig};
 use spray_core::flow::FlowConfig;
 use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, Path};
 use spray_core::units::Gbps;
+use spray_fabric::Thresholds;
 
 /// A plausible round trip through the machine.
 const RTT_PS: u64 = 100_000_000;
@@ -12,6 +13,16 @@ const RTT_PS: u64 = 100_000_000;
 pub const RTO_PS: u64 = 50_000_000_000;
 /// Largest rate that a switch takes: the machine is to be measured, not the queues.
 pub const RATE_BPS: u64 = 1_000_000_000_000;
+
+/// A queue that no machine can fill. Runs in real time have it, since they measure the machine and not the fabric.
+pub const OPEN_QUEUE: Thresholds = Thresholds {
+    limit_bytes: 2_500_000,
+    mark_min_bytes: 2_500_000,
+    mark_max_bytes: 2_500_000,
+    control_limit_bytes: 2_500_000,
+    trim: false,
+    ..Thresholds::NONE
+};
 
 /// A connection with a fixed window and without pacing, whose timers stay out of the way. In real time all packets of one poll
 /// have one time, so that pacing would let a single one go.
