@@ -3,6 +3,7 @@
 mod machine;
 mod network;
 mod plan;
+mod port;
 mod run;
 mod transfers;
 

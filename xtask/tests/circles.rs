@@ -24,6 +24,7 @@ const CRATES: [&str; 13] = [
     "nic/src/lib.rs",
     "nic/tools/src/lib.rs",
     "nic/wire/src/lib.rs",
+    "tests/src/lib.rs",
     "tests/support/src/lib.rs",
 ];
 /// Words in front of the name of an item.

@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use spray_test_support::{Folder, detach_programs};
 
-use crate::chaos::network::PORTS;
+use crate::chaos::port::PORTS;
 use crate::chaos::transfers::Logged;
 use crate::chaos::{Event, Kind};
 use crate::running::Running;

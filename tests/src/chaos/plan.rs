@@ -3,7 +3,7 @@
 use rand_core::RngCore;
 use spray_core::rng::{self, Rng};
 
-use crate::chaos::network::PORTS;
+use crate::chaos::port::PORTS;
 
 /// What can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

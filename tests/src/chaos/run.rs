@@ -9,7 +9,8 @@ use spray_core::rng::{self, Rng};
 use spray_test_support::Folder;
 
 use crate::chaos::machine::Machine;
-use crate::chaos::network::{Network, PORTS};
+use crate::chaos::network::Network;
+use crate::chaos::port::PORTS;
 use crate::chaos::transfers::{Logged, Transfer, names};
 use crate::chaos::{Episode, Event, Kind};
 use crate::remains::Remains;
