@@ -52,7 +52,7 @@ fn send<S>(layers: S, named: bool) -> Outcome<Option<Collector>>
 where
     S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
 {
-    let collector = if named { Some(Collector::new()?) } else { None };
+    let collector = if named { Some(Collector::new(&ENDPOINTS)?) } else { None };
     let sent = collector.as_ref().map(|collector| collector.layer().with_filter(ours(LevelFilter::DEBUG)));
     // Fails only where a subscriber is set already, which nobody does.
     let _ = layers.with(sent).try_init();

@@ -1,27 +1,29 @@
 //! Runs scenarios for all commands: shows progress, writes a results folder for each run, and prints a table at the end.
+//!
+//! | file | content |
+//! |---|---|
+//! | `plan` | what is to run, and what of it is done |
+//! | `work` | the runs |
+//! | `outcome` | what came of them: tables, pages, failures |
+//! | `metrics` | what is served while they go |
 
 pub mod metrics;
+mod outcome;
 mod plan;
+#[cfg(test)]
+mod tests;
 mod work;
 
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-
-use serde::Serialize;
-use serde_json::json;
 use spray_experiments::engine::EngineError;
-use spray_experiments::results::{self, Extras, Finished, Summary};
-use spray_experiments::scenario::{Axis, Scenario};
+use spray_experiments::results::Extras;
+use spray_experiments::scenario::Scenario;
 use spray_tools::captures::Captures;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::metrics::{Metrics, Publish};
-use spray_tools::{note, say};
 
-pub use self::plan::{Job, Planned};
+pub use self::outcome::{Ended, report, verdict};
+pub use self::plan::Job;
 use crate::lab::args::Engine;
-use crate::lab::fit;
-use crate::lab::folder::{self, Writes};
-use crate::lab::runs::Part;
 use crate::lab::sim::args::Seeds;
 
 /// A set of runs: every scenario with each of its balancers and each seed. A run that is done is not run again.
@@ -45,9 +47,6 @@ pub struct Campaign {
     /// Whether the run is viewed in the terminal, and steered there. Then it is the only one.
     pub live: bool,
 }
-
-/// A run of a campaign that has ended: what came of it, or why nothing did.
-pub type Ended = (Job, Result<Finished, String>);
 
 impl Campaign {
     /// The scenarios on `engine`, with the given seeds or else their own.
@@ -75,133 +74,6 @@ impl Campaign {
         let metrics = metrics::Campaign::new(Metrics::open(publish.metrics)?);
         Ok(Self { metrics, ..self })
     }
-
-    /// Runs everything that is not done, writes the results, prints the table.
-    ///
-    /// # Errors
-    /// 2 when the machine or the scenario does not allow it, or `out` has other results; 1 when a run failed or did not deliver what was
-    /// sent; 130 after Ctrl-C. What the engine set up is removed in every case.
-    pub fn run(&self, out: Option<&Path>) -> Outcome {
-        let out = folder::location(out, &self.name);
-        let ended = self.results(&out)?;
-        let (own, earlier) = self.write_all(&out, &ended)?;
-        let summaries = [own.as_slice(), &earlier].concat();
-        let is_sweep = summaries.windows(2).any(|pair| pair[0].seed != pair[1].seed || pair[0].axes != pair[1].axes);
-        speed(&own);
-        fit::tables(&if is_sweep { results::sweep_table(&summaries) } else { results::table(&summaries) });
-        if let Some(table) = results::workload_table(&summaries) {
-            fit::tables(&table);
-        }
-        let (overview, failures) = (self.overview(&out), self.failures(&ended));
-        say!("results   {}", out.display());
-        overview.iter().for_each(|page| say!("overview  {}", page.display()));
-        report(&out, overview.as_deref(), &own, &failures)?;
-        failures.iter().for_each(|Failed { run, why }| note!("spray: {run} failed: {why}"));
-        match failures.len() {
-            0 => verdict(&own),
-            failed => Err(Failure::failed(format!(
-                "{failed} of {} runs failed; the same command tries them again",
-                ended.len()
-            ))),
-        }
-    }
-
-    /// The page over all runs in `out`, if one is written.
-    pub fn overview(&self, out: &Path) -> Option<PathBuf> {
-        self.extras.report.then(|| out.join("report.html"))
-    }
-
-    /// Writes the tables and the page over all runs in `out`. Returns the figures of `ended`, without failed runs, and those of runs that
-    /// earlier commands left there.
-    ///
-    /// # Errors
-    /// 1 when a run cannot be read, or a table cannot be written.
-    pub fn write_all(&self, out: &Path, ended: &[Ended]) -> Outcome<(Vec<Summary>, Vec<Summary>)> {
-        let mut done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
-        let own: HashSet<String> = done.iter().map(|run| run.folder.clone()).collect();
-        let count = done.len();
-        for name in plan::runs_in(out).into_iter().filter(|name| !own.contains(name)) {
-            done.push(Finished::load(out, &name).map_err(Failure::failed)?);
-        }
-        let summaries: Vec<Summary> = done.iter().map(|run| run.summary.clone()).collect();
-        results::write_sweep(out, &summaries).map_err(Failure::failed)?;
-        if self.extras.report {
-            results::write_overview(out, &done).map_err(Failure::failed)?;
-        }
-        let mut own = summaries;
-        let earlier = own.split_off(count);
-        Ok((own, earlier))
-    }
-
-    /// The runs that failed, and why.
-    pub fn failures(&self, ended: &[Ended]) -> Vec<Failed> {
-        let failed = |(job, run): &Ended| Some(Failed { run: self.title(job), why: run.as_ref().err()?.clone() });
-        ended.iter().filter_map(failed).collect()
-    }
-
-    /// Runs everything that is not done, and writes each result as soon as its run ends, in a folder of its own under `out`. The results
-    /// are in the order of the plan.
-    ///
-    /// # Errors
-    /// As [`Campaign::run`]; data that was not delivered is no error here, nor a run that failed.
-    pub fn results(&self, out: &Path) -> Outcome<Vec<Ended>> {
-        let plan = self.plan(out)?;
-        let mut failed = self.work(&plan, (out, Writes::All))?;
-        let end = |(number, planned): (usize, &Planned)| {
-            let run = match failed.remove(&number) {
-                Some(why) => Err(why),
-                None => Finished::load(out, &planned.folder),
-            };
-            (planned.job, run)
-        };
-        Ok(plan.iter().enumerate().map(end).collect())
-    }
-
-    /// Makes the runs of a part of the plan, and prints how many are done. The same command without a part collects the results of all.
-    ///
-    /// # Errors
-    /// As [`Campaign::run`].
-    pub fn run_part(&self, out: &Path, part: Part) -> Outcome {
-        let plan = self.plan(out)?;
-        let all = plan.len();
-        let mine = part.share(plan);
-        let failed = self.work(&mine, (out, Writes::Part))?;
-        part.say(out, (mine.len() - failed.len(), mine.len(), all))?;
-        match failed.values().next() {
-            None => Ok(()),
-            Some(why) => Err(Failure::failed(format!("{} runs failed; one of them: {why}", failed.len()))),
-        }
-    }
-
-    /// `silent uplink, evs 64, reps, seed 3`: what tells the run from the others.
-    fn title(&self, job: &Job) -> String {
-        let Scenario { condition, written, seeds, transport, .. } = &self.scenarios[job.scenario];
-        let axis = |axis: &Axis| format!("{} {}", axis.path.rsplit('.').next().unwrap_or(&axis.path), axis.value);
-        let others = self.scenarios.iter().any(|other| other.condition != *condition);
-        let several = if self.seeds.is_empty() { seeds } else { &self.seeds }.len() > 1;
-        let alone = self.scenarios.len() == 1 && !several && transport.balancer.len() == 1;
-        let first = (others || alone).then(|| condition.clone());
-        let axes = written.axes.iter().map(axis);
-        let seed = several.then(|| format!("seed {}", job.seed));
-        first.into_iter().chain(axes).chain([job.balancer.to_string()]).chain(seed).collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// A run that failed.
-#[derive(Clone, Debug, Serialize)]
-pub struct Failed {
-    /// What tells it from the others.
-    pub run: String,
-    /// What went wrong.
-    pub why: String,
-}
-
-/// Says as JSON where the results are, and all figures of the runs.
-///
-/// # Errors
-/// None that a user could meet.
-pub fn report(results: &Path, overview: Option<&Path>, runs: &[Summary], failed: &[Failed]) -> Outcome {
-    say::object(&json!({ "results": results, "overview": overview, "runs": runs, "failed": failed }))
 }
 
 /// The version of spray.
@@ -217,41 +89,3 @@ pub fn ended(error: EngineError) -> Failure {
         EngineError::Failed(message) => Failure::failed(message),
     }
 }
-
-/// Checks that everything was delivered.
-///
-/// # Errors
-/// 1 when it was not.
-pub fn verdict(done: &[Summary]) -> Outcome {
-    let count = |is_bad: fn(&Summary) -> bool| done.iter().filter(|run| is_bad(run)).count();
-    let wrong = count(|run| run.payload_verified == Some(false));
-    let incomplete = count(|run| run.flows.flows_completed < run.flows.flows_total);
-    let of = done.len();
-    match (incomplete, wrong) {
-        (0, 0) => Ok(()),
-        (incomplete, 0) => {
-            Err(Failure::failed(format!("incomplete runs: {incomplete} of {of}, in which not all flows completed")))
-        }
-        (0, wrong) => Err(Failure::failed(format!("in {wrong} of {of} runs a payload differs from what was sent"))),
-        (incomplete, wrong) => Err(Failure::failed(format!(
-            "incomplete runs: {incomplete} of {of}; in {wrong} a payload differs from what was sent"
-        ))),
-    }
-}
-
-/// Prints how fast the simulator was, if it ran: seconds of each run, on however many threads.
-fn speed(done: &[Summary]) {
-    let figures = || done.iter().filter_map(|run| Some((run.sim?, run.engine_figures.wall_s)));
-    if figures().next().is_none() {
-        return;
-    }
-    let hops: u64 = figures().map(|(sim, _)| sim.packet_hops).sum();
-    let seconds: f64 = figures().map(|(_, wall_s)| wall_s).sum();
-    let peak = figures().map(|(sim, _)| sim.peak_rss_mb).fold(0.0, f64::max);
-    let rate = hops as f64 / seconds.max(1e-9) / 1e6;
-    let millions = hops as f64 / 1e6;
-    say!("{millions:.1} million packet-hops in {seconds:.2} s, {rate:.1} million a second; at most {peak:.0} MB");
-}
-
-#[cfg(test)]
-mod tests;

@@ -21,8 +21,6 @@ use tracing::Subscriber;
 use tracing_opentelemetry::OpenTelemetryLayer;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::ENDPOINTS;
-
 /// What a collector has to answer within.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -31,15 +29,16 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Collector(SdkTracerProvider);
 
 impl Collector {
-    /// Sends each span when it ends: they are few, and a command may give its sockets up soon after.
+    /// Sends each span when it ends: they are few, and a command may give its sockets up soon after. `variables` of the environment name the
+    /// collector's address.
     ///
     /// # Errors
     /// 2 when the environment names no address.
-    pub(super) fn new() -> Outcome<Self> {
+    pub(super) fn new(variables: &[&str]) -> Outcome<Self> {
         let exporter =
             SpanExporter::builder().with_http().with_http_client(Client).with_protocol(Protocol::HttpJson).build();
         let exporter = exporter.map_err(|error| {
-            Failure::refused(format!("{}: {error}; allowed: http://HOST:PORT", ENDPOINTS.join(", or ")))
+            Failure::refused(format!("{}: {error}; allowed: http://HOST:PORT", variables.join(", or ")))
         })?;
         let resource = Resource::builder().with_service_name("spray").build();
         Ok(Self(SdkTracerProvider::builder().with_simple_exporter(exporter).with_resource(resource).build()))

@@ -6,7 +6,7 @@ use spray_experiments::results::align;
 use spray_tools::failure::Outcome;
 use spray_tools::say;
 
-use super::median;
+use super::median::median;
 use crate::lab::args;
 
 /// Batches of 64 frames of each kind.

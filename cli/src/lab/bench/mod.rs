@@ -2,6 +2,9 @@
 
 #[cfg(target_os = "linux")]
 mod hostile;
+mod median;
+#[cfg(feature = "xdp")]
+mod peers;
 mod sim;
 #[cfg(feature = "xdp")]
 mod speed;
@@ -15,8 +18,7 @@ mod transport;
 mod veth;
 
 #[cfg(feature = "xdp")]
-pub use veth::peers;
-
+pub use peers::peers;
 use spray_tools::failure::Outcome;
 
 use crate::lab::args::Bench;
@@ -40,35 +42,5 @@ pub fn bench(arguments: &Bench) -> Outcome {
         Bench::Start(arguments) => start::start(arguments),
         #[cfg(feature = "xdp")]
         Bench::Speed(arguments) => speed::speed(arguments),
-    }
-}
-
-/// The median of so many measurements.
-///
-/// # Errors
-/// The first that failed.
-#[cfg(feature = "xdp")]
-fn median_of(repeat: u32, measure: impl Fn() -> Outcome<f64>) -> Outcome<f64> {
-    Ok(median(&(0..repeat).map(|_| measure()).collect::<Outcome<Vec<f64>>>()?))
-}
-
-/// The middle value; the mean of the middle two of an even number.
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match (sorted.len(), sorted.len() / 2) {
-        (0, _) => 0.0,
-        (length, middle) if length % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
-        (_, middle) => sorted[middle],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn medians_of_odd_even_and_no_values() {
-        assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0, 2.0, 3.0]), median(&[])), (2.0, 2.5, 0.0));
     }
 }

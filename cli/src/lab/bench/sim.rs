@@ -13,7 +13,7 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::progress::Progress;
 use spray_tools::say;
 
-use super::median;
+use super::median::median;
 use crate::lab::args;
 use crate::lab::settings;
 

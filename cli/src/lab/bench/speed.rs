@@ -13,6 +13,8 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::stop::Stop;
 use spray_tools::{info, say};
 
+use super::median::median;
+use super::peers;
 use super::switch::HOP_TARGET_NS;
 use super::transport::{
     COPYING_TARGET, IN_PLACE_TARGET, MANY_TARGET, QUEUES_TARGET, SEALING_TARGET_NS, SMALL_TARGET_NS, VERY_MANY_TARGET,
@@ -298,7 +300,7 @@ fn veth_tables(object: &Value) -> String {
          | | Gb/s | least to most | CPU s/GB | idle p50 | p99 | p99.9 | loaded p50 | p99 | p99.9 |\n|---|{}\n",
         "--:|".repeat(9)
     );
-    for (peer, words) in veth::peers() {
+    for (peer, words) in peers::peers() {
         let [gbps, least, most, cpu] = ["goodput_gbps", "goodput_gbps_least", "goodput_gbps_most", "cpu_s_per_gb"]
             .map(|name| number(&object[name][peer]));
         let latency = &object["latency_us"][peer];
@@ -360,13 +362,12 @@ fn demo_table(demos: &[Vec<Value>]) -> String {
     let mut out = format!(
         "Data packets a second of real time, over all nine runs: median {:.0} ({least:.0} to {most:.0}). Below, medians of the three.\n\n\
          | condition | balancer | packets/s | dilation | goodput Gb/s | mean FCT us | emulation errors |\n|---|---|{}\n",
-        super::median(&rates),
+        median(&rates),
         "--:|".repeat(5)
     );
     for run in 0..demos.first().map_or(0, Vec::len) {
-        let median = |of: &dyn Fn(&Value) -> f64| {
-            json!(super::median(&demos.iter().map(|runs| of(&runs[run])).collect::<Vec<_>>()))
-        };
+        let median =
+            |of: &dyn Fn(&Value) -> f64| json!(median(&demos.iter().map(|runs| of(&runs[run])).collect::<Vec<_>>()));
         let first = &demos[0][run];
         let rate = median(&|summary| of(summary, "packets_sent") / of(summary, "wall_s"));
         let cells =

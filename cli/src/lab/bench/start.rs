@@ -11,7 +11,7 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::say;
 use tempfile::TempDir;
 
-use super::median_of;
+use super::median::median_of;
 use crate::lab::args;
 
 /// One short flow each way between two hosts.

@@ -9,7 +9,7 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::progress::Progress;
 use spray_tools::say;
 
-use super::median_of;
+use super::median::median_of;
 use crate::lab::args;
 
 /// Frames of a test run: the kernel gives the mean in whole nanoseconds.

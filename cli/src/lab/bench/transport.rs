@@ -8,7 +8,7 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::progress::Progress;
 use spray_tools::say;
 
-use super::median;
+use super::median::median;
 use crate::lab::args;
 
 /// Most that a packet may cost either end, in copies of its payload.

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-#[cfg(feature = "quic")]
-use spray_benches::net::Quic;
-use spray_benches::net::{Kernel, Transport, VethBench};
-use spray_benches::net::{Latency, Throughput};
+use spray_benches::net::{Latency, Throughput, VethBench};
 use spray_experiments::results;
 use spray_experiments::switch::RunError;
 use spray_tools::failure::{Failure, Outcome};
@@ -14,36 +11,9 @@ use spray_tools::progress::Progress;
 use spray_tools::say;
 use spray_tools::stop::Stop;
 
-use super::median;
+use super::median::median;
+use super::peers::{BARE, PEERS, Way};
 use crate::lab::args;
-
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Transport(Transport),
-    Bare,
-    Kernel(Kernel),
-    #[cfg(feature = "quic")]
-    Quic(Quic),
-}
-
-/// Name in options and JSON, what it is, and how it is measured; in the order of each round.
-const PEERS: &[(&str, &str, Way)] = &[
-    ("spray_4to1", "REPS connection, an ACK per 4 packets", ours(4, true)),
-    ("spray_1to1", "REPS connection, an ACK per packet", ours(1, true)),
-    (BARE, "bare AF_XDP frames, same path", Way::Bare),
-    ("spray_prompt", "REPS connection, an ACK per 4 packets, frames wait for no others", ours(4, false)),
-    ("udp_xdp", "kernel UDP on such a veth, sendmmsg/recvmmsg", Way::Kernel(Kernel::Udp { programs: true })),
-    ("udp", "the same on a veth without XDP programs", Way::Kernel(Kernel::Udp { programs: false })),
-    ("udp_gso", "kernel UDP with GSO and GRO", Way::Kernel(Kernel::UdpSegments)),
-    ("tcp", "kernel TCP without TSO", Way::Kernel(Kernel::Tcp { tso: false })),
-    ("tcp_tso", "kernel TCP with TSO", Way::Kernel(Kernel::Tcp { tso: true })),
-    #[cfg(feature = "quic")]
-    ("quinn", "QUIC, quinn", Way::Quic(Quic::Quinn)),
-    #[cfg(feature = "quic")]
-    ("s2n_quic", "QUIC, s2n-quic", Way::Quic(Quic::S2n)),
-];
-const BARE: &str = "bare";
 
 /// Name in JSON, words, the two peers, and what the project aims at.
 const RATIOS: [(&str, &str, [&str; 2], f64); 3] = [
@@ -60,10 +30,6 @@ pub(super) const LATENCIES: [(&str, &str, &str); 2] = [
 
 /// Quantiles of round trips, by name.
 pub(super) const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99_9", 0.999)];
-
-const fn ours(ack_every: u32, coalesces: bool) -> Way {
-    Way::Transport(Transport { ack_every, coalesces })
-}
 
 impl Way {
     fn throughput(self, bench: &mut VethBench, duration: Duration) -> Result<Throughput, RunError> {
@@ -125,11 +91,6 @@ pub fn veth(arguments: &args::BenchVeth) -> Outcome {
     say::object(&json(arguments, &rows))?;
     say!("{}", text(arguments, &rows));
     Ok(())
-}
-
-/// All peers: names and words.
-pub fn peers() -> impl Iterator<Item = (&'static str, &'static str)> {
-    PEERS.iter().map(|(name, words, _)| (*name, *words))
 }
 
 /// All ratios: names in JSON and words.

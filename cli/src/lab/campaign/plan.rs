@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sha2::Digest;
 use spray_core::path::BalancerKind;
 use spray_experiments::results::{self, Finished, PART, Summary};
-use spray_experiments::scenario::{MAX_RUNS, Scenario};
+use spray_experiments::scenario::{Axis, MAX_RUNS, Scenario};
 use spray_tools::failure::{Failure, Outcome};
 
 use super::{COMMIT, Campaign, VERSION};
@@ -112,6 +112,19 @@ impl Campaign {
         let numbered = (2..).map(|number| format!("{name}-{number}"));
         let free = std::iter::once(name.clone()).chain(numbered).find(|name| names.insert(name.clone()));
         free.unwrap_or(name)
+    }
+
+    /// `silent uplink, evs 64, reps, seed 3`: what tells the run from the others.
+    pub(super) fn title(&self, job: &Job) -> String {
+        let Scenario { condition, written, seeds, transport, .. } = &self.scenarios[job.scenario];
+        let axis = |axis: &Axis| format!("{} {}", axis.path.rsplit('.').next().unwrap_or(&axis.path), axis.value);
+        let others = self.scenarios.iter().any(|other| other.condition != *condition);
+        let several = if self.seeds.is_empty() { seeds } else { &self.seeds }.len() > 1;
+        let alone = self.scenarios.len() == 1 && !several && transport.balancer.len() == 1;
+        let first = (others || alone).then(|| condition.clone());
+        let axes = written.axes.iter().map(axis);
+        let seed = several.then(|| format!("seed {}", job.seed));
+        first.into_iter().chain(axes).chain([job.balancer.to_string()]).chain(seed).collect::<Vec<_>>().join(", ")
     }
 
     fn key(&self, job: &Job, files: &mut HashMap<PathBuf, String>) -> Outcome<String> {

@@ -1,6 +1,10 @@
+use std::path::Path;
+
 use spray_core::path::BalancerKind;
 
+use super::plan::Planned;
 use super::*;
+use crate::lab::runs::Part;
 
 fn campaign(balancers: &str, seeds: &str) -> Campaign {
     let parse = |condition: &str| {

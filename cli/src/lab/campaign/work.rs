@@ -13,7 +13,8 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::note;
 use tracing::info_span;
 
-use super::{COMMIT, Campaign, Planned, VERSION, ended};
+use super::plan::Planned;
+use super::{COMMIT, Campaign, VERSION, ended};
 use crate::lab::captures;
 use crate::lab::engines;
 use crate::lab::folder::{self, Writes};

@@ -20,10 +20,11 @@ use spray_tools::metrics::{Metric, Metrics, Section};
 use spray_tools::stop::Stop;
 
 use super::ask::{Answer, CableRow, EventRow, HostRow, Question, Report, Row, Shown};
+use super::change::{Change, state};
 use super::lent;
-use super::link::{Change, state};
-use super::up::Name;
-use super::user::{own, programs};
+use super::name::Name;
+use super::programs::programs;
+use super::user::own;
 use crate::lab::args;
 use crate::lab::settings;
 

@@ -5,20 +5,28 @@
 //! | `up` | the command that begins it, and what is up |
 //! | `keeper` | the process that keeps it |
 //! | `ask` | what the commands ask it, and what it answers |
-//! | `link` | links: their state, and changes of it |
+//! | `link` | links: their state, and what they have carried |
+//! | `change` | changes of links, as they are written |
+//! | `name` | names of fabrics |
 //! | `lent` | containers and namespaces of others as hosts |
 //! | `enter` | a shell or a command in a host |
-//! | `user` | who works at this machine, and which programs are in hosts |
+//! | `user` | the user who works at this machine |
+//! | `programs` | the programs in hosts |
 
 mod ask;
+mod change;
 mod enter;
 mod keeper;
 mod lent;
 mod link;
+mod name;
+mod programs;
 mod up;
 mod user;
 
+pub use self::change::Change;
 pub use self::enter::shell;
 pub use self::lent::Guest;
-pub use self::link::{Change, link};
-pub use self::up::{Name, down, up};
+pub use self::link::link;
+pub use self::name::Name;
+pub use self::up::{down, up};

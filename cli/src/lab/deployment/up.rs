@@ -3,7 +3,6 @@
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
-use std::str::FromStr;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -19,6 +18,7 @@ use super::ask::{
 };
 use super::keeper::keep;
 use super::link::table;
+use super::name::Name;
 use crate::lab::args;
 
 /// Sets a fabric up and leaves it up, `between` interfaces if these are given; without a scenario, says what is up.
@@ -163,21 +163,5 @@ fn first_line(child: &mut Child, stop: &Stop) -> String {
             _ if is_stopped => return String::new(),
             _ => return String::from_utf8_lossy(&line).into(),
         }
-    }
-}
-
-/// The name of a fabric.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name(pub String);
-
-impl FromStr for Name {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if (1..=64).contains(&text.len()) && text.chars().all(fits) && !text.starts_with('.') {
-            return Ok(Self(text.into()));
-        }
-        Err(format!("`{text}` is not 1 to 64 letters, digits, `-`, `_` or `.`"))
     }
 }

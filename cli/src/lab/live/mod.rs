@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `model` | what is shown, and what keys order |
 //! | `view` | how it is drawn |
+//! | `keys` | which key does what |
 //! | `pace` | how fast the simulator's time goes |
 
+mod keys;
 mod model;
 mod pace;
 #[cfg(test)]
@@ -17,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{self, Event};
 use spray_core::path::BalancerKind;
 use spray_experiments::live::NewFlows;
 use spray_experiments::scenario::Scenario;
@@ -26,7 +28,8 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::progress::now;
 use spray_tools::stop::Stop;
 
-use self::model::{Action, Model};
+use self::keys::{Key, read};
+use self::model::Model;
 use self::pace::Pace;
 use self::view::Status;
 
@@ -57,19 +60,6 @@ pub struct View<'a> {
     terminal: Option<DefaultTerminal>,
     /// The user has ended the run.
     ended: bool,
-}
-
-/// What a key does beside the model's part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
-    Act(Action),
-    Pause,
-    Step,
-    Faster,
-    Slower,
-    End,
-    Interrupt,
-    Other,
 }
 
 impl<'a> View<'a> {
@@ -157,30 +147,5 @@ impl Operator for View<'_> {
 impl Drop for View<'_> {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-fn read(key: KeyEvent) -> Key {
-    if key.kind == KeyEventKind::Release {
-        return Key::Other;
-    }
-    match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Key::Interrupt,
-        KeyCode::Up | KeyCode::Char('k') => Key::Act(Action::Up(1)),
-        KeyCode::Down | KeyCode::Char('j') => Key::Act(Action::Down(1)),
-        KeyCode::PageUp => Key::Act(Action::Up(10)),
-        KeyCode::PageDown => Key::Act(Action::Down(10)),
-        KeyCode::Char('f') => Key::Act(Action::Fail),
-        KeyCode::Char('s') => Key::Act(Action::Slow),
-        KeyCode::Char('l') => Key::Act(Action::Lose),
-        KeyCode::Char('h') => Key::Act(Action::Heal),
-        KeyCode::Char('b') => Key::Act(Action::Balancer { forward: true }),
-        KeyCode::Char('B') => Key::Act(Action::Balancer { forward: false }),
-        KeyCode::Char(' ') => Key::Pause,
-        KeyCode::Char('.') => Key::Step,
-        KeyCode::Char('+' | '=') => Key::Faster,
-        KeyCode::Char('-') => Key::Slower,
-        KeyCode::Char('q') | KeyCode::Esc => Key::End,
-        _ => Key::Other,
     }
 }

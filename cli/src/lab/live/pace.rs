@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::Key;
+use super::keys::Key;
 
 /// Real time between two looks.
 pub const LOOK: Duration = Duration::from_millis(50);

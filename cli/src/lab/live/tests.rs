@@ -9,10 +9,10 @@ use spray_experiments::scenario::Scenario;
 use spray_fabric::live::{HostNow, LinkNow, Order, Snapshot};
 use spray_fabric::{LinkAction, LinkState, PortCounters};
 
+use super::keys::{Key, read};
 use super::model::{Action, Model, state};
 use super::pace::Pace;
 use super::view::{Status, draw};
-use super::{Key, read};
 
 const SCENARIO: &str = r#"
 name = "live"

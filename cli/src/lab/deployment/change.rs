@@ -1,0 +1,183 @@
+//! Changes of links, as they are written on the command line.
+
+use std::str::FromStr;
+
+use spray_core::units::Ratio;
+use spray_experiments::switch::{Impairment, Order};
+use spray_fabric::{LinkState, MIN_RATE_PPM};
+
+/// A change of links, as on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change(pub Order);
+
+impl Change {
+    /// As it is read.
+    pub fn text(self) -> String {
+        let percent = |ppm: u32| f64::from(ppm) / 1e4;
+        let time = |ns: u32| match ns {
+            0 => "0".into(),
+            1_000_000.. => format!("{}ms", f64::from(ns) / 1e6),
+            _ => format!("{}us", f64::from(ns) / 1e3),
+        };
+        match self.0 {
+            Order::Up => "up".into(),
+            Order::Down => "down".into(),
+            Order::Silent => "silent".into(),
+            Order::Rate(ppm) => format!("rate={}%", percent(ppm)),
+            Order::Loss(ppm) => format!("loss={}%", percent(ppm)),
+            Order::Delay(ns) => format!("delay={}", time(ns)),
+            Order::Jitter(ns) => format!("jitter={}", time(ns)),
+            Order::Reorder(ppm) => format!("reorder={}%", percent(ppm)),
+            Order::Corrupt(ppm) => format!("corrupt={}%", percent(ppm)),
+            Order::Duplicate(ppm) => format!("duplicate={}%", percent(ppm)),
+        }
+    }
+}
+
+impl FromStr for Change {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "`{text}`; allowed: up, down, silent, rate=SHARE, loss=SHARE, delay=TIME, jitter=TIME, reorder=SHARE, corrupt=SHARE and \
+                 duplicate=SHARE, as in rate=25%, loss=1% or delay=1.5ms: shares with a percent sign and at most four decimals, of a rate \
+                 at least 0.1%, and times in whole nanoseconds up to 1s"
+            )
+        };
+        let order = match text.split_once('=') {
+            None => match text {
+                "up" => Order::Up,
+                "down" => Order::Down,
+                "silent" => Order::Silent,
+                _ => return Err(wrong()),
+            },
+            Some(("rate", share)) => Order::Rate(ppm(share).filter(|ppm| *ppm >= MIN_RATE_PPM).ok_or_else(wrong)?),
+            Some(("loss", share)) => Order::Loss(ppm(share).ok_or_else(wrong)?),
+            Some(("delay", time)) => Order::Delay(ns(time).ok_or_else(wrong)?),
+            Some(("jitter", time)) => Order::Jitter(ns(time).ok_or_else(wrong)?),
+            Some(("reorder", share)) => Order::Reorder(ppm(share).ok_or_else(wrong)?),
+            Some(("corrupt", share)) => Order::Corrupt(ppm(share).ok_or_else(wrong)?),
+            Some(("duplicate", share)) => Order::Duplicate(ppm(share).ok_or_else(wrong)?),
+            Some(_) => return Err(wrong()),
+        };
+        Ok(Self(order))
+    }
+}
+
+/// A link's state, as the changes that lead to it.
+pub fn state(state: &LinkState, link: &Impairment) -> String {
+    let mut words = Vec::new();
+    if !state.up {
+        words.push(Change(Order::Down).text());
+    }
+    if state.silent_drop {
+        words.push(Change(Order::Silent).text());
+    }
+    if state.rate_ppm != 1_000_000 {
+        words.push(Change(Order::Rate(state.rate_ppm)).text());
+    }
+    if state.loss_ppm > 0 {
+        words.push(Change(Order::Loss(state.loss_ppm)).text());
+    }
+    let ns = |ns: u64| u32::try_from(ns).unwrap_or(u32::MAX);
+    let impaired = [
+        (link.delay_ns > 0, Order::Delay(ns(link.delay_ns))),
+        (link.jitter_ns > 0, Order::Jitter(link.jitter_ns)),
+        (link.reorder_ppm > 0, Order::Reorder(link.reorder_ppm)),
+        (link.corrupt_ppm > 0, Order::Corrupt(link.corrupt_ppm)),
+        (link.duplicate_ppm > 0, Order::Duplicate(link.duplicate_ppm)),
+    ];
+    words.extend(impaired.into_iter().filter(|(is, _)| *is).map(|(_, order)| Change(order).text()));
+    if words.is_empty() { Change(Order::Up).text() } else { words.join(",") }
+}
+
+/// A share from `0%` to `100%`, in millionths.
+fn ppm(text: &str) -> Option<u32> {
+    let ppm = text.parse::<Ratio>().ok()?.ppm();
+    u32::try_from(ppm).ok().filter(|ppm| *ppm <= 1_000_000)
+}
+
+/// A time of at most a second, as in `1.5ms`, `20us` or `0`, in nanoseconds.
+fn ns(text: &str) -> Option<u32> {
+    let units = [("ms", 1e6), ("us", 1e3), ("ns", 1.0), ("s", 1e9)];
+    let read = units.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns)));
+    let (number, ns) = read.or_else(|| (text == "0").then_some((text, 1.0)))?;
+    let number = number.parse::<f64>().ok()?;
+    let whole = (number * ns).round();
+    (whole / ns == number && (0.0..=1e9).contains(&whole)).then_some(whole as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_read_as_they_are_said() {
+        for (text, order) in [
+            ("up", Order::Up),
+            ("down", Order::Down),
+            ("silent", Order::Silent),
+            ("rate=25%", Order::Rate(250_000)),
+            ("rate=100%", Order::Rate(1_000_000)),
+            ("loss=0", Order::Loss(0)),
+            ("loss=0.01%", Order::Loss(100)),
+            ("delay=1.5ms", Order::Delay(1_500_000)),
+            ("delay=1s", Order::Delay(1_000_000_000)),
+            ("jitter=20us", Order::Jitter(20_000)),
+            ("jitter=0", Order::Jitter(0)),
+            ("reorder=1%", Order::Reorder(10_000)),
+            ("corrupt=0.1%", Order::Corrupt(1_000)),
+            ("duplicate=50%", Order::Duplicate(500_000)),
+        ] {
+            let change: Change = text.parse().unwrap();
+            assert_eq!(change, Change(order), "{text}");
+            assert_eq!(change.text().parse(), Ok(change), "{text}");
+        }
+        for wrong in [
+            "",
+            "dwn",
+            "rate",
+            "rate=0%",
+            // All or a hundredth.
+            "loss=1",
+            "rate=0.5",
+            "rate=200%",
+            "loss=-1%",
+            "loss=x%",
+            "loss=nan%",
+            "up=1",
+            "delay=5",
+            "delay=2s",
+            "jitter=-1ms",
+            "corrupt=200%",
+            // These would be rounded.
+            "rate=0.05%",
+            "loss=0.00001%",
+            "delay=0.4ns",
+            "jitter=1.0000004ms",
+        ] {
+            assert!(wrong.parse::<Change>().unwrap_err().contains("allowed: "), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn states_are_said_as_they_are_asked_for() {
+        let slow = LinkState { rate_ppm: 250_000, loss_ppm: 10_000, ..LinkState::UP };
+        let dead = LinkState { up: false, silent_drop: true, ..LinkState::UP };
+        assert_eq!(
+            [LinkState::UP, slow, dead].map(|state| super::state(&state, &Impairment::default())),
+            ["up", "rate=25%,loss=1%", "down,silent"]
+        );
+        let link = Impairment {
+            delay_ns: 2_000_000,
+            jitter_ns: 1_500,
+            reorder_ppm: 10_000,
+            corrupt_ppm: 100,
+            duplicate_ppm: 1_000,
+            is_any: 1,
+        };
+        let said = "rate=25%,loss=1%,delay=2ms,jitter=1.5us,reorder=1%,corrupt=0.01%,duplicate=0.1%";
+        assert_eq!(super::state(&slow, &link), said);
+    }
+}
