@@ -21,7 +21,9 @@ use spray_tools::captures::Captures;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::metrics::{Metrics, Publish};
 
-pub use self::outcome::{Ended, report, verdict};
+#[cfg(feature = "xdp")]
+pub use self::outcome::verdict;
+pub use self::outcome::{Ended, report};
 pub use self::plan::Job;
 use crate::lab::args::Engine;
 use crate::lab::sim::args::Seeds;

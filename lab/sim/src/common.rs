@@ -3,14 +3,11 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use spray_fabric::{Ancestors, Node, RouteTable, Scale, Thresholds};
+use spray_fabric::{Ancestors, Network, Node, RouteTable, Scale, Thresholds};
 use spray_pipeline::routes::Routes;
 use spray_pipeline::word::Word;
 
-use super::notices;
-use super::part::Part;
 use super::partition::Partition;
-use super::port::Port;
 use super::shared::Shared;
 use super::spec::SimSpec;
 
@@ -68,7 +65,7 @@ impl<'a> Common<'a> {
             words: routes.words().iter().map(|word| OwnWord(AtomicU64::new(*word))).collect(),
             remembers: switches.any(|config| config.remembers != 0),
             has_more: spec.pfc.is_some() || network.switching.has_notices(),
-            first_host: notices::first_hosts(network),
+            first_host: first_hosts(network),
             shared: if spec.pfc.is_some() { None } else { Shared::new(network, &queues, &port_of_link) },
             queues,
             trimmed_len: spec.frames.trimmed.clamp(1, u32::from(u16::MAX)) as u16,
@@ -102,12 +99,6 @@ impl<'a> Common<'a> {
         }
     }
 
-    /// The port of a link.
-    pub(super) fn port<'p, W>(&self, parts: &'p [Part<'_, W>], link: usize) -> &'p Port {
-        let PortPlace { part, place } = self.locate(link);
-        &parts[part].net.switches.ports[place]
-    }
-
     /// The links in the order of their figures: those of switches, then hosts' own.
     pub(super) fn links(&self) -> impl Iterator<Item = usize> {
         spray_fabric::ports(self.spec.network)
@@ -133,6 +124,16 @@ fn number_ports(spec: &SimSpec<'_>, partition: &Partition) -> (Vec<u32>, Vec<u32
     }
     (0..network.hosts.len()).for_each(|host| port_of_link[network.uplink(host)] = next + host as u32);
     (port_of_link, first_port)
+}
+
+/// By switch its first host, if any switches tell others something; else nothing.
+fn first_hosts(network: &Network) -> Vec<u32> {
+    if !network.switching.has_notices() {
+        return Vec::new();
+    }
+    let mut first = vec![u32::MAX; network.switches.len()];
+    (0..network.hosts.len()).rev().for_each(|host| first[network.leaf_of(host)] = host as u32);
+    first
 }
 
 /// A word of a switch's memory, which only the switch's own part reads and writes: so no step of these has to be atomic.

@@ -14,9 +14,9 @@ use spray_pipeline::word::Word;
 
 use super::arena::{Kind, Turn};
 use super::common::{Common, PortPlace};
+use super::exchange::{Exchange, Meeting};
 use super::hosts::End;
 use super::live::Controls;
-use super::mail::{Exchange, Meeting};
 use super::net::Net;
 use super::part::Part;
 use super::spec::{FlowOutcome, SimOutcome};

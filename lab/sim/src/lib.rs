@@ -8,6 +8,7 @@ mod calendar;
 mod common;
 mod departures;
 mod engine;
+mod exchange;
 mod hosts;
 mod live;
 mod mail;

@@ -4,9 +4,10 @@ use spray_core::path::Balancer;
 use spray_fabric::live::{HostNow, LinkNow, LinkSchedule, Operator, Order, Snapshot};
 use spray_fabric::{LinkChange, Node};
 
-use super::common::Common;
+use super::common::{Common, PortPlace};
 use super::hosts::End;
 use super::part::Part;
+use super::port::Port;
 use super::spec::FlowOutcome;
 use super::watch::Watch;
 
@@ -67,7 +68,7 @@ impl<'o> Controls<'o> {
         for (link, now) in shown.links.iter_mut().enumerate() {
             *now = Some(LinkNow {
                 waiting_bytes: waiting(common, parts, link, now_ps),
-                counters: common.port(parts, link).counters.read(),
+                counters: port(common, parts, link).counters.read(),
                 state: self.schedule.state(link, now_ps),
                 can_change: true,
             });
@@ -107,7 +108,7 @@ fn sender(host: &mut HostNow, end: &End, own: &[FlowOutcome]) {
 
 /// Bytes that wait for a link.
 fn waiting<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], link: usize, now_ps: u64) -> u64 {
-    let port = common.port(parts, link);
+    let port = port(common, parts, link);
     match common.spec.network.links[link].from {
         Node::Host(host) => {
             let net = &parts[common.locate(link).part].net;
@@ -116,4 +117,10 @@ fn waiting<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], link: usize, no
         }
         Node::Switch(_) => port.waiting_bytes(now_ps),
     }
+}
+
+/// The port of a link.
+fn port<'p, W>(common: &Common<'_>, parts: &'p [Part<'_, W>], link: usize) -> &'p Port {
+    let PortPlace { part, place } = common.locate(link);
+    &parts[part].net.switches.ports[place]
 }

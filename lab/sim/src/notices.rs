@@ -1,6 +1,5 @@
 //! What switches tell each other in frames of their own.
 
-use spray_fabric::Network;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::scheme::{self, Notice};
 
@@ -34,14 +33,4 @@ impl Switches<'_> {
         }
         is_there
     }
-}
-
-/// By switch its first host, if any switches tell others something; else nothing.
-pub(super) fn first_hosts(network: &Network) -> Vec<u32> {
-    if !network.switching.has_notices() {
-        return Vec::new();
-    }
-    let mut first = vec![u32::MAX; network.switches.len()];
-    (0..network.hosts.len()).rev().for_each(|host| first[network.leaf_of(host)] = host as u32);
-    first
 }

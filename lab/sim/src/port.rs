@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::mem::offset_of;
 
-use spray_fabric::{DropEvery, LinkChange, LinkState, Node, Thresholds};
+use spray_fabric::{DropEvery, LinkChange, LinkState, Thresholds};
 use spray_pipeline::Cause;
 use spray_pipeline::bins::Crossing;
 use spray_pipeline::config::{HOST, OUTSIDE, PortSettings};
@@ -15,7 +15,6 @@ use spray_pipeline::queue::Backlog;
 use spray_pipeline::scheme::Waiting;
 
 use super::arena::Kind;
-use super::common::Common;
 use super::departures::Departures;
 
 /// An egress port. Most frames touch two of its cache lines: the first and the third.
@@ -44,6 +43,14 @@ const _: () =
     assert!(offset_of!(Port, config) + offset_of!(PortSettings<1>, states) + offset_of!(PortState, at_ps) == 192);
 const _: () = assert!(size_of::<Port>() == 256);
 
+/// Where the cable of a port ends: see the fields of [`Port`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CableEnd {
+    pub place: u32,
+    pub way: u16,
+    pub kind: Kind,
+}
+
 /// What few ports need.
 #[derive(Debug, Default)]
 struct Rare {
@@ -64,23 +71,21 @@ struct Periodic {
 }
 
 impl Port {
-    /// A port whose cable ends at `to`; for `way` see [`Port::way`].
+    /// A port whose cable ends at `end`; `counts` if it counts over time.
     pub(super) fn new(
-        common: &Common<'_>,
-        (to, way): (Node, u16),
+        end: CableEnd,
         rate_bps: u64,
         latency_ps: u64,
         thresholds: &Thresholds,
+        most_bytes: u32,
+        counts: bool,
     ) -> Self {
-        let (place, kind, next) = match to {
-            Node::Switch(switch) => (switch as u32, Kind::AtSwitch, OUTSIDE),
-            Node::Host(host) => (common.partition.place_of_host[host], Kind::AtHost, HOST),
-        };
-        let most_bytes = common.spec.frames.trimmed.max(4096);
+        let CableEnd { place, way, kind } = end;
+        let next = if kind == Kind::AtHost { HOST } else { OUTSIDE };
         let mut config = PortSettings::new(rate_bps, latency_ps, thresholds, next, most_bytes);
         // The exact queue has no limit of its own.
         (config.limit, config.control_limit) = (thresholds.limit_bytes, thresholds.control_limit_bytes);
-        config.counts = common.bins.is_on().into();
+        config.counts = counts.into();
         let (queues, counters) = (PortFifos::default(), PortCounters::default());
         Self { queues, counters, place, way, kind, paused: false, config, rate_bps, rare: None }
     }

@@ -1,14 +1,14 @@
 //! Reordering queues: frames that a switch holds until those before them have come. Its scheme decides which and how long.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 
 use spray_pipeline::Cause;
 use spray_pipeline::config::NEVER;
-use spray_pipeline::scheme::{Expiry, Forwarding, Order};
-use spray_pipeline::word::Word;
+use spray_pipeline::scheme::{Expiry, Order, State};
 
 use super::arena::{Slot, time_ps};
-use super::tables::Switches;
+use super::pfc::Pfc;
 
 /// The reordering queues of all switches.
 #[derive(Debug, Default)]
@@ -58,6 +58,50 @@ impl Reorder {
         self.frames
     }
 
+    /// Whether a frame that has come to the switch of its host waits for others of its flow, by the `state` of the switch; it leaves by port
+    /// `number`. An error where `pfc` has no memory for it.
+    // Few schemes have such queues: frames of the others pass by without this code.
+    #[inline(never)]
+    pub(super) fn joins(
+        &mut self,
+        index: u32,
+        slot: &Slot,
+        number: u32,
+        state: &RefCell<State>,
+        pfc: Option<&mut Pfc>,
+    ) -> Result<bool, Cause> {
+        let Some(Order { queue, holds, releases, due_ps }) = state.borrow_mut().order() else { return Ok(false) };
+        let mut waits = Ok(holds);
+        if holds {
+            //= docs/specs/conweave.md#CWV-13 holding
+            if pfc.is_none_or(|pfc| pfc.admit_early(index, slot.len, time_ps(slot.key))) {
+                self.hold(slot.place, queue, index, number);
+            } else {
+                waits = Err(Cause::Queue);
+            }
+        }
+        if releases {
+            self.release(slot.place, queue);
+        } else {
+            self.arm(slot.place, queue, due_ps);
+        }
+        waits
+    }
+
+    /// The time of a queue may have come, by the `state` of its switch.
+    pub(super) fn expire(&mut self, switch: u32, queue: u32, state: Option<&RefCell<State>>, now_ps: u64) {
+        let line = self.line(switch, queue);
+        if line.armed_ps > now_ps {
+            return;
+        }
+        line.armed_ps = NEVER;
+        match state.map_or(Expiry::Free, |state| state.borrow_mut().expire(queue, now_ps)) {
+            Expiry::Free => {}
+            Expiry::At(at_ps) => self.arm(switch, queue, at_ps),
+            Expiry::Now => self.release(switch, queue),
+        }
+    }
+
     fn line(&mut self, switch: u32, queue: u32) -> &mut Line {
         let empty = || Line { events: VecDeque::new(), port: 0, armed_ps: NEVER };
         self.lines.entry((switch, queue)).or_insert_with(empty)
@@ -84,50 +128,6 @@ impl Reorder {
         if at_ps < line.armed_ps {
             line.armed_ps = at_ps;
             self.timers.push(Timer { at_ps, switch, queue });
-        }
-    }
-}
-
-impl Switches<'_> {
-    /// Whether a frame that has come to the switch of its host waits for others of its flow; it leaves by port `number`.
-    #[inline]
-    pub(super) fn has_to_wait(&mut self, index: u32, slot: &Slot, number: u32) -> Result<bool, Cause> {
-        if slot.control {
-            return Ok(false);
-        }
-        let Some(state) = self.state(slot.place) else { return Ok(false) };
-        let Some(Order { queue, holds, releases, due_ps }) = state.borrow_mut().order() else { return Ok(false) };
-        let mut waits = Ok(holds);
-        if holds {
-            //= docs/specs/conweave.md#CWV-13 holding
-            if self.pfc.as_mut().is_none_or(|pfc| pfc.admit_early(index, slot.len, time_ps(slot.key))) {
-                self.reorder.hold(slot.place, queue, index, number);
-            } else {
-                let place = self.place(number);
-                self.ports[place].counters.drops_queue.add(1);
-                waits = Err(Cause::Queue);
-            }
-        }
-        if releases {
-            self.reorder.release(slot.place, queue);
-        } else {
-            self.reorder.arm(slot.place, queue, due_ps);
-        }
-        waits
-    }
-
-    /// The time of a queue may have come.
-    pub(super) fn look_at_queue(&mut self, switch: u32, queue: u32, now_ps: u64) {
-        let line = self.reorder.line(switch, queue);
-        if line.armed_ps > now_ps {
-            return;
-        }
-        line.armed_ps = NEVER;
-        let expiry = self.state(switch).map(|state| state.borrow_mut().expire(queue, now_ps));
-        match expiry.unwrap_or(Expiry::Free) {
-            Expiry::Free => {}
-            Expiry::At(at_ps) => self.reorder.arm(switch, queue, at_ps),
-            Expiry::Now => self.reorder.release(switch, queue),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::arena::{Kind, Slot, Turn, key, time_ps};
 use super::common::{Common, OwnWord};
 use super::hosts::Uplink;
 use super::pfc::{Pfc, Signal};
-use super::port::{Port, Seen};
+use super::port::{CableEnd, Port, Seen};
 use super::reorder::Reorder;
 use super::said::Said;
 use super::spec::Deadlock;
@@ -60,23 +60,27 @@ impl<'a> Switches<'a> {
     /// The ports of part `number`, which has these links.
     pub(super) fn new(common: &'a Common<'a>, number: usize, links: &[usize]) -> Self {
         let (spec, network) = (common.spec, common.spec.network);
+        let (most_bytes, counts) = (spec.frames.trimmed.max(4096), common.bins.is_on());
         let port = |link: &usize| {
             let entry = &network.links[*link];
-            let way = match entry.to {
+            let end = match entry.to {
                 Node::Switch(switch) => {
                     let ways = &common.partition.ways[number];
-                    ways.binary_search(&common.partition.of_switch[switch]).map_or(0, |way| way as u16 + 1)
+                    let way = ways.binary_search(&common.partition.of_switch[switch]).map_or(0, |way| way as u16 + 1);
+                    CableEnd { place: switch as u32, way, kind: Kind::AtSwitch }
                 }
-                Node::Host(_) => 0,
+                Node::Host(host) => {
+                    CableEnd { place: common.partition.place_of_host[host], way: 0, kind: Kind::AtHost }
+                }
             };
-            Port::new(common, (entry.to, way), entry.rate_bps, network.latency_ps(*link), &common.queues[*link])
+            Port::new(end, entry.rate_bps, network.latency_ps(*link), &common.queues[*link], most_bytes, counts)
         };
         let state = |(switch, state): (usize, &Option<State>)| {
             let is_own = common.partition.of_switch[switch] as usize == number;
             state.as_ref().filter(|_| is_own).map(|state| Box::new(RefCell::new(state.clone())))
         };
         let pfc = spec.pfc.map(|config| Pfc::new(spec, &config, &common.port_of_link));
-        let own = if common.bins.is_on() { common.first_port[number + 1] - common.first_port[number] } else { 0 };
+        let own = if counts { common.first_port[number + 1] - common.first_port[number] } else { 0 };
         Self {
             common,
             bins: (0..own).map(|_| PortBins::empty(common.bins)).collect(),
@@ -183,6 +187,27 @@ impl<'a> Switches<'a> {
         }
         (slot.place, slot.kind) = (port.place, port.kind);
         Ok((self.pfc.is_none() || frame.control).then_some(port.way.into()))
+    }
+
+    /// Whether a frame that has come to the switch of its host waits for others of its flow; it leaves by port `number`.
+    #[inline]
+    fn has_to_wait(&mut self, index: u32, slot: &Slot, number: u32) -> Result<bool, Cause> {
+        if slot.control {
+            return Ok(false);
+        }
+        let Some(state) = self.states.get(slot.place as usize).and_then(Option::as_deref) else { return Ok(false) };
+        let waits = self.reorder.joins(index, slot, number, state, self.pfc.as_mut());
+        if waits.is_err() {
+            let place = self.place(number);
+            self.ports[place].counters.drops_queue.add(1);
+        }
+        waits
+    }
+
+    /// The time of a reordering queue may have come.
+    pub(super) fn look_at_queue(&mut self, switch: u32, queue: u32, now_ps: u64) {
+        let state = self.states.get(switch as usize).and_then(Option::as_deref);
+        self.reorder.expire(switch, queue, state, now_ps);
     }
 
     /// The first frame of data at a port may leave; returns its event, with the time at which it reaches the far end.

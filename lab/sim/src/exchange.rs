@@ -1,0 +1,206 @@
+//! How parts of a run hand over what goes on elsewhere, and how those that run the parts meet between windows.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use spray_pipeline::config::NEVER;
+
+use super::arena::{Kind, Turn};
+use super::mail::{Mail, Over};
+use super::net::Net;
+use super::partition::Partition;
+use super::watch::Watch;
+
+/// What all parts hand over to each other, for two windows: while one of them is filled the other one is emptied. So nobody waits for a lock.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    windows: [Window; 2],
+    /// By part its first way, and to where its ways lead.
+    first_way: Vec<usize>,
+    ends: Vec<u32>,
+    /// By part the ways that lead there, in the order of where they begin.
+    into: Vec<Vec<usize>>,
+}
+
+/// What is handed over in one window.
+#[derive(Debug)]
+struct Window {
+    /// By way.
+    mail: Vec<Mutex<Mail>>,
+    /// By part.
+    over: Vec<Mutex<Vec<Over>>>,
+    /// By part whether anything is for it.
+    any: Vec<AtomicBool>,
+}
+
+impl Exchange {
+    pub(super) fn new(partition: &Partition) -> Self {
+        let first_way = partition.ways.iter().scan(0, |next, ways| Some(std::mem::replace(next, *next + ways.len())));
+        let first_way: Vec<usize> = first_way.collect();
+        let ends: Vec<u32> = partition.ways.iter().flatten().copied().collect();
+        let mut into = vec![Vec::new(); partition.len()];
+        ends.iter().enumerate().for_each(|(way, end)| into[*end as usize].push(way));
+        let windows = [(); 2].map(|()| Window {
+            mail: ends.iter().map(|_| Mutex::default()).collect(),
+            over: into.iter().map(|_| Mutex::default()).collect(),
+            any: into.iter().map(|_| AtomicBool::new(false)).collect(),
+        });
+        Self { windows, first_way, ends, into }
+    }
+
+    /// Hands over what part `number` has in its outbox; returns when the first of it is due. Memory that was not needed goes to `spare`.
+    pub(super) fn hand_over<W: Watch>(
+        &self,
+        window: usize,
+        number: usize,
+        net: &mut Net<'_, W>,
+        spare: &mut Vec<Mail>,
+    ) -> u64 {
+        let Window { mail, over, any } = &self.windows[window % 2];
+        for (way, own) in (self.first_way[number]..).zip(&mut net.outbox) {
+            let own = std::mem::take(own);
+            if own.slots.is_empty() {
+                spare.push(own);
+                continue;
+            }
+            *lock(&mail[way]) = own;
+            any[self.ends[way] as usize].store(true, Ordering::Relaxed);
+        }
+        for told in net.over.drain(..) {
+            lock(&over[told.part as usize]).push(told);
+            any[told.part as usize].store(true, Ordering::Relaxed);
+        }
+        std::mem::replace(&mut net.out_ps, NEVER)
+    }
+
+    /// Has part `number` take in what was handed over in `window`: in the order of the parts that it is from, whichever threads they run
+    /// on. The memory of what is taken in goes to `spare`, and from there to the outbox: the cache still holds it.
+    pub(super) fn take_in<W: Watch>(&self, window: usize, number: usize, net: &mut Net<'_, W>, spare: &mut Vec<Mail>) {
+        let Window { mail, over, any } = &self.windows[window % 2];
+        if !any[number].swap(false, Ordering::Relaxed) {
+            return;
+        }
+        for way in &self.into[number] {
+            let mut mail = std::mem::take(&mut *lock(&mail[*way]));
+            if !mail.slots.is_empty() {
+                net.take_in(&mut mail);
+                spare.push(mail);
+            }
+        }
+        let mut over = std::mem::take(&mut *lock(&over[number]));
+        over.sort_unstable();
+        over.into_iter().for_each(|over| net.schedule(over.at_ps, Turn::Start, Kind::Over, over.end));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where threads meet between windows. Each brings the time of its next event and how many flows it has left; all leave with the
+/// earliest time and the sum.
+#[derive(Debug)]
+pub(super) struct Meeting {
+    threads: usize,
+    arrived: AtomicUsize,
+    round: AtomicUsize,
+    /// By the parity of the round what each thread brings: who is late reads the one while others write the other.
+    brought: [Vec<(AtomicU64, AtomicUsize)>; 2],
+    /// A thread has panicked, and will not come.
+    failed: AtomicBool,
+}
+
+impl Meeting {
+    /// A place for so many threads to meet.
+    pub(super) fn new(threads: usize) -> Self {
+        let brought = || (0..threads).map(|_| (AtomicU64::new(NEVER), AtomicUsize::new(0))).collect();
+        Self {
+            threads,
+            arrived: AtomicUsize::new(0),
+            round: AtomicUsize::new(0),
+            brought: [brought(), brought()],
+            failed: AtomicBool::new(false),
+        }
+    }
+
+    /// Waits for all threads.
+    ///
+    /// # Panics
+    /// When another thread has panicked: the run is lost.
+    pub(super) fn agree(&self, thread: usize, next_ps: u64, open: usize) -> (u64, usize) {
+        let round = self.round.load(Ordering::Relaxed);
+        let brought = &self.brought[round & 1];
+        brought[thread].0.store(next_ps, Ordering::Relaxed);
+        brought[thread].1.store(open, Ordering::Relaxed);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.round.store(round + 1, Ordering::Release);
+        }
+        let mut turns = 0u32;
+        while self.round.load(Ordering::Acquire) == round {
+            assert!(!self.failed.load(Ordering::Relaxed), "another thread of this run panicked");
+            turns += 1;
+            if turns < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+        let all = brought.iter().map(|(next_ps, open)| (next_ps.load(Ordering::Relaxed), open.load(Ordering::Relaxed)));
+        all.fold((NEVER, 0), |(least_ps, sum), (next_ps, open)| (least_ps.min(next_ps), sum + open))
+    }
+
+    /// While it lives, a panic of the thread that holds it lets the others go.
+    pub(super) fn attend(&self) -> Attendance<'_> {
+        Attendance(self)
+    }
+}
+
+/// See [`Meeting::attend`].
+#[derive(Debug)]
+pub(super) struct Attendance<'a>(&'a Meeting);
+
+impl Drop for Attendance<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.failed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How often a thread looks before it lets another one have its core: some microseconds.
+const SPINS: u32 = 2_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_leave_with_the_earliest_time_and_the_sum() {
+        for threads in [1, 2, 5] {
+            let meeting = Meeting::new(threads);
+            std::thread::scope(|scope| {
+                for thread in 0..threads {
+                    let meeting = &meeting;
+                    scope.spawn(move || {
+                        for round in 0..200 {
+                            let found = meeting.agree(thread, 1_000 * round + thread as u64, thread + round as usize);
+                            let sum = threads * (threads - 1) / 2 + threads * round as usize;
+                            assert_eq!(found, (1_000 * round, sum));
+                        }
+                    });
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_has_panicked() {
+        let meeting = Meeting::new(2);
+        let ended = std::thread::scope(|scope| {
+            let waits = scope.spawn(|| meeting.agree(0, 1, 1));
+            let fails = scope.spawn(|| {
+                let _attendance = meeting.attend();
+                panic!("on purpose");
+            });
+            [waits.join().is_err(), fails.join().is_err()]
+        });
+        assert_eq!(ended, [true, true]);
+    }
+}
