@@ -8,30 +8,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use self::record::{FLAGS, OBJECTS};
 use crate::setup;
 use crate::sh::{self, Failure, Outcome};
 
 const TARGET: &str = "bpfel-unknown-none";
-/// The programs' objects in the repository: where those embed them who load them.
-const OBJECTS: [(&str, &str); 5] = [
-    ("switch", "ebpf/objects/switch.o"),
-    ("clock", "ebpf/objects/clock.o"),
-    ("host", "ebpf/objects/host.o"),
-    ("router", "ebpf/objects/router.o"),
-    ("steer", "nic/bpf/steer.o"),
-];
 /// Debian's compiler and its ready-made `core` for BPF.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_VERSION: (u32, u32) = (1, 96);
-/// Atomics need the third revision of the instruction set (kernels from 5.12). Header fields are not aligned: loading
-/// them byte by byte would need more stack than the kernel grants.
-const FLAGS: [&str; 5] = [
-    "-Clinker=bpf-linker",
-    "-Clink-arg=--btf",
-    "-Clink-arg=--cpu-features=+allows-misaligned-mem-access",
-    "-Cdebuginfo=2",
-    "-Ctarget-cpu=v3",
-];
 /// The root, where cargo calls `xtask` in the place of the compiler.
 const AS_RUSTC: &str = "XTASK_AS_RUSTC";
 
@@ -209,15 +193,6 @@ fn built(name: &str) -> PathBuf {
     folder().join(name).with_extension("o")
 }
 
-/// Whether a rustup nightly can build `core` itself, the way that works on any distribution.
-pub fn has_nightly() -> bool {
-    nightly().is_some_and(|sysroot| sysroot.join("lib/rustlib/src/rust/library/core").is_dir())
-}
-
-fn nightly() -> Option<PathBuf> {
-    sh::capture("rustup", &["run", "nightly", "rustc", "--print", "sysroot"]).map(PathBuf::from)
-}
-
 fn has_debians() -> bool {
     let core = |root: String| Path::new(&root).join("lib/rustlib").join(TARGET).is_dir();
     sh::rustc_version(DEBIAN_RUSTC).is_some_and(|version| version >= DEBIAN_VERSION)
@@ -226,7 +201,7 @@ fn has_debians() -> bool {
 
 /// The compiler that this machine has: Debian's first, of which the objects in the repository are.
 fn compiler() -> Outcome<Compiler> {
-    match (has_debians(), has_nightly()) {
+    match (has_debians(), sh::has_nightly()) {
         (true, _) => Ok(Compiler::Debian),
         (false, true) => Ok(Compiler::Nightly),
         (false, false) => Err(Failure::unable(format!(

@@ -8,6 +8,7 @@ mod script;
 
 use std::path::{Path, PathBuf};
 
+use self::script::Extent;
 use crate::sh::{self, Failure, Outcome};
 use crate::vm;
 use crate::vm::boot::{Machine, VIRTIO};
@@ -29,15 +30,6 @@ const QEMU: [crate::setup::Package; 1] = [&["qemu-system-x86"]];
 const IN_TESTS: &str = "6.1";
 /// Where that one is.
 const ITS_SUITE: &str = "bookworm";
-
-/// What runs in the virtual machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extent {
-    /// One condition under one balancer, four hosts.
-    Short,
-    /// The demo: nine runs of eight hosts, with slow and silent uplinks.
-    Demo,
-}
 
 /// `cargo xtask kernels VERSION...`: tries each kernel and writes `docs/results/kernels.md`.
 pub fn kernels(versions: &[String]) -> Outcome {

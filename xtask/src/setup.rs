@@ -42,7 +42,7 @@ pub fn setup() -> Outcome {
 pub fn for_kernel_programs() -> Outcome {
     let advise = |failure: Failure| Failure { message: format!("{}. {NIGHTLY_WAY}", failure.message), ..failure };
     check_rustc()?;
-    if !crate::ebpf::has_nightly() {
+    if !sh::has_nightly() {
         provide(&FOR_KERNEL_PROGRAMS).map_err(advise)?;
     }
     if has_bpf_linker() {

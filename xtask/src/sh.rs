@@ -91,6 +91,16 @@ pub fn capture(program: impl AsRef<OsStr>, arguments: &[&str]) -> Option<String>
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
+/// Whether a rustup nightly can build `core` itself, the way that works on any distribution.
+pub fn has_nightly() -> bool {
+    nightly().is_some_and(|sysroot| sysroot.join("lib/rustlib/src/rust/library/core").is_dir())
+}
+
+/// The folder of the rustup nightly, if there is one.
+pub fn nightly() -> Option<PathBuf> {
+    capture("rustup", &["run", "nightly", "rustc", "--print", "sysroot"]).map(PathBuf::from)
+}
+
 /// Major and minor version of a Rust compiler, if there is one.
 pub fn rustc_version(program: &str) -> Option<(u32, u32)> {
     parse_version(&capture(program, &["--version"])?)

@@ -2,9 +2,25 @@
 
 use std::fs;
 
-use super::{FLAGS, OBJECTS};
 use crate::sh::{self, Failure, Outcome};
 
+/// The programs' objects in the repository: where those embed them who load them.
+pub const OBJECTS: [(&str, &str); 5] = [
+    ("switch", "ebpf/objects/switch.o"),
+    ("clock", "ebpf/objects/clock.o"),
+    ("host", "ebpf/objects/host.o"),
+    ("router", "ebpf/objects/router.o"),
+    ("steer", "nic/bpf/steer.o"),
+];
+/// Atomics need the third revision of the instruction set (kernels from 5.12). Header fields are not aligned: loading
+/// them byte by byte would need more stack than the kernel grants.
+pub const FLAGS: [&str; 5] = [
+    "-Clinker=bpf-linker",
+    "-Clink-arg=--btf",
+    "-Clink-arg=--cpu-features=+allows-misaligned-mem-access",
+    "-Cdebuginfo=2",
+    "-Ctarget-cpu=v3",
+];
 /// Its first lines are the toolchain, then come the flags, and a line for each file.
 const FILE: &str = "ebpf/objects/made-from.txt";
 const FLAGS_LINE: &str = "flags ";

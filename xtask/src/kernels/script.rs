@@ -1,6 +1,13 @@
 //! What runs in the virtual machine.
 
-use super::Extent;
+/// What runs in the virtual machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// One condition under one balancer, four hosts.
+    Short,
+    /// The demo: nine runs of eight hosts, with slow and silent uplinks.
+    Demo,
+}
 
 /// What the script prints before the parts that [`super::report`] reads.
 pub const DOCTOR: &str = "@@ doctor";
