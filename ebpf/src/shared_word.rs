@@ -2,7 +2,7 @@
 
 use core::cell::UnsafeCell;
 use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd};
-use spray_pipeline::queue::{Drain, Queue};
+use spray_pipeline::queue::{Drain, Queue, QueueWord};
 use spray_pipeline::word::Word;
 
 /// A word of a map that all CPUs share.
@@ -38,6 +38,9 @@ impl Word for SharedWord {
         // SAFETY: as above.
         unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::SeqCst }>(self.0.get(), 1) }
     }
+}
+
+impl QueueWord for SharedWord {
     #[inline(always)]
     fn walk(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
         // SAFETY: both are references, valid for the call.

@@ -24,11 +24,11 @@ use spray_pipeline::frame::Frame;
 use spray_pipeline::impairment::{Impaired, Impairment};
 use spray_pipeline::queue::PortQueues;
 use spray_pipeline::routes::{Group, SwitchConfig};
-use spray_pipeline::scheme::{self, Look, Measure, NO_PORT, OPEN, Step};
+use spray_pipeline::scheme::{self, Calls, Look, Measure, NO_PORT, OPEN, Step};
 use spray_pipeline::shim::{Shim, Shimmed};
 use spray_pipeline::trail::Trail;
 use spray_pipeline::word::Word;
-use spray_pipeline::{Cause, Tables, Verdict, View};
+use spray_pipeline::{Cause, Stages, Tables, Verdict, View};
 use spray_wire::offsets::{self, v4};
 use spray_wire::switch_view::{Address, Packet};
 use spray_wire::{DSCP_DATA, Ports};
@@ -193,6 +193,9 @@ impl Tables for Maps {
         let Crossing { came_ps, left_ps, waiting, bytes, became } = *crossing;
         spray_note(port, came_ps, left_ps, u64::from(waiting) << 32 | u64::from(bytes), became);
     }
+}
+
+impl Stages for Maps {
     #[inline(always)]
     fn digest(&self, hash: u32, key: &Key) -> u64 {
         spray_digest(hash, key.addresses, key.ports, key.label)
@@ -223,6 +226,9 @@ impl Tables for Maps {
     fn is_last(&self, switch: u32, t_ps: u64, host: u32) -> bool {
         spray_is_last(switch, t_ps, host) != 0
     }
+}
+
+impl Calls for Maps {
     #[inline(always)]
     fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
         // SAFETY: a reference, valid for the calls.
@@ -404,12 +410,12 @@ pub extern "C" fn spray_impair(port: u32) -> u32 {
     0
 }
 
-/// [`spray_pipeline::bins::note`] as a global function: what it needs of the stack counts for it alone.
+/// [`spray_pipeline::note`] as a global function: what it needs of the stack counts for it alone.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn spray_note(port: u32, came_ps: u64, left_ps: u64, sizes: u64, became: u32) -> u32 {
     let (waiting, bytes) = ((sizes >> 32) as u32, sizes as u32);
-    spray_pipeline::bins::note(&Maps, port, &Crossing { came_ps, left_ps, waiting, bytes, became });
+    spray_pipeline::note(&Maps, port, &Crossing { came_ps, left_ps, waiting, bytes, became });
     0
 }
 

@@ -9,7 +9,7 @@ use spray_pipeline::flow_hash::Key;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::port;
 use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
-use spray_pipeline::scheme::{self, Arrival, Forwarding, State, Waiting};
+use spray_pipeline::scheme::{self, Arrival, Forwarding, InMemory, State, Waiting};
 use spray_pipeline::trail::{self, Trail};
 use spray_pipeline::word::Word;
 use spray_wire::switch_view::PacketFields;
@@ -454,6 +454,8 @@ impl Routes for Switches<'_> {
         self.common.routes.member(index)
     }
 }
+
+impl InMemory for Switches<'_> {}
 
 impl Forwarding for Switches<'_> {
     type Word = OwnWord;

@@ -4,8 +4,6 @@
 //! bins of the width that is asked for, then half as many of twice the width, and so on, [`LEVELS`] times. Nothing is ever moved: a cell's
 //! number follows from the time. A reader adds up shorter bins to the width of the longest: see [`Scale::place`].
 
-use crate::Tables;
-use crate::config::Globals;
 use crate::counters::counters;
 use crate::word::Word;
 
@@ -189,33 +187,6 @@ impl<W: Word> Bin<W> {
                 count.add(1);
             }
         }
-    }
-}
-
-/// Counts what a port did with a frame into its bins.
-#[inline(always)]
-pub fn note<T: Tables>(tables: &T, port: u32, crossing: &Crossing) {
-    if let Some(Globals { bins, .. }) = tables.globals() {
-        PortCells { tables, scale: bins, port }.crossed(crossing);
-    }
-}
-
-/// The cells of a port among those of all ports.
-struct PortCells<'a, T> {
-    tables: &'a T,
-    scale: &'a Scale,
-    port: u32,
-}
-
-impl<T: Tables> Cells for PortCells<'_, T> {
-    type Word = T::Word;
-    #[inline(always)]
-    fn scale(&self) -> &Scale {
-        self.scale
-    }
-    #[inline(always)]
-    fn bin(&self, cell: u32) -> Option<&Bin<T::Word>> {
-        self.tables.bin(self.port.wrapping_mul(self.scale.cells() as u32).wrapping_add(cell))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::bins::Scale;
 use crate::link::{LinkChange, LinkState, PortState};
+pub use crate::units::{NEVER, PS_FRACTION_BITS, PS_PER_BYTE_AT_1_BPS, UNIT_BITS};
 use spray_wire::{DSCP_TRIMMED, DSCP_TRIMMED_LAST};
 
 /// Most routing epochs; a scenario reroutes a handful of times.
@@ -15,13 +16,6 @@ pub const OUTSIDE: u32 = u32::MAX;
 /// [`PortConfig::next`] of a port that leads to a host, which plays it for frames that are emulated.
 pub const HOST: u32 = u32::MAX - 1;
 
-/// A time that never comes. It leaves the sign bit free, by which [`Globals::epoch`] compares times.
-pub const NEVER: u64 = i64::MAX as u64;
-
-/// Queues count in 1/128 byte, so that a slot's drain is rounded by less than 1/128 byte.
-pub const UNIT_BITS: u32 = 7;
-/// Fraction bits of [`PortState::ps_per_unit`].
-pub const PS_FRACTION_BITS: u32 = 19;
 /// Largest queue limit: a backlog in units must fit 32 bits for both classes together.
 pub const MAX_LIMIT_BYTES: u32 = (16 << 20) - 65_536;
 /// Lowest rate of a port's cable.
@@ -30,8 +24,6 @@ pub const MIN_RATE_BPS: u64 = 10_000_000;
 pub const MIN_RATE_PPM: u32 = 1_000;
 /// Highest rate of a port's cable: times are whole picoseconds, and the full frame of 4,150 bytes takes 3,320.
 pub const MAX_RATE_BPS: u64 = 10_000_000_000_000;
-/// Picoseconds that a byte takes at 1 b/s.
-pub const PS_PER_BYTE_AT_1_BPS: u128 = 8_000_000_000_000;
 
 /// Constants of the chassis.
 #[repr(C)]

@@ -6,8 +6,8 @@
 
 use spray_wire::switch_view::{Packet, neighbour_of, source_of};
 
-use crate::Tables;
 use crate::scheme::NO_PORT;
+use crate::tables::Tables;
 
 /// The time of switches in ps, at `now_ns` of the kernel's monotonic clock, which read `origin_ns` when that time began. The program and the
 /// process that loads it both go by it. The kernel's clock itself, in ps, exceeds 64 bits after 213 days.

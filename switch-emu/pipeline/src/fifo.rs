@@ -3,9 +3,9 @@
 //! All frames that came before and have not left are then ahead of a frame. One time is enough to keep of them: when the last
 //! bit leaves. See `docs/specs/virtual-queue.md` for the queue that takes frames in any order.
 
-use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::counters::PortCounters;
 use crate::queue::{Backlog, Drain, Queues};
+use crate::units::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::word::Word;
 use core::cell::Cell;
 

@@ -1,6 +1,6 @@
 //! A frame as the switches of a chassis pass it on: read once at the entry, written once at the exit.
 
-use spray_wire::switch_view::{Changes, Headers};
+use spray_wire::switch_view::{self, Changes, Headers, Packet};
 use spray_wire::{DSCP_PAUSE, DSCP_TRIMMED, DSCP_TRIMMED_LAST};
 
 use crate::flow_hash::Key;
@@ -76,6 +76,20 @@ impl Frame {
     #[inline(always)]
     pub fn changes(&self) -> Changes {
         Changes { ttl: self.ttl, ecn: self.ecn, pause: self.detour == PAUSE }
+    }
+
+    /// Writes the changes into the frame's bytes. Returns the length to cut them to, 0 = keep it; `None` when they are too short.
+    #[inline(always)]
+    pub(crate) fn write(&self, packet: &mut (impl Packet + ?Sized), v6: bool, foreign: bool) -> Option<u32> {
+        if foreign {
+            switch_view::write_foreign(packet, v6, &self.changes())?;
+            return Some(0);
+        }
+        switch_view::write(packet, v6, &self.changes())?;
+        match self.trimmed {
+            0 => Some(0),
+            dscp => switch_view::cut(packet, v6, dscp, self.len),
+        }
     }
 
     /// What holds of it where it is.

@@ -5,10 +5,11 @@ use crate::config::{NEVER, PortConfig};
 use crate::counters::PortCounters;
 use crate::fifo::PortFifos;
 use crate::frame::Frame;
+use crate::port;
 use crate::queue::{Backlog, Queues};
-use crate::shim::{Shim, Shimmed};
+use crate::shim::{Shim, Shimmed, with_shim};
+use crate::verdict::Cause;
 use crate::word::Word;
-use crate::{Cause, port};
 use core::cell::Cell;
 use spray_wire::switch_view::{self, Parsed};
 use spray_wire::{Ports, Time};
@@ -60,10 +61,10 @@ impl<W: Word + Default> LastPort<W> {
         self.arrive(&mut frame);
         let random = port::random(&frame, self.number, self.seed);
         self.config.cross(&mut frame, random, &self.queues, &self.counters, |_, crossing| note(crossing))?;
-        let trimmed_len = crate::write(&mut inner, headers.v6, false, &frame).ok_or(Cause::Malformed)?;
+        let trimmed_len = frame.write(&mut inner, headers.v6, false).ok_or(Cause::Malformed)?;
         frame.shim().write(head);
         let len = if trimmed_len == 0 { headers.bytes } else { trimmed_len };
-        Ok(Delivery { due_ps: frame.time_ps, len: crate::with_shim(len) })
+        Ok(Delivery { due_ps: frame.time_ps, len: with_shim(len) })
     }
 
     /// Goes on to the frame's time.

@@ -1,7 +1,7 @@
 //! The state of a link in words, and as the numbers that a port computes with.
 
-use crate::config::{NEVER, PS_FRACTION_BITS, PS_PER_BYTE_AT_1_BPS, UNIT_BITS};
 use crate::packed::packed;
+use crate::units::{NEVER, PS_FRACTION_BITS, PS_PER_BYTE_AT_1_BPS, UNIT_BITS};
 
 /// A link's state from a moment on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! One egress port: link state, queue, marking, trimming, departure.
 
-use crate::Cause;
 use crate::bins::{Crossing, LOST, MARKED, TRIMMED};
 use crate::config::PortSettings;
 use crate::counters::PortCounters;
@@ -9,6 +8,7 @@ use crate::hash;
 use crate::link::{FLAG_OUT, FLAG_UP, PortState, Share};
 use crate::queue::{Backlog, Drain, Queues};
 use crate::scheme::Waiting;
+use crate::verdict::Cause;
 use crate::word::Word;
 
 type Position<Q> = <<Q as Queues>::Class as Backlog>::Position;

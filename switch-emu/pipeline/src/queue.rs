@@ -2,7 +2,9 @@
 //!
 //! See `docs/specs/virtual-queue.md`; the clause that a line implements is cited as `VQ-n`.
 
-use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
+use core::cell::Cell;
+
+use crate::units::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::word::Word;
 
 /// Slots of the ring. 128 slots of about three packets reach back 1.2 MB at line rate: frames on one machine are less out of order.
@@ -16,6 +18,26 @@ const STRIDE: u64 = 2;
 //= docs/specs/virtual-queue.md#VQ-9 restart of a queue
 const RESTART: u64 = 1 << 16;
 const LOW: u64 = 0xffff_ffff;
+
+/// A word that queues are made of.
+pub trait QueueWord: Word {
+    /// Runs [`Queue::walk`]; the kernel's host makes it a function of its own, so that the verifier follows it once.
+    #[inline(always)]
+    fn walk(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
+        queue.walk(from, to, drain);
+    }
+
+    /// Runs [`Queue::stride`]; a function of its own in the kernel for the same reason.
+    #[inline(always)]
+    fn stride(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
+        queue.stride(from, to, drain);
+    }
+}
+
+impl QueueWord for Cell<u64> {}
+
+#[cfg(not(target_arch = "bpf"))]
+impl QueueWord for core::sync::atomic::AtomicU64 {}
 
 /// One traffic class of a port, or both together.
 #[repr(C)]
@@ -82,7 +104,7 @@ pub trait Queues {
     fn control(&self) -> &Self::Class;
 }
 
-impl<W: Word> Queues for PortQueues<W> {
+impl<W: QueueWord> Queues for PortQueues<W> {
     type Class = Queue<W>;
 
     #[inline(always)]
@@ -96,7 +118,7 @@ impl<W: Word> Queues for PortQueues<W> {
     }
 }
 
-impl<W: Word> Backlog for Queue<W> {
+impl<W: QueueWord> Backlog for Queue<W> {
     type Position = Position;
 
     #[inline(always)]
@@ -212,7 +234,7 @@ impl Drain {
     }
 }
 
-impl<W: Word> Queue<W> {
+impl<W: QueueWord> Queue<W> {
     /// What is ahead of a frame that arrives at `t_ps`; also moves the queue's bookkeeping to `t_ps`.
     //= docs/specs/virtual-queue.md#VQ-4 backlog and departure
     #[inline(always)]
@@ -409,38 +431,33 @@ fn units(arrived: u64) -> u64 {
     ((arrived & LOW) << UNIT_BITS).min(LOW)
 }
 
+/// Words in a [`Queue`].
 #[cfg(not(target_arch = "bpf"))]
-mod owned {
-    use super::{PortQueues, Queue, SLOTS, Slot};
-    use core::cell::Cell;
+pub const QUEUE_WORDS: usize = 2 + 2 * SLOTS;
 
-    /// Words in a [`Queue`].
-    pub const QUEUE_WORDS: usize = 2 + 2 * SLOTS;
-
-    impl<W: Default> Default for Queue<W> {
-        fn default() -> Self {
-            let slots = core::array::from_fn(|_| Slot { arrived: W::default(), state: W::default() });
-            Self { cursor: W::default(), newest: W::default(), slots }
-        }
-    }
-
-    impl<W: Default> Default for PortQueues<W> {
-        fn default() -> Self {
-            Self { total: Queue::default(), control: Queue::default() }
-        }
-    }
-
-    impl Queue<Cell<u64>> {
-        /// A copy of a queue from its words, to be sampled without touching the original.
-        pub fn from_words(words: &[u64; QUEUE_WORDS]) -> Self {
-            let slot = |i: usize| Slot { arrived: Cell::new(words[2 + 2 * i]), state: Cell::new(words[3 + 2 * i]) };
-            Self { cursor: Cell::new(words[0]), newest: Cell::new(words[1]), slots: core::array::from_fn(slot) }
-        }
+#[cfg(not(target_arch = "bpf"))]
+impl<W: Default> Default for Queue<W> {
+    fn default() -> Self {
+        let slots = core::array::from_fn(|_| Slot { arrived: W::default(), state: W::default() });
+        Self { cursor: W::default(), newest: W::default(), slots }
     }
 }
 
 #[cfg(not(target_arch = "bpf"))]
-pub use owned::QUEUE_WORDS;
+impl<W: Default> Default for PortQueues<W> {
+    fn default() -> Self {
+        Self { total: Queue::default(), control: Queue::default() }
+    }
+}
+
+#[cfg(not(target_arch = "bpf"))]
+impl Queue<Cell<u64>> {
+    /// A copy of a queue from its words, to be sampled without touching the original.
+    pub fn from_words(words: &[u64; QUEUE_WORDS]) -> Self {
+        let slot = |i: usize| Slot { arrived: Cell::new(words[2 + 2 * i]), state: Cell::new(words[3 + 2 * i]) };
+        Self { cursor: Cell::new(words[0]), newest: Cell::new(words[1]), slots: core::array::from_fn(slot) }
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -102,6 +102,12 @@ impl Shim {
     }
 }
 
+/// A length to cut a frame to, with its shim's; 0: none.
+#[inline(always)]
+pub(crate) const fn with_shim(len: u32) -> u32 {
+    if len == 0 { 0 } else { len + SHIM_BYTES as u32 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,5 @@
 //! A shared 64-bit word: an atomic in userspace, a map cell in the kernel, a `Cell` in a simulator.
 
-use crate::queue::{Drain, Queue};
 use core::cell::Cell;
 
 /// A 64-bit word that several CPUs may use at once.
@@ -18,18 +17,6 @@ pub trait Word: Sized {
     fn exchange(&self, seen: u64, value: u64);
     /// The present value; the next caller gets the one above, whichever CPU it runs on.
     fn next(&self) -> u64;
-
-    /// Runs [`Queue::walk`]; the kernel's host makes it a function of its own, so that the verifier follows it once.
-    #[inline(always)]
-    fn walk(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
-        queue.walk(from, to, drain);
-    }
-
-    /// Runs [`Queue::stride`]; a function of its own in the kernel for the same reason.
-    #[inline(always)]
-    fn stride(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
-        queue.stride(from, to, drain);
-    }
 }
 
 impl Word for Cell<u64> {

@@ -25,7 +25,7 @@ fn slowed(line_bps: u64, rate_ppm: u32) -> (Drain, u64) {
 }
 
 /// Sends a frame through and returns when it has left.
-fn pass<W: Word>(queue: &Queue<W>, drain: &Drain, t_ps: u64, bytes: u32) -> u64 {
+fn pass<W: QueueWord>(queue: &Queue<W>, drain: &Drain, t_ps: u64, bytes: u32) -> u64 {
     let position = queue.locate(t_ps, drain);
     queue.push(&position, bytes);
     t_ps + drain.delay_ps(position.backlog, bytes)
@@ -325,6 +325,8 @@ impl Watched {
         &self.0
     }
 }
+
+impl QueueWord for Watched {}
 
 impl Word for Watched {
     fn load(&self) -> u64 {

@@ -6,17 +6,20 @@ use std::vec::Vec;
 
 use spray_wire::switch_view::{Address, PacketFields, address_words};
 
-use super::{Forwarding, Groups, PortWord, Scheme, Size, State, Waiting, conweave, port_words, recall, reunion};
+use super::{
+    Forwarding, Groups, InMemory, PortWord, Scheme, Size, State, Waiting, conweave, port_words, recall, reunion,
+};
 use crate::bins::Bin;
 use crate::config::{Globals, HOST, NEVER, PortConfig, Thresholds};
 use crate::counters::{ChassisCounters, PortCounters};
 use crate::deployment::KERNEL;
 use crate::flow_hash::Key;
 use crate::frame::Frame;
+use crate::process::find;
 use crate::queue::PortQueues;
 use crate::routes::{Group, Routes, SwitchConfig};
 use crate::trail::Trail;
-use crate::{Cause, Tables, View, cross, find};
+use crate::{Cause, Stages, Tables, View, cross};
 
 pub(crate) const US: u64 = 1_000_000;
 pub(crate) const LATENCY_PS: u64 = US;
@@ -311,6 +314,10 @@ impl Tables for Chassis {
         None
     }
 }
+
+impl Stages for Chassis {}
+
+impl InMemory for Chassis {}
 
 impl Routes for Chassis {
     fn switch(&self, switch: u32) -> Option<&SwitchConfig> {

@@ -4,7 +4,11 @@
 //! A frame carries the uplink that it took and the worst congestion that it met; the destination's leaf keeps both, and returns them on
 //! frames that go back.
 
-use super::{Arrival, Forwarding, Look, Measure, Size, flowlet, hashed};
+use super::flowlet::{self, FLOWLETS};
+use super::forwarding::{Arrival, Forwarding, leaf};
+use super::hashed;
+use super::layout::Size;
+use super::look::{Look, Measure};
 use crate::frame::Frame;
 use crate::packed::packed;
 use crate::routes::{Group, SwitchConfig};
@@ -64,7 +68,7 @@ packed! {
 
 /// Words that a leaf needs: flowlets, congestion to each leaf by uplink, and from each leaf what to return.
 pub(super) const fn words(size: &Size) -> u32 {
-    super::FLOWLETS + size.leaves * (size.uplinks + 1 + returned(size.uplinks))
+    FLOWLETS + size.leaves * (size.uplinks + 1 + returned(size.uplinks))
 }
 
 /// Words of metrics to return to a leaf with this many uplinks.
@@ -84,7 +88,7 @@ pub(super) fn route<F: Forwarding>(
     let trail = tables.trail()?;
     let arrival = Arrival::of(frame, host);
     let group = tables.group(arrival.t_ps, arrival.switch, host)?;
-    let (source, target) = (tables.switch(trail.source())?.leaf, super::leaf(tables, switch, host)?);
+    let (source, target) = (tables.switch(trail.source())?.leaf, leaf(tables, switch, host)?);
     if switch.leaf == target {
         if source != target {
             learn(tables, switch, source, Note::unpack(trail.note.load()), arrival.t_ps);
@@ -141,7 +145,7 @@ fn least<F: Forwarding>(
 /// Where the congestion toward a leaf begins among a switch's words.
 #[inline(always)]
 fn to_leaf(switch: &SwitchConfig, leaf: u32) -> u32 {
-    switch.memory.wrapping_add(super::FLOWLETS).wrapping_add(leaf.wrapping_mul(switch.uplinks))
+    switch.memory.wrapping_add(FLOWLETS).wrapping_add(leaf.wrapping_mul(switch.uplinks))
 }
 
 /// Where begins what a leaf's frames have told: whose turn it is to be returned, then the metrics.

@@ -4,53 +4,18 @@
 //! The first switch decides, and notes in the frame where it goes first. A switch of that group, or one that cannot make sense of
 //! the note, sends the frame on by the shortest way, for good.
 
-use super::{Arrival, Forwarding, Look, Measure, Scheme, hashed};
-use crate::hash::{mix, pick};
+use super::forwarding::{Arrival, Forwarding};
+use super::groups::MOST_GROUPS;
+use super::hashed;
+use super::list::Scheme;
+use super::look::{Look, Measure};
+use crate::hash::pick;
 use crate::routes::{Choice, Group, SwitchConfig};
-
-/// A dragonfly's groups. Switches and hosts are numbered group by group, hosts switch by switch. All 0: there are none.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Groups {
-    /// How many.
-    pub count: u16,
-    /// Switches of each.
-    pub switches: u16,
-    /// Hosts of each switch.
-    pub hosts: u16,
-}
-
-/// Most groups that a frame's note can tell apart.
-pub const MOST_GROUPS: u16 = 253;
 
 /// Notes of a frame: nobody has decided; it goes by the shortest way; from here on the number of the group that it goes to first.
 const UNDECIDED: u8 = 0;
 pub(super) const SHORTEST: u8 = 1;
 const FIRST: u8 = 2;
-
-impl Groups {
-    /// Whether the fabric has any.
-    pub const fn exist(self) -> bool {
-        self.count > 0
-    }
-
-    /// The group of a switch.
-    pub fn of_switch(self, switch: usize) -> u16 {
-        (switch / usize::from(self.switches.max(1))) as u16
-    }
-
-    #[inline(always)]
-    fn hosts_of_group(self) -> u32 {
-        u32::from(self.switches) * u32::from(self.hosts)
-    }
-
-    /// The host of `group` that a frame goes toward: the same one at all switches, so that each leads nearer.
-    #[inline(always)]
-    fn toward(self, group: u8, checksum: u32) -> u32 {
-        let hosts = self.hosts_of_group();
-        u32::from(group) * hosts + pick((mix(u64::from(checksum)) >> 32) as u32, hosts)
-    }
-}
 
 /// The ports toward a host, which may be none, and one of them.
 struct Way {

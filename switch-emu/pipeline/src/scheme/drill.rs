@@ -1,7 +1,8 @@
 //! DRILL: the shortest of two random queues and of the one that was the shortest before (Ghorbani et al., *DRILL: Micro Load Balancing for
 //! Low-latency Data Center Networks*, SIGCOMM 2017).
 
-use super::{Arrival, Forwarding, Look, Measure};
+use super::forwarding::{Arrival, Forwarding};
+use super::look::{Look, Measure};
 use crate::hash::pick;
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;

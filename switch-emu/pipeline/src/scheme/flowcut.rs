@@ -6,13 +6,15 @@
 
 use spray_wire::flowcut::{Congestion, HOPS, Sample};
 
-use super::{Arrival, Forwarding, Measure, detour, hashed, least_loaded};
-use crate::Cause;
+use super::forwarding::{Arrival, Forwarding, leaf, least_loaded};
+use super::look::Measure;
+use super::{detour, hashed};
 use crate::frame::{Frame, PAUSE};
 use crate::hash::mix;
 use crate::packed::packed;
 use crate::routes::{Choice, Group, SwitchConfig};
 use crate::trail::Trail;
+use crate::verdict::Cause;
 use crate::word::Word;
 
 /// The table of flows that pass: sets of four entries, and before each set how often one was missing.
@@ -85,7 +87,7 @@ const TABLE: u32 = ACTIVE + 1;
 pub(super) const WORDS: u32 = TABLE + SETS * SET;
 
 #[cfg(not(target_arch = "bpf"))]
-super::counted::counters! {
+super::counter::counters! {
     /// Flows that had something on their way through one switch at once, at most; see `spray flowcut-memory`.
     flowcut_entries: "entries", "Entries of Flowcut in a switch", "", less, most,
         |seen| Active::unpack(seen.word(seen.switch.memory + ACTIVE)).most.into();
@@ -140,7 +142,7 @@ impl<F: Forwarding> Here<'_, F> {
     fn port(&self, frame: &mut Frame, host: u32, everywhere: bool) -> Result<u32, Cause> {
         let Self { tables, switch, trail, is_first, .. } = *self;
         let source = tables.switch(trail.source()).ok_or(Cause::NoRoute)?.leaf;
-        let target = super::leaf(tables, switch, host).ok_or(Cause::NoRoute)?;
+        let target = leaf(tables, switch, host).ok_or(Cause::NoRoute)?;
         if source == target {
             return self.shortest(frame, host);
         }

@@ -1,7 +1,7 @@
 //! Flowlets: a flow keeps its port until it pauses. What it takes then is the scheme's: the least loaded port, a random one (LetFlow),
 //! or that of the least congested path (Conga).
 
-use super::{Arrival, Forwarding};
+use super::forwarding::{Arrival, Forwarding};
 use crate::hash::mix;
 use crate::packed::packed;
 use crate::routes::{Group, SwitchConfig};

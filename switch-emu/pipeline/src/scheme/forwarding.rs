@@ -3,12 +3,13 @@
 #[cfg(not(target_arch = "bpf"))]
 use core::cell::RefCell;
 
-#[cfg(doc)]
-use super::Scheme;
+use super::calls::Calls;
 #[cfg(not(target_arch = "bpf"))]
-use super::State;
-use super::{Look, Step, least, reunion, score};
-use crate::config::{PS_FRACTION_BITS, UNIT_BITS};
+use super::conweave::State;
+#[cfg(doc)]
+use super::list::Scheme;
+use super::look::{Look, Measure};
+use super::waiting::Waiting;
 use crate::frame::Frame;
 use crate::hash::mix;
 use crate::packed::packed;
@@ -59,33 +60,8 @@ impl Arrival {
     }
 }
 
-/// What waits at a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
-    /// Bytes of both classes.
-    pub bytes: u64,
-    /// Data bytes that may wait.
-    pub limit: u32,
-    /// Picoseconds that a unit, 2^-7 bytes, takes at the present rate, in units of 2^-19.
-    pub ps_per_unit: u64,
-}
-
-impl Waiting {
-    /// Picoseconds that 1,024 bytes take at its present rate.
-    #[inline(always)]
-    pub(super) fn kib_ps(&self) -> u64 {
-        self.ps_per_unit >> (PS_FRACTION_BITS - UNIT_BITS - 10)
-    }
-
-    /// Bytes that the port sends in this time at its present rate.
-    #[inline(always)]
-    pub(super) fn bytes_in(&self, time_ps: u64) -> u64 {
-        (time_ps << (PS_FRACTION_BITS - UNIT_BITS)) / self.ps_per_unit.max(1)
-    }
-}
-
 /// What schemes read and write beside routes.
-pub trait Forwarding: Routes {
+pub trait Forwarding: Routes + Calls {
     /// Words shared between CPUs.
     type Word: Word;
     /// Words of the frame's trail.
@@ -141,42 +117,6 @@ pub trait Forwarding: Routes {
             back => Some(back as u32 - 1),
         }
     }
-
-    /// Runs a [`part`](super::part) of [`recall`](super::recall); each is a function of its own in the kernel.
-    #[inline(always)]
-    fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32
-    where
-        Self: Sized,
-    {
-        super::part(self, part, frame, host, port)
-    }
-
-    /// Runs [`least`]; the kernel's host makes it a function of its own, so that the verifier follows it once.
-    #[inline(always)]
-    fn least(&self, group: &Group, t_ps: u64, look: &Look) -> u32
-    where
-        Self: Sized,
-    {
-        least(self, group, t_ps, look, u32::MAX)
-    }
-
-    /// Runs [`score`]; a function of its own in the kernel for the same reason.
-    #[inline(always)]
-    fn score(&self, member: u32, t_ps: u64, look: &Look, place: u32) -> u64
-    where
-        Self: Sized,
-    {
-        score(self, member, t_ps, look, place)
-    }
-
-    /// Runs [`look_up`](reunion::look_up); a function of its own in the kernel for the same reason.
-    #[inline(always)]
-    fn look_up(&self, first: u32, words: u32, head: u64) -> u64
-    where
-        Self: Sized,
-    {
-        reunion::look_up(self, first, words, head)
-    }
 }
 
 /// Where the words of a port begin, in fabrics whose schemes remember: its [tag](Forwarding::tag), then its
@@ -202,4 +142,17 @@ packed! {
 #[inline(always)]
 pub(super) fn leaf<F: Forwarding>(tables: &F, switch: &SwitchConfig, host: u32) -> Option<u32> {
     Some(tables.word(switch.hosts.wrapping_add(host))?.load() as u32)
+}
+
+/// The place of the least loaded port for this frame.
+#[inline(always)]
+pub(super) fn least_loaded<F: Forwarding>(
+    tables: &F,
+    switch: &SwitchConfig,
+    group: &Group,
+    frame: &Arrival,
+    measure: Measure,
+) -> u32 {
+    let look = Look { measure, random: (frame.random(switch) >> 32) as u32, row: 0 };
+    tables.least(group, frame.t_ps, &look)
 }

@@ -1,7 +1,10 @@
 //! Choices that need no memory: a hash of the five-tuple (ECMP; weighted, WCMP), or random bits (OFAN §6.1).
 
-use super::{Arrival, Scheme};
+use super::forwarding::Arrival;
+use super::list::Scheme;
 use crate::flow_hash::{FlowHash, place};
+#[cfg(not(target_arch = "bpf"))]
+use crate::frame::Frame;
 use crate::hash::pick;
 use crate::routes::{Choice, Group, Routes, SwitchConfig};
 
@@ -12,6 +15,18 @@ use crate::routes::{Choice, Group, Routes, SwitchConfig};
 pub(super) fn rank(switch: &SwitchConfig, group: &Group, flow: u64) -> u32 {
     let function = FlowHash::from_number(switch.hash).function;
     place(function, flow ^ switch.hash_seed, switch.hash_offset, u32::from(group.count))
+}
+
+/// The port of a frame's flow among those to its host.
+#[cfg(not(target_arch = "bpf"))]
+pub(super) fn port(routes: &impl Routes, switch: &SwitchConfig, frame: &Frame, host: u32) -> Option<u32> {
+    let group = routes.group(frame.time_ps, frame.switch, host)?;
+    let rank = match group.count {
+        0 => return None,
+        1 => 0,
+        _ => rank(switch, &group, frame.flow),
+    };
+    routes.member(group.first.wrapping_add(rank))
 }
 
 /// A random place.

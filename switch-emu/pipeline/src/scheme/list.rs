@@ -1,12 +1,6 @@
 //! All schemes: a line each with its name, what it does and what it needs.
 
-use super::flowlet::FLOWLETS;
-use super::layout::ORDERS;
-#[cfg(doc)]
-use super::recall;
-use super::{Layout, Size, conga, flowcut, reunion};
-#[cfg(not(target_arch = "bpf"))]
-use super::{conweave, counted::Counters};
+use super::layout::{Layout, ORDERS};
 #[cfg(doc)]
 use crate::trail::Trail;
 
@@ -162,19 +156,6 @@ impl Scheme {
         switches + ORDERS as usize
     }
 
-    /// Words of memory that a switch with this scheme has, pointers apart.
-    pub const fn words(self, size: &Size) -> u32 {
-        match self {
-            Self::AdaptiveFlowlet | Self::LetFlow => FLOWLETS,
-            Self::Conga => conga::words(size),
-            Self::FlowcutIngress | Self::FlowcutSwitch => flowcut::WORDS,
-            Self::Reunion | Self::ReunionConWeave => reunion::WORDS,
-            Self::ReunionLetFlow => FLOWLETS + reunion::WORDS,
-            Self::ReunionConga => conga::words(size) + reunion::WORDS,
-            _ => 0,
-        }
-    }
-
     /// The file of `docs/specs` that states its rules, without the suffix.
     pub const fn spec(self) -> &'static str {
         match self {
@@ -190,7 +171,7 @@ impl Scheme {
         matches!(self, Self::FlowcutIngress | Self::FlowcutSwitch)
     }
 
-    /// Whether switches tell each other something about a frame: it has a [`Trail`], and [`recall`] finds its ports.
+    /// Whether switches tell each other something about a frame: it has a [`Trail`], and [`recall`](super::recall()) finds its ports.
     #[inline(always)]
     pub const fn remembers(self) -> bool {
         matches!(self, Self::Conga | Self::ConWeave | Self::FlowcutIngress | Self::FlowcutSwitch)
@@ -231,14 +212,6 @@ impl Scheme {
         self.hashes() || matches!(self, Self::Random)
     }
 }
-
-/// What switches count: which schemes have it, and their counters, in the order of results.
-#[cfg(not(target_arch = "bpf"))]
-pub(super) static COUNTERS: [Counters; 3] = [
-    (Scheme::drains, flowcut::COUNTERS),
-    (|scheme| scheme.reunion_base().is_some(), reunion::COUNTERS),
-    (Scheme::holds, conweave::COUNTERS),
-];
 
 #[expect(clippy::derivable_impls, reason = "the list above would have to mark a variant")]
 impl Default for Scheme {

@@ -1,7 +1,5 @@
 //! What switches tell each other in frames of their own.
 
-use super::{Forwarding, reunion};
-
 /// A frame from one switch to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notice {
@@ -15,12 +13,4 @@ pub struct Notice {
     pub more: [u64; 2],
     /// Links that it names.
     pub links: u32,
-}
-
-/// The next frame that a switch has to send; `None`: there is none now.
-pub fn poll<F: Forwarding>(tables: &F, switch: u32) -> Option<Notice> {
-    if let Some(reunion::Sent { to, note, links }) = reunion::poll(tables, switch) {
-        return Some(Notice { to, note, links, ..Notice::default() });
-    }
-    tables.state(switch)?.borrow_mut().poll()
 }

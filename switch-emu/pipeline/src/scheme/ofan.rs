@@ -4,8 +4,9 @@
 //! share a pointer take the ports in turn, so that what goes to one destination comes down over all paths evenly. Which
 //! destinations share a pointer, the random order of the ports, its weights and where a pointer begins stand in the tables.
 
+use super::forwarding::{Arrival, Forwarding, least_loaded};
+use super::look::Measure;
 use super::rotation;
-use super::{Arrival, Forwarding, Measure, least_loaded};
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;
 

@@ -2,41 +2,21 @@
 //!
 //! Each part of them is a function of its own in the kernel, since its stack has no room for two.
 
+use super::choose::choose_by;
 #[cfg(not(target_arch = "bpf"))]
 use super::conweave;
+use super::forwarding::{Arrival, Forwarding};
+use super::list::Scheme;
+#[cfg(not(target_arch = "bpf"))]
+use super::notice::Notice;
+#[cfg(not(target_arch = "bpf"))]
+use super::reunion;
 use super::reunion::Here;
-use super::{Arrival, Forwarding, Scheme, choose_by, conga, flowcut};
-use crate::Cause;
+use super::step::{NO_PORT, OPEN, Step};
+use super::{conga, flowcut};
 use crate::frame::Frame;
 use crate::routes::SwitchConfig;
-
-/// What is done with a frame at a switch, given a port or [`OPEN`]. The answer is a port, [`OPEN`] or [`NO_PORT`].
-//= docs/specs/reunion.md#REU-19 in parts
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// `conga` chooses a port, or goes along with the one given.
-    Conga,
-    /// Flowcut chooses a port.
-    Flowcut,
-    /// Reunion ends an interval that is over.
-    Begin,
-    /// Reunion gives the frame's flow another path if it is to have one.
-    Move,
-    /// Reunion counts the frame, and gives it a port if its flow has a path.
-    Prepare,
-    /// Reunion's base chooses, if it keeps nothing of frames that are given a port.
-    Base,
-    /// Reunion notes that the frame leaves by the port given.
-    Settle,
-    /// Reunion takes the path whose turn is given in a search, if it is available. The answer is its PathID, or [`OPEN`] when there are no
-    /// more.
-    Path,
-}
-
-/// No port leads on, or there is no such path.
-pub const NO_PORT: u32 = u32::MAX;
-/// A port is yet to be chosen.
-pub const OPEN: u32 = NO_PORT - 1;
+use crate::verdict::Cause;
 
 /// The port by which a frame leaves a switch whose scheme remembers.
 ///
@@ -121,4 +101,10 @@ fn run<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port
 #[inline(always)]
 fn base(switch: &SwitchConfig) -> Option<Scheme> {
     Scheme::from_number(switch.scheme).reunion_base()
+}
+
+/// The next frame that a switch has to send; `None`: there is none now.
+#[cfg(not(target_arch = "bpf"))]
+pub fn poll<F: Forwarding>(tables: &F, switch: u32) -> Option<Notice> {
+    reunion::poll(tables, switch).or_else(|| tables.state(switch)?.borrow_mut().poll())
 }

@@ -1,6 +1,6 @@
 //! Ports in turn: simple round robin (OFAN §6.1), and with an order that changes (OFAN §3.2, Table 2).
 
-use super::{Arrival, Forwarding};
+use super::forwarding::{Arrival, Forwarding};
 use crate::hash::{mix, pick};
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;

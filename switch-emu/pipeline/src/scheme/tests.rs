@@ -1,10 +1,10 @@
 use super::chassis::{Chassis, FRAME};
-use super::reunion::note::Note;
-use super::reunion::path::{way, with_way};
+use super::note::Note;
+use super::path::{way, with_way};
 use super::*;
 use crate::frame::Frame;
 use crate::hash::mix;
-use crate::routes::Routes;
+use crate::routes::{Group, Routes, SwitchConfig};
 use crate::trail::Trail;
 use core::cell::Cell;
 use spray_wire::switch_view::PacketFields;
@@ -58,6 +58,8 @@ impl Routes for OneSwitch {
         Some(index)
     }
 }
+
+impl InMemory for OneSwitch {}
 
 impl Forwarding for OneSwitch {
     type Word = Cell<u64>;

@@ -1,13 +1,14 @@
 //! What a destination switch does: it answers, tells of marks, and has packets of the new path wait for those of the old one
 //! (ConWeave §3.3).
 
-use super::state::{Came, Queues};
+use super::queues::Arrival;
+use super::settings::Settings;
+use super::state::{Came, State};
 use super::tag::{Kind, Tag};
-use super::{Counts, Settings, State};
 use crate::frame::Frame;
-use crate::scheme::Forwarding;
-use crate::scheme::Notice;
-use crate::scheme::reunion::note::Note;
+use crate::scheme::forwarding::Forwarding;
+use crate::scheme::note::Note;
+use crate::scheme::notice::Notice;
 use crate::word::Word;
 
 /// ECN bits of a marked packet.
@@ -57,19 +58,6 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
         _ => return,
     };
     tell(Tag { kind, epoch: tag.epoch, ..Tag::default() }, 0);
-}
-
-/// A packet that has come, and what the switch knows of its flow.
-pub(super) struct Arrival<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) entry: &'a mut Came,
-    pub(super) queues: &'a mut Queues,
-    pub(super) counts: &'a mut Counts,
-    now_ps: u64,
-    sent_ps: u64,
-    pub(super) len: u32,
-    pub(super) host: u32,
-    pub(super) flow: u64,
 }
 
 impl Arrival<'_> {

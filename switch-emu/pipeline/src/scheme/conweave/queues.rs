@@ -1,24 +1,10 @@
 //! Reordering queues: who calls the switch holds the frames, and does what an [`Order`] says.
 
-use super::State;
-use super::destination::Arrival;
-use super::state::{Came, Queue};
+use super::settings::Settings;
+use super::state::{Came, Counts, Order, Queue, Queues, State};
 
 /// Reordering queues of a switch.
 pub(super) const MOST_QUEUES: usize = 256;
-
-/// What is to be done after a packet has come to the switch of its host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
-    /// The queue that it is about.
-    pub queue: u32,
-    /// The packet joins the queue instead of going on.
-    pub holds: bool,
-    /// The queue ends: what waits there goes on, right behind the packet.
-    pub releases: bool,
-    /// When the queue is [looked at](State::expire), if it has not ended.
-    pub due_ps: u64,
-}
 
 /// What becomes of a queue whose time may have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +33,7 @@ impl State {
     }
 }
 
-impl super::state::Queues {
+impl Queues {
     /// A queue ends: its flow's packets go on from now on.
     fn end(&mut self, number: u32, entry: &mut Came) {
         let ended = self.all.get_mut(number as usize).and_then(Option::take);
@@ -58,6 +44,19 @@ impl super::state::Queues {
     fn queue(&mut self, number: u32) -> Option<&mut Queue> {
         self.all.get_mut(number as usize)?.as_mut()
     }
+}
+
+/// A packet that has come, and what the switch knows of its flow.
+pub(super) struct Arrival<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) entry: &'a mut Came,
+    pub(super) queues: &'a mut Queues,
+    pub(super) counts: &'a mut Counts,
+    pub(super) now_ps: u64,
+    pub(super) sent_ps: u64,
+    pub(super) len: u32,
+    pub(super) host: u32,
+    pub(super) flow: u64,
 }
 
 impl Arrival<'_> {

@@ -4,9 +4,10 @@ use super::tag::{Kind, Tag};
 use super::{destination, source};
 use crate::frame::Frame;
 use crate::routes::SwitchConfig;
-use crate::scheme::reunion::note::Note;
-use crate::scheme::reunion::path::{self, Course};
-use crate::scheme::{Arrival, Forwarding, Scheme, choose_by, leaf};
+use crate::scheme::forwarding::{Forwarding, leaf};
+use crate::scheme::hashed;
+use crate::scheme::note::Note;
+use crate::scheme::path::{self, Course};
 use crate::word::Word;
 
 /// Takes a frame through a switch: chooses its port, reads and writes its note.
@@ -62,7 +63,7 @@ fn send<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, course:
     };
     trail.note.store(Note::data(path, false).pack());
     let pinned = pinned(tables, frame, course.host, path::way(path, 0));
-    hashed(tables, switch, frame, course.host, pinned)
+    pinned.or_else(|| hashed::port(tables, switch, frame, course.host))
 }
 
 /// Takes a frame through a switch that is not its source's, by the port of its path if that is known; at its destination's it is
@@ -83,7 +84,7 @@ fn go_along<F: Forwarding>(
             _ => destination::arrive(tables, &mut state, frame, host, tag),
         }
     }
-    hashed(tables, switch, frame, host, pinned)
+    pinned.or_else(|| hashed::port(tables, switch, frame, host))
 }
 
 /// The port of a way, if routes lead over it.
@@ -94,17 +95,4 @@ fn pinned<F: Forwarding>(tables: &F, frame: &Frame, host: u32, way: u32) -> Opti
     }
     let group = tables.group(frame.time_ps, frame.switch, host)?;
     tables.state(frame.switch)?.borrow().ways.port(way).filter(|port| path::has(tables, &group, *port))
-}
-
-fn hashed<F: Forwarding>(
-    tables: &F,
-    switch: &SwitchConfig,
-    frame: &Frame,
-    host: u32,
-    pinned: Option<u32>,
-) -> Option<u32> {
-    match pinned {
-        Some(port) => Some(port),
-        None => Some(choose_by(tables, switch, &Arrival::of(frame, host), Scheme::Ecmp)?.port),
-    }
 }

@@ -1,14 +1,13 @@
 //! What a source switch does: it measures whether its flows' packets are late, and gives late flows other paths (ConWeave §3.2).
 
-use super::State;
-use super::state::{Busy, Sent, Ways};
+use super::state::{Busy, Sent, State, Ways};
 use super::tag::{Kind, Tag};
 use crate::config::NEVER;
 use crate::frame::Frame;
 use crate::hash::{mix, pick};
 use crate::routes::SwitchConfig;
-use crate::scheme::Forwarding;
-use crate::scheme::reunion::path::{self, Course};
+use crate::scheme::forwarding::Forwarding;
+use crate::scheme::path::{self, Course};
 
 /// What a packet of a flow carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use super::{Counts, Order, Settings};
+use super::settings::Settings;
 use crate::hash::mix;
-use crate::scheme::Notice;
+use crate::scheme::notice::Notice;
 
 /// What a switch with ConWeave knows. Its tables take memory once they are used.
 #[derive(Clone, Debug, Default)]
@@ -178,4 +178,34 @@ pub(super) struct Queue {
     pub(super) bytes: u64,
     /// When it is given up.
     pub(super) due_ps: u64,
+}
+
+/// What is to be done after a packet has come to the switch of its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The queue that it is about.
+    pub queue: u32,
+    /// The packet joins the queue instead of going on.
+    pub holds: bool,
+    /// The queue ends: what waits there goes on, right behind the packet.
+    pub releases: bool,
+    /// When the queue is [looked at](State::expire), if it has not ended.
+    pub due_ps: u64,
+}
+
+/// What a switch has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) rerouted: u64,
+    pub(super) held: u64,
+    /// At most at once.
+    pub(super) held_bytes: u64,
+    /// At most at once.
+    pub(super) queues: u64,
+    pub(super) timeouts: u64,
+    pub(super) no_queue: u64,
+    pub(super) no_memory: u64,
+    pub(super) no_entry: u64,
+    /// Frames of its own.
+    pub(super) control: u64,
 }

@@ -1,11 +1,12 @@
 mod model;
 
+use super::state::Counts;
 use super::tag::{Kind, Tag};
 use super::*;
 use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::scheme::chassis::{BASE_RTT_PS, Chassis, FRAME, SETTINGS};
-use crate::scheme::reunion::note::Note;
+use crate::scheme::note::Note;
 use crate::scheme::{Forwarding, Notice, Scheme, poll, recall};
 use crate::trail::WORDS;
 use proptest::prelude::*;

@@ -1,6 +1,7 @@
 //! Which groups and hosts a frame goes toward; whole ways through a dragonfly are in the frame tables of the fabric.
 
 use super::*;
+use crate::scheme::Groups;
 use std::collections::HashSet;
 use std::{assert, assert_eq};
 

@@ -1,11 +1,15 @@
 //! What a destination switch does: it learns where elephants collide, and tells one source for each such link (Reunion §3.3 to §3.5).
 
-use super::Here;
-use super::memory::{BOTTLENECKS, HIGH, MOST_BOTTLENECKS, MOST_HIGH, Memory, PLACES, before, single};
-use super::note::Note;
-use super::path::{self, Course, Walk};
+use super::here::Here;
+use super::links::{self, Walk};
+use super::memory::{Memory, PLACES, before};
+use super::regions::{BOTTLENECKS, HIGH, MOST_BOTTLENECKS, MOST_HIGH, single};
 use crate::packed::packed;
-use crate::scheme::Forwarding;
+use crate::scheme::forwarding::Forwarding;
+use crate::scheme::note::Note;
+#[cfg(not(target_arch = "bpf"))]
+use crate::scheme::notice::Notice;
+use crate::scheme::path::Course;
 use crate::word::Word;
 
 /// What a notification says, its highly utilised links apart.
@@ -48,7 +52,7 @@ pub(super) fn arrive<F: Forwarding>(here: &Here<'_, F>, note: Note) -> Option<()
 #[inline(always)]
 fn count<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, interval: u64, course: &Course, path: u32) -> Option<()> {
     let tolerance = memory.load(single::TOLERANCE)?;
-    path::count(tables, course, &memory.arrived(interval), path, |link, elephants| {
+    links::count(tables, course, &memory.arrived(interval), path, |link, elephants| {
         if u64::from(elephants) == tolerance {
             list(memory, interval, link);
         }
@@ -180,21 +184,10 @@ fn take<F: Forwarding>(
     Some(head.source)
 }
 
-/// A notification that goes as a frame of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// The switch that it goes to.
-    pub to: u32,
-    /// What its trail notes.
-    pub note: u64,
-    /// Links that it names.
-    pub links: u32,
-}
-
 /// The next notification of the interval that is over, for switches that send frames of their own; `None`: all are sent.
 //= docs/specs/reunion.md#REU-17 a frame of its own
 #[cfg(not(target_arch = "bpf"))]
-pub(super) fn poll<F: Forwarding>(memory: &Memory<'_, F>) -> Option<Sent> {
+pub(super) fn poll<F: Forwarding>(memory: &Memory<'_, F>) -> Option<Notice> {
     let over = before(memory.load(single::INTERVAL)?);
     let sent = memory.word(single::SENT)?;
     if memory.load(single::RIDE)? != 0 || sent.load() == over {
@@ -206,7 +199,8 @@ pub(super) fn poll<F: Forwarding>(memory: &Memory<'_, F>) -> Option<Sent> {
         if let Some(to) = take(memory, over, place, |_| true) {
             let links = core::cell::Cell::new(1);
             for_high(memory, over, |_| links.set(links.get() + 1));
-            return Some(Sent { to, note: Note::notify(place, over).pack(), links: links.get() });
+            let note = Note::notify(place, over).pack();
+            return Some(Notice { to, note, links: links.get(), ..Notice::default() });
         }
     }
     sent.store(over);

@@ -1,8 +1,9 @@
 //! The Flow Path Table of a source switch: its elephants, and where those go that it has moved (Reunion §3.6).
 
-use super::memory::{FLOWS, Memory};
+use super::memory::{Memory, before};
+use super::regions::FLOWS;
 use crate::packed::packed;
-use crate::scheme::Forwarding;
+use crate::scheme::forwarding::Forwarding;
 use crate::word::Word;
 
 /// Places of a flow.
@@ -157,7 +158,7 @@ impl<W: Word> Known<'_, W> {
     #[inline(always)]
     pub(super) fn notify(&self, interval: u64) {
         let state = self.state();
-        let waits = !state.moved && state.interval == super::memory::before(interval);
+        let waits = !state.moved && state.interval == before(interval);
         let stays = state.moved && state.interval == interval;
         if !waits && !stays {
             self.state.store(State { interval, moved: false, ..state }.pack());

@@ -1,112 +1,18 @@
-//! A switch's memory: where its parts lie, and the intervals in which it counts.
+//! A switch's memory, and its tables of intervals.
 
-use super::sketch;
+use super::regions::{ARRIVED, LINKS, Region, SEEN, WAYS, single};
 use crate::packed::packed;
 use crate::routes::SwitchConfig;
 #[cfg(not(target_arch = "bpf"))]
-use crate::scheme::counted::Seen;
-use crate::scheme::{Forwarding, Scheme, Size};
+use crate::scheme::counter::Seen;
+use crate::scheme::forwarding::Forwarding;
+use crate::scheme::layout::Size;
+use crate::scheme::list::Scheme;
 use crate::word::Word;
-
-/// Single words, in their order.
-pub(super) mod single {
-    /// Length of an interval in ps: `s`.
-    pub(crate) const LENGTH_PS: u32 = 0;
-    /// Elephants that a link may have without a collision: `t`.
-    pub(crate) const TOLERANCE: u32 = 1;
-    /// A pause after which a flow goes by the base again, in ps.
-    pub(crate) const TIMEOUT_PS: u32 = 2;
-    /// Most elephants of a source switch.
-    pub(crate) const HOT: u32 = 3;
-    /// Whether notifications ride on frames that go back; else they are frames of their own.
-    pub(crate) const RIDE: u32 = 4;
-    /// The present interval, 1 to [`INTERVALS`](super::INTERVALS); 0 before the first.
-    pub(crate) const INTERVAL: u32 = 5;
-    /// When it ends.
-    pub(crate) const END_PS: u32 = 6;
-    /// The class from which on a flow is an elephant, at least 1.
-    pub(crate) const THRESHOLD: u32 = 7;
-    /// Elephants of the present interval.
-    pub(crate) const ELEPHANTS: u32 = 8;
-    /// Where to look for the next notification.
-    pub(crate) const CURSOR: u32 = 9;
-    /// Flows given another path.
-    pub(crate) const REROUTED: u32 = 10;
-    /// Flows that were to be, and for which there was no path.
-    pub(crate) const STUCK: u32 = 11;
-    /// Notifications sent.
-    pub(crate) const NOTIFIED: u32 = 12;
-    /// The interval whose notifications are all sent.
-    #[cfg(not(target_arch = "bpf"))]
-    pub(crate) const SENT: u32 = 13;
-    /// How many there are.
-    pub(crate) const COUNT: u32 = 16;
-}
 
 /// Intervals are numbered from 1 on, and then again, so that entries of [`IntervalTable`]s name theirs. The number is even, since neighbours use
 /// two tables in turn.
 pub(super) const INTERVALS: u64 = 65_534;
-
-/// A part of a switch's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::scheme) struct Region {
-    first: u32,
-    words: u32,
-}
-
-impl Region {
-    /// The first part of a memory.
-    pub(in crate::scheme) const fn first(words: u32) -> Self {
-        Self { first: 0, words }
-    }
-
-    /// The part behind another one.
-    pub(in crate::scheme) const fn after(before: Self, words: u32) -> Self {
-        Self { first: before.first + before.words, words }
-    }
-
-    /// Where the entry with this number is, counted from the memory's first word; those that do not exist fall together with others.
-    #[inline(always)]
-    pub(in crate::scheme) const fn place(self, entry: u32) -> u32 {
-        self.first + entry % self.words
-    }
-
-    /// The first or the second half of it: neighbouring intervals have one each.
-    #[inline(always)]
-    const fn half(self, interval: u64) -> Self {
-        let words = self.words / 2;
-        Self { first: self.first + (interval as u32 & 1) * words, words }
-    }
-}
-
-const SINGLE: Region = Region::first(single::COUNT);
-/// The port of each way up, plus 1; way 0 does not exist.
-pub(super) const WAYS: Region = Region::after(SINGLE, 256);
-/// Elephants by link, of this and the last interval.
-pub(super) const LINKS: Region = Region::after(WAYS, 2 * 1_024);
-/// Elephants that go through, or come here.
-pub(super) const SEEN: Region = Region::after(LINKS, 2_048);
-/// How many flows of this interval have so many frames, by the power of two.
-pub(super) const CLASSES: Region = Region::after(SEEN, 32);
-/// The Flow Path Table, of two words for each flow.
-pub(super) const FLOWS: Region = Region::after(CLASSES, 4_096);
-/// The Count-Min Sketch.
-pub(super) const SKETCH: Region = Region::after(FLOWS, sketch::HASHES * sketch::ENTRIES);
-/// Elephants that come here, by link.
-pub(super) const ARRIVED: Region = Region::after(SKETCH, 1_024);
-/// Highly utilised links of this and the last interval: how many, and which.
-pub(super) const HIGH: Region = Region::after(ARRIVED, 2 * (1 + MOST_HIGH));
-/// Bottlenecks of this and the last interval, of two words each.
-pub(super) const BOTTLENECKS: Region = Region::after(HIGH, 2 * 2 * MOST_BOTTLENECKS);
-const END: Region = Region::after(BOTTLENECKS, 0);
-
-/// Highly utilised links that a notification lists.
-pub(super) const MOST_HIGH: u32 = 64;
-/// Bottlenecks that a switch tells apart.
-pub(super) const MOST_BOTTLENECKS: u32 = 128;
-
-/// Words of a switch, beside those of the base.
-pub(crate) const WORDS: u32 = END.first;
 
 /// Where a switch's memory begins, behind what the base keeps; `None`: it has no Reunion.
 #[inline(always)]
@@ -166,23 +72,6 @@ impl<'a, F: Forwarding> Memory<'a, F> {
     #[inline(always)]
     pub(super) fn interval(&self) -> Option<u64> {
         self.load(single::INTERVAL)
-    }
-
-    /// The interval at `t_ps`; ends the one before if it is over. A frame that comes late is of the present one.
-    //= docs/specs/reunion.md#REU-3 intervals end with a frame
-    #[inline(always)]
-    pub(super) fn enter(&self, t_ps: u64) -> Option<u64> {
-        let (end, number) = (self.word(single::END_PS)?, self.word(single::INTERVAL)?);
-        if t_ps < end.load() {
-            return Some(number.load());
-        }
-        let length_ps = self.load(single::LENGTH_PS)?.max(1);
-        end.store((t_ps / length_ps + 1) * length_ps);
-        let next = number.load() % INTERVALS + 1;
-        number.store(next);
-        self.word(single::CURSOR)?.store(0);
-        sketch::begin(self, next)?;
-        Some(next)
     }
 
     /// Elephants by link of an interval.

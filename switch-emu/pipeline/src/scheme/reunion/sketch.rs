@@ -1,15 +1,11 @@
 //! Which flows are elephants: a Count-Min Sketch (Cormode and Muthukrishnan, *J. Algorithms* 55, 2005; Reunion §3.2).
 
-use super::memory::{CLASSES, Memory, SKETCH, single};
+use super::memory::{Memory, before};
+use super::regions::{CLASSES, ENTRIES, HASHES, SKETCH, single};
 use crate::hash::mix;
 use crate::packed::packed;
-use crate::scheme::Forwarding;
+use crate::scheme::forwarding::Forwarding;
 use crate::word::Word;
-
-/// Hash functions, the paper's `a`: 7 with the example of §3.2.
-pub(super) const HASHES: u32 = 7;
-/// Entries of each, the paper's `k`: 2000 with its example; a power of two.
-pub(super) const ENTRIES: u32 = 2_048;
 
 packed! {
     /// How many there were in an interval.
@@ -88,7 +84,7 @@ pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Opt
 //= docs/specs/reunion.md#REU-6 among the largest
 #[inline(always)]
 pub(super) fn begin<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<()> {
-    let (over, hot) = (super::memory::before(interval), memory.load(single::HOT)?);
+    let (over, hot) = (before(interval), memory.load(single::HOT)?);
     // A flow has reached all classes below its own, so there are ever fewer.
     let reached = |class: u32| Some(of_interval(memory.load(CLASSES.place(class - 1))?, over));
     let mut class = 1;

@@ -1,11 +1,15 @@
 //! What a source switch does: it knows its elephants, and moves those that it is told to (Reunion §3.2, §3.3, §3.6).
 
-use super::memory::{Memory, before, single};
-use super::note::Note;
-use super::path::{self, Course};
-use super::{Here, behind, destination, flows, sketch};
+use super::between::behind;
+use super::here::Here;
+use super::links::{self, pinned};
+use super::memory::{Memory, before};
+use super::regions::single;
+use super::{destination, flows, sketch};
 use crate::frame::Frame;
-use crate::scheme::Forwarding;
+use crate::scheme::forwarding::Forwarding;
+use crate::scheme::note::Note;
+use crate::scheme::path::{self, Course};
 use crate::word::Word;
 
 /// Gives a flow that was notified in the interval that is over another path, if there is an available one (Algorithm 2).
@@ -25,7 +29,7 @@ pub(super) fn reroute<F: Forwarding>(here: &Here<'_, F>, frame: &mut Frame) -> O
         return Some(());
     }
     if notified == before(interval) {
-        if let Some(path) = path::find(tables, frame, course) {
+        if let Some(path) = links::find(tables, frame, course) {
             known.moves(interval, path);
             memory.word(single::REROUTED)?.add(1);
             return Some(());
@@ -47,7 +51,7 @@ pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Optio
     let known = count(here, trail.flow(), interval)?;
     let Some(known) = known.filter(|known| known.path() != 0) else { return Some(None) };
     let group = tables.group(frame.time_ps, frame.switch, course.host)?;
-    let pinned = path::pinned(memory, tables, &group, path::way(known.path(), 0));
+    let pinned = pinned(memory, tables, &group, path::way(known.path(), 0));
     match pinned {
         Some(_) => trail.note.store(Note::data(known.path(), false).beside(trail.note.load())),
         None => known.give(0),
@@ -108,11 +112,11 @@ fn collides<F: Forwarding>(
     port: u32,
 ) -> Note {
     let Here { tables, ref memory, ref course, .. } = *here;
-    let links = memory.links(interval);
+    let table = memory.links(interval);
     if known.counts(interval, path) {
-        path::count(tables, course, &links, path, |_, _| {});
+        links::count(tables, course, &table, path, |_, _| {});
     }
-    behind(memory, &links, port, note)
+    behind(memory, &table, port, note)
 }
 
 /// A notification has come: its links are not to be chosen in this interval, and its flow is to be moved when it ends.

@@ -1,9 +1,11 @@
 mod leaf_spine;
 
+use super::between::behind;
 use super::*;
 use crate::flow_hash::Key;
 use crate::scheme::Scheme;
 use crate::scheme::chassis::{Chassis, SETTINGS};
+use crate::scheme::note::Note;
 use core::cell::Cell;
 use leaf_spine::{INTERVAL_PS, Kind, NONE, fabric};
 use proptest::prelude::*;
@@ -141,7 +143,7 @@ fn replies_and_neighbours_are_not_counted() {
         assert!(!note.elephant);
         fabric.send(t_ps, 1, 0, 1, Kind::Data);
     }
-    assert!((0..32).all(|class| fabric.memory(0).load(memory::CLASSES.place(class)) == Some(0)));
+    assert!((0..32).all(|class| fabric.memory(0).load(regions::CLASSES.place(class)) == Some(0)));
 }
 
 //= docs/specs/reunion.md#REU-1 what a frame carries
@@ -166,7 +168,7 @@ fn a_link_is_highly_utilised_from_the_tolerance_on() {
     for (tolerance, listed) in [(1, [true, true]), (2, [false, true]), (3, [false, false])] {
         let fabric = Chassis::leaf_spine([4, 4, 4], Scheme::Reunion, Settings { tolerance, ..SETTINGS });
         let memory = fabric.memory(3);
-        let interval = memory.enter(1).unwrap();
+        let interval = enter(&memory, 1).unwrap();
         let elephant = |flow: u32, src: u32, dst: u32, spine: u32| {
             fabric.trail.begin(src / 4, false, &Key { addresses: u64::from(src), ports: flow, label: 0 }, &NONE);
             let here = fabric.here(1, 3, dst);
@@ -207,7 +209,7 @@ fn links_of_one_place_are_all_told_of() {
     for (link, flow) in links.into_iter().chain([131]).zip((2..).step_by(2)) {
         destination::write_down(&memory, 1, link, flow, 1).unwrap();
     }
-    let read = (0..memory::MOST_BOTTLENECKS).filter_map(|place| destination::read(&memory, place, 1));
+    let read = (0..regions::MOST_BOTTLENECKS).filter_map(|place| destination::read(&memory, place, 1));
     let told: Vec<_> = read.map(|told| (told.link, told.flow & !1)).collect();
     assert_eq!(told, [(3, 2), (131, 12), (259, 6), (387, 8)], "the last flow of each, but of a fifth");
 }
@@ -263,14 +265,14 @@ fn a_flow_that_was_moved_is_told_again_from_the_next_interval_on() {
 fn told_after_collisions(ride: bool) -> Vec<u32> {
     let fabric = Chassis::leaf_spine([4, 4, 4], Scheme::Reunion, Settings { ride, ..SETTINGS });
     let memory = fabric.memory(3);
-    memory.enter(1).unwrap();
+    enter(&memory, 1).unwrap();
     for (src, spine) in [(0, 0), (4, 0), (8, 1), (4, 1), (0, 1)] {
         fabric.trail.begin(src / 4, false, &Key { addresses: u64::from(src), ports: 1, label: 0 }, &NONE);
         // The second link is the bottleneck.
         let note = Note::data(spine + 1, true).further().collided();
         destination::arrive(&fabric.here(1, 3, 12), note).unwrap();
     }
-    memory.enter(INTERVAL_PS + 1).unwrap();
+    enter(&memory, INTERVAL_PS + 1).unwrap();
     let told = fabric.notify(INTERVAL_PS + 1, 3);
     assert!(fabric.notify(INTERVAL_PS + 2, 3).is_empty());
     told
@@ -291,7 +293,7 @@ proptest! {
             told.insert(name, sketch::count(&memory, name, 5).unwrap());
         }
         // With k = 2 / eps an estimate exceeds the count by eps of all frames with a probability below 2^-a.
-        let slack = 2 * flows.len() as u64 / u64::from(sketch::ENTRIES);
+        let slack = 2 * flows.len() as u64 / u64::from(regions::ENTRIES);
         let above = exact.iter().filter(|(name, count)| told[name] > **count + slack).count();
         prop_assert!(exact.iter().all(|(name, count)| told[name] >= *count));
         prop_assert!(above * 100 <= exact.len() + 99, "{above} of {}", exact.len());
@@ -395,11 +397,11 @@ fn intervals_have_numbers_that_come_again() {
     //= docs/specs/reunion.md#REU-3 intervals end with a frame
     let fabric = fabric();
     let memory = fabric.memory(0);
-    assert_eq!(memory.enter(0), Some(1));
-    assert_eq!(memory.enter(INTERVAL_PS - 1), Some(1));
-    assert_eq!(memory.enter(INTERVAL_PS), Some(2));
-    assert_eq!(memory.enter(INTERVAL_PS / 2), Some(2), "a late frame is of the present one");
-    assert_eq!(memory.enter(9 * INTERVAL_PS + 7), Some(3), "intervals without frames do not count");
+    assert_eq!(enter(&memory, 0), Some(1));
+    assert_eq!(enter(&memory, INTERVAL_PS - 1), Some(1));
+    assert_eq!(enter(&memory, INTERVAL_PS), Some(2));
+    assert_eq!(enter(&memory, INTERVAL_PS / 2), Some(2), "a late frame is of the present one");
+    assert_eq!(enter(&memory, 9 * INTERVAL_PS + 7), Some(3), "intervals without frames do not count");
     memory.word(single::INTERVAL).unwrap().set(memory::INTERVALS);
-    assert_eq!((memory.enter(20 * INTERVAL_PS), memory::before(1)), (Some(1), memory::INTERVALS));
+    assert_eq!((enter(&memory, 20 * INTERVAL_PS), memory::before(1)), (Some(1), memory::INTERVALS));
 }

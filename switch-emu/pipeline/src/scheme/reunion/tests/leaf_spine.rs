@@ -6,10 +6,14 @@ use std::vec::Vec;
 use crate::flow_hash::Key;
 use crate::frame::Frame;
 use crate::scheme::chassis::{Chassis, FRAME, SETTINGS, Way};
-use crate::scheme::reunion::memory::{Memory, single};
-use crate::scheme::reunion::note::Note;
-use crate::scheme::reunion::path::{self, Course};
-use crate::scheme::reunion::{Here, Sent, poll};
+use crate::scheme::choose::choose_by;
+use crate::scheme::note::Note;
+use crate::scheme::notice::Notice;
+use crate::scheme::path::Course;
+use crate::scheme::reunion::links;
+use crate::scheme::reunion::memory::Memory;
+use crate::scheme::reunion::regions::single;
+use crate::scheme::reunion::{Here, poll};
 use crate::scheme::{Arrival, Counted, Scheme};
 use crate::trail::Trail;
 
@@ -50,7 +54,7 @@ impl Chassis {
         self.memory(0).word(single::INTERVAL).unwrap().set(2);
         self.trail.begin(0, false, &Key { addresses: 0, ports: flow, label: 0 }, &NONE);
         let mut frame = Frame { time_ps: 1, ..PLAIN };
-        path::find(self, &mut frame, &Course { t_ps: 1, from: 0, host: 12, target: 3 })
+        links::find(self, &mut frame, &Course { t_ps: 1, from: 0, host: 12, target: 3 })
     }
 
     /// Sends a frame; returns the spine that it took and what it noted at the end. `kind`: data, or a reply.
@@ -82,13 +86,13 @@ impl Chassis {
     pub(super) fn hashed(&self, flow: u32, src: u32, dst: u32) -> u32 {
         let arrival =
             Arrival::of(&Frame { flow: crate::hash::mix(u64::from(flow)), switch: self.leaf(src), ..PLAIN }, dst);
-        crate::scheme::choose_by(self, &self.switches[self.leaf(src) as usize], &arrival, Scheme::Ecmp).unwrap().rank
+        choose_by(self, &self.switches[self.leaf(src) as usize], &arrival, Scheme::Ecmp).unwrap().rank
     }
 
     /// Delivers the notifications of a switch as frames of their own; returns where they went.
     pub(super) fn notify(&self, t_ps: u64, switch: u32) -> Vec<u32> {
         let mut sent = Vec::new();
-        while let Some(Sent { to, note, .. }) = poll(self, switch) {
+        while let Some(Notice { to, note, .. }) = poll(self, switch) {
             self.trail.begin(switch, true, &Key::default(), &NONE);
             self.trail.note.set(note);
             self.take(t_ps, 7, switch, to * 4, Kind::Reply);

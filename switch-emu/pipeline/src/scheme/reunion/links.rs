@@ -1,40 +1,19 @@
-//! PathID: which ways up a frame takes, and the links that follow from it (Reunion §3.1).
-//!
-//! A PathID holds one way for each tier: the number of a port among those of its switch that lead up, from 1 on; 0 leaves the
-//! choice to the switch. In two tiers these are the paper's eight bits.
+//! The links of a path, and the search for one that is available (Reunion §3.1, §3.6).
 
-use super::Here;
-use super::memory::{IntervalTable, MARKED, Memory, before, single};
+use super::here::Here;
+use super::memory::{IntervalTable, MARKED, Memory, before};
+use super::regions::single;
 use crate::frame::Frame;
 use crate::hash::pick;
-use crate::routes::{Group, SwitchConfig};
-use crate::scheme::{Forwarding, NO_PORT, OPEN, Step};
+use crate::routes::Group;
+use crate::scheme::forwarding::Forwarding;
+use crate::scheme::path::{Course, Paths, has, lot, way};
+use crate::scheme::step::{NO_PORT, OPEN, Step};
 
-/// Bits of a way.
-const WAY_BITS: u32 = 8;
-const WAY_MASK: u32 = 0xff;
-/// Tiers that have ways up.
-const TIERS: u32 = 2;
 /// Links between switches on a path.
 pub(super) const MOST_LINKS: u32 = 4;
 /// Paths that a reroute looks at.
 const MOST_PATHS: u32 = 256;
-
-/// The way that a PathID has for a frame that has taken so many links; 0: none.
-#[inline(always)]
-pub(in crate::scheme) const fn way(path: u32, hops: u32) -> u32 {
-    if hops < TIERS { path >> (hops * WAY_BITS) & WAY_MASK } else { 0 }
-}
-
-/// A PathID with this way after so many links.
-#[inline(always)]
-pub(in crate::scheme) const fn with_way(path: u32, hops: u32, way: u32) -> u32 {
-    if hops >= TIERS {
-        return path;
-    }
-    let shift = hops * WAY_BITS;
-    path & !(WAY_MASK << shift) | (way & WAY_MASK) << shift
-}
 
 /// The port of a PathID's way at a switch, if routes lead over it.
 //= docs/specs/reunion.md#REU-2 source routing
@@ -46,22 +25,6 @@ pub(super) fn pinned<F: Forwarding>(memory: &Memory<'_, F>, tables: &F, group: &
     memory.way(way).filter(|port| has(tables, group, *port))
 }
 
-/// Whether a port is in a group, whose ports ascend.
-#[inline(always)]
-pub(in crate::scheme) fn has<F: Forwarding>(tables: &F, group: &Group, port: u32) -> bool {
-    let (mut low, mut count) = (0, u32::from(group.count));
-    // Groups have less than 2^16 places.
-    for _ in 0..16 {
-        if count < 2 {
-            break;
-        }
-        let half = count / 2;
-        let above = tables.member(group.first.wrapping_add(low + half)).is_some_and(|member| member <= port);
-        (low, count) = if above { (low + half, count - half) } else { (low, half) };
-    }
-    count == 1 && tables.member(group.first.wrapping_add(low)) == Some(port)
-}
-
 /// The links of a path toward a host, one after the other: the numbers of their ports.
 pub(super) struct Walk<'a, F> {
     tables: &'a F,
@@ -71,19 +34,6 @@ pub(super) struct Walk<'a, F> {
     target: u32,
     path: u32,
     hops: u32,
-}
-
-/// Where a path leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::scheme) struct Course {
-    /// When.
-    pub(in crate::scheme) t_ps: u64,
-    /// From this switch.
-    pub(in crate::scheme) from: u32,
-    /// To this host.
-    pub(in crate::scheme) host: u32,
-    /// The number of its leaf.
-    pub(in crate::scheme) target: u32,
 }
 
 impl<'a, F: Forwarding> Walk<'a, F> {
@@ -162,44 +112,6 @@ pub(super) fn take<F: Forwarding>(here: &Here<'_, F>, turn: u32) -> Option<u32> 
     Some(path)
 }
 
-/// The paths to a host.
-pub(in crate::scheme) struct Paths {
-    /// The ports of the first switch.
-    first: Group,
-    ports: u32,
-    /// How many there are, at least 1.
-    pub(in crate::scheme) count: u32,
-}
-
-impl Paths {
-    #[inline(always)]
-    pub(in crate::scheme) fn of<F: Forwarding>(tables: &F, course: &Course) -> Option<Self> {
-        let first = tables.group(course.t_ps, course.from, course.host)?;
-        let second = tables.group(course.t_ps, tables.far_end(tables.member(first.first)?)?, course.host)?;
-        let ports = u32::from(first.count).max(1);
-        Some(Self { first, ports, count: ports.wrapping_mul(u32::from(second.count).max(1)).max(1) })
-    }
-
-    /// The PathID of the path with this number.
-    #[inline(always)]
-    pub(in crate::scheme) fn path<F: Forwarding>(&self, tables: &F, course: &Course, number: u32) -> Option<u32> {
-        path(tables, course, &self.first, number % self.ports, number / self.ports)
-    }
-}
-
-/// The PathID over these places of the groups on the way up.
-#[inline(always)]
-fn path<F: Forwarding>(tables: &F, course: &Course, group: &Group, first: u32, second: u32) -> Option<u32> {
-    let port = tables.member(group.first.wrapping_add(first))?;
-    let path = tables.way(port)?;
-    let above = tables.group(course.t_ps, tables.far_end(port)?, course.host)?;
-    if above.count < 2 {
-        return Some(path);
-    }
-    let port = tables.member(above.first.wrapping_add(second % u32::from(above.count)))?;
-    Some(with_way(path, 1, tables.way(port)?))
-}
-
 /// Whether fewer elephants than are tolerated take each link of a path.
 //= docs/specs/reunion.md#REU-16 an available path
 #[inline(always)]
@@ -234,10 +146,4 @@ pub(super) fn count<F: Forwarding>(
         let Some(port) = walk.next() else { break };
         counted(port, links.count(port));
     }
-}
-
-/// The random bits of a search.
-#[inline(always)]
-pub(in crate::scheme) fn lot(switch: &SwitchConfig, flow: u64, t_ps: u64) -> u32 {
-    (crate::hash::mix(flow ^ t_ps ^ switch.salt) >> 32) as u32
 }

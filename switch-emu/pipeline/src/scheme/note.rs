@@ -1,13 +1,13 @@
 //! What a frame carries from switch to switch (Reunion §3.1, figure 7).
 //!
-//! It shares the trail's note with the base.
+//! ConWeave has the same, as a base of Reunion. The rest of the trail's note is the base's.
 
 use crate::packed::packed;
 
 packed! {
     /// What a data frame says of itself. A notification says where it is written down, instead.
     //= docs/specs/reunion.md#REU-1 what a frame carries
-    pub(in crate::scheme) struct Note {
+    pub(super) struct Note {
         /// Of the base.
         base: u64 in 33,
         /// Its PathID.
@@ -28,38 +28,38 @@ const MOST_HOPS: u32 = 7;
 impl Note {
     /// A notification at this place of its sender's table.
     #[inline(always)]
-    pub(in crate::scheme) fn notify(place: u32, interval: u64) -> Self {
+    pub(super) fn notify(place: u32, interval: u64) -> Self {
         Self { path: place & 0xff | (interval as u32 & 0xff) << 8, notification: true, ..Self::default() }
     }
 
     /// Where a notification is written down, and the low bits of its interval.
     #[inline(always)]
-    pub(in crate::scheme) fn notified(self) -> Option<(u32, u64)> {
+    pub(super) fn notified(self) -> Option<(u32, u64)> {
         if self.notification { Some((self.path & 0xff, u64::from(self.path >> 8))) } else { None }
     }
 
     /// A frame of an elephant, or not, that has left its first switch by this path.
     #[inline(always)]
-    pub(in crate::scheme) fn data(path: u32, elephant: bool) -> Self {
+    pub(super) fn data(path: u32, elephant: bool) -> Self {
         Self { path, elephant, hops: 1, ..Self::default() }
     }
 
     /// The same beside what the base notes in `before`.
     #[inline(always)]
-    pub(in crate::scheme) fn beside(self, before: u64) -> u64 {
+    pub(super) fn beside(self, before: u64) -> u64 {
         Self { base: Self::unpack(before).base, ..self }.pack()
     }
 
     /// The same one link further.
     #[inline(always)]
-    pub(in crate::scheme) fn further(self) -> Self {
+    pub(super) fn further(self) -> Self {
         Self { hops: self.hops + u32::from(self.hops < MOST_HOPS), ..self }
     }
 
     /// The same with the link that it has taken last as the bottleneck, unless there is one already.
     //= docs/specs/reunion.md#REU-11 the first bottleneck
     #[inline(always)]
-    pub(in crate::scheme) fn collided(self) -> Self {
+    pub(super) fn collided(self) -> Self {
         Self { bottleneck: if self.bottleneck == 0 { self.hops } else { self.bottleneck }, ..self }
     }
 }

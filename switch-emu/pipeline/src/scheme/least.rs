@@ -1,50 +1,18 @@
-//! The least loaded port: by bytes (JSQ, OFAN §6.1; in the REPS paper's simulations adaptive RoCE, REPS §4.1), or by classes of
-//! load (OFAN §3.2, Table 2).
+//! The least loaded port: by bytes (JSQ, OFAN §6.1; in the REPS paper's simulations adaptive RoCE, REPS §4.1), by classes of
+//! load (OFAN §3.2, Table 2), or by how congested the paths behind ports are.
 
-use super::{Forwarding, Waiting, conga};
+use super::conga;
+use super::forwarding::Forwarding;
+use super::look::{Look, Measure};
+use super::waiting::Waiting;
 use crate::hash::mix;
 use crate::routes::Group;
-
-/// How ports are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// What a queue's load is.
-    pub measure: Measure,
-    /// Random bits, which decide between equals.
-    pub random: u32,
-    /// Under [`Measure::Path`], where the words begin that tell of the paths behind ports; below 2^30.
-    pub row: u32,
-}
-
-/// What a queue's load is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Measure {
-    /// Bytes that wait.
-    Bytes,
-    /// The class of the queue's length: below 5, 10 or 20 % of the limit, or above.
-    Class,
-    /// How congested the path behind the port is.
-    Path,
-}
 
 /// Most places of a group that the kernel's switch looks at; its loader refuses more.
 pub const MOST_IN_KERNEL: u32 = 256;
 
 /// The part of a score that is the place.
 const PLACES: u32 = 0xffff;
-
-impl Measure {
-    /// The measure with this number.
-    #[inline(always)]
-    pub const fn from_number(number: u32) -> Self {
-        match number {
-            number if number == Self::Bytes as u32 => Self::Bytes,
-            number if number == Self::Class as u32 => Self::Class,
-            _ => Self::Path,
-        }
-    }
-}
 
 /// The place of the least loaded port of a group at `t_ps`, among the first `most`; of several, a random one.
 //= docs/specs/switching.md#SWC-11 the least loaded port

@@ -1,0 +1,236 @@
+//! Takes a frame through all switches of a chassis, from its bytes to what becomes of them.
+
+use spray_wire::switch_view::{self, Headers, Packet, PacketFields, Parsed};
+use spray_wire::{DSCP_CONTROL, DSCP_PAUSE, Ports};
+
+use crate::config::{HOST, MAX_HOPS};
+use crate::counters::ChassisCounters;
+use crate::deployment::{KERNEL, NOBODY};
+use crate::frame::{self, Frame};
+use crate::scheme::{NO_PORT, Scheme};
+use crate::shim::{Shim, Shimmed, with_shim};
+use crate::stages::Stages;
+use crate::verdict::{Cause, Verdict};
+use crate::word::Word;
+
+/// Takes a frame that enters the chassis at switch `ingress` with its [`Shim`] as far as it goes. Without a shim it is not of the emulation.
+///
+/// `now_ps` is asked for the arrival time of a frame whose virtual time is 0. The frame is written to only when it is
+/// redirected.
+//= docs/specs/switch.md#SW-1 frames that are ours
+#[inline(always)]
+pub fn process<T: Stages>(
+    tables: &T,
+    packet: &mut (impl Shimmed + ?Sized),
+    ingress: u32,
+    now_ps: impl FnOnce() -> u64,
+) -> Verdict {
+    let Some(chassis) = tables.chassis() else { return Verdict::Pass };
+    let (before, verdict, after) = {
+        let Some((head, mut inner)) = packet.split() else { return pass_new(chassis) };
+        let Some(shim) = Shim::read(head) else { return pass_new(chassis) };
+        chassis.frames.add((!shim.between).into());
+        let headers = match switch_view::parse(&inner, Ports::DEFAULT) {
+            Parsed::Ours(headers) => headers,
+            Parsed::Foreign => return pass(chassis),
+            Parsed::Malformed => {
+                chassis.malformed.add(1);
+                return Verdict::Drop(Cause::Malformed);
+            }
+        };
+        let entry = || (if shim.between { shim.switch } else { ingress }, NO_PORT);
+        let (verdict, after) = carry(tables, &mut inner, (&headers, shim, OURS), entry, now_ps);
+        (shim, verdict, after)
+    };
+    let (verdict, between) = match verdict {
+        Verdict::Redirect { port, trimmed_len } => {
+            (Verdict::Redirect { port, trimmed_len: with_shim(trimmed_len) }, false)
+        }
+        Verdict::Return { trimmed_len } => (Verdict::Return { trimmed_len: with_shim(trimmed_len) }, true),
+        Verdict::Expired { .. } => return Verdict::Drop(Cause::Ttl),
+        verdict => return verdict,
+    };
+    if let Some((head, inner)) = packet.split() {
+        let virtual_time_ps = if before.virtual_time_ps == 0 { 0 } else { after.virtual_time_ps };
+        Shim { virtual_time_ps, between, ..after }.write(head);
+        if before.between
+            && !between
+            && let Some(addresses) = inner.head()
+        {
+            Shim::readdress(head, addresses);
+        }
+    }
+    verdict
+}
+
+/// Leaves a frame to the kernel that has not been counted.
+#[inline(always)]
+fn pass_new<C: Word>(chassis: &ChassisCounters<C>) -> Verdict {
+    chassis.frames.add(1);
+    pass(chassis)
+}
+
+/// Leaves a frame to the kernel.
+#[inline(always)]
+fn pass<C: Word>(chassis: &ChassisCounters<C>) -> Verdict {
+    chassis.passed.add(1);
+    Verdict::Pass
+}
+
+/// As [`process`], in a deployed fabric, in real time: all IP packets go as ours do. Hosts emulate nothing, so
+/// that a frame from a host goes over the host's own link first. `entry` is asked for the switch that the frame comes to, and for that
+/// link as a port; [`NO_PORT`] for a frame from another switch. Of a frame that is not `routed` no TTL is taken. [`Verdict::Pass`]: it is no
+/// packet to a host.
+///
+/// Also returns the time, in ps of the same clock, at which the frame is at the far end of the last cable, or at the switch where its TTL ran
+/// out: the sender on holds it until then.
+//= docs/specs/switch.md#SW-25 deployed fabrics
+#[inline(always)]
+pub fn process_any<T: Stages>(
+    tables: &T,
+    packet: &mut (impl Packet + ?Sized),
+    routed: bool,
+    entry: impl FnOnce() -> (u32, u32),
+    now_ps: impl FnOnce() -> u64,
+) -> (Verdict, u64) {
+    let Some(chassis) = tables.chassis() else { return (Verdict::Pass, 0) };
+    chassis.frames.add(1);
+    let (headers, foreign) = match switch_view::parse(packet, Ports::DEFAULT) {
+        Parsed::Ours(headers) => (headers, false),
+        Parsed::Malformed => {
+            chassis.malformed.add(1);
+            return (Verdict::Drop(Cause::Malformed), 0);
+        }
+        Parsed::Foreign => match switch_view::parse_foreign(packet) {
+            Some(headers) => (headers, true),
+            None => return (pass(chassis), 0),
+        },
+    };
+    if tables.host(&headers.destination).unwrap_or(NOBODY) >= KERNEL {
+        return (pass(chassis), 0);
+    }
+    let (verdict, after) = carry(tables, packet, (&headers, Shim::default(), How { foreign, routed }), entry, now_ps);
+    (verdict, after.virtual_time_ps)
+}
+
+/// How a frame goes through a chassis.
+#[derive(Clone, Copy)]
+struct How {
+    /// There are no headers of ours to write to.
+    foreign: bool,
+    /// Its TTL counts.
+    routed: bool,
+}
+
+const OURS: How = How { foreign: false, routed: true };
+
+/// Takes a frame whose headers are read through the chassis. Also returns what holds of the frame where it comes out; the virtual time is
+/// the real one of a frame without any.
+#[inline(always)]
+fn carry<T: Stages>(
+    tables: &T,
+    packet: &mut (impl Packet + ?Sized),
+    (headers, shim, how): (&Headers, Shim, How),
+    entry: impl FnOnce() -> (u32, u32),
+    now_ps: impl FnOnce() -> u64,
+) -> (Verdict, Shim) {
+    let Some(chassis) = tables.chassis() else { return (Verdict::Pass, shim) };
+    // Before the frame: the kernel's small stack has room for either.
+    // A number in any case: an option's, where there is none, may be anything, and the verifier wants nothing kept that nobody wrote.
+    let host = tables.host(&headers.destination).unwrap_or(NOBODY);
+    let mut frame = Frame::new(headers, shim, now_ps);
+    if !how.routed {
+        frame.ttl = u8::MAX;
+    }
+    // Where it comes from: the kernel's small stack has no room for more.
+    (frame.switch, frame.port) = entry();
+    //= docs/specs/switching.md#SWC-23 what is hashed
+    let mut remembers = false;
+    if let Some(switch) = tables.switch(frame.switch) {
+        let key = frame::key(headers);
+        frame.flow = tables.digest(switch.hash, &key);
+        if shim.trail != 0 {
+            if !tables.take_trail(shim.trail) {
+                chassis.no_route.add(1);
+                return (Verdict::Drop(Cause::NoRoute), shim);
+            }
+            remembers = true;
+        } else if switch.remembers != 0
+            && let Some(trail) = tables.trail()
+        {
+            let fields =
+                if how.foreign { PacketFields::default() } else { switch_view::packet_fields(packet, headers.v6) };
+            trail.begin(frame.switch, matches!(headers.dscp, DSCP_CONTROL | DSCP_PAUSE), &key, &fields);
+            remembers = true;
+        }
+    }
+    let outcome = if host == NOBODY { Err(Cause::NoRoute) } else { forward(tables, host, &mut frame, remembers) };
+    match outcome {
+        Ok(port) => {
+            if !how.routed {
+                frame.ttl = headers.ttl;
+            }
+            let Some(trimmed_len) = frame.write(packet, headers.v6, how.foreign) else {
+                chassis.malformed.add(1);
+                return (Verdict::Drop(Cause::Malformed), shim);
+            };
+            if shim.virtual_time_ps != 0 && frame.switch < HOST {
+                let trail = if remembers { tables.store_trail() } else { Some(0) };
+                let Some(trail) = trail else {
+                    chassis.no_route.add(1);
+                    return (Verdict::Drop(Cause::NoRoute), shim);
+                };
+                return (Verdict::Return { trimmed_len }, Shim { trail, ..frame.shim() });
+            }
+            chassis.forwarded.add(1);
+            (Verdict::Redirect { port, trimmed_len }, frame.shim())
+        }
+        Err(cause) => {
+            match cause {
+                Cause::NoRoute => chassis.no_route.add(1),
+                Cause::HopLimit => chassis.hop_limit.add(1),
+                Cause::Ttl => return (Verdict::Expired { port: frame.port }, frame.shim()),
+                _ => {}
+            }
+            (Verdict::Drop(cause), shim)
+        }
+    }
+}
+
+/// Goes from switch to switch until a port leaves the chassis, or to the next switch where frames go hop by hop.
+//= docs/specs/switch.md#SW-2 a chassis of switches
+//= docs/specs/switch.md#SW-32 hop by hop
+#[inline(always)]
+fn forward<T: Stages>(tables: &T, host: u32, frame: &mut Frame, remembers: bool) -> Result<u32, Cause> {
+    if frame.port != NO_PORT {
+        tables.enter(frame)?;
+    }
+    let hop_by_hop = frame.emulated && tables.globals().is_some_and(|globals| globals.hop_by_hop != 0);
+    for _ in 0..MAX_HOPS {
+        hop(tables, host, frame, remembers)?;
+        // [`OUTSIDE`](crate::config::OUTSIDE) is above it. At its host's switch the frame only finds the port that the host plays.
+        if frame.switch >= HOST || (hop_by_hop && !tables.is_last(frame.switch, frame.time_ps, host)) {
+            return Ok(frame.port);
+        }
+    }
+    Err(Cause::HopLimit)
+}
+
+/// Crosses one switch.
+#[inline(always)]
+fn hop<T: Stages>(tables: &T, host: u32, frame: &mut Frame, remembers: bool) -> Result<(), Cause> {
+    if remembers {
+        find(tables, frame, host)?;
+    }
+    tables.cross(frame, host)
+}
+
+/// Sets the port that a frame leaves its present switch by, if the scheme there remembers.
+#[inline(always)]
+pub(crate) fn find<T: Stages>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
+    let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
+    if Scheme::from_number(switch.scheme).remembers() {
+        frame.port = tables.recall(frame, host)?;
+    }
+    Ok(())
+}

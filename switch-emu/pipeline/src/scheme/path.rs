@@ -1,0 +1,103 @@
+//! PathID: which ways up a frame takes.
+//!
+//! A PathID holds one way for each tier: the number of a port among those of its switch that lead up, from 1 on; 0 leaves the
+//! choice to the switch. In two tiers these are the eight bits of the Reunion paper (§3.1); ConWeave has the same.
+
+use super::forwarding::Forwarding;
+use crate::hash::mix;
+use crate::routes::{Group, SwitchConfig};
+
+/// Bits of a way.
+const WAY_BITS: u32 = 8;
+const WAY_MASK: u32 = 0xff;
+/// Tiers that have ways up.
+const TIERS: u32 = 2;
+
+/// The way that a PathID has for a frame that has taken so many links; 0: none.
+#[inline(always)]
+pub(super) const fn way(path: u32, hops: u32) -> u32 {
+    if hops < TIERS { path >> (hops * WAY_BITS) & WAY_MASK } else { 0 }
+}
+
+/// A PathID with this way after so many links.
+#[inline(always)]
+pub(super) const fn with_way(path: u32, hops: u32, way: u32) -> u32 {
+    if hops >= TIERS {
+        return path;
+    }
+    let shift = hops * WAY_BITS;
+    path & !(WAY_MASK << shift) | (way & WAY_MASK) << shift
+}
+
+/// Where a path leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Course {
+    /// When.
+    pub(super) t_ps: u64,
+    /// From this switch.
+    pub(super) from: u32,
+    /// To this host.
+    pub(super) host: u32,
+    /// The number of its leaf.
+    pub(super) target: u32,
+}
+
+/// Whether a port is in a group, whose ports ascend.
+#[inline(always)]
+pub(super) fn has<F: Forwarding>(tables: &F, group: &Group, port: u32) -> bool {
+    let (mut low, mut count) = (0, u32::from(group.count));
+    // Groups have less than 2^16 places.
+    for _ in 0..16 {
+        if count < 2 {
+            break;
+        }
+        let half = count / 2;
+        let above = tables.member(group.first.wrapping_add(low + half)).is_some_and(|member| member <= port);
+        (low, count) = if above { (low + half, count - half) } else { (low, half) };
+    }
+    count == 1 && tables.member(group.first.wrapping_add(low)) == Some(port)
+}
+
+/// The paths to a host.
+pub(super) struct Paths {
+    /// The ports of the first switch.
+    first: Group,
+    ports: u32,
+    /// How many there are, at least 1.
+    pub(super) count: u32,
+}
+
+impl Paths {
+    #[inline(always)]
+    pub(super) fn of<F: Forwarding>(tables: &F, course: &Course) -> Option<Self> {
+        let first = tables.group(course.t_ps, course.from, course.host)?;
+        let second = tables.group(course.t_ps, tables.far_end(tables.member(first.first)?)?, course.host)?;
+        let ports = u32::from(first.count).max(1);
+        Some(Self { first, ports, count: ports.wrapping_mul(u32::from(second.count).max(1)).max(1) })
+    }
+
+    /// The PathID of the path with this number.
+    #[inline(always)]
+    pub(super) fn path<F: Forwarding>(&self, tables: &F, course: &Course, number: u32) -> Option<u32> {
+        path(tables, course, &self.first, number % self.ports, number / self.ports)
+    }
+}
+
+/// The PathID over these places of the groups on the way up.
+#[inline(always)]
+fn path<F: Forwarding>(tables: &F, course: &Course, group: &Group, first: u32, second: u32) -> Option<u32> {
+    let port = tables.member(group.first.wrapping_add(first))?;
+    let path = tables.way(port)?;
+    let above = tables.group(course.t_ps, tables.far_end(port)?, course.host)?;
+    if above.count < 2 {
+        return Some(path);
+    }
+    let port = tables.member(above.first.wrapping_add(second % u32::from(above.count)))?;
+    Some(with_way(path, 1, tables.way(port)?))
+}
+
+/// The random bits of a search.
+#[inline(always)]
+pub(super) fn lot(switch: &SwitchConfig, flow: u64, t_ps: u64) -> u32 {
+    (mix(flow ^ t_ps ^ switch.salt) >> 32) as u32
+}

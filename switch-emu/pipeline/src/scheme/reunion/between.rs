@@ -1,0 +1,70 @@
+//! What a switch between leaves does: it goes by the note of a frame, and notes where elephants collide (Reunion §3.1, §3.3).
+
+use super::here::Here;
+use super::links;
+use super::memory::{IntervalTable, MOST, Memory};
+use super::regions::single;
+use crate::frame::Frame;
+use crate::scheme::forwarding::Forwarding;
+use crate::scheme::note::Note;
+use crate::scheme::path;
+
+/// Whether it goes by a frame's note: control frames go by the base.
+#[inline(always)]
+pub(super) fn is_told<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> bool {
+    !frame.control || here.note().elephant
+}
+
+/// The port that the frame's PathID tells.
+//= docs/specs/reunion.md#REU-2 source routing
+#[inline(always)]
+pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Option<Option<u32>> {
+    if !is_told(here, frame) {
+        return Some(None);
+    }
+    let (note, tables) = (here.note(), here.tables);
+    let group = tables.group(frame.time_ps, frame.switch, here.course.host)?;
+    Some(links::pinned(&here.memory, tables, &group, path::way(note.path, note.hops)))
+}
+
+/// The note of a frame behind this port.
+//= docs/specs/reunion.md#REU-2 source routing
+#[inline(always)]
+pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, port: u32) -> Option<Note> {
+    let (note, way) = (here.note(), here.tables.way(port)?);
+    let path = if way == 0 { note.path } else { path::with_way(note.path, note.hops, way) };
+    let note = Note { path, ..note }.further();
+    if !note.elephant {
+        return Some(note);
+    }
+    let interval = here.memory.interval()?;
+    Some(collides(&here.memory, interval, (here.trail.flow() >> 32) as u32, port, note))
+}
+
+/// Counts an elephant at a port, once an interval; notes whether the port has too many.
+//= docs/specs/reunion.md#REU-10 a collision
+#[inline(always)]
+fn collides<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, flow: u32, port: u32, note: Note) -> Note {
+    let links = memory.links(interval);
+    if let Some(entry) = memory.seen(interval).entry(flow)
+        && entry.value != Some(port & 0xffff)
+    {
+        entry.set(port);
+        links.count(port);
+    }
+    behind(memory, &links, port, note)
+}
+
+/// The note of an elephant behind a port: a collision, if the port has too many.
+//= docs/specs/reunion.md#REU-10 a collision
+#[inline(always)]
+pub(super) fn behind<F: Forwarding>(
+    memory: &Memory<'_, F>,
+    links: &IntervalTable<'_, F>,
+    port: u32,
+    note: Note,
+) -> Note {
+    let elephants = links.value(port) & MOST;
+    let tolerance = memory.load(single::TOLERANCE).unwrap_or(u64::MAX);
+    if u64::from(elephants) > tolerance { note.collided() } else { note }
+}

@@ -1,0 +1,61 @@
+//! A frame at a switch, and what that switch is on its way.
+
+use super::memory::Memory;
+use crate::frame::Frame;
+use crate::routes::SwitchConfig;
+use crate::scheme::forwarding::{Forwarding, leaf};
+use crate::scheme::note::Note;
+use crate::scheme::path::Course;
+use crate::trail::Trail;
+use crate::word::Word;
+
+/// A frame at a switch, on the way to another leaf or to hosts of its own.
+pub(in crate::scheme) struct Here<'a, F: Forwarding> {
+    pub(super) tables: &'a F,
+    pub(super) trail: &'a Trail<F::Note>,
+    pub(super) switch: &'a SwitchConfig,
+    pub(super) source: &'a SwitchConfig,
+    pub(super) memory: Memory<'a, F>,
+    pub(super) course: Course,
+}
+
+impl<'a, F: Forwarding> Here<'a, F> {
+    #[inline(always)]
+    pub(in crate::scheme) fn new(tables: &'a F, switch: &'a SwitchConfig, frame: &Frame, host: u32) -> Option<Self> {
+        let trail = tables.trail()?;
+        let (from, target) = (trail.source(), leaf(tables, switch, host)?);
+        let source = tables.switch(from)?;
+        let memory = Memory::of(tables, switch)?;
+        let course = Course { t_ps: frame.time_ps, from, host, target };
+        Some(Self { tables, trail, switch, source, memory, course })
+    }
+
+    #[inline(always)]
+    pub(super) fn place(&self) -> Place {
+        let Self { switch, source, course, .. } = self;
+        if source.leaf == course.target {
+            Place::Local
+        } else if switch.leaf == source.leaf {
+            Place::Source
+        } else if switch.leaf == course.target {
+            Place::Target
+        } else {
+            Place::Between
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn note(&self) -> Note {
+        Note::unpack(self.trail.note.load())
+    }
+}
+
+/// Where a switch is on a frame's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The only one: both hosts are at it.
+    Local,
+    Source,
+    Between,
+    Target,
+}

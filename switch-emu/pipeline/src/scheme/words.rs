@@ -1,0 +1,23 @@
+//! The words of memory that schemes have.
+
+use super::conga;
+use super::flowcut;
+use super::flowlet::FLOWLETS;
+use super::layout::Size;
+use super::list::Scheme;
+use super::reunion;
+
+impl Scheme {
+    /// Words of memory that a switch with this scheme has, pointers apart.
+    pub const fn words(self, size: &Size) -> u32 {
+        match self {
+            Self::AdaptiveFlowlet | Self::LetFlow => FLOWLETS,
+            Self::Conga => conga::words(size),
+            Self::FlowcutIngress | Self::FlowcutSwitch => flowcut::WORDS,
+            Self::Reunion | Self::ReunionConWeave => reunion::WORDS,
+            Self::ReunionLetFlow => FLOWLETS + reunion::WORDS,
+            Self::ReunionConga => conga::words(size) + reunion::WORDS,
+            _ => 0,
+        }
+    }
+}
