@@ -11,7 +11,7 @@ use spray_wire::switch_view::{addresses_v4, addresses_v6};
 use spray_wire::{Ev, EvPort, Ports};
 
 use super::{LinkEvent, Network, RouteTable};
-use crate::fabric::Node;
+use crate::node::Node;
 
 /// The switches' choices, in every epoch of routing.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::event::{changes, epoch_starts, known_down};
 use super::{LinkEvent, Network, groups};
-use crate::fabric::{
-    Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, MIN_RATE_PPM, Node, Port, RouteEpoch, Thresholds,
-};
+use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, MIN_RATE_PPM, Port, RouteEpoch, Thresholds};
+use crate::node::Node;
+use crate::salt::salt;
 
 /// Why events cannot be preloaded into switches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -196,14 +196,4 @@ pub fn switch_addresses(switch: usize) -> (Ipv4Addr, Ipv6Addr) {
     let id = switch as u16 + 1;
     let [high, low] = id.to_be_bytes();
     (Ipv4Addr::new(10, 255, high, low), Ipv6Addr::new(0xfd53, 0x5052, 0x4159, 0, 0, 1, 0, id))
-}
-
-/// The salt of a switch's path hash.
-pub fn salt(seed: u64, switch: usize) -> u32 {
-    mix(seed ^ mix(switch as u64 + 1)) as u32
-}
-
-/// A bijection that spreads every input bit over the output, 0's included: a step of SplitMix64.
-pub fn mix(value: u64) -> u64 {
-    spray_pipeline::hash::mix(value.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }

@@ -6,7 +6,7 @@ use spray_core::units::{Gbps, Micros};
 
 use super::limits::Size;
 use super::{Cables, Groups, Network};
-use crate::fabric::Node;
+use crate::node::Node;
 
 /// A dragonfly: groups of routers, every two routers of a group joined by a cable, every two groups by equally many.
 ///

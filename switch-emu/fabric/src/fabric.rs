@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use spray_pipeline::shim::SHIM_BYTES;
 
+use crate::node::Node;
 use crate::{Groups, Switching};
 
 /// Hosts, switches, egress ports, and the routes between them.
@@ -45,15 +46,6 @@ pub struct Host {
     pub mac: [u8; 6],
     /// Timed changes of the link that leaves it, as [`Port::changes`].
     pub changes: Vec<LinkChange>,
-}
-
-/// Where a port's cable ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Node {
-    /// At the host with this number.
-    Host(usize),
-    /// At the switch with this number.
-    Switch(usize),
 }
 
 /// An egress port and the cable that leaves it.

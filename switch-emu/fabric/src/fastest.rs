@@ -1,7 +1,7 @@
 //! The fastest of the shortest paths, where a fabric's paths are uneven.
 
 use super::{Network, ShortestPaths};
-use crate::fabric::Node;
+use crate::node::Node;
 
 /// The shortest paths from switches to one of those with hosts, without those over which no message is faster than over another one: latency,
 /// time for a byte, and that on the slowest link are all no less. An even fabric has one from each switch.

@@ -22,10 +22,12 @@ pub mod limits;
 pub mod live;
 mod names;
 mod network;
+mod node;
 mod outcome;
 mod over_time;
 mod route_table;
 mod routes;
+mod salt;
 mod switching;
 mod tables;
 mod tiers;
@@ -35,14 +37,14 @@ mod topo_file;
 pub use ancestors::{Ancestors, addresses, flow_key};
 pub use cables::Cables;
 pub use compile::{
-    CompileError, address, check_rates, compile, host_ports, mac, mix, ports, preload, reroute, salt, switch_addresses,
+    CompileError, address, check_rates, compile, host_ports, mac, ports, preload, reroute, switch_addresses,
 };
 pub use dragonfly::Dragonfly;
 pub use ev_life::{BANDS, BINS, EvLife, EvWatch, WATCHED};
 pub use event::{LinkAction, LinkEvent, changes, epoch_starts, known_down};
 pub use fabric::{
     DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, MAX_RATE_BPS,
-    MIN_RATE_BPS, MIN_RATE_PPM, Node, Port, RouteEpoch, Thresholds,
+    MIN_RATE_BPS, MIN_RATE_PPM, Port, RouteEpoch, Thresholds,
 };
 pub use failures::{DrawError, FailureContext, FailureFile, HowMany, Level, RandomFailure, Which};
 pub use fastest::Fastest;
@@ -53,10 +55,12 @@ pub use host_link::HostLink;
 pub use leaf_spine::LeafSpine;
 pub use names::{LinkPattern, fits};
 pub use network::{Link, Network, NetworkError, NetworkSwitch};
+pub use node::Node;
 pub use outcome::{FlowOutcome, PortOutcome, Progress};
 pub use over_time::{Arrivals, PortBins, PortSamples, delivered};
 pub use route_table::RouteTable;
 pub use routes::{ShortestPaths, groups, hops};
+pub use salt::{mix, salt};
 pub use spray_pipeline::bins::{Bin, Scale};
 pub use spray_pipeline::counters::{ChassisCounters, PortCounters};
 pub use spray_pipeline::flow_hash::{FlowHash, HashFields, HashFunction, HashSeed};

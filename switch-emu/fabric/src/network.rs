@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use spray_core::link::serialisation_floor_ps;
 
-use crate::fabric::Node;
+use crate::node::Node;
 use crate::{Groups, LinkPattern, Switching, Tiers};
 
 /// A switch of a [`Network`].

@@ -11,7 +11,7 @@ use spray_pipeline::scheme::State;
 
 use super::switching::{Places, Plan, Scheme, Ways};
 use super::{LinkEvent, Network, ShortestPaths, epoch_starts, known_down, salt};
-use crate::fabric::Node;
+use crate::node::Node;
 
 /// Groups by epoch, switch and leaf: hosts of one leaf share their routes, which keeps the table small.
 #[derive(Debug)]

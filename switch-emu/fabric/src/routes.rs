@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Network;
-use crate::fabric::Node;
+use crate::node::Node;
 
 /// Next links on all shortest paths, from every switch to every switch that has hosts (a *leaf*).
 ///

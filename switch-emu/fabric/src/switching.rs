@@ -15,8 +15,9 @@ pub use spray_pipeline::scheme::{Groups, Scheme, conweave, reunion};
 use spray_core::rng::stream;
 
 pub(crate) use self::places::Places;
-use super::{Tiers, mix, salt};
-use crate::fabric::Node;
+use super::Tiers;
+use crate::node::Node;
+use crate::salt::{mix, salt};
 
 /// The schemes of a network's switches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

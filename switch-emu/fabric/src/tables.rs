@@ -1,6 +1,7 @@
 //! A [`Fabric`] as the tables that the switch program reads.
 
-use crate::fabric::{Fabric, Node, Port};
+use crate::fabric::{Fabric, Port};
+use crate::node::Node;
 use crate::switching::{Places, Plan, Ways};
 use crate::{Scheme, Switching, Tiers, reunion};
 use spray_pipeline::bins::Scale;

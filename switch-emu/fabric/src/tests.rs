@@ -1,7 +1,8 @@
 use spray_core::units::{Gbps, Micros};
 
 use super::*;
-use crate::fabric::{Node, Thresholds};
+use crate::fabric::Thresholds;
+use crate::node::Node;
 
 pub(crate) const PAIR: LeafSpine = LeafSpine::uniform([2, 4, 4], 100_000_000_000, 1_000_000);
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::fabric::Node;
+use crate::node::Node;
 
 /// The tier and the pod of every switch.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@
 
 use super::limits::{MAX_HOSTS, Size};
 use super::{FileError, Network};
-use crate::fabric::{MAX_RATE_BPS, Node};
+use crate::fabric::MAX_RATE_BPS;
+use crate::node::Node;
 
 /// One tier of switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

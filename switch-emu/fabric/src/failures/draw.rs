@@ -5,24 +5,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use spray_core::link::serialisation_floor_ps;
 use spray_core::rng::stream;
 
-use super::ways::Ways;
-use super::{Device, DrawError, Failure, FailureFile, Process};
+use super::file::{Device, DrawError, Failure, FailureFile, Process};
+use super::outages::{Candidate, FailureContext, Outages, draw_one};
 use crate::FileError;
-use crate::fabric::{DropEvery, Node};
+use crate::fabric::DropEvery;
+use crate::node::Node;
 use crate::{LinkAction, LinkEvent, Network, ShortestPaths};
-
-/// The fabric and the time for which failures are drawn.
-#[derive(Debug, Clone, Copy)]
-pub struct FailureContext<'a> {
-    /// The fabric.
-    pub network: &'a Network,
-    /// Root of the draw.
-    pub seed: u64,
-    /// Events that begin later are left out.
-    pub until_ps: u64,
-    /// Bytes of a full data frame.
-    pub packet_bytes: u32,
-}
 
 /// Stream of the first process; the others follow.
 const STREAM: u64 = 1 << 34;
@@ -30,79 +18,6 @@ const STREAM: u64 = 1 << 34;
 const MAX_FAILURES: usize = 100_000;
 const MAX_LOOKS: usize = 1_000_000_000;
 const MILLION: f64 = 1e6;
-
-/// A device that may fail, and the links that fail with it.
-pub(super) struct Candidate {
-    pub name: String,
-    pub links: Vec<usize>,
-}
-
-impl Candidate {
-    pub(super) fn event(&self, at_ps: u64, until_ps: Option<u64>, action: LinkAction) -> LinkEvent {
-        LinkEvent { name: self.name.clone(), links: self.links.clone(), at_ps, until_ps, action }
-    }
-}
-
-/// Takes a random one of the devices whose failure leaves a way, uniformly. Those that are needed go to `needed`.
-pub(super) fn draw_one(
-    rng: &mut impl RngCore,
-    candidates: &mut Vec<Candidate>,
-    needed: &mut Vec<Candidate>,
-    mut ways: Option<&mut Ways<'_>>,
-) -> Option<Candidate> {
-    while !candidates.is_empty() {
-        let index = (u64::from(rng.next_u32()) * candidates.len() as u64) >> 32;
-        let candidate = candidates.swap_remove(index as usize);
-        if ways.as_mut().is_none_or(|ways| ways.remove(&candidate.links)) {
-            return Some(candidate);
-        }
-        needed.push(candidate);
-    }
-    None
-}
-
-/// Failures that remove paths.
-#[derive(Default)]
-pub(super) struct Outages {
-    all: Vec<Outage>,
-    /// The failures that may last at the time last asked for, or later.
-    lasting: Vec<usize>,
-}
-
-struct Outage {
-    links: Vec<usize>,
-    from_ps: u64,
-    until_ps: Option<u64>,
-}
-
-impl Outages {
-    pub(super) fn add(&mut self, links: &[usize], from_ps: u64, until_ps: Option<u64>) {
-        self.lasting.push(self.all.len());
-        self.all.push(Outage { links: links.to_vec(), from_ps, until_ps });
-    }
-
-    /// Begins anew: until the next call of this, the ways are asked for in the order of time.
-    pub(super) fn begin(&mut self) {
-        self.lasting = (0..self.all.len()).collect();
-    }
-
-    /// The ways that are left from `at_ps` to `end_ps`.
-    pub(super) fn ways<'a>(
-        &mut self,
-        network: &'a Network,
-        routes: &'a ShortestPaths,
-        at_ps: u64,
-        end_ps: Option<u64>,
-    ) -> Ways<'a> {
-        let mut ways = Ways::new(network, routes);
-        let end_ps = end_ps.unwrap_or(u64::MAX);
-        self.lasting.retain(|outage| self.all[*outage].until_ps.is_none_or(|until| until > at_ps));
-        for outage in self.lasting.iter().map(|outage| &self.all[*outage]).filter(|outage| outage.from_ps < end_ps) {
-            ways.take(&outage.links);
-        }
-        ways
-    }
-}
 
 impl FailureFile {
     /// The events of this file, with victims drawn from the seed.

@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::rng::stream;
 
-use super::draw::{Candidate, FailureContext, Outages, draw_one};
-use crate::fabric::Node;
+use super::outages::{Candidate, FailureContext, Outages, draw_one};
 use crate::names::fits;
+use crate::node::Node;
 use crate::{Link, LinkAction, LinkEvent, LinkPattern, Network, ShortestPaths};
 
 /// Devices of one kind that fail at one time.

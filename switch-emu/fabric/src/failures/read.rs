@@ -1,6 +1,6 @@
 //! Reading a failure file.
 
-use super::{Device, Failure, FailureFile, Process};
+use super::file::{Device, Failure, FailureFile, Process};
 use crate::FileError;
 
 const DEVICES: [(&str, Device); 3] = [("cable", Device::Cable), ("switch", Device::Switch), ("nic", Device::Nic)];

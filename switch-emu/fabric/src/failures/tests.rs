@@ -1,5 +1,5 @@
 use super::*;
-use crate::fabric::Node;
+use crate::node::Node;
 use crate::{FatTree, LeafSpine, LinkAction, LinkEvent, Network, ShortestPaths};
 
 fn leaf_spine() -> Network {

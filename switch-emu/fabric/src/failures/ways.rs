@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::fabric::Node;
+use crate::node::Node;
 use crate::{Network, ShortestPaths};
 
 /// Counts for every leaf the links over which each switch still reaches it.

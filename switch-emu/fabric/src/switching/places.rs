@@ -6,7 +6,7 @@ use spray_pipeline::routes::SwitchConfig;
 use spray_pipeline::scheme::{PortWord, Scheme, Size, port_words};
 
 use crate::Tiers;
-use crate::fabric::Node;
+use crate::node::Node;
 
 /// [`SwitchConfig::leaf`] of a switch without hosts.
 const NO_LEAF: u32 = u32::MAX;
