@@ -1,44 +1,22 @@
-//! A fabric between interfaces that are given: attaching to them, and looking how they are.
+//! A fabric between interfaces that are given: attaching to them, and what follows from how they are.
 
 use std::time::SystemTime;
 
 use spray_fabric::{ChassisSpec, Network, Node, host_ports};
-use spray_nic::net::Interface;
 
-use super::boxes::Boxes;
+use super::boxes::{Boxes, CableState};
 use super::bridge::Bridge;
 use super::claim::Dispute;
-use super::given::{self, Given, GivenPort};
+use super::edge::{Edge, GivenState};
+use super::given::{Given, GivenPort};
 use super::hold::Holder;
 use super::opening::Opening;
 use super::speed::{Needs, hops};
 use super::stations::Stations;
-use super::{DeployedHost, Deployment, LinkNews, Place};
+use super::{Deployment, LinkNews};
 use crate::program::{KernelClock, SwitchProgram};
 use crate::sites::{self, Chassis};
 use crate::{FabricSpec, RunError};
-
-/// The interfaces that are given, and what is behind them.
-#[derive(Debug)]
-pub(super) struct Edge {
-    given: Vec<GivenState>,
-    bridge: Bridge,
-    /// When these are looked at again.
-    look_ns: u64,
-    /// The links that other boxes said are down.
-    down_elsewhere: Vec<usize>,
-    at_once: bool,
-}
-
-/// An interface that was given, and how it was when it was last looked at.
-#[derive(Debug)]
-struct GivenState {
-    given: Given,
-    has_carrier: bool,
-    is_up: bool,
-    /// The box at its other end is heard; always of a host.
-    is_heard: bool,
-}
 
 /// What a fabric is deployed between.
 #[derive(Clone, Copy, Debug)]
@@ -58,19 +36,6 @@ pub struct Cable {
     pub port: GivenPort,
     /// What is at its other end.
     pub state: CableState,
-}
-
-/// What is at the other end of a cable to another box.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CableState<Link = String> {
-    /// Nobody has been heard for a second: the link is down.
-    Silent,
-    /// The box that should be there.
-    Right,
-    /// Another one: the cable's other end is that of this link, and the link is down.
-    Wrong(Link),
-    /// A box of another scenario, or with other settings: the link is down.
-    Stranger,
 }
 
 /// What given interfaces may bring in all for their frames to be held: a thread carries more, if hardly.
@@ -211,58 +176,6 @@ impl Deployment {
     pub fn leaves_checksums(&self) -> bool {
         let software = |edge: &Edge| edge.given.iter().any(|state| state.given.is_software);
         self.edge.as_ref().is_some_and(|edge| edge.at_once && software(edge))
-    }
-}
-
-impl Edge {
-    /// The hosts behind the interfaces.
-    pub fn hosts(&self, network: &Network) -> Vec<DeployedHost> {
-        let behind = |given: &Given| {
-            given.host.map(|host| DeployedHost {
-                name: network.hosts[host].clone(),
-                addresses: self.bridge.addresses(host),
-                place: Place::Behind(given.port.clone()),
-            })
-        };
-        self.given.iter().filter_map(|state| behind(&state.given)).collect()
-    }
-
-    /// Notes which boxes are heard. Returns the places of the interfaces behind which that has changed.
-    fn hear(&mut self, now_ns: u64) -> Vec<usize> {
-        let cabled = self.bridge.cabled(now_ns);
-        let mut changed = Vec::new();
-        for (place, state) in self.given.iter_mut().enumerate() {
-            let is_heard =
-                cabled.iter().all(|(link, cabled)| *link != state.given.link || *cabled == CableState::Right);
-            if std::mem::replace(&mut state.is_heard, is_heard) != is_heard {
-                changed.push(place);
-            }
-        }
-        changed
-    }
-
-    /// Notes how the interfaces are, and attaches to those anew that were set down and up. Returns the places of those whose carrier has changed.
-    fn look(&mut self, program: &mut SwitchProgram) -> Result<Vec<usize>, RunError> {
-        let now: Vec<Option<Interface>> = self.given.iter().map(|state| state.given.now()).collect();
-        self.bridge.set_own(given::addresses(now.iter().flatten()));
-        let mut changed = Vec::new();
-        for (place, (found, state)) in now.iter().zip(&mut self.given).enumerate() {
-            let GivenState { given, has_carrier, is_up, .. } = state;
-            let was_up = std::mem::replace(is_up, found.as_ref().is_some_and(|found| found.up));
-            let carries = found.as_ref().is_some_and(|found| found.up && found.carrier);
-            if std::mem::replace(has_carrier, carries) != carries {
-                changed.push(place);
-            }
-            if let (Some(host), Some(found)) = (given.host, found) {
-                let neighbours = given.neighbours(found);
-                neighbours.into_iter().for_each(|(address, mac)| self.bridge.learn(host, address, mac));
-            }
-            if !was_up && *is_up {
-                // Drivers such as vmxnet3 forget what sat on them.
-                given.run(|| program.open_again(given.index))??;
-            }
-        }
-        Ok(changed)
     }
 }
 

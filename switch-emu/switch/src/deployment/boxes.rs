@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use spray_fabric::Network;
 use spray_pipeline::hash::mix;
 
-use super::CableState;
 use super::message::{Body, EVERYBODY, HEAD_BYTES, Message, pass_on};
 
 /// What a box knows of the others. Every message goes over all cables of every box once.
@@ -37,6 +36,19 @@ pub(super) struct Trunk {
     heard_ns: Option<u64>,
     /// What was heard last.
     cabled: CableState<usize>,
+}
+
+/// What is at the other end of a cable to another box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CableState<Link = String> {
+    /// Nobody has been heard for a second: the link is down.
+    Silent,
+    /// The box that should be there.
+    Right,
+    /// Another one: the cable's other end is that of this link, and the link is down.
+    Wrong(Link),
+    /// A box of another scenario, or with other settings: the link is down.
+    Stranger,
 }
 
 /// Another box.

@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spray_pipeline::deployment::{Attachment, Cable};
 
-use super::CableState;
-use super::boxes::{Boxes, Heard};
+use super::boxes::{Boxes, CableState, Heard};
 use super::claim::Dispute;
 use super::message::{Body, EVERYBODY};
 use super::stations::{News, Stations, Step, To};

@@ -7,7 +7,7 @@
 //! | `hold` | holds frames until they are due |
 //! | `expired` | what switches tell senders of packets whose TTL ran out |
 //! | `failures` | what happens to links, when somebody says so |
-//! | `between`, `given` | interfaces of the user's, and how they are |
+//! | `between`, `edge`, `given` | interfaces of the user's, and how they are |
 //! | `bridge`, `stations`, `claim` | what hosts behind these ask each other, which host is where, and who keeps an address that two use |
 //! | `boxes`, `message` | other machines that run the other switches |
 //! | `speed` | whether the machine is fast enough |
@@ -18,10 +18,12 @@ mod boxes;
 mod bridge;
 mod checksum;
 mod claim;
+mod edge;
 mod expired;
 mod failures;
 mod given;
 mod hold;
+mod host;
 mod message;
 mod opening;
 mod speed;
@@ -37,12 +39,14 @@ use spray_fabric::{
 use spray_pipeline::config::NEVER;
 use spray_pipeline::impairment::Impairment;
 
-use self::between::Edge;
-pub use self::between::{Between, Cable, CableState};
+pub use self::between::{Between, Cable};
+pub use self::boxes::CableState;
+use self::edge::Edge;
 use self::failures::Failures;
 pub use self::failures::Order;
 pub use self::given::GivenPort;
 use self::hold::Holder;
+pub use self::host::{DeployedHost, Place};
 use self::opening::Opening;
 use crate::program::{KernelClock, SwitchProgram};
 use crate::sites::{self, Chassis, Lent, Site};
@@ -68,26 +72,6 @@ pub struct Deployment {
     since_ps: u64,
     history: Vec<Event>,
     frame_bytes: u32,
-}
-
-/// A host, as programs in it and around it see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeployedHost {
-    /// Its name in the fabric.
-    pub name: String,
-    /// Its addresses: those of a host behind a given interface as they are learned.
-    pub addresses: Vec<IpAddr>,
-    /// Where it is.
-    pub place: Place,
-}
-
-/// Where a host is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In a namespace of this name, as for `ip netns`, or at this path.
-    Namespace(String),
-    /// Behind a given interface.
-    Behind(GivenPort),
 }
 
 /// A link, and what it has carried.
