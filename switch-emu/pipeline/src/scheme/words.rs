@@ -1,11 +1,9 @@
 //! The words of memory that schemes have.
 
-use super::conga;
-use super::flowcut;
 use super::flowlet::FLOWLETS;
 use super::layout::Size;
 use super::list::Scheme;
-use super::reunion;
+use super::{conga, flowcut, reunion};
 
 impl Scheme {
     /// Words of memory that a switch with this scheme has, pointers apart.
