@@ -8,7 +8,7 @@ mod queues;
 mod route;
 mod settings;
 mod source;
-mod state;
+pub(super) mod state;
 mod tag;
 
 pub use queues::Expiry;

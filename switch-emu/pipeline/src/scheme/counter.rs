@@ -2,7 +2,7 @@
 
 use core::cell::RefCell;
 
-use super::conweave::State;
+use super::conweave::state::State;
 use crate::routes::SwitchConfig;
 
 /// Something that the switches with a scheme count.
