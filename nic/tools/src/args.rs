@@ -68,10 +68,10 @@ pub struct Tunnel {
     pub(crate) way: Way,
     /// The other machine's address there. With several, each with the networks behind it: 10.0.0.2=10.9.0.2,10.8.0.0/16
     #[arg(long, value_name = "ADDRESS[=NETWORK,...]", required = true)]
-    pub(crate) peer: Vec<crate::tunnel::Remote>,
+    pub(crate) peer: Vec<crate::tunnel::remote::Remote>,
     /// This machine's address in the tunnel, with its network's prefix; may be repeated
     #[arg(long, value_name = "ADDRESS/BITS", required = true)]
-    pub(crate) address: Vec<crate::tunnel::Subnet>,
+    pub(crate) address: Vec<crate::tunnel::remote::Subnet>,
     /// The TUN device's name; the kernel puts a number for %d
     #[arg(long, value_name = "NAME", default_value = "spray%d")]
     pub(crate) name: String,

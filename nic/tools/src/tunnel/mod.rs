@@ -14,7 +14,7 @@ mod inbound;
 mod lanes;
 mod link;
 mod packet;
-mod remote;
+pub(crate) mod remote;
 
 use std::hash::RandomState;
 use std::sync::Once;
@@ -27,7 +27,7 @@ use self::inbound::{Inbound, THREADS};
 use self::link::{Counted, Gateway};
 use self::packet::{MESSAGE, PACKET};
 use self::remote::behind;
-pub use self::remote::{Remote, Subnet};
+use self::remote::{Remote, Subnet};
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
