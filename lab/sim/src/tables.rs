@@ -52,7 +52,7 @@ pub(super) struct Switches<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Unsettled {
     port: u32,
-    /// See [`Departures::admit`].
+    /// See [`Port::admit`].
     place: u64,
 }
 
