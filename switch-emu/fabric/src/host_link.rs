@@ -20,13 +20,11 @@ impl HostLink {
     }
 
     /// When the last frame put on the link has left. No data is put on the link before then.
-    #[inline]
     pub const fn free_ps(&self) -> u64 {
         self.free_ps
     }
 
     /// Puts a frame on the link behind the one in progress; returns when its last bit is at the far end.
-    #[inline]
     pub fn send(&mut self, now_ps: u64, bytes: u64) -> u64 {
         self.free_ps = self.free_ps.max(now_ps) + serialisation_ceil_ps(bytes, self.rate_bps);
         self.free_ps + self.latency_ps

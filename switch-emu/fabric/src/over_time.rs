@@ -24,7 +24,6 @@ impl<W: Word + Default> PortBins<W> {
     }
 
     /// Makes the cells up to that of `t_ps`: a run needs few of those that it might.
-    #[inline]
     pub fn reach(&mut self, t_ps: u64) {
         let cell = self.scale.cell(t_ps) as usize;
         if cell >= self.cells.len() {
@@ -45,7 +44,6 @@ impl<W: Word + Default> PortBins<W> {
 
 impl<W: Word> PortBins<W> {
     /// Counts what the port did with a frame, as far as there are cells for it.
-    #[inline]
     pub fn note(&self, crossing: &Crossing) {
         self.crossed(crossing);
     }
@@ -54,12 +52,10 @@ impl<W: Word> PortBins<W> {
 impl<W: Word> Cells for PortBins<W> {
     type Word = W;
 
-    #[inline]
     fn scale(&self) -> &Scale {
         &self.scale
     }
 
-    #[inline]
     fn bin(&self, cell: u32) -> Option<&Bin<W>> {
         self.cells.get(cell as usize)
     }
@@ -111,7 +107,6 @@ impl<W: Word + Default> Arrivals<W> {
     }
 
     /// Counts `bytes` that arrive at `t_ps`.
-    #[inline]
     pub fn add(&self, t_ps: u64, bytes: u64) {
         if self.scale.is_on()
             && let Some(sum) = self.bytes.get(self.scale.cell(t_ps) as usize)

@@ -153,12 +153,10 @@ fn places(network: &Network, port_of: impl Fn(usize) -> u32) -> Places {
 }
 
 impl Routes for RouteTable {
-    #[inline]
     fn switch(&self, switch: u32) -> Option<&SwitchConfig> {
         self.switches.get(switch as usize)
     }
 
-    #[inline]
     fn group(&self, t_ps: u64, switch: u32, host: u32) -> Option<Group> {
         let epoch = if t_ps < self.next_epoch_ps() { self.epoch.load(Relaxed) } else { self.epoch_at(t_ps) };
         let leaf = *self.leaf_of.get(host as usize)? as usize;
@@ -166,7 +164,6 @@ impl Routes for RouteTable {
         Some(if group == HERE { Group::one(self.downlinks + host) } else { group })
     }
 
-    #[inline]
     fn member(&self, index: u32) -> Option<u32> {
         self.members.get(index as usize).copied()
     }

@@ -16,7 +16,6 @@ impl Ties {
     }
 
     /// Returns the sort key of the event `identity` at the time `at`: of simultaneous events the one with the least key comes first.
-    #[inline]
     pub const fn draw(self, at: u64, identity: u64) -> u32 {
         let both = at.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(identity.wrapping_mul(0xd1b5_4a32_d192_ed03));
         (mix(self.seed.wrapping_add(both)) >> 32) as u32

@@ -112,7 +112,6 @@ impl Dcqcn {
 
     /// Does what timers would have done by now.
     //= docs/specs/dcqcn.md#DQN-7 no timers
-    #[inline]
     fn advance(&mut self, now: Now<'_>) {
         self.settings.follow(now.path, |path| Settings::new(&self.own, path));
         let Self { state, settings, .. } = self;
@@ -197,7 +196,6 @@ impl Scheme for Dcqcn {
 }
 
 impl CongestionControl for Dcqcn {
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
         self.advance(now);
         if ack.marked || ack.marked_packets > 0 {
@@ -213,7 +211,6 @@ impl CongestionControl for Dcqcn {
         }
     }
 
-    #[inline]
     fn on_send(&mut self, now: Now<'_>, bytes: u32) {
         self.advance(now);
         //= docs/specs/dcqcn.md#DQN-9 pacing
@@ -228,7 +225,6 @@ impl CongestionControl for Dcqcn {
         }
     }
 
-    #[inline]
     fn window_bytes(&self, path: &Path) -> u64 {
         self.settings.window_bytes.max(path.packet_bytes.into())
     }
@@ -240,7 +236,6 @@ impl CongestionControl for Dcqcn {
         }
     }
 
-    #[inline]
     fn poll_send(&self, now: Now<'_>) -> Time {
         self.state.next_at.max(now.time)
     }

@@ -79,7 +79,6 @@ impl CongestionControl for Dctcp {
         self.clamp(now.path);
     }
 
-    #[inline]
     fn window_bytes(&self, _path: &Path) -> u64 {
         self.window >> FRACTION_BITS
     }

@@ -110,7 +110,6 @@ impl Amounts {
 impl Totals {
     /// All credit that the sender can use, without that for trims.
     //= docs/specs/eqds.md#EQDS-6 demand
-    #[inline]
     fn demand(&self) -> u64 {
         let free = if self.speculating { self.speculated.max(self.speculation_end) } else { self.speculated };
         self.wanted.saturating_sub(free)
@@ -118,14 +117,12 @@ impl Totals {
 
     /// All credit that the sender can use if speculation ends after the next packet: one packet's at most beyond what it has told.
     //= docs/specs/eqds.md#EQDS-19 one packet in advance
-    #[inline]
     fn advance(&self, packet_bytes: u64) -> u64 {
         let at_worst = self.wanted.saturating_sub(self.speculated.saturating_add(packet_bytes));
         if self.speculating { at_worst.min(self.told.saturating_add(packet_bytes)) } else { 0 }
     }
 
     /// Credit spent, without that for trims, as far as the sender can tell.
-    #[inline]
     fn spent_unasked(&self, total: u64) -> u64 {
         total.saturating_sub(self.trimmed)
     }
@@ -135,7 +132,6 @@ impl Eqds {
     /// Returns a request for credit if one is due: for `most_bytes` beyond the credit spent at most.
     //= docs/specs/eqds.md#EQDS-7 telling the demand
     //= docs/specs/eqds.md#EQDS-8 asking for more
-    #[inline]
     pub(super) fn poll_request_within(&mut self, path: &Path, most_bytes: u64, again: bool) -> Option<PullRequest> {
         if self.state.wanted == 0 {
             return None;
@@ -158,7 +154,6 @@ impl Eqds {
 
 impl CongestionControl for Eqds {
     //= docs/specs/eqds.md#EQDS-3 end of speculation
-    #[inline]
     fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo) {
         let state = &mut self.state;
         state.speculating = false;
@@ -166,7 +161,6 @@ impl CongestionControl for Eqds {
 
     //= docs/specs/eqds.md#EQDS-3 end of speculation
     //= docs/specs/eqds.md#EQDS-6 demand
-    #[inline]
     fn on_loss(&mut self, _now: Now<'_>, bytes: u32, cause: LossCause) {
         let state = &mut self.state;
         state.speculating = false;
@@ -175,7 +169,6 @@ impl CongestionControl for Eqds {
     }
 
     /// It takes credit like a lost packet.
-    #[inline]
     fn on_gone_back(&mut self, bytes: u32) {
         let state = &mut self.state;
         state.speculating = false;
@@ -183,7 +176,6 @@ impl CongestionControl for Eqds {
     }
 
     //= docs/specs/eqds.md#EQDS-1 credit spent
-    #[inline]
     fn on_send(&mut self, _now: Now<'_>, bytes: u32) {
         let state = &mut self.state;
         let total = if state.pulled > state.spent { &mut state.spent } else { &mut state.speculated };
@@ -191,7 +183,6 @@ impl CongestionControl for Eqds {
     }
 
     /// Unbounded: credit alone limits what is in flight.
-    #[inline]
     fn window_bytes(&self, _path: &Path) -> u64 {
         UNBOUNDED
     }
@@ -202,7 +193,6 @@ impl CongestionControl for Eqds {
 
     //= docs/specs/eqds.md#EQDS-1 credit spent
     //= docs/specs/eqds.md#EQDS-2 speculation
-    #[inline]
     fn has_credit(&self) -> bool {
         let state = &self.state;
         state.pulled > state.spent || (state.speculating && state.speculated < state.speculation_end)
@@ -240,7 +230,6 @@ impl CongestionControl for Eqds {
         true
     }
 
-    #[inline]
     fn poll_request(&mut self, path: &Path, again: bool) -> Option<PullRequest> {
         self.poll_request_within(path, u64::MAX, again)
     }

@@ -19,7 +19,6 @@ pub(super) const MAX_ACKED_BYTES: u64 = u32::MAX as u64;
 pub(super) const ONE: u64 = 1 << FRACTION_BITS;
 
 /// A time in units of 2^10 ps, about a nanosecond. Longer times count as 4.4 ms.
-#[inline]
 pub(super) fn ticks(ps: u64) -> u32 {
     u32::try_from(ps >> 10).unwrap_or(u32::MAX)
 }
@@ -30,7 +29,6 @@ pub(super) fn share(ratio: Ratio) -> u64 {
 }
 
 /// `value` times a share.
-#[inline]
 pub(super) fn times(value: u64, share: u64) -> u64 {
     ((u128::from(value) * u128::from(share)) >> FRACTION_BITS) as u64
 }
@@ -43,7 +41,6 @@ pub(super) fn window(bytes: u64, packet_bytes: u64) -> u64 {
 /// `bytes * per / window` in 2^-16 bytes; `window` is in 2^-16 bytes too.
 ///
 /// The dividend is below 2^64 for all but jumbo sizes.
-#[inline]
 pub(super) fn per_window(bytes: u64, per: u64, window: u64) -> u64 {
     let (dividend, window) = (u128::from(bytes * per) << (2 * FRACTION_BITS), window.max(1));
     match u64::try_from(dividend) {
@@ -54,7 +51,6 @@ pub(super) fn per_window(bytes: u64, per: u64, window: u64) -> u64 {
 
 /// The time after a packet that was due at `due` and goes at `now`, when the next one is due `gap_ps` later. A sender that comes late
 /// makes up for it with so many packets at most.
-#[inline]
 pub(super) fn after_gap(due: Time, now: Time, gap_ps: u64, catch_up_packets: u64) -> Time {
     let earliest = now.before(gap_ps.saturating_mul(catch_up_packets));
     due.max(earliest).after(gap_ps)
@@ -79,7 +75,6 @@ impl Gaps {
     }
 
     /// The time of `bytes`, in picoseconds.
-    #[inline]
     pub(super) fn after(&mut self, bytes: u64) -> u64 {
         let gap = bytes.saturating_mul(self.byte_time).saturating_add(self.rest.into());
         self.rest = (gap % STEP) as u32;
@@ -87,7 +82,6 @@ impl Gaps {
     }
 
     /// Forgets the rest: a pause goes before the next packet.
-    #[inline]
     pub(super) fn restart(&mut self) {
         self.rest = 0;
     }

@@ -50,12 +50,10 @@ impl CongestionControl for FixedRate {
         self.next_at = after_gap(self.next_at, now.time, gap_ps, now.path.catch_up_packets.into());
     }
 
-    #[inline]
     fn window_bytes(&self, path: &Path) -> u64 {
         path.max_window_bytes.max(path.packet_bytes.into())
     }
 
-    #[inline]
     fn poll_send(&self, now: Now<'_>) -> Time {
         self.next_at.max(now.time)
     }

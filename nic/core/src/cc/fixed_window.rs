@@ -38,7 +38,6 @@ impl Scheme for FixedWindow {
 
 impl CongestionControl for FixedWindow {
     //= docs/specs/fixed-window.md#FXW-1 the window
-    #[inline]
     fn window_bytes(&self, path: &Path) -> u64 {
         self.settings.window_bytes.map_or(path.max_window_bytes, ByteSize::bytes).max(path.packet_bytes.into())
     }

@@ -24,7 +24,6 @@ impl Median {
 
     /// Takes a value and returns the median of the latest ones. Of an even number it is the lower of the two in the
     /// middle.
-    #[inline]
     pub(super) fn push(&mut self, value: u32) -> u32 {
         let at = usize::from(self.next) % MAX_SAMPLES;
         let mut hole = usize::from(self.count);
@@ -41,7 +40,6 @@ impl Median {
     }
 
     /// Puts `value` at its place in the order, and moves what lies between that place and `hole`.
-    #[inline]
     fn insert(&mut self, mut hole: usize, value: u32) {
         let last = usize::from(self.count - 1);
         while hole > 0 && self.sorted[hole - 1] > value {

@@ -68,7 +68,6 @@ pub trait CongestionControl: core::fmt::Debug + Send + Sync {
     fn on_start(&mut self, _path: &Path) {}
 
     /// Returns the earliest time at which the next packet may go, `now.time` where nothing paces.
-    #[inline]
     fn poll_send(&self, now: Now<'_>) -> Time {
         now.time
     }

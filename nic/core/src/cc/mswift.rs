@@ -97,7 +97,6 @@ struct Settings {
 impl MSwift {
     /// Target delay in ticks, at the present window, over a path of `hops` switches; 0 stands for `queue_hops`.
     //= docs/specs/mswift.md#MSW-2 target delay
-    #[inline]
     fn target(&self, path: &Path, hops: u8) -> u32 {
         let Settings { queue, queue_hops, .. } = *self.settings;
         let queue = match (hops, queue_hops) {
@@ -109,7 +108,6 @@ impl MSwift {
 
     /// What a small window adds to the target delay, in ticks.
     //= docs/specs/mswift.md#MSW-3 flow scaling
-    #[inline]
     fn flow_term(&self, path: &Path) -> u32 {
         let Settings { flow_range, flow_alpha, flow_from, .. } = *self.settings;
         let root = ((u64::from(path.packet_bytes) << (3 * FRACTION_BITS)) / self.state.window).isqrt();
@@ -120,7 +118,6 @@ impl MSwift {
     }
 
     //= docs/specs/mswift.md#MSW-4 increase
-    #[inline]
     fn grow(&mut self, path: &Path, bytes: u64) {
         let Settings { ai, max_window, .. } = *self.settings;
         let packet_bytes = u64::from(path.packet_bytes);
@@ -134,7 +131,6 @@ impl MSwift {
 
     /// Takes the share `cut` off the window, at most once a round trip.
     //= docs/specs/mswift.md#MSW-6 one decrease a round trip
-    #[inline]
     fn shrink(&mut self, now: Now<'_>, cut: u64) {
         let window = self.state.window;
         self.state.window = (window - times(window, cut.min(ONE))).max(self.settings.min_window);
@@ -144,13 +140,11 @@ impl MSwift {
     }
 
     //= docs/specs/mswift.md#MSW-6 one decrease a round trip
-    #[inline]
     fn can_decrease(&self, now: Now<'_>) -> bool {
         let rtt_ps = u64::from(self.state.delay) << 10;
         self.state.last_decrease.is_none_or(|last| now.since(last) >= rtt_ps)
     }
 
-    #[inline]
     fn is_below_a_packet(&self, path: &Path) -> bool {
         self.state.window < u64::from(path.packet_bytes) << FRACTION_BITS
     }
@@ -180,7 +174,6 @@ impl Scheme for MSwift {
 
 impl CongestionControl for MSwift {
     //= docs/specs/mswift.md#MSW-5 decrease
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
         self.settings.follow(now.path, |path| Settings::new(&self.own, path));
         //= docs/specs/mswift.md#MSW-1 median delay
@@ -207,7 +200,6 @@ impl CongestionControl for MSwift {
     }
 
     //= docs/specs/mswift.md#MSW-9 windows below a packet
-    #[inline]
     fn on_send(&mut self, now: Now<'_>, _bytes: u32) {
         if self.is_below_a_packet(now.path) {
             let rtt_ps = u128::from(self.state.delay) << 10;
@@ -217,7 +209,6 @@ impl CongestionControl for MSwift {
         }
     }
 
-    #[inline]
     fn window_bytes(&self, path: &Path) -> u64 {
         (self.state.window >> FRACTION_BITS).max(path.packet_bytes.into())
     }
@@ -227,7 +218,6 @@ impl CongestionControl for MSwift {
     }
 
     //= docs/specs/mswift.md#MSW-9 windows below a packet
-    #[inline]
     fn poll_send(&self, now: Now<'_>) -> Time {
         if self.is_below_a_packet(now.path) { self.state.next_at.max(now.time) } else { now.time }
     }

@@ -111,7 +111,6 @@ impl Nscc {
     /// whether the feedback needs no further reaction; so it is too when it is bad news from before the last quick
     /// adapt.
     //= docs/specs/nscc.md#NSC-4 quick adapt
-    #[inline]
     fn quick_adapt(&mut self, now: Now<'_>, lost: bool, bad: bool, delay: u32) -> bool {
         let Self { state, settings, .. } = self;
         let mut done = bad && state.ignored < state.to_ignore;
@@ -134,13 +133,11 @@ impl Nscc {
     }
 
     //= docs/specs/nscc.md#NSC-5 four cases
-    #[inline]
     fn increase(&mut self, per: u64, bytes: u64) {
         self.state.increase = self.state.increase.saturating_add(per.saturating_mul(bytes));
     }
 
     //= docs/specs/nscc.md#NSC-6 proportional increase
-    #[inline]
     fn proportional_increase(&mut self, bytes: u64, delay: u32) {
         if self.fast_increase(bytes, delay) {
             return;
@@ -151,7 +148,6 @@ impl Nscc {
     }
 
     //= docs/specs/nscc.md#NSC-7 fast increase
-    #[inline]
     fn fast_increase(&mut self, bytes: u64, delay: u32) -> bool {
         let Self { state, settings, .. } = self;
         let clear = delay < settings.fast_below;
@@ -164,7 +160,6 @@ impl Nscc {
     }
 
     //= docs/specs/nscc.md#NSC-8 multiplicative decrease
-    #[inline]
     fn decrease(&mut self, now: Now<'_>) {
         let Self { state, settings, .. } = self;
         (state.is_fast, state.clear) = (false, 0);
@@ -219,7 +214,6 @@ impl Nscc {
 
     /// Moves the average by a delay.
     //= docs/specs/nscc.md#NSC-3 average delay
-    #[inline]
     fn average(&mut self, delay: u32) {
         let Self { state, settings, .. } = self;
         state.average =
@@ -227,7 +221,6 @@ impl Nscc {
     }
 
     //= docs/specs/nscc.md#NSC-2 delay
-    #[inline]
     fn delay(&mut self, base_rtt_ps: u64, rtt_ps: u64, marked: bool) -> u32 {
         let target = self.settings.target;
         let Some(delay_ps) = rtt_ps.checked_sub(base_rtt_ps) else {
@@ -240,7 +233,6 @@ impl Nscc {
     }
 
     //= docs/specs/nscc.md#NSC-1 scaled constants
-    #[inline]
     fn limit(&mut self) {
         self.state.window = self.state.window.clamp(self.settings.min_window, self.settings.max_window);
     }
@@ -259,7 +251,6 @@ impl Scheme for Nscc {
 }
 
 impl CongestionControl for Nscc {
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
         self.settings.follow(now.path, |path| Settings::new(&self.own, path));
         let bytes = ack.bytes.min(MAX_ACKED_BYTES);
@@ -290,17 +281,14 @@ impl CongestionControl for Nscc {
         }
     }
 
-    #[inline]
     fn on_gone_back(&mut self, bytes: u32) {
         self.state.in_flight = self.state.in_flight.saturating_sub(u64::from(bytes));
     }
 
-    #[inline]
     fn on_send(&mut self, _now: Now<'_>, bytes: u32) {
         self.state.in_flight = self.state.in_flight.saturating_add(u64::from(bytes));
     }
 
-    #[inline]
     fn window_bytes(&self, _path: &Path) -> u64 {
         self.state.window >> FRACTION_BITS
     }

@@ -30,7 +30,6 @@ impl Scheme for NsccEqds {
 
 //= docs/specs/nscc-eqds.md#NSE-1 both must agree
 impl CongestionControl for NsccEqds {
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
         self.window.on_ack(now, ack);
         self.credit.on_ack(now, ack);
@@ -44,19 +43,16 @@ impl CongestionControl for NsccEqds {
         self.credit.on_loss(now, bytes, cause);
     }
 
-    #[inline]
     fn on_gone_back(&mut self, bytes: u32) {
         self.window.on_gone_back(bytes);
         self.credit.on_gone_back(bytes);
     }
 
-    #[inline]
     fn on_send(&mut self, now: Now<'_>, bytes: u32) {
         self.window.on_send(now, bytes);
         self.credit.on_send(now, bytes);
     }
 
-    #[inline]
     fn window_bytes(&self, path: &Path) -> u64 {
         self.window.window_bytes(path)
     }
@@ -69,7 +65,6 @@ impl CongestionControl for NsccEqds {
         true
     }
 
-    #[inline]
     fn has_credit(&self) -> bool {
         self.credit.has_credit()
     }
@@ -83,7 +78,6 @@ impl CongestionControl for NsccEqds {
     }
 
     //= docs/specs/nscc-eqds.md#NSE-2 no credit that the window forbids
-    #[inline]
     fn poll_request(&mut self, path: &Path, again: bool) -> Option<PullRequest> {
         let most = self.window.window_bytes(path).saturating_add(path.packet_bytes.into());
         self.credit.poll_request_within(path, most, again)

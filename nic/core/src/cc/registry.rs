@@ -79,20 +79,13 @@ impl CongestionControl for AnyCc {
         fn on_gone_back(&mut self, bytes: u32);
         #[inline(always)]
         fn on_send(&mut self, now: Now<'_>, bytes: u32);
-        #[inline]
         fn window_bytes(&self, path: &Path) -> u64;
         fn on_start(&mut self, path: &Path);
-        #[inline]
         fn poll_send(&self, now: Now<'_>) -> Time;
-        #[inline]
         fn uses_credit(&self) -> bool;
-        #[inline]
         fn has_credit(&self) -> bool;
-        #[inline]
         fn on_queued(&mut self, path: &Path, bytes: u64, idle: bool);
-        #[inline]
         fn on_pull(&mut self, path: &Path, credit_bytes: u64) -> bool;
-        #[inline]
         fn poll_request(&mut self, path: &Path, again: bool) -> Option<PullRequest>;
     }
 }

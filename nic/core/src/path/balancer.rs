@@ -48,31 +48,26 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     }
 
     /// Takes an ACK. Called once for every ACK that a data packet triggered and whose EV is within `0..now.path.evs`.
-    #[inline]
     fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo, _publisher: &mut dyn Publisher) {}
 
     /// Takes the loss of a packet. Called once for each transmission that is declared lost; the balancer decides whether
     /// it means congestion or a failed path. [`LossCause::GoneBack`](crate::path::LossCause::GoneBack) means neither, and comes only
     /// with [`Offers::packet_feedback`].
-    #[inline]
     fn on_loss(&mut self, _now: Now<'_>, _loss: &LossInfo, _publisher: &mut dyn Publisher) {}
 
     /// Returns the next time at which [`Balancer::poll_probe`] or [`Balancer::poll_trailer`] has something to send, or at which
     /// [`Balancer::admit`] may change its answer. Called whenever the owner asks the sender for its next timeout.
-    #[inline]
     fn poll_timeout(&self, _path: &Path) -> Option<Time> {
         None
     }
 
     /// With [`Offers::hold_back`]: returns whether the next packet may go. Called whenever the sender looks for something to send. The
     /// packet may still stay after [`Admission::Window`], if the congestion control holds it back.
-    #[inline]
     fn admit(&mut self, _now: Now<'_>, _packet: &SendInfo) -> Admission {
         Admission::Window
     }
 
     /// With [`Offers::hold_back`]: whether the connection drains, which is to wait until nothing is in flight and change the path then.
-    #[inline]
     fn is_draining(&self) -> bool {
         false
     }
@@ -85,19 +80,16 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
 
     /// With [`Offers::sections`]: returns how many packets of its section went before the packet of the last [`Balancer::next_ev`].
     /// Called after each packet.
-    #[inline]
     fn section(&self) -> Section {
         Section::NONE
     }
 
     /// With [`Offers::sections`]: returns a trailer that goes now behind packets on their path, if one is due.
-    #[inline]
     fn poll_trailer(&mut self, _now: Now<'_>, _flight: &Flight) -> Option<Trailer> {
         None
     }
 
     /// With [`Offers::probing`]: returns an EV to probe now, if one is due.
-    #[inline]
     fn poll_probe(&mut self, _now: Now<'_>) -> Option<Ev> {
         None
     }
@@ -116,11 +108,9 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
 
     /// With [`Offers::packet_feedback`]: takes a packet that the next [`Balancer::on_ack`]'s ACK acknowledges, whichever packet
     /// triggered that. Called once for each packet.
-    #[inline]
     fn on_packet_acked(&mut self, _now: Now<'_>, _packet: &PacketInfo) {}
 
     /// Takes the EV and the mark of another packet that the next [`Balancer::on_ack`]'s ACK stands for, where ACKs are coalesced.
-    #[inline]
     fn on_echo(&mut self, _now: Now<'_>, _ev: Ev, _marked: bool) {}
 
     /// What it has learned of the paths to the host, for the next connection there. Called when the connection ends.

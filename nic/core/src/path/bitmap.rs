@@ -53,7 +53,6 @@ pub struct Bitmap {
 
 impl Bitmap {
     //= docs/specs/bitmap.md#BITMAP-3 what adds to a penalty
-    #[inline]
     fn punish(&mut self, path: &Path, ev: Ev, points: u8) {
         if ev.index() < path.evs {
             self.state.update(ev, |penalty| (penalty + points).min(self.settings.max_penalty));
@@ -104,7 +103,6 @@ impl Scheme for Bitmap {
 
 impl Balancer for Bitmap {
     //= docs/specs/bitmap.md#BITMAP-2 taking turns
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let evs = now.path.evs;
         if self.state.penalty(self.state.current(evs)) > 0 {
@@ -115,7 +113,6 @@ impl Balancer for Bitmap {
         ev
     }
 
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         if ack.marked {
             self.punish(now.path, ack.ev, self.settings.mark_penalty);
@@ -144,14 +141,12 @@ struct Penalties {
 
 impl Penalties {
     /// The value whose turn it is.
-    #[inline]
     fn current(&self, evs: u16) -> Ev {
         ahead(self.first, self.turn, evs)
     }
 
     /// Goes on to the next value. A new turn begins at a random one.
     //= docs/specs/bitmap.md#BITMAP-6 where a turn begins
-    #[inline]
     fn advance(&mut self, evs: u16, rng: &mut Rng) {
         self.turn += 1;
         if self.turn >= evs {
@@ -160,13 +155,11 @@ impl Penalties {
         }
     }
 
-    #[inline]
     fn penalty(&self, ev: Ev) -> u8 {
         self.penalties.get(usize::from(ev.index() / 2)).map_or(0, |pair| pair >> shift(ev) & 15)
     }
 
     /// Changes a penalty by `change`, which must stay within 0 to 15.
-    #[inline]
     fn update(&mut self, ev: Ev, change: impl FnOnce(u8) -> u8) {
         let penalty = change(self.penalty(ev));
         if let Some(pair) = self.penalties.get_mut(usize::from(ev.index() / 2)) {
@@ -175,7 +168,6 @@ impl Penalties {
     }
 }
 
-#[inline]
 const fn shift(ev: Ev) -> u32 {
     if ev.index().is_multiple_of(2) { 0 } else { 4 }
 }

@@ -23,7 +23,6 @@ impl Scheme for Ecmp {
 
 impl Balancer for Ecmp {
     //= docs/specs/reps.md#REPS-21 ECMP
-    #[inline]
     fn next_ev(&mut self, _now: Now<'_>, _packet: &SendInfo, _rng: &mut Rng) -> Ev {
         self.ev
     }

@@ -57,7 +57,6 @@ impl Scheme for Flowcell {
 
 impl Balancer for Flowcell {
     //= docs/specs/flowcell.md#FLOWCELL-2 A full flowcell
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
         let after = self.state.sent_bytes.saturating_add(packet.bytes);
         let is_full = self.state.sent_bytes > 0 && after > self.cell_bytes;
@@ -78,7 +77,6 @@ impl Balancer for Flowcell {
 
 impl Flowcell {
     //= docs/specs/flowcell.md#FLOWCELL-3 the next EV
-    #[inline]
     fn ev_after(&self, evs: u16, rng: &mut Rng) -> Ev {
         if self.in_turn { ahead(self.state.ev, 1, evs) } else { draw(evs, rng) }
     }

@@ -73,7 +73,6 @@ impl Flowcut {
     /// Wire bytes of new packets that may go now, windows aside: all (`u64::MAX`), what is left of a drain's
     /// allowance, or 0. An outside scheduler that pauses flows by XOFF, XOFF with credit and XON reads this.
     //= docs/specs/flowcut.md#FLC-30 pausing from outside
-    #[inline]
     pub fn allowed_bytes(&self) -> u64 {
         match self.state.phase {
             Phase::Open => u64::MAX,
@@ -83,7 +82,6 @@ impl Flowcut {
     }
 
     /// The entropy value of the present path.
-    #[inline]
     pub fn ev(&self) -> Ev {
         self.state.ev
     }
@@ -105,14 +103,12 @@ impl Flowcut {
     }
 
     /// Whether the path is congested and, where the connection learns its path, another one delivered more.
-    #[inline]
     fn is_congested(&self, path: &Path) -> bool {
         let Self { settings, state } = self;
         state.delay.is_congested(settings, path) && (!path.learned || state.rates.is_behind(settings.rule.ratio))
     }
 
     /// Whether the path is congested, and a drain would pay.
-    #[inline]
     fn is_worth_leaving(&self, path: &Path, ack: &AckInfo) -> bool {
         let Self { settings, state } = self;
         //= docs/specs/flowcut.md#FLC-25 no drain near the end
@@ -156,13 +152,11 @@ impl Flowcut {
     }
 
     /// When a drain without feedback ends.
-    #[inline]
     fn deadline(&self, path: &Path) -> Time {
         self.state.heard_at.after(self.settings.drain_timeout_ps(path))
     }
 
     /// Whether a new packet may go.
-    #[inline]
     fn admit_new(&mut self, path: &Path, packet: &SendInfo) -> Admission {
         let (state, most) = (&mut self.state, u64::from(self.settings.resume_packets));
         //= docs/specs/flowcut.md#FLC-28 bound of reordering
@@ -240,7 +234,6 @@ impl Balancer for Flowcut {
     }
 
     //= docs/specs/flowcut.md#FLC-1 one path for a flowcut
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
         if self.state.fresh {
             self.state.ev = self.draw(now.path.evs, rng);
@@ -256,7 +249,6 @@ impl Balancer for Flowcut {
         state.ev
     }
 
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         let state = &mut self.state;
         state.heard_at = now.time;
@@ -300,12 +292,10 @@ impl Balancer for Flowcut {
     }
 
     /// The end of a silent drain in which a packet waits.
-    #[inline]
     fn poll_timeout(&self, path: &Path) -> Option<Time> {
         (self.state.held && self.is_draining()).then(|| self.deadline(path))
     }
 
-    #[inline]
     fn admit(&mut self, now: Now<'_>, packet: &SendInfo) -> Admission {
         if self.state.active && packet.open_packets == 0 {
             self.end_flowcut(now.path);
@@ -321,7 +311,6 @@ impl Balancer for Flowcut {
         if packet.retransmit { Admission::Window } else { self.admit_new(now.path, packet) }
     }
 
-    #[inline]
     fn is_draining(&self) -> bool {
         self.state.phase == Phase::Draining
     }

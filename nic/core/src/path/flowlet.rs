@@ -61,7 +61,6 @@ impl Balancer for Flowlet {
     //= docs/specs/flowlet.md#FLOWLET-2 A gap
     //= docs/specs/flowlet.md#FLOWLET-3 holding on
     //= docs/specs/flowlet.md#FLOWLET-4 the clock
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let Self { state, settings } = self;
         let (is_first, by_feedback) = (state.last_at == Time::NEVER, settings.clock == FlowletClock::Feedback);
@@ -77,7 +76,6 @@ impl Balancer for Flowlet {
         state.ev
     }
 
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, _ack: &AckInfo, _publisher: &mut dyn Publisher) {
         self.on_feedback(now);
     }
@@ -91,7 +89,6 @@ impl Balancer for Flowlet {
 }
 
 impl Flowlet {
-    #[inline]
     fn on_feedback(&mut self, now: Now<'_>) {
         if self.settings.clock == FlowletClock::Feedback {
             self.state.last_at = now.time;

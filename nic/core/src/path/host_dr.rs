@@ -76,7 +76,6 @@ impl Scheme for HostDr {
 impl Balancer for HostDr {
     //= docs/specs/host-dr.md#HDR-1 turning switches in turn
     //= docs/specs/host-dr.md#HDR-2 classes of packets
-    #[inline]
     fn next_ev(&mut self, _now: Now<'_>, packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let turn = &mut self.turns[usize::from(packet.bytes <= self.small_bytes)];
         self.paths.in_turn(turn).unwrap_or_else(|| {
@@ -123,7 +122,6 @@ impl AckTurns {
     }
 
     /// The port of the next ACK; `None` without paths.
-    #[inline]
     pub fn next_port(&mut self) -> Option<EvPort> {
         Some(self.paths.in_turn(&mut self.turn)?.port(self.evs.into()))
     }

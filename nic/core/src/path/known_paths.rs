@@ -59,7 +59,6 @@ impl KnownPaths {
     }
 
     /// A value of the path at `turn`, which moves on to the next; `None` without paths. A turn beyond the values counts modulo their number.
-    #[inline]
     pub(super) fn in_turn(&self, turn: &mut u16) -> Option<Ev> {
         let at = usize::from(*turn);
         let at = if at < self.evs.len() { at } else { at.checked_rem(self.evs.len())? };

@@ -24,19 +24,16 @@ impl Labels {
     }
 
     /// How many there are; at least one.
-    #[inline]
     pub(super) fn count(&self) -> u16 {
         self.count
     }
 
     /// The entropy value of a label.
-    #[inline]
     pub(super) fn ev(&self, label: u16) -> Ev {
         ahead(self.first, label, self.evs)
     }
 
     /// The label that has an entropy value, if one has it.
-    #[inline]
     pub(super) fn label(&self, ev: Ev) -> Option<u16> {
         let (index, first) = (ev.index(), self.first.index());
         let offset = if index >= first { index - first } else { index + (self.evs - first) };
@@ -44,7 +41,6 @@ impl Labels {
     }
 
     /// The label after `label`; the first follows the last.
-    #[inline]
     pub(super) fn after(&self, label: u16) -> u16 {
         if label + 1 < self.count { label + 1 } else { 0 }
     }

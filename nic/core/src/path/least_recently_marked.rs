@@ -57,7 +57,6 @@ struct Rotation {
 
 impl LeastRecentlyMarked {
     /// How long a mark counts.
-    #[inline]
     fn memory_ps(&self, path: &Path) -> u64 {
         self.settings.memory_us.map_or(path.base_rtt_ps * MEMORY_RTTS, Micros::ps)
     }
@@ -96,7 +95,6 @@ impl Rotation {
 
     //= docs/specs/least-recently-marked.md#LRM-3 clean again
     //= docs/specs/least-recently-marked.md#LRM-5 no clean label
-    #[inline]
     fn forgive_due(&mut self, now: Now<'_>) {
         let marked = usize::from(self.marked);
         let due = |label: &&u8| self.until[usize::from(**label)] <= now.time;
@@ -132,7 +130,6 @@ impl Scheme for LeastRecentlyMarked {
 
 impl Balancer for LeastRecentlyMarked {
     //= docs/specs/least-recently-marked.md#LRM-4 clean labels in turn
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let state = &mut *self.state;
         if state.marked > 0 {
@@ -144,7 +141,6 @@ impl Balancer for LeastRecentlyMarked {
         self.labels.ev(label)
     }
 
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         if ack.marked
             && let Some(label) = self.labels.label(ack.ev)

@@ -32,13 +32,11 @@ impl Scheme for Mixed {
 
 impl Balancer for Mixed {
     //= docs/specs/mixed.md#MIX-2 what came back goes first
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
         self.returned.pop_front().unwrap_or_else(|| self.bitmap.next_ev(now, packet, rng))
     }
 
     //= docs/specs/mixed.md#MIX-1 unmarked values are kept
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
         self.bitmap.on_ack(now, ack, publisher);
         if ack.marked || ack.ev.index() >= now.path.evs {

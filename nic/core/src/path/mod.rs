@@ -87,7 +87,6 @@ settings! {
 }
 
 /// Draws an entropy value uniformly from `0..evs`: the one place that random values come from.
-#[inline]
 pub fn draw(evs: u16, rng: &mut Rng) -> Ev {
     Ev::new(draw_below(evs, rng))
 }
@@ -95,20 +94,17 @@ pub fn draw(evs: u16, rng: &mut Rng) -> Ev {
 /// Draws a number uniformly from `0..count`.
 ///
 /// It multiplies where the paper takes a remainder. No value is more likely than another by over 2^-16 of itself.
-#[inline]
 fn draw_below(count: u16, rng: &mut Rng) -> u16 {
     crate::rng::below(count.into(), rng) as u16
 }
 
 /// Draws an entropy value uniformly from `0..evs` without `old`. There must be two at least.
-#[inline]
 fn draw_other(old: Ev, evs: u16, rng: &mut Rng) -> Ev {
     let other = draw(evs - 1, rng);
     if other < old { other } else { Ev::new(other.index() + 1) }
 }
 
 /// The entropy value `ahead` of `ev` on the circle of `0..evs`, with `ahead` at most `evs`.
-#[inline]
 fn ahead(ev: Ev, ahead: u16, evs: u16) -> Ev {
     let index = u32::from(ev.index()) + u32::from(ahead);
     Ev::new((if index < u32::from(evs) { index } else { index - u32::from(evs) }) as u16)

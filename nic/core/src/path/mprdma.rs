@@ -66,7 +66,6 @@ impl Balancer for Mprdma {
     }
 
     //= docs/specs/mprdma.md#MPRDMA-1 exploring at first
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         if self.state.reuses && !(self.settings.paper && self.probes(now, rng)) {
             self.state.ev
@@ -75,7 +74,6 @@ impl Balancer for Mprdma {
         }
     }
 
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         let reuses = if self.settings.paper { self.is_in_time() } else { has_room(ack) };
         if reuses && ack.ev.index() < now.path.evs {
@@ -102,7 +100,6 @@ impl Balancer for Mprdma {
     }
 
     /// Keeps the number: the last call for an acknowledgement brings the highest.
-    #[inline]
     fn on_packet_acked(&mut self, _now: Now<'_>, packet: &PacketInfo) {
         self.state.acked = packet.psn;
     }
@@ -110,7 +107,6 @@ impl Balancer for Mprdma {
 
 impl Mprdma {
     //= docs/specs/mprdma.md#MPRDMA-6 slow paths
-    #[inline]
     fn is_in_time(&mut self) -> bool {
         let LastAck { acked, highest, .. } = &mut self.state;
         *highest = (*highest).max(*acked);
@@ -119,7 +115,6 @@ impl Mprdma {
 
     /// Whether this packet, the first of a round trip, explores.
     //= docs/specs/mprdma.md#MPRDMA-7 looking for better paths
-    #[inline]
     fn probes(&mut self, now: Now<'_>, rng: &mut Rng) -> bool {
         if now.time < self.state.probe_at || self.settings.probe_permille == 0 {
             return false;
@@ -132,7 +127,6 @@ impl Mprdma {
 /// Whether the window has room for two packets after an acknowledgement.
 //= docs/specs/mprdma.md#MPRDMA-2 room
 //= docs/specs/mprdma.md#MPRDMA-3 reuse
-#[inline]
 fn has_room(ack: &AckInfo) -> bool {
     let room = ack.window_bytes.saturating_sub(ack.in_flight_bytes);
     room.saturating_add(SLACK_BYTES) > 2 * u64::from(ack.packet_bytes)

@@ -89,13 +89,11 @@ struct Lane {
 
 impl Mptcp {
     /// Works its share of the path out anew, if that has changed.
-    #[inline]
     fn follow(&mut self, path: &Path) {
         self.share.follow(path, |path| path.share(self.labels.count()));
     }
 
     /// The subflow that takes a packet now. The search begins at the one whose turn it is.
-    #[inline]
     fn choose(&mut self, now: Now<'_>, packet: &SendInfo) -> Option<u16> {
         if packet.in_flight_bytes == 0 {
             // A request for a grant counted as in flight. Nobody acknowledges it.
@@ -130,7 +128,6 @@ impl Mptcp {
 
     /// Takes back into use the subflows that have been stale for long enough, or all of them if no other is left.
     //= docs/specs/subflow.md#MPTCP-7 stale subflows
-    #[inline]
     fn end_stale(&mut self) {
         let mut stale = self.stale;
         let is_last = stale.count_ones() == u32::from(self.labels.count());
@@ -158,7 +155,6 @@ impl Lane {
     }
 
     //= docs/specs/subflow.md#MPTCP-2 room on a subflow
-    #[inline]
     fn has_room(&self, path: &Path, bytes: u32) -> bool {
         let is_probed = self.stale_count > 0;
         self.in_flight == 0 || !is_probed && self.in_flight + u64::from(bytes) <= self.cc.window_bytes(path)
@@ -199,7 +195,6 @@ impl Balancer for Mptcp {
         Offers { hold_back: true, packet_feedback: true, ..Offers::NOTHING }
     }
 
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let label = self.chosen.take().unwrap_or(self.next);
         self.next = self.labels.after(label);
@@ -216,7 +211,6 @@ impl Balancer for Mptcp {
     }
 
     //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         let trigger = self.labels.label(ack.ev).map_or(0, |label| 1 << label);
         let mut lanes = core::mem::take(&mut self.settled) | trigger;
@@ -248,13 +242,11 @@ impl Balancer for Mptcp {
         }
     }
 
-    #[inline]
     fn poll_timeout(&self, _path: &Path) -> Option<Time> {
         self.paced_until
     }
 
     //= docs/specs/subflow.md#MPTCP-3 whose turn it is
-    #[inline]
     fn admit(&mut self, now: Now<'_>, packet: &SendInfo) -> Admission {
         if self.lanes.is_empty() {
             return Admission::Window;
@@ -278,7 +270,6 @@ impl Balancer for Mptcp {
     }
 
     //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
-    #[inline]
     fn on_packet_acked(&mut self, now: Now<'_>, packet: &PacketInfo) {
         let Some(label) = self.labels.label(packet.ev) else { return };
         let Some(lane) = self.lanes.get_mut(usize::from(label)) else { return };

@@ -24,7 +24,6 @@ impl Balancer for Ops {
     }
 
     //= docs/specs/reps.md#REPS-22 OPS
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         draw(now.path.evs, rng)
     }

@@ -130,7 +130,6 @@ impl Balancer for OrderedChaos {
     }
 
     //= docs/specs/ordered-chaos.md#ORC-2 packets of a subflow
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
         let index = self.index(packet.psn);
         self.arm(now, rng);
@@ -147,7 +146,6 @@ impl Balancer for OrderedChaos {
         self.subflows[index].ev
     }
 
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         if ack.open_packets == 0 {
             self.state.rest();
@@ -179,18 +177,15 @@ impl Balancer for OrderedChaos {
         }
     }
 
-    #[inline]
     fn poll_timeout(&self, _path: &Path) -> Option<Time> {
         let at = self.state.next_probe_at;
         (self.settings.detects && at != Time::NEVER).then_some(at)
     }
 
-    #[inline]
     fn section(&self) -> Section {
         self.state.section
     }
 
-    #[inline]
     fn poll_trailer(&mut self, now: Now<'_>, flight: &Flight) -> Option<Trailer> {
         if let Some(psn) = self.state.repeated.take() {
             //= docs/specs/ordered-chaos.md#ORC-14 trailers of retransmissions
@@ -215,7 +210,6 @@ impl Balancer for OrderedChaos {
     }
 
     //= docs/specs/ordered-chaos.md#ORC-3 round-trip times
-    #[inline]
     fn on_packet_acked(&mut self, now: Now<'_>, packet: &PacketInfo) {
         let index = self.index(packet.psn);
         let subflow = &mut self.subflows[index];
@@ -232,7 +226,6 @@ impl OrderedChaos {
         self.subflows.iter().map(|subflow| subflow.ev)
     }
 
-    #[inline]
     fn index(&self, psn: u64) -> usize {
         (psn & (self.subflows.len() as u64 - 1)) as usize
     }
@@ -240,7 +233,6 @@ impl OrderedChaos {
     /// Starts the timers if they rest. Adds jitter to the present interval, which began where no generator was at
     /// hand.
     //= docs/specs/ordered-chaos.md#ORC-4 intervals
-    #[inline]
     fn arm(&mut self, now: Now<'_>, rng: &mut Rng) {
         let Self { state, settings, .. } = self;
         if state.next_probe_at == Time::NEVER {
@@ -258,7 +250,6 @@ impl OrderedChaos {
     }
 
     /// Counts a new packet of a subflow into its section.
-    #[inline]
     fn on_new(&mut self, index: usize, packet: &SendInfo) {
         let Self { state, subflows, settings } = self;
         let count = subflows.len() as u64;
@@ -392,7 +383,6 @@ impl Schedule {
 
 impl Subflow {
     /// Takes a round-trip time if it is of the present path. Returns whether it is.
-    #[inline]
     fn sample(&mut self, ev: Ev, rtt_ps: u64) -> bool {
         let rtt = (rtt_ps >> RTT_SHIFT).clamp(1, u64::from(u32::MAX)) as u32;
         // What does not fit any more is left out, so that the mean stays one.
@@ -447,7 +437,6 @@ impl Settings {
     }
 }
 
-#[inline]
 const fn bit(index: usize) -> u64 {
     1 << (index & 63)
 }

@@ -69,7 +69,6 @@ impl Plb {
     //= docs/specs/plb.md#PLB-2 what counts
     //= docs/specs/plb.md#PLB-3 rounds
     //= docs/specs/plb.md#PLB-4 congested rounds
-    #[inline]
     fn count(&mut self, now: Now<'_>, packets: u16, congested: u16) {
         let Self { state, settings } = self;
         state.delivered = state.delivered.saturating_add(packets.into());
@@ -83,7 +82,6 @@ impl Plb {
 
     //= docs/specs/plb.md#PLB-5 A new EV
     //= docs/specs/plb.md#PLB-6 moving while idle
-    #[inline]
     fn is_congested_for_long(&self, now: Now<'_>, packet: &SendInfo) -> bool {
         let Self { state, settings } = self;
         let enough = if packet.in_flight_bytes == 0 { settings.idle_rounds } else { settings.rounds };
@@ -116,7 +114,6 @@ impl Scheme for Plb {
 }
 
 impl Balancer for Plb {
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
         if self.is_congested_for_long(now, packet) {
             self.state.move_away();
@@ -128,7 +125,6 @@ impl Balancer for Plb {
         self.state.ev
     }
 
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         self.count(now, ack.packets, ack.marked_packets);
     }
@@ -208,7 +204,6 @@ impl Settings {
         }
     }
 
-    #[inline]
     fn ends_round(&self, now: Now<'_>, state: &Rounds) -> bool {
         match self.round_packets.unwrap_or(now.path.bdp_packets.max(1)).min(MAX_ROUND_PACKETS) {
             0 => now.time > state.round_end,
@@ -216,7 +211,6 @@ impl Settings {
         }
     }
 
-    #[inline]
     fn is_congested(&self, state: &Rounds) -> bool {
         let (congested, limit) =
             (u64::from(state.congested) * 1_000_000, u64::from(state.delivered) * u64::from(self.marked_ppm));

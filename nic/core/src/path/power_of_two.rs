@@ -42,7 +42,6 @@ pub struct PowerOfTwo {
 impl PowerOfTwo {
     /// The scores as of now.
     //= docs/specs/power-of-two.md#P2C-4 scores halve
-    #[inline]
     fn scores(&mut self, now: Now<'_>) -> &mut [u8] {
         let half_life_ps = self.half_life.map_or(now.path.base_rtt_ps * HALF_LIFE_RTTS, Micros::ps);
         let tick = now.time.intervals(half_life_ps.max(1).ilog2());
@@ -56,7 +55,6 @@ impl PowerOfTwo {
 
     /// Two different labels, or the only one twice.
     //= docs/specs/power-of-two.md#P2C-2 the better of two
-    #[inline]
     fn draw_two(&self, rng: &mut Rng) -> [u16; 2] {
         let (bits, count) = (rng.next_u64(), u64::from(self.labels.count()));
         let first = (((bits >> 32) * count) >> 32) as u16;
@@ -82,7 +80,6 @@ impl Scheme for PowerOfTwo {
 
 impl Balancer for PowerOfTwo {
     //= docs/specs/power-of-two.md#P2C-2 the better of two
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let [first, second] = self.draw_two(rng);
         let scores = self.scores(now);
@@ -91,7 +88,6 @@ impl Balancer for PowerOfTwo {
     }
 
     //= docs/specs/power-of-two.md#P2C-3 scores
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         let Some(label) = self.labels.label(ack.ev) else { return };
         let score = &mut self.scores(now)[usize::from(label)];
@@ -113,7 +109,6 @@ impl Balancer for PowerOfTwo {
     }
 }
 
-#[inline]
 fn mark(score: &mut u8) {
     *score += (u8::MAX - *score).div_ceil(4);
 }

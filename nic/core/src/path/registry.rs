@@ -102,33 +102,23 @@ impl AnyBalancer {
 impl Balancer for AnyBalancer {
     forward! {
         fn offers(&self) -> Offers;
-        #[inline]
         fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev;
         fn next_choice(&self) -> Choice;
         fn is_frozen(&self) -> bool;
-        #[inline]
         fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher);
         fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, publisher: &mut dyn Publisher);
-        #[inline]
         fn poll_timeout(&self, path: &Path) -> Option<Time>;
-        #[inline]
         fn admit(&mut self, now: Now<'_>, packet: &SendInfo) -> Admission;
-        #[inline]
         fn is_draining(&self) -> bool;
         fn on_control(&mut self, control: &ControlConfig, path: &Path);
         fn on_start(&mut self, path: &Path);
-        #[inline]
         fn section(&self) -> Section;
-        #[inline]
         fn poll_trailer(&mut self, now: Now<'_>, flight: &Flight) -> Option<Trailer>;
-        #[inline]
         fn poll_probe(&mut self, now: Now<'_>) -> Option<Ev>;
         fn has_probed(&self) -> bool;
         fn on_probe_ack(&mut self, now: Now<'_>, answer: &ProbeInfo, publisher: &mut dyn Publisher);
         fn on_reachable(&mut self, now: Now<'_>, paths: &[PathEvs]);
-        #[inline]
         fn on_packet_acked(&mut self, now: Now<'_>, packet: &PacketInfo);
-        #[inline]
         fn on_echo(&mut self, now: Now<'_>, ev: Ev, marked: bool);
         fn remember(&self) -> Option<Remembered>;
         fn recall(&mut self, now: Now<'_>, learned: &Remembered);

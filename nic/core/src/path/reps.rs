@@ -48,7 +48,6 @@ impl Reps {
     /// Takes feedback that shows `ev` to be good: algorithm 1, lines 9-18.
     ///
     /// The paper caches before it thaws. Here thawing comes first, since it may empty the buffer and `ev` must stay.
-    #[inline]
     fn on_good_path(&mut self, now: Now<'_>, ev: Ev, publisher: &mut dyn Publisher) {
         self.check_thaw(now, publisher);
         if ev.index() < now.path.evs {
@@ -58,7 +57,6 @@ impl Reps {
 
     /// Leaves freezing mode if its time is over: algorithm 1, lines 15-18.
     //= docs/specs/reps.md#REPS-12 thawing
-    #[inline]
     fn check_thaw(&mut self, now: Now<'_>, publisher: &mut dyn Publisher) {
         if self.state.is_frozen()
             && self.settings.timed_exit
@@ -182,7 +180,6 @@ impl Balancer for Reps {
     /// ONSEND of algorithm 2.
     //= docs/specs/reps.md#REPS-5 when a packet explores
     //= docs/specs/reps.md#REPS-6 the explore counter
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let state = &mut self.state;
         if state.explores() {
@@ -198,7 +195,6 @@ impl Balancer for Reps {
     /// ONACK of algorithm 1.
     //= docs/specs/reps.md#REPS-2 marked ACKs
     //= docs/specs/reps.md#REPS-4 coalesced ACKs
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
         if self.force != Force::Never {
             self.check_force(now, publisher);
@@ -226,7 +222,6 @@ impl Balancer for Reps {
         }
     }
 
-    #[inline]
     fn poll_timeout(&self, _path: &Path) -> Option<Time> {
         self.probes().then_some(self.suspicion.next_at()).filter(|at| *at != Time::NEVER)
     }
@@ -261,7 +256,6 @@ impl Balancer for Reps {
     }
 
     //= docs/specs/reps.md#REPS-4a several EVs in an ACK
-    #[inline]
     fn on_echo(&mut self, now: Now<'_>, ev: Ev, marked: bool) {
         if !marked && ev.index() < now.path.evs {
             self.state.cache(ev, self.settings.depth);
@@ -289,7 +283,6 @@ const _: () = assert!(Reps::STATE_BYTES <= 25, "REPS table 1: 193 bits at depth 
 impl Buffer {
     /// Writes `ev` at the head: algorithm 1, lines 9-14.
     //= docs/specs/reps.md#REPS-3 caching an EV
-    #[inline]
     fn cache(&mut self, ev: Ev, depth: u8) {
         let head = self.head();
         let filled = self.filled() + u8::from(head == self.filled());
@@ -300,7 +293,6 @@ impl Buffer {
     }
 
     /// Whether the next packet takes a new value.
-    #[inline]
     fn explores(&self) -> bool {
         self.explore > 0 || self.filled() == 0 || (self.valid() == 0 && !self.is_frozen())
     }
@@ -308,7 +300,6 @@ impl Buffer {
     /// GETNEXTEV of algorithm 2. At least one slot must have been written.
     //= docs/specs/reps.md#REPS-7 reusing the oldest valid EV
     //= docs/specs/reps.md#REPS-8 reuse while frozen
-    #[inline]
     fn reuse(&mut self, depth: u8) -> Ev {
         let (head, valid) = (self.head(), self.valid());
         let offset = if valid > 0 {
@@ -339,17 +330,14 @@ impl Buffer {
         self.cursors &= !(7 << 3);
     }
 
-    #[inline]
     fn head(&self) -> u8 {
         self.cursors & 7
     }
 
-    #[inline]
     fn set_head(&mut self, head: u8, depth: u8) {
         self.cursors = self.cursors & !7 | if head == depth { 0 } else { head };
     }
 
-    #[inline]
     fn is_frozen(&self) -> bool {
         self.cursors & FROZEN != 0
     }
@@ -358,12 +346,10 @@ impl Buffer {
         self.cursors = self.cursors & !FROZEN | if frozen { FROZEN } else { 0 };
     }
 
-    #[inline]
     fn valid(&self) -> u8 {
         self.counts & 15
     }
 
-    #[inline]
     fn filled(&self) -> u8 {
         self.counts >> 4
     }

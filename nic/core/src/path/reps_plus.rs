@@ -48,7 +48,6 @@ impl RepsPlus {
 
     /// The next path in turn, where the engine has told them. Otherwise the next of an even sequence.
     //= docs/specs/reps-plus.md#RPP-8 even exploring
-    #[inline]
     fn explore(&mut self, evs: u16) -> Ev {
         // Acknowledgements of a told value may all come back over the path that has failed: others are tried too.
         if !self.state.suspicion.forbids_exploring()
@@ -60,7 +59,6 @@ impl RepsPlus {
     }
 
     /// Caches the value of a packet or probe that came back, unless its path is congested or slow.
-    #[inline]
     fn cache_if_good(&mut self, path: &Path, ev: Ev, is_bad: bool) {
         if !is_bad && ev.index() < path.evs {
             self.state.cache(ev, self.settings.buffer);
@@ -68,7 +66,6 @@ impl RepsPlus {
     }
 
     /// Caches the entropy values of the other packets that the ACK covers, if it shows them to be unmarked.
-    #[inline]
     fn cache_others(&mut self, ack: &AckInfo) {
         let Self { state, settled, settings, .. } = self;
         let mut left = if settled.echoed {
@@ -143,7 +140,6 @@ impl Balancer for RepsPlus {
 
     //= docs/specs/reps-plus.md#RPP-6 exploring or reusing
     //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let state = &mut self.state;
         if state.ask_at == Time::NEVER {
@@ -165,7 +161,6 @@ impl Balancer for RepsPlus {
 
     //= docs/specs/reps-plus.md#RPP-1 caching the trigger's EV
     //= docs/specs/reps-plus.md#RPP-5 A longer buffer
-    #[inline]
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
         if self.suspect().is_some() {
             self.judge(now, ack, publisher);
@@ -192,7 +187,6 @@ impl Balancer for RepsPlus {
         }
     }
 
-    #[inline]
     fn poll_timeout(&self, _path: &Path) -> Option<Time> {
         let at = self.state.suspicion.next_at().min(self.state.ask_at);
         (at != Time::NEVER).then_some(at)
@@ -228,7 +222,6 @@ impl Balancer for RepsPlus {
     }
 
     //= docs/specs/reps-plus.md#RPP-2 candidates
-    #[inline]
     fn on_packet_acked(&mut self, now: Now<'_>, packet: &PacketInfo) {
         if !packet.reported {
             return;
@@ -241,7 +234,6 @@ impl Balancer for RepsPlus {
     }
 
     //= docs/specs/reps-plus.md#RPP-4 several EVs in an ACK
-    #[inline]
     fn on_echo(&mut self, now: Now<'_>, ev: Ev, marked: bool) {
         if !self.settled.echoed {
             (self.settled.len, self.settled.echoed) = (0, true);
@@ -297,7 +289,6 @@ const _: () = assert!(size_of::<RecycledEvs>() <= 64, "the state fits a cache li
 impl RecycledEvs {
     /// Whether the path of a packet with this round-trip time is used again.
     //= docs/specs/reps-plus.md#RPP-17 slow paths
-    #[inline]
     fn is_reused(&mut self, path: &Path, rtt_ps: u64) -> bool {
         if rtt_ps >= slow_ps(path) {
             return false;
@@ -328,7 +319,6 @@ impl RecycledEvs {
         }
     }
 
-    #[inline]
     fn is_frozen(&self) -> bool {
         self.suspicion.has_failed()
     }
@@ -341,7 +331,6 @@ impl RecycledEvs {
 }
 
 /// Round-trip time from which on no path is used again: every queue of two tiers is full, or a link has lost most of its rate.
-#[inline]
 const fn slow_ps(path: &Path) -> u64 {
     4 * path.base_rtt_ps
 }

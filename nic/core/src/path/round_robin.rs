@@ -25,7 +25,6 @@ impl Scheme for RoundRobin {
 //= docs/specs/round-robin.md#RR-3 no feedback
 impl Balancer for RoundRobin {
     //= docs/specs/round-robin.md#RR-2 the next EV
-    #[inline]
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let ev = self.next;
         self.next = ahead(ev, 1, now.path.evs);

@@ -38,7 +38,6 @@ impl Scheme for Subflow {
 //= docs/specs/subflow.md#SUB-3 no feedback
 impl Balancer for Subflow {
     //= docs/specs/subflow.md#SUB-2 labels in turn
-    #[inline]
     fn next_ev(&mut self, _now: Now<'_>, _packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let label = self.next;
         self.next = self.labels.after(label);

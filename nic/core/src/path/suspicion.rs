@@ -34,7 +34,6 @@ impl Suspicion {
     }
 
     /// The entropy value whose path is suspected.
-    #[inline]
     pub(super) fn suspect(&self) -> Option<Ev> {
         (self.step_at != Time::NEVER).then_some(self.ev)
     }
@@ -45,7 +44,6 @@ impl Suspicion {
     }
 
     /// Whether the path has failed.
-    #[inline]
     pub(super) fn has_failed(&self) -> bool {
         self.flags & FAILED != 0
     }
@@ -83,7 +81,6 @@ impl Suspicion {
     }
 
     /// When [`Suspicion::poll`] has something to do.
-    #[inline]
     pub(super) fn next_at(&self) -> Time {
         if self.awaits_ack() { Time::NEVER } else { self.step_at }
     }
@@ -128,7 +125,6 @@ impl Suspicion {
     }
 
     /// Whether packets must not explore: lost probes outweigh the answers, or no probe was answered yet.
-    #[inline]
     pub(super) fn forbids_exploring(&self) -> bool {
         self.step_at != Time::NEVER && (self.score >= 0 || self.has_failed())
     }
@@ -163,7 +159,6 @@ impl Suspicion {
     }
 
     /// Whether enough probes stayed unanswered.
-    #[inline]
     fn awaits_ack(&self) -> bool {
         self.score >= FAILS && !self.has_failed()
     }
@@ -185,7 +180,6 @@ pub(super) fn wait_ticks(path: &Path, loss: &LossInfo) -> u32 {
 }
 
 /// Age from which on the answer to a packet or probe is overdue.
-#[inline]
 pub(super) const fn overdue_ps(path: &Path) -> u64 {
     path.base_rtt_ps + path.base_rtt_ps / 4
 }

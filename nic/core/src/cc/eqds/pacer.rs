@@ -109,7 +109,6 @@ impl PullPacer {
 
     /// Takes the total that a connection may be granted by now. It never shrinks.
     //= docs/specs/eqds.md#EQDS-10 the target
-    #[inline]
     pub fn on_target(&mut self, now: Time, index: u32, target_bytes: u64) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
         entry.target = entry.target.max(target_bytes);
@@ -138,7 +137,6 @@ impl PullPacer {
 
     /// Makes room for `bytes` more, since something arrived. Returns whether a connection that had none waits now.
     //= docs/specs/eqds.md#EQDS-16 credit that does not come back
-    #[inline]
     pub fn on_arrival(&mut self, now: Time, index: u32, bytes: u64) -> bool {
         let Some(entry) = self.entries.get_mut(index as usize) else { return false };
         let had_room = entry.room > 0;
@@ -151,7 +149,6 @@ impl PullPacer {
     }
 
     /// When [`PullPacer::poll_pull`] next returns a pull; `None` while no connection waits.
-    #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
         (!self.queue.is_empty()).then_some(self.next_at)
     }
@@ -159,7 +156,6 @@ impl PullPacer {
     /// Returns the next pull and its owner, if its time has come.
     //= docs/specs/eqds.md#EQDS-11 one queue
     //= docs/specs/eqds.md#EQDS-12 spacing of pulls
-    #[inline]
     pub fn poll_pull(&mut self, now: Time) -> Option<(u32, Pull)> {
         while self.next_at <= now {
             let index = self.queue.pop_front()?;
@@ -184,7 +180,6 @@ impl PullPacer {
     }
 
     /// Puts a connection at the end of the queue, unless it waits already.
-    #[inline]
     fn enqueue(&mut self, now: Time, index: u32) {
         if self.entries[index as usize].phase != Phase::Content {
             return;
@@ -197,7 +192,6 @@ impl PullPacer {
         self.append(index);
     }
 
-    #[inline]
     fn append(&mut self, index: u32) {
         self.entries[index as usize].phase = Phase::Waiting;
         self.queue.push_back(index);
@@ -210,7 +204,6 @@ impl PullPacer {
 
     /// Moves the next pull's time on by the time of `bytes`. A caller that comes late makes up for it, within bounds.
     //= docs/specs/eqds.md#EQDS-12 spacing of pulls
-    #[inline]
     fn advance(&mut self, now: Time, bytes: u64) {
         let gap_ps = self.gaps.after(bytes);
         self.next_at = after_gap(self.next_at, now, gap_ps, CATCH_UP_PULLS);
@@ -219,7 +212,6 @@ impl PullPacer {
 
 impl Entry {
     /// Whether it may get credit, and has a use for some.
-    #[inline]
     fn can_grant(&self) -> bool {
         self.target > self.granted && self.room > 0
     }

@@ -108,13 +108,11 @@ impl Settings {
     }
 
     /// No drain begins with fewer payload bytes left to send.
-    #[inline]
     pub(super) fn tail_bytes(&self, path: &Path, ack: &AckInfo) -> u64 {
         self.tail_bytes.unwrap_or(u64::from(path.bdp_packets) * u64::from(ack.packet_bytes))
     }
 
     /// How long a drain hears nothing before it ends.
-    #[inline]
     pub(super) fn drain_timeout_ps(&self, path: &Path) -> u64 {
         self.drain_timeout_us.map_or(path.base_rtt_ps * DRAIN_TIMEOUT_RTTS, Micros::ps)
     }

@@ -24,7 +24,6 @@ pub(super) struct Rates {
 
 impl Rates {
     /// Takes an acknowledgement of the present path.
-    #[inline]
     pub(super) fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
         if self.round_at == Time::ZERO {
             self.round_at = now.time.max(Time::ZERO.next());
@@ -63,13 +62,11 @@ impl Rates {
     }
 
     /// The present path is known, but too few others to compare it with.
-    #[inline]
     pub(super) fn is_alone(&self) -> bool {
         self.present > 0 && self.left[LAST] == 0
     }
 
     /// Another path delivered more than `ratio` times as much, in units of 2^-16.
-    #[inline]
     pub(super) fn is_behind(&self, ratio: u32) -> bool {
         let most = self.left.iter().copied().max().unwrap_or(0);
         self.present > 0 && u64::from(most) << 16 > u64::from(self.present) * u64::from(ratio)

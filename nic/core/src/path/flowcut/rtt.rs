@@ -33,7 +33,6 @@ impl Delay {
         }
     }
 
-    #[inline]
     pub(super) fn on_ack(&mut self, settings: &Settings, path: &Path, ack: &AckInfo) {
         if settings.simple {
             self.on_simple(settings, path, ticks(ack.rtt_ps).max(1));
@@ -43,7 +42,6 @@ impl Delay {
         }
     }
 
-    #[inline]
     pub(super) fn is_congested(&self, settings: &Settings, path: &Path) -> bool {
         if settings.simple {
             //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
@@ -55,7 +53,6 @@ impl Delay {
     }
 
     //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
-    #[inline]
     fn on_simple(&mut self, settings: &Settings, path: &Path, rtt: u32) {
         let least = self.simple_base(path);
         self.least[0] = if least == 0 { rtt } else { least.min(rtt) };
@@ -64,14 +61,12 @@ impl Delay {
     }
 
     /// The least round-trip time seen; before any, that of the empty network.
-    #[inline]
     fn simple_base(&self, path: &Path) -> u32 {
         if self.least[0] == 0 { ticks(path.base_rtt_ps) } else { self.least[0] }
     }
 
     /// Keeps the least time for this hop count. Returns the normalised round-trip time: the sample over the least
     /// possible.
-    #[inline]
     fn normalise(&mut self, settings: &Settings, path: &Path, ack: &AckInfo) -> u32 {
         let sample = Sample::new(ack.rtt_ps, ack.packet_bytes, settings.kib_ps, ack.hops);
         let (hops, queueless) = (sample.hops(), sample.queueless());
@@ -86,7 +81,6 @@ impl Delay {
     /// The round-trip time of a full packet over so many switches in the empty network. It is that of the shortest
     /// path seen, in proportion to the links.
     //= docs/specs/flowcut.md#FLC-15 A table for each connection
-    #[inline]
     fn expected(&self, path: &Path, hops: usize) -> u64 {
         let fewest = self.least.iter().position(|least| *least != 0).unwrap_or(hops);
         let base = u64::from(ticks(path.base_rtt_ps));

@@ -4,7 +4,6 @@ use super::RecycledEvs;
 use crate::path::Ev;
 
 impl RecycledEvs {
-    #[inline]
     pub(super) fn cache(&mut self, ev: Ev, depth: u8) {
         let head = self.head;
         if let Some(slot) = self.cached.get_mut(usize::from(head)) {
@@ -16,7 +15,6 @@ impl RecycledEvs {
     }
 
     /// Uses the oldest valid value. There must be one.
-    #[inline]
     pub(super) fn oldest(&mut self, depth: u8) -> Ev {
         let at = if self.head >= self.valid { self.head - self.valid } else { self.head + depth - self.valid };
         self.valid -= 1;

@@ -74,7 +74,6 @@ impl RecycledEvs {
     /// Whether packets without a valid value use what the buffer holds in place of exploring.
     //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
     //= docs/specs/reps-plus.md#RPP-20 many losses
-    #[inline]
     pub(super) fn keeps_to_buffer(&self) -> bool {
         (self.suspicion.forbids_exploring() || self.losses >= MANY_LOSSES) && self.filled > 0
     }

@@ -17,7 +17,6 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    #[inline]
     pub fn push(&mut self, ev: Ev, evs: u16) {
         if !self.is_full()
             && ev.index() < evs
