@@ -49,16 +49,16 @@ fn frames(criterion: &mut Criterion) {
             frame.truncate(len);
             group.throughput(Throughput::Bytes(len as u64));
             group.bench_function(BenchmarkId::new("parse", &case), |b| {
-                b.iter(|| parse(black_box(&frame), spray_wire::Ports::DEFAULT).is_ok())
+                b.iter(|| parse(black_box(&frame), spray_wire::Ports::DEFAULT).is_ok());
             });
             let mut out = vec![0; 4096];
             group.bench_function(BenchmarkId::new("emit", &case), |b| {
-                b.iter(|| emit(&mut out, black_box(&e), &common, black_box(&body), payload))
+                b.iter(|| emit(&mut out, black_box(&e), &common, black_box(&body), payload));
             });
             if body.kind() == Kind::Data {
                 out[header_bytes(v6, Kind::Data)..][..PAYLOAD].copy_from_slice(payload);
                 group.bench_function(BenchmarkId::new("emit_in_place", &case), |b| {
-                    b.iter(|| emit_in_place(&mut out, black_box(&e), &common, black_box(&body), PAYLOAD))
+                    b.iter(|| emit_in_place(&mut out, black_box(&e), &common, black_box(&body), PAYLOAD));
                 });
             }
         }

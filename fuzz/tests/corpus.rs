@@ -83,7 +83,7 @@ fn run(name: &str) {
     for number in 0..target.mutations / part {
         let mut input = corpus[below(&mut rng, corpus.len())].clone();
         let other = &corpus[below(&mut rng, corpus.len())];
-        for _ in 0..1 + below(&mut rng, 8) {
+        for _ in 0..=below(&mut rng, 8) {
             mutate(&mut rng, &mut input, other);
         }
         if std::panic::catch_unwind(|| (target.run)(&input)).is_err() {

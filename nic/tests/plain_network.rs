@@ -300,7 +300,7 @@ impl Run {
                 }
                 self.send_acks();
             }
-            Packet::Probe(Probe { token, timestamp, .. }) => {
+            Packet::Probe(Probe { token, timestamp }) => {
                 let answer = ProbeAck { token, timestamp, port, marked, ..ProbeAck::default() };
                 self.send_back(ev, Event::ProbeAckAtSender(answer));
             }

@@ -206,7 +206,7 @@ fn begin(routers: &Routers, condition: Condition) -> Result<Option<Changes>, Run
         Condition::Healthy | Condition::Silent | Condition::HalfLost | Condition::Withdrawn => {}
         Condition::Slow => routers.set_spine(SPINE, routers.rate_bps() / 10, 0.0)?,
         Condition::Lossy => {
-            (0..Routers::SPINES).try_for_each(|spine| routers.set_spine(spine, routers.rate_bps(), 0.01))?
+            (0..Routers::SPINES).try_for_each(|spine| routers.set_spine(spine, routers.rate_bps(), 0.01))?;
         }
         Condition::Jitter => return routers.jitter().map(Some),
         Condition::Rerouted => return routers.reroute().map(Some),

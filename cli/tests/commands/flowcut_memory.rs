@@ -7,7 +7,7 @@ use super::{refused, spray};
 fn said(arguments: &[&str]) -> String {
     let output = spray(&[&["flowcut-memory"], arguments].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
-    text(&output.stdout).to_string()
+    text(&output.stdout).clone()
 }
 
 #[test]

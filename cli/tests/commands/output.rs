@@ -178,7 +178,7 @@ fn a_first_scenario_runs_and_overwrites_nothing() {
 
 #[test]
 fn what_is_explained_is_found_by_any_name_and_near_misses_are_told() {
-    let said = |name: &str| text(&spray(&["explain", name]).stdout).to_string();
+    let said = |name: &str| text(&spray(&["explain", name]).stdout).clone();
     for (name, parts) in [
         ("arcane", ["reps: a balancer", "REPS-1"]),
         ("eqds", ["eqds: a congestion control", "pull_bytes"]),

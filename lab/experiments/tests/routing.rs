@@ -31,7 +31,7 @@ fn run(engine: &dyn Engine, scenario: &Scenario) -> RunResult {
 /// Frames that the links which are down lost, and the last time at which one did, in ps.
 fn lost(result: &RunResult) -> (u64, u64) {
     let counters = result.ports.iter().map(|port| &port.counters);
-    let down: u64 = counters.clone().map(|counters| counters.drops_link()).sum();
+    let down: u64 = counters.clone().map(spray_experiments::results::PortCounters::drops_link).sum();
     (down, counters.map(|counters| counters.last_link_drop_ps).max().unwrap_or(0))
 }
 

@@ -66,7 +66,7 @@ pub(super) fn drive(
         let stopping = StopOnDrop(&stop);
         let handles = shares.into_iter().zip(clocks).zip(&boards).enumerate().map(spawn);
         let handles = handles.collect::<Result<Vec<_>, RunError>>()?;
-        let ended = || handles.iter().any(|handle| handle.is_finished());
+        let ended = || handles.iter().any(std::thread::ScopedJoinHandle::is_finished);
         let watched = watch_until_over(goal, &boards, ended, watch);
         drop(stopping);
         let mut hosts = Vec::new();

@@ -157,7 +157,7 @@ impl Plan {
         if std::mem::replace(&mut state.failed[first], true) {
             return;
         }
-        for &flow in self.series[first].iter() {
+        for &flow in &self.series[first] {
             if state.outcomes[flow].acked_ps.is_none() {
                 state.outcomes[flow].given_up_ps = Some(self.scenario(at_ps));
                 state.ended += usize::from(state.is_due[flow]);

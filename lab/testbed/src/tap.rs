@@ -59,7 +59,7 @@ impl LastPort for SeenPort {
         let whole = Content::of(inner(frame), self.tap.parses);
         let outcome = self.port.take(frame);
         let (mut fate, mut content) =
-            (Treatment { dropped: outcome.err().map(|cause| cause.name()), ..Treatment::default() }, whole);
+            (Treatment { dropped: outcome.err().map(spray_pipeline::Cause::name), ..Treatment::default() }, whole);
         if let Ok(Delivery { len, .. }) = outcome {
             let frame = inner(frame.get(..len as usize).unwrap_or(frame));
             let after = fields(frame);

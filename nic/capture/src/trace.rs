@@ -208,7 +208,7 @@ impl Tracer {
             flow: packet.flow,
             packet: data.psn,
             attempt: packet.attempt(data.timestamp),
-            ev: envelope.src_port.ev(evs).map(|ev| ev.index()),
+            ev: envelope.src_port.ev(evs).map(spray_wire::Ev::index),
             event: Life::Sent,
             place: port.clone(),
             queue_bytes: sighting.waiting_bytes,

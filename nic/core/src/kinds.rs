@@ -152,7 +152,7 @@ macro_rules! kinds {
         }
 
         /// Maps settings to what their scheme's type says: `of_scheme!(config, Type => value, otherwise)`.
-        #[allow(unused_macros)]
+        #[allow(unused_macros, reason = "not every user of this macro needs it")]
         macro_rules! of_scheme {
             ($config:expr, $of:ident => $value:expr, $otherwise:expr) => {
                 match $config {
@@ -164,7 +164,7 @@ macro_rules! kinds {
         }
 
         /// Replaces settings by others of their scheme's: `map!(config, own, Type => new)`.
-        #[allow(unused_macros)]
+        #[allow(unused_macros, reason = "not every user of this macro needs it")]
         macro_rules! map {
             ($config:expr, $own:ident, $of:ident => $value:expr) => {
                 match $config {

@@ -108,7 +108,7 @@ impl Outgoing {
                     return Err(Errno(libc::EMSGSIZE));
                 }
                 let header = Header { tag: self.tag, data: self.data, remote: false };
-                let context = self.context.map(|context| context.addr());
+                let context = self.context.map(<*mut libc::c_void>::addr);
                 engine.send(&Send { to: self.to, buffers, header, flags, context }).map(|()| 0)
             })
         })

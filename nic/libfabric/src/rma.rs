@@ -65,7 +65,7 @@ impl Wish {
                     return Err(Errno(libc::EMSGSIZE));
                 }
                 let kind = if IS_READ { Kind::Read } else { Kind::Write };
-                let context = self.context.map(|context| context.addr());
+                let context = self.context.map(<*mut libc::c_void>::addr);
                 let Self { to, offset, key, data, .. } = self;
                 engine.begin_remote(&Remote { to, buffers, kind, key, offset, data, flags, context }).map(|()| 0)
             })

@@ -25,8 +25,8 @@ pub fn add(sum: u64, bytes: &[u8]) -> u64 {
         *to = *from;
     }
     let swapped =
-        words.iter().fold(u32::from_ne_bytes(last) as u64, |sum, word| sum + u32::from_ne_bytes(*word) as u64);
-    sum + u16::from_be(fold(swapped)) as u64
+        words.iter().fold(u64::from(u32::from_ne_bytes(last)), |sum, word| sum + u64::from(u32::from_ne_bytes(*word)));
+    sum + u64::from(u16::from_be(fold(swapped)))
 }
 
 /// Return a checksum after one 16-bit word under it changed (RFC 1624 eqn. 3).

@@ -53,7 +53,7 @@ impl Sample {
     pub fn new(rtt_ps: u64, bytes: u32, kib_ps: u32, hops: u8) -> Self {
         let rtt = ticks(if rtt_ps == 0 { 1 } else { rtt_ps });
         let hops = if hops as usize >= HOPS { HOPS - 1 } else { hops as usize };
-        let serial = ticks(kib_ps as u64 * bytes as u64 / 1024 * hops as u64);
+        let serial = ticks(u64::from(kib_ps) * u64::from(bytes) / 1024 * hops as u64);
         Self { rtt, serial: if serial < rtt { serial } else { rtt - 1 }, hops }
     }
 
@@ -72,14 +72,14 @@ impl Sample {
     /// The least possible round-trip time of this packet, when `least` is that without serialisation.
     #[inline(always)]
     pub fn reference(&self, least: u32) -> u64 {
-        least as u64 + self.serial as u64
+        u64::from(least) + u64::from(self.serial)
     }
 
     /// The normalised round-trip time: over the least possible one.
     //= docs/specs/flowcut.md#FLC-11 normalised RTT
     #[inline(always)]
     pub fn over(&self, reference: u64) -> u32 {
-        let ratio = ((self.rtt as u64) << 16) / if reference == 0 { 1 } else { reference };
+        let ratio = (u64::from(self.rtt) << 16) / if reference == 0 { 1 } else { reference };
         if ratio > 0xffff_ffff { u32::MAX } else { ratio as u32 }
     }
 }
@@ -103,14 +103,14 @@ impl Congestion {
     #[inline(always)]
     pub fn on_sample(&mut self, rule: &Rule, rtt: u32) {
         //= docs/specs/flowcut.md#FLC-12 average against threshold
-        self.average = average(rule.weight, rtt as i64, self.average as i64) as u32;
+        self.average = average(rule.weight, i64::from(rtt), i64::from(self.average)) as u32;
         //= docs/specs/flowcut.md#FLC-13 trend against threshold
         if self.previous != 0 {
-            let difference = rtt as i64 - self.previous as i64;
-            let trend = average(rule.trend_weight, difference, self.trend as i64);
-            self.trend = if trend > i32::MAX as i64 {
+            let difference = i64::from(rtt) - i64::from(self.previous);
+            let trend = average(rule.trend_weight, difference, i64::from(self.trend));
+            self.trend = if trend > i64::from(i32::MAX) {
                 i32::MAX
-            } else if trend < i32::MIN as i64 {
+            } else if trend < i64::from(i32::MIN) {
                 i32::MIN
             } else {
                 trend as i32
@@ -130,15 +130,15 @@ impl Congestion {
     //= docs/specs/flowcut.md#FLC-13 trend against threshold
     #[inline(always)]
     pub fn is_growing(&self, rule: &Rule) -> bool {
-        self.trend as i64 > rule.trend as i64
+        i64::from(self.trend) > i64::from(rule.trend)
     }
 }
 
 /// `weight * sample + (1 - weight) * before`, rounded.
 #[inline(always)]
 pub fn average(weight: u32, sample: i64, before: i64) -> i64 {
-    let weight = weight as i64;
-    (weight * sample + (ONE as i64 - weight) * before + (ONE / 2) as i64) >> 16
+    let weight = i64::from(weight);
+    (weight * sample + (i64::from(ONE) - weight) * before + i64::from(ONE / 2)) >> 16
 }
 
 #[cfg(test)]

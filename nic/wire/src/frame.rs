@@ -209,7 +209,7 @@ fn udp_sum(addresses: &[u8], udp: &[u8]) -> u64 {
 }
 
 fn pseudo_sum(addresses: &[u8], udp_bytes: usize) -> u64 {
-    checksum::add(udp_bytes as u64 + PROTOCOL_UDP as u64, addresses)
+    checksum::add(udp_bytes as u64 + u64::from(PROTOCOL_UDP), addresses)
 }
 
 /// Bytes that the header's checksum or tag covers before the kind's own fields: addresses, ports, and the common header up to itself.
@@ -400,7 +400,7 @@ fn emit_v6(head: &mut [u8; V6_HEADERS], e: &Envelope, src: Ipv6Addr, dst: Ipv6Ad
         .array::<0, 6>(e.dst_mac)
         .array::<6, 6>(e.src_mac)
         .u16::<12>(ETHERTYPE_V6)
-        .u16::<{ v6::VERSION_CLASS }>(6 << 12 | (e.tos() as u16) << 4)
+        .u16::<{ v6::VERSION_CLASS }>(6 << 12 | u16::from(e.tos()) << 4)
         .u16::<{ v6::LABEL }>(e.src_port.number())
         .u16::<{ v6::PAYLOAD_LENGTH }>(udp_bytes)
         .u8::<{ v6::NEXT_HEADER }>(PROTOCOL_UDP)

@@ -75,7 +75,7 @@ kinds! { kind }
 /// The bytes on the wire are in a row.
 const _: () = {
     let [.., last] = Kind::ALL;
-    assert!(last.index() == Kind::ALL.len() - 1)
+    assert!(last.index() == Kind::ALL.len() - 1);
 };
 
 pub(crate) use kinds;

@@ -38,7 +38,7 @@ impl Bits for bool {
     }
     #[inline(always)]
     fn bits(self) -> u64 {
-        self as u64
+        u64::from(self)
     }
 }
 

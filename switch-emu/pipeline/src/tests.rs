@@ -98,7 +98,7 @@ fn marks_grow_to_the_probability_and_then_jump() {
         assert_eq!([marks(min), marks(max), marks(max + 1)], [0, if min == max { 0 } else { 100_000 }, 100_000]);
         if min < max {
             let near = |found: u64, expected: u64| {
-                assert!(found.abs_diff(expected) <= 1 + expected / 50, "{found} for {expected}")
+                assert!(found.abs_diff(expected) <= 1 + expected / 50, "{found} for {expected}");
             };
             near(marks((min + max) / 2), most / 2);
             near(marks(max - (max - min) / 1_000 - 1), most);

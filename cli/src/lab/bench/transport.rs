@@ -202,7 +202,7 @@ fn gbps(payload_bytes: u32, packet_ns: f64) -> f64 {
 }
 
 fn json(arguments: &args::BenchTransport, figures: &Figures) -> serde_json::Value {
-    let args::BenchTransport { payload, connections, ack_every, repeat, packets, .. } = *arguments;
+    let args::BenchTransport { payload, connections, ack_every, repeat, packets } = *arguments;
     let mut object = serde_json::json!({
         "payload_bytes": payload,
         "connections": connections,

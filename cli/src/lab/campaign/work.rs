@@ -68,7 +68,7 @@ impl Campaign {
     fn warn(&self) {
         let mut told = HashSet::new();
         let all = self.scenarios.iter().flat_map(|scenario| &scenario.workloads);
-        let warnings = all.flat_map(|workload| workload.warnings());
+        let warnings = all.flat_map(spray_experiments::workload::Workload::warnings);
         warnings.filter(|text| told.insert(*text)).for_each(|text| note!("spray: warning: {text}"));
     }
 

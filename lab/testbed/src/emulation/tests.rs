@@ -379,7 +379,7 @@ fn ring(threads: usize) -> (Vec<(IpAddr, u64)>, u64) {
                 while let Some(event) = endpoint.poll_event() {
                     match event {
                         EndpointEvent::Received { completed_at, .. } => {
-                            completed.push((endpoint.config().address, completed_at.ps()))
+                            completed.push((endpoint.config().address, completed_at.ps()));
                         }
                         EndpointEvent::Delivered { .. } => drop(done.fetch_add(1, Ordering::SeqCst)),
                         _ => {}

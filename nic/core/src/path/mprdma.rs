@@ -93,7 +93,7 @@ impl Balancer for Mprdma {
             LossCause::Trimmed | LossCause::TrimmedLast
                 if state.reuses && !settings.paper && loss.ev.index() < now.path.evs =>
             {
-                state.ev = loss.ev
+                state.ev = loss.ev;
             }
             _ => {}
         }

@@ -141,7 +141,7 @@ fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
         | libc::CLONE_NEWNET;
     /// Bits of a mode that give a program another user's rights, and the sticky one.
     const SPECIAL: u64 = 0o7000;
-    let threads_only = Is::MaskedEq((libc::CLONE_THREAD | NAMESPACES) as u32 as u64);
+    let threads_only = Is::MaskedEq(u64::from((libc::CLONE_THREAD | NAMESPACES) as u32));
     let no = |bits: u64| Is::MaskedEq(bits);
     let executes = libc::PROT_EXEC as u64;
     let mut bounded = vec![

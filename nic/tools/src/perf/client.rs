@@ -396,7 +396,7 @@ impl<'a> Client<'a> {
             lane.asked = Some(endpoint.send(*connection, request.encode()).map_err(Failure::failed)?);
             match request.what {
                 What::Up | What::Both => {
-                    lane.pump = Some(Pump::new(&request, now, self.plan.omit_ps + self.plan.time_ps))
+                    lane.pump = Some(Pump::new(&request, now, self.plan.omit_ps + self.plan.time_ps));
                 }
                 What::Latency => {
                     (lane.pinged_at, lane.pings) = (now, 1);

@@ -182,7 +182,7 @@ impl Measured {
         let theirs = self.server.map_or_else(|| "not reported".into(), |server| percent(server_percent(server)));
         say!("processor: here {}, server {theirs}", percent(self.cpu));
         if self.plan.server_output {
-            say!("server output: {}", self.server.map_or_else(|| "none".into(), |server| server.line()));
+            say!("server output: {}", self.server.map_or_else(|| "none".into(), super::format::Figures::line));
         }
         object
     }

@@ -473,9 +473,9 @@ impl Receiving {
         let seconds = now().duration_since(tally.started).as_secs_f64();
         let told = summary(tally, &self.out, seconds);
         if self.out.is_stdout() {
-            note!("{told}")
+            note!("{told}");
         } else {
-            say!("{told}")
+            say!("{told}");
         }
         let shown = say::object(&self.object(peer, tally, seconds));
         let outcome = match tally.refused {

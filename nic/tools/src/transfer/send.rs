@@ -83,7 +83,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
     let report = sending.report(&session, strays);
     say::object(&report)?;
     if report.has_files() {
-        say!("{report}")
+        say!("{report}");
     }
     outcome
 }

@@ -323,7 +323,7 @@ fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
                 let EndpointEvent::Received { data, .. } = event else { continue };
                 match Answer::decode(&data) {
                     Some(Answer::Ready { .. }) => {
-                        rest.drain(..).for_each(|message| say(endpoint, connection, message.into()))
+                        rest.drain(..).for_each(|message| say(endpoint, connection, message.into()));
                     }
                     answer => heard = matches!(answer, Some(Answer::Verified { .. })),
                 }

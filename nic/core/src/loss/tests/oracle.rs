@@ -68,7 +68,7 @@ impl Oracle {
             Op::Cumulative(ahead) => self.acknowledge(board, self.cumulative + u64::from(ahead), 0, [0; 4]),
             // Up to 100 below the cumulative number, so that old and straddling bitmaps occur.
             Op::Selective(ahead, bits) => {
-                self.acknowledge(board, 0, (self.cumulative + u64::from(ahead)).saturating_sub(100), bits)
+                self.acknowledge(board, 0, (self.cumulative + u64::from(ahead)).saturating_sub(100), bits);
             }
             Op::Timeout => {
                 if let Some(psn) = self.oldest() {

@@ -83,7 +83,7 @@ fn by_packets_a_pause_in_sending_ends_a_flowlet() {
     //= docs/specs/flowlet.md#FLOWLET-2 A gap
     //= docs/specs/flowlet.md#FLOWLET-4 the clock
     let mut rig = flowlet(|flowlet| {
-        (flowlet.clock, flowlet.gap_us) = (FlowletClock::Packets, Some(Micros::from_ps(300 * Time::STEP_PS)))
+        (flowlet.clock, flowlet.gap_us) = (FlowletClock::Packets, Some(Micros::from_ps(300 * Time::STEP_PS)));
     });
     let sent = [(10, false), (310, false), (600, false), (901, true), (1_201, false), (1_502, true), (1_803, true)];
     for (now, moves) in sent {

@@ -123,7 +123,7 @@ fn by_the_papers_rule_late_packets_do_not_give_their_path_on() {
         assert_eq!([rig.send(), rig.send()], [Some(reused); 2], "packet {psn}");
     }
     let mut rig = mprdma(|mprdma| {
-        (mprdma.rule, mprdma.ooo_packets, mprdma.probe_share) = (MprdmaRule::Paper, 1, Ratio::default())
+        (mprdma.rule, mprdma.ooo_packets, mprdma.probe_share) = (MprdmaRule::Paper, 1, Ratio::default());
     });
     for (psn, ev, reused) in [(5, 1, 1), (4, 2, 2), (3, 3, 2)] {
         rig.ack_of(psn, ev);

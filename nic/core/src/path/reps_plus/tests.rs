@@ -70,7 +70,7 @@ impl Rig {
     /// An ACK of the packets with these values, the last of which triggered it.
     fn ack(&mut self, now_ps: u64, evs: &[u16], marked: bool, marked_packets: u16) {
         evs.iter().for_each(|&ev| {
-            self.plus.on_packet_acked(self.path.at_ps(now_ps), &PacketInfo { sent_at: at(now_ps), ..packet(ev) })
+            self.plus.on_packet_acked(self.path.at_ps(now_ps), &PacketInfo { sent_at: at(now_ps), ..packet(ev) });
         });
         let ev = *evs.last().unwrap();
         self.plus.on_ack(self.path.at_ps(now_ps), &info(ev, marked, evs.len() as u16, marked_packets), &mut self.log);

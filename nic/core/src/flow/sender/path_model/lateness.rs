@@ -220,7 +220,7 @@ mod tests {
                     lateness.on_loss();
                 }
                 lateness.on_ack(at(now_us * US), 1, LEAST_PS + 3_000 * US, LEAST_PS);
-            })
+            });
         };
         spans(&mut lateness, 600);
         assert_eq!(lateness.limit_ps, 1_500 * US);

@@ -95,9 +95,9 @@ impl Twin {
             self.valid.pop_front();
         }
         if self.head < self.slots.len() {
-            self.slots[self.head] = ev
+            self.slots[self.head] = ev;
         } else {
-            self.slots.push(ev)
+            self.slots.push(ev);
         }
         self.head = (self.head + 1) % self.depth;
     }

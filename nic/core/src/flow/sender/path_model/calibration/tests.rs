@@ -134,7 +134,7 @@ fn unmarked_packets_tell_the_base_rtt_where_the_network_marks() {
     let mut calibration = calibration();
     calibration.scheme.on_ack(at(50 * US), &mut calibration.path, &ack(20 * US, false), 50 * US);
     (2..200).for_each(|round| {
-        calibration.scheme.on_ack(at(round * 50 * US), &mut calibration.path, &ack(80 * US, false), 50 * US)
+        calibration.scheme.on_ack(at(round * 50 * US), &mut calibration.path, &ack(80 * US, false), 50 * US);
     });
     assert_eq!(calibration.base_rtt_ps(), 20 * US);
     calibration.scheme.on_ack(at(10_000 * US), &mut calibration.path, &ack(500 * US, true), 50 * US);
