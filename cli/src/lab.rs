@@ -26,7 +26,7 @@ mod init;
 #[cfg(feature = "live")]
 mod live;
 #[cfg(not(feature = "live"))]
-#[path = "live/absent.rs"]
+#[path = "lab/live/absent.rs"]
 mod live;
 mod run;
 mod runs;
