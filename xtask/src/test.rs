@@ -138,7 +138,7 @@ fn add(tally: &Mutex<&mut Tally>, line: &str) {
 
 /// `cargo test` of the whole workspace, as one resolution of features: what `demo` has built is not built again.
 fn cargo(arguments: &[&str]) -> Command {
-    let mut cargo = with_profile(&["--workspace", "--exclude", "spray-benches"]);
+    let mut cargo = with_profile(&["--workspace"]);
     // Tests that run the workspace's programs need not build them.
     cargo.args(arguments).env("SPRAY_ALL_BUILT", "1");
     cargo

@@ -80,7 +80,7 @@ impl Campaign {
 
 /// The version of spray.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// See [`commit`](results::Program::commit); the build script asks git.
+/// See [`commit`](spray_experiments::results::Program::commit); the build script asks git.
 pub const COMMIT: &str = env!("SPRAY_COMMIT");
 
 /// The command's failure for an engine's error.
