@@ -1,5 +1,4 @@
-//! The public names of the crates that are published, with their default features, against the list `nic/api.txt`: a change of it is a change of
-//! the API, for the changelog.
+//! Compares the public names of the published crates, with their default features, with the list `nic/api.txt`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +15,7 @@ const ITEMS: [&str; 8] = ["struct", "enum", "trait", "fn", "macro", "constant", 
 /// Starts of rustdoc's anchors, each of a part of an item.
 const PARTS: [&str; 6] = ["method", "tymethod", "variant", "structfield", "associatedconstant", "associatedtype"];
 
-/// Compares the list with what rustdoc documents.
+/// Compares the list with the items that rustdoc documents.
 pub fn check() -> Outcome {
     let (found, file) = (names()?, sh::root().join("nic/api.txt"));
     let listed = fs::read_to_string(&file).map_err(|error| Failure::of_file(&file, &error))?;

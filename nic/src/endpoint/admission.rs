@@ -1,4 +1,4 @@
-//! Which clients an endpoint talks to: the handshake, addresses and keys that are proven before anything costs much.
+//! Admission of clients: the handshake, and proofs of address and key before the costly key exchange.
 
 pub(crate) mod connect_tag;
 pub(crate) mod handshake;

@@ -1,4 +1,4 @@
-//! Connections whose two ends, settings and paths are known, as in a laboratory: feature `lab`.
+//! Settings and paths that only a laboratory knows in advance: feature `lab`.
 
 use std::net::IpAddr;
 

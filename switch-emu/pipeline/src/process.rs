@@ -1,4 +1,4 @@
-//! Takes a frame through all switches of a chassis, from its bytes to what becomes of them.
+//! Processes a frame: parses it, takes it through all switches of a chassis, and returns a verdict.
 
 use spray_wire::switch_view::{self, Headers, Packet, PacketFields, Parsed};
 use spray_wire::{DSCP_CONTROL, DSCP_PAUSE, Ports};

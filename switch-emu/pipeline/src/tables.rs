@@ -1,4 +1,4 @@
-//! What a chassis goes by: its tables.
+//! The tables of a chassis.
 
 #[cfg(not(target_arch = "bpf"))]
 use core::cell::RefCell;

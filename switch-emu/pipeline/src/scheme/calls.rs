@@ -1,11 +1,11 @@
-//! What schemes ask of those who run them: in the kernel each of these is a function of its own.
+//! Parts of schemes that the XDP program compiles as separate functions, so that the verifier follows each once.
 
 use super::look::Look;
 use super::step::Step;
 use crate::frame::Frame;
 use crate::routes::Group;
 
-/// Calls that go back to the schemes by way of the host, so that the kernel's makes functions of them and the verifier follows each once.
+/// The calls. [`InMemory`](super::InMemory) implements them by plain functions.
 pub trait Calls {
     /// Runs [`part`](super::part).
     fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32;

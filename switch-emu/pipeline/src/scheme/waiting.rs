@@ -1,4 +1,4 @@
-//! What a port tells schemes of its queues.
+//! The backlog of a port, as schemes read it.
 
 use crate::units::{PS_FRACTION_BITS, UNIT_BITS};
 

@@ -1,4 +1,4 @@
-//! What an owner of many connections reads ahead of an event, so that the cache has it when the event comes.
+//! Prefetches the state of a sender before an event needs it.
 
 use super::Sender;
 use crate::cc::CongestionControl;

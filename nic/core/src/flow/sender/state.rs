@@ -1,4 +1,4 @@
-//! What a sender keeps beside its recovery, its congestion control and its balancer.
+//! The state of a sender other than that of loss recovery, congestion control and the balancer.
 
 pub(super) mod grant;
 pub(super) mod limits;

@@ -1,4 +1,4 @@
-//! What a switch with ConWeave is told.
+//! The settings of ConWeave.
 
 /// What a switch's memory holds when a run begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
