@@ -53,9 +53,9 @@ impl Suspicion {
         self.flags & ASKED != 0
     }
 
-    /// Whether probes explore by now: the first one was not answered in time.
-    pub(super) fn is_overdue(&self) -> bool {
-        self.score > 0 || self.has_failed() || (self.flags & IN_FLIGHT).count_ones() > 1
+    /// Whether probes explore: the first one was not answered in time, and the path has not failed.
+    fn explores(&self) -> bool {
+        (self.score > 0 || (self.flags & IN_FLIGHT).count_ones() > 1) && !self.has_failed()
     }
 
     /// Probes that are to explore.
@@ -75,7 +75,7 @@ impl Suspicion {
 
     /// Takes one of the probes that are to explore.
     pub(super) fn take_scout(&mut self) -> bool {
-        let is_due = self.is_overdue() && self.scouts() > 0;
+        let is_due = self.explores() && self.scouts() > 0;
         self.flags -= u8::from(is_due) << SCOUTS;
         is_due
     }
