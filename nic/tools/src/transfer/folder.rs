@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
+use nix::sys::stat::{FileStat, Mode, fstatat, mkdirat};
 use nix::sys::statvfs::fstatvfs;
 
 use super::format::shown;
@@ -111,11 +111,6 @@ impl Folder {
             other => other,
         }
     }
-}
-
-/// Whether it is a regular file.
-pub fn is_file(stat: &FileStat) -> bool {
-    stat.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFREG.bits()
 }
 
 #[cfg(test)]

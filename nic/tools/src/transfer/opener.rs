@@ -12,9 +12,8 @@ use super::refusal::Refusal;
 /// What it is told.
 #[derive(Debug)]
 pub enum Job {
-    /// Makes the folder, or begins the file. With `anew`, what there is of it is known to be of another; with `further` it
-    /// is not the transfer's first file.
-    Begin { transfer: u32, number: u32, description: Description, anew: bool, further: bool, answer: Sender<Begun> },
+    /// Makes the folder, or begins the file, which with `further` is not the transfer's first.
+    Begin { transfer: u32, number: u32, description: Description, further: bool, answer: Sender<Begun> },
     /// Gives the file up, which waits for the file's own thread.
     GiveUp(Incoming),
 }
@@ -57,16 +56,14 @@ impl Drop for Opener {
 fn run(out: &Out, todo: &Receiver<Job>) {
     while let Ok(job) = todo.recv() {
         match job {
-            Job::Begin { transfer, number, description, anew, further, answer } => {
+            Job::Begin { transfer, number, description, further, answer } => {
                 let begun = match description.kind {
                     EntryKind::Folder => out.make(&description, transfer).map(|()| None),
                     // Refused before any of it is sent.
                     EntryKind::File { .. } | EntryKind::Stream if further && out.takes_one_file() => {
                         Err(Refusal::new(ONE_FILE))
                     }
-                    EntryKind::File { .. } | EntryKind::Stream => {
-                        Incoming::begin(description, out, transfer, anew).map(Some)
-                    }
+                    EntryKind::File { .. } | EntryKind::Stream => Incoming::begin(description, out, transfer).map(Some),
                 };
                 // Nobody waits for it if the transfer was given up.
                 let _ = answer.send((number, begun));

@@ -7,10 +7,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nix::fcntl::OFlag;
-
-use super::compared::Compared;
-use super::folder::{Folder, is_file};
+use super::folder::Folder;
 use super::format::{Description, shown};
 use super::partial::{Partial, folder_of, is_partial};
 use super::refusal::Refusal;
@@ -30,7 +27,6 @@ pub struct Out {
     unnamed: Option<Arc<Mutex<Option<File>>>>,
     /// Of the thread that hears of what was written.
     waker: Wake,
-    compared: Arc<Compared>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,14 +72,7 @@ impl Out {
             Place::Stdout => Some(Arc::new(Mutex::new(Some(folder.unnamed().map_err(unusable)?)))),
             Place::Folder | Place::File(_) => None,
         };
-        Ok(Self {
-            place,
-            folder,
-            taken: (!keep).then(Arc::default),
-            unnamed,
-            waker: Wake::default(),
-            compared: Arc::default(),
-        })
+        Ok(Self { place, folder, taken: (!keep).then(Arc::default), unnamed, waker: Wake::default() })
     }
 
     /// The same, where this wakes the thread that hears of what was written.
@@ -94,11 +83,6 @@ impl Out {
     /// What wakes the thread that hears of what was written.
     pub fn waker(&self) -> &Wake {
         &self.waker
-    }
-
-    /// What limits the reading of files that are there.
-    pub fn compared(&self) -> &Arc<Compared> {
-        &self.compared
     }
 
     /// The folder that files are written in.
@@ -144,7 +128,7 @@ impl Out {
     /// What is to become of a file of the transfer `transfer`.
     pub fn goal(&self, description: &Description, transfer: u32) -> Result<Goal, Refusal> {
         let claim = Claim { taken: self.taken.clone(), transfer, only_one: self.takes_one_file() };
-        let (folder, name, key, replaces) = match &self.place {
+        let (folder, name, replaces) = match &self.place {
             Place::Stdout => {
                 claim.take()?.set();
                 let stdout = std::io::stdout().as_fd().try_clone_to_owned();
@@ -154,14 +138,14 @@ impl Out {
             Place::File(name) => {
                 // Asked again when the file gets the name.
                 drop(claim.take()?);
-                (Arc::clone(&self.folder), name.clone(), name.clone(), true)
+                (Arc::clone(&self.folder), name.clone(), true)
             }
             Place::Folder => {
                 let (parent, name) = self.place_of(&description.path)?;
-                (Arc::new(parent), name.into(), description.path.clone(), false)
+                (Arc::new(parent), name.into(), false)
             }
         };
-        Ok(Goal::Name { folder, name, key, mode: description.mode, replaces, claim })
+        Ok(Goal::Name { folder, name, mode: description.mode, replaces, claim })
     }
 
     /// Makes a folder of the transfer `transfer`.
@@ -234,34 +218,20 @@ impl Held<'_> {
 /// What becomes of a file.
 #[derive(Debug)]
 pub enum Goal {
-    /// It gets this name when it is whole, where it may replace an older file. The key is its path below where files go.
-    Name { folder: Arc<Folder>, name: OsString, key: OsString, mode: u16, replaces: bool, claim: Claim },
+    /// It gets this name when it is whole, where it may replace an older file.
+    Name { folder: Arc<Folder>, name: OsString, mode: u16, replaces: bool, claim: Claim },
     /// It goes there while it arrives.
     Stdout(File),
 }
 
 impl Goal {
-    /// Refuses what could not get its name, which is asked again, without a gap, when the file gets it. A file of that name and length
-    /// is what the sender may have sent before; with `anew` it is known to be another.
-    //= docs/specs/endpoint.md#END-23 A file of that name and length
-    pub fn check(&self, bytes: Option<u64>, anew: bool) -> Result<Option<File>, Refusal> {
-        let Self::Name { folder, name, replaces: false, .. } = self else { return Ok(None) };
+    /// Refuses what could not get its name. That is checked again, without a gap, when the file gets it.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let Self::Name { folder, name, replaces: false, .. } = self else { return Ok(()) };
         match folder.look(name) {
-            Ok(None) => Ok(None),
-            Ok(Some(_)) if anew => Err(Refusal(format!("{}, with other content", exists(name).0))),
-            Ok(Some(there)) if is_file(&there) && bytes == Some(there.st_size as u64) => {
-                folder.file(name, OFlag::O_RDONLY, 0).map(Some).map_err(|_| exists(name))
-            }
+            Ok(None) => Ok(()),
             Ok(Some(_)) => Err(exists(name)),
             Err(error) => Err(Refusal(format!("cannot look for {}: {error}", shown(name)))),
-        }
-    }
-
-    /// What its partial file is found again by, if it is.
-    pub fn key(&self) -> Option<&OsStr> {
-        match self {
-            Self::Name { key, .. } => Some(key),
-            Self::Stdout(_) => None,
         }
     }
 
@@ -276,18 +246,6 @@ impl Goal {
     /// Whether [`Goal::take`] may wait for ever.
     pub fn may_block(&self) -> bool {
         matches!(self, Self::Stdout(_))
-    }
-
-    /// Ends a file that was there already, and whose SHA-256 is right. Returns where it is.
-    pub fn confirm(self, there: &File) -> Result<PathBuf, Refusal> {
-        let Self::Name { folder, name, claim, .. } = self else { return Err(Refusal::new("it has no name")) };
-        let held = claim.take()?;
-        let path = folder.path.join(name);
-        // Whoever wrote it may not have waited for the disk.
-        let on_disk = there.sync_all().and_then(|()| folder.sync());
-        on_disk.map_err(|error| Refusal(format!("cannot put {} on the disk: {error}", shown(&path))))?;
-        held.set();
-        Ok(path)
     }
 
     /// Ends a file whose SHA-256 is right. Returns where it is.

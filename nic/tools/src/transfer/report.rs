@@ -24,8 +24,6 @@ pub struct Measured {
     pub strays: u64,
     /// Bytes of files that the receiver got.
     pub sent_bytes: u64,
-    /// Bytes that it had before.
-    pub there_bytes: u64,
 }
 
 /// What became of a file, or of a folder that was not taken.
@@ -73,8 +71,6 @@ pub struct Report {
     /// Of files that were verified.
     bytes: u64,
     sent_bytes: u64,
-    /// What the receiver had already, from an earlier transfer.
-    there_bytes: u64,
     seconds: f64,
     goodput_gbps: f64,
     /// Payload of a full packet, within the MTUs of both sides.
@@ -167,8 +163,7 @@ const PS_PER_US: f64 = 1e6;
 impl Report {
     /// `name` is what the user knows the transfer by.
     pub fn new(name: String, files: Vec<FileReport>, folders: u32, skipped: usize, measured: Measured) -> Self {
-        let Measured { seconds, counted, own_payload_bytes, freezes, interface, strays, sent_bytes, there_bytes } =
-            measured;
+        let Measured { seconds, counted, own_payload_bytes, freezes, interface, strays, sent_bytes } = measured;
         let sender = &counted.sender;
         let verified = || files.iter().filter(|file| file.verified);
         let us = |ps: u64| ps as f64 / PS_PER_US;
@@ -181,7 +176,6 @@ impl Report {
             folders,
             skipped,
             sent_bytes,
-            there_bytes,
             seconds,
             goodput_gbps: gbps(sent_bytes, seconds),
             payload_bytes: counted.payload_bytes,
@@ -225,9 +219,6 @@ impl fmt::Display for Report {
             f,
             "sent {sent_bytes} bytes of {name} in {seconds:.3} s: {goodput_gbps:.2} Gb/s goodput, {payload_bytes} byte payloads"
         )?;
-        if self.there_bytes > 0 {
-            writeln!(f, "{} bytes were there already, from an earlier transfer", self.there_bytes)?;
-        }
         if payload_bytes < own_payload_bytes {
             writeln!(
                 f,
@@ -313,7 +304,6 @@ mod tests {
             interface: None,
             strays: 0,
             sent_bytes: 1_000_000,
-            there_bytes: 0,
         };
         Report::new("x".into(), vec![FileReport::verified("x".into(), 1_000_000, [0xab; 32])], 0, 0, measured)
     }
