@@ -290,30 +290,6 @@ fn the_holder_of_an_interface_is_named_to_the_next_which_works_beside_it_on_one_
     assert!(sent.status.success() && first.end().success(), "{}{}", text(&sent.stderr), first.said());
 }
 
-/// The MTU of side 1's interface.
-fn mtu(pair: &Pair) -> u32 {
-    let shown = text(&shown(pair, 1, "-o link show dev eth0").stdout).to_string();
-    let mut words = shown.split(' ').skip_while(|word| *word != "mtu");
-    words.nth(1).and_then(|mtu| mtu.parse().ok()).unwrap_or_else(|| panic!("{shown}"))
-}
-
-#[test]
-fn what_a_command_prepares_is_put_back_also_after_it_was_killed() {
-    let Some(_turn) = shared_turn() else { return };
-    let (pair, folder) = (Pair::new("prepare").unwrap(), Folder::new());
-    ip(&pair, 1, "link set eth0 mtu 9000");
-    for signal in [Signal::SIGINT, Signal::SIGKILL] {
-        let mut receiver = receive(&pair, 1, folder.path(), "--interface eth0 --prepare");
-        assert!(mtu(&pair) < 3520, "{}", mtu(&pair));
-        kill(Pid::from_raw(receiver.0.id() as i32), signal).unwrap();
-        receiver.end();
-        if signal == Signal::SIGINT {
-            assert_eq!(mtu(&pair), 9000, "at once: {}", receiver.said());
-        }
-        wait_until("the MTU to be put back", || mtu(&pair) == 9000);
-    }
-}
-
 #[test]
 fn a_program_that_somebody_detaches_ends_a_receiver_that_would_hear_nothing_more() {
     let Some(_turn) = shared_turn() else { return };

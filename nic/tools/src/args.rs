@@ -15,7 +15,7 @@ use crate::captures::Captures;
 use crate::metrics::Publish;
 use crate::settings::Overrides;
 
-pub use self::look::{Doctor, Paths, ReportHardware};
+pub use self::look::{Doctor, Paths};
 pub use self::perf::{Perf, Serve};
 
 /// The arguments of `spray send`.
@@ -202,9 +202,6 @@ pub(crate) struct Interface {
 /// Which frames of the interface come to the endpoint.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Steered {
-    /// Before, change what is safe to change of the interface, as `spray doctor IF --fix` does, and put it back at the end
-    #[arg(long)]
-    pub(crate) prepare: bool,
     /// Take this queue of the interface alone, to which the NIC puts that UDP port; by default all queues
     #[arg(long, value_name = "N")]
     pub(crate) queue: Option<u32>,

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::interval::Look;
-use super::shares::Counts;
 
 /// One place for each thread.
 #[derive(Debug)]
@@ -15,26 +14,12 @@ pub(super) struct Board {
     ready: AtomicUsize,
     over: AtomicBool,
     done: AtomicUsize,
-    /// What is counted by path, if that is asked for.
-    counts: Option<Counts>,
 }
 
 impl Board {
-    pub(super) fn new(threads: usize, counts: Option<Counts>) -> Self {
+    pub(super) fn new(threads: usize) -> Self {
         let [looks, bases] = [(); 2].map(|()| (0..threads).map(|_| Mutex::default()).collect());
-        Self {
-            looks,
-            bases,
-            ready: AtomicUsize::new(0),
-            over: AtomicBool::new(false),
-            done: AtomicUsize::new(0),
-            counts,
-        }
-    }
-
-    /// What is to count packets by path, if that is asked for.
-    pub(super) fn counts(&self) -> Option<&Counts> {
-        self.counts.as_ref()
+        Self { looks, bases, ready: AtomicUsize::new(0), over: AtomicBool::new(false), done: AtomicUsize::new(0) }
     }
 
     pub(super) fn threads(&self) -> usize {

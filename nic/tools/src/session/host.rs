@@ -21,7 +21,6 @@ use super::{mtu, open, refused, tap, trust};
 use crate::args;
 use crate::captures::Watching;
 use crate::confine::{Reach, confine};
-use crate::doctor::Prepared;
 use crate::failure::{Failure, Outcome, no_thread};
 use crate::metrics::Metrics;
 use crate::note;
@@ -43,8 +42,6 @@ pub struct Session {
     refused: refused::Watch,
     metrics: Metrics,
     watching: Option<Watching>,
-    /// Last: what it puts back may have to wait until the interface is free.
-    _prepared: Option<Prepared>,
 }
 
 impl Session {
@@ -87,7 +84,6 @@ impl Session {
         let keys = trust::keys(&arguments.trust)?;
         let watching = tap::begin(&arguments.captures, &name)?;
         let most = most.min(available_parallelism().map_or(1, NonZero::get));
-        let prepared = open::prepare(arguments)?;
         let hosts = open::hosts(arguments, peer, path, (keys, most), adjust)?;
         note!("spray: {name}: {}", Taken::of(hosts[0].endpoint.device()));
         let mtu = mtu::Watch::new(&name, hosts[0].mtu());
@@ -97,18 +93,7 @@ impl Session {
         let seats = hosts.into_iter().map(|host| Seat::new(host, &metrics, tap.clone()));
         let seats = seats.collect::<io::Result<_>>().map_err(Failure::failed)?;
         let outage = Outage::new(&name, Duration::from_secs(arguments.timeout));
-        Ok(Self {
-            seats,
-            name,
-            next_hop: path.next_hop,
-            outage,
-            mtu,
-            permanent,
-            refused,
-            metrics,
-            watching,
-            _prepared: prepared,
-        })
+        Ok(Self { seats, name, next_hop: path.next_hop, outage, mtu, permanent, refused, metrics, watching })
     }
 
     /// The endpoint's settings.
@@ -126,11 +111,6 @@ impl Session {
             // With that flag the kernel need not know.
             None => self.first().peer(address).map_err(|error| Failure::refused(format!("{error} (--peer-mac)"))),
         }
-    }
-
-    /// The fewest and most bytes of a bare frame.
-    pub fn bare_bytes(&self) -> [usize; 2] {
-        self.first().endpoint.bare_bytes()
     }
 
     /// What users know the device by.

@@ -15,7 +15,6 @@ use tracing::debug_span;
 
 use super::path::{PathOptions, Room, with_path};
 use crate::args::{self, Device, Way};
-use crate::doctor::Prepared;
 use crate::failure::{Failure, Outcome};
 use crate::{note, ports};
 
@@ -61,19 +60,6 @@ pub fn hosts(
     debug_span!("load and attach").in_scope(|| Host::open_shards(config, Nic::Xdp)).map_err(without_rights)
 }
 
-/// Changes what stands in the way of good figures, where the user wants that.
-///
-/// # Errors
-/// 2 when somebody else has the interface, or nobody could put back what would be changed.
-pub fn prepare(arguments: &args::Interface) -> Outcome<Option<Prepared>> {
-    if !arguments.steered.prepare || arguments.way.device == Some(Device::Udp) {
-        return Ok(None);
-    }
-    let name = name(&arguments.way);
-    Interface::find(&name).map_err(Failure::refused)?.check_free().map_err(without_rights)?;
-    Prepared::begin(&name)
-}
-
 /// Whoever has no rights, or no interface of the right kind, has another way.
 fn without_rights(error: impl Into<TakeOverError>) -> Failure {
     let error = error.into();
@@ -117,9 +103,9 @@ fn udp(
 ) -> Outcome<(UdpConfig, EndpointConfig)> {
     let args::Interface { steered, zero_copy, copy, busy_poll, .. } = arguments;
     let polls = *busy_poll == BusyPoll::On;
-    if *zero_copy || *copy || polls || steered.prepare || steered.queue.is_some() || path.next_hop.is_some() {
+    if *zero_copy || *copy || polls || steered.queue.is_some() || path.next_hop.is_some() {
         return Err(Failure::refused(
-            "--device udp goes without --queue, --copy, --zero-copy, --busy-poll, --prepare and --peer-mac",
+            "--device udp goes without --queue, --copy, --zero-copy, --busy-poll and --peer-mac",
         ));
     }
     let mut sockets = sockets(arguments, peer)?;
