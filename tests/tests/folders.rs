@@ -134,7 +134,6 @@ fn after_its_receiver_was_killed_nothing_is_left_and_a_transfer_arrives() {
     assert_eq!(halfway.sending.end().code(), Some(1));
     fs::remove_dir_all(halfway.out.join("tree")).unwrap();
     halfway.receiving = receive(&halfway.routers, &halfway.out);
-    assert!(halfway.receiving.said().contains("removed 1 unfinished files of killed receivers"));
     halfway.sending = send(&halfway.routers, &halfway.tree);
     halfway.finish();
 }

@@ -76,7 +76,6 @@ fn fix(subject: &Subject) -> Outcome<Vec<Check>> {
     Ok(checks)
 }
 
-/// What is safe to change.
 fn changes(subject: &Subject) -> Vec<Change> {
     facts(subject).into_iter().flat_map(|group| group.checks).flat_map(|check| check.changes).collect()
 }

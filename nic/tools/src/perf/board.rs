@@ -26,19 +26,16 @@ impl Board {
         self.looks.len()
     }
 
-    /// All connections of a thread are open; `look` has its counters.
     pub(super) fn say_ready(&self, thread: usize, look: Look) {
         self.put(thread, look);
         self.put_base(thread, look);
         self.ready.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether those of all threads are.
     pub(super) fn are_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire) >= self.looks.len()
     }
 
-    /// The time is over: nothing more is measured.
     pub(super) fn say_over(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
@@ -47,22 +44,18 @@ impl Board {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// A thread has the server's figures.
     pub(super) fn say_done(&self) {
         self.done.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether all threads have.
     pub(super) fn are_done(&self) -> bool {
         self.done.load(Ordering::Acquire) >= self.looks.len()
     }
 
-    /// Puts up what a thread has counted.
     pub(super) fn put(&self, thread: usize, look: Look) {
         *self.looks[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
     }
 
-    /// Sets the counters of a thread at the start of the measured time.
     pub(super) fn put_base(&self, thread: usize, look: Look) {
         *self.bases[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
     }

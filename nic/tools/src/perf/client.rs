@@ -47,7 +47,7 @@ fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
     path.check()?;
     let plan = Plan::new(arguments);
     let server = Some(arguments.server);
-    let mut session = Session::open_shards(&arguments.interface, server, &path, plan.connections(), adjust)?;
+    let mut session = Session::open(&arguments.interface, server, &path, plan.connections(), adjust)?;
     let peer = session.peer(arguments.server)?;
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
@@ -76,12 +76,10 @@ pub(super) struct Client<'a> {
     /// When it has looked last what its connections have counted.
     counted_at: Time,
     connections: HashMap<ConnectionId, Lane>,
-    /// When the last connection was open.
     begun_at: Option<Time>,
     /// The counters of payload and processor at the start of the measured time.
     base: Look,
     cpu: Cpu,
-    /// What is omitted is over.
     counts: bool,
     last: Look,
     /// What was counted last, at the time when payload last moved.
@@ -96,7 +94,6 @@ pub(super) struct Client<'a> {
     pub(super) measured: Measured,
 }
 
-/// One connection.
 struct Lane {
     request: Request,
     /// The number of the message that has it.
@@ -120,12 +117,10 @@ const COUNT_PS: u64 = 2_000_000_000;
 const FIGURES_PS: u64 = 5 * PS_PER_S;
 
 impl<'a> Client<'a> {
-    /// One for each thread of the board.
     pub(super) fn all(plan: Plan, peer: Peer, board: &'a Board) -> Vec<Self> {
         (0..board.threads()).map(|thread| Self::new(plan, peer, board, thread)).collect()
     }
 
-    /// What all have measured.
     pub(super) fn together(all: Vec<Self>) -> Measured {
         all.into_iter()
             .map(|client| client.measured)
@@ -155,7 +150,6 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Does what the last poll of the endpoint has made possible.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         if self.begun_at.is_none() {
             self.connect(endpoint, now)?;
@@ -190,7 +184,6 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Opens this thread's share of the connections.
     fn connect<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
         let threads = self.board.threads();
         while self.connections.len() < self.plan.connections().saturating_sub(self.thread).div_ceil(threads) {
@@ -252,7 +245,6 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// A message has arrived: the request, or payload.
     fn on_delivered(&mut self, connection: ConnectionId, message: MessageId) {
         let Some(lane) = self.connections.get_mut(&connection) else { return };
         if lane.has_ended {
@@ -290,7 +282,6 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Whether all connections of this thread are open.
     fn are_open(&self) -> bool {
         self.connections.values().all(|lane| lane.is_open)
     }
@@ -314,13 +305,11 @@ impl<'a> Client<'a> {
         ways.iter().all(|way| way.bytes >= number)
     }
 
-    /// What this thread's connections have counted.
     fn sight<D: Device>(&self, endpoint: &Endpoint<D>, now: Time) -> Look {
         let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
         Look::new(endpoint, &connections, self.asides, now)
     }
 
-    /// All connections are open: the time begins.
     fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
         self.base = self.sight(endpoint, now);
         self.moved = self.base;

@@ -21,14 +21,10 @@ const REQUEST_BYTES: usize = 31;
 /// Longest time that a client may ask for: a day, what it omits, and some to spare.
 const MOST_SECONDS: u32 = 100_000;
 
-/// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// The client sends.
     Up,
-    /// The server sends.
     Down,
-    /// Both do.
     Both,
     /// Messages go there and back, one at a time.
     Latency,
@@ -40,7 +36,6 @@ pub struct Request {
     pub what: What,
     /// Size of a message that the server sends.
     pub bytes: u32,
-    /// How long the server sends at most.
     pub seconds: u32,
     /// So many seconds do not count.
     pub omit: u32,
@@ -120,7 +115,6 @@ impl Figures {
         })
     }
 
-    /// As a line.
     pub fn line(self) -> String {
         let Self { elapsed_us, received_bytes, sent_bytes, retransmits, packets_sent, .. } = self;
         let seconds = elapsed_us as f64 / 1e6;
@@ -146,7 +140,6 @@ impl Figures {
     }
 }
 
-/// A message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Message {
     Request(Request),
@@ -180,7 +173,6 @@ pub fn ping(bytes: u32) -> Bytes {
     filled(PING, bytes)
 }
 
-/// Asks for the server's figures.
 pub fn end(omitted: Omitted) -> Bytes {
     let numbers = [omitted.sent, omitted.received];
     [END].into_iter().chain(numbers.into_iter().flat_map(u64::to_be_bytes)).collect()

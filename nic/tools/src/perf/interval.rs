@@ -12,7 +12,6 @@ use crate::transfer::gbps;
 /// What all connections have counted at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
-    /// When it was.
     pub at: Time,
     sender: SenderStats,
     receiver: ReceiverStats,
@@ -40,7 +39,6 @@ impl Look {
         self.sender.bytes_acked + self.receiver.bytes
     }
 
-    /// The same at another time.
     pub fn seen_at(self, at: Time) -> Self {
         Self { at, ..self }
     }
@@ -95,7 +93,6 @@ pub struct Interval {
     reordered: Option<u64>,
 }
 
-/// The heading of [`Interval::line`].
 pub const HEAD: &str = "seconds        way       Gb/s  sent again  marked  RTT p50 us  p99 us  reordered";
 
 impl Interval {
@@ -151,7 +148,6 @@ impl Interval {
         Some(format!("sent again: {again} of {packets} packets ({percent:.3} %)"))
     }
 
-    /// A line for a terminal.
     pub fn line(&self) -> String {
         let Self { start, end, .. } = self;
         let (way, gbps) = (if self.sender { "up" } else { "down" }, self.bits_per_second / 1e9);

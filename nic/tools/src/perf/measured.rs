@@ -24,7 +24,6 @@ pub(super) struct Measured {
     /// Each an object with the sum of each way.
     pub intervals: Vec<Value>,
     pub total: Vec<Interval>,
-    /// Round trips of messages, in ns.
     pub round_trips: Histogram<u64>,
     /// The processor's time of this process, as percent of a core.
     pub cpu: [f64; 3],
@@ -70,7 +69,6 @@ impl Measured {
         self.intervals.push(sums);
     }
 
-    /// A line of text.
     pub(super) fn line(&self, text: Arguments<'_>) {
         if !self.plan.streams {
             say::line(text);
@@ -162,7 +160,6 @@ impl Measured {
         self.total.iter().map(line).collect()
     }
 
-    /// The round trips, in microseconds.
     pub(super) fn latency(&self) -> Value {
         let us = |ns: u64| ns as f64 / 1e3;
         let trips = &self.round_trips;
@@ -173,7 +170,6 @@ impl Measured {
     }
 }
 
-/// Percentiles as text.
 fn in_words(us: &Value) -> String {
     let number = |name: &str| us[name].as_f64().unwrap_or_default();
     let named = QUANTILES.iter().map(|(name, _)| format!("{} {:.1}", name.replace('_', "."), number(name)));
@@ -205,7 +201,6 @@ fn sums(name: &str, ways: impl Iterator<Item = Value>) -> Value {
     names.into_iter().zip(ways).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// A line of `--json-stream`.
 pub(super) fn event(name: &str, data: &Value) {
     say::print(json!({ "event": name, "data": data }));
 }

@@ -9,12 +9,10 @@ use crate::args;
 const SPARE_S: u32 = 5;
 /// Longest measurement, and so how long a number of bytes may take.
 pub const LONGEST_S: u32 = 86_400;
-/// One measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     /// Of each connection, but for the bytes that it may send.
     pub request: Request,
-    /// Connections.
     pub parallel: u32,
     /// Connections that send meanwhile, and are not measured themselves.
     pub load: u32,
@@ -50,7 +48,6 @@ impl Plan {
         }
     }
 
-    /// The connections of all threads.
     pub(super) fn connections(&self) -> usize {
         (self.parallel + self.load) as usize
     }

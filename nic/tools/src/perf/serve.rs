@@ -27,7 +27,6 @@ use crate::{note, say};
 
 /// How long a client may take for its request, and later for a byte in either direction.
 const PATIENCE_PS: u64 = 10 * PS_PER_S;
-/// How often that is looked at.
 const CHECK_PS: u64 = PS_PER_S;
 /// Most bytes of pings of one client that are on their way back: it sends one after the other.
 const PINGED_BYTES: usize = 2 * MOST_BYTES as usize;
@@ -50,7 +49,7 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     let path = PathOptions::new(&arguments.overrides)?;
     path.check()?;
     let own = arguments.interface.steered.from;
-    let mut session = Session::open_shards(&arguments.interface, own, &path, Shard::MOST, has_room)?;
+    let mut session = Session::open(&arguments.interface, own, &path, Shard::MOST, has_room)?;
     session.outlast_outages();
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
@@ -67,18 +66,15 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
 /// How many clients there are, on all threads.
 #[derive(Debug, Default)]
 pub(super) struct Served {
-    /// It ends after the first one.
     one_off: bool,
     open: AtomicUsize,
     ever: AtomicBool,
 }
 
-/// All clients of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Server {
     clients: HashMap<ConnectionId, Client>,
     served: Arc<Served>,
-    /// When they are next looked at.
     check_at: Time,
     /// There was nobody any more at the last look: a client may measure several times.
     was_left: bool,
@@ -89,14 +85,11 @@ struct Client {
     peer: IpAddr,
     /// What was counted when it connected, or when what it omits was over. Data may be there before a request that was lost first.
     begun: Counted,
-    /// When that is.
     omits_until: Option<Time>,
     pump: Option<Pump>,
-    /// A request has come.
     asked: bool,
     /// It has measured: what it omits.
     ended: Option<Omitted>,
-    /// It has its figures.
     answered: bool,
     asides: Asides,
     /// Pings on their way back, with their lengths.
@@ -148,7 +141,6 @@ impl Server {
         Self { served: served.clone(), ..Self::default() }
     }
 
-    /// Does what the last poll of the endpoint has made possible.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         while let Some(event) = endpoint.poll_event() {
             self.on_event(event, endpoint, now);
@@ -165,7 +157,7 @@ impl Server {
         if now >= self.check_at {
             self.check_at = now.after(CHECK_PS);
             self.check(endpoint, now);
-            let Served { one_off, open, ever, .. } = &*self.served;
+            let Served { one_off, open, ever } = &*self.served;
             let is_left = *one_off && ever.load(Ordering::Relaxed) && open.load(Ordering::Relaxed) == 0;
             if std::mem::replace(&mut self.was_left, is_left) && is_left {
                 return Err(End(Ok(())));

@@ -31,7 +31,6 @@ use crate::stop::Stop;
 pub struct Session {
     /// The host's shards, one at least.
     seats: Vec<Seat>,
-    /// What users know the device by.
     name: String,
     /// The Ethernet address that the user gave for the next hop.
     next_hop: Option<args::Mac>,
@@ -45,33 +44,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// Takes the interface over.
+    /// Takes the interface over, with settings of the endpoint that `adjust` changes: with a shard for each queue, `most` at most and no more
+    /// than there are CPUs.
     ///
     /// # Errors
     /// When it is missing, down, busy, without a fitting address, or its MTU is too small; when rights or keys are missing.
-    pub fn open(arguments: &args::Interface, peer: Option<IpAddr>, path: &PathOptions) -> Outcome<Self> {
-        Self::open_with(arguments, peer, path, |_| {})
-    }
-
-    /// As [`Session::open`], with settings of the endpoint that `adjust` changes.
-    ///
-    /// # Errors
-    /// As [`Session::open`].
-    pub fn open_with(
-        arguments: &args::Interface,
-        peer: Option<IpAddr>,
-        path: &PathOptions,
-        adjust: impl FnOnce(&mut EndpointConfig),
-    ) -> Outcome<Self> {
-        Self::open_shards(arguments, peer, path, 1, adjust)
-    }
-
-    /// As [`Session::open_with`], with a shard for each queue, `most` at most and no more than there are CPUs: for
-    /// [`run_all`](Self::run_all).
-    ///
-    /// # Errors
-    /// As [`Session::open`].
-    pub fn open_shards(
+    pub fn open(
         arguments: &args::Interface,
         peer: Option<IpAddr>,
         path: &PathOptions,
@@ -96,15 +74,11 @@ impl Session {
         Ok(Self { seats, name, next_hop: path.next_hop, outage, mtu, permanent, refused, metrics, watching })
     }
 
-    /// The endpoint's settings.
     pub fn config(&self) -> &EndpointConfig {
         self.first().endpoint.config()
     }
 
     /// The peer at an address, by way of the Ethernet address that the user gave, or else of the next hop that the kernel knows.
-    ///
-    /// # Errors
-    /// 2 when there is no way there.
     pub fn peer(&self, address: IpAddr) -> Outcome<Peer> {
         match self.next_hop {
             Some(args::Mac(mac)) => Ok(Peer { address, mac }),
@@ -113,12 +87,10 @@ impl Session {
         }
     }
 
-    /// What users know the device by.
     pub fn device_name(&self) -> &str {
         &self.name
     }
 
-    /// How packets get to the network and back.
     pub fn taken(&self) -> Taken {
         Taken::of(self.first().endpoint.device())
     }
@@ -134,16 +106,12 @@ impl Session {
     }
 
     /// Gives up all that a session does not need which is open and runs no thread yet.
-    ///
-    /// # Errors
-    /// 2 when more would be kept.
     pub fn confine(&self, reach: &Reach<'_>) -> Outcome {
         // How many CPUs there may be is read from a file, and kept.
         self.strays();
         confine(reach)
     }
 
-    /// How many shards its host has.
     pub fn shards(&self) -> usize {
         self.seats.len()
     }
@@ -200,7 +168,6 @@ impl Session {
         strays(&self.first().endpoint)
     }
 
-    /// How often balancers froze.
     pub fn freezes(&self) -> Freezes {
         self.seats.iter().map(|seat| seat.freezes).sum()
     }

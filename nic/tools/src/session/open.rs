@@ -32,9 +32,6 @@ pub fn name(way: &Way) -> String {
 
 /// Opens the device, and an endpoint on it with settings that `adjust` changes: the shards of a host, `most` at most. On UDP sockets it has
 /// one.
-///
-/// # Errors
-/// 2 when the kernel does not let us, or something that was given does not fit.
 pub fn hosts(
     arguments: &args::Interface,
     peer: Option<IpAddr>,

@@ -33,7 +33,6 @@ const MAGIC: &[u8] = b"SF7";
 /// Permission bits that travel: none that give a program another user's rights.
 const MODE: u16 = 0o777;
 
-/// A SHA-256.
 pub type Sum = [u8; 32];
 
 /// A file or a folder, as the sender describes it.
@@ -43,11 +42,9 @@ pub struct Description {
     /// left out.
     pub path: OsString,
     pub kind: EntryKind,
-    /// Permission bits.
     pub mode: u16,
 }
 
-/// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     File {
@@ -59,7 +56,6 @@ pub enum EntryKind {
 }
 
 impl Description {
-    /// The length of a file, if it is known.
     pub fn bytes(&self) -> Option<u64> {
         match self.kind {
             EntryKind::File { bytes } => Some(bytes),
@@ -68,7 +64,6 @@ impl Description {
     }
 }
 
-/// How many pieces a file has.
 pub fn pieces(bytes: u64) -> u64 {
     bytes.div_ceil(PIECE_BYTES)
 }
@@ -93,12 +88,19 @@ pub fn is_harmless(path: &OsStr) -> bool {
 //= docs/specs/endpoint.md#END-20 a transfer
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said<'a> {
-    /// The next entry.
     Entry(u32, Description),
     /// Of that file, piece `index`.
-    Piece { number: u32, index: u64, data: &'a [u8] },
+    Piece {
+        number: u32,
+        index: u64,
+        data: &'a [u8],
+    },
     /// After the last piece of that file: its length, and the SHA-256 of all of it.
-    Sum { number: u32, bytes: u64, sum: Sum },
+    Sum {
+        number: u32,
+        bytes: u64,
+        sum: Sum,
+    },
     /// That file is withdrawn: the sender could not read it to its end.
     Withdrawn(u32),
     /// There are so many entries.
@@ -109,15 +111,26 @@ pub enum Said<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It takes the file: the sender may send its pieces.
-    Ready { number: u32 },
+    Ready {
+        number: u32,
+    },
     /// The file is on the disk under its name, and this is the SHA-256 of what was written.
-    Verified { number: u32, sum: Sum },
-    /// The folder is there.
-    Made { number: u32 },
+    Verified {
+        number: u32,
+        sum: Sum,
+    },
+    Made {
+        number: u32,
+    },
     /// The receiver does not take that entry, for this reason.
-    Refused { number: u32, reason: String },
+    Refused {
+        number: u32,
+        reason: String,
+    },
     /// It takes no further entry.
-    Ended { reason: String },
+    Ended {
+        reason: String,
+    },
 }
 
 const FILE: u8 = b'f';
@@ -155,7 +168,6 @@ pub fn begin_piece(number: u32, index: u64, capacity: u64) -> Vec<u8> {
 }
 
 impl Said<'_> {
-    /// The message.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Entry(number, Description { path, kind, mode }) => {
@@ -232,7 +244,6 @@ impl Answer {
     }
 }
 
-/// A path as people read it.
 pub fn shown(path: impl AsRef<OsStr>) -> String {
     readable(&path.as_ref().to_string_lossy())
 }
@@ -248,7 +259,6 @@ fn readable(text: &str) -> String {
     readable
 }
 
-/// Lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

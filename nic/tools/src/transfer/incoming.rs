@@ -11,7 +11,6 @@ use super::partial::Partial;
 use super::patience::Awaited;
 use super::refusal::Refusal;
 
-/// A file on its way in.
 #[derive(Debug)]
 pub struct Incoming {
     pub description: Description,
@@ -46,7 +45,6 @@ impl Incoming {
         Ok(Self { description, prefix: 0, beyond, arrived_bytes: 0, bytes, short, has_sum, keeper })
     }
 
-    /// Takes piece `index`.
     pub fn place(&mut self, index: u64, piece: Lent) -> Result<(), Refusal> {
         let length = piece.piece().len() as u64;
         let is_right = match self.bytes {
@@ -98,7 +96,6 @@ impl Incoming {
         (!self.is_whole()).then_some(if is_stream { Awaited::Stream } else { Awaited::Bytes })
     }
 
-    /// How the file ended, once it has.
     pub fn ending(&self) -> Option<Ending> {
         self.keeper.ending()
     }

@@ -23,18 +23,23 @@ pub struct Kept {
     pub sum: Sum,
 }
 
-/// How a file ended.
 pub type Ending = Result<Kept, Refusal>;
 
-/// What the thread is told.
 #[derive(Debug)]
 pub enum Order {
-    /// This is piece `index` of the file.
-    Write { index: u64, piece: Lent },
+    Write {
+        index: u64,
+        piece: Lent,
+    },
     /// All pieces before these bytes were told.
-    Hash { until: u64 },
+    Hash {
+        until: u64,
+    },
     /// This is the sender's SHA-256, and how long the file is.
-    Sum { sum: Sum, bytes: u64 },
+    Sum {
+        sum: Sum,
+        bytes: u64,
+    },
 }
 
 /// A message that was taken. It goes back to its owner when it is dropped, wherever that is.
@@ -85,7 +90,6 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Starts with a new file.
     pub fn start(partial: Partial, goal: Goal, waker: Wake) -> std::io::Result<Self> {
         let ((orders, orders_in), (ended, ending)) = (channel(), channel());
         let stopped = Arc::new(AtomicBool::new(false));
@@ -107,7 +111,6 @@ impl Keeper {
         let _ = self.orders.as_ref().map(|orders| orders.send(order));
     }
 
-    /// How the file ended, once it has.
     pub fn ending(&self) -> Option<Ending> {
         match self.ending.try_recv() {
             Ok(ending) => Some(ending),
@@ -116,7 +119,6 @@ impl Keeper {
         }
     }
 
-    /// Stops the thread, and waits for its end.
     pub fn stop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.orders = None;
@@ -133,13 +135,11 @@ impl Drop for Keeper {
     }
 }
 
-/// What the thread owns.
 #[derive(Debug)]
 struct Work {
     partial: Partial,
     goal: Goal,
     hasher: Sha256,
-    /// Bytes that were hashed.
     hashed: u64,
 }
 

@@ -9,7 +9,6 @@ use super::incoming::Incoming;
 use super::out::{ONE_FILE, Out};
 use super::refusal::Refusal;
 
-/// What it is told.
 #[derive(Debug)]
 pub enum Job {
     /// Makes the folder, or begins the file, which with `further` is not the transfer's first.
@@ -30,16 +29,12 @@ pub struct Opener {
 
 impl Opener {
     /// Starts it for what goes to `out`.
-    ///
-    /// # Errors
-    /// When no thread can be started.
     pub fn start(out: Out) -> std::io::Result<Self> {
         let (jobs, todo) = channel();
         let thread = std::thread::Builder::new().name("spray-folder".into()).spawn(move || run(&out, &todo))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Where jobs for it go.
     pub fn jobs(&self) -> Sender<Job> {
         self.jobs.clone().expect("until it is dropped")
     }

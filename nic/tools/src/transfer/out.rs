@@ -15,11 +15,9 @@ use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::session::Wake;
 
-/// Where files go.
 #[derive(Clone, Debug)]
 pub struct Out {
     place: Place,
-    /// The folder that files are written in.
     folder: Arc<Folder>,
     /// Where only one transfer is taken: the number of that which was first to put something there.
     taken: Option<Arc<Mutex<Option<u32>>>>,
@@ -85,7 +83,6 @@ impl Out {
         &self.waker
     }
 
-    /// The folder that files are written in.
     pub fn folder(&self) -> &Arc<Folder> {
         &self.folder
     }
@@ -102,7 +99,6 @@ impl Out {
         Some(Partial::unnamed(file, &self.folder))
     }
 
-    /// Whether what arrives goes to standard output.
     pub fn is_stdout(&self) -> bool {
         self.place == Place::Stdout
     }
@@ -120,7 +116,6 @@ impl Out {
         }
     }
 
-    /// Whether it is one file, or standard output.
     pub fn takes_one_file(&self) -> bool {
         self.place != Place::Folder
     }
@@ -148,7 +143,6 @@ impl Out {
         Ok(Goal::Name { folder, name, mode: description.mode, replaces, claim })
     }
 
-    /// Makes a folder of the transfer `transfer`.
     pub fn make(&self, description: &Description, transfer: u32) -> Result<(), Refusal> {
         if self.place != Place::Folder {
             return Err(Refusal::new("the receiver takes no folder (its --out must be a folder that exists)"));
@@ -215,7 +209,6 @@ impl Held<'_> {
     }
 }
 
-/// What becomes of a file.
 #[derive(Debug)]
 pub enum Goal {
     /// It gets this name when it is whole, where it may replace an older file.
@@ -235,7 +228,6 @@ impl Goal {
         }
     }
 
-    /// Takes what comes next in the file.
     pub fn take(&mut self, chunk: &[u8]) -> std::io::Result<()> {
         match self {
             Self::Name { .. } => Ok(()),

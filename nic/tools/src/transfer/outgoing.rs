@@ -16,10 +16,8 @@ use super::format::{Description, EntryKind, HEADER, PIECE_BYTES, Sum, begin_piec
 use super::tree::Entry;
 use crate::session::Wake;
 
-/// Parts that are read ahead.
 const READ_AHEAD: usize = 4;
 
-/// What comes next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item {
     /// The next entry, which is open and may be described.
@@ -36,24 +34,18 @@ pub enum Item {
     Sum { number: u32, bytes: u64, sum: Sum },
 }
 
-/// What the thread is told.
 enum Order {
-    /// Open the next entry that can be read.
     Open,
-    /// Read that file.
     Read(u32),
-    /// Close that file.
     Close(u32),
 }
 
-/// Where a file's bytes come from.
 pub trait Read: io::Read + Seek + Send {}
 
 impl<T: io::Read + Seek + Send> Read for T {}
 
 pub type Source = Box<dyn Read>;
 
-/// Files that are being read.
 #[derive(Debug)]
 pub struct Outgoing {
     orders: Sender<Order>,
@@ -85,23 +77,19 @@ impl Outgoing {
         Ok(Self { orders, parts, dropped })
     }
 
-    /// Asks for one more entry.
     pub fn open(&self) {
         self.order(Order::Open);
     }
 
-    /// Asks for the pieces of a file.
     pub fn read(&self, number: u32) {
         self.order(Order::Read(number));
     }
 
-    /// That file needs no more reading.
     pub fn drop_file(&self, number: u32) {
         lock(&self.dropped).insert(number);
         self.order(Order::Close(number));
     }
 
-    /// The next part, if it has been read.
     pub fn next(&self) -> Option<Item> {
         self.parts.try_recv().ok()
     }
@@ -152,10 +140,8 @@ fn measure(mut file: File, stated: u64) -> io::Result<(EntryKind, Source)> {
     Ok((EntryKind::Stream, Box::new(file)))
 }
 
-/// What the thread owns.
 struct Reader<I> {
     entries: I,
-    /// Entries that were opened.
     opened: u32,
     /// The files that are to be read, by their numbers, with their lengths where those are known.
     files: HashMap<u32, (Option<u64>, Source)>,
@@ -205,7 +191,6 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
         }
     }
 
-    /// Reads a file.
     fn read(&mut self, number: u32) -> io::Result<()> {
         let Some((stated, mut source)) = self.files.remove(&number) else { return Ok(()) };
         let mut hasher = Sha256::new();

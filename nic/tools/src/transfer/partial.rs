@@ -30,9 +30,6 @@ pub struct Partial {
 
 impl Partial {
     /// A new file in `folder`, with the permissions `mode` as far as the umask allows them.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn create(folder: &Arc<Folder>, mode: u16) -> io::Result<Self> {
         /// Its owner writes into it while it arrives.
         const OWNER: u16 = 0o600;
@@ -53,7 +50,6 @@ impl Partial {
         }
     }
 
-    /// A file that has no name, and gets none.
     pub fn unnamed(file: File, folder: &Arc<Folder>) -> Self {
         Self { file, _lock: None, folder: Arc::clone(folder), name: None }
     }
@@ -110,7 +106,6 @@ impl Drop for Partial {
     }
 }
 
-/// The folder that a path lies in.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -9,9 +9,7 @@ use crate::places::Pace;
 /// The limits of all transfers of a receiver, in picoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Until the first message.
     pub first_ps: u64,
-    /// Between two bytes.
     pub bytes_ps: u64,
 }
 
@@ -37,11 +35,9 @@ pub enum Awaited {
     Stream,
 }
 
-/// The patience with one sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     limits: Limits,
-    /// Whether anything was said.
     pub has_spoken: bool,
     /// Payload bytes that had arrived at the last look, and when the last of them came, or there was no need to wait.
     bytes: u64,
@@ -56,15 +52,11 @@ impl Patience {
         Self { limits, has_spoken: false, bytes: 0, bytes_at: now, message_at: now, pace: Pace::new(now) }
     }
 
-    /// A message came that was of use.
     pub fn on_message(&mut self, now: Time) {
         (self.has_spoken, self.message_at) = (true, now);
     }
 
     /// Looks at the payload bytes that have arrived in all, and at what is awaited, if the sender is waited for.
-    ///
-    /// # Errors
-    /// When it took too long.
     pub fn check(&mut self, bytes: u64, awaited: Option<Awaited>, now: Time) -> Result<(), Refusal> {
         if bytes > self.bytes {
             (self.bytes, self.bytes_at) = (bytes, now);

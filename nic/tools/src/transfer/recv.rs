@@ -61,7 +61,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     // One transfer comes by one connection.
     let most = if arguments.keep { Shard::MOST } else { 1 };
     let own = arguments.interface.steered.from;
-    let mut session = Session::open_shards(&arguments.interface, own, &path, most, has_room)?;
+    let mut session = Session::open(&arguments.interface, own, &path, most, has_room)?;
     if arguments.keep {
         session.outlast_outages();
     }
@@ -88,7 +88,6 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     receivers.into_iter().fold(outcome, |outcome, receiving| receiving.end(outcome))
 }
 
-/// A connection, and what has come by it.
 struct Transfer {
     peer: IpAddr,
     arrivals: Arrivals,
@@ -124,8 +123,6 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    /// # Errors
-    /// 1 when no thread can be started.
     pub(super) fn new(out: Out, keep: bool, limits: Limits, progress: Progress) -> Outcome<Self> {
         let failed = |error| Failure::failed(format!("cannot start a thread for the folder: {error}"));
         let opener = Opener::start(out.clone()).map_err(failed)?;
@@ -159,8 +156,8 @@ impl Receiving {
             self.check_patience(endpoint, now);
         }
         if self.transfers.values().any(|transfer| transfer.arrivals.arriving().next().is_some()) {
-            let (transfers, meter, terminal) = (&self.transfers, &mut self.meter, self.progress.is_on_terminal());
-            self.progress.update(|| state(transfers, meter, terminal));
+            let (transfers, meter) = (&self.transfers, &mut self.meter);
+            self.progress.update(|| state(transfers, meter));
         }
         if self.keep { Ok(()) } else { self.check_end(ended, endpoint) }
     }
@@ -184,7 +181,6 @@ impl Receiving {
         }
     }
 
-    /// Takes an event. Returns whether a transfer has ended.
     fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) -> bool {
         match event {
             EndpointEvent::Accepted { connection, peer, .. } => {
@@ -374,7 +370,6 @@ impl Receiving {
         ended
     }
 
-    /// Every entry has its verdict.
     fn on_complete(&mut self, peer: IpAddr, tally: &Tally) {
         self.progress.clear();
         if tally.kept() == 0 {
@@ -395,7 +390,6 @@ impl Receiving {
         self.taken.get_or_insert(outcome);
     }
 
-    /// What was received, as JSON.
     fn object(&self, peer: IpAddr, tally: &Tally, seconds: f64) -> serde_json::Value {
         let one = tally.last.as_ref().filter(|_| tally.kept() == 1);
         let path = one.map_or_else(|| self.out.folder().path.clone(), |kept| kept.path.clone());
@@ -463,7 +457,6 @@ impl Receiving {
     }
 }
 
-/// Names the files that a transfer has lost.
 fn report_lost(lost: &[Incoming]) {
     for file in lost {
         let name = shown(&file.description.path);
@@ -472,7 +465,6 @@ fn report_lost(lost: &[Incoming]) {
     }
 }
 
-/// What was received.
 fn summary(tally: &Tally, out: &Out, seconds: f64) -> String {
     let (bytes, rate) = (tally.bytes, gbps(tally.bytes, seconds));
     let line =
@@ -491,7 +483,7 @@ fn summary(tally: &Tally, out: &Out, seconds: f64) -> String {
 }
 
 /// What is under way: one file, or all of them together.
-fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter, terminal: bool) -> String {
+fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter) -> String {
     let files: Vec<&Incoming> = transfers.values().flat_map(|transfer| transfer.arrivals.arriving()).collect();
     let name = match &files[..] {
         [file] => shown(&file.description.path),
@@ -500,7 +492,7 @@ fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter, termina
     let done = files.iter().map(|file| file.arrived_bytes).sum();
     // What a sender says of its files is not to be trusted with a sum.
     let total = files.iter().try_fold(0_u64, |sum, file| Some(sum.saturating_add(file.description.bytes()?)));
-    meter.line(&name, done, total, now(), terminal)
+    meter.line(&name, done, total, now())
 }
 
 #[cfg(test)]

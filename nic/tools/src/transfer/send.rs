@@ -48,7 +48,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
         return Err(Failure::refused("several --peer: a sender connects to one receiver, and takes its key alone"));
     }
     let tree = Tree::of(&arguments.paths)?;
-    let mut session = Session::open(&arguments.interface, Some(arguments.to), &path)?;
+    let mut session = Session::open(&arguments.interface, Some(arguments.to), &path, 1, |_| {})?;
     let peer = session.peer(arguments.to)?;
     let stop = Stop::on_signals()?;
     session.confine(&tree.reach())?;
@@ -58,8 +58,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
     let outgoing = Outgoing::start(tree.entries.clone(), session.waker(0)).map_err(Failure::failed)?;
     let mut sending = Sending::new(tree, outgoing, peer, Duration::from_secs(arguments.interface.timeout + 1));
     let outcome = session.run(&stop, |endpoint, now| {
-        let terminal = progress.is_on_terminal();
-        progress.update(|| sending.progress(terminal));
+        progress.update(|| sending.progress());
         sending.step(endpoint, now)
     });
     progress.clear();
@@ -76,7 +75,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
     }
     let outcome = sending.outcome();
     let report = sending.report(&session, strays);
-    say::object(&report)?;
+    say::object(&report.json())?;
     if report.has_files() {
         say!("{report}");
     }
@@ -87,7 +86,6 @@ pub fn send(arguments: &args::Send) -> Outcome {
 struct Pending {
     description: Description,
     stage: Stage,
-    /// Bytes of it that were delivered.
     delivered: u64,
 }
 
@@ -133,7 +131,6 @@ pub(super) struct Sending {
     heard_at: Instant,
     /// Payload bytes that the receiver had acknowledged at the last look, and when that was no longer the same or nothing waited.
     acked: (u64, Time),
-    /// When that is next looked at.
     check_at: Time,
     /// The connection's counters at the last delivery. The connection takes its counters with it when it ends.
     counted: ConnectionStats,
@@ -208,7 +205,6 @@ impl Sending {
         Err(Failure::failed(why))
     }
 
-    /// What was not sent, and why.
     fn failed(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files.iter().filter_map(FileReport::failure)
     }
@@ -306,7 +302,6 @@ impl Sending {
         Ok(())
     }
 
-    /// Notes that a file is not sent.
     fn fail(&mut self, number: u32, why: String) {
         let Some(pending) = self.pending.get_mut(&number) else { return };
         let (path, bytes) = (shown(&pending.description.path), pending.description.bytes().unwrap_or_default());
@@ -430,15 +425,14 @@ impl Sending {
         Failure::failed(format!("the transfer failed: {error}{failed}{hint}"))
     }
 
-    fn progress(&mut self, terminal: bool) -> String {
+    fn progress(&mut self) -> String {
         if !self.connected {
             return "connecting".into();
         }
         let done = self.delivered_bytes + self.refused_bytes;
-        self.meter.line(&self.name, done, self.bytes, now(), terminal)
+        self.meter.line(&self.name, done, self.bytes, now())
     }
 
-    /// What was sent, and how.
     pub(super) fn report(self, session: &Session, strays: u64) -> Report {
         let measured = Measured {
             seconds: self.delivered_at.duration_since(self.started).as_secs_f64(),
