@@ -262,8 +262,8 @@ impl Drop for Namespace {
 #[test]
 fn the_holder_of_an_interface_is_named_to_the_next_which_works_beside_it_on_one_of_its_own() {
     let Some(_turn) = shared_turn() else { return };
-    let (pair, folder) = (Pair::new("second").unwrap(), Folder::new());
-    let mut first = receive(&pair, 0, folder.path(), "--interface eth0");
+    let (pair, folder, out) = (Pair::new("second").unwrap(), Folder::new(), Folder::new());
+    let mut first = receive(&pair, 0, out.path(), "--interface eth0");
     let second = refused(&pair, &format!("--interface eth0 --to {PEER}"));
     let (said, pid) = (text(&second.stderr), first.0.id());
     assert_eq!(second.status.code(), Some(2), "{said}");
