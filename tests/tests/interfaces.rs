@@ -5,10 +5,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use spray_test_support::{Folder, Pair, detach_programs, text};
-use spray_tests::running::{Running, inbox, payload, wait_until};
+use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{shared_turn, spray};
 
 pub const BYTES: usize = 4 << 20;
