@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::folder::Folder;
 use super::format::{Description, shown};
@@ -125,14 +125,13 @@ impl Out {
         let claim = Claim { taken: self.taken.clone(), transfer, only_one: self.takes_one_file() };
         let (folder, name, replaces) = match &self.place {
             Place::Stdout => {
-                claim.take()?.set();
-                let stdout = std::io::stdout().as_fd().try_clone_to_owned();
-                let stdout = stdout.map_err(|error| Refusal(format!("cannot write to standard output: {error}")))?;
-                return Ok(Goal::Stdout(stdout.into()));
+                let unwritable = |error| Refusal(format!("cannot write to standard output: {error}"));
+                let stdout = || std::io::stdout().as_fd().try_clone_to_owned().map_err(unwritable);
+                return Ok(Goal::Stdout(claim.put(stdout)?.into()));
             }
             Place::File(name) => {
-                // Asked again when the file gets the name.
-                drop(claim.take()?);
+                // Checked again when the file gets the name.
+                drop(claim.check()?);
                 (Arc::clone(&self.folder), name.clone(), true)
             }
             Place::Folder => {
@@ -147,7 +146,7 @@ impl Out {
         if self.place != Place::Folder {
             return Err(Refusal::new("the receiver takes no folder (its --out must be a folder that exists)"));
         }
-        Claim { taken: self.taken.clone(), transfer, only_one: false }.take()?.set();
+        Claim { taken: self.taken.clone(), transfer, only_one: false }.put(|| Ok(()))?;
         self.place_of(&description.path)?;
         self.folder.below(Path::new(&description.path), description.mode).map(drop).map_err(|error| unmade(&error))
     }
@@ -184,28 +183,23 @@ pub struct Claim {
     only_one: bool,
 }
 
-/// That right, held while it is used: of two that end at once, the second must not replace the first.
-struct Held<'a> {
-    taken: Option<std::sync::MutexGuard<'a, Option<u32>>>,
-    transfer: u32,
-}
-
 impl Claim {
-    fn take(&self) -> Result<Held<'_>, Refusal> {
+    /// The transfer that has put something there, if it may be this one.
+    fn check(&self) -> Result<Option<MutexGuard<'_, Option<u32>>>, Refusal> {
         let taken = self.taken.as_ref().map(|taken| taken.lock().unwrap_or_else(PoisonError::into_inner));
         match taken.as_deref() {
             Some(Some(holder)) if *holder != self.transfer => Err(Refusal::new(ONE_TRANSFER)),
             Some(Some(_)) if self.only_one => Err(Refusal::new(ONE_FILE)),
-            _ => Ok(Held { taken, transfer: self.transfer }),
+            _ => Ok(taken),
         }
     }
-}
 
-impl Held<'_> {
-    fn set(mut self) {
-        if let Some(taken) = self.taken.as_deref_mut() {
-            *taken = Some(self.transfer);
-        }
+    /// Has `put` put something there. Of two that end at once, the second must not replace the first.
+    fn put<T>(&self, put: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let taken = self.check()?;
+        let done = put()?;
+        taken.into_iter().for_each(|mut taken| *taken = Some(self.transfer));
+        Ok(done)
     }
 }
 
@@ -243,15 +237,11 @@ impl Goal {
     /// Ends a file whose SHA-256 is right. Returns where it is.
     pub fn finish(self, partial: Partial) -> Result<PathBuf, Refusal> {
         let Self::Name { folder, name, mode, replaces, claim, .. } = self else { return Ok("standard output".into()) };
-        let held = claim.take()?;
-        match partial.give_name(&folder, &name, mode, replaces) {
-            Ok(()) => {
-                held.set();
-                Ok(folder.path.join(name))
-            }
+        claim.put(|| match partial.give_name(&folder, &name, mode, replaces) {
+            Ok(()) => Ok(folder.path.join(&name)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(exists(&name)),
-            Err(error) => Err(Refusal(format!("cannot finish {}: {error}", folder.path.join(name).display()))),
-        }
+            Err(error) => Err(Refusal(format!("cannot finish {}: {error}", folder.path.join(&name).display()))),
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! What `spray send` says at its end: the file, and what the network did with it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
@@ -60,61 +61,34 @@ pub struct Report {
     /// Symbolic links and special files, which are not sent.
     skipped: usize,
     measured: Measured,
-    limited_by: Shares,
+    limited_by: [(&'static str, f64); 6],
 }
 
-/// What limited the sender: shares of the time, which add up to 1.
-#[derive(Debug, Serialize)]
-struct Shares {
-    /// The congestion window, or the packet window.
-    window: f64,
-    pacing: f64,
-    /// The receiver had granted no more.
-    receiver: f64,
-    /// Nothing was there to be sent: the file was not read yet, or only described.
-    application: f64,
-    /// The balancer drained a path, or its own windows were full.
-    balancer: f64,
-    /// None of these: this machine sent as fast as it could.
-    machine: f64,
-}
-
-impl Shares {
-    fn new(limits: &Limits, seconds: f64) -> Self {
-        let waited_s = |limit| limits.waited_ps(limit) as f64 / PS_PER_S as f64;
-        let [window, pacing, receiver, application, balancer] =
-            [Limit::Window, Limit::Pacing, Limit::Receiver, Limit::Application, Limit::Balancer].map(waited_s);
-        let waited = window + pacing + receiver + application + balancer;
-        // The sender's clock began a moment before the measured time.
-        let all = seconds.max(waited).max(1e-9);
-        Self {
-            window: window / all,
-            pacing: pacing / all,
-            receiver: receiver / all,
-            application: application / all,
-            balancer: balancer / all,
-            machine: 1.0 - waited / all,
-        }
-    }
-}
-
-impl fmt::Display for Shares {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { window, pacing, receiver, application, balancer, machine } = self;
-        let parts =
-            [window, pacing, receiver, application, balancer, machine].map(|share| format!("{:.0} %", share * 100.0));
-        let [window, pacing, receiver, application, balancer, machine] = parts;
-        write!(
-            f,
-            "limited by: window {window}, pacing {pacing}, receiver {receiver}, nothing to send {application}, balancer {balancer}, \
-             this machine {machine}"
-        )
-    }
+/// What limited the sender, by the names of `--json`: shares of the time, which add up to 1.
+///
+/// `application`: the file was not read yet, or only described. `machine`: none of the others, it sent as fast as it could.
+fn limited_by(limits: &Limits, seconds: f64) -> [(&'static str, f64); 6] {
+    let waited_s = |limit| limits.waited_ps(limit) as f64 / PS_PER_S as f64;
+    let [window, pacing, receiver, application, balancer] =
+        [Limit::Window, Limit::Pacing, Limit::Receiver, Limit::Application, Limit::Balancer].map(waited_s);
+    let waited = window + pacing + receiver + application + balancer;
+    // The sender's clock began a moment before the measured time.
+    let all = seconds.max(waited).max(1e-9);
+    let machine = all - waited;
+    [
+        ("window", window),
+        ("pacing", pacing),
+        ("receiver", receiver),
+        ("application", application),
+        ("balancer", balancer),
+        ("machine", machine),
+    ]
+    .map(|(name, time)| (name, time / all))
 }
 
 impl Report {
     pub fn new(name: String, files: Vec<FileReport>, folders: u32, skipped: usize, measured: Measured) -> Self {
-        let limited_by = Shares::new(&measured.counted.limits, measured.seconds);
+        let limited_by = limited_by(&measured.counted.limits, measured.seconds);
         Self { name, files, folders, skipped, measured, limited_by }
     }
 
@@ -166,7 +140,7 @@ impl Report {
             "freezes_by_probes": freezes.by_probes,
             "drains": sender.drains,
             "drained_us": us(sender.drained_ps),
-            "limited_by": self.limited_by,
+            "limited_by": BTreeMap::from(self.limited_by),
             "frames_without_socket": strays,
             "interface": interface,
         })
@@ -225,7 +199,15 @@ impl fmt::Display for Report {
         let [timeouts, gaps, probes] = [freezes.by_timeout, freezes.by_gap, freezes.by_probes];
         write!(f, "{all} freezes: after {timeouts} timeouts, {gaps} gaps, {probes} times unanswered probes; ")?;
         writeln!(f, "{} drains, {drained_us:.0} us in all", sender.drains)?;
-        writeln!(f, "{}", self.limited_by)?;
+        let limits = self.limited_by.map(|(name, share)| {
+            let name = match name {
+                "application" => "nothing to send",
+                "machine" => "this machine",
+                name => name,
+            };
+            format!("{name} {:.0} %", 100.0 * share)
+        });
+        writeln!(f, "limited by: {}", limits.join(", "))?;
         if let Some(line) = strays_line(*strays) {
             writeln!(f, "{line}")?;
         }
